@@ -1,0 +1,5 @@
+// Catch2 2 wants one translation unit with its main; Catch2 3 brings its own.
+#if !__has_include(<catch2/catch_all.hpp>)
+#define CATCH_CONFIG_MAIN
+#include <catch2/catch.hpp>
+#endif
