@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""Fails where the two libraries let out, or take in, more than they may.
+
+check_exports.py BUILD         checks BUILD/lib/libration.so and libration-core.so with readelf
+check_exports.py --self-test   proves that each kind of leak is found
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+# glibc's own version names of the three look-up functions, by the machine's first glibc (facts: readelf of 2.36).
+OLDEST = {"Advanced Micro Devices X86-64": "GLIBC_2.2.5", "AArch64": "GLIBC_2.17"}
+LOOKUPS = ("dlsym", "dlvsym", "dlopen")
+C_LIBRARY = re.compile(r"(libc|libdl|libm|libpthread|librt)\.so\.\d+|ld-linux.*\.so\.\d+")
+
+
+def readelf(option, path):
+    return subprocess.run(["readelf", "-W", option, str(path)], check=True, capture_output=True, text=True).stdout
+
+
+def hooked_symbols():
+    text = re.sub(r"/\*.*?\*/", "", (ROOT / "shim/hook_table.inc").read_text(), flags=re.S)
+    return set(re.findall(r"RATION_HOOK\((\w+)", text))
+
+
+def read_library(path):
+    """What the checks look at, as plain values."""
+    exports, unique = set(), set()
+    for line in readelf("--dyn-syms", path).splitlines():
+        fields = line.split()
+        if len(fields) < 8 or not fields[0].rstrip(":").isdigit() or fields[6] == "UND" or fields[4] == "LOCAL":
+            continue
+        if fields[6] == "ABS" and fields[3] == "OBJECT":
+            continue  # the names of the version nodes themselves
+        exports.add(fields[7])
+        if fields[4] == "UNIQUE":
+            unique.add(fields[7])
+    dynamic = readelf("-d", path)
+    sections = set(re.findall(r"^\s*\[\s*\d+\]\s+(\S+)", readelf("-S", path), flags=re.M))
+    return {
+        "machine": re.search(r"Machine:\s+(.*)", readelf("-h", path)).group(1).strip(),
+        "exports": exports,
+        "unique": unique,
+        "needed": set(re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic)),
+        "tags": set(re.findall(r"\((\w+)\)", dynamic)),
+        "sections": sections,
+        "nodelete": "NODELETE" in dynamic,
+        "runpath": re.findall(r"\((?:RPATH|RUNPATH)\).*\[(.*)\]", dynamic),
+    }
+
+
+def front_exports(machine, hooked):
+    versions = {f"{name}@{OLDEST[machine]}" for name in LOOKUPS} | {f"{name}@@GLIBC_2.34" for name in LOOKUPS}
+    return versions | hooked
+
+
+def compare(name, library, expected, hooked):
+    """`expected` are the symbols with their versions; a hook may stand in any node."""
+    problems = []
+    found = {e.split("@")[0] if e.split("@")[0] in hooked else e for e in library["exports"]}
+    problems += [f"{name}: exports {symbol}, which is in no list" for symbol in sorted(found - expected)]
+    problems += [f"{name}: does not export {symbol}" for symbol in sorted(expected - found)]
+    problems += [f"{name}: {symbol} is STB_GNU_UNIQUE and would bind across libraries" for symbol in library["unique"]]
+    problems += [f"{name}: needs {lib}" for lib in sorted(library["needed"]) if not C_LIBRARY.fullmatch(lib)]
+    problems += [f"{name}: has a run path {path}" for path in library["runpath"]]
+    if not library["nodelete"]:
+        problems.append(f"{name}: is not marked NODELETE")
+    return problems
+
+
+def check_front(library, hooked):
+    problems = compare("libration.so", library, front_exports(library["machine"], hooked), hooked)
+    for tag in ("INIT", "FINI", "INIT_ARRAY", "FINI_ARRAY", "PREINIT_ARRAY", "TEXTREL"):
+        if tag in library["tags"]:
+            problems.append(f"libration.so: has DT_{tag}: a process without CUDA would pay for it")
+    return problems
+
+
+def check_core(library):
+    return compare("libration-core.so", library, {"ration_core_start"}, set())
+
+
+def self_test():
+    hooked = hooked_symbols()
+    machine = "Advanced Micro Devices X86-64"
+    good = {"machine": machine, "exports": front_exports(machine, hooked), "unique": set(), "needed": {"libc.so.6"},
+            "tags": {"NEEDED"}, "sections": set(), "nodelete": True, "runpath": []}
+    leaks = [
+        {"exports": good["exports"] | {"mutex"}},
+        {"exports": good["exports"] - {"cuMemAlloc_v2"}},
+        {"exports": good["exports"] - {"dlsym@GLIBC_2.2.5"} | {"dlsym@RATION_1"}},
+        {"unique": {"_ZN1aE"}},
+        {"needed": {"libc.so.6", "libstdc++.so.6"}},
+        {"tags": {"INIT_ARRAY"}},
+        {"nodelete": False},
+        {"runpath": ["/opt"]},
+    ]
+    problems = [f"self-test: a right library is refused: {p}" for p in check_front(good, hooked)]
+    problems += [f"self-test: let through {leak}" for leak in leaks if not check_front({**good, **leak}, hooked)]
+    core = {**good, "exports": {"ration_core_start"}}
+    problems += [f"self-test: a right core is refused: {p}" for p in check_core(core)]
+    problems += [] if check_core({**core, "exports": {"ration_core_start", "spdlog"}}) else ["self-test: core leak"]
+    return problems, len(leaks) + 1
+
+
+def main():
+    if sys.argv[1:] == ["--self-test"]:
+        problems, seen = self_test()
+    elif len(sys.argv) == 2:
+        hooked = hooked_symbols()
+        front, core = (read_library(pathlib.Path(sys.argv[1]) / "lib" / n) for n in ("libration.so", "libration-core.so"))
+        problems = check_front(front, hooked) + check_core(core)
+        seen = len(front["exports"]) + len(core["exports"])
+    else:
+        print(__doc__)
+        return 2
+    print("\n".join(problems + [f"exports: {seen} checked, {len(problems)} wrong"]))
+    return 1 if problems or not seen else 0
+
+
+sys.exit(main())

@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""Fails where a file includes a box of the layer diagram that its own box may not know.
+
+check_layers.py [ROOT]        checks the tree
+check_layers.py --self-test   proves that a wrong include is found
+"""
+import pathlib
+import re
+import sys
+import tempfile
+
+# `A → B` of the design: A may include B, and nothing else of ours.
+ARROWS = {
+    "pool": set(),
+    "config": set(),
+    "ledger": set(),
+    "events": set(),
+    "driver": set(),
+    "policy": {"pool", "ledger", "events", "driver"},
+    "runtime": {"policy", "config"},
+    "hooks": {"runtime", "driver"},
+    "front": set(),
+    "cli": {"config", "ledger", "pool", "events"},
+}
+
+# Files directly in shim/ are no box: the one list, the C struct through which front and core meet. Everybody may
+# include them, and the C types of the driver's interface; they include nothing else of ours.
+ABI = "shim/driver/abi.h"
+SEAM = "shim/*"
+
+# What comes from outside stays behind one door.
+FOREIGN = {
+    r"(spdlog|fmt)/": {"events"},
+    r"nlohmann/": {"config", "events", "cli"},
+    r"CLI/": {"cli"},
+    r"(cuda|cuda_runtime\w*|cudaTypedefs|nvml)\.h$": set(),
+}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)', re.M)
+SUFFIXES = {".h", ".cc", ".c", ".S", ".inc"}
+
+
+def box_of(path):
+    """pool/x.h and shim/ledger/x.h name their box, shim/x.h is a seam; everything else is none."""
+    parts = path.split("/")
+    if parts[0] == "shim":
+        return parts[1] if len(parts) > 2 else SEAM
+    return parts[0] if parts[0] in ARROWS else None
+
+
+def resolve(root, source, name):
+    """The file of ours that `name` means, seen from `source`: its own folder, the top, shim/."""
+    for base in (source.parent, root, root / "shim"):
+        path = (base / name).resolve()
+        if path.is_file() and root in path.parents:
+            return path.relative_to(root).as_posix()
+    return None
+
+
+def wrong_include(root, source, name):
+    box = box_of(source.relative_to(root).as_posix())
+    target = resolve(root, source, name)
+    if target is None:
+        for pattern, allowed in FOREIGN.items():
+            if re.match(pattern, name) and box not in allowed:
+                return f"<{name}> belongs to {' and '.join(sorted(allowed)) or 'no layer of ours'}"
+        return None
+    if target.split("/")[0] in ("tests", "examples"):
+        return f"{target} is a test's or an example's: nothing includes it"
+    other = box_of(target)
+    if target == ABI or other in (None, SEAM, box) or other in ARROWS.get(box, ()):
+        return None
+    return f"{box} may not include {other} ({target})"
+
+
+def check(root):
+    root = root.resolve()
+    problems, seen = [], 0
+    for folder in ("pool", "config", "shim"):
+        for source in sorted((root / folder).rglob("*")):
+            if source.suffix not in SUFFIXES or not source.is_file():
+                continue
+            relative = source.relative_to(root).as_posix()
+            box = box_of(relative)
+            if box not in ARROWS and box != SEAM:
+                problems.append(f"{relative}: shim/{box} is no box of the diagram")
+                continue
+            text = source.read_text(encoding="utf-8")
+            for match in INCLUDE.finditer(text):
+                seen += 1
+                reason = wrong_include(root, source, match.group(1) or match.group(2))
+                if reason:
+                    problems.append(f"{relative}:{text.count(chr(10), 0, match.start()) + 1}: {reason}")
+    return problems, seen
+
+
+def self_test():
+    """Each tree holds one file; True where its include must be refused."""
+    cases = [
+        ("shim/policy/a.cc", '#include "ledger/x.h"', False),
+        ("shim/ledger/a.cc", '#include "policy/x.h"', True),
+        ("shim/ledger/a.cc", '#include "../policy/x.h"', True),
+        ("pool/a.cc", '#include "shim/events/x.h"', True),
+        ("shim/front/a.cc", '#include "hook_table.inc"', False),
+        ("shim/cli/a.cc", '#include "hooks/x.h"', True),
+        ("shim/policy/a.cc", "#include <spdlog/spdlog.h>", True),
+        ("shim/events/a.cc", "#include <spdlog/spdlog.h>", False),
+        ("shim/driver/a.cc", "#include <cuda.h>", True),
+        ("shim/runtime/a.cc", '#include "tests/x.h"', True),
+        ("shim/driver/a.cc", '#include "lock.h"', False),
+        ("shim/lock.h", '#include "driver/abi.h"', False),
+        ("shim/lock.h", '#include "policy/x.h"', True),
+        ("shim/odd/a.cc", "", True),
+    ]
+    wrong = []
+    for path, line, refused in cases:
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            targets = ["shim/" + box + "/x.h" for box in ARROWS] + ["pool/x.h", "tests/x.h", "shim/hook_table.inc", ABI, "shim/lock.h"]
+            for target in targets:
+                (root / target).parent.mkdir(parents=True, exist_ok=True)
+                (root / target).write_text("")
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            (root / path).write_text(line + "\n")
+            if bool(check(root)[0]) != refused:
+                wrong.append(f"self-test: {path} with {line!r} was {'let through' if refused else 'refused'}")
+    return wrong, len(cases)
+
+
+def main():
+    if sys.argv[1:] == ["--self-test"]:
+        problems, seen = self_test()
+    else:
+        root = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parent.parent
+        problems, seen = check(root)
+    print("\n".join(problems + [f"layers: {seen} includes checked, {len(problems)} wrong"]))
+    return 1 if problems or not seen else 0
+
+
+sys.exit(main())

@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""House rules that a pattern can check, over the files that git knows or would add.
+
+check_rules.py                checks the tree
+check_rules.py --self-test    proves that each rule can fail
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+CODE = r"\.(h|cc|c|S|inc)$"
+NOT_CLI = r"^shim/(?!cli/)"
+
+# (name, files it looks at, files it leaves alone, what must not stand there)
+RULES = [
+    ("unfinished", r".", r"^scripts/check_rules\.py$", r"\b(TODO|FIXME|XXX|HACK)\b|\bfor now\b"),
+    ("stdout", NOT_CLI + r".*" + CODE, None, r"(?<![\w.>])(printf|puts|putchar|vprintf)\s*\(|\bstd::cout\b|\bstdout\b"),
+    ("ends the program", NOT_CLI + r".*" + CODE, None,
+     r"(?<![\w.>])(std::)?(exit|_exit|quick_exit|abort|terminate)\s*\("),
+    ("signal handler or umask", NOT_CLI + r".*" + CODE, None, r"(?<![\w.>])(sigaction|signal|umask)\s*\("),
+    ("environment", r"^(pool|config|shim)/.*" + CODE, r"^config/", r"\b(secure_)?getenv\s*\(|(?<!\w)environ\b(?!ment)"),
+    ("sleeps in a test", r"^tests/(unit|preload|multiproc|fuzz)/.*\.(cc|h|c)$", None,
+     r"\b(sleep_for|sleep_until|usleep|nanosleep|sleep)\s*\("),
+    ("path of one machine", r".", r"^scripts/check_rules\.py$",
+     r"(?<![\w.])" + re.escape(str(ROOT)) + r"\b|(?<![\w.])/(home|Users|root)/\w"),
+    ("host in a build file", r"(\.sh|\.py|\.cmake|CMakeLists\.txt|requirements\.txt|\.json)$|^\.ci/", r"^scripts/check_rules\.py$",
+     r"https?://|--(extra-)?index-url"),
+]
+EMPTY_NAMES = re.compile(r"(^|_)(utils?|common|helpers?|manager|info|misc|data)(_|$)")
+LINES_AT_MOST = 600
+
+
+def strip_comments(text):
+    """Rules about code look at code; strings stay, and line numbers too."""
+    return re.sub(r"/\*.*?\*/|//[^\n]*", lambda m: re.sub(r"[^\n]", " ", m.group()), text, flags=re.S)
+
+
+def check_text(path, text):
+    problems = []
+    for name, files, but, pattern in RULES:
+        if not re.search(files, path) or (but and re.search(but, path)):
+            continue
+        is_about_code = name not in ("unfinished", "path of one machine", "host in a build file")
+        looked_at = strip_comments(text) if is_about_code else text
+        for match in re.finditer(pattern, looked_at):
+            line = looked_at.count("\n", 0, match.start()) + 1
+            problems.append(f"{path}:{line}: {name}: {match.group()!r}")
+    if re.search(CODE, path) and text.count("\n") > LINES_AT_MOST:
+        problems.append(f"{path}: longer than {LINES_AT_MOST} lines")
+    return problems + check_names(path)
+
+
+def check_names(path):
+    if not re.search(CODE + r"|\.py$|\.sh$", path):
+        return []
+    parts = [pathlib.PurePosixPath(part).stem for part in path.split("/")]
+    return [f"{path}: name that says nothing: {part}" for part in parts if EMPTY_NAMES.search(part)]
+
+
+def tracked_files():
+    listed = subprocess.run(["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+                            check=True, capture_output=True, text=True).stdout
+    return sorted({name for name in listed.split("\0") if name and (ROOT / name).is_file()})
+
+
+def check_tree():
+    problems, seen = [], 0
+    for path in tracked_files():
+        try:
+            text = (ROOT / path).read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            problems.append(f"{path}: no text file: generated files are built, not kept")
+            continue
+        seen += 1
+        problems += check_text(path, text)
+    return problems, seen
+
+
+def self_test():
+    cases = [
+        ("pool/a.cc", "// TO" + "DO: later\n", True),
+        ("shim/hooks/a.cc", 'printf("x");\n', True),
+        ("shim/hooks/a.cc", 'snprintf(b, n, "x");\n', False),
+        ("shim/cli/a.cc", 'printf("x");\n', False),
+        ("shim/runtime/a.cc", "std::abort();\n", True),
+        ("shim/runtime/a.cc", "// the program may exit() here\n", False),
+        ("shim/runtime/a.cc", "umask(0);\n", True),
+        ("shim/ledger/a.cc", 'getenv("A");\n', True),
+        ("config/a.cc", 'getenv("A");\n', False),
+        ("tests/unit/pool/a_test.cc", "sleep(1);\n", True),
+        ("README.md", f"see {ROOT}/x\n", True),
+        ("scripts/a.sh", "curl http" + "s://example.org\n", True),
+        ("shim/policy/pool_utils.h", "\n", True),
+        ("pool/a.h", "\n" * (LINES_AT_MOST + 1), True),
+        ("pool/a.h", "int f();\n", False),
+    ]
+    wrong = [f"self-test: {path} with {text[:40]!r}: {'let through' if refused else 'refused'}"
+             for path, text, refused in cases if bool(check_text(path, text)) != refused]
+    return wrong, len(cases)
+
+
+def main():
+    problems, seen = self_test() if sys.argv[1:] == ["--self-test"] else check_tree()
+    print("\n".join(problems + [f"rules: {seen} files checked, {len(problems)} findings"]))
+    return 1 if problems or not seen else 0
+
+
+sys.exit(main())

@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Two unmodified CUDA programs share one GPU, each held to its ration; on a simulated GPU where there is no real one.
+# The last line is `demo: ok …` or `demo: FAILED …`; the logs stay in build/demo/.
+set -eu
+. "$(dirname "$0")/steps.sh"
+failed() {
+  echo "demo: FAILED $*"
+  exit 1
+}
+"$root/scripts/setup.sh" --build-only || failed "set-up"
+mkdir -p "$root/build"
+build_release >"$root/build/build.log" 2>&1 || {
+  tail -n 40 "$root/build/build.log" >&2
+  failed "build"
+}
+exec "$root/examples/share_one_gpu/run.sh" "$root/build"

@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# Installs what is missing, through the distribution's package manager: scripts/setup.sh [--build-only]
+# Debian 12 and 13, Ubuntu 22.04 and 24.04. Changes nothing, and needs no network, when nothing is missing.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/steps.sh"
+
+build_packages=(g++ cmake ninja-build pkg-config libspdlog-dev libfmt-dev nlohmann-json3-dev libcli11-dev catch2
+  libbenchmark-dev librapidcheck-dev liblzma-dev xz-utils python3)
+test_packages=(python3-venv clang clang-format clang-tidy)
+# What these add is skipped, and named, where they are absent: aarch64 under emulation, musl programs, faster rebuilds.
+optional_packages=(qemu-user g++-aarch64-linux-gnu musl-tools ccache)
+
+build_only=no
+for argument in "$@"; do
+  case $argument in
+    --build-only) build_only=yes ;;
+    *) die "setup: unknown option '$argument' (there is only --build-only)" ;;
+  esac
+done
+
+installed() { [ "$(dpkg-query -W -f='${db:Status-Abbrev}' "$1" 2>/dev/null)" = 'ii ' ]; }
+offered() { [ -n "$(apt-cache policy "$1" 2>/dev/null | grep 'Candidate: [^(]')" ]; }
+
+missing_of() {
+  local package
+  for package in "$@"; do
+    installed "$package" || echo "$package"
+  done
+}
+
+as_root() {
+  if [ "$(id -u)" = 0 ]; then
+    "$@"
+  elif command -v sudo >/dev/null; then
+    sudo "$@"
+  else
+    die "setup: not root and no sudo; as root: $*"
+  fi
+}
+
+apt() { as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 -o Acquire::Retries=3 "$@" </dev/null; }
+
+# The distribution's cmake where it is new enough; else one in build/tools, which steps.sh puts on the PATH.
+newer_cmake() {
+  cmake_is_new_enough && return 0
+  say "setup: cmake $(cmake_version) is older than $needed_cmake: a newer one goes to build/tools"
+  installed python3-venv || apt install --no-install-recommends python3-venv >/dev/null
+  python3 -m venv "$root/build/tools"
+  "$root/build/tools/bin/pip" --quiet install "cmake>=$needed_cmake,<4"
+  cmake_is_new_enough || die "setup: no cmake of at least $needed_cmake could be installed"
+}
+
+# Optional packages are asked for once a machine: where one cannot be had, later runs stay silent and offline.
+install_optional() {
+  local asked=$root/build/.optional_packages wanted=() package
+  [ "$(cat "$asked" 2>/dev/null)" = "${optional_packages[*]}" ] && return 0
+  for package in $(missing_of "${optional_packages[@]}"); do
+    if offered "$package"; then wanted+=("$package"); fi
+  done
+  if [ ${#wanted[@]} -gt 0 ]; then
+    say "setup: installing, optional: ${wanted[*]}"
+    apt install --no-install-recommends "${wanted[@]}" >/dev/null || say "setup: not installed; what needs them is skipped"
+  fi
+  mkdir -p "$root/build" && echo "${optional_packages[*]}" >"$asked"
+}
+
+main() {
+  command -v apt-get >/dev/null || die "setup: no apt-get here; install these by hand: ${build_packages[*]} ${test_packages[*]}"
+  local wanted=("${build_packages[@]}") missing
+  [ $build_only = yes ] || wanted+=("${test_packages[@]}")
+  mapfile -t missing < <(missing_of "${wanted[@]}")
+  if [ ${#missing[@]} -gt 0 ]; then
+    say "setup: installing ${missing[*]}"
+    apt update
+    apt install --no-install-recommends "${missing[@]}" >/dev/null
+  fi
+  newer_cmake
+  [ $build_only = yes ] || install_optional
+  say "setup: everything is there"
+}
+
+main

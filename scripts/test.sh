@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Set-up, Release build, the quick tests: scripts/test.sh [ctest options]
+set -eu
+. "$(dirname "$0")/steps.sh"
+"$root/scripts/setup.sh"
+mkdir -p "$root/build"
+run_step "build" build_release
+run_step "python client" python_client "$root/build"
+seed_tests
+cd "$root/build"
+exec ctest -L quick -j "$jobs" --output-on-failure --no-tests=error "$@"
