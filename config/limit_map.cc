@@ -1,0 +1,129 @@
+#include "config/limit_map.h"
+
+#include <algorithm>
+
+#include "config/wording.h"
+
+namespace ration::config {
+
+namespace {
+
+constexpr int kLargestOrdinal = 65535;
+constexpr std::string_view kItemExample = "write for example 0=8GiB,GPU-1f2e=50%";
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  return out;
+}
+
+bool all_of(std::string_view text, std::string_view allowed) {
+  return !text.empty() && text.find_first_not_of(allowed) == std::string_view::npos;
+}
+
+// "GPU-" and "MIG-" name the same identity space here: a MIG instance answers cuDeviceGetUuid_v2 with its own UUID.
+std::string_view after_uuid_mark(std::string_view lowered) {
+  const bool marked = lowered.substr(0, 4) == "gpu-" || lowered.substr(0, 4) == "mig-";
+  return marked ? lowered.substr(4) : std::string_view();
+}
+
+std::string parse_device(std::string_view name, LimitItem &item) {
+  item.name = std::string(name);
+  if (all_of(name, "0123456789")) {
+    int ordinal = 0;
+    for (const char c : name) {
+      ordinal = ordinal * 10 + (c - '0');
+      if (ordinal > kLargestOrdinal) {
+        return "there is no device " + shown(name);
+      }
+    }
+    item.ordinal = ordinal;
+    return {};
+  }
+  const std::string lowered = lower(name);
+  item.uuid_prefix = std::string(after_uuid_mark(lowered));
+  if (all_of(item.uuid_prefix, "0123456789abcdef-") && item.uuid_prefix[0] != '-') {
+    return {};
+  }
+  if (lowered == "gpu-" || lowered == "mig-") {
+    return "\"" + shown(name) + "\" fits every device; write at least the first digits of its UUID, as GPU-1f2e";
+  }
+  return "\"" + shown(name) +
+         "\" names no device; a device is an ordinal or GPU- and the start of its UUID: " + std::string(kItemExample);
+}
+
+std::string parse_item(std::string_view text, LimitItem &item) {
+  const std::size_t equals = text.find('=');
+  if (text.empty()) {
+    return "an item of the list is empty; " + std::string(kItemExample);
+  }
+  if (equals == std::string_view::npos) {
+    return "\"" + shown(text) + "\" names no device; " + std::string(kItemExample) +
+           " (decimals follow a point, as 0.4)";
+  }
+  if (std::string wrong = parse_device(text.substr(0, equals), item); !wrong.empty()) {
+    return wrong;
+  }
+  std::variant<Size, std::string> size = parse_size(text.substr(equals + 1));
+  if (std::string *wrong = std::get_if<std::string>(&size)) {
+    return "\"" + shown(text) + "\": " + *wrong;
+  }
+  item.size = std::get<Size>(size);
+  return {};
+}
+
+// One device under two different sizes is no limit that anybody could have meant.
+std::string contradiction(const LimitMap &items, const LimitItem &item) {
+  for (const LimitItem &other : items) {
+    const bool same = other.ordinal == item.ordinal && other.uuid_prefix == item.uuid_prefix;
+    if (same && !(other.size == item.size)) {
+      return "device " + item.name + " is given both " + other.size.text() + " and " + item.size.text() +
+             "; name each device once";
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+bool LimitItem::fits(const DeviceIdentity &device) const {
+  if (ordinal >= 0) {
+    return ordinal == device.ordinal;
+  }
+  if (uuid_prefix.empty() || device.uuid.empty()) {
+    return true;
+  }
+  const std::string lowered = lower(device.uuid);
+  return after_uuid_mark(lowered).substr(0, uuid_prefix.size()) == uuid_prefix;
+}
+
+std::string parse_limit(std::string_view text, LimitMap &items) {
+  if (text.find_first_of("=,") == std::string_view::npos) {
+    std::variant<Size, std::string> size = parse_size(text);
+    if (const std::string *wrong = std::get_if<std::string>(&size)) {
+      return *wrong;
+    }
+    LimitItem everywhere;
+    everywhere.size = std::get<Size>(size);
+    items.push_back(everywhere);
+    return {};
+  }
+  std::string first_wrong;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    LimitItem item;
+    std::string wrong = parse_item(text.substr(begin, end - begin), item);
+    if (wrong.empty()) {
+      wrong = contradiction(items, item);
+      items.push_back(item);
+    }
+    if (first_wrong.empty()) {
+      first_wrong = wrong;
+    }
+    begin = end + 1;
+  }
+  return first_wrong;
+}
+
+}  // namespace ration::config

@@ -1,0 +1,36 @@
+// RATION_LIMIT: one size for every device, or DEVICE=SIZE items.
+// Layer: config. Threads: values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/size.h"
+
+namespace ration::config {
+
+struct DeviceIdentity {
+  int ordinal = 0;                // as the program counts them
+  std::string uuid;               // "GPU-xxxxxxxx-xxxx-..." or "MIG-..."; empty where the driver does not tell
+  std::uint64_t total_bytes = 0;  // physical
+};
+
+struct LimitItem {
+  int ordinal = -1;         // -1: not named by ordinal
+  std::string uuid_prefix;  // lower case, without "GPU-"; empty: not named by UUID
+  Size size;
+  std::string name;  // the device as the user wrote it; empty: every device
+
+  // A device without a known UUID fits every UUID: a limit that cannot be placed holds everywhere.
+  [[nodiscard]] bool fits(const DeviceIdentity &device) const;
+};
+
+using LimitMap = std::vector<LimitItem>;
+
+// Appends every item that can be read to `items`; returns what is wrong with the first other one, empty when nothing
+// is.
+std::string parse_limit(std::string_view text, LimitMap &items);
+
+}  // namespace ration::config

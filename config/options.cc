@@ -1,0 +1,78 @@
+#include "config/options.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <vector>
+
+#include "config/readers.h"
+
+namespace ration::config {
+
+namespace {
+
+constexpr Option kOptions[] = {
+#define RATION_OPTION(key, variable, reader, values, fallback, flag, effect, state, help) \
+  {#key, variable, values, fallback, flag, help, Effect::effect, State::state, reader},
+#include "config/options.inc"
+#undef RATION_OPTION
+};
+
+// Levenshtein's distance, one row at a time, with a swap of neighbours counted once (LIMTI is one slip, not two).
+std::size_t edits_between(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> before_last(b.size() + 1);
+  std::vector<std::size_t> last(b.size() + 1);
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(last.begin(), last.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const bool same = a[i - 1] == b[j - 1];
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (same ? 0 : 1)});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        row[j] = std::min(row[j], before_last[j - 2] + 1);
+      }
+    }
+    before_last = last;
+    last = row;
+  }
+  return last[b.size()];
+}
+
+}  // namespace
+
+std::span<const Option> options() {
+  return kOptions;
+}
+
+const Option *option_of_key(std::string_view key) {
+  const auto *found =
+      std::find_if(std::begin(kOptions), std::end(kOptions), [&](const Option &o) { return o.key == key; });
+  return found == std::end(kOptions) ? nullptr : found;
+}
+
+const Option *option_of_variable(std::string_view variable) {
+  const auto *found =
+      std::find_if(std::begin(kOptions), std::end(kOptions), [&](const Option &o) { return o.variable == variable; });
+  return found == std::end(kOptions) ? nullptr : found;
+}
+
+std::string_view nearest_variable(std::string_view variable) {
+  // The distance is quadratic; no name of ours is near one of a thousand characters.
+  const std::string_view head = variable.substr(0, 64);
+  const Option *nearest = nullptr;
+  std::size_t fewest = 0;
+  for (const Option &option : kOptions) {
+    if (option.state == State::kInternal) {
+      continue;
+    }
+    const std::size_t edits = edits_between(head, option.variable);
+    if (nearest == nullptr || edits < fewest) {
+      nearest = &option;
+      fewest = edits;
+    }
+  }
+  return nearest->variable;
+}
+
+}  // namespace ration::config

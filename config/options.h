@@ -1,0 +1,37 @@
+// The table of every setting, from options.inc, and the search for the name that somebody meant.
+// Layer: config. Threads: a constant table.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "config/settings.h"
+
+namespace ration::config {
+
+// kLimits: malformed or empty, the strictest reading holds. kTightens: the same, but empty is unset.
+enum class Effect { kComfort, kTightens, kLimits };
+enum class State { kBuilt, kAccepted, kInternal };
+
+struct Option {
+  std::string_view key, variable;
+  std::string_view values, fallback;
+  std::string_view flag;  // empty: environment only
+  std::string_view help;
+  Effect effect;
+  State state;
+  // Puts `value` into its member; returns what is wrong with it, empty when nothing is.
+  std::string (*read)(Settings &, const Option &, std::string_view value);
+};
+
+std::span<const Option> options();
+
+// nullptr where no option has this key / this variable.
+const Option *option_of_key(std::string_view key);
+const Option *option_of_variable(std::string_view variable);
+
+// The variable that is the fewest edits away from `variable`.
+std::string_view nearest_variable(std::string_view variable);
+
+}  // namespace ration::config

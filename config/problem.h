@@ -1,0 +1,24 @@
+// What is wrong with one setting, in one line. Layer: config. Threads: values.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace ration::config {
+
+// One setting that could not be used as written, or that does not do yet what it says.
+struct Problem {
+  std::string key;       // of options.inc, or the variable where it is no option of ours
+  std::string line;      // the whole sentence for stderr, without prefix and newline
+  bool fatal_for_cli;    // `ration run` starts nothing
+  std::string sentence;  // `line` without the "NAME=value: " before it
+};
+
+// What holds where a limit that was asked for cannot be read; ends such a sentence.
+inline constexpr std::string_view kStrictestHolds =
+    "; until then no more than 75% of each device, nor than any other limit";
+
+Problem problem_of(std::string_view key, std::string_view variable, std::string_view value, std::string sentence,
+                   bool fatal_for_cli);
+
+}  // namespace ration::config

@@ -1,0 +1,149 @@
+#include "config/readers.h"
+
+#include <algorithm>
+
+#include "config/wording.h"
+
+namespace ration::config {
+
+namespace {
+
+constexpr std::size_t kLongestGroup = 64;
+constexpr std::string_view kGroupCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+
+// What other programs take for a switch; here they are refused, with the word that was meant.
+constexpr std::string_view kMeansTrue = "1 yes Yes YES on On ON True TRUE y Y";
+constexpr std::string_view kMeansFalse = "0 no No NO off Off OFF False FALSE n N";
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  return out;
+}
+
+}  // namespace
+
+int place_of(std::string_view value, std::string_view words) {
+  for (int place = 0; !words.empty(); ++place) {
+    const std::size_t end = std::min(words.find(' '), words.size());
+    if (words.substr(0, end) == value) {
+      return place;
+    }
+    words.remove_prefix(std::min(end + 1, words.size()));
+  }
+  return -1;
+}
+
+std::string complain_of_choice(std::string_view value, std::string_view words) {
+  if (place_of(lower(value), words) >= 0) {
+    return "it is written in lower case: " + lower(value);
+  }
+  std::string list;
+  for (const char c : words) {
+    list += c == ' ' ? std::string(", ") : std::string(1, c);
+  }
+  return "it must be one of " + list;
+}
+
+std::string read_bool(std::string_view value, bool &out) {
+  if (value == "true" || value == "false") {
+    out = value == "true";
+    return {};
+  }
+  std::string wrong = "it must be true or false";
+  if (place_of(value, kMeansTrue) >= 0) {
+    wrong += "; likely meant: true";
+  } else if (place_of(value, kMeansFalse) >= 0) {
+    wrong += "; likely meant: false";
+  }
+  return wrong;
+}
+
+std::string read_plain_text(std::string_view value, std::string &out) {
+  // A newline in a path is a slip of a script, and would break every line that repeats it.
+  if (std::any_of(value.begin(), value.end(),
+                  [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; })) {
+    return "it contains a control character";
+  }
+  out = std::string(value);
+  return {};
+}
+
+std::string read_limit(Settings &settings, const Option &, std::string_view value) {
+  return parse_limit(value, settings.limit);
+}
+
+std::string read_preallocate(Settings &settings, const Option &, std::string_view value) {
+  if (value == "true" || value == "false") {
+    settings.preallocate = value == "true";
+    return {};
+  }
+  std::variant<Size, std::string> size = parse_size(value);
+  if (const std::string *wrong = std::get_if<std::string>(&size)) {
+    bool ignored = false;
+    const bool a_switch = place_of(value, kMeansTrue) >= 0 || place_of(value, kMeansFalse) >= 0;
+    return a_switch ? read_bool(value, ignored) : "it is neither true, false nor a size: " + *wrong;
+  }
+  settings.preallocate = std::get<Size>(size);
+  return {};
+}
+
+std::string read_async_preallocate(Settings &settings, const Option &, std::string_view value) {
+  if (value == "-1" || value == "0") {
+    settings.async_preallocate = value == "-1";
+    return {};
+  }
+  std::variant<Size, std::string> size = parse_size(value);
+  if (const std::string *wrong = std::get_if<std::string>(&size)) {
+    return "it is neither -1, 0 nor a size: " + *wrong;
+  }
+  settings.async_preallocate = std::get<Size>(size);
+  return {};
+}
+
+std::string read_large_alignment(Settings &settings, const Option &, std::string_view value) {
+  if (value == "off") {
+    settings.large_alignment.reset();
+    return {};
+  }
+  std::variant<Size, std::string> size = parse_size(value);
+  if (const std::string *wrong = std::get_if<std::string>(&size)) {
+    return "it is neither off nor a size: " + *wrong;
+  }
+  const Size alignment = std::get<Size>(size);
+  const std::uint64_t bytes = alignment.bytes_of(0);
+  if (alignment.is_share() || (bytes & (bytes - 1)) != 0) {
+    return "an alignment is a power of two; write for example 2MiB";
+  }
+  settings.large_alignment = alignment;
+  return {};
+}
+
+std::string read_group(Settings &settings, const Option &, std::string_view value) {
+  if (value.size() > kLongestGroup || value.find_first_not_of(kGroupCharacters) != std::string_view::npos) {
+    return "a group is 1 to 64 of A-Z a-z 0-9 . _ -";
+  }
+  settings.group = std::string(value);
+  return {};
+}
+
+std::string read_log(Settings &settings, const Option &, std::string_view value) {
+  for (std::size_t i = value.find('%'); i != std::string_view::npos; i = value.find('%', i + 2)) {
+    if (i + 1 == value.size() || std::string_view("phn%").find(value[i + 1]) == std::string_view::npos) {
+      return "\"" + shown(value.substr(i, 2)) +
+             "\" stands for nothing; %p is the process, %h the host, %n the program, %% a percent sign";
+    }
+  }
+  return read_plain_text(value, settings.log);
+}
+
+std::string read_disable(Settings &settings, const Option &, std::string_view value) {
+  if (value != "1" && value != "0") {
+    return "it must be 1 (inert), 0 or empty";
+  }
+  settings.disabled = value == "1";
+  return {};
+}
+
+}  // namespace ration::config

@@ -1,0 +1,68 @@
+// How the text of one option becomes a member of Settings; options.inc names these.
+// Layer: config. A reader returns what is wrong with the value, empty when nothing is, and then leaves the member
+// alone.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "config/options.h"
+#include "config/settings.h"
+
+namespace ration::config {
+
+// The place of `value` among the blank-separated `words`, -1 when it is none of them.
+int place_of(std::string_view value, std::string_view words);
+std::string complain_of_choice(std::string_view value, std::string_view words);
+std::string read_bool(std::string_view value, bool &out);
+std::string read_plain_text(std::string_view value, std::string &out);
+
+std::string read_limit(Settings &settings, const Option &option, std::string_view value);
+std::string read_preallocate(Settings &settings, const Option &option, std::string_view value);
+std::string read_async_preallocate(Settings &settings, const Option &option, std::string_view value);
+std::string read_large_alignment(Settings &settings, const Option &option, std::string_view value);
+std::string read_group(Settings &settings, const Option &option, std::string_view value);
+std::string read_log(Settings &settings, const Option &option, std::string_view value);
+std::string read_disable(Settings &settings, const Option &option, std::string_view value);
+
+template <auto kMember>
+std::string read_choice(Settings &settings, const Option &option, std::string_view value) {
+  const int place = place_of(value, option.values);
+  if (place < 0) {
+    return complain_of_choice(value, option.values);
+  }
+  auto &member = settings.*kMember;
+  member = static_cast<std::remove_reference_t<decltype(member)>>(place);
+  return {};
+}
+
+template <auto kMember>
+std::string read_switch(Settings &settings, const Option &, std::string_view value) {
+  return read_bool(value, settings.*kMember);
+}
+
+template <auto kMember>
+std::string read_text(Settings &settings, const Option &, std::string_view value) {
+  return read_plain_text(value, settings.*kMember);
+}
+
+template <auto kMember>
+std::string read_size(Settings &settings, const Option &, std::string_view value) {
+  std::variant<Size, std::string> size = parse_size(value);
+  if (std::string *wrong = std::get_if<std::string>(&size)) {
+    return *wrong;
+  }
+  settings.*kMember = std::get<Size>(size);
+  return {};
+}
+
+template <auto kMember>
+std::string read_size_or_zero(Settings &settings, const Option &option, std::string_view value) {
+  if (value == "0") {
+    settings.*kMember = Size::of_bytes(0);
+    return {};
+  }
+  return read_size<kMember>(settings, option, value);
+}
+
+}  // namespace ration::config

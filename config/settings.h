@@ -1,0 +1,83 @@
+// What the user asked for, read once from the environment; flags of `ration run` travel there.
+// Layer: config, a leaf. Threads: values; after meet_devices everything is read-only.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "config/limit_map.h"
+#include "config/problem.h"
+#include "config/size.h"
+
+namespace ration::config {
+
+enum class Mode { kPool, kAsync, kDirect };
+enum class Source { kDefault, kEnvironment };
+enum class Backing { kSlab, kVmm, kAuto };
+enum class Free { kDeferred, kSynchronous };
+enum class Managed { kLimit, kCount };
+enum class Ipc { kAuto, kDirect };
+enum class Stacks { kNone, kNative, kPython };
+
+struct Settings {
+  bool disabled = false;
+  LimitMap limit;
+  Mode mode = Mode::kPool;
+  std::variant<bool, Size> preallocate = true;
+  Size preallocate_after = Size::of_bytes(32 * kMiB);
+  std::optional<Size> headroom;                        // none: max(512 MiB, 2 %)
+  std::variant<bool, Size> async_preallocate = false;  // true: what mode pool would have preallocated
+  Backing backing = Backing::kSlab;
+  Free free = Free::kDeferred;
+  Managed managed = Managed::kLimit;
+  std::optional<Size> large_alignment;
+  std::optional<Size> reserve;
+  bool show_limit = true;
+  bool charge_context = false;
+  std::string group;
+  std::optional<Size> group_limit;
+  std::optional<Size> guarantee;
+  Ipc ipc = Ipc::kAuto;
+  std::string log;  // a template for expand_path; empty = none
+  Stacks stacks = Stacks::kNone;
+  std::string fail;
+  std::string config_file;
+  std::string state_directory;
+  std::string summary_directory;  // RATION_SUMMARY; empty = none
+
+  // A limit that was asked for could not be read: the strictest reading holds on every device.
+  bool limit_in_doubt = false;
+
+  // Every setting of the environment that is not empty, in the order of options.inc.
+  struct Origin {
+    std::string key, value;
+    Source source;
+  };
+  std::vector<Origin> origins;
+
+  // What the process may take on a device and whether anyone asked for that.
+  struct Limit {
+    bool asked = false;
+    std::uint64_t bytes = 0;  // min(every limit, total); total where none was asked for
+  };
+  [[nodiscard]] Limit limit_on(const DeviceIdentity &device) const;
+
+  // Call once, when the devices are known: says which item of a limit means no device or several, and holds the
+  // doubtful ones to the strictest reading. A limit holds without this call too, on every device that an item fits.
+  void meet_devices(const std::vector<DeviceIdentity> &devices, std::vector<Problem> &problems);
+};
+
+// Reads every RATION_* variable of `environment` (NULL-terminated "NAME=value" list). Throws nothing but bad_alloc.
+Settings read_environment(const char *const *environment, std::vector<Problem> &problems);
+
+// `pattern` with %p (pid), %h (host), %n (program's short name) and %% replaced; anything else behind a % stays.
+std::string expand_path(std::string_view pattern, long pid, std::string_view host, std::string_view program);
+
+// The one place that touches the environment of this process.
+const char *const *process_environment();
+
+}  // namespace ration::config

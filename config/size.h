@@ -1,0 +1,43 @@
+// Sizes as the user writes them: bytes, or an exact share of a device.
+// Layer: config, a leaf. Threads: values, no shared state.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+
+namespace ration::config {
+
+inline constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+
+class Size {
+ public:
+  Size() = default;
+  static Size of_bytes(std::uint64_t bytes) { return Size(bytes, 0); }
+  // REQUIRES: 0 < numerator <= denominator, and denominator divides 10^18 (every decimal fraction that can be written).
+  static Size of_share(std::uint64_t numerator, std::uint64_t denominator);
+
+  [[nodiscard]] bool is_share() const { return denominator_ != 0; }
+  // Bytes on a device of `total_bytes`; a share is truncated to a byte, never rounded.
+  [[nodiscard]] std::uint64_t bytes_of(std::uint64_t total_bytes) const;
+  // The shortest exact spelling: parse_size(text()) is this size again wherever parse_size accepts it.
+  [[nodiscard]] std::string text() const;
+
+  friend bool operator==(const Size &, const Size &) = default;
+
+ private:
+  Size(std::uint64_t numerator, std::uint64_t denominator) : numerator_(numerator), denominator_(denominator) {}
+
+  std::uint64_t numerator_ = 0;    // bytes, where denominator_ is 0
+  std::uint64_t denominator_ = 0;  // in lowest terms
+};
+
+// Either a Size of at least 1 MiB (a share: above 0), or one sentence that says what is wrong and what was likely
+// meant.
+std::variant<Size, std::string> parse_size(std::string_view text);
+
+// For people: "6,553 MiB" is truncated, like everything that is shown.
+std::string show_bytes(std::uint64_t bytes);
+
+}  // namespace ration::config
