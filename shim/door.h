@@ -1,0 +1,43 @@
+/* What the front and the core know of each other: one C struct each way. The front is libc only and is preloaded; the
+ * core is loaded at the first CUDA call and handed a Door; it answers with its bodies, one a row of hook_table.inc.
+ * Layer: none, includable from front and hooks. Both sides are built together: `build` must be equal. */
+#ifndef RATION_DOOR_H_
+#define RATION_DOOR_H_
+
+#include <stdint.h>
+
+/* Per-thread state kept in the front's static TLS, where reaching it never allocates. */
+struct RationThread {
+  int depth; /* > 0: this thread is already inside Ration */
+};
+
+/* How often each route was taken; for display only, so relaxed increments. */
+struct RationCoverage {
+  uint64_t dlsym;             /* dlsym and dlvsym answers swapped */
+  uint64_t get_proc_address;  /* cuGetProcAddress answers swapped */
+  uint64_t unknown_versions;  /* a hooked name asked for in a version that we do not know: left alone */
+};
+
+/* front -> core */
+struct RationDoor {
+  const char *build;
+  void *(*real_dlopen)(const char *, int);
+  void *(*real_dlsym)(void *, const char *);
+  void *(*driver)(void);  /* dlopen handle of the process's libcuda, or NULL */
+  struct RationThread *(*thread)(void);
+  struct RationCoverage *coverage;
+  void *const *entries; /* our export of each hook, in table order */
+  unsigned hook_count;
+};
+
+/* core -> front */
+struct RationCore {
+  const char *build;
+  void *const *bodies; /* in table order; valid for ever */
+  unsigned hook_count;
+};
+
+/* The core's only export. NULL: it could not start; the front then answers for itself (closed column of the table). */
+typedef const struct RationCore *(*ration_core_start_t)(const struct RationDoor *);
+
+#endif /* RATION_DOOR_H_ */

@@ -1,0 +1,143 @@
+// Finds the real loader functions and the real driver, and recognises the driver's functions by address.
+// Layer: front. Threads: no lock; every table is a pure function of the process, so racing writers store equal values
+// and readers see either nothing or the final value (release/acquire on the `ready` words).
+#include <dlfcn.h>
+
+#include "front.h"
+#include "link_map.h"
+
+#define RATION_HOOK(symbol, parameters, name, since, stream, need, closed) \
+  extern "C" __attribute__((visibility("hidden"))) void ration_entry_##symbol();
+#include "hook_table.inc"
+#undef RATION_HOOK
+
+namespace ration::front {
+
+#define RATION_HOOK(symbol, parameters, name, since, stream, need, closed) \
+  reinterpret_cast<void *>(&ration_entry_##symbol),
+void *const entries[kHookCount] = {
+#include "hook_table.inc"
+};
+#undef RATION_HOOK
+
+#define RATION_HOOK(symbol, parameters, name, since, stream, need, closed) #symbol,
+const char *const symbols[kHookCount] = {
+#include "hook_table.inc"
+};
+#undef RATION_HOOK
+
+RationCoverage coverage;
+
+namespace {
+
+// Open addressing over the driver's addresses of our hooks; at most a quarter full.
+constexpr unsigned address_slots() {
+  unsigned slots = 64;
+  while (slots < 4 * kHookCount) {
+    slots *= 2;
+  }
+  return slots;
+}
+constexpr unsigned kAddressSlots = address_slots();
+
+struct AddressTable {
+  const void *addresses[kAddressSlots];
+  uint16_t hooks[kAddressSlots];
+};
+
+Loader loader;
+int loader_ready;
+void *driver_handle;
+AddressTable table;
+int table_ready;
+
+unsigned slot_of(const void *address) {
+  const auto bits = reinterpret_cast<uintptr_t>(address);
+  return static_cast<unsigned>((bits >> 4) ^ (bits >> 10)) & (kAddressSlots - 1);
+}
+
+void *loaded(const char *name) { return real().dlopen(name, RTLD_LAZY | RTLD_NOLOAD); }
+
+void fill_table(void *driver) {
+  for (unsigned hook = 0; hook < kHookCount; ++hook) {
+    const void *address = real().dlsym(driver, symbols[hook]);
+    if (address == nullptr) {
+      continue;
+    }
+    unsigned slot = slot_of(address);
+    while (table.addresses[slot] != nullptr && (table.addresses[slot] != address || table.hooks[slot] != hook)) {
+      slot = (slot + 1) & (kAddressSlots - 1);
+    }
+    __atomic_store_n(&table.hooks[slot], static_cast<uint16_t>(hook), __ATOMIC_RELAXED);
+    __atomic_store_n(&table.addresses[slot], address, __ATOMIC_RELAXED);
+  }
+  __atomic_store_n(&table_ready, 1, __ATOMIC_RELEASE);  // pairs with the acquire in hook_at
+}
+
+// A driver that was loaded by path and bears no SONAME answers to no fixed name: look for its file name.
+void *driver_by_file_name() {
+  for (const link_map *map = _r_debug.r_map; map != nullptr; map = map->l_next) {
+    if (map->l_name != nullptr && starts_with(base_name(map->l_name), "libcuda.so")) {
+      return loaded(map->l_name);
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+const Loader &real() {
+  if (__atomic_load_n(&loader_ready, __ATOMIC_ACQUIRE) == 0) {
+    loader.dlopen = reinterpret_cast<decltype(loader.dlopen)>(next_definition("dlopen"));
+    loader.dlvsym = reinterpret_cast<decltype(loader.dlvsym)>(next_definition("dlvsym"));
+    loader.dlsym = reinterpret_cast<decltype(loader.dlsym)>(next_definition("dlsym"));
+    __atomic_store_n(&loader_ready, 1, __ATOMIC_RELEASE);
+  }
+  return loader;
+}
+
+void *loaded_driver() {
+  void *handle = __atomic_load_n(&driver_handle, __ATOMIC_ACQUIRE);
+  if (handle == nullptr) {
+    handle = loaded("libcuda.so.1");
+    if (handle == nullptr) {
+      handle = driver_by_file_name();
+    }
+    if (handle != nullptr) {
+      __atomic_store_n(&driver_handle, handle, __ATOMIC_RELEASE);
+    }
+  }
+  return handle;
+}
+
+void *any_driver() {
+  void *handle = loaded_driver();
+  if (handle == nullptr && real().dlopen("libcuda.so.1", RTLD_LAZY) != nullptr) {
+    handle = loaded_driver();
+  }
+  return handle;
+}
+
+bool is_entry(const void *address) {
+  for (const void *entry : entries) {
+    if (entry == address) {
+      return true;
+    }
+  }
+  return false;
+}
+
+Hook hook_at(void *driver, const void *address, const char *symbol) {
+  if (__atomic_load_n(&table_ready, __ATOMIC_ACQUIRE) == 0) {
+    fill_table(driver);
+  }
+  for (unsigned slot = slot_of(address); table.addresses[slot] != nullptr; slot = (slot + 1) & (kAddressSlots - 1)) {
+    // Two exports may share one address (identical code folding): the name decides.
+    if (table.addresses[slot] == address && same(symbols[table.hooks[slot]], symbol)) {
+      return static_cast<Hook>(table.hooks[slot]);
+    }
+  }
+  return kHookCount;
+}
+
+}  // namespace ration::front

@@ -1,0 +1,66 @@
+// The front's own parts: real loader functions, the driver it found, and the entries that programs call.
+// Layer: front (libc only, no C++ runtime, no constructor, no destructor).
+// Threads: everything is constant-initialised; racing threads store equal values.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../door.h"
+
+extern "C" {
+// What the three loader trampolines hand to their resolvers; offsets are fixed in trampolines_*.S.
+struct RationCall {
+  uintptr_t first;
+  uintptr_t second;
+  uintptr_t third;
+  uintptr_t caller;  // return address of the program's own call
+  void *result;      // the answer, when the resolver returns 1
+  void *target;      // where to jump with (first, second, third), when it returns 0
+};
+
+__attribute__((visibility("hidden"))) extern void *ration_slots[];
+__attribute__((visibility("hidden"))) void ration_dlsym_entry();
+__attribute__((visibility("hidden"))) void ration_dlvsym_entry();
+__attribute__((visibility("hidden"))) void ration_dlopen_entry();
+}
+
+namespace ration::front {
+
+#define RATION_HOOK(symbol, parameters, name, since, stream, need, closed) kHook_##symbol,
+enum Hook : unsigned {
+#include "hook_table.inc"
+  kHookCount
+};
+#undef RATION_HOOK
+
+struct Loader {
+  void *(*dlopen)(const char *, int);
+  void *(*dlsym)(void *, const char *);
+  void *(*dlvsym)(void *, const char *, const char *);
+};
+
+// The next definitions after us in search order, so that other preloads stay in the chain.
+const Loader &real();
+
+// The process's libcuda, without loading it; nullptr while there is none.
+void *loaded_driver();
+// The same, loading it if need be: a program can reach a hook before any driver is there (weak references).
+void *any_driver();
+
+// Our export of a hook, in table order.
+extern void *const entries[kHookCount];
+extern const char *const symbols[kHookCount];
+// Whether `address` lies in one of our exports.
+bool is_entry(const void *address);
+
+// The hook that stands for the driver's function at `address` under `symbol`, or kHookCount.
+Hook hook_at(void *driver, const void *address, const char *symbol);
+
+extern RationCoverage coverage;
+inline void count(uint64_t &counter) { __atomic_fetch_add(&counter, 1, __ATOMIC_RELAXED); }
+
+// Why there is no core, as one line on stderr, with one write(2).
+void say(const char *text, const char *detail);
+
+}  // namespace ration::front

@@ -1,0 +1,151 @@
+#include "link_map.h"
+
+#include <elf.h>
+
+#include <initializer_list>
+
+// Our own dynamic section, by its linker-made name: link_map::l_ld of exactly this library.
+extern ElfW(Dyn) _DYNAMIC[] __attribute__((visibility("hidden")));
+
+namespace ration::front {
+namespace {
+
+constexpr unsigned kHiddenVersion = 0x8000;  // DT_VERSYM bit: not the default version (gABI, symbol versioning)
+
+struct SymbolTable {
+  const ElfW(Sym) * symbols = nullptr;
+  const char *strings = nullptr;
+  const uint32_t *gnu_hash = nullptr;
+  const uint16_t *versions = nullptr;
+};
+
+// glibc relocates these pointers in place except in the vDSO, whose dynamic section is read-only.
+template <class T>
+const T *pointer_of(const link_map &map, ElfW(Addr) value) {
+  return reinterpret_cast<const T *>(value < map.l_addr ? value + map.l_addr : value);
+}
+
+SymbolTable symbol_table(const link_map &map) {
+  SymbolTable table;
+  if (map.l_ld == nullptr) {
+    return table;
+  }
+  for (const ElfW(Dyn) *entry = map.l_ld; entry->d_tag != DT_NULL; ++entry) {
+    switch (entry->d_tag) {
+      case DT_SYMTAB:
+        table.symbols = pointer_of<ElfW(Sym)>(map, entry->d_un.d_ptr);
+        break;
+      case DT_STRTAB:
+        table.strings = pointer_of<char>(map, entry->d_un.d_ptr);
+        break;
+      case DT_GNU_HASH:
+        table.gnu_hash = pointer_of<uint32_t>(map, entry->d_un.d_ptr);
+        break;
+      case DT_VERSYM:
+        table.versions = pointer_of<uint16_t>(map, entry->d_un.d_ptr);
+        break;
+      default:
+        break;
+    }
+  }
+  return table;
+}
+
+uint32_t gnu_hash_of(const char *name) {
+  uint32_t hash = 5381;
+  for (; *name != '\0'; ++name) {
+    hash = hash * 33 + static_cast<unsigned char>(*name);
+  }
+  return hash;
+}
+
+// DT_GNU_HASH layout: nbuckets, symoffset, bloom_size, bloom_shift, bloom[], buckets[], chain[].
+const ElfW(Sym) * definition_in(const link_map &map, const char *name) {
+  const SymbolTable table = symbol_table(map);
+  if (table.gnu_hash == nullptr || table.symbols == nullptr || table.strings == nullptr) {
+    return nullptr;
+  }
+  const uint32_t bucket_count = table.gnu_hash[0];
+  const uint32_t first = table.gnu_hash[1];
+  const uint32_t bloom_words = table.gnu_hash[2];
+  const uint32_t *buckets =
+      table.gnu_hash + 4 + bloom_words * static_cast<uint32_t>(sizeof(ElfW(Addr)) / sizeof(uint32_t));
+  const uint32_t *chain = buckets + bucket_count;
+  if (bucket_count == 0) {
+    return nullptr;
+  }
+  const uint32_t hash = gnu_hash_of(name);
+  const ElfW(Sym) *hidden = nullptr;
+  for (uint32_t index = buckets[hash % bucket_count]; index >= first; ++index) {
+    const uint32_t value = chain[index - first];
+    const ElfW(Sym) &symbol = table.symbols[index];
+    if ((value | 1U) == (hash | 1U) && symbol.st_shndx != SHN_UNDEF && same(table.strings + symbol.st_name, name)) {
+      if (table.versions == nullptr || (table.versions[index] & kHiddenVersion) == 0) {
+        return &symbol;
+      }
+      hidden = &symbol;
+    }
+    if ((value & 1U) != 0) {
+      break;
+    }
+  }
+  return hidden;
+}
+
+}  // namespace
+
+bool same(const char *a, const char *b) {
+  while (*a != '\0' && *a == *b) {
+    ++a;
+    ++b;
+  }
+  return *a == *b;
+}
+
+bool starts_with(const char *text, const char *prefix) {
+  while (*prefix != '\0') {
+    if (*text++ != *prefix++) {
+      return false;
+    }
+  }
+  return true;
+}
+
+const char *base_name(const char *path) {
+  const char *base = path;
+  for (; *path != '\0'; ++path) {
+    if (*path == '/') {
+      base = path + 1;
+    }
+  }
+  return base;
+}
+
+const link_map *own_map() {
+  for (const link_map *map = _r_debug.r_map; map != nullptr; map = map->l_next) {
+    if (map->l_ld == _DYNAMIC) {
+      return map;
+    }
+  }
+  return nullptr;
+}
+
+bool defines(const link_map &map, const char *name) { return definition_in(map, name) != nullptr; }
+
+void *next_definition(const char *name) {
+  const link_map *own = own_map();
+  // Not preloaded but loaded later (dlopen): libc then stands before us, so the second round takes the whole list.
+  for (const link_map *map : {own != nullptr ? own->l_next : nullptr, _r_debug.r_map}) {
+    for (; map != nullptr; map = map->l_next) {
+      if (map == own) {
+        continue;
+      }
+      if (const ElfW(Sym) *symbol = definition_in(*map, name)) {
+        return reinterpret_cast<void *>(map->l_addr + symbol->st_value);
+      }
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace ration::front

@@ -1,0 +1,138 @@
+// Answers for dlsym, dlvsym and dlopen: ask the real one, then swap the answer when it is a driver function that we
+// hook. Never invents a function that the driver lacks.
+// Layer: front. Called from: trampolines_*.S, on any thread, possibly before every constructor of the process.
+#include <dlfcn.h>
+
+#include "front.h"
+#include "link_map.h"
+
+namespace ration::front {
+namespace {
+
+// Names that we may have an opinion on; everything else costs these two comparisons.
+bool is_driver_name(const char *name) { return name[0] == 'c' && name[1] == 'u'; }
+bool is_loader_name(const char *name) { return name[0] == 'd' && name[1] == 'l'; }
+
+struct Answer {
+  bool given;
+  void *value;
+};
+constexpr Answer kGoOn{false, nullptr};
+
+// One look-up, with or without a version.
+struct Lookup {
+  RationCall &call;
+  const char *version;
+
+  void *handle() const { return reinterpret_cast<void *>(call.first); }
+  const char *name() const { return reinterpret_cast<const char *>(call.second); }
+  void *ask_real(void *in) const {
+    return version != nullptr ? real().dlvsym(in, name(), version) : real().dlsym(in, name());
+  }
+};
+
+// A caller inside the driver itself looks for real functions: on WSL2 libcuda.so.1 is a loader of the real driver.
+bool called_from_driver(uintptr_t caller) {
+  Dl_info info;
+  return dladdr(reinterpret_cast<void *>(caller), &info) != 0 && info.dli_fname != nullptr &&
+         starts_with(base_name(info.dli_fname), "libcuda.so");
+}
+
+// Another interposer that looks for the real dlsym must not be handed ours: the two would call each other for ever.
+bool caller_interposes(uintptr_t caller) {
+  Dl_info info;
+  link_map *map = nullptr;
+  return dladdr1(reinterpret_cast<void *>(caller), &info, reinterpret_cast<void **>(&map), RTLD_DL_LINKMAP) != 0 &&
+         map != nullptr && defines(*map, "dlsym");
+}
+
+// Our exports must not make a process without CUDA believe that it has CUDA: while no driver is loaded, a name that
+// only we define is looked for in libc, which gives the program its NULL and a normal dlerror.
+Answer without_driver(const Lookup &lookup) {
+  if (is_entry(lookup.ask_real(lookup.handle()))) {
+    lookup.call.first = reinterpret_cast<uintptr_t>(real().dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD));
+  }
+  return kGoOn;
+}
+
+Answer driver_name(const Lookup &lookup) {
+  void *driver = loaded_driver();
+  if (driver == nullptr) {
+    return without_driver(lookup);
+  }
+  if (lookup.handle() == RTLD_DEFAULT) {
+    return kGoOn;  // the program's own definition or ours comes first, as for a direct link
+  }
+  void *found = lookup.ask_real(lookup.handle());
+  const Hook hook = found != nullptr ? hook_at(driver, found, lookup.name()) : kHookCount;
+  if (hook == kHookCount || called_from_driver(lookup.call.caller)) {
+    return {true, found};
+  }
+  count(coverage.dlsym);
+  return {true, entries[hook]};
+}
+
+Answer loader_name(const Lookup &lookup) {
+  void *found = lookup.ask_real(lookup.handle());
+  if (found == nullptr || lookup.handle() == RTLD_DEFAULT) {
+    return kGoOn;
+  }
+  void *ours = nullptr;
+  if (same(lookup.name(), "dlsym") && found == reinterpret_cast<void *>(real().dlsym)) {
+    ours = reinterpret_cast<void *>(&ration_dlsym_entry);
+  } else if (same(lookup.name(), "dlvsym") && found == reinterpret_cast<void *>(real().dlvsym)) {
+    ours = reinterpret_cast<void *>(&ration_dlvsym_entry);
+  } else if (same(lookup.name(), "dlopen") && found == reinterpret_cast<void *>(real().dlopen)) {
+    ours = reinterpret_cast<void *>(&ration_dlopen_entry);
+  }
+  if (ours == nullptr || caller_interposes(lookup.call.caller)) {
+    return {true, found};
+  }
+  return {true, ours};
+}
+
+int resolve(const Lookup &lookup, void *real_function) {
+  lookup.call.target = real_function;
+  const char *name = lookup.name();
+  // RTLD_NEXT keeps its natural order: our exports already stand in it, and an interposer behind us is not looped.
+  if (name == nullptr || lookup.handle() == RTLD_NEXT) {
+    return 0;
+  }
+  Answer answer = kGoOn;
+  if (is_driver_name(name)) {
+    answer = driver_name(lookup);
+  } else if (is_loader_name(name)) {
+    answer = loader_name(lookup);
+  }
+  lookup.call.result = answer.value;
+  return answer.given ? 1 : 0;
+}
+
+}  // namespace
+}  // namespace ration::front
+
+extern "C" {
+
+__attribute__((visibility("hidden"))) int ration_resolve_dlsym(RationCall *call) {
+  return ration::front::resolve({*call, nullptr}, reinterpret_cast<void *>(ration::front::real().dlsym));
+}
+
+__attribute__((visibility("hidden"))) int ration_resolve_dlvsym(RationCall *call) {
+  const auto *version = reinterpret_cast<const char *>(call->third);
+  void *real_function = reinterpret_cast<void *>(ration::front::real().dlvsym);
+  if (version == nullptr) {
+    call->target = real_function;
+    return 0;
+  }
+  return ration::front::resolve({*call, version}, real_function);
+}
+
+// RTLD_DEEPBIND would bind the library's own references past every preload. Nothing can be done after the call: it is
+// a tail jump.
+__attribute__((visibility("hidden"))) int ration_resolve_dlopen(RationCall *call) {
+  call->second &= ~static_cast<uintptr_t>(RTLD_DEEPBIND);
+  call->target = reinterpret_cast<void *>(ration::front::real().dlopen);
+  return 0;
+}
+
+}  // extern "C"

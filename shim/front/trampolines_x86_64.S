@@ -1,0 +1,170 @@
+/* x86-64 entries of the front.
+ *
+ * dlsym, dlvsym, dlopen: hand a writable copy of the arguments and the caller's return address to a resolver; it either
+ * leaves a result, or the call goes on by a tail JUMP, so that glibc's __builtin_return_address(0) is still the
+ * program's: RTLD_NEXT, $ORIGIN and namespaces keep meaning the caller. In assembly because a compiler only makes that
+ * jump when it optimises.
+ *
+ * cu*: one indirect jump through a slot. Slots start at a stub that asks ration_front_bind for the target. */
+
+  .text
+
+/* struct Call of resolve.cc: 0 first, 8 second, 16 third argument, 24 caller, 32 result, 40 target */
+  .macro RESOLVED label resolver
+  .p2align 4
+  .type \label, @function
+\label:
+  .cfi_startproc
+  endbr64
+  pushq %rbp
+  .cfi_def_cfa_offset 16
+  .cfi_offset %rbp, -16
+  movq %rsp, %rbp
+  .cfi_def_cfa_register %rbp
+  subq $48, %rsp
+  andq $-16, %rsp
+  movq %rdi, 0(%rsp)
+  movq %rsi, 8(%rsp)
+  movq %rdx, 16(%rsp)
+  movq 8(%rbp), %rax
+  movq %rax, 24(%rsp)
+  movq %rsp, %rdi
+  call \resolver
+  testl %eax, %eax
+  movq 0(%rsp), %rdi
+  movq 8(%rsp), %rsi
+  movq 16(%rsp), %rdx
+  movq 32(%rsp), %rax
+  movq 40(%rsp), %r11
+  leave
+  .cfi_def_cfa %rsp, 8
+  jz 1f
+  ret
+1:
+  jmp *%r11
+  .cfi_endproc
+  .size \label, . - \label
+  .endm
+
+/* .symver renames the label it is applied to, so each version has an alias of its own. */
+  .macro VERSIONED label name
+  .globl \label\()_old
+  .type \label\()_old, @function
+  .set \label\()_old, \label
+  .symver \label\()_old, \name\()@GLIBC_2.2.5
+  .globl \label\()_new
+  .type \label\()_new, @function
+  .set \label\()_new, \label
+  .symver \label\()_new, \name\()@@GLIBC_2.34
+  .endm
+
+  .hidden ration_dlsym_entry
+  .globl ration_dlsym_entry
+  RESOLVED ration_dlsym_entry ration_resolve_dlsym
+  VERSIONED ration_dlsym_entry dlsym
+
+  .hidden ration_dlvsym_entry
+  .globl ration_dlvsym_entry
+  RESOLVED ration_dlvsym_entry ration_resolve_dlvsym
+  VERSIONED ration_dlvsym_entry dlvsym
+
+  .hidden ration_dlopen_entry
+  .globl ration_dlopen_entry
+  RESOLVED ration_dlopen_entry ration_resolve_dlopen
+  VERSIONED ration_dlopen_entry dlopen
+
+/* First use: r11 = index of the hook. Keeps every register that can carry an argument. */
+  .p2align 4
+  .type ration_first_use, @function
+ration_first_use:
+  .cfi_startproc
+  pushq %rbp
+  .cfi_def_cfa_offset 16
+  .cfi_offset %rbp, -16
+  movq %rsp, %rbp
+  .cfi_def_cfa_register %rbp
+  subq $192, %rsp
+  andq $-16, %rsp
+  movq %rdi, 0(%rsp)
+  movq %rsi, 8(%rsp)
+  movq %rdx, 16(%rsp)
+  movq %rcx, 24(%rsp)
+  movq %r8, 32(%rsp)
+  movq %r9, 40(%rsp)
+  movq %rax, 48(%rsp)
+  movaps %xmm0, 64(%rsp)
+  movaps %xmm1, 80(%rsp)
+  movaps %xmm2, 96(%rsp)
+  movaps %xmm3, 112(%rsp)
+  movaps %xmm4, 128(%rsp)
+  movaps %xmm5, 144(%rsp)
+  movaps %xmm6, 160(%rsp)
+  movaps %xmm7, 176(%rsp)
+  movl %r11d, %edi
+  call ration_front_bind
+  movq %rax, %r11
+  movq 0(%rsp), %rdi
+  movq 8(%rsp), %rsi
+  movq 16(%rsp), %rdx
+  movq 24(%rsp), %rcx
+  movq 32(%rsp), %r8
+  movq 40(%rsp), %r9
+  movq 48(%rsp), %rax
+  movaps 64(%rsp), %xmm0
+  movaps 80(%rsp), %xmm1
+  movaps 96(%rsp), %xmm2
+  movaps 112(%rsp), %xmm3
+  movaps 128(%rsp), %xmm4
+  movaps 144(%rsp), %xmm5
+  movaps 160(%rsp), %xmm6
+  movaps 176(%rsp), %xmm7
+  leave
+  .cfi_def_cfa %rsp, 8
+  jmp *%r11
+  .cfi_endproc
+  .size ration_first_use, . - ration_first_use
+
+  .set hook_index, 0
+  .macro ENTRY symbol
+  .text
+  .p2align 4
+  .globl \symbol
+  .type \symbol, @function
+  .hidden ration_entry_\symbol
+  .globl ration_entry_\symbol
+  .type ration_entry_\symbol, @function
+\symbol:
+ration_entry_\symbol:
+  .cfi_startproc
+  endbr64
+  jmpq *(ration_slots + 8 * hook_index)(%rip)
+  .cfi_endproc
+  .size \symbol, . - \symbol
+  .type first_\symbol, @function
+first_\symbol:
+  .cfi_startproc
+  endbr64
+  movl $hook_index, %r11d
+  jmp ration_first_use
+  .cfi_endproc
+  .size first_\symbol, . - first_\symbol
+  .data
+  .quad first_\symbol
+  .set hook_index, hook_index + 1
+  .endm
+
+  .data
+  .p2align 3
+  .hidden ration_slots
+  .globl ration_slots
+  .type ration_slots, @object
+ration_slots:
+
+#define RATION_HOOK(symbol, parameters, name, since, stream, need, closed) ENTRY symbol
+#include "hook_table.inc"
+#undef RATION_HOOK
+
+  .data
+  .size ration_slots, . - ration_slots
+
+  .section .note.GNU-stack, "", @progbits
