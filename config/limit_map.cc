@@ -47,10 +47,10 @@ std::string parse_device(std::string_view name, LimitItem &item) {
     return {};
   }
   if (lowered == "gpu-" || lowered == "mig-") {
-    return "\"" + shown(name) + "\" fits every device; write at least the first digits of its UUID, as GPU-1f2e";
+    return quoted(name) + " fits every device; write at least the first digits of its UUID, as GPU-1f2e";
   }
-  return "\"" + shown(name) +
-         "\" names no device; a device is an ordinal or GPU- and the start of its UUID: " + std::string(kItemExample);
+  return quoted(name) +
+         " names no device; a device is an ordinal or GPU- and the start of its UUID: " + std::string(kItemExample);
 }
 
 std::string parse_item(std::string_view text, LimitItem &item) {
@@ -59,15 +59,14 @@ std::string parse_item(std::string_view text, LimitItem &item) {
     return "an item of the list is empty; " + std::string(kItemExample);
   }
   if (equals == std::string_view::npos) {
-    return "\"" + shown(text) + "\" names no device; " + std::string(kItemExample) +
-           " (decimals follow a point, as 0.4)";
+    return quoted(text) + " names no device; " + std::string(kItemExample) + " (decimals follow a point, as 0.4)";
   }
   if (std::string wrong = parse_device(text.substr(0, equals), item); !wrong.empty()) {
     return wrong;
   }
   std::variant<Size, std::string> size = parse_size(text.substr(equals + 1));
   if (std::string *wrong = std::get_if<std::string>(&size)) {
-    return "\"" + shown(text) + "\": " + *wrong;
+    return quoted(text) + ": " + *wrong;
   }
   item.size = std::get<Size>(size);
   return {};

@@ -14,7 +14,7 @@ std::string complain_of_item(const LimitItem &item, const std::vector<DeviceIden
   const auto fitting = std::count_if(devices.begin(), devices.end(), [&](const auto &each) { return item.fits(each); });
   const auto unnamed =
       std::count_if(devices.begin(), devices.end(), [](const auto &each) { return each.uuid.empty(); });
-  const std::string name = "\"" + shown(item.name) + "\"";
+  const std::string name = quoted(item.name);
   if (fitting == 0) {
     return "device " + name + " is none of those that this process sees";
   }
@@ -42,7 +42,7 @@ std::string complain_of_device(const LimitMap &limit, const DeviceIdentity &devi
       first = &item;
     } else if (first->name != item.name &&
                first->size.bytes_of(device.total_bytes) != item.size.bytes_of(device.total_bytes)) {
-      return "\"" + shown(first->name) + "\" and \"" + shown(item.name) + "\" are one device with two limits";
+      return quoted(first->name) + " and " + quoted(item.name) + " are one device with two limits";
     }
   }
   return {};

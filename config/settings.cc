@@ -62,7 +62,7 @@ void read_option(Settings &settings, const Option &option, const std::vector<std
     if (option.effect == Effect::kLimits && option.read(other, option, values[i]).empty()) {
       settings.limit.insert(settings.limit.end(), other.limit.begin(), other.limit.end());
     }
-    wrong = wrong.empty() ? "the environment gives it a second time, as \"" + shown(values[i]) + "\"" : wrong;
+    wrong = wrong.empty() ? "the environment gives it a second time, as " + quoted(values[i]) : wrong;
   }
   if (!wrong.empty()) {
     refuse(settings, option, value, std::move(wrong), problems);

@@ -36,4 +36,11 @@ std::string shown(std::string_view value) {
   return out;
 }
 
+std::string quoted(std::string_view value) {
+  std::string out = "\"";
+  out += shown(value);
+  out += '"';
+  return out;
+}
+
 }  // namespace ration::config

@@ -9,6 +9,9 @@ namespace ration::config {
 // Printable ASCII as it is, the rest as \xNN, cut after 80 characters: always one line, whatever was written.
 std::string shown(std::string_view value);
 
+// The same between quotation marks.
+std::string quoted(std::string_view value);
+
 // True where every character is printable ASCII.
 bool is_plain(std::string_view value);
 
