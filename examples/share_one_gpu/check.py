@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+"""Recomputes from the two logs what each program had, and compares it with what the program and the log's end say.
+
+check.py gpu|sim FOLDER A_LIMIT B_LIMIT: prints the demo's last line, and returns 1 where anything disagrees.
+"""
+import json
+import pathlib
+import re
+import sys
+
+
+def expect(holds, otherwise):
+    if not holds:
+        raise ValueError(otherwise)
+
+
+def read_log(path):
+    records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    expect(records and records[0]["t"] == "meta" and records[0]["schema"] == "ration.events/1", f"{path.name}: no meta")
+    expect(records[-1]["t"] == "end", f"{path.name}: no end")
+    numbers = [record["seq"] for record in records[1:]]
+    expect(numbers == list(range(numbers[0], numbers[0] + len(numbers))), f"{path.name}: seq has gaps")
+    return records
+
+
+def replay(records):
+    """The highest sum of live blocks on device 0, what stayed live, and how often the limit refused."""
+    live, held, peak, refused = {}, 0, 0, 0
+    for record in records:
+        if record["t"] == "alloc":
+            expect(record["addr"] not in live, f"{record['addr']} was handed out twice")
+            live[record["addr"]] = record["size"]
+            held += record["size"]
+            peak = max(peak, held)
+        elif record["t"] == "free":
+            expect(live.get(record["addr"]) == record["size"], f"{record['addr']} was freed with another size")
+            held -= live.pop(record["addr"])
+        elif record["t"] == "oom":
+            expect(record["reason"] == "limit", f"a refusal for reason {record['reason']}")
+            refused += 1
+    return peak, held, refused
+
+
+def check(name, folder, limit):
+    """Total and peak of the program `name`, in bytes."""
+    records = read_log(folder / f"{name}.jsonl")
+    said = re.search(rf"^{name} total=(\d+) peak=(\d+) blocks=(\d+) ok$", (folder / f"{name}.out").read_text(), re.M)
+    expect(said, f"{name} said nothing")
+    total, said_peak, _ = map(int, said.groups())
+    device = records[0]["devices"][0]
+    peak, left, refused = replay(records)
+    expect(device["limit"] == device["total"] * int(limit.rstrip("%")) // 100, f"{name}: limit is not {limit} of the device")
+    expect(total == device["limit"], f"{name} saw {total} bytes, its limit is {device['limit']}")
+    expect(peak == said_peak, f"{name} held {said_peak} bytes, its log says {peak}")
+    expect(peak == records[-1]["peak"][0], f"{name}: the log's end says {records[-1]['peak'][0]}, its records {peak}")
+    expect(peak <= device["limit"], f"{name}: {peak} bytes are more than the limit")
+    expect(left == 0, f"{name}: {left} bytes were never freed")
+    expect(refused >= 2, f"{name} was never refused by its limit")
+    return device["name"], total, peak
+
+
+def main():
+    kind, folder, limits = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3:5]
+    try:
+        name, a_total, a_peak = check("a", folder, limits[0])
+        _, b_total, b_peak = check("b", folder, limits[1])
+    except (KeyError, IndexError, OSError, ValueError) as failure:
+        print(f"demo: FAILED {failure if isinstance(failure, (ValueError, OSError)) else repr(failure)}")
+        return 1
+    device = "sim" if kind == "sim" else name.replace(" ", "_")
+    print(f"demo: ok device={device} a_total={a_total} a_peak={a_peak} b_total={b_total} b_peak={b_peak}")
+    return 0
+
+
+sys.exit(main())

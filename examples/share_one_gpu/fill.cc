@@ -1,0 +1,163 @@
+#include "fill.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <functional>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+namespace {
+
+constexpr std::uint64_t kBlockBytes = std::uint64_t{64} << 20;
+constexpr std::uint64_t kUntouched = 0x5eed;  // no device address: out-parameters must keep it where a call fails
+constexpr std::size_t kSampleBytes = 4096;    // written at the head and the tail of every block
+
+struct Block {
+  std::uint64_t address;
+  std::uint64_t bytes;
+};
+
+class Filler {
+ public:
+  Filler(std::string name, Gpu &gpu) : name_(std::move(name)), gpu_(gpu) {}
+
+  void run() {
+    const Memory start = gpu_.memory();
+    const std::uint64_t device = gpu_.total();
+    say("sees " + gpu_.name() + " with total=" + std::to_string(device) + " free=" + std::to_string(start.free));
+    expect(start.total == device, "the device's property and its memory query disagree");
+
+    take_plan(device);
+    say("holds " + std::to_string(held_) + " bytes in " + std::to_string(blocks_.size()) + " blocks");
+    wait_for_end_of_input();
+    verify_all();
+
+    // A device that was wholly free at the start is this program's own: then the numbers must be exact to the byte.
+    const bool is_own = start.free == device;
+    take_rest(is_own);
+    verify_all();
+    while (!blocks_.empty()) give_back_last();
+    expect(!is_own || gpu_.memory().free == device, "not all memory came back");
+    std::printf("%s total=%llu peak=%llu blocks=%zu ok\n", name_.c_str(), static_cast<unsigned long long>(device),
+                static_cast<unsigned long long>(peak_), most_blocks_);
+  }
+
+ private:
+  void say(const std::string &what) {
+    std::printf("%s: %s\n", name_.c_str(), what.c_str());
+    std::fflush(stdout);
+  }
+
+  static void expect(bool holds, const std::string &otherwise) {
+    if (!holds) throw std::runtime_error(otherwise);
+  }
+
+  bool take(std::uint64_t bytes) {
+    std::uint64_t address = kUntouched;
+    switch (gpu_.allocate(bytes, address)) {
+      case Answer::kGranted:
+        break;
+      case Answer::kOutOfMemory:
+        expect(address == kUntouched, "a refused allocation changed its out-parameter");
+        return false;
+      case Answer::kOtherError:
+        throw std::runtime_error("an allocation was refused with something else than out of memory");
+    }
+    blocks_.push_back({address, bytes});
+    held_ += bytes;
+    peak_ = std::max(peak_, held_);
+    most_blocks_ = std::max(most_blocks_, blocks_.size());
+    write_samples(blocks_.size() - 1);
+    return true;
+  }
+
+  void give_back_last() {
+    gpu_.release(blocks_.back().address);
+    held_ -= blocks_.back().bytes;
+    blocks_.pop_back();
+  }
+
+  void take_plan(std::uint64_t device) {
+    const std::uint64_t plan = device / 10 * 9;
+    while (held_ < plan) {
+      if (take(std::min(kBlockBytes, plan - held_))) continue;
+      throw std::runtime_error("out of memory: planned " + std::to_string(plan) +
+                               " bytes, 90 % of the device, and got " + std::to_string(held_));
+    }
+  }
+
+  void take_rest(bool must_be_exact) {
+    while (gpu_.memory().free >= kBlockBytes && take(kBlockBytes)) {
+    }
+    const std::uint64_t rest = gpu_.memory().free;
+    expect(!must_be_exact || !take(rest + 1), "more was granted than was free");
+    const bool granted = rest == 0 || take(rest);
+    if (must_be_exact) {
+      expect(granted && gpu_.memory().free == 0, "the last free bytes could not be had");
+      expect(held_ == gpu_.total(), "full at " + std::to_string(held_) + " bytes, not at the device's total");
+      expect(!take(1), "a byte beyond the device was granted");
+    }
+    say("is full at " + std::to_string(held_) + " bytes: refused beyond it");
+  }
+
+  // A sample of its own for each block, so that two blocks in one place, or somebody else's hand, would show.
+  std::array<std::uint64_t, kSampleBytes / 8> sample(std::size_t index, std::size_t end) const {
+    std::array<std::uint64_t, kSampleBytes / 8> words{};
+    std::uint64_t seed = std::hash<std::string>{}(name_) ^ (index * 2 + end);
+    for (std::uint64_t &word : words) word = seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return words;
+  }
+
+  template <typename Visit>
+  void for_each_end(std::size_t index, Visit visit) {
+    const Block &block = blocks_[index];
+    const std::size_t bytes = static_cast<std::size_t>(std::min<std::uint64_t>(block.bytes, kSampleBytes));
+    visit(block.address, sample(index, 0), bytes);
+    if (block.bytes >= 2 * kSampleBytes) visit(block.address + block.bytes - bytes, sample(index, 1), bytes);
+  }
+
+  void write_samples(std::size_t index) {
+    for_each_end(index, [this](std::uint64_t address, const auto &words, std::size_t bytes) {
+      gpu_.write(address, words.data(), bytes);
+    });
+  }
+
+  void verify_all() {
+    for (std::size_t index = 0; index < blocks_.size(); ++index) {
+      for_each_end(index, [this, index](std::uint64_t address, const auto &words, std::size_t bytes) {
+        auto found = words;
+        found.fill(0);
+        gpu_.read(found.data(), address, bytes);
+        const auto *wanted = reinterpret_cast<const unsigned char *>(words.data());
+        const auto *got = reinterpret_cast<const unsigned char *>(found.data());
+        expect(std::equal(wanted, wanted + bytes, got), "block " + std::to_string(index) + " lost its bytes");
+      });
+    }
+  }
+
+  static void wait_for_end_of_input() {
+    while (std::getchar() != EOF) {
+    }
+  }
+
+  std::string name_;
+  Gpu &gpu_;
+  std::vector<Block> blocks_;
+  std::uint64_t held_ = 0;
+  std::uint64_t peak_ = 0;
+  std::size_t most_blocks_ = 0;
+};
+
+}  // namespace
+
+int fill(const std::string &name, Gpu &gpu) {
+  try {
+    Filler(name, gpu).run();
+    return 0;
+  } catch (const std::exception &failure) {
+    std::printf("%s: FAILED: %s\n", name.c_str(), failure.what());
+    return 1;
+  }
+}
