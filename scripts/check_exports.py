@@ -13,6 +13,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # glibc's own version names of the three look-up functions, by the machine's first glibc (facts: readelf of 2.36).
 OLDEST = {"Advanced Micro Devices X86-64": "GLIBC_2.2.5", "AArch64": "GLIBC_2.17"}
 LOOKUPS = ("dlsym", "dlvsym", "dlopen")
+LIBRARIES = ("libration.so", "libration-core.so")
 C_LIBRARY = re.compile(r"(libc|libdl|libm|libpthread|librt)\.so\.\d+|ld-linux.*\.so\.\d+")
 
 
@@ -38,14 +39,12 @@ def read_library(path):
         if fields[4] == "UNIQUE":
             unique.add(fields[7])
     dynamic = readelf("-d", path)
-    sections = set(re.findall(r"^\s*\[\s*\d+\]\s+(\S+)", readelf("-S", path), flags=re.M))
     return {
         "machine": re.search(r"Machine:\s+(.*)", readelf("-h", path)).group(1).strip(),
         "exports": exports,
         "unique": unique,
         "needed": set(re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic)),
         "tags": set(re.findall(r"\((\w+)\)", dynamic)),
-        "sections": sections,
         "nodelete": "NODELETE" in dynamic,
         "runpath": re.findall(r"\((?:RPATH|RUNPATH)\).*\[(.*)\]", dynamic),
     }
@@ -86,7 +85,7 @@ def self_test():
     hooked = hooked_symbols()
     machine = "Advanced Micro Devices X86-64"
     good = {"machine": machine, "exports": front_exports(machine, hooked), "unique": set(), "needed": {"libc.so.6"},
-            "tags": {"NEEDED"}, "sections": set(), "nodelete": True, "runpath": []}
+            "tags": {"NEEDED"}, "nodelete": True, "runpath": []}
     leaks = [
         {"exports": good["exports"] | {"mutex"}},
         {"exports": good["exports"] - {"cuMemAlloc_v2"}},
@@ -110,7 +109,11 @@ def main():
         problems, seen = self_test()
     elif len(sys.argv) == 2:
         hooked = hooked_symbols()
-        front, core = (read_library(pathlib.Path(sys.argv[1]) / "lib" / n) for n in ("libration.so", "libration-core.so"))
+        missing = [n for n in LIBRARIES if not (pathlib.Path(sys.argv[1]) / "lib" / n).is_file()]
+        if missing:
+            print(f"exports: {sys.argv[1]}/lib has no {' and no '.join(missing)}: build first")
+            return 1
+        front, core = (read_library(pathlib.Path(sys.argv[1]) / "lib" / n) for n in LIBRARIES)
         problems = check_front(front, hooked) + check_core(core)
         seen = len(front["exports"]) + len(core["exports"])
     else:

@@ -1,0 +1,38 @@
+// What a look-up pays: dlsym of a hooked driver function, of another one, and of a name that is not CUDA's.
+#include <dlfcn.h>
+
+#include <cstdio>
+#include <cstring>
+
+#include "paired.h"
+
+using namespace ration::bench;
+
+namespace {
+
+// Stands between the measured call and the optimiser.
+void *volatile sink;
+
+double look_up(void *handle, const char *name) {
+  constexpr int kCalls = 20000;
+  return least_ns(kCalls, [handle, name] {
+    for (int i = 0; i < kCalls; ++i) sink = dlsym(handle, name);
+  });
+}
+
+int child() {
+  void *driver = dlopen("libcuda.so.1", RTLD_NOW);
+  if (driver == nullptr || dlsym(driver, "cuMemAlloc_v2") == nullptr) return 1;
+  std::printf("hooked_name %f\n", look_up(driver, "cuMemAlloc_v2"));
+  std::printf("other_driver_name %f\n", look_up(driver, "cuInit"));
+  std::printf("other_name_default %f\n", look_up(RTLD_DEFAULT, "strlen"));
+  std::printf("other_name_next %f\n", look_up(RTLD_NEXT, "strlen"));
+  return 0;
+}
+
+}  // namespace
+
+int main(int count, char **arguments) {
+  if (count == 2 && std::strcmp(arguments[1], "--child") == 0) return child();
+  return compare_children("dlsym", count, arguments);
+}

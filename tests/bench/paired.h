@@ -1,0 +1,48 @@
+// Measures the same work with and without Ration in child processes that take turns, so that a clock which drifts
+// falls on both alike; prints and writes the pair, its difference and its ratio.
+// Threads: one.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace ration::bench {
+
+// `--json FILE` and `--rounds N` of a benchmark's command line; anything else ends the program.
+struct Arguments {
+  std::string json;
+  int rounds;
+};
+Arguments read_arguments(int count, char **arguments, int default_rounds);
+
+enum class Under { kNothing, kRation };
+
+// Keeps this process, and its children, on one processor.
+void pin();
+
+// Runs `command` to its end, with a clean environment of PATH, the simulated driver and, under kRation, the preload in
+// mode direct with a limit. Throws where it does not exit with 0. Returns the seconds from before the spawn to its end.
+double run_child(const std::vector<std::string> &command, Under under);
+
+// The same, with what the child wrote to stdout: lines `NAME NANOSECONDS`.
+std::map<std::string, double> child_figures(const std::vector<std::string> &command, Under under);
+
+// In a child: the least time of one call of `work`, in nanoseconds, over several batches.
+double least_ns(int calls_in_a_batch, const std::function<void()> &batch);
+
+struct Figure {
+  std::string name;
+  std::string unit;
+  double without;
+  double with;
+};
+
+// Prints one line a figure and, where `json` is not empty, writes them there.
+void report(const std::string &bench, const std::vector<Figure> &figures, const std::string &json);
+
+// The usual benchmark: this program again as `SELF --child`, `rounds` times each way in turn; the least of each name.
+int compare_children(const std::string &bench, int count, char **arguments);
+
+}  // namespace ration::bench
