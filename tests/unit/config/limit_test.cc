@@ -1,0 +1,206 @@
+#include "catch.h"
+#include "config/settings.h"
+#include "environment.h"
+
+using namespace ration::config;
+
+namespace {
+
+constexpr std::uint64_t kGiB = 1ull << 30;
+const DeviceIdentity kFirst = device(0, "GPU-1f2e3d4c-0000-0000-0000-000000000001");
+const DeviceIdentity kSecond = device(1, "GPU-1f2e9999-0000-0000-0000-000000000002");
+
+struct Row {
+  std::string value;
+  std::uint64_t first;  // on kFirst
+  std::uint64_t second;
+};
+
+}  // namespace
+
+TEST_CASE("nobody asked: everything, and the device as it is") {
+  const Reading reading = read({"PATH=/bin", "HOME=/"});
+  CHECK(reading.problems.empty());
+  CHECK_FALSE(reading.settings.limit_on(kFirst).asked);
+  CHECK(reading.settings.limit_on(kFirst).bytes == kSixteenGiB);
+  CHECK(reading.settings.origins.empty());
+}
+
+TEST_CASE("a limit that can be read holds to the byte on the devices that it names") {
+  const Row rows[] = {
+      {"8GiB", 8 * kGiB, 8 * kGiB},
+      {"0.4", 6871947673, 6871947673},
+      {"100GiB", kSixteenGiB, kSixteenGiB},
+      {"0=8GiB", 8 * kGiB, kSixteenGiB},
+      {"1=8GiB", kSixteenGiB, 8 * kGiB},
+      {"0=8GiB,1=25%", 8 * kGiB, 4 * kGiB},
+      {"0=8GiB,0=8192MiB", 8 * kGiB, kSixteenGiB},
+      {"GPU-1f2e3=50%", 8 * kGiB, kSixteenGiB},
+      {"gpu-1F2E3=50%", 8 * kGiB, kSixteenGiB},
+      {"MIG-1f2e9=50%", kSixteenGiB, 8 * kGiB},
+      {"GPU-1f2e3d4c-0000-0000-0000-000000000001=2g,1=3g", 2 * kGiB, 3 * kGiB},
+      {"7=2g", kSixteenGiB, kSixteenGiB},
+  };
+  for (const Row &row : rows) {
+    INFO(row.value);
+    const Reading reading = read({"RATION_LIMIT=" + row.value});
+    INFO(reading.lines());
+    CHECK(reading.problems.empty());
+    CHECK(reading.settings.limit_on(kFirst).bytes == row.first);
+    CHECK(reading.settings.limit_on(kSecond).bytes == row.second);
+    CHECK(reading.settings.limit_on(kFirst).asked == (row.first < kSixteenGiB || row.value == "100GiB"));
+  }
+}
+
+TEST_CASE("a limit that cannot be read gets one line and the strictest reading") {
+  const Row rows[] = {
+      {"", kStrictest, kStrictest},
+      {"1", kStrictest, kStrictest},
+      {"8Gib", kStrictest, kStrictest},
+      {"0=8GiB,0=4GiB", 4 * kGiB, kStrictest},  // contradictory: the smaller, and 75 % everywhere
+      {"0=4GiB,0=8GiB", 4 * kGiB, kStrictest},
+      {"0=15GiB,0=14GiB", kStrictest, kStrictest},
+      {"0=8GiB,1=x", 8 * kGiB, kStrictest},
+      {"0=x,1=y", kStrictest, kStrictest},
+      {"0=8GiB,", 8 * kGiB, kStrictest},
+      {",0=8GiB", 8 * kGiB, kStrictest},
+      {"0=8GiB,,1=2GiB", 8 * kGiB, 2 * kGiB},
+      {",", kStrictest, kStrictest},
+      {"=", kStrictest, kStrictest},
+      {"=8GiB", kStrictest, kStrictest},
+      {"0=", kStrictest, kStrictest},
+      {"0==8GiB", kStrictest, kStrictest},
+      {"0=8GiB;1=2GiB", kStrictest, kStrictest},
+      {"0=8GiB, 1=2GiB", 8 * kGiB, kStrictest},
+      {"-1=8GiB", kStrictest, kStrictest},
+      {"99999999999999999999=8GiB", kStrictest, kStrictest},
+      {"cuda:0=8GiB", kStrictest, kStrictest},
+      {"GPU-=8GiB", kStrictest, kStrictest},
+      {"GPU=8GiB", kStrictest, kStrictest},
+      {"GPU-xyz=8GiB", kStrictest, kStrictest},
+      {"GPU--1=8GiB", kStrictest, kStrictest},
+      {"1f2e3d4c=8GiB", kStrictest, kStrictest},
+      {"8GiB,4GiB", kStrictest, kStrictest},
+      {"0,4", kStrictest, kStrictest},
+      {"8GiB,0=4GiB", 4 * kGiB, kStrictest},
+  };
+  for (const Row &row : rows) {
+    INFO(row.value);
+    const Reading reading = read({"RATION_LIMIT=" + row.value});
+    INFO(reading.lines());
+    REQUIRE(reading.problems.size() == 1);
+    const Problem &problem = reading.problems.front();
+    CHECK(problem.key == "limit");
+    CHECK(problem.fatal_for_cli);
+    CHECK(problem.line.find("RATION_LIMIT=" + row.value + ": ") == 0);
+    CHECK(problem.line.find('\n') == std::string::npos);
+    CHECK(reading.settings.limit_on(kFirst).asked);
+    CHECK(reading.settings.limit_on(kFirst).bytes == row.first);
+    CHECK(reading.settings.limit_on(kSecond).bytes == row.second);
+  }
+}
+
+TEST_CASE("limit, reserve and group limit hold together: the smallest counts") {
+  CHECK(read({"RATION_RESERVE=4GiB"}).settings.limit_on(kFirst).bytes == 12 * kGiB);
+  CHECK(read({"RATION_RESERVE=25%"}).settings.limit_on(kFirst).bytes == 12 * kGiB);
+  CHECK(read({"RATION_RESERVE=4GiB", "RATION_LIMIT=8GiB"}).settings.limit_on(kFirst).bytes == 8 * kGiB);
+  CHECK(read({"RATION_RESERVE=12GiB", "RATION_LIMIT=8GiB"}).settings.limit_on(kFirst).bytes == 4 * kGiB);
+  CHECK(read({"RATION_GROUP_LIMIT=3GiB", "RATION_LIMIT=8GiB"}).settings.limit_on(kFirst).bytes == 3 * kGiB);
+  const Settings::Limit nothing = read({"RATION_RESERVE=17GiB"}).settings.limit_on(kFirst);
+  CHECK(nothing.asked);
+  CHECK(nothing.bytes == 0);
+  CHECK_FALSE(read({"RATION_RESERVE=0"}).settings.limit_on(kFirst).asked);
+}
+
+TEST_CASE("a malformed reserve or group limit is the strictest reading, not none") {
+  for (const char *entry : {"RATION_RESERVE=x", "RATION_RESERVE=", "RATION_GROUP_LIMIT=1", "RATION_GROUP_LIMIT="}) {
+    INFO(entry);
+    const Reading alone = read({entry});
+    CHECK(alone.problems.size() == 1);
+    CHECK(alone.settings.limit_on(kFirst).bytes == kStrictest);
+    CHECK(read({entry, "RATION_LIMIT=2GiB"}).settings.limit_on(kFirst).bytes == 2 * kGiB);
+  }
+}
+
+TEST_CASE("a limit whose feature does not exist yet is held, and one line says how") {
+  const Reading group = read({"RATION_GROUP_LIMIT=3GiB"});
+  REQUIRE(group.problems.size() == 1);
+  CHECK_FALSE(group.problems[0].fatal_for_cli);
+  CHECK(group.problems[0].line.find("RATION_GROUP_LIMIT=3GiB: groups are not built yet") == 0);
+
+  const Reading file = read({"RATION_CONFIG=/etc/ration.json"});
+  REQUIRE(file.problems.size() == 1);
+  CHECK_FALSE(file.problems[0].fatal_for_cli);
+  CHECK(file.settings.limit_on(kFirst).asked);
+  CHECK(file.settings.limit_on(kFirst).bytes == kStrictest);
+  CHECK(read({"RATION_CONFIG=x", "RATION_LIMIT=1g"}).settings.limit_on(kFirst).bytes == kGiB);
+  CHECK_FALSE(read({"RATION_CONFIG="}).settings.limit_on(kFirst).asked);
+}
+
+TEST_CASE("three quarters are truncated and never overflow") {
+  const Settings settings = read({"RATION_LIMIT=x"}).settings;
+  CHECK(settings.limit_on(device(0, "", 0)).bytes == 0);
+  CHECK(settings.limit_on(device(0, "", 1)).bytes == 0);
+  CHECK(settings.limit_on(device(0, "", 3)).bytes == 2);
+  CHECK(settings.limit_on(device(0, "", 7)).bytes == 5);
+  CHECK(settings.limit_on(device(0, "", ~0ull)).bytes == 13835058055282163711ull);
+}
+
+TEST_CASE("a limit by UUID holds on a device whose UUID nobody tells") {
+  const Settings settings = read({"RATION_LIMIT=GPU-1f2e3=4GiB"}).settings;
+  CHECK(settings.limit_on(device(0)).bytes == 4 * kGiB);
+}
+
+TEST_CASE("a prefix that fits two devices is the strictest reading on both") {
+  Reading reading = read({"RATION_LIMIT=GPU-1f2e=14GiB"});
+  CHECK(reading.problems.empty());
+  reading.settings.meet_devices({kFirst, kSecond}, reading.problems);
+  REQUIRE(reading.problems.size() == 1);
+  CHECK(reading.problems[0].line.find("RATION_LIMIT=GPU-1f2e=14GiB: \"GPU-1f2e\" fits 2 devices") == 0);
+  CHECK(reading.settings.limit_on(kFirst).bytes == kStrictest);
+  CHECK(reading.settings.limit_on(kSecond).bytes == kStrictest);
+}
+
+TEST_CASE("a prefix that fits one device is as good as the whole UUID") {
+  Reading reading = read({"RATION_LIMIT=GPU-1f2e3=14GiB"});
+  reading.settings.meet_devices({kFirst, kSecond}, reading.problems);
+  CHECK(reading.problems.empty());
+  CHECK(reading.settings.limit_on(kFirst).bytes == 14 * kGiB);
+}
+
+TEST_CASE("one device under two names with two limits is a contradiction") {
+  Reading reading = read({"RATION_LIMIT=0=14GiB,GPU-1f2e3=15GiB"});
+  reading.settings.meet_devices({kFirst, kSecond}, reading.problems);
+  REQUIRE(reading.problems.size() == 1);
+  CHECK(reading.settings.limit_on(kFirst).bytes == kStrictest);
+
+  Reading agreed = read({"RATION_LIMIT=0=8GiB,GPU-1f2e3=50%"});
+  agreed.settings.meet_devices({kFirst, kSecond}, agreed.problems);
+  CHECK(agreed.problems.empty());
+  CHECK(agreed.settings.limit_on(kFirst).bytes == 8 * kGiB);
+}
+
+TEST_CASE("a device that is not there is named, and nothing else changes") {
+  Reading reading = read({"RATION_LIMIT=0=8GiB,5=2GiB"});
+  reading.settings.meet_devices({kFirst, kSecond}, reading.problems);
+  REQUIRE(reading.problems.size() == 1);
+  CHECK(reading.problems[0].line.find("\"5\" is none of those") != std::string::npos);
+  CHECK(reading.settings.limit_on(kFirst).bytes == 8 * kGiB);
+  CHECK(reading.settings.limit_on(kSecond).bytes == kSixteenGiB);
+}
+
+TEST_CASE("where the driver tells no UUIDs, that is said and the limit holds everywhere") {
+  Reading reading = read({"RATION_LIMIT=GPU-1f2e3=4GiB"});
+  reading.settings.meet_devices({device(0), device(1)}, reading.problems);
+  REQUIRE(reading.problems.size() == 1);
+  CHECK(reading.problems[0].line.find("tells no UUIDs") != std::string::npos);
+  CHECK(reading.settings.limit_on(device(0)).bytes == 4 * kGiB);
+  CHECK(reading.settings.limit_on(device(1)).bytes == 4 * kGiB);
+}
+
+TEST_CASE("a limit that the environment gives twice is a contradiction; both hold") {
+  const Reading reading = read({"RATION_LIMIT=8GiB", "RATION_LIMIT=4GiB"});
+  CHECK(reading.problems.size() == 1);
+  CHECK(reading.settings.limit_on(kFirst).bytes == 4 * kGiB);
+  CHECK(read({"RATION_LIMIT=8GiB", "RATION_LIMIT=8GiB"}).problems.empty());
+}

@@ -1,0 +1,218 @@
+#include "config/size.h"
+
+#include <clocale>
+
+#include "catch.h"
+
+using ration::config::parse_size;
+using ration::config::Size;
+
+namespace {
+
+constexpr std::uint64_t kKiB = 1ull << 10;
+constexpr std::uint64_t kMiB = 1ull << 20;
+constexpr std::uint64_t kGiB = 1ull << 30;
+constexpr std::uint64_t kTiB = 1ull << 40;
+constexpr std::uint64_t kSixteenGiB = 16 * kGiB;
+
+struct Accepted {
+  std::string_view text;
+  std::uint64_t bytes;  // on a device of 16 GiB
+};
+
+const Accepted kAccepted[] = {
+    {"1048576", kMiB},
+    {"01048576", kMiB},
+    {"8589934592", 8 * kGiB},
+    {"18446744073709551615", 18446744073709551615ull},
+    {"1024k", kMiB},
+    {"1m", kMiB},
+    {"3g", 3 * kGiB},
+    {"3G", 3 * kGiB},
+    {"1t", kTiB},
+    {"16777215t", 16777215 * kTiB},
+    {"2048KiB", 2048 * kKiB},
+    {"1MiB", kMiB},
+    {"8GiB", 8 * kGiB},
+    {"2TiB", 2 * kTiB},
+    {"2000KB", 2000000},
+    {"2MB", 2000000},
+    {"8GB", 8000000000},
+    {"1TB", 1000000000000},
+    {"1.5GiB", 1610612736},
+    {"0.5g", kGiB / 2},
+    {"1.0000000001GiB", kGiB},  // a tenth of a byte is truncated
+    {"100%", kSixteenGiB},
+    {"100.0%", kSixteenGiB},
+    {"40%", 6871947673},
+    {"12.5%", 2 * kGiB},
+    {"0.01%", 1717986},
+    {"1.0", kSixteenGiB},
+    {"1.000000000000000000000", kSixteenGiB},
+    {"0.4", 6871947673},
+    {".4", 6871947673},
+    {"0.400", 6871947673},
+    {"0.999999999999999999", kSixteenGiB - 1},
+    {"0.333333333333333333", 5726623061},
+};
+
+struct Refused {
+  std::string_view text;
+  std::string_view says;  // the part of the sentence that names the mistake or what was meant
+};
+
+const Refused kRefused[] = {
+    {"", "empty"},
+    {"1", "bare 1"},
+    {"0", "leave it unset"},
+    {"0.0", "above 0"},
+    {"0%", "above 0"},
+    {"101%", "at most 100%"},
+    {"100.0001%", "at most 100%"},
+    {"1.1", "as 1.5GiB"},
+    {"16.0", "as 1.5GiB"},
+    {"-1", "negative"},
+    {"-8GiB", "negative"},
+    {"+8GiB", "sign"},
+    {"5", "5MiB, 5GiB or 5%"},
+    {"512", "512MiB"},
+    {"1048575", "below the smallest size"},
+    {"1023k", "1047552 bytes"},
+    {"1MB", "1000000 bytes"},
+    {"0.5m", "524288 bytes"},
+    {"1e9", "exponents"},
+    {"1E9", "exponents"},
+    {"1e+9", "exponents"},
+    {"0x10", "hexadecimal"},
+    {"0X40000000", "hexadecimal"},
+    {"8 GB", "likely meant: 8GB"},
+    {" 8g ", "likely meant: 8g"},
+    {"8GiB ", "likely meant: 8GiB"},
+    {"50 %", "likely meant: 50%"},
+    {"8Gib", "likely meant: 8GiB"},
+    {"8gib", "likely meant: 8GiB"},
+    {"8GIB", "likely meant: 8GiB"},
+    {"8Gi", "likely meant: 8GiB"},
+    {"8gb", "likely meant: 8GB"},
+    {"8Gb", "likely meant: 8GB"},
+    {"8GiBs", "no unit"},
+    {"8P", "no unit"},
+    {"8b", "no unit"},
+    {"8g8", "no unit"},
+    {"8g%", "no unit"},
+    {"50%%", "no unit"},
+    {"GiB", "does not begin with a number"},
+    {"%", "does not begin with a number"},
+    {".", "does not begin with a number"},
+    {"max", "does not begin with a number"},
+    {"nan", "does not begin with a number"},
+    {"inf", "does not begin with a number"},
+    {"1.", "digit must follow"},
+    {"1.GiB", "digit must follow"},
+    {"1.2.3", "one decimal point"},
+    {"0,4", "decimals follow a point"},
+    {"1,000,000", "not grouped"},
+    {"1_000_000", "not grouped"},
+    {"0.1234567890123456789", "18 decimals"},
+    {"0.12345678901234567%", "16 decimals"},
+    {"18446744073709551616", "64 bits"},
+    {"16777216t", "64 bits"},
+    {"17179869184g", "64 bits"},
+    {"18446744073709551615k", "64 bits"},
+    {"340282366920938463463374607431768211456", "64 bits"},
+    {"340282366920938463463374607431769260032", "64 bits"},  // 2^128 + 1 MiB
+    {"\xd9\xa8", "plain ASCII"},                             // an Arabic eight
+    {"8GiB\n", "plain ASCII"},
+    {"\t8GiB", "plain ASCII"},
+    {"8\xc2\xa0GiB", "plain ASCII"},  // a no-break space
+    {"\xff\xfe", "plain ASCII"},
+};
+
+}  // namespace
+
+TEST_CASE("a size is read to the byte") {
+  for (const Accepted &row : kAccepted) {
+    INFO(row.text);
+    const auto size = parse_size(row.text);
+    REQUIRE(std::holds_alternative<Size>(size));
+    CHECK(std::get<Size>(size).bytes_of(kSixteenGiB) == row.bytes);
+  }
+}
+
+TEST_CASE("what is no size is refused with what was likely meant") {
+  for (const Refused &row : kRefused) {
+    INFO(row.text);
+    const auto size = parse_size(row.text);
+    REQUIRE(std::holds_alternative<std::string>(size));
+    const std::string &sentence = std::get<std::string>(size);
+    INFO(sentence);
+    CHECK(sentence.find(row.says) != std::string::npos);
+    CHECK(sentence.find('\n') == std::string::npos);
+    CHECK(sentence.size() < 200);
+  }
+}
+
+TEST_CASE("a zero byte inside a size is refused") {
+  CHECK(std::holds_alternative<std::string>(parse_size(std::string_view("8GiB\0", 5))));
+  CHECK(std::holds_alternative<std::string>(parse_size(std::string_view("8\0GiB", 5))));
+}
+
+TEST_CASE("a size of a megabyte of digits is refused at once and in one short line") {
+  for (const char digit : {'0', '9', '.', ' ', 'g'}) {
+    const auto size = parse_size("8" + std::string(1 << 20, digit) + "x");
+    REQUIRE(std::holds_alternative<std::string>(size));
+    CHECK(std::get<std::string>(size).size() < 300);
+  }
+}
+
+TEST_CASE("leading zeros change nothing") {
+  CHECK(std::get<Size>(parse_size(std::string(5000, '0') + "8GiB")) == Size::of_bytes(8 * kGiB));
+}
+
+TEST_CASE("the locale changes nothing") {
+  const std::string before = std::setlocale(LC_ALL, nullptr);
+  for (const char *name : {"de_DE.UTF-8", "de_DE", "fr_FR.UTF-8", "C.UTF-8"}) {
+    if (std::setlocale(LC_ALL, name) != nullptr) {
+      CHECK(std::get<Size>(parse_size("0.4")).bytes_of(kSixteenGiB) == 6871947673);
+      CHECK(std::holds_alternative<std::string>(parse_size("0,4")));
+    }
+  }
+  std::setlocale(LC_ALL, before.c_str());
+}
+
+TEST_CASE("a share is truncated on every device, however large") {
+  const Size third = std::get<Size>(parse_size("0.333333333333333333"));
+  CHECK(third.is_share());
+  CHECK(third.bytes_of(0) == 0);
+  CHECK(third.bytes_of(1) == 0);
+  CHECK(third.bytes_of(3) == 0);  // 0.999999999999999999 of a byte
+  CHECK(third.bytes_of(10) == 3);
+  CHECK(std::get<Size>(parse_size("0.999999999999999999")).bytes_of(~0ull) == 18446744073709551596ull);
+  CHECK(std::get<Size>(parse_size("100%")).bytes_of(~0ull) == ~0ull);
+}
+
+TEST_CASE("equal sizes are equal however they are written") {
+  CHECK(std::get<Size>(parse_size("40%")) == std::get<Size>(parse_size("0.4")));
+  CHECK(std::get<Size>(parse_size("1024MiB")) == std::get<Size>(parse_size("1g")));
+  CHECK_FALSE(std::get<Size>(parse_size("1GB")) == std::get<Size>(parse_size("1GiB")));
+}
+
+TEST_CASE("a size is spelled as briefly as it can be without losing a byte") {
+  CHECK(Size::of_bytes(8 * kGiB).text() == "8GiB");
+  CHECK(Size::of_bytes(1536 * kMiB).text() == "1536MiB");
+  CHECK(Size::of_bytes(6871947673).text() == "6871947673");
+  CHECK(Size::of_bytes(0).text() == "0");
+  CHECK(std::get<Size>(parse_size("0.4")).text() == "40%");
+  CHECK(std::get<Size>(parse_size("0.125")).text() == "12.5%");
+  CHECK(std::get<Size>(parse_size("0.000000000000000001")).text() == "0.0000000000000001%");
+}
+
+TEST_CASE("bytes are shown truncated and grouped") {
+  CHECK(ration::config::show_bytes(6871947673) == "6,553 MiB");
+  CHECK(ration::config::show_bytes(0) == "0 bytes");
+  CHECK(ration::config::show_bytes(1) == "1 byte");
+  CHECK(ration::config::show_bytes(1023) == "1,023 bytes");
+  CHECK(ration::config::show_bytes(kMiB - 1) == "1,023 KiB");
+  CHECK(ration::config::show_bytes(1000 * kMiB) == "1,000 MiB");
+  CHECK(ration::config::show_bytes(~0ull) == "17,592,186,044,415 MiB");
+}
