@@ -1,0 +1,54 @@
+// Which context the calling thread's work goes to, bound late as the real runtime does. Layer: startup, last_error.
+// Threads: any; the binding belongs to its thread. Owns: one or more retains of each primary context until exit.
+#pragma once
+
+#include "last_error.h"
+#include "startup.h"
+
+namespace simcudart {
+
+// Makes sure that the thread has a current context: the one that the program made current through the driver API, or
+// else the primary context of the thread's device.
+cudaError_t bind_thread();
+
+// The same for a thread whose context has gone, or (with `device`) that wants another device. `device` is in range.
+cudaError_t bind_thread_again();
+cudaError_t bind_thread_to(int device);
+
+// The calling thread's device.
+int thread_device();
+
+// Ends the primary context of the calling thread's device with everything in it.
+cudaError_t reset_thread_device();
+
+// Runs `work` (returning CUresult) in the thread's context. A driver that says that there is none gets one, and the
+// call again.
+template <typename Work>
+cudaError_t in_context(Work work) {
+  cudaError_t error = start();
+  if (error == cudaSuccess) error = bind_thread();
+  if (error != cudaSuccess) return remember(error);
+  CUresult result = work();
+  if (result == CUDA_ERROR_INVALID_CONTEXT) {
+    error = bind_thread_again();
+    if (error != cudaSuccess) return remember(error);
+    result = work();
+  }
+  return remember(to_runtime(result));
+}
+
+// The stream-ordered allocation calls try first and make a context only when the driver asks for one (measured).
+template <typename Work>
+cudaError_t in_context_if_asked(Work work) {
+  cudaError_t error = start();
+  if (error != cudaSuccess) return remember(error);
+  CUresult result = work();
+  if (result == CUDA_ERROR_INVALID_CONTEXT) {
+    error = bind_thread_again();
+    if (error != cudaSuccess) return remember(error);
+    result = work();
+  }
+  return remember(to_runtime(result));
+}
+
+}  // namespace simcudart

@@ -1,0 +1,32 @@
+// What the runtime learns from the driver when it starts, once a process. Layer: driver.h.
+// Threads: start() from any; the devices are constant once it has returned. Owns: the device table, for ever.
+#pragma once
+
+#include "cuda_runtime_api.h"
+#include "driver.h"
+
+namespace simcudart {
+
+// The real runtime asks for this many attributes of every device and answers from them afterwards.
+constexpr int kAttributes = 111;
+
+struct Device {
+  CUdevice handle;
+  char name[256];
+  CUuuid uuid;
+  size_t total_bytes;
+  int attributes[kAttributes + 1];  // by CUdevice_attribute; 0 stands for none
+};
+
+struct Devices {
+  const Device *first = nullptr;
+  int count = 0;
+};
+
+// Loads and initialises the driver at the first call; the same answer ever after, also to a forked child.
+cudaError_t start();
+
+// REQUIRES: start() has succeeded.
+const Devices &devices();
+
+}  // namespace simcudart
