@@ -24,8 +24,9 @@ check_layers() { scripts/check_layers.py --self-test && scripts/check_layers.py;
 check_exports() { scripts/check_exports.py --self-test && scripts/check_exports.py build; }
 check_rules() { scripts/check_rules.py --self-test && scripts/check_rules.py; }
 
+# With the flags of the clang build, which must exist.
 check_tidy() {
-  sources 'pool/*.cc' 'config/*.cc' 'shim/*.cc' | xargs -P "$jobs" -n 4 clang-tidy --quiet -p build >build/tidy.log 2>&1 || {
+  sources 'pool/*.cc' 'config/*.cc' 'shim/*.cc' | xargs -P "$jobs" -n 4 clang-tidy --quiet -p build-clang >build/tidy.log 2>&1 || {
     grep -vE '^[0-9]+ warnings? (generated|treated)' build/tidy.log >&2
     return 1
   }
@@ -46,7 +47,7 @@ run_step "tables" scripts/tables.py --check
 [ $quick = yes ] && exit 0
 
 seed_tests
+run_step "clang" preset clang
 run_step "clang-tidy" check_tidy
 run_step "asan" preset asan
 run_step "tsan" preset tsan
-run_step "clang" preset clang
