@@ -55,11 +55,9 @@ void Settings::meet_devices(const std::vector<DeviceIdentity> &devices, std::vec
       std::find_if(origins.begin(), origins.end(), [](const Origin &each) { return each.key == "limit"; });
   const std::string value = origin == origins.end() ? std::string() : origin->value;
   const auto report = [&](std::string sentence, Doubt doubt) {
-    if (doubt == Doubt::kStrictest) {
-      limit_in_doubt = true;
-      sentence += kStrictestHolds;
-    }
-    problems.push_back(problem_of("limit", "RATION_LIMIT", value, std::move(sentence), false));
+    limit_in_doubt = limit_in_doubt || doubt == Doubt::kStrictest;
+    const std::string_view instead = doubt == Doubt::kStrictest ? kStrictestHolds : std::string_view();
+    problems.push_back(problem_of("limit", "RATION_LIMIT", value, std::move(sentence), instead, false));
   };
   for (const LimitItem &item : limit) {
     Doubt doubt = Doubt::kNone;

@@ -39,6 +39,26 @@ std::size_t edits_between(std::string_view a, std::string_view b) {
   return last[b.size()];
 }
 
+// The name among `names` (a column of the table, where it is not empty) that somebody who wrote `name` meant.
+std::string_view nearest(std::string_view name, std::string_view Option::*names) {
+  // The distance is quadratic; no name of ours is near one of a thousand characters.
+  const std::string_view head = name.substr(0, 64);
+  std::string_view found;
+  std::size_t fewest = 0;
+  for (const Option &option : kOptions) {
+    const std::string_view candidate = option.*names;
+    if (option.state == State::kInternal || candidate.empty()) {
+      continue;
+    }
+    const std::size_t edits = edits_between(head, candidate);
+    if (found.empty() || edits < fewest) {
+      found = candidate;
+      fewest = edits;
+    }
+  }
+  return found;
+}
+
 }  // namespace
 
 std::span<const Option> options() {
@@ -58,21 +78,11 @@ const Option *option_of_variable(std::string_view variable) {
 }
 
 std::string_view nearest_variable(std::string_view variable) {
-  // The distance is quadratic; no name of ours is near one of a thousand characters.
-  const std::string_view head = variable.substr(0, 64);
-  const Option *nearest = nullptr;
-  std::size_t fewest = 0;
-  for (const Option &option : kOptions) {
-    if (option.state == State::kInternal) {
-      continue;
-    }
-    const std::size_t edits = edits_between(head, option.variable);
-    if (nearest == nullptr || edits < fewest) {
-      nearest = &option;
-      fewest = edits;
-    }
-  }
-  return nearest->variable;
+  return nearest(variable, &Option::variable);
+}
+
+std::string_view nearest_flag(std::string_view flag) {
+  return nearest(flag, &Option::flag);
 }
 
 }  // namespace ration::config

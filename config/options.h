@@ -31,7 +31,8 @@ std::span<const Option> options();
 const Option *option_of_key(std::string_view key);
 const Option *option_of_variable(std::string_view variable);
 
-// The variable that is the fewest edits away from `variable`.
+// The variable that is the fewest edits away from `variable`; the flag that is nearest to `flag`.
 std::string_view nearest_variable(std::string_view variable);
+std::string_view nearest_flag(std::string_view flag);
 
 }  // namespace ration::config

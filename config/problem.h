@@ -11,14 +11,15 @@ struct Problem {
   std::string key;       // of options.inc, or the variable where it is no option of ours
   std::string line;      // the whole sentence for stderr, without prefix and newline
   bool fatal_for_cli;    // `ration run` starts nothing
-  std::string sentence;  // `line` without the "NAME=value: " before it
+  std::string sentence;  // what is wrong, without name and value before it and what holds instead behind it
 };
 
 // What holds where a limit that was asked for cannot be read; ends such a sentence.
 inline constexpr std::string_view kStrictestHolds =
     "; until then no more than 75% of each device, nor than any other limit";
 
+// `instead` ends the line: what holds until the mistake is mended.
 Problem problem_of(std::string_view key, std::string_view variable, std::string_view value, std::string sentence,
-                   bool fatal_for_cli);
+                   std::string_view instead, bool fatal_for_cli);
 
 }  // namespace ration::config

@@ -35,16 +35,15 @@ std::vector<std::string_view> values_of(std::string_view variable, const char *c
 // What is wrong with an option that limits, or with any other, and what holds instead.
 void refuse(Settings &settings, const Option &option, std::string_view value, std::string sentence,
             std::vector<Problem> &problems) {
+  std::string instead = "; until then the default holds (" + std::string(option.fallback) + ")";
   if (option.key == "charge_context") {
     settings.charge_context = true;  // the reading under which the program gets less
-    sentence += "; until then they are charged";
+    instead = "; until then it is charged";
   } else if (option.effect != Effect::kComfort) {
     settings.limit_in_doubt = true;
-    sentence += kStrictestHolds;
-  } else {
-    sentence += "; until then the default holds (" + std::string(option.fallback) + ")";
+    instead = kStrictestHolds;
   }
-  problems.push_back(problem_of(option.key, option.variable, value, std::move(sentence), true));
+  problems.push_back(problem_of(option.key, option.variable, value, std::move(sentence), instead, true));
 }
 
 void read_option(Settings &settings, const Option &option, const std::vector<std::string_view> &values,
@@ -72,14 +71,14 @@ void read_option(Settings &settings, const Option &option, const std::vector<std
 void note_unbuilt_limits(Settings &settings, std::vector<Problem> &problems) {
   if (settings.group_limit) {
     problems.push_back(problem_of("group_limit", "RATION_GROUP_LIMIT", settings.group_limit->text(),
-                                  "groups are not built yet; held as a limit of this process alone", false));
+                                  "groups are not built yet; held as a limit of this process alone", "", false));
   }
   if (!settings.config_file.empty()) {
     settings.limit_in_doubt = true;
     problems.push_back(problem_of("config", "RATION_CONFIG", settings.config_file,
                                   "settings are not read from files yet; the process gets no more than 75% of each "
                                   "device, nor than any other limit",
-                                  false));
+                                  "", false));
   }
 }
 
@@ -96,7 +95,7 @@ void note_unknown_names(const char *const *environment, std::vector<Problem> &pr
       sentence += " (per device: RATION_LIMIT=0=8GiB,GPU-1f2e=50%)";
     }
     const std::string_view value = entry.substr(std::min(equals + 1, entry.size()));
-    problems.push_back(problem_of(name, name, value, std::move(sentence), false));
+    problems.push_back(problem_of(name, name, value, std::move(sentence), "", false));
   }
 }
 
@@ -117,6 +116,10 @@ Settings read_environment(const char *const *environment, std::vector<Problem> &
     problems.insert(problems.end(), found.begin(), found.end());
   }
   return settings;
+}
+
+bool Settings::limit_asked() const {
+  return !limit.empty() || group_limit || limit_in_doubt || (reserve && *reserve != Size::of_bytes(0));
 }
 
 Settings::Limit Settings::limit_on(const DeviceIdentity &device) const {

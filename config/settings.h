@@ -59,6 +59,9 @@ struct Settings {
   };
   std::vector<Origin> origins;
 
+  // Whether a limit was asked for on any device at all.
+  [[nodiscard]] bool limit_asked() const;
+
   // What the process may take on a device and whether anyone asked for that.
   struct Limit {
     bool asked = false;

@@ -137,6 +137,18 @@ TEST_CASE("a limit whose feature does not exist yet is held, and one line says h
   CHECK_FALSE(read({"RATION_CONFIG="}).settings.limit_on(kFirst).asked);
 }
 
+TEST_CASE("whether any limit was asked for is known without a device") {
+  for (const char *entry : {"RATION_LIMIT=1g", "RATION_LIMIT=7=1g", "RATION_LIMIT=x",
+                            "RATION_LIMIT=", "RATION_RESERVE=1g", "RATION_GROUP_LIMIT=1g", "RATION_CONFIG=x"}) {
+    INFO(entry);
+    CHECK(read({entry}).settings.limit_asked());
+  }
+  for (const char *entry : {"RATION_RESERVE=0", "RATION_MODE=direct", "RATION_MODE=x", "RATION_LIMITS=1g"}) {
+    INFO(entry);
+    CHECK_FALSE(read({entry}).settings.limit_asked());
+  }
+}
+
 TEST_CASE("three quarters are truncated and never overflow") {
   const Settings settings = read({"RATION_LIMIT=x"}).settings;
   CHECK(settings.limit_on(device(0, "", 0)).bytes == 0);
