@@ -48,6 +48,7 @@ newer_cmake() {
   installed python3-venv || apt install --no-install-recommends python3-venv >/dev/null
   python3 -m venv "$root/build/tools"
   "$root/build/tools/bin/pip" --quiet install "cmake>=$needed_cmake,<4"
+  use_own_tools
   cmake_is_new_enough || die "setup: no cmake of at least $needed_cmake could be installed"
 }
 

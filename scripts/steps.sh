@@ -2,7 +2,12 @@
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 jobs=$(nproc 2>/dev/null || echo 2)
 needed_cmake=3.25
-[ -x "$root/build/tools/bin/cmake" ] && PATH=$root/build/tools/bin:$PATH
+
+# The cmake that setup.sh puts into build/tools where the distribution's is too old.
+use_own_tools() {
+  if [ -x "$root/build/tools/bin/cmake" ]; then PATH=$root/build/tools/bin:$PATH; fi
+}
+use_own_tools
 
 say() { echo "$*" >&2; }
 die() {
