@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""examples/python_numba on the simulated driver, without Ration and under it: numba_test.py SOURCE_DIR BUILD_DIR
+
+Checks what the program prints and that the log accounts for it. Ends with 77 (skipped) only where no package index
+answers. The expectations follow from the sizes alone: 100 MiB arrays, 8 GiB device, a limit of a quarter of it.
+"""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+GIB = 1 << 30
+BLOCK = 100 << 20
+NO_INDEX, SKIPPED = 3, 77
+PHYSICAL = 8 * GIB
+LIMIT = PHYSICAL // 4
+
+
+def expect(what, seen, wanted):
+    if seen != wanted:
+        sys.exit(f"{what}: {seen!r}, expected {wanted!r}")
+
+
+def interpreter(source, build):
+    made = subprocess.run([source / "tests/python_env.sh", build], stdout=subprocess.PIPE, text=True, check=False)
+    if made.returncode == NO_INDEX:
+        print("skipped: the pinned packages are not installed and no package index answers")
+        sys.exit(SKIPPED)
+    expect("python_env.sh", made.returncode, 0)
+    return made.stdout.strip()
+
+
+def run(command, **environment):
+    """The values that the program printed, by name."""
+    clean = {key: value for key, value in os.environ.items() if not key.startswith(("RATION_", "SIMCUDA_"))}
+    done = subprocess.run(command, env=clean | environment, stdout=subprocess.PIPE, text=True, check=False)
+    print(done.stdout, flush=True)
+    expect(f"exit status of {command[0]}", done.returncode, 0)
+    expect("last line", done.stdout.splitlines()[-1], "ok")
+    return dict(re.findall(r"^([^:\n]+): (.*)$", done.stdout, re.MULTILINE))
+
+
+def check_program(seen, total):
+    """`free` is what there was at the start, so it decides how many arrays fit: that many, not one fewer."""
+    expect("total", int(seen["total"]), total)
+    fit = int(seen["free"]) // BLOCK
+    expect("blocks", seen["blocks"], f"{fit} of {BLOCK} bytes")
+    expect("refusal", "CUDA_ERROR_OUT_OF_MEMORY" in seen["then"], True)
+    expect("free when full", int(seen["free when full"]), int(seen["free"]) - fit * BLOCK)
+    expect("copies", seen["copied there and back"], f"{2 * fit} parts, 0 wrong")
+    expect("after a free", int(seen["blocks after one was freed"]), fit)
+    return fit
+
+
+def check_log(path, fit):
+    records = [json.loads(line) for line in path.read_text().splitlines()]
+    expect("first record", (records[0]["t"], records[0]["schema"]), ("meta", "ration.events/1"))
+    expect("last record", records[-1]["t"], "end")
+    expect("seq", [record["seq"] for record in records[1:]], list(range(records[1]["seq"], records[1]["seq"] + len(records) - 1)))
+    live, peak = {}, 0
+    for record in records:
+        if record["t"] == "alloc":
+            live[record["addr"]] = record["size"]
+            peak = max(peak, sum(live.values()))
+            expect("within the limit", sum(live.values()) <= LIMIT, True)
+        elif record["t"] == "free":
+            live.pop(record["addr"])
+    expect("peak of the log", peak, fit * BLOCK)
+    refused = [record for record in records if record["t"] == "oom"]
+    expect("refusals", bool(refused), True)
+    for record in refused:
+        expect("refusal", (record["req"], record["reason"]), (BLOCK, "limit"))
+
+
+def main():
+    source, build = (pathlib.Path(argument).resolve() for argument in sys.argv[1:])
+    python = interpreter(source, build)
+    program = source / "examples/python_numba/program.py"
+    with tempfile.TemporaryDirectory() as folder:
+        plain = run([python, program], LD_LIBRARY_PATH=str(build / "lib/ration/sim"), SIMCUDA_DEVICES="8GiB")
+        check_program(plain, PHYSICAL)
+        log = pathlib.Path(folder) / "run.jsonl"
+        limited = run([build / "bin/ration", "run", "--sim", "8GiB", "--limit", "25%", "--mode", "direct", "--log", log,
+                       "--", python, program])
+        expect("blocks under the limit", check_program(limited, LIMIT), LIMIT // BLOCK)
+        check_log(log, LIMIT // BLOCK)
+
+
+main()
