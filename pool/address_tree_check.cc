@@ -1,0 +1,37 @@
+// The tree's own invariants, for tests and debugging: order, maxima, separators, page counts.
+// Layer: pool, a leaf (standard library only). Threads: the caller locks.
+#include <string>
+
+#include "pool/address_tree.h"
+
+namespace ration::pool {
+
+std::string AddressTree::check() const {
+  if (root_ == nullptr) return height_ == 0 ? "" : "an empty tree has a height";
+  if (std::string wrong = check_page(*root_, 0); !wrong.empty()) return wrong;
+  std::size_t spares = 0;
+  for (const Page *page = spare_; page != nullptr; page = page->link[0].page) ++spares;
+  return spares == spares_ ? "" : "the number of spare pages is miscounted";
+}
+
+std::string AddressTree::check_page(const Page &page, std::uint32_t level) const {
+  const std::string where = "page at level " + std::to_string(level) + " from " + std::to_string(page.address[0]);
+  if (page.count == 0 || page.count > kSlots) return where + " holds " + std::to_string(page.count) + " entries";
+  const auto all = static_cast<std::uint32_t>((std::uint64_t{1} << page.count) - 1);
+  const bool is_leaf = level + 1 == height_;
+  if (is_leaf ? (page.holes & ~all) != 0 : page.holes != all) return where + " has wrong hole bits";
+  for (std::uint32_t slot = 0; slot < page.count; ++slot) {
+    if (slot != 0 && page.address[slot] <= page.address[slot - 1]) return where + " is out of order";
+    if (is_leaf) continue;
+    const Page &below = *page.link[slot].page;
+    if (below.address[0] != page.address[slot]) return where + " has a wrong separator";
+    if (slot + 1 < page.count && below.address[below.count - 1] >= page.address[slot + 1]) {
+      return where + " overlaps its neighbour";
+    }
+    if (largest_in(below) != page.granules[slot]) return where + " has a wrong largest hole";
+    if (std::string wrong = check_page(below, level + 1); !wrong.empty()) return wrong;
+  }
+  return "";
+}
+
+}  // namespace ration::pool

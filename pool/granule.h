@@ -1,0 +1,29 @@
+// The unit in which the pool hands out memory: every block starts and ends on a granule.
+// Layer: pool, a leaf (standard library only). Threads: values, no shared state.
+#pragma once
+
+#include <cstdint>
+
+namespace ration::pool {
+
+// Device addresses are numbers to the pool; nothing here is ever dereferenced.
+using Address = std::uint64_t;
+
+// CUDA promises 256 bytes, but every GPU since Kepler gives 512 and programs bind textures on the strength of it.
+inline constexpr std::uint64_t kGranuleBytes = 512;
+inline constexpr unsigned kGranuleShift = 9;
+static_assert(std::uint64_t{1} << kGranuleShift == kGranuleBytes);
+
+// The largest block and the largest slab: no device address space is wider.
+inline constexpr std::uint64_t kMaximumBytes = std::uint64_t{1} << 48;
+
+// REQUIRES: bytes <= kMaximumBytes. A request for nothing occupies one granule, so that its address is its own.
+constexpr std::uint64_t granules_of(std::uint64_t bytes) {
+  return bytes == 0 ? 1 : (bytes + kGranuleBytes - 1) >> kGranuleShift;
+}
+
+constexpr std::uint64_t bytes_of(std::uint64_t granules) {
+  return granules << kGranuleShift;
+}
+
+}  // namespace ration::pool

@@ -1,0 +1,35 @@
+// A std::mutex that clang's -Wthread-safety can follow.
+// Layer: pool, a leaf (standard library only).
+#pragma once
+
+#include <mutex>
+
+#if defined(__clang__)
+#define RATION_POOL_ANNOTATE(what) __attribute__((what))
+#else
+#define RATION_POOL_ANNOTATE(what)
+#endif
+
+namespace ration::pool {
+
+class RATION_POOL_ANNOTATE(capability("mutex")) Mutex {
+ public:
+  void lock() RATION_POOL_ANNOTATE(acquire_capability()) { mutex_.lock(); }
+  void unlock() RATION_POOL_ANNOTATE(release_capability()) { mutex_.unlock(); }
+
+ private:
+  std::mutex mutex_;
+};
+
+class RATION_POOL_ANNOTATE(scoped_lockable) Guard {
+ public:
+  explicit Guard(Mutex &mutex) RATION_POOL_ANNOTATE(acquire_capability(mutex)) : mutex_(mutex) { mutex_.lock(); }
+  ~Guard() RATION_POOL_ANNOTATE(release_capability()) { mutex_.unlock(); }
+  Guard(const Guard &) = delete;
+  Guard &operator=(const Guard &) = delete;
+
+ private:
+  Mutex &mutex_;
+};
+
+}  // namespace ration::pool

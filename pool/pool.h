@@ -1,0 +1,113 @@
+// Where a block goes: slabs of device memory, cut into blocks on a granule of 512 bytes.
+// Layer: pool, a leaf (standard library only: no CUDA, no I/O, no logging). Threads: none of its own; the caller locks.
+// Called from: any hook. Never throws, never calls an upstream, never touches the memory that it hands out.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pool/address_tree.h"
+#include "pool/granule.h"
+#include "pool/size_bins.h"
+#include "pool/upstream.h"
+
+namespace ration::pool {
+
+struct Block {
+  Address address;
+  std::uint64_t bytes;  // as rounded to granules
+  std::uint64_t slab;   // its id
+};
+
+struct [[nodiscard]] AllocateOutcome {
+  enum class Kind {
+    kAllocated,
+    kNoRoom,        // no hole is large enough; largest_free says how large one is
+    kNoHostMemory,  // the host has no memory for the book-keeping; nothing changed
+  };
+  Kind kind;
+  Block block;                 // kAllocated
+  std::uint64_t largest_free;  // bytes; otherwise
+  explicit operator bool() const { return kind == Kind::kAllocated; }
+};
+
+struct [[nodiscard]] FreeOutcome {
+  enum class Kind { kFreed, kNotABlock };
+  Kind kind;
+  std::uint64_t bytes;  // kFreed: the block's, as rounded
+  explicit operator bool() const { return kind == Kind::kFreed; }
+};
+
+enum class [[nodiscard]] AddSlabOutcome{kAdded, kTooSmall, kTooLarge, kOverlaps, kNoHostMemory};
+
+struct Statistics {
+  std::uint64_t slab_bytes;    // what the slabs take
+  std::uint64_t used_bytes;    // in blocks, as rounded
+  std::uint64_t free_bytes;    // in holes; a slab's first granule is neither
+  std::uint64_t largest_hole;  // bytes
+  std::uint64_t blocks;
+  std::uint64_t holes;
+  std::uint64_t slabs;
+  std::uint64_t metadata_bytes;  // host memory of the book-keeping, spare room included
+};
+
+class Pool {
+ public:
+  Pool() = default;
+  Pool(const Pool &) = delete;
+  Pool &operator=(const Pool &) = delete;
+
+  // O(log blocks). GUARANTEES: succeeds whenever one hole is at least as large as the request (and the host has memory
+  // for a page of book-keeping); the address is a multiple of 512 and never a slab's own. 0 bytes get a granule.
+  AllocateOutcome allocate(std::uint64_t bytes) noexcept;
+  // O(log blocks). Needs no memory. Anything but the start of a live block changes nothing.
+  FreeOutcome free(Address address) noexcept;
+  // The live block that contains `address`, which may point inside it. O(log blocks).
+  [[nodiscard]] std::optional<Block> find(Address address) const noexcept;
+  // The slab that contains `address`, whether or not a block does. O(log slabs).
+  [[nodiscard]] std::optional<Slab> slab_of(Address address) const noexcept;
+
+  // Takes a slab into use; whole granules inside it, from the second address of it on, become one hole.
+  AddSlabOutcome add_slab(const Slab &slab) noexcept;
+  // Lets go of a slab if nothing in it is live; false otherwise, or when there is no such slab.
+  bool remove_slab(std::uint64_t id) noexcept;
+  // The id of a slab in which nothing is live, if there is one. O(slabs log blocks).
+  [[nodiscard]] std::optional<std::uint64_t> wholly_free_slab() const noexcept;
+  // What a slab must measure so that a request of `bytes` fits into it, wherever it lies.
+  // REQUIRES: bytes <= kMaximumBytes - 2 * kGranuleBytes.
+  static constexpr std::uint64_t slab_bytes_for(std::uint64_t bytes) {
+    return pool::bytes_of(granules_of(bytes)) + kGranuleBytes;
+  }
+
+  // Obtains the host memory for about this many blocks now, so that allocations up to there make no system call.
+  bool reserve(std::size_t blocks) noexcept;
+  [[nodiscard]] Statistics statistics() const noexcept;
+  // The first violated invariant in words, or empty. O(blocks); for tests and debugging.
+  [[nodiscard]] std::string check_invariants() const;
+
+ private:
+  using Position = AddressTree::Position;
+
+  bool choose_hole(std::uint64_t granules, Position &hole) const noexcept;
+  Address carve(Position &hole, std::uint64_t granules) noexcept;
+  void enter_bin(Position &hole) noexcept;
+  void leave_bin(Position &hole) noexcept;
+  [[nodiscard]] const Slab *slab_at(Address address) const noexcept;
+  [[nodiscard]] bool wholly_free(const Slab &slab) const noexcept;
+  struct Tally;
+  [[nodiscard]] std::string check_slab(const Slab &slab, Position &at, Tally &tally) const;
+
+  AddressTree tree_;
+  SizeBins bins_;
+  std::vector<Slab> slabs_;  // by address
+  std::uint64_t usable_granules_ = 0;
+  std::uint64_t used_granules_ = 0;
+  std::uint64_t blocks_ = 0;
+  std::uint64_t holes_ = 0;
+  std::uint64_t unbinned_ = 0;  // large holes for which the bins had no host memory
+};
+
+}  // namespace ration::pool

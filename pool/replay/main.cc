@@ -1,0 +1,170 @@
+// pool_replay: how small an arena a trace of allocations needs under Ration's pool, where each block goes, how fast.
+// Layer: a program; pool, CLI11, nlohmann_json and liblzma. Exit: 0 fits, 1 does not fit, 2 wrong usage or trace.
+#include <CLI/CLI.hpp>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "pool/replay/replay.h"
+
+namespace ration::pool::replay {
+namespace {
+
+constexpr int kDoesNotFit = 1;
+constexpr int kWrongUsage = 2;
+
+struct Arguments {
+  std::string trace;
+  std::uint64_t arena_bytes = 0;  // 0 = the smallest that will do
+  unsigned threads = 1;
+  std::string backing = "slab";
+  std::string placements;
+  bool find_min = false;  // what happens without --arena anyway; a flag so that a command line can say so
+  bool json = false;
+};
+
+const std::map<std::string, std::uint64_t> kUnits = {{"k", std::uint64_t{1} << 10},
+                                                     {"m", std::uint64_t{1} << 20},
+                                                     {"g", std::uint64_t{1} << 30},
+                                                     {"t", std::uint64_t{1} << 40},
+                                                     {"kib", std::uint64_t{1} << 10},
+                                                     {"mib", std::uint64_t{1} << 20},
+                                                     {"gib", std::uint64_t{1} << 30},
+                                                     {"tib", std::uint64_t{1} << 40},
+                                                     {"kb", 1'000},
+                                                     {"mb", 1'000'000},
+                                                     {"gb", 1'000'000'000},
+                                                     {"tb", 1'000'000'000'000}};
+
+void declare(CLI::App &app, Arguments &arguments) {
+  app.option_defaults()->always_capture_default(false);
+  app.add_option("--trace", arguments.trace, "The trace: lines `a ID BYTES` and `f ID`, plain or xz-compressed")
+      ->type_name("FILE")
+      ->required();
+  CLI::Option *arena = app.add_option("--arena", arguments.arena_bytes, "Replay in an arena of this size, such as 8GiB")
+                           ->type_name("BYTES")
+                           ->transform(CLI::AsNumberWithUnit(kUnits, CLI::AsNumberWithUnit::CASE_INSENSITIVE, "BYTES"))
+                           ->check(CLI::PositiveNumber);
+  app.add_flag("--find-min", arguments.find_min,
+               "Replay in the smallest arena that will do, found to 0.05 % (the default)")
+      ->excludes(arena);
+  app.add_option("--backing", arguments.backing,
+                 "What the arena is made of: slab. (vmm, mapped granules, is not built yet.)")
+      ->type_name("slab")
+      ->check([](const std::string &value) {
+        if (value == "slab") return std::string();
+        if (value == "vmm") return std::string("the backing `vmm` is not built yet; use `slab`");
+        return "`" + value + "` is no backing; use `slab`";
+      });
+  app.add_option(
+         "--threads", arguments.threads,
+         "Measure with N threads that each replay the whole trace, on ids of their own, against one pool behind "
+         "its lock. BYTES must then hold all N copies; without --arena it is 2 N times the smallest arena")
+      ->type_name("N")
+      ->check(CLI::Range(1, 256));
+  app.add_option(
+         "--placements", arguments.placements,
+         "Write one line per operation to OUT: `a ID OFFSET BYTES` (offset in the arena, bytes as requested) or "
+         "`f ID`. One thread only")
+      ->type_name("OUT");
+  app.add_flag("--json", arguments.json, "Print one JSON object, sizes in bytes, instead of a table");
+  app.footer(
+      "Times are per call of the pool with its lock, the clock's own cost taken off; pair_ns_mean is the time of two\n"
+      "operations of one thread, without a clock between them. A trace that does not fit ends with exit status 1.\n\n"
+      "  pool_replay --trace train.trace.xz --find-min\n"
+      "  pool_replay --trace serve.trace.xz --arena 17GiB --placements serve.placements --json");
+}
+
+std::uint64_t percentile(const std::vector<std::uint64_t> &sorted, std::size_t percent) {
+  return sorted.empty() ? 0 : sorted[(sorted.size() - 1) * percent / 100];
+}
+
+void print(const nlohmann::ordered_json &result, bool as_json) {
+  if (as_json) {
+    std::cout << result.dump() << '\n';
+    return;
+  }
+  for (const auto &[key, value] : result.items()) {
+    std::cout << std::left << std::setw(26) << key << (value.is_string() ? value.get<std::string>() : value.dump())
+              << '\n';
+  }
+}
+
+int tell_stop(const Arguments &arguments, nlohmann::ordered_json result, const Stop &stop) {
+  result["fits"] = false;
+  result["failed_operation"] = stop.operation;
+  result["failed_bytes"] = stop.bytes;
+  result["largest_free"] = stop.largest_free;
+  if (arguments.json) print(result, true);
+  std::cerr << "pool_replay: " << arguments.trace << " does not fit into " << arguments.arena_bytes
+            << " bytes: operation " << stop.operation << " asks for " << stop.bytes << ", the largest hole is "
+            << stop.largest_free << '\n';
+  return kDoesNotFit;
+}
+
+int run(Arguments arguments) {
+  const Trace trace = read_trace(arguments.trace);
+  nlohmann::ordered_json result = {{"trace", arguments.trace},
+                                   {"operations", trace.operations.size()},
+                                   {"peak_bytes", trace.peak_bytes},
+                                   {"peak_live_blocks", trace.peak_live},
+                                   {"backing", "slab"},
+                                   {"threads", arguments.threads}};
+  // Where one copy stops, N will: say so before anything is measured.
+  if (arguments.arena_bytes != 0) {
+    if (const std::optional<Stop> stop = replay(trace, arguments.arena_bytes)) {
+      result["arena_bytes"] = arguments.arena_bytes;
+      return tell_stop(arguments, std::move(result), *stop);
+    }
+  }
+  const std::uint64_t minimum = find_minimum(trace);
+  if (arguments.arena_bytes == 0) {
+    arguments.arena_bytes = arguments.threads == 1 ? minimum : 2 * arguments.threads * minimum;
+  }
+  result["arena_bytes"] = arguments.arena_bytes;
+  if (!arguments.placements.empty()) {
+    std::ofstream out(arguments.placements);
+    (void)replay(trace, arguments.arena_bytes, &out);
+    if (!out.flush()) throw TraceError(arguments.placements + ": cannot be written");
+  }
+  const Measurement measured = measure(trace, arguments.arena_bytes, arguments.threads);
+  if (measured.stop) return tell_stop(arguments, std::move(result), *measured.stop);
+  result["fits"] = true;
+  result["min_arena_bytes"] = minimum;
+  result["min_arena_ratio"] = static_cast<double>(minimum) / static_cast<double>(trace.peak_bytes);
+  result["alloc_ns_median"] = percentile(measured.alloc_ns, 50);
+  result["alloc_ns_p99"] = percentile(measured.alloc_ns, 99);
+  result["free_ns_median"] = percentile(measured.free_ns, 50);
+  result["free_ns_p99"] = percentile(measured.free_ns, 99);
+  result["pair_ns_mean"] = measured.pair_ns_mean;
+  result["clock_ns"] = measured.clock_ns;
+  result["metadata_bytes_per_block"] = measured.metadata_bytes_per_block;
+  print(result, arguments.json);
+  return 0;
+}
+
+}  // namespace
+}  // namespace ration::pool::replay
+
+int main(int count, char **words) {
+  using namespace ration::pool::replay;
+  CLI::App app("Replays a trace of allocations through Ration's pool: no GPU, no driver, the placement code itself.",
+               "pool_replay");
+  Arguments arguments;
+  declare(app, arguments);
+  try {
+    app.parse(count, words);
+    if (arguments.threads != 1 && !arguments.placements.empty()) {
+      throw CLI::ValidationError("--placements", "the order of several threads is not repeatable; use --threads 1");
+    }
+  } catch (const CLI::ParseError &error) {
+    return app.exit(error) == 0 ? 0 : kWrongUsage;
+  }
+  try {
+    return run(std::move(arguments));
+  } catch (const TraceError &error) {
+    std::cerr << "pool_replay: " << error.what() << '\n';
+    return kWrongUsage;
+  }
+}

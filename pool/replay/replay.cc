@@ -1,0 +1,58 @@
+#include "pool/replay/replay.h"
+
+#include <algorithm>
+#include <ostream>
+
+#include "pool/pool.h"
+
+namespace ration::pool::replay {
+namespace {
+
+// Any address would do; this is where a driver likes to put its first allocation.
+constexpr Address kArenaAddress = 0x7f0000000000;
+
+bool fits(const Trace &trace, std::uint64_t arena_bytes) {
+  return !replay(trace, arena_bytes);
+}
+
+}  // namespace
+
+std::optional<Stop> replay(const Trace &trace, std::uint64_t arena_bytes, std::ostream *placements) {
+  Pool pool;
+  // An arena too small for a single granule refuses the first allocation, which is what there is to report.
+  (void)pool.add_slab({kArenaAddress, arena_bytes, 0});
+  std::vector<Address> addresses(trace.ids);
+  for (std::size_t index = 0; index < trace.operations.size(); ++index) {
+    const Operation &operation = trace.operations[index];
+    if (operation.is_free) {
+      (void)pool.free(addresses[operation.id]);
+      if (placements != nullptr) *placements << "f " << operation.id << '\n';
+      continue;
+    }
+    const AllocateOutcome outcome = pool.allocate(operation.bytes);
+    if (!outcome) return Stop{index + 1, operation.bytes, outcome.largest_free};
+    addresses[operation.id] = outcome.block.address;
+    if (placements == nullptr) continue;
+    *placements << "a " << operation.id << ' ' << outcome.block.address - kArenaAddress << ' ' << operation.bytes
+                << '\n';
+  }
+  return std::nullopt;
+}
+
+std::uint64_t find_minimum(const Trace &trace) {
+  // No arena below the peak can do, whatever the allocator. Fitting is not monotonic, so this is the edge that the
+  // bisection meets first; `fitting` has always been replayed.
+  std::uint64_t failing = trace.peak_bytes - 1;
+  std::uint64_t fitting = trace.peak_bytes + trace.peak_bytes / 32 + 2 * kGranuleBytes;
+  while (!fits(trace, fitting)) {
+    failing = fitting;
+    fitting += fitting / 8;
+  }
+  while (fitting - failing > std::max(fitting / 2000, std::uint64_t{1})) {
+    const std::uint64_t middle = failing + (fitting - failing) / 2;
+    (fits(trace, middle) ? fitting : failing) = middle;
+  }
+  return fitting;
+}
+
+}  // namespace ration::pool::replay

@@ -1,0 +1,108 @@
+#include "pool/size_bins.h"
+
+#include <bit>
+#include <new>
+
+namespace ration::pool {
+
+SizeBins::Bin SizeBins::bin_of(std::uint64_t granules) noexcept {
+  const auto width = static_cast<unsigned>(std::bit_width(granules)) - 1;
+  return {width - kSmallestShift, static_cast<unsigned>(granules >> (width - kSecondBits)) & (kSecond - 1)};
+}
+
+std::uint32_t SizeBins::insert(Address address, std::uint64_t granules) noexcept {
+  if (spare_ == 0) {
+    try {
+      records_.push_back({});
+    } catch (const std::bad_alloc &) {
+      return 0;
+    }
+    spare_ = static_cast<std::uint32_t>(records_.size());
+  }
+  const std::uint32_t number = spare_;
+  Record &record = records_[number - 1];
+  spare_ = record.next;
+  const Bin bin = bin_of(granules);
+  std::uint32_t &head = head_[bin.first][bin.second];
+  record = {address, granules, 0, head};
+  if (head != 0) records_[head - 1].previous = number;
+  head = number;
+  second_map_[bin.first] |= 1U << bin.second;
+  first_map_ |= 1U << bin.first;
+  ++size_;
+  return number;
+}
+
+void SizeBins::remove(std::uint32_t number) noexcept {
+  Record &record = records_[number - 1];
+  const Bin bin = bin_of(record.granules);
+  if (record.next != 0) records_[record.next - 1].previous = record.previous;
+  if (record.previous != 0) {
+    records_[record.previous - 1].next = record.next;
+  } else if ((head_[bin.first][bin.second] = record.next) == 0) {
+    if ((second_map_[bin.first] &= ~(1U << bin.second)) == 0) first_map_ &= ~(1U << bin.first);
+  }
+  record.granules = 0;
+  record.next = spare_;
+  spare_ = number;
+  --size_;
+}
+
+std::optional<SizeBins::Bin> SizeBins::next_filled(Bin bin) const noexcept {
+  // Shifting in two steps: a shift by 32 is undefined.
+  if (const std::uint32_t here = second_map_[bin.first] >> bin.second >> 1; here != 0) {
+    return Bin{bin.first, bin.second + 1 + static_cast<unsigned>(std::countr_zero(here))};
+  }
+  const std::uint32_t above = first_map_ >> bin.first >> 1;
+  if (above == 0) return std::nullopt;
+  const unsigned first = bin.first + 1 + static_cast<unsigned>(std::countr_zero(above));
+  return Bin{first, static_cast<unsigned>(std::countr_zero(second_map_[first]))};
+}
+
+const SizeBins::Record *SizeBins::best_in(Bin bin, std::uint64_t granules) const noexcept {
+  const Record *best = nullptr;
+  std::uint32_t number = head_[bin.first][bin.second];
+  for (unsigned looked = 0; number != 0 && looked < kScanned; ++looked) {
+    const Record &record = records_[number - 1];
+    if (record.granules >= granules && (best == nullptr || record.granules < best->granules)) best = &record;
+    number = record.next;
+  }
+  return best;
+}
+
+std::optional<Address> SizeBins::find(std::uint64_t granules) const noexcept {
+  const Bin own = bin_of(granules);
+  if (own.first >= kFirst) return std::nullopt;
+  if (const Record *best = best_in(own, granules); best != nullptr) return best->address;
+  const std::optional<Bin> above = next_filled(own);
+  if (!above) return std::nullopt;
+  return best_in(*above, granules)->address;
+}
+
+const SizeBins::Record *SizeBins::record(std::uint32_t number) const noexcept {
+  return number == 0 || number > records_.size() || records_[number - 1].granules == 0 ? nullptr
+                                                                                       : &records_[number - 1];
+}
+
+std::string SizeBins::check() const {
+  std::size_t listed = 0;
+  for (unsigned first = 0; first < kFirst; ++first) {
+    if ((second_map_[first] != 0) != ((first_map_ >> first & 1U) != 0)) return "a first-level bit is wrong";
+    for (unsigned second = 0; second < kSecond; ++second) {
+      std::uint32_t number = head_[first][second];
+      if ((number != 0) != ((second_map_[first] >> second & 1U) != 0)) return "a second-level bit is wrong";
+      for (std::uint32_t before = 0; number != 0; number = records_[number - 1].next) {
+        const Record &at = records_[number - 1];
+        if (at.granules < kSmallestGranules) return "a spent record is still listed";
+        const Bin bin = bin_of(at.granules);
+        if (bin.first != first || bin.second != second) return "a large hole is in the wrong bin";
+        if (at.previous != before) return "a bin's back link is wrong";
+        before = number;
+        if (++listed > size_) return "a bin runs in a circle";
+      }
+    }
+  }
+  return listed == size_ ? "" : "the number of large holes is miscounted";
+}
+
+}  // namespace ration::pool

@@ -1,0 +1,66 @@
+// The large holes by size: two-level segregated lists under bitmaps, then the best of a few in the bin.
+// Layer: pool, a leaf (standard library only). Threads: none of its own; the caller locks.
+// A shortcut, not the truth: a hole that is missing here is still found through the AddressTree.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pool/granule.h"
+
+namespace ration::pool {
+
+class SizeBins {
+ public:
+  // Holes below 32 MiB are never binned: smaller requests go by address (pool.cc says why).
+  static constexpr unsigned kSmallestShift = 25 - kGranuleShift;
+  static constexpr std::uint64_t kSmallestGranules = std::uint64_t{1} << kSmallestShift;
+
+  struct Record {
+    Address address;
+    std::uint64_t granules;
+    std::uint32_t previous;  // record numbers; 0 = none
+    std::uint32_t next;
+  };
+  static_assert(sizeof(Record) <= 64);
+
+  // Returns the record's number, 0 when the host has no memory for one. REQUIRES: granules >= kSmallestGranules.
+  std::uint32_t insert(Address address, std::uint64_t granules) noexcept;
+  void remove(std::uint32_t number) noexcept;
+  // A hole of at least `granules`: the tightest of a few in the request's own bin, else in the next that has any. None
+  // may be found although one exists, deep in the own bin. REQUIRES: granules >= kSmallestGranules.
+  [[nodiscard]] std::optional<Address> find(std::uint64_t granules) const noexcept;
+
+  [[nodiscard]] const Record *record(std::uint32_t number) const noexcept;
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] std::size_t host_bytes() const noexcept { return records_.capacity() * sizeof(Record); }
+  // The first thing that is wrong with the bins themselves, or empty.
+  [[nodiscard]] std::string check() const;
+
+ private:
+  static constexpr unsigned kSecondBits = 5;  // 32 steps an octave, each 3 % wide
+  static constexpr unsigned kSecond = 1U << kSecondBits;
+  static constexpr unsigned kFirst = 48 - kGranuleShift - kSmallestShift + 1;
+  static constexpr unsigned kScanned = 8;
+  static_assert(kFirst <= 32 && kSecond <= 32, "a bitmap is one word");
+
+  struct Bin {
+    unsigned first, second;
+  };
+  static Bin bin_of(std::uint64_t granules) noexcept;
+  [[nodiscard]] std::optional<Bin> next_filled(Bin bin) const noexcept;
+  [[nodiscard]] const Record *best_in(Bin bin, std::uint64_t granules) const noexcept;
+
+  std::uint32_t first_map_ = 0;
+  std::array<std::uint32_t, kFirst> second_map_{};
+  std::array<std::array<std::uint32_t, kSecond>, kFirst> head_{};
+  std::vector<Record> records_;  // record n is records_[n - 1]
+  std::uint32_t spare_ = 0;      // linked through next
+  std::size_t size_ = 0;
+};
+
+}  // namespace ration::pool
