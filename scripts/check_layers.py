@@ -21,6 +21,7 @@ ARROWS = {
     "hooks": {"runtime", "driver"},
     "front": set(),
     "cli": {"config", "ledger", "pool", "events"},
+    "replay": {"pool", "config"},  # the program pool_replay, in pool/replay
 }
 
 # Files directly in shim/ are no box: the one list, the C struct through which front and core meet. Everybody may
@@ -31,8 +32,8 @@ SEAM = "shim/*"
 # What comes from outside stays behind one door.
 FOREIGN = {
     r"(spdlog|fmt)/": {"events"},
-    r"nlohmann/": {"config", "events", "cli"},
-    r"CLI/": {"cli"},
+    r"nlohmann/": {"config", "events", "cli", "replay"},
+    r"CLI/": {"cli", "replay"},
     r"(cuda|cuda_runtime\w*|cudaTypedefs|nvml)\.h$": set(),
 }
 
@@ -45,6 +46,8 @@ def box_of(path):
     parts = path.split("/")
     if parts[0] == "shim":
         return parts[1] if len(parts) > 2 else SEAM
+    if parts[:2] == ["pool", "replay"]:
+        return "replay"
     return parts[0] if parts[0] in ARROWS else None
 
 
@@ -110,13 +113,16 @@ def self_test():
         ("shim/driver/a.cc", '#include "lock.h"', False),
         ("shim/lock.h", '#include "driver/abi.h"', False),
         ("shim/lock.h", '#include "policy/x.h"', True),
+        ("pool/replay/a.cc", '#include "pool/x.h"', False),
+        ("pool/a.cc", '#include "pool/replay/x.h"', True),
+        ("pool/a.cc", "#include <CLI/CLI.hpp>", True),
         ("shim/odd/a.cc", "", True),
     ]
     wrong = []
     for path, line, refused in cases:
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
-            targets = ["shim/" + box + "/x.h" for box in ARROWS] + ["pool/x.h", "tests/x.h", "shim/hook_table.inc", ABI, "shim/lock.h"]
+            targets = ["shim/" + box + "/x.h" for box in ARROWS] + ["pool/x.h", "pool/replay/x.h", "tests/x.h", "shim/hook_table.inc", ABI, "shim/lock.h"]
             for target in targets:
                 (root / target).parent.mkdir(parents=True, exist_ok=True)
                 (root / target).write_text("")
