@@ -1,0 +1,95 @@
+#include "driver/functions.h"
+
+#include <cstring>
+
+namespace ration::driver {
+
+Functions real;
+
+const Identity identities[kHookCount] = {
+#define RATION_HOOK(symbol, parameters, name, since, stream, need, closed) {#symbol, #name, since, Stream::stream},
+#include "hook_table.inc"
+#undef RATION_HOOK
+};
+
+void Functions::resolve(void *handle, void *(*look_up)(void *, const char *)) {
+  // An adopted slot is kept where the driver has no export.
+  const auto fill = [&](auto &slot, const char *name) {
+    if (void *address = look_up(handle, name)) {
+      slot.set(address);
+    }
+  };
+#define RATION_HOOK(symbol, parameters, name, since, stream, need, closed) fill(symbol, #symbol);
+#include "hook_table.inc"
+#undef RATION_HOOK
+#define RATION_USED(symbol, parameters) fill(symbol, #symbol);
+#include "driver/used_functions.inc"
+#undef RATION_USED
+}
+
+void *Functions::hooked(Hook hook) const {
+  switch (hook) {
+#define RATION_HOOK(symbol, parameters, name, since, stream, need, closed) \
+  case Hook::symbol:                                                       \
+    return symbol.get();
+#include "hook_table.inc"
+#undef RATION_HOOK
+  }
+  return nullptr;
+}
+
+void Functions::adopt(Hook hook, void *address) {
+  switch (hook) {
+#define RATION_HOOK(symbol, parameters, name, since, stream, need, closed) \
+  case Hook::symbol:                                                       \
+    if (!symbol.present()) {                                               \
+      symbol.set(address);                                                 \
+    }                                                                      \
+    break;
+#include "hook_table.inc"
+#undef RATION_HOOK
+  }
+}
+
+const char *Functions::missing_required() const {
+  enum class Need { required, optional };
+#define RATION_HOOK(symbol, parameters, name, since, stream, need, closed) \
+  if (Need::need == Need::required && !symbol.present()) {                 \
+    return #symbol;                                                        \
+  }
+#include "hook_table.inc"
+#undef RATION_HOOK
+  return nullptr;
+}
+
+NamedHook by_name(const char *name, int version, cuuint64_t flags) {
+  const bool per_thread = (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0;
+  NamedHook answer{Match::none, Hook{}};
+  for (unsigned row = 0; row < kHookCount; ++row) {
+    const Identity &identity = identities[row];
+    if (std::strcmp(identity.name, name) != 0 || identity.since > version ||
+        (identity.stream == Stream::per_thread && !per_thread)) {
+      continue;
+    }
+    // Rows of one name ascend by version; among equals a per-thread row stands after the plain one.
+    answer = {version > kKnownVersion ? Match::unknown_version : Match::known, static_cast<Hook>(row)};
+  }
+  return answer;
+}
+
+NamedHook by_address(const void *address, const char *name, int version, cuuint64_t flags) {
+  const NamedHook meant = by_name(name, version, flags);
+  NamedHook answer{Match::none, Hook{}};
+  for (unsigned row = 0; row < kHookCount; ++row) {
+    const auto hook = static_cast<Hook>(row);
+    if (real.hooked(hook) != address || std::strcmp(identities[row].name, name) != 0) {
+      continue;
+    }
+    if (answer.match == Match::none || (meant.match != Match::none && meant.hook == hook)) {
+      answer = {Match::known, hook};
+    }
+  }
+  return answer;
+}
+
+}  // namespace ration::driver

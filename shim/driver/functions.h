@@ -1,0 +1,95 @@
+// Typed slots for the driver's functions: every row of hook_table.inc and of used_functions.inc.
+// Layer: driver (a leaf). Threads: slots are filled before the first hook runs; a slot that was empty may be adopted
+// later, once. Owns: nothing.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "driver/abi.h"
+
+namespace ration::driver {
+
+// One real function. Null while the driver lacks it; calling it is only allowed when `present()`.
+template <class Signature>
+class Slot;
+
+template <class... Parameters>
+class Slot<CUresult(Parameters...)> {
+ public:
+  using Function = CUresult (*)(Parameters...);
+
+  constexpr Slot() = default;
+  // Relaxed: the slot is published with the object that the hooks were reached through, or is a function pointer that
+  // is complete in itself.
+  bool present() const { return address_.load(std::memory_order_relaxed) != nullptr; }
+  CUresult operator()(Parameters... arguments) const { return address_.load(std::memory_order_relaxed)(arguments...); }
+  void set(void *address) { address_.store(reinterpret_cast<Function>(address), std::memory_order_relaxed); }
+  void *get() const { return reinterpret_cast<void *>(address_.load(std::memory_order_relaxed)); }
+
+ private:
+  std::atomic<Function> address_{nullptr};
+};
+
+// The rows of hook_table.inc, in order.
+enum class Hook : unsigned {
+#define RATION_HOOK(symbol, parameters, name, since, stream, need, closed) symbol,
+#include "hook_table.inc"
+#undef RATION_HOOK
+};
+
+inline constexpr unsigned kHookCount = 0
+#define RATION_HOOK(symbol, parameters, name, since, stream, need, closed) +1
+#include "hook_table.inc"
+#undef RATION_HOOK
+    ;
+
+struct Functions {
+#define RATION_HOOK(symbol, parameters, name, since, stream, need, closed) Slot<CUresult parameters> symbol;
+#include "hook_table.inc"
+#undef RATION_HOOK
+#define RATION_USED(symbol, parameters) Slot<CUresult parameters> symbol;
+#include "driver/used_functions.inc"
+#undef RATION_USED
+
+  // Looks every function up in the driver's handle. Idempotent, so threads may race.
+  void resolve(void *handle, void *(*look_up)(void *, const char *));
+  // The real function behind a row, or nullptr.
+  void *hooked(Hook hook) const;
+  // Fills a row that the driver exports under no symbol with the address that it handed out itself.
+  void adopt(Hook hook, void *address);
+  // The first required row that the driver lacks, or nullptr.
+  const char *missing_required() const;
+};
+
+// The process's driver.
+extern Functions real;
+
+// What a row can be asked for through cuGetProcAddress.
+enum class Stream : std::uint8_t { legacy, per_thread };
+struct Identity {
+  const char *symbol;
+  const char *name;
+  int since;
+  Stream stream;
+};
+extern const Identity identities[kHookCount];
+
+// The newest CUDA version whose ABIs the table was made from; later ones may have changed a signature.
+inline constexpr int kKnownVersion = 13000;
+
+enum class Match { none, known, unknown_version };
+struct NamedHook {
+  Match match;
+  Hook hook;
+};
+// The row that cuGetProcAddress means by (name, version, flags): the newest ABI not above `version`; the per-thread flag
+// prefers a per-thread row and falls back. Driver API manual, "Driver Entry Point Access".
+NamedHook by_name(const char *name, int version, cuuint64_t flags);
+
+// The row behind the address that the driver answered for (name, version, flags). Two exports may share one address:
+// then the row that by_name means decides.
+NamedHook by_address(const void *address, const char *name, int version, cuuint64_t flags);
+
+}  // namespace ration::driver

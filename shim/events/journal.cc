@@ -1,0 +1,186 @@
+#include "events/journal.h"
+
+#include <unistd.h>
+
+#include <climits>
+#include <ctime>
+#include <utility>
+
+#include "events/process_tree.h"
+
+namespace ration::events {
+namespace {
+
+std::uint64_t clock_ns(clockid_t clock) {
+  timespec now{};
+  clock_gettime(clock, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000U + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+std::string host_name() {
+  char name[HOST_NAME_MAX + 1] = {};
+  return gethostname(name, sizeof(name) - 1) == 0 ? name : "";
+}
+
+std::string base_name(const std::string &path) { return path.substr(path.rfind('/') + 1); }
+
+void raise(std::atomic<std::uint64_t> &peak, std::uint64_t value) {
+  std::uint64_t before = peak.load(std::memory_order_relaxed);
+  while (before < value && !peak.compare_exchange_weak(before, value, std::memory_order_relaxed)) {
+  }
+}
+
+}  // namespace
+
+Journal::Journal(JournalOptions options, std::string &problem)
+    : options_(std::move(options)), start_ns_(clock_ns(CLOCK_MONOTONIC)) {
+  process_.pid = getpid();
+  process_.executable = executable();
+  tally_ = create_summary_page(options_.summary_directory, process_.pid, base_name(process_.executable));
+  if (tally_ == nullptr) {
+    static SummaryPage unreadable;  // no memory for a page: the totals still need a place
+    tally_ = &unreadable;
+  }
+  if (options_.log.empty()) {
+    return;
+  }
+  process_.parent = getppid();
+  process_.host = host_name();
+  process_.arguments = command_line();
+  process_.tree = process_tree(options_.tree_marks);
+  process_.start_unix_ns = static_cast<std::int64_t>(clock_ns(CLOCK_REALTIME));
+  std::string why;
+  Guard guard(writer_);
+  logging_ = file_.claim(options_.log, process_.tree, process_.pid, why);
+  if (!logging_) {
+    problem = options_.log + ": " + why;
+  }
+}
+
+std::uint64_t Journal::now_ns() const { return clock_ns(CLOCK_MONOTONIC) - start_ns_; }
+
+void Journal::describe(std::vector<DeviceFacts> devices, int driver_version) noexcept try {
+  for (const DeviceFacts &device : devices) {
+    DeviceTally &tally = tally_->devices[device.ordinal];
+    tally.total.store(device.total, std::memory_order_relaxed);
+    tally.limit.store(device.limit, std::memory_order_relaxed);
+    tally.limit_asked.store(device.limit_asked ? 1 : 0, std::memory_order_relaxed);
+  }
+  tally_->device_count.store(static_cast<std::uint32_t>(devices.size()), std::memory_order_relaxed);
+  if (logging_) {
+    Meta meta = options_.meta;
+    meta.devices = std::move(devices);
+    meta.driver_version = driver_version;
+    const std::string line = meta_line(meta, process_);
+    Guard guard(writer_);
+    if (!described_.load(std::memory_order_relaxed)) {
+      file_.write(line, {});
+      described_.store(true, std::memory_order_release);  // pairs with described()
+    }
+  }
+  described_.store(true, std::memory_order_release);
+} catch (...) {
+  described_.store(true, std::memory_order_release);
+}
+
+void Journal::count(const Alloc &event) {
+  DeviceTally &tally = tally_->devices[event.device];
+  bump(tally.allocs);
+  bump(tally.live_count);
+  raise(tally.peak_bytes, tally.live_bytes.fetch_add(event.size, std::memory_order_relaxed) + event.size);
+}
+
+void Journal::count(const Free &event) {
+  DeviceTally &tally = tally_->devices[event.device];
+  bump(tally.frees);
+  tally.live_count.fetch_sub(1, std::memory_order_relaxed);
+  tally.live_bytes.fetch_sub(event.size, std::memory_order_relaxed);
+}
+
+void Journal::count(const Oom &event) { bump(tally_->devices[event.device].denied[static_cast<int>(event.reason)]); }
+
+// The totals move under the writer's lock, so that the peak in `end` is the one that the lines add up to.
+template <class Event>
+void Journal::publish(const Event &event) noexcept {
+  if (!logging_) {
+    count(event);
+    return;
+  }
+  try {
+    if (!described()) {
+      describe({}, 0);
+    }
+    Line line;
+    format(line, event, gettid());
+    Guard guard(writer_);
+    count(event);
+    write(line);
+  } catch (...) {  // formatting ran out of memory: the line is lost, the totals are not
+    Guard guard(writer_);
+    count(event);
+    ++dropped_;
+    ++dropped_in_all_;
+  }
+}
+
+void Journal::write(Line &line) {
+  Line lines;
+  std::uint64_t seq = seq_;
+  if (dropped_ > 0) {
+    format_dropped(lines, dropped_);
+    close_line(lines, now_ns(), ++seq);
+  }
+  close_line(line, now_ns(), ++seq);
+  lines.append(line);
+  const std::size_t size = lines.size();
+  if (ended_) {
+    Line end;
+    format_end(end, *tally_, dropped_in_all_, unknown_versions_);
+    close_line(end, now_ns(), seq + 1);
+    lines.append(end);
+  }
+  const std::string_view text(lines.data(), lines.size());
+  if (file_.write(text.substr(0, size), text.substr(size))) {
+    seq_ = seq;
+    dropped_ = 0;
+  } else {
+    ++dropped_;
+    ++dropped_in_all_;
+  }
+}
+
+void Journal::record(const Alloc &event) noexcept { publish(event); }
+void Journal::record(const Free &event) noexcept { publish(event); }
+void Journal::record(const Oom &event) noexcept { publish(event); }
+
+void Journal::end(std::uint64_t unknown_versions) noexcept try {
+  if (!logging_) {
+    return;
+  }
+  if (!described()) {
+    describe({}, 0);
+  }
+  Guard guard(writer_);
+  if (ended_) {
+    return;
+  }
+  unknown_versions_ = unknown_versions;
+  Line lines;
+  std::uint64_t seq = seq_;
+  if (dropped_ > 0) {
+    format_dropped(lines, dropped_);
+    close_line(lines, now_ns(), ++seq);
+  }
+  const std::size_t size = lines.size();
+  format_end(lines, *tally_, dropped_in_all_, unknown_versions_);
+  close_line(lines, now_ns(), seq + 1);
+  const std::string_view text(lines.data(), lines.size());
+  if (file_.write(text.substr(0, size), text.substr(size))) {
+    seq_ = seq;
+    dropped_ = 0;
+  }
+  ended_ = true;
+} catch (...) {  // fails open
+}
+
+}  // namespace ration::events

@@ -1,0 +1,76 @@
+// Records what happened: running totals always, one JSON line an event where a log was asked for.
+// Layer: events (a leaf). Threads: every call is safe from any thread. Fails open: nothing here throws or blocks on
+// anything but one write(2). Called from: hooks, exit. Owns: the log file; never closed, never destroyed.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "events/event.h"
+#include "events/json_lines.h"
+#include "events/log_file.h"
+#include "events/summary_page.h"
+#include "lock.h"
+
+namespace ration::events {
+
+struct JournalOptions {
+  std::string log;                    // path, placeholders expanded; empty: no log
+  std::vector<std::string> tree_marks;  // NAME=value settings that every process of one run inherited
+  std::string summary_directory;      // empty: none
+  Meta meta;                          // without devices
+};
+
+class Journal {
+ public:
+  // `problem` gets one sentence when a log was asked for and cannot be had.
+  Journal(JournalOptions options, std::string &problem);
+
+  bool logging() const { return logging_; }
+  const std::string &log_path() const { return file_.path(); }
+
+  // Once, as soon as the driver can be asked: what the devices are. Writes the first line. Later calls do nothing.
+  void describe(std::vector<DeviceFacts> devices, int driver_version) noexcept;
+  bool described() const { return described_.load(std::memory_order_acquire); }
+
+  void record(const Alloc &event) noexcept;
+  void record(const Free &event) noexcept;
+  void record(const Oom &event) noexcept;
+  void count_failed_alloc() noexcept { bump(tally_->failed_allocs); }
+  void count_failed_free() noexcept { bump(tally_->failed_frees); }
+  void count_null_free() noexcept { bump(tally_->null_frees); }
+
+  // Writes the `end` record. Events may still come (destructors run after atexit handlers); each then rewrites it, so
+  // that the last line stays an `end` that is right.
+  void end(std::uint64_t unknown_versions) noexcept;
+
+  const SummaryPage &tally() const { return *tally_; }
+
+ private:
+  static void bump(std::atomic<std::uint64_t> &counter) { counter.fetch_add(1, std::memory_order_relaxed); }
+  template <class Event>
+  void publish(const Event &event) noexcept;
+  void count(const Alloc &event);
+  void count(const Free &event);
+  void count(const Oom &event);
+  void write(Line &line) REQUIRES(writer_);
+  std::uint64_t now_ns() const;
+
+  JournalOptions options_;
+  Process process_;
+  std::uint64_t start_ns_;
+  SummaryPage *tally_;
+  bool logging_ = false;
+  std::atomic<bool> described_{false};
+
+  RankedMutex writer_{Rank::kLogWriter};
+  LogFile file_ GUARDED_BY(writer_);
+  std::uint64_t seq_ GUARDED_BY(writer_) = 0;
+  std::uint64_t dropped_ GUARDED_BY(writer_) = 0;          // lost since the last `dropped` record
+  std::uint64_t dropped_in_all_ GUARDED_BY(writer_) = 0;
+  bool ended_ GUARDED_BY(writer_) = false;
+  std::uint64_t unknown_versions_ GUARDED_BY(writer_) = 0;
+};
+
+}  // namespace ration::events

@@ -1,0 +1,122 @@
+#include "events/json_lines.h"
+
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+namespace ration::events {
+namespace {
+
+const char *name_of(Via via) { return via == Via::runtime ? "runtime" : "driver"; }
+
+template <class... Values>
+void add(Line &line, fmt::format_string<Values...> format, Values &&...values) {
+  fmt::format_to(std::back_inserter(line), format, std::forward<Values>(values)...);
+}
+
+std::uint64_t load(const std::atomic<std::uint64_t> &value) { return value.load(std::memory_order_relaxed); }
+
+}  // namespace
+
+const char *name_of(Reason reason) {
+  switch (reason) {
+    case Reason::limit:
+      return "limit";
+    case Reason::group:
+      return "group";
+    case Reason::device:
+      return "device";
+    case Reason::pool_holds:
+      return "pool_holds";
+    case Reason::fault:
+      return "fault";
+  }
+  return "limit";
+}
+
+void format(Line &line, const Alloc &event, int thread) {
+  add(line,
+      R"({{"t":"alloc","tid":{},"dev":{},"ctx":{},"stream":0,"api":"{}","via":"{}","kind":"{}","addr":"{:#x}",)"
+      R"("size":{},"req":{},"src":"{}","dur":{})",
+      thread, event.device, event.context, event.api, name_of(event.via), event.kind, event.address, event.size,
+      event.requested, event.source, event.duration_ns);
+}
+
+void format(Line &line, const Free &event, int thread) {
+  add(line, R"({{"t":"free","tid":{},"dev":{},"ctx":{},"api":"{}","addr":"{:#x}","size":{})", thread, event.device,
+      event.context, event.api, event.address, event.size);
+}
+
+void format(Line &line, const Oom &event, int thread) {
+  add(line,
+      R"({{"t":"oom","tid":{},"dev":{},"api":"{}","req":{},"reason":"{}","used":{},"limit":{},"device_free":{},)"
+      R"("largest_free":{})",
+      thread, event.device, event.api, event.requested, name_of(event.reason), event.used, event.limit,
+      event.device_free, event.largest_free);
+}
+
+void format_dropped(Line &line, std::uint64_t count) { add(line, R"({{"t":"dropped","count":{})", count); }
+
+void format_end(Line &line, const SummaryPage &tally, std::uint64_t dropped, std::uint64_t unknown_versions) {
+  const auto devices = static_cast<int>(tally.device_count.load(std::memory_order_relaxed));
+  std::uint64_t allocs = 0;
+  std::uint64_t frees = 0;
+  std::uint64_t denied = 0;
+  std::string peaks;
+  std::string live;
+  for (int i = 0; i < devices; ++i) {
+    const DeviceTally &device = tally.devices[i];
+    allocs += load(device.allocs);
+    frees += load(device.frees);
+    for (const auto &count : device.denied) {
+      denied += load(count);
+    }
+    const char *comma = i > 0 ? "," : "";
+    peaks += fmt::format("{}{}", comma, load(device.peak_bytes));
+    live += fmt::format(R"({}{{"dev":{},"count":{},"bytes":{}}})", comma, i, load(device.live_count),
+                        load(device.live_bytes));
+  }
+  add(line,
+      R"({{"t":"end","status":"exit","peak":[{}],"live":[{}],"allocs":{},"frees":{},"ooms":{},"failed_allocs":{},)"
+      R"("failed_frees":{},"null_frees":{},"unknown_versions":{},"dropped":{})",
+      peaks, live, allocs, frees, denied, load(tally.failed_allocs), load(tally.failed_frees), load(tally.null_frees),
+      unknown_versions, dropped);
+}
+
+void close_line(Line &line, std::uint64_t ts_ns, std::uint64_t seq) {
+  add(line, R"(,"ts":{},"seq":{}}}{})", ts_ns, seq, "\n");
+}
+
+std::string meta_line(const Meta &meta, const Process &process) {
+  using nlohmann::json;
+  json devices = json::array();
+  for (const DeviceFacts &device : meta.devices) {
+    devices.push_back({{"dev", device.ordinal},
+                       {"uuid", device.uuid},
+                       {"name", device.name},
+                       {"total", device.total},
+                       {"limit", device.limit},
+                       {"limit_asked", device.limit_asked}});
+  }
+  json settings = json::object();
+  for (const Meta::Setting &setting : meta.settings) {
+    settings[setting.key] = {{"value", setting.value}, {"source", setting.source}};
+  }
+  const json line = {{"t", "meta"},
+                     {"schema", kSchema},
+                     {"ver", RATION_VERSION},
+                     {"pid", process.pid},
+                     {"ppid", process.parent},
+                     {"host", process.host},
+                     {"exe", process.executable},
+                     {"argv", process.arguments},
+                     {"tree", process.tree},
+                     {"start_unix_ns", process.start_unix_ns},
+                     {"clock", "monotonic"},
+                     {"driver", meta.driver_version},
+                     {"mode", meta.mode},
+                     {"devices", std::move(devices)},
+                     {"settings", std::move(settings)}};
+  return line.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace ration::events

@@ -1,0 +1,89 @@
+#include "events/summary_page.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace ration::events {
+namespace {
+
+void *map_file(const std::string &path) {
+  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (file < 0) {
+    return MAP_FAILED;
+  }
+  // Space first: a store into a mapped hole on a full file system is a SIGBUS in the program.
+  void *page = MAP_FAILED;
+  if (posix_fallocate(file, 0, sizeof(SummaryPage)) == 0) {
+    page = mmap(nullptr, sizeof(SummaryPage), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  }
+  close(file);
+  return page;
+}
+
+std::uint64_t load(const std::atomic<std::uint64_t> &value) { return value.load(std::memory_order_relaxed); }
+
+}  // namespace
+
+SummaryPage *create_summary_page(const std::string &directory, std::int64_t pid, const std::string &program) {
+  void *memory = directory.empty() ? MAP_FAILED : map_file(directory + "/" + std::to_string(pid));
+  if (memory == MAP_FAILED) {
+    memory = mmap(nullptr, sizeof(SummaryPage), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  }
+  if (memory == MAP_FAILED) {
+    return nullptr;
+  }
+  auto *page = static_cast<SummaryPage *>(memory);
+  page->version = SummaryPage::kVersion;
+  page->size = sizeof(SummaryPage);
+  page->pid = pid;
+  std::strncpy(page->program, program.c_str(), sizeof(page->program) - 1);
+  page->magic.store(SummaryPage::kMagic, std::memory_order_release);  // pairs with the acquire in read_summary
+  return page;
+}
+
+bool read_summary(const std::string &file, Summary &summary) {
+  const int handle = open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (handle < 0) {
+    return false;
+  }
+  struct stat status {};
+  void *memory = MAP_FAILED;
+  if (fstat(handle, &status) == 0 && static_cast<std::size_t>(status.st_size) >= sizeof(SummaryPage)) {
+    memory = mmap(nullptr, sizeof(SummaryPage), PROT_READ, MAP_SHARED, handle, 0);
+  }
+  close(handle);
+  if (memory == MAP_FAILED) {
+    return false;
+  }
+  const auto *page = static_cast<const SummaryPage *>(memory);
+  const bool valid = page->magic.load(std::memory_order_acquire) == SummaryPage::kMagic &&
+                     page->version == SummaryPage::kVersion && page->size == sizeof(SummaryPage);
+  if (valid) {
+    summary = {};
+    summary.pid = page->pid;
+    summary.program.assign(page->program, strnlen(page->program, sizeof(page->program)));
+    summary.failed_frees = load(page->failed_frees);
+    summary.null_frees = load(page->null_frees);
+    summary.failed_allocs = load(page->failed_allocs);
+    const int devices = std::min<int>(static_cast<int>(page->device_count.load()), kMaxTalliedDevices);
+    for (int i = 0; i < devices; ++i) {
+      const DeviceTally &tally = page->devices[i];
+      Summary::Device device{load(tally.total),      load(tally.limit),  load(tally.live_bytes), load(tally.live_count),
+                             load(tally.peak_bytes), load(tally.allocs), load(tally.frees),      load(tally.limit_asked) != 0,
+                             {}};
+      for (int reason = 0; reason < kReasonCount; ++reason) {
+        device.denied[reason] = load(tally.denied[reason]);
+      }
+      summary.devices.push_back(device);
+    }
+  }
+  munmap(memory, sizeof(SummaryPage));
+  return valid;
+}
+
+}  // namespace ration::events

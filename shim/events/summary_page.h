@@ -1,0 +1,70 @@
+// The running totals of one process, in a page that outlives it: `ration run` reads it after any kind of death.
+// Layer: events (a leaf). Threads: writers use atomics; readers take whatever is there.
+// Shared memory: fixed widths, magic, version and size; a process may die between any two stores.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "events/event.h"
+
+namespace ration::events {
+
+inline constexpr int kMaxTalliedDevices = 128;
+
+struct DeviceTally {
+  std::atomic<std::uint64_t> total;
+  std::atomic<std::uint64_t> limit;  // effective
+  std::atomic<std::uint64_t> limit_asked;
+  std::atomic<std::uint64_t> live_bytes;
+  std::atomic<std::uint64_t> live_count;
+  std::atomic<std::uint64_t> peak_bytes;
+  std::atomic<std::uint64_t> allocs;
+  std::atomic<std::uint64_t> frees;
+  std::atomic<std::uint64_t> denied[kReasonCount];
+};
+
+struct SummaryPage {
+  static constexpr std::uint64_t kMagic = 0x31594c4c4154'4152;  // "RATALLY1", little-endian
+  static constexpr std::uint32_t kVersion = 1;
+
+  std::atomic<std::uint64_t> magic;  // written last: a page without it is not there yet
+  std::uint32_t version;
+  std::uint32_t size;
+  std::int64_t pid;
+  char program[48];
+  std::atomic<std::uint32_t> device_count;
+  std::uint32_t unused;
+  std::atomic<std::uint64_t> failed_frees;
+  std::atomic<std::uint64_t> null_frees;
+  std::atomic<std::uint64_t> failed_allocs;  // by the driver, for another reason than memory
+  DeviceTally devices[kMaxTalliedDevices];
+};
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+static_assert(offsetof(SummaryPage, pid) == 16 && offsetof(SummaryPage, device_count) == 72 &&
+              offsetof(SummaryPage, devices) == 104 && sizeof(DeviceTally) == 104);
+
+// A page as it stood when it was read.
+struct Summary {
+  struct Device {
+    std::uint64_t total, limit, live_bytes, live_count, peak_bytes, allocs, frees;
+    bool limit_asked;
+    std::uint64_t denied[kReasonCount];
+  };
+  std::int64_t pid = 0;
+  std::string program;
+  std::uint64_t failed_frees = 0, null_frees = 0, failed_allocs = 0;
+  std::vector<Device> devices;  // by ordinal; a device that was never used has total 0
+};
+
+// Maps a fresh page at `directory`/`pid` (0600), or private memory where that fails or `directory` is empty. Never
+// unmapped. nullptr only when there is no memory at all.
+SummaryPage *create_summary_page(const std::string &directory, std::int64_t pid, const std::string &program);
+
+// Reads a page file. False: not a page of this version.
+bool read_summary(const std::string &file, Summary &summary);
+
+}  // namespace ration::events

@@ -1,0 +1,11 @@
+// The bodies, under the exact names of the driver's exports; hidden in the core, reached through the front's slots.
+// Layer: hooks.
+#pragma once
+
+#include "driver/abi.h"
+
+extern "C" {
+#define RATION_HOOK(symbol, parameters, name, since, stream, need, closed) CUresult symbol parameters;
+#include "hook_table.inc"
+#undef RATION_HOOK
+}

@@ -1,0 +1,71 @@
+// cuGetProcAddress in both versions: ask the real one first, then swap what is ours. A runtime asks for everything
+// through the pointer that this very function answers for its own name.
+// Layer: hooks. Threads: any; touches no lock.
+#include <cstring>
+
+#include "hooks/boundary.h"
+#include "hooks/caller.h"
+#include "hooks/hooks.h"
+
+using ration::driver::Match;
+using ration::driver::NamedHook;
+using ration::driver::real;
+
+namespace {
+
+void count(std::uint64_t &counter) { __atomic_fetch_add(&counter, 1, __ATOMIC_RELAXED); }
+
+// Our export in place of the driver's function. Return code and status stay the driver's; a name that the driver lacks
+// is not invented.
+void swap(const char *name, void **function, int version, cuuint64_t flags) {
+  NamedHook found = ration::driver::by_address(*function, name, version, flags);
+  if (found.match == Match::none) {
+    // A name of ours under an address that is no export: by the table, as long as the ABI is one that we know.
+    found = ration::driver::by_name(name, version, flags);
+    if (found.match == Match::unknown_version) {
+      count(ration::hooks::door->coverage->unknown_versions);
+      return;
+    }
+    if (found.match == Match::none) {
+      return;
+    }
+    real.adopt(found.hook, *function);
+  }
+  count(ration::hooks::door->coverage->get_proc_address);
+  *function = ration::hooks::door->entries[static_cast<unsigned>(found.hook)];
+}
+
+template <class Act>
+CUresult resolve(const Act &act, const char *symbol, void **function, int version, cuuint64_t flags,
+                 const void *caller) noexcept {
+  // The first CUDA call of many a process: the log begins here.
+  ration::runtime::Runtime::get();
+  const CUresult result = act();
+  if (result == CUDA_SUCCESS && symbol != nullptr && function != nullptr && *function != nullptr) {
+    swap(symbol, function, version, flags);
+  }
+  // The empty name in version 0 is how NVIDIA's runtime opens its look-ups (observed with libcudart 13.0).
+  if (symbol != nullptr && *symbol == '\0' && version == 0) {
+    ration::hooks::note_runtime(caller);
+  }
+  return result;
+}
+
+}  // namespace
+
+extern "C" CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags) {
+  if (!real.cuGetProcAddress.present()) {
+    return ration::hooks::kAbsent;
+  }
+  return resolve([&] { return real.cuGetProcAddress(symbol, pfn, cudaVersion, flags); }, symbol, pfn, cudaVersion,
+                 flags, __builtin_return_address(0));
+}
+
+extern "C" CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags,
+                                        CUdriverProcAddressQueryResult *symbolStatus) {
+  if (!real.cuGetProcAddress_v2.present()) {
+    return ration::hooks::kAbsent;
+  }
+  return resolve([&] { return real.cuGetProcAddress_v2(symbol, pfn, cudaVersion, flags, symbolStatus); }, symbol, pfn,
+                 cudaVersion, flags, __builtin_return_address(0));
+}

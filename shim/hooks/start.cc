@@ -1,0 +1,36 @@
+// The core's only export: takes the front's door, finds the driver, hands the bodies over.
+// Layer: hooks. Threads: racing first callers all come through here; everything is idempotent or serialised inside.
+#include "hooks/boundary.h"
+#include "hooks/caller.h"
+#include "hooks/hooks.h"
+
+namespace ration::hooks {
+
+const RationDoor *door;
+
+namespace {
+
+#define RATION_HOOK(symbol, parameters, name, since, stream, need, closed) reinterpret_cast<void *>(&symbol),
+void *const bodies[driver::kHookCount] = {
+#include "hook_table.inc"
+};
+#undef RATION_HOOK
+
+constexpr RationCore core = {RATION_VERSION, bodies, driver::kHookCount};
+
+}  // namespace
+}  // namespace ration::hooks
+
+// Looking the driver up takes the loader's lock, which the calling thread may hold or wait for: no lock of ours here.
+extern "C" __attribute__((visibility("default"))) const RationCore *ration_core_start(const RationDoor *given) {
+  using namespace ration;
+  if (given == nullptr || given->hook_count != driver::kHookCount) {
+    return &hooks::core;  // the front sees that the builds differ and closes
+  }
+  __atomic_store_n(&hooks::door, given, __ATOMIC_RELEASE);
+  if (void *handle = given->driver()) {
+    driver::real.resolve(handle, given->real_dlsym);
+  }
+  runtime::set_reports({&given->coverage->unknown_versions, &hooks::via_of});
+  return runtime::Runtime::get() != nullptr ? &hooks::core : nullptr;
+}

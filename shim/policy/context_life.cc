@@ -1,0 +1,145 @@
+// A context that goes takes its blocks along: the half of Policy that follows contexts.
+// Layer: policy.
+#include <algorithm>
+
+#include "policy/policy.h"
+
+namespace ration::policy {
+namespace {
+
+using driver::real;
+
+// What the driver says of a device's primary context; true where it does not say.
+bool primary_is_active(CUdevice device) {
+  unsigned flags = 0;
+  int active = 1;
+  return !real.cuDevicePrimaryCtxGetState.present() ||
+         real.cuDevicePrimaryCtxGetState(device, &flags, &active) != CUDA_SUCCESS || active != 0;
+}
+
+// Makes a context current for a question about its device.
+class CurrentFor {
+ public:
+  explicit CurrentFor(CUcontext context)
+      : pushed_(real.cuCtxPushCurrent_v2.present() && real.cuCtxPopCurrent_v2.present() &&
+                real.cuCtxPushCurrent_v2(context) == CUDA_SUCCESS) {}
+  ~CurrentFor() {
+    if (pushed_) {
+      CUcontext popped = nullptr;
+      real.cuCtxPopCurrent_v2(&popped);
+    }
+  }
+  CurrentFor(const CurrentFor &) = delete;
+  CurrentFor &operator=(const CurrentFor &) = delete;
+  explicit operator bool() const { return pushed_; }
+
+ private:
+  const bool pushed_;
+};
+
+}  // namespace
+
+// The driver does not say what a context costs. Everything on the device that is not ours yet is an upper bound (it
+// takes neighbours for ours): the strictest reading, until contexts are measured one by one.
+void Policy::charge_own_memory(const ContextRef &context) {
+  if (!options_.charge_context || !real.cuMemGetInfo_v2.present()) {
+    return;
+  }
+  const CurrentFor current(context->handle);
+  std::size_t free_bytes = 0;
+  std::size_t total = 0;
+  if (!current || real.cuMemGetInfo_v2(&free_bytes, &total) != CUDA_SUCCESS) {
+    return;
+  }
+  ledger::Account &account = ledger_.account(context->device);
+  const std::uint64_t taken = total - std::min(free_bytes, total);
+  const std::uint64_t charged = account.charged();
+  if (taken > charged && context->own_bytes.load(std::memory_order_relaxed) == 0) {
+    context->own_bytes.store(taken - charged, std::memory_order_relaxed);
+    account.charge(taken - charged);
+  }
+}
+
+void Policy::context_created(CUcontext handle, CUdevice device) {
+  describe();
+  charge_own_memory(contexts_.note(handle, devices_.ordinal_of(device)));
+}
+
+void Policy::primary_retained(CUcontext handle, CUdevice device) {
+  describe();
+  const int ordinal = devices_.ordinal_of(device);
+  contexts_.add_primary_reference(ordinal, +1);
+  charge_own_memory(contexts_.note_primary(handle, ordinal));
+}
+
+void Policy::end_blocks(const char *api, const ContextRef &context) {
+  for (const AddressedBlock &block : book_.begin_end_of(context)) {
+    end_block(api, block);
+    book_.finish_end(block.first);
+  }
+}
+
+CUresult Policy::end_known_context(const char *api, const ContextRef &context, const std::function<CUresult()> &act,
+                                   const std::function<bool()> &is_gone) {
+  // Begun before the call: once the driver has destroyed the context it may give its addresses to another thread.
+  const std::vector<AddressedBlock> blocks = book_.begin_end_of(context);
+  const CUresult result = act();
+  if (result != CUDA_SUCCESS || !is_gone()) {
+    for (const AddressedBlock &block : blocks) {
+      book_.cancel_end(block.first);
+    }
+    return result;
+  }
+  contexts_.forget(context);
+  for (const AddressedBlock &block : blocks) {
+    end_block(api, block);
+    book_.finish_end(block.first);
+  }
+  end_blocks(api, context);  // what other threads entered meanwhile
+  pending_.drop(context);
+  ledger_.account(context->device).release(context->own_bytes.exchange(0, std::memory_order_relaxed));
+  return result;
+}
+
+CUresult Policy::end_context(const char *api, CUcontext handle, const std::function<CUresult()> &act) {
+  describe();
+  const ContextRef context = contexts_.find(handle);
+  return context != nullptr ? end_known_context(api, context, act, [] { return true; }) : act();
+}
+
+CUresult Policy::detach_context(const char *api, CUcontext handle, const std::function<CUresult()> &act) {
+  if (contexts_.find(handle) == nullptr || contexts_.add_reference(handle, -1) > 0) {
+    return act();
+  }
+  const CUresult result = end_context(api, handle, act);
+  if (result != CUDA_SUCCESS) {
+    contexts_.add_reference(handle, +1);
+  }
+  return result;
+}
+
+CUresult Policy::reset_primary(const char *api, CUdevice device, const std::function<CUresult()> &act) {
+  describe();
+  const ContextRef context = contexts_.primary_of(devices_.ordinal_of(device));
+  return context != nullptr ? end_known_context(api, context, act, [] { return true; }) : act();
+}
+
+CUresult Policy::release_primary(const char *api, CUdevice device, const std::function<CUresult()> &act) {
+  describe();
+  const int ordinal = devices_.ordinal_of(device);
+  const ContextRef context = contexts_.primary_of(ordinal);
+  if (context == nullptr) {
+    return act();
+  }
+  // The driver's word decides; our own count only where it gives none.
+  const bool last = contexts_.add_primary_reference(ordinal, -1) <= 0;
+  const bool driver_tells = real.cuDevicePrimaryCtxGetState.present();
+  const CUresult result = end_known_context(
+      api, context, act, [&] { return driver_tells ? !primary_is_active(device) : last; });
+  if (result != CUDA_SUCCESS) {
+    contexts_.add_primary_reference(ordinal, +1);
+  }
+  return result;
+}
+
+}  // namespace ration::policy

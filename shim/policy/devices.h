@@ -1,0 +1,66 @@
+// The devices of this process and what it may take on each, asked of the driver once it can answer.
+// Layer: policy. Threads: any; driver calls outside the lock, the first finished discovery is published for ever.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "driver/functions.h"
+#include "events/event.h"
+#include "ledger/ledger.h"
+#include "lock.h"
+
+namespace ration::policy {
+
+struct DeviceLimit {
+  bool asked;
+  std::uint64_t bytes;  // effective: never above the device's total
+};
+
+// Where limits come from; the runtime answers from the settings.
+class LimitSource {
+ public:
+  virtual ~LimitSource() = default;
+  // Once, with every device, before any limit_on. Answers the lines that the user should read.
+  virtual std::vector<std::string> meet(const std::vector<events::DeviceFacts> &devices) = 0;
+  virtual DeviceLimit limit_on(const events::DeviceFacts &device) const = 0;
+};
+
+struct Device {
+  int ordinal = 0;
+  CUdevice handle = 0;
+  std::string uuid;
+  std::string name;
+  std::atomic<std::uint64_t> total{0};  // physical bytes; 0: the driver has not told yet
+  std::atomic<std::uint64_t> limit{UINT64_MAX};
+  std::atomic<bool> limit_asked{false};
+};
+
+class Devices {
+ public:
+  Devices(LimitSource &limits, ledger::Ledger &ledger) : limits_(limits), ledger_(ledger) {}
+
+  // Every device, or nullptr while the driver cannot be asked (before cuInit, after a fork).
+  const std::vector<Device> *all();
+  // The device's record, or nullptr.
+  const Device *find(int ordinal);
+  // The ordinal behind a driver handle; the handle itself where nothing better is known.
+  int ordinal_of(CUdevice handle);
+  // Learns the size of a device from cuMemGetInfo where cuDeviceTotalMem is missing. REQUIRES a current context on it.
+  void learn_total(int ordinal);
+  std::vector<events::DeviceFacts> facts();
+
+ private:
+  bool discover();
+  // Answers a line for the user where the limit that was asked for cannot be enforced.
+  std::string settle_limit(Device &device, const events::DeviceFacts &facts) const;
+
+  LimitSource &limits_;
+  ledger::Ledger &ledger_;
+  RankedMutex mutex_{Rank::kDevices};
+  std::atomic<std::vector<Device> *> devices_{nullptr};
+};
+
+}  // namespace ration::policy

@@ -1,0 +1,222 @@
+#include "policy/policy.h"
+
+#include <algorithm>
+#include <ctime>
+#include <optional>
+#include <utility>
+
+namespace ration::policy {
+namespace {
+
+using driver::real;
+
+std::uint64_t now_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000U + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+// What the driver says is free on the current device; 0 where it does not say.
+std::uint64_t device_free() {
+  std::size_t free_bytes = 0;
+  std::size_t total = 0;
+  return real.cuMemGetInfo_v2.present() && real.cuMemGetInfo_v2(&free_bytes, &total) == CUDA_SUCCESS ? free_bytes : 0;
+}
+
+}  // namespace
+
+Policy::Policy(const Options &options, LimitSource &limits, events::JournalOptions journal, std::string &problem)
+    : options_(options),
+      journal_(std::move(journal), problem),
+      devices_(limits, ledger_),
+      contexts_(devices_),
+      pending_(ledger_) {}
+
+void Policy::describe() {
+  if (journal_.described() || devices_.all() == nullptr) {
+    return;
+  }
+  int version = 0;
+  if (real.cuDriverGetVersion.present()) {
+    real.cuDriverGetVersion(&version);
+  }
+  journal_.describe(devices_.facts(), version);
+}
+
+void Policy::record_oom(const Request &request, int device, events::Reason reason) {
+  const ledger::Account &account = ledger_.account(device);
+  const Device *known = devices_.find(device);
+  const std::uint64_t total = known != nullptr ? known->total.load(std::memory_order_relaxed) : 0;
+  const std::uint64_t limit = account.limit() == UINT64_MAX ? total : account.limit();
+  const std::uint64_t free_bytes = device_free();
+  journal_.record(events::Oom{device, request.api, request.requested, reason, account.charged(), limit, free_bytes,
+                              std::min(account.available(), free_bytes)});
+}
+
+CUresult Policy::deny(const Request &request, int device, events::Reason reason) {
+  record_oom(request, device, reason);
+  return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+// Writes the block into the book and the log. Failing to do so gives it back: nothing is held that is not in the books.
+CUresult Policy::enter(const Request &request, const Contexts::Current &where, const Obtained &obtained,
+                       std::uint64_t duration_ns) {
+  std::optional<Block> displaced;
+  try {
+    if (book_.insert(obtained.address, {obtained.bytes, where.device, where.context}, displaced) ==
+        AddressBook::Inserted::context_gone) {
+      ledger_.account(where.device).release(obtained.bytes);
+      return CUDA_SUCCESS;
+    }
+  } catch (...) {
+    if (real.cuMemFree_v2.present() && real.cuMemFree_v2(obtained.address) == CUDA_SUCCESS) {
+      ledger_.account(where.device).release(obtained.bytes);
+    }
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  if (displaced) {
+    end_block(request.api, {obtained.address, *displaced});
+  }
+  const events::Via via =
+      journal_.logging() && via_of_ != nullptr ? via_of_(request.caller) : events::Via::driver;
+  journal_.record(events::Alloc{obtained.address, obtained.bytes, request.requested, where.device,
+                                where.context->number, request.api, "device", "driver", via, duration_ns});
+  return CUDA_SUCCESS;
+}
+
+CUresult Policy::allocate(const Request &request, const std::function<CUresult(Obtained &)> &act,
+                          CUdeviceptr *address) {
+  describe();
+  const Contexts::Current where = contexts_.current();
+  devices_.learn_total(where.device);
+  ledger::Account &account = ledger_.account(where.device);
+  if (account.reserve(request.upper_bound) == ledger::ReserveOutcome::over_limit) {
+    const bool came_back = pending_.settle(where.device, false) || pending_.settle(where.device, true);
+    if (!came_back || account.reserve(request.upper_bound) == ledger::ReserveOutcome::over_limit) {
+      // With nothing current the driver would not have got as far as memory.
+      return where.error != CUDA_SUCCESS ? where.error : deny(request, where.device, events::Reason::limit);
+    }
+  }
+  const std::uint64_t start = journal_.logging() ? now_ns() : 0;
+  Obtained obtained;
+  const CUresult result = act(obtained);
+  if (result != CUDA_SUCCESS) {
+    account.release(request.upper_bound);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY) {
+      record_oom(request, where.device, events::Reason::device);
+    } else if (result != CUDA_ERROR_INVALID_CONTEXT) {  // the runtime probes with no context and comes again
+      journal_.count_failed_alloc();
+    }
+    return result;
+  }
+  // The driver took more than it was thought to: held to the limit all the same.
+  if (obtained.bytes > request.upper_bound) {
+    if (account.reserve(obtained.bytes - request.upper_bound) == ledger::ReserveOutcome::over_limit) {
+      if (real.cuMemFree_v2.present() && real.cuMemFree_v2(obtained.address) == CUDA_SUCCESS) {
+        account.release(request.upper_bound);
+      }
+      return deny(request, where.device, events::Reason::limit);
+    }
+  } else {
+    account.commit(request.upper_bound, obtained.bytes);
+  }
+  const CUresult entered = enter(request, where, obtained, journal_.logging() ? now_ns() - start : 0);
+  if (entered == CUDA_SUCCESS) {
+    *address = obtained.address;
+  }
+  return entered;
+}
+
+// The record first, then the bytes, then the address: whoever gets either again is logged behind it.
+void Policy::end_block(const char *api, const AddressedBlock &block) {
+  const auto &[address, held] = block;
+  journal_.record(events::Free{address, held.size, held.device, held.context->number, api});
+  ledger_.account(held.device).release(held.size);
+}
+
+CUresult Policy::free(const char *api, CUdeviceptr address, const std::function<CUresult()> &act) {
+  describe();
+  if (address == 0) {
+    journal_.count_null_free();
+    return act();
+  }
+  Block block;
+  switch (book_.begin_end(address, block)) {
+    case AddressBook::Found::ending_elsewhere:
+      // Another thread is freeing it: forwarded now, this call could free whoever gets the address next.
+      journal_.count_failed_free();
+      return CUDA_ERROR_INVALID_VALUE;
+    case AddressBook::Found::unknown: {
+      const CUresult result = act();
+      if (result != CUDA_SUCCESS) {
+        journal_.count_failed_free();
+      }
+      return result;
+    }
+    case AddressBook::Found::begun:
+      break;
+  }
+  const CUresult result = act();
+  if (result != CUDA_SUCCESS) {
+    book_.cancel_end(address);
+    journal_.count_failed_free();
+    return result;
+  }
+  end_block(api, {address, block});
+  book_.finish_end(address);
+  return result;
+}
+
+CUresult Policy::free_in_stream(const char *api, CUdeviceptr address, CUstream stream,
+                                const std::function<CUresult()> &act) {
+  describe();
+  Block block;
+  const AddressBook::Found found = address != 0 ? book_.begin_end(address, block) : AddressBook::Found::unknown;
+  if (found == AddressBook::Found::ending_elsewhere) {
+    journal_.count_failed_free();
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  const CUresult result = act();
+  if (result != CUDA_SUCCESS) {
+    if (found == AddressBook::Found::begun) {
+      book_.cancel_end(address);
+    }
+    journal_.count_failed_free();
+    return result;
+  }
+  if (found == AddressBook::Found::begun) {
+    journal_.record(events::Free{address, block.size, block.device, block.context->number, api});
+    book_.finish_end(address);
+    pending_.add(block.context, block.device, block.size, stream);
+  }
+  return result;
+}
+
+void Policy::present_memory(std::size_t *free_bytes, std::size_t *total_bytes) {
+  describe();
+  const Contexts::Current where = contexts_.current();
+  devices_.learn_total(where.device);
+  const Device *device = devices_.find(where.device);
+  if (device == nullptr || !device->limit_asked.load(std::memory_order_relaxed)) {
+    return;
+  }
+  pending_.settle(where.device, false);
+  const std::uint64_t limit = device->limit.load(std::memory_order_relaxed);
+  if (free_bytes != nullptr) {
+    *free_bytes = std::min<std::uint64_t>(*free_bytes, ledger_.account(where.device).available());
+  }
+  if (total_bytes != nullptr && options_.show_limit) {
+    *total_bytes = std::min<std::uint64_t>(*total_bytes, limit);
+  }
+}
+
+void Policy::present_total(std::size_t *total_bytes, CUdevice handle) {
+  describe();
+  const Device *device = devices_.find(devices_.ordinal_of(handle));
+  if (total_bytes != nullptr && device != nullptr && options_.show_limit &&
+      device->limit_asked.load(std::memory_order_relaxed)) {
+    *total_bytes = std::min<std::uint64_t>(*total_bytes, device->limit.load(std::memory_order_relaxed));
+  }
+}
+
+}  // namespace ration::policy

@@ -1,0 +1,96 @@
+// Admit, route, record: what happens to a call that takes, returns or reports device memory.
+// Layer: policy (may include pool, ledger, events, driver). Called from: hooks through the runtime, on any thread.
+// Threads: every call is safe; no lock is held across a driver call. Owns: the books of this process.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "driver/functions.h"
+#include "events/diagnostics.h"
+#include "events/journal.h"
+#include "ledger/ledger.h"
+#include "policy/address_book.h"
+#include "policy/contexts.h"
+#include "policy/devices.h"
+#include "policy/pending_frees.h"
+
+namespace ration::policy {
+
+struct Options {
+  bool show_limit = true;      // queries tell the limit as the size of the device
+  bool charge_context = false;  // a context's own memory counts against the limit
+};
+
+// What one driver call obtained.
+struct Obtained {
+  CUdeviceptr address = 0;
+  std::uint64_t bytes = 0;
+};
+
+struct Request {
+  const char *api;              // the export that was called
+  std::uint64_t requested;      // bytes that the program asked for
+  std::uint64_t upper_bound;    // bytes that the driver may take for it
+  const void *caller;           // return address of the program's call
+};
+
+class Policy {
+ public:
+  Policy(const Options &options, LimitSource &limits, events::JournalOptions journal, std::string &problem);
+
+  // Reserves, runs `act` (one real driver call), commits. Denied: CUDA_ERROR_OUT_OF_MEMORY and `act` did not run, or
+  // what it took was given back. The driver's own error goes back verbatim. Only success writes `*address`.
+  CUresult allocate(const Request &request, const std::function<CUresult(Obtained &)> &act, CUdeviceptr *address);
+
+  // Frees with one real driver call. A block that is none of ours is the driver's to answer.
+  CUresult free(const char *api, CUdeviceptr address, const std::function<CUresult()> &act);
+  // The same in stream order: the block ends now, its bytes stay charged until `stream` got here.
+  CUresult free_in_stream(const char *api, CUdeviceptr address, CUstream stream, const std::function<CUresult()> &act);
+
+  // Virtualises what the driver answered: total and free bytes as this process can really have them. NULL-safe.
+  void present_memory(std::size_t *free_bytes, std::size_t *total_bytes);
+  void present_total(std::size_t *total_bytes, CUdevice device);
+
+  // A context came to be, by creation or as a device's primary one.
+  void context_created(CUcontext handle, CUdevice device);
+  void context_attached(CUcontext handle) { contexts_.add_reference(handle, +1); }
+  void primary_retained(CUcontext handle, CUdevice device);
+  // Runs `act`, which destroys `handle`; on success its blocks have ended with it.
+  CUresult end_context(const char *api, CUcontext handle, const std::function<CUresult()> &act);
+  // Runs `act`, which drops one reference of a context; the last one destroys it.
+  CUresult detach_context(const char *api, CUcontext handle, const std::function<CUresult()> &act);
+  CUresult reset_primary(const char *api, CUdevice device, const std::function<CUresult()> &act);
+  CUresult release_primary(const char *api, CUdevice device, const std::function<CUresult()> &act);
+
+  events::Journal &journal() { return journal_; }
+  const ledger::Ledger &ledger() const { return ledger_; }
+  // Tells the journal about the devices as soon as the driver can be asked.
+  void describe();
+  // How the program's call came to us, for the log; set by the hooks, which know who called.
+  void set_via(events::Via (*via_of)(const void *caller)) { via_of_ = via_of; }
+
+ private:
+  CUresult deny(const Request &request, int device, events::Reason reason);
+  void record_oom(const Request &request, int device, events::Reason reason);
+  CUresult enter(const Request &request, const Contexts::Current &where, const Obtained &obtained,
+                 std::uint64_t duration_ns);
+  void end_block(const char *api, const AddressedBlock &block);
+  void end_blocks(const char *api, const ContextRef &context);
+  CUresult end_known_context(const char *api, const ContextRef &context, const std::function<CUresult()> &act,
+                             const std::function<bool()> &is_gone);
+  void charge_own_memory(const ContextRef &context);
+
+  const Options options_;
+  ledger::Ledger ledger_;
+  events::Journal journal_;
+  Devices devices_;
+  Contexts contexts_;
+  AddressBook book_;
+  PendingFrees pending_;
+  events::Via (*via_of_)(const void *caller) = nullptr;
+};
+
+}  // namespace ration::policy

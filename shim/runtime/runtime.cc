@@ -1,0 +1,149 @@
+#include "runtime/runtime.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <climits>
+#include <cstdlib>
+#include <memory>
+
+#include "config/settings.h"
+
+namespace ration::runtime {
+
+namespace {
+
+constinit std::atomic<Runtime *> instance{nullptr};
+constinit std::atomic<pid_t> builder{0};  // the process whose thread is building; a child may inherit its parent's
+constinit Reports reports;
+
+// Limits as the settings have them.
+class ConfiguredLimits : public policy::LimitSource {
+ public:
+  explicit ConfiguredLimits(config::Settings settings) : settings_(std::move(settings)) {}
+
+  std::vector<std::string> meet(const std::vector<events::DeviceFacts> &devices) override {
+    std::vector<config::DeviceIdentity> identities;
+    for (const events::DeviceFacts &device : devices) {
+      identities.push_back({device.ordinal, device.uuid, device.total});
+    }
+    std::vector<config::Problem> problems;
+    settings_.meet_devices(identities, problems);
+    std::vector<std::string> lines;
+    for (const config::Problem &problem : problems) {
+      lines.push_back(problem.line);
+    }
+    return lines;
+  }
+
+  policy::DeviceLimit limit_on(const events::DeviceFacts &device) const override {
+    const config::Settings::Limit limit = settings_.limit_on({device.ordinal, device.uuid, device.total});
+    return {limit.asked, limit.bytes};
+  }
+
+ private:
+  config::Settings settings_;
+};
+
+std::string host_name() {
+  char name[HOST_NAME_MAX + 1] = {};
+  return gethostname(name, sizeof(name) - 1) == 0 ? name : "";
+}
+
+events::JournalOptions journal_options(const config::Settings &settings) {
+  events::JournalOptions options;
+  if (!settings.log.empty()) {
+    options.log = config::expand_path(settings.log, getpid(), host_name(), program_invocation_short_name);
+    options.tree_marks.push_back("RATION_LOG=" + settings.log);
+  }
+  if (!settings.summary_directory.empty()) {
+    options.summary_directory = settings.summary_directory;
+    options.tree_marks.push_back("RATION_SUMMARY=" + settings.summary_directory);
+  }
+  options.meta.mode = "direct";  // the only mode that is built: the driver's own allocations under the limit
+  for (const config::Settings::Origin &origin : settings.origins) {
+    options.meta.settings.push_back(
+        {origin.key, origin.value, origin.source == config::Source::kEnvironment ? "environment" : "default"});
+  }
+  return options;
+}
+
+void at_exit() {
+  if (Runtime *runtime = instance.load(std::memory_order_acquire)) {
+    runtime->policy().describe();
+    runtime->policy().journal().end(
+        reports.unknown_versions != nullptr ? __atomic_load_n(reports.unknown_versions, __ATOMIC_RELAXED) : 0);
+  }
+}
+
+// In the child nothing of the parent's runtime is touched again: its locks may be held by threads that are not here.
+void in_child() {
+  instance.store(nullptr, std::memory_order_relaxed);
+  builder.store(0, std::memory_order_relaxed);
+}
+
+// Once per program image; a forked child inherits both registrations.
+void register_handlers() {
+  static const bool registered = [] {
+    return std::atexit(at_exit) == 0 && pthread_atfork(nullptr, nullptr, in_child) == 0;
+  }();
+  (void)registered;
+}
+
+}  // namespace
+
+struct Builder {
+  static Runtime *build() noexcept try {
+    std::vector<config::Problem> problems;
+    config::Settings settings = config::read_environment(config::process_environment(), problems);
+    for (const config::Problem &problem : problems) {
+      events::say(problem.line);
+    }
+    policy::Options options;
+    options.show_limit = settings.show_limit;
+    options.charge_context = settings.charge_context;
+    events::JournalOptions journal = journal_options(settings);
+    auto limits = std::make_unique<ConfiguredLimits>(std::move(settings));
+    std::string problem;
+    std::unique_ptr<Runtime> built(new Runtime(options, *limits, std::move(journal), problem));
+    if (!problem.empty()) {
+      events::say("no log: " + problem);
+    }
+    built->policy().set_via(reports.via_of);
+    register_handlers();
+    limits.release();  // lives as long as the process, like the runtime that asks it
+    return built.release();
+  } catch (...) {
+    events::say("cannot start: out of memory; every allocation is refused");
+    return nullptr;
+  }
+};
+
+void set_reports(const Reports &given) { reports = given; }
+
+Runtime *Runtime::get() noexcept {
+  for (;;) {
+    if (Runtime *runtime = instance.load(std::memory_order_acquire)) {
+      return runtime;
+    }
+    pid_t owner = 0;
+    const pid_t self = getpid();
+    if (builder.compare_exchange_strong(owner, self, std::memory_order_acquire)) {
+      Runtime *runtime = instance.load(std::memory_order_acquire);
+      if (runtime == nullptr) {
+        runtime = Builder::build();
+        instance.store(runtime, std::memory_order_release);  // pairs with the acquires in get() and at_exit
+      }
+      builder.store(0, std::memory_order_release);
+      return runtime;
+    }
+    if (owner != self) {  // forked while another thread of the parent was building: that thread is not here
+      builder.compare_exchange_strong(owner, 0, std::memory_order_relaxed);
+    }
+    sched_yield();
+  }
+}
+
+}  // namespace ration::runtime
