@@ -8,7 +8,6 @@
 
 #include <initializer_list>
 
-#include "../driver/abi.h"
 #include "front.h"
 #include "link_map.h"
 
@@ -105,27 +104,6 @@ bool core_path(char *path) {
     end[i] = kCoreName[i];
   }
   return true;
-}
-
-CUresult deny() { return CUDA_ERROR_OUT_OF_MEMORY; }
-CUresult absent() { return CUDA_ERROR_NOT_FOUND; }
-
-void *real_function(unsigned hook) {
-  void *driver = any_driver();
-  void *function = driver != nullptr ? real().dlsym(driver, symbols[hook]) : nullptr;
-  return function != nullptr ? function : reinterpret_cast<void *>(&absent);
-}
-
-// The closed column of the table: what a call does when there is no core to decide.
-enum class Closed { deny, forward };
-#define RATION_HOOK(symbol, parameters, name, since, stream, need, closed) Closed::closed,
-constexpr Closed closed_column[kHookCount] = {
-#include "hook_table.inc"
-};
-#undef RATION_HOOK
-
-void *closed_target(unsigned hook) {
-  return closed_column[hook] == Closed::deny ? reinterpret_cast<void *>(&deny) : real_function(hook);
 }
 
 // Loads the core and starts it. nullptr: `why` and `path` say what went wrong. `path` holds kPathMax bytes.

@@ -133,7 +133,7 @@ Hook hook_at(void *driver, const void *address, const char *symbol) {
   }
   for (unsigned slot = slot_of(address); table.addresses[slot] != nullptr; slot = (slot + 1) & (kAddressSlots - 1)) {
     // Two exports may share one address (identical code folding): the name decides.
-    if (table.addresses[slot] == address && same(symbols[table.hooks[slot]], symbol)) {
+    if (table.addresses[slot] == address && (symbol == nullptr || same(symbols[table.hooks[slot]], symbol))) {
       return static_cast<Hook>(table.hooks[slot]);
     }
   }

@@ -51,10 +51,15 @@ void *any_driver();
 // Our export of a hook, in table order.
 extern void *const entries[kHookCount];
 extern const char *const symbols[kHookCount];
+
+// The driver's own function behind a hook; one that answers NOT_FOUND where there is none.
+void *real_function(unsigned hook);
+// What a hook leads to when there is no core: the closed column of the table.
+void *closed_target(unsigned hook);
 // Whether `address` lies in one of our exports.
 bool is_entry(const void *address);
 
-// The hook that stands for the driver's function at `address` under `symbol`, or kHookCount.
+// The hook that stands for the driver's function at `address` under `symbol` (nullptr: under any), or kHookCount.
 Hook hook_at(void *driver, const void *address, const char *symbol);
 
 extern RationCoverage coverage;
