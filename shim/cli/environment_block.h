@@ -1,0 +1,27 @@
+// The environment of a command to be started: NAME=value entries in their order. Layer: cli. Threads: a value.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ration::cli {
+
+class EnvironmentBlock {
+ public:
+  explicit EnvironmentBlock(const char *const *entries);
+
+  // nullptr where `name` is not set; the first entry where it is set twice, as getenv.
+  [[nodiscard]] const char *find(std::string_view name) const;
+  // Replaces every entry of that name by one.
+  void set(std::string_view name, std::string_view value);
+  void unset(std::string_view name);
+
+  // NULL-terminated, valid until the next change.
+  [[nodiscard]] std::vector<const char *> pointers() const;
+
+ private:
+  std::vector<std::string> entries_;
+};
+
+}  // namespace ration::cli

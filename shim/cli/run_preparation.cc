@@ -1,0 +1,133 @@
+#include "cli/run_preparation.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "cli/exit_status.h"
+#include "cli/preload_order.h"
+#include "cli/simulated_machine.h"
+#include "cli/talk.h"
+#include "config/options.h"
+#include "config/wording.h"
+
+namespace ration::cli {
+
+namespace {
+
+// A path of an option means the folder that the option was given in, wherever the program goes before it writes.
+std::string from_here(const std::string &path) {
+  if (path.front() == '/') {
+    return path;
+  }
+  std::string here = std::filesystem::current_path().string();
+  for (std::size_t at = here.find('%'); at != std::string::npos; at = here.find('%', at + 2)) {
+    here.insert(at, 1, '%');
+  }
+  return here + "/" + path;
+}
+
+const std::string *flag_value(const RunRequest &request, std::string_view key) {
+  const auto found = std::find_if(request.flags.begin(), request.flags.end(),
+                                  [&](const auto &flag) { return flag.first->key == key; });
+  return found == request.flags.end() ? nullptr : &found->second;
+}
+
+}  // namespace
+
+Library find_library() {
+  // Where this program was started from, not where it was built: the tree can be moved as a whole.
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe");
+  const std::filesystem::path lib = self.parent_path().parent_path() / "lib";
+  for (const char *name : {"libration.so", "libration-core.so"}) {
+    if (access((lib / name).c_str(), R_OK) != 0) {
+      throw Refusal{kOurError, (lib / name).string() + " is missing or cannot be read; is the installation whole?"};
+    }
+  }
+  const Library library{(lib / "libration.so").string(), (lib / "ration" / "sim").string()};
+  if (library.preload.find_first_of(" :") != std::string::npos) {
+    throw Refusal{kOurError,
+                  library.preload + ": LD_PRELOAD cannot name a path with a blank or a colon; move the installation"};
+  }
+  return library;
+}
+
+config::Settings apply_flags(const RunRequest &request, EnvironmentBlock &environment) {
+  for (const auto &[option, value] : request.flags) {
+    environment.set(option->variable, option->key == "log" ? from_here(value) : value);
+  }
+  std::vector<config::Problem> problems;
+  config::Settings settings = config::read_environment(environment.pointers().data(), problems);
+  std::vector<std::string> lines;
+  for (const config::Problem &problem : problems) {
+    if (!problem.fatal_for_cli) {
+      continue;  // the library says it, in every process that it concerns
+    }
+    const config::Option *option = config::option_of_key(problem.key);
+    const std::string *flag = flag_value(request, problem.key);
+    const std::string name(flag != nullptr ? option->flag : option->variable);
+    const std::string value =
+        flag != nullptr ? " " + config::shown(*flag) : "=" + config::shown(environment.find(option->variable));
+    lines.push_back(name + value + ": " + problem.sentence);
+  }
+  for (const std::string &line : lines) {
+    say("run: " + line);
+  }
+  if (!lines.empty()) {
+    throw Refusal{kOurError, {}};
+  }
+  return settings;
+}
+
+Program inspect(const RunRequest &request, const EnvironmentBlock &environment, const config::Settings &settings) {
+  const std::string &name = request.command.front();
+  const char *path = environment.find("PATH");
+  Program program = inspect_program(name, path == nullptr ? "" : path);
+  if (program.exit_status != 0) {
+    throw Refusal{program.exit_status, program.reason};
+  }
+  if (program.obstacle == Obstacle::kNone || settings.disabled) {
+    return program;
+  }
+  const std::string which = program.runs == program.path ? name : name + " (" + program.runs + ")";
+  const std::string why = which + " cannot be intercepted: " + program.reason;
+  if (settings.limit_asked()) {
+    throw Refusal{kOurError, why + "; its limit could not hold, so nothing was started"};
+  }
+  say("run: " + why + "; started without Ration");
+  return program;
+}
+
+void preload(const Library &library, const Program &program, EnvironmentBlock &environment) {
+  // Their dynamic linkers complain of a library that they cannot load, or stop.
+  if (program.obstacle == Obstacle::kMusl || program.obstacle == Obstacle::kForeign) {
+    return;
+  }
+  const char *present = environment.find("LD_PRELOAD");
+  environment.set("LD_PRELOAD", preload_order(present == nullptr ? "" : present, library.preload, program.elf.needed));
+}
+
+void simulate(const std::string &devices, const Library &library, const std::string &folder,
+              EnvironmentBlock &environment) {
+  const auto parsed = parse_simulated_devices(devices);
+  if (const std::string *wrong = std::get_if<std::string>(&parsed)) {
+    throw Refusal{kOurError, "--sim " + config::shown(devices) + ": " + *wrong};
+  }
+  if (access((library.simulator + "/libcuda.so.1").c_str(), R_OK) != 0) {
+    throw Refusal{kOurError,
+                  library.simulator + "/libcuda.so.1 is missing or cannot be read; is the installation whole?"};
+  }
+  const char *present = environment.find("LD_LIBRARY_PATH");
+  environment.set("LD_LIBRARY_PATH", prepend_folder(present == nullptr ? "" : present, library.simulator));
+  environment.set("SIMCUDA_DEVICES", std::get<SimulatedDevices>(parsed).text);
+  if (const char *machine = environment.find("SIMCUDA_MACHINE"); machine == nullptr || *machine == '\0') {
+    if (folder.empty()) {
+      throw Refusal{kOurError,
+                    "no folder for the simulated machine: neither $TMPDIR, /tmp nor /dev/shm can be written"};
+    }
+    environment.set("SIMCUDA_MACHINE", folder + "/machine");
+  }
+}
+
+}  // namespace ration::cli

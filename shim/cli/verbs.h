@@ -1,0 +1,31 @@
+// The verbs of `ration`, a file each. Layer: cli.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "config/options.h"
+
+namespace ration::cli {
+
+struct RunRequest {
+  std::vector<std::pair<const config::Option *, std::string>> flags;  // as given
+  std::optional<std::string> simulate;
+  std::vector<std::string> command;
+};
+
+// Each adds its options to the verb; they are read when the line is parsed.
+void describe_run(CLI::App &verb, RunRequest &request);
+int run(const RunRequest &request);
+
+struct EnvRequest {
+  bool json = false;
+};
+
+void describe_env(CLI::App &verb, EnvRequest &request);
+int env(const EnvRequest &request);
+
+}  // namespace ration::cli
