@@ -1,0 +1,43 @@
+// Modules, libraries and the functions in them. Any image contains every kernel and variable that a test registered
+// (simcuda.h). Layer: driver.h. Threads: under Driver::mutex; a registered kernel is constant.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tests/simcuda/driver.h"
+#include "tests/simcuda/include/simcuda/simcuda.h"
+
+namespace simcuda {
+
+struct Kernel {
+  std::string name;
+  simcuda_kernel run;
+  std::vector<std::size_t> param_bytes;
+};
+
+struct Image {
+  Context *context = nullptr;                                          // null: a library, which belongs to no context
+  std::map<std::string, Function *> functions;                         // as asked for
+  std::map<std::pair<Context *, std::string>, std::uint64_t> globals;  // address of a variable in a context
+};
+
+struct Function {
+  const Kernel *kernel = nullptr;
+  Image *image = nullptr;
+  int attributes[CU_FUNC_ATTRIBUTE_MAX] = {};
+};
+
+const Kernel *find_kernel(const std::string &name);
+std::vector<const Kernel *> all_kernels();
+// 0: no such variable.
+std::size_t global_bytes(const std::string &name);
+
+// Where each parameter lies in a packed buffer: behind the one before, aligned to its own size (at most 16).
+std::vector<std::size_t> offsets_of(const std::vector<std::size_t> &param_bytes);
+
+Function *find_function(const void *handle);
+// The function of that name in an image; null: no test registered one.
+Function *function_in(Image &image, const char *name);
+
+}  // namespace simcuda

@@ -1,0 +1,106 @@
+#include "tests/simcuda/context.h"
+
+#include "tests/simcuda/driver.h"
+
+namespace simcuda {
+namespace {
+
+constexpr unsigned kDeepest = 32;
+
+// A plain array: a thread that ends has nothing to give back, and no destructor runs.
+struct CurrentStack {
+  Context *contexts[kDeepest];
+  unsigned depth;
+};
+thread_local CurrentStack stack{};
+
+void set_defaults(Context &context) {
+  context.limits[CU_LIMIT_STACK_SIZE] = 1024;
+  context.limits[CU_LIMIT_PRINTF_FIFO_SIZE] = 1 << 20;
+  context.limits[CU_LIMIT_MALLOC_HEAP_SIZE] = 8 << 20;
+  context.limits[CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH] = 2;
+  context.limits[CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT] = 2048;
+  context.limits[CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 64;
+  context.cache = CU_FUNC_CACHE_PREFER_NONE;
+  context.shared = CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE;
+}
+
+// A driver that exports no context functions brings its own.
+CUresult imply_context(Lock &lock) {
+  Device &device = driver().devices[0];
+  if (!device.primary->alive) {
+    if (const CUresult error = bring_up(lock, *device.primary); error != CUDA_SUCCESS) return error;
+    ++device.primary_retained;
+  }
+  return push_current(device.primary.get());
+}
+
+}  // namespace
+
+CUresult current(Lock &lock, Context **context) {
+  if (kImpliedContext && stack.depth == 0) {
+    if (const CUresult error = imply_context(lock); error != CUDA_SUCCESS) return error;
+  }
+  Context *const top = current_or_null();
+  if (top == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  if (!top->alive) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  *context = top;
+  return CUDA_SUCCESS;
+}
+
+Context *current_or_null() {
+  return stack.depth == 0 ? nullptr : stack.contexts[stack.depth - 1];
+}
+
+Context *find_context(CUcontext handle) {
+  for (const Device &device : driver().devices) {
+    if (handle_of(device.primary.get()) == handle) return device.primary.get();
+  }
+  const auto found = driver().contexts.find(handle);
+  return found == driver().contexts.end() ? nullptr : found->second.get();
+}
+
+CUresult push_current(Context *context) {
+  if (stack.depth == kDeepest) return CUDA_ERROR_INVALID_VALUE;
+  stack.contexts[stack.depth++] = context;
+  return CUDA_SUCCESS;
+}
+
+Context *pop_current() {
+  return stack.depth == 0 ? nullptr : stack.contexts[--stack.depth];
+}
+
+CUresult bring_up(Lock &lock, Context &context) {
+  Driver &state = driver();
+  state.progress.wait(lock, [&] { return !context.closing; });
+  if (context.alive) return CUDA_SUCCESS;  // somebody else was faster
+  Device &device = *context.device;
+  if (device.space == nullptr) device.space = AddressSpace::create(device.bytes);
+  if (device.space == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!state.machine->reserve(device.physical, state.settings->context_bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+  set_defaults(context);
+  context.id = state.next_id++;
+  context.legacy = new_stream(context, Stream::Kind::kLegacy, 0);
+  context.alive = true;
+  return CUDA_SUCCESS;
+}
+
+void tear_down(Lock &lock, Context &context) {
+  Driver &state = driver();
+  context.alive = false;  // nothing new is accepted from here on
+  context.closing = true;
+  drain(lock, context);
+  release_memory_of(context);
+  forget_events_of(context);
+  forget_code_of(context);
+  std::erase_if(state.streams, [&](const auto &entry) { return entry.second->context == &context; });
+  context.streams.clear();
+  context.per_thread.clear();
+  context.legacy.reset();
+  context.peers.clear();
+  state.machine->release(context.device->physical, state.settings->context_bytes);
+  context.closing = false;
+  state.progress.notify_all();
+}
+
+}  // namespace simcuda

@@ -1,0 +1,94 @@
+// The state of the simulated driver in this process: made by cuInit, never destroyed, void in a forked child.
+// Layer: settings, machine, address_space, context, stream. Threads: all fields but the constant ones under `mutex`.
+#pragma once
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "tests/simcuda/address_space.h"
+#include "tests/simcuda/context.h"
+#include "tests/simcuda/machine.h"
+#include "tests/simcuda/settings.h"
+#include "tests/simcuda/stream.h"
+
+namespace simcuda {
+
+inline constexpr int kDriverVersion = 13000;
+
+struct Device {
+  unsigned physical = 0;  // index on the machine
+  std::uint64_t bytes = 0;
+  CUuuid uuid = {};
+  AddressSpace *space = nullptr;  // from the first context on
+  std::unique_ptr<Context> primary;
+  unsigned primary_retained = 0;
+};
+
+struct Allocation {
+  std::uint64_t requested = 0;
+  std::uint64_t bytes = 0;  // what it costs
+  Context *context = nullptr;
+  std::uint64_t id = 0;
+  bool freeing = false;  // a free is on its way: no second one
+  bool sync_memops = false;
+};
+
+struct HostBlock {
+  std::size_t bytes = 0;
+  std::size_t mapped = 0;  // 0: registered, the memory is the program's
+  unsigned flags = 0;
+  Context *context = nullptr;
+  std::uint64_t id = 0;
+};
+
+struct Event;
+struct Image;     // code.h: a module or library
+struct Function;  // code.h
+
+struct Driver {
+  const Settings *settings = nullptr;
+  Machine *machine = nullptr;
+  std::vector<Device> devices;
+
+  std::mutex mutex;
+  std::condition_variable progress;  // some operation of some stream has completed
+  std::uint64_t next_id = 1;
+  std::unordered_map<const void *, std::unique_ptr<Context>> contexts;  // created ones, dead or alive
+  std::map<std::uint64_t, Allocation> allocations;
+  std::map<std::uintptr_t, HostBlock> host_blocks;
+  std::unordered_map<const void *, std::shared_ptr<Stream>> streams;
+  std::unordered_map<const void *, std::shared_ptr<Event>> events;
+  std::unordered_map<const void *, std::shared_ptr<Image>> images;
+  std::unordered_map<const void *, std::shared_ptr<Function>> functions;
+};
+
+// REQUIRES: phase() == kReady.
+Driver &driver();
+
+enum class Phase { kFresh, kReady, kForked };
+// kForked: initialised in a parent process; CUDA is of no use in this one.
+Phase phase();
+
+CUresult device_of(CUdevice ordinal, Device **device);
+int ordinal_of(const Device &device);
+
+// The live allocation that holds the address; end() when none does. Under the lock.
+std::map<std::uint64_t, Allocation>::iterator allocation_at(std::uint64_t address);
+std::map<std::uintptr_t, HostBlock>::iterator host_block_at(std::uint64_t address);
+// Device memory for a context, as cuMemAlloc gives it. Under the lock. OUT_OF_MEMORY leaves *address alone.
+CUresult allocate(Context &context, std::uint64_t bytes, std::uint64_t *address);
+void release_allocation(std::map<std::uint64_t, Allocation>::iterator allocation);
+void release_memory_of(Context &context);
+void forget_events_of(Context &context);
+void forget_code_of(Context &context);
+
+// Where the bytes of a device address are; null outside every device's addresses.
+std::byte *view_of(std::uint64_t address);
+
+// A driver without context functions works in device 0's primary context (variant_*.cc).
+extern const bool kImpliedContext;
+
+}  // namespace simcuda

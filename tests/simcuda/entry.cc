@@ -1,0 +1,116 @@
+#include "tests/simcuda/entry.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+
+#include "tests/simcuda/driver.h"
+#include "tests/simcuda/include/simcuda/simcuda.h"
+#include "tests/simcuda/settings.h"
+
+namespace simcuda {
+namespace {
+
+constexpr unsigned kMostSymbols = 1024;
+std::atomic<unsigned long long> counts[kMostSymbols];
+
+struct ThreadState {
+  DefaultStream stream;
+  unsigned device_side;
+  char note[121];
+};
+thread_local ThreadState thread_state{};
+
+int index_of(const char *symbol) {
+  const char *const *const end = kSymbols + kSymbolCount;
+  const auto *const found =
+      std::lower_bound(kSymbols, end, symbol, [](const char *a, const char *b) { return std::strcmp(a, b) < 0; });
+  return found != end && std::strcmp(*found, symbol) == 0 ? static_cast<int>(found - kSymbols) : -1;
+}
+
+// Opened for each line: a program under test may close every descriptor that it did not open.
+void trace(const char *symbol, CUresult result) {
+  const std::string &path = settings().trace;
+  if (path.empty()) return;
+  char line[256];
+  const int length = std::snprintf(line, sizeof line, "%s %d%s%s\n", symbol, static_cast<int>(result),
+                                   thread_state.note[0] == '\0' ? "" : " ", thread_state.note);
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  if (file < 0) return;
+  if (::write(file, line, static_cast<std::size_t>(length)) < 0) complain("simcuda: SIMCUDA_TRACE cannot be written");
+  ::close(file);
+}
+
+}  // namespace
+
+DefaultStream default_stream() {
+  return thread_state.stream;
+}
+
+bool admit(unsigned index, DefaultStream stream, Needs needs, CUresult *refusal) {
+  const unsigned long long call = counts[index].fetch_add(1, std::memory_order_relaxed) + 1;  // no partner: statistics
+  thread_state.stream = stream;
+  thread_state.note[0] = '\0';
+  for (const Fault &fault : settings().faults) {
+    if (fault.call == call && fault.symbol == kSymbols[index]) {
+      *refusal = static_cast<CUresult>(fault.code);
+      return false;
+    }
+  }
+  if (needs == Needs::kDriver && phase() != Phase::kReady) {
+    *refusal = CUDA_ERROR_NOT_INITIALIZED;
+    return false;
+  }
+  if (thread_state.device_side != 0) {
+    *refusal = CUDA_ERROR_NOT_PERMITTED;
+    return false;
+  }
+  return true;
+}
+
+CUresult leave(unsigned index, CUresult result) {
+  trace(kSymbols[index], result);
+  return result;
+}
+
+CUresult not_simulated(unsigned index) {
+  counts[index].fetch_add(1, std::memory_order_relaxed);  // no partner: statistics
+  complain(std::string("simcuda: ") + kSymbols[index] + " is not simulated");
+  thread_state.note[0] = '\0';
+  return leave(index, CUDA_ERROR_NOT_SUPPORTED);
+}
+
+void note(const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(thread_state.note, sizeof thread_state.note, format, arguments);
+  va_end(arguments);
+}
+
+DeviceSide::DeviceSide() {
+  ++thread_state.device_side;
+}
+DeviceSide::~DeviceSide() {
+  --thread_state.device_side;
+}
+
+}  // namespace simcuda
+
+unsigned long long simcuda_calls(const char *symbol) {
+  const int index = symbol == nullptr ? -1 : simcuda::index_of(symbol);
+  return index < 0 ? ~0ull : simcuda::counts[index].load(std::memory_order_relaxed);  // no partner: statistics
+}
+
+void simcuda_calls_reset(void) {
+  for (auto &count : simcuda::counts) count.store(0, std::memory_order_relaxed);  // no partner: statistics
+}
+
+unsigned simcuda_exports(unsigned *implemented) {
+  if (implemented != nullptr) *implemented = simcuda::kImplementedCount;
+  return simcuda::kSymbolCount;
+}

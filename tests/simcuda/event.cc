@@ -1,0 +1,117 @@
+#include "tests/simcuda/event.h"
+
+#include <chrono>
+
+#include "implemented.h"
+#include "tests/simcuda/driver.h"
+
+namespace simcuda {
+namespace {
+
+std::int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+CUresult find_event(CUevent handle, std::shared_ptr<Event> *event) {
+  const auto found = driver().events.find(handle);
+  if (found == driver().events.end()) return CUDA_ERROR_INVALID_HANDLE;
+  *event = found->second;
+  return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+void forget_events_of(Context &context) {
+  std::erase_if(driver().events, [&](const auto &entry) { return entry.second->context == &context; });
+}
+
+CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags) {
+  constexpr unsigned kKnown = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
+  if (phEvent == nullptr || (Flags & ~kKnown) != 0) return CUDA_ERROR_INVALID_VALUE;
+  if ((Flags & CU_EVENT_INTERPROCESS) != 0) return CUDA_ERROR_NOT_SUPPORTED;
+  Lock lock(driver().mutex);
+  Context *context = nullptr;
+  if (const CUresult error = current(lock, &context); error != CUDA_SUCCESS) return error;
+  auto event = std::make_shared<Event>();
+  event->context = context;
+  event->flags = Flags;
+  *phEvent = reinterpret_cast<CUevent>(event.get());
+  driver().events.emplace(event.get(), std::move(event));
+  return CUDA_SUCCESS;
+}
+
+CUresult cuEventRecord(CUevent hEvent, CUstream hStream) {
+  return simcuda::cuEventRecordWithFlags(hEvent, hStream, 0);
+}
+
+CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags) {
+  if (flags != 0) return CUDA_ERROR_INVALID_VALUE;  // the only flag is for capture
+  Lock lock(driver().mutex);
+  std::shared_ptr<Stream> stream;
+  std::shared_ptr<Event> event;
+  if (const CUresult error = find_stream(lock, hStream, &stream); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = find_event(hEvent, &event); error != CUDA_SUCCESS) return error;
+  if (event->context != stream->context) return CUDA_ERROR_INVALID_HANDLE;
+  auto passed_ns = std::make_shared<std::atomic<std::int64_t>>(0);
+  event->mark = submit(lock, stream, Pace::kInstant, [passed_ns] { passed_ns->store(now_ns()); });
+  event->passed_ns = passed_ns;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuEventQuery(CUevent hEvent) {
+  const Lock lock(driver().mutex);
+  std::shared_ptr<Event> event;
+  if (const CUresult error = find_event(hEvent, &event); error != CUDA_SUCCESS) return error;
+  return event->mark.reached() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+
+CUresult cuEventSynchronize(CUevent hEvent) {
+  Lock lock(driver().mutex);
+  std::shared_ptr<Event> event;
+  if (const CUresult error = find_event(hEvent, &event); error != CUDA_SUCCESS) return error;
+  const Mark mark = event->mark;  // a later record does not prolong this wait
+  wait(lock, mark);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuEventDestroy(CUevent hEvent) {
+  return simcuda::cuEventDestroy_v2(hEvent);
+}
+
+CUresult cuEventDestroy_v2(CUevent hEvent) {
+  const Lock lock(driver().mutex);
+  return driver().events.erase(hEvent) != 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEnd) {
+  return simcuda::cuEventElapsedTime_v2(pMilliseconds, hStart, hEnd);
+}
+
+CUresult cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd) {
+  if (pMilliseconds == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const Lock lock(driver().mutex);
+  std::shared_ptr<Event> start, end;
+  if (const CUresult error = find_event(hStart, &start); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = find_event(hEnd, &end); error != CUDA_SUCCESS) return error;
+  for (const auto &event : {start, end}) {
+    if (event->mark.stream == nullptr || (event->flags & CU_EVENT_DISABLE_TIMING) != 0)
+      return CUDA_ERROR_INVALID_HANDLE;
+  }
+  if (!start->mark.reached() || !end->mark.reached()) return CUDA_ERROR_NOT_READY;
+  *pMilliseconds = static_cast<float>(static_cast<double>(end->passed_ns->load() - start->passed_ns->load()) / 1e6);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags) {
+  if (Flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  Lock lock(driver().mutex);
+  std::shared_ptr<Stream> stream;
+  std::shared_ptr<Event> event;
+  if (const CUresult error = find_stream(lock, hStream, &stream); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = find_event(hEvent, &event); error != CUDA_SUCCESS) return error;
+  if (!event->mark.reached()) submit(lock, stream, Pace::kInstant, [] {}, {event->mark});
+  return CUDA_SUCCESS;
+}
+
+}  // namespace simcuda

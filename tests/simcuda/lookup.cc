@@ -1,0 +1,82 @@
+// cuGetProcAddress: by name, version and default-stream flag. What is not simulated is not found, quietly: a program's
+// optional look-up must not be loud. Layer: settings, entry. Threads: any.
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <string_view>
+
+#include "implemented.h"
+#include "tests/simcuda/driver.h"
+#include "tests/simcuda/entry.h"
+
+namespace simcuda {
+namespace {
+
+struct Row {
+  const char *name;
+  int version;
+  const char *symbol;
+  void *address;
+  const char *per_thread_symbol;
+  void *per_thread_address;
+};
+
+// Read only: the addresses are relocations.
+const Row kRows[] = {
+#include "lookup.inc"
+};
+
+void *unless_missing(const char *symbol, void *address) {
+  const auto &missing = settings().missing;
+  if (symbol == nullptr || std::find(missing.begin(), missing.end(), symbol) != missing.end()) return nullptr;
+  return address;
+}
+
+void *address_in(const Row &row, cuuint64_t flags) {
+  if (flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) {
+    if (void *const found = unless_missing(row.per_thread_symbol, row.per_thread_address)) return found;
+  }
+  return unless_missing(row.symbol, row.address);
+}
+
+struct Answer {
+  void *address;
+  CUdriverProcAddressQueryResult status;
+};
+
+Answer look_up(std::string_view name, int version, cuuint64_t flags) {
+  const auto of_name =
+      std::equal_range(std::begin(kRows), std::end(kRows), Row{name.data(), 0, "", nullptr, "", nullptr},
+                       [](const Row &a, const Row &b) { return std::strcmp(a.name, b.name) < 0; });
+  const Row *newest = nullptr;
+  bool known = false;
+  for (const Row &row : std::span(of_name.first, of_name.second)) {
+    known |= address_in(row, flags) != nullptr;
+    if (row.version <= version) newest = &row;
+  }
+  if (!known) return {nullptr, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND};
+  if (newest == nullptr) return {nullptr, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT};
+  void *const address = address_in(*newest, flags);
+  return {address, address == nullptr ? CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND : CU_GET_PROC_ADDRESS_SUCCESS};
+}
+
+}  // namespace
+
+CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags,
+                             CUdriverProcAddressQueryResult *symbolStatus) {
+  if (symbol != nullptr) note("%.80s@%d/%llu", symbol, cudaVersion, static_cast<unsigned long long>(flags));
+  if (symbol == nullptr || pfn == nullptr || flags > CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (cudaVersion > kDriverVersion) return CUDA_ERROR_INVALID_VALUE;
+  const Answer answer = look_up(symbol, cudaVersion, flags);
+  *pfn = answer.address;
+  if (symbolStatus != nullptr) *symbolStatus = answer.status;
+  return answer.address != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+
+CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags) {
+  return simcuda::cuGetProcAddress_v2(symbol, pfn, cudaVersion, flags, nullptr);
+}
+
+}  // namespace simcuda

@@ -1,0 +1,25 @@
+#include "tests/simcuda/place.h"
+
+namespace simcuda {
+
+Place device_place(std::uint64_t address, std::uint64_t bytes) {
+  if (const auto found = allocation_at(address); found != driver().allocations.end()) {
+    if (bytes > found->second.requested - (address - found->first)) return {};
+    return {Place::Kind::kDevice, view_of(address)};
+  }
+  if (const auto found = host_block_at(address); found != driver().host_blocks.end()) {
+    if (bytes > found->second.bytes - (address - found->first)) return {};
+    return {Place::Kind::kPinned, reinterpret_cast<std::byte *>(address)};
+  }
+  return {};
+}
+
+Place any_place(std::uint64_t address, std::uint64_t bytes) {
+  const Place place = device_place(address, bytes);
+  const bool known = place.kind != Place::Kind::kNowhere || allocation_at(address) != driver().allocations.end() ||
+                     host_block_at(address) != driver().host_blocks.end();
+  if (known || address == 0 || view_of(address) != nullptr) return place;
+  return {Place::Kind::kPageable, reinterpret_cast<std::byte *>(address)};
+}
+
+}  // namespace simcuda

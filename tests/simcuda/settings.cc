@@ -1,0 +1,143 @@
+#include "tests/simcuda/settings.h"
+
+#include <unistd.h>
+
+#include <cctype>
+#include <charconv>
+#include <cstdlib>
+
+namespace simcuda {
+namespace {
+
+constexpr std::uint64_t kDefaultDeviceBytes = 16ull << 30;
+constexpr std::uint64_t kDefaultContextBytes = 256ull << 20;
+constexpr unsigned kDefaultReturnMs = 2;
+constexpr unsigned kMostDevices = 16;
+
+std::vector<std::string> split(std::string_view text, char by) {
+  std::vector<std::string> parts;
+  while (true) {
+    const auto end = text.find(by);
+    parts.emplace_back(text.substr(0, end));
+    if (end == std::string_view::npos) return parts;
+    text.remove_prefix(end + 1);
+  }
+}
+
+template <class Number>
+std::optional<Number> whole_number(std::string_view text) {
+  Number value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::optional<std::uint64_t> unit_bytes(std::string unit) {
+  for (char &c : unit) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (unit.empty() || unit == "b") return 1;
+  const auto power = std::string_view("kmgt").find(unit[0]);
+  if (power == std::string_view::npos) return std::nullopt;
+  const std::string_view tail = std::string_view(unit).substr(1);
+  if (tail != "" && tail != "ib" && tail != "b") return std::nullopt;
+  std::uint64_t bytes = 1;
+  for (std::size_t i = 0; i <= power; ++i) bytes *= tail == "b" ? 1000 : 1024;
+  return bytes;
+}
+
+std::string text_of(const char *name) {
+  const char *value = std::getenv(name);
+  return value == nullptr ? std::string() : std::string(value);
+}
+
+template <class Number>
+Number number_of(const char *name, Number otherwise) {
+  const std::string text = text_of(name);
+  if (text.empty()) return otherwise;
+  const auto value = whole_number<Number>(text);
+  if (!value) complain(std::string("simcuda: ") + name + "=" + text + " is not a number; ignored");
+  return value.value_or(otherwise);
+}
+
+std::vector<Fault> parse_faults(const std::string &text) {
+  std::vector<Fault> faults;
+  if (text.empty()) return faults;
+  for (const std::string &part : split(text, ',')) {
+    const auto at = part.find('@'), colon = part.find(':');
+    const auto call = at == std::string::npos || colon == std::string::npos || colon < at
+                          ? std::nullopt
+                          : whole_number<unsigned long long>(std::string_view(part).substr(at + 1, colon - at - 1));
+    const auto code = call ? whole_number<int>(std::string_view(part).substr(colon + 1)) : std::nullopt;
+    if (code) {
+      faults.push_back({part.substr(0, at), *call, *code});
+    } else {
+      complain("simcuda: SIMCUDA_FAIL: '" + part + "' is not SYMBOL@CALL:CODE; ignored");
+    }
+  }
+  return faults;
+}
+
+Settings *read() {
+  auto *read = new Settings{};
+  const std::string devices = text_of("SIMCUDA_DEVICES");
+  if (devices.empty()) {
+    read->device_bytes = {kDefaultDeviceBytes};
+  } else if (auto parsed = parse_devices(devices)) {
+    read->device_bytes = *parsed;
+  } else {
+    complain("simcuda: SIMCUDA_DEVICES=" + devices + " is not understood (8GiB, 2x8GiB, 8GiB,4GiB)");
+  }
+  const std::string context = text_of("SIMCUDA_CONTEXT_BYTES");
+  const auto context_bytes = parse_bytes(context);
+  if (!context.empty() && !context_bytes) complain("simcuda: SIMCUDA_CONTEXT_BYTES=" + context + " is not a size");
+  read->context_bytes = context_bytes.value_or(kDefaultContextBytes);
+  read->latency_us = number_of("SIMCUDA_LATENCY_US", 0u);
+  read->return_ms = number_of("SIMCUDA_RETURN_MS", kDefaultReturnMs);
+  read->machine = text_of("SIMCUDA_MACHINE");
+  read->trace = text_of("SIMCUDA_TRACE");
+  if (const char *visible = std::getenv("CUDA_VISIBLE_DEVICES")) read->visible = visible;
+  if (const std::string missing = text_of("SIMCUDA_MISSING"); !missing.empty()) read->missing = split(missing, ',');
+  read->faults = parse_faults(text_of("SIMCUDA_FAIL"));
+  return read;
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> parse_bytes(std::string_view text) {
+  std::size_t digits = 0;
+  while (digits < text.size() && text[digits] >= '0' && text[digits] <= '9') ++digits;
+  const auto count = whole_number<std::uint64_t>(text.substr(0, digits));
+  const auto unit = unit_bytes(std::string(text.substr(digits)));
+  std::uint64_t bytes = 0;
+  if (!count || !unit || __builtin_mul_overflow(*count, *unit, &bytes)) return std::nullopt;
+  return bytes;
+}
+
+std::optional<std::vector<std::uint64_t>> parse_devices(std::string_view text) {
+  std::vector<std::uint64_t> devices;
+  for (std::string part : split(text, ',')) {
+    if (const auto times = part.find("\u00d7"); times != std::string::npos) {  // two bytes
+      part.erase(times, 1);
+      part[times] = 'x';
+    }
+    const auto x = part.find('x');
+    const auto count = x == std::string::npos ? 1u : whole_number<unsigned>(part.substr(0, x)).value_or(0);
+    const auto bytes = parse_bytes(x == std::string::npos ? part : part.substr(x + 1));
+    if (count == 0 || !bytes || *bytes == 0 || devices.size() + count > kMostDevices) return std::nullopt;
+    devices.insert(devices.end(), count, *bytes);
+  }
+  return devices;
+}
+
+const Settings &settings() {
+  static const Settings *const once = read();  // never destroyed: programs call the driver from exit handlers
+  return *once;
+}
+
+void complain(std::string_view line) {
+  std::string text(line);
+  text += '\n';
+  // A closed stderr is not our business.
+  if (::write(STDERR_FILENO, text.data(), text.size()) < 0) return;
+}
+
+}  // namespace simcuda

@@ -1,0 +1,40 @@
+// What the environment asks of the simulated machine (tests/README.md, section simcuda).
+// Layer: none. Threads: read once, then immutable; never freed.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace simcuda {
+
+struct Fault {
+  std::string symbol;
+  unsigned long long call;  // 1 = the first call
+  int code;
+};
+
+struct Settings {
+  std::vector<std::uint64_t> device_bytes;  // empty: SIMCUDA_DEVICES was not understood
+  std::uint64_t context_bytes;
+  unsigned latency_us;
+  unsigned return_ms;
+  std::string machine;  // folder; empty = this process is alone on its machine
+  std::string trace;
+  std::optional<std::string> visible;
+  std::vector<std::string> missing;
+  std::vector<Fault> faults;
+};
+
+const Settings &settings();
+
+// "8GiB", "2x8GiB", "8GiB,4GiB"; nullopt when it is none of these. Units as everywhere: k m g t and KiB..TiB are
+// powers of 1024, KB..TB powers of 1000.
+std::optional<std::vector<std::uint64_t>> parse_devices(std::string_view text);
+std::optional<std::uint64_t> parse_bytes(std::string_view text);
+
+// One line on stderr, in one write, without stdio (callable in any state of the process).
+void complain(std::string_view line);
+
+}  // namespace simcuda

@@ -1,0 +1,156 @@
+#include "tests/simcuda/stream.h"
+
+#include <signal.h>
+#include <time.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "tests/simcuda/driver.h"
+#include "tests/simcuda/entry.h"
+
+namespace simcuda {
+namespace {
+
+constexpr std::chrono::milliseconds kIdleWorkerLife{200};
+
+thread_local std::uint64_t thread_number = 0;  // 0: this thread has none yet
+
+void linger(unsigned microseconds) {
+  timespec left{microseconds / 1000000, static_cast<long>(microseconds % 1000000) * 1000};
+  while (left.tv_sec + left.tv_nsec > 0 && ::clock_nanosleep(CLOCK_MONOTONIC, 0, &left, &left) != 0) {
+  }
+}
+
+void serve(std::shared_ptr<Stream> stream) {
+  const DeviceSide device_side;
+  Driver &state = driver();
+  Lock lock(state.mutex);
+  while (stream->arrived.wait_for(lock, kIdleWorkerLife, [&] { return !stream->queue.empty(); })) {
+    Operation operation = std::move(stream->queue.front());
+    stream->queue.pop_front();
+    for (const Mark &mark : operation.after) wait(lock, mark);
+    lock.unlock();
+    if (!operation.instant) linger(state.settings->latency_us);
+    operation.work();
+    operation = {};
+    lock.lock();
+    ++stream->completed;
+    state.progress.notify_all();
+  }
+  stream->served = false;
+}
+
+// Signals are the program's: it never sees them on a thread of ours, but for those that a thread brings on itself.
+void start_worker(const std::shared_ptr<Stream> &stream) {
+  sigset_t ours, before;
+  sigfillset(&ours);
+  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) sigdelset(&ours, fault);
+  pthread_sigmask(SIG_SETMASK, &ours, &before);
+  try {
+    std::thread(serve, stream).detach();
+    stream->served = true;
+  } catch (const std::system_error &) {
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    throw;
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+bool busy(const Stream &stream) {
+  return stream.completed < stream.submitted;
+}
+
+bool heeds_legacy(const Stream &stream) {
+  return stream.kind == Stream::Kind::kBlocking || stream.kind == Stream::Kind::kPerThread;
+}
+
+// The legacy default stream waits for all blocking streams, and they for it.
+void add_default_order(const std::shared_ptr<Stream> &stream, std::vector<Mark> &after) {
+  const Context &context = *stream->context;
+  if (stream->kind == Stream::Kind::kLegacy) {
+    for (const auto &other : context.streams) {
+      if (heeds_legacy(*other) && busy(*other)) after.push_back({other, other->submitted});
+    }
+  } else if (heeds_legacy(*stream) && busy(*context.legacy)) {
+    after.push_back({context.legacy, context.legacy->submitted});
+  }
+}
+
+std::shared_ptr<Stream> per_thread_stream(Context &context) {
+  Driver &state = driver();
+  if (thread_number == 0) thread_number = state.next_id++;
+  auto &stream = context.per_thread[thread_number];
+  if (stream == nullptr) stream = new_stream(context, Stream::Kind::kPerThread, 0);
+  return stream;
+}
+
+}  // namespace
+
+bool Mark::reached() const {
+  return stream == nullptr || stream->completed >= number;
+}
+
+std::shared_ptr<Stream> new_stream(Context &context, Stream::Kind kind, int priority) {
+  auto stream = std::make_shared<Stream>();
+  stream->context = &context;
+  stream->kind = kind;
+  stream->priority = priority;
+  stream->id = driver().next_id++;
+  std::erase_if(context.streams, [](const auto &old) { return old->destroyed && !busy(*old); });
+  context.streams.push_back(stream);
+  return stream;
+}
+
+Mark submit(Lock &, const std::shared_ptr<Stream> &stream, Pace pace, std::function<void()> work,
+            std::vector<Mark> after) {
+  add_default_order(stream, after);
+  if (!stream->served) start_worker(stream);
+  stream->queue.push_back({std::move(work), std::move(after), pace == Pace::kInstant});
+  ++stream->submitted;
+  stream->arrived.notify_one();
+  return {stream, stream->submitted};
+}
+
+void wait(Lock &lock, const Mark &mark) {
+  driver().progress.wait(lock, [&] { return mark.reached(); });
+}
+
+void drain(Lock &lock, Context &context) {
+  std::vector<Mark> marks;
+  for (const auto &stream : context.streams) marks.push_back({stream, stream->submitted});
+  for (const Mark &mark : marks) wait(lock, mark);
+}
+
+bool idle(const Context &context, const std::shared_ptr<Stream> &stream) {
+  if (busy(*stream)) return false;
+  return stream->kind != Stream::Kind::kLegacy ||
+         std::none_of(context.streams.begin(), context.streams.end(),
+                      [](const auto &other) { return heeds_legacy(*other) && busy(*other); });
+}
+
+CUresult find_stream(Lock &lock, CUstream handle, std::shared_ptr<Stream> *stream) {
+  Context *context = nullptr;
+  if (const CUresult error = current(lock, &context); error != CUDA_SUCCESS) return error;
+  const bool per_thread =
+      handle == CU_STREAM_PER_THREAD || (handle == nullptr && default_stream() == DefaultStream::kPerThread);
+  if (per_thread || handle == nullptr || handle == CU_STREAM_LEGACY) {
+    *stream = per_thread ? per_thread_stream(*context) : context->legacy;
+    return CUDA_SUCCESS;
+  }
+  const auto found = driver().streams.find(handle);
+  if (found == driver().streams.end()) return CUDA_ERROR_INVALID_HANDLE;
+  *stream = found->second;
+  return CUDA_SUCCESS;
+}
+
+CUresult run(Lock &lock, CUstream handle, bool synchronous, std::function<void()> work) {
+  std::shared_ptr<Stream> stream;
+  if (const CUresult error = find_stream(lock, handle, &stream); error != CUDA_SUCCESS) return error;
+  const Mark mark = submit(lock, stream, Pace::kDelayed, std::move(work));
+  if (synchronous) wait(lock, mark);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace simcuda

@@ -1,0 +1,113 @@
+// Streams as a program sees them, and functions of the host in stream order. Layer: driver.h. Threads: any.
+#include <algorithm>
+
+#include "implemented.h"
+#include "tests/simcuda/driver.h"
+
+namespace simcuda {
+namespace {
+
+constexpr int kHighestPriority = -5;
+
+template <class Body>
+CUresult with_stream(CUstream handle, Body body) {
+  Lock lock(driver().mutex);
+  std::shared_ptr<Stream> stream;
+  if (const CUresult error = find_stream(lock, handle, &stream); error != CUDA_SUCCESS) return error;
+  return body(lock, stream);
+}
+
+template <class Value, class Read>
+CUresult tell(CUstream handle, Value *value, Read read) {
+  if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  return with_stream(handle, [&](Lock &, const std::shared_ptr<Stream> &stream) {
+    *value = read(*stream);
+    return CUDA_SUCCESS;
+  });
+}
+
+}  // namespace
+
+CUresult cuStreamCreate(CUstream *phStream, unsigned int Flags) {
+  return simcuda::cuStreamCreateWithPriority(phStream, Flags, 0);
+}
+
+CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority) {
+  if (phStream == nullptr || (flags & ~unsigned{CU_STREAM_NON_BLOCKING}) != 0) return CUDA_ERROR_INVALID_VALUE;
+  Lock lock(driver().mutex);
+  Context *context = nullptr;
+  if (const CUresult error = current(lock, &context); error != CUDA_SUCCESS) return error;
+  const auto kind = flags == CU_STREAM_NON_BLOCKING ? Stream::Kind::kNonBlocking : Stream::Kind::kBlocking;
+  auto stream = new_stream(*context, kind, std::clamp(priority, kHighestPriority, 0));
+  *phStream = reinterpret_cast<CUstream>(stream.get());
+  driver().streams.emplace(stream.get(), std::move(stream));
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamDestroy(CUstream hStream) {
+  return simcuda::cuStreamDestroy_v2(hStream);
+}
+
+// Work that is still queued is done all the same.
+CUresult cuStreamDestroy_v2(CUstream hStream) {
+  const Lock lock(driver().mutex);
+  const auto found = driver().streams.find(hStream);
+  if (found == driver().streams.end()) return CUDA_ERROR_INVALID_HANDLE;
+  found->second->destroyed = true;
+  driver().streams.erase(found);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamQuery(CUstream hStream) {
+  return with_stream(hStream, [](Lock &, const std::shared_ptr<Stream> &stream) {
+    return idle(*stream->context, stream) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+  });
+}
+
+CUresult cuStreamSynchronize(CUstream hStream) {
+  return with_stream(hStream, [](Lock &lock, const std::shared_ptr<Stream> &stream) {
+    if (!idle(*stream->context, stream)) wait(lock, submit(lock, stream, Pace::kInstant, [] {}));
+    return CUDA_SUCCESS;
+  });
+}
+
+CUresult cuStreamGetFlags(CUstream hStream, unsigned int *flags) {
+  return tell(hStream, flags, [](const Stream &stream) {
+    return stream.kind == Stream::Kind::kNonBlocking ? unsigned{CU_STREAM_NON_BLOCKING} : unsigned{CU_STREAM_DEFAULT};
+  });
+}
+
+CUresult cuStreamGetPriority(CUstream hStream, int *priority) {
+  return tell(hStream, priority, [](const Stream &stream) { return stream.priority; });
+}
+
+CUresult cuStreamGetCtx(CUstream hStream, CUcontext *pctx) {
+  return tell(hStream, pctx, [](const Stream &stream) { return handle_of(stream.context); });
+}
+
+CUresult cuStreamGetDevice(CUstream hStream, CUdevice *device) {
+  return tell(hStream, device, [](const Stream &stream) { return ordinal_of(*stream.context->device); });
+}
+
+CUresult cuStreamGetId(CUstream hStream, unsigned long long *streamId) {
+  return tell(hStream, streamId, [](const Stream &stream) { return stream.id; });
+}
+
+// Capture is not simulated, so no stream is ever capturing.
+CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus) {
+  return tell(hStream, captureStatus, [](const Stream &) { return CU_STREAM_CAPTURE_STATUS_NONE; });
+}
+
+CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData) {
+  if (fn == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  Lock lock(driver().mutex);
+  return run(lock, hStream, false, [fn, userData] { fn(userData); });
+}
+
+CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags) {
+  if (callback == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  Lock lock(driver().mutex);
+  return run(lock, hStream, false, [=] { callback(hStream, CUDA_SUCCESS, userData); });
+}
+
+}  // namespace simcuda

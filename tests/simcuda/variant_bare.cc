@@ -1,0 +1,6 @@
+// A driver so bare that it has no context functions. Layer: driver.h.
+#include "tests/simcuda/driver.h"
+
+namespace simcuda {
+const bool kImpliedContext = true;
+}  // namespace simcuda

@@ -1,0 +1,6 @@
+// The whole driver. Layer: driver.h.
+#include "tests/simcuda/driver.h"
+
+namespace simcuda {
+const bool kImpliedContext = false;
+}  // namespace simcuda

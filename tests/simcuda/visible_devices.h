@@ -1,0 +1,19 @@
+// CUDA_VISIBLE_DEVICES: which of the machine's devices this process sees, in which order.
+// Layer: machine. Threads: any.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tests/simcuda/machine.h"
+
+namespace simcuda {
+
+// Not set: all. Else a list of indices and of UUIDs or unambiguous beginnings of them ("GPU-…"); it ends at the first
+// entry that names no device or one named before, as CUDA documents it. Empty: none.
+std::vector<unsigned> visible_devices(const Machine &machine, const std::optional<std::string> &asked);
+
+// "GPU-01234567-89ab-cdef-0123-456789abcdef"
+std::string uuid_text(const unsigned char (&uuid)[16]);
+
+}  // namespace simcuda
