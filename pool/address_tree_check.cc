@@ -15,21 +15,23 @@ std::string AddressTree::check() const {
 }
 
 std::string AddressTree::check_page(const Page &page, std::uint32_t level) const {
-  const std::string where = "page at level " + std::to_string(level) + " from " + std::to_string(page.address[0]);
-  if (page.count == 0 || page.count > kSlots) return where + " holds " + std::to_string(page.count) + " entries";
+  const auto wrong = [&](const char *what) {
+    return "the page at level " + std::to_string(level) + " from " + std::to_string(page.address[0]) + " " + what;
+  };
+  if (page.count == 0 || page.count > kSlots) return wrong("has an impossible count");
   const auto all = static_cast<std::uint32_t>((std::uint64_t{1} << page.count) - 1);
   const bool is_leaf = level + 1 == height_;
-  if (is_leaf ? (page.holes & ~all) != 0 : page.holes != all) return where + " has wrong hole bits";
+  if (is_leaf ? (page.holes & ~all) != 0 : page.holes != all) return wrong("has wrong hole bits");
   for (std::uint32_t slot = 0; slot < page.count; ++slot) {
-    if (slot != 0 && page.address[slot] <= page.address[slot - 1]) return where + " is out of order";
+    if (slot != 0 && page.address[slot] <= page.address[slot - 1]) return wrong("is out of order");
     if (is_leaf) continue;
     const Page &below = *page.link[slot].page;
-    if (below.address[0] != page.address[slot]) return where + " has a wrong separator";
+    if (below.address[0] != page.address[slot]) return wrong("has a wrong separator");
     if (slot + 1 < page.count && below.address[below.count - 1] >= page.address[slot + 1]) {
-      return where + " overlaps its neighbour";
+      return wrong("overlaps its neighbour");
     }
-    if (largest_in(below) != page.granules[slot]) return where + " has a wrong largest hole";
-    if (std::string wrong = check_page(below, level + 1); !wrong.empty()) return wrong;
+    if (largest_in(below) != page.granules[slot]) return wrong("has a wrong largest hole");
+    if (std::string deeper = check_page(below, level + 1); !deeper.empty()) return deeper;
   }
   return "";
 }

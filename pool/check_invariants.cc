@@ -47,11 +47,13 @@ std::string Pool::check_slab(const Slab &slab, Position &at, Tally &tally) const
   Address expected = (slab.address / kGranuleBytes + 1) * kGranuleBytes;
   const Address end = (slab.address + slab.bytes) / kGranuleBytes * kGranuleBytes;
   for (bool after_hole = false; expected < end; expected += pool::bytes_of(at.granules())) {
-    const std::string where = "at offset " + std::to_string(expected - slab.address) + ": ";
-    if (!tree_.next(at) || at.address() != expected) return where + "a gap or an overlap";
-    if (at.is_guard()) return where + "an entry without granules";
-    if (at.granules() > (end - expected) >> kGranuleShift) return where + "reaches beyond the end";
-    if (at.is_hole() && after_hole) return where + "two holes side by side";
+    const auto wrong = [&](const char *what) {
+      return "at offset " + std::to_string(expected - slab.address) + ": " + what;
+    };
+    if (!tree_.next(at) || at.address() != expected) return wrong("a gap or an overlap");
+    if (at.is_guard()) return wrong("an entry without granules");
+    if (at.granules() > (end - expected) >> kGranuleShift) return wrong("reaches beyond the end");
+    if (at.is_hole() && after_hole) return wrong("two holes side by side");
     after_hole = at.is_hole();
     if (!after_hole) {
       tally.used_granules += at.granules();
@@ -64,7 +66,7 @@ std::string Pool::check_slab(const Slab &slab, Position &at, Tally &tally) const
     if (at.granules() < SizeBins::kSmallestGranules) continue;
     const SizeBins::Record *record = bins_.record(static_cast<std::uint32_t>(at.mark()));
     if (at.mark() != 0 && (record == nullptr || record->address != at.address() || record->granules != at.granules())) {
-      return where + "a large hole and its bin disagree";
+      return wrong("a large hole and its bin disagree");
     }
     ++(at.mark() != 0 ? tally.binned : tally.unbinned);
   }

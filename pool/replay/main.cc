@@ -1,11 +1,13 @@
 // pool_replay: how small an arena a trace of allocations needs under Ration's pool, where each block goes, how fast.
 // Layer: a program; pool, CLI11, nlohmann_json and liblzma. Exit: 0 fits, 1 does not fit, 2 wrong usage or trace.
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <fstream>
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "pool/granule.h"
 #include "pool/replay/replay.h"
 
 namespace ration::pool::replay {
@@ -37,6 +39,15 @@ const std::map<std::string, std::uint64_t> kUnits = {{"k", std::uint64_t{1} << 1
                                                      {"gb", 1'000'000'000},
                                                      {"tb", 1'000'000'000'000}};
 
+// Sees the number of bytes: the unit has been multiplied in.
+std::string check_arena(const std::string &value) {
+  std::uint64_t bytes = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), bytes);
+  const bool is_size =
+      error == std::errc{} && end == value.data() + value.size() && bytes != 0 && bytes <= kMaximumBytes;
+  return is_size ? "" : "`" + value + "` is no size between 1 byte and 256 TiB";
+}
+
 void declare(CLI::App &app, Arguments &arguments) {
   app.option_defaults()->always_capture_default(false);
   app.add_option("--trace", arguments.trace, "The trace: lines `a ID BYTES` and `f ID`, plain or xz-compressed")
@@ -45,7 +56,7 @@ void declare(CLI::App &app, Arguments &arguments) {
   CLI::Option *arena = app.add_option("--arena", arguments.arena_bytes, "Replay in an arena of this size, such as 8GiB")
                            ->type_name("BYTES")
                            ->transform(CLI::AsNumberWithUnit(kUnits, CLI::AsNumberWithUnit::CASE_INSENSITIVE, "BYTES"))
-                           ->check(CLI::PositiveNumber);
+                           ->check(check_arena);
   app.add_flag("--find-min", arguments.find_min,
                "Replay in the smallest arena that will do, found to 0.05 % (the default)")
       ->excludes(arena);

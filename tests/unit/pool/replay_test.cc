@@ -1,0 +1,274 @@
+// The replay library and the program pool_replay: what they promise to whoever measures the pool from outside.
+#include "pool/replay/replay.h"
+
+#include <lzma.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <random>
+#include <sstream>
+#include <string>
+
+#include "catch.h"
+
+using namespace ration::pool::replay;
+
+namespace {
+
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+
+class Folder {
+ public:
+  Folder() {
+    std::string name = (std::filesystem::temp_directory_path() / "pool-replay-XXXXXX").string();
+    REQUIRE(mkdtemp(name.data()) != nullptr);
+    path_ = name;
+  }
+  Folder(const Folder &) = delete;
+  Folder &operator=(const Folder &) = delete;
+  ~Folder() { std::filesystem::remove_all(path_); }
+
+  [[nodiscard]] std::string file(const std::string &name) const { return (path_ / name).string(); }
+  [[nodiscard]] std::string write(const std::string &name, const std::string &content) const {
+    std::ofstream(file(name), std::ios::binary) << content;
+    return file(name);
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+// Random sizes with a few long-lived blocks among many fleeting ones; the seed makes it the same everywhere.
+std::string random_trace(unsigned seed) {
+  std::mt19937 random(seed);
+  std::ostringstream text;
+  text << "# ration-trace 1\n";
+  std::vector<bool> live(200);
+  for (int step = 0; step < 6000; ++step) {
+    const std::size_t id = random() % live.size();
+    if (live[id]) {
+      if (id < 20 && random() % 8 != 0) continue;
+      text << "f " << id << '\n';
+    } else {
+      text << "a " << id << ' ' << (std::uint64_t{1} << random() % 17) + random() % 999 << '\n';
+    }
+    live[id] = !live[id];
+  }
+  return text.str();
+}
+
+struct Ran {
+  int status;
+  std::string output;  // stdout and stderr
+};
+
+Ran run(const std::string &arguments) {
+  const std::string command = std::string(RATION_POOL_REPLAY) + " " + arguments + " 2>&1";
+  FILE *pipe = popen(command.c_str(), "r");
+  REQUIRE(pipe != nullptr);
+  Ran ran{};
+  std::array<char, 4096> buffer;
+  while (const std::size_t got = fread(buffer.data(), 1, buffer.size(), pipe)) ran.output.append(buffer.data(), got);
+  const int status = pclose(pipe);
+  ran.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return ran;
+}
+
+// Looks at every granule of the arena, so it needs no cleverness to be right. What is wrong first, or empty.
+std::string check_placements(const Trace &trace, const std::string &placements, std::uint64_t arena_bytes) {
+  constexpr std::uint64_t kNobody = ~std::uint64_t{0};
+  std::vector<std::uint64_t> owner(arena_bytes / 512, kNobody);
+  std::map<std::uint64_t, std::pair<std::uint64_t, std::uint64_t>> live;
+  std::istringstream lines(placements);
+  for (const Operation &operation : trace.operations) {
+    std::string kind;
+    std::uint64_t id = 0;
+    lines >> kind >> id;
+    if (kind != (operation.is_free ? "f" : "a") || id != operation.id) return "another operation than the trace's";
+    if (operation.is_free) {
+      const auto [first, end] = live[id];
+      for (std::uint64_t granule = first; granule < end; ++granule) owner[granule] = kNobody;
+      continue;
+    }
+    std::uint64_t offset = 0;
+    std::uint64_t bytes = 0;
+    lines >> offset >> bytes;
+    if (bytes != operation.bytes) return "another size than the trace's";
+    if (offset == 0) return "offset 0";
+    if (offset % 512 != 0) return "not aligned";
+    if (bytes > arena_bytes || offset > arena_bytes - bytes) return "beyond the arena";
+    live[id] = {offset / 512, (offset + bytes + 511) / 512};
+    for (std::uint64_t granule = live[id].first; granule < live[id].second; ++granule) {
+      if (owner[granule] != kNobody) return "two owners";
+      owner[granule] = id;
+    }
+  }
+  std::string more;
+  return lines && !(lines >> more) ? "" : "more or fewer lines than operations";
+}
+
+}  // namespace
+
+TEST_CASE("every placement lies in the arena, aligned, not at 0 and on nobody else") {
+  const Folder folder;
+  for (unsigned seed = 1; seed <= 8; ++seed) {
+    const Trace trace = read_trace(folder.write("t", random_trace(seed)));
+    const std::uint64_t arena = find_minimum(trace);
+    std::ostringstream placements;
+    REQUIRE_FALSE(replay(trace, arena, &placements));
+    CHECK(check_placements(trace, placements.str(), arena) == "");
+  }
+}
+
+TEST_CASE("the placement check catches what must not be") {
+  const Trace trace = read_trace(Folder().write("t", "a 0 512\na 1 513\nf 0\n"));
+  CHECK(check_placements(trace, "a 0 512 512\na 1 1024 513\nf 0\n", 2048) == "");
+  for (const char *wrong :
+       {"a 0 0 512\na 1 1024 513\nf 0\n", "a 0 600 512\na 1 1536 513\nf 0\n", "a 0 512 512\na 1 1536 513\nf 0\n",
+        "a 0 1536 512\na 1 1024 513\nf 0\n", "a 0 512 512\na 1 1024 513\n", "a 0 512 511\na 1 1024 513\nf 0\n",
+        "a 0 512 512\na 1 1024 513\nf 0\na 2 512 1\n", "a 1 512 512\na 1 1024 513\nf 0\n"}) {
+    CAPTURE(wrong);
+    CHECK(check_placements(trace, wrong, 2048) != "");
+  }
+}
+
+TEST_CASE("peaks are those of the requested bytes") {
+  const Trace trace = read_trace(Folder().write("t", "# x\na 0 100\na 1 1000\nf 0\na 2 5\nf 1\nf 2\n"));
+  CHECK(trace.peak_bytes == 1100);
+  CHECK(trace.peak_live == 2);
+  CHECK(trace.ids == 3);
+  CHECK(trace.operations.size() == 6);
+}
+
+TEST_CASE("the smallest arena completes and one 0.05 percent smaller was seen to fail") {
+  const Folder folder;
+  for (unsigned seed = 1; seed <= 4; ++seed) {
+    const Trace trace = read_trace(folder.write("t", random_trace(seed)));
+    const std::uint64_t arena = find_minimum(trace);
+    CHECK_FALSE(replay(trace, arena));
+    // Whether an arena in between fits is not monotonic; below the peak nothing can.
+    CHECK(replay(trace, trace.peak_bytes - 1));
+    CHECK(arena >= trace.peak_bytes);
+  }
+  const Trace one = read_trace(folder.write("one", "a 0 104857600\nf 0\n"));
+  CHECK(find_minimum(one) >= one.peak_bytes + 512);
+  CHECK(find_minimum(one) <= one.peak_bytes + 512 + one.peak_bytes / 2000 + 1);
+}
+
+TEST_CASE("a trace that does not fit stops at the operation that asked for too much") {
+  const Trace trace = read_trace(Folder().write("t", "a 0 1000\nf 0\na 1 512\na 2 1024\na 3 1\n"));
+  const auto stop = replay(trace, 4 * 512);
+  REQUIRE(stop);
+  CHECK(stop->operation == 5);
+  CHECK(stop->bytes == 1);
+  CHECK(stop->largest_free == 0);
+}
+
+TEST_CASE("a malformed trace is refused with its line") {
+  const Folder folder;
+  const std::map<std::string, std::string> wrong = {{"a 0 10\nx 1\n", ":2: "},
+                                                    {"a 0\n", ":1: "},
+                                                    {"a 0 0\n", ":1: "},
+                                                    {"a 0 10 10\n", ":1: "},
+                                                    {"a -1 10\n", ":1: "},
+                                                    {"# c\n\nf 0\n", ":3: block 0 is not live"},
+                                                    {"a 0 1\na 0 1\n", "is live already"},
+                                                    {"a 4294967295 1\n", ":1: "},
+                                                    {"a 0 99999999999999999999\n", ":1: "},
+                                                    {"# nothing\n", "no operation"},
+                                                    {"", "no operation"}};
+  for (const auto &[content, part] : wrong) {
+    CAPTURE(content);
+    CHECK_THROWS_WITH(read_trace(folder.write("t", content)), Catch::Matchers::Contains(part));
+  }
+  CHECK_THROWS_AS(read_trace(folder.file("absent")), TraceError);
+}
+
+TEST_CASE("an xz-compressed trace reads like a plain one, and a cut one is refused") {
+  const Folder folder;
+  const std::string text = random_trace(5);
+  std::string packed(lzma_stream_buffer_bound(text.size()), '\0');
+  std::size_t size = 0;
+  REQUIRE(lzma_easy_buffer_encode(6, LZMA_CHECK_CRC64, nullptr, reinterpret_cast<const std::uint8_t *>(text.data()),
+                                  text.size(), reinterpret_cast<std::uint8_t *>(packed.data()), &size,
+                                  packed.size()) == LZMA_OK);
+  const Trace plain = read_trace(folder.write("plain", text));
+  const Trace read = read_trace(folder.write("whole", packed.substr(0, size)));
+  CHECK(read.operations.size() == plain.operations.size());
+  CHECK(read.peak_bytes == plain.peak_bytes);
+  CHECK_THROWS_WITH(read_trace(folder.write("cut", packed.substr(0, size - 20))), Catch::Matchers::Contains("damaged"));
+}
+
+TEST_CASE("several threads replay the trace against one pool") {
+  const Trace trace = read_trace(Folder().write("t", random_trace(6)));
+  const Measurement measured = measure(trace, 8 * find_minimum(trace), 4);
+  CHECK_FALSE(measured.stop);
+  CHECK(measured.alloc_ns.size() + measured.free_ns.size() == 4 * trace.operations.size());
+  CHECK(measured.pair_ns_mean > 0);
+  CHECK(measured.metadata_bytes_per_block > 0);
+  CHECK(measure(trace, trace.peak_bytes, 4).stop);
+}
+
+TEST_CASE("the program prints every promised key") {
+  const Folder folder;
+  const std::string trace = folder.write("t", random_trace(7));
+  const Ran ran = run("--trace " + trace + " --find-min --json");
+  CHECK(ran.status == 0);
+  for (const char *key : {"peak_bytes", "min_arena_bytes", "min_arena_ratio", "alloc_ns_median", "alloc_ns_p99",
+                          "free_ns_median", "free_ns_p99", "pair_ns_mean", "metadata_bytes_per_block"}) {
+    CHECK(ran.output.find(std::string(1, '"').append(key).append("\":")) != std::string::npos);
+  }
+  CHECK(ran.output.find("\"peak_bytes\":" + std::to_string(read_trace(trace).peak_bytes)) != std::string::npos);
+}
+
+TEST_CASE("the program's placements are those of the arena that it names") {
+  const Folder folder;
+  const std::string path = folder.write("t", random_trace(8));
+  const Ran ran = run("--trace " + path + " --arena 64MiB --threads 1 --backing slab --placements " + folder.file("p"));
+  REQUIRE(ran.status == 0);
+  std::ostringstream placements;
+  placements << std::ifstream(folder.file("p")).rdbuf();
+  CHECK(check_placements(read_trace(path), placements.str(), 64 * kMiB) == "");
+}
+
+TEST_CASE("the program ends with 1 and names the operation when a trace does not fit") {
+  const Folder folder;
+  const std::string trace = folder.write("t", "a 0 1048576\na 1 1048576\n");
+  const Ran ran = run("--trace " + trace + " --arena 2MiB");
+  CHECK(ran.status == 1);
+  CHECK(ran.output.find("operation 2 asks for 1048576") != std::string::npos);
+  // One copy fits, the second does not.
+  CHECK(run("--trace " + trace + " --arena 2098000 --threads 2").status == 1);
+}
+
+TEST_CASE("the program refuses what it cannot do with 2 and says what") {
+  const Folder folder;
+  const std::string trace = "--trace " + folder.write("t", "a 0 1\n") + " ";
+  const std::map<std::string, std::string> wrong = {
+      {trace + "--backing vmm", "not built yet"},
+      {trace + "--backing tape", "tape"},
+      {trace + "--arena 8XB", "unit"},
+      {trace + "--arena 257TiB", "is no size"},
+      {trace + "--arena 99999999999999999999", "is no size"},
+      {trace + "--arena -1", "`-1` is no size"},
+      {trace + "--arena 0", "`0` is no size"},
+      {trace + "--arena 1g --find-min", "--find-min"},
+      {trace + "--threads 0", "--threads"},
+      {trace + "--threads 2 --placements " + folder.file("p"), "--threads"},
+      {trace + "--placements " + folder.file("no/such"), "no/such"},
+      {"--trace " + folder.file("absent"), "absent"},
+      {"--frobnicate", "--trace"},
+      {"", "--trace"}};
+  for (const auto &[arguments, part] : wrong) {
+    CAPTURE(arguments);
+    const Ran ran = run(arguments);
+    CHECK(ran.status == 2);
+    CHECK(ran.output.find(part) != std::string::npos);
+  }
+}

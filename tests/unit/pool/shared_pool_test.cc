@@ -1,0 +1,171 @@
+#include "pool/shared_pool.h"
+
+#include <map>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "catch.h"
+
+using namespace ration::pool;
+
+namespace {
+
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+
+// Slabs from an endless row of addresses, up to a budget. With a pool to call back it holds freed blocks until waited
+// for, as a quarantine does.
+class Supply final : public Upstream {
+ public:
+  explicit Supply(std::uint64_t budget) : budget_(budget) {}
+
+  std::optional<Slab> grow(std::uint64_t minimum_bytes) noexcept override {
+    const std::lock_guard guard(mutex_);
+    if (minimum_bytes > budget_) return std::nullopt;
+    budget_ -= minimum_bytes;
+    const Slab slab{next_, given_too_small ? kGranuleBytes : minimum_bytes, ++grown};
+    next_ += minimum_bytes + kMiB;
+    slabs[slab.id] = minimum_bytes;
+    return slab;
+  }
+  void shrink(std::uint64_t id) noexcept override {
+    const std::lock_guard guard(mutex_);
+    budget_ += slabs.at(id);
+    slabs.erase(id);
+  }
+  bool wait() noexcept override {
+    ++waited;
+    const bool any = !held.empty();
+    for (const Address address : held) (void)pool->free(address);
+    held.clear();
+    return any;
+  }
+
+  SharedPool *pool = nullptr;
+  std::vector<Address> held;
+  std::map<std::uint64_t, std::uint64_t> slabs;
+  std::uint64_t grown = 0;
+  int waited = 0;
+  bool given_too_small = false;
+
+ private:
+  std::mutex mutex_;
+  std::uint64_t budget_;
+  Address next_ = 0x7f0000000000;
+};
+
+}  // namespace
+
+TEST_CASE("a pool without room grows by what the request needs") {
+  Supply supply(10 * kMiB);
+  SharedPool pool(supply);
+  REQUIRE(pool.allocate(kMiB));
+  CHECK(supply.slabs.size() == 1);
+  CHECK(supply.slabs.at(1) == kMiB + kGranuleBytes);
+  CHECK(pool.check_invariants() == "");
+}
+
+TEST_CASE("a pool that may not grow says how large its largest hole is") {
+  Supply supply(2 * kMiB);
+  SharedPool pool(supply);
+  const AllocateOutcome first = pool.allocate(kMiB);
+  REQUIRE(first);
+  REQUIRE(pool.free(first.block.address));
+  const AllocateOutcome outcome = pool.allocate(3 * kMiB);
+  CHECK(outcome.kind == AllocateOutcome::Kind::kNoRoom);
+  CHECK(outcome.largest_free == kMiB);
+}
+
+TEST_CASE("blocks that become clean are used before the pool grows") {
+  Supply supply(10 * kMiB);
+  SharedPool pool(supply);
+  supply.pool = &pool;
+  const AllocateOutcome block = pool.allocate(kMiB);
+  REQUIRE(block);
+  supply.held.push_back(block.block.address);
+  REQUIRE(pool.allocate(kMiB));
+  CHECK(supply.grown == 1);
+}
+
+TEST_CASE("a pool with room never asks its upstream") {
+  Supply supply(10 * kMiB);
+  SharedPool pool(supply);
+  REQUIRE(pool.add_slab({0x100000000, 2 * kMiB, 99}) == AddSlabOutcome::kAdded);
+  REQUIRE(pool.allocate(kMiB));
+  CHECK(supply.grown == 0);
+  CHECK(supply.waited == 0);
+}
+
+TEST_CASE("a slab that the pool cannot use goes straight back") {
+  Supply supply(10 * kMiB);
+  supply.given_too_small = true;
+  SharedPool pool(supply);
+  CHECK(pool.allocate(kMiB).kind == AllocateOutcome::Kind::kNoRoom);
+  CHECK(supply.slabs.empty());
+}
+
+TEST_CASE("a request that no slab could hold is refused without growing") {
+  Supply supply(~std::uint64_t{0});
+  SharedPool pool(supply);
+  for (const std::uint64_t bytes : {~std::uint64_t{0}, kMaximumBytes, kMaximumBytes - kGranuleBytes}) {
+    CHECK(pool.allocate(bytes).kind == AllocateOutcome::Kind::kNoRoom);
+  }
+  CHECK(supply.grown == 0);
+}
+
+TEST_CASE("giving back returns the free slabs and keeps the busy one") {
+  Supply supply(10 * kMiB);
+  SharedPool pool(supply);
+  std::vector<Address> blocks;
+  for (int index = 0; index < 3; ++index) blocks.push_back(pool.allocate(kMiB).block.address);
+  REQUIRE(pool.free(blocks[0]));
+  REQUIRE(pool.free(blocks[2]));
+  CHECK(pool.give_back() == 2 * (kMiB + kGranuleBytes));
+  CHECK(supply.slabs.size() == 1);
+  CHECK(pool.find(blocks[1]));
+  CHECK_FALSE(pool.slab_of(blocks[0]));
+  CHECK(pool.check_invariants() == "");
+}
+
+TEST_CASE("threads that allocate and free at once never share a byte") {
+  Supply supply(64 * kMiB);
+  SharedPool pool(supply);
+  constexpr int kThreads = 4;
+  std::mutex mutex;
+  std::map<Address, std::uint64_t> live;  // who holds what, as the threads see it
+  int overlaps = 0;
+  {
+    std::vector<std::jthread> threads;
+    for (int thread = 0; thread < kThreads; ++thread) {
+      threads.emplace_back([&, thread] {
+        std::vector<Address> mine;
+        for (std::uint64_t round = 0; round < 4000; ++round) {
+          const std::uint64_t bytes = 512 + (round * 7919 + static_cast<std::uint64_t>(thread) * 104729) % 100'000;
+          if (mine.size() < 16) {
+            const AllocateOutcome outcome = pool.allocate(bytes);
+            if (!outcome) continue;
+            const std::lock_guard guard(mutex);
+            const auto [place, fresh] = live.emplace(outcome.block.address, outcome.block.bytes);
+            const auto after = std::next(place);
+            if (!fresh || (after != live.end() && place->first + place->second > after->first)) ++overlaps;
+            if (place != live.begin() && std::prev(place)->first + std::prev(place)->second > place->first) ++overlaps;
+            mine.push_back(outcome.block.address);
+          } else {
+            const Address address = mine[round % mine.size()];
+            mine[round % mine.size()] = mine.back();
+            mine.pop_back();
+            {
+              const std::lock_guard guard(mutex);
+              live.erase(address);
+            }
+            if (!pool.free(address)) ++overlaps;
+            if (round % 64 == 0) (void)pool.give_back();
+          }
+        }
+      });
+    }
+  }
+  CHECK(overlaps == 0);
+  CHECK(pool.check_invariants() == "");
+  CHECK(pool.statistics().blocks == live.size());
+}
