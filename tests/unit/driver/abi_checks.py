@@ -1,0 +1,49 @@
+#!/usr/bin/env python3
+"""Writes the checks of our own CUDA declarations against the toolkit's cuda.h, for abi_test.cc and abi_names_test.cc.
+
+usage: abi_checks.py REPOSITORY OUTPUT_FOLDER
+"""
+import pathlib
+import re
+import sys
+
+BLOCK = re.compile(r"typedef (enum|struct) (\w+) \{(.*?)\} (\w+);", re.S)
+PROTOTYPE = re.compile(r"CUresult (cu\w+)\(([^;]*)\);")
+CONSTANT = re.compile(r"^#define (CU_\w+) (\S.*?)(?: /\*.*)?$", re.M)
+NAME = re.compile(r"^#define (cu\w+) (?:SIMCUDA_PT[SD][SZ]\()?(cu\w+)\)?$", re.M)
+
+
+def type_checks(text):
+    ours, checks = [], []
+    for kind, _, body, name in BLOCK.findall(text):
+        if kind == "enum":
+            ours.append(f"enum {name} {{{body}}};")
+            for value in re.findall(r"(\w+)\s*(?:=[^,]*)?(?:,|$)", body.strip()):
+                checks.append(f"static_assert(static_cast<long long>(::{value}) == static_cast<long long>(ours::{value}));")
+        else:
+            ours.append(f"struct {name} {{{body}}};")
+            for field in re.findall(r"\b(\w+)(?:\[\w+\])?;", body):
+                checks.append(f"static_assert(offsetof(::{name}, {field}) == offsetof(ours::{name}, {field}));")
+        checks.append(f"static_assert(sizeof(::{name}) == sizeof(ours::{name}));")
+    return ["namespace ours {"] + ours + ["}  // namespace ours"] + checks
+
+
+def main():
+    root, output = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+    api = root / "tests/simcuda/include/simcuda"
+    types = "\n".join(re.sub(r"/\*.*?\*/", "", path.read_text(), flags=re.S) for path in
+                      (root / "shim/driver/abi.h", api / "types.h", api / "device_attribute.h"))
+    prototypes = [match for header in sorted(api.glob("api_*.h"))
+                  for match in PROTOTYPE.findall(re.sub(r"\s+", " ", header.read_text()))]
+    asserts = type_checks(types)
+    asserts += [f"static_assert(std::is_same_v<decltype(&::{symbol}), CUresult (*)({parameters})>);"
+                for symbol, parameters in prototypes]
+    constants = [f"CHECK(({name}) == ({value}));" for name, value in CONSTANT.findall(types)]
+    names = [f'CHECK(text_of({alias}) == "{symbol}");' for alias, symbol in NAME.findall((api / "names.h").read_text())
+             if alias != symbol]
+    output.mkdir(parents=True, exist_ok=True)
+    for name, lines in {"abi_asserts.inc": asserts, "abi_constants.inc": constants, "abi_names.inc": names}.items():
+        (output / name).write_text("\n".join(lines) + "\n")
+
+
+main()

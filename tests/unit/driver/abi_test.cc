@@ -1,0 +1,28 @@
+// Our own CUDA declarations against the toolkit's cuda.h: the ABI types, the prototypes of the simulated driver and the
+// rows of the hook table. A difference does not compile. Where there is no toolkit nothing is checked, and it says so.
+#include "tests/catch.h"
+
+#ifdef RATION_CUDA_TOOLKIT
+
+#define __CUDA_API_VERSION_INTERNAL  // declares the older versions of each function, too
+#include <cuda.h>
+
+#include <cstddef>
+#include <type_traits>
+
+#include "abi_asserts.inc"
+
+#define RATION_HOOK(symbol, parameters, name, since, stream, need, closed) \
+  static_assert(std::is_same_v<decltype(&::symbol), CUresult(*) parameters>);
+#include "shim/hook_table.inc"
+#undef RATION_HOOK
+
+TEST_CASE("constants that are no enumerators are cuda.h's") {
+#include "abi_constants.inc"
+}
+
+#else
+
+TEST_CASE("no CUDA toolkit is installed, so our declarations were not compared with it") { SUCCEED(); }
+
+#endif
