@@ -24,31 +24,35 @@ def read_log(path):
 
 
 def replay(records):
-    """The highest sum of live blocks on device 0, what stayed live, and how often the limit refused."""
-    live, held, peak, refused = {}, 0, 0, 0
+    """The highest sum of live blocks, when it was held (unix ns), what stayed live, and how often the limit refused."""
+    live, held, peak, refused, at_peak = {}, 0, 0, 0, None
+    start = records[0]["start_unix_ns"]
     for record in records:
         if record["t"] == "alloc":
             expect(record["addr"] not in live, f"{record['addr']} was handed out twice")
             live[record["addr"]] = record["size"]
             held += record["size"]
-            peak = max(peak, held)
+            if held > peak:
+                peak, at_peak = held, [start + record["ts"], None]
         elif record["t"] == "free":
             expect(live.get(record["addr"]) == record["size"], f"{record['addr']} was freed with another size")
             held -= live.pop(record["addr"])
+            if at_peak[1] is None:
+                at_peak[1] = start + record["ts"]
         elif record["t"] == "oom":
             expect(record["reason"] == "limit", f"a refusal for reason {record['reason']}")
             refused += 1
-    return peak, held, refused
+    return peak, at_peak, held, refused
 
 
 def check(name, folder, limit):
-    """Total and peak of the program `name`, in bytes."""
+    """The device's name, total and peak of the program `name` in bytes, and from when to when it held the peak."""
     records = read_log(folder / f"{name}.jsonl")
     said = re.search(rf"^{name} total=(\d+) peak=(\d+) blocks=(\d+) ok$", (folder / f"{name}.out").read_text(), re.M)
     expect(said, f"{name} said nothing")
     total, said_peak, _ = map(int, said.groups())
     device = records[0]["devices"][0]
-    peak, left, refused = replay(records)
+    peak, at_peak, left, refused = replay(records)
     expect(device["limit"] == device["total"] * int(limit.rstrip("%")) // 100, f"{name}: limit is not {limit} of the device")
     expect(total == device["limit"], f"{name} saw {total} bytes, its limit is {device['limit']}")
     expect(peak == said_peak, f"{name} held {said_peak} bytes, its log says {peak}")
@@ -56,14 +60,15 @@ def check(name, folder, limit):
     expect(peak <= device["limit"], f"{name}: {peak} bytes are more than the limit")
     expect(left == 0, f"{name}: {left} bytes were never freed")
     expect(refused >= 2, f"{name} was never refused by its limit")
-    return device["name"], total, peak
+    return device["name"], total, peak, at_peak
 
 
 def main():
     kind, folder, limits = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3:5]
     try:
-        name, a_total, a_peak = check("a", folder, limits[0])
-        _, b_total, b_peak = check("b", folder, limits[1])
+        name, a_total, a_peak, a_full = check("a", folder, limits[0])
+        _, b_total, b_peak, b_full = check("b", folder, limits[1])
+        expect(max(a_full[0], b_full[0]) < min(a_full[1], b_full[1]), "a and b were never full at the same time")
     except (KeyError, IndexError, OSError, ValueError) as failure:
         print(f"demo: FAILED {failure if isinstance(failure, (ValueError, OSError)) else repr(failure)}")
         return 1

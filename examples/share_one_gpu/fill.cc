@@ -31,12 +31,13 @@ class Filler {
 
     take_plan(device);
     say("holds " + std::to_string(held_) + " bytes in " + std::to_string(blocks_.size()) + " blocks");
-    wait_for_end_of_input();
+    wait_for_a_line();
     verify_all();
 
     // A device that was wholly free at the start is this program's own: then the numbers must be exact to the byte.
     const bool is_own = start.free == device;
     take_rest(is_own);
+    wait_for_a_line();
     verify_all();
     while (!blocks_.empty()) give_back_last();
     expect(!is_own || gpu_.memory().free == device, "not all memory came back");
@@ -137,9 +138,9 @@ class Filler {
     }
   }
 
-  static void wait_for_end_of_input() {
-    while (std::getchar() != EOF) {
-    }
+  // The end of the input counts as every line to come.
+  static void wait_for_a_line() {
+    for (int read = std::getchar(); read != '\n' && read != EOF;) read = std::getchar();
   }
 
   std::string name_;

@@ -26,6 +26,6 @@ class Gpu {
   virtual void read(void *to, std::uint64_t address, std::size_t bytes) = 0;
 };
 
-// Fills `gpu` as the program NAME and prints one line a step; between its plan and the rest it waits for the end of
-// stdin. 0, or 1 where something was not as a program may expect it.
+// Fills `gpu` as the program NAME and prints one line a step; with its plan in hand, and again when full, it waits for
+// a line (or the end) of stdin. 0, or 1 where something was not as a program may expect it.
 int fill(const std::string &name, Gpu &gpu);

@@ -55,17 +55,19 @@ start() {
   hold[$name]=$fd
 }
 
-# Until NAME holds its plan (0) or has ended (1).
-wait_for_plan() {
+# wait_for NAME WORD: until NAME says `NAME: WORD …`, or has ended.
+wait_for() {
   local deadline=$((SECONDS + seconds_at_most))
-  while ! grep -q "^$1: holds" "$demo/$1.out"; do
-    kill -0 "${process[$1]}" 2>/dev/null || { grep -q "^$1: holds" "$demo/$1.out"; return; }
+  while ! grep -q "^$1: $2" "$demo/$1.out" && kill -0 "${process[$1]}" 2>/dev/null; do
     [ $SECONDS -lt $deadline ] || failed "$1 did nothing for $seconds_at_most s"
     sleep 0.05
   done
 }
 
-# finish NAME: lets it go on to its end and shows what it said.
+# go_on NAME: lets it take its next step; one that has ended needs none.
+go_on() { (trap '' PIPE; echo >&"${hold[$1]}") 2>/dev/null; }
+
+# finish NAME: lets it go on to its end, and shows what it said.
 finish() {
   local fd=${hold[$1]}
   exec {fd}>&-
@@ -75,16 +77,22 @@ finish() {
   sed 's/^/    /' "$demo/$1.out" "$demo/$1.err"
 }
 
-# Both programs at the same time: b starts when a holds its plan; a goes on when b holds its own, or failed.
+# Both at the same time: b starts when a holds its plan, both take the rest when both hold theirs, and neither gives
+# anything back before both are full (or b has failed).
 run_pair() {
   rm -rf "$demo/machine"
   mkdir -p "$demo/machine"
   start a "${a_command[@]}"
-  wait_for_plan a
+  wait_for a holds
   start b "${b_command[@]}"
-  wait_for_plan b
-  finish b
+  wait_for b holds
+  go_on a
+  go_on b
+  wait_for a "is full"
+  wait_for b "is full"
   finish a
+  finish b
+  rm -rf "$demo/machine" "$demo"/[ab].stdin
 }
 
 rm -rf "$demo"
