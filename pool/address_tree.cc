@@ -2,14 +2,14 @@
 
 #include <algorithm>
 #include <bit>
-#include <new>
 #include <utility>
 
 namespace ration::pool {
 namespace {
 
-constexpr std::uint32_t kSparse = AddressTree::kSlots / 4;
-constexpr std::uint32_t kJoined = AddressTree::kSlots * 3 / 4;  // leaves room: the next insertion must not split again
+constexpr std::uint32_t kSparse = AddressTree::kSlots * 3 / 8;
+constexpr std::uint32_t kJoined =
+    AddressTree::kSlots * 13 / 16;  // leaves room: the next insertion must not split again
 
 // The last slot that starts at or below `address`, 0 when none does. Without a branch on the keys: they are random.
 std::uint32_t slot_of(const AddressTree::Page &page, Address address) {
@@ -35,12 +35,6 @@ std::uint32_t highest_bit(std::uint32_t bits) {
 
 }  // namespace
 
-struct AddressTree::Chunk {
-  static constexpr std::size_t kPages = 16;
-  Chunk *next;
-  std::array<Page, kPages> pages;
-};
-
 AddressTree::Position &AddressTree::Position::operator=(const Position &other) {
   depth_ = other.depth_;
   std::copy_n(other.page_.begin(), depth_ + 1, page_.begin());
@@ -48,55 +42,36 @@ AddressTree::Position &AddressTree::Position::operator=(const Position &other) {
   return *this;
 }
 
-AddressTree::~AddressTree() {
-  while (chunks_ != nullptr) delete std::exchange(chunks_, chunks_->next);
-}
-
-bool AddressTree::stock(std::size_t spares) {
-  while (spares_ < spares) {
-    auto *chunk = new (std::nothrow) Chunk;
-    if (chunk == nullptr) return false;
-    chunk->next = std::exchange(chunks_, chunk);
-    for (Page &page : chunk->pages) give_page(&page);
-    host_bytes_ += sizeof(Chunk);
-  }
-  return true;
-}
-
 // Each insertion may split every level and add a root, so the tree may even grow on the way.
 bool AddressTree::prepare_insert(std::uint32_t insertions) {
-  return stock(std::size_t{insertions} * (height_ + insertions + 1));
+  return leaves_.prepare(insertions) && inners_.prepare(std::size_t{insertions} * (height_ + insertions));
 }
 
-// Pages are half full at worst after a split; the levels above the leaves add one page in sixteen.
+// Pages are half full at worst after a split.
 bool AddressTree::reserve(std::size_t entries) {
-  return stock(entries / (kSlots / 2) * 17 / 16 + kMaximumHeight);
+  const std::size_t leaves = entries / (kSlots / 2) + 2;
+  return leaves_.prepare(leaves) && inners_.prepare(leaves / (kSlots / 2 - 1) + 3);
 }
 
-AddressTree::Page *AddressTree::take_page() {
-  Page *page = spare_;
-  spare_ = page->link[0].page;
-  --spares_;
-  page->count = 0;
-  page->holes = 0;
-  return page;
+void AddressTree::give_page(Page *page, bool leaf) {
+  if (leaf) {
+    leaves_.give(page);
+  } else {
+    inners_.give(&inner(*page));
+  }
 }
 
-void AddressTree::give_page(Page *page) {
-  page->link[0].page = std::exchange(spare_, page);
-  ++spares_;
-}
-
+// As a word, without a mark.
 std::uint64_t AddressTree::largest_in(const Page &page) {
   std::uint64_t largest = 0;
   for (std::uint32_t left = page.holes; left != 0; left &= left - 1) {
-    largest = std::max(largest, page.granules[lowest_bit(left)]);
+    largest = std::max(largest, page.word[lowest_bit(left)]);
   }
-  return largest;
+  return largest & ~kMarkMask;
 }
 
 std::uint64_t AddressTree::largest_hole() const {
-  return root_ == nullptr ? 0 : largest_in(*root_);
+  return root_ == nullptr ? 0 : largest_in(*root_) >> kMarkBits;
 }
 
 // --- moving about ---
@@ -109,17 +84,18 @@ bool AddressTree::find(Address address, Position &position) const {
     position.page_[level] = page;
     position.slot_[level] = slot;
     position.depth_ = level;
-    if (level + 1 == height_) return page->address[slot] <= address;
-    page = page->link[slot].page;
+    if (is_leaf(level)) return page->address[slot] <= address;
+    page = inner(*page).child[slot];
   }
 }
 
 bool AddressTree::find_lowest_hole(std::uint64_t granules, Position &position) const {
+  const std::uint64_t word = granules << kMarkBits;
   Page *page = root_;
   for (std::uint32_t level = 0; level < height_; ++level) {
-    if (level != 0) page = page->link[position.slot_[level - 1]].page;
+    if (level != 0) page = inner(*page).child[position.slot_[level - 1]];
     std::uint32_t left = page->holes;
-    while (left != 0 && page->granules[lowest_bit(left)] < granules) left &= left - 1;
+    while (left != 0 && page->word[lowest_bit(left)] < word) left &= left - 1;
     if (left == 0) return false;  // only in the root: below it the maxima have promised one
     position.page_[level] = page;
     position.slot_[level] = lowest_bit(left);
@@ -129,11 +105,12 @@ bool AddressTree::find_lowest_hole(std::uint64_t granules, Position &position) c
 }
 
 bool AddressTree::find_highest_hole(std::uint64_t granules, Position &position) const {
+  const std::uint64_t word = granules << kMarkBits;
   Page *page = root_;
   for (std::uint32_t level = 0; level < height_; ++level) {
-    if (level != 0) page = page->link[position.slot_[level - 1]].page;
+    if (level != 0) page = inner(*page).child[position.slot_[level - 1]];
     std::uint32_t left = page->holes;
-    while (left != 0 && page->granules[highest_bit(left)] < granules) left ^= std::uint32_t{1} << highest_bit(left);
+    while (left != 0 && page->word[highest_bit(left)] < word) left ^= std::uint32_t{1} << highest_bit(left);
     if (left == 0) return false;
     position.page_[level] = page;
     position.slot_[level] = highest_bit(left);
@@ -154,7 +131,7 @@ bool AddressTree::next(Position &position) const {
   }
   ++position.slot_[level];
   for (; level < position.depth_; ++level) {
-    position.page_[level + 1] = position.page_[level]->link[position.slot_[level]].page;
+    position.page_[level + 1] = inner(*position.page_[level]).child[position.slot_[level]];
     position.slot_[level + 1] = 0;
   }
   return true;
@@ -167,7 +144,7 @@ bool AddressTree::previous(Position &position) const {
   }
   --position.slot_[level];
   for (; level < position.depth_; ++level) {
-    position.page_[level + 1] = position.page_[level]->link[position.slot_[level]].page;
+    position.page_[level + 1] = inner(*position.page_[level]).child[position.slot_[level]];
     position.slot_[level + 1] = position.page_[level + 1]->count - 1;
   }
   return true;
@@ -175,10 +152,11 @@ bool AddressTree::previous(Position &position) const {
 
 // --- changing ---
 
-// Carries a changed hole size in the page at `level` up to the root, as far as it changes a maximum.
+// Carries a changed hole, as a word without its mark, in the page at `level` up to the root, as far as it changes a
+// maximum.
 void AddressTree::lift(const Position &position, std::uint32_t level, std::uint64_t was, std::uint64_t now) {
   for (; level > 0; --level) {
-    std::uint64_t &largest = position.page_[level - 1]->granules[position.slot_[level - 1]];
+    std::uint64_t &largest = position.page_[level - 1]->word[position.slot_[level - 1]];
     const std::uint64_t before = largest;
     if (now >= before) {
       largest = now;
@@ -201,70 +179,78 @@ void AddressTree::follow_first(const Position &position, std::uint32_t level) {
   }
 }
 
-void AddressTree::shift_in(Page &page, std::uint32_t slot, Address address, std::uint64_t granules, Page::Link link,
-                           bool hole) {
-  std::copy_backward(&page.address[slot], &page.address[page.count], &page.address[page.count] + 1);
-  std::copy_backward(&page.granules[slot], &page.granules[page.count], &page.granules[page.count] + 1);
-  std::copy_backward(&page.link[slot], &page.link[page.count], &page.link[page.count] + 1);
+void AddressTree::shift_in(Page &page, std::uint32_t slot, Address address, std::uint64_t word, bool hole) {
+  std::copy_backward(&page.address[slot], page.address.data() + page.count, page.address.data() + page.count + 1);
+  std::copy_backward(&page.word[slot], page.word.data() + page.count, page.word.data() + page.count + 1);
   page.address[slot] = address;
-  page.granules[slot] = granules;
-  page.link[slot] = link;
+  page.word[slot] = word;
   const std::uint32_t below = page.holes & bits_below(slot);
   page.holes = below | (page.holes ^ below) << 1 | std::uint32_t{hole} << slot;
   ++page.count;
 }
 
-void AddressTree::shift_out(Page &page, std::uint32_t slot) {
+void AddressTree::shift_in_child(InnerPage &page, std::uint32_t slot, Page &child) {
+  std::copy_backward(&page.child[slot], page.child.data() + page.count, page.child.data() + page.count + 1);
+  page.child[slot] = &child;
+  shift_in(page, slot, child.address[0], largest_in(child), true);
+}
+
+void AddressTree::shift_out(Page &page, std::uint32_t slot, bool leaf) {
   std::copy(&page.address[slot] + 1, page.address.data() + page.count, &page.address[slot]);
-  std::copy(&page.granules[slot] + 1, page.granules.data() + page.count, &page.granules[slot]);
-  std::copy(&page.link[slot] + 1, page.link.data() + page.count, &page.link[slot]);
-  const std::uint32_t below = page.holes & bits_below(slot);
-  page.holes = below | (page.holes >> 1 & ~bits_below(slot));
+  std::copy(&page.word[slot] + 1, page.word.data() + page.count, &page.word[slot]);
+  if (!leaf) std::copy(&inner(page).child[slot] + 1, inner(page).child.data() + page.count, &inner(page).child[slot]);
+  page.holes = (page.holes & bits_below(slot)) | (page.holes >> 1 & ~bits_below(slot));
   --page.count;
 }
 
-void AddressTree::append(Page &to, const Page &from, std::uint32_t first_slot) {
+void AddressTree::append(Page &to, const Page &from, std::uint32_t first_slot, bool leaf) {
   const std::uint32_t moved = from.count - first_slot;
   std::copy_n(from.address.data() + first_slot, moved, to.address.data() + to.count);
-  std::copy_n(from.granules.data() + first_slot, moved, to.granules.data() + to.count);
-  std::copy_n(from.link.data() + first_slot, moved, to.link.data() + to.count);
+  std::copy_n(from.word.data() + first_slot, moved, to.word.data() + to.count);
+  if (!leaf) std::copy_n(inner(from).child.data() + first_slot, moved, inner(to).child.data() + to.count);
   to.holes |= from.holes >> first_slot << to.count;
   to.count += moved;
 }
 
 // REQUIRES: the parent is not full.
-void AddressTree::split_child(Page &parent, std::uint32_t slot) {
-  Page &child = *parent.link[slot].page;
-  Page *upper = take_page();
-  append(*upper, child, kSlots / 2);
-  child.count = kSlots / 2;
-  child.holes &= bits_below(kSlots / 2);
-  parent.granules[slot] = largest_in(child);
-  shift_in(parent, slot + 1, upper->address[0], largest_in(*upper), {.page = upper}, true);
+void AddressTree::split_child(InnerPage &parent, std::uint32_t slot, bool leaf) {
+  Page &lower = *parent.child[slot];
+  Page &upper = leaf ? *leaves_.take() : *inners_.take();
+  upper.count = 0;
+  upper.holes = 0;
+  append(upper, lower, kSlots / 2, leaf);
+  lower.count = kSlots / 2;
+  lower.holes &= bits_below(kSlots / 2);
+  parent.word[slot] = largest_in(lower);
+  shift_in_child(parent, slot + 1, upper);
 }
 
 // Splits every full page from the root down, so that the parent of each has room when its turn comes.
 void AddressTree::split_way_to(Address address) {
   if (root_->count == kSlots) {
-    Page *above = take_page();
-    shift_in(*above, 0, root_->address[0], largest_in(*root_), {.page = root_}, true);
+    InnerPage *above = inners_.take();
+    above->count = 0;
+    above->holes = 0;
+    shift_in_child(*above, 0, *root_);
     root_ = above;
     ++height_;
   }
   Page *page = root_;
-  for (std::uint32_t level = 0; level + 1 < height_; ++level) {
+  for (std::uint32_t level = 0; !is_leaf(level); ++level) {
     std::uint32_t slot = slot_of(*page, address);
-    if (page->link[slot].page->count == kSlots) {
-      split_child(*page, slot);
+    if (inner(*page).child[slot]->count == kSlots) {
+      split_child(inner(*page), slot, is_leaf(level + 1));
       slot = slot_of(*page, address);
     }
-    page = page->link[slot].page;
+    page = inner(*page).child[slot];
   }
 }
 
 void AddressTree::insert(Address address, std::uint64_t granules, bool hole) {
   if (root_ == nullptr) {
-    root_ = take_page();
+    root_ = leaves_.take();
+    root_->count = 0;
+    root_->holes = 0;
     height_ = 1;
   } else if (Position before; find(address, before)) {
     insert_after(before, address, granules, hole);
@@ -276,9 +262,9 @@ void AddressTree::insert(Address address, std::uint64_t granules, bool hole) {
   position.page_[0] = root_;
   position.slot_[0] = 0;
   if (root_->count != 0) find(address, position);
-  shift_in(position.leaf(), 0, address, granules, {.mark = 0}, hole);
+  shift_in(position.leaf(), 0, address, granules << kMarkBits, hole);
   follow_first(position, position.depth_);
-  if (hole) lift(position, position.depth_, 0, granules);
+  if (hole) lift(position, position.depth_, 0, granules << kMarkBits);
 }
 
 void AddressTree::insert_after(Position &position, Address address, std::uint64_t granules, bool hole) {
@@ -287,32 +273,31 @@ void AddressTree::insert_after(Position &position, Address address, std::uint64_
     split_way_to(before);
     find(before, position);
   }
-  shift_in(position.leaf(), position.slot() + 1, address, granules, {.mark = 0}, hole);
-  if (hole) lift(position, position.depth_, 0, granules);
+  shift_in(position.leaf(), position.slot() + 1, address, granules << kMarkBits, hole);
+  if (hole) lift(position, position.depth_, 0, granules << kMarkBits);
 }
 
 void AddressTree::set(Position &position, std::uint64_t granules, bool hole) {
   Page &leaf = position.leaf();
   const std::uint32_t slot = position.slot();
-  const std::uint64_t was = position.is_hole() ? leaf.granules[slot] : 0;
-  leaf.granules[slot] = granules;
+  const std::uint64_t was = position.is_hole() ? leaf.word[slot] & ~kMarkMask : 0;
+  leaf.word[slot] = granules << kMarkBits | (leaf.word[slot] & kMarkMask);
   leaf.holes = (leaf.holes & ~(std::uint32_t{1} << slot)) | std::uint32_t{hole} << slot;
-  const std::uint64_t now = hole ? granules : 0;
+  const std::uint64_t now = hole ? granules << kMarkBits : 0;
   if (was != now) lift(position, position.depth_, was, now);
 }
 
 void AddressTree::erase(const Position &position) {
-  remove_slot(position, position.depth_, position.is_hole() ? position.granules() : 0);
+  remove_slot(position, position.depth_, position.is_hole() ? position.granules() << kMarkBits : 0);
 }
 
 void AddressTree::remove_slot(const Position &position, std::uint32_t level, std::uint64_t was) {
   Page *page = position.page_[level];
-  shift_out(*page, position.slot_[level]);
+  shift_out(*page, position.slot_[level], is_leaf(level));
   if (page->count == 0) {
-    give_page(page);
+    give_page(page, is_leaf(level));
     if (level != 0) {
-      Page *above = position.page_[level - 1];
-      remove_slot(position, level - 1, above->granules[position.slot_[level - 1]]);
+      remove_slot(position, level - 1, position.page_[level - 1]->word[position.slot_[level - 1]]);
     } else {
       root_ = nullptr;
       height_ = 0;
@@ -327,13 +312,12 @@ bool AddressTree::is_sparse(const Position &position) const {
   return position.leaf().count <= kSparse && height_ > 1;
 }
 
-void AddressTree::join(Page &parent, std::uint32_t slot) {
-  Page &lower = *parent.link[slot].page;
-  Page *upper = parent.link[slot + 1].page;
-  append(lower, *upper, 0);
-  parent.granules[slot] = std::max(parent.granules[slot], parent.granules[slot + 1]);
-  shift_out(parent, slot + 1);
-  give_page(upper);
+void AddressTree::join(InnerPage &parent, std::uint32_t slot, bool leaf) {
+  Page *upper = parent.child[slot + 1];
+  append(*parent.child[slot], *upper, 0, leaf);
+  parent.word[slot] = std::max(parent.word[slot], parent.word[slot + 1]);
+  shift_out(parent, slot + 1, false);
+  give_page(upper, leaf);
 }
 
 void AddressTree::tidy(Address address) {
@@ -341,20 +325,22 @@ void AddressTree::tidy(Address address) {
   if (root_ == nullptr) return;
   find(address, position);
   for (std::uint32_t level = position.depth_; level > 0; --level) {
-    Page &parent = *position.page_[level - 1];
+    InnerPage &parent = inner(*position.page_[level - 1]);
     const std::uint32_t slot = position.slot_[level - 1];
     const std::uint32_t count = position.page_[level]->count;
     if (count > kSparse) break;
-    if (slot + 1 < parent.count && count + parent.link[slot + 1].page->count <= kJoined) {
-      join(parent, slot);
-    } else if (slot != 0 && count + parent.link[slot - 1].page->count <= kJoined) {
-      join(parent, slot - 1);
+    if (slot + 1 < parent.count && count + parent.child[slot + 1]->count <= kJoined) {
+      join(parent, slot, is_leaf(level));
+    } else if (slot != 0 && count + parent.child[slot - 1]->count <= kJoined) {
+      join(parent, slot - 1, is_leaf(level));
     } else {
       break;
     }
   }
   while (height_ > 1 && root_->count == 1) {
-    give_page(std::exchange(root_, root_->link[0].page));
+    Page *lone = root_;
+    root_ = inner(*lone).child[0];
+    give_page(lone, false);
     --height_;
   }
 }

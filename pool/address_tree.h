@@ -1,16 +1,16 @@
 // Every block and hole in address order, with the largest hole known below each page: a B+ tree.
 // Layer: pool, a leaf (standard library only). Threads: none of its own; the caller locks.
 // Owns: its pages, which it keeps until it is destroyed. Why a tree and no hash: interior pointers must be answered,
-// and one descent also yields both neighbours, so that a block costs 20 bytes and no links.
+// and one descent also yields both neighbours, so that a block costs 16 bytes and no links.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 
 #include "pool/granule.h"
+#include "pool/page_stock.h"
 
 namespace ration::pool {
 
@@ -19,18 +19,22 @@ class AddressTree {
   static constexpr std::uint32_t kSlots = 32;
   static constexpr std::uint32_t kMaximumHeight = 16;  // a root splits only when full: 16^16 insertions
 
+  // An entry's size in granules, above a mark of its owner; for two slots the larger word has the larger size.
+  static constexpr unsigned kMarkBits = 24;
+  static constexpr std::uint64_t kMarkMask = (std::uint64_t{1} << kMarkBits) - 1;
+
   struct Page {
-    std::array<Address, kSlots> address;         // leaf: where the entry starts; inner: no entry below starts earlier
-    std::array<std::uint64_t, kSlots> granules;  // leaf: the entry's size, 0 = guard; inner: the largest hole below
-    union Link {
-      Page *page;          // inner
-      std::uint64_t mark;  // leaf: the owner's word, moved along with the entry
-    };
-    std::array<Link, kSlots> link;
+    std::array<Address, kSlots> address;  // leaf: where the entry starts; inner: where the first one below does
+    std::array<std::uint64_t, kSlots>
+        word;             // leaf: size (0 = guard) and mark; inner: the size of the largest hole below
     std::uint32_t holes;  // leaf: bit i set where entry i is free; inner: all set
     std::uint32_t count;
   };
+  struct InnerPage : Page {
+    std::array<Page *, kSlots> child;
+  };
   static_assert(sizeof(Page) <= std::size_t{64} * (kSlots / 2), "a half-filled page still costs <= 64 bytes a block");
+  static_assert(kMaximumBytes >> kGranuleShift <= ~std::uint64_t{0} >> kMarkBits, "every size fits above the mark");
 
   // A place in the tree. Valid until the next insert or erase to its left, or in its own page.
   class Position {
@@ -40,11 +44,13 @@ class AddressTree {
     Position &operator=(const Position &other);
 
     [[nodiscard]] Address address() const { return leaf().address[slot()]; }
-    [[nodiscard]] std::uint64_t granules() const { return leaf().granules[slot()]; }
+    [[nodiscard]] std::uint64_t granules() const { return leaf().word[slot()] >> kMarkBits; }
     [[nodiscard]] bool is_hole() const { return (leaf().holes >> slot() & 1U) != 0; }
     // A guard keeps the start of a slab from being handed out and two slabs from coalescing.
     [[nodiscard]] bool is_guard() const { return granules() == 0; }
-    [[nodiscard]] std::uint64_t &mark() { return leaf().link[slot()].mark; }
+    // The owner's word about an entry, below 2^24; 0 on a new one. It stays through set().
+    [[nodiscard]] std::uint32_t mark() const { return static_cast<std::uint32_t>(leaf().word[slot()] & kMarkMask); }
+    void mark(std::uint32_t value) { leaf().word[slot()] = (leaf().word[slot()] & ~kMarkMask) | value; }
 
    private:
     friend class AddressTree;
@@ -59,7 +65,7 @@ class AddressTree {
   AddressTree() = default;
   AddressTree(const AddressTree &) = delete;
   AddressTree &operator=(const AddressTree &) = delete;
-  ~AddressTree();
+  ~AddressTree() = default;
 
   // Makes sure that the next `insertions` need no memory from the host; false when the host has none.
   [[nodiscard]] bool prepare_insert(std::uint32_t insertions = 1);
@@ -90,35 +96,33 @@ class AddressTree {
   [[nodiscard]] bool is_sparse(const Position &position) const;
 
   [[nodiscard]] std::uint64_t largest_hole() const;
-  [[nodiscard]] std::size_t host_bytes() const { return host_bytes_; }
+  [[nodiscard]] std::size_t host_bytes() const { return leaves_.host_bytes() + inners_.host_bytes(); }
   // The first thing that is wrong with the tree itself, or empty.
   [[nodiscard]] std::string check() const;
 
  private:
-  struct Chunk;
+  [[nodiscard]] bool is_leaf(std::uint32_t level) const { return level + 1 == height_; }
+  static InnerPage &inner(Page &page) { return static_cast<InnerPage &>(page); }
+  static const InnerPage &inner(const Page &page) { return static_cast<const InnerPage &>(page); }
+  [[nodiscard]] static std::uint64_t largest_in(const Page &page);
+  void give_page(Page *page, bool leaf);
 
-  static std::uint64_t largest_in(const Page &page);
-  [[nodiscard]] bool stock(std::size_t spares);
-  [[nodiscard]] Page *take_page();
-  void give_page(Page *page);
   static void lift(const Position &position, std::uint32_t level, std::uint64_t was, std::uint64_t now);
-  static void shift_in(Page &page, std::uint32_t slot, Address address, std::uint64_t granules, Page::Link link,
-                       bool hole);
-  static void shift_out(Page &page, std::uint32_t slot);
-  static void append(Page &to, const Page &from, std::uint32_t first_slot);
-  void join(Page &parent, std::uint32_t slot);
-  void split_way_to(Address address);
-  void split_child(Page &parent, std::uint32_t slot);
-  void remove_slot(const Position &position, std::uint32_t level, std::uint64_t was);
   static void follow_first(const Position &position, std::uint32_t level);
+  static void shift_in(Page &page, std::uint32_t slot, Address address, std::uint64_t word, bool hole);
+  static void shift_in_child(InnerPage &page, std::uint32_t slot, Page &child);
+  static void shift_out(Page &page, std::uint32_t slot, bool leaf);
+  static void append(Page &to, const Page &from, std::uint32_t first_slot, bool leaf);
+  void split_way_to(Address address);
+  void split_child(InnerPage &parent, std::uint32_t slot, bool leaf);
+  void join(InnerPage &parent, std::uint32_t slot, bool leaf);
+  void remove_slot(const Position &position, std::uint32_t level, std::uint64_t was);
   [[nodiscard]] std::string check_page(const Page &page, std::uint32_t level) const;
 
   Page *root_ = nullptr;
   std::uint32_t height_ = 0;  // levels; 1 = the root is a leaf, 0 = empty
-  Chunk *chunks_ = nullptr;   // all pages ever obtained
-  Page *spare_ = nullptr;     // linked through link[0]
-  std::size_t spares_ = 0;
-  std::size_t host_bytes_ = 0;
+  PageStock<Page, 8> leaves_;
+  PageStock<InnerPage, 2> inners_;
 };
 
 }  // namespace ration::pool

@@ -64,7 +64,7 @@ std::string Pool::check_slab(const Slab &slab, Position &at, Tally &tally) const
     ++tally.holes;
     tally.largest = std::max(tally.largest, at.granules());
     if (at.granules() < SizeBins::kSmallestGranules) continue;
-    const SizeBins::Record *record = bins_.record(static_cast<std::uint32_t>(at.mark()));
+    const SizeBins::Record *record = bins_.record(at.mark());
     if (at.mark() != 0 && (record == nullptr || record->address != at.address() || record->granules != at.granules())) {
       return wrong("a large hole and its bin disagree");
     }

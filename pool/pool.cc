@@ -106,15 +106,15 @@ FreeOutcome Pool::free(Address address) noexcept {
 
 void Pool::enter_bin(Position &hole) noexcept {
   if (!is_large(hole.granules())) return;
-  hole.mark() = bins_.insert(hole.address(), hole.granules());
+  hole.mark(bins_.insert(hole.address(), hole.granules()));
   if (hole.mark() == 0) ++unbinned_;
 }
 
 void Pool::leave_bin(Position &hole) noexcept {
   if (!is_large(hole.granules())) return;
   if (hole.mark() != 0) {
-    bins_.remove(static_cast<std::uint32_t>(hole.mark()));
-    hole.mark() = 0;
+    bins_.remove(hole.mark());
+    hole.mark(0);
   } else {
     --unbinned_;
   }

@@ -12,6 +12,7 @@ SizeBins::Bin SizeBins::bin_of(std::uint64_t granules) noexcept {
 
 std::uint32_t SizeBins::insert(Address address, std::uint64_t granules) noexcept {
   if (spare_ == 0) {
+    if (records_.size() == kMostRecords) return 0;
     try {
       records_.push_back({});
     } catch (const std::bad_alloc &) {

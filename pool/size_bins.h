@@ -20,6 +20,9 @@ class SizeBins {
   static constexpr unsigned kSmallestShift = 25 - kGranuleShift;
   static constexpr std::uint64_t kSmallestGranules = std::uint64_t{1} << kSmallestShift;
 
+  // Numbers stay below 2^24, so that a hole can carry its own in its AddressTree mark.
+  static constexpr std::size_t kMostRecords = (std::size_t{1} << 24) - 1;
+
   struct Record {
     Address address;
     std::uint64_t granules;
@@ -28,7 +31,7 @@ class SizeBins {
   };
   static_assert(sizeof(Record) <= 64);
 
-  // Returns the record's number, 0 when the host has no memory for one. REQUIRES: granules >= kSmallestGranules.
+  // Returns the record's number, 0 when there is no room for one. REQUIRES: granules >= kSmallestGranules.
   std::uint32_t insert(Address address, std::uint64_t granules) noexcept;
   void remove(std::uint32_t number) noexcept;
   // A hole of at least `granules`: the tightest of a few in the request's own bin, else in the next that has any. None

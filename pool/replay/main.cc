@@ -82,7 +82,8 @@ void declare(CLI::App &app, Arguments &arguments) {
   app.add_flag("--json", arguments.json, "Print one JSON object, sizes in bytes, instead of a table");
   app.footer(
       "Times are per call of the pool with its lock, the clock's own cost taken off; pair_ns_mean is the time of two\n"
-      "operations of one thread, without a clock between them. A trace that does not fit ends with exit status 1.\n\n"
+      "operations of one thread without a clock between them, in the least disturbed of five passes. A trace that does "
+      "not fit ends with exit status 1.\n\n"
       "  pool_replay --trace train.trace.xz --find-min\n"
       "  pool_replay --trace serve.trace.xz --arena 17GiB --placements serve.placements --json");
 }

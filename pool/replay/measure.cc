@@ -14,6 +14,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr Address kArenaAddress = 0x7f0000000000;
+constexpr int kPasses = 5;  // the least disturbed of them counts: others may be busy on this machine
 
 std::uint64_t ns_between(Clock::time_point begin, Clock::time_point end) {
   return static_cast<std::uint64_t>(std::chrono::nanoseconds(end - begin).count());
@@ -110,13 +111,15 @@ Measurement measure(const Trace &trace, std::uint64_t arena_bytes, unsigned thre
   std::sort(result.free_ns.begin(), result.free_ns.end());
   const double blocks = static_cast<double>(trace.peak_live) * threads;
   result.metadata_bytes_per_block = static_cast<double>(metadata_bytes) / blocks;
-  double wall_ns = 0;
-  for (const Copy &copy : run_copies<false>(trace, arena_bytes, threads, metadata_bytes)) {
-    if (copy.stop && !result.stop) result.stop = copy.stop;
-    wall_ns += static_cast<double>(copy.wall_ns);
-  }
   const double pairs = static_cast<double>(trace.operations.size()) / 2 * threads;
-  result.pair_ns_mean = wall_ns / pairs;
+  for (int pass = 0; pass < kPasses && !result.stop; ++pass) {
+    double wall_ns = 0;
+    for (const Copy &copy : run_copies<false>(trace, arena_bytes, threads, metadata_bytes)) {
+      if (copy.stop && !result.stop) result.stop = copy.stop;
+      wall_ns += static_cast<double>(copy.wall_ns);
+    }
+    if (pass == 0 || wall_ns / pairs < result.pair_ns_mean) result.pair_ns_mean = wall_ns / pairs;
+  }
   return result;
 }
 

@@ -30,13 +30,14 @@ struct Measurement {
   std::optional<Stop> stop;             // of the first copy that stopped; the rest is void then
   std::vector<std::uint64_t> alloc_ns;  // sorted, the clock's own cost taken off
   std::vector<std::uint64_t> free_ns;
-  double pair_ns_mean = 0;              // wall time of one thread per two operations, without a clock between them
+  // Wall time of one thread per two operations, no clock between them, in the least disturbed of five passes.
+  double pair_ns_mean = 0;
   double metadata_bytes_per_block = 0;  // host memory of the pool / most blocks live at once
   std::uint64_t clock_ns = 0;           // what was taken off
 };
 
 // `threads` threads, each replaying the whole trace on ids of its own, against one shared pool behind its lock, with
-// one slab of `arena_bytes` for all. Twice: once with a clock around every operation, once with none.
+// one slab of `arena_bytes` for all. First with a clock around every operation, then with none.
 Measurement measure(const Trace &trace, std::uint64_t arena_bytes, unsigned threads);
 
 }  // namespace ration::pool::replay

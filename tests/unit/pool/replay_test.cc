@@ -80,6 +80,16 @@ Ran run(const std::string &arguments) {
   return ran;
 }
 
+// What is wrong with a trace file, or nothing.
+std::string refusal(const std::string &path) {
+  try {
+    (void)read_trace(path);
+  } catch (const TraceError &error) {
+    return error.what();
+  }
+  return "";
+}
+
 // Looks at every granule of the arena, so it needs no cleverness to be right. What is wrong first, or empty.
 std::string check_placements(const Trace &trace, const std::string &placements, std::uint64_t arena_bytes) {
   constexpr std::uint64_t kNobody = ~std::uint64_t{0};
@@ -185,7 +195,7 @@ TEST_CASE("a malformed trace is refused with its line") {
                                                     {"", "no operation"}};
   for (const auto &[content, part] : wrong) {
     CAPTURE(content);
-    CHECK_THROWS_WITH(read_trace(folder.write("t", content)), Catch::Matchers::Contains(part));
+    CHECK(refusal(folder.write("t", content)).find(part) != std::string::npos);
   }
   CHECK_THROWS_AS(read_trace(folder.file("absent")), TraceError);
 }
@@ -202,7 +212,7 @@ TEST_CASE("an xz-compressed trace reads like a plain one, and a cut one is refus
   const Trace read = read_trace(folder.write("whole", packed.substr(0, size)));
   CHECK(read.operations.size() == plain.operations.size());
   CHECK(read.peak_bytes == plain.peak_bytes);
-  CHECK_THROWS_WITH(read_trace(folder.write("cut", packed.substr(0, size - 20))), Catch::Matchers::Contains("damaged"));
+  CHECK(refusal(folder.write("cut", packed.substr(0, size - 20))).find("damaged") != std::string::npos);
 }
 
 TEST_CASE("several threads replay the trace against one pool") {
