@@ -1,0 +1,47 @@
+// A process of a test: started, talked to, waited for. Nothing here sleeps. Threads: one.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace run_test {
+
+struct Ended {
+  int status = -1;  // exit status; 1000 + signal where one ended it
+  std::string out, err;
+};
+
+class Child {
+ public:
+  // `prepare` runs in the child before exec. With `terminal` it gets a session and a controlling terminal of its own,
+  // which is also its stdin; stdout and stderr are pipes either way.
+  Child(const std::vector<std::string> &command, const std::vector<std::string> &extra_environment = {},
+        const std::function<void()> &prepare = {}, bool terminal = false);
+  ~Child();
+  Child(const Child &) = delete;
+  Child &operator=(const Child &) = delete;
+
+  std::string read_line();                   // of its stdout; empty at the end
+  void type(const std::string &keys) const;  // at its terminal
+  void signal(int number) const;
+  Ended wait();
+
+ private:
+  pid_t pid_ = -1;
+  int out_ = -1, err_ = -1, terminal_ = -1;
+  std::string read_;
+};
+
+Ended run(const std::vector<std::string> &command, const std::vector<std::string> &extra_environment = {},
+          const std::function<void()> &prepare = {});
+
+// `ration run` and what follows.
+Ended ration_run(std::vector<std::string> arguments, const std::vector<std::string> &extra_environment = {},
+                 const std::function<void()> &prepare = {});
+
+int lines_in(const std::string &text);
+
+}  // namespace run_test

@@ -1,0 +1,147 @@
+// Options, variables, simulated devices and the summary.
+#include <unistd.h>
+
+#include <csignal>
+
+#include "catch.h"
+#include "child.h"
+
+using run_test::Ended;
+using run_test::ration_run;
+
+namespace {
+
+const std::string kMiB100 = "104857600";
+
+bool says(const std::string &text, const std::string &part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("each wrong option and variable is one line that names it, and nothing is started") {
+  struct Row {
+    std::vector<std::string> options, environment;
+    const char *begins;
+  };
+  const Row rows[] = {
+      {{"--limit", "8Gib"}, {}, "ration: run: --limit 8Gib: "},
+      {{"--limit", "-1"}, {}, "ration: run: --limit -1: "},
+      {{"--limit=1"}, {}, "ration: run: --limit 1: "},
+      {{"--limit", "0=8GiB,0=4GiB"}, {}, "ration: run: --limit 0=8GiB,0=4GiB: "},
+      {{"--limit", "8 GB"}, {}, "ration: run: --limit 8 GB: "},
+      {{"--mode", "fast"}, {}, "ration: run: --mode fast: "},
+      {{"--reserve", "1"}, {}, "ration: run: --reserve 1: "},
+      {{"--show-limit", "yes"}, {}, "ration: run: --show-limit yes: "},
+      {{"--log", "%q"}, {}, "ration: run: --log %q: "},
+      {{"--sim", "2"}, {}, "ration: run: --sim 2: "},
+      {{"--sim", "0x8GiB"}, {}, "ration: run: --sim 0x8GiB: "},
+      {{"--limit", "1g", "--limit", "2g"}, {}, "ration: --limit: "},
+      {{}, {"RATION_LIMIT=8Gib"}, "ration: run: RATION_LIMIT=8Gib: "},
+      {{}, {"RATION_LIMIT="}, "ration: run: RATION_LIMIT=: "},
+      {{}, {"RATION_RESERVE=x"}, "ration: run: RATION_RESERVE=x: "},
+      {{}, {"RATION_GROUP=a b"}, "ration: run: RATION_GROUP=a b: "},
+      {{}, {"RATION_BACKING=x"}, "ration: run: RATION_BACKING=x: "},
+      {{}, {"RATION_DISABLE=true"}, "ration: run: RATION_DISABLE=true: "},
+      {{"--limit", "1g"}, {"RATION_MODE=fast"}, "ration: run: RATION_MODE=fast: "},
+  };
+  for (const Row &row : rows) {
+    INFO(row.begins);
+    std::vector<std::string> line = row.options;
+    line.insert(line.end(), {"echo", "started"});
+    const Ended ended = ration_run(line, row.environment);
+    INFO(ended.err);
+    CHECK(ended.status == 125);
+    CHECK(ended.out.empty());
+    CHECK(run_test::lines_in(ended.err) == 1);
+    CHECK(ended.err.find(row.begins) == 0);
+  }
+}
+
+TEST_CASE("two mistakes are two lines") {
+  const Ended ended = ration_run({"--limit", "x", "--mode", "y", "true"});
+  CHECK(ended.status == 125);
+  CHECK(run_test::lines_in(ended.err) == 2);
+}
+
+TEST_CASE("an option goes before its variable, and repairs it") {
+  CHECK(ration_run({"--limit", "2g", "printenv", "RATION_LIMIT"}, {"RATION_LIMIT=1g"}).out == "2g\n");
+  CHECK(ration_run({"--limit", "2g", "printenv", "RATION_LIMIT"}, {"RATION_LIMIT=nonsense"}).out == "2g\n");
+  CHECK(ration_run({"printenv", "RATION_LIMIT"}, {"RATION_LIMIT=1g"}).out == "1g\n");
+  CHECK(ration_run({"--mode", "direct", "--show-limit", "false", "--reserve", "1g", "sh", "-c",
+                    "echo $RATION_MODE $RATION_SHOW_LIMIT $RATION_RESERVE"})
+            .out == "direct false 1g\n");
+}
+
+TEST_CASE("an unknown variable of ours stops nothing") {
+  CHECK(ration_run({"true"}, {"RATION_LIMTI=8g"}).status == 0);
+}
+
+TEST_CASE("a log is named from where the option was given") {
+  const auto from_tmp = [] { REQUIRE(chdir("/tmp") == 0); };
+  CHECK(ration_run({"--log", "%n.jsonl", "printenv", "RATION_LOG"}, {}, from_tmp).out == "/tmp/%n.jsonl\n");
+  CHECK(ration_run({"--log", "/a/b", "printenv", "RATION_LOG"}, {}, from_tmp).out == "/a/b\n");
+  CHECK(ration_run({"printenv", "RATION_LOG"}, {"RATION_LOG=x"}, from_tmp).out == "x\n");
+}
+
+TEST_CASE("simulated devices come with a machine of their own, unless one is named") {
+  const char *show = "echo $SIMCUDA_DEVICES; echo $SIMCUDA_MACHINE; echo $LD_LIBRARY_PATH";
+  const std::string folder = std::string(LIBRARY_FOLDER) + "/ration/sim";
+  const std::string out = ration_run({"--sim", "2\u00d78GiB", "sh", "-c", show}, {"LD_LIBRARY_PATH=/x"}).out;
+  CHECK(out.find("2x8GiB\n/") == 0);
+  CHECK(says(out, "\n" + folder + ":/x\n"));
+  CHECK(ration_run({"--sim", "1g", "sh", "-c", show}, {"SIMCUDA_MACHINE=/m", "LD_LIBRARY_PATH="}).out ==
+        "1x1GiB\n/m\n" + folder + "\n");
+}
+
+TEST_CASE("the summary tells peak, limit, refusals and what was not freed") {
+  const Ended ended = ration_run({"--sim", "8GiB", "--limit", "1GiB", "--mode", "direct", TAKE, "20", kMiB100, "2"});
+  INFO(ended.err);
+  CHECK(ended.status == 0);
+  CHECK(ended.out == "got 10\n");
+  CHECK(says(ended.err, "device 0: peak 1,000 MiB (1048576000 bytes) of the limit of 1,024 MiB (1073741824 bytes)\n"));
+  CHECK(says(ended.err,
+             "10 allocations, 8 frees, 1 refused (limit 1); not freed: 2 blocks, 200 MiB (209715200 bytes)\n"));
+  CHECK(run_test::lines_in(ended.err) == 2);
+}
+
+TEST_CASE("a killed process leaves its figures") {
+  const Ended ended =
+      ration_run({"--sim", "8GiB", "--mode", "direct", TAKE, "3", kMiB100, "3", std::to_string(SIGKILL)});
+  INFO(ended.err);
+  CHECK(ended.status == 128 + SIGKILL);
+  CHECK(says(ended.err, "peak 300 MiB (314572800 bytes), no limit\n"));
+  CHECK(says(ended.err, "not freed: 3 blocks"));
+}
+
+TEST_CASE("each process of a run is told, and those of a run inside it are") {
+  const std::string twice = std::string(TAKE) + " 1 " + kMiB100 + " 0; " + TAKE + " 2 " + kMiB100 + " 0";
+  const Ended two = ration_run({"--sim", "8GiB", "--mode", "direct", "sh", "-c", twice});
+  INFO(two.err);
+  CHECK(says(two.err, "ration: 2 processes used CUDA\n"));
+  CHECK(two.err.find("peak 200 MiB") < two.err.find("peak 100 MiB"));
+
+  const Ended nested =
+      ration_run({"--sim", "8GiB", "--mode", "direct", COMMAND_UNDER_TEST, "run", TAKE, "1", kMiB100, "0"});
+  INFO(nested.err);
+  const std::size_t first = nested.err.find("peak 100 MiB");
+  REQUIRE(first != std::string::npos);
+  CHECK(nested.err.find("peak 100 MiB", first + 1) != std::string::npos);
+}
+
+TEST_CASE("ration env tells every setting with its source") {
+  const Ended table = run_test::run({COMMAND_UNDER_TEST, "env"}, {"RATION_LIMIT=40%"});
+  CHECK(table.status == 0);
+  CHECK(says(table.out, "environment  RATION_LIMIT=40%\n"));
+  CHECK(says(table.out, "mode                default      pool\n"));
+  CHECK_FALSE(says(table.out, "summary"));
+
+  const Ended json = run_test::run({COMMAND_UNDER_TEST, "env", "--json"}, {"RATION_LIMIT=3g", "RATION_LOG=\xff"});
+  CHECK(json.status == 0);
+  CHECK(says(json.out, "\"bytes\": 3221225472"));
+  CHECK(says(json.out, "\"schema\": \"ration.env/1\""));
+
+  const Ended wrong = run_test::run({COMMAND_UNDER_TEST, "env"}, {"RATION_LIMIT=x"});
+  CHECK(wrong.status == 125);
+  CHECK(run_test::lines_in(wrong.err) == 1);
+}
