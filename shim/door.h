@@ -11,11 +11,11 @@ struct RationThread {
   int depth; /* > 0: this thread is already inside Ration */
 };
 
-/* How often each route was taken; for display only, so relaxed increments. */
+/* How often each route was taken; for display only, so racing increments may be lost. */
 struct RationCoverage {
-  uint64_t dlsym;             /* dlsym and dlvsym answers swapped */
-  uint64_t get_proc_address;  /* cuGetProcAddress answers swapped */
-  uint64_t unknown_versions;  /* a hooked name asked for in a version that we do not know: left alone */
+  uint64_t dlsym;            /* dlsym and dlvsym answers swapped */
+  uint64_t get_proc_address; /* cuGetProcAddress answers swapped */
+  uint64_t unknown_versions; /* a hooked name asked for in a version that we do not know: left alone */
 };
 
 /* front -> core */
@@ -23,7 +23,7 @@ struct RationDoor {
   const char *build;
   void *(*real_dlopen)(const char *, int);
   void *(*real_dlsym)(void *, const char *);
-  void *(*driver)(void);  /* dlopen handle of the process's libcuda, or NULL */
+  void *(*driver)(void); /* dlopen handle of the process's libcuda, or NULL */
   struct RationThread *(*thread)(void);
   struct RationCoverage *coverage;
   void *const *entries; /* our export of each hook, in table order */

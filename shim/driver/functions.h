@@ -84,8 +84,8 @@ struct NamedHook {
   Match match;
   Hook hook;
 };
-// The row that cuGetProcAddress means by (name, version, flags): the newest ABI not above `version`; the per-thread flag
-// prefers a per-thread row and falls back. Driver API manual, "Driver Entry Point Access".
+// The row that cuGetProcAddress means by (name, version, flags): the newest ABI not above `version`; the per-thread
+// flag prefers a per-thread row and falls back. Driver API manual, "Driver Entry Point Access".
 NamedHook by_name(const char *name, int version, cuuint64_t flags);
 
 // The row behind the address that the driver answered for (name, version, flags). Two exports may share one address:

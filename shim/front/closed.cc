@@ -21,8 +21,12 @@ constexpr Closed column[kHookCount] = {
 };
 #undef RATION_HOOK
 
-CUresult deny() { return CUDA_ERROR_OUT_OF_MEMORY; }
-CUresult absent() { return CUDA_ERROR_NOT_FOUND; }
+CUresult deny() {
+  return CUDA_ERROR_OUT_OF_MEMORY;
+}
+CUresult absent() {
+  return CUDA_ERROR_NOT_FOUND;
+}
 
 // Our entry for what the driver answered: by address, and for a name that we would deny whatever its address.
 void swap(const char *name, void **function) {

@@ -24,7 +24,9 @@ int state;  // a State
 
 __attribute__((tls_model("initial-exec"))) __thread RationThread thread_state;
 
-RationThread *this_thread() { return &thread_state; }
+RationThread *this_thread() {
+  return &thread_state;
+}
 
 size_t length(const char *text) {
   size_t n = 0;
@@ -118,8 +120,8 @@ const RationCore *open_core(char *path, const char *&why) {
     why = "cannot load its core ";
     return nullptr;
   }
-  static const RationDoor door = {RATION_VERSION, real().dlopen, real().dlsym, &any_driver, &this_thread,
-                                  &coverage,      entries,       kHookCount};
+  static const RationDoor door = {RATION_VERSION, real().dlopen, real().dlsym, &any_driver,
+                                  &this_thread,   &coverage,     entries,      kHookCount};
   const auto start = reinterpret_cast<ration_core_start_t>(real().dlsym(handle, "ration_core_start"));
   const RationCore *core = start != nullptr ? start(&door) : nullptr;
   if (core == nullptr) {

@@ -2,6 +2,7 @@
 // Layer: front. Threads: no lock; every table is a pure function of the process, so racing writers store equal values
 // and readers see either nothing or the final value (release/acquire on the `ready` words).
 #include <dlfcn.h>
+#include <elf.h>
 
 #include "front.h"
 #include "link_map.h"
@@ -45,10 +46,16 @@ struct AddressTable {
   uint16_t hooks[kAddressSlots];
 };
 
+struct Bounds {
+  uintptr_t start;
+  uintptr_t end;
+};
+
 Loader loader;
 int loader_ready;
 void *driver_handle;
 AddressTable table;
+Bounds driver_bounds;
 int table_ready;
 
 unsigned slot_of(const void *address) {
@@ -56,13 +63,40 @@ unsigned slot_of(const void *address) {
   return static_cast<unsigned>((bits >> 4) ^ (bits >> 10)) & (kAddressSlots - 1);
 }
 
-void *loaded(const char *name) { return real().dlopen(name, RTLD_LAZY | RTLD_NOLOAD); }
+void *loaded(const char *name) {
+  return real().dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
+}
+
+// The object that holds `address`, from its ELF header to the end of its last segment.
+Bounds object_of(const void *address) {
+  Dl_info info;
+  if (dladdr(address, &info) == 0) {
+    return {0, 0};
+  }
+  const auto base = reinterpret_cast<uintptr_t>(info.dli_fbase);
+  const auto *header = reinterpret_cast<const ElfW(Ehdr) *>(base);
+  const auto *segment = reinterpret_cast<const ElfW(Phdr) *>(base + header->e_phoff);
+  Bounds bounds{base, base};
+  uintptr_t first = UINTPTR_MAX;  // virtual address that is mapped at base
+  for (unsigned i = 0; i < header->e_phnum; ++i, ++segment) {
+    if (segment->p_type == PT_LOAD) {
+      first = segment->p_vaddr < first ? segment->p_vaddr : first;
+      const uintptr_t end = base + (segment->p_vaddr - first) + segment->p_memsz;
+      bounds.end = end > bounds.end ? end : bounds.end;
+    }
+  }
+  return bounds;
+}
 
 void fill_table(void *driver) {
+  Bounds bounds{0, 0};
   for (unsigned hook = 0; hook < kHookCount; ++hook) {
     const void *address = real().dlsym(driver, symbols[hook]);
     if (address == nullptr) {
       continue;
+    }
+    if (bounds.end == 0) {
+      bounds = object_of(address);
     }
     unsigned slot = slot_of(address);
     while (table.addresses[slot] != nullptr && (table.addresses[slot] != address || table.hooks[slot] != hook)) {
@@ -71,6 +105,8 @@ void fill_table(void *driver) {
     __atomic_store_n(&table.hooks[slot], static_cast<uint16_t>(hook), __ATOMIC_RELAXED);
     __atomic_store_n(&table.addresses[slot], address, __ATOMIC_RELAXED);
   }
+  __atomic_store_n(&driver_bounds.start, bounds.start, __ATOMIC_RELAXED);
+  __atomic_store_n(&driver_bounds.end, bounds.end, __ATOMIC_RELAXED);
   __atomic_store_n(&table_ready, 1, __ATOMIC_RELEASE);  // pairs with the acquire in hook_at
 }
 
@@ -138,6 +174,10 @@ Hook hook_at(void *driver, const void *address, const char *symbol) {
     }
   }
   return kHookCount;
+}
+
+bool in_driver(uintptr_t address) {
+  return driver_bounds.start <= address && address < driver_bounds.end;
 }
 
 }  // namespace ration::front

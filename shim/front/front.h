@@ -62,8 +62,13 @@ bool is_entry(const void *address);
 // The hook that stands for the driver's function at `address` under `symbol` (nullptr: under any), or kHookCount.
 Hook hook_at(void *driver, const void *address, const char *symbol);
 
+// Whether `address` lies in the driver's own object. REQUIRES a hook_at before: it learns the bounds.
+bool in_driver(uintptr_t address);
+
 extern RationCoverage coverage;
-inline void count(uint64_t &counter) { __atomic_fetch_add(&counter, 1, __ATOMIC_RELAXED); }
+inline void count(uint64_t &counter) {
+  __atomic_fetch_add(&counter, 1, __ATOMIC_RELAXED);
+}
 
 // Why there is no core, as one line on stderr, with one write(2).
 void say(const char *text, const char *detail);

@@ -13,7 +13,7 @@ namespace {
 constexpr unsigned kHiddenVersion = 0x8000;  // DT_VERSYM bit: not the default version (gABI, symbol versioning)
 
 struct SymbolTable {
-  const ElfW(Sym) * symbols = nullptr;
+  const ElfW(Sym) *symbols = nullptr;
   const char *strings = nullptr;
   const uint32_t *gnu_hash = nullptr;
   const uint16_t *versions = nullptr;
@@ -130,7 +130,9 @@ const link_map *own_map() {
   return nullptr;
 }
 
-bool defines(const link_map &map, const char *name) { return definition_in(map, name) != nullptr; }
+bool defines(const link_map &map, const char *name) {
+  return definition_in(map, name) != nullptr;
+}
 
 void *next_definition(const char *name) {
   const link_map *own = own_map();

@@ -10,8 +10,12 @@ namespace ration::front {
 namespace {
 
 // Names that we may have an opinion on; everything else costs these two comparisons.
-bool is_driver_name(const char *name) { return name[0] == 'c' && name[1] == 'u'; }
-bool is_loader_name(const char *name) { return name[0] == 'd' && name[1] == 'l'; }
+bool is_driver_name(const char *name) {
+  return name[0] == 'c' && name[1] == 'u';
+}
+bool is_loader_name(const char *name) {
+  return name[0] == 'd' && name[1] == 'l';
+}
 
 struct Answer {
   bool given;
@@ -30,13 +34,6 @@ struct Lookup {
     return version != nullptr ? real().dlvsym(in, name(), version) : real().dlsym(in, name());
   }
 };
-
-// A caller inside the driver itself looks for real functions: on WSL2 libcuda.so.1 is a loader of the real driver.
-bool called_from_driver(uintptr_t caller) {
-  Dl_info info;
-  return dladdr(reinterpret_cast<void *>(caller), &info) != 0 && info.dli_fname != nullptr &&
-         starts_with(base_name(info.dli_fname), "libcuda.so");
-}
 
 // Another interposer that looks for the real dlsym must not be handed ours: the two would call each other for ever.
 bool caller_interposes(uintptr_t caller) {
@@ -65,7 +62,8 @@ Answer driver_name(const Lookup &lookup) {
   }
   void *found = lookup.ask_real(lookup.handle());
   const Hook hook = found != nullptr ? hook_at(driver, found, lookup.name()) : kHookCount;
-  if (hook == kHookCount || called_from_driver(lookup.call.caller)) {
+  // The driver looks for its own functions: on WSL2 libcuda.so.1 is a loader of the real one.
+  if (hook == kHookCount || in_driver(lookup.call.caller)) {
     return {true, found};
   }
   count(coverage.dlsym);

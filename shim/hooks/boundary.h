@@ -42,7 +42,8 @@ CUresult allocating(const Real &real_call, Body &&body) noexcept {
   }
 }
 
-// Fails open: returns or reports memory, so without a runtime it is the driver's own. Nested calls too consult the books.
+// Fails open: returns or reports memory, so without a runtime it is the driver's own. Nested calls too consult the
+// books.
 template <class Real, class Body>
 CUresult forwarding(const Real &real_call, Body &&body) noexcept {
   const Inside inside;

@@ -26,7 +26,6 @@ CUresult create(const Slot &slot, CUdevice device, CUcontext *context, Rest... r
   });
 }
 
-
 template <class Slot, class Which, class Method>
 CUresult end(const Slot &slot, const char *api, Which which, Method method) {
   if (!slot.present()) {
@@ -71,9 +70,13 @@ CUresult cuCtxAttach(CUcontext *pctx, unsigned int flags) {
   });
 }
 
-CUresult cuCtxDetach(CUcontext ctx) { return end(real.cuCtxDetach, "cuCtxDetach", ctx, &Policy::detach_context); }
+CUresult cuCtxDetach(CUcontext ctx) {
+  return end(real.cuCtxDetach, "cuCtxDetach", ctx, &Policy::detach_context);
+}
 
-CUresult cuCtxDestroy(CUcontext ctx) { return end(real.cuCtxDestroy, "cuCtxDestroy", ctx, &Policy::end_context); }
+CUresult cuCtxDestroy(CUcontext ctx) {
+  return end(real.cuCtxDestroy, "cuCtxDestroy", ctx, &Policy::end_context);
+}
 
 CUresult cuCtxDestroy_v2(CUcontext ctx) {
   return end(real.cuCtxDestroy_v2, "cuCtxDestroy_v2", ctx, &Policy::end_context);

@@ -35,9 +35,10 @@ extern "C" CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize) {
     got.bytes = bytesize;
     return real.cuMemAlloc_v2(dptr != nullptr ? &got.address : nullptr, bytesize);
   };
-  return ration::hooks::allocating(
-      [&] { return real.cuMemAlloc_v2(dptr, bytesize); },
-      [&](Policy &policy) { return policy.allocate({"cuMemAlloc_v2", bytesize, bytesize, caller}, act, dptr); });
+  return ration::hooks::allocating([&] { return real.cuMemAlloc_v2(dptr, bytesize); },
+                                   [&](Policy &policy) {
+                                     return policy.allocate({"cuMemAlloc_v2", bytesize, bytesize, caller}, act, dptr);
+                                   });
 }
 
 extern "C" CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height,
@@ -59,8 +60,7 @@ extern "C" CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t
       [&](Policy &policy) {
         const std::uint64_t requested = pitched_bytes(WidthInBytes, Height, 1);
         const std::uint64_t upper_bound = pitched_bytes(WidthInBytes, Height, kPitchAlignment);
-        const CUresult result =
-            policy.allocate({"cuMemAllocPitch_v2", requested, upper_bound, caller}, act, dptr);
+        const CUresult result = policy.allocate({"cuMemAllocPitch_v2", requested, upper_bound, caller}, act, dptr);
         if (result == CUDA_SUCCESS) {
           *pPitch = pitch;
         }

@@ -13,7 +13,9 @@ using ration::driver::real;
 
 namespace {
 
-void count(std::uint64_t &counter) { __atomic_fetch_add(&counter, 1, __ATOMIC_RELAXED); }
+void count(std::uint64_t &counter) {
+  __atomic_fetch_add(&counter, 1, __ATOMIC_RELAXED);
+}
 
 // Our export in place of the driver's function. Return code and status stay the driver's; a name that the driver lacks
 // is not invented.
