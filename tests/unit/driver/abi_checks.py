@@ -23,7 +23,8 @@ def type_checks(text):
         else:
             ours.append(f"struct {name} {{{body}}};")
             for field in re.findall(r"\b(\w+)(?:\[\w+\])?;", body):
-                checks.append(f"static_assert(offsetof(::{name}, {field}) == offsetof(ours::{name}, {field}));")
+                checks.append(f"static_assert(offsetof(::{name}, {field}) == offsetof(ours::{name}, {field}) && "
+                              f"sizeof(::{name}::{field}) == sizeof(ours::{name}::{field}));")
         checks.append(f"static_assert(sizeof(::{name}) == sizeof(ours::{name}));")
     return ["namespace ours {"] + ours + ["}  // namespace ours"] + checks
 

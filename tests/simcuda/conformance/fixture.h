@@ -1,0 +1,73 @@
+// What the conformance tests share: a context for a test's length, a gate that holds a stream up, and the simulator's
+// own entry points where the driver is the simulator. Everything else is the public driver API, so that the same
+// tests can run on a real driver.
+#pragma once
+#include <cuda.h>
+
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "simcuda/simcuda.h"
+#include "tests/catch.h"
+
+namespace simcuda::conformance {
+
+inline constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+// Initialises the driver; at most once.
+void start_driver();
+
+// A new context on a device, current to this thread; destroyed with everything in it.
+class CurrentContext {
+ public:
+  explicit CurrentContext(CUdevice device = 0);
+  ~CurrentContext();
+  CurrentContext(const CurrentContext &) = delete;
+  CurrentContext &operator=(const CurrentContext &) = delete;
+  CUcontext get() const { return context_; }
+
+ private:
+  CUcontext context_ = nullptr;
+};
+
+CUdeviceptr device_memory(std::size_t bytes);
+CUstream new_stream(unsigned flags = CU_STREAM_DEFAULT);
+CUevent new_event(unsigned flags = CU_EVENT_DEFAULT);
+std::size_t free_bytes();
+std::vector<unsigned char> counting(std::size_t bytes, unsigned char first = 1);
+std::vector<unsigned char> read_back(CUdeviceptr address, std::size_t bytes);
+
+// Work that waits in a stream until the gate is opened (at the latest when it goes). Outlives the test's context: make
+// it after that one.
+class Gate {
+ public:
+  Gate() = default;
+  ~Gate() { open(); }
+  Gate(const Gate &) = delete;
+  Gate &operator=(const Gate &) = delete;
+  void hold(CUstream stream);
+  void open();
+  bool is_open();
+
+ private:
+  static void wait(void *gate);
+  std::mutex mutex_;
+  std::condition_variable opened_;
+  bool open_ = false;
+};
+
+// The simulator's entry points; null members on a real driver.
+struct Simulator {
+  decltype(&simcuda_calls) calls;
+  decltype(&simcuda_calls_reset) calls_reset;
+  decltype(&simcuda_exports) exports;
+  decltype(&simcuda_register_kernel) register_kernel;
+  decltype(&simcuda_register_global) register_global;
+  decltype(&simcuda_host_view) host_view;
+  explicit operator bool() const { return calls != nullptr; }
+};
+const Simulator &simulator();
+
+}  // namespace simcuda::conformance

@@ -1,0 +1,172 @@
+// Look-up by name, version and default-stream flag, over every row of the API catalogue; and every export of it.
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+
+#include "tests/simcuda/conformance/fixture.h"
+
+namespace simcuda::conformance {
+namespace {
+
+nlohmann::json catalogue() {
+  std::ifstream file(SIMCUDA_CATALOGUE);
+  REQUIRE(file.good());
+  return nlohmann::json::parse(file);
+}
+
+struct Answer {
+  CUresult result;
+  void *address;
+  CUdriverProcAddressQueryResult status;
+};
+
+Answer ask(const std::string &name, int version, cuuint64_t flags) {
+  Answer answer{CUDA_ERROR_UNKNOWN, &answer, CU_GET_PROC_ADDRESS_SUCCESS};
+  answer.result = cuGetProcAddress(name.c_str(), &answer.address, version, flags, &answer.status);
+  return answer;
+}
+
+void *exported(const std::string &symbol) {
+  return ::dlsym(RTLD_DEFAULT, symbol.c_str());
+}
+
+// What stderr receives while `body` runs.
+template <class Body>
+std::string errors_of(Body body) {
+  std::FILE *file = std::tmpfile();
+  const int before = ::dup(STDERR_FILENO);
+  ::dup2(::fileno(file), STDERR_FILENO);
+  body();
+  ::dup2(before, STDERR_FILENO);
+  ::close(before);
+  std::rewind(file);
+  std::string text;
+  for (int c = std::fgetc(file); c != EOF; c = std::fgetc(file)) text += static_cast<char>(c);
+  std::fclose(file);
+  return text;
+}
+
+// Those that the simulator does not simulate, by calling all that the look-up does not hand out.
+bool is_loud(const std::string &symbol) {
+  CUresult result = CUDA_SUCCESS;
+  const std::string text = errors_of([&] { result = reinterpret_cast<CUresult (*)()>(exported(symbol))(); });
+  return result == CUDA_ERROR_NOT_SUPPORTED && text == "simcuda: " + symbol + " is not simulated\n";
+}
+
+std::string text_of(const nlohmann::json &value) {
+  return value.is_null() ? "" : value.get<std::string>();
+}
+
+TEST_CASE("every row of the look-up catalogue is handed out from its version on, or is loud and not handed out") {
+  start_driver();
+  const auto rows = catalogue().at("get_proc_address");
+  std::size_t covered = 0, simulated = 0;
+  std::set<std::string> quiet;
+  for (const auto &row : rows) {
+    const std::string name = row.at("name"), symbol = row.at("export"),
+                      per_thread = text_of(row.at("per_thread_export"));
+    const int version = row.at("min_version").is_null() ? 12040 : row.at("min_version").get<int>();
+    const Answer legacy = ask(name, version, CU_GET_PROC_ADDRESS_LEGACY_STREAM);
+    const Answer plain = ask(name, version, CU_GET_PROC_ADDRESS_DEFAULT);
+    const Answer threaded = ask(name, version, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
+    INFO(symbol);
+    REQUIRE(legacy.result == plain.result);
+    if (legacy.result == CUDA_SUCCESS) {
+      CHECK(legacy.address == exported(symbol));
+      CHECK(plain.address == legacy.address);
+      CHECK(legacy.status == CU_GET_PROC_ADDRESS_SUCCESS);
+      CHECK(threaded.address == exported(per_thread.empty() ? symbol : per_thread));
+      ++simulated;
+    } else {
+      CHECK(legacy.result == CUDA_ERROR_NOT_FOUND);
+      CHECK(legacy.address == nullptr);
+      if (simulator()) CHECK(is_loud(symbol));
+    }
+    ++covered;
+  }
+  std::cout << "covered: " << covered << " of " << rows.size() << " look-up rows (" << simulated << " handed out)\n";
+  CHECK(covered == rows.size());
+}
+
+TEST_CASE("every export of the driver exists, simulated or loud") {
+  start_driver();
+  const auto rows = catalogue().at("exports");
+  std::size_t covered = 0;
+  unsigned implemented = 0;
+  for (const auto &row : rows) {
+    INFO(row.at("symbol").get<std::string>());
+    if (exported(row.at("symbol")) != nullptr) ++covered;
+  }
+  if (simulator()) {
+    CHECK(simulator().exports(&implemented) == rows.size());
+    CHECK(covered == rows.size());
+  }
+  std::cout << "covered: " << covered << " of " << rows.size() << " exports (" << implemented << " simulated, "
+            << covered - implemented << " fail loudly)\n";
+}
+
+TEST_CASE("the newest version that is not newer than asked is found") {
+  start_driver();
+  CHECK(ask("cuGetProcAddress", 11030, 0).address == exported("cuGetProcAddress"));
+  CHECK(ask("cuGetProcAddress", 11080, 0).address == exported("cuGetProcAddress"));
+  CHECK(ask("cuGetProcAddress", 12000, 0).address == exported("cuGetProcAddress_v2"));
+  CHECK(ask("cuCtxCreate", 3010, 0).address == exported("cuCtxCreate"));
+  CHECK(ask("cuCtxCreate", 11030, 0).address == exported("cuCtxCreate_v2"));
+  CHECK(ask("cuCtxCreate", 12000, 0).address == exported("cuCtxCreate_v3"));
+  CHECK(ask("cuCtxCreate", 13000, 0).address == exported("cuCtxCreate_v4"));
+  CHECK(ask("cuDevicePrimaryCtxReset", 7000, 0).address == exported("cuDevicePrimaryCtxReset"));
+  CHECK(ask("cuDevicePrimaryCtxReset", 11000, 0).address == exported("cuDevicePrimaryCtxReset_v2"));
+  CHECK(ask("cuMemFreeAsync", 12000, 2).address == exported("cuMemFreeAsync_ptsz"));
+  CHECK(ask("cuMemAlloc", 12000, 2).address == exported("cuMemAlloc_v2"));
+}
+
+TEST_CASE("what cannot be found says why") {
+  start_driver();
+  const Answer unknown = ask("cuNoSuchFunction", 12000, 0);
+  CHECK(unknown.result == CUDA_ERROR_NOT_FOUND);
+  CHECK(unknown.status == CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
+  CHECK(unknown.address == nullptr);
+  const Answer early = ask("cuCtxGetId", 11000, 0);
+  CHECK(early.result == CUDA_ERROR_NOT_FOUND);
+  CHECK(early.status == CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
+  CHECK(ask("", 0, 0).result != CUDA_SUCCESS);
+  CHECK(ask("cuMemAlloc", 99000, 0).result == CUDA_ERROR_INVALID_VALUE);
+  CHECK(ask("cuMemAlloc", 12000, 3).result == CUDA_ERROR_INVALID_VALUE);
+  void *address = nullptr;
+  CHECK(cuGetProcAddress(nullptr, &address, 12000, 0, nullptr) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuGetProcAddress("cuInit", nullptr, 12000, 0, nullptr) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuGetProcAddress("cuInit", &address, 12000, 0, nullptr) == CUDA_SUCCESS);
+}
+
+TEST_CASE("there are no export tables") {
+  if (!simulator()) return;
+  const void *table = nullptr;
+  CUuuid any = {};
+  CHECK(cuGetExportTable(&table, &any) == CUDA_ERROR_NOT_FOUND);
+  CHECK(table == nullptr);
+}
+
+TEST_CASE("calls are counted by export, refused ones too") {
+  if (!simulator()) return;
+  const CurrentContext context;
+  simulator().calls_reset();
+  const CUdeviceptr address = device_memory(16);
+  CHECK(cuMemFree(address) == CUDA_SUCCESS);
+  CHECK(cuMemFree(address) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(simulator().calls("cuMemAlloc_v2") == 1);
+  CHECK(simulator().calls("cuMemFree_v2") == 2);
+  CHECK(simulator().calls("cuMemGetInfo_v2") == 0);
+  CHECK(simulator().calls("cuMemAlloc_v99") == ~0ull);
+}
+
+}  // namespace
+}  // namespace simcuda::conformance

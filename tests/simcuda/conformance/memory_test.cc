@@ -1,0 +1,161 @@
+// Device memory: what is granted, what is refused, what it costs.
+#include <algorithm>
+#include <cstdint>
+
+#include "tests/simcuda/conformance/fixture.h"
+
+namespace simcuda::conformance {
+namespace {
+
+constexpr CUdeviceptr kUntouched = 0x1234;
+
+TEST_CASE("an allocation without a current context is refused with INVALID_CONTEXT") {
+  start_driver();
+  CUcontext none = nullptr;
+  REQUIRE(cuCtxGetCurrent(&none) == CUDA_SUCCESS);
+  REQUIRE(none == nullptr);
+  CUdeviceptr address = kUntouched;
+  std::size_t free = 0, total = 0;
+  CHECK(cuMemAlloc(&address, 1) == CUDA_ERROR_INVALID_CONTEXT);
+  CHECK(cuMemFree(address) == CUDA_ERROR_INVALID_CONTEXT);
+  CHECK(cuMemGetInfo(&free, &total) == CUDA_ERROR_INVALID_CONTEXT);
+  CHECK(cuMemsetD8(address, 0, 1) == CUDA_ERROR_INVALID_CONTEXT);
+  CHECK(address == kUntouched);
+}
+
+TEST_CASE("an allocation of nothing, or to nowhere, is an invalid value") {
+  const CurrentContext context;
+  CUdeviceptr address = kUntouched;
+  CHECK(cuMemAlloc(&address, 0) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuMemAlloc(nullptr, 16) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(address == kUntouched);
+}
+
+TEST_CASE("more than there is is refused with OUT_OF_MEMORY and leaves the outputs alone") {
+  const CurrentContext context;
+  std::size_t total = 0;
+  REQUIRE(cuMemGetInfo(nullptr, &total) == CUDA_SUCCESS);
+  const std::size_t before = free_bytes();
+  CUdeviceptr address = kUntouched;
+  std::size_t pitch = 77;
+  CHECK(cuMemAlloc(&address, total + 1) == CUDA_ERROR_OUT_OF_MEMORY);
+  CHECK(cuMemAlloc(&address, SIZE_MAX) == CUDA_ERROR_OUT_OF_MEMORY);
+  CHECK(cuMemAlloc(&address, before + kMiB) == CUDA_ERROR_OUT_OF_MEMORY);
+  CHECK(cuMemAllocPitch(&address, &pitch, SIZE_MAX - 5, 2, 4) == CUDA_ERROR_OUT_OF_MEMORY);
+  CHECK(cuMemAllocPitch(&address, &pitch, total, total, 4) == CUDA_ERROR_OUT_OF_MEMORY);
+  CHECK(address == kUntouched);
+  CHECK(pitch == 77);
+  CHECK(free_bytes() == before);
+}
+
+TEST_CASE("a device is filled to the last block and empty again when all is freed") {
+  const CurrentContext context;
+  const std::size_t before = free_bytes();
+  constexpr std::size_t kBlock = 256 * kMiB;
+  std::vector<CUdeviceptr> blocks;
+  CUdeviceptr address = 0;
+  CUresult last = CUDA_SUCCESS;
+  while ((last = cuMemAlloc(&address, kBlock)) == CUDA_SUCCESS) blocks.push_back(address);
+  CHECK(last == CUDA_ERROR_OUT_OF_MEMORY);
+  CHECK(free_bytes() < kBlock);
+  if (simulator()) CHECK(blocks.size() == before / kBlock);
+  std::sort(blocks.begin(), blocks.end());
+  for (std::size_t i = 1; i < blocks.size(); ++i) REQUIRE(blocks[i] - blocks[i - 1] >= kBlock);
+  for (const CUdeviceptr block : blocks) REQUIRE(cuMemFree(block) == CUDA_SUCCESS);
+  CHECK(free_bytes() == before);
+}
+
+TEST_CASE("free memory falls by what an allocation costs and rises again by the same") {
+  const CurrentContext context;
+  for (const std::size_t bytes :
+       {std::size_t{1}, std::size_t{511}, std::size_t{512}, std::size_t{513}, kMiB + 1, 5 * kMiB}) {
+    const std::size_t before = free_bytes();
+    const CUdeviceptr address = device_memory(bytes);
+    CHECK(address % 256 == 0);
+    if (simulator()) {
+      CHECK(address % 512 == 0);
+      CHECK(before - free_bytes() == (bytes + 511) / 512 * 512);
+    }
+    CHECK(cuMemFree(address) == CUDA_SUCCESS);
+    CHECK(free_bytes() == before);
+  }
+}
+
+TEST_CASE("exactly what is free can be had in one piece") {
+  if (!simulator()) return;  // a real driver keeps granules of its own
+  const CurrentContext context;
+  const std::size_t all = free_bytes();
+  const CUdeviceptr address = device_memory(all);
+  CHECK(free_bytes() == 0);
+  CUdeviceptr more = kUntouched;
+  CHECK(cuMemAlloc(&more, 1) == CUDA_ERROR_OUT_OF_MEMORY);
+  CHECK(cuMemFree(address) == CUDA_SUCCESS);
+}
+
+TEST_CASE("only the start of a live allocation can be freed, and only once") {
+  const CurrentContext context;
+  const CUdeviceptr address = device_memory(kMiB);
+  CHECK(cuMemFree(0) == CUDA_SUCCESS);
+  CHECK(cuMemFree(address + 256) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuMemFree(address + kMiB) == CUDA_ERROR_INVALID_VALUE);
+  int local = 0;
+  CHECK(cuMemFree(reinterpret_cast<CUdeviceptr>(&local)) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuMemFree(address) == CUDA_SUCCESS);
+  CHECK(cuMemFree(address) == CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_CASE("a pitched allocation has rows that are wide enough and aligned") {
+  const CurrentContext context;
+  CUdeviceptr address = 0;
+  std::size_t pitch = 0;
+  REQUIRE(cuMemAllocPitch(&address, &pitch, 1000, 30, 4) == CUDA_SUCCESS);
+  CHECK(pitch >= 1000);
+  CHECK(pitch % 32 == 0);
+  CHECK(cuMemsetD8(address + 29 * pitch, 1, 1000) == CUDA_SUCCESS);
+  CHECK(cuMemFree(address) == CUDA_SUCCESS);
+  CHECK(cuMemAllocPitch(&address, &pitch, 1000, 30, 3) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuMemAllocPitch(&address, &pitch, 0, 30, 4) == CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_CASE("memory information takes null for what is not wanted") {
+  const CurrentContext context;
+  std::size_t free = 0, total = 0, device_total = 0;
+  CHECK(cuMemGetInfo(&free, nullptr) == CUDA_SUCCESS);
+  CHECK(cuMemGetInfo(nullptr, &total) == CUDA_SUCCESS);
+  CHECK(cuMemGetInfo(nullptr, nullptr) == CUDA_SUCCESS);
+  CHECK(cuDeviceTotalMem(&device_total, 0) == CUDA_SUCCESS);
+  CHECK(free < total);
+  CHECK(total <= device_total);
+}
+
+TEST_CASE("freed memory does not show its old bytes as another block's neighbour writes") {
+  const CurrentContext context;
+  const CUdeviceptr first = device_memory(kMiB), second = device_memory(kMiB);
+  REQUIRE(cuMemsetD8(first, 1, kMiB) == CUDA_SUCCESS);
+  REQUIRE(cuMemsetD8(second, 2, kMiB) == CUDA_SUCCESS);
+  REQUIRE(cuMemFree(first) == CUDA_SUCCESS);
+  const CUdeviceptr third = device_memory(kMiB / 2);
+  REQUIRE(cuMemsetD8(third, 3, kMiB / 2) == CUDA_SUCCESS);
+  CHECK(read_back(second, kMiB) == std::vector<unsigned char>(kMiB, 2));
+}
+
+TEST_CASE("device addresses are unique across devices") {
+  start_driver();
+  int count = 0;
+  REQUIRE(cuDeviceGetCount(&count) == CUDA_SUCCESS);
+  if (count < 2) return;
+  const CurrentContext first(0);
+  const CUdeviceptr here = device_memory(4 * kMiB);
+  const CurrentContext second(1);
+  const CUdeviceptr there = device_memory(4 * kMiB);
+  CHECK((here + 4 * kMiB <= there || there + 4 * kMiB <= here));
+  int ordinal = -1;
+  CHECK(cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, here) == CUDA_SUCCESS);
+  CHECK(ordinal == 0);
+  CHECK(cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, there) == CUDA_SUCCESS);
+  CHECK(ordinal == 1);
+  CHECK(cuMemFree(here) == CUDA_SUCCESS);  // whichever context is current
+}
+
+}  // namespace
+}  // namespace simcuda::conformance

@@ -1,0 +1,118 @@
+// What the driver tells about pointers, and pinned host memory.
+#include "tests/simcuda/conformance/fixture.h"
+
+namespace simcuda::conformance {
+namespace {
+
+template <class Value>
+Value attribute(CUpointer_attribute which, CUdeviceptr pointer) {
+  Value value{};
+  REQUIRE(cuPointerGetAttribute(&value, which, pointer) == CUDA_SUCCESS);
+  return value;
+}
+
+TEST_CASE("an address range is the allocation as it was asked for, from any address in it") {
+  const CurrentContext context;
+  const CUdeviceptr address = device_memory(1000);
+  CUdeviceptr base = 0;
+  std::size_t size = 0;
+  REQUIRE(cuMemGetAddressRange(&base, &size, address + 999) == CUDA_SUCCESS);
+  CHECK(base == address);
+  if (simulator()) CHECK(size == 1000);
+  CHECK(cuMemGetAddressRange(nullptr, &size, address) == CUDA_SUCCESS);
+  CHECK(cuMemGetAddressRange(&base, nullptr, address) == CUDA_SUCCESS);
+  REQUIRE(cuMemFree(address) == CUDA_SUCCESS);
+  CHECK(cuMemGetAddressRange(&base, &size, address) != CUDA_SUCCESS);
+}
+
+TEST_CASE("a device pointer knows its context, kind, device and range") {
+  const CurrentContext context;
+  const CUdeviceptr address = device_memory(kMiB);
+  CHECK(attribute<CUcontext>(CU_POINTER_ATTRIBUTE_CONTEXT, address) == context.get());
+  CHECK(attribute<unsigned>(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address + 5) == CU_MEMORYTYPE_DEVICE);
+  CHECK(attribute<CUdeviceptr>(CU_POINTER_ATTRIBUTE_DEVICE_POINTER, address + 5) == address + 5);
+  CHECK(attribute<int>(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address) == 0);
+  CHECK(attribute<CUdeviceptr>(CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, address + 5) == address);
+  CHECK(attribute<std::size_t>(CU_POINTER_ATTRIBUTE_RANGE_SIZE, address + 5) == kMiB);
+  CHECK(attribute<int>(CU_POINTER_ATTRIBUTE_MAPPED, address) == 1);
+  void *host = nullptr;
+  CHECK(cuPointerGetAttribute(&host, CU_POINTER_ATTRIBUTE_HOST_POINTER, address) == CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_CASE("two allocations never have the same buffer number, not even at one address") {
+  const CurrentContext context;
+  const CUdeviceptr first = device_memory(kMiB);
+  const auto number = attribute<unsigned long long>(CU_POINTER_ATTRIBUTE_BUFFER_ID, first);
+  REQUIRE(cuMemFree(first) == CUDA_SUCCESS);
+  const CUdeviceptr second = device_memory(kMiB);
+  CHECK(attribute<unsigned long long>(CU_POINTER_ATTRIBUTE_BUFFER_ID, second) != number);
+}
+
+TEST_CASE("whether memory is managed is told in four bytes") {
+  const CurrentContext context;
+  const CUdeviceptr address = device_memory(kMiB);
+  unsigned char bytes[8] = {9, 9, 9, 9, 9, 9, 9, 9};
+  REQUIRE(cuPointerGetAttribute(bytes, CU_POINTER_ATTRIBUTE_IS_MANAGED, address) == CUDA_SUCCESS);
+  CHECK(bytes[0] == 0);
+  CHECK(bytes[4] == 9);
+}
+
+TEST_CASE("an unknown pointer is an error alone and nothing in a list") {
+  const CurrentContext context;
+  int local = 0;
+  const auto pointer = reinterpret_cast<CUdeviceptr>(&local);
+  unsigned type = 7;
+  CHECK(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, pointer) == CUDA_ERROR_INVALID_VALUE);
+  CUcontext owner = context.get();
+  int ordinal = 7;
+  CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_CONTEXT, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                      CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
+  void *values[] = {&owner, &type, &ordinal};
+  REQUIRE(cuPointerGetAttributes(3, attributes, values, pointer) == CUDA_SUCCESS);
+  CHECK(owner == nullptr);
+  CHECK(type == 0);
+  CHECK(ordinal == CU_DEVICE_INVALID);
+}
+
+TEST_CASE("a list of attributes leaves the host pointer of device memory null") {
+  const CurrentContext context;
+  const CUdeviceptr address = device_memory(16);
+  void *host = &host;
+  unsigned type = 0;
+  CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_HOST_POINTER, CU_POINTER_ATTRIBUTE_MEMORY_TYPE};
+  void *values[] = {&host, &type};
+  REQUIRE(cuPointerGetAttributes(2, attributes, values, address) == CUDA_SUCCESS);
+  CHECK(host == nullptr);
+  CHECK(type == CU_MEMORYTYPE_DEVICE);
+}
+
+TEST_CASE("pinned host memory is its own device address, and costs no device memory") {
+  const CurrentContext context;
+  const std::size_t before = free_bytes();
+  void *pinned = nullptr;
+  REQUIRE(cuMemHostAlloc(&pinned, kMiB, CU_MEMHOSTALLOC_DEVICEMAP) == CUDA_SUCCESS);
+  CUdeviceptr address = 0;
+  REQUIRE(cuMemHostGetDevicePointer(&address, pinned, 0) == CUDA_SUCCESS);
+  CHECK(address == reinterpret_cast<CUdeviceptr>(pinned));
+  CHECK(attribute<unsigned>(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) == CU_MEMORYTYPE_HOST);
+  unsigned flags = 0;
+  REQUIRE(cuMemHostGetFlags(&flags, pinned) == CUDA_SUCCESS);
+  CHECK((flags & CU_MEMHOSTALLOC_DEVICEMAP) != 0);
+  if (simulator()) CHECK(free_bytes() == before);
+  CHECK(cuMemFree(address) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuMemFreeHost(pinned) == CUDA_SUCCESS);
+  CHECK(cuMemFreeHost(pinned) == CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_CASE("host memory is registered once and can be forgotten again") {
+  const CurrentContext context;
+  std::vector<unsigned char> memory(2 * kMiB);
+  REQUIRE(cuMemHostRegister(memory.data(), memory.size(), 0) == CUDA_SUCCESS);
+  CHECK(cuMemHostRegister(memory.data() + kMiB, 4096, 0) == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+  CHECK(cuMemFreeHost(memory.data()) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuMemHostUnregister(memory.data()) == CUDA_SUCCESS);
+  CHECK(cuMemHostUnregister(memory.data()) == CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+}
+
+}  // namespace
+}  // namespace simcuda::conformance

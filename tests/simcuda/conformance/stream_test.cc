@@ -1,0 +1,258 @@
+// Streams run behind the host, each in order, and the default streams keep their promises. Gates make the order
+// certain.
+#include <signal.h>
+
+#include <atomic>
+#include <thread>
+
+#include "tests/simcuda/conformance/fixture.h"
+
+// The per-thread flavours under their export names, whatever this file's default stream is.
+namespace simcuda::conformance {
+namespace {
+
+void add_digit(void *number) {
+  *static_cast<int *>(number) = *static_cast<int *>(number) * 10 + 1;
+}
+void double_it(void *number) {
+  *static_cast<int *>(number) *= 2;
+}
+
+TEST_CASE("work of one stream happens in order, behind the host") {
+  const CurrentContext context;
+  const CUstream stream = new_stream();
+  Gate gate;
+  int number = 0;
+  gate.hold(stream);
+  REQUIRE(cuLaunchHostFunc(stream, add_digit, &number) == CUDA_SUCCESS);
+  REQUIRE(cuLaunchHostFunc(stream, double_it, &number) == CUDA_SUCCESS);
+  REQUIRE(cuLaunchHostFunc(stream, add_digit, &number) == CUDA_SUCCESS);
+  CHECK(cuStreamQuery(stream) == CUDA_ERROR_NOT_READY);
+  CHECK(number == 0);
+  gate.open();
+  REQUIRE(cuStreamSynchronize(stream) == CUDA_SUCCESS);
+  CHECK(number == 21);
+  CHECK(cuStreamQuery(stream) == CUDA_SUCCESS);
+}
+
+TEST_CASE("a fill waits in its stream and is not seen before its turn") {
+  const CurrentContext context;
+  const CUdeviceptr device = device_memory(4096);
+  REQUIRE(cuMemsetD8(device, 1, 4096) == CUDA_SUCCESS);
+  REQUIRE(cuCtxSynchronize() == CUDA_SUCCESS);
+  const CUstream held = new_stream(CU_STREAM_NON_BLOCKING), other = new_stream(CU_STREAM_NON_BLOCKING);
+  Gate gate;
+  gate.hold(held);
+  REQUIRE(cuMemsetD8Async(device, 2, 4096, held) == CUDA_SUCCESS);
+  std::vector<unsigned char> seen(4096);
+  REQUIRE(cuMemcpyDtoHAsync(seen.data(), device, 4096, other) == CUDA_SUCCESS);
+  REQUIRE(cuStreamSynchronize(other) == CUDA_SUCCESS);
+  CHECK(seen == std::vector<unsigned char>(4096, 1));
+  gate.open();
+  REQUIRE(cuStreamSynchronize(held) == CUDA_SUCCESS);
+  CHECK(read_back(device, 4096) == std::vector<unsigned char>(4096, 2));
+}
+
+TEST_CASE("the legacy default stream waits for blocking streams, and they for it") {
+  const CurrentContext context;
+  const CUstream blocking = new_stream();
+  int number = 0;
+  {
+    Gate gate;
+    gate.hold(blocking);
+    REQUIRE(cuLaunchHostFunc(blocking, add_digit, &number) == CUDA_SUCCESS);
+    REQUIRE(cuLaunchHostFunc(nullptr, double_it, &number) == CUDA_SUCCESS);
+    CHECK(cuStreamQuery(CU_STREAM_LEGACY) == CUDA_ERROR_NOT_READY);
+    gate.open();
+    REQUIRE(cuStreamSynchronize(nullptr) == CUDA_SUCCESS);
+    CHECK(number == 2);
+  }
+  {
+    Gate gate;
+    gate.hold(nullptr);
+    REQUIRE(cuLaunchHostFunc(nullptr, add_digit, &number) == CUDA_SUCCESS);
+    REQUIRE(cuLaunchHostFunc(blocking, double_it, &number) == CUDA_SUCCESS);
+    CHECK(cuStreamQuery(blocking) == CUDA_ERROR_NOT_READY);
+    gate.open();
+    REQUIRE(cuStreamSynchronize(blocking) == CUDA_SUCCESS);
+    CHECK(number == 42);
+  }
+}
+
+TEST_CASE("a non-blocking stream neither waits for the legacy default stream nor holds it up") {
+  const CurrentContext context;
+  const CUstream free_running = new_stream(CU_STREAM_NON_BLOCKING);
+  int number = 0;
+  {
+    Gate gate;
+    gate.hold(nullptr);
+    REQUIRE(cuLaunchHostFunc(free_running, add_digit, &number) == CUDA_SUCCESS);
+    REQUIRE(cuStreamSynchronize(free_running) == CUDA_SUCCESS);
+    CHECK(number == 1);
+    CHECK(cuStreamQuery(nullptr) == CUDA_ERROR_NOT_READY);
+  }
+  Gate gate;
+  gate.hold(free_running);
+  REQUIRE(cuLaunchHostFunc(nullptr, add_digit, &number) == CUDA_SUCCESS);
+  REQUIRE(cuStreamSynchronize(nullptr) == CUDA_SUCCESS);
+  CHECK(number == 11);
+}
+
+TEST_CASE("stream 0 of the per-thread flavours is a stream of the calling thread") {
+  const CurrentContext context;
+  Gate gate;
+  int number = 0;
+  gate.hold(CU_STREAM_PER_THREAD);
+  CHECK(cuStreamQuery_ptsz(nullptr) == CUDA_ERROR_NOT_READY);
+  std::thread([&] {
+    cuCtxSetCurrent(context.get());
+    cuLaunchHostFunc_ptsz(nullptr, add_digit, &number);
+    cuStreamSynchronize_ptsz(nullptr);
+  }).join();
+  CHECK(number == 1);  // the other thread's stream did not wait for this one's
+  gate.open();
+  CHECK(cuStreamSynchronize_ptsz(nullptr) == CUDA_SUCCESS);
+  unsigned long long mine = 0, also_mine = 0, legacy = 0;
+  REQUIRE(cuStreamGetId_ptsz(nullptr, &mine) == CUDA_SUCCESS);
+  REQUIRE(cuStreamGetId(CU_STREAM_PER_THREAD, &also_mine) == CUDA_SUCCESS);
+  REQUIRE(cuStreamGetId_ptsz(CU_STREAM_LEGACY, &legacy) == CUDA_SUCCESS);
+  CHECK(mine == also_mine);
+  CHECK(mine != legacy);
+}
+
+TEST_CASE("a stream waits for an event of another one, as it was recorded when the wait was asked for") {
+  const CurrentContext context;
+  const CUstream first = new_stream(CU_STREAM_NON_BLOCKING), second = new_stream(CU_STREAM_NON_BLOCKING);
+  const CUevent event = new_event();
+  Gate gate;
+  int number = 0;
+  gate.hold(first);
+  REQUIRE(cuLaunchHostFunc(first, add_digit, &number) == CUDA_SUCCESS);
+  REQUIRE(cuEventRecord(event, first) == CUDA_SUCCESS);
+  REQUIRE(cuStreamWaitEvent(second, event, 0) == CUDA_SUCCESS);
+  REQUIRE(cuLaunchHostFunc(second, double_it, &number) == CUDA_SUCCESS);
+  CHECK(cuStreamQuery(second) == CUDA_ERROR_NOT_READY);
+  gate.open();
+  REQUIRE(cuStreamSynchronize(second) == CUDA_SUCCESS);
+  CHECK(number == 2);
+}
+
+TEST_CASE("a destroyed stream still does its work, and its handle is dead") {
+  const CurrentContext context;
+  const CUstream stream = new_stream();
+  Gate gate;
+  int number = 0;
+  gate.hold(stream);
+  REQUIRE(cuLaunchHostFunc(stream, add_digit, &number) == CUDA_SUCCESS);
+  REQUIRE(cuStreamDestroy(stream) == CUDA_SUCCESS);
+  if (simulator()) {  // a real driver may crash on a dead handle
+    CHECK(cuStreamQuery(stream) == CUDA_ERROR_INVALID_HANDLE);
+    CHECK(cuStreamDestroy(stream) == CUDA_ERROR_INVALID_HANDLE);
+  }
+  gate.open();
+  REQUIRE(cuCtxSynchronize() == CUDA_SUCCESS);
+  CHECK(number == 1);
+}
+
+TEST_CASE("freeing memory waits for the work that is queued") {
+  const CurrentContext context;
+  const CUdeviceptr device = device_memory(kMiB);
+  const CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
+  Gate gate;
+  int number = 0;
+  gate.hold(stream);
+  REQUIRE(cuLaunchHostFunc(stream, add_digit, &number) == CUDA_SUCCESS);
+  std::atomic<bool> open_before_return{false};
+  std::thread freeing([&] {
+    cuCtxSetCurrent(context.get());
+    cuMemFree(device);
+    open_before_return = gate.is_open() && number == 1;
+  });
+  gate.open();
+  freeing.join();
+  CHECK(open_before_return);
+}
+
+TEST_CASE("memory that is freed in stream order is there until its turn comes") {
+  const CurrentContext context;
+  const std::size_t before = free_bytes();
+  const CUdeviceptr device = device_memory(4 * kMiB);
+  const CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
+  Gate gate;
+  gate.hold(stream);
+  REQUIRE(cuMemFreeAsync(device, stream) == CUDA_SUCCESS);
+  CHECK(free_bytes() <= before - 4 * kMiB);
+  if (simulator()) CHECK(cuMemFreeAsync(device, stream) == CUDA_ERROR_INVALID_VALUE);
+  gate.open();
+  REQUIRE(cuStreamSynchronize(stream) == CUDA_SUCCESS);
+  CHECK(free_bytes() == before);
+}
+
+TEST_CASE("a host function must not call CUDA") {
+  if (!simulator()) return;  // on a real driver it may also hang
+  const CurrentContext context;
+  CUresult seen = CUDA_SUCCESS;
+  REQUIRE(cuLaunchHostFunc(
+              nullptr, [](void *result) { *static_cast<CUresult *>(result) = cuMemFree(0); }, &seen) == CUDA_SUCCESS);
+  REQUIRE(cuStreamSynchronize(nullptr) == CUDA_SUCCESS);
+  CHECK(seen == CUDA_ERROR_NOT_PERMITTED);
+}
+
+TEST_CASE("a stream callback is told its stream and success") {
+  const CurrentContext context;
+  const CUstream stream = new_stream();
+  struct Seen {
+    CUstream stream;
+    CUresult status;
+  } seen{nullptr, CUDA_ERROR_UNKNOWN};
+  const auto note = [](CUstream where, CUresult status, void *to) { *static_cast<Seen *>(to) = {where, status}; };
+  REQUIRE(cuStreamAddCallback(stream, note, &seen, 0) == CUDA_SUCCESS);
+  REQUIRE(cuStreamSynchronize(stream) == CUDA_SUCCESS);
+  CHECK(seen.stream == stream);
+  CHECK(seen.status == CUDA_SUCCESS);
+  CHECK(cuStreamAddCallback(stream, note, &seen, 1) == CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_CASE("the program's signals are never delivered on a thread of the driver") {
+  const CurrentContext context;
+  const CUstream stream = new_stream();
+  Gate gate;
+  gate.hold(stream);  // a worker thread exists and waits
+  sigset_t user, before, pending;
+  sigemptyset(&user);
+  sigaddset(&user, SIGUSR1);
+  pthread_sigmask(SIG_BLOCK, &user, &before);
+  ::kill(::getpid(), SIGUSR1);  // would end the process if any thread took it
+  sigpending(&pending);
+  CHECK(sigismember(&pending, SIGUSR1) == 1);
+  int taken = 0;
+  sigwait(&user, &taken);
+  CHECK(taken == SIGUSR1);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+TEST_CASE("a stream tells its flags, priority, context and device") {
+  const CurrentContext context;
+  CUstream stream = nullptr;
+  int least = 0, greatest = 0, priority = 1;
+  REQUIRE(cuCtxGetStreamPriorityRange(&least, &greatest) == CUDA_SUCCESS);
+  REQUIRE(cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, greatest - 100) == CUDA_SUCCESS);
+  unsigned flags = 0;
+  CUcontext owner = nullptr;
+  CUdevice device = -1;
+  CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+  REQUIRE(cuStreamGetFlags(stream, &flags) == CUDA_SUCCESS);
+  REQUIRE(cuStreamGetPriority(stream, &priority) == CUDA_SUCCESS);
+  REQUIRE(cuStreamGetCtx(stream, &owner) == CUDA_SUCCESS);
+  REQUIRE(cuStreamGetDevice(stream, &device) == CUDA_SUCCESS);
+  REQUIRE(cuStreamIsCapturing(stream, &capture) == CUDA_SUCCESS);
+  CHECK(flags == CU_STREAM_NON_BLOCKING);
+  CHECK(priority == greatest);
+  CHECK(owner == context.get());
+  CHECK(device == 0);
+  CHECK(capture == CU_STREAM_CAPTURE_STATUS_NONE);
+  CHECK(cuStreamCreate(&stream, 2) == CUDA_ERROR_INVALID_VALUE);
+}
+
+}  // namespace
+}  // namespace simcuda::conformance
