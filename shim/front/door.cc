@@ -36,11 +36,42 @@ size_t length(const char *text) {
   return n;
 }
 
+constexpr char kDisable[] = "RATION_DISABLE=";
+
+// `environ` is null before libc's own constructor (.preinit_array) and after clearenv(); the kernel still knows what the
+// process was started with.
+bool disabled_at_start() {
+  const int file = open("/proc/self/environ", O_RDONLY | O_CLOEXEC);
+  if (file < 0) {
+    return false;
+  }
+  constexpr char kWanted[] = "RATION_DISABLE=1";  // with its terminating zero, as the entries have theirs
+  char chunk[1024];
+  size_t matched = 0;
+  bool found = false;
+  bool differs = false;
+  for (ssize_t got = read(file, chunk, sizeof(chunk)); got > 0 && !found; got = read(file, chunk, sizeof(chunk))) {
+    for (ssize_t i = 0; i < got && !found; ++i) {
+      differs = differs || chunk[i] != kWanted[matched];
+      found = !differs && ++matched == sizeof(kWanted);
+      if (chunk[i] == '\0') {
+        matched = 0;
+        differs = false;
+      }
+    }
+  }
+  close(file);
+  return found;
+}
+
 // The settings live in the core; this one must work without it.
 bool disabled() {
-  for (char **entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
-    if (starts_with(*entry, "RATION_DISABLE=")) {
-      return same(*entry + sizeof("RATION_DISABLE=") - 1, "1");
+  if (environ == nullptr) {
+    return disabled_at_start();
+  }
+  for (char **entry = environ; *entry != nullptr; ++entry) {
+    if (starts_with(*entry, kDisable)) {
+      return same(*entry + sizeof(kDisable) - 1, "1");
     }
   }
   return false;

@@ -46,6 +46,40 @@ struct AddressTable {
   uint16_t hooks[kAddressSlots];
 };
 
+// A symbol padded to whole words, so that it can be compared a word at a time.
+struct Symbol {
+  alignas(8) char text[56];
+  unsigned bytes;  // with its NUL
+};
+#define RATION_HOOK(symbol, parameters, name, since, stream, need, closed) {#symbol, sizeof(#symbol)},
+constexpr Symbol padded[kHookCount] = {
+#include "hook_table.inc"
+};
+#undef RATION_HOOK
+
+uint64_t word_at(const char *text) {
+  uint64_t word;
+  __builtin_memcpy(&word, text, sizeof(word));
+  return word;
+}
+
+// Equality with a program's string, eight bytes a step: this is most of what a swapped look-up costs. Every word begins
+// inside the string, so reading on to its end stays in the same page unless it crosses one. Little-endian.
+bool is_named(const Symbol &symbol, const char *name) {
+  constexpr uintptr_t kPage = 4096;  // the smallest page of both architectures
+  for (unsigned at = 0; at < symbol.bytes; at += 8) {
+    if ((reinterpret_cast<uintptr_t>(name + at) & (kPage - 1)) > kPage - 8) {
+      return same(symbol.text + at, name + at);
+    }
+    const unsigned left = symbol.bytes - at;
+    const uint64_t mask = left >= 8 ? ~uint64_t{0} : (uint64_t{1} << (8 * left)) - 1;
+    if (((word_at(symbol.text + at) ^ word_at(name + at)) & mask) != 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
 struct Bounds {
   uintptr_t start;
   uintptr_t end;
@@ -169,7 +203,7 @@ Hook hook_at(void *driver, const void *address, const char *symbol) {
   }
   for (unsigned slot = slot_of(address); table.addresses[slot] != nullptr; slot = (slot + 1) & (kAddressSlots - 1)) {
     // Two exports may share one address (identical code folding): the name decides.
-    if (table.addresses[slot] == address && (symbol == nullptr || same(symbols[table.hooks[slot]], symbol))) {
+    if (table.addresses[slot] == address && (symbol == nullptr || is_named(padded[table.hooks[slot]], symbol))) {
       return static_cast<Hook>(table.hooks[slot]);
     }
   }
