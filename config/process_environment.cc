@@ -1,11 +1,49 @@
+#include <fcntl.h>
 #include <unistd.h>
+
+#include <cstddef>
+#include <cstring>
+#include <string>
+#include <vector>
 
 #include "config/settings.h"
 
 namespace ration::config {
+namespace {
 
+// What the process was started with, as the kernel keeps it (proc(5)). Empty where /proc is not there.
+std::string read_initial_environment() {
+  std::string text;
+  const int file = open("/proc/self/environ", O_RDONLY | O_CLOEXEC);
+  char chunk[4096];
+  for (ssize_t got = file < 0 ? 0 : read(file, chunk, sizeof(chunk)); got > 0; got = read(file, chunk, sizeof(chunk))) {
+    text.append(chunk, static_cast<std::size_t>(got));
+  }
+  if (file >= 0) {
+    close(file);
+  }
+  return text;
+}
+
+const char *const *initial_environment() {
+  static const auto *const leaked = [] {
+    const auto *text = new std::string(read_initial_environment());
+    auto *entries = new std::vector<const char *>;
+    for (std::size_t start = 0; start < text->size(); start += std::strlen(text->c_str() + start) + 1) {
+      entries->push_back(text->c_str() + start);
+    }
+    entries->push_back(nullptr);
+    return entries;
+  }();
+  return leaked->data();
+}
+
+}  // namespace
+
+// `environ` is null before libc's own constructor (a CUDA call from the program's .preinit_array; glibc 2.36) and after
+// clearenv(): neither may lose a limit.
 const char *const *process_environment() {
-  return environ;
+  return environ != nullptr ? environ : initial_environment();
 }
 
 }  // namespace ration::config

@@ -38,8 +38,8 @@ size_t length(const char *text) {
 
 constexpr char kDisable[] = "RATION_DISABLE=";
 
-// `environ` is null before libc's own constructor (.preinit_array) and after clearenv(); the kernel still knows what the
-// process was started with.
+// `environ` is null before libc's own constructor (.preinit_array) and after clearenv(); the kernel still knows what
+// the process was started with.
 bool disabled_at_start() {
   const int file = open("/proc/self/environ", O_RDONLY | O_CLOEXEC);
   if (file < 0) {
