@@ -1,0 +1,122 @@
+"""What the whole-process tests share: running a program under libration.so, and reading what it logged.
+
+The environment comes from ration_preload_test (preload_test.cmake).
+"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+
+BUILD = pathlib.Path(os.environ["PRELOAD_BUILD"])
+PROGRAMS = pathlib.Path(os.environ["PRELOAD_PROGRAMS"])
+LIBRARIES = os.environ["PRELOAD_LIBRARIES"]
+LIBRARY = BUILD / "lib/libration.so"
+SANITIZED = bool(os.environ.get("PRELOAD_SANITIZE"))
+
+MIB, GIB = 1 << 20, 1 << 30
+BLOCK = 100 * MIB
+HANG = 60  # seconds; a program that takes longer is stuck
+
+
+class Failure(Exception):
+    pass
+
+
+def expect(what, seen, wanted):
+    if seen != wanted:
+        raise Failure(f"{what}: {seen!r}, expected {wanted!r}")
+
+
+def expect_that(what, holds):
+    if not holds:
+        raise Failure(what)
+
+
+def driver_folder(name):
+    return PROGRAMS / name if (PROGRAMS / name).is_dir() else BUILD / "lib/ration" / name
+
+
+def clean_environment():
+    dropped = ("RATION_", "SIMCUDA_", "PRELOAD_", "LD_", "CUDA_", "XLA_", "TF_")
+    return {key: value for key, value in os.environ.items() if not key.startswith(dropped)}
+
+
+@dataclass
+class Run:
+    status: int
+    out: str
+    err: str
+    logs: dict = field(default_factory=dict)  # file name -> records, when a folder was given
+
+
+def command_line(program, arguments):
+    path = PROGRAMS / program
+    if program.endswith(".py"):
+        return [sys.executable, pathlib.Path(__file__).parent / "programs" / program, *arguments]
+    # Libraries stand beside the programs.
+    arguments = [PROGRAMS / a if str(a).endswith(".so") and (PROGRAMS / a).exists() else a for a in arguments]
+    return [path, *arguments]
+
+
+def run(program, *arguments, preload=LIBRARIES, sim="sim", folder=None, **environment):
+    """Runs a program of programs/ to its end. `folder`: where RATION_LOG goes, as run.jsonl."""
+    child = clean_environment()
+    child["DRIVER_FOLDER"] = str(driver_folder(sim))
+    child["LD_LIBRARY_PATH"] = f"{driver_folder(sim)}:{PROGRAMS}:{BUILD}/lib/ration/sim"
+    if preload:
+        child["LD_PRELOAD"] = preload
+    if folder:
+        child["RATION_LOG"] = str(pathlib.Path(folder) / "run.jsonl")
+    child |= {key: str(value) for key, value in environment.items()}
+    try:
+        done = subprocess.run(command_line(program, arguments), env=child, capture_output=True, text=True, timeout=HANG,
+                              cwd=folder, check=False)
+    except subprocess.TimeoutExpired as stuck:
+        raise Failure(f"{program} hangs; so far: {stuck.stdout!r} {stuck.stderr!r}") from stuck
+    logs = {path.name: read_log(path) for path in sorted(pathlib.Path(folder).glob("run.jsonl*"))} if folder else {}
+    return Run(done.returncode, done.stdout, done.stderr, logs)
+
+
+def read_log(path):
+    """The records of a log that is whole: every line JSON, one meta first, seq consecutive from 1."""
+    text = path.read_text()
+    expect(f"{path.name} ends with a whole line", text[-1:], "\n")
+    records = [json.loads(line) for line in text.splitlines()]
+    expect("first record", (records[0]["t"], records[0]["schema"]), ("meta", "ration.events/1"))
+    expect("seq", [record["seq"] for record in records[1:]], list(range(1, len(records))))
+    return records
+
+
+def of_type(records, kind):
+    return [record for record in records if record["t"] == kind]
+
+
+def peak_of(records):
+    """Peak of live bytes on device 0, recomputed; frees must match what was allocated."""
+    live, peak = {}, 0
+    for record in records:
+        if record["t"] == "alloc":
+            expect_that(f"{record['addr']} has two owners", record["addr"] not in live)
+            live[record["addr"]] = record["size"]
+            peak = max(peak, sum(live.values()))
+        elif record["t"] == "free":
+            expect("size of the freed block", live.pop(record["addr"], None), record["size"])
+    return peak
+
+
+def main(cases):
+    """Runs the cases (name -> function of a scratch folder), all of them, and ends the process."""
+    failed = []
+    for name, case in cases.items():
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                case(folder)
+                print(f"ok      {name}", flush=True)
+            except Failure as failure:
+                failed.append(name)
+                print(f"FAILED  {name}: {failure}", flush=True)
+    print(f"covered: {len(cases) - len(failed)} of {len(cases)}")
+    sys.exit(1 if failed or not cases else 0)

@@ -1,0 +1,15 @@
+// A program of the runtime API: it never names the driver. Built with the static and with the shared runtime.
+#include <cuda_runtime_api.h>
+#include <stdio.h>
+
+int main() {
+  void *const untouched = reinterpret_cast<void *>(0x5a5a'5a5a'5a5a'5a5a);
+  for (int blocks = 0;; ++blocks) {
+    void *address = untouched;
+    const cudaError_t code = cudaMalloc(&address, size_t{100} << 20);
+    if (code != cudaSuccess) {
+      dprintf(1, "blocks=%d code=%d untouched=%d\n", blocks, static_cast<int>(code), address == untouched ? 1 : 0);
+      return 0;
+    }
+  }
+}

@@ -1,0 +1,37 @@
+// Fills the device at the moment that FILL_AT names: `preinit` (before every constructor of the process), `constructor`
+// and `destructor` of a library, `atexit`. Whatever the moment, Ration's own start or end is not in the way.
+#include <stdlib.h>
+#include <string.h>
+
+#include "fill.h"
+
+// From the library: linking to it needs a reference.
+extern "C" void fill_in_library_at(const char *moment);
+
+namespace {
+
+void fill_at(const char *moment) {
+  const char *asked = getenv("FILL_AT");
+  if (asked != nullptr && strcmp(asked, moment) == 0) {
+    preload::fill({&cuInit, &cuDeviceGet, &cuCtxCreate_v2, &cuMemAlloc_v2});
+  }
+}
+
+// libc has not taken the environment over yet: getenv answers nothing here.
+void at_preinit(int, char **, char **environment) {
+  for (; *environment != nullptr; ++environment) {
+    if (strcmp(*environment, "FILL_AT=preinit") == 0) {
+      preload::fill({&cuInit, &cuDeviceGet, &cuCtxCreate_v2, &cuMemAlloc_v2});
+    }
+  }
+}
+
+__attribute__((section(".preinit_array"), used)) void (*const preinit)(int, char **, char **) = &at_preinit;
+
+}  // namespace
+
+int main() {
+  atexit([] { fill_at("atexit"); });
+  fill_at("main");
+  return 0;
+}
