@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace ration::events {
@@ -34,7 +35,8 @@ struct Free {
   std::uint64_t size;
   int device;
   unsigned context;
-  const char *api;  // the call that ended the block: a free, or what took its context away
+  const char *api;           // the call that ended the block: a free, or what took its context away
+  std::uint64_t stream = 0;  // handle that a stream-ordered free named; 0: none
 };
 
 struct Oom {
@@ -65,7 +67,8 @@ struct Meta {
   struct Setting {
     std::string key, value, source;
   };
-  std::vector<Setting> settings;  // those that are not at their default
+  std::vector<Setting> settings;                                 // those that are not at their default
+  std::vector<std::pair<std::string, std::string>> environment;  // our own variables, as they were set
 };
 
 }  // namespace ration::events

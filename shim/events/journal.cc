@@ -22,7 +22,9 @@ std::string host_name() {
   return gethostname(name, sizeof(name) - 1) == 0 ? name : "";
 }
 
-std::string base_name(const std::string &path) { return path.substr(path.rfind('/') + 1); }
+std::string base_name(const std::string &path) {
+  return path.substr(path.rfind('/') + 1);
+}
 
 void raise(std::atomic<std::uint64_t> &peak, std::uint64_t value) {
   std::uint64_t before = peak.load(std::memory_order_relaxed);
@@ -57,7 +59,9 @@ Journal::Journal(JournalOptions options, std::string &problem)
   }
 }
 
-std::uint64_t Journal::now_ns() const { return clock_ns(CLOCK_MONOTONIC) - start_ns_; }
+std::uint64_t Journal::now_ns() const {
+  return clock_ns(CLOCK_MONOTONIC) - start_ns_;
+}
 
 void Journal::describe(std::vector<DeviceFacts> devices, int driver_version) noexcept try {
   for (const DeviceFacts &device : devices) {
@@ -71,11 +75,12 @@ void Journal::describe(std::vector<DeviceFacts> devices, int driver_version) noe
     Meta meta = options_.meta;
     meta.devices = std::move(devices);
     meta.driver_version = driver_version;
-    const std::string line = meta_line(meta, process_);
+    std::string line = meta_line(meta, process_);
     Guard guard(writer_);
     if (!described_.load(std::memory_order_relaxed)) {
-      file_.write(line, {});
+      first_line_ = std::move(line);
       described_.store(true, std::memory_order_release);  // pairs with described()
+      write(nullptr);
     }
   }
   described_.store(true, std::memory_order_release);
@@ -97,7 +102,9 @@ void Journal::count(const Free &event) {
   tally.live_bytes.fetch_sub(event.size, std::memory_order_relaxed);
 }
 
-void Journal::count(const Oom &event) { bump(tally_->devices[event.device].denied[static_cast<int>(event.reason)]); }
+void Journal::count(const Oom &event) {
+  bump(tally_->devices[event.device].denied[static_cast<int>(event.reason)]);
+}
 
 // The totals move under the writer's lock, so that the peak in `end` is the one that the lines add up to.
 template <class Event>
@@ -106,6 +113,7 @@ void Journal::publish(const Event &event) noexcept {
     count(event);
     return;
   }
+  bool counted = false;
   try {
     if (!described()) {
       describe({}, 0);
@@ -114,44 +122,73 @@ void Journal::publish(const Event &event) noexcept {
     format(line, event, gettid());
     Guard guard(writer_);
     count(event);
-    write(line);
-  } catch (...) {  // formatting ran out of memory: the line is lost, the totals are not
+    counted = true;
+    if (!write(&line)) {
+      lose_one();
+    }
+  } catch (...) {  // out of memory: the line is lost, the totals are not
     Guard guard(writer_);
-    count(event);
-    ++dropped_;
-    ++dropped_in_all_;
+    if (!counted) {
+      count(event);
+    }
+    lose_one();
   }
 }
 
-void Journal::write(Line &line) {
-  Line lines;
+bool Journal::write(Line *line) {
+  Line text;
+  text.append(first_line_);
   std::uint64_t seq = seq_;
   if (dropped_ > 0) {
-    format_dropped(lines, dropped_);
-    close_line(lines, now_ns(), ++seq);
+    format_dropped(text, dropped_);
+    close_line(text, now_ns(), ++seq);
   }
-  close_line(line, now_ns(), ++seq);
-  lines.append(line);
-  const std::size_t size = lines.size();
-  if (ended_) {
-    Line end;
-    format_end(end, *tally_, dropped_in_all_, unknown_versions_);
-    close_line(end, now_ns(), seq + 1);
-    lines.append(end);
+  if (line != nullptr) {
+    close_line(*line, now_ns(), ++seq);
+    text.append(*line);
   }
-  const std::string_view text(lines.data(), lines.size());
-  if (file_.write(text.substr(0, size), text.substr(size))) {
-    seq_ = seq;
-    dropped_ = 0;
-  } else {
-    ++dropped_;
-    ++dropped_in_all_;
+  if (!add(text, seq)) {
+    return false;
   }
+  seq_ = seq;
+  dropped_ = 0;
+  first_line_.clear();
+  return true;
 }
 
-void Journal::record(const Alloc &event) noexcept { publish(event); }
-void Journal::record(const Free &event) noexcept { publish(event); }
-void Journal::record(const Oom &event) noexcept { publish(event); }
+bool Journal::add(Line &text, std::uint64_t seq) {
+  const std::size_t size = text.size();
+  if (ended_) {
+    format_end(text, *tally_, dropped_in_all_, unknown_versions_);
+    close_line(text, now_ns(), seq + 1);
+  }
+  return file_.write({text.data(), text.size()}, text.size() - size);
+}
+
+// After a write that failed: the `end` that stood last tells a loss too few or was cut off. It fits where it stood.
+void Journal::mend_end() noexcept try {
+  if (ended_ && first_line_.empty()) {
+    Line nothing;
+    add(nothing, seq_);
+  }
+} catch (...) {  // fails open
+}
+
+void Journal::lose_one() noexcept {
+  ++dropped_;
+  ++dropped_in_all_;
+  mend_end();
+}
+
+void Journal::record(const Alloc &event) noexcept {
+  publish(event);
+}
+void Journal::record(const Free &event) noexcept {
+  publish(event);
+}
+void Journal::record(const Oom &event) noexcept {
+  publish(event);
+}
 
 void Journal::end(std::uint64_t unknown_versions) noexcept try {
   if (!logging_) {
@@ -165,21 +202,10 @@ void Journal::end(std::uint64_t unknown_versions) noexcept try {
     return;
   }
   unknown_versions_ = unknown_versions;
-  Line lines;
-  std::uint64_t seq = seq_;
-  if (dropped_ > 0) {
-    format_dropped(lines, dropped_);
-    close_line(lines, now_ns(), ++seq);
-  }
-  const std::size_t size = lines.size();
-  format_end(lines, *tally_, dropped_in_all_, unknown_versions_);
-  close_line(lines, now_ns(), seq + 1);
-  const std::string_view text(lines.data(), lines.size());
-  if (file_.write(text.substr(0, size), text.substr(size))) {
-    seq_ = seq;
-    dropped_ = 0;
-  }
   ended_ = true;
+  if (!write(nullptr)) {
+    mend_end();
+  }
 } catch (...) {  // fails open
 }
 

@@ -16,10 +16,10 @@
 namespace ration::events {
 
 struct JournalOptions {
-  std::string log;                    // path, placeholders expanded; empty: no log
+  std::string log;                      // path, placeholders expanded; empty: no log
   std::vector<std::string> tree_marks;  // NAME=value settings that every process of one run inherited
-  std::string summary_directory;      // empty: none
-  Meta meta;                          // without devices
+  std::string summary_directory;        // empty: none
+  Meta meta;                            // without devices
 };
 
 class Journal {
@@ -28,7 +28,6 @@ class Journal {
   Journal(JournalOptions options, std::string &problem);
 
   bool logging() const { return logging_; }
-  const std::string &log_path() const { return file_.path(); }
 
   // Once, as soon as the driver can be asked: what the devices are. Writes the first line. Later calls do nothing.
   void describe(std::vector<DeviceFacts> devices, int driver_version) noexcept;
@@ -54,7 +53,12 @@ class Journal {
   void count(const Alloc &event);
   void count(const Free &event);
   void count(const Oom &event);
-  void write(Line &line) REQUIRES(writer_);
+  // Adds what is owed from before (the first line, a loss), then `line`, which may be null. False: nothing was added.
+  bool write(Line *line) REQUIRES(writer_);
+  // Adds `text`, which runs up to record `seq`, and behind it the `end` that stays last, once there is one.
+  bool add(Line &text, std::uint64_t seq) REQUIRES(writer_);
+  void mend_end() noexcept REQUIRES(writer_);
+  void lose_one() noexcept REQUIRES(writer_);
   std::uint64_t now_ns() const;
 
   JournalOptions options_;
@@ -66,8 +70,9 @@ class Journal {
 
   RankedMutex writer_{Rank::kLogWriter};
   LogFile file_ GUARDED_BY(writer_);
+  std::string first_line_ GUARDED_BY(writer_);  // as long as it could not be written
   std::uint64_t seq_ GUARDED_BY(writer_) = 0;
-  std::uint64_t dropped_ GUARDED_BY(writer_) = 0;          // lost since the last `dropped` record
+  std::uint64_t dropped_ GUARDED_BY(writer_) = 0;  // lost since the last `dropped` record
   std::uint64_t dropped_in_all_ GUARDED_BY(writer_) = 0;
   bool ended_ GUARDED_BY(writer_) = false;
   std::uint64_t unknown_versions_ GUARDED_BY(writer_) = 0;

@@ -6,14 +6,18 @@
 namespace ration::events {
 namespace {
 
-const char *name_of(Via via) { return via == Via::runtime ? "runtime" : "driver"; }
+const char *name_of(Via via) {
+  return via == Via::runtime ? "runtime" : "driver";
+}
 
 template <class... Values>
 void add(Line &line, fmt::format_string<Values...> format, Values &&...values) {
   fmt::format_to(std::back_inserter(line), format, std::forward<Values>(values)...);
 }
 
-std::uint64_t load(const std::atomic<std::uint64_t> &value) { return value.load(std::memory_order_relaxed); }
+std::uint64_t load(const std::atomic<std::uint64_t> &value) {
+  return value.load(std::memory_order_relaxed);
+}
 
 }  // namespace
 
@@ -42,8 +46,8 @@ void format(Line &line, const Alloc &event, int thread) {
 }
 
 void format(Line &line, const Free &event, int thread) {
-  add(line, R"({{"t":"free","tid":{},"dev":{},"ctx":{},"api":"{}","addr":"{:#x}","size":{})", thread, event.device,
-      event.context, event.api, event.address, event.size);
+  add(line, R"({{"t":"free","tid":{},"dev":{},"ctx":{},"stream":{},"api":"{}","addr":"{:#x}","size":{})", thread,
+      event.device, event.context, event.stream, event.api, event.address, event.size);
 }
 
 void format(Line &line, const Oom &event, int thread) {
@@ -54,7 +58,9 @@ void format(Line &line, const Oom &event, int thread) {
       event.device_free, event.largest_free);
 }
 
-void format_dropped(Line &line, std::uint64_t count) { add(line, R"({{"t":"dropped","count":{})", count); }
+void format_dropped(Line &line, std::uint64_t count) {
+  add(line, R"({{"t":"dropped","count":{})", count);
+}
 
 void format_end(Line &line, const SummaryPage &tally, std::uint64_t dropped, std::uint64_t unknown_versions) {
   const auto devices = static_cast<int>(tally.device_count.load(std::memory_order_relaxed));
@@ -87,7 +93,8 @@ void close_line(Line &line, std::uint64_t ts_ns, std::uint64_t seq) {
 }
 
 std::string meta_line(const Meta &meta, const Process &process) {
-  using nlohmann::json;
+  // In this order: `tree` has to stand near the start, where log_file.cc looks for it, and argv may be megabytes.
+  using json = nlohmann::ordered_json;
   json devices = json::array();
   for (const DeviceFacts &device : meta.devices) {
     devices.push_back({{"dev", device.ordinal},
@@ -101,6 +108,10 @@ std::string meta_line(const Meta &meta, const Process &process) {
   for (const Meta::Setting &setting : meta.settings) {
     settings[setting.key] = {{"value", setting.value}, {"source", setting.source}};
   }
+  json environment = json::object();
+  for (const auto &[name, value] : meta.environment) {
+    environment[name] = value;
+  }
   const json line = {{"t", "meta"},
                      {"schema", kSchema},
                      {"ver", RATION_VERSION},
@@ -108,14 +119,15 @@ std::string meta_line(const Meta &meta, const Process &process) {
                      {"ppid", process.parent},
                      {"host", process.host},
                      {"exe", process.executable},
-                     {"argv", process.arguments},
                      {"tree", process.tree},
                      {"start_unix_ns", process.start_unix_ns},
                      {"clock", "monotonic"},
                      {"driver", meta.driver_version},
                      {"mode", meta.mode},
                      {"devices", std::move(devices)},
-                     {"settings", std::move(settings)}};
+                     {"settings", std::move(settings)},
+                     {"env", std::move(environment)},
+                     {"argv", process.arguments}};
   return line.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
+#include <cstdlib>
 #include <cstring>
 
 namespace ration::events {
@@ -13,12 +15,19 @@ namespace {
 
 constexpr int kMostSiblings = 1000;
 
-// An open-file-description lock: released by the kernel with the last descriptor, so a dead process holds none.
-bool lock_whole(int file) {
+// An open-file-description lock: released by the kernel with the last descriptor, so a dead process holds none. A file
+// system without locks (ENOLCK, ENOSYS) is no reason to have no log.
+bool is_locked_elsewhere(int file) {
   struct flock lock {};
   lock.l_type = F_WRLCK;
   lock.l_whence = SEEK_SET;
-  return fcntl(file, F_OFD_SETLK, &lock) == 0;
+  return fcntl(file, F_OFD_SETLK, &lock) != 0 && (errno == EAGAIN || errno == EACCES);
+}
+
+// One byte beyond RLIMIT_FSIZE would be a SIGXFSZ in the program. Asked each time: the program may change it.
+bool within_size_limit(std::uint64_t end) {
+  struct rlimit limit {};
+  return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || end <= limit.rlim_cur;
 }
 
 bool first_line_bears(int file, const std::string &tree) {
@@ -48,7 +57,7 @@ LogFile::Claim LogFile::try_claim(const std::string &path, const std::string &tr
     return Claim::failed;
   }
   if (regular) {
-    if (!lock_whole(file) || first_line_bears(file, tree)) {
+    if (is_locked_elsewhere(file) || first_line_bears(file, tree)) {
       close(file);
       return Claim::busy;
     }
@@ -58,13 +67,12 @@ LogFile::Claim LogFile::try_claim(const std::string &path, const std::string &tr
       return Claim::failed;
     }
   }
-  struct rlimit limit {};
-  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
-    most_bytes_ = limit.rlim_cur;
-  }
   file_ = file;
   seekable_ = regular;
-  path_ = path;
+  device_ = status.st_dev;
+  inode_ = status.st_ino;
+  char absolute[PATH_MAX];
+  path_ = realpath(path.c_str(), absolute) != nullptr ? absolute : path;
   return Claim::taken;
 }
 
@@ -89,14 +97,29 @@ bool LogFile::claim(const std::string &path, const std::string &tree, std::int64
   return false;
 }
 
-bool LogFile::write(std::string_view lines, std::string_view tail) {
-  std::string joined;
-  std::string_view text = lines;
-  if (!tail.empty()) {
-    joined.append(lines).append(tail);
-    text = joined;
+// A program may close descriptors that it did not open, and then get our number for a file of its own: what is written
+// must never land there. Where that happened the log is opened again.
+bool LogFile::is_open_still() {
+  struct stat status {};
+  if (fstat(file_, &status) == 0 && status.st_dev == device_ && status.st_ino == inode_) {
+    return true;
   }
-  if (seekable_ && (text.size() > most_bytes_ || offset_ > most_bytes_ - text.size())) {
+  const int file = open(path_.c_str(), O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+  if (file < 0) {
+    return false;
+  }
+  if (fstat(file, &status) != 0 || status.st_dev != device_ || status.st_ino != inode_ ||
+      (seekable_ && is_locked_elsewhere(file))) {
+    close(file);
+    return false;
+  }
+  file_ = file;
+  return true;
+}
+
+bool LogFile::write(std::string_view text, std::size_t tail_bytes) {
+  const std::uint64_t end = offset_ + text.size();
+  if ((seekable_ && !within_size_limit(end)) || !is_open_still()) {
     return false;
   }
   const auto at = static_cast<off_t>(offset_);
@@ -104,15 +127,17 @@ bool LogFile::write(std::string_view lines, std::string_view tail) {
   do {
     written = seekable_ ? pwrite(file_, text.data(), text.size(), at) : ::write(file_, text.data(), text.size());
   } while (written < 0 && errno == EINTR);
-  if (written != static_cast<ssize_t>(text.size())) {
-    if (seekable_ && written > 0) {
-      const int ignored = ftruncate(file_, at);  // take back the half line
-      (void)ignored;
-    }
-    return false;
+  const bool whole = written == static_cast<ssize_t>(text.size());
+  const std::uint64_t valid_end = whole ? end : offset_;  // half a line is taken back
+  if (seekable_ && written > 0 && (!whole || end < end_)) {
+    const int ignored = ftruncate(file_, static_cast<off_t>(valid_end));
+    (void)ignored;
   }
-  offset_ += lines.size();
-  return true;
+  if (whole) {
+    offset_ = end - tail_bytes;
+    end_ = end;
+  }
+  return whole;
 }
 
 }  // namespace ration::events

@@ -1,6 +1,8 @@
-// One log file: claimed by one process of a run, written line by line, valid to its last line whatever ends the process.
-// Layer: events (a leaf). Threads: none of its own; the journal's lock orders the calls.
+// One log file: claimed by one process of a run, written line by line, valid to its last line whatever ends the
+// process. Layer: events (a leaf). Threads: none of its own; the journal's lock orders the calls.
 #pragma once
+
+#include <sys/types.h>
 
 #include <cstdint>
 #include <string>
@@ -17,19 +19,23 @@ class LogFile {
   bool is_open() const { return file_ >= 0; }
   const std::string &path() const { return path_; }
 
-  // Adds whole `lines`, then `tail`: text that stays last, the next write replaces it. One write(2), so a reader never
-  // sees half a line. False: nothing was added (full disk, file size limit); the file ends where it did before.
-  bool write(std::string_view lines, std::string_view tail);
+  // Adds whole lines, of which the last `tail_bytes` are replaced by the next write. One write(2), so a reader never
+  // sees half a line. False: nothing was added (full disk, file size limit, the program closed the descriptor and the
+  // path leads elsewhere); the tail that stood there may be gone.
+  bool write(std::string_view text, std::size_t tail_bytes);
 
  private:
   enum class Claim { taken, busy, failed };
   Claim try_claim(const std::string &path, const std::string &tree, std::string &problem);
+  bool is_open_still();
 
   int file_ = -1;
   bool seekable_ = true;
-  std::uint64_t offset_ = 0;
-  std::uint64_t most_bytes_ = UINT64_MAX;  // RLIMIT_FSIZE: one byte beyond it would be a SIGXFSZ
-  std::string path_;
+  std::uint64_t offset_ = 0;  // where the tail starts
+  std::uint64_t end_ = 0;     // where it ends
+  std::string path_;          // absolute
+  dev_t device_ = 0;          // what file it is, whatever descriptor leads there
+  ino_t inode_ = 0;
 };
 
 }  // namespace ration::events

@@ -2,17 +2,37 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 namespace ration::events {
 namespace {
 
+constexpr int kMostPagesOfOnePid = 1000;
+
+int create_file(const std::string &path) {
+  int file = -1;
+  for (int number = 1; file < 0 && number <= kMostPagesOfOnePid; ++number) {
+    const std::string candidate = number == 1 ? path : path + "." + std::to_string(number);
+    file = open(candidate.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (file < 0 && errno != EEXIST) {
+      break;
+    }
+  }
+  return file;
+}
+
 void *map_file(const std::string &path) {
-  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+  struct rlimit limit {};
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < sizeof(SummaryPage)) {
+    return MAP_FAILED;  // posix_fallocate beyond it is a SIGXFSZ in the program
+  }
+  const int file = create_file(path);
   if (file < 0) {
     return MAP_FAILED;
   }
@@ -25,7 +45,9 @@ void *map_file(const std::string &path) {
   return page;
 }
 
-std::uint64_t load(const std::atomic<std::uint64_t> &value) { return value.load(std::memory_order_relaxed); }
+std::uint64_t load(const std::atomic<std::uint64_t> &value) {
+  return value.load(std::memory_order_relaxed);
+}
 
 }  // namespace
 
@@ -47,7 +69,7 @@ SummaryPage *create_summary_page(const std::string &directory, std::int64_t pid,
 }
 
 bool read_summary(const std::string &file, Summary &summary) {
-  const int handle = open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  const int handle = open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (handle < 0) {
     return false;
   }
@@ -73,8 +95,14 @@ bool read_summary(const std::string &file, Summary &summary) {
     const int devices = std::min<int>(static_cast<int>(page->device_count.load()), kMaxTalliedDevices);
     for (int i = 0; i < devices; ++i) {
       const DeviceTally &tally = page->devices[i];
-      Summary::Device device{load(tally.total),      load(tally.limit),  load(tally.live_bytes), load(tally.live_count),
-                             load(tally.peak_bytes), load(tally.allocs), load(tally.frees),      load(tally.limit_asked) != 0,
+      Summary::Device device{load(tally.total),
+                             load(tally.limit),
+                             load(tally.live_bytes),
+                             load(tally.live_count),
+                             load(tally.peak_bytes),
+                             load(tally.allocs),
+                             load(tally.frees),
+                             load(tally.limit_asked) != 0,
                              {}};
       for (int reason = 0; reason < kReasonCount; ++reason) {
         device.denied[reason] = load(tally.denied[reason]);

@@ -60,8 +60,9 @@ struct Summary {
   std::vector<Device> devices;  // by ordinal; a device that was never used has total 0
 };
 
-// Maps a fresh page at `directory`/`pid` (0600), or private memory where that fails or `directory` is empty. Never
-// unmapped. nullptr only when there is no memory at all.
+// Maps a fresh page at `directory`/`pid` (0600), or `pid`.2 and so on: what stands there already is another program
+// that ran under this id, or runs under it in another namespace. Private memory where that fails or `directory` is
+// empty. Never unmapped. nullptr only when there is no memory at all.
 SummaryPage *create_summary_page(const std::string &directory, std::int64_t pid, const std::string &program);
 
 // Reads a page file. False: not a page of this version.

@@ -1,0 +1,154 @@
+// Which process writes which file of one log setting.
+#include <fcntl.h>
+
+#include <filesystem>
+
+#include "catch.h"
+#include "events/log_file.h"
+#include "events/process_tree.h"
+#include "unit/events/child_process.h"
+#include "unit/events/log_lines.h"
+#include "unit/events/scratch_folder.h"
+
+using namespace ration;
+using namespace ration::test;
+
+namespace {
+
+constexpr std::int64_t kPid = 4242;
+
+std::string line_of(const std::string &tree) {
+  return R"({"t":"meta","tree":")" + tree + "\"}\n";
+}
+
+// What a process that is dead by now left.
+void leave(const std::string &path, const std::string &tree) {
+  REQUIRE(exit_code_of([&] {
+            events::LogFile file;
+            std::string problem;
+            return file.claim(path, tree, 1, problem) && file.write(line_of(tree), 0) ? 0 : 1;
+          }) == 0);
+}
+
+std::string claimed(events::LogFile &file, const std::string &path, const std::string &tree) {
+  std::string problem;
+  REQUIRE(file.claim(path, tree, kPid, problem));
+  CHECK(file.is_open());
+  return file.path();
+}
+
+}  // namespace
+
+TEST_CASE("a log of an earlier run is overwritten") {
+  const ScratchFolder folder;
+  leave(folder / "log", "1-1");
+  events::LogFile file;
+  CHECK(claimed(file, folder / "log", "2-2") == folder / "log");
+  CHECK(text_of(folder / "log").empty());
+}
+
+TEST_CASE("a file that is no log is overwritten, too") {
+  const ScratchFolder folder;
+  std::ofstream(folder / "log") << std::string(200'000, 'x');
+  events::LogFile file;
+  CHECK(claimed(file, folder / "log", "1-1") == folder / "log");
+  CHECK(text_of(folder / "log").empty());
+}
+
+TEST_CASE("a second process of one tree writes beside the first, which is dead by now") {
+  const ScratchFolder folder;
+  leave(folder / "log", "1-1");
+  events::LogFile file;
+  CHECK(claimed(file, folder / "log", "1-1") == folder / "log.4242");
+  CHECK(text_of(folder / "log") == line_of("1-1"));
+}
+
+TEST_CASE("a second life of one process id writes a third file") {
+  const ScratchFolder folder;
+  leave(folder / "log", "1-1");
+  leave(folder / "log.4242", "1-1");
+  events::LogFile file;
+  CHECK(claimed(file, folder / "log", "1-1") == folder / "log.4242.2");
+}
+
+TEST_CASE("the log of a living process of any run stays its own") {
+  const ScratchFolder folder;
+  events::LogFile first;
+  events::LogFile second;
+  CHECK(claimed(first, folder / "log", "1-1") == folder / "log");
+  CHECK(claimed(second, folder / "log", "2-2") == folder / "log.4242");
+}
+
+TEST_CASE("text that replaces a longer tail leaves nothing of it") {
+  const ScratchFolder folder;
+  events::LogFile file;
+  claimed(file, folder / "log", "1-1");
+  REQUIRE(file.write("line\na long tail\n", 12));
+  REQUIRE(file.write("tail\n", 5));
+  CHECK(text_of(folder / "log") == "line\ntail\n");
+  REQUIRE(file.write("more\nend\n", 4));
+  REQUIRE(file.write("last\n", 0));
+  CHECK(text_of(folder / "log") == "line\nmore\nlast\n");
+}
+
+TEST_CASE("processes that inherited one mark from a common ancestor are one tree, others are not") {
+  const ScratchFolder folder;
+  const std::vector<std::pair<std::string, std::string>> marks = {{"UNIT_MARK", "here"},
+                                                                  {"UNIT_RESULT", folder / "trees"}};
+  const auto child = [&] {
+    return exit_code_of([&]() -> int {
+      become_test("child: tells its tree and those of its children", marks);
+      return 1;
+    });
+  };
+  REQUIRE(child() == 0);
+  REQUIRE(child() == 0);
+  std::ifstream file(folder / "trees");
+  std::vector<std::string> trees;
+  for (std::string line; std::getline(file, line);) {
+    trees.push_back(line);
+  }
+  REQUIRE(trees.size() == 6);
+  CHECK(trees[0] == trees[1]);
+  CHECK(trees[0] == trees[2]);
+  CHECK(trees[3] == trees[4]);
+  CHECK(trees[3] == trees[5]);
+  CHECK(trees[0] != trees[3]);
+  CHECK(trees[0].find('-') != std::string::npos);
+  CHECK(trees[0] != events::process_tree({"UNIT_MARK=here"}));
+}
+
+TEST_CASE("child: tells its tree and those of its children", "[.]") {
+  const auto tell = [] {
+    std::ofstream(getenv("UNIT_RESULT"), std::ios::app) << events::process_tree({"UNIT_MARK=here"}) << "\n";
+    return 0;
+  };
+  tell();
+  REQUIRE(exit_code_of(tell) == 0);
+  REQUIRE(exit_code_of([]() -> int {
+            become_test("child: tells its tree", {});
+            return 1;
+          }) == 0);
+}
+
+TEST_CASE("child: tells its tree", "[.]") {
+  std::ofstream(getenv("UNIT_RESULT"), std::ios::app) << events::process_tree({"UNIT_MARK=here"}) << "\n";
+}
+
+TEST_CASE("a process whose parents bear no mark is a tree of its own") {
+  CHECK(events::process_tree({"UNIT_MARK_OF_NOBODY=1"}).substr(0, 20).find(std::to_string(getpid()) + "-") == 0);
+}
+
+TEST_CASE("a mark is a whole variable, not the start of one") {
+  const ScratchFolder folder;
+  REQUIRE(exit_code_of([&]() -> int {
+            become_test("child: tells its tree and those of its children",
+                        {{"UNIT_MARK", "here-and-there"}, {"UNIT_RESULT", folder / "trees"}});
+            return 1;
+          }) == 0);
+  std::ifstream file(folder / "trees");
+  std::string first;
+  std::string forked;
+  REQUIRE((file >> first >> forked));
+  CHECK(first != forked);
+}

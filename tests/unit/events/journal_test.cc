@@ -1,0 +1,150 @@
+// The order of records, the totals, and what comes after the end.
+#include <thread>
+
+#include "catch.h"
+#include "unit/events/journal_fixture.h"
+#include "unit/events/log_lines.h"
+#include "unit/events/scratch_folder.h"
+
+using namespace ration;
+using namespace ration::test;
+
+namespace {
+
+void race(events::Journal &journal, int threads, int rounds) {
+  std::vector<std::thread> running;
+  for (int thread = 0; thread < threads; ++thread) {
+    running.emplace_back([&journal, thread, rounds] {
+      for (int round = 0; round < rounds; ++round) {
+        const std::uint64_t address = 0x1000000ull * static_cast<unsigned>(thread + 1) + static_cast<unsigned>(round);
+        const std::uint64_t size = 100 + static_cast<unsigned>(thread * 7 + round % 13);
+        journal.record(an_alloc(address, size, thread % 2));
+        if (round % 5 == 0) {
+          journal.record(an_oom(events::Reason::limit, thread % 2));
+        }
+        if (round % 3 != 0) {
+          journal.record(a_free(address, size, thread % 2));
+        }
+      }
+    });
+  }
+  for (std::thread &thread : running) {
+    thread.join();
+  }
+}
+
+void check_end_against_lines(const std::vector<json> &lines) {
+  const Sums sums = sums_of(lines);
+  const json &end = lines.back();
+  REQUIRE(end.at("t") == "end");
+  for (const int device : {0, 1}) {
+    CHECK(end.at("peak").at(device) == sums.peak.at(device));
+    CHECK(end.at("live").at(device).at("bytes") == sums.live.at(device));
+  }
+  CHECK(end.at("allocs") == sums.allocs);
+  CHECK(end.at("frees") == sums.frees);
+  CHECK(end.at("ooms") == sums.ooms);
+}
+
+}  // namespace
+
+TEST_CASE("eight racing threads leave consecutive records that add up to the end") {
+  const ScratchFolder folder;
+  std::string problem;
+  events::Journal journal(logging_to(folder / "log"), problem);
+  journal.describe(two_devices(), 0);
+  race(journal, 8, 500);
+  journal.end(0);
+  const std::vector<json> lines = log_lines(folder / "log");
+  CHECK(is_consecutive(lines));
+  CHECK(of_type(lines, "alloc").size() == 4000);
+  check_end_against_lines(lines);
+}
+
+TEST_CASE("records that come after the end are in the log and the last line is an end that knows them") {
+  const ScratchFolder folder;
+  std::string problem;
+  events::Journal journal(logging_to(folder / "log"), problem);
+  journal.describe(two_devices(), 0);
+  journal.record(an_alloc(0x5000, 5'000'000'000));
+  journal.record(an_alloc(0x6000, 1, 1));
+  journal.end(2);
+  journal.record(a_free(0x5000, 5'000'000'000));
+  journal.record(an_oom(events::Reason::device));
+  const std::vector<json> lines = log_lines(folder / "log");
+  CHECK(of_type(lines, "end").size() == 1);
+  CHECK(is_consecutive(lines));
+  check_end_against_lines(lines);
+  CHECK(lines.back().at("unknown_versions") == 2);
+}
+
+TEST_CASE("a second end changes nothing") {
+  const ScratchFolder folder;
+  std::string problem;
+  events::Journal journal(logging_to(folder / "log"), problem);
+  journal.describe(two_devices(), 0);
+  journal.end(1);
+  const std::string before = text_of(folder / "log");
+  journal.end(9);
+  CHECK(text_of(folder / "log") == before);
+}
+
+TEST_CASE("threads that race with the end lose no record") {
+  const ScratchFolder folder;
+  std::string problem;
+  events::Journal journal(logging_to(folder / "log"), problem);
+  journal.describe(two_devices(), 0);
+  std::thread ending([&] { journal.end(0); });
+  race(journal, 4, 200);
+  ending.join();
+  const std::vector<json> lines = log_lines(folder / "log");
+  CHECK(is_consecutive(lines));
+  CHECK(of_type(lines, "end").size() == 1);
+  check_end_against_lines(lines);
+}
+
+TEST_CASE("whoever describes the devices first writes the first line") {
+  const ScratchFolder folder;
+  std::string problem;
+  events::Journal journal(logging_to(folder / "log"), problem);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&] {
+      journal.describe(two_devices(), 1);
+      journal.record(an_oom(events::Reason::limit));
+    });
+  }
+  for (std::thread &thread : threads) {
+    thread.join();
+  }
+  const std::vector<json> lines = log_lines(folder / "log");
+  CHECK(of_type(lines, "meta").size() == 1);
+  CHECK(lines.front().at("t") == "meta");
+  CHECK(lines.size() == 9);
+}
+
+TEST_CASE("a log without devices still starts with meta and ends with end") {
+  const ScratchFolder folder;
+  std::string problem;
+  events::Journal journal(logging_to(folder / "log"), problem);
+  journal.end(0);
+  const std::vector<json> lines = log_lines(folder / "log");
+  REQUIRE(lines.size() == 2);
+  CHECK(lines[0].at("devices").empty());
+  CHECK(lines[1].at("t") == "end");
+}
+
+TEST_CASE("without a log the totals are kept all the same, also under a race") {
+  std::string problem;
+  events::Journal journal(logging_to(""), problem);
+  CHECK_FALSE(journal.logging());
+  journal.describe(two_devices(), 0);
+  race(journal, 8, 300);
+  const events::DeviceTally &tally = journal.tally().devices[0];
+  CHECK(tally.allocs == 1200);
+  CHECK(tally.frees == 800);
+  CHECK(tally.denied[static_cast<int>(events::Reason::limit)] == 240);
+  CHECK(tally.live_count == 400);
+  CHECK(tally.peak_bytes >= tally.live_bytes);
+  CHECK(problem.empty());
+}

@@ -1,0 +1,85 @@
+// A log as its readers see it: strict JSON, line by line, and what the lines add up to.
+#pragma once
+
+#include <cstdint>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace ration::test {
+
+using nlohmann::json;
+
+inline std::string text_of(const std::string &path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Throws where a line is no JSON or the last one has no end.
+inline std::vector<json> log_lines(const std::string &path) {
+  const std::string text = text_of(path);
+  if (!text.empty() && text.back() != '\n') {
+    throw std::runtime_error("half a line at the end of " + path);
+  }
+  std::vector<json> lines;
+  for (std::size_t start = 0; start < text.size();) {
+    const std::size_t end = text.find('\n', start);
+    lines.push_back(json::parse(text.substr(start, end - start)));
+    start = end + 1;
+  }
+  return lines;
+}
+
+inline std::vector<json> of_type(const std::vector<json> &lines, const std::string &type) {
+  std::vector<json> matching;
+  for (const json &line : lines) {
+    if (line.at("t") == type) {
+      matching.push_back(line);
+    }
+  }
+  return matching;
+}
+
+// Whether `seq` of everything but the first line counts 1, 2, 3, …
+inline bool is_consecutive(const std::vector<json> &lines) {
+  for (std::size_t i = 1; i < lines.size(); ++i) {
+    if (lines[i].at("seq") != i) {
+      return false;
+    }
+  }
+  return !lines.empty() && !lines[0].contains("seq");
+}
+
+struct Sums {
+  std::map<int, std::uint64_t> live, peak;
+  std::uint64_t allocs = 0, frees = 0, ooms = 0;
+  bool one_owner_each = true;  // no address was given out twice without a free between, none freed that was not live
+};
+
+inline Sums sums_of(const std::vector<json> &lines) {
+  Sums sums;
+  std::set<std::string> owned;
+  for (const json &line : lines) {
+    const std::string type = line.at("t");
+    if (type == "alloc") {
+      ++sums.allocs;
+      std::uint64_t &live = sums.live[line.at("dev")];
+      live += line.at("size").get<std::uint64_t>();
+      sums.peak[line.at("dev")] = std::max(sums.peak[line.at("dev")], live);
+      sums.one_owner_each = owned.insert(line.at("addr")).second && sums.one_owner_each;
+    } else if (type == "free") {
+      ++sums.frees;
+      sums.live[line.at("dev")] -= line.at("size").get<std::uint64_t>();
+      sums.one_owner_each = owned.erase(line.at("addr")) == 1 && sums.one_owner_each;
+    } else if (type == "oom") {
+      ++sums.ooms;
+    }
+  }
+  return sums;
+}
+
+}  // namespace ration::test

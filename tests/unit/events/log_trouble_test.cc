@@ -1,0 +1,192 @@
+// Disks that are full, paths that cannot be written, descriptors that the program closed: never the program's trouble.
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+
+#include "catch.h"
+#include "unit/events/child_process.h"
+#include "unit/events/journal_fixture.h"
+#include "unit/events/log_lines.h"
+#include "unit/events/scratch_folder.h"
+
+using namespace ration;
+using namespace ration::test;
+
+namespace {
+
+// The soft limit alone, so that it can be raised again.
+void limit_file_size(rlim_t bytes) {
+  rlimit limit{};
+  getrlimit(RLIMIT_FSIZE, &limit);
+  limit.rlim_cur = std::min(bytes, limit.rlim_max);
+  setrlimit(RLIMIT_FSIZE, &limit);
+}
+
+std::string problem_of_log(const std::string &path) {
+  std::string problem;
+  events::Journal journal(logging_to(path), problem);
+  CHECK_FALSE(journal.logging());
+  journal.describe(two_devices(), 0);
+  journal.record(an_alloc(0x1000, 1));
+  CHECK(journal.tally().devices[0].allocs == 1);
+  journal.end(0);
+  return problem;
+}
+
+}  // namespace
+
+TEST_CASE("a log that cannot be had is one sentence with its path, and the totals go on") {
+  const ScratchFolder folder;
+  const std::string missing = folder / "no/such/folder/log";
+  CHECK(problem_of_log(missing) == missing + ": No such file or directory");
+  CHECK(problem_of_log(folder.path()) == folder.path() + ": Is a directory");
+  const std::string fifo = folder / "fifo";
+  REQUIRE(mkfifo(fifo.c_str(), 0600) == 0);
+  CHECK(problem_of_log(fifo) == fifo + ": not a regular file");
+}
+
+TEST_CASE("a full device takes no record and says nothing") {
+  std::string problem;
+  const std::string said = stderr_of([&] {
+    events::Journal journal(logging_to("/dev/full"), problem);
+    CHECK(journal.logging());
+    journal.describe(two_devices(), 0);
+    journal.record(an_alloc(0x1000, 7));
+    journal.end(0);
+    CHECK(journal.tally().devices[0].peak_bytes == 7);
+  });
+  CHECK(problem.empty());
+  CHECK(said.empty());
+}
+
+TEST_CASE("a folder removed under the log costs nothing but the log") {
+  const ScratchFolder folder;
+  std::filesystem::create_directory(folder / "gone");
+  std::string problem;
+  events::Journal journal(logging_to(folder / "gone/log"), problem);
+  journal.describe(two_devices(), 0);
+  std::filesystem::remove_all(folder / "gone");
+  journal.record(an_alloc(0x1000, 7));
+  journal.end(0);
+  CHECK(journal.tally().devices[0].live_bytes == 7);
+  CHECK_FALSE(std::filesystem::exists(folder / "gone"));
+}
+
+TEST_CASE("records that did not fit are counted where the log goes on") {
+  const ScratchFolder folder;
+  const int code = exit_code_of([&] {
+    std::string problem;
+    events::Journal journal(logging_to(folder / "log"), problem);
+    journal.describe(two_devices(), 0);
+    journal.record(an_alloc(0x1000, 1));
+    limit_file_size(std::filesystem::file_size(folder / "log") + 100);  // less than a record
+    for (int i = 0; i < 5; ++i) {
+      journal.record(an_alloc(0x2000, 10));
+    }
+    limit_file_size(RLIM_INFINITY);
+    journal.record(an_alloc(0x3000, 100));
+    journal.end(0);
+    return 0;
+  });
+  CHECK(code == 0);  // 1000 + SIGXFSZ otherwise
+  const std::vector<json> lines = log_lines(folder / "log");
+  CHECK(is_consecutive(lines));
+  REQUIRE(lines.size() == 5);
+  CHECK(lines[2].at("t") == "dropped");
+  CHECK(lines[2].at("count") == 5);
+  CHECK(lines[3].at("addr") == "0x3000");
+  CHECK(lines[4].at("dropped") == 5);
+  CHECK(lines[4].at("allocs") == 7);
+}
+
+TEST_CASE("records lost at the very end are counted in front of it") {
+  const ScratchFolder folder;
+  CHECK(exit_code_of([&] {
+          std::string problem;
+          events::Journal journal(logging_to(folder / "log"), problem);
+          journal.describe(two_devices(), 0);
+          limit_file_size(std::filesystem::file_size(folder / "log"));
+          journal.record(an_alloc(0x2000, 10));
+          limit_file_size(RLIM_INFINITY);
+          journal.end(0);
+          return 0;
+        }) == 0);
+  const std::vector<json> lines = log_lines(folder / "log");
+  REQUIRE(lines.size() == 3);
+  CHECK(lines[1].at("t") == "dropped");
+  CHECK(lines[1].at("count") == 1);
+  CHECK(lines[2].at("t") == "end");
+  CHECK(is_consecutive(lines));
+}
+
+TEST_CASE("a first line that did not fit comes before everything else once it does") {
+  const ScratchFolder folder;
+  CHECK(exit_code_of([&] {
+          limit_file_size(10);
+          std::string problem;
+          events::Journal journal(logging_to(folder / "log"), problem);
+          journal.describe(two_devices(), 0);
+          journal.record(an_alloc(0x1000, 1));
+          journal.end(0);
+          if (std::filesystem::file_size(folder / "log") != 0) {
+            return 1;
+          }
+          limit_file_size(RLIM_INFINITY);
+          journal.record(a_free(0x1000, 1));
+          return 0;
+        }) == 0);
+  const std::vector<json> lines = log_lines(folder / "log");
+  REQUIRE(lines.size() == 4);
+  CHECK(lines[0].at("t") == "meta");
+  CHECK(lines[0].at("devices").size() == 2);
+  CHECK(lines[1].at("t") == "dropped");
+  CHECK(lines[2].at("t") == "free");
+  CHECK(lines[3].at("t") == "end");
+  CHECK(lines[3].at("dropped") == 1);
+  CHECK(is_consecutive(lines));
+}
+
+TEST_CASE("where a record after the end does not fit the end tells of the loss") {
+  const ScratchFolder folder;
+  CHECK(exit_code_of([&] {
+          std::string problem;
+          events::Journal journal(logging_to(folder / "log"), problem);
+          journal.describe(two_devices(), 0);
+          journal.record(an_alloc(0x1000, 5'000'000'000));
+          journal.end(0);
+          limit_file_size(std::filesystem::file_size(folder / "log"));
+          journal.record(a_free(0x1000, 5'000'000'000));
+          return 0;
+        }) == 0);
+  const std::vector<json> lines = log_lines(folder / "log");
+  REQUIRE(lines.size() == 3);
+  CHECK(lines[2].at("t") == "end");
+  CHECK(lines[2].at("dropped") == 1);
+  CHECK(lines[2].at("live").at(0).at("bytes") == 0);
+  CHECK(is_consecutive(lines));
+}
+
+TEST_CASE("a program that closes every descriptor keeps its own files clean and its log whole") {
+  const ScratchFolder folder;
+  const std::string mine = folder / "mine";
+  CHECK(exit_code_of([&] {
+          std::string problem;
+          events::Journal journal(logging_to(folder / "log"), problem);
+          journal.describe(two_devices(), 0);
+          close_range(3, ~0u, 0);
+          for (int i = 0; i < 64; ++i) {  // whichever number the log had is one of these now
+            if (open(mine.c_str(), O_RDWR | O_CREAT, 0600) < 0) {
+              return 1;
+            }
+          }
+          journal.record(an_alloc(0x1000, 1));
+          journal.end(0);
+          return 0;
+        }) == 0);
+  CHECK(text_of(mine).empty());
+  const std::vector<json> lines = log_lines(folder / "log");
+  CHECK(lines.size() == 3);
+  CHECK(is_consecutive(lines));
+}

@@ -1,0 +1,154 @@
+// The page of totals that `ration run` reads after any kind of death.
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "catch.h"
+#include "events/summary_page.h"
+#include "unit/events/child_process.h"
+#include "unit/events/journal_fixture.h"
+#include "unit/events/log_lines.h"
+#include "unit/events/scratch_folder.h"
+
+using namespace ration;
+using namespace ration::test;
+
+namespace {
+
+std::string only_file_in(const ScratchFolder &folder) {
+  std::string only;
+  for (const auto &entry : std::filesystem::directory_iterator(folder.path())) {
+    CHECK(only.empty());
+    only = entry.path();
+  }
+  return only;
+}
+
+}  // namespace
+
+TEST_CASE("the totals of a process outlive SIGKILL") {
+  const ScratchFolder folder;
+  const int status = in_child([&] {
+    std::string problem;
+    events::Journal journal(logging_to("", folder.path()), problem);
+    journal.describe(two_devices(), 0);
+    journal.record(an_alloc(0x1000, 300));
+    journal.record(an_alloc(0x2000, 200, 1));
+    journal.record(a_free(0x1000, 300));
+    journal.record(an_oom(events::Reason::device, 1));
+    journal.count_null_free();
+    return kill(getpid(), SIGKILL);
+  });
+  REQUIRE(WIFSIGNALED(status));
+  events::Summary summary;
+  REQUIRE(events::read_summary(only_file_in(folder), summary));
+  CHECK(std::to_string(summary.pid) == std::filesystem::path(only_file_in(folder)).filename());
+  CHECK(summary.program == "unit_events");
+  CHECK(summary.null_frees == 1);
+  REQUIRE(summary.devices.size() == 2);
+  CHECK(summary.devices[0].peak_bytes == 300);
+  CHECK(summary.devices[0].live_bytes == 0);
+  CHECK(summary.devices[0].limit == 4ull << 30);
+  CHECK(summary.devices[0].limit_asked);
+  CHECK(summary.devices[1].live_bytes == 200);
+  CHECK(summary.devices[1].live_count == 1);
+  CHECK(summary.devices[1].denied[static_cast<int>(events::Reason::device)] == 1);
+  CHECK_FALSE(summary.devices[1].limit_asked);
+}
+
+TEST_CASE("a page is its owner's alone") {
+  const ScratchFolder folder;
+  REQUIRE(events::create_summary_page(folder.path(), 77, "name") != nullptr);
+  struct stat status {};
+  REQUIRE(stat((folder / "77").c_str(), &status) == 0);
+  CHECK((status.st_mode & 0777) == 0600);
+}
+
+TEST_CASE("two programs under one process id have a page each") {
+  const ScratchFolder folder;
+  events::SummaryPage *first = events::create_summary_page(folder.path(), 77, "first");
+  first->null_frees = 5;
+  events::SummaryPage *second = events::create_summary_page(folder.path(), 77, "second");
+  CHECK(first->null_frees == 5);  // a SIGBUS where the file was cut under the mapping
+  CHECK(second->null_frees == 0);
+  events::Summary summary;
+  REQUIRE(events::read_summary(folder / "77", summary));
+  CHECK(summary.program == "first");
+  REQUIRE(events::read_summary(folder / "77.2", summary));
+  CHECK(summary.program == "second");
+}
+
+TEST_CASE("where no page can be made the totals live in private memory") {
+  const ScratchFolder folder;
+  events::SummaryPage *page = events::create_summary_page(folder / "missing", 77, "name");
+  REQUIRE(page != nullptr);
+  page->null_frees = 1;
+  CHECK_FALSE(std::filesystem::exists(folder / "missing"));
+}
+
+TEST_CASE("a file size limit below a page is no SIGXFSZ") {
+  const ScratchFolder folder;
+  CHECK(exit_code_of([&] {
+          const rlimit small = {4096, 4096};
+          setrlimit(RLIMIT_FSIZE, &small);
+          events::SummaryPage *page = events::create_summary_page(folder.path(), 77, "name");
+          page->null_frees = 1;
+          return 0;
+        }) == 0);
+}
+
+TEST_CASE("a program name longer than its field is cut") {
+  const ScratchFolder folder;
+  events::create_summary_page(folder.path(), 77, std::string(500, 'n'));
+  events::Summary summary;
+  REQUIRE(events::read_summary(folder / "77", summary));
+  CHECK(summary.program == std::string(47, 'n'));
+}
+
+TEST_CASE("what is no page of this version is refused") {
+  const ScratchFolder folder;
+  events::create_summary_page(folder.path(), 77, "name");
+  const std::string page = text_of(folder / "77");
+  const auto refuses = [&](const std::string &bytes) {
+    std::ofstream(folder / "other", std::ios::binary) << bytes;
+    events::Summary summary;
+    return !events::read_summary(folder / "other", summary);
+  };
+  CHECK_FALSE(refuses(page));
+  CHECK(refuses(""));
+  CHECK(refuses(page.substr(0, page.size() - 1)));
+  CHECK(refuses(std::string(page.size(), '\xff')));
+  CHECK(refuses(std::string(page.size(), '\0')));
+  for (const std::size_t position : {0, 8, 12}) {  // magic, version, size
+    std::string other = page;
+    other[position] = static_cast<char>(other[position] + 1);
+    CHECK(refuses(other));
+  }
+}
+
+TEST_CASE("a page with an impossible number of devices is read as far as it goes") {
+  const ScratchFolder folder;
+  events::SummaryPage *page = events::create_summary_page(folder.path(), 77, "name");
+  events::Summary summary;
+  page->device_count = 100'000;
+  REQUIRE(events::read_summary(folder / "77", summary));
+  CHECK(summary.devices.size() == events::kMaxTalliedDevices);
+  page->device_count = UINT32_MAX;
+  REQUIRE(events::read_summary(folder / "77", summary));
+  CHECK(summary.devices.size() <= events::kMaxTalliedDevices);
+}
+
+TEST_CASE("reading a FIFO, a link or a folder neither waits nor succeeds") {
+  const ScratchFolder folder;
+  REQUIRE(mkfifo((folder / "fifo").c_str(), 0600) == 0);
+  events::create_summary_page(folder.path(), 77, "name");
+  std::filesystem::create_symlink(folder / "77", folder / "link");
+  events::Summary summary;
+  CHECK_FALSE(events::read_summary(folder / "fifo", summary));
+  CHECK_FALSE(events::read_summary(folder / "link", summary));
+  CHECK_FALSE(events::read_summary(folder.path(), summary));
+  CHECK_FALSE(events::read_summary(folder / "nothing", summary));
+}
