@@ -1,0 +1,50 @@
+// A child program with its own environment, its output read line by line, and its end.
+// Layer: none. Owns: the process (killed and reaped at the latest here) and both pipes.
+#pragma once
+#include <sys/types.h>
+
+#include <cstdio>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace simcuda::conformance {
+
+using Environment = std::map<std::string, std::string>;
+
+class ChildProcess {
+ public:
+  // Runs the child program of these tests over the given driver folder.
+  ChildProcess(const std::vector<std::string> &arguments, const Environment &environment,
+               const std::string &driver_folder = SIMCUDA_FOLDER);
+  ~ChildProcess();
+  ChildProcess(const ChildProcess &) = delete;
+  ChildProcess &operator=(const ChildProcess &) = delete;
+
+  pid_t pid() const { return pid_; }
+  std::string line();  // the next line of its output; empty at the end
+  std::vector<std::string> lines();
+  void close_input();
+  void kill(int signal);
+  int wait();  // exit status, or 128 + the signal that ended it
+
+ private:
+  pid_t pid_ = -1;
+  int input_ = -1;
+  std::FILE *output_ = nullptr;
+};
+
+// A new folder, removed with all in it when this goes.
+class Folder {
+ public:
+  Folder();
+  ~Folder();
+  Folder(const Folder &) = delete;
+  Folder &operator=(const Folder &) = delete;
+  const std::string &path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace simcuda::conformance
