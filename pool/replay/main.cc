@@ -2,6 +2,7 @@
 // Layer: a program; pool, CLI11, nlohmann_json and liblzma. Exit: 0 fits, 1 does not fit, 2 wrong usage or trace.
 #include <CLI/CLI.hpp>
 #include <charconv>
+#include <cstdio>
 #include <fstream>
 #include <iostream>
 #include <map>
@@ -156,11 +157,7 @@ int run(Arguments arguments) {
   return 0;
 }
 
-}  // namespace
-}  // namespace ration::pool::replay
-
-int main(int count, char **words) {
-  using namespace ration::pool::replay;
+int parse_and_run(int count, const char *const *words) {
   CLI::App app("Replays a trace of allocations through Ration's pool: no GPU, no driver, the placement code itself.",
                "pool_replay");
   Arguments arguments;
@@ -173,10 +170,18 @@ int main(int count, char **words) {
   } catch (const CLI::ParseError &error) {
     return app.exit(error) == 0 ? 0 : kWrongUsage;
   }
+  return run(std::move(arguments));
+}
+
+}  // namespace
+}  // namespace ration::pool::replay
+
+int main(int count, char **words) {
+  using namespace ration::pool::replay;
   try {
-    return run(std::move(arguments));
-  } catch (const TraceError &error) {
-    std::cerr << "pool_replay: " << error.what() << '\n';
+    return parse_and_run(count, words);
+  } catch (const std::exception &error) {
+    std::fprintf(stderr, "pool_replay: %s\n", error.what());
     return kWrongUsage;
   }
 }

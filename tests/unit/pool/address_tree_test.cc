@@ -26,7 +26,7 @@ TEST_CASE("an address finds the last entry that starts at or below it") {
     AddressTree tree;
     fill(tree, backwards);
     for (std::uint64_t n = 0; n < kMany; ++n) {
-      for (const std::uint64_t offset : {0, 1, 999}) {
+      for (const auto offset : std::initializer_list<std::uint64_t>{0, 1, 999}) {
         Position position;
         REQUIRE(tree.find(1000 * n + offset, position));
         REQUIRE(position.address() == 1000 * n);

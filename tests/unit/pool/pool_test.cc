@@ -71,7 +71,7 @@ TEST_CASE("a slab's own address is never handed out") {
 }
 
 TEST_CASE("blocks are aligned even where the slab is not") {
-  for (const std::uint64_t skew : {1, 256, 511}) {
+  for (const auto skew : std::initializer_list<std::uint64_t>{1, 256, 511}) {
     Pool pool;
     give(pool, 4096, kBase + skew);
     const Address address = take(pool, 4096);
@@ -149,7 +149,7 @@ TEST_CASE("an interior pointer finds its block, and only live blocks are found")
   Pool pool;
   give(pool, kMiB);
   const Address address = take(pool, 1000);
-  for (const std::uint64_t offset : {0, 1, 512, 1023}) {
+  for (const auto offset : std::initializer_list<std::uint64_t>{0, 1, 512, 1023}) {
     REQUIRE(pool.find(address + offset));
     CHECK(pool.find(address + offset)->address == address);
     CHECK(pool.find(address + offset)->bytes == 1024);

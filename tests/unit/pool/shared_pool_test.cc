@@ -1,5 +1,6 @@
 #include "pool/shared_pool.h"
 
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -35,17 +36,20 @@ class Supply final : public Upstream {
   }
   bool wait() noexcept override {
     ++waited;
-    const bool any = !held.empty();
-    for (const Address address : held) (void)pool->free(address);
-    held.clear();
-    return any;
+    std::vector<Address> clean;
+    {
+      const std::lock_guard guard(mutex_);
+      clean.swap(held);
+    }
+    for (const Address address : clean) (void)pool->free(address);
+    return !clean.empty();
   }
 
   SharedPool *pool = nullptr;
   std::vector<Address> held;
   std::map<std::uint64_t, std::uint64_t> slabs;
   std::uint64_t grown = 0;
-  int waited = 0;
+  std::atomic<int> waited = 0;
   bool given_too_small = false;
 
  private:
@@ -133,7 +137,7 @@ TEST_CASE("threads that allocate and free at once never share a byte") {
   constexpr int kThreads = 4;
   std::mutex mutex;
   std::map<Address, std::uint64_t> live;  // who holds what, as the threads see it
-  int overlaps = 0;
+  std::atomic<int> overlaps = 0;
   {
     std::vector<std::jthread> threads;
     for (int thread = 0; thread < kThreads; ++thread) {
