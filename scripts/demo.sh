@@ -9,7 +9,7 @@ failed() {
 }
 "$root/scripts/setup.sh" --build-only || failed "set-up"
 mkdir -p "$root/build"
-build_release >"$root/build/build.log" 2>&1 || {
+build_release share_one_gpu >"$root/build/build.log" 2>&1 || {
   tail -n 40 "$root/build/build.log" >&2
   failed "build"
 }

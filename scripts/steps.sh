@@ -30,14 +30,14 @@ launcher() {
   if command -v ccache >/dev/null; then echo "-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"; fi
 }
 
-# The Release build in build/, which every script but check.sh uses.
+# build_release [TARGET]: the Release build in build/, which every script uses; everything where no target is named.
 build_release() {
   cmake -S "$root" -B "$root/build" -G Ninja -DCMAKE_BUILD_TYPE=Release "-DRATION_WERROR=$(warnings_as_errors)" \
     $(launcher) >"$root/build/configure.log" 2>&1 || {
     cat "$root/build/configure.log" >&2
     die "build: the configuration failed"
   }
-  cmake --build "$root/build" -j "$jobs"
+  cmake --build "$root/build" -j "$jobs" ${1:+--target "$1"}
 }
 
 # The pinned Python client of the tests, in build/venv.
