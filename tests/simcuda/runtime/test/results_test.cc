@@ -52,9 +52,11 @@ unsigned long long calls(const char *symbol) {
   return from_driver<decltype(&::simcuda_calls)>("simcuda_calls")(symbol);
 }
 
+decltype(&::simcuda_host_view) host_view = nullptr;
+
+// Runs on a thread of the simulator, where Catch must not be called.
 void add_one(const simcuda_launch *launch) {
-  const auto view = from_driver<decltype(&::simcuda_host_view)>("simcuda_host_view");
-  auto *bytes = static_cast<unsigned char *>(view(*static_cast<CUdeviceptr *>(launch->params[0])));
+  auto *bytes = static_cast<unsigned char *>(host_view(*static_cast<CUdeviceptr *>(launch->params[0])));
   const unsigned count = launch->grid[0] * launch->block[0];
   for (unsigned i = 0; i < count; ++i) bytes[i] = static_cast<unsigned char>(bytes[i] + 1);
 }
@@ -246,6 +248,7 @@ TEST_CASE("a reset takes the allocations along, and the device works again") {
 
 TEST_CASE("a kernel is launched by its host address") {
   REQUIRE(cudaFree(nullptr) == cudaSuccess);
+  host_view = from_driver<decltype(host_view)>("simcuda_host_view");
   const size_t parameter_bytes[] = {sizeof(CUdeviceptr)};
   REQUIRE(from_driver<decltype(&::simcuda_register_kernel)>("simcuda_register_kernel")("add_one", add_one,
                                                                                        parameter_bytes, 1) == 0);
