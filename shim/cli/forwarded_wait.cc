@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <ctime>
 
 #include "cli/exit_status.h"
 
@@ -31,7 +32,13 @@ class SignalGate {
     by_default.sa_handler = SIG_DFL;
     sigaction(SIGCHLD, &by_default, &inherited_chld_);
   }
-  ~SignalGate() { restore(); }
+  // What came too late for the command is not for us either: its exit status is what counts.
+  ~SignalGate() {
+    const timespec at_once{};
+    while (sigtimedwait(&watched_, nullptr, &at_once) > 0 || errno == EINTR) {
+    }
+    restore();
+  }
   SignalGate(const SignalGate &) = delete;
   SignalGate &operator=(const SignalGate &) = delete;
 

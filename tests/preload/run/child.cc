@@ -96,6 +96,14 @@ void Child::type(const std::string &keys) const {
   }
 }
 
+void Child::await_echo(const std::string &text) const {
+  std::string shown;
+  char c = 0;
+  while (shown.find(text) == std::string::npos && read(terminal_, &c, 1) == 1) {
+    shown += c;
+  }
+}
+
 void Child::signal(int number) const {
   kill(pid_, number);
 }

@@ -24,8 +24,9 @@ class Child {
   Child(const Child &) = delete;
   Child &operator=(const Child &) = delete;
 
-  std::string read_line();                   // of its stdout; empty at the end
-  void type(const std::string &keys) const;  // at its terminal
+  std::string read_line();                         // of its stdout; empty at the end
+  void type(const std::string &keys) const;        // at its terminal
+  void await_echo(const std::string &text) const;  // until the terminal shows it
   void signal(int number) const;
   Ended wait();
 

@@ -11,13 +11,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static volatile sig_atomic_t interrupts;
-
-static void count_interrupt(int signal) {
-  (void)signal;
-  interrupts++;
-}
-
 /* "ready", then the number of the first signal of those that are forwarded; exits with it. */
 static int await_signal(void) {
   sigset_t set;
@@ -35,27 +28,22 @@ static int await_signal(void) {
   return signal;
 }
 
-/* "ready", a line for the first interrupt; at SIGTERM the number of all interrupts. */
+/* Leaves the terminal's foreground group, then "ready"; at SIGTERM whether an interrupt came before it. */
 static int count_interrupts(void) {
-  sigset_t terminate, before;
-  struct sigaction action;
-  int signal = 0, told = 0;
-  memset(&action, 0, sizeof(action));
-  action.sa_handler = count_interrupt;
-  sigaction(SIGINT, &action, NULL);
-  sigemptyset(&terminate);
-  sigaddset(&terminate, SIGTERM);
-  sigaddset(&terminate, SIGINT);
-  sigprocmask(SIG_BLOCK, &terminate, &before);
+  sigset_t set;
+  int signal = 0, interrupts = 0;
+  setpgid(0, 0);
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGINT);
+  sigprocmask(SIG_BLOCK, &set, NULL);
   puts("ready");
   fflush(stdout);
-  while (1) {
-    sigwait(&terminate, &signal);
-    if (signal == SIGTERM) break;
-    interrupts++;
-    if (!told++) puts("interrupted"), fflush(stdout);
+  while (signal != SIGTERM) {
+    sigwait(&set, &signal);
+    interrupts += signal == SIGINT;
   }
-  printf("interrupts %d\n", (int)interrupts);
+  printf("interrupts %d\n", interrupts);
   return 0;
 }
 
@@ -75,20 +63,25 @@ static int show_start(void) {
   return 0;
 }
 
+/* Returns once /proc shows `process` in `state`. */
+static void await_state(pid_t process, char state) {
+  char path[64], text[512], *shown;
+  snprintf(path, sizeof(path), "/proc/%d/stat", (int)process);
+  do {
+    FILE *file = fopen(path, "r");
+    size_t count = file == NULL ? 0 : fread(text, 1, sizeof(text) - 1, file);
+    if (file != NULL) fclose(file);
+    text[count] = 0;
+    shown = strrchr(text, ')');
+  } while (shown == NULL || shown[2] != state);
+}
+
 /* Stops itself; a child continues it once the kernel shows it stopped. */
 static int stop_and_go(void) {
   pid_t self = getpid();
   pid_t child = fork();
   if (child == 0) {
-    char path[64], text[512], *state;
-    snprintf(path, sizeof(path), "/proc/%d/stat", (int)self);
-    do {
-      FILE *file = fopen(path, "r");
-      size_t count = file == NULL ? 0 : fread(text, 1, sizeof(text) - 1, file);
-      if (file != NULL) fclose(file);
-      text[count] = 0;
-      state = strrchr(text, ')');
-    } while (state == NULL || state[2] != 'T');
+    await_state(self, 'T');
     kill(self, SIGCONT);
     _exit(0);
   }
@@ -97,12 +90,30 @@ static int stop_and_go(void) {
   return 5;
 }
 
+/* Stops whoever started it, leaves it signals, and ends; a child continues it when that is over. */
+static int end_first(void) {
+  pid_t self = getpid(), parent = getppid();
+  signal(SIGHUP, SIG_IGN);
+  signal(SIGTERM, SIG_IGN);
+  kill(parent, SIGSTOP);
+  await_state(parent, 'T');
+  kill(parent, SIGHUP);
+  kill(parent, SIGTERM);
+  if (fork() == 0) {
+    await_state(self, 'Z');
+    kill(parent, SIGCONT);
+    _exit(0);
+  }
+  return 9;
+}
+
 int main(int argc, char **argv) {
   const char *what = argc > 1 ? argv[1] : "";
   if (!strcmp(what, "await")) return await_signal();
   if (!strcmp(what, "count")) return count_interrupts();
   if (!strcmp(what, "start")) return show_start();
   if (!strcmp(what, "stop")) return stop_and_go();
+  if (!strcmp(what, "end")) return end_first();
   if (!strcmp(what, "secure")) return printf("secure %lu\n", getauxval(AT_SECURE)) < 0;
   if (!strcmp(what, "preload")) return puts(getenv("LD_PRELOAD") == NULL ? "(none)" : getenv("LD_PRELOAD")) < 0;
   return 64;
