@@ -140,6 +140,7 @@ TEST_CASE("only the start of a live block can be freed, once") {
     CHECK(pool.free(wrong).kind == FreeOutcome::Kind::kNotABlock);
   }
   CHECK(pool.statistics().blocks == 1);
+  take(pool, 4096);  // below it, so that the hole of the first begins where the first began
   CHECK(pool.free(address).bytes == 4096);
   CHECK(pool.free(address).kind == FreeOutcome::Kind::kNotABlock);
   CHECK(pool.check_invariants() == "");
@@ -239,4 +240,19 @@ TEST_CASE("host memory follows the number of blocks, not the size of the pool") 
     REQUIRE(large.allocate(4096));
   }
   CHECK(large.statistics().metadata_bytes <= small.statistics().metadata_bytes + 1024);
+}
+
+TEST_CASE("host memory of blocks that are gone serves new ones") {
+  Pool pool;
+  give(pool, 20'000 * kGranuleBytes, kBase, 1);
+  std::vector<Address> blocks;
+  for (int index = 0; index < 20'000; ++index) blocks.push_back(pool.allocate(kGranuleBytes).block.address);
+  for (std::size_t index = 0; index < blocks.size(); ++index) {
+    if (index % 16 != 0) REQUIRE(pool.free(blocks[index]));
+  }
+  const std::uint64_t before = pool.statistics().metadata_bytes;
+  give(pool, 14'000 * kGranuleBytes, kBase + kGiB, 2);
+  for (int index = 0; index < 14'000; ++index) REQUIRE(pool.allocate(kGranuleBytes));
+  CHECK(pool.check_invariants() == "");
+  CHECK(pool.statistics().metadata_bytes <= before + sizeof(Slab));
 }
