@@ -4,6 +4,7 @@
 // may arrive here. Racing threads load the same core (the loader serialises them) and store equal slots.
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <initializer_list>
@@ -139,6 +140,21 @@ bool core_path(char *path) {
   return true;
 }
 
+// A file that ends before its last section header was not written to its end: the loader would map it all the same and
+// the process would die of SIGBUS.
+bool is_whole(const char *path) {
+  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) {
+    return false;
+  }
+  ElfW(Ehdr) header;
+  struct stat status;
+  const bool readable = read(file, &header, sizeof(header)) == sizeof(header) && fstat(file, &status) == 0;
+  close(file);
+  const auto sections = static_cast<size_t>(header.e_shnum) * header.e_shentsize;
+  return readable && header.e_shoff + sections <= static_cast<size_t>(status.st_size);
+}
+
 // Loads the core and starts it. nullptr: `why` and `path` say what went wrong. `path` holds kPathMax bytes.
 const RationCore *open_core(char *path, const char *&why) {
   path[0] = '\0';
@@ -146,7 +162,7 @@ const RationCore *open_core(char *path, const char *&why) {
     why = "cannot tell where libration.so was loaded from, so its core cannot be found";
     return nullptr;
   }
-  void *handle = real().dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  void *handle = is_whole(path) ? real().dlopen(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
   if (handle == nullptr) {
     why = "cannot load its core ";
     return nullptr;
@@ -193,7 +209,7 @@ State settle() {
   return static_cast<State>(__atomic_load_n(&state, __ATOMIC_ACQUIRE));
 }
 
-void *bind(unsigned hook) {
+void *target_of(unsigned hook) {
   // The driver, or our own start, calling back on the thread that is opening the core.
   if (thread_state.depth > 0) {
     return real_function(hook);
@@ -212,6 +228,12 @@ void *bind(unsigned hook) {
     default:
       return store_slot(hook, closed_target(hook));
   }
+}
+
+void *bind(unsigned hook) {
+  void *target = target_of(hook);
+  leave_no_error();
+  return target;
 }
 
 }  // namespace

@@ -139,6 +139,7 @@ void fill_table(void *driver) {
     __atomic_store_n(&table.hooks[slot], static_cast<uint16_t>(hook), __ATOMIC_RELAXED);
     __atomic_store_n(&table.addresses[slot], address, __ATOMIC_RELAXED);
   }
+  leave_no_error();  // the program's own look-up succeeded
   __atomic_store_n(&driver_bounds.start, bounds.start, __ATOMIC_RELAXED);
   __atomic_store_n(&driver_bounds.end, bounds.end, __ATOMIC_RELAXED);
   __atomic_store_n(&table_ready, 1, __ATOMIC_RELEASE);  // pairs with the acquire in hook_at
@@ -164,6 +165,11 @@ const Loader &real() {
     __atomic_store_n(&loader_ready, 1, __ATOMIC_RELEASE);
   }
   return loader;
+}
+
+// The loader forgets its last error when the next call of its kind begins (glibc's _dlerror_run).
+void leave_no_error() {
+  real().dlsym(RTLD_DEFAULT, "dlsym");
 }
 
 void *loaded_driver() {

@@ -43,6 +43,9 @@ struct Loader {
 // The next definitions after us in search order, so that other preloads stay in the chain.
 const Loader &real();
 
+// Call after look-ups of ours that may have failed: the program's dlerror() must not tell of them.
+void leave_no_error();
+
 // The process's libcuda, without loading it; nullptr while there is none.
 void *loaded_driver();
 // The same, loading it if need be: a program can reach a hook before any driver is there (weak references).

@@ -35,12 +35,37 @@ struct Lookup {
   }
 };
 
-// Another interposer that looks for the real dlsym must not be handed ours: the two would call each other for ever.
+// An interposer behind us that looks for the real dlsym must not be handed ours: we call it, and the two would call
+// each other for ever. One before us is not called by us.
 bool caller_interposes(uintptr_t caller) {
   Dl_info info;
   link_map *map = nullptr;
-  return dladdr1(reinterpret_cast<void *>(caller), &info, reinterpret_cast<void **>(&map), RTLD_DL_LINKMAP) != 0 &&
-         map != nullptr && defines(*map, "dlsym");
+  const link_map *own = own_map();
+  if (own == nullptr ||
+      dladdr1(reinterpret_cast<void *>(caller), &info, reinterpret_cast<void **>(&map), RTLD_DL_LINKMAP) == 0) {
+    return false;
+  }
+  for (const link_map *behind = own->l_next; behind != nullptr; behind = behind->l_next) {
+    if (behind == map) {
+      return defines(*map, "dlsym");
+    }
+  }
+  return false;
+}
+
+// Whether a look-up ended at a real loader function: the next one after us, or libc's own behind other interposers
+// (libdl's before glibc 2.34).
+template <class Function>
+bool is_real(const void *found, Function next) {
+  Dl_info info;
+  if (found == reinterpret_cast<void *>(next)) {
+    return true;
+  }
+  if (dladdr(found, &info) == 0 || info.dli_fname == nullptr) {
+    return false;
+  }
+  const char *file = base_name(info.dli_fname);
+  return starts_with(file, "libc.so.") || starts_with(file, "libdl.so.");
 }
 
 // Our exports must not make a process without CUDA believe that it has CUDA: while no driver is loaded, a name that
@@ -76,11 +101,11 @@ Answer loader_name(const Lookup &lookup) {
     return kGoOn;
   }
   void *ours = nullptr;
-  if (same(lookup.name(), "dlsym") && found == reinterpret_cast<void *>(real().dlsym)) {
+  if (same(lookup.name(), "dlsym") && is_real(found, real().dlsym)) {
     ours = reinterpret_cast<void *>(&ration_dlsym_entry);
-  } else if (same(lookup.name(), "dlvsym") && found == reinterpret_cast<void *>(real().dlvsym)) {
+  } else if (same(lookup.name(), "dlvsym") && is_real(found, real().dlvsym)) {
     ours = reinterpret_cast<void *>(&ration_dlvsym_entry);
-  } else if (same(lookup.name(), "dlopen") && found == reinterpret_cast<void *>(real().dlopen)) {
+  } else if (same(lookup.name(), "dlopen") && is_real(found, real().dlopen)) {
     ours = reinterpret_cast<void *>(&ration_dlopen_entry);
   }
   if (ours == nullptr || caller_interposes(lookup.call.caller)) {
