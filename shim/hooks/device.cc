@@ -30,10 +30,13 @@ extern "C" CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize) {
   if (!real.cuMemAlloc_v2.present()) {
     return ration::hooks::kAbsent;
   }
+  if (dptr == nullptr) {
+    return real.cuMemAlloc_v2(nullptr, bytesize);  // the driver's own refusal, whatever the size
+  }
   const void *caller = __builtin_return_address(0);
   const auto act = [&](Obtained &got) {
     got.bytes = bytesize;
-    return real.cuMemAlloc_v2(dptr != nullptr ? &got.address : nullptr, bytesize);
+    return real.cuMemAlloc_v2(&got.address, bytesize);
   };
   return ration::hooks::allocating([&] { return real.cuMemAlloc_v2(dptr, bytesize); },
                                    [&](Policy &policy) {
@@ -46,12 +49,13 @@ extern "C" CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t
   if (!real.cuMemAllocPitch_v2.present()) {
     return ration::hooks::kAbsent;
   }
+  if (dptr == nullptr || pPitch == nullptr) {
+    return real.cuMemAllocPitch_v2(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
+  }
   const void *caller = __builtin_return_address(0);
   size_t pitch = 0;
   const auto act = [&](Obtained &got) {
-    const CUresult result =
-        real.cuMemAllocPitch_v2(dptr != nullptr ? &got.address : nullptr, pPitch != nullptr ? &pitch : nullptr,
-                                WidthInBytes, Height, ElementSizeBytes);
+    const CUresult result = real.cuMemAllocPitch_v2(&got.address, &pitch, WidthInBytes, Height, ElementSizeBytes);
     got.bytes = pitched_bytes(pitch, Height, 1);
     return result;
   };
