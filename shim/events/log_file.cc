@@ -117,9 +117,32 @@ bool LogFile::is_open_still() {
   return true;
 }
 
+// Linux looks for a fatal signal between the pages of one write: a process killed there leaves half a line. So no line
+// crosses a page: blanks stretch the one before it to the page's end, which a reader of JSON skips, by a write that
+// stays inside that page itself.
+void LogFile::keep_in_one_page(std::size_t bytes) {
+  constexpr std::uint64_t kPage = 4096;  // or a divisor of what the machine has
+  const std::uint64_t room = kPage - offset_ % kPage;
+  if (!seekable_ || offset_ == 0 || offset_ != end_ || bytes <= room || bytes > kPage || room == kPage ||
+      !within_size_limit(offset_ + room)) {
+    return;
+  }
+  char blanks[kPage + 1];
+  std::memset(blanks, ' ', room);
+  blanks[room] = '\n';
+  if (pwrite(file_, blanks, room + 1, static_cast<off_t>(offset_ - 1)) == static_cast<ssize_t>(room + 1)) {
+    offset_ += room;
+    end_ = offset_;
+  }
+}
+
 bool LogFile::write(std::string_view text, std::size_t tail_bytes) {
+  if (!is_open_still()) {
+    return false;
+  }
+  keep_in_one_page(text.size());
   const std::uint64_t end = offset_ + text.size();
-  if ((seekable_ && !within_size_limit(end)) || !is_open_still()) {
+  if (seekable_ && !within_size_limit(end)) {
     return false;
   }
   const auto at = static_cast<off_t>(offset_);

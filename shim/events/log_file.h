@@ -28,6 +28,7 @@ class LogFile {
   enum class Claim { taken, busy, failed };
   Claim try_claim(const std::string &path, const std::string &tree, std::string &problem);
   bool is_open_still();
+  void keep_in_one_page(std::size_t bytes);
 
   int file_ = -1;
   bool seekable_ = true;
