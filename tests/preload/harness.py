@@ -81,8 +81,10 @@ def run(program, *arguments, preload=LIBRARIES, sim="sim", folder=None, **enviro
 
 
 def read_log(path):
-    """The records of a log that is whole: every line JSON, one meta first, seq consecutive from 1."""
+    """The records of a log that is whole: every line JSON, one meta first, seq consecutive from 1. Empty: none yet."""
     text = path.read_text()
+    if not text:
+        return []
     expect(f"{path.name} ends with a whole line", text[-1:], "\n")
     records = [json.loads(line) for line in text.splitlines()]
     expect("first record", (records[0]["t"], records[0]["schema"]), ("meta", "ration.events/1"))

@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""Where the library lies and what lies beside it: switched off, without its core, with a core that is not its own."""
+import os
+import pathlib
+import shutil
+
+from harness import BUILD, LIBRARIES, LIBRARY, PROGRAMS, SANITIZED, expect, expect_that, main, run
+
+LIMITED = {"RATION_LIMIT": "1GiB", "RATION_MODE": "direct", "SIMCUDA_DEVICES": "4GiB"}
+PLAIN = run("probe", preload=None, SIMCUDA_DEVICES="4GiB")
+CORE = "libration-core.so"
+
+
+def preload_from(folder, core=None):
+    """LD_PRELOAD's value for a copy of the library that stands alone in `folder`, or beside a copy of `core`."""
+    shutil.copy(LIBRARY, folder)
+    if core:
+        shutil.copy(core, pathlib.Path(folder) / CORE)
+    return LIBRARIES.replace(str(LIBRARY), f"{folder}/{LIBRARY.name}")
+
+
+def closed(folder, preload, *said):
+    """Every allocating call answers 2 by every way, everything else is the driver's, and one line says why."""
+    done = run("probe", preload=preload, **LIMITED)
+    expect("stdout", done.out, f"freed=0 told=0 total={4 << 30} found=0\nby_pointer=2\nblocks=0 code=2 untouched=1\n"
+           f"core={int('another build' in said[0])}\n")
+    expect("lines on stderr", len(done.err.splitlines()), 1)
+    for words in said:
+        expect_that(f"{words!r} is not in {done.err!r}", words in done.err)
+    inert = run("probe", preload=preload, RATION_DISABLE="1", **LIMITED)
+    expect("with RATION_DISABLE=1", (inert.status, inert.out, inert.err), (0, PLAIN.out, ""))
+
+
+def core_missing(folder):
+    closed(folder, preload_from(folder), "cannot load its core", f"{folder}/{CORE}", "RATION_DISABLE=1")
+
+
+def core_garbage(folder):
+    garbage = pathlib.Path(folder) / "garbage"
+    garbage.write_bytes(b"this is no ELF file\n" * 100)
+    closed(folder, preload_from(folder, garbage), "cannot load its core", CORE)
+
+
+def core_truncated(folder):
+    part = pathlib.Path(folder) / "part"
+    part.write_bytes((BUILD / "lib" / CORE).read_bytes()[:4096])
+    closed(folder, preload_from(folder, part), "cannot load its core", CORE)
+
+
+def core_of_another_build(folder):
+    closed(folder, preload_from(folder, PROGRAMS / "libother_core.so"), "another build", CORE)
+
+
+def core_is_no_core(folder):
+    preload = preload_from(folder, PROGRAMS / "libstub.so")
+    done = run("probe", preload=preload, **LIMITED)
+    expect_that(done.out, "blocks=0 code=2 untouched=1" in done.out)
+    expect_that(done.err, "cannot start its core" in done.err and len(done.err.splitlines()) == 1)
+
+
+def closed_for_every_thread(folder):
+    done = run("race", "linked", preload=preload_from(folder), **LIMITED)
+    expect("stdout", done.out, "blocks=0 code=2 untouched=1\n")
+    expect("lines on stderr", len(done.err.splitlines()), 1)
+
+
+def inert(folder):
+    done = run("probe", folder=folder, RATION_DISABLE="1", **LIMITED)
+    expect("with RATION_DISABLE=1", (done.status, done.out, done.err, done.logs), (0, PLAIN.out, "", {}))
+
+
+def inert_before_main(folder):
+    plain = run("early_and_late", preload=None, FILL_AT="preinit")
+    done = run("early_and_late", folder=folder, RATION_DISABLE="1", FILL_AT="preinit", **LIMITED)
+    expect("stdout, logs", (done.out, done.logs), (plain.out, {}))
+
+
+def not_inert(folder):
+    for value in ("0", ""):
+        done = run("probe", RATION_DISABLE=value, **LIMITED)
+        expect_that(f"RATION_DISABLE={value}: {done.out} {done.err}", "blocks=10 code=2 untouched=1\ncore=1" in done.out)
+        expect("stderr", done.err, "")
+
+
+def relative_path(folder):
+    """The loader knows the library as it was written; the program has gone elsewhere before its first CUDA call."""
+    preload_from(folder, BUILD / "lib" / CORE)
+    elsewhere = pathlib.Path(folder) / "elsewhere"
+    elsewhere.mkdir()
+    preload = LIBRARIES.replace(str(LIBRARY), f"./{LIBRARY.name}")
+    done = run("probe", str(elsewhere), folder=folder, preload=preload, **LIMITED)
+    expect_that(f"{done.out} {done.err}", "blocks=10 code=2 untouched=1\ncore=1" in done.out)
+
+
+def odd_folder(folder):
+    odd = pathlib.Path(folder) / "a b's ü [x]"
+    odd.mkdir()
+    # LD_PRELOAD splits at blanks: the loader gets there through a link, the core by the file's own name.
+    link = pathlib.Path(folder) / "link"
+    os.symlink(odd, link)
+    preload_from(str(odd), BUILD / "lib" / CORE)
+    done = run("probe", preload=LIBRARIES.replace(str(LIBRARY), f"{link}/{LIBRARY.name}"), **LIMITED)
+    expect_that(f"{done.out} {done.err}", "blocks=10 code=2 untouched=1\ncore=1" in done.out)
+
+
+CASES = {
+    "no core beside it": core_missing,
+    "garbage for a core": core_garbage,
+    "half a core": core_truncated,
+    "a core of another build": core_of_another_build,
+    "a library that is no core": core_is_no_core,
+    "no core, 64 threads": closed_for_every_thread,
+    "RATION_DISABLE=1": inert,
+    "RATION_DISABLE=1 before main": inert_before_main,
+    "RATION_DISABLE other than 1": not_inert,
+    "a relative LD_PRELOAD and a change of folder": relative_path,
+    "a folder with a difficult name": odd_folder,
+}
+if SANITIZED:  # a program that is not instrumented alike cannot start there
+    del CASES["a library that is no core"]
+main(CASES)

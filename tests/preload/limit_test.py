@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""The limit as a program sees it (programs/limit_cases.cc, programs/accounts.cc), and that the log tells the same."""
+import json
+import random
+from collections import Counter
+
+from harness import GIB, MIB, expect, expect_that, main, of_type, peak_of, run
+
+
+def held_to_the_limit(records, limits):
+    live = Counter()
+    for record in records:
+        if record["t"] == "alloc":
+            live[record["dev"]] += record["size"]
+            expect_that(f"seq {record['seq']}: {live} is more than {limits}", live[record["dev"]] <= limits[record["dev"]])
+        elif record["t"] == "free":
+            live[record["dev"]] -= record["size"]
+    return live
+
+
+def cases(folder):
+    limit = {0: GIB, 1: GIB // 2}
+    done = run("limit_cases", folder=folder, SIMCUDA_DEVICES="2x16GiB", RATION_MODE="direct",
+               RATION_LIMIT="0=1GiB,1=512MiB")
+    expect_that(f"limit_cases: {done.out} {done.err}", done.status == 0)
+    records = done.logs["run.jsonl"]
+    live = held_to_the_limit(records, limit)
+    expect("live at the end", {device: size for device, size in live.items() if size}, {})
+    # What a context took along is logged under the call that ended it.
+    ended_by = Counter(record["api"] for record in of_type(records, "free"))
+    for api in ("cuCtxDestroy_v2", "cuCtxDestroy", "cuCtxDetach", "cuDevicePrimaryCtxRelease_v2",
+                "cuDevicePrimaryCtxReset", "cuDevicePrimaryCtxReset_v2", "cuMemFree_v2", "cuMemFreeAsync",
+                "cuMemFreeAsync_ptsz"):
+        expect_that(f"no free by {api}: {ended_by}", ended_by[api] > 0)
+    expect("live in the end record", [d["bytes"] for d in records[-1]["live"]], [0, 0])
+
+
+def accounts(folder):
+    limit, seed = 512 * MIB, random.randrange(1 << 24)
+    print(f"seed {seed}")
+    done = run("accounts", str(limit), str(seed), folder=folder, RATION_MODE="direct", RATION_LIMIT=str(limit))
+    expect_that(f"accounts: {done.out} {done.err}", done.status == 0)
+    records = done.logs["run.jsonl"]
+    expect("live at the end", sum(held_to_the_limit(records, {0: limit}).values()), 0)
+    end = records[-1]
+    expect("end", (end["t"], end["peak"], end["allocs"], end["frees"], end["ooms"]),
+           ("end", [peak_of(records)], *(len(of_type(records, kind)) for kind in ("alloc", "free", "oom"))))
+
+
+def show_limit_off(folder):
+    done = run("probe", folder=folder, RATION_LIMIT="1GiB", RATION_MODE="direct", RATION_SHOW_LIMIT="false")
+    expect_that(f"{done.out} {done.err}", "total=17179869184" in done.out and "blocks=10 code=2" in done.out)
+
+
+def json_numbers(folder):
+    """Sizes in the log are JSON integers, whole to the byte."""
+    done = run("looked_up", "soname", "dlsym", folder=folder, RATION_LIMIT="40%", RATION_MODE="direct")
+    expect("meta", json.dumps(done.logs["run.jsonl"][0]["devices"][0]["limit"]), str(int(16 * GIB * 0.4)))
+
+
+main({"a program sees its ration": cases, "threads keep within it": accounts,
+      "an unshown limit holds": show_limit_off, "a share is a whole number of bytes": json_numbers})

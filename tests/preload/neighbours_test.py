@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""Others in the process: programs without CUDA, callers whose identity matters, other preloads that interpose dlsym."""
+import re
+import subprocess
+
+from harness import LIBRARIES, PROGRAMS, SANITIZED, clean_environment, expect, expect_that, main, run
+
+LIMITED = {"RATION_LIMIT": "1GiB", "RATION_MODE": "direct"}
+
+
+def holds(done):
+    expect_that(f"status {done.status}: {done.out} {done.err}", done.status == 0)
+    expect_that(f"no sum: {done.out!r}", re.search(r"^covered: (\d+) of \1$", done.out, re.MULTILINE))
+
+
+def without_cuda(folder):
+    """A process that never touches CUDA sees none, never maps the core and leaves no log."""
+    done = run("without_cuda", folder=folder, LD_LIBRARY_PATH=PROGRAMS, **LIMITED)
+    holds(done)
+    expect("stderr", done.err, "")
+
+
+def true(folder):
+    environment = clean_environment() | {"LD_PRELOAD": LIBRARIES, "RATION_LOG": f"{folder}/run.jsonl", **LIMITED}
+    done = subprocess.run(["cat", "/proc/self/maps"], env=environment, capture_output=True, text=True, check=True)
+    expect_that("the front is mapped", "libration.so" in done.stdout)
+    expect_that("the core is mapped", "libration-core.so" not in done.stdout)
+    expect("files", list(__import__("pathlib").Path(folder).iterdir()), [])
+
+
+def errors(sim):
+    def case(folder):
+        holds(run("errors", preload=None, sim=sim))
+        done = run("errors", sim=sim, **LIMITED)
+        holds(done)
+        expect("stderr", done.err, "")
+    return case
+
+
+def chain(level):
+    def case(folder):
+        plain = run(f"next_who_O{level}", preload=None)
+        expect("without Ration", plain.out, "linked BC next BC\n")
+        expect("with Ration", run(f"next_who_O{level}", **LIMITED).out, plain.out)
+    return case
+
+
+def origin(folder):
+    plain = run("origin", preload=None)
+    expect("without Ration", plain.out, "beside found\n")
+    expect("with Ration", run("origin", **LIMITED).out, plain.out)
+
+
+def interposer(library, order):
+    def case(folder):
+        ours, theirs = LIBRARIES, str(PROGRAMS / library)
+        first, _, last = LIBRARIES.rpartition(":")
+        between = f"{first}:{theirs}:{last}" if first else f"{theirs}:{last}"
+        for how in ("dlsym", "dlsym_by_dlvsym_next_newest", "dlsym_by_dlsym_libc"):
+            preload = between if order == "before" else f"{ours}:{theirs}"
+            done = run("looked_up", "soname", how, folder=folder, preload=preload, **LIMITED)
+            expect_that(f"{how}: status {done.status}: {done.out} {done.err}",
+                        "blocks=10 code=2 untouched=1" in done.out)
+            if how == "dlsym":
+                expect_that(f"{how}: it is not in the chain: {done.out}", re.search(r"interposed=[1-9]", done.out))
+    return case
+
+
+def c_library_variants(folder):
+    """The same program, linked, behind either interposer."""
+    for library in ("libinterposer.so", "libinterposer_wraps.so"):
+        done = run("linked_lazy", preload=f"{LIBRARIES}:{PROGRAMS / library}", **LIMITED)
+        expect("stdout", done.out, "blocks=10 code=2 untouched=1\n")
+
+
+CASES = {
+    "a program without CUDA": without_cuda,
+    "a program that never heard of CUDA": true,
+    "dlerror()": errors("sim"),
+    "dlerror(), a driver that lacks much": errors("sim_small"),
+    "dlerror(), a driver that lacks nearly everything": errors("sim_bare"),
+    "RTLD_NEXT, -O0": chain(0),
+    "RTLD_NEXT, -O2": chain(2),
+    "$ORIGIN of the caller": origin,
+    "an interposer of dlsym before us": interposer("libinterposer.so", "before"),
+    "an interposer of dlsym after us": interposer("libinterposer.so", "after"),
+    "an interposer that wraps cuMemAlloc_v2 before us": interposer("libinterposer_wraps.so", "before"),
+    "an interposer that wraps cuMemAlloc_v2 after us": interposer("libinterposer_wraps.so", "after"),
+    "an interposer and a direct link": c_library_variants,
+}
+if SANITIZED:
+    # A sanitizer's runtime is itself an interposer of dlopen that loses its caller; cat is not instrumented.
+    for name in ("$ORIGIN of the caller",):
+        del CASES[name]
+main(CASES)

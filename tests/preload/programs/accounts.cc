@@ -1,0 +1,99 @@
+// accounts LIMIT SEED: eight threads allocate and free random sizes and keep their own account. Never more than LIMIT
+// bytes may be live at once; at the end everything is given back and the device is as free as at the start.
+#include <stdlib.h>
+
+#include <atomic>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "checks.h"
+#include "fill.h"
+
+namespace {
+
+constexpr int kThreads = 8;
+constexpr int kOperations = 1500;
+
+std::atomic<uint64_t> live{0};
+std::atomic<uint64_t> most{0};
+std::atomic<int> refused{0};
+std::atomic<int> wrong{0};
+
+struct Block {
+  CUdeviceptr address;
+  uint64_t bytes;
+};
+
+void give_back(Block block) {
+  live -= block.bytes;  // before the free: the room may be another thread's at once
+  wrong += cuMemFree_v2(block.address) == CUDA_SUCCESS ? 0 : 1;
+}
+
+void take(std::vector<Block> &blocks, uint64_t bytes) {
+  CUdeviceptr address = preload::kUntouched;
+  const CUresult code = cuMemAlloc_v2(&address, bytes);
+  if (code == CUDA_SUCCESS) {
+    const uint64_t now = live += bytes;
+    uint64_t before = most;
+    while (before < now && !most.compare_exchange_weak(before, now)) {
+    }
+    blocks.push_back({address, bytes});
+  } else {
+    (code == CUDA_ERROR_OUT_OF_MEMORY && address == preload::kUntouched ? refused : wrong)++;
+  }
+}
+
+void work(CUcontext context, unsigned seed) {
+  cuCtxSetCurrent(context);
+  std::mt19937 random(seed);
+  std::vector<Block> blocks;
+  for (int i = 0; i < kOperations; ++i) {
+    if (blocks.empty() || random() % 100 < 55) {
+      take(blocks, 1 + random() % (32u << 20));
+    } else {
+      const size_t which = random() % blocks.size();
+      give_back(blocks[which]);
+      blocks[which] = blocks.back();
+      blocks.pop_back();
+    }
+  }
+  for (const Block &block : blocks) {
+    give_back(block);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char **argv) {
+  if (argc != 3) {
+    return 2;
+  }
+  const uint64_t limit = strtoull(argv[1], nullptr, 10);
+  const auto seed = static_cast<unsigned>(strtoul(argv[2], nullptr, 10));
+  CUcontext context = nullptr;
+  preload::Checks checks;
+  if (cuInit(0) != CUDA_SUCCESS || cuCtxCreate_v2(&context, 0, 0) != CUDA_SUCCESS) {
+    return 1;
+  }
+  size_t free_bytes = 0;
+  size_t total = 0;
+  cuMemGetInfo_v2(&free_bytes, &total);
+  checks.expect("the ration is free at the start", free_bytes == limit && total == limit);
+  std::vector<std::thread> threads;
+  for (unsigned i = 0; i < kThreads; ++i) {
+    threads.emplace_back(work, context, seed * kThreads + i);
+  }
+  for (std::thread &thread : threads) {
+    thread.join();
+  }
+  cuMemGetInfo_v2(&free_bytes, &total);
+  dprintf(1, "most %llu of %llu bytes, %d refused\n", static_cast<unsigned long long>(most.load()),
+          static_cast<unsigned long long>(limit), refused.load());
+  checks.expect("never more than the limit is live", most <= limit);
+  checks.expect("the limit was reached", refused > 0);
+  checks.expect("no other answer", wrong == 0);
+  checks.expect("the account is empty", live == 0);
+  checks.expect("the ration is free at the end", free_bytes == limit);
+  return checks.done();
+}

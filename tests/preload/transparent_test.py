@@ -1,0 +1,49 @@
+#!/usr/bin/env python3
+"""With no limit asked, a program cannot tell whether Ration is there: the same results and queries, call by call."""
+import pathlib
+
+from harness import expect, expect_that, main, run
+
+DEVICES = {"SIMCUDA_DEVICES": "2x4GiB"}
+
+
+def same(program, **environment):
+    def case(folder):
+        plain = run(program, preload=None, **DEVICES)
+        expect_that(f"{program} ran: {plain.status} {plain.err}", plain.status == 0 and plain.out.count("\n") > 900)
+        done = run(program, folder=folder if "RATION_LOG" in environment else None, **DEVICES, **environment)
+        expect("status, stderr", (done.status, done.err), (plain.status, plain.err))
+        for before, after in zip(plain.out.splitlines(), done.out.splitlines()):
+            expect("line", after, before)
+        expect("lines", done.out.count("\n"), plain.out.count("\n"))
+        print(f"compared: {plain.out.count(chr(10))} results of {program}")
+    return case
+
+
+def calls_of_the_program(folder):
+    """What reaches the driver from the program's own calls is the same too: nothing is swallowed, repeated or reordered."""
+    traces = []
+    names = {line.split()[1].split("(")[0] for line in run("mixed_calls", preload=None, **DEVICES).out.splitlines()}
+    hooked = ("cuMemAlloc", "cuMemFree", "cuCtxCreate", "cuCtxDestroy", "cuCtxAttach", "cuCtxDetach", "cuDevicePrimaryCtxRe",
+              "cuMemcpy", "cuPointerGet", "cuStreamCreate", "cuStreamDestroy")
+    for name, preload in (("plain", {"preload": None}), ("ration", {})):
+        trace = pathlib.Path(folder) / name
+        run("mixed_calls", SIMCUDA_TRACE=trace, RATION_MODE="direct", **preload, **DEVICES)
+        # A request beyond the address space is refused with the driver's code, but without asking it.
+        refused = ("cuMemAlloc_v2 2", "cuMemAllocPitch_v2 2")
+        traces.append([line for line in trace.read_text().splitlines()
+                       if line.startswith(hooked) and not line.startswith(refused)])
+    expect_that(f"{len(traces[0])} calls of {len(names)} kinds", len(traces[0]) > 300)
+    for before, after in zip(*traces):
+        expect("call", after, before)
+    expect("calls", len(traces[1]), len(traces[0]))
+
+
+main({
+    "linked": same("mixed_calls", RATION_MODE="direct"),
+    "linked, nothing asked for": same("mixed_calls"),
+    "linked, with a log": same("mixed_calls", RATION_MODE="direct", RATION_LOG="run.jsonl"),
+    "looked up": same("mixed_calls_looked_up", RATION_MODE="direct"),
+    "switched off": same("mixed_calls", RATION_DISABLE="1"),
+    "what reaches the driver": calls_of_the_program,
+})
