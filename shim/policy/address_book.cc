@@ -1,8 +1,17 @@
 #include "policy/address_book.h"
 
+#include <pthread.h>
 #include <sched.h>
 
 namespace ration::policy {
+namespace {
+
+// Not a thread_local of our own: reaching one in a library that was opened late may allocate.
+const void *this_thread() {
+  return reinterpret_cast<const void *>(pthread_self());
+}
+
+}  // namespace
 
 AddressBook::Inserted AddressBook::insert(std::uint64_t address, const Block &block, std::optional<Block> &displaced) {
   Shard &shard = shard_of(address);
@@ -10,12 +19,12 @@ AddressBook::Inserted AddressBook::insert(std::uint64_t address, const Block &bl
     {
       Guard guard(shard.mutex);
       Entry &entry = shard.entries[address];
-      if (!entry.ending) {
+      if (entry.ender == nullptr) {
         if (entry.block.context != nullptr) {
           displaced = entry.block;
         }
         // Either the sweep of a context that goes still finds this entry, or we see here that it is gone.
-        if (block.context->gone.load(std::memory_order_acquire)) {
+        if (block.context->ended_by.load(std::memory_order_acquire) != nullptr) {
           shard.entries.erase(address);
           return Inserted::context_gone;
         }
@@ -29,31 +38,26 @@ AddressBook::Inserted AddressBook::insert(std::uint64_t address, const Block &bl
 
 AddressBook::Found AddressBook::begin_end(std::uint64_t address, Block &block) {
   Shard &shard = shard_of(address);
-  Guard guard(shard.mutex);
-  const auto found = shard.entries.find(address);
-  if (found == shard.entries.end()) {
-    return Found::unknown;
-  }
-  if (found->second.ending) {
-    return Found::ending_elsewhere;
-  }
-  found->second.ending = true;
-  block = found->second.block;
-  return Found::begun;
-}
-
-std::vector<AddressedBlock> AddressBook::begin_end_of(const ContextRef &context) {
-  std::vector<AddressedBlock> begun;
-  for (Shard &shard : shards_) {
-    Guard guard(shard.mutex);
-    for (auto &[address, entry] : shard.entries) {
-      if (entry.block.context == context && !entry.ending) {
-        begun.emplace_back(address, entry.block);
-        entry.ending = true;
+  for (;;) {
+    {
+      Guard guard(shard.mutex);
+      const auto found = shard.entries.find(address);
+      if (found == shard.entries.end() || found->second.ender == this_thread()) {
+        return Found::unknown;
+      }
+      Entry &entry = found->second;
+      if (entry.ender == nullptr) {
+        entry.ender = this_thread();
+        entry.with_context = false;
+        block = entry.block;
+        return Found::begun;
+      }
+      if (!entry.with_context) {
+        return Found::ending_elsewhere;
       }
     }
+    sched_yield();
   }
-  return begun;
 }
 
 void AddressBook::finish_end(std::uint64_t address) {
@@ -62,13 +66,58 @@ void AddressBook::finish_end(std::uint64_t address) {
   shard.entries.erase(address);
 }
 
-void AddressBook::cancel_end(std::uint64_t address) {
+bool AddressBook::cancel_end(std::uint64_t address) {
   Shard &shard = shard_of(address);
   Guard guard(shard.mutex);
   const auto found = shard.entries.find(address);
-  if (found != shard.entries.end()) {
-    found->second.ending = false;
+  // Either the sweep of a context that goes still finds this entry, or we see here that it is gone.
+  if (found == shard.entries.end()) {
+    return true;
   }
+  if (found->second.block.context->ended_by.load(std::memory_order_acquire) != nullptr) {
+    return false;
+  }
+  found->second.ender = nullptr;
+  return true;
+}
+
+void AddressBook::begin_end_of(const ContextRef &context) noexcept {
+  for (Shard &shard : shards_) {
+    Guard guard(shard.mutex);
+    for (auto &[address, entry] : shard.entries) {
+      if (entry.block.context == context && entry.ender == nullptr) {
+        entry.ender = this_thread();
+        entry.with_context = true;
+      }
+    }
+  }
+}
+
+void AddressBook::cancel_end_of(const ContextRef &context) noexcept {
+  for (Shard &shard : shards_) {
+    Guard guard(shard.mutex);
+    for (auto &[address, entry] : shard.entries) {
+      if (entry.block.context == context && entry.with_context && entry.ender == this_thread()) {
+        entry.ender = nullptr;
+      }
+    }
+  }
+}
+
+std::size_t AddressBook::begun_of(const ContextRef &context, Batch &batch) noexcept {
+  std::size_t count = 0;
+  for (Shard &shard : shards_) {
+    Guard guard(shard.mutex);
+    for (auto &[address, entry] : shard.entries) {
+      if (count == batch.size()) {
+        return count;
+      }
+      if (entry.block.context == context && entry.with_context && entry.ender == this_thread()) {
+        batch[count++] = {address, entry.block};
+      }
+    }
+  }
+  return count;
 }
 
 }  // namespace ration::policy

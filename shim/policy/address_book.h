@@ -6,11 +6,11 @@
 // with two owners.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include "lock.h"
 #include "policy/contexts.h"
@@ -34,18 +34,31 @@ class AddressBook {
   // ended without our seeing how.
   Inserted insert(std::uint64_t address, const Block &block, std::optional<Block> &displaced);
 
-  enum class Found { unknown, begun, ending_elsewhere };
+  enum class Found {
+    unknown,           // none of ours, or this thread is inside the call that ends it
+    begun,             // ours to finish or to cancel
+    ending_elsewhere,  // another thread is freeing it
+  };
+  // Where another thread is about to end the whole context this waits: the context may yet live on.
   Found begin_end(std::uint64_t address, Block &block);
-  // Begins the end of every block of `context` that is not ending already.
-  std::vector<AddressedBlock> begin_end_of(const ContextRef &context);
   void finish_end(std::uint64_t address);
-  // The driver refused: the block lives on.
-  void cancel_end(std::uint64_t address);
+  // The driver refused: the block lives on. False: its context is gone, nobody else will end it, so it is the caller's
+  // to finish.
+  bool cancel_end(std::uint64_t address);
+
+  // The same for every block of a context that is not ending already; none of them needs memory of the host.
+  void begin_end_of(const ContextRef &context) noexcept;
+  void cancel_end_of(const ContextRef &context) noexcept;
+  // Up to a batch of the blocks that this thread began to end with `context`, each to be finished before the next
+  // batch is asked for. Answers how many.
+  using Batch = std::array<AddressedBlock, 32>;
+  std::size_t begun_of(const ContextRef &context, Batch &batch) noexcept;
 
  private:
   struct Entry {
     Block block;
-    bool ending = false;
+    const void *ender = nullptr;  // the thread that is ending it
+    bool with_context = false;    // together with its context
   };
   struct Shard {
     RankedMutex mutex{Rank::kAddressBook};

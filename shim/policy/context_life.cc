@@ -54,48 +54,49 @@ void Policy::charge_own_memory(const ContextRef &context) {
   ledger::Account &account = ledger_.account(context->device);
   const std::uint64_t taken = total - std::min(free_bytes, total);
   const std::uint64_t charged = account.charged();
-  if (taken > charged && context->own_bytes.load(std::memory_order_relaxed) == 0) {
-    context->own_bytes.store(taken - charged, std::memory_order_relaxed);
+  std::uint64_t not_yet = 0;
+  if (taken > charged &&
+      context->own_bytes.compare_exchange_strong(not_yet, taken - charged, std::memory_order_relaxed)) {
     account.charge(taken - charged);
   }
 }
 
-void Policy::context_created(CUcontext handle, CUdevice device) {
+void Policy::context_created(CUcontext handle, CUdevice device) noexcept try {
   describe();
-  charge_own_memory(contexts_.note(handle, devices_.ordinal_of(device)));
+  charge_own_memory(contexts_.note_created(handle, devices_.ordinal_of(device)));
+} catch (...) {  // out of memory: the context is noted when it is first seen current
 }
 
-void Policy::primary_retained(CUcontext handle, CUdevice device) {
+void Policy::primary_retained(CUcontext handle, CUdevice device) noexcept try {
   describe();
   const int ordinal = devices_.ordinal_of(device);
   contexts_.add_primary_reference(ordinal, +1);
   charge_own_memory(contexts_.note_primary(handle, ordinal));
+} catch (...) {  // as above
 }
 
-void Policy::end_blocks(const char *api, const ContextRef &context) {
-  for (const AddressedBlock &block : book_.begin_end_of(context)) {
-    end_block(api, block);
-    book_.finish_end(block.first);
+void Policy::end_begun_blocks(const char *api, const ContextRef &context) {
+  AddressBook::Batch batch;
+  while (const std::size_t count = book_.begun_of(context, batch)) {
+    for (std::size_t i = 0; i < count; ++i) {
+      end_block(api, batch[i]);
+      book_.finish_end(batch[i].first);
+    }
   }
 }
 
 CUresult Policy::end_known_context(const char *api, const ContextRef &context, const std::function<CUresult()> &act,
                                    const std::function<bool()> &is_gone) {
   // Begun before the call: once the driver has destroyed the context it may give its addresses to another thread.
-  const std::vector<AddressedBlock> blocks = book_.begin_end_of(context);
+  book_.begin_end_of(context);
   const CUresult result = act();
   if (result != CUDA_SUCCESS || !is_gone()) {
-    for (const AddressedBlock &block : blocks) {
-      book_.cancel_end(block.first);
-    }
+    book_.cancel_end_of(context);
     return result;
   }
-  contexts_.forget(context);
-  for (const AddressedBlock &block : blocks) {
-    end_block(api, block);
-    book_.finish_end(block.first);
-  }
-  end_blocks(api, context);  // what other threads entered meanwhile
+  contexts_.forget(context, api);
+  book_.begin_end_of(context);  // what other threads entered meanwhile
+  end_begun_blocks(api, context);
   pending_.drop(context);
   ledger_.account(context->device).release(context->own_bytes.exchange(0, std::memory_order_relaxed));
   return result;
@@ -108,10 +109,11 @@ CUresult Policy::end_context(const char *api, CUcontext handle, const std::funct
 }
 
 CUresult Policy::detach_context(const char *api, CUcontext handle, const std::function<CUresult()> &act) {
-  if (contexts_.find(handle) == nullptr || contexts_.add_reference(handle, -1) > 0) {
+  if (contexts_.find(handle) == nullptr) {
     return act();
   }
-  const CUresult result = end_context(api, handle, act);
+  const bool last = contexts_.add_reference(handle, -1) <= 0;
+  const CUresult result = last ? end_context(api, handle, act) : act();
   if (result != CUDA_SUCCESS) {
     contexts_.add_reference(handle, +1);
   }
@@ -134,8 +136,8 @@ CUresult Policy::release_primary(const char *api, CUdevice device, const std::fu
   // The driver's word decides; our own count only where it gives none.
   const bool last = contexts_.add_primary_reference(ordinal, -1) <= 0;
   const bool driver_tells = real.cuDevicePrimaryCtxGetState.present();
-  const CUresult result = end_known_context(
-      api, context, act, [&] { return driver_tells ? !primary_is_active(device) : last; });
+  const CUresult result =
+      end_known_context(api, context, act, [&] { return driver_tells ? !primary_is_active(device) : last; });
   if (result != CUDA_SUCCESS) {
     contexts_.add_primary_reference(ordinal, +1);
   }

@@ -46,6 +46,14 @@ ContextRef Contexts::note(CUcontext handle, int device) {
   return note_locked(handle, device);
 }
 
+ContextRef Contexts::note_created(CUcontext handle, int device) {
+  Guard guard(mutex_);
+  contexts_.erase(handle);
+  references_.erase(handle);
+  std::erase_if(primaries_, [handle](const auto &primary) { return primary.second == handle; });
+  return note_locked(handle, device);
+}
+
 ContextRef Contexts::note_primary(CUcontext handle, int device) {
   Guard guard(mutex_);
   primaries_[device] = handle;
@@ -62,8 +70,8 @@ ContextRef Contexts::primary_of(int device) {
   return found != contexts_.end() ? found->second : nullptr;
 }
 
-void Contexts::forget(const ContextRef &context) {
-  context->gone.store(true, std::memory_order_release);  // pairs with the acquire in AddressBook::insert
+void Contexts::forget(const ContextRef &context, const char *api) {
+  context->ended_by.store(api, std::memory_order_release);  // pairs with the acquires of whoever enters or ends a block
   Guard guard(mutex_);
   const auto found = contexts_.find(context->handle);
   if (found != contexts_.end() && found->second == context) {

@@ -18,8 +18,8 @@ struct Context {
   CUcontext handle = nullptr;
   unsigned number = 0;  // order of appearance, from 1; 0 where the driver does not say what is current
   int device = 0;
-  std::atomic<bool> gone{false};
-  std::atomic<std::uint64_t> own_bytes{0};  // charged for the context itself (charge_context)
+  std::atomic<const char *> ended_by{nullptr};  // the call that destroyed it
+  std::atomic<std::uint64_t> own_bytes{0};      // charged for the context itself (charge_context)
 };
 using ContextRef = std::shared_ptr<Context>;
 
@@ -27,8 +27,8 @@ class Contexts {
  public:
   explicit Contexts(Devices &devices) : devices_(devices) {}
 
-  // What the calling thread works on. Where nothing is current, `error` is what a call that needs a context is answered,
-  // and should the driver serve it all the same, it is the first device's: the strictest reading.
+  // What the calling thread works on. Where nothing is current, `error` is what a call that needs a context is
+  // answered, and should the driver serve it all the same, it is the first device's: the strictest reading.
   struct Current {
     ContextRef context;
     int device = 0;
@@ -37,12 +37,14 @@ class Contexts {
   Current current();
 
   ContextRef find(CUcontext handle);
-  // A context that was created, or retained as `device`'s primary one.
+  // A context that is current, was just created (a new life, even while the one that had the handle before is still
+  // being forgotten), or was retained as `device`'s primary one.
   ContextRef note(CUcontext handle, int device);
+  ContextRef note_created(CUcontext handle, int device);
   ContextRef note_primary(CUcontext handle, int device);
   ContextRef primary_of(int device);
-  // The driver says that it is destroyed: no block may be entered for it any more.
-  void forget(const ContextRef &context);
+  // The driver says that `api` destroyed it: no block may be entered for it any more.
+  void forget(const ContextRef &context, const char *api);
 
   // References that the program holds: cuCtxAttach/Detach on a context, retain/release on a device's primary one.
   int add_reference(CUcontext handle, int change);

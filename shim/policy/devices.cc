@@ -47,8 +47,8 @@ std::uint64_t total_of(CUdevice device) {
 events::DeviceFacts facts_of(const Device &device) {
   const std::uint64_t total = device.total.load(std::memory_order_relaxed);
   const bool asked = device.limit_asked.load(std::memory_order_relaxed);
-  return {device.ordinal, device.uuid, device.name, total,
-          asked ? device.limit.load(std::memory_order_relaxed) : total, asked};
+  return {device.ordinal, device.uuid, device.name, total, asked ? device.limit.load(std::memory_order_relaxed) : total,
+          asked};
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "policy/pending_frees.h"
 
-#include <algorithm>
+#include <sched.h>
+
 #include <iterator>
 
 namespace ration::policy {
@@ -27,60 +28,82 @@ CUevent record_event(CUstream stream) {
 
 }  // namespace
 
-void PendingFrees::add(const ContextRef &context, int device, std::uint64_t bytes, CUstream stream) {
+void PendingFrees::add(const ContextRef &context, int device, std::uint64_t bytes, CUstream stream) noexcept {
   const CUevent event = record_event(stream);
   if (event != nullptr && real.cuEventQuery(event) == CUDA_SUCCESS) {
     real.cuEventDestroy_v2(event);
     ledger_.account(device).release(bytes);
     return;
   }
-  Guard guard(mutex_);
-  pending_.push_back({context, device, bytes, event});
+  try {
+    std::list<Pending> added{{context, device, bytes, event}};
+    Guard guard(mutex_);
+    pending_.splice(pending_.end(), added);
+    return;
+  } catch (...) {  // no memory to remember it: settled here, or charged for good
+  }
+  if (event != nullptr && real.cuEventSynchronize(event) == CUDA_SUCCESS) {
+    real.cuEventDestroy_v2(event);
+    ledger_.account(device).release(bytes);
+  }
 }
 
-// Takes the device's entries out, so that the driver can be asked about them without the lock.
-std::vector<PendingFrees::Pending> PendingFrees::take(int device) {
-  std::vector<Pending> taken;
-  Guard guard(mutex_);
-  const auto others = std::stable_partition(pending_.begin(), pending_.end(), [device](const Pending &pending) {
-    return pending.device != device || pending.event == nullptr;
-  });
-  std::move(others, pending_.end(), std::back_inserter(taken));
-  pending_.erase(others, pending_.end());
-  return taken;
-}
-
-bool PendingFrees::settle(int device, bool wait) {
-  bool released = false;
-  for (Pending &pending : take(device)) {
+bool PendingFrees::settle_one(const Pending &pending, bool wait) {
+  // The events of a context go with it: after that they must not be touched.
+  if (pending.context->ended_by.load(std::memory_order_acquire) == nullptr) {
     CUresult passed = real.cuEventQuery(pending.event);
     if (passed == CUDA_ERROR_NOT_READY && wait) {
       passed = real.cuEventSynchronize(pending.event);
     }
-    // Any other error is the context's own; its memory comes back with the context.
-    if (passed == CUDA_SUCCESS) {
-      real.cuEventDestroy_v2(pending.event);
-      ledger_.account(pending.device).release(pending.bytes);
-      released = true;
-    } else if (!pending.context->gone.load(std::memory_order_acquire)) {
-      Guard guard(mutex_);
-      pending_.push_back(std::move(pending));
-    } else {
-      ledger_.account(pending.device).release(pending.bytes);
-      released = true;
+    if (passed != CUDA_SUCCESS) {  // the context's own error; its memory comes back with the context
+      return false;
     }
+    real.cuEventDestroy_v2(pending.event);
   }
-  return released;
+  ledger_.account(pending.device).release(pending.bytes);
+  return true;
+}
+
+bool PendingFrees::settle(int device, bool wait) {
+  std::list<Pending> taken;  // so that the driver can be asked about them without the lock
+  bool others_settled = false;
+  for (;;) {
+    {
+      Guard guard(mutex_);
+      for (auto each = pending_.begin(); each != pending_.end();) {
+        const auto next = std::next(each);
+        if (each->device == device && each->event != nullptr) {
+          taken.splice(taken.end(), pending_, each);
+        }
+        each = next;
+      }
+      if (!taken.empty()) {
+        ++settling_[device];
+        break;
+      }
+      if (!wait || settling_[device] == 0) {
+        return others_settled;
+      }
+    }
+    others_settled = true;
+    sched_yield();  // the other thread waits for the device, or is about to put them back
+  }
+  const std::size_t released = taken.remove_if([&](const Pending &pending) { return settle_one(pending, wait); });
+  Guard guard(mutex_);
+  pending_.splice(pending_.end(), taken);
+  --settling_[device];
+  return released > 0 || others_settled;
 }
 
 void PendingFrees::drop(const ContextRef &context) {
   Guard guard(mutex_);
-  const auto gone = std::partition(pending_.begin(), pending_.end(),
-                                   [&](const Pending &pending) { return pending.context != context; });
-  for (auto each = gone; each != pending_.end(); ++each) {
-    ledger_.account(each->device).release(each->bytes);
-  }
-  pending_.erase(gone, pending_.end());
+  pending_.remove_if([&](const Pending &pending) {
+    const bool gone = pending.context == context;
+    if (gone) {
+      ledger_.account(pending.device).release(pending.bytes);
+    }
+    return gone;
+  });
 }
 
 }  // namespace ration::policy

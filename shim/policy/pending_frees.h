@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
+#include <list>
 
 #include "driver/functions.h"
 #include "ledger/ledger.h"
@@ -18,8 +18,9 @@ class PendingFrees {
 
   // Bytes that come back when `stream` has passed this point. Where no event can be recorded there they stay charged
   // until their context goes: never too low.
-  void add(const ContextRef &context, int device, std::uint64_t bytes, CUstream stream);
-  // Releases what has passed; with `wait`, waits for the rest of the device first. True: something was released.
+  void add(const ContextRef &context, int device, std::uint64_t bytes, CUstream stream) noexcept;
+  // Releases what has passed; with `wait`, waits for the rest of the device first, also for what another thread is
+  // waiting for. True: something was released.
   bool settle(int device, bool wait);
   // The context is gone, and with it everything that was pending there.
   void drop(const ContextRef &context);
@@ -31,11 +32,14 @@ class PendingFrees {
     std::uint64_t bytes = 0;
     CUevent event = nullptr;
   };
-  std::vector<Pending> take(int device);
+  // True: the bytes came back.
+  bool settle_one(const Pending &pending, bool wait);
 
   ledger::Ledger &ledger_;
   RankedMutex mutex_{Rank::kPendingFrees};
-  std::vector<Pending> pending_ GUARDED_BY(mutex_);
+  std::list<Pending> pending_ GUARDED_BY(mutex_);  // a list: moved about without memory of the host
+  // Threads that have entries of the device taken out.
+  int settling_[ledger::kMaxDevices] GUARDED_BY(mutex_) = {};
 };
 
 }  // namespace ration::policy

@@ -62,23 +62,24 @@ CUresult Policy::deny(const Request &request, int device, events::Reason reason)
 CUresult Policy::enter(const Request &request, const Contexts::Current &where, const Obtained &obtained,
                        std::uint64_t duration_ns) {
   std::optional<Block> displaced;
+  AddressBook::Inserted inserted{};
   try {
-    if (book_.insert(obtained.address, {obtained.bytes, where.device, where.context}, displaced) ==
-        AddressBook::Inserted::context_gone) {
-      ledger_.account(where.device).release(obtained.bytes);
-      return CUDA_SUCCESS;
-    }
+    inserted = book_.insert(obtained.address, {obtained.bytes, where.device, where.context}, displaced);
   } catch (...) {
     if (real.cuMemFree_v2.present() && real.cuMemFree_v2(obtained.address) == CUDA_SUCCESS) {
       ledger_.account(where.device).release(obtained.bytes);
     }
+    journal_.count_failed_alloc();
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   if (displaced) {
     end_block(request.api, {obtained.address, *displaced});
   }
-  const events::Via via =
-      journal_.logging() && via_of_ != nullptr ? via_of_(request.caller) : events::Via::driver;
+  if (inserted == AddressBook::Inserted::context_gone) {
+    ledger_.account(where.device).release(obtained.bytes);
+    return CUDA_SUCCESS;
+  }
+  const events::Via via = journal_.logging() && via_of_ != nullptr ? via_of_(request.caller) : events::Via::driver;
   journal_.record(events::Alloc{obtained.address, obtained.bytes, request.requested, where.device,
                                 where.context->number, request.api, "device", "driver", via, duration_ns});
   return CUDA_SUCCESS;
@@ -90,12 +91,11 @@ CUresult Policy::allocate(const Request &request, const std::function<CUresult(O
   const Contexts::Current where = contexts_.current();
   devices_.learn_total(where.device);
   ledger::Account &account = ledger_.account(where.device);
-  if (account.reserve(request.upper_bound) == ledger::ReserveOutcome::over_limit) {
-    const bool came_back = pending_.settle(where.device, false) || pending_.settle(where.device, true);
-    if (!came_back || account.reserve(request.upper_bound) == ledger::ReserveOutcome::over_limit) {
-      // With nothing current the driver would not have got as far as memory.
-      return where.error != CUDA_SUCCESS ? where.error : deny(request, where.device, events::Reason::limit);
-    }
+  const auto granted = [&] { return account.reserve(request.upper_bound) == ledger::ReserveOutcome::granted; };
+  if (!granted() && !(pending_.settle(where.device, false) && granted()) &&
+      !(pending_.settle(where.device, true) && granted())) {
+    // With nothing current the driver would not have got as far as memory.
+    return where.error != CUDA_SUCCESS ? where.error : deny(request, where.device, events::Reason::limit);
   }
   const std::uint64_t start = journal_.logging() ? now_ns() : 0;
   Obtained obtained;
@@ -134,6 +134,15 @@ void Policy::end_block(const char *api, const AddressedBlock &block) {
   ledger_.account(held.device).release(held.size);
 }
 
+// The driver refused to free it.
+void Policy::keep_block(const AddressedBlock &block) {
+  journal_.count_failed_free();
+  if (!book_.cancel_end(block.first)) {
+    end_block(block.second.context->ended_by.load(std::memory_order_acquire), block);
+    book_.finish_end(block.first);
+  }
+}
+
 CUresult Policy::free(const char *api, CUdeviceptr address, const std::function<CUresult()> &act) {
   describe();
   if (address == 0) {
@@ -158,8 +167,7 @@ CUresult Policy::free(const char *api, CUdeviceptr address, const std::function<
   }
   const CUresult result = act();
   if (result != CUDA_SUCCESS) {
-    book_.cancel_end(address);
-    journal_.count_failed_free();
+    keep_block({address, block});
     return result;
   }
   end_block(api, {address, block});
@@ -179,13 +187,15 @@ CUresult Policy::free_in_stream(const char *api, CUdeviceptr address, CUstream s
   const CUresult result = act();
   if (result != CUDA_SUCCESS) {
     if (found == AddressBook::Found::begun) {
-      book_.cancel_end(address);
+      keep_block({address, block});
+    } else {
+      journal_.count_failed_free();
     }
-    journal_.count_failed_free();
     return result;
   }
   if (found == AddressBook::Found::begun) {
-    journal_.record(events::Free{address, block.size, block.device, block.context->number, api});
+    journal_.record(events::Free{address, block.size, block.device, block.context->number, api,
+                                 reinterpret_cast<std::uintptr_t>(stream)});
     book_.finish_end(address);
     pending_.add(block.context, block.device, block.size, stream);
   }

@@ -20,7 +20,7 @@
 namespace ration::policy {
 
 struct Options {
-  bool show_limit = true;      // queries tell the limit as the size of the device
+  bool show_limit = true;       // queries tell the limit as the size of the device
   bool charge_context = false;  // a context's own memory counts against the limit
 };
 
@@ -31,10 +31,10 @@ struct Obtained {
 };
 
 struct Request {
-  const char *api;              // the export that was called
-  std::uint64_t requested;      // bytes that the program asked for
-  std::uint64_t upper_bound;    // bytes that the driver may take for it
-  const void *caller;           // return address of the program's call
+  const char *api;            // the export that was called
+  std::uint64_t requested;    // bytes that the program asked for
+  std::uint64_t upper_bound;  // bytes that the driver may take for it
+  const void *caller;         // return address of the program's call
 };
 
 class Policy {
@@ -55,9 +55,9 @@ class Policy {
   void present_total(std::size_t *total_bytes, CUdevice device);
 
   // A context came to be, by creation or as a device's primary one.
-  void context_created(CUcontext handle, CUdevice device);
+  void context_created(CUcontext handle, CUdevice device) noexcept;
   void context_attached(CUcontext handle) { contexts_.add_reference(handle, +1); }
-  void primary_retained(CUcontext handle, CUdevice device);
+  void primary_retained(CUcontext handle, CUdevice device) noexcept;
   // Runs `act`, which destroys `handle`; on success its blocks have ended with it.
   CUresult end_context(const char *api, CUcontext handle, const std::function<CUresult()> &act);
   // Runs `act`, which drops one reference of a context; the last one destroys it.
@@ -78,7 +78,8 @@ class Policy {
   CUresult enter(const Request &request, const Contexts::Current &where, const Obtained &obtained,
                  std::uint64_t duration_ns);
   void end_block(const char *api, const AddressedBlock &block);
-  void end_blocks(const char *api, const ContextRef &context);
+  void keep_block(const AddressedBlock &block);
+  void end_begun_blocks(const char *api, const ContextRef &context);
   CUresult end_known_context(const char *api, const ContextRef &context, const std::function<CUresult()> &act,
                              const std::function<bool()> &is_gone);
   void charge_own_memory(const ContextRef &context);

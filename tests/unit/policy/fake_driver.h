@@ -1,0 +1,92 @@
+// A driver for one test: a few devices with books of their own, and doors through which a test makes it misbehave.
+// Its functions stand in driver::real as long as it lives. Threads: any.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "driver/functions.h"
+
+namespace ration::test {
+
+inline constexpr std::uint64_t kMiB = 1 << 20;
+
+class FakeDriver {
+ public:
+  FakeDriver();
+  ~FakeDriver();
+  FakeDriver(const FakeDriver &) = delete;
+  FakeDriver &operator=(const FakeDriver &) = delete;
+
+  std::uint64_t total = 16384 * kMiB;
+  std::uint64_t taken_by_others = 0;
+  std::atomic<bool> streams_wait{false};          // events are not ready until this is false or somebody synchronises
+  std::atomic<int> next_passed{0};                // so many queries of an event are answered ready all the same
+  std::map<std::string, CUresult> fails;          // function -> what it answers, having done nothing
+  std::function<void(CUdeviceptr)> after_free;    // inside the driver's free, the address is free already
+  std::function<void(CUcontext)> during_destroy;  // inside a destroy or release, the context still there
+  std::function<void()> after_destroy;            // inside a destroy, the context and its addresses free already
+  std::function<void()> after_alloc;              // inside the driver's allocation, having allocated
+  std::function<void()> during_wait;              // inside cuEventSynchronize
+
+  int calls(const std::string &function) const;
+  std::size_t live_blocks() const;
+  std::uint64_t used(int device) const;
+  bool is_live(CUdeviceptr address) const;
+  std::size_t live_events() const;
+
+  // The driver's functions, in order of used_functions.inc and hook_table.inc. Counts the call; what it is scripted to
+  // answer instead.
+  CUresult enter(const char *function);
+  CUresult allocate(CUdeviceptr *address, std::uint64_t bytes);
+  CUresult free(CUdeviceptr address);
+  CUresult create(CUcontext *context, int device);
+  CUresult destroy(CUcontext context);
+  CUresult retain_primary(CUcontext *context, int device);
+  CUresult release_primary(int device);
+  CUresult reset_primary(int device);
+  bool primary_is_active(int device) const;
+  CUresult new_event(CUevent *event);
+  CUresult event_state(CUevent event);
+  CUresult wait_for(CUevent event);
+  CUresult destroy_event(CUevent event);
+  CUresult current_device(CUdevice *device) const;
+  CUresult memory(std::size_t *free_bytes, std::size_t *total_bytes);
+
+  static inline FakeDriver *fake = nullptr;
+  static constexpr int kDevices = 2;
+  static constexpr CUdevice kFirstHandle = 10;  // a device's handle need not be its ordinal
+  static inline thread_local CUcontext current = nullptr;
+  static inline thread_local std::vector<CUcontext> pushed;
+
+ private:
+  static void fill_slots();
+  static void empty_slots();
+
+  struct Block {
+    std::uint64_t bytes;
+    CUcontext context;
+  };
+  std::uint64_t used_locked(int device) const;
+  int device_of(CUcontext context) const;  // -1: no such context
+  void end_context(CUcontext context);
+
+  mutable std::mutex mutex_;
+  std::map<std::string, int> calls_;
+  std::map<CUdeviceptr, Block> blocks_;
+  std::vector<std::pair<CUdeviceptr, std::uint64_t>> free_again_;  // handed out again, latest first
+  std::map<CUcontext, int> contexts_;
+  std::vector<CUcontext> free_handles_;
+  std::set<CUevent> events_;
+  CUcontext primary_[kDevices] = {};
+  int retained_[kDevices] = {};
+  CUdeviceptr next_address_ = 0x700000000000;
+  std::uintptr_t next_handle_ = 0x1000;
+};
+
+}  // namespace ration::test

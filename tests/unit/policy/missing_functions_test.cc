@@ -1,0 +1,145 @@
+// Drivers that lack functions: what needs one is turned off, never the limit.
+#include <cstdio>
+#include <functional>
+
+#include "catch.h"
+#include "unit/events/child_process.h"
+#include "unit/events/log_lines.h"
+#include "unit/events/scratch_folder.h"
+#include "unit/policy/program.h"
+
+using namespace ration;
+using namespace ration::test;
+
+namespace {
+
+struct Lack {
+  const char *function;
+  std::function<void()> apply;
+};
+
+// Every function that Ration uses, beside those that no driver may lack (cuDeviceGet and its count).
+std::vector<Lack> every_lack() {
+  std::vector<Lack> lacks = {
+#define RATION_USED(symbol, parameters) {#symbol, [] { driver::real.symbol.set(nullptr); }},
+#include "driver/used_functions.inc"
+#undef RATION_USED
+      {"cuMemGetInfo_v2", [] { driver::real.cuMemGetInfo_v2.set(nullptr); }},
+      {"cuDeviceTotalMem_v2", [] { driver::real.cuDeviceTotalMem_v2.set(nullptr); }},
+  };
+  std::erase_if(lacks, [](const Lack &lack) {
+    const std::string function = lack.function;
+    return function == "cuDeviceGet" || function == "cuDeviceGetCount";
+  });
+  return lacks;
+}
+
+// Takes, frees in both ways, queries, destroys. True: never more than the limit was held.
+bool limit_holds(FakeDriver &driver, Program &program) {
+  const CUcontext context = program.create();
+  bool held = true;
+  CUdeviceptr first = kUntouched;
+  for (int i = 0; i < 5; ++i) {
+    const CUdeviceptr address = program.take(300);
+    first = address != kUntouched ? address : first;
+    held = held && driver.used(0) <= 1000;
+  }
+  CHECK(program.last == CUDA_ERROR_OUT_OF_MEMORY);
+  held = held && driver.live_blocks() == 3;
+  program.free(first);
+  program.free_async(program.take(300));
+  program.take(300);
+  held = held && driver.used(0) <= 1000;
+  CHECK(program.destroy(context) == CUDA_SUCCESS);
+  return held;
+}
+
+}  // namespace
+
+TEST_CASE("a limit holds whichever single function the driver lacks") {
+  int covered = 0;
+  const std::vector<Lack> lacks = every_lack();
+  for (const Lack &lack : lacks) {
+    INFO(lack.function);
+    FakeDriver driver;
+    lack.apply();
+    Program program(limit_of(1000));
+    const bool holds = limit_holds(driver, program);
+    CHECK(holds);
+    covered += holds ? 1 : 0;
+  }
+  std::printf("covered: %d of %zu\n", covered, lacks.size());
+  CHECK(static_cast<std::size_t>(covered) == lacks.size());
+}
+
+TEST_CASE("a limit holds on a driver that has next to nothing") {
+  FakeDriver driver;
+  for (const Lack &lack : every_lack()) {
+    lack.apply();
+  }
+  Program program(limit_of(1000));
+  CHECK(limit_holds(driver, program));
+}
+
+TEST_CASE("a share of a device is learnt from another query where the first is missing") {
+  FakeDriver driver;
+  driver::real.cuDeviceTotalMem_v2.set(nullptr);
+  auto limits = std::make_unique<TestLimits>();
+  limits->share = 0.25;
+  Program program(std::move(limits));
+  program.create();
+  CHECK(program.take(driver.total / 4 + 1) == kUntouched);
+  CHECK(program.take(driver.total / 4) != kUntouched);
+  CHECK(program.take(1) == kUntouched);
+  CHECK(program.memory().total_bytes == driver.total / 4);
+}
+
+TEST_CASE("a share of a device whose size nobody tells is refused, with one line that says why") {
+  FakeDriver driver;
+  driver::real.cuDeviceTotalMem_v2.set(nullptr);
+  driver::real.cuMemGetInfo_v2.set(nullptr);
+  auto limits = std::make_unique<TestLimits>();
+  limits->share = 0.25;
+  Program program(std::move(limits));
+  const std::string said = stderr_of([&] {
+    program.create();
+    CHECK(program.take(1) == kUntouched);
+  });
+  CHECK(program.last == CUDA_ERROR_OUT_OF_MEMORY);
+  CHECK(said ==
+        "ration: the limit on device 0 is a share of its memory, and the driver does not tell how much it has: every "
+        "allocation is refused; ask for a limit in bytes\n"
+        "ration: the limit on device 1 is a share of its memory, and the driver does not tell how much it has: every "
+        "allocation is refused; ask for a limit in bytes\n");
+}
+
+TEST_CASE("lines about the devices are said once") {
+  FakeDriver driver;
+  auto limits = limit_of(1000);
+  limits->lines = {"device \"7\" is none of those that this process sees"};
+  Program program(std::move(limits));
+  const std::string said = stderr_of([&] {
+    program.create();
+    program.take(1);
+    program.take(1);
+  });
+  CHECK(said == "ration: device \"7\" is none of those that this process sees\n");
+  REQUIRE(program.limits->met.size() == 2);
+  CHECK(program.limits->met[1].ordinal == 1);
+  CHECK(program.limits->met[1].name == "fake 1");
+  CHECK(program.limits->met[1].total == driver.total);
+}
+
+TEST_CASE("devices are asked about again until the driver can answer, and logged then") {
+  const ScratchFolder folder;
+  FakeDriver driver;
+  driver.fails["cuDeviceGetCount"] = CUDA_ERROR_NOT_INITIALIZED;
+  Program program(limit_of(1000), folder / "log");
+  program.policy.describe();
+  CHECK(text_of(folder / "log").empty());
+  driver.fails.clear();
+  program.create();
+  program.take(2000);
+  CHECK(program.last == CUDA_ERROR_OUT_OF_MEMORY);
+  CHECK(log_lines(folder / "log").front().at("devices").size() == 2);
+}

@@ -1,0 +1,201 @@
+// Stream-ordered frees: the bytes stay charged until the device has really let go of them.
+#include <thread>
+
+#include "catch.h"
+#include "unit/events/log_lines.h"
+#include "unit/events/scratch_folder.h"
+#include "unit/policy/program.h"
+
+using namespace ration;
+using namespace ration::test;
+
+TEST_CASE("a stream-ordered free that has passed at once gives its bytes back at once") {
+  FakeDriver driver;
+  Program program(limit_of(1000));
+  program.create();
+  CHECK(program.free_async(program.take(1000)) == CUDA_SUCCESS);
+  CHECK(program.charged() == 0);
+  CHECK(driver.live_events() == 0);
+}
+
+TEST_CASE("bytes stay charged while their stream is behind, and are waited for before anything is denied") {
+  FakeDriver driver;
+  Program program(limit_of(1000));
+  program.create();
+  driver.streams_wait = true;
+  CHECK(program.free_async(program.take(1000)) == CUDA_SUCCESS);
+  CHECK(program.charged() == 1000);
+  CHECK(driver.calls("cuEventSynchronize") == 0);
+  CHECK(program.take(1000) != kUntouched);
+  CHECK(driver.calls("cuEventSynchronize") == 1);
+  CHECK(program.denied(events::Reason::limit) == 0);
+  CHECK(driver.live_events() == 0);
+}
+
+TEST_CASE("what has passed is given back without a wait") {
+  FakeDriver driver;
+  Program program(limit_of(1000));
+  program.create();
+  driver.streams_wait = true;
+  program.free_async(program.take(1000));
+  driver.streams_wait = false;
+  CHECK(program.take(1000) != kUntouched);
+  CHECK(driver.calls("cuEventSynchronize") == 0);
+}
+
+TEST_CASE("where what has passed is not enough the rest is waited for") {
+  FakeDriver driver;
+  Program program(limit_of(1000));
+  program.create();
+  const CUdeviceptr first = program.take(500);
+  const CUdeviceptr second = program.take(500);
+  driver.streams_wait = true;
+  program.free_async(first);
+  program.free_async(second);
+  driver.next_passed = 1;
+  CHECK(program.take(1000) != kUntouched);
+  CHECK(driver.calls("cuEventSynchronize") == 1);
+}
+
+TEST_CASE("a denial comes only after the wait, and what is still held stays charged") {
+  FakeDriver driver;
+  Program program(limit_of(1000));
+  program.create();
+  program.take(400);
+  driver.streams_wait = true;
+  program.free_async(program.take(600));
+  CHECK(program.take(601) == kUntouched);
+  CHECK(driver.calls("cuEventSynchronize") == 1);
+  CHECK(program.charged() == 400);
+  CHECK(program.denied(events::Reason::limit) == 1);
+}
+
+TEST_CASE("a wait that fails keeps the bytes charged until their context goes") {
+  FakeDriver driver;
+  Program program(limit_of(1000));
+  const CUcontext context = program.create();
+  driver.streams_wait = true;
+  program.free_async(program.take(1000));
+  driver.fails["cuEventSynchronize"] = CUDA_ERROR_LAUNCH_FAILED;
+  CHECK(program.take(1) == kUntouched);
+  CHECK(program.last == CUDA_ERROR_OUT_OF_MEMORY);
+  CHECK(program.charged() == 1000);
+  CHECK(program.destroy(context) == CUDA_SUCCESS);
+  CHECK(program.charged() == 0);
+}
+
+TEST_CASE("where the driver has no events the bytes stay charged until their context goes") {
+  FakeDriver driver;
+  driver::real.cuEventQuery.set(nullptr);
+  Program program(limit_of(1000));
+  const CUcontext context = program.create();
+  CHECK(program.free_async(program.take(1000)) == CUDA_SUCCESS);
+  CHECK(program.take(1) == kUntouched);
+  CHECK(program.charged() == 1000);
+  CHECK(program.destroy(context) == CUDA_SUCCESS);
+  CHECK(program.charged() == 0);
+}
+
+TEST_CASE("an event that cannot be recorded is given back and the bytes stay charged") {
+  FakeDriver driver;
+  Program program(limit_of(1000));
+  program.create();
+  driver.fails["cuEventRecord"] = CUDA_ERROR_INVALID_HANDLE;
+  program.free_async(program.take(1000));
+  CHECK(program.charged() == 1000);
+  CHECK(driver.live_events() == 0);
+}
+
+TEST_CASE("a stream-ordered free that the driver refuses leaves the block alive") {
+  FakeDriver driver;
+  Program program(limit_of(1000));
+  program.create();
+  const CUdeviceptr address = program.take(1000);
+  driver.fails["cuMemFreeAsync"] = CUDA_ERROR_INVALID_VALUE;
+  CHECK(program.free_async(address) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(program.free_async(0x1234) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(program.charged() == 1000);
+  CHECK(program.tally().failed_frees == 2);
+  CHECK(program.free(address) == CUDA_SUCCESS);
+  CHECK(program.charged() == 0);
+}
+
+TEST_CASE("a stream-ordered free of what is none of ours changes no total") {
+  FakeDriver driver;
+  Program program;
+  program.create();
+  CUdeviceptr foreign = 0;
+  REQUIRE(driver.allocate(&foreign, 10) == CUDA_SUCCESS);
+  CHECK(program.free_async(foreign) == CUDA_SUCCESS);
+  CHECK(program.tally().devices[0].frees == 0);
+  CHECK(driver.calls("cuEventRecord") == 0);
+}
+
+TEST_CASE("the log has the free at once, with its stream") {
+  const ScratchFolder folder;
+  FakeDriver driver;
+  Program program(limit_of(1000), folder / "log");
+  program.create();
+  driver.streams_wait = true;
+  program.free_async(program.take(1000), CU_STREAM_PER_THREAD);
+  const std::vector<json> frees = of_type(log_lines(folder / "log"), "free");
+  REQUIRE(frees.size() == 1);
+  CHECK(frees[0].at("api") == "cuMemFreeAsync");
+  CHECK(frees[0].at("stream") == 2);
+}
+
+TEST_CASE("another device's pending frees are neither asked about nor given back") {
+  FakeDriver driver;
+  Program program(limit_of(1000));
+  const CUcontext first = program.create(0);
+  program.create(1);
+  driver.streams_wait = true;
+  program.free_async(program.take(1000));
+  FakeDriver::current = first;
+  program.take(1000);
+  CHECK(program.take(1) == kUntouched);
+  CHECK(driver.calls("cuEventSynchronize") == 0);
+  CHECK(program.charged(1) == 1000);
+}
+
+TEST_CASE("a context destroyed while its frees are waited for gives them back once") {
+  FakeDriver driver;
+  Program program(limit_of(1000));
+  const CUcontext context = program.create();
+  const CUcontext other = program.create();
+  FakeDriver::current = context;
+  driver.streams_wait = true;
+  program.free_async(program.take(1000));
+  driver.fails["cuEventSynchronize"] = CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  driver.during_wait = [&] { std::thread([&] { program.destroy(context); }).join(); };
+  FakeDriver::current = other;
+  program.take(1000);
+  CHECK(program.take(1000) != kUntouched);
+  CHECK(program.charged() == 1000);
+}
+
+TEST_CASE("a thread that finds another one waiting for the device waits with it instead of being denied") {
+  FakeDriver driver;
+  Program program(limit_of(1000));
+  const CUcontext context = program.create();
+  driver.streams_wait = true;
+  program.free_async(program.take(1000));
+  CUdeviceptr second = kUntouched;
+  std::thread other;
+  driver.during_wait = [&] {
+    driver.during_wait = nullptr;
+    const int queries = driver.calls("cuCtxGetCurrent");
+    other = std::thread([&] {
+      FakeDriver::current = context;
+      program.allocate(500, &second);
+    });
+    while (driver.calls("cuCtxGetCurrent") == queries) {  // it is in allocate
+      std::this_thread::yield();
+    }
+  };
+  CHECK(program.take(500) != kUntouched);
+  other.join();
+  CHECK(second != kUntouched);
+  CHECK(program.denied(events::Reason::limit) == 0);
+  CHECK(program.charged() == 1000);
+}

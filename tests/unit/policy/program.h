@@ -1,0 +1,131 @@
+// A program as the policy meets it: each call here is what the hook of that name does.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "policy/policy.h"
+#include "unit/policy/fake_driver.h"
+
+namespace ration::test {
+
+// A limit in bytes on every device, or a share of its total, or none.
+class TestLimits : public policy::LimitSource {
+ public:
+  std::vector<std::string> meet(const std::vector<events::DeviceFacts> &devices) override {
+    met = devices;
+    return lines;
+  }
+  policy::DeviceLimit limit_on(const events::DeviceFacts &device) const override {
+    if (share > 0) {
+      return {true, static_cast<std::uint64_t>(static_cast<double>(device.total) * share)};
+    }
+    return {asked, asked ? std::min(bytes, device.total) : device.total};
+  }
+
+  bool asked = false;
+  std::uint64_t bytes = 0;
+  double share = 0;
+  std::vector<std::string> lines;
+  std::vector<events::DeviceFacts> met;
+};
+
+inline std::unique_ptr<TestLimits> limit_of(std::uint64_t bytes) {
+  auto limits = std::make_unique<TestLimits>();
+  limits->asked = true;
+  limits->bytes = bytes;
+  return limits;
+}
+
+inline constexpr CUdeviceptr kUntouched = 0xdead'beef;
+
+struct Program {
+  explicit Program(std::unique_ptr<TestLimits> given = std::make_unique<TestLimits>(), std::string log = "",
+                   policy::Options options = {})
+      : limits(std::move(given)), policy(options, *limits, journal_options(std::move(log)), problem) {}
+
+  CUresult allocate(std::uint64_t bytes, CUdeviceptr *address) { return allocate(bytes, bytes, bytes, address); }
+  // `bound`: what the hook thinks the driver may take for it; `taken`: what it says afterwards that it took.
+  CUresult allocate(std::uint64_t bytes, std::uint64_t bound, std::uint64_t taken, CUdeviceptr *address) {
+    const auto act = [&](policy::Obtained &got) {
+      got.bytes = taken;
+      return driver::real.cuMemAlloc_v2(&got.address, taken);
+    };
+    return policy.allocate({"cuMemAlloc_v2", bytes, bound, nullptr}, act, address);
+  }
+  // The address, or kUntouched where it was refused.
+  CUdeviceptr take(std::uint64_t bytes) {
+    CUdeviceptr address = kUntouched;
+    last = allocate(bytes, &address);
+    return address;
+  }
+  CUresult free(CUdeviceptr address) {
+    return policy.free("cuMemFree_v2", address, [&] { return driver::real.cuMemFree_v2(address); });
+  }
+  CUresult free_async(CUdeviceptr address, CUstream stream = CU_STREAM_LEGACY) {
+    return policy.free_in_stream("cuMemFreeAsync", address, stream,
+                                 [&] { return driver::real.cuMemFreeAsync(address, stream); });
+  }
+  CUcontext create(int device = 0) {
+    CUcontext context = nullptr;
+    if (driver::real.cuCtxCreate_v2(&context, 0, FakeDriver::kFirstHandle + device) == CUDA_SUCCESS) {
+      policy.context_created(context, FakeDriver::kFirstHandle + device);
+    }
+    return context;
+  }
+  CUresult destroy(CUcontext context) {
+    return policy.end_context("cuCtxDestroy_v2", context, [&] { return driver::real.cuCtxDestroy_v2(context); });
+  }
+  CUresult detach(CUcontext context) {
+    return policy.detach_context("cuCtxDetach", context, [&] { return driver::real.cuCtxDetach(context); });
+  }
+  CUcontext retain(int device = 0) {
+    CUcontext context = nullptr;
+    const CUdevice handle = FakeDriver::kFirstHandle + device;
+    if (driver::real.cuDevicePrimaryCtxRetain(&context, handle) == CUDA_SUCCESS) {
+      policy.primary_retained(context, handle);
+    }
+    return FakeDriver::current = context;
+  }
+  CUresult release(int device = 0) {
+    const CUdevice handle = FakeDriver::kFirstHandle + device;
+    return policy.release_primary("cuDevicePrimaryCtxRelease_v2", handle,
+                                  [=] { return driver::real.cuDevicePrimaryCtxRelease_v2(handle); });
+  }
+  CUresult reset(int device = 0) {
+    const CUdevice handle = FakeDriver::kFirstHandle + device;
+    return policy.reset_primary("cuDevicePrimaryCtxReset_v2", handle,
+                                [=] { return driver::real.cuDevicePrimaryCtxReset_v2(handle); });
+  }
+  struct Seen {
+    std::size_t free_bytes = 0, total_bytes = 0;
+  };
+  Seen memory() {
+    Seen seen;
+    if (driver::real.cuMemGetInfo_v2(&seen.free_bytes, &seen.total_bytes) == CUDA_SUCCESS) {
+      policy.present_memory(&seen.free_bytes, &seen.total_bytes);
+    }
+    return seen;
+  }
+
+  std::uint64_t charged(int device = 0) const { return policy.ledger().account(device).charged(); }
+  const events::SummaryPage &tally() { return policy.journal().tally(); }
+  std::uint64_t denied(events::Reason reason, int device = 0) {
+    return tally().devices[device].denied[static_cast<int>(reason)];
+  }
+
+  static events::JournalOptions journal_options(std::string log) {
+    events::JournalOptions options;
+    options.tree_marks = {"RATION_TEST_NO_PARENT_HAS_THIS=" + log};
+    options.log = std::move(log);
+    return options;
+  }
+
+  std::unique_ptr<TestLimits> limits;
+  std::string problem;
+  policy::Policy policy;
+  CUresult last = CUDA_SUCCESS;
+};
+
+}  // namespace ration::test
