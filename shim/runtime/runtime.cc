@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <climits>
 #include <cstdlib>
@@ -63,6 +64,13 @@ events::JournalOptions journal_options(const config::Settings &settings) {
     options.tree_marks.push_back("RATION_SUMMARY=" + settings.summary_directory);
   }
   options.meta.mode = "direct";  // the only mode that is built: the driver's own allocations under the limit
+  for (const char *const *entry = config::process_environment(); *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    if (text.substr(0, 7) == "RATION_") {
+      const std::size_t equals = std::min(text.find('='), text.size());
+      options.meta.environment.emplace_back(text.substr(0, equals), text.substr(std::min(equals + 1, text.size())));
+    }
+  }
   for (const config::Settings::Origin &origin : settings.origins) {
     options.meta.settings.push_back(
         {origin.key, origin.value, origin.source == config::Source::kEnvironment ? "environment" : "default"});
@@ -84,12 +92,13 @@ void in_child() {
   builder.store(0, std::memory_order_relaxed);
 }
 
-// Once per program image; a forked child inherits both registrations.
+// Once per program image; a forked child inherits both registrations. Only the building thread comes here; no guarded
+// static, which a child forked in the middle would inherit locked. There both may be registered twice: harmless.
 void register_handlers() {
-  static const bool registered = [] {
-    return std::atexit(at_exit) == 0 && pthread_atfork(nullptr, nullptr, in_child) == 0;
-  }();
-  (void)registered;
+  static bool registered = false;
+  if (!registered) {
+    registered = std::atexit(at_exit) == 0 && pthread_atfork(nullptr, nullptr, in_child) == 0;
+  }
 }
 
 }  // namespace
@@ -121,7 +130,9 @@ struct Builder {
   }
 };
 
-void set_reports(const Reports &given) { reports = given; }
+void set_reports(const Reports &given) {
+  reports = given;
+}
 
 Runtime *Runtime::get() noexcept {
   for (;;) {
