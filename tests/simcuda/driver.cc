@@ -15,6 +15,7 @@ namespace {
 constexpr std::size_t kPage = 4096;
 
 std::atomic<Driver *> ready_driver{nullptr};
+std::atomic<Driver *> without_devices{nullptr};  // of no use, but it keeps its place on the machine
 std::mutex init_mutex;
 // One page that the kernel wipes in every child, however it was made: alive says that we are where cuInit was called.
 std::atomic<unsigned> *alive = nullptr;
@@ -72,7 +73,7 @@ CUresult cuInit(unsigned int Flags) {
     failure = CUDA_ERROR_UNKNOWN;
   } else if (made->devices.empty()) {
     failure = CUDA_ERROR_NO_DEVICE;
-    delete made;
+    without_devices.store(made);
   } else {
     ready_driver.store(made);
   }

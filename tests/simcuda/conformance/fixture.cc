@@ -64,14 +64,24 @@ std::vector<unsigned char> read_back(CUdeviceptr address, std::size_t bytes) {
   return values;
 }
 
+Gate::~Gate() {
+  open();
+  std::unique_lock<std::mutex> lock(mutex_);
+  changed_.wait(lock, [this] { return inside_ == 0; });
+}
+
 void Gate::hold(CUstream stream) {
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    ++inside_;
+  }
   REQUIRE(cuLaunchHostFunc(stream, &Gate::wait, this) == CUDA_SUCCESS);
 }
 
 void Gate::open() {
   const std::lock_guard<std::mutex> guard(mutex_);
   open_ = true;
-  opened_.notify_all();
+  changed_.notify_all();
 }
 
 bool Gate::is_open() {
@@ -82,7 +92,9 @@ bool Gate::is_open() {
 void Gate::wait(void *gate) {
   auto *self = static_cast<Gate *>(gate);
   std::unique_lock<std::mutex> lock(self->mutex_);
-  self->opened_.wait(lock, [self] { return self->open_; });
+  self->changed_.wait(lock, [self] { return self->open_; });
+  --self->inside_;
+  self->changed_.notify_all();
 }
 
 const Simulator &simulator() {

@@ -39,12 +39,12 @@ std::size_t free_bytes();
 std::vector<unsigned char> counting(std::size_t bytes, unsigned char first = 1);
 std::vector<unsigned char> read_back(CUdeviceptr address, std::size_t bytes);
 
-// Work that waits in a stream until the gate is opened (at the latest when it goes). Outlives the test's context: make
-// it after that one.
+// Work that waits in a stream until the gate is opened, at the latest when the gate goes; that waits until nobody is
+// left in it.
 class Gate {
  public:
   Gate() = default;
-  ~Gate() { open(); }
+  ~Gate();
   Gate(const Gate &) = delete;
   Gate &operator=(const Gate &) = delete;
   void hold(CUstream stream);
@@ -54,8 +54,9 @@ class Gate {
  private:
   static void wait(void *gate);
   std::mutex mutex_;
-  std::condition_variable opened_;
+  std::condition_variable changed_;
   bool open_ = false;
+  unsigned inside_ = 0;  // held and not yet let go
 };
 
 // The simulator's entry points; null members on a real driver.
