@@ -18,9 +18,8 @@ constexpr Option kOptions[] = {
 #undef RATION_OPTION
 };
 
-// Levenshtein's distance, one row at a time, with a swap of neighbours counted once (LIMTI is one slip, not two).
+// Levenshtein's distance, one row at a time.
 std::size_t edits_between(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> before_last(b.size() + 1);
   std::vector<std::size_t> last(b.size() + 1);
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(last.begin(), last.end(), std::size_t{0});
@@ -29,11 +28,7 @@ std::size_t edits_between(std::string_view a, std::string_view b) {
     for (std::size_t j = 1; j <= b.size(); ++j) {
       const bool same = a[i - 1] == b[j - 1];
       row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (same ? 0 : 1)});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
-        row[j] = std::min(row[j], before_last[j - 2] + 1);
-      }
     }
-    before_last = last;
     last = row;
   }
   return last[b.size()];

@@ -26,6 +26,9 @@ constexpr const char *kFooter =
     "  ration run --reserve 2GiB -- ./render                leave 2 GiB to the desktop\n"
     "  ration run --log %n-%p.jsonl -- python3 train.py     one JSON line for every allocation\n"
     "  ration run --sim 2x8GiB --limit 25% -- ./train       on two simulated GPUs\n\n"
+    "A command that is statically linked, setuid, setgid or privileged by its file, or built for musl or another "
+    "machine\n"
+    "cannot be intercepted. That is said before it starts; where a limit was asked for, it is not started.\n\n"
     "Exit status: the command's; 128+N when signal N ended it; 125 a bad option or setting, or a limit that could not\n"
     "hold (nothing was started); 126 not executable; 127 not found.";
 

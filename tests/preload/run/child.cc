@@ -104,6 +104,11 @@ void Child::await_echo(const std::string &text) const {
   }
 }
 
+void Child::hang_up() {
+  close(terminal_);
+  terminal_ = -1;
+}
+
 void Child::signal(int number) const {
   kill(pid_, number);
 }

@@ -27,6 +27,7 @@ class Child {
   std::string read_line();                         // of its stdout; empty at the end
   void type(const std::string &keys) const;        // at its terminal
   void await_echo(const std::string &text) const;  // until the terminal shows it
+  void hang_up();                                  // takes its terminal away
   void signal(int number) const;
   Ended wait();
 

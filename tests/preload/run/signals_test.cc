@@ -44,6 +44,15 @@ TEST_CASE("an interrupt that somebody sends to us alone is forwarded, with a ter
   CHECK(child.wait().out == "ready\ninterrupts 1\n");
 }
 
+TEST_CASE("a hang-up, which the terminal tells the leader of its session alone, is passed on") {
+  Child child(kAwait, {}, {}, true);
+  REQUIRE(child.read_line() == "ready");
+  child.hang_up();
+  const Ended ended = child.wait();
+  CHECK(ended.out == "ready\nsignal " + std::to_string(SIGHUP) + "\n");
+  CHECK(ended.status == SIGHUP);
+}
+
 TEST_CASE("a signal that comes when the command has ended does not take its exit status away") {
   CHECK(run_test::ration_run({PROBE, "end"}).status == 9);
 }
