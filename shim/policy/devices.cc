@@ -44,6 +44,26 @@ std::uint64_t total_of(CUdevice device) {
   return real.cuDeviceTotalMem_v2.present() && real.cuDeviceTotalMem_v2(&bytes, device) == CUDA_SUCCESS ? bytes : 0;
 }
 
+// False while the driver cannot be asked. A driver that lacks the count is asked for one device after the other.
+bool count_devices(int &count) {
+  if (real.cuDeviceGetCount.present()) {
+    return real.cuDeviceGetCount(&count) == CUDA_SUCCESS;
+  }
+  if (!real.cuDeviceGet.present()) {
+    count = 1;
+    return true;
+  }
+  CUresult answer = CUDA_SUCCESS;
+  for (count = 0; count < ledger::kMaxDevices; ++count) {
+    CUdevice device = 0;
+    answer = real.cuDeviceGet(&device, count);
+    if (answer != CUDA_SUCCESS) {
+      break;
+    }
+  }
+  return count > 0 || answer == CUDA_ERROR_INVALID_DEVICE;
+}
+
 events::DeviceFacts facts_of(const Device &device) {
   const std::uint64_t total = device.total.load(std::memory_order_relaxed);
   const bool asked = device.limit_asked.load(std::memory_order_relaxed);
@@ -55,7 +75,7 @@ events::DeviceFacts facts_of(const Device &device) {
 
 bool Devices::discover() {
   int count = 0;
-  if (!real.cuDeviceGetCount.present() || real.cuDeviceGetCount(&count) != CUDA_SUCCESS) {
+  if (!count_devices(count)) {
     return false;
   }
   count = std::min(count, ledger::kMaxDevices);
@@ -141,7 +161,7 @@ int Devices::ordinal_of(CUdevice handle) {
       }
     }
   }
-  return handle >= 0 && handle < ledger::kMaxDevices ? handle : 0;
+  return 0;
 }
 
 void Devices::learn_total(int ordinal) {

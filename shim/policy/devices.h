@@ -26,6 +26,8 @@ class LimitSource {
   // Once, with every device, before any limit_on. Answers the lines that the user should read.
   virtual std::vector<std::string> meet(const std::vector<events::DeviceFacts> &devices) = 0;
   virtual DeviceLimit limit_on(const events::DeviceFacts &device) const = 0;
+  // Whether a limit was asked for on any device, known or not.
+  virtual bool asked_for() const { return true; }
 };
 
 struct Device {
@@ -46,11 +48,13 @@ class Devices {
   const std::vector<Device> *all();
   // The device's record, or nullptr.
   const Device *find(int ordinal);
-  // The ordinal behind a driver handle; the handle itself where nothing better is known.
+  // The ordinal behind a driver handle; a handle that no device has is held to the first one's limit.
   int ordinal_of(CUdevice handle);
   // Learns the size of a device from cuMemGetInfo where cuDeviceTotalMem is missing. REQUIRES a current context on it.
   void learn_total(int ordinal);
   std::vector<events::DeviceFacts> facts();
+  // A limit was asked for, and the driver does not say what devices it would hold for.
+  bool limit_unknown() { return all() == nullptr && limits_.asked_for(); }
 
  private:
   bool discover();

@@ -85,9 +85,26 @@ CUresult Policy::enter(const Request &request, const Contexts::Current &where, c
   return CUDA_SUCCESS;
 }
 
+// The driver is not initialised, or gone, and refuses in its own words. Should it serve the call all the same, the
+// block goes back: a limit that cannot be held is not ignored.
+CUresult Policy::refuse_unknown(const std::function<CUresult(Obtained &)> &act) {
+  Obtained obtained;
+  const CUresult result = act(obtained);
+  if (result != CUDA_SUCCESS) {
+    return result;
+  }
+  if (real.cuMemFree_v2.present()) {
+    real.cuMemFree_v2(obtained.address);
+  }
+  return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 CUresult Policy::allocate(const Request &request, const std::function<CUresult(Obtained &)> &act,
                           CUdeviceptr *address) {
   describe();
+  if (devices_.limit_unknown()) {
+    return refuse_unknown(act);
+  }
   const Contexts::Current where = contexts_.current();
   devices_.learn_total(where.device);
   ledger::Account &account = ledger_.account(where.device);

@@ -74,6 +74,7 @@ class Policy {
 
  private:
   CUresult deny(const Request &request, int device, events::Reason reason);
+  static CUresult refuse_unknown(const std::function<CUresult(Obtained &)> &act);
   void record_oom(const Request &request, int device, events::Reason reason);
   CUresult enter(const Request &request, const Contexts::Current &where, const Obtained &obtained,
                  std::uint64_t duration_ns);

@@ -44,6 +44,8 @@ class ConfiguredLimits : public policy::LimitSource {
     return {limit.asked, limit.bytes};
   }
 
+  bool asked_for() const override { return settings_.limit_asked(); }
+
  private:
   config::Settings settings_;
 };

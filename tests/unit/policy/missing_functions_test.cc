@@ -18,20 +18,15 @@ struct Lack {
   std::function<void()> apply;
 };
 
-// Every function that Ration uses, beside those that no driver may lack (cuDeviceGet and its count).
+// Every function that Ration uses and that a driver may lack.
 std::vector<Lack> every_lack() {
-  std::vector<Lack> lacks = {
+  return {
 #define RATION_USED(symbol, parameters) {#symbol, [] { driver::real.symbol.set(nullptr); }},
 #include "driver/used_functions.inc"
 #undef RATION_USED
       {"cuMemGetInfo_v2", [] { driver::real.cuMemGetInfo_v2.set(nullptr); }},
       {"cuDeviceTotalMem_v2", [] { driver::real.cuDeviceTotalMem_v2.set(nullptr); }},
   };
-  std::erase_if(lacks, [](const Lack &lack) {
-    const std::string function = lack.function;
-    return function == "cuDeviceGet" || function == "cuDeviceGetCount";
-  });
-  return lacks;
 }
 
 // Takes, frees in both ways, queries, destroys. True: never more than the limit was held.
@@ -79,6 +74,27 @@ TEST_CASE("a limit holds on a driver that has next to nothing") {
   }
   Program program(limit_of(1000));
   CHECK(limit_holds(driver, program));
+}
+
+TEST_CASE("a driver that serves but does not say what devices it has gets past no limit") {
+  FakeDriver driver;
+  driver.fails["cuDeviceGetCount"] = CUDA_ERROR_UNKNOWN;
+  Program limited(limit_of(1000));
+  limited.create();
+  CHECK(limited.take(1) == kUntouched);
+  CHECK(limited.last == CUDA_ERROR_OUT_OF_MEMORY);
+  CHECK(driver.live_blocks() == 0);
+  driver.fails["cuMemAlloc_v2"] = CUDA_ERROR_NOT_INITIALIZED;
+  limited.take(1);
+  CHECK(limited.last == CUDA_ERROR_NOT_INITIALIZED);
+}
+
+TEST_CASE("where no limit was asked for, a driver that does not say what devices it has serves as ever") {
+  FakeDriver driver;
+  driver.fails["cuDeviceGetCount"] = CUDA_ERROR_UNKNOWN;
+  Program program;
+  program.create();
+  CHECK(program.take(1) != kUntouched);
 }
 
 TEST_CASE("a share of a device is learnt from another query where the first is missing") {

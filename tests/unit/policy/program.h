@@ -24,6 +24,8 @@ class TestLimits : public policy::LimitSource {
     return {asked, asked ? std::min(bytes, device.total) : device.total};
   }
 
+  bool asked_for() const override { return asked || share > 0; }
+
   bool asked = false;
   std::uint64_t bytes = 0;
   double share = 0;
