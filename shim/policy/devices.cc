@@ -153,15 +153,20 @@ const Device *Devices::find(int ordinal) {
              : nullptr;
 }
 
-int Devices::ordinal_of(CUdevice handle) {
+const Device *Devices::find_handle(CUdevice handle) {
   if (const auto *devices = all()) {
     for (const Device &device : *devices) {
       if (device.handle == handle) {
-        return device.ordinal;
+        return &device;
       }
     }
   }
-  return 0;
+  return nullptr;
+}
+
+int Devices::ordinal_of(CUdevice handle) {
+  const Device *device = find_handle(handle);
+  return device != nullptr ? device->ordinal : 0;
 }
 
 void Devices::learn_total(int ordinal) {

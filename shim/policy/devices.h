@@ -48,6 +48,7 @@ class Devices {
   const std::vector<Device> *all();
   // The device's record, or nullptr.
   const Device *find(int ordinal);
+  const Device *find_handle(CUdevice handle);
   // The ordinal behind a driver handle; a handle that no device has is held to the first one's limit.
   int ordinal_of(CUdevice handle);
   // Learns the size of a device from cuMemGetInfo where cuDeviceTotalMem is missing. REQUIRES a current context on it.

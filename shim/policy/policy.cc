@@ -239,7 +239,7 @@ void Policy::present_memory(std::size_t *free_bytes, std::size_t *total_bytes) {
 
 void Policy::present_total(std::size_t *total_bytes, CUdevice handle) {
   describe();
-  const Device *device = devices_.find(devices_.ordinal_of(handle));
+  const Device *device = devices_.find_handle(handle);
   if (total_bytes != nullptr && device != nullptr && options_.show_limit &&
       device->limit_asked.load(std::memory_order_relaxed)) {
     *total_bytes = std::min<std::uint64_t>(*total_bytes, device->limit.load(std::memory_order_relaxed));
