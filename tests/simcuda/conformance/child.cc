@@ -101,7 +101,7 @@ int hold(std::size_t bytes) {
   return 0;
 }
 
-// Allocates and frees at random until it is killed.
+// Allocates and frees at random until it is killed; never holds more than 128 MiB.
 int churn(unsigned seed) {
   if (const CUresult error = start(); error != CUDA_SUCCESS) return static_cast<int>(error);
   const auto allocate = DRIVER(cuMemAlloc_v2);
@@ -111,7 +111,7 @@ int churn(unsigned seed) {
   std::vector<CUdeviceptr> blocks;
   while (true) {
     CUdeviceptr address = 0;
-    if (random() % 2 == 0 && allocate(&address, 1 + random() % (8u << 20)) == CUDA_SUCCESS) {
+    if (blocks.size() < 16 && random() % 2 == 0 && allocate(&address, 1 + random() % (8u << 20)) == CUDA_SUCCESS) {
       blocks.push_back(address);
     } else if (!blocks.empty()) {
       release(blocks.back());
