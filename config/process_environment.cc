@@ -26,16 +26,19 @@ std::string read_initial_environment() {
 }
 
 const char *const *initial_environment() {
+  struct Environment {
+    std::string text = read_initial_environment();
+    std::vector<const char *> entries;
+  };
   static const auto *const leaked = [] {
-    const auto *text = new std::string(read_initial_environment());
-    auto *entries = new std::vector<const char *>;
-    for (std::size_t start = 0; start < text->size(); start += std::strlen(text->c_str() + start) + 1) {
-      entries->push_back(text->c_str() + start);
+    auto *read = new Environment;
+    for (std::size_t start = 0; start < read->text.size(); start += std::strlen(read->text.c_str() + start) + 1) {
+      read->entries.push_back(read->text.c_str() + start);
     }
-    entries->push_back(nullptr);
-    return entries;
+    read->entries.push_back(nullptr);
+    return read;
   }();
-  return leaked->data();
+  return leaked->entries.data();
 }
 
 }  // namespace
