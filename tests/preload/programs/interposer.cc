@@ -1,7 +1,7 @@
-// Another preload that interposes dlsym, as other tools for GPUs do. It finds the real one by dlvsym(RTLD_NEXT), counts
-// what goes through it, and, built with INTERPOSER_WRAPS, puts its own wrapper in place of cuMemAlloc_v2.
+// Another preload that interposes dlsym, as other tools for GPUs do. It finds the real one by dlvsym(RTLD_NEXT), or
+// built with INTERPOSER_ASKS_LIBC by libc's handle, counts what goes through it, and, built with INTERPOSER_WRAPS, puts
+// its own wrapper in place of cuMemAlloc_v2.
 #include <dlfcn.h>
-#include <string.h>
 
 #include "fill.h"
 
@@ -9,13 +9,27 @@ namespace {
 
 int calls = 0;
 
+// A sanitizer looks its functions up before it can serve one: no libc function here.
+bool starts_with(const char *text, const char *prefix) {
+  while (*prefix != '\0' && *text == *prefix) {
+    ++text;
+    ++prefix;
+  }
+  return *prefix == '\0';
+}
+
 using Dlsym = void *(*)(void *, const char *);
 
 Dlsym real_dlsym() {
-#if defined(__aarch64__)
-  return reinterpret_cast<Dlsym>(dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.17"));
+#ifdef INTERPOSER_ASKS_LIBC
+  void *const where = dlopen("libc.so.6", RTLD_LAZY);
 #else
-  return reinterpret_cast<Dlsym>(dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.2.5"));
+  void *const where = RTLD_NEXT;
+#endif
+#if defined(__aarch64__)
+  return reinterpret_cast<Dlsym>(dlvsym(where, "dlsym", "GLIBC_2.17"));
+#else
+  return reinterpret_cast<Dlsym>(dlvsym(where, "dlsym", "GLIBC_2.2.5"));
 #endif
 }
 
@@ -39,7 +53,7 @@ __attribute__((visibility("default"))) int interposed_calls() {
 __attribute__((visibility("default"))) void *dlsym(void *handle, const char *name) noexcept {
   static const Dlsym real = real_dlsym();
 #ifdef INTERPOSER_WRAPS
-  if (strcmp(name, "cuMemAlloc_v2") == 0) {
+  if (starts_with(name, "cuMemAlloc_v2")) {
     void *found = real(handle, name);
     if (found != nullptr && found != reinterpret_cast<void *>(&wrapped_allocate)) {
       real_allocate = reinterpret_cast<decltype(&::cuMemAlloc_v2)>(found);
@@ -47,7 +61,7 @@ __attribute__((visibility("default"))) void *dlsym(void *handle, const char *nam
     return found != nullptr ? reinterpret_cast<void *>(&wrapped_allocate) : nullptr;
   }
 #else
-  calls += strncmp(name, "cu", 2) == 0 ? 1 : 0;
+  calls += starts_with(name, "cu") ? 1 : 0;
 #endif
   return real(handle, name);
 }
