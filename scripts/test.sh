@@ -8,4 +8,4 @@ run_step "build" build_release
 run_step "python client" python_client "$root/build"
 seed_tests
 cd "$root/build"
-exec ctest -L quick -j "$jobs" --output-on-failure --no-tests=error "$@"
+exec ctest -L quick -j "$jobs" --timeout 300 --output-on-failure --no-tests=error "$@"
