@@ -17,12 +17,14 @@
 #include "shim/hook_table.inc"
 #undef RATION_HOOK
 
-TEST_CASE("constants that are no enumerators are cuda.h's") {
+TEST_CASE("constants that are no enumerators are cuda.h's"){
 #include "abi_constants.inc"
 }
 
 #else
 
-TEST_CASE("no CUDA toolkit is installed, so our declarations were not compared with it") { SUCCEED(); }
+TEST_CASE("no CUDA toolkit is installed, so our declarations were not compared with it") {
+  SUCCEED();
+}
 
 #endif
