@@ -45,7 +45,7 @@ Library find_library() {
       throw Refusal{kOurError, (lib / name).string() + " is missing or cannot be read; is the installation whole?"};
     }
   }
-  const Library library{(lib / "libration.so").string(), (lib / "ration" / "sim").string()};
+  Library library{(lib / "libration.so").string(), (lib / "ration" / "sim").string()};
   if (library.preload.find_first_of(" :") != std::string::npos) {
     throw Refusal{kOurError,
                   library.preload + ": LD_PRELOAD cannot name a path with a blank or a colon; move the installation"};
