@@ -2,6 +2,7 @@
 // Layer: hooks (may include runtime, driver). Threads: any.
 #pragma once
 
+#include <atomic>
 #include <utility>
 
 #include "door.h"
@@ -10,12 +11,16 @@
 
 namespace ration::hooks {
 
-// The front's door; set by the core's start before any hook can run.
-extern const RationDoor *door;
+// The front's door; set by the core's start before any hook can run. Racing first callers set the same one, and whoever
+// reaches a hook got it from the front behind a start of its own process: relaxed.
+extern std::atomic<const RationDoor *> given_door;
+inline const RationDoor *door() {
+  return given_door.load(std::memory_order_relaxed);
+}
 
 class Inside {
  public:
-  Inside() : thread_(door->thread()) { ++thread_->depth; }
+  Inside() : thread_(door()->thread()) { ++thread_->depth; }
   ~Inside() { --thread_->depth; }
   Inside(const Inside &) = delete;
   Inside &operator=(const Inside &) = delete;

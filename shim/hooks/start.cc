@@ -6,7 +6,7 @@
 
 namespace ration::hooks {
 
-const RationDoor *door;
+std::atomic<const RationDoor *> given_door{nullptr};
 
 namespace {
 
@@ -27,7 +27,7 @@ extern "C" __attribute__((visibility("default"))) const RationCore *ration_core_
   if (given == nullptr || given->hook_count != driver::kHookCount) {
     return &hooks::core;  // the front sees that the builds differ and closes
   }
-  __atomic_store_n(&hooks::door, given, __ATOMIC_RELEASE);
+  hooks::given_door.store(given, std::memory_order_relaxed);
   if (void *handle = given->driver()) {
     driver::real.resolve(handle, given->real_dlsym);
   }

@@ -18,7 +18,9 @@ namespace {
 
 constinit std::atomic<Runtime *> instance{nullptr};
 constinit std::atomic<pid_t> builder{0};  // the process whose thread is building; a child may inherit its parent's
-constinit Reports reports;
+// Set by every racing first caller, to the same values: relaxed.
+constinit std::atomic<const std::uint64_t *> unknown_versions{nullptr};
+constinit std::atomic<events::Via (*)(const void *)> via_of{nullptr};
 
 // Limits as the settings have them.
 class ConfiguredLimits : public policy::LimitSource {
@@ -83,8 +85,8 @@ events::JournalOptions journal_options(const config::Settings &settings) {
 void at_exit() {
   if (Runtime *runtime = instance.load(std::memory_order_acquire)) {
     runtime->policy().describe();
-    runtime->policy().journal().end(
-        reports.unknown_versions != nullptr ? __atomic_load_n(reports.unknown_versions, __ATOMIC_RELAXED) : 0);
+    const std::uint64_t *counter = unknown_versions.load(std::memory_order_relaxed);
+    runtime->policy().journal().end(counter != nullptr ? __atomic_load_n(counter, __ATOMIC_RELAXED) : 0);
   }
 }
 
@@ -122,7 +124,7 @@ struct Builder {
     if (!problem.empty()) {
       events::say("no log: " + problem);
     }
-    built->policy().set_via(reports.via_of);
+    built->policy().set_via(via_of.load(std::memory_order_relaxed));
     register_handlers();
     limits.release();  // lives as long as the process, like the runtime that asks it
     return built.release();
@@ -133,7 +135,8 @@ struct Builder {
 };
 
 void set_reports(const Reports &given) {
-  reports = given;
+  unknown_versions.store(given.unknown_versions, std::memory_order_relaxed);
+  via_of.store(given.via_of, std::memory_order_relaxed);
 }
 
 Runtime *Runtime::get() noexcept {
