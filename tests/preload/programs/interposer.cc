@@ -51,7 +51,10 @@ __attribute__((visibility("default"))) int interposed_calls() {
 }
 
 __attribute__((visibility("default"))) void *dlsym(void *handle, const char *name) noexcept {
-  static const Dlsym real = real_dlsym();
+  static Dlsym real;  // no guard around its start: that is a libc function as well
+  if (real == nullptr) {
+    real = real_dlsym();
+  }
 #ifdef INTERPOSER_WRAPS
   if (starts_with(name, "cuMemAlloc_v2")) {
     void *found = real(handle, name);
