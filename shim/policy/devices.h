@@ -43,6 +43,9 @@ struct Device {
 class Devices {
  public:
   Devices(LimitSource &limits, ledger::Ledger &ledger) : limits_(limits), ledger_(ledger) {}
+  ~Devices() { delete devices_.load(std::memory_order_acquire); }
+  Devices(const Devices &) = delete;
+  Devices &operator=(const Devices &) = delete;
 
   // Every device, or nullptr while the driver cannot be asked (before cuInit, after a fork).
   const std::vector<Device> *all();
