@@ -20,7 +20,9 @@ void Account::commit(std::uint64_t reserved_bytes, std::uint64_t actual_bytes) {
   release(reserved_bytes - actual_bytes);
 }
 
-void Account::release(std::uint64_t bytes) { charged_.fetch_sub(bytes, std::memory_order_relaxed); }
+void Account::release(std::uint64_t bytes) {
+  charged_.fetch_sub(bytes, std::memory_order_relaxed);
+}
 
 void Account::charge(std::uint64_t bytes) {
   std::uint64_t held = charged_.load(std::memory_order_relaxed);

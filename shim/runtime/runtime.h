@@ -9,8 +9,8 @@ namespace ration::runtime {
 
 class Runtime {
  public:
-  // The process's runtime, built if need be. nullptr: it could not be built; the caller fails closed. A forked child gets
-  // one of its own: nothing of the parent's is the child's to free or to count.
+  // The process's runtime, built if need be. nullptr: it could not be built; the caller fails closed. A forked child
+  // gets one of its own: nothing of the parent's is the child's to free or to count.
   static Runtime *get() noexcept;
 
   policy::Policy &policy() { return policy_; }
