@@ -37,13 +37,14 @@ preset() {
   cmake --build --preset "$1" -j "$jobs" && ctest --preset "$1" -j "$jobs"
 }
 
-[ -f build/build.ninja ] || { "$root/scripts/setup.sh" && mkdir -p build; }
-run_step "release build" build_release
+"$root/scripts/setup.sh"
+mkdir -p build
 run_step "format" check_format
 run_step "layers" check_layers
-run_step "exports" check_exports
 run_step "house rules" check_rules
 run_step "tables" scripts/tables.py --check
+run_step "release build" build_release
+run_step "exports" check_exports
 [ $quick = yes ] && exit 0
 
 seed_tests
