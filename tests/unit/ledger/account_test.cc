@@ -108,6 +108,30 @@ TEST_CASE("eight threads that race for one limit get exactly what it holds") {
   CHECK(account.charged() == kBlock * kBlocks);
 }
 
+TEST_CASE("what fits once is never granted to two threads at a time") {
+  Account account;
+  account.set_limit(1);
+  std::atomic<int> owners{0};
+  std::atomic<bool> shared{false};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&] {
+      for (int round = 0; round < 100'000; ++round) {
+        if (account.reserve(1) == ReserveOutcome::granted) {
+          shared = owners.fetch_add(1) != 0 || shared;
+          owners.fetch_sub(1);
+          account.release(1);
+        }
+      }
+    });
+  }
+  for (std::thread &thread : threads) {
+    thread.join();
+  }
+  CHECK_FALSE(shared);
+  CHECK(account.charged() == 0);
+}
+
 TEST_CASE("at no moment of a race do reserved and committed bytes exceed the limit") {
   constexpr std::uint64_t kLimit = 1000;
   Account account;
