@@ -4,11 +4,11 @@
 // may arrive here. Racing threads load the same core (the loader serialises them) and store equal slots.
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <initializer_list>
 
+#include "core_file.h"
 #include "front.h"
 #include "link_map.h"
 
@@ -17,9 +17,6 @@ extern "C" char **environ;
 namespace ration::front {
 namespace {
 
-constexpr char kCoreName[] = "libration-core.so";
-constexpr size_t kPathMax = 4096;
-
 enum class State : int { kUnknown = 0, kOpen, kInert, kClosed };
 int state;  // a State
 
@@ -27,14 +24,6 @@ __attribute__((tls_model("initial-exec"))) __thread RationThread thread_state;
 
 RationThread *this_thread() {
   return &thread_state;
-}
-
-size_t length(const char *text) {
-  size_t n = 0;
-  while (text[n] != '\0') {
-    ++n;
-  }
-  return n;
 }
 
 constexpr char kDisable[] = "RATION_DISABLE=";
@@ -78,83 +67,6 @@ bool disabled() {
   return false;
 }
 
-// The file that `address` is mapped from. The loader knows a relative LD_PRELOAD path as it was written, and the
-// program may have changed its folder since; the kernel knows the file.
-bool mapped_file(uintptr_t address, char *path) {
-  const int file = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-  if (file < 0) {
-    return false;
-  }
-  char chunk[1024];
-  uintptr_t bounds[2] = {0, 0};
-  size_t field = 0;   // 0 start, 1 end, 2.. the rest of the line
-  size_t stored = 0;  // bytes of the path
-  bool found = false;
-  bool in_path = false;
-  for (ssize_t got = read(file, chunk, sizeof(chunk)); got > 0 && !found; got = read(file, chunk, sizeof(chunk))) {
-    for (ssize_t i = 0; i < got && !found; ++i) {
-      const char c = chunk[i];
-      if (c == '\n') {
-        found = in_path && bounds[0] <= address && address < bounds[1];
-        if (!found) {
-          bounds[0] = bounds[1] = 0;
-          field = stored = 0;
-          in_path = false;
-        }
-      } else if (field < 2 && ((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'))) {
-        bounds[field] = bounds[field] * 16 + static_cast<uintptr_t>(c <= '9' ? c - '0' : c - 'a' + 10);
-      } else if (field < 2) {
-        ++field;
-      } else if ((in_path || c == '/') && stored + 1 < kPathMax) {
-        in_path = true;
-        path[stored++] = c;
-      }
-    }
-  }
-  close(file);
-  path[stored] = '\0';
-  return found;
-}
-
-// The core lies beside the front, whatever the current folder is.
-bool core_path(char *path) {
-  const link_map *own = own_map();
-  if (own == nullptr || own->l_name == nullptr) {
-    return false;
-  }
-  const size_t own_length = length(own->l_name);
-  if (own->l_name[0] == '/' && own_length < kPathMax) {
-    for (size_t i = 0; i <= own_length; ++i) {
-      path[i] = own->l_name[i];
-    }
-  } else if (!mapped_file(reinterpret_cast<uintptr_t>(&core_path), path)) {
-    return false;
-  }
-  char *end = path + (base_name(path) - path);
-  if (static_cast<size_t>(end - path) + sizeof(kCoreName) > kPathMax) {
-    return false;
-  }
-  for (size_t i = 0; i < sizeof(kCoreName); ++i) {
-    end[i] = kCoreName[i];
-  }
-  return true;
-}
-
-// A file that ends before its last section header was not written to its end: the loader would map it all the same and
-// the process would die of SIGBUS.
-bool is_whole(const char *path) {
-  const int file = open(path, O_RDONLY | O_CLOEXEC);
-  if (file < 0) {
-    return false;
-  }
-  ElfW(Ehdr) header;
-  struct stat status;
-  const bool readable = read(file, &header, sizeof(header)) == sizeof(header) && fstat(file, &status) == 0;
-  close(file);
-  const auto sections = static_cast<size_t>(header.e_shnum) * header.e_shentsize;
-  return readable && header.e_shoff + sections <= static_cast<size_t>(status.st_size);
-}
-
 // Loads the core and starts it. nullptr: `why` and `path` say what went wrong. `path` holds kPathMax bytes.
 const RationCore *open_core(char *path, const char *&why) {
   path[0] = '\0';
@@ -162,7 +74,7 @@ const RationCore *open_core(char *path, const char *&why) {
     why = "cannot tell where libration.so was loaded from, so its core cannot be found";
     return nullptr;
   }
-  void *handle = is_whole(path) ? real().dlopen(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
+  void *handle = is_whole_file(path) ? real().dlopen(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
   if (handle == nullptr) {
     why = "cannot load its core ";
     return nullptr;
