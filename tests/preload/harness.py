@@ -14,6 +14,8 @@ BUILD = pathlib.Path(os.environ["PRELOAD_BUILD"])
 PROGRAMS = pathlib.Path(os.environ["PRELOAD_PROGRAMS"])
 LIBRARIES = os.environ["PRELOAD_LIBRARIES"]
 LIBRARY = BUILD / "lib/libration.so"
+# What starts a program of another architecture, which then gets its LD_ variables as options: they are not the runner's.
+RUNNER = os.environ.get("PRELOAD_RUNNER", "").split()
 SANITIZED = bool(os.environ.get("PRELOAD_SANITIZE"))
 
 MIB, GIB = 1 << 20, 1 << 30
@@ -61,6 +63,13 @@ def command_line(program, arguments):
     return [path, *arguments]
 
 
+def through_the_runner(command, environment):
+    if not RUNNER:
+        return command
+    options = [("-E", f"{key}={environment.pop(key)}") for key in list(environment) if key.startswith("LD_")]
+    return [*RUNNER, *(word for option in options for word in option), *command]
+
+
 def run(program, *arguments, preload=LIBRARIES, sim="sim", folder=None, **environment):
     """Runs a program of programs/ to its end. `folder`: where RATION_LOG goes, as run.jsonl."""
     child = clean_environment()
@@ -71,8 +80,9 @@ def run(program, *arguments, preload=LIBRARIES, sim="sim", folder=None, **enviro
     if folder:
         child["RATION_LOG"] = str(pathlib.Path(folder) / "run.jsonl")
     child |= {key: str(value) for key, value in environment.items()}
+    command = through_the_runner(command_line(program, arguments), child)
     try:
-        done = subprocess.run(command_line(program, arguments), env=child, capture_output=True, text=True, timeout=HANG,
+        done = subprocess.run(command, env=child, capture_output=True, text=True, timeout=HANG,
                               cwd=folder, check=False)
     except subprocess.TimeoutExpired as stuck:
         raise Failure(f"{program} hangs; so far: {stuck.stdout!r} {stuck.stderr!r}") from stuck

@@ -1,8 +1,7 @@
-# ration_preload_test(NAME name COMMAND command... [PRELOADED] [ENVIRONMENT NAME=value...] [NEEDS_PLAIN])
-# One test of the built libration.so. PRELOADED: the command itself runs under it, over the simulated driver. Otherwise
-# the command finds in its environment what a run needs: PRELOAD_LIBRARIES (LD_PRELOAD's value: a sanitizer's runtime
-# must stand first), PRELOAD_BUILD, PRELOAD_PROGRAMS, PRELOAD_SANITIZE.
-# NEEDS_PLAIN: not registered in sanitizer builds, where the thing under test cannot be.
+# ration_preload_test(NAME name COMMAND command...)
+# One test of the built libration.so. The command finds in its environment what it needs to run programs under it
+# (harness.py): PRELOAD_LIBRARIES (LD_PRELOAD's value: a sanitizer's runtime must stand first), PRELOAD_BUILD,
+# PRELOAD_PROGRAMS, PRELOAD_SANITIZE.
 set(preload_libraries ${CMAKE_BINARY_DIR}/lib/libration.so)
 if(RATION_SANITIZE MATCHES "address" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=libasan.so OUTPUT_VARIABLE runtime
@@ -12,16 +11,10 @@ if(RATION_SANITIZE MATCHES "address" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
 endif()
 
 function(ration_preload_test)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "PRELOADED;NEEDS_PLAIN" "NAME" "COMMAND;ENVIRONMENT")
-  if(arg_NEEDS_PLAIN AND RATION_SANITIZE)
-    return()
-  endif()
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "COMMAND")
   add_test(NAME preload.${arg_NAME} COMMAND ${arg_COMMAND})
   set(environment "PRELOAD_LIBRARIES=${preload_libraries}" "PRELOAD_BUILD=${CMAKE_BINARY_DIR}"
-    "PRELOAD_PROGRAMS=${PRELOAD_PROGRAMS}" "PRELOAD_SANITIZE=${RATION_SANITIZE}" ${arg_ENVIRONMENT})
-  if(arg_PRELOADED)
-    list(APPEND environment "LD_PRELOAD=${preload_libraries}" "LD_LIBRARY_PATH=${RATION_SIM_DIRECTORY}")
-  endif()
+    "PRELOAD_PROGRAMS=${PRELOAD_PROGRAMS}" "PRELOAD_SANITIZE=${RATION_SANITIZE}")
   # The time is a hang's, not a measure: the slowest takes seconds.
   set_tests_properties(preload.${arg_NAME} PROPERTIES LABELS "quick;sim" TIMEOUT 240 ENVIRONMENT "${environment}")
 endfunction()

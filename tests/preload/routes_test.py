@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""routes_test.py GROUP: every route of that group in routes.txt meets the limit.
+"""routes_test.py GROUP | GROUP/ROUTE...: those routes of routes.txt meet the limit.
 
 Each program first runs without Ration, where it must get more blocks than the limit allows, then with it: exactly 10
 blocks, then code 2 with the out-parameter untouched, and a log of 10 allocations and the refusals.
@@ -13,10 +13,10 @@ from harness import BLOCK, GIB, SANITIZED, expect, expect_that, main, of_type, r
 BLOCKS = 10
 
 
-def rows(group):
+def rows(asked):
     for line in (pathlib.Path(__file__).parent / "routes.txt").read_text().splitlines():
         words = line.split()
-        if words and words[0] == group:
+        if words and (words[0] in asked or "/".join(words[:2]) in asked):
             settings = dict(word.split("=", 1) for word in words[2:] if "=" in word)
             yield words[1], [word for word in words[2:] if "=" not in word], settings
 
@@ -49,7 +49,7 @@ def case(command, settings):
 
 
 cases, left_out = {}, []
-for route, command, settings in rows(sys.argv[1]):
+for route, command, settings in rows(sys.argv[1:]):
     if settings.pop("plain", None) and SANITIZED:
         left_out.append(route)
     else:

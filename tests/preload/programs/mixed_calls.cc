@@ -123,7 +123,7 @@ void look_ups() {
   for (const char *name : {"cuMemAlloc", "cuMemFree", "cuMemFreeAsync", "cuMemGetInfo", "cuCtxCreate", "cuCtxDestroy",
                            "cuGetProcAddress", "cuInit", "cuMemAlloc_v2", "cuNoSuchFunction", ""}) {
     for (const int version : {0, 2000, 3020, 7000, 11030, 12000, 12050, 13000, 99000}) {
-      for (const cuuint64_t flags : {0, 1, 2, 3}) {
+      for (const cuuint64_t flags : {0u, 1u, 2u, 3u}) {
         void *pointer = nullptr;
         CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SUCCESS;
         const CUresult result = CALL(cuGetProcAddress_v2)(name, &pointer, version, flags, &status);

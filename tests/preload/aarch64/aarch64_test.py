@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""aarch64_test.py SOURCE: builds library, simulated driver and some programs for aarch64 and runs them under qemu-user.
+
+The build stays in PRELOAD_BUILD/aarch64, so that only the first run pays for all of it. Ends with 77 (skipped), saying
+what is missing, where the tools are not installed.
+"""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+TARGETS = "ration_front ration_core simcuda"
+PROGRAMS = ("linked_lazy linked_no_plt linked_address looked_up by_proc_address deep_bound deep_bound_library "
+            "own_definition early_and_late processes race next_who_O0 next_who_O2")
+ROUTES = ("linked/lazy linked/no_plt linked/address_taken opened/soname opened/absolute looked_up/by_dlsym_libc "
+          "looked_up/by_dlvsym_first looked_up/by_dlvsym_newest looked_up/default_global proc_address/v2_nested "
+          "proc_address/v1_nested deep_bound/direct deep_bound/dlsym own/program moments/preinit moments/destructor "
+          "processes/fork threads/race_linked")
+LIBRARIES = "/usr/aarch64-linux-gnu"
+PREFIX = "aarch64-linux-gnu-"
+
+
+def missing():
+    tools = [tool for tool in (PREFIX + "gcc", PREFIX + "g++", "qemu-aarch64", "cmake", "ninja") if not shutil.which(tool)]
+    return tools or [path for path in (LIBRARIES + "/lib/libstdc++.so.6",) if not os.path.exists(path)]
+
+
+def run(*command, **options):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, **options)
+    if done.returncode != 0:
+        sys.exit(f"{command[0]} failed:\n{done.stdout[-6000:]}")
+    return done.stdout
+
+
+def build(source, folder):
+    run("cmake", "-S", source / "tests/preload/aarch64", "-B", folder, "-G", "Ninja", f"-DRATION_SOURCE={source}",
+        "-DCMAKE_SYSTEM_NAME=Linux", "-DCMAKE_SYSTEM_PROCESSOR=aarch64", f"-DCMAKE_C_COMPILER={PREFIX}gcc",
+        f"-DCMAKE_CXX_COMPILER={PREFIX}g++", "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_CXX_FLAGS_RELEASE=-O1")
+    run("cmake", "--build", folder, "--target", *TARGETS.split(), *(f"preload_{name}" for name in PROGRAMS.split()))
+
+
+def main():
+    absent = missing()
+    if absent:
+        print("skipped: not installed:", *absent)
+        sys.exit(77)
+    source = pathlib.Path(sys.argv[1]).resolve()
+    folder = pathlib.Path(os.environ["PRELOAD_BUILD"]) / "aarch64"
+    build(source, folder)
+    runner = f"qemu-aarch64 -L {LIBRARIES}"
+    environment = os.environ | {"PRELOAD_BUILD": str(folder), "PRELOAD_PROGRAMS": f"{folder}/programs",
+                                "PRELOAD_LIBRARIES": f"{folder}/lib/libration.so", "PRELOAD_RUNNER": runner}
+    # The caller's identity first: it is what the assembly is for.
+    for level in ("O0", "O2"):
+        chain = run(*runner.split(), "-E", f"LD_LIBRARY_PATH={folder}/programs",
+                    "-E", f"LD_PRELOAD={folder}/lib/libration.so", folder / "programs" / f"next_who_{level}")
+        if chain != "linked BC next BC\n":
+            sys.exit(f"RTLD_NEXT at {level}: {chain!r}")
+    asked = ROUTES.split()
+    text = run(sys.executable, source / "tests/preload/routes_test.py", *asked, env=environment)
+    print(text)
+    if f"covered: {len(asked)} of {len(asked)}" not in text:
+        sys.exit(f"not {len(asked)} routes")
+
+
+main()
