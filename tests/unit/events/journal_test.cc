@@ -37,9 +37,9 @@ void check_end_against_lines(const std::vector<json> &lines) {
   const Sums sums = sums_of(lines);
   const json &end = lines.back();
   REQUIRE(end.at("t") == "end");
-  for (const int device : {0, 1}) {
-    CHECK(end.at("peak").at(device) == sums.peak.at(device));
-    CHECK(end.at("live").at(device).at("bytes") == sums.live.at(device));
+  for (const unsigned device : {0u, 1u}) {
+    CHECK(end.at("peak").at(device) == sums.peak.at(static_cast<int>(device)));
+    CHECK(end.at("live").at(device).at("bytes") == sums.live.at(static_cast<int>(device)));
   }
   CHECK(end.at("allocs") == sums.allocs);
   CHECK(end.at("frees") == sums.frees);

@@ -122,7 +122,7 @@ TEST_CASE("what is no page of this version is refused") {
   CHECK(refuses(page.substr(0, page.size() - 1)));
   CHECK(refuses(std::string(page.size(), '\xff')));
   CHECK(refuses(std::string(page.size(), '\0')));
-  for (const std::size_t position : {0, 8, 12}) {  // magic, version, size
+  for (const std::size_t position : {0u, 8u, 12u}) {  // magic, version, size
     std::string other = page;
     other[position] = static_cast<char>(other[position] + 1);
     CHECK(refuses(other));
