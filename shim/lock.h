@@ -48,7 +48,7 @@ class CAPABILITY("mutex") RankedMutex {
 
  private:
   std::mutex mutex_;
-  const Rank rank_;
+  [[maybe_unused]] const Rank rank_;
 #ifndef NDEBUG
   static inline thread_local int innermost_held = 0;
   int held_over_ = 0;  // what the holder held before; guarded by mutex_
