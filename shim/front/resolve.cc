@@ -35,17 +35,21 @@ struct Lookup {
   }
 };
 
+// The object that a call came from, or nullptr.
+link_map *object_of(uintptr_t caller) {
+  Dl_info info;
+  link_map *map = nullptr;
+  return dladdr1(reinterpret_cast<void *>(caller), &info, reinterpret_cast<void **>(&map), RTLD_DL_LINKMAP) != 0
+             ? map
+             : nullptr;
+}
+
 // An interposer behind us that looks for the real dlsym must not be handed ours: we call it, and the two would call
 // each other for ever. One before us is not called by us.
 bool caller_interposes(uintptr_t caller) {
-  Dl_info info;
-  link_map *map = nullptr;
+  const link_map *map = object_of(caller);
   const link_map *own = own_map();
-  if (own == nullptr ||
-      dladdr1(reinterpret_cast<void *>(caller), &info, reinterpret_cast<void **>(&map), RTLD_DL_LINKMAP) == 0) {
-    return false;
-  }
-  for (const link_map *behind = own->l_next; behind != nullptr; behind = behind->l_next) {
+  for (const link_map *behind = own != nullptr ? own->l_next : nullptr; behind != nullptr; behind = behind->l_next) {
     if (behind == map) {
       return defines(*map, "dlsym");
     }
@@ -95,6 +99,31 @@ Answer driver_name(const Lookup &lookup) {
   return {true, entries[hook]};
 }
 
+// RTLD_NEXT keeps its natural order, in which our exports stand before whatever the program is linked with. But what
+// comes next after a library that is itself linked with the driver is the driver, past us: that answer is swapped like
+// one for a handle, unless the library defines the name or dlsym: it interposes, and would be led back to itself.
+Answer next_driver_name(const Lookup &lookup) {
+  void *driver = loaded_driver();
+  const link_map *from = object_of(lookup.call.caller);
+  const bool is_library = from != nullptr && from->l_name != nullptr && from->l_name[0] != '\0';
+  if (driver == nullptr || !is_library || defines(*from, lookup.name()) || defines(*from, "dlsym")) {
+    return kGoOn;
+  }
+  // Looking in its handle covers the library and what it is linked with.
+  void *handle = real().dlopen(from->l_name, RTLD_LAZY | RTLD_NOLOAD);
+  const void *found = handle != nullptr ? lookup.ask_real(handle) : nullptr;
+  if (handle != nullptr) {
+    dlclose(handle);
+  }
+  const Hook hook = found != nullptr ? hook_at(driver, found, lookup.name()) : kHookCount;
+  if (hook == kHookCount || in_driver(lookup.call.caller)) {
+    return kGoOn;
+  }
+  leave_no_error();
+  count(coverage.dlsym);
+  return {true, entries[hook]};
+}
+
 Answer loader_name(const Lookup &lookup) {
   void *found = lookup.ask_real(lookup.handle());
   if (found == nullptr || lookup.handle() == RTLD_DEFAULT) {
@@ -117,14 +146,14 @@ Answer loader_name(const Lookup &lookup) {
 int resolve(const Lookup &lookup, void *real_function) {
   lookup.call.target = real_function;
   const char *name = lookup.name();
-  // RTLD_NEXT keeps its natural order: our exports already stand in it, and an interposer behind us is not looped.
-  if (name == nullptr || lookup.handle() == RTLD_NEXT) {
+  if (name == nullptr) {
     return 0;
   }
+  const bool next = lookup.handle() == RTLD_NEXT;
   Answer answer = kGoOn;
   if (is_driver_name(name)) {
-    answer = driver_name(lookup);
-  } else if (is_loader_name(name)) {
+    answer = next ? next_driver_name(lookup) : driver_name(lookup);
+  } else if (!next && is_loader_name(name)) {
     answer = loader_name(lookup);
   }
   lookup.call.result = answer.value;
