@@ -1,4 +1,5 @@
-// Linked with -lcuda and loaded with RTLD_DEEPBIND: its own references would pass by every preload.
+// Linked with -lcuda and loaded with RTLD_DEEPBIND: its own references would pass by every preload. fill_next is for a
+// program that is linked with this library as well: what comes next after it is the driver, past every preload.
 #include <dlfcn.h>
 
 #include "fill.h"
@@ -12,6 +13,10 @@ __attribute__((visibility("default"))) int fill_direct() {
 __attribute__((visibility("default"))) int fill_dlsym() {
   void *driver = dlopen("libcuda.so.1", RTLD_NOW);
   return preload::fill(preload::calls_found_by([=](const char *name) { return dlsym(driver, name); }));
+}
+
+__attribute__((visibility("default"))) int fill_next() {
+  return preload::fill(preload::calls_found_by([](const char *name) { return dlsym(RTLD_NEXT, name); }));
 }
 
 __attribute__((visibility("default"))) int fill_default() {

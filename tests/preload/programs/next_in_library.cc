@@ -1,0 +1,6 @@
+// Lets a library that it is linked with fill the device, by RTLD_NEXT (deep_bound_library.cc).
+extern "C" int fill_next();
+
+int main() {
+  return fill_next();
+}
