@@ -34,7 +34,7 @@ check_tidy() {
 
 preset() {
   cmake --preset "$1" $(launcher) >"build-$1.log" 2>&1 || { cat "build-$1.log" >&2; return 1; }
-  cmake --build --preset "$1" -j "$jobs" && ctest --preset "$1" -j "$jobs"
+  cmake --build --preset "$1" -j "$jobs" -- -k 0 && ctest --preset "$1" -j "$jobs"
 }
 
 "$root/scripts/setup.sh"
