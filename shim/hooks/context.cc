@@ -10,9 +10,9 @@ using ration::policy::Policy;
 
 namespace {
 
-// One creation in any of its versions: `slot` with `arguments`, whose first one receives the handle.
-template <class Slot, class... Rest>
-CUresult create(const Slot &slot, CUdevice device, CUcontext *context, Rest... rest) {
+// One call that gains a context: `slot` with `rest`, whose first parameter receives the handle; `note` is told of it.
+template <class Slot, class Note, class... Rest>
+CUresult gain(const Slot &slot, CUcontext *context, const Note &note, Rest... rest) {
   if (!slot.present()) {
     return kAbsent;
   }
@@ -20,10 +20,14 @@ CUresult create(const Slot &slot, CUdevice device, CUcontext *context, Rest... r
   return forwarding(act, [&](Policy &policy) {
     const CUresult result = act();
     if (result == CUDA_SUCCESS) {
-      policy.context_created(*context, device);
+      note(policy, *context);
     }
     return result;
   });
+}
+
+auto created_on(CUdevice device) {
+  return [device](Policy &policy, CUcontext context) { policy.context_created(context, device); };
 }
 
 template <class Slot, class Which, class Method>
@@ -40,34 +44,25 @@ CUresult end(const Slot &slot, const char *api, Which which, Method method) {
 extern "C" {
 
 CUresult cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev) {
-  return create(real.cuCtxCreate, dev, pctx, flags, dev);
+  return gain(real.cuCtxCreate, pctx, created_on(dev), flags, dev);
 }
 
 CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev) {
-  return create(real.cuCtxCreate_v2, dev, pctx, flags, dev);
+  return gain(real.cuCtxCreate_v2, pctx, created_on(dev), flags, dev);
 }
 
 CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags,
                         CUdevice dev) {
-  return create(real.cuCtxCreate_v3, dev, pctx, paramsArray, numParams, flags, dev);
+  return gain(real.cuCtxCreate_v3, pctx, created_on(dev), paramsArray, numParams, flags, dev);
 }
 
 CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev) {
-  return create(real.cuCtxCreate_v4, dev, pctx, ctxCreateParams, flags, dev);
+  return gain(real.cuCtxCreate_v4, pctx, created_on(dev), ctxCreateParams, flags, dev);
 }
 
 CUresult cuCtxAttach(CUcontext *pctx, unsigned int flags) {
-  if (!real.cuCtxAttach.present()) {
-    return kAbsent;
-  }
-  const auto act = [&] { return real.cuCtxAttach(pctx, flags); };
-  return forwarding(act, [&](Policy &policy) {
-    const CUresult result = act();
-    if (result == CUDA_SUCCESS) {
-      policy.context_attached(*pctx);
-    }
-    return result;
-  });
+  return gain(
+      real.cuCtxAttach, pctx, [](Policy &policy, CUcontext context) { policy.context_attached(context); }, flags);
 }
 
 CUresult cuCtxDetach(CUcontext ctx) {
@@ -83,17 +78,9 @@ CUresult cuCtxDestroy_v2(CUcontext ctx) {
 }
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev) {
-  if (!real.cuDevicePrimaryCtxRetain.present()) {
-    return kAbsent;
-  }
-  const auto act = [&] { return real.cuDevicePrimaryCtxRetain(pctx, dev); };
-  return forwarding(act, [&](Policy &policy) {
-    const CUresult result = act();
-    if (result == CUDA_SUCCESS) {
-      policy.primary_retained(*pctx, dev);
-    }
-    return result;
-  });
+  return gain(
+      real.cuDevicePrimaryCtxRetain, pctx,
+      [dev](Policy &policy, CUcontext context) { policy.primary_retained(context, dev); }, dev);
 }
 
 CUresult cuDevicePrimaryCtxRelease(CUdevice dev) {
