@@ -10,3 +10,4 @@ build_release >"$root/build/build.log" 2>&1 || die "bench: the build failed; see
 for bench in start dlsym hook; do
   "$root/build/tests/bench/bench_$bench" --json "$output/bench_$bench.json"
 done
+"$root/build/tests/bench/bench_parts" --benchmark_out="$output/bench_parts.json" --benchmark_out_format=json

@@ -1,0 +1,65 @@
+// What one step of the core costs beside a yardstick of the same run: an uncontended std::mutex, locked and unlocked.
+// Google Benchmark; run by scripts/bench.sh. Figures are ratios to the yardstick, not times.
+#include <benchmark/benchmark.h>
+
+#include <mutex>
+#include <optional>
+
+#include "events/json_lines.h"
+#include "ledger/ledger.h"
+#include "policy/address_book.h"
+
+namespace {
+
+using namespace ration;
+
+void yardstick_mutex(benchmark::State &state) {
+  std::mutex mutex;
+  for (auto step : state) {
+    mutex.lock();
+    benchmark::ClobberMemory();
+    mutex.unlock();
+  }
+}
+BENCHMARK(yardstick_mutex);
+
+void ledger_reserve_release(benchmark::State &state) {
+  static ledger::Account account;
+  account.set_limit(std::uint64_t{1} << 40);
+  for (auto step : state) {
+    benchmark::DoNotOptimize(account.reserve(1 << 20));
+    account.release(1 << 20);
+  }
+}
+BENCHMARK(ledger_reserve_release)->Threads(1)->Threads(2);
+
+void address_book_pair(benchmark::State &state) {
+  policy::AddressBook book;
+  const policy::Block block{1 << 20, 0, std::make_shared<policy::Context>()};
+  policy::Block found;
+  std::optional<policy::Block> displaced;
+  std::uint64_t address = std::uint64_t{1} << 40;
+  for (auto step : state) {
+    book.insert(address, block, displaced);
+    benchmark::DoNotOptimize(book.begin_end(address, found));
+    book.finish_end(address);
+    address += 1 << 20;
+  }
+}
+BENCHMARK(address_book_pair);
+
+void format_alloc_line(benchmark::State &state) {
+  const events::Alloc event{std::uint64_t{1} << 40, 1 << 20, 1 << 20, 0, 1, "cuMemAlloc_v2", "device", "driver",
+                            events::Via::driver,    1234};
+  for (auto step : state) {
+    events::Line line;
+    format(line, event, 4242);
+    events::close_line(line, 123456789, 42);
+    benchmark::DoNotOptimize(line.data());
+  }
+}
+BENCHMARK(format_alloc_line);
+
+}  // namespace
+
+BENCHMARK_MAIN();
