@@ -126,7 +126,7 @@ struct Builder {
     }
     built->policy().set_via(via_of.load(std::memory_order_relaxed));
     register_handlers();
-    limits.release();  // lives as long as the process, like the runtime that asks it
+    (void)limits.release();  // lives as long as the process, like the runtime that asks it
     return built.release();
   } catch (...) {
     events::say("cannot start: out of memory; every allocation is refused");
