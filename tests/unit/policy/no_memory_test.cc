@@ -23,6 +23,11 @@ void *allocate_or_fail(std::size_t bytes) {
   throw std::bad_alloc();
 }
 
+// Out of line: inlined into a caller of `new`, g++ takes the pair for a mismatch.
+[[gnu::noinline]] void give_back(void *memory) {
+  std::free(memory);
+}
+
 }  // namespace
 
 void *operator new(std::size_t bytes) {
@@ -35,16 +40,16 @@ void *operator new(std::size_t bytes, const std::nothrow_t &) noexcept {
   return std::malloc(bytes != 0 ? bytes : 1);
 }
 void operator delete(void *memory) noexcept {
-  std::free(memory);
+  give_back(memory);
 }
 void operator delete[](void *memory) noexcept {
-  std::free(memory);
+  give_back(memory);
 }
 void operator delete(void *memory, std::size_t) noexcept {
-  std::free(memory);
+  give_back(memory);
 }
 void operator delete[](void *memory, std::size_t) noexcept {
-  std::free(memory);
+  give_back(memory);
 }
 
 using namespace ration;
