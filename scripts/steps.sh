@@ -40,8 +40,13 @@ build_release() {
   cmake --build "$root/build" -j "$jobs" ${1:+--target "$1"}
 }
 
-# The pinned Python client of the tests, in build/venv.
-python_client() { "$root/tests/python_env.sh" "$1"; }
+# The pinned Python client of the tests, in build/venv. Where no package index answers (3) its test skips.
+python_client() {
+  local status=0
+  "$root/tests/python_env.sh" "$1" || status=$?
+  [ $status = 3 ] || return $status
+  say "python client: its test is left out"
+}
 
 # run_step NAME COMMAND...: says what runs and how long it took; ends the script where it fails.
 run_step() {

@@ -21,9 +21,12 @@ TEST_CASE("before cuInit nothing works but asking for the version") {
   CHECK(run({"before_init"}) == Lines{"3", "3", "3", "0"});
 }
 
+// g++ 12's ThreadSanitizer holds locks of its own over a fork beside other threads: the child waits for them for ever.
+#if !defined(__SANITIZE_THREAD__)
 TEST_CASE("a child that was forked from a running driver is told NOT_INITIALIZED, at once and always") {
   CHECK(run({"fork_after"}) == Lines{"0", "0"});
 }
+#endif
 
 TEST_CASE("a child that was forked before initialises the driver itself") {
   CHECK(run({"fork_before"}) == Lines{"0", "0"});

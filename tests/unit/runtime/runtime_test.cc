@@ -141,6 +141,8 @@ TEST_CASE("child: forks and frees", "[.]") {
   CHECK(Runtime::get() == parents);
 }
 
+// g++ 12's ThreadSanitizer may hold its lock of atexit over such a fork: the child waits for it for ever.
+#if !defined(__SANITIZE_THREAD__)
 TEST_CASE("a child forked while other threads are in first use is not stuck") {
   // Which moment of the building the fork meets is chance; none may leave the child waiting for a thread it lacks.
   for (int round = 0; round < 20; ++round) {
@@ -163,6 +165,7 @@ TEST_CASE("a child forked while other threads are in first use is not stuck") {
             }) == 0);
   }
 }
+#endif
 
 TEST_CASE("a process that never used CUDA leaves no log, whether it exits or forks") {
   const ScratchFolder folder;
