@@ -21,7 +21,18 @@ namespace ration {
 
 // Outermost first. No driver call, no I/O and no formatting under any of them; the one exception is kLogWriter, which
 // exists to put one write(2) after another.
-enum class Rank : int { kFirstUse = 1, kDevices, kContexts, kAddressBook, kPendingFrees, kLogWriter };
+enum class Rank : int {
+  kFirstUse = 1,
+  kDevices,
+  kContexts,
+  kCaptures,
+  kAddressBook,
+  kSlabs,
+  kQuarantine,
+  kProgress,
+  kPendingFrees,
+  kLogWriter
+};
 
 class CAPABILITY("mutex") RankedMutex {
  public:

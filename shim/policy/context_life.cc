@@ -17,26 +17,6 @@ bool primary_is_active(CUdevice device) {
          real.cuDevicePrimaryCtxGetState(device, &flags, &active) != CUDA_SUCCESS || active != 0;
 }
 
-// Makes a context current for a question about its device.
-class CurrentFor {
- public:
-  explicit CurrentFor(CUcontext context)
-      : pushed_(real.cuCtxPushCurrent_v2.present() && real.cuCtxPopCurrent_v2.present() &&
-                real.cuCtxPushCurrent_v2(context) == CUDA_SUCCESS) {}
-  ~CurrentFor() {
-    if (pushed_) {
-      CUcontext popped = nullptr;
-      real.cuCtxPopCurrent_v2(&popped);
-    }
-  }
-  CurrentFor(const CurrentFor &) = delete;
-  CurrentFor &operator=(const CurrentFor &) = delete;
-  explicit operator bool() const { return pushed_; }
-
- private:
-  const bool pushed_;
-};
-
 }  // namespace
 
 // The driver does not say what a context costs. Everything on the device that is not ours yet is an upper bound (it

@@ -1,8 +1,45 @@
 #include "policy/contexts.h"
 
+#include <sched.h>
+
 namespace ration::policy {
 
 using driver::real;
+
+bool Context::pin() {
+  pins_.fetch_add(1);
+  if (ending_.load() != 0 || ended_by.load(std::memory_order_acquire) != nullptr) {
+    pins_.fetch_sub(1);
+    return false;
+  }
+  return true;
+}
+
+void Context::begin_end() {
+  ending_.fetch_add(1);
+  while (pins_.load() != 0) {
+    sched_yield();  // the other thread is inside one driver call of ours
+  }
+}
+
+CurrentFor::CurrentFor(CUcontext context) {
+  if (real.cuCtxGetCurrent.present() && real.cuCtxGetCurrent(&before_) == CUDA_SUCCESS && before_ == context) {
+    how_ = How::already;
+  } else if (real.cuCtxPushCurrent_v2.present() && real.cuCtxPopCurrent_v2.present()) {
+    how_ = real.cuCtxPushCurrent_v2(context) == CUDA_SUCCESS ? How::pushed : How::failed;
+  } else if (real.cuCtxSetCurrent.present() && real.cuCtxGetCurrent.present()) {
+    how_ = real.cuCtxSetCurrent(context) == CUDA_SUCCESS ? How::set : How::failed;
+  }
+}
+
+CurrentFor::~CurrentFor() {
+  if (how_ == How::pushed) {
+    CUcontext popped = nullptr;
+    real.cuCtxPopCurrent_v2(&popped);
+  } else if (how_ == How::set) {
+    real.cuCtxSetCurrent(before_);
+  }
+}
 
 Contexts::Current Contexts::current() {
   if (!real.cuCtxGetCurrent.present()) {
@@ -26,8 +63,40 @@ Contexts::Current Contexts::current() {
 
 ContextRef Contexts::find(CUcontext handle) {
   Guard guard(mutex_);
-  const auto found = contexts_.find(handle);
+  auto found = contexts_.find(handle);
+  if (found == contexts_.end() && !green_.empty()) {
+    if (const auto green = green_.find(handle); green != green_.end()) {
+      const auto primary = primaries_.find(green->second.device);
+      found = primary != primaries_.end() ? contexts_.find(primary->second) : found;
+    }
+  }
   return found != contexts_.end() ? found->second : nullptr;
+}
+
+void Contexts::note_green(CUcontext handle, CUgreenCtx green, int device) {
+  Guard guard(mutex_);
+  contexts_.erase(handle);  // whoever had the handle before is gone
+  green_[handle] = {green, device};
+}
+
+void Contexts::forget_green(CUgreenCtx green) {
+  Guard guard(mutex_);
+  std::erase_if(green_, [green](const auto &entry) { return entry.second.green == green; });
+}
+
+bool Contexts::is_green(CUcontext handle) {
+  Guard guard(mutex_);
+  return green_.count(handle) != 0;
+}
+
+std::vector<ContextRef> Contexts::live() {
+  std::vector<ContextRef> live;
+  Guard guard(mutex_);
+  live.reserve(contexts_.size());
+  for (const auto &[handle, context] : contexts_) {
+    live.push_back(context);
+  }
+  return live;
 }
 
 ContextRef Contexts::note_locked(CUcontext handle, int device) {
@@ -49,6 +118,7 @@ ContextRef Contexts::note(CUcontext handle, int device) {
 ContextRef Contexts::note_created(CUcontext handle, int device) {
   Guard guard(mutex_);
   contexts_.erase(handle);
+  green_.erase(handle);
   references_.erase(handle);
   std::erase_if(primaries_, [handle](const auto &primary) { return primary.second == handle; });
   return note_locked(handle, device);

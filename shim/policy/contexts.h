@@ -6,12 +6,15 @@
 #include <cstdint>
 #include <memory>
 #include <unordered_map>
+#include <vector>
 
 #include "driver/functions.h"
 #include "lock.h"
 #include "policy/devices.h"
 
 namespace ration::policy {
+
+class ContextPool;
 
 // One life of a context; a handle that the driver uses again gets a new one.
 struct Context {
@@ -20,15 +23,64 @@ struct Context {
   int device = 0;
   std::atomic<const char *> ended_by{nullptr};  // the call that destroyed it
   std::atomic<std::uint64_t> own_bytes{0};      // charged for the context itself (charge_context)
+  // Everything that was submitted to it before this moment (progress.h) has finished.
+  std::atomic<std::uint64_t> passed{0};
+  // Its pool; made at the first allocation, for the rest of its life.
+  std::atomic<ContextPool *> pool{nullptr};
+
+  // Keeps it from being destroyed under a driver call of ours that names it. False: it is being destroyed, or is gone.
+  bool pin();
+  void unpin() { pins_.fetch_sub(1); }
+  // Waits until no pin is left, and lets none in until refuse_end(). The program's call that ends it comes between.
+  void begin_end();
+  void refuse_end() { ending_.fetch_sub(1); }
+
+ private:
+  // Whoever pins counts first and looks then, whoever ends the other way round: seq_cst both, so one sees the other.
+  std::atomic<int> pins_{0};
+  std::atomic<int> ending_{0};
 };
 using ContextRef = std::shared_ptr<Context>;
+
+class Pin {
+ public:
+  explicit Pin(Context &context) : context_(context.pin() ? &context : nullptr) {}
+  ~Pin() {
+    if (context_ != nullptr) {
+      context_->unpin();
+    }
+  }
+  Pin(const Pin &) = delete;
+  Pin &operator=(const Pin &) = delete;
+  explicit operator bool() const { return context_ != nullptr; }
+
+ private:
+  Context *const context_;
+};
+
+// Makes a context current for as long as it lives, where it is not already. REQUIRES: it is pinned, or the program
+// itself just named it.
+class CurrentFor {
+ public:
+  explicit CurrentFor(CUcontext context);
+  ~CurrentFor();
+  CurrentFor(const CurrentFor &) = delete;
+  CurrentFor &operator=(const CurrentFor &) = delete;
+  explicit operator bool() const { return how_ != How::failed; }
+
+ private:
+  enum class How { failed, already, pushed, set };
+  How how_ = How::failed;
+  CUcontext before_ = nullptr;
+};
 
 class Contexts {
  public:
   explicit Contexts(Devices &devices) : devices_(devices) {}
 
-  // What the calling thread works on. Where nothing is current, `error` is what a call that needs a context is
-  // answered, and should the driver serve it all the same, it is the first device's: the strictest reading.
+  // What the calling thread works on; under a green context its device's primary one, whose memory it uses. Where
+  // nothing is current, `error` is what a call that needs a context is answered, and should the driver serve it all the
+  // same, it is the first device's: the strictest reading.
   struct Current {
     ContextRef context;
     int device = 0;
@@ -43,6 +95,12 @@ class Contexts {
   ContextRef note_created(CUcontext handle, int device);
   ContextRef note_primary(CUcontext handle, int device);
   ContextRef primary_of(int device);
+  // `handle` came from `green`: its memory is that of `device`'s primary context.
+  void note_green(CUcontext handle, CUgreenCtx green, int device);
+  void forget_green(CUgreenCtx green);
+  bool is_green(CUcontext handle);
+  // Every context that is alive; green ones are part of their primary one.
+  std::vector<ContextRef> live();
   // The driver says that `api` destroyed it: no block may be entered for it any more.
   void forget(const ContextRef &context, const char *api);
 
@@ -59,6 +117,11 @@ class Contexts {
   std::unordered_map<CUcontext, int> references_ GUARDED_BY(mutex_);
   std::unordered_map<int, CUcontext> primaries_ GUARDED_BY(mutex_);
   std::unordered_map<int, int> primary_references_ GUARDED_BY(mutex_);
+  struct Green {
+    CUgreenCtx green;
+    int device;
+  };
+  std::unordered_map<CUcontext, Green> green_ GUARDED_BY(mutex_);
   unsigned last_number_ GUARDED_BY(mutex_) = 0;
   const ContextRef unknown_ = std::make_shared<Context>();
 };

@@ -1,0 +1,183 @@
+#include "policy/captures.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <vector>
+
+namespace ration::policy {
+namespace {
+
+using driver::real;
+
+bool thread_is_gone(int thread) {
+  return tgkill(getpid(), thread, 0) != 0 && errno == ESRCH;
+}
+
+}  // namespace
+
+RelaxedCapture::RelaxedCapture()
+    : exchanged_(real.cuThreadExchangeStreamCaptureMode.present() &&
+                 real.cuThreadExchangeStreamCaptureMode(&mode_) == CUDA_SUCCESS) {}
+
+RelaxedCapture::~RelaxedCapture() {
+  if (exchanged_) {
+    real.cuThreadExchangeStreamCaptureMode(&mode_);
+  }
+}
+
+bool Captures::same(const Capture &one, const Capture &other) {
+  // The handle of the per-thread default stream means another stream on every thread.
+  return one.stream == other.stream && (one.stream != CU_STREAM_PER_THREAD || one.thread == other.thread);
+}
+
+void Captures::begin_capture() {
+  for (;;) {
+    {
+      Guard guard(mutex_);
+      if (quiet_ == 0) {
+        ++beginning_;
+        return;
+      }
+    }
+    sched_yield();  // a look at the device is short; a synchronise of ours ends with the work that was there before it
+  }
+}
+
+void Captures::finish_begin(CUstream stream, CUresult result, const ContextRef &current) {
+  if (result != CUDA_SUCCESS) {
+    Guard guard(mutex_);
+    --beginning_;
+    return;
+  }
+  std::list<Capture> begun;
+  try {
+    begun.push_back({stream, current, gettid()});
+  } catch (...) {  // no memory of the host
+    Guard guard(mutex_);
+    lost_one_ = true;
+    --beginning_;
+    return;
+  }
+  Guard guard(mutex_);
+  captures_.remove_if([&](const Capture &capture) { return same(capture, begun.front()); });
+  captures_.splice(captures_.end(), begun);
+  --beginning_;
+}
+
+void Captures::finish_end(CUstream stream, CUresult result) {
+  // These two leave the capture as it was; after every other answer it is over, with a graph or without.
+  if (result == CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD || result == CUDA_ERROR_STREAM_CAPTURE_UNMATCHED) {
+    return;
+  }
+  const Capture ended{stream, nullptr, gettid()};
+  Guard guard(mutex_);
+  captures_.remove_if([&](const Capture &capture) { return same(capture, ended); });
+}
+
+void Captures::forget(CUstream stream) {
+  for (;;) {
+    {
+      Guard guard(mutex_);
+      if (captures_.empty()) {
+        return;
+      }
+      if (asking_ == 0) {
+        captures_.remove_if([&](const Capture &capture) { return capture.stream == stream; });
+        return;
+      }
+    }
+    sched_yield();
+  }
+}
+
+void Captures::forget(const ContextRef &context) {
+  Guard guard(mutex_);
+  captures_.remove_if([&](const Capture &capture) { return capture.context == context; });
+}
+
+// The driver's word where it has one. A stream of another thread's own can only be asked about there: it captures for
+// as long as its thread lives.
+bool Captures::may_still_run(const Capture &capture) {
+  if (capture.context != nullptr && capture.context->ended_by.load(std::memory_order_acquire) != nullptr) {
+    return false;
+  }
+  if (capture.stream == CU_STREAM_PER_THREAD && capture.thread != gettid()) {
+    return !thread_is_gone(capture.thread);
+  }
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+  if (real.cuStreamGetCaptureInfo.present()) {
+    cuuint64_t id = 0;
+    return real.cuStreamGetCaptureInfo(capture.stream, &status, &id) != CUDA_SUCCESS ||
+           status != CU_STREAM_CAPTURE_STATUS_NONE;
+  }
+  return !real.cuStreamIsCapturing.present() || real.cuStreamIsCapturing(capture.stream, &status) != CUDA_SUCCESS ||
+         status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+void Captures::confirm() {
+  std::vector<Capture> known;
+  {
+    Guard guard(mutex_);
+    known.assign(captures_.begin(), captures_.end());
+  }
+  const RelaxedCapture relaxed;
+  for (const Capture &each : known) {
+    if (!may_still_run(each)) {
+      Guard guard(mutex_);
+      captures_.remove_if([&](const Capture &capture) { return same(capture, each); });
+    }
+  }
+}
+
+bool Captures::enter() {
+  for (bool confirmed = false;;) {
+    bool ask = false;
+    {
+      Guard guard(mutex_);
+      if (lost_one_ || (confirmed && !captures_.empty())) {
+        return false;
+      }
+      if (captures_.empty() && beginning_ == 0) {
+        ++quiet_;
+        return true;
+      }
+      ask = !captures_.empty();
+      asking_ += ask ? 1 : 0;
+    }
+    if (!ask) {  // another thread is inside its begin-capture call
+      sched_yield();
+      continue;
+    }
+    try {
+      confirm();
+    } catch (...) {  // no memory to ask: as if all still ran
+    }
+    confirmed = true;
+    Guard guard(mutex_);
+    --asking_;
+  }
+}
+
+void Captures::leave() {
+  Guard guard(mutex_);
+  --quiet_;
+}
+
+bool Captures::running() {
+  Guard guard(mutex_);
+  return lost_one_ || beginning_ > 0 || !captures_.empty();
+}
+
+bool Captures::run_elsewhere_only() {
+  const int self = gettid();
+  Guard guard(mutex_);
+  return !lost_one_ && !captures_.empty() &&
+         std::none_of(captures_.begin(), captures_.end(),
+                      [self](const Capture &capture) { return capture.thread == self; });
+}
+
+}  // namespace ration::policy

@@ -1,0 +1,68 @@
+// Stream captures of this process, and the gate that keeps them and our own looks at the device apart.
+// Layer: policy. Threads: any; driver calls outside the lock.
+//
+// cuCtxRecordEvent and cuCtxSynchronize invalidate every capture of their context (driver API manual), so they run only
+// while no capture does, and a capture that begins meanwhile waits for them. A capture may take in streams of several
+// contexts, so any capture counts.
+#pragma once
+
+#include <cstdint>
+#include <list>
+
+#include "driver/functions.h"
+#include "lock.h"
+#include "policy/contexts.h"
+
+namespace ration::policy {
+
+class Captures {
+ public:
+  // What a begin-capture and an end-capture call stand in; every begun begin is finished.
+  void begin_capture();
+  void finish_begin(CUstream stream, CUresult result, const ContextRef &current);
+  void finish_end(CUstream stream, CUresult result);
+  // A destroyed stream captures no more. Before the driver's call, so that nobody asks about a dead handle.
+  void forget(CUstream stream);
+  void forget(const ContextRef &context);
+
+  // True: no capture runs and none begins before leave().
+  bool enter();
+  void leave();
+  // Whether any capture is known to run; whether one does that another thread began, and none that this one did.
+  bool running();
+  bool run_elsewhere_only();
+
+ private:
+  struct Capture {
+    CUstream stream = nullptr;
+    ContextRef context;
+    int thread = 0;  // that began it
+  };
+  // Asks the driver about every capture that is known; forgets those that are over. REQUIRES: asking_ > 0.
+  void confirm();
+  static bool may_still_run(const Capture &capture);
+  static bool same(const Capture &one, const Capture &other);
+
+  RankedMutex mutex_{Rank::kCaptures};
+  std::list<Capture> captures_ GUARDED_BY(mutex_);
+  bool lost_one_ GUARDED_BY(mutex_) = false;  // one that could not be remembered: as if it ran for ever
+  int beginning_ GUARDED_BY(mutex_) = 0;
+  int quiet_ GUARDED_BY(mutex_) = 0;   // threads between enter() and leave()
+  int asking_ GUARDED_BY(mutex_) = 0;  // threads that ask the driver about streams in the list
+};
+
+// Driver calls of ours that a capture of the calling thread, or a global one of another, would forbid and be
+// invalidated by are harmless to it in relaxed mode (cuThreadExchangeStreamCaptureMode).
+class RelaxedCapture {
+ public:
+  RelaxedCapture();
+  ~RelaxedCapture();
+  RelaxedCapture(const RelaxedCapture &) = delete;
+  RelaxedCapture &operator=(const RelaxedCapture &) = delete;
+
+ private:
+  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
+  const bool exchanged_;
+};
+
+}  // namespace ration::policy

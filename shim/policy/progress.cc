@@ -1,0 +1,238 @@
+#include "policy/progress.h"
+
+#include <sched.h>
+
+#include <optional>
+#include <utility>
+
+namespace ration::policy {
+namespace {
+
+using driver::real;
+
+bool has_passed(const Context &context, std::uint64_t number) {
+  return context.ended_by.load(std::memory_order_acquire) != nullptr ||
+         context.passed.load(std::memory_order_acquire) >= number;
+}
+
+// A thread on which nothing is current cannot ask about events.
+class SomeContext {
+ public:
+  explicit SomeContext(CUcontext context) {
+    CUcontext current = nullptr;
+    if (real.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == nullptr) {
+      lent_.emplace(context);
+    }
+  }
+
+ private:
+  std::optional<CurrentFor> lent_;
+};
+
+}  // namespace
+
+bool Progress::by_events() {
+  return real.cuCtxRecordEvent.present() && real.cuEventCreate.present() && real.cuEventQuery.present() &&
+         real.cuEventSynchronize.present() && real.cuEventDestroy_v2.present();
+}
+
+bool Progress::can_tell() {
+  return real.cuCtxGetCurrent.present() && (by_events() || real.cuCtxSynchronize.present());
+}
+
+// Raised only, so that whoever reads it late reads too little.
+void Progress::passed(Context &context, std::uint64_t since) {
+  std::uint64_t before = context.passed.load(std::memory_order_relaxed);
+  while (before < since && !context.passed.compare_exchange_weak(before, since, std::memory_order_release)) {
+  }
+}
+
+CUevent Progress::event_for(const ContextRef &context, CUresult &error) {
+  {
+    Guard guard(mutex_);
+    std::vector<CUevent> &spare = spare_[context.get()];
+    if (!spare.empty()) {
+      const CUevent event = spare.back();
+      spare.pop_back();
+      return event;
+    }
+  }
+  const CurrentFor current(context->handle);  // an event belongs to the context that is current when it is made
+  CUevent event = nullptr;
+  error = current ? real.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING | CU_EVENT_BLOCKING_SYNC)
+                  : CUDA_ERROR_INVALID_CONTEXT;
+  return error == CUDA_SUCCESS ? event : nullptr;
+}
+
+// One event a context. REQUIRES: marks hold the contexts, each pinned; no capture can begin.
+CUresult Progress::record(Moment &moment) {
+  for (Moment::Mark &mark : moment.marks) {
+    CUresult result = CUDA_SUCCESS;
+    mark.event = event_for(mark.context, result);
+    if (mark.event == nullptr) {
+      return result;
+    }
+    result = real.cuCtxRecordEvent(mark.context->handle, mark.event);
+    if (result != CUDA_SUCCESS) {
+      return result;
+    }
+  }
+  return CUDA_SUCCESS;
+}
+
+Progress::Taken Progress::take(Moment &moment, CUresult &error) {
+  error = CUDA_SUCCESS;
+  std::vector<ContextRef> live = contexts_.live();
+  moment.marks.reserve(live.size());
+  // Numbered before the first event is recorded: what passes a later number was then recorded behind this moment too,
+  // and a synchronise that began at this number or later covers it.
+  moment.number = clock_.fetch_add(1) + 1;
+  if (!by_events()) {
+    for (ContextRef &context : live) {
+      moment.marks.push_back({std::move(context), nullptr});
+    }
+    return Taken::taken;
+  }
+  if (!captures_.enter()) {
+    return Taken::capturing;
+  }
+  bool all_pinned = true;
+  for (ContextRef &context : live) {
+    if (context->pin()) {
+      moment.marks.push_back({std::move(context), nullptr});
+    } else if (context->ended_by.load(std::memory_order_acquire) == nullptr) {
+      all_pinned = false;  // the driver may yet refuse to destroy it
+    }
+  }
+  try {
+    const RelaxedCapture relaxed;
+    error = all_pinned ? record(moment) : CUDA_SUCCESS;
+  } catch (...) {
+    error = CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  captures_.leave();
+  for (Moment::Mark &mark : moment.marks) {
+    mark.context->unpin();
+  }
+  if (all_pinned && error == CUDA_SUCCESS) {
+    return Taken::taken;
+  }
+  recycle(moment);
+  if (error == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) {  // one that began behind our back
+    return Taken::capturing;
+  }
+  return all_pinned ? Taken::failed : Taken::ending;
+}
+
+CUresult Progress::query_mark(const Moment::Mark &mark, std::uint64_t number) {
+  if (has_passed(*mark.context, number)) {
+    return CUDA_SUCCESS;
+  }
+  if (mark.event == nullptr) {
+    return CUDA_ERROR_NOT_READY;
+  }
+  const Pin pin(*mark.context);
+  if (!pin) {
+    return has_passed(*mark.context, number) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+  }
+  const SomeContext some(mark.context->handle);
+  const CUresult result = real.cuEventQuery(mark.event);
+  if (result == CUDA_SUCCESS) {
+    passed(*mark.context, number);
+  }
+  return result;
+}
+
+CUresult Progress::query(const Moment &moment) {
+  for (const Moment::Mark &mark : moment.marks) {
+    const CUresult result = query_mark(mark, moment.number);
+    if (result != CUDA_SUCCESS) {
+      return result;
+    }
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult Progress::synchronise(Context &context) {
+  if (!captures_.enter()) {
+    return CUDA_ERROR_NOT_READY;
+  }
+  const std::uint64_t began = now();
+  CUresult result = CUDA_ERROR_INVALID_CONTEXT;
+  {
+    const RelaxedCapture relaxed;
+    const CurrentFor current(context.handle);
+    if (current) {
+      result = real.cuCtxSynchronize();
+    }
+  }
+  captures_.leave();
+  if (result == CUDA_SUCCESS) {
+    passed(context, began);
+  }
+  return result;
+}
+
+CUresult Progress::wait_for_mark(const Moment::Mark &mark, std::uint64_t number) {
+  for (;;) {
+    const CUresult now = query_mark(mark, number);
+    if (now != CUDA_ERROR_NOT_READY) {
+      return now;
+    }
+    const Pin pin(*mark.context);
+    if (!pin) {
+      if (has_passed(*mark.context, number)) {
+        return CUDA_SUCCESS;
+      }
+      sched_yield();  // it is being destroyed; the driver answers soon whether it is
+      continue;
+    }
+    if (mark.event == nullptr) {
+      return synchronise(*mark.context);
+    }
+    const RelaxedCapture relaxed;
+    const SomeContext some(mark.context->handle);
+    const CUresult result = real.cuEventSynchronize(mark.event);
+    if (result == CUDA_SUCCESS) {
+      passed(*mark.context, number);
+    }
+    return result;
+  }
+}
+
+CUresult Progress::wait(const Moment &moment) {
+  for (const Moment::Mark &mark : moment.marks) {
+    const CUresult result = wait_for_mark(mark, moment.number);
+    if (result != CUDA_SUCCESS) {
+      return result;
+    }
+  }
+  return CUDA_SUCCESS;
+}
+
+void Progress::recycle(Moment &moment) noexcept {
+  for (Moment::Mark &mark : moment.marks) {
+    if (mark.event == nullptr || mark.context->ended_by.load(std::memory_order_acquire) != nullptr) {
+      continue;  // the events of a context went with it
+    }
+    try {
+      Guard guard(mutex_);
+      spare_[mark.context.get()].push_back(mark.event);
+      continue;
+    } catch (...) {
+    }
+    const Pin pin(*mark.context);
+    if (pin) {
+      real.cuEventDestroy_v2(mark.event);
+    }
+  }
+  moment.marks.clear();
+  moment.number = 0;
+}
+
+void Progress::forget(const ContextRef &context) {
+  Guard guard(mutex_);
+  spare_.erase(context.get());
+}
+
+}  // namespace ration::policy

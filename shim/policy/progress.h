@@ -1,0 +1,73 @@
+// What the device is through with: a moment is everything that was submitted to any context before it was taken.
+// Layer: policy. Threads: any; driver calls outside the lock.
+//
+// Every live context counts, not only those of the block's device: a copy between devices runs in a stream of either
+// context, and under peer access any context's kernel may write here. Where the driver has cuCtxRecordEvent (12.5) a
+// moment is one event a context, which takes in the streams of all threads and the green contexts of a primary one, and
+// nothing that is submitted later. Elsewhere only cuCtxSynchronize tells, so a moment is a number to synchronise past.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "driver/functions.h"
+#include "lock.h"
+#include "policy/captures.h"
+#include "policy/contexts.h"
+
+namespace ration::policy {
+
+struct Moment {
+  struct Mark {
+    ContextRef context;
+    CUevent event = nullptr;  // null: by synchronising
+  };
+  std::uint64_t number = 0;  // ascending
+  std::vector<Mark> marks;
+};
+
+class Progress {
+ public:
+  Progress(Contexts &contexts, Captures &captures) : contexts_(contexts), captures_(captures) {}
+
+  // Whether this driver can tell at all; without it nothing may ever be used again.
+  static bool can_tell();
+  static bool by_events();
+
+  enum class Taken {
+    taken,
+    capturing,  // a capture runs: nothing was asked of the driver
+    ending,     // a context is being destroyed
+    failed,     // `error` is the driver's own
+  };
+  // REQUIRES: `moment` has no marks. Only on `taken` does it have any.
+  Taken take(Moment &moment, CUresult &error);
+  // CUDA_SUCCESS: passed. NOT_READY: not yet. Else the driver's own error, of which nothing follows. Never waits.
+  CUresult query(const Moment &moment);
+  // The same, having waited for it. NOT_READY: a capture is in the way of synchronising.
+  CUresult wait(const Moment &moment);
+  // Its events may serve another moment. REQUIRES: nobody asks about it any more.
+  void recycle(Moment &moment) noexcept;
+
+  // The program synchronises a context itself: what it answered success for had all been submitted before it began.
+  std::uint64_t now() const { return clock_.load(); }
+  static void passed(Context &context, std::uint64_t since);
+  void forget(const ContextRef &context);
+
+ private:
+  CUresult record(Moment &moment);
+  CUevent event_for(const ContextRef &context, CUresult &error);
+  static CUresult query_mark(const Moment::Mark &mark, std::uint64_t number);
+  CUresult wait_for_mark(const Moment::Mark &mark, std::uint64_t number);
+  CUresult synchronise(Context &context);
+
+  Contexts &contexts_;
+  Captures &captures_;
+  std::atomic<std::uint64_t> clock_{0};
+  RankedMutex mutex_{Rank::kProgress};
+  std::unordered_map<Context *, std::vector<CUevent>> spare_ GUARDED_BY(mutex_);
+};
+
+}  // namespace ration::policy
