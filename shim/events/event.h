@@ -14,20 +14,26 @@ enum class Reason { limit, group, device, pool_holds, fault };
 inline constexpr int kReasonCount = 5;
 const char *name_of(Reason reason);
 
+// Where a block came from. What is the driver's own moves the reserved bytes; a block of the pool lies in a slab, whose
+// own record moved them.
+inline constexpr char kFromDriver[] = "driver";
+inline constexpr char kFromPool[] = "pool";
+
 // How the call reached us; best effort.
 enum class Via { driver, runtime };
 
 struct Alloc {
   std::uint64_t address;
-  std::uint64_t size;       // what it is charged with
+  std::uint64_t size;       // what it takes: in the pool as rounded to a granule, else what it is charged with
   std::uint64_t requested;  // what the program asked for
   int device;
   unsigned context;  // number of the context in order of appearance, from 1; 0 unknown
   const char *api;
   const char *kind;    // device, host, managed, ...
-  const char *source;  // driver or pool
+  const char *source;  // kFromDriver or kFromPool
   Via via;
   std::uint64_t duration_ns;
+  std::uint64_t slab = 0;  // number of the slab that it lies in; 0: none
 };
 
 struct Free {
@@ -37,6 +43,7 @@ struct Free {
   unsigned context;
   const char *api;           // the call that ended the block: a free, or what took its context away
   std::uint64_t stream = 0;  // handle that a stream-ordered free named; 0: none
+  const char *source = kFromDriver;
 };
 
 struct Oom {
@@ -44,10 +51,55 @@ struct Oom {
   const char *api;
   std::uint64_t requested;
   Reason reason;
-  std::uint64_t used;         // charged on the device when it was denied
+  std::uint64_t used;         // held on the device by the program when it was denied
   std::uint64_t limit;        // effective limit; the device's total where none was asked
   std::uint64_t device_free;  // what the driver says is free
   std::uint64_t largest_free;
+  std::uint64_t reserved = 0;     // charged on the device: slabs, whatever lies in them, and what is the driver's own
+  std::uint64_t quarantined = 0;  // freed, but not known to be out of use
+  bool capturing = false;         // a capture ran, so that nothing quarantined could be cleaned
+  bool sharing = false;           // no memory was refused but a handle to share some: counted apart from the others
+};
+
+// The pool got memory from the driver.
+struct SlabAlloc {
+  std::uint64_t address;
+  std::uint64_t size;
+  int device;
+  unsigned context;     // as in Alloc
+  std::uint64_t slab;   // its number, from 1, never used twice
+  const char *backend;  // the driver's call, for instance cuMemAlloc_v2
+  const char *why;      // preallocate or grow
+  std::uint64_t duration_ns;
+};
+
+// The pool gave a slab back, or lost it with its context.
+struct SlabFree {
+  std::uint64_t address;
+  std::uint64_t size;
+  int device;
+  unsigned context;
+  std::uint64_t slab;
+  const char *api;  // the program's call that made us do it, or that took the context away
+};
+
+// A call of the program stood still until the device had got somewhere.
+struct Wait {
+  int device;
+  const char *api;
+  const char *how;       // event or synchronize
+  std::uint64_t blocks;  // that were clean after it
+  std::uint64_t bytes;
+  std::uint64_t duration_ns;
+  int result;  // of the driver; 0 success
+};
+
+// Wholly free slabs went back because something else needed the room; each has its own slab_free.
+struct Trim {
+  int device;
+  const char *api;
+  std::uint64_t slabs;
+  std::uint64_t bytes;
 };
 
 struct DeviceFacts {

@@ -4,6 +4,7 @@
 
 #include <climits>
 #include <ctime>
+#include <string_view>
 #include <utility>
 
 #include "events/process_tree.h"
@@ -26,7 +27,8 @@ std::string base_name(const std::string &path) {
   return path.substr(path.rfind('/') + 1);
 }
 
-void raise(std::atomic<std::uint64_t> &peak, std::uint64_t value) {
+void gain(std::atomic<std::uint64_t> &bytes, std::atomic<std::uint64_t> &peak, std::uint64_t more) {
+  const std::uint64_t value = bytes.fetch_add(more, std::memory_order_relaxed) + more;
   std::uint64_t before = peak.load(std::memory_order_relaxed);
   while (before < value && !peak.compare_exchange_weak(before, value, std::memory_order_relaxed)) {
   }
@@ -92,7 +94,10 @@ void Journal::count(const Alloc &event) {
   DeviceTally &tally = tally_->devices[event.device];
   bump(tally.allocs);
   bump(tally.live_count);
-  raise(tally.peak_bytes, tally.live_bytes.fetch_add(event.size, std::memory_order_relaxed) + event.size);
+  gain(tally.live_bytes, tally.peak_bytes, event.size);
+  if (event.source == std::string_view(kFromDriver)) {
+    gain(tally.reserved_bytes, tally.reserved_peak_bytes, event.size);
+  }
 }
 
 void Journal::count(const Free &event) {
@@ -100,10 +105,26 @@ void Journal::count(const Free &event) {
   bump(tally.frees);
   tally.live_count.fetch_sub(1, std::memory_order_relaxed);
   tally.live_bytes.fetch_sub(event.size, std::memory_order_relaxed);
+  if (event.source == std::string_view(kFromDriver)) {
+    tally.reserved_bytes.fetch_sub(event.size, std::memory_order_relaxed);
+  }
 }
 
 void Journal::count(const Oom &event) {
-  bump(tally_->devices[event.device].denied[static_cast<int>(event.reason)]);
+  bump(event.sharing ? tally_->refused_shares : tally_->devices[event.device].denied[static_cast<int>(event.reason)]);
+}
+
+void Journal::count(const SlabAlloc &event) {
+  DeviceTally &tally = tally_->devices[event.device];
+  gain(tally.reserved_bytes, tally.reserved_peak_bytes, event.size);
+}
+
+void Journal::count(const SlabFree &event) {
+  tally_->devices[event.device].reserved_bytes.fetch_sub(event.size, std::memory_order_relaxed);
+}
+
+void Journal::count(const Wait &event) {
+  bump(tally_->devices[event.device].waits);
 }
 
 // The totals move under the writer's lock, so that the peak in `end` is the one that the lines add up to.
@@ -187,6 +208,18 @@ void Journal::record(const Free &event) noexcept {
   publish(event);
 }
 void Journal::record(const Oom &event) noexcept {
+  publish(event);
+}
+void Journal::record(const SlabAlloc &event) noexcept {
+  publish(event);
+}
+void Journal::record(const SlabFree &event) noexcept {
+  publish(event);
+}
+void Journal::record(const Wait &event) noexcept {
+  publish(event);
+}
+void Journal::record(const Trim &event) noexcept {
   publish(event);
 }
 

@@ -36,6 +36,10 @@ class Journal {
   void record(const Alloc &event) noexcept;
   void record(const Free &event) noexcept;
   void record(const Oom &event) noexcept;
+  void record(const SlabAlloc &event) noexcept;
+  void record(const SlabFree &event) noexcept;
+  void record(const Wait &event) noexcept;
+  void record(const Trim &event) noexcept;
   void count_failed_alloc() noexcept { bump(tally_->failed_allocs); }
   void count_failed_free() noexcept { bump(tally_->failed_frees); }
   void count_null_free() noexcept { bump(tally_->null_frees); }
@@ -53,6 +57,10 @@ class Journal {
   void count(const Alloc &event);
   void count(const Free &event);
   void count(const Oom &event);
+  void count(const SlabAlloc &event);
+  void count(const SlabFree &event);
+  void count(const Wait &event);
+  void count(const Trim &) {}  // the slab_free records beside it count
   // Adds what is owed from before (the first line, a loss), then `line`, which may be null. False: nothing was added.
   bool write(Line *line) REQUIRES(writer_);
   // Adds `text`, which runs up to record `seq`, and behind it the `end` that stays last, once there is one.

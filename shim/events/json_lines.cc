@@ -40,22 +40,49 @@ const char *name_of(Reason reason) {
 void format(Line &line, const Alloc &event, int thread) {
   add(line,
       R"({{"t":"alloc","tid":{},"dev":{},"ctx":{},"stream":0,"api":"{}","via":"{}","kind":"{}","addr":"{:#x}",)"
-      R"("size":{},"req":{},"src":"{}","dur":{})",
+      R"("size":{},"req":{},"src":"{}")",
       thread, event.device, event.context, event.api, name_of(event.via), event.kind, event.address, event.size,
-      event.requested, event.source, event.duration_ns);
+      event.requested, event.source);
+  if (event.slab != 0) {
+    add(line, R"(,"slab":{})", event.slab);
+  }
+  add(line, R"(,"dur":{})", event.duration_ns);
 }
 
 void format(Line &line, const Free &event, int thread) {
-  add(line, R"({{"t":"free","tid":{},"dev":{},"ctx":{},"stream":{},"api":"{}","addr":"{:#x}","size":{})", thread,
-      event.device, event.context, event.stream, event.api, event.address, event.size);
+  add(line, R"({{"t":"free","tid":{},"dev":{},"ctx":{},"stream":{},"api":"{}","addr":"{:#x}","size":{},"src":"{}")",
+      thread, event.device, event.context, event.stream, event.api, event.address, event.size, event.source);
 }
 
 void format(Line &line, const Oom &event, int thread) {
   add(line,
       R"({{"t":"oom","tid":{},"dev":{},"api":"{}","req":{},"reason":"{}","used":{},"limit":{},"device_free":{},)"
-      R"("largest_free":{})",
+      R"("largest_free":{},"reserved":{},"quarantined":{},"capturing":{})",
       thread, event.device, event.api, event.requested, name_of(event.reason), event.used, event.limit,
-      event.device_free, event.largest_free);
+      event.device_free, event.largest_free, event.reserved, event.quarantined, event.capturing);
+}
+
+void format(Line &line, const SlabAlloc &event, int thread) {
+  add(line,
+      R"({{"t":"slab_alloc","tid":{},"dev":{},"ctx":{},"slab":{},"addr":"{:#x}","size":{},"backend":"{}","why":"{}",)"
+      R"("dur":{})",
+      thread, event.device, event.context, event.slab, event.address, event.size, event.backend, event.why,
+      event.duration_ns);
+}
+
+void format(Line &line, const SlabFree &event, int thread) {
+  add(line, R"({{"t":"slab_free","tid":{},"dev":{},"ctx":{},"slab":{},"addr":"{:#x}","size":{},"api":"{}")", thread,
+      event.device, event.context, event.slab, event.address, event.size, event.api);
+}
+
+void format(Line &line, const Wait &event, int thread) {
+  add(line, R"({{"t":"wait","tid":{},"dev":{},"api":"{}","how":"{}","blocks":{},"bytes":{},"result":{},"dur":{})",
+      thread, event.device, event.api, event.how, event.blocks, event.bytes, event.result, event.duration_ns);
+}
+
+void format(Line &line, const Trim &event, int thread) {
+  add(line, R"({{"t":"trim","tid":{},"dev":{},"api":"{}","slabs":{},"bytes":{})", thread, event.device, event.api,
+      event.slabs, event.bytes);
 }
 
 void format_dropped(Line &line, std::uint64_t count) {
@@ -67,7 +94,9 @@ void format_end(Line &line, const SummaryPage &tally, std::uint64_t dropped, std
   std::uint64_t allocs = 0;
   std::uint64_t frees = 0;
   std::uint64_t denied = 0;
+  std::uint64_t waits = 0;
   std::string peaks;
+  std::string reserved_peaks;
   std::string live;
   for (int i = 0; i < devices; ++i) {
     const DeviceTally &device = tally.devices[i];
@@ -76,16 +105,19 @@ void format_end(Line &line, const SummaryPage &tally, std::uint64_t dropped, std
     for (const auto &count : device.denied) {
       denied += load(count);
     }
+    waits += load(device.waits);
     const char *comma = i > 0 ? "," : "";
     peaks += fmt::format("{}{}", comma, load(device.peak_bytes));
+    reserved_peaks += fmt::format("{}{}", comma, load(device.reserved_peak_bytes));
     live += fmt::format(R"({}{{"dev":{},"count":{},"bytes":{}}})", comma, i, load(device.live_count),
                         load(device.live_bytes));
   }
   add(line,
-      R"({{"t":"end","status":"exit","peak":[{}],"live":[{}],"allocs":{},"frees":{},"ooms":{},"failed_allocs":{},)"
-      R"("failed_frees":{},"null_frees":{},"unknown_versions":{},"dropped":{})",
-      peaks, live, allocs, frees, denied, load(tally.failed_allocs), load(tally.failed_frees), load(tally.null_frees),
-      unknown_versions, dropped);
+      R"({{"t":"end","status":"exit","peak":[{}],"reserved_peak":[{}],"live":[{}],"allocs":{},"frees":{},"ooms":{},)"
+      R"("refused_ipc":{},"waits":{},"failed_allocs":{},"failed_frees":{},"null_frees":{},"unknown_versions":{},)"
+      R"("dropped":{})",
+      peaks, reserved_peaks, live, allocs, frees, denied, load(tally.refused_shares), waits, load(tally.failed_allocs),
+      load(tally.failed_frees), load(tally.null_frees), unknown_versions, dropped);
 }
 
 void close_line(Line &line, std::uint64_t ts_ns, std::uint64_t seq) {

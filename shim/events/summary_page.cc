@@ -92,6 +92,7 @@ bool read_summary(const std::string &file, Summary &summary) {
     summary.failed_frees = load(page->failed_frees);
     summary.null_frees = load(page->null_frees);
     summary.failed_allocs = load(page->failed_allocs);
+    summary.refused_shares = load(page->refused_shares);
     const int devices = std::min<int>(static_cast<int>(page->device_count.load()), kMaxTalliedDevices);
     for (int i = 0; i < devices; ++i) {
       const DeviceTally &tally = page->devices[i];
@@ -103,7 +104,10 @@ bool read_summary(const std::string &file, Summary &summary) {
                              load(tally.allocs),
                              load(tally.frees),
                              load(tally.limit_asked) != 0,
-                             {}};
+                             {},
+                             load(tally.reserved_bytes),
+                             load(tally.reserved_peak_bytes),
+                             load(tally.waits)};
       for (int reason = 0; reason < kReasonCount; ++reason) {
         device.denied[reason] = load(tally.denied[reason]);
       }

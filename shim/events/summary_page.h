@@ -25,11 +25,14 @@ struct DeviceTally {
   std::atomic<std::uint64_t> allocs;
   std::atomic<std::uint64_t> frees;
   std::atomic<std::uint64_t> denied[kReasonCount];
+  std::atomic<std::uint64_t> reserved_bytes;  // slabs, and blocks that are the driver's own
+  std::atomic<std::uint64_t> reserved_peak_bytes;
+  std::atomic<std::uint64_t> waits;
 };
 
 struct SummaryPage {
   static constexpr std::uint64_t kMagic = 0x31594c4c4154'4152;  // "RATALLY1", little-endian
-  static constexpr std::uint32_t kVersion = 1;
+  static constexpr std::uint32_t kVersion = 2;
 
   std::atomic<std::uint64_t> magic;  // written last: a page without it is not there yet
   std::uint32_t version;
@@ -40,12 +43,13 @@ struct SummaryPage {
   std::uint32_t unused;
   std::atomic<std::uint64_t> failed_frees;
   std::atomic<std::uint64_t> null_frees;
-  std::atomic<std::uint64_t> failed_allocs;  // by the driver, for another reason than memory
+  std::atomic<std::uint64_t> failed_allocs;   // by the driver, for another reason than memory
+  std::atomic<std::uint64_t> refused_shares;  // handles to share memory, which `denied` does not count
   DeviceTally devices[kMaxTalliedDevices];
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 static_assert(offsetof(SummaryPage, pid) == 16 && offsetof(SummaryPage, device_count) == 72 &&
-              offsetof(SummaryPage, devices) == 104 && sizeof(DeviceTally) == 104);
+              offsetof(SummaryPage, devices) == 112 && sizeof(DeviceTally) == 128);
 
 // A page as it stood when it was read.
 struct Summary {
@@ -53,10 +57,11 @@ struct Summary {
     std::uint64_t total, limit, live_bytes, live_count, peak_bytes, allocs, frees;
     bool limit_asked;
     std::uint64_t denied[kReasonCount];
+    std::uint64_t reserved_bytes, reserved_peak_bytes, waits;
   };
   std::int64_t pid = 0;
   std::string program;
-  std::uint64_t failed_frees = 0, null_frees = 0, failed_allocs = 0;
+  std::uint64_t failed_frees = 0, null_frees = 0, failed_allocs = 0, refused_shares = 0;
   std::vector<Device> devices;  // by ordinal; a device that was never used has total 0
 };
 

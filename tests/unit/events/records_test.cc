@@ -101,7 +101,9 @@ TEST_CASE("an alloc record says what was asked, what it is charged with and how 
 
 TEST_CASE("a free record repeats address and size of its block") {
   const json line = log_of(two_devices()).at(3);
-  CHECK(keys_of(line) == std::set<std::string>{"t", "ts", "tid", "dev", "ctx", "stream", "api", "addr", "size", "seq"});
+  CHECK(keys_of(line) ==
+        std::set<std::string>{"t", "ts", "tid", "dev", "ctx", "stream", "api", "addr", "size", "src", "seq"});
+  CHECK(line.at("src") == "driver");
   CHECK(line.at("addr") == "0x7f3a00000200");
   CHECK(line.at("size") == 4096);
   CHECK(line.at("stream") == 0);
@@ -110,7 +112,8 @@ TEST_CASE("a free record repeats address and size of its block") {
 TEST_CASE("an oom record says what was held and what was left") {
   const json line = log_of(two_devices()).at(4);
   CHECK(keys_of(line) == std::set<std::string>{"t", "ts", "tid", "dev", "api", "req", "reason", "used", "limit",
-                                               "device_free", "largest_free", "seq"});
+                                               "device_free", "largest_free", "reserved", "quarantined", "capturing",
+                                               "seq"});
   CHECK(line.at("req") == 1000);
   CHECK(line.at("used") == 10);
   CHECK(line.at("limit") == 20);
@@ -132,15 +135,18 @@ TEST_CASE("every reason of a denial has the contract's name") {
 
 TEST_CASE("the last line holds each device's peak and what still lives, and every count") {
   const json end = log_of(two_devices()).back();
-  CHECK(keys_of(end) == std::set<std::string>{"t", "ts", "status", "peak", "live", "allocs", "frees", "ooms",
-                                              "failed_allocs", "failed_frees", "null_frees", "unknown_versions",
-                                              "dropped", "seq"});
+  CHECK(keys_of(end) == std::set<std::string>{"t", "ts", "status", "peak", "reserved_peak", "live", "allocs", "frees",
+                                              "ooms", "refused_ipc", "waits", "failed_allocs", "failed_frees",
+                                              "null_frees", "unknown_versions", "dropped", "seq"});
   CHECK(end.at("status") == "exit");
   CHECK(end.at("peak") == json{512, 4096});
+  CHECK(end.at("reserved_peak") == json{512, 4096});
   CHECK(end.at("live") == json{{{"dev", 0}, {"count", 1}, {"bytes", 512}}, {{"dev", 1}, {"count", 0}, {"bytes", 0}}});
   CHECK(end.at("allocs") == 2);
   CHECK(end.at("frees") == 1);
   CHECK(end.at("ooms") == 1);
+  CHECK(end.at("refused_ipc") == 0);
+  CHECK(end.at("waits") == 0);
   CHECK(end.at("failed_allocs") == 1);
   CHECK(end.at("failed_frees") == 2);
   CHECK(end.at("null_frees") == 1);
