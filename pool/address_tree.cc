@@ -267,13 +267,14 @@ void AddressTree::insert(Address address, std::uint64_t granules, bool hole) {
   if (hole) lift(position, position.depth_, 0, granules << kMarkBits);
 }
 
-void AddressTree::insert_after(Position &position, Address address, std::uint64_t granules, bool hole) {
+void AddressTree::insert_after(Position &position, Address address, std::uint64_t granules, bool hole,
+                               std::uint32_t mark) {
   if (position.leaf().count == kSlots) {
     const Address before = position.address();
     split_way_to(before);
     find(before, position);
   }
-  shift_in(position.leaf(), position.slot() + 1, address, granules << kMarkBits, hole);
+  shift_in(position.leaf(), position.slot() + 1, address, granules << kMarkBits | mark, hole);
   if (hole) lift(position, position.depth_, 0, granules << kMarkBits);
 }
 

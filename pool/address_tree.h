@@ -85,7 +85,7 @@ class AddressTree {
   // Position is invalid afterwards.
   void insert(Address address, std::uint64_t granules, bool hole);
   // The same right behind `position`, the only one that stays valid. REQUIRES as above; its successor starts later.
-  void insert_after(Position &position, Address address, std::uint64_t granules, bool hole);
+  void insert_after(Position &position, Address address, std::uint64_t granules, bool hole, std::uint32_t mark = 0);
   // Changes an entry in place; maxima follow.
   void set(Position &position, std::uint64_t granules, bool hole);
   // Positions to the left of it stay valid.

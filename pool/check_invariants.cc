@@ -9,9 +9,11 @@ namespace ration::pool {
 
 struct Pool::Tally {
   std::uint64_t used_granules = 0;
+  std::uint64_t retired_granules = 0;
   std::uint64_t free_granules = 0;
   std::uint64_t largest = 0;
   std::uint64_t blocks = 0;
+  std::uint64_t retired_blocks = 0;
   std::uint64_t holes = 0;
   std::uint64_t binned = 0;
   std::uint64_t unbinned = 0;
@@ -32,8 +34,12 @@ std::string Pool::check_invariants() const {
   }
   if (more) return "an entry at " + std::to_string(at.address()) + " lies beyond every slab";
   if (tally.used_granules != used_granules_) return "used bytes are miscounted";
-  if (tally.used_granules + tally.free_granules != usable_granules_) return "free bytes are miscounted";
+  if (tally.retired_granules != retired_granules_) return "retired bytes are miscounted";
+  if (tally.used_granules + tally.retired_granules + tally.free_granules != usable_granules_) {
+    return "free bytes are miscounted";
+  }
   if (tally.blocks != blocks_) return "blocks are miscounted";
+  if (tally.retired_blocks != retired_blocks_) return "retired blocks are miscounted";
   if (tally.holes != holes_) return "holes are miscounted";
   if (tally.largest != tree_.largest_hole()) return "the largest hole is wrong";
   if (tally.binned != bins_.size()) return "a bin lists a hole that is none";
@@ -56,14 +62,20 @@ std::string Pool::check_slab(const Slab &slab, Position &at, Tally &tally) const
     if (at.is_hole() && after_hole) return wrong("two holes side by side");
     after_hole = at.is_hole();
     if (!after_hole) {
-      tally.used_granules += at.granules();
-      ++tally.blocks;
+      (is_retired(at) ? tally.retired_granules : tally.used_granules) += at.granules();
+      ++(is_retired(at) ? tally.retired_blocks : tally.blocks);
+      const std::uint32_t slack = at.mark() & ~kRetired;
+      if (slack > kGranuleBytes || (slack == kGranuleBytes && at.granules() != 1))
+        return wrong("an impossible request");
       continue;
     }
     tally.free_granules += at.granules();
     ++tally.holes;
     tally.largest = std::max(tally.largest, at.granules());
-    if (at.granules() < SizeBins::kSmallestGranules) continue;
+    if (at.granules() < SizeBins::kSmallestGranules) {
+      if (at.mark() != 0) return wrong("a small hole has a mark");
+      continue;
+    }
     const SizeBins::Record *record = bins_.record(at.mark());
     if (at.mark() != 0 && (record == nullptr || record->address != at.address() || record->granules != at.granules())) {
       return wrong("a large hole and its bin disagree");

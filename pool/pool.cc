@@ -35,10 +35,11 @@ AllocateOutcome Pool::allocate(std::uint64_t bytes) noexcept {
   Position hole;
   if (!choose_hole(granules, hole)) return refusal(Kind::kNoRoom);
   if (!tree_.prepare_insert()) return refusal(Kind::kNoHostMemory);
-  const Address address = carve(hole, granules);
+  const std::uint64_t rounded = pool::bytes_of(granules);
+  const Address address = carve(hole, granules, static_cast<std::uint32_t>(rounded - bytes));
   used_granules_ += granules;
   ++blocks_;
-  return {Kind::kAllocated, {address, pool::bytes_of(granules), slab_at(address)->id}, 0};
+  return {Kind::kAllocated, {address, rounded, bytes, slab_at(address)->id}, 0};
 }
 
 bool Pool::choose_hole(std::uint64_t granules, Position &hole) const noexcept {
@@ -47,12 +48,13 @@ bool Pool::choose_hole(std::uint64_t granules, Position &hole) const noexcept {
   return tree_.find_lowest_hole(granules, hole);  // the bins look at a few holes only; the tree knows them all
 }
 
-Address Pool::carve(Position &hole, std::uint64_t granules) noexcept {
+Address Pool::carve(Position &hole, std::uint64_t granules, std::uint32_t slack) noexcept {
   const Address start = hole.address();
   const std::uint64_t rest = hole.granules() - granules;
   leave_bin(hole);
   if (rest == 0) {
     tree_.set(hole, granules, false);
+    hole.mark(slack);
     --holes_;
     return start;
   }
@@ -60,11 +62,12 @@ Address Pool::carve(Position &hole, std::uint64_t granules) noexcept {
     const Address address = start + pool::bytes_of(rest);
     tree_.set(hole, rest, true);
     enter_bin(hole);
-    tree_.insert_after(hole, address, granules, false);
+    tree_.insert_after(hole, address, granules, false, slack);
     return address;
   }
   tree_.insert_after(hole, start + pool::bytes_of(granules), rest, true);
   tree_.set(hole, granules, false);
+  hole.mark(slack);
   if (is_large(rest)) {
     tree_.next(hole);
     enter_bin(hole);
@@ -72,14 +75,46 @@ Address Pool::carve(Position &hole, std::uint64_t granules) noexcept {
   return start;
 }
 
+bool Pool::find_start(Address address, Position &block) const noexcept {
+  return tree_.find(address, block) && block.address() == address && !block.is_hole() && !block.is_guard();
+}
+
 FreeOutcome Pool::free(Address address) noexcept {
-  using Kind = FreeOutcome::Kind;
   Position block;
-  if (!tree_.find(address, block) || block.address() != address || block.is_hole() || block.is_guard()) {
-    return {Kind::kNotABlock, 0};
-  }
+  if (!find_start(address, block) || is_retired(block)) return {FreeOutcome::Kind::kNotABlock, 0};
   const std::uint64_t granules = block.granules();
-  std::uint64_t merged = granules;
+  open_up(block);
+  used_granules_ -= granules;
+  --blocks_;
+  return {FreeOutcome::Kind::kFreed, pool::bytes_of(granules)};
+}
+
+FreeOutcome Pool::retire(Address address) noexcept {
+  Position block;
+  if (!find_start(address, block) || is_retired(block)) return {FreeOutcome::Kind::kNotABlock, 0};
+  const std::uint64_t granules = block.granules();
+  block.mark(block.mark() | kRetired);
+  used_granules_ -= granules;
+  retired_granules_ += granules;
+  --blocks_;
+  ++retired_blocks_;
+  return {FreeOutcome::Kind::kFreed, pool::bytes_of(granules)};
+}
+
+FreeOutcome Pool::reclaim(Address address) noexcept {
+  Position block;
+  if (!find_start(address, block) || !is_retired(block)) return {FreeOutcome::Kind::kNotABlock, 0};
+  const std::uint64_t granules = block.granules();
+  open_up(block);
+  retired_granules_ -= granules;
+  --retired_blocks_;
+  return {FreeOutcome::Kind::kFreed, pool::bytes_of(granules)};
+}
+
+// Makes a hole of a block and of the holes beside it.
+void Pool::open_up(Position &block) noexcept {
+  const Address address = block.address();
+  std::uint64_t merged = block.granules();
   if (Position after = block; tree_.next(after) && after.is_hole()) {
     merged += after.granules();
     leave_bin(after);
@@ -99,15 +134,12 @@ FreeOutcome Pool::free(Address address) noexcept {
     ++holes_;
   }
   if (sparse) tree_.tidy(address);
-  used_granules_ -= granules;
-  --blocks_;
-  return {Kind::kFreed, pool::bytes_of(granules)};
 }
 
 void Pool::enter_bin(Position &hole) noexcept {
-  if (!is_large(hole.granules())) return;
-  hole.mark(bins_.insert(hole.address(), hole.granules()));
-  if (hole.mark() == 0) ++unbinned_;
+  const bool large = is_large(hole.granules());
+  hole.mark(large ? bins_.insert(hole.address(), hole.granules()) : 0);
+  if (large && hole.mark() == 0) ++unbinned_;
 }
 
 void Pool::leave_bin(Position &hole) noexcept {
@@ -120,12 +152,26 @@ void Pool::leave_bin(Position &hole) noexcept {
   }
 }
 
+Block Pool::block_at(const Position &block) const noexcept {
+  const std::uint64_t bytes = pool::bytes_of(block.granules());
+  return {block.address(), bytes, bytes - (block.mark() & kSlackMask), slab_at(block.address())->id};
+}
+
 std::optional<Block> Pool::find(Address address) const noexcept {
   Position block;
-  if (!tree_.find(address, block) || block.is_hole()) return std::nullopt;
-  const std::uint64_t bytes = pool::bytes_of(block.granules());
-  if (address - block.address() >= bytes) return std::nullopt;  // a guard has no bytes
-  return Block{block.address(), bytes, slab_at(address)->id};
+  if (!tree_.find(address, block) || block.is_hole() || is_retired(block)) return std::nullopt;
+  if (address - block.address() >= pool::bytes_of(block.granules())) return std::nullopt;  // a guard has no bytes
+  return block_at(block);
+}
+
+std::size_t Pool::live_blocks(Address from, Block *blocks, std::size_t count) const noexcept {
+  Position at;
+  bool more = tree_.find(from, at) ? at.address() == from || tree_.next(at) : tree_.first(at);
+  std::size_t found = 0;
+  for (; more && found < count; more = tree_.next(at)) {
+    if (!at.is_hole() && !at.is_guard() && !is_retired(at)) blocks[found++] = block_at(at);
+  }
+  return found;
 }
 
 const Slab *Pool::slab_at(Address address) const noexcept {
@@ -170,9 +216,17 @@ bool Pool::wholly_free(const Slab &slab) const noexcept {
   return hole.is_hole() && hole.granules() == usable_granules(slab);
 }
 
-std::optional<std::uint64_t> Pool::wholly_free_slab() const noexcept {
+std::optional<Slab> Pool::wholly_free_slab() const noexcept {
   const auto found = std::find_if(slabs_.begin(), slabs_.end(), [this](const Slab &slab) { return wholly_free(slab); });
-  return found == slabs_.end() ? std::nullopt : std::optional<std::uint64_t>(found->id);
+  return found == slabs_.end() ? std::nullopt : std::optional<Slab>(*found);
+}
+
+std::size_t Pool::slabs(Address from, Slab *slabs, std::size_t count) const noexcept {
+  const auto first = std::lower_bound(slabs_.begin(), slabs_.end(), from,
+                                      [](const Slab &slab, Address value) { return slab.address < value; });
+  const std::size_t found = std::min(count, static_cast<std::size_t>(slabs_.end() - first));
+  std::copy_n(first, found, slabs);
+  return found;
 }
 
 bool Pool::remove_slab(std::uint64_t id) noexcept {
@@ -201,9 +255,11 @@ Statistics Pool::statistics() const noexcept {
   for (const Slab &slab : slabs_) slab_bytes += slab.bytes;
   return {.slab_bytes = slab_bytes,
           .used_bytes = pool::bytes_of(used_granules_),
-          .free_bytes = pool::bytes_of(usable_granules_ - used_granules_),
+          .retired_bytes = pool::bytes_of(retired_granules_),
+          .free_bytes = pool::bytes_of(usable_granules_ - used_granules_ - retired_granules_),
           .largest_hole = pool::bytes_of(tree_.largest_hole()),
           .blocks = blocks_,
+          .retired_blocks = retired_blocks_,
           .holes = holes_,
           .slabs = slabs_.size(),
           .metadata_bytes = sizeof(*this) + tree_.host_bytes() + bins_.host_bytes() + slabs_.capacity() * sizeof(Slab)};

@@ -1,4 +1,5 @@
-// Where a block goes: slabs of device memory, cut into blocks on a granule of 512 bytes.
+// Where a block goes: slabs of device memory, cut into blocks on a granule of 512 bytes. A block is live, then perhaps
+// retired (freed by the program but maybe still in use by the device: occupied, no longer live), then a hole.
 // Layer: pool, a leaf (standard library only: no CUDA, no I/O, no logging). Threads: none of its own; the caller locks.
 // Called from: any hook. Never throws, never calls an upstream, never touches the memory that it hands out.
 #pragma once
@@ -18,8 +19,9 @@ namespace ration::pool {
 
 struct Block {
   Address address;
-  std::uint64_t bytes;  // as rounded to granules
-  std::uint64_t slab;   // its id
+  std::uint64_t bytes;      // as rounded to granules
+  std::uint64_t requested;  // as asked for
+  std::uint64_t slab;       // its id
 };
 
 struct [[nodiscard]] AllocateOutcome {
@@ -44,11 +46,13 @@ struct [[nodiscard]] FreeOutcome {
 enum class [[nodiscard]] AddSlabOutcome{kAdded, kTooSmall, kTooLarge, kOverlaps, kNoHostMemory};
 
 struct Statistics {
-  std::uint64_t slab_bytes;    // what the slabs take
-  std::uint64_t used_bytes;    // in blocks, as rounded
-  std::uint64_t free_bytes;    // in holes; a slab's first granule is neither
-  std::uint64_t largest_hole;  // bytes
-  std::uint64_t blocks;
+  std::uint64_t slab_bytes;     // what the slabs take
+  std::uint64_t used_bytes;     // in live blocks, as rounded
+  std::uint64_t retired_bytes;  // in retired blocks, as rounded
+  std::uint64_t free_bytes;     // in holes; a slab's first granule is in none of the three
+  std::uint64_t largest_hole;   // bytes
+  std::uint64_t blocks;         // live ones
+  std::uint64_t retired_blocks;
   std::uint64_t holes;
   std::uint64_t slabs;
   std::uint64_t metadata_bytes;  // host memory of the book-keeping, spare room included
@@ -63,19 +67,28 @@ class Pool {
   // O(log blocks). GUARANTEES: succeeds whenever one hole is at least as large as the request (and the host has memory
   // for a page of book-keeping); the address is a multiple of 512 and never a slab's own. 0 bytes get a granule.
   AllocateOutcome allocate(std::uint64_t bytes) noexcept;
-  // O(log blocks). Needs no memory. Anything but the start of a live block changes nothing.
+  // Live -> hole, at once. O(log blocks). Needs no memory. Anything but the start of a live block changes nothing.
   FreeOutcome free(Address address) noexcept;
+  // Live -> retired. O(log blocks). Needs no memory. Anything but the start of a live block changes nothing.
+  FreeOutcome retire(Address address) noexcept;
+  // Retired -> hole. O(log blocks). Needs no memory. Anything but the start of a retired block changes nothing.
+  FreeOutcome reclaim(Address address) noexcept;
   // The live block that contains `address`, which may point inside it. O(log blocks).
   [[nodiscard]] std::optional<Block> find(Address address) const noexcept;
+  // Writes the live blocks that start at or above `from`, in address order, at most `count`; how many it wrote.
+  // O(log blocks + what lies between them). To go on, start above the last one's address.
+  std::size_t live_blocks(Address from, Block *blocks, std::size_t count) const noexcept;
   // The slab that contains `address`, whether or not a block does. O(log slabs).
   [[nodiscard]] std::optional<Slab> slab_of(Address address) const noexcept;
 
   // Takes a slab into use; whole granules inside it, from the second address of it on, become one hole.
   AddSlabOutcome add_slab(const Slab &slab) noexcept;
-  // Lets go of a slab if nothing in it is live; false otherwise, or when there is no such slab.
+  // Lets go of a slab if nothing in it is live or retired; false otherwise, or when there is no such slab.
   bool remove_slab(std::uint64_t id) noexcept;
-  // The id of a slab in which nothing is live, if there is one. O(slabs log blocks).
-  [[nodiscard]] std::optional<std::uint64_t> wholly_free_slab() const noexcept;
+  // A slab in which nothing is live or retired, if there is one. O(slabs log blocks).
+  [[nodiscard]] std::optional<Slab> wholly_free_slab() const noexcept;
+  // Writes the slabs that start at or above `from`, in address order, at most `count`; how many it wrote.
+  std::size_t slabs(Address from, Slab *slabs, std::size_t count) const noexcept;
   // What a slab must measure so that a request of `bytes` fits into it, wherever it lies.
   // REQUIRES: bytes <= kMaximumBytes - 2 * kGranuleBytes.
   static constexpr std::uint64_t slab_bytes_for(std::uint64_t bytes) {
@@ -91,8 +104,18 @@ class Pool {
  private:
   using Position = AddressTree::Position;
 
+  // A block's mark in the tree: by how many bytes it is larger than what was asked for (a request for nothing: by all
+  // 512), and whether it is retired. A large hole's mark is its number in the bins; any other entry's is 0.
+  static constexpr std::uint32_t kSlackMask = 2 * kGranuleBytes - 1;
+  static constexpr std::uint32_t kRetired = 2 * kGranuleBytes;
+  static_assert((kSlackMask | kRetired) <= AddressTree::kMarkMask);
+  [[nodiscard]] static bool is_retired(const Position &block) { return (block.mark() & kRetired) != 0; }
+
   bool choose_hole(std::uint64_t granules, Position &hole) const noexcept;
-  Address carve(Position &hole, std::uint64_t granules) noexcept;
+  Address carve(Position &hole, std::uint64_t granules, std::uint32_t slack) noexcept;
+  bool find_start(Address address, Position &block) const noexcept;
+  void open_up(Position &block) noexcept;
+  [[nodiscard]] Block block_at(const Position &block) const noexcept;
   void enter_bin(Position &hole) noexcept;
   void leave_bin(Position &hole) noexcept;
   [[nodiscard]] const Slab *slab_at(Address address) const noexcept;
@@ -105,7 +128,9 @@ class Pool {
   std::vector<Slab> slabs_;  // by address
   std::uint64_t usable_granules_ = 0;
   std::uint64_t used_granules_ = 0;
+  std::uint64_t retired_granules_ = 0;
   std::uint64_t blocks_ = 0;
+  std::uint64_t retired_blocks_ = 0;
   std::uint64_t holes_ = 0;
   std::uint64_t unbinned_ = 0;  // large holes for which the bins had no host memory
 };

@@ -2,38 +2,73 @@
 
 namespace ration::pool {
 
-AllocateOutcome SharedPool::allocate(std::uint64_t bytes) noexcept {
+AllocateOutcome SharedPool::allocate(std::uint64_t bytes, Upstream &upstream) noexcept {
   using Kind = AllocateOutcome::Kind;
-  {
+  const auto hit = [this, bytes]() RATION_POOL_ANNOTATE(requires_capability(mutex_)) { return pool_.allocate(bytes); };
+  for (;;) {
+    {
+      const Guard guard(mutex_);
+      const AllocateOutcome outcome = hit();
+      if (outcome.kind != Kind::kNoRoom || bytes > kMostBytes) return outcome;
+    }
+    if (upstream.collect()) continue;
+    std::uint64_t returned = 0;
+    {
+      const Guard guard(mutex_);
+      if (const AllocateOutcome outcome = hit(); outcome.kind != Kind::kNoRoom) return outcome;  // somebody has grown
+      if (grower_ != std::thread::id()) {
+        while (grower_ != std::thread::id()) changed_.wait(mutex_);
+        continue;
+      }
+      grower_ = std::this_thread::get_id();
+      returned = returned_;
+    }
+    if (const AllocateOutcome outcome = grow_for(bytes, upstream); outcome.kind != Kind::kNoRoom) return outcome;
+    {
+      // What another thread was giving back counted against us while we asked.
+      const Guard guard(mutex_);
+      while (returned_ == returned && returned_ != removed_) changed_.wait(mutex_);
+      if (returned_ != returned) continue;
+    }
+    if (upstream.wait()) continue;
     const Guard guard(mutex_);
-    const AllocateOutcome outcome = pool_.allocate(bytes);
-    if (outcome.kind != Kind::kNoRoom || bytes > kMaximumBytes - 2 * kGranuleBytes) return outcome;
+    return hit();  // somebody may have freed, or given what we both waited for
   }
-  if (upstream_.wait()) {
-    const Guard guard(mutex_);
-    const AllocateOutcome outcome = pool_.allocate(bytes);
-    if (outcome.kind != Kind::kNoRoom) return outcome;
-  }
-  return grow_for(bytes);
 }
 
-AllocateOutcome SharedPool::grow_for(std::uint64_t bytes) noexcept {
-  const std::optional<Slab> slab = upstream_.grow(Pool::slab_bytes_for(bytes));
-  bool added = false;
+// REQUIRES: this thread is the grower; it no longer is afterwards.
+AllocateOutcome SharedPool::grow_for(std::uint64_t bytes, Upstream &upstream) noexcept {
+  using Kind = AllocateOutcome::Kind;
+  const std::optional<Slab> slab = upstream.grow(Pool::slab_bytes_for(bytes));
+  AddSlabOutcome added = AddSlabOutcome::kAdded;
   AllocateOutcome outcome{};
   {
     // One critical section: nobody else may take the new room between its arrival and our allocation.
     const Guard guard(mutex_);
-    added = slab && pool_.add_slab(*slab) == AddSlabOutcome::kAdded;
+    if (slab) added = pool_.add_slab(*slab);
     outcome = pool_.allocate(bytes);  // even where nothing came: somebody may have freed meanwhile
   }
-  if (slab && !added) upstream_.shrink(slab->id);
+  if (added != AddSlabOutcome::kAdded) upstream.shrink(*slab);  // before anybody else asks for its bytes
+  if (added == AddSlabOutcome::kNoHostMemory && outcome.kind == Kind::kNoRoom) outcome.kind = Kind::kNoHostMemory;
+  const Guard guard(mutex_);
+  grower_ = {};
+  changed_.announce();
   return outcome;
 }
 
 FreeOutcome SharedPool::free(Address address) noexcept {
   const Guard guard(mutex_);
   return pool_.free(address);
+}
+
+FreeOutcome SharedPool::retire(Address address) noexcept {
+  const Guard guard(mutex_);
+  return pool_.retire(address);
+}
+
+FreeOutcome SharedPool::reclaim(Address address) noexcept {
+  const Guard guard(mutex_);
+  return pool_.reclaim(address);
 }
 
 std::optional<Block> SharedPool::find(Address address) const noexcept {
@@ -46,23 +81,38 @@ std::optional<Slab> SharedPool::slab_of(Address address) const noexcept {
   return pool_.slab_of(address);
 }
 
+std::size_t SharedPool::live_blocks(Address from, Block *blocks, std::size_t count) const noexcept {
+  const Guard guard(mutex_);
+  return pool_.live_blocks(from, blocks, count);
+}
+
+std::size_t SharedPool::slabs(Address from, Slab *slabs, std::size_t count) const noexcept {
+  const Guard guard(mutex_);
+  return pool_.slabs(from, slabs, count);
+}
+
 AddSlabOutcome SharedPool::add_slab(const Slab &slab) noexcept {
   const Guard guard(mutex_);
   return pool_.add_slab(slab);
 }
 
-std::uint64_t SharedPool::give_back() noexcept {
-  std::uint64_t bytes = 0;
-  for (;;) {
-    std::optional<std::uint64_t> id;
+std::uint64_t SharedPool::give_back(Upstream &upstream) noexcept {
+  for (std::uint64_t bytes = 0;;) {
+    std::optional<Slab> slab;
+    bool counted = false;
     {
       const Guard guard(mutex_);
-      const std::uint64_t before = pool_.statistics().slab_bytes;
-      id = pool_.wholly_free_slab();
-      if (!id || !pool_.remove_slab(*id)) return bytes;
-      bytes += before - pool_.statistics().slab_bytes;
+      slab = pool_.wholly_free_slab();
+      if (!slab || !pool_.remove_slab(slab->id)) return bytes;
+      counted = grower_ != std::this_thread::get_id();  // what the grower does it sees for itself
+      if (counted) ++removed_;
     }
-    upstream_.shrink(*id);
+    upstream.shrink(*slab);
+    bytes += slab->bytes;
+    if (!counted) continue;
+    const Guard guard(mutex_);
+    ++returned_;
+    changed_.announce();
   }
 }
 

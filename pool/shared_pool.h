@@ -1,12 +1,13 @@
-// A Pool for several threads that asks its upstream when it has no room.
+// A Pool for several threads that asks an upstream when it has no room.
 // Layer: pool, a leaf (standard library only). Threads: everything may be called from any thread; one innermost lock,
-// never held across the upstream. Owns: the pool; the upstream must outlive it. Slabs are not given back at the end.
+// never held across the upstream. Owns: the pool. Slabs are not given back at the end.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "pool/lock.h"
 #include "pool/pool.h"
@@ -16,31 +17,46 @@ namespace ration::pool {
 
 class SharedPool {
  public:
-  explicit SharedPool(Upstream &upstream) : upstream_(upstream) {}
+  // The largest request for which the upstream is asked: with what the pool adds, no slab could be larger.
+  static constexpr std::uint64_t kMostBytes = kMaximumBytes - 2 * kGranuleBytes;
+
+  SharedPool() = default;
   SharedPool(const SharedPool &) = delete;
   SharedPool &operator=(const SharedPool &) = delete;
 
-  // Without room: waits for freed blocks to become clean, then grows, then answers kNoRoom.
-  AllocateOutcome allocate(std::uint64_t bytes) noexcept;
+  // Without room: collects what has become clean, grows, waits for what is not clean yet, each as often as it helps;
+  // then answers kNoRoom. One thread grows at a time and the others wait for it, so that nobody is refused while memory
+  // is on its way to the pool, or from it to the upstream.
+  AllocateOutcome allocate(std::uint64_t bytes, Upstream &upstream) noexcept;
   FreeOutcome free(Address address) noexcept;
+  FreeOutcome retire(Address address) noexcept;
+  FreeOutcome reclaim(Address address) noexcept;
   [[nodiscard]] std::optional<Block> find(Address address) const noexcept;
   [[nodiscard]] std::optional<Slab> slab_of(Address address) const noexcept;
+  // As in Pool. Each call is one look under the lock: what others do between two of them shows or does not.
+  std::size_t live_blocks(Address from, Block *blocks, std::size_t count) const noexcept;
+  std::size_t slabs(Address from, Slab *slabs, std::size_t count) const noexcept;
 
   // For memory that is obtained ahead of the first request.
   AddSlabOutcome add_slab(const Slab &slab) noexcept;
-  // Returns every wholly free slab to the upstream; the bytes that it got back.
-  std::uint64_t give_back() noexcept;
+  // Returns every wholly free slab to the upstream; the bytes that it got back. Never waits for another thread, so it
+  // may be called from grow(), this pool's or another's.
+  std::uint64_t give_back(Upstream &upstream) noexcept;
 
   bool reserve(std::size_t blocks) noexcept;
   [[nodiscard]] Statistics statistics() const noexcept;
   [[nodiscard]] std::string check_invariants() const;
 
  private:
-  AllocateOutcome grow_for(std::uint64_t bytes) noexcept;
+  AllocateOutcome grow_for(std::uint64_t bytes, Upstream &upstream) noexcept;
 
-  Upstream &upstream_;
   mutable Mutex mutex_;
+  Condition changed_;  // of grower_ or returned_
   Pool pool_ RATION_POOL_ANNOTATE(guarded_by(mutex_));
+  std::thread::id grower_ RATION_POOL_ANNOTATE(guarded_by(mutex_));  // nobody by default
+  // Slabs that others than the grower took out of the pool, and those of them that the upstream has.
+  std::uint64_t removed_ RATION_POOL_ANNOTATE(guarded_by(mutex_)) = 0;
+  std::uint64_t returned_ RATION_POOL_ANNOTATE(guarded_by(mutex_)) = 0;
 };
 
 }  // namespace ration::pool

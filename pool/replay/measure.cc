@@ -24,7 +24,8 @@ std::uint64_t ns_between(Clock::time_point begin, Clock::time_point end) {
 class NoUpstream final : public Upstream {
  public:
   std::optional<Slab> grow(std::uint64_t) noexcept override { return std::nullopt; }
-  void shrink(std::uint64_t) noexcept override {}
+  void shrink(const Slab &) noexcept override {}
+  bool collect() noexcept override { return false; }
   bool wait() noexcept override { return false; }
 };
 
@@ -47,6 +48,7 @@ struct Copy {
 
 template <bool kTimed>
 void run_copy(const Trace &trace, SharedPool &pool, std::barrier<> &start, Copy &copy) {
+  NoUpstream upstream;
   std::vector<Address> addresses(trace.ids);
   if (kTimed) {
     copy.alloc_ns.reserve(trace.operations.size());
@@ -63,7 +65,7 @@ void run_copy(const Trace &trace, SharedPool &pool, std::barrier<> &start, Copy 
       if (kTimed) copy.free_ns.push_back(ns_between(begin, Clock::now()));
       continue;
     }
-    const AllocateOutcome outcome = pool.allocate(operation.bytes);
+    const AllocateOutcome outcome = pool.allocate(operation.bytes, upstream);
     if (kTimed) copy.alloc_ns.push_back(ns_between(begin, Clock::now()));
     if (!outcome) {
       copy.stop = Stop{index + 1, operation.bytes, outcome.largest_free};
@@ -77,8 +79,7 @@ void run_copy(const Trace &trace, SharedPool &pool, std::barrier<> &start, Copy 
 template <bool kTimed>
 std::vector<Copy> run_copies(const Trace &trace, std::uint64_t arena_bytes, unsigned threads,
                              std::uint64_t &metadata_bytes) {
-  NoUpstream upstream;
-  SharedPool pool(upstream);
+  SharedPool pool;
   (void)pool.add_slab({kArenaAddress, arena_bytes, 0});
   std::vector<Copy> copies(threads);
   std::barrier start(static_cast<std::ptrdiff_t>(threads));

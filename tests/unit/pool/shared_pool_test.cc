@@ -29,19 +29,22 @@ class Supply final : public Upstream {
     slabs[slab.id] = minimum_bytes;
     return slab;
   }
-  void shrink(std::uint64_t id) noexcept override {
+  void shrink(const Slab &slab) noexcept override {
     const std::lock_guard guard(mutex_);
-    budget_ += slabs.at(id);
-    slabs.erase(id);
+    budget_ += slabs.at(slab.id);
+    slabs.erase(slab.id);
   }
   bool wait() noexcept override {
     ++waited;
+    return false;
+  }
+  bool collect() noexcept override {
     std::vector<Address> clean;
     {
       const std::lock_guard guard(mutex_);
       clean.swap(held);
     }
-    for (const Address address : clean) (void)pool->free(address);
+    for (const Address address : clean) (void)pool->reclaim(address);
     return !clean.empty();
   }
 
@@ -62,8 +65,8 @@ class Supply final : public Upstream {
 
 TEST_CASE("a pool without room grows by what the request needs") {
   Supply supply(10 * kMiB);
-  SharedPool pool(supply);
-  REQUIRE(pool.allocate(kMiB));
+  SharedPool pool;
+  REQUIRE(pool.allocate(kMiB, supply));
   CHECK(supply.slabs.size() == 1);
   CHECK(supply.slabs.at(1) == kMiB + kGranuleBytes);
   CHECK(pool.check_invariants() == "");
@@ -71,31 +74,32 @@ TEST_CASE("a pool without room grows by what the request needs") {
 
 TEST_CASE("a pool that may not grow says how large its largest hole is") {
   Supply supply(2 * kMiB);
-  SharedPool pool(supply);
-  const AllocateOutcome first = pool.allocate(kMiB);
+  SharedPool pool;
+  const AllocateOutcome first = pool.allocate(kMiB, supply);
   REQUIRE(first);
   REQUIRE(pool.free(first.block.address));
-  const AllocateOutcome outcome = pool.allocate(3 * kMiB);
+  const AllocateOutcome outcome = pool.allocate(3 * kMiB, supply);
   CHECK(outcome.kind == AllocateOutcome::Kind::kNoRoom);
   CHECK(outcome.largest_free == kMiB);
 }
 
 TEST_CASE("blocks that become clean are used before the pool grows") {
   Supply supply(10 * kMiB);
-  SharedPool pool(supply);
+  SharedPool pool;
   supply.pool = &pool;
-  const AllocateOutcome block = pool.allocate(kMiB);
+  const AllocateOutcome block = pool.allocate(kMiB, supply);
   REQUIRE(block);
+  REQUIRE(pool.retire(block.block.address));
   supply.held.push_back(block.block.address);
-  REQUIRE(pool.allocate(kMiB));
+  REQUIRE(pool.allocate(kMiB, supply));
   CHECK(supply.grown == 1);
 }
 
 TEST_CASE("a pool with room never asks its upstream") {
   Supply supply(10 * kMiB);
-  SharedPool pool(supply);
+  SharedPool pool;
   REQUIRE(pool.add_slab({0x100000000, 2 * kMiB, 99}) == AddSlabOutcome::kAdded);
-  REQUIRE(pool.allocate(kMiB));
+  REQUIRE(pool.allocate(kMiB, supply));
   CHECK(supply.grown == 0);
   CHECK(supply.waited == 0);
 }
@@ -103,28 +107,28 @@ TEST_CASE("a pool with room never asks its upstream") {
 TEST_CASE("a slab that the pool cannot use goes straight back") {
   Supply supply(10 * kMiB);
   supply.given_too_small = true;
-  SharedPool pool(supply);
-  CHECK(pool.allocate(kMiB).kind == AllocateOutcome::Kind::kNoRoom);
+  SharedPool pool;
+  CHECK(pool.allocate(kMiB, supply).kind == AllocateOutcome::Kind::kNoRoom);
   CHECK(supply.slabs.empty());
 }
 
 TEST_CASE("a request that no slab could hold is refused without growing") {
   Supply supply(~std::uint64_t{0});
-  SharedPool pool(supply);
+  SharedPool pool;
   for (const std::uint64_t bytes : {~std::uint64_t{0}, kMaximumBytes, kMaximumBytes - kGranuleBytes}) {
-    CHECK(pool.allocate(bytes).kind == AllocateOutcome::Kind::kNoRoom);
+    CHECK(pool.allocate(bytes, supply).kind == AllocateOutcome::Kind::kNoRoom);
   }
   CHECK(supply.grown == 0);
 }
 
 TEST_CASE("giving back returns the free slabs and keeps the busy one") {
   Supply supply(10 * kMiB);
-  SharedPool pool(supply);
+  SharedPool pool;
   std::vector<Address> blocks;
-  for (int index = 0; index < 3; ++index) blocks.push_back(pool.allocate(kMiB).block.address);
+  for (int index = 0; index < 3; ++index) blocks.push_back(pool.allocate(kMiB, supply).block.address);
   REQUIRE(pool.free(blocks[0]));
   REQUIRE(pool.free(blocks[2]));
-  CHECK(pool.give_back() == 2 * (kMiB + kGranuleBytes));
+  CHECK(pool.give_back(supply) == 2 * (kMiB + kGranuleBytes));
   CHECK(supply.slabs.size() == 1);
   CHECK(pool.find(blocks[1]));
   CHECK_FALSE(pool.slab_of(blocks[0]));
@@ -133,7 +137,7 @@ TEST_CASE("giving back returns the free slabs and keeps the busy one") {
 
 TEST_CASE("threads that allocate and free at once never share a byte") {
   Supply supply(64 * kMiB);
-  SharedPool pool(supply);
+  SharedPool pool;
   constexpr int kThreads = 4;
   std::mutex mutex;
   std::map<Address, std::uint64_t> live;  // who holds what, as the threads see it
@@ -146,7 +150,7 @@ TEST_CASE("threads that allocate and free at once never share a byte") {
         for (std::uint64_t round = 0; round < 4000; ++round) {
           const std::uint64_t bytes = 512 + (round * 7919 + static_cast<std::uint64_t>(thread) * 104729) % 100'000;
           if (mine.size() < 16) {
-            const AllocateOutcome outcome = pool.allocate(bytes);
+            const AllocateOutcome outcome = pool.allocate(bytes, supply);
             if (!outcome) continue;
             const std::lock_guard guard(mutex);
             const auto [place, fresh] = live.emplace(outcome.block.address, outcome.block.bytes);
@@ -163,7 +167,7 @@ TEST_CASE("threads that allocate and free at once never share a byte") {
               live.erase(address);
             }
             if (!pool.free(address)) ++overlaps;
-            if (round % 64 == 0) (void)pool.give_back();
+            if (round % 64 == 0) (void)pool.give_back(supply);
           }
         }
       });
