@@ -11,6 +11,8 @@ namespace ration::config {
 namespace {
 
 constexpr std::string_view kPrefix = "RATION_";
+constexpr std::uint64_t kLeastHeadroom = 512 * kMiB;
+constexpr std::uint64_t kHeadroomPart = 50;  // of the device: 2 %
 
 std::uint64_t three_quarters(std::uint64_t total) {
   return total / 4 * 3 + total % 4 * 3 / 4;
@@ -143,6 +145,20 @@ Settings::Limit Settings::limit_on(const DeviceIdentity &device) const {
   if (limit_in_doubt) {
     hold(three_quarters(total));
   }
+  return result;
+}
+
+Settings::Preallocation Settings::preallocation_on(const DeviceIdentity &device) const {
+  const std::uint64_t total = device.total_bytes;
+  const Limit held = limit_on(device);
+  Preallocation result;
+  if (const Size *size = std::get_if<Size>(&preallocate)) {
+    result.bytes = std::min(size->bytes_of(total), held.bytes);
+  } else if (std::get<bool>(preallocate)) {
+    result.bytes = held.asked ? held.bytes : three_quarters(total);
+  }
+  result.after = preallocate_after.bytes_of(total);
+  result.headroom = headroom ? headroom->bytes_of(total) : std::max(kLeastHeadroom, total / kHeadroomPart);
   return result;
 }
 

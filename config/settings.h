@@ -69,6 +69,14 @@ struct Settings {
   };
   [[nodiscard]] Limit limit_on(const DeviceIdentity &device) const;
 
+  // What the pool takes from a device at once. All in bytes.
+  struct Preallocation {
+    std::uint64_t bytes = 0;     // at most the limit; 0: none, the pool grows on demand
+    std::uint64_t after = 0;     // once so many are live there
+    std::uint64_t headroom = 0;  // what it leaves of the memory that is really free
+  };
+  [[nodiscard]] Preallocation preallocation_on(const DeviceIdentity &device) const;
+
   // Call once, when the devices are known: says which item of a limit means no device or several, and holds the
   // doubtful ones to the strictest reading. A limit holds without this call too, on every device that an item fits.
   void meet_devices(const std::vector<DeviceIdentity> &devices, std::vector<Problem> &problems);
