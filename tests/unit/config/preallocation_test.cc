@@ -58,7 +58,7 @@ TEST_CASE("a device is preallocated once 32 MiB are live there, or when the sett
   CHECK(on_sixteen_gib({}).after == 32 * kMiB);
   CHECK(on_sixteen_gib({"RATION_PREALLOCATE_AFTER=0"}).after == 0);
   CHECK(on_sixteen_gib({"RATION_PREALLOCATE_AFTER=1GiB"}).after == kGiB);
-  CHECK(on_sixteen_gib({"RATION_PREALLOCATE_AFTER=25%"}).after == 4 * kGiB);
+  CHECK(on_sixteen_gib({"RATION_PREALLOCATE_AFTER=25%", "RATION_LIMIT=8GiB"}).after == 4 * kGiB);
 }
 
 TEST_CASE("512 MiB or 2 % of the device stay free, whichever is more, or what the setting says") {
@@ -66,5 +66,5 @@ TEST_CASE("512 MiB or 2 % of the device stay free, whichever is more, or what th
   CHECK(read({}).settings.preallocation_on(device(0, "", 144 * kGiB)).headroom == 3092376453);
   CHECK(on_sixteen_gib({"RATION_HEADROOM=0"}).headroom == 0);
   CHECK(on_sixteen_gib({"RATION_HEADROOM=1MiB"}).headroom == kMiB);
-  CHECK(on_sixteen_gib({"RATION_HEADROOM=2%"}).headroom == 343597383);
+  CHECK(on_sixteen_gib({"RATION_HEADROOM=2%", "RATION_LIMIT=8GiB"}).headroom == 343597383);
 }

@@ -30,8 +30,44 @@ inline events::Free a_free(std::uint64_t address, std::uint64_t size, int device
   return {address, size, device, 1, "cuMemFree_v2"};
 }
 
+inline events::Alloc a_pool_alloc(std::uint64_t address, std::uint64_t size, std::uint64_t slab, int device = 0) {
+  return {address, size, size, device, 1, "cuMemAlloc_v2", "device", "pool", events::Via::driver, 5, slab};
+}
+
+inline events::Free a_pool_free(std::uint64_t address, std::uint64_t size, int device = 0) {
+  return {address, size, device, 1, "cuMemFree_v2", 0, "pool"};
+}
+
+inline events::SlabAlloc a_slab_alloc(std::uint64_t slab, std::uint64_t size, int device = 0) {
+  return {slab << 40, size, device, 1, slab, "cuMemAlloc_v2", "grow", 7};
+}
+
+inline events::SlabFree a_slab_free(std::uint64_t slab, std::uint64_t size, int device = 0) {
+  return {slab << 40, size, device, 1, slab, "cuCtxDestroy_v2"};
+}
+
+inline events::Wait a_wait(int device = 0) {
+  return {device, "cuMemAlloc_v2", "event", 3, 1536, 900, 0};
+}
+
 inline events::Oom an_oom(events::Reason reason, int device = 0) {
   return {device, "cuMemAlloc_v2", 1000, reason, 10, 20, 30, 5};
+}
+
+inline events::Oom a_refused_share(int device = 0) {
+  events::Oom event = an_oom(events::Reason::pool_holds, device);
+  event.api = "cuIpcGetMemHandle";
+  event.sharing = true;
+  return event;
+}
+
+// The line of one event of thread 7, without its newline.
+template <class Event>
+std::string written(const Event &event) {
+  events::Line line;
+  events::format(line, event, 7);
+  events::close_line(line, 8, 9);
+  return {line.data(), line.size() - 1};
 }
 
 }  // namespace ration::test

@@ -56,8 +56,16 @@ inline bool is_consecutive(const std::vector<json> &lines) {
 
 struct Sums {
   std::map<int, std::uint64_t> live, peak;
-  std::uint64_t allocs = 0, frees = 0, ooms = 0;
+  std::map<int, std::uint64_t> reserved, reserved_peak;
+  std::uint64_t allocs = 0, frees = 0, ooms = 0, refused_ipc = 0, waits = 0;
   bool one_owner_each = true;  // no address was given out twice without a free between, none freed that was not live
+
+  void reserve(const json &line) {
+    std::uint64_t &bytes = reserved[line.at("dev")];
+    bytes += line.at("size").get<std::uint64_t>();
+    reserved_peak[line.at("dev")] = std::max(reserved_peak[line.at("dev")], bytes);
+  }
+  void release(const json &line) { reserved[line.at("dev")] -= line.at("size").get<std::uint64_t>(); }
 };
 
 inline Sums sums_of(const std::vector<json> &lines) {
@@ -76,7 +84,14 @@ inline Sums sums_of(const std::vector<json> &lines) {
       sums.live[line.at("dev")] -= line.at("size").get<std::uint64_t>();
       sums.one_owner_each = owned.erase(line.at("addr")) == 1 && sums.one_owner_each;
     } else if (type == "oom") {
-      ++sums.ooms;
+      ++(line.at("api") == "cuIpcGetMemHandle" ? sums.refused_ipc : sums.ooms);
+    } else if (type == "wait") {
+      ++sums.waits;
+    }
+    if (type == "slab_alloc" || (type == "alloc" && line.at("src") == "driver")) {
+      sums.reserve(line);
+    } else if (type == "slab_free" || (type == "free" && line.at("src") == "driver")) {
+      sums.release(line);
     }
   }
   return sums;

@@ -155,12 +155,9 @@ TEST_CASE("the last line holds each device's peak and what still lives, and ever
 }
 
 TEST_CASE("a stream-ordered free names its stream") {
-  events::Line line;
   events::Free event = a_free(0x1000, 1);
   event.stream = 2;
-  events::format(line, event, 7);
-  events::close_line(line, 8, 9);
-  CHECK(json::parse(std::string(line.data(), line.size())).at("stream") == 2);
+  CHECK(json::parse(written(event)).at("stream") == 2);
 }
 
 TEST_CASE("text from outside cannot break the first line, whatever its bytes") {

@@ -39,6 +39,11 @@ TEST_CASE("the totals of a process outlive SIGKILL") {
     journal.record(an_alloc(0x2000, 200, 1));
     journal.record(a_free(0x1000, 300));
     journal.record(an_oom(events::Reason::device, 1));
+    journal.record(a_slab_alloc(1, 5000, 1));
+    journal.record(a_slab_alloc(2, 700, 1));
+    journal.record(a_slab_free(1, 5000, 1));
+    journal.record(a_wait(1));
+    journal.record(a_refused_share(1));
     journal.count_null_free();
     return kill(getpid(), SIGKILL);
   });
@@ -48,6 +53,7 @@ TEST_CASE("the totals of a process outlive SIGKILL") {
   CHECK(std::to_string(summary.pid) == std::filesystem::path(only_file_in(folder)).filename());
   CHECK(summary.program == "unit_events");
   CHECK(summary.null_frees == 1);
+  CHECK(summary.refused_shares == 1);
   REQUIRE(summary.devices.size() == 2);
   CHECK(summary.devices[0].peak_bytes == 300);
   CHECK(summary.devices[0].live_bytes == 0);
@@ -56,6 +62,11 @@ TEST_CASE("the totals of a process outlive SIGKILL") {
   CHECK(summary.devices[1].live_bytes == 200);
   CHECK(summary.devices[1].live_count == 1);
   CHECK(summary.devices[1].denied[static_cast<int>(events::Reason::device)] == 1);
+  CHECK(summary.devices[1].denied[static_cast<int>(events::Reason::pool_holds)] == 0);
+  CHECK(summary.devices[1].reserved_bytes == 900);
+  CHECK(summary.devices[1].reserved_peak_bytes == 5900);
+  CHECK(summary.devices[1].waits == 1);
+  CHECK(summary.devices[0].reserved_peak_bytes == 300);
   CHECK_FALSE(summary.devices[1].limit_asked);
 }
 
