@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""Whether anybody's late work reaches somebody else's bytes (adversary.cc): VARIANT ROUNDS [SEED]."""
+import os
+import pathlib
+import random
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+import harness  # noqa: E402
+from harness import BUILD, LIBRARIES, LIBRARY, MIB, Failure, expect, expect_that, main, of_type, run  # noqa: E402
+
+VARIANT, ROUNDS = sys.argv[1], sys.argv[2]
+SEED = sys.argv[3] if len(sys.argv) > 3 else str(random.randrange(1 << 32))
+RIGHT, WRONG_BYTES = 0, 3  # verdict.h
+LIMIT = 32 * MIB
+LAGGING = {"SIMCUDA_DEVICES": "2x16GiB", "SIMCUDA_LATENCY_US": "200"}
+EVERYTHING = ("contexts", "peer", "green", "across", "async")
+# What a program can count on without Ration: its free waits for the contexts of the memory, not for a peer's.
+ITS_OWN = ("contexts", "peer", "green", "async")
+HALF_PREALLOCATED = {"RATION_PREALLOCATE": "16MiB", "RATION_PREALLOCATE_AFTER": "0", "RATION_HEADROOM": "0"}
+
+VARIANTS = {
+    "prealloc": ("sim", HALF_PREALLOCATED),
+    "growth": ("sim", {"RATION_PREALLOCATE": "false"}),
+    "older": ("older", HALF_PREALLOCATED | {"SIMCUDA_MISSING": "cuCtxRecordEvent"}),
+    "synchronous": ("sim", HALF_PREALLOCATED | {"RATION_FREE": "synchronous"}),
+}
+
+
+def adversary(*words, rounds=ROUNDS, **settings):
+    print(f"adversary {rounds} {SEED} {' '.join(words)}", flush=True)
+    done = run("adversary", rounds, SEED, *words, **LAGGING, **settings)
+    print(done.out, done.err, sep="", end="", flush=True)
+    return done
+
+
+def held_within_the_limit(records):
+    held = {0: 0, 1: 0}
+    for record in records:
+        if record["t"] in ("slab_alloc", "slab_free"):
+            held[record["dev"]] += record["size"] if record["t"] == "slab_alloc" else -record["size"]
+            expect_that(f"seq {record['seq']}: slabs of {held}", 0 <= held[record["dev"]] <= LIMIT)
+
+
+def in_mode_pool(folder):
+    sim, settings = VARIANTS[VARIANT]
+    done = adversary(*EVERYTHING, folder=folder, sim=sim, RATION_MODE="pool", RATION_LIMIT=LIMIT, **settings)
+    expect("status", done.status, RIGHT)
+    records = done.logs["run.jsonl"]
+    held_within_the_limit(records)
+    expect("sources", {record["src"] for record in of_type(records, "alloc")}, {"pool"})
+
+
+def without_ration(_):
+    expect("status", adversary(*ITS_OWN, preload=None).status, RIGHT)
+
+
+def in_mode_direct(_):
+    expect("status", adversary(*ITS_OWN, RATION_MODE="direct", RATION_LIMIT=LIMIT).status, RIGHT)
+
+
+def broken(_):
+    """A core whose blocks are reused at once must be caught, by the bytes and by nothing else."""
+    front = str(BUILD / "lib/ration/broken/libration.so")
+    expect_that("the broken front is there", os.path.exists(front))
+    preload = LIBRARIES.replace(str(LIBRARY), front)
+    for sim, settings in VARIANTS.values():
+        if settings.get("RATION_FREE") != "synchronous":
+            done = adversary(*EVERYTHING, preload=preload, sim=sim, RATION_MODE="pool", RATION_LIMIT=LIMIT, **settings)
+            expect("status", done.status, WRONG_BYTES)
+            expect_that("it says which bytes", "wrong bytes in " in done.out)
+
+
+if VARIANT == "broken":
+    main({"a core without quarantine is caught": broken})
+harness.HANG = 1200 if int(ROUNDS) > 10000 else 120
+if VARIANT == "baseline":
+    main({"without Ration": without_ration, "in mode direct": in_mode_direct})
+if VARIANT not in VARIANTS:
+    raise Failure(f"no variant {VARIANT}")
+main({f"{VARIANT}: every byte is its owner's": in_mode_pool})

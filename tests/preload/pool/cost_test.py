@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""What the pool asks of the driver and of the kernel (lifo.cc, hit.cc): CASE [PAIRS]."""
+import pathlib
+import signal
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+import harness  # noqa: E402
+from harness import BUILD, SANITIZED, expect, expect_that, main, run  # noqa: E402
+
+EXPORTS = str(BUILD / "tests/simcuda/generated/exports.map")
+RATION = {"RATION_MODE": "pool", "RATION_LIMIT": "8GiB", "SIMCUDA_DEVICES": "16GiB"}
+DRIVERS = {"with cuCtxRecordEvent": ("sim", {}), "without": ("older", {"SIMCUDA_MISSING": "cuCtxRecordEvent"})}
+WAITS = {"cuEventSynchronize", "cuCtxSynchronize", "cuCtxSynchronize_v2", "cuStreamSynchronize"}
+FREE_OF_CHARGE = {"cuCtxGetCurrent"}
+PAIRS = int(sys.argv[2]) if len(sys.argv) > 2 else 1000
+
+
+def calls_of(done):
+    expect(f"status, having said {done.out!r} {done.err!r}", done.status, 0)
+    lines = [line.split() for line in done.out.splitlines()]
+    expect_that("the exports are watched", any(words[0] == "watched" and int(words[1]) > 500 for words in lines))
+    return {words[1]: int(words[2]) for words in lines if words[0] == "calls"}
+
+
+def lifo(driver, own):
+    sim, missing = DRIVERS[driver]
+    calls = calls_of(run("lifo", str(PAIRS), EXPORTS, *own[:1], sim=sim, **RATION, **missing))
+    for symbol in own[1:]:
+        expect(f"calls of {symbol}", calls.pop(symbol, 0), PAIRS)
+    waits = sum(count for symbol, count in calls.items() if symbol in WAITS)
+    ours = sum(count for symbol, count in calls.items() if symbol not in FREE_OF_CHARGE)
+    print(f"{driver}: {PAIRS} pairs, {waits} waits, {ours} driver calls: {calls}")
+    expect_that(f"{waits} waits", waits * 3000 <= PAIRS)
+    expect_that(f"{ours} driver calls", ours * 100 <= PAIRS)
+    expect_that("no driver call at all: nothing was ever cleaned", ours > 0)
+
+
+def hit_calls(_):
+    calls = calls_of(run("hit", EXPORTS, **RATION))
+    expect("driver calls", set(calls), FREE_OF_CHARGE)
+    expect_that(f"{calls} for 500 pairs", sum(calls.values()) <= 1000)
+
+
+def hit_system_calls(_):
+    done = run("hit", "strict", **RATION)
+    expect(f"status, having said {done.out!r} {done.err!r}", (done.status, done.out), (0, "no system call\n"))
+
+
+def filter_bites(_):
+    expect("status", run("hit", "strict-control", **RATION).status, -signal.SIGSYS)
+
+
+if sys.argv[1] == "lifo":
+    harness.HANG = 900
+    MEMSET = ("memset", "cuMemsetD8Async")
+    main({f"{driver}{', each with a memset' if own else ''}":
+          (lambda _, driver=driver, own=own: lifo(driver, own)) for driver in DRIVERS for own in ((), MEMSET)})
+else:
+    cases = {"a hit asks nothing of the driver": hit_calls}
+    if not SANITIZED:  # a sanitizer's allocator has system calls of its own
+        cases |= {"a hit makes no system call": hit_system_calls, "the filter bites": filter_bites}
+    main(cases)

@@ -1,0 +1,41 @@
+// Which addresses were handed out, how often again, and that no two live blocks overlap.
+// Layer: C++ alone. Threads: any; one lock.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <unordered_set>
+
+namespace preload::pool {
+
+class HandedOut {
+ public:
+  // False: the block overlaps one that is live.
+  bool take(std::uint64_t address, std::uint64_t bytes) {
+    const std::lock_guard guard(mutex_);
+    again_ += seen_.insert(address).second ? 0 : 1;
+    const auto after = live_.upper_bound(address);
+    const bool free_behind = after == live_.end() || address + bytes <= after->first;
+    const bool free_before = after == live_.begin() || std::prev(after)->first + std::prev(after)->second <= address;
+    live_[address] = bytes;
+    return free_behind && free_before;
+  }
+  // Before the free: the address may be somebody else's at once.
+  void give(std::uint64_t address) {
+    const std::lock_guard guard(mutex_);
+    live_.erase(address);
+  }
+  std::uint64_t again() {
+    const std::lock_guard guard(mutex_);
+    return again_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::uint64_t, std::uint64_t> live_;
+  std::unordered_set<std::uint64_t> seen_;
+  std::uint64_t again_ = 0;
+};
+
+}  // namespace preload::pool
