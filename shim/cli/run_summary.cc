@@ -61,19 +61,24 @@ std::string count_line(const Row &row) {
   if (device.live_count != 0) {
     line += "; not freed: " + counted(device.live_count, "block, ", "blocks, ") + exact(device.live_bytes);
   }
+  if (device.reserved_peak_bytes != device.peak_bytes) {  // the pool held more than its blocks
+    line += "; reserved at most " + exact(device.reserved_peak_bytes);
+  }
   return line;
 }
 
 // What belongs to no device; empty where there is nothing.
 std::string failure_line(const events::Summary &process) {
   std::string line;
-  if (process.failed_allocs != 0) {
-    line = counted(process.failed_allocs, "allocation", "allocations") + " failed in the driver";
-  }
-  if (process.failed_frees != 0) {
-    line += (line.empty() ? "" : ", ") + counted(process.failed_frees, "free", "frees") + " of no live block";
-  }
-  return line.empty() ? line : "  " + line;
+  const auto tell = [&line](std::uint64_t count, const std::string &one, const std::string &many, const char *what) {
+    if (count != 0) {
+      line += (line.empty() ? "  " : ", ") + counted(count, one, many) + what;
+    }
+  };
+  tell(process.failed_allocs, "allocation", "allocations", " failed in the driver");
+  tell(process.failed_frees, "free", "frees", " of no live block");
+  tell(process.refused_shares, "handle", "handles", " to share memory refused (the pool holds it)");
+  return line;
 }
 
 }  // namespace

@@ -18,6 +18,7 @@ events::Summary::Device device(std::uint64_t peak, std::uint64_t allocs) {
   out.limit = 8ull << 30;
   out.limit_asked = true;
   out.peak_bytes = peak;
+  out.reserved_peak_bytes = peak;
   out.allocs = allocs;
   out.frees = allocs;
   return out;
@@ -76,6 +77,22 @@ TEST_CASE("calls that failed for another reason are told") {
   failing.failed_allocs = 1;
   failing.failed_frees = 2;
   CHECK(summary_lines({failing}).back() == "  1 allocation failed in the driver, 2 frees of no live block");
+}
+
+TEST_CASE("what was reserved is told where it is not what the blocks took") {
+  events::Summary::Device pooled = device(1 << 20, 1);
+  pooled.reserved_peak_bytes = 8ull << 30;
+  CHECK(summary_lines({process(1, {pooled})})[1] ==
+        "  1 allocation, 1 free, 0 refused; reserved at most 8,192 MiB (8589934592 bytes)");
+}
+
+TEST_CASE("a handle that was refused is told apart from memory that was") {
+  events::Summary sharing = process(1, {device(1 << 20, 1)});
+  sharing.refused_shares = 1;
+  CHECK(summary_lines({sharing}).back() == "  1 handle to share memory refused (the pool holds it)");
+  sharing.failed_frees = 1;
+  CHECK(summary_lines({sharing}).back() ==
+        "  1 free of no live block, 1 handle to share memory refused (the pool holds it)");
 }
 
 TEST_CASE("of many processes the largest peaks are told, in eight lines at most") {
