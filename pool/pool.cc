@@ -152,39 +152,12 @@ void Pool::leave_bin(Position &hole) noexcept {
   }
 }
 
-Block Pool::block_at(const Position &block) const noexcept {
-  const std::uint64_t bytes = pool::bytes_of(block.granules());
-  return {block.address(), bytes, bytes - (block.mark() & kSlackMask), slab_at(block.address())->id};
-}
-
-std::optional<Block> Pool::find(Address address) const noexcept {
-  Position block;
-  if (!tree_.find(address, block) || block.is_hole() || is_retired(block)) return std::nullopt;
-  if (address - block.address() >= pool::bytes_of(block.granules())) return std::nullopt;  // a guard has no bytes
-  return block_at(block);
-}
-
-std::size_t Pool::live_blocks(Address from, Block *blocks, std::size_t count) const noexcept {
-  Position at;
-  bool more = tree_.find(from, at) ? at.address() == from || tree_.next(at) : tree_.first(at);
-  std::size_t found = 0;
-  for (; more && found < count; more = tree_.next(at)) {
-    if (!at.is_hole() && !at.is_guard() && !is_retired(at)) blocks[found++] = block_at(at);
-  }
-  return found;
-}
-
 const Slab *Pool::slab_at(Address address) const noexcept {
   auto after = std::upper_bound(slabs_.begin(), slabs_.end(), address,
                                 [](Address value, const Slab &slab) { return value < slab.address; });
   if (after == slabs_.begin()) return nullptr;
   --after;
   return address - after->address < after->bytes ? &*after : nullptr;
-}
-
-std::optional<Slab> Pool::slab_of(Address address) const noexcept {
-  const Slab *slab = slab_at(address);
-  return slab == nullptr ? std::nullopt : std::optional<Slab>(*slab);
 }
 
 AddSlabOutcome Pool::add_slab(const Slab &slab) noexcept {
@@ -221,14 +194,6 @@ std::optional<Slab> Pool::wholly_free_slab() const noexcept {
   return found == slabs_.end() ? std::nullopt : std::optional<Slab>(*found);
 }
 
-std::size_t Pool::slabs(Address from, Slab *slabs, std::size_t count) const noexcept {
-  const auto first = std::lower_bound(slabs_.begin(), slabs_.end(), from,
-                                      [](const Slab &slab, Address value) { return slab.address < value; });
-  const std::size_t found = std::min(count, static_cast<std::size_t>(slabs_.end() - first));
-  std::copy_n(first, found, slabs);
-  return found;
-}
-
 bool Pool::remove_slab(std::uint64_t id) noexcept {
   const auto slab = std::find_if(slabs_.begin(), slabs_.end(), [id](const Slab &each) { return each.id == id; });
   if (slab == slabs_.end() || !wholly_free(*slab)) return false;
@@ -248,21 +213,6 @@ bool Pool::remove_slab(std::uint64_t id) noexcept {
 
 bool Pool::reserve(std::size_t blocks) noexcept {
   return tree_.reserve(blocks + blocks / 2);  // a hole for every second block is the steady state (Knuth's 50 % rule)
-}
-
-Statistics Pool::statistics() const noexcept {
-  std::uint64_t slab_bytes = 0;
-  for (const Slab &slab : slabs_) slab_bytes += slab.bytes;
-  return {.slab_bytes = slab_bytes,
-          .used_bytes = pool::bytes_of(used_granules_),
-          .retired_bytes = pool::bytes_of(retired_granules_),
-          .free_bytes = pool::bytes_of(usable_granules_ - used_granules_ - retired_granules_),
-          .largest_hole = pool::bytes_of(tree_.largest_hole()),
-          .blocks = blocks_,
-          .retired_blocks = retired_blocks_,
-          .holes = holes_,
-          .slabs = slabs_.size(),
-          .metadata_bytes = sizeof(*this) + tree_.host_bytes() + bins_.host_bytes() + slabs_.capacity() * sizeof(Slab)};
 }
 
 }  // namespace ration::pool

@@ -1,9 +1,11 @@
 #include "pool/shared_pool.h"
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "catch.h"
@@ -14,8 +16,8 @@ namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
-// Slabs from an endless row of addresses, up to a budget. With a pool to call back it holds freed blocks until waited
-// for, as a quarantine does.
+// Slabs from an endless row of addresses, up to a budget. With a pool to call back it holds retired blocks, as a
+// quarantine does.
 class Supply final : public Upstream {
  public:
   explicit Supply(std::uint64_t budget) : budget_(budget) {}
@@ -34,28 +36,40 @@ class Supply final : public Upstream {
     budget_ += slabs.at(slab.id);
     slabs.erase(slab.id);
   }
+  bool collect() noexcept override { return reclaim_all_but(dirty); }
   bool wait() noexcept override {
     ++waited;
-    return false;
+    return reclaim_all_but(0);
   }
-  bool collect() noexcept override {
-    std::vector<Address> clean;
-    {
-      const std::lock_guard guard(mutex_);
-      clean.swap(held);
-    }
-    for (const Address address : clean) (void)pool->reclaim(address);
-    return !clean.empty();
+  // A free that the device may not have seen yet.
+  bool retire(Address address) {
+    const std::lock_guard guard(held_mutex_);
+    if (!pool->retire(address)) return false;
+    held_.push_back(address);
+    return true;
   }
 
   SharedPool *pool = nullptr;
-  std::vector<Address> held;
   std::map<std::uint64_t, std::uint64_t> slabs;
   std::uint64_t grown = 0;
   std::atomic<int> waited = 0;
   bool given_too_small = false;
+  std::size_t dirty = 0;  // so many of those retired last are not clean yet
+  std::function<void(Address)> before_reclaim;
 
  private:
+  bool reclaim_all_but(std::size_t kept) {
+    const std::lock_guard guard(held_mutex_);
+    bool any = false;
+    for (; held_.size() > kept; held_.erase(held_.begin())) {
+      if (before_reclaim) before_reclaim(held_.front());
+      any = pool->reclaim(held_.front()) || any;
+    }
+    return any;
+  }
+
+  std::mutex held_mutex_;
+  std::vector<Address> held_;
   std::mutex mutex_;
   std::uint64_t budget_;
   Address next_ = 0x7f0000000000;
@@ -89,8 +103,7 @@ TEST_CASE("blocks that become clean are used before the pool grows") {
   supply.pool = &pool;
   const AllocateOutcome block = pool.allocate(kMiB, supply);
   REQUIRE(block);
-  REQUIRE(pool.retire(block.block.address));
-  supply.held.push_back(block.block.address);
+  REQUIRE(supply.retire(block.block.address));
   REQUIRE(pool.allocate(kMiB, supply));
   CHECK(supply.grown == 1);
 }
@@ -135,45 +148,62 @@ TEST_CASE("giving back returns the free slabs and keeps the busy one") {
   CHECK(pool.check_invariants() == "");
 }
 
-TEST_CASE("threads that allocate and free at once never share a byte") {
-  Supply supply(64 * kMiB);
+TEST_CASE("threads that allocate, retire and free at once never share a byte") {
+  Supply supply(3 * kMiB);
   SharedPool pool;
+  supply.pool = &pool;
+  supply.dirty = 8;
   constexpr int kThreads = 4;
   std::mutex mutex;
-  std::map<Address, std::uint64_t> live;  // who holds what, as the threads see it
-  std::atomic<int> overlaps = 0;
+  std::map<Address, std::uint64_t> taken;  // live or retired, as the threads see it
+  std::atomic<int> wrong = 0;
+  const auto forget = [&](Address address) {
+    const std::lock_guard guard(mutex);
+    taken.erase(address);
+  };
+  const auto remember = [&](const Block &block) {
+    const std::lock_guard guard(mutex);
+    const auto [place, fresh] = taken.emplace(block.address, block.bytes);
+    const auto after = std::next(place);
+    if (!fresh || (after != taken.end() && place->first + place->second > after->first)) ++wrong;
+    if (place != taken.begin() && std::prev(place)->first + std::prev(place)->second > place->first) ++wrong;
+  };
+  supply.before_reclaim = forget;
+  const auto live_a_life = [&](std::uint64_t seed) {
+    std::vector<Address> mine;
+    for (std::uint64_t round = 0; round < 4000; ++round) {
+      const std::uint64_t bytes = 512 + (round * 7919 + seed * 104729) % 100'000;
+      if (mine.size() < 16) {
+        if (const AllocateOutcome outcome = pool.allocate(bytes, supply)) {
+          remember(outcome.block);
+          mine.push_back(outcome.block.address);
+          continue;
+        }
+      }
+      if (mine.empty()) continue;
+      const Address address = std::exchange(mine[round % mine.size()], mine.back());
+      mine.pop_back();
+      if (round % 3 == 0) {
+        forget(address);
+        if (!pool.free(address)) ++wrong;
+      } else if (!supply.retire(address)) {
+        ++wrong;
+      }
+      if (round % 64 == 0) (void)pool.give_back(supply);
+    }
+  };
   {
     std::vector<std::jthread> threads;
-    for (int thread = 0; thread < kThreads; ++thread) {
-      threads.emplace_back([&, thread] {
-        std::vector<Address> mine;
-        for (std::uint64_t round = 0; round < 4000; ++round) {
-          const std::uint64_t bytes = 512 + (round * 7919 + static_cast<std::uint64_t>(thread) * 104729) % 100'000;
-          if (mine.size() < 16) {
-            const AllocateOutcome outcome = pool.allocate(bytes, supply);
-            if (!outcome) continue;
-            const std::lock_guard guard(mutex);
-            const auto [place, fresh] = live.emplace(outcome.block.address, outcome.block.bytes);
-            const auto after = std::next(place);
-            if (!fresh || (after != live.end() && place->first + place->second > after->first)) ++overlaps;
-            if (place != live.begin() && std::prev(place)->first + std::prev(place)->second > place->first) ++overlaps;
-            mine.push_back(outcome.block.address);
-          } else {
-            const Address address = mine[round % mine.size()];
-            mine[round % mine.size()] = mine.back();
-            mine.pop_back();
-            {
-              const std::lock_guard guard(mutex);
-              live.erase(address);
-            }
-            if (!pool.free(address)) ++overlaps;
-            if (round % 64 == 0) (void)pool.give_back(supply);
-          }
-        }
-      });
-    }
+    for (std::uint64_t seed = 0; seed < kThreads; ++seed) threads.emplace_back(live_a_life, seed);
   }
-  CHECK(overlaps == 0);
+  CHECK(wrong == 0);
+  CHECK(supply.waited > 0);
   CHECK(pool.check_invariants() == "");
-  CHECK(pool.statistics().blocks == live.size());
+  (void)supply.wait();
+  CHECK(pool.statistics().retired_blocks == 0);
+  CHECK(pool.statistics().blocks == taken.size());
+  for (const auto &[address, bytes] : taken) CHECK(pool.free(address));
+  (void)pool.give_back(supply);
+  CHECK(supply.slabs.empty());
+  CHECK(pool.statistics().slabs == 0);
 }
