@@ -3,18 +3,26 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "pool/pool.h"
 
 namespace ration::pool {
 
-// Remembers the live blocks and derives everything else by looking at all of them. Every `seen_` function returns what
+// Remembers what is occupied and derives everything else by looking at all of it. Every `seen_` function returns what
 // was wrong with the answer, or an empty string.
 class PoolModel {
  public:
+  struct Occupant {
+    std::uint64_t bytes;  // as rounded
+    std::uint64_t requested;
+  };
+  using Occupants = std::map<Address, Occupant>;
+
   std::string seen_slab(const Slab &slab) {
     slabs_[slab.address] = slab;
     return "";
@@ -35,48 +43,87 @@ class PoolModel {
     const Block &block = outcome.block;
     if (size > largest) return "found room where there is none";
     if (block.bytes != size) return "rounded to a wrong size";
+    if (block.requested != bytes) return "remembers another request";
     if (block.address % 512 != 0) return "not aligned";
     const auto slab = slab_around(block.address);
     if (!slab || block.address + size > slab->address + slab->bytes) return "outside every slab";
     if (slab->id != block.slab) return "named a wrong slab";
     if (block.address == slab->address) return "offset 0 of a slab";
-    const auto after = live_.lower_bound(block.address);
-    if (after != live_.end() && after->first < block.address + size) return "overlaps the block behind it";
-    if (after != live_.begin() && std::prev(after)->first + std::prev(after)->second > block.address) {
-      return "overlaps the block before it";
+    for (const Occupants *occupants : {&live_, &retired_}) {
+      const auto after = occupants->lower_bound(block.address);
+      if (after != occupants->end() && after->first < block.address + size) return "overlaps the block behind it";
+      if (after == occupants->begin()) continue;
+      const auto before = std::prev(after);
+      if (before->first + before->second.bytes > block.address) return "overlaps the block before it";
     }
-    live_[block.address] = size;
+    live_[block.address] = {size, bytes};
     return "";
   }
 
-  std::string seen_free(Address address, const FreeOutcome &outcome) {
+  std::string seen_free(Address address, const FreeOutcome &outcome) { return seen_end(live_, address, outcome); }
+  std::string seen_retire(Address address, const FreeOutcome &outcome) {
     const auto block = live_.find(address);
-    if (block == live_.end()) return outcome ? "freed what is no block" : "";
-    if (!outcome) return "refused to free a live block";
-    if (outcome.bytes != block->second) return "freed a wrong number of bytes";
-    live_.erase(block);
-    return "";
+    if (block != live_.end()) retired_.insert(*block);
+    return seen_end(live_, address, outcome);
   }
+  std::string seen_reclaim(Address address, const FreeOutcome &outcome) { return seen_end(retired_, address, outcome); }
 
   [[nodiscard]] std::string seen_find(Address address, const std::optional<Block> &found) const {
     auto block = live_.upper_bound(address);
-    const bool expected = block != live_.begin() && address - (--block)->first < block->second;
+    const bool expected = block != live_.begin() && address - (--block)->first < block->second.bytes;
     if (expected != found.has_value()) return expected ? "did not find a live block" : "found what is not there";
-    return !expected || (found->address == block->first && found->bytes == block->second) ? "" : "found another block";
+    return !expected || same(*block, *found) ? "" : "found another block";
+  }
+
+  // `found` is what live_blocks wrote when asked for `count`.
+  [[nodiscard]] std::string seen_live_blocks(Address from, std::size_t count, const std::vector<Block> &found) const {
+    auto block = live_.lower_bound(from);
+    for (const Block &each : found) {
+      if (block == live_.end() || !same(*block++, each)) return "listed another block than the next";
+    }
+    return found.size() == count || block == live_.end() ? "" : "listed too few blocks";
   }
 
   [[nodiscard]] std::string seen_statistics(const Statistics &told) const {
-    std::uint64_t used = 0;
-    for (const auto &[address, bytes] : live_) used += bytes;
-    if (told.used_bytes != used || told.blocks != live_.size()) return "miscounted what is used";
+    if (told.used_bytes != bytes_in(live_) || told.blocks != live_.size()) return "miscounted what is used";
+    if (told.retired_bytes != bytes_in(retired_) || told.retired_blocks != retired_.size()) {
+      return "miscounted what is retired";
+    }
     if (told.slabs != slabs_.size()) return "miscounted the slabs";
     return told.largest_hole == largest_hole() ? "" : "miscounted the largest hole";
   }
 
-  [[nodiscard]] const std::map<Address, std::uint64_t> &live() const { return live_; }
+  [[nodiscard]] bool occupied_in(const Slab &slab) const {
+    return std::ranges::any_of(std::initializer_list<const Occupants *>{&live_, &retired_}, [&](const auto *occupants) {
+      const auto block = occupants->lower_bound(slab.address);
+      return block != occupants->end() && block->first - slab.address < slab.bytes;
+    });
+  }
+  [[nodiscard]] const Occupants &live() const { return live_; }
+  [[nodiscard]] const Occupants &retired() const { return retired_; }
   [[nodiscard]] const std::map<Address, Slab> &slabs() const { return slabs_; }
 
  private:
+  static std::string seen_end(Occupants &occupants, Address address, const FreeOutcome &outcome) {
+    const auto block = occupants.find(address);
+    if (block == occupants.end()) return outcome ? "ended what is no such block" : "";
+    if (!outcome) return "refused to end a block";
+    if (outcome.bytes != block->second.bytes) return "ended a wrong number of bytes";
+    occupants.erase(block);
+    return "";
+  }
+
+  [[nodiscard]] bool same(const Occupants::value_type &expected, const Block &block) const {
+    return block.address == expected.first && block.bytes == expected.second.bytes &&
+           block.requested == expected.second.requested && block.slab == slab_around(block.address)->id;
+  }
+
+  static std::uint64_t bytes_in(const Occupants &occupants) {
+    std::uint64_t bytes = 0;
+    for (const auto &[address, occupant] : occupants) bytes += occupant.bytes;
+    return bytes;
+  }
+
   [[nodiscard]] std::optional<Slab> slab_around(Address address) const {
     auto slab = slabs_.upper_bound(address);
     if (slab == slabs_.begin() || address - (--slab)->first >= slab->second.bytes) return std::nullopt;
@@ -84,21 +131,24 @@ class PoolModel {
   }
 
   [[nodiscard]] std::uint64_t largest_hole() const {
+    Occupants all = live_;
+    all.insert(retired_.begin(), retired_.end());
     std::uint64_t largest = 0;
     for (const auto &[base, slab] : slabs_) {
       Address from = (base / 512 + 1) * 512;
       const Address end = (base + slab.bytes) / 512 * 512;
-      for (auto block = live_.lower_bound(base); block != live_.end() && block->first < end; ++block) {
+      for (auto block = all.lower_bound(base); block != all.end() && block->first < end; ++block) {
         largest = std::max(largest, block->first - from);
-        from = block->first + block->second;
+        from = block->first + block->second.bytes;
       }
       largest = std::max(largest, end - from);
     }
     return largest;
   }
 
-  std::map<Address, std::uint64_t> live_;  // start -> rounded size
-  std::map<Address, Slab> slabs_;          // by address
+  Occupants live_;                 // by start
+  Occupants retired_;              // likewise
+  std::map<Address, Slab> slabs_;  // by address
 };
 
 }  // namespace ration::pool

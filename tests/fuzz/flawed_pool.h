@@ -1,0 +1,89 @@
+// Pools with one flaw each, to see that the model catches it.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "pool/pool.h"
+
+namespace ration::pool {
+
+// What the model must not let pass. Each breaks one promise, once the pool is in use.
+enum class Flaw {
+  kTwoOwners,
+  kUnaligned,
+  kOffsetZero,
+  kOtherSize,
+  kRefuses,
+  kForgetsFree,
+  kFreesTwice,
+  kLosesInterior,
+  kReclaimsAtOnce,
+  kRetiresTwice,
+  kFindsRetired,
+  kListsRetired,
+  kForgetsRequest
+};
+
+class FlawedPool {
+ public:
+  explicit FlawedPool(Flaw flaw) : flaw_(flaw) {}
+
+  AllocateOutcome allocate(std::uint64_t bytes) {
+    AllocateOutcome outcome = pool_.allocate(bytes);
+    if (!outcome || ++allocated_ < 20) return outcome;
+    if (flaw_ == Flaw::kTwoOwners && pool_.find(before_)) outcome.block.address = before_;
+    if (flaw_ == Flaw::kUnaligned) outcome.block.address -= 256;
+    if (flaw_ == Flaw::kOffsetZero) outcome.block.address = pool_.slab_of(outcome.block.address)->address;
+    if (flaw_ == Flaw::kOtherSize) outcome.block.bytes += kGranuleBytes;
+    if (flaw_ == Flaw::kForgetsRequest) outcome.block.requested = outcome.block.bytes;
+    if (flaw_ == Flaw::kRefuses) outcome.kind = AllocateOutcome::Kind::kNoRoom;
+    before_ = outcome.block.address;
+    return outcome;
+  }
+  FreeOutcome free(Address address) {
+    if (flaw_ == Flaw::kForgetsFree)
+      return {FreeOutcome::Kind::kFreed, pool_.find(address) ? pool_.find(address)->bytes : 0};
+    const FreeOutcome outcome = pool_.free(address);
+    if (flaw_ == Flaw::kFreesTwice && !outcome) return {FreeOutcome::Kind::kFreed, 512};
+    return outcome;
+  }
+  FreeOutcome retire(Address address) {
+    const std::optional<Block> block = pool_.find(address);
+    const FreeOutcome outcome = flaw_ == Flaw::kReclaimsAtOnce ? pool_.free(address) : pool_.retire(address);
+    if (outcome) retired_[address] = *block;
+    if (flaw_ == Flaw::kRetiresTwice && !outcome) return {FreeOutcome::Kind::kFreed, 512};
+    return outcome;
+  }
+  FreeOutcome reclaim(Address address) {
+    retired_.erase(address);
+    return pool_.reclaim(address);
+  }
+  std::size_t live_blocks(Address from, Block *blocks, std::size_t count) const {
+    const std::size_t found = pool_.live_blocks(from, blocks, count);
+    if (flaw_ != Flaw::kListsRetired || retired_.empty() || found == 0) return found;
+    blocks[found - 1] = retired_.begin()->second;
+    return found;
+  }
+  std::optional<Block> find(Address address) const {
+    const std::optional<Block> found = pool_.find(address);
+    if (const auto retired = retired_.find(address); flaw_ == Flaw::kFindsRetired && retired != retired_.end()) {
+      return retired->second;
+    }
+    return flaw_ == Flaw::kLosesInterior && found && found->address != address ? std::nullopt : found;
+  }
+  AddSlabOutcome add_slab(const Slab &slab) { return pool_.add_slab(slab); }
+  bool remove_slab(std::uint64_t id) { return pool_.remove_slab(id); }
+  Statistics statistics() const { return pool_.statistics(); }
+  std::string check_invariants() const { return pool_.check_invariants(); }
+
+ private:
+  Flaw flaw_;
+  Pool pool_;
+  int allocated_ = 0;
+  Address before_ = 0;
+  std::map<Address, Block> retired_;
+};
+
+}  // namespace ration::pool
