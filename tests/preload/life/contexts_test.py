@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""Contexts that come and go with blocks in them, and frees from anywhere at any time: the same codes as without Ration,
+and a log that adds up. The ops are those of steps.cc."""
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+
+from harness import GIB, expect, expect_that, main, run  # noqa: E402
+from log_books import added_up  # noqa: E402
+
+MACHINE = {"SIMCUDA_DEVICES": "2x8GiB"}
+LIMIT = {0: GIB, 1: GIB}
+TWO = "alloc=100m alloc=3k"  # the first one makes the pool preallocate
+BLOCKS = "alloc=3k alloc=100m alloc=3k alloc=1m"  # the same, behind a small slab
+
+# name: (ops, {the call: blocks that it ended}, blocks that stay live)
+SCENARIOS = {
+    "destroyed": (f"context=0 {TWO} destroy=0 alloc=1m context=0 free=0 free=1 {TWO} use=3 free=3",
+                  {"cuCtxDestroy_v2": 2, "cuMemFree_v2": 1}, 1),
+    "destroyed by the plain call": (f"context=0 {BLOCKS} free=1 destroy_v1=0 free=0",
+                                    {"cuMemFree_v2": 1, "cuCtxDestroy": 3}, 0),
+    "destroyed twice": (f"context=0 {TWO} destroy=0 destroy=0 context=0 destroy=0 {TWO} use=2",
+                        {"cuCtxDestroy_v2": 2}, 2),
+    "destroyed by another thread": (f"context=0 {TWO} other:destroy=0 alloc=1m free=0 use=0 context=0 {TWO}",
+                                    {"cuCtxDestroy_v2": 2}, 2),
+    "destroyed with work and freed blocks behind it": (
+        f"context=0 stream {TWO} alloc=1m work=0 work=2 free=0 destroy=0 context=0 {TWO} free=3 free=4",
+        {"cuMemFree_v2": 3, "cuCtxDestroy_v2": 2}, 0),
+    "detached": (f"context=0 attach {TWO} detach=0 use=0 alloc=1m detach=1 alloc=1m", {"cuCtxDetach": 3}, 0),
+    "the last of several releases": (f"retain=0 retain=0 {TWO} release=0 use=0 alloc=1m release=0 use=0 alloc=1m release=0",
+                                     {"cuDevicePrimaryCtxRelease_v2": 3}, 0),
+    "the last of several plain releases": (f"retain=0 retain=0 {BLOCKS} release_v1=0 use=0 release_v1=0 use=0 release_v1=0",
+                                           {"cuDevicePrimaryCtxRelease": 4}, 0),
+    "used after the last release": (f"retain=0 {TWO} release=0 retain=0 free=0 free=1 {TWO} use=2 free=2 free=2",
+                                    {"cuDevicePrimaryCtxRelease_v2": 2, "cuMemFree_v2": 1}, 1),
+    "reset": (f"retain=0 {TWO} reset=0 alloc=1m free=0 use=0 release=0", {"cuDevicePrimaryCtxReset_v2": 2}, 0),
+    "reset by the plain call": (f"retain=0 {BLOCKS} free=1 reset_v1=0 alloc=1m free=0",
+                                {"cuMemFree_v2": 1, "cuDevicePrimaryCtxReset": 3}, 0),
+    "used after reset": (f"retain=0 {TWO} reset=0 retain=0 free=0 {TWO} use=2 free=2 reset=0 reset=0",
+                         {"cuDevicePrimaryCtxReset_v2": 3, "cuMemFree_v2": 1}, 0),
+    "one of two goes": (f"context=0 alloc=20m context=0 alloc=10m alloc=1m destroy=0 use=1 alloc=3m free=1 use=3 current=0",
+                        {"cuCtxDestroy_v2": 1, "cuMemFree_v2": 1}, 2),
+    "one of three goes, and its room is had by another": (
+        "context=0 alloc=100m context=0 alloc=10m context=0 alloc=20m destroy=0 alloc=800m use=1 use=2 use=3 free=1 free=2",
+        {"cuCtxDestroy_v2": 1, "cuMemFree_v2": 2}, 1),
+    "a created one beside the primary": (f"retain=0 alloc=20m context=0 alloc=10m reset=0 use=1 destroy=1 retain=0 {TWO}",
+                                         {"cuDevicePrimaryCtxReset_v2": 1, "cuCtxDestroy_v2": 1}, 2),
+    "each device its own": (f"context=0 {TWO} context=1 {TWO} destroy=0 use=2 free=2 free=0 {TWO}",
+                            {"cuCtxDestroy_v2": 2, "cuMemFree_v2": 1}, 3),
+    "freed from another thread": (f"context=0 {TWO} other:current=0+free=0+free=0+use=1 free=0 use=1",
+                                  {"cuMemFree_v2": 1}, 1),
+    "freed from another context": (f"context=0 {TWO} context=0 free=0 free=0 current=0 use=1", {"cuMemFree_v2": 1}, 1),
+    "freed from another device's context": (f"context=0 {TWO} context=1 free=0 free=0 current=0 use=1",
+                                            {"cuMemFree_v2": 1}, 1),
+    "freed with no context": (f"context=0 {TWO} current=none free=0 other:free=1+free_null+free=1 current=0 use=0 use=1",
+                              {}, 2),
+    "freed with a dead context current": (f"context=0 {TWO} context=0 other:destroy=1 free=0 free=1 current=0 use=0 free=0",
+                                          {"cuMemFree_v2": 1}, 1),
+    "freed at exit": (f"context=0 {TWO} at_exit:free=0+free=0+alloc=1m+free=2", {"cuMemFree_v2": 2}, 1),
+    "freed by a static destructor": (f"context=0 {TWO} destructor:free=0+free=0+alloc=100m+use=2+free=2",
+                                     {"cuMemFree_v2": 2}, 1),
+    "freed at exit, the context gone": (f"context=0 {TWO} at_exit:destroy=0+free=0 destructor:free=1+context=0+free=1",
+                                        {"cuCtxDestroy_v2": 2}, 0),
+    "released at exit": (f"retain=0 {TWO} at_exit:release=0 destructor:free=0+retain=0+alloc=100m",
+                         {"cuDevicePrimaryCtxRelease_v2": 2}, 1),
+    "a forked child frees nothing of its parent's": (
+        f"context=0 {TWO} child:free=0+free=1+free=1+alloc=1m+query+use=0+destroy=0 use=0 use=1 free=0 alloc=200m",
+        {"cuMemFree_v2": 1}, 2),
+    "a forked child and its parent's frees": (f"context=0 {TWO} free=0 child:free_null+free=0+free=1+init free=0 use=1 free=1",
+                                              {"cuMemFree_v2": 2}, 0),
+    "a forked child of its own": (f"child:init+context=0+alloc=100m+alloc=3k+use=0+free=0+free=0 init context=0 {TWO} free=1",
+                                  {"cuMemFree_v2": 1}, 1),
+    "null frees": (f"context=0 free_null {TWO} free_null free=0 free_null current=none free_null", {"cuMemFree_v2": 1}, 1),
+}
+
+
+def scenario(mode, ops, ended, left):
+    words = ops.split() if ops.startswith("child:init") else ["init", *ops.split()]
+
+    def case(folder):
+        plain = run("steps", *words, preload=None, **MACHINE)
+        expect_that(f"without Ration: {plain.status} {plain.out} {plain.err}", plain.status == 0 and plain.err == "")
+        done = run("steps", *words, folder=folder, RATION_LIMIT="1GiB", RATION_MODE=mode, **MACHINE)
+        expect("codes", done.out.splitlines(), plain.out.splitlines())
+        expect("status, stderr", (done.status, done.err), (0, ""))
+        for name in sorted(done.logs):
+            added_up(done.logs[name], LIMIT)
+        books = added_up(done.logs["run.jsonl"], LIMIT)
+        expect("ended by", dict(books.ended), ended)
+        expect("live at the end", len(books.live), left)
+        takers = {api for api in ended if not api.startswith("cuMem")}
+        expect("slabs went with", set(books.slabs_ended) - {"cuMemAlloc_v2"}, takers if mode == "pool" else set())
+        contexts = {block["ctx"] for block in books.live.values()}
+        if takers and not left:
+            expect("held at the end", sum(books.held.values()), 0)
+        expect_that(f"slabs of {books.slabs}, blocks of {contexts}",
+                    mode == "direct" or contexts <= {slab["ctx"] for slab in books.slabs.values()})
+    return case
+
+
+main({f"{name}, {mode}": scenario(mode, *row) for name, row in SCENARIOS.items() for mode in ("direct", "pool")})

@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""Wrong frees, wrong questions, wrong sharing (misuse.cc): answered as without Ration, but for what a pool must not tell."""
+import pathlib
+import re
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+
+from harness import GIB, expect, expect_that, main, of_type, run  # noqa: E402
+from log_books import added_up  # noqa: E402
+
+MACHINE = {"SIMCUDA_DEVICES": "4GiB"}
+# In a slab an address that is no block's is ours to refuse, and one handle would show the whole slab.
+OURS = {"range of a dead block untouched": "1", "a block shared": "1", "the handle was written": "0"}
+REFUSED = "cuIpcGetMemHandle"
+
+
+def answers(done):
+    expect_that(f"status {done.status}, {done.out[-200:]!r} {done.err!r}", done.status == 0)
+    return [tuple(line.rsplit(": ", 1)) for line in done.out.splitlines()]
+
+
+def failed_frees(told):
+    return sum(1 for what, code in told if re.search(r"freed( in stream order)?$", what) and code != "0")
+
+
+def same(mode, differences):
+    def case(folder):
+        plain = answers(run("misuse", preload=None, **MACHINE))
+        done = run("misuse", folder=folder, RATION_LIMIT="1GiB", RATION_MODE=mode, **MACHINE)
+        told = answers(done)
+        expect_that(f"{len(plain)} answers", len(plain) > 100)
+        for before, after in zip(plain, told):
+            expect("answer", after, (before[0], differences.get(before[0], before[1])))
+        expect("answers", len(told), len(plain))
+        records = done.logs["run.jsonl"]
+        books = added_up(records, {0: GIB})
+        expect("live at the end", len(books.live), 0)
+        expect("failed frees", records[-1]["failed_frees"], failed_frees(told))
+        return records
+    return case
+
+
+def pool(folder):
+    records = same("pool", OURS)(folder)
+    refusals = of_type(records, "oom")
+    expect("refusals", [(one["api"], one["reason"], one["dev"]) for one in refusals], [(REFUSED, "pool_holds", 0)])
+    expect("counted apart", (records[-1]["refused_ipc"], records[-1]["ooms"]), (1, 0))
+
+
+def direct(folder):
+    records = same("direct", {})(folder)
+    expect("refusals", of_type(records, "oom"), [])
+
+
+def slabs(preallocate):
+    """Nothing but the start of a live block is one: holes, the slab's own start, its last byte."""
+    def case(folder):
+        log = pathlib.Path(folder) / "run.jsonl"
+        done = run("misuse", str(log), folder=folder, RATION_LIMIT="1GiB", RATION_MODE="pool",
+                   RATION_PREALLOCATE=preallocate, **MACHINE)
+        told = answers(done)
+        inside = [(what, code) for what, code in told if what.startswith(("no block of a slab", "range of no block", "a hole", "range of a hole"))]
+        expect_that(f"{len(inside)} places", len(inside) > 20)
+        expect("the wrong answers", [each for each in inside if each[1] != "1"], [])
+        expect("touched", [what for what, _ in inside if what.endswith(" touched")], [])
+        expect("slabs", told[-1], ("slabs: 1, blocks at a slab's start", "0"))
+        records = done.logs["run.jsonl"]
+        added_up(records, {0: GIB})
+        expect("failed frees", records[-1]["failed_frees"], failed_frees(told))
+    return case
+
+
+main({
+    "without a pool": direct,
+    "in a pool": pool,
+    "inside the slab that was preallocated": slabs("true"),
+    "inside slabs that grew": slabs("false"),
+})

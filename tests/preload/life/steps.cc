@@ -1,0 +1,204 @@
+// steps OP...: does to the driver what its arguments say, one after the other, and prints each one's code, never an
+// address: what it prints is the same with and without Ration. Every op stands in kOps; WHERE:OP+OP... runs ops
+// elsewhere: other: a fresh thread, nothing current there · child: a forked child · at_exit, destructor: while the
+// process ends.
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <functional>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/preload/programs/fill.h"
+
+namespace {
+
+std::vector<CUcontext> contexts;  // by creation, attachment or retaining; ops name them by number
+std::vector<CUdeviceptr> blocks;  // by allocation; a refused one is ~0
+CUstream stream = nullptr;        // of `stream`
+
+size_t bytes_of(const std::string &text) {
+  char *unit = nullptr;
+  const size_t number = strtoull(text.c_str(), &unit, 10);
+  switch (*unit) {
+    case 'k':
+      return number << 10;
+    case 'm':
+      return number << 20;
+    case 'g':
+      return number << 30;
+    default:
+      return number;
+  }
+}
+
+CUresult allocate(const std::string &size) {
+  CUdeviceptr address = preload::kUntouched;
+  const CUresult code = cuMemAlloc_v2(&address, bytes_of(size));
+  blocks.push_back(code == CUDA_SUCCESS ? address : ~CUdeviceptr{0});
+  return code == CUDA_SUCCESS || address == preload::kUntouched ? code : CUDA_ERROR_UNKNOWN;
+}
+
+CUresult query(const std::string &) {
+  size_t free_bytes = 0;
+  size_t total = 0;
+  const CUresult code = cuMemGetInfo_v2(&free_bytes, &total);
+  dprintf(1, "free=%zu total=%zu ", free_bytes, total);
+  return code;
+}
+
+CUresult total(const std::string &device) {
+  size_t bytes = 0;
+  const CUresult code = cuDeviceTotalMem_v2(&bytes, atoi(device.c_str()));
+  dprintf(1, "total=%zu ", bytes);
+  return code;
+}
+
+// Whether the block can be written and read: what a dead or a foreign address is not.
+CUresult use(const std::string &block) {
+  const CUdeviceptr address = blocks.at(bytes_of(block));
+  unsigned seen = 0;
+  const CUresult code = cuMemsetD32_v2(address, 0xabcd0123, 1);
+  const CUresult back = code == CUDA_SUCCESS ? cuMemcpyDtoH_v2(&seen, address, sizeof(seen)) : code;
+  return back == CUDA_SUCCESS && seen != 0xabcd0123 ? CUDA_ERROR_UNKNOWN : back;
+}
+
+// `retain` and its like: remembers the context and makes it current.
+CUresult enter(CUresult code, CUcontext context) {
+  contexts.push_back(context);
+  return code == CUDA_SUCCESS ? cuCtxSetCurrent(context) : code;
+}
+
+template <class Make>
+CUresult enter_made(Make make) {
+  CUcontext context = nullptr;
+  const CUresult code = make(&context);
+  contexts.push_back(context);
+  return code;
+}
+
+// Until whoever started us closes our standard input.
+CUresult pause(const std::string &) {
+  char byte = 0;
+  while (read(0, &byte, 1) == 1) {
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult current(const std::string &which) {
+  return cuCtxSetCurrent(which == "none" ? nullptr : contexts.at(bytes_of(which)));
+}
+
+using Op = std::function<CUresult(const std::string &)>;
+int number(const std::string &text) {
+  return atoi(text.c_str());
+}
+
+const std::map<std::string, Op> kOps = {
+    {"init", [](auto &) { return cuInit(0); }},
+    {"context", [](auto &d) { return enter_made([&](auto *c) { return cuCtxCreate_v2(c, 0, number(d)); }); }},
+    {"attach", [](auto &) { return enter_made([](auto *c) { return cuCtxAttach(c, 0); }); }},
+    {"retain",
+     [](auto &d) {
+       CUcontext context = nullptr;
+       const CUresult code = cuDevicePrimaryCtxRetain(&context, number(d));
+       return enter(code, context);
+     }},
+    {"current", current},
+    {"detach", [](auto &c) { return cuCtxDetach(contexts.at(bytes_of(c))); }},
+    {"destroy", [](auto &c) { return cuCtxDestroy_v2(contexts.at(bytes_of(c))); }},
+    {"destroy_v1", [](auto &c) { return cuCtxDestroy(contexts.at(bytes_of(c))); }},
+    {"release", [](auto &d) { return cuDevicePrimaryCtxRelease_v2(number(d)); }},
+    {"release_v1", [](auto &d) { return cuDevicePrimaryCtxRelease(number(d)); }},
+    {"reset", [](auto &d) { return cuDevicePrimaryCtxReset_v2(number(d)); }},
+    {"reset_v1", [](auto &d) { return cuDevicePrimaryCtxReset(number(d)); }},
+    {"alloc", allocate},
+    {"free", [](auto &b) { return cuMemFree_v2(blocks.at(bytes_of(b))); }},
+    {"free_async", [](auto &b) { return cuMemFreeAsync(blocks.at(bytes_of(b)), stream); }},
+    {"free_null", [](auto &) { return cuMemFree_v2(0); }},
+    {"use", use},
+    {"stream", [](auto &) { return cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING); }},
+    {"work", [](auto &b) { return cuMemsetD8Async(blocks.at(bytes_of(b)), 7, 1024, stream); }},
+    {"synchronize", [](auto &) { return cuCtxSynchronize(); }},
+    {"query", query},
+    {"pause", pause},
+    {"total", total},
+};
+
+void run(const std::string &ops);
+
+// Ops for later, by the moment that runs them.
+std::vector<std::string> at_exit;
+struct AtDestruction {
+  ~AtDestruction() {
+    for (const std::string &each : ops) {
+      run(each);
+    }
+  }
+  std::vector<std::string> ops;
+} at_destruction;
+
+void in_child(const std::string &ops) {
+  const pid_t child = fork();
+  if (child == 0) {
+    run(ops);
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  dprintf(1, "child: status %d\n", status);
+}
+
+void run_one(const std::string &op) {
+  const size_t equals = op.find('=');
+  const std::string name = op.substr(0, equals);
+  const auto found = kOps.find(name);
+  if (found == kOps.end()) {
+    dprintf(1, "no such op: %s\n", op.c_str());
+    _exit(2);
+  }
+  const CUresult code = found->second(equals == std::string::npos ? "" : op.substr(equals + 1));
+  dprintf(1, "%s: %d\n", op.c_str(), static_cast<int>(code));
+}
+
+void run(const std::string &ops) {
+  for (size_t at = 0; at < ops.size();) {
+    const size_t plus = ops.find('+', at);
+    run_one(ops.substr(at, plus - at));
+    at = plus == std::string::npos ? plus : plus + 1;
+  }
+}
+
+void run_at(const std::string &where, const std::string &ops) {
+  if (where == "other") {
+    std::thread(run, ops).join();
+  } else if (where == "child") {
+    in_child(ops);
+  } else if (where == "at_exit") {
+    at_exit.push_back(ops);
+  } else if (where == "destructor") {
+    at_destruction.ops.push_back(ops);
+  } else {
+    dprintf(1, "no such place: %s\n", where.c_str());
+    _exit(2);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char **argv) {
+  atexit([] {
+    for (const std::string &each : at_exit) {
+      run(each);
+    }
+  });
+  for (int i = 1; i < argc; ++i) {
+    const std::string op = argv[i];
+    const size_t colon = op.find(':');
+    colon == std::string::npos ? run(op) : run_at(op.substr(0, colon), op.substr(colon + 1));
+  }
+  return 0;
+}
