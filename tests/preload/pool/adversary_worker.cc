@@ -157,7 +157,9 @@ const Kind &Worker::choose_kind(const Held &block, bool elsewhere, std::optional
 
 std::optional<Worker::Left> Worker::leave_behind(const Held &block, std::optional<bool> reads) {
   Verdict &verdict = arena_.verdict;
-  const bool elsewhere = arena_.across && desks_.size() > 1 && one_in(3);
+  // Only small blocks can be read from elsewhere.
+  const bool too_large = reads.value_or(false) && block.bytes > kReadScratchBytes;
+  const bool elsewhere = arena_.across && desks_.size() > 1 && !too_large && one_in(3);
   const std::size_t site = elsewhere ? (block.site + 1 + below(desks_.size() - 1)) % desks_.size() : block.site;
   const Kind &kind = choose_kind(block, elsewhere, reads);
   const StreamKind stream_kind = kStreamKinds[below(kStreamKinds.size())];
