@@ -24,25 +24,35 @@ def read_log(path):
 
 
 def replay(records):
-    """The highest sum of live blocks, when it was held (unix ns), what stayed live, and how often the limit refused."""
-    live, held, peak, refused, at_peak = {}, 0, 0, 0, None
+    """The highest sum of live blocks, as asked for and as they were rounded, when it was held (unix ns), what stayed live, the
+    most that the device held for it, and how often the limit refused."""
+    live, held, asked, peak, asked_peak, refused, at_peak = {}, 0, 0, 0, 0, 0, None
+    reserved, reserved_peak = 0, 0
     start = records[0]["start_unix_ns"]
     for record in records:
         if record["t"] == "alloc":
             expect(record["addr"] not in live, f"{record['addr']} was handed out twice")
-            live[record["addr"]] = record["size"]
+            live[record["addr"]] = record
             held += record["size"]
+            asked += record["req"]
+            asked_peak = max(asked_peak, asked)
             if held > peak:
                 peak, at_peak = held, [start + record["ts"], None]
         elif record["t"] == "free":
-            expect(live.get(record["addr"]) == record["size"], f"{record['addr']} was freed with another size")
-            held -= live.pop(record["addr"])
+            block = live.pop(record["addr"])
+            expect(block["size"] == record["size"], f"{record['addr']} was freed with another size")
+            held -= block["size"]
+            asked -= block["req"]
             if at_peak[1] is None:
                 at_peak[1] = start + record["ts"]
         elif record["t"] == "oom":
             expect(record["reason"] == "limit", f"a refusal for reason {record['reason']}")
             refused += 1
-    return peak, at_peak, held, refused
+        # The device holds the pool's slabs and what the driver gave directly.
+        if record["t"] in ("slab_alloc", "slab_free") or record.get("src") == "driver":
+            reserved += record["size"] * (1 if record["t"].endswith("alloc") else -1)
+            reserved_peak = max(reserved_peak, reserved)
+    return peak, asked_peak, at_peak, held, reserved_peak, refused
 
 
 def check(name, folder, limit):
@@ -52,12 +62,13 @@ def check(name, folder, limit):
     expect(said, f"{name} said nothing")
     total, said_peak, _ = map(int, said.groups())
     device = records[0]["devices"][0]
-    peak, at_peak, left, refused = replay(records)
+    peak, asked_peak, at_peak, left, reserved, refused = replay(records)
     expect(device["limit"] == device["total"] * int(limit.rstrip("%")) // 100, f"{name}: limit is not {limit} of the device")
     expect(total == device["limit"], f"{name} saw {total} bytes, its limit is {device['limit']}")
-    expect(peak == said_peak, f"{name} held {said_peak} bytes, its log says {peak}")
+    expect(asked_peak == said_peak, f"{name} held {said_peak} bytes, its log says {asked_peak}")
     expect(peak == records[-1]["peak"][0], f"{name}: the log's end says {records[-1]['peak'][0]}, its records {peak}")
-    expect(peak <= device["limit"], f"{name}: {peak} bytes are more than the limit")
+    expect(peak <= reserved <= device["limit"], f"{name}: {reserved} bytes for {peak} are more than the limit")
+    expect(reserved == records[-1]["reserved_peak"][0], f"{name}: reserved {reserved}, not as the log's end says")
     expect(left == 0, f"{name}: {left} bytes were never freed")
     expect(refused >= 2, f"{name} was never refused by its limit")
     return device["name"], total, peak, at_peak

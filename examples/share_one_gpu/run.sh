@@ -108,8 +108,8 @@ grep -q '^b: FAILED: out of memory' "$demo/b.out" || failed "without Ration b en
 echo "demo: as expected: there was nothing left for b"
 
 echo "demo: with Ration, a is held to $a_limit and b to $b_limit"
-a_command=("$build/bin/ration" run --limit $a_limit --mode direct --log "$demo/a.jsonl" -- "$a_program" a)
-b_command=("$build/bin/ration" run --limit $b_limit --mode direct --log "$demo/b.jsonl" -- "$b_program" b)
+a_command=("$build/bin/ration" run --limit $a_limit --log "$demo/a.jsonl" -- "$a_program" a)
+b_command=("$build/bin/ration" run --limit $b_limit --log "$demo/b.jsonl" -- "$b_program" b)
 run_pair
 [ "${status[a]}${status[b]}" = 00 ] || failed "under Ration a ended with ${status[a]} and b with ${status[b]}"
 exec python3 "$here/check.py" "$device" "$demo" $a_limit $b_limit
