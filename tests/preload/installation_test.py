@@ -6,7 +6,7 @@ import shutil
 
 from harness import BUILD, LIBRARIES, LIBRARY, PROGRAMS, SANITIZED, expect, expect_that, main, run
 
-LIMITED = {"RATION_LIMIT": "1GiB", "RATION_MODE": "direct", "SIMCUDA_DEVICES": "4GiB"}
+LIMITED = {"RATION_LIMIT": "1GiB", "SIMCUDA_DEVICES": "4GiB"}
 PLAIN = run("probe", preload=None, SIMCUDA_DEVICES="4GiB")
 CORE = "libration-core.so"
 

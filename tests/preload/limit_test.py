@@ -35,28 +35,35 @@ def cases(folder):
     expect("live in the end record", [d["bytes"] for d in records[-1]["live"]], [0, 0])
 
 
-def accounts(folder):
-    limit, seed = 512 * MIB, random.randrange(1 << 24)
-    print(f"seed {seed}")
-    done = run("accounts", str(limit), str(seed), folder=folder, RATION_MODE="direct", RATION_LIMIT=str(limit))
-    expect_that(f"accounts: {done.out} {done.err}", done.status == 0)
-    records = done.logs["run.jsonl"]
-    expect("live at the end", sum(held_to_the_limit(records, {0: limit}).values()), 0)
-    end = records[-1]
-    expect("end", (end["t"], end["peak"], end["allocs"], end["frees"], end["ooms"]),
-           ("end", [peak_of(records)], *(len(of_type(records, kind)) for kind in ("alloc", "free", "oom"))))
+def accounts(mode, slack, **settings):
+    """`slack`: bytes of the ration that a pool cannot hand out."""
+    def case(folder):
+        limit, seed = 512 * MIB, random.randrange(1 << 24)
+        print(f"seed {seed}")
+        done = run("accounts", str(limit), str(seed), str(slack), folder=folder, RATION_MODE=mode,
+                   RATION_LIMIT=str(limit), **settings)
+        expect_that(f"accounts: {done.out} {done.err}", done.status == 0)
+        records = done.logs["run.jsonl"]
+        expect("live at the end", sum(held_to_the_limit(records, {0: limit}).values()), 0)
+        end = records[-1]
+        expect("end", (end["t"], end["peak"], end["allocs"], end["frees"], end["ooms"]),
+               ("end", [peak_of(records)], *(len(of_type(records, kind)) for kind in ("alloc", "free", "oom"))))
+    return case
 
 
 def show_limit_off(folder):
-    done = run("probe", folder=folder, RATION_LIMIT="1GiB", RATION_MODE="direct", RATION_SHOW_LIMIT="false")
+    done = run("probe", folder=folder, RATION_LIMIT="1GiB", RATION_SHOW_LIMIT="false")
     expect_that(f"{done.out} {done.err}", "total=17179869184" in done.out and "blocks=10 code=2" in done.out)
 
 
 def json_numbers(folder):
     """Sizes in the log are JSON integers, whole to the byte."""
-    done = run("looked_up", "soname", "dlsym", folder=folder, RATION_LIMIT="40%", RATION_MODE="direct")
+    done = run("looked_up", "soname", "dlsym", folder=folder, RATION_LIMIT="40%")
     expect("meta", json.dumps(done.logs["run.jsonl"][0]["devices"][0]["limit"]), str(int(16 * GIB * 0.4)))
 
 
-main({"a program sees its ration": cases, "threads keep within it": accounts,
+main({"a program sees its ration": cases, "threads keep within it": accounts("direct", 0),
+      "threads keep within it, a pool": accounts("pool", 64 << 10),
+      "threads keep within it, a pool that grows": accounts("pool", 64 << 10, RATION_PREALLOCATE="false"),
+     
       "an unshown limit holds": show_limit_off, "a share is a whole number of bytes": json_numbers})

@@ -9,13 +9,13 @@ import subprocess
 from harness import (LIBRARIES, PROGRAMS, clean_environment, driver_folder, expect, expect_that, main, of_type, peak_of,
                      read_log, run)
 
-LIMITED = {"RATION_LIMIT": "1GiB", "RATION_MODE": "direct"}
+LIMITED = {"RATION_LIMIT": "1GiB"}
 FILLED = "blocks=10 code=2 untouched=1\n"
 
 
-def ending(how, status, has_end):
+def ending(how, status, has_end, **settings):
     def case(folder):
-        done = run("endings", how, folder=folder, **LIMITED)
+        done = run("endings", how, folder=folder, **LIMITED, **settings)
         expect("status", done.status, status)
         records = done.logs["run.jsonl"]
         no_line_crosses_a_page(pathlib.Path(folder) / "run.jsonl")
@@ -148,6 +148,8 @@ main({
     "_exit": ending("quick", 0, False),
     "abort": ending("abort", -signal.SIGABRT, False),
     "SIGKILL amid calls": ending("kill", -signal.SIGKILL, False),
+    "return from main, no pool": ending("return", 0, True, RATION_MODE="direct"),
+    "SIGKILL amid calls, no pool": ending("kill", -signal.SIGKILL, False, RATION_MODE="direct"),
     "two processes of one tree": two_processes,
     "a second image of one process": second_image,
     "the child of a user of CUDA": child_of_a_user,

@@ -6,7 +6,7 @@ import subprocess
 
 from harness import LIBRARIES, PROGRAMS, SANITIZED, clean_environment, expect, expect_that, main, run
 
-LIMITED = {"RATION_LIMIT": "1GiB", "RATION_MODE": "direct"}
+LIMITED = {"RATION_LIMIT": "1GiB"}
 
 
 def holds(done):

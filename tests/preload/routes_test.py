@@ -33,7 +33,7 @@ def check(command, settings, folder):
     settings.setdefault("SIMCUDA_DEVICES", "16GiB")
     free_run = filled(run(*command, preload=None, **settings))
     expect_that(f"without Ration it got {free_run[0]} blocks", free_run[0] > BLOCKS)
-    done = run(*command, folder=folder, RATION_LIMIT="1GiB", RATION_MODE="direct", **settings)
+    done = run(*command, folder=folder, RATION_LIMIT="1GiB", **settings)
     expect("blocks, code, untouched", filled(done), (BLOCKS, 2, 1))
     expect("stderr", done.err, "")
     expect("logs", list(done.logs), ["run.jsonl"])

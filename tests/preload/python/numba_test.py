@@ -14,6 +14,7 @@ import tempfile
 
 GIB = 1 << 30
 BLOCK = 100 << 20
+GRANULE = 512  # a pool never hands out the first one of its slab
 NO_INDEX, SKIPPED = 3, 77
 PHYSICAL = 8 * GIB
 LIMIT = PHYSICAL // 4
@@ -49,7 +50,8 @@ def check_program(seen, total):
     fit = int(seen["free"]) // BLOCK
     expect("blocks", seen["blocks"], f"{fit} of {BLOCK} bytes")
     expect("refusal", "CUDA_ERROR_OUT_OF_MEMORY" in seen["then"], True)
-    expect("free when full", int(seen["free when full"]), int(seen["free"]) - fit * BLOCK)
+    lost = int(seen["free"]) - fit * BLOCK - int(seen["free when full"])
+    expect(f"free when full: {lost} bytes too few", 0 <= lost <= GRANULE, True)
     expect("copies", seen["copied there and back"], f"{2 * fit} parts, 0 wrong")
     expect("after a free", int(seen["blocks after one was freed"]), fit)
     return fit
@@ -83,8 +85,7 @@ def main():
         plain = run([python, program], LD_LIBRARY_PATH=str(build / "lib/ration/sim"), SIMCUDA_DEVICES="8GiB")
         check_program(plain, PHYSICAL)
         log = pathlib.Path(folder) / "run.jsonl"
-        limited = run([build / "bin/ration", "run", "--sim", "8GiB", "--limit", "25%", "--mode", "direct", "--log", log,
-                       "--", python, program])
+        limited = run([build / "bin/ration", "run", "--sim", "8GiB", "--limit", "25%", "--log", log, "--", python, program])
         expect("blocks under the limit", check_program(limited, LIMIT), LIMIT // BLOCK)
         check_log(log, LIMIT // BLOCK)
 
