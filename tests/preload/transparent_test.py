@@ -20,6 +20,8 @@ def same(program, **environment):
     return case
 
 
+MEMORY_QUERIES = ("in a context of its own", "in the primary context", "without a context", "with one block", "at the end",
+                  "cuMemGetInfo_v2(free)")
 SLACK = 64 << 10  # what a pool may lack for its slabs' first granules and its blocks' ends
 
 
@@ -29,10 +31,11 @@ def same_answer(before, after):
     expect("call", now[0], was[0])
     old, new = ([int(number) for number in words[1].split()] for words in (was, now))
     expect(f"code of {was[0]}", new[0], old[0])
-    if "cuMemAlloc" in was[0] and old[0] == 0 or "cuMemFree" in was[0]:
+    name = was[0].split(" ", 1)[1]
+    if name in ("cuMemAlloc_v2", "cuMemAllocPitch_v2") and old[0] == 0 or name.startswith("cuMemFree_v2"):
         old[1] = new[1]
-    if "queries" in was[0] or was[0].endswith("cuMemGetInfo_v2(free)"):
-        expect_that(f"free bytes: {after}, without Ration {before}", 0 <= old[1] - new[1] <= SLACK)
+    if name in MEMORY_QUERIES:
+        expect_that(f"free bytes: {after!r}, without Ration {before!r}", 0 <= old[1] - new[1] <= SLACK)
         old[1] = new[1]
     expect(f"answer of {was[0]}", new, old)
 

@@ -9,15 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "simcuda/simcuda.h"
-#include "tests/preload/life/log_watch.h"
+#include "tests/preload/life/claims.h"
 #include "tests/preload/programs/fill.h"
-#include "tests/simcuda/machine.h"
 
 namespace {
-
-using preload::LogWatch;
-using preload::rounded;
 
 struct OpenContext {
   CUcontext handle;
@@ -36,7 +31,7 @@ struct Block {
 class Program {
  public:
   Program(const char *log, unsigned seed, std::vector<uint64_t> limits)
-      : watch_(log), random_(seed), limits_(std::move(limits)) {}
+      : claims_(log, std::move(limits)), random_(seed) {}
 
   void step();
   // Everything goes back, and then each device's whole limit is one block.
@@ -55,34 +50,26 @@ class Program {
       fail(what + ": code " + std::to_string(seen));
     }
   }
+  void hold(const std::string &wrong) const {
+    if (!wrong.empty()) {
+      fail(wrong);
+    }
+  }
   OpenContext *enter_any();
   void open_context();
   void close_context(size_t which);
   void take(OpenContext &context, uint64_t bytes);
-  void check_refusal(const OpenContext &context, uint64_t bytes);
   void give_back(size_t which);
   void misuse();
   void work(OpenContext &context);
-  bool is_live(CUdeviceptr address) const { return watch_.live().contains(address); }
 
-  LogWatch watch_;
+  preload::Claims claims_;
   std::mt19937_64 random_;
-  const std::vector<uint64_t> limits_;
   std::vector<OpenContext> contexts_;
   std::vector<Block> blocks_;
   std::vector<CUdeviceptr> dead_;
   int steps_ = 0, taken_ = 0, refused_ = 0, lost_ = 0, misused_ = 0;
 };
-
-// What the device holds, by its own books.
-uint64_t device_holds(int device) {
-  const auto *page = static_cast<const simcuda::MachinePage *>(simcuda_private_machine());
-  uint64_t bytes = 0;
-  for (uint32_t slot = 0; slot < page->slots_used; ++slot) {
-    bytes += page->slot[slot].held[device].committed + page->slot[slot].held[device].pending;
-  }
-  return bytes;
-}
 
 OpenContext *Program::enter_any() {
   if (contexts_.empty()) {
@@ -95,7 +82,7 @@ OpenContext *Program::enter_any() {
 
 // One primary context a device, retained once; the others are created.
 void Program::open_context() {
-  const int device = static_cast<int>(below(limits_.size()));
+  const int device = static_cast<int>(below(static_cast<uint64_t>(claims_.devices())));
   bool primary = below(2) == 0;
   for (const OpenContext &each : contexts_) {
     primary = primary && !(each.primary && each.device == device);
@@ -128,41 +115,15 @@ void Program::close_context(size_t which) {
 void Program::take(OpenContext &context, uint64_t bytes) {
   Block block{preload::kUntouched, bytes, context.handle};
   const CUresult code = cuMemAlloc_v2(&block.address, bytes);
-  watch_.follow();
   if (code == CUDA_ERROR_OUT_OF_MEMORY) {
     ++refused_;
-    return check_refusal(context, bytes);
+    return hold(claims_.rightly_refused(context.number, context.device, bytes));
   }
   expect("cuMemAlloc_v2", code, CUDA_SUCCESS);
-  const auto entry = watch_.live().find(block.address);
-  if (entry == watch_.live().end() || entry->second.bytes != rounded(bytes) || entry->second.device != context.device) {
-    fail("a block that the log does not tell");
-  }
-  for (const auto near : {std::next(entry), entry}) {
-    if (near != watch_.live().begin() && near != watch_.live().end() &&
-        std::prev(near)->first + std::prev(near)->second.bytes > near->first) {
-      fail("two blocks overlap");
-    }
-  }
-  if (block.address % preload::kGranule != 0 || watch_.slabs().contains(block.address)) {
-    fail("an address that is no block's");
-  }
-  context.number = entry->second.context;
+  hold(claims_.handed_out(block.address, bytes, context.device));
+  context.number = claims_.context_of(block.address);
   blocks_.push_back(block);
   ++taken_;
-}
-
-void Program::check_refusal(const OpenContext &context, uint64_t bytes) {
-  const uint64_t limit = limits_[static_cast<size_t>(context.device)];
-  const uint64_t held = watch_.held(context.device) - watch_.wholly_free(context.device);
-  const uint64_t room = limit - std::min(held, limit);
-  if (context.number != 0 && watch_.largest_hole(context.number) >= rounded(bytes)) {
-    fail("refused " + std::to_string(bytes) + " bytes beside a hole of " +
-         std::to_string(watch_.largest_hole(context.number)));
-  }
-  if (room >= rounded(bytes) + preload::kGranule) {
-    fail("refused " + std::to_string(bytes) + " bytes with room for " + std::to_string(room));
-  }
 }
 
 void Program::give_back(size_t which) {
@@ -180,7 +141,7 @@ void Program::misuse() {
     const Block &block = blocks_[below(blocks_.size())];
     address = block.address + 1 + below(block.bytes);
   }
-  if (is_live(address)) {
+  if (claims_.is_live(address)) {
     return;  // handed out again meanwhile, or the neighbour's
   }
   ++misused_;
@@ -201,7 +162,7 @@ void Program::work(OpenContext &context) {
 void Program::step() {
   ++steps_;
   OpenContext &context = *enter_any();
-  const uint64_t limit = limits_[static_cast<size_t>(context.device)];
+  const uint64_t limit = claims_.limit(context.device);
   const uint64_t what = below(1000);
   const bool filling = steps_ / 256 % 2 == 0;  // the limit is met, and left again
   if (what < (filling ? 650U : 250U)) {
@@ -219,7 +180,7 @@ void Program::step() {
     misuse();
   } else if (what < 980) {
     expect("cuCtxSynchronize", cuCtxSynchronize(), CUDA_SUCCESS);
-  } else if (what < 990 && contexts_.size() < 2 * limits_.size() + 1) {
+  } else if (what < 990 && contexts_.size() < 2 * static_cast<size_t>(claims_.devices()) + 1) {
     open_context();
   } else if (what < 996) {
     close_context(below(contexts_.size()));
@@ -232,24 +193,9 @@ void Program::step() {
 }
 
 void Program::check() {
-  watch_.follow();
-  for (int device = 0; device < static_cast<int>(limits_.size()); ++device) {
-    const uint64_t held = watch_.held(device);
-    if (held != device_holds(device)) {
-      fail("device " + std::to_string(device) + " holds " + std::to_string(device_holds(device)) + ", the log says " +
-           std::to_string(held));
-    }
-    // Without a pool a block is charged as it was asked for, and the device rounds it.
-    const uint64_t rounding = watch_.slabs().empty() ? blocks_.size() * preload::kGranule : 0;
-    if (held > limits_[static_cast<size_t>(device)] + rounding) {
-      fail("device " + std::to_string(device) + " holds " + std::to_string(held) + ", more than the limit");
-    }
-  }
-  if (watch_.live().size() != blocks_.size()) {
-    fail(std::to_string(blocks_.size()) + " blocks, the log says " + std::to_string(watch_.live().size()));
-  }
+  hold(claims_.hold(blocks_.size()));
   for (const Block &block : steps_ % 256 == 0 ? blocks_ : std::vector<Block>{}) {
-    if (!is_live(block.address)) {
+    if (!claims_.is_live(block.address)) {
       fail("a block that the log has forgotten");
     }
   }
@@ -265,12 +211,12 @@ void Program::finish() {
     give_back(blocks_.size() - 1);
   }
   check();
-  for (int device = 0; device < static_cast<int>(limits_.size()); ++device) {
+  for (int device = 0; device < claims_.devices(); ++device) {
     CUcontext handle = nullptr;
     expect("a last context", cuCtxCreate_v2(&handle, 0, device), CUDA_SUCCESS);
     OpenContext last{handle, device, false, nullptr};
     const size_t blocks = blocks_.size();
-    take(last, limits_[static_cast<size_t>(device)] / preload::kGranule * preload::kGranule - preload::kGranule);
+    take(last, claims_.limit(device) / preload::kGranule * preload::kGranule - preload::kGranule);
     if (blocks_.size() == blocks) {
       fail("not all of device " + std::to_string(device) + " can be had as one block");
     }

@@ -1,0 +1,75 @@
+#include "tests/preload/life/claims.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "simcuda/simcuda.h"
+#include "tests/simcuda/machine.h"
+
+namespace preload {
+namespace {
+
+// What the device holds, by its own books.
+std::uint64_t device_holds(int device) {
+  const auto *page = static_cast<const simcuda::MachinePage *>(simcuda_private_machine());
+  std::uint64_t bytes = 0;
+  for (std::uint32_t slot = 0; slot < page->slots_used; ++slot) {
+    bytes += page->slot[slot].held[device].committed + page->slot[slot].held[device].pending;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+std::string Claims::hold(std::size_t blocks) {
+  watch_.follow();
+  for (int device = 0; device < devices(); ++device) {
+    const std::uint64_t told = watch_.held(device);
+    const std::uint64_t held = device_holds(device);
+    if (told != held) {
+      return "device " + std::to_string(device) + " holds " + std::to_string(held) + ", the log says " +
+             std::to_string(told);
+    }
+    // Without a pool a block is charged as it was asked for, and the device rounds it.
+    const std::uint64_t rounding = watch_.slabs().empty() ? blocks * kGranule : 0;
+    if (held > limit(device) + rounding) {
+      return "device " + std::to_string(device) + " holds " + std::to_string(held) + ", more than the limit";
+    }
+  }
+  return watch_.live().size() == blocks
+             ? ""
+             : std::to_string(blocks) + " blocks, the log says " + std::to_string(watch_.live().size());
+}
+
+std::string Claims::handed_out(std::uint64_t address, std::uint64_t bytes, int device) {
+  watch_.follow();
+  const auto &live = watch_.live();
+  const auto entry = live.find(address);
+  if (entry == live.end() || entry->second.bytes != rounded(bytes) || entry->second.device != device) {
+    return "a block that the log does not tell";
+  }
+  const auto next = std::next(entry);
+  if (next != live.end() && address + entry->second.bytes > next->first) {
+    return "it reaches into the next block";
+  }
+  if (entry != live.begin() && std::prev(entry)->first + std::prev(entry)->second.bytes > address) {
+    return "it begins in the block before";
+  }
+  return address % kGranule == 0 && !watch_.slabs().contains(address) ? "" : "an address that no block may have";
+}
+
+std::string Claims::rightly_refused(unsigned context, int device, std::uint64_t bytes) {
+  watch_.follow();
+  const std::uint64_t hole = context != 0 ? watch_.largest_hole(context) : 0;
+  if (hole >= rounded(bytes)) {
+    return "refused " + std::to_string(bytes) + " bytes beside a hole of " + std::to_string(hole);
+  }
+  const std::uint64_t held = watch_.held(device) - watch_.wholly_free(device);
+  const std::uint64_t room = limit(device) - std::min(held, limit(device));
+  // A slab's first granule is nobody's.
+  return room < rounded(bytes) + kGranule
+             ? ""
+             : "refused " + std::to_string(bytes) + " bytes with room for " + std::to_string(room);
+}
+
+}  // namespace preload
