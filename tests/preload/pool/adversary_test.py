@@ -30,7 +30,7 @@ VARIANTS = {
 def adversary(*words, rounds=ROUNDS, **settings):
     print(f"adversary {rounds} {SEED} {' '.join(words)}", flush=True)
     done = run("adversary", rounds, SEED, *words, **LAGGING, **settings)
-    print(done.out, done.err, sep="", end="", flush=True)
+    print(done.out, done.err[-500:], sep="", end="", flush=True)
     return done
 
 

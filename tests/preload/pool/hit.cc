@@ -16,7 +16,8 @@ namespace {
 
 using namespace preload::pool;
 
-constexpr int kPairs = 500, kWarming = 400;
+// Frees are looked after 1,024 at a time: warm is when several such lots have gone by, and the next one is not due.
+constexpr int kPairs = 500, kWarming = 4 * 1024 + 100;
 
 bool take_and_give_back(int pairs, Verdict &verdict) {
   for (int i = 0; i < pairs && !verdict.failed(); ++i) {

@@ -18,7 +18,7 @@ def persistent(case, where, driver, memory=None, mode="pool", **more):
     done = run("persistent", *words, sim=sim, RATION_MODE=mode, RATION_LIMIT=64 * MIB,
                **missing, **MEMORY[memory or "clean memory"], **more)
     expect_that("the watchdog ended it: an allocation or a free waits for the kernel", done.status != -signal.SIGALRM)
-    expect(f"status, having said {done.out!r} {done.err!r}", done.status, 0)
+    expect(f"status, having said {done.out!r} {done.err[-500:]!r}", done.status, 0)
 
 
 def case_of(*arguments):

@@ -1,0 +1,120 @@
+// capture_cases: what a capture does to freed blocks, and what freed blocks do to a capture. A ration of 16 MiB.
+#include <algorithm>
+#include <thread>
+#include <vector>
+
+#include "../programs/checks.h"
+#include "capturing.h"
+
+namespace {
+
+using namespace preload::pool;
+
+constexpr std::size_t kBlockBytes = 1 << 20;
+constexpr int kBlocks = 15;
+
+CUcontext context = nullptr;
+Verdict verdict;
+
+CUstream new_stream(unsigned flags = CU_STREAM_NON_BLOCKING) {
+  CUstream stream = nullptr;
+  verdict.succeeded("cuStreamCreate", cuStreamCreate(&stream, flags));
+  return stream;
+}
+
+std::vector<CUdeviceptr> take_all(CUresult *last) {
+  std::vector<CUdeviceptr> blocks;
+  CUdeviceptr block = 0;
+  while (blocks.size() < 64 && (*last = cuMemAlloc_v2(&block, kBlockBytes)) == CUDA_SUCCESS) blocks.push_back(block);
+  return blocks;
+}
+
+void give_back(const std::vector<CUdeviceptr> &blocks) {
+  for (const CUdeviceptr block : blocks) verdict.succeeded("cuMemFree", cuMemFree_v2(block));
+}
+
+// Everything that there is can be had again, which takes cleaning what was freed just before.
+bool all_is_served() {
+  CUresult last = CUDA_SUCCESS;
+  const auto blocks = take_all(&last);
+  give_back(blocks);
+  return last == CUDA_ERROR_OUT_OF_MEMORY && blocks.size() == kBlocks;
+}
+
+bool capture(CUstream stream) {
+  return verdict.succeeded("cuStreamBeginCapture", cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+}
+
+bool ends_well(CUstream stream) {
+  CUgraph graph = nullptr;
+  return cuStreamEndCapture(stream, &graph) == CUDA_SUCCESS && graph != nullptr &&
+         cuGraphDestroy(graph) == CUDA_SUCCESS;
+}
+
+void free_into_a_capture(preload::Checks &checks) {
+  const CUstream stream = new_stream();
+  CUdeviceptr block = 0;
+  verdict.succeeded("cuMemAlloc", cuMemAlloc_v2(&block, kBlockBytes));
+  capture(stream);
+  checks.expect("cuMemFreeAsync into a capturing stream", cuMemFreeAsync(block, stream) == CUDA_ERROR_INVALID_VALUE);
+  checks.expect("the capture survives it", ends_well(stream));
+  checks.expect("the block is live still", cuMemFree_v2(block) == CUDA_SUCCESS);
+}
+
+void nothing_cleans_meanwhile(preload::Checks &checks) {
+  CUresult last = CUDA_SUCCESS;
+  const CUstream stream = new_stream();
+  give_back(take_all(&last));
+  const auto blocks = take_all(&last);
+  capture(stream);
+  give_back(blocks);
+  CUdeviceptr block = 0;
+  std::thread([&] {
+    verdict.succeeded("cuCtxSetCurrent", cuCtxSetCurrent(context));
+    last = cuMemAlloc_v2(&block, kBlockBytes);
+  }).join();
+  checks.expect("with all of it freed under a capture, memory is out", last == CUDA_ERROR_OUT_OF_MEMORY);
+  checks.expect("the capture survives it", ends_well(stream));
+  checks.expect("all of it is back after the capture", all_is_served());
+}
+
+void a_destroyed_stream(preload::Checks &checks) {
+  const CUstream stream = new_stream();
+  capture(stream);
+  checks.expect("a stream is destroyed while it captures", cuStreamDestroy_v2(stream) == CUDA_SUCCESS);
+  checks.expect("it blocks nothing afterwards", all_is_served() && all_is_served());
+}
+
+void a_thread_that_went(preload::Checks &checks) {
+  std::thread([] {
+    verdict.succeeded("cuCtxSetCurrent", cuCtxSetCurrent(context));
+    capture(CU_STREAM_PER_THREAD);
+  }).join();
+  checks.expect("a capture on the stream of a thread that went blocks nothing", all_is_served() && all_is_served());
+}
+
+void a_context_that_went(preload::Checks &checks) {
+  CUcontext made = nullptr;
+  verdict.succeeded("cuCtxCreate", cuCtxCreate_v2(&made, 0, 0));
+  capture(new_stream());
+  verdict.succeeded("cuCtxDestroy", cuCtxDestroy_v2(made));
+  verdict.succeeded("cuCtxSetCurrent", cuCtxSetCurrent(context));
+  checks.expect("a capture in a context that went blocks nothing", all_is_served() && all_is_served());
+}
+
+}  // namespace
+
+int main() {
+  preload::Checks checks;
+  if (!verdict.succeeded("cuInit", cuInit(0)) ||
+      !verdict.succeeded("cuDevicePrimaryCtxRetain", cuDevicePrimaryCtxRetain(&context, 0)) ||
+      !verdict.succeeded("cuCtxSetCurrent", cuCtxSetCurrent(context))) {
+    return verdict.status();
+  }
+  for (const auto test :
+       {free_into_a_capture, nothing_cleans_meanwhile, a_destroyed_stream, a_thread_that_went, a_context_that_went}) {
+    test(checks);
+  }
+  const int status = checks.done();
+  return verdict.failed() ? verdict.status() : status;
+}

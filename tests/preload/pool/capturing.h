@@ -1,0 +1,35 @@
+// Beginning and ending a capture in every way that the driver has. Layer: verdict.h. Threads: the capturing one.
+#pragma once
+
+#include <cstdint>
+
+#include "verdict.h"
+
+namespace preload::pool {
+
+// The ways are: into a graph of its own, into one that is given, and by the exports of the per-thread stream for that.
+// *graph is the one that is given, else untouched.
+inline bool begin(CUstream stream, CUstreamCaptureMode mode, std::uint64_t choice, CUgraph *graph, Verdict &verdict) {
+  const bool own_export = stream == CU_STREAM_PER_THREAD && choice % 2 == 0;
+  if (choice / 2 % 3 == 0) {
+    if (!verdict.succeeded("cuGraphCreate", cuGraphCreate(graph, 0))) return false;
+    return verdict.succeeded("cuStreamBeginCaptureToGraph",
+                             own_export ? cuStreamBeginCaptureToGraph_ptsz(nullptr, *graph, nullptr, nullptr, 0, mode)
+                                        : cuStreamBeginCaptureToGraph(stream, *graph, nullptr, nullptr, 0, mode));
+  }
+  // The first version knows the global mode alone.
+  if (choice / 2 % 3 == 1 && mode == CU_STREAM_CAPTURE_MODE_GLOBAL) {
+    return verdict.succeeded("cuStreamBeginCapture",
+                             own_export ? cuStreamBeginCapture_ptsz(nullptr) : cuStreamBeginCapture(stream));
+  }
+  return verdict.succeeded("cuStreamBeginCapture_v2", own_export ? cuStreamBeginCapture_v2_ptsz(nullptr, mode)
+                                                                 : cuStreamBeginCapture_v2(stream, mode));
+}
+
+inline bool end(CUstream stream, CUgraph *graph, Verdict &verdict) {
+  return verdict.succeeded("cuStreamEndCapture", stream == CU_STREAM_PER_THREAD
+                                                     ? cuStreamEndCapture_ptsz(nullptr, graph)
+                                                     : cuStreamEndCapture(stream, graph));
+}
+
+}  // namespace preload::pool
