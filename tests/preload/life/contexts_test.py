@@ -75,13 +75,13 @@ SCENARIOS = {
 }
 
 
-def scenario(mode, ops, ended, left):
+def scenario(mode, ops, ended, left, **settings):
     words = ops.split() if ops.startswith("child:init") else ["init", *ops.split()]
 
     def case(folder):
         plain = run("steps", *words, preload=None, **MACHINE)
         expect_that(f"without Ration: {plain.status} {plain.out} {plain.err}", plain.status == 0 and plain.err == "")
-        done = run("steps", *words, folder=folder, RATION_LIMIT="1GiB", RATION_MODE=mode, **MACHINE)
+        done = run("steps", *words, folder=folder, RATION_LIMIT="1GiB", RATION_MODE=mode, **MACHINE, **settings)
         expect("codes", done.out.splitlines(), plain.out.splitlines())
         expect("status, stderr", (done.status, done.err), (0, ""))
         for name in sorted(done.logs):
@@ -99,4 +99,19 @@ def scenario(mode, ops, ended, left):
     return case
 
 
-main({f"{name}, {mode}": scenario(mode, *row) for name, row in SCENARIOS.items() for mode in ("direct", "pool")})
+def race(mode, **settings):
+    """Contexts destroyed under threads that allocate and free in them."""
+    def case(folder):
+        log = pathlib.Path(folder) / "run.jsonl"
+        done = run("ends_race", str(log), "40", folder=folder, RATION_MODE=mode, RATION_LIMIT="256MiB",
+                   SIMCUDA_CONTEXT_BYTES="0", **settings)
+        expect_that(f"{done.status} {done.out} {done.err}", done.status == 0 and done.err == "")
+        books = added_up(done.logs["run.jsonl"], {0: GIB // 4})
+        expect("live at the end", len(books.live), 0)
+        expect_that(f"blocks that a context took along: {books.ended}", books.ended["cuCtxDestroy_v2"] > 40)
+    return case
+
+
+CASES = {f"{name}, {mode}": scenario(mode, *row) for name, row in SCENARIOS.items() for mode in ("direct", "pool")}
+CASES |= {"a race for the end, direct": race("direct"), "a race for the end, pool": race("pool", RATION_PREALLOCATE="false")}
+main(CASES)

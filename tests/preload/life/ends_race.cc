@@ -1,0 +1,123 @@
+// ends_race LOG ROUNDS: several threads allocate in a context and free its blocks, each block twice by two threads at
+// once, until the context is destroyed under them; another context lives on beside it. No block is freed with success
+// twice; after every round the log says what the device holds.
+#include <stdlib.h>
+
+#include <atomic>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/preload/life/claims.h"
+#include "tests/preload/programs/checks.h"
+#include "tests/preload/programs/fill.h"
+
+namespace {
+
+constexpr int kThreads = 4;
+constexpr uint64_t kLimit = uint64_t{256} << 20;  // as the test sets it
+std::atomic<int> wrong{0};
+
+struct Shared {
+  std::mutex mutex;
+  std::vector<CUdeviceptr> blocks;
+  std::atomic<int> had{0};
+};
+
+// Both threads that take part meet at a block, so that its two frees fall together.
+int free_twice(CUcontext context, CUdeviceptr address) {
+  std::atomic<int> arrived{0};
+  std::atomic<int> freed{0};
+  const auto free_once = [&] {
+    cuCtxSetCurrent(context);
+    ++arrived;
+    while (arrived < 2) {
+    }
+    const CUresult code = cuMemFree_v2(address);
+    freed += code == CUDA_SUCCESS ? 1 : 0;
+    wrong += code == CUDA_SUCCESS || code == CUDA_ERROR_INVALID_VALUE ? 0 : 1;
+  };
+  std::thread other(free_once);
+  free_once();
+  other.join();
+  return freed;
+}
+
+bool is_gone(CUresult code) {
+  return code == CUDA_ERROR_CONTEXT_IS_DESTROYED || code == CUDA_ERROR_INVALID_CONTEXT;
+}
+
+// In the context that goes: until it has gone.
+void work(CUcontext context, unsigned seed, Shared &shared) {
+  if (cuCtxSetCurrent(context) != CUDA_SUCCESS) {
+    return;
+  }
+  for (unsigned i = 0;; ++i) {
+    CUdeviceptr address = preload::kUntouched;
+    const CUresult code = cuMemAlloc_v2(&address, 1 + (seed * 7919 + i * 104729) % (512u << 10));
+    ++shared.had;
+    if (is_gone(code)) {
+      wrong += address == preload::kUntouched ? 0 : 1;
+      return;
+    }
+    CUdeviceptr victim = 0;
+    {
+      const std::lock_guard lock(shared.mutex);
+      if (code == CUDA_SUCCESS) {
+        shared.blocks.push_back(address);
+      }
+      if (shared.blocks.size() > 40 || code != CUDA_SUCCESS) {
+        if (shared.blocks.empty()) {
+          continue;
+        }
+        victim = shared.blocks[(seed + i) % shared.blocks.size()];
+        std::erase(shared.blocks, victim);
+      }
+    }
+    const CUresult freed = cuMemFree_v2(victim);
+    wrong += freed == CUDA_SUCCESS || is_gone(freed) || (victim != 0 && freed == CUDA_ERROR_INVALID_VALUE) ? 0 : 1;
+  }
+}
+
+void round_of(CUcontext stays, unsigned number) {
+  CUcontext goes = nullptr;
+  wrong += cuCtxCreate_v2(&goes, 0, 0) == CUDA_SUCCESS ? 0 : 1;
+  cuCtxPopCurrent_v2(nullptr);
+  Shared shared;
+  std::vector<std::thread> threads;
+  for (unsigned i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&, i] { work(goes, number * kThreads + i, shared); });
+  }
+  while (shared.had < 100) {
+    std::this_thread::yield();
+  }
+  // From the context beside it, while the others allocate and free.
+  cuCtxSetCurrent(stays);
+  CUdeviceptr own = 0;
+  wrong += cuMemAlloc_v2(&own, 3000) == CUDA_SUCCESS ? 0 : 1;
+  wrong += free_twice(stays, own) == 1 ? 0 : 1;
+  wrong += cuCtxDestroy_v2(goes) == CUDA_SUCCESS ? 0 : 1;
+  for (std::thread &thread : threads) {
+    thread.join();
+  }
+}
+
+}  // namespace
+
+int main(int argc, char **argv) {
+  CUcontext stays = nullptr;
+  if (argc != 3 || cuInit(0) != CUDA_SUCCESS || cuCtxCreate_v2(&stays, 0, 0) != CUDA_SUCCESS) {
+    return 1;
+  }
+  preload::Checks checks;
+  preload::Claims claims(argv[1], {kLimit});
+  for (int i = 0; i < atoi(argv[2]); ++i) {
+    round_of(stays, static_cast<unsigned>(i));
+    const std::string wrongly = claims.hold(0);
+    checks.expect(("round " + std::to_string(i) + ": " + wrongly).c_str(), wrongly.empty());
+  }
+  dprintf(1, "wrong=%d\n", wrong.load());
+  checks.expect("no other code, no second success", wrong == 0);
+  return checks.done();
+}
