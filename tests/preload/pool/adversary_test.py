@@ -28,7 +28,8 @@ VARIANTS = {
 
 
 def adversary(*words, rounds=ROUNDS, **settings):
-    print(f"adversary {rounds} {SEED} {' '.join(words)}", flush=True)
+    environment = " ".join(f"{key}={value}" for key, value in (LAGGING | settings).items() if key.isupper())
+    print(f"{environment} adversary {rounds} {SEED} {' '.join(words)}", flush=True)
     done = run("adversary", rounds, SEED, *words, **LAGGING, **settings)
     print(done.out, done.err[-500:], sep="", end="", flush=True)
     return done
