@@ -25,6 +25,7 @@ enum class Rank : int {
   kFirstUse = 1,
   kDevices,
   kContexts,
+  kGreens,
   kCaptures,
   kAddressBook,
   kSlabs,

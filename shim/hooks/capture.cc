@@ -4,66 +4,94 @@
 #include "hooks/hooks.h"
 
 using ration::driver::real;
+using ration::hooks::forwarding;
 using ration::hooks::kAbsent;
+using ration::policy::Policy;
+
+namespace {
+
+// The handle that means the same stream whichever flavour of a call it is given to.
+CUstream legacy(CUstream stream) {
+  return stream != nullptr ? stream : CU_STREAM_LEGACY;
+}
+CUstream per_thread(CUstream stream) {
+  return stream != nullptr ? stream : CU_STREAM_PER_THREAD;
+}
+
+// One call about a stream: the driver's slot with all of its arguments, inside the policy's method for `meant`.
+template <class Method, class Slot, class... Arguments>
+CUresult watched(Method method, CUstream meant, const Slot &slot, Arguments... arguments) {
+  if (!slot.present()) {
+    return kAbsent;
+  }
+  const auto act = [&] { return slot(arguments...); };
+  return forwarding(act, [&](Policy &policy) { return (policy.*method)(meant, act); });
+}
+
+}  // namespace
 
 extern "C" {
 
 CUresult cuStreamBeginCapture(CUstream hStream) {
-  return real.cuStreamBeginCapture.present() ? real.cuStreamBeginCapture(hStream) : kAbsent;
+  return watched(&Policy::begin_capture, legacy(hStream), real.cuStreamBeginCapture, hStream);
 }
+
 CUresult cuStreamBeginCapture_ptsz(CUstream hStream) {
-  return real.cuStreamBeginCapture_ptsz.present() ? real.cuStreamBeginCapture_ptsz(hStream) : kAbsent;
+  return watched(&Policy::begin_capture, per_thread(hStream), real.cuStreamBeginCapture_ptsz, hStream);
 }
+
 CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode) {
-  return real.cuStreamBeginCapture_v2.present() ? real.cuStreamBeginCapture_v2(hStream, mode) : kAbsent;
+  return watched(&Policy::begin_capture, legacy(hStream), real.cuStreamBeginCapture_v2, hStream, mode);
 }
+
 CUresult cuStreamBeginCapture_v2_ptsz(CUstream hStream, CUstreamCaptureMode mode) {
-  return real.cuStreamBeginCapture_v2_ptsz.present() ? real.cuStreamBeginCapture_v2_ptsz(hStream, mode) : kAbsent;
+  return watched(&Policy::begin_capture, per_thread(hStream), real.cuStreamBeginCapture_v2_ptsz, hStream, mode);
 }
+
 CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies,
                                      const CUgraphEdgeData *dependencyData, size_t numDependencies,
                                      CUstreamCaptureMode mode) {
-  return real.cuStreamBeginCaptureToGraph.present()
-             ? real.cuStreamBeginCaptureToGraph(hStream, hGraph, dependencies, dependencyData, numDependencies, mode)
-             : kAbsent;
+  return watched(&Policy::begin_capture, legacy(hStream), real.cuStreamBeginCaptureToGraph, hStream, hGraph,
+                 dependencies, dependencyData, numDependencies, mode);
 }
+
 CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies,
                                           const CUgraphEdgeData *dependencyData, size_t numDependencies,
                                           CUstreamCaptureMode mode) {
-  return real.cuStreamBeginCaptureToGraph_ptsz.present()
-             ? real.cuStreamBeginCaptureToGraph_ptsz(hStream, hGraph, dependencies, dependencyData, numDependencies,
-                                                     mode)
-             : kAbsent;
+  return watched(&Policy::begin_capture, per_thread(hStream), real.cuStreamBeginCaptureToGraph_ptsz, hStream, hGraph,
+                 dependencies, dependencyData, numDependencies, mode);
 }
+
 CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph) {
-  return real.cuStreamEndCapture.present() ? real.cuStreamEndCapture(hStream, phGraph) : kAbsent;
+  return watched(&Policy::end_capture, legacy(hStream), real.cuStreamEndCapture, hStream, phGraph);
 }
+
 CUresult cuStreamEndCapture_ptsz(CUstream hStream, CUgraph *phGraph) {
-  return real.cuStreamEndCapture_ptsz.present() ? real.cuStreamEndCapture_ptsz(hStream, phGraph) : kAbsent;
+  return watched(&Policy::end_capture, per_thread(hStream), real.cuStreamEndCapture_ptsz, hStream, phGraph);
 }
+
 CUresult cuStreamDestroy(CUstream hStream) {
-  return real.cuStreamDestroy.present() ? real.cuStreamDestroy(hStream) : kAbsent;
+  return watched(&Policy::destroy_stream, hStream, real.cuStreamDestroy, hStream);
 }
+
 CUresult cuStreamDestroy_v2(CUstream hStream) {
-  return real.cuStreamDestroy_v2.present() ? real.cuStreamDestroy_v2(hStream) : kAbsent;
+  return watched(&Policy::destroy_stream, hStream, real.cuStreamDestroy_v2, hStream);
 }
-CUresult cuCtxSynchronize() {
-  return real.cuCtxSynchronize.present() ? real.cuCtxSynchronize() : kAbsent;
+
+CUresult cuCtxSynchronize(void) {
+  if (!real.cuCtxSynchronize.present()) {
+    return kAbsent;
+  }
+  const auto act = [] { return real.cuCtxSynchronize(); };
+  return forwarding(act, [&](Policy &policy) { return policy.synchronise(nullptr, act); });
 }
+
 CUresult cuCtxSynchronize_v2(CUcontext ctx) {
-  return real.cuCtxSynchronize_v2.present() ? real.cuCtxSynchronize_v2(ctx) : kAbsent;
-}
-CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev, unsigned int flags) {
-  return real.cuGreenCtxCreate.present() ? real.cuGreenCtxCreate(phCtx, desc, dev, flags) : kAbsent;
-}
-CUresult cuGreenCtxDestroy(CUgreenCtx hCtx) {
-  return real.cuGreenCtxDestroy.present() ? real.cuGreenCtxDestroy(hCtx) : kAbsent;
-}
-CUresult cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx) {
-  return real.cuCtxFromGreenCtx.present() ? real.cuCtxFromGreenCtx(pContext, hCtx) : kAbsent;
-}
-CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr) {
-  return real.cuIpcGetMemHandle.present() ? real.cuIpcGetMemHandle(pHandle, dptr) : kAbsent;
+  if (!real.cuCtxSynchronize_v2.present()) {
+    return kAbsent;
+  }
+  const auto act = [&] { return real.cuCtxSynchronize_v2(ctx); };
+  return forwarding(act, [&](Policy &policy) { return policy.synchronise(ctx, act); });
 }
 
 }  // extern "C"

@@ -60,6 +60,30 @@ CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, uns
   return gain(real.cuCtxCreate_v4, pctx, created_on(dev), ctxCreateParams, flags, dev);
 }
 
+CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev, unsigned int flags) {
+  if (!real.cuGreenCtxCreate.present()) {
+    return kAbsent;
+  }
+  const auto act = [&] { return real.cuGreenCtxCreate(phCtx, desc, dev, flags); };
+  return forwarding(act, [&](Policy &policy) {
+    const CUresult result = act();
+    if (result == CUDA_SUCCESS) {
+      policy.green_created(*phCtx, dev);
+    }
+    return result;
+  });
+}
+
+CUresult cuGreenCtxDestroy(CUgreenCtx hCtx) {
+  return end(real.cuGreenCtxDestroy, "cuGreenCtxDestroy", hCtx, &Policy::destroy_green);
+}
+
+CUresult cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx) {
+  return gain(
+      real.cuCtxFromGreenCtx, pContext,
+      [hCtx](Policy &policy, CUcontext context) { policy.green_converted(context, hCtx); }, hCtx);
+}
+
 CUresult cuCtxAttach(CUcontext *pctx, unsigned int flags) {
   return gain(
       real.cuCtxAttach, pctx, [](Policy &policy, CUcontext context) { policy.context_attached(context); }, flags);

@@ -38,10 +38,12 @@ extern "C" CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize) {
     got.bytes = bytesize;
     return real.cuMemAlloc_v2(&got.address, bytesize);
   };
-  return ration::hooks::allocating([&] { return real.cuMemAlloc_v2(dptr, bytesize); },
-                                   [&](Policy &policy) {
-                                     return policy.allocate({"cuMemAlloc_v2", bytesize, bytesize, caller}, act, dptr);
-                                   });
+  return ration::hooks::allocating(
+      [&] { return real.cuMemAlloc_v2(dptr, bytesize); },
+      [&](Policy &policy) {
+        // Nothing is none of a pool's business: the driver refuses it.
+        return policy.allocate({"cuMemAlloc_v2", bytesize, bytesize, caller, bytesize != 0}, act, dptr);
+      });
 }
 
 extern "C" CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height,
@@ -53,7 +55,10 @@ extern "C" CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t
     return real.cuMemAllocPitch_v2(dptr, pPitch, WidthInBytes, Height, ElementSizeBytes);
   }
   const void *caller = __builtin_return_address(0);
-  size_t pitch = 0;
+  // cuda.h: 4, 8 or 16; the driver refuses everything else, and rows or lines that are not there.
+  const bool valid =
+      WidthInBytes != 0 && Height != 0 && (ElementSizeBytes == 4 || ElementSizeBytes == 8 || ElementSizeBytes == 16);
+  size_t pitch = pitched_bytes(WidthInBytes, 1, kPitchAlignment);
   const auto act = [&](Obtained &got) {
     const CUresult result = real.cuMemAllocPitch_v2(&got.address, &pitch, WidthInBytes, Height, ElementSizeBytes);
     got.bytes = pitched_bytes(pitch, Height, 1);
@@ -64,7 +69,8 @@ extern "C" CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t
       [&](Policy &policy) {
         const std::uint64_t requested = pitched_bytes(WidthInBytes, Height, 1);
         const std::uint64_t upper_bound = pitched_bytes(WidthInBytes, Height, kPitchAlignment);
-        const CUresult result = policy.allocate({"cuMemAllocPitch_v2", requested, upper_bound, caller}, act, dptr);
+        const CUresult result = policy.allocate(
+            {"cuMemAllocPitch_v2", requested, upper_bound, caller, valid && upper_bound != UINT64_MAX}, act, dptr);
         if (result == CUDA_SUCCESS) {
           *pPitch = pitch;
         }

@@ -1,10 +1,38 @@
 // What the driver reports about memory, as this process can really have it.
 // Layer: hooks. Threads: any.
+#include <cstring>
+
 #include "hooks/boundary.h"
 #include "hooks/hooks.h"
 
 using ration::driver::real;
 using ration::policy::Policy;
+
+namespace {
+
+// What the driver says of the slab around a pool's block, as it is of the block.
+void correct(Policy &policy, CUpointer_attribute attribute, void *data, CUdeviceptr ptr) {
+  if (data == nullptr ||
+      (attribute != CU_POINTER_ATTRIBUTE_RANGE_START_ADDR && attribute != CU_POINTER_ATTRIBUTE_RANGE_SIZE &&
+       attribute != CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE)) {
+    return;
+  }
+  CUdeviceptr base = 0;
+  std::size_t bytes = 0;
+  bool handled = false;
+  if (policy.address_range(ptr, &base, &bytes, handled) != CUDA_SUCCESS || !handled) {
+    return;
+  }
+  if (attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR) {
+    std::memcpy(data, &base, sizeof(base));
+  } else if (attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE) {
+    std::memcpy(data, &bytes, sizeof(bytes));
+  } else {
+    *static_cast<bool *>(data) = false;  // cuIpcGetMemHandle refuses it
+  }
+}
+
+}  // namespace
 
 // Programs pass NULL for what they do not want to know; a failed call leaves both untouched.
 extern "C" CUresult cuMemGetInfo_v2(size_t *free, size_t *total) {
@@ -46,19 +74,50 @@ extern "C" CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev) {
   });
 }
 
-// The driver's own answers are right for the driver's own allocations, which is what every block of mode direct is.
 extern "C" CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr) {
-  return real.cuMemGetAddressRange_v2.present() ? real.cuMemGetAddressRange_v2(pbase, psize, dptr)
-                                                : ration::hooks::kAbsent;
+  if (!real.cuMemGetAddressRange_v2.present()) {
+    return ration::hooks::kAbsent;
+  }
+  const auto act = [&] { return real.cuMemGetAddressRange_v2(pbase, psize, dptr); };
+  return ration::hooks::forwarding(act, [&](Policy &policy) {
+    bool handled = false;
+    const CUresult result = policy.address_range(dptr, pbase, psize, handled);
+    return handled ? result : act();
+  });
 }
 
 extern "C" CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr) {
-  return real.cuPointerGetAttribute.present() ? real.cuPointerGetAttribute(data, attribute, ptr)
-                                              : ration::hooks::kAbsent;
+  if (!real.cuPointerGetAttribute.present()) {
+    return ration::hooks::kAbsent;
+  }
+  const auto act = [&] { return real.cuPointerGetAttribute(data, attribute, ptr); };
+  return ration::hooks::forwarding(act, [&](Policy &policy) {
+    if (policy.is_dead(ptr)) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    const CUresult result = act();
+    if (result == CUDA_SUCCESS) {
+      correct(policy, attribute, data, ptr);
+    }
+    return result;
+  });
 }
 
 extern "C" CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes, void **data,
                                            CUdeviceptr ptr) {
-  return real.cuPointerGetAttributes.present() ? real.cuPointerGetAttributes(numAttributes, attributes, data, ptr)
-                                               : ration::hooks::kAbsent;
+  if (!real.cuPointerGetAttributes.present()) {
+    return ration::hooks::kAbsent;
+  }
+  const auto act = [&](CUdeviceptr about) {
+    return real.cuPointerGetAttributes(numAttributes, attributes, data, about);
+  };
+  return ration::hooks::forwarding([&] { return act(ptr); },
+                                   [&](Policy &policy) {
+                                     // Of what is no memory this one answers nulls and success (cuda.h): let it.
+                                     const CUresult result = act(policy.is_dead(ptr) ? 0 : ptr);
+                                     for (unsigned i = 0; result == CUDA_SUCCESS && i < numAttributes; ++i) {
+                                       correct(policy, attributes[i], data[i], ptr);
+                                     }
+                                     return result;
+                                   });
 }

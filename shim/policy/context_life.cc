@@ -9,15 +9,14 @@ namespace {
 
 using driver::real;
 
-// What the driver says of a device's primary context; true where it does not say.
-bool primary_is_active(CUdevice device) {
+}  // namespace
+
+bool Policy::is_gone(CUdevice device) {
   unsigned flags = 0;
   int active = 1;
-  return !real.cuDevicePrimaryCtxGetState.present() ||
-         real.cuDevicePrimaryCtxGetState(device, &flags, &active) != CUDA_SUCCESS || active != 0;
+  return real.cuDevicePrimaryCtxGetState.present() &&
+         real.cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && active == 0;
 }
-
-}  // namespace
 
 // The driver does not say what a context costs. Everything on the device that is not ours yet is an upper bound (it
 // takes neighbours for ours): the strictest reading, until contexts are measured one by one.
@@ -67,16 +66,23 @@ void Policy::end_begun_blocks(const char *api, const ContextRef &context) {
 
 CUresult Policy::end_known_context(const char *api, const ContextRef &context, const std::function<CUresult()> &act,
                                    const std::function<bool()> &is_gone) {
-  // Begun before the call: once the driver has destroyed the context it may give its addresses to another thread.
+  // Begun before the call: once the driver has destroyed the context it may give its addresses to another thread. No
+  // driver call of ours names the context meanwhile.
+  context->begin_end();
   book_.begin_end_of(context);
+  pools_.begin_end(context);
   const CUresult result = act();
   if (result != CUDA_SUCCESS || !is_gone()) {
+    pools_.cancel_end(context);
     book_.cancel_end_of(context);
+    context->refuse_end();
     return result;
   }
   contexts_.forget(context, api);
   book_.begin_end_of(context);  // what other threads entered meanwhile
+  pools_.begin_end(context);
   end_begun_blocks(api, context);
+  pools_.finish_end(api, context);
   pending_.drop(context);
   ledger_.account(context->device).release(context->own_bytes.exchange(0, std::memory_order_relaxed));
   return result;
@@ -116,8 +122,7 @@ CUresult Policy::release_primary(const char *api, CUdevice device, const std::fu
   // The driver's word decides; our own count only where it gives none.
   const bool last = contexts_.add_primary_reference(ordinal, -1) <= 0;
   const bool driver_tells = real.cuDevicePrimaryCtxGetState.present();
-  const CUresult result =
-      end_known_context(api, context, act, [&] { return driver_tells ? !primary_is_active(device) : last; });
+  const CUresult result = end_known_context(api, context, act, [&] { return driver_tells ? is_gone(device) : last; });
   if (result != CUDA_SUCCESS) {
     contexts_.add_primary_reference(ordinal, +1);
   }

@@ -2,9 +2,15 @@
 
 #include <sched.h>
 
+#include "policy/context_pool.h"
+
 namespace ration::policy {
 
 using driver::real;
+
+Context::~Context() {
+  delete pool.load(std::memory_order_acquire);
+}
 
 bool Context::pin() {
   pins_.fetch_add(1);

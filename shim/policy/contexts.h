@@ -25,8 +25,13 @@ struct Context {
   std::atomic<std::uint64_t> own_bytes{0};      // charged for the context itself (charge_context)
   // Everything that was submitted to it before this moment (progress.h) has finished.
   std::atomic<std::uint64_t> passed{0};
-  // Its pool; made at the first allocation, for the rest of its life.
+  // Its pool; made at the first allocation, for the rest of its life. Owned.
   std::atomic<ContextPool *> pool{nullptr};
+
+  Context() = default;
+  ~Context();
+  Context(const Context &) = delete;
+  Context &operator=(const Context &) = delete;
 
   // Keeps it from being destroyed under a driver call of ours that names it. False: it is being destroyed, or is gone.
   bool pin();

@@ -187,6 +187,11 @@ void Devices::learn_total(int ordinal) {
   }
 }
 
+Preallocation Devices::preallocation_on(int ordinal) {
+  const Device *device = find(ordinal);
+  return device != nullptr ? limits_.preallocation_on(facts_of(*device)) : Preallocation{};
+}
+
 std::vector<events::DeviceFacts> Devices::facts() {
   std::vector<events::DeviceFacts> facts;
   if (const auto *devices = all()) {

@@ -19,6 +19,13 @@ struct DeviceLimit {
   std::uint64_t bytes;  // effective: never above the device's total
 };
 
+// What the first pool of a device takes at once. All in bytes.
+struct Preallocation {
+  std::uint64_t bytes = 0;     // 0: it grows on demand
+  std::uint64_t after = 0;     // once so many are live there
+  std::uint64_t headroom = 0;  // of the memory that is really free, to be left alone
+};
+
 // Where limits come from; the runtime answers from the settings.
 class LimitSource {
  public:
@@ -26,6 +33,7 @@ class LimitSource {
   // Once, with every device, before any limit_on. Answers the lines that the user should read.
   virtual std::vector<std::string> meet(const std::vector<events::DeviceFacts> &devices) = 0;
   virtual DeviceLimit limit_on(const events::DeviceFacts &device) const = 0;
+  virtual Preallocation preallocation_on(const events::DeviceFacts &) const { return {}; }
   // Whether a limit was asked for on any device, known or not.
   virtual bool asked_for() const { return true; }
 };
@@ -57,6 +65,7 @@ class Devices {
   // Learns the size of a device from cuMemGetInfo where cuDeviceTotalMem is missing. REQUIRES a current context on it.
   void learn_total(int ordinal);
   std::vector<events::DeviceFacts> facts();
+  Preallocation preallocation_on(int ordinal);
   // A limit was asked for, and the driver does not say what devices it would hold for.
   bool limit_unknown() { return all() == nullptr && limits_.asked_for(); }
 

@@ -1,20 +1,15 @@
 #include "policy/policy.h"
 
 #include <algorithm>
-#include <ctime>
 #include <optional>
 #include <utility>
+
+#include "policy/clock.h"
 
 namespace ration::policy {
 namespace {
 
 using driver::real;
-
-std::uint64_t now_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000U + static_cast<std::uint64_t>(now.tv_nsec);
-}
 
 // What the driver says is free on the current device; 0 where it does not say.
 std::uint64_t device_free() {
@@ -30,7 +25,8 @@ Policy::Policy(const Options &options, LimitSource &limits, events::JournalOptio
       journal_(std::move(journal), problem),
       devices_(limits, ledger_),
       contexts_(devices_),
-      pending_(ledger_) {}
+      pending_(ledger_),
+      pools_(devices_, ledger_, journal_, contexts_, pending_, options.synchronous_free) {}
 
 void Policy::describe() {
   if (journal_.described() || devices_.all() == nullptr) {
@@ -43,19 +39,29 @@ void Policy::describe() {
   journal_.describe(devices_.facts(), version);
 }
 
-void Policy::record_oom(const Request &request, int device, events::Reason reason) {
+void Policy::record_oom(const char *api, std::uint64_t requested, int device, events::Reason reason, const Context *of,
+                        bool sharing) {
   const ledger::Account &account = ledger_.account(device);
   const Device *known = devices_.find(device);
   const std::uint64_t total = known != nullptr ? known->total.load(std::memory_order_relaxed) : 0;
   const std::uint64_t limit = account.limit() == UINT64_MAX ? total : account.limit();
   const std::uint64_t free_bytes = device_free();
-  journal_.record(events::Oom{device, request.api, request.requested, reason, account.charged(), limit, free_bytes,
-                              std::min(account.available(), free_bytes)});
+  const std::uint64_t charged = account.charged();
+  events::Oom event{device,  api,   requested,  reason,
+                    charged, limit, free_bytes, std::min(account.available(), free_bytes)};
+  event.reserved = charged;
+  event.sharing = sharing;
+  pools_.explain(event, of);
+  journal_.record(event);
 }
 
-CUresult Policy::deny(const Request &request, int device, events::Reason reason) {
-  record_oom(request, device, reason);
+CUresult Policy::deny(const Request &request, const Contexts::Current &where, events::Reason reason) {
+  record_oom(request.api, request.requested, where.device, reason, where.context.get());
   return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+events::Via Policy::via_of(const Request &request) const {
+  return journal_.logging() && via_of_ != nullptr ? via_of_(request.caller) : events::Via::driver;
 }
 
 // Writes the block into the book and the log. Failing to do so gives it back: nothing is held that is not in the books.
@@ -64,6 +70,7 @@ CUresult Policy::enter(const Request &request, const Contexts::Current &where, c
   std::optional<Block> displaced;
   AddressBook::Inserted inserted{};
   try {
+    pools_.settle(obtained.address, obtained.bytes);
     inserted = book_.insert(obtained.address, {obtained.bytes, where.device, where.context}, displaced);
   } catch (...) {
     if (real.cuMemFree_v2.present() && real.cuMemFree_v2(obtained.address) == CUDA_SUCCESS) {
@@ -79,9 +86,9 @@ CUresult Policy::enter(const Request &request, const Contexts::Current &where, c
     ledger_.account(where.device).release(obtained.bytes);
     return CUDA_SUCCESS;
   }
-  const events::Via via = journal_.logging() && via_of_ != nullptr ? via_of_(request.caller) : events::Via::driver;
   journal_.record(events::Alloc{obtained.address, obtained.bytes, request.requested, where.device,
-                                where.context->number, request.api, "device", "driver", via, duration_ns});
+                                where.context->number, request.api, "device", events::kFromDriver, via_of(request),
+                                duration_ns});
   return CUDA_SUCCESS;
 }
 
@@ -107,20 +114,48 @@ CUresult Policy::allocate(const Request &request, const std::function<CUresult(O
   }
   const Contexts::Current where = contexts_.current();
   devices_.learn_total(where.device);
+  if (!options_.pool || !request.pooled || where.error != CUDA_SUCCESS || !Pools::possible()) {
+    return allocate_direct(request, where, act, address);
+  }
+  std::optional<events::Reason> denied;
+  const CUresult result = pools_.allocate(request, where, via_of(request), address, denied);
+  if (!denied) {
+    if (result != CUDA_SUCCESS) {
+      journal_.count_failed_alloc();
+    }
+    return result;
+  }
+  // A slab needs a granule more than its block: what fits to the last byte the driver can still serve by itself.
+  if (*denied == events::Reason::limit && request.upper_bound <= ledger_.account(where.device).available()) {
+    return allocate_direct(request, where, act, address);
+  }
+  return deny(request, where, *denied);
+}
+
+CUresult Policy::allocate_direct(const Request &request, const Contexts::Current &where,
+                                 const std::function<CUresult(Obtained &)> &act, CUdeviceptr *address) {
   ledger::Account &account = ledger_.account(where.device);
   const auto granted = [&] { return account.reserve(request.upper_bound) == ledger::ReserveOutcome::granted; };
-  if (!granted() && !(pending_.settle(where.device, false) && granted()) &&
-      !(pending_.settle(where.device, true) && granted())) {
-    // With nothing current the driver would not have got as far as memory.
-    return where.error != CUDA_SUCCESS ? where.error : deny(request, where.device, events::Reason::limit);
+  while (!granted()) {
+    if (!pools_.make_room(request.api, where.device, request.upper_bound)) {
+      // With nothing current the driver would not have got as far as memory.
+      const std::uint64_t held_free = pools_.free_bytes(where.device);
+      const bool held = held_free > 0 && request.upper_bound <= account.available() + held_free;
+      return where.error != CUDA_SUCCESS
+                 ? where.error
+                 : deny(request, where, held ? events::Reason::pool_holds : events::Reason::limit);
+    }
   }
   const std::uint64_t start = journal_.logging() ? now_ns() : 0;
   Obtained obtained;
-  const CUresult result = act(obtained);
+  CUresult result = act(obtained);
+  if (result == CUDA_ERROR_OUT_OF_MEMORY && pools_.give_back(request.api, where.device)) {
+    result = act(obtained);
+  }
   if (result != CUDA_SUCCESS) {
     account.release(request.upper_bound);
     if (result == CUDA_ERROR_OUT_OF_MEMORY) {
-      record_oom(request, where.device, events::Reason::device);
+      deny(request, where, events::Reason::device);
     } else if (result != CUDA_ERROR_INVALID_CONTEXT) {  // the runtime probes with no context and comes again
       journal_.count_failed_alloc();
     }
@@ -132,7 +167,7 @@ CUresult Policy::allocate(const Request &request, const std::function<CUresult(O
       if (real.cuMemFree_v2.present() && real.cuMemFree_v2(obtained.address) == CUDA_SUCCESS) {
         account.release(request.upper_bound);
       }
-      return deny(request, where.device, events::Reason::limit);
+      return deny(request, where, events::Reason::limit);
     }
   } else {
     account.commit(request.upper_bound, obtained.bytes);
@@ -166,6 +201,9 @@ CUresult Policy::free(const char *api, CUdeviceptr address, const std::function<
     journal_.count_null_free();
     return act();
   }
+  if (const ContextRef owner = pools_.owner_of(address)) {
+    return pools_.free(api, address, owner);
+  }
   Block block;
   switch (book_.begin_end(address, block)) {
     case AddressBook::Found::ending_elsewhere:
@@ -195,6 +233,9 @@ CUresult Policy::free(const char *api, CUdeviceptr address, const std::function<
 CUresult Policy::free_in_stream(const char *api, CUdeviceptr address, CUstream stream,
                                 const std::function<CUresult()> &act) {
   describe();
+  if (const ContextRef owner = pools_.owner_of(address)) {
+    return pools_.free_in_stream(api, address, stream, owner);
+  }
   Block block;
   const AddressBook::Found found = address != 0 ? book_.begin_end(address, block) : AddressBook::Found::unknown;
   if (found == AddressBook::Found::ending_elsewhere) {
@@ -224,15 +265,19 @@ void Policy::present_memory(std::size_t *free_bytes, std::size_t *total_bytes) {
   const Contexts::Current where = contexts_.current();
   devices_.learn_total(where.device);
   const Device *device = devices_.find(where.device);
-  if (device == nullptr || !device->limit_asked.load(std::memory_order_relaxed)) {
+  if (device == nullptr) {
     return;
   }
   pending_.settle(where.device, false);
+  const bool shown = options_.show_limit && device->limit_asked.load(std::memory_order_relaxed);
   const std::uint64_t limit = device->limit.load(std::memory_order_relaxed);
   if (free_bytes != nullptr) {
-    *free_bytes = std::min<std::uint64_t>(*free_bytes, ledger_.account(where.device).available());
+    // What our own pools hold is the program's to have; of the rest the limit and the device decide.
+    const std::uint64_t obtainable = std::min<std::uint64_t>(*free_bytes, ledger_.account(where.device).available());
+    const std::uint64_t total = device->total.load(std::memory_order_relaxed);
+    *free_bytes = std::min(pools_.free_bytes(where.device) + obtainable, shown || total == 0 ? limit : total);
   }
-  if (total_bytes != nullptr && options_.show_limit) {
+  if (total_bytes != nullptr && shown) {
     *total_bytes = std::min<std::uint64_t>(*total_bytes, limit);
   }
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "driver/functions.h"
@@ -16,25 +17,22 @@
 #include "policy/contexts.h"
 #include "policy/devices.h"
 #include "policy/pending_frees.h"
+#include "policy/pools.h"
+#include "policy/request.h"
 
 namespace ration::policy {
 
 struct Options {
-  bool show_limit = true;       // queries tell the limit as the size of the device
-  bool charge_context = false;  // a context's own memory counts against the limit
+  bool show_limit = true;         // queries tell the limit as the size of the device
+  bool charge_context = false;    // a context's own memory counts against the limit
+  bool pool = false;              // blocks come from pools (mode pool), where the driver allows it
+  bool synchronous_free = false;  // a free waits for the work before it
 };
 
 // What one driver call obtained.
 struct Obtained {
   CUdeviceptr address = 0;
   std::uint64_t bytes = 0;
-};
-
-struct Request {
-  const char *api;            // the export that was called
-  std::uint64_t requested;    // bytes that the program asked for
-  std::uint64_t upper_bound;  // bytes that the driver may take for it
-  const void *caller;         // return address of the program's call
 };
 
 class Policy {
@@ -54,6 +52,21 @@ class Policy {
   void present_memory(std::size_t *free_bytes, std::size_t *total_bytes);
   void present_total(std::size_t *total_bytes, CUdevice device);
 
+  // What the driver would say of one of its own allocations, for a block of a pool. `handled`: the address was ours to
+  // answer for; else ask the driver.
+  CUresult address_range(CUdeviceptr address, CUdeviceptr *base, std::size_t *bytes, bool &handled);
+  // Whether an address lies in a pool's slab without being part of a live block: to the program, no memory at all.
+  bool is_dead(CUdeviceptr address);
+  // A handle to a pool's block would open the whole slab to another process: refused.
+  CUresult share(const char *api, CUdeviceptr address, const std::function<CUresult()> &act);
+
+  // Streams that begin and end captures or go, and a context that the program itself synchronises (nullptr: the current
+  // one). Each runs `act`, the driver's call.
+  CUresult begin_capture(CUstream stream, const std::function<CUresult()> &act);
+  CUresult end_capture(CUstream stream, const std::function<CUresult()> &act);
+  CUresult destroy_stream(CUstream stream, const std::function<CUresult()> &act);
+  CUresult synchronise(CUcontext context, const std::function<CUresult()> &act);
+
   // A context came to be, by creation or as a device's primary one.
   void context_created(CUcontext handle, CUdevice device) noexcept;
   void context_attached(CUcontext handle) { contexts_.add_reference(handle, +1); }
@@ -62,6 +75,9 @@ class Policy {
   CUresult end_context(const char *api, CUcontext handle, const std::function<CUresult()> &act);
   // Runs `act`, which drops one reference of a context; the last one destroys it.
   CUresult detach_context(const char *api, CUcontext handle, const std::function<CUresult()> &act);
+  void green_created(CUgreenCtx green, CUdevice device) noexcept;
+  void green_converted(CUcontext context, CUgreenCtx green) noexcept;
+  CUresult destroy_green(const char *api, CUgreenCtx green, const std::function<CUresult()> &act);
   CUresult reset_primary(const char *api, CUdevice device, const std::function<CUresult()> &act);
   CUresult release_primary(const char *api, CUdevice device, const std::function<CUresult()> &act);
 
@@ -73,9 +89,13 @@ class Policy {
   void set_via(events::Via (*via_of)(const void *caller)) { via_of_ = via_of; }
 
  private:
-  CUresult deny(const Request &request, int device, events::Reason reason);
+  CUresult deny(const Request &request, const Contexts::Current &where, events::Reason reason);
   static CUresult refuse_unknown(const std::function<CUresult(Obtained &)> &act);
-  void record_oom(const Request &request, int device, events::Reason reason);
+  void record_oom(const char *api, std::uint64_t requested, int device, events::Reason reason, const Context *of,
+                  bool sharing = false);
+  CUresult allocate_direct(const Request &request, const Contexts::Current &where,
+                           const std::function<CUresult(Obtained &)> &act, CUdeviceptr *address);
+  events::Via via_of(const Request &request) const;
   CUresult enter(const Request &request, const Contexts::Current &where, const Obtained &obtained,
                  std::uint64_t duration_ns);
   void end_block(const char *api, const AddressedBlock &block);
@@ -84,6 +104,7 @@ class Policy {
   CUresult end_known_context(const char *api, const ContextRef &context, const std::function<CUresult()> &act,
                              const std::function<bool()> &is_gone);
   void charge_own_memory(const ContextRef &context);
+  static bool is_gone(CUdevice device);  // the driver says so of its primary context
 
   const Options options_;
   ledger::Ledger ledger_;
@@ -92,6 +113,9 @@ class Policy {
   Contexts contexts_;
   AddressBook book_;
   PendingFrees pending_;
+  Pools pools_;
+  RankedMutex greens_mutex_{Rank::kGreens};
+  std::unordered_map<CUgreenCtx, CUdevice> greens_ GUARDED_BY(greens_mutex_);
   events::Via (*via_of_)(const void *caller) = nullptr;
 };
 

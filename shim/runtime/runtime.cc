@@ -46,6 +46,11 @@ class ConfiguredLimits : public policy::LimitSource {
     return {limit.asked, limit.bytes};
   }
 
+  policy::Preallocation preallocation_on(const events::DeviceFacts &device) const override {
+    const auto plan = settings_.preallocation_on({device.ordinal, device.uuid, device.total});
+    return {plan.bytes, plan.after, plan.headroom};
+  }
+
   bool asked_for() const override { return settings_.limit_asked(); }
 
  private:
@@ -55,6 +60,12 @@ class ConfiguredLimits : public policy::LimitSource {
 std::string host_name() {
   char name[HOST_NAME_MAX + 1] = {};
   return gethostname(name, sizeof(name) - 1) == 0 ? name : "";
+}
+
+// Mode async is served from pools too, until it has one of its own; a driver that cannot say when a freed block may be
+// used again is served block by block.
+bool in_pools(const config::Settings &settings) {
+  return settings.mode != config::Mode::kDirect && policy::Pools::possible();
 }
 
 events::JournalOptions journal_options(const config::Settings &settings) {
@@ -67,7 +78,7 @@ events::JournalOptions journal_options(const config::Settings &settings) {
     options.summary_directory = settings.summary_directory;
     options.tree_marks.push_back("RATION_SUMMARY=" + settings.summary_directory);
   }
-  options.meta.mode = "direct";  // the only mode that is built: the driver's own allocations under the limit
+  options.meta.mode = in_pools(settings) ? "pool" : "direct";
   for (const char *const *entry = config::process_environment(); *entry != nullptr; ++entry) {
     const std::string_view text(*entry);
     if (text.substr(0, 7) == "RATION_") {
@@ -117,6 +128,8 @@ struct Builder {
     policy::Options options;
     options.show_limit = settings.show_limit;
     options.charge_context = settings.charge_context;
+    options.pool = in_pools(settings);
+    options.synchronous_free = settings.free == config::Free::kSynchronous;
     events::JournalOptions journal = journal_options(settings);
     auto limits = std::make_unique<ConfiguredLimits>(std::move(settings));
     std::string problem;

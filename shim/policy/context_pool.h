@@ -1,0 +1,31 @@
+// The pool of one context life: its blocks, and what its growth remembers.
+// Layer: policy. Threads: any. Owns: the pool's books; its slabs are the driver's and go with the context.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "pool/shared_pool.h"
+
+namespace ration::policy {
+
+struct Context;
+
+class ContextPool {
+ public:
+  // The smallest slab of a pool that grows: the driver's own page for large allocations.
+  static constexpr std::uint64_t kFirstSlabBytes = 2U << 20U;
+
+  explicit ContextPool(Context &owner) : context(owner) {}
+  ContextPool(const ContextPool &) = delete;
+  ContextPool &operator=(const ContextPool &) = delete;
+
+  Context &context;
+  pool::SharedPool blocks;
+  // What the next slab should measure; doubles with each. Racing growers may both read one value: only a hint.
+  std::atomic<std::uint64_t> next_slab_bytes{kFirstSlabBytes};
+  // Its context is gone and nothing is taken into quarantine any more; written under the quarantine's lock.
+  std::atomic<bool> closed{false};
+};
+
+}  // namespace ration::policy

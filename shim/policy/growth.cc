@@ -1,0 +1,184 @@
+#include "policy/growth.h"
+
+#include <algorithm>
+#include <ctime>
+#include <utility>
+
+#include "policy/clock.h"
+
+namespace ration::policy {
+namespace {
+
+using driver::real;
+
+constexpr std::uint64_t kSlabGranule = ContextPool::kFirstSlabBytes;
+// Quarantine may hold half of what the pools take, or this much, before a pool that could grow gives the device a
+// moment to get through with it.
+constexpr std::uint64_t kLeastCapBytes = 64U << 20U;
+constexpr std::uint64_t kBriefly_ns = 10'000'000;
+// How long a request that would be denied waits for a capture of another thread, while which nothing can be cleaned.
+constexpr std::uint64_t kCapturePatience_ns = 1'000'000'000;
+
+void nap() {
+  const timespec nap{0, 50'000};
+  nanosleep(&nap, nullptr);
+}
+
+// Nine tenths: the step of the BFC allocator that JAX and TensorFlow users know.
+std::uint64_t less_than(std::uint64_t bytes) {
+  return bytes - bytes / 10 - 1;
+}
+
+}  // namespace
+
+Growth::Growth(Pools &pools, const Request &request, const Contexts::Current &where, ContextPool &pool,
+               Pools::Arena &arena)
+    : pools_(pools),
+      request_(request),
+      where_(where),
+      pool_(pool),
+      arena_(arena),
+      account_(pools.ledger_.account(where.device)) {}
+
+void Growth::remember(const Quarantine::Cleaned &cleaned) {
+  if (cleaned.error != CUDA_SUCCESS) {
+    error_ = cleaned.error;
+  }
+}
+
+bool Growth::may_grow() {
+  return account_.available() >= pool::Pool::slab_bytes_for(request_.upper_bound);
+}
+
+bool Growth::collect() noexcept {
+  const std::uint64_t held = arena_.quarantine.bytes();
+  const bool may_grow_now = may_grow();
+  // Asking costs driver calls: not for every block of a program that frees one and takes the next.
+  if (may_grow_now && held + request_.upper_bound <= pools_.slack_bytes(arena_, where_.device)) {
+    return false;
+  }
+  const Quarantine::Cleaned cleaned = arena_.quarantine.collect();
+  remember(cleaned);
+  if (cleaned.blocks > 0) {
+    return true;
+  }
+  const std::uint64_t cap = std::max(kLeastCapBytes, arena_.slab_bytes.load(std::memory_order_relaxed) / 2);
+  return may_grow_now && held > cap && cleaned.error == CUDA_SUCCESS && !cleaned.capturing && drain_briefly();
+}
+
+// The cap on quarantined bytes: bounded in time, because the device may never get through before this call returns.
+bool Growth::drain_briefly() {
+  if (drained_briefly_ || !Progress::by_events()) {
+    return false;
+  }
+  drained_briefly_ = true;
+  const std::uint64_t start = now_ns();
+  Quarantine::Cleaned cleaned;
+  while (cleaned.blocks == 0 && cleaned.error == CUDA_SUCCESS && now_ns() - start < kBriefly_ns) {
+    nap();
+    cleaned = arena_.quarantine.collect();
+  }
+  remember(cleaned);
+  pools_.record_wait(request_.api, where_.device, "poll", cleaned, start);
+  return cleaned.blocks > 0;
+}
+
+std::uint64_t Growth::next_size(std::uint64_t minimum_bytes) {
+  const Preallocation &plan = arena_.plan;
+  std::uint64_t want = std::max(minimum_bytes, pool_.next_slab_bytes.load(std::memory_order_relaxed));
+  if (plan.bytes > 0 && arena_.preallocation.load(std::memory_order_acquire) == Pools::Arena::State::due &&
+      arena_.first.load(std::memory_order_relaxed) == &pool_.context) {
+    want = std::min(want, std::max({minimum_bytes, plan.after, kSlabGranule}));  // the large slab is still to come
+  }
+  want = (want + kSlabGranule - 1) / kSlabGranule * kSlabGranule;  // what the driver takes for it in any case
+  std::uint64_t most = account_.available();
+  std::size_t free_bytes = 0;
+  std::size_t total = 0;
+  if (real.cuMemGetInfo_v2.present() && real.cuMemGetInfo_v2(&free_bytes, &total) == CUDA_SUCCESS) {
+    most = std::min<std::uint64_t>(most, free_bytes - std::min<std::uint64_t>(free_bytes, plan.headroom));
+  }
+  return std::max(minimum_bytes, std::min(want, most));
+}
+
+// Slabs from `from_bytes` on down to the smallest that will do.
+std::optional<pool::Slab> Growth::take(std::uint64_t from_bytes, std::uint64_t minimum_bytes) {
+  for (std::uint64_t bytes = from_bytes;;) {
+    pool::Slab slab{};
+    switch (pools_.take_slab(bytes, "grow", where_, arena_, slab, error_)) {
+      case Pools::Take::taken:
+        pool_.next_slab_bytes.store(2 * std::max(bytes, pool_.next_slab_bytes.load(std::memory_order_relaxed)),
+                                    std::memory_order_relaxed);
+        return slab;
+      case Pools::Take::failed:
+        return std::nullopt;
+      case Pools::Take::over_limit:
+        reason_ = events::Reason::limit;
+        break;
+      case Pools::Take::device_full:
+        reason_ = events::Reason::device;
+        break;
+    }
+    if (bytes <= minimum_bytes) {
+      return std::nullopt;
+    }
+    bytes = std::max(minimum_bytes, less_than(bytes));
+  }
+}
+
+std::optional<pool::Slab> Growth::grow(std::uint64_t minimum_bytes) noexcept try {
+  if (where_.context->ended_by.load(std::memory_order_acquire) != nullptr) {
+    error_ = CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    return std::nullopt;
+  }
+  const CUresult before = std::exchange(error_, CUDA_SUCCESS);
+  const RelaxedCapture relaxed;
+  std::optional<pool::Slab> slab = take(next_size(minimum_bytes), minimum_bytes);
+  if (!slab && error_ == CUDA_SUCCESS) {
+    const bool room = reason_ == events::Reason::device ? pools_.give_back(request_.api, where_.device)
+                                                        : pools_.make_room(request_.api, where_.device, minimum_bytes);
+    if (room) {
+      slab = take(minimum_bytes, minimum_bytes);
+    }
+  }
+  if (!slab) {
+    if (error_ == CUDA_SUCCESS) {
+      error_ = before;
+    }
+    if (reason_ == events::Reason::limit && pools_.holds_elsewhere(where_.device, &pool_.context, minimum_bytes)) {
+      reason_ = events::Reason::pool_holds;
+    }
+  }
+  return slab;
+} catch (...) {  // no memory of the host
+  error_ = CUDA_ERROR_OUT_OF_MEMORY;
+  return std::nullopt;
+}
+
+void Growth::shrink(const pool::Slab &slab) noexcept {
+  pools_.return_slab(request_.api, where_.context, slab);
+}
+
+bool Growth::wait() noexcept {
+  for (;;) {
+    const std::uint64_t start = now_ns();
+    const Quarantine::Cleaned cleaned = arena_.quarantine.wait();
+    remember(cleaned);
+    if (cleaned.waited) {
+      pools_.record_wait(request_.api, where_.device, Progress::by_events() ? "event" : "synchronize", cleaned, start);
+    }
+    if (cleaned.blocks > 0) {
+      return true;
+    }
+    if (cleaned.error != CUDA_SUCCESS || !cleaned.capturing || !pools_.captures_.run_elsewhere_only()) {
+      return false;
+    }
+    if (capture_deadline_ns_ == 0) {
+      capture_deadline_ns_ = start + kCapturePatience_ns;
+    } else if (start > capture_deadline_ns_) {
+      return false;
+    }
+    nap();
+  }
+}
+
+}  // namespace ration::policy

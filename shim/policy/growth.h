@@ -1,0 +1,45 @@
+// One request that its pool has no room for: where the pool asks, and what became of it.
+// Layer: policy. Threads: lives on the stack of one call; the pool lets one call grow at a time.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "policy/pools.h"
+
+namespace ration::policy {
+
+class Growth final : public pool::Upstream {
+ public:
+  Growth(Pools &pools, const Request &request, const Contexts::Current &where, ContextPool &pool, Pools::Arena &arena);
+
+  // In this order, each as often as it helps: what is clean by now, the driver, the device's progress.
+  bool collect() noexcept override;
+  std::optional<pool::Slab> grow(std::uint64_t minimum_bytes) noexcept override;
+  void shrink(const pool::Slab &slab) noexcept override;
+  bool wait() noexcept override;
+
+  // Why there is no room, once the pool has given up: the driver's own error, or a reason.
+  CUresult error() const { return error_; }
+  events::Reason reason() const { return reason_; }
+
+ private:
+  bool may_grow();
+  void remember(const Quarantine::Cleaned &cleaned);
+  bool drain_briefly();
+  std::uint64_t next_size(std::uint64_t minimum_bytes);
+  std::optional<pool::Slab> take(std::uint64_t from_bytes, std::uint64_t minimum_bytes);
+
+  Pools &pools_;
+  const Request &request_;
+  const Contexts::Current &where_;
+  ContextPool &pool_;
+  Pools::Arena &arena_;
+  ledger::Account &account_;
+  CUresult error_ = CUDA_SUCCESS;
+  events::Reason reason_ = events::Reason::limit;
+  bool drained_briefly_ = false;
+  std::uint64_t capture_deadline_ns_ = 0;
+};
+
+}  // namespace ration::policy

@@ -1,0 +1,266 @@
+// What the pools take from the driver and give back: the half of Pools that knows slabs.
+// Layer: policy.
+#include <sched.h>
+
+#include <algorithm>
+#include <list>
+
+#include "policy/clock.h"
+#include "policy/pools.h"
+
+namespace ration::policy {
+namespace {
+
+using driver::real;
+
+// A pool that grows on demand holds no more than this back for the sake of fewer driver calls.
+constexpr std::uint64_t kMostSlackOnDemand = 64U << 20U;
+
+// What the driver says is really free on the current device; all there could be where it does not say.
+std::uint64_t really_free() {
+  std::size_t free_bytes = 0;
+  std::size_t total = 0;
+  return real.cuMemGetInfo_v2.present() && real.cuMemGetInfo_v2(&free_bytes, &total) == CUDA_SUCCESS ? free_bytes
+                                                                                                     : UINT64_MAX;
+}
+
+}  // namespace
+
+// Takes slabs back from one pool. What the driver refuses stays the pool's, but only once the pool has been through
+// all of its slabs.
+class Returner final : public pool::Upstream {
+ public:
+  Returner(Pools &pools, const char *api, const ContextRef &context) : pools_(pools), api_(api), context_(context) {}
+  ~Returner() override {
+    for (const pool::Slab &slab : refused_) {
+      (void)context_->pool.load(std::memory_order_acquire)->blocks.add_slab(slab);
+    }
+  }
+
+  bool collect() noexcept override { return false; }
+  std::optional<pool::Slab> grow(std::uint64_t) noexcept override { return std::nullopt; }
+  bool wait() noexcept override { return false; }
+  void shrink(const pool::Slab &slab) noexcept override try {
+    refused_.push_back(slab);
+    if (pools_.return_slab(api_, context_, slab)) {
+      refused_.pop_back();
+      ++slabs;
+      bytes += slab.bytes;
+    }
+  } catch (...) {  // no memory to remember a refusal by: the slab stays charged, and goes with its context
+  }
+
+  std::uint64_t slabs = 0;
+  std::uint64_t bytes = 0;
+
+ private:
+  Pools &pools_;
+  const char *const api_;
+  const ContextRef &context_;
+  std::list<pool::Slab> refused_;
+};
+
+Pools::Take Pools::take_slab(std::uint64_t bytes, const char *why, const Contexts::Current &where, Arena &arena,
+                             pool::Slab &slab, CUresult &error) {
+  ledger::Account &account = ledger_.account(where.device);
+  if (account.reserve(bytes) != ledger::ReserveOutcome::granted) {
+    return Take::over_limit;
+  }
+  const std::uint64_t start = journal_.logging() ? now_ns() : 0;
+  CUdeviceptr address = 0;
+  const CUresult result = real.cuMemAlloc_v2(&address, bytes);
+  if (result != CUDA_SUCCESS) {
+    account.release(bytes);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY) {
+      return Take::device_full;
+    }
+    error = result;
+    return Take::failed;
+  }
+  try {
+    slabs_.insert(address, bytes, where.context);
+  } catch (...) {
+    if (real.cuMemFree_v2(address) == CUDA_SUCCESS) {
+      account.release(bytes);
+    }
+    throw;
+  }
+  slab = {address, bytes, last_slab_.fetch_add(1, std::memory_order_relaxed) + 1};
+  journal_.record(events::SlabAlloc{address, bytes, where.device, where.context->number, slab.id, "cuMemAlloc_v2", why,
+                                    start != 0 ? now_ns() - start : 0});
+  arena.slab_bytes.fetch_add(bytes, std::memory_order_relaxed);
+  slab_bytes_changed(arena, where.device);
+  return Take::taken;
+}
+
+void Pools::slab_bytes_changed(Arena &arena, int device) {
+  arena.quarantine.set_sizes(arena.slab_bytes.load(std::memory_order_relaxed), slack_bytes(arena, device));
+}
+
+std::uint64_t Pools::slack_bytes(const Arena &arena, int device) {
+  const Device *known = devices_.find(device);
+  const std::uint64_t total = known != nullptr ? known->total.load(std::memory_order_relaxed) : 0;
+  const std::uint64_t slack = std::min(ledger_.account(device).limit(), total) / 16;
+  return arena.plan.bytes > 0 ? slack : std::min(slack, kMostSlackOnDemand);
+}
+
+// The record first, then the bytes, then the range: whoever gets either again is logged behind it.
+void Pools::forget_slab(const char *api, const Context &context, const pool::Slab &slab) noexcept {
+  journal_.record(events::SlabFree{slab.address, slab.bytes, context.device, context.number, slab.id, api});
+  ledger_.account(context.device).release(slab.bytes);
+  slabs_.erase(slab.address);
+  if (Arena *arena = known_arena(context.device)) {
+    arena->slab_bytes.fetch_sub(slab.bytes, std::memory_order_relaxed);
+    slab_bytes_changed(*arena, context.device);
+  }
+}
+
+bool Pools::return_slab(const char *api, const ContextRef &context, const pool::Slab &slab) noexcept {
+  slabs_.begin_end(slab.address);
+  CUresult result = CUDA_ERROR_INVALID_CONTEXT;
+  if (const Pin pin(*context); pin) {
+    const RelaxedCapture relaxed;
+    const CurrentFor current(context->handle);
+    if (current) {
+      result = real.cuMemFree_v2(slab.address);
+    }
+  }
+  if (result != CUDA_SUCCESS) {
+    slabs_.cancel_end(slab.address);
+    return false;
+  }
+  forget_slab(api, *context, slab);
+  return true;
+}
+
+bool Pools::give_back(const char *api, int device) noexcept try {
+  Arena *arena = known_arena(device);
+  if (arena == nullptr) {
+    return false;
+  }
+  arena->quarantine.collect();
+  events::Trim trim{device, api, 0, 0};
+  for (const ContextRef &context : pooled_on(device)) {
+    Returner returner(*this, api, context);
+    context->pool.load(std::memory_order_acquire)->blocks.give_back(returner);
+    trim.slabs += returner.slabs;
+    trim.bytes += returner.bytes;
+  }
+  if (trim.slabs > 0) {
+    journal_.record(trim);
+  }
+  return trim.slabs > 0;
+} catch (...) {  // no memory of the host to go through the pools
+  return false;
+}
+
+bool Pools::make_room(const char *api, int device, std::uint64_t bytes) noexcept try {
+  const ledger::Account &account = ledger_.account(device);
+  const auto enough = [&] { return account.available() >= bytes; };
+  if (enough() || (pending_.settle(device, false) && enough()) || (pending_.settle(device, true) && enough())) {
+    return true;
+  }
+  // Not for nothing: a slab that goes has to be got again.
+  if (bytes > account.limit() || account.available() + free_bytes(device) < bytes) {
+    return false;
+  }
+  return give_back(api, device) && enough();
+} catch (...) {
+  return false;
+}
+
+void Pools::preallocate(const Request &request, const Contexts::Current &where, ContextPool &pool, Arena &arena) {
+  Context *first = nullptr;
+  arena.first.compare_exchange_strong(first, where.context.get());
+  if (first != nullptr && first != where.context.get()) {
+    return;  // only a device's first context preallocates
+  }
+  const std::uint64_t live = journal_.tally().devices[where.device].live_bytes.load(std::memory_order_relaxed);
+  if (live + request.upper_bound < arena.plan.after) {
+    return;
+  }
+  int due = Arena::due;
+  if (arena.preallocation.compare_exchange_strong(due, Arena::running)) {
+    try {
+      preallocate_now(request, where, pool, arena);
+    } catch (...) {  // no memory of the host: the pool grows as it can
+    }
+    arena.preallocation.store(Arena::done, std::memory_order_release);
+  }
+  while (arena.preallocation.load(std::memory_order_acquire) == Arena::running) {
+    sched_yield();  // another thread is at it; what it gets is for this request too
+  }
+}
+
+// The plan's bytes, less what is held already, as far as they are there: nine tenths again and again until the driver
+// has so much. Where not even this request would fit, the pool grows for it as for any other.
+void Pools::preallocate_now(const Request &request, const Contexts::Current &where, ContextPool &pool, Arena &arena) {
+  const Preallocation &plan = arena.plan;
+  const ledger::Account &account = ledger_.account(where.device);
+  const RelaxedCapture relaxed;
+  const std::uint64_t free_now = really_free();
+  const std::uint64_t least =
+      std::max(pool::Pool::slab_bytes_for(std::min(request.upper_bound, pool::SharedPool::kMostBytes)),
+               ContextPool::kFirstSlabBytes);
+  std::uint64_t bytes = std::min({plan.bytes - std::min(plan.bytes, account.charged()), account.available(),
+                                  free_now == UINT64_MAX ? free_now : free_now - std::min(free_now, plan.headroom)});
+  for (; bytes >= least; bytes -= bytes / 10 + 1) {
+    pool::Slab slab{};
+    CUresult error = CUDA_SUCCESS;
+    switch (take_slab(bytes, "preallocate", where, arena, slab, error)) {
+      case Take::taken:
+        if (pool.blocks.add_slab(slab) != pool::AddSlabOutcome::kAdded) {
+          return_slab(request.api, where.context, slab);
+        }
+        return;
+      case Take::failed:
+        return;
+      case Take::over_limit:
+      case Take::device_full:
+        break;
+    }
+  }
+}
+
+// What the driver destroyed with a context: recorded block by block, then slab by slab.
+class Loser final : public pool::Upstream {
+ public:
+  Loser(Pools &pools, const char *api, const Context &context) : pools_(pools), api_(api), context_(context) {}
+  bool collect() noexcept override { return false; }
+  std::optional<pool::Slab> grow(std::uint64_t) noexcept override { return std::nullopt; }
+  bool wait() noexcept override { return false; }
+  void shrink(const pool::Slab &slab) noexcept override { pools_.forget_slab(api_, context_, slab); }
+
+ private:
+  Pools &pools_;
+  const char *const api_;
+  const Context &context_;
+};
+
+void Pools::finish_end(const char *api, const ContextRef &context) noexcept {
+  captures_.forget(context);
+  progress_.forget(context);
+  ContextPool *pool = context->pool.load(std::memory_order_acquire);
+  Arena *arena = known_arena(context->device);
+  if (pool == nullptr || arena == nullptr) {
+    return;
+  }
+  arena->quarantine.forget(*pool);
+  pool::Block blocks[32];
+  while (const std::size_t count = pool->blocks.live_blocks(0, blocks, std::size(blocks))) {
+    for (std::size_t i = 0; i < count; ++i) {
+      if (pool->blocks.free(blocks[i].address)) {
+        journal_.record(events::Free{blocks[i].address, blocks[i].bytes, context->device, context->number, api, 0,
+                                     events::kFromPool});
+      }
+    }
+  }
+  Loser loser(*this, api, *context);
+  pool->blocks.give_back(loser);
+  Context *gone = context.get();
+  if (arena->first.compare_exchange_strong(gone, nullptr)) {
+    arena->preallocation.store(arena->plan.bytes > 0 ? Arena::due : Arena::done, std::memory_order_release);
+  }
+}
+
+}  // namespace ration::policy

@@ -1,0 +1,224 @@
+#include "policy/pools.h"
+
+#include <algorithm>
+
+#include "policy/clock.h"
+#include "policy/growth.h"
+
+namespace ration::policy {
+namespace {
+
+using driver::real;
+
+// What a free of the driver's own would be told on this thread: without a context, or after the driver's end, its
+// refusal.
+CUresult state_of_caller() {
+  CUcontext current = nullptr;
+  const CUresult asked = real.cuCtxGetCurrent(&current);
+  if (asked != CUDA_SUCCESS || current != nullptr) {
+    return asked;
+  }
+  const CUresult answer = real.cuMemFree_v2(0);  // a free of nothing: only the state of the thread can be wrong with it
+  const bool of_thread = answer == CUDA_ERROR_INVALID_CONTEXT || answer == CUDA_ERROR_CONTEXT_IS_DESTROYED ||
+                         answer == CUDA_ERROR_NOT_INITIALIZED || answer == CUDA_ERROR_DEINITIALIZED;
+  return of_thread ? answer : CUDA_SUCCESS;
+}
+
+// CUDA_SUCCESS where a free may go into `stream`; a graph's free node must be given a graph's own allocation (cuda.h).
+CUresult state_of_stream(CUstream stream) {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  CUresult result = CUDA_SUCCESS;
+  const RelaxedCapture relaxed;
+  if (real.cuStreamGetCaptureInfo.present()) {
+    cuuint64_t id = 0;
+    result = real.cuStreamGetCaptureInfo(stream, &status, &id);
+  } else if (real.cuStreamIsCapturing.present()) {
+    result = real.cuStreamIsCapturing(stream, &status);
+  }
+  return result == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE ? CUDA_ERROR_INVALID_VALUE : result;
+}
+
+}  // namespace
+
+Pools::Arena &Pools::arena_of(int device) {
+  Arena *arena = known_arena(device);
+  if (arena == nullptr) {
+    auto made = std::make_unique<Arena>(progress_, devices_.preallocation_on(device));
+    if (arenas_[device].compare_exchange_strong(arena, made.get(), std::memory_order_acq_rel)) {
+      arena = made.release();
+    }
+  }
+  return *arena;
+}
+
+Pools::~Pools() {
+  for (std::atomic<Arena *> &arena : arenas_) {
+    delete arena.load(std::memory_order_acquire);
+  }
+}
+
+ContextPool &Pools::pool_of(const ContextRef &context) {
+  ContextPool *pool = context->pool.load(std::memory_order_acquire);
+  if (pool == nullptr) {
+    auto made = std::make_unique<ContextPool>(*context);
+    if (context->pool.compare_exchange_strong(pool, made.get(), std::memory_order_acq_rel)) {
+      pool = made.release();
+    }
+  }
+  return *pool;
+}
+
+std::vector<ContextRef> Pools::pooled_on(int device) {
+  std::vector<ContextRef> contexts = contexts_.live();
+  std::erase_if(contexts, [device](const ContextRef &context) {
+    return context->device != device || context->pool.load(std::memory_order_acquire) == nullptr;
+  });
+  return contexts;
+}
+
+CUresult Pools::allocate(const Request &request, const Contexts::Current &where, events::Via via, CUdeviceptr *address,
+                         std::optional<events::Reason> &denied) {
+  const std::uint64_t start = journal_.logging() ? now_ns() : 0;
+  ContextPool &pool = pool_of(where.context);
+  Arena &arena = arena_of(where.device);
+  if (arena.preallocation.load(std::memory_order_acquire) != Arena::done) {
+    preallocate(request, where, pool, arena);
+  }
+  Growth growth(*this, request, where, pool, arena);
+  const pool::AllocateOutcome outcome = pool.blocks.allocate(request.upper_bound, growth);
+  if (!outcome) {
+    const bool for_want_of_memory = growth.error() == CUDA_SUCCESS;
+    if (for_want_of_memory) {
+      denied = growth.reason();
+    }
+    return for_want_of_memory ? CUDA_ERROR_OUT_OF_MEMORY : growth.error();
+  }
+  events::Alloc event{outcome.block.address,
+                      outcome.block.bytes,
+                      request.requested,
+                      where.device,
+                      where.context->number,
+                      request.api,
+                      "device",
+                      events::kFromPool,
+                      via,
+                      start != 0 ? now_ns() - start : 0};
+  event.slab = outcome.block.slab;
+  journal_.record(event);
+  *address = outcome.block.address;
+  return CUDA_SUCCESS;
+}
+
+CUresult Pools::retire(const char *api, std::uint64_t address, CUstream stream, const ContextRef &owner) {
+  const CUresult state = state_of_caller();
+  if (state != CUDA_SUCCESS) {
+    journal_.count_failed_free();
+    return state;
+  }
+  ContextPool &pool = *owner->pool.load(std::memory_order_acquire);
+  Quarantine &quarantine = arena_of(owner->device).quarantine;
+  std::uint64_t bytes = 0;
+  bool due = false;
+  Quarantine::Ticket ticket;
+  switch (quarantine.retire(pool, address, bytes, ticket, due)) {
+    case Quarantine::Retired::not_a_block:
+      journal_.count_failed_free();
+      return CUDA_ERROR_INVALID_VALUE;
+    case Quarantine::Retired::no_host_memory:
+      journal_.count_failed_free();
+      return CUDA_ERROR_OUT_OF_MEMORY;
+    case Quarantine::Retired::retired:
+      break;
+  }
+  journal_.record(events::Free{address, bytes, owner->device, owner->number, api,
+                               reinterpret_cast<std::uintptr_t>(stream), events::kFromPool});
+  ticket.close();
+  if (due) {
+    quarantine.collect();  // an error of it is for whoever needs the memory
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult Pools::free(const char *api, std::uint64_t address, const ContextRef &owner) {
+  const CUresult result = retire(api, address, nullptr, owner);
+  if (result != CUDA_SUCCESS || !synchronous_free_) {
+    return result;
+  }
+  const std::uint64_t start = now_ns();
+  const Quarantine::Cleaned cleaned = arena_of(owner->device).quarantine.drain();
+  if (cleaned.waited) {
+    record_wait(api, owner->device, Progress::by_events() ? "event" : "synchronize", cleaned, start);
+  }
+  return cleaned.error;
+}
+
+CUresult Pools::free_in_stream(const char *api, std::uint64_t address, CUstream stream, const ContextRef &owner) {
+  const CUresult state = captures_.running() ? state_of_stream(stream) : CUDA_SUCCESS;
+  if (state != CUDA_SUCCESS) {
+    journal_.count_failed_free();
+    return state;
+  }
+  return retire(api, address, stream, owner);
+}
+
+std::optional<pool::Block> Pools::block_at(std::uint64_t address, const ContextRef &owner) {
+  return owner->pool.load(std::memory_order_acquire)->blocks.find(address);
+}
+
+void Pools::record_wait(const char *api, int device, const char *how, const Quarantine::Cleaned &cleaned,
+                        std::uint64_t start_ns) {
+  journal_.record(events::Wait{device, api, how, cleaned.blocks, cleaned.bytes, now_ns() - start_ns, cleaned.error});
+}
+
+// Without events sealing costs nothing, and the program's own synchronise is what lets blocks be used again.
+std::uint64_t Pools::before_synchronise() noexcept {
+  if (!Progress::by_events()) {
+    for (std::atomic<Arena *> &each : arenas_) {
+      if (Arena *arena = each.load(std::memory_order_acquire)) {
+        arena->quarantine.collect();
+      }
+    }
+  }
+  return progress_.now();
+}
+
+std::uint64_t Pools::free_bytes(int device) {
+  Arena *arena = known_arena(device);
+  if (arena == nullptr) {
+    return 0;
+  }
+  std::uint64_t bytes = arena->quarantine.bytes();
+  for (const ContextRef &context : pooled_on(device)) {
+    bytes += context->pool.load(std::memory_order_acquire)->blocks.statistics().free_bytes;
+  }
+  return bytes;
+}
+
+bool Pools::holds_elsewhere(int device, const Context *caller, std::uint64_t bytes) {
+  std::uint64_t elsewhere = 0;
+  for (const ContextRef &context : pooled_on(device)) {
+    if (context.get() != caller) {
+      const pool::Statistics held = context->pool.load(std::memory_order_acquire)->blocks.statistics();
+      elsewhere += held.free_bytes + held.retired_bytes;
+    }
+  }
+  return elsewhere > 0 && bytes <= ledger_.account(device).available() + elsewhere;
+}
+
+void Pools::explain(events::Oom &oom, const Context *of) {
+  Arena *arena = known_arena(oom.device);
+  if (arena == nullptr) {
+    return;
+  }
+  oom.quarantined = arena->quarantine.bytes();
+  const std::uint64_t not_used = free_bytes(oom.device);
+  oom.used -= std::min(oom.used, not_used);
+  oom.capturing = captures_.running();
+  if (of != nullptr) {
+    if (const ContextPool *pool = of->pool.load(std::memory_order_acquire)) {
+      oom.largest_free = std::max(oom.largest_free, pool->blocks.statistics().largest_hole);
+    }
+  }
+}
+
+}  // namespace ration::policy

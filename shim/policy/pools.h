@@ -1,0 +1,130 @@
+// Mode pool: blocks of the program from the pools of its contexts, and everything that happens to those.
+// Layer: policy. Threads: any; no lock is held across a driver call. Owns: each device's quarantine.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "events/journal.h"
+#include "ledger/ledger.h"
+#include "policy/captures.h"
+#include "policy/context_pool.h"
+#include "policy/contexts.h"
+#include "policy/devices.h"
+#include "policy/pending_frees.h"
+#include "policy/progress.h"
+#include "policy/quarantine.h"
+#include "policy/request.h"
+#include "policy/slab_directory.h"
+
+namespace ration::policy {
+
+class Pools {
+ public:
+  Pools(Devices &devices, ledger::Ledger &ledger, events::Journal &journal, Contexts &contexts, PendingFrees &pending,
+        bool synchronous_free)
+      : devices_(devices),
+        ledger_(ledger),
+        journal_(journal),
+        contexts_(contexts),
+        pending_(pending),
+        synchronous_free_(synchronous_free),
+        progress_(contexts, captures_) {}
+
+  ~Pools();
+  Pools(const Pools &) = delete;
+  Pools &operator=(const Pools &) = delete;
+
+  // Whether this driver lets a freed block ever be used again.
+  static bool possible() { return Progress::can_tell(); }
+
+  // A block of `request.upper_bound` bytes. Where it was denied for want of memory, `denied` says why.
+  CUresult allocate(const Request &request, const Contexts::Current &where, events::Via via, CUdeviceptr *address,
+                    std::optional<events::Reason> &denied);
+
+  // The context whose slab is around `address`, or nullptr: what happens to that address is not ours to say.
+  ContextRef owner_of(std::uint64_t address) { return slabs_.find(address); }
+  // REQUIRES: `owner` is the answer of owner_of. Anything but the start of a live block: INVALID_VALUE.
+  CUresult free(const char *api, std::uint64_t address, const ContextRef &owner);
+  CUresult free_in_stream(const char *api, std::uint64_t address, CUstream stream, const ContextRef &owner);
+  std::optional<pool::Block> block_at(std::uint64_t address, const ContextRef &owner);
+
+  // A context that ends takes its pool along; begin before the driver's call, then one of the two.
+  void begin_end(const ContextRef &context) noexcept { slabs_.begin_end(context); }
+  void cancel_end(const ContextRef &context) noexcept { slabs_.cancel_end(context); }
+  void finish_end(const char *api, const ContextRef &context) noexcept;
+
+  // Free in the pools of a device, clean or not yet.
+  std::uint64_t free_bytes(int device);
+  // Gives back wholly free slabs until `bytes` can be reserved, or, where the driver has no memory, all there are;
+  // false when that does not help.
+  bool make_room(const char *api, int device, std::uint64_t bytes) noexcept;
+  bool give_back(const char *api, int device) noexcept;
+  // Whether `bytes` would fit under the limit but for what lies free in pools that the caller cannot use.
+  bool holds_elsewhere(int device, const Context *caller, std::uint64_t bytes);
+  // What an oom record says of the pools; `of` is the context that asked.
+  void explain(events::Oom &oom, const Context *of);
+  // The address range is about to be recorded for somebody else.
+  void settle(std::uint64_t address, std::uint64_t bytes) { slabs_.settle(address, bytes); }
+
+  // The program synchronises a context: what it freed until now counts as freed before. The moment that has passed
+  // should the driver answer success.
+  std::uint64_t before_synchronise() noexcept;
+
+  Captures &captures() { return captures_; }
+
+ private:
+  friend class Growth;
+  friend class Returner;
+  friend class Loser;
+  // What the pools of one device share.
+  struct Arena {
+    Arena(Progress &progress, const Preallocation &preallocation_plan)
+        : plan(preallocation_plan), quarantine(progress), preallocation(plan.bytes > 0 ? due : done) {}
+    enum State : int { due, running, done };
+    const Preallocation plan;
+    Quarantine quarantine;
+    std::atomic<std::uint64_t> slab_bytes{0};
+    std::atomic<Context *> first{nullptr};  // the only one that preallocates; an identity, never followed
+    std::atomic<int> preallocation;
+  };
+
+  Arena &arena_of(int device);
+  Arena *known_arena(int device) { return arenas_[device].load(std::memory_order_acquire); }
+  static ContextPool &pool_of(const ContextRef &context);
+  // The contexts that have a pool on a device.
+  std::vector<ContextRef> pooled_on(int device);
+  CUresult retire(const char *api, std::uint64_t address, CUstream stream, const ContextRef &owner);
+  void record_wait(const char *api, int device, const char *how, const Quarantine::Cleaned &cleaned,
+                   std::uint64_t start_ns);
+
+  void preallocate(const Request &request, const Contexts::Current &where, ContextPool &pool, Arena &arena);
+  void preallocate_now(const Request &request, const Contexts::Current &where, ContextPool &pool, Arena &arena);
+  enum class Take { taken, over_limit, device_full, failed };
+  // One slab of exactly `bytes` for the current context.
+  Take take_slab(std::uint64_t bytes, const char *why, const Contexts::Current &where, Arena &arena, pool::Slab &slab,
+                 CUresult &error);
+  // False: the driver did not take it.
+  bool return_slab(const char *api, const ContextRef &context, const pool::Slab &slab) noexcept;
+  void forget_slab(const char *api, const Context &context, const pool::Slab &slab) noexcept;
+  void slab_bytes_changed(Arena &arena, int device);
+  // Bytes that may lie in quarantine before it is worth asking the driver about them, as long as the pool may grow.
+  std::uint64_t slack_bytes(const Arena &arena, int device);
+
+  Devices &devices_;
+  ledger::Ledger &ledger_;
+  events::Journal &journal_;
+  Contexts &contexts_;
+  PendingFrees &pending_;
+  const bool synchronous_free_;
+  Captures captures_;
+  Progress progress_;
+  SlabDirectory slabs_;
+  std::atomic<std::uint64_t> last_slab_{0};
+  std::atomic<Arena *> arenas_[ledger::kMaxDevices] = {};
+};
+
+}  // namespace ration::policy

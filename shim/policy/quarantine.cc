@@ -1,0 +1,343 @@
+#include "policy/quarantine.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace ration::policy {
+
+Quarantine::Ticket &Quarantine::Ticket::operator=(Ticket &&other) noexcept {
+  if (this != &other) {
+    close();
+    open_ = other.open_;
+    other.open_ = nullptr;
+  }
+  return *this;
+}
+
+void Quarantine::Ticket::close() {
+  if (open_ != nullptr) {
+    open_->fetch_sub(1, std::memory_order_release);  // pairs with the acquire of whoever reclaims the batch
+    open_ = nullptr;
+  }
+}
+
+void Quarantine::set_sizes(std::uint64_t pool_bytes, std::uint64_t slack_bytes) {
+  Guard guard(mutex_);
+  finest_bytes_ = std::max(pool_bytes / 8, slack_bytes);
+}
+
+bool Quarantine::make_room() {
+  if (!open_.empty() && open_.back().count < kBatchBlocks) {
+    return true;
+  }
+  if (!spare_batches_.empty()) {
+    open_.splice(open_.end(), spare_batches_, spare_batches_.begin());
+    return true;
+  }
+  try {
+    open_.emplace_back();
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
+Quarantine::Retired Quarantine::retire(ContextPool &pool, pool::Address address, std::uint64_t &bytes, Ticket &ticket,
+                                       bool &due) {
+  due = false;
+  Guard guard(mutex_);
+  if (pool.closed.load(std::memory_order_relaxed)) {
+    return Retired::not_a_block;
+  }
+#ifdef RATION_BREAK_QUARANTINE  // for the test that shows that the data tests see it
+  const pool::FreeOutcome broken = pool.blocks.free(address);
+  bytes = broken.bytes;
+  ticket = Ticket();
+  return broken ? Retired::retired : Retired::not_a_block;
+#endif
+  if (!make_room()) {
+    return Retired::no_host_memory;
+  }
+  const pool::FreeOutcome outcome = pool.blocks.retire(address);
+  if (!outcome) {
+    return Retired::not_a_block;
+  }
+  bytes = outcome.bytes;
+  Batch &batch = open_.back();
+  batch.entries[batch.count++] = {address, &pool};
+  batch.unrecorded.fetch_add(1, std::memory_order_relaxed);
+  ticket = Ticket(batch.unrecorded);
+  open_bytes_ += bytes;
+  bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  blocks_.fetch_add(1, std::memory_order_relaxed);
+  ++open_blocks_;
+  due = open_blocks_ >= next_seal_blocks_ &&
+        (open_blocks_ >= kBatchBlocks << coarseness_ || open_bytes_ >= finest_bytes_ << coarseness_);
+  return Retired::retired;
+}
+
+// Detached first: the moment that is taken then lies behind every free that it speaks for.
+void Quarantine::seal(Cleaned &cleaned) {
+  std::list<Epoch> fresh;
+  {
+    Guard guard(mutex_);
+    if (open_blocks_ == 0) {
+      return;
+    }
+    if (!spare_epochs_.empty()) {
+      fresh.splice(fresh.end(), spare_epochs_, spare_epochs_.begin());
+    }
+  }
+  if (fresh.empty()) {
+    fresh.emplace_back();
+  }
+  Epoch &epoch = fresh.front();
+  std::uint64_t blocks = 0;
+  std::uint64_t bytes = 0;
+  {
+    Guard guard(mutex_);
+    epoch.batches.splice(epoch.batches.end(), open_);
+    blocks = std::exchange(open_blocks_, 0);
+    bytes = std::exchange(open_bytes_, 0);
+    ++sealing_;
+  }
+  Progress::Taken taken = Progress::Taken::failed;
+  CUresult error = CUDA_ERROR_OUT_OF_MEMORY;  // of the host's, should taking it throw
+  try {
+    taken = progress_.take(epoch.moment, error);
+  } catch (...) {
+    epoch.moment.marks.clear();
+  }
+  Guard guard(mutex_);
+  --sealing_;
+  if (taken == Progress::Taken::taken) {
+    const auto later = std::find_if(sealed_.begin(), sealed_.end(),
+                                    [&](const Epoch &other) { return other.moment.number > epoch.moment.number; });
+    sealed_.splice(later, fresh);
+    next_seal_blocks_ = 0;
+    return;
+  }
+  open_.splice(open_.begin(), epoch.batches);
+  spare_epochs_.splice(spare_epochs_.end(), fresh);
+  open_blocks_ += blocks;
+  open_bytes_ += bytes;
+  next_seal_blocks_ = open_blocks_ + kBatchBlocks;  // not again at every free
+  cleaned.capturing |= taken == Progress::Taken::capturing;
+  cleaned.ending |= taken == Progress::Taken::ending;
+  if (taken == Progress::Taken::failed) {
+    cleaned.error = error;
+  }
+}
+
+Quarantine::Epoch *Quarantine::oldest_not_passed(std::uint64_t up_to) {
+  Guard guard(mutex_);
+  for (Epoch &epoch : sealed_) {
+    if (!epoch.passed && epoch.moment.number <= up_to) {
+      ++epoch.users;
+      return &epoch;
+    }
+  }
+  return nullptr;
+}
+
+void Quarantine::note_answer(Epoch &epoch, CUresult answer, Cleaned &cleaned) {
+  if (answer != CUDA_SUCCESS && answer != CUDA_ERROR_NOT_READY) {
+    cleaned.error = answer;
+  }
+  Guard guard(mutex_);
+  --epoch.users;
+  epoch.passed |= answer == CUDA_SUCCESS;
+}
+
+// A slice at a time, so that a free on another thread never waits for a whole epoch.
+bool Quarantine::reclaim_slice(Cleaned &cleaned, bool &outstanding) {
+  Moment over;
+  {
+    Guard guard(mutex_);
+    outstanding = false;
+    auto epoch = sealed_.begin();
+    for (;; ++epoch) {
+      if (epoch == sealed_.end()) {
+        return false;
+      }
+      if (!epoch->passed) {
+        continue;
+      }
+      const auto ready = std::find_if(epoch->batches.begin(), epoch->batches.end(), [](const Batch &batch) {
+        return batch.unrecorded.load(std::memory_order_acquire) == 0;
+      });
+      if (ready != epoch->batches.end()) {
+        for (std::size_t i = 0; i < kSliceBlocks && ready->count > 0; ++i) {
+          release_entry(ready->entries[--ready->count], cleaned);
+        }
+        if (ready->count == 0) {
+          spare_batches_.splice(spare_batches_.end(), epoch->batches, ready);
+        }
+        return true;
+      }
+      if (epoch->batches.empty() && epoch->users == 0) {
+        break;
+      }
+      outstanding |= !epoch->batches.empty();
+    }
+    over = std::exchange(epoch->moment, {});
+    epoch->passed = false;
+    spare_epochs_.splice(spare_epochs_.end(), sealed_, epoch);
+  }
+  progress_.recycle(over);
+  return true;
+}
+
+void Quarantine::release_entry(const Entry &entry, Cleaned &cleaned) {
+  const pool::FreeOutcome outcome = entry.pool->blocks.reclaim(entry.address);
+  bytes_.fetch_sub(outcome.bytes, std::memory_order_relaxed);
+  blocks_.fetch_sub(1, std::memory_order_relaxed);
+  cleaned.bytes += outcome.bytes;
+  ++cleaned.blocks;
+}
+
+Quarantine::Cleaned Quarantine::collect() noexcept {
+  Cleaned cleaned;
+  try {
+    seal(cleaned);
+  } catch (...) {  // no memory of the host for an epoch: it stays open
+    cleaned.error = CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  ask_about_all(cleaned);
+  bool outstanding = false;
+  while (reclaim_slice(cleaned, outstanding)) {
+  }
+  return cleaned;
+}
+
+void Quarantine::ask_about_all(Cleaned &cleaned) {
+  {
+    Guard guard(mutex_);
+    if (sealed_.empty()) {
+      return;
+    }
+  }
+  const RelaxedCapture relaxed;
+  CUresult answer = CUDA_SUCCESS;
+  while (answer == CUDA_SUCCESS) {
+    Epoch *epoch = oldest_not_passed(UINT64_MAX);
+    if (epoch == nullptr) {
+      return;
+    }
+    answer = progress_.query(epoch->moment);
+    note_answer(*epoch, answer, cleaned);
+  }
+}
+
+// Waits for an epoch that the caller uses, and takes part in reclaiming it.
+void Quarantine::wait_for(Epoch &epoch, Cleaned &cleaned) {
+  cleaned.waited = true;
+  const CUresult answer = progress_.wait(epoch.moment);
+  note_answer(epoch, answer, cleaned);
+  cleaned.capturing |= answer == CUDA_ERROR_NOT_READY;
+  bool outstanding = answer == CUDA_SUCCESS;
+  while (outstanding) {
+    while (reclaim_slice(cleaned, outstanding)) {
+    }
+    if (outstanding) {
+      sched_yield();  // another thread is writing the record of a free that is in there
+    }
+  }
+}
+
+// Blocks that are neither open nor anybody's to wait for: another thread is sealing or reclaiming them.
+bool Quarantine::in_other_hands() {
+  Guard guard(mutex_);
+  return sealing_ > 0 || !sealed_.empty();
+}
+
+Quarantine::Cleaned Quarantine::wait() noexcept {
+  for (;;) {
+    Cleaned cleaned = collect();
+    if (cleaned.blocks > 0 || cleaned.error != CUDA_SUCCESS) {
+      return cleaned;
+    }
+    if (Epoch *epoch = oldest_not_passed(UINT64_MAX)) {
+      wait_for(*epoch, cleaned);
+      Guard guard(mutex_);
+      coarseness_ = std::min(coarseness_ + 1, kCoarsest);
+      return cleaned;
+    }
+    if (!cleaned.ending && !in_other_hands()) {
+      return cleaned;
+    }
+    sched_yield();
+  }
+}
+
+Quarantine::Cleaned Quarantine::drain() noexcept {
+  Cleaned cleaned;
+  for (;;) {
+    cleaned.ending = false;
+    const Cleaned now = collect();
+    cleaned.blocks += now.blocks;
+    cleaned.bytes += now.bytes;
+    cleaned.error = now.error;
+    cleaned.capturing = now.capturing;
+    if (now.error != CUDA_SUCCESS || now.capturing) {
+      return cleaned;
+    }
+    if (!now.ending && !sealing()) {
+      break;
+    }
+    sched_yield();
+  }
+  const std::uint64_t last = progress_.now();
+  while (cleaned.error == CUDA_SUCCESS && !cleaned.capturing) {
+    Epoch *epoch = oldest_not_passed(last);
+    if (epoch == nullptr) {
+      break;
+    }
+    wait_for(*epoch, cleaned);
+  }
+  return cleaned;
+}
+
+bool Quarantine::sealing() {
+  Guard guard(mutex_);
+  return sealing_ > 0;
+}
+
+void Quarantine::forget_in(std::list<Batch> &batches, const ContextPool &pool, Cleaned &cleaned) {
+  for (Batch &batch : batches) {
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < batch.count; ++i) {
+      if (batch.entries[i].pool == &pool) {
+        release_entry(batch.entries[i], cleaned);
+      } else {
+        batch.entries[kept++] = batch.entries[i];
+      }
+    }
+    batch.count = kept;
+  }
+}
+
+void Quarantine::forget(ContextPool &pool) noexcept {
+  for (;;) {
+    {
+      Guard guard(mutex_);
+      pool.closed.store(true, std::memory_order_relaxed);
+      if (sealing_ == 0) {  // else some batches are in another thread's hands for the moment
+        Cleaned open;
+        forget_in(open_, pool, open);
+        open_blocks_ -= open.blocks;
+        open_bytes_ -= open.bytes;
+        Cleaned sealed;
+        for (Epoch &epoch : sealed_) {
+          forget_in(epoch.batches, pool, sealed);
+        }
+        return;
+      }
+    }
+    sched_yield();
+  }
+}
+
+}  // namespace ration::policy

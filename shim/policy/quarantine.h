@@ -1,0 +1,119 @@
+// Freed blocks that the device may still be using: retired in their pool, reclaimed once everything that was submitted
+// before their free has finished (progress.h). One for each device.
+// Layer: policy. Threads: any; driver calls outside the lock, which is taken before a pool's own. Owns: the batches.
+//
+// Frees collect in batches; after so many frees or bytes these are sealed into an epoch: one moment for all of them.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <list>
+
+#include "driver/functions.h"
+#include "lock.h"
+#include "policy/context_pool.h"
+#include "policy/progress.h"
+
+namespace ration::policy {
+
+class Quarantine {
+ public:
+  explicit Quarantine(Progress &progress) : progress_(progress) {}
+
+  // A free that was taken in but is not in the log yet: until it is, its block is nobody else's.
+  class Ticket {
+   public:
+    Ticket() = default;
+    explicit Ticket(std::atomic<int> &open) : open_(&open) {}
+    Ticket(Ticket &&other) noexcept : open_(other.open_) { other.open_ = nullptr; }
+    Ticket &operator=(Ticket &&other) noexcept;
+    ~Ticket() { close(); }
+    void close();
+
+   private:
+    std::atomic<int> *open_ = nullptr;
+  };
+  enum class Retired {
+    retired,
+    not_a_block,     // nothing live starts there; nothing changed
+    no_host_memory,  // nothing changed
+  };
+  // `bytes` gets the block's size. True in `due` when it is time to collect().
+  Retired retire(ContextPool &pool, pool::Address address, std::uint64_t &bytes, Ticket &ticket, bool &due);
+  // How large the device's pools are, and how many bytes may well stay unsealed.
+  void set_sizes(std::uint64_t pool_bytes, std::uint64_t slack_bytes);
+
+  struct Cleaned {
+    std::uint64_t blocks = 0;
+    std::uint64_t bytes = 0;
+    CUresult error = CUDA_SUCCESS;  // of a driver call of ours; such a call cleans nothing
+    bool capturing = false;         // what is not sealed cannot be while a capture runs
+    bool ending = false;            // nor while a context is being destroyed
+    bool waited = false;            // for the device
+  };
+  // Seals what is open and gives back what is clean by now. Never waits for the device.
+  Cleaned collect() noexcept;
+  // The same, having waited for the oldest epoch where nothing was clean. Neither blocks nor an error nor a capture:
+  // there is nothing left to wait for.
+  Cleaned wait() noexcept;
+  // Waits until everything that was freed before the call is clean (free=synchronous).
+  Cleaned drain() noexcept;
+
+  // The context's pool goes: its blocks are reclaimed at once, for the device is through with a context that is gone.
+  void forget(ContextPool &pool) noexcept;
+  std::uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
+  std::uint64_t blocks() const { return blocks_.load(std::memory_order_relaxed); }
+
+ private:
+  static constexpr std::size_t kBatchBlocks = 1024;
+  static constexpr std::size_t kSliceBlocks = 64;
+  static constexpr unsigned kCoarsest = 2;
+  struct Entry {
+    pool::Address address;
+    ContextPool *pool;
+  };
+  struct Batch {
+    std::array<Entry, kBatchBlocks> entries;
+    std::size_t count = 0;
+    std::atomic<int> unrecorded{0};  // tickets
+  };
+  struct Epoch {
+    std::list<Batch> batches;
+    Moment moment;
+    int users = 0;        // threads that ask the driver about the moment
+    bool passed = false;  // for ever
+  };
+
+  bool make_room() REQUIRES(mutex_);
+  void seal(Cleaned &cleaned);
+  void ask_about_all(Cleaned &cleaned);
+  // To be answered with note_answer; nullptr when none is left.
+  Epoch *oldest_not_passed(std::uint64_t up_to);
+  void note_answer(Epoch &epoch, CUresult answer, Cleaned &cleaned);
+  void wait_for(Epoch &epoch, Cleaned &cleaned);
+  // Gives back some blocks of an epoch that has passed; false when there are none, but for `outstanding` ones whose
+  // record another thread is writing.
+  bool reclaim_slice(Cleaned &cleaned, bool &outstanding);
+  void release_entry(const Entry &entry, Cleaned &cleaned) REQUIRES(mutex_);
+  void forget_in(std::list<Batch> &batches, const ContextPool &pool, Cleaned &cleaned) REQUIRES(mutex_);
+  bool sealing();
+  bool in_other_hands();
+
+  Progress &progress_;
+  RankedMutex mutex_{Rank::kQuarantine};
+  std::list<Batch> open_ GUARDED_BY(mutex_);
+  std::uint64_t open_blocks_ GUARDED_BY(mutex_) = 0;
+  std::uint64_t open_bytes_ GUARDED_BY(mutex_) = 0;
+  std::list<Epoch> sealed_ GUARDED_BY(mutex_);  // oldest first
+  std::list<Batch> spare_batches_ GUARDED_BY(mutex_);
+  std::list<Epoch> spare_epochs_ GUARDED_BY(mutex_);
+  std::uint64_t finest_bytes_ GUARDED_BY(mutex_) = 0;      // of an epoch
+  std::uint64_t next_seal_blocks_ GUARDED_BY(mutex_) = 0;  // not before so many are open
+  int sealing_ GUARDED_BY(mutex_) = 0;                     // threads that hold batches in neither list
+  unsigned coarseness_ GUARDED_BY(mutex_) = 0;             // epochs are 2^this times the finest
+  std::atomic<std::uint64_t> bytes_{0};                    // written under the lock
+  std::atomic<std::uint64_t> blocks_{0};
+};
+
+}  // namespace ration::policy

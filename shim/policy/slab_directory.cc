@@ -1,0 +1,114 @@
+#include "policy/slab_directory.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+
+namespace ration::policy {
+namespace {
+
+const void *this_thread() {
+  return reinterpret_cast<const void *>(pthread_self());
+}
+
+}  // namespace
+
+std::vector<SlabDirectory::Slab>::iterator SlabDirectory::first_behind(std::uint64_t address) {
+  return std::upper_bound(slabs_.begin(), slabs_.end(), address,
+                          [](std::uint64_t at, const Slab &slab) { return at < slab.end; });
+}
+
+void SlabDirectory::insert(std::uint64_t address, std::uint64_t bytes, const ContextRef &context) {
+  settle(address, bytes);
+  Guard guard(mutex_);
+  const auto place = first_behind(address);
+  // Whatever the driver gives twice had ended without our seeing how.
+  const auto last =
+      std::find_if(place, slabs_.end(), [&](const Slab &slab) { return slab.address >= address + bytes; });
+  if (place != last) {
+    *place = {address, address + bytes, context, nullptr};
+    slabs_.erase(place + 1, last);
+  } else {
+    slabs_.insert(place, {address, address + bytes, context, nullptr});
+  }
+  count_.store(slabs_.size(), std::memory_order_relaxed);
+}
+
+void SlabDirectory::erase(std::uint64_t address) {
+  Guard guard(mutex_);
+  const auto place = first_behind(address);
+  if (place != slabs_.end() && place->address == address) {
+    slabs_.erase(place);
+  }
+  count_.store(slabs_.size(), std::memory_order_relaxed);
+}
+
+void SlabDirectory::settle(std::uint64_t address, std::uint64_t bytes) {
+  while (count_.load(std::memory_order_relaxed) != 0) {
+    {
+      Guard guard(mutex_);
+      const auto place = first_behind(address);
+      const bool ending = std::any_of(place, slabs_.end(), [&](const Slab &slab) {
+        return slab.address < address + bytes && slab.ender != nullptr && slab.ender != this_thread();
+      });
+      if (!ending) {
+        return;
+      }
+    }
+    sched_yield();
+  }
+}
+
+ContextRef SlabDirectory::find(std::uint64_t address) {
+  while (count_.load(std::memory_order_relaxed) != 0) {
+    {
+      Guard guard(mutex_);
+      const auto place = first_behind(address);
+      if (place == slabs_.end() || place->address > address || place->ender == this_thread()) {
+        return nullptr;
+      }
+      if (place->ender == nullptr) {
+        return place->context;
+      }
+    }
+    sched_yield();  // the other thread is inside the driver's call
+  }
+  return nullptr;
+}
+
+void SlabDirectory::begin_end(const ContextRef &context) noexcept {
+  Guard guard(mutex_);
+  for (Slab &slab : slabs_) {
+    if (slab.context == context && slab.ender == nullptr) {
+      slab.ender = this_thread();
+    }
+  }
+}
+
+void SlabDirectory::cancel_end(const ContextRef &context) noexcept {
+  Guard guard(mutex_);
+  for (Slab &slab : slabs_) {
+    if (slab.context == context && slab.ender == this_thread()) {
+      slab.ender = nullptr;
+    }
+  }
+}
+
+void SlabDirectory::set_ender(std::uint64_t address, const void *ender) noexcept {
+  Guard guard(mutex_);
+  const auto place = first_behind(address);
+  if (place != slabs_.end() && place->address == address) {
+    place->ender = ender;
+  }
+}
+
+void SlabDirectory::begin_end(std::uint64_t address) noexcept {
+  set_ender(address, this_thread());
+}
+
+void SlabDirectory::cancel_end(std::uint64_t address) noexcept {
+  set_ender(address, nullptr);
+}
+
+}  // namespace ration::policy

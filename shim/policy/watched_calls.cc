@@ -1,0 +1,147 @@
+// Calls that move no memory but bear on it: captures, streams, synchronises, green contexts, questions about a block.
+// Layer: policy: the half of Policy that watches.
+#include "policy/policy.h"
+
+namespace ration::policy {
+
+using driver::real;
+
+CUresult Policy::begin_capture(CUstream stream, const std::function<CUresult()> &act) {
+  ContextRef context;
+  CUcontext handle = nullptr;
+  if (real.cuStreamGetCtx.present() && real.cuStreamGetCtx(stream, &handle) == CUDA_SUCCESS) {
+    context = contexts_.find(handle);
+  }
+  if (context == nullptr) {
+    context = contexts_.current().context;
+  }
+  pools_.captures().begin_capture();
+  const CUresult result = act();
+  pools_.captures().finish_begin(stream, result, context);
+  return result;
+}
+
+CUresult Policy::end_capture(CUstream stream, const std::function<CUresult()> &act) {
+  const CUresult result = act();
+  pools_.captures().finish_end(stream, result);
+  return result;
+}
+
+// Forgotten first: a handle that is gone must not be asked about. A destroy that the driver refuses leaves a capture
+// that we no longer know of; the driver then refuses our look at that context, and nothing is cleaned.
+CUresult Policy::destroy_stream(CUstream stream, const std::function<CUresult()> &act) {
+  pools_.captures().forget(stream);
+  return act();
+}
+
+CUresult Policy::synchronise(CUcontext handle, const std::function<CUresult()> &act) {
+  if (!options_.pool) {
+    return act();
+  }
+  CUcontext meant = handle;
+  if (meant == nullptr && (!real.cuCtxGetCurrent.present() || real.cuCtxGetCurrent(&meant) != CUDA_SUCCESS)) {
+    return act();
+  }
+  // A green context's covers only itself, and what it does not cover it does not clean.
+  const ContextRef context = meant != nullptr && !contexts_.is_green(meant) ? contexts_.find(meant) : nullptr;
+  const std::uint64_t began = pools_.before_synchronise();
+  const CUresult result = act();
+  if (result == CUDA_SUCCESS && context != nullptr) {
+    Progress::passed(*context, began);
+  }
+  return result;
+}
+
+void Policy::green_created(CUgreenCtx green, CUdevice device) noexcept try {
+  describe();
+  {
+    Guard guard(greens_mutex_);
+    greens_[green] = device;
+  }
+  // It holds its device's primary context, which the program may never have named.
+  CUcontext primary = nullptr;
+  if (real.cuDevicePrimaryCtxRetain.present() && real.cuDevicePrimaryCtxRelease_v2.present() &&
+      real.cuDevicePrimaryCtxRetain(&primary, device) == CUDA_SUCCESS) {
+    contexts_.note_primary(primary, devices_.ordinal_of(device));
+    real.cuDevicePrimaryCtxRelease_v2(device);
+  }
+} catch (...) {  // out of memory of the host: its allocations are refused as those of an unknown context
+}
+
+void Policy::green_converted(CUcontext context, CUgreenCtx green) noexcept try {
+  CUdevice device = 0;
+  bool known = false;
+  {
+    Guard guard(greens_mutex_);
+    const auto found = greens_.find(green);
+    known = found != greens_.end();
+    device = known ? found->second : 0;
+  }
+  if (!known && real.cuCtxGetDevice.present()) {
+    const CurrentFor current(context);
+    known = current && real.cuCtxGetDevice(&device) == CUDA_SUCCESS;
+  }
+  if (known) {
+    contexts_.note_green(context, green, devices_.ordinal_of(device));
+  }
+} catch (...) {  // as above
+}
+
+CUresult Policy::destroy_green(const char *api, CUgreenCtx green, const std::function<CUresult()> &act) {
+  CUdevice device = 0;
+  bool known = false;
+  {
+    Guard guard(greens_mutex_);
+    const auto found = greens_.find(green);
+    known = found != greens_.end();
+    device = known ? found->second : 0;
+  }
+  // It lets go of the primary context: should it have been the last, that one ends and its memory with it.
+  const ContextRef primary = known ? contexts_.primary_of(devices_.ordinal_of(device)) : nullptr;
+  const CUresult result =
+      primary != nullptr ? end_known_context(api, primary, act, [&] { return is_gone(device); }) : act();
+  if (result == CUDA_SUCCESS) {
+    contexts_.forget_green(green);
+    Guard guard(greens_mutex_);
+    greens_.erase(green);
+  }
+  return result;
+}
+
+CUresult Policy::address_range(CUdeviceptr address, CUdeviceptr *base, std::size_t *bytes, bool &handled) {
+  const ContextRef owner = pools_.owner_of(address);
+  handled = owner != nullptr;
+  if (!handled) {
+    return CUDA_SUCCESS;
+  }
+  const std::optional<pool::Block> block = pools_.block_at(address, owner);
+  if (!block) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (base != nullptr) {
+    *base = block->address;
+  }
+  if (bytes != nullptr) {
+    *bytes = block->requested;
+  }
+  return CUDA_SUCCESS;
+}
+
+bool Policy::is_dead(CUdeviceptr address) {
+  const ContextRef owner = pools_.owner_of(address);
+  return owner != nullptr && !pools_.block_at(address, owner);
+}
+
+CUresult Policy::share(const char *api, CUdeviceptr address, const std::function<CUresult()> &act) {
+  describe();
+  const ContextRef owner = pools_.owner_of(address);
+  if (owner == nullptr) {
+    return act();
+  }
+  if (const std::optional<pool::Block> block = pools_.block_at(address, owner)) {
+    record_oom(api, block->requested, owner->device, events::Reason::pool_holds, owner.get(), true);
+  }
+  return CUDA_ERROR_INVALID_VALUE;
+}
+
+}  // namespace ration::policy
