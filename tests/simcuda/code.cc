@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "implemented.h"
+#include "tests/simcuda/capture.h"
 
 namespace simcuda {
 namespace {
@@ -19,6 +20,8 @@ CUresult load(Handle *handle, const void *image, bool library) {
   Context *context = nullptr;
   if (!library) {
     if (const CUresult error = current(lock, &context); error != CUDA_SUCCESS) return error;
+    if (const CUresult error = may_act_unseen(); error != CUDA_SUCCESS) return error;
+    context = context->root;
   }
   if (handle == nullptr || image == nullptr) return CUDA_ERROR_INVALID_VALUE;
   auto made = std::make_shared<Image>();
@@ -33,6 +36,7 @@ CUresult unload(Handle handle) {
   Lock lock(driver().mutex);
   Image *image = find_image(handle);
   if (image == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (const CUresult error = may_act_unseen(); error != CUDA_SUCCESS) return error;
   // Its functions may be queued.
   if (image->context != nullptr) drain(lock, *image->context);
   for (const auto &[key, address] : image->globals) {
@@ -49,6 +53,7 @@ CUresult global(CUdeviceptr *dptr, size_t *bytes, Handle handle, const char *nam
   Context *context = nullptr;
   if (const CUresult error = current(lock, &context); error != CUDA_SUCCESS) return error;
   Image *image = find_image(handle);
+  context = context->root;
   if (image == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const std::size_t size = global_bytes(name);

@@ -1,5 +1,6 @@
 #include "tests/simcuda/context.h"
 
+#include "tests/simcuda/capture.h"
 #include "tests/simcuda/driver.h"
 
 namespace simcuda {
@@ -85,10 +86,23 @@ CUresult bring_up(Lock &lock, Context &context) {
   return CUDA_SUCCESS;
 }
 
+void tear_down_green(Lock &lock, Context &context) {
+  context.alive = false;  // nothing new is accepted from here on
+  for (const auto &stream : context.streams) forget_capture_of(*stream);
+  drain(lock, context);
+  context.awaited.clear();
+}
+
 void tear_down(Lock &lock, Context &context) {
   Driver &state = driver();
   context.alive = false;  // nothing new is accepted from here on
   context.closing = true;
+  for (Context *member : family(context)) {
+    if (member == &context || !member->alive) continue;
+    tear_down_green(lock, *member);
+    --context.device->primary_retained;  // its own hold on the primary context
+  }
+  for (const auto &stream : context.streams) forget_capture_of(*stream);
   drain(lock, context);
   release_memory_of(context);
   forget_events_of(context);
@@ -97,7 +111,9 @@ void tear_down(Lock &lock, Context &context) {
   context.streams.clear();
   context.per_thread.clear();
   context.legacy.reset();
+  context.markers.reset();
   context.peers.clear();
+  context.awaited.clear();
   state.machine->release(context.device->physical, state.settings->context_bytes);
   context.closing = false;
   state.progress.notify_all();

@@ -12,8 +12,11 @@ namespace simcuda {
 
 struct Device;
 
+// An ordinary context, a device's primary one, or a green one: the primary context with streams of its own, to which
+// its memory, events and code belong.
 struct Context {
   Device *device = nullptr;
+  Context *root = this;  // the primary context above a green one
   bool primary = false;
   bool alive = false;  // a primary context comes and goes under the same handle
   bool closing = false;
@@ -25,9 +28,17 @@ struct Context {
   CUfunc_cache cache = CU_FUNC_CACHE_PREFER_NONE;
   CUsharedconfig shared = CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE;
   std::set<Context *> peers;
+  unsigned multiprocessors = 0;  // of a green one
+  std::vector<Mark> awaited;     // what all its work comes behind (cuCtxWaitEvent)
   std::shared_ptr<Stream> legacy;
+  std::shared_ptr<Stream> markers;  // tells when events of the whole context have passed; from the first one on
   std::map<std::uint64_t, std::shared_ptr<Stream>> per_thread;  // by a number of the thread
   std::vector<std::shared_ptr<Stream>> streams;                 // all, destroyed ones until they are idle
+
+  Context() = default;
+  Context(const Context &) = delete;
+  Context &operator=(const Context &) = delete;
+  bool green() const { return root != this; }
 };
 
 inline CUcontext handle_of(Context *context) {
@@ -47,7 +58,9 @@ Context *pop_current();
 
 // Gives the context its memory and streams. OUT_OF_MEMORY: nothing changed.
 CUresult bring_up(Lock &lock, Context &context);
-// Waits for its work, then frees all that it has.
+// Waits for its work, then frees all that it has; takes a primary context's green ones along.
 void tear_down(Lock &lock, Context &context);
+// The same for a green one, which has nothing but its streams; those keep answering that it has gone.
+void tear_down_green(Lock &lock, Context &context);
 
 }  // namespace simcuda

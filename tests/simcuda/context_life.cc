@@ -25,7 +25,7 @@ CUresult create(CUcontext *pctx, unsigned int flags, CUdevice dev, unsigned api_
 }
 
 CUresult destroy(Lock &lock, Context *context) {
-  if (context == nullptr || context->primary) return CUDA_ERROR_INVALID_CONTEXT;
+  if (context == nullptr || context->primary || context->green()) return CUDA_ERROR_INVALID_CONTEXT;
   if (!context->alive) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   tear_down(lock, *context);
   if (current_or_null() == context) pop_current();
@@ -74,7 +74,7 @@ CUresult cuCtxAttach(CUcontext *pctx, unsigned int flags) {
 CUresult cuCtxDetach(CUcontext ctx) {
   Lock lock(driver().mutex);
   Context *context = find_context(ctx);
-  if (context == nullptr || context->primary) return CUDA_ERROR_INVALID_CONTEXT;
+  if (context == nullptr || context->primary || context->green()) return CUDA_ERROR_INVALID_CONTEXT;
   if (!context->alive) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   if (context->attached > 1) {
     --context->attached;

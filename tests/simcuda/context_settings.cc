@@ -1,5 +1,6 @@
 // What can be asked of a context, and set. Layer: driver.h. Threads: any.
 #include "implemented.h"
+#include "tests/simcuda/capture.h"
 #include "tests/simcuda/driver.h"
 
 namespace simcuda {
@@ -87,6 +88,8 @@ CUresult cuCtxSynchronize(void) {
 
 CUresult cuCtxSynchronize_v2(CUcontext ctx) {
   return with_context(ctx, [](Lock &lock, Context &context) {
+    if (const CUresult error = may_ask(context); error != CUDA_SUCCESS) return error;
+    if (const CUresult error = may_act_unseen(); error != CUDA_SUCCESS) return error;
     drain(lock, context);
     return CUDA_SUCCESS;
   });
@@ -143,9 +146,9 @@ CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags) {
   if (Flags != 0) return CUDA_ERROR_INVALID_VALUE;
   return with_current([&](Lock &, Context &context) {
     Context *peer = find_context(peerContext);
-    if (peer == nullptr || !peer->alive || peer == &context) return CUDA_ERROR_INVALID_CONTEXT;
+    if (peer == nullptr || !peer->alive || peer->root == context.root) return CUDA_ERROR_INVALID_CONTEXT;
     if (peer->device == context.device) return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
-    return context.peers.insert(peer).second ? CUDA_SUCCESS : CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
+    return context.root->peers.insert(peer->root).second ? CUDA_SUCCESS : CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
   });
 }
 
@@ -153,7 +156,7 @@ CUresult cuCtxDisablePeerAccess(CUcontext peerContext) {
   return with_current([&](Lock &, Context &context) {
     Context *peer = find_context(peerContext);
     if (peer == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-    return context.peers.erase(peer) != 0 ? CUDA_SUCCESS : CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+    return context.root->peers.erase(peer->root) != 0 ? CUDA_SUCCESS : CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
   });
 }
 

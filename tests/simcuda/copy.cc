@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "implemented.h"
+#include "tests/simcuda/capture.h"
 #include "tests/simcuda/driver.h"
 #include "tests/simcuda/place.h"
 
@@ -14,14 +15,19 @@ namespace {
 
 constexpr std::size_t kStagedBytes = 64 * 1024;  // pageable source of an asynchronous copy: set aside up to here
 
-enum class Wait : unsigned char { kNo, kForHost };
-
 std::uint64_t number_of(const void *pointer) {
   return reinterpret_cast<std::uintptr_t>(pointer);
 }
 
+Until until(Form form, const Place &target, const Place &source) {
+  const bool waits = form == Form::kSynchronous
+                         ? target.on_host() || source.on_host()
+                         : target.kind == Place::Kind::kPageable || source.kind == Place::Kind::kPageable;
+  return waits ? Until::kDone : Until::kQueued;
+}
+
 CUresult copy(std::uint64_t to, bool to_any, std::uint64_t from, bool from_any, std::size_t bytes, CUstream stream,
-              Wait wait) {
+              Form form) {
   Lock lock(driver().mutex);
   Context *context = nullptr;
   if (const CUresult error = current(lock, &context); error != CUDA_SUCCESS) return error;
@@ -29,15 +35,15 @@ CUresult copy(std::uint64_t to, bool to_any, std::uint64_t from, bool from_any, 
   const Place target = to_any ? any_place(to, bytes) : device_place(to, bytes);
   const Place source = from_any ? any_place(from, bytes) : device_place(from, bytes);
   if (target.kind == Place::Kind::kNowhere || source.kind == Place::Kind::kNowhere) return CUDA_ERROR_INVALID_VALUE;
-  if (wait == Wait::kNo && source.kind == Place::Kind::kPageable && target.kind != Place::Kind::kPageable &&
-      bytes <= kStagedBytes) {
+  std::shared_ptr<Stream> queue;
+  if (const CUresult error = find_stream(lock, stream, &queue); error != CUDA_SUCCESS) return error;
+  if (queue->capture == nullptr && form == Form::kAsynchronous && source.kind == Place::Kind::kPageable &&
+      target.kind != Place::Kind::kPageable && bytes <= kStagedBytes) {
     auto staged = std::make_shared<std::vector<std::byte>>(source.bytes, source.bytes + bytes);
-    return run(lock, stream, false, [target, staged] { std::memcpy(target.bytes, staged->data(), staged->size()); });
+    return run(lock, queue, form, Until::kQueued,
+               [target, staged] { std::memcpy(target.bytes, staged->data(), staged->size()); });
   }
-  const bool synchronous = wait == Wait::kForHost
-                               ? target.on_host() || source.on_host()
-                               : target.kind == Place::Kind::kPageable || source.kind == Place::Kind::kPageable;
-  return run(lock, stream, synchronous, [=] { std::memmove(target.bytes, source.bytes, bytes); });
+  return run(lock, queue, form, until(form, target, source), [=] { std::memmove(target.bytes, source.bytes, bytes); });
 }
 
 struct Side {
@@ -58,7 +64,7 @@ CUresult locate(const Side &side, std::size_t width, std::size_t height, Place *
   return place->kind == Place::Kind::kNowhere ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-CUresult copy_2d(const CUDA_MEMCPY2D *pCopy, CUstream stream, Wait wait) {
+CUresult copy_2d(const CUDA_MEMCPY2D *pCopy, CUstream stream, Form form) {
   Lock lock(driver().mutex);
   Context *context = nullptr;
   if (const CUresult error = current(lock, &context); error != CUDA_SUCCESS) return error;
@@ -71,10 +77,7 @@ CUresult copy_2d(const CUDA_MEMCPY2D *pCopy, CUstream stream, Wait wait) {
   if (const CUresult error = locate(from, asked.WidthInBytes, asked.Height, &source); error != CUDA_SUCCESS)
     return error;
   if (const CUresult error = locate(to, asked.WidthInBytes, asked.Height, &target); error != CUDA_SUCCESS) return error;
-  const bool synchronous = wait == Wait::kForHost
-                               ? target.on_host() || source.on_host()
-                               : target.kind == Place::Kind::kPageable || source.kind == Place::Kind::kPageable;
-  return run(lock, stream, synchronous, [=] {
+  return run(lock, stream, form, until(form, target, source), [=] {
     for (std::size_t row = 0; row < asked.Height; ++row) {
       std::memmove(target.bytes + row * asked.dstPitch, source.bytes + row * asked.srcPitch, asked.WidthInBytes);
     }
@@ -84,47 +87,47 @@ CUresult copy_2d(const CUDA_MEMCPY2D *pCopy, CUstream stream, Wait wait) {
 }  // namespace
 
 CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount) {
-  return copy(dst, true, src, true, ByteCount, nullptr, Wait::kForHost);
+  return copy(dst, true, src, true, ByteCount, nullptr, Form::kSynchronous);
 }
 CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream) {
-  return copy(dst, true, src, true, ByteCount, hStream, Wait::kNo);
+  return copy(dst, true, src, true, ByteCount, hStream, Form::kAsynchronous);
 }
 CUresult cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount) {
-  return copy(dstDevice, false, number_of(srcHost), true, ByteCount, nullptr, Wait::kForHost);
+  return copy(dstDevice, false, number_of(srcHost), true, ByteCount, nullptr, Form::kSynchronous);
 }
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream) {
-  return copy(dstDevice, false, number_of(srcHost), true, ByteCount, hStream, Wait::kNo);
+  return copy(dstDevice, false, number_of(srcHost), true, ByteCount, hStream, Form::kAsynchronous);
 }
 CUresult cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount) {
-  return copy(number_of(dstHost), true, srcDevice, false, ByteCount, nullptr, Wait::kForHost);
+  return copy(number_of(dstHost), true, srcDevice, false, ByteCount, nullptr, Form::kSynchronous);
 }
 CUresult cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream) {
-  return copy(number_of(dstHost), true, srcDevice, false, ByteCount, hStream, Wait::kNo);
+  return copy(number_of(dstHost), true, srcDevice, false, ByteCount, hStream, Form::kAsynchronous);
 }
 CUresult cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount) {
-  return copy(dstDevice, false, srcDevice, false, ByteCount, nullptr, Wait::kForHost);
+  return copy(dstDevice, false, srcDevice, false, ByteCount, nullptr, Form::kSynchronous);
 }
 CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream) {
-  return copy(dstDevice, false, srcDevice, false, ByteCount, hStream, Wait::kNo);
+  return copy(dstDevice, false, srcDevice, false, ByteCount, hStream, Form::kAsynchronous);
 }
 
 // Addresses say which device they belong to; the contexts add nothing.
 CUresult cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext, CUdeviceptr srcDevice, CUcontext, size_t ByteCount) {
-  return copy(dstDevice, false, srcDevice, false, ByteCount, nullptr, Wait::kForHost);
+  return copy(dstDevice, false, srcDevice, false, ByteCount, nullptr, Form::kSynchronous);
 }
 CUresult cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext, CUdeviceptr srcDevice, CUcontext, size_t ByteCount,
                            CUstream hStream) {
-  return copy(dstDevice, false, srcDevice, false, ByteCount, hStream, Wait::kNo);
+  return copy(dstDevice, false, srcDevice, false, ByteCount, hStream, Form::kAsynchronous);
 }
 
 CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy) {
-  return copy_2d(pCopy, nullptr, Wait::kForHost);
+  return copy_2d(pCopy, nullptr, Form::kSynchronous);
 }
 CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy) {
-  return copy_2d(pCopy, nullptr, Wait::kForHost);
+  return copy_2d(pCopy, nullptr, Form::kSynchronous);
 }
 CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream) {
-  return copy_2d(pCopy, hStream, Wait::kNo);
+  return copy_2d(pCopy, hStream, Form::kAsynchronous);
 }
 
 }  // namespace simcuda

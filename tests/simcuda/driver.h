@@ -44,9 +44,12 @@ struct HostBlock {
   std::uint64_t id = 0;
 };
 
+struct Capture;  // capture.h
 struct Event;
-struct Image;     // code.h: a module or library
-struct Function;  // code.h
+struct Graph;      // graph.h
+struct GraphExec;  // graph.h
+struct Image;      // code.h: a module or library
+struct Function;   // code.h
 
 struct Driver {
   const Settings *settings = nullptr;
@@ -57,10 +60,14 @@ struct Driver {
   std::condition_variable progress;  // some operation of some stream has completed
   std::uint64_t next_id = 1;
   std::unordered_map<const void *, std::unique_ptr<Context>> contexts;  // created ones, dead or alive
+  std::unordered_map<const void *, Context *> green_contexts;           // by their own handle
   std::map<std::uint64_t, Allocation> allocations;
   std::map<std::uintptr_t, HostBlock> host_blocks;
   std::unordered_map<const void *, std::shared_ptr<Stream>> streams;
   std::unordered_map<const void *, std::shared_ptr<Event>> events;
+  std::vector<std::shared_ptr<Capture>> captures;  // those that go on, spoilt ones included
+  std::unordered_map<const void *, std::shared_ptr<Graph>> graphs;
+  std::unordered_map<const void *, std::shared_ptr<GraphExec>> graph_execs;
   std::unordered_map<const void *, std::shared_ptr<Image>> images;
   std::unordered_map<const void *, std::shared_ptr<Function>> functions;
 };

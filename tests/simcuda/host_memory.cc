@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "implemented.h"
+#include "tests/simcuda/capture.h"
 #include "tests/simcuda/driver.h"
 
 namespace simcuda {
@@ -64,12 +65,13 @@ CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags) {
   Lock lock(driver().mutex);
   Context *context = nullptr;
   if (const CUresult error = current(lock, &context); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = may_act_unseen(); error != CUDA_SUCCESS) return error;
   if (pp == nullptr || bytesize == 0 || (Flags & ~kAllocFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
   if (bytesize > SIZE_MAX - kPage) return CUDA_ERROR_OUT_OF_MEMORY;
   const std::size_t mapped = (bytesize + kPage - 1) / kPage * kPage;
   void *memory = ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
-  driver().host_blocks[number_of(memory)] = {bytesize, mapped, Flags, context, driver().next_id++};
+  driver().host_blocks[number_of(memory)] = {bytesize, mapped, Flags, context->root, driver().next_id++};
   *pp = memory;
   return CUDA_SUCCESS;
 }
@@ -78,6 +80,7 @@ CUresult cuMemFreeHost(void *p) {
   Lock lock(driver().mutex);
   Context *context = nullptr;
   if (const CUresult error = current(lock, &context); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = may_act_unseen(); error != CUDA_SUCCESS) return error;
   auto block = driver().host_blocks.find(number_of(p));
   if (block == driver().host_blocks.end() || block->second.mapped == 0) return CUDA_ERROR_INVALID_VALUE;
   const std::uint64_t id = block->second.id;
@@ -95,11 +98,12 @@ CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags) {
   Lock lock(driver().mutex);
   Context *context = nullptr;
   if (const CUresult error = current(lock, &context); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = may_act_unseen(); error != CUDA_SUCCESS) return error;
   if (p == nullptr || bytesize == 0 || (Flags & ~kRegisterFlags) != 0 || number_of(p) + bytesize < number_of(p)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   if (overlaps(number_of(p), bytesize)) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
-  driver().host_blocks[number_of(p)] = {bytesize, 0, Flags, context, driver().next_id++};
+  driver().host_blocks[number_of(p)] = {bytesize, 0, Flags, context->root, driver().next_id++};
   return CUDA_SUCCESS;
 }
 
@@ -107,6 +111,7 @@ CUresult cuMemHostUnregister(void *p) {
   Lock lock(driver().mutex);
   Context *context = nullptr;
   if (const CUresult error = current(lock, &context); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = may_act_unseen(); error != CUDA_SUCCESS) return error;
   if (p == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const auto block = driver().host_blocks.find(number_of(p));
   if (block == driver().host_blocks.end() || block->second.mapped != 0) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;

@@ -72,9 +72,10 @@ CUresult launch(CUfunction handle, const Shape &shape, CUstream stream, void **p
   const Kernel &kernel = *function->kernel;  // never goes away, unlike the function
   if (const CUresult error = copy_arguments(kernel, params, extra, arguments.get()); error != CUDA_SUCCESS)
     return error;
-  return run(lock, stream, false, [&kernel, shape, arguments] {
+  return run(lock, stream, Form::kAsynchronous, Until::kQueued, [&kernel, shape, arguments] {
+    Arguments own = *arguments;  // a graph launches it again
     std::vector<void *> pointers;
-    for (auto &argument : *arguments) pointers.push_back(argument.data());
+    for (auto &argument : own) pointers.push_back(argument.data());
     simcuda_launch one = {};
     std::copy_n(shape.grid, 3, one.grid);
     std::copy_n(shape.block, 3, one.block);

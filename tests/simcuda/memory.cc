@@ -3,6 +3,7 @@
 #include <iterator>
 
 #include "implemented.h"
+#include "tests/simcuda/capture.h"
 #include "tests/simcuda/driver.h"
 #include "tests/simcuda/entry.h"
 
@@ -35,6 +36,7 @@ std::map<std::uint64_t, Allocation>::iterator allocation_at(std::uint64_t addres
 
 CUresult allocate(Context &context, std::uint64_t bytes, std::uint64_t *address) {
   Device &device = *context.device;
+  Context *const owner = context.root;
   if (bytes > device.bytes) return CUDA_ERROR_OUT_OF_MEMORY;
   const std::uint64_t cost = (bytes + kGranuleBytes - 1) / kGranuleBytes * kGranuleBytes;
   if (!driver().machine->reserve(device.physical, cost)) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -44,7 +46,7 @@ CUresult allocate(Context &context, std::uint64_t bytes, std::uint64_t *address)
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   driver().allocations.emplace(
-      *taken, Allocation{.requested = bytes, .bytes = cost, .context = &context, .id = driver().next_id++});
+      *taken, Allocation{.requested = bytes, .bytes = cost, .context = owner, .id = driver().next_id++});
   *address = *taken;
   return CUDA_SUCCESS;
 }
@@ -62,6 +64,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize) {
   Lock lock(driver().mutex);
   Context *context = nullptr;
   if (const CUresult error = current(lock, &context); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = may_act_unseen(); error != CUDA_SUCCESS) return error;
   if (dptr == nullptr || bytesize == 0) return CUDA_ERROR_INVALID_VALUE;
   std::uint64_t address = 0;
   if (const CUresult error = allocate(*context, bytesize, &address); error != CUDA_SUCCESS) return error;
@@ -74,6 +77,7 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInByt
   Lock lock(driver().mutex);
   Context *context = nullptr;
   if (const CUresult error = current(lock, &context); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = may_act_unseen(); error != CUDA_SUCCESS) return error;
   if (dptr == nullptr || pPitch == nullptr || WidthInBytes == 0 || Height == 0) return CUDA_ERROR_INVALID_VALUE;
   if (ElementSizeBytes != 4 && ElementSizeBytes != 8 && ElementSizeBytes != 16) return CUDA_ERROR_INVALID_VALUE;
   std::size_t pitch = 0, bytes = 0;
@@ -92,6 +96,7 @@ CUresult cuMemFree_v2(CUdeviceptr dptr) {
   Lock lock(driver().mutex);
   Context *context = nullptr;
   if (const CUresult error = current(lock, &context); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = may_act_unseen(); error != CUDA_SUCCESS) return error;
   if (dptr == 0) return CUDA_SUCCESS;
   Allocation *allocation = nullptr;
   if (const CUresult error = begin_free(dptr, &allocation); error != CUDA_SUCCESS) return error;
@@ -101,10 +106,13 @@ CUresult cuMemFree_v2(CUdeviceptr dptr) {
   return CUDA_SUCCESS;
 }
 
+// A capture may only free what it allocated itself (cuda.h, cuGraphAddMemFreeNode): nothing here.
 CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
   Lock lock(driver().mutex);
   std::shared_ptr<Stream> stream;
   if (const CUresult error = find_stream(lock, hStream, &stream); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = may_use(*stream); error != CUDA_SUCCESS) return error;
+  if (stream->capture != nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (dptr == 0) return CUDA_SUCCESS;
   Allocation *allocation = nullptr;
   if (const CUresult error = begin_free(dptr, &allocation); error != CUDA_SUCCESS) return error;

@@ -10,11 +10,9 @@
 namespace simcuda {
 namespace {
 
-enum class Wait : unsigned char { kNo, kForHost };
-
 template <class Element>
 CUresult fill(CUdeviceptr to, std::size_t pitch, Element value, std::size_t width, std::size_t height, CUstream stream,
-              Wait wait) {
+              Form form) {
   Lock lock(driver().mutex);
   Context *context = nullptr;
   if (const CUresult error = current(lock, &context); error != CUDA_SUCCESS) return error;
@@ -29,7 +27,7 @@ CUresult fill(CUdeviceptr to, std::size_t pitch, Element value, std::size_t widt
   }
   const Place target = device_place(to, bytes);
   if (target.kind == Place::Kind::kNowhere) return CUDA_ERROR_INVALID_VALUE;
-  return run(lock, stream, wait == Wait::kForHost && target.on_host(), [=] {
+  return run(lock, stream, form, form == Form::kSynchronous && target.on_host() ? Until::kDone : Until::kQueued, [=] {
     for (std::size_t row = 0; row < height; ++row) {
       std::fill_n(reinterpret_cast<Element *>(target.bytes + row * pitch), width, value);
     }
@@ -39,43 +37,43 @@ CUresult fill(CUdeviceptr to, std::size_t pitch, Element value, std::size_t widt
 }  // namespace
 
 CUresult cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, size_t N) {
-  return fill(dstDevice, 0, uc, N, 1, nullptr, Wait::kForHost);
+  return fill(dstDevice, 0, uc, N, 1, nullptr, Form::kSynchronous);
 }
 CUresult cuMemsetD16_v2(CUdeviceptr dstDevice, unsigned short us, size_t N) {
-  return fill(dstDevice, 0, us, N, 1, nullptr, Wait::kForHost);
+  return fill(dstDevice, 0, us, N, 1, nullptr, Form::kSynchronous);
 }
 CUresult cuMemsetD32_v2(CUdeviceptr dstDevice, unsigned int ui, size_t N) {
-  return fill(dstDevice, 0, ui, N, 1, nullptr, Wait::kForHost);
+  return fill(dstDevice, 0, ui, N, 1, nullptr, Form::kSynchronous);
 }
 CUresult cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream) {
-  return fill(dstDevice, 0, uc, N, 1, hStream, Wait::kNo);
+  return fill(dstDevice, 0, uc, N, 1, hStream, Form::kAsynchronous);
 }
 CUresult cuMemsetD16Async(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream) {
-  return fill(dstDevice, 0, us, N, 1, hStream, Wait::kNo);
+  return fill(dstDevice, 0, us, N, 1, hStream, Form::kAsynchronous);
 }
 CUresult cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream) {
-  return fill(dstDevice, 0, ui, N, 1, hStream, Wait::kNo);
+  return fill(dstDevice, 0, ui, N, 1, hStream, Form::kAsynchronous);
 }
 CUresult cuMemsetD2D8_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height) {
-  return fill(dstDevice, dstPitch, uc, Width, Height, nullptr, Wait::kForHost);
+  return fill(dstDevice, dstPitch, uc, Width, Height, nullptr, Form::kSynchronous);
 }
 CUresult cuMemsetD2D16_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height) {
-  return fill(dstDevice, dstPitch, us, Width, Height, nullptr, Wait::kForHost);
+  return fill(dstDevice, dstPitch, us, Width, Height, nullptr, Form::kSynchronous);
 }
 CUresult cuMemsetD2D32_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height) {
-  return fill(dstDevice, dstPitch, ui, Width, Height, nullptr, Wait::kForHost);
+  return fill(dstDevice, dstPitch, ui, Width, Height, nullptr, Form::kSynchronous);
 }
 CUresult cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height,
                            CUstream hStream) {
-  return fill(dstDevice, dstPitch, uc, Width, Height, hStream, Wait::kNo);
+  return fill(dstDevice, dstPitch, uc, Width, Height, hStream, Form::kAsynchronous);
 }
 CUresult cuMemsetD2D16Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height,
                             CUstream hStream) {
-  return fill(dstDevice, dstPitch, us, Width, Height, hStream, Wait::kNo);
+  return fill(dstDevice, dstPitch, us, Width, Height, hStream, Form::kAsynchronous);
 }
 CUresult cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height,
                             CUstream hStream) {
-  return fill(dstDevice, dstPitch, ui, Width, Height, hStream, Wait::kNo);
+  return fill(dstDevice, dstPitch, ui, Width, Height, hStream, Form::kAsynchronous);
 }
 
 }  // namespace simcuda

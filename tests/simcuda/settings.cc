@@ -76,6 +76,18 @@ std::vector<Fault> parse_faults(const std::string &text) {
   return faults;
 }
 
+// "5" or "0-5"; an empty text is 0.
+bool parse_range(std::string_view text, unsigned *least, unsigned *most) {
+  if (text.empty()) return true;
+  const auto dash = text.find('-');
+  const auto first = whole_number<unsigned>(text.substr(0, dash));
+  const auto last = dash == std::string_view::npos ? first : whole_number<unsigned>(text.substr(dash + 1));
+  if (!first || !last || *first > *last) return false;
+  *least = *first;
+  *most = *last;
+  return true;
+}
+
 Settings *read() {
   auto *read = new Settings{};
   const std::string devices = text_of("SIMCUDA_DEVICES");
@@ -90,7 +102,10 @@ Settings *read() {
   const auto context_bytes = parse_bytes(context);
   if (!context.empty() && !context_bytes) complain("simcuda: SIMCUDA_CONTEXT_BYTES=" + context + " is not a size");
   read->context_bytes = context_bytes.value_or(kDefaultContextBytes);
-  read->latency_us = number_of("SIMCUDA_LATENCY_US", 0u);
+  const std::string latency = text_of("SIMCUDA_LATENCY_US");
+  if (!parse_range(latency, &read->least_latency_us, &read->most_latency_us)) {
+    complain("simcuda: SIMCUDA_LATENCY_US=" + latency + " is neither a number nor MIN-MAX; ignored");
+  }
   read->return_ms = number_of("SIMCUDA_RETURN_MS", kDefaultReturnMs);
   read->machine = text_of("SIMCUDA_MACHINE");
   read->trace = text_of("SIMCUDA_TRACE");

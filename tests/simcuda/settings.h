@@ -18,7 +18,8 @@ struct Fault {
 struct Settings {
   std::vector<std::uint64_t> device_bytes;  // empty: SIMCUDA_DEVICES was not understood
   std::uint64_t context_bytes;
-  unsigned latency_us;
+  unsigned least_latency_us;
+  unsigned most_latency_us;
   unsigned return_ms;
   std::string machine;  // folder; empty = this process is alone on its machine
   std::string trace;

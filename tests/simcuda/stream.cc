@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <random>
 #include <thread>
 
+#include "tests/simcuda/capture.h"
 #include "tests/simcuda/driver.h"
 #include "tests/simcuda/entry.h"
 
@@ -16,6 +18,11 @@ namespace {
 constexpr std::chrono::milliseconds kIdleWorkerLife{200};
 
 thread_local std::uint64_t thread_number = 0;  // 0: this thread has none yet
+
+// Each worker draws its own latencies.
+unsigned draw(const Settings &settings, std::minstd_rand &random) {
+  return std::uniform_int_distribution<unsigned>(settings.least_latency_us, settings.most_latency_us)(random);
+}
 
 void linger(unsigned microseconds) {
   timespec left{microseconds / 1000000, static_cast<long>(microseconds % 1000000) * 1000};
@@ -27,12 +34,13 @@ void serve(std::shared_ptr<Stream> stream) {
   const DeviceSide device_side;
   Driver &state = driver();
   Lock lock(state.mutex);
+  std::minstd_rand random(static_cast<unsigned>(stream->id));
   while (stream->arrived.wait_for(lock, kIdleWorkerLife, [&] { return !stream->queue.empty(); })) {
     Operation operation = std::move(stream->queue.front());
     stream->queue.pop_front();
     for (const Mark &mark : operation.after) wait(lock, mark);
     lock.unlock();
-    if (!operation.instant) linger(state.settings->latency_us);
+    if (!operation.instant) linger(draw(*state.settings, random));
     operation.work();
     operation = {};
     lock.lock();
@@ -66,6 +74,15 @@ bool heeds_legacy(const Stream &stream) {
   return stream.kind == Stream::Kind::kBlocking || stream.kind == Stream::Kind::kPerThread;
 }
 
+// What cuCtxWaitEvent asked for, of the stream's context or of the primary context above it.
+void add_awaited(const Context &context, std::vector<Mark> &after) {
+  for (const Context *asked : {&context, static_cast<const Context *>(context.root)}) {
+    for (const Mark &mark : asked->awaited) {
+      if (!mark.reached()) after.push_back(mark);
+    }
+  }
+}
+
 // The legacy default stream waits for all blocking streams, and they for it.
 void add_default_order(const std::shared_ptr<Stream> &stream, std::vector<Mark> &after) {
   const Context &context = *stream->context;
@@ -78,15 +95,22 @@ void add_default_order(const std::shared_ptr<Stream> &stream, std::vector<Mark> 
   }
 }
 
-std::shared_ptr<Stream> per_thread_stream(Context &context) {
-  Driver &state = driver();
-  if (thread_number == 0) thread_number = state.next_id++;
-  auto &stream = context.per_thread[thread_number];
+std::shared_ptr<Stream> per_thread_stream(Lock &lock, Context &context) {
+  auto &stream = context.per_thread[this_thread(lock)];
   if (stream == nullptr) stream = new_stream(context, Stream::Kind::kPerThread, 0);
   return stream;
 }
 
 }  // namespace
+
+std::uint64_t this_thread(Lock &) {
+  if (thread_number == 0) thread_number = driver().next_id++;
+  return thread_number;
+}
+
+std::uint64_t this_thread_or_none() {
+  return thread_number;
+}
 
 bool Mark::reached() const {
   return stream == nullptr || stream->completed >= number;
@@ -106,6 +130,7 @@ std::shared_ptr<Stream> new_stream(Context &context, Stream::Kind kind, int prio
 Mark submit(Lock &, const std::shared_ptr<Stream> &stream, Pace pace, std::function<void()> work,
             std::vector<Mark> after) {
   add_default_order(stream, after);
+  add_awaited(*stream->context, after);
   if (!stream->served) start_worker(stream);
   stream->queue.push_back({std::move(work), std::move(after), pace == Pace::kInstant});
   ++stream->submitted;
@@ -117,10 +142,27 @@ void wait(Lock &lock, const Mark &mark) {
   driver().progress.wait(lock, [&] { return mark.reached(); });
 }
 
-void drain(Lock &lock, Context &context) {
+std::vector<Context *> family(const Context &context) {
+  std::vector<Context *> members{const_cast<Context *>(&context)};
+  if (!context.primary) return members;
+  for (const auto &[handle, other] : driver().contexts) {
+    if (other->green() && other->root == &context) members.push_back(other.get());
+  }
+  return members;
+}
+
+std::vector<Mark> marks_of(const Context &context) {
   std::vector<Mark> marks;
-  for (const auto &stream : context.streams) marks.push_back({stream, stream->submitted});
-  for (const Mark &mark : marks) wait(lock, mark);
+  for (const Context *member : family(context)) {
+    for (const auto &stream : member->streams) {
+      if (busy(*stream)) marks.push_back({stream, stream->submitted});
+    }
+  }
+  return marks;
+}
+
+void drain(Lock &lock, Context &context) {
+  for (const Mark &mark : marks_of(context)) wait(lock, mark);
 }
 
 bool idle(const Context &context, const std::shared_ptr<Stream> &stream) {
@@ -135,21 +177,36 @@ CUresult find_stream(Lock &lock, CUstream handle, std::shared_ptr<Stream> *strea
   if (const CUresult error = current(lock, &context); error != CUDA_SUCCESS) return error;
   const bool per_thread =
       handle == CU_STREAM_PER_THREAD || (handle == nullptr && default_stream() == DefaultStream::kPerThread);
+  if (per_thread && context->green()) return CUDA_ERROR_INVALID_HANDLE;  // cuda.h, cuStreamGetCtx_v2
   if (per_thread || handle == nullptr || handle == CU_STREAM_LEGACY) {
-    *stream = per_thread ? per_thread_stream(*context) : context->legacy;
+    *stream = per_thread ? per_thread_stream(lock, *context) : context->legacy;
     return CUDA_SUCCESS;
   }
   const auto found = driver().streams.find(handle);
   if (found == driver().streams.end()) return CUDA_ERROR_INVALID_HANDLE;
+  if (!found->second->context->alive) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   *stream = found->second;
   return CUDA_SUCCESS;
 }
 
-CUresult run(Lock &lock, CUstream handle, bool synchronous, std::function<void()> work) {
+CUresult run(Lock &lock, CUstream handle, Form form, Until until, std::function<void()> work) {
   std::shared_ptr<Stream> stream;
   if (const CUresult error = find_stream(lock, handle, &stream); error != CUDA_SUCCESS) return error;
+  return run(lock, stream, form, until, std::move(work));
+}
+
+CUresult run(Lock &lock, const std::shared_ptr<Stream> &stream, Form form, Until until, std::function<void()> work) {
+  if (const CUresult error = may_use(*stream); error != CUDA_SUCCESS) return error;
+  if (stream->capture != nullptr) {
+    if (form == Form::kSynchronous) return refuse(*stream);
+    stream->frontier = {add_node(*stream->capture->graph, std::move(work), stream->frontier)};
+    return CUDA_SUCCESS;
+  }
+  if (form == Form::kSynchronous && until == Until::kDone) {
+    if (const CUresult error = may_act_unseen(); error != CUDA_SUCCESS) return error;
+  }
   const Mark mark = submit(lock, stream, Pace::kDelayed, std::move(work));
-  if (synchronous) wait(lock, mark);
+  if (until == Until::kDone) wait(lock, mark);
   return CUDA_SUCCESS;
 }
 

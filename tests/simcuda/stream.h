@@ -16,7 +16,9 @@
 
 namespace simcuda {
 
+struct Capture;
 struct Context;
+struct GraphNode;
 struct Stream;
 using Lock = std::unique_lock<std::mutex>;
 
@@ -45,9 +47,14 @@ struct Stream {
   bool destroyed = false;
   std::deque<Operation> queue;
   std::condition_variable arrived;
+  std::shared_ptr<Capture> capture;   // capture.h; null: the stream's work is done, not captured
+  std::vector<GraphNode *> frontier;  // what its next captured operation comes behind
 };
 
 std::shared_ptr<Stream> new_stream(Context &context, Stream::Kind kind, int priority);
+
+// The same under a handle of the program; the priority is clamped.
+CUstream make_stream(Context &context, Stream::Kind kind, int priority);
 
 enum class Pace : unsigned char { kDelayed, kInstant };
 
@@ -57,14 +64,28 @@ Mark submit(Lock &, const std::shared_ptr<Stream> &stream, Pace pace, std::funct
             std::vector<Mark> after = {});
 
 void wait(Lock &lock, const Mark &mark);
-// Waits for everything that was submitted to the context before the call.
+// Everything that was submitted so far to the context; to a primary one, to its green contexts, too.
+std::vector<Mark> marks_of(const Context &context);
+// Waits for all that.
 void drain(Lock &lock, Context &context);
+// The context and, if it is a primary one, its green contexts.
+std::vector<Context *> family(const Context &context);
+// A number of this thread's own. The second is 0 when the thread has none yet.
+std::uint64_t this_thread(Lock &);
+std::uint64_t this_thread_or_none();
 bool idle(const Context &context, const std::shared_ptr<Stream> &stream);
 
-// What a handle means in this call, 0 and the two default handles included; INVALID_CONTEXT, INVALID_HANDLE.
+// What a handle means in this call, 0 and the two default handles included; INVALID_CONTEXT, INVALID_HANDLE,
+// CONTEXT_IS_DESTROYED: the stream's green context has gone.
 CUresult find_stream(Lock &lock, CUstream handle, std::shared_ptr<Stream> *stream);
 
-// Submits and, where `synchronous`, waits until it is done.
-CUresult run(Lock &lock, CUstream handle, bool synchronous, std::function<void()> work);
+// How a call stands to its work: an asynchronous one may be captured, a synchronous one never is; some wait for it.
+enum class Form : unsigned char { kAsynchronous, kSynchronous };
+enum class Until : unsigned char { kQueued, kDone };
+
+// Queues the work, or captures it where the stream captures (then nothing waits); errors of may_use (capture.h), and
+// STREAM_CAPTURE_UNSUPPORTED for what a capture forbids.
+CUresult run(Lock &lock, const std::shared_ptr<Stream> &stream, Form form, Until until, std::function<void()> work);
+CUresult run(Lock &lock, CUstream handle, Form form, Until until, std::function<void()> work);
 
 }  // namespace simcuda

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "implemented.h"
+#include "tests/simcuda/capture.h"
 #include "tests/simcuda/driver.h"
 
 namespace simcuda {
@@ -28,6 +29,13 @@ CUresult tell(CUstream handle, Value *value, Read read) {
 
 }  // namespace
 
+CUstream make_stream(Context &context, Stream::Kind kind, int priority) {
+  auto stream = new_stream(context, kind, std::clamp(priority, kHighestPriority, 0));
+  const auto handle = reinterpret_cast<CUstream>(stream.get());
+  driver().streams.emplace(handle, std::move(stream));
+  return handle;
+}
+
 CUresult cuStreamCreate(CUstream *phStream, unsigned int Flags) {
   return simcuda::cuStreamCreateWithPriority(phStream, Flags, 0);
 }
@@ -38,9 +46,7 @@ CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int 
   Context *context = nullptr;
   if (const CUresult error = current(lock, &context); error != CUDA_SUCCESS) return error;
   const auto kind = flags == CU_STREAM_NON_BLOCKING ? Stream::Kind::kNonBlocking : Stream::Kind::kBlocking;
-  auto stream = new_stream(*context, kind, std::clamp(priority, kHighestPriority, 0));
-  *phStream = reinterpret_cast<CUstream>(stream.get());
-  driver().streams.emplace(stream.get(), std::move(stream));
+  *phStream = make_stream(*context, kind, priority);
   return CUDA_SUCCESS;
 }
 
@@ -48,11 +54,13 @@ CUresult cuStreamDestroy(CUstream hStream) {
   return simcuda::cuStreamDestroy_v2(hStream);
 }
 
-// Work that is still queued is done all the same.
+// Work that is still queued is done all the same. A capture that began here is gone: nobody could end it.
 CUresult cuStreamDestroy_v2(CUstream hStream) {
   const Lock lock(driver().mutex);
   const auto found = driver().streams.find(hStream);
   if (found == driver().streams.end()) return CUDA_ERROR_INVALID_HANDLE;
+  if (!found->second->context->alive) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  forget_capture_of(*found->second);
   found->second->destroyed = true;
   driver().streams.erase(found);
   return CUDA_SUCCESS;
@@ -60,12 +68,14 @@ CUresult cuStreamDestroy_v2(CUstream hStream) {
 
 CUresult cuStreamQuery(CUstream hStream) {
   return with_stream(hStream, [](Lock &, const std::shared_ptr<Stream> &stream) {
+    if (const CUresult error = may_ask(*stream); error != CUDA_SUCCESS) return error;
     return idle(*stream->context, stream) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
   });
 }
 
 CUresult cuStreamSynchronize(CUstream hStream) {
   return with_stream(hStream, [](Lock &lock, const std::shared_ptr<Stream> &stream) {
+    if (const CUresult error = may_ask(*stream); error != CUDA_SUCCESS) return error;
     if (!idle(*stream->context, stream)) wait(lock, submit(lock, stream, Pace::kInstant, [] {}));
     return CUDA_SUCCESS;
   });
@@ -93,21 +103,19 @@ CUresult cuStreamGetId(CUstream hStream, unsigned long long *streamId) {
   return tell(hStream, streamId, [](const Stream &stream) { return stream.id; });
 }
 
-// Capture is not simulated, so no stream is ever capturing.
-CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus) {
-  return tell(hStream, captureStatus, [](const Stream &) { return CU_STREAM_CAPTURE_STATUS_NONE; });
-}
-
 CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData) {
   if (fn == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Lock lock(driver().mutex);
-  return run(lock, hStream, false, [fn, userData] { fn(userData); });
+  return run(lock, hStream, Form::kAsynchronous, Until::kQueued, [fn, userData] { fn(userData); });
 }
 
+// Not for capture, says cudaStreamAddCallback's manual.
 CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags) {
   if (callback == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
-  Lock lock(driver().mutex);
-  return run(lock, hStream, false, [=] { callback(hStream, CUDA_SUCCESS, userData); });
+  return with_stream(hStream, [=](Lock &lock, const std::shared_ptr<Stream> &stream) {
+    if (stream->capture != nullptr) return refuse(*stream);
+    return run(lock, stream, Form::kAsynchronous, Until::kQueued, [=] { callback(hStream, CUDA_SUCCESS, userData); });
+  });
 }
 
 }  // namespace simcuda

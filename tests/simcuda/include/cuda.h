@@ -5,10 +5,12 @@
 #ifndef SIMCUDA_CUDA_H_
 #define SIMCUDA_CUDA_H_
 
+#include "simcuda/api_capture.h"
 #include "simcuda/api_code.h"
 #include "simcuda/api_context.h"
 #include "simcuda/api_copy.h"
 #include "simcuda/api_device.h"
+#include "simcuda/api_green.h"
 #include "simcuda/api_memory.h"
 #include "simcuda/api_memset.h"
 #include "simcuda/api_stream.h"

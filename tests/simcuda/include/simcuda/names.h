@@ -48,6 +48,10 @@
 #define cuDeviceGetUuid cuDeviceGetUuid_v2
 #define cuGetProcAddress cuGetProcAddress_v2
 #define cuEventElapsedTime cuEventElapsedTime_v2
+#define cuIpcOpenMemHandle cuIpcOpenMemHandle_v2
+#define cuGraphInstantiate cuGraphInstantiateWithFlags
+#define cuStreamBeginCapture SIMCUDA_PTSZ(cuStreamBeginCapture_v2)
+#define cuStreamGetCaptureInfo SIMCUDA_PTSZ(cuStreamGetCaptureInfo_v3)
 
 #ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
 #define cuMemcpy SIMCUDA_PTDS(cuMemcpy)
@@ -66,6 +70,10 @@
 #define cuStreamGetDevice SIMCUDA_PTSZ(cuStreamGetDevice)
 #define cuStreamGetCtx SIMCUDA_PTSZ(cuStreamGetCtx)
 #define cuStreamWaitEvent SIMCUDA_PTSZ(cuStreamWaitEvent)
+#define cuStreamGetCtx_v2 SIMCUDA_PTSZ(cuStreamGetCtx_v2)
+#define cuStreamBeginCaptureToGraph SIMCUDA_PTSZ(cuStreamBeginCaptureToGraph)
+#define cuStreamEndCapture SIMCUDA_PTSZ(cuStreamEndCapture)
+#define cuGraphLaunch SIMCUDA_PTSZ(cuGraphLaunch)
 #define cuStreamIsCapturing SIMCUDA_PTSZ(cuStreamIsCapturing)
 #define cuStreamAddCallback SIMCUDA_PTSZ(cuStreamAddCallback)
 #define cuStreamQuery SIMCUDA_PTSZ(cuStreamQuery)

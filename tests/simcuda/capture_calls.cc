@@ -1,0 +1,151 @@
+// Stream capture as a program sees it. Layer: capture.h. Threads: any.
+#include "implemented.h"
+#include "tests/simcuda/capture.h"
+#include "tests/simcuda/driver.h"
+
+namespace simcuda {
+namespace {
+
+bool known(CUstreamCaptureMode mode) {
+  return mode == CU_STREAM_CAPTURE_MODE_GLOBAL || mode == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL ||
+         mode == CU_STREAM_CAPTURE_MODE_RELAXED;
+}
+
+bool contains(const Graph &graph, GraphNode *node) {
+  for (const auto &own : graph.nodes) {
+    if (own.get() == node) return true;
+  }
+  return false;
+}
+
+CUresult begin(CUstream handle, CUstreamCaptureMode mode, std::shared_ptr<Graph> graph, const Frontier &after,
+               Lock &lock) {
+  if (!known(mode)) return CUDA_ERROR_INVALID_VALUE;
+  std::shared_ptr<Stream> stream;
+  if (const CUresult error = find_stream(lock, handle, &stream); error != CUDA_SUCCESS) return error;
+  if (stream->kind == Stream::Kind::kLegacy) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  if (stream->capture != nullptr) return CUDA_ERROR_ILLEGAL_STATE;
+  begin_capture(lock, *stream, mode, std::move(graph), after);
+  return CUDA_SUCCESS;
+}
+
+CUstreamCaptureStatus status_of(const Stream &stream) {
+  if (stream.capture == nullptr) return CU_STREAM_CAPTURE_STATUS_NONE;
+  return stream.capture->invalidated ? CU_STREAM_CAPTURE_STATUS_INVALIDATED : CU_STREAM_CAPTURE_STATUS_ACTIVE;
+}
+
+// A question about the legacy stream beside a blocking capture is refused, too, but harms nothing.
+CUresult find_asked(Lock &lock, CUstream handle, const CUstreamCaptureStatus *status, std::shared_ptr<Stream> *stream) {
+  if (status == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult error = find_stream(lock, handle, stream); error != CUDA_SUCCESS) return error;
+  return hidden_by_capture(**stream) ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : CUDA_SUCCESS;
+}
+
+CUgraph handle_of(const std::shared_ptr<Graph> &graph) {
+  return reinterpret_cast<CUgraph>(graph.get());
+}
+
+CUresult how_it_ended(const Stream &stream, const Capture &capture) {
+  if (capture.invalidated) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  return joined(capture, stream.frontier) ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
+}
+
+}  // namespace
+
+CUresult cuStreamBeginCapture(CUstream hStream) {
+  return simcuda::cuStreamBeginCapture_v2(hStream, CU_STREAM_CAPTURE_MODE_GLOBAL);
+}
+
+CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode) {
+  Lock lock(driver().mutex);
+  return begin(hStream, mode, nullptr, {}, lock);
+}
+
+CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies,
+                                     const CUgraphEdgeData *dependencyData, size_t numDependencies,
+                                     CUstreamCaptureMode mode) {
+  if (dependencyData != nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+  Lock lock(driver().mutex);
+  const std::shared_ptr<Graph> graph = find_graph(hGraph);
+  if (graph == nullptr || graph->capturing || (dependencies == nullptr && numDependencies != 0)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  Frontier after;
+  for (std::size_t i = 0; i < numDependencies; ++i) {
+    auto *const node = reinterpret_cast<GraphNode *>(dependencies[i]);
+    if (!contains(*graph, node)) return CUDA_ERROR_INVALID_VALUE;
+    after.push_back(node);
+  }
+  return begin(hStream, mode, graph, after, lock);
+}
+
+CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph) {
+  if (phGraph == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  Lock lock(driver().mutex);
+  std::shared_ptr<Stream> stream;
+  if (const CUresult error = find_stream(lock, hStream, &stream); error != CUDA_SUCCESS) return error;
+  const std::shared_ptr<Capture> capture = stream->capture;
+  if (capture == nullptr) return CUDA_ERROR_ILLEGAL_STATE;
+  *phGraph = nullptr;
+  // These two leave the capture to whoever may end it.
+  if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && capture->thread != this_thread(lock)) {
+    return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+  }
+  if (capture->streams.front() != stream.get()) {
+    refuse(*stream);
+    return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
+  }
+  const CUresult result = how_it_ended(*stream, *capture);
+  if (result == CUDA_SUCCESS) *phGraph = handle_of(capture->graph);
+  end(*capture, result == CUDA_SUCCESS ? Fate::kKeep : Fate::kDrop);
+  return result;
+}
+
+CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus) {
+  Lock lock(driver().mutex);
+  std::shared_ptr<Stream> stream;
+  if (const CUresult error = find_asked(lock, hStream, captureStatus, &stream); error != CUDA_SUCCESS) return error;
+  *captureStatus = status_of(*stream);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out) {
+  return simcuda::cuStreamGetCaptureInfo_v3(hStream, captureStatus_out, id_out, nullptr, nullptr, nullptr, nullptr);
+}
+
+CUresult cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
+                                   CUgraph *graph_out, const CUgraphNode **dependencies_out,
+                                   size_t *numDependencies_out) {
+  return simcuda::cuStreamGetCaptureInfo_v3(hStream, captureStatus_out, id_out, graph_out, dependencies_out, nullptr,
+                                            numDependencies_out);
+}
+
+// No edge here ever carries data of its own.
+CUresult cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
+                                   CUgraph *graph_out, const CUgraphNode **dependencies_out,
+                                   const CUgraphEdgeData **edgeData_out, size_t *numDependencies_out) {
+  if (edgeData_out != nullptr && dependencies_out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  Lock lock(driver().mutex);
+  std::shared_ptr<Stream> stream;
+  if (const CUresult error = find_asked(lock, hStream, captureStatus_out, &stream); error != CUDA_SUCCESS) return error;
+  *captureStatus_out = status_of(*stream);
+  if (*captureStatus_out != CU_STREAM_CAPTURE_STATUS_ACTIVE) return CUDA_SUCCESS;
+  if (id_out != nullptr) *id_out = stream->capture->id;
+  if (graph_out != nullptr) *graph_out = handle_of(stream->capture->graph);
+  if (dependencies_out != nullptr) {
+    // Handles are the nodes' addresses.
+    static_assert(sizeof(CUgraphNode) == sizeof(stream->frontier[0]));
+    *dependencies_out = reinterpret_cast<const CUgraphNode *>(stream->frontier.data());
+  }
+  if (edgeData_out != nullptr) *edgeData_out = nullptr;
+  if (numDependencies_out != nullptr) *numDependencies_out = stream->frontier.size();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
+  if (mode == nullptr || !known(*mode)) return CUDA_ERROR_INVALID_VALUE;
+  *mode = exchange_capture_mode(*mode);
+  return CUDA_SUCCESS;
+}
+
+}  // namespace simcuda

@@ -1,0 +1,64 @@
+// What the capture tests share.
+#pragma once
+#include "tests/simcuda/conformance/fixture.h"
+
+namespace simcuda::conformance {
+
+inline void add_one(void *number) {
+  ++*static_cast<int *>(number);
+}
+
+inline CUstreamCaptureStatus capture_status(CUstream stream) {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  REQUIRE(cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS);
+  return status;
+}
+
+inline void begin(CUstream stream, CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL) {
+  REQUIRE(cuStreamBeginCapture(stream, mode) == CUDA_SUCCESS);
+}
+
+// The graph of a capture that went well.
+inline CUgraph end(CUstream stream) {
+  CUgraph graph = nullptr;
+  REQUIRE(cuStreamEndCapture(stream, &graph) == CUDA_SUCCESS);
+  REQUIRE(graph != nullptr);
+  return graph;
+}
+
+inline CUresult end_result(CUstream stream) {
+  CUgraph graph = nullptr;
+  const CUresult result = cuStreamEndCapture(stream, &graph);
+  if (result != CUDA_SUCCESS) CHECK(graph == nullptr);
+  if (graph != nullptr) cuGraphDestroy(graph);
+  return result;
+}
+
+inline std::size_t nodes_of(CUgraph graph) {
+  std::size_t count = 0;
+  REQUIRE(cuGraphGetNodes(graph, nullptr, &count) == CUDA_SUCCESS);
+  return count;
+}
+
+inline void launch(CUgraph graph, CUstream stream) {
+  CUgraphExec exec = nullptr;
+  REQUIRE(cuGraphInstantiate(&exec, graph, 0) == CUDA_SUCCESS);
+  REQUIRE(cuGraphLaunch(exec, stream) == CUDA_SUCCESS);
+  REQUIRE(cuGraphExecDestroy(exec) == CUDA_SUCCESS);
+}
+
+// The thread's capture mode for as long as this lives.
+class ThreadMode {
+ public:
+  explicit ThreadMode(CUstreamCaptureMode mode) : mode_(mode) {
+    REQUIRE(cuThreadExchangeStreamCaptureMode(&mode_) == CUDA_SUCCESS);
+  }
+  ~ThreadMode() { cuThreadExchangeStreamCaptureMode(&mode_); }
+  ThreadMode(const ThreadMode &) = delete;
+  ThreadMode &operator=(const ThreadMode &) = delete;
+
+ private:
+  CUstreamCaptureMode mode_;
+};
+
+}  // namespace simcuda::conformance
