@@ -172,6 +172,7 @@ TEST_CASE("memory on its way back to the upstream is waited for") {
   script.on_shrink = [&] {
     leaving.open();
     refused.pass();
+    for (int turn = 0; turn < 1000 && script.waited == 0; ++turn) std::this_thread::yield();  // a chance to be wrong
   };
   script.on_refusal = [&] { refused.open(); };
   std::jthread giver([&] { (void)pool.give_back(script); });
@@ -270,7 +271,7 @@ TEST_CASE("a slab that cannot be used is back before the next thread asks") {
     };
     script.on_shrink = [&] {
       second_missed.pass();
-      for (int turn = 0; turn < 100 && script.asked == 1; ++turn) std::this_thread::yield();  // a chance to be wrong
+      for (int turn = 0; turn < 1000 && script.asked == 1; ++turn) std::this_thread::yield();  // a chance to be wrong
       outstanding = 0;
     };
     {
