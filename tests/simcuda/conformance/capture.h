@@ -1,11 +1,13 @@
-// What the capture tests share.
+// What the tests of captures and of contexts' events share. A count is atomic: streams add to it side by side.
 #pragma once
+#include <atomic>
+
 #include "tests/simcuda/conformance/fixture.h"
 
 namespace simcuda::conformance {
 
 inline void add_one(void *number) {
-  ++*static_cast<int *>(number);
+  ++*static_cast<std::atomic<int> *>(number);
 }
 
 inline CUstreamCaptureStatus capture_status(CUstream stream) {

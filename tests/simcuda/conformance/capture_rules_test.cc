@@ -162,7 +162,7 @@ TEST_CASE("beside a capturing blocking stream the legacy stream is of no use") {
   const CUdeviceptr device = device_memory(64);
   const CUstream blocking = new_stream();
   const CUevent event = new_event();
-  int number = 0;
+  std::atomic<int> number{0};
   const std::vector<std::function<CUresult()>> uses = {
       [&] { return cuLaunchHostFunc(nullptr, add_one, &number); },
       [&] { return cuMemsetD8(device, 1, 64); },
@@ -195,7 +195,7 @@ TEST_CASE("asking whether the legacy stream captures spoils nothing") {
 TEST_CASE("beside a capturing non-blocking stream the legacy stream works as ever") {
   const CurrentContext context;
   const CUstream apart = new_stream(CU_STREAM_NON_BLOCKING);
-  int number = 0;
+  std::atomic<int> number{0};
   begin(apart);
   CHECK(cuLaunchHostFunc(nullptr, add_one, &number) == CUDA_SUCCESS);
   CHECK(end_result(apart) == CUDA_SUCCESS);

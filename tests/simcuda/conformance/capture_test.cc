@@ -14,7 +14,7 @@ TEST_CASE("captured work is not done until its graph is launched, and is done ag
   REQUIRE(cuMemsetD8(device, 0, 64) == CUDA_SUCCESS);
   REQUIRE(cuMemsetD8(copy, 0, 64) == CUDA_SUCCESS);
   REQUIRE(cuCtxSynchronize() == CUDA_SUCCESS);
-  int launches = 0;
+  std::atomic<int> launches{0};
   begin(stream);
   CHECK(capture_status(stream) == CU_STREAM_CAPTURE_STATUS_ACTIVE);
   REQUIRE(cuMemsetD8Async(device, 7, 64, stream) == CUDA_SUCCESS);
@@ -112,7 +112,7 @@ TEST_CASE("a launched graph runs behind the host, in its stream's order") {
 TEST_CASE("launches of one graph follow each other, whatever their streams") {
   const CurrentContext context;
   const CUstream first = new_stream(CU_STREAM_NON_BLOCKING), second = new_stream(CU_STREAM_NON_BLOCKING);
-  int number = 0;
+  std::atomic<int> number{0};
   begin(first);
   REQUIRE(cuLaunchHostFunc(first, add_one, &number) == CUDA_SUCCESS);
   const CUgraph graph = end(first);
@@ -131,7 +131,7 @@ TEST_CASE("launches of one graph follow each other, whatever their streams") {
 TEST_CASE("a graph that is launched into a capture becomes part of it") {
   const CurrentContext context;
   const CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
-  int number = 0;
+  std::atomic<int> number{0};
   begin(stream);
   REQUIRE(cuLaunchHostFunc(stream, add_one, &number) == CUDA_SUCCESS);
   const CUgraph inner = end(stream);
@@ -151,7 +151,7 @@ TEST_CASE("a capture goes on in an existing graph") {
   const CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
   CUgraph graph = nullptr, seen = nullptr;
   REQUIRE(cuGraphCreate(&graph, 0) == CUDA_SUCCESS);
-  int number = 0;
+  std::atomic<int> number{0};
   for (int round = 0; round < 2; ++round) {
     REQUIRE(cuStreamBeginCaptureToGraph(stream, graph, nullptr, nullptr, 0, CU_STREAM_CAPTURE_MODE_GLOBAL) ==
             CUDA_SUCCESS);
@@ -171,7 +171,7 @@ TEST_CASE("a stream that waits for a captured event joins the capture, and must 
   const CurrentContext context;
   const CUstream origin = new_stream(CU_STREAM_NON_BLOCKING), side = new_stream(CU_STREAM_NON_BLOCKING);
   const CUevent fork = new_event(), back = new_event();
-  int number = 0;
+  std::atomic<int> number{0};
   for (const bool joined : {true, false}) {
     begin(origin);
     REQUIRE(cuEventRecord(fork, origin) == CUDA_SUCCESS);
@@ -249,7 +249,7 @@ TEST_CASE("nothing more is captured by a capture that was spoilt") {
   const CurrentContext context;
   const CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
   const CUevent event = new_event();
-  int number = 0;
+  std::atomic<int> number{0};
   begin(stream);
   CHECK(cuStreamSynchronize(stream) == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   CHECK(capture_status(stream) == CU_STREAM_CAPTURE_STATUS_INVALIDATED);
@@ -267,7 +267,7 @@ TEST_CASE("a capture is told by id, graph and dependencies, in every version of 
   const CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
   cuuint64_t first = 0, second = 0;
-  int number = 0;
+  std::atomic<int> number{0};
   REQUIRE(cuStreamGetCaptureInfo(stream, &status, &first, nullptr, nullptr, nullptr, nullptr) == CUDA_SUCCESS);
   CHECK(status == CU_STREAM_CAPTURE_STATUS_NONE);
   begin(stream);

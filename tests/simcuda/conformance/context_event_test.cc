@@ -53,7 +53,7 @@ TEST_CASE("an event of a context does not come behind later work, nor does it ti
   gate.hold(held);
   CHECK(cuEventSynchronize(event) == CUDA_SUCCESS);
   REQUIRE(cuCtxRecordEvent(context.get(), timed) == CUDA_SUCCESS);
-  int number = 0;
+  std::atomic<int> number{0};
   REQUIRE(cuLaunchHostFunc(other, add_one, &number) == CUDA_SUCCESS);
   REQUIRE(cuStreamSynchronize(other) == CUDA_SUCCESS);
   CHECK(number == 1);
@@ -112,7 +112,7 @@ TEST_CASE("a context that waits for an event holds up all its later work, and th
   const CUevent event = new_event();
   const CurrentContext second;
   const CUstream apart = new_stream(CU_STREAM_NON_BLOCKING);
-  int number = 0;
+  std::atomic<int> number{0};
   {
     Gate gate;
     REQUIRE(cuCtxSetCurrent(first.get()) == CUDA_SUCCESS);

@@ -106,6 +106,7 @@ const Simulator &simulator() {
     find(found.register_kernel, "simcuda_register_kernel");
     find(found.register_global, "simcuda_register_global");
     find(found.host_view, "simcuda_host_view");
+    find(found.device_books, "simcuda_device_books");
     return found;
   }();
   return once;

@@ -67,6 +67,7 @@ struct Simulator {
   decltype(&simcuda_register_kernel) register_kernel;
   decltype(&simcuda_register_global) register_global;
   decltype(&simcuda_host_view) host_view;
+  decltype(&simcuda_device_books) device_books;
   explicit operator bool() const { return calls != nullptr; }
 };
 const Simulator &simulator();

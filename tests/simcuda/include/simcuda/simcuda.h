@@ -38,6 +38,18 @@ SIMCUDA_API int simcuda_register_global(const char *name, size_t bytes);
 /* Where the host can read and write the bytes behind a device address; NULL outside every device's memory. */
 SIMCUDA_API void *simcuda_host_view(CUdeviceptr address);
 
+/* What a device holds for this process: allocations (device variables included) at what they cost it, a multiple of
+ * 512 bytes, and contexts at SIMCUDA_CONTEXT_BYTES; a green context costs nothing of its own. */
+typedef struct simcuda_books {
+  unsigned long long allocations;
+  unsigned long long allocation_bytes;
+  unsigned long long contexts;
+  unsigned long long context_bytes;
+} simcuda_books;
+
+/* 0 = done; -1: no such device, or cuInit has not succeeded in this process. */
+SIMCUDA_API int simcuda_device_books(int device, simcuda_books *books);
+
 /* The machine's books (tests/simcuda/machine.h) where this process is alone on its machine; for libnvidia-ml. */
 SIMCUDA_API void *simcuda_private_machine(void);
 

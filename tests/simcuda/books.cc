@@ -1,0 +1,25 @@
+// What the simulated devices hold for this process. Layer: driver.h. Threads: any.
+#include "tests/simcuda/driver.h"
+#include "tests/simcuda/include/simcuda/simcuda.h"
+
+int simcuda_device_books(int device, simcuda_books *books) {
+  simcuda::Device *asked = nullptr;
+  if (books == nullptr || simcuda::phase() != simcuda::Phase::kReady) return -1;
+  if (simcuda::device_of(device, &asked) != CUDA_SUCCESS) return -1;
+  simcuda::Driver &state = simcuda::driver();
+  const simcuda::Lock lock(state.mutex);
+  *books = {};
+  const auto count = [&](const simcuda::Context &context) {
+    const bool costs = context.device == asked && !context.green() && (context.alive || context.closing);
+    books->contexts += costs ? 1 : 0;
+    books->context_bytes += costs ? state.settings->context_bytes : 0;
+  };
+  count(*asked->primary);
+  for (const auto &[handle, context] : state.contexts) count(*context);
+  for (const auto &[address, allocation] : state.allocations) {
+    if (allocation.context->device != asked) continue;
+    ++books->allocations;
+    books->allocation_bytes += allocation.bytes;
+  }
+  return 0;
+}
