@@ -13,7 +13,7 @@ VARIANT, ROUNDS = sys.argv[1], sys.argv[2]
 SEED = sys.argv[3] if len(sys.argv) > 3 else str(random.randrange(1 << 32))
 RIGHT, WRONG_BYTES = 0, 3  # verdict.h
 LIMIT = 32 * MIB
-LAGGING = {"SIMCUDA_DEVICES": "2x16GiB", "SIMCUDA_LATENCY_US": "200"}
+LAGGING = {"SIMCUDA_DEVICES": "2x16GiB", "SIMCUDA_LATENCY_US": "100-300"}
 EVERYTHING = ("contexts", "peer", "green", "across", "async")
 # What a program can count on without Ration: its free waits for the contexts of the memory, not for a peer's.
 ITS_OWN = ("contexts", "peer", "green", "async")

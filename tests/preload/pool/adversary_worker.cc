@@ -41,6 +41,11 @@ bool Worker::go_to(std::size_t site) {
   return arena_.verdict.succeeded("cuCtxSetCurrent", cuCtxSetCurrent(arena_.sites[site].context));
 }
 
+StreamKind Worker::choose_stream(std::size_t site) {
+  const StreamKind kind = kStreamKinds[below(kStreamKinds.size())];
+  return kind == StreamKind::kPerThread && !arena_.sites[site].per_thread_stream ? StreamKind::kBlocking : kind;
+}
+
 bool Worker::set_up() {
   Verdict &verdict = arena_.verdict;
   desks_.resize(arena_.sites.size());
@@ -97,7 +102,7 @@ bool Worker::take(Held *place) {
     arena_.verdict.fail(kWrongBytes);
     return false;
   }
-  block.stream = desks_[block.site].stream(kStreamKinds[below(kStreamKinds.size())]);
+  block.stream = desks_[block.site].stream(choose_stream(block.site));
   *place = block;
   ++arena_.counts.rounds;
   return write(block);
@@ -116,7 +121,8 @@ bool Worker::write(const Held &block) {
                 .address = block.address,
                 .bytes = block.bytes,
                 .word = block.word,
-                .host_source = block.pinned};
+                .host_source = block.pinned,
+                .capturing = desks_[block.site].capturing};
   return arena_.verdict.succeeded(kinds()[kind].name, kinds()[kind].submit(act));
 }
 
@@ -162,7 +168,7 @@ std::optional<Worker::Left> Worker::leave_behind(const Held &block, std::optiona
   const bool elsewhere = arena_.across && desks_.size() > 1 && !too_large && one_in(3);
   const std::size_t site = elsewhere ? (block.site + 1 + below(desks_.size() - 1)) % desks_.size() : block.site;
   const Kind &kind = choose_kind(block, elsewhere, reads);
-  const StreamKind stream_kind = kStreamKinds[below(kStreamKinds.size())];
+  const StreamKind stream_kind = choose_stream(site);
   const std::size_t slot = below(kReads);
   Read &read = reads_[slot];
   if ((kind.reads && !check(&read)) || !go_to(site)) return std::nullopt;
@@ -179,6 +185,7 @@ std::optional<Worker::Left> Worker::leave_behind(const Held &block, std::optiona
                 .word = late_word(kind.late_byte),
                 .host_source = arena_.late_host,
                 .host_target = read.pinned,
+                .capturing = desk.capturing,
                 .scratch = desk.scratch + slot * kReadScratchBytes};
   if (!verdict.succeeded(kind.name, kind.submit(act))) return std::nullopt;
   if (kind.reads) {

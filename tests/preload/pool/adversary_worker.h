@@ -89,6 +89,7 @@ class Worker {
   bool check(Read *read);
   bool same(const void *bytes, std::uint32_t count, std::uint32_t word, const char *where);
   bool go_to(std::size_t site);
+  StreamKind choose_stream(std::size_t site);
   std::size_t below(std::size_t bound) { return static_cast<std::size_t>(random_() % bound); }
   bool one_in(unsigned bound) { return random_() % bound == 0; }
 

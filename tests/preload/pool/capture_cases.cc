@@ -85,14 +85,6 @@ void a_destroyed_stream(preload::Checks &checks) {
   checks.expect("it blocks nothing afterwards", all_is_served() && all_is_served());
 }
 
-void a_thread_that_went(preload::Checks &checks) {
-  std::thread([] {
-    verdict.succeeded("cuCtxSetCurrent", cuCtxSetCurrent(context));
-    capture(CU_STREAM_PER_THREAD);
-  }).join();
-  checks.expect("a capture on the stream of a thread that went blocks nothing", all_is_served() && all_is_served());
-}
-
 void a_context_that_went(preload::Checks &checks) {
   CUcontext made = nullptr;
   verdict.succeeded("cuCtxCreate", cuCtxCreate_v2(&made, 0, 0));
@@ -111,8 +103,7 @@ int main() {
       !verdict.succeeded("cuCtxSetCurrent", cuCtxSetCurrent(context))) {
     return verdict.status();
   }
-  for (const auto test :
-       {free_into_a_capture, nothing_cleans_meanwhile, a_destroyed_stream, a_thread_that_went, a_context_that_went}) {
+  for (const auto test : {free_into_a_capture, nothing_cleans_meanwhile, a_destroyed_stream, a_context_that_went}) {
     test(checks);
   }
   const int status = checks.done();

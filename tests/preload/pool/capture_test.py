@@ -18,7 +18,7 @@ harness.HANG = 120 if int(ROUNDS) <= 1000 else 1200
 
 def race(mode, *polite, driver="with cuCtxRecordEvent", **settings):
     sim, missing = DRIVERS[driver]
-    done = run("capture_race", mode, ROUNDS, SEED, *polite, sim=sim, SIMCUDA_LATENCY_US="50", **missing, **settings)
+    done = run("capture_race", mode, ROUNDS, SEED, *polite, sim=sim, SIMCUDA_LATENCY_US="0-100", **missing, **settings)
     print(done.out, done.err[-500:], sep="", end="", flush=True)
     expect("status", done.status, 0)
 

@@ -32,6 +32,16 @@ bool become_peers(Site &one, Site &other, Verdict &verdict) {
          verdict.succeeded("cuCtxEnablePeerAccess", cuCtxEnablePeerAccess(other.context, 0));
 }
 
+bool make_green(Site *site, Verdict &verdict) {
+  CUdevResource all = {};
+  CUdevResourceDesc description = nullptr;
+  CUgreenCtx green = nullptr;
+  return verdict.succeeded("cuDeviceGetDevResource", cuDeviceGetDevResource(0, &all, CU_DEV_RESOURCE_TYPE_SM)) &&
+         verdict.succeeded("cuDevResourceGenerateDesc", cuDevResourceGenerateDesc(&description, &all, 1)) &&
+         verdict.succeeded("cuGreenCtxCreate", cuGreenCtxCreate(&green, description, 0, CU_GREEN_CTX_DEFAULT_STREAM)) &&
+         verdict.succeeded("cuCtxFromGreenCtx", cuCtxFromGreenCtx(&site->context, green));
+}
+
 }  // namespace
 
 const char *name_of(StreamKind kind) {
@@ -76,6 +86,11 @@ std::vector<Site> make_sites(const SiteChoice &choice, Verdict &verdict) {
     verdict.succeeded("cuCtxCreate", cuCtxCreate_v2(&made.context, 0, 0));
     sites.push_back(made);
   }
+  if (choice.green) {
+    Site made{.name = "green context", .per_thread_stream = false};
+    make_green(&made, verdict);
+    sites.push_back(made);
+  }
   if (choice.second_device) {
     Site made{.name = "peer", .device = 1};
     verdict.succeeded("cuDevicePrimaryCtxRetain", cuDevicePrimaryCtxRetain(&made.context, 1));
@@ -92,6 +107,7 @@ bool make_desk(const Site &site, Desk *desk, Verdict &verdict) {
   return verdict.succeeded("cuCtxSetCurrent", cuCtxSetCurrent(site.context)) &&
          verdict.succeeded("cuStreamCreate", cuStreamCreate(&desk->blocking, CU_STREAM_DEFAULT)) &&
          verdict.succeeded("cuStreamCreate", cuStreamCreate(&desk->non_blocking, CU_STREAM_NON_BLOCKING)) &&
+         verdict.succeeded("cuStreamCreate", cuStreamCreate(&desk->capturing, CU_STREAM_NON_BLOCKING)) &&
          verdict.succeeded("cuMemAlloc of scratch", cuMemAlloc_v2(&desk->scratch, kScratchBytes + kFillerBytes));
 }
 

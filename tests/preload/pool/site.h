@@ -24,15 +24,17 @@ struct Site {
   const char *name = "";
   CUcontext context = nullptr;
   CUdevice device = 0;
-  CUfunction fill = nullptr;  // (address, words, value)
-  CUdeviceptr late = 0;       // kMostBytes of what a late copy from the device leaves
+  bool per_thread_stream = true;  // a green context has none (cuda.h, cuStreamGetCtx_v2)
+  CUfunction fill = nullptr;      // (address, words, value)
+  CUdeviceptr late = 0;           // kMostBytes of what a late copy from the device leaves
 };
 
 // What one thread has at one site.
 struct Desk {
   CUstream blocking = nullptr;
   CUstream non_blocking = nullptr;
-  CUdeviceptr scratch = 0;  // kScratchBytes, and kFillerBytes that are nobody's
+  CUstream capturing = nullptr;  // only ever records graphs
+  CUdeviceptr scratch = 0;       // kScratchBytes, and kFillerBytes that are nobody's
   CUstream stream(StreamKind kind) const;
 };
 

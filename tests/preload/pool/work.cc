@@ -89,6 +89,26 @@ CUresult host_function(const Act &act) {
   return code;
 }
 
+// A memset and a kernel that were captured beforehand. The graph is left to the driver: it may be running for long.
+CUresult graph(const Act &act) {
+  CUgraph recorded = nullptr;
+  CUgraphExec executable = nullptr;
+  Act into = act;
+  into.stream = act.capturing;
+  into.bytes = act.bytes / 2 / 8 * 8;
+  Act behind = into;
+  behind.address += into.bytes;
+  behind.bytes = act.bytes - into.bytes;
+  CUresult code = cuStreamBeginCapture_v2(act.capturing, CU_STREAM_CAPTURE_MODE_RELAXED);
+  if (code == CUDA_SUCCESS) code = memset_words(into);
+  if (code == CUDA_SUCCESS) code = kernel(behind);
+  if (code == CUDA_SUCCESS) code = cuStreamEndCapture(act.capturing, &recorded);
+  if (code == CUDA_SUCCESS) code = cuGraphInstantiateWithFlags(&executable, recorded, 0);
+  if (code == CUDA_SUCCESS) code = cuGraphDestroy(recorded);
+  if (code != CUDA_SUCCESS) return code;
+  return by_own_export(act.stream) ? cuGraphLaunch_ptsz(executable, nullptr) : cuGraphLaunch(executable, act.stream);
+}
+
 void fill_from_callback(CUstream, CUresult, void *filling) {
   fill_from_host(filling);
 }
@@ -128,6 +148,7 @@ constexpr std::array kKinds = {
     Kind{"kernel", true, false, false, false, kLateKernel, kernel},
     Kind{"host function", true, false, false, false, kLateHostFunction, host_function},
     Kind{"stream callback", true, false, false, false, kLateHostFunction, callback},
+    Kind{"graph", true, false, false, false, kLateGraph, graph},
     Kind{"copy to the host", false, true, false, false, 0, device_to_host},
     Kind{"copy to the device", false, true, false, true, 0, device_to_scratch},
     Kind{"copy to a peer", false, true, true, true, 0, device_to_peer},
@@ -151,6 +172,8 @@ const char *late_writer(std::uint32_t word) {
       return "a late kernel";
     case late_word(kLateHostFunction):
       return "a late host function";
+    case late_word(kLateGraph):
+      return "a late graph";
     default:
       return "another owner";
   }

@@ -11,7 +11,7 @@ namespace preload::pool {
 
 // What late work leaves: bytes that no owner ever writes, and that say what wrote them. An owner's first byte is below.
 inline constexpr unsigned char kLateFromHost = 0xc1, kLateFromDevice = 0xc2, kLateMemset = 0xc3, kLateKernel = 0xc4,
-                               kLateHostFunction = 0xc5;
+                               kLateHostFunction = 0xc5, kLateGraph = 0xc6;
 const char *late_writer(std::uint32_t word);
 constexpr std::uint32_t late_word(unsigned char byte) {
   return byte * 0x0101'0101u;
@@ -26,6 +26,7 @@ struct Act {
   std::uint32_t word = 0;             // what a writer writes
   const void *host_source = nullptr;  // full of `word`, pinned
   void *host_target = nullptr;        // where a reader's bytes end up, pinned
+  CUstream capturing = nullptr;       // of the site `at`, for the one that records a graph
   CUdeviceptr scratch = 0;            // at least as large, of the site `at`
 };
 
