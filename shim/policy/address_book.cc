@@ -29,6 +29,8 @@ AddressBook::Inserted AddressBook::insert(std::uint64_t address, const Block &bl
           return Inserted::context_gone;
         }
         entry.block = block;
+        entry.ender = this_thread();
+        entry.with_context = false;
         return Inserted::entered;
       }
     }

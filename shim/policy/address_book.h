@@ -31,8 +31,11 @@ class AddressBook {
     context_gone,  // its context was destroyed meanwhile, and the block with it
   };
   // `displaced` gets a block that was still entered at this address: the driver gave the address out again, so it had
-  // ended without our seeing how.
+  // ended without our seeing how. Entered blocks are ending until announce(): nobody ends one before its record.
   Inserted insert(std::uint64_t address, const Block &block, std::optional<Block> &displaced);
+
+  // False: its context is gone meanwhile, and it is the caller's to finish.
+  [[nodiscard]] bool announce(std::uint64_t address) { return cancel_end(address); }
 
   enum class Found {
     unknown,           // none of ours, or this thread is inside the call that ends it

@@ -24,6 +24,19 @@ class ContextPool {
   pool::SharedPool blocks;
   // What the next slab should measure; doubles with each. Racing growers may both read one value: only a hint.
   std::atomic<std::uint64_t> next_slab_bytes{kFirstSlabBytes};
+  // A call between a change to the blocks and its record. Whoever records the end of the whole pool waits for it.
+  class InFlight {
+   public:
+    explicit InFlight(ContextPool &pool) : pool_(pool) { pool_.in_flight.fetch_add(1); }
+    ~InFlight() { pool_.in_flight.fetch_sub(1); }
+    InFlight(const InFlight &) = delete;
+    InFlight &operator=(const InFlight &) = delete;
+
+   private:
+    ContextPool &pool_;
+  };
+  // Counted before the context's end is looked at; the end is set before this is: seq_cst both.
+  std::atomic<int> in_flight{0};
   // Its context is gone and nothing is taken into quarantine any more; written under the quarantine's lock.
   std::atomic<bool> closed{false};
 };

@@ -147,7 +147,7 @@ ContextRef Contexts::primary_of(int device) {
 }
 
 void Contexts::forget(const ContextRef &context, const char *api) {
-  context->ended_by.store(api, std::memory_order_release);  // pairs with the acquires of whoever enters or ends a block
+  context->ended_by.store(api);  // pairs with whoever enters or ends a block, or is about to take one from the pool
   Guard guard(mutex_);
   const auto found = contexts_.find(context->handle);
   if (found != contexts_.end() && found->second == context) {

@@ -57,7 +57,7 @@ bool Growth::collect() noexcept {
   if (may_grow_now && held + request_.upper_bound <= pools_.slack_bytes(arena_, where_.device)) {
     return false;
   }
-  const Quarantine::Cleaned cleaned = arena_.quarantine.collect();
+  const Quarantine::Cleaned cleaned = arena_.quarantine.collect(Quarantine::Sealing::if_nothing_is_clean);
   remember(cleaned);
   if (cleaned.blocks > 0) {
     return true;
@@ -68,7 +68,7 @@ bool Growth::collect() noexcept {
 
 // The cap on quarantined bytes: bounded in time, because the device may never get through before this call returns.
 bool Growth::drain_briefly() {
-  if (drained_briefly_ || !Progress::by_events()) {
+  if (drained_briefly_ || !pools_.progress_.by_events()) {
     return false;
   }
   drained_briefly_ = true;
@@ -76,7 +76,7 @@ bool Growth::drain_briefly() {
   Quarantine::Cleaned cleaned;
   while (cleaned.blocks == 0 && cleaned.error == CUDA_SUCCESS && now_ns() - start < kBriefly_ns) {
     nap();
-    cleaned = arena_.quarantine.collect();
+    cleaned = arena_.quarantine.collect(Quarantine::Sealing::if_nothing_is_clean);
   }
   remember(cleaned);
   pools_.record_wait(request_.api, where_.device, "poll", cleaned, start);
@@ -164,7 +164,8 @@ bool Growth::wait() noexcept {
     const Quarantine::Cleaned cleaned = arena_.quarantine.wait();
     remember(cleaned);
     if (cleaned.waited) {
-      pools_.record_wait(request_.api, where_.device, Progress::by_events() ? "event" : "synchronize", cleaned, start);
+      pools_.record_wait(request_.api, where_.device, pools_.progress_.by_events() ? "event" : "synchronize", cleaned,
+                         start);
     }
     if (cleaned.blocks > 0) {
       return true;

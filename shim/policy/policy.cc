@@ -89,6 +89,11 @@ CUresult Policy::enter(const Request &request, const Contexts::Current &where, c
   journal_.record(events::Alloc{obtained.address, obtained.bytes, request.requested, where.device,
                                 where.context->number, request.api, "device", events::kFromDriver, via_of(request),
                                 duration_ns});
+  if (!book_.announce(obtained.address)) {
+    end_block(where.context->ended_by.load(std::memory_order_acquire),
+              {obtained.address, {obtained.bytes, where.device, where.context}});
+    book_.finish_end(obtained.address);
+  }
   return CUDA_SUCCESS;
 }
 

@@ -100,7 +100,7 @@ void Pools::slab_bytes_changed(Arena &arena, int device) {
 std::uint64_t Pools::slack_bytes(const Arena &arena, int device) {
   const Device *known = devices_.find(device);
   const std::uint64_t total = known != nullptr ? known->total.load(std::memory_order_relaxed) : 0;
-  const std::uint64_t slack = std::min(ledger_.account(device).limit(), total) / 16;
+  const std::uint64_t slack = std::min(ledger_.account(device).limit(), total) / 8;
   return arena.plan.bytes > 0 ? slack : std::min(slack, kMostSlackOnDemand);
 }
 
@@ -138,7 +138,7 @@ bool Pools::give_back(const char *api, int device) noexcept try {
   if (arena == nullptr) {
     return false;
   }
-  arena->quarantine.collect();
+  arena->quarantine.collect(Quarantine::Sealing::always);
   events::Trim trim{device, api, 0, 0};
   for (const ContextRef &context : pooled_on(device)) {
     Returner returner(*this, api, context);
@@ -161,7 +161,7 @@ bool Pools::make_room(const char *api, int device, std::uint64_t bytes) noexcept
     return true;
   }
   // Not for nothing: a slab that goes has to be got again.
-  if (bytes > account.limit() || account.available() + free_bytes(device) < bytes) {
+  if (bytes > account.limit() || account.available() + reclaimable(device) < bytes) {
     return false;
   }
   return give_back(api, device) && enough();
@@ -197,6 +197,9 @@ void Pools::preallocate(const Request &request, const Contexts::Current &where, 
 void Pools::preallocate_now(const Request &request, const Contexts::Current &where, ContextPool &pool, Arena &arena) {
   const Preallocation &plan = arena.plan;
   const ledger::Account &account = ledger_.account(where.device);
+  if (arena.slab_bytes.load(std::memory_order_relaxed) > 0) {
+    give_back(request.api, where.device);  // small slabs that are free would only be in the large one's way
+  }
   const RelaxedCapture relaxed;
   const std::uint64_t free_now = really_free();
   const std::uint64_t least =
@@ -244,6 +247,9 @@ void Pools::finish_end(const char *api, const ContextRef &context) noexcept {
   Arena *arena = known_arena(context->device);
   if (pool == nullptr || arena == nullptr) {
     return;
+  }
+  while (pool->in_flight.load() != 0) {
+    sched_yield();  // it sees that the context is gone, or has its block already and writes its record
   }
   arena->quarantine.forget(*pool);
   pool::Block blocks[32];

@@ -24,11 +24,11 @@ CUresult state_of_caller() {
   return of_thread ? answer : CUDA_SUCCESS;
 }
 
-// CUDA_SUCCESS where a free may go into `stream`; a graph's free node must be given a graph's own allocation (cuda.h).
+// CUDA_SUCCESS where a free may go into `stream`, else what is wrong with it. A graph's free node must be given a
+// graph's own allocation (cuda.h).
 CUresult state_of_stream(CUstream stream) {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   CUresult result = CUDA_SUCCESS;
-  const RelaxedCapture relaxed;
   if (real.cuStreamGetCaptureInfo.present()) {
     cuuint64_t id = 0;
     result = real.cuStreamGetCaptureInfo(stream, &status, &id);
@@ -81,6 +81,10 @@ CUresult Pools::allocate(const Request &request, const Contexts::Current &where,
   const std::uint64_t start = journal_.logging() ? now_ns() : 0;
   ContextPool &pool = pool_of(where.context);
   Arena &arena = arena_of(where.device);
+  const ContextPool::InFlight in_flight(pool);
+  if (where.context->ended_by.load() != nullptr) {
+    return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  }
   if (arena.preallocation.load(std::memory_order_acquire) != Arena::done) {
     preallocate(request, where, pool, arena);
   }
@@ -117,6 +121,7 @@ CUresult Pools::retire(const char *api, std::uint64_t address, CUstream stream, 
   }
   ContextPool &pool = *owner->pool.load(std::memory_order_acquire);
   Quarantine &quarantine = arena_of(owner->device).quarantine;
+  const ContextPool::InFlight in_flight(pool);
   std::uint64_t bytes = 0;
   bool due = false;
   Quarantine::Ticket ticket;
@@ -134,7 +139,7 @@ CUresult Pools::retire(const char *api, std::uint64_t address, CUstream stream, 
                                reinterpret_cast<std::uintptr_t>(stream), events::kFromPool});
   ticket.close();
   if (due) {
-    quarantine.collect();  // an error of it is for whoever needs the memory
+    quarantine.collect(Quarantine::Sealing::always);  // an error of it is for whoever needs the memory
   }
   return CUDA_SUCCESS;
 }
@@ -147,13 +152,13 @@ CUresult Pools::free(const char *api, std::uint64_t address, const ContextRef &o
   const std::uint64_t start = now_ns();
   const Quarantine::Cleaned cleaned = arena_of(owner->device).quarantine.drain();
   if (cleaned.waited) {
-    record_wait(api, owner->device, Progress::by_events() ? "event" : "synchronize", cleaned, start);
+    record_wait(api, owner->device, progress_.by_events() ? "event" : "synchronize", cleaned, start);
   }
   return cleaned.error;
 }
 
 CUresult Pools::free_in_stream(const char *api, std::uint64_t address, CUstream stream, const ContextRef &owner) {
-  const CUresult state = captures_.running() ? state_of_stream(stream) : CUDA_SUCCESS;
+  const CUresult state = state_of_stream(stream);
   if (state != CUDA_SUCCESS) {
     journal_.count_failed_free();
     return state;
@@ -172,10 +177,10 @@ void Pools::record_wait(const char *api, int device, const char *how, const Quar
 
 // Without events sealing costs nothing, and the program's own synchronise is what lets blocks be used again.
 std::uint64_t Pools::before_synchronise() noexcept {
-  if (!Progress::by_events()) {
+  if (!progress_.by_events()) {
     for (std::atomic<Arena *> &each : arenas_) {
       if (Arena *arena = each.load(std::memory_order_acquire)) {
-        arena->quarantine.collect();
+        arena->quarantine.collect(Quarantine::Sealing::always);
       }
     }
   }
@@ -190,6 +195,15 @@ std::uint64_t Pools::free_bytes(int device) {
   std::uint64_t bytes = arena->quarantine.bytes();
   for (const ContextRef &context : pooled_on(device)) {
     bytes += context->pool.load(std::memory_order_acquire)->blocks.statistics().free_bytes;
+  }
+  return bytes;
+}
+
+std::uint64_t Pools::reclaimable(int device) {
+  std::uint64_t bytes = 0;
+  for (const ContextRef &context : pooled_on(device)) {
+    const pool::Statistics held = context->pool.load(std::memory_order_acquire)->blocks.statistics();
+    bytes += held.slab_bytes - held.used_bytes;
   }
   return bytes;
 }
@@ -211,7 +225,7 @@ void Pools::explain(events::Oom &oom, const Context *of) {
     return;
   }
   oom.quarantined = arena->quarantine.bytes();
-  const std::uint64_t not_used = free_bytes(oom.device);
+  const std::uint64_t not_used = reclaimable(oom.device);
   oom.used -= std::min(oom.used, not_used);
   oom.capturing = captures_.running();
   if (of != nullptr) {

@@ -59,6 +59,8 @@ class Pools {
 
   // Free in the pools of a device, clean or not yet.
   std::uint64_t free_bytes(int device);
+  // What the pools of a device hold without a live block in it.
+  std::uint64_t reclaimable(int device);
   // Gives back wholly free slabs until `bytes` can be reserved, or, where the driver has no memory, all there are;
   // false when that does not help.
   bool make_room(const char *api, int device, std::uint64_t bytes) noexcept;

@@ -31,13 +31,13 @@ class SomeContext {
 
 }  // namespace
 
-bool Progress::by_events() {
+bool Progress::has_events() {
   return real.cuCtxRecordEvent.present() && real.cuEventCreate.present() && real.cuEventQuery.present() &&
          real.cuEventSynchronize.present() && real.cuEventDestroy_v2.present();
 }
 
 bool Progress::can_tell() {
-  return real.cuCtxGetCurrent.present() && (by_events() || real.cuCtxSynchronize.present());
+  return real.cuCtxGetCurrent.present() && (has_events() || real.cuCtxSynchronize.present());
 }
 
 // Raised only, so that whoever reads it late reads too little.
@@ -81,18 +81,29 @@ CUresult Progress::record(Moment &moment) {
 }
 
 Progress::Taken Progress::take(Moment &moment, CUresult &error) {
-  error = CUDA_SUCCESS;
   std::vector<ContextRef> live = contexts_.live();
   moment.marks.reserve(live.size());
   // Numbered before the first event is recorded: what passes a later number was then recorded behind this moment too,
   // and a synchronise that began at this number or later covers it.
   moment.number = clock_.fetch_add(1) + 1;
-  if (!by_events()) {
-    for (ContextRef &context : live) {
-      moment.marks.push_back({std::move(context), nullptr});
+  if (by_events()) {
+    const Taken taken = take_by_events(moment, live, error);
+    if (error != CUDA_ERROR_NOT_SUPPORTED || !real.cuCtxSynchronize.present()) {
+      return taken;
     }
-    return Taken::taken;
+    events_refused_.store(true, std::memory_order_relaxed);
+    return take(moment, error);
   }
+  for (ContextRef &context : live) {
+    moment.marks.push_back({std::move(context), nullptr});
+  }
+  error = CUDA_SUCCESS;
+  return Taken::taken;
+}
+
+// Pinned all the while, so that none of the contexts is destroyed under a call that names it.
+Progress::Taken Progress::take_by_events(Moment &moment, std::vector<ContextRef> &live, CUresult &error) {
+  error = CUDA_SUCCESS;
   if (!captures_.enter()) {
     return Taken::capturing;
   }
@@ -105,7 +116,6 @@ Progress::Taken Progress::take(Moment &moment, CUresult &error) {
     }
   }
   try {
-    const RelaxedCapture relaxed;
     error = all_pinned ? record(moment) : CUDA_SUCCESS;
   } catch (...) {
     error = CUDA_ERROR_OUT_OF_MEMORY;

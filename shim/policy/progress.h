@@ -34,7 +34,8 @@ class Progress {
 
   // Whether this driver can tell at all; without it nothing may ever be used again.
   static bool can_tell();
-  static bool by_events();
+  // By events, or by synchronising: where it lacks them, or exports them and answers NOT_SUPPORTED.
+  bool by_events() const { return has_events() && !events_refused_.load(std::memory_order_relaxed); }
 
   enum class Taken {
     taken,
@@ -42,9 +43,10 @@ class Progress {
     ending,     // a context is being destroyed
     failed,     // `error` is the driver's own
   };
-  // REQUIRES: `moment` has no marks. Only on `taken` does it have any.
+  // REQUIRES: `moment` has no marks, and RelaxedCapture. Only on `taken` does it have any.
   Taken take(Moment &moment, CUresult &error);
   // CUDA_SUCCESS: passed. NOT_READY: not yet. Else the driver's own error, of which nothing follows. Never waits.
+  // REQUIRES: RelaxedCapture.
   CUresult query(const Moment &moment);
   // The same, having waited for it. NOT_READY: a capture is in the way of synchronising.
   CUresult wait(const Moment &moment);
@@ -57,6 +59,8 @@ class Progress {
   void forget(const ContextRef &context);
 
  private:
+  static bool has_events();
+  Taken take_by_events(Moment &moment, std::vector<ContextRef> &live, CUresult &error);
   CUresult record(Moment &moment);
   CUevent event_for(const ContextRef &context, CUresult &error);
   static CUresult query_mark(const Moment::Mark &mark, std::uint64_t number);
@@ -66,6 +70,7 @@ class Progress {
   Contexts &contexts_;
   Captures &captures_;
   std::atomic<std::uint64_t> clock_{0};
+  std::atomic<bool> events_refused_{false};  // once and for all
   RankedMutex mutex_{Rank::kProgress};
   std::unordered_map<Context *, std::vector<CUevent>> spare_ GUARDED_BY(mutex_);
 };

@@ -198,36 +198,39 @@ void Quarantine::release_entry(const Entry &entry, Cleaned &cleaned) {
   ++cleaned.blocks;
 }
 
-Quarantine::Cleaned Quarantine::collect() noexcept {
+Quarantine::Cleaned Quarantine::collect(Sealing sealing) noexcept {
   Cleaned cleaned;
+  if (blocks() == 0) {
+    return cleaned;
+  }
+  const RelaxedCapture relaxed;
+  if (sealing == Sealing::if_nothing_is_clean) {
+    ask_about_all(cleaned);
+    if (cleaned.blocks > 0) {
+      return cleaned;
+    }
+  }
   try {
     seal(cleaned);
   } catch (...) {  // no memory of the host for an epoch: it stays open
     cleaned.error = CUDA_ERROR_OUT_OF_MEMORY;
   }
   ask_about_all(cleaned);
-  bool outstanding = false;
-  while (reclaim_slice(cleaned, outstanding)) {
-  }
   return cleaned;
 }
 
 void Quarantine::ask_about_all(Cleaned &cleaned) {
-  {
-    Guard guard(mutex_);
-    if (sealed_.empty()) {
-      return;
-    }
-  }
-  const RelaxedCapture relaxed;
   CUresult answer = CUDA_SUCCESS;
   while (answer == CUDA_SUCCESS) {
     Epoch *epoch = oldest_not_passed(UINT64_MAX);
     if (epoch == nullptr) {
-      return;
+      break;
     }
     answer = progress_.query(epoch->moment);
     note_answer(*epoch, answer, cleaned);
+  }
+  bool outstanding = false;
+  while (reclaim_slice(cleaned, outstanding)) {
   }
 }
 
@@ -255,7 +258,7 @@ bool Quarantine::in_other_hands() {
 
 Quarantine::Cleaned Quarantine::wait() noexcept {
   for (;;) {
-    Cleaned cleaned = collect();
+    Cleaned cleaned = collect(Sealing::always);
     if (cleaned.blocks > 0 || cleaned.error != CUDA_SUCCESS) {
       return cleaned;
     }
@@ -276,7 +279,7 @@ Quarantine::Cleaned Quarantine::drain() noexcept {
   Cleaned cleaned;
   for (;;) {
     cleaned.ending = false;
-    const Cleaned now = collect();
+    const Cleaned now = collect(Sealing::always);
     cleaned.blocks += now.blocks;
     cleaned.bytes += now.bytes;
     cleaned.error = now.error;

@@ -52,8 +52,9 @@ class Quarantine {
     bool ending = false;            // nor while a context is being destroyed
     bool waited = false;            // for the device
   };
-  // Seals what is open and gives back what is clean by now. Never waits for the device.
-  Cleaned collect() noexcept;
+  // Gives back what is clean by now, having sealed what is open. Never waits for the device.
+  enum class Sealing { always, if_nothing_is_clean };
+  Cleaned collect(Sealing sealing) noexcept;
   // The same, having waited for the oldest epoch where nothing was clean. Neither blocks nor an error nor a capture:
   // there is nothing left to wait for.
   Cleaned wait() noexcept;
