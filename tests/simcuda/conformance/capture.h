@@ -1,10 +1,21 @@
 // What the tests of captures and of contexts' events share. A count is atomic: streams add to it side by side.
 #pragma once
 #include <atomic>
+#include <thread>
 
 #include "tests/simcuda/conformance/fixture.h"
 
 namespace simcuda::conformance {
+
+// Gives what must not happen every chance to.
+template <class Holds>
+bool stays(Holds holds) {
+  for (int look = 0; look < 2000; ++look) {
+    if (!holds()) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
 
 inline void add_one(void *number) {
   ++*static_cast<std::atomic<int> *>(number);
