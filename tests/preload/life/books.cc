@@ -165,7 +165,7 @@ void Program::step() {
   const uint64_t limit = claims_.limit(context.device);
   const uint64_t what = below(1000);
   const bool filling = steps_ / 256 % 2 == 0;  // the limit is met, and left again
-  if (what < (filling ? 650U : 250U)) {
+  if (what < (filling ? 750U : 250U)) {
     // Every magnitude up to a quarter of the limit alike.
     const double exponent =
         std::uniform_real_distribution<double>(0, std::log2(static_cast<double>(limit / 4)))(random_);

@@ -22,7 +22,7 @@ CASES = {
     "grown on demand, a limit of odd bytes": ([100_000_001], {"RATION_PREALLOCATE": "false"}),
     "no limit asked": ([DEVICE, DEVICE], {"RATION_HEADROOM": "64MiB"}),
     "behind running work": ([64 * MIB], {"RATION_PREALLOCATE": "false", "SIMCUDA_LATENCY_US": "50"}),
-    "a driver without cuCtxRecordEvent": ([96 * MIB, 64 * MIB], {"SIMCUDA_MISSING": "cuCtxRecordEvent"}),
+    "a driver without cuCtxRecordEvent": ([96 * MIB, 64 * MIB], {"sim": "older"}),
     "frees that wait": ([96 * MIB, 64 * MIB], {"RATION_FREE": "synchronous"}),
     "no pool": ([96 * MIB, 64 * MIB], {"RATION_MODE": "direct"}),
 }

@@ -93,7 +93,7 @@ void ask(CUcontext context) {
 void free_wrongly(CUcontext context) {
   const CUdeviceptr block = take(kBytes);
   const CUdeviceptr large = take(3 << 20);
-  for (const CUdeviceptr offset : {1, 256, 512, 999}) {
+  for (const CUdeviceptr offset : {1U, 256U, 512U, 999U}) {
     free_everywhere("a place in a block", block + offset);
     free_everywhere("a place in a large block", large + 512 * offset);
   }
