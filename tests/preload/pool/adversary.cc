@@ -15,8 +15,6 @@ namespace {
 
 using namespace preload::pool;
 
-constexpr unsigned kThreads = 6;
-
 void report(Arena &arena) {
   const Counts &counts = arena.counts;
   unsigned covered = 0;

@@ -12,12 +12,12 @@ from harness import BUILD, LIBRARIES, LIBRARY, MIB, Failure, expect, expect_that
 VARIANT, ROUNDS = sys.argv[1], sys.argv[2]
 SEED = sys.argv[3] if len(sys.argv) > 3 else str(random.randrange(1 << 32))
 RIGHT, WRONG_BYTES = 0, 3  # verdict.h
-LIMIT = 32 * MIB
+LIMIT = 12 * MIB  # tight: what six threads hold, and little besides, so that blocks come back soon
 LAGGING = {"SIMCUDA_DEVICES": "2x16GiB", "SIMCUDA_LATENCY_US": "100-300"}
 EVERYTHING = ("contexts", "peer", "green", "across", "async")
 # What a program can count on without Ration: its free waits for the contexts of the memory, not for a peer's.
 ITS_OWN = ("contexts", "peer", "green", "async")
-HALF_PREALLOCATED = {"RATION_PREALLOCATE": "16MiB", "RATION_PREALLOCATE_AFTER": "0", "RATION_HEADROOM": "0"}
+HALF_PREALLOCATED = {"RATION_PREALLOCATE": "6MiB", "RATION_PREALLOCATE_AFTER": "0", "RATION_HEADROOM": "0"}
 
 VARIANTS = {
     "prealloc": ("sim", HALF_PREALLOCATED),

@@ -57,7 +57,9 @@ bool Worker::set_up() {
 }
 
 void Worker::run() {
-  if (!set_up()) return;
+  const bool ready = set_up();
+  arena_.all_set_up.arrive_and_wait();
+  if (!ready) return;
   while (!arena_.verdict.failed()) {
     Held &place = held_[below(kHeld)];
     if (place.address != 0) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <latch>
 #include <mutex>
 #include <optional>
 #include <random>
@@ -14,6 +15,8 @@
 #include "work.h"
 
 namespace preload::pool {
+
+inline constexpr unsigned kThreads = 6;
 
 using Count = std::atomic<unsigned long long>;
 
@@ -30,7 +33,8 @@ struct Arena {
   bool across = false;
   bool async = false;
   std::atomic<long long> rounds_left{0};
-  void *late_host = nullptr;  // kMostBytes, pinned, what a late copy from the host leaves
+  std::latch all_set_up{kThreads};  // nobody takes what another one still needs for its streams
+  void *late_host = nullptr;        // kMostBytes, pinned, what a late copy from the host leaves
 
   bool prepare();
   // Blocks that somebody else shall free.
