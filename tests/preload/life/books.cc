@@ -1,7 +1,7 @@
 // books LOG SEED STEPS LIMIT...: a random program over as many devices as LIMITs (bytes; what a device can give). After
 // every step what the log says is held is what the simulated device holds, never more than the limit; what is live is
-// what this program has; a refusal is true: no hole and no room was large enough. Contexts must cost nothing
-// (SIMCUDA_CONTEXT_BYTES=0). RATION_MODE=direct is checked alike.
+// what this program has; a refusal is true: no hole and no room was large enough.
+// RATION_MODE=direct is checked alike.
 #include <stdlib.h>
 
 #include <cmath>

@@ -4,19 +4,14 @@
 #include <iterator>
 
 #include "simcuda/simcuda.h"
-#include "tests/simcuda/machine.h"
 
 namespace preload {
 namespace {
 
 // What the device holds, by its own books.
 std::uint64_t device_holds(int device) {
-  const auto *page = static_cast<const simcuda::MachinePage *>(simcuda_private_machine());
-  std::uint64_t bytes = 0;
-  for (std::uint32_t slot = 0; slot < page->slots_used; ++slot) {
-    bytes += page->slot[slot].held[device].committed + page->slot[slot].held[device].pending;
-  }
-  return bytes;
+  simcuda_books books{};
+  return simcuda_device_books(device, &books) == 0 ? books.allocation_bytes : UINT64_MAX;
 }
 
 }  // namespace
@@ -30,9 +25,8 @@ std::string Claims::hold(std::size_t blocks) {
       return "device " + std::to_string(device) + " holds " + std::to_string(held) + ", the log says " +
              std::to_string(told);
     }
-    // Without a pool a block is charged as it was asked for, and the device rounds it.
-    const std::uint64_t rounding = watch_.slabs().empty() ? blocks * kGranule : 0;
-    if (held > limit(device) + rounding) {
+    // What the driver serves itself is charged as it was asked for, and the device rounds it.
+    if (held > limit(device) + watch_.of_driver() * kGranule) {
       return "device " + std::to_string(device) + " holds " + std::to_string(held) + ", more than the limit";
     }
   }

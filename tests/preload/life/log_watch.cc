@@ -58,6 +58,11 @@ std::uint64_t LogWatch::held(int device) const {
   return found != held_.end() ? found->second : 0;
 }
 
+std::size_t LogWatch::of_driver() const {
+  return static_cast<std::size_t>(
+      std::count_if(live_.begin(), live_.end(), [](const auto &block) { return !block.second.pool; }));
+}
+
 std::uint64_t LogWatch::largest_hole(unsigned context) const {
   std::uint64_t largest = 0;
   for (const auto &[start, slab] : slabs_) {

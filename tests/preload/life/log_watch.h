@@ -33,6 +33,8 @@ class LogWatch {
   std::uint64_t held(int device) const;
   const Extents &slabs() const { return slabs_; }
   const Extents &live() const { return live_; }
+  // Live blocks that lie in no slab.
+  std::size_t of_driver() const;
   // The largest piece of a slab of that context in which nothing is live.
   std::uint64_t largest_hole(unsigned context) const;
   // The sum of the device's slabs in which nothing is live.

@@ -1,9 +1,10 @@
 // misuse [LOG]: frees, asks about and shares what it should not, and prints each answer on a line of its own: `what:
 // code`, with what was told where there is something to tell. No addresses: without Ration most lines are the same. LOG
 // tells where a pool's slabs lie; without one the cases about slabs are left out.
-#include <dlfcn.h>
 #include <stdlib.h>
 
+#include <algorithm>
+#include <iterator>
 #include <string>
 #include <thread>
 #include <vector>
@@ -137,12 +138,12 @@ void foreign() {
 
 void share() {
   const CUdeviceptr block = take(kBytes);
-  const std::string before(64, 'x');
-  std::string handle = before;
-  const auto get_handle = reinterpret_cast<CUresult (*)(void *, CUdeviceptr)>(dlsym(RTLD_DEFAULT, "cuIpcGetMemHandle"));
-  const CUresult code = get_handle(handle.data(), block + 100);
+  CUipcMemHandle handle{};
+  const CUresult code = cuIpcGetMemHandle(&handle, block + 100);
   say("a block shared", code);
-  dprintf(1, "the handle was written: %d\n", handle != before);
+  const bool written =
+      std::any_of(std::begin(handle.reserved), std::end(handle.reserved), [](char c) { return c != 0; });
+  dprintf(1, "the handle was written: %d\n", written);
   say("the block freed", cuMemFree_v2(block));
 }
 

@@ -45,7 +45,7 @@ void work(const Found &found, CUcontext context, unsigned seed) {
   for (unsigned i = 0; i < kRounds; ++i) {
     try {
       CUdeviceptr address = 0;
-      const size_t bytes = 1 + (seed * 7919 + i * 104729) % (1 << 20);
+      const size_t bytes = 1 + (seed * 7919 + i * 104729) % (1 << 17);
       wrong += found.calls.allocate(&address, bytes) == CUDA_SUCCESS ? 0 : 1;
       held.emplace_back(address, std::make_unique<std::string>(bytes / 16, 'x'));
       if (held.size() > 20) {

@@ -80,6 +80,21 @@ CUresult enter_made(Make make) {
   return code;
 }
 
+std::map<CUcontext, CUgreenCtx> greens;
+
+// A green context with all of the device, as the context that it is to the rest of the driver.
+CUresult make_green(CUdevice device, CUcontext *context) {
+  CUdevResource resource{};
+  CUdevResourceDesc description = nullptr;
+  CUgreenCtx green = nullptr;
+  CUresult code = cuDeviceGetDevResource(device, &resource, CU_DEV_RESOURCE_TYPE_SM);
+  code = code == CUDA_SUCCESS ? cuDevResourceGenerateDesc(&description, &resource, 1) : code;
+  code = code == CUDA_SUCCESS ? cuGreenCtxCreate(&green, description, device, CU_GREEN_CTX_DEFAULT_STREAM) : code;
+  code = code == CUDA_SUCCESS ? cuCtxFromGreenCtx(context, green) : code;
+  greens[*context] = green;
+  return code;
+}
+
 // Until whoever started us closes our standard input.
 CUresult pause(const std::string &) {
   char byte = 0;
@@ -107,6 +122,13 @@ const std::map<std::string, Op> kOps = {
        const CUresult code = cuDevicePrimaryCtxRetain(&context, number(d));
        return enter(code, context);
      }},
+    {"green",
+     [](auto &d) {
+       CUcontext context = nullptr;
+       const CUresult code = make_green(number(d), &context);
+       return enter(code, context);
+     }},
+    {"end_green", [](auto &c) { return cuGreenCtxDestroy(greens.at(contexts.at(bytes_of(c)))); }},
     {"current", current},
     {"detach", [](auto &c) { return cuCtxDetach(contexts.at(bytes_of(c))); }},
     {"destroy", [](auto &c) { return cuCtxDestroy_v2(contexts.at(bytes_of(c))); }},
