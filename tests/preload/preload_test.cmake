@@ -15,6 +15,9 @@ function(ration_preload_test)
   add_test(NAME preload.${arg_NAME} COMMAND ${arg_COMMAND})
   set(environment "PRELOAD_LIBRARIES=${preload_libraries}" "PRELOAD_BUILD=${CMAKE_BINARY_DIR}"
     "PRELOAD_PROGRAMS=${PRELOAD_PROGRAMS}" "PRELOAD_SANITIZE=${RATION_SANITIZE}")
+  if(RATION_SANITIZE MATCHES "thread")
+    list(APPEND environment "TSAN_OPTIONS=atexit_sleep_ms=0")  # a second for each of hundreds of processes
+  endif()
   # The time is a hang's, not a measure: the slowest takes seconds.
   set_tests_properties(preload.${arg_NAME} PROPERTIES LABELS "quick;sim" TIMEOUT 240 ENVIRONMENT "${environment}")
 endfunction()
