@@ -11,6 +11,11 @@ namespace ration::policy {
 
 struct Context;
 
+// No block can use the rest, and a driver rounds its bytes up, beyond a limit that they reach.
+constexpr std::uint64_t whole_granules(std::uint64_t bytes) {
+  return bytes / pool::kGranuleBytes * pool::kGranuleBytes;
+}
+
 class ContextPool {
  public:
   // The smallest slab of a pool that grows: the driver's own page for large allocations.

@@ -31,11 +31,18 @@ void Context::begin_end() {
 CurrentFor::CurrentFor(CUcontext context) {
   if (real.cuCtxGetCurrent.present() && real.cuCtxGetCurrent(&before_) == CUDA_SUCCESS && before_ == context) {
     how_ = How::already;
-  } else if (real.cuCtxPushCurrent_v2.present() && real.cuCtxPopCurrent_v2.present()) {
-    how_ = real.cuCtxPushCurrent_v2(context) == CUDA_SUCCESS ? How::pushed : How::failed;
-  } else if (real.cuCtxSetCurrent.present() && real.cuCtxGetCurrent.present()) {
-    how_ = real.cuCtxSetCurrent(context) == CUDA_SUCCESS ? How::set : How::failed;
+    return;
   }
+  How way = How::failed;
+  error_ = CUDA_ERROR_INVALID_CONTEXT;
+  if (real.cuCtxPushCurrent_v2.present() && real.cuCtxPopCurrent_v2.present()) {
+    way = How::pushed;
+    error_ = real.cuCtxPushCurrent_v2(context);
+  } else if (real.cuCtxSetCurrent.present() && real.cuCtxGetCurrent.present()) {
+    way = How::set;
+    error_ = real.cuCtxSetCurrent(context);
+  }
+  how_ = error_ == CUDA_SUCCESS ? way : How::failed;
 }
 
 CurrentFor::~CurrentFor() {
@@ -61,7 +68,10 @@ Contexts::Current Contexts::current() {
   }
   CUdevice device = 0;
   if (real.cuCtxGetDevice.present()) {
-    real.cuCtxGetDevice(&device);
+    // Not every handle that is current is alive; one that is not must not be taken for a context to wait for.
+    if (const CUresult alive = real.cuCtxGetDevice(&device); alive != CUDA_SUCCESS) {
+      return {unknown_, 0, alive};
+    }
   }
   ContextRef noted = note(handle, devices_.ordinal_of(device));
   return {noted, noted->device, CUDA_SUCCESS};

@@ -72,9 +72,11 @@ class CurrentFor {
   CurrentFor(const CurrentFor &) = delete;
   CurrentFor &operator=(const CurrentFor &) = delete;
   explicit operator bool() const { return how_ != How::failed; }
+  CUresult error() const { return error_; }
 
  private:
   enum class How { failed, already, pushed, set };
+  CUresult error_ = CUDA_SUCCESS;
   How how_ = How::failed;
   CUcontext before_ = nullptr;
 };

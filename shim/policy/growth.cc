@@ -15,14 +15,8 @@ constexpr std::uint64_t kSlabGranule = ContextPool::kFirstSlabBytes;
 // Quarantine may hold half of what the pools take, or this much, before a pool that could grow gives the device a
 // moment to get through with it.
 constexpr std::uint64_t kLeastCapBytes = 64U << 20U;
-constexpr std::uint64_t kBriefly_ns = 10'000'000;
 // How long a request that would be denied waits for a capture of another thread, while which nothing can be cleaned.
 constexpr std::uint64_t kCapturePatience_ns = 1'000'000'000;
-
-void nap() {
-  const timespec nap{0, 50'000};
-  nanosleep(&nap, nullptr);
-}
 
 // Nine tenths: the step of the BFC allocator that JAX and TensorFlow users know.
 std::uint64_t less_than(std::uint64_t bytes) {
@@ -57,7 +51,8 @@ bool Growth::collect() noexcept {
   if (may_grow_now && held + request_.upper_bound <= pools_.slack_bytes(arena_, where_.device)) {
     return false;
   }
-  const Quarantine::Cleaned cleaned = arena_.quarantine.collect(Quarantine::Sealing::if_nothing_is_clean);
+  const Quarantine::Cleaned cleaned =
+      arena_.quarantine.collect(may_grow_now ? Quarantine::Sealing::worthwhile : Quarantine::Sealing::always);
   remember(cleaned);
   if (cleaned.blocks > 0) {
     return true;
@@ -76,7 +71,7 @@ bool Growth::drain_briefly() {
   Quarantine::Cleaned cleaned;
   while (cleaned.blocks == 0 && cleaned.error == CUDA_SUCCESS && now_ns() - start < kBriefly_ns) {
     nap();
-    cleaned = arena_.quarantine.collect(Quarantine::Sealing::if_nothing_is_clean);
+    cleaned = arena_.quarantine.collect(Quarantine::Sealing::worthwhile);
   }
   remember(cleaned);
   pools_.record_wait(request_.api, where_.device, "poll", cleaned, start);
@@ -90,14 +85,16 @@ std::uint64_t Growth::next_size(std::uint64_t minimum_bytes) {
       arena_.first.load(std::memory_order_relaxed) == &pool_.context) {
     want = std::min(want, std::max({minimum_bytes, plan.after, kSlabGranule}));  // the large slab is still to come
   }
-  want = (want + kSlabGranule - 1) / kSlabGranule * kSlabGranule;  // what the driver takes for it in any case
+  want = (want + kSlabGranule - 1) / kSlabGranule * kSlabGranule;
   std::uint64_t most = account_.available();
   std::size_t free_bytes = 0;
   std::size_t total = 0;
   if (real.cuMemGetInfo_v2.present() && real.cuMemGetInfo_v2(&free_bytes, &total) == CUDA_SUCCESS) {
     most = std::min<std::uint64_t>(most, free_bytes - std::min<std::uint64_t>(free_bytes, plan.headroom));
   }
-  return std::max(minimum_bytes, std::min(want, most));
+  // Not even less than the driver takes for it in any case.
+  return std::max((minimum_bytes + kSlabGranule - 1) / kSlabGranule * kSlabGranule,
+                  whole_granules(std::min(want, most)));
 }
 
 // Slabs from `from_bytes` on down to the smallest that will do.
@@ -121,7 +118,7 @@ std::optional<pool::Slab> Growth::take(std::uint64_t from_bytes, std::uint64_t m
     if (bytes <= minimum_bytes) {
       return std::nullopt;
     }
-    bytes = std::max(minimum_bytes, less_than(bytes));
+    bytes = std::max(minimum_bytes, whole_granules(less_than(bytes)));
   }
 }
 

@@ -192,13 +192,39 @@ void Pools::preallocate(const Request &request, const Contexts::Current &where, 
   }
 }
 
+// Bounded in time, because the device may never get through before this call returns.
+void Pools::settle_briefly(const char *api, int device, Arena &arena) {
+  if (arena.quarantine.blocks() == 0 || !progress_.by_events()) {
+    return;
+  }
+  const std::uint64_t start = now_ns();
+  Quarantine::Cleaned all;
+  for (;;) {
+    const Quarantine::Cleaned cleaned = arena.quarantine.collect(Quarantine::Sealing::always);
+    all.blocks += cleaned.blocks;
+    all.bytes += cleaned.bytes;
+    all.error = cleaned.error;
+    if (arena.quarantine.blocks() == 0 || cleaned.error != CUDA_SUCCESS || cleaned.capturing ||
+        now_ns() - start > kBriefly_ns) {
+      break;
+    }
+    all.waited = true;
+    nap();
+  }
+  if (all.waited) {
+    record_wait(api, device, "poll", all, start);
+  }
+}
+
 // The plan's bytes, less what is held already, as far as they are there: nine tenths again and again until the driver
 // has so much. Where not even this request would fit, the pool grows for it as for any other.
 void Pools::preallocate_now(const Request &request, const Contexts::Current &where, ContextPool &pool, Arena &arena) {
   const Preallocation &plan = arena.plan;
   const ledger::Account &account = ledger_.account(where.device);
   if (arena.slab_bytes.load(std::memory_order_relaxed) > 0) {
-    give_back(request.api, where.device);  // small slabs that are free would only be in the large one's way
+    // Small slabs that are free would only be in the large one's way.
+    settle_briefly(request.api, where.device, arena);
+    give_back(request.api, where.device);
   }
   const RelaxedCapture relaxed;
   const std::uint64_t free_now = really_free();
@@ -207,10 +233,10 @@ void Pools::preallocate_now(const Request &request, const Contexts::Current &whe
                ContextPool::kFirstSlabBytes);
   std::uint64_t bytes = std::min({plan.bytes - std::min(plan.bytes, account.charged()), account.available(),
                                   free_now == UINT64_MAX ? free_now : free_now - std::min(free_now, plan.headroom)});
-  for (; bytes >= least; bytes -= bytes / 10 + 1) {
+  for (; whole_granules(bytes) >= least; bytes -= bytes / 10 + 1) {
     pool::Slab slab{};
     CUresult error = CUDA_SUCCESS;
-    switch (take_slab(bytes, "preallocate", where, arena, slab, error)) {
+    switch (take_slab(whole_granules(bytes), "preallocate", where, arena, slab, error)) {
       case Take::taken:
         if (pool.blocks.add_slab(slab) != pool::AddSlabOutcome::kAdded) {
           return_slab(request.api, where.context, slab);

@@ -12,12 +12,13 @@ using driver::real;
 
 // What a free of the driver's own would be told on this thread: without a context, or after the driver's end, its
 // refusal.
-CUresult state_of_caller() {
+CUresult state_of_caller(Contexts &contexts) {
   CUcontext current = nullptr;
   const CUresult asked = real.cuCtxGetCurrent(&current);
-  if (asked != CUDA_SUCCESS || current != nullptr) {
+  if (asked != CUDA_SUCCESS || (current != nullptr && contexts.find(current) != nullptr)) {
     return asked;
   }
+  const RelaxedCapture relaxed;
   const CUresult answer = real.cuMemFree_v2(0);  // a free of nothing: only the state of the thread can be wrong with it
   const bool of_thread = answer == CUDA_ERROR_INVALID_CONTEXT || answer == CUDA_ERROR_CONTEXT_IS_DESTROYED ||
                          answer == CUDA_ERROR_NOT_INITIALIZED || answer == CUDA_ERROR_DEINITIALIZED;
@@ -114,7 +115,7 @@ CUresult Pools::allocate(const Request &request, const Contexts::Current &where,
 }
 
 CUresult Pools::retire(const char *api, std::uint64_t address, CUstream stream, const ContextRef &owner) {
-  const CUresult state = state_of_caller();
+  const CUresult state = state_of_caller(contexts_);
   if (state != CUDA_SUCCESS) {
     journal_.count_failed_free();
     return state;

@@ -105,6 +105,7 @@ class Pools {
 
   void preallocate(const Request &request, const Contexts::Current &where, ContextPool &pool, Arena &arena);
   void preallocate_now(const Request &request, const Contexts::Current &where, ContextPool &pool, Arena &arena);
+  void settle_briefly(const char *api, int device, Arena &arena);
   enum class Take { taken, over_limit, device_full, failed };
   // One slab of exactly `bytes` for the current context.
   Take take_slab(std::uint64_t bytes, const char *why, const Contexts::Current &where, Arena &arena, pool::Slab &slab,

@@ -59,8 +59,7 @@ CUevent Progress::event_for(const ContextRef &context, CUresult &error) {
   }
   const CurrentFor current(context->handle);  // an event belongs to the context that is current when it is made
   CUevent event = nullptr;
-  error = current ? real.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING | CU_EVENT_BLOCKING_SYNC)
-                  : CUDA_ERROR_INVALID_CONTEXT;
+  error = current ? real.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING | CU_EVENT_BLOCKING_SYNC) : current.error();
   return error == CUDA_SUCCESS ? event : nullptr;
 }
 
@@ -69,11 +68,12 @@ CUresult Progress::record(Moment &moment) {
   for (Moment::Mark &mark : moment.marks) {
     CUresult result = CUDA_SUCCESS;
     mark.event = event_for(mark.context, result);
-    if (mark.event == nullptr) {
-      return result;
+    if (mark.event != nullptr) {
+      result = real.cuCtxRecordEvent(mark.context->handle, mark.event);
     }
-    result = real.cuCtxRecordEvent(mark.context->handle, mark.event);
-    if (result != CUDA_SUCCESS) {
+    if (result == CUDA_ERROR_CONTEXT_IS_DESTROYED) {  // by a way that we do not see: nothing of it runs any more
+      passed(*mark.context, UINT64_MAX);
+    } else if (result != CUDA_SUCCESS) {
       return result;
     }
   }
@@ -170,7 +170,6 @@ CUresult Progress::synchronise(Context &context) {
   const std::uint64_t began = now();
   CUresult result = CUDA_ERROR_INVALID_CONTEXT;
   {
-    const RelaxedCapture relaxed;
     const CurrentFor current(context.handle);
     if (current) {
       result = real.cuCtxSynchronize();
@@ -200,7 +199,6 @@ CUresult Progress::wait_for_mark(const Moment::Mark &mark, std::uint64_t number)
     if (mark.event == nullptr) {
       return synchronise(*mark.context);
     }
-    const RelaxedCapture relaxed;
     const SomeContext some(mark.context->handle);
     const CUresult result = real.cuEventSynchronize(mark.event);
     if (result == CUDA_SUCCESS) {
@@ -211,6 +209,7 @@ CUresult Progress::wait_for_mark(const Moment::Mark &mark, std::uint64_t number)
 }
 
 CUresult Progress::wait(const Moment &moment) {
+  const RelaxedCapture relaxed;
   for (const Moment::Mark &mark : moment.marks) {
     const CUresult result = wait_for_mark(mark, moment.number);
     if (result != CUDA_SUCCESS) {

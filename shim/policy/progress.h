@@ -48,7 +48,7 @@ class Progress {
   // CUDA_SUCCESS: passed. NOT_READY: not yet. Else the driver's own error, of which nothing follows. Never waits.
   // REQUIRES: RelaxedCapture.
   CUresult query(const Moment &moment);
-  // The same, having waited for it. NOT_READY: a capture is in the way of synchronising.
+  // The same, having waited for it, relaxed by itself. NOT_READY: a capture is in the way of synchronising.
   CUresult wait(const Moment &moment);
   // Its events may serve another moment. REQUIRES: nobody asks about it any more.
   void recycle(Moment &moment) noexcept;

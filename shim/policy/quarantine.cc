@@ -204,9 +204,9 @@ Quarantine::Cleaned Quarantine::collect(Sealing sealing) noexcept {
     return cleaned;
   }
   const RelaxedCapture relaxed;
-  if (sealing == Sealing::if_nothing_is_clean) {
+  if (sealing == Sealing::worthwhile) {
     ask_about_all(cleaned);
-    if (cleaned.blocks > 0) {
+    if (cleaned.blocks > 0 || !worth_sealing()) {
       return cleaned;
     }
   }
@@ -301,6 +301,11 @@ Quarantine::Cleaned Quarantine::drain() noexcept {
     wait_for(*epoch, cleaned);
   }
   return cleaned;
+}
+
+bool Quarantine::worth_sealing() {
+  Guard guard(mutex_);
+  return sealed_.empty() || open_blocks_ >= kBatchBlocks / 4 || open_bytes_ >= finest_bytes_ / 4;
 }
 
 bool Quarantine::sealing() {

@@ -52,8 +52,11 @@ class Quarantine {
     bool ending = false;            // nor while a context is being destroyed
     bool waited = false;            // for the device
   };
-  // Gives back what is clean by now, having sealed what is open. Never waits for the device.
-  enum class Sealing { always, if_nothing_is_clean };
+  // Gives back what is clean by now. Never waits for the device.
+  enum class Sealing {
+    always,      // what is open too
+    worthwhile,  // only where nothing was clean and much is open, or nothing is sealed: each epoch costs driver calls
+  };
   Cleaned collect(Sealing sealing) noexcept;
   // The same, having waited for the oldest epoch where nothing was clean. Neither blocks nor an error nor a capture:
   // there is nothing left to wait for.
@@ -99,6 +102,7 @@ class Quarantine {
   void release_entry(const Entry &entry, Cleaned &cleaned) REQUIRES(mutex_);
   void forget_in(std::list<Batch> &batches, const ContextPool &pool, Cleaned &cleaned) REQUIRES(mutex_);
   bool sealing();
+  bool worth_sealing();
   bool in_other_hands();
 
   Progress &progress_;
