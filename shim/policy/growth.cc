@@ -40,8 +40,10 @@ void Growth::remember(const Quarantine::Cleaned &cleaned) {
   }
 }
 
+// And not only by a slab for this request alone, of which there could soon be very many.
 bool Growth::may_grow() {
-  return account_.available() >= pool::Pool::slab_bytes_for(request_.upper_bound);
+  return account_.available() >=
+         std::max(pool::Pool::slab_bytes_for(request_.upper_bound), ContextPool::kFirstSlabBytes);
 }
 
 bool Growth::collect() noexcept {

@@ -257,22 +257,32 @@ bool Quarantine::in_other_hands() {
 }
 
 Quarantine::Cleaned Quarantine::wait() noexcept {
-  for (;;) {
+  for (bool waited = false;;) {
     Cleaned cleaned = collect(Sealing::always);
+    cleaned.waited = waited;
     if (cleaned.blocks > 0 || cleaned.error != CUDA_SUCCESS) {
       return cleaned;
     }
     if (Epoch *epoch = oldest_not_passed(UINT64_MAX)) {
       wait_for(*epoch, cleaned);
-      Guard guard(mutex_);
-      coarseness_ = std::min(coarseness_ + 1, kCoarsest);
-      return cleaned;
+      waited = true;
+      grow_coarser();
+      if (cleaned.blocks > 0 || cleaned.error != CUDA_SUCCESS || cleaned.capturing) {
+        return cleaned;
+      }
+      continue;  // its blocks had gone with their context: there may be others behind it
     }
     if (!cleaned.ending && !in_other_hands()) {
       return cleaned;
     }
     sched_yield();
   }
+}
+
+// A program that has to wait is bound by the device: fewer and longer waits are all that is left to win.
+void Quarantine::grow_coarser() {
+  Guard guard(mutex_);
+  coarseness_ = std::min(coarseness_ + 1, kCoarsest);
 }
 
 Quarantine::Cleaned Quarantine::drain() noexcept {
