@@ -7,7 +7,7 @@ set -eu
 output=${1:-$root/build/bench}
 mkdir -p "$root/build" "$output"
 build_release >"$root/build/build.log" 2>&1 || die "bench: the build failed; see build/build.log"
-for bench in start dlsym hook; do
+for bench in start dlsym hook pool; do
   "$root/build/tests/bench/bench_$bench" --json "$output/bench_$bench.json"
 done
 "$root/build/tests/bench/bench_parts" --benchmark_out="$output/bench_parts.json" --benchmark_out_format=json

@@ -222,9 +222,12 @@ void Pools::preallocate_now(const Request &request, const Contexts::Current &whe
   const Preallocation &plan = arena.plan;
   const ledger::Account &account = ledger_.account(where.device);
   if (arena.slab_bytes.load(std::memory_order_relaxed) > 0) {
-    // Small slabs that are free would only be in the large one's way.
+    // Small slabs that are free would only be in the large one's way. But the driver's free waits for running work, which
+    // may itself be waiting for this call.
     settle_briefly(request.api, where.device, arena);
-    give_back(request.api, where.device);
+    if (progress_.is_idle()) {
+      give_back(request.api, where.device);
+    }
   }
   const RelaxedCapture relaxed;
   const std::uint64_t free_now = really_free();

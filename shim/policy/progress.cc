@@ -163,6 +163,18 @@ CUresult Progress::query(const Moment &moment) {
   return CUDA_SUCCESS;
 }
 
+bool Progress::is_idle() {
+  if (!by_events()) {
+    return false;
+  }
+  const RelaxedCapture relaxed;
+  Moment moment;
+  CUresult error = CUDA_SUCCESS;
+  const bool idle = take(moment, error) == Taken::taken && query(moment) == CUDA_SUCCESS;
+  recycle(moment);
+  return idle;
+}
+
 CUresult Progress::synchronise(Context &context) {
   if (!captures_.enter()) {
     return CUDA_ERROR_NOT_READY;

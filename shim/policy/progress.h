@@ -50,6 +50,8 @@ class Progress {
   CUresult query(const Moment &moment);
   // The same, having waited for it, relaxed by itself. NOT_READY: a capture is in the way of synchronising.
   CUresult wait(const Moment &moment);
+  // Whether nothing that was submitted before the call still runs; false where that cannot be told without waiting.
+  bool is_idle();
   // Its events may serve another moment. REQUIRES: nobody asks about it any more.
   void recycle(Moment &moment) noexcept;
 

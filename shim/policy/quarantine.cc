@@ -200,7 +200,7 @@ void Quarantine::release_entry(const Entry &entry, Cleaned &cleaned) {
 
 Quarantine::Cleaned Quarantine::collect(Sealing sealing) noexcept {
   Cleaned cleaned;
-  if (blocks() == 0) {
+  if (is_empty()) {
     return cleaned;
   }
   const RelaxedCapture relaxed;
@@ -240,14 +240,19 @@ void Quarantine::wait_for(Epoch &epoch, Cleaned &cleaned) {
   const CUresult answer = progress_.wait(epoch.moment);
   note_answer(epoch, answer, cleaned);
   cleaned.capturing |= answer == CUDA_ERROR_NOT_READY;
-  bool outstanding = answer == CUDA_SUCCESS;
-  while (outstanding) {
+  for (bool outstanding = true; outstanding;) {
     while (reclaim_slice(cleaned, outstanding)) {
     }
     if (outstanding) {
       sched_yield();  // another thread is writing the record of a free that is in there
     }
   }
+}
+
+// Of open blocks and of epochs, also of those that are only waiting to be recycled.
+bool Quarantine::is_empty() {
+  Guard guard(mutex_);
+  return open_blocks_ == 0 && sealed_.empty();
 }
 
 // Blocks that are neither open nor anybody's to wait for: another thread is sealing or reclaiming them.

@@ -101,6 +101,7 @@ class Quarantine {
   bool reclaim_slice(Cleaned &cleaned, bool &outstanding);
   void release_entry(const Entry &entry, Cleaned &cleaned) REQUIRES(mutex_);
   void forget_in(std::list<Batch> &batches, const ContextPool &pool, Cleaned &cleaned) REQUIRES(mutex_);
+  bool is_empty();
   void grow_coarser();
   bool sealing();
   bool worth_sealing();

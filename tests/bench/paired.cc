@@ -24,8 +24,9 @@ using Clock = std::chrono::steady_clock;
 std::vector<std::string> environment_of(Under under) {
   std::vector<std::string> environment{"PATH=/usr/bin:/bin", "LD_LIBRARY_PATH=" RATION_SIM_DIRECTORY,
                                        "SIMCUDA_DEVICES=16GiB", "SIMCUDA_LATENCY_US=0"};
-  if (under == Under::kRation) {
-    environment.insert(environment.end(), {"LD_PRELOAD=" RATION_FRONT, "RATION_LIMIT=50%", "RATION_MODE=direct"});
+  if (under != Under::kNothing) {
+    environment.insert(environment.end(), {"LD_PRELOAD=" RATION_FRONT, "RATION_LIMIT=50%", "RATION_PREALLOCATE_AFTER=0",
+                                           under == Under::kPool ? "RATION_MODE=pool" : "RATION_MODE=direct"});
   }
   return environment;
 }
@@ -147,7 +148,7 @@ void report(const std::string &bench, const std::vector<Figure> &figures, const 
   if (!file.flush()) throw std::runtime_error("cannot write " + json);
 }
 
-int compare_children(const std::string &bench, int count, char **arguments) {
+int compare_children(const std::string &bench, int count, char **arguments, Under with_ration) {
   try {
     const Arguments read = read_arguments(count, arguments, 6);
     const std::vector<std::string> child{"/proc/self/exe", "--child"};
@@ -155,7 +156,7 @@ int compare_children(const std::string &bench, int count, char **arguments) {
     std::map<std::string, double> without, with;
     for (int i = 0; i < read.rounds; ++i) {
       keep_least(without, child_figures(child, Under::kNothing));
-      keep_least(with, child_figures(child, Under::kRation));
+      keep_least(with, child_figures(child, with_ration));
     }
     std::vector<Figure> figures;
     for (const auto &[name, value] : without) figures.push_back({name, "ns", value, with.at(name)});

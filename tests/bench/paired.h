@@ -17,13 +17,14 @@ struct Arguments {
 };
 Arguments read_arguments(int count, char **arguments, int default_rounds);
 
-enum class Under { kNothing, kRation };
+enum class Under { kNothing, kRation, kPool };
 
 // Keeps this process, and its children, on one processor.
 void pin();
 
 // Runs `command` to its end, with a clean environment of PATH, the simulated driver and, under kRation, the preload in
-// mode direct with a limit. Throws where it does not exit with 0. Returns the seconds from before the spawn to its end.
+// mode direct with a limit, under kPool the same in mode pool, preallocated. Throws where it does not exit with 0.
+// Returns the seconds from before the spawn to its end.
 double run_child(const std::vector<std::string> &command, Under under);
 
 // The same, with what the child wrote to stdout: lines `NAME NANOSECONDS`.
@@ -43,6 +44,6 @@ struct Figure {
 void report(const std::string &bench, const std::vector<Figure> &figures, const std::string &json);
 
 // The usual benchmark: this program again as `SELF --child`, `rounds` times each way in turn; the least of each name.
-int compare_children(const std::string &bench, int count, char **arguments);
+int compare_children(const std::string &bench, int count, char **arguments, Under with_ration = Under::kRation);
 
 }  // namespace ration::bench
