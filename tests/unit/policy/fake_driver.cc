@@ -1,6 +1,7 @@
 #include "unit/policy/fake_driver.h"
 
 #include <algorithm>
+#include <numeric>
 #include <stdexcept>
 
 namespace ration::test {
@@ -11,6 +12,7 @@ FakeDriver::FakeDriver() {
   }
   fake = this;
   current = nullptr;
+  FakeTimeline::mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
   fill_slots();
 }
 
@@ -21,16 +23,27 @@ FakeDriver::~FakeDriver() {
 }
 
 CUresult FakeDriver::enter(const char *function) {
-  const std::lock_guard lock(mutex_);
-  ++calls_[function];
-  const auto scripted = fails.find(function);
-  return scripted != fails.end() ? scripted->second : CUDA_SUCCESS;
+  {
+    const std::lock_guard lock(mutex_);
+    ++calls_[function];
+    const auto scripted = fails.find(function);
+    if (scripted != fails.end()) {
+      return scripted->second;
+    }
+  }
+  return timeline.guard(function);
 }
 
 int FakeDriver::calls(const std::string &function) const {
   const std::lock_guard lock(mutex_);
   const auto found = calls_.find(function);
   return found != calls_.end() ? found->second : 0;
+}
+
+int FakeDriver::calls() const {
+  const std::lock_guard lock(mutex_);
+  return std::accumulate(calls_.begin(), calls_.end(), 0,
+                         [](int sum, const auto &function) { return sum + function.second; });
 }
 
 std::size_t FakeDriver::live_blocks() const {
@@ -43,9 +56,18 @@ bool FakeDriver::is_live(CUdeviceptr address) const {
   return blocks_.count(address) != 0;
 }
 
-std::size_t FakeDriver::live_events() const {
+std::vector<CUdeviceptr> FakeDriver::live_addresses() const {
   const std::lock_guard lock(mutex_);
-  return events_.size();
+  std::vector<CUdeviceptr> addresses;
+  for (const auto &[address, block] : blocks_) {
+    addresses.push_back(address);
+  }
+  return addresses;
+}
+
+std::vector<std::uint64_t> FakeDriver::asked() const {
+  const std::lock_guard lock(mutex_);
+  return asked_;
 }
 
 std::uint64_t FakeDriver::used(int device) const {
@@ -87,6 +109,7 @@ CUresult FakeDriver::memory(std::size_t *free_bytes, std::size_t *total_bytes) {
 
 CUresult FakeDriver::allocate(CUdeviceptr *address, std::uint64_t bytes) {
   const std::lock_guard lock(mutex_);
+  asked_.push_back(bytes);
   if (device_of(current) < 0) {
     return CUDA_ERROR_INVALID_CONTEXT;
   }
@@ -105,7 +128,7 @@ CUresult FakeDriver::allocate(CUdeviceptr *address, std::uint64_t bytes) {
     *address = next_address_;
     next_address_ += (bytes + 511) / 512 * 512;
   }
-  blocks_[*address] = {bytes, current};
+  blocks_[*address] = {bytes, timeline.primary_of(current)};
   return CUDA_SUCCESS;
 }
 
@@ -125,113 +148,72 @@ CUresult FakeDriver::free(CUdeviceptr address) {
   return CUDA_SUCCESS;
 }
 
-CUresult FakeDriver::create(CUcontext *context, int device) {
-  const std::lock_guard lock(mutex_);
-  if (free_handles_.empty()) {
-    free_handles_.push_back(reinterpret_cast<CUcontext>(next_handle_ += 16));
-  }
-  *context = free_handles_.back();
-  free_handles_.pop_back();
-  contexts_[*context] = device;
-  current = *context;
-  return CUDA_SUCCESS;
-}
-
-void FakeDriver::end_context(CUcontext context) {
-  for (auto each = blocks_.begin(); each != blocks_.end();) {
-    if (each->second.context == context) {
-      free_again_.emplace_back(each->first, each->second.bytes);
-      each = blocks_.erase(each);
-    } else {
-      ++each;
-    }
-  }
-  contexts_.erase(context);
-  free_handles_.push_back(context);
-}
-
-CUresult FakeDriver::destroy(CUcontext context) {
-  if (const auto door = during_destroy) {
-    door(context);
-  }
-  {
-    const std::lock_guard lock(mutex_);
-    if (device_of(context) < 0) {
-      return CUDA_ERROR_INVALID_CONTEXT;
-    }
-    end_context(context);
-  }
-  if (const auto door = after_destroy) {
-    door();
-  }
-  return CUDA_SUCCESS;
-}
-
-CUresult FakeDriver::retain_primary(CUcontext *context, int device) {
-  const std::lock_guard lock(mutex_);
-  CUcontext &primary = primary_[device];
-  if (primary == nullptr) {
-    primary = reinterpret_cast<CUcontext>(next_handle_ += 16);
-  }
-  contexts_[primary] = device;
-  ++retained_[device];
-  *context = primary;
-  return CUDA_SUCCESS;
-}
-
-CUresult FakeDriver::release_primary(int device) {
-  if (const auto door = during_destroy) {
-    door(primary_[device]);
-  }
-  const std::lock_guard lock(mutex_);
-  if (retained_[device] == 0) {
-    return CUDA_ERROR_INVALID_CONTEXT;
-  }
-  if (--retained_[device] == 0) {
-    end_context(primary_[device]);
-    primary_[device] = nullptr;
-  }
-  return CUDA_SUCCESS;
-}
-
-CUresult FakeDriver::reset_primary(int device) {
-  const std::lock_guard lock(mutex_);
-  if (primary_[device] != nullptr) {
-    end_context(primary_[device]);
-    primary_[device] = nullptr;
-    retained_[device] = 0;
-  }
-  return CUDA_SUCCESS;
-}
-
-bool FakeDriver::primary_is_active(int device) const {
-  const std::lock_guard lock(mutex_);
-  return primary_[device] != nullptr;
-}
-
 CUresult FakeDriver::new_event(CUevent *event) {
-  const std::lock_guard lock(mutex_);
-  *event = reinterpret_cast<CUevent>(next_handle_ += 16);
-  events_.insert(*event);
+  *event = timeline.new_event(current);
   return CUDA_SUCCESS;
 }
 
 CUresult FakeDriver::event_state(CUevent event) {
-  const std::lock_guard lock(mutex_);
-  if (events_.count(event) == 0) {
+  if (const auto door = on_query) {
+    door();
+  }
+  if (!timeline.has_event(event)) {
     return CUDA_ERROR_INVALID_HANDLE;
   }
-  return streams_wait && next_passed-- <= 0 ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+  FakeTimeline::Point point;
+  if (!timeline.point_of(event, point)) {
+    return streams_wait && next_passed-- <= 0 ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+  }
+  if (current == nullptr) {
+    return CUDA_ERROR_INVALID_CONTEXT;
+  }
+  return timeline.is_behind(point) ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }
 
 CUresult FakeDriver::wait_for(CUevent event) {
-  streams_wait = false;
+  FakeTimeline::Point point;
+  if (timeline.point_of(event, point)) {
+    timeline.finish(point);
+  } else {
+    streams_wait = false;
+  }
   return event_state(event);
 }
 
 CUresult FakeDriver::destroy_event(CUevent event) {
-  const std::lock_guard lock(mutex_);
-  return events_.erase(event) == 1 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+  return timeline.destroy_event(event) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult FakeDriver::record_context(CUcontext context, CUevent event) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (device_of(context) < 0) {
+      return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    }
+  }
+  const CUresult result = timeline.record(context, event);
+  if (const auto door = after_record) {
+    door();
+  }
+  return result;
+}
+
+CUresult FakeDriver::synchronise() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (device_of(current) < 0) {
+      return CUDA_ERROR_INVALID_CONTEXT;
+    }
+  }
+  const FakeTimeline::Point before = timeline.submitted_to(current);
+  if (const auto door = during_synchronise) {
+    door();
+  }
+  const CUresult result = timeline.may_synchronise(current);
+  if (result == CUDA_SUCCESS) {
+    timeline.finish(before);
+  }
+  return result;
 }
 
 }  // namespace ration::test

@@ -6,11 +6,11 @@
 #include <functional>
 #include <map>
 #include <mutex>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "driver/functions.h"
+#include "unit/policy/fake_timeline.h"
 
 namespace ration::test {
 
@@ -33,12 +33,20 @@ class FakeDriver {
   std::function<void()> after_destroy;            // inside a destroy, the context and its addresses free already
   std::function<void()> after_alloc;              // inside the driver's allocation, having allocated
   std::function<void()> during_wait;              // inside cuEventSynchronize
+  std::function<void()> during_synchronise;       // inside cuCtxSynchronize, nothing finished yet
+  std::function<void()> after_record;             // inside cuCtxRecordEvent, the event recorded
+  std::function<void()> on_query;                 // inside cuEventQuery, before its answer
+
+  FakeTimeline timeline;
 
   int calls(const std::string &function) const;
+  int calls() const;  // of all functions
   std::size_t live_blocks() const;
+  std::vector<CUdeviceptr> live_addresses() const;
   std::uint64_t used(int device) const;
   bool is_live(CUdeviceptr address) const;
-  std::size_t live_events() const;
+  std::size_t live_events() const { return timeline.live_events(); }
+  std::vector<std::uint64_t> asked() const;  // the sizes of all allocations that were asked for
 
   // The driver's functions, in order of used_functions.inc and hook_table.inc. Counts the call; what it is scripted to
   // answer instead.
@@ -51,11 +59,16 @@ class FakeDriver {
   CUresult release_primary(int device);
   CUresult reset_primary(int device);
   bool primary_is_active(int device) const;
+  CUresult create_green(CUgreenCtx *green, int device);
+  CUresult context_of(CUgreenCtx green, CUcontext *context);
+  CUresult destroy_green(CUgreenCtx green);
   CUresult new_event(CUevent *event);
   CUresult event_state(CUevent event);
   CUresult wait_for(CUevent event);
   CUresult destroy_event(CUevent event);
   CUresult current_device(CUdevice *device) const;
+  CUresult record_context(CUcontext context, CUevent event);
+  CUresult synchronise();
   CUresult memory(std::size_t *free_bytes, std::size_t *total_bytes);
 
   static inline FakeDriver *fake = nullptr;
@@ -66,6 +79,7 @@ class FakeDriver {
 
  private:
   static void fill_slots();
+  static void fill_watched_slots();
   static void empty_slots();
 
   struct Block {
@@ -82,7 +96,12 @@ class FakeDriver {
   std::vector<std::pair<CUdeviceptr, std::uint64_t>> free_again_;  // handed out again, latest first
   std::map<CUcontext, int> contexts_;
   std::vector<CUcontext> free_handles_;
-  std::set<CUevent> events_;
+  std::vector<std::uint64_t> asked_;
+  struct Green {
+    int device;
+    CUcontext context;
+  };
+  std::map<CUgreenCtx, Green> greens_;
   CUcontext primary_[kDevices] = {};
   int retained_[kDevices] = {};
   CUdeviceptr next_address_ = 0x700000000000;

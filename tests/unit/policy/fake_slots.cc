@@ -2,33 +2,12 @@
 #include <cstdio>
 #include <cstring>
 
-#include "unit/policy/fake_driver.h"
-#include "unit/policy/host_memory.h"
+#include "unit/policy/fake_call.h"
 
 namespace ration::test {
 namespace {
 
 using driver::real;
-
-template <class Body>
-CUresult call(const char *function, const Body &body) {
-  const WellFed fed;
-  const CUresult scripted = FakeDriver::fake->enter(function);
-  return scripted != CUDA_SUCCESS ? scripted : body();
-}
-
-template <class Slot, class Signature>
-void fill(Slot &slot, Signature *function) {
-  typename Slot::Function typed = function;
-  slot.set(reinterpret_cast<void *>(typed));
-}
-
-// Slots of functions that take a pointer and answer a value.
-template <class T, class Value>
-CUresult answer(T *place, Value value) {
-  *place = static_cast<T>(value);
-  return CUDA_SUCCESS;
-}
 
 void fill_devices() {
   fill(
@@ -169,6 +148,7 @@ void FakeDriver::fill_slots() {
   fill_devices();
   fill_contexts();
   fill_memory();
+  fill_watched_slots();
 }
 
 void FakeDriver::empty_slots() {

@@ -24,11 +24,13 @@ class TestLimits : public policy::LimitSource {
     return {asked, asked ? std::min(bytes, device.total) : device.total};
   }
 
+  policy::Preallocation preallocation_on(const events::DeviceFacts &) const override { return plan; }
   bool asked_for() const override { return asked || share > 0; }
 
   bool asked = false;
   std::uint64_t bytes = 0;
   double share = 0;
+  policy::Preallocation plan;
   std::vector<std::string> lines;
   std::vector<events::DeviceFacts> met;
 };
@@ -45,7 +47,9 @@ inline constexpr CUdeviceptr kUntouched = 0xdead'beef;
 struct Program {
   explicit Program(std::unique_ptr<TestLimits> given = std::make_unique<TestLimits>(), std::string log = "",
                    policy::Options options = {})
-      : limits(std::move(given)), policy(options, *limits, journal_options(std::move(log)), problem) {}
+      : limits(std::move(given)),
+        pooled(options.pool),
+        policy(options, *limits, journal_options(std::move(log)), problem) {}
 
   CUresult allocate(std::uint64_t bytes, CUdeviceptr *address) { return allocate(bytes, bytes, bytes, address); }
   // `bound`: what the hook thinks the driver may take for it; `taken`: what it says afterwards that it took.
@@ -54,7 +58,7 @@ struct Program {
       got.bytes = taken;
       return driver::real.cuMemAlloc_v2(&got.address, taken);
     };
-    return policy.allocate({"cuMemAlloc_v2", bytes, bound, nullptr}, act, address);
+    return policy.allocate({"cuMemAlloc_v2", bytes, bound, nullptr, pooled}, act, address);
   }
   // The address, or kUntouched where it was refused.
   CUdeviceptr take(std::uint64_t bytes) {
@@ -125,6 +129,7 @@ struct Program {
   }
 
   std::unique_ptr<TestLimits> limits;
+  bool pooled;  // what is asked for may come from a pool
   std::string problem;
   policy::Policy policy;
   CUresult last = CUDA_SUCCESS;

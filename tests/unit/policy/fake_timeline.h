@@ -1,0 +1,85 @@
+// What the fake driver's contexts are at work on, the events that mark it, and the captures of their streams.
+// Threads: any.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "driver/abi.h"
+
+namespace ration::test {
+
+class FakeTimeline {
+ public:
+  // How much of each context's work: that number of pieces, counted over all lives of a handle.
+  using Point = std::map<CUcontext, std::uint64_t>;
+
+  // One more piece of work; it is done once the test says so, or somebody waits for it.
+  void submit(CUcontext context);
+  void finish(CUcontext context);
+  void finish(const Point &point);
+  Point submitted() const;
+  Point submitted_to(CUcontext context) const;  // with the green ones of a primary one
+  bool is_behind(const Point &point) const;     // some of it is still to do
+
+  // A green context's work is its primary one's too, but not the other way round. What ends is done, with its events.
+  void make_green(CUcontext green, CUcontext primary);
+  CUcontext primary_of(CUcontext context) const;  // itself, where it is not green
+  void end(CUcontext context);
+
+  CUevent new_event(CUcontext owner);
+  bool destroy_event(CUevent event);
+  bool has_event(CUevent event);
+  std::size_t live_events() const;
+  CUresult record(CUcontext context, CUevent event);  // of a whole context
+  bool point_of(CUevent event, Point &point) const;   // false: no context was recorded in it
+  CUresult may_synchronise(CUcontext context);        // not while it captures
+
+  CUstream open_stream(CUcontext context);
+  void close_stream(CUstream stream);
+  CUresult begin_capture(CUstream stream, CUcontext current);
+  CUresult end_capture(CUstream stream);
+  CUresult capture_info(CUstream stream, CUstreamCaptureStatus *status);
+  void spoil(CUstream stream);
+  // Every call of the driver, by name: one that a capture forbids to this thread spoils it and is refused.
+  CUresult guard(const std::string &function);
+
+  static inline thread_local CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+
+  // What no correct caller brings about.
+  int spoilt() const;     // captures that were, by somebody else than spoil()
+  int dead_uses() const;  // of events and streams that are gone
+  std::set<std::string> forbidden() const;
+
+ private:
+  struct Capture {
+    CUcontext context;
+    int thread;
+    CUstreamCaptureStatus status;
+  };
+  struct Event {
+    CUcontext owner;
+    bool of_context;
+    Point at;
+  };
+  static std::pair<CUstream, int> key(CUstream stream);
+  CUresult spoil_in(CUcontext context);  // REQUIRES: mutex_
+  Point all_of(CUcontext context) const;
+
+  mutable std::mutex mutex_;
+  Point submitted_, finished_;
+  std::map<CUcontext, CUcontext> primary_;  // of green ones
+  std::map<CUevent, Event> events_;
+  std::map<CUstream, CUcontext> streams_;
+  std::map<std::pair<CUstream, int>, Capture> captures_;  // a thread's own stream by its thread
+  std::set<std::string> forbidden_;
+  int spoilt_ = 0;
+  int dead_uses_ = 0;
+  std::uintptr_t next_handle_ = 0x900000;
+};
+
+}  // namespace ration::test

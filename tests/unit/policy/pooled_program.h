@@ -1,0 +1,132 @@
+// A program in mode pool whose blocks are watched: none may have a new owner while work that was submitted before its
+// free is still to do. Threads: any.
+#pragma once
+
+#include <list>
+#include <mutex>
+#include <thread>
+
+#include "unit/policy/program.h"
+
+namespace ration::test {
+
+inline policy::Options mode_pool(bool synchronous_free = false) {
+  policy::Options options;
+  options.pool = true;
+  options.synchronous_free = synchronous_free;
+  return options;
+}
+
+inline constexpr std::uint64_t kSlab = 2 * kMiB;      // the smallest, and the first of a pool that grows
+inline constexpr std::uint64_t kWhole = kSlab - 512;  // the largest block in it
+
+struct PooledProgram : Program {
+  explicit PooledProgram(FakeDriver &fake, std::unique_ptr<TestLimits> given, std::string log = "",
+                         policy::Options options = mode_pool())
+      : Program(std::move(given), std::move(log), options), driver(fake) {}
+
+  CUdeviceptr take(std::uint64_t bytes) {
+    CUdeviceptr address = kUntouched;
+    const CUresult result = allocate(bytes, &address);
+    const std::lock_guard lock(mutex_);
+    last = result;
+    if (result == CUDA_SUCCESS) {
+      sizes_[address] = bytes;
+      freed_.remove_if([&](const Freed &freed) {
+        const bool again = freed.address < address + bytes && address < freed.address + freed.bytes;
+        early_ += again && driver.timeline.is_behind(freed.submitted) ? 1 : 0;
+        return again;
+      });
+    }
+    return address;
+  }
+  CUdeviceptr take_direct(std::uint64_t bytes) {
+    pooled = false;
+    const CUdeviceptr address = Program::take(bytes);
+    pooled = true;
+    return address;
+  }
+  CUresult free(CUdeviceptr address) {
+    return noted(address, [&] { return Program::free(address); });
+  }
+  CUresult free_async(CUdeviceptr address, CUstream stream = CU_STREAM_LEGACY) {
+    return noted(address, [&] { return Program::free_async(address, stream); });
+  }
+  CUresult begin_capture(CUstream stream) {
+    return policy.begin_capture(stream, [&] { return driver::real.cuStreamBeginCapture(stream); });
+  }
+  CUresult end_capture(CUstream stream) {
+    return policy.end_capture(stream, [&] { return driver::real.cuStreamEndCapture(stream, nullptr); });
+  }
+  CUresult destroy_stream(CUstream stream) {
+    return policy.destroy_stream(stream, [&] { return driver::real.cuStreamDestroy_v2(stream); });
+  }
+  CUresult synchronise() {
+    return policy.synchronise(nullptr, [] { return driver::real.cuCtxSynchronize(); });
+  }
+  CUgreenCtx create_green(int device = 0) {
+    CUgreenCtx green = nullptr;
+    if (driver::real.cuGreenCtxCreate(&green, nullptr, FakeDriver::kFirstHandle + device, 0) == CUDA_SUCCESS) {
+      policy.green_created(green, FakeDriver::kFirstHandle + device);
+    }
+    return green;
+  }
+  CUcontext enter_green(CUgreenCtx green) {
+    CUcontext context = nullptr;
+    if (driver::real.cuCtxFromGreenCtx(&context, green) == CUDA_SUCCESS) {
+      policy.green_converted(context, green);
+    }
+    return FakeDriver::current = context;
+  }
+  CUresult destroy_green(CUgreenCtx green) {
+    return policy.destroy_green("cuGreenCtxDestroy", green, [&] { return driver::real.cuGreenCtxDestroy(green); });
+  }
+
+  // Blocks that had a new owner too early.
+  int early() {
+    const std::lock_guard lock(mutex_);
+    return early_;
+  }
+  std::uint64_t free_bytes() { return memory().free_bytes; }
+
+  FakeDriver &driver;
+
+ private:
+  struct Freed {
+    CUdeviceptr address;
+    std::uint64_t bytes;
+    FakeTimeline::Point submitted;
+  };
+  // Noted before the call, behind which another thread may have the block already.
+  template <class Act>
+  CUresult noted(CUdeviceptr address, const Act &act) {
+    std::list<Freed>::iterator entry;
+    {
+      const std::lock_guard lock(mutex_);
+      entry = freed_.insert(freed_.end(), {address, sizes_[address], driver.timeline.submitted()});
+    }
+    const CUresult result = act();
+    if (result != CUDA_SUCCESS) {
+      const std::lock_guard lock(mutex_);
+      freed_.erase(entry);
+    }
+    return result;
+  }
+
+  std::mutex mutex_;
+  std::map<CUdeviceptr, std::uint64_t> sizes_;
+  std::list<Freed> freed_;
+  int early_ = 0;
+};
+
+// Runs `body` on a thread of its own that has `context` current, to its end.
+template <class Body>
+void on_a_thread(CUcontext context, const Body &body) {
+  std::thread([&] {
+    FakeDriver::current = context;
+    FakeTimeline::mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+    body();
+  }).join();
+}
+
+}  // namespace ration::test

@@ -1,0 +1,191 @@
+// Cleaning by synchronising: drivers without events of whole contexts, and the program's own synchronises.
+#include "catch.h"
+#include "unit/policy/pooled_program.h"
+#include "unit/policy/ward.h"
+
+using namespace ration;
+using namespace ration::test;
+using policy::Progress;
+using policy::Quarantine;
+
+namespace {
+
+// A slab of two blocks, both taken; nothing more is to be had.
+struct Full {
+  explicit Full(FakeDriver &fake) : driver(fake), program(fake, limit_of(kSlab)) {
+    context = program.retain();
+    first = program.take(kMiB);
+    second = program.take(kMiB - 512);
+    REQUIRE(second != kUntouched);
+  }
+  // What the first of them becomes when it is freed and taken again.
+  CUdeviceptr take_again() { return program.take(kMiB); }
+  bool waited() { return program.tally().devices[0].waits > 0; }
+
+  FakeDriver &driver;
+  PooledProgram program;
+  CUcontext context;
+  CUdeviceptr first, second;
+};
+
+}  // namespace
+
+TEST_CASE("a driver without events of whole contexts is synchronised, every context of it") {
+  Ward ward;
+  driver::real.cuCtxRecordEvent.set(nullptr);
+  const policy::ContextRef other = ward.add_context(1);
+  FakeDriver::current = ward.context->handle;
+  ward.driver.timeline.submit(ward.context->handle);
+  ward.driver.timeline.submit(other->handle);
+  ward.free_one();
+  CHECK(ward.collect().blocks == 0);
+  CHECK(ward.driver.calls("cuCtxSynchronize") == 0);
+  CHECK(ward.quarantine.wait().blocks == 1);
+  CHECK(ward.driver.calls("cuCtxSynchronize") == 2);
+  CHECK_FALSE(ward.driver.timeline.is_behind(ward.driver.timeline.submitted()));
+  CHECK(FakeDriver::current == ward.context->handle);
+}
+
+TEST_CASE("a driver that exports what it does not support is synchronised, and asked once") {
+  Ward ward;
+  ward.driver.fails["cuCtxRecordEvent"] = CUDA_ERROR_NOT_SUPPORTED;
+  for (int round = 0; round < 3; ++round) {
+    ward.driver.timeline.submit(ward.context->handle);
+    ward.free_one();
+    const Quarantine::Cleaned cleaned = ward.quarantine.wait();
+    CHECK(cleaned.blocks == 1);
+    CHECK(cleaned.error == CUDA_SUCCESS);
+  }
+  CHECK(ward.driver.calls("cuCtxRecordEvent") == 1);
+  CHECK(ward.driver.calls("cuCtxSynchronize") == 3);
+}
+
+TEST_CASE("where neither is to be had nothing is clean") {
+  Ward ward;
+  ward.driver.fails["cuCtxRecordEvent"] = CUDA_ERROR_NOT_SUPPORTED;
+  driver::real.cuCtxSynchronize.set(nullptr);
+  ward.free_one();
+  CHECK(ward.quarantine.wait().error == CUDA_ERROR_NOT_SUPPORTED);
+  CHECK(ward.retired() == 1);
+}
+
+TEST_CASE("a synchronise that fails cleans nothing and is what is answered") {
+  Ward ward;
+  driver::real.cuCtxRecordEvent.set(nullptr);
+  ward.free_one();
+  ward.driver.fails["cuCtxSynchronize"] = CUDA_ERROR_LAUNCH_FAILED;
+  CHECK(ward.quarantine.wait().error == CUDA_ERROR_LAUNCH_FAILED);
+  CHECK(ward.retired() == 1);
+  ward.driver.fails = {{"cuCtxPushCurrent_v2", CUDA_ERROR_INVALID_CONTEXT}};
+  FakeDriver::current = nullptr;
+  CHECK(ward.quarantine.wait().error == CUDA_ERROR_INVALID_CONTEXT);
+  CHECK(ward.retired() == 1);
+}
+
+TEST_CASE("what is freed while we synchronise is not cleaned by it") {
+  Ward ward;
+  driver::real.cuCtxRecordEvent.set(nullptr);
+  ward.driver.timeline.submit(ward.context->handle);
+  ward.free_one();
+  ward.driver.during_synchronise = [&] {
+    ward.driver.during_synchronise = nullptr;
+    ward.driver.timeline.submit(ward.context->handle);
+    ward.free_one();
+    CHECK(ward.collect().blocks == 0);  // sealed
+  };
+  CHECK(ward.quarantine.wait().blocks == 1);
+  CHECK(ward.retired() == 1);
+}
+
+TEST_CASE("the program's own synchronise cleans what it freed before, without a wait of ours") {
+  for (const bool events : {true, false}) {
+    INFO(events);
+    FakeDriver driver;
+    if (!events) {
+      driver::real.cuCtxRecordEvent.set(nullptr);
+    }
+    Full full(driver);
+    driver.timeline.submit(full.context);
+    full.program.free(full.first);
+    CHECK(full.program.synchronise() == CUDA_SUCCESS);
+    CHECK(full.take_again() == full.first);
+    CHECK_FALSE(full.waited());
+    CHECK(driver.calls("cuCtxSynchronize") == 1);
+    CHECK(full.program.early() == 0);
+  }
+}
+
+TEST_CASE("what the program frees while it synchronises is not cleaned by that") {
+  for (const bool events : {true, false}) {
+    INFO(events);
+    FakeDriver driver;
+    if (!events) {
+      driver::real.cuCtxRecordEvent.set(nullptr);
+    }
+    Full full(driver);
+    driver.during_synchronise = [&] {
+      driver.during_synchronise = nullptr;
+      driver.timeline.submit(full.context);  // too late for it
+      full.program.free(full.first);
+    };
+    CHECK(full.program.synchronise() == CUDA_SUCCESS);
+    CHECK(full.take_again() == full.first);
+    CHECK(full.waited());
+    CHECK(full.program.early() == 0);
+  }
+}
+
+TEST_CASE("a synchronise of the program that fails cleans nothing") {
+  FakeDriver driver;
+  driver::real.cuCtxRecordEvent.set(nullptr);
+  Full full(driver);
+  driver.timeline.submit(full.context);
+  full.program.free(full.first);
+  driver.fails["cuCtxSynchronize"] = CUDA_ERROR_LAUNCH_FAILED;
+  CHECK(full.program.synchronise() == CUDA_ERROR_LAUNCH_FAILED);
+  CHECK(full.take_again() == kUntouched);
+  CHECK(full.program.last == CUDA_ERROR_LAUNCH_FAILED);
+  CHECK(full.program.early() == 0);
+}
+
+TEST_CASE("a synchronise of the program cleans the context that it is of and no other") {
+  FakeDriver driver;
+  driver::real.cuCtxRecordEvent.set(nullptr);
+  Full full(driver);
+  const CUcontext other = full.program.create();
+  driver.timeline.submit(other);
+  driver.timeline.submit(full.context);
+  FakeDriver::current = full.context;
+  full.program.free(full.first);
+  CHECK(full.program.synchronise() == CUDA_SUCCESS);
+  CHECK(full.take_again() == full.first);
+  CHECK(full.waited());
+  CHECK(driver.calls("cuCtxSynchronize") == 2);  // the other one's by us
+  CHECK(full.program.early() == 0);
+}
+
+TEST_CASE("a synchronise of a green context cleans nothing of its primary one") {
+  FakeDriver driver;
+  driver::real.cuCtxRecordEvent.set(nullptr);
+  Full full(driver);
+  const CUcontext green = full.program.enter_green(full.program.create_green());
+  driver.timeline.submit(full.context);
+  driver.timeline.submit(green);
+  full.program.free(full.first);
+  CHECK(full.program.synchronise() == CUDA_SUCCESS);
+  CHECK(full.take_again() == full.first);
+  CHECK(full.waited());
+  CHECK(full.program.early() == 0);
+}
+
+TEST_CASE("the work of green contexts is waited for with that of their primary one") {
+  FakeDriver driver;
+  Full full(driver);
+  const CUcontext green = full.program.enter_green(full.program.create_green());
+  driver.timeline.submit(green);
+  FakeDriver::current = full.context;
+  full.program.free(full.first);
+  CHECK(full.take_again() == full.first);
+  CHECK(full.waited());
+  CHECK(full.program.early() == 0);
+}
