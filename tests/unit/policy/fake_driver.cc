@@ -116,7 +116,7 @@ CUresult FakeDriver::allocate(CUdeviceptr *address, std::uint64_t bytes) {
   if (address == nullptr || bytes == 0) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  if (bytes > total - used_locked(device_of(current))) {
+  if (bytes > total - used_locked(device_of(current)) || bytes > most_at_once) {
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   const auto same = std::find_if(free_again_.rbegin(), free_again_.rend(),

@@ -25,6 +25,7 @@ class FakeDriver {
 
   std::uint64_t total = 16384 * kMiB;
   std::uint64_t taken_by_others = 0;
+  std::uint64_t most_at_once = UINT64_MAX;        // larger allocations do not succeed, whatever is free
   std::atomic<bool> streams_wait{false};          // events are not ready until this is false or somebody synchronises
   std::atomic<int> next_passed{0};                // so many queries of an event are answered ready all the same
   std::map<std::string, CUresult> fails;          // function -> what it answers, having done nothing
@@ -36,6 +37,7 @@ class FakeDriver {
   std::function<void()> during_synchronise;       // inside cuCtxSynchronize, nothing finished yet
   std::function<void()> after_record;             // inside cuCtxRecordEvent, the event recorded
   std::function<void()> on_query;                 // inside cuEventQuery, before its answer
+  std::function<void()> on_capture_info;          // inside cuStreamGetCaptureInfo, before its answer
 
   FakeTimeline timeline;
 

@@ -157,6 +157,12 @@ void FakeTimeline::close_stream(CUstream stream) {
   captures_.erase(key(stream));
 }
 
+CUcontext FakeTimeline::context_of(CUstream stream) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = streams_.find(stream);
+  return found != streams_.end() ? found->second : nullptr;
+}
+
 CUresult FakeTimeline::begin_capture(CUstream stream, CUcontext current) {
   const std::lock_guard lock(mutex_);
   if (captures_.count(key(stream)) != 0) {

@@ -41,6 +41,7 @@ class FakeTimeline {
 
   CUstream open_stream(CUcontext context);
   void close_stream(CUstream stream);
+  CUcontext context_of(CUstream stream) const;  // nullptr: it is none that was opened
   CUresult begin_capture(CUstream stream, CUcontext current);
   CUresult end_capture(CUstream stream);
   CUresult capture_info(CUstream stream, CUstreamCaptureStatus *status);

@@ -21,7 +21,19 @@ void FakeDriver::fill_watched_slots() {
       });
   fill(
       real.cuStreamGetCaptureInfo, +[](CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *) {
-        return call("cuStreamGetCaptureInfo", [&] { return fake->timeline.capture_info(stream, status); });
+        return call("cuStreamGetCaptureInfo", [&] {
+          if (const auto door = fake->on_capture_info) {
+            door();
+          }
+          return fake->timeline.capture_info(stream, status);
+        });
+      });
+  fill(
+      real.cuStreamGetCtx, +[](CUstream stream, CUcontext *context) {
+        return call("cuStreamGetCtx", [&] {
+          *context = fake->timeline.context_of(stream);
+          return *context != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+        });
       });
   fill(
       real.cuStreamIsCapturing, +[](CUstream stream, CUstreamCaptureStatus *status) {

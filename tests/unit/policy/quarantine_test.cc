@@ -112,6 +112,35 @@ TEST_CASE("a context that has gone is through with everything, and its events ar
   CHECK(ward.driver.timeline.dead_uses() == 0);
 }
 
+TEST_CASE("a new context never gets an event of one that has gone") {
+  Ward ward;
+  for (int round = 0; round < 20; ++round) {
+    policy::ContextRef other = ward.add_context();
+    const policy::Context *const place = other.get();
+    ward.free_one();
+    CHECK(ward.collect().blocks == 1);
+    ward.destroy(other);
+    FakeDriver::current = ward.context->handle;
+    other = nullptr;
+    if (round > 0 && ward.add_context().get() == place) {
+      ward.free_one();
+      CHECK(ward.collect().blocks == 1);
+    }
+  }
+  CHECK(ward.driver.timeline.dead_uses() == 0);
+}
+
+TEST_CASE("a thread on which nothing is current can ask too") {
+  Ward ward;
+  ward.driver.timeline.submit(ward.context->handle);
+  ward.free_one();
+  FakeDriver::current = nullptr;
+  CHECK(ward.collect().error == CUDA_SUCCESS);
+  ward.driver.timeline.finish(ward.context->handle);
+  CHECK(ward.collect().blocks == 1);
+  CHECK(FakeDriver::current == nullptr);
+}
+
 TEST_CASE("a context that the driver says is destroyed holds nothing back") {
   Ward ward;
   const policy::ContextRef other = ward.add_context();

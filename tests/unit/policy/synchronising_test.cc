@@ -94,6 +94,7 @@ TEST_CASE("what is freed while we synchronise is not cleaned by it") {
     CHECK(ward.collect().blocks == 0);  // sealed
   };
   CHECK(ward.quarantine.wait().blocks == 1);
+  CHECK(ward.collect().blocks == 0);
   CHECK(ward.retired() == 1);
 }
 
@@ -113,6 +114,19 @@ TEST_CASE("the program's own synchronise cleans what it freed before, without a 
     CHECK(driver.calls("cuCtxSynchronize") == 1);
     CHECK(full.program.early() == 0);
   }
+}
+
+TEST_CASE("the program's own synchronise cleans the few blocks too that no seal was due for") {
+  FakeDriver driver;
+  driver::real.cuCtxRecordEvent.set(nullptr);
+  PooledProgram program(driver, limit_of(kSlab));
+  const CUcontext context = program.create();
+  driver.timeline.submit(context);
+  program.free(program.take(1024));
+  CHECK(program.synchronise() == CUDA_SUCCESS);
+  CHECK(program.take(kWhole) != kUntouched);
+  CHECK(program.tally().devices[0].waits == 0);
+  CHECK(program.early() == 0);
 }
 
 TEST_CASE("what the program frees while it synchronises is not cleaned by that") {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "policy/quarantine.h"
+#include "unit/policy/host_memory.h"
 #include "unit/policy/program.h"
 
 namespace ration::test {

@@ -1,0 +1,218 @@
+// What a program that captures sees of its pool: captures stay whole, and what they keep from being cleaned is said.
+#include <thread>
+
+#include "catch.h"
+#include "unit/events/log_lines.h"
+#include "unit/events/scratch_folder.h"
+#include "unit/policy/pooled_program.h"
+
+using namespace ration;
+using namespace ration::test;
+
+namespace {
+
+// A thread that has begun a capture and ends it when it is told to.
+class CapturingThread {
+ public:
+  CapturingThread(PooledProgram &program, CUcontext context, CUstream stream)
+      : thread_([this, &program, context, stream] {
+          FakeDriver::current = context;
+          FakeTimeline::mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+          program.begin_capture(stream);
+          begun_ = true;
+          while (!told_) {
+            std::this_thread::yield();
+          }
+          answer_ = program.end_capture(stream);
+          ended_ = true;
+        }) {
+    while (!begun_) {
+      std::this_thread::yield();
+    }
+  }
+  ~CapturingThread() { end(); }
+  CUresult end() {
+    told_ = true;
+    if (thread_.joinable()) {
+      thread_.join();
+    }
+    return answer_;
+  }
+  void let_end() {
+    told_ = true;
+    while (!ended_) {
+      std::this_thread::yield();
+    }
+  }
+
+ private:
+  std::atomic<bool> begun_{false}, told_{false}, ended_{false};
+  CUresult answer_ = CUDA_ERROR_UNKNOWN;
+  std::thread thread_;
+};
+
+}  // namespace
+
+TEST_CASE("nothing that Ration calls on its own account spoils another thread's capture") {
+  FakeDriver driver;
+  PooledProgram program(driver, limit_of(4 * kSlab));
+  const CUcontext context = program.create();
+  const CUdeviceptr old = program.take(kMiB);
+  driver.timeline.submit(context);
+  program.free(old);  // sealed: a quarter of a slab and more
+  CapturingThread capturing(program, context, driver.timeline.open_stream(context));
+  driver.timeline.finish(context);
+  CHECK(program.take(kWhole) != kUntouched);  // asks about what was sealed, and grows
+  const CUdeviceptr second = program.take(kWhole);
+  CHECK(second != kUntouched);
+  CHECK(program.take(3 * kMiB) == kUntouched);  // gives back, and is denied
+  CHECK(program.free_bytes() > 0);
+  FakeDriver::current = nullptr;
+  program.free(second);  // asks what the thread's state is
+  FakeDriver::current = context;
+  CHECK(capturing.end() == CUDA_SUCCESS);
+  CHECK(driver.timeline.spoilt() == 0);
+  CHECK(driver.timeline.forbidden().empty());
+}
+
+TEST_CASE("a free into a capturing stream is refused and the block lives on") {
+  for (const bool newer : {true, false}) {
+    INFO(newer);
+    FakeDriver driver;
+    if (!newer) {
+      driver::real.cuStreamGetCaptureInfo.set(nullptr);
+    }
+    PooledProgram program(driver, limit_of(kSlab));
+    const CUstream stream = driver.timeline.open_stream(program.create());
+    const CUdeviceptr address = program.take(4096);
+    REQUIRE(program.begin_capture(stream) == CUDA_SUCCESS);
+    CHECK(program.free_async(address, stream) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(program.tally().failed_frees == 1);
+    CHECK(program.tally().devices[0].frees == 0);
+    CHECK(program.end_capture(stream) == CUDA_SUCCESS);
+    CHECK(program.free_async(address, stream) == CUDA_SUCCESS);
+  }
+}
+
+TEST_CASE("a free into a stream that is wrong is answered what the driver says of it") {
+  FakeDriver driver;
+  PooledProgram program(driver, limit_of(kSlab));
+  program.create();
+  const CUdeviceptr address = program.take(4096);
+  driver.fails["cuStreamGetCaptureInfo"] = CUDA_ERROR_INVALID_HANDLE;
+  CHECK(program.free_async(address) == CUDA_ERROR_INVALID_HANDLE);
+  CHECK(program.tally().devices[0].frees == 0);
+}
+
+TEST_CASE("an allocation of the thread that captures is denied, and the record says that it captured") {
+  const ScratchFolder folder;
+  FakeDriver driver;
+  PooledProgram program(driver, limit_of(kSlab), folder / "log");
+  const CUcontext context = program.create();
+  const CUdeviceptr address = program.take(1024);
+  program.free(address);
+  const CUstream stream = driver.timeline.open_stream(context);
+  REQUIRE(program.begin_capture(stream) == CUDA_SUCCESS);
+  CHECK(program.take(kWhole) == kUntouched);
+  CHECK(program.last == CUDA_ERROR_OUT_OF_MEMORY);
+  CHECK(program.end_capture(stream) == CUDA_SUCCESS);
+  CHECK(program.take(kWhole) != kUntouched);
+  const std::vector<json> ooms = of_type(log_lines(folder / "log"), "oom");
+  REQUIRE(ooms.size() == 1);
+  CHECK(ooms[0].at("capturing") == true);
+  CHECK(ooms[0].at("quarantined") == 1024);
+  CHECK(driver.timeline.spoilt() == 0);
+}
+
+TEST_CASE("an allocation waits for another thread's capture before it is denied") {
+  FakeDriver driver;
+  PooledProgram program(driver, limit_of(kSlab));
+  const CUcontext context = program.create();
+  driver.timeline.submit(context);
+  program.free(program.take(1024));
+  CapturingThread capturing(program, context, driver.timeline.open_stream(context));
+  int looks = 0;
+  driver.on_capture_info = [&] {
+    if (++looks == 3) {
+      driver.on_capture_info = nullptr;
+      capturing.let_end();
+    }
+  };
+  CHECK(program.take(kWhole) != kUntouched);
+  CHECK(program.early() == 0);
+  CHECK(capturing.end() == CUDA_SUCCESS);
+  CHECK(driver.timeline.spoilt() == 0);
+}
+
+TEST_CASE("a synchronous free during a capture does not wait for it") {
+  FakeDriver driver;
+  PooledProgram program(driver, limit_of(kSlab), "", mode_pool(true));
+  const CUcontext context = program.create();
+  const CUdeviceptr address = program.take(4096);
+  CapturingThread capturing(program, context, driver.timeline.open_stream(context));
+  CHECK(program.free(address) == CUDA_SUCCESS);
+  CHECK(capturing.end() == CUDA_SUCCESS);
+  CHECK(driver.timeline.spoilt() == 0);
+}
+
+TEST_CASE("a capture goes with the context of its stream, whatever was current when it began") {
+  FakeDriver driver;
+  driver::real.cuStreamGetCaptureInfo.set(nullptr);
+  driver::real.cuStreamIsCapturing.set(nullptr);
+  PooledProgram program(driver, limit_of(kSlab));
+  const CUcontext gone = program.create();
+  const CUcontext kept = program.create();
+  program.free(program.take(1024));
+  REQUIRE(program.begin_capture(driver.timeline.open_stream(gone)) == CUDA_SUCCESS);
+  CHECK(program.take(kWhole) == kUntouched);
+  CHECK(program.destroy(gone) == CUDA_SUCCESS);
+  FakeDriver::current = kept;
+  CHECK(program.take(kWhole) != kUntouched);
+}
+
+TEST_CASE("a stream that is destroyed in the middle of its capture is waited for no longer") {
+  FakeDriver driver;
+  PooledProgram program(driver, limit_of(kSlab));
+  const CUstream stream = driver.timeline.open_stream(program.create());
+  program.free(program.take(1024));
+  REQUIRE(program.begin_capture(stream) == CUDA_SUCCESS);
+  CHECK(program.take(kWhole) == kUntouched);
+  CHECK(program.destroy_stream(stream) == CUDA_SUCCESS);
+  CHECK(program.take(kWhole) != kUntouched);
+  CHECK(driver.timeline.dead_uses() == 0);
+}
+
+TEST_CASE("threads that capture and threads that allocate leave every capture whole and no block shared") {
+  FakeDriver driver;
+  PooledProgram program(driver, limit_of(2 * kSlab));
+  const CUcontext context = program.create();
+  std::vector<std::thread> threads;
+  std::atomic<int> whole{0};
+  for (int thread = 0; thread < 4; ++thread) {
+    threads.emplace_back([&, thread] {
+      FakeDriver::current = context;
+      FakeTimeline::mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+      const CUstream stream = driver.timeline.open_stream(context);
+      for (int round = 0; round < 200; ++round) {
+        if (thread < 2) {
+          REQUIRE(program.begin_capture(stream) == CUDA_SUCCESS);
+          std::this_thread::yield();
+          whole += program.end_capture(stream) == CUDA_SUCCESS ? 1 : 0;
+          continue;
+        }
+        const CUdeviceptr address = program.take(700'000);
+        driver.timeline.submit(context);
+        if (address != kUntouched) {
+          program.free(address);
+        }
+        driver.timeline.finish(context);
+      }
+    });
+  }
+  for (std::thread &thread : threads) {
+    thread.join();
+  }
+  CHECK(whole == 400);
+  CHECK(driver.timeline.spoilt() == 0);
+  CHECK(program.early() == 0);
+}
