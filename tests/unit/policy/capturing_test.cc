@@ -75,6 +75,36 @@ TEST_CASE("nothing that Ration calls on its own account spoils another thread's 
   CHECK(driver.timeline.forbidden().empty());
 }
 
+TEST_CASE("giving slabs back for what is no business of the pool spoils no capture") {
+  FakeDriver driver;
+  PooledProgram program(driver, limit_of(6 * kMiB));
+  const CUcontext context = program.create();
+  const CUdeviceptr whole = program.take(kWhole);
+  REQUIRE(program.take(3 * kMiB) != kUntouched);
+  REQUIRE(driver.live_blocks() == 2);
+  program.free(whole);
+  CapturingThread capturing(program, context, driver.timeline.open_stream(context));
+  CHECK(program.take_direct(5 * kMiB / 2) == kUntouched);
+  CHECK(driver.live_blocks() == 1);
+  CHECK(program.denied(events::Reason::pool_holds) == 1);
+  CHECK(capturing.end() == CUDA_SUCCESS);
+  CHECK(driver.timeline.forbidden().empty());
+}
+
+TEST_CASE("waiting for what was sealed before spoils no capture") {
+  FakeDriver driver;
+  PooledProgram program(driver, limit_of(kSlab));
+  const CUcontext context = program.create();
+  driver.timeline.submit(context);
+  program.free(program.take(kMiB));
+  CapturingThread capturing(program, context, driver.timeline.open_stream(context));
+  CHECK(program.take(kWhole) != kUntouched);
+  CHECK(program.early() == 0);
+  CHECK(driver.calls("cuEventSynchronize") == 1);
+  CHECK(capturing.end() == CUDA_SUCCESS);
+  CHECK(driver.timeline.forbidden().empty());
+}
+
 TEST_CASE("a free into a capturing stream is refused and the block lives on") {
   for (const bool newer : {true, false}) {
     INFO(newer);
@@ -115,6 +145,7 @@ TEST_CASE("an allocation of the thread that captures is denied, and the record s
   REQUIRE(program.begin_capture(stream) == CUDA_SUCCESS);
   CHECK(program.take(kWhole) == kUntouched);
   CHECK(program.last == CUDA_ERROR_OUT_OF_MEMORY);
+  CHECK(driver.calls("cuStreamGetCaptureInfo") < 10);  // it is not waited for
   CHECK(program.end_capture(stream) == CUDA_SUCCESS);
   CHECK(program.take(kWhole) != kUntouched);
   const std::vector<json> ooms = of_type(log_lines(folder / "log"), "oom");
@@ -168,6 +199,19 @@ TEST_CASE("a capture goes with the context of its stream, whatever was current w
   CHECK(program.destroy(gone) == CUDA_SUCCESS);
   FakeDriver::current = kept;
   CHECK(program.take(kWhole) != kUntouched);
+}
+
+TEST_CASE("a capture that went with its context is in no record") {
+  const ScratchFolder folder;
+  FakeDriver driver;
+  PooledProgram program(driver, limit_of(kSlab), folder / "log");
+  const CUcontext context = program.create();
+  REQUIRE(program.take(1024) != kUntouched);
+  REQUIRE(program.begin_capture(driver.timeline.open_stream(context)) == CUDA_SUCCESS);
+  CHECK(program.destroy(context) == CUDA_SUCCESS);
+  program.create();
+  CHECK(program.take(kSlab + 1) == kUntouched);
+  CHECK(of_type(log_lines(folder / "log"), "oom").at(0).at("capturing") == false);
 }
 
 TEST_CASE("a stream that is destroyed in the middle of its capture is waited for no longer") {

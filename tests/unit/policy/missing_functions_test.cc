@@ -6,7 +6,7 @@
 #include "unit/events/child_process.h"
 #include "unit/events/log_lines.h"
 #include "unit/events/scratch_folder.h"
-#include "unit/policy/program.h"
+#include "unit/policy/pooled_program.h"
 
 using namespace ration;
 using namespace ration::test;
@@ -26,6 +26,9 @@ std::vector<Lack> every_lack() {
 #undef RATION_USED
       {"cuMemGetInfo_v2", [] { driver::real.cuMemGetInfo_v2.set(nullptr); }},
       {"cuDeviceTotalMem_v2", [] { driver::real.cuDeviceTotalMem_v2.set(nullptr); }},
+      {"cuCtxSynchronize", [] { driver::real.cuCtxSynchronize.set(nullptr); }},
+      {"cuDevicePrimaryCtxRetain", [] { driver::real.cuDevicePrimaryCtxRetain.set(nullptr); }},
+      {"cuDevicePrimaryCtxRelease_v2", [] { driver::real.cuDevicePrimaryCtxRelease_v2.set(nullptr); }},
   };
 }
 
@@ -47,6 +50,43 @@ bool limit_holds(FakeDriver &driver, Program &program) {
   held = held && driver.used(0) <= 1000;
   CHECK(program.destroy(context) == CUDA_SUCCESS);
   return held;
+}
+
+// Two contexts that work, take and free at once. True: the limit held, and no block had a new owner too early.
+bool pool_is_right(FakeDriver &driver) {
+  PooledProgram program(driver, limit_of(2 * kSlab));
+  const CUcontext contexts[] = {program.create(), program.create()};
+  std::vector<CUdeviceptr> blocks;
+  bool held = true;
+  int served = 0;
+  for (unsigned step = 0; step < 600; ++step) {
+    FakeDriver::current = contexts[step / 7 % 2];
+    driver.timeline.submit(FakeDriver::current);
+    if (const CUdeviceptr block = program.take(1000 * (1 + step * 37 % 900)); block != kUntouched) {
+      blocks.push_back(block);
+      ++served;
+    }
+    held = held && driver.used(0) <= 2 * kSlab;
+    if (step % 3 != 0 && !blocks.empty()) {
+      std::swap(blocks[step % blocks.size()], blocks.back());
+      CHECK(program.free(blocks.back()) == CUDA_SUCCESS);
+      blocks.pop_back();
+    }
+    if (step % 40 == 0) {
+      driver.timeline.finish(contexts[step / 40 % 2]);
+    }
+  }
+  CHECK(served > 300);
+  CHECK(program.early() == 0);
+  CHECK(driver.timeline.dead_uses() == 0);
+  for (const CUdeviceptr block : blocks) {
+    CHECK(program.free(block) == CUDA_SUCCESS);
+  }
+  for (const CUcontext context : contexts) {
+    CHECK(program.destroy(context) == CUDA_SUCCESS);
+  }
+  CHECK(program.charged() == 0);
+  return held && served > 300 && program.early() == 0;
 }
 
 }  // namespace
@@ -74,6 +114,42 @@ TEST_CASE("a limit holds on a driver that has next to nothing") {
   }
   Program program(limit_of(1000));
   CHECK(limit_holds(driver, program));
+}
+
+TEST_CASE("pools hold the limit and share no block too early, whichever single function the driver lacks") {
+  int covered = 0;
+  const std::vector<Lack> lacks = every_lack();
+  for (const Lack &lack : lacks) {
+    INFO(lack.function);
+    FakeDriver driver;
+    lack.apply();
+    const bool right = pool_is_right(driver);
+    CHECK(right);
+    covered += right ? 1 : 0;
+  }
+  std::printf("covered: %d of %zu\n", covered, lacks.size());
+  CHECK(static_cast<std::size_t>(covered) == lacks.size());
+}
+
+TEST_CASE("where the driver cannot say what it is through with, every block is its own") {
+  using Slots = std::vector<std::function<void()>>;
+  const Slots ways[] = {
+      {[] { driver::real.cuCtxGetCurrent.set(nullptr); }},
+      {[] { driver::real.cuCtxRecordEvent.set(nullptr); }, [] { driver::real.cuCtxSynchronize.set(nullptr); }},
+      {[] { driver::real.cuEventQuery.set(nullptr); }, [] { driver::real.cuCtxSynchronize.set(nullptr); }}};
+  for (const Slots &lacks : ways) {
+    FakeDriver driver;
+    for (const auto &lack : lacks) {
+      lack();
+    }
+    PooledProgram program(driver, limit_of(kSlab));
+    program.create();
+    const CUdeviceptr address = program.take(1024);
+    CHECK(driver.asked() == std::vector<std::uint64_t>{1024});
+    CHECK(program.free(address) == CUDA_SUCCESS);
+    CHECK(driver.live_blocks() == 0);
+    CHECK(program.charged() == 0);
+  }
 }
 
 TEST_CASE("a driver that serves but does not say what devices it has gets past no limit") {

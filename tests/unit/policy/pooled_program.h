@@ -3,6 +3,7 @@
 #pragma once
 
 #include <list>
+#include <map>
 #include <mutex>
 #include <thread>
 
@@ -31,7 +32,7 @@ struct PooledProgram : Program {
     const std::lock_guard lock(mutex_);
     last = result;
     if (result == CUDA_SUCCESS) {
-      sizes_[address] = bytes;
+      owners_[address] = {bytes, driver.timeline.primary_of(FakeDriver::current)};
       freed_.remove_if([&](const Freed &freed) {
         const bool again = freed.address < address + bytes && address < freed.address + freed.bytes;
         early_ += again && driver.timeline.is_behind(freed.submitted) ? 1 : 0;
@@ -51,6 +52,26 @@ struct PooledProgram : Program {
   }
   CUresult free_async(CUdeviceptr address, CUstream stream = CU_STREAM_LEGACY) {
     return noted(address, [&] { return Program::free_async(address, stream); });
+  }
+  // What goes with its context is the driver's to give out again.
+  CUresult destroy(CUcontext context) {
+    std::list<Freed> gone;
+    {
+      const std::lock_guard lock(mutex_);
+      for (auto each = freed_.begin(); each != freed_.end();) {
+        const auto next = std::next(each);
+        if (each->context == context) {
+          gone.splice(gone.end(), freed_, each);
+        }
+        each = next;
+      }
+    }
+    const CUresult result = Program::destroy(context);
+    if (result != CUDA_SUCCESS) {
+      const std::lock_guard lock(mutex_);
+      freed_.splice(freed_.end(), gone);
+    }
+    return result;
   }
   CUresult begin_capture(CUstream stream) {
     return policy.begin_capture(stream, [&] { return driver::real.cuStreamBeginCapture(stream); });
@@ -95,6 +116,7 @@ struct PooledProgram : Program {
   struct Freed {
     CUdeviceptr address;
     std::uint64_t bytes;
+    CUcontext context;
     FakeTimeline::Point submitted;
   };
   // Noted before the call, behind which another thread may have the block already.
@@ -103,7 +125,8 @@ struct PooledProgram : Program {
     std::list<Freed>::iterator entry;
     {
       const std::lock_guard lock(mutex_);
-      entry = freed_.insert(freed_.end(), {address, sizes_[address], driver.timeline.submitted()});
+      entry = freed_.insert(freed_.end(),
+                            {address, owners_[address].bytes, owners_[address].context, driver.timeline.submitted()});
     }
     const CUresult result = act();
     if (result != CUDA_SUCCESS) {
@@ -114,7 +137,11 @@ struct PooledProgram : Program {
   }
 
   std::mutex mutex_;
-  std::map<CUdeviceptr, std::uint64_t> sizes_;
+  struct Owner {
+    std::uint64_t bytes;
+    CUcontext context;
+  };
+  std::map<CUdeviceptr, Owner> owners_;
   std::list<Freed> freed_;
   int early_ = 0;
 };

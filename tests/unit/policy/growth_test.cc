@@ -1,0 +1,289 @@
+// How a pool grows: by how much, from where, and in which order before anything is denied.
+#include <thread>
+
+#include "catch.h"
+#include "unit/events/log_lines.h"
+#include "unit/events/scratch_folder.h"
+#include "unit/policy/pooled_program.h"
+
+using namespace ration;
+using namespace ration::test;
+
+using Sizes = std::vector<std::uint64_t>;
+
+TEST_CASE("slabs start at 2 MiB and double") {
+  FakeDriver driver;
+  PooledProgram program(driver, limit_of(100 * kMiB));
+  program.create();
+  while (driver.live_blocks() < 4) {
+    REQUIRE(program.take(kMiB - 512) != kUntouched);
+  }
+  CHECK(driver.asked() == Sizes{2 * kMiB, 4 * kMiB, 8 * kMiB, 16 * kMiB});
+  CHECK(program.charged() == 30 * kMiB);
+}
+
+TEST_CASE("a slab has room for the block that it is for, in steps of 2 MiB") {
+  FakeDriver driver;
+  PooledProgram program(driver, limit_of(100 * kMiB));
+  program.create();
+  CHECK(program.take(kWhole) != kUntouched);
+  CHECK(program.take(20 * kMiB) != kUntouched);  // and a granule in front
+  CHECK(driver.asked() == Sizes{2 * kMiB, 22 * kMiB});
+}
+
+TEST_CASE("a slab takes what the limit leaves, in whole granules") {
+  FakeDriver driver;
+  PooledProgram program(driver, limit_of(5 * kMiB + 700));
+  program.create();
+  CHECK(program.take(kWhole) != kUntouched);
+  CHECK(program.take(kWhole) != kUntouched);
+  CHECK(driver.asked() == Sizes{2 * kMiB, 3 * kMiB + 512});
+  CHECK(driver.used(0) <= 5 * kMiB + 700);
+}
+
+TEST_CASE("a slab takes what the device has") {
+  FakeDriver driver;
+  driver.taken_by_others = driver.total - 5 * kMiB;
+  PooledProgram program(driver, std::make_unique<TestLimits>());
+  program.create();
+  CHECK(program.take(kWhole) != kUntouched);
+  CHECK(program.take(kWhole) != kUntouched);
+  CHECK(driver.asked() == Sizes{2 * kMiB, 3 * kMiB});
+}
+
+TEST_CASE("a pool that grows leaves the headroom alone for as long as a request does not need it") {
+  FakeDriver driver;
+  driver.taken_by_others = driver.total - 8 * kMiB;
+  auto limits = std::make_unique<TestLimits>();
+  limits->plan.headroom = 4 * kMiB;
+  PooledProgram program(driver, std::move(limits));
+  program.create();
+  CHECK(program.take(kWhole) != kUntouched);
+  CHECK(program.take(kMiB - 512) != kUntouched);
+  CHECK(program.take(kMiB - 512) != kUntouched);
+  CHECK(driver.asked() == Sizes{2 * kMiB, 2 * kMiB});
+  CHECK(program.take(3 * kMiB) != kUntouched);
+  CHECK(driver.asked().back() == 4 * kMiB);
+}
+
+TEST_CASE("where the driver has less than it says nine tenths are asked for, again and again") {
+  FakeDriver driver;
+  PooledProgram program(driver, limit_of(100 * kMiB));
+  program.create();
+  REQUIRE(program.take(kWhole) != kUntouched);
+  driver.most_at_once = 3 * kMiB;
+  CHECK(program.take(2 * kMiB) != kUntouched);
+  const Sizes asked = driver.asked();
+  REQUIRE(asked.size() == 5);
+  CHECK(asked[1] == 4 * kMiB);
+  for (std::size_t i = 2; i < asked.size(); ++i) {
+    CHECK(asked[i] % 512 == 0);
+    CHECK(asked[i] < asked[i - 1]);
+    CHECK(asked[i] >= asked[i - 1] / 10 * 9 - 1024);
+  }
+  CHECK(asked.back() <= 3 * kMiB);
+  CHECK(driver.used(0) == program.charged());
+}
+
+TEST_CASE("what is clean is taken before the pool grows, and nothing is waited for while it can") {
+  FakeDriver driver;
+  PooledProgram program(driver, limit_of(100 * kMiB));
+  const CUcontext context = program.create();
+  // More than may lie about unasked-for.
+  std::vector<CUdeviceptr> blocks;
+  while (driver.live_blocks() < 4) {
+    blocks.push_back(program.take(kMiB - 512));
+  }
+  for (const CUdeviceptr block : blocks) {
+    program.free(block);
+  }
+  CHECK(program.take(15 * kMiB) != kUntouched);
+  CHECK(driver.live_blocks() == 4);
+  driver.timeline.submit(context);
+  CHECK(program.take(15 * kMiB) != kUntouched);
+  CHECK(driver.live_blocks() == 5);
+  CHECK(driver.calls("cuEventSynchronize") == 0);
+}
+
+TEST_CASE("a wholly free slab goes back before anything is waited for") {
+  FakeDriver driver;
+  PooledProgram program(driver, limit_of(6 * kMiB));
+  const CUcontext context = program.create();
+  const CUdeviceptr first = program.take(kWhole);
+  const CUdeviceptr second = program.take(3 * kMiB);
+  REQUIRE(driver.asked() == Sizes{2 * kMiB, 4 * kMiB});
+  program.free(first);
+  REQUIRE(program.synchronise() == CUDA_SUCCESS);
+  driver.timeline.submit(context);
+  program.free(second);  // still in use
+  CHECK(program.take(2 * kMiB - 1024) != kUntouched);
+  CHECK(driver.calls("cuEventSynchronize") == 0);
+  CHECK(program.early() == 0);
+}
+
+TEST_CASE("slabs that are too small go back for one that is large enough") {
+  const ScratchFolder folder;
+  FakeDriver driver;
+  PooledProgram program(driver, limit_of(6 * kMiB), folder / "log");
+  program.create();
+  program.free(program.take(kWhole));
+  CHECK(program.take(6 * kMiB - 512) != kUntouched);
+  CHECK(driver.asked().back() == 6 * kMiB);
+  CHECK(driver.live_blocks() == 1);
+  const std::vector<json> lines = log_lines(folder / "log");
+  CHECK(of_type(lines, "slab_free").size() == 1);
+  REQUIRE(of_type(lines, "trim").size() == 1);
+  CHECK(of_type(lines, "trim")[0].at("bytes") == 2 * kMiB);
+  CHECK(sums_of(lines).reserved.at(0) == program.charged());
+}
+
+TEST_CASE("no slab goes back for a request that will not fit all the same") {
+  FakeDriver driver;
+  PooledProgram program(driver, limit_of(8 * kMiB));
+  program.create();
+  const CUdeviceptr kept = program.take(kWhole);
+  program.free(program.take(3 * kMiB));
+  CHECK(program.take(7 * kMiB) == kUntouched);
+  CHECK(program.take(20 * kMiB) == kUntouched);
+  CHECK(driver.calls("cuMemFree_v2") == 0);
+  CHECK(program.denied(events::Reason::limit) == 2);
+  CHECK(program.free(kept) == CUDA_SUCCESS);
+}
+
+TEST_CASE("what the pool of another context holds free is given back, and what it cannot give is named") {
+  const ScratchFolder folder;
+  FakeDriver driver;
+  PooledProgram program(driver, limit_of(4 * kMiB), folder / "log");
+  const CUcontext first = program.create();
+  const CUdeviceptr small = program.take(1024);
+  const CUcontext second = program.create();
+  CHECK(program.take(kWhole) != kUntouched);
+  CHECK(program.take(kWhole) == kUntouched);
+  CHECK(program.denied(events::Reason::pool_holds) == 0);
+  CHECK(program.take(kMiB) == kUntouched);
+  CHECK(program.denied(events::Reason::pool_holds) == 1);  // the first one's slab has as much, beside its block
+  FakeDriver::current = first;
+  program.free(small);
+  FakeDriver::current = second;
+  CHECK(program.take(kMiB) != kUntouched);
+  CHECK(driver.live_blocks() == 2);
+  const std::vector<json> lines = log_lines(folder / "log");
+  CHECK(of_type(lines, "slab_free").at(0).at("ctx") == 1);
+  CHECK(sums_of(lines).reserved_peak.at(0) <= 4 * kMiB);
+}
+
+TEST_CASE("what is no business of the pool gets its free slabs, or is denied because the pool holds them") {
+  FakeDriver driver;
+  PooledProgram program(driver, limit_of(4 * kMiB));
+  program.create();
+  const CUdeviceptr address = program.take(1024);
+  CHECK(program.take_direct(3 * kMiB) == kUntouched);
+  CHECK(program.denied(events::Reason::pool_holds) == 1);
+  program.free(address);
+  CHECK(program.take_direct(3 * kMiB) != kUntouched);
+  CHECK(program.charged() == 3 * kMiB);
+  CHECK(program.take_direct(3 * kMiB) == kUntouched);
+  CHECK(program.denied(events::Reason::limit) == 1);
+}
+
+TEST_CASE("where the device is full, free slabs go back too, and the reason is the device") {
+  FakeDriver driver;
+  driver.taken_by_others = driver.total - 4 * kMiB;
+  PooledProgram program(driver, limit_of(100 * kMiB));
+  program.create();
+  program.free(program.take(kWhole));
+  CHECK(program.take(3 * kMiB) != kUntouched);
+  CHECK(program.charged() == 3 * kMiB + 512);
+  CHECK(program.take(3 * kMiB) == kUntouched);
+  CHECK(program.denied(events::Reason::device) == 1);
+  program.free(program.take(1024));
+  CHECK(program.take_direct(kMiB) == kUntouched);
+  CHECK(program.denied(events::Reason::device) == 2);
+  CHECK(program.charged() == 3 * kMiB + 512);
+}
+
+TEST_CASE("a slab that the driver does not take back stays the pool's") {
+  FakeDriver driver;
+  PooledProgram program(driver, limit_of(4 * kMiB));
+  program.create();
+  program.free(program.take(kWhole));
+  driver.fails["cuMemFree_v2"] = CUDA_ERROR_LAUNCH_FAILED;
+  CHECK(program.take(3 * kMiB) == kUntouched);
+  CHECK(program.charged() == 2 * kMiB);
+  CHECK(program.take(kMiB) != kUntouched);
+  CHECK(driver.asked() == Sizes{2 * kMiB});
+}
+
+TEST_CASE("what fits to the last byte but for the pool's granule comes from the driver") {
+  FakeDriver driver;
+  PooledProgram program(driver, limit_of(4 * kMiB));
+  program.create();
+  const CUdeviceptr address = program.take(4 * kMiB);
+  CHECK(address != kUntouched);
+  CHECK(driver.is_live(address));
+  CHECK(program.charged() == 4 * kMiB);
+  CHECK(program.take(512) == kUntouched);
+  CHECK(program.free(address) == CUDA_SUCCESS);
+  CHECK(program.charged() == 0);
+}
+
+TEST_CASE("another error of the driver than memory goes back verbatim, nothing is charged and nothing tried again") {
+  FakeDriver driver;
+  PooledProgram program(driver, limit_of(4 * kMiB));
+  program.create();
+  driver.fails["cuMemAlloc_v2"] = CUDA_ERROR_LAUNCH_FAILED;
+  CHECK(program.take(1024) == kUntouched);
+  CHECK(program.last == CUDA_ERROR_LAUNCH_FAILED);
+  CHECK(program.charged() == 0);
+  CHECK(driver.calls("cuMemAlloc_v2") == 1);
+  CHECK(program.tally().failed_allocs == 1);
+  CHECK(program.denied(events::Reason::device) == 0);
+}
+
+TEST_CASE("free memory is what the pool has, what is freed, and what the limit still leaves") {
+  FakeDriver driver;
+  PooledProgram program(driver, limit_of(4 * kMiB));
+  const CUcontext context = program.create();
+  const CUdeviceptr address = program.take(kMiB);
+  CHECK(program.free_bytes() == 3 * kMiB - 512);
+  driver.timeline.submit(context);
+  program.free(address);
+  CHECK(program.free_bytes() == 4 * kMiB - 512);
+  CHECK(program.memory().total_bytes == 4 * kMiB);
+}
+
+TEST_CASE("threads that race for the last of the limit never get past it") {
+  FakeDriver driver;
+  PooledProgram program(driver, limit_of(9 * kMiB));
+  const CUcontext contexts[] = {program.create(), program.create()};
+  std::vector<std::thread> threads;
+  std::atomic<bool> held{true};
+  driver.after_alloc = [&] { held = held && driver.used(0) <= 9 * kMiB; };
+  for (int thread = 0; thread < 4; ++thread) {
+    threads.emplace_back([&, thread] {
+      FakeDriver::current = contexts[thread % 2];
+      std::vector<CUdeviceptr> blocks;
+      for (int round = 0; round < 300; ++round) {
+        const CUdeviceptr address = program.take(static_cast<std::uint64_t>(100'000 * (1 + (round + thread) % 17)));
+        driver.timeline.submit(FakeDriver::current);
+        if (address != kUntouched) {
+          blocks.push_back(address);
+        }
+        if (blocks.size() > 3 || address == kUntouched) {
+          for (const CUdeviceptr block : blocks) {
+            CHECK(program.free(block) == CUDA_SUCCESS);
+          }
+          blocks.clear();
+        }
+        driver.timeline.finish(FakeDriver::current);
+      }
+    });
+  }
+  for (std::thread &thread : threads) {
+    thread.join();
+  }
+  CHECK(held);
+  CHECK(program.early() == 0);
+  CHECK(program.charged() == driver.used(0));
+  CHECK(program.tally().devices[0].reserved_peak_bytes <= 9 * kMiB);
+}
