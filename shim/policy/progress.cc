@@ -233,13 +233,15 @@ CUresult Progress::wait(const Moment &moment) {
 
 void Progress::recycle(Moment &moment) noexcept {
   for (Moment::Mark &mark : moment.marks) {
-    if (mark.event == nullptr || mark.context->ended_by.load(std::memory_order_acquire) != nullptr) {
-      continue;  // the events of a context went with it
+    if (mark.event == nullptr) {
+      continue;
     }
     try {
-      Guard guard(mutex_);
-      spare_[mark.context.get()].push_back(mark.event);
-      continue;
+      Guard guard(mutex_);  // forget() comes behind the end: what is put here before, it takes away
+      if (mark.context->ended_by.load(std::memory_order_acquire) == nullptr) {
+        spare_[mark.context.get()].push_back(mark.event);
+      }
+      continue;  // the events of a context that has ended went with it
     } catch (...) {
     }
     const Pin pin(*mark.context);

@@ -58,6 +58,7 @@ void Policy::green_created(CUgreenCtx green, CUdevice device) noexcept try {
     Guard guard(greens_mutex_);
     greens_[green] = device;
   }
+  contexts_.add_primary_reference(devices_.ordinal_of(device), +1);
   // It holds its device's primary context, which the program may never have named.
   CUcontext primary = nullptr;
   if (real.cuDevicePrimaryCtxRetain.present() && real.cuDevicePrimaryCtxRelease_v2.present() &&
@@ -97,9 +98,7 @@ CUresult Policy::destroy_green(const char *api, CUgreenCtx green, const std::fun
     device = known ? found->second : 0;
   }
   // It lets go of the primary context: should it have been the last, that one ends and its memory with it.
-  const ContextRef primary = known ? contexts_.primary_of(devices_.ordinal_of(device)) : nullptr;
-  const CUresult result =
-      primary != nullptr ? end_known_context(api, primary, act, [&] { return is_gone(device); }) : act();
+  const CUresult result = known ? release_primary(api, device, act) : act();
   if (result == CUDA_SUCCESS) {
     contexts_.forget_green(green);
     Guard guard(greens_mutex_);

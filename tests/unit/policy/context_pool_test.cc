@@ -217,6 +217,24 @@ TEST_CASE("a primary context that only green ones hold dies with the last of the
   CHECK(driver.live_blocks() == 0);
 }
 
+TEST_CASE("where the driver does not tell whether a primary context lives, green ones count among those that hold it") {
+  FakeDriver driver;
+  driver::real.cuDevicePrimaryCtxGetState.set(nullptr);
+  PooledProgram program(driver, limit_of(kSlab));
+  program.retain();
+  const CUgreenCtx green = program.create_green();
+  program.take(1024);
+  CHECK(program.release() == CUDA_SUCCESS);
+  CHECK(program.charged() == kSlab);
+  driver.fails["cuGreenCtxDestroy"] = CUDA_ERROR_INVALID_CONTEXT;
+  CHECK(program.destroy_green(green) == CUDA_ERROR_INVALID_CONTEXT);
+  CHECK(program.charged() == kSlab);
+  driver.fails.clear();
+  CHECK(program.destroy_green(green) == CUDA_SUCCESS);
+  CHECK(program.charged() == 0);
+  CHECK(driver.live_blocks() == 0);
+}
+
 TEST_CASE("a context that is current though it has gone is refused in the driver's words") {
   FakeDriver driver;
   PooledProgram program(driver, limit_of(kSlab));
