@@ -129,6 +129,39 @@ TEST_CASE("a block taken while its context is being destroyed ends with it, and 
   CHECK(sums.reserved.at(0) == 0);
 }
 
+TEST_CASE("a context whose pool is growing ends once the growth is in the books") {
+  const ScratchFolder folder;
+  FakeDriver driver;
+  PooledProgram program(driver, limit_of(kSlab), folder / "log");
+  const CUcontext context = program.create();
+  std::thread destroying;
+  std::atomic<bool> gone{false};
+  driver.after_alloc = [&] {
+    driver.after_alloc = nullptr;
+    std::atomic<bool> in_driver{false};
+    driver.after_destroy = [&] { in_driver = true; };
+    destroying = std::thread([&] {
+      CHECK(program.destroy(context) == CUDA_SUCCESS);
+      gone = true;
+    });
+    while (!in_driver) {
+      std::this_thread::yield();
+    }
+    driver.after_destroy = nullptr;
+    for (int turn = 0; turn < 2000; ++turn) {
+      std::this_thread::yield();
+    }
+    CHECK_FALSE(gone);
+  };
+  program.take(1024);
+  destroying.join();
+  CHECK(program.charged() == 0);
+  const Sums sums = sums_of(log_lines(folder / "log"));
+  CHECK(sums.one_owner_each);
+  CHECK(sums.allocs == sums.frees);
+  CHECK(sums.reserved.at(0) == 0);
+}
+
 TEST_CASE("a free of a pool's block that meets the release of a context that lives on waits for it and succeeds") {
   FakeDriver driver;
   PooledProgram program(driver, limit_of(kSlab));

@@ -83,6 +83,9 @@ TEST_CASE("where the driver has less than it says nine tenths are asked for, aga
   }
   CHECK(asked.back() <= 3 * kMiB);
   CHECK(driver.used(0) == program.charged());
+  driver.most_at_once = UINT64_MAX;
+  CHECK(program.take(2 * kMiB) != kUntouched);
+  CHECK(driver.asked().back() % kSlab == 0);
 }
 
 TEST_CASE("what is clean is taken before the pool grows, and nothing is waited for while it can") {
@@ -250,6 +253,32 @@ TEST_CASE("free memory is what the pool has, what is freed, and what the limit s
   program.free(address);
   CHECK(program.free_bytes() == 4 * kMiB - 512);
   CHECK(program.memory().total_bytes == 4 * kMiB);
+}
+
+TEST_CASE("of contexts that race for the last slab one gets it") {
+  for (int round = 0; round < 300; ++round) {
+    FakeDriver driver;
+    PooledProgram program(driver, limit_of(kSlab));
+    constexpr int kThreads = 3;
+    std::vector<std::thread> threads;
+    std::atomic<int> ready{0};
+    std::atomic<int> served{0};
+    for (int thread = 0; thread < kThreads; ++thread) {
+      threads.emplace_back([&] {
+        program.create();
+        ++ready;
+        while (ready < kThreads) {
+          std::this_thread::yield();
+        }
+        served += program.take(1024) != kUntouched ? 1 : 0;
+      });
+    }
+    for (std::thread &thread : threads) {
+      thread.join();
+    }
+    REQUIRE(served == 1);
+    REQUIRE(driver.used(0) == kSlab);
+  }
 }
 
 TEST_CASE("threads that race for the last of the limit never get past it") {
