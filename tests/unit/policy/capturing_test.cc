@@ -231,15 +231,16 @@ TEST_CASE("threads that capture and threads that allocate leave every capture wh
   PooledProgram program(driver, limit_of(2 * kSlab));
   const CUcontext context = program.create();
   std::vector<std::thread> threads;
+  std::atomic<int> begun{0};
   std::atomic<int> whole{0};
   for (int thread = 0; thread < 4; ++thread) {
     threads.emplace_back([&, thread] {
       FakeDriver::current = context;
-      FakeTimeline::mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+      FakeTimeline::mode = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;  // what the pool leaves to the driver is the program's
       const CUstream stream = driver.timeline.open_stream(context);
       for (int round = 0; round < 200; ++round) {
         if (thread < 2) {
-          REQUIRE(program.begin_capture(stream) == CUDA_SUCCESS);
+          begun += program.begin_capture(stream) == CUDA_SUCCESS ? 1 : 0;
           std::this_thread::yield();
           whole += program.end_capture(stream) == CUDA_SUCCESS ? 1 : 0;
           continue;
@@ -256,7 +257,11 @@ TEST_CASE("threads that capture and threads that allocate leave every capture wh
   for (std::thread &thread : threads) {
     thread.join();
   }
+  CHECK(begun == 400);
   CHECK(whole == 400);
+  for (const std::string &function : driver.timeline.forbidden()) {
+    FAIL_CHECK(function);
+  }
   CHECK(driver.timeline.spoilt() == 0);
   CHECK(program.early() == 0);
 }

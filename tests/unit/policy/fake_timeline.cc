@@ -208,7 +208,10 @@ CUresult FakeTimeline::guard(const std::string &function) {
   static const std::set<std::string> unsafe = {"cuMemAlloc_v2", "cuMemFree_v2",     "cuEventQuery",
                                                "cuEventCreate", "cuCtxSynchronize", "cuEventSynchronize"};
   const std::lock_guard lock(mutex_);
-  if (captures_.empty() || mode == CU_STREAM_CAPTURE_MODE_RELAXED || unsafe.count(function) == 0) {
+  const bool concerned = std::any_of(captures_.begin(), captures_.end(), [](const auto &capture) {
+    return mode == CU_STREAM_CAPTURE_MODE_GLOBAL || capture.second.thread == gettid();
+  });
+  if (!concerned || mode == CU_STREAM_CAPTURE_MODE_RELAXED || unsafe.count(function) == 0) {
     return CUDA_SUCCESS;
   }
   forbidden_.insert(function);

@@ -46,7 +46,8 @@ class FakeTimeline {
   CUresult end_capture(CUstream stream);
   CUresult capture_info(CUstream stream, CUstreamCaptureStatus *status);
   void spoil(CUstream stream);
-  // Every call of the driver, by name: one that a capture forbids to this thread spoils it and is refused.
+  // Every call of the driver, by name: one that a capture forbids to this thread spoils it and is refused. As if all
+  // had begun in global mode.
   CUresult guard(const std::string &function);
 
   static inline thread_local CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
