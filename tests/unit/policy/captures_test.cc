@@ -4,48 +4,10 @@
 #include <thread>
 
 #include "catch.h"
-#include "unit/policy/ward.h"
+#include "unit/policy/studio.h"
 
 using namespace ration;
 using namespace ration::test;
-
-namespace {
-
-// A context with a stream; each call does what the policy does around the driver's.
-struct Studio : Ward {
-  Studio() { stream = driver.timeline.open_stream(context->handle); }
-
-  CUresult begin(CUstream of) {
-    captures.begin_capture();
-    const CUresult result = driver.timeline.begin_capture(of, FakeDriver::current);
-    captures.finish_begin(of, result, contexts.find(FakeDriver::current));
-    return result;
-  }
-  CUresult end(CUstream of) {
-    const CUresult result = driver.timeline.end_capture(of);
-    captures.finish_end(of, result);
-    return result;
-  }
-  // Whether the device can be looked at now.
-  bool is_quiet() {
-    const bool quiet = captures.enter();
-    if (quiet) {
-      captures.leave();
-    }
-    return quiet;
-  }
-
-  CUstream stream;
-};
-
-// Lets the other threads get as far as they can.
-void yield_often() {
-  for (int turn = 0; turn < 2000; ++turn) {
-    std::this_thread::yield();
-  }
-}
-
-}  // namespace
 
 TEST_CASE("while a capture runs nothing is sealed, and after its end everything is") {
   Studio studio;
@@ -165,29 +127,6 @@ TEST_CASE("a stream that is destroyed captures no more and is not asked about") 
   CHECK(studio.driver.timeline.dead_uses() == 0);
 }
 
-TEST_CASE("a stream is not destroyed while another thread asks about it") {
-  Studio studio;
-  REQUIRE(studio.begin(studio.stream) == CUDA_SUCCESS);
-  std::thread destroying;
-  std::atomic<bool> started{false};
-  studio.driver.on_capture_info = [&] {
-    studio.driver.on_capture_info = nullptr;
-    destroying = std::thread([&] {
-      started = true;
-      studio.captures.forget(studio.stream);
-      studio.driver.timeline.close_stream(studio.stream);
-    });
-    while (!started) {
-      std::this_thread::yield();
-    }
-    yield_often();
-  };
-  studio.is_quiet();
-  destroying.join();
-  CHECK(studio.is_quiet());
-  CHECK(studio.driver.timeline.dead_uses() == 0);
-}
-
 TEST_CASE("the captures of a context end with it") {
   Studio studio;
   driver::real.cuStreamGetCaptureInfo.set(nullptr);
@@ -201,86 +140,6 @@ TEST_CASE("the captures of a context end with it") {
     studio.captures.forget(studio.context);
     CHECK(studio.is_quiet());
   }
-}
-
-TEST_CASE("a begin waits for a look at the device, which no capture meets") {
-  Studio studio;
-  REQUIRE(studio.captures.enter());
-  std::atomic<bool> begun{false};
-  std::atomic<bool> started{false};
-  std::thread capturing([&] {
-    FakeDriver::current = studio.context->handle;
-    started = true;
-    studio.begin(studio.stream);
-    begun = true;
-  });
-  while (!started) {
-    std::this_thread::yield();
-  }
-  yield_often();
-  CHECK_FALSE(begun);
-  studio.captures.leave();
-  capturing.join();
-  CHECK(begun);
-  CHECK_FALSE(studio.is_quiet());
-}
-
-TEST_CASE("a look at the device waits for a thread that is inside its begin") {
-  for (const CUresult answer : {CUDA_SUCCESS, CUDA_ERROR_ILLEGAL_STATE}) {
-    INFO(answer);
-    Studio studio;
-    studio.captures.begin_capture();
-    CHECK(studio.captures.running());
-    std::atomic<int> quiet{-1};
-    std::atomic<bool> started{false};
-    std::thread looking([&] {
-      started = true;
-      quiet = studio.is_quiet() ? 1 : 0;
-    });
-    while (!started) {
-      std::this_thread::yield();
-    }
-    yield_often();
-    CHECK(quiet == -1);
-    if (answer == CUDA_SUCCESS) {
-      REQUIRE(studio.driver.timeline.begin_capture(studio.stream, nullptr) == CUDA_SUCCESS);
-    }
-    studio.captures.finish_begin(studio.stream, answer, studio.context);
-    looking.join();
-    CHECK(quiet == (answer == CUDA_SUCCESS ? 0 : 1));
-  }
-}
-
-TEST_CASE("a thread's own stream captures for as long as its thread lives, whatever others are told of theirs") {
-  Studio studio;
-  std::atomic<bool> begun{false};
-  std::atomic<bool> looked{false};
-  std::thread capturing([&] {
-    FakeDriver::current = studio.context->handle;
-    REQUIRE(studio.begin(CU_STREAM_PER_THREAD) == CUDA_SUCCESS);
-    begun = true;
-    while (!looked) {
-      std::this_thread::yield();
-    }
-  });
-  while (!begun) {
-    std::this_thread::yield();
-  }
-  CHECK_FALSE(studio.is_quiet());
-  REQUIRE(studio.begin(CU_STREAM_PER_THREAD) == CUDA_SUCCESS);  // another stream
-  CHECK(studio.end(CU_STREAM_PER_THREAD) == CUDA_SUCCESS);
-  CHECK_FALSE(studio.is_quiet());
-  looked = true;
-  capturing.join();
-  CHECK(studio.is_quiet());
-}
-
-TEST_CASE("whose capture it is that runs") {
-  Studio studio;
-  CHECK_FALSE(studio.captures.run_elsewhere_only());
-  REQUIRE(studio.begin(studio.stream) == CUDA_SUCCESS);
-  CHECK_FALSE(studio.captures.run_elsewhere_only());
-  std::thread([&] { CHECK(studio.captures.run_elsewhere_only()); }).join();
 }
 
 TEST_CASE("a capture that the host has no memory to remember runs for ever") {

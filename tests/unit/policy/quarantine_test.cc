@@ -233,32 +233,3 @@ TEST_CASE("only the start of a live block can be freed, and only once") {
   CHECK(ward.quarantine.retire(*ward.pool, address, bytes, ticket, due) == Quarantine::Retired::not_a_block);
   CHECK(ward.quarantine.blocks() == 1);
 }
-
-TEST_CASE("a pool that goes takes its blocks out of quarantine, open or sealed, and no others") {
-  Ward ward;
-  const policy::ContextRef other = ward.add_context();
-  policy::ContextPool going(*other);
-  REQUIRE(going.blocks.add_slab({0x900000000, kMiB, 2}) == pool::AddSlabOutcome::kAdded);
-  ward.driver.timeline.submit(ward.context->handle);
-  NoUpstream none;
-  Quarantine::Ticket ticket;
-  std::uint64_t bytes = 0;
-  bool due = false;
-  for (const bool seal : {true, false}) {
-    ward.free_one();
-    const pool::Address address = going.blocks.allocate(512, none).block.address;
-    REQUIRE(ward.quarantine.retire(going, address, bytes, ticket, due) == Quarantine::Retired::retired);
-    ticket.close();
-    if (seal) {
-      ward.collect();
-    }
-  }
-  const pool::Address late = going.blocks.allocate(512, none).block.address;
-  ward.quarantine.forget(going);
-  CHECK(ward.quarantine.blocks() == 2);
-  CHECK(ward.quarantine.bytes() == 1024);
-  CHECK(going.blocks.statistics().retired_blocks == 0);
-  CHECK(ward.quarantine.retire(going, late, bytes, ticket, due) == Quarantine::Retired::not_a_block);
-  ward.driver.timeline.finish(ward.context->handle);
-  CHECK(ward.collect().blocks == 2);
-}

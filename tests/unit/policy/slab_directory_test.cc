@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "catch.h"
-#include "unit/policy/fake_driver.h"
+#include "unit/policy/turns.h"
 
 using namespace ration;
 using namespace ration::test;
@@ -27,9 +27,7 @@ void waits_for(const Waiting &waiting, const Release &release) {
   while (!started) {
     std::this_thread::yield();
   }
-  for (int turn = 0; turn < 2000; ++turn) {
-    std::this_thread::yield();
-  }
+  yield_often();
   CHECK_FALSE(returned);
   release();
   thread.join();

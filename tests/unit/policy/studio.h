@@ -1,0 +1,35 @@
+// A context with a stream that captures.
+#pragma once
+
+#include "unit/policy/ward.h"
+
+namespace ration::test {
+
+// Each call does what the policy does around the driver's.
+struct Studio : Ward {
+  Studio() { stream = driver.timeline.open_stream(context->handle); }
+
+  CUresult begin(CUstream of) {
+    captures.begin_capture();
+    const CUresult result = driver.timeline.begin_capture(of, FakeDriver::current);
+    captures.finish_begin(of, result, contexts.find(FakeDriver::current));
+    return result;
+  }
+  CUresult end(CUstream of) {
+    const CUresult result = driver.timeline.end_capture(of);
+    captures.finish_end(of, result);
+    return result;
+  }
+  // Whether the device can be looked at now.
+  bool is_quiet() {
+    const bool quiet = captures.enter();
+    if (quiet) {
+      captures.leave();
+    }
+    return quiet;
+  }
+
+  CUstream stream;
+};
+
+}  // namespace ration::test
