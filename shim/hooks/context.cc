@@ -102,9 +102,11 @@ CUresult cuCtxDestroy_v2(CUcontext ctx) {
 }
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev) {
-  return gain(
-      real.cuDevicePrimaryCtxRetain, pctx,
-      [dev](Policy &policy, CUcontext context) { policy.primary_retained(context, dev); }, dev);
+  if (!real.cuDevicePrimaryCtxRetain.present()) {
+    return kAbsent;
+  }
+  const auto act = [&] { return real.cuDevicePrimaryCtxRetain(pctx, dev); };
+  return forwarding(act, [&](Policy &policy) { return policy.retain_primary(pctx, dev, act); });
 }
 
 CUresult cuDevicePrimaryCtxRelease(CUdevice dev) {

@@ -17,6 +17,17 @@ bool thread_is_gone(int thread) {
   return tgkill(getpid(), thread, 0) != 0 && errno == ESRCH;
 }
 
+// What the driver says of a stream that lives; where it does not say, that it captures.
+bool asks_as_running(CUstream stream) {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+  if (real.cuStreamGetCaptureInfo.present()) {
+    cuuint64_t id = 0;
+    return real.cuStreamGetCaptureInfo(stream, &status, &id) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
+  }
+  return !real.cuStreamIsCapturing.present() || real.cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS ||
+         status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
 }  // namespace
 
 RelaxedCapture::RelaxedCapture()
@@ -30,8 +41,8 @@ RelaxedCapture::~RelaxedCapture() {
 }
 
 bool Captures::same(const Capture &one, const Capture &other) {
-  // The handle of the per-thread default stream means another stream on every thread.
-  return one.stream == other.stream && (one.stream != CU_STREAM_PER_THREAD || one.thread == other.thread);
+  return one.stream == other.stream &&
+         (one.stream != CU_STREAM_PER_THREAD || (one.thread == other.thread && one.context == other.context));
 }
 
 void Captures::begin_capture() {
@@ -47,7 +58,7 @@ void Captures::begin_capture() {
   }
 }
 
-void Captures::finish_begin(CUstream stream, CUresult result, const ContextRef &current) {
+void Captures::finish_begin(CUstream stream, CUresult result, const ContextRef &context) {
   if (result != CUDA_SUCCESS) {
     Guard guard(mutex_);
     --beginning_;
@@ -55,7 +66,7 @@ void Captures::finish_begin(CUstream stream, CUresult result, const ContextRef &
   }
   std::list<Capture> begun;
   try {
-    begun.push_back({stream, current, gettid()});
+    begun.push_back({stream, context, gettid(), 0});
   } catch (...) {  // no memory of the host
     Guard guard(mutex_);
     lost_one_ = true;
@@ -64,18 +75,26 @@ void Captures::finish_begin(CUstream stream, CUresult result, const ContextRef &
   }
   Guard guard(mutex_);
   captures_.remove_if([&](const Capture &capture) { return same(capture, begun.front()); });
+  begun.front().number = ++last_number_;
   captures_.splice(captures_.end(), begun);
   --beginning_;
 }
 
-void Captures::finish_end(CUstream stream, CUresult result) {
+std::uint64_t Captures::number_of(CUstream stream, const ContextRef &context) {
+  const Capture meant{stream, context, gettid(), 0};
+  Guard guard(mutex_);
+  const auto found =
+      std::find_if(captures_.begin(), captures_.end(), [&](const Capture &capture) { return same(capture, meant); });
+  return found != captures_.end() ? found->number : 0;
+}
+
+void Captures::finish_end(std::uint64_t number, CUresult result) {
   // These two leave the capture as it was; after every other answer it is over, with a graph or without.
   if (result == CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD || result == CUDA_ERROR_STREAM_CAPTURE_UNMATCHED) {
     return;
   }
-  const Capture ended{stream, nullptr, gettid()};
   Guard guard(mutex_);
-  captures_.remove_if([&](const Capture &capture) { return same(capture, ended); });
+  captures_.remove_if([number](const Capture &capture) { return capture.number == number; });
 }
 
 void Captures::forget(CUstream stream) {
@@ -100,22 +119,26 @@ void Captures::forget(const ContextRef &context) {
 }
 
 // The driver's word where it has one. A stream of another thread's own can only be asked about there: it captures for
-// as long as its thread lives.
+// as long as its thread lives. The streams of a context go with it, so it is pinned.
 bool Captures::may_still_run(const Capture &capture) {
-  if (capture.context != nullptr && capture.context->ended_by.load(std::memory_order_acquire) != nullptr) {
+  if (capture.context == nullptr) {
+    return asks_as_running(capture.stream);
+  }
+  if (capture.context->ended_by.load(std::memory_order_acquire) != nullptr) {
     return false;
   }
-  if (capture.stream == CU_STREAM_PER_THREAD && capture.thread != gettid()) {
+  const Pin pin(*capture.context);
+  if (!pin) {
+    return true;  // or gone, at the next look
+  }
+  if (capture.stream != CU_STREAM_PER_THREAD) {
+    return asks_as_running(capture.stream);
+  }
+  if (capture.thread != gettid()) {
     return !thread_is_gone(capture.thread);
   }
-  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
-  if (real.cuStreamGetCaptureInfo.present()) {
-    cuuint64_t id = 0;
-    return real.cuStreamGetCaptureInfo(capture.stream, &status, &id) != CUDA_SUCCESS ||
-           status != CU_STREAM_CAPTURE_STATUS_NONE;
-  }
-  return !real.cuStreamIsCapturing.present() || real.cuStreamIsCapturing(capture.stream, &status) != CUDA_SUCCESS ||
-         status != CU_STREAM_CAPTURE_STATUS_NONE;
+  const CurrentFor current(capture.context->handle);
+  return !current || asks_as_running(capture.stream);
 }
 
 void Captures::confirm() {
@@ -128,7 +151,7 @@ void Captures::confirm() {
   for (const Capture &each : known) {
     if (!may_still_run(each)) {
       Guard guard(mutex_);
-      captures_.remove_if([&](const Capture &capture) { return same(capture, each); });
+      captures_.remove_if([&](const Capture &capture) { return capture.number == each.number; });
     }
   }
 }
@@ -160,6 +183,13 @@ bool Captures::enter() {
     Guard guard(mutex_);
     --asking_;
   }
+}
+
+bool Captures::enter_if_quiet() {
+  Guard guard(mutex_);
+  const bool quiet = !lost_one_ && beginning_ == 0 && captures_.empty();
+  quiet_ += quiet ? 1 : 0;
+  return quiet;
 }
 
 void Captures::leave() {

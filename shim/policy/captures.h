@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <list>
+#include <optional>
 
 #include "driver/functions.h"
 #include "lock.h"
@@ -19,14 +20,19 @@ class Captures {
  public:
   // What a begin-capture and an end-capture call stand in; every begun begin is finished.
   void begin_capture();
-  void finish_begin(CUstream stream, CUresult result, const ContextRef &current);
-  void finish_end(CUstream stream, CUresult result);
+  // `context` is the stream's; a per-thread default stream is one for each thread and context.
+  void finish_begin(CUstream stream, CUresult result, const ContextRef &context);
+  // Before an end: which capture it can only mean; 0: none that is known.
+  std::uint64_t number_of(CUstream stream, const ContextRef &context);
+  void finish_end(std::uint64_t number, CUresult result);
   // A destroyed stream captures no more. Before the driver's call, so that nobody asks about a dead handle.
   void forget(CUstream stream);
   void forget(const ContextRef &context);
 
   // True: no capture runs and none begins before leave().
   bool enter();
+  // The same without asking the driver about captures that may be over.
+  bool enter_if_quiet();
   void leave();
   // Whether any capture is known to run; whether one does that another thread began, and none that this one did.
   bool running();
@@ -36,7 +42,8 @@ class Captures {
   struct Capture {
     CUstream stream = nullptr;
     ContextRef context;
-    int thread = 0;  // that began it
+    int thread = 0;            // that began it
+    std::uint64_t number = 0;  // from 1
   };
   // Asks the driver about every capture that is known; forgets those that are over. REQUIRES: asking_ > 0.
   void confirm();
@@ -45,6 +52,7 @@ class Captures {
 
   RankedMutex mutex_{Rank::kCaptures};
   std::list<Capture> captures_ GUARDED_BY(mutex_);
+  std::uint64_t last_number_ GUARDED_BY(mutex_) = 0;
   bool lost_one_ GUARDED_BY(mutex_) = false;  // one that could not be remembered: as if it ran for ever
   int beginning_ GUARDED_BY(mutex_) = 0;
   int quiet_ GUARDED_BY(mutex_) = 0;   // threads between enter() and leave()
@@ -63,6 +71,29 @@ class RelaxedCapture {
  private:
   CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
   const bool exchanged_;
+};
+
+// A few short calls that no capture of the process is to notice: while there is none, or else in relaxed mode, which
+// costs two driver calls.
+class Undisturbed {
+ public:
+  explicit Undisturbed(Captures &captures) : captures_(captures), quiet_(captures.enter_if_quiet()) {
+    if (!quiet_) {
+      relaxed_.emplace();
+    }
+  }
+  ~Undisturbed() {
+    if (quiet_) {
+      captures_.leave();
+    }
+  }
+  Undisturbed(const Undisturbed &) = delete;
+  Undisturbed &operator=(const Undisturbed &) = delete;
+
+ private:
+  Captures &captures_;
+  const bool quiet_;
+  std::optional<RelaxedCapture> relaxed_;
 };
 
 }  // namespace ration::policy

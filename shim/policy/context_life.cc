@@ -46,12 +46,19 @@ void Policy::context_created(CUcontext handle, CUdevice device) noexcept try {
 } catch (...) {  // out of memory: the context is noted when it is first seen current
 }
 
-void Policy::primary_retained(CUcontext handle, CUdevice device) noexcept try {
+CUresult Policy::retain_primary(CUcontext *handle, CUdevice device, const std::function<CUresult()> &act) {
   describe();
   const int ordinal = devices_.ordinal_of(device);
-  contexts_.add_primary_reference(ordinal, +1);
-  charge_own_memory(contexts_.note_primary(handle, ordinal));
-} catch (...) {  // as above
+  const Contexts::PrimaryTurn turn(contexts_, ordinal);
+  const CUresult result = act();
+  if (result == CUDA_SUCCESS) {
+    try {
+      contexts_.add_primary_reference(ordinal, +1);
+      charge_own_memory(contexts_.note_primary(*handle, ordinal));
+    } catch (...) {  // as above
+    }
+  }
+  return result;
 }
 
 void Policy::end_begun_blocks(const char *api, const ContextRef &context) {
@@ -108,6 +115,7 @@ CUresult Policy::detach_context(const char *api, CUcontext handle, const std::fu
 
 CUresult Policy::reset_primary(const char *api, CUdevice device, const std::function<CUresult()> &act) {
   describe();
+  const Contexts::PrimaryTurn turn(contexts_, devices_.ordinal_of(device));
   const ContextRef context = contexts_.primary_of(devices_.ordinal_of(device));
   return context != nullptr ? end_known_context(api, context, act, [] { return true; }) : act();
 }
@@ -115,6 +123,7 @@ CUresult Policy::reset_primary(const char *api, CUdevice device, const std::func
 CUresult Policy::release_primary(const char *api, CUdevice device, const std::function<CUresult()> &act) {
   describe();
   const int ordinal = devices_.ordinal_of(device);
+  const Contexts::PrimaryTurn turn(contexts_, ordinal);
   const ContextRef context = contexts_.primary_of(ordinal);
   if (context == nullptr) {
     return act();

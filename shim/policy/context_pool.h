@@ -27,8 +27,6 @@ class ContextPool {
 
   Context &context;
   pool::SharedPool blocks;
-  // What the next slab should measure; doubles with each. Racing growers may both read one value: only a hint.
-  std::atomic<std::uint64_t> next_slab_bytes{kFirstSlabBytes};
   // A call between a change to the blocks and its record. Whoever records the end of the whole pool waits for it.
   class InFlight {
    public:

@@ -1,5 +1,6 @@
 #include "policy/contexts.h"
 
+#include <pthread.h>
 #include <sched.h>
 
 #include "policy/context_pool.h"
@@ -51,6 +52,24 @@ CurrentFor::~CurrentFor() {
     real.cuCtxPopCurrent_v2(&popped);
   } else if (how_ == How::set) {
     real.cuCtxSetCurrent(before_);
+  }
+}
+
+Contexts::PrimaryTurn::PrimaryTurn(Contexts &contexts, int device) : owner_(contexts.primary_turn_[device]) {
+  const void *self = reinterpret_cast<const void *>(pthread_self());
+  for (const void *owner = nullptr; !owner_.compare_exchange_weak(owner, self, std::memory_order_acquire);
+       owner = nullptr) {
+    if (owner == self) {
+      return;
+    }
+    sched_yield();
+  }
+  mine_ = true;
+}
+
+Contexts::PrimaryTurn::~PrimaryTurn() {
+  if (mine_) {
+    owner_.store(nullptr, std::memory_order_release);
   }
 }
 

@@ -39,6 +39,7 @@ struct Context {
   // Waits until no pin is left, and lets none in until refuse_end(). The program's call that ends it comes between.
   void begin_end();
   void refuse_end() { ending_.fetch_sub(1); }
+  bool is_ending() const { return ending_.load() != 0; }
 
  private:
   // Whoever pins counts first and looks then, whoever ends the other way round: seq_cst both, so one sees the other.
@@ -85,6 +86,21 @@ class Contexts {
  public:
   explicit Contexts(Devices &devices) : devices_(devices) {}
 
+  // One call at a time that retains, releases or resets a device's primary context: its handle stays the same, so only
+  // the order of the calls tells one life from the next. A turn, not a lock: it spans the driver's call, and a thread
+  // whose driver calls back into us has it already.
+  class PrimaryTurn {
+   public:
+    PrimaryTurn(Contexts &contexts, int device);
+    ~PrimaryTurn();
+    PrimaryTurn(const PrimaryTurn &) = delete;
+    PrimaryTurn &operator=(const PrimaryTurn &) = delete;
+
+   private:
+    std::atomic<const void *> &owner_;
+    bool mine_ = false;
+  };
+
   // What the calling thread works on; under a green context its device's primary one, whose memory it uses. Where
   // nothing is current, `error` is what a call that needs a context is answered, and should the driver serve it all the
   // same, it is the first device's: the strictest reading.
@@ -119,6 +135,7 @@ class Contexts {
   ContextRef note_locked(CUcontext handle, int device) REQUIRES(mutex_);
 
   Devices &devices_;
+  std::atomic<const void *> primary_turn_[ledger::kMaxDevices] = {};  // the thread whose turn it is
   RankedMutex mutex_{Rank::kContexts};
   std::unordered_map<CUcontext, ContextRef> contexts_ GUARDED_BY(mutex_);
   std::unordered_map<CUcontext, int> references_ GUARDED_BY(mutex_);

@@ -1,5 +1,7 @@
 #include "policy/growth.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <ctime>
 #include <utility>
@@ -32,12 +34,11 @@ Growth::Growth(Pools &pools, const Request &request, const Contexts::Current &wh
       where_(where),
       pool_(pool),
       arena_(arena),
-      account_(pools.ledger_.account(where.device)) {}
+      account_(pools.ledger_.account(where.device)),
+      reason_(account_.limit() == UINT64_MAX ? events::Reason::device : events::Reason::limit) {}
 
 void Growth::remember(const Quarantine::Cleaned &cleaned) {
-  if (cleaned.error != CUDA_SUCCESS) {
-    error_ = cleaned.error;
-  }
+  look_error_ = cleaned.error;  // the latest word: a later look may have succeeded
 }
 
 // And not only by a slab for this request alone, of which there could soon be very many.
@@ -47,6 +48,8 @@ bool Growth::may_grow() {
 }
 
 bool Growth::collect() noexcept {
+  seen_retired_ = arena_.quarantine.retired();
+  seen_cleaned_ = arena_.quarantine.cleaned();
   const std::uint64_t held = arena_.quarantine.bytes();
   const bool may_grow_now = may_grow();
   // Asking costs driver calls: not for every block of a program that frees one and takes the next.
@@ -82,7 +85,8 @@ bool Growth::drain_briefly() {
 
 std::uint64_t Growth::next_size(std::uint64_t minimum_bytes) {
   const Preallocation &plan = arena_.plan;
-  std::uint64_t want = std::max(minimum_bytes, pool_.next_slab_bytes.load(std::memory_order_relaxed));
+  // 2, 4, 8 MiB and so on: as much again as there is, and the first one.
+  std::uint64_t want = std::max(minimum_bytes, pool_.blocks.statistics().slab_bytes + kSlabGranule);
   if (plan.bytes > 0 && arena_.preallocation.load(std::memory_order_acquire) == Pools::Arena::State::due &&
       arena_.first.load(std::memory_order_relaxed) == &pool_.context) {
     want = std::min(want, std::max({minimum_bytes, plan.after, kSlabGranule}));  // the large slab is still to come
@@ -103,10 +107,8 @@ std::uint64_t Growth::next_size(std::uint64_t minimum_bytes) {
 std::optional<pool::Slab> Growth::take(std::uint64_t from_bytes, std::uint64_t minimum_bytes) {
   for (std::uint64_t bytes = from_bytes;;) {
     pool::Slab slab{};
-    switch (pools_.take_slab(bytes, "grow", where_, arena_, slab, error_)) {
+    switch (pools_.take_slab(bytes, "grow", where_, arena_, slab, grow_error_)) {
       case Pools::Take::taken:
-        pool_.next_slab_bytes.store(2 * std::max(bytes, pool_.next_slab_bytes.load(std::memory_order_relaxed)),
-                                    std::memory_order_relaxed);
         return slab;
       case Pools::Take::failed:
         return std::nullopt;
@@ -126,30 +128,33 @@ std::optional<pool::Slab> Growth::take(std::uint64_t from_bytes, std::uint64_t m
 
 std::optional<pool::Slab> Growth::grow(std::uint64_t minimum_bytes) noexcept try {
   if (where_.context->ended_by.load(std::memory_order_acquire) != nullptr) {
-    error_ = CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    grow_error_ = CUDA_ERROR_CONTEXT_IS_DESTROYED;
     return std::nullopt;
   }
-  const CUresult before = std::exchange(error_, CUDA_SUCCESS);
+  grow_error_ = CUDA_SUCCESS;
   const RelaxedCapture relaxed;
   std::optional<pool::Slab> slab = take(next_size(minimum_bytes), minimum_bytes);
-  if (!slab && error_ == CUDA_SUCCESS) {
+  if (!slab && grow_error_ == CUDA_SUCCESS) {
     const bool room = reason_ == events::Reason::device ? pools_.give_back(request_.api, where_.device)
                                                         : pools_.make_room(request_.api, where_.device, minimum_bytes);
     if (room) {
       slab = take(minimum_bytes, minimum_bytes);
     }
   }
+  // What another thread reserved and did not get, or has out of its pool to give back, may be ours yet.
+  while (!slab && grow_error_ == CUDA_SUCCESS && reason_ == events::Reason::limit &&
+         pools_.is_changing(where_.device)) {
+    sched_yield();
+    slab = take(minimum_bytes, minimum_bytes);
+  }
   if (!slab) {
-    if (error_ == CUDA_SUCCESS) {
-      error_ = before;
-    }
     if (reason_ == events::Reason::limit && pools_.holds_elsewhere(where_.device, &pool_.context, minimum_bytes)) {
       reason_ = events::Reason::pool_holds;
     }
   }
   return slab;
 } catch (...) {  // no memory of the host
-  error_ = CUDA_ERROR_OUT_OF_MEMORY;
+  grow_error_ = CUDA_ERROR_OUT_OF_MEMORY;
   return std::nullopt;
 }
 
@@ -160,15 +165,16 @@ void Growth::shrink(const pool::Slab &slab) noexcept {
 bool Growth::wait() noexcept {
   for (;;) {
     const std::uint64_t start = now_ns();
-    const Quarantine::Cleaned cleaned = arena_.quarantine.wait();
+    const Quarantine::Cleaned cleaned = arena_.quarantine.wait(seen_cleaned_);
     remember(cleaned);
     if (cleaned.waited) {
       pools_.record_wait(request_.api, where_.device, pools_.progress_.by_events() ? "event" : "synchronize", cleaned,
                          start);
     }
-    if (cleaned.blocks > 0) {
+    if (cleaned.blocks > 0 || cleaned.others_cleaned) {
       return true;
     }
+    capturing_ = cleaned.capturing;
     if (cleaned.error != CUDA_SUCCESS || !cleaned.capturing || !pools_.captures_.run_elsewhere_only()) {
       return false;
     }
@@ -179,6 +185,14 @@ bool Growth::wait() noexcept {
     }
     nap();
   }
+}
+
+bool Growth::overtaken() const {
+  if (error() != CUDA_SUCCESS || capturing_ || arena_.quarantine.retired() == seen_retired_) {
+    return false;
+  }
+  const pool::Statistics now = pool_.blocks.statistics();
+  return now.free_bytes + now.retired_bytes >= request_.upper_bound;
 }
 
 }  // namespace ration::policy

@@ -20,8 +20,10 @@ class Growth final : public pool::Upstream {
   bool wait() noexcept override;
 
   // Why there is no room, once the pool has given up: the driver's own error, or a reason.
-  CUresult error() const { return error_; }
+  CUresult error() const { return grow_error_ != CUDA_SUCCESS ? grow_error_ : look_error_; }
   events::Reason reason() const { return reason_; }
+  // Another thread freed while this one looked here and there: what it did not find anywhere may have moved past it.
+  bool overtaken() const;
 
  private:
   bool may_grow();
@@ -36,8 +38,13 @@ class Growth final : public pool::Upstream {
   ContextPool &pool_;
   Pools::Arena &arena_;
   ledger::Account &account_;
-  CUresult error_ = CUDA_SUCCESS;
-  events::Reason reason_ = events::Reason::limit;
+  CUresult grow_error_ = CUDA_SUCCESS;
+  CUresult look_error_ = CUDA_SUCCESS;  // of the latest look into the quarantine
+  events::Reason reason_;
+  // By the quarantine, before the pool was last looked into.
+  std::uint64_t seen_retired_ = 0;
+  std::uint64_t seen_cleaned_ = 0;
+  bool capturing_ = false;
   bool drained_briefly_ = false;
   std::uint64_t capture_deadline_ns_ = 0;
 };

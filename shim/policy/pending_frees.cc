@@ -4,6 +4,8 @@
 
 #include <iterator>
 
+#include "policy/captures.h"
+
 namespace ration::policy {
 namespace {
 
@@ -29,6 +31,7 @@ CUevent record_event(CUstream stream) {
 }  // namespace
 
 void PendingFrees::add(const ContextRef &context, int device, std::uint64_t bytes, CUstream stream) noexcept {
+  const RelaxedCapture relaxed;
   const CUevent event = record_event(stream);
   if (event != nullptr && real.cuEventQuery(event) == CUDA_SUCCESS) {
     real.cuEventDestroy_v2(event);
@@ -88,6 +91,7 @@ bool PendingFrees::settle(int device, bool wait) {
     others_settled = true;
     sched_yield();  // the other thread waits for the device, or is about to put them back
   }
+  const RelaxedCapture relaxed;
   const std::size_t released = taken.remove_if([&](const Pending &pending) { return settle_one(pending, wait); });
   Guard guard(mutex_);
   pending_.splice(pending_.end(), taken);

@@ -1,5 +1,7 @@
 #include "policy/policy.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -144,6 +146,10 @@ CUresult Policy::allocate_direct(const Request &request, const Contexts::Current
   const auto granted = [&] { return account.reserve(request.upper_bound) == ledger::ReserveOutcome::granted; };
   while (!granted()) {
     if (!pools_.make_room(request.api, where.device, request.upper_bound)) {
+      if (pools_.is_changing(where.device)) {
+        sched_yield();
+        continue;
+      }
       // With nothing current the driver would not have got as far as memory.
       const std::uint64_t held_free = pools_.free_bytes(where.device);
       const bool held = held_free > 0 && request.upper_bound <= account.available() + held_free;

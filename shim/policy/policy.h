@@ -70,7 +70,8 @@ class Policy {
   // A context came to be, by creation or as a device's primary one.
   void context_created(CUcontext handle, CUdevice device) noexcept;
   void context_attached(CUcontext handle) { contexts_.add_reference(handle, +1); }
-  void primary_retained(CUcontext handle, CUdevice device) noexcept;
+  // Runs `act`, which retains `device`'s primary context and writes its handle.
+  CUresult retain_primary(CUcontext *handle, CUdevice device, const std::function<CUresult()> &act);
   // Runs `act`, which destroys `handle`; on success its blocks have ended with it.
   CUresult end_context(const char *api, CUcontext handle, const std::function<CUresult()> &act);
   // Runs `act`, which drops one reference of a context; the last one destroys it.
@@ -104,6 +105,7 @@ class Policy {
   CUresult end_known_context(const char *api, const ContextRef &context, const std::function<CUresult()> &act,
                              const std::function<bool()> &is_gone);
   void charge_own_memory(const ContextRef &context);
+  ContextRef context_of(CUstream stream);
   static bool is_gone(CUdevice device);  // the driver says so of its primary context
 
   const Options options_;

@@ -63,6 +63,7 @@ class Returner final : public pool::Upstream {
 Pools::Take Pools::take_slab(std::uint64_t bytes, const char *why, const Contexts::Current &where, Arena &arena,
                              pool::Slab &slab, CUresult &error) {
   ledger::Account &account = ledger_.account(where.device);
+  const Changing changing(arena);
   if (account.reserve(bytes) != ledger::ReserveOutcome::granted) {
     return Take::over_limit;
   }
@@ -78,7 +79,11 @@ Pools::Take Pools::take_slab(std::uint64_t bytes, const char *why, const Context
     return Take::failed;
   }
   try {
-    slabs_.insert(address, bytes, where.context);
+    if (!slabs_.insert(address, bytes, where.context)) {
+      account.release(bytes);  // it went with its context
+      error = CUDA_ERROR_CONTEXT_IS_DESTROYED;
+      return Take::failed;
+    }
   } catch (...) {
     if (real.cuMemFree_v2(address) == CUDA_SUCCESS) {
       account.release(bytes);
@@ -108,7 +113,7 @@ std::uint64_t Pools::slack_bytes(const Arena &arena, int device) {
 void Pools::forget_slab(const char *api, const Context &context, const pool::Slab &slab) noexcept {
   journal_.record(events::SlabFree{slab.address, slab.bytes, context.device, context.number, slab.id, api});
   ledger_.account(context.device).release(slab.bytes);
-  slabs_.erase(slab.address);
+  slabs_.erase(slab.address, context);
   if (Arena *arena = known_arena(context.device)) {
     arena->slab_bytes.fetch_sub(slab.bytes, std::memory_order_relaxed);
     slab_bytes_changed(*arena, context.device);
@@ -116,21 +121,24 @@ void Pools::forget_slab(const char *api, const Context &context, const pool::Sla
 }
 
 bool Pools::return_slab(const char *api, const ContextRef &context, const pool::Slab &slab) noexcept {
-  slabs_.begin_end(slab.address);
-  CUresult result = CUDA_ERROR_INVALID_CONTEXT;
-  if (const Pin pin(*context); pin) {
-    const RelaxedCapture relaxed;
-    const CurrentFor current(context->handle);
-    if (current) {
-      result = real.cuMemFree_v2(slab.address);
+  for (;;) {
+    if (const Pin pin(*context); pin) {
+      slabs_.begin_end(slab.address);  // nobody else marks it: whoever ends the context waits for the pin first
+      const RelaxedCapture relaxed;
+      const CurrentFor current(context->handle);
+      if (!current || real.cuMemFree_v2(slab.address) != CUDA_SUCCESS) {
+        slabs_.cancel_end(slab.address);
+        return false;
+      }
+      forget_slab(api, *context, slab);
+      return true;
     }
+    if (const char *ended_by = context->ended_by.load(std::memory_order_acquire)) {
+      forget_slab(ended_by, *context, slab);  // it went with its context, whose pool no longer knew it
+      return true;
+    }
+    sched_yield();  // the context is being destroyed, or not, by another thread
   }
-  if (result != CUDA_SUCCESS) {
-    slabs_.cancel_end(slab.address);
-    return false;
-  }
-  forget_slab(api, *context, slab);
-  return true;
 }
 
 bool Pools::give_back(const char *api, int device) noexcept try {
@@ -139,8 +147,11 @@ bool Pools::give_back(const char *api, int device) noexcept try {
     return false;
   }
   arena->quarantine.collect(Quarantine::Sealing::always);
+  const Changing changing(*arena);
   events::Trim trim{device, api, 0, 0};
   for (const ContextRef &context : pooled_on(device)) {
+    // A slab that is on its way, or comes back refused, is in neither list that the context's end goes through.
+    const ContextPool::InFlight in_flight(*context->pool.load(std::memory_order_acquire));
     Returner returner(*this, api, context);
     context->pool.load(std::memory_order_acquire)->blocks.give_back(returner);
     trim.slabs += returner.slabs;
@@ -152,6 +163,11 @@ bool Pools::give_back(const char *api, int device) noexcept try {
   return trim.slabs > 0;
 } catch (...) {  // no memory of the host to go through the pools
   return false;
+}
+
+bool Pools::is_changing(int device) {
+  Arena *arena = known_arena(device);
+  return arena != nullptr && arena->changing.load(std::memory_order_acquire) != 0;
 }
 
 bool Pools::make_room(const char *api, int device, std::uint64_t bytes) noexcept try {
@@ -169,14 +185,12 @@ bool Pools::make_room(const char *api, int device, std::uint64_t bytes) noexcept
   return false;
 }
 
+// Only a device's first context preallocates, and for what lives in it: not because another one needs much.
 void Pools::preallocate(const Request &request, const Contexts::Current &where, ContextPool &pool, Arena &arena) {
   Context *first = nullptr;
   arena.first.compare_exchange_strong(first, where.context.get());
-  if (first != nullptr && first != where.context.get()) {
-    return;  // only a device's first context preallocates
-  }
-  const std::uint64_t live = journal_.tally().devices[where.device].live_bytes.load(std::memory_order_relaxed);
-  if (live + request.upper_bound < arena.plan.after) {
+  if ((first != nullptr && first != where.context.get()) ||
+      pool.blocks.statistics().used_bytes + request.upper_bound < arena.plan.after) {
     return;
   }
   int due = Arena::due;
@@ -222,8 +236,8 @@ void Pools::preallocate_now(const Request &request, const Contexts::Current &whe
   const Preallocation &plan = arena.plan;
   const ledger::Account &account = ledger_.account(where.device);
   if (arena.slab_bytes.load(std::memory_order_relaxed) > 0) {
-    // Small slabs that are free would only be in the large one's way. But the driver's free waits for running work, which
-    // may itself be waiting for this call.
+    // Small slabs that are free would only be in the large one's way. But the driver's free waits for running work,
+    // which may itself be waiting for this call.
     settle_briefly(request.api, where.device, arena);
     if (progress_.is_idle()) {
       give_back(request.api, where.device);

@@ -10,6 +10,9 @@ namespace {
 
 using driver::real;
 
+// How often a request looks again because other threads freed meanwhile. It ends one that no hole will ever fit.
+constexpr int kMostTurns = 100;
+
 // What a free of the driver's own would be told on this thread: without a context, or after the driver's end, its
 // refusal.
 CUresult state_of_caller(Contexts &contexts) {
@@ -35,6 +38,9 @@ CUresult state_of_stream(CUstream stream) {
     result = real.cuStreamGetCaptureInfo(stream, &status, &id);
   } else if (real.cuStreamIsCapturing.present()) {
     result = real.cuStreamIsCapturing(stream, &status);
+  }
+  if (result == CUDA_ERROR_NOT_SUPPORTED) {  // exported, but that is all: no stream captures there
+    return CUDA_SUCCESS;
   }
   return result == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE ? CUDA_ERROR_INVALID_VALUE : result;
 }
@@ -89,14 +95,22 @@ CUresult Pools::allocate(const Request &request, const Contexts::Current &where,
   if (arena.preallocation.load(std::memory_order_acquire) != Arena::done) {
     preallocate(request, where, pool, arena);
   }
-  Growth growth(*this, request, where, pool, arena);
-  const pool::AllocateOutcome outcome = pool.blocks.allocate(request.upper_bound, growth);
-  if (!outcome) {
-    const bool for_want_of_memory = growth.error() == CUDA_SUCCESS;
-    if (for_want_of_memory) {
-      denied = growth.reason();
+  pool::AllocateOutcome outcome{};
+  for (int turns = 0;; ++turns) {
+    Growth growth(*this, request, where, pool, arena);
+    outcome = pool.blocks.allocate(request.upper_bound, growth);
+    if (outcome) {
+      break;
     }
-    return for_want_of_memory ? CUDA_ERROR_OUT_OF_MEMORY : growth.error();
+    // The driver's own words, unless they say no more than that there is no memory, or are about calls of ours alone.
+    if (growth.error() != CUDA_SUCCESS && growth.error() != CUDA_ERROR_OUT_OF_MEMORY &&
+        growth.error() != CUDA_ERROR_NOT_SUPPORTED) {
+      return growth.error();
+    }
+    if (turns == kMostTurns || !growth.overtaken()) {
+      denied = growth.reason();
+      return CUDA_ERROR_OUT_OF_MEMORY;
+    }
   }
   events::Alloc event{outcome.block.address,
                       outcome.block.bytes,

@@ -65,6 +65,8 @@ class Pools {
   // false when that does not help.
   bool make_room(const char *api, int device, std::uint64_t bytes) noexcept;
   bool give_back(const char *api, int device) noexcept;
+  // Whether another thread is taking a slab of the device or giving one back: what is refused now may fit then.
+  bool is_changing(int device);
   // Whether `bytes` would fit under the limit but for what lies free in pools that the caller cannot use.
   bool holds_elsewhere(int device, const Context *caller, std::uint64_t bytes);
   // What an oom record says of the pools; `of` is the context that asked.
@@ -92,8 +94,19 @@ class Pools {
     std::atomic<std::uint64_t> slab_bytes{0};
     std::atomic<Context *> first{nullptr};  // the only one that preallocates; an identity, never followed
     std::atomic<int> preallocation;
+    std::atomic<int> changing{0};  // threads that hold bytes which may come back: of a slab to be or of one that goes
   };
 
+  class Changing {
+   public:
+    explicit Changing(Arena &arena) : arena_(arena) { arena_.changing.fetch_add(1); }
+    ~Changing() { arena_.changing.fetch_sub(1); }
+    Changing(const Changing &) = delete;
+    Changing &operator=(const Changing &) = delete;
+
+   private:
+    Arena &arena_;
+  };
   Arena &arena_of(int device);
   Arena *known_arena(int device) { return arenas_[device].load(std::memory_order_acquire); }
   static ContextPool &pool_of(const ContextRef &context);

@@ -72,7 +72,7 @@ CUresult Progress::record(Moment &moment) {
       result = real.cuCtxRecordEvent(mark.context->handle, mark.event);
     }
     if (result == CUDA_ERROR_CONTEXT_IS_DESTROYED) {  // by a way that we do not see: nothing of it runs any more
-      passed(*mark.context, UINT64_MAX);
+      contexts_.forget(mark.context, "unknown");
     } else if (result != CUDA_SUCCESS) {
       return result;
     }
@@ -167,7 +167,7 @@ bool Progress::is_idle() {
   if (!by_events()) {
     return false;
   }
-  const RelaxedCapture relaxed;
+  const Undisturbed undisturbed(captures_);
   Moment moment;
   CUresult error = CUDA_SUCCESS;
   const bool idle = take(moment, error) == Taken::taken && query(moment) == CUDA_SUCCESS;
@@ -237,11 +237,12 @@ void Progress::recycle(Moment &moment) noexcept {
       continue;
     }
     try {
-      Guard guard(mutex_);  // forget() comes behind the end: what is put here before, it takes away
+      Guard guard(mutex_);
+      // The events of a context went with it. forget() comes behind its end: one of the two sees the other.
       if (mark.context->ended_by.load(std::memory_order_acquire) == nullptr) {
         spare_[mark.context.get()].push_back(mark.event);
       }
-      continue;  // the events of a context that has ended went with it
+      continue;
     } catch (...) {
     }
     const Pin pin(*mark.context);

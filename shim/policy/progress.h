@@ -43,10 +43,10 @@ class Progress {
     ending,     // a context is being destroyed
     failed,     // `error` is the driver's own
   };
-  // REQUIRES: `moment` has no marks, and RelaxedCapture. Only on `taken` does it have any.
+  // REQUIRES: `moment` has no marks, and Undisturbed. Only on `taken` does it have any.
   Taken take(Moment &moment, CUresult &error);
   // CUDA_SUCCESS: passed. NOT_READY: not yet. Else the driver's own error, of which nothing follows. Never waits.
-  // REQUIRES: RelaxedCapture.
+  // REQUIRES: Undisturbed.
   CUresult query(const Moment &moment);
   // The same, having waited for it, relaxed by itself. NOT_READY: a capture is in the way of synchronising.
   CUresult wait(const Moment &moment);
@@ -59,6 +59,7 @@ class Progress {
   std::uint64_t now() const { return clock_.load(); }
   static void passed(Context &context, std::uint64_t since);
   void forget(const ContextRef &context);
+  Captures &captures() { return captures_; }
 
  private:
   static bool has_events();

@@ -72,6 +72,7 @@ Quarantine::Retired Quarantine::retire(ContextPool &pool, pool::Address address,
   open_bytes_ += bytes;
   bytes_.fetch_add(bytes, std::memory_order_relaxed);
   blocks_.fetch_add(1, std::memory_order_relaxed);
+  retired_.fetch_add(1, std::memory_order_relaxed);
   ++open_blocks_;
   due = open_blocks_ >= next_seal_blocks_ &&
         (open_blocks_ >= kBatchBlocks << coarseness_ || open_bytes_ >= finest_bytes_ << coarseness_);
@@ -194,6 +195,7 @@ void Quarantine::release_entry(const Entry &entry, Cleaned &cleaned) {
   const pool::FreeOutcome outcome = entry.pool->blocks.reclaim(entry.address);
   bytes_.fetch_sub(outcome.bytes, std::memory_order_relaxed);
   blocks_.fetch_sub(1, std::memory_order_relaxed);
+  cleaned_.fetch_add(1, std::memory_order_relaxed);
   cleaned.bytes += outcome.bytes;
   ++cleaned.blocks;
 }
@@ -203,7 +205,7 @@ Quarantine::Cleaned Quarantine::collect(Sealing sealing) noexcept {
   if (is_empty()) {
     return cleaned;
   }
-  const RelaxedCapture relaxed;
+  const Undisturbed undisturbed(progress_.captures());
   if (sealing == Sealing::worthwhile) {
     ask_about_all(cleaned);
     if (cleaned.blocks > 0 || !worth_sealing()) {
@@ -240,6 +242,7 @@ void Quarantine::wait_for(Epoch &epoch, Cleaned &cleaned) {
   const CUresult answer = progress_.wait(epoch.moment);
   note_answer(epoch, answer, cleaned);
   cleaned.capturing |= answer == CUDA_ERROR_NOT_READY;
+  cleaned.others_cleaned |= answer == CUDA_SUCCESS;  // if not we
   for (bool outstanding = true; outstanding;) {
     while (reclaim_slice(cleaned, outstanding)) {
     }
@@ -255,33 +258,49 @@ bool Quarantine::is_empty() {
   return open_blocks_ == 0 && sealed_.empty();
 }
 
-// Blocks that are neither open nor anybody's to wait for: another thread is sealing or reclaiming them.
-bool Quarantine::in_other_hands() {
-  Guard guard(mutex_);
-  return sealing_ > 0 || !sealed_.empty();
-}
-
-Quarantine::Cleaned Quarantine::wait() noexcept {
-  for (bool waited = false;;) {
+// Never past what other threads have given back since the caller last looked into its pool: the epoch behind it may be
+// one that does not end before the caller is served.
+Quarantine::Cleaned Quarantine::wait(std::uint64_t seen) noexcept {
+  for (;;) {
     Cleaned cleaned = collect(Sealing::always);
-    cleaned.waited = waited;
     if (cleaned.blocks > 0 || cleaned.error != CUDA_SUCCESS) {
       return cleaned;
     }
-    if (Epoch *epoch = oldest_not_passed(UINT64_MAX)) {
-      wait_for(*epoch, cleaned);
-      waited = true;
-      grow_coarser();
-      if (cleaned.blocks > 0 || cleaned.error != CUDA_SUCCESS || cleaned.capturing) {
+    Epoch *oldest = nullptr;
+    switch (choose(seen, oldest)) {
+      case Choice::look_again:
+        cleaned.others_cleaned = true;
         return cleaned;
-      }
-      continue;  // its blocks had gone with their context: there may be others behind it
-    }
-    if (!cleaned.ending && !in_other_hands()) {
-      return cleaned;
+      case Choice::wait:
+        wait_for(*oldest, cleaned);
+        grow_coarser();
+        return cleaned;
+      case Choice::nothing:
+        if (!cleaned.ending) {
+          return cleaned;
+        }
+        break;
+      case Choice::in_other_hands:
+        break;
     }
     sched_yield();
   }
+}
+
+Quarantine::Choice Quarantine::choose(std::uint64_t seen, Epoch *&oldest) {
+  Guard guard(mutex_);
+  if (cleaned_.load(std::memory_order_relaxed) != seen) {
+    return Choice::look_again;
+  }
+  for (Epoch &epoch : sealed_) {
+    if (epoch.passed) {
+      return Choice::in_other_hands;  // its blocks, or what is left of it, are about to be given back
+    }
+    ++epoch.users;
+    oldest = &epoch;
+    return Choice::wait;
+  }
+  return sealing_ > 0 ? Choice::in_other_hands : Choice::nothing;
 }
 
 // A program that has to wait is bound by the device: fewer and longer waits are all that is left to win.

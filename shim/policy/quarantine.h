@@ -51,6 +51,7 @@ class Quarantine {
     bool capturing = false;         // what is not sealed cannot be while a capture runs
     bool ending = false;            // nor while a context is being destroyed
     bool waited = false;            // for the device
+    bool others_cleaned = false;    // maybe: look into the pool again
   };
   // Gives back what is clean by now. Never waits for the device.
   enum class Sealing {
@@ -58,9 +59,13 @@ class Quarantine {
     worthwhile,  // only where nothing was clean and much is open, or nothing is sealed: each epoch costs driver calls
   };
   Cleaned collect(Sealing sealing) noexcept;
-  // The same, having waited for the oldest epoch where nothing was clean. Neither blocks nor an error nor a capture:
-  // there is nothing left to wait for.
-  Cleaned wait() noexcept;
+  // The same, having waited for the oldest epoch where nothing was clean; at once where cleaned() is no longer `seen`.
+  // Neither blocks nor others_cleaned nor an error nor a capture: there is nothing left to wait for.
+  Cleaned wait(std::uint64_t seen) noexcept;
+  Cleaned wait() noexcept { return wait(cleaned()); }
+  // Blocks that were taken in so far; that were given back so far.
+  std::uint64_t retired() const { return retired_.load(std::memory_order_relaxed); }
+  std::uint64_t cleaned() const { return cleaned_.load(std::memory_order_relaxed); }
   // Waits until everything that was freed before the call is clean (free=synchronous).
   Cleaned drain() noexcept;
 
@@ -105,7 +110,8 @@ class Quarantine {
   void grow_coarser();
   bool sealing();
   bool worth_sealing();
-  bool in_other_hands();
+  enum class Choice { wait, look_again, in_other_hands, nothing };
+  Choice choose(std::uint64_t seen, Epoch *&oldest);
 
   Progress &progress_;
   RankedMutex mutex_{Rank::kQuarantine};
@@ -121,6 +127,8 @@ class Quarantine {
   unsigned coarseness_ GUARDED_BY(mutex_) = 0;             // epochs are 2^this times the finest
   std::atomic<std::uint64_t> bytes_{0};                    // written under the lock
   std::atomic<std::uint64_t> blocks_{0};
+  std::atomic<std::uint64_t> retired_{0};
+  std::atomic<std::uint64_t> cleaned_{0};
 };
 
 }  // namespace ration::policy

@@ -19,13 +19,17 @@ std::vector<SlabDirectory::Slab>::iterator SlabDirectory::first_behind(std::uint
                           [](std::uint64_t at, const Slab &slab) { return at < slab.end; });
 }
 
-void SlabDirectory::insert(std::uint64_t address, std::uint64_t bytes, const ContextRef &context) {
+bool SlabDirectory::insert(std::uint64_t address, std::uint64_t bytes, const ContextRef &context) {
   settle(address, bytes);
   Guard guard(mutex_);
   const auto place = first_behind(address);
   // Whatever the driver gives twice had ended without our seeing how.
   const auto last =
       std::find_if(place, slabs_.end(), [&](const Slab &slab) { return slab.address >= address + bytes; });
+  // A range that somebody else has meanwhile, while this context is being destroyed, was given up by that.
+  if (context->ended_by.load(std::memory_order_acquire) != nullptr || (place != last && context->is_ending())) {
+    return false;
+  }
   if (place != last) {
     *place = {address, address + bytes, context, nullptr};
     slabs_.erase(place + 1, last);
@@ -33,12 +37,13 @@ void SlabDirectory::insert(std::uint64_t address, std::uint64_t bytes, const Con
     slabs_.insert(place, {address, address + bytes, context, nullptr});
   }
   count_.store(slabs_.size(), std::memory_order_relaxed);
+  return true;
 }
 
-void SlabDirectory::erase(std::uint64_t address) {
+void SlabDirectory::erase(std::uint64_t address, const Context &context) {
   Guard guard(mutex_);
   const auto place = first_behind(address);
-  if (place != slabs_.end() && place->address == address) {
+  if (place != slabs_.end() && place->address == address && place->context.get() == &context) {
     slabs_.erase(place);
   }
   count_.store(slabs_.size(), std::memory_order_relaxed);

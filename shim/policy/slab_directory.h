@@ -16,9 +16,10 @@ namespace ration::policy {
 
 class SlabDirectory {
  public:
-  // Throws bad_alloc, with nothing changed.
-  void insert(std::uint64_t address, std::uint64_t bytes, const ContextRef &context);
-  void erase(std::uint64_t address);
+  // False: the context has ended, and the slab with it. Throws bad_alloc, with nothing changed.
+  bool insert(std::uint64_t address, std::uint64_t bytes, const ContextRef &context);
+  // Only where it is still that context's.
+  void erase(std::uint64_t address, const Context &context);
   // Returns once no slab that is about to end lies there: its records come before those of whoever got the range.
   void settle(std::uint64_t address, std::uint64_t bytes);
 

@@ -6,15 +6,22 @@ namespace ration::policy {
 
 using driver::real;
 
-CUresult Policy::begin_capture(CUstream stream, const std::function<CUresult()> &act) {
-  ContextRef context;
+// The one that the stream belongs to; a default stream is the current context's.
+ContextRef Policy::context_of(CUstream stream) {
   CUcontext handle = nullptr;
   if (real.cuStreamGetCtx.present() && real.cuStreamGetCtx(stream, &handle) == CUDA_SUCCESS) {
-    context = contexts_.find(handle);
+    if (ContextRef context = contexts_.find(handle)) {
+      return context;
+    }
   }
-  if (context == nullptr) {
-    context = contexts_.current().context;
+  return contexts_.current().context;
+}
+
+CUresult Policy::begin_capture(CUstream stream, const std::function<CUresult()> &act) {
+  if (!options_.pool) {
+    return act();
   }
+  const ContextRef context = context_of(stream);
   pools_.captures().begin_capture();
   const CUresult result = act();
   pools_.captures().finish_begin(stream, result, context);
@@ -22,8 +29,13 @@ CUresult Policy::begin_capture(CUstream stream, const std::function<CUresult()> 
 }
 
 CUresult Policy::end_capture(CUstream stream, const std::function<CUresult()> &act) {
+  if (!options_.pool) {
+    return act();
+  }
+  const ContextRef context = stream == CU_STREAM_PER_THREAD ? context_of(stream) : nullptr;
+  const std::uint64_t number = pools_.captures().number_of(stream, context);  // another thread may begin the next
   const CUresult result = act();
-  pools_.captures().finish_end(stream, result);
+  pools_.captures().finish_end(number, result);
   return result;
 }
 
@@ -60,6 +72,7 @@ void Policy::green_created(CUgreenCtx green, CUdevice device) noexcept try {
   }
   contexts_.add_primary_reference(devices_.ordinal_of(device), +1);
   // It holds its device's primary context, which the program may never have named.
+  const Contexts::PrimaryTurn turn(contexts_, devices_.ordinal_of(device));
   CUcontext primary = nullptr;
   if (real.cuDevicePrimaryCtxRetain.present() && real.cuDevicePrimaryCtxRelease_v2.present() &&
       real.cuDevicePrimaryCtxRetain(&primary, device) == CUDA_SUCCESS) {
@@ -97,6 +110,7 @@ CUresult Policy::destroy_green(const char *api, CUgreenCtx green, const std::fun
     known = found != greens_.end();
     device = known ? found->second : 0;
   }
+  const Contexts::PrimaryTurn turn(contexts_, devices_.ordinal_of(device));
   // It lets go of the primary context: should it have been the last, that one ends and its memory with it.
   const CUresult result = known ? release_primary(api, device, act) : act();
   if (result == CUDA_SUCCESS) {

@@ -101,11 +101,9 @@ TEST_CASE("a thread's own stream captures for as long as its thread lives, whate
   CHECK_FALSE(studio.is_quiet());
   looked = true;
   capturing.join();
-  bool quiet = false;
-  for (int turn = 0; turn < 100'000 && !quiet; ++turn) {  // a join may return before the kernel is through with it
-    quiet = studio.is_quiet();
+  while (!studio.is_quiet()) {  // a thread that was joined may be a moment from gone
+    std::this_thread::yield();
   }
-  CHECK(quiet);
 }
 
 TEST_CASE("whose capture it is that runs") {

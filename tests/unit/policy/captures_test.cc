@@ -75,7 +75,8 @@ TEST_CASE("an end in the wrong thread leaves the capture as it is, every other a
   REQUIRE(studio.begin(studio.stream) == CUDA_SUCCESS);
   std::thread([&] { CHECK(studio.end(studio.stream) == CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD); }).join();
   CHECK_FALSE(studio.is_quiet());
-  studio.captures.finish_end(studio.stream, CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
+  studio.captures.finish_end(studio.captures.number_of(studio.stream, studio.context),
+                             CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
   CHECK_FALSE(studio.is_quiet());
   studio.driver.timeline.spoil(studio.stream);
   CHECK_FALSE(studio.is_quiet());
@@ -150,7 +151,7 @@ TEST_CASE("a capture that the host has no memory to remember runs for ever") {
   allocations_left = -1;
   CHECK(studio.captures.running());
   CHECK_FALSE(studio.captures.run_elsewhere_only());
-  studio.captures.finish_end(studio.stream, CUDA_SUCCESS);
+  studio.captures.finish_end(studio.captures.number_of(studio.stream, studio.context), CUDA_SUCCESS);
   CHECK_FALSE(studio.is_quiet());
 }
 

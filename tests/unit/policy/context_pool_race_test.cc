@@ -125,7 +125,7 @@ TEST_CASE("a context whose pool is growing ends once the growth is in the books"
   const Sums sums = sums_of(log_lines(folder / "log"));
   CHECK(sums.one_owner_each);
   CHECK(sums.allocs == sums.frees);
-  CHECK(sums.reserved.at(0) == 0);
+  CHECK((sums.reserved.count(0) == 0 || sums.reserved.at(0) == 0));  // gone before it was entered, or entered and gone
 }
 
 TEST_CASE("a free of a pool's block that meets the release of a context that lives on waits for it and succeeds") {

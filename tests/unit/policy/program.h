@@ -89,9 +89,7 @@ struct Program {
   CUcontext retain(int device = 0) {
     CUcontext context = nullptr;
     const CUdevice handle = FakeDriver::kFirstHandle + device;
-    if (driver::real.cuDevicePrimaryCtxRetain(&context, handle) == CUDA_SUCCESS) {
-      policy.primary_retained(context, handle);
-    }
+    policy.retain_primary(&context, handle, [&] { return driver::real.cuDevicePrimaryCtxRetain(&context, handle); });
     return FakeDriver::current = context;
   }
   CUresult release(int device = 0) {

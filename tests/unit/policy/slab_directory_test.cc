@@ -57,10 +57,11 @@ TEST_CASE("an address belongs to the slab around it, from its first byte to its 
 TEST_CASE("only a whole slab is erased, by its own address") {
   SlabDirectory slabs;
   slabs.insert(0x1000, 0x1000, kOne);
-  slabs.erase(0x1200);
-  slabs.erase(0x2000);
+  slabs.erase(0x1200, *kOne);
+  slabs.erase(0x2000, *kOne);
+  slabs.erase(0x1000, *kOther);  // the range is somebody else's by now
   CHECK(slabs.find(0x1800) == kOne);
-  slabs.erase(0x1000);
+  slabs.erase(0x1000, *kOne);
   CHECK(slabs.find(0x1800) == nullptr);
 }
 
@@ -87,7 +88,7 @@ TEST_CASE("whoever looks for an address waits while another thread may be ending
   std::thread([&] { CHECK(slabs.find(0x2000) == kOther); }).join();
   waits_for([&] { CHECK(slabs.find(0x1000) == kOne); }, [&] { slabs.cancel_end(kOne); });
   slabs.begin_end(0x1000);
-  waits_for([&] { CHECK(slabs.find(0x1000) == nullptr); }, [&] { slabs.erase(0x1000); });
+  waits_for([&] { CHECK(slabs.find(0x1000) == nullptr); }, [&] { slabs.erase(0x1000, *kOne); });
 }
 
 TEST_CASE("one slab's end is begun and called off alone") {
@@ -121,8 +122,8 @@ TEST_CASE("a range is settled and entered once no slab there is about to end") {
   slabs.begin_end(kOne);
   slabs.settle(0x1000, 0x1000);  // by the thread that ends it
   std::thread([&] { slabs.settle(0x2000, 0x3000); }).join();
-  waits_for([&] { slabs.settle(0x0800, 0x1000); }, [&] { slabs.erase(0x1000); });
+  waits_for([&] { slabs.settle(0x0800, 0x1000); }, [&] { slabs.erase(0x1000, *kOne); });
   slabs.begin_end(kOther);
-  waits_for([&] { slabs.insert(0x4800, 0x1000, kOne); }, [&] { slabs.erase(0x4000); });
+  waits_for([&] { slabs.insert(0x4800, 0x1000, kOne); }, [&] { slabs.erase(0x4000, *kOther); });
   CHECK(slabs.find(0x4800) == kOne);
 }

@@ -16,8 +16,9 @@ struct Studio : Ward {
     return result;
   }
   CUresult end(CUstream of) {
+    const std::uint64_t number = captures.number_of(of, contexts.find(FakeDriver::current));
     const CUresult result = driver.timeline.end_capture(of);
-    captures.finish_end(of, result);
+    captures.finish_end(number, result);
     return result;
   }
   // Whether the device can be looked at now.
