@@ -17,9 +17,18 @@ inline std::uint64_t now_ns() {
 // How long a call may wait for the device for the sake of tidiness alone.
 inline constexpr std::uint64_t kBriefly_ns = 10'000'000;
 
-inline void nap() {
-  const timespec nap{0, 50'000};
-  nanosleep(&nap, nullptr);
-}
+// Sleeps between two looks at the device, longer each time: every look costs driver calls.
+class Naps {
+ public:
+  void nap() {
+    const timespec time{0, next_ns_};
+    nanosleep(&time, nullptr);
+    next_ns_ = next_ns_ < kLongest_ns ? 2 * next_ns_ : next_ns_;
+  }
+
+ private:
+  static constexpr long kLongest_ns = 1'600'000;
+  long next_ns_ = 100'000;
+};
 
 }  // namespace ration::policy

@@ -74,8 +74,9 @@ bool Growth::drain_briefly() {
   drained_briefly_ = true;
   const std::uint64_t start = now_ns();
   Quarantine::Cleaned cleaned;
+  Naps naps;
   while (cleaned.blocks == 0 && cleaned.error == CUDA_SUCCESS && now_ns() - start < kBriefly_ns) {
-    nap();
+    naps.nap();
     cleaned = arena_.quarantine.collect(Quarantine::Sealing::worthwhile);
   }
   remember(cleaned);
@@ -163,7 +164,7 @@ void Growth::shrink(const pool::Slab &slab) noexcept {
 }
 
 bool Growth::wait() noexcept {
-  for (;;) {
+  for (Naps naps;;) {
     const std::uint64_t start = now_ns();
     const Quarantine::Cleaned cleaned = arena_.quarantine.wait(seen_cleaned_);
     remember(cleaned);
@@ -183,7 +184,7 @@ bool Growth::wait() noexcept {
     } else if (start > capture_deadline_ns_) {
       return false;
     }
-    nap();
+    naps.nap();
   }
 }
 

@@ -213,7 +213,7 @@ void Pools::settle_briefly(const char *api, int device, Arena &arena) {
   }
   const std::uint64_t start = now_ns();
   Quarantine::Cleaned all;
-  for (;;) {
+  for (Naps naps;;) {
     const Quarantine::Cleaned cleaned = arena.quarantine.collect(Quarantine::Sealing::always);
     all.blocks += cleaned.blocks;
     all.bytes += cleaned.bytes;
@@ -223,7 +223,7 @@ void Pools::settle_briefly(const char *api, int device, Arena &arena) {
       break;
     }
     all.waited = true;
-    nap();
+    naps.nap();
   }
   if (all.waited) {
     record_wait(api, device, "poll", all, start);
