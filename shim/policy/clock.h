@@ -15,7 +15,7 @@ inline std::uint64_t now_ns() {
 }
 
 // How long a call may wait for the device for the sake of tidiness alone.
-inline constexpr std::uint64_t kBriefly_ns = 10'000'000;
+inline constexpr std::uint64_t kBrieflyNs = 10'000'000;
 
 // Sleeps between two looks at the device, longer each time: every look costs driver calls.
 class Naps {
@@ -23,11 +23,11 @@ class Naps {
   void nap() {
     const timespec time{0, next_ns_};
     nanosleep(&time, nullptr);
-    next_ns_ = next_ns_ < kLongest_ns ? 2 * next_ns_ : next_ns_;
+    next_ns_ = next_ns_ < kLongestNs ? 2 * next_ns_ : next_ns_;
   }
 
  private:
-  static constexpr long kLongest_ns = 1'600'000;
+  static constexpr long kLongestNs = 1'600'000;
   long next_ns_ = 100'000;
 };
 

@@ -18,7 +18,7 @@ constexpr std::uint64_t kSlabGranule = ContextPool::kFirstSlabBytes;
 // moment to get through with it.
 constexpr std::uint64_t kLeastCapBytes = 64U << 20U;
 // How long a request that would be denied waits for a capture of another thread, while which nothing can be cleaned.
-constexpr std::uint64_t kCapturePatience_ns = 1'000'000'000;
+constexpr std::uint64_t kCapturePatienceNs = 1'000'000'000;
 
 // Nine tenths: the step of the BFC allocator that JAX and TensorFlow users know.
 std::uint64_t less_than(std::uint64_t bytes) {
@@ -75,7 +75,7 @@ bool Growth::drain_briefly() {
   const std::uint64_t start = now_ns();
   Quarantine::Cleaned cleaned;
   Naps naps;
-  while (cleaned.blocks == 0 && cleaned.error == CUDA_SUCCESS && now_ns() - start < kBriefly_ns) {
+  while (cleaned.blocks == 0 && cleaned.error == CUDA_SUCCESS && now_ns() - start < kBrieflyNs) {
     naps.nap();
     cleaned = arena_.quarantine.collect(Quarantine::Sealing::worthwhile);
   }
@@ -180,7 +180,7 @@ bool Growth::wait() noexcept {
       return false;
     }
     if (capture_deadline_ns_ == 0) {
-      capture_deadline_ns_ = start + kCapturePatience_ns;
+      capture_deadline_ns_ = start + kCapturePatienceNs;
     } else if (start > capture_deadline_ns_) {
       return false;
     }

@@ -219,7 +219,7 @@ void Pools::settle_briefly(const char *api, int device, Arena &arena) {
     all.bytes += cleaned.bytes;
     all.error = cleaned.error;
     if (arena.quarantine.blocks() == 0 || cleaned.error != CUDA_SUCCESS || cleaned.capturing ||
-        now_ns() - start > kBriefly_ns) {
+        now_ns() - start > kBrieflyNs) {
       break;
     }
     all.waited = true;
