@@ -1,18 +1,10 @@
 #include "policy/address_book.h"
 
-#include <pthread.h>
 #include <sched.h>
 
+#include "policy/this_thread.h"
+
 namespace ration::policy {
-namespace {
-
-// Not a thread_local of our own: reaching one in a library that was opened late may allocate.
-const void *this_thread() {
-  return reinterpret_cast<const void *>(pthread_self());
-}
-
-}  // namespace
-
 AddressBook::Inserted AddressBook::insert(std::uint64_t address, const Block &block, std::optional<Block> &displaced) {
   Shard &shard = shard_of(address);
   for (;;) {

@@ -5,11 +5,8 @@
 #include "policy/policy.h"
 
 namespace ration::policy {
-namespace {
 
 using driver::real;
-
-}  // namespace
 
 bool Policy::is_gone(CUdevice device) {
   unsigned flags = 0;

@@ -1,9 +1,9 @@
 #include "policy/contexts.h"
 
-#include <pthread.h>
 #include <sched.h>
 
 #include "policy/context_pool.h"
+#include "policy/this_thread.h"
 
 namespace ration::policy {
 
@@ -56,7 +56,7 @@ CurrentFor::~CurrentFor() {
 }
 
 Contexts::PrimaryTurn::PrimaryTurn(Contexts &contexts, int device) : owner_(contexts.primary_turn_[device]) {
-  const void *self = reinterpret_cast<const void *>(pthread_self());
+  const void *self = this_thread();
   for (const void *owner = nullptr; !owner_.compare_exchange_weak(owner, self, std::memory_order_acquire);
        owner = nullptr) {
     if (owner == self) {

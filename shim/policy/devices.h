@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,9 @@ struct Device {
   std::atomic<std::uint64_t> limit{UINT64_MAX};
   std::atomic<bool> limit_asked{false};
 };
+
+// What the driver says is free on the current device; nothing where it does not say.
+std::optional<std::uint64_t> really_free();
 
 class Devices {
  public:

@@ -11,8 +11,6 @@
 namespace ration::policy {
 namespace {
 
-using driver::real;
-
 constexpr std::uint64_t kSlabGranule = ContextPool::kFirstSlabBytes;
 // Quarantine may hold half of what the pools take, or this much, before a pool that could grow gives the device a
 // moment to get through with it.
@@ -94,10 +92,8 @@ std::uint64_t Growth::next_size(std::uint64_t minimum_bytes) {
   }
   want = (want + kSlabGranule - 1) / kSlabGranule * kSlabGranule;
   std::uint64_t most = account_.available();
-  std::size_t free_bytes = 0;
-  std::size_t total = 0;
-  if (real.cuMemGetInfo_v2.present() && real.cuMemGetInfo_v2(&free_bytes, &total) == CUDA_SUCCESS) {
-    most = std::min<std::uint64_t>(most, free_bytes - std::min<std::uint64_t>(free_bytes, plan.headroom));
+  if (const std::optional<std::uint64_t> free_bytes = really_free()) {
+    most = std::min(most, *free_bytes - std::min(*free_bytes, plan.headroom));
   }
   // Not even less than the driver takes for it in any case.
   return std::max((minimum_bytes + kSlabGranule - 1) / kSlabGranule * kSlabGranule,

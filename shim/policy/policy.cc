@@ -16,9 +16,7 @@ using driver::real;
 // What the driver says is free on the current device; 0 where it does not say.
 std::uint64_t device_free() {
   const RelaxedCapture relaxed;
-  std::size_t free_bytes = 0;
-  std::size_t total = 0;
-  return real.cuMemGetInfo_v2.present() && real.cuMemGetInfo_v2(&free_bytes, &total) == CUDA_SUCCESS ? free_bytes : 0;
+  return really_free().value_or(0);
 }
 
 }  // namespace

@@ -106,7 +106,8 @@ class Policy {
                              const std::function<bool()> &is_gone);
   void charge_own_memory(const ContextRef &context);
   ContextRef context_of(CUstream stream);
-  static bool is_gone(CUdevice device);  // the driver says so of its primary context
+  bool device_of(CUgreenCtx green, CUdevice &device);  // false, and untouched: made behind our back
+  static bool is_gone(CUdevice device);                // the driver says so of its primary context
 
   const Options options_;
   ledger::Ledger ledger_;

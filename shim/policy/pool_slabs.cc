@@ -16,14 +16,6 @@ using driver::real;
 // A pool that grows on demand holds no more than this back for the sake of fewer driver calls.
 constexpr std::uint64_t kMostSlackOnDemand = 64U << 20U;
 
-// What the driver says is really free on the current device; all there could be where it does not say.
-std::uint64_t really_free() {
-  std::size_t free_bytes = 0;
-  std::size_t total = 0;
-  return real.cuMemGetInfo_v2.present() && real.cuMemGetInfo_v2(&free_bytes, &total) == CUDA_SUCCESS ? free_bytes
-                                                                                                     : UINT64_MAX;
-}
-
 }  // namespace
 
 // Takes slabs back from one pool. What the driver refuses stays the pool's, but only once the pool has been through
@@ -244,7 +236,7 @@ void Pools::preallocate_now(const Request &request, const Contexts::Current &whe
     }
   }
   const RelaxedCapture relaxed;
-  const std::uint64_t free_now = really_free();
+  const std::uint64_t free_now = really_free().value_or(UINT64_MAX);
   const std::uint64_t least =
       std::max(pool::Pool::slab_bytes_for(std::min(request.upper_bound, pool::SharedPool::kMostBytes)),
                ContextPool::kFirstSlabBytes);

@@ -1,19 +1,12 @@
 #include "policy/slab_directory.h"
 
-#include <pthread.h>
 #include <sched.h>
 
 #include <algorithm>
 
+#include "policy/this_thread.h"
+
 namespace ration::policy {
-namespace {
-
-const void *this_thread() {
-  return reinterpret_cast<const void *>(pthread_self());
-}
-
-}  // namespace
-
 std::vector<SlabDirectory::Slab>::iterator SlabDirectory::first_behind(std::uint64_t address) {
   return std::upper_bound(slabs_.begin(), slabs_.end(), address,
                           [](std::uint64_t at, const Slab &slab) { return at < slab.end; });

@@ -64,6 +64,16 @@ CUresult Policy::synchronise(CUcontext handle, const std::function<CUresult()> &
   return result;
 }
 
+bool Policy::device_of(CUgreenCtx green, CUdevice &device) {
+  Guard guard(greens_mutex_);
+  const auto found = greens_.find(green);
+  if (found == greens_.end()) {
+    return false;
+  }
+  device = found->second;
+  return true;
+}
+
 void Policy::green_created(CUgreenCtx green, CUdevice device) noexcept try {
   describe();
   {
@@ -84,13 +94,7 @@ void Policy::green_created(CUgreenCtx green, CUdevice device) noexcept try {
 
 void Policy::green_converted(CUcontext context, CUgreenCtx green) noexcept try {
   CUdevice device = 0;
-  bool known = false;
-  {
-    Guard guard(greens_mutex_);
-    const auto found = greens_.find(green);
-    known = found != greens_.end();
-    device = known ? found->second : 0;
-  }
+  bool known = device_of(green, device);
   if (!known && real.cuCtxGetDevice.present()) {
     const CurrentFor current(context);
     known = current && real.cuCtxGetDevice(&device) == CUDA_SUCCESS;
@@ -103,13 +107,7 @@ void Policy::green_converted(CUcontext context, CUgreenCtx green) noexcept try {
 
 CUresult Policy::destroy_green(const char *api, CUgreenCtx green, const std::function<CUresult()> &act) {
   CUdevice device = 0;
-  bool known = false;
-  {
-    Guard guard(greens_mutex_);
-    const auto found = greens_.find(green);
-    known = found != greens_.end();
-    device = known ? found->second : 0;
-  }
+  const bool known = device_of(green, device);
   const Contexts::PrimaryTurn turn(contexts_, devices_.ordinal_of(device));
   // It lets go of the primary context: should it have been the last, that one ends and its memory with it.
   const CUresult result = known ? release_primary(api, device, act) : act();
