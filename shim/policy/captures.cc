@@ -17,18 +17,21 @@ bool thread_is_gone(int thread) {
   return tgkill(getpid(), thread, 0) != 0 && errno == ESRCH;
 }
 
-// What the driver says of a stream that lives; where it does not say, that it captures.
+// Where the driver does not say, it captures.
 bool asks_as_running(CUstream stream) {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
-  if (real.cuStreamGetCaptureInfo.present()) {
-    cuuint64_t id = 0;
-    return real.cuStreamGetCaptureInfo(stream, &status, &id) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
-  }
-  return !real.cuStreamIsCapturing.present() || real.cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS ||
-         status != CU_STREAM_CAPTURE_STATUS_NONE;
+  return capture_status(stream, status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
 }  // namespace
+
+CUresult capture_status(CUstream stream, CUstreamCaptureStatus &status) {
+  if (real.cuStreamGetCaptureInfo.present()) {
+    cuuint64_t id = 0;
+    return real.cuStreamGetCaptureInfo(stream, &status, &id);
+  }
+  return real.cuStreamIsCapturing.present() ? real.cuStreamIsCapturing(stream, &status) : CUDA_ERROR_NOT_SUPPORTED;
+}
 
 RelaxedCapture::RelaxedCapture()
     : exchanged_(real.cuThreadExchangeStreamCaptureMode.present() &&

@@ -59,6 +59,9 @@ class Captures {
   int asking_ GUARDED_BY(mutex_) = 0;  // threads that ask the driver about streams in the list
 };
 
+// Whether a stream that lives captures, by whichever function the driver has; NOT_SUPPORTED where it has none.
+CUresult capture_status(CUstream stream, CUstreamCaptureStatus &status);
+
 // Driver calls of ours that a capture of the calling thread, or a global one of another, would forbid and be
 // invalidated by are harmless to it in relaxed mode (cuThreadExchangeStreamCaptureMode).
 class RelaxedCapture {

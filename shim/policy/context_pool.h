@@ -16,6 +16,11 @@ constexpr std::uint64_t whole_granules(std::uint64_t bytes) {
   return bytes / pool::kGranuleBytes * pool::kGranuleBytes;
 }
 
+// How a slab that is refused backs off: the step of the BFC allocator that JAX and TensorFlow users know.
+constexpr std::uint64_t nine_tenths(std::uint64_t bytes) {
+  return bytes - bytes / 10 - 1;
+}
+
 class ContextPool {
  public:
   // The smallest slab of a pool that grows: the driver's own page for large allocations.

@@ -18,11 +18,6 @@ constexpr std::uint64_t kLeastCapBytes = 64U << 20U;
 // How long a request that would be denied waits for a capture of another thread, while which nothing can be cleaned.
 constexpr std::uint64_t kCapturePatienceNs = 1'000'000'000;
 
-// Nine tenths: the step of the BFC allocator that JAX and TensorFlow users know.
-std::uint64_t less_than(std::uint64_t bytes) {
-  return bytes - bytes / 10 - 1;
-}
-
 }  // namespace
 
 Growth::Growth(Pools &pools, const Request &request, const Contexts::Current &where, ContextPool &pool,
@@ -119,7 +114,7 @@ std::optional<pool::Slab> Growth::take(std::uint64_t from_bytes, std::uint64_t m
     if (bytes <= minimum_bytes) {
       return std::nullopt;
     }
-    bytes = std::max(minimum_bytes, whole_granules(less_than(bytes)));
+    bytes = std::max(minimum_bytes, whole_granules(nine_tenths(bytes)));
   }
 }
 

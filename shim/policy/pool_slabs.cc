@@ -16,11 +16,19 @@ using driver::real;
 // A pool that grows on demand holds no more than this back for the sake of fewer driver calls.
 constexpr std::uint64_t kMostSlackOnDemand = 64U << 20U;
 
+// Where slabs go; none come from here.
+class SlabSink : public pool::Upstream {
+ public:
+  bool collect() noexcept override { return false; }
+  std::optional<pool::Slab> grow(std::uint64_t) noexcept override { return std::nullopt; }
+  bool wait() noexcept override { return false; }
+};
+
 }  // namespace
 
 // Takes slabs back from one pool. What the driver refuses stays the pool's, but only once the pool has been through
 // all of its slabs.
-class Returner final : public pool::Upstream {
+class Returner final : public SlabSink {
  public:
   Returner(Pools &pools, const char *api, const ContextRef &context) : pools_(pools), api_(api), context_(context) {}
   ~Returner() override {
@@ -29,9 +37,6 @@ class Returner final : public pool::Upstream {
     }
   }
 
-  bool collect() noexcept override { return false; }
-  std::optional<pool::Slab> grow(std::uint64_t) noexcept override { return std::nullopt; }
-  bool wait() noexcept override { return false; }
   void shrink(const pool::Slab &slab) noexcept override try {
     refused_.push_back(slab);
     if (pools_.return_slab(api_, context_, slab)) {
@@ -242,7 +247,7 @@ void Pools::preallocate_now(const Request &request, const Contexts::Current &whe
                ContextPool::kFirstSlabBytes);
   std::uint64_t bytes = std::min({plan.bytes - std::min(plan.bytes, account.charged()), account.available(),
                                   free_now == UINT64_MAX ? free_now : free_now - std::min(free_now, plan.headroom)});
-  for (; whole_granules(bytes) >= least; bytes -= bytes / 10 + 1) {
+  for (; whole_granules(bytes) >= least; bytes = nine_tenths(bytes)) {
     pool::Slab slab{};
     CUresult error = CUDA_SUCCESS;
     switch (take_slab(whole_granules(bytes), "preallocate", where, arena, slab, error)) {
@@ -261,12 +266,9 @@ void Pools::preallocate_now(const Request &request, const Contexts::Current &whe
 }
 
 // What the driver destroyed with a context: recorded block by block, then slab by slab.
-class Loser final : public pool::Upstream {
+class Loser final : public SlabSink {
  public:
   Loser(Pools &pools, const char *api, const Context &context) : pools_(pools), api_(api), context_(context) {}
-  bool collect() noexcept override { return false; }
-  std::optional<pool::Slab> grow(std::uint64_t) noexcept override { return std::nullopt; }
-  bool wait() noexcept override { return false; }
   void shrink(const pool::Slab &slab) noexcept override { pools_.forget_slab(api_, context_, slab); }
 
  private:

@@ -32,14 +32,8 @@ CUresult state_of_caller(Contexts &contexts) {
 // graph's own allocation (cuda.h).
 CUresult state_of_stream(CUstream stream) {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  CUresult result = CUDA_SUCCESS;
-  if (real.cuStreamGetCaptureInfo.present()) {
-    cuuint64_t id = 0;
-    result = real.cuStreamGetCaptureInfo(stream, &status, &id);
-  } else if (real.cuStreamIsCapturing.present()) {
-    result = real.cuStreamIsCapturing(stream, &status);
-  }
-  if (result == CUDA_ERROR_NOT_SUPPORTED) {  // exported, but that is all: no stream captures there
+  const CUresult result = capture_status(stream, status);
+  if (result == CUDA_ERROR_NOT_SUPPORTED) {  // nor is capture, then
     return CUDA_SUCCESS;
   }
   return result == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE ? CUDA_ERROR_INVALID_VALUE : result;
