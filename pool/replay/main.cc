@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "pool/granule.h"
+#include "pool/replay/input.h"
 #include "pool/replay/replay.h"
 
 namespace ration::pool::replay {
@@ -19,6 +20,7 @@ constexpr int kWrongUsage = 2;
 
 struct Arguments {
   std::string trace;
+  LogSelection selection;
   std::uint64_t arena_bytes = 0;  // 0 = the smallest that will do
   unsigned threads = 1;
   std::string backing = "slab";
@@ -51,9 +53,15 @@ std::string check_arena(const std::string &value) {
 
 void declare(CLI::App &app, Arguments &arguments) {
   app.option_defaults()->always_capture_default(false);
-  app.add_option("--trace", arguments.trace, "The trace: lines `a ID BYTES` and `f ID`, plain or xz-compressed")
+  app.add_option("--trace", arguments.trace,
+                 "The trace, lines `a ID BYTES` and `f ID`, or a log that Ration wrote; plain or xz-compressed")
       ->type_name("FILE")
       ->required();
+  app.add_option("--device", arguments.selection.device, "Of a log: replay a pool of this device")->type_name("N");
+  app.add_option("--context", arguments.selection.context, "Of a log: replay the pool of this context (`ctx`)")
+      ->type_name("N");
+  app.add_option("--process", arguments.selection.process, "Of a log of several processes: a pool of this one")
+      ->type_name("PID");
   CLI::Option *arena = app.add_option("--arena", arguments.arena_bytes, "Replay in an arena of this size, such as 8GiB")
                            ->type_name("BYTES")
                            ->transform(CLI::AsNumberWithUnit(kUnits, CLI::AsNumberWithUnit::CASE_INSENSITIVE, "BYTES"))
@@ -78,15 +86,20 @@ void declare(CLI::App &app, Arguments &arguments) {
   app.add_option(
          "--placements", arguments.placements,
          "Write one line per operation to OUT: `a ID OFFSET BYTES` (offset in the arena, bytes as requested) or "
-         "`f ID`. One thread only")
+         "`f ID`; of a log, ID is the `seq` of the block's record. One thread only")
       ->type_name("OUT");
   app.add_flag("--json", arguments.json, "Print one JSON object, sizes in bytes, instead of a table");
   app.footer(
       "Times are per call of the pool with its lock, the clock's own cost taken off; pair_ns_mean is the time of two\n"
       "operations of one thread without a clock between them, in the least disturbed of five passes. A trace that does "
       "not fit ends with exit status 1.\n\n"
+      "Each context of each device has a pool of its own: of a log, the pool with the most bytes live at once is "
+      "replayed,\nor of those that --device, --context and --process leave; --json says which. Where the log has "
+      "lost\nsomething, so that the replay may not be exactly what happened, stderr says what and `exact` is "
+      "false.\n\n"
       "  pool_replay --trace train.trace.xz --find-min\n"
-      "  pool_replay --trace serve.trace.xz --arena 17GiB --placements serve.placements --json");
+      "  pool_replay --trace serve.trace.xz --arena 17GiB --placements serve.placements --json\n"
+      "  pool_replay --trace run.jsonl --device 1");
 }
 
 std::uint64_t percentile(const std::vector<std::uint64_t> &sorted, std::size_t percent) {
@@ -116,14 +129,29 @@ int tell_stop(const Arguments &arguments, nlohmann::ordered_json result, const S
   return kDoesNotFit;
 }
 
+// What a log is and a trace is not: one pool of several, and perhaps not whole.
+void describe_log(const Arguments &arguments, const Input &input, nlohmann::ordered_json &result) {
+  result["process"] = input.pool->process;
+  result["device"] = input.pool->device;
+  result["context"] = input.pool->context;
+  result["pools"] = input.pools;
+  result["exact"] = input.flaws.empty();
+  for (const std::string &flaw : input.flaws) std::cerr << "pool_replay: " << arguments.trace << ": " << flaw << '\n';
+  if (input.pools == 1 || arguments.json) return;
+  std::cerr << "pool_replay: " << arguments.trace << ": one of " << input.pools << " pools: device "
+            << input.pool->device << ", context " << input.pool->context << ", process " << input.pool->process << '\n';
+}
+
 int run(Arguments arguments) {
-  const Trace trace = read_trace(arguments.trace);
+  const Input input = read_input(arguments.trace, arguments.selection);
+  const Trace &trace = input.trace;
   nlohmann::ordered_json result = {{"trace", arguments.trace},
                                    {"operations", trace.operations.size()},
                                    {"peak_bytes", trace.peak_bytes},
                                    {"peak_live_blocks", trace.peak_live},
                                    {"backing", "slab"},
                                    {"threads", arguments.threads}};
+  if (input.pool) describe_log(arguments, input, result);
   // Where one copy stops, N will: say so before anything is measured.
   if (arguments.arena_bytes != 0) {
     if (const std::optional<Stop> stop = replay(trace, arguments.arena_bytes)) {

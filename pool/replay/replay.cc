@@ -26,15 +26,15 @@ std::optional<Stop> replay(const Trace &trace, std::uint64_t arena_bytes, std::o
     const Operation &operation = trace.operations[index];
     if (operation.is_free) {
       (void)pool.free(addresses[operation.id]);
-      if (placements != nullptr) *placements << "f " << operation.id << '\n';
+      if (placements != nullptr) *placements << "f " << trace.names[operation.id] << '\n';
       continue;
     }
     const AllocateOutcome outcome = pool.allocate(operation.bytes);
     if (!outcome) return Stop{index + 1, operation.bytes, outcome.largest_free};
     addresses[operation.id] = outcome.block.address;
     if (placements == nullptr) continue;
-    *placements << "a " << operation.id << ' ' << outcome.block.address - kArenaAddress << ' ' << operation.bytes
-                << '\n';
+    *placements << "a " << trace.names[operation.id] << ' ' << outcome.block.address - kArenaAddress << ' '
+                << operation.bytes << '\n';
   }
   return std::nullopt;
 }
@@ -43,10 +43,11 @@ std::uint64_t find_minimum(const Trace &trace) {
   // No arena below the peak can do, whatever the allocator. Fitting is not monotonic, so this is the edge that the
   // bisection meets first; `fitting` has always been replayed.
   std::uint64_t failing = trace.peak_bytes - 1;
-  std::uint64_t fitting = trace.peak_bytes + trace.peak_bytes / 32 + 2 * kGranuleBytes;
+  std::uint64_t fitting = std::min(trace.peak_bytes + trace.peak_bytes / 32 + 2 * kGranuleBytes, kMaximumBytes);
   while (!fits(trace, fitting)) {
+    if (fitting == kMaximumBytes) throw TraceError("the trace fits into no arena, however large");
     failing = fitting;
-    fitting += fitting / 8;
+    fitting = std::min(fitting + fitting / 8, kMaximumBytes);
   }
   while (fitting - failing > std::max(fitting / 2000, std::uint64_t{1})) {
     const std::uint64_t middle = failing + (fitting - failing) / 2;

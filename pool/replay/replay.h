@@ -20,10 +20,12 @@ struct Stop {
 };
 
 // Replays the trace on one slab of `arena_bytes`; where it stopped, or nothing when it completed. With `placements`,
-// one line per operation goes there: `a ID OFFSET BYTES` (offset in the arena, bytes as requested) or `f ID`.
+// one line per operation goes there: `a ID OFFSET BYTES` (offset in the arena, bytes as requested) or `f ID`, with the
+// block's own number in its file as ID.
 std::optional<Stop> replay(const Trace &trace, std::uint64_t arena_bytes, std::ostream *placements = nullptr);
 
-// The smallest arena in which the trace completes, to 0.05 %; itself replayed to completion.
+// The smallest arena in which the trace completes, to 0.05 %; itself replayed to completion. Throws TraceError where
+// none is large enough.
 std::uint64_t find_minimum(const Trace &trace);
 
 struct Measurement {

@@ -1,49 +1,22 @@
 #include "pool/replay/trace.h"
 
-#include <lzma.h>
-
 #include <algorithm>
-#include <array>
 #include <charconv>
-#include <fstream>
-#include <iterator>
 #include <limits>
-#include <memory>
 #include <optional>
-#include <string_view>
+#include <utility>
+
+#include "pool/granule.h"
+#include "pool/replay/trace_file.h"
 
 namespace ration::pool::replay {
 namespace {
 
-constexpr std::string_view kXzMagic(
-    "\xFD"
-    "7zXZ\0",
-    6);
-
-std::string read_file(const std::string &path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string content{std::istreambuf_iterator<char>(file), {}};
-  if (!file) throw TraceError(path + ": cannot be read");
-  return content;
-}
-
-std::string decompress(const std::string &path, const std::string &packed) {
-  lzma_stream stream = LZMA_STREAM_INIT;
-  if (lzma_stream_decoder(&stream, UINT64_MAX, LZMA_CONCATENATED) != LZMA_OK) throw TraceError(path + ": no memory");
-  const std::unique_ptr<lzma_stream, decltype(&lzma_end)> owner(&stream, lzma_end);
-  stream.next_in = reinterpret_cast<const std::uint8_t *>(packed.data());
-  stream.avail_in = packed.size();
-  std::string content;
-  std::array<char, 1 << 16> buffer;
-  for (lzma_ret status = LZMA_OK; status != LZMA_STREAM_END;) {
-    stream.next_out = reinterpret_cast<std::uint8_t *>(buffer.data());
-    stream.avail_out = buffer.size();
-    status = lzma_code(&stream, LZMA_FINISH);
-    if (status != LZMA_OK && status != LZMA_STREAM_END) throw TraceError(path + ": the xz stream is damaged");
-    content.append(buffer.data(), buffer.size() - stream.avail_out);
-  }
-  return content;
-}
+struct Line {
+  std::uint64_t name;
+  bool is_free;
+  std::uint64_t bytes;
+};
 
 std::optional<std::uint64_t> take_number(std::string_view &text) {
   std::uint64_t number = 0;
@@ -54,12 +27,12 @@ std::optional<std::uint64_t> take_number(std::string_view &text) {
 }
 
 // `a ID BYTES` or `f ID`, and nothing behind it.
-std::optional<Operation> parse_line(std::string_view line) {
+std::optional<Line> parse_line(std::string_view line) {
   const bool is_free = line.substr(0, 2) == "f ";
   if (!is_free && line.substr(0, 2) != "a ") return std::nullopt;
   line.remove_prefix(2);
-  const std::optional<std::uint64_t> id = take_number(line);
-  if (!id || *id >= std::numeric_limits<std::uint32_t>::max()) return std::nullopt;
+  const std::optional<std::uint64_t> name = take_number(line);
+  if (!name || *name >= std::numeric_limits<std::uint32_t>::max()) return std::nullopt;
   std::uint64_t bytes = 0;
   if (!is_free) {
     if (line.empty() || line.front() != ' ') return std::nullopt;
@@ -69,60 +42,68 @@ std::optional<Operation> parse_line(std::string_view line) {
     bytes = *number;
   }
   if (!line.empty()) return std::nullopt;
-  return Operation{static_cast<std::uint32_t>(*id), is_free, bytes};
+  return Line{*name, is_free, bytes};
 }
-
-// Follows what is live, so that a trace that no allocator could serve is refused here.
-class Builder {
- public:
-  // Returns what is wrong with the operation, or null.
-  const char *add(const Operation &operation) {
-    if (operation.id >= live_.size()) live_.resize(std::size_t{operation.id} + 1);
-    std::uint64_t &bytes = live_[operation.id];
-    if (operation.is_free ? bytes == 0 : bytes != 0) return operation.is_free ? "is not live" : "is live already";
-    if (operation.is_free) {
-      bytes_ -= bytes;
-      --blocks_;
-    } else {
-      bytes_ += operation.bytes;
-      ++blocks_;
-    }
-    bytes = operation.bytes;
-    trace.peak_bytes = std::max(trace.peak_bytes, bytes_);
-    trace.peak_live = std::max(trace.peak_live, blocks_);
-    trace.ids = std::max(trace.ids, operation.id + 1);
-    trace.operations.push_back(operation);
-    return nullptr;
-  }
-  Trace trace;
-
- private:
-  std::vector<std::uint64_t> live_;
-  std::uint64_t bytes_ = 0;
-  std::uint64_t blocks_ = 0;
-};
 
 }  // namespace
 
-Trace read_trace(const std::string &path) {
-  std::string content = read_file(path);
-  if (content.starts_with(kXzMagic)) content = decompress(path, content);
-  Builder builder;
-  std::string_view left = content;
-  for (std::uint64_t number = 1; !left.empty(); ++number) {
-    const std::size_t length = std::min(left.find('\n'), left.size());
-    const std::string_view line = left.substr(0, length);
-    left.remove_prefix(std::min(length + 1, left.size()));
-    if (line.empty() || line.front() == '#') continue;
-    const std::string where = path + ":" + std::to_string(number) + ": ";
-    const std::optional<Operation> operation = parse_line(line);
-    if (!operation) throw TraceError(where + "neither `a ID BYTES` nor `f ID`: " + std::string(line.substr(0, 80)));
-    if (const char *wrong = builder.add(*operation)) {
-      throw TraceError(where + "block " + std::to_string(operation->id) + " " + wrong);
-    }
+const char *TraceBuilder::allocate(std::uint64_t name, std::uint64_t bytes) {
+  if (bytes == 0) return "has no bytes";
+  if (bytes > kMaximumBytes) return "is larger than 256 TiB";
+  if (bytes > kMaximumBytes - bytes_) return "makes more than 256 TiB live at once";
+  const auto [entry, is_new] = ids_.emplace(name, trace_.ids);
+  const std::uint32_t id = entry->second;
+  if (is_new) {
+    ++trace_.ids;
+    trace_.names.push_back(name);
+    live_.push_back(0);
   }
-  if (builder.trace.operations.empty()) throw TraceError(path + ": no operation in it");
-  return std::move(builder.trace);
+  if (live_[id] != 0) return "is live already";
+  live_[id] = bytes;
+  bytes_ += bytes;
+  trace_.peak_bytes = std::max(trace_.peak_bytes, bytes_);
+  trace_.peak_live = std::max(trace_.peak_live, ++blocks_);
+  trace_.operations.push_back({id, false, bytes});
+  return nullptr;
+}
+
+const char *TraceBuilder::free(std::uint64_t name) {
+  const auto entry = ids_.find(name);
+  if (entry == ids_.end() || live_[entry->second] == 0) return "is not live";
+  bytes_ -= std::exchange(live_[entry->second], 0);
+  --blocks_;
+  trace_.operations.push_back({entry->second, true, 0});
+  return nullptr;
+}
+
+Trace TraceBuilder::take() {
+  return std::exchange(*this, {}).trace_;
+}
+
+Trace parse_trace(const std::string &path, std::string_view text) {
+  TraceBuilder builder;
+  bool any = false;
+  for (std::uint64_t number = 1; !text.empty(); ++number) {
+    const std::string_view line = take_line(text);
+    if (line.empty() || line.front() == '#') continue;
+    const auto refuse = [&](const std::string &why) {
+      throw TraceError(path + ":" + std::to_string(number) + ": " + why);
+    };
+    const std::optional<Line> read = parse_line(line);
+    if (!read) {
+      refuse("neither `a ID BYTES` nor `f ID`: " + std::string(line.substr(0, 80)));
+    } else if (const char *wrong =
+                   read->is_free ? builder.free(read->name) : builder.allocate(read->name, read->bytes)) {
+      refuse("block " + std::to_string(read->name) + " " + wrong);
+    }
+    any = true;
+  }
+  if (!any) throw TraceError(path + ": no operation in it");
+  return builder.take();
+}
+
+Trace read_trace(const std::string &path) {
+  return parse_trace(path, unpack(path, read_file(path)));
 }
 
 }  // namespace ration::pool::replay

@@ -2,47 +2,21 @@
 #include "pool/replay/replay.h"
 
 #include <lzma.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <array>
-#include <cstdio>
-#include <filesystem>
 #include <fstream>
 #include <map>
-#include <memory>
 #include <random>
 #include <sstream>
 #include <string>
 
 #include "catch.h"
+#include "replay_program.h"
 
 using namespace ration::pool::replay;
 
 namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
-
-class Folder {
- public:
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "pool-replay-XXXXXX").string();
-    REQUIRE(mkdtemp(name.data()) != nullptr);
-    path_ = name;
-  }
-  Folder(const Folder &) = delete;
-  Folder &operator=(const Folder &) = delete;
-  ~Folder() { std::filesystem::remove_all(path_); }
-
-  [[nodiscard]] std::string file(const std::string &name) const { return (path_ / name).string(); }
-  [[nodiscard]] std::string write(const std::string &name, const std::string &content) const {
-    std::ofstream(file(name), std::ios::binary) << content;
-    return file(name);
-  }
-
- private:
-  std::filesystem::path path_;
-};
 
 // Random sizes with a few long-lived blocks among many fleeting ones; the seed makes it the same everywhere.
 std::string random_trace(unsigned seed) {
@@ -61,23 +35,6 @@ std::string random_trace(unsigned seed) {
     live[id] = !live[id];
   }
   return text.str();
-}
-
-struct Ran {
-  int status;
-  std::string output;  // stdout and stderr
-};
-
-Ran run(const std::string &arguments) {
-  const std::string command = std::string(RATION_POOL_REPLAY) + " " + arguments + " 2>&1";
-  FILE *pipe = popen(command.c_str(), "r");
-  REQUIRE(pipe != nullptr);
-  Ran ran{};
-  std::array<char, 4096> buffer;
-  while (const std::size_t got = fread(buffer.data(), 1, buffer.size(), pipe)) ran.output.append(buffer.data(), got);
-  const int status = pclose(pipe);
-  ran.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  return ran;
 }
 
 // What is wrong with a trace file, or nothing.
@@ -100,7 +57,8 @@ std::string check_placements(const Trace &trace, const std::string &placements, 
     std::string kind;
     std::uint64_t id = 0;
     lines >> kind >> id;
-    if (kind != (operation.is_free ? "f" : "a") || id != operation.id) return "another operation than the trace's";
+    if (kind != (operation.is_free ? "f" : "a") || id != trace.names[operation.id])
+      return "another operation than the trace's";
     if (operation.is_free) {
       const auto [first, end] = live[id];
       for (std::uint64_t granule = first; granule < end; ++granule) owner[granule] = kNobody;
@@ -191,6 +149,8 @@ TEST_CASE("a malformed trace is refused with its line") {
                                                     {"a 0 1\na 0 1\n", "is live already"},
                                                     {"a 4294967295 1\n", ":1: "},
                                                     {"a 0 99999999999999999999\n", ":1: "},
+                                                    {"a 0 281474976710657\n", "block 0 is larger than 256 TiB"},
+                                                    {"a 0 281474976710656\na 1 1\n", "more than 256 TiB"},
                                                     {"# nothing\n", "no operation"},
                                                     {"", "no operation"}};
   for (const auto &[content, part] : wrong) {
@@ -213,6 +173,20 @@ TEST_CASE("an xz-compressed trace reads like a plain one, and a cut one is refus
   CHECK(read.operations.size() == plain.operations.size());
   CHECK(read.peak_bytes == plain.peak_bytes);
   CHECK(refusal(folder.write("cut", packed.substr(0, size - 20))).find("damaged") != std::string::npos);
+}
+
+TEST_CASE("numbers of blocks may lie far apart and come back in the placements") {
+  const Trace trace = read_trace(Folder().write("t", "a 4294967294 512\na 7 512\nf 4294967294\na 4294967294 1\n"));
+  CHECK(trace.ids == 2);
+  std::ostringstream placements;
+  REQUIRE_FALSE(replay(trace, 4096, &placements));
+  CHECK(check_placements(trace, placements.str(), 4096) == "");
+  CHECK(placements.str().starts_with("a 4294967294 "));
+}
+
+TEST_CASE("a trace that no arena can hold is refused, not tried for ever") {
+  const Trace trace = read_trace(Folder().write("t", "a 0 281474976710656\n"));
+  CHECK_THROWS_AS(find_minimum(trace), TraceError);
 }
 
 TEST_CASE("several threads replay the trace against one pool") {
