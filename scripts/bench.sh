@@ -1,13 +1,55 @@
 #!/usr/bin/env bash
-# What Ration costs, against the same work without it in the same run: scripts/bench.sh [OUTPUT_FOLDER]
-# Text on stdout; bench_*.json in the folder (build/bench by default).
+# What Ration costs, beside the machine's own yardsticks in the same run, as one table on stdout:
+#   scripts/bench.sh [--strict] [--traces FOLDER] [--smoke] [--built FOLDER] [OUTPUT_FOLDER]
+# Bounds that are passed over say `over`; with --strict the exit status is then 1. --traces adds the smallest arena of each
+# *.trace and *.trace.xz there. --smoke measures next to nothing: every row, no figure worth reading. --built takes a
+# build that is there. bench_*.json, replay_*.json and table.json go to the folder (build/bench by default).
 set -eu
 . "$(dirname "$0")/steps.sh"
-"$root/scripts/setup.sh" --build-only
-output=${1:-$root/build/bench}
-mkdir -p "$root/build" "$output"
-build_release >"$root/build/build.log" 2>&1 || die "bench: the build failed; see build/build.log"
-for bench in start dlsym hook pool; do
-  "$root/build/tests/bench/bench_$bench" --json "$output/bench_$bench.json"
+
+strict='' smoke=no traces='' build='' output=''
+while [ $# -gt 0 ]; do
+  case $1 in
+    --strict) strict=--strict ;;
+    --smoke) smoke=yes ;;
+    --traces | --built)
+      [ $# -gt 1 ] || die "bench: $1 needs a folder"
+      if [ "$1" = --traces ]; then traces=$2; else build=$2; fi
+      shift
+      ;;
+    -*) die "bench: unknown option '$1' (see the head of scripts/bench.sh)" ;;
+    *) output=$1 ;;
+  esac
+  shift
 done
-"$root/build/tests/bench/bench_parts" --benchmark_out="$output/bench_parts.json" --benchmark_out_format=json
+[ -z "$traces" ] || [ -d "$traces" ] || die "bench: $traces is no folder"
+
+if [ -z "$build" ]; then
+  build=$root/build
+  "$root/scripts/setup.sh" --build-only
+  mkdir -p "$build"
+  build_release >"$build/build.log" 2>&1 || die "bench: the build failed; see build/build.log"
+fi
+output=${output:-$build/bench}
+mkdir -p "$output"
+rm -f "$output"/bench_*.json "$output"/replay_*.json "$output"/table.json
+
+# Their own text repeats what is in the JSON; the table takes it from there.
+rounds=() seconds=0.2
+if [ $smoke = yes ]; then rounds=(--rounds 1) seconds=0.001; fi
+for bench in alone threads pool start dlsym hook; do
+  say "bench: $bench"
+  "$build/tests/bench/bench_$bench" --json "$output/bench_$bench.json" "${rounds[@]}" >"$output/text"
+done
+say "bench: parts"
+"$build/tests/bench/bench_parts" --benchmark_min_time=$seconds --benchmark_out="$output/bench_parts.json" \
+  --benchmark_out_format=json >"$output/text" 2>&1
+for trace in ${traces:+"$traces"/*.trace "$traces"/*.trace.xz}; do
+  [ -f "$trace" ] || continue
+  name=$(basename "${trace%.xz}" .trace)
+  say "bench: replay of $name"
+  "$build/bin/pool_replay" --trace "$trace" --find-min --json >"$output/replay_$name.json"
+done
+[ -z "$traces" ] || compgen -G "$output/replay_*.json" >"$output/text" || die "bench: no trace in $traces"
+rm -f "$output/text"
+"$root/tests/bench/table.py" $strict "$output"

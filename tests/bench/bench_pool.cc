@@ -1,61 +1,114 @@
 // What an allocation and its free cost in mode pool through the whole preloaded library, linked directly to the
-// simulated driver, and without it; alone and beside a thousand live blocks, some of which go and come.
+// simulated driver, what they cost in the pool alone, and what the driver's call costs that such a pair contains.
+// Child processes take turns; the least of each figure.
 #include <cuda.h>
+#include <simcuda/simcuda.h>
 
 #include <cstdio>
 #include <cstring>
+#include <stdexcept>
+#include <thread>
 #include <vector>
 
+#include "measured.h"
 #include "paired.h"
+#include "pairs.h"
+#include "pool_memory.h"
 
 using namespace ration::bench;
 
 namespace {
 
-constexpr int kPairs = 2000;
-constexpr std::size_t kBlock = 1 << 20;
+constexpr int kPairs = 2'000;
+const char *const kContained = "cuCtxGetCurrent";
 
-double pair_ns() {
-  return least_ns(kPairs, [] {
-    for (int i = 0; i < kPairs; ++i) {
-      CUdeviceptr address = 0;
-      cuMemAlloc(&address, kBlock);
-      cuMemFree(address);
-    }
-  });
+struct DriverMemory {
+  std::uintptr_t allocate(std::uint64_t bytes) {
+    CUdeviceptr address = 0;
+    if (cuMemAlloc(&address, bytes) != CUDA_SUCCESS) throw std::runtime_error("no device memory");
+    return address;
+  }
+  void free(std::uintptr_t block) { cuMemFree(block); }
+};
+
+// least_ns warms up with its first batches.
+template <class Memory>
+void measure(Memory &memory) {
+  std::vector<std::uintptr_t> blocks = fill(memory);
+  std::printf("lifo_1000 %f\n", least_ns(kPairs, [&] { allocate_and_free(memory, kPairs); }));
+  std::printf("replace_1000 %f\n", least_ns(kPairs, [&] { replace(memory, blocks, kPairs); }));
 }
 
-// Every block is freed in its turn and another one of another size takes its place.
-double replace_ns(std::vector<CUdeviceptr> &blocks) {
-  return least_ns(kPairs, [&] {
-    for (std::size_t i = 0; i < kPairs; ++i) {
-      CUdeviceptr &block = blocks[i * 7919 % blocks.size()];
-      cuMemFree(block);
-      cuMemAlloc(&block, kBlock / 2 + i * 104729 % kBlock);
-    }
-  });
+template <class Work>
+double calls_each(Work &&work) {
+  simcuda_calls_reset();
+  work();
+  return static_cast<double>(simcuda_calls(kContained)) / kPairs;
 }
 
-int child() {
+int of_driver() {
   CUdevice device = 0;
   CUcontext context = nullptr;
   if (cuInit(0) != CUDA_SUCCESS || cuDeviceGet(&device, 0) != CUDA_SUCCESS ||
       cuDevicePrimaryCtxRetain(&context, device) != CUDA_SUCCESS || cuCtxSetCurrent(context) != CUDA_SUCCESS) {
     return 1;
   }
-  std::printf("alloc_free %f\n", pair_ns());
-  std::vector<CUdeviceptr> blocks(1000);
-  for (CUdeviceptr &block : blocks) {
-    if (cuMemAlloc(&block, kBlock) != CUDA_SUCCESS) return 1;
-  }
-  std::printf("alloc_free_among_1000 %f\n", pair_ns());
-  std::printf("replace_one_of_1000 %f\n", replace_ns(blocks));
+  DriverMemory memory;
+  measure(memory);
+  std::vector<std::uintptr_t> blocks = fill(memory);
+  std::printf("lifo_1000_calls %f\n", calls_each([&] { allocate_and_free(memory, kPairs); }));
+  std::printf("replace_1000_calls %f\n", calls_each([&] { replace(memory, blocks, kPairs); }));
+  std::printf("get_current %f\n", least_ns(kPairs, [] {
+                for (int i = 0; i < kPairs; ++i) {
+                  CUcontext current = nullptr;
+                  cuCtxGetCurrent(&current);
+                }
+              }));
   return 0;
+}
+
+int of_pool() {
+  std::thread([] {}).join();  // glibc's locks are cheaper until a process has had a second thread
+  PoolMemory memory(kSlabBytes);
+  measure(memory);
+  return 0;
+}
+
+int child(const char *what) {
+  return std::strcmp(what, "alone") == 0 ? of_pool() : of_driver();
+}
+
+// Calls are counted, not timed: the last round's are as good as any.
+void take_turn(Figures &figures, const char *suffix, const char *what, Under under) {
+  for (const auto &[name, value] : child_figures({"/proc/self/exe", "--child", what}, under)) {
+    if (name.ends_with("_calls")) {
+      figures.set(name + suffix, "calls", value);
+    } else {
+      figures.least(name + suffix, "ns", value);
+    }
+  }
+}
+
+void run(const Arguments &arguments) {
+  pin();
+  Figures figures;
+  for (int round = 0; round < arguments.rounds; ++round) {
+    take_turn(figures, "_driver", "driver", Under::kNothing);
+    take_turn(figures, "_alone", "alone", Under::kNothing);
+    take_turn(figures, "_through", "driver", Under::kPool);
+  }
+  figures.report("pool", arguments.json);
 }
 
 }  // namespace
 
 int main(int count, char **arguments) {
-  if (count == 2 && std::strcmp(arguments[1], "--child") == 0) return child();
-  return compare_children("pool", count, arguments, Under::kPool);
+  try {
+    if (count == 3 && std::strcmp(arguments[1], "--child") == 0) return child(arguments[2]);
+    run(read_arguments(count, arguments, 20));
+    return 0;
+  } catch (const std::exception &failure) {
+    std::fprintf(stderr, "bench_pool: %s\n", failure.what());
+    return 1;
+  }
 }

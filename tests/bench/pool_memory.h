@@ -1,0 +1,47 @@
+// The pool alone, as memory to be measured: a SharedPool with one slab and nothing behind it.
+// Threads: as SharedPool.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+
+#include "pool/shared_pool.h"
+
+namespace ration::bench {
+
+class NoUpstream final : public pool::Upstream {
+ public:
+  bool collect() noexcept override { return false; }
+  std::optional<pool::Slab> grow(std::uint64_t) noexcept override { return std::nullopt; }
+  void shrink(const pool::Slab &) noexcept override {}
+  bool wait() noexcept override { return false; }
+};
+
+class PoolMemory {
+ public:
+  explicit PoolMemory(std::uint64_t slab_bytes) {
+    constexpr pool::Address kSlabAddress = 0x7f00'0000'0000;
+    if (pool_.add_slab({kSlabAddress, slab_bytes, 1}) != pool::AddSlabOutcome::kAdded) {
+      throw std::runtime_error("the pool takes no slab");
+    }
+  }
+  // Room for blocks that come and go: a quarter more than the most that is live at once.
+  static std::uint64_t slab_bytes_for(std::uint64_t peak_bytes) { return peak_bytes + peak_bytes / 4; }
+
+  std::uintptr_t allocate(std::uint64_t bytes) {
+    const pool::AllocateOutcome outcome = pool_.allocate(bytes, upstream_);
+    if (!outcome) throw std::runtime_error("the slab is too small for what is measured");
+    return outcome.block.address;
+  }
+  void free(std::uintptr_t block) {
+    if (!pool_.free(block)) throw std::logic_error("a block of the pool is unknown to it");
+  }
+  [[nodiscard]] pool::Statistics statistics() const { return pool_.statistics(); }
+
+ private:
+  pool::SharedPool pool_;
+  NoUpstream upstream_;
+};
+
+}  // namespace ration::bench

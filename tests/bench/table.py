@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+"""The figures of one run of the benchmarks as one table: table.py [--strict] FOLDER
+
+Reads bench_*.json and replay_*.json of FOLDER, prints a row a figure and writes table.json beside them. A row: the figure, its
+yardstick of the same run, their ratio (of a difference: itself), what it may be at most, `ok` or `over`.
+Exit: 0; 1 with --strict where something is over; 2 where a figure is missing.
+"""
+import argparse
+import dataclasses
+import json
+import math
+import os
+import pathlib
+import re
+import sys
+from typing import Callable, Optional
+
+Figures = dict[str, float]
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    text: str
+    value: Callable[[Figures], float]
+    unit: str = "ns"
+    beside: Optional[tuple[str, Callable[[Figures], float]]] = None
+    ratio_at_most: Optional[float] = None
+    at_most: Optional[float] = None
+    applies: Callable[[Figures], bool] = lambda figures: True
+
+
+def of(name):
+    return lambda figures: figures[name]
+
+
+MUTEX = ("mutex pair", of("alone.mutex"))
+AT_1000 = ("at 1,000", of("alone.replace_1000"))
+ONE_THREAD = ("one thread", of("threads.threads_1"))
+TWO_THREADS = ("two threads", lambda figures: figures["threads.threads_2"] / 2)
+
+
+def called(kind):
+    return lambda figures: figures[f"pool.{kind}_calls_through"] * figures["pool.get_current_through"]
+
+
+def added(kind):
+    return lambda figures: figures[f"pool.{kind}_through"] - called(kind)(figures) - figures[f"pool.{kind}_alone"]
+
+
+def through(kind, text):
+    alone = ("pool alone", of(f"pool.{kind}_alone"))
+    return [
+        Row(f"{text}: pool alone", of(f"pool.{kind}_alone"), beside=MUTEX),
+        Row(f"{text}: through the library", of(f"pool.{kind}_through"), beside=alone),
+        Row(f"{text}: the driver's cuCtxGetCurrent in it", called(kind)),
+        Row(f"{text}: library - driver - pool alone", added(kind), at_most=80),
+    ]
+
+
+def has_two(figures):
+    return figures["threads.processors"] >= 2
+
+
+def malloc(live, text):
+    return Row(f"malloc and free as the pool with {text} live, sizes / 1024", of(f"alone.malloc_{live}"), beside=MUTEX)
+
+
+SECTIONS = {
+    "Yardsticks": [
+        Row("std::mutex, lock and unlock", of("alone.mutex")),
+        Row("std::map, a look-up among 1,000", of("alone.map_1000"), beside=MUTEX),
+        malloc(1000, "1,000"),
+        malloc(10000, "10,000"),
+        malloc(100000, "100,000"),
+    ],
+    "Pool alone: allocate and free, with lock and look-up": [
+        Row("a random one of 1,000 live replaced", of("alone.replace_1000"), beside=MUTEX, ratio_at_most=6),
+        Row("last in, first out beside 1,000 live", of("alone.lifo_1000"), beside=MUTEX, ratio_at_most=6),
+        Row("a random one of 10,000 live replaced", of("alone.replace_10000"), beside=AT_1000, ratio_at_most=1.5),
+        Row("a random one of 100,000 live replaced", of("alone.replace_100000"), beside=AT_1000, ratio_at_most=4),
+        Row("99th percentile of an allocate, 1,000 live", of("alone.p99_allocate_1000"), at_most=500),
+        Row("99th percentile of a free, 1,000 live", of("alone.p99_free_1000"), at_most=500),
+        Row("metadata per block, 1,000 live", of("alone.metadata_1000"), "bytes", at_most=64),
+        Row("metadata per block, 10,000 live", of("alone.metadata_10000"), "bytes", at_most=64),
+        Row("metadata per block, 100,000 live", of("alone.metadata_100000"), "bytes", at_most=64),
+    ],
+    "Threads on one pool, 1,000 live in all": [
+        Row("one thread, a pair", of("threads.threads_1"), beside=MUTEX),
+        Row("two threads, a pair of one of them", of("threads.threads_2"), beside=ONE_THREAD, ratio_at_most=2.5,
+            applies=has_two),
+        Row("two threads, the median round", of("threads.threads_2_median"),
+            beside=("one's median", of("threads.threads_1_median"))),
+        Row("four threads, time by all their pairs", lambda figures: figures["threads.threads_4"] / 4,
+            beside=TWO_THREADS, ratio_at_most=2, applies=has_two),
+        Row("eight threads, time by all their pairs", lambda figures: figures["threads.threads_8"] / 8,
+            beside=TWO_THREADS, ratio_at_most=2, applies=has_two),
+    ],
+    "Through the preloaded library, mode pool, 1,000 live": [
+        Row("the driver's cuCtxGetCurrent, one call", of("pool.get_current_through"), beside=MUTEX),
+        *through("lifo_1000", "last in, first out"),
+        *through("replace_1000", "replaced in turn"),
+    ],
+}
+
+# Smallest arena over peak, by the trace's name; of further seeds of the same shape (`train-7`) the second.
+ARENA_AT_MOST = {"train": (1.0075, 1.0085), "serve": (1.025, 1.025), "steady1k": (1.135, 1.15), "steady10k": (1.095, 1.10)}
+
+
+def read_figures(folder):
+    """Every figure as FILE.NAME, and the rows that no list names: the pairs with and without Ration, parts, traces."""
+    figures, pairs, parts, arenas = {}, [], [], []
+    for path in sorted(folder.glob("bench_*.json")):
+        read = json.loads(path.read_text())
+        if "benchmarks" in read:
+            times = {entry["name"]: entry["real_time"] for entry in read["benchmarks"]}
+            mutex = times.pop("yardstick_mutex")
+            parts += [Row(name, lambda _, v=v: v, beside=("mutex pair", lambda _, m=mutex: m)) for name, v in times.items()]
+            continue
+        for figure in read["figures"]:
+            name = f"{read['bench']}.{figure['name']}"
+            if "value" in figure:
+                figures[name] = figure["value"]
+            else:
+                pairs.append(Row(name, lambda _, v=figure["with"]: v, figure["unit"],
+                                 ("without", lambda _, w=figure["without"]: w)))
+    for path in sorted(folder.glob("replay_*.json")):
+        name = path.stem.removeprefix("replay_")
+        ratio = json.loads(path.read_text())["min_arena_ratio"]
+        arenas.append(Row(name, lambda _, r=ratio: r, "", at_most=arena_at_most(name)))
+    return figures, {"Core, step by step": parts, "With Ration, beside the same without": pairs, "Smallest arena / peak": arenas}
+
+
+def arena_at_most(name):
+    shape = re.split(r"[-_.]", name)[0]
+    given, other_seeds = ARENA_AT_MOST.get(shape, (None, None))
+    return given if name == shape else other_seeds
+
+
+def judge(row, figures):
+    value = row.value(figures)
+    result = {"figure": row.text, "value": value, "unit": row.unit, "beside": None, "ratio": None,
+              "at_most": row.at_most if row.ratio_at_most is None else row.ratio_at_most,
+              "at_most_unit": row.unit if row.ratio_at_most is None else "x", "verdict": "-"}
+    if row.beside:
+        result["beside"] = row.beside[0]
+        result["ratio"] = value / row.beside[1](figures)
+    judged = value if row.ratio_at_most is None else result["ratio"]
+    if not math.isfinite(judged):
+        raise ValueError(f"{row.text}: no number")
+    if result["at_most"] is not None:
+        result["verdict"] = ("ok" if judged <= result["at_most"] else "over") if row.applies(figures) else "n/a"
+    return result
+
+
+def line(result):
+    digits = 4 if result["unit"] == "" else 1
+    value = f"{result['value']:,.{digits}f} {result['unit']}"
+    ratio = "" if result["ratio"] is None else f"{result['ratio']:.2f} x"
+    at_most = "" if result["at_most"] is None else f"{result['at_most']:g} {result['at_most_unit']}".rstrip()
+    return (f"  {result['figure']:<62} {value:>16}  {ratio:>9} {result['beside'] or '':<12} {at_most:>9}  "
+            f"{result['verdict']}").rstrip()
+
+
+def machine():
+    found = re.search(r"model name\s*:\s*(.*)", pathlib.Path("/proc/cpuinfo").read_text())
+    return f"{len(os.sched_getaffinity(0))} processors, {found.group(1) if found else os.uname().machine}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--strict", action="store_true")
+    arguments = parser.parse_args()
+    figures, found = read_figures(arguments.folder)
+    try:
+        judged = {title: [judge(row, figures) for row in rows] for title, rows in {**SECTIONS, **found}.items() if rows}
+    except (KeyError, ValueError) as missing:
+        print(f"table: {arguments.folder}: {missing}", file=sys.stderr)
+        return 2
+    print(f"{machine()}; the least of many rounds that take turns")
+    print(f"  {'':<62} {'figure':>16}  {'ratio':>9} {'beside':<12} {'at most':>9}")
+    for title, results in judged.items():
+        print(title)
+        print("\n".join(line(result) for result in results))
+    (arguments.folder / "table.json").write_text(json.dumps({"schema": "ration.bench/1", "rows": judged}, indent=1) + "\n")
+    over = [result for results in judged.values() for result in results if result["verdict"] == "over"]
+    return 1 if arguments.strict and over else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
