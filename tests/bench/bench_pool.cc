@@ -67,15 +67,17 @@ int of_driver() {
   return 0;
 }
 
+template <class Memory>
 int of_pool() {
   std::thread([] {}).join();  // glibc's locks are cheaper until a process has had a second thread
-  PoolMemory memory(kSlabBytes);
+  Memory memory(kSlabBytes);
   measure(memory);
   return 0;
 }
 
 int child(const char *what) {
-  return std::strcmp(what, "alone") == 0 ? of_pool() : of_driver();
+  if (std::strcmp(what, "alone") == 0) return of_pool<PoolMemory>();
+  return std::strcmp(what, "quarantined") == 0 ? of_pool<QuarantinedMemory>() : of_driver();
 }
 
 // Calls are counted, not timed: the last round's are as good as any.
@@ -95,6 +97,7 @@ void run(const Arguments &arguments) {
   for (int round = 0; round < arguments.rounds; ++round) {
     take_turn(figures, "_driver", "driver", Under::kNothing);
     take_turn(figures, "_alone", "alone", Under::kNothing);
+    take_turn(figures, "_quarantined", "quarantined", Under::kNothing);
     take_turn(figures, "_through", "driver", Under::kPool);
   }
   figures.report("pool", arguments.json);

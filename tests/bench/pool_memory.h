@@ -1,10 +1,11 @@
 // The pool alone, as memory to be measured: a SharedPool with one slab and nothing behind it.
-// Threads: as SharedPool.
+// Threads: PoolMemory as SharedPool, QuarantinedMemory one.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <stdexcept>
+#include <vector>
 
 #include "pool/shared_pool.h"
 
@@ -37,11 +38,37 @@ class PoolMemory {
   void free(std::uintptr_t block) {
     if (!pool_.free(block)) throw std::logic_error("a block of the pool is unknown to it");
   }
+  void retire(std::uintptr_t block) {
+    if (!pool_.retire(block)) throw std::logic_error("a block of the pool is unknown to it");
+  }
+  void reclaim(std::uintptr_t block) {
+    if (!pool_.reclaim(block)) throw std::logic_error("a retired block of the pool is unknown to it");
+  }
   [[nodiscard]] pool::Statistics statistics() const { return pool_.statistics(); }
 
  private:
   pool::SharedPool pool_;
   NoUpstream upstream_;
+};
+
+// The pool as the library uses it: a freed block is retired, and many are reclaimed at once.
+class QuarantinedMemory {
+ public:
+  explicit QuarantinedMemory(std::uint64_t slab_bytes) : memory_(slab_bytes) { retired_.reserve(kAtOnce); }
+
+  std::uintptr_t allocate(std::uint64_t bytes) { return memory_.allocate(bytes); }
+  void free(std::uintptr_t block) {
+    memory_.retire(block);
+    retired_.push_back(block);
+    if (retired_.size() < kAtOnce) return;
+    for (const std::uintptr_t retired : retired_) memory_.reclaim(retired);
+    retired_.clear();
+  }
+
+ private:
+  static constexpr std::size_t kAtOnce = 1024;  // as policy::Quarantine seals them
+  PoolMemory memory_;
+  std::vector<std::uintptr_t> retired_;
 };
 
 }  // namespace ration::bench

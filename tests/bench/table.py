@@ -51,6 +51,7 @@ def through(kind, text):
     alone = ("pool alone", of(f"pool.{kind}_alone"))
     return [
         Row(f"{text}: pool alone", of(f"pool.{kind}_alone"), beside=MUTEX),
+        Row(f"{text}: pool alone, retired and reclaimed later", of(f"pool.{kind}_quarantined"), beside=alone),
         Row(f"{text}: through the library", of(f"pool.{kind}_through"), beside=alone),
         Row(f"{text}: the driver's cuCtxGetCurrent in it", called(kind)),
         Row(f"{text}: library - driver - pool alone", added(kind), at_most=80),
