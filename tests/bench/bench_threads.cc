@@ -1,13 +1,19 @@
 // What several threads pay on one pool of a thousand live blocks, each replacing its own share of them: the time from
-// the common start to the end of the last thread, by pairs of one thread; in turns, the least of many rounds.
+// the first one's start to the last one's end, by pairs of one thread. Medians: how threads meet at a lock differs from
+// round to round, and the least of many rounds would be one in which they did not meet. Where each thread can have a
+// processor also the median of the rounds in which the scheduler took none away.
 #include <pthread.h>
 #include <sched.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <barrier>
+#include <atomic>
 #include <cstdio>
 #include <exception>
+#include <fstream>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <utility>
@@ -23,7 +29,7 @@ using namespace ration::bench;
 namespace {
 
 constexpr std::uint32_t kLive = 1'000;
-constexpr std::size_t kPairs = 20'000;  // of each thread
+constexpr std::size_t kPairs = 5'000;  // of each thread
 
 std::vector<int> processors() {
   std::vector<int> processors;
@@ -43,6 +49,47 @@ void stay_on(int cpu) {
   pthread_setaffinity_np(pthread_self(), sizeof one, &one);
 }
 
+// Seconds of `processors` in which they were not idle, steal included, since the machine started; to a clock tick.
+double busy_seconds(const std::vector<int> &processors) {
+  std::ifstream file("/proc/stat");
+  double ticks = 0;
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream fields(line);
+    std::string name;
+    fields >> name;
+    const bool ours = std::any_of(processors.begin(), processors.end(),
+                                  [&](int processor) { return name == "cpu" + std::to_string(processor); });
+    double user = 0, nice = 0, system = 0, idle = 0, io_wait = 0, irq = 0, soft_irq = 0, steal = 0;
+    if (ours && fields >> user >> nice >> system >> idle >> io_wait >> irq >> soft_irq >> steal) {
+      ticks += user + nice + system + irq + soft_irq + steal;
+    }
+  }
+  return ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
+}
+
+double own_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
+}
+
+// What others take of the processors while it lives.
+class Others {
+ public:
+  explicit Others(const std::vector<int> &processors) : processors_(processors) {}
+  [[nodiscard]] double percent() const {
+    const double seconds = ns_between(begin_, Clock::now()) / 1e9 * static_cast<double>(processors_.size());
+    const double taken = busy_seconds(processors_) - busy_ - (own_seconds() - own_);
+    return seconds > 0 ? std::max(0.0, taken / seconds * 100) : 0;
+  }
+
+ private:
+  const std::vector<int> processors_;
+  const Clock::time_point begin_ = Clock::now();
+  const double busy_ = busy_seconds(processors_);
+  const double own_ = own_seconds();
+};
+
 class Crowd {
  public:
   Crowd(unsigned threads, std::vector<int> processors) : processors_(std::move(processors)) {
@@ -54,51 +101,63 @@ class Crowd {
     memory_ = std::make_unique<PoolMemory>(PoolMemory::slab_bytes_for(peak_bytes));
     for (const Churn &churn : churns_) {
       shares_.push_back(std::make_unique<Replacer<PoolMemory>>(*memory_, churn));
-      shares_.back()->replace(kPairs);
+      shares_.back()->replace(churn.steps.size() / 8);
     }
   }
 
   double pair_ns() {
-    Clock::time_point begin, end;
-    std::barrier start(static_cast<std::ptrdiff_t>(shares_.size()), [&]() noexcept { begin = Clock::now(); });
-    std::barrier stop(static_cast<std::ptrdiff_t>(shares_.size()), [&]() noexcept { end = Clock::now(); });
+    std::vector<Turn> turns(shares_.size());
+    std::atomic<std::size_t> ready{0};
     {
       std::vector<std::jthread> running;
       for (std::size_t i = 0; i < shares_.size(); ++i) {
         running.emplace_back([&, i] {
           if (!processors_.empty()) stay_on(processors_[i % processors_.size()]);
-          start.arrive_and_wait();
+          ready.fetch_add(1);
+          while (ready.load() != shares_.size()) sched_yield();  // a thread that sleeps here would start late
+          turns[i].begin = Clock::now();
           shares_[i]->replace(kPairs);
-          stop.arrive_and_wait();
+          turns[i].end = Clock::now();
         });
       }
     }
-    return ns_between(begin, end) / static_cast<double>(kPairs);
+    const auto begin = std::min_element(turns.begin(), turns.end(), [](auto &a, auto &b) { return a.begin < b.begin; });
+    const auto end = std::max_element(turns.begin(), turns.end(), [](auto &a, auto &b) { return a.end < b.end; });
+    return ns_between(begin->begin, end->end) / static_cast<double>(kPairs);
   }
 
  private:
+  struct Turn {
+    Clock::time_point begin;
+    Clock::time_point end;
+  };
   const std::vector<int> processors_;
   std::vector<Churn> churns_;
   std::unique_ptr<PoolMemory> memory_;
   std::vector<std::unique_ptr<Replacer<PoolMemory>>> shares_;
 };
 
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
 void run(const Arguments &arguments) {
   const std::vector<int> available = processors();
-  std::vector<std::unique_ptr<Crowd>> crowds;
   const unsigned sizes[] = {1, 2, 4, 8};
+  std::vector<std::unique_ptr<Crowd>> crowds;
   for (const unsigned threads : sizes) crowds.push_back(std::make_unique<Crowd>(threads, available));
   std::vector<std::vector<double>> rounds(crowds.size());
+  const Others others(available);
   for (int round = 0; round < arguments.rounds; ++round) {
     for (std::size_t i = 0; i < crowds.size(); ++i) rounds[i].push_back(crowds[i]->pair_ns());
   }
   Figures figures;
+  figures.set("others", "%", others.percent());
   figures.set("processors", "", static_cast<double>(available.size()));
   for (std::size_t i = 0; i < crowds.size(); ++i) {
-    const std::string name = "threads_" + std::to_string(sizes[i]);
-    std::sort(rounds[i].begin(), rounds[i].end());
-    figures.set(name, "ns", rounds[i].front());
-    figures.set(name + "_median", "ns", rounds[i][rounds[i].size() / 2]);
+    figures.set("threads_" + std::to_string(sizes[i]), "ns", median(rounds[i]));
   }
   figures.report("threads", arguments.json);
 }
@@ -107,7 +166,7 @@ void run(const Arguments &arguments) {
 
 int main(int count, char **arguments) {
   try {
-    run(read_arguments(count, arguments, 30));
+    run(read_arguments(count, arguments, 150));
     return 0;
   } catch (const std::exception &failure) {
     std::fprintf(stderr, "bench_threads: %s\n", failure.what());

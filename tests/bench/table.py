@@ -2,7 +2,8 @@
 """The figures of one run of the benchmarks as one table: table.py [--strict] FOLDER
 
 Reads bench_*.json and replay_*.json of FOLDER, prints a row a figure and writes table.json beside them. A row: the figure, its
-yardstick of the same run, their ratio (of a difference: itself), what it may be at most, `ok` or `over`.
+yardstick of the same run, their ratio, what either may be at most, `ok` or `over`; `disturbed` where threads were measured while
+others kept the processors busy, `n/a` where there is only one.
 Exit: 0; 1 with --strict where something is over; 2 where a figure is missing.
 """
 import argparse
@@ -27,6 +28,7 @@ class Row:
     ratio_at_most: Optional[float] = None
     at_most: Optional[float] = None
     applies: Callable[[Figures], bool] = lambda figures: True
+    disturbed: Callable[[Figures], bool] = lambda figures: False  # then over its bound says nothing
 
 
 def of(name):
@@ -62,6 +64,10 @@ def has_two(figures):
     return figures["threads.processors"] >= 2
 
 
+def crowded(figures):
+    return figures["threads.others"] > 5
+
+
 def malloc(live, text):
     return Row(f"malloc and free as the pool with {text} live, sizes / 1024", of(f"alone.malloc_{live}"), beside=MUTEX)
 
@@ -86,15 +92,14 @@ SECTIONS = {
         Row("metadata per block, 100,000 live", of("alone.metadata_100000"), "bytes", at_most=64),
     ],
     "Threads on one pool, 1,000 live in all": [
+        Row("the processors' time that others took meanwhile", of("threads.others"), "%"),
         Row("one thread, a pair", of("threads.threads_1"), beside=MUTEX),
         Row("two threads, a pair of one of them", of("threads.threads_2"), beside=ONE_THREAD, ratio_at_most=2.5,
-            applies=has_two),
-        Row("two threads, the median round", of("threads.threads_2_median"),
-            beside=("one's median", of("threads.threads_1_median"))),
+            applies=has_two, disturbed=crowded),
         Row("four threads, time by all their pairs", lambda figures: figures["threads.threads_4"] / 4,
-            beside=TWO_THREADS, ratio_at_most=2, applies=has_two),
+            beside=TWO_THREADS, ratio_at_most=2, applies=has_two, disturbed=crowded),
         Row("eight threads, time by all their pairs", lambda figures: figures["threads.threads_8"] / 8,
-            beside=TWO_THREADS, ratio_at_most=2, applies=has_two),
+            beside=TWO_THREADS, ratio_at_most=2, applies=has_two, disturbed=crowded),
     ],
     "Through the preloaded library, mode pool, 1,000 live": [
         Row("the driver's cuCtxGetCurrent, one call", of("pool.get_current_through"), beside=MUTEX),
@@ -149,8 +154,16 @@ def judge(row, figures):
     if not math.isfinite(judged):
         raise ValueError(f"{row.text}: no number")
     if result["at_most"] is not None:
-        result["verdict"] = ("ok" if judged <= result["at_most"] else "over") if row.applies(figures) else "n/a"
+        result["verdict"] = verdict(row, figures, judged <= result["at_most"])
     return result
+
+
+def verdict(row, figures, holds):
+    if not row.applies(figures):
+        return "n/a"
+    if holds:
+        return "ok"
+    return "disturbed" if row.disturbed(figures) else "over"
 
 
 def line(result):
@@ -178,7 +191,7 @@ def main():
     except (KeyError, ValueError) as missing:
         print(f"table: {arguments.folder}: {missing}", file=sys.stderr)
         return 2
-    print(f"{machine()}; the least of many rounds that take turns")
+    print(f"{machine()}; least of many rounds in turns; threads: medians")
     print(f"  {'':<62} {'figure':>16}  {'ratio':>9} {'beside':<12} {'at most':>9}")
     for title, results in judged.items():
         print(title)

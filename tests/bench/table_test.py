@@ -33,9 +33,9 @@ WANTED = {
     "metadata per block, 1,000 live": ("64 bytes", "alone.metadata_1000", 64.5),
     "metadata per block, 10,000 live": ("64 bytes", "alone.metadata_10000", 64.5),
     "metadata per block, 100,000 live": ("64 bytes", "alone.metadata_100000", 64.5),
+    "the processors' time that others took meanwhile": None,
     "one thread, a pair": None,
     "two threads, a pair of one of them": ("2.5 x", "threads.threads_1", 39.9),
-    "two threads, the median round": None,
     "four threads, time by all their pairs": ("2 x", "threads.threads_4", 401),
     "eight threads, time by all their pairs": ("2 x", "threads.threads_8", 801),
     "the driver's cuCtxGetCurrent, one call": None,
@@ -60,16 +60,15 @@ QUIET = {
     "alone": {"mutex": 10, "map_1000": 10, "malloc_1000": 10, "malloc_10000": 10, "malloc_100000": 10,
               "replace_1000": 60, "lifo_1000": 60, "replace_10000": 90, "replace_100000": 240, "p99_allocate_1000": 500,
               "p99_free_1000": 500, "metadata_1000": 64, "metadata_10000": 64, "metadata_100000": 64},
-    "threads": {"processors": 2, "threads_1": 40, "threads_2": 100, "threads_4": 400, "threads_8": 800,
-                "threads_1_median": 40, "threads_2_median": 900},
+    "threads": {"processors": 2, "threads_1": 40, "threads_2": 100, "threads_4": 400, "threads_8": 800, "others": 5},
     "pool": {"get_current_through": 20, "lifo_1000_alone": 60, "lifo_1000_quarantined": 90, "lifo_1000_through": 180,
              "lifo_1000_calls_through": 2, "replace_1000_alone": 60, "replace_1000_quarantined": 90,
              "replace_1000_through": 180, "replace_1000_calls_through": 2},
 }
 QUIET_ARENAS = {"train": 1.0075, "train-7": 1.0085, "steady1k-7": 1.15, "shape_without_a_bound": 9}
 
-ROW = re.compile(r"  (?P<figure>\S.*?) +(?P<value>-?[\d,]+\.\d+) (?P<unit>ns|us|bytes|)"
-                 r"( +(?P<ratio>[\d.]+ x) (?P<beside>\S.*?))?( +(?P<bound>[\d.]+( (x|ns|bytes))?))? +(?P<verdict>ok|over|n/a|-)")
+ROW = re.compile(r"  (?P<figure>\S.*?) +(?P<value>-?[\d,]+\.\d+) (?P<unit>ns|us|bytes|%|)"
+                 r"( +(?P<ratio>[\d.]+ x) (?P<beside>\S.*?))?( +(?P<bound>[\d.]+( (x|ns|bytes))?))? +(?P<verdict>ok|over|disturbed|n/a|-)")
 
 
 def rows_of(text):
@@ -154,6 +153,14 @@ def one_processor_is_not_judged_by_threads(folder):
            [name for name in WANTED if re.match("(two threads, a|four|eight)", name)])
 
 
+def nobody_is_over_for_what_others_did(folder):
+    figures, arenas = with_figure("threads.others", 5.1)
+    figures["threads"]["threads_2"] = 300
+    done = table(folder, figures, arenas, "--strict")
+    expect(f"status; {done.stdout}", done.returncode, 0)
+    expect("verdict", rows_of(done.stdout)["two threads, a pair of one of them"]["verdict"], "disturbed")
+
+
 def a_missing_figure_is_an_error(folder):
     figures, arenas = with_figure("alone.mutex", 10)
     del figures["pool"]["lifo_1000_alone"]
@@ -172,6 +179,7 @@ main({
     **{f"there: {wanted}": is_there(wanted, bound and bound[0]) for wanted, bound in WANTED.items()},
     **{f"can be over: {wanted}": can_be_over(wanted, *bound[1:]) for wanted, bound in WANTED.items() if bound},
     **{name.__name__.replace("_", " "): name for name in
-       (nothing_is_over_at_its_bound, one_processor_is_not_judged_by_threads, a_missing_figure_is_an_error,
+       (nothing_is_over_at_its_bound, one_processor_is_not_judged_by_threads,
+        nobody_is_over_for_what_others_did, a_missing_figure_is_an_error,
         file_and_text_say_the_same)},
 })
