@@ -26,14 +26,14 @@ std::optional<Stop> replay(const Trace &trace, std::uint64_t arena_bytes, std::o
     const Operation &operation = trace.operations[index];
     if (operation.is_free) {
       (void)pool.free(addresses[operation.id]);
-      if (placements != nullptr) *placements << "f " << trace.names[operation.id] << '\n';
+      if (placements != nullptr) *placements << "f " << trace.name_of(operation.id) << '\n';
       continue;
     }
     const AllocateOutcome outcome = pool.allocate(operation.bytes);
     if (!outcome) return Stop{index + 1, operation.bytes, outcome.largest_free};
     addresses[operation.id] = outcome.block.address;
     if (placements == nullptr) continue;
-    *placements << "a " << trace.names[operation.id] << ' ' << outcome.block.address - kArenaAddress << ' '
+    *placements << "a " << trace.name_of(operation.id) << ' ' << outcome.block.address - kArenaAddress << ' '
                 << operation.bytes << '\n';
   }
   return std::nullopt;

@@ -20,9 +20,10 @@ struct Operation {
 struct Trace {
   std::vector<Operation> operations;
   std::uint32_t ids = 0;             // every id is below
-  std::vector<std::uint64_t> names;  // by id: the number that the file gives to the block
+  std::vector<std::uint64_t> names;  // by id: the number that the file gives to the block; empty: its id
   std::uint64_t peak_bytes = 0;      // requested bytes live at once, at most
   std::uint64_t peak_live = 0;       // blocks live at once, at most
+  [[nodiscard]] std::uint64_t name_of(std::uint32_t id) const { return names.empty() ? id : names[id]; }
 };
 
 // What is wrong with a file, with its name and line.

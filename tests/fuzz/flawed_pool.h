@@ -23,8 +23,17 @@ enum class Flaw {
   kRetiresTwice,
   kFindsRetired,
   kListsRetired,
-  kForgetsRequest
+  kForgetsRequest,
+  kTakesAnySlab,
+  kRefusesSlabs,
+  kForgetsSlab,
+  kListsTooFewSlabs,
+  kKeepsSlabs,
+  kFindsBusySlabFree,
+  kFindsNoSlabFree,
+  kMiscountsFree
 };
+inline constexpr Flaw kLastFlaw = Flaw::kMiscountsFree;
 
 class FlawedPool {
  public:
@@ -73,9 +82,31 @@ class FlawedPool {
     }
     return flaw_ == Flaw::kLosesInterior && found && found->address != address ? std::nullopt : found;
   }
-  AddSlabOutcome add_slab(const Slab &slab) { return pool_.add_slab(slab); }
-  bool remove_slab(std::uint64_t id) { return pool_.remove_slab(id); }
-  Statistics statistics() const { return pool_.statistics(); }
+  std::optional<Slab> slab_of(Address address) const {
+    const std::optional<Slab> found = pool_.slab_of(address);
+    return flaw_ == Flaw::kForgetsSlab && pool_.statistics().slabs > 1 ? std::nullopt : found;
+  }
+  std::size_t slabs(Address from, Slab *slabs, std::size_t count) const {
+    const std::size_t found = pool_.slabs(from, slabs, count);
+    return flaw_ == Flaw::kListsTooFewSlabs && found > 1 ? found - 1 : found;
+  }
+  AddSlabOutcome add_slab(const Slab &slab) {
+    if (flaw_ == Flaw::kRefusesSlabs && pool_.statistics().slabs > 1) return AddSlabOutcome::kOverlaps;
+    const AddSlabOutcome outcome = pool_.add_slab(slab);
+    return flaw_ == Flaw::kTakesAnySlab ? AddSlabOutcome::kAdded : outcome;
+  }
+  bool remove_slab(std::uint64_t id) { return flaw_ != Flaw::kKeepsSlabs && pool_.remove_slab(id); }
+  std::optional<Slab> wholly_free_slab() const {
+    Slab first{};
+    if (flaw_ == Flaw::kFindsBusySlabFree && pool_.slabs(0, &first, 1) == 1) return first;
+    return flaw_ == Flaw::kFindsNoSlabFree ? std::nullopt : pool_.wholly_free_slab();
+  }
+  bool reserve(std::size_t blocks) { return pool_.reserve(blocks); }
+  Statistics statistics() const {
+    Statistics told = pool_.statistics();
+    if (flaw_ == Flaw::kMiscountsFree) told.free_bytes += told.slabs > 1 ? 512 : 0;
+    return told;
+  }
   std::string check_invariants() const { return pool_.check_invariants(); }
 
  private:

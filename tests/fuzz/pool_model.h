@@ -23,7 +23,20 @@ class PoolModel {
   };
   using Occupants = std::map<Address, Occupant>;
 
-  std::string seen_slab(const Slab &slab) {
+  std::string seen_add_slab(const Slab &slab, AddSlabOutcome outcome) {
+    using enum AddSlabOutcome;
+    if (outcome == kNoHostMemory) return "had no host memory";
+    const bool wraps = slab.address + slab.bytes < slab.address;
+    const bool large = slab.bytes > kMaximumBytes || wraps;
+    const bool small = !wraps && (slab.address + slab.bytes) / 512 <= slab.address / 512 + 1;
+    const bool overlaps = !wraps && std::ranges::any_of(slabs_, [&slab](const auto &entry) {
+      const Slab &other = entry.second;
+      return slab.address < other.address + other.bytes && other.address < slab.address + slab.bytes;
+    });
+    if (outcome == kTooLarge) return large ? "" : "found a slab too large that is not";
+    if (outcome == kTooSmall) return small ? "" : "found a slab too small that is not";
+    if (outcome == kOverlaps) return overlaps ? "" : "found a slab in the way of another that is not";
+    if (large || small || overlaps) return "took a slab that is too large, too small or in the way";
     slabs_[slab.address] = slab;
     return "";
   }
@@ -32,6 +45,7 @@ class PoolModel {
   }
 
   std::string seen_allocate(std::uint64_t bytes, const AllocateOutcome &outcome) {
+    if (outcome.kind == AllocateOutcome::Kind::kNoHostMemory) return "had no host memory";
     // Nothing may wrap: a request beyond every pool stays beyond it.
     const std::uint64_t size =
         std::max<std::uint64_t>(std::min(bytes, kMaximumBytes * 2) / 512 + (bytes % 512 != 0), 1) * 512;
@@ -49,24 +63,29 @@ class PoolModel {
     if (!slab || block.address + size > slab->address + slab->bytes) return "outside every slab";
     if (slab->id != block.slab) return "named a wrong slab";
     if (block.address == slab->address) return "offset 0 of a slab";
-    for (const Occupants *occupants : {&live_, &retired_}) {
-      const auto after = occupants->lower_bound(block.address);
-      if (after != occupants->end() && after->first < block.address + size) return "overlaps the block behind it";
-      if (after == occupants->begin()) continue;
-      const auto before = std::prev(after);
-      if (before->first + before->second.bytes > block.address) return "overlaps the block before it";
+    const auto after = occupied_.lower_bound(block.address);
+    if (after != occupied_.end() && after->first < block.address + size) return "overlaps the block behind it";
+    if (after != occupied_.begin() && std::prev(after)->first + std::prev(after)->second > block.address) {
+      return "overlaps the block before it";
     }
+    occupied_[block.address] = size;
     live_[block.address] = {size, bytes};
     return "";
   }
 
-  std::string seen_free(Address address, const FreeOutcome &outcome) { return seen_end(live_, address, outcome); }
+  std::string seen_free(Address address, const FreeOutcome &outcome) {
+    if (live_.count(address) != 0) occupied_.erase(address);
+    return seen_end(live_, address, outcome);
+  }
   std::string seen_retire(Address address, const FreeOutcome &outcome) {
     const auto block = live_.find(address);
     if (block != live_.end()) retired_.insert(*block);
     return seen_end(live_, address, outcome);
   }
-  std::string seen_reclaim(Address address, const FreeOutcome &outcome) { return seen_end(retired_, address, outcome); }
+  std::string seen_reclaim(Address address, const FreeOutcome &outcome) {
+    if (retired_.count(address) != 0) occupied_.erase(address);
+    return seen_end(retired_, address, outcome);
+  }
 
   [[nodiscard]] std::string seen_find(Address address, const std::optional<Block> &found) const {
     auto block = live_.upper_bound(address);
@@ -84,20 +103,51 @@ class PoolModel {
     return found.size() == count || block == live_.end() ? "" : "listed too few blocks";
   }
 
+  [[nodiscard]] std::string seen_slab_of(Address address, const std::optional<Slab> &found) const {
+    const std::optional<Slab> expected = slab_around(address);
+    if (expected.has_value() != found.has_value()) return expected ? "did not find a slab" : "found a slab that is not";
+    return !expected || same(*expected, *found) ? "" : "found another slab";
+  }
+
+  // `found` is what slabs wrote when asked for `count`.
+  [[nodiscard]] std::string seen_slabs(Address from, std::size_t count, const std::vector<Slab> &found) const {
+    auto slab = slabs_.lower_bound(from);
+    for (const Slab &each : found) {
+      if (slab == slabs_.end() || !same((slab++)->second, each)) return "listed another slab than the next";
+    }
+    return found.size() == count || slab == slabs_.end() ? "" : "listed too few slabs";
+  }
+
+  [[nodiscard]] std::string seen_wholly_free_slab(const std::optional<Slab> &found) const {
+    if (found) {
+      const auto slab = slabs_.find(found->address);
+      if (slab == slabs_.end() || !same(slab->second, *found)) return "found free what is no slab";
+      return occupied_in(*found) ? "found a busy slab free" : "";
+    }
+    const bool any = std::ranges::any_of(slabs_, [this](const auto &entry) { return !occupied_in(entry.second); });
+    return any ? "did not find a free slab" : "";
+  }
+
   [[nodiscard]] std::string seen_statistics(const Statistics &told) const {
     if (told.used_bytes != bytes_in(live_) || told.blocks != live_.size()) return "miscounted what is used";
     if (told.retired_bytes != bytes_in(retired_) || told.retired_blocks != retired_.size()) {
       return "miscounted what is retired";
     }
     if (told.slabs != slabs_.size()) return "miscounted the slabs";
+    std::uint64_t bytes = 0;
+    std::uint64_t usable = 0;
+    for (const auto &[base, slab] : slabs_) {
+      bytes += slab.bytes;
+      usable += ((base + slab.bytes) / 512 - base / 512 - 1) * 512;
+    }
+    if (told.slab_bytes != bytes) return "miscounted what the slabs take";
+    if (told.free_bytes != usable - bytes_in(live_) - bytes_in(retired_)) return "miscounted what is free";
     return told.largest_hole == largest_hole() ? "" : "miscounted the largest hole";
   }
 
   [[nodiscard]] bool occupied_in(const Slab &slab) const {
-    return std::ranges::any_of(std::initializer_list<const Occupants *>{&live_, &retired_}, [&](const auto *occupants) {
-      const auto block = occupants->lower_bound(slab.address);
-      return block != occupants->end() && block->first - slab.address < slab.bytes;
-    });
+    const auto block = occupied_.lower_bound(slab.address);
+    return block != occupied_.end() && block->first - slab.address < slab.bytes;
   }
   [[nodiscard]] const Occupants &live() const { return live_; }
   [[nodiscard]] const Occupants &retired() const { return retired_; }
@@ -118,6 +168,10 @@ class PoolModel {
            block.requested == expected.second.requested && block.slab == slab_around(block.address)->id;
   }
 
+  static bool same(const Slab &expected, const Slab &slab) {
+    return slab.address == expected.address && slab.bytes == expected.bytes && slab.id == expected.id;
+  }
+
   static std::uint64_t bytes_in(const Occupants &occupants) {
     std::uint64_t bytes = 0;
     for (const auto &[address, occupant] : occupants) bytes += occupant.bytes;
@@ -131,24 +185,23 @@ class PoolModel {
   }
 
   [[nodiscard]] std::uint64_t largest_hole() const {
-    Occupants all = live_;
-    all.insert(retired_.begin(), retired_.end());
     std::uint64_t largest = 0;
     for (const auto &[base, slab] : slabs_) {
       Address from = (base / 512 + 1) * 512;
       const Address end = (base + slab.bytes) / 512 * 512;
-      for (auto block = all.lower_bound(base); block != all.end() && block->first < end; ++block) {
+      for (auto block = occupied_.lower_bound(base); block != occupied_.end() && block->first < end; ++block) {
         largest = std::max(largest, block->first - from);
-        from = block->first + block->second.bytes;
+        from = block->first + block->second;
       }
       largest = std::max(largest, end - from);
     }
     return largest;
   }
 
-  Occupants live_;                 // by start
-  Occupants retired_;              // likewise
-  std::map<Address, Slab> slabs_;  // by address
+  Occupants live_;                             // by start
+  Occupants retired_;                          // likewise
+  std::map<Address, std::uint64_t> occupied_;  // bytes of both, by start
+  std::map<Address, Slab> slabs_;              // by address
 };
 
 }  // namespace ration::pool

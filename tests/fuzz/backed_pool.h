@@ -1,0 +1,117 @@
+// A SharedPool with the upstream that a test gives it, under the interface of a Pool.
+#pragma once
+
+#include <algorithm>
+#include <deque>
+#include <string>
+
+#include "host_memory.h"
+#include "pool/shared_pool.h"
+#include "pool_model.h"
+
+namespace ration::pool {
+
+// Grows under a budget and keeps what was retired until it is clean; tells the model of all that it does.
+class BackedPool final : private Upstream {
+ public:
+  BackedPool(PoolModel &model, std::uint64_t budget) : model_(model), budget_(budget) {}
+
+  AllocateOutcome allocate(std::uint64_t bytes) {
+    const AllocateOutcome outcome = pool_.allocate(bytes, *this);
+    if (outcome.kind != AllocateOutcome::Kind::kNoRoom || bytes > SharedPool::kMostBytes) return outcome;
+    if (!quarantine_.empty()) note("refused before everything was clean");
+    if (Pool::slab_bytes_for(bytes) <= budget_) note("refused although the pool could have grown");
+    return outcome;
+  }
+  FreeOutcome free(Address address) { return pool_.free(address); }
+  FreeOutcome retire(Address address) {
+    const FreeOutcome outcome = pool_.retire(address);
+    const Plenty plenty(host_memory::kPlenty);
+    if (outcome) quarantine_.push_back(address);
+    return outcome;
+  }
+  FreeOutcome reclaim(Address address) {
+    const FreeOutcome outcome = pool_.reclaim(address);
+    if (outcome) std::erase(quarantine_, address);
+    clean_ = std::min(clean_, quarantine_.size());
+    return outcome;
+  }
+  [[nodiscard]] std::optional<Block> find(Address address) const { return pool_.find(address); }
+  [[nodiscard]] std::optional<Slab> slab_of(Address address) const { return pool_.slab_of(address); }
+  std::size_t live_blocks(Address from, Block *blocks, std::size_t count) const {
+    return pool_.live_blocks(from, blocks, count);
+  }
+  std::size_t slabs(Address from, Slab *slabs, std::size_t count) const { return pool_.slabs(from, slabs, count); }
+  AddSlabOutcome add_slab(const Slab &slab) { return pool_.add_slab(slab); }
+  bool reserve(std::size_t blocks) { return pool_.reserve(blocks); }
+  [[nodiscard]] Statistics statistics() const { return pool_.statistics(); }
+  [[nodiscard]] std::string check_invariants() const { return wrong_.empty() ? pool_.check_invariants() : wrong_; }
+
+  std::string give_back() {
+    const std::uint64_t before = budget_;
+    if (pool_.give_back(*this) != budget_ - before) return "gave back another number of bytes than it says";
+    for (const auto &[address, slab] : model_.slabs()) {
+      if (!model_.occupied_in(slab)) return "kept a slab that is wholly free";
+    }
+    return "";
+  }
+  std::string become_clean(std::size_t blocks) {
+    clean_ = std::min(clean_ + blocks, quarantine_.size());
+    return "";
+  }
+
+ private:
+  static constexpr Address kBase = Address{1} << 62;  // beside whatever else a test adds
+  static constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+
+  // The test's own host memory never runs out.
+  using Plenty = host_memory::Limit;
+
+  bool collect() noexcept override {
+    const Plenty plenty(host_memory::kPlenty);
+    const std::size_t before = quarantine_.size();
+    for (; clean_ != 0 && !quarantine_.empty(); --clean_) reclaim_oldest();
+    return quarantine_.size() != before;
+  }
+  std::optional<Slab> grow(std::uint64_t minimum_bytes) noexcept override {
+    const Plenty plenty(host_memory::kPlenty);
+    if (minimum_bytes > budget_) (void)pool_.give_back(*this);
+    if (minimum_bytes > budget_) return std::nullopt;
+    const std::uint64_t bytes = std::min({budget_, minimum_bytes + minimum_bytes % 7 * kMiB, kMaximumBytes});
+    budget_ -= bytes;
+    ++slabs_;
+    const Slab slab{kBase + slabs_ % 4096 * 2 * kMaximumBytes + slabs_ % 3 * 300, bytes, ~slabs_};
+    if (const std::string wrong = model_.seen_add_slab(slab, AddSlabOutcome::kAdded); !wrong.empty()) note(wrong);
+    return slab;
+  }
+  void shrink(const Slab &slab) noexcept override {
+    const Plenty plenty(host_memory::kPlenty);
+    if (model_.occupied_in(slab)) note("gave back a slab that is in use");
+    if (model_.slabs().count(slab.address) == 0) note("gave back what was no slab");
+    model_.lose_slab(slab.id);
+    budget_ += slab.bytes;
+  }
+  bool wait() noexcept override {
+    const Plenty plenty(host_memory::kPlenty);
+    if (quarantine_.empty()) return false;
+    reclaim_oldest();
+    return true;
+  }
+
+  void reclaim_oldest() {
+    const Address address = quarantine_.front();
+    quarantine_.pop_front();
+    if (std::string wrong = model_.seen_reclaim(address, pool_.reclaim(address)); !wrong.empty()) note(wrong);
+  }
+  void note(const std::string &wrong) { wrong_ = wrong; }
+
+  SharedPool pool_;
+  PoolModel &model_;
+  std::uint64_t budget_;
+  std::uint64_t slabs_ = 0;
+  std::deque<Address> quarantine_;
+  std::size_t clean_ = 0;
+  std::string wrong_;  // what an upstream cannot return
+};
+
+}  // namespace ration::pool
