@@ -37,6 +37,15 @@ std::string random_trace(unsigned seed) {
   return text.str();
 }
 
+std::string packed_with_xz(const std::string &text) {
+  std::string packed(lzma_stream_buffer_bound(text.size()), '\0');
+  std::size_t size = 0;
+  REQUIRE(lzma_easy_buffer_encode(6, LZMA_CHECK_CRC64, nullptr, reinterpret_cast<const std::uint8_t *>(text.data()),
+                                  text.size(), reinterpret_cast<std::uint8_t *>(packed.data()), &size,
+                                  packed.size()) == LZMA_OK);
+  return packed.substr(0, size);
+}
+
 // What is wrong with a trace file, or nothing.
 std::string refusal(const std::string &path) {
   try {
@@ -163,16 +172,25 @@ TEST_CASE("a malformed trace is refused with its line") {
 TEST_CASE("an xz-compressed trace reads like a plain one, and a cut one is refused") {
   const Folder folder;
   const std::string text = random_trace(5);
-  std::string packed(lzma_stream_buffer_bound(text.size()), '\0');
-  std::size_t size = 0;
-  REQUIRE(lzma_easy_buffer_encode(6, LZMA_CHECK_CRC64, nullptr, reinterpret_cast<const std::uint8_t *>(text.data()),
-                                  text.size(), reinterpret_cast<std::uint8_t *>(packed.data()), &size,
-                                  packed.size()) == LZMA_OK);
+  const std::string packed = packed_with_xz(text);
   const Trace plain = read_trace(folder.write("plain", text));
-  const Trace read = read_trace(folder.write("whole", packed.substr(0, size)));
+  const Trace read = read_trace(folder.write("whole", packed));
   CHECK(read.operations.size() == plain.operations.size());
   CHECK(read.peak_bytes == plain.peak_bytes);
-  CHECK(refusal(folder.write("cut", packed.substr(0, size - 20))).find("damaged") != std::string::npos);
+  CHECK(refusal(folder.write("cut", packed.substr(0, packed.size() - 20))).find("damaged") != std::string::npos);
+}
+
+TEST_CASE("an xz stream that asks for a gigabyte to be unpacked is refused") {
+  std::string packed = packed_with_xz("a 0 1\n");
+  // The block header: its size in words less one, then, among others, the filter LZMA2 (0x21) with one byte of
+  // dictionary size, then a checksum (the .xz format, 3.1).
+  const std::size_t size = (static_cast<std::size_t>(packed[12]) + 1) * 4;
+  const std::size_t filter = packed.find("\x21\x01", 12);
+  REQUIRE(filter < 12 + size);
+  packed[filter + 2] = 36;  // 1 GiB
+  const std::uint32_t sum = lzma_crc32(reinterpret_cast<const std::uint8_t *>(&packed[12]), size - 4, 0);
+  for (std::size_t byte = 0; byte < 4; ++byte) packed[12 + size - 4 + byte] = static_cast<char>(sum >> 8 * byte);
+  CHECK(refusal(Folder().write("greedy", packed)).find("too much memory") != std::string::npos);
 }
 
 TEST_CASE("numbers of blocks may lie far apart and come back in the placements") {
