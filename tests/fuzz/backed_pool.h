@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <iterator>
 #include <string>
 
 #include "host_memory.h"
@@ -61,7 +62,9 @@ class BackedPool final : private Upstream {
   }
 
  private:
-  static constexpr Address kBase = Address{1} << 62;  // beside whatever else a test adds
+  // Beside whatever else a test adds.
+  static constexpr Address kBase = Address{1} << 56;
+  static constexpr Address kEnd = kBase + (Address{1} << 55);
   static constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
   // The test's own host memory never runs out.
@@ -80,7 +83,7 @@ class BackedPool final : private Upstream {
     const std::uint64_t bytes = std::min({budget_, minimum_bytes + minimum_bytes % 7 * kMiB, kMaximumBytes});
     budget_ -= bytes;
     ++slabs_;
-    const Slab slab{kBase + slabs_ % 4096 * 2 * kMaximumBytes + slabs_ % 3 * 300, bytes, ~slabs_};
+    const Slab slab{place_for(bytes), bytes, ~slabs_};
     if (const std::string wrong = model_.seen_add_slab(slab, AddSlabOutcome::kAdded); !wrong.empty()) note(wrong);
     return slab;
   }
@@ -98,6 +101,21 @@ class BackedPool final : private Upstream {
     return true;
   }
 
+  // Behind the last one, or behind the next that is in the way: some touch, some lie askew.
+  Address place_for(std::uint64_t bytes) {
+    const std::uint64_t gap = slabs_ % 3 * 300;
+    Address from = next_ + bytes < kEnd ? next_ : kBase;
+    for (;;) {
+      const auto above = model_.slabs().lower_bound(from + bytes);
+      if (above == model_.slabs().begin()) break;
+      const Slab &below = std::prev(above)->second;
+      if (below.address + below.bytes <= from) break;
+      from = below.address + below.bytes + gap;
+    }
+    next_ = from + bytes + gap;
+    return from;
+  }
+
   void reclaim_oldest() {
     const Address address = quarantine_.front();
     quarantine_.pop_front();
@@ -109,6 +127,7 @@ class BackedPool final : private Upstream {
   PoolModel &model_;
   std::uint64_t budget_;
   std::uint64_t slabs_ = 0;
+  Address next_ = kBase;
   std::deque<Address> quarantine_;
   std::size_t clean_ = 0;
   std::string wrong_;  // what an upstream cannot return

@@ -22,18 +22,21 @@ class PoolModel {
     std::uint64_t requested;
   };
   using Occupants = std::map<Address, Occupant>;
+  // No device address space is wider; a pool need not know what lies behind.
+  static constexpr Address kAddressEnd = Address{1} << 57;
 
   std::string seen_add_slab(const Slab &slab, AddSlabOutcome outcome) {
     using enum AddSlabOutcome;
     if (outcome == kNoHostMemory) return "had no host memory";
     const bool wraps = slab.address + slab.bytes < slab.address;
     const bool large = slab.bytes > kMaximumBytes || wraps;
+    const bool may_be_large = large || slab.address + slab.bytes > kAddressEnd;
     const bool small = !wraps && (slab.address + slab.bytes) / 512 <= slab.address / 512 + 1;
     const bool overlaps = !wraps && std::ranges::any_of(slabs_, [&slab](const auto &entry) {
       const Slab &other = entry.second;
       return slab.address < other.address + other.bytes && other.address < slab.address + slab.bytes;
     });
-    if (outcome == kTooLarge) return large ? "" : "found a slab too large that is not";
+    if (outcome == kTooLarge) return may_be_large ? "" : "found a slab too large that is not";
     if (outcome == kTooSmall) return small ? "" : "found a slab too small that is not";
     if (outcome == kOverlaps) return overlaps ? "" : "found a slab in the way of another that is not";
     if (large || small || overlaps) return "took a slab that is too large, too small or in the way";

@@ -172,7 +172,7 @@ class PoolPlayer {
       case kListLive:
         return list_live(number);
       case kAddSlab:
-        return add_slab(kBase + slabs_ * kSlabStride + number % 700, number);
+        return add_slab(kBase + slabs_ % 64 * kSlabStride + number % 700, number);
       case kAddSlabBeside:
         return add_slab_beside(number);
       case kListSlabs:
