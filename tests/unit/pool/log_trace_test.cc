@@ -211,7 +211,9 @@ TEST_CASE("a last line that is cut off is left out and said") {
 TEST_CASE("a line that is damaged is passed over and the first is named") {
   for (const char *damaged :
        {"{\"t\":\"alloc\"", "[1]", "x", "{\"t\":5,\"seq\":2}", "{\"t\":\"alloc\",\"seq\":2}", "{\"seq\":2}",
-        R"({"t":"free","addr":4096,"seq":2})", R"({"t":"free","addr":"0x10z","seq":2})", R"({"t":"dropped","seq":2})",
+        R"({"t":"free","addr":4096,"seq":2})", R"({"t":"free","addr":"0x10z","seq":2})",
+        R"({"t":"free","addr":"__1000","seq":2})", R"({"t":"free","addr":"0x1000","seq":2)",
+        R"({"t":"free","addr":"0x1000","seq":2}})", R"({"t":"dropped","seq":2})",
         R"({"t":"alloc","dev":0,"ctx":1,"kind":"device","addr":"0x9000","size":512,"req":0,"seq":2})",
         R"({"t":"alloc","dev":0,"ctx":1,"kind":"device","addr":"0x9000","size":512,"req":281474976710657,"seq":2})",
         R"({"t":"alloc","dev":0,"ctx":1,"kind":"device","addr":"0xffffffffffffffff","size":512,"req":9,"seq":2})",
