@@ -1,0 +1,50 @@
+// A slab under a placement policy, simulated: what fits, where it goes, and how small a slab will do.
+// Layer: test shapes, over pool/replay's trace. Threads: every call stands alone.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "pool/replay/trace.h"
+#include "shapes/policy.h"
+
+namespace ration::shapes {
+
+class Arena {
+ public:
+  // Granule 0 is never handed out, as in the pool. REQUIRES: bytes of at least two granules.
+  Arena(std::uint64_t bytes, Policy &policy);
+  // The granule where the block starts, or nothing. REQUIRES: id is not live.
+  std::optional<std::uint64_t> allocate(std::uint32_t id, std::uint64_t bytes);
+  // REQUIRES: id is live.
+  void free(std::uint32_t id);
+  [[nodiscard]] std::size_t holes() const { return holes_.size(); }
+
+ private:
+  struct Block {
+    std::uint64_t start, granules;
+    std::uint64_t born;  // by the clock
+  };
+  void erase(std::size_t hole);
+  void set(std::size_t hole, std::uint64_t start, std::uint64_t granules);
+
+  Policy &policy_;
+  Holes holes_;
+  std::vector<Block> blocks_;  // by id
+  std::uint64_t changes_ = 0;
+  std::uint64_t clock_ = 0;  // granules that were ever allocated
+  std::uint64_t live_ = 0;   // granules
+};
+
+struct Smallest {
+  std::uint64_t bytes;
+  std::size_t most_holes;  // on the way through it
+};
+// By the bisection of pool_replay, to 0.05 %.
+Smallest smallest_arena(const pool::replay::Trace &trace, const NamedPolicy &policy);
+// The first operation, counted from 1, that the real pool serves elsewhere than the policy does, or not as well; 0
+// where they agree to the end or to a refusal by both.
+std::size_t first_difference(const pool::replay::Trace &trace, std::uint64_t bytes, const NamedPolicy &policy);
+
+}  // namespace ration::shapes

@@ -1,0 +1,166 @@
+#include "shapes/policy.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <limits>
+
+#include "pool/granule.h"
+
+namespace ration::shapes {
+namespace {
+
+constexpr std::uint64_t kMiB = (std::uint64_t{1} << 20) / pool::kGranuleBytes;  // in granules
+constexpr unsigned kAll = std::numeric_limits<unsigned>::max();
+
+// The tightest of the first `look` holes that fit, seen from one end; among equals the one nearest to that end.
+std::optional<Choice> tightest(const Holes &holes, std::uint64_t granules, unsigned look, End from) {
+  std::optional<Choice> best;
+  for (std::size_t i = 0; i < holes.size() && look > 0; ++i) {
+    const std::size_t hole = from == End::kLow ? i : holes.size() - 1 - i;
+    if (holes.granules[hole] < granules) continue;
+    --look;
+    if (!best || holes.granules[hole] < holes.granules[best->hole]) best = Choice{hole, from};
+  }
+  return best;
+}
+
+// One rule for every size: `look` 1 is first fit (last fit from above), all is best fit.
+template <unsigned kLook, End kFrom>
+class OneEnded final : public Policy {
+ public:
+  std::optional<Choice> choose(const Holes &holes, std::uint64_t granules) override {
+    return tightest(holes, granules, kLook, kFrom);
+  }
+};
+
+// Two-level segregated fit: 32 steps an octave, lists in order of entry, the latest first. With kLook 0 the search
+// starts above the request's own bin, as the textbook has it.
+template <unsigned kLook>
+class Segregated final : public Policy {
+ public:
+  std::optional<Choice> choose(const Holes &holes, std::uint64_t granules) override {
+    const Bin own = bin_of(granules);
+    if (const std::optional<Choice> found = in_bin(holes, granules, own, kLook)) return found;
+    std::uint64_t above = 0;
+    for (const std::uint64_t hole : holes.granules) {
+      if (hole >= own.end && (above == 0 || hole < above)) above = hole;
+    }
+    if (above != 0) return in_bin(holes, granules, bin_of(above), std::max(kLook, 1U));
+    return tightest(holes, granules, 1, End::kLow);
+  }
+
+ private:
+  struct Bin {
+    std::uint64_t begin, end;  // granules
+  };
+  static Bin bin_of(std::uint64_t granules) {
+    const auto width = static_cast<unsigned>(std::bit_width(granules)) - 1;
+    const std::uint64_t step = width < 5 ? 1 : std::uint64_t{1} << (width - 5);
+    return {granules / step * step, granules / step * step + step};
+  }
+  static std::optional<Choice> in_bin(const Holes &holes, std::uint64_t granules, Bin bin, unsigned look) {
+    std::vector<std::size_t> listed;
+    for (std::size_t i = 0; i < holes.size(); ++i) {
+      if (holes.granules[i] >= bin.begin && holes.granules[i] < bin.end) listed.push_back(i);
+    }
+    std::sort(listed.begin(), listed.end(),
+              [&holes](std::size_t one, std::size_t other) { return holes.entered[one] > holes.entered[other]; });
+    listed.resize(std::min<std::size_t>(listed.size(), look));
+    std::optional<Choice> best;
+    for (const std::size_t hole : listed) {
+      if (holes.granules[hole] < granules) continue;
+      if (!best || holes.granules[hole] < holes.granules[best->hole]) best = Choice{hole, End::kLow};
+    }
+    return best;
+  }
+};
+
+// Large blocks by size at the low end, small ones by address at the high end.
+template <std::uint64_t kLargeMiB, class Large>
+class Split : public Policy {
+ public:
+  std::optional<Choice> choose(const Holes &holes, std::uint64_t granules) override {
+    if (granules >= kLargeMiB * kMiB) return large_.choose(holes, granules);
+    return tightest(holes, granules, 1, End::kHigh);
+  }
+
+ private:
+  Large large_;
+};
+
+// As Split at 8 MiB, with two things seen on the way. Blocks of one size, allocated one behind the other, die together:
+// they go by address. And a size whose block that was freed last had died young goes to the high end: which of its
+// blocks die young changes with the phases of a program, and the last one tells the phase.
+template <bool kSeesRuns, bool kSeesLives>
+class Lives final : public Policy {
+ public:
+  std::optional<Choice> choose(const Holes &holes, std::uint64_t granules) override {
+    const bool is_run = granules == previous_;
+    previous_ = granules;
+    if (kSeesLives && granules >= kLearned) {
+      const Size &size = slot_of(granules);
+      if (size.granules == granules && size.died_young) return tightest(holes, granules, kYoungLook, End::kHigh);
+    }
+    if (granules < kLarge) return tightest(holes, granules, 1, End::kHigh);
+    return tightest(holes, granules, kSeesRuns && is_run ? kRunLook : kAll, End::kLow);
+  }
+  void freed(std::uint64_t granules, std::uint64_t lived, std::uint64_t live) override {
+    if (granules >= kLearned) slot_of(granules) = {granules, lived * kYoung < live};
+  }
+
+ private:
+  static constexpr std::uint64_t kLarge = 8 * kMiB;
+  static constexpr std::uint64_t kLearned = kMiB;
+  static constexpr unsigned kRunLook = 2;
+  static constexpr unsigned kYoungLook = 4;
+  static constexpr std::uint64_t kYoung = 16;
+  static constexpr unsigned kSlotBits = 10;
+  struct Size {
+    std::uint64_t granules = 0;
+    bool died_young = false;
+  };
+  Size &slot_of(std::uint64_t granules) { return sizes_[granules * 0x9e3779b97f4a7c15U >> (64 - kSlotBits)]; }
+
+  std::array<Size, std::size_t{1} << kSlotBits> sizes_{};
+  std::uint64_t previous_ = 0;
+};
+
+template <class Kind>
+std::unique_ptr<Policy> make() {
+  return std::make_unique<Kind>();
+}
+
+using BestFit = OneEnded<kAll, End::kLow>;
+using SplitAt32 = Split<32, Segregated<8>>;
+
+constexpr std::array<NamedPolicy, 14> kPolicies{{
+    {"split 32 MiB", make<SplitAt32>},
+    {"best fit", make<BestFit>},
+    {"first fit", make<OneEnded<1, End::kLow>>},
+    {"last fit", make<OneEnded<1, End::kHigh>>},
+    {"tightest of 4 lowest", make<OneEnded<4, End::kLow>>},
+    {"segregated", make<Segregated<0>>},
+    {"segregated, own bin", make<Segregated<8>>},
+    {"split 64 MiB", make<Split<64, Segregated<8>>>},
+    {"split 16 MiB", make<Split<16, Segregated<8>>>},
+    {"split 8 MiB", make<Split<8, Segregated<8>>>},
+    {"split 8 MiB, best fit", make<Split<8, BestFit>>},
+    {"8 MiB, runs", make<Lives<true, false>>},
+    {"8 MiB, lives", make<Lives<false, true>>},
+    {"8 MiB, runs and lives", make<Lives<true, true>>},
+}};
+
+}  // namespace
+
+void Policy::freed(std::uint64_t, std::uint64_t, std::uint64_t) {}
+
+std::span<const NamedPolicy> policies() {
+  return kPolicies;
+}
+
+const NamedPolicy &policy_of_the_pool() {
+  return kPolicies[0];
+}
+
+}  // namespace ration::shapes
