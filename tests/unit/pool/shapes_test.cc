@@ -1,0 +1,65 @@
+// The arena in which programs of known shapes run, on other seeds than those that placement was chosen on. One replay
+// in the arena of the bound for each; how much smaller it could be is what tests/shapes/bench_placement tells.
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "catch.h"
+#include "pool/replay/replay.h"
+#include "shapes/shapes.h"
+
+using namespace ration::pool::replay;
+
+namespace {
+
+void require_fits(const char *shape, double ratio, std::initializer_list<std::uint64_t> seeds) {
+  for (const std::uint64_t seed : seeds) {
+    const Trace trace = ration::shapes::find(shape)->generate(seed, 1);
+    const auto arena_bytes = static_cast<std::uint64_t>(ratio * static_cast<double>(trace.peak_bytes));
+    const std::optional<Stop> stop = replay(trace, arena_bytes);
+    INFO(shape << " seed " << seed << ", " << ratio << " of the peak");
+    if (stop) FAIL("stopped at operation " << stop->operation << ", which asked for " << stop->bytes << " bytes");
+  }
+}
+
+// The sizes in their order.
+std::vector<std::uint64_t> allocated(const Trace &trace) {
+  std::vector<std::uint64_t> sizes;
+  for (const Operation &operation : trace.operations) {
+    if (!operation.is_free) sizes.push_back(operation.bytes);
+  }
+  return sizes;
+}
+
+}  // namespace
+
+TEST_CASE("training fits into 1.0085 of its peak, whatever its batches") {
+  require_fits("train", 1.0085, {101, 102, 103, 104, 105, 106});
+}
+
+TEST_CASE("serving fits into 1.025 of its peak, whatever its requests") {
+  require_fits("serve", 1.025, {101, 102, 103, 104, 105, 106, 107, 108});
+}
+
+TEST_CASE("a thousand blocks of random sizes fit into 1.15 of their peak") {
+  require_fits("steady1k", 1.15, {101, 102, 103, 104});
+}
+
+TEST_CASE("ten thousand blocks of random sizes fit into 1.10 of their peak") {
+  require_fits("steady10k", 1.10, {101, 102});
+}
+
+TEST_CASE("a shape is another trace with another seed, and the same with the same") {
+  std::size_t covered = 0;
+  for (const ration::shapes::Shape &shape : ration::shapes::all()) {
+    INFO(std::string(shape.name));
+    const Trace one = shape.generate(1, 0.05);
+    const Trace same = shape.generate(1, 0.05);
+    const Trace other = shape.generate(2, 0.05);
+    CHECK((allocated(one) == allocated(same)));
+    CHECK((allocated(one) != allocated(other)));
+    ++covered;
+  }
+  WARN("covered: " << covered << " of " << ration::shapes::all().size());
+}
