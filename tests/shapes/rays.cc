@@ -95,7 +95,8 @@ class Renderer {
     recorder_.free(targets_);
     pixels_ = kPixels[random_.between(0, kPixels.size() - 1)];
     targets_.clear();
-    for (const std::uint64_t bytes : {16, 16, 8, 8, 4, 4, 16}) targets_.push_back(recorder_.allocate(pixels_ * bytes));
+    for (const std::uint64_t bytes : {16U, 16U, 8U, 8U, 4U, 4U, 16U})
+      targets_.push_back(recorder_.allocate(pixels_ * bytes));
   }
 
   void frame() {
