@@ -71,6 +71,18 @@ FreeOutcome SharedPool::reclaim(Address address) noexcept {
   return pool_.reclaim(address);
 }
 
+SharedPool::Reclaimed SharedPool::reclaim(const Address *addresses, std::size_t count) noexcept {
+  Reclaimed reclaimed{0, 0};
+  const Guard guard(mutex_);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (const FreeOutcome outcome = pool_.reclaim(addresses[i])) {
+      ++reclaimed.blocks;
+      reclaimed.bytes += outcome.bytes;
+    }
+  }
+  return reclaimed;
+}
+
 std::optional<Block> SharedPool::find(Address address) const noexcept {
   const Guard guard(mutex_);
   return pool_.find(address);

@@ -20,7 +20,9 @@ class SharedPool {
   // The largest request for which the upstream is asked: with what the pool adds, no slab could be larger.
   static constexpr std::uint64_t kMostBytes = kMaximumBytes - 2 * kGranuleBytes;
 
-  SharedPool() = default;
+  SharedPool() : SharedPool(nullptr) {}
+  // With a lock that others can take before they know that the pool still lives; nullptr: its own.
+  explicit SharedPool(Mutex *lock) : mutex_(lock != nullptr ? *lock : own_) {}
   SharedPool(const SharedPool &) = delete;
   SharedPool &operator=(const SharedPool &) = delete;
 
@@ -31,11 +33,29 @@ class SharedPool {
   FreeOutcome free(Address address) noexcept;
   FreeOutcome retire(Address address) noexcept;
   FreeOutcome reclaim(Address address) noexcept;
+  // Several of them under one lock; what was reclaimed.
+  struct Reclaimed {
+    std::uint64_t blocks;
+    std::uint64_t bytes;
+  };
+  Reclaimed reclaim(const Address *addresses, std::size_t count) noexcept;
   [[nodiscard]] std::optional<Block> find(Address address) const noexcept;
   [[nodiscard]] std::optional<Slab> slab_of(Address address) const noexcept;
   // As in Pool. Each call is one look under the lock: what others do between two of them shows or does not.
   std::size_t live_blocks(Address from, Block *blocks, std::size_t count) const noexcept;
   std::size_t slabs(Address from, Slab *slabs, std::size_t count) const noexcept;
+
+  // For a caller that holds the lock because it has more to do under it than this. Never asks the upstream.
+  void assert_locked() const RATION_POOL_ANNOTATE(assert_capability(mutex_)) {}
+  AllocateOutcome allocate_locked(std::uint64_t bytes) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
+    return pool_.allocate(bytes);
+  }
+  FreeOutcome free_locked(Address address) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
+    return pool_.free(address);
+  }
+  FreeOutcome retire_locked(Address address) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
+    return pool_.retire(address);
+  }
 
   // For memory that is obtained ahead of the first request.
   AddSlabOutcome add_slab(const Slab &slab) noexcept;
@@ -50,7 +70,8 @@ class SharedPool {
  private:
   AllocateOutcome grow_for(std::uint64_t bytes, Upstream &upstream) noexcept;
 
-  mutable Mutex mutex_;
+  Mutex own_;
+  Mutex &mutex_;
   Condition changed_;  // of grower_ or returned_
   Pool pool_ RATION_POOL_ANNOTATE(guarded_by(mutex_));
   std::thread::id grower_ RATION_POOL_ANNOTATE(guarded_by(mutex_));  // nobody by default

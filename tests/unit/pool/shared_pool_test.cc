@@ -207,3 +207,38 @@ TEST_CASE("threads that allocate, retire and free at once never share a byte") {
   CHECK(supply.slabs.empty());
   CHECK(pool.statistics().slabs == 0);
 }
+
+TEST_CASE("several blocks are reclaimed under one lock, and what is not retired is left alone") {
+  SharedPool pool;
+  REQUIRE(pool.add_slab({kMiB, kMiB, 1}) == AddSlabOutcome::kAdded);
+  Supply none(0);
+  Address addresses[4];
+  for (Address &address : addresses) address = pool.allocate(1024, none).block.address;
+  for (const int i : {0, 1, 3}) REQUIRE(pool.retire(addresses[i]));
+  const SharedPool::Reclaimed reclaimed = pool.reclaim(addresses, 4);
+  CHECK(reclaimed.blocks == 3);
+  CHECK(reclaimed.bytes == 3 * 1024);
+  CHECK(pool.statistics().retired_blocks == 0);
+  CHECK(pool.statistics().blocks == 1);
+  CHECK(pool.find(addresses[2]));
+}
+
+TEST_CASE("a pool with a given lock works under it alone") {
+  Mutex mutex;
+  SharedPool pool(&mutex);
+  REQUIRE(pool.add_slab({kMiB, kMiB, 1}) == AddSlabOutcome::kAdded);
+  std::atomic<bool> done{false};
+  std::thread other;
+  {
+    const Guard guard(mutex);
+    pool.assert_locked();
+    const AllocateOutcome outcome = pool.allocate_locked(1024);  // would never return where the pool locks for itself
+    REQUIRE(outcome);
+    other = std::thread([&] { done = pool.find(outcome.block.address).has_value(); });
+    for (int turn = 0; turn < 2000; ++turn) std::this_thread::yield();
+    CHECK_FALSE(done);
+    CHECK(pool.retire_locked(outcome.block.address));
+  }
+  other.join();
+  CHECK_FALSE(done);  // it looked behind us
+}

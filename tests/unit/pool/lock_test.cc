@@ -1,0 +1,99 @@
+#include "pool/lock.h"
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "catch.h"
+
+using namespace ration::pool;
+
+namespace {
+
+constexpr int kThreads = 8;
+constexpr int kTurns = 20'000;
+
+// Longer than a waiter spins and yields, so that it naps.
+void yield_often() {
+  for (int turn = 0; turn < 20'000; ++turn) std::this_thread::yield();
+}
+
+}  // namespace
+
+TEST_CASE("one thread at a time is between lock and unlock, however many there are") {
+  Mutex mutex;
+  std::uint64_t turns = 0;  // no atomic: what overlaps is lost
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&] {
+      for (int turn = 0; turn < kTurns; ++turn) {
+        const Guard guard(mutex);
+        ++turns;
+      }
+    });
+  }
+  for (std::thread &thread : threads) thread.join();
+  CHECK(turns == std::uint64_t{kThreads} * kTurns);
+}
+
+TEST_CASE("a thread that has long given up spinning still gets the lock, and not before") {
+  Mutex mutex;
+  std::atomic<bool> waiting{false};
+  std::atomic<bool> has_it{false};
+  mutex.lock();
+  std::thread other([&] {
+    waiting = true;
+    const Guard guard(mutex);
+    has_it = true;
+  });
+  while (!waiting) std::this_thread::yield();
+  yield_often();
+  CHECK_FALSE(has_it);
+  mutex.unlock();
+  other.join();
+  CHECK(has_it);
+}
+
+TEST_CASE("whoever waits for a change holds the lock again when it has come, and lets go of it meanwhile") {
+  Mutex mutex;
+  Condition changed;
+  bool ready = false;  // of the lock
+  int woken = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&] {
+      const Guard guard(mutex);
+      while (!ready) changed.wait(mutex);
+      ++woken;
+    });
+  }
+  {
+    const Guard guard(mutex);  // which a waiter that kept it would never let us have
+    ready = true;
+    changed.announce();
+  }
+  for (std::thread &thread : threads) thread.join();
+  CHECK(woken == kThreads);
+}
+
+TEST_CASE("no change is lost between looking for it and waiting") {
+  Mutex mutex;
+  Condition changed;
+  int turn = 0;  // even: this thread's
+  std::thread other([&] {
+    for (int i = 0; i < kTurns / 10; ++i) {
+      const Guard guard(mutex);
+      while (turn % 2 == 0) changed.wait(mutex);
+      ++turn;
+      changed.announce();
+    }
+  });
+  for (int i = 0; i < kTurns / 10; ++i) {
+    const Guard guard(mutex);
+    while (turn % 2 != 0) changed.wait(mutex);
+    ++turn;
+    changed.announce();
+  }
+  other.join();
+  CHECK(turn == 2 * (kTurns / 10));
+}
