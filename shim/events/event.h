@@ -16,8 +16,12 @@ const char *name_of(Reason reason);
 
 // Where a block came from. What is the driver's own moves the reserved bytes; a block of the pool lies in a slab, whose
 // own record moved them.
-inline constexpr char kFromDriver[] = "driver";
-inline constexpr char kFromPool[] = "pool";
+enum class Source { driver, pool };
+const char *name_of(Source source);
+
+// What kind of memory it is.
+enum class Kind { device };
+const char *name_of(Kind kind);
 
 // How the call reached us; best effort.
 enum class Via { driver, runtime };
@@ -29,8 +33,8 @@ struct Alloc {
   int device;
   unsigned context;  // number of the context in order of appearance, from 1; 0 unknown
   const char *api;
-  const char *kind;    // device, host, managed, ...
-  const char *source;  // kFromDriver or kFromPool
+  Kind kind;
+  Source source;
   Via via;
   std::uint64_t duration_ns;
   std::uint64_t slab = 0;  // number of the slab that it lies in; 0: none
@@ -43,7 +47,7 @@ struct Free {
   unsigned context;
   const char *api;           // the call that ended the block: a free, or what took its context away
   std::uint64_t stream = 0;  // handle that a stream-ordered free named; 0: none
-  const char *source = kFromDriver;
+  Source source = Source::driver;
 };
 
 struct Oom {

@@ -4,7 +4,6 @@
 
 #include <climits>
 #include <ctime>
-#include <string_view>
 #include <utility>
 
 #include "events/process_tree.h"
@@ -25,13 +24,6 @@ std::string host_name() {
 
 std::string base_name(const std::string &path) {
   return path.substr(path.rfind('/') + 1);
-}
-
-void gain(std::atomic<std::uint64_t> &bytes, std::atomic<std::uint64_t> &peak, std::uint64_t more) {
-  const std::uint64_t value = bytes.fetch_add(more, std::memory_order_relaxed) + more;
-  std::uint64_t before = peak.load(std::memory_order_relaxed);
-  while (before < value && !peak.compare_exchange_weak(before, value, std::memory_order_relaxed)) {
-  }
 }
 
 }  // namespace
@@ -92,20 +84,16 @@ void Journal::describe(std::vector<DeviceFacts> devices, int driver_version) noe
 
 void Journal::count(const Alloc &event) {
   DeviceTally &tally = tally_->devices[event.device];
-  bump(tally.allocs);
-  bump(tally.live_count);
-  gain(tally.live_bytes, tally.peak_bytes, event.size);
-  if (event.source == std::string_view(kFromDriver)) {
+  count_alloc(tally, event.size);
+  if (event.source == Source::driver) {
     gain(tally.reserved_bytes, tally.reserved_peak_bytes, event.size);
   }
 }
 
 void Journal::count(const Free &event) {
   DeviceTally &tally = tally_->devices[event.device];
-  bump(tally.frees);
-  tally.live_count.fetch_sub(1, std::memory_order_relaxed);
-  tally.live_bytes.fetch_sub(event.size, std::memory_order_relaxed);
-  if (event.source == std::string_view(kFromDriver)) {
+  count_free(tally, event.size);
+  if (event.source == Source::driver) {
     tally.reserved_bytes.fetch_sub(event.size, std::memory_order_relaxed);
   }
 }

@@ -40,6 +40,9 @@ class Journal {
   void record(const SlabFree &event) noexcept;
   void record(const Wait &event) noexcept;
   void record(const Trim &event) noexcept;
+  // A block of the pool that is taken or freed, for the totals alone. REQUIRES: !logging().
+  void count_pool_alloc(int device, std::uint64_t bytes) noexcept { count_alloc(tally_->devices[device], bytes); }
+  void count_pool_free(int device, std::uint64_t bytes) noexcept { count_free(tally_->devices[device], bytes); }
   void count_failed_alloc() noexcept { bump(tally_->failed_allocs); }
   void count_failed_free() noexcept { bump(tally_->failed_frees); }
   void count_null_free() noexcept { bump(tally_->null_frees); }
@@ -52,6 +55,20 @@ class Journal {
 
  private:
   static void bump(std::atomic<std::uint64_t> &counter) { counter.fetch_add(1, std::memory_order_relaxed); }
+  static void gain(std::atomic<std::uint64_t> &bytes, std::atomic<std::uint64_t> &peak, std::uint64_t more) {
+    const std::uint64_t value = bytes.fetch_add(more, std::memory_order_relaxed) + more;
+    std::uint64_t before = peak.load(std::memory_order_relaxed);
+    while (before < value && !peak.compare_exchange_weak(before, value, std::memory_order_relaxed)) {
+    }
+  }
+  static void count_alloc(DeviceTally &tally, std::uint64_t bytes) {
+    bump(tally.allocs);
+    gain(tally.live_bytes, tally.peak_bytes, bytes);
+  }
+  static void count_free(DeviceTally &tally, std::uint64_t bytes) {
+    bump(tally.frees);
+    tally.live_bytes.fetch_sub(bytes, std::memory_order_relaxed);
+  }
   template <class Event>
   void publish(const Event &event) noexcept;
   void count(const Alloc &event);

@@ -37,12 +37,20 @@ const char *name_of(Reason reason) {
   return "limit";
 }
 
+const char *name_of(Source source) {
+  return source == Source::pool ? "pool" : "driver";
+}
+
+const char *name_of(Kind) {
+  return "device";
+}
+
 void format(Line &line, const Alloc &event, int thread) {
   add(line,
       R"({{"t":"alloc","tid":{},"dev":{},"ctx":{},"stream":0,"api":"{}","via":"{}","kind":"{}","addr":"{:#x}",)"
       R"("size":{},"req":{},"src":"{}")",
-      thread, event.device, event.context, event.api, name_of(event.via), event.kind, event.address, event.size,
-      event.requested, event.source);
+      thread, event.device, event.context, event.api, name_of(event.via), name_of(event.kind), event.address,
+      event.size, event.requested, name_of(event.source));
   if (event.slab != 0) {
     add(line, R"(,"slab":{})", event.slab);
   }
@@ -51,7 +59,7 @@ void format(Line &line, const Alloc &event, int thread) {
 
 void format(Line &line, const Free &event, int thread) {
   add(line, R"({{"t":"free","tid":{},"dev":{},"ctx":{},"stream":{},"api":"{}","addr":"{:#x}","size":{},"src":"{}")",
-      thread, event.device, event.context, event.stream, event.api, event.address, event.size, event.source);
+      thread, event.device, event.context, event.stream, event.api, event.address, event.size, name_of(event.source));
 }
 
 void format(Line &line, const Oom &event, int thread) {
@@ -109,7 +117,7 @@ void format_end(Line &line, const SummaryPage &tally, std::uint64_t dropped, std
     const char *comma = i > 0 ? "," : "";
     peaks += fmt::format("{}{}", comma, load(device.peak_bytes));
     reserved_peaks += fmt::format("{}{}", comma, load(device.reserved_peak_bytes));
-    live += fmt::format(R"({}{{"dev":{},"count":{},"bytes":{}}})", comma, i, load(device.live_count),
+    live += fmt::format(R"({}{{"dev":{},"count":{},"bytes":{}}})", comma, i, load(device.allocs) - load(device.frees),
                         load(device.live_bytes));
   }
   add(line,

@@ -99,7 +99,7 @@ bool read_summary(const std::string &file, Summary &summary) {
       Summary::Device device{load(tally.total),
                              load(tally.limit),
                              load(tally.live_bytes),
-                             load(tally.live_count),
+                             load(tally.allocs) - std::min(load(tally.frees), load(tally.allocs)),
                              load(tally.peak_bytes),
                              load(tally.allocs),
                              load(tally.frees),

@@ -15,24 +15,25 @@ namespace ration::events {
 
 inline constexpr int kMaxTalliedDevices = 128;
 
+// What every allocation and free touches lies in one cache line.
 struct DeviceTally {
-  std::atomic<std::uint64_t> total;
-  std::atomic<std::uint64_t> limit;  // effective
-  std::atomic<std::uint64_t> limit_asked;
   std::atomic<std::uint64_t> live_bytes;
-  std::atomic<std::uint64_t> live_count;
   std::atomic<std::uint64_t> peak_bytes;
   std::atomic<std::uint64_t> allocs;
-  std::atomic<std::uint64_t> frees;
-  std::atomic<std::uint64_t> denied[kReasonCount];
+  std::atomic<std::uint64_t> frees;           // the live ones are the allocs that these are not
   std::atomic<std::uint64_t> reserved_bytes;  // slabs, and blocks that are the driver's own
   std::atomic<std::uint64_t> reserved_peak_bytes;
   std::atomic<std::uint64_t> waits;
+  std::atomic<std::uint64_t> total;
+  std::atomic<std::uint64_t> limit;  // effective
+  std::atomic<std::uint64_t> limit_asked;
+  std::atomic<std::uint64_t> denied[kReasonCount];
+  std::uint64_t unused;
 };
 
 struct SummaryPage {
   static constexpr std::uint64_t kMagic = 0x31594c4c4154'4152;  // "RATALLY1", little-endian
-  static constexpr std::uint32_t kVersion = 2;
+  static constexpr std::uint32_t kVersion = 3;
 
   std::atomic<std::uint64_t> magic;  // written last: a page without it is not there yet
   std::uint32_t version;
@@ -45,11 +46,12 @@ struct SummaryPage {
   std::atomic<std::uint64_t> null_frees;
   std::atomic<std::uint64_t> failed_allocs;   // by the driver, for another reason than memory
   std::atomic<std::uint64_t> refused_shares;  // handles to share memory, which `denied` does not count
+  std::uint64_t unused_too[2];
   DeviceTally devices[kMaxTalliedDevices];
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 static_assert(offsetof(SummaryPage, pid) == 16 && offsetof(SummaryPage, device_count) == 72 &&
-              offsetof(SummaryPage, devices) == 112 && sizeof(DeviceTally) == 128);
+              offsetof(SummaryPage, devices) == 128 && sizeof(DeviceTally) == 128);
 
 // A page as it stood when it was read.
 struct Summary {

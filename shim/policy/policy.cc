@@ -88,8 +88,8 @@ CUresult Policy::enter(const Request &request, const Contexts::Current &where, c
     return CUDA_SUCCESS;
   }
   journal_.record(events::Alloc{obtained.address, obtained.bytes, request.requested, where.device,
-                                where.context->number, request.api, "device", events::kFromDriver, via_of(request),
-                                duration_ns});
+                                where.context->number, request.api, events::Kind::device, events::Source::driver,
+                                via_of(request), duration_ns});
   if (!book_.announce(obtained.address)) {
     end_block(where.context->ended_by.load(std::memory_order_acquire),
               {obtained.address, {obtained.bytes, where.device, where.context}});

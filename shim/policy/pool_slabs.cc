@@ -294,7 +294,7 @@ void Pools::finish_end(const char *api, const ContextRef &context) noexcept {
     for (std::size_t i = 0; i < count; ++i) {
       if (pool->blocks.free(blocks[i].address)) {
         journal_.record(events::Free{blocks[i].address, blocks[i].bytes, context->device, context->number, api, 0,
-                                     events::kFromPool});
+                                     events::Source::pool});
       }
     }
   }

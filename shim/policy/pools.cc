@@ -112,8 +112,8 @@ CUresult Pools::allocate(const Request &request, const Contexts::Current &where,
                       where.device,
                       where.context->number,
                       request.api,
-                      "device",
-                      events::kFromPool,
+                      events::Kind::device,
+                      events::Source::pool,
                       via,
                       start != 0 ? now_ns() - start : 0};
   event.slab = outcome.block.slab;
@@ -145,7 +145,7 @@ CUresult Pools::retire(const char *api, std::uint64_t address, CUstream stream, 
       break;
   }
   journal_.record(events::Free{address, bytes, owner->device, owner->number, api,
-                               reinterpret_cast<std::uintptr_t>(stream), events::kFromPool});
+                               reinterpret_cast<std::uintptr_t>(stream), events::Source::pool});
   ticket.close();
   if (due) {
     quarantine.collect(Quarantine::Sealing::always);  // an error of it is for whoever needs the memory

@@ -49,8 +49,9 @@ void address_book_pair(benchmark::State &state) {
 BENCHMARK(address_book_pair);
 
 void format_alloc_line(benchmark::State &state) {
-  const events::Alloc event{std::uint64_t{1} << 40, 1 << 20, 1 << 20, 0, 1, "cuMemAlloc_v2", "device", "driver",
-                            events::Via::driver,    1234};
+  const events::Alloc event{
+      std::uint64_t{1} << 40, 1 << 20, 1 << 20, 0, 1, "cuMemAlloc_v2", events::Kind::device, events::Source::driver,
+      events::Via::driver,    1234};
   for (auto step : state) {
     events::Line line;
     format(line, event, 4242);

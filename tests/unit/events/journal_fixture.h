@@ -23,7 +23,16 @@ inline std::vector<events::DeviceFacts> two_devices() {
 }
 
 inline events::Alloc an_alloc(std::uint64_t address, std::uint64_t size, int device = 0) {
-  return {address, size, size, device, 1, "cuMemAlloc_v2", "device", "driver", events::Via::driver, 5};
+  return {address,
+          size,
+          size,
+          device,
+          1,
+          "cuMemAlloc_v2",
+          events::Kind::device,
+          events::Source::driver,
+          events::Via::driver,
+          5};
 }
 
 inline events::Free a_free(std::uint64_t address, std::uint64_t size, int device = 0) {
@@ -31,11 +40,13 @@ inline events::Free a_free(std::uint64_t address, std::uint64_t size, int device
 }
 
 inline events::Alloc a_pool_alloc(std::uint64_t address, std::uint64_t size, std::uint64_t slab, int device = 0) {
-  return {address, size, size, device, 1, "cuMemAlloc_v2", "device", "pool", events::Via::driver, 5, slab};
+  return {
+      address, size, size, device, 1, "cuMemAlloc_v2", events::Kind::device, events::Source::pool, events::Via::driver,
+      5,       slab};
 }
 
 inline events::Free a_pool_free(std::uint64_t address, std::uint64_t size, int device = 0) {
-  return {address, size, device, 1, "cuMemFree_v2", 0, "pool"};
+  return {address, size, device, 1, "cuMemFree_v2", 0, events::Source::pool};
 }
 
 inline events::SlabAlloc a_slab_alloc(std::uint64_t slab, std::uint64_t size, int device = 0) {

@@ -90,3 +90,20 @@ TEST_CASE("a refused handle is an oom record, but no allocation that was denied"
   CHECK(lines[2].at("ooms") == 0);
   CHECK(lines[2].at("refused_ipc") == 1);
 }
+
+TEST_CASE("blocks of the pool that no record is made of count as those that have one") {
+  std::string problem;
+  events::Journal journal(logging_to(""), problem);
+  journal.describe(two_devices(), 0);
+  journal.count_pool_alloc(1, 1024);
+  journal.count_pool_alloc(1, 512);
+  journal.count_pool_free(1, 1024);
+  journal.record(a_pool_alloc(0x10000000200, 256, 1));
+  const events::DeviceTally &tally = journal.tally().devices[1];
+  CHECK(tally.allocs == 2);
+  CHECK(tally.frees == 1);
+  CHECK(tally.live_bytes == 512);
+  CHECK(tally.peak_bytes == 1536);
+  CHECK(tally.reserved_peak_bytes == 0);
+  CHECK(journal.tally().devices[0].live_bytes == 256);
+}
