@@ -4,7 +4,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <utility>
 
+#include "policy/hit_lanes.h"
 #include "pool/shared_pool.h"
 
 namespace ration::policy {
@@ -26,11 +28,13 @@ class ContextPool {
   // The smallest slab of a pool that grows: the driver's own page for large allocations.
   static constexpr std::uint64_t kFirstSlabBytes = 2U << 20U;
 
-  explicit ContextPool(Context &owner) : context(owner) {}
+  explicit ContextPool(Context &owner, HitLanes::Claim claimed = {})
+      : context(owner), claim(std::move(claimed)), blocks(claim.lane() != nullptr ? &claim.lane()->mutex() : nullptr) {}
   ContextPool(const ContextPool &) = delete;
   ContextPool &operator=(const ContextPool &) = delete;
 
   Context &context;
+  const HitLanes::Claim claim;  // outlives the blocks, which it lends its lock
   pool::SharedPool blocks;
   // A call between a change to the blocks and its record. Whoever records the end of the whole pool waits for it.
   class InFlight {

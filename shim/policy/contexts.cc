@@ -29,6 +29,13 @@ void Context::begin_end() {
   }
 }
 
+void Context::close_to_hits() noexcept {
+  const ContextPool *made = pool.load();
+  if (made != nullptr && made->claim.lane() != nullptr) {
+    made->claim.lane()->close();
+  }
+}
+
 CurrentFor::CurrentFor(CUcontext context) {
   if (real.cuCtxGetCurrent.present() && real.cuCtxGetCurrent(&before_) == CUDA_SUCCESS && before_ == context) {
     how_ = How::already;
@@ -110,7 +117,7 @@ ContextRef Contexts::find(CUcontext handle) {
 
 void Contexts::note_green(CUcontext handle, CUgreenCtx green, int device) {
   Guard guard(mutex_);
-  contexts_.erase(handle);  // whoever had the handle before is gone
+  take_handle_away(handle);
   green_[handle] = {green, device};
 }
 
@@ -150,9 +157,19 @@ ContextRef Contexts::note(CUcontext handle, int device) {
   return note_locked(handle, device);
 }
 
+// Whoever had it is gone.
+void Contexts::take_handle_away(CUcontext handle) {
+  const auto found = contexts_.find(handle);
+  if (found != contexts_.end()) {
+    found->second->renamed.store(true);
+    found->second->close_to_hits();
+    contexts_.erase(found);
+  }
+}
+
 ContextRef Contexts::note_created(CUcontext handle, int device) {
   Guard guard(mutex_);
-  contexts_.erase(handle);
+  take_handle_away(handle);
   green_.erase(handle);
   references_.erase(handle);
   std::erase_if(primaries_, [handle](const auto &primary) { return primary.second == handle; });
@@ -177,6 +194,7 @@ ContextRef Contexts::primary_of(int device) {
 
 void Contexts::forget(const ContextRef &context, const char *api) {
   context->ended_by.store(api);  // pairs with whoever enters or ends a block, or is about to take one from the pool
+  context->close_to_hits();
   Guard guard(mutex_);
   const auto found = contexts_.find(context->handle);
   if (found != contexts_.end() && found->second == context) {

@@ -25,6 +25,8 @@ struct Context {
   std::atomic<std::uint64_t> own_bytes{0};      // charged for the context itself (charge_context)
   // Everything that was submitted to it before this moment (progress.h) has finished.
   std::atomic<std::uint64_t> passed{0};
+  // Its handle means something else now, or nothing: no hit may take it for this one.
+  std::atomic<bool> renamed{false};
   // Its pool; made at the first allocation, for the rest of its life. Owned.
   std::atomic<ContextPool *> pool{nullptr};
 
@@ -40,6 +42,11 @@ struct Context {
   void begin_end();
   void refuse_end() { ending_.fetch_sub(1); }
   bool is_ending() const { return ending_.load() != 0; }
+  // Whether its handle may lead to its pool without a look at anything else. Whoever sets one of these three closes the
+  // way behind it, whoever opens the way has made the pool before: seq_cst all, so one sees the other.
+  bool may_be_hit() const { return ending_.load() == 0 && ended_by.load() == nullptr && !renamed.load(); }
+  // Returns once no hit is in its pool any more.
+  void close_to_hits() noexcept;
 
  private:
   // Whoever pins counts first and looks then, whoever ends the other way round: seq_cst both, so one sees the other.
@@ -133,6 +140,7 @@ class Contexts {
 
  private:
   ContextRef note_locked(CUcontext handle, int device) REQUIRES(mutex_);
+  void take_handle_away(CUcontext handle) REQUIRES(mutex_);
 
   Devices &devices_;
   std::atomic<const void *> primary_turn_[ledger::kMaxDevices] = {};  // the thread whose turn it is

@@ -27,7 +27,7 @@ Policy::Policy(const Options &options, LimitSource &limits, events::JournalOptio
       devices_(limits, ledger_),
       contexts_(devices_),
       pending_(ledger_),
-      pools_(devices_, ledger_, journal_, contexts_, pending_, options.synchronous_free) {}
+      pools_(devices_, ledger_, journal_, contexts_, pending_, lanes_, options.synchronous_free) {}
 
 void Policy::describe() {
   if (journal_.described() || devices_.all() == nullptr) {
@@ -114,6 +114,9 @@ CUresult Policy::refuse_unknown(const std::function<CUresult(Obtained &)> &act) 
 
 CUresult Policy::allocate(const Request &request, const std::function<CUresult(Obtained &)> &act,
                           CUdeviceptr *address) {
+  if (request.pooled && pools_.allocate_hit(request.upper_bound, address)) {
+    return CUDA_SUCCESS;
+  }
   describe();
   if (devices_.limit_unknown()) {
     return refuse_unknown(act);
@@ -206,6 +209,9 @@ void Policy::keep_block(const AddressedBlock &block) {
 }
 
 CUresult Policy::free(const char *api, CUdeviceptr address, const std::function<CUresult()> &act) {
+  if (pools_.free_hit(address)) {
+    return CUDA_SUCCESS;
+  }
   describe();
   if (address == 0) {
     journal_.count_null_free();

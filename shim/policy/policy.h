@@ -113,6 +113,7 @@ class Policy {
   ledger::Ledger ledger_;
   events::Journal journal_;
   Devices devices_;
+  HitLanes lanes_;
   Contexts contexts_;
   AddressBook book_;
   PendingFrees pending_;

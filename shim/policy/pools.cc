@@ -44,7 +44,7 @@ CUresult state_of_stream(CUstream stream) {
 Pools::Arena &Pools::arena_of(int device) {
   Arena *arena = known_arena(device);
   if (arena == nullptr) {
-    auto made = std::make_unique<Arena>(progress_, devices_.preallocation_on(device));
+    auto made = std::make_unique<Arena>(progress_, lanes_, device, devices_.preallocation_on(device));
     if (arenas_[device].compare_exchange_strong(arena, made.get(), std::memory_order_acq_rel)) {
       arena = made.release();
     }
@@ -61,8 +61,8 @@ Pools::~Pools() {
 ContextPool &Pools::pool_of(const ContextRef &context) {
   ContextPool *pool = context->pool.load(std::memory_order_acquire);
   if (pool == nullptr) {
-    auto made = std::make_unique<ContextPool>(*context);
-    if (context->pool.compare_exchange_strong(pool, made.get(), std::memory_order_acq_rel)) {
+    auto made = std::make_unique<ContextPool>(*context, claim_lane(*context));
+    if (context->pool.compare_exchange_strong(pool, made.get())) {
       pool = made.release();
     }
   }
@@ -118,6 +118,7 @@ CUresult Pools::allocate(const Request &request, const Contexts::Current &where,
                       start != 0 ? now_ns() - start : 0};
   event.slab = outcome.block.slab;
   journal_.record(event);
+  open_lane(pool, arena);
   *address = outcome.block.address;
   return CUDA_SUCCESS;
 }

@@ -14,6 +14,7 @@
 #include "policy/context_pool.h"
 #include "policy/contexts.h"
 #include "policy/devices.h"
+#include "policy/hit_lanes.h"
 #include "policy/pending_frees.h"
 #include "policy/progress.h"
 #include "policy/quarantine.h"
@@ -25,12 +26,13 @@ namespace ration::policy {
 class Pools {
  public:
   Pools(Devices &devices, ledger::Ledger &ledger, events::Journal &journal, Contexts &contexts, PendingFrees &pending,
-        bool synchronous_free)
+        HitLanes &lanes, bool synchronous_free)
       : devices_(devices),
         ledger_(ledger),
         journal_(journal),
         contexts_(contexts),
         pending_(pending),
+        lanes_(lanes),
         synchronous_free_(synchronous_free),
         progress_(contexts, captures_) {}
 
@@ -40,6 +42,11 @@ class Pools {
 
   // Whether this driver lets a freed block ever be used again.
   static bool possible() { return Progress::can_tell(); }
+
+  // The short way (hit_lanes.h), where it is open and leads there; false: nothing happened. A hit touches what the
+  // lane's lock guards and the totals, and asks the driver for nothing but the current context.
+  bool allocate_hit(std::uint64_t bytes, CUdeviceptr *address) noexcept;
+  bool free_hit(std::uint64_t address) noexcept;
 
   // A block of `request.upper_bound` bytes. Where it was denied for want of memory, `denied` says why.
   CUresult allocate(const Request &request, const Contexts::Current &where, events::Via via, CUdeviceptr *address,
@@ -53,7 +60,10 @@ class Pools {
   std::optional<pool::Block> block_at(std::uint64_t address, const ContextRef &owner);
 
   // A context that ends takes its pool along; begin before the driver's call, then one of the two.
-  void begin_end(const ContextRef &context) noexcept { slabs_.begin_end(context); }
+  void begin_end(const ContextRef &context) noexcept {
+    context->close_to_hits();
+    slabs_.begin_end(context);
+  }
   void cancel_end(const ContextRef &context) noexcept { slabs_.cancel_end(context); }
   void finish_end(const char *api, const ContextRef &context) noexcept;
 
@@ -86,8 +96,8 @@ class Pools {
   friend class Loser;
   // What the pools of one device share.
   struct Arena {
-    Arena(Progress &progress, const Preallocation &preallocation_plan)
-        : plan(preallocation_plan), quarantine(progress), preallocation(plan.bytes > 0 ? due : done) {}
+    Arena(Progress &progress, HitLanes &lanes, int device, const Preallocation &preallocation_plan)
+        : plan(preallocation_plan), quarantine(progress, lanes, device), preallocation(plan.bytes > 0 ? due : done) {}
     enum State : int { due, running, done };
     const Preallocation plan;
     Quarantine quarantine;
@@ -109,7 +119,10 @@ class Pools {
   };
   Arena &arena_of(int device);
   Arena *known_arena(int device) { return arenas_[device].load(std::memory_order_acquire); }
-  static ContextPool &pool_of(const ContextRef &context);
+  ContextPool &pool_of(const ContextRef &context);
+  HitLane *lane_of_caller(CUcontext &current);
+  HitLanes::Claim claim_lane(const Context &context);
+  void open_lane(ContextPool &pool, const Arena &arena) noexcept;
   // The contexts that have a pool on a device.
   std::vector<ContextRef> pooled_on(int device);
   CUresult retire(const char *api, std::uint64_t address, CUstream stream, const ContextRef &owner);
@@ -135,6 +148,7 @@ class Pools {
   events::Journal &journal_;
   Contexts &contexts_;
   PendingFrees &pending_;
+  HitLanes &lanes_;
   const bool synchronous_free_;
   Captures captures_;
   Progress progress_;

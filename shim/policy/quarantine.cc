@@ -7,83 +7,12 @@
 
 namespace ration::policy {
 
-Quarantine::Ticket &Quarantine::Ticket::operator=(Ticket &&other) noexcept {
-  if (this != &other) {
-    close();
-    open_ = other.open_;
-    other.open_ = nullptr;
-  }
-  return *this;
-}
-
-void Quarantine::Ticket::close() {
-  if (open_ != nullptr) {
-    open_->fetch_sub(1, std::memory_order_release);  // pairs with the acquire of whoever reclaims the batch
-    open_ = nullptr;
-  }
-}
-
-void Quarantine::set_sizes(std::uint64_t pool_bytes, std::uint64_t slack_bytes) {
-  Guard guard(mutex_);
-  finest_bytes_ = std::max(pool_bytes / 8, slack_bytes);
-}
-
-bool Quarantine::make_room() {
-  if (!open_.empty() && open_.back().count < kBatchBlocks) {
-    return true;
-  }
-  if (!spare_batches_.empty()) {
-    open_.splice(open_.end(), spare_batches_, spare_batches_.begin());
-    return true;
-  }
-  try {
-    open_.emplace_back();
-    return true;
-  } catch (...) {
-    return false;
-  }
-}
-
-Quarantine::Retired Quarantine::retire(ContextPool &pool, pool::Address address, std::uint64_t &bytes, Ticket &ticket,
-                                       bool &due) {
-  due = false;
-  Guard guard(mutex_);
-  if (pool.closed.load(std::memory_order_relaxed)) {
-    return Retired::not_a_block;
-  }
-#ifdef RATION_BREAK_QUARANTINE  // for the test that shows that the data tests see it
-  const pool::FreeOutcome broken = pool.blocks.free(address);
-  bytes = broken.bytes;
-  ticket = Ticket();
-  return broken ? Retired::retired : Retired::not_a_block;
-#endif
-  if (!make_room()) {
-    return Retired::no_host_memory;
-  }
-  const pool::FreeOutcome outcome = pool.blocks.retire(address);
-  if (!outcome) {
-    return Retired::not_a_block;
-  }
-  bytes = outcome.bytes;
-  Batch &batch = open_.back();
-  batch.entries[batch.count++] = {address, &pool};
-  batch.unrecorded.fetch_add(1, std::memory_order_relaxed);
-  ticket = Ticket(batch.unrecorded);
-  open_bytes_ += bytes;
-  bytes_.fetch_add(bytes, std::memory_order_relaxed);
-  blocks_.fetch_add(1, std::memory_order_relaxed);
-  retired_.fetch_add(1, std::memory_order_relaxed);
-  ++open_blocks_;
-  due = open_blocks_ >= next_seal_blocks_ &&
-        (open_blocks_ >= kBatchBlocks << coarseness_ || open_bytes_ >= finest_bytes_ << coarseness_);
-  return Retired::retired;
-}
-
 // Detached first: the moment that is taken then lies behind every free that it speaks for.
 void Quarantine::seal(Cleaned &cleaned) {
   std::list<Epoch> fresh;
   {
     Guard guard(mutex_);
+    gather();
     if (open_blocks_ == 0) {
       return;
     }
@@ -102,6 +31,7 @@ void Quarantine::seal(Cleaned &cleaned) {
     epoch.batches.splice(epoch.batches.end(), open_);
     blocks = std::exchange(open_blocks_, 0);
     bytes = std::exchange(open_bytes_, 0);
+    tell_lanes();
     ++sealing_;
   }
   Progress::Taken taken = Progress::Taken::failed;
@@ -118,6 +48,7 @@ void Quarantine::seal(Cleaned &cleaned) {
                                     [&](const Epoch &other) { return other.moment.number > epoch.moment.number; });
     sealed_.splice(later, fresh);
     next_seal_blocks_ = 0;
+    tell_lanes();
     return;
   }
   open_.splice(open_.begin(), epoch.batches);
@@ -125,6 +56,7 @@ void Quarantine::seal(Cleaned &cleaned) {
   open_blocks_ += blocks;
   open_bytes_ += bytes;
   next_seal_blocks_ = open_blocks_ + kBatchBlocks;  // not again at every free
+  tell_lanes();
   cleaned.capturing |= taken == Progress::Taken::capturing;
   cleaned.ending |= taken == Progress::Taken::ending;
   if (taken == Progress::Taken::failed) {
@@ -170,9 +102,9 @@ bool Quarantine::reclaim_slice(Cleaned &cleaned, bool &outstanding) {
         return batch.unrecorded.load(std::memory_order_acquire) == 0;
       });
       if (ready != epoch->batches.end()) {
-        for (std::size_t i = 0; i < kSliceBlocks && ready->count > 0; ++i) {
-          release_entry(ready->entries[--ready->count], cleaned);
-        }
+        const std::size_t left = ready->count - std::min(ready->count, kSliceBlocks);
+        release(&ready->entries[left], ready->count - left, cleaned);
+        ready->count = left;
         if (ready->count == 0) {
           spare_batches_.splice(spare_batches_.end(), epoch->batches, ready);
         }
@@ -191,13 +123,22 @@ bool Quarantine::reclaim_slice(Cleaned &cleaned, bool &outstanding) {
   return true;
 }
 
-void Quarantine::release_entry(const Entry &entry, Cleaned &cleaned) {
-  const pool::FreeOutcome outcome = entry.pool->blocks.reclaim(entry.address);
-  bytes_.fetch_sub(outcome.bytes, std::memory_order_relaxed);
-  blocks_.fetch_sub(1, std::memory_order_relaxed);
-  cleaned_.fetch_add(1, std::memory_order_relaxed);
-  cleaned.bytes += outcome.bytes;
-  ++cleaned.blocks;
+// The pool's lock is taken once for as many neighbours as are its own: mostly all.
+void Quarantine::release(const Entry *entries, std::size_t count, Cleaned &cleaned) {
+  std::array<pool::Address, kSliceBlocks> addresses;
+  for (std::size_t begin = 0, end = 0; begin < count; begin = end) {
+    ContextPool &pool = *entries[begin].pool;
+    for (; end < count && end - begin < addresses.size() && entries[end].pool == &pool; ++end) {
+      addresses[end - begin] = entries[end].address;
+    }
+    const std::size_t blocks = end - begin;
+    const std::uint64_t bytes = pool.blocks.reclaim(addresses.data(), blocks).bytes;
+    bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+    blocks_.fetch_sub(blocks, std::memory_order_relaxed);
+    cleaned_.fetch_add(blocks, std::memory_order_relaxed);
+    cleaned.bytes += bytes;
+    cleaned.blocks += blocks;
+  }
 }
 
 Quarantine::Cleaned Quarantine::collect(Sealing sealing) noexcept {
@@ -255,6 +196,7 @@ void Quarantine::wait_for(Epoch &epoch, Cleaned &cleaned) {
 // Of open blocks and of epochs, also of those that are only waiting to be recycled.
 bool Quarantine::is_empty() {
   Guard guard(mutex_);
+  gather();
   return open_blocks_ == 0 && sealed_.empty();
 }
 
@@ -307,6 +249,7 @@ Quarantine::Choice Quarantine::choose(std::uint64_t seen, Epoch *&oldest) {
 void Quarantine::grow_coarser() {
   Guard guard(mutex_);
   coarseness_ = std::min(coarseness_ + 1, kCoarsest);
+  tell_lanes();
 }
 
 Quarantine::Cleaned Quarantine::drain() noexcept {
@@ -352,7 +295,7 @@ void Quarantine::forget_in(std::list<Batch> &batches, const ContextPool &pool, C
     std::size_t kept = 0;
     for (std::size_t i = 0; i < batch.count; ++i) {
       if (batch.entries[i].pool == &pool) {
-        release_entry(batch.entries[i], cleaned);
+        release(&batch.entries[i], 1, cleaned);
       } else {
         batch.entries[kept++] = batch.entries[i];
       }
@@ -366,11 +309,13 @@ void Quarantine::forget(ContextPool &pool) noexcept {
     {
       Guard guard(mutex_);
       pool.closed.store(true, std::memory_order_relaxed);
+      gather();
       if (sealing_ == 0) {  // else some batches are in another thread's hands for the moment
         Cleaned open;
         forget_in(open_, pool, open);
         open_blocks_ -= open.blocks;
         open_bytes_ -= open.bytes;
+        tell_lanes();
         Cleaned sealed;
         for (Epoch &epoch : sealed_) {
           forget_in(epoch.batches, pool, sealed);

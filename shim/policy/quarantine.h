@@ -13,13 +13,14 @@
 #include "driver/functions.h"
 #include "lock.h"
 #include "policy/context_pool.h"
+#include "policy/hit_lanes.h"
 #include "policy/progress.h"
 
 namespace ration::policy {
 
 class Quarantine {
  public:
-  explicit Quarantine(Progress &progress) : progress_(progress) {}
+  Quarantine(Progress &progress, HitLanes &lanes, int device) : progress_(progress), lanes_(lanes), device_(device) {}
 
   // A free that was taken in but is not in the log yet: until it is, its block is nobody else's.
   class Ticket {
@@ -41,6 +42,8 @@ class Quarantine {
   };
   // `bytes` gets the block's size. True in `due` when it is time to collect().
   Retired retire(ContextPool &pool, pool::Address address, std::uint64_t &bytes, Ticket &ticket, bool &due);
+  // Takes in what was freed on the short way; true when it is time to collect().
+  bool take_in();
   // How large the device's pools are, and how many bytes may well stay unsealed.
   void set_sizes(std::uint64_t pool_bytes, std::uint64_t slack_bytes);
 
@@ -64,15 +67,15 @@ class Quarantine {
   Cleaned wait(std::uint64_t seen) noexcept;
   Cleaned wait() noexcept { return wait(cleaned()); }
   // Blocks that were taken in so far; that were given back so far.
-  std::uint64_t retired() const { return retired_.load(std::memory_order_relaxed); }
+  std::uint64_t retired();
   std::uint64_t cleaned() const { return cleaned_.load(std::memory_order_relaxed); }
   // Waits until everything that was freed before the call is clean (free=synchronous).
   Cleaned drain() noexcept;
 
   // The context's pool goes: its blocks are reclaimed at once, for the device is through with a context that is gone.
   void forget(ContextPool &pool) noexcept;
-  std::uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
-  std::uint64_t blocks() const { return blocks_.load(std::memory_order_relaxed); }
+  std::uint64_t bytes();
+  std::uint64_t blocks();
 
  private:
   static constexpr std::size_t kBatchBlocks = 1024;
@@ -95,6 +98,13 @@ class Quarantine {
   };
 
   bool make_room() REQUIRES(mutex_);
+  // What the lanes keep becomes open. Where the host has no memory for it, it stays with them: no moment speaks for it.
+  void gather() REQUIRES(mutex_);
+  bool has_spare_batch() REQUIRES(mutex_);
+  void count_in(std::uint64_t blocks, std::uint64_t bytes) REQUIRES(mutex_);
+  bool is_due() const REQUIRES(mutex_);
+  // Tells the lanes when their frees are due.
+  void tell_lanes() REQUIRES(mutex_);
   void seal(Cleaned &cleaned);
   void ask_about_all(Cleaned &cleaned);
   // To be answered with note_answer; nullptr when none is left.
@@ -104,7 +114,8 @@ class Quarantine {
   // Gives back some blocks of an epoch that has passed; false when there are none, but for `outstanding` ones whose
   // record another thread is writing.
   bool reclaim_slice(Cleaned &cleaned, bool &outstanding);
-  void release_entry(const Entry &entry, Cleaned &cleaned) REQUIRES(mutex_);
+  // Entries one behind another, of one pool.
+  void release(const Entry *entries, std::size_t count, Cleaned &cleaned) REQUIRES(mutex_);
   void forget_in(std::list<Batch> &batches, const ContextPool &pool, Cleaned &cleaned) REQUIRES(mutex_);
   bool is_empty();
   void grow_coarser();
@@ -114,6 +125,8 @@ class Quarantine {
   Choice choose(std::uint64_t seen, Epoch *&oldest);
 
   Progress &progress_;
+  HitLanes &lanes_;
+  const int device_;
   RankedMutex mutex_{Rank::kQuarantine};
   std::list<Batch> open_ GUARDED_BY(mutex_);
   std::uint64_t open_blocks_ GUARDED_BY(mutex_) = 0;

@@ -69,12 +69,15 @@ struct Ward {
   TestLimits limits;
   ledger::Ledger ledger;
   policy::Devices devices{limits, ledger};
+  policy::HitLanes lanes;
+  std::string problem;
+  events::Journal journal{Program::journal_options(""), problem};
   policy::Contexts contexts{devices};
   policy::Captures captures;
   policy::Progress progress{contexts, captures};
   policy::ContextRef context;
   std::optional<policy::ContextPool> pool;
-  policy::Quarantine quarantine{progress};
+  policy::Quarantine quarantine{progress, lanes, 0};
 };
 
 }  // namespace ration::test

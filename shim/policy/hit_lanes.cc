@@ -1,0 +1,113 @@
+#include "policy/hit_lanes.h"
+
+#include "policy/context_pool.h"
+
+namespace ration::policy {
+
+bool HitLane::allocate(CUcontext handle, std::uint64_t bytes, events::Journal &journal,
+                       std::uint64_t &address) noexcept {
+  const pool::Guard guard(mutex_);
+  if (!serves(handle)) {
+    return false;
+  }
+  pool::SharedPool &blocks = pool_->blocks;
+  blocks.assert_locked();
+  const pool::AllocateOutcome outcome = blocks.allocate_locked(bytes);
+  if (!outcome) {
+    return false;
+  }
+  // Under the lock: whoever closes the lane finds every block that was taken here in the totals.
+  journal.count_pool_alloc(device_.load(std::memory_order_relaxed), outcome.block.bytes);
+  address = outcome.block.address;
+  return true;
+}
+
+HitLane::Freed HitLane::free(CUcontext handle, std::uint64_t address, events::Journal &journal, int &device) noexcept {
+  const pool::Guard guard(mutex_);
+  const std::uint32_t count = count_.load(std::memory_order_relaxed);
+  if (!serves(handle) || count == kMostFreed) {
+    return Freed::no;
+  }
+  pool::SharedPool &blocks = pool_->blocks;
+  blocks.assert_locked();
+#ifdef RATION_BREAK_QUARANTINE  // as in quarantine_intake.cc
+  const pool::FreeOutcome outcome = blocks.free_locked(address);
+#else
+  const pool::FreeOutcome outcome = blocks.retire_locked(address);
+#endif
+  if (!outcome) {
+    return Freed::no;  // another pool's, or nobody's
+  }
+  device = device_.load(std::memory_order_relaxed);
+  journal.count_pool_free(device, outcome.bytes);
+#ifdef RATION_BREAK_QUARANTINE
+  return Freed::freed;
+#endif
+  freed_[count] = address;
+  count_.store(count + 1, std::memory_order_relaxed);
+  bytes_ += outcome.bytes;
+  const bool due =
+      count + 1 >= due_blocks_.load(std::memory_order_relaxed) || bytes_ >= due_bytes_.load(std::memory_order_relaxed);
+  return due ? Freed::due : Freed::freed;
+}
+
+void HitLane::close() noexcept {
+  const pool::Guard guard(mutex_);
+  handle_.store(nullptr, std::memory_order_relaxed);
+}
+
+HitLanes::Claim::Claim(HitLanes &lanes, CUcontext handle, int device) : lanes_(&lanes) {
+  auto room = std::make_unique<pool::Address[]>(HitLane::kMostFreed);
+  for (unsigned way = 0; way < kWays; ++way) {
+    const unsigned index = (first_of(handle) + way) % kLanes;
+    const std::uint64_t bit = std::uint64_t{1} << index;
+    if ((lanes.claimed_.fetch_or(bit) & bit) == 0) {
+      lane_ = &lanes.lanes_[index];
+      const pool::Guard guard(lane_->mutex_);
+      lane_->device_.store(device, std::memory_order_relaxed);
+      lane_->freed_.swap(room);
+      lane_->set_due(1, 1);  // the first free asks the quarantine
+      return;
+    }
+  }
+}
+
+// What is still kept is the quarantine's no more: its pool has gone, with the context that the device is through with.
+HitLanes::Claim::~Claim() {
+  if (lane_ == nullptr) {
+    return;
+  }
+  {
+    const pool::Guard guard(lane_->mutex_);
+    lane_->handle_.store(nullptr, std::memory_order_relaxed);
+    lane_->device_.store(-1, std::memory_order_relaxed);
+    lane_->pool_ = nullptr;
+    lane_->count_.store(0, std::memory_order_relaxed);
+    lane_->bytes_ = 0;
+  }
+  const auto index = static_cast<unsigned>(lane_ - lanes_->lanes_);
+  lanes_->claimed_.fetch_and(~(std::uint64_t{1} << index));
+}
+
+// Handles are small numbers or addresses: their low and their high bits say little, the middle of a product enough.
+unsigned HitLanes::first_of(CUcontext handle) {
+  const auto number = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(handle));
+  return static_cast<unsigned>((number * 0x9e3779b97f4a7c15U) >> 58U) % kLanes;
+}
+
+HitLane *HitLanes::find(CUcontext handle) {
+  const unsigned first = first_of(handle);
+  for (unsigned way = 0; way < kWays; ++way) {
+    HitLane &lane = lanes_[(first + way) % kLanes];
+    if (lane.serves(handle)) {
+      return &lane;
+    }
+  }
+  return nullptr;
+}
+
+void HitLanes::close_all(int device) noexcept {
+  each_of(device, [](HitLane &lane) { lane.close(); });
+}
+
+}  // namespace ration::policy

@@ -1,0 +1,60 @@
+// The short way through Pools, and when it opens: the half of Pools that most calls see.
+// Layer: policy.
+#include "policy/pools.h"
+
+namespace ration::policy {
+
+using driver::real;
+
+HitLane *Pools::lane_of_caller(CUcontext &current) {
+  if (!lanes_.in_use() || real.cuCtxGetCurrent(&current) != CUDA_SUCCESS || current == nullptr) {
+    return nullptr;
+  }
+  return lanes_.find(current);
+}
+
+bool Pools::allocate_hit(std::uint64_t bytes, CUdeviceptr *address) noexcept {
+  CUcontext current = nullptr;
+  HitLane *lane = lane_of_caller(current);
+  std::uint64_t block = 0;
+  if (lane == nullptr || !lane->allocate(current, bytes, journal_, block)) {
+    return false;
+  }
+  *address = block;
+  return true;
+}
+
+// A context that a lane is open for is one that lives: such a thread may free, and what starts in that context's pool
+// is in nobody else's slab.
+bool Pools::free_hit(std::uint64_t address) noexcept {
+  CUcontext current = nullptr;
+  HitLane *lane = lane_of_caller(current);
+  int device = 0;
+  const HitLane::Freed freed = lane != nullptr ? lane->free(current, address, journal_, device) : HitLane::Freed::no;
+  if (freed == HitLane::Freed::due) {
+    Quarantine &quarantine = known_arena(device)->quarantine;
+    if (quarantine.take_in()) {
+      quarantine.collect(Quarantine::Sealing::always);  // an error of it is for whoever needs the memory
+    }
+  }
+  return freed != HitLane::Freed::no;
+}
+
+// Without a log and without waiting: else every call has more to do than a lane knows of.
+HitLanes::Claim Pools::claim_lane(const Context &context) {
+  return journal_.logging() || synchronous_free_ ? HitLanes::Claim()
+                                                 : HitLanes::Claim(lanes_, context.handle, context.device);
+}
+
+// At the end of every allocation that took the long way.
+void Pools::open_lane(ContextPool &pool, const Arena &arena) noexcept {
+  HitLane *lane = pool.claim.lane();
+  if (lane == nullptr || lane->serves(pool.context.handle)) {
+    return;
+  }
+  lanes_.note_use();
+  lane->open(pool, pool.context.handle,
+             [&] { return pool.context.may_be_hit() && arena.preallocation.load() == Arena::done; });
+}
+
+}  // namespace ration::policy

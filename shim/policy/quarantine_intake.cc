@@ -1,0 +1,163 @@
+// How freed blocks get into quarantine: the half of Quarantine that every free may meet.
+// Layer: policy.
+#include <algorithm>
+
+#include "policy/quarantine.h"
+
+namespace ration::policy {
+
+Quarantine::Ticket &Quarantine::Ticket::operator=(Ticket &&other) noexcept {
+  if (this != &other) {
+    close();
+    open_ = other.open_;
+    other.open_ = nullptr;
+  }
+  return *this;
+}
+
+void Quarantine::Ticket::close() {
+  if (open_ != nullptr) {
+    open_->fetch_sub(1, std::memory_order_release);  // pairs with the acquire of whoever reclaims the batch
+    open_ = nullptr;
+  }
+}
+
+void Quarantine::set_sizes(std::uint64_t pool_bytes, std::uint64_t slack_bytes) {
+  Guard guard(mutex_);
+  finest_bytes_ = std::max(pool_bytes / 8, slack_bytes);
+  tell_lanes();
+}
+
+bool Quarantine::make_room() {
+  if (!open_.empty() && open_.back().count < kBatchBlocks) {
+    return true;
+  }
+  if (!spare_batches_.empty()) {
+    open_.splice(open_.end(), spare_batches_, spare_batches_.begin());
+    return true;
+  }
+  try {
+    open_.emplace_back();
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
+Quarantine::Retired Quarantine::retire(ContextPool &pool, pool::Address address, std::uint64_t &bytes, Ticket &ticket,
+                                       bool &due) {
+  due = false;
+  Guard guard(mutex_);
+  if (pool.closed.load(std::memory_order_relaxed)) {
+    return Retired::not_a_block;
+  }
+  gather();
+#ifdef RATION_BREAK_QUARANTINE  // for the test that shows that the data tests see it
+  const pool::FreeOutcome broken = pool.blocks.free(address);
+  bytes = broken.bytes;
+  ticket = Ticket();
+  return broken ? Retired::retired : Retired::not_a_block;
+#endif
+  if (!make_room()) {
+    return Retired::no_host_memory;
+  }
+  const pool::FreeOutcome outcome = pool.blocks.retire(address);
+  if (!outcome) {
+    return Retired::not_a_block;
+  }
+  bytes = outcome.bytes;
+  Batch &batch = open_.back();
+  batch.entries[batch.count++] = {address, &pool};
+  batch.unrecorded.fetch_add(1, std::memory_order_relaxed);
+  ticket = Ticket(batch.unrecorded);
+  count_in(1, bytes);
+  tell_lanes();
+  due = is_due();
+  return Retired::retired;
+}
+
+void Quarantine::count_in(std::uint64_t blocks, std::uint64_t bytes) {
+  open_blocks_ += blocks;
+  open_bytes_ += bytes;
+  bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  blocks_.fetch_add(blocks, std::memory_order_relaxed);
+  retired_.fetch_add(blocks, std::memory_order_relaxed);
+}
+
+bool Quarantine::is_due() const {
+  return open_blocks_ >= next_seal_blocks_ &&
+         (open_blocks_ >= kBatchBlocks << coarseness_ || open_bytes_ >= finest_bytes_ << coarseness_);
+}
+
+// To each what is left until then as if it were the only one: with several at work an epoch may come to hold more.
+void Quarantine::tell_lanes() {
+  std::uint64_t blocks = kBatchBlocks << coarseness_;
+  std::uint64_t bytes = finest_bytes_ << coarseness_;
+  if (open_blocks_ < next_seal_blocks_) {
+    blocks = next_seal_blocks_;
+    bytes = UINT64_MAX;
+  }
+  lanes_.each_of(device_, [&](HitLane &lane) RATION_THREAD_ANNOTATION(requires_capability(mutex_)) {
+    lane.set_due(std::min<std::uint64_t>(blocks - std::min(blocks, open_blocks_), HitLane::kMostFreed),
+                 bytes - std::min(bytes, open_bytes_));
+  });
+}
+
+void Quarantine::gather() {
+  bool any = false;
+  lanes_.each_of(device_, [&](HitLane &lane) RATION_THREAD_ANNOTATION(requires_capability(mutex_)) {
+    if (lane.keeps_any() && has_spare_batch()) {
+      lane.hand_over(device_, [&](ContextPool &pool, const pool::Address *addresses, std::size_t count,
+                                  std::uint64_t bytes) RATION_THREAD_ANNOTATION(requires_capability(mutex_)) {
+        for (std::size_t i = 0; i < count && make_room(); ++i) {
+          Batch &batch = open_.back();
+          batch.entries[batch.count++] = {addresses[i], &pool};
+        }
+        count_in(count, bytes);
+      });
+      any = true;
+    }
+  });
+  if (any) {
+    tell_lanes();
+  }
+}
+
+// Room for all that a lane can keep, before its lock is taken: obtaining it may be a system call.
+bool Quarantine::has_spare_batch() {
+  static_assert(HitLane::kMostFreed <= kBatchBlocks);
+  try {
+    if (spare_batches_.empty()) {
+      spare_batches_.emplace_back();
+    }
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
+bool Quarantine::take_in() {
+  Guard guard(mutex_);
+  gather();
+  return is_due();
+}
+
+std::uint64_t Quarantine::retired() {
+  Guard guard(mutex_);
+  gather();
+  return retired_.load(std::memory_order_relaxed);
+}
+
+std::uint64_t Quarantine::bytes() {
+  Guard guard(mutex_);
+  gather();
+  return bytes_.load(std::memory_order_relaxed);
+}
+
+std::uint64_t Quarantine::blocks() {
+  Guard guard(mutex_);
+  gather();
+  return blocks_.load(std::memory_order_relaxed);
+}
+
+}  // namespace ration::policy
