@@ -30,7 +30,7 @@ void Mutex::wait() noexcept {
   int pauses = 4;
   auto nap = kFirstNap;
   for (int looks = 0;; ++looks) {
-    if (!held_.load(std::memory_order_relaxed) && !held_.exchange(true, std::memory_order_acquire)) return;
+    if (pthread_spin_trylock(&lock_) == 0) return;
     if (looks < kSpins) {
       for (int i = 0; i < pauses; ++i) pause();
       pauses = std::min(2 * pauses, kMostPauses);

@@ -10,6 +10,7 @@ namespace ration::policy {
 using driver::real;
 
 Context::~Context() {
+  close_to_hits();
   delete pool.load(std::memory_order_acquire);
 }
 

@@ -64,7 +64,7 @@ HitLanes::Claim::Claim(HitLanes &lanes, CUcontext handle, int device) : lanes_(&
     if ((lanes.claimed_.fetch_or(bit) & bit) == 0) {
       lane_ = &lanes.lanes_[index];
       const pool::Guard guard(lane_->mutex_);
-      lane_->device_.store(device, std::memory_order_relaxed);
+      lane_->device_.store(device);
       lane_->freed_.swap(room);
       lane_->set_due(1, 1);  // the first free asks the quarantine
       return;

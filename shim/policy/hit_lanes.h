@@ -44,7 +44,9 @@ class alignas(64) HitLane {
   template <class MayOpen>
   void open(ContextPool &pool, CUcontext handle, const MayOpen &may_open) noexcept {
     const pool::Guard guard(mutex_);
-    if (!may_open()) return;
+    if (!may_open()) {
+      return;
+    }
     pool_ = &pool;
     handle_.store(handle, std::memory_order_relaxed);
   }
@@ -57,7 +59,9 @@ class alignas(64) HitLane {
   void hand_over(int device, const Take &take) {
     const pool::Guard guard(mutex_);
     const std::uint32_t count = count_.load(std::memory_order_relaxed);
-    if (count == 0 || device_.load(std::memory_order_relaxed) != device) return;
+    if (count == 0 || device_.load(std::memory_order_relaxed) != device) {
+      return;
+    }
     take(*pool_, freed_.get(), count, bytes_);
     count_.store(0, std::memory_order_relaxed);
     bytes_ = 0;
@@ -109,12 +113,15 @@ class HitLanes {
   // The lane that is open for `handle`, or nullptr. No lock: it may close any time.
   HitLane *find(CUcontext handle);
   void close_all(int device) noexcept;
-  // Calls visit(lane) with every lane of a pool of `device`, and perhaps with some that just changed hands.
+  // Calls visit(lane) with every lane of a pool of `device`, and perhaps with some that just changed hands. A lane that
+  // it misses was claimed behind it: whatever was stored before, seq_cst, is seen by that lane's `may_open`.
   template <class Visit>
   void each_of(int device, const Visit &visit) {
-    for (std::uint64_t left = in_use() ? claimed_.load(std::memory_order_acquire) : 0; left != 0; left &= left - 1) {
+    for (std::uint64_t left = claimed_.load(); left != 0; left &= left - 1) {
       HitLane &lane = lanes_[std::countr_zero(left)];
-      if (lane.device_.load(std::memory_order_relaxed) == device) visit(lane);
+      if (lane.device_.load() == device) {
+        visit(lane);
+      }
     }
   }
 

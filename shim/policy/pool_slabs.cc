@@ -302,7 +302,7 @@ void Pools::finish_end(const char *api, const ContextRef &context) noexcept {
   pool->blocks.give_back(loser);
   Context *gone = context.get();
   if (arena->first.compare_exchange_strong(gone, nullptr)) {
-    arena->preallocation.store(arena->plan.bytes > 0 ? Arena::due : Arena::done, std::memory_order_release);
+    arena->preallocation.store(arena->plan.bytes > 0 ? Arena::due : Arena::done);
     lanes_.close_all(context->device);  // another context's allocations may now have to preallocate
   }
 }
