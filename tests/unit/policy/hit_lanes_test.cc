@@ -89,9 +89,14 @@ TEST_CASE("a lane whose pool has gone turns away who comes late, also when anoth
   CHECK_FALSE(lane->allocate(handle, 512, ward.journal, none));
   CHECK(lane->free(handle, 0x900000200, ward.journal, device) == HitLane::Freed::no);
   CHECK(ward.quarantine.blocks() == 0);
-  const policy::HitLanes::Claim next(ward.lanes, handle, 1);
-  CHECK(next.lane() == lane);
+  policy::ContextPool next(*ward.context, policy::HitLanes::Claim(ward.lanes, handle, 0));
+  REQUIRE(next.claim.lane() == lane);
+  CHECK(ward.quarantine.blocks() == 0);
+  REQUIRE(next.blocks.add_slab({0x900000000, kMiB, 3}) == pool::AddSlabOutcome::kAdded);
+  lane->open(next, ward.context->handle, [] { return true; });
   CHECK_FALSE(lane->allocate(handle, 512, ward.journal, none));
+  CHECK(lane->allocate(ward.context->handle, 512, ward.journal, none));
+  CHECK(lane->free(handle, none, ward.journal, device) == HitLane::Freed::no);
 }
 
 TEST_CASE("a handle has four lanes at most, and who gets none does without") {
@@ -134,6 +139,7 @@ TEST_CASE("what is freed on the short way counts as quarantined at once") {
   CHECK(ward.quarantine.retired() == 1028);
   way.free(way.take());
   CHECK(ward.collect().blocks == 1029);
+  CHECK(ward.retired() == 0);
   CHECK(way.pool->blocks.statistics().retired_blocks == 0);
 }
 
@@ -185,10 +191,13 @@ TEST_CASE("a pool that goes takes along what its lane keeps, and what others kee
   Ward ward;
   Lane way(ward);
   Lane other(ward, 0xa00000000);
-  for (Lane *each : {&way, &other}) {
-    each->free(each->take());
-    ward.quarantine.take_in();
-    each->free(each->take());
+  for (const bool taken_in : {true, false}) {
+    for (Lane *each : {&way, &other}) {
+      each->free(each->take());
+    }
+    if (taken_in) {
+      ward.quarantine.take_in();
+    }
   }
   way.lane->close();
   ward.quarantine.forget(*way.pool);
