@@ -23,6 +23,16 @@ void stay_in(CUcontext context) {
   FakeTimeline::mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 }
 
+// Several threads may take, also while their context goes, after which a free is refused.
+struct Unwatched : Program {
+  using Program::Program;
+  CUdeviceptr take(std::uint64_t bytes) {
+    CUdeviceptr address = kUntouched;
+    (void)allocate(bytes, &address);
+    return address;
+  }
+};
+
 // What threads that hit do to blocks of a program, until they are told to stop or their context is gone.
 template <class Kind>
 struct Hitters {
@@ -201,7 +211,7 @@ TEST_CASE(
 
 TEST_CASE("a context that ends under hits takes every block with it and leaves exact totals") {
   FakeDriver driver;
-  Program program(limit_of(40 * kMiB), "", mode_pool());
+  Unwatched program(limit_of(40 * kMiB), "", mode_pool());
   for (int life = 0; life < 30; ++life) {
     const CUcontext context = warm(program);
     Hitters hitters(program, driver, context, 2);
