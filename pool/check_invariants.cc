@@ -1,7 +1,8 @@
-// Pool::check_invariants: every slab is tiled by guard, blocks and holes without gap, and all sums agree.
+// Pool::check_invariants: every slab is tiled by blocks and holes between two fences, without gap, and all sums agree.
 // Layer: pool, a leaf (standard library only). Threads: the caller locks.
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "pool/pool.h"
 
@@ -17,70 +18,80 @@ struct Pool::Tally {
   std::uint64_t holes = 0;
   std::uint64_t binned = 0;
   std::uint64_t unbinned = 0;
+  std::uint64_t entries = 0;
+  std::uint64_t unindexed = 0;
 };
 
 std::string Pool::check_invariants() const {
-  if (std::string wrong = tree_.check(); !wrong.empty()) return "tree: " + wrong;
+  if (std::string wrong = index_.check(); !wrong.empty()) return "index: " + wrong;
   if (std::string wrong = bins_.check(); !wrong.empty()) return "bins: " + wrong;
   Tally tally;
-  Position at;
-  bool more = tree_.first(at);
-  for (const Slab &slab : slabs_) {
-    if (!more) return "slab " + std::to_string(slab.id) + " is not in the tree";
-    if (std::string wrong = check_slab(slab, at, tally); !wrong.empty()) {
-      return "slab " + std::to_string(slab.id) + ": " + wrong;
+  for (const Region &region : regions_) {
+    if (std::string wrong = check_region(region, tally); !wrong.empty()) {
+      return "slab " + std::to_string(region.slab.id) + ": " + wrong;
     }
-    more = tree_.next(at);
   }
-  if (more) return "an entry at " + std::to_string(at.address()) + " lies beyond every slab";
   if (tally.used_granules != used_granules_) return "used bytes are miscounted";
   if (tally.retired_granules != retired_granules_) return "retired bytes are miscounted";
   if (tally.used_granules + tally.retired_granules + tally.free_granules != usable_granules_) {
     return "free bytes are miscounted";
   }
-  if (tally.blocks != blocks_) return "blocks are miscounted";
-  if (tally.retired_blocks != retired_blocks_) return "retired blocks are miscounted";
+  if (tally.blocks != live_count_) return "blocks are miscounted";
+  if (tally.retired_blocks != retired_count_) return "retired blocks are miscounted";
   if (tally.holes != holes_) return "holes are miscounted";
-  if (tally.largest != tree_.largest_hole()) return "the largest hole is wrong";
+  if (unindexed_ == 0 && tally.largest != index_.largest()) return "the largest hole is wrong";
+  if (tally.entries != index_.entries()) return "the index holds what is not there";
+  if (tally.unindexed != unindexed_) return "a hole is not in the index";
+  if (tally.blocks + tally.retired_blocks != blocks_.size()) return "the map holds what is no block";
   if (tally.binned != bins_.size()) return "a bin lists a hole that is none";
   if (tally.unbinned != unbinned_) return "a large hole is in no bin";
   return "";
 }
 
-// Leaves `at` at the slab's last entry.
-std::string Pool::check_slab(const Slab &slab, Position &at, Tally &tally) const {
-  if (at.address() != slab.address || at.is_hole() || !at.is_guard()) return "does not begin with a guard";
-  Address expected = (slab.address / kGranuleBytes + 1) * kGranuleBytes;
-  const Address end = (slab.address + slab.bytes) / kGranuleBytes * kGranuleBytes;
-  for (bool after_hole = false; expected < end; expected += pool::bytes_of(at.granules())) {
+std::string Pool::check_region(const Region &region, Tally &tally) const {
+  const auto is_fence = [this](std::uint32_t node) { return nodes_.at(node).kind() == Node::Kind::kFence; };
+  if (!is_fence(region.begin) || nodes_.at(region.begin).granule() != region.slab.address >> kGranuleShift) {
+    return "does not begin with its fence";
+  }
+  const std::uint64_t end = (region.slab.address + region.slab.bytes) >> kGranuleShift;
+  if (!is_fence(region.end) || nodes_.at(region.end).granule() != end) return "does not end with its fence";
+  bool after_hole = false;
+  for (std::uint32_t before = region.begin, at = nodes_.at(before).next; at != region.end; at = nodes_.at(at).next) {
+    const Node &node = nodes_.at(at);
     const auto wrong = [&](const char *what) {
-      return "at offset " + std::to_string(expected - slab.address) + ": " + what;
+      return "at offset " + std::to_string(node.address() - region.slab.address) + ": " + what;
     };
-    if (!tree_.next(at) || at.address() != expected) return wrong("a gap or an overlap");
-    if (at.is_guard()) return wrong("an entry without granules");
-    if (at.granules() > (end - expected) >> kGranuleShift) return wrong("reaches beyond the end");
-    if (at.is_hole() && after_hole) return wrong("two holes side by side");
-    after_hole = at.is_hole();
-    if (!after_hole) {
-      (is_retired(at) ? tally.retired_granules : tally.used_granules) += at.granules();
-      ++(is_retired(at) ? tally.retired_blocks : tally.blocks);
-      const std::uint32_t slack = at.mark() & ~kRetired;
-      if (slack > kGranuleBytes || (slack == kGranuleBytes && at.granules() != 1))
+    if (node.previous != before || nodes_.at(node.next).previous != at) return wrong("a broken link");
+    if (node.granule() <= nodes_.at(before).granule() || node.granule() >= end) return wrong("out of order");
+    if (before == region.begin && node.granule() != nodes_.at(before).granule() + 1) return wrong("a gap before it");
+    before = at;
+    const std::uint64_t granules = size_of(at);
+    tally.entries += node.leaf() != 0 ? 1 : 0;
+    if (node.is_block()) {
+      after_hole = false;
+      (node.is_retired() ? tally.retired_granules : tally.used_granules) += granules;
+      ++(node.is_retired() ? tally.retired_blocks : tally.blocks);
+      if (blocks_.find(node.granule()) != at) return wrong("a block that the map has not");
+      if (node.slack() > kGranuleBytes || (node.slack() == kGranuleBytes && granules != 1)) {
         return wrong("an impossible request");
+      }
       continue;
     }
-    tally.free_granules += at.granules();
+    if (!node.is_hole()) return wrong("a fence in the middle");
+    if (std::exchange(after_hole, true)) return wrong("two holes side by side");
+    tally.free_granules += granules;
     ++tally.holes;
-    tally.largest = std::max(tally.largest, at.granules());
-    if (at.granules() < SizeBins::kSmallestGranules) {
-      if (at.mark() != 0) return wrong("a small hole has a mark");
+    tally.unindexed += node.leaf() == 0 ? 1 : 0;
+    tally.largest = std::max(tally.largest, granules);
+    if (granules < SizeBins::kSmallestGranules) {
+      if (node.word != 0) return wrong("a small hole in a bin");
       continue;
     }
-    const SizeBins::Record *record = bins_.record(at.mark());
-    if (at.mark() != 0 && (record == nullptr || record->address != at.address() || record->granules != at.granules())) {
+    const SizeBins::Record *record = bins_.record(node.word);
+    if (node.word != 0 && (record == nullptr || record->hole != at || record->granules != granules)) {
       return wrong("a large hole and its bin disagree");
     }
-    ++(at.mark() != 0 ? tally.binned : tally.unbinned);
+    ++(node.word != 0 ? tally.binned : tally.unbinned);
   }
   return "";
 }

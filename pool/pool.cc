@@ -6,213 +6,222 @@
 namespace ration::pool {
 namespace {
 
-Address first_usable(const Slab &slab) {
-  return (slab.address / kGranuleBytes + 1) * kGranuleBytes;
-}
-Address usable_end(const Slab &slab) {
-  return (slab.address + slab.bytes) / kGranuleBytes * kGranuleBytes;
-}
-
-std::uint64_t usable_granules(const Slab &slab) {
-  return (usable_end(slab) - first_usable(slab)) >> kGranuleShift;
-}
-
-// Two kinds of tenants, one from each end. What is large is placed by size, at the low end of the tightest hole: large
-// requests repeat their sizes, and a snug hole is there again next time. What is small is placed by address, at the top
-// of the highest hole that takes it: fleeting blocks stay together instead of nibbling at the large holes. Measured
-// against best fit and first fit alone, this needs least room on training, on serving and on random sizes alike.
-bool is_large(std::uint64_t granules) {
-  return granules >= SizeBins::kSmallestGranules;
+// One block in sixteen is in the index: interior addresses are found from there.
+bool is_landmark(std::uint64_t granule) {
+  return (granule * 0x9E3779B97F4A7C15) >> 60 == 0;
 }
 
 }  // namespace
 
 AllocateOutcome Pool::allocate(std::uint64_t bytes) noexcept {
   using Kind = AllocateOutcome::Kind;
-  const auto refusal = [this](Kind kind) { return AllocateOutcome{kind, {}, pool::bytes_of(tree_.largest_hole())}; };
+  const auto refusal = [this](Kind kind) { return AllocateOutcome{kind, {}, pool::bytes_of(index_.largest())}; };
   if (bytes > kMaximumBytes) return refusal(Kind::kNoRoom);
-  const std::uint64_t granules = granules_of(bytes);
-  Position hole;
-  if (!choose_hole(granules, hole)) return refusal(Kind::kNoRoom);
-  if (!tree_.prepare_insert()) return refusal(Kind::kNoHostMemory);
+  if (unindexed_ != 0 && !index_again()) return refusal(Kind::kNoHostMemory);
+  const std::uint64_t granules = pool::granules_of(bytes);
+  const Placement placement = choose_hole(granules);
+  if (placement.hole == 0) return refusal(Kind::kNoRoom);
+  if (!nodes_.prepare(1) || !index_.prepare() || !blocks_.prepare()) return refusal(Kind::kNoHostMemory);
   const std::uint64_t rounded = pool::bytes_of(granules);
-  const Address address = carve(hole, granules, static_cast<std::uint32_t>(rounded - bytes));
+  const Address address = nodes_.at(carve(placement, granules, static_cast<std::uint32_t>(rounded - bytes))).address();
   used_granules_ += granules;
-  ++blocks_;
-  return {Kind::kAllocated, {address, rounded, bytes, slab_at(address)->id}, 0};
+  ++live_count_;
+  lives_.allocated(granules);
+  last_request_ = granules;
+  return {Kind::kAllocated, {address, rounded, bytes, region_at(address)->slab.id}, 0};
 }
 
-bool Pool::choose_hole(std::uint64_t granules, Position &hole) const noexcept {
-  if (!is_large(granules)) return tree_.find_highest_hole(granules, hole);
-  if (const std::optional<Address> binned = bins_.find(granules)) return tree_.find(*binned, hole);
-  return tree_.find_lowest_hole(granules, hole);  // the bins look at a few holes only; the tree knows them all
+std::uint32_t Pool::new_node(std::uint64_t granule, std::uint32_t previous, std::uint32_t next,
+                             Node::Kind kind) noexcept {
+  const std::uint32_t number = nodes_.take();
+  Node &node = nodes_.at(number);
+  node.granule(granule);
+  node.word = 0;
+  node.place = 0;
+  node.kind(kind);
+  node.previous = previous;
+  node.next = next;
+  if (previous != 0) nodes_.at(previous).next = number;
+  if (next != 0) nodes_.at(next).previous = number;
+  return number;
 }
 
-Address Pool::carve(Position &hole, std::uint64_t granules, std::uint32_t slack) noexcept {
-  const Address start = hole.address();
-  const std::uint64_t rest = hole.granules() - granules;
-  leave_bin(hole);
-  if (rest == 0) {
-    tree_.set(hole, granules, false);
-    hole.mark(slack);
-    --holes_;
-    return start;
-  }
-  if (!is_large(granules)) {
-    const Address address = start + pool::bytes_of(rest);
-    tree_.set(hole, rest, true);
-    enter_bin(hole);
-    tree_.insert_after(hole, address, granules, false, slack);
-    return address;
-  }
-  tree_.insert_after(hole, start + pool::bytes_of(granules), rest, true);
-  tree_.set(hole, granules, false);
-  hole.mark(slack);
-  if (is_large(rest)) {
-    tree_.next(hole);
-    enter_bin(hole);
-  }
-  return start;
+void Pool::drop_node(std::uint32_t number) noexcept {
+  const Node &node = nodes_.at(number);
+  if (node.leaf() != 0) index_.remove(number);
+  if (node.previous != 0) nodes_.at(node.previous).next = node.next;
+  if (node.next != 0) nodes_.at(node.next).previous = node.previous;
+  nodes_.give(number);
 }
 
-bool Pool::find_start(Address address, Position &block) const noexcept {
-  return tree_.find(address, block) && block.address() == address && !block.is_hole() && !block.is_guard();
+std::uint32_t Pool::carve(const Placement &placement, std::uint64_t granules, std::uint32_t slack) noexcept {
+  const std::uint32_t hole = placement.hole;
+  const std::uint64_t was = size_of(hole);
+  const std::uint32_t block = was == granules ? carve_whole(hole)
+                              : placement.low ? carve_low(hole, granules)
+                                              : carve_high(hole, granules);
+  Node &node = nodes_.at(block);
+  node.word = static_cast<std::uint16_t>(slack);
+  node.birth = lives_.now();
+  if (block != hole) {
+    change_bin(hole, was, was - granules);
+    index_.resize(hole, was - granules);
+  }
+  blocks_.insert(node.granule(), block);
+  if (is_landmark(node.granule()) && node.leaf() == 0) index_.add(block, 0);
+  return block;
+}
+
+std::uint32_t Pool::carve_whole(std::uint32_t hole) noexcept {
+  leave_bin(hole, size_of(hole));
+  --holes_;
+  Node &node = nodes_.at(hole);
+  node.kind(Node::Kind::kBlock);
+  if (is_landmark(node.granule())) {
+    index_.resize(hole, 0);
+  } else {
+    index_.remove(hole);
+  }
+  return hole;
+}
+
+std::uint32_t Pool::carve_low(std::uint32_t hole, std::uint64_t granules) noexcept {
+  Node &node = nodes_.at(hole);
+  const std::uint64_t start = node.granule();
+  node.granule(start + granules);
+  return new_node(start, node.previous, hole, Node::Kind::kBlock);
+}
+
+std::uint32_t Pool::carve_high(std::uint32_t hole, std::uint64_t granules) noexcept {
+  const std::uint32_t next = nodes_.at(hole).next;
+  return new_node(nodes_.at(next).granule() - granules, hole, next, Node::Kind::kBlock);
+}
+
+std::uint32_t Pool::block_at(Address address, bool retired) const noexcept {
+  const std::uint32_t block = address % kGranuleBytes == 0 ? blocks_.find(address >> kGranuleShift) : 0;
+  return block != 0 && nodes_.at(block).is_retired() == retired ? block : 0;
 }
 
 FreeOutcome Pool::free(Address address) noexcept {
-  Position block;
-  if (!find_start(address, block) || is_retired(block)) return {FreeOutcome::Kind::kNotABlock, 0};
-  const std::uint64_t granules = block.granules();
-  open_up(block);
+  const std::uint32_t block = block_at(address, false);
+  if (block == 0) return {FreeOutcome::Kind::kNotABlock, 0};
+  learn(block);
+  const std::uint64_t granules = open_up(block);
   used_granules_ -= granules;
-  --blocks_;
+  --live_count_;
   return {FreeOutcome::Kind::kFreed, pool::bytes_of(granules)};
 }
 
 FreeOutcome Pool::retire(Address address) noexcept {
-  Position block;
-  if (!find_start(address, block) || is_retired(block)) return {FreeOutcome::Kind::kNotABlock, 0};
-  const std::uint64_t granules = block.granules();
-  block.mark(block.mark() | kRetired);
+  const std::uint32_t block = block_at(address, false);
+  if (block == 0) return {FreeOutcome::Kind::kNotABlock, 0};
+  const std::uint64_t granules = size_of(block);
+  learn(block);
+  nodes_.at(block).retire();
   used_granules_ -= granules;
   retired_granules_ += granules;
-  --blocks_;
-  ++retired_blocks_;
+  --live_count_;
+  ++retired_count_;
   return {FreeOutcome::Kind::kFreed, pool::bytes_of(granules)};
 }
 
 FreeOutcome Pool::reclaim(Address address) noexcept {
-  Position block;
-  if (!find_start(address, block) || !is_retired(block)) return {FreeOutcome::Kind::kNotABlock, 0};
-  const std::uint64_t granules = block.granules();
-  open_up(block);
+  const std::uint32_t block = block_at(address, true);
+  if (block == 0) return {FreeOutcome::Kind::kNotABlock, 0};
+  const std::uint64_t granules = open_up(block);
   retired_granules_ -= granules;
-  --retired_blocks_;
+  --retired_count_;
   return {FreeOutcome::Kind::kFreed, pool::bytes_of(granules)};
 }
 
-// Makes a hole of a block and of the holes beside it.
-void Pool::open_up(Position &block) noexcept {
-  const Address address = block.address();
-  std::uint64_t merged = block.granules();
-  if (Position after = block; tree_.next(after) && after.is_hole()) {
-    merged += after.granules();
-    leave_bin(after);
-    tree_.erase(after);
+// Makes a hole of a block and of the holes beside it; how large the block was.
+std::uint64_t Pool::open_up(std::uint32_t block) noexcept {
+  Node &node = nodes_.at(block);
+  const std::uint32_t below = node.previous;
+  const std::uint32_t above = node.next;
+  const std::uint64_t start = node.granule();
+  const std::uint64_t granules = nodes_.at(above).granule() - start;
+  const bool joins_below = nodes_.at(below).is_hole();
+  const bool joins_above = nodes_.at(above).is_hole();
+  blocks_.erase(start, block);
+  if (!joins_below && !joins_above) {
+    node.kind(Node::Kind::kHole);
+    node.word = 0;
+    ++holes_;
+    enter_bin(block, granules);
+    enter_index(block, granules);
+    return granules;
+  }
+  const std::uint32_t hole = joins_below ? below : above;
+  const std::uint64_t was = size_of(hole);
+  std::uint64_t now = was + granules;
+  drop_node(block);
+  if (joins_below && joins_above) {
+    const std::uint64_t swallowed = size_of(above);
+    now += swallowed;
+    leave_bin(above, swallowed);
+    if (nodes_.at(above).leaf() == 0) --unindexed_;
+    drop_node(above);
     --holes_;
   }
-  const bool sparse = tree_.is_sparse(block);
-  if (Position before = block; tree_.previous(before) && before.is_hole()) {
-    merged += before.granules();
-    leave_bin(before);
-    tree_.set(before, merged, true);
-    enter_bin(before);
-    tree_.erase(block);
+  if (!joins_below) nodes_.at(above).granule(start);
+  change_bin(hole, was, now);
+  if (nodes_.at(hole).leaf() != 0) index_.resize(hole, now);
+  return granules;
+}
+
+// --- holes that the host had no memory to index ---
+
+void Pool::enter_index(std::uint32_t hole, std::uint64_t granules) noexcept {
+  if (nodes_.at(hole).leaf() != 0) {  // a landmark
+    index_.resize(hole, granules);
+  } else if (index_.prepare()) {
+    index_.add(hole, granules);
   } else {
-    tree_.set(block, merged, true);
-    enter_bin(block);
-    ++holes_;
+    ++unindexed_;
   }
-  if (sparse) tree_.tidy(address);
 }
 
-void Pool::enter_bin(Position &hole) noexcept {
-  const bool large = is_large(hole.granules());
-  hole.mark(large ? bins_.insert(hole.address(), hole.granules()) : 0);
-  if (large && hole.mark() == 0) ++unbinned_;
+bool Pool::index_again() noexcept {
+  for (const Region &region : regions_) {
+    for (std::uint32_t at = region.begin; at != region.end; at = nodes_.at(at).next) {
+      if (!nodes_.at(at).is_hole() || nodes_.at(at).leaf() != 0) continue;
+      if (!index_.prepare()) return false;
+      index_.add(at, size_of(at));
+      --unindexed_;
+    }
+  }
+  return true;
 }
 
-void Pool::leave_bin(Position &hole) noexcept {
-  if (!is_large(hole.granules())) return;
-  if (hole.mark() != 0) {
-    bins_.remove(hole.mark());
-    hole.mark(0);
+// --- bins ---
+
+void Pool::enter_bin(std::uint32_t hole, std::uint64_t granules) noexcept {
+  if (granules < SizeBins::kSmallestGranules) return;
+  const std::uint32_t number = bins_.insert(hole, granules);
+  nodes_.at(hole).word = static_cast<std::uint16_t>(number);
+  unbinned_ += number == 0 ? 1 : 0;
+}
+
+void Pool::leave_bin(std::uint32_t hole, std::uint64_t granules) noexcept {
+  if (granules < SizeBins::kSmallestGranules) return;
+  Node &node = nodes_.at(hole);
+  if (node.word != 0) {
+    bins_.remove(node.word);
+    node.word = 0;
   } else {
     --unbinned_;
   }
 }
 
-const Slab *Pool::slab_at(Address address) const noexcept {
-  auto after = std::upper_bound(slabs_.begin(), slabs_.end(), address,
-                                [](Address value, const Slab &slab) { return value < slab.address; });
-  if (after == slabs_.begin()) return nullptr;
-  --after;
-  return address - after->address < after->bytes ? &*after : nullptr;
-}
-
-AddSlabOutcome Pool::add_slab(const Slab &slab) noexcept {
-  if (slab.bytes > kMaximumBytes || slab.address > ~Address{0} - slab.bytes) return AddSlabOutcome::kTooLarge;
-  if (usable_end(slab) <= first_usable(slab)) return AddSlabOutcome::kTooSmall;
-  const auto place = std::upper_bound(slabs_.begin(), slabs_.end(), slab.address,
-                                      [](Address value, const Slab &other) { return value < other.address; });
-  if (place != slabs_.end() && slab.address + slab.bytes > place->address) return AddSlabOutcome::kOverlaps;
-  if (place != slabs_.begin() && slab_at(slab.address) != nullptr) return AddSlabOutcome::kOverlaps;
-  if (!tree_.prepare_insert(2)) return AddSlabOutcome::kNoHostMemory;
-  try {
-    slabs_.insert(place, slab);
-  } catch (const std::bad_alloc &) {
-    return AddSlabOutcome::kNoHostMemory;
+// Most holes keep their bin, and then nothing is relinked.
+void Pool::change_bin(std::uint32_t hole, std::uint64_t was, std::uint64_t now) noexcept {
+  if (nodes_.at(hole).word != 0 && now >= SizeBins::kSmallestGranules) {
+    bins_.change(nodes_.at(hole).word, now);
+    return;
   }
-  tree_.insert(slab.address, 0, false);
-  tree_.insert(first_usable(slab), usable_granules(slab), true);
-  Position hole;
-  tree_.find(first_usable(slab), hole);
-  enter_bin(hole);
-  ++holes_;
-  usable_granules_ += usable_granules(slab);
-  return AddSlabOutcome::kAdded;
-}
-
-bool Pool::wholly_free(const Slab &slab) const noexcept {
-  Position hole;
-  tree_.find(first_usable(slab), hole);
-  return hole.is_hole() && hole.granules() == usable_granules(slab);
-}
-
-std::optional<Slab> Pool::wholly_free_slab() const noexcept {
-  const auto found = std::find_if(slabs_.begin(), slabs_.end(), [this](const Slab &slab) { return wholly_free(slab); });
-  return found == slabs_.end() ? std::nullopt : std::optional<Slab>(*found);
-}
-
-bool Pool::remove_slab(std::uint64_t id) noexcept {
-  const auto slab = std::find_if(slabs_.begin(), slabs_.end(), [id](const Slab &each) { return each.id == id; });
-  if (slab == slabs_.end() || !wholly_free(*slab)) return false;
-  Position hole;
-  tree_.find(first_usable(*slab), hole);
-  leave_bin(hole);
-  Position guard = hole;
-  tree_.previous(guard);
-  tree_.erase(hole);
-  tree_.erase(guard);
-  tree_.tidy(slab->address);
-  --holes_;
-  usable_granules_ -= usable_granules(*slab);
-  slabs_.erase(slab);
-  return true;
-}
-
-bool Pool::reserve(std::size_t blocks) noexcept {
-  return tree_.reserve(blocks + blocks / 2);  // a hole for every second block is the steady state (Knuth's 50 % rule)
+  leave_bin(hole, was);
+  enter_bin(hole, now);
 }
 
 }  // namespace ration::pool

@@ -10,9 +10,12 @@
 #include <string>
 #include <vector>
 
-#include "pool/address_tree.h"
+#include "pool/address_map.h"
 #include "pool/granule.h"
+#include "pool/hole_index.h"
+#include "pool/node.h"
 #include "pool/size_bins.h"
+#include "pool/size_lives.h"
 #include "pool/upstream.h"
 
 namespace ration::pool {
@@ -28,7 +31,7 @@ struct [[nodiscard]] AllocateOutcome {
   enum class Kind {
     kAllocated,
     kNoRoom,        // no hole is large enough; largest_free says how large one is
-    kNoHostMemory,  // the host has no memory for the book-keeping; nothing changed
+    kNoHostMemory,  // the host has no memory for the book-keeping; nothing changed. largest_free may be too low
   };
   Kind kind;
   Block block;                 // kAllocated
@@ -50,7 +53,7 @@ struct Statistics {
   std::uint64_t used_bytes;     // in live blocks, as rounded
   std::uint64_t retired_bytes;  // in retired blocks, as rounded
   std::uint64_t free_bytes;     // in holes; a slab's first granule is in none of the three
-  std::uint64_t largest_hole;   // bytes
+  std::uint64_t largest_hole;   // bytes; where the host had no memory at a free, perhaps that of another hole
   std::uint64_t blocks;         // live ones
   std::uint64_t retired_blocks;
   std::uint64_t holes;
@@ -60,6 +63,9 @@ struct Statistics {
 
 class Pool {
  public:
+  // No slab reaches beyond: nothing has wider device addresses than five-level paging gives.
+  static constexpr Address kAddressEnd = ((Address{1} << Node::kGranuleBits) - 1) << kGranuleShift;
+
   Pool() = default;
   Pool(const Pool &) = delete;
   Pool &operator=(const Pool &) = delete;
@@ -102,37 +108,60 @@ class Pool {
   [[nodiscard]] std::string check_invariants() const;
 
  private:
-  using Position = AddressTree::Position;
+  struct Region {
+    Slab slab;
+    std::uint32_t begin;  // fences
+    std::uint32_t end;
+  };
 
-  // A block's mark in the tree: by how many bytes it is larger than what was asked for (a request for nothing: by all
-  // 512), and whether it is retired. A large hole's mark is its number in the bins; any other entry's is 0.
-  static constexpr std::uint32_t kSlackMask = 2 * kGranuleBytes - 1;
-  static constexpr std::uint32_t kRetired = 2 * kGranuleBytes;
-  static_assert((kSlackMask | kRetired) <= AddressTree::kMarkMask);
-  [[nodiscard]] static bool is_retired(const Position &block) { return (block.mark() & kRetired) != 0; }
+  struct Placement {
+    std::uint32_t hole;  // 0: there is none
+    bool low;            // the block gets the hole's low end
+  };
+  [[nodiscard]] Placement choose_hole(std::uint64_t granules) const noexcept;
+  void learn(std::uint32_t block) noexcept;  // that it is freed
+  std::uint32_t carve(const Placement &placement, std::uint64_t granules, std::uint32_t slack) noexcept;
+  std::uint32_t carve_whole(std::uint32_t hole) noexcept;
+  std::uint32_t carve_low(std::uint32_t hole, std::uint64_t granules) noexcept;
+  std::uint32_t carve_high(std::uint32_t hole, std::uint64_t granules) noexcept;
+  std::uint32_t new_node(std::uint64_t granule, std::uint32_t previous, std::uint32_t next, Node::Kind kind) noexcept;
+  void drop_node(std::uint32_t node) noexcept;
+  // The block that starts there; 0 when none does, or one that is retired and should not be, or the other way round.
+  [[nodiscard]] std::uint32_t block_at(Address address, bool retired) const noexcept;
+  std::uint64_t open_up(std::uint32_t block) noexcept;
+  void enter_index(std::uint32_t hole, std::uint64_t granules) noexcept;
+  bool index_again() noexcept;
+  [[nodiscard]] std::uint64_t size_of(std::uint32_t node) const noexcept {
+    return nodes_.at(nodes_.at(node).next).granule() - nodes_.at(node).granule();
+  }
+  // The node around a granule of that region.
+  [[nodiscard]] std::uint32_t node_around(const Region &region, std::uint64_t granule) const noexcept;
+  [[nodiscard]] Block describe(std::uint32_t block) const noexcept;
 
-  bool choose_hole(std::uint64_t granules, Position &hole) const noexcept;
-  Address carve(Position &hole, std::uint64_t granules, std::uint32_t slack) noexcept;
-  bool find_start(Address address, Position &block) const noexcept;
-  void open_up(Position &block) noexcept;
-  [[nodiscard]] Block block_at(const Position &block) const noexcept;
-  void enter_bin(Position &hole) noexcept;
-  void leave_bin(Position &hole) noexcept;
-  [[nodiscard]] const Slab *slab_at(Address address) const noexcept;
-  [[nodiscard]] bool wholly_free(const Slab &slab) const noexcept;
+  void enter_bin(std::uint32_t hole, std::uint64_t granules) noexcept;
+  void leave_bin(std::uint32_t hole, std::uint64_t granules) noexcept;
+  void change_bin(std::uint32_t hole, std::uint64_t was, std::uint64_t now) noexcept;
+  static bool starts_behind(Address address, const Region &region) { return address < region.slab.address; }
+  [[nodiscard]] const Region *region_at(Address address) const noexcept;
+  [[nodiscard]] bool wholly_free(const Region &region) const noexcept;
   struct Tally;
-  [[nodiscard]] std::string check_slab(const Slab &slab, Position &at, Tally &tally) const;
+  [[nodiscard]] std::string check_region(const Region &region, Tally &tally) const;
 
-  AddressTree tree_;
+  Nodes nodes_;
+  AddressMap blocks_{nodes_};
+  HoleIndex index_{nodes_};
   SizeBins bins_;
-  std::vector<Slab> slabs_;  // by address
+  SizeLives lives_;
+  std::uint64_t last_request_ = 0;  // granules
+  std::vector<Region> regions_;     // by address
   std::uint64_t usable_granules_ = 0;
   std::uint64_t used_granules_ = 0;
   std::uint64_t retired_granules_ = 0;
-  std::uint64_t blocks_ = 0;
-  std::uint64_t retired_blocks_ = 0;
+  std::uint64_t live_count_ = 0;
+  std::uint64_t retired_count_ = 0;
   std::uint64_t holes_ = 0;
-  std::uint64_t unbinned_ = 0;  // large holes for which the bins had no host memory
+  std::uint64_t unbinned_ = 0;   // large holes for which the bins had no room
+  std::uint64_t unindexed_ = 0;  // holes for which the index had no memory of the host's
 };
 
 }  // namespace ration::pool

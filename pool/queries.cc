@@ -6,54 +6,80 @@
 
 namespace ration::pool {
 
-Block Pool::block_at(const Position &block) const noexcept {
-  const std::uint64_t bytes = pool::bytes_of(block.granules());
-  return {block.address(), bytes, bytes - (block.mark() & kSlackMask), slab_at(block.address())->id};
+Block Pool::describe(std::uint32_t block) const noexcept {
+  const Address address = nodes_.at(block).address();
+  const std::uint64_t bytes = pool::bytes_of(size_of(block));
+  return {address, bytes, bytes - nodes_.at(block).slack(), region_at(address)->slab.id};
+}
+
+// Landmarks and holes are near, so the walk is short.
+std::uint32_t Pool::node_around(const Region &region, std::uint64_t granule) const noexcept {
+  const std::uint32_t entry = index_.find_before(granule);
+  const bool inside = entry != 0 && nodes_.at(entry).granule() >= nodes_.at(region.begin).granule();
+  std::uint32_t at = inside ? entry : region.begin;
+  while (nodes_.at(nodes_.at(at).next).granule() <= granule) at = nodes_.at(at).next;
+  return at;
 }
 
 std::optional<Block> Pool::find(Address address) const noexcept {
-  Position block;
-  if (!tree_.find(address, block) || block.is_hole() || is_retired(block)) return std::nullopt;
-  if (address - block.address() >= pool::bytes_of(block.granules())) return std::nullopt;  // a guard has no bytes
-  return block_at(block);
+  std::uint32_t block = block_at(address, false);
+  if (block == 0) {
+    const Region *region = region_at(address);
+    const std::uint64_t granule = address >> kGranuleShift;
+    if (region == nullptr || granule < nodes_.at(region->begin).granule() ||
+        granule >= nodes_.at(region->end).granule()) {
+      return std::nullopt;
+    }
+    block = node_around(*region, granule);
+    if (!nodes_.at(block).is_block() || nodes_.at(block).is_retired()) return std::nullopt;
+  }
+  return describe(block);
 }
 
 std::size_t Pool::live_blocks(Address from, Block *blocks, std::size_t count) const noexcept {
-  Position at;
-  bool more = tree_.find(from, at) ? at.address() == from || tree_.next(at) : tree_.first(at);
   std::size_t found = 0;
-  for (; more && found < count; more = tree_.next(at)) {
-    if (!at.is_hole() && !at.is_guard() && !is_retired(at)) blocks[found++] = block_at(at);
+  const auto behind = std::upper_bound(regions_.begin(), regions_.end(), from, starts_behind);
+  auto region = behind == regions_.begin() ? behind : std::prev(behind);
+  for (; region != regions_.end() && found < count; ++region) {
+    std::uint32_t at = region->begin;
+    const std::uint64_t granule = from >> kGranuleShift;
+    if (granule >= nodes_.at(region->end).granule()) continue;
+    if (granule > nodes_.at(at).granule()) at = node_around(*region, granule);
+    for (; at != region->end && found < count; at = nodes_.at(at).next) {
+      const Node &node = nodes_.at(at);
+      if (node.is_block() && !node.is_retired() && node.address() >= from) blocks[found++] = describe(at);
+    }
   }
   return found;
 }
 
 std::optional<Slab> Pool::slab_of(Address address) const noexcept {
-  const Slab *slab = slab_at(address);
-  return slab == nullptr ? std::nullopt : std::optional<Slab>(*slab);
+  const Region *region = region_at(address);
+  return region == nullptr ? std::nullopt : std::optional<Slab>(region->slab);
 }
 
 std::size_t Pool::slabs(Address from, Slab *slabs, std::size_t count) const noexcept {
-  const auto first = std::lower_bound(slabs_.begin(), slabs_.end(), from,
-                                      [](const Slab &slab, Address value) { return slab.address < value; });
-  const std::size_t found = std::min(count, static_cast<std::size_t>(slabs_.end() - first));
-  std::copy_n(first, found, slabs);
+  auto region = std::lower_bound(regions_.begin(), regions_.end(), from,
+                                 [](const Region &each, Address value) { return each.slab.address < value; });
+  std::size_t found = 0;
+  for (; region != regions_.end() && found < count; ++region) slabs[found++] = region->slab;
   return found;
 }
 
 Statistics Pool::statistics() const noexcept {
   std::uint64_t slab_bytes = 0;
-  for (const Slab &slab : slabs_) slab_bytes += slab.bytes;
+  for (const Region &region : regions_) slab_bytes += region.slab.bytes;
   return {.slab_bytes = slab_bytes,
           .used_bytes = pool::bytes_of(used_granules_),
           .retired_bytes = pool::bytes_of(retired_granules_),
           .free_bytes = pool::bytes_of(usable_granules_ - used_granules_ - retired_granules_),
-          .largest_hole = pool::bytes_of(tree_.largest_hole()),
-          .blocks = blocks_,
-          .retired_blocks = retired_blocks_,
+          .largest_hole = pool::bytes_of(index_.largest()),
+          .blocks = live_count_,
+          .retired_blocks = retired_count_,
           .holes = holes_,
-          .slabs = slabs_.size(),
-          .metadata_bytes = sizeof(*this) + tree_.host_bytes() + bins_.host_bytes() + slabs_.capacity() * sizeof(Slab)};
+          .slabs = regions_.size(),
+          .metadata_bytes = sizeof(*this) + nodes_.host_bytes() + blocks_.host_bytes() + index_.host_bytes() +
+                            bins_.host_bytes() + regions_.capacity() * sizeof(Region)};
 }
 
 }  // namespace ration::pool

@@ -10,7 +10,7 @@ SizeBins::Bin SizeBins::bin_of(std::uint64_t granules) noexcept {
   return {width - kSmallestShift, static_cast<unsigned>(granules >> (width - kSecondBits)) & (kSecond - 1)};
 }
 
-std::uint32_t SizeBins::insert(Address address, std::uint64_t granules) noexcept {
+std::uint32_t SizeBins::insert(std::uint32_t hole, std::uint64_t granules) noexcept {
   if (spare_ == 0) {
     if (records_.size() == kMostRecords) return 0;
     try {
@@ -21,32 +21,53 @@ std::uint32_t SizeBins::insert(Address address, std::uint64_t granules) noexcept
     spare_ = static_cast<std::uint32_t>(records_.size());
   }
   const std::uint32_t number = spare_;
-  Record &record = records_[number - 1];
-  spare_ = record.next;
-  const Bin bin = bin_of(granules);
-  std::uint32_t &head = head_[bin.first][bin.second];
-  record = {address, granules, 0, head};
-  if (head != 0) records_[head - 1].previous = number;
-  head = number;
-  second_map_[bin.first] |= 1U << bin.second;
-  first_map_ |= 1U << bin.first;
+  spare_ = records_[number - 1].next;
+  records_[number - 1] = {granules, hole, 0, 0};
+  link(number);
   ++size_;
   return number;
 }
 
 void SizeBins::remove(std::uint32_t number) noexcept {
+  unlink(number);
   Record &record = records_[number - 1];
-  const Bin bin = bin_of(record.granules);
-  if (record.next != 0) records_[record.next - 1].previous = record.previous;
-  if (record.previous != 0) {
-    records_[record.previous - 1].next = record.next;
-  } else if ((head_[bin.first][bin.second] = record.next) == 0) {
-    if ((second_map_[bin.first] &= ~(1U << bin.second)) == 0) first_map_ &= ~(1U << bin.first);
-  }
   record.granules = 0;
   record.next = spare_;
   spare_ = number;
   --size_;
+}
+
+void SizeBins::change(std::uint32_t number, std::uint64_t granules) noexcept {
+  Record &record = records_[number - 1];
+  const Bin before = bin_of(record.granules);
+  const Bin after = bin_of(granules);
+  const bool stays = before.first == after.first && before.second == after.second;
+  if (!stays) unlink(number);
+  record.granules = granules;
+  if (!stays) link(number);
+}
+
+void SizeBins::link(std::uint32_t number) noexcept {
+  Record &record = records_[number - 1];
+  const Bin bin = bin_of(record.granules);
+  std::uint16_t &head = head_[bin.first][bin.second];
+  record.previous = 0;
+  record.next = head;
+  if (head != 0) records_[head - 1].previous = number;
+  head = static_cast<std::uint16_t>(number);
+  second_map_[bin.first] |= 1U << bin.second;
+  first_map_ |= 1U << bin.first;
+}
+
+void SizeBins::unlink(std::uint32_t number) noexcept {
+  const Record &record = records_[number - 1];
+  const Bin bin = bin_of(record.granules);
+  if (record.next != 0) records_[record.next - 1].previous = record.previous;
+  if (record.previous != 0) {
+    records_[record.previous - 1].next = record.next;
+  } else if ((head_[bin.first][bin.second] = static_cast<std::uint16_t>(record.next)) == 0) {
+    if ((second_map_[bin.first] &= ~(1U << bin.second)) == 0) first_map_ &= ~(1U << bin.first);
+  }
 }
 
 std::optional<SizeBins::Bin> SizeBins::next_filled(Bin bin) const noexcept {
@@ -71,13 +92,12 @@ const SizeBins::Record *SizeBins::best_in(Bin bin, std::uint64_t granules) const
   return best;
 }
 
-std::optional<Address> SizeBins::find(std::uint64_t granules) const noexcept {
+std::uint32_t SizeBins::find(std::uint64_t granules) const noexcept {
   const Bin own = bin_of(granules);
-  if (own.first >= kFirst) return std::nullopt;
-  if (const Record *best = best_in(own, granules); best != nullptr) return best->address;
+  if (own.first >= kFirst) return 0;
+  if (const Record *best = best_in(own, granules); best != nullptr) return best->hole;
   const std::optional<Bin> above = next_filled(own);
-  if (!above) return std::nullopt;
-  return best_in(*above, granules)->address;
+  return above ? best_in(*above, granules)->hole : 0;
 }
 
 const SizeBins::Record *SizeBins::record(std::uint32_t number) const noexcept {

@@ -1,6 +1,6 @@
 // The large holes by size: two-level segregated lists under bitmaps, then the best of a few in the bin.
 // Layer: pool, a leaf (standard library only). Threads: none of its own; the caller locks.
-// A shortcut, not the truth: a hole that is missing here is still found through the AddressTree.
+// A shortcut, not the truth: a hole that is missing here is still found through the HoleIndex.
 #pragma once
 
 #include <array>
@@ -16,27 +16,29 @@ namespace ration::pool {
 
 class SizeBins {
  public:
-  // Holes below 32 MiB are never binned: smaller requests go by address (pool.cc says why).
-  static constexpr unsigned kSmallestShift = 25 - kGranuleShift;
+  // Holes below 8 MiB are never binned: smaller requests go by address (placement.cc says why).
+  static constexpr unsigned kSmallestShift = 23 - kGranuleShift;
   static constexpr std::uint64_t kSmallestGranules = std::uint64_t{1} << kSmallestShift;
 
-  // Numbers stay below 2^24, so that a hole can carry its own in its AddressTree mark.
-  static constexpr std::size_t kMostRecords = (std::size_t{1} << 24) - 1;
+  // A number fits into a hole's node; where there are more large holes, the HoleIndex finds them.
+  static constexpr std::size_t kMostRecords = 0xFFFF;
 
   struct Record {
-    Address address;
     std::uint64_t granules;
+    std::uint32_t hole;      // the owner's number for it
     std::uint32_t previous;  // record numbers; 0 = none
     std::uint32_t next;
   };
   static_assert(sizeof(Record) <= 64);
 
   // Returns the record's number, 0 when there is no room for one. REQUIRES: granules >= kSmallestGranules.
-  std::uint32_t insert(Address address, std::uint64_t granules) noexcept;
+  std::uint32_t insert(std::uint32_t hole, std::uint64_t granules) noexcept;
   void remove(std::uint32_t number) noexcept;
-  // A hole of at least `granules`: the tightest of a few in the request's own bin, else in the next that has any. None
-  // may be found although one exists, deep in the own bin. REQUIRES: granules >= kSmallestGranules.
-  [[nodiscard]] std::optional<Address> find(std::uint64_t granules) const noexcept;
+  // The hole has another size now. REQUIRES: granules >= kSmallestGranules.
+  void change(std::uint32_t number, std::uint64_t granules) noexcept;
+  // A hole of at least `granules`, or 0: the tightest of a few in the request's own bin, else in the next that has any.
+  // None may be found although one exists, deep in the own bin. REQUIRES: granules >= kSmallestGranules.
+  [[nodiscard]] std::uint32_t find(std::uint64_t granules) const noexcept;
 
   [[nodiscard]] const Record *record(std::uint32_t number) const noexcept;
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
@@ -54,13 +56,15 @@ class SizeBins {
   struct Bin {
     unsigned first, second;
   };
+  void link(std::uint32_t number) noexcept;
+  void unlink(std::uint32_t number) noexcept;
   static Bin bin_of(std::uint64_t granules) noexcept;
   [[nodiscard]] std::optional<Bin> next_filled(Bin bin) const noexcept;
   [[nodiscard]] const Record *best_in(Bin bin, std::uint64_t granules) const noexcept;
 
   std::uint32_t first_map_ = 0;
   std::array<std::uint32_t, kFirst> second_map_{};
-  std::array<std::array<std::uint32_t, kSecond>, kFirst> head_{};
+  std::array<std::array<std::uint16_t, kSecond>, kFirst> head_{};
   std::vector<Record> records_;  // record n is records_[n - 1]
   std::uint32_t spare_ = 0;      // linked through next
   std::size_t size_ = 0;

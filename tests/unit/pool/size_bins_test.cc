@@ -22,7 +22,7 @@ TEST_CASE("the tightest hole of the request's own bin is found") {
   bins.insert(2, kSmallest + 3);
   bins.insert(3, kSmallest + 6);
   bins.insert(4, kSmallest + 1);
-  CHECK(bins.find(kSmallest + 2) == Address{2});
+  CHECK(bins.find(kSmallest + 2) == 2);
   CHECK(bins.check() == "");
 }
 
@@ -31,15 +31,15 @@ TEST_CASE("a request that its own bin cannot serve goes to the next filled bin")
   bins.insert(1, kSmallest);
   bins.insert(2, 5 * kSmallest);
   bins.insert(3, 40 * kSmallest);
-  CHECK(bins.find(kSmallest + 1) == Address{2});
-  CHECK(bins.find(6 * kSmallest) == Address{3});
+  CHECK(bins.find(kSmallest + 1) == 2);
+  CHECK(bins.find(6 * kSmallest) == 3);
   CHECK_FALSE(bins.find(41 * kSmallest));
 }
 
 TEST_CASE("the last bin of an octave leads to the next octave") {
   SizeBins bins;
   bins.insert(1, 2 * kSmallest);
-  CHECK(bins.find(2 * kSmallest - 1) == Address{1});
+  CHECK(bins.find(2 * kSmallest - 1) == 1);
 }
 
 TEST_CASE("removing from head, middle and tail leaves the rest findable") {
@@ -70,9 +70,21 @@ TEST_CASE("records are used again") {
 TEST_CASE("every size up to the largest has a bin of its own range") {
   for (std::uint64_t granules = kSmallest; granules <= kMaximumBytes / kGranuleBytes; granules += granules / 3) {
     SizeBins bins;
-    bins.insert(granules, granules);
+    bins.insert(7, granules);
     CHECK(bins.check() == "");
-    CHECK(bins.find(granules) == Address{granules});
+    CHECK(bins.find(granules) == 7);
     CHECK_FALSE(bins.find(granules + 1));
+  }
+}
+
+TEST_CASE("a hole that grows or shrinks is found by its new size") {
+  SizeBins bins;
+  const std::uint32_t number = bins.insert(1, kSmallest);
+  bins.insert(2, 8 * kSmallest);
+  for (const std::uint64_t granules : {kSmallest + 1, 3 * kSmallest, 9 * kSmallest, kSmallest}) {
+    bins.change(number, granules);
+    CHECK(bins.check() == "");
+    CHECK(bins.find(granules) == 1);
+    CHECK(bins.record(number)->granules == granules);
   }
 }

@@ -1,0 +1,113 @@
+// Start of a block -> its node: a hash table with twelve node numbers and a byte of each one's hash in a cache line.
+// Layer: pool, a leaf (standard library only). Threads: none of its own; the caller locks. Owns: its table.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "pool/lanes.h"
+#include "pool/node.h"
+
+namespace ration::pool {
+
+class AddressMap {
+ public:
+  explicit AddressMap(const Nodes &nodes) : nodes_(nodes) {}
+  AddressMap(const AddressMap &) = delete;
+  AddressMap &operator=(const AddressMap &) = delete;
+  ~AddressMap();
+
+  // Makes sure that the next `blocks` insertions need nothing from the host; false when it has no more memory.
+  [[nodiscard]] bool prepare(std::size_t blocks = 1) noexcept {
+    return size_ + blocks <= room_ || grow(size_ + blocks);
+  }
+
+  // The node in here that starts with this granule; 0: none does.
+  [[nodiscard]] std::uint32_t find(std::uint64_t granule) const noexcept {
+    if (size_ == 0) return 0;
+    const Hash hash = hash_of(granule);
+    for (std::size_t at = hash.home;; at = behind(at)) {
+      const Bucket &bucket = buckets_[at];
+      for (std::uint32_t alike = lanes::equal_bytes(bucket.tags.data(), hash.tag) & kAll; alike != 0;
+           alike &= alike - 1) {
+        const std::uint32_t node = bucket.node[static_cast<std::uint32_t>(std::countr_zero(alike))];
+        if (nodes_.at(node).granule() == granule) return node;
+      }
+      if (bucket.passed_on() == 0) return 0;
+    }
+  }
+  // REQUIRES: prepare() has made sure of it, and no node of that granule is in here.
+  void insert(std::uint64_t granule, std::uint32_t node) noexcept {
+    ++size_;
+    const Hash hash = hash_of(granule);
+    for (std::size_t at = hash.home;; at = behind(at)) {
+      Bucket &bucket = buckets_[at];
+      if (const std::uint32_t empty = lanes::equal_bytes(bucket.tags.data(), 0) & kAll; empty != 0) {
+        const auto lane = static_cast<std::uint32_t>(std::countr_zero(empty));
+        lanes::put_byte(bucket.tags.data(), lane, hash.tag);
+        bucket.node[lane] = node;
+        return;
+      }
+      bucket.pass_on(1);
+    }
+  }
+  // REQUIRES: that node is in here under that granule.
+  void erase(std::uint64_t granule, std::uint32_t node) noexcept {
+    --size_;
+    const Hash hash = hash_of(granule);
+    for (std::size_t at = hash.home;; at = behind(at)) {
+      Bucket &bucket = buckets_[at];
+      for (std::uint32_t alike = lanes::equal_bytes(bucket.tags.data(), hash.tag) & kAll; alike != 0;
+           alike &= alike - 1) {
+        const auto lane = static_cast<std::uint32_t>(std::countr_zero(alike));
+        if (bucket.node[lane] != node) continue;
+        lanes::put_byte(bucket.tags.data(), lane, 0);
+        return;
+      }
+      bucket.pass_on(-1);
+    }
+  }
+
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] std::size_t host_bytes() const noexcept { return bucket_count_ * sizeof(Bucket); }
+
+ private:
+  static constexpr std::uint32_t kWays = 12;
+  static constexpr std::uint32_t kAll = (1U << kWays) - 1;
+  struct alignas(64) Bucket {
+    std::array<std::uint8_t, 16> tags;  // 0: the lane is empty; in the last four bytes, how many passed on
+    std::array<std::uint32_t, kWays> node;
+
+    // Nodes on their way to a bucket behind this one, which was full.
+    [[nodiscard]] std::uint32_t passed_on() const { return tags[12] | tags[13] << 8U | tags[14] << 16U; }
+    void pass_on(std::int32_t change) {
+      const std::uint32_t now = passed_on() + static_cast<std::uint32_t>(change);
+      for (std::uint32_t byte = 0; byte < 3; ++byte) tags[kWays + byte] = static_cast<std::uint8_t>(now >> 8 * byte);
+    }
+  };
+  static_assert(sizeof(Bucket) == 64, "a look-up costs one cache line");
+
+  struct Hash {
+    std::size_t home;
+    std::uint8_t tag;
+  };
+  // Fibonacci hashing: addresses differ in few bits, most of them low.
+  [[nodiscard]] Hash hash_of(std::uint64_t granule) const noexcept {
+    const std::uint64_t mixed = granule * 0x9E3779B97F4A7C15;
+    return {(mixed >> 32) * bucket_count_ >> 32, static_cast<std::uint8_t>(mixed >> 24 | 1)};
+  }
+  [[nodiscard]] std::size_t behind(std::size_t bucket) const noexcept {
+    return bucket + 1 == bucket_count_ ? 0 : bucket + 1;
+  }
+  bool grow(std::size_t blocks) noexcept;
+
+  const Nodes &nodes_;
+  Bucket *buckets_ = nullptr;
+  std::size_t bucket_count_ = 0;
+  std::size_t size_ = 0;
+  std::size_t room_ = 0;  // blocks until it must grow
+};
+
+}  // namespace ration::pool

@@ -1,0 +1,233 @@
+// Finding in the index and changing single entries; what moves entries between pages is in hole_index_pages.cc.
+// Layer: pool, a leaf (standard library only). Threads: the caller locks.
+#include "pool/hole_index.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace ration::pool {
+
+std::uint64_t HoleIndex::at_least(const Inner &inner, std::int32_t extent) {
+  std::uint64_t fitting = 0;
+  for (std::uint32_t row = 0; row < kChildren; row += lanes::kLanes) {
+    fitting |= std::uint64_t{lanes::at_least(inner.largest.data() + row, extent)} << row;
+  }
+  return fitting;
+}
+
+std::int32_t HoleIndex::largest_in(const Inner &inner) {
+  std::int32_t largest = 0;
+  for (std::uint32_t row = 0; row < kChildren; row += lanes::kLanes) {
+    largest = std::max(largest, lanes::largest(inner.largest.data() + row));
+  }
+  return largest;
+}
+
+// The last child that begins at or below it, else the first. Without a branch on the keys: they are random.
+std::uint32_t HoleIndex::child_around(const Inner &inner, std::uint64_t granule) {
+  std::uint32_t base = 0;
+  for (std::uint32_t left = inner.count; left > 1;) {
+    const std::uint32_t half = left / 2;
+    base += inner.from[base + half] <= granule ? half : 0;
+    left -= half;
+  }
+  return base;
+}
+
+// --- holes too large for a row ---
+
+void HoleIndex::look_for_giants(const Inner &inner, std::uint64_t granules, Giants &giants) const {
+  for (std::uint64_t left = at_least(inner, kCap); left != 0; left &= left - 1) {
+    const auto child = static_cast<std::uint32_t>(std::countr_zero(left));
+    if (!inner.above_leaves) {
+      look_for_giants(*inner.child[child].inner, granules, giants);
+      continue;
+    }
+    const Leaf &leaf = leaves_.at(inner.child[child].leaf);
+    for (std::uint32_t slots = lanes::at_least(leaf.extent.data(), kCap); slots != 0; slots &= slots - 1) {
+      const std::uint32_t node = leaf.node[static_cast<std::uint32_t>(std::countr_zero(slots))];
+      giants.largest = std::max(giants.largest, size_of(node));
+      if (size_of(node) < granules) continue;
+      giants.lowest = giants.lowest == 0 ? node : giants.lowest;
+      giants.highest = node;
+    }
+  }
+}
+
+HoleIndex::Giants HoleIndex::giants(std::uint64_t granules) const {
+  Giants giants;
+  if (root_ != nullptr) look_for_giants(*root_, granules, giants);
+  return giants;
+}
+
+std::uint64_t HoleIndex::largest() const {
+  if (root_ == nullptr) return 0;
+  const std::int32_t largest = largest_in(*root_);
+  return largest != kCap ? static_cast<std::uint64_t>(largest) : giants(0).largest;
+}
+
+// --- finding ---
+
+struct HoleIndex::Search {
+  std::int32_t extent;  // at least
+  bool high;
+  std::uint32_t left;  // holes to look at yet
+  std::uint32_t best = 0;
+  std::int32_t best_extent = 0;
+};
+
+// Both return true once enough has been seen. By the low halves of addresses: where a leaf spans a multiple of 2 TiB
+// the order in it is another one, which is only a choice.
+bool HoleIndex::search(const Leaf &leaf, Search &search) {
+  for (std::uint32_t fitting = lanes::at_least(leaf.extent.data(), search.extent); fitting != 0;) {
+    auto first = static_cast<std::uint32_t>(std::countr_zero(fitting));
+    for (std::uint32_t others = fitting & (fitting - 1); others != 0; others &= others - 1) {
+      const auto slot = static_cast<std::uint32_t>(std::countr_zero(others));
+      first = (leaf.start[slot] > leaf.start[first]) == search.high ? slot : first;
+    }
+    fitting &= ~(std::uint32_t{1} << first);
+    if (search.best == 0 || leaf.extent[first] < search.best_extent) {
+      search.best = leaf.node[first];
+      search.best_extent = leaf.extent[first];
+    }
+    if (--search.left == 0) return true;
+  }
+  return false;
+}
+
+bool HoleIndex::search(const Inner &inner, Search &search) const {
+  for (std::uint64_t fitting = at_least(inner, search.extent); fitting != 0;) {
+    const auto index =
+        static_cast<std::uint32_t>(search.high ? 63 - std::countl_zero(fitting) : std::countr_zero(fitting));
+    fitting &= ~(std::uint64_t{1} << index);
+    const Inner::Child child = inner.child[index];
+    if (inner.above_leaves ? this->search(leaves_.at(child.leaf), search) : this->search(*child.inner, search)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+std::uint32_t HoleIndex::find(std::uint64_t granules, Side side, std::uint32_t among) const {
+  const bool high = side == Side::kHigh;
+  if (capped(granules) == kCap) return high ? giants(granules).highest : giants(granules).lowest;
+  Search search{capped(granules), high, among};
+  if (root_ != nullptr) this->search(*root_, search);
+  return search.best;
+}
+
+// REQUIRES: a root.
+std::uint32_t HoleIndex::leaf_around(std::uint64_t granule) const {
+  const Inner *inner = root_;
+  while (!inner->above_leaves) inner = inner->child[child_around(*inner, granule)].inner;
+  return inner->child[child_around(*inner, granule)].leaf;
+}
+
+std::uint32_t HoleIndex::leaf_before(std::uint32_t leaf_number) const {
+  const Leaf &leaf = leaves_.at(leaf_number);
+  if (leaf.index != 0) return leaf.parent->child[leaf.index - 1].leaf;
+  const Inner *inner = leaf.parent;
+  while (inner->parent != nullptr && inner->index == 0) inner = inner->parent;
+  if (inner->parent == nullptr) return 0;
+  inner = inner->parent->child[inner->index - 1].inner;
+  while (!inner->above_leaves) inner = inner->child[inner->count - 1].inner;
+  return inner->child[inner->count - 1].leaf;
+}
+
+std::uint32_t HoleIndex::find_before(std::uint64_t granule) const {
+  if (root_ == nullptr) return 0;
+  std::uint32_t best = 0;
+  std::uint64_t start = 0;
+  for (std::uint32_t number = leaf_around(granule); number != 0 && best == 0; number = leaf_before(number)) {
+    const Leaf &leaf = leaves_.at(number);
+    for (std::uint32_t slot = 0; slot < leaf.count; ++slot) {
+      const std::uint64_t here = nodes_.at(leaf.node[slot]).granule();
+      if (here > granule || (best != 0 && here < start)) continue;
+      best = leaf.node[slot];
+      start = here;
+    }
+  }
+  return best;
+}
+
+// --- changing entries ---
+
+// Carries a changed extent of a leaf up to the root, as far as it changes a maximum.
+void HoleIndex::lift(const Leaf &leaf, std::int32_t was, std::int32_t now) {
+  const std::int32_t before = leaf.parent->largest[leaf.index];
+  if (now <= before) {
+    if (was != before || now == before) return;
+    now = lanes::largest(leaf.extent.data());
+    if (now == before) return;
+  }
+  lanes::put(leaf.parent->largest.data(), leaf.index, now);
+  lift_above(*leaf.parent, before, now);
+}
+
+void HoleIndex::lift_above(const Inner &inner, std::int32_t was, std::int32_t now) {
+  for (const Inner *at = &inner; at->parent != nullptr; at = at->parent) {
+    const std::int32_t before = at->parent->largest[at->index];
+    if (now <= before) {
+      if (was != before || now == before) return;
+      now = largest_in(*at);
+      if (now == before) return;
+    }
+    lanes::put(at->parent->largest.data(), at->index, now);
+    was = before;
+  }
+}
+
+// At the end of a leaf that is not full.
+void HoleIndex::place(std::uint32_t leaf_number, std::uint32_t node, std::int32_t extent) {
+  Leaf &leaf = leaves_.at(leaf_number);
+  const std::uint32_t slot = leaf.count++;
+  lanes::put(leaf.extent.data(), slot, extent);
+  leaf.start[slot] = nodes_.at(node).low;
+  leaf.node[slot] = node;
+  nodes_.at(node).entry(leaf_number, slot);
+}
+
+void HoleIndex::add(std::uint32_t node, std::uint64_t granules) {
+  if (root_ == nullptr) start_root();
+  const std::uint64_t granule = nodes_.at(node).granule();
+  std::uint32_t number = leaf_around(granule);
+  if (leaves_.at(number).count == kSlots) {
+    split(number);
+    number = leaf_around(granule);
+  }
+  const std::int32_t extent = capped(granules);
+  place(number, node, extent);
+  ++entries_;
+  lift(leaves_.at(number), 0, extent);
+}
+
+void HoleIndex::resize(std::uint32_t node, std::uint64_t granules) {
+  Leaf &leaf = leaves_.at(nodes_.at(node).leaf());
+  const std::uint32_t slot = nodes_.at(node).slot();
+  const std::int32_t was = leaf.extent[slot];
+  const std::int32_t now = capped(granules);
+  lanes::put(leaf.extent.data(), slot, now);
+  leaf.start[slot] = nodes_.at(node).low;
+  lift(leaf, was, now);
+}
+
+void HoleIndex::remove(std::uint32_t node) {
+  const std::uint32_t number = nodes_.at(node).leaf();
+  const std::uint32_t slot = nodes_.at(node).slot();
+  Leaf &leaf = leaves_.at(number);
+  const std::uint32_t last = --leaf.count;
+  const std::int32_t was = leaf.extent[slot];
+  if (slot != last) {
+    lanes::put(leaf.extent.data(), slot, leaf.extent[last]);
+    leaf.start[slot] = leaf.start[last];
+    leaf.node[slot] = leaf.node[last];
+    nodes_.at(leaf.node[last]).entry(number, slot);
+  }
+  lanes::put(leaf.extent.data(), last, 0);
+  nodes_.at(node).entry(0, 0);
+  --entries_;
+  lift(leaf, was, 0);
+  if (leaf.count <= kSparse) tidy(number);
+}
+
+}  // namespace ration::pool

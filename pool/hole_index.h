@@ -1,0 +1,147 @@
+// The holes in order of their addresses, with the largest one known below each page: a B+ tree whose leaves are rows of
+// sizes. Some blocks are entries too, of size 0, so that from any address an entry is near.
+// Layer: pool, a leaf (standard library only). Threads: none of its own; the caller locks. Owns: its pages.
+//
+// The order is between leaves; within a leaf there is none, so that nothing is shifted. It is kept where entries come
+// in. A hole that grows downwards may then reach below what its leaf stands for; nothing depends on that.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "pool/lanes.h"
+#include "pool/node.h"
+#include "pool/numbered_stock.h"
+#include "pool/page_stock.h"
+
+namespace ration::pool {
+
+class HoleIndex {
+ public:
+  explicit HoleIndex(Nodes &nodes) : nodes_(nodes) {}
+  HoleIndex(const HoleIndex &) = delete;
+  HoleIndex &operator=(const HoleIndex &) = delete;
+  ~HoleIndex() = default;
+
+  // Makes sure that the next add() needs no memory from the host; false when the host has none.
+  [[nodiscard]] bool prepare() {
+    return leaves_.prepare(2) &&
+           (full_inners_ == 0 ? root_ != nullptr || inners_.prepare(1) : inners_.prepare(height_ + 1));
+  }
+  // The same for about so many entries.
+  [[nodiscard]] bool reserve(std::size_t entries);
+
+  // REQUIRES: prepare(), and a node without an entry.
+  void add(std::uint32_t node, std::uint64_t granules);
+  // REQUIRES of both: a node with an entry.
+  void resize(std::uint32_t node, std::uint64_t granules);
+  void remove(std::uint32_t node);
+
+  enum class Side { kLow, kHigh };
+  // A hole of at least so many granules, 0 where there is none: the snuggest of the first `among` from that side.
+  [[nodiscard]] std::uint32_t find(std::uint64_t granules, Side side, std::uint32_t among = 1) const;
+  // An entry that starts at or below the granule, few nodes before it; 0 where none is known.
+  [[nodiscard]] std::uint32_t find_before(std::uint64_t granule) const;
+  // In granules.
+  [[nodiscard]] std::uint64_t largest() const;
+
+  [[nodiscard]] std::size_t entries() const { return entries_; }
+  [[nodiscard]] std::size_t host_bytes() const { return leaves_.host_bytes() + inners_.host_bytes(); }
+  // The first thing that is wrong with the index itself, or empty.
+  [[nodiscard]] std::string check() const;
+
+ private:
+  // Sizes of kCap granules (1 TiB) and more look alike here: an address space holds few such holes.
+  static constexpr std::int32_t kCap = INT32_MAX;
+  static constexpr std::uint32_t kSlots = lanes::kLanes;
+  static constexpr std::uint32_t kSparse = 4;   // entries of a leaf
+  static constexpr std::uint32_t kJoined = 12;  // leaves room: the next insertion must not split again
+  static_assert(kSlots == 1U << Node::kSlotBits);
+
+  struct Inner;
+  struct alignas(32) Leaf {
+    lanes::Row<std::int32_t> extent;  // granules, at most kCap; 0: a block, or no entry
+    lanes::Row<std::uint32_t> start;  // low half of the granule number; blocks have none
+    lanes::Row<std::uint32_t> node;
+    Inner *parent;
+    union {
+      std::uint32_t next_spare;
+      std::uint32_t count;
+    };
+    std::uint32_t index;  // in its parent
+  };
+
+  static constexpr std::uint32_t kChildren = 4 * lanes::kLanes;
+  struct Inner {
+    alignas(16) std::array<std::int32_t, kChildren> largest;  // extent below; 0 where no child is
+    std::array<std::uint64_t, kChildren> from;  // entries that came in below are not before it; the first is not read
+    union Child {
+      std::uint32_t leaf;  // number, in a page above leaves
+      Inner *inner;        // elsewhere
+    };
+    std::array<Child, kChildren> child;
+    Inner *parent;  // nullptr: the root
+    std::uint32_t count;
+    std::uint32_t index;  // in its parent
+    bool above_leaves;
+  };
+
+  static std::int32_t capped(std::uint64_t granules) {
+    return granules < static_cast<std::uint64_t>(kCap) ? static_cast<std::int32_t>(granules) : kCap;
+  }
+  static std::uint64_t at_least(const Inner &inner, std::int32_t extent);
+  static std::int32_t largest_in(const Inner &inner);
+  static std::uint32_t child_around(const Inner &inner, std::uint64_t granule);
+  // Numbers of leaves; 0: there is none before.
+  [[nodiscard]] std::uint32_t leaf_around(std::uint64_t granule) const;
+  [[nodiscard]] std::uint32_t leaf_before(std::uint32_t leaf_number) const;
+  [[nodiscard]] std::uint64_t size_of(std::uint32_t node) const {
+    return nodes_.at(nodes_.at(node).next).granule() - nodes_.at(node).granule();
+  }
+  // A hole of kCap granules or more: the lowest or the highest that is large enough, and how large the largest is.
+  struct Giants {
+    std::uint64_t largest = 0;
+    std::uint32_t lowest = 0;
+    std::uint32_t highest = 0;
+  };
+  [[nodiscard]] Giants giants(std::uint64_t granules) const;
+  void look_for_giants(const Inner &inner, std::uint64_t granules, Giants &giants) const;
+
+  static void lift(const Leaf &leaf, std::int32_t was, std::int32_t now);
+  static void lift_above(const Inner &inner, std::int32_t was, std::int32_t now);
+  struct Search;
+  bool search(const Inner &inner, Search &search) const;
+  static bool search(const Leaf &leaf, Search &search);
+  void place(std::uint32_t leaf_number, std::uint32_t node, std::int32_t extent);
+  std::uint32_t fresh_leaf();
+  Inner &fresh_inner(bool above_leaves);
+  void start_root();
+  void split(std::uint32_t leaf_number);
+  void split_inner(Inner &inner);
+  void tidy(std::uint32_t leaf_number);
+  void join(Inner &parent, std::uint32_t lower);
+  void adopt(Inner &inner, std::uint32_t from_index);
+  void open_child(Inner &inner, std::uint32_t index, std::uint64_t from, std::int32_t largest, Inner::Child child);
+  void append(Inner &from, std::uint32_t first, Inner &to);
+  void drop_child(Inner &inner, std::uint32_t index);
+  void tidy_inner(Inner &inner);
+  void count_full(const Inner &inner, std::uint32_t count_before);
+  struct Seen {
+    std::size_t entries = 0;
+    std::uint32_t full_inners = 0;
+  };
+  [[nodiscard]] std::string check_inner(const Inner &inner, std::uint32_t height, Seen &seen) const;
+  [[nodiscard]] std::string check_leaf(std::uint32_t number, Seen &seen) const;
+
+  Nodes &nodes_;
+  Inner *root_ = nullptr;
+  std::uint32_t height_ = 0;  // levels of inner pages
+  std::uint32_t full_inners_ = 0;
+  std::size_t entries_ = 0;
+  NumberedStock<Leaf, Node::kMostLeaves> leaves_;
+  PageStock<Inner, 1> inners_;
+};
+
+}  // namespace ration::pool

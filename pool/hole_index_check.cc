@@ -1,0 +1,62 @@
+// The index's own invariants, for tests and debugging: maxima, separators, and that nodes and entries know each other.
+// Layer: pool, a leaf (standard library only). Threads: the caller locks.
+#include <string>
+
+#include "pool/hole_index.h"
+
+namespace ration::pool {
+
+std::string HoleIndex::check() const {
+  if (root_ == nullptr) return height_ != 0 || entries_ != 0 ? "an empty index holds something" : "";
+  if (root_->parent != nullptr) return "the root has a parent";
+  Seen seen;
+  if (std::string wrong = check_inner(*root_, height_, seen); !wrong.empty()) return wrong;
+  if (seen.full_inners != full_inners_) return "full pages are miscounted";
+  return seen.entries == entries_ ? "" : "entries are miscounted";
+}
+
+std::string HoleIndex::check_inner(const Inner &inner, std::uint32_t height, Seen &seen) const {
+  const auto wrong = [&](const char *what) { return "a page at height " + std::to_string(height) + " " + what; };
+  if (inner.count == 0 || inner.count > kChildren) return wrong("has an impossible count");
+  if (inner.above_leaves != (height == 1)) return wrong("is at a wrong level");
+  seen.full_inners += inner.count == kChildren ? 1 : 0;
+  for (std::uint32_t index = 0; index < kChildren; ++index) {
+    if (index >= inner.count) {
+      if (inner.largest[index] != 0) return wrong("has a hole where no child is");
+      continue;
+    }
+    if (index > 1 && inner.from[index] < inner.from[index - 1]) return wrong("has separators out of order");
+    if (inner.above_leaves) {
+      const Leaf &leaf = leaves_.at(inner.child[index].leaf);
+      if (leaf.parent != &inner || leaf.index != index) return wrong("has a leaf that does not know it");
+      if (lanes::largest(leaf.extent.data()) != inner.largest[index]) return wrong("has a wrong largest hole");
+      if (std::string deeper = check_leaf(inner.child[index].leaf, seen); !deeper.empty()) return deeper;
+    } else {
+      const Inner &below = *inner.child[index].inner;
+      if (below.parent != &inner || below.index != index) return wrong("has a child that does not know it");
+      if (largest_in(below) != inner.largest[index]) return wrong("has a wrong largest hole");
+      if (std::string deeper = check_inner(below, height - 1, seen); !deeper.empty()) return deeper;
+    }
+  }
+  return "";
+}
+
+std::string HoleIndex::check_leaf(std::uint32_t number, Seen &seen) const {
+  const Leaf &leaf = leaves_.at(number);
+  const auto wrong = [&](const char *what) { return "leaf " + std::to_string(number) + " " + what; };
+  if (leaf.count == 0 || leaf.count > kSlots) return wrong("has an impossible count");
+  for (std::uint32_t slot = 0; slot < kSlots; ++slot) {
+    const std::int32_t extent = leaf.extent[slot];
+    if (slot >= leaf.count) {
+      if (extent != 0) return wrong("has a hole where no entry is");
+      continue;
+    }
+    ++seen.entries;
+    const Node &node = nodes_.at(leaf.node[slot]);
+    if (node.leaf() != number || node.slot() != slot) return wrong("has a node that does not know it");
+    if (extent != (node.is_hole() ? capped(size_of(leaf.node[slot])) : 0)) return wrong("has a wrong size");
+  }
+  return "";
+}
+
+}  // namespace ration::pool

@@ -1,0 +1,222 @@
+// What moves entries between the pages of the index: splits, joins, and the way up to the root.
+// Layer: pool, a leaf (standard library only). Threads: the caller locks.
+#include <algorithm>
+
+#include "pool/hole_index.h"
+
+namespace ration::pool {
+
+// --- leaves ---
+
+std::uint32_t HoleIndex::fresh_leaf() {
+  const std::uint32_t number = leaves_.take();
+  Leaf &leaf = leaves_.at(number);
+  leaf.extent.fill(0);
+  leaf.count = 0;
+  return number;
+}
+
+HoleIndex::Inner &HoleIndex::fresh_inner(bool above_leaves) {
+  Inner &inner = *inners_.take();
+  inner.largest.fill(0);
+  inner.parent = nullptr;
+  inner.count = 0;
+  inner.index = 0;
+  inner.above_leaves = above_leaves;
+  return inner;
+}
+
+void HoleIndex::start_root() {
+  root_ = &fresh_inner(true);
+  height_ = 1;
+  open_child(*root_, 0, 0, 0, {.leaf = fresh_leaf()});
+  adopt(*root_, 0);
+}
+
+// Half of the entries, those at higher addresses, go to a leaf of their own.
+void HoleIndex::split(std::uint32_t leaf_number) {
+  Leaf &leaf = leaves_.at(leaf_number);
+  if (leaf.parent->count == kChildren) split_inner(*leaf.parent);
+  struct Entry {
+    std::uint64_t granule;
+    std::uint32_t node;
+    std::int32_t extent;
+  };
+  std::array<Entry, kSlots> entries;
+  for (std::uint32_t slot = 0; slot < kSlots; ++slot) {
+    entries[slot] = {nodes_.at(leaf.node[slot]).granule(), leaf.node[slot], leaf.extent[slot]};
+  }
+  const auto middle = entries.begin() + kSlots / 2;
+  std::nth_element(entries.begin(), middle, entries.end(),
+                   [](const Entry &one, const Entry &other) { return one.granule < other.granule; });
+  leaf.extent.fill(0);
+  leaf.count = 0;
+  const std::uint32_t upper_number = fresh_leaf();
+  for (auto entry = entries.begin(); entry != middle; ++entry) place(leaf_number, entry->node, entry->extent);
+  for (auto entry = middle; entry != entries.end(); ++entry) place(upper_number, entry->node, entry->extent);
+  Inner &parent = *leaf.parent;
+  lanes::put(parent.largest.data(), leaf.index, lanes::largest(leaf.extent.data()));
+  const Leaf &upper = leaves_.at(upper_number);
+  const std::uint32_t index = leaf.index + 1;
+  open_child(parent, index, middle->granule, lanes::largest(upper.extent.data()), {.leaf = upper_number});
+  adopt(parent, index);
+}
+
+// Joins a sparse leaf with a neighbour of the same parent where both fit.
+void HoleIndex::tidy(std::uint32_t leaf_number) {
+  const Leaf &leaf = leaves_.at(leaf_number);
+  Inner &parent = *leaf.parent;
+  const auto fits = [&](std::uint32_t index) {
+    return leaf.count + leaves_.at(parent.child[index].leaf).count <= kJoined;
+  };
+  if (leaf.index + 1 < parent.count && fits(leaf.index + 1)) {
+    join(parent, leaf.index);
+  } else if (leaf.index != 0 && fits(leaf.index - 1)) {
+    join(parent, leaf.index - 1);
+  } else if (leaf.count == 0) {
+    const std::uint32_t index = leaf.index;
+    leaves_.give(leaf_number);
+    drop_child(parent, index);
+  }
+}
+
+void HoleIndex::join(Inner &parent, std::uint32_t lower) {
+  const std::uint32_t gone = parent.child[lower + 1].leaf;
+  const Leaf &upper = leaves_.at(gone);
+  for (std::uint32_t slot = 0; slot < upper.count; ++slot)
+    place(parent.child[lower].leaf, upper.node[slot], upper.extent[slot]);
+  lanes::put(parent.largest.data(), lower, std::max(parent.largest[lower], parent.largest[lower + 1]));
+  lanes::put(parent.largest.data(), lower + 1, 0);
+  leaves_.give(gone);
+  drop_child(parent, lower + 1);
+}
+
+// --- inner pages ---
+
+void HoleIndex::count_full(const Inner &inner, std::uint32_t count_before) {
+  full_inners_ += inner.count == kChildren ? 1 : 0;
+  full_inners_ -= count_before == kChildren ? 1 : 0;
+}
+
+// Tells the children from an index on where they are.
+void HoleIndex::adopt(Inner &inner, std::uint32_t from_index) {
+  for (std::uint32_t index = from_index; index < inner.count; ++index) {
+    if (inner.above_leaves) {
+      leaves_.at(inner.child[index].leaf).parent = &inner;
+      leaves_.at(inner.child[index].leaf).index = index;
+    } else {
+      inner.child[index].inner->parent = &inner;
+      inner.child[index].inner->index = index;
+    }
+  }
+}
+
+// The child is yet to be adopted.
+void HoleIndex::open_child(Inner &inner, std::uint32_t index, std::uint64_t from, std::int32_t largest,
+                           Inner::Child child) {
+  const auto shift = [&](auto &row) {
+    std::copy_backward(row.begin() + index, row.begin() + inner.count, row.begin() + inner.count + 1);
+  };
+  shift(inner.largest);
+  shift(inner.from);
+  shift(inner.child);
+  inner.largest[index] = largest;
+  inner.from[index] = from;
+  inner.child[index] = child;
+  ++inner.count;
+  count_full(inner, inner.count - 1);
+}
+
+// Leaves room in the page; whoever was in its upper half has another parent then.
+void HoleIndex::split_inner(Inner &inner) {
+  if (inner.parent == nullptr) {
+    root_ = &fresh_inner(false);
+    ++height_;
+    open_child(*root_, 0, 0, largest_in(inner), {.inner = &inner});
+    adopt(*root_, 0);
+  } else if (inner.parent->count == kChildren) {
+    split_inner(*inner.parent);
+  }
+  Inner &upper = fresh_inner(inner.above_leaves);
+  append(inner, kChildren / 2, upper);
+  Inner &parent = *inner.parent;
+  lanes::put(parent.largest.data(), inner.index, largest_in(inner));
+  const std::uint32_t index = inner.index + 1;
+  open_child(parent, index, upper.from[0], largest_in(upper), {.inner = &upper});
+  adopt(parent, index);
+}
+
+void HoleIndex::append(Inner &from, std::uint32_t first, Inner &to) {
+  const std::uint32_t moved = from.count - first;
+  const auto move = [&](const auto &source, auto &target) {
+    std::copy_n(source.begin() + first, moved, target.begin() + to.count);
+  };
+  move(from.largest, to.largest);
+  move(from.from, to.from);
+  move(from.child, to.child);
+  std::fill_n(from.largest.begin() + first, moved, 0);
+  from.count = first;
+  count_full(from, first + moved);
+  to.count += moved;
+  count_full(to, to.count - moved);
+  adopt(to, to.count - moved);
+}
+
+void HoleIndex::drop_child(Inner &inner, std::uint32_t index) {
+  const std::int32_t was = inner.largest[index];
+  const auto shift = [&](auto &row) {
+    std::copy(row.begin() + index + 1, row.begin() + inner.count, row.begin() + index);
+  };
+  shift(inner.largest);
+  shift(inner.from);
+  shift(inner.child);
+  --inner.count;
+  count_full(inner, inner.count + 1);
+  inner.largest[inner.count] = 0;
+  adopt(inner, index);
+  if (was > 0) lift_above(inner, was, 0);
+  tidy_inner(inner);
+}
+
+void HoleIndex::tidy_inner(Inner &inner) {
+  Inner *parent = inner.parent;
+  if (parent == nullptr) {
+    // A root with a single inner page below it, or with nothing at all, is one level too many.
+    while (root_ != nullptr && root_->count <= 1 && (root_->count == 0 || !root_->above_leaves)) {
+      Inner *lone = root_;
+      root_ = lone->count == 0 ? nullptr : lone->child[0].inner;
+      if (root_ != nullptr) root_->parent = nullptr;
+      inners_.give(lone);
+      --height_;
+    }
+    return;
+  }
+  if (inner.count > kChildren / 4) return;
+  if (inner.count == 0) {
+    const std::uint32_t index = inner.index;
+    inners_.give(&inner);
+    return drop_child(*parent, index);
+  }
+  const auto fits = [&](std::uint32_t index) {
+    return inner.count + parent->child[index].inner->count <= kChildren * 3 / 4;
+  };
+  std::uint32_t lower = inner.index;
+  if (lower + 1 >= parent->count || !fits(lower + 1)) {
+    if (lower == 0 || !fits(lower - 1)) return;
+    --lower;
+  }
+  Inner &upper = *parent->child[lower + 1].inner;
+  upper.from[0] = parent->from[lower + 1];  // that of a first child is nowhere else kept up
+  append(upper, 0, *parent->child[lower].inner);
+  lanes::put(parent->largest.data(), lower, std::max(parent->largest[lower], parent->largest[lower + 1]));
+  lanes::put(parent->largest.data(), lower + 1, 0);
+  inners_.give(&upper);
+  drop_child(*parent, lower + 1);
+}
+
+bool HoleIndex::reserve(std::size_t entries) {
+  const std::size_t leaves = entries / (kSlots / 2) + 2;
+  return leaves_.prepare(leaves) && inners_.prepare(leaves / (kChildren / 2) + 3);
+}
+
+}  // namespace ration::pool

@@ -1,0 +1,149 @@
+// Questions asked of 16 numbers at once, answered as a bit a number, without a branch that random numbers would spoil.
+// Layer: pool, a leaf (standard library only). Threads: values, no shared state.
+// SSE2, which every x86-64 has; elsewhere plain loops that the compiler may vectorise as it can.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstdint>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+namespace ration::pool::lanes {
+
+inline constexpr std::uint32_t kLanes = 16;
+
+template <class Number>
+struct alignas(16) Row : std::array<Number, kLanes> {};
+
+#if defined(__SSE2__)
+
+inline constexpr std::uint32_t kVector = 4;  // lanes
+
+inline __m128i load(const void *lanes) {
+  return _mm_load_si128(static_cast<const __m128i *>(lanes));
+}
+// Rows are written a vector at a time only: a load that spans a narrower store has to wait until that has left the
+// core's store buffer.
+inline void store(void *lanes, __m128i value) {
+  _mm_store_si128(static_cast<__m128i *>(lanes), value);
+}
+inline __m128i choose(__m128i mask, __m128i yes, __m128i no) {
+  return _mm_or_si128(_mm_and_si128(mask, yes), _mm_andnot_si128(mask, no));
+}
+
+// All ones in one lane.
+inline __m128i only(std::uint32_t lane) {
+  static constexpr std::array<std::int32_t, 7> kOne = {0, 0, 0, -1, 0, 0, 0};
+  return _mm_loadu_si128(reinterpret_cast<const __m128i *>(kOne.data() + 3 - lane));
+}
+template <class Number>
+inline void put(Number *row, std::uint32_t slot, Number value) {
+  Number *vector = row + (slot & ~(kVector - 1));
+  const __m128i all = _mm_set1_epi32(static_cast<std::int32_t>(value));
+  store(vector, choose(only(slot % kVector), all, load(vector)));
+}
+
+// The same for one of 16 bytes.
+inline void put_byte(std::uint8_t *bytes, std::uint32_t at, std::uint8_t value) {
+  static constexpr std::array<std::uint8_t, 31> kOne = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF};
+  const __m128i mask = _mm_loadu_si128(reinterpret_cast<const __m128i *>(kOne.data() + 15 - at));
+  store(bytes, choose(mask, _mm_set1_epi8(static_cast<char>(value)), load(bytes)));
+}
+inline std::uint32_t equal_bytes(const std::uint8_t *bytes, std::uint8_t value) {
+  return static_cast<std::uint32_t>(
+      _mm_movemask_epi8(_mm_cmpeq_epi8(load(bytes), _mm_set1_epi8(static_cast<char>(value)))));
+}
+
+// The signs of a row as compared by `compare(vector)`.
+template <class Number, class Compare>
+inline std::uint32_t mask_of(const Number *row, Compare compare) {
+  const __m128i low = _mm_packs_epi32(compare(load(row)), compare(load(row + kVector)));
+  const __m128i high = _mm_packs_epi32(compare(load(row + 2 * kVector)), compare(load(row + 3 * kVector)));
+  return static_cast<std::uint32_t>(_mm_movemask_epi8(_mm_packs_epi16(low, high)));
+}
+
+inline std::uint32_t equal(const std::uint32_t *row, std::uint32_t value) {
+  const __m128i wanted = _mm_set1_epi32(static_cast<std::int32_t>(value));
+  return mask_of(row, [wanted](__m128i lane) { return _mm_cmpeq_epi32(lane, wanted); });
+}
+
+// REQUIRES: least > INT32_MIN.
+inline std::uint32_t at_least(const std::int32_t *row, std::int32_t least) {
+  const __m128i below = _mm_set1_epi32(least - 1);
+  return mask_of(row, [below](__m128i lane) { return _mm_cmpgt_epi32(lane, below); });
+}
+
+inline std::int32_t largest(const std::int32_t *row) {
+  const auto larger = [](__m128i a, __m128i b) { return choose(_mm_cmpgt_epi32(a, b), a, b); };
+  __m128i best =
+      larger(larger(load(row), load(row + kVector)), larger(load(row + 2 * kVector), load(row + 3 * kVector)));
+  best = larger(best, _mm_shuffle_epi32(best, _MM_SHUFFLE(1, 0, 3, 2)));
+  best = larger(best, _mm_shuffle_epi32(best, _MM_SHUFFLE(2, 3, 0, 1)));
+  return _mm_cvtsi128_si32(best);
+}
+
+// The smallest that is at least so large. REQUIRES: there is one.
+inline std::uint32_t snuggest(const std::int32_t *row, std::int32_t least) {
+  const __m128i below = _mm_set1_epi32(least - 1);
+  const __m128i never = _mm_set1_epi32(INT32_MAX);
+  const auto fitting = [&](const std::int32_t *vector) {
+    const __m128i here = load(vector);
+    return choose(_mm_cmpgt_epi32(here, below), here, never);
+  };
+  const auto smaller = [](__m128i a, __m128i b) { return choose(_mm_cmpgt_epi32(a, b), b, a); };
+  __m128i best = smaller(smaller(fitting(row), fitting(row + kVector)),
+                         smaller(fitting(row + 2 * kVector), fitting(row + 3 * kVector)));
+  best = smaller(best, _mm_shuffle_epi32(best, _MM_SHUFFLE(1, 0, 3, 2)));
+  best = smaller(best, _mm_shuffle_epi32(best, _MM_SHUFFLE(2, 3, 0, 1)));
+  const auto lane = [&best](__m128i here) { return _mm_cmpeq_epi32(here, best); };
+  return static_cast<std::uint32_t>(std::countr_zero(mask_of(row, lane)));
+}
+
+#else
+
+template <class Number>
+inline void put(Number *row, std::uint32_t slot, Number value) {
+  row[slot] = value;
+}
+
+inline void put_byte(std::uint8_t *bytes, std::uint32_t at, std::uint8_t value) {
+  bytes[at] = value;
+}
+inline std::uint32_t equal_bytes(const std::uint8_t *bytes, std::uint8_t value) {
+  std::uint32_t mask = 0;
+  for (std::uint32_t at = 0; at < 16; ++at) mask |= std::uint32_t{bytes[at] == value} << at;
+  return mask;
+}
+
+inline std::uint32_t equal(const std::uint32_t *row, std::uint32_t value) {
+  std::uint32_t mask = 0;
+  for (std::uint32_t lane = 0; lane < kLanes; ++lane) mask |= std::uint32_t{row[lane] == value} << lane;
+  return mask;
+}
+
+inline std::uint32_t at_least(const std::int32_t *row, std::int32_t least) {
+  std::uint32_t mask = 0;
+  for (std::uint32_t lane = 0; lane < kLanes; ++lane) mask |= std::uint32_t{row[lane] >= least} << lane;
+  return mask;
+}
+
+inline std::int32_t largest(const std::int32_t *row) {
+  std::int32_t best = row[0];
+  for (std::uint32_t lane = 1; lane < kLanes; ++lane) best = row[lane] > best ? row[lane] : best;
+  return best;
+}
+
+inline std::uint32_t snuggest(const std::int32_t *row, std::int32_t least) {
+  std::uint32_t best = kLanes;
+  for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
+    if (row[lane] >= least && (best == kLanes || row[lane] < row[best])) best = lane;
+  }
+  return best;
+}
+
+#endif
+
+}  // namespace ration::pool::lanes

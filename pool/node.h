@@ -1,0 +1,72 @@
+// One node for each block and each hole, in a list of its slab in address order, which they tile without a gap.
+// Layer: pool, a leaf (standard library only). Threads: none of its own; the caller locks.
+#pragma once
+
+#include <cstdint>
+
+#include "pool/granule.h"
+#include "pool/numbered_stock.h"
+
+namespace ration::pool {
+
+// 24 bytes: a size is the next node's start less this one's, so it is not kept.
+struct Node {
+  enum class Kind : std::uint32_t {
+    kBlock,
+    kHole,
+    kFence,  // one before the first entry of a slab, which takes its first granule, and one behind the last
+  };
+
+  std::uint32_t low;    // of the granule number
+  std::uint16_t high;   // likewise
+  std::uint16_t word;   // a block's slack and whether it is retired; a hole's number in the bins
+  std::uint32_t place;  // entry in the hole index, 0 in its upper bits: none; the kind in its lowest two
+  std::uint32_t previous;
+  std::uint32_t next;
+  union {
+    std::uint32_t next_spare;  // the stock's
+    std::uint32_t birth;       // of a block: a stamp of SizeLives
+  };
+
+  static constexpr unsigned kGranuleBits = 48;
+
+  [[nodiscard]] std::uint64_t granule() const { return std::uint64_t{high} << 32 | low; }
+  void granule(std::uint64_t value) {
+    low = static_cast<std::uint32_t>(value);
+    high = static_cast<std::uint16_t>(value >> 32);
+  }
+  [[nodiscard]] Address address() const { return granule() << kGranuleShift; }
+  [[nodiscard]] Kind kind() const { return static_cast<Kind>(place & kKindMask); }
+  void kind(Kind value) { place = (place & ~kKindMask) | static_cast<std::uint32_t>(value); }
+  [[nodiscard]] bool is_hole() const { return kind() == Kind::kHole; }
+  [[nodiscard]] bool is_block() const { return kind() == Kind::kBlock; }
+
+  // By how many bytes a block is larger than what was asked for; for a request for nothing all 512.
+  [[nodiscard]] std::uint32_t slack() const { return word & kSlackMask; }
+  // Freed by the program, but the device may still use it.
+  [[nodiscard]] bool is_retired() const { return (word & kRetired) != 0; }
+  void retire() { word |= kRetired; }
+
+  // Leaf 0: none.
+  [[nodiscard]] std::uint32_t leaf() const { return place >> kLeafShift; }
+  [[nodiscard]] std::uint32_t slot() const { return place >> kSlotShift & kSlotMask; }
+  void entry(std::uint32_t leaf_number, std::uint32_t slot_number) {
+    place = leaf_number << kLeafShift | slot_number << kSlotShift | (place & kKindMask);
+  }
+
+  static constexpr unsigned kSlotBits = 4;
+  static constexpr std::uint32_t kMostLeaves = (1U << (32 - 2 - kSlotBits)) - 1;
+
+ private:
+  static constexpr std::uint16_t kSlackMask = 2 * kGranuleBytes - 1;
+  static constexpr std::uint16_t kRetired = 2 * kGranuleBytes;
+  static constexpr unsigned kSlotShift = 2;
+  static constexpr unsigned kLeafShift = kSlotShift + kSlotBits;
+  static constexpr std::uint32_t kKindMask = (1U << kSlotShift) - 1;
+  static constexpr std::uint32_t kSlotMask = (1U << kSlotBits) - 1;
+};
+static_assert(sizeof(Node) == 24);
+
+using Nodes = NumberedStock<Node>;
+
+}  // namespace ration::pool

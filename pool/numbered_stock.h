@@ -1,0 +1,66 @@
+// Items with numbers, side by side in memory of the host's that only grows; a number is half a pointer.
+// Layer: pool, a leaf (standard library only). Threads: none of its own; the caller locks. Owns: all its items.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+namespace ration::pool {
+
+// The numbers go to kMost. REQUIRES of Item: trivial, with a member `std::uint32_t next_spare` that is the stock's
+// while the item is spare.
+template <class Item, std::uint32_t kMost = UINT32_MAX>
+class NumberedStock {
+ public:
+  // Makes sure that the next `items` take() calls need nothing from the host; false when it has no more memory. Items
+  // may move.
+  [[nodiscard]] bool prepare(std::size_t items) noexcept { return spares_ >= items || grow(items - spares_); }
+
+  // REQUIRES: prepare() has made sure of it. The item's content is anything. 0 is nobody's number.
+  [[nodiscard]] std::uint32_t take() noexcept {
+    --spares_;
+    return std::exchange(spare_, at(spare_).next_spare);
+  }
+
+  void give(std::uint32_t number) noexcept {
+    at(number).next_spare = std::exchange(spare_, number);
+    ++spares_;
+  }
+
+  [[nodiscard]] Item &at(std::uint32_t number) const noexcept { return items_.get()[number]; }
+  [[nodiscard]] std::size_t host_bytes() const noexcept { return count_ * sizeof(Item); }
+
+ private:
+  static_assert(std::is_trivially_copyable_v<Item> && std::is_trivially_destructible_v<Item>);
+  struct Delete {
+    void operator()(Item *items) const noexcept { operator delete (items, std::align_val_t{alignof(Item)}); }
+  };
+
+  // By a sixteenth, so that what is spare stays small beside what is used.
+  bool grow(std::size_t items) noexcept {
+    const std::size_t count = count_ + std::max({items, count_ / 16, std::size_t{8}}) + (count_ == 0 ? 1 : 0);
+    if (count > std::size_t{kMost} + 1) return false;
+    void *memory = operator new (count * sizeof(Item), std::align_val_t{alignof(Item)}, std::nothrow);
+    if (memory == nullptr) return false;
+    if (count_ != 0) std::memcpy(memory, items_.get(), count_ * sizeof(Item));
+    items_.reset(static_cast<Item *>(memory));
+    for (std::size_t number = count; number-- > std::max(count_, std::size_t{1});) {
+      give(static_cast<std::uint32_t>(number));
+    }
+    count_ = count;
+    return true;
+  }
+
+  std::unique_ptr<Item, Delete> items_;
+  std::size_t count_ = 0;
+  std::uint32_t spare_ = 0;
+  std::size_t spares_ = 0;
+};
+
+}  // namespace ration::pool

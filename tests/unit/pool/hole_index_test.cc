@@ -1,0 +1,167 @@
+#include "pool/hole_index.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "catch.h"
+
+using namespace ration::pool;
+using Side = HoleIndex::Side;
+
+namespace {
+
+constexpr std::uint64_t kStride = std::uint64_t{1} << 24;  // granules from one hole to the next
+
+// Holes at multiples of kStride, each with a block behind it that is no entry.
+class Holes {
+ public:
+  void add(std::uint64_t position, std::uint64_t granules) {
+    REQUIRE(nodes.prepare(2));
+    REQUIRE(index.prepare());
+    const std::uint32_t hole = node(kStride * position, Node::Kind::kHole);
+    nodes.at(hole).next = node(kStride * position + granules, Node::Kind::kBlock);
+    index.add(hole, granules);
+    if (numbers.size() <= position) numbers.resize(position + 1);
+    numbers[position] = hole;
+  }
+  void resize(std::uint64_t position, std::uint64_t granules) {
+    const Node &hole = nodes.at(numbers[position]);
+    nodes.at(hole.next).granule(hole.granule() + granules);
+    index.resize(numbers[position], granules);
+  }
+  void remove(std::uint64_t position) { index.remove(numbers[position]); }
+  // Where the answer lies; -1: there is none.
+  [[nodiscard]] std::int64_t find(std::uint64_t granules, Side side, std::uint32_t among = 1) const {
+    const std::uint32_t hole = index.find(granules, side, among);
+    return hole == 0 ? -1 : static_cast<std::int64_t>(nodes.at(hole).granule() / kStride);
+  }
+
+  Nodes nodes;
+  HoleIndex index{nodes};
+  std::vector<std::uint32_t> numbers;
+
+ private:
+  std::uint32_t node(std::uint64_t granule, Node::Kind kind) {
+    const std::uint32_t number = nodes.take();
+    nodes.at(number).place = 0;
+    nodes.at(number).granule(granule);
+    nodes.at(number).kind(kind);
+    return number;
+  }
+};
+
+// Three levels of pages, filled in an order that splits everywhere.
+constexpr std::uint64_t kMany = 4001;
+std::uint64_t scattered(std::uint64_t step) {
+  return step * 1597 % kMany;
+}
+
+}  // namespace
+
+TEST_CASE("an empty index has no hole") {
+  const Holes holes;
+  CHECK(holes.find(1, Side::kLow) == -1);
+  CHECK(holes.index.find_before(5) == 0);
+  CHECK(holes.index.largest() == 0);
+  CHECK(holes.index.check() == "");
+}
+
+TEST_CASE("the lowest and the highest hole that fit are found") {
+  Holes holes;
+  for (std::uint64_t step = 0; step < kMany; ++step) holes.add(scattered(step), 1 + scattered(step) % 100);
+  REQUIRE(holes.index.check() == "");
+  CHECK(holes.index.largest() == 100);
+  for (std::uint64_t granules = 1; granules <= 100; ++granules) {
+    REQUIRE(holes.find(granules, Side::kLow) == static_cast<std::int64_t>(granules - 1));
+    const std::uint64_t highest = granules == 1 ? 4000 : 3999;  // 4000 has one granule, 3999 a hundred
+    REQUIRE(holes.find(granules, Side::kHigh) == static_cast<std::int64_t>(highest));
+  }
+  CHECK(holes.find(101, Side::kLow) == -1);
+}
+
+TEST_CASE("of several the snuggest is taken, the first one among equals") {
+  Holes holes;
+  const std::uint64_t sizes[] = {50, 9, 30, 20, 20, 40, 10};
+  for (std::uint64_t position = 0; position < 7; ++position) holes.add(position, sizes[position]);
+  CHECK(holes.find(15, Side::kLow, 1) == 0);
+  CHECK(holes.find(15, Side::kLow, 2) == 2);
+  CHECK(holes.find(15, Side::kLow, 3) == 3);
+  CHECK(holes.find(15, Side::kLow, 99) == 3);
+  CHECK(holes.find(15, Side::kHigh, 1) == 5);
+  CHECK(holes.find(15, Side::kHigh, 2) == 4);
+  CHECK(holes.find(45, Side::kHigh, 4) == 0);
+}
+
+TEST_CASE("the first few are counted across pages") {
+  Holes holes;
+  for (std::uint64_t position = 0; position < kMany; ++position) holes.add(position, position % 50 == 0 ? 70 : 10);
+  holes.resize(100, 60);
+  CHECK(holes.find(20, Side::kLow, 2) == 0);
+  CHECK(holes.find(20, Side::kLow, 3) == 100);
+  holes.resize(3900, 65);
+  CHECK(holes.find(20, Side::kHigh, 2) == 4000);
+  CHECK(holes.find(20, Side::kHigh, 3) == 3900);
+}
+
+TEST_CASE("maxima follow what grows, shrinks and goes") {
+  Holes holes;
+  for (std::uint64_t step = 0; step < kMany; ++step) holes.add(scattered(step), 10);
+  holes.resize(2000, 500);
+  CHECK(holes.find(11, Side::kLow) == 2000);
+  holes.resize(1000, 600);
+  CHECK(holes.index.largest() == 600);
+  holes.resize(1000, 10);
+  CHECK(holes.index.largest() == 500);
+  holes.remove(2000);
+  CHECK(holes.index.largest() == 10);
+  CHECK(holes.find(11, Side::kHigh) == -1);
+  CHECK(holes.index.check() == "");
+}
+
+TEST_CASE("pages join as entries go, and an emptied index starts afresh") {
+  Holes holes;
+  for (int round = 0; round < 3; ++round) {
+    for (std::uint64_t step = 0; step < kMany; ++step) holes.add(scattered(step), 1 + step % 7);
+    const std::size_t bytes = holes.index.host_bytes();
+    for (std::uint64_t step = 0; step < kMany; ++step) {
+      holes.remove(scattered(kMany - 1 - step));
+      if (step % 97 == 0) REQUIRE(holes.index.check() == "");
+    }
+    CHECK(holes.index.entries() == 0);
+    CHECK(holes.index.largest() == 0);
+    CHECK(holes.index.host_bytes() == bytes);
+    CHECK(holes.index.check() == "");
+  }
+}
+
+TEST_CASE("from any granule the entry before it is found") {
+  Holes holes;
+  for (std::uint64_t step = 0; step < kMany; ++step) holes.add(scattered(step), 10);
+  for (std::uint64_t position = 1; position < kMany; position += 2) holes.remove(position);
+  for (std::uint64_t position = 0; position < kMany; ++position) {
+    for (const std::uint64_t offset : {std::uint64_t{0}, kStride - 1}) {
+      const std::uint32_t entry = holes.index.find_before(kStride * position + offset);
+      REQUIRE(entry == holes.numbers[position & ~std::uint64_t{1}]);
+    }
+  }
+}
+
+TEST_CASE("holes of a terabyte and more are told apart") {
+  Holes holes;
+  constexpr std::uint64_t kTebi = std::uint64_t{1} << 31;  // granules
+  const std::uint64_t far = 4096;                          // apart enough
+  for (std::uint64_t index = 0; index < 20; ++index) holes.add(far * index, kTebi * (1 + index % 5));
+  CHECK(holes.index.largest() == 5 * kTebi);
+  CHECK(holes.find(4 * kTebi, Side::kLow) == static_cast<std::int64_t>(far * 3));
+  CHECK(holes.find(4 * kTebi, Side::kHigh) == static_cast<std::int64_t>(far * 19));
+  CHECK(holes.find(5 * kTebi + 1, Side::kLow) == -1);
+  CHECK(holes.index.check() == "");
+}
+
+TEST_CASE("after a reserve, so many entries need no more host memory") {
+  Holes holes;
+  REQUIRE(holes.index.reserve(3000));
+  const std::size_t bytes = holes.index.host_bytes();
+  for (std::uint64_t step = 0; step < 3000; ++step) holes.add(scattered(step), 10);
+  CHECK(holes.index.host_bytes() == bytes);
+}
