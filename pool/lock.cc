@@ -22,13 +22,21 @@ constexpr int kYields = 8;
 constexpr std::chrono::microseconds kFirstNap{50};
 constexpr std::chrono::microseconds kLongestNap{1000};
 
+// Sleeping is a point at which a thread may be cancelled, and none of the callers can be left there.
+void nap(std::chrono::microseconds time) noexcept {
+  int before = 0;
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+  std::this_thread::sleep_for(time);
+  pthread_setcancelstate(before, nullptr);
+}
+
 }  // namespace
 
 // First the holder is taken to run on another core. If it does not get through it has been preempted: yielding lets it
 // run again, unless this thread is of a real-time priority, to which nothing but sleeping puts an end.
 void Mutex::wait() noexcept {
   int pauses = 4;
-  auto nap = kFirstNap;
+  auto time = kFirstNap;
   for (int looks = 0;; ++looks) {
     if (pthread_spin_trylock(&lock_) == 0) return;
     if (looks < kSpins) {
@@ -37,8 +45,8 @@ void Mutex::wait() noexcept {
     } else if (looks < kSpins + kYields) {
       std::this_thread::yield();
     } else {
-      std::this_thread::sleep_for(nap);
-      nap = std::min(2 * nap, kLongestNap);
+      nap(time);
+      time = std::min(2 * time, kLongestNap);
       looks = kSpins + kYields;  // for ever
     }
   }

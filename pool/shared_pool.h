@@ -53,6 +53,9 @@ class SharedPool {
   FreeOutcome free_locked(Address address) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
     return pool_.free(address);
   }
+  FreeOutcome reclaim_locked(Address address) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
+    return pool_.reclaim(address);
+  }
   FreeOutcome retire_locked(Address address) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
     return pool_.retire(address);
   }

@@ -96,13 +96,16 @@ bool read_summary(const std::string &file, Summary &summary) {
     const int devices = std::min<int>(static_cast<int>(page->device_count.load()), kMaxTalliedDevices);
     for (int i = 0; i < devices; ++i) {
       const DeviceTally &tally = page->devices[i];
+      // The process may still run: each total is read once, and a block that is freed meanwhile is not yet counted.
+      const std::uint64_t frees = load(tally.frees);
+      const std::uint64_t allocs = std::max(load(tally.allocs), frees);
       Summary::Device device{load(tally.total),
                              load(tally.limit),
                              load(tally.live_bytes),
-                             load(tally.allocs) - std::min(load(tally.frees), load(tally.allocs)),
+                             allocs - frees,
                              load(tally.peak_bytes),
-                             load(tally.allocs),
-                             load(tally.frees),
+                             allocs,
+                             frees,
                              load(tally.limit_asked) != 0,
                              {},
                              load(tally.reserved_bytes),

@@ -304,12 +304,25 @@ void Quarantine::forget_in(std::list<Batch> &batches, const ContextPool &pool, C
   }
 }
 
+// What could not be gathered, for want of the host's memory.
+void Quarantine::reclaim_kept(ContextPool &pool) noexcept {
+  if (HitLane *lane = pool.claim.lane()) {
+    lane->hand_over(device_, [](ContextPool &owner, const pool::Address *addresses, std::size_t count, std::uint64_t) {
+      owner.blocks.assert_locked();
+      for (std::size_t i = 0; i < count; ++i) {
+        (void)owner.blocks.reclaim_locked(addresses[i]);
+      }
+    });
+  }
+}
+
 void Quarantine::forget(ContextPool &pool) noexcept {
   for (;;) {
     {
       Guard guard(mutex_);
       pool.closed.store(true, std::memory_order_relaxed);
       gather();
+      reclaim_kept(pool);
       if (sealing_ == 0) {  // else some batches are in another thread's hands for the moment
         Cleaned open;
         forget_in(open_, pool, open);

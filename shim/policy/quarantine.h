@@ -100,6 +100,7 @@ class Quarantine {
   bool make_room() REQUIRES(mutex_);
   // What the lanes keep becomes open. Where the host has no memory for it, it stays with them: no moment speaks for it.
   void gather() REQUIRES(mutex_);
+  void reclaim_kept(ContextPool &pool) noexcept REQUIRES(mutex_);
   bool has_spare_batch() REQUIRES(mutex_);
   void count_in(std::uint64_t blocks, std::uint64_t bytes) REQUIRES(mutex_);
   bool is_due() const REQUIRES(mutex_);

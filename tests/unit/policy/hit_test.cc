@@ -2,6 +2,7 @@
 #include <thread>
 
 #include "catch.h"
+#include "unit/policy/host_memory.h"
 #include "unit/policy/pooled_program.h"
 
 using namespace ration;
@@ -227,4 +228,18 @@ TEST_CASE("a context that ends under hits takes every block with it and leaves e
     CHECK(program.charged() == 0);
   }
   CHECK(driver.timeline.dead_uses() == 0);
+}
+
+TEST_CASE("a context that ends while the host has no memory gives all of its bytes back") {
+  FakeDriver driver;
+  Program program(limit_of(40 * kMiB), "", mode_pool());
+  const CUcontext context = warm(program);
+  stay_in(context);
+  REQUIRE(program.free(program.take(512)) == CUDA_SUCCESS);
+  allocations_left = 0;
+  const CUresult destroyed = program.destroy(context);
+  allocations_left = -1;
+  CHECK(destroyed == CUDA_SUCCESS);
+  CHECK(program.charged() == 0);
+  CHECK(program.tally().devices[0].reserved_bytes == 0);
 }

@@ -1,6 +1,9 @@
 #include "pool/lock.h"
 
+#include <pthread.h>
+
 #include <atomic>
+#include <chrono>
 #include <thread>
 #include <vector>
 
@@ -96,4 +99,36 @@ TEST_CASE("no change is lost between looking for it and waiting") {
   }
   other.join();
   CHECK(turn == 2 * (kTurns / 10));
+}
+
+TEST_CASE("who waits for a lock is not cancelled there, but behind it") {
+  struct Shared {
+    Mutex mutex;
+    std::atomic<bool> started{false};
+    bool had_it = false;
+  } shared;
+  shared.mutex.lock();
+  pthread_t waiter{};
+  REQUIRE(pthread_create(
+              &waiter, nullptr,
+              [](void *given) -> void * {
+                Shared &of_test = *static_cast<Shared *>(given);
+                of_test.started = true;
+                [&of_test]() noexcept {
+                  const Guard guard(of_test.mutex);
+                  of_test.had_it = true;
+                }();
+                pthread_testcancel();
+                return nullptr;
+              },
+              &shared) == 0);
+  while (!shared.started) std::this_thread::yield();
+  REQUIRE(pthread_cancel(waiter) == 0);
+  // Long enough for it to have spun, yielded and come to its naps: were they points of cancellation, it would end here.
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  shared.mutex.unlock();
+  void *result = nullptr;
+  REQUIRE(pthread_join(waiter, &result) == 0);
+  CHECK(shared.had_it);
+  CHECK(result == PTHREAD_CANCELED);
 }
