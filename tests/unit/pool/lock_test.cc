@@ -1,9 +1,12 @@
 #include "pool/lock.h"
 
 #include <pthread.h>
+#include <sys/types.h>
+#include <unistd.h>
 
 #include <atomic>
-#include <chrono>
+#include <fstream>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -12,6 +15,15 @@
 using namespace ration::pool;
 
 namespace {
+
+// As the kernel tells it.
+bool is_asleep(pid_t thread) {
+  std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
+  std::string text;
+  std::getline(file, text);
+  const std::size_t name_ends = text.rfind(')');
+  return name_ends != std::string::npos && text.compare(name_ends, 3, ") S") == 0;
+}
 
 constexpr int kThreads = 8;
 constexpr int kTurns = 20'000;
@@ -104,7 +116,7 @@ TEST_CASE("no change is lost between looking for it and waiting") {
 TEST_CASE("who waits for a lock is not cancelled there, but behind it") {
   struct Shared {
     Mutex mutex;
-    std::atomic<bool> started{false};
+    std::atomic<pid_t> id{0};
     bool had_it = false;
   } shared;
   shared.mutex.lock();
@@ -113,7 +125,7 @@ TEST_CASE("who waits for a lock is not cancelled there, but behind it") {
               &waiter, nullptr,
               [](void *given) -> void * {
                 Shared &of_test = *static_cast<Shared *>(given);
-                of_test.started = true;
+                of_test.id = gettid();
                 [&of_test]() noexcept {
                   const Guard guard(of_test.mutex);
                   of_test.had_it = true;
@@ -122,10 +134,9 @@ TEST_CASE("who waits for a lock is not cancelled there, but behind it") {
                 return nullptr;
               },
               &shared) == 0);
-  while (!shared.started) std::this_thread::yield();
+  while (shared.id == 0) std::this_thread::yield();
   REQUIRE(pthread_cancel(waiter) == 0);
-  // Long enough for it to have spun, yielded and come to its naps: were they points of cancellation, it would end here.
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  while (!is_asleep(shared.id)) std::this_thread::yield();  // it has come to its naps
   shared.mutex.unlock();
   void *result = nullptr;
   REQUIRE(pthread_join(waiter, &result) == 0);
