@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "pool/pool.h"
+#include "pool/granule.h"
 
 namespace ration::shapes {
 namespace {
@@ -103,29 +103,6 @@ Smallest smallest_arena(const Trace &trace, const NamedPolicy &policy) {
   }
   result.bytes = fitting;
   return result;
-}
-
-std::size_t first_difference(const Trace &trace, std::uint64_t bytes, const NamedPolicy &named) {
-  constexpr pool::Address kSlab = pool::Address{1} << 40;
-  pool::Pool pool;
-  (void)pool.add_slab({kSlab, bytes, 0});
-  const std::unique_ptr<Policy> policy = named.make();
-  Arena arena(bytes, *policy);
-  std::vector<pool::Address> addresses(trace.ids);
-  for (std::size_t index = 0; index < trace.operations.size(); ++index) {
-    const Operation &operation = trace.operations[index];
-    if (operation.is_free) {
-      arena.free(operation.id);
-      (void)pool.free(addresses[operation.id]);
-      continue;
-    }
-    const std::optional<std::uint64_t> granule = arena.allocate(operation.id, operation.bytes);
-    const pool::AllocateOutcome outcome = pool.allocate(operation.bytes);
-    if (!granule && !outcome) return 0;
-    if (!granule || !outcome || outcome.block.address != kSlab + *granule * pool::kGranuleBytes) return index + 1;
-    addresses[operation.id] = outcome.block.address;
-  }
-  return 0;
 }
 
 }  // namespace ration::shapes

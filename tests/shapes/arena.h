@@ -43,8 +43,5 @@ struct Smallest {
 };
 // By the bisection of pool_replay, to 0.05 %.
 Smallest smallest_arena(const pool::replay::Trace &trace, const NamedPolicy &policy);
-// The first operation, counted from 1, that the real pool serves elsewhere than the policy does, or not as well; 0
-// where they agree to the end or to a refusal by both.
-std::size_t first_difference(const pool::replay::Trace &trace, std::uint64_t bytes, const NamedPolicy &policy);
 
 }  // namespace ration::shapes

@@ -1,5 +1,5 @@
-// Smallest arena over peak, policy by policy, over many seeds of every shape; and whether the real pool does what its
-// policy says. One line for each policy and shape, so that any tool can sort them.
+// Smallest arena over peak, the real pool's and policy by policy, over many seeds of every shape. One line for each
+// policy and shape, so that any tool can sort them.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -35,18 +35,10 @@ double ratio(std::uint64_t bytes, const Trace &trace) {
   return static_cast<double>(bytes) / static_cast<double>(trace.peak_bytes);
 }
 
-// All policies on the traces of one shape; false where the pool and its policy part.
-bool compare(const std::string &shape, const std::vector<Trace> &traces, const std::string &only) {
-  bool agrees = true;
+// All policies on the traces of one shape.
+void compare(const std::string &shape, const std::vector<Trace> &traces, const std::string &only) {
   Row pool;
-  for (const Trace &trace : traces) {
-    const std::uint64_t bytes = ration::pool::replay::find_minimum(trace);
-    pool.ratios.push_back(ratio(bytes, trace));
-    if (const std::size_t operation = first_difference(trace, bytes, policy_of_the_pool())) {
-      agrees = false;
-      std::printf("%s: the pool and its policy part at operation %zu\n", shape.c_str(), operation);
-    }
-  }
+  for (const Trace &trace : traces) pool.ratios.push_back(ratio(ration::pool::replay::find_minimum(trace), trace));
   pool.print(shape, "the pool");
   for (const NamedPolicy &policy : policies()) {
     if (!only.empty() && policy.name.find(only) == std::string_view::npos) continue;
@@ -58,7 +50,6 @@ bool compare(const std::string &shape, const std::vector<Trace> &traces, const s
     }
     row.print(shape, std::string(policy.name));
   }
-  return agrees;
 }
 
 }  // namespace
@@ -81,20 +72,17 @@ int main(int argc, char **argv) {
   app.add_option("--policy", only, "only policies whose names contain this");
   CLI11_PARSE(app, argc, argv);
   std::printf("%-12s %-24s %8s %8s %7s   each\n", "shape", "policy", "mean", "most", "holes");
-  bool agrees = true;
   if (!folder.empty()) {
     for (const auto &file : std::filesystem::directory_iterator(folder)) {
       const std::filesystem::path &path = file.path();
       if (path.string().find(".trace") == std::string::npos) continue;
-      agrees = compare(path.filename(), {ration::pool::replay::read_trace(path)}, only) && agrees;
+      compare(path.filename(), {ration::pool::replay::read_trace(path)}, only);
     }
   }
   for (const std::string &name : chosen) {
     std::vector<Trace> traces;
     for (std::uint64_t seed = first; seed < first + seeds; ++seed) traces.push_back(find(name)->generate(seed, length));
-    if (!traces.empty()) agrees = compare(name, traces, only) && agrees;
+    if (!traces.empty()) compare(name, traces, only);
   }
-  std::printf(agrees ? "the pool agrees with its policy, block by block\n"
-                     : "the pool does not agree with its policy\n");
-  return agrees ? 0 : 1;
+  return 0;
 }

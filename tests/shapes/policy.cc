@@ -111,11 +111,11 @@ class Lives final : public Policy {
 
  private:
   static constexpr std::uint64_t kLarge = 8 * kMiB;
-  static constexpr std::uint64_t kLearned = kMiB;
+  static constexpr std::uint64_t kLearned = kLarge;
   static constexpr unsigned kRunLook = 2;
   static constexpr unsigned kYoungLook = 4;
   static constexpr std::uint64_t kYoung = 16;
-  static constexpr unsigned kSlotBits = 10;
+  static constexpr unsigned kSlotBits = 8;
   struct Size {
     std::uint64_t granules = 0;
     bool died_young = false;
@@ -148,7 +148,7 @@ constexpr std::array<NamedPolicy, 14> kPolicies{{
     {"split 8 MiB, best fit", make<Split<8, BestFit>>},
     {"8 MiB, runs", make<Lives<true, false>>},
     {"8 MiB, lives", make<Lives<false, true>>},
-    {"8 MiB, runs and lives", make<Lives<true, true>>},
+    {"8 MiB, runs and lives", make<Lives<true, true>>},  // the pool's own, in plain form
 }};
 
 }  // namespace
@@ -157,10 +157,6 @@ void Policy::freed(std::uint64_t, std::uint64_t, std::uint64_t) {}
 
 std::span<const NamedPolicy> policies() {
   return kPolicies;
-}
-
-const NamedPolicy &policy_of_the_pool() {
-  return kPolicies[0];
 }
 
 }  // namespace ration::shapes

@@ -42,7 +42,5 @@ struct NamedPolicy {
   std::unique_ptr<Policy> (*make)();
 };
 std::span<const NamedPolicy> policies();
-// The one that pool/pool.cc follows; bench_placement compares the two block by block.
-const NamedPolicy &policy_of_the_pool();
 
 }  // namespace ration::shapes
