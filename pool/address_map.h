@@ -81,7 +81,9 @@ class AddressMap {
     std::array<std::uint32_t, kWays> node;
 
     // Nodes on their way to a bucket behind this one, which was full.
-    [[nodiscard]] std::uint32_t passed_on() const { return tags[12] | tags[13] << 8U | tags[14] << 16U; }
+    [[nodiscard]] std::uint32_t passed_on() const {
+      return std::uint32_t{tags[kWays]} | std::uint32_t{tags[kWays + 1]} << 8U | std::uint32_t{tags[kWays + 2]} << 16U;
+    }
     void pass_on(std::int32_t change) {
       const std::uint32_t now = passed_on() + static_cast<std::uint32_t>(change);
       for (std::uint32_t byte = 0; byte < 3; ++byte) tags[kWays + byte] = static_cast<std::uint8_t>(now >> 8 * byte);
