@@ -106,16 +106,16 @@ void fragmentation(Commands &to, Random &random) {
 }
 
 void huge(Commands &to, Random &) {
-  for (std::uint64_t octave : {48, 47, 40, 33, 32}) to.add(kAddSlab, std::uint64_t{1} << octave);
+  for (const int octave : {48, 47, 40, 33, 32}) to.add(kAddSlab, std::uint64_t{1} << octave);
   to.add(kAddSlab, kMaximumBytes + 1).add(kAddSlab, ~std::uint64_t{0}).add(kAddSlab, 0).add(kAddSlab, 511);
-  for (std::uint64_t octave : {47, 46, 47, 39, 32, 31, 48}) to.add(kAllocate, std::uint64_t{1} << octave);
+  for (const int octave : {47, 46, 47, 39, 32, 31, 48}) to.add(kAllocate, std::uint64_t{1} << octave);
   to.add(kAllocate, kMaximumBytes - 1).add(kAllocate, ~std::uint64_t{0}).add(kAllocate, ~std::uint64_t{511});
   to.add(4, kAllocateLargest).add(kAllocateLargest, Command::kMore + 2).add(3, kFree, 2).add(3, kRetire, 1);
   to.add(kAllocateLargest).add(kListSlabs, 9).add(5, kReclaim).add(4, kFreeSlab).add(2, kRemoveSlab, 1).add(kGiveBack);
 }
 
 void slabs_come_and_go(Commands &to, Random &random) {
-  for (int turn = 0; turn < 20; ++turn) {
+  for (std::uint64_t turn = 0; turn < 20; ++turn) {
     to.add(kAddSlab, random.size(8, 30))
         .add(kAddSlabBeside, random.below(1 << 18))
         .add(kListSlabs, random.below(1 << 18));
