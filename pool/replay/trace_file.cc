@@ -50,7 +50,7 @@ std::string read_file(const std::string &path) {
   return content;
 }
 
-std::string unpack(const std::string &path, std::string content) {
+std::string unpack(const std::string &path, const std::string &content) {
   return content.starts_with(kXzMagic) ? decompress(path, content) : content;
 }
 

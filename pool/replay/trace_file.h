@@ -11,7 +11,7 @@ namespace ration::pool::replay {
 std::string read_file(const std::string &path);
 
 // `content` itself, or what it is the compressed form of. Throws TraceError: damaged. `path` is for messages only.
-std::string unpack(const std::string &path, std::string content);
+std::string unpack(const std::string &path, const std::string &content);
 
 // The next line without its end; `text` begins behind it afterwards.
 std::string_view take_line(std::string_view &text);
