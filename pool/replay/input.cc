@@ -6,8 +6,8 @@
 
 namespace ration::pool::replay {
 
-Input parse_input(const std::string &path, std::string content, const LogSelection &selection) {
-  const std::string text = unpack(path, std::move(content));
+Input parse_input(const std::string &path, const std::string &content, const LogSelection &selection) {
+  const std::string text = unpack(path, content);
   if (is_log(text)) {
     LogTrace log = parse_log(path, text, selection);
     return {std::move(log.trace), log.pool, log.pools, std::move(log.flaws)};

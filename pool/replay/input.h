@@ -21,7 +21,7 @@ struct Input {
 
 // `content` may be xz-compressed. Throws TraceError as parse_trace and parse_log do, and where a pool is selected in
 // what is no log. `path` is for messages only.
-Input parse_input(const std::string &path, std::string content, const LogSelection &selection);
+Input parse_input(const std::string &path, const std::string &content, const LogSelection &selection);
 
 // The same from a file.
 Input read_input(const std::string &path, const LogSelection &selection);
