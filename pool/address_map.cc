@@ -10,19 +10,19 @@ AddressMap::~AddressMap() {
   operator delete (buckets_, std::align_val_t{alignof(Bucket)});
 }
 
-// By a quarter: what is spare after it stays small beside the blocks that it serves. Seven tenths full, nearly all
+// By a quarter: what is spare after it stays small beside the blocks that it serves. Three quarters full, nearly all
 // nodes lie in their own bucket.
 bool AddressMap::grow(std::size_t blocks) noexcept {
   constexpr std::size_t kFirstBuckets = 8;
   std::size_t count = std::max(kFirstBuckets, bucket_count_ + bucket_count_ / 4);
-  while (count * kWays * 7 / 10 < blocks) count += count / 4;
+  while (count * kWays * 3 / 4 < blocks) count += count / 4;
   const std::align_val_t alignment{alignof(Bucket)};
   auto *fresh = static_cast<Bucket *>(operator new(count * sizeof(Bucket), alignment, std::nothrow));
   if (fresh == nullptr) return false;
   for (std::size_t at = 0; at < count; ++at) new (fresh + at) Bucket{};
   Bucket *old = std::exchange(buckets_, fresh);
   const std::size_t old_count = std::exchange(bucket_count_, count);
-  room_ = count * kWays * 7 / 10;
+  room_ = count * kWays * 3 / 4;
   size_ = 0;
   for (std::size_t at = 0; at < old_count; ++at) {
     for (std::uint32_t lane = 0; lane < kWays; ++lane) {

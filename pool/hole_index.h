@@ -61,7 +61,7 @@ class HoleIndex {
   static_assert(kSlots == 1U << Node::kSlotBits);
 
   struct Inner;
-  struct alignas(32) Leaf {
+  struct alignas(16) Leaf {
     lanes::Row<std::int32_t> extent;  // granules, at most kCap; 0: a block, or no entry
     lanes::Row<std::uint32_t> start;  // low half of the granule number; blocks have none
     lanes::Row<std::uint32_t> node;

@@ -44,7 +44,7 @@ class NumberedStock {
 
   // By a sixteenth, so that what is spare stays small beside what is used.
   bool grow(std::size_t items) noexcept {
-    const std::size_t count = count_ + std::max({items, count_ / 16, std::size_t{8}}) + (count_ == 0 ? 1 : 0);
+    const std::size_t count = count_ + std::max({items, count_ / 16, std::size_t{4}}) + (count_ == 0 ? 1 : 0);
     if (count > std::size_t{kMost} + 1) return false;
     void *memory = operator new (count * sizeof(Item), std::align_val_t{alignof(Item)}, std::nothrow);
     if (memory == nullptr) return false;

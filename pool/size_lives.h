@@ -32,7 +32,7 @@ class SizeLives {
   static constexpr unsigned kStampShift = 20 - kGranuleShift;
   // Between a quarter and a 64th of what is live makes no difference that counts on any trace.
   static constexpr std::uint64_t kFleeting = 16;
-  static constexpr unsigned kSlotBits = 8;
+  static constexpr unsigned kSlotBits = 7;
 
   static std::uint64_t mixed(std::uint64_t granules) { return granules * 0x9E3779B97F4A7C15; }
   static std::size_t slot_of(std::uint64_t granules) { return mixed(granules) >> (64 - kSlotBits); }
