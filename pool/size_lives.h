@@ -21,7 +21,7 @@ class SizeLives {
   void freed(std::uint64_t granules, std::uint32_t birth, std::uint64_t live_granules) noexcept {
     const std::uint64_t life = std::uint64_t{now() - birth} << kStampShift;
     const bool fleeting = life < live_granules / kFleeting;
-    seen_[slot_of(granules)] = tag_of(granules) << 1 | std::uint32_t{fleeting};
+    seen_[slot_of(granules)] = static_cast<std::uint16_t>(tag_of(granules) << 1 | std::uint32_t{fleeting});
   }
   // False also where nothing is known.
   [[nodiscard]] bool fleeting(std::uint64_t granules) const noexcept {
@@ -32,15 +32,16 @@ class SizeLives {
   static constexpr unsigned kStampShift = 20 - kGranuleShift;
   // Between a quarter and a 64th of what is live makes no difference that counts on any trace.
   static constexpr std::uint64_t kFleeting = 16;
-  static constexpr unsigned kSlotBits = 7;
+  static constexpr unsigned kSlotBits = 8;
 
   static std::uint64_t mixed(std::uint64_t granules) { return granules * 0x9E3779B97F4A7C15; }
   static std::size_t slot_of(std::uint64_t granules) { return mixed(granules) >> (64 - kSlotBits); }
+  // One size in 32,768 of a slot is taken for another, which is only a choice.
   static std::uint32_t tag_of(std::uint64_t granules) {
-    return static_cast<std::uint32_t>(mixed(granules) >> 8) & 0x7FFF'FFFF;
+    return static_cast<std::uint32_t>(mixed(granules) >> 24) & 0x7FFF;
   }
 
-  std::array<std::uint32_t, std::size_t{1} << kSlotBits> seen_{};
+  std::array<std::uint16_t, std::size_t{1} << kSlotBits> seen_{};
   std::uint64_t clock_ = 0;  // granules allocated so far
 };
 
