@@ -234,7 +234,7 @@ TEST_CASE("a pool with a given lock works under it alone") {
     pool.assert_locked();
     const AllocateOutcome outcome = pool.allocate_locked(1024);  // would never return where the pool locks for itself
     REQUIRE(outcome);
-    other = std::thread([&] { done = pool.find(outcome.block.address).has_value(); });
+    other = std::thread([&, address = outcome.block.address] { done = pool.find(address).has_value(); });
     for (int turn = 0; turn < 2000; ++turn) std::this_thread::yield();
     CHECK_FALSE(done);
     CHECK(pool.retire_locked(outcome.block.address));
