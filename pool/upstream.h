@@ -37,4 +37,13 @@ class Upstream {
   virtual bool wait() noexcept = 0;
 };
 
+// Nothing can be had from here, and what is given back is forgotten.
+class NoUpstream : public Upstream {
+ public:
+  bool collect() noexcept override { return false; }
+  std::optional<Slab> grow(std::uint64_t) noexcept override { return std::nullopt; }
+  void shrink(const Slab &) noexcept override {}
+  bool wait() noexcept override { return false; }
+};
+
 }  // namespace ration::pool

@@ -20,15 +20,6 @@ std::uint64_t ns_between(Clock::time_point begin, Clock::time_point end) {
   return static_cast<std::uint64_t>(std::chrono::nanoseconds(end - begin).count());
 }
 
-// The arena is all there is.
-class NoUpstream final : public Upstream {
- public:
-  std::optional<Slab> grow(std::uint64_t) noexcept override { return std::nullopt; }
-  void shrink(const Slab &) noexcept override {}
-  bool collect() noexcept override { return false; }
-  bool wait() noexcept override { return false; }
-};
-
 std::uint64_t median_clock_ns() {
   std::vector<std::uint64_t> samples(10001);
   for (std::uint64_t &sample : samples) {
@@ -48,7 +39,7 @@ struct Copy {
 
 template <bool kTimed>
 void run_copy(const Trace &trace, SharedPool &pool, std::barrier<> &start, Copy &copy) {
-  NoUpstream upstream;
+  NoUpstream upstream;  // the arena is all there is
   std::vector<Address> addresses(trace.ids);
   if (kTimed) {
     copy.alloc_ns.reserve(trace.operations.size());

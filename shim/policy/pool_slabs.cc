@@ -16,19 +16,11 @@ using driver::real;
 // A pool that grows on demand holds no more than this back for the sake of fewer driver calls.
 constexpr std::uint64_t kMostSlackOnDemand = 64U << 20U;
 
-// Where slabs go; none come from here.
-class SlabSink : public pool::Upstream {
- public:
-  bool collect() noexcept override { return false; }
-  std::optional<pool::Slab> grow(std::uint64_t) noexcept override { return std::nullopt; }
-  bool wait() noexcept override { return false; }
-};
-
 }  // namespace
 
 // Takes slabs back from one pool. What the driver refuses stays the pool's, but only once the pool has been through
 // all of its slabs.
-class Returner final : public SlabSink {
+class Returner final : public pool::NoUpstream {
  public:
   Returner(Pools &pools, const char *api, const ContextRef &context) : pools_(pools), api_(api), context_(context) {}
   ~Returner() override {
@@ -266,7 +258,7 @@ void Pools::preallocate_now(const Request &request, const Contexts::Current &whe
 }
 
 // What the driver destroyed with a context: recorded block by block, then slab by slab.
-class Loser final : public SlabSink {
+class Loser final : public pool::NoUpstream {
  public:
   Loser(Pools &pools, const char *api, const Context &context) : pools_(pools), api_(api), context_(context) {}
   void shrink(const pool::Slab &slab) noexcept override { pools_.forget_slab(api_, context_, slab); }

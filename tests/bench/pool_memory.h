@@ -3,21 +3,12 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <stdexcept>
 #include <vector>
 
 #include "pool/shared_pool.h"
 
 namespace ration::bench {
-
-class NoUpstream final : public pool::Upstream {
- public:
-  bool collect() noexcept override { return false; }
-  std::optional<pool::Slab> grow(std::uint64_t) noexcept override { return std::nullopt; }
-  void shrink(const pool::Slab &) noexcept override {}
-  bool wait() noexcept override { return false; }
-};
 
 class PoolMemory {
  public:
@@ -48,7 +39,7 @@ class PoolMemory {
 
  private:
   pool::SharedPool pool_;
-  NoUpstream upstream_;
+  pool::NoUpstream upstream_;
 };
 
 // The pool as the library uses it: a freed block is retired, and many are reclaimed at once.

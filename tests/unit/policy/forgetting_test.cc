@@ -15,7 +15,7 @@ struct Going {
     REQUIRE(pool.blocks.add_slab({0x900000000, kMiB, 2}) == pool::AddSlabOutcome::kAdded);
   }
   pool::Address take() {
-    NoUpstream none;
+    pool::NoUpstream none;
     return pool.blocks.allocate(512, none).block.address;
   }
   Quarantine::Retired free(pool::Address address) {

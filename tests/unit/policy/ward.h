@@ -10,15 +10,6 @@
 
 namespace ration::test {
 
-// A pool with a slab is all that a block needs here.
-class NoUpstream final : public pool::Upstream {
- public:
-  bool collect() noexcept override { return false; }
-  std::optional<pool::Slab> grow(std::uint64_t) noexcept override { return std::nullopt; }
-  void shrink(const pool::Slab &) noexcept override {}
-  bool wait() noexcept override { return false; }
-};
-
 struct Ward {
   static constexpr std::uint64_t kBytes = 64 * kMiB;
 
@@ -41,7 +32,7 @@ struct Ward {
     progress.forget(gone);
   }
   pool::Address take(std::uint64_t bytes = 512) {
-    NoUpstream none;
+    pool::NoUpstream none;
     const pool::AllocateOutcome outcome = pool->blocks.allocate(bytes, none);
     REQUIRE(outcome);
     return outcome.block.address;
