@@ -5,21 +5,12 @@
 
 namespace ration::bench {
 
-// splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
-std::uint64_t Random::next() {
-  std::uint64_t mixed = state_ += 0x9e3779b97f4a7c15;
-  mixed = (mixed ^ (mixed >> 30U)) * 0xbf58476d1ce4e5b9;
-  mixed = (mixed ^ (mixed >> 27U)) * 0x94d049bb133111eb;
-  return mixed ^ (mixed >> 31U);
-}
-
 std::uint32_t Random::below(std::uint32_t bound) {
   return static_cast<std::uint32_t>((next() >> 32U) * bound >> 32U);
 }
 
 std::uint32_t Random::log_uniform(std::uint32_t least, std::uint32_t most) {
-  const double share = static_cast<double>(next() >> 11U) * 0x1p-53;
-  return static_cast<std::uint32_t>(least * std::exp(share * std::log(static_cast<double>(most) / least)));
+  return static_cast<std::uint32_t>(least * std::exp(fraction() * std::log(static_cast<double>(most) / least)));
 }
 
 Churn draw_churn(std::uint32_t live, std::uint32_t most_bytes, std::uint64_t seed) {

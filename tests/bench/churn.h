@@ -7,22 +7,19 @@
 #include <cstdint>
 #include <vector>
 
+#include "shapes/random.h"
+
 namespace ration::bench {
 
 inline constexpr std::uint32_t kLeastBytes = 256;
 inline constexpr std::uint32_t kMostBytes = 64U << 20U;
 inline constexpr std::uint32_t kMostBytesOfMany = 4U << 20U;
 
-// Repeatable on every machine.
-class Random {
+class Random : public shapes::Random {
  public:
-  explicit Random(std::uint64_t seed) : state_(seed) {}
-  std::uint64_t next();
+  using shapes::Random::Random;
   std::uint32_t below(std::uint32_t bound);
   std::uint32_t log_uniform(std::uint32_t least, std::uint32_t most);
-
- private:
-  std::uint64_t state_;
 };
 
 // Drawn beforehand: what is timed draws nothing. The steps may be repeated from the first one on without end.
