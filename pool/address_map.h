@@ -95,10 +95,9 @@ class AddressMap {
     std::size_t home;
     std::uint8_t tag;
   };
-  // Fibonacci hashing: addresses differ in few bits, most of them low.
   [[nodiscard]] Hash hash_of(std::uint64_t granule) const noexcept {
-    const std::uint64_t mixed = granule * 0x9E3779B97F4A7C15;
-    return {(mixed >> 32) * bucket_count_ >> 32, static_cast<std::uint8_t>(mixed >> 24 | 1)};
+    const std::uint64_t bits = mixed(granule);
+    return {(bits >> 32) * bucket_count_ >> 32, static_cast<std::uint8_t>(bits >> 24 | 1)};
   }
   [[nodiscard]] std::size_t behind(std::size_t bucket) const noexcept {
     return bucket + 1 == bucket_count_ ? 0 : bucket + 1;

@@ -65,7 +65,7 @@ std::string Pool::check_region(const Region &region, Tally &tally) const {
     if (node.granule() <= nodes_.at(before).granule() || node.granule() >= end) return wrong("out of order");
     if (before == region.begin && node.granule() != nodes_.at(before).granule() + 1) return wrong("a gap before it");
     before = at;
-    const std::uint64_t granules = size_of(at);
+    const std::uint64_t granules = size_of(nodes_, at);
     tally.entries += node.leaf() != 0 ? 1 : 0;
     if (node.is_block()) {
       after_hole = false;

@@ -26,4 +26,9 @@ constexpr std::uint64_t bytes_of(std::uint64_t granules) {
   return granules << kGranuleShift;
 }
 
+// Fibonacci hashing: what is random is in the upper bits. Addresses and sizes differ in few bits, most of them low.
+constexpr std::uint64_t mixed(std::uint64_t granules) {
+  return granules * 0x9E3779B97F4A7C15;
+}
+
 }  // namespace ration::pool

@@ -46,8 +46,8 @@ void HoleIndex::look_for_giants(const Inner &inner, std::uint64_t granules, Gian
     const Leaf &leaf = leaves_.at(inner.child[child].leaf);
     for (std::uint32_t slots = lanes::at_least(leaf.extent.data(), kCap); slots != 0; slots &= slots - 1) {
       const std::uint32_t node = leaf.node[static_cast<std::uint32_t>(std::countr_zero(slots))];
-      giants.largest = std::max(giants.largest, size_of(node));
-      if (size_of(node) < granules) continue;
+      giants.largest = std::max(giants.largest, size_of(nodes_, node));
+      if (size_of(nodes_, node) < granules) continue;
       giants.lowest = giants.lowest == 0 ? node : giants.lowest;
       giants.highest = node;
     }

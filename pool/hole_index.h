@@ -97,9 +97,6 @@ class HoleIndex {
   // Numbers of leaves; 0: there is none before.
   [[nodiscard]] std::uint32_t leaf_around(std::uint64_t granule) const;
   [[nodiscard]] std::uint32_t leaf_before(std::uint32_t leaf_number) const;
-  [[nodiscard]] std::uint64_t size_of(std::uint32_t node) const {
-    return nodes_.at(nodes_.at(node).next).granule() - nodes_.at(node).granule();
-  }
   // A hole of kCap granules or more: the lowest or the highest that is large enough, and how large the largest is.
   struct Giants {
     std::uint64_t largest = 0;
@@ -126,6 +123,7 @@ class HoleIndex {
   void open_child(Inner &inner, std::uint32_t index, std::uint64_t from, std::int32_t largest, Inner::Child child);
   void append(Inner &from, std::uint32_t first, Inner &to);
   void drop_child(Inner &inner, std::uint32_t index);
+  void drop_joined(Inner &parent, std::uint32_t lower);
   void tidy_inner(Inner &inner);
   void count_full(const Inner &inner, std::uint32_t count_before);
   struct Seen {

@@ -54,7 +54,7 @@ std::string HoleIndex::check_leaf(std::uint32_t number, Seen &seen) const {
     ++seen.entries;
     const Node &node = nodes_.at(leaf.node[slot]);
     if (node.leaf() != number || node.slot() != slot) return wrong("has a node that does not know it");
-    if (extent != (node.is_hole() ? capped(size_of(leaf.node[slot])) : 0)) return wrong("has a wrong size");
+    if (extent != (node.is_hole() ? capped(size_of(nodes_, leaf.node[slot])) : 0)) return wrong("has a wrong size");
   }
   return "";
 }

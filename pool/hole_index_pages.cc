@@ -83,12 +83,11 @@ void HoleIndex::tidy(std::uint32_t leaf_number) {
 void HoleIndex::join(Inner &parent, std::uint32_t lower) {
   const std::uint32_t gone = parent.child[lower + 1].leaf;
   const Leaf &upper = leaves_.at(gone);
-  for (std::uint32_t slot = 0; slot < upper.count; ++slot)
+  for (std::uint32_t slot = 0; slot < upper.count; ++slot) {
     place(parent.child[lower].leaf, upper.node[slot], upper.extent[slot]);
-  lanes::put(parent.largest.data(), lower, std::max(parent.largest[lower], parent.largest[lower + 1]));
-  lanes::put(parent.largest.data(), lower + 1, 0);
+  }
   leaves_.give(gone);
-  drop_child(parent, lower + 1);
+  drop_joined(parent, lower);
 }
 
 // --- inner pages ---
@@ -178,6 +177,13 @@ void HoleIndex::drop_child(Inner &inner, std::uint32_t index) {
   tidy_inner(inner);
 }
 
+// The child behind `lower` has become part of it.
+void HoleIndex::drop_joined(Inner &parent, std::uint32_t lower) {
+  lanes::put(parent.largest.data(), lower, std::max(parent.largest[lower], parent.largest[lower + 1]));
+  lanes::put(parent.largest.data(), lower + 1, 0);
+  drop_child(parent, lower + 1);
+}
+
 void HoleIndex::tidy_inner(Inner &inner) {
   Inner *parent = inner.parent;
   if (parent == nullptr) {
@@ -208,10 +214,8 @@ void HoleIndex::tidy_inner(Inner &inner) {
   Inner &upper = *parent->child[lower + 1].inner;
   upper.from[0] = parent->from[lower + 1];  // that of a first child is nowhere else kept up
   append(upper, 0, *parent->child[lower].inner);
-  lanes::put(parent->largest.data(), lower, std::max(parent->largest[lower], parent->largest[lower + 1]));
-  lanes::put(parent->largest.data(), lower + 1, 0);
   inners_.give(&upper);
-  drop_child(*parent, lower + 1);
+  drop_joined(*parent, lower);
 }
 
 bool HoleIndex::reserve(std::size_t entries) {

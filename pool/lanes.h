@@ -4,7 +4,6 @@
 #pragma once
 
 #include <array>
-#include <bit>
 #include <cstdint>
 
 #if defined(__SSE2__)
@@ -65,11 +64,6 @@ inline std::uint32_t mask_of(const Number *row, Compare compare) {
   return static_cast<std::uint32_t>(_mm_movemask_epi8(_mm_packs_epi16(low, high)));
 }
 
-inline std::uint32_t equal(const std::uint32_t *row, std::uint32_t value) {
-  const __m128i wanted = _mm_set1_epi32(static_cast<std::int32_t>(value));
-  return mask_of(row, [wanted](__m128i lane) { return _mm_cmpeq_epi32(lane, wanted); });
-}
-
 // REQUIRES: least > INT32_MIN.
 inline std::uint32_t at_least(const std::int32_t *row, std::int32_t least) {
   const __m128i below = _mm_set1_epi32(least - 1);
@@ -83,23 +77,6 @@ inline std::int32_t largest(const std::int32_t *row) {
   best = larger(best, _mm_shuffle_epi32(best, _MM_SHUFFLE(1, 0, 3, 2)));
   best = larger(best, _mm_shuffle_epi32(best, _MM_SHUFFLE(2, 3, 0, 1)));
   return _mm_cvtsi128_si32(best);
-}
-
-// The smallest that is at least so large. REQUIRES: there is one.
-inline std::uint32_t snuggest(const std::int32_t *row, std::int32_t least) {
-  const __m128i below = _mm_set1_epi32(least - 1);
-  const __m128i never = _mm_set1_epi32(INT32_MAX);
-  const auto fitting = [&](const std::int32_t *vector) {
-    const __m128i here = load(vector);
-    return choose(_mm_cmpgt_epi32(here, below), here, never);
-  };
-  const auto smaller = [](__m128i a, __m128i b) { return choose(_mm_cmpgt_epi32(a, b), b, a); };
-  __m128i best = smaller(smaller(fitting(row), fitting(row + kVector)),
-                         smaller(fitting(row + 2 * kVector), fitting(row + 3 * kVector)));
-  best = smaller(best, _mm_shuffle_epi32(best, _MM_SHUFFLE(1, 0, 3, 2)));
-  best = smaller(best, _mm_shuffle_epi32(best, _MM_SHUFFLE(2, 3, 0, 1)));
-  const auto lane = [&best](__m128i here) { return _mm_cmpeq_epi32(here, best); };
-  return static_cast<std::uint32_t>(std::countr_zero(mask_of(row, lane)));
 }
 
 #else
@@ -118,12 +95,6 @@ inline std::uint32_t equal_bytes(const std::uint8_t *bytes, std::uint8_t value) 
   return mask;
 }
 
-inline std::uint32_t equal(const std::uint32_t *row, std::uint32_t value) {
-  std::uint32_t mask = 0;
-  for (std::uint32_t lane = 0; lane < kLanes; ++lane) mask |= std::uint32_t{row[lane] == value} << lane;
-  return mask;
-}
-
 inline std::uint32_t at_least(const std::int32_t *row, std::int32_t least) {
   std::uint32_t mask = 0;
   for (std::uint32_t lane = 0; lane < kLanes; ++lane) mask |= std::uint32_t{row[lane] >= least} << lane;
@@ -133,14 +104,6 @@ inline std::uint32_t at_least(const std::int32_t *row, std::int32_t least) {
 inline std::int32_t largest(const std::int32_t *row) {
   std::int32_t best = row[0];
   for (std::uint32_t lane = 1; lane < kLanes; ++lane) best = row[lane] > best ? row[lane] : best;
-  return best;
-}
-
-inline std::uint32_t snuggest(const std::int32_t *row, std::int32_t least) {
-  std::uint32_t best = kLanes;
-  for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
-    if (row[lane] >= least && (best == kLanes || row[lane] < row[best])) best = lane;
-  }
   return best;
 }
 

@@ -69,4 +69,9 @@ static_assert(sizeof(Node) == 24);
 
 using Nodes = NumberedStock<Node>;
 
+// In granules. REQUIRES: a node that is not the fence behind the last.
+inline std::uint64_t size_of(const Nodes &nodes, std::uint32_t node) {
+  return nodes.at(nodes.at(node).next).granule() - nodes.at(node).granule();
+}
+
 }  // namespace ration::pool

@@ -31,7 +31,7 @@ Pool::Placement Pool::choose_hole(std::uint64_t granules) const noexcept {
 }
 
 void Pool::learn(std::uint32_t block) noexcept {
-  const std::uint64_t granules = size_of(block);
+  const std::uint64_t granules = size_of(nodes_, block);
   if (granules >= kLargeGranules) lives_.freed(granules, nodes_.at(block).birth, used_granules_);
 }
 

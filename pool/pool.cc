@@ -8,7 +8,7 @@ namespace {
 
 // One block in sixteen is in the index: interior addresses are found from there.
 bool is_landmark(std::uint64_t granule) {
-  return (granule * 0x9E3779B97F4A7C15) >> 60 == 0;
+  return mixed(granule) >> 60 == 0;
 }
 
 }  // namespace
@@ -56,7 +56,7 @@ void Pool::drop_node(std::uint32_t number) noexcept {
 
 std::uint32_t Pool::carve(const Placement &placement, std::uint64_t granules, std::uint32_t slack) noexcept {
   const std::uint32_t hole = placement.hole;
-  const std::uint64_t was = size_of(hole);
+  const std::uint64_t was = size_of(nodes_, hole);
   const std::uint32_t block = was == granules ? carve_whole(hole)
                               : placement.low ? carve_low(hole, granules)
                                               : carve_high(hole, granules);
@@ -73,7 +73,7 @@ std::uint32_t Pool::carve(const Placement &placement, std::uint64_t granules, st
 }
 
 std::uint32_t Pool::carve_whole(std::uint32_t hole) noexcept {
-  leave_bin(hole, size_of(hole));
+  leave_bin(hole, size_of(nodes_, hole));
   --holes_;
   Node &node = nodes_.at(hole);
   node.kind(Node::Kind::kBlock);
@@ -115,7 +115,7 @@ FreeOutcome Pool::free(Address address) noexcept {
 FreeOutcome Pool::retire(Address address) noexcept {
   const std::uint32_t block = block_at(address, false);
   if (block == 0) return {FreeOutcome::Kind::kNotABlock, 0};
-  const std::uint64_t granules = size_of(block);
+  const std::uint64_t granules = size_of(nodes_, block);
   learn(block);
   nodes_.at(block).retire();
   used_granules_ -= granules;
@@ -153,11 +153,11 @@ std::uint64_t Pool::open_up(std::uint32_t block) noexcept {
     return granules;
   }
   const std::uint32_t hole = joins_below ? below : above;
-  const std::uint64_t was = size_of(hole);
+  const std::uint64_t was = size_of(nodes_, hole);
   std::uint64_t now = was + granules;
   drop_node(block);
   if (joins_below && joins_above) {
-    const std::uint64_t swallowed = size_of(above);
+    const std::uint64_t swallowed = size_of(nodes_, above);
     now += swallowed;
     leave_bin(above, swallowed);
     if (nodes_.at(above).leaf() == 0) --unindexed_;
@@ -187,7 +187,7 @@ bool Pool::index_again() noexcept {
     for (std::uint32_t at = region.begin; at != region.end; at = nodes_.at(at).next) {
       if (!nodes_.at(at).is_hole() || nodes_.at(at).leaf() != 0) continue;
       if (!index_.prepare()) return false;
-      index_.add(at, size_of(at));
+      index_.add(at, size_of(nodes_, at));
       --unindexed_;
     }
   }

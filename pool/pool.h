@@ -131,9 +131,6 @@ class Pool {
   std::uint64_t open_up(std::uint32_t block) noexcept;
   void enter_index(std::uint32_t hole, std::uint64_t granules) noexcept;
   bool index_again() noexcept;
-  [[nodiscard]] std::uint64_t size_of(std::uint32_t node) const noexcept {
-    return nodes_.at(nodes_.at(node).next).granule() - nodes_.at(node).granule();
-  }
   // The node around a granule of that region.
   [[nodiscard]] std::uint32_t node_around(const Region &region, std::uint64_t granule) const noexcept;
   [[nodiscard]] Block describe(std::uint32_t block) const noexcept;

@@ -8,7 +8,7 @@ namespace ration::pool {
 
 Block Pool::describe(std::uint32_t block) const noexcept {
   const Address address = nodes_.at(block).address();
-  const std::uint64_t bytes = pool::bytes_of(size_of(block));
+  const std::uint64_t bytes = pool::bytes_of(size_of(nodes_, block));
   return {address, bytes, bytes - nodes_.at(block).slack(), region_at(address)->slab.id};
 }
 

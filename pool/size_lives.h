@@ -34,7 +34,6 @@ class SizeLives {
   static constexpr std::uint64_t kFleeting = 16;
   static constexpr unsigned kSlotBits = 8;
 
-  static std::uint64_t mixed(std::uint64_t granules) { return granules * 0x9E3779B97F4A7C15; }
   static std::size_t slot_of(std::uint64_t granules) { return mixed(granules) >> (64 - kSlotBits); }
   // One size in 32,768 of a slot is taken for another, which is only a choice.
   static std::uint32_t tag_of(std::uint64_t granules) {

@@ -41,7 +41,7 @@ AddSlabOutcome Pool::add_slab(const Slab &slab) noexcept {
   region->begin = new_node(first_usable(slab) - 1, 0, 0, Node::Kind::kFence);
   const std::uint32_t hole = new_node(first_usable(slab), region->begin, 0, Node::Kind::kHole);
   region->end = new_node(usable_end(slab), hole, 0, Node::Kind::kFence);
-  const std::uint64_t granules = size_of(hole);
+  const std::uint64_t granules = size_of(nodes_, hole);
   ++holes_;
   usable_granules_ += granules;
   enter_bin(hole, granules);
@@ -65,7 +65,7 @@ bool Pool::remove_slab(std::uint64_t id) noexcept {
       std::find_if(regions_.begin(), regions_.end(), [id](const Region &each) { return each.slab.id == id; });
   if (region == regions_.end() || !wholly_free(*region)) return false;
   const std::uint32_t hole = nodes_.at(region->begin).next;
-  const std::uint64_t granules = size_of(hole);
+  const std::uint64_t granules = size_of(nodes_, hole);
   leave_bin(hole, granules);
   if (nodes_.at(hole).leaf() == 0) --unindexed_;
   drop_node(hole);
