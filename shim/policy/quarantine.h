@@ -115,7 +115,7 @@ class Quarantine {
   // Gives back some blocks of an epoch that has passed; false when there are none, but for `outstanding` ones whose
   // record another thread is writing.
   bool reclaim_slice(Cleaned &cleaned, bool &outstanding);
-  // Entries one behind another, of one pool.
+  // Entries one behind another.
   void release(const Entry *entries, std::size_t count, Cleaned &cleaned) REQUIRES(mutex_);
   void forget_in(std::list<Batch> &batches, const ContextPool &pool, Cleaned &cleaned) REQUIRES(mutex_);
   bool is_empty();
