@@ -58,8 +58,8 @@ inline void expect(bool holds, const char *what) {
   }
 }
 
-// A child that runs `work` and ends with 0, however it returns. Killed with its object where it still runs, and when its
-// parent ends.
+// A child that runs `work` and ends with 0, however it returns. Killed with its object where it still runs, and when
+// its parent ends.
 class Child {
  public:
   explicit Child(const std::function<void()> &work);

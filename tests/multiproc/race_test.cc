@@ -103,7 +103,8 @@ void race_for_one_limit(const Race &race) {
       table->kept_out.fetch_add(got < fitting ? 1 : 0);
       table->untrue.fetch_add(member->total(device) != sum_of(*table, race.processes) ? 1 : 0);
     };
-    run_rounds(*table, race, self, attempt, [&](std::uint64_t held) { member->release(device, held); }, check);
+    run_rounds(
+        *table, race, self, attempt, [&](std::uint64_t held) { member->release(device, held); }, check);
     table->barrier.meet();
     expect(member->total(device) == 0, "something is left after all released");
     table->barrier.meet();
@@ -132,7 +133,8 @@ void race_of_mixed_sizes(const Race &race) {
     const auto check = [&](std::uint32_t) {
       table->untrue.fetch_add(member->total(device) != sum_of(*table, race.processes) ? 1 : 0);
     };
-    run_rounds(*table, race, self, attempt, [&](std::uint64_t held) { member->release(device, held); }, check);
+    run_rounds(
+        *table, race, self, attempt, [&](std::uint64_t held) { member->release(device, held); }, check);
   });
 }
 
@@ -169,7 +171,8 @@ void race_in_two_groups(const Race &race, std::uint64_t fit_group, std::uint64_t
         table->untrue.fetch_add(member->total(0) != got * kBytes ? 1 : 0);
       }
     };
-    run_rounds(*table, race, self, attempt, [&](std::uint64_t held) { account.release(held); }, check);
+    run_rounds(
+        *table, race, self, attempt, [&](std::uint64_t held) { account.release(held); }, check);
     expect(account.charged() == 0, "the account keeps something");
   });
 }
