@@ -243,7 +243,11 @@ bool remove_if_dead(int folder, const std::string &name) {
   std::string problem;
   const Descriptor file = open_group_file(folder, name, problem);
   at(KillPoint::kRemoveLock);
-  if (!file || lock_all_lives(file.number()) != LifeLock::taken || !has_name(file.number(), folder, name)) {
+  if (!file || lock_all_lives(file.number()) != LifeLock::taken) {
+    return false;
+  }
+  if (!has_name(file.number(), folder, name)) {
+    unlock_all_lives(file.number());  // said, because a child that was just forked has the descriptor too
     return false;
   }
   at(KillPoint::kRemove);
