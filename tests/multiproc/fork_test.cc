@@ -21,12 +21,27 @@ constexpr std::uint64_t kLimit = 100 * kMiB;
 
 // What those have who outlive a member: they end when the test lets them, or after a minute.
 struct Lingering {
-  Gate ready;
+  Gate made;   // counted by who forks
+  Gate ready;  // counted by those who were forked
   Gate over;
-  void stay() {
-    open(ready, 1);
+
+  void fork_one() {
+    made.fetch_add(1);
+    if (fork() == 0) {
+      stay();
+    }
+  }
+  [[noreturn]] void stay() {
+    ready.fetch_add(1);
+    wake(ready);
     wait_while(over, 0);
     _exit(0);
+  }
+  // A child closes what it inherited as the first thing that it does.
+  void wait_until_all_run() {
+    for (std::uint32_t running = ready.load(); running != made.load(); running = ready.load()) {
+      wait_while(ready, running);
+    }
   }
 };
 
@@ -178,9 +193,7 @@ bool forked;
 void fork_there(KillPoint point) {
   if (point == fork_point && !forked) {
     forked = true;
-    if (fork() == 0) {
-      lingering->stay();
-    }
+    lingering->fork_one();
   }
 }
 
@@ -200,6 +213,7 @@ TEST_CASE("a child that is forked at any step of a join does not keep its parent
       raise(SIGKILL);
     });
     CHECK(parent.ended() == 128 + SIGKILL);
+    lingerers->wait_until_all_run();
     find_nobody(folder.path());
   }
 }
@@ -208,9 +222,7 @@ namespace {
 
 void *fork_many(void *) {
   for (int i = 0; i < 40; ++i) {
-    if (fork() == 0) {
-      lingering->stay();
-    }
+    lingering->fork_one();
   }
   return nullptr;
 }
@@ -234,6 +246,7 @@ TEST_CASE("children that another thread forks while their parent joins do not ke
       raise(SIGKILL);
     });
     CHECK(parent.ended() == 128 + SIGKILL);
+    lingerers->wait_until_all_run();
     find_nobody(folder.path());
   }
 }

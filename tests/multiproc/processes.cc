@@ -57,9 +57,13 @@ void wait_while(Gate &gate, std::uint32_t value) {
   }
 }
 
+void wake(Gate &gate) {
+  futex(gate, FUTEX_WAKE, INT_MAX, nullptr);
+}
+
 void open(Gate &gate, std::uint32_t value) {
   gate.store(value);
-  futex(gate, FUTEX_WAKE, INT_MAX, nullptr);
+  wake(gate);
 }
 
 void Barrier::meet() {
