@@ -18,8 +18,30 @@ using namespace ration::ledger;
 namespace {
 
 constexpr std::uint64_t kLimit = 100 * kMiB;
+constexpr std::uint64_t kNobodyLetsThemGoNs = 120'000'000'000;
 
-// What those have who outlive a member: they end when the test lets them, or after a minute.
+// A program on the other end of two pipes: `cat`.
+struct Cat {
+  std::array<int, 2> input{}, output{};
+  Cat() {
+    REQUIRE(pipe2(input.data(), O_CLOEXEC) == 0);
+    REQUIRE(pipe2(output.data(), O_CLOEXEC) == 0);
+  }
+  ~Cat() {
+    for (const int end : {input[0], input[1], output[0], output[1]}) {
+      close(end);
+    }
+  }
+  Cat(const Cat &) = delete;
+  Cat &operator=(const Cat &) = delete;
+  // The kernel lets go of a program's memory shortly after execve has replaced it.
+  bool runs() const {
+    char byte = 'x';
+    return write(input[1], &byte, 1) == 1 && read(output[0], &byte, 1) == 1;
+  }
+};
+
+// What those have who outlive a member: they end when the test lets them, or after two minutes.
 struct Lingering {
   Gate made;   // counted by who forks
   Gate ready;  // counted by those who were forked
@@ -34,7 +56,7 @@ struct Lingering {
   [[noreturn]] void stay() {
     ready.fetch_add(1);
     wake(ready);
-    wait_while(over, 0);
+    (void)wait_while(over, 0, kNobodyLetsThemGoNs);
     _exit(0);
   }
   // A child closes what it inherited as the first thing that it does.
@@ -131,36 +153,29 @@ TEST_CASE("a child that outlives its parent does not keep what the parent held, 
 TEST_CASE("a member that becomes another program is dead at once") {
   const Folder folder;
   const std::unique_ptr<Membership> survivor = holder(folder.path(), kMiB);
-  std::array<int, 2> input{}, output{};
-  REQUIRE(pipe2(input.data(), O_CLOEXEC) == 0);
-  REQUIRE(pipe2(output.data(), O_CLOEXEC) == 0);
+  const Cat cat;
   const Child member([&] {
     const std::unique_ptr<Membership> held = holder(folder.path(), 60 * kMiB);
-    dup2(input[0], 0);
-    dup2(output[1], 1);
+    dup2(cat.input[0], 0);
+    dup2(cat.output[1], 1);
     execl("/bin/cat", "cat", nullptr);
     fail("no /bin/cat");
   });
-  char byte = 'x';
-  REQUIRE(write(input[1], &byte, 1) == 1);
-  REQUIRE(read(output[0], &byte, 1) == 1);  // it runs
+  REQUIRE(cat.runs());
   CHECK(granted(survivor->reserve(0, 99 * kMiB, true)));
   CHECK(kill(member.process(), 0) == 0);
-  for (const int end : {input[0], input[1], output[0], output[1]}) {
-    close(end);
-  }
 }
 
 TEST_CASE("a program that a member spawned does not keep its slot, and a vfork leaves the member as it was") {
   const Folder folder;
   const std::unique_ptr<Membership> survivor = holder(folder.path(), kMiB);
-  std::array<int, 2> input{};
-  REQUIRE(pipe2(input.data(), O_CLOEXEC) == 0);
+  const Cat cat;
   Child parent([&] {
     const std::unique_ptr<Membership> member = holder(folder.path(), 50 * kMiB);
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, input[0], 0);
+    posix_spawn_file_actions_adddup2(&actions, cat.input[0], 0);
+    posix_spawn_file_actions_adddup2(&actions, cat.output[1], 1);
     const char *arguments[] = {"cat", nullptr};
     const char *environment[] = {nullptr};
     pid_t spawned = 0;
@@ -178,10 +193,9 @@ TEST_CASE("a program that a member spawned does not keep its slot, and a vfork l
     raise(SIGKILL);
   });
   REQUIRE(parent.ended() == 128 + SIGKILL);
+  REQUIRE(cat.runs());
   CHECK(survivor->total(0) == 61 * kMiB);
   CHECK(granted(survivor->reserve(0, 99 * kMiB, true)));
-  close(input[0]);
-  close(input[1]);
 }
 
 namespace {
@@ -230,9 +244,9 @@ void *fork_many(void *) {
 }  // namespace
 
 TEST_CASE("children that another thread forks while their parent joins do not keep its slots") {
-  const Lingerers lingerers;
   for (int round = 0; round < count_of(10, 200); ++round) {
     INFO("round " << round);
+    const Lingerers lingerers;
     const Folder folder;
     Child parent([&] {
       lingering = &*lingerers;
