@@ -253,6 +253,14 @@ TEST_CASE("a group's limit that names no device, or several, is said when the de
   CHECK(is_free(reading));
 }
 
+TEST_CASE("a tree's limit everywhere and a group limit of one device are no contradiction") {
+  Reading reading = read({"RATION_GROUP_TREE=" + kOuter + "=14GiB", "RATION_GROUP_LIMIT=0=13GiB"});
+  reading.settings.meet_devices({kFirst, kSecond}, reading.problems);
+  CHECK(reading.problems.empty());
+  CHECK(stated(reading, 0) == 13 * kGiB);
+  CHECK(stated(reading, 0, kSecond) == 14 * kGiB);
+}
+
 TEST_CASE("a group limit that holds the process alone meets the devices apart from its own limit") {
   Reading reading = read({"RATION_LIMIT=0=8GiB", "RATION_GROUP_LIMIT=GPU-1f2e3=4GiB,7=1GiB"});
   REQUIRE(reading.problems.size() == 1);
