@@ -32,6 +32,7 @@ enum class Rank : int {
   kQuarantine,
   kProgress,
   kPendingFrees,
+  kMembership,
   kLogWriter
 };
 

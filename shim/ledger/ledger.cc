@@ -1,26 +1,67 @@
 #include "ledger/ledger.h"
 
+#include <algorithm>
+
 namespace ration::ledger {
 
-ReserveOutcome Account::reserve(std::uint64_t bytes) {
+void Account::set_limit(std::uint64_t bytes) {
+  limit_.store(bytes, std::memory_order_relaxed);
+  for (const Share &share : shares_) {
+    share.membership->show_limit(share.device, bytes);
+  }
+}
+
+void Account::share(Membership *membership, int device) {
+  shares_.push_back({membership, device});
+  membership->show_limit(device, limit());
+}
+
+bool Account::reserve_own(std::uint64_t bytes) {
   std::uint64_t held = charged_.load(std::memory_order_relaxed);
   for (;;) {
     const std::uint64_t limit = limit_.load(std::memory_order_relaxed);
     // Subtractions that cannot wrap: held + bytes may.
     if (held > limit || bytes > limit - held) {
-      return ReserveOutcome::over_limit;
+      return false;
     }
     if (charged_.compare_exchange_weak(held, held + bytes, std::memory_order_relaxed)) {
-      return ReserveOutcome::granted;
+      return true;
     }
   }
 }
 
+ReserveOutcome Account::reserve(std::uint64_t bytes, Effort effort) {
+  if (closed_.load(std::memory_order_relaxed)) {
+    return ReserveOutcome::over_group_limit;
+  }
+  if (!reserve_own(bytes)) {
+    return ReserveOutcome::over_limit;
+  }
+  for (auto share = shares_.begin(); share != shares_.end(); ++share) {
+    const ReserveOutcome outcome = share->membership->reserve(share->device, bytes, effort == Effort::kLookForDead);
+    if (outcome != ReserveOutcome::granted) {
+      while (share != shares_.begin()) {
+        --share;
+        share->membership->release(share->device, bytes);
+      }
+      charged_.fetch_sub(bytes, std::memory_order_relaxed);
+      return outcome;
+    }
+  }
+  return ReserveOutcome::granted;
+}
+
 void Account::commit(std::uint64_t reserved_bytes, std::uint64_t actual_bytes) {
-  release(reserved_bytes - actual_bytes);
+  if (reserved_bytes != actual_bytes) {
+    release(reserved_bytes - actual_bytes);
+  }
 }
 
 void Account::release(std::uint64_t bytes) {
+  // The groups first: what this process may take again others must have been able to take before.
+  for (const Share &share : shares_) {
+    share.membership->release(share.device, bytes);
+  }
   charged_.fetch_sub(bytes, std::memory_order_relaxed);
 }
 
@@ -29,12 +70,64 @@ void Account::charge(std::uint64_t bytes) {
   while (!charged_.compare_exchange_weak(held, bytes > UINT64_MAX - held ? UINT64_MAX : held + bytes,
                                          std::memory_order_relaxed)) {
   }
+  for (const Share &share : shares_) {
+    share.membership->charge(share.device, bytes);
+  }
 }
 
-std::uint64_t Account::available() const {
+std::uint64_t Account::own_available() const {
   const std::uint64_t held = charged();
   const std::uint64_t most = limit();
   return held < most ? most - held : 0;
+}
+
+std::uint64_t Account::available() const {
+  if (closed_.load(std::memory_order_relaxed)) {
+    return 0;
+  }
+  std::uint64_t least = own_available();
+  for (const Share &share : shares_) {
+    least = std::min(least, share.membership->available(share.device));
+  }
+  return least;
+}
+
+Membership *Account::tightest(int &device) const {
+  const auto least = std::min_element(shares_.begin(), shares_.end(), [](const Share &a, const Share &b) {
+    return a.membership->available(a.device) < b.membership->available(b.device);
+  });
+  if (least == shares_.end()) {
+    return nullptr;
+  }
+  device = least->device;
+  return least->membership;
+}
+
+void Account::tell(const Told &told) {
+  for (const Share &share : shares_) {
+    share.membership->tell(share.device, told);
+  }
+}
+
+Membership *Ledger::join(const std::string &state_folder, GroupKind kind, const std::string &name,
+                         std::string &problem) {
+  if (process_.identity == 0) {
+    process_ = this_process();
+  }
+  std::unique_ptr<Membership> membership = Membership::join(state_folder, kind, name, process_, problem);
+  if (membership == nullptr) {
+    return nullptr;
+  }
+  memberships_.push_back(std::move(membership));
+  return memberships_.back().get();
+}
+
+bool Ledger::somebody_died_within(std::uint64_t seconds) {
+  bool died = false;
+  for (const std::unique_ptr<Membership> &membership : memberships_) {
+    died = membership->reap_within(seconds) || died;
+  }
+  return died;
 }
 
 }  // namespace ration::ledger

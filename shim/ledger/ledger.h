@@ -1,46 +1,69 @@
-// Who holds how much, in this process: one account a device, under its limit.
-// Layer: ledger (a leaf). Threads: every call is one atomic step; safe from any thread.
+// Who holds how much: in this process one account a device, under its limit, and in every group that the process is in.
+// Layer: ledger (a leaf). Threads: an account's call is safe from any thread; joining is the builder's alone.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ledger/membership.h"
 
 namespace ration::ledger {
 
 // Devices that one process can hold memory on. More than any machine has: 16 GPUs of 7 MIG slices each.
 inline constexpr int kMaxDevices = 128;
 
-enum class ReserveOutcome {
-  granted,
-  over_limit,
-};
+// Whether a refusal comes at once, or only after the dead of the groups gave back what they held (some system calls a
+// member).
+enum class Effort { kAtOnce, kLookForDead };
 
 // Bytes of one device. Reserve first, then act, then commit what it really took or release it: at no moment do
-// reserved and committed bytes together exceed the limit.
+// reserved and committed bytes together exceed the limit, nor those of a group's members its limit.
 class Account {
  public:
   // No limit until one is set. Lowering it below what is held refuses everything until enough was released.
-  void set_limit(std::uint64_t bytes) { limit_.store(bytes, std::memory_order_relaxed); }
+  void set_limit(std::uint64_t bytes);
   std::uint64_t limit() const { return limit_.load(std::memory_order_relaxed); }
 
-  [[nodiscard]] ReserveOutcome reserve(std::uint64_t bytes);
+  // The same place for a group. REQUIRES: before the first reservation.
+  void share(Membership *membership, int device);
+  // A group that was asked for and cannot be had: everything is refused.
+  void close() { closed_.store(true, std::memory_order_relaxed); }
+
+  [[nodiscard]] ReserveOutcome reserve(std::uint64_t bytes, Effort effort = Effort::kLookForDead);
   // Turns a reservation into `actual_bytes` held. Fewer than reserved gives the rest back. More is the caller's to
   // reserve before: REQUIRES actual_bytes <= reserved_bytes.
   void commit(std::uint64_t reserved_bytes, std::uint64_t actual_bytes);
   // Gives back bytes that were reserved or committed.
   void release(std::uint64_t bytes);
-  // Takes bytes that are gone already (a context's own memory), whatever the limit says.
+  // Takes bytes that are gone already (a context's own memory), whatever the limits say.
   void charge(std::uint64_t bytes);
 
   // Reserved and committed bytes.
   std::uint64_t charged() const { return charged_.load(std::memory_order_relaxed); }
-  // What could still be reserved; 0 when more than the limit is held.
+  // What could still be reserved; 0 when more than a limit is held.
   std::uint64_t available() const;
+  // The same without regard to groups.
+  std::uint64_t own_available() const;
+
+  // The group that leaves least, and this device in it; nullptr: in none.
+  Membership *tightest(int &device) const;
+  void tell(const Told &told);
 
  private:
+  struct Share {
+    Membership *membership;
+    int device;
+  };
+  bool reserve_own(std::uint64_t bytes);
+
   // One word is the whole truth, so its order against other memory does not matter: relaxed throughout.
   std::atomic<std::uint64_t> charged_{0};
   std::atomic<std::uint64_t> limit_{UINT64_MAX};
+  std::atomic<bool> closed_{false};
+  std::vector<Share> shares_;  // fixed before the first reservation
 };
 
 class Ledger {
@@ -49,8 +72,16 @@ class Ledger {
   Account &account(int device) { return accounts_[device]; }
   const Account &account(int device) const { return accounts_[device]; }
 
+  // Joins; the membership stays for good. nullptr: `problem` says why.
+  Membership *join(const std::string &state_folder, GroupKind kind, const std::string &name, std::string &problem);
+  // Whether somebody in one of the groups was found dead within the last seconds: the device may be about to get memory
+  // back. Looks for the dead.
+  bool somebody_died_within(std::uint64_t seconds);
+
  private:
   Account accounts_[kMaxDevices];
+  ProcessIdentity process_;
+  std::vector<std::unique_ptr<Membership>> memberships_;  // fixed before the first reservation
 };
 
 }  // namespace ration::ledger

@@ -1,0 +1,19 @@
+// A device as the ledger knows it: the sixteen bytes of its UUID.
+// Layer: ledger. Threads: values.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "ledger/wide_word.h"
+
+namespace ration::ledger {
+
+// Of "GPU-" or "MIG-" and hex digits. A device whose driver tells no UUID, or an empty one, is known by its ordinal,
+// which is only right among processes that see the same devices.
+WideValue device_key(std::string_view uuid, int ordinal);
+
+// "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", or "ordinal N".
+std::string device_text(WideValue key);
+
+}  // namespace ration::ledger

@@ -1,0 +1,234 @@
+#include "ledger/group_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <new>
+
+#include "ledger/kill_points.h"
+#include "ledger/life_byte.h"
+
+namespace ration::ledger {
+namespace {
+
+using shared::Header;
+using shared::Slot;
+
+constexpr char kPassing[] = ".new-";
+
+std::string error_text(int error) {
+  return std::generic_category().message(error);
+}
+
+// Who may write to it may put anything into it: only we, and root, who may do that anyway.
+const char *distrust(const struct stat &found) {
+  if (found.st_uid != geteuid() && geteuid() != 0) {
+    return "it belongs to another user";
+  }
+  return (found.st_mode & (S_IWGRP | S_IWOTH)) != 0 ? "others may write to it" : nullptr;
+}
+
+std::string complain_of(const Header &header, std::uint64_t file_bytes) {
+  if (header.magic != shared::kMagic) {
+    return "it is not a file of Ration's; move it away";
+  }
+  if (header.version != shared::kLayoutVersion) {
+    const bool newer = header.version > shared::kLayoutVersion;
+    return "it was made by " + std::string(newer ? "a newer" : "an older") + " Ration (layout " +
+           std::to_string(header.version) + ", this is " + std::to_string(shared::kLayoutVersion) +
+           "); let the group's processes end and run `ration ps` of that version, or use one version for all";
+  }
+  if (header.header_bytes != sizeof(Header) || header.slot_bytes != sizeof(Slot) || header.slots != shared::kSlots ||
+      header.devices != shared::kDevices || header.cell_bytes != sizeof(shared::Cell)) {
+    return "its header is damaged; let the group's processes end and remove it";
+  }
+  const std::uint32_t ready = header.ready_slots.load(std::memory_order_acquire);
+  if (ready > shared::kSlots || file_bytes < sizeof(Header) + std::uint64_t{ready} * sizeof(Slot)) {
+    return "it was cut short; let the group's processes end and remove it";
+  }
+  return {};
+}
+
+bool write_header(int descriptor, const std::string &group) {
+  alignas(Header) char bytes[sizeof(Header)] = {};
+  auto *header = new (bytes) Header{};
+  header->magic = shared::kMagic;
+  header->version = shared::kLayoutVersion;
+  header->header_bytes = sizeof(Header);
+  header->slot_bytes = sizeof(Slot);
+  header->slots = shared::kSlots;
+  header->devices = shared::kDevices;
+  header->cell_bytes = sizeof(shared::Cell);
+  group.copy(header->name, sizeof(header->name) - 1);
+  for (shared::Device &device : header->device) {
+    (void)device.limit.exchange({0, 0}, {kNoLimit, 0});
+  }
+  at(KillPoint::kFileHeader);
+  return pwrite(descriptor, bytes, sizeof(bytes), 0) == static_cast<ssize_t>(sizeof(bytes));
+}
+
+// In one step, and only if nobody has the name. File systems without RENAME_NOREPLACE have links.
+int take_name(int folder, const char *passing, const char *name) {
+  if (renameat2(folder, passing, folder, name, RENAME_NOREPLACE) == 0) {
+    return 0;
+  }
+  if (errno != EINVAL && errno != ENOSYS) {
+    return errno;
+  }
+  return linkat(folder, passing, folder, name, 0) == 0 ? 0 : errno;
+}
+
+}  // namespace
+
+GroupFile::~GroupFile() {
+  if (header_ != nullptr) {
+    munmap(header_, shared::kFileBytes);
+  }
+}
+
+Descriptor::~Descriptor() {
+  if (number_ >= 0) {
+    close(number_);
+  }
+}
+
+GroupFile GroupFile::map(int descriptor, std::string &problem) {
+  struct stat found {};
+  if (fstat(descriptor, &found) != 0 || found.st_size < static_cast<off_t>(sizeof(Header))) {
+    problem = "it is too short for a file of Ration's; move it away";
+    return {};
+  }
+  // All that the file can grow to; what it has no space for is never touched.
+  void *const mapped = mmap(nullptr, shared::kFileBytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  if (mapped == MAP_FAILED) {
+    problem = error_text(errno);
+    return {};
+  }
+  GroupFile file(static_cast<Header *>(mapped));
+  if (madvise(mapped, shared::kFileBytes, MADV_DONTFORK) != 0) {
+    problem = error_text(errno);
+    return {};
+  }
+  problem = complain_of(file.header(), static_cast<std::uint64_t>(found.st_size));
+  return problem.empty() ? std::move(file) : GroupFile();
+}
+
+Descriptor open_state_folder(const std::string &path, bool make, std::string &problem) {
+  for (int tries = 0; tries < 100; ++tries) {
+    Descriptor folder(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    struct stat found {};
+    if (folder && fstat(folder.number(), &found) == 0) {
+      const char *const wrong = distrust(found);
+      problem = wrong == nullptr ? "" : path + ": " + wrong;
+      return wrong == nullptr ? std::move(folder) : Descriptor();
+    }
+    if (errno != ENOENT || !make) {
+      problem = errno == ENOENT ? "" : path + ": " + (errno == ELOOP ? "it is a link" : error_text(errno));
+      return Descriptor();
+    }
+    at(KillPoint::kFolder);
+    if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
+      problem = path + ": " + error_text(errno);
+      return Descriptor();
+    }
+  }
+  problem = path + ": it comes and goes";
+  return Descriptor();
+}
+
+Descriptor open_group_file(int folder, const std::string &name, std::string &problem) {
+  // O_NONBLOCK: a FIFO under that name hangs nobody.
+  Descriptor file(openat(folder, name.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  struct stat found {};
+  if (!file || fstat(file.number(), &found) != 0) {
+    problem = errno == ENOENT ? "" : errno == ELOOP ? "it is a link" : error_text(errno);
+    return Descriptor();
+  }
+  const char *const wrong = S_ISREG(found.st_mode) ? distrust(found) : "it is no regular file";
+  problem = wrong == nullptr ? "" : wrong;
+  return wrong == nullptr ? std::move(file) : Descriptor();
+}
+
+bool make_group_file(int folder, const std::string &name, const std::string &group, std::string &problem) {
+  std::uint64_t number = 0;
+  if (getrandom(&number, sizeof(number), GRND_NONBLOCK) != sizeof(number)) {
+    number = reinterpret_cast<std::uintptr_t>(&number) ^ static_cast<std::uint64_t>(getpid()) << 32;
+  }
+  char passing[sizeof(kPassing) + 16];
+  std::snprintf(passing, sizeof(passing), "%s%016llx", kPassing, static_cast<unsigned long long>(number));
+  at(KillPoint::kFileMade);
+  const Descriptor file(openat(folder, passing, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!file) {
+    problem = errno == ENOENT ? "" : error_text(errno);  // ENOENT: the folder went
+    return errno == ENOENT;
+  }
+  if (lock_all_lives(file.number()) == LifeLock::failed) {  // until it has its name nobody takes it for a dead one's
+    problem = "its file system has no locks of open file descriptions";
+  }
+  at(KillPoint::kFileSpace);
+  if (const int error = posix_fallocate(file.number(), 0, sizeof(Header)); problem.empty() && error != 0) {
+    problem = error_text(error);
+  }
+  if (problem.empty() && !write_header(file.number(), group)) {
+    problem = error_text(errno);
+  }
+  int error = 0;
+  if (problem.empty()) {
+    unlock_all_lives(file.number());  // whoever finds the name can join at once, should this process be stopped here
+    at(KillPoint::kFileNamed);
+    error = take_name(folder, passing, name.c_str());
+    if (error != 0 && error != EEXIST && error != ENOENT) {
+      problem = error_text(error);
+    }
+  }
+  unlinkat(folder, passing, 0);  // is there only where the name was somebody else's or came by a link
+  return problem.empty();
+}
+
+bool grow(const GroupFile &file, int descriptor, std::uint32_t index) {
+  at(KillPoint::kSlotSpace);
+  const auto end = static_cast<off_t>(sizeof(Header) + (std::size_t{index} + 1) * sizeof(Slot));
+  if (const int error = posix_fallocate(descriptor, 0, end); error != 0) {
+    errno = error;
+    return false;
+  }
+  std::atomic<std::uint32_t> &ready = file.header().ready_slots;
+  std::uint32_t before = ready.load(std::memory_order_relaxed);
+  at(KillPoint::kSlotReady);
+  while (before <= index && !ready.compare_exchange_weak(before, index + 1, std::memory_order_release)) {
+  }
+  return true;
+}
+
+bool has_name(int descriptor, int folder, const std::string &name) {
+  struct stat mine {};
+  struct stat named {};
+  return fstat(descriptor, &mine) == 0 && fstatat(folder, name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+         mine.st_ino == named.st_ino && mine.st_dev == named.st_dev;
+}
+
+bool remove_if_dead(int folder, const std::string &name) {
+  std::string problem;
+  const Descriptor file = open_group_file(folder, name, problem);
+  at(KillPoint::kRemoveLock);
+  if (!file || lock_all_lives(file.number()) != LifeLock::taken || !has_name(file.number(), folder, name)) {
+    return false;
+  }
+  at(KillPoint::kRemove);
+  const bool removed = unlinkat(folder, name.c_str(), 0) == 0;
+  at(KillPoint::kRemoved);
+  return removed;
+}
+
+bool is_passing(const std::string &name) {
+  return name.compare(0, sizeof(kPassing) - 1, kPassing) == 0;
+}
+
+}  // namespace ration::ledger

@@ -1,0 +1,153 @@
+#include "ledger/group_view.h"
+
+#include <dirent.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <optional>
+
+#include "ledger/device_key.h"
+#include "ledger/group_file.h"
+#include "ledger/membership.h"
+#include "ledger/totals.h"
+
+namespace ration::ledger {
+namespace {
+
+constexpr std::uint64_t kLookNs = 1'000'000'000;
+constexpr int kReadings = 100;
+constexpr std::uint32_t kNobody = UINT32_MAX;
+
+std::vector<std::string> names_in(int folder) {
+  std::vector<std::string> names;
+  const int copy = dup(folder);
+  std::unique_ptr<DIR, int (*)(DIR *)> stream(copy >= 0 ? fdopendir(copy) : nullptr, &closedir);
+  if (stream == nullptr) {
+    if (copy >= 0) {
+      close(copy);
+    }
+    return names;
+  }
+  rewinddir(stream.get());
+  while (const dirent *entry = readdir(stream.get())) {
+    names.emplace_back(entry->d_name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// What a living member holds, read between two of its operations.
+std::uint64_t held_by(const GroupFile &file, std::uint32_t device, std::uint32_t slot) {
+  LastOperation last;
+  for (int i = 0; i < kReadings; ++i) {
+    last = last_operation(file, device, slot, file.header().device[device].total.load());
+    if (last_operation(file, device, slot, file.header().device[device].total.load()).operation == last.operation) {
+      break;
+    }
+  }
+  return last.held;
+}
+
+DeviceUse use_of(const GroupFile &file, std::uint32_t device, std::uint32_t slot, const std::string &uuid) {
+  const shared::Cell &cell = file.slot(slot).cells[device];
+  DeviceUse use;
+  use.uuid = uuid;
+  use.reserved = held_by(file, device, slot);
+  use.used = cell.used.load(std::memory_order_relaxed);
+  use.peak = std::max(use.reserved, cell.peak.load(std::memory_order_relaxed));
+  use.limit = cell.limit.load(std::memory_order_relaxed);
+  const std::uint64_t stated = cell.stated.load(std::memory_order_relaxed);
+  use.group_limit = stated == 0 ? kNoLimit : stated - 1;
+  use.allocations = cell.allocations.load(std::memory_order_relaxed);
+  for (std::size_t reason = 0; reason < use.failures.size(); ++reason) {
+    use.failures[reason] = cell.failures[reason].load(std::memory_order_relaxed);
+  }
+  use.told_unix_ns = cell.told_unix_ns.load(std::memory_order_relaxed);
+  return use;
+}
+
+std::optional<Member> member_of(const GroupFile &file, std::uint32_t index,
+                                const std::vector<std::pair<std::uint32_t, std::string>> &devices) {
+  const shared::Slot &slot = file.slot(index);
+  const std::uint64_t life = slot.life.load(std::memory_order_acquire);
+  if ((life & 1) == 0) {
+    return std::nullopt;
+  }
+  Member member;
+  member.identity = slot.identity.load(std::memory_order_relaxed);
+  member.pid = slot.pid.load(std::memory_order_relaxed);
+  member.uid = slot.uid.load(std::memory_order_relaxed);
+  member.pid_namespace = slot.pid_namespace.load(std::memory_order_relaxed);
+  member.start_unix_ns = slot.start_unix_ns.load(std::memory_order_relaxed);
+  member.program.assign(slot.program, strnlen(slot.program, sizeof(slot.program)));
+  for (const auto &[device, uuid] : devices) {
+    if (slot.cells[device].touched.load(std::memory_order_relaxed) != 0) {
+      member.devices.push_back(use_of(file, device, index, uuid));
+    }
+  }
+  if (slot.life.load(std::memory_order_acquire) != life) {
+    return std::nullopt;  // somebody else's by now
+  }
+  return member;
+}
+
+void read_group(const GroupFile &file, Group &group) {
+  std::vector<std::pair<std::uint32_t, std::string>> devices;
+  for (std::uint32_t i = 0; i < shared::kDevices; ++i) {
+    const shared::Device &device = file.header().device[i];
+    const WideValue key = device.uuid.load();
+    if (key.low != 0 || key.high != 0) {
+      devices.emplace_back(i, device_text(key));
+      group.devices.push_back({devices.back().second, device.limit.load().low, device.total.load().low});
+    }
+  }
+  for (std::uint32_t i = 0; i < file.slots(); ++i) {
+    if (std::optional<Member> member = member_of(file, i, devices)) {
+      group.members.push_back(std::move(*member));
+    }
+  }
+}
+
+// False: nobody is in it, and it is gone.
+bool look_into(int folder, const std::string &name, Group &group) {
+  const Descriptor descriptor = open_group_file(folder, name, group.problem);
+  if (!descriptor) {
+    return !group.problem.empty();
+  }
+  const GroupFile file = GroupFile::map(descriptor.number(), group.problem);
+  if (!file) {
+    return true;
+  }
+  std::uint32_t cursor = 0;
+  reap(file, descriptor.number(), kNobody, monotonic_ns() + kLookNs, cursor);
+  read_group(file, group);
+  return !group.members.empty() || !remove_if_dead(folder, name);
+}
+
+}  // namespace
+
+std::vector<Group> look(const std::string &state_folder, std::string &problem) {
+  std::vector<Group> groups;
+  const Descriptor folder = open_state_folder(state_folder, false, problem);
+  if (!folder) {
+    return groups;
+  }
+  for (const std::string &name : names_in(folder.number())) {
+    Group group;
+    if (is_passing(name)) {
+      remove_if_dead(folder.number(), name);
+    } else if (group_of_file(name, group.kind, group.name) && look_into(folder.number(), name, group)) {
+      if (!group.problem.empty()) {
+        group.problem = state_folder + "/" + name + ": " + group.problem;
+      }
+      groups.push_back(std::move(group));
+    }
+  }
+  std::stable_sort(groups.begin(), groups.end(), [](const Group &a, const Group &b) { return a.kind < b.kind; });
+  return groups;
+}
+
+}  // namespace ration::ledger

@@ -1,0 +1,253 @@
+// How a process gets its slot of a group's file.
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+
+#include "ledger/kill_points.h"
+#include "ledger/life_byte.h"
+#include "ledger/membership.h"
+#include "ledger/totals.h"
+
+namespace ration::ledger {
+
+using shared::Cell;
+using shared::Slot;
+
+namespace {
+
+constexpr std::uint64_t kJoinNs = 100'000'000;
+constexpr std::uint32_t kNone = UINT32_MAX;
+
+// The descriptor that has a life lock and is open in this process while it joins; -1: none.
+constinit std::atomic<int> joining{-1};
+
+// What one try to get a slot came to.
+struct Try {
+  std::uint32_t slot = kNone;
+  bool again = false;   // the file went, or goes
+  std::string problem;  // no more tries
+};
+
+// Only the holder of the slot's life byte.
+void take(const GroupFile &file, std::uint32_t index, const ProcessIdentity &process) {
+  Slot &slot = file.slot(index);
+  const std::uint64_t life = slot.life.load(std::memory_order_acquire);
+  if ((life & 1) != 0) {
+    give_back_of_dead(file, index, life);
+  }
+  for (std::uint32_t device = 0; device < shared::kDevices; ++device) {
+    Cell &cell = slot.cells[device];
+    const WideValue total = file.header().device[device].total.load();
+    at(KillPoint::kApplied);
+    cell.applied.store(
+        std::max(cell.applied.load(std::memory_order_acquire), last_operation(file, device, index, total).operation),
+        std::memory_order_release);
+    at(KillPoint::kClear);
+    cell.stated.store(0, std::memory_order_relaxed);
+    cell.limit.store(kNoLimit, std::memory_order_relaxed);
+    for (shared::Word *word : {&cell.used, &cell.peak, &cell.allocations, &cell.told_unix_ns, &cell.touched}) {
+      word->store(0, std::memory_order_relaxed);
+    }
+    for (shared::Word &failures : cell.failures) {
+      failures.store(0, std::memory_order_relaxed);
+    }
+  }
+  at(KillPoint::kName);
+  slot.identity.store(process.identity, std::memory_order_relaxed);
+  slot.start_unix_ns.store(process.start_unix_ns, std::memory_order_relaxed);
+  slot.pid_namespace.store(process.pid_namespace, std::memory_order_relaxed);
+  slot.pid.store(process.pid, std::memory_order_relaxed);
+  slot.uid.store(process.uid, std::memory_order_relaxed);
+  std::memset(slot.program, 0, sizeof(slot.program));
+  process.program.copy(slot.program, sizeof(slot.program) - 1);
+  at(KillPoint::kLive);
+  slot.life.fetch_add(1, std::memory_order_acq_rel);
+  at(KillPoint::kJoined);
+}
+
+bool owned(const GroupFile &file, std::uint32_t index) {
+  return (file.slot(index).life.load(std::memory_order_relaxed) & 1) != 0;
+}
+
+Try lock_slot(int descriptor, std::uint32_t index) {
+  at(KillPoint::kSlotLock);
+  switch (lock_life(descriptor, index)) {
+    case LifeLock::taken:
+      return {index, false, {}};
+    case LifeLock::removing:
+      return {kNone, true, {}};
+    case LifeLock::failed:
+      return {kNone, false, "its file system has no locks of open file descriptions"};
+    case LifeLock::somebodys:
+      break;
+  }
+  return {};
+}
+
+// A free slot, else a new one, else one of the dead.
+Try find_slot(const GroupFile &file, int descriptor, int probe) {
+  const auto free_one = [&]() -> Try {
+    for (std::uint32_t i = 0; i < file.slots(); ++i) {
+      if (!owned(file, i)) {
+        Try locked = lock_slot(descriptor, i);
+        if (locked.slot != kNone && owned(file, i)) {  // taken by one who died since
+          locked.slot = kNone;
+          unlock_life(descriptor, i);
+        }
+        if (locked.slot != kNone || locked.again || !locked.problem.empty()) {
+          return locked;
+        }
+      }
+    }
+    return {};
+  };
+  Try found = free_one();
+  const std::uint32_t slots = file.slots();
+  const bool worth_looking = slots >= 64 && (slots & (slots - 1)) == 0;
+  if (found.slot != kNone || found.again || !found.problem.empty()) {
+    return found;
+  }
+  if (worth_looking) {
+    std::uint32_t cursor = 0;
+    reap(file, probe, kNone, monotonic_ns() + kJoinNs / 2, cursor);
+    found = free_one();
+  }
+  for (std::uint32_t i = file.slots(); i < shared::kSlots && found.slot == kNone && !found.again; ++i) {
+    found = lock_slot(descriptor, i);
+    if (!found.problem.empty()) {
+      return found;
+    }
+    if (found.slot != kNone && !grow(file, descriptor, i)) {
+      return {kNone, false, "no space for another process: " + std::generic_category().message(errno)};
+    }
+  }
+  if (found.slot == kNone && !found.again) {
+    found.problem = std::to_string(shared::kSlots) + " processes are in it already";
+  }
+  return found;
+}
+
+}  // namespace
+
+ProcessIdentity this_process() {
+  ProcessIdentity process;
+  if (getrandom(&process.identity, sizeof(process.identity), GRND_NONBLOCK) != sizeof(process.identity)) {
+    process.identity = monotonic_ns() ^ static_cast<std::uint64_t>(getpid()) << 40;
+  }
+  process.pid = getpid();
+  process.uid = geteuid();
+  struct stat space {};
+  process.pid_namespace = stat("/proc/self/ns/pid", &space) == 0 ? space.st_ino : 0;
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  process.start_unix_ns =
+      static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+  char program[4096];
+  const ssize_t length = readlink("/proc/self/exe", program, sizeof(program));
+  process.program = length > 0 ? std::string(program, static_cast<std::size_t>(length)) : program_invocation_name;
+  return process;
+}
+
+std::string file_name(GroupKind kind, const std::string &name) {
+  switch (kind) {
+    case GroupKind::kNamed:
+      return "group-" + name;
+    case GroupKind::kTree:
+      return "tree-" + name;
+    case GroupKind::kNone:
+      break;
+  }
+  return "ungrouped";
+}
+
+bool group_of_file(const std::string &file, GroupKind &kind, std::string &name) {
+  const auto behind = [&](const std::string &mark) {
+    const bool fits = file.size() > mark.size() && file.compare(0, mark.size(), mark) == 0;
+    name = fits ? file.substr(mark.size()) : "";
+    return fits;
+  };
+  kind = file == "ungrouped" ? GroupKind::kNone : GroupKind::kNamed;
+  if (kind == GroupKind::kNone || behind("group-")) {
+    return true;
+  }
+  kind = GroupKind::kTree;
+  return behind("tree-");
+}
+
+std::string spoken(GroupKind kind, const std::string &name) {
+  switch (kind) {
+    case GroupKind::kNamed:
+      return "group '" + name + "'";
+    case GroupKind::kTree:
+      return "process tree " + name;
+    case GroupKind::kNone:
+      break;
+  }
+  return "processes without a group";
+}
+
+void Membership::forked() {
+  const int descriptor = joining.exchange(-1, std::memory_order_relaxed);
+  if (descriptor >= 0) {
+    close(descriptor);
+  }
+}
+
+std::unique_ptr<Membership> Membership::join(const std::string &state_folder, GroupKind kind, const std::string &name,
+                                             const ProcessIdentity &process, std::string &problem) {
+  const std::string file_called = file_name(kind, name);
+  const std::string path = state_folder + "/" + file_called;
+  const std::uint64_t deadline = monotonic_ns() + kJoinNs;
+  do {
+    const Descriptor folder = open_state_folder(state_folder, true, problem);
+    if (!folder) {
+      return nullptr;
+    }
+    Descriptor opened = open_group_file(folder.number(), file_called, problem);
+    if (!opened && problem.empty()) {
+      if (make_group_file(folder.number(), file_called, name, problem)) {
+        continue;
+      }
+    }
+    GroupFile file = problem.empty() ? GroupFile::map(opened.number(), problem) : GroupFile();
+    const Descriptor probe = problem.empty() ? open_group_file(folder.number(), file_called, problem) : Descriptor();
+    if (!problem.empty()) {
+      problem = path + ": " + problem;
+      return nullptr;
+    }
+    if (!probe) {
+      continue;
+    }
+    joining.store(opened.number(), std::memory_order_relaxed);
+    Try found = find_slot(file, opened.number(), probe.number());
+    if (found.slot != kNone && !has_name(opened.number(), folder.number(), file_called)) {
+      found = {kNone, true, {}};
+    }
+    struct stat place {};
+    fstat(opened.number(), &place);
+    opened = Descriptor();
+    joining.store(-1, std::memory_order_relaxed);
+    if (!found.problem.empty()) {
+      problem = path + ": " + found.problem;
+      return nullptr;
+    }
+    if (found.slot != kNone) {
+      take(file, found.slot, process);
+      return std::unique_ptr<Membership>(
+          new Membership(std::move(file), found.slot, kind, name, {path, place.st_dev, place.st_ino}));
+    }
+    sched_yield();
+  } while (monotonic_ns() < deadline);
+  problem = path + ": it is being removed by a process that does not go on";
+  return nullptr;
+}
+
+}  // namespace ration::ledger

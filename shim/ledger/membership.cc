@@ -1,0 +1,250 @@
+#include "ledger/membership.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "ledger/device_key.h"
+#include "ledger/kill_points.h"
+#include "ledger/totals.h"
+
+namespace ration::ledger {
+
+using shared::Cell;
+using shared::Tag;
+
+namespace {
+
+constexpr std::uint64_t kLookNs = 50'000'000;
+constexpr int kOvertakings = 100;
+
+std::uint64_t unix_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+std::uint64_t left(WideValue total, std::uint64_t limit) {
+  return total.low < limit ? limit - total.low : 0;
+}
+
+}  // namespace
+
+Membership::Membership(GroupFile file, std::uint32_t slot, GroupKind kind, std::string name, Place place)
+    : file_(std::move(file)),
+      slot_(slot),
+      kind_(kind),
+      name_(std::move(name)),
+      place_(std::move(place)),
+      process_(getpid()) {
+  for (std::uint32_t device = 0; device < shared::kDevices; ++device) {
+    const Cell &cell = file_.slot(slot_).cells[device];
+    own_[device].operation = cell.applied.load(std::memory_order_relaxed);
+  }
+}
+
+// The mapping is not in a forked child.
+bool Membership::is_here(int device) const {
+  return device >= 0 && static_cast<std::uint32_t>(device) < shared::kDevices && getpid() == process_;
+}
+
+int Membership::device(std::string_view uuid, int ordinal) {
+  if (!is_here(0)) {
+    return -1;
+  }
+  const WideValue key = device_key(uuid, ordinal);
+  for (std::uint32_t i = 0; i < shared::kDevices; ++i) {
+    WideWord &word = file_.header().device[i].uuid;
+    at(KillPoint::kDevice);
+    if (word.exchange({0, 0}, key)) {
+      return static_cast<int>(i);
+    }
+    const WideValue present = word.load();  // set once, so both halves are of one moment
+    if (present.low == key.low && present.high == key.high) {
+      return static_cast<int>(i);
+    }
+  }
+  return -1;
+}
+
+void Membership::state_limit(int device, std::uint64_t bytes) {
+  if (!is_here(device)) {
+    return;
+  }
+  at(KillPoint::kState);
+  const auto index = static_cast<std::uint32_t>(device);
+  file_.slot(slot_).cells[index].stated.store(std::min(bytes, kNoLimit - 1) + 1, std::memory_order_release);
+  work_out_limit(file_, index);
+}
+
+void Membership::show_limit(int device, std::uint64_t bytes) {
+  if (is_here(device)) {
+    file_.slot(slot_).cells[device].limit.store(bytes, std::memory_order_relaxed);
+  }
+}
+
+// One operation. False: it would exceed the limit, and nothing changed.
+bool Membership::change(std::uint32_t device, std::uint64_t add, std::uint64_t subtract, bool limited) {
+  shared::Device &shared_device = file_.header().device[device];
+  Cell &cell = file_.slot(slot_).cells[device];
+  Guard guard(mutex_);
+  Own &own = own_[device];
+  if (!own.touched) {
+    at(KillPoint::kTouched);
+    cell.touched.store(1, std::memory_order_relaxed);
+    own.touched = true;
+  }
+  const std::uint64_t operation = ((own.operation >> 1) + 1) << 1;
+  const std::uint64_t held = own.held + add - std::min(subtract, own.held);
+  bool written = false;
+  for (;;) {
+    const WideValue total = shared_device.total.load();
+    if (limited && add > left(total, shared_device.limit.load().low)) {
+      return false;
+    }
+    if (!written) {
+      at(KillPoint::kIntent);
+      cell.held[operation >> 1 & 1].store(held, std::memory_order_release);
+      written = true;
+    }
+    const Tag last = Tag::of(total.high);
+    if (last.slot != slot_) {
+      note_applied(file_, device, last);
+    }
+    at(KillPoint::kTotal);
+    const WideValue changed{total.low + add - std::min(subtract, total.low), Tag{slot_, operation}.packed()};
+    if (shared_device.total.exchange(total, changed)) {
+      break;
+    }
+  }
+  at(KillPoint::kDone);
+  cell.applied.store(operation, std::memory_order_release);
+  own.operation = operation;
+  own.held = held;
+  if (held > own.peak) {
+    at(KillPoint::kPeak);
+    own.peak = held;
+    cell.peak.store(held, std::memory_order_relaxed);
+  }
+  return true;
+}
+
+ReserveOutcome Membership::reserve(int device, std::uint64_t bytes, bool look) {
+  if (!is_here(device)) {
+    return ReserveOutcome::over_group_limit;
+  }
+  const auto index = static_cast<std::uint32_t>(device);
+  if (change(index, bytes, 0, true)) {
+    return ReserveOutcome::granted;
+  }
+  if (look) {
+    look_for_dead(index);
+    // Others may take and give back meanwhile: as long as it would fit, it is tried.
+    for (int i = 0; i < kOvertakings && bytes <= available(device); ++i) {
+      if (change(index, bytes, 0, true)) {
+        return ReserveOutcome::granted;
+      }
+    }
+  }
+  return ReserveOutcome::over_group_limit;
+}
+
+void Membership::release(int device, std::uint64_t bytes) {
+  if (is_here(device)) {
+    change(static_cast<std::uint32_t>(device), 0, bytes, false);
+  }
+}
+
+void Membership::charge(int device, std::uint64_t bytes) {
+  if (is_here(device)) {
+    change(static_cast<std::uint32_t>(device), bytes, 0, false);
+  }
+}
+
+std::uint64_t Membership::limit(int device) const {
+  return is_here(device) ? file_.header().device[device].limit.load().low : 0;
+}
+
+std::uint64_t Membership::total(int device) const {
+  return is_here(device) ? file_.header().device[device].total.load().low : 0;
+}
+
+std::uint64_t Membership::available(int device) const {
+  return is_here(device) ? left(file_.header().device[device].total.load(), limit(device)) : 0;
+}
+
+std::vector<Holder> Membership::holders(int device, std::size_t most) const {
+  std::vector<Holder> holders;
+  if (!is_here(device)) {
+    return holders;
+  }
+  const auto index = static_cast<std::uint32_t>(device);
+  for (std::uint32_t i = 0; i < file_.slots(); ++i) {
+    const shared::Slot &slot = file_.slot(i);
+    const std::uint64_t life = slot.life.load(std::memory_order_acquire);
+    if ((life & 1) == 0) {
+      continue;
+    }
+    const LastOperation last = last_operation(file_, index, i, file_.header().device[index].total.load());
+    if (last.held > 0 && slot.life.load(std::memory_order_acquire) == life) {
+      const std::size_t length = strnlen(slot.program, sizeof(slot.program));
+      holders.push_back({slot.pid.load(std::memory_order_relaxed), std::string(slot.program, length), last.held});
+    }
+  }
+  std::sort(holders.begin(), holders.end(), [](const Holder &a, const Holder &b) { return a.reserved > b.reserved; });
+  holders.resize(std::min(holders.size(), most));
+  return holders;
+}
+
+void Membership::tell(int device, const Told &told) {
+  if (!is_here(device)) {
+    return;
+  }
+  Cell &cell = file_.slot(slot_).cells[device];
+  at(KillPoint::kTell);
+  cell.used.store(told.used, std::memory_order_relaxed);
+  cell.allocations.store(told.allocations, std::memory_order_relaxed);
+  bool failed = false;
+  for (std::size_t reason = 0; reason < told.failures.size(); ++reason) {
+    cell.failures[reason].store(told.failures[reason], std::memory_order_relaxed);
+    failed = failed || told.failures[reason] != 0;
+  }
+  cell.told_unix_ns.store(unix_ns(), std::memory_order_relaxed);
+  if (failed) {
+    cell.touched.store(1, std::memory_order_relaxed);
+  }
+  at(KillPoint::kTold);
+}
+
+void Membership::look_for_dead(std::uint32_t device) {
+  std::string problem;
+  // Opened anew: a descriptor kept open could be closed by the program and mean another file by now.
+  const Descriptor probe = open_group_file(AT_FDCWD, place_.path, problem);
+  struct stat found {};
+  const bool ours =
+      probe && fstat(probe.number(), &found) == 0 && found.st_dev == place_.device && found.st_ino == place_.inode;
+  if (ours) {
+    std::uint32_t cursor = cursor_.load(std::memory_order_relaxed);
+    reap(file_, probe.number(), slot_, monotonic_ns() + kLookNs, cursor);
+    cursor_.store(cursor, std::memory_order_relaxed);
+  }
+  if (limit(static_cast<int>(device)) != kNoLimit) {
+    work_out_limit(file_, device);  // whoever freed a slot may have died before he did
+  }
+}
+
+bool Membership::reap_within(std::uint64_t seconds) {
+  if (!is_here(0)) {
+    return false;
+  }
+  look_for_dead(0);
+  const std::uint64_t last = file_.header().last_reap_ns.load(std::memory_order_relaxed);
+  const std::uint64_t now = monotonic_ns();
+  return last != 0 && now - last < seconds * 1'000'000'000;
+}
+
+}  // namespace ration::ledger

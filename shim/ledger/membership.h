@@ -1,0 +1,127 @@
+// This process in one group: its slot of the group's file, from joining until the process ends.
+// Layer: ledger. Threads: every call is safe. A forked child must not use its parent's: every call then refuses.
+// Owns: the slot, which is never left: what the process held is given back by whoever looks after its end.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ledger/group_file.h"
+#include "ledger/group_view.h"
+#include "lock.h"
+
+namespace ration::ledger {
+
+enum class ReserveOutcome {
+  granted,
+  over_limit,        // the process's own
+  over_group_limit,  // a group's, or a group's ledger is not usable
+};
+
+// Who a process is, for display, but for `identity`, which is random.
+struct ProcessIdentity {
+  std::uint64_t identity = 0;
+  int pid = 0;
+  std::uint32_t uid = 0;
+  std::uint64_t pid_namespace = 0;
+  std::uint64_t start_unix_ns = 0;
+  std::string program;
+};
+ProcessIdentity this_process();
+
+// Figures for display, of one device.
+struct Told {
+  std::uint64_t used = 0;
+  std::uint64_t allocations = 0;
+  std::array<std::uint64_t, kFailureReasons.size()> failures{};
+};
+
+struct Holder {
+  int pid = 0;
+  std::string program;
+  std::uint64_t reserved = 0;
+};
+
+class Membership {
+ public:
+  // nullptr: `problem` says why, and what to do. Waits 100 ms at most.
+  static std::unique_ptr<Membership> join(const std::string &state_folder, GroupKind kind, const std::string &name,
+                                          const ProcessIdentity &process, std::string &problem);
+
+  GroupKind kind() const { return kind_; }
+  const std::string &name() const { return name_; }
+
+  // The place of a device in this group, -1 when the group has no place left.
+  int device(std::string_view uuid, int ordinal);
+
+  // What this process says the group may take there, and what of its own limit is for others to see.
+  void state_limit(int device, std::uint64_t bytes);
+  void show_limit(int device, std::uint64_t bytes);
+
+  // Atomically adds to the total, if it stays within the limit. With `look`, a refusal comes only after the dead gave
+  // back what they held: some system calls a member, 50 ms at most.
+  [[nodiscard]] ReserveOutcome reserve(int device, std::uint64_t bytes, bool look);
+  void release(int device, std::uint64_t bytes);
+  // Takes bytes that are gone already, whatever the limit says.
+  void charge(int device, std::uint64_t bytes);
+
+  std::uint64_t limit(int device) const;
+  std::uint64_t total(int device) const;
+  std::uint64_t available(int device) const;
+
+  // Who holds most there, at most `most` of them.
+  std::vector<Holder> holders(int device, std::size_t most) const;
+
+  void tell(int device, const Told &told);
+
+  // Gives back what the dead held. True: somebody was found dead within the last `seconds`, by whomever, so that the
+  // device may be about to get memory back.
+  bool reap_within(std::uint64_t seconds);
+
+  // Closes, in a forked child, what joining had open when another thread forked.
+  static void forked();
+
+ private:
+  struct Place {  // of the file in the file system
+    std::string path;
+    dev_t device = 0;
+    ino_t inode = 0;
+  };
+  Membership(GroupFile file, std::uint32_t slot, GroupKind kind, std::string name, Place place);
+  bool change(std::uint32_t device, std::uint64_t add, std::uint64_t subtract, bool limited);
+  bool is_here(int device) const;
+  void look_for_dead(std::uint32_t device);
+
+  struct Own {  // of one device: what the next operation starts from
+    std::uint64_t operation = 0;
+    std::uint64_t held = 0;
+    std::uint64_t peak = 0;
+    bool touched = false;
+  };
+
+  const GroupFile file_;
+  const std::uint32_t slot_;
+  const GroupKind kind_;
+  const std::string name_;
+  const Place place_;
+  const pid_t process_;
+  // Operations of one slot come one after the other. Held for some exchanges, never across a system call.
+  mutable RankedMutex mutex_{Rank::kMembership};
+  Own own_[shared::kDevices] GUARDED_BY(mutex_);
+  std::atomic<std::uint32_t> cursor_{0};
+};
+
+// The name of a group's file, and the group of a file's name: false where it is none of ours.
+std::string file_name(GroupKind kind, const std::string &name);
+bool group_of_file(const std::string &file, GroupKind &kind, std::string &name);
+
+// How a group is called in a sentence.
+std::string spoken(GroupKind kind, const std::string &name);
+
+}  // namespace ration::ledger

@@ -1,0 +1,105 @@
+// What lies in the file of a group, byte by byte. A header page, then slots: one for each process in the group.
+// Layer: ledger. Threads, and processes: any of them may die between any two stores.
+//
+// Who may write what: a slot's owner, which holds the lock on the slot's life byte, everything in it; anyone, by
+// exchange only, `life`, `Cell::applied` and all words of the header. So a late writer, who looked before he was
+// stopped, changes nothing when he goes on: his exchange finds another generation or another number of operation.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "ledger/group_view.h"
+#include "ledger/wide_word.h"
+
+namespace ration::ledger::shared {
+
+inline constexpr std::uint64_t kMagic = 0x5245474c4e544152;  // "RATNLGER"
+// Grows with every change of this file. Readers take no other version than their own.
+inline constexpr std::uint32_t kLayoutVersion = 1;
+
+inline constexpr std::uint32_t kSlots = 4096;
+inline constexpr std::uint32_t kDevices = 60;  // of one group: 8 GPUs of 7 MIG slices each, and some
+
+using Word = std::atomic<std::uint64_t>;
+static_assert(Word::is_always_lock_free && sizeof(Word) == 8);
+
+// One device of the group, under its UUID.
+struct Device {
+  WideWord uuid;   // zero: not in use; set once
+  WideWord total;  // low: bytes that all members reserved; high: `Tag` of the operation that made it so
+  WideWord limit;  // low: the smallest that a living member states, kNoLimit for none; high: a count of its changes
+  std::uint64_t unused[2];
+};
+
+// Which operation of which slot changed a total last. Operations of a slot on a device are numbered through all its
+// owners' lives, so no tag ever comes twice.
+struct Tag {
+  std::uint32_t slot = 0;
+  std::uint64_t operation = 0;  // 0: none. Bit 0 is set where somebody gave back all that a dead owner held
+
+  std::uint64_t packed() const { return operation << 16 | (slot + 1); }
+  static Tag of(std::uint64_t packed) {
+    return packed == 0 ? Tag{kSlots, 0} : Tag{static_cast<std::uint32_t>(packed & 0xffff) - 1, packed >> 16};
+  }
+};
+
+// What one process holds on one device of the group.
+struct Cell {
+  // What the owner holds after an even and after an odd operation: the next one's is written before the total changes.
+  Word held[2];
+  Word applied;  // the last operation that is known to be in the total; only ever grows
+  Word stated;   // 1 + the limit that the owner states for the group; 0: none
+
+  // For display.
+  Word limit;  // of the process alone
+  Word used;
+  Word peak;
+  Word allocations;
+  Word failures[kFailureReasons.size()];
+  Word told_unix_ns;
+  Word touched;  // ever reserved, or refused
+  Word unused;
+};
+
+struct Slot {
+  Word life;  // generation << 1 | owned
+  Word identity;
+  Word start_unix_ns;
+  Word pid_namespace;
+  std::atomic<std::int32_t> pid;
+  std::atomic<std::uint32_t> uid;
+  char program[472];  // ends with a zero
+  Cell cells[kDevices];
+};
+
+struct Header {
+  std::uint64_t magic;
+  std::uint32_t version;
+  std::uint32_t header_bytes;
+  std::uint32_t slot_bytes;
+  std::uint32_t slots;
+  std::uint32_t devices;
+  std::uint32_t cell_bytes;
+  char name[72];                           // of the group
+  std::atomic<std::uint32_t> ready_slots;  // the file holds space for so many
+  std::uint32_t unused_word;
+  Word last_reap_ns;  // CLOCK_MONOTONIC; 0: never
+  std::uint64_t unused[17];
+  Device device[kDevices];
+};
+
+static_assert(sizeof(Device) == 64 && alignof(Device) == 16);
+static_assert(offsetof(Device, total) == 16 && offsetof(Device, limit) == 32);
+static_assert(sizeof(Cell) == 128 && offsetof(Cell, applied) == 16 && offsetof(Cell, limit) == 32);
+static_assert(offsetof(Slot, program) == 40 && offsetof(Slot, cells) == 512 && sizeof(Slot) == 8192);
+static_assert(offsetof(Header, name) == 32 && offsetof(Header, ready_slots) == 104);
+static_assert(offsetof(Header, device) == 256 && sizeof(Header) == 4096);
+
+inline constexpr std::size_t kFileBytes = sizeof(Header) + std::size_t{kSlots} * sizeof(Slot);
+
+// Life bytes lie behind everything that the file could ever hold: only locks are there, never data.
+inline constexpr std::int64_t kLifeBytes = std::int64_t{1} << 40;
+
+}  // namespace ration::ledger::shared

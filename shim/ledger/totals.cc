@@ -1,0 +1,146 @@
+#include "ledger/totals.h"
+
+#include <time.h>
+
+#include <algorithm>
+
+#include "ledger/kill_points.h"
+#include "ledger/life_byte.h"
+
+namespace ration::ledger {
+
+using shared::Cell;
+using shared::Slot;
+using shared::Tag;
+
+namespace {
+
+constexpr std::uint64_t kReapMark = 1;
+
+// One number on, and no mark.
+std::uint64_t next_operation(std::uint64_t operation) {
+  return ((operation >> 1) + 1) << 1;
+}
+
+std::uint64_t held_after(const Cell &cell, std::uint64_t operation) {
+  return (operation & kReapMark) != 0 ? 0 : cell.held[operation >> 1 & 1].load(std::memory_order_acquire);
+}
+
+}  // namespace
+
+std::uint64_t monotonic_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+// REQUIRES: `total` was read before this call. An operation whose tag is gone from it was noted before the tag went.
+LastOperation last_operation(const GroupFile &file, std::uint32_t device, std::uint32_t slot, WideValue total) {
+  const Cell &cell = file.slot(slot).cells[device];
+  const Tag tag = Tag::of(total.high);
+  LastOperation last;
+  last.operation = cell.applied.load(std::memory_order_acquire);
+  if (tag.slot == slot) {
+    last.operation = std::max(last.operation, tag.operation);
+  }
+  last.held = held_after(cell, last.operation);
+  return last;
+}
+
+void note_applied(const GroupFile &file, std::uint32_t device, Tag tag) {
+  if (tag.slot >= file.slots()) {
+    return;  // no operation yet, or noise
+  }
+  std::atomic<std::uint64_t> &applied = file.slot(tag.slot).cells[device].applied;
+  std::uint64_t before = applied.load(std::memory_order_acquire);
+  if (before >= tag.operation) {
+    return;
+  }
+  at(KillPoint::kNote);
+  while (before < tag.operation && !applied.compare_exchange_weak(before, tag.operation, std::memory_order_acq_rel)) {
+  }
+}
+
+void give_back_of_dead(const GroupFile &file, std::uint32_t slot, std::uint64_t life) {
+  Slot &dead = file.slot(slot);
+  bool stated = false;
+  for (std::uint32_t device = 0; device < shared::kDevices; ++device) {
+    WideWord &word = file.header().device[device].total;
+    for (;;) {
+      const WideValue total = word.load();
+      // Behind the load: had somebody freed the slot before it, nothing of this must be believed; if later, the
+      // exchange fails.
+      if (dead.life.load(std::memory_order_acquire) != life) {
+        return;
+      }
+      const LastOperation last = last_operation(file, device, slot, total);
+      if (last.held == 0) {
+        break;
+      }
+      if (Tag::of(total.high).slot != slot) {
+        note_applied(file, device, Tag::of(total.high));
+      }
+      const Tag tag{slot, next_operation(last.operation) | kReapMark};
+      at(KillPoint::kReapTotal);
+      if (word.exchange(total, {total.low - std::min(total.low, last.held), tag.packed()})) {
+        break;
+      }
+    }
+    stated = stated || dead.cells[device].stated.load(std::memory_order_relaxed) != 0;
+  }
+  at(KillPoint::kReapLife);
+  std::uint64_t expected = life;
+  dead.life.compare_exchange_strong(expected, (life | 1) + 1, std::memory_order_acq_rel);
+  for (std::uint32_t device = 0; stated && device < shared::kDevices; ++device) {
+    work_out_limit(file, device);
+  }
+  at(KillPoint::kReapTime);
+  file.header().last_reap_ns.store(monotonic_ns(), std::memory_order_relaxed);
+  at(KillPoint::kReaped);
+}
+
+void work_out_limit(const GroupFile &file, std::uint32_t device) {
+  WideWord &word = file.header().device[device].limit;
+  for (;;) {
+    const WideValue before = word.load();
+    std::uint64_t smallest = kNoLimit;
+    for (std::uint32_t i = 0; i < file.slots(); ++i) {
+      const Slot &slot = file.slot(i);
+      if ((slot.life.load(std::memory_order_acquire) & 1) != 0) {
+        const std::uint64_t stated = slot.cells[device].stated.load(std::memory_order_acquire);
+        smallest = stated == 0 ? smallest : std::min(smallest, stated - 1);
+      }
+    }
+    // Exchanged even where it stays the same: the count makes everybody who looked earlier look again, or he might set
+    // it to what he saw before this process stated its own.
+    at(KillPoint::kLimit);
+    if (word.exchange(before, {smallest, before.high + 1})) {
+      return;
+    }
+  }
+}
+
+Reaping reap(const GroupFile &file, int probe, std::uint32_t own_slot, std::uint64_t deadline_ns,
+             std::uint32_t &cursor) {
+  Reaping result;
+  const std::uint32_t slots = file.slots();
+  for (std::uint32_t looked = 0; looked < slots; ++looked) {
+    const std::uint32_t index = (cursor + looked) % slots;
+    const std::uint64_t life = file.slot(index).life.load(std::memory_order_acquire);
+    if ((life & 1) == 0 || index == own_slot) {
+      continue;
+    }
+    if (is_dead(probe, index)) {
+      give_back_of_dead(file, index, life);
+      result.found = true;
+    }
+    if (looked % 16 == 15 && monotonic_ns() > deadline_ns) {
+      cursor = index + 1;
+      result.whole = false;
+      return result;
+    }
+  }
+  return result;
+}
+
+}  // namespace ration::ledger
