@@ -62,23 +62,29 @@ void join_labels(ProcessRow &row) {
   }
 }
 
+std::size_t users_of(const ledger::Group &group, const std::string &uuid) {
+  return static_cast<std::size_t>(
+      std::count_if(group.members.begin(), group.members.end(), [&uuid](const auto &member) {
+        return std::any_of(member.devices.begin(), member.devices.end(),
+                           [&uuid](const ledger::DeviceUse &use) { return use.uuid == uuid; });
+      }));
+}
+
+// A device that nobody uses is worth a row where a limit says what could be had there. A group never vanishes.
 void add_group_rows(const ledger::Group &group, std::vector<GroupRow> &rows) {
-  const GroupRow blank{group.kind, group.name, label_of(group.kind, group.name), "", ledger::kNoLimit, 0, 0};
+  GroupRow row{group.kind, group.name, label_of(group.kind, group.name), "", ledger::kNoLimit, 0, 0};
+  const std::size_t before = rows.size();
   for (const ledger::GroupDevice &device : group.devices) {
-    GroupRow row = blank;
     row.uuid = device.uuid;
     row.limit = device.limit;
     row.reserved = device.reserved;
-    for (const ledger::Member &member : group.members) {
-      row.processes += static_cast<std::size_t>(
-          std::any_of(member.devices.begin(), member.devices.end(),
-                      [&device](const ledger::DeviceUse &use) { return use.uuid == device.uuid; }));
+    row.processes = users_of(group, device.uuid);
+    if (row.limit != ledger::kNoLimit || row.reserved != 0 || row.processes != 0) {
+      rows.push_back(row);
     }
-    rows.push_back(std::move(row));
   }
-  if (group.devices.empty() && !group.members.empty()) {
-    rows.push_back(blank);
-    rows.back().processes = group.members.size();
+  if (rows.size() == before) {
+    rows.push_back({group.kind, group.name, row.label, "", ledger::kNoLimit, 0, group.members.size()});
   }
 }
 
