@@ -139,7 +139,7 @@ Usage usage_of(const std::vector<ledger::Group> &groups, const std::string &fold
   std::map<std::pair<std::uint64_t, std::string>, ProcessRow> rows;  // by identity and device
   for (const ledger::Group &group : groups) {
     if (!group.problem.empty()) {
-      usage.problems.push_back("group " + label_of(group.kind, group.name) + ": " + group.problem);
+      usage.problems.push_back(group.problem);
       continue;
     }
     add_group_rows(group, usage.groups);

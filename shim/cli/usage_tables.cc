@@ -21,6 +21,12 @@ std::string digits_of(const std::string &uuid) {
   return mark == std::string::npos ? uuid : uuid.substr(mark + 1);
 }
 
+// Of a path, what stands behind its last slash: there is no room for more.
+std::string short_program(const std::string &program) {
+  const std::string name = program.substr(program.rfind('/') + 1);  // npos + 1 is 0
+  return name.empty() ? program : name;
+}
+
 // Names devices by beginnings of their UUIDs that are long enough to tell all of one look apart.
 class GpuNames {
  public:
@@ -93,7 +99,7 @@ std::vector<std::string> process_table(const Usage &usage, std::size_t width) {
   const GpuNames gpus(usage);
   std::vector<std::vector<std::string>> rows;
   for (const ProcessRow &row : usage.processes) {
-    rows.push_back({std::to_string(row.pid), row.program, row.group_label, gpus.of(row.use.uuid),
+    rows.push_back({std::to_string(row.pid), short_program(row.program), row.group_label, gpus.of(row.use.uuid),
                     short_bytes(row.use.reserved), short_bytes(row.use.used), short_bytes(row.use.limit),
                     short_bytes(row.use.peak), std::to_string(row.failures()),
                     short_age(row.start_unix_ns, usage.now_unix_ns)});

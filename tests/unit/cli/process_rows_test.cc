@@ -89,10 +89,11 @@ TEST_CASE("a group whose members have asked for nothing yet is there, with its p
 
 TEST_CASE("what cannot be read is told, and the rest is there") {
   ledger::Group broken = group(GroupKind::kNamed, "b", {}, {});
-  broken.problem = "another version's; remove it";
+  broken.problem = "/dev/shm/ration-0/group-b: it is damaged";
   const Usage seen = usage_of({broken, group(GroupKind::kNamed, "a", {}, {member(1, 10, {use(kFirstGpu, kGi)})})},
                               "the folder is not yours", kNow);
-  CHECK(seen.problems == std::vector<std::string>{"the folder is not yours", "group b: another version's; remove it"});
+  CHECK(seen.problems ==
+        std::vector<std::string>{"the folder is not yours", "/dev/shm/ration-0/group-b: it is damaged"});
   CHECK(seen.processes.size() == 1);
   CHECK(seen.groups.size() == 1);
 }

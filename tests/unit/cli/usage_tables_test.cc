@@ -92,6 +92,12 @@ TEST_CASE("a program's name brings nothing to the terminal but printable ASCII")
         std::string::npos);
 }
 
+TEST_CASE("a program is shown without its folder") {
+  ledger::Member who = member(1, 10, {use(kFirstGpu, kGi)});
+  who.program = "/opt/nightly/bin/train";
+  CHECK(process_table(one_process(who), kAnyWidth).at(1).find(" 10 train   -") == 0);
+}
+
 TEST_CASE("GPUs whose UUIDs begin alike are told apart") {
   const Usage seen =
       one_process(member(1, 10, {use("GPU-12345678-aaaa-0000", kGi), use("GPU-12345678-aabb-0000", 2 * kGi)}));
