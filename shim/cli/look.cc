@@ -18,10 +18,6 @@ namespace ration::cli {
 
 namespace {
 
-std::string state_folder_of(const config::Settings &settings) {
-  return settings.state_directory.empty() ? "/dev/shm/ration-" + std::to_string(geteuid()) : settings.state_directory;
-}
-
 // kAnyWidth where stdout is no terminal: whoever reads it there wants whole names.
 std::size_t output_width() {
   winsize size{};
@@ -42,7 +38,7 @@ std::string state_folder_here() {
       }
     }
   }
-  return state_folder_of(settings);
+  return settings.state_folder();
 }
 
 Usage look_into(const std::string &state_folder) {

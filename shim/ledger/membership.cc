@@ -99,7 +99,8 @@ bool Membership::change(std::uint32_t device, std::uint64_t add, std::uint64_t s
     own.touched = true;
   }
   const std::uint64_t operation = ((own.operation >> 1) + 1) << 1;
-  const std::uint64_t held = own.held + add - std::min(subtract, own.held);
+  subtract = std::min(subtract, own.held);
+  const std::uint64_t held = own.held + add - subtract;
   bool written = false;
   for (;;) {
     const WideValue total = shared_device.total.load();

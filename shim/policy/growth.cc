@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "policy/clock.h"
+#include "policy/returning_memory.h"
 
 namespace ration::policy {
 namespace {
@@ -99,13 +100,18 @@ std::uint64_t Growth::next_size(std::uint64_t minimum_bytes) {
 std::optional<pool::Slab> Growth::take(std::uint64_t from_bytes, std::uint64_t minimum_bytes) {
   for (std::uint64_t bytes = from_bytes;;) {
     pool::Slab slab{};
-    switch (pools_.take_slab(bytes, "grow", where_, arena_, slab, grow_error_)) {
+    const bool in_between = bytes < from_bytes && bytes > minimum_bytes;
+    const auto effort = in_between ? ledger::Effort::kAtOnce : ledger::Effort::kLookForDead;
+    switch (pools_.take_slab(bytes, "grow", where_, arena_, effort, slab, grow_error_)) {
       case Pools::Take::taken:
         return slab;
       case Pools::Take::failed:
         return std::nullopt;
       case Pools::Take::over_limit:
         reason_ = events::Reason::limit;
+        break;
+      case Pools::Take::over_group_limit:
+        reason_ = events::Reason::group;
         break;
       case Pools::Take::device_full:
         reason_ = events::Reason::device;
@@ -134,15 +140,18 @@ std::optional<pool::Slab> Growth::grow(std::uint64_t minimum_bytes) noexcept try
     }
   }
   // What another thread reserved and did not get, or has out of its pool to give back, may be ours yet.
-  while (!slab && grow_error_ == CUDA_SUCCESS && reason_ == events::Reason::limit &&
+  while (!slab && grow_error_ == CUDA_SUCCESS && reason_ != events::Reason::device &&
          pools_.is_changing(where_.device)) {
     sched_yield();
     slab = take(minimum_bytes, minimum_bytes);
   }
-  if (!slab) {
-    if (reason_ == events::Reason::limit && pools_.holds_elsewhere(where_.device, &pool_.context, minimum_bytes)) {
-      reason_ = events::Reason::pool_holds;
-    }
+  ReturningMemory returning(pools_.ledger_);
+  while (!slab && grow_error_ == CUDA_SUCCESS && reason_ == events::Reason::device && returning.nap()) {
+    slab = take(minimum_bytes, minimum_bytes);
+  }
+  if (!slab && reason_ != events::Reason::device &&
+      pools_.holds_elsewhere(where_.device, &pool_.context, minimum_bytes)) {
+    reason_ = events::Reason::pool_holds;
   }
   return slab;
 } catch (...) {  // no memory of the host
