@@ -95,6 +95,8 @@ class Devices {
   std::string settle_limit(Device &device, const events::DeviceFacts &facts) const;
   // The same for the groups' limits.
   void enter_groups(const events::DeviceFacts &facts, std::vector<std::string> &lines);
+  std::optional<std::uint64_t> group_limit(std::size_t group, const events::DeviceFacts &facts,
+                                           bool &enforceable) const;
 
   LimitSource &limits_;
   ledger::Ledger &ledger_;

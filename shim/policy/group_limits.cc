@@ -33,48 +33,58 @@ void Devices::join_groups() {
   }
 }
 
+// What the group may take there, as far as these settings say. A size that no total changes can be enforced without
+// knowing the total; a share of it cannot, until it is known: `enforceable` is then false.
+std::optional<std::uint64_t> Devices::group_limit(std::size_t group, const events::DeviceFacts &facts,
+                                                  bool &enforceable) const {
+  enforceable = true;
+  if (facts.total != 0) {
+    return limits_.group_limit_on(group, facts);
+  }
+  events::DeviceFacts guess = facts;
+  guess.total = std::uint64_t{1} << 60;
+  const std::optional<std::uint64_t> limit = limits_.group_limit_on(group, guess);
+  guess.total <<= 1;
+  enforceable = limits_.group_limit_on(group, guess) == limit;
+  return enforceable ? limit : std::nullopt;
+}
+
 void Devices::enter_groups(const events::DeviceFacts &facts, std::vector<std::string> &lines) {
   ledger::Account &account = ledger_.account(facts.ordinal);
-  bool enforceable = !group_missing_;
+  bool all_enforceable = !group_missing_;
   const bool first = !account.is_shared();
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     ledger::Membership *const group = groups_[i];
     if (group == nullptr) {
       continue;
     }
+    const std::string spoken = ledger::spoken(group->kind(), group->name());
+    const std::string on = "the limit of " + spoken + " on device " + std::to_string(facts.ordinal);
     const int place = group->device(facts.uuid, facts.ordinal);
-    std::optional<std::uint64_t> limit = limits_.group_limit_on(i, facts);
-    const std::string on =
-        "the limit of " + ledger::spoken(group->kind(), group->name()) + " on device " + std::to_string(facts.ordinal);
-    if (limit && facts.total == 0) {
-      // A size that no total changes can be enforced without knowing the total; a share of it cannot, until it is
-      // known.
-      events::DeviceFacts guess = facts;
-      guess.total = std::uint64_t{1} << 60;
-      limit = limits_.group_limit_on(i, guess);
-      guess.total <<= 1;
-      if (limits_.group_limit_on(i, guess) != limit) {
-        enforceable = false;
-        limit = std::nullopt;
-        lines.push_back(on + " is a share of its memory, and the driver does not tell how much it has: every " +
-                        "allocation is refused until it does; ask for a limit in bytes");
-      }
-    }
     if (place < 0 || (first && !account.share(group, place))) {
-      enforceable = enforceable && group->kind() == ledger::GroupKind::kNone;
-      lines.push_back(ledger::spoken(group->kind(), group->name()) + " has no place left for device " +
-                      std::to_string(facts.ordinal));
+      all_enforceable = all_enforceable && group->kind() == ledger::GroupKind::kNone;
+      lines.push_back(spoken + " has no place left for device " + std::to_string(facts.ordinal));
       continue;
     }
-    if (limit) {
-      group->state_limit(place, *limit);
-      if (const std::uint64_t held = group->limit(place); held != *limit) {
-        lines.push_back(on + ": " + std::to_string(*limit) + " bytes were asked for, but another member states " +
-                        std::to_string(held) + ", and the smallest holds");
+    if (group->kind() == ledger::GroupKind::kNone) {
+      continue;
+    }
+    bool enforceable = true;
+    const std::optional<std::uint64_t> limit = group_limit(i, facts, enforceable);
+    if (!enforceable) {
+      all_enforceable = false;
+      lines.push_back(on + " is a share of its memory, and the driver does not tell how much it has: every " +
+                      "allocation is refused until it does; ask for a limit in bytes");
+    } else if (limit.has_value()) {
+      group->state_limit(place, limit.value());
+      if (const std::uint64_t held = group->limit(place); held != limit.value()) {
+        lines.push_back(on + ": " + std::to_string(limit.value()) +
+                        " bytes were asked for, but another member states " + std::to_string(held) +
+                        ", and the smallest holds");
       }
     }
   }
-  account.close(!enforceable);
+  account.close(!all_enforceable);
 }
 
 }  // namespace ration::policy
