@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "cli/terminal_type.h"
+
 namespace ration::cli {
 
 namespace {
@@ -42,16 +44,13 @@ Screen::Screen() {
   FILE *keys = open_keys();
   keys_ = keys;
   // Not initscr: that one ends the process where the terminal's type is not known.
-  SCREEN *terminal = signals_ < 0 || keys == nullptr ? nullptr : newterm(nullptr, stdout, keys);
+  SCREEN *terminal =
+      signals_ < 0 || keys == nullptr || !terminal_has_places() ? nullptr : newterm(nullptr, stdout, keys);
   terminal_ = terminal;
   if (terminal == nullptr) {
     return;
   }
   open_ = true;
-  if (tigetstr("cup") == nullptr) {  // a type such as `dumb` has no places to write to
-    close_terminal();
-    return;
-  }
   cbreak();
   noecho();
   nodelay(stdscr, TRUE);
@@ -59,7 +58,10 @@ Screen::Screen() {
 }
 
 Screen::~Screen() {
-  close_terminal();
+  if (open_) {
+    endwin();
+    delscreen(static_cast<SCREEN *>(terminal_));
+  }
   if (keys_ != nullptr) {
     std::fclose(static_cast<FILE *>(keys_));
   }
@@ -67,14 +69,6 @@ Screen::~Screen() {
     close(signals_);
   }
   sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
-}
-
-void Screen::close_terminal() {
-  if (open_) {
-    endwin();
-    delscreen(static_cast<SCREEN *>(terminal_));
-  }
-  open_ = false;
 }
 
 std::size_t Screen::height() const {

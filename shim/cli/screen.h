@@ -34,7 +34,6 @@ class Screen {
   Happened wait(int milliseconds);
 
  private:
-  void close_terminal();
   void follow_size();
 
   bool open_ = false;

@@ -25,14 +25,14 @@ def ration(folder, *arguments, status=0):
     return done
 
 
-class Member:
-    """A process in groups; it ends with the `with`, unless it was killed before."""
+class Held:
+    """A process that says "ready" and stays; it ends with the `with`, unless it was killed before."""
 
-    def __init__(self, folder, limits, *devices_and_groups):
-        self.process = subprocess.Popen([PROGRAMS / "member", limits, *devices_and_groups], env=environment(folder),
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    def __init__(self, command, settings):
+        self.process = subprocess.Popen(command, env=settings, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.DEVNULL, text=True)
         if self.process.stdout.readline() != "ready\n":
-            raise Failure(f"no member {devices_and_groups}")
+            raise Failure(f"{command} is not ready")
 
     def __enter__(self):
         return self.process
@@ -41,3 +41,10 @@ class Member:
         self.process.stdin.close()
         self.process.stdout.close()
         self.process.wait(HANG)
+
+
+class Member(Held):
+    """A process in groups, without a device."""
+
+    def __init__(self, folder, limits, *devices_and_groups):
+        super().__init__([PROGRAMS / "member", limits, *devices_and_groups], environment(folder))

@@ -48,7 +48,7 @@ TEST_CASE("a frame fits every screen, down to one cell") {
   Usage seen = many(30);
   seen.problems = {"one", "two", std::string(300, 'x')};
   for (std::size_t height = 1; height < 40; ++height) {
-    for (const std::size_t width : {1, 2, 10, 79, 80, 200}) {
+    for (const std::size_t width : std::vector<std::size_t>{1, 2, 10, 79, 80, 200}) {
       const Frame frame = frame_of(seen, {}, height, width);
       REQUIRE(frame.lines.size() == height);
       for (const std::string &line : frame.lines) {
