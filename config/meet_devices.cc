@@ -1,6 +1,7 @@
 // Which item of a limit means no device, or several: known only once the devices are. Layer: config.
 #include <algorithm>
 
+#include "config/options.h"
 #include "config/settings.h"
 #include "config/wording.h"
 
@@ -31,11 +32,12 @@ std::string complain_of_item(const LimitItem &item, const std::vector<DeviceIden
   return {};
 }
 
-// One device that is named both by ordinal and by UUID, with two different limits.
+// One device that is named both by ordinal and by UUID, with two different limits. An item for every device is no such
+// name: what the environment gives beside it is another limit.
 std::string complain_of_device(const LimitMap &limit, const DeviceIdentity &device) {
   const LimitItem *first = nullptr;
   for (const LimitItem &item : limit) {
-    if (!item.fits(device)) {
+    if (item.name.empty() || !item.fits(device)) {
       continue;
     }
     if (first == nullptr) {
@@ -48,16 +50,16 @@ std::string complain_of_device(const LimitMap &limit, const DeviceIdentity &devi
   return {};
 }
 
-}  // namespace
-
-void Settings::meet_devices(const std::vector<DeviceIdentity> &devices, std::vector<Problem> &problems) {
-  const auto origin =
-      std::find_if(origins.begin(), origins.end(), [](const Origin &each) { return each.key == "limit"; });
-  const std::string value = origin == origins.end() ? std::string() : origin->value;
+// The items of one variable, and whose limit is in doubt with them.
+void meet(const LimitMap &limit, std::string_view key, const Settings &settings,
+          const std::vector<DeviceIdentity> &devices, bool &in_doubt, std::vector<Problem> &problems) {
+  const auto origin = std::find_if(settings.origins.begin(), settings.origins.end(),
+                                   [&](const Settings::Origin &each) { return each.key == key; });
+  const std::string value = origin == settings.origins.end() ? std::string() : origin->value;
   const auto report = [&](std::string sentence, Doubt doubt) {
-    limit_in_doubt = limit_in_doubt || doubt == Doubt::kStrictest;
+    in_doubt = in_doubt || doubt == Doubt::kStrictest;
     const std::string_view instead = doubt == Doubt::kStrictest ? kStrictestHolds : std::string_view();
-    problems.push_back(problem_of("limit", "RATION_LIMIT", value, std::move(sentence), instead, false));
+    problems.push_back(problem_of(key, option_of_key(key)->variable, value, std::move(sentence), instead, false));
   };
   for (const LimitItem &item : limit) {
     Doubt doubt = Doubt::kNone;
@@ -70,6 +72,16 @@ void Settings::meet_devices(const std::vector<DeviceIdentity> &devices, std::vec
     if (!wrong.empty()) {
       report(std::move(wrong), Doubt::kStrictest);
     }
+  }
+}
+
+}  // namespace
+
+void Settings::meet_devices(const std::vector<DeviceIdentity> &devices, std::vector<Problem> &problems) {
+  meet(limit, "limit", *this, devices, limit_in_doubt, problems);
+  meet(stray_group_limit, "group_limit", *this, devices, limit_in_doubt, problems);
+  for (Group &group : groups) {
+    meet(group.limit, group.tree ? "group_tree" : "group_limit", *this, devices, group.in_doubt, problems);
   }
 }
 

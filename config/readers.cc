@@ -8,9 +8,6 @@ namespace ration::config {
 
 namespace {
 
-constexpr std::size_t kLongestGroup = 64;
-constexpr std::string_view kGroupCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
-
 // What other programs take for a switch; here they are refused, with the word that was meant.
 constexpr std::string_view kMeansTrue = "1 yes Yes YES on On ON True TRUE y Y";
 constexpr std::string_view kMeansFalse = "0 no No NO off Off OFF False FALSE n N";
@@ -120,12 +117,12 @@ std::string read_large_alignment(Settings &settings, const Option &, std::string
   return {};
 }
 
-std::string read_group(Settings &settings, const Option &, std::string_view value) {
-  if (value.size() > kLongestGroup || value.find_first_not_of(kGroupCharacters) != std::string_view::npos) {
-    return "a group is 1 to 64 of A-Z a-z 0-9 . _ -";
+std::string read_state_directory(Settings &settings, const Option &, std::string_view value) {
+  // Processes in different folders would keep different books of one group.
+  if (value.front() != '/') {
+    return "it must be an absolute path, the same folder for all members of a group";
   }
-  settings.group = std::string(value);
-  return {};
+  return read_plain_text(value, settings.state_directory);
 }
 
 std::string read_log(Settings &settings, const Option &, std::string_view value) {

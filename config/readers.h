@@ -1,6 +1,6 @@
 // How the text of one option becomes a member of Settings; options.inc names these.
-// Layer: config. A reader returns what is wrong with the value, empty when nothing is, and then leaves the member
-// alone.
+// Layer: config. A reader returns what is wrong with the value, empty when nothing is. A member that limits keeps what
+// could be read all the same; any other is left alone.
 #pragma once
 
 #include <string>
@@ -22,6 +22,9 @@ std::string read_preallocate(Settings &settings, const Option &option, std::stri
 std::string read_async_preallocate(Settings &settings, const Option &option, std::string_view value);
 std::string read_large_alignment(Settings &settings, const Option &option, std::string_view value);
 std::string read_group(Settings &settings, const Option &option, std::string_view value);
+std::string read_group_limit(Settings &settings, const Option &option, std::string_view value);
+std::string read_group_tree(Settings &settings, const Option &option, std::string_view value);
+std::string read_state_directory(Settings &settings, const Option &option, std::string_view value);
 std::string read_log(Settings &settings, const Option &option, std::string_view value);
 std::string read_disable(Settings &settings, const Option &option, std::string_view value);
 

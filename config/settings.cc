@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "config/groups.h"
 #include "config/options.h"
 #include "config/problem.h"
 #include "config/wording.h"
@@ -42,7 +43,8 @@ void refuse(Settings &settings, const Option &option, std::string_view value, st
     settings.charge_context = true;  // the reading under which the program gets less
     instead = "; until then it is charged";
   } else if (option.effect != Effect::kComfort) {
-    settings.limit_in_doubt = true;
+    // Whose limit is in doubt where a group's is, settle_groups knows.
+    settings.limit_in_doubt = settings.limit_in_doubt || !concerns_groups(option);
     instead = kStrictestHolds;
   }
   problems.push_back(problem_of(option.key, option.variable, value, std::move(sentence), instead, true));
@@ -60,8 +62,10 @@ void read_option(Settings &settings, const Option &option, const std::vector<std
       value.empty() ? "it is empty; unset it, or give it a value" : option.read(settings, option, value);
   for (std::size_t i = 1; i < values.size(); ++i) {
     Settings other;
-    if (option.effect == Effect::kLimits && option.read(other, option, values[i]).empty()) {
+    if (option.effect == Effect::kLimits) {
+      option.read(other, option, values[i]);
       settings.limit.insert(settings.limit.end(), other.limit.begin(), other.limit.end());
+      hold_groups_of(other, settings);
     }
     wrong = wrong.empty() ? "the environment gives it a second time, as " + quoted(values[i]) : wrong;
   }
@@ -71,10 +75,6 @@ void read_option(Settings &settings, const Option &option, const std::vector<std
 }
 
 void note_unbuilt_limits(Settings &settings, std::vector<Problem> &problems) {
-  if (settings.group_limit) {
-    problems.push_back(problem_of("group_limit", "RATION_GROUP_LIMIT", settings.group_limit->text(),
-                                  "groups are not built yet; held as a limit of this process alone", "", false));
-  }
   if (!settings.config_file.empty()) {
     settings.limit_in_doubt = true;
     problems.push_back(problem_of("config", "RATION_CONFIG", settings.config_file,
@@ -112,6 +112,7 @@ Settings read_environment(const char *const *environment, std::vector<Problem> &
       read_option(settings, option, values, found);
     }
   }
+  settle_groups(settings, found);
   note_unbuilt_limits(settings, found);
   note_unknown_names(environment, found);
   if (!settings.disabled) {  // inert means silent, too
@@ -121,7 +122,8 @@ Settings read_environment(const char *const *environment, std::vector<Problem> &
 }
 
 bool Settings::limit_asked() const {
-  return !limit.empty() || group_limit || limit_in_doubt || (reserve && *reserve != Size::of_bytes(0));
+  return !limit.empty() || !groups.empty() || !stray_group_limit.empty() || limit_in_doubt ||
+         (reserve && *reserve != Size::of_bytes(0));
 }
 
 Settings::Limit Settings::limit_on(const DeviceIdentity &device) const {
@@ -131,13 +133,12 @@ Settings::Limit Settings::limit_on(const DeviceIdentity &device) const {
     result.asked = true;
     result.bytes = std::min(result.bytes, bytes);
   };
-  for (const LimitItem &item : limit) {
-    if (item.fits(device)) {
-      hold(item.size.bytes_of(total));
+  for (const LimitMap *items : {&limit, &stray_group_limit}) {
+    for (const LimitItem &item : *items) {
+      if (item.fits(device)) {
+        hold(item.size.bytes_of(total));
+      }
     }
-  }
-  if (group_limit) {
-    hold(group_limit->bytes_of(total));
   }
   if (reserve && *reserve != Size::of_bytes(0)) {
     hold(total - std::min(total, reserve->bytes_of(total)));
@@ -146,6 +147,21 @@ Settings::Limit Settings::limit_on(const DeviceIdentity &device) const {
     hold(three_quarters(total));
   }
   return result;
+}
+
+std::optional<std::uint64_t> Settings::group_limit_on(const Group &group, const DeviceIdentity &device) const {
+  const std::uint64_t total = device.total_bytes;
+  std::optional<std::uint64_t> least;
+  const auto hold = [&](std::uint64_t bytes) { least = std::min(least.value_or(total), bytes); };
+  for (const LimitItem &item : group.limit) {
+    if (item.fits(device)) {
+      hold(item.size.bytes_of(total));
+    }
+  }
+  if (group.in_doubt) {
+    hold(three_quarters(total));
+  }
+  return least;
 }
 
 Settings::Preallocation Settings::preallocation_on(const DeviceIdentity &device) const {

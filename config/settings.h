@@ -38,19 +38,27 @@ struct Settings {
   std::optional<Size> reserve;
   bool show_limit = true;
   bool charge_context = false;
-  std::string group;
-  std::optional<Size> group_limit;
   std::optional<Size> guarantee;
   Ipc ipc = Ipc::kAuto;
   std::string log;  // a template for expand_path; empty = none
   Stacks stacks = Stacks::kNone;
   std::string fail;
   std::string config_file;
-  std::string state_directory;
+  std::string state_directory;    // RATION_STATE_DIR, absolute; empty = none. state_folder() is the answer
   std::string summary_directory;  // RATION_SUMMARY; empty = none
 
   // A limit that was asked for could not be read: the strictest reading holds on every device.
   bool limit_in_doubt = false;
+
+  // Processes that share a limit, this one among them.
+  struct Group {
+    bool tree = false;      // made by `ration run --group-tree`
+    std::string name;       // a tree's is its number
+    LimitMap limit;         // with no doubt beside it, empty: the group only counts
+    bool in_doubt = false;  // its limit could not be read
+  };
+  std::vector<Group> groups;   // trees from the outermost to the innermost, then the named one
+  LimitMap stray_group_limit;  // of a group that was not given, or not so that it can be found: this process's own
 
   // Every setting of the environment that is not empty, in the order of options.inc.
   struct Origin {
@@ -59,7 +67,7 @@ struct Settings {
   };
   std::vector<Origin> origins;
 
-  // Whether a limit was asked for on any device at all.
+  // Whether a limit was asked for on any device at all. A group is one: other members may state its limit.
   [[nodiscard]] bool limit_asked() const;
 
   // What the process may take on a device and whether anyone asked for that.
@@ -68,6 +76,12 @@ struct Settings {
     std::uint64_t bytes = 0;  // min(every limit, total); total where none was asked for
   };
   [[nodiscard]] Limit limit_on(const DeviceIdentity &device) const;
+
+  // What this process states as the limit of one of `groups` on a device, at most its total; none where it states none.
+  [[nodiscard]] std::optional<std::uint64_t> group_limit_on(const Group &group, const DeviceIdentity &device) const;
+
+  // Where the books of groups lie: absolute, and there only once somebody has made it.
+  [[nodiscard]] std::string state_folder() const;
 
   // What the pool takes from a device at once. All in bytes.
   struct Preallocation {

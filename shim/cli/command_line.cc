@@ -15,6 +15,11 @@ bool takes_value(const std::string &flag) {
          std::any_of(options.begin(), options.end(), [&](const auto &each) { return each.flag == flag; });
 }
 
+// Only "=" joins a value to it: the word behind it may be the command.
+bool value_may_lack(const std::string &flag) {
+  return flag == "--group-tree";
+}
+
 bool is_help(const std::string &flag) {
   return flag == "--help" || flag == "-h";
 }
@@ -49,7 +54,7 @@ std::variant<SplitLine, std::string> split_line(const std::vector<std::string> &
     }
     const std::size_t equals = at->find('=');
     const std::string flag = at->substr(0, equals);
-    if (is_help(*at)) {
+    if (is_help(*at) || value_may_lack(*at)) {
       line.own.push_back(*at);
       continue;
     }

@@ -3,9 +3,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 
 #include "cli/exit_status.h"
+#include "cli/group_tree.h"
 #include "cli/preload_order.h"
 #include "cli/simulated_machine.h"
 #include "cli/talk.h"
@@ -15,6 +18,8 @@
 namespace ration::cli {
 
 namespace {
+
+constexpr std::string_view kTreeKey = "group_tree";  // its flag carries a limit, its variable the numbers too
 
 // A path of an option means the folder that the option was given in, wherever the program goes before it writes.
 std::string from_here(const std::string &path) {
@@ -32,6 +37,31 @@ const std::string *flag_value(const RunRequest &request, std::string_view key) {
   const auto found = std::find_if(request.flags.begin(), request.flags.end(),
                                   [&](const auto &flag) { return flag.first->key == key; });
   return found == request.flags.end() ? nullptr : &found->second;
+}
+
+// Every mistake is one line; any one is a Refusal.
+config::Settings read_strictly(const RunRequest &request, const EnvironmentBlock &environment) {
+  std::vector<config::Problem> problems;
+  config::Settings settings = config::read_environment(environment.pointers().data(), problems);
+  std::vector<std::string> lines;
+  for (const config::Problem &problem : problems) {
+    if (!problem.fatal_for_cli) {
+      continue;  // the library says it, in every process that it concerns
+    }
+    const config::Option *option = config::option_of_key(problem.key);
+    const std::string *flag = problem.key == kTreeKey ? nullptr : flag_value(request, problem.key);
+    const std::string name(flag != nullptr ? option->flag : option->variable);
+    const std::string value =
+        flag != nullptr ? " " + config::shown(*flag) : "=" + config::shown(environment.find(option->variable));
+    lines.push_back(name + value + ": " + problem.sentence);
+  }
+  for (const std::string &line : lines) {
+    say("run: " + line);
+  }
+  if (!lines.empty()) {
+    throw Refusal{kOurError, {}};
+  }
+  return settings;
 }
 
 }  // namespace
@@ -55,29 +85,24 @@ Library find_library() {
 
 config::Settings apply_flags(const RunRequest &request, EnvironmentBlock &environment) {
   for (const auto &[option, value] : request.flags) {
-    environment.set(option->variable, option->key == "log" ? from_here(value) : value);
-  }
-  std::vector<config::Problem> problems;
-  config::Settings settings = config::read_environment(environment.pointers().data(), problems);
-  std::vector<std::string> lines;
-  for (const config::Problem &problem : problems) {
-    if (!problem.fatal_for_cli) {
-      continue;  // the library says it, in every process that it concerns
+    if (option->key != kTreeKey) {
+      environment.set(option->variable, option->key == "log" ? from_here(value) : value);
     }
-    const config::Option *option = config::option_of_key(problem.key);
-    const std::string *flag = flag_value(request, problem.key);
-    const std::string name(flag != nullptr ? option->flag : option->variable);
-    const std::string value =
-        flag != nullptr ? " " + config::shown(*flag) : "=" + config::shown(environment.find(option->variable));
-    lines.push_back(name + value + ": " + problem.sentence);
   }
-  for (const std::string &line : lines) {
-    say("run: " + line);
+  config::Settings settings = read_strictly(request, environment);
+  const std::string *tree = flag_value(request, kTreeKey);
+  if (tree == nullptr) {
+    return settings;
   }
-  if (!lines.empty()) {
-    throw Refusal{kOurError, {}};
+  const std::string number = fresh_tree_number();
+  if (number.empty()) {
+    throw Refusal{kOurError, std::string("no random number for --group-tree: ") + std::strerror(errno)};
   }
-  return settings;
+  const bool limit_apart = flag_value(request, "group_limit") != nullptr;
+  if (const std::string wrong = plant_tree({*tree, limit_apart}, number, environment); !wrong.empty()) {
+    throw Refusal{kOurError, "--group-tree=" + config::shown(*tree) + ": " + wrong};
+  }
+  return read_strictly(request, environment);
 }
 
 Program inspect(const RunRequest &request, const EnvironmentBlock &environment, const config::Settings &settings) {

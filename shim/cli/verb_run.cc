@@ -12,6 +12,7 @@
 #include "cli/temporary_folder.h"
 #include "cli/verbs.h"
 #include "config/settings.h"
+#include "ledger/group_view.h"
 
 namespace ration::cli {
 
@@ -24,11 +25,14 @@ constexpr const char *kFooter =
     "  ration run --limit 40% -- ./train --epochs 3         at most 40% of each GPU\n"
     "  ration run --limit 0=8GiB,GPU-1f2e=50% -- ./train    a limit for each GPU\n"
     "  ration run --reserve 2GiB -- ./render                leave 2 GiB to the desktop\n"
+    "  ration run --group lab --group-limit 50% -- ./train  half of each GPU for all members of the group together\n"
+    "  ration run --group-tree=50% -- ./train.sh            half of each GPU for all that the script starts together\n"
     "  ration run --log %n-%p.jsonl -- python3 train.py     one JSON line for every allocation\n"
     "  ration run --sim 2x8GiB --limit 25% -- ./train       on two simulated GPUs\n\n"
     "A command that is statically linked, setuid, setgid or privileged by its file, or built for musl or another "
     "machine\n"
-    "cannot be intercepted. That is said before it starts; where a limit was asked for, it is not started.\n\n"
+    "cannot be intercepted. That is said before it starts; where a limit or a group was asked for, it is not "
+    "started.\n\n"
     "Exit status: the command's; 128+N when signal N ended it; 125 a bad option or setting, or a limit that could not\n"
     "hold (nothing was started); 126 not executable; 127 not found.";
 
@@ -92,6 +96,11 @@ int start(const RunRequest &request) {
   }
   std::signal(SIGPIPE, SIG_IGN);  // whoever read stderr may be gone; the exit status is the command's all the same
   tell_summary(pages, program, settings);
+  if (!settings.disabled) {
+    // What the command held in groups goes back now, and a group that it was the last of goes too.
+    std::string problem;
+    (void)ledger::look(settings.state_folder(), problem);
+  }
   return started.exit_status;
 }
 
@@ -103,13 +112,18 @@ void describe_run(CLI::App &verb, RunRequest &request) {
     if (option.flag.empty()) {
       continue;
     }
+    const CLI::callback_t keep = [&request, &option](const CLI::results_t &values) {
+      request.flags.emplace_back(&option, values.front());
+      return true;
+    };
+    CLI::Option *described = verb.add_option(std::string(option.flag), keep, std::string(option.help));
+    if (option.key == "group_tree") {
+      described->expected(0, 1)->type_name("[=LIMIT]");
+      continue;
+    }
     std::string values(option.values);
     std::replace(values.begin(), values.end(), ' ', '|');
-    verb.add_option_function<std::string>(
-            std::string(option.flag),
-            [&request, &option](const std::string &value) { request.flags.emplace_back(&option, value); },
-            std::string(option.help))
-        ->type_name(values);
+    described->type_name(values);
   }
   verb.add_option_function<std::string>(
           "--sim", [&request](const std::string &value) { request.simulate = value; },

@@ -50,6 +50,19 @@ struct Free {
   Source source = Source::driver;
 };
 
+// The group whose limit was in the way, and who holds most of it.
+struct GroupState {
+  std::string name;  // as `ration ps` shows it; empty: no group was in the way
+  std::uint64_t limit = 0;
+  std::uint64_t reserved = 0;
+  struct Holder {
+    int pid;  // in its own namespace
+    std::string program;
+    std::uint64_t reserved;
+  };
+  std::vector<Holder> holders;
+};
+
 struct Oom {
   int device;
   const char *api;
@@ -62,7 +75,8 @@ struct Oom {
   std::uint64_t reserved = 0;     // charged on the device: slabs, whatever lies in them, and what is the driver's own
   std::uint64_t quarantined = 0;  // freed, but not known to be out of use
   bool capturing = false;         // a capture ran, so that nothing quarantined could be cleaned
-  bool sharing = false;           // no memory was refused but a handle to share some: counted apart from the others
+  GroupState group{};
+  bool sharing = false;  // no memory was refused but a handle to share some: counted apart from the others
 };
 
 // The pool got memory from the driver.

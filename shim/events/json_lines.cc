@@ -68,6 +68,15 @@ void format(Line &line, const Oom &event, int thread) {
       R"("largest_free":{},"reserved":{},"quarantined":{},"capturing":{})",
       thread, event.device, event.api, event.requested, name_of(event.reason), event.used, event.limit,
       event.device_free, event.largest_free, event.reserved, event.quarantined, event.capturing);
+  if (event.group.name.empty()) {
+    return;
+  }
+  nlohmann::ordered_json holders = nlohmann::ordered_json::array();
+  for (const GroupState::Holder &holder : event.group.holders) {
+    holders.push_back({{"pid", holder.pid}, {"exe", holder.program}, {"reserved", holder.reserved}});
+  }
+  add(line, R"(,"group":"{}","group_limit":{},"group_reserved":{},"holders":{})", event.group.name, event.group.limit,
+      event.group.reserved, holders.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 void format(Line &line, const SlabAlloc &event, int thread) {

@@ -6,14 +6,24 @@ namespace ration::ledger {
 
 void Account::set_limit(std::uint64_t bytes) {
   limit_.store(bytes, std::memory_order_relaxed);
-  for (const Share &share : shares_) {
-    share.membership->show_limit(share.device, bytes);
+  for (int i = 0; i < shares(); ++i) {
+    shares_[i].membership->show_limit(shares_[i].device, bytes);
   }
 }
 
-void Account::share(Membership *membership, int device) {
-  shares_.push_back({membership, device});
+bool Account::share(Membership *membership, int device) {
+  const int count = shares();
+  if (count == kMostShares) {
+    return false;
+  }
   membership->show_limit(device, limit());
+  if (const std::uint64_t already = charged(); already > 0) {
+    membership->charge(device, already);
+  }
+  shares_[count] = {membership, device};
+  share_count_.store(count + 1, std::memory_order_release);
+  tell_span_.store(kLeastTellSpan, std::memory_order_relaxed);
+  return true;
 }
 
 bool Account::reserve_own(std::uint64_t bytes) {
@@ -37,12 +47,12 @@ ReserveOutcome Account::reserve(std::uint64_t bytes, Effort effort) {
   if (!reserve_own(bytes)) {
     return ReserveOutcome::over_limit;
   }
-  for (auto share = shares_.begin(); share != shares_.end(); ++share) {
-    const ReserveOutcome outcome = share->membership->reserve(share->device, bytes, effort == Effort::kLookForDead);
+  for (int i = 0; i < shares(); ++i) {
+    const Share &share = shares_[i];
+    const ReserveOutcome outcome = share.membership->reserve(share.device, bytes, effort == Effort::kLookForDead);
     if (outcome != ReserveOutcome::granted) {
-      while (share != shares_.begin()) {
-        --share;
-        share->membership->release(share->device, bytes);
+      while (--i >= 0) {
+        shares_[i].membership->release(shares_[i].device, bytes);
       }
       charged_.fetch_sub(bytes, std::memory_order_relaxed);
       return outcome;
@@ -59,8 +69,8 @@ void Account::commit(std::uint64_t reserved_bytes, std::uint64_t actual_bytes) {
 
 void Account::release(std::uint64_t bytes) {
   // The groups first: what this process may take again others must have been able to take before.
-  for (const Share &share : shares_) {
-    share.membership->release(share.device, bytes);
+  for (int i = 0; i < shares(); ++i) {
+    shares_[i].membership->release(shares_[i].device, bytes);
   }
   charged_.fetch_sub(bytes, std::memory_order_relaxed);
 }
@@ -70,8 +80,8 @@ void Account::charge(std::uint64_t bytes) {
   while (!charged_.compare_exchange_weak(held, bytes > UINT64_MAX - held ? UINT64_MAX : held + bytes,
                                          std::memory_order_relaxed)) {
   }
-  for (const Share &share : shares_) {
-    share.membership->charge(share.device, bytes);
+  for (int i = 0; i < shares(); ++i) {
+    shares_[i].membership->charge(shares_[i].device, bytes);
   }
 }
 
@@ -85,27 +95,52 @@ std::uint64_t Account::available() const {
   if (closed_.load(std::memory_order_relaxed)) {
     return 0;
   }
-  std::uint64_t least = own_available();
-  for (const Share &share : shares_) {
-    least = std::min(least, share.membership->available(share.device));
+  return std::min(own_available(), group_available());
+}
+
+std::uint64_t Account::group_available() const {
+  std::uint64_t least = UINT64_MAX;
+  for (int i = 0; i < shares(); ++i) {
+    const Share &share = shares_[i];
+    if (share.membership->limit(share.device) != kNoLimit) {
+      least = std::min(least, share.membership->available(share.device));
+    }
   }
   return least;
 }
 
 Membership *Account::tightest(int &device) const {
-  const auto least = std::min_element(shares_.begin(), shares_.end(), [](const Share &a, const Share &b) {
+  const Share *least = std::min_element(shares_, shares_ + shares(), [](const Share &a, const Share &b) {
     return a.membership->available(a.device) < b.membership->available(b.device);
   });
-  if (least == shares_.end()) {
+  if (least == shares_ + shares()) {
     return nullptr;
   }
   device = least->device;
   return least->membership;
 }
 
+void Account::look_for_dead() {
+  for (int i = 0; i < shares(); ++i) {
+    (void)shares_[i].membership->reap_within(0);
+  }
+}
+
 void Account::tell(const Told &told) {
-  for (const Share &share : shares_) {
-    share.membership->tell(share.device, told);
+  const int count = shares();
+  if (count == 0) {
+    return;
+  }
+  told_used_.store(told.used, std::memory_order_relaxed);
+  tell_span_.store(std::max(kLeastTellSpan, charged() / 64), std::memory_order_relaxed);
+  for (int i = 0; i < count; ++i) {
+    shares_[i].membership->tell(shares_[i].device, told);
+  }
+}
+
+void Account::want_telling() {
+  if (shares() > 0) {
+    told_used_.store(kNeverTell, std::memory_order_relaxed);  // far from anything that is ever used
   }
 }
 

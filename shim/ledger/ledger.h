@@ -27,10 +27,12 @@ class Account {
   void set_limit(std::uint64_t bytes);
   std::uint64_t limit() const { return limit_.load(std::memory_order_relaxed); }
 
-  // The same place for a group. REQUIRES: before the first reservation.
-  void share(Membership *membership, int device);
-  // A group that was asked for and cannot be had: everything is refused.
-  void close() { closed_.store(true, std::memory_order_relaxed); }
+  // Counts in a group too from now on, with what is charged by now. False: it is in too many. REQUIRES: one thread at a
+  // time.
+  bool share(Membership *membership, int device);
+  bool is_shared() const { return shares() > 0; }
+  // While a group that was asked for cannot be had everything is refused.
+  void close(bool closed = true) { closed_.store(closed, std::memory_order_relaxed); }
 
   [[nodiscard]] ReserveOutcome reserve(std::uint64_t bytes, Effort effort = Effort::kLookForDead);
   // Turns a reservation into `actual_bytes` held. Fewer than reserved gives the rest back. More is the caller's to
@@ -45,25 +47,45 @@ class Account {
   std::uint64_t charged() const { return charged_.load(std::memory_order_relaxed); }
   // What could still be reserved; 0 when more than a limit is held.
   std::uint64_t available() const;
-  // The same without regard to groups.
+  // The same without regard to groups, and without regard to anything but groups that have a limit; UINT64_MAX: none
+  // has.
   std::uint64_t own_available() const;
+  std::uint64_t group_available() const;
 
   // The group that leaves least, and this device in it; nullptr: in none.
   Membership *tightest(int &device) const;
+  // Gives back in every group what the dead held.
+  void look_for_dead();
+
+  // Figures for others to see. `used` may be off by the larger of 1 MiB and a 64th of what is charged before it is told
+  // again, so that hits of a pool need not touch shared memory.
+  bool is_worth_telling(std::uint64_t used) const {
+    const std::uint64_t span = tell_span_.load(std::memory_order_relaxed);
+    return used - told_used_.load(std::memory_order_relaxed) + span > 2 * span;  // further than that on either side
+  }
   void tell(const Told &told);
+  void want_telling();
 
  private:
+  static constexpr int kMostShares = 16;
+  static constexpr std::uint64_t kLeastTellSpan = 1U << 20U;
+  static constexpr std::uint64_t kNeverTell = UINT64_MAX / 2;
+
   struct Share {
     Membership *membership;
     int device;
   };
+  int shares() const { return share_count_.load(std::memory_order_acquire); }  // pairs with share()
   bool reserve_own(std::uint64_t bytes);
 
   // One word is the whole truth, so its order against other memory does not matter: relaxed throughout.
   std::atomic<std::uint64_t> charged_{0};
   std::atomic<std::uint64_t> limit_{UINT64_MAX};
   std::atomic<bool> closed_{false};
-  std::vector<Share> shares_;  // fixed before the first reservation
+  std::atomic<std::uint64_t> told_used_{0};
+  std::atomic<std::uint64_t> tell_span_{kNeverTell};
+  Share shares_[kMostShares] = {};
+  std::atomic<int> share_count_{0};
 };
 
 class Ledger {

@@ -111,6 +111,7 @@ bool Devices::discover() {
       lines = limits_.meet(facts);
       for (std::size_t i = 0; i < facts.size(); ++i) {
         lines.push_back(settle_limit((*found)[i], facts[i]));
+        enter_groups(facts[i], lines);
       }
       devices_.store(found.release(), std::memory_order_release);  // pairs with the acquire in all()
     }
@@ -193,6 +194,8 @@ void Devices::learn_total(int ordinal) {
   if (device.total.load(std::memory_order_relaxed) == 0) {
     device.total.store(total, std::memory_order_relaxed);
     settle_limit(device, facts_of(device));  // says nothing: the total is known
+    std::vector<std::string> nothing;
+    enter_groups(facts_of(device), nothing);
   }
 }
 

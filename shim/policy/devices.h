@@ -27,6 +27,12 @@ struct Preallocation {
   std::uint64_t headroom = 0;  // of the memory that is really free, to be left alone
 };
 
+// A group that this process is to share a limit with.
+struct GroupAsked {
+  ledger::GroupKind kind = ledger::GroupKind::kNone;
+  std::string name;
+};
+
 // Where limits come from; the runtime answers from the settings.
 class LimitSource {
  public:
@@ -37,6 +43,14 @@ class LimitSource {
   virtual Preallocation preallocation_on(const events::DeviceFacts &) const { return {}; }
   // Whether a limit was asked for on any device, known or not.
   virtual bool asked_for() const { return true; }
+  // Where the files of groups lie; empty: this process keeps books of its own only.
+  virtual std::string state_folder() const { return {}; }
+  // The narrowest first.
+  virtual std::vector<GroupAsked> groups() const { return {}; }
+  // What the group may take on a device, as far as these settings say.
+  virtual std::optional<std::uint64_t> group_limit_on(std::size_t, const events::DeviceFacts &) const {
+    return std::nullopt;
+  }
 };
 
 struct Device {
@@ -55,6 +69,8 @@ std::optional<std::uint64_t> really_free();
 class Devices {
  public:
   Devices(LimitSource &limits, ledger::Ledger &ledger) : limits_(limits), ledger_(ledger) {}
+  // Once, before anything else: joins the groups.
+  void join_groups();
   ~Devices() { delete devices_.load(std::memory_order_acquire); }
   Devices(const Devices &) = delete;
   Devices &operator=(const Devices &) = delete;
@@ -77,9 +93,16 @@ class Devices {
   bool discover();
   // Answers a line for the user where the limit that was asked for cannot be enforced.
   std::string settle_limit(Device &device, const events::DeviceFacts &facts) const;
+  // The same for the groups' limits.
+  void enter_groups(const events::DeviceFacts &facts, std::vector<std::string> &lines);
+  std::optional<std::uint64_t> group_limit(std::size_t group, const events::DeviceFacts &facts,
+                                           bool &enforceable) const;
 
   LimitSource &limits_;
   ledger::Ledger &ledger_;
+  // As in limits_.groups(), or the one for processes that were given none. Fixed before the first discovery.
+  std::vector<ledger::Membership *> groups_;
+  bool group_missing_ = false;  // one that was asked for cannot be had
   RankedMutex mutex_{Rank::kDevices};
   std::atomic<std::vector<Device> *> devices_{nullptr};
 };

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "policy/clock.h"
+#include "policy/returning_memory.h"
 
 namespace ration::policy {
 namespace {
@@ -85,6 +86,11 @@ std::uint64_t Growth::next_size(std::uint64_t minimum_bytes) {
       arena_.first.load(std::memory_order_relaxed) == &pool_.context) {
     want = std::min(want, std::max({minimum_bytes, plan.after, kSlabGranule}));  // the large slab is still to come
   }
+  // What others could take as well is taken by eighths, and so that blocks like this one leave nothing over.
+  if (const std::uint64_t eighth = account_.group_available() / 8; eighth < want) {
+    const std::uint64_t blocks = std::max<std::uint64_t>(1, eighth / std::max<std::uint64_t>(1, request_.upper_bound));
+    want = std::max(minimum_bytes, pool::Pool::slab_bytes_for(blocks * request_.upper_bound));
+  }
   want = (want + kSlabGranule - 1) / kSlabGranule * kSlabGranule;
   std::uint64_t most = account_.available();
   if (const std::optional<std::uint64_t> free_bytes = really_free()) {
@@ -99,13 +105,18 @@ std::uint64_t Growth::next_size(std::uint64_t minimum_bytes) {
 std::optional<pool::Slab> Growth::take(std::uint64_t from_bytes, std::uint64_t minimum_bytes) {
   for (std::uint64_t bytes = from_bytes;;) {
     pool::Slab slab{};
-    switch (pools_.take_slab(bytes, "grow", where_, arena_, slab, grow_error_)) {
+    const bool in_between = bytes < from_bytes && bytes > minimum_bytes;
+    const auto effort = in_between ? ledger::Effort::kAtOnce : ledger::Effort::kLookForDead;
+    switch (pools_.take_slab(bytes, "grow", where_, arena_, effort, slab, grow_error_)) {
       case Pools::Take::taken:
         return slab;
       case Pools::Take::failed:
         return std::nullopt;
       case Pools::Take::over_limit:
         reason_ = events::Reason::limit;
+        break;
+      case Pools::Take::over_group_limit:
+        reason_ = events::Reason::group;
         break;
       case Pools::Take::device_full:
         reason_ = events::Reason::device;
@@ -134,15 +145,18 @@ std::optional<pool::Slab> Growth::grow(std::uint64_t minimum_bytes) noexcept try
     }
   }
   // What another thread reserved and did not get, or has out of its pool to give back, may be ours yet.
-  while (!slab && grow_error_ == CUDA_SUCCESS && reason_ == events::Reason::limit &&
+  while (!slab && grow_error_ == CUDA_SUCCESS && reason_ != events::Reason::device &&
          pools_.is_changing(where_.device)) {
     sched_yield();
     slab = take(minimum_bytes, minimum_bytes);
   }
-  if (!slab) {
-    if (reason_ == events::Reason::limit && pools_.holds_elsewhere(where_.device, &pool_.context, minimum_bytes)) {
-      reason_ = events::Reason::pool_holds;
-    }
+  ReturningMemory returning(pools_.ledger_);
+  while (!slab && grow_error_ == CUDA_SUCCESS && reason_ == events::Reason::device && returning.nap()) {
+    slab = take(minimum_bytes, minimum_bytes);
+  }
+  if (!slab && reason_ != events::Reason::device &&
+      pools_.holds_elsewhere(where_.device, &pool_.context, minimum_bytes)) {
+    reason_ = events::Reason::pool_holds;
   }
   return slab;
 } catch (...) {  // no memory of the host

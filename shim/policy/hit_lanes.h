@@ -52,6 +52,8 @@ class alignas(64) HitLane {
   }
   void close() noexcept;
 
+  // Of its pool, -1: none any more; a hint.
+  int device() const { return device_.load(std::memory_order_relaxed); }
   // Whether a free that this thread knows of may be in here.
   bool keeps_any() const { return count_.load(std::memory_order_relaxed) != 0; }
   // Calls take(pool, addresses, count, bytes) with what is kept of `device`; it is the caller's from then on.

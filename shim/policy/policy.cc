@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "policy/clock.h"
+#include "policy/returning_memory.h"
 
 namespace ration::policy {
 namespace {
@@ -52,8 +53,28 @@ void Policy::record_oom(const char *api, std::uint64_t requested, int device, ev
                     charged, limit, free_bytes, std::min(account.available(), free_bytes)};
   event.reserved = charged;
   event.sharing = sharing;
+  if (reason == events::Reason::group) {
+    explain_group(account, event.group);
+  }
   pools_.explain(event, of);
   journal_.record(event);
+  pools_.tell(device);
+}
+
+// What `ration ps` would say of the group that leaves least.
+void Policy::explain_group(const ledger::Account &account, events::GroupState &group) {
+  int place = -1;
+  const ledger::Membership *const tightest = account.tightest(place);
+  if (tightest == nullptr) {
+    return;
+  }
+  constexpr std::size_t kMostHolders = 8;
+  group.name = (tightest->kind() == ledger::GroupKind::kTree ? "tree:" : "") + tightest->name();
+  group.limit = tightest->limit(place);
+  group.reserved = tightest->total(place);
+  for (ledger::Holder &holder : tightest->holders(place, kMostHolders)) {
+    group.holders.push_back({holder.pid, std::move(holder.program), holder.reserved});
+  }
 }
 
 CUresult Policy::deny(const Request &request, const Contexts::Current &where, events::Reason reason) {
@@ -90,6 +111,7 @@ CUresult Policy::enter(const Request &request, const Contexts::Current &where, c
   journal_.record(events::Alloc{obtained.address, obtained.bytes, request.requested, where.device,
                                 where.context->number, request.api, events::Kind::device, events::Source::driver,
                                 via_of(request), duration_ns});
+  pools_.tell_changes(where.device);
   if (!book_.announce(obtained.address)) {
     end_block(where.context->ended_by.load(std::memory_order_acquire),
               {obtained.address, {obtained.bytes, where.device, where.context}});
@@ -135,7 +157,8 @@ CUresult Policy::allocate(const Request &request, const std::function<CUresult(O
     return result;
   }
   // A slab needs a granule more than its block: what fits to the last byte the driver can still serve by itself.
-  if (*denied == events::Reason::limit && request.upper_bound <= ledger_.account(where.device).available()) {
+  if ((*denied == events::Reason::limit || *denied == events::Reason::group) &&
+      request.upper_bound <= ledger_.account(where.device).available()) {
     return allocate_direct(request, where, act, address);
   }
   return deny(request, where, *denied);
@@ -144,7 +167,11 @@ CUresult Policy::allocate(const Request &request, const std::function<CUresult(O
 CUresult Policy::allocate_direct(const Request &request, const Contexts::Current &where,
                                  const std::function<CUresult(Obtained &)> &act, CUdeviceptr *address) {
   ledger::Account &account = ledger_.account(where.device);
-  const auto granted = [&] { return account.reserve(request.upper_bound) == ledger::ReserveOutcome::granted; };
+  ledger::ReserveOutcome reserved{};
+  const auto granted = [&] {
+    reserved = account.reserve(request.upper_bound);
+    return reserved == ledger::ReserveOutcome::granted;
+  };
   while (!granted()) {
     if (!pools_.make_room(request.api, where.device, request.upper_bound)) {
       if (pools_.is_changing(where.device)) {
@@ -154,15 +181,18 @@ CUresult Policy::allocate_direct(const Request &request, const Contexts::Current
       // With nothing current the driver would not have got as far as memory.
       const std::uint64_t held_free = pools_.free_bytes(where.device);
       const bool held = held_free > 0 && request.upper_bound <= account.available() + held_free;
-      return where.error != CUDA_SUCCESS
-                 ? where.error
-                 : deny(request, where, held ? events::Reason::pool_holds : events::Reason::limit);
+      const auto limit = reserved == ledger::ReserveOutcome::over_limit ? events::Reason::limit : events::Reason::group;
+      return where.error != CUDA_SUCCESS ? where.error
+                                         : deny(request, where, held ? events::Reason::pool_holds : limit);
     }
   }
   const std::uint64_t start = journal_.logging() ? now_ns() : 0;
   Obtained obtained;
   CUresult result = act(obtained);
   if (result == CUDA_ERROR_OUT_OF_MEMORY && pools_.give_back(request.api, where.device)) {
+    result = act(obtained);
+  }
+  for (ReturningMemory returning(ledger_); result == CUDA_ERROR_OUT_OF_MEMORY && returning.nap();) {
     result = act(obtained);
   }
   if (result != CUDA_SUCCESS) {
@@ -176,11 +206,13 @@ CUresult Policy::allocate_direct(const Request &request, const Contexts::Current
   }
   // The driver took more than it was thought to: held to the limit all the same.
   if (obtained.bytes > request.upper_bound) {
-    if (account.reserve(obtained.bytes - request.upper_bound) == ledger::ReserveOutcome::over_limit) {
+    reserved = account.reserve(obtained.bytes - request.upper_bound);
+    if (reserved != ledger::ReserveOutcome::granted) {
       if (real.cuMemFree_v2.present() && real.cuMemFree_v2(obtained.address) == CUDA_SUCCESS) {
         account.release(request.upper_bound);
       }
-      return deny(request, where, events::Reason::limit);
+      return deny(request, where,
+                  reserved == ledger::ReserveOutcome::over_limit ? events::Reason::limit : events::Reason::group);
     }
   } else {
     account.commit(request.upper_bound, obtained.bytes);
@@ -197,6 +229,7 @@ void Policy::end_block(const char *api, const AddressedBlock &block) {
   const auto &[address, held] = block;
   journal_.record(events::Free{address, held.size, held.device, held.context->number, api});
   ledger_.account(held.device).release(held.size);
+  pools_.tell_changes(held.device);
 }
 
 // The driver refused to free it.
@@ -288,6 +321,7 @@ void Policy::present_memory(std::size_t *free_bytes, std::size_t *total_bytes) {
   const bool shown = options_.show_limit && device->limit_asked.load(std::memory_order_relaxed);
   const std::uint64_t limit = device->limit.load(std::memory_order_relaxed);
   if (free_bytes != nullptr) {
+    ledger_.account(where.device).look_for_dead();
     // What our own pools hold is the program's to have; of the rest the limit and the device decide.
     const std::uint64_t obtainable = std::min<std::uint64_t>(*free_bytes, ledger_.account(where.device).available());
     const std::uint64_t total = device->total.load(std::memory_order_relaxed);

@@ -84,6 +84,8 @@ class Policy {
 
   events::Journal &journal() { return journal_; }
   const ledger::Ledger &ledger() const { return ledger_; }
+  // Once, before anything else: joins the groups that the settings name.
+  void join_groups() { devices_.join_groups(); }
   // Tells the journal about the devices as soon as the driver can be asked.
   void describe();
   // How the program's call came to us, for the log; set by the hooks, which know who called.
@@ -94,6 +96,7 @@ class Policy {
   static CUresult refuse_unknown(const std::function<CUresult(Obtained &)> &act);
   void record_oom(const char *api, std::uint64_t requested, int device, events::Reason reason, const Context *of,
                   bool sharing = false);
+  static void explain_group(const ledger::Account &account, events::GroupState &group);
   CUresult allocate_direct(const Request &request, const Contexts::Current &where,
                            const std::function<CUresult(Obtained &)> &act, CUdeviceptr *address);
   events::Via via_of(const Request &request) const;

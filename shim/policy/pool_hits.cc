@@ -21,6 +21,7 @@ bool Pools::allocate_hit(std::uint64_t bytes, CUdeviceptr *address) noexcept {
     return false;
   }
   *address = block;
+  tell_changes(lane->device());
   return true;
 }
 
@@ -36,6 +37,9 @@ bool Pools::free_hit(std::uint64_t address) noexcept {
     if (quarantine.take_in()) {
       quarantine.collect(Quarantine::Sealing::always);  // an error of it is for whoever needs the memory
     }
+  }
+  if (freed != HitLane::Freed::no) {
+    tell_changes(device);
   }
   return freed != HitLane::Freed::no;
 }

@@ -50,11 +50,12 @@ class Returner final : public pool::NoUpstream {
 };
 
 Pools::Take Pools::take_slab(std::uint64_t bytes, const char *why, const Contexts::Current &where, Arena &arena,
-                             pool::Slab &slab, CUresult &error) {
+                             ledger::Effort effort, pool::Slab &slab, CUresult &error) {
   ledger::Account &account = ledger_.account(where.device);
   const Changing changing(arena);
-  if (account.reserve(bytes) != ledger::ReserveOutcome::granted) {
-    return Take::over_limit;
+  const ledger::ReserveOutcome reserved = account.reserve(bytes, effort);
+  if (reserved != ledger::ReserveOutcome::granted) {
+    return reserved == ledger::ReserveOutcome::over_limit ? Take::over_limit : Take::over_group_limit;
   }
   const std::uint64_t start = journal_.logging() ? now_ns() : 0;
   CUdeviceptr address = 0;
@@ -84,6 +85,7 @@ Pools::Take Pools::take_slab(std::uint64_t bytes, const char *why, const Context
                                     start != 0 ? now_ns() - start : 0});
   arena.slab_bytes.fetch_add(bytes, std::memory_order_relaxed);
   slab_bytes_changed(arena, where.device);
+  account.want_telling();
   return Take::taken;
 }
 
@@ -107,6 +109,7 @@ void Pools::forget_slab(const char *api, const Context &context, const pool::Sla
     arena->slab_bytes.fetch_sub(slab.bytes, std::memory_order_relaxed);
     slab_bytes_changed(*arena, context.device);
   }
+  tell(context.device);
 }
 
 bool Pools::return_slab(const char *api, const ContextRef &context, const pool::Slab &slab) noexcept {
@@ -223,7 +226,10 @@ void Pools::settle_briefly(const char *api, int device, Arena &arena) {
 // has so much. Where not even this request would fit, the pool grows for it as for any other.
 void Pools::preallocate_now(const Request &request, const Contexts::Current &where, ContextPool &pool, Arena &arena) {
   const Preallocation &plan = arena.plan;
-  const ledger::Account &account = ledger_.account(where.device);
+  ledger::Account &account = ledger_.account(where.device);
+  if (account.available() < plan.bytes - std::min(plan.bytes, account.charged())) {
+    account.look_for_dead();
+  }
   if (arena.slab_bytes.load(std::memory_order_relaxed) > 0) {
     // Small slabs that are free would only be in the large one's way. But the driver's free waits for running work,
     // which may itself be waiting for this call.
@@ -239,10 +245,10 @@ void Pools::preallocate_now(const Request &request, const Contexts::Current &whe
                ContextPool::kFirstSlabBytes);
   std::uint64_t bytes = std::min({plan.bytes - std::min(plan.bytes, account.charged()), account.available(),
                                   free_now == UINT64_MAX ? free_now : free_now - std::min(free_now, plan.headroom)});
-  for (; whole_granules(bytes) >= least; bytes = nine_tenths(bytes)) {
+  while (whole_granules(bytes) >= least) {
     pool::Slab slab{};
     CUresult error = CUDA_SUCCESS;
-    switch (take_slab(whole_granules(bytes), "preallocate", where, arena, slab, error)) {
+    switch (take_slab(whole_granules(bytes), "preallocate", where, arena, ledger::Effort::kAtOnce, slab, error)) {
       case Take::taken:
         if (pool.blocks.add_slab(slab) != pool::AddSlabOutcome::kAdded) {
           return_slab(request.api, where.context, slab);
@@ -252,6 +258,10 @@ void Pools::preallocate_now(const Request &request, const Contexts::Current &whe
         return;
       case Take::over_limit:
       case Take::device_full:
+        bytes = nine_tenths(bytes);
+        break;
+      case Take::over_group_limit:  // others were faster
+        bytes = std::min(nine_tenths(bytes), account.available());
         break;
     }
   }

@@ -118,6 +118,7 @@ CUresult Pools::allocate(const Request &request, const Contexts::Current &where,
                       start != 0 ? now_ns() - start : 0};
   event.slab = outcome.block.slab;
   journal_.record(event);
+  tell_changes(where.device);
   open_lane(pool, arena);
   *address = outcome.block.address;
   return CUDA_SUCCESS;
@@ -147,6 +148,7 @@ CUresult Pools::retire(const char *api, std::uint64_t address, CUstream stream, 
   }
   journal_.record(events::Free{address, bytes, owner->device, owner->number, api,
                                reinterpret_cast<std::uintptr_t>(stream), events::Source::pool});
+  tell_changes(owner->device);
   ticket.close();
   if (due) {
     quarantine.collect(Quarantine::Sealing::always);  // an error of it is for whoever needs the memory
@@ -195,6 +197,18 @@ std::uint64_t Pools::before_synchronise() noexcept {
     }
   }
   return progress_.now();
+}
+
+void Pools::tell(int device) noexcept {
+  const events::DeviceTally &tally = journal_.tally().devices[device];
+  ledger::Told told;
+  told.used = tally.live_bytes.load(std::memory_order_relaxed);
+  told.allocations = tally.allocs.load(std::memory_order_relaxed);
+  static_assert(events::kReasonCount == ledger::kFailureReasons.size());
+  for (std::size_t reason = 0; reason < told.failures.size(); ++reason) {
+    told.failures[reason] = tally.denied[reason].load(std::memory_order_relaxed);
+  }
+  ledger_.account(device).tell(told);
 }
 
 std::uint64_t Pools::free_bytes(int device) {

@@ -81,6 +81,14 @@ class Pools {
   bool holds_elsewhere(int device, const Context *caller, std::uint64_t bytes);
   // What an oom record says of the pools; `of` is the context that asked.
   void explain(events::Oom &oom, const Context *of);
+  // Figures of a device for others to see; the second only where they have changed enough.
+  void tell(int device) noexcept;
+  void tell_changes(int device) noexcept {
+    if (device >= 0 && ledger_.account(device).is_worth_telling(
+                           journal_.tally().devices[device].live_bytes.load(std::memory_order_relaxed))) {
+      tell(device);
+    }
+  }
   // The address range is about to be recorded for somebody else.
   void settle(std::uint64_t address, std::uint64_t bytes) { slabs_.settle(address, bytes); }
 
@@ -132,10 +140,10 @@ class Pools {
   void preallocate(const Request &request, const Contexts::Current &where, ContextPool &pool, Arena &arena);
   void preallocate_now(const Request &request, const Contexts::Current &where, ContextPool &pool, Arena &arena);
   void settle_briefly(const char *api, int device, Arena &arena);
-  enum class Take { taken, over_limit, device_full, failed };
+  enum class Take { taken, over_limit, over_group_limit, device_full, failed };
   // One slab of exactly `bytes` for the current context.
-  Take take_slab(std::uint64_t bytes, const char *why, const Contexts::Current &where, Arena &arena, pool::Slab &slab,
-                 CUresult &error);
+  Take take_slab(std::uint64_t bytes, const char *why, const Contexts::Current &where, Arena &arena,
+                 ledger::Effort effort, pool::Slab &slab, CUresult &error);
   // False: the driver did not take it.
   bool return_slab(const char *api, const ContextRef &context, const pool::Slab &slab) noexcept;
   void forget_slab(const char *api, const Context &context, const pool::Slab &slab) noexcept;

@@ -9,6 +9,7 @@
 #include <climits>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 
 #include "config/settings.h"
 
@@ -25,7 +26,13 @@ constinit std::atomic<events::Via (*)(const void *)> via_of{nullptr};
 // Limits as the settings have them.
 class ConfiguredLimits : public policy::LimitSource {
  public:
-  explicit ConfiguredLimits(config::Settings settings) : settings_(std::move(settings)) {}
+  // The settings name the outermost tree first and the named group last.
+  explicit ConfiguredLimits(config::Settings settings) : settings_(std::move(settings)) {
+    std::stable_partition(settings_.groups.begin(), settings_.groups.end(),
+                          [](const auto &group) { return group.tree; });
+    std::reverse(settings_.groups.begin(), std::find_if(settings_.groups.begin(), settings_.groups.end(),
+                                                        [](const auto &group) { return !group.tree; }));
+  }
 
   std::vector<std::string> meet(const std::vector<events::DeviceFacts> &devices) override {
     std::vector<config::DeviceIdentity> identities;
@@ -52,6 +59,20 @@ class ConfiguredLimits : public policy::LimitSource {
   }
 
   bool asked_for() const override { return settings_.limit_asked(); }
+
+  std::string state_folder() const override { return settings_.state_folder(); }
+
+  std::vector<policy::GroupAsked> groups() const override {
+    std::vector<policy::GroupAsked> asked;
+    for (const config::Settings::Group &group : settings_.groups) {
+      asked.push_back({group.tree ? ledger::GroupKind::kTree : ledger::GroupKind::kNamed, group.name});
+    }
+    return asked;
+  }
+
+  std::optional<std::uint64_t> group_limit_on(std::size_t group, const events::DeviceFacts &device) const override {
+    return settings_.group_limit_on(settings_.groups[group], {device.ordinal, device.uuid, device.total});
+  }
 
  private:
   config::Settings settings_;
@@ -138,6 +159,7 @@ struct Builder {
       events::say("no log: " + problem);
     }
     built->policy().set_via(via_of.load(std::memory_order_relaxed));
+    built->policy().join_groups();
     register_handlers();
     (void)limits.release();  // lives as long as the process, like the runtime that asks it
     return built.release();

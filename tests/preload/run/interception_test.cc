@@ -54,7 +54,8 @@ TEST_CASE("what cannot be intercepted is told in one line, and started only wher
     const std::pair<std::vector<std::string>, std::vector<std::string>> limits[] = {
         {{"--limit", "50%"}, {}},           {{"--limit", "3=1g"}, {}},   {{"--reserve", "1g"}, {}},
         {{}, {"RATION_LIMIT=50%"}},         {{}, {"RATION_RESERVE=1g"}}, {{}, {"RATION_GROUP_LIMIT=1g"}},
-        {{}, {"RATION_CONFIG=/some/file"}},
+        {{}, {"RATION_CONFIG=/some/file"}}, {{"--group", "a"}, {}},      {{"--group-tree"}, {}},
+        {{"--group-limit", "1g"}, {}},
     };
     for (const auto &[options, environment] : limits) {
       std::vector<std::string> line = options;

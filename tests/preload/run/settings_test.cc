@@ -37,6 +37,18 @@ TEST_CASE("each wrong option and variable is one line that names it, and nothing
       {{"--sim", "2"}, {}, "ration: run: --sim 2: "},
       {{"--sim", "0x8GiB"}, {}, "ration: run: --sim 0x8GiB: "},
       {{"--limit", "1g", "--limit", "2g"}, {}, "ration: --limit: "},
+      {{"--group", "a b"}, {}, "ration: run: --group a b: "},
+      {{"--group", "a", "--group-limit", "8Gib"}, {}, "ration: run: --group-limit 8Gib: "},
+      {{"--group-limit", "8Gib", "--group-tree"}, {}, "ration: run: --group-limit 8Gib: "},
+      {{"--group-tree=8Gib"}, {}, "ration: run: --group-tree=8Gib: "},
+      {{"--group-tree=1g;2g"}, {}, "ration: run: --group-tree=1g;2g: "},
+      {{"--group-tree="}, {}, "ration: run: --group-tree has an empty value"},
+      {{"--group-tree=2g", "--group-limit", "1g"}, {}, "ration: run: --group-tree=2g: --group-limit gives it a second"},
+      {{"--group-tree", "--group-tree=2g"}, {}, "ration: --group-tree: "},
+      {{"--group-tree=2g"}, {"RATION_GROUP_TREE=x"}, "ration: run: RATION_GROUP_TREE=x: "},
+      {{"--group-tree"}, {"RATION_GROUP_LIMIT="}, "ration: run: RATION_GROUP_LIMIT=: "},
+      {{}, {"RATION_GROUP=a", "RATION_GROUP_LIMIT=x"}, "ration: run: RATION_GROUP_LIMIT=x: "},
+      {{}, {"RATION_STATE_DIR=here"}, "ration: run: RATION_STATE_DIR=here: "},
       {{}, {"RATION_LIMIT=8Gib"}, "ration: run: RATION_LIMIT=8Gib: "},
       {{}, {"RATION_LIMIT="}, "ration: run: RATION_LIMIT=: "},
       {{}, {"RATION_RESERVE=x"}, "ration: run: RATION_RESERVE=x: "},
@@ -71,6 +83,55 @@ TEST_CASE("an option goes before its variable, and repairs it") {
   CHECK(ration_run({"--mode", "direct", "--show-limit", "false", "--reserve", "1g", "sh", "-c",
                     "echo $RATION_MODE $RATION_SHOW_LIMIT $RATION_RESERVE"})
             .out == "direct false 1g\n");
+}
+
+TEST_CASE("a group and its limit travel to the command") {
+  const std::string show = "echo $RATION_GROUP $RATION_GROUP_LIMIT $RATION_GROUP_TREE";
+  CHECK(ration_run({"--group", "lab", "--group-limit", "0=8GiB,1=50%", "sh", "-c", show}).out == "lab 0=8GiB,1=50%\n");
+  CHECK(ration_run({"--group", "lab", "sh", "-c", show}, {"RATION_GROUP=other", "RATION_GROUP_LIMIT=1g"}).out ==
+        "lab 1g\n");
+}
+
+TEST_CASE("a tree gets a fresh number; its limit is its own, or the group limit that no name claims") {
+  const std::string show = "echo \"$RATION_GROUP_TREE ${RATION_GROUP_LIMIT-unset}\"";
+  const std::string bare = ration_run({"--group-tree", "sh", "-c", show}).out;
+  REQUIRE(bare.size() == 16 + 7);
+  CHECK(bare.find_first_not_of("0123456789abcdef") == 16);
+  CHECK(ration_run({"--group-tree", "sh", "-c", show}).out != bare);
+
+  const auto behind_number = [&](std::vector<std::string> options, const std::vector<std::string> &environment = {}) {
+    options.insert(options.end(), {"sh", "-c", show});
+    return ration_run(options, environment).out.substr(16);
+  };
+  CHECK(behind_number({"--group-tree"}) == " unset\n");
+  CHECK(behind_number({"--group-tree=0=8GiB,1=50%"}) == "=0=8GiB,1=50% unset\n");
+  CHECK(behind_number({"--group-tree", "--group-limit", "3g"}) == "=3g unset\n");
+  CHECK(behind_number({"--group-tree"}, {"RATION_GROUP_LIMIT=3g"}) == "=3g unset\n");
+  CHECK(behind_number({"--group-tree", "--group-limit", "3g", "--group", "lab"}) == " 3g\n");
+  CHECK(behind_number({"--group-tree", "--group-limit", "3g"}, {"RATION_GROUP=lab"}) == " 3g\n");
+  CHECK(behind_number({"--group-tree=2g", "--group-limit", "3g", "--group", "lab"}) == "=2g 3g\n");
+}
+
+TEST_CASE("a run inside a run stays in the outer tree") {
+  const std::string both =
+      ration_run({"--group-tree=8g", COMMAND_UNDER_TEST, "run", "--group-tree=4g", "printenv", "RATION_GROUP_TREE"})
+          .out;
+  REQUIRE(both.size() == 2 * 19 + 2);
+  CHECK(both.substr(16, 4) == "=8g;");
+  CHECK(both.substr(36) == "=4g\n");
+  CHECK(both.substr(0, 16) != both.substr(20, 16));
+}
+
+TEST_CASE("what stands behind a bare --group-tree is the command") {
+  CHECK(ration_run({"--group-tree", "2g"}).status == 127);
+}
+
+TEST_CASE("the help of ration run shows the options of groups") {
+  const Ended help = ration_run({"--help"});
+  CHECK(help.status == 0);
+  CHECK(says(help.out, "--group NAME"));
+  CHECK(says(help.out, "--group-limit SIZE|DEVICE=SIZE,..."));
+  CHECK(says(help.out, "--group-tree [=LIMIT]"));
 }
 
 TEST_CASE("an unknown variable of ours stops nothing") {
@@ -140,6 +201,12 @@ TEST_CASE("ration env tells every setting with its source") {
   CHECK(json.status == 0);
   CHECK(says(json.out, "\"bytes\": 3221225472"));
   CHECK(says(json.out, "\"schema\": \"ration.env/1\""));
+
+  const Ended group = run_test::run({COMMAND_UNDER_TEST, "env"}, {"RATION_GROUP=lab", "RATION_GROUP_LIMIT=1=3g"});
+  CHECK(group.status == 0);
+  CHECK(says(group.out, "group               environment  RATION_GROUP=lab\n"));
+  CHECK(says(group.out, "group_limit         environment  RATION_GROUP_LIMIT=1=3g\n"));
+  CHECK(says(group.out, "group_tree          default      none\n"));
 
   const Ended wrong = run_test::run({COMMAND_UNDER_TEST, "env"}, {"RATION_LIMIT=x"});
   CHECK(wrong.status == 125);

@@ -63,6 +63,8 @@ const Row kRows[] = {
     {"RATION_GROUP=lab-3_a.b", true},
     {"RATION_GROUP=a/b", false},
     {"RATION_GROUP=a b", false},
+    {"RATION_GROUP_TREE=0123456789abcdef=0=8GiB,1=50%;fedcba9876543210", true},
+    {"RATION_GROUP_TREE=0123456789abcdef=8Gib", false},
     {"RATION_GUARANTEE=1GiB", true},
     {"RATION_GUARANTEE=1", false},
     {"RATION_IPC=auto", true},
@@ -78,6 +80,8 @@ const Row kRows[] = {
     {"RATION_STACKS=all", false},
     {"RATION_FAIL=cuMemAlloc@3", true},
     {"RATION_STATE_DIR=/run/ration", true},
+    {"RATION_STATE_DIR=run/ration", false},
+    {"RATION_STATE_DIR=/a\nb", false},
     {"RATION_DISABLE=0", true},
     {"RATION_DISABLE=true", false},
     {"RATION_DISABLE=2", false},
@@ -156,7 +160,7 @@ TEST_CASE("what is written arrives") {
   CHECK(settings.large_alignment == Size::of_bytes(2ull << 20));
   CHECK_FALSE(settings.show_limit);
   CHECK(settings.charge_context);
-  CHECK(settings.group == "lab");
+  CHECK(settings.groups.at(0).name == "lab");
   CHECK(settings.guarantee == Size::of_bytes(3ull << 30));
   CHECK(settings.ipc == Ipc::kDirect);
   CHECK(settings.log == "a.jsonl");

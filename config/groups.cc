@@ -1,0 +1,149 @@
+#include "config/groups.h"
+
+#include <algorithm>
+
+#include "config/readers.h"
+#include "config/wording.h"
+
+namespace ration::config {
+
+namespace {
+
+using Group = Settings::Group;
+
+constexpr std::size_t kLongestGroup = 64;
+constexpr std::string_view kGroupCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+constexpr std::size_t kTreeDigits = 16;
+
+void append(const LimitMap &from, LimitMap &to) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
+Group *find_tree(Settings &settings, std::string_view number) {
+  const auto found = std::find_if(settings.groups.begin(), settings.groups.end(),
+                                  [&](const Group &each) { return each.tree && each.name == number; });
+  return found == settings.groups.end() ? nullptr : &*found;
+}
+
+Group &tree_of(Settings &settings, std::string_view number) {
+  Group *found = find_tree(settings, number);
+  return found != nullptr ? *found : settings.groups.emplace_back(Group{true, std::string(number), {}, false});
+}
+
+// The one group that is no tree; it has no name where only its limit is given.
+Group &named_of(Settings &settings) {
+  const auto found =
+      std::find_if(settings.groups.begin(), settings.groups.end(), [](const Group &each) { return !each.tree; });
+  return found != settings.groups.end() ? *found : settings.groups.emplace_back();
+}
+
+// A tree whose number is lost leaves its limit to this process.
+std::string read_tree(Settings &settings, std::string_view item) {
+  const std::size_t equals = item.find('=');
+  const std::string_view number = item.substr(0, equals);
+  const bool lost =
+      number.size() != kTreeDigits || number.find_first_not_of("0123456789abcdef") != std::string_view::npos;
+  if (lost) {
+    // Without any number, somebody may have written only the limit.
+    (void)parse_limit(item.substr(equals == std::string_view::npos ? 0 : equals + 1), settings.stray_group_limit);
+    return quoted(item) +
+           " begins with no number that `ration run --group-tree` made; write for example ration run "
+           "--group-tree=8GiB, which sets this variable for what it starts";
+  }
+  if (find_tree(settings, number) != nullptr) {
+    (void)parse_limit(equals == std::string_view::npos ? "" : item.substr(equals + 1), tree_of(settings, number).limit);
+    return std::string(number) + " is there twice";
+  }
+  Group &tree = tree_of(settings, number);
+  return equals == std::string_view::npos ? std::string() : parse_limit(item.substr(equals + 1), tree.limit);
+}
+
+bool is_wrong(const std::vector<Problem> &problems, std::string_view key) {
+  return std::any_of(problems.begin(), problems.end(), [&](const Problem &each) { return each.key == key; });
+}
+
+// A limit whose group has no name: the innermost tree is meant, else nobody but this process.
+void settle_nameless(Settings &settings, const Group &nameless, std::vector<Problem> &problems) {
+  const bool misnamed = is_wrong(problems, "group");
+  if (!settings.groups.empty() && !misnamed) {
+    Group &innermost = settings.groups.back();
+    append(nameless.limit, innermost.limit);
+    innermost.in_doubt = innermost.in_doubt || nameless.in_doubt;
+    return;
+  }
+  append(nameless.limit, settings.stray_group_limit);
+  settings.limit_in_doubt = settings.limit_in_doubt || nameless.in_doubt;
+  if (nameless.limit.empty() || nameless.in_doubt) {
+    return;  // there is nothing to hold, or a line has said what holds
+  }
+  const auto origin = std::find_if(settings.origins.begin(), settings.origins.end(),
+                                   [](const Settings::Origin &each) { return each.key == "group_limit"; });
+  problems.push_back(
+      problem_of("group_limit", "RATION_GROUP_LIMIT", origin->value,
+                 misnamed ? "its group has no name that can be used" : "no group is given (RATION_GROUP)",
+                 "; held as a limit of this process alone", false));
+}
+
+}  // namespace
+
+std::string read_group(Settings &settings, const Option &, std::string_view value) {
+  if (value.size() > kLongestGroup || value.find_first_not_of(kGroupCharacters) != std::string_view::npos) {
+    return "a group is 1 to 64 of A-Z a-z 0-9 . _ -";
+  }
+  named_of(settings).name = std::string(value);
+  return {};
+}
+
+std::string read_group_limit(Settings &settings, const Option &, std::string_view value) {
+  return parse_limit(value, named_of(settings).limit);
+}
+
+std::string read_group_tree(Settings &settings, const Option &, std::string_view value) {
+  std::string first_wrong;
+  for (std::size_t begin = 0; begin <= value.size();) {
+    const std::size_t end = std::min(value.find(';', begin), value.size());
+    const std::string wrong = read_tree(settings, value.substr(begin, end - begin));
+    first_wrong = first_wrong.empty() ? wrong : first_wrong;
+    begin = end + 1;
+  }
+  return first_wrong;
+}
+
+bool concerns_groups(const Option &option) {
+  return option.key == "group_limit" || option.key == "group_tree";
+}
+
+void hold_groups_of(const Settings &other, Settings &settings) {
+  append(other.stray_group_limit, settings.stray_group_limit);
+  for (const Group &group : other.groups) {
+    append(group.limit, (group.tree ? tree_of(settings, group.name) : named_of(settings)).limit);
+  }
+}
+
+void settle_groups(Settings &settings, std::vector<Problem> &problems) {
+  std::vector<Group> &groups = settings.groups;
+  std::stable_partition(groups.begin(), groups.end(), [](const Group &each) { return each.tree; });
+  const bool trees = !groups.empty() && groups.front().tree;
+  if (is_wrong(problems, "group_tree")) {
+    settings.limit_in_doubt = settings.limit_in_doubt || !trees;
+    for (Group &each : groups) {
+      each.in_doubt = each.tree;
+    }
+  }
+  if (is_wrong(problems, "group_limit")) {
+    named_of(settings).in_doubt = true;  // of an empty value there is no trace yet
+  }
+  if (groups.empty() || groups.back().tree) {
+    return;
+  }
+  if (is_wrong(problems, "group")) {
+    groups.back().name.clear();
+  }
+  if (groups.back().name.empty()) {
+    const Group nameless = std::move(groups.back());
+    groups.pop_back();
+    settle_nameless(settings, nameless, problems);
+  }
+}
+
+}  // namespace ration::config

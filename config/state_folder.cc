@@ -1,0 +1,12 @@
+#include <unistd.h>
+
+#include "config/settings.h"
+
+namespace ration::config {
+
+// The effective user is who owns what the process writes.
+std::string Settings::state_folder() const {
+  return state_directory.empty() ? "/dev/shm/ration-" + std::to_string(geteuid()) : state_directory;
+}
+
+}  // namespace ration::config

@@ -1,0 +1,90 @@
+// The groups that this process is in, and its devices in each: the half of Devices that knows what is shared.
+// Layer: policy. No file is touched under its lock, only memory that is mapped already.
+#include <algorithm>
+
+#include "events/diagnostics.h"
+#include "policy/devices.h"
+
+namespace ration::policy {
+
+void Devices::join_groups() {
+  const std::string folder = limits_.state_folder();
+  if (folder.empty()) {
+    return;
+  }
+  std::string problem;
+  for (const GroupAsked &asked : limits_.groups()) {
+    ledger::Membership *membership = ledger_.join(folder, asked.kind, asked.name, problem);
+    if (membership == nullptr) {
+      group_missing_ = true;
+      events::say(ledger::spoken(asked.kind, asked.name) +
+                  " cannot be joined, so every allocation is refused: " + problem);
+    }
+    groups_.push_back(membership);
+  }
+  if (groups_.empty()) {
+    // Only to be seen by `ration ps`: where that fails nothing else does.
+    if (ledger::Membership *membership = ledger_.join(folder, ledger::GroupKind::kNone, {}, problem)) {
+      groups_.push_back(membership);
+    }
+  }
+  for (int device = 0; group_missing_ && device < ledger::kMaxDevices; ++device) {
+    ledger_.account(device).close();
+  }
+}
+
+// What the group may take there, as far as these settings say. A size that no total changes can be enforced without
+// knowing the total; a share of it cannot, until it is known: `enforceable` is then false.
+std::optional<std::uint64_t> Devices::group_limit(std::size_t group, const events::DeviceFacts &facts,
+                                                  bool &enforceable) const {
+  enforceable = true;
+  if (facts.total != 0) {
+    return limits_.group_limit_on(group, facts);
+  }
+  events::DeviceFacts guess = facts;
+  guess.total = std::uint64_t{1} << 60;
+  const std::optional<std::uint64_t> limit = limits_.group_limit_on(group, guess);
+  guess.total <<= 1;
+  enforceable = limits_.group_limit_on(group, guess) == limit;
+  return enforceable ? limit : std::nullopt;
+}
+
+void Devices::enter_groups(const events::DeviceFacts &facts, std::vector<std::string> &lines) {
+  ledger::Account &account = ledger_.account(facts.ordinal);
+  bool all_enforceable = !group_missing_;
+  const bool first = !account.is_shared();
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    ledger::Membership *const group = groups_[i];
+    if (group == nullptr) {
+      continue;
+    }
+    const std::string spoken = ledger::spoken(group->kind(), group->name());
+    const std::string on = "the limit of " + spoken + " on device " + std::to_string(facts.ordinal);
+    const int place = group->device(facts.uuid, facts.ordinal);
+    if (place < 0 || (first && !account.share(group, place))) {
+      all_enforceable = all_enforceable && group->kind() == ledger::GroupKind::kNone;
+      lines.push_back(spoken + " has no place left for device " + std::to_string(facts.ordinal));
+      continue;
+    }
+    if (group->kind() == ledger::GroupKind::kNone) {
+      continue;
+    }
+    bool enforceable = true;
+    const std::optional<std::uint64_t> limit = group_limit(i, facts, enforceable);
+    if (!enforceable) {
+      all_enforceable = false;
+      lines.push_back(on + " is a share of its memory, and the driver does not tell how much it has: every " +
+                      "allocation is refused until it does; ask for a limit in bytes");
+    } else if (limit.has_value()) {
+      group->state_limit(place, limit.value());
+      if (const std::uint64_t held = group->limit(place); held != limit.value()) {
+        lines.push_back(on + ": " + std::to_string(limit.value()) +
+                        " bytes were asked for, but another member states " + std::to_string(held) +
+                        ", and the smallest holds");
+      }
+    }
+  }
+  account.close(!all_enforceable);
+}
+
+}  // namespace ration::policy
