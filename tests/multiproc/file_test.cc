@@ -1,0 +1,449 @@
+// The folder and the files when something is wrong with them: nobody crashes or hangs, the limit is never taken for
+// larger than it is, and one line says what to do.
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <vector>
+
+#include "catch.h"
+#include "groups.h"
+#include "ledger/shared_layout.h"
+
+using namespace multiproc;
+using namespace ration::ledger;
+
+namespace {
+
+constexpr uid_t kSomebody = 65534;
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
+
+std::unique_ptr<Membership> try_join(const std::string &folder, std::string &problem) {
+  return Membership::join(folder, GroupKind::kNamed, "g", this_process(), problem);
+}
+
+// Why nobody can join; ends where somebody can.
+std::string refusal(const std::string &folder) {
+  std::string problem;
+  CHECK(try_join(folder, problem) == nullptr);
+  CHECK_FALSE(problem.empty());
+  return problem;
+}
+
+bool contains(const std::string &text, const std::string &part) {
+  return text.find(part) != std::string::npos;
+}
+
+// What `ration ps` would say of the group.
+std::string complaint(const std::string &folder) {
+  std::string problem;
+  const std::vector<Group> groups = look(folder, problem);
+  return groups.empty() ? problem : groups[0].problem;
+}
+
+// A group's file with one dead member, who held something.
+std::string make_file(const std::string &folder) {
+  Child member([&] {
+    const std::unique_ptr<Membership> joined = join(folder);
+    const int device = joined->device(kDevice0, 0);
+    joined->state_limit(device, 100 * kMiB);
+    expect(granted(joined->reserve(device, 60 * kMiB, true)), "refused what fits");
+  });
+  REQUIRE(member.ended() == 0);
+  return folder + "/group-g";
+}
+
+// In a child, for good.
+void become_somebody() {
+  expect(setgid(kSomebody) == 0 && setuid(kSomebody) == 0, "cannot become another user");
+}
+
+bool is_root() {
+  if (geteuid() == 0) {
+    return true;
+  }
+  std::printf("skipped: not root\n");
+  return false;
+}
+
+void write_noise(const std::string &path, std::size_t begin, std::size_t end, Random &random) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(static_cast<std::streamoff>(begin));
+  for (std::size_t at = begin; at < end; at += sizeof(std::uint64_t)) {
+    const std::uint64_t word = random.next();
+    file.write(reinterpret_cast<const char *>(&word), sizeof(word));
+  }
+}
+
+void write_word(const std::string &path, std::size_t place, std::uint32_t word) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(static_cast<std::streamoff>(place));
+  file.write(reinterpret_cast<const char *>(&word), sizeof(word));
+}
+
+}  // namespace
+
+TEST_CASE("a file that was cut short is refused by name and left as it is") {
+  for (const std::size_t size : {std::size_t{0}, std::size_t{100}, sizeof(shared::Header) - 1, sizeof(shared::Header),
+                                 sizeof(shared::Header) + sizeof(shared::Slot) - 1}) {
+    INFO("cut to " << size);
+    const Folder folder;
+    const std::string file = make_file(folder.path());
+    REQUIRE(truncate(file.c_str(), static_cast<off_t>(size)) == 0);
+    const bool without_header = size < sizeof(shared::Header);
+    const std::string expected = without_header ? "too short for a file of Ration's" : "it was cut short";
+    CHECK(contains(refusal(folder.path()), file + ": "));
+    CHECK(contains(refusal(folder.path()), expected));
+    CHECK(contains(complaint(folder.path()), expected));
+    CHECK(std::filesystem::file_size(file) == size);
+  }
+}
+
+TEST_CASE("a file full of noise is refused, and noise in place of slots gives nobody anything") {
+  Random random(seed_of("noise"));
+  for (int round = 0; round < count_of(50, 2000); ++round) {
+    const Folder folder;
+    const std::string file = make_file(folder.path());
+    const std::size_t size = std::filesystem::file_size(file);
+    write_noise(file, 0, size, random);
+    CHECK(contains(refusal(folder.path()), "not a file of Ration's"));
+    CHECK(contains(complaint(folder.path()), "not a file of Ration's"));
+
+    const Folder other;
+    const std::string slots = make_file(other.path());
+    write_noise(slots, sizeof(shared::Header), size, random);
+    Child reader([&] {
+      std::string problem;
+      const std::unique_ptr<Membership> member = try_join(other.path(), problem);
+      if (member == nullptr) {
+        expect(contains(problem, "it is damaged"), problem.c_str());
+        return;
+      }
+      // The noise was no owner's: it is gone, and what is reserved now is what counts.
+      expect(member->device(kDevice0, 0) == 0, "the device went");
+      member->state_limit(0, 100 * kMiB);
+      expect(!granted(member->reserve(0, 100 * kMiB + 1, true)), "granted beyond the limit");
+      (void)look(other.path(), problem);
+    });
+    CHECK(reader.ended() == 0);
+  }
+}
+
+TEST_CASE("a damaged header is refused, whichever of its words is wrong") {
+  for (const std::size_t place : {offsetof(shared::Header, header_bytes), offsetof(shared::Header, slot_bytes),
+                                  offsetof(shared::Header, slots), offsetof(shared::Header, devices),
+                                  offsetof(shared::Header, cell_bytes), offsetof(shared::Header, ready_slots)}) {
+    INFO("byte " << place);
+    const Folder folder;
+    write_word(make_file(folder.path()), place, 0x7fffffff);
+    const std::string expected =
+        place == offsetof(shared::Header, ready_slots) ? "it was cut short" : "its header is damaged";
+    CHECK(contains(refusal(folder.path()), expected));
+    CHECK(contains(complaint(folder.path()), expected));
+  }
+}
+
+TEST_CASE("a file of a newer or an older layout is named with what to do, and nobody writes to it") {
+  for (const std::uint32_t version : {shared::kLayoutVersion + 1, shared::kLayoutVersion - 1}) {
+    const Folder folder;
+    const std::string file = make_file(folder.path());
+    write_word(file, offsetof(shared::Header, version), version);
+    const auto bytes = [&] {
+      std::ifstream stream(file, std::ios::binary);
+      return std::string(std::istreambuf_iterator<char>(stream), {});
+    };
+    const std::string before = bytes();
+    const std::string problem = refusal(folder.path());
+    CHECK(contains(problem, version > shared::kLayoutVersion ? "a newer Ration" : "an older Ration"));
+    CHECK(contains(problem, "layout " + std::to_string(version)));
+    CHECK(contains(problem, "let the group's processes end"));
+    CHECK(contains(complaint(folder.path()), "layout " + std::to_string(version)));
+    CHECK(bytes() == before);
+  }
+}
+
+TEST_CASE("a file that was removed or replaced leaves those who are in it working, and newcomers by themselves") {
+  const Folder folder;
+  const std::unique_ptr<Membership> member = join(folder.path());
+  REQUIRE(member->device(kDevice0, 0) == 0);
+  member->state_limit(0, 100 * kMiB);
+  for (const bool replaced : {false, true}) {
+    std::filesystem::remove(folder / "group-g");
+    if (replaced) {
+      std::ofstream(folder / "group-g") << "something else";
+    }
+    CHECK(granted(member->reserve(0, 100 * kMiB, true)));
+    CHECK_FALSE(granted(member->reserve(0, 1, true)));
+    member->release(0, 100 * kMiB);
+    CHECK(member->total(0) == 0);
+  }
+  CHECK(contains(refusal(folder.path()), "too short for a file of Ration's"));
+  std::filesystem::remove(folder / "group-g");
+  CHECK(join(folder.path())->total(0) == 0);
+}
+
+TEST_CASE("what is no file is refused under a group's name, and hangs nobody") {
+  const auto put = [](const std::string &kind, const std::string &path) {
+    if (kind == "a fifo") {
+      return mkfifo(path.c_str(), 0600) == 0;
+    }
+    if (kind == "a folder") {
+      return mkdir(path.c_str(), 0700) == 0;
+    }
+    if (kind == "a link") {
+      return symlink("elsewhere", path.c_str()) == 0;
+    }
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+    const int made = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const bool bound = bind(made, reinterpret_cast<const sockaddr *>(&address), sizeof(address)) == 0;
+    close(made);
+    return bound;
+  };
+  for (const std::string kind : {"a fifo", "a folder", "a link", "a socket"}) {
+    INFO(kind);
+    const Folder folder;
+    REQUIRE(put(kind, folder / "group-g"));
+    CHECK(contains(refusal(folder.path()), folder / "group-g: "));
+    CHECK(contains(complaint(folder.path()), folder / "group-g: "));
+    CHECK_FALSE(std::filesystem::exists(folder / "elsewhere"));
+
+    const Folder around;
+    if (kind != "a folder") {
+      REQUIRE(put(kind, around / "state"));
+      CHECK(contains(refusal(around / "state"), around / "state: "));
+      CHECK(contains(complaint(around / "state"), around / "state: "));
+      CHECK((kind != "a link" || contains(refusal(around / "state"), "it is a link")));
+    }
+  }
+  const Folder folder;  // a link to a good folder is one too
+  REQUIRE(symlink(folder.path().c_str(), (folder / "link").c_str()) == 0);
+  CHECK(contains(refusal(folder / "link"), "it is a link"));
+}
+
+TEST_CASE("a file or a folder that others may write to, or that is another's, is not trusted") {
+  for (const mode_t mode : {0620U, 0602U, 0666U}) {
+    const Folder folder;
+    REQUIRE(chmod(make_file(folder.path()).c_str(), mode) == 0);
+    CHECK(contains(refusal(folder.path()), "others may write to it"));
+    CHECK(contains(complaint(folder.path()), "others may write to it"));
+  }
+  for (const mode_t mode : {0720U, 0702U, 01777U}) {
+    const Folder folder;
+    REQUIRE(chmod(folder.path().c_str(), mode) == 0);
+    CHECK(contains(refusal(folder.path()), "others may write to it"));
+    CHECK(contains(complaint(folder.path()), "others may write to it"));
+  }
+  if (!is_root()) {
+    return;
+  }
+  const Folder folder;
+  make_file(folder.path());
+  REQUIRE(chmod(folder.path().c_str(), 0755) == 0);
+  Child somebody([&] {
+    become_somebody();
+    std::string problem;
+    expect(try_join(folder.path(), problem) == nullptr, "joined in another's folder");
+    expect(contains(problem, "it belongs to another user"), problem.c_str());
+  });
+  CHECK(somebody.ended() == 0);
+  const Folder shared_folder;  // the folder is theirs, the file is not
+  make_file(shared_folder.path());
+  REQUIRE(chown(shared_folder.path().c_str(), kSomebody, kSomebody) == 0);
+  REQUIRE(chmod((shared_folder / "group-g").c_str(), 0644) == 0);
+  Child owner([&] {
+    become_somebody();
+    std::string problem;
+    expect(try_join(shared_folder.path(), problem) == nullptr, "joined in another's file");
+    expect(contains(problem, shared_folder / "group-g: "), problem.c_str());
+  });
+  CHECK(owner.ended() == 0);
+}
+
+TEST_CASE("a folder that cannot be made or read says so") {
+  const Folder folder;
+  CHECK(contains(refusal(folder / "absent/deeper"), folder / "absent/deeper: No such file"));
+  if (!is_root()) {
+    return;
+  }
+  REQUIRE(chmod(folder.path().c_str(), 0755) == 0);
+  Child somebody([&] {
+    become_somebody();
+    std::string problem;
+    expect(try_join(folder / "state", problem) == nullptr, "made a folder where it may not");
+    expect(contains(problem, "Permission denied"), problem.c_str());
+  });
+  CHECK(somebody.ended() == 0);
+}
+
+namespace {
+
+// In a child: a small file system of its own.
+bool mounted(const std::string &folder, const char *options) {
+  return unshare(CLONE_NEWNS) == 0 && mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+         mount("tmpfs", folder.c_str(), "tmpfs", 0, options) == 0;
+}
+
+constexpr int kSkipped = 77;
+
+void check_mounted(Child child) {
+  const int status = child.ended();
+  if (status == kSkipped) {
+    std::printf("skipped: the kernel refuses a mount\n");
+  } else {
+    CHECK(status == 0);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("on a full file system one line says so, nobody is killed, and members go on") {
+  const Folder folder;
+  check_mounted(Child([&] {
+    if (!mounted(folder.path(), "size=64k,mode=700")) {
+      _exit(kSkipped);
+    }
+    std::vector<std::unique_ptr<Membership>> members;
+    std::string problem;
+    while (std::unique_ptr<Membership> member = try_join(folder.path(), problem)) {
+      expect(member->device(kDevice0, 0) == 0, "the device went");
+      members.push_back(std::move(member));
+    }
+    expect(members.size() == 7, "64 KiB hold a header and seven slots");
+    expect(contains(problem, "no space for another process: No space left on device"), problem.c_str());
+    members[0]->state_limit(0, 7 * kMiB);
+    for (const std::unique_ptr<Membership> &member : members) {
+      expect(granted(member->reserve(0, kMiB, true)), "refused what fits");
+    }
+    members.pop_back();
+    expect(try_join(folder.path(), problem) == nullptr, "a dead one's slot was not looked for");
+    expect(granted(members[0]->reserve(0, kMiB, true)), "the dead one's bytes are lost");
+    expect(try_join(folder.path(), problem) != nullptr, "the dead one's slot is lost");
+  }));
+  check_mounted(Child([&] {
+    if (!mounted(folder.path(), "nr_inodes=1,mode=700")) {
+      _exit(kSkipped);
+    }
+    std::string problem;
+    expect(try_join(folder.path(), problem) == nullptr && contains(problem, "No space left on device"),
+           problem.c_str());
+    expect(names_in(folder.path()).empty(), "a passing file stayed");
+  }));
+}
+
+TEST_CASE("on a read-only file system one line says so") {
+  const Folder folder;
+  check_mounted(Child([&] {
+    if (!mounted(folder.path(), "mode=700")) {
+      _exit(kSkipped);
+    }
+    { const std::unique_ptr<Membership> member = join(folder.path()); }
+    expect(mount(nullptr, folder.path().c_str(), nullptr, MS_REMOUNT | MS_RDONLY, nullptr) == 0, "cannot remount");
+    std::string problem;
+    for (const char *group : {"g", "new"}) {
+      expect(Membership::join(folder.path(), GroupKind::kNamed, group, this_process(), problem) == nullptr &&
+                 contains(problem, "Read-only file system"),
+             problem.c_str());
+    }
+    expect(contains(look(folder.path(), problem).at(0).problem, "Read-only file system"), "look is silent");
+  }));
+}
+
+namespace {
+
+void limit_to(int resource, rlim_t most) {
+  struct rlimit limit {};
+  getrlimit(static_cast<__rlimit_resource>(resource), &limit);
+  limit.rlim_cur = most;
+  setrlimit(static_cast<__rlimit_resource>(resource), &limit);
+}
+
+}  // namespace
+
+TEST_CASE("a process at one of its resource limits is refused in words and never killed") {
+  const Folder folder;
+  make_file(folder.path());
+  Child descriptors([&] {
+    limit_to(RLIMIT_NOFILE, 0);
+    std::string problem;
+    expect(try_join(folder.path(), problem) == nullptr && contains(problem, "Too many open files"), problem.c_str());
+  });
+  CHECK(descriptors.ended() == 0);
+
+  // Beyond RLIMIT_FSIZE the kernel sends SIGXFSZ, which ends a program.
+  for (const rlim_t most :
+       {rlim_t{0}, rlim_t{100}, rlim_t{sizeof(shared::Header)}, rlim_t{sizeof(shared::Header) + 1}}) {
+    Child file_size([&] {
+      const Folder other;
+      limit_to(RLIMIT_FSIZE, most);
+      std::string problem;
+      expect(try_join(other.path(), problem) == nullptr && contains(problem, "File too large"), problem.c_str());
+      expect(look(other.path(), problem).empty() && names_in(other.path()).empty(), "something stayed");
+    });
+    CHECK(file_size.ended() == 0);
+  }
+  if (kSanitized) {
+    std::printf("skipped: no RLIMIT_AS under a sanitizer\n");
+    return;
+  }
+  Child address_space([&] {
+    limit_to(RLIMIT_AS, 24 * kMiB);
+    std::string problem;
+    expect(try_join(folder.path(), problem) == nullptr && contains(problem, "Cannot allocate memory"), problem.c_str());
+  });
+  CHECK(address_space.ended() == 0);
+}
+
+TEST_CASE("a member that has no descriptors left goes on, and finds the dead when it has some again") {
+  const Folder folder;
+  Child child([&] {
+    std::unique_ptr<Membership> dead = join(folder.path());
+    const std::unique_ptr<Membership> member = join(folder.path());
+    expect(member->device(kDevice0, 0) == 0, "the device went");
+    member->state_limit(0, 100 * kMiB);
+    expect(granted(dead->reserve(0, 60 * kMiB, true)), "refused what fits");
+    dead.reset();
+    limit_to(RLIMIT_NOFILE, 0);
+    expect(granted(member->reserve(0, 40 * kMiB, true)), "refused what fits");
+    expect(!granted(member->reserve(0, 1, true)), "granted what a member may hold");
+    limit_to(RLIMIT_NOFILE, 100);
+    expect(granted(member->reserve(0, 60 * kMiB, true)), "the dead one's bytes are lost");
+  });
+  CHECK(child.ended() == 0);
+}
+
+TEST_CASE("a program that a fast timer interrupts joins like any other") {
+  const Folder folder;
+  Child child([&] {
+    struct sigaction action {};
+    action.sa_handler = [](int) {};
+    sigaction(SIGALRM, &action, nullptr);
+    const itimerval fast{{0, 50}, {0, 50}};
+    setitimer(ITIMER_REAL, &fast, nullptr);
+    std::vector<std::unique_ptr<Membership>> members;
+    for (int i = 0; i < 300; ++i) {
+      members.push_back(join(folder.path()));
+    }
+  });
+  CHECK(child.ended() == 0);
+}
