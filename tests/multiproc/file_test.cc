@@ -431,19 +431,3 @@ TEST_CASE("a member that has no descriptors left goes on, and finds the dead whe
   });
   CHECK(child.ended() == 0);
 }
-
-TEST_CASE("a program that a fast timer interrupts joins like any other") {
-  const Folder folder;
-  Child child([&] {
-    struct sigaction action {};
-    action.sa_handler = [](int) {};
-    sigaction(SIGALRM, &action, nullptr);
-    const itimerval fast{{0, 50}, {0, 50}};
-    setitimer(ITIMER_REAL, &fast, nullptr);
-    std::vector<std::unique_ptr<Membership>> members;
-    for (int i = 0; i < 300; ++i) {
-      members.push_back(join(folder.path()));
-    }
-  });
-  CHECK(child.ended() == 0);
-}

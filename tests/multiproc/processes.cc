@@ -143,8 +143,11 @@ void Child::kill() {
   (void)ended();
 }
 
+// Where the groups of real programs are, if there is such a place.
 Folder::Folder() {
-  std::string path = (std::filesystem::temp_directory_path() / "ration-multiproc-XXXXXX").string();
+  const bool usual = access("/dev/shm", R_OK | W_OK | X_OK) == 0;
+  const std::filesystem::path above = usual ? "/dev/shm" : std::filesystem::temp_directory_path();
+  std::string path = (above / "ration-multiproc-XXXXXX").string();
   if (mkdtemp(path.data()) == nullptr) {
     throw std::runtime_error("no folder");
   }
