@@ -135,6 +135,7 @@ std::vector<Group> look(const std::string &state_folder, std::string &problem) {
   std::vector<Group> groups;
   const Descriptor folder = open_state_folder(state_folder, false, problem);
   if (!folder) {
+    problem = problem.empty() ? "" : state_folder + ": " + problem;
     return groups;
   }
   for (const std::string &name : names_in(folder.number())) {
