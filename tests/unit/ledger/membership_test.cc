@@ -1,0 +1,139 @@
+#include "ledger/membership.h"
+
+#include "catch.h"
+#include "group_folder.h"
+
+using namespace ration::ledger;
+
+namespace {
+
+constexpr char kUuid[] = "GPU-01234567-89ab-cdef-fedc-ba9876543210";
+
+}  // namespace
+
+TEST_CASE("a group's file says by its name which group it is") {
+  const auto both = [](GroupKind kind, const std::string &name) {
+    GroupKind found = GroupKind::kNone;
+    std::string found_name;
+    return group_of_file(file_name(kind, name), found, found_name) && found == kind && found_name == name;
+  };
+  CHECK(both(GroupKind::kNamed, "a.b_c-D9"));
+  CHECK(both(GroupKind::kNamed, "group-"));
+  CHECK(both(GroupKind::kTree, "0123456789abcdef"));
+  CHECK(both(GroupKind::kNone, ""));
+  GroupKind kind{};
+  std::string name;
+  for (const char *other : {"", "group-", "tree-", "ungrouped2", ".new-0123", "groupx", "notes.txt"}) {
+    INFO(other);
+    CHECK_FALSE(group_of_file(other, kind, name));
+  }
+}
+
+TEST_CASE("the smallest limit of the living holds, and goes with whoever stated it") {
+  const GroupFolder folder;
+  const auto loose = folder.join();
+  REQUIRE(loose->device(kUuid, 0) == 0);
+  CHECK(loose->limit(0) == kNoLimit);
+  loose->state_limit(0, 1000);
+  {
+    const auto tight = folder.join();
+    REQUIRE(tight->device(kUuid, 0) == 0);
+    tight->state_limit(0, 400);
+    CHECK(loose->limit(0) == 400);
+    CHECK(loose->reserve(0, 401, false) == ReserveOutcome::over_group_limit);
+    tight->state_limit(0, 600);
+    CHECK(loose->limit(0) == 600);
+  }
+  CHECK(loose->reserve(0, 601, false) == ReserveOutcome::over_group_limit);
+  CHECK(loose->reserve(0, 1000, true) == ReserveOutcome::granted);
+  CHECK(loose->limit(0) == 1000);
+}
+
+TEST_CASE("a group has places for 60 devices, by UUID, the same for all its members") {
+  const GroupFolder folder;
+  const auto one = folder.join();
+  const auto other = folder.join();
+  CHECK(one->device("", 5) == 0);
+  CHECK(one->device(kUuid, 0) == 1);
+  CHECK(other->device(kUuid, 3) == 1);
+  CHECK(other->device("", 5) == 0);
+  for (int ordinal = 100; ordinal < 158; ++ordinal) {
+    CHECK(other->device("", ordinal) == ordinal - 98);
+  }
+  CHECK(one->device("", 158) == -1);
+  CHECK(one->device("", 157) == 59);
+  CHECK(one->reserve(-1, 1, true) == ReserveOutcome::over_group_limit);
+  CHECK(one->reserve(60, 1, true) == ReserveOutcome::over_group_limit);
+}
+
+TEST_CASE("a member releases no more than it holds, whatever others hold") {
+  const GroupFolder folder;
+  const auto one = folder.join();
+  const auto other = folder.join();
+  REQUIRE(one->device(kUuid, 0) == 0);
+  REQUIRE(one->reserve(0, 100, false) == ReserveOutcome::granted);
+  REQUIRE(other->reserve(0, 50, false) == ReserveOutcome::granted);
+  other->release(0, 80);
+  CHECK(one->total(0) == 100);
+  other->release(0, 1);
+  CHECK(one->total(0) == 100);
+}
+
+TEST_CASE("those who hold most are named first, and the dead are found within the time that is asked about") {
+  const GroupFolder folder;
+  const auto little = folder.join();
+  auto most = folder.join();
+  const auto nothing = folder.join();
+  REQUIRE(little->device(kUuid, 0) == 0);
+  little->charge(0, 10);
+  most->charge(0, 20);
+  const std::vector<Holder> holders = nothing->holders(0, 5);
+  REQUIRE(holders.size() == 2);
+  CHECK(holders[0].reserved == 20);
+  CHECK(holders[1].reserved == 10);
+  CHECK(nothing->holders(0, 1).size() == 1);
+  CHECK_FALSE(nothing->reap_within(1000));
+  most.reset();
+  CHECK(nothing->reap_within(1000));
+  CHECK(nothing->holders(0, 5).size() == 1);
+  CHECK(nothing->total(0) == 10);
+}
+
+TEST_CASE("a look shows who holds what, and clears away what nobody is left in") {
+  const GroupFolder folder;
+  std::string problem;
+  CHECK(look(folder.path() + "/absent", problem).empty());
+  CHECK(problem.empty());
+  {
+    const auto member = folder.join();
+    const auto tree = folder.join("0123456789abcdef", GroupKind::kTree);
+    const auto alone = folder.join("", GroupKind::kNone);
+    REQUIRE(member->device(kUuid, 0) == 0);
+    member->state_limit(0, 1000);
+    member->show_limit(0, 700);
+    member->charge(0, 300);
+    member->release(0, 100);
+    member->tell(0, {150, 9, {1, 2, 3, 4, 5}});
+    const std::vector<Group> groups = look(folder.path(), problem);
+    CHECK(problem.empty());
+    REQUIRE(groups.size() == 3);
+    CHECK(groups[0].name == "g");
+    CHECK(groups[1].kind == GroupKind::kTree);
+    CHECK(groups[2].kind == GroupKind::kNone);
+    REQUIRE(groups[0].members.size() == 1);
+    REQUIRE(groups[0].members[0].devices.size() == 1);
+    const DeviceUse &use = groups[0].members[0].devices[0];
+    CHECK(use.uuid == kUuid);
+    CHECK(use.reserved == 200);
+    CHECK(use.used == 150);
+    CHECK(use.limit == 700);
+    CHECK(use.group_limit == 1000);
+    CHECK(use.allocations == 9);
+    CHECK(use.failures[4] == 5);
+    REQUIRE(groups[0].devices.size() == 1);
+    CHECK(groups[0].devices[0].limit == 1000);
+    CHECK(groups[0].devices[0].reserved == 200);
+  }
+  CHECK(look(folder.path(), problem).empty());
+  CHECK(std::filesystem::is_empty(folder.path()));
+}

@@ -1,0 +1,97 @@
+// An account that counts in groups too.
+#include "catch.h"
+#include "group_folder.h"
+#include "ledger/ledger.h"
+
+using namespace ration::ledger;
+
+namespace {
+
+struct Two {
+  GroupFolder folder;
+  std::unique_ptr<Membership> first = folder.join("first");
+  std::unique_ptr<Membership> second = folder.join("second");
+  Account account;
+  Two() {
+    for (Membership *member : {first.get(), second.get()}) {
+      REQUIRE(member->device("", 0) == 0);
+      REQUIRE(account.share(member, 0));
+    }
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a refusal by the second group takes back what the first one granted") {
+  Two two;
+  two.first->state_limit(0, 1000);
+  two.second->state_limit(0, 500);
+  two.account.set_limit(2000);
+  for (const Effort effort : {Effort::kAtOnce, Effort::kLookForDead}) {
+    CHECK(two.account.reserve(501, effort) == ReserveOutcome::over_group_limit);
+    CHECK(two.first->total(0) == 0);
+    CHECK(two.second->total(0) == 0);
+    CHECK(two.account.charged() == 0);
+  }
+  CHECK(two.account.reserve(500) == ReserveOutcome::granted);
+  CHECK(two.account.available() == 0);
+  int device = -1;
+  CHECK(two.account.tightest(device) == two.second.get());
+  CHECK(device == 0);
+}
+
+TEST_CASE("a refusal by the process's own limit is no group's, and reaches no group") {
+  Two two;
+  two.account.set_limit(100);
+  CHECK(two.account.reserve(101) == ReserveOutcome::over_limit);
+  CHECK(two.first->total(0) == 0);
+  CHECK(two.account.available() == 100);
+}
+
+TEST_CASE("what is committed, released and charged is the same in every group") {
+  Two two;
+  two.first->state_limit(0, 1000);
+  REQUIRE(two.account.reserve(800) == ReserveOutcome::granted);
+  two.account.commit(800, 300);
+  two.account.charge(900);
+  for (const Membership *member : {two.first.get(), two.second.get()}) {
+    CHECK(member->total(0) == 1200);
+  }
+  CHECK(two.account.reserve(1) == ReserveOutcome::over_group_limit);
+  two.account.release(1200);
+  CHECK(two.first->total(0) == 0);
+  CHECK(two.second->total(0) == 0);
+  CHECK(two.account.charged() == 0);
+}
+
+TEST_CASE("a closed account refuses everything until it is opened again") {
+  Two two;
+  two.account.close();
+  CHECK(two.account.reserve(1) == ReserveOutcome::over_group_limit);
+  CHECK(two.account.available() == 0);
+  two.account.close(false);
+  CHECK(two.account.reserve(1) == ReserveOutcome::granted);
+  CHECK(two.first->total(0) == 1);
+}
+
+TEST_CASE("a group that is joined late counts what is charged by then") {
+  Two two;
+  REQUIRE(two.account.reserve(70) == ReserveOutcome::granted);
+  const auto late = two.folder.join("late");
+  REQUIRE(late->device("", 0) == 0);
+  REQUIRE(two.account.share(late.get(), 0));
+  CHECK(late->total(0) == 70);
+  two.account.release(70);
+  CHECK(late->total(0) == 0);
+}
+
+TEST_CASE("a dead member's bytes are there for an account that looks, and not for one that does not") {
+  Two two;
+  two.first->state_limit(0, 100);
+  {
+    const auto dead = two.folder.join("first");
+    dead->charge(0, 60);
+  }
+  CHECK(two.account.reserve(50, Effort::kAtOnce) == ReserveOutcome::over_group_limit);
+  CHECK(two.account.reserve(50, Effort::kLookForDead) == ReserveOutcome::granted);
+}
