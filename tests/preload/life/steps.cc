@@ -1,7 +1,8 @@
 // steps OP...: does to the driver what its arguments say, one after the other, and prints each one's code, never an
 // address: what it prints is the same with and without Ration. Every op stands in kOps; WHERE:OP+OP... runs ops
-// elsewhere: other: a fresh thread, nothing current there · child: a forked child · at_exit, destructor: while the
-// process ends.
+// elsewhere: other: a fresh thread, nothing current there · child: a forked child · orphan: one that goes on by itself
+// · at_exit, destructor: while the process ends.
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -103,6 +104,48 @@ CUresult pause(const std::string &) {
   return CUDA_SUCCESS;
 }
 
+// One line of our standard input, which may be a child's too: not a byte further. False at its end.
+bool read_line(std::string &line) {
+  line.clear();
+  for (char byte = 0; read(0, &byte, 1) == 1; line += byte) {
+    if (byte == '\n') {
+      return true;
+    }
+  }
+  return false;
+}
+
+void run(const std::string &ops);
+
+// Ops from our standard input, a line at a time.
+CUresult obey(const std::string &) {
+  for (std::string line; read_line(line);) {
+    run(line);
+  }
+  return CUDA_SUCCESS;
+}
+
+// Prints the least that is free until the next line of our standard input.
+CUresult watch(const std::string &) {
+  size_t least = ~size_t{0};
+  CUresult code = CUDA_SUCCESS;
+  dprintf(1, "watching\n");
+  for (pollfd input{0, POLLIN, 0}; code == CUDA_SUCCESS && poll(&input, 1, 1) == 0;) {
+    size_t free_bytes = 0;
+    size_t total = 0;
+    code = cuMemGetInfo_v2(&free_bytes, &total);
+    least = free_bytes < least ? free_bytes : least;
+  }
+  dprintf(1, "least=%zu ", least);
+  return code;
+}
+
+// Becomes another program, which obeys.
+CUresult exec_obeying(const std::string &) {
+  execl("/proc/self/exe", "steps", "obey", nullptr);
+  return CUDA_ERROR_UNKNOWN;
+}
+
 CUresult current(const std::string &which) {
   return cuCtxSetCurrent(which == "none" ? nullptr : contexts.at(bytes_of(which)));
 }
@@ -147,10 +190,11 @@ const std::map<std::string, Op> kOps = {
     {"synchronize", [](auto &) { return cuCtxSynchronize(); }},
     {"query", query},
     {"pause", pause},
+    {"obey", obey},
+    {"watch", watch},
+    {"exec", exec_obeying},
     {"total", total},
 };
-
-void run(const std::string &ops);
 
 // Ops for later, by the moment that runs them.
 std::vector<std::string> at_exit;
@@ -172,6 +216,14 @@ void in_child(const std::string &ops) {
   int status = 0;
   waitpid(child, &status, 0);
   dprintf(1, "child: status %d\n", status);
+}
+
+// A child that nobody waits for.
+void in_orphan(const std::string &ops) {
+  if (fork() == 0) {
+    run(ops);
+    _exit(0);
+  }
 }
 
 void run_one(const std::string &op) {
@@ -199,6 +251,8 @@ void run_at(const std::string &where, const std::string &ops) {
     std::thread(run, ops).join();
   } else if (where == "child") {
     in_child(ops);
+  } else if (where == "orphan") {
+    in_orphan(ops);
   } else if (where == "at_exit") {
     at_exit.push_back(ops);
   } else if (where == "destructor") {
