@@ -34,6 +34,7 @@ FOREIGN = {
     r"(spdlog|fmt)/": {"events"},
     r"nlohmann/": {"config", "events", "cli", "replay"},
     r"CLI/": {"cli", "replay"},
+    r"(n?curses|term)\.h$": {"cli"},
     r"(cuda|cuda_runtime\w*|cudaTypedefs|nvml)\.h$": set(),
 }
 

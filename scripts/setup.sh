@@ -5,7 +5,7 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/steps.sh"
 
-build_packages=(g++ cmake ninja-build pkg-config libspdlog-dev libfmt-dev nlohmann-json3-dev libcli11-dev catch2
+build_packages=(g++ cmake ninja-build pkg-config libspdlog-dev libfmt-dev nlohmann-json3-dev libcli11-dev libncurses-dev catch2
   libbenchmark-dev librapidcheck-dev liblzma-dev xz-utils python3)
 test_packages=(git python3-venv clang clang-format clang-tidy libjemalloc2)
 # What these add is skipped, and named, where they are absent: aarch64 under emulation, musl programs, faster rebuilds.

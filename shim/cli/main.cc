@@ -16,6 +16,7 @@ constexpr const char *kExamples =
     "Examples:\n"
     "  ration run --limit 40% --log run.jsonl -- ./train     hold a program to 40% of each GPU\n"
     "  ration run --sim 2x8GiB -- ./train                    without a GPU: two simulated ones\n"
+    "  ration ps                                             who holds how much (ration top: live)\n"
     "  ration run --help                                     all options of a verb\n"
     "  ration env                                            which settings hold, and where they come from";
 
@@ -35,9 +36,15 @@ int act(const std::vector<std::string> &arguments) {
   app.require_subcommand(0, 1);
   ration::cli::RunRequest run_request;
   ration::cli::EnvRequest env_request;
+  ration::cli::PsRequest ps_request;
+  ration::cli::TopRequest top_request;
   CLI::App *run = app.add_subcommand("run", "run a command under its ration");
+  CLI::App *ps = app.add_subcommand("ps", "print who holds how much device memory");
+  CLI::App *top = app.add_subcommand("top", "the same, live");
   CLI::App *env = app.add_subcommand("env", "print the settings that hold here, and their sources");
   describe_run(*run, run_request);
+  describe_ps(*ps, ps_request);
+  describe_top(*top, top_request);
   describe_env(*env, env_request);
 
   std::vector<std::string> own = arguments;
@@ -60,6 +67,12 @@ int act(const std::vector<std::string> &arguments) {
   }
   if (*run) {
     return ration::cli::run(run_request);
+  }
+  if (*ps) {
+    return ration::cli::ps(ps_request);
+  }
+  if (*top) {
+    return ration::cli::top(top_request);
   }
   if (*env) {
     return ration::cli::env(env_request);

@@ -12,6 +12,7 @@
 #include "cli/temporary_folder.h"
 #include "cli/verbs.h"
 #include "config/settings.h"
+#include "ledger/group_view.h"
 
 namespace ration::cli {
 
@@ -95,6 +96,11 @@ int start(const RunRequest &request) {
   }
   std::signal(SIGPIPE, SIG_IGN);  // whoever read stderr may be gone; the exit status is the command's all the same
   tell_summary(pages, program, settings);
+  if (!settings.disabled) {
+    // What the command held in groups goes back now, and a group that it was the last of goes too.
+    std::string problem;
+    (void)ledger::look(settings.state_folder(), problem);
+  }
   return started.exit_status;
 }
 

@@ -28,4 +28,22 @@ struct EnvRequest {
 void describe_env(CLI::App &verb, EnvRequest &request);
 int env(const EnvRequest &request);
 
+struct PsRequest {
+  bool json = false;
+  bool prometheus = false;
+  std::optional<std::string> textfile;
+};
+
+void describe_ps(CLI::App &verb, PsRequest &request);
+int ps(const PsRequest &request);
+
+struct TopRequest {
+  bool once = false;
+  bool json = false;
+  double interval_seconds = 1;
+};
+
+void describe_top(CLI::App &verb, TopRequest &request);
+int top(const TopRequest &request);
+
 }  // namespace ration::cli

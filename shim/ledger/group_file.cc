@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,6 +23,7 @@ using shared::Header;
 using shared::Slot;
 
 constexpr char kPassing[] = ".new-";
+constexpr int kInterruptions = 1000;
 
 std::string error_text(int error) {
   return std::generic_category().message(error);
@@ -35,7 +37,7 @@ const char *distrust(const struct stat &found) {
   return (found.st_mode & (S_IWGRP | S_IWOTH)) != 0 ? "others may write to it" : nullptr;
 }
 
-std::string complain_of(const Header &header, std::uint64_t file_bytes) {
+std::string complain_of(const Header &header, int descriptor) {
   if (header.magic != shared::kMagic) {
     return "it is not a file of Ration's; move it away";
   }
@@ -49,11 +51,28 @@ std::string complain_of(const Header &header, std::uint64_t file_bytes) {
       header.devices != shared::kDevices || header.cell_bytes != sizeof(shared::Cell)) {
     return "its header is damaged; let the group's processes end and remove it";
   }
+  // The size behind the count: another process may add a slot just now.
   const std::uint32_t ready = header.ready_slots.load(std::memory_order_acquire);
-  if (ready > shared::kSlots || file_bytes < sizeof(Header) + std::uint64_t{ready} * sizeof(Slot)) {
+  struct stat found {};
+  if (ready > shared::kSlots || fstat(descriptor, &found) != 0 ||
+      found.st_size < static_cast<off_t>(sizeof(Header) + std::size_t{ready} * sizeof(Slot))) {
     return "it was cut short; let the group's processes end and remove it";
   }
   return {};
+}
+
+// Space for bytes of the file, whatever it has there. 0, or the error.
+int give_space(int descriptor, std::size_t begin, std::size_t end) {
+  // One byte beyond RLIMIT_FSIZE would be a SIGXFSZ in the program.
+  struct rlimit limit {};
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && end > limit.rlim_cur) {
+    return EFBIG;
+  }
+  int error = EINTR;  // a program with a fast timer interrupts it again and again
+  for (int tries = 0; error == EINTR && tries < kInterruptions; ++tries) {
+    error = posix_fallocate(descriptor, static_cast<off_t>(begin), static_cast<off_t>(end - begin));
+  }
+  return error;
 }
 
 bool write_header(int descriptor, const std::string &group) {
@@ -116,7 +135,7 @@ GroupFile GroupFile::map(int descriptor, std::string &problem) {
     problem = error_text(errno);
     return {};
   }
-  problem = complain_of(file.header(), static_cast<std::uint64_t>(found.st_size));
+  problem = complain_of(file.header(), descriptor);
   return problem.empty() ? std::move(file) : GroupFile();
 }
 
@@ -130,7 +149,10 @@ Descriptor open_state_folder(const std::string &path, bool make, std::string &pr
       return wrong == nullptr ? std::move(folder) : Descriptor();
     }
     if (errno != ENOENT || !make) {
-      problem = errno == ENOENT ? "" : path + ": " + (errno == ELOOP ? "it is a link" : error_text(errno));
+      // A link answers ENOTDIR here, like a file.
+      const int error = errno;
+      const bool link = lstat(path.c_str(), &found) == 0 && S_ISLNK(found.st_mode);
+      problem = error == ENOENT ? "" : path + ": " + (link ? "it is a link" : error_text(error));
       return Descriptor();
     }
     at(KillPoint::kFolder);
@@ -173,7 +195,7 @@ bool make_group_file(int folder, const std::string &name, const std::string &gro
     problem = "its file system has no locks of open file descriptions";
   }
   at(KillPoint::kFileSpace);
-  if (const int error = posix_fallocate(file.number(), 0, sizeof(Header)); problem.empty() && error != 0) {
+  if (const int error = give_space(file.number(), 0, sizeof(Header)); problem.empty() && error != 0) {
     problem = error_text(error);
   }
   if (problem.empty() && !write_header(file.number(), group)) {
@@ -194,13 +216,16 @@ bool make_group_file(int folder, const std::string &name, const std::string &gro
 
 bool grow(const GroupFile &file, int descriptor, std::uint32_t index) {
   at(KillPoint::kSlotSpace);
-  const auto end = static_cast<off_t>(sizeof(Header) + (std::size_t{index} + 1) * sizeof(Slot));
-  if (const int error = posix_fallocate(descriptor, 0, end); error != 0) {
+  std::atomic<std::uint32_t> &ready = file.header().ready_slots;
+  std::uint32_t before = ready.load(std::memory_order_acquire);
+  if (before > index) {
+    return true;
+  }
+  const auto end_of = [](std::uint32_t slots) { return sizeof(Header) + std::size_t{slots} * sizeof(Slot); };
+  if (const int error = give_space(descriptor, end_of(before), end_of(index + 1)); error != 0) {
     errno = error;
     return false;
   }
-  std::atomic<std::uint32_t> &ready = file.header().ready_slots;
-  std::uint32_t before = ready.load(std::memory_order_relaxed);
   at(KillPoint::kSlotReady);
   while (before <= index && !ready.compare_exchange_weak(before, index + 1, std::memory_order_release)) {
   }

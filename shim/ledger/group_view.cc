@@ -100,6 +100,7 @@ void read_group(const GroupFile &file, Group &group) {
     const shared::Device &device = file.header().device[i];
     const WideValue key = device.uuid.load();
     if (key.low != 0 || key.high != 0) {
+      check_limit(file, i);
       devices.emplace_back(i, device_text(key));
       group.devices.push_back({devices.back().second, device.limit.load().low, device.total.load().low});
     }

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <system_error>
 
+#include "ledger/join_descriptor.h"
 #include "ledger/kill_points.h"
 #include "ledger/life_byte.h"
 #include "ledger/membership.h"
@@ -26,9 +27,6 @@ namespace {
 constexpr std::uint64_t kJoinNs = 100'000'000;
 constexpr std::uint32_t kNone = UINT32_MAX;
 
-// The descriptor that has a life lock and is open in this process while it joins; -1: none.
-constinit std::atomic<int> joining{-1};
-
 // What one try to get a slot came to.
 struct Try {
   std::uint32_t slot = kNone;
@@ -41,7 +39,7 @@ void take(const GroupFile &file, std::uint32_t index, const ProcessIdentity &pro
   Slot &slot = file.slot(index);
   const std::uint64_t life = slot.life.load(std::memory_order_acquire);
   if ((life & 1) != 0) {
-    give_back_of_dead(file, index, life);
+    work_out_limits(file, give_back_of_dead(file, index, life));
   }
   for (std::uint32_t device = 0; device < shared::kDevices; ++device) {
     Cell &cell = slot.cells[device];
@@ -73,6 +71,14 @@ void take(const GroupFile &file, std::uint32_t index, const ProcessIdentity &pro
   at(KillPoint::kJoined);
 }
 
+// Numbers of operations that nobody ever gets to: the file was overwritten. What follows them would be taken for older.
+bool is_damaged(const GroupFile &file, std::uint32_t index) {
+  constexpr std::uint64_t kMostOperations = std::uint64_t{1} << 47;
+  const Cell(&cells)[shared::kDevices] = file.slot(index).cells;
+  return std::any_of(std::begin(cells), std::end(cells),
+                     [](const Cell &cell) { return cell.applied.load(std::memory_order_relaxed) >= kMostOperations; });
+}
+
 bool owned(const GroupFile &file, std::uint32_t index) {
   return (file.slot(index).life.load(std::memory_order_relaxed) & 1) != 0;
 }
@@ -93,7 +99,7 @@ Try lock_slot(int descriptor, std::uint32_t index) {
 }
 
 // A free slot, else a new one, else one of the dead.
-Try find_slot(const GroupFile &file, int descriptor, int probe) {
+Try find_slot(const GroupFile &file, int descriptor, int probe, std::uint64_t random) {
   const auto free_one = [&]() -> Try {
     for (std::uint32_t i = 0; i < file.slots(); ++i) {
       if (!owned(file, i)) {
@@ -116,7 +122,8 @@ Try find_slot(const GroupFile &file, int descriptor, int probe) {
     return found;
   }
   if (worth_looking) {
-    std::uint32_t cursor = 0;
+    // From anywhere: it may take longer than there is time, and the next one should not start with the same slots.
+    auto cursor = static_cast<std::uint32_t>(random % slots);
     reap(file, probe, kNone, monotonic_ns() + kJoinNs / 2, cursor);
     found = free_one();
   }
@@ -194,47 +201,48 @@ std::string spoken(GroupKind kind, const std::string &name) {
   return "processes without a group";
 }
 
-void Membership::forked() {
-  const int descriptor = joining.exchange(-1, std::memory_order_relaxed);
-  if (descriptor >= 0) {
-    close(descriptor);
-  }
-}
-
 std::unique_ptr<Membership> Membership::join(const std::string &state_folder, GroupKind kind, const std::string &name,
                                              const ProcessIdentity &process, std::string &problem) {
   const std::string file_called = file_name(kind, name);
   const std::string path = state_folder + "/" + file_called;
   const std::uint64_t deadline = monotonic_ns() + kJoinNs;
+  watch_forks();
   do {
     const Descriptor folder = open_state_folder(state_folder, true, problem);
     if (!folder) {
       return nullptr;
     }
-    Descriptor opened = open_group_file(folder.number(), file_called, problem);
-    if (!opened && problem.empty()) {
-      if (make_group_file(folder.number(), file_called, name, problem)) {
+    struct stat place {};
+    GroupFile file;
+    Try found;
+    {
+      const std::uint64_t forks = forks_at_rest(deadline);
+      const JoinDescriptor opened(open_group_file(folder.number(), file_called, problem));
+      if (!opened && problem.empty() && make_group_file(folder.number(), file_called, name, problem)) {
         continue;
       }
+      file = problem.empty() ? GroupFile::map(opened.number(), problem) : GroupFile();
+      if (forks_begun() != forks && monotonic_ns() < deadline) {
+        problem.clear();
+        continue;
+      }
+      const Descriptor probe = problem.empty() ? open_group_file(folder.number(), file_called, problem) : Descriptor();
+      if (!problem.empty()) {
+        problem = path + ": " + problem;
+        return nullptr;
+      }
+      if (!probe) {
+        continue;
+      }
+      found = find_slot(file, opened.number(), probe.number(), process.identity);
+      if (found.slot != kNone && !has_name(opened.number(), folder.number(), file_called)) {
+        found = {kNone, true, {}};
+      }
+      if (found.slot != kNone && is_damaged(file, found.slot)) {
+        found.problem = "it is damaged; let the group's processes end and remove it";
+      }
+      fstat(opened.number(), &place);
     }
-    GroupFile file = problem.empty() ? GroupFile::map(opened.number(), problem) : GroupFile();
-    const Descriptor probe = problem.empty() ? open_group_file(folder.number(), file_called, problem) : Descriptor();
-    if (!problem.empty()) {
-      problem = path + ": " + problem;
-      return nullptr;
-    }
-    if (!probe) {
-      continue;
-    }
-    joining.store(opened.number(), std::memory_order_relaxed);
-    Try found = find_slot(file, opened.number(), probe.number());
-    if (found.slot != kNone && !has_name(opened.number(), folder.number(), file_called)) {
-      found = {kNone, true, {}};
-    }
-    struct stat place {};
-    fstat(opened.number(), &place);
-    opened = Descriptor();
-    joining.store(-1, std::memory_order_relaxed);
     if (!found.problem.empty()) {
       problem = path + ": " + found.problem;
       return nullptr;

@@ -93,9 +93,16 @@ std::uint64_t Account::available() const {
   if (closed_.load(std::memory_order_relaxed)) {
     return 0;
   }
-  std::uint64_t least = own_available();
+  return std::min(own_available(), group_available());
+}
+
+std::uint64_t Account::group_available() const {
+  std::uint64_t least = UINT64_MAX;
   for (int i = 0; i < shares(); ++i) {
-    least = std::min(least, shares_[i].membership->available(shares_[i].device));
+    const Share &share = shares_[i];
+    if (share.membership->limit(share.device) != kNoLimit) {
+      least = std::min(least, share.membership->available(share.device));
+    }
   }
   return least;
 }

@@ -3,11 +3,11 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 
+#include "ledger/address_space.h"
 #include "ledger/device_key.h"
 #include "ledger/kill_points.h"
 #include "ledger/totals.h"
@@ -40,7 +40,7 @@ Membership::Membership(GroupFile file, std::uint32_t slot, GroupKind kind, std::
       kind_(kind),
       name_(std::move(name)),
       place_(std::move(place)),
-      process_(getpid()) {
+      address_space_(this_address_space()) {
   for (std::uint32_t device = 0; device < shared::kDevices; ++device) {
     const Cell &cell = file_.slot(slot_).cells[device];
     own_[device].operation = cell.applied.load(std::memory_order_relaxed);
@@ -49,7 +49,7 @@ Membership::Membership(GroupFile file, std::uint32_t slot, GroupKind kind, std::
 
 // The mapping is not in a forked child.
 bool Membership::is_here(int device) const {
-  return device >= 0 && static_cast<std::uint32_t>(device) < shared::kDevices && getpid() == process_;
+  return device >= 0 && static_cast<std::uint32_t>(device) < shared::kDevices && this_address_space() == address_space_;
 }
 
 int Membership::device(std::string_view uuid, int ordinal) {
@@ -233,9 +233,7 @@ void Membership::look_for_dead(std::uint32_t device) {
     reap(file_, probe.number(), slot_, monotonic_ns() + kLookNs, cursor);
     cursor_.store(cursor, std::memory_order_relaxed);
   }
-  if (limit(static_cast<int>(device)) != kNoLimit) {
-    work_out_limit(file_, device);  // whoever freed a slot may have died before he did
-  }
+  check_limit(file_, device);
 }
 
 bool Membership::reap_within(std::uint64_t seconds) {

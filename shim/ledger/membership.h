@@ -84,9 +84,6 @@ class Membership {
   // device may be about to get memory back.
   bool reap_within(std::uint64_t seconds);
 
-  // Closes, in a forked child, what joining had open when another thread forked.
-  static void forked();
-
  private:
   struct Place {  // of the file in the file system
     std::string path;
@@ -110,7 +107,7 @@ class Membership {
   const GroupKind kind_;
   const std::string name_;
   const Place place_;
-  const pid_t process_;
+  const std::uint64_t address_space_;
   // Operations of one slot come one after the other. Held for some exchanges, never across a system call.
   mutable RankedMutex mutex_{Rank::kMembership};
   Own own_[shared::kDevices] GUARDED_BY(mutex_);

@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "ledger/kill_points.h"
 #include "ledger/life_byte.h"
@@ -24,6 +25,18 @@ std::uint64_t next_operation(std::uint64_t operation) {
 
 std::uint64_t held_after(const Cell &cell, std::uint64_t operation) {
   return (operation & kReapMark) != 0 ? 0 : cell.held[operation >> 1 & 1].load(std::memory_order_acquire);
+}
+
+std::uint64_t smallest_stated(const GroupFile &file, std::uint32_t device) {
+  std::uint64_t smallest = kNoLimit;
+  for (std::uint32_t i = 0; i < file.slots(); ++i) {
+    const Slot &slot = file.slot(i);
+    if ((slot.life.load(std::memory_order_acquire) & 1) != 0) {
+      const std::uint64_t stated = slot.cells[device].stated.load(std::memory_order_acquire);
+      smallest = stated == 0 ? smallest : std::min(smallest, stated - 1);
+    }
+  }
+  return smallest;
 }
 
 }  // namespace
@@ -61,9 +74,9 @@ void note_applied(const GroupFile &file, std::uint32_t device, Tag tag) {
   }
 }
 
-void give_back_of_dead(const GroupFile &file, std::uint32_t slot, std::uint64_t life) {
+DeviceSet give_back_of_dead(const GroupFile &file, std::uint32_t slot, std::uint64_t life) {
   Slot &dead = file.slot(slot);
-  bool stated = false;
+  DeviceSet stated = 0;
   for (std::uint32_t device = 0; device < shared::kDevices; ++device) {
     WideWord &word = file.header().device[device].total;
     for (;;) {
@@ -71,7 +84,7 @@ void give_back_of_dead(const GroupFile &file, std::uint32_t slot, std::uint64_t 
       // Behind the load: had somebody freed the slot before it, nothing of this must be believed; if later, the
       // exchange fails.
       if (dead.life.load(std::memory_order_acquire) != life) {
-        return;
+        return stated;
       }
       const LastOperation last = last_operation(file, device, slot, total);
       if (last.held == 0) {
@@ -86,31 +99,24 @@ void give_back_of_dead(const GroupFile &file, std::uint32_t slot, std::uint64_t 
         break;
       }
     }
-    stated = stated || dead.cells[device].stated.load(std::memory_order_relaxed) != 0;
+    if (dead.cells[device].stated.load(std::memory_order_relaxed) != 0) {
+      stated |= DeviceSet{1} << device;
+    }
   }
   at(KillPoint::kReapLife);
   std::uint64_t expected = life;
   dead.life.compare_exchange_strong(expected, (life | 1) + 1, std::memory_order_acq_rel);
-  for (std::uint32_t device = 0; stated && device < shared::kDevices; ++device) {
-    work_out_limit(file, device);
-  }
   at(KillPoint::kReapTime);
   file.header().last_reap_ns.store(monotonic_ns(), std::memory_order_relaxed);
   at(KillPoint::kReaped);
+  return stated;
 }
 
 void work_out_limit(const GroupFile &file, std::uint32_t device) {
   WideWord &word = file.header().device[device].limit;
   for (;;) {
     const WideValue before = word.load();
-    std::uint64_t smallest = kNoLimit;
-    for (std::uint32_t i = 0; i < file.slots(); ++i) {
-      const Slot &slot = file.slot(i);
-      if ((slot.life.load(std::memory_order_acquire) & 1) != 0) {
-        const std::uint64_t stated = slot.cells[device].stated.load(std::memory_order_acquire);
-        smallest = stated == 0 ? smallest : std::min(smallest, stated - 1);
-      }
-    }
+    const std::uint64_t smallest = smallest_stated(file, device);
     // Exchanged even where it stays the same: the count makes everybody who looked earlier look again, or he might set
     // it to what he saw before this process stated its own.
     at(KillPoint::kLimit);
@@ -120,26 +126,42 @@ void work_out_limit(const GroupFile &file, std::uint32_t device) {
   }
 }
 
+void work_out_limits(const GroupFile &file, DeviceSet devices) {
+  for (; devices != 0; devices &= devices - 1) {
+    work_out_limit(file, static_cast<std::uint32_t>(std::countr_zero(devices)));
+  }
+}
+
+void check_limit(const GroupFile &file, std::uint32_t device) {
+  // Left alone where it is right, or all who are refused would make each other look again.
+  const std::uint64_t limit = file.header().device[device].limit.load().low;
+  if (limit != kNoLimit && limit != smallest_stated(file, device)) {
+    work_out_limit(file, device);
+  }
+}
+
 Reaping reap(const GroupFile &file, int probe, std::uint32_t own_slot, std::uint64_t deadline_ns,
              std::uint32_t &cursor) {
   Reaping result;
   const std::uint32_t slots = file.slots();
-  for (std::uint32_t looked = 0; looked < slots; ++looked) {
+  DeviceSet stated = 0;
+  std::uint32_t asked = 0;
+  for (std::uint32_t looked = 0; looked < slots && result.whole; ++looked) {
     const std::uint32_t index = (cursor + looked) % slots;
     const std::uint64_t life = file.slot(index).life.load(std::memory_order_acquire);
     if ((life & 1) == 0 || index == own_slot) {
       continue;
     }
     if (is_dead(probe, index)) {
-      give_back_of_dead(file, index, life);
+      stated |= give_back_of_dead(file, index, life);
       result.found = true;
     }
-    if (looked % 16 == 15 && monotonic_ns() > deadline_ns) {
+    if (++asked % 16 == 0 && monotonic_ns() > deadline_ns) {
       cursor = index + 1;
       result.whole = false;
-      return result;
     }
   }
+  work_out_limits(file, stated);  // once for all of them: it looks at every slot
   return result;
 }
 

@@ -24,17 +24,24 @@ LastOperation last_operation(const GroupFile &file, std::uint32_t device, std::u
 // Notes in its slot that the operation of `tag` happened. Any process; too late is harmless.
 void note_applied(const GroupFile &file, std::uint32_t device, shared::Tag tag);
 
+// A bit a device.
+using DeviceSet = std::uint64_t;
+static_assert(shared::kDevices <= 64);
+
 // Takes everything that the dead owner of `slot` held off every device and frees the slot. `life` is what it was
-// found dead with. Any process, any number of them at once; the last step of the last of them frees it.
-void give_back_of_dead(const GroupFile &file, std::uint32_t slot, std::uint64_t life);
+// found dead with. Any process, any number of them at once; the last step of the last of them frees it. The devices
+// that the owner stated a limit for: their limits are to be worked out anew.
+[[nodiscard]] DeviceSet give_back_of_dead(const GroupFile &file, std::uint32_t slot, std::uint64_t life);
 
 // Sets the limit of `device` to the smallest that is stated by an owned slot. Any process. Whoever states a limit
 // calls it afterwards, whoever frees slots too.
 void work_out_limit(const GroupFile &file, std::uint32_t device);
+void work_out_limits(const GroupFile &file, DeviceSet devices);
+// The same where nothing is new, in case that somebody died before he did so.
+void check_limit(const GroupFile &file, std::uint32_t device);
 
-// Frees the slots whose owners died, those that matter to `device` first ... true where there was one. `probe` is a
-// descriptor of the file of its own. Looks at no more slots when `deadline_ns` (CLOCK_MONOTONIC) is over; `cursor` says
-// where to go on.
+// Frees the slots whose owners died. `probe` is a descriptor of the file of its own. Looks at no more slots when
+// `deadline_ns` (CLOCK_MONOTONIC) is over; `cursor` says where to go on.
 struct Reaping {
   bool found = false;  // a dead owner
   bool whole = true;   // every slot was looked at

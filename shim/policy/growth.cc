@@ -86,6 +86,11 @@ std::uint64_t Growth::next_size(std::uint64_t minimum_bytes) {
       arena_.first.load(std::memory_order_relaxed) == &pool_.context) {
     want = std::min(want, std::max({minimum_bytes, plan.after, kSlabGranule}));  // the large slab is still to come
   }
+  // What others could take as well is taken by eighths, and so that blocks like this one leave nothing over.
+  if (const std::uint64_t eighth = account_.group_available() / 8; eighth < want) {
+    const std::uint64_t blocks = std::max<std::uint64_t>(1, eighth / std::max<std::uint64_t>(1, request_.upper_bound));
+    want = std::max(minimum_bytes, pool::Pool::slab_bytes_for(blocks * request_.upper_bound));
+  }
   want = (want + kSlabGranule - 1) / kSlabGranule * kSlabGranule;
   std::uint64_t most = account_.available();
   if (const std::optional<std::uint64_t> free_bytes = really_free()) {

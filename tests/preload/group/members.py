@@ -111,23 +111,21 @@ class Machine:
         member.do(f"init context={device}")
         return member
 
-    def look(self):
-        """What the ledger says: group -> {devices, members}."""
-        done = subprocess.run([PROGRAMS / "look", self.state], env=clean_environment(), capture_output=True, text=True,
-                              timeout=HANG, check=True)
-        seen = json.loads(done.stdout)
-        expect("the ledger's problem", seen["problem"], "")
-        return {group["name"]: group for group in seen["groups"]}
+    def ps(self):
+        """What `ration ps` sees; looking clears what the dead left."""
+        done = subprocess.run([BUILD / "bin/ration", "ps", "--json"], env=self.environment(ration=False) |
+                              {"RATION_STATE_DIR": str(self.state)}, capture_output=True, text=True, timeout=HANG, check=False)
+        expect(f"ration ps: {done.stderr}", done.returncode, 0)
+        return json.loads(done.stdout)
 
     def reserved(self, group="g"):
-        """By the total of the ledger and by its members: on the only device."""
-        seen = self.look().get(group)
-        if seen is None or not seen["devices"]:
-            return 0, {}
-        (device, total), = seen["devices"].items()
-        held = {one["pid"]: one["devices"][device]["reserved"] for one in seen["members"] if one["devices"]}
-        expect("the total is the sum", total["reserved"], sum(held.values()))
-        return total["reserved"], held
+        """{pid: bytes} of a group on the only device that it is on; the group's total must be their sum."""
+        seen = self.ps()
+        held = {row["pid"]: row["reserved"] for row in seen["processes"]
+                if group in [one["group"] for one in row["groups"]]}
+        expect("the total of the group", [row["reserved"] for row in seen["groups"] if row["group"] == group] or [0],
+               [sum(held.values())])
+        return held
 
     def watcher(self):
         """A process without Ration that looks at the device."""
@@ -145,6 +143,6 @@ def ended_clean(machine):
     for member in machine.members:
         if member.process.poll() is None:
             expect(f"status, having said {member.err()!r}", member.end(), 0)
-    machine.look()
+    machine.ps()
     left = [path.name for path in machine.state.glob("*")]
     expect_that(f"left in the state folder: {left}", not left)

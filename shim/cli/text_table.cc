@@ -1,0 +1,101 @@
+#include "cli/text_table.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace ration::cli {
+
+namespace {
+
+constexpr std::size_t kGap = 1;        // between two columns
+constexpr std::size_t kLeastKept = 4;  // of a column that gives way
+
+using Cells = std::vector<std::string>;
+
+std::string cut(std::string text, std::size_t width) {
+  if (text.size() > width) {
+    text.resize(width);
+    if (width > 1) {
+      text.back() = '+';
+    }
+  }
+  return text;
+}
+
+std::vector<std::size_t> widths_of(const std::vector<Column> &columns, const std::vector<Cells> &rows) {
+  std::vector<std::size_t> widths;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    std::size_t width = columns[i].title.size();
+    for (const Cells &row : rows) {
+      width = std::max(width, row[i].size());
+    }
+    widths.push_back(width);
+  }
+  return widths;
+}
+
+// Takes a character at a time from the widest column that gives way, until the line fits or none can give more.
+void squeeze(std::vector<std::size_t> &widths, const std::vector<Column> &columns, std::size_t width) {
+  std::size_t total = std::accumulate(widths.begin(), widths.end(), kGap * (columns.size() - 1));
+  for (; total > width; --total) {
+    std::size_t *widest = nullptr;
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      if (columns[i].gives_way && widths[i] > kLeastKept && (widest == nullptr || widths[i] > *widest)) {
+        widest = &widths[i];
+      }
+    }
+    if (widest == nullptr) {
+      return;
+    }
+    --*widest;
+  }
+}
+
+std::string line_of(const Cells &cells, const std::vector<Column> &columns, const std::vector<std::size_t> &widths,
+                    std::size_t width) {
+  std::string line;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    const std::string cell = cut(cells[i], widths[i]);
+    const std::string blanks(widths[i] - cell.size(), ' ');
+    line += std::string(i == 0 ? 0 : kGap, ' ') + (columns[i].align == Align::kLeft ? cell + blanks : blanks + cell);
+  }
+  line.erase(line.find_last_not_of(' ') + 1);
+  return cut(std::move(line), width);
+}
+
+}  // namespace
+
+std::string plain(std::string_view text) {
+  constexpr char kHex[] = "0123456789abcdef";
+  std::string out;
+  for (const char c : text) {
+    if (c >= ' ' && c <= '~') {
+      out += c;
+    } else {
+      const auto byte = static_cast<unsigned char>(c);
+      out += {'\\', 'x', kHex[byte >> 4], kHex[byte & 15]};
+    }
+  }
+  return out;
+}
+
+std::vector<std::string> table_lines(const std::vector<Column> &columns, const std::vector<Cells> &rows,
+                                     std::size_t width) {
+  std::vector<Cells> all(1);
+  for (const Column &column : columns) {
+    all[0].push_back(column.title);
+  }
+  for (const Cells &row : rows) {
+    all.emplace_back();
+    std::transform(row.begin(), row.end(), std::back_inserter(all.back()), plain);
+  }
+  std::vector<std::size_t> widths = widths_of(columns, all);
+  squeeze(widths, columns, width);
+  std::vector<std::string> lines;
+  for (const Cells &row : all) {
+    lines.push_back(line_of(row, columns, widths, width));
+  }
+  return lines;
+}
+
+}  // namespace ration::cli

@@ -1,0 +1,13 @@
+// One look as a JSON object, schema `ration.ps/1` (README.md of the shim lists the keys). Layer: cli. Threads: pure.
+#pragma once
+
+#include <string>
+
+#include "cli/process_rows.h"
+
+namespace ration::cli {
+
+// ASCII without a newline; bytes that are no UTF-8 are replaced. `indent` -1: on one line.
+std::string usage_json(const Usage &usage, int indent);
+
+}  // namespace ration::cli

@@ -1,0 +1,32 @@
+// Groups in a folder of a test, and what must be true of them.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "ledger/membership.h"
+#include "processes.h"
+
+namespace multiproc {
+
+namespace ledger = ration::ledger;
+
+inline constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+inline constexpr char kDevice0[] = "GPU-00000000-0000-0000-0000-000000000001";
+inline constexpr char kDevice1[] = "GPU-00000000-0000-0000-0000-000000000002";
+
+// One that joins; ends the process loudly where it cannot.
+inline std::unique_ptr<ledger::Membership> join(const std::string &folder, const std::string &group = "g") {
+  std::string problem;
+  auto member = ledger::Membership::join(folder, ledger::GroupKind::kNamed, group, ledger::this_process(), problem);
+  if (member == nullptr) {
+    fail("cannot join: " + problem);
+  }
+  return member;
+}
+
+inline bool granted(ledger::ReserveOutcome outcome) {
+  return outcome == ledger::ReserveOutcome::granted;
+}
+
+}  // namespace multiproc

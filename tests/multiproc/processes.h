@@ -1,0 +1,129 @@
+// Processes for a test: made by fork, met at barriers in shared memory, waited for with a deadline that fails loudly.
+// Threads: the test's one; a process that forks here has no others unless it says so.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <functional>
+#include <new>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace multiproc {
+
+// Zeroed memory that children share with whoever made it.
+void *shared_bytes(std::size_t bytes);
+void give_back(void *memory, std::size_t bytes);
+
+template <class T>
+class Shared {
+ public:
+  static_assert(std::is_trivially_destructible_v<T>);
+  Shared() : value_(new (shared_bytes(sizeof(T))) T{}) {}
+  ~Shared() { give_back(value_, sizeof(T)); }
+  Shared(const Shared &) = delete;
+  Shared &operator=(const Shared &) = delete;
+  T *operator->() const { return value_; }
+  T &operator*() const { return *value_; }
+
+ private:
+  T *value_;
+};
+
+// A word that processes wait for.
+using Gate = std::atomic<std::uint32_t>;
+// Until `gate` is no longer `value`. A minute at most, then this process ends loudly.
+void wait_while(Gate &gate, std::uint32_t value);
+void open(Gate &gate, std::uint32_t value);
+
+// Everyone meets here, as often as they like.
+struct Barrier {
+  Gate round;
+  Gate arrived;
+  std::uint32_t count = 0;
+  void meet();
+};
+
+// Ends a child, loudly.
+[[noreturn]] void fail(const std::string &what);
+inline void expect(bool holds, const char *what) {
+  if (!holds) {
+    fail(what);
+  }
+}
+
+// A child that runs `work` and ends with 0, however it returns. Killed with its object where it still runs, and when
+// its parent ends.
+class Child {
+ public:
+  explicit Child(const std::function<void()> &work);
+  explicit Child(pid_t process) : process_(process) {}
+  Child(Child &&other) noexcept : process_(std::exchange(other.process_, -1)) {}
+  Child &operator=(Child &&other) noexcept {
+    std::swap(process_, other.process_);
+    return *this;
+  }
+  ~Child();
+
+  pid_t process() const { return process_; }
+  void send(int signal) const;
+  // 0 where it ended with 0; its exit code; 128 + the signal that killed it.
+  int ended();
+  // True: it stopped; false: it ended, with `status` as above.
+  bool stopped(int &status);
+  void kill();
+
+ private:
+  pid_t process_;
+};
+
+// A folder of its own, whose contents go with it.
+class Folder {
+ public:
+  Folder();
+  ~Folder();
+  Folder(const Folder &) = delete;
+  Folder &operator=(const Folder &) = delete;
+  const std::string &path() const { return path_; }
+  std::string operator/(const std::string &name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+std::vector<std::string> names_in(const std::string &folder);
+
+// Counts of the quick run, or of the long one where MULTIPROC_LONG is set.
+bool is_long();
+template <class T>
+T count_of(T quick, T full) {
+  return is_long() ? full : quick;
+}
+
+// MULTIPROC_SEED, or a random one; printed.
+std::uint64_t seed_of(const char *test);
+
+// splitmix64
+class Random {
+ public:
+  explicit Random(std::uint64_t seed) : state_(seed) {}
+  std::uint64_t next() {
+    std::uint64_t z = state_ += 0x9e3779b97f4a7c15;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+    z = (z ^ z >> 27) * 0x94d049bb133111eb;
+    return z ^ z >> 31;
+  }
+  std::uint64_t below(std::uint64_t end) { return next() % end; }
+
+ private:
+  std::uint64_t state_;
+};
+
+std::uint64_t now_ns();
+
+}  // namespace multiproc

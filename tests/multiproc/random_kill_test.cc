@@ -1,0 +1,182 @@
+// Workers that are killed at random instants and replaced: after each death what is reserved is what the living hold.
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstdio>
+#include <optional>
+#include <vector>
+
+#include "catch.h"
+#include "groups.h"
+
+using namespace multiproc;
+using namespace ration::ledger;
+
+namespace {
+
+constexpr std::uint32_t kWorkers = 6;
+constexpr std::uint64_t kLimits[] = {600 * kMiB, 250 * kMiB};
+constexpr std::uint64_t kMostPerCall = 100 * kMiB;
+
+struct Place {
+  Gate rested;  // the pause that it is in
+  std::array<std::atomic<std::uint64_t>, 2> held;
+};
+
+struct Table {
+  Gate pause;  // odd: rest. Its value names the pause
+  std::atomic<std::uint64_t> calls;
+  std::atomic<std::uint64_t> longest_ns;
+  std::atomic<std::uint64_t> exceeded;
+  Place places[kWorkers];
+};
+
+class Worker {
+ public:
+  Worker(Table &table, std::uint32_t index, const std::string &folder, std::uint64_t seed)
+      : table_(table), place_(table.places[index]), folder_(folder), random_(seed) {}
+
+  [[noreturn]] void work() {
+    std::unique_ptr<Membership> member;
+    timed([&] { member = join(folder_); });
+    for (const int device : {0, 1}) {
+      expect(member->device(device == 0 ? kDevice0 : kDevice1, 0) == device, "the devices moved");
+      timed([&] { member->state_limit(device, kLimits[device]); });
+    }
+    for (;;) {
+      rest();
+      const auto device = static_cast<int>(random_.below(2));
+      step(*member, device, held_[device]);
+      table_.exceeded.fetch_add(member->total(device) > kLimits[device] ? 1 : 0);
+    }
+  }
+
+ private:
+  template <class Call>
+  void timed(Call &&call) {
+    const std::uint64_t begin = now_ns();
+    call();
+    const std::uint64_t took = now_ns() - begin;
+    std::uint64_t longest = table_.longest_ns.load();
+    while (took > longest && !table_.longest_ns.compare_exchange_weak(longest, took)) {
+    }
+    table_.calls.fetch_add(1);
+  }
+
+  void step(Membership &member, int device, std::uint64_t &held) {
+    const std::uint64_t bytes = 1 + random_.below(kMostPerCall);
+    if (random_.below(2) == 0) {
+      const bool look = random_.below(4) == 0;
+      timed([&] { held += granted(member.reserve(device, bytes, look)) ? bytes : 0; });
+    } else if (held > 0) {
+      const std::uint64_t back = std::min(held, bytes);
+      timed([&] { member.release(device, back); });
+      held -= back;
+    }
+    if (random_.below(16) == 0) {
+      member.tell(device, {held, 1, {}});
+    }
+  }
+
+  // Between two calls: what it holds is told, and nothing changes until all go on.
+  void rest() {
+    const std::uint32_t pause = table_.pause.load();
+    if (pause % 2 == 0) {
+      return;
+    }
+    for (std::size_t device = 0; device < 2; ++device) {
+      place_.held[device].store(held_[device]);
+    }
+    open(place_.rested, pause);
+    wait_while(table_.pause, pause);
+  }
+
+  Table &table_;
+  Place &place_;
+  const std::string &folder_;
+  Random random_;
+  std::uint64_t held_[2] = {};
+};
+
+class Killer {
+ public:
+  Killer(const std::string &folder, std::uint64_t seed) : folder_(folder), random_(seed) {
+    workers_.resize(kWorkers);
+    for (std::uint32_t i = 0; i < kWorkers; ++i) {
+      replace(i);
+    }
+  }
+
+  void kill_one() {
+    const std::uint64_t target = table_->calls.load() + random_.below(200);
+    const std::uint64_t deadline = now_ns() + 60'000'000'000;
+    while (table_->calls.load() < target && now_ns() < deadline) {
+      sched_yield();
+    }
+    REQUIRE(table_->calls.load() >= target);
+    const auto index = static_cast<std::uint32_t>(random_.below(kWorkers));
+    workers_[index]->kill();
+    compare(index);
+    replace(index);
+  }
+
+  const Table &table() const { return *table_; }
+
+ private:
+  void replace(std::uint32_t index) {
+    const std::uint64_t seed = random_.next();
+    workers_[index].emplace([&, index, seed] { Worker(*table_, index, folder_, seed).work(); });
+  }
+
+  void compare(std::uint32_t dead) {
+    const std::uint32_t pause = table_->pause.load() + 1;
+    open(table_->pause, pause);
+    std::uint64_t held[2] = {};
+    for (std::uint32_t i = 0; i < kWorkers; ++i) {
+      Place &place = table_->places[i];
+      for (std::uint32_t seen = place.rested.load(); i != dead && seen != pause; seen = place.rested.load()) {
+        wait_while(place.rested, seen);
+      }
+      for (std::size_t device = 0; i != dead && device < 2; ++device) {
+        held[device] += place.held[device].load();
+      }
+    }
+    std::string problem;
+    const std::vector<Group> groups = look(folder_, problem);
+    REQUIRE(groups.size() == 1);
+    REQUIRE(groups[0].devices.size() == 2);
+    CHECK(groups[0].members.size() == kWorkers - 1);
+    for (std::size_t device = 0; device < 2; ++device) {
+      CHECK(groups[0].devices[device].reserved == held[device]);
+      CHECK(groups[0].devices[device].limit == kLimits[device]);
+    }
+    open(table_->pause, pause + 1);
+  }
+
+  const std::string folder_;
+  Random random_;
+  Shared<Table> table_;
+  std::vector<std::optional<Child>> workers_;
+};
+
+}  // namespace
+
+TEST_CASE("after every random kill what is reserved is what the living hold, to the byte") {
+  const Folder folder;
+  Killer killer(folder.path(), seed_of("random kills"));
+  const int kills = count_of(200, 3000);
+  for (int i = 0; i < kills; ++i) {
+    INFO("kill " << i);
+    killer.kill_one();
+  }
+  const std::uint64_t longest_us = killer.table().longest_ns.load() / 1000;
+  std::printf("%d kills, %llu calls, longest %llu us\n", kills,
+              static_cast<unsigned long long>(killer.table().calls.load()),
+              static_cast<unsigned long long>(longest_us));
+  CHECK(killer.table().exceeded == 0);
+  if (is_long()) {
+    CHECK(longest_us < 100'000);
+  }
+}

@@ -1,0 +1,50 @@
+"""What the tests of `ration ps` and `ration top` share: the command, and processes that are in groups."""
+import pathlib
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+
+from harness import BUILD, HANG, PROGRAMS, Failure, clean_environment, expect  # noqa: E402
+
+RATION = BUILD / "bin/ration"
+FIRST = "GPU-1f2e3d4c-0000-0000-0000-000000000001"
+SECOND = "GPU-99887766-0000-0000-0000-000000000002"
+TREE = "0123456789abcdef"
+
+
+def environment(folder):
+    return clean_environment() | {"RATION_STATE_DIR": str(folder), "TERM": "xterm"}
+
+
+def ration(folder, *arguments, status=0):
+    """Runs the command to its end, with no terminal; the stated exit status is expected."""
+    done = subprocess.run([RATION, *arguments], env=environment(folder), stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, timeout=HANG, check=False)
+    expect(f"status of {arguments}, stderr {done.stderr!r}", done.returncode, status)
+    return done
+
+
+class Held:
+    """A process that says "ready" and stays; it ends with the `with`, unless it was killed before."""
+
+    def __init__(self, command, settings):
+        self.process = subprocess.Popen(command, env=settings, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.DEVNULL, text=True)
+        if self.process.stdout.readline() != "ready\n":
+            raise Failure(f"{command} is not ready")
+
+    def __enter__(self):
+        return self.process
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        self.process.stdout.close()
+        self.process.wait(HANG)
+
+
+class Member(Held):
+    """A process in groups, without a device."""
+
+    def __init__(self, folder, limits, *devices_and_groups):
+        super().__init__([PROGRAMS / "member", limits, *devices_and_groups], environment(folder))

@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""`ration ps` over unmodified programs that share a GPU: what it tells of each is what each was given."""
+import json
+import pathlib
+
+from members import PROGRAMS, RATION, Held, environment, ration
+from harness import GIB, LIBRARIES, MIB, driver_folder, expect, expect_that, main
+
+
+def settings_of(folder):
+    return environment(pathlib.Path(folder) / "state") | {
+        "LD_LIBRARY_PATH": str(driver_folder("sim")), "SIMCUDA_MACHINE": str(pathlib.Path(folder) / "machine"),
+        "SIMCUDA_DEVICES": "16GiB"}
+
+
+def holder(folder, count, size, refused, *flags, **variables):
+    """Under `ration run` with these flags, or under the library alone."""
+    (pathlib.Path(folder) / "machine").mkdir(exist_ok=True)
+    program = [PROGRAMS / "holder", str(count), str(size), str(refused)]
+    if flags:
+        return Held([RATION, "run", *flags, "--", *program], settings_of(folder) | variables)
+    return Held(program, settings_of(folder) | {"LD_PRELOAD": LIBRARIES} | variables)
+
+
+def seen_in(folder):
+    return json.loads(ration(pathlib.Path(folder) / "state", "ps", "--json").stdout)
+
+
+def of_group(seen, name):
+    return [process for process in seen["processes"] if process["group"] == name]
+
+
+def figures(process):
+    return {key: process[key] for key in ("reserved", "used", "limit", "allocations", "failures", "failures_by_reason")}
+
+
+def reasons(**counts):
+    return dict.fromkeys(("limit", "group", "device", "pool_holds", "fault"), 0) | counts
+
+
+def shared(folder):
+    """Two in a group, refused by its limit and by their own, and one alone."""
+    group = ("--mode", "direct", "--group", "nightly", "--group-limit", "6GiB")
+    with holder(folder, 4, GIB, 4 * GIB, *group), \
+         holder(folder, 2, 512 * MIB, GIB, *group, "--limit", "1536MiB"), \
+         holder(folder, 3, 100 * MIB, 16 * GIB, RATION_MODE="direct") as alone:
+        seen = seen_in(folder)
+    large, small = sorted(of_group(seen, "nightly"), key=lambda process: -process["reserved"])
+    expect("large", figures(large), {"reserved": 4 * GIB, "used": 4 * GIB, "limit": None, "allocations": 4, "failures": 1,
+                                     "failures_by_reason": reasons(group=1)})
+    expect("small", figures(small), {"reserved": GIB, "used": GIB, "limit": 1536 * MIB, "allocations": 2, "failures": 1,
+                                     "failures_by_reason": reasons(limit=1)})
+    (ungrouped,) = of_group(seen, "-")
+    expect("alone", (ungrouped["pid"], ungrouped["reserved"], ungrouped["failures_by_reason"]),
+           (alone.pid, 300 * MIB, reasons(device=1)))
+    expect("one GPU", len({process["uuid"] for process in seen["processes"]}), 1)
+    expect("group", {key: seen["groups"][0][key] for key in ("group", "limit", "reserved", "free", "processes")},
+           {"group": "nightly", "limit": 6 * GIB, "reserved": 5 * GIB, "free": GIB, "processes": 2})
+    expect("after the end", seen_in(folder)["processes"], [])
+
+
+def a_tree_in_a_group(folder):
+    """A process in several groups is one row."""
+    with holder(folder, 1, GIB, 4 * GIB, "--mode", "direct", "--group", "nightly", "--group-tree=3GiB"):
+        seen = seen_in(folder)
+    (process,) = seen["processes"]
+    kinds = {group["kind"]: group["limit"] for group in process["groups"]}
+    expect("limits", kinds, {"named": None, "tree": 3 * GIB})
+    expect_that(process["group"], process["group"].startswith("nightly,tree:") or process["group"].endswith(",nightly"))
+
+
+def a_pool(folder):
+    """What the device holds for a process is more than what the program holds of it."""
+    with holder(folder, 3, 100 * MIB, 5 * GIB, "--limit", "4GiB"):
+        (process,) = seen_in(folder)["processes"]
+    expect("limit", process["limit"], 4 * GIB)
+    expect_that(f"reserved {process['reserved']}", 300 * MIB < process["reserved"] <= 4 * GIB)
+    expect("used", process["used"], 300 * MIB)
+
+
+main({"shared": shared, "a tree in a group": a_tree_in_a_group, "a pool": a_pool})
