@@ -115,12 +115,12 @@ bool read_line(std::string &line) {
   return false;
 }
 
-void run(const std::string &ops);
+void run_argument(const std::string &op);
 
-// Ops from our standard input, a line at a time.
+// Ops from our standard input, a line at a time, up to an empty one.
 CUresult obey(const std::string &) {
-  for (std::string line; read_line(line);) {
-    run(line);
+  for (std::string line; read_line(line) && !line.empty();) {
+    run_argument(line);
   }
   return CUDA_SUCCESS;
 }
@@ -140,9 +140,9 @@ CUresult watch(const std::string &) {
   return code;
 }
 
-// Becomes another program, which obeys.
-CUresult exec_obeying(const std::string &) {
-  execl("/proc/self/exe", "steps", "obey", nullptr);
+// Becomes another program: a command of the shell.
+CUresult exec(const std::string &command) {
+  execl("/bin/sh", "sh", "-c", ("exec " + command).c_str(), nullptr);
   return CUDA_ERROR_UNKNOWN;
 }
 
@@ -192,7 +192,7 @@ const std::map<std::string, Op> kOps = {
     {"pause", pause},
     {"obey", obey},
     {"watch", watch},
-    {"exec", exec_obeying},
+    {"exec", exec},
     {"total", total},
 };
 
@@ -263,6 +263,11 @@ void run_at(const std::string &where, const std::string &ops) {
   }
 }
 
+void run_argument(const std::string &op) {
+  const size_t colon = op.find(':');
+  colon == std::string::npos ? run(op) : run_at(op.substr(0, colon), op.substr(colon + 1));
+}
+
 }  // namespace
 
 int main(int argc, char **argv) {
@@ -272,9 +277,7 @@ int main(int argc, char **argv) {
     }
   });
   for (int i = 1; i < argc; ++i) {
-    const std::string op = argv[i];
-    const size_t colon = op.find(':');
-    colon == std::string::npos ? run(op) : run_at(op.substr(0, colon), op.substr(colon + 1));
+    run_argument(argv[i]);
   }
   return 0;
 }
