@@ -17,7 +17,9 @@ bool Account::share(Membership *membership, int device) {
     return false;
   }
   membership->show_limit(device, limit());
-  membership->charge(device, charged());
+  if (const std::uint64_t already = charged(); already > 0) {
+    membership->charge(device, already);
+  }
   shares_[count] = {membership, device};
   share_count_.store(count + 1, std::memory_order_release);
   tell_span_.store(kLeastTellSpan, std::memory_order_relaxed);

@@ -126,7 +126,6 @@ void at_exit() {
 void in_child() {
   instance.store(nullptr, std::memory_order_relaxed);
   builder.store(0, std::memory_order_relaxed);
-  ledger::Membership::forked();
 }
 
 // Once per program image; a forked child inherits both registrations. Only the building thread comes here; no guarded
