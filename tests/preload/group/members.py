@@ -11,6 +11,8 @@ from harness import BUILD, HANG, LIBRARIES, MIB, PROGRAMS, Failure, clean_enviro
 
 CONTEXT = MIB  # what each context costs of the device
 REFUSED = 2
+RATION = BUILD / "bin/ration"
+OBEY = (PROGRAMS / "steps", "obey")
 MODES = {"direct": {"RATION_MODE": "direct"},
          "pool": {"RATION_MODE": "pool", "RATION_PREALLOCATE": "false"}}  # slabs as they are needed
 
@@ -99,11 +101,18 @@ class Machine:
             child |= {"LD_PRELOAD": LIBRARIES, "RATION_STATE_DIR": str(self.state)} | self.settings
         return child | {key: str(value) for key, value in settings.items()}
 
-    def start(self, program="steps", *arguments, ration=True, through=(), **settings):
-        command = [*through, PROGRAMS / program, *(arguments or (["obey"] if program == "steps" else []))]
-        member = Member(command, self.environment(ration, **settings), self.folder)
-        self.members.append(member)
-        return member
+    def start(self, program="steps", *arguments, ration=True, **settings):
+        command = [PROGRAMS / program, *(arguments or (["obey"] if program == "steps" else []))]
+        return self.launch(command, self.environment(ration, **settings))
+
+    def ration_run(self, *flags, **settings):
+        """`ration run FLAGS -- steps obey`; its pid is not the program's."""
+        settings = {"RATION_STATE_DIR": str(self.state)} | self.settings | settings
+        return self.launch([RATION, "run", *flags, "--", *OBEY], self.environment(ration=False, **settings))
+
+    def launch(self, command, environment):
+        self.members.append(Member(command, environment, self.folder))
+        return self.members[-1]
 
     def member(self, device=0, **settings):
         """One with a context."""
@@ -113,7 +122,7 @@ class Machine:
 
     def ps(self):
         """What `ration ps` sees; looking clears what the dead left."""
-        done = subprocess.run([BUILD / "bin/ration", "ps", "--json"], env=self.environment(ration=False) |
+        done = subprocess.run([RATION, "ps", "--json"], env=self.environment(ration=False) |
                               {"RATION_STATE_DIR": str(self.state)}, capture_output=True, text=True, timeout=HANG, check=False)
         expect(f"ration ps: {done.stderr}", done.returncode, 0)
         return json.loads(done.stdout)

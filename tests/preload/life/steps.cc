@@ -3,6 +3,7 @@
 // elsewhere: other: a fresh thread, nothing current there · child: a forked child · orphan: one that goes on by itself
 // · at_exit, destructor: while the process ends.
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -193,8 +194,11 @@ const std::map<std::string, Op> kOps = {
     {"obey", obey},
     {"watch", watch},
     {"exec", exec},
+    {"die", [](auto &) { return raise(SIGKILL) == 0 ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN; }},
     {"total", total},
 };
+
+void run(const std::string &ops);
 
 // Ops for later, by the moment that runs them.
 std::vector<std::string> at_exit;
