@@ -34,24 +34,27 @@ def without_a_limit_of_its_own(folder):
 
 
 def all_at_once(folder):
-    """Four that preallocate in the same moment: each gets what it asked for, and together they stay within the limit."""
-    with Machine(folder, **SHARED, **AT_ONCE) as machine:
-        members = [machine.member(RATION_PREALLOCATE="250MiB") for _ in range(4)]
-        greedy = [machine.member(RATION_LOG=machine.folder / f"log{i}") for i in range(4)]
-        together(machine, members, LIMIT - 24 * MIB)
-        for member in members:
-            member.kill()
-        expect("nobody holds", sum(machine.reserved().values()), 0)
-        together(machine, greedy, LIMIT)
+    """Four that preallocate 300 MiB in the same moment: one of them gets what is left, and all get a block."""
+    with Machine(folder, **SHARED, **AT_ONCE, RATION_LIMIT="300MiB") as machine:
+        members = [machine.member() for _ in range(4)]
+        expect("codes", at_once(members), [0] * 4)
+        expect("reserved", sorted(machine.reserved().values()), [124 * MIB] + [300 * MIB] * 3)
         ended_clean(machine)
 
 
-def together(machine, members, least):
+def all_of_it_at_once(folder):
+    """Where one may take everything one takes everything, but never more."""
+    with Machine(folder, **SHARED, **AT_ONCE) as machine:
+        members = [machine.member() for _ in range(4)]
+        expect("codes", sorted(at_once(members)), [0, REFUSED, REFUSED, REFUSED])
+        expect("reserved", sorted(machine.reserved().values()), [0, 0, 0, LIMIT])
+        ended_clean(machine)
+
+
+def at_once(members):
     for member in members:
         member.send("alloc=1k")
-    expect("codes", [member.read() for member in members], ["alloc=1k: 0"] * len(members))
-    held = sum(machine.reserved().values())
-    expect_that(f"held {held} of {LIMIT}", least <= held <= LIMIT)
+    return [int(member.read().rsplit(": ", 1)[1]) for member in members]
 
 
 def gives_back_its_own(folder):
@@ -71,5 +74,5 @@ def gives_back_its_own(folder):
 
 main({"the preallocated slab is what the group leaves": backs_off,
       "and never more than the group has": without_a_limit_of_its_own,
-      "four that preallocate at once": all_at_once,
+      "four that preallocate at once": all_at_once, "four of which one may take all": all_of_it_at_once,
       "own free slabs go back before a refusal": gives_back_its_own})
