@@ -40,7 +40,7 @@ int act(const std::vector<std::string> &arguments) {
   ration::cli::TopRequest top_request;
   CLI::App *run = app.add_subcommand("run", "run a command under its ration");
   CLI::App *ps = app.add_subcommand("ps", "print who holds how much device memory");
-  CLI::App *top = app.add_subcommand("top", "the same, live");
+  CLI::App *top = app.add_subcommand("top", "show who holds how much device memory, live");
   CLI::App *env = app.add_subcommand("env", "print the settings that hold here, and their sources");
   describe_run(*run, run_request);
   describe_ps(*ps, ps_request);

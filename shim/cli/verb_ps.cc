@@ -32,7 +32,7 @@ void describe_ps(CLI::App &verb, PsRequest &request) {
   CLI::Option *json = verb.add_flag("--json", request.json, "one JSON object, sizes in bytes");
   CLI::Option *prometheus = verb.add_flag("--prometheus", request.prometheus, "as metrics, in Prometheus' text format");
   CLI::Option *file =
-      verb.add_option("--textfile", request.textfile, "the same, put whole into FILE")->type_name("FILE");
+      verb.add_option("--textfile", request.textfile, "these metrics, put into FILE as a whole")->type_name("FILE");
   json->excludes(prometheus)->excludes(file);
   prometheus->excludes(file);
   verb.footer(kFooter);

@@ -20,7 +20,7 @@ struct DeviceUse {
   std::string uuid;                      // as the driver prints it: "GPU-..."
   std::uint64_t reserved = 0;            // charged against limits: what the device holds for the process
   std::uint64_t used = 0;                // blocks that the program holds, as of `told_unix_ns`
-  std::uint64_t peak = 0;                // the most that was ever reserved
+  std::uint64_t peak = 0;                // the most that was reserved when the figures were told, or is now
   std::uint64_t limit = kNoLimit;        // of the process alone
   std::uint64_t group_limit = kNoLimit;  // that this process states for the group
   std::uint64_t allocations = 0;         // blocks ever allocated, as of `told_unix_ns`

@@ -126,11 +126,6 @@ bool Membership::change(std::uint32_t device, std::uint64_t add, std::uint64_t s
   cell.applied.store(operation, std::memory_order_release);
   own.operation = operation;
   own.held = held;
-  if (held > own.peak) {
-    at(KillPoint::kPeak);
-    own.peak = held;
-    cell.peak.store(held, std::memory_order_relaxed);
-  }
   return true;
 }
 
@@ -206,6 +201,16 @@ void Membership::tell(int device, const Told &told) {
     return;
   }
   Cell &cell = file_.slot(slot_).cells[device];
+  {
+    // Here and not with each reservation, which the driver may yet refuse.
+    Guard guard(mutex_);
+    Own &own = own_[device];
+    if (own.held > own.peak) {
+      at(KillPoint::kPeak);
+      own.peak = own.held;
+      cell.peak.store(own.peak, std::memory_order_relaxed);
+    }
+  }
   at(KillPoint::kTell);
   cell.used.store(told.used, std::memory_order_relaxed);
   cell.allocations.store(told.allocations, std::memory_order_relaxed);
