@@ -28,6 +28,18 @@ def rounds(mode, processes, fit, bytes_each, limit, group=True):
     return case
 
 
+def preallocations(folder):
+    """Four that preallocate 300 MiB of 1 GiB, in fresh contexts: what three leave is the fourth's, to the last byte."""
+    limit = 1024 * MIB
+    with Machine(folder, RATION_MODE="pool", RATION_PREALLOCATE_AFTER="0", RATION_HEADROOM="0", RATION_LIMIT="300MiB",
+                 RATION_GROUP="g", RATION_GROUP_LIMIT=str(limit)) as machine:
+        member = machine.start("rounds", "4", ROUNDS, "1024", "4", str(limit), "fresh")
+        said = member.process.stdout.read()
+        expect(f"status, having said {said} {member.err()}", member.process.wait(), 0)
+        expect_that(f"all of it was held: {said}", f"holding {limit} at least" in said)
+        ended_clean(machine)
+
+
 SHAPES = [(2, 1), (4, 3), (8, 3)]
 CASES = {f"{mode}: {fit} of {processes}": rounds(mode, processes, fit, size, fit * (4 * MIB) + MIB)
          for mode, size in (("direct", 4 * MIB), ("pool", BLOCK)) for processes, fit in SHAPES}
@@ -35,4 +47,4 @@ CASES |= {f"{mode}: to the last byte": rounds(mode, 4, 2, size, 2 * 4 * MIB)
           for mode, size in (("direct", 4 * MIB), ("pool", BLOCK))}
 CASES |= {f"{mode}: a limit of each its own is none together": rounds(mode, 4, 1, size, 5 * MIB, group=False)
           for mode, size in (("direct", 4 * MIB), ("pool", BLOCK))}
-main(CASES)
+main(CASES | {"preallocations back off": preallocations})
