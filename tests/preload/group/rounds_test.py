@@ -7,6 +7,7 @@ import harness
 from harness import main
 
 ROUNDS = sys.argv[1]
+MANY = str(10 * int(ROUNDS))  # what is looked for there is rare
 harness.HANG = 3600
 BLOCK = 4 * MIB - 512  # with the granule that a slab keeps for itself: 4 MiB
 
@@ -33,7 +34,7 @@ def preallocations(folder):
     limit = 1024 * MIB
     with Machine(folder, RATION_MODE="pool", RATION_PREALLOCATE_AFTER="0", RATION_HEADROOM="0", RATION_LIMIT="300MiB",
                  RATION_GROUP="g", RATION_GROUP_LIMIT=str(limit)) as machine:
-        member = machine.start("rounds", "4", ROUNDS, "1024", "4", str(limit), "fresh")
+        member = machine.start("rounds", "4", MANY, "1024", "4", str(limit), "fresh")
         said = member.process.stdout.read()
         expect(f"status, having said {said} {member.err()}", member.process.wait(), 0)
         expect_that(f"all of it was held: {said}", f"holding {limit} at least" in said)
