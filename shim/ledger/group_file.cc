@@ -29,9 +29,10 @@ std::string error_text(int error) {
   return std::generic_category().message(error);
 }
 
-// Who may write to it may put anything into it: only we, and root, who may do that anyway.
+// Who may write to it may put anything into it, or cut it short under a mapping. That holds for root, too, whose folder
+// in /dev/shm anybody could have made first.
 const char *distrust(const struct stat &found) {
-  if (found.st_uid != geteuid() && geteuid() != 0) {
+  if (found.st_uid != geteuid()) {
     return "it belongs to another user";
   }
   return (found.st_mode & (S_IWGRP | S_IWOTH)) != 0 ? "others may write to it" : nullptr;
@@ -145,23 +146,23 @@ Descriptor open_state_folder(const std::string &path, bool make, std::string &pr
     struct stat found {};
     if (folder && fstat(folder.number(), &found) == 0) {
       const char *const wrong = distrust(found);
-      problem = wrong == nullptr ? "" : path + ": " + wrong;
+      problem = wrong == nullptr ? "" : wrong;
       return wrong == nullptr ? std::move(folder) : Descriptor();
     }
     if (errno != ENOENT || !make) {
       // A link answers ENOTDIR here, like a file.
       const int error = errno;
       const bool link = lstat(path.c_str(), &found) == 0 && S_ISLNK(found.st_mode);
-      problem = error == ENOENT ? "" : path + ": " + (link ? "it is a link" : error_text(error));
+      problem = error == ENOENT ? "" : link ? "it is a link" : error_text(error);
       return Descriptor();
     }
     at(KillPoint::kFolder);
     if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
-      problem = path + ": " + error_text(errno);
+      problem = error_text(errno);
       return Descriptor();
     }
   }
-  problem = path + ": it comes and goes";
+  problem = "it comes and goes";
   return Descriptor();
 }
 
@@ -243,7 +244,11 @@ bool remove_if_dead(int folder, const std::string &name) {
   std::string problem;
   const Descriptor file = open_group_file(folder, name, problem);
   at(KillPoint::kRemoveLock);
-  if (!file || lock_all_lives(file.number()) != LifeLock::taken || !has_name(file.number(), folder, name)) {
+  if (!file || lock_all_lives(file.number()) != LifeLock::taken) {
+    return false;
+  }
+  if (!has_name(file.number(), folder, name)) {
+    unlock_all_lives(file.number());  // said, because a child that was just forked has the descriptor too
     return false;
   }
   at(KillPoint::kRemove);

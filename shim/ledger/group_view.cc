@@ -20,6 +20,7 @@ namespace {
 constexpr std::uint64_t kLookNs = 1'000'000'000;
 constexpr int kReadings = 100;
 constexpr std::uint32_t kNobody = UINT32_MAX;
+constexpr char kOwnFolders[] = "/dev/shm/ration-";  // made by Ration itself: a folder that the user named is the user's
 
 std::vector<std::string> names_in(int folder) {
   std::vector<std::string> names;
@@ -134,6 +135,7 @@ std::vector<Group> look(const std::string &state_folder, std::string &problem) {
   std::vector<Group> groups;
   const Descriptor folder = open_state_folder(state_folder, false, problem);
   if (!folder) {
+    problem = problem.empty() ? "" : state_folder + ": " + problem;
     return groups;
   }
   for (const std::string &name : names_in(folder.number())) {
@@ -146,6 +148,9 @@ std::vector<Group> look(const std::string &state_folder, std::string &problem) {
       }
       groups.push_back(std::move(group));
     }
+  }
+  if (groups.empty() && state_folder.compare(0, sizeof(kOwnFolders) - 1, kOwnFolders) == 0) {
+    rmdir(state_folder.c_str());  // nothing, where something is in it; whoever joins makes it again
   }
   std::stable_sort(groups.begin(), groups.end(), [](const Group &a, const Group &b) { return a.kind < b.kind; });
   return groups;

@@ -12,22 +12,36 @@
 namespace ration::ledger {
 namespace {
 
-constinit std::atomic<std::uint64_t> begun{0};
-constinit std::atomic<std::uint64_t> ended{0};
-constinit std::atomic<int> joining{-1};  // -1: none
+constexpr std::uint64_t kMostWaitNs = 50'000'000;
+
+constinit std::atomic<bool> between{false};      // somebody opens the file just now
+constinit std::atomic<int> under_way{0};         // forks
+constinit std::atomic<std::uint64_t> passed{0};  // forks that did not wait, ever
+constinit std::atomic<int> joining{-1};          // -1: none
 constinit std::atomic<dev_t> joining_device{0};
 constinit std::atomic<ino_t> joining_inode{0};
 
+// First said, then looked, on both sides: one of the two sees the other.
 void before_fork() {
-  begun.fetch_add(1);
+  const std::uint64_t deadline = monotonic_ns() + kMostWaitNs;
+  for (;;) {
+    under_way.fetch_add(1);
+    if (!between.load() || monotonic_ns() > deadline) {
+      passed.fetch_add(1);
+      return;
+    }
+    under_way.fetch_sub(1);
+    sched_yield();
+  }
 }
 
 void after_fork() {
-  ended.fetch_add(1);
+  under_way.fetch_sub(1);
 }
 
 void in_child() {
-  ended.store(begun.load());
+  under_way.store(0);
+  between.store(false);
   const int descriptor = joining.exchange(-1);
   struct stat found {};
   // Another thread may have been given the number, between the close and the store behind it.
@@ -47,22 +61,24 @@ void watch_forks() {
   }
 }
 
-std::uint64_t forks_at_rest(std::uint64_t deadline_ns) {
-  for (;;) {
-    const std::uint64_t over = ended.load();
-    const std::uint64_t all = begun.load();
-    if (over == all || monotonic_ns() > deadline_ns) {
-      return all;
-    }
-    sched_yield();
-  }
+BetweenForks::BetweenForks(std::uint64_t deadline_ns) {
+  between.store(true);
+  do {
+    passed_ = passed.load();
+    at_rest_ = under_way.load() == 0;
+  } while (!at_rest_ && monotonic_ns() < deadline_ns && sched_yield() == 0);
 }
 
-std::uint64_t forks_begun() {
-  return begun.load();
+BetweenForks::~BetweenForks() {
+  between.store(false);
 }
 
-JoinDescriptor::JoinDescriptor(Descriptor opened) : opened_(std::move(opened)) {
+bool BetweenForks::failed() const {
+  return !at_rest_ || passed.load() != passed_;
+}
+
+void JoinDescriptor::take(Descriptor opened) {
+  opened_ = std::move(opened);
   struct stat found {};
   if (opened_ && fstat(opened_.number(), &found) == 0) {
     joining_device.store(found.st_dev);

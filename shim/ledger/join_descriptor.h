@@ -12,18 +12,31 @@ namespace ration::ledger {
 // Before the first of them. Twice is harmless.
 void watch_forks();
 
-// How many forks had begun: of this process, at a moment when none was under way, or at the deadline. Whoever opens and
-// maps the file calls the one before and compares it with the other after it, and drops what he has if they differ.
-std::uint64_t forks_at_rest(std::uint64_t deadline_ns);
-std::uint64_t forks_begun();
+// While one of these is there no fork goes on: it waits for forks under way, and new ones wait for it. Nobody waits
+// beyond `deadline_ns` or 50 ms, because a fork may itself wait for a lock that the joining thread's caller holds. It
+// must be the whole time, from opening to closing: a fork copies descriptors and memory at different moments.
+class BetweenForks {
+ public:
+  explicit BetweenForks(std::uint64_t deadline_ns);
+  ~BetweenForks();
+  BetweenForks(const BetweenForks &) = delete;
+  BetweenForks &operator=(const BetweenForks &) = delete;
+  // Whether a child may have got what is open, all the same.
+  bool failed() const;
 
-// Closed in forked children from now on.
+ private:
+  std::uint64_t passed_;
+  bool at_rest_;
+};
+
+// Where a child was forked all the same, it closes this.
 class JoinDescriptor {
  public:
-  explicit JoinDescriptor(Descriptor opened);
+  JoinDescriptor() = default;
   ~JoinDescriptor();
   JoinDescriptor(const JoinDescriptor &) = delete;
   JoinDescriptor &operator=(const JoinDescriptor &) = delete;
+  void take(Descriptor opened);
   explicit operator bool() const { return static_cast<bool>(opened_); }
   int number() const { return opened_.number(); }
 

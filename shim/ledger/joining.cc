@@ -25,6 +25,7 @@ using shared::Slot;
 namespace {
 
 constexpr std::uint64_t kJoinNs = 100'000'000;
+constexpr std::uint64_t kForksNs = kJoinNs / 2;  // how long it is tried to join between forks, rather than beside one
 constexpr std::uint32_t kNone = UINT32_MAX;
 
 // What one try to get a slot came to.
@@ -201,59 +202,74 @@ std::string spoken(GroupKind kind, const std::string &name) {
   return "processes without a group";
 }
 
+namespace {
+
+struct Joined {
+  GroupFile file;
+  Try found;
+  bool in_folder = false;  // where the problem is
+  struct stat place {};
+};
+
+// One try to open the file and to lock a slot, in which no child is forked that would get the descriptors.
+Joined open_and_lock(const std::string &state_folder, const std::string &file_called, const std::string &group,
+                     std::uint64_t random, std::uint64_t beside_forks_ns) {
+  Joined joined;
+  Try &found = joined.found;
+  const BetweenForks between(beside_forks_ns);
+  const Descriptor folder = open_state_folder(state_folder, true, found.problem);
+  if (!folder) {
+    joined.in_folder = true;
+    return joined;
+  }
+  JoinDescriptor opened;
+  opened.take(open_group_file(folder.number(), file_called, found.problem));
+  const Descriptor probe =
+      opened ? open_group_file(folder.number(), file_called, found.problem) : Descriptor();  // of its own
+  if (!probe) {
+    found.again =
+        found.problem.empty() && (opened || make_group_file(folder.number(), file_called, group, found.problem));
+    return joined;
+  }
+  joined.file = GroupFile::map(opened.number(), found.problem);
+  if (!joined.file) {
+    return joined;
+  }
+  found = find_slot(joined.file, opened.number(), probe.number(), random);
+  if (found.slot != kNone && is_damaged(joined.file, found.slot)) {
+    found.problem = "it is damaged; let the group's processes end and remove it";
+  }
+  const bool inherited = between.failed() && monotonic_ns() < beside_forks_ns;
+  if (found.slot != kNone && (inherited || !has_name(opened.number(), folder.number(), file_called))) {
+    unlock_life(opened.number(), found.slot);  // said, because a child may have the descriptor too
+    found = {kNone, true, {}};
+  }
+  fstat(opened.number(), &joined.place);
+  return joined;
+}
+
+}  // namespace
+
 std::unique_ptr<Membership> Membership::join(const std::string &state_folder, GroupKind kind, const std::string &name,
                                              const ProcessIdentity &process, std::string &problem) {
   const std::string file_called = file_name(kind, name);
   const std::string path = state_folder + "/" + file_called;
-  const std::uint64_t deadline = monotonic_ns() + kJoinNs;
+  const std::uint64_t begun = monotonic_ns();
   watch_forks();
   do {
-    const Descriptor folder = open_state_folder(state_folder, true, problem);
-    if (!folder) {
-      return nullptr;
-    }
-    struct stat place {};
-    GroupFile file;
-    Try found;
-    {
-      const std::uint64_t forks = forks_at_rest(deadline);
-      const JoinDescriptor opened(open_group_file(folder.number(), file_called, problem));
-      if (!opened && problem.empty() && make_group_file(folder.number(), file_called, name, problem)) {
-        continue;
-      }
-      file = problem.empty() ? GroupFile::map(opened.number(), problem) : GroupFile();
-      if (forks_begun() != forks && monotonic_ns() < deadline) {
-        problem.clear();
-        continue;
-      }
-      const Descriptor probe = problem.empty() ? open_group_file(folder.number(), file_called, problem) : Descriptor();
-      if (!problem.empty()) {
-        problem = path + ": " + problem;
-        return nullptr;
-      }
-      if (!probe) {
-        continue;
-      }
-      found = find_slot(file, opened.number(), probe.number(), process.identity);
-      if (found.slot != kNone && !has_name(opened.number(), folder.number(), file_called)) {
-        found = {kNone, true, {}};
-      }
-      if (found.slot != kNone && is_damaged(file, found.slot)) {
-        found.problem = "it is damaged; let the group's processes end and remove it";
-      }
-      fstat(opened.number(), &place);
-    }
+    Joined joined = open_and_lock(state_folder, file_called, name, process.identity, begun + kForksNs);
+    const Try &found = joined.found;
     if (!found.problem.empty()) {
-      problem = path + ": " + found.problem;
+      problem = (joined.in_folder ? state_folder : path) + ": " + found.problem;
       return nullptr;
     }
     if (found.slot != kNone) {
-      take(file, found.slot, process);
-      return std::unique_ptr<Membership>(
-          new Membership(std::move(file), found.slot, kind, name, {path, place.st_dev, place.st_ino}));
+      take(joined.file, found.slot, process);
+      return std::unique_ptr<Membership>(new Membership(std::move(joined.file), found.slot, kind, name,
+                                                        {path, joined.place.st_dev, joined.place.st_ino}));
     }
     sched_yield();
-  } while (monotonic_ns() < deadline);
+  } while (monotonic_ns() - begun < kJoinNs);
   problem = path + ": it is being removed by a process that does not go on";
   return nullptr;
 }

@@ -46,20 +46,33 @@ void give_back(void *memory, std::size_t bytes) {
   munmap(memory, bytes);
 }
 
-void wait_while(Gate &gate, std::uint32_t value) {
-  const std::uint64_t deadline = now_ns() + kPatienceNs;
+bool wait_while(Gate &gate, std::uint32_t value, std::uint64_t patience_ns) {
+  const std::uint64_t deadline = now_ns() + patience_ns;
   while (gate.load() == value) {
-    const timespec second{1, 0};
-    futex(gate, FUTEX_WAIT, value, &second);
-    if (now_ns() > deadline) {
-      fail("waited a minute for another process");
+    const std::uint64_t now = now_ns();
+    if (now >= deadline) {
+      return false;
     }
+    const std::uint64_t left = deadline - now;
+    const timespec timeout{static_cast<time_t>(left / 1'000'000'000), static_cast<long>(left % 1'000'000'000)};
+    futex(gate, FUTEX_WAIT, value, &timeout);
   }
+  return true;
+}
+
+void wait_while(Gate &gate, std::uint32_t value) {
+  if (!wait_while(gate, value, kPatienceNs)) {
+    fail("waited a minute for another process");
+  }
+}
+
+void wake(Gate &gate) {
+  futex(gate, FUTEX_WAKE, INT_MAX, nullptr);
 }
 
 void open(Gate &gate, std::uint32_t value) {
   gate.store(value);
-  futex(gate, FUTEX_WAKE, INT_MAX, nullptr);
+  wake(gate);
 }
 
 void Barrier::meet() {

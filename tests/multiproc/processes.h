@@ -40,6 +40,9 @@ class Shared {
 using Gate = std::atomic<std::uint32_t>;
 // Until `gate` is no longer `value`. A minute at most, then this process ends loudly.
 void wait_while(Gate &gate, std::uint32_t value);
+// False: it still was after `patience_ns`.
+[[nodiscard]] bool wait_while(Gate &gate, std::uint32_t value, std::uint64_t patience_ns);
+void wake(Gate &gate);
 void open(Gate &gate, std::uint32_t value);
 
 // Everyone meets here, as often as they like.
