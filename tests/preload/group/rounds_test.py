@@ -7,7 +7,7 @@ import harness
 from harness import main
 
 ROUNDS = sys.argv[1]
-MANY = str(10 * int(ROUNDS))  # what is looked for there is rare
+MANY = str(3000 + int(ROUNDS))  # what is looked for there is rare
 harness.HANG = 3600
 BLOCK = 4 * MIB - 512  # with the granule that a slab keeps for itself: 4 MiB
 
