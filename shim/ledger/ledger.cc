@@ -120,10 +120,24 @@ Membership *Account::tightest(int &device) const {
   return least->membership;
 }
 
-void Account::look_for_dead() {
+void Account::look_for_dead() noexcept {
   for (int i = 0; i < shares(); ++i) {
-    (void)shares_[i].membership->reap_within(0);
+    if (shares_[i].membership->limit(shares_[i].device) != kNoLimit) {
+      shares_[i].membership->look_for_dead(shares_[i].device);
+    }
   }
+}
+
+bool Account::somebody_died_within(std::uint64_t seconds) noexcept {
+  bool died = false;
+  for (int i = 0; i < shares(); ++i) {
+    died = shares_[i].membership->somebody_died_within(shares_[i].device, seconds) || died;
+  }
+  return died;
+}
+
+bool Account::is_shared_with(const Membership *membership) const {
+  return std::any_of(shares_, shares_ + shares(), [&](const Share &share) { return share.membership == membership; });
 }
 
 void Account::tell(const Told &told) {
@@ -140,7 +154,8 @@ void Account::tell(const Told &told) {
 
 void Account::want_telling() {
   if (shares() > 0) {
-    told_used_.store(kNeverTell, std::memory_order_relaxed);  // far from anything that is ever used
+    told_used_.store(0, std::memory_order_relaxed);
+    tell_span_.store(0, std::memory_order_relaxed);
   }
 }
 
@@ -155,14 +170,6 @@ Membership *Ledger::join(const std::string &state_folder, GroupKind kind, const 
   }
   memberships_.push_back(std::move(membership));
   return memberships_.back().get();
-}
-
-bool Ledger::somebody_died_within(std::uint64_t seconds) {
-  bool died = false;
-  for (const std::unique_ptr<Membership> &membership : memberships_) {
-    died = membership->reap_within(seconds) || died;
-  }
-  return died;
 }
 
 }  // namespace ration::ledger

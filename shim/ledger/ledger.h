@@ -30,7 +30,7 @@ class Account {
   // Counts in a group too from now on, with what is charged by now. False: it is in too many. REQUIRES: one thread at a
   // time.
   bool share(Membership *membership, int device);
-  bool is_shared() const { return shares() > 0; }
+  bool is_shared_with(const Membership *membership) const;
   // While a group that was asked for cannot be had everything is refused.
   void close(bool closed = true) { closed_.store(closed, std::memory_order_relaxed); }
 
@@ -54,14 +54,21 @@ class Account {
 
   // The group that leaves least, and this device in it; nullptr: in none.
   Membership *tightest(int &device) const;
-  // Gives back in every group what the dead held.
-  void look_for_dead();
+  // Gives back what the dead held in every group that has a limit here.
+  void look_for_dead() noexcept;
+  // Looks for the dead in all of them. True: one who held memory here died within the last seconds, so that the device
+  // may be about to get it back.
+  bool somebody_died_within(std::uint64_t seconds) noexcept;
 
-  // Figures for others to see. `used` may be off by the larger of 1 MiB and a 64th of what is charged before it is told
-  // again, so that hits of a pool need not touch shared memory.
+  // Figures for others to see. What is used may be off by the larger of 1 MiB and a 64th of what is charged before it
+  // is told again. `has_outgrown` is for hits of a pool, which must not touch shared memory: only those that take the
+  // use to where it was not before are told.
+  bool has_outgrown(std::uint64_t used) const {
+    return used > told_used_.load(std::memory_order_relaxed) + tell_span_.load(std::memory_order_relaxed);
+  }
   bool is_worth_telling(std::uint64_t used) const {
-    const std::uint64_t span = tell_span_.load(std::memory_order_relaxed);
-    return used - told_used_.load(std::memory_order_relaxed) + span > 2 * span;  // further than that on either side
+    return has_outgrown(used) ||
+           told_used_.load(std::memory_order_relaxed) > used + tell_span_.load(std::memory_order_relaxed);
   }
   void tell(const Told &told);
   void want_telling();
@@ -96,9 +103,6 @@ class Ledger {
 
   // Joins; the membership stays for good. nullptr: `problem` says why.
   Membership *join(const std::string &state_folder, GroupKind kind, const std::string &name, std::string &problem);
-  // Whether somebody in one of the groups was found dead within the last seconds: the device may be about to get memory
-  // back. Looks for the dead.
-  bool somebody_died_within(std::uint64_t seconds);
 
  private:
   Account accounts_[kMaxDevices];

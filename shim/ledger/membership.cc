@@ -21,6 +21,8 @@ namespace {
 
 constexpr std::uint64_t kLookNs = 50'000'000;
 constexpr int kOvertakings = 100;
+// Of one member on one device: more than any has, and so little that all members' together never wrap around.
+constexpr std::uint64_t kMostHeld = std::uint64_t{1} << 50;
 
 std::uint64_t unix_ns() {
   timespec now{};
@@ -100,6 +102,9 @@ bool Membership::change(std::uint32_t device, std::uint64_t add, std::uint64_t s
   }
   const std::uint64_t operation = ((own.operation >> 1) + 1) << 1;
   subtract = std::min(subtract, own.held);
+  if (add > kMostHeld - std::min(own.held, kMostHeld)) {
+    return false;
+  }
   const std::uint64_t held = own.held + add - subtract;
   bool written = false;
   for (;;) {
@@ -134,14 +139,15 @@ ReserveOutcome Membership::reserve(int device, std::uint64_t bytes, bool look) {
     return ReserveOutcome::over_group_limit;
   }
   const auto index = static_cast<std::uint32_t>(device);
-  if (change(index, bytes, 0, true)) {
+  const bool limits = kind_ != GroupKind::kNone;  // else nobody shares anything, whatever the file says
+  if (change(index, bytes, 0, limits)) {
     return ReserveOutcome::granted;
   }
   if (look) {
-    look_for_dead(index);
+    look_for_dead(device);
     // Others may take and give back meanwhile: as long as it would fit, it is tried.
     for (int i = 0; i < kOvertakings && bytes <= available(device); ++i) {
-      if (change(index, bytes, 0, true)) {
+      if (change(index, bytes, 0, limits)) {
         return ReserveOutcome::granted;
       }
     }
@@ -226,7 +232,10 @@ void Membership::tell(int device, const Told &told) {
   at(KillPoint::kTold);
 }
 
-void Membership::look_for_dead(std::uint32_t device) {
+void Membership::look_for_dead(int device) noexcept try {
+  if (!is_here(device)) {
+    return;
+  }
   std::string problem;
   // Opened anew: a descriptor kept open could be closed by the program and mean another file by now.
   const Descriptor probe = open_group_file(AT_FDCWD, place_.path, problem);
@@ -238,15 +247,16 @@ void Membership::look_for_dead(std::uint32_t device) {
     reap(file_, probe.number(), slot_, monotonic_ns() + kLookNs, cursor);
     cursor_.store(cursor, std::memory_order_relaxed);
   }
-  check_limit(file_, device);
+  check_limit(file_, static_cast<std::uint32_t>(device));
+} catch (...) {  // no memory of the host to look with: nobody was found
 }
 
-bool Membership::reap_within(std::uint64_t seconds) {
-  if (!is_here(0)) {
+bool Membership::somebody_died_within(int device, std::uint64_t seconds) noexcept {
+  if (!is_here(device)) {
     return false;
   }
-  look_for_dead(0);
-  const std::uint64_t last = file_.header().last_reap_ns.load(std::memory_order_relaxed);
+  look_for_dead(device);
+  const std::uint64_t last = file_.header().device[device].last_reap_ns.load(std::memory_order_relaxed);
   const std::uint64_t now = monotonic_ns();
   return last != 0 && now - last < seconds * 1'000'000'000;
 }

@@ -80,9 +80,11 @@ class Membership {
 
   void tell(int device, const Told &told);
 
-  // Gives back what the dead held. True: somebody was found dead within the last `seconds`, by whomever, so that the
-  // device may be about to get memory back.
-  bool reap_within(std::uint64_t seconds);
+  // Gives back what the dead held, and sees to it that the limit there is that of the living.
+  void look_for_dead(int device) noexcept;
+  // The same. True: somebody who held memory there was found dead within the last `seconds`, by whomever, so that the
+  // device may be about to get it back.
+  bool somebody_died_within(int device, std::uint64_t seconds) noexcept;
 
  private:
   struct Place {  // of the file in the file system
@@ -93,7 +95,6 @@ class Membership {
   Membership(GroupFile file, std::uint32_t slot, GroupKind kind, std::string name, Place place);
   bool change(std::uint32_t device, std::uint64_t add, std::uint64_t subtract, bool limited);
   bool is_here(int device) const;
-  void look_for_dead(std::uint32_t device);
 
   struct Own {  // of one device: what the next operation starts from
     std::uint64_t operation = 0;

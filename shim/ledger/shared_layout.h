@@ -30,7 +30,9 @@ struct Device {
   WideWord uuid;   // zero: not in use; set once
   WideWord total;  // low: bytes that all members reserved; high: `Tag` of the operation that made it so
   WideWord limit;  // low: the smallest that a living member states, kNoLimit for none; high: a count of its changes
-  std::uint64_t unused[2];
+  // CLOCK_MONOTONIC, when what a dead member held was last given back here; 0: never.
+  std::atomic<std::uint64_t> last_reap_ns;
+  std::uint64_t unused;
 };
 
 // Which operation of which slot changed a total last. Operations of a slot on a device are numbered through all its
@@ -85,7 +87,7 @@ struct Header {
   char name[72];                           // of the group
   std::atomic<std::uint32_t> ready_slots;  // the file holds space for so many
   std::uint32_t unused_word;
-  Word last_reap_ns;  // CLOCK_MONOTONIC; 0: never
+  Word unused_too;
   std::uint64_t unused[17];
   Device device[kDevices];
 };

@@ -94,6 +94,8 @@ DeviceSet give_back_of_dead(const GroupFile &file, std::uint32_t slot, std::uint
         note_applied(file, device, Tag::of(total.high));
       }
       const Tag tag{slot, next_operation(last.operation) | kReapMark};
+      at(KillPoint::kReapTime);
+      file.header().device[device].last_reap_ns.store(monotonic_ns(), std::memory_order_relaxed);
       at(KillPoint::kReapTotal);
       if (word.exchange(total, {total.low - std::min(total.low, last.held), tag.packed()})) {
         break;
@@ -106,8 +108,6 @@ DeviceSet give_back_of_dead(const GroupFile &file, std::uint32_t slot, std::uint
   at(KillPoint::kReapLife);
   std::uint64_t expected = life;
   dead.life.compare_exchange_strong(expected, (life | 1) + 1, std::memory_order_acq_rel);
-  at(KillPoint::kReapTime);
-  file.header().last_reap_ns.store(monotonic_ns(), std::memory_order_relaxed);
   at(KillPoint::kReaped);
   return stated;
 }

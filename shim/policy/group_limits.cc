@@ -22,6 +22,11 @@ void Devices::join_groups() {
     }
     groups_.push_back(membership);
   }
+  for (ledger::Membership *membership : groups_) {
+    for (int place = 0; membership != nullptr && membership->limit(place) != ledger::kNoLimit; ++place) {
+      membership->look_for_dead(place);  // whose limits should not be taken for those of the living
+    }
+  }
   if (groups_.empty()) {
     // Only to be seen by `ration ps`: where that fails nothing else does.
     if (ledger::Membership *membership = ledger_.join(folder, ledger::GroupKind::kNone, {}, problem)) {
@@ -52,7 +57,6 @@ std::optional<std::uint64_t> Devices::group_limit(std::size_t group, const event
 void Devices::enter_groups(const events::DeviceFacts &facts, std::vector<std::string> &lines) {
   ledger::Account &account = ledger_.account(facts.ordinal);
   bool all_enforceable = !group_missing_;
-  const bool first = !account.is_shared();
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     ledger::Membership *const group = groups_[i];
     if (group == nullptr) {
@@ -61,8 +65,11 @@ void Devices::enter_groups(const events::DeviceFacts &facts, std::vector<std::st
     const std::string spoken = ledger::spoken(group->kind(), group->name());
     const std::string on = "the limit of " + spoken + " on device " + std::to_string(facts.ordinal);
     const int place = group->device(facts.uuid, facts.ordinal);
-    if (place < 0 || (first && !account.share(group, place))) {
-      all_enforceable = all_enforceable && group->kind() == ledger::GroupKind::kNone;
+    if (place < 0 || (!account.is_shared_with(group) && !account.share(group, place))) {
+      if (group->kind() == ledger::GroupKind::kNone) {
+        continue;
+      }
+      all_enforceable = false;
       lines.push_back(spoken + " has no place left for device " + std::to_string(facts.ordinal));
       continue;
     }

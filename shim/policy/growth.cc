@@ -102,11 +102,11 @@ std::uint64_t Growth::next_size(std::uint64_t minimum_bytes) {
 }
 
 // Slabs from `from_bytes` on down to the smallest that will do.
-std::optional<pool::Slab> Growth::take(std::uint64_t from_bytes, std::uint64_t minimum_bytes) {
+std::optional<pool::Slab> Growth::take(std::uint64_t from_bytes, std::uint64_t minimum_bytes, ledger::Effort most) {
   for (std::uint64_t bytes = from_bytes;;) {
     pool::Slab slab{};
     const bool in_between = bytes < from_bytes && bytes > minimum_bytes;
-    const auto effort = in_between ? ledger::Effort::kAtOnce : ledger::Effort::kLookForDead;
+    const auto effort = in_between ? ledger::Effort::kAtOnce : most;
     switch (pools_.take_slab(bytes, "grow", where_, arena_, effort, slab, grow_error_)) {
       case Pools::Take::taken:
         return slab;
@@ -145,13 +145,19 @@ std::optional<pool::Slab> Growth::grow(std::uint64_t minimum_bytes) noexcept try
     }
   }
   // What another thread reserved and did not get, or has out of its pool to give back, may be ours yet.
+  bool changed = false;
   while (!slab && grow_error_ == CUDA_SUCCESS && reason_ != events::Reason::device &&
          pools_.is_changing(where_.device)) {
     sched_yield();
+    slab = take(minimum_bytes, minimum_bytes, ledger::Effort::kAtOnce);  // each look for the dead would be a change
+    changed = true;
+  }
+  if (!slab && changed && grow_error_ == CUDA_SUCCESS && reason_ != events::Reason::device) {
     slab = take(minimum_bytes, minimum_bytes);
   }
-  ReturningMemory returning(pools_.ledger_);
-  while (!slab && grow_error_ == CUDA_SUCCESS && reason_ == events::Reason::device && returning.nap()) {
+  ReturningMemory returning(account_);
+  while (!slab && grow_error_ == CUDA_SUCCESS && reason_ == events::Reason::device && returning.expected()) {
+    returning.nap();
     slab = take(minimum_bytes, minimum_bytes);
   }
   if (!slab && reason_ != events::Reason::device &&

@@ -30,7 +30,8 @@ class Growth final : public pool::Upstream {
   void remember(const Quarantine::Cleaned &cleaned);
   bool drain_briefly();
   std::uint64_t next_size(std::uint64_t minimum_bytes);
-  std::optional<pool::Slab> take(std::uint64_t from_bytes, std::uint64_t minimum_bytes);
+  std::optional<pool::Slab> take(std::uint64_t from_bytes, std::uint64_t minimum_bytes,
+                                 ledger::Effort most = ledger::Effort::kLookForDead);
 
   Pools &pools_;
   const Request &request_;

@@ -168,22 +168,31 @@ CUresult Policy::allocate_direct(const Request &request, const Contexts::Current
                                  const std::function<CUresult(Obtained &)> &act, CUdeviceptr *address) {
   ledger::Account &account = ledger_.account(where.device);
   ledger::ReserveOutcome reserved{};
+  auto effort = ledger::Effort::kLookForDead;
   const auto granted = [&] {
-    reserved = account.reserve(request.upper_bound);
+    reserved = account.reserve(request.upper_bound, effort);
     return reserved == ledger::ReserveOutcome::granted;
+  };
+  const auto reason_of_refusal = [&] {
+    return reserved == ledger::ReserveOutcome::over_limit ? events::Reason::limit : events::Reason::group;
   };
   while (!granted()) {
     if (!pools_.make_room(request.api, where.device, request.upper_bound)) {
       if (pools_.is_changing(where.device)) {
         sched_yield();
+        effort = ledger::Effort::kAtOnce;  // a look for the dead by each thread would be a change for the others
+        continue;
+      }
+      if (effort == ledger::Effort::kAtOnce) {
+        effort = ledger::Effort::kLookForDead;
         continue;
       }
       // With nothing current the driver would not have got as far as memory.
       const std::uint64_t held_free = pools_.free_bytes(where.device);
       const bool held = held_free > 0 && request.upper_bound <= account.available() + held_free;
-      const auto limit = reserved == ledger::ReserveOutcome::over_limit ? events::Reason::limit : events::Reason::group;
-      return where.error != CUDA_SUCCESS ? where.error
-                                         : deny(request, where, held ? events::Reason::pool_holds : limit);
+      return where.error != CUDA_SUCCESS
+                 ? where.error
+                 : deny(request, where, held ? events::Reason::pool_holds : reason_of_refusal());
     }
   }
   const std::uint64_t start = journal_.logging() ? now_ns() : 0;
@@ -192,7 +201,12 @@ CUresult Policy::allocate_direct(const Request &request, const Contexts::Current
   if (result == CUDA_ERROR_OUT_OF_MEMORY && pools_.give_back(request.api, where.device)) {
     result = act(obtained);
   }
-  for (ReturningMemory returning(ledger_); result == CUDA_ERROR_OUT_OF_MEMORY && returning.nap();) {
+  for (ReturningMemory returning(account); result == CUDA_ERROR_OUT_OF_MEMORY && returning.expected();) {
+    account.release(request.upper_bound);
+    returning.nap();
+    if (!granted()) {
+      return deny(request, where, reason_of_refusal());
+    }
     result = act(obtained);
   }
   if (result != CUDA_SUCCESS) {
@@ -211,8 +225,7 @@ CUresult Policy::allocate_direct(const Request &request, const Contexts::Current
       if (real.cuMemFree_v2.present() && real.cuMemFree_v2(obtained.address) == CUDA_SUCCESS) {
         account.release(request.upper_bound);
       }
-      return deny(request, where,
-                  reserved == ledger::ReserveOutcome::over_limit ? events::Reason::limit : events::Reason::group);
+      return deny(request, where, reason_of_refusal());
     }
   } else {
     account.commit(request.upper_bound, obtained.bytes);

@@ -21,7 +21,9 @@ bool Pools::allocate_hit(std::uint64_t bytes, CUdeviceptr *address) noexcept {
     return false;
   }
   *address = block;
-  tell_changes(lane->device());
+  if (const int device = lane->device(); device >= 0) {
+    tell_growth(device);
+  }
   return true;
 }
 
@@ -37,8 +39,6 @@ bool Pools::free_hit(std::uint64_t address) noexcept {
     if (quarantine.take_in()) {
       quarantine.collect(Quarantine::Sealing::always);  // an error of it is for whoever needs the memory
     }
-  }
-  if (freed != HitLane::Freed::no) {
     tell_changes(device);
   }
   return freed != HitLane::Freed::no;

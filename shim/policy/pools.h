@@ -81,13 +81,20 @@ class Pools {
   bool holds_elsewhere(int device, const Context *caller, std::uint64_t bytes);
   // What an oom record says of the pools; `of` is the context that asked.
   void explain(events::Oom &oom, const Context *of);
-  // Figures of a device for others to see; the second only where they have changed enough.
+  // Figures of a device for others to see; the others only where they have changed enough (ledger::Account).
   void tell(int device) noexcept;
   void tell_changes(int device) noexcept {
-    if (device >= 0 && ledger_.account(device).is_worth_telling(
-                           journal_.tally().devices[device].live_bytes.load(std::memory_order_relaxed))) {
+    if (ledger_.account(device).is_worth_telling(used(device))) {
       tell(device);
     }
+  }
+  void tell_growth(int device) noexcept {  // after a hit
+    if (ledger_.account(device).has_outgrown(used(device))) {
+      tell(device);
+    }
+  }
+  std::uint64_t used(int device) const {
+    return journal_.tally().devices[device].live_bytes.load(std::memory_order_relaxed);
   }
   // The address range is about to be recorded for somebody else.
   void settle(std::uint64_t address, std::uint64_t bytes) { slabs_.settle(address, bytes); }

@@ -9,24 +9,22 @@ namespace ration::policy {
 
 class ReturningMemory {
  public:
-  explicit ReturningMemory(ledger::Ledger &ledger) : ledger_(ledger) {}
+  explicit ReturningMemory(ledger::Account &account) : account_(account) {}
 
-  // True, after a short sleep: a neighbour died lately, and it is worth another try.
-  bool nap() {
+  // Whether a neighbour who held memory of the device died lately, so that another try after a nap is worth it.
+  bool expected() {
     if (start_ns_ == 0) {
       start_ns_ = now_ns();
     }
-    if (now_ns() - start_ns_ > kPatienceSeconds * 1'000'000'000 || !ledger_.somebody_died_within(kPatienceSeconds)) {
-      return false;
-    }
-    naps_.nap();
-    return true;
+    return now_ns() - start_ns_ < kPatienceSeconds * 1'000'000'000 && account_.somebody_died_within(kPatienceSeconds);
   }
+  // REQUIRES: the caller holds no reservation meanwhile, which others might be refused for.
+  void nap() { naps_.nap(); }
 
  private:
   static constexpr std::uint64_t kPatienceSeconds = 2;
 
-  ledger::Ledger &ledger_;
+  ledger::Account &account_;
   std::uint64_t start_ns_ = 0;
   Naps naps_;
 };

@@ -92,9 +92,10 @@ TEST_CASE("those who hold most are named first, and the dead are found within th
   CHECK(holders[0].reserved == 20);
   CHECK(holders[1].reserved == 10);
   CHECK(nothing->holders(0, 1).size() == 1);
-  CHECK_FALSE(nothing->reap_within(1000));
+  CHECK_FALSE(nothing->somebody_died_within(0, 1000));
   most.reset();
-  CHECK(nothing->reap_within(1000));
+  CHECK(nothing->somebody_died_within(0, 1000));
+  CHECK_FALSE(nothing->somebody_died_within(1, 1000));
   CHECK(nothing->holders(0, 5).size() == 1);
   CHECK(nothing->total(0) == 10);
 }

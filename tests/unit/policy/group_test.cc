@@ -270,7 +270,8 @@ TEST_CASE("what hits use is told when it has moved far enough") {
   Team team(1000 * kMiB, mode_pool());
   const auto used = [&] {
     std::string problem;
-    for (const ledger::Member &member : ledger::look(team.folder.path(), problem).at(0).members) {
+    const std::vector<ledger::Group> groups = ledger::look(team.folder.path(), problem);
+    for (const ledger::Member &member : groups.at(0).members) {
       if (!member.devices.empty()) {
         return member.devices[0].used;
       }
