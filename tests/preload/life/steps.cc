@@ -1,7 +1,9 @@
 // steps OP...: does to the driver what its arguments say, one after the other, and prints each one's code, never an
 // address: what it prints is the same with and without Ration. Every op stands in kOps; WHERE:OP+OP... runs ops
-// elsewhere: other: a fresh thread, nothing current there · child: a forked child · at_exit, destructor: while the
-// process ends.
+// elsewhere: other: a fresh thread, nothing current there · child: a forked child · orphan: one that goes on by itself
+// · at_exit, destructor: while the process ends.
+#include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -103,6 +105,48 @@ CUresult pause(const std::string &) {
   return CUDA_SUCCESS;
 }
 
+// One line of our standard input, which may be a child's too: not a byte further. False at its end.
+bool read_line(std::string &line) {
+  line.clear();
+  for (char byte = 0; read(0, &byte, 1) == 1; line += byte) {
+    if (byte == '\n') {
+      return true;
+    }
+  }
+  return false;
+}
+
+void run_argument(const std::string &op);
+
+// Ops from our standard input, a line at a time, up to an empty one.
+CUresult obey(const std::string &) {
+  for (std::string line; read_line(line) && !line.empty();) {
+    run_argument(line);
+  }
+  return CUDA_SUCCESS;
+}
+
+// Prints the least that is free until the next line of our standard input.
+CUresult watch(const std::string &) {
+  size_t least = ~size_t{0};
+  CUresult code = CUDA_SUCCESS;
+  dprintf(1, "watching\n");
+  for (pollfd input{0, POLLIN, 0}; code == CUDA_SUCCESS && poll(&input, 1, 1) == 0;) {
+    size_t free_bytes = 0;
+    size_t total = 0;
+    code = cuMemGetInfo_v2(&free_bytes, &total);
+    least = free_bytes < least ? free_bytes : least;
+  }
+  dprintf(1, "least=%zu ", least);
+  return code;
+}
+
+// Becomes another program: a command of the shell.
+CUresult exec(const std::string &command) {
+  execl("/bin/sh", "sh", "-c", ("exec " + command).c_str(), nullptr);
+  return CUDA_ERROR_UNKNOWN;
+}
+
 CUresult current(const std::string &which) {
   return cuCtxSetCurrent(which == "none" ? nullptr : contexts.at(bytes_of(which)));
 }
@@ -147,6 +191,10 @@ const std::map<std::string, Op> kOps = {
     {"synchronize", [](auto &) { return cuCtxSynchronize(); }},
     {"query", query},
     {"pause", pause},
+    {"obey", obey},
+    {"watch", watch},
+    {"exec", exec},
+    {"die", [](auto &) { return raise(SIGKILL) == 0 ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN; }},
     {"total", total},
 };
 
@@ -174,6 +222,14 @@ void in_child(const std::string &ops) {
   dprintf(1, "child: status %d\n", status);
 }
 
+// A child that nobody waits for.
+void in_orphan(const std::string &ops) {
+  if (fork() == 0) {
+    run(ops);
+    _exit(0);
+  }
+}
+
 void run_one(const std::string &op) {
   const size_t equals = op.find('=');
   const std::string name = op.substr(0, equals);
@@ -199,6 +255,8 @@ void run_at(const std::string &where, const std::string &ops) {
     std::thread(run, ops).join();
   } else if (where == "child") {
     in_child(ops);
+  } else if (where == "orphan") {
+    in_orphan(ops);
   } else if (where == "at_exit") {
     at_exit.push_back(ops);
   } else if (where == "destructor") {
@@ -207,6 +265,11 @@ void run_at(const std::string &where, const std::string &ops) {
     dprintf(1, "no such place: %s\n", where.c_str());
     _exit(2);
   }
+}
+
+void run_argument(const std::string &op) {
+  const size_t colon = op.find(':');
+  colon == std::string::npos ? run(op) : run_at(op.substr(0, colon), op.substr(colon + 1));
 }
 
 }  // namespace
@@ -218,9 +281,7 @@ int main(int argc, char **argv) {
     }
   });
   for (int i = 1; i < argc; ++i) {
-    const std::string op = argv[i];
-    const size_t colon = op.find(':');
-    colon == std::string::npos ? run(op) : run_at(op.substr(0, colon), op.substr(colon + 1));
+    run_argument(argv[i]);
   }
   return 0;
 }

@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+"""Forks of processes that are in a group: a slot is its process's own, neither inherited nor kept alive by a child."""
+import os
+import pathlib
+import select
+import signal
+import subprocess
+import sys
+
+from members import MIB, MODES, OBEY, REFUSED, Machine, ended_clean, expect, expect_that
+from harness import HANG, main
+
+SHARED = {"RATION_GROUP": "g", "RATION_GROUP_LIMIT": "1GiB"}
+CHILDS = "child:init+context=0+alloc=1m+free=0+query+total=0+free_null"
+
+
+def same_words(mode):
+    """What a child of a process that uses CUDA is told is what the driver tells it without Ration."""
+    def case(folder):
+        told = []
+        with Machine(folder, **MODES[mode], **SHARED) as machine:
+            for ration in (False, True):
+                member = machine.member(ration=ration)
+                member.do("alloc=100m")
+                member.send(CHILDS)
+                told.append([member.read() for _ in range(8)])
+                member.do("alloc=200m free=0")
+            expect("a child is told", told[1], told[0])
+            expect_that(f"refusals: {told[0]}", "alloc=1m: 3" in told[0] and "child: status 0" in told[0])
+            expect("who holds", list(machine.reserved()), [member.pid])
+            ended_clean(machine)
+    return case
+
+
+def outlived(killed):
+    """A child that lives on keeps nothing of its parent's; as another program it has a slot of its own."""
+    def case(folder):
+        with Machine(folder, **MODES["direct"], **SHARED) as machine:
+            other = machine.member()
+            member = machine.start("steps", "init", "context=0", "alloc=900m", "orphan:alloc=1m+obey",
+                                   *(["die"] if killed else []))
+            expect("said", [member.read() for _ in range(4)], ["init: 0", "context=0: 0", "alloc=900m: 0", "alloc=1m: 3"])
+            expect("status", member.process.wait(timeout=HANG), -signal.SIGKILL if killed else 0)
+            other.do("alloc=1000m free=0")
+            expect("who holds", machine.reserved(), {other.pid: 0})
+            expect("the child, of the driver", member("alloc=1m"), 3)
+            member.send(f"exec={' '.join(map(str, OBEY))}")
+            member.do("init context=0 alloc=600m")
+            expect("over the limit", other("alloc=500m"), REFUSED)
+            held = machine.reserved()
+            expect("reserved", sorted(held.values()), [0, 600 * MIB])
+            child, = set(held) - {member.pid, other.pid}
+            ending = os.pidfd_open(child)  # its output ends before it does
+            member.process.stdin.close()
+            expect("it ends", select.select([ending], [], [], HANG)[0], [ending])
+            os.close(ending)
+            other.do("alloc=1000m")
+            ended_clean(machine)
+    return case
+
+
+def workers(method):
+    def case(folder):
+        with Machine(folder, **MODES["direct"], **SHARED) as machine:
+            done = subprocess.run([sys.executable, pathlib.Path(__file__).with_name("workers.py"), method], timeout=HANG, text=True,
+                                  env=machine.environment(), capture_output=True, check=False)
+            expect(f"status, having said {done.stderr}", done.returncode, 0)
+            expect("codes", done.stdout, "parent 0, workers [0, 2], then [0, 0]\n")
+            ended_clean(machine)
+    return case
+
+
+CASES = {f"mode {mode}: a child of a process that uses CUDA": same_words(mode) for mode in MODES}
+CASES |= {"a parent that ends before its child": outlived(False), "a parent that is killed": outlived(True)}
+main(CASES | {f"multiprocessing, {method}": workers(method) for method in ("fork", "spawn", "forkserver")})

@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""Mode pool under a group's limit: what is preallocated backs off to what the group leaves, and own slabs go back first."""
+from members import MIB, REFUSED, Machine, ended_clean, expect, expect_that
+from harness import GIB, main, of_type, read_log
+
+LIMIT = GIB
+SHARED = {"RATION_GROUP": "g", "RATION_GROUP_LIMIT": str(LIMIT), "RATION_MODE": "pool", "RATION_HEADROOM": "0"}
+AT_ONCE = {"RATION_PREALLOCATE_AFTER": "0"}
+
+
+def slabs(log):
+    return [(one["why"], one["size"]) for one in of_type(read_log(log), "slab_alloc")]
+
+
+def backs_off(folder):
+    with Machine(folder, **SHARED, **AT_ONCE) as machine:
+        first, second = (machine.member(RATION_LOG=machine.folder / name, RATION_LIMIT="700MiB") for name in "ab")
+        first.do("alloc=1m")
+        second.do("alloc=1m alloc=300m")
+        expect("refused", second("alloc=100m"), REFUSED)
+        expect("reserved", machine.reserved(), {first.pid: 700 * MIB, second.pid: 324 * MIB})
+        ended_clean(machine)
+    expect("the first's", slabs(machine.folder / "a"), [("preallocate", 700 * MIB)])
+    expect("the second's", slabs(machine.folder / "b"), [("preallocate", 324 * MIB)])
+
+
+def without_a_limit_of_its_own(folder):
+    """Three quarters of the device are more than the group has."""
+    with Machine(folder, **SHARED, **AT_ONCE) as machine:
+        member = machine.member(RATION_LOG=machine.folder / "a")
+        member.do("alloc=1m alloc=900m")
+        ended_clean(machine)
+    expect("slabs", slabs(machine.folder / "a"), [("preallocate", LIMIT)])
+
+
+def all_at_once(folder):
+    """Four that preallocate 300 MiB in the same moment: one of them gets what is left, and all get a block."""
+    with Machine(folder, **SHARED, **AT_ONCE, RATION_LIMIT="300MiB") as machine:
+        members = [machine.member() for _ in range(4)]
+        expect("codes", at_once(members), [0] * 4)
+        expect("reserved", sorted(machine.reserved().values()), [124 * MIB] + [300 * MIB] * 3)
+        ended_clean(machine)
+
+
+def all_of_it_at_once(folder):
+    """Where one may take everything one takes everything, but never more."""
+    with Machine(folder, **SHARED, **AT_ONCE) as machine:
+        members = [machine.member() for _ in range(4)]
+        expect("codes", sorted(at_once(members)), [0, REFUSED, REFUSED, REFUSED])
+        expect("reserved", sorted(machine.reserved().values()), [0, 0, 0, LIMIT])
+        ended_clean(machine)
+
+
+def at_once(members):
+    for member in members:
+        member.send("alloc=1k")
+    return [int(member.read().rsplit(": ", 1)[1]) for member in members]
+
+
+def gives_back_its_own(folder):
+    """Full by its own free slabs: those go back, and the request succeeds."""
+    with Machine(folder, **SHARED, RATION_PREALLOCATE="false") as machine:
+        other, member = machine.member(), machine.member(RATION_LOG=machine.folder / "a")
+        other.do("alloc=400m")
+        member.do("alloc=500m free=0 context=0 alloc=600m")
+        expect_that("the sum", sum(machine.reserved().values()) <= LIMIT)
+        expect("no more", member("alloc=100m"), REFUSED)
+        ended_clean(machine)
+    records = read_log(machine.folder / "a")
+    trim, = of_type(records, "trim")
+    expect_that(f"trim {trim}", trim["slabs"] == 1 and 500 * MIB <= trim["bytes"] <= 504 * MIB)
+    expect("oom", [one["reason"] for one in of_type(records, "oom")], ["group"])
+
+
+main({"the preallocated slab is what the group leaves": backs_off,
+      "and never more than the group has": without_a_limit_of_its_own,
+      "four that preallocate at once": all_at_once, "four of which one may take all": all_of_it_at_once,
+      "own free slabs go back before a refusal": gives_back_its_own})

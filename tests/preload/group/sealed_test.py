@@ -1,0 +1,28 @@
+#!/usr/bin/env python3
+"""A pool's hit touches no shared memory: the ledger's file is made inaccessible under a running process (sealed.cc)."""
+import signal
+
+from members import Machine, expect, expect_that
+from harness import SANITIZED, main
+
+POOL = {"RATION_MODE": "pool", "RATION_PREALLOCATE": "512MiB", "RATION_PREALLOCATE_AFTER": "0"}
+GROUPS = {"a group": {"RATION_GROUP": "g", "RATION_GROUP_LIMIT": "1GiB"},
+          "a group that only counts": {"RATION_GROUP": "g", "RATION_LIMIT": "1GiB"}}
+
+
+def sealed(what, group):
+    def case(folder):
+        with Machine(folder, **POOL, **group) as machine:
+            member = machine.start("sealed", str(machine.state / "group-g"), what)
+            said = member.process.stdout.read()
+            status = member.process.wait()
+            if what == "hits":
+                expect(f"status, having said {said} {member.err()}", (status, said), (0, "100000 hits\n"))
+            elif SANITIZED:  # a sanitizer meets the signal itself
+                expect_that(f"status {status}", status not in (0, 4))
+            else:
+                expect(f"status, having said {said} {member.err()}", status, -signal.SIGSEGV)
+    return case
+
+
+main({f"{name}: {what}": sealed(what, group) for name, group in GROUPS.items() for what in ("hits", "grows")})

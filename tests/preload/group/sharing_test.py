@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""Programs of one group, of the driver's and of the runtime's functions, that come and go: together within the limit."""
+import re
+
+from members import CONTEXT, MIB, MODES, REFUSED, Machine, ended_clean, expect, expect_that, held_by_device
+from harness import GIB, main, of_type, read_log
+
+LIMIT = GIB
+SHARED = {"RATION_GROUP": "g", "RATION_GROUP_LIMIT": str(LIMIT)}
+SLACK = 64 << 10  # of a free figure: first granules of slabs, ends of blocks
+
+
+def least_free(watcher):
+    """What the watcher saw at least, once it is told that it is enough."""
+    watcher.send("")
+    return int(re.search(r"least=(\d+) ", watcher.read())[1])
+
+
+def together(mode, shared=None):
+    """At no time do they hold more than the limit, the simulated device says; and who is over it is told so."""
+    def case(folder):
+        with Machine(folder, **MODES[mode], **(SHARED if shared is None else shared)) as machine:
+            eye, watcher = machine.watcher(), machine.watcher()
+            watcher.send("watch=")
+            expect("the watcher", watcher.read(), "watching")
+            first = machine.member()
+            first.do("alloc=400m")
+            second = machine.start("group_by_runtime")
+            second.do(f"alloc={300 * MIB}")
+            log = machine.folder / "third.jsonl"
+            third = machine.start(RATION_LOG=log)
+            third.do("init context=0 alloc=200m")
+            expect("the third's second block", third("alloc=300m"), REFUSED)
+            expect("a block of the runtime's", second(f"alloc={300 * MIB}"), REFUSED)
+            first.do("free=0 destroy=0")  # a pool keeps what its program frees
+            second.do(f"alloc={300 * MIB}")
+            third.do("free=0 alloc=300m")
+            held = held_by_device(eye, contexts=3)
+            expect_that(f"the device holds {held}", 900 * MIB <= held <= LIMIT)
+            expect("the ledger's sum is the device's", sum(machine.reserved().values()), held)
+            least = least_free(watcher)
+            expect_that(f"the device held {4 * GIB - least} at most", 4 * GIB - least - 5 * CONTEXT <= LIMIT)
+            expect("statuses", [each.end() for each in (first, second, third)], [0, 0, 0])
+            refused_as_told(read_log(log), first.pid, second.pid, third.pid)
+            ended_clean(machine)
+    return case
+
+
+def refused_as_told(records, first, second, third):
+    """The record of the refusal: which group, how full, and by whom."""
+    oom, = of_type(records, "oom")
+    expect("oom", {key: oom.get(key) for key in ("reason", "group", "group_limit", "req", "api")},
+           {"reason": "group", "group": "g", "group_limit": LIMIT, "req": 300 * MIB, "api": "cuMemAlloc_v2"})
+    expect("holders", [(one["pid"], one["exe"].rsplit("/", 1)[-1]) for one in oom["holders"]],
+           [(first, "steps"), (second, "group_by_runtime"), (third, "steps")])
+    for one, least in zip(oom["holders"], (400, 300, 200)):
+        expect_that(f"reserved of {one}", least * MIB <= one["reserved"] <= (least + 4) * MIB)
+    expect("group_reserved", oom["group_reserved"], sum(one["reserved"] for one in oom["holders"]))
+
+
+def memory_left(mode):
+    """cuMemGetInfo: free is what the group leaves, total what the process may have at most."""
+    def case(folder):
+        with Machine(folder, **MODES[mode], **SHARED) as machine:
+            first, second = machine.member(), machine.member(RATION_LIMIT="800MiB")
+            runtime = machine.start("group_by_runtime")
+            first.do("alloc=500m")
+            expect_free("what the group leaves", second, 524 * MIB, 800 * MIB)
+            expect_free("by the runtime", runtime, 524 * MIB, 4 * GIB)
+            second.do("alloc=100m")
+            expect_free("to others", first, 424 * MIB, 4 * GIB)
+            first.kill()
+            expect_free("what the dead held", second, 700 * MIB, 800 * MIB)
+            second.do("alloc=600m")
+            expect_free("the rest", runtime, 324 * MIB, 4 * GIB)
+            ended_clean(machine)
+    return case
+
+
+def expect_free(what, member, free, total):
+    seen = member.memory()
+    expect(f"{what}: total", seen[1], total)
+    expect_that(f"{what}: free {seen[0]}, expected {free}", free - 4 * MIB - SLACK <= seen[0] <= free)
+
+
+def no_group(folder):
+    """The same processes without a group are not held together."""
+    with Machine(folder, RATION_LIMIT=str(LIMIT), **MODES["direct"]) as machine:
+        eye = machine.watcher()
+        for member in (machine.member(), machine.member()):
+            member.do("alloc=1000m")
+        expect("the device holds", held_by_device(eye, contexts=2), 2000 * MIB)
+        ended_clean(machine)
+
+
+CASES = {f"mode {mode}: together within the limit": together(mode) for mode in MODES}
+CASES |= {f"mode {mode}: free is what the group leaves": memory_left(mode) for mode in MODES}
+main(CASES | {"without a group they are not": no_group})
