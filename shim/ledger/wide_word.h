@@ -22,7 +22,7 @@ class WideWord {
     const std::uint64_t high = __atomic_load_n(half(1), __ATOMIC_ACQUIRE);
     return {__atomic_load_n(half(0), __ATOMIC_ACQUIRE), high};
   }
-  // ThreadSanitizer would make it a step under a lock of its own, which is no step for another process.
+  // ThreadSanitizer would put a lock of the process in its place, and other processes would not mind it.
   __attribute__((no_sanitize("thread"))) bool exchange(WideValue expected, WideValue desired) {
     return __sync_bool_compare_and_swap(&bits_, whole(expected), whole(desired));
   }

@@ -101,6 +101,12 @@ SECTIONS = {
         Row("eight threads, time by all their pairs", lambda figures: figures["threads.threads_8"] / 8,
             beside=TWO_THREADS, ratio_at_most=2, applies=has_two, disturbed=crowded),
     ],
+    "A reservation and its release": [
+        Row("in the process alone", of("ledger.registered_0"), beside=("mutex pair", of("ledger.mutex"))),
+        Row("in a group, one process registered", of("ledger.registered_1"), beside=("mutex pair", of("ledger.mutex"))),
+        Row("in a group, 1,024 processes registered", of("ledger.registered_1024"),
+            beside=("one process", of("ledger.registered_1")), ratio_at_most=1.2),
+    ],
     "Through the preloaded library, mode pool, 1,000 live": [
         Row("the driver's cuCtxGetCurrent, one call", of("pool.get_current_through"), beside=MUTEX),
         *through("lifo_1000", "last in, first out"),

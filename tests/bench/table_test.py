@@ -38,6 +38,9 @@ WANTED = {
     "two threads, a pair of one of them": ("2.5 x", "threads.threads_1", 39.9),
     "four threads, time by all their pairs": ("2 x", "threads.threads_4", 401),
     "eight threads, time by all their pairs": ("2 x", "threads.threads_8", 801),
+    "in the process alone": None,
+    "in a group, one process registered": None,
+    "in a group, 1,024 processes registered": ("1.2 x", "ledger.registered_1024", 121),
     "the driver's cuCtxGetCurrent, one call": None,
     **{f"{kind}: {what}": bound
        for kind, figure in (("last in, first out", "lifo_1000"), ("replaced in turn", "replace_1000"))
@@ -61,6 +64,7 @@ QUIET = {
               "replace_1000": 60, "lifo_1000": 60, "replace_10000": 90, "replace_100000": 240, "p99_allocate_1000": 500,
               "p99_free_1000": 500, "metadata_1000": 64, "metadata_10000": 64, "metadata_100000": 64},
     "threads": {"processors": 2, "threads_1": 40, "threads_2": 100, "threads_4": 400, "threads_8": 800, "others": 5},
+    "ledger": {"mutex": 10, "registered_0": 10, "registered_1": 100, "registered_1024": 120},
     "pool": {"get_current_through": 20, "lifo_1000_alone": 60, "lifo_1000_quarantined": 90, "lifo_1000_through": 180,
              "lifo_1000_calls_through": 2, "replace_1000_alone": 60, "replace_1000_quarantined": 90,
              "replace_1000_through": 180, "replace_1000_calls_through": 2},
