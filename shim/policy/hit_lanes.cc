@@ -48,7 +48,10 @@ HitLane::Freed HitLane::free(CUcontext handle, std::uint64_t address, events::Jo
   bytes_ += outcome.bytes;
   const bool due =
       count + 1 >= due_blocks_.load(std::memory_order_relaxed) || bytes_ >= due_bytes_.load(std::memory_order_relaxed);
-  return due ? Freed::due : Freed::freed;
+  if (due) {
+    return Freed::due;
+  }
+  return std::has_single_bit(count + 1) ? Freed::tell : Freed::freed;
 }
 
 void HitLane::close() noexcept {

@@ -36,6 +36,7 @@ class alignas(64) HitLane {
   enum class Freed {
     no,     // nothing happened; the long way
     freed,  // retired, and kept here for the quarantine
+    tell,   // the same, and it is the first, second, fourth … that is kept: a moment to tell what is used by now
     due,    // and it is time for the quarantine to take in what is kept; `device` says which one's
   };
   Freed free(CUcontext handle, std::uint64_t address, events::Journal &journal, int &device) noexcept;

@@ -39,6 +39,8 @@ bool Pools::free_hit(std::uint64_t address) noexcept {
     if (quarantine.take_in()) {
       quarantine.collect(Quarantine::Sealing::always);  // an error of it is for whoever needs the memory
     }
+  }
+  if (freed == HitLane::Freed::due || freed == HitLane::Freed::tell) {
     tell_changes(device);
   }
   return freed != HitLane::Freed::no;
