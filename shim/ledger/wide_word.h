@@ -2,6 +2,7 @@
 // Layer: ledger. Threads, and processes: every call is safe.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 namespace ration::ledger {
@@ -38,6 +39,6 @@ class WideWord {
 };
 
 static_assert(sizeof(WideWord) == 16 && alignof(WideWord) == 16);
-static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
+static_assert(std::endian::native == std::endian::little);
 
 }  // namespace ration::ledger
