@@ -2,7 +2,6 @@
 // Layer: ledger. Threads, and processes: every call is safe.
 #pragma once
 
-#include <bit>
 #include <cstdint>
 
 namespace ration::ledger {
@@ -39,6 +38,8 @@ class WideWord {
 };
 
 static_assert(sizeof(WideWord) == 16 && alignof(WideWord) == 16);
-static_assert(std::endian::native == std::endian::little);
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "the halves lie the other way round"
+#endif
 
 }  // namespace ration::ledger
