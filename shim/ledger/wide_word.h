@@ -37,9 +37,8 @@ class WideWord {
   Bits bits_ = 0;
 };
 
-static_assert(sizeof(WideWord) == 16 && alignof(WideWord) == 16);
-#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "the halves lie the other way round"
-#endif
+static_assert(sizeof(WideWord) == 16);
+static_assert(alignof(WideWord) == 16);
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
 
 }  // namespace ration::ledger
