@@ -39,18 +39,6 @@ GroupOfRow group_of_row(const ledger::Group &group, const ledger::DeviceUse &use
   return out;
 }
 
-ProcessRow row_of(const ledger::Member &member, const ledger::DeviceUse &use) {
-  ProcessRow row;
-  row.identity = member.identity;
-  row.pid = member.pid;
-  row.uid = member.uid;
-  row.pid_namespace = member.pid_namespace;
-  row.start_unix_ns = member.start_unix_ns;
-  row.program = member.program;
-  row.use = use;
-  return row;
-}
-
 void join_labels(ProcessRow &row) {
   for (const GroupOfRow &group : row.groups) {
     if (group.kind != GroupKind::kNone) {
@@ -145,7 +133,7 @@ Usage usage_of(const std::vector<ledger::Group> &groups, const std::string &fold
     add_group_rows(group, usage.groups);
     for (const ledger::Member &member : group.members) {
       for (const ledger::DeviceUse &use : member.devices) {
-        const auto [at, is_new] = rows.try_emplace({member.identity, use.uuid}, row_of(member, use));
+        const auto [at, is_new] = rows.try_emplace({member.identity, use.uuid}, ProcessRow{member, use, {}, {}});
         if (!is_new) {
           merge(at->second.use, use);
         }

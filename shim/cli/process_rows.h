@@ -19,13 +19,7 @@ struct GroupOfRow {
   std::uint64_t stated_limit = ledger::kNoLimit;  // by this process
 };
 
-struct ProcessRow {
-  std::uint64_t identity = 0;
-  int pid = 0;
-  std::uint32_t uid = 0;
-  std::uint64_t pid_namespace = 0;
-  std::uint64_t start_unix_ns = 0;
-  std::string program;
+struct ProcessRow : ledger::ProcessIdentity {
   ledger::DeviceUse use;
   std::vector<GroupOfRow> groups;
   std::string group_label;  // of all its groups, "a,b"; "-" where it was given none

@@ -52,7 +52,7 @@ struct Free {
 
 // The group whose limit was in the way, and who holds most of it.
 struct GroupState {
-  std::string name;  // as `ration ps` shows it; empty: no group was in the way
+  std::string name;  // a tree's is its number behind "tree:"; empty: no group was in the way
   std::uint64_t limit = 0;
   std::uint64_t reserved = 0;
   struct Holder {

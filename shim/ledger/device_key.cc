@@ -44,23 +44,28 @@ WideValue device_key(std::string_view uuid, int ordinal) {
   return key;
 }
 
-std::string device_text(WideValue key) {
-  if (key.low == mark()) {
-    return "ordinal " + std::to_string(key.high);
-  }
+std::string uuid_text(const char (&bytes)[16]) {
   static constexpr char kDigits[] = "0123456789abcdef";
-  unsigned char bytes[16];
-  std::memcpy(bytes, &key.low, sizeof(key.low));
-  std::memcpy(bytes + sizeof(key.low), &key.high, sizeof(key.high));
   std::string text = "GPU-";
   for (std::size_t i = 0; i < sizeof(bytes); ++i) {
     if (i == 4 || i == 6 || i == 8 || i == 10) {
       text += '-';
     }
-    text += kDigits[bytes[i] >> 4];
-    text += kDigits[bytes[i] & 15];
+    const auto byte = static_cast<unsigned char>(bytes[i]);
+    text += kDigits[byte >> 4];
+    text += kDigits[byte & 15];
   }
   return text;
+}
+
+std::string device_text(WideValue key) {
+  if (key.low == mark()) {
+    return "ordinal " + std::to_string(key.high);
+  }
+  char bytes[16];
+  std::memcpy(bytes, &key.low, sizeof(key.low));
+  std::memcpy(bytes + sizeof(key.low), &key.high, sizeof(key.high));
+  return uuid_text(bytes);
 }
 
 }  // namespace ration::ledger

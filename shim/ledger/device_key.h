@@ -13,7 +13,10 @@ namespace ration::ledger {
 // which is only right among processes that see the same devices.
 WideValue device_key(std::string_view uuid, int ordinal);
 
-// "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx", or "ordinal N".
+// "GPU-" and sixteen bytes in the 8-4-4-4-12 form that nvidia-smi and CUDA_VISIBLE_DEVICES use.
+std::string uuid_text(const char (&bytes)[16]);
+
+// The same, or "ordinal N".
 std::string device_text(WideValue key);
 
 }  // namespace ration::ledger

@@ -2,19 +2,18 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <new>
+#include <system_error>
 
 #include "ledger/kill_points.h"
 #include "ledger/life_byte.h"
+#include "ledger/process_identity.h"
 
 namespace ration::ledger {
 namespace {
@@ -180,12 +179,8 @@ Descriptor open_group_file(int folder, const std::string &name, std::string &pro
 }
 
 bool make_group_file(int folder, const std::string &name, const std::string &group, std::string &problem) {
-  std::uint64_t number = 0;
-  if (getrandom(&number, sizeof(number), GRND_NONBLOCK) != sizeof(number)) {
-    number = reinterpret_cast<std::uintptr_t>(&number) ^ static_cast<std::uint64_t>(getpid()) << 32;
-  }
   char passing[sizeof(kPassing) + 16];
-  std::snprintf(passing, sizeof(passing), "%s%016llx", kPassing, static_cast<unsigned long long>(number));
+  std::snprintf(passing, sizeof(passing), "%s%016llx", kPassing, static_cast<unsigned long long>(random_number()));
   at(KillPoint::kFileMade);
   const Descriptor file(openat(folder, passing, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!file) {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 
+#include "ledger/clock.h"
 #include "ledger/device_key.h"
 #include "ledger/group_file.h"
 #include "ledger/membership.h"

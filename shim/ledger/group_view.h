@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "ledger/process_identity.h"
+
 namespace ration::ledger {
 
 // Why an allocation failed, in the order of the counters of a member.
@@ -28,13 +30,7 @@ struct DeviceUse {
   std::uint64_t told_unix_ns = 0;  // when the process last told used, allocations and failures
 };
 
-struct Member {
-  std::uint64_t identity = 0;  // the same in every group that one process is in
-  int pid = 0;                 // in its own PID namespace: for display only, like everything else here but `devices`
-  std::uint32_t uid = 0;
-  std::uint64_t pid_namespace = 0;
-  std::uint64_t start_unix_ns = 0;
-  std::string program;
+struct Member : ProcessIdentity {
   std::vector<DeviceUse> devices;  // those that it ever reserved on or was refused on
 };
 

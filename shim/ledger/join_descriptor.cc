@@ -7,7 +7,7 @@
 
 #include <atomic>
 
-#include "ledger/totals.h"
+#include "ledger/clock.h"
 
 namespace ration::ledger {
 namespace {

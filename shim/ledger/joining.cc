@@ -1,7 +1,6 @@
 // How a process gets its slot of a group's file.
 #include <fcntl.h>
 #include <sched.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -11,6 +10,7 @@
 #include <cstring>
 #include <system_error>
 
+#include "ledger/clock.h"
 #include "ledger/join_descriptor.h"
 #include "ledger/kill_points.h"
 #include "ledger/life_byte.h"
@@ -145,25 +145,6 @@ Try find_slot(const GroupFile &file, int descriptor, int probe, std::uint64_t ra
 }
 
 }  // namespace
-
-ProcessIdentity this_process() {
-  ProcessIdentity process;
-  if (getrandom(&process.identity, sizeof(process.identity), GRND_NONBLOCK) != sizeof(process.identity)) {
-    process.identity = monotonic_ns() ^ static_cast<std::uint64_t>(getpid()) << 40;
-  }
-  process.pid = getpid();
-  process.uid = geteuid();
-  struct stat space {};
-  process.pid_namespace = stat("/proc/self/ns/pid", &space) == 0 ? space.st_ino : 0;
-  timespec now{};
-  clock_gettime(CLOCK_REALTIME, &now);
-  process.start_unix_ns =
-      static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
-  char program[4096];
-  const ssize_t length = readlink("/proc/self/exe", program, sizeof(program));
-  process.program = length > 0 ? std::string(program, static_cast<std::size_t>(length)) : program_invocation_name;
-  return process;
-}
 
 std::string file_name(GroupKind kind, const std::string &name) {
   switch (kind) {

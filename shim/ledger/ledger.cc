@@ -85,17 +85,13 @@ void Account::charge(std::uint64_t bytes) {
   }
 }
 
-std::uint64_t Account::own_available() const {
-  const std::uint64_t held = charged();
-  const std::uint64_t most = limit();
-  return held < most ? most - held : 0;
-}
-
 std::uint64_t Account::available() const {
   if (closed_.load(std::memory_order_relaxed)) {
     return 0;
   }
-  return std::min(own_available(), group_available());
+  const std::uint64_t held = charged();
+  const std::uint64_t most = limit();
+  return std::min(held < most ? most - held : 0, group_available());
 }
 
 std::uint64_t Account::group_available() const {

@@ -47,9 +47,7 @@ class Account {
   std::uint64_t charged() const { return charged_.load(std::memory_order_relaxed); }
   // What could still be reserved; 0 when more than a limit is held.
   std::uint64_t available() const;
-  // The same without regard to groups, and without regard to anything but groups that have a limit; UINT64_MAX: none
-  // has.
-  std::uint64_t own_available() const;
+  // The same for the groups that have a limit alone; UINT64_MAX: none has.
   std::uint64_t group_available() const;
 
   // The group that leaves least, and this device in it; nullptr: in none.

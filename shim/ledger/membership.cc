@@ -2,12 +2,12 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include <algorithm>
 #include <cstring>
 
 #include "ledger/address_space.h"
+#include "ledger/clock.h"
 #include "ledger/device_key.h"
 #include "ledger/kill_points.h"
 #include "ledger/totals.h"
@@ -23,12 +23,6 @@ constexpr std::uint64_t kLookNs = 50'000'000;
 constexpr int kOvertakings = 100;
 // Of one member on one device: more than any has, and so little that all members' together never wrap around.
 constexpr std::uint64_t kMostHeld = std::uint64_t{1} << 50;
-
-std::uint64_t unix_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_REALTIME, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
-}
 
 std::uint64_t left(WideValue total, std::uint64_t limit) {
   return total.low < limit ? limit - total.low : 0;
@@ -169,6 +163,11 @@ void Membership::charge(int device, std::uint64_t bytes) {
 
 std::uint64_t Membership::limit(int device) const {
   return is_here(device) ? file_.header().device[device].limit.load().low : 0;
+}
+
+bool Membership::has_limits() const {
+  return is_here(0) && std::any_of(std::begin(file_.header().device), std::end(file_.header().device),
+                                   [](const shared::Device &device) { return device.limit.load().low != kNoLimit; });
 }
 
 std::uint64_t Membership::total(int device) const {

@@ -14,6 +14,7 @@
 
 #include "ledger/group_file.h"
 #include "ledger/group_view.h"
+#include "ledger/process_identity.h"
 #include "lock.h"
 
 namespace ration::ledger {
@@ -23,17 +24,6 @@ enum class ReserveOutcome {
   over_limit,        // the process's own
   over_group_limit,  // a group's, or a group's ledger is not usable
 };
-
-// Who a process is, for display, but for `identity`, which is random.
-struct ProcessIdentity {
-  std::uint64_t identity = 0;
-  int pid = 0;
-  std::uint32_t uid = 0;
-  std::uint64_t pid_namespace = 0;
-  std::uint64_t start_unix_ns = 0;
-  std::string program;
-};
-ProcessIdentity this_process();
 
 // Figures for display, of one device.
 struct Told {
@@ -74,6 +64,9 @@ class Membership {
   std::uint64_t limit(int device) const;
   std::uint64_t total(int device) const;
   std::uint64_t available(int device) const;
+
+  // Whether anybody stated a limit for the group on any device.
+  bool has_limits() const;
 
   // Who holds most there, at most `most` of them.
   std::vector<Holder> holders(int device, std::size_t most) const;

@@ -87,8 +87,7 @@ struct Header {
   char name[72];                           // of the group
   std::atomic<std::uint32_t> ready_slots;  // the file holds space for so many
   std::uint32_t unused_word;
-  Word unused_too;
-  std::uint64_t unused[17];
+  std::uint64_t unused[18];
   Device device[kDevices];
 };
 

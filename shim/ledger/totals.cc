@@ -1,10 +1,9 @@
 #include "ledger/totals.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <bit>
 
+#include "ledger/clock.h"
 #include "ledger/kill_points.h"
 #include "ledger/life_byte.h"
 
@@ -40,12 +39,6 @@ std::uint64_t smallest_stated(const GroupFile &file, std::uint32_t device) {
 }
 
 }  // namespace
-
-std::uint64_t monotonic_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
-}
 
 // REQUIRES: `total` was read before this call. An operation whose tag is gone from it was noted before the tag went.
 LastOperation last_operation(const GroupFile &file, std::uint32_t device, std::uint32_t slot, WideValue total) {

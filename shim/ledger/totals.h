@@ -49,7 +49,4 @@ struct Reaping {
 Reaping reap(const GroupFile &file, int probe, std::uint32_t own_slot, std::uint64_t deadline_ns,
              std::uint32_t &cursor);
 
-// CLOCK_MONOTONIC.
-std::uint64_t monotonic_ns();
-
 }  // namespace ration::ledger

@@ -4,32 +4,18 @@
 #include <memory>
 
 #include "events/diagnostics.h"
+#include "ledger/device_key.h"
 
 namespace ration::policy {
 namespace {
 
 using driver::real;
 
-// "GPU-" and the 16 bytes in the 8-4-4-4-12 form that nvidia-smi and CUDA_VISIBLE_DEVICES use.
-std::string uuid_text(const CUuuid &uuid) {
-  static constexpr char kDigits[] = "0123456789abcdef";
-  std::string text = "GPU-";
-  for (std::size_t i = 0; i < sizeof(uuid.bytes); ++i) {
-    if (i == 4 || i == 6 || i == 8 || i == 10) {
-      text += '-';
-    }
-    const auto byte = static_cast<unsigned char>(uuid.bytes[i]);
-    text += kDigits[byte >> 4];
-    text += kDigits[byte & 15];
-  }
-  return text;
-}
-
 std::string uuid_of(CUdevice device) {
   CUuuid uuid{};
   const bool answered = (real.cuDeviceGetUuid_v2.present() && real.cuDeviceGetUuid_v2(&uuid, device) == CUDA_SUCCESS) ||
                         (real.cuDeviceGetUuid.present() && real.cuDeviceGetUuid(&uuid, device) == CUDA_SUCCESS);
-  return answered ? uuid_text(uuid) : std::string();
+  return answered ? ledger::uuid_text(uuid.bytes) : std::string();
 }
 
 std::string name_of(CUdevice device) {
@@ -128,12 +114,8 @@ std::string Devices::settle_limit(Device &device, const events::DeviceFacts &fac
   std::string line;
   DeviceLimit limit = limits_.limit_on(facts);
   if (limit.asked && facts.total == 0 && !real.cuMemGetInfo_v2.present()) {
-    // A size that no total changes can be enforced without knowing the total; a share of it cannot.
-    events::DeviceFacts guess = facts;
-    guess.total = std::uint64_t{1} << 60;
-    limit = limits_.limit_on(guess);
-    guess.total <<= 1;
-    if (limits_.limit_on(guess).bytes != limit.bytes) {
+    const auto limit_on = [this](const events::DeviceFacts &device) { return limits_.limit_on(device).bytes; };
+    if (!without_total(facts, limit_on, limit.bytes)) {
       limit.bytes = 0;
       line = "the limit on device " + std::to_string(device.ordinal) +
              " is a share of its memory, and the driver does not tell how much it has: every allocation is refused; " +

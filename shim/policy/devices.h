@@ -53,6 +53,17 @@ class LimitSource {
   }
 };
 
+// Asks what limit a device has whose total nobody knows. A size that no total changes can be enforced all the same; a
+// share of it cannot: false.
+template <class LimitOn, class Limit>
+bool without_total(const events::DeviceFacts &device, const LimitOn &limit_on, Limit &limit) {
+  events::DeviceFacts guess = device;
+  guess.total = std::uint64_t{1} << 60;
+  limit = limit_on(guess);
+  guess.total <<= 1;
+  return limit_on(guess) == limit;
+}
+
 struct Device {
   int ordinal = 0;
   CUdevice handle = 0;

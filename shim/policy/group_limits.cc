@@ -23,8 +23,8 @@ void Devices::join_groups() {
     groups_.push_back(membership);
   }
   for (ledger::Membership *membership : groups_) {
-    for (int place = 0; membership != nullptr && membership->limit(place) != ledger::kNoLimit; ++place) {
-      membership->look_for_dead(place);  // whose limits should not be taken for those of the living
+    if (membership != nullptr && membership->has_limits()) {
+      membership->look_for_dead(0);  // whose limits, on any device, should not be taken for those of the living
     }
   }
   if (groups_.empty()) {
@@ -38,19 +38,17 @@ void Devices::join_groups() {
   }
 }
 
-// What the group may take there, as far as these settings say. A size that no total changes can be enforced without
-// knowing the total; a share of it cannot, until it is known: `enforceable` is then false.
+// What the group may take there, as far as these settings say; `enforceable` is false as long as that is a share of
+// what nobody knows.
 std::optional<std::uint64_t> Devices::group_limit(std::size_t group, const events::DeviceFacts &facts,
                                                   bool &enforceable) const {
-  enforceable = true;
+  const auto limit_on = [&](const events::DeviceFacts &device) { return limits_.group_limit_on(group, device); };
+  std::optional<std::uint64_t> limit;
   if (facts.total != 0) {
-    return limits_.group_limit_on(group, facts);
+    enforceable = true;
+    return limit_on(facts);
   }
-  events::DeviceFacts guess = facts;
-  guess.total = std::uint64_t{1} << 60;
-  const std::optional<std::uint64_t> limit = limits_.group_limit_on(group, guess);
-  guess.total <<= 1;
-  enforceable = limits_.group_limit_on(group, guess) == limit;
+  enforceable = without_total(facts, limit_on, limit);
   return enforceable ? limit : std::nullopt;
 }
 

@@ -26,10 +26,8 @@ constinit std::atomic<events::Via (*)(const void *)> via_of{nullptr};
 // Limits as the settings have them.
 class ConfiguredLimits : public policy::LimitSource {
  public:
-  // The settings name the outermost tree first and the named group last.
+  // The settings name the trees from the outermost to the innermost, then the named group.
   explicit ConfiguredLimits(config::Settings settings) : settings_(std::move(settings)) {
-    std::stable_partition(settings_.groups.begin(), settings_.groups.end(),
-                          [](const auto &group) { return group.tree; });
     std::reverse(settings_.groups.begin(), std::find_if(settings_.groups.begin(), settings_.groups.end(),
                                                         [](const auto &group) { return !group.tree; }));
   }

@@ -3,12 +3,9 @@
 #include <malloc.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
-#include <exception>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -30,17 +27,6 @@ constexpr std::uint32_t kFew = 1'000;
 template <class Value>
 void keep(const Value &value) {
   asm volatile("" : : "g"(value) : "memory");
-}
-
-void mutex_pair(Figures &figures) {
-  static std::mutex mutex;
-  figures.least("mutex", "ns", ns_each(kPairs, [] {
-                  for (std::size_t i = 0; i < kPairs; ++i) {
-                    mutex.lock();
-                    keep(i);
-                    mutex.unlock();
-                  }
-                }));
 }
 
 // Keys as far apart and in as random an order as blocks are.
@@ -159,7 +145,7 @@ void run(const Arguments &arguments) {
   Figures figures;
   figures.set("clock", "ns", clock);
   for (int round = 0; round < arguments.rounds; ++round) {
-    mutex_pair(figures);
+    figures.least("mutex", "ns", mutex_pair_ns(kPairs));
     map.measure(figures);
     allocate_and_free(beside, kWarmUp);
     figures.least("lifo_1000", "ns", ns_each(kPairs, [&] { allocate_and_free(beside, kPairs); }));
@@ -172,11 +158,5 @@ void run(const Arguments &arguments) {
 }  // namespace
 
 int main(int count, char **arguments) {
-  try {
-    run(read_arguments(count, arguments, 100));
-    return 0;
-  } catch (const std::exception &failure) {
-    std::fprintf(stderr, "bench_alone: %s\n", failure.what());
-    return 1;
-  }
+  return run_bench("alone", count, arguments, 100, run);
 }

@@ -1,11 +1,6 @@
 // What a reservation and its release cost in a group that other processes share, with few and with many registered,
 // beside the account alone and a mutex: in one process, in turns, the least of many rounds.
-#include <cstdio>
-#include <cstdlib>
-#include <exception>
-#include <filesystem>
 #include <memory>
-#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -14,6 +9,7 @@
 #include "ledger/ledger.h"
 #include "measured.h"
 #include "paired.h"
+#include "unit/events/scratch_folder.h"
 
 using namespace ration::bench;
 using namespace ration::ledger;
@@ -22,26 +18,6 @@ namespace {
 
 constexpr std::size_t kPairs = 20'000;
 constexpr std::uint64_t kBytes = 1 << 20;
-
-class Folder {
- public:
-  Folder() {
-    path_ = (std::filesystem::temp_directory_path() / "ration-bench-XXXXXX").string();
-    if (mkdtemp(path_.data()) == nullptr) {
-      throw std::runtime_error("no folder");
-    }
-  }
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  Folder(const Folder &) = delete;
-  Folder &operator=(const Folder &) = delete;
-  const std::string &path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 // An account in a group in which so many are registered: 0 for an account alone.
 class Group {
@@ -77,25 +53,14 @@ class Group {
   Account account_;
 };
 
-void mutex_pair(Figures &figures) {
-  static std::mutex mutex;
-  figures.least("mutex", "ns", ns_each(kPairs, [] {
-                  for (std::size_t i = 0; i < kPairs; ++i) {
-                    mutex.lock();
-                    asm volatile("" : : "g"(i) : "memory");
-                    mutex.unlock();
-                  }
-                }));
-}
-
 void run(const Arguments &arguments) {
   std::thread([] {}).join();  // glibc's locks are cheaper until a process has had a second thread
   pin();
-  const Folder folder;
+  const ration::test::ScratchFolder folder;
   Group alone(folder.path(), 0), one(folder.path(), 1), many(folder.path(), 1024);
   Figures figures;
   for (int round = 0; round < arguments.rounds; ++round) {
-    mutex_pair(figures);
+    figures.least("mutex", "ns", mutex_pair_ns(kPairs));
     for (Group *group : {&alone, &one, &many}) {
       group->measure(figures);
     }
@@ -106,11 +71,5 @@ void run(const Arguments &arguments) {
 }  // namespace
 
 int main(int count, char **arguments) {
-  try {
-    run(read_arguments(count, arguments, 100));
-    return 0;
-  } catch (const std::exception &failure) {
-    std::fprintf(stderr, "bench_ledger: %s\n", failure.what());
-    return 1;
-  }
+  return run_bench("ledger", count, arguments, 100, run);
 }

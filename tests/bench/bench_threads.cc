@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
-#include <exception>
 #include <fstream>
 #include <memory>
 #include <sstream>
@@ -165,11 +164,5 @@ void run(const Arguments &arguments) {
 }  // namespace
 
 int main(int count, char **arguments) {
-  try {
-    run(read_arguments(count, arguments, 150));
-    return 0;
-  } catch (const std::exception &failure) {
-    std::fprintf(stderr, "bench_threads: %s\n", failure.what());
-    return 1;
-  }
+  return run_bench("threads", count, arguments, 150, run);
 }

@@ -3,10 +3,22 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <mutex>
 #include <sstream>
 #include <stdexcept>
 
 namespace ration::bench {
+
+double mutex_pair_ns(std::size_t pairs) {
+  static std::mutex mutex;
+  return ns_each(pairs, [pairs] {
+    for (std::size_t i = 0; i < pairs; ++i) {
+      mutex.lock();
+      asm volatile("" : : "g"(i) : "memory");
+      mutex.unlock();
+    }
+  });
+}
 
 void Figures::least(const std::string &name, const std::string &unit, double value) {
   const auto [entry, is_new] = figures_.try_emplace(name, Measured{unit, value});

@@ -23,6 +23,9 @@ double ns_each(std::size_t count, Work &&work) {
   return ns_between(begin, Clock::now()) / static_cast<double>(count);
 }
 
+// The yardstick of most figures: an uncontended lock and unlock of a std::mutex.
+double mutex_pair_ns(std::size_t pairs);
+
 struct Measured {
   std::string unit;
   double value;

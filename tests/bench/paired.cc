@@ -168,4 +168,15 @@ int compare_children(const std::string &bench, int count, char **arguments, Unde
   }
 }
 
+int run_bench(const std::string &bench, int count, char **arguments, int default_rounds,
+              void (*run)(const Arguments &)) {
+  try {
+    run(read_arguments(count, arguments, default_rounds));
+    return 0;
+  } catch (const std::exception &failure) {
+    std::fprintf(stderr, "bench_%s: %s\n", bench.c_str(), failure.what());
+    return 1;
+  }
+}
+
 }  // namespace ration::bench

@@ -17,6 +17,10 @@ struct Arguments {
 };
 Arguments read_arguments(int count, char **arguments, int default_rounds);
 
+// The exit status of a benchmark that does `run` with its arguments, and says on stderr what stopped it.
+int run_bench(const std::string &bench, int count, char **arguments, int default_rounds,
+              void (*run)(const Arguments &));
+
 enum class Under { kNothing, kRation, kPool };
 
 // Keeps this process, and its children, on one processor.

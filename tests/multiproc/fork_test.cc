@@ -77,14 +77,6 @@ class Lingerers {
   Shared<Lingering> shared_;
 };
 
-std::unique_ptr<Membership> holder(const std::string &folder, std::uint64_t bytes) {
-  std::unique_ptr<Membership> member = join(folder);
-  expect(member->device(kDevice0, 0) == 0, "another device is in place 0");
-  member->state_limit(0, kLimit);
-  expect(granted(member->reserve(0, bytes, true)), "refused what fits");
-  return member;
-}
-
 void find_nobody(const std::string &folder) {
   std::string problem;
   CHECK(look(folder, problem).empty());
@@ -109,10 +101,10 @@ void expect_refused(Membership &parents) {
 TEST_CASE("a forked child is refused by its parent's membership, and joins by itself") {
   const Folder folder;
   Child parent([&] {
-    const std::unique_ptr<Membership> member = holder(folder.path(), 60 * kMiB);
+    const std::unique_ptr<Membership> member = holder(folder.path(), kLimit, 60 * kMiB);
     Child child([&] {
       expect_refused(*member);
-      const std::unique_ptr<Membership> own = holder(folder.path(), 40 * kMiB);
+      const std::unique_ptr<Membership> own = holder(folder.path(), kLimit, 40 * kMiB);
       expect(!granted(own->reserve(0, 1, true)), "granted beyond the limit");
       expect_refused(*member);
       Child grandchild([&] {
@@ -131,10 +123,10 @@ TEST_CASE("a forked child is refused by its parent's membership, and joins by it
 
 TEST_CASE("a child that outlives its parent does not keep what the parent held, nor does a daemon") {
   const Folder folder;
-  const std::unique_ptr<Membership> survivor = holder(folder.path(), kMiB);
+  const std::unique_ptr<Membership> survivor = holder(folder.path(), kLimit, kMiB);
   const Lingerers lingerers;
   Child parent([&] {
-    const std::unique_ptr<Membership> member = holder(folder.path(), 60 * kMiB);
+    const std::unique_ptr<Membership> member = holder(folder.path(), kLimit, 60 * kMiB);
     if (fork() == 0) {
       setsid();
       if (fork() == 0) {
@@ -152,10 +144,10 @@ TEST_CASE("a child that outlives its parent does not keep what the parent held, 
 
 TEST_CASE("a member that becomes another program is dead at once") {
   const Folder folder;
-  const std::unique_ptr<Membership> survivor = holder(folder.path(), kMiB);
+  const std::unique_ptr<Membership> survivor = holder(folder.path(), kLimit, kMiB);
   const Cat cat;
   const Child member([&] {
-    const std::unique_ptr<Membership> held = holder(folder.path(), 60 * kMiB);
+    const std::unique_ptr<Membership> held = holder(folder.path(), kLimit, 60 * kMiB);
     dup2(cat.input[0], 0);
     dup2(cat.output[1], 1);
     execl("/bin/cat", "cat", nullptr);
@@ -168,10 +160,10 @@ TEST_CASE("a member that becomes another program is dead at once") {
 
 TEST_CASE("a program that a member spawned does not keep its slot, and a vfork leaves the member as it was") {
   const Folder folder;
-  const std::unique_ptr<Membership> survivor = holder(folder.path(), kMiB);
+  const std::unique_ptr<Membership> survivor = holder(folder.path(), kLimit, kMiB);
   const Cat cat;
   Child parent([&] {
-    const std::unique_ptr<Membership> member = holder(folder.path(), 50 * kMiB);
+    const std::unique_ptr<Membership> member = holder(folder.path(), kLimit, 50 * kMiB);
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, cat.input[0], 0);
@@ -222,7 +214,7 @@ TEST_CASE("a child that is forked at any step of a join does not keep its parent
       lingering = &*lingerers;
       fork_point = static_cast<KillPoint>(point);
       kill_point_reached = fork_there;
-      const std::unique_ptr<Membership> first = holder(folder.path(), kMiB);
+      const std::unique_ptr<Membership> first = holder(folder.path(), kLimit, kMiB);
       const std::unique_ptr<Membership> second = join(folder.path());
       raise(SIGKILL);
     });

@@ -29,4 +29,13 @@ inline bool granted(ledger::ReserveOutcome outcome) {
   return outcome == ledger::ReserveOutcome::granted;
 }
 
+// One that states `limit` for the first device of the group and holds `bytes` of it.
+inline std::unique_ptr<ledger::Membership> holder(const std::string &folder, std::uint64_t limit, std::uint64_t bytes) {
+  std::unique_ptr<ledger::Membership> member = join(folder);
+  expect(member->device(kDevice0, 0) == 0, "another device is in place 0");
+  member->state_limit(0, limit);
+  expect(granted(member->reserve(0, bytes, true)), "refused what fits");
+  return member;
+}
+
 }  // namespace multiproc

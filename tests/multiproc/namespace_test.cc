@@ -20,14 +20,6 @@ namespace {
 
 constexpr std::uint64_t kLimit = 100 * kMiB;
 
-std::unique_ptr<Membership> holder(const std::string &folder, std::uint64_t bytes) {
-  std::unique_ptr<Membership> member = join(folder);
-  expect(member->device(kDevice0, 0) == 0, "another device is in place 0");
-  member->state_limit(0, kLimit);
-  expect(granted(member->reserve(0, bytes, true)), "refused what fits");
-  return member;
-}
-
 void skip(const char *what) {
   std::printf("skipped: the kernel refuses %s: %s\n", what, std::strerror(errno));
 }
@@ -74,7 +66,7 @@ TEST_CASE("members of two PID namespaces see each other live, and a namespace th
   const Folder folder;
   Shared<Init> one, other;
   Child first = in_namespace(*one, [&] {
-    const std::unique_ptr<Membership> member = holder(folder.path(), 60 * kMiB);
+    const std::unique_ptr<Membership> member = holder(folder.path(), kLimit, 60 * kMiB);
     open(one->ready, 1);
     wait_while(one->go_on, 0);
     expect(member->total(0) == 100 * kMiB, "the other's bytes are not there");
@@ -84,7 +76,7 @@ TEST_CASE("members of two PID namespaces see each other live, and a namespace th
   });
   wait_while(one->ready, 0);
   Child second = in_namespace(*other, [&] {
-    const std::unique_ptr<Membership> member = holder(folder.path(), 40 * kMiB);
+    const std::unique_ptr<Membership> member = holder(folder.path(), kLimit, 40 * kMiB);
     expect(!granted(member->reserve(0, 1, true)), "the other's bytes were given away");
     expect(member->holders(0, 10).size() == 2, "not both are there");
     open(other->ready, 1);
@@ -117,12 +109,12 @@ TEST_CASE("a forked child is refused by its parent's membership though both have
   const Folder folder;
   Shared<Init> outer;
   Child parent = in_namespace(*outer, [&] {
-    const std::unique_ptr<Membership> member = holder(folder.path(), 60 * kMiB);
+    const std::unique_ptr<Membership> member = holder(folder.path(), kLimit, 60 * kMiB);
     Shared<Init> inner;
     Child child = in_namespace(*inner, [&] {
       expect(!granted(member->reserve(0, 1, true)), "a child was granted by its parent's membership");
       expect(member->total(0) == 0, "a child saw totals");
-      const std::unique_ptr<Membership> own = holder(folder.path(), 40 * kMiB);
+      const std::unique_ptr<Membership> own = holder(folder.path(), kLimit, 40 * kMiB);
       expect(!granted(member->reserve(0, 1, true)), "a child was granted by its parent's membership");
     });
     expect(child.ended() == 0, "the child failed");
@@ -133,9 +125,9 @@ TEST_CASE("a forked child is refused by its parent's membership though both have
 
 TEST_CASE("a member whose process ID is in use again is as dead as any") {
   const Folder folder;
-  const std::unique_ptr<Membership> survivor = holder(folder.path(), kMiB);
+  const std::unique_ptr<Membership> survivor = holder(folder.path(), kLimit, kMiB);
   Child member([&] {
-    const std::unique_ptr<Membership> held = holder(folder.path(), 60 * kMiB);
+    const std::unique_ptr<Membership> held = holder(folder.path(), kLimit, 60 * kMiB);
     raise(SIGKILL);
   });
   const pid_t process = member.process();

@@ -143,20 +143,8 @@ void Child::kill() {
   (void)ended();
 }
 
-// Where the groups of real programs are, if there is such a place.
-Folder::Folder() {
-  const bool usual = access("/dev/shm", R_OK | W_OK | X_OK) == 0;
-  const std::filesystem::path above = usual ? "/dev/shm" : std::filesystem::temp_directory_path();
-  std::string path = (above / "ration-multiproc-XXXXXX").string();
-  if (mkdtemp(path.data()) == nullptr) {
-    throw std::runtime_error("no folder");
-  }
-  path_ = path;
-}
-
-Folder::~Folder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
+Folder::Folder()
+    : ScratchFolder(access("/dev/shm", R_OK | W_OK | X_OK) == 0 ? "/dev/shm" : std::filesystem::temp_directory_path()) {
 }
 
 std::vector<std::string> names_in(const std::string &folder) {

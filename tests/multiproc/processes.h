@@ -15,6 +15,9 @@
 #include <utility>
 #include <vector>
 
+#include "shapes/random.h"
+#include "unit/events/scratch_folder.h"
+
 namespace multiproc {
 
 // Zeroed memory that children share with whoever made it.
@@ -86,18 +89,9 @@ class Child {
   pid_t process_;
 };
 
-// A folder of its own, whose contents go with it.
-class Folder {
- public:
+// Where the groups of real programs are, if there is such a place.
+struct Folder : ration::test::ScratchFolder {
   Folder();
-  ~Folder();
-  Folder(const Folder &) = delete;
-  Folder &operator=(const Folder &) = delete;
-  const std::string &path() const { return path_; }
-  std::string operator/(const std::string &name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
 };
 std::vector<std::string> names_in(const std::string &folder);
 
@@ -111,20 +105,10 @@ T count_of(T quick, T full) {
 // MULTIPROC_SEED, or a random one; printed.
 std::uint64_t seed_of(const char *test);
 
-// splitmix64
-class Random {
+class Random : public ration::shapes::Random {
  public:
-  explicit Random(std::uint64_t seed) : state_(seed) {}
-  std::uint64_t next() {
-    std::uint64_t z = state_ += 0x9e3779b97f4a7c15;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    return z ^ z >> 31;
-  }
+  using ration::shapes::Random::Random;
   std::uint64_t below(std::uint64_t end) { return next() % end; }
-
- private:
-  std::uint64_t state_;
 };
 
 std::uint64_t now_ns();

@@ -21,3 +21,15 @@ function(ration_preload_test)
   # The time is a hang's, not a measure: the slowest takes seconds.
   set_tests_properties(preload.${arg_NAME} PROPERTIES LABELS "quick;sim" TIMEOUT 240 ENVIRONMENT "${environment}")
 endfunction()
+
+# ration_preload_script(FAMILY NAME SCRIPT ARGUMENT...): SCRIPT_test.py of the calling folder as preload.FAMILY.NAME.
+function(ration_preload_script family name script)
+  ration_preload_test(NAME ${family}.${name}
+    COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/${script}_test.py ${ARGN})
+  set_tests_properties(preload.${family}.${name} PROPERTIES PROCESSORS 2)
+endfunction()
+# The same with the full count.
+function(ration_long_preload_script family name script)
+  ration_preload_script(${family} long.${name} ${script} ${ARGN})
+  set_tests_properties(preload.${family}.long.${name} PROPERTIES LABELS "long;sim" TIMEOUT 3600)
+endfunction()

@@ -1,4 +1,4 @@
-// A folder for one test, gone with it.
+// A folder for one test or benchmark, gone with it.
 #pragma once
 
 #include <stdlib.h>
@@ -11,8 +11,8 @@ namespace ration::test {
 
 class ScratchFolder {
  public:
-  ScratchFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "ration-unit-XXXXXX").string();
+  explicit ScratchFolder(const std::filesystem::path &above = std::filesystem::temp_directory_path()) {
+    std::string pattern = (above / "ration-test-XXXXXX").string();
     if (mkdtemp(pattern.data()) == nullptr) {
       throw std::runtime_error("no folder for the test");
     }

@@ -1,0 +1,24 @@
+// Who a process is. Layer: ledger. Threads: values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace ration::ledger {
+
+// For display only, but for `identity`, which is random and the same in every group that the process is in.
+struct ProcessIdentity {
+  std::uint64_t identity = 0;
+  int pid = 0;  // in its own PID namespace
+  std::uint32_t uid = 0;
+  std::uint64_t pid_namespace = 0;
+  std::uint64_t start_unix_ns = 0;
+  std::string program;
+};
+
+ProcessIdentity this_process();
+
+// From the kernel, or, where it has none yet, of this process and moment.
+std::uint64_t random_number();
+
+}  // namespace ration::ledger
