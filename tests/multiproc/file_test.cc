@@ -1,89 +1,23 @@
 // The folder and the files when something is wrong with them: nobody crashes or hangs, the limit is never taken for
 // larger than it is, and one line says what to do.
-#include <fcntl.h>
-#include <sched.h>
-#include <sys/mman.h>
-#include <sys/mount.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <array>
-#include <cerrno>
-#include <csignal>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <vector>
 
 #include "catch.h"
-#include "groups.h"
+#include "joining_in_vain.h"
 #include "ledger/shared_layout.h"
 
 using namespace multiproc;
 using namespace ration::ledger;
 
 namespace {
-
-constexpr uid_t kSomebody = 65534;
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
-
-std::unique_ptr<Membership> try_join(const std::string &folder, std::string &problem) {
-  return Membership::join(folder, GroupKind::kNamed, "g", this_process(), problem);
-}
-
-// Why nobody can join; ends where somebody can.
-std::string refusal(const std::string &folder) {
-  std::string problem;
-  CHECK(try_join(folder, problem) == nullptr);
-  CHECK_FALSE(problem.empty());
-  return problem;
-}
-
-bool contains(const std::string &text, const std::string &part) {
-  return text.find(part) != std::string::npos;
-}
-
-// What `ration ps` would say of the group.
-std::string complaint(const std::string &folder) {
-  std::string problem;
-  const std::vector<Group> groups = look(folder, problem);
-  return groups.empty() ? problem : groups[0].problem;
-}
-
-// A group's file with one dead member, who held something.
-std::string make_file(const std::string &folder) {
-  Child member([&] {
-    const std::unique_ptr<Membership> joined = join(folder);
-    const int device = joined->device(kDevice0, 0);
-    joined->state_limit(device, 100 * kMiB);
-    expect(granted(joined->reserve(device, 60 * kMiB, true)), "refused what fits");
-  });
-  REQUIRE(member.ended() == 0);
-  return folder + "/group-g";
-}
-
-// In a child, for good.
-void become_somebody() {
-  expect(setgid(kSomebody) == 0 && setuid(kSomebody) == 0, "cannot become another user");
-}
-
-bool is_root() {
-  if (geteuid() == 0) {
-    return true;
-  }
-  std::printf("skipped: not root\n");
-  return false;
-}
 
 void write_noise(const std::string &path, std::size_t begin, std::size_t end, Random &random) {
   std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
@@ -278,156 +212,4 @@ TEST_CASE("a file or a folder that others may write to, or that is another's, is
     expect(contains(problem, shared_folder / "group-g: "), problem.c_str());
   });
   CHECK(owner.ended() == 0);
-}
-
-TEST_CASE("a folder that cannot be made or read says so") {
-  const Folder folder;
-  CHECK(contains(refusal(folder / "absent/deeper"), folder / "absent/deeper: No such file"));
-  if (!is_root()) {
-    return;
-  }
-  REQUIRE(chmod(folder.path().c_str(), 0755) == 0);
-  Child somebody([&] {
-    become_somebody();
-    std::string problem;
-    expect(try_join(folder / "state", problem) == nullptr, "made a folder where it may not");
-    expect(contains(problem, "Permission denied"), problem.c_str());
-  });
-  CHECK(somebody.ended() == 0);
-}
-
-namespace {
-
-// In a child: a small file system of its own.
-bool mounted(const std::string &folder, const char *options) {
-  return unshare(CLONE_NEWNS) == 0 && mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
-         mount("tmpfs", folder.c_str(), "tmpfs", 0, options) == 0;
-}
-
-constexpr int kSkipped = 77;
-
-void check_mounted(Child child) {
-  const int status = child.ended();
-  if (status == kSkipped) {
-    std::printf("skipped: the kernel refuses a mount\n");
-  } else {
-    CHECK(status == 0);
-  }
-}
-
-}  // namespace
-
-TEST_CASE("on a full file system one line says so, nobody is killed, and members go on") {
-  const Folder folder;
-  check_mounted(Child([&] {
-    if (!mounted(folder.path(), "size=64k,mode=700")) {
-      _exit(kSkipped);
-    }
-    std::vector<std::unique_ptr<Membership>> members;
-    std::string problem;
-    while (std::unique_ptr<Membership> member = try_join(folder.path(), problem)) {
-      expect(member->device(kDevice0, 0) == 0, "the device went");
-      members.push_back(std::move(member));
-    }
-    expect(members.size() == 7, "64 KiB hold a header and seven slots");
-    expect(contains(problem, "no space for another process: No space left on device"), problem.c_str());
-    members[0]->state_limit(0, 7 * kMiB);
-    for (const std::unique_ptr<Membership> &member : members) {
-      expect(granted(member->reserve(0, kMiB, true)), "refused what fits");
-    }
-    members.pop_back();
-    expect(try_join(folder.path(), problem) == nullptr, "a dead one's slot was not looked for");
-    expect(granted(members[0]->reserve(0, kMiB, true)), "the dead one's bytes are lost");
-    expect(try_join(folder.path(), problem) != nullptr, "the dead one's slot is lost");
-  }));
-  check_mounted(Child([&] {
-    if (!mounted(folder.path(), "nr_inodes=1,mode=700")) {
-      _exit(kSkipped);
-    }
-    std::string problem;
-    expect(try_join(folder.path(), problem) == nullptr && contains(problem, "No space left on device"),
-           problem.c_str());
-    expect(names_in(folder.path()).empty(), "a passing file stayed");
-  }));
-}
-
-TEST_CASE("on a read-only file system one line says so") {
-  const Folder folder;
-  check_mounted(Child([&] {
-    if (!mounted(folder.path(), "mode=700")) {
-      _exit(kSkipped);
-    }
-    { const std::unique_ptr<Membership> member = join(folder.path()); }
-    expect(mount(nullptr, folder.path().c_str(), nullptr, MS_REMOUNT | MS_RDONLY, nullptr) == 0, "cannot remount");
-    std::string problem;
-    for (const char *group : {"g", "new"}) {
-      expect(Membership::join(folder.path(), GroupKind::kNamed, group, this_process(), problem) == nullptr &&
-                 contains(problem, "Read-only file system"),
-             problem.c_str());
-    }
-    expect(contains(look(folder.path(), problem).at(0).problem, "Read-only file system"), "look is silent");
-  }));
-}
-
-namespace {
-
-void limit_to(int resource, rlim_t most) {
-  struct rlimit limit {};
-  getrlimit(static_cast<__rlimit_resource>(resource), &limit);
-  limit.rlim_cur = most;
-  setrlimit(static_cast<__rlimit_resource>(resource), &limit);
-}
-
-}  // namespace
-
-TEST_CASE("a process at one of its resource limits is refused in words and never killed") {
-  const Folder folder;
-  make_file(folder.path());
-  Child descriptors([&] {
-    limit_to(RLIMIT_NOFILE, 0);
-    std::string problem;
-    expect(try_join(folder.path(), problem) == nullptr && contains(problem, "Too many open files"), problem.c_str());
-  });
-  CHECK(descriptors.ended() == 0);
-
-  // Beyond RLIMIT_FSIZE the kernel sends SIGXFSZ, which ends a program.
-  for (const rlim_t most :
-       {rlim_t{0}, rlim_t{100}, rlim_t{sizeof(shared::Header)}, rlim_t{sizeof(shared::Header) + 1}}) {
-    Child file_size([&] {
-      const Folder other;
-      limit_to(RLIMIT_FSIZE, most);
-      std::string problem;
-      expect(try_join(other.path(), problem) == nullptr && contains(problem, "File too large"), problem.c_str());
-      expect(look(other.path(), problem).empty() && names_in(other.path()).empty(), "something stayed");
-    });
-    CHECK(file_size.ended() == 0);
-  }
-  if (kSanitized) {
-    std::printf("skipped: no RLIMIT_AS under a sanitizer\n");
-    return;
-  }
-  Child address_space([&] {
-    limit_to(RLIMIT_AS, 24 * kMiB);
-    std::string problem;
-    expect(try_join(folder.path(), problem) == nullptr && contains(problem, "Cannot allocate memory"), problem.c_str());
-  });
-  CHECK(address_space.ended() == 0);
-}
-
-TEST_CASE("a member that has no descriptors left goes on, and finds the dead when it has some again") {
-  const Folder folder;
-  Child child([&] {
-    std::unique_ptr<Membership> dead = join(folder.path());
-    const std::unique_ptr<Membership> member = join(folder.path());
-    expect(member->device(kDevice0, 0) == 0, "the device went");
-    member->state_limit(0, 100 * kMiB);
-    expect(granted(dead->reserve(0, 60 * kMiB, true)), "refused what fits");
-    dead.reset();
-    limit_to(RLIMIT_NOFILE, 0);
-    expect(granted(member->reserve(0, 40 * kMiB, true)), "refused what fits");
-    expect(!granted(member->reserve(0, 1, true)), "granted what a member may hold");
-    limit_to(RLIMIT_NOFILE, 100);
-    expect(granted(member->reserve(0, 60 * kMiB, true)), "the dead one's bytes are lost");
-  });
-  CHECK(child.ended() == 0);
 }

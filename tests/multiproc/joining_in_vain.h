@@ -1,0 +1,69 @@
+// What tests of a ledger that cannot be used ask of it.
+#pragma once
+
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "catch.h"
+#include "groups.h"
+
+namespace multiproc {
+
+using namespace ration::ledger;
+
+inline constexpr uid_t kSomebody = 65534;
+
+inline std::unique_ptr<Membership> try_join(const std::string &folder, std::string &problem) {
+  return Membership::join(folder, GroupKind::kNamed, "g", this_process(), problem);
+}
+
+// Why nobody can join; ends where somebody can.
+inline std::string refusal(const std::string &folder) {
+  std::string problem;
+  CHECK(try_join(folder, problem) == nullptr);
+  CHECK_FALSE(problem.empty());
+  return problem;
+}
+
+inline bool contains(const std::string &text, const std::string &part) {
+  return text.find(part) != std::string::npos;
+}
+
+// What `ration ps` would say of the group.
+inline std::string complaint(const std::string &folder) {
+  std::string problem;
+  const std::vector<Group> groups = look(folder, problem);
+  return groups.empty() ? problem : groups[0].problem;
+}
+
+// A group's file with one dead member, who held something.
+inline std::string make_file(const std::string &folder) {
+  Child member([&] {
+    const std::unique_ptr<Membership> joined = join(folder);
+    const int device = joined->device(kDevice0, 0);
+    joined->state_limit(device, 100 * kMiB);
+    expect(granted(joined->reserve(device, 60 * kMiB, true)), "refused what fits");
+  });
+  REQUIRE(member.ended() == 0);
+  return folder + "/group-g";
+}
+
+// In a child, for good.
+inline void become_somebody() {
+  expect(setgid(kSomebody) == 0 && setuid(kSomebody) == 0, "cannot become another user");
+}
+
+inline bool is_root() {
+  if (geteuid() == 0) {
+    return true;
+  }
+  std::printf("skipped: not root\n");
+  return false;
+}
+
+}  // namespace multiproc
