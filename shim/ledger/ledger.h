@@ -59,8 +59,9 @@ class Account {
   bool somebody_died_within(std::uint64_t seconds) noexcept;
 
   // Figures for others to see. What is used may be off by the larger of 1 MiB and a 64th of what is charged before it
-  // is told again. `has_outgrown` is for hits of a pool, which must not touch shared memory: of those only what takes
-  // the use to where it was not before is told, and a few in a thousand frees.
+  // is told again. `has_outgrown` is asked before a pool is hit: what would take the use to where it was not before has
+  // to tell, so it is no hit.
+  bool is_told() const { return shares() > 0; }
   bool has_outgrown(std::uint64_t used) const {
     return used > told_used_.load(std::memory_order_relaxed) + tell_span_.load(std::memory_order_relaxed);
   }

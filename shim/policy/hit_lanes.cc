@@ -1,5 +1,7 @@
 #include "policy/hit_lanes.h"
 
+#include <algorithm>
+
 #include "policy/context_pool.h"
 
 namespace ration::policy {
@@ -22,10 +24,16 @@ bool HitLane::allocate(CUcontext handle, std::uint64_t bytes, events::Journal &j
   return true;
 }
 
-HitLane::Freed HitLane::free(CUcontext handle, std::uint64_t address, events::Journal &journal, int &device) noexcept {
+HitLane::Freed HitLane::free(CUcontext handle, std::uint64_t address, events::Journal &journal, bool tells,
+                             int &device) noexcept {
   const pool::Guard guard(mutex_);
   const std::uint32_t count = count_.load(std::memory_order_relaxed);
   if (!serves(handle) || count == kMostFreed) {
+    return Freed::no;
+  }
+  if (tells && until_telling_ == 0) {
+    until_telling_ = next_telling_;
+    next_telling_ = std::min(2 * next_telling_, kMostFreed);
     return Freed::no;
   }
   pool::SharedPool &blocks = pool_->blocks;
@@ -48,10 +56,13 @@ HitLane::Freed HitLane::free(CUcontext handle, std::uint64_t address, events::Jo
   bytes_ += outcome.bytes;
   const bool due =
       count + 1 >= due_blocks_.load(std::memory_order_relaxed) || bytes_ >= due_bytes_.load(std::memory_order_relaxed);
-  if (due) {
-    return Freed::due;
+  if (!due) {
+    until_telling_ -= until_telling_ > 0 ? 1 : 0;
+    return Freed::freed;
   }
-  return std::has_single_bit(count + 1) ? Freed::tell : Freed::freed;
+  until_telling_ = 0;
+  next_telling_ = 1;
+  return Freed::due;
 }
 
 void HitLane::close() noexcept {

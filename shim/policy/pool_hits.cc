@@ -13,18 +13,26 @@ HitLane *Pools::lane_of_caller(CUcontext &current) {
   return lanes_.find(current);
 }
 
+// What is used is told in shared memory, so a call that would take it further than was told is no hit.
+bool Pools::has_growth_to_tell(const HitLane &lane, std::uint64_t bytes) const {
+  const int device = lane.device();
+  return device >= 0 && ledger_.account(device).has_outgrown(used(device) + bytes);
+}
+
 bool Pools::allocate_hit(std::uint64_t bytes, CUdeviceptr *address) noexcept {
   CUcontext current = nullptr;
   HitLane *lane = lane_of_caller(current);
   std::uint64_t block = 0;
-  if (lane == nullptr || !lane->allocate(current, bytes, journal_, block)) {
+  if (lane == nullptr || has_growth_to_tell(*lane, bytes) || !lane->allocate(current, bytes, journal_, block)) {
     return false;
   }
   *address = block;
-  if (const int device = lane->device(); device >= 0) {
-    tell_growth(device);
-  }
   return true;
+}
+
+bool Pools::is_told(const HitLane &lane) const {
+  const int device = lane.device();
+  return device >= 0 && ledger_.account(device).is_told();
 }
 
 // A context that a lane is open for is one that lives: such a thread may free, and what starts in that context's pool
@@ -33,14 +41,13 @@ bool Pools::free_hit(std::uint64_t address) noexcept {
   CUcontext current = nullptr;
   HitLane *lane = lane_of_caller(current);
   int device = 0;
-  const HitLane::Freed freed = lane != nullptr ? lane->free(current, address, journal_, device) : HitLane::Freed::no;
+  const HitLane::Freed freed =
+      lane != nullptr ? lane->free(current, address, journal_, is_told(*lane), device) : HitLane::Freed::no;
   if (freed == HitLane::Freed::due) {
     Quarantine &quarantine = known_arena(device)->quarantine;
     if (quarantine.take_in()) {
       quarantine.collect(Quarantine::Sealing::always);  // an error of it is for whoever needs the memory
     }
-  }
-  if (freed == HitLane::Freed::due || freed == HitLane::Freed::tell) {
     tell_changes(device);
   }
   return freed != HitLane::Freed::no;

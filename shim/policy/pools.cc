@@ -118,7 +118,7 @@ CUresult Pools::allocate(const Request &request, const Contexts::Current &where,
                       start != 0 ? now_ns() - start : 0};
   event.slab = outcome.block.slab;
   journal_.record(event);
-  tell_growth(where.device);
+  tell_changes(where.device);
   open_lane(pool, arena);
   *address = outcome.block.address;
   return CUDA_SUCCESS;
@@ -151,8 +151,8 @@ CUresult Pools::retire(const char *api, std::uint64_t address, CUstream stream, 
   ticket.close();
   if (due) {
     quarantine.collect(Quarantine::Sealing::always);  // an error of it is for whoever needs the memory
-    tell_changes(owner->device);
   }
+  tell_changes(owner->device);
   return CUDA_SUCCESS;
 }
 

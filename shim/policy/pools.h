@@ -44,7 +44,8 @@ class Pools {
   static bool possible() { return Progress::can_tell(); }
 
   // The short way (hit_lanes.h), where it is open and leads there; false: nothing happened. A hit touches what the
-  // lane's lock guards and the totals, and asks the driver for nothing but the current context.
+  // lane's lock guards and the totals, and asks the driver for nothing but the current context. What the ledger must be
+  // told of is no hit: those calls take the long way.
   bool allocate_hit(std::uint64_t bytes, CUdeviceptr *address) noexcept;
   bool free_hit(std::uint64_t address) noexcept;
 
@@ -85,11 +86,6 @@ class Pools {
   void tell(int device) noexcept;
   void tell_changes(int device) noexcept {
     if (ledger_.account(device).is_worth_telling(used(device))) {
-      tell(device);
-    }
-  }
-  void tell_growth(int device) noexcept {  // after a hit
-    if (ledger_.account(device).has_outgrown(used(device))) {
       tell(device);
     }
   }
@@ -136,6 +132,8 @@ class Pools {
   Arena *known_arena(int device) { return arenas_[device].load(std::memory_order_acquire); }
   ContextPool &pool_of(const ContextRef &context);
   HitLane *lane_of_caller(CUcontext &current);
+  bool has_growth_to_tell(const HitLane &lane, std::uint64_t bytes) const;
+  bool is_told(const HitLane &lane) const;
   HitLanes::Claim claim_lane(const Context &context);
   void open_lane(ContextPool &pool, const Arena &arena) noexcept;
   // The contexts that have a pool on a device.

@@ -41,7 +41,8 @@ def lifo(driver, own):
 def hit_calls(_):
     calls = calls_of(run("hit", EXPORTS, **RATION, **WARM))
     expect("driver calls", set(calls), FREE_OF_CHARGE)
-    expect_that(f"{calls} for 500 pairs", sum(calls.values()) <= 1000)
+    # Few frees are no hits: the ledger is told of them.
+    expect_that(f"{calls} for 500 pairs", sum(calls.values()) <= 1010)
 
 
 def hit_system_calls(_):
