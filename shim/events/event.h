@@ -123,6 +123,14 @@ struct Trim {
   std::uint64_t bytes;
 };
 
+// What the driver's own memory pools hold of a device has changed.
+struct Sample {
+  int device;
+  const char *api;              // the program's call that showed it
+  std::uint64_t before;         // charged for them at the last such record
+  std::uint64_t pool_reserved;  // and now
+};
+
 struct DeviceFacts {
   int ordinal;
   std::string uuid;

@@ -125,6 +125,15 @@ void Journal::count(const SlabFree &event) {
   tally_->devices[event.device].reserved_bytes.fetch_sub(event.size, std::memory_order_relaxed);
 }
 
+void Journal::count(const Sample &event) {
+  DeviceTally &tally = tally_->devices[event.device];
+  if (event.pool_reserved > event.before) {
+    gain(tally.reserved_bytes, tally.reserved_peak_bytes, event.pool_reserved - event.before);
+  } else {
+    tally.reserved_bytes.fetch_sub(event.before - event.pool_reserved, std::memory_order_relaxed);
+  }
+}
+
 void Journal::count(const Wait &event) {
   bump(tally_->devices[event.device].waits);
 }
@@ -222,6 +231,9 @@ void Journal::record(const Wait &event) noexcept {
   publish(event);
 }
 void Journal::record(const Trim &event) noexcept {
+  publish(event);
+}
+void Journal::record(const Sample &event) noexcept {
   publish(event);
 }
 

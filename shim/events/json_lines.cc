@@ -119,6 +119,11 @@ void format(Line &line, const Wait &event, int thread) {
       thread, event.device, event.api, event.how, event.blocks, event.bytes, event.result, event.duration_ns);
 }
 
+void format(Line &line, const Sample &event, int thread) {
+  add(line, R"({{"t":"sample","tid":{},"dev":{},"api":"{}","pool_reserved":{})", thread, event.device, event.api,
+      event.pool_reserved);
+}
+
 void format(Line &line, const Trim &event, int thread) {
   add(line, R"({{"t":"trim","tid":{},"dev":{},"api":"{}","slabs":{},"bytes":{})", thread, event.device, event.api,
       event.slabs, event.bytes);

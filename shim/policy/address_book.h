@@ -15,6 +15,7 @@
 #include "events/event.h"
 #include "lock.h"
 #include "policy/contexts.h"
+#include "policy/stream_pools.h"
 
 namespace ration::policy {
 
@@ -24,6 +25,7 @@ struct Block {
   ContextRef context;
   events::Kind kind = events::Kind::device;
   bool charged = true;
+  StreamPools::PoolRef pool = nullptr;  // of the driver's, that is charged as a whole
 };
 using AddressedBlock = std::pair<std::uint64_t, Block>;
 

@@ -33,43 +33,57 @@ CUresult Policy::refuse_unknown(const Act &act, const Undo &undo) {
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-// Writes the block into the book and the log. Failing to do so gives it back: nothing is held that is not in the books.
-CUresult Policy::enter(AddressBook &book, const Request &request, const Contexts::Current &where,
-                       const Obtained &obtained, const Undo &undo, std::uint64_t duration_ns) {
-  const Block block{obtained.bytes, where.device, where.context, request.kind, request.charged};
+// Writes the block into the book and the log. Anything but success: it could not, and the block is the caller's to
+// give back.
+CUresult Policy::enter_block(AddressBook &book, const Request &request, const Block &block, CUdeviceptr key,
+                             std::uint64_t duration_ns) {
   std::optional<Block> displaced;
   AddressBook::Inserted inserted{};
   try {
     if (&book == &book_) {
-      pools_.settle(obtained.address, obtained.bytes);
+      pools_.settle(key, block.size);
     }
-    inserted = book.insert(obtained.address, block, displaced);
+    inserted = book.insert(key, block, displaced);
   } catch (...) {
-    if (undo(obtained.address) == CUDA_SUCCESS && request.charged) {
-      ledger_.account(where.device).release(obtained.bytes);
-    }
     journal_.count_failed_alloc();
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   if (displaced) {
-    end_block(request.api, {obtained.address, *displaced});
+    end_block(request.api, {key, *displaced});
   }
   if (inserted == AddressBook::Inserted::context_gone) {
-    if (request.charged) {
-      ledger_.account(where.device).release(obtained.bytes);
-    }
+    discharge(block);
     return CUDA_SUCCESS;
   }
-  events::Alloc event{obtained.address, obtained.bytes, request.requested,      where.device,    where.context->number,
-                      request.api,      request.kind,   events::Source::driver, via_of(request), duration_ns};
-  event.charged = request.charged;
+  events::Alloc event{key,
+                      block.size,
+                      request.requested,
+                      block.device,
+                      block.context->number,
+                      request.api,
+                      block.kind,
+                      block.pool != nullptr ? events::Source::pool : events::Source::driver,
+                      via_of(request),
+                      duration_ns};
+  event.charged = block.charged;
   journal_.record(event);
-  pools_.tell_changes(where.device);
-  if (!book.announce(obtained.address)) {
-    end_block(where.context->ended_by.load(std::memory_order_acquire), {obtained.address, block});
-    book.finish_end(obtained.address);
+  pools_.tell_changes(block.device);
+  if (!book.announce(key)) {
+    end_block(block.context->ended_by.load(std::memory_order_acquire), {key, block});
+    book.finish_end(key);
   }
   return CUDA_SUCCESS;
+}
+
+// Failing to do so gives it back: nothing is held that is not in the books.
+CUresult Policy::enter(AddressBook &book, const Request &request, const Contexts::Current &where,
+                       const Obtained &obtained, const Undo &undo, std::uint64_t duration_ns) {
+  const Block block{obtained.bytes, where.device, where.context, request.kind, request.charged};
+  const CUresult entered = enter_block(book, request, block, obtained.address, duration_ns);
+  if (entered != CUDA_SUCCESS && undo(obtained.address) == CUDA_SUCCESS) {
+    discharge(block);
+  }
+  return entered;
 }
 
 CUresult Policy::admit(const Request &request, const Contexts::Current &where, const Act &act, const Undo &undo,
@@ -169,21 +183,47 @@ CUresult Policy::create_array(const Request &request, const Act &act, const Undo
   return obtain(arrays_, request, where, act, undo, handle);
 }
 
+CUresult Policy::allocate_managed(Request request, const Act &act, CUdeviceptr *address) {
+  describe();
+  request.kind = events::Kind::managed;
+  request.charged = options_.limit_managed;
+  if (request.charged && devices_.limit_unknown()) {
+    return refuse_unknown(act, undo_free);
+  }
+  const Contexts::Current where = contexts_.current();
+  devices_.learn_total(where.device);
+  return obtain(book_, request, where, act, undo_free, address);
+}
+
 CUresult Policy::allocate_host(const Request &request, const Act &act, const Undo &undo) {
   describe();
   CUdeviceptr address = 0;
   return obtain(book_, request, contexts_.current(), act, undo, &address);
 }
 
+void Policy::record_end(const char *api, CUdeviceptr address, const Block &block, CUstream stream) {
+  events::Free event{
+      address, block.size, block.device, block.context->number, api, reinterpret_cast<std::uintptr_t>(stream)};
+  event.kind = block.kind;
+  event.charged = block.charged;
+  event.source = block.pool != nullptr ? events::Source::pool : events::Source::driver;
+  journal_.record(event);
+}
+
+// What is charged for it alone.
+void Policy::discharge(const Block &block) {
+  if (block.charged && block.pool == nullptr) {
+    ledger_.account(block.device).release(block.size);
+  }
+}
+
 // The record first, then the bytes, then the address: whoever gets either again is logged behind it.
 void Policy::end_block(const char *api, const AddressedBlock &block) {
   const auto &[address, held] = block;
-  events::Free event{address, held.size, held.device, held.context->number, api};
-  event.kind = held.kind;
-  event.charged = held.charged;
-  journal_.record(event);
-  if (held.charged) {
-    ledger_.account(held.device).release(held.size);
+  record_end(api, address, held, nullptr);
+  discharge(held);
+  if (held.pool != nullptr) {
+    stream_pools_.block_ended(api, *held.pool);
   }
   pools_.tell_changes(held.device);
 }

@@ -25,7 +25,8 @@ Policy::Policy(const Options &options, LimitSource &limits, events::JournalOptio
       devices_(limits, ledger_),
       contexts_(devices_),
       pending_(ledger_),
-      pools_(devices_, ledger_, journal_, contexts_, pending_, lanes_, options.synchronous_free) {}
+      stream_pools_(ledger_, journal_),
+      pools_(devices_, ledger_, journal_, contexts_, pending_, stream_pools_, lanes_, options.synchronous_free) {}
 
 void Policy::describe() {
   if (journal_.described() || devices_.all() == nullptr) {
@@ -182,10 +183,13 @@ CUresult Policy::free_in_stream(const char *api, CUdeviceptr address, CUstream s
     return result;
   }
   if (found == AddressBook::Found::begun) {
-    journal_.record(events::Free{address, block.size, block.device, block.context->number, api,
-                                 reinterpret_cast<std::uintptr_t>(stream)});
+    record_end(api, address, block, stream);
     book_.finish_end(address);
-    pending_.add(block.context, block.device, block.size, stream);
+    if (block.pool != nullptr) {
+      stream_pools_.block_ended(api, *block.pool);
+    } else if (block.charged) {
+      pending_.add(block.context, block.device, block.size, stream);
+    }
   }
   return result;
 }
@@ -199,6 +203,7 @@ void Policy::present_memory(std::size_t *free_bytes, std::size_t *total_bytes) {
     return;
   }
   pending_.settle(where.device, false);
+  stream_pools_.settle_all("cuMemGetInfo_v2", where.device);
   const bool shown = options_.show_limit && device->limit_asked.load(std::memory_order_relaxed);
   const std::uint64_t limit = device->limit.load(std::memory_order_relaxed);
   if (free_bytes != nullptr) {

@@ -17,6 +17,7 @@
 #include "policy/contexts.h"
 #include "policy/devices.h"
 #include "policy/pending_frees.h"
+#include "policy/physical_memory.h"
 #include "policy/pools.h"
 #include "policy/request.h"
 
@@ -27,6 +28,7 @@ struct Options {
   bool charge_context = false;    // a context's own memory counts against the limit
   bool pool = false;              // blocks come from pools (mode pool), where the driver allows it
   bool synchronous_free = false;  // a free waits for the work before it
+  bool limit_managed = true;      // managed memory counts against the limit, in its full size
 };
 
 // What one driver call obtained: an address, or a handle's value.
@@ -50,6 +52,25 @@ class Policy {
   // which is written down and not limited. `undo` gives back what `act` obtained.
   CUresult create_array(const Request &request, const Act &act, const Undo &undo, CUdeviceptr *handle);
   CUresult allocate_host(const Request &request, const Act &act, const Undo &undo);
+  // Physical memory apart from its addresses: charged to the device that it lies on until the last handle was released
+  // and the last mapping undone. Each runs `act`, the driver's call.
+  CUresult create_physical(Request request, const CUmemLocation &location, const Act &act, const Undo &undo,
+                           CUmemGenericAllocationHandle *handle);
+  CUresult release_physical(const char *api, CUmemGenericAllocationHandle handle, const std::function<CUresult()> &act);
+  CUresult retain_physical(const char *api, CUdeviceptr address, CUmemGenericAllocationHandle *handle,
+                           const std::function<CUresult()> &act);
+  CUresult map_physical(const char *api, CUdeviceptr address, std::uint64_t bytes, CUmemGenericAllocationHandle handle,
+                        const std::function<CUresult()> &act);
+  CUresult unmap_physical(const char *api, CUdeviceptr address, std::uint64_t bytes,
+                          const std::function<CUresult()> &act);
+  // In stream order, from one of the driver's pools (nullptr: the one that is current on the stream's device).
+  CUresult allocate_in_stream(Request request, CUmemoryPool pool, CUstream stream, const Act &act,
+                              CUdeviceptr *address);
+  void stream_pool_created(CUmemoryPool pool, const CUmemLocation &location) noexcept;
+  CUresult destroy_stream_pool(const char *api, CUmemoryPool pool, const std::function<CUresult()> &act);
+  CUresult trim_stream_pool(const char *api, CUmemoryPool pool, const std::function<CUresult()> &act);
+  // Managed memory counts in its full size, or is only written down.
+  CUresult allocate_managed(Request request, const Act &act, CUdeviceptr *address);
 
   // Frees with one real driver call. A block that is none of ours is the driver's to answer.
   CUresult free(const char *api, CUdeviceptr address, const std::function<CUresult()> &act);
@@ -119,8 +140,16 @@ class Policy {
   events::Via via_of(const Request &request) const;
   CUresult enter(AddressBook &book, const Request &request, const Contexts::Current &where, const Obtained &obtained,
                  const Undo &undo, std::uint64_t duration_ns);
+  CUresult enter_block(AddressBook &book, const Request &request, const Block &block, CUdeviceptr key,
+                       std::uint64_t duration_ns);
+  StreamPools::PoolRef stream_pool(CUmemoryPool handle, int device);
+  CUresult obtain_from(const StreamPools::PoolRef &pool, Request request, const Contexts::Current &where,
+                       const Act &act, const Undo &undo, CUdeviceptr *address);
   CUresult end_with(AddressBook &book, const char *api, std::uint64_t address, const std::function<CUresult()> &act);
   void end_block(const char *api, const AddressedBlock &block);
+  void record_end(const char *api, CUdeviceptr address, const Block &block, CUstream stream);
+  void discharge(const Block &block);
+  void end_piece(const char *api, const PhysicalMemory::PieceRef &piece);
   void keep_block(AddressBook &book, const AddressedBlock &block);
   void end_begun_blocks(AddressBook &book, const char *api, const ContextRef &context);
   CUresult end_known_context(const char *api, const ContextRef &context, const std::function<CUresult()> &act,
@@ -138,7 +167,10 @@ class Policy {
   Contexts contexts_;
   AddressBook book_;    // by address
   AddressBook arrays_;  // by handle
+  PhysicalMemory physical_;
+  const ContextRef nowhere_ = std::make_shared<Context>();  // of what belongs to no context
   PendingFrees pending_;
+  StreamPools stream_pools_;
   Pools pools_;
   RankedMutex greens_mutex_{Rank::kGreens};
   std::unordered_map<CUgreenCtx, CUdevice> greens_ GUARDED_BY(greens_mutex_);
