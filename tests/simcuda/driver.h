@@ -1,5 +1,6 @@
 // The state of the simulated driver in this process: made by cuInit, never destroyed, void in a forked child.
-// Layer: settings, machine, address_space, context, stream. Threads: all fields but the constant ones under `mutex`.
+// Layer: settings, machine, address_space, context, stream, vmm. Threads: all fields but the constant ones under
+// `mutex`.
 #pragma once
 #include <condition_variable>
 #include <map>
@@ -13,6 +14,7 @@
 #include "tests/simcuda/machine.h"
 #include "tests/simcuda/settings.h"
 #include "tests/simcuda/stream.h"
+#include "tests/simcuda/vmm.h"
 
 namespace simcuda {
 
@@ -63,6 +65,7 @@ struct Driver {
   std::unordered_map<const void *, Context *> green_contexts;           // by their own handle
   std::map<std::uint64_t, Allocation> allocations;
   std::map<std::uintptr_t, HostBlock> host_blocks;
+  VirtualMemory virtual_memory;
   std::unordered_map<const void *, std::shared_ptr<Stream>> streams;
   std::unordered_map<const void *, std::shared_ptr<Event>> events;
   std::vector<std::shared_ptr<Capture>> captures;  // those that go on, spoilt ones included
@@ -92,7 +95,7 @@ void release_memory_of(Context &context);
 void forget_events_of(Context &context);
 void forget_code_of(Context &context);
 
-// Where the bytes of a device address are; null outside every device's addresses.
+// Where the bytes of a device address are; null outside every device's addresses and all reserved ones.
 std::byte *view_of(std::uint64_t address);
 
 // A driver without context functions works in device 0's primary context (variant_*.cc).
