@@ -17,7 +17,8 @@ struct Block {
   bool known = false;
   bool device = false;
   bool host = false;  // the program itself can use it
-  Range range;        // where it may lie: of mapped memory all the reserved addresses around
+  bool managed = false;
+  Range range;  // where it may lie: of mapped memory all the reserved addresses around
   Range mapping;
   std::uint64_t id = 0;
   std::uint64_t physical_id = 0;
@@ -64,6 +65,7 @@ Block block_at(CUdeviceptr ptr, const Context &current) {
   if (const auto found = allocation_at(ptr); found != driver().allocations.end()) {
     Block block = block_of({found->first, found->second.requested}, found->second.id, found->second.context, true);
     block.sync_memops = found->second.sync_memops;
+    block.managed = block.host = found->second.managed != nullptr;
     return block;
   }
   if (const auto found = host_block_at(ptr); found != driver().host_blocks.end()) {
@@ -125,6 +127,7 @@ CUresult tell(void *data, CUpointer_attribute attribute, CUdeviceptr ptr, const 
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
       return put<std::uint64_t>(data, 0);
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+      return put<int>(data, block.managed);
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
       return put<int>(data, 0);
