@@ -17,13 +17,14 @@ struct Mapping {
   void *view;
 };
 
-std::optional<Mapping> map_twice(std::uint64_t bytes) {
+std::optional<Mapping> map(std::uint64_t bytes, AddressSpace::Host host) {
   const int file = ::memfd_create("simcuda-device", MFD_CLOEXEC);
   if (file < 0) return std::nullopt;
   Mapping made{MAP_FAILED, MAP_FAILED};
   if (::ftruncate(file, static_cast<off_t>(bytes)) == 0) {
-    made.device = ::mmap(nullptr, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, file, 0);
     made.view = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
+    const bool once = host == AddressSpace::Host::kLetIn;
+    made.device = once ? made.view : ::mmap(nullptr, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, file, 0);
   }
   ::close(file);
   if (made.device != MAP_FAILED && made.view != MAP_FAILED) {
@@ -40,10 +41,10 @@ std::optional<Mapping> map_twice(std::uint64_t bytes) {
 
 }  // namespace
 
-AddressSpace *AddressSpace::create(std::uint64_t physical_bytes) {
+AddressSpace *AddressSpace::create(std::uint64_t physical_bytes, Host host) {
   for (std::uint64_t room = kRoom; room != 0; room /= 2) {
     const std::uint64_t bytes = (physical_bytes + kPage - 1) / kPage * kPage * room;
-    if (const auto mapping = map_twice(bytes)) {
+    if (const auto mapping = map(bytes, host)) {
       return new AddressSpace(reinterpret_cast<std::uint64_t>(mapping->device), static_cast<std::byte *>(mapping->view),
                               bytes);
     }

@@ -1,5 +1,6 @@
 // The addresses and the bytes of one simulated device: a sparse memory file, mapped without access where the program
-// sees device addresses and read-write at a private place for the simulator. Nothing is touched before it is used.
+// sees device addresses and read-write at a private place for the simulator; where the program itself may touch them
+// (managed memory), only once. Nothing is touched before it is used.
 // Layer: none. Threads: the caller locks; view() needs no lock. Owns: its mappings, for ever.
 #pragma once
 #include <cstddef>
@@ -15,7 +16,8 @@ class AddressSpace {
  public:
   // Addresses for a device of so much memory; several times as many as that where possible, so that, as on hardware,
   // physical memory runs out before addresses do. Null: no address space left.
-  static AddressSpace *create(std::uint64_t physical_bytes);
+  enum class Host : unsigned char { kKeptOut, kLetIn };
+  static AddressSpace *create(std::uint64_t physical_bytes, Host host = Host::kKeptOut);
 
   std::optional<std::uint64_t> take(std::uint64_t bytes);
   // Forgets the contents of whole pages.

@@ -1,4 +1,6 @@
 // What the simulated devices hold for this process. Layer: driver.h. Threads: any.
+#include <set>
+
 #include "tests/simcuda/driver.h"
 #include "tests/simcuda/include/simcuda/simcuda.h"
 
@@ -20,6 +22,12 @@ int simcuda_device_books(int device, simcuda_books *books) {
     if (allocation.context->device != asked) continue;
     ++books->allocations;
     books->allocation_bytes += allocation.bytes;
+  }
+  std::set<const simcuda::PhysicalMemory *> counted;
+  for (const auto &[number, handle] : state.virtual_memory.handles) {
+    if (handle.memory->charged != asked || !counted.insert(handle.memory.get()).second) continue;
+    ++books->physical;
+    books->physical_bytes += handle.memory->bytes;
   }
   return 0;
 }

@@ -1,5 +1,6 @@
 // The state of the simulated driver in this process: made by cuInit, never destroyed, void in a forked child.
-// Layer: settings, machine, address_space, context, stream. Threads: all fields but the constant ones under `mutex`.
+// Layer: settings, machine, address_space, context, stream, vmm. Threads: all fields but the constant ones under
+// `mutex`.
 #pragma once
 #include <condition_variable>
 #include <map>
@@ -11,8 +12,10 @@
 #include "tests/simcuda/address_space.h"
 #include "tests/simcuda/context.h"
 #include "tests/simcuda/machine.h"
+#include "tests/simcuda/managed.h"
 #include "tests/simcuda/settings.h"
 #include "tests/simcuda/stream.h"
+#include "tests/simcuda/vmm.h"
 
 namespace simcuda {
 
@@ -22,7 +25,8 @@ struct Device {
   unsigned physical = 0;  // index on the machine
   std::uint64_t bytes = 0;
   CUuuid uuid = {};
-  AddressSpace *space = nullptr;  // from the first context on
+  AddressSpace *space = nullptr;    // from the first context on
+  AddressSpace *managed = nullptr;  // from the first managed allocation on
   std::unique_ptr<Context> primary;
   unsigned primary_retained = 0;
 };
@@ -34,6 +38,7 @@ struct Allocation {
   std::uint64_t id = 0;
   bool freeing = false;  // a free is on its way: no second one
   bool sync_memops = false;
+  std::unique_ptr<Advised> managed;  // null: memory of the device alone
 };
 
 struct HostBlock {
@@ -63,6 +68,7 @@ struct Driver {
   std::unordered_map<const void *, Context *> green_contexts;           // by their own handle
   std::map<std::uint64_t, Allocation> allocations;
   std::map<std::uintptr_t, HostBlock> host_blocks;
+  VirtualMemory virtual_memory;
   std::unordered_map<const void *, std::shared_ptr<Stream>> streams;
   std::unordered_map<const void *, std::shared_ptr<Event>> events;
   std::vector<std::shared_ptr<Capture>> captures;  // those that go on, spoilt ones included
@@ -87,12 +93,15 @@ std::map<std::uint64_t, Allocation>::iterator allocation_at(std::uint64_t addres
 std::map<std::uintptr_t, HostBlock>::iterator host_block_at(std::uint64_t address);
 // Device memory for a context, as cuMemAlloc gives it. Under the lock. OUT_OF_MEMORY leaves *address alone.
 CUresult allocate(Context &context, std::uint64_t bytes, std::uint64_t *address);
+// The same out of the given addresses, at a multiple of granule bytes.
+CUresult allocate_in(AddressSpace &space, Context &context, std::uint64_t granule, std::uint64_t bytes,
+                     std::uint64_t *address);
 void release_allocation(std::map<std::uint64_t, Allocation>::iterator allocation);
 void release_memory_of(Context &context);
 void forget_events_of(Context &context);
 void forget_code_of(Context &context);
 
-// Where the bytes of a device address are; null outside every device's addresses.
+// Where the bytes of a device address are; null outside every device's addresses and all reserved ones.
 std::byte *view_of(std::uint64_t address);
 
 // A driver without context functions works in device 0's primary context (variant_*.cc).

@@ -29,7 +29,9 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr) {
   Context *context = nullptr;
   if (const CUresult error = current(lock, &context); error != CUDA_SUCCESS) return error;
   const auto block = allocation_at(dptr);
-  if (pHandle == nullptr || block == driver().allocations.end()) return CUDA_ERROR_INVALID_VALUE;
+  if (pHandle == nullptr || block == driver().allocations.end() || block->second.managed != nullptr) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
   const Content content{kMagic, static_cast<std::uint64_t>(::getpid()), block->second.id, block->first,
                         block->second.requested};
   *pHandle = {};

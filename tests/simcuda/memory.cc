@@ -35,18 +35,24 @@ std::map<std::uint64_t, Allocation>::iterator allocation_at(std::uint64_t addres
 }
 
 CUresult allocate(Context &context, std::uint64_t bytes, std::uint64_t *address) {
+  return allocate_in(*context.device->space, context, kGranuleBytes, bytes, address);
+}
+
+CUresult allocate_in(AddressSpace &space, Context &context, std::uint64_t granule, std::uint64_t bytes,
+                     std::uint64_t *address) {
   Device &device = *context.device;
   Context *const owner = context.root;
   if (bytes > device.bytes) return CUDA_ERROR_OUT_OF_MEMORY;
-  const std::uint64_t cost = (bytes + kGranuleBytes - 1) / kGranuleBytes * kGranuleBytes;
+  const std::uint64_t cost = (bytes + granule - 1) / granule * granule;
   if (!driver().machine->reserve(device.physical, cost)) return CUDA_ERROR_OUT_OF_MEMORY;
-  const auto taken = device.space->take(cost);
+  const auto taken = space.take(cost);
   if (!taken) {
     driver().machine->release(device.physical, cost);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   driver().allocations.emplace(
-      *taken, Allocation{.requested = bytes, .bytes = cost, .context = owner, .id = driver().next_id++});
+      *taken,
+      Allocation{.requested = bytes, .bytes = cost, .context = owner, .id = driver().next_id++, .managed = nullptr});
   *address = *taken;
   return CUDA_SUCCESS;
 }
@@ -54,7 +60,7 @@ CUresult allocate(Context &context, std::uint64_t bytes, std::uint64_t *address)
 void release_allocation(std::map<std::uint64_t, Allocation>::iterator allocation) {
   const auto &[address, block] = *allocation;
   Device &device = *block.context->device;
-  device.space->give(address, block.bytes);
+  (block.managed == nullptr ? device.space : device.managed)->give(address, block.bytes);
   driver().machine->release(device.physical, block.bytes);
   driver().allocations.erase(allocation);
 }

@@ -45,6 +45,8 @@ typedef struct simcuda_books {
   unsigned long long allocation_bytes;
   unsigned long long contexts;
   unsigned long long context_bytes;
+  unsigned long long physical; /* of cuMemCreate, named or mapped */
+  unsigned long long physical_bytes;
 } simcuda_books;
 
 /* 0 = done; -1: no such device, or cuInit has not succeeded in this process. */

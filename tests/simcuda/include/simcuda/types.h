@@ -5,6 +5,7 @@
 
 #include "driver/abi.h"
 #include "simcuda/device_attribute.h"
+#include "simcuda/memory_location.h"
 
 typedef struct CUmod_st *CUmodule;
 typedef struct CUlib_st *CUlibrary;
