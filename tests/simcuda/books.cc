@@ -1,6 +1,6 @@
 // What the simulated devices hold for this process. Layer: driver.h. Threads: any.
-#include "tests/simcuda/driver.h"
 #include "tests/simcuda/include/simcuda/simcuda.h"
+#include "tests/simcuda/mem_pool.h"
 
 int simcuda_device_books(int device, simcuda_books *books) {
   simcuda::Device *asked = nullptr;
@@ -16,8 +16,11 @@ int simcuda_device_books(int device, simcuda_books *books) {
   };
   count(*asked->primary);
   for (const auto &[handle, context] : state.contexts) count(*context);
+  for (const auto &[handle, pool] : state.mem_pools) {
+    if (pool->device == asked) books->pool_bytes += pool->reserved;
+  }
   for (const auto &[address, allocation] : state.allocations) {
-    if (allocation.context->device != asked) continue;
+    if (allocation.device != asked || allocation.pool != nullptr) continue;
     ++books->allocations;
     books->allocation_bytes += allocation.bytes;
   }

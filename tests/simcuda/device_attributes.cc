@@ -9,7 +9,8 @@ struct Value {
 };
 
 // A plausible data-centre device of compute capability 9.0; what is not listed is 0. Everything that the simulator
-// does not do (memory pools, virtual memory management, managed memory, IPC) must stay 0: programs ask before they use.
+// does not do (pools of host memory, virtual memory management, managed memory, IPC) must stay 0: programs ask before
+// they use.
 constexpr Value kValues[] = {
     {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1024},
     {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, 1024},
@@ -54,6 +55,7 @@ constexpr Value kValues[] = {
     {CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED, 1},
     {CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, 32},
     {CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, 1024},
+    {CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 1},
     {CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT, 1},
     {CU_DEVICE_ATTRIBUTE_NUMA_ID, -1},
     {CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, -1},

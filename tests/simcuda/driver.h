@@ -18,6 +18,8 @@ namespace simcuda {
 
 inline constexpr int kDriverVersion = 13000;
 
+struct MemPool;  // mem_pool.h
+
 struct Device {
   unsigned physical = 0;  // index on the machine
   std::uint64_t bytes = 0;
@@ -25,15 +27,20 @@ struct Device {
   AddressSpace *space = nullptr;  // from the first context on
   std::unique_ptr<Context> primary;
   unsigned primary_retained = 0;
+  std::shared_ptr<MemPool> default_pool;  // from the first question on
+  std::shared_ptr<MemPool> current_pool;  // null: the default one
 };
 
 struct Allocation {
   std::uint64_t requested = 0;
   std::uint64_t bytes = 0;  // what it costs
-  Context *context = nullptr;
+  Device *device = nullptr;
+  Context *context = nullptr;  // null: a pool's memory is no context's
   std::uint64_t id = 0;
   bool freeing = false;  // a free is on its way: no second one
   bool sync_memops = false;
+  std::shared_ptr<MemPool> pool = {};
+  Mark behind = {};  // the free that a pool's block comes behind in its stream
 };
 
 struct HostBlock {
@@ -62,6 +69,7 @@ struct Driver {
   std::unordered_map<const void *, std::unique_ptr<Context>> contexts;  // created ones, dead or alive
   std::unordered_map<const void *, Context *> green_contexts;           // by their own handle
   std::map<std::uint64_t, Allocation> allocations;
+  std::unordered_map<const void *, std::shared_ptr<MemPool>> mem_pools;  // destroyed ones until they are empty
   std::map<std::uintptr_t, HostBlock> host_blocks;
   std::unordered_map<const void *, std::shared_ptr<Stream>> streams;
   std::unordered_map<const void *, std::shared_ptr<Event>> events;
@@ -87,6 +95,10 @@ std::map<std::uint64_t, Allocation>::iterator allocation_at(std::uint64_t addres
 std::map<std::uintptr_t, HostBlock>::iterator host_block_at(std::uint64_t address);
 // Device memory for a context, as cuMemAlloc gives it. Under the lock. OUT_OF_MEMORY leaves *address alone.
 CUresult allocate(Context &context, std::uint64_t bytes, std::uint64_t *address);
+// A free in two steps, what has to be waited for in between. INVALID_VALUE: no block begins there, or it is being
+// freed.
+CUresult begin_free(std::uint64_t address, std::map<std::uint64_t, Allocation>::iterator *block);
+void finish_free(std::uint64_t address, std::uint64_t id);
 void release_allocation(std::map<std::uint64_t, Allocation>::iterator allocation);
 void release_memory_of(Context &context);
 void forget_events_of(Context &context);

@@ -30,6 +30,7 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr) {
   if (const CUresult error = current(lock, &context); error != CUDA_SUCCESS) return error;
   const auto block = allocation_at(dptr);
   if (pHandle == nullptr || block == driver().allocations.end()) return CUDA_ERROR_INVALID_VALUE;
+  if (block->second.pool != nullptr) return CUDA_ERROR_INVALID_VALUE;  // pools have handles of their own
   const Content content{kMagic, static_cast<std::uint64_t>(::getpid()), block->second.id, block->first,
                         block->second.requested};
   *pHandle = {};

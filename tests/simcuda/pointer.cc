@@ -2,7 +2,7 @@
 #include <cstring>
 
 #include "implemented.h"
-#include "tests/simcuda/driver.h"
+#include "tests/simcuda/mem_pool.h"
 
 namespace simcuda {
 namespace {
@@ -14,17 +14,21 @@ struct Block {
   std::uint64_t base = 0;
   std::uint64_t bytes = 0;
   std::uint64_t id = 0;
-  Context *context = nullptr;
+  const Device *owner = nullptr;
+  Context *context = nullptr;  // null where no context owns it: a pool's
   bool sync_memops = false;
+  const MemPool *pool = nullptr;
 };
 
 Block block_at(CUdeviceptr ptr) {
   if (const auto found = allocation_at(ptr); found != driver().allocations.end()) {
     const Allocation &block = found->second;
-    return {true, true, found->first, block.requested, block.id, block.context, block.sync_memops};
+    return {true,         true,          found->first,      block.requested, block.id,
+            block.device, block.context, block.sync_memops, block.pool.get()};
   }
   if (const auto found = host_block_at(ptr); found != driver().host_blocks.end()) {
-    return {true, false, found->first, found->second.bytes, found->second.id, found->second.context, false};
+    const HostBlock &block = found->second;
+    return {true, false, found->first, block.bytes, block.id, block.context->device, block.context};
   }
   return {};
 }
@@ -40,7 +44,8 @@ CUresult put(void *data, Value value) {
 CUresult tell(void *data, CUpointer_attribute attribute, CUdeviceptr ptr, const Block &block) {
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
-      return put(data, handle_of(block.context));
+      put(data, handle_of(block.context));
+      return block.known && block.context == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
       if (!block.known) return put<unsigned>(data, 0);
       return put<unsigned>(data, block.device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST);
@@ -55,7 +60,7 @@ CUresult tell(void *data, CUpointer_attribute attribute, CUdeviceptr ptr, const 
     case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
       return put<unsigned long long>(data, block.id);
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-      return put<int>(data, block.known ? ordinal_of(*block.context->device) : CU_DEVICE_INVALID);
+      return put<int>(data, block.known ? ordinal_of(*block.owner) : CU_DEVICE_INVALID);
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
     case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
       return put<CUdeviceptr>(data, block.base);
@@ -67,8 +72,9 @@ CUresult tell(void *data, CUpointer_attribute attribute, CUdeviceptr ptr, const 
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
       return put<int>(data, block.known ? 3 : 0);  // CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+      return put<std::uint64_t>(data, block.pool == nullptr ? 0 : static_cast<std::uint64_t>(block.pool->handle_types));
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-      return put<std::uint64_t>(data, 0);
+      return put(data, handle_of(block.pool));
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
@@ -111,8 +117,10 @@ CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute 
   for (unsigned i = 0; i < numAttributes; ++i) {
     if (data[i] == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const CUresult error = tell(data[i], attributes[i], ptr, block);
-    // Only here "device memory has no host address" is an answer and not an error.
-    if (error != CUDA_SUCCESS && attributes[i] != CU_POINTER_ATTRIBUTE_HOST_POINTER) return error;
+    // Only here "it has no host address" and "it is no context's" are answers and not errors.
+    const bool answer =
+        attributes[i] == CU_POINTER_ATTRIBUTE_HOST_POINTER || attributes[i] == CU_POINTER_ATTRIBUTE_CONTEXT;
+    if (error != CUDA_SUCCESS && !answer) return error;
   }
   return CUDA_SUCCESS;
 }

@@ -13,6 +13,7 @@
 #include "simcuda/api_green.h"
 #include "simcuda/api_memory.h"
 #include "simcuda/api_memset.h"
+#include "simcuda/api_pool.h"
 #include "simcuda/api_stream.h"
 
 #define CUDA_VERSION 13000
