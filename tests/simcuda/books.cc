@@ -17,7 +17,7 @@ int simcuda_device_books(int device, simcuda_books *books) {
   count(*asked->primary);
   for (const auto &[handle, context] : state.contexts) count(*context);
   for (const auto &[address, allocation] : state.allocations) {
-    if (allocation.context->device != asked) continue;
+    if (allocation.import || allocation.context->device != asked) continue;  // an import costs nothing
     ++books->allocations;
     books->allocation_bytes += allocation.bytes;
   }

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -27,6 +28,14 @@ struct Device {
   unsigned primary_retained = 0;
 };
 
+// Another process's memory: opened so many times, and where it comes from.
+struct Import {
+  Device *device = nullptr;
+  std::uint64_t inode = 0;
+  std::uint64_t id = 0;  // there
+  unsigned opened = 1;
+};
+
 struct Allocation {
   std::uint64_t requested = 0;
   std::uint64_t bytes = 0;  // what it costs
@@ -34,6 +43,8 @@ struct Allocation {
   std::uint64_t id = 0;
   bool freeing = false;  // a free is on its way: no second one
   bool sync_memops = false;
+  bool published = false;  // other processes may have it open
+  std::optional<Import> import = {};
 };
 
 struct HostBlock {
@@ -80,6 +91,8 @@ enum class Phase { kFresh, kReady, kForked };
 Phase phase();
 
 CUresult device_of(CUdevice ordinal, Device **device);
+// Gives the device its addresses, where it has none yet. False: there are none left.
+bool has_addresses(Device &device);
 int ordinal_of(const Device &device);
 
 // The live allocation that holds the address; end() when none does. Under the lock.
@@ -88,6 +101,7 @@ std::map<std::uintptr_t, HostBlock>::iterator host_block_at(std::uint64_t addres
 // Device memory for a context, as cuMemAlloc gives it. Under the lock. OUT_OF_MEMORY leaves *address alone.
 CUresult allocate(Context &context, std::uint64_t bytes, std::uint64_t *address);
 void release_allocation(std::map<std::uint64_t, Allocation>::iterator allocation);
+Device &device_of(const Allocation &allocation);
 void release_memory_of(Context &context);
 void forget_events_of(Context &context);
 void forget_code_of(Context &context);

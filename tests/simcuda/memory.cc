@@ -18,7 +18,9 @@ void finish_free(std::uint64_t address, std::uint64_t id) {
 
 CUresult begin_free(CUdeviceptr dptr, Allocation **allocation) {
   const auto found = driver().allocations.find(dptr);
-  if (found == driver().allocations.end() || found->second.freeing) return CUDA_ERROR_INVALID_VALUE;
+  if (found == driver().allocations.end() || found->second.freeing || found->second.import) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
   found->second.freeing = true;
   *allocation = &found->second;
   return CUDA_SUCCESS;
@@ -51,11 +53,20 @@ CUresult allocate(Context &context, std::uint64_t bytes, std::uint64_t *address)
   return CUDA_SUCCESS;
 }
 
+Device &device_of(const Allocation &allocation) {
+  return allocation.import ? *allocation.import->device : *allocation.context->device;
+}
+
 void release_allocation(std::map<std::uint64_t, Allocation>::iterator allocation) {
   const auto &[address, block] = *allocation;
-  Device &device = *block.context->device;
-  device.space->give(address, block.bytes);
-  driver().machine->release(device.physical, block.bytes);
+  Device &device = device_of(block);
+  if (block.import) {
+    device.space->unmap(address, block.bytes);
+  } else {
+    if (block.published) device.space->publish(address, 0);
+    device.space->give(address, block.bytes);
+    driver().machine->release(device.physical, block.bytes);
+  }
   driver().allocations.erase(allocation);
 }
 

@@ -16,15 +16,27 @@ struct Block {
   std::uint64_t id = 0;
   Context *context = nullptr;
   bool sync_memops = false;
+  Device *home = nullptr;
+  bool shareable = false;  // with other processes
 };
 
 Block block_at(CUdeviceptr ptr) {
   if (const auto found = allocation_at(ptr); found != driver().allocations.end()) {
     const Allocation &block = found->second;
-    return {true, true, found->first, block.requested, block.id, block.context, block.sync_memops};
+    return {true,         true,          found->first,      block.requested,
+            block.id,     block.context, block.sync_memops, &device_of(block),
+            !block.import};
   }
   if (const auto found = host_block_at(ptr); found != driver().host_blocks.end()) {
-    return {true, false, found->first, found->second.bytes, found->second.id, found->second.context, false};
+    return {true,
+            false,
+            found->first,
+            found->second.bytes,
+            found->second.id,
+            found->second.context,
+            false,
+            found->second.context->device,
+            false};
   }
   return {};
 }
@@ -55,7 +67,7 @@ CUresult tell(void *data, CUpointer_attribute attribute, CUdeviceptr ptr, const 
     case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
       return put<unsigned long long>(data, block.id);
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-      return put<int>(data, block.known ? ordinal_of(*block.context->device) : CU_DEVICE_INVALID);
+      return put<int>(data, block.known ? ordinal_of(*block.home) : CU_DEVICE_INVALID);
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
     case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
       return put<CUdeviceptr>(data, block.base);
@@ -69,8 +81,9 @@ CUresult tell(void *data, CUpointer_attribute attribute, CUdeviceptr ptr, const 
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
       return put<std::uint64_t>(data, 0);
-    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+      return put<bool>(data, block.shareable);
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
       return put<int>(data, 0);
     case CU_POINTER_ATTRIBUTE_P2P_TOKENS:
