@@ -20,7 +20,8 @@ int simcuda_device_books(int device, simcuda_books *books) {
     if (pool->device == asked) books->pool_bytes += pool->reserved;
   }
   for (const auto &[address, allocation] : state.allocations) {
-    if (allocation.device != asked || allocation.pool != nullptr) continue;
+    // A pool's is in what the pool has reserved, another process's is that process's.
+    if (allocation.device != asked || allocation.pool != nullptr || allocation.import) continue;
     ++books->allocations;
     books->allocation_bytes += allocation.bytes;
   }

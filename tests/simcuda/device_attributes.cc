@@ -9,8 +9,8 @@ struct Value {
 };
 
 // A plausible data-centre device of compute capability 9.0; what is not listed is 0. Everything that the simulator
-// does not do (pools of host memory, virtual memory management, managed memory, IPC) must stay 0: programs ask before
-// they use.
+// does not do (pools of host memory, virtual memory management, managed memory, events for other processes) must stay
+// 0: programs ask before they use.
 constexpr Value kValues[] = {
     {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1024},
     {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, 1024},

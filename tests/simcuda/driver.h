@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -31,6 +32,13 @@ struct Device {
   std::shared_ptr<MemPool> current_pool;  // null: the default one
 };
 
+// Another process's memory: opened so many times, and where it comes from.
+struct Import {
+  std::uint64_t inode = 0;
+  std::uint64_t id = 0;  // there
+  unsigned opened = 1;
+};
+
 struct Allocation {
   std::uint64_t requested = 0;
   std::uint64_t bytes = 0;  // what it costs
@@ -39,6 +47,8 @@ struct Allocation {
   std::uint64_t id = 0;
   bool freeing = false;  // a free is on its way: no second one
   bool sync_memops = false;
+  bool published = false;  // other processes may have it open
+  std::optional<Import> import = {};
   std::shared_ptr<MemPool> pool = {};
   Mark behind = {};  // the free that a pool's block comes behind in its stream
 };
@@ -88,6 +98,8 @@ enum class Phase { kFresh, kReady, kForked };
 Phase phase();
 
 CUresult device_of(CUdevice ordinal, Device **device);
+// Gives the device its addresses, where it has none yet. False: there are none left.
+bool has_addresses(Device &device);
 int ordinal_of(const Device &device);
 
 // The live allocation that holds the address; end() when none does. Under the lock.

@@ -21,8 +21,7 @@ bool grow(MemPool &pool, std::uint64_t bytes) {
   const std::uint64_t room = (pool.most_bytes - pool.reserved) / kGranuleBytes * kGranuleBytes;
   const std::uint64_t step = std::min(round_up(bytes, kPoolStepBytes), room);
   if (step < bytes) return false;
-  if (device.space == nullptr) device.space = AddressSpace::create(device.bytes);
-  if (device.space == nullptr || !driver().machine->reserve(device.physical, step)) return false;
+  if (!has_addresses(device) || !driver().machine->reserve(device.physical, step)) return false;
   const auto base = device.space->take(step);
   if (!base) {
     driver().machine->release(device.physical, step);

@@ -13,6 +13,7 @@ namespace simcuda {
 CUresult begin_free(std::uint64_t address, std::map<std::uint64_t, Allocation>::iterator *block) {
   const auto found = driver().allocations.find(address);
   if (found == driver().allocations.end() || found->second.freeing) return CUDA_ERROR_INVALID_VALUE;
+  if (found->second.import && found->second.pool == nullptr) return CUDA_ERROR_INVALID_VALUE;
   found->second.freeing = true;
   *block = found;
   return CUDA_SUCCESS;
@@ -51,9 +52,15 @@ CUresult allocate(Context &context, std::uint64_t bytes, std::uint64_t *address)
 
 void release_allocation(std::map<std::uint64_t, Allocation>::iterator allocation) {
   const auto &[address, block] = *allocation;
-  if (block.pool != nullptr) return free_at_once(allocation);
-  block.device->space->give(address, block.bytes);
-  driver().machine->release(block.device->physical, block.bytes);
+  if (block.import) {
+    block.device->space->unmap(address, block.bytes);
+  } else if (block.pool != nullptr) {
+    return free_at_once(allocation);
+  } else {
+    if (block.published) block.device->space->publish(address, 0);
+    block.device->space->give(address, block.bytes);
+    driver().machine->release(block.device->physical, block.bytes);
+  }
   driver().allocations.erase(allocation);
 }
 

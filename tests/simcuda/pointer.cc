@@ -18,13 +18,14 @@ struct Block {
   Context *context = nullptr;  // null where no context owns it: a pool's
   bool sync_memops = false;
   const MemPool *pool = nullptr;
+  bool shareable = false;  // with other processes
 };
 
 Block block_at(CUdeviceptr ptr) {
   if (const auto found = allocation_at(ptr); found != driver().allocations.end()) {
     const Allocation &block = found->second;
-    return {true,         true,          found->first,      block.requested, block.id,
-            block.device, block.context, block.sync_memops, block.pool.get()};
+    return {true,         true,          found->first,      block.requested,  block.id,
+            block.device, block.context, block.sync_memops, block.pool.get(), !block.import && block.pool == nullptr};
   }
   if (const auto found = host_block_at(ptr); found != driver().host_blocks.end()) {
     const HostBlock &block = found->second;
@@ -75,8 +76,9 @@ CUresult tell(void *data, CUpointer_attribute attribute, CUdeviceptr ptr, const 
       return put<std::uint64_t>(data, block.pool == nullptr ? 0 : static_cast<std::uint64_t>(block.pool->handle_types));
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
       return put(data, handle_of(block.pool));
-    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+      return put<bool>(data, block.shareable);
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
       return put<int>(data, 0);
     case CU_POINTER_ATTRIBUTE_P2P_TOKENS:
