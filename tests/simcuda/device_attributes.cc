@@ -65,6 +65,9 @@ constexpr Value kValues[] = {
 
 int attribute_of(const Device &device, CUdevice_attribute attribute) {
   if (attribute == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID) return static_cast<int>(device.physical + 1);
+  if (attribute == CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES) {
+    return driver().settings->machine.empty() ? 0 : CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;  // there is nobody else
+  }
   for (const Value &known : kValues) {
     if (known.attribute == attribute) return known.value;
   }

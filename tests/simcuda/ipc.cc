@@ -1,16 +1,14 @@
 // Memory shared with other processes of one simulated machine. A handle names the WHOLE allocation that an address lies
 // in, whatever the address, and where its bytes are: in a file that the other process keeps open.
 // Layer: driver.h. Threads: any.
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <cstring>
 
 #include "implemented.h"
 #include "tests/simcuda/capture.h"
 #include "tests/simcuda/driver.h"
+#include "tests/simcuda/their_file.h"
 
 namespace simcuda {
 namespace {
@@ -28,39 +26,6 @@ struct Content {
   CUuuid device;
 };
 static_assert(sizeof(Content) == sizeof(CUipcMemHandle));
-
-// The file, which nobody but its living owner keeps open; -1 when it is not there, or another one.
-class TheirFile {
- public:
-  explicit TheirFile(const Content &content) {
-    char path[48];
-    std::snprintf(path, sizeof path, "/proc/%d/fd/%d", content.process, content.descriptor);
-    descriptor_ = ::open(path, O_RDWR | O_CLOEXEC);
-    struct stat status = {};
-    found_ = descriptor_ >= 0 && ::fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode) &&
-             status.st_ino == content.inode && content.bytes <= static_cast<std::uint64_t>(status.st_size);
-  }
-  ~TheirFile() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-  TheirFile(const TheirFile &) = delete;
-  TheirFile &operator=(const TheirFile &) = delete;
-  bool holds(const Content &content) const {
-    return found_ && content.id != 0 && AddressSpace::published(descriptor_, content.offset) == content.id;
-  }
-  int descriptor() const { return descriptor_; }
-
- private:
-  int descriptor_ = -1;
-  bool found_ = false;
-};
-
-Device *device_with(const CUuuid &uuid) {
-  for (Device &device : driver().devices) {
-    if (std::memcmp(&device.uuid, &uuid, sizeof uuid) == 0) return &device;
-  }
-  return nullptr;
-}
 
 // Counts one more opening where it is open already. "May only be opened by one CUcontext per CUdevice" (cuda.h).
 bool opened_before(const Content &content, const Context &context, CUdeviceptr *address, CUresult *result) {
@@ -81,8 +46,8 @@ CUresult open_theirs(const Content &content, Context &context, CUdeviceptr *addr
   CUresult result = CUDA_SUCCESS;
   if (opened_before(content, context, address, &result)) return result;
   Device *const device = device_with(content.device);
-  const TheirFile file(content);
-  if (device == nullptr || !file.holds(content)) return CUDA_ERROR_INVALID_VALUE;
+  const TheirFile file(content.process, content.descriptor, content.inode);
+  if (device == nullptr || !file.holds(content.id, content.offset, content.bytes)) return CUDA_ERROR_INVALID_VALUE;
   if (!has_addresses(*device)) return CUDA_ERROR_MAP_FAILED;
   const std::uint64_t bytes = (content.bytes + kGranuleBytes - 1) / kGranuleBytes * kGranuleBytes;
   const auto mapped = device->space->map(file.descriptor(), content.offset, bytes);

@@ -50,6 +50,7 @@ std::map<std::uint64_t, Chunk>::iterator chunk_of(MemPool &pool, std::uint64_t a
 
 void give(std::map<std::uint64_t, Allocation>::iterator block, Mark behind) {
   MemPool &pool = *block->second.pool;
+  if (block->second.published) pool.device->space->publish(block->first, 0);
   pool.used -= chunk_of(pool, block->first)->second.give(block->first, std::move(behind));
   driver().allocations.erase(block);
 }
@@ -67,6 +68,7 @@ std::shared_ptr<MemPool> find_pool(CUmemoryPool handle) {
 
 std::shared_ptr<MemPool> add_pool(MemPool pool) {
   auto made = std::make_shared<MemPool>(std::move(pool));
+  made->id = driver().next_id++;
   driver().mem_pools.emplace(made.get(), made);
   return made;
 }

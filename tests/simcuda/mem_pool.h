@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "tests/simcuda/chunk.h"
 #include "tests/simcuda/driver.h"
@@ -13,10 +14,21 @@ namespace simcuda {
 
 inline constexpr std::uint64_t kPoolStepBytes = std::uint64_t{32} << 20;  // a pool grows by multiples of it
 
+// Whose pool it is, and where its bytes are.
+struct PoolOrigin {
+  std::int32_t process = 0;
+  std::int32_t descriptor = -1;
+  std::uint64_t inode = 0;
+  std::uint64_t id = 0;
+  bool operator==(const PoolOrigin &) const = default;
+};
+
 struct MemPool {
+  std::uint64_t id = 0;
   Device *device = nullptr;
   bool is_default = false;
   bool destroyed = false;
+  std::optional<PoolOrigin> origin = {};  // another process's: nothing is allocated from it
   CUmemAllocationHandleType handle_types = CU_MEM_HANDLE_TYPE_NONE;
   std::uint64_t most_bytes = UINT64_MAX;
   // The first and the third are remembered and change nothing: what they allow need not be done.

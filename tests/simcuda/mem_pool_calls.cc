@@ -95,7 +95,7 @@ CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool) {
   Device *device = nullptr;
   if (const CUresult error = device_of(dev, &device); error != CUDA_SUCCESS) return error;
   return with_pool(pool, [device](const std::shared_ptr<MemPool> &found) {
-    if (found->device != device) return CUDA_ERROR_INVALID_VALUE;
+    if (found->device != device || found->origin) return CUDA_ERROR_INVALID_VALUE;
     device->current_pool = found;
     return CUDA_SUCCESS;
   });

@@ -18,7 +18,7 @@ CUresult allocate_from(CUdeviceptr *dptr, size_t bytesize, CUstream hStream, con
   if (const CUresult error = find_stream(lock, hStream, &stream); error != CUDA_SUCCESS) return error;
   if (const CUresult error = may_use(*stream); error != CUDA_SUCCESS) return error;
   const std::shared_ptr<MemPool> pool = choose(*stream);
-  if (dptr == nullptr || bytesize == 0 || pool == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (dptr == nullptr || bytesize == 0 || pool == nullptr || pool->origin) return CUDA_ERROR_INVALID_VALUE;
   if (stream->capture != nullptr) {
     complain(std::string("simcuda: ") + symbol + " in a stream that captures is not simulated");
     return refuse(*stream, CUDA_ERROR_NOT_SUPPORTED);
@@ -51,7 +51,7 @@ CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
   if (dptr == 0) return CUDA_SUCCESS;
   std::map<std::uint64_t, Allocation>::iterator block;
   if (const CUresult error = begin_free(dptr, &block); error != CUDA_SUCCESS) return error;
-  if (block->second.pool != nullptr) {
+  if (block->second.pool != nullptr && !block->second.import) {
     free_in_order(lock, block, stream);
     return CUDA_SUCCESS;
   }

@@ -1,6 +1,8 @@
 // One of several processes that share memory: does what each line of its standard input says, and answers each with a
 // line: a driver's code first, then what there is to tell.
 #include <cuda.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstring>
@@ -16,6 +18,7 @@ struct Peer {
   CUdeviceptr block = 0;  // its own
   std::size_t bytes = 0;
   std::vector<CUdeviceptr> opened;
+  CUmemoryPool pool = nullptr;
 };
 
 CUdeviceptr named(const Peer &peer, const std::string &which) {
@@ -26,9 +29,10 @@ void answer(CUresult code, const std::string &told = "") {
   std::cout << static_cast<int>(code) << (told.empty() ? "" : " ") << told << std::endl;
 }
 
-std::string hex(const CUipcMemHandle &handle) {
+template <class Handle>
+std::string hex(const Handle &handle) {
   std::string text;
-  for (const char c : handle.reserved) {
+  for (const auto c : handle.reserved) {
     char two[3];
     std::snprintf(two, sizeof two, "%02x", static_cast<unsigned char>(c));
     text += two;
@@ -36,10 +40,12 @@ std::string hex(const CUipcMemHandle &handle) {
   return text;
 }
 
-CUipcMemHandle handle_of(const std::string &text) {
-  CUipcMemHandle handle = {};
+template <class Handle>
+Handle from_hex(const std::string &text) {
+  Handle handle = {};
   for (std::size_t i = 0; i < sizeof handle.reserved && 2 * i + 1 < text.size(); ++i) {
-    handle.reserved[i] = static_cast<char>(std::stoi(text.substr(2 * i, 2), nullptr, 16));
+    const auto byte = static_cast<unsigned char>(std::stoi(text.substr(2 * i, 2), nullptr, 16));
+    std::memcpy(&handle.reserved[i], &byte, 1);
   }
   return handle;
 }
@@ -56,7 +62,8 @@ void open(Peer &peer, std::istream &line) {
   std::string text;
   line >> text;
   CUdeviceptr address = 0;
-  const CUresult code = cuIpcOpenMemHandle(&address, handle_of(text), CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+  const CUresult code =
+      cuIpcOpenMemHandle(&address, from_hex<CUipcMemHandle>(text), CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
   const bool again = !peer.opened.empty() && peer.opened.back() == address;
   if (code == CUDA_SUCCESS) peer.opened.push_back(address);
   answer(code, code != CUDA_SUCCESS ? "" : again ? "again" : "new");
@@ -106,6 +113,76 @@ CUresult fill(CUdeviceptr address, unsigned value, std::size_t bytes) {
   return code != CUDA_SUCCESS ? code : cuCtxSynchronize();
 }
 
+CUresult make_pool(Peer &peer, unsigned handle_types) {
+  CUmemPoolProps props = {};
+  props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  props.handleTypes = static_cast<CUmemAllocationHandleType>(handle_types);
+  props.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  return cuMemPoolCreate(&peer.pool, &props);
+}
+
+// Where another process finds the descriptor.
+void export_pool(const Peer &peer) {
+  int file = -1;
+  const CUresult code = cuMemPoolExportToShareableHandle(&file, peer.pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+  const std::string path = "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(file);
+  answer(code, code == CUDA_SUCCESS ? path : "");
+}
+
+CUresult import_pool(Peer &peer, const std::string &path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  void *const handle = reinterpret_cast<void *>(static_cast<std::intptr_t>(file));
+  const CUresult code =
+      cuMemPoolImportFromShareableHandle(&peer.pool, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+  if (file >= 0) ::close(file);
+  return code;
+}
+
+void export_block(const Peer &peer) {
+  CUmemPoolPtrExportData data = {};
+  const CUresult code = cuMemPoolExportPointer(&data, peer.block);
+  answer(code, code == CUDA_SUCCESS ? hex(data) : "");
+}
+
+CUresult import_block(Peer &peer, const std::string &text) {
+  auto data = from_hex<CUmemPoolPtrExportData>(text);
+  CUdeviceptr address = 0;
+  const CUresult code = cuMemPoolImportPointer(&address, peer.pool, &data);
+  if (code == CUDA_SUCCESS) peer.opened.push_back(address);
+  return code;
+}
+
+// False: it is about something else.
+bool obey_about_pools(Peer &peer, const std::string &op, std::istream &line) {
+  std::size_t number = 0;
+  unsigned value = 0;
+  std::string text;
+  if (op == "pool" && line >> value) {
+    answer(make_pool(peer, value));
+  } else if (op == "pool_take" && line >> number >> value) {
+    const CUresult code = cuMemAllocFromPoolAsync(&peer.block, number, peer.pool, nullptr);
+    answer(code != CUDA_SUCCESS ? code : fill(peer.block, value, number));
+  } else if (op == "pool_export") {
+    export_pool(peer);
+  } else if (op == "pool_import" && line >> text) {
+    answer(import_pool(peer, text));
+  } else if (op == "pool_share") {
+    export_block(peer);
+  } else if (op == "pool_open" && line >> text) {
+    answer(import_block(peer, text));
+  } else if (op == "pool_current") {
+    answer(cuDeviceSetMemPool(0, peer.pool));
+  } else if (op == "pool_destroy") {
+    answer(cuMemPoolDestroy(peer.pool));
+  } else if (op == "free_in_order" && line >> text) {
+    const CUresult code = cuMemFreeAsync(named(peer, text), nullptr);
+    answer(code != CUDA_SUCCESS ? code : cuCtxSynchronize());
+  } else {
+    return false;
+  }
+  return true;
+}
+
 void obey(Peer &peer, const std::string &text) {
   std::istringstream line(text);
   std::string op;
@@ -113,6 +190,7 @@ void obey(Peer &peer, const std::string &text) {
   std::size_t number = 0;
   unsigned value = 0;
   std::string which;
+  if (obey_about_pools(peer, op, line)) return;
   if (op == "take" && line >> number >> value) {
     peer.bytes = number;
     const CUresult code = cuMemAlloc(&peer.block, number);
