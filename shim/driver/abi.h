@@ -227,7 +227,12 @@ typedef struct CUmemAllocationProp_st {
   CUmemAllocationHandleType requestedHandleTypes;
   CUmemLocation location;
   void *win32HandleMetaData;
-  unsigned char allocFlags[8]; /* a structure of its own there */
+  struct {
+    unsigned char compressionType;
+    unsigned char gpuDirectRDMACapable;
+    unsigned short usage;
+    unsigned char reserved[4];
+  } allocFlags;
 } CUmemAllocationProp;
 
 typedef struct CUmemPoolProps_st {

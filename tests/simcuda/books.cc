@@ -3,6 +3,7 @@
 
 #include "tests/simcuda/driver.h"
 #include "tests/simcuda/include/simcuda/simcuda.h"
+#include "tests/simcuda/mem_pool.h"
 
 int simcuda_device_books(int device, simcuda_books *books) {
   simcuda::Device *asked = nullptr;
@@ -18,8 +19,12 @@ int simcuda_device_books(int device, simcuda_books *books) {
   };
   count(*asked->primary);
   for (const auto &[handle, context] : state.contexts) count(*context);
+  for (const auto &[handle, pool] : state.mem_pools) {
+    if (pool->device == asked) books->pool_bytes += pool->reserved;
+  }
   for (const auto &[address, allocation] : state.allocations) {
-    if (allocation.context->device != asked) continue;
+    // A pool's is in what the pool has reserved, another process's is that process's.
+    if (allocation.device != asked || allocation.pool != nullptr || allocation.import) continue;
     ++books->allocations;
     books->allocation_bytes += allocation.bytes;
   }

@@ -9,7 +9,7 @@ struct Value {
 };
 
 // A plausible data-centre device of compute capability 9.0; what is not listed is 0. Everything that the simulator
-// does not do (memory pools, IPC) must stay 0: programs ask before they use.
+// does not do (pools of host memory, events for other processes) must stay 0: programs ask before they use.
 constexpr Value kValues[] = {
     {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1024},
     {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, 1024},
@@ -58,6 +58,7 @@ constexpr Value kValues[] = {
     {CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 1},
     {CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, 32},
     {CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, 1024},
+    {CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 1},
     {CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT, 1},
     {CU_DEVICE_ATTRIBUTE_NUMA_ID, -1},
     {CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, -1},
@@ -69,6 +70,9 @@ constexpr Value kValues[] = {
 
 int attribute_of(const Device &device, CUdevice_attribute attribute) {
   if (attribute == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID) return static_cast<int>(device.physical + 1);
+  if (attribute == CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES) {
+    return driver().settings->machine.empty() ? 0 : CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;  // there is nobody else
+  }
   for (const Value &known : kValues) {
     if (known.attribute == attribute) return known.value;
   }

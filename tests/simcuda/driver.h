@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -21,6 +22,8 @@ namespace simcuda {
 
 inline constexpr int kDriverVersion = 13000;
 
+struct MemPool;  // mem_pool.h
+
 struct Device {
   unsigned physical = 0;  // index on the machine
   std::uint64_t bytes = 0;
@@ -29,16 +32,30 @@ struct Device {
   AddressSpace *managed = nullptr;  // from the first managed allocation on
   std::unique_ptr<Context> primary;
   unsigned primary_retained = 0;
+  std::shared_ptr<MemPool> default_pool;  // from the first question on
+  std::shared_ptr<MemPool> current_pool;  // null: the default one
+};
+
+// Another process's memory: opened so many times, and where it comes from.
+struct Import {
+  std::uint64_t inode = 0;
+  std::uint64_t id = 0;  // there
+  unsigned opened = 1;
 };
 
 struct Allocation {
   std::uint64_t requested = 0;
   std::uint64_t bytes = 0;  // what it costs
-  Context *context = nullptr;
+  Device *device = nullptr;
+  Context *context = nullptr;  // null: a pool's memory is no context's
   std::uint64_t id = 0;
   bool freeing = false;  // a free is on its way: no second one
   bool sync_memops = false;
-  std::unique_ptr<Advised> managed;  // null: memory of the device alone
+  bool published = false;  // other processes may have it open
+  std::optional<Import> import = {};
+  std::shared_ptr<MemPool> pool = {};
+  Mark behind = {};                            // the free that a pool's block comes behind in its stream
+  std::unique_ptr<Advised> managed = nullptr;  // null: memory of the device alone
 };
 
 struct HostBlock {
@@ -67,6 +84,7 @@ struct Driver {
   std::unordered_map<const void *, std::unique_ptr<Context>> contexts;  // created ones, dead or alive
   std::unordered_map<const void *, Context *> green_contexts;           // by their own handle
   std::map<std::uint64_t, Allocation> allocations;
+  std::unordered_map<const void *, std::shared_ptr<MemPool>> mem_pools;  // destroyed ones until they are empty
   std::map<std::uintptr_t, HostBlock> host_blocks;
   VirtualMemory virtual_memory;
   std::unordered_map<const void *, std::shared_ptr<Stream>> streams;
@@ -86,6 +104,8 @@ enum class Phase { kFresh, kReady, kForked };
 Phase phase();
 
 CUresult device_of(CUdevice ordinal, Device **device);
+// Gives the device its addresses, where it has none yet. False: there are none left.
+bool has_addresses(Device &device);
 int ordinal_of(const Device &device);
 
 // The live allocation that holds the address; end() when none does. Under the lock.
@@ -96,6 +116,10 @@ CUresult allocate(Context &context, std::uint64_t bytes, std::uint64_t *address)
 // The same out of the given addresses, at a multiple of granule bytes.
 CUresult allocate_in(AddressSpace &space, Context &context, std::uint64_t granule, std::uint64_t bytes,
                      std::uint64_t *address);
+// A free in two steps, what has to be waited for in between. INVALID_VALUE: no block begins there, or it is being
+// freed.
+CUresult begin_free(std::uint64_t address, std::map<std::uint64_t, Allocation>::iterator *block);
+void finish_free(std::uint64_t address, std::uint64_t id);
 void release_allocation(std::map<std::uint64_t, Allocation>::iterator allocation);
 void release_memory_of(Context &context);
 void forget_events_of(Context &context);

@@ -76,7 +76,7 @@ CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flag
   if (dptr == nullptr || bytesize == 0) return CUDA_ERROR_INVALID_VALUE;
   if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST) return CUDA_ERROR_INVALID_VALUE;
   Device &device = *context->device;
-  if (device.managed == nullptr) device.managed = AddressSpace::create(device.bytes, AddressSpace::Host::kLetIn);
+  if (device.managed == nullptr) device.managed = AddressSpace::create(device.bytes, false, AddressSpace::Host::kLetIn);
   if (device.managed == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   std::uint64_t address = 0;
   const CUresult error = allocate_in(*device.managed, *context, kManagedPage, bytesize, &address);

@@ -2,7 +2,7 @@
 #include <cstring>
 
 #include "implemented.h"
-#include "tests/simcuda/driver.h"
+#include "tests/simcuda/mem_pool.h"
 
 namespace simcuda {
 namespace {
@@ -22,14 +22,16 @@ struct Block {
   Range mapping;
   std::uint64_t id = 0;
   std::uint64_t physical_id = 0;
-  Context *context = nullptr;  // null: mapped memory belongs to none
+  Context *context = nullptr;  // null: a pool's, and mapped memory, belong to none
   int ordinal = CU_DEVICE_INVALID;
   int access = CU_MEM_ACCESS_FLAGS_PROT_NONE;  // of the current context's device
   unsigned handle_types = CU_MEM_HANDLE_TYPE_NONE;
   bool sync_memops = false;
+  const MemPool *pool = nullptr;
+  bool shareable = false;  // with other processes
 };
 
-Block block_of(Range range, std::uint64_t id, Context *context, bool device) {
+Block block_of(Range range, std::uint64_t id, Context *context, int ordinal, bool device) {
   Block block;
   block.known = true;
   block.device = device;
@@ -37,7 +39,7 @@ Block block_of(Range range, std::uint64_t id, Context *context, bool device) {
   block.range = block.mapping = range;
   block.id = block.physical_id = id;
   block.context = context;
-  block.ordinal = ordinal_of(*context->device);
+  block.ordinal = ordinal;
   block.access = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
   return block;
 }
@@ -63,13 +65,20 @@ Block block_of(const Mapped &found, const Context &current) {
 
 Block block_at(CUdeviceptr ptr, const Context &current) {
   if (const auto found = allocation_at(ptr); found != driver().allocations.end()) {
-    Block block = block_of({found->first, found->second.requested}, found->second.id, found->second.context, true);
-    block.sync_memops = found->second.sync_memops;
-    block.managed = block.host = found->second.managed != nullptr;
+    const Allocation &allocation = found->second;
+    Block block = block_of({found->first, allocation.requested}, allocation.id, allocation.context,
+                           ordinal_of(*allocation.device), true);
+    block.sync_memops = allocation.sync_memops;
+    block.managed = block.host = allocation.managed != nullptr;
+    block.pool = allocation.pool.get();
+    if (block.pool != nullptr) block.handle_types = static_cast<unsigned>(block.pool->handle_types);
+    block.shareable = !allocation.import && block.pool == nullptr && !block.managed;
     return block;
   }
   if (const auto found = host_block_at(ptr); found != driver().host_blocks.end()) {
-    return block_of({found->first, found->second.bytes}, found->second.id, found->second.context, false);
+    Context *const context = found->second.context;
+    return block_of({found->first, found->second.bytes}, found->second.id, context, ordinal_of(*context->device),
+                    false);
   }
   if (const auto found = mapped_at(ptr)) return block_of(*found, current);
   return {};
@@ -93,7 +102,8 @@ CUresult put(void *data, Value value) {
 CUresult tell(void *data, CUpointer_attribute attribute, CUdeviceptr ptr, const Block &block) {
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
-      return put(data, handle_of(block.context));
+      put(data, handle_of(block.context));
+      return block.pool != nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
       if (!block.known) return put<unsigned>(data, 0);
       return put<unsigned>(data, block.device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST);
@@ -125,10 +135,11 @@ CUresult tell(void *data, CUpointer_attribute attribute, CUdeviceptr ptr, const 
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
       return put<std::uint64_t>(data, block.handle_types);
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-      return put<std::uint64_t>(data, 0);
+      return put(data, handle_of(block.pool));
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
       return put<int>(data, block.managed);
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+      return put<bool>(data, block.shareable);
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
       return put<int>(data, 0);
     case CU_POINTER_ATTRIBUTE_P2P_TOKENS:
@@ -169,8 +180,10 @@ CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute 
   for (unsigned i = 0; i < numAttributes; ++i) {
     if (data[i] == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const CUresult error = tell(data[i], attributes[i], ptr, block);
-    // Only here "device memory has no host address" is an answer and not an error.
-    if (error != CUDA_SUCCESS && attributes[i] != CU_POINTER_ATTRIBUTE_HOST_POINTER) return error;
+    // Only here "it has no host address" and "it is no context's" are answers and not errors.
+    const bool answer =
+        attributes[i] == CU_POINTER_ATTRIBUTE_HOST_POINTER || attributes[i] == CU_POINTER_ATTRIBUTE_CONTEXT;
+    if (error != CUDA_SUCCESS && !answer) return error;
   }
   return CUDA_SUCCESS;
 }

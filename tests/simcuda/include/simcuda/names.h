@@ -87,6 +87,8 @@
 #define cuLaunchKernelEx SIMCUDA_PTSZ(cuLaunchKernelEx)
 #define cuLaunchHostFunc SIMCUDA_PTSZ(cuLaunchHostFunc)
 #define cuLaunchCooperativeKernel SIMCUDA_PTSZ(cuLaunchCooperativeKernel)
+#define cuMemAllocAsync SIMCUDA_PTSZ(cuMemAllocAsync)
+#define cuMemAllocFromPoolAsync SIMCUDA_PTSZ(cuMemAllocFromPoolAsync)
 #define cuMemFreeAsync SIMCUDA_PTSZ(cuMemFreeAsync)
 #endif
 
