@@ -17,16 +17,22 @@ struct Mapping {
   void *view;
 };
 
-std::optional<Mapping> map_twice(std::uint64_t bytes) {
+constexpr std::uint64_t kNarrowEnd = std::uint64_t{1} << 32;
+constexpr std::uint64_t kNarrowStep = 64 * 1024 * 1024;
+
+// The device's side lies at `wish` exactly, or anywhere where that is null.
+std::optional<Mapping> map_twice(std::uint64_t bytes, void *wish = nullptr) {
   const int file = ::memfd_create("simcuda-device", MFD_CLOEXEC);
   if (file < 0) return std::nullopt;
   Mapping made{MAP_FAILED, MAP_FAILED};
   if (::ftruncate(file, static_cast<off_t>(bytes)) == 0) {
-    made.device = ::mmap(nullptr, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, file, 0);
+    const int placed = wish == nullptr ? 0 : MAP_FIXED_NOREPLACE;
+    made.device = ::mmap(wish, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE | placed, file, 0);
     made.view = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
   }
   ::close(file);
-  if (made.device != MAP_FAILED && made.view != MAP_FAILED) {
+  const bool there = wish == nullptr || made.device == wish;  // an older kernel takes it for a hint
+  if (made.device != MAP_FAILED && made.view != MAP_FAILED && there) {
     // A child has no device: its copy of the address space must not keep the memory alive.
     ::madvise(made.device, bytes, MADV_DONTFORK);
     ::madvise(made.view, bytes, MADV_DONTFORK);
@@ -46,6 +52,17 @@ AddressSpace *AddressSpace::create(std::uint64_t physical_bytes) {
     if (const auto mapping = map_twice(bytes)) {
       return new AddressSpace(reinterpret_cast<std::uint64_t>(mapping->device), static_cast<std::byte *>(mapping->view),
                               bytes);
+    }
+  }
+  return nullptr;
+}
+
+AddressSpace *AddressSpace::create_narrow(std::uint64_t most_bytes) {
+  for (std::uint64_t bytes = most_bytes / kNarrowStep * kNarrowStep; bytes >= kNarrowStep; bytes -= kNarrowStep) {
+    for (std::uint64_t first = kNarrowStep; first + bytes < kNarrowEnd; first += kNarrowStep) {
+      if (const auto mapping = map_twice(bytes, reinterpret_cast<void *>(first))) {
+        return new AddressSpace(first, static_cast<std::byte *>(mapping->view), bytes);
+      }
     }
   }
   return nullptr;

@@ -16,6 +16,8 @@ class AddressSpace {
   // Addresses for a device of so much memory; several times as many as that where possible, so that, as on hardware,
   // physical memory runs out before addresses do. Null: no address space left.
   static AddressSpace *create(std::uint64_t physical_bytes);
+  // Addresses that 32 bits can hold: as many as are free in one piece, `most_bytes` at most. Null: none.
+  static AddressSpace *create_narrow(std::uint64_t most_bytes);
 
   std::optional<std::uint64_t> take(std::uint64_t bytes);
   // Forgets the contents of whole pages.

@@ -1,4 +1,5 @@
 // What the simulated devices hold for this process. Layer: driver.h. Threads: any.
+#include "tests/simcuda/array.h"
 #include "tests/simcuda/driver.h"
 #include "tests/simcuda/include/simcuda/simcuda.h"
 
@@ -16,6 +17,11 @@ int simcuda_device_books(int device, simcuda_books *books) {
   };
   count(*asked->primary);
   for (const auto &[handle, context] : state.contexts) count(*context);
+  for (const auto &[handle, memory] : state.array_memory) {
+    if (memory->context->device != asked) continue;
+    ++books->arrays;
+    books->array_bytes += memory->bytes;
+  }
   for (const auto &[address, allocation] : state.allocations) {
     if (allocation.context->device != asked) continue;
     ++books->allocations;

@@ -105,7 +105,9 @@ int ordinal_of(const Device &device) {
 
 std::byte *view_of(std::uint64_t address) {
   for (const Device &device : driver().devices) {
-    if (device.space != nullptr && device.space->contains(address)) return device.space->view(address);
+    for (const AddressSpace *space : {device.space, device.narrow}) {
+      if (space != nullptr && space->contains(address)) return space->view(address);
+    }
   }
   return nullptr;
 }

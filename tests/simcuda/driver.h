@@ -22,7 +22,8 @@ struct Device {
   unsigned physical = 0;  // index on the machine
   std::uint64_t bytes = 0;
   CUuuid uuid = {};
-  AddressSpace *space = nullptr;  // from the first context on
+  AddressSpace *space = nullptr;   // from the first context on
+  AddressSpace *narrow = nullptr;  // addresses below 4 GiB, from the first request of a 32-bit export on
   std::unique_ptr<Context> primary;
   unsigned primary_retained = 0;
 };
@@ -44,7 +45,9 @@ struct HostBlock {
   std::uint64_t id = 0;
 };
 
-struct Capture;  // capture.h
+struct Array;        // array.h
+struct ArrayMemory;  // array.h
+struct Capture;      // capture.h
 struct Event;
 struct Graph;      // graph.h
 struct GraphExec;  // graph.h
@@ -63,6 +66,8 @@ struct Driver {
   std::unordered_map<const void *, Context *> green_contexts;           // by their own handle
   std::map<std::uint64_t, Allocation> allocations;
   std::map<std::uintptr_t, HostBlock> host_blocks;
+  std::unordered_map<const void *, std::shared_ptr<ArrayMemory>> array_memory;
+  std::unordered_map<const void *, Array *> arrays;  // levels and planes of others included
   std::unordered_map<const void *, std::shared_ptr<Stream>> streams;
   std::unordered_map<const void *, std::shared_ptr<Event>> events;
   std::vector<std::shared_ptr<Capture>> captures;  // those that go on, spoilt ones included
@@ -86,9 +91,13 @@ int ordinal_of(const Device &device);
 std::map<std::uint64_t, Allocation>::iterator allocation_at(std::uint64_t address);
 std::map<std::uintptr_t, HostBlock>::iterator host_block_at(std::uint64_t address);
 // Device memory for a context, as cuMemAlloc gives it. Under the lock. OUT_OF_MEMORY leaves *address alone.
-CUresult allocate(Context &context, std::uint64_t bytes, std::uint64_t *address);
+CUresult allocate(Context &context, std::uint64_t bytes, std::uint64_t *address, bool narrow = false);
+// The memory under it: whole granules, at addresses of `space`.
+CUresult take_memory(Device &device, AddressSpace *space, std::uint64_t bytes, std::uint64_t *address);
+void give_memory(Device &device, std::uint64_t address, std::uint64_t bytes);
 void release_allocation(std::map<std::uint64_t, Allocation>::iterator allocation);
 void release_memory_of(Context &context);
+void release_arrays_of(Context &context);
 void forget_events_of(Context &context);
 void forget_code_of(Context &context);
 

@@ -10,6 +10,8 @@
 namespace simcuda {
 namespace {
 
+constexpr std::uint64_t kNarrowBytes = std::uint64_t{1} << 30;  // the other devices want some below 4 GiB, too
+
 // A free that has been accepted happens once, whatever happens to the context meanwhile.
 void finish_free(std::uint64_t address, std::uint64_t id) {
   const auto allocation = driver().allocations.find(address);
@@ -34,28 +36,41 @@ std::map<std::uint64_t, Allocation>::iterator allocation_at(std::uint64_t addres
   return address - candidate->first < candidate->second.requested ? candidate : all.end();
 }
 
-CUresult allocate(Context &context, std::uint64_t bytes, std::uint64_t *address) {
+CUresult take_memory(Device &device, AddressSpace *space, std::uint64_t bytes, std::uint64_t *address) {
+  if (space == nullptr || !driver().machine->reserve(device.physical, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+  const auto taken = space->take(bytes);
+  if (!taken) {
+    driver().machine->release(device.physical, bytes);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  *address = *taken;
+  return CUDA_SUCCESS;
+}
+
+void give_memory(Device &device, std::uint64_t address, std::uint64_t bytes) {
+  AddressSpace *const space = device.space->contains(address) ? device.space : device.narrow;
+  space->give(address, bytes);
+  driver().machine->release(device.physical, bytes);
+}
+
+CUresult allocate(Context &context, std::uint64_t bytes, std::uint64_t *address, bool narrow) {
   Device &device = *context.device;
   Context *const owner = context.root;
   if (bytes > device.bytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (narrow && device.narrow == nullptr) device.narrow = AddressSpace::create_narrow(kNarrowBytes);
   const std::uint64_t cost = (bytes + kGranuleBytes - 1) / kGranuleBytes * kGranuleBytes;
-  if (!driver().machine->reserve(device.physical, cost)) return CUDA_ERROR_OUT_OF_MEMORY;
-  const auto taken = device.space->take(cost);
-  if (!taken) {
-    driver().machine->release(device.physical, cost);
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  }
+  AddressSpace *const space = narrow ? device.narrow : device.space;
+  std::uint64_t taken = 0;
+  if (const CUresult error = take_memory(device, space, cost, &taken); error != CUDA_SUCCESS) return error;
   driver().allocations.emplace(
-      *taken, Allocation{.requested = bytes, .bytes = cost, .context = owner, .id = driver().next_id++});
-  *address = *taken;
+      taken, Allocation{.requested = bytes, .bytes = cost, .context = owner, .id = driver().next_id++});
+  *address = taken;
   return CUDA_SUCCESS;
 }
 
 void release_allocation(std::map<std::uint64_t, Allocation>::iterator allocation) {
   const auto &[address, block] = *allocation;
-  Device &device = *block.context->device;
-  device.space->give(address, block.bytes);
-  driver().machine->release(device.physical, block.bytes);
+  give_memory(*block.context->device, address, block.bytes);
   driver().allocations.erase(allocation);
 }
 

@@ -5,6 +5,7 @@
 #ifndef SIMCUDA_CUDA_H_
 #define SIMCUDA_CUDA_H_
 
+#include "simcuda/api_array.h"
 #include "simcuda/api_capture.h"
 #include "simcuda/api_code.h"
 #include "simcuda/api_context.h"
@@ -13,6 +14,7 @@
 #include "simcuda/api_green.h"
 #include "simcuda/api_memory.h"
 #include "simcuda/api_memset.h"
+#include "simcuda/api_narrow.h"
 #include "simcuda/api_stream.h"
 
 #define CUDA_VERSION 13000

@@ -7,9 +7,11 @@ import pathlib
 import re
 import sys
 
-BLOCK = re.compile(r"typedef (enum|struct) (\w+) \{(.*?)\} (\w+);", re.S)
+# A block ends at a brace in the first column or on its own first line: not at that of a struct inside.
+BLOCK = re.compile(r"typedef (enum|struct) (\w+) \{([^\n]*|.*?\n)\} (\w+);", re.S)
+INNER = re.compile(r"struct \{[^{}]*\}")
 PROTOTYPE = re.compile(r"CUresult (cu\w+)\(([^;]*)\);")
-CONSTANT = re.compile(r"^#define (CU_\w+) (\S.*?)(?: /\*.*)?$", re.M)
+CONSTANT = re.compile(r"^#define (CU(?:DA)?_\w+) (\S.*?)(?: /\*.*)?$", re.M)
 NAME = re.compile(r"^#define (cu\w+) (?:SIMCUDA_PT[SD][SZ]\()?(cu\w+)\)?$", re.M)
 
 
@@ -22,7 +24,7 @@ def type_checks(text):
                 checks.append(f"static_assert(static_cast<long long>(::{value}) == static_cast<long long>(ours::{value}));")
         else:
             ours.append(f"struct {name} {{{body}}};")
-            for field in re.findall(r"\b(\w+)(?:\[\w+\])?;", body):
+            for field in re.findall(r"\b(\w+)(?:\[\w+\])?;", INNER.sub("", body)):
                 checks.append(f"static_assert(offsetof(::{name}, {field}) == offsetof(ours::{name}, {field}) && "
                               f"sizeof(::{name}::{field}) == sizeof(ours::{name}::{field}));")
         checks.append(f"static_assert(sizeof(::{name}) == sizeof(ours::{name}));")
@@ -33,7 +35,8 @@ def main():
     root, output = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
     api = root / "tests/simcuda/include/simcuda"
     types = "\n".join(re.sub(r"/\*.*?\*/", "", path.read_text(), flags=re.S) for path in
-                      (root / "shim/driver/abi.h", api / "types.h", api / "device_attribute.h"))
+                      (root / "shim/driver/abi.h", root / "shim/driver/array_abi.h", api / "types.h", api / "array_types.h",
+                       api / "device_attribute.h"))
     prototypes = [match for header in sorted(api.glob("api_*.h"))
                   for match in PROTOTYPE.findall(re.sub(r"\s+", " ", header.read_text()))]
     asserts = type_checks(types)

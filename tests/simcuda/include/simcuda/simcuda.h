@@ -39,12 +39,15 @@ SIMCUDA_API int simcuda_register_global(const char *name, size_t bytes);
 SIMCUDA_API void *simcuda_host_view(CUdeviceptr address);
 
 /* What a device holds for this process: allocations (device variables included) at what they cost it, a multiple of
- * 512 bytes, and contexts at SIMCUDA_CONTEXT_BYTES; a green context costs nothing of its own. */
+ * 512 bytes; arrays, a mipmapped one counting once, at theirs, a multiple of 64 KiB or nothing where memory is mapped
+ * later; and contexts at SIMCUDA_CONTEXT_BYTES; a green context costs nothing of its own. */
 typedef struct simcuda_books {
   unsigned long long allocations;
   unsigned long long allocation_bytes;
   unsigned long long contexts;
   unsigned long long context_bytes;
+  unsigned long long arrays;
+  unsigned long long array_bytes;
 } simcuda_books;
 
 /* 0 = done; -1: no such device, or cuInit has not succeeded in this process. */
