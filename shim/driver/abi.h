@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 typedef unsigned long long CUdeviceptr; /* 64 bits on every platform that Ration builds on */
+typedef unsigned int CUdeviceptr_v1;    /* of the exports without a suffix, from before CUDA 3.2 */
 typedef uint64_t cuuint64_t;
 typedef int CUdevice;
 typedef struct CUctx_st *CUcontext;

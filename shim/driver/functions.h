@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "driver/abi.h"
+#include "driver/array_abi.h"
 
 namespace ration::driver {
 

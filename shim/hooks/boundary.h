@@ -47,6 +47,21 @@ CUresult allocating(const Real &real_call, Body &&body) noexcept {
   }
 }
 
+// Takes what is written down and not limited: without a runtime, and from inside another call, it is the driver's own.
+template <class Real, class Body>
+CUresult counting(const Real &real_call, Body &&body) noexcept {
+  const Inside inside;
+  runtime::Runtime *runtime = inside.nested() ? nullptr : runtime::Runtime::get();
+  if (runtime == nullptr) {
+    return real_call();
+  }
+  try {
+    return body(runtime->policy());
+  } catch (...) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+}
+
 // Fails open: returns or reports memory, so without a runtime it is the driver's own. Nested calls too consult the
 // books.
 template <class Real, class Body>

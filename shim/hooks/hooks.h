@@ -3,6 +3,7 @@
 #pragma once
 
 #include "driver/abi.h"
+#include "driver/array_abi.h"
 
 extern "C" {
 #define RATION_HOOK(symbol, parameters, name, since, stream, need, closed) CUresult symbol parameters;

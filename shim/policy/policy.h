@@ -14,6 +14,7 @@
 #include "events/journal.h"
 #include "ledger/ledger.h"
 #include "policy/address_book.h"
+#include "policy/array_bytes.h"
 #include "policy/contexts.h"
 #include "policy/devices.h"
 #include "policy/pending_frees.h"

@@ -45,18 +45,24 @@ bool is_still(const AddressSpace::File &file) {
   return file.descriptor >= 0 && ::fstat(file.descriptor, &status) == 0 && status.st_ino == file.inode;
 }
 
-std::optional<Mapping> map_device(std::uint64_t bytes, AddressSpace::Host host, bool shared) {
+constexpr std::uint64_t kNarrowEnd = std::uint64_t{1} << 32;
+constexpr std::uint64_t kNarrowStep = 64 * 1024 * 1024;
+
+// The device's side lies at `wish` exactly, or anywhere where that is null.
+std::optional<Mapping> map_device(std::uint64_t bytes, AddressSpace::Host host, bool shared, void *wish = nullptr) {
   const int file = ::memfd_create("simcuda-device", MFD_CLOEXEC);
   if (file < 0) return std::nullopt;
   Mapping made{MAP_FAILED, MAP_FAILED, {}};
   if (::ftruncate(file, static_cast<off_t>(file_bytes(bytes))) == 0) {
     made.view = ::mmap(nullptr, bytes, kProtection, kFlags, file, 0);
     const bool once = host == AddressSpace::Host::kLetIn;
-    made.device = once ? made.view : ::mmap(nullptr, bytes, PROT_NONE, kFlags, file, 0);
+    const int placed = wish == nullptr ? 0 : MAP_FIXED_NOREPLACE;
+    made.device = once ? made.view : ::mmap(wish, bytes, PROT_NONE, kFlags | placed, file, 0);
   }
   if (shared) made.file = keep(file);
   if (made.file.descriptor < 0) ::close(file);
-  if (made.device != MAP_FAILED && made.view != MAP_FAILED) {
+  const bool there = wish == nullptr || made.device == wish;  // an older kernel takes it for a hint
+  if (made.device != MAP_FAILED && made.view != MAP_FAILED && there) {
     // A child has no device: its copy of the address space must not keep the memory alive.
     ::madvise(made.device, bytes, MADV_DONTFORK);
     ::madvise(made.view, bytes, MADV_DONTFORK);
@@ -77,6 +83,17 @@ AddressSpace *AddressSpace::create(std::uint64_t physical_bytes, bool shared, Ho
     if (const auto mapping = map_device(bytes, host, shared)) {
       return new AddressSpace(reinterpret_cast<std::uint64_t>(mapping->device), static_cast<std::byte *>(mapping->view),
                               bytes, mapping->file);
+    }
+  }
+  return nullptr;
+}
+
+AddressSpace *AddressSpace::create_narrow(std::uint64_t most_bytes) {
+  for (std::uint64_t bytes = most_bytes / kNarrowStep * kNarrowStep; bytes >= kNarrowStep; bytes -= kNarrowStep) {
+    for (std::uint64_t first = kNarrowStep; first + bytes < kNarrowEnd; first += kNarrowStep) {
+      if (const auto mapping = map_device(bytes, Host::kKeptOut, false, reinterpret_cast<void *>(first))) {
+        return new AddressSpace(first, static_cast<std::byte *>(mapping->view), bytes, mapping->file);
+      }
     }
   }
   return nullptr;

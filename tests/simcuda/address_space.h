@@ -20,6 +20,8 @@ class AddressSpace {
   // physical memory runs out before addresses do. Null: no address space left.
   enum class Host : unsigned char { kKeptOut, kLetIn };
   static AddressSpace *create(std::uint64_t physical_bytes, bool shared, Host host = Host::kKeptOut);
+  // Addresses that 32 bits can hold: as many as are free in one piece, `most_bytes` at most. Null: none.
+  static AddressSpace *create_narrow(std::uint64_t most_bytes);
 
   std::optional<std::uint64_t> take(std::uint64_t bytes);
   // Forgets the contents of whole pages.

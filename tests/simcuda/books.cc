@@ -1,6 +1,7 @@
 // What the simulated devices hold for this process. Layer: driver.h. Threads: any.
 #include <set>
 
+#include "tests/simcuda/array.h"
 #include "tests/simcuda/driver.h"
 #include "tests/simcuda/include/simcuda/simcuda.h"
 #include "tests/simcuda/mem_pool.h"
@@ -21,6 +22,11 @@ int simcuda_device_books(int device, simcuda_books *books) {
   for (const auto &[handle, context] : state.contexts) count(*context);
   for (const auto &[handle, pool] : state.mem_pools) {
     if (pool->device == asked) books->pool_bytes += pool->reserved;
+  }
+  for (const auto &[handle, memory] : state.array_memory) {
+    if (memory->context->device != asked) continue;
+    ++books->arrays;
+    books->array_bytes += memory->bytes;
   }
   for (const auto &[address, allocation] : state.allocations) {
     // A pool's is in what the pool has reserved, another process's is that process's.

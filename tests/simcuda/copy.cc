@@ -1,14 +1,14 @@
 // Copies move real bytes, in stream order. What waits for what is as "API synchronization behavior" of the CUDA manuals
 // has it: a copy between devices never waits, one that involves the host does when it is synchronous, and an
-// asynchronous one of pageable memory is done with that memory when it returns. Layer: place.h. Threads: any.
+// asynchronous one of pageable memory is done with that memory when it returns. Layer: copy_side.h. Threads: any.
 #include <algorithm>
 #include <cstring>
 #include <vector>
 
 #include "implemented.h"
 #include "tests/simcuda/capture.h"
+#include "tests/simcuda/copy_side.h"
 #include "tests/simcuda/driver.h"
-#include "tests/simcuda/place.h"
 
 namespace simcuda {
 namespace {
@@ -17,17 +17,6 @@ constexpr std::size_t kStagedBytes = 64 * 1024;  // pageable source of an asynch
 
 std::uint64_t number_of(const void *pointer) {
   return reinterpret_cast<std::uintptr_t>(pointer);
-}
-
-Until until(Form form, const Place &target, const Place &source) {
-  const bool waits = form == Form::kSynchronous
-                         ? target.on_host() || source.on_host()
-                         : target.kind == Place::Kind::kPageable || source.kind == Place::Kind::kPageable;
-  return waits ? Until::kDone : Until::kQueued;
-}
-
-Place place(const Context &context, Use use, std::uint64_t address, bool any, std::size_t bytes) {
-  return any ? any_place(context, use, address, bytes) : device_place(context, use, address, bytes);
 }
 
 CUresult copy(std::uint64_t to, bool to_any, std::uint64_t from, bool from_any, std::size_t bytes, CUstream stream,
@@ -50,25 +39,6 @@ CUresult copy(std::uint64_t to, bool to_any, std::uint64_t from, bool from_any, 
   return run(lock, queue, form, until(form, target, source), [=] { std::memmove(target.bytes, source.bytes, bytes); });
 }
 
-struct Side {
-  CUmemorytype type;
-  const void *host;
-  CUdeviceptr device;
-  std::size_t x, y, pitch;
-};
-
-// First byte of the rectangle, and the place that holds all of it.
-CUresult locate(const Context &context, Use use, const Side &side, std::size_t width, std::size_t height,
-                Place *found) {
-  if (side.type == CU_MEMORYTYPE_ARRAY) return CUDA_ERROR_NOT_SUPPORTED;
-  if (height > 1 && side.pitch < side.x + width) return CUDA_ERROR_INVALID_VALUE;
-  const std::uint64_t base = side.type == CU_MEMORYTYPE_HOST ? number_of(side.host) : side.device;
-  const std::uint64_t first = base + side.y * side.pitch + side.x;
-  const std::uint64_t bytes = (height - 1) * side.pitch + width;
-  *found = place(context, use, first, side.type != CU_MEMORYTYPE_DEVICE, bytes);
-  return found->kind == Place::Kind::kNowhere ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
-}
-
 CUresult copy_2d(const CUDA_MEMCPY2D *pCopy, CUstream stream, Form form) {
   Lock lock(driver().mutex);
   Context *context = nullptr;
@@ -76,17 +46,25 @@ CUresult copy_2d(const CUDA_MEMCPY2D *pCopy, CUstream stream, Form form) {
   if (pCopy == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const CUDA_MEMCPY2D asked = *pCopy;
   if (asked.WidthInBytes == 0 || asked.Height == 0) return CUDA_SUCCESS;
-  Place target, source;
-  const Side from{asked.srcMemoryType, asked.srcHost, asked.srcDevice, asked.srcXInBytes, asked.srcY, asked.srcPitch};
-  const Side to{asked.dstMemoryType, asked.dstHost, asked.dstDevice, asked.dstXInBytes, asked.dstY, asked.dstPitch};
-  CUresult error = locate(*context, Use::kRead, from, asked.WidthInBytes, asked.Height, &source);
-  if (error == CUDA_SUCCESS) error = locate(*context, Use::kWrite, to, asked.WidthInBytes, asked.Height, &target);
-  if (error != CUDA_SUCCESS) return error;
-  return run(lock, stream, form, until(form, target, source), [=] {
-    for (std::size_t row = 0; row < asked.Height; ++row) {
-      std::memmove(target.bytes + row * asked.dstPitch, source.bytes + row * asked.srcPitch, asked.WidthInBytes);
-    }
-  });
+  const Side from{asked.srcMemoryType,
+                  asked.srcHost,
+                  asked.srcDevice,
+                  asked.srcArray,
+                  asked.srcXInBytes,
+                  asked.srcY,
+                  0,
+                  asked.srcPitch,
+                  0};
+  const Side to{asked.dstMemoryType,
+                asked.dstHost,
+                asked.dstDevice,
+                asked.dstArray,
+                asked.dstXInBytes,
+                asked.dstY,
+                0,
+                asked.dstPitch,
+                0};
+  return copy_box(lock, *context, to, from, {asked.WidthInBytes, asked.Height, 1}, stream, form);
 }
 
 }  // namespace

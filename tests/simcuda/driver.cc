@@ -105,8 +105,9 @@ int ordinal_of(const Device &device) {
 
 std::byte *view_of(std::uint64_t address) {
   for (const Device &device : driver().devices) {
-    if (device.space != nullptr && device.space->contains(address)) return device.space->view(address);
-    if (device.managed != nullptr && device.managed->contains(address)) return device.managed->view(address);
+    for (const AddressSpace *space : {device.space, device.managed, device.narrow}) {
+      if (space != nullptr && space->contains(address)) return space->view(address);
+    }
   }
   const auto found = mapped_at(address);
   return found ? found->reservation->view + (address - found->reserved_at) : nullptr;

@@ -30,6 +30,7 @@ struct Device {
   CUuuid uuid = {};
   AddressSpace *space = nullptr;    // from the first context on
   AddressSpace *managed = nullptr;  // from the first managed allocation on
+  AddressSpace *narrow = nullptr;   // addresses below 4 GiB, from the first request of a 32-bit export on
   std::unique_ptr<Context> primary;
   unsigned primary_retained = 0;
   std::shared_ptr<MemPool> default_pool;  // from the first question on
@@ -66,7 +67,9 @@ struct HostBlock {
   std::uint64_t id = 0;
 };
 
-struct Capture;  // capture.h
+struct Array;        // array.h
+struct ArrayMemory;  // array.h
+struct Capture;      // capture.h
 struct Event;
 struct Graph;      // graph.h
 struct GraphExec;  // graph.h
@@ -87,6 +90,8 @@ struct Driver {
   std::unordered_map<const void *, std::shared_ptr<MemPool>> mem_pools;  // destroyed ones until they are empty
   std::map<std::uintptr_t, HostBlock> host_blocks;
   VirtualMemory virtual_memory;
+  std::unordered_map<const void *, std::shared_ptr<ArrayMemory>> array_memory;
+  std::unordered_map<const void *, Array *> arrays;  // levels and planes of others included
   std::unordered_map<const void *, std::shared_ptr<Stream>> streams;
   std::unordered_map<const void *, std::shared_ptr<Event>> events;
   std::vector<std::shared_ptr<Capture>> captures;  // those that go on, spoilt ones included
@@ -112,16 +117,20 @@ int ordinal_of(const Device &device);
 std::map<std::uint64_t, Allocation>::iterator allocation_at(std::uint64_t address);
 std::map<std::uintptr_t, HostBlock>::iterator host_block_at(std::uint64_t address);
 // Device memory for a context, as cuMemAlloc gives it. Under the lock. OUT_OF_MEMORY leaves *address alone.
-CUresult allocate(Context &context, std::uint64_t bytes, std::uint64_t *address);
+CUresult allocate(Context &context, std::uint64_t bytes, std::uint64_t *address, bool narrow = false);
 // The same out of the given addresses, at a multiple of granule bytes.
-CUresult allocate_in(AddressSpace &space, Context &context, std::uint64_t granule, std::uint64_t bytes,
+CUresult allocate_in(AddressSpace *space, Context &context, std::uint64_t granule, std::uint64_t bytes,
                      std::uint64_t *address);
 // A free in two steps, what has to be waited for in between. INVALID_VALUE: no block begins there, or it is being
 // freed.
 CUresult begin_free(std::uint64_t address, std::map<std::uint64_t, Allocation>::iterator *block);
 void finish_free(std::uint64_t address, std::uint64_t id);
+// The memory under it: whole granules, at addresses of `space`.
+CUresult take_memory(Device &device, AddressSpace *space, std::uint64_t bytes, std::uint64_t *address);
+void give_memory(Device &device, std::uint64_t address, std::uint64_t bytes);
 void release_allocation(std::map<std::uint64_t, Allocation>::iterator allocation);
 void release_memory_of(Context &context);
+void release_arrays_of(Context &context);
 void forget_events_of(Context &context);
 void forget_code_of(Context &context);
 

@@ -43,6 +43,7 @@ std::map<std::uintptr_t, HostBlock>::iterator host_block_at(std::uint64_t addres
 }
 
 void release_memory_of(Context &context) {
+  release_arrays_of(context);
   auto &device_blocks = driver().allocations;
   for (auto block = device_blocks.begin(); block != device_blocks.end();) {
     const auto next = std::next(block);

@@ -79,7 +79,7 @@ CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flag
   if (device.managed == nullptr) device.managed = AddressSpace::create(device.bytes, false, AddressSpace::Host::kLetIn);
   if (device.managed == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
   std::uint64_t address = 0;
-  const CUresult error = allocate_in(*device.managed, *context, kManagedPage, bytesize, &address);
+  const CUresult error = allocate_in(device.managed, *context, kManagedPage, bytesize, &address);
   if (error != CUDA_SUCCESS) return error;
   auto advised = std::make_unique<Advised>();
   advised->from[address] = {};

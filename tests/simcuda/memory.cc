@@ -9,6 +9,12 @@
 #include "tests/simcuda/mem_pool.h"
 
 namespace simcuda {
+namespace {
+
+constexpr std::uint64_t kNarrowBytes = std::uint64_t{1} << 30;  // the other devices want some below 4 GiB, too
+
+}  // namespace
+
 // A free that has been accepted happens once, whatever happens to the context meanwhile.
 CUresult begin_free(std::uint64_t address, std::map<std::uint64_t, Allocation>::iterator *block) {
   const auto found = driver().allocations.find(address);
@@ -32,29 +38,44 @@ std::map<std::uint64_t, Allocation>::iterator allocation_at(std::uint64_t addres
   return address - candidate->first < candidate->second.requested ? candidate : all.end();
 }
 
-CUresult allocate(Context &context, std::uint64_t bytes, std::uint64_t *address) {
-  return allocate_in(*context.device->space, context, kGranuleBytes, bytes, address);
-}
-
-CUresult allocate_in(AddressSpace &space, Context &context, std::uint64_t granule, std::uint64_t bytes,
-                     std::uint64_t *address) {
-  Device &device = *context.device;
-  Context *const owner = context.root;
-  if (bytes > device.bytes) return CUDA_ERROR_OUT_OF_MEMORY;
-  const std::uint64_t cost = (bytes + granule - 1) / granule * granule;
-  if (!driver().machine->reserve(device.physical, cost)) return CUDA_ERROR_OUT_OF_MEMORY;
-  const auto taken = space.take(cost);
+CUresult take_memory(Device &device, AddressSpace *space, std::uint64_t bytes, std::uint64_t *address) {
+  if (space == nullptr || !driver().machine->reserve(device.physical, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+  const auto taken = space->take(bytes);
   if (!taken) {
-    driver().machine->release(device.physical, cost);
+    driver().machine->release(device.physical, bytes);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  driver().allocations.emplace(*taken, Allocation{.requested = bytes,
-                                                  .bytes = cost,
-                                                  .device = &device,
-                                                  .context = owner,
-                                                  .id = driver().next_id++,
-                                                  .managed = nullptr});
   *address = *taken;
+  return CUDA_SUCCESS;
+}
+
+void give_memory(Device &device, std::uint64_t address, std::uint64_t bytes) {
+  for (AddressSpace *space : {device.space, device.managed, device.narrow}) {
+    if (space != nullptr && space->contains(address)) space->give(address, bytes);
+  }
+  driver().machine->release(device.physical, bytes);
+}
+
+CUresult allocate(Context &context, std::uint64_t bytes, std::uint64_t *address, bool narrow) {
+  Device &device = *context.device;
+  if (narrow && device.narrow == nullptr) device.narrow = AddressSpace::create_narrow(kNarrowBytes);
+  return allocate_in(narrow ? device.narrow : device.space, context, kGranuleBytes, bytes, address);
+}
+
+CUresult allocate_in(AddressSpace *space, Context &context, std::uint64_t granule, std::uint64_t bytes,
+                     std::uint64_t *address) {
+  Device &device = *context.device;
+  if (bytes > device.bytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  const std::uint64_t cost = (bytes + granule - 1) / granule * granule;
+  std::uint64_t taken = 0;
+  if (const CUresult error = take_memory(device, space, cost, &taken); error != CUDA_SUCCESS) return error;
+  driver().allocations.emplace(taken, Allocation{.requested = bytes,
+                                                 .bytes = cost,
+                                                 .device = &device,
+                                                 .context = context.root,
+                                                 .id = driver().next_id++,
+                                                 .managed = nullptr});
+  *address = taken;
   return CUDA_SUCCESS;
 }
 
@@ -66,8 +87,7 @@ void release_allocation(std::map<std::uint64_t, Allocation>::iterator allocation
     return free_at_once(allocation);
   } else {
     if (block.published) block.device->space->publish(address, 0);
-    (block.managed == nullptr ? block.device->space : block.device->managed)->give(address, block.bytes);
-    driver().machine->release(block.device->physical, block.bytes);
+    give_memory(*block.device, address, block.bytes);
   }
   driver().allocations.erase(allocation);
 }

@@ -5,6 +5,7 @@
 #ifndef SIMCUDA_CUDA_H_
 #define SIMCUDA_CUDA_H_
 
+#include "simcuda/api_array.h"
 #include "simcuda/api_capture.h"
 #include "simcuda/api_code.h"
 #include "simcuda/api_context.h"
@@ -14,6 +15,7 @@
 #include "simcuda/api_managed.h"
 #include "simcuda/api_memory.h"
 #include "simcuda/api_memset.h"
+#include "simcuda/api_narrow.h"
 #include "simcuda/api_pool.h"
 #include "simcuda/api_stream.h"
 #include "simcuda/api_vmm.h"

@@ -11,7 +11,7 @@ BLOCK = re.compile(r"typedef (enum|struct) (\w+) \{([^\n]*?|\n.*?\n)\} (\w+);", 
 INNER = re.compile(r"struct \{(.*?)\} (\w+);", re.S)
 FIELD = re.compile(r"\b(\w+)(?:\[\w+\])?;")
 PROTOTYPE = re.compile(r"CUresult (cu\w+)\(([^;]*)\);")
-CONSTANT = re.compile(r"^#define (CU_\w+) (\S.*?)(?: /\*.*)?$", re.M)
+CONSTANT = re.compile(r"^#define (CU(?:DA)?_\w+) (\S.*?)(?: /\*.*)?$", re.M)
 NAME = re.compile(r"^#define (cu\w+) (?:SIMCUDA_PT[SD][SZ]\()?(cu\w+)\)?$", re.M)
 
 
@@ -37,8 +37,8 @@ def main():
     root, output = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
     api = root / "tests/simcuda/include/simcuda"
     types = "\n".join(re.sub(r"/\*.*?\*/", "", path.read_text(), flags=re.S) for path in
-                      (root / "shim/driver/abi.h", api / "types.h", api / "device_attribute.h",
-                       api / "memory_location.h"))
+                      (root / "shim/driver/abi.h", root / "shim/driver/array_abi.h", api / "types.h", api / "array_types.h",
+                       api / "device_attribute.h", api / "memory_location.h"))
     prototypes = [match for header in sorted(api.glob("api_*.h"))
                   for match in PROTOTYPE.findall(re.sub(r"\s+", " ", header.read_text()))]
     asserts = type_checks(types)

@@ -39,7 +39,8 @@ SIMCUDA_API int simcuda_register_global(const char *name, size_t bytes);
 SIMCUDA_API void *simcuda_host_view(CUdeviceptr address);
 
 /* What a device holds for this process: allocations (device variables included) at what they cost it, a multiple of
- * 512 bytes, contexts at SIMCUDA_CONTEXT_BYTES (a green context costs nothing of its own), and what memory pools have
+ * 512 bytes; arrays, a mipmapped one counting once, at theirs, a multiple of 64 KiB or nothing where memory is mapped
+ * later; contexts at SIMCUDA_CONTEXT_BYTES (a green context costs nothing of its own); and what memory pools have
  * reserved, whatever they use of it. */
 typedef struct simcuda_books {
   unsigned long long allocations;
@@ -49,6 +50,8 @@ typedef struct simcuda_books {
   unsigned long long physical; /* of cuMemCreate, named or mapped */
   unsigned long long physical_bytes;
   unsigned long long pool_bytes;
+  unsigned long long arrays;
+  unsigned long long array_bytes;
 } simcuda_books;
 
 /* 0 = done; -1: no such device, or cuInit has not succeeded in this process. */

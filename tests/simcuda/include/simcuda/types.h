@@ -4,6 +4,7 @@
 #define SIMCUDA_TYPES_H_
 
 #include "driver/abi.h"
+#include "driver/array_abi.h"
 #include "simcuda/device_attribute.h"
 #include "simcuda/memory_location.h"
 
@@ -11,7 +12,6 @@ typedef struct CUmod_st *CUmodule;
 typedef struct CUlib_st *CUlibrary;
 typedef struct CUfunc_st *CUfunction;
 typedef struct CUkern_st *CUkernel;
-typedef struct CUarray_st *CUarray;
 typedef struct CUgraphExec_st *CUgraphExec;
 typedef struct CUlaunchAttribute_st CUlaunchAttribute; /* opaque: launch attributes are accepted and ignored */
 

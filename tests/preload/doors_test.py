@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+"""Each way to memory beside cuMemAlloc_v2 alone (programs/doors.cc): it meets the limit as far as the bound of what it
+takes allows, a free or the end of its context gives all of it back, and the log tells the same."""
+import re
+
+from harness import GIB, MIB, expect, expect_that, main, of_type, run
+
+LIMIT = 512 * MIB
+# Door → what one block takes of the device, what of the limit. A block 25 deep lies in tiles that are 32 deep at most.
+LIMITED = {"cuArrayCreate": (100, 100), "cuArrayCreate_v2": (100, 100), "cuArray3DCreate": (100, 100),
+           "cuArray3DCreate_v2": (100, 100), "deep": (100, 128), "cuMipmappedArrayCreate": (85, 85),
+           "cuMemAlloc": (100, 100), "cuMemAllocPitch": (100, 100)}
+COUNTED = {"sparse": "array", "deferred": "array", "cuMemAllocHost": "host", "cuMemAllocHost_v2": "host",
+           "cuMemHostAlloc": "host", "cuMemHostRegister": "host", "cuMemHostRegister_v2": "host"}
+MOST = 8  # the counted ones are never refused
+LINE = re.compile(r"^blocks=(\d+) code=(\d+) untouched=(\d) held=(\d+) free=(\d+) narrow_free=(\d+) narrow_total=(\d+)$",
+                  re.MULTILINE)
+ENDS = {"cuArrayCreate": "cuArrayDestroy", "cuArray3DCreate": "cuArrayDestroy",
+        "cuMipmappedArrayCreate": "cuMipmappedArrayDestroy", "cuMemAlloc": "cuMemFree", "cuMemAllocPitch": "cuMemFree",
+        "cuMemAllocHost": "cuMemFreeHost", "cuMemHostAlloc": "cuMemFreeHost", "cuMemHostRegister": "cuMemHostUnregister"}
+
+
+def lines(door, most, **settings):
+    done = run("doors", door, str(most), SIMCUDA_DEVICES="16GiB", **settings)
+    expect_that(f"status {done.status}, printed {done.out!r} {done.err!r}", done.status == 0 and done.err == "")
+    return done, [tuple(map(int, line)) for line in LINE.findall(done.out)]
+
+
+def live_of(records):
+    """Charged bytes that the log leaves live; at no time more than the limit."""
+    live = 0
+    for record in records:
+        if record["t"] in ("alloc", "free") and record.get("charged", True):
+            live += record["size"] if record["t"] == "alloc" else -record["size"]
+            expect_that(f"seq {record['seq']}: {live} charged", 0 <= live <= LIMIT)
+    return live
+
+
+def check_frees(records, door, count):
+    api = next(record["api"] for record in of_type(records, "alloc"))
+    frees = [record["api"] for record in of_type(records, "free")]
+    expect("frees", frees, [ENDS[api.removesuffix("_v2")]] * count + ["cuCtxDestroy_v2"] * count +
+           [ENDS[api.removesuffix("_v2")]] * count)
+    expect_that(f"{api} by the door {door}", door in (api, "deep", "sparse", "deferred"))
+
+
+def limited(door, mode):
+    def case(folder):
+        takes, counts = (mib * MIB for mib in LIMITED[door])
+        blocks = LIMIT // counts
+        _, alone = lines(door, 10, preload=None)
+        expect_that(f"without Ration {alone[0]}", alone[0][0] > blocks)
+        done, told = lines(door, 1000, folder=folder, RATION_LIMIT=LIMIT, RATION_MODE=mode)
+        free = LIMIT - blocks * counts
+        expect("lines", told, [(blocks, 2, 1, blocks * takes, free, free, LIMIT)] * 3 +
+               [(0, 0, 1, 0, LIMIT, LIMIT, LIMIT)])
+        records = done.logs["run.jsonl"]
+        expect("allocs", {(a["kind"], a["size"]) for a in of_type(records, "alloc")},
+               {("device" if door.startswith("cuMemAlloc") else "array", counts)})
+        expect("ooms", [(o["reason"], o["used"]) for o in of_type(records, "oom")], [("limit", blocks * counts)] * 3)
+        expect("live at the end", live_of(records), 0)
+        check_frees(records, door, blocks)
+    return case
+
+
+def counted(door, mode):
+    def case(folder):
+        done, told = lines(door, MOST, folder=folder, RATION_LIMIT=LIMIT, RATION_MODE=mode)
+        expect("lines", told, [(MOST, 0, 1, 0, LIMIT, LIMIT, LIMIT)] * 3 + [(0, 0, 1, 0, LIMIT, LIMIT, LIMIT)])
+        records = done.logs["run.jsonl"]
+        host = COUNTED[door] == "host"
+        expect("allocs", [(a["kind"], a["size"], a.get("charged", True)) for a in of_type(records, "alloc")],
+               [("host", 100 * MIB, False) if host else ("array", 0, True)] * MOST * 3)
+        expect("ooms", of_type(records, "oom"), [])
+        expect("live at the end", live_of(records), 0)
+        check_frees(records, door, MOST)
+    return case
+
+
+def unlimited_total(folder):
+    """What 32 bits do not hold is told as the most that they do."""
+    _, told = lines("sparse", 1, RATION_LIMIT="8GiB")
+    expect("narrow", told[0][4:], (8 * GIB, (1 << 32) - 1, (1 << 32) - 1))
+
+
+main({f"{door}, {mode}": case(door, mode) for mode in ("direct", "pool")
+      for doors, case in ((LIMITED, limited), (COUNTED, counted)) for door in doors}
+     | {"sizes that 32 bits do not hold": unlimited_total})

@@ -1,0 +1,175 @@
+// doors DOOR COUNT: takes 100 MiB or so through one door until it is refused, or COUNT times; gives all of it back and
+// does it again; then once more in a context that takes everything along; and once more after that. A line each time:
+// how many, the code, whether a refused call left its out-parameter alone, what the device holds, what is said to be
+// free. doors_test.py knows what each door may get.
+#ifndef __CUDA_API_VERSION_INTERNAL
+#define __CUDA_API_VERSION_INTERNAL
+#endif
+#include <cuda.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <vector>
+
+#include "simcuda/simcuda.h"
+
+namespace {
+
+constexpr size_t kBytes = size_t{100} << 20;
+constexpr unsigned kSide = 5120;  // squared, of floats: 100 MiB
+constexpr unsigned long long kUntouched = 0x5a5a'5a5a'5a5a'5a5a;
+
+// A handle or an address, whatever the door gives out.
+union Thing {
+  unsigned long long pattern = kUntouched;
+  CUarray array;
+  CUmipmappedArray mipmapped;
+  CUdeviceptr_v1 narrow;
+  void *host;
+};
+
+struct Door {
+  const char *name;
+  CUresult (*take)(Thing *thing);
+  CUresult (*give)(Thing thing);
+};
+
+CUresult destroy_array(Thing thing) {
+  return cuArrayDestroy(thing.array);
+}
+CUresult free_host(Thing thing) {
+  return cuMemFreeHost(thing.host);
+}
+CUresult free_narrow(Thing thing) {
+  return cuMemFree(thing.narrow);
+}
+
+CUresult take_array(Thing *thing, CUDA_ARRAY3D_DESCRIPTOR shape) {
+  return cuArray3DCreate_v2(&thing->array, &shape);
+}
+CUresult pin(Thing *thing, CUresult (*call)(void *, size_t, unsigned)) {
+  thing->host = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return call(thing->host, kBytes, 0);
+}
+CUresult unpin(Thing thing) {
+  const CUresult code = cuMemHostUnregister(thing.host);
+  munmap(thing.host, kBytes);
+  return code;
+}
+
+const Door kDoors[] = {
+    {"cuArrayCreate",
+     [](Thing *thing) {
+       const CUDA_ARRAY_DESCRIPTOR_v1 shape = {kSide, kSide, CU_AD_FORMAT_FLOAT, 1};
+       return cuArrayCreate(&thing->array, &shape);
+     },
+     destroy_array},
+    {"cuArrayCreate_v2",
+     [](Thing *thing) {
+       const CUDA_ARRAY_DESCRIPTOR shape = {kSide, kSide, CU_AD_FORMAT_FLOAT, 1};
+       return cuArrayCreate_v2(&thing->array, &shape);
+     },
+     destroy_array},
+    {"cuArray3DCreate",
+     [](Thing *thing) {
+       const CUDA_ARRAY3D_DESCRIPTOR_v1 shape = {1024, 1024, 25, CU_AD_FORMAT_FLOAT, 1, CUDA_ARRAY3D_LAYERED};
+       return cuArray3DCreate(&thing->array, &shape);
+     },
+     destroy_array},
+    {"cuArray3DCreate_v2",
+     [](Thing *thing) {
+       return take_array(thing, {1024, 1024, 25, CU_AD_FORMAT_FLOAT, 1, CUDA_ARRAY3D_LAYERED});
+     },
+     destroy_array},
+    {"deep",
+     [](Thing *thing) {
+       return take_array(thing, {1024, 1024, 25, CU_AD_FORMAT_FLOAT, 1, 0});
+     },
+     destroy_array},
+    {"sparse",
+     [](Thing *thing) {
+       return take_array(thing, {kSide, kSide, 0, CU_AD_FORMAT_FLOAT, 1, CUDA_ARRAY3D_SPARSE});
+     },
+     destroy_array},
+    {"deferred",
+     [](Thing *thing) {
+       return take_array(thing, {kSide, kSide, 0, CU_AD_FORMAT_FLOAT, 1, CUDA_ARRAY3D_DEFERRED_MAPPING});
+     },
+     destroy_array},
+    {"cuMipmappedArrayCreate",
+     [](Thing *thing) {
+       const CUDA_ARRAY3D_DESCRIPTOR shape = {4096, 4096, 0, CU_AD_FORMAT_FLOAT, 1, 0};
+       return cuMipmappedArrayCreate(&thing->mipmapped, &shape, 4);
+     },
+     [](Thing thing) { return cuMipmappedArrayDestroy(thing.mipmapped); }},
+    {"cuMemAlloc", [](Thing *thing) { return cuMemAlloc(&thing->narrow, static_cast<unsigned>(kBytes)); }, free_narrow},
+    {"cuMemAllocPitch",
+     [](Thing *thing) {
+       unsigned pitch = 77;
+       const CUresult code = cuMemAllocPitch(&thing->narrow, &pitch, 10240, 10240, 4);
+       return code != CUDA_SUCCESS && pitch != 77 ? CUDA_ERROR_UNKNOWN : code;
+     },
+     free_narrow},
+    {"cuMemAllocHost", [](Thing *thing) { return cuMemAllocHost(&thing->host, static_cast<unsigned>(kBytes)); },
+     free_host},
+    {"cuMemAllocHost_v2", [](Thing *thing) { return cuMemAllocHost_v2(&thing->host, kBytes); }, free_host},
+    {"cuMemHostAlloc", [](Thing *thing) { return cuMemHostAlloc(&thing->host, kBytes, 0); }, free_host},
+    {"cuMemHostRegister", [](Thing *thing) { return pin(thing, cuMemHostRegister); }, unpin},
+    {"cuMemHostRegister_v2", [](Thing *thing) { return pin(thing, cuMemHostRegister_v2); }, unpin},
+};
+
+void say(size_t blocks, CUresult code, bool untouched) {
+  simcuda_books books = {};
+  simcuda_device_books(0, &books);
+  size_t free = 0;
+  cuMemGetInfo_v2(&free, nullptr);
+  unsigned narrow_free = 0, narrow_total = 0;
+  cuMemGetInfo(&narrow_free, &narrow_total);
+  printf("blocks=%zu code=%d untouched=%d held=%llu free=%zu narrow_free=%u narrow_total=%u\n", blocks,
+         static_cast<int>(code), untouched ? 1 : 0, books.allocation_bytes + books.array_bytes, free, narrow_free,
+         narrow_total);
+}
+
+std::vector<Thing> fill(const Door &door, size_t most) {
+  std::vector<Thing> things;
+  CUresult code = CUDA_SUCCESS;
+  bool untouched = true;
+  while (code == CUDA_SUCCESS && things.size() < most) {
+    Thing thing;
+    code = door.take(&thing);
+    if (code == CUDA_SUCCESS) {
+      things.push_back(thing);
+    } else {
+      untouched = thing.pattern == kUntouched;
+    }
+  }
+  say(things.size(), code, untouched);
+  return things;
+}
+
+bool give(const Door &door, const std::vector<Thing> &things) {
+  bool all = true;
+  for (const Thing &thing : things) all = door.give(thing) == CUDA_SUCCESS && all;
+  return all;
+}
+
+}  // namespace
+
+int main(int argc, char **argv) {
+  const Door *door = nullptr;
+  for (const Door &candidate : kDoors) {
+    if (argc == 3 && strcmp(argv[1], candidate.name) == 0) door = &candidate;
+  }
+  CUcontext context = nullptr, other = nullptr;
+  if (door == nullptr || cuInit(0) != CUDA_SUCCESS || cuCtxCreate_v2(&context, 0, 0) != CUDA_SUCCESS) return 1;
+  const size_t most = static_cast<size_t>(atoi(argv[2]));
+  if (!give(*door, fill(*door, most))) return 3;
+  if (cuCtxCreate_v2(&other, 0, 0) != CUDA_SUCCESS) return 1;
+  fill(*door, most);
+  if (cuCtxDestroy_v2(other) != CUDA_SUCCESS || cuCtxSetCurrent(context) != CUDA_SUCCESS) return 1;
+  if (!give(*door, fill(*door, most))) return 3;
+  say(0, CUDA_SUCCESS, true);
+  return 0;
+}

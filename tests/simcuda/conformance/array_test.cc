@@ -1,0 +1,252 @@
+// CUDA arrays: which descriptors make one, what it costs the device, how long it lives.
+#include <iostream>
+
+#include "tests/simcuda/conformance/fixture.h"
+#include "tests/simcuda/conformance/shape.h"
+
+namespace simcuda::conformance {
+namespace {
+
+constexpr std::size_t kKiB = 1024;
+
+// What a device that stores tiles of 64 bytes by 8 rows takes for it, in whole 64 KiB.
+std::size_t in_tiles(std::size_t row_bytes, std::size_t rows, std::size_t slices) {
+  const auto up = [](std::size_t value, std::size_t granule) { return (value + granule - 1) / granule * granule; };
+  return up(up(row_bytes, 64) * up(rows, 8) * slices, 64 * kKiB);
+}
+
+std::size_t cost_of(const CUDA_ARRAY3D_DESCRIPTOR &shape) {
+  const std::size_t before = free_bytes();
+  const CUarray array = new_array(shape);
+  const std::size_t after = free_bytes();
+  REQUIRE(cuArrayDestroy(array) == CUDA_SUCCESS);
+  REQUIRE(free_bytes() == before);
+  return before - after;
+}
+
+TEST_CASE("an array costs the device what its tiles take, and nothing once it is destroyed") {
+  if (!simulator()) return;
+  const CurrentContext context;
+  CHECK(cost_of(shape(1000)) == in_tiles(4000, 1, 1));
+  CHECK(cost_of(shape(1024, 1024)) == 4 * kMiB);
+  CHECK(cost_of(shape(1000, 1001)) == in_tiles(4000, 1001, 1));
+  CHECK(cost_of(shape(100, 100, 33)) == in_tiles(400, 100, 33));
+  CHECK(cost_of(shape(300, 0, 70, CUDA_ARRAY3D_LAYERED)) == in_tiles(1200, 1, 70));
+  CHECK(cost_of(shape(300, 100, 70, CUDA_ARRAY3D_LAYERED)) == in_tiles(1200, 100, 70));
+  CHECK(cost_of(shape(300, 300, 6, CUDA_ARRAY3D_CUBEMAP)) == in_tiles(1200, 300, 6));
+  CHECK(cost_of(shape(300, 300, 12, CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_LAYERED)) == in_tiles(1200, 300, 12));
+  simcuda_books books = {};
+  const CUarray staying = new_array(shape(1024, 1024));
+  REQUIRE(simulator().device_books(0, &books) == 0);
+  CHECK(books.arrays == 1);
+  CHECK(books.array_bytes == 4 * kMiB);
+  CHECK(cuArrayDestroy(staying) == CUDA_SUCCESS);
+}
+
+struct FormatCost {
+  CUarray_format format;
+  unsigned channels;
+  std::size_t bits;  // an element's, in all planes together
+};
+constexpr FormatCost kFormats[] = {
+    {CU_AD_FORMAT_UNSIGNED_INT8, 1, 8},
+    {CU_AD_FORMAT_UNSIGNED_INT16, 2, 32},
+    {CU_AD_FORMAT_UNSIGNED_INT32, 4, 128},
+    {CU_AD_FORMAT_SIGNED_INT8, 4, 32},
+    {CU_AD_FORMAT_SIGNED_INT16, 1, 16},
+    {CU_AD_FORMAT_SIGNED_INT32, 2, 64},
+    {CU_AD_FORMAT_HALF, 4, 64},
+    {CU_AD_FORMAT_FLOAT, 1, 32},
+    {CU_AD_FORMAT_NV12, 3, 12},
+    {CU_AD_FORMAT_UNORM_INT8X1, 1, 8},
+    {CU_AD_FORMAT_UNORM_INT8X2, 2, 16},
+    {CU_AD_FORMAT_UNORM_INT8X4, 4, 32},
+    {CU_AD_FORMAT_UNORM_INT16X1, 1, 16},
+    {CU_AD_FORMAT_UNORM_INT16X2, 2, 32},
+    {CU_AD_FORMAT_UNORM_INT16X4, 4, 64},
+    {CU_AD_FORMAT_SNORM_INT8X1, 1, 8},
+    {CU_AD_FORMAT_SNORM_INT8X2, 2, 16},
+    {CU_AD_FORMAT_SNORM_INT8X4, 4, 32},
+    {CU_AD_FORMAT_SNORM_INT16X1, 1, 16},
+    {CU_AD_FORMAT_SNORM_INT16X2, 2, 32},
+    {CU_AD_FORMAT_SNORM_INT16X4, 4, 64},
+    {CU_AD_FORMAT_BC1_UNORM, 4, 4},
+    {CU_AD_FORMAT_BC1_UNORM_SRGB, 4, 4},
+    {CU_AD_FORMAT_BC2_UNORM, 4, 8},
+    {CU_AD_FORMAT_BC2_UNORM_SRGB, 4, 8},
+    {CU_AD_FORMAT_BC3_UNORM, 4, 8},
+    {CU_AD_FORMAT_BC3_UNORM_SRGB, 4, 8},
+    {CU_AD_FORMAT_BC4_UNORM, 1, 4},
+    {CU_AD_FORMAT_BC4_SNORM, 1, 4},
+    {CU_AD_FORMAT_BC5_UNORM, 2, 8},
+    {CU_AD_FORMAT_BC5_SNORM, 2, 8},
+    {CU_AD_FORMAT_BC6H_UF16, 3, 8},
+    {CU_AD_FORMAT_BC6H_SF16, 3, 8},
+    {CU_AD_FORMAT_BC7_UNORM, 4, 8},
+    {CU_AD_FORMAT_BC7_UNORM_SRGB, 4, 8},
+    {CU_AD_FORMAT_P010, 3, 24},
+    {CU_AD_FORMAT_P016, 3, 24},
+    {CU_AD_FORMAT_NV16, 3, 16},
+    {CU_AD_FORMAT_P210, 3, 32},
+    {CU_AD_FORMAT_P216, 3, 32},
+    {CU_AD_FORMAT_YUY2, 2, 16},
+    {CU_AD_FORMAT_Y210, 2, 32},
+    {CU_AD_FORMAT_Y216, 2, 32},
+    {CU_AD_FORMAT_AYUV, 4, 32},
+    {CU_AD_FORMAT_Y410, 4, 32},
+    {CU_AD_FORMAT_Y416, 4, 64},
+    {CU_AD_FORMAT_Y444_PLANAR8, 3, 24},
+    {CU_AD_FORMAT_Y444_PLANAR10, 3, 48},
+    {CU_AD_FORMAT_YUV444_8bit_SemiPlanar, 3, 24},
+    {CU_AD_FORMAT_YUV444_16bit_SemiPlanar, 3, 48},
+    {CU_AD_FORMAT_UNORM_INT_101010_2, 4, 32},
+};
+
+TEST_CASE("every format costs its bits, and takes the channels that it has") {
+  if (!simulator()) return;
+  const CurrentContext context;
+  for (const FormatCost &one : kFormats) {
+    INFO("format " << one.format);
+    CUDA_ARRAY3D_DESCRIPTOR asked = shape(1024, 1024);
+    asked.Format = one.format;
+    asked.NumChannels = one.channels;
+    CHECK(cost_of(asked) == one.bits * 128 * kKiB);
+    asked.NumChannels = 5;
+    CUarray none = nullptr;
+    CHECK(cuArray3DCreate(&none, &asked) == CUDA_ERROR_INVALID_VALUE);
+  }
+  std::cout << "covered: " << std::size(kFormats) << " of " << RATION_ARRAY_FORMATS << " formats\n";
+  CHECK(std::size(kFormats) == RATION_ARRAY_FORMATS);
+}
+
+TEST_CASE("a descriptor that makes no array is refused and leaves the handle alone") {
+  const CurrentContext context;
+  const auto refused = [](CUDA_ARRAY3D_DESCRIPTOR asked) {
+    CUarray untouched = reinterpret_cast<CUarray>(&asked);
+    const CUresult result = cuArray3DCreate(&untouched, &asked);
+    CHECK(untouched == reinterpret_cast<CUarray>(&asked));
+    return result == CUDA_ERROR_INVALID_VALUE;
+  };
+  CHECK(refused(shape(0)));
+  CHECK(refused(shape(0, 16)));
+  CHECK(refused(shape(16, 0, 16)));
+  CHECK(refused(shape(16, 0, 0, CUDA_ARRAY3D_LAYERED)));
+  CHECK(refused(shape(16, 32, 6, CUDA_ARRAY3D_CUBEMAP)));
+  CHECK(refused(shape(16, 16, 12, CUDA_ARRAY3D_CUBEMAP)));
+  CHECK(refused(shape(16, 16, 7, CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_LAYERED)));
+  CHECK(refused(shape(16, 16, 16, CUDA_ARRAY3D_TEXTURE_GATHER)));
+  CHECK(refused(shape(16, 16, 0, 0x80000000u)));
+  CUDA_ARRAY3D_DESCRIPTOR odd = shape(16, 16);
+  odd.NumChannels = 3;
+  CHECK(refused(odd));
+  odd = shape(16, 16);
+  odd.Format = static_cast<CUarray_format>(0x7f);
+  CHECK(refused(odd));
+  int widest = 0;
+  REQUIRE(cuDeviceGetAttribute(&widest, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_WIDTH, 0) == CUDA_SUCCESS);
+  CHECK(refused(shape(static_cast<std::size_t>(widest) + 1, 16)));
+  CUarray array = nullptr;
+  const CUDA_ARRAY3D_DESCRIPTOR right = shape(16);
+  CHECK(cuArray3DCreate(nullptr, &right) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuArray3DCreate(&array, nullptr) == CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_CASE("an array that the device has no room for is out of memory") {
+  const CurrentContext context;
+  const CUDA_ARRAY3D_DESCRIPTOR huge = shape(16384, 16384, 16384);
+  CUarray untouched = reinterpret_cast<CUarray>(&untouched);
+  CHECK(cuArray3DCreate(&untouched, &huge) == CUDA_ERROR_OUT_OF_MEMORY);
+  CHECK(untouched == reinterpret_cast<CUarray>(&untouched));
+}
+
+TEST_CASE("an array tells its descriptor") {
+  const CurrentContext context;
+  const CUDA_ARRAY3D_DESCRIPTOR asked = shape(40, 30, 20, CUDA_ARRAY3D_SURFACE_LDST);
+  const CUarray deep = new_array(asked);
+  CUDA_ARRAY3D_DESCRIPTOR told = {};
+  REQUIRE(cuArray3DGetDescriptor(&told, deep) == CUDA_SUCCESS);
+  CHECK((told.Width == 40 && told.Height == 30 && told.Depth == 20));
+  CHECK((told.Format == CU_AD_FORMAT_FLOAT && told.NumChannels == 1));
+  CHECK((told.Flags & CUDA_ARRAY3D_SURFACE_LDST) != 0);
+  const CUDA_ARRAY_DESCRIPTOR flat = {50, 60, CU_AD_FORMAT_HALF, 4};
+  CUarray array = nullptr;
+  REQUIRE(cuArrayCreate(&array, &flat) == CUDA_SUCCESS);
+  CUDA_ARRAY_DESCRIPTOR back = {};
+  REQUIRE(cuArrayGetDescriptor(&back, array) == CUDA_SUCCESS);
+  CHECK((back.Width == 50 && back.Height == 60 && back.Format == CU_AD_FORMAT_HALF && back.NumChannels == 4));
+  CHECK(cuArrayGetDescriptor(nullptr, array) == CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_CASE("a context takes its arrays along, and a destroyed array is no handle any more") {
+  if (!simulator()) return;
+  const CurrentContext staying;
+  const std::size_t before = free_bytes();
+  CUarray stale = nullptr;
+  {
+    const CurrentContext going;
+    stale = new_array(shape(1024, 1024));
+    new_array(shape(1024, 1024, 3, CUDA_ARRAY3D_LAYERED));
+  }
+  REQUIRE(cuCtxSetCurrent(staying.get()) == CUDA_SUCCESS);
+  CHECK(free_bytes() == before);
+  CUDA_ARRAY3D_DESCRIPTOR told = {};
+  CHECK(cuArray3DGetDescriptor(&told, stale) == CUDA_ERROR_INVALID_HANDLE);
+  CHECK(cuArrayDestroy(stale) == CUDA_ERROR_INVALID_HANDLE);
+  CHECK(cuArrayDestroy(nullptr) == CUDA_ERROR_INVALID_HANDLE);
+}
+
+TEST_CASE("the planes of an array are arrays of its memory") {
+  if (!simulator()) return;
+  const CurrentContext context;
+  CUDA_ARRAY3D_DESCRIPTOR asked = shape(640, 480);
+  asked.Format = CU_AD_FORMAT_NV12;
+  asked.NumChannels = 3;
+  const CUarray whole = new_array(asked);
+  const std::size_t free = free_bytes();
+  CUarray luma = nullptr, chroma = nullptr;
+  REQUIRE(cuArrayGetPlane(&luma, whole, 0) == CUDA_SUCCESS);
+  REQUIRE(cuArrayGetPlane(&chroma, whole, 1) == CUDA_SUCCESS);
+  CHECK(free_bytes() == free);
+  CUDA_ARRAY_DESCRIPTOR told = {};
+  REQUIRE(cuArrayGetDescriptor(&told, luma) == CUDA_SUCCESS);
+  CHECK((told.Width == 640 && told.Height == 480 && told.NumChannels == 1));
+  CHECK(told.Format == CU_AD_FORMAT_UNSIGNED_INT8);
+  REQUIRE(cuArrayGetDescriptor(&told, chroma) == CUDA_SUCCESS);
+  CHECK((told.Width == 320 && told.Height == 240 && told.NumChannels == 2));
+  CUarray none = nullptr;
+  CHECK(cuArrayGetPlane(&none, whole, 2) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuArrayGetPlane(&none, luma, 0) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuArrayGetPlane(&none, new_array(shape(64, 64)), 0) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuArrayDestroy(luma) != CUDA_SUCCESS);
+  CHECK(cuArrayDestroy(whole) == CUDA_SUCCESS);
+  CHECK(cuArrayGetDescriptor(&told, chroma) == CUDA_ERROR_INVALID_HANDLE);
+}
+
+TEST_CASE("an array whose memory is mapped later costs nothing and says what it needs") {
+  if (!simulator()) return;
+  const CurrentContext context;
+  CUDA_ARRAY_MEMORY_REQUIREMENTS needs = {};
+  for (const unsigned flag : {CUDA_ARRAY3D_SPARSE, CUDA_ARRAY3D_DEFERRED_MAPPING}) {
+    CHECK(cost_of(shape(1024, 1024, 0, flag)) == 0);
+    const CUarray array = new_array(shape(1024, 1024, 0, flag));
+    REQUIRE(cuArrayGetMemoryRequirements(&needs, array, 0) == CUDA_SUCCESS);
+    CHECK(needs.size == 4 * kMiB);
+    CHECK(needs.alignment == 64 * kKiB);
+  }
+  const CUarray plain = new_array(shape(1024, 1024));
+  CHECK(cuArrayGetMemoryRequirements(&needs, plain, 0) == CUDA_SUCCESS);
+  CHECK(cuArrayGetMemoryRequirements(&needs, plain, 99) == CUDA_ERROR_INVALID_DEVICE);
+  CHECK(cuArrayGetMemoryRequirements(nullptr, plain, 0) == CUDA_ERROR_INVALID_VALUE);
+  CUDA_ARRAY_SPARSE_PROPERTIES sparse = {};
+  CHECK(cuArrayGetSparseProperties(&sparse, plain) == CUDA_ERROR_INVALID_VALUE);
+  const CUarray large = new_array(shape(1024, 1024, 0, CUDA_ARRAY3D_SPARSE));
+  REQUIRE(cuArrayGetSparseProperties(&sparse, large) == CUDA_SUCCESS);
+  CHECK((sparse.tileExtent.width == 128 && sparse.tileExtent.height == 128 && sparse.tileExtent.depth == 1));
+  CHECK((sparse.flags == 0 && sparse.miptailSize == 0));
+  const CUarray small = new_array(shape(64, 64, 0, CUDA_ARRAY3D_SPARSE));
+  REQUIRE(cuArrayGetSparseProperties(&sparse, small) == CUDA_SUCCESS);
+  CHECK((sparse.flags == CU_ARRAY_SPARSE_PROPERTIES_SINGLE_MIPTAIL && sparse.miptailSize == 64 * kKiB));
+}
+
+}  // namespace
+}  // namespace simcuda::conformance

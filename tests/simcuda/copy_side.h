@@ -1,0 +1,40 @@
+// One side of a copy of rows: memory with a pitch, or an array. Layer: place.h, array.h.
+// Threads: under Driver::mutex; what it yields stays mapped for ever.
+#pragma once
+#include "tests/simcuda/place.h"
+#include "tests/simcuda/stream.h"
+
+namespace simcuda {
+
+struct Box {
+  std::size_t width, height, depth;  // bytes, rows, slices; none is 0
+};
+
+struct Side {
+  CUmemorytype type = CU_MEMORYTYPE_HOST;
+  const void *host = nullptr;
+  CUdeviceptr device = 0;
+  CUarray array = nullptr;
+  std::size_t x = 0, y = 0, z = 0;  // bytes, rows, slices
+  std::size_t pitch = 0, height = 0;
+};
+
+// Where the box begins, and the way from row to row and from slice to slice.
+struct Rows {
+  Place place;
+  std::size_t pitch = 0, slice = 0;
+};
+
+// INVALID_VALUE: not all of the box is there; INVALID_HANDLE: no such array.
+CUresult locate(const Context &context, Use use, const Side &side, const Box &box, Rows *rows);
+
+// `any`: memory of the program too.
+Place place(const Context &context, Use use, std::uint64_t address, bool any, std::size_t bytes);
+
+// When a copy lets go of its caller ("API synchronization behavior" of the CUDA manuals).
+Until until(Form form, const Place &target, const Place &source);
+
+CUresult copy_box(Lock &lock, const Context &context, const Side &to, const Side &from, const Box &box, CUstream stream,
+                  Form form);
+
+}  // namespace simcuda
