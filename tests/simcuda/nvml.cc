@@ -122,6 +122,10 @@ nvmlReturn_t nvmlInit_v2(void) {
   return NVML_SUCCESS;
 }
 
+nvmlReturn_t nvmlInitWithFlags(unsigned int /*what may be missing*/) {
+  return nvmlInit_v2();
+}
+
 nvmlReturn_t nvmlShutdown(void) {
   auto &state = simcuda::library();
   const std::lock_guard<std::mutex> guard(state.mutex);
