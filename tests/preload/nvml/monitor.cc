@@ -3,6 +3,7 @@
 //   start            nvmlInit_v2                        stop             nvmlShutdown
 //   index=N uuid=N pci=N   asks for the memory of the device that NVML's index N names, its handle got in that way
 //   name=N           its UUID                           asked=N          wrong arguments: the codes
+//   race=N           N threads ask for device 0 at once: how many were told the same
 //   init context=N alloc=MIB free   CUDA                memory           cuMemGetInfo
 //   set=NAME:VALUE   setenv                             fork             the rest in a child
 //   maps=TEXT        whether a file of that name is mapped
@@ -12,7 +13,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "../programs/checks.h"
 #include "../programs/fill.h"
@@ -60,6 +65,35 @@ bool tell(const std::string &way, unsigned index) {
   }
   dprintf(1, "{\"op\":\"%s=%u\",\"v1\":[%llu,%llu,%llu],\"v2\":[%llu,%llu,%llu,%llu],\"version\":%u}\n", way.c_str(),
           index, one.total, one.free, one.used, two.total, two.reserved, two.free, two.used, two.version);
+  return true;
+}
+
+bool race(unsigned count) {
+  nvmlDevice_t device = nullptr;
+  if (nvml.by_index(0, &device) != NVML_SUCCESS) {
+    return false;
+  }
+  std::vector<nvmlMemory_t> told(count);
+  std::vector<std::thread> threads;
+  std::atomic<unsigned> ready{0};
+  for (nvmlMemory_t &one : told) {
+    threads.emplace_back([&] {
+      ++ready;
+      while (ready < count) {
+        std::this_thread::yield();
+      }
+      if (nvml.memory(device, &one) != NVML_SUCCESS) {
+        one.total = 0;
+      }
+    });
+  }
+  for (std::thread &thread : threads) {
+    thread.join();
+  }
+  const auto same = std::count_if(told.begin(), told.end(), [&](const nvmlMemory_t &one) {
+    return one.total != 0 && one.total == told[0].total && one.free == told[0].free;
+  });
+  dprintf(1, "{\"op\":\"race\",\"total\":%llu,\"same\":%d}\n", told[0].total, static_cast<int>(same));
   return true;
 }
 
@@ -124,6 +158,7 @@ bool run(const std::string &op, const std::string &value) {
   if (op == "index" || op == "uuid" || op == "pci") return tell(op, number);
   if (op == "name") return tell_name(number);
   if (op == "asked") return ask_wrongly(number);
+  if (op == "race") return race(number);
   if (op == "init") return cuda<decltype(&cuInit)>("cuInit")(0) == CUDA_SUCCESS;
   if (op == "context") return enter(static_cast<CUdevice>(number));
   if (op == "alloc") return allocate(number);

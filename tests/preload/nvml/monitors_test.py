@@ -77,6 +77,13 @@ def neighbours(folder):
         expect("what others hold is not free", sizes(said), [(4 * GIB, DEVICE - taken), (4 * GIB, 4 * GIB)])
 
 
+def raced(folder):
+    for program in WAYS:
+        for ops in ("start race=8", "start init context=0 race=8"):
+            for _ in range(5):
+                expect(ops, answers(program, ops, RATION_LIMIT="1GiB")[0], {"op": "race", "total": GIB, "same": 8})
+
+
 def under_ration_run(folder):
     command = [BUILD / "bin/ration", "run", "--sim", "2x8GiB", "--limit", "40%", "--", PROGRAMS / "monitor", "start", "index=1"]
     done = subprocess.run(command, env=clean_environment(), capture_output=True, text=True, timeout=60, check=False)
@@ -101,7 +108,7 @@ def in_python(folder):
 
 cases = {"handles by index, UUID and bus id": by_every_handle, "shares and reserves": shares,
          "a limit that is not shown": not_shown, "what is not ours": untouched, "nothing is begun": begins_nothing,
-         "NVML's own order": backwards, "neighbours": neighbours, "ration run": under_ration_run,
+         "NVML's own order": backwards, "neighbours": neighbours, "threads at once": raced, "ration run": under_ration_run,
          "without a core": without_a_core}
 if not SANITIZED:  # Python is not instrumented
     cases["Python's ctypes"] = in_python
