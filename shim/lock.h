@@ -32,6 +32,8 @@ enum class Rank : int {
   kQuarantine,
   kProgress,
   kPendingFrees,
+  kPhysicalMemory,
+  kStreamPools,
   kMembership,
   kLogWriter
 };

@@ -83,6 +83,13 @@ void Journal::describe(std::vector<DeviceFacts> devices, int driver_version) noe
 }
 
 void Journal::count(const Alloc &event) {
+  if (event.kind == Kind::host) {
+    gain(tally_->host_bytes, tally_->host_peak_bytes, event.size);
+    return;
+  }
+  if (!event.charged) {
+    return;
+  }
   DeviceTally &tally = tally_->devices[event.device];
   count_alloc(tally, event.size);
   if (event.source == Source::driver) {
@@ -91,6 +98,13 @@ void Journal::count(const Alloc &event) {
 }
 
 void Journal::count(const Free &event) {
+  if (event.kind == Kind::host) {
+    tally_->host_bytes.fetch_sub(event.size, std::memory_order_relaxed);
+    return;
+  }
+  if (!event.charged) {
+    return;
+  }
   DeviceTally &tally = tally_->devices[event.device];
   count_free(tally, event.size);
   if (event.source == Source::driver) {
@@ -109,6 +123,15 @@ void Journal::count(const SlabAlloc &event) {
 
 void Journal::count(const SlabFree &event) {
   tally_->devices[event.device].reserved_bytes.fetch_sub(event.size, std::memory_order_relaxed);
+}
+
+void Journal::count(const Sample &event) {
+  DeviceTally &tally = tally_->devices[event.device];
+  if (event.pool_reserved > event.before) {
+    gain(tally.reserved_bytes, tally.reserved_peak_bytes, event.pool_reserved - event.before);
+  } else {
+    tally.reserved_bytes.fetch_sub(event.before - event.pool_reserved, std::memory_order_relaxed);
+  }
 }
 
 void Journal::count(const Wait &event) {
@@ -208,6 +231,9 @@ void Journal::record(const Wait &event) noexcept {
   publish(event);
 }
 void Journal::record(const Trim &event) noexcept {
+  publish(event);
+}
+void Journal::record(const Sample &event) noexcept {
   publish(event);
 }
 

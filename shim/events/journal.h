@@ -40,6 +40,7 @@ class Journal {
   void record(const SlabFree &event) noexcept;
   void record(const Wait &event) noexcept;
   void record(const Trim &event) noexcept;
+  void record(const Sample &event) noexcept;
   // A block of the pool that is taken or freed, for the totals alone. REQUIRES: !logging().
   void count_pool_alloc(int device, std::uint64_t bytes) noexcept { count_alloc(tally_->devices[device], bytes); }
   void count_pool_free(int device, std::uint64_t bytes) noexcept { count_free(tally_->devices[device], bytes); }
@@ -77,6 +78,7 @@ class Journal {
   void count(const SlabAlloc &event);
   void count(const SlabFree &event);
   void count(const Wait &event);
+  void count(const Sample &event);
   void count(const Trim &) {}  // the slab_free records beside it count
   // Adds what is owed from before (the first line, a loss), then `line`, which may be null. False: nothing was added.
   bool write(Line *line) REQUIRES(writer_);

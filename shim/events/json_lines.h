@@ -23,6 +23,7 @@ void format(Line &line, const SlabAlloc &event, int thread);
 void format(Line &line, const SlabFree &event, int thread);
 void format(Line &line, const Wait &event, int thread);
 void format(Line &line, const Trim &event, int thread);
+void format(Line &line, const Sample &event, int thread);
 void format_dropped(Line &line, std::uint64_t count);
 void format_end(Line &line, const SummaryPage &tally, std::uint64_t dropped, std::uint64_t unknown_versions);
 void close_line(Line &line, std::uint64_t ts_ns, std::uint64_t seq);

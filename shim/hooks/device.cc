@@ -1,4 +1,4 @@
-// cuMemAlloc, cuMemAllocPitch, cuMemFree: memory of one device, synchronously.
+// cuMemAlloc, cuMemAllocPitch, cuMemAllocManaged, cuMemFree: memory of one device, synchronously.
 // Layer: hooks. Threads: any.
 #include "hooks/boundary.h"
 #include "hooks/hooks.h"
@@ -75,6 +75,26 @@ extern "C" CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t
           *pPitch = pitch;
         }
         return result;
+      });
+}
+
+// Its pages come and go with use; what it may come to is its size.
+extern "C" CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags) {
+  if (!real.cuMemAllocManaged.present()) {
+    return ration::hooks::kAbsent;
+  }
+  if (dptr == nullptr || bytesize == 0) {
+    return real.cuMemAllocManaged(dptr, bytesize, flags);
+  }
+  const void *caller = __builtin_return_address(0);
+  const auto act = [&](Obtained &got) {
+    got.bytes = bytesize;
+    return real.cuMemAllocManaged(&got.address, bytesize, flags);
+  };
+  return ration::hooks::allocating(
+      [&] { return real.cuMemAllocManaged(dptr, bytesize, flags); },
+      [&](Policy &policy) {
+        return policy.allocate_managed({"cuMemAllocManaged", bytesize, bytesize, caller}, act, dptr);
       });
 }
 

@@ -12,8 +12,10 @@
 #include <unordered_map>
 #include <utility>
 
+#include "events/event.h"
 #include "lock.h"
 #include "policy/contexts.h"
+#include "policy/stream_pools.h"
 
 namespace ration::policy {
 
@@ -21,6 +23,9 @@ struct Block {
   std::uint64_t size = 0;
   int device = 0;
   ContextRef context;
+  events::Kind kind = events::Kind::device;
+  bool charged = true;
+  StreamPools::PoolRef pool = nullptr;  // of the driver's, that is charged as a whole
 };
 using AddressedBlock = std::pair<std::uint64_t, Block>;
 

@@ -18,6 +18,7 @@
 #include "policy/device_memory.h"
 #include "policy/devices.h"
 #include "policy/pending_frees.h"
+#include "policy/physical_memory.h"
 #include "policy/pools.h"
 #include "policy/request.h"
 
@@ -28,13 +29,18 @@ struct Options {
   bool charge_context = false;    // a context's own memory counts against the limit
   bool pool = false;              // blocks come from pools (mode pool), where the driver allows it
   bool synchronous_free = false;  // a free waits for the work before it
+  bool limit_managed = true;      // managed memory counts against the limit, in its full size
 };
 
-// What one driver call obtained.
+// What one driver call obtained: an address, or a handle's value.
 struct Obtained {
   CUdeviceptr address = 0;
   std::uint64_t bytes = 0;
 };
+
+// One real driver call that obtains something; how to give that back again.
+using Act = std::function<CUresult(Obtained &)>;
+using Undo = std::function<CUresult(CUdeviceptr address)>;
 
 class Policy {
  public:
@@ -42,10 +48,35 @@ class Policy {
 
   // Reserves, runs `act` (one real driver call), commits. Denied: CUDA_ERROR_OUT_OF_MEMORY and `act` did not run, or
   // what it took was given back. The driver's own error goes back verbatim. Only success writes `*address`.
-  CUresult allocate(const Request &request, const std::function<CUresult(Obtained &)> &act, CUdeviceptr *address);
+  CUresult allocate(const Request &request, const Act &act, CUdeviceptr *address);
+  // The same for what has a handle instead of an address (arrays and mipmapped arrays), and for memory of the host,
+  // which is written down and not limited. `undo` gives back what `act` obtained.
+  CUresult create_array(const Request &request, const Act &act, const Undo &undo, CUdeviceptr *handle);
+  CUresult allocate_host(const Request &request, const Act &act, const Undo &undo);
+  // Physical memory apart from its addresses: charged to the device that it lies on until the last handle was released
+  // and the last mapping undone. Each runs `act`, the driver's call.
+  CUresult create_physical(Request request, const CUmemLocation &location, const Act &act, const Undo &undo,
+                           CUmemGenericAllocationHandle *handle);
+  CUresult release_physical(const char *api, CUmemGenericAllocationHandle handle, const std::function<CUresult()> &act);
+  CUresult retain_physical(const char *api, CUdeviceptr address, CUmemGenericAllocationHandle *handle,
+                           const std::function<CUresult()> &act);
+  CUresult map_physical(const char *api, CUdeviceptr address, std::uint64_t bytes, CUmemGenericAllocationHandle handle,
+                        const std::function<CUresult()> &act);
+  CUresult unmap_physical(const char *api, CUdeviceptr address, std::uint64_t bytes,
+                          const std::function<CUresult()> &act);
+  // In stream order, from one of the driver's pools (nullptr: the one that is current on the stream's device).
+  CUresult allocate_in_stream(Request request, CUmemoryPool pool, CUstream stream, const Act &act,
+                              CUdeviceptr *address);
+  void stream_pool_created(CUmemoryPool pool, const CUmemLocation &location) noexcept;
+  CUresult destroy_stream_pool(const char *api, CUmemoryPool pool, const std::function<CUresult()> &act);
+  CUresult trim_stream_pool(const char *api, CUmemoryPool pool, const std::function<CUresult()> &act);
+  // Managed memory counts in its full size, or is only written down.
+  CUresult allocate_managed(Request request, const Act &act, CUdeviceptr *address);
 
   // Frees with one real driver call. A block that is none of ours is the driver's to answer.
   CUresult free(const char *api, CUdeviceptr address, const std::function<CUresult()> &act);
+  CUresult free_host(const char *api, const void *address, const std::function<CUresult()> &act);
+  CUresult destroy_array(const char *api, std::uint64_t handle, const std::function<CUresult()> &act);
   // The same in stream order: the block ends now, its bytes stay charged until `stream` got here.
   CUresult free_in_stream(const char *api, CUdeviceptr address, CUstream stream, const std::function<CUresult()> &act);
 
@@ -96,23 +127,39 @@ class Policy {
   void set_via(events::Via (*via_of)(const void *caller)) { via_of_ = via_of; }
 
  private:
-  std::uint64_t free_on(const Device &device, std::uint64_t really_free);
+  std::uint64_t free_on(const char *api, const Device &device, std::uint64_t really_free);
   bool shows_limit(const Device &device) const {
     return options_.show_limit && device.limit_asked.load(std::memory_order_relaxed);
   }
   CUresult deny(const Request &request, const Contexts::Current &where, events::Reason reason);
-  static CUresult refuse_unknown(const std::function<CUresult(Obtained &)> &act);
+  static CUresult refuse_unknown(const Act &act, const Undo &undo);
+  static CUresult undo_free(CUdeviceptr address);
   void record_oom(const char *api, std::uint64_t requested, int device, events::Reason reason, const Context *of,
                   bool sharing = false);
   static void explain_group(const ledger::Account &account, events::GroupState &group);
-  CUresult allocate_direct(const Request &request, const Contexts::Current &where,
-                           const std::function<CUresult(Obtained &)> &act, CUdeviceptr *address);
+  // Reserves, acts, holds what was obtained to the limit.
+  CUresult admit(const Request &request, const Contexts::Current &where, const Act &act, const Undo &undo,
+                 Obtained &obtained);
+  // The same, and enters it in a book.
+  CUresult obtain(AddressBook &book, const Request &request, const Contexts::Current &where, const Act &act,
+                  const Undo &undo, CUdeviceptr *key);
+  CUresult allocate_direct(const Request &request, const Contexts::Current &where, const Act &act,
+                           CUdeviceptr *address);
   events::Via via_of(const Request &request) const;
-  CUresult enter(const Request &request, const Contexts::Current &where, const Obtained &obtained,
-                 std::uint64_t duration_ns);
+  CUresult enter(AddressBook &book, const Request &request, const Contexts::Current &where, const Obtained &obtained,
+                 const Undo &undo, std::uint64_t duration_ns);
+  CUresult enter_block(AddressBook &book, const Request &request, const Block &block, CUdeviceptr key,
+                       std::uint64_t duration_ns);
+  StreamPools::PoolRef stream_pool(CUmemoryPool handle, int device);
+  CUresult obtain_from(const StreamPools::PoolRef &pool, Request request, const Contexts::Current &where,
+                       const Act &act, const Undo &undo, CUdeviceptr *address);
+  CUresult end_with(AddressBook &book, const char *api, std::uint64_t address, const std::function<CUresult()> &act);
   void end_block(const char *api, const AddressedBlock &block);
-  void keep_block(const AddressedBlock &block);
-  void end_begun_blocks(const char *api, const ContextRef &context);
+  void record_end(const char *api, CUdeviceptr address, const Block &block, CUstream stream);
+  void discharge(const Block &block);
+  void end_piece(const char *api, const PhysicalMemory::PieceRef &piece);
+  void keep_block(AddressBook &book, const AddressedBlock &block);
+  void end_begun_blocks(AddressBook &book, const char *api, const ContextRef &context);
   CUresult end_known_context(const char *api, const ContextRef &context, const std::function<CUresult()> &act,
                              const std::function<bool()> &is_gone);
   void charge_own_memory(const ContextRef &context);
@@ -126,8 +173,12 @@ class Policy {
   Devices devices_;
   HitLanes lanes_;
   Contexts contexts_;
-  AddressBook book_;
+  AddressBook book_;    // by address
+  AddressBook arrays_;  // by handle
+  PhysicalMemory physical_;
+  const ContextRef nowhere_ = std::make_shared<Context>();  // of what belongs to no context
   PendingFrees pending_;
+  StreamPools stream_pools_;
   Pools pools_;
   RankedMutex greens_mutex_{Rank::kGreens};
   std::unordered_map<CUgreenCtx, CUdevice> greens_ GUARDED_BY(greens_mutex_);

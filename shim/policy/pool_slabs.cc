@@ -133,10 +133,29 @@ bool Pools::return_slab(const char *api, const ContextRef &context, const pool::
   }
 }
 
+bool Pools::wait_for_work() noexcept try {
+  Moment moment;
+  CUresult error = CUDA_SUCCESS;
+  Progress::Taken taken{};
+  {
+    const Undisturbed undisturbed(captures_);
+    taken = progress_.take(moment, error);
+  }
+  if (taken != Progress::Taken::taken) {
+    return false;
+  }
+  const CUresult passed = progress_.wait(moment);
+  progress_.recycle(moment);
+  return passed == CUDA_SUCCESS;
+} catch (...) {  // no memory of the host
+  return false;
+}
+
 bool Pools::give_back(const char *api, int device) noexcept try {
+  const bool trimmed = stream_pools_.trim(api, device);
   Arena *arena = known_arena(device);
   if (arena == nullptr) {
-    return false;
+    return trimmed;
   }
   arena->quarantine.collect(Quarantine::Sealing::always);
   const Changing changing(*arena);
@@ -152,7 +171,7 @@ bool Pools::give_back(const char *api, int device) noexcept try {
   if (trim.slabs > 0) {
     journal_.record(trim);
   }
-  return trim.slabs > 0;
+  return trimmed || trim.slabs > 0;
 } catch (...) {  // no memory of the host to go through the pools
   return false;
 }
@@ -166,6 +185,11 @@ bool Pools::make_room(const char *api, int device, std::uint64_t bytes) noexcept
   const ledger::Account &account = ledger_.account(device);
   const auto enough = [&] { return account.available() >= bytes; };
   if (enough() || (pending_.settle(device, false) && enough()) || (pending_.settle(device, true) && enough())) {
+    return true;
+  }
+  // The driver's pools keep what was freed in stream order until the stream got there, and longer.
+  if ((stream_pools_.trim(api, device) && enough()) ||
+      (stream_pools_.retains(device) && wait_for_work() && stream_pools_.trim(api, device) && enough())) {
     return true;
   }
   // Not for nothing: a slab that goes has to be got again.

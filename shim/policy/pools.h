@@ -20,18 +20,20 @@
 #include "policy/quarantine.h"
 #include "policy/request.h"
 #include "policy/slab_directory.h"
+#include "policy/stream_pools.h"
 
 namespace ration::policy {
 
 class Pools {
  public:
   Pools(Devices &devices, ledger::Ledger &ledger, events::Journal &journal, Contexts &contexts, PendingFrees &pending,
-        HitLanes &lanes, bool synchronous_free)
+        StreamPools &stream_pools, HitLanes &lanes, bool synchronous_free)
       : devices_(devices),
         ledger_(ledger),
         journal_(journal),
         contexts_(contexts),
         pending_(pending),
+        stream_pools_(stream_pools),
         lanes_(lanes),
         synchronous_free_(synchronous_free),
         progress_(contexts, captures_) {}
@@ -76,6 +78,8 @@ class Pools {
   // false when that does not help.
   bool make_room(const char *api, int device, std::uint64_t bytes) noexcept;
   bool give_back(const char *api, int device) noexcept;
+  // Waits for what was submitted to the device before the call. False: a capture is in the way, or the driver failed.
+  bool wait_for_work() noexcept;
   // Whether another thread is taking a slab of the device or giving one back: what is refused now may fit then.
   bool is_changing(int device);
   // Whether `bytes` would fit under the limit but for what lies free in pools that the caller cannot use.
@@ -161,6 +165,7 @@ class Pools {
   events::Journal &journal_;
   Contexts &contexts_;
   PendingFrees &pending_;
+  StreamPools &stream_pools_;
   HitLanes &lanes_;
   const bool synchronous_free_;
   Captures captures_;

@@ -18,9 +18,6 @@ ContextRef Policy::context_of(CUstream stream) {
 }
 
 CUresult Policy::begin_capture(CUstream stream, const std::function<CUresult()> &act) {
-  if (!options_.pool) {
-    return act();
-  }
   const ContextRef context = context_of(stream);
   pools_.captures().begin_capture();
   const CUresult result = act();
@@ -29,9 +26,6 @@ CUresult Policy::begin_capture(CUstream stream, const std::function<CUresult()> 
 }
 
 CUresult Policy::end_capture(CUstream stream, const std::function<CUresult()> &act) {
-  if (!options_.pool) {
-    return act();
-  }
   const ContextRef context = stream == CU_STREAM_PER_THREAD ? context_of(stream) : nullptr;
   const std::uint64_t number = pools_.captures().number_of(stream, context);  // another thread may begin the next
   const CUresult result = act();

@@ -95,6 +95,7 @@ struct Builder {
     policy::Options options;
     options.show_limit = settings.show_limit;
     options.charge_context = settings.charge_context;
+    options.limit_managed = settings.managed == config::Managed::kLimit;
     options.pool = in_pools(settings);
     options.synchronous_free = settings.free == config::Free::kSynchronous;
     events::JournalOptions journal = journal_options(settings);

@@ -1,6 +1,7 @@
 #include "tests/simcuda/address_space.h"
 
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <iterator>
@@ -12,20 +13,49 @@ constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kForget = 64 * 1024;  // below it a system call costs more than the pages are worth
 constexpr std::uint64_t kRoom = 4;            // addresses per byte of physical memory
 
+constexpr int kProtection = PROT_READ | PROT_WRITE;
+constexpr int kFlags = MAP_SHARED | MAP_NORESERVE;
+
 struct Mapping {
   void *device;
   void *view;
+  AddressSpace::File file;
 };
 
-std::optional<Mapping> map_twice(std::uint64_t bytes) {
+// Behind the bytes there is a word for each granule: what was published there.
+constexpr std::uint64_t kWordBytes = sizeof(std::uint64_t);
+
+std::uint64_t file_bytes(std::uint64_t bytes) {
+  return bytes + bytes / kGranuleBytes * kWordBytes;
+}
+
+off_t word_of(std::uint64_t bytes, std::uint64_t offset) {
+  return static_cast<off_t>(bytes + offset / kGranuleBytes * kWordBytes);
+}
+
+// A child that keeps the descriptor of a shared one, for want of an exec, keeps its memory too.
+AddressSpace::File keep(int descriptor) {
+  struct stat status = {};
+  if (::fstat(descriptor, &status) != 0) return {};
+  return {descriptor, status.st_ino};
+}
+
+bool is_still(const AddressSpace::File &file) {
+  struct stat status = {};  // programs close descriptors that are not theirs
+  return file.descriptor >= 0 && ::fstat(file.descriptor, &status) == 0 && status.st_ino == file.inode;
+}
+
+std::optional<Mapping> map_device(std::uint64_t bytes, AddressSpace::Host host, bool shared) {
   const int file = ::memfd_create("simcuda-device", MFD_CLOEXEC);
   if (file < 0) return std::nullopt;
-  Mapping made{MAP_FAILED, MAP_FAILED};
-  if (::ftruncate(file, static_cast<off_t>(bytes)) == 0) {
-    made.device = ::mmap(nullptr, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, file, 0);
-    made.view = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
+  Mapping made{MAP_FAILED, MAP_FAILED, {}};
+  if (::ftruncate(file, static_cast<off_t>(file_bytes(bytes))) == 0) {
+    made.view = ::mmap(nullptr, bytes, kProtection, kFlags, file, 0);
+    const bool once = host == AddressSpace::Host::kLetIn;
+    made.device = once ? made.view : ::mmap(nullptr, bytes, PROT_NONE, kFlags, file, 0);
   }
-  ::close(file);
+  if (shared) made.file = keep(file);
+  if (made.file.descriptor < 0) ::close(file);
   if (made.device != MAP_FAILED && made.view != MAP_FAILED) {
     // A child has no device: its copy of the address space must not keep the memory alive.
     ::madvise(made.device, bytes, MADV_DONTFORK);
@@ -33,6 +63,7 @@ std::optional<Mapping> map_twice(std::uint64_t bytes) {
     ::madvise(made.view, bytes, MADV_DONTDUMP);
     return made;
   }
+  if (made.file.descriptor >= 0) ::close(made.file.descriptor);
   if (made.device != MAP_FAILED) ::munmap(made.device, bytes);
   if (made.view != MAP_FAILED) ::munmap(made.view, bytes);
   return std::nullopt;
@@ -40,19 +71,19 @@ std::optional<Mapping> map_twice(std::uint64_t bytes) {
 
 }  // namespace
 
-AddressSpace *AddressSpace::create(std::uint64_t physical_bytes) {
+AddressSpace *AddressSpace::create(std::uint64_t physical_bytes, bool shared, Host host) {
   for (std::uint64_t room = kRoom; room != 0; room /= 2) {
     const std::uint64_t bytes = (physical_bytes + kPage - 1) / kPage * kPage * room;
-    if (const auto mapping = map_twice(bytes)) {
+    if (const auto mapping = map_device(bytes, host, shared)) {
       return new AddressSpace(reinterpret_cast<std::uint64_t>(mapping->device), static_cast<std::byte *>(mapping->view),
-                              bytes);
+                              bytes, mapping->file);
     }
   }
   return nullptr;
 }
 
-AddressSpace::AddressSpace(std::uint64_t base, std::byte *view, std::uint64_t bytes)
-    : base_(base), view_(view), bytes_(bytes), free_{{base, bytes}} {}
+AddressSpace::AddressSpace(std::uint64_t base, std::byte *view, std::uint64_t bytes, File file)
+    : base_(base), view_(view), bytes_(bytes), file_(file), free_{{base, bytes}} {}
 
 std::optional<std::uint64_t> AddressSpace::take(std::uint64_t bytes) {
   for (auto hole = free_.begin(); hole != free_.end(); ++hole) {
@@ -81,6 +112,52 @@ void AddressSpace::give(std::uint64_t address, std::uint64_t bytes) {
     }
   }
   free_.emplace(address, bytes);
+}
+
+bool AddressSpace::publish(std::uint64_t address, std::uint64_t id) {
+  return is_still(file_) && ::pwrite(file_.descriptor, &id, sizeof id, word_of(bytes_, offset(address))) == sizeof id;
+}
+
+std::uint64_t AddressSpace::published(int descriptor, std::uint64_t offset) {
+  struct stat status = {};
+  if (::fstat(descriptor, &status) != 0) return 0;
+  const std::uint64_t unit = kGranuleBytes + kWordBytes;
+  const std::uint64_t bytes = static_cast<std::uint64_t>(status.st_size) / unit * kGranuleBytes;
+  std::uint64_t id = 0;
+  const bool read = offset < bytes && ::pread(descriptor, &id, sizeof id, word_of(bytes, offset)) == sizeof id;
+  return read ? id : 0;
+}
+
+// Whole pages are mapped; what is beside the bytes in the first and the last is nobody's to see, since the addresses
+// of an allocation are all that the driver's calls accept.
+std::optional<std::uint64_t> AddressSpace::map(int descriptor, std::uint64_t offset, std::uint64_t bytes) {
+  const std::uint64_t within = offset % kPage;
+  const std::uint64_t length = (within + bytes + kPage - 1) / kPage * kPage;
+  const auto taken = take(length + kPage);
+  if (!taken) return std::nullopt;
+  const std::uint64_t first = (*taken + kPage - 1) / kPage * kPage, end = *taken + length + kPage;
+  if (first != *taken) give(*taken, first - *taken);
+  if (first + length != end) give(first + length, end - first - length);
+  if (::mmap(view(first), length, kProtection, kFlags | MAP_FIXED, descriptor, static_cast<off_t>(offset - within)) ==
+      MAP_FAILED) {
+    give(first, length);
+    return std::nullopt;
+  }
+  ::madvise(view(first), length, MADV_DONTFORK);
+  ::madvise(view(first), length, MADV_DONTDUMP);
+  return first + within;
+}
+
+// Where our own file can no longer be had the addresses are not used again.
+void AddressSpace::unmap(std::uint64_t address, std::uint64_t bytes) {
+  const std::uint64_t first = address / kPage * kPage;
+  const std::uint64_t length = (address + bytes + kPage - 1) / kPage * kPage - first;
+  const bool back = is_still(file_) && ::mmap(view(first), length, kProtection, kFlags | MAP_FIXED, file_.descriptor,
+                                              static_cast<off_t>(offset(first))) != MAP_FAILED;
+  if (!back) return;
+  ::madvise(view(first), length, MADV_DONTFORK);
+  ::madvise(view(first), length, MADV_DONTDUMP);
+  give(first, length);
 }
 
 }  // namespace simcuda

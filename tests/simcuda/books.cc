@@ -1,6 +1,9 @@
 // What the simulated devices hold for this process. Layer: driver.h. Threads: any.
+#include <set>
+
 #include "tests/simcuda/driver.h"
 #include "tests/simcuda/include/simcuda/simcuda.h"
+#include "tests/simcuda/mem_pool.h"
 
 int simcuda_device_books(int device, simcuda_books *books) {
   simcuda::Device *asked = nullptr;
@@ -16,10 +19,20 @@ int simcuda_device_books(int device, simcuda_books *books) {
   };
   count(*asked->primary);
   for (const auto &[handle, context] : state.contexts) count(*context);
+  for (const auto &[handle, pool] : state.mem_pools) {
+    if (pool->device == asked) books->pool_bytes += pool->reserved;
+  }
   for (const auto &[address, allocation] : state.allocations) {
-    if (allocation.context->device != asked) continue;
+    // A pool's is in what the pool has reserved, another process's is that process's.
+    if (allocation.device != asked || allocation.pool != nullptr || allocation.import) continue;
     ++books->allocations;
     books->allocation_bytes += allocation.bytes;
+  }
+  std::set<const simcuda::PhysicalMemory *> counted;
+  for (const auto &[number, handle] : state.virtual_memory.handles) {
+    if (handle.memory->charged != asked || !counted.insert(handle.memory.get()).second) continue;
+    ++books->physical;
+    books->physical_bytes += handle.memory->bytes;
   }
   return 0;
 }

@@ -71,13 +71,19 @@ Context *pop_current() {
   return stack.depth == 0 ? nullptr : stack.contexts[--stack.depth];
 }
 
+bool has_addresses(Device &device) {
+  if (device.space == nullptr) {
+    device.space = AddressSpace::create(device.bytes, !driver().settings->machine.empty());
+  }
+  return device.space != nullptr;
+}
+
 CUresult bring_up(Lock &lock, Context &context) {
   Driver &state = driver();
   state.progress.wait(lock, [&] { return !context.closing; });
   if (context.alive) return CUDA_SUCCESS;  // somebody else was faster
   Device &device = *context.device;
-  if (device.space == nullptr) device.space = AddressSpace::create(device.bytes);
-  if (device.space == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!has_addresses(device)) return CUDA_ERROR_OUT_OF_MEMORY;
   if (!state.machine->reserve(device.physical, state.settings->context_bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
   set_defaults(context);
   context.id = state.next_id++;

@@ -2,6 +2,7 @@
 #include "implemented.h"
 #include "tests/simcuda/capture.h"
 #include "tests/simcuda/driver.h"
+#include "tests/simcuda/mem_pool.h"
 
 namespace simcuda {
 namespace {
@@ -91,6 +92,7 @@ CUresult cuCtxSynchronize_v2(CUcontext ctx) {
     if (const CUresult error = may_ask(context); error != CUDA_SUCCESS) return error;
     if (const CUresult error = may_act_unseen(); error != CUDA_SUCCESS) return error;
     drain(lock, context);
+    after_waiting(lock);
     return CUDA_SUCCESS;
   });
 }

@@ -26,14 +26,18 @@ Until until(Form form, const Place &target, const Place &source) {
   return waits ? Until::kDone : Until::kQueued;
 }
 
+Place place(const Context &context, Use use, std::uint64_t address, bool any, std::size_t bytes) {
+  return any ? any_place(context, use, address, bytes) : device_place(context, use, address, bytes);
+}
+
 CUresult copy(std::uint64_t to, bool to_any, std::uint64_t from, bool from_any, std::size_t bytes, CUstream stream,
               Form form) {
   Lock lock(driver().mutex);
   Context *context = nullptr;
   if (const CUresult error = current(lock, &context); error != CUDA_SUCCESS) return error;
   if (bytes == 0) return CUDA_SUCCESS;
-  const Place target = to_any ? any_place(to, bytes) : device_place(to, bytes);
-  const Place source = from_any ? any_place(from, bytes) : device_place(from, bytes);
+  const Place target = place(*context, Use::kWrite, to, to_any, bytes);
+  const Place source = place(*context, Use::kRead, from, from_any, bytes);
   if (target.kind == Place::Kind::kNowhere || source.kind == Place::Kind::kNowhere) return CUDA_ERROR_INVALID_VALUE;
   std::shared_ptr<Stream> queue;
   if (const CUresult error = find_stream(lock, stream, &queue); error != CUDA_SUCCESS) return error;
@@ -54,14 +58,15 @@ struct Side {
 };
 
 // First byte of the rectangle, and the place that holds all of it.
-CUresult locate(const Side &side, std::size_t width, std::size_t height, Place *place) {
+CUresult locate(const Context &context, Use use, const Side &side, std::size_t width, std::size_t height,
+                Place *found) {
   if (side.type == CU_MEMORYTYPE_ARRAY) return CUDA_ERROR_NOT_SUPPORTED;
   if (height > 1 && side.pitch < side.x + width) return CUDA_ERROR_INVALID_VALUE;
   const std::uint64_t base = side.type == CU_MEMORYTYPE_HOST ? number_of(side.host) : side.device;
   const std::uint64_t first = base + side.y * side.pitch + side.x;
   const std::uint64_t bytes = (height - 1) * side.pitch + width;
-  *place = side.type == CU_MEMORYTYPE_DEVICE ? device_place(first, bytes) : any_place(first, bytes);
-  return place->kind == Place::Kind::kNowhere ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+  *found = place(context, use, first, side.type != CU_MEMORYTYPE_DEVICE, bytes);
+  return found->kind == Place::Kind::kNowhere ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 CUresult copy_2d(const CUDA_MEMCPY2D *pCopy, CUstream stream, Form form) {
@@ -74,9 +79,9 @@ CUresult copy_2d(const CUDA_MEMCPY2D *pCopy, CUstream stream, Form form) {
   Place target, source;
   const Side from{asked.srcMemoryType, asked.srcHost, asked.srcDevice, asked.srcXInBytes, asked.srcY, asked.srcPitch};
   const Side to{asked.dstMemoryType, asked.dstHost, asked.dstDevice, asked.dstXInBytes, asked.dstY, asked.dstPitch};
-  if (const CUresult error = locate(from, asked.WidthInBytes, asked.Height, &source); error != CUDA_SUCCESS)
-    return error;
-  if (const CUresult error = locate(to, asked.WidthInBytes, asked.Height, &target); error != CUDA_SUCCESS) return error;
+  CUresult error = locate(*context, Use::kRead, from, asked.WidthInBytes, asked.Height, &source);
+  if (error == CUDA_SUCCESS) error = locate(*context, Use::kWrite, to, asked.WidthInBytes, asked.Height, &target);
+  if (error != CUDA_SUCCESS) return error;
   return run(lock, stream, form, until(form, target, source), [=] {
     for (std::size_t row = 0; row < asked.Height; ++row) {
       std::memmove(target.bytes + row * asked.dstPitch, source.bytes + row * asked.srcPitch, asked.WidthInBytes);

@@ -106,15 +106,19 @@ int ordinal_of(const Device &device) {
 std::byte *view_of(std::uint64_t address) {
   for (const Device &device : driver().devices) {
     if (device.space != nullptr && device.space->contains(address)) return device.space->view(address);
+    if (device.managed != nullptr && device.managed->contains(address)) return device.managed->view(address);
   }
-  return nullptr;
+  const auto found = mapped_at(address);
+  return found ? found->reservation->view + (address - found->reserved_at) : nullptr;
 }
 
 }  // namespace simcuda
 
 void *simcuda_host_view(CUdeviceptr address) {
   if (simcuda::phase() != simcuda::Phase::kReady) return nullptr;
-  return simcuda::view_of(address);
+  const simcuda::Lock lock(simcuda::driver().mutex);
+  const auto reserved = simcuda::mapped_at(address);
+  return reserved && reserved->mapping == nullptr ? nullptr : simcuda::view_of(address);
 }
 
 void *simcuda_private_machine(void) {

@@ -5,6 +5,7 @@
 #include "implemented.h"
 #include "tests/simcuda/capture.h"
 #include "tests/simcuda/driver.h"
+#include "tests/simcuda/mem_pool.h"
 
 namespace simcuda {
 namespace {
@@ -124,6 +125,7 @@ CUresult cuEventSynchronize(CUevent hEvent) {
   if (const CUresult error = may_ask(*event); error != CUDA_SUCCESS) return error;
   const std::vector<Mark> marks = event->marks;  // a later record does not prolong this wait
   for (const Mark &mark : marks) wait(lock, mark);
+  after_waiting(lock);
   return CUDA_SUCCESS;
 }
 

@@ -1,12 +1,14 @@
-// Handles of memory for other processes. Only the giving side is simulated: a handle names the WHOLE allocation that
-// an address lies in, whatever the address. Opening one of another process says loudly that it cannot.
+// Memory shared with other processes of one simulated machine. A handle names the WHOLE allocation that an address lies
+// in, whatever the address, and where its bytes are: in a file that the other process keeps open.
 // Layer: driver.h. Threads: any.
 #include <unistd.h>
 
 #include <cstring>
 
 #include "implemented.h"
+#include "tests/simcuda/capture.h"
 #include "tests/simcuda/driver.h"
+#include "tests/simcuda/their_file.h"
 
 namespace simcuda {
 namespace {
@@ -15,24 +17,73 @@ constexpr std::uint64_t kMagic = 0x6370697563647573ull;
 
 struct Content {
   std::uint64_t magic;
-  std::uint64_t process;
+  std::int32_t process;
+  std::int32_t descriptor;
+  std::uint64_t inode;
   std::uint64_t id;  // unique: memory that comes back at the same address has another
-  std::uint64_t base;
+  std::uint64_t offset;
   std::uint64_t bytes;
+  CUuuid device;
 };
-static_assert(sizeof(Content) <= sizeof(CUipcMemHandle));
+static_assert(sizeof(Content) == sizeof(CUipcMemHandle));
+
+// Counts one more opening where it is open already. "May only be opened by one CUcontext per CUdevice" (cuda.h).
+bool opened_before(const Content &content, const Context &context, CUdeviceptr *address, CUresult *result) {
+  for (auto &[at, block] : driver().allocations) {
+    const bool same = block.import && block.import->inode == content.inode && block.import->id == content.id;
+    if (!same || block.freeing) continue;
+    *result = block.context == context.root ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+    if (*result == CUDA_SUCCESS) {
+      ++block.import->opened;
+      *address = at;
+    }
+    return true;
+  }
+  return false;
+}
+
+CUresult open_theirs(const Content &content, Context &context, CUdeviceptr *address) {
+  CUresult result = CUDA_SUCCESS;
+  if (opened_before(content, context, address, &result)) return result;
+  Device *const device = device_with(content.device);
+  const TheirFile file(content.process, content.descriptor, content.inode);
+  if (device == nullptr || !file.holds(content.id, content.offset, content.bytes)) return CUDA_ERROR_INVALID_VALUE;
+  if (!has_addresses(*device)) return CUDA_ERROR_MAP_FAILED;
+  const std::uint64_t bytes = (content.bytes + kGranuleBytes - 1) / kGranuleBytes * kGranuleBytes;
+  const auto mapped = device->space->map(file.descriptor(), content.offset, bytes);
+  if (!mapped) return CUDA_ERROR_MAP_FAILED;
+  driver().allocations.emplace(*mapped, Allocation{.requested = content.bytes,
+                                                   .bytes = bytes,
+                                                   .device = device,
+                                                   .context = context.root,
+                                                   .id = driver().next_id++,
+                                                   .import = Import{content.inode, content.id, 1}});
+  *address = *mapped;
+  return CUDA_SUCCESS;
+}
 
 }  // namespace
 
+// What was opened here is not ours to pass on, and pools have handles of their own.
 CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr) {
   Lock lock(driver().mutex);
   Context *context = nullptr;
   if (const CUresult error = current(lock, &context); error != CUDA_SUCCESS) return error;
   const auto block = allocation_at(dptr);
   if (pHandle == nullptr || block == driver().allocations.end()) return CUDA_ERROR_INVALID_VALUE;
-  const Content content{kMagic, static_cast<std::uint64_t>(::getpid()), block->second.id, block->first,
-                        block->second.requested};
-  *pHandle = {};
+  if (block->second.import || block->second.pool != nullptr || block->second.managed != nullptr)
+    return CUDA_ERROR_INVALID_VALUE;
+  const Device &device = *block->second.device;
+  AddressSpace &space = *device.space;
+  block->second.published |= space.publish(block->first, block->second.id);
+  const Content content{kMagic,
+                        ::getpid(),
+                        space.file().descriptor,
+                        space.file().inode,
+                        block->second.id,
+                        space.offset(block->first),
+                        block->second.requested,
+                        device.uuid};
   std::memcpy(pHandle->reserved, &content, sizeof content);
   return CUDA_SUCCESS;
 }
@@ -46,13 +97,36 @@ CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, unsign
   Lock lock(driver().mutex);
   Context *context = nullptr;
   if (const CUresult error = current(lock, &context); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = may_act_unseen(); error != CUDA_SUCCESS) return error;
   Content content = {};
   std::memcpy(&content, handle.reserved, sizeof content);
   if (pdptr == nullptr || Flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) return CUDA_ERROR_INVALID_VALUE;
   if (content.magic != kMagic) return CUDA_ERROR_INVALID_HANDLE;
-  if (content.process == static_cast<std::uint64_t>(::getpid())) return CUDA_ERROR_INVALID_CONTEXT;
-  complain("simcuda: cuIpcOpenMemHandle of another process's memory is not simulated");
-  return CUDA_ERROR_NOT_SUPPORTED;
+  if (content.process == ::getpid()) return CUDA_ERROR_INVALID_CONTEXT;
+  if (content.descriptor < 0) {
+    complain("simcuda: cuIpcOpenMemHandle of memory on another machine: both processes must name one SIMCUDA_MACHINE");
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  return open_theirs(content, *context, pdptr);
+}
+
+// Waits for what is queued in the context, as a free does.
+CUresult cuIpcCloseMemHandle(CUdeviceptr dptr) {
+  Lock lock(driver().mutex);
+  Context *context = nullptr;
+  if (const CUresult error = current(lock, &context); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = may_act_unseen(); error != CUDA_SUCCESS) return error;
+  const auto found = driver().allocations.find(dptr);
+  if (found == driver().allocations.end() || !found->second.import || found->second.freeing) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (--found->second.import->opened > 0) return CUDA_SUCCESS;
+  found->second.freeing = true;
+  const std::uint64_t id = found->second.id;
+  drain(lock, *found->second.context);
+  const auto still = driver().allocations.find(dptr);
+  if (still != driver().allocations.end() && still->second.id == id) release_allocation(still);
+  return CUDA_SUCCESS;
 }
 
 }  // namespace simcuda

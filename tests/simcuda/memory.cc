@@ -6,25 +6,23 @@
 #include "tests/simcuda/capture.h"
 #include "tests/simcuda/driver.h"
 #include "tests/simcuda/entry.h"
+#include "tests/simcuda/mem_pool.h"
 
 namespace simcuda {
-namespace {
-
 // A free that has been accepted happens once, whatever happens to the context meanwhile.
+CUresult begin_free(std::uint64_t address, std::map<std::uint64_t, Allocation>::iterator *block) {
+  const auto found = driver().allocations.find(address);
+  if (found == driver().allocations.end() || found->second.freeing) return CUDA_ERROR_INVALID_VALUE;
+  if (found->second.import && found->second.pool == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  found->second.freeing = true;
+  *block = found;
+  return CUDA_SUCCESS;
+}
+
 void finish_free(std::uint64_t address, std::uint64_t id) {
   const auto allocation = driver().allocations.find(address);
   if (allocation != driver().allocations.end() && allocation->second.id == id) release_allocation(allocation);
 }
-
-CUresult begin_free(CUdeviceptr dptr, Allocation **allocation) {
-  const auto found = driver().allocations.find(dptr);
-  if (found == driver().allocations.end() || found->second.freeing) return CUDA_ERROR_INVALID_VALUE;
-  found->second.freeing = true;
-  *allocation = &found->second;
-  return CUDA_SUCCESS;
-}
-
-}  // namespace
 
 std::map<std::uint64_t, Allocation>::iterator allocation_at(std::uint64_t address) {
   auto &all = driver().allocations;
@@ -35,27 +33,42 @@ std::map<std::uint64_t, Allocation>::iterator allocation_at(std::uint64_t addres
 }
 
 CUresult allocate(Context &context, std::uint64_t bytes, std::uint64_t *address) {
+  return allocate_in(*context.device->space, context, kGranuleBytes, bytes, address);
+}
+
+CUresult allocate_in(AddressSpace &space, Context &context, std::uint64_t granule, std::uint64_t bytes,
+                     std::uint64_t *address) {
   Device &device = *context.device;
   Context *const owner = context.root;
   if (bytes > device.bytes) return CUDA_ERROR_OUT_OF_MEMORY;
-  const std::uint64_t cost = (bytes + kGranuleBytes - 1) / kGranuleBytes * kGranuleBytes;
+  const std::uint64_t cost = (bytes + granule - 1) / granule * granule;
   if (!driver().machine->reserve(device.physical, cost)) return CUDA_ERROR_OUT_OF_MEMORY;
-  const auto taken = device.space->take(cost);
+  const auto taken = space.take(cost);
   if (!taken) {
     driver().machine->release(device.physical, cost);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  driver().allocations.emplace(
-      *taken, Allocation{.requested = bytes, .bytes = cost, .context = owner, .id = driver().next_id++});
+  driver().allocations.emplace(*taken, Allocation{.requested = bytes,
+                                                  .bytes = cost,
+                                                  .device = &device,
+                                                  .context = owner,
+                                                  .id = driver().next_id++,
+                                                  .managed = nullptr});
   *address = *taken;
   return CUDA_SUCCESS;
 }
 
 void release_allocation(std::map<std::uint64_t, Allocation>::iterator allocation) {
   const auto &[address, block] = *allocation;
-  Device &device = *block.context->device;
-  device.space->give(address, block.bytes);
-  driver().machine->release(device.physical, block.bytes);
+  if (block.import) {
+    block.device->space->unmap(address, block.bytes);
+  } else if (block.pool != nullptr) {
+    return free_at_once(allocation);
+  } else {
+    if (block.published) block.device->space->publish(address, 0);
+    (block.managed == nullptr ? block.device->space : block.device->managed)->give(address, block.bytes);
+    driver().machine->release(block.device->physical, block.bytes);
+  }
   driver().allocations.erase(allocation);
 }
 
@@ -91,35 +104,24 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInByt
   return CUDA_SUCCESS;
 }
 
-// Waits for what is queued in the memory's context, as the real one does in practice.
+// Waits for what is queued in the memory's context, as the real one does in practice. A pool's memory needs no wait but
+// for the allocation itself, where that comes behind an earlier free.
 CUresult cuMemFree_v2(CUdeviceptr dptr) {
   Lock lock(driver().mutex);
   Context *context = nullptr;
   if (const CUresult error = current(lock, &context); error != CUDA_SUCCESS) return error;
   if (const CUresult error = may_act_unseen(); error != CUDA_SUCCESS) return error;
   if (dptr == 0) return CUDA_SUCCESS;
-  Allocation *allocation = nullptr;
-  if (const CUresult error = begin_free(dptr, &allocation); error != CUDA_SUCCESS) return error;
-  const std::uint64_t id = allocation->id;
-  drain(lock, *allocation->context);
+  std::map<std::uint64_t, Allocation>::iterator block;
+  if (const CUresult error = begin_free(dptr, &block); error != CUDA_SUCCESS) return error;
+  const std::uint64_t id = block->second.id;
+  if (block->second.pool == nullptr) {
+    drain(lock, *block->second.context);
+  } else {
+    const Mark behind = block->second.behind;
+    wait(lock, behind);
+  }
   finish_free(dptr, id);
-  return CUDA_SUCCESS;
-}
-
-// A capture may only free what it allocated itself (cuda.h, cuGraphAddMemFreeNode): nothing here.
-CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
-  Lock lock(driver().mutex);
-  std::shared_ptr<Stream> stream;
-  if (const CUresult error = find_stream(lock, hStream, &stream); error != CUDA_SUCCESS) return error;
-  if (const CUresult error = may_use(*stream); error != CUDA_SUCCESS) return error;
-  if (stream->capture != nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (dptr == 0) return CUDA_SUCCESS;
-  Allocation *allocation = nullptr;
-  if (const CUresult error = begin_free(dptr, &allocation); error != CUDA_SUCCESS) return error;
-  submit(lock, stream, Pace::kDelayed, [dptr, id = allocation->id] {
-    const Lock in_stream_order(driver().mutex);
-    finish_free(dptr, id);
-  });
   return CUDA_SUCCESS;
 }
 

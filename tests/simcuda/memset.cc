@@ -25,7 +25,7 @@ CUresult fill(CUdeviceptr to, std::size_t pitch, Element value, std::size_t widt
   if (__builtin_mul_overflow(height - 1, pitch, &bytes) || __builtin_add_overflow(bytes, row_bytes, &bytes)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  const Place target = device_place(to, bytes);
+  const Place target = device_place(*context, Use::kWrite, to, bytes);
   if (target.kind == Place::Kind::kNowhere) return CUDA_ERROR_INVALID_VALUE;
   return run(lock, stream, form, form == Form::kSynchronous && target.on_host() ? Until::kDone : Until::kQueued, [=] {
     for (std::size_t row = 0; row < height; ++row) {

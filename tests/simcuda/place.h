@@ -9,15 +9,16 @@
 namespace simcuda {
 
 struct Place {
-  enum class Kind { kNowhere, kDevice, kPinned, kPageable };
+  enum class Kind { kNowhere, kDevice, kManaged, kPinned, kPageable };
   Kind kind = Kind::kNowhere;
   std::byte *bytes = nullptr;
   bool on_host() const { return kind != Kind::kDevice; }
 };
 
-// Device or pinned memory that holds [address, address + bytes) in one live block; kNowhere else.
-Place device_place(std::uint64_t address, std::uint64_t bytes);
+// Device, managed or pinned memory that holds [address, address + bytes) in one live block, or in mappings side by side
+// that the context's device may use so; kNowhere else.
+Place device_place(const Context &context, Use use, std::uint64_t address, std::uint64_t bytes);
 // The same, or memory of the program that we know nothing about: any address but a device's.
-Place any_place(std::uint64_t address, std::uint64_t bytes);
+Place any_place(const Context &context, Use use, std::uint64_t address, std::uint64_t bytes);
 
 }  // namespace simcuda

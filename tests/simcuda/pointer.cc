@@ -2,31 +2,93 @@
 #include <cstring>
 
 #include "implemented.h"
-#include "tests/simcuda/driver.h"
+#include "tests/simcuda/mem_pool.h"
 
 namespace simcuda {
 namespace {
+
+struct Range {
+  std::uint64_t base = 0;
+  std::uint64_t bytes = 0;
+};
 
 // A live block of device or pinned host memory, or nothing (`known` false).
 struct Block {
   bool known = false;
   bool device = false;
-  std::uint64_t base = 0;
-  std::uint64_t bytes = 0;
+  bool host = false;  // the program itself can use it
+  bool managed = false;
+  Range range;  // where it may lie: of mapped memory all the reserved addresses around
+  Range mapping;
   std::uint64_t id = 0;
-  Context *context = nullptr;
+  std::uint64_t physical_id = 0;
+  Context *context = nullptr;  // null: a pool's, and mapped memory, belong to none
+  int ordinal = CU_DEVICE_INVALID;
+  int access = CU_MEM_ACCESS_FLAGS_PROT_NONE;  // of the current context's device
+  unsigned handle_types = CU_MEM_HANDLE_TYPE_NONE;
   bool sync_memops = false;
+  const MemPool *pool = nullptr;
+  bool shareable = false;  // with other processes
 };
 
-Block block_at(CUdeviceptr ptr) {
+Block block_of(Range range, std::uint64_t id, Context *context, int ordinal, bool device) {
+  Block block;
+  block.known = true;
+  block.device = device;
+  block.host = !device;
+  block.range = block.mapping = range;
+  block.id = block.physical_id = id;
+  block.context = context;
+  block.ordinal = ordinal;
+  block.access = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  return block;
+}
+
+// Of an address that is only reserved the range alone is known.
+Block block_of(const Mapped &found, const Context &current) {
+  Block block;
+  block.range = {found.reserved_at, found.reservation->bytes};
+  if (found.mapping == nullptr) return block;
+  const Mapping &mapping = *found.mapping;
+  block.known = true;
+  block.device = !mapping.memory->on_host();
+  block.host = mapping.host != CU_MEM_ACCESS_FLAGS_PROT_NONE;
+  block.mapping = {found.at, mapping.bytes};
+  block.id = mapping.id;
+  block.physical_id = mapping.memory->id;
+  block.ordinal = block.device ? mapping.memory->properties.location.id : CU_DEVICE_CPU;
+  block.access = mapping.devices[static_cast<std::size_t>(ordinal_of(*current.device))];
+  block.handle_types = mapping.memory->properties.requestedHandleTypes;
+  block.sync_memops = mapping.sync_memops;
+  return block;
+}
+
+Block block_at(CUdeviceptr ptr, const Context &current) {
   if (const auto found = allocation_at(ptr); found != driver().allocations.end()) {
-    const Allocation &block = found->second;
-    return {true, true, found->first, block.requested, block.id, block.context, block.sync_memops};
+    const Allocation &allocation = found->second;
+    Block block = block_of({found->first, allocation.requested}, allocation.id, allocation.context,
+                           ordinal_of(*allocation.device), true);
+    block.sync_memops = allocation.sync_memops;
+    block.managed = block.host = allocation.managed != nullptr;
+    block.pool = allocation.pool.get();
+    if (block.pool != nullptr) block.handle_types = static_cast<unsigned>(block.pool->handle_types);
+    block.shareable = !allocation.import && block.pool == nullptr && !block.managed;
+    return block;
   }
   if (const auto found = host_block_at(ptr); found != driver().host_blocks.end()) {
-    return {true, false, found->first, found->second.bytes, found->second.id, found->second.context, false};
+    Context *const context = found->second.context;
+    return block_of({found->first, found->second.bytes}, found->second.id, context, ordinal_of(*context->device),
+                    false);
   }
+  if (const auto found = mapped_at(ptr)) return block_of(*found, current);
   return {};
+}
+
+// Where it is mapped, if at all, is what is asked of a reserved address.
+bool answers(const Block &block, CUpointer_attribute attribute) {
+  const bool about_range = attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR ||
+                           attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE || attribute == CU_POINTER_ATTRIBUTE_MAPPED;
+  return block.known || (about_range && block.range.bytes != 0);
 }
 
 template <class Value>
@@ -40,37 +102,44 @@ CUresult put(void *data, Value value) {
 CUresult tell(void *data, CUpointer_attribute attribute, CUdeviceptr ptr, const Block &block) {
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
-      return put(data, handle_of(block.context));
+      put(data, handle_of(block.context));
+      return block.pool != nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
       if (!block.known) return put<unsigned>(data, 0);
       return put<unsigned>(data, block.device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST);
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
       return put<CUdeviceptr>(data, block.known ? ptr : 0);
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-      put<std::uint64_t>(data, block.known && !block.device ? ptr : 0);
-      return block.device ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+      put<std::uint64_t>(data, block.host ? ptr : 0);
+      return block.known && !block.host ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
       return put<unsigned>(data, block.sync_memops);
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
-    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
       return put<unsigned long long>(data, block.id);
+    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
+      return put<unsigned long long>(data, block.physical_id);
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-      return put<int>(data, block.known ? ordinal_of(*block.context->device) : CU_DEVICE_INVALID);
+      return put<int>(data, block.ordinal);
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
-      return put<CUdeviceptr>(data, block.base);
+      return put<CUdeviceptr>(data, block.range.base);
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+      return put<std::size_t>(data, block.range.bytes);
+    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+      return put<CUdeviceptr>(data, block.mapping.base);
     case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
-      return put<std::size_t>(data, block.bytes);
+      return put<std::size_t>(data, block.mapping.bytes);
     case CU_POINTER_ATTRIBUTE_MAPPED:
       return put<int>(data, block.known);
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-      return put<int>(data, block.known ? 3 : 0);  // CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE
+      return put<int>(data, block.access);  // the same values as cuMemGetAccess
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+      return put<std::uint64_t>(data, block.handle_types);
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-      return put<std::uint64_t>(data, 0);
+      return put(data, handle_of(block.pool));
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+      return put<int>(data, block.managed);
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+      return put<bool>(data, block.shareable);
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
       return put<int>(data, 0);
     case CU_POINTER_ATTRIBUTE_P2P_TOKENS:
@@ -85,10 +154,10 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr 
   Lock lock(driver().mutex);
   Context *context = nullptr;
   if (const CUresult error = current(lock, &context); error != CUDA_SUCCESS) return error;
-  const auto found = allocation_at(dptr);
-  if (found == driver().allocations.end()) return CUDA_ERROR_NOT_FOUND;
-  if (pbase != nullptr) *pbase = found->first;
-  if (psize != nullptr) *psize = found->second.requested;
+  const Block block = block_at(dptr, *context);
+  if (!block.known || host_block_at(dptr) != driver().host_blocks.end()) return CUDA_ERROR_NOT_FOUND;
+  if (pbase != nullptr) *pbase = block.mapping.base;
+  if (psize != nullptr) *psize = block.mapping.bytes;
   return CUDA_SUCCESS;
 }
 
@@ -97,8 +166,8 @@ CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdevi
   Lock lock(driver().mutex);
   Context *context = nullptr;
   if (const CUresult error = current(lock, &context); error != CUDA_SUCCESS) return error;
-  const Block block = block_at(ptr);
-  return block.known ? tell(data, attribute, ptr, block) : CUDA_ERROR_INVALID_VALUE;
+  const Block block = block_at(ptr, *context);
+  return answers(block, attribute) ? tell(data, attribute, ptr, block) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes, void **data,
@@ -107,12 +176,14 @@ CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute 
   Lock lock(driver().mutex);
   Context *context = nullptr;
   if (const CUresult error = current(lock, &context); error != CUDA_SUCCESS) return error;
-  const Block block = block_at(ptr);
+  const Block block = block_at(ptr, *context);
   for (unsigned i = 0; i < numAttributes; ++i) {
     if (data[i] == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const CUresult error = tell(data[i], attributes[i], ptr, block);
-    // Only here "device memory has no host address" is an answer and not an error.
-    if (error != CUDA_SUCCESS && attributes[i] != CU_POINTER_ATTRIBUTE_HOST_POINTER) return error;
+    // Only here "it has no host address" and "it is no context's" are answers and not errors.
+    const bool answer =
+        attributes[i] == CU_POINTER_ATTRIBUTE_HOST_POINTER || attributes[i] == CU_POINTER_ATTRIBUTE_CONTEXT;
+    if (error != CUDA_SUCCESS && !answer) return error;
   }
   return CUDA_SUCCESS;
 }
@@ -122,11 +193,15 @@ CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute,
   Lock lock(driver().mutex);
   Context *context = nullptr;
   if (const CUresult error = current(lock, &context); error != CUDA_SUCCESS) return error;
-  const auto found = allocation_at(ptr);
-  if (found == driver().allocations.end()) return CUDA_ERROR_INVALID_VALUE;
   unsigned set = 0;
   std::memcpy(&set, value, sizeof set);
-  found->second.sync_memops = set != 0;
+  if (const auto found = allocation_at(ptr); found != driver().allocations.end()) {
+    found->second.sync_memops = set != 0;
+    return CUDA_SUCCESS;
+  }
+  const auto mapped = mapped_at(ptr);
+  if (!mapped || mapped->mapping == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  mapped->mapping->sync_memops = set != 0;
   return CUDA_SUCCESS;
 }
 

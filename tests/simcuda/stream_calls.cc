@@ -4,6 +4,7 @@
 #include "implemented.h"
 #include "tests/simcuda/capture.h"
 #include "tests/simcuda/driver.h"
+#include "tests/simcuda/mem_pool.h"
 
 namespace simcuda {
 namespace {
@@ -77,6 +78,7 @@ CUresult cuStreamSynchronize(CUstream hStream) {
   return with_stream(hStream, [](Lock &lock, const std::shared_ptr<Stream> &stream) {
     if (const CUresult error = may_ask(*stream); error != CUDA_SUCCESS) return error;
     if (!idle(*stream->context, stream)) wait(lock, submit(lock, stream, Pace::kInstant, [] {}));
+    after_waiting(lock);
     return CUDA_SUCCESS;
   });
 }

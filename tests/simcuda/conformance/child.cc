@@ -17,6 +17,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/simcuda/conformance/child_sharing.h"
+
 namespace {
 
 void *library(const char *name) {
@@ -298,6 +300,7 @@ int main(int count, char **arguments) {
   if (what == "look_up" && count > 2) return look_up(arguments[2]);
   if (what == "before_init") return before_init();
   if (what == "least") return least();
+  if (what == "share_memory") return share_memory();
   std::fprintf(stderr, "usage: %s WHAT [NUMBER]\n", arguments[0]);
   return 125;
 }

@@ -41,7 +41,7 @@ std::vector<char *> pointers(std::vector<std::string> &texts) {
 }  // namespace
 
 ChildProcess::ChildProcess(const std::vector<std::string> &arguments, const Environment &environment,
-                           const std::string &driver_folder) {
+                           const std::string &driver_folder, const char *program) {
   int in[2], out[2];
   REQUIRE(::pipe2(in, O_CLOEXEC) == 0);
   REQUIRE(::pipe2(out, O_CLOEXEC) == 0);
@@ -49,11 +49,10 @@ ChildProcess::ChildProcess(const std::vector<std::string> &arguments, const Envi
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, in[0], STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
-  std::vector<std::string> command{SIMCUDA_CHILD};
+  std::vector<std::string> command{program};
   command.insert(command.end(), arguments.begin(), arguments.end());
   std::vector<std::string> settings = with_environment(environment, driver_folder);
-  REQUIRE(::posix_spawn(&pid_, SIMCUDA_CHILD, &actions, nullptr, pointers(command).data(), pointers(settings).data()) ==
-          0);
+  REQUIRE(::posix_spawn(&pid_, program, &actions, nullptr, pointers(command).data(), pointers(settings).data()) == 0);
   posix_spawn_file_actions_destroy(&actions);
   ::close(in[0]);
   ::close(out[1]);
@@ -68,6 +67,11 @@ ChildProcess::~ChildProcess() {
     ::waitpid(pid_, nullptr, 0);
   }
   std::fclose(output_);
+}
+
+void ChildProcess::tell(const std::string &line) {
+  const std::string text = line + "\n";
+  REQUIRE(::write(input_, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
 }
 
 std::string ChildProcess::line() {

@@ -14,14 +14,15 @@ using Environment = std::map<std::string, std::string>;
 
 class ChildProcess {
  public:
-  // Runs the child program of these tests over the given driver folder.
+  // Runs the child program of these tests, or another one, over the given driver folder.
   ChildProcess(const std::vector<std::string> &arguments, const Environment &environment,
-               const std::string &driver_folder = SIMCUDA_FOLDER);
+               const std::string &driver_folder = SIMCUDA_FOLDER, const char *program = SIMCUDA_CHILD);
   ~ChildProcess();
   ChildProcess(const ChildProcess &) = delete;
   ChildProcess &operator=(const ChildProcess &) = delete;
 
   pid_t pid() const { return pid_; }
+  void tell(const std::string &line);
   std::string line();  // the next line of its output; empty at the end
   std::vector<std::string> lines();
   void close_input();

@@ -32,6 +32,11 @@ TEST_CASE("a child that was forked before initialises the driver itself") {
   CHECK(run({"fork_before"}) == Lines{"0", "0"});
 }
 
+TEST_CASE("exported memory has the same bytes in another process of the machine, which is not charged for it") {
+  const Folder machine;
+  CHECK(run({"share_memory"}, {{"SIMCUDA_MACHINE", machine.path()}}) == Lines{"shared"});
+}
+
 TEST_CASE("a process ends while its streams still work") {
   CHECK(run({"leave_busy"}) == Lines{"0"});
 }

@@ -11,9 +11,12 @@
 #include "simcuda/api_copy.h"
 #include "simcuda/api_device.h"
 #include "simcuda/api_green.h"
+#include "simcuda/api_managed.h"
 #include "simcuda/api_memory.h"
 #include "simcuda/api_memset.h"
+#include "simcuda/api_pool.h"
 #include "simcuda/api_stream.h"
+#include "simcuda/api_vmm.h"
 
 #define CUDA_VERSION 13000
 

@@ -7,8 +7,7 @@
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
 
-// A driver without these is no failure, and the simulated one does not declare them.
-extern "C" CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags);
+// A driver without it is no failure, and the simulated one does not declare it.
 extern "C" CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream);
 
 namespace simcudart {

@@ -7,7 +7,9 @@ import pathlib
 import re
 import sys
 
-BLOCK = re.compile(r"typedef (enum|struct) (\w+) \{(.*?)\} (\w+);", re.S)
+BLOCK = re.compile(r"typedef (enum|struct) (\w+) \{([^\n]*?|\n.*?\n)\} (\w+);", re.S)
+INNER = re.compile(r"struct \{(.*?)\} (\w+);", re.S)
+FIELD = re.compile(r"\b(\w+)(?:\[\w+\])?;")
 PROTOTYPE = re.compile(r"CUresult (cu\w+)\(([^;]*)\);")
 CONSTANT = re.compile(r"^#define (CU_\w+) (\S.*?)(?: /\*.*)?$", re.M)
 NAME = re.compile(r"^#define (cu\w+) (?:SIMCUDA_PT[SD][SZ]\()?(cu\w+)\)?$", re.M)
@@ -22,7 +24,9 @@ def type_checks(text):
                 checks.append(f"static_assert(static_cast<long long>(::{value}) == static_cast<long long>(ours::{value}));")
         else:
             ours.append(f"struct {name} {{{body}}};")
-            for field in re.findall(r"\b(\w+)(?:\[\w+\])?;", body):
+            fields = FIELD.findall(INNER.sub(r"int \2;", body))
+            fields += [f"{inner}.{field}" for members, inner in INNER.findall(body) for field in FIELD.findall(members)]
+            for field in fields:
                 checks.append(f"static_assert(offsetof(::{name}, {field}) == offsetof(ours::{name}, {field}) && "
                               f"sizeof(::{name}::{field}) == sizeof(ours::{name}::{field}));")
         checks.append(f"static_assert(sizeof(::{name}) == sizeof(ours::{name}));")
@@ -33,7 +37,8 @@ def main():
     root, output = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
     api = root / "tests/simcuda/include/simcuda"
     types = "\n".join(re.sub(r"/\*.*?\*/", "", path.read_text(), flags=re.S) for path in
-                      (root / "shim/driver/abi.h", api / "types.h", api / "device_attribute.h"))
+                      (root / "shim/driver/abi.h", api / "types.h", api / "device_attribute.h",
+                       api / "memory_location.h"))
     prototypes = [match for header in sorted(api.glob("api_*.h"))
                   for match in PROTOTYPE.findall(re.sub(r"\s+", " ", header.read_text()))]
     asserts = type_checks(types)

@@ -49,6 +49,8 @@
 #define cuGetProcAddress cuGetProcAddress_v2
 #define cuEventElapsedTime cuEventElapsedTime_v2
 #define cuIpcOpenMemHandle cuIpcOpenMemHandle_v2
+#define cuMemAdvise cuMemAdvise_v2
+#define cuMemPrefetchAsync SIMCUDA_PTSZ(cuMemPrefetchAsync_v2)
 #define cuGraphInstantiate cuGraphInstantiateWithFlags
 #define cuStreamBeginCapture SIMCUDA_PTSZ(cuStreamBeginCapture_v2)
 #define cuStreamGetCaptureInfo SIMCUDA_PTSZ(cuStreamGetCaptureInfo_v3)
@@ -76,6 +78,7 @@
 #define cuGraphLaunch SIMCUDA_PTSZ(cuGraphLaunch)
 #define cuStreamIsCapturing SIMCUDA_PTSZ(cuStreamIsCapturing)
 #define cuStreamAddCallback SIMCUDA_PTSZ(cuStreamAddCallback)
+#define cuStreamAttachMemAsync SIMCUDA_PTSZ(cuStreamAttachMemAsync)
 #define cuStreamQuery SIMCUDA_PTSZ(cuStreamQuery)
 #define cuStreamSynchronize SIMCUDA_PTSZ(cuStreamSynchronize)
 #define cuEventRecord SIMCUDA_PTSZ(cuEventRecord)
@@ -84,6 +87,8 @@
 #define cuLaunchKernelEx SIMCUDA_PTSZ(cuLaunchKernelEx)
 #define cuLaunchHostFunc SIMCUDA_PTSZ(cuLaunchHostFunc)
 #define cuLaunchCooperativeKernel SIMCUDA_PTSZ(cuLaunchCooperativeKernel)
+#define cuMemAllocAsync SIMCUDA_PTSZ(cuMemAllocAsync)
+#define cuMemAllocFromPoolAsync SIMCUDA_PTSZ(cuMemAllocFromPoolAsync)
 #define cuMemFreeAsync SIMCUDA_PTSZ(cuMemFreeAsync)
 #endif
 

@@ -39,12 +39,16 @@ SIMCUDA_API int simcuda_register_global(const char *name, size_t bytes);
 SIMCUDA_API void *simcuda_host_view(CUdeviceptr address);
 
 /* What a device holds for this process: allocations (device variables included) at what they cost it, a multiple of
- * 512 bytes, and contexts at SIMCUDA_CONTEXT_BYTES; a green context costs nothing of its own. */
+ * 512 bytes, contexts at SIMCUDA_CONTEXT_BYTES (a green context costs nothing of its own), and what memory pools have
+ * reserved, whatever they use of it. */
 typedef struct simcuda_books {
   unsigned long long allocations;
   unsigned long long allocation_bytes;
   unsigned long long contexts;
   unsigned long long context_bytes;
+  unsigned long long physical; /* of cuMemCreate, named or mapped */
+  unsigned long long physical_bytes;
+  unsigned long long pool_bytes;
 } simcuda_books;
 
 /* 0 = done; -1: no such device, or cuInit has not succeeded in this process. */

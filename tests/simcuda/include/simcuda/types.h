@@ -5,6 +5,7 @@
 
 #include "driver/abi.h"
 #include "simcuda/device_attribute.h"
+#include "simcuda/memory_location.h"
 
 typedef struct CUmod_st *CUmodule;
 typedef struct CUlib_st *CUlibrary;
@@ -199,6 +200,11 @@ typedef struct CUdevResource_st {
 
 typedef enum CUipcMem_flags_enum { CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS = 0x1 } CUipcMem_flags;
 
+typedef struct CUmemPoolPtrExportData_st {
+  unsigned char reserved[64];
+} CUmemPoolPtrExportData;
+
+#define CU_MEM_POOL_CREATE_USAGE_HW_DECOMPRESS 0x2
 #define CU_MEMHOSTALLOC_PORTABLE 0x01
 #define CU_MEMHOSTALLOC_DEVICEMAP 0x02
 #define CU_MEMHOSTALLOC_WRITECOMBINED 0x04

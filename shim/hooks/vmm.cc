@@ -1,0 +1,72 @@
+// Physical memory with handles, and the addresses that it is mapped at: cuMemCreate and what keeps its memory alive.
+// Layer: hooks. Threads: any.
+#include "hooks/boundary.h"
+#include "hooks/hooks.h"
+
+using ration::driver::real;
+using ration::hooks::forwarding;
+using ration::hooks::kAbsent;
+using ration::policy::Obtained;
+using ration::policy::Policy;
+
+extern "C" {
+
+CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop,
+                     unsigned long long flags) {
+  if (!real.cuMemCreate.present()) {
+    return kAbsent;
+  }
+  if (handle == nullptr || prop == nullptr || size == 0) {
+    return real.cuMemCreate(handle, size, prop, flags);
+  }
+  const void *caller = __builtin_return_address(0);
+  const auto act = [&](Obtained &got) {
+    got.bytes = size;
+    return real.cuMemCreate(&got.address, size, prop, flags);
+  };
+  const auto undo = [](CUdeviceptr made) {
+    return real.cuMemRelease.present() ? real.cuMemRelease(made) : CUDA_ERROR_NOT_FOUND;
+  };
+  return ration::hooks::allocating(
+      [&] { return real.cuMemCreate(handle, size, prop, flags); },
+      [&](Policy &policy) {
+        return policy.create_physical({"cuMemCreate", size, size, caller}, prop->location, act, undo, handle);
+      });
+}
+
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
+  if (!real.cuMemRelease.present()) {
+    return kAbsent;
+  }
+  const auto act = [&] { return real.cuMemRelease(handle); };
+  return forwarding(act, [&](Policy &policy) { return policy.release_physical("cuMemRelease", handle, act); });
+}
+
+CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr) {
+  if (!real.cuMemRetainAllocationHandle.present()) {
+    return kAbsent;
+  }
+  const auto act = [&] { return real.cuMemRetainAllocationHandle(handle, addr); };
+  return forwarding(act, [&](Policy &policy) {
+    return policy.retain_physical("cuMemRetainAllocationHandle", reinterpret_cast<CUdeviceptr>(addr), handle, act);
+  });
+}
+
+CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
+                  unsigned long long flags) {
+  if (!real.cuMemMap.present()) {
+    return kAbsent;
+  }
+  const auto act = [&] { return real.cuMemMap(ptr, size, offset, handle, flags); };
+  return forwarding(act, [&](Policy &policy) { return policy.map_physical("cuMemMap", ptr, size, handle, act); });
+}
+
+CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
+  if (!real.cuMemUnmap.present()) {
+    return kAbsent;
+  }
+  const auto act = [&] { return real.cuMemUnmap(ptr, size); };
+  return forwarding(act, [&](Policy &policy) { return policy.unmap_physical("cuMemUnmap", ptr, size, act); });
+}
+
+}  // extern "C"

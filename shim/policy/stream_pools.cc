@@ -1,0 +1,242 @@
+#include "policy/stream_pools.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace ration::policy {
+namespace {
+
+using driver::real;
+
+// By how much a pool grows is not documented. Until a pool was seen to grow this is taken for it; one that grows by
+// more is held to the limit after the call.
+constexpr std::uint64_t kLargestStep = 32U << 20U;
+constexpr std::uint64_t kGranule = 512;
+
+std::uint64_t attribute(CUmemoryPool pool, CUmemPool_attribute which, bool &known) {
+  cuuint64_t value = 0;
+  known = real.cuMemPoolGetAttribute.present() && real.cuMemPoolGetAttribute(pool, which, &value) == CUDA_SUCCESS;
+  return value;
+}
+
+}  // namespace
+
+bool StreamPools::can_tell() {
+  return real.cuMemPoolGetAttribute.present();
+}
+
+void StreamPools::created(CUmemoryPool handle, const CUmemLocation &location) noexcept try {
+  const bool on_host = location.type == CU_MEM_LOCATION_TYPE_HOST || location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
+                       location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
+  const bool on_device =
+      location.type == CU_MEM_LOCATION_TYPE_DEVICE && location.id >= 0 && location.id < ledger::kMaxDevices;
+  if (!on_host && !on_device) {
+    return;  // managed, without a place of its own: whoever allocates from it says where
+  }
+  auto made = std::make_shared<Pool>(handle, on_host ? -1 : location.id);
+  Guard guard(mutex_);
+  pools_[handle] = std::move(made);
+} catch (...) {  // no memory of the host: it is taken for one of the device that is current at its first block
+}
+
+StreamPools::PoolRef StreamPools::known(CUmemoryPool handle) {
+  Guard guard(mutex_);
+  const auto found = pools_.find(handle);
+  return found != pools_.end() ? found->second : nullptr;
+}
+
+StreamPools::PoolRef StreamPools::find(CUmemoryPool handle, int device) {
+  if (PoolRef pool = known(handle)) {
+    return pool;
+  }
+  auto made = std::make_shared<Pool>(handle, device);
+  bool known = false;
+  const std::uint64_t reserved = attribute(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, known);
+  made->reserved = reserved;
+  Guard guard(mutex_);
+  const auto [entry, inserted] = pools_.try_emplace(handle, made);
+  if (inserted && reserved > 0) {  // another of our calls, or code that we do not see, filled it
+    entry->second->charged = reserved;
+    charged_[device] += reserved;
+    ledger_.account(device).charge(reserved);
+  }
+  return entry->second;
+}
+
+void StreamPools::destroyed(const char *api, CUmemoryPool handle) noexcept {
+  PoolRef pool;
+  std::uint64_t gone = 0;
+  {
+    Guard guard(mutex_);
+    const auto found = pools_.find(handle);
+    if (found == pools_.end()) {
+      return;
+    }
+    pool = found->second;
+    pools_.erase(found);
+    pool->destroyed = true;
+    if (pool->device >= 0 && pool->live == 0 && pool->in_flight == 0) {
+      gone = std::exchange(pool->charged, 0);
+      charged_[pool->device] -= gone;
+    }
+  }
+  if (gone > 0) {
+    ledger_.account(pool->device).release(gone);
+    record(api, pool->device);
+  }
+}
+
+std::uint64_t StreamPools::upper_bound(const Pool &pool, std::uint64_t bytes) {
+  Guard guard(mutex_);
+  const std::uint64_t step = pool.step != 0 ? pool.step : kLargestStep;
+  std::uint64_t bound = 0;
+  return __builtin_add_overflow(bytes, step - 1, &bound) ? UINT64_MAX : bound / step * step;
+}
+
+void StreamPools::begin(Pool &pool, std::uint64_t bound) {
+  Guard guard(mutex_);
+  pool.in_flight += bound;
+  pool.charged += bound;
+  charged_[pool.device] += bound;
+}
+
+void StreamPools::finish(Pool &pool, std::uint64_t bound, bool success) {
+  Guard guard(mutex_);
+  pool.in_flight -= bound;
+  if (success) {
+    pool.completed += bound;
+    ++pool.live;
+  } else {
+    pool.charged -= bound;
+    charged_[pool.device] -= bound;
+  }
+}
+
+std::uint64_t StreamPools::settle(const char *api, Pool &pool) noexcept {
+  if (pool.device < 0) {
+    return 0;
+  }
+  std::uint64_t completed_before = 0;
+  {
+    Guard guard(mutex_);
+    if (pool.destroyed) {
+      return 0;
+    }
+    completed_before = pool.completed;
+  }
+  bool known = false;
+  const std::uint64_t reserved = attribute(pool.handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, known);
+  if (!known) {
+    return 0;
+  }
+  std::uint64_t fallen = 0;
+  std::uint64_t missing = 0;
+  {
+    Guard guard(mutex_);
+    const std::uint64_t bound = reserved + pool.in_flight + (pool.completed - completed_before);
+    if (bound < pool.charged) {
+      fallen = pool.charged - bound;
+      pool.charged = bound;
+      charged_[pool.device] -= fallen;
+    } else if (reserved > pool.charged) {
+      missing = reserved - pool.charged;
+    }
+    if (const std::uint64_t growth = reserved - std::min(reserved, pool.reserved); growth > 0) {
+      pool.step = std::max(kGranule, std::gcd(pool.step != 0 ? pool.step : kLargestStep, growth));
+    }
+    pool.reserved = reserved;
+  }
+  if (fallen > 0) {
+    ledger_.account(pool.device).release(fallen);
+  }
+  record(api, pool.device);
+  return missing;
+}
+
+void StreamPools::add(const char *api, Pool &pool, std::uint64_t bytes) {
+  {
+    Guard guard(mutex_);
+    pool.charged += bytes;
+    charged_[pool.device] += bytes;
+  }
+  record(api, pool.device);
+}
+
+void StreamPools::block_ended(const char *api, Pool &pool) noexcept {
+  std::uint64_t gone = 0;
+  {
+    Guard guard(mutex_);
+    if (pool.live > 0 && --pool.live == 0 && pool.destroyed && pool.device >= 0) {
+      gone = std::exchange(pool.charged, 0);
+      charged_[pool.device] -= gone;
+    }
+  }
+  if (gone > 0) {
+    ledger_.account(pool.device).release(gone);
+    record(api, pool.device);
+  }
+}
+
+std::vector<StreamPools::PoolRef> StreamPools::pools_of(int device) {
+  std::vector<PoolRef> pools;
+  Guard guard(mutex_);
+  if (charged_[device] == 0) {
+    return pools;
+  }
+  for (const auto &[handle, pool] : pools_) {
+    if (pool->device == device && pool->charged > 0) {
+      pools.push_back(pool);
+    }
+  }
+  return pools;
+}
+
+bool StreamPools::trim(const char *api, int device) noexcept try {
+  const ledger::Account &account = ledger_.account(device);
+  const std::uint64_t before = account.charged();
+  for (const PoolRef &pool : pools_of(device)) {
+    if (real.cuMemPoolTrimTo.present()) {
+      real.cuMemPoolTrimTo(pool->handle, 0);
+    }
+    settle(api, *pool);
+  }
+  return account.charged() < before;
+} catch (...) {  // no memory of the host to list them
+  return false;
+}
+
+bool StreamPools::retains(int device) noexcept try {
+  const std::vector<PoolRef> pools = pools_of(device);
+  return std::any_of(pools.begin(), pools.end(), [](const PoolRef &pool) {
+    bool known = false;
+    bool used_known = false;
+    const std::uint64_t reserved = attribute(pool->handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, known);
+    const std::uint64_t used = attribute(pool->handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, used_known);
+    return known && (!used_known || reserved > used);
+  });
+} catch (...) {
+  return false;
+}
+
+void StreamPools::settle_all(const char *api, int device) noexcept try {
+  for (const PoolRef &pool : pools_of(device)) {
+    settle(api, *pool);
+  }
+} catch (...) {  // charged as it was
+}
+
+void StreamPools::record(const char *api, int device) noexcept {
+  events::Sample event{device, api, 0, 0};
+  {
+    Guard guard(mutex_);
+    if (charged_[device] == recorded_[device]) {
+      return;
+    }
+    event.before = std::exchange(recorded_[device], charged_[device]);
+    event.pool_reserved = charged_[device];
+  }
+  journal_.record(event);
+}
+
+}  // namespace ration::policy

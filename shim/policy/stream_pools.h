@@ -1,0 +1,85 @@
+// What the driver's own memory pools (cuMemAllocAsync) hold of each device: charged by what they reserve, not by what
+// is live in them, because retention is what starves neighbours. Layer: policy. Threads: any; no driver call under the
+// lock.
+//
+// A call reserves an upper bound first and is counted as in flight until the driver answered. What a pool is charged
+// with may then fall to what the driver says that it reserves, plus the bounds of all calls that were in flight at any
+// moment since it was asked: frees only lower the figure, so that sum is never too low.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "driver/functions.h"
+#include "events/journal.h"
+#include "ledger/ledger.h"
+#include "lock.h"
+
+namespace ration::policy {
+
+class StreamPools {
+ public:
+  struct Pool {
+    Pool(CUmemoryPool its_handle, int its_device) : handle(its_handle), device(its_device) {}
+    const CUmemoryPool handle;
+    const int device;  // ordinal; -1: its memory is the host's
+
+   private:
+    friend class StreamPools;
+    std::uint64_t charged = 0;    // with the bounds of what is in flight
+    std::uint64_t in_flight = 0;  // bounds
+    std::uint64_t completed = 0;  // bounds of all calls that ever succeeded
+    std::uint64_t reserved = 0;   // as the driver said last
+    std::uint64_t step = 0;       // by which it was seen to grow; 0: it was not
+    std::uint64_t live = 0;       // blocks
+    bool destroyed = false;
+  };
+  using PoolRef = std::shared_ptr<Pool>;
+
+  StreamPools(ledger::Ledger &ledger, events::Journal &journal) : ledger_(ledger), journal_(journal) {}
+
+  // Whether this driver says what a pool reserves; where it does not, blocks are charged one by one.
+  static bool can_tell();
+
+  // A pool that the program made, where it said.
+  void created(CUmemoryPool handle, const CUmemLocation &location) noexcept;
+  // The pool of a handle; one that nobody saw being made is `device`'s. Throws bad_alloc.
+  PoolRef find(CUmemoryPool handle, int device);
+  PoolRef known(CUmemoryPool handle);  // nullptr: nothing came from it
+  // The program destroys it: it stays charged while blocks live in it.
+  void destroyed(const char *api, CUmemoryPool handle) noexcept;
+
+  // What the pool may come to take for a block.
+  std::uint64_t upper_bound(const Pool &pool, std::uint64_t bytes);
+  // Around the driver's call; `bound` is reserved in the device's account before, and released by the caller where the
+  // call fails.
+  void begin(Pool &pool, std::uint64_t bound);
+  void finish(Pool &pool, std::uint64_t bound, bool success);
+  // Charges what the driver says. Not 0: it holds so much more than was reserved for it.
+  std::uint64_t settle(const char *api, Pool &pool) noexcept;
+  // So much more was reserved.
+  void add(const char *api, Pool &pool, std::uint64_t bytes);
+  // A block ended, in stream order or at once.
+  void block_ended(const char *api, Pool &pool) noexcept;
+
+  // Has every pool of a device give back what it can. True: less is charged than before.
+  bool trim(const char *api, int device) noexcept;
+  // Whether a pool holds more than is live in it, as far as the driver says.
+  bool retains(int device) noexcept;
+  void settle_all(const char *api, int device) noexcept;
+
+ private:
+  std::vector<PoolRef> pools_of(int device);
+  void record(const char *api, int device) noexcept;
+
+  ledger::Ledger &ledger_;
+  events::Journal &journal_;
+  RankedMutex mutex_{Rank::kStreamPools};
+  std::unordered_map<CUmemoryPool, PoolRef> pools_ GUARDED_BY(mutex_);
+  std::uint64_t charged_[ledger::kMaxDevices] GUARDED_BY(mutex_) = {};
+  std::uint64_t recorded_[ledger::kMaxDevices] GUARDED_BY(mutex_) = {};
+};
+
+}  // namespace ration::policy

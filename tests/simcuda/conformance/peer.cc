@@ -1,0 +1,234 @@
+// One of several processes that share memory: does what each line of its standard input says, and answers each with a
+// line: a driver's code first, then what there is to tell.
+#include <cuda.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <iostream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+struct Peer {
+  CUcontext context = nullptr;
+  CUdeviceptr block = 0;  // its own
+  std::size_t bytes = 0;
+  std::vector<CUdeviceptr> opened;
+  CUmemoryPool pool = nullptr;
+};
+
+CUdeviceptr named(const Peer &peer, const std::string &which) {
+  return which == "own" ? peer.block : peer.opened.empty() ? 0 : peer.opened.back();
+}
+
+void answer(CUresult code, const std::string &told = "") {
+  std::cout << static_cast<int>(code) << (told.empty() ? "" : " ") << told << std::endl;
+}
+
+template <class Handle>
+std::string hex(const Handle &handle) {
+  std::string text;
+  for (const auto c : handle.reserved) {
+    char two[3];
+    std::snprintf(two, sizeof two, "%02x", static_cast<unsigned char>(c));
+    text += two;
+  }
+  return text;
+}
+
+template <class Handle>
+Handle from_hex(const std::string &text) {
+  Handle handle = {};
+  for (std::size_t i = 0; i < sizeof handle.reserved && 2 * i + 1 < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(std::stoi(text.substr(2 * i, 2), nullptr, 16));
+    std::memcpy(&handle.reserved[i], &byte, 1);
+  }
+  return handle;
+}
+
+void share(const Peer &peer, std::istream &line) {
+  std::string which;
+  line >> which;
+  CUipcMemHandle handle = {};
+  const CUresult code = cuIpcGetMemHandle(&handle, named(peer, which));
+  answer(code, code == CUDA_SUCCESS ? hex(handle) : "");
+}
+
+void open(Peer &peer, std::istream &line) {
+  std::string text;
+  line >> text;
+  CUdeviceptr address = 0;
+  const CUresult code =
+      cuIpcOpenMemHandle(&address, from_hex<CUipcMemHandle>(text), CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+  const bool again = !peer.opened.empty() && peer.opened.back() == address;
+  if (code == CUDA_SUCCESS) peer.opened.push_back(address);
+  answer(code, code != CUDA_SUCCESS ? "" : again ? "again" : "new");
+}
+
+// The bytes that are all the same, or what differs.
+void read(const Peer &peer, std::istream &line) {
+  std::string which;
+  std::size_t bytes = 0;
+  line >> which >> bytes;
+  std::vector<unsigned char> host(bytes);
+  const CUresult code = cuMemcpyDtoH(host.data(), named(peer, which), bytes);
+  bool same = true;
+  for (const unsigned char byte : host) same &= byte == host[0];
+  answer(code, code != CUDA_SUCCESS ? "" : same ? std::to_string(host[0]) : "mixed");
+}
+
+void range(const Peer &peer, std::istream &line) {
+  std::string which;
+  line >> which;
+  const CUdeviceptr address = named(peer, which);
+  CUdeviceptr base = 0;
+  std::size_t bytes = 0;
+  const CUresult code = cuMemGetAddressRange(&base, &bytes, address + 100);
+  answer(code, std::to_string(base == address) + " " + std::to_string(bytes));
+}
+
+void attributes(const Peer &peer, std::istream &line) {
+  std::string which;
+  line >> which;
+  unsigned type = 0;
+  int ordinal = -1;
+  bool shareable = false;
+  CUcontext context = nullptr;
+  CUpointer_attribute asked[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+                                 CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, CU_POINTER_ATTRIBUTE_CONTEXT};
+  void *places[] = {&type, &ordinal, &shareable, &context};
+  const CUresult code = cuPointerGetAttributes(4, asked, places, named(peer, which));
+  std::ostringstream told;
+  told << type << " " << ordinal << " " << shareable << " " << (context == peer.context);
+  answer(code, told.str());
+}
+
+// Done before it is told: nothing orders the work of one process behind that of another.
+CUresult fill(CUdeviceptr address, unsigned value, std::size_t bytes) {
+  const CUresult code = cuMemsetD8(address, static_cast<unsigned char>(value), bytes);
+  return code != CUDA_SUCCESS ? code : cuCtxSynchronize();
+}
+
+CUresult make_pool(Peer &peer, unsigned handle_types) {
+  CUmemPoolProps props = {};
+  props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  props.handleTypes = static_cast<CUmemAllocationHandleType>(handle_types);
+  props.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  return cuMemPoolCreate(&peer.pool, &props);
+}
+
+// Where another process finds the descriptor.
+void export_pool(const Peer &peer) {
+  int file = -1;
+  const CUresult code = cuMemPoolExportToShareableHandle(&file, peer.pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+  const std::string path = "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(file);
+  answer(code, code == CUDA_SUCCESS ? path : "");
+}
+
+CUresult import_pool(Peer &peer, const std::string &path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  void *const handle = reinterpret_cast<void *>(static_cast<std::intptr_t>(file));
+  const CUresult code =
+      cuMemPoolImportFromShareableHandle(&peer.pool, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+  if (file >= 0) ::close(file);
+  return code;
+}
+
+void export_block(const Peer &peer) {
+  CUmemPoolPtrExportData data = {};
+  const CUresult code = cuMemPoolExportPointer(&data, peer.block);
+  answer(code, code == CUDA_SUCCESS ? hex(data) : "");
+}
+
+CUresult import_block(Peer &peer, const std::string &text) {
+  auto data = from_hex<CUmemPoolPtrExportData>(text);
+  CUdeviceptr address = 0;
+  const CUresult code = cuMemPoolImportPointer(&address, peer.pool, &data);
+  if (code == CUDA_SUCCESS) peer.opened.push_back(address);
+  return code;
+}
+
+// False: it is about something else.
+bool obey_about_pools(Peer &peer, const std::string &op, std::istream &line) {
+  std::size_t number = 0;
+  unsigned value = 0;
+  std::string text;
+  if (op == "pool" && line >> value) {
+    answer(make_pool(peer, value));
+  } else if (op == "pool_take" && line >> number >> value) {
+    const CUresult code = cuMemAllocFromPoolAsync(&peer.block, number, peer.pool, nullptr);
+    answer(code != CUDA_SUCCESS ? code : fill(peer.block, value, number));
+  } else if (op == "pool_export") {
+    export_pool(peer);
+  } else if (op == "pool_import" && line >> text) {
+    answer(import_pool(peer, text));
+  } else if (op == "pool_share") {
+    export_block(peer);
+  } else if (op == "pool_open" && line >> text) {
+    answer(import_block(peer, text));
+  } else if (op == "pool_current") {
+    answer(cuDeviceSetMemPool(0, peer.pool));
+  } else if (op == "pool_destroy") {
+    answer(cuMemPoolDestroy(peer.pool));
+  } else if (op == "free_in_order" && line >> text) {
+    const CUresult code = cuMemFreeAsync(named(peer, text), nullptr);
+    answer(code != CUDA_SUCCESS ? code : cuCtxSynchronize());
+  } else {
+    return false;
+  }
+  return true;
+}
+
+void obey(Peer &peer, const std::string &text) {
+  std::istringstream line(text);
+  std::string op;
+  line >> op;
+  std::size_t number = 0;
+  unsigned value = 0;
+  std::string which;
+  if (obey_about_pools(peer, op, line)) return;
+  if (op == "take" && line >> number >> value) {
+    peer.bytes = number;
+    const CUresult code = cuMemAlloc(&peer.block, number);
+    answer(code != CUDA_SUCCESS ? code : fill(peer.block, value, number));
+  } else if (op == "write" && line >> which >> value >> number) {
+    answer(fill(named(peer, which), value, number));
+  } else if (op == "free" && line >> which) {
+    answer(cuMemFree(named(peer, which)));
+  } else if (op == "close" && line >> which) {
+    answer(cuIpcCloseMemHandle(named(peer, which)));
+  } else if (op == "context") {
+    answer(cuCtxCreate(&peer.context, nullptr, 0, 0));
+  } else if (op == "destroy") {
+    answer(cuCtxDestroy(peer.context));
+  } else if (op == "held") {
+    std::size_t free = 0, total = 0;
+    const CUresult code = cuMemGetInfo(&free, &total);
+    answer(code, std::to_string(total - free));
+  } else if (op == "share") {
+    share(peer, line);
+  } else if (op == "open") {
+    open(peer, line);
+  } else if (op == "read") {
+    read(peer, line);
+  } else if (op == "range") {
+    range(peer, line);
+  } else if (op == "attributes") {
+    attributes(peer, line);
+  } else {
+    answer(CUDA_ERROR_UNKNOWN, text);
+  }
+}
+
+}  // namespace
+
+int main() {
+  Peer peer;
+  if (cuInit(0) != CUDA_SUCCESS || cuCtxCreate(&peer.context, nullptr, 0, 0) != CUDA_SUCCESS) return 1;
+  for (std::string line; std::getline(std::cin, line);) obey(peer, line);
+  return 0;
+}

@@ -1,0 +1,37 @@
+// Two processes of one simulated machine that do what they are told (peer.cc).
+#pragma once
+#include "tests/catch.h"
+#include "tests/simcuda/conformance/child_process.h"
+
+namespace simcuda::conformance {
+
+inline constexpr char kContextBytes[] = "1048576";
+
+class Peer {
+ public:
+  explicit Peer(const std::string &machine, const std::string &devices = "64MiB,64MiB")
+      : child_({},
+               {{"SIMCUDA_MACHINE", machine}, {"SIMCUDA_DEVICES", devices}, {"SIMCUDA_CONTEXT_BYTES", kContextBytes}},
+               SIMCUDA_FOLDER, SIMCUDA_PEER) {}
+  std::string operator()(const std::string &line) {
+    child_.tell(line);
+    return child_.line();
+  }
+  // The handle of what it took.
+  std::string share(const std::string &which = "own") {
+    const std::string told = (*this)("share " + which);
+    REQUIRE(told.substr(0, 2) == "0 ");
+    return told.substr(2);
+  }
+  ChildProcess &child() { return child_; }
+
+ private:
+  ChildProcess child_;
+};
+
+struct Two {
+  const Folder folder;
+  Peer exporter{folder.path()}, importer{folder.path()};
+};
+
+}  // namespace simcuda::conformance

@@ -1,0 +1,54 @@
+// What a program has said about managed memory, page by page. Nothing follows from it: a simulated device is charged
+// the full size of a managed allocation from the start, the strictest reading of where its pages may be.
+// Layer: none. Threads: under Driver::mutex.
+#pragma once
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <set>
+
+#define __CUDA_API_VERSION_INTERNAL
+#include <cuda.h>
+
+namespace simcuda {
+
+inline constexpr std::uint64_t kManagedPage = 4096;
+
+struct Advice {
+  bool read_mostly = false;
+  std::optional<CUmemLocation> preferred;
+  std::set<int> accessed_by;  // device ordinals, CU_DEVICE_CPU
+  std::optional<CUmemLocation> prefetched;
+};
+
+// Of one allocation: address → what holds from there to the next one.
+struct Advised {
+  std::map<std::uint64_t, Advice> from;
+};
+
+// A range in one managed allocation, rounded outwards to pages.
+struct ManagedRange {
+  Advised *advised = nullptr;  // null: not managed, or not in one allocation
+  std::uint64_t first = 0;
+  std::uint64_t end = 0;
+};
+ManagedRange managed_range(std::uint64_t address, std::uint64_t bytes);
+
+// What a location stands for at this moment: HOST_NUMA_CURRENT becomes a node; INVALID_VALUE, INVALID_DEVICE.
+CUresult resolve(CUmemLocation *location);
+// The location that a device number of the older calls means.
+CUmemLocation location_of(CUdevice device);
+
+// Calls change(Advice &) for each part of the range, with parts cut at its ends.
+template <class Change>
+void advise(const ManagedRange &range, Change change) {
+  auto &from = range.advised->from;
+  for (const std::uint64_t cut : {range.first, range.end}) {
+    const auto after = from.upper_bound(cut);
+    from.emplace_hint(after, cut, std::prev(after)->second);
+  }
+  for (auto part = from.find(range.first); part->first != range.end; ++part) change(part->second);
+}
+
+}  // namespace simcuda

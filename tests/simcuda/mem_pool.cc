@@ -1,0 +1,162 @@
+#include "tests/simcuda/mem_pool.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace simcuda {
+namespace {
+
+constexpr std::uint64_t round_up(std::uint64_t bytes, std::uint64_t step) {
+  return (bytes + step - 1) / step * step;
+}
+
+void settle(MemPool &pool) {
+  for (auto &[address, chunk] : pool.chunks) chunk.settle([](const Mark &mark) { return mark.reached(); });
+}
+
+// The last chunk under a bound may be smaller than a step.
+bool grow(MemPool &pool, std::uint64_t bytes) {
+  Device &device = *pool.device;
+  const std::uint64_t room = (pool.most_bytes - pool.reserved) / kGranuleBytes * kGranuleBytes;
+  const std::uint64_t step = std::min(round_up(bytes, kPoolStepBytes), room);
+  if (step < bytes) return false;
+  if (!has_addresses(device) || !driver().machine->reserve(device.physical, step)) return false;
+  const auto base = device.space->take(step);
+  if (!base) {
+    driver().machine->release(device.physical, step);
+    return false;
+  }
+  pool.chunks.emplace(*base, Chunk(*base, step));
+  pool.reserved += step;
+  pool.reserved_high = std::max(pool.reserved_high, pool.reserved);
+  return true;
+}
+
+// The stream itself comes behind its own frees; whether another one has been passed is left to the device to say.
+std::optional<Chunk::Block> take(MemPool &pool, const std::shared_ptr<Stream> &stream, std::uint64_t bytes) {
+  const auto usable = [&](const Mark &mark) {
+    return mark.stream == stream || (pool.allow_opportunistic && mark.reached());
+  };
+  for (auto &[address, chunk] : pool.chunks) {
+    if (auto block = chunk.take(bytes, usable)) return block;
+  }
+  return std::nullopt;
+}
+
+std::map<std::uint64_t, Chunk>::iterator chunk_of(MemPool &pool, std::uint64_t address) {
+  return std::prev(pool.chunks.upper_bound(address));
+}
+
+void give(std::map<std::uint64_t, Allocation>::iterator block, Mark behind) {
+  MemPool &pool = *block->second.pool;
+  if (block->second.published) pool.device->space->publish(block->first, 0);
+  pool.used -= chunk_of(pool, block->first)->second.give(block->first, std::move(behind));
+  driver().allocations.erase(block);
+}
+
+void forget_if_empty(const MemPool &pool) {
+  if (pool.destroyed && pool.chunks.empty()) driver().mem_pools.erase(&pool);
+}
+
+}  // namespace
+
+std::shared_ptr<MemPool> find_pool(CUmemoryPool handle) {
+  const auto found = driver().mem_pools.find(handle);
+  return found == driver().mem_pools.end() || found->second->destroyed ? nullptr : found->second;
+}
+
+std::shared_ptr<MemPool> add_pool(MemPool pool) {
+  auto made = std::make_shared<MemPool>(std::move(pool));
+  made->id = driver().next_id++;
+  driver().mem_pools.emplace(made.get(), made);
+  return made;
+}
+
+std::shared_ptr<MemPool> default_pool(Device &device) {
+  if (device.default_pool == nullptr) {
+    MemPool pool;
+    pool.device = &device;
+    pool.is_default = true;
+    device.default_pool = add_pool(std::move(pool));
+  }
+  return device.default_pool;
+}
+
+std::shared_ptr<MemPool> current_pool(Device &device) {
+  return device.current_pool == nullptr ? default_pool(device) : device.current_pool;
+}
+
+CUresult allocate_in_order(const std::shared_ptr<MemPool> &pool, const std::shared_ptr<Stream> &stream,
+                           std::uint64_t bytes, std::uint64_t *address) {
+  if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (bytes > pool->device->bytes) return CUDA_ERROR_OUT_OF_MEMORY;
+  const std::uint64_t cost = round_up(bytes, kGranuleBytes);
+  auto block = take(*pool, stream, cost);
+  if (!block && !grow(*pool, cost)) {
+    // What lies idle in pieces that are too small may make room for one that is large enough.
+    if (pool->allow_opportunistic) settle(*pool);
+    trim(*pool, 0);
+    if (!grow(*pool, cost)) return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  if (!block) block = take(*pool, stream, cost);
+  pool->used += cost;
+  pool->used_high = std::max(pool->used_high, pool->used);
+  driver().allocations.emplace(block->address, Allocation{.requested = bytes,
+                                                          .bytes = cost,
+                                                          .device = pool->device,
+                                                          .id = driver().next_id++,
+                                                          .pool = pool,
+                                                          .behind = block->behind});
+  *address = block->address;
+  return CUDA_SUCCESS;
+}
+
+void free_in_order(Lock &lock, std::map<std::uint64_t, Allocation>::iterator block,
+                   const std::shared_ptr<Stream> &stream) {
+  const std::shared_ptr<MemPool> pool = block->second.pool;
+  Mark reached = submit(lock, stream, Pace::kDelayed, [] {});
+  give(block, std::move(reached));
+  // Behind the free, so that it has been reached: nobody else will ask a pool that has gone.
+  submit(lock, stream, Pace::kInstant, [pool] {
+    const Lock in_stream_order(driver().mutex);
+    if (pool->destroyed) destroy_pool(pool);
+  });
+}
+
+void free_at_once(std::map<std::uint64_t, Allocation>::iterator block) {
+  const std::shared_ptr<MemPool> pool = block->second.pool;
+  give(block, {});
+  if (pool->destroyed) destroy_pool(pool);
+}
+
+void trim(MemPool &pool, std::uint64_t keep) {
+  for (auto chunk = pool.chunks.end(); chunk != pool.chunks.begin();) {
+    --chunk;
+    const std::uint64_t bytes = chunk->second.bytes();
+    if (!chunk->second.idle() || pool.reserved < keep || pool.reserved - keep < bytes) continue;
+    pool.device->space->give(chunk->first, bytes);
+    driver().machine->release(pool.device->physical, bytes);
+    pool.reserved -= bytes;
+    chunk = pool.chunks.erase(chunk);
+  }
+}
+
+void destroy_pool(const std::shared_ptr<MemPool> &pool) {
+  pool->destroyed = true;
+  if (pool->device->current_pool == pool) pool->device->current_pool = nullptr;
+  settle(*pool);
+  trim(*pool, 0);
+  forget_if_empty(*pool);
+}
+
+void after_waiting(Lock &) {
+  for (const auto &[handle, pool] : driver().mem_pools) {
+    settle(*pool);
+    trim(*pool, pool->release_threshold);
+  }
+  std::erase_if(driver().mem_pools,
+                [](const auto &entry) { return entry.second->destroyed && entry.second->chunks.empty(); });
+}
+
+}  // namespace simcuda

@@ -1,0 +1,73 @@
+// Memory pools: what a device's memory is reserved for stream-ordered allocations, and by which rules it is used again
+// and given back. A pool belongs to its device, whatever becomes of contexts. Layer: chunk.h, driver.h.
+// Threads: under Driver::mutex. Owns: its chunks; a destroyed pool lives until its last block has been freed.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "tests/simcuda/chunk.h"
+#include "tests/simcuda/driver.h"
+
+namespace simcuda {
+
+inline constexpr std::uint64_t kPoolStepBytes = std::uint64_t{32} << 20;  // a pool grows by multiples of it
+
+// Whose pool it is, and where its bytes are.
+struct PoolOrigin {
+  std::int32_t process = 0;
+  std::int32_t descriptor = -1;
+  std::uint64_t inode = 0;
+  std::uint64_t id = 0;
+  bool operator==(const PoolOrigin &) const = default;
+};
+
+struct MemPool {
+  std::uint64_t id = 0;
+  Device *device = nullptr;
+  bool is_default = false;
+  bool destroyed = false;
+  std::optional<PoolOrigin> origin = {};  // another process's: nothing is allocated from it
+  CUmemAllocationHandleType handle_types = CU_MEM_HANDLE_TYPE_NONE;
+  std::uint64_t most_bytes = UINT64_MAX;
+  // The first and the third are remembered and change nothing: what they allow need not be done.
+  bool follow_event_dependencies = true;
+  bool allow_opportunistic = true;
+  bool allow_internal_dependencies = true;
+  std::uint64_t release_threshold = 0;
+  std::uint64_t reserved = 0, reserved_high = 0;
+  std::uint64_t used = 0, used_high = 0;
+  std::map<std::uint64_t, Chunk> chunks;
+  std::map<const Device *, CUmemAccess_flags> access;
+};
+
+inline CUmemoryPool handle_of(const MemPool *pool) {
+  return reinterpret_cast<CUmemoryPool>(const_cast<MemPool *>(pool));
+}
+
+// Null for what is no pool, or is one no more.
+std::shared_ptr<MemPool> find_pool(CUmemoryPool handle);
+std::shared_ptr<MemPool> default_pool(Device &device);
+std::shared_ptr<MemPool> current_pool(Device &device);
+// The pool from then on known by its handle.
+std::shared_ptr<MemPool> add_pool(MemPool pool);
+
+// A block for the stream's later work. INVALID_VALUE, OUT_OF_MEMORY.
+CUresult allocate_in_order(const std::shared_ptr<MemPool> &pool, const std::shared_ptr<Stream> &stream,
+                           std::uint64_t bytes, std::uint64_t *address);
+// A free that is queued in the stream: the block is nobody's from now on.
+void free_in_order(Lock &lock, std::map<std::uint64_t, Allocation>::iterator block,
+                   const std::shared_ptr<Stream> &stream);
+// A free that has happened: the block can be used again by anyone.
+void free_at_once(std::map<std::uint64_t, Allocation>::iterator block);
+
+// Gives chunks that are wholly free back to the device, as long as `keep` bytes stay reserved.
+void trim(MemPool &pool, std::uint64_t keep);
+// Its blocks stay good; its memory goes as they are freed.
+void destroy_pool(const std::shared_ptr<MemPool> &pool);
+// The program has waited for a stream, an event or a context: what it may know to be freed is anybody's now, and what a
+// pool has beyond its threshold goes back.
+void after_waiting(Lock &);
+
+}  // namespace simcuda
