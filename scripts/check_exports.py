@@ -23,7 +23,7 @@ def readelf(option, path):
 
 def hooked_symbols():
     text = re.sub(r"/\*.*?\*/", "", (ROOT / "shim/hook_table.inc").read_text(), flags=re.S)
-    return set(re.findall(r"RATION_HOOK\((\w+)", text))
+    return set(re.findall(r"^RATION_(?:NVML_)?HOOK\((\w+)", text, re.M))
 
 
 def read_library(path):

@@ -45,11 +45,13 @@ def settings_table():
 
 
 def hooks_table():
-    lines = ["| family | driver function | asked for as | since CUDA | needed for a limit |", "|---|---|---|---|---|"]
+    lines = ["| family | function | asked for as | since CUDA | needed for a limit |", "|---|---|---|---|---|"]
     for family, (symbol, _, name, since, stream, need, _) in rows("shim/hook_table.inc", "RATION_HOOK"):
         version = f"{int(since) // 1000}.{int(since) % 1000 // 10}"
         asked = f"`{name}`" + (", per-thread stream" if stream == "per_thread" else "")
         lines.append(f"| {family} | `{symbol}` | {asked} | {version} | {'yes' if need == 'required' else 'no'} |")
+    for family, (symbol, _) in rows("shim/hook_table.inc", "RATION_NVML_HOOK"):
+        lines.append(f"| {family} | `{symbol}` | by name, of `libnvidia-ml.so.1` | | no |")
     return lines
 
 

@@ -1,5 +1,5 @@
 /* What the front and the core know of each other: one C struct each way. The front is libc only and is preloaded; the
- * core is loaded at the first CUDA call and handed a Door; it answers with its bodies, one a row of hook_table.inc.
+ * core is loaded at the first call and handed a Door; it answers with its bodies, one a row of hook_table.inc.
  * Layer: none, includable from front and hooks. Both sides are built together: `build` must be equal. */
 #ifndef RATION_DOOR_H_
 #define RATION_DOOR_H_
@@ -28,6 +28,7 @@ struct RationDoor {
   struct RationCoverage *coverage;
   void *const *entries; /* our export of each hook, in table order */
   unsigned hook_count;
+  void *(*nvml)(void); /* dlopen handle of the libnvidia-ml that the program loaded, or NULL */
 };
 
 /* core -> front */
@@ -35,9 +36,16 @@ struct RationCore {
   const char *build;
   void *const *bodies; /* in table order; valid for ever */
   unsigned hook_count;
+  /* Before the first of `bodies` is called: meets the driver, reads the settings, begins the log. 0: it could not; the
+   * front then answers for itself (closed column of the table). */
+  int (*begin)(void);
+  /* Before the first of `nvml_bodies` is called: looks NVML's functions up, and begins nothing. */
+  void (*begin_nvml)(void);
+  void *const *nvml_bodies; /* in table order; valid for ever */
+  unsigned nvml_hook_count;
 };
 
-/* The core's only export. NULL: it could not start; the front then answers for itself (closed column of the table). */
+/* The core's only export. NULL: it could not start. */
 typedef const struct RationCore *(*ration_core_start_t)(const struct RationDoor *);
 
 #endif /* RATION_DOOR_H_ */

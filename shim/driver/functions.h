@@ -16,16 +16,16 @@ namespace ration::driver {
 template <class Signature>
 class Slot;
 
-template <class... Parameters>
-class Slot<CUresult(Parameters...)> {
+template <class Result, class... Parameters>
+class Slot<Result(Parameters...)> {
  public:
-  using Function = CUresult (*)(Parameters...);
+  using Function = Result (*)(Parameters...);
 
   constexpr Slot() = default;
   // Relaxed: the slot is published with the object that the hooks were reached through, or is a function pointer that
   // is complete in itself.
   bool present() const { return address_.load(std::memory_order_relaxed) != nullptr; }
-  CUresult operator()(Parameters... arguments) const { return address_.load(std::memory_order_relaxed)(arguments...); }
+  Result operator()(Parameters... arguments) const { return address_.load(std::memory_order_relaxed)(arguments...); }
   void set(void *address) { address_.store(reinterpret_cast<Function>(address), std::memory_order_relaxed); }
   void *get() const { return reinterpret_cast<void *>(address_.load(std::memory_order_relaxed)); }
 

@@ -1,4 +1,4 @@
-// The door to the core: binds the entries at the first CUDA call, or closes them when there is no core to be had.
+// The door to the core: binds the entries at the first call, or closes them when there is no core to be had.
 // Layer: front. Called from: ration_first_use in trampolines_*.S.
 // Threads: no lock is held across dlopen or dlsym: a thread inside a library's constructor holds the loader's lock and
 // may arrive here. Racing threads load the same core (the loader serialises them) and store equal slots.
@@ -79,13 +79,14 @@ const RationCore *open_core(char *path, const char *&why) {
     why = "cannot load its core ";
     return nullptr;
   }
-  static const RationDoor door = {RATION_VERSION, real().dlopen, real().dlsym, &any_driver,
-                                  &this_thread,   &coverage,     entries,      kHookCount};
+  static const RationDoor door = {RATION_VERSION, real().dlopen, real().dlsym, &any_driver, &this_thread,
+                                  &coverage,      entries,       kHookCount,   &loaded_nvml};
   const auto start = reinterpret_cast<ration_core_start_t>(real().dlsym(handle, "ration_core_start"));
   const RationCore *core = start != nullptr ? start(&door) : nullptr;
   if (core == nullptr) {
     why = "cannot start its core ";
-  } else if (core->hook_count != kHookCount || !same(core->build, RATION_VERSION)) {
+  } else if (core->hook_count != kHookCount || !same(core->build, RATION_VERSION) ||
+             core->nvml_hook_count != kNvmlHookCount) {
     why = "is of another build than its core ";
     core = nullptr;
   }
@@ -106,6 +107,10 @@ State settle() {
   char path[kPathMax];
   const char *why = nullptr;
   const RationCore *core = open_core(path, why);
+  if (core != nullptr && core->begin() == 0) {
+    why = "cannot start its core ";
+    core = nullptr;
+  }
   if (core != nullptr) {
     for (unsigned hook = 0; hook < kHookCount; ++hook) {
       store_slot(hook, core->bodies[hook]);
@@ -142,8 +147,27 @@ void *target_of(unsigned hook) {
   }
 }
 
+// A question to NVML needs the core but begins nothing: no driver, no log. Without a core it gets NVML's own answer,
+// and nothing is said: no memory is at stake.
+void *nvml_target_of(unsigned hook) {
+  bool found = false;
+  void *real_one = real_nvml_function(hook, found);
+  if (thread_state.depth > 0 || !found) {
+    return real_one;
+  }
+  char path[kPathMax];
+  const char *why = nullptr;
+  ++thread_state.depth;
+  const RationCore *core = disabled() ? nullptr : open_core(path, why);
+  if (core != nullptr) {
+    core->begin_nvml();
+  }
+  --thread_state.depth;
+  return store_slot(kHookCount + hook, core != nullptr ? core->nvml_bodies[hook] : real_one);
+}
+
 void *bind(unsigned hook) {
-  void *target = target_of(hook);
+  void *target = hook < kHookCount ? target_of(hook) : nvml_target_of(hook - kHookCount);
   leave_no_error();
   return target;
 }

@@ -145,17 +145,18 @@ void fill_table(void *driver) {
   __atomic_store_n(&table_ready, 1, __ATOMIC_RELEASE);  // pairs with the acquire in hook_at
 }
 
-// A driver that was loaded by path and bears no SONAME answers to no fixed name: look for its file name.
-void *driver_by_file_name() {
-  for (const link_map *map = _r_debug.r_map; map != nullptr; map = map->l_next) {
-    if (map->l_name != nullptr && starts_with(base_name(map->l_name), "libcuda.so")) {
-      return loaded(map->l_name);
+}  // namespace
+
+// A library that was loaded by path and bears no SONAME answers to no fixed name: look for its file name.
+void *loaded_library(const char *name, const char *file_prefix) {
+  void *handle = loaded(name);
+  for (const link_map *map = _r_debug.r_map; map != nullptr && handle == nullptr; map = map->l_next) {
+    if (map->l_name != nullptr && starts_with(base_name(map->l_name), file_prefix)) {
+      handle = loaded(map->l_name);
     }
   }
-  return nullptr;
+  return handle;
 }
-
-}  // namespace
 
 const Loader &real() {
   if (__atomic_load_n(&loader_ready, __ATOMIC_ACQUIRE) == 0) {
@@ -175,10 +176,7 @@ void leave_no_error() {
 void *loaded_driver() {
   void *handle = __atomic_load_n(&driver_handle, __ATOMIC_ACQUIRE);
   if (handle == nullptr) {
-    handle = loaded("libcuda.so.1");
-    if (handle == nullptr) {
-      handle = driver_by_file_name();
-    }
+    handle = loaded_library("libcuda.so.1", "libcuda.so");
     if (handle != nullptr) {
       __atomic_store_n(&driver_handle, handle, __ATOMIC_RELEASE);
     }
@@ -200,7 +198,7 @@ bool is_entry(const void *address) {
       return true;
     }
   }
-  return false;
+  return is_nvml_entry(address);
 }
 
 Hook hook_at(void *driver, const void *address, const char *symbol) {

@@ -19,7 +19,7 @@ struct RationCall {
   void *target;      // where to jump with (first, second, third), when it returns 0
 };
 
-__attribute__((visibility("hidden"))) extern void *ration_slots[];
+__attribute__((visibility("hidden"))) extern void *ration_slots[];  // the driver's hooks, then NVML's
 __attribute__((visibility("hidden"))) void ration_dlsym_entry();
 __attribute__((visibility("hidden"))) void ration_dlvsym_entry();
 __attribute__((visibility("hidden"))) void ration_dlopen_entry();
@@ -33,6 +33,12 @@ enum Hook : unsigned {
   kHookCount
 };
 #undef RATION_HOOK
+
+#define RATION_NVML_HOOK(symbol, parameters) kNvmlHook_##symbol,
+enum NvmlHook : unsigned {
+#include "hook_table.inc"
+  kNvmlHookCount
+};
 
 struct Loader {
   void *(*dlopen)(const char *, int);
@@ -59,14 +65,25 @@ extern const char *const symbols[kHookCount];
 void *real_function(unsigned hook);
 // What a hook leads to when there is no core: the closed column of the table.
 void *closed_target(unsigned hook);
-// Whether `address` lies in one of our exports.
+// Whether `address` is one of our exports, of the driver's functions or of NVML's.
 bool is_entry(const void *address);
+
+// The handle of a library that is loaded already, by its name or by how its file name begins; nullptr: there is none.
+void *loaded_library(const char *name, const char *file_prefix);
 
 // The hook that stands for the driver's function at `address` under `symbol` (nullptr: under any), or kHookCount.
 Hook hook_at(void *driver, const void *address, const char *symbol);
 
 // Whether `address` lies in the driver's own object. REQUIRES a hook_at before: it learns the bounds.
 bool in_driver(uintptr_t address);
+
+// The libnvidia-ml that the program loaded, which then stays loaded; nullptr while there is none.
+void *loaded_nvml();
+// NVML's own function behind a hook; one that answers FUNCTION_NOT_FOUND where there is none (yet: `found` is false).
+void *real_nvml_function(unsigned hook, bool &found);
+// Our export for what `nvml` answered under `symbol`, or nullptr: not a function that we hook.
+void *nvml_entry_for(void *nvml, const void *address, const char *symbol);
+bool is_nvml_entry(const void *address);
 
 extern RationCoverage coverage;
 // For display: two racing threads may count as one, which is cheaper than a locked instruction a look-up.

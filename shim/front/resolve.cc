@@ -1,5 +1,5 @@
-// Answers for dlsym, dlvsym and dlopen: ask the real one, then swap the answer when it is a driver function that we
-// hook. Never invents a function that the driver lacks.
+// Answers for dlsym, dlvsym and dlopen: ask the real one, then swap the answer when it is a function of the driver's or
+// NVML's that we hook. Never invents a function that they lack.
 // Layer: front. Called from: trampolines_*.S, on any thread, possibly before every constructor of the process.
 #include <dlfcn.h>
 
@@ -9,9 +9,12 @@
 namespace ration::front {
 namespace {
 
-// Names that we may have an opinion on; everything else costs these two comparisons.
+// Names that we may have an opinion on; everything else costs these comparisons.
 bool is_driver_name(const char *name) {
   return name[0] == 'c' && name[1] == 'u';
+}
+bool is_management_name(const char *name) {
+  return name[0] == 'n' && name[1] == 'v' && name[2] == 'm' && name[3] == 'l';
 }
 bool is_loader_name(const char *name) {
   return name[0] == 'd' && name[1] == 'l';
@@ -72,41 +75,59 @@ bool is_real(const void *found, Function next) {
   return starts_with(file, "libc.so.") || starts_with(file, "libdl.so.");
 }
 
-// Our exports must not make a process without CUDA believe that it has CUDA: while no driver is loaded, a name that
-// only we define is looked for in libc, which gives the program its NULL and a normal dlerror.
-Answer without_driver(const Lookup &lookup) {
+// A library whose functions we hook: where it is, and our export for what it answered to `caller` (nullptr: none). A
+// library looks for its own functions: on WSL2 both are loaders of the real ones.
+struct Driver {
+  static void *loaded() { return loaded_driver(); }
+  static void *entry_for(void *driver, const void *found, const char *name, uintptr_t caller) {
+    const Hook hook = hook_at(driver, found, name);
+    return hook == kHookCount || in_driver(caller) ? nullptr : entries[hook];
+  }
+};
+struct Management {
+  static void *loaded() { return loaded_nvml(); }
+  static void *entry_for(void *nvml, const void *found, const char *name, uintptr_t caller) {
+    void *entry = nvml_entry_for(nvml, found, name);
+    return entry == nullptr || object_of(reinterpret_cast<uintptr_t>(found)) == object_of(caller) ? nullptr : entry;
+  }
+};
+
+// Our exports must not make a process without CUDA believe that it has CUDA: while no such library is loaded, a name
+// that only we define is looked for in libc, which gives the program its NULL and a normal dlerror.
+Answer without_library(const Lookup &lookup) {
   if (is_entry(lookup.ask_real(lookup.handle()))) {
     lookup.call.first = reinterpret_cast<uintptr_t>(real().dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD));
   }
   return kGoOn;
 }
 
-Answer driver_name(const Lookup &lookup) {
-  void *driver = loaded_driver();
-  if (driver == nullptr) {
-    return without_driver(lookup);
+template <class Library>
+Answer name_in(const Lookup &lookup) {
+  void *library = Library::loaded();
+  if (library == nullptr) {
+    return without_library(lookup);
   }
   if (lookup.handle() == RTLD_DEFAULT) {
     return kGoOn;  // the program's own definition or ours comes first, as for a direct link
   }
   void *found = lookup.ask_real(lookup.handle());
-  const Hook hook = found != nullptr ? hook_at(driver, found, lookup.name()) : kHookCount;
-  // The driver looks for its own functions: on WSL2 libcuda.so.1 is a loader of the real one.
-  if (hook == kHookCount || in_driver(lookup.call.caller)) {
+  void *entry = found != nullptr ? Library::entry_for(library, found, lookup.name(), lookup.call.caller) : nullptr;
+  if (entry == nullptr) {
     return {true, found};
   }
   count(coverage.dlsym);
-  return {true, entries[hook]};
+  return {true, entry};
 }
 
 // RTLD_NEXT keeps its natural order, in which our exports stand before whatever the program is linked with. But what
 // comes next after a library that is itself linked with the driver is the driver, past us: that answer is swapped like
 // one for a handle, unless the library defines the name or dlsym: it interposes, and would be led back to itself.
-Answer next_driver_name(const Lookup &lookup) {
-  void *driver = loaded_driver();
+template <class Library>
+Answer next_name_in(const Lookup &lookup) {
+  void *library = Library::loaded();
   const link_map *from = object_of(lookup.call.caller);
   const bool is_library = from != nullptr && from->l_name != nullptr && from->l_name[0] != '\0';
-  if (driver == nullptr || !is_library || defines(*from, lookup.name()) || defines(*from, "dlsym")) {
+  if (library == nullptr || !is_library || defines(*from, lookup.name()) || defines(*from, "dlsym")) {
     return kGoOn;
   }
   // Looking in its handle covers the library and what it is linked with.
@@ -115,13 +136,18 @@ Answer next_driver_name(const Lookup &lookup) {
   if (handle != nullptr) {
     dlclose(handle);
   }
-  const Hook hook = found != nullptr ? hook_at(driver, found, lookup.name()) : kHookCount;
-  if (hook == kHookCount || in_driver(lookup.call.caller)) {
+  void *entry = found != nullptr ? Library::entry_for(library, found, lookup.name(), lookup.call.caller) : nullptr;
+  if (entry == nullptr) {
     return kGoOn;
   }
   leave_no_error();
   count(coverage.dlsym);
-  return {true, entries[hook]};
+  return {true, entry};
+}
+
+template <class Library>
+Answer hooked_name(const Lookup &lookup) {
+  return lookup.handle() == RTLD_NEXT ? next_name_in<Library>(lookup) : name_in<Library>(lookup);
 }
 
 Answer loader_name(const Lookup &lookup) {
@@ -149,11 +175,12 @@ int resolve(const Lookup &lookup, void *real_function) {
   if (name == nullptr) {
     return 0;
   }
-  const bool next = lookup.handle() == RTLD_NEXT;
   Answer answer = kGoOn;
   if (is_driver_name(name)) {
-    answer = next ? next_driver_name(lookup) : driver_name(lookup);
-  } else if (!next && is_loader_name(name)) {
+    answer = hooked_name<Driver>(lookup);
+  } else if (is_management_name(name)) {
+    answer = hooked_name<Management>(lookup);
+  } else if (lookup.handle() != RTLD_NEXT && is_loader_name(name)) {
     answer = loader_name(lookup);
   }
   lookup.call.result = answer.value;

@@ -143,6 +143,8 @@ ration_slots:
 #define RATION_HOOK(symbol, parameters, name, since, stream, need, closed) ENTRY symbol
 #include "hook_table.inc"
 #undef RATION_HOOK
+#define RATION_NVML_HOOK(symbol, parameters) ENTRY symbol
+#include "hook_table.inc"
 
   .data
   .size ration_slots, . - ration_slots

@@ -5,7 +5,7 @@
  * program's: RTLD_NEXT, $ORIGIN and namespaces keep meaning the caller. In assembly because a compiler only makes that
  * jump when it optimises.
  *
- * cu*: one indirect jump through a slot. Slots start at a stub that asks ration_front_bind for the target. */
+ * cu*, nvml*: one indirect jump through a slot. Slots start at a stub that asks ration_front_bind for the target. */
 
   .text
 
@@ -163,6 +163,8 @@ ration_slots:
 #define RATION_HOOK(symbol, parameters, name, since, stream, need, closed) ENTRY symbol
 #include "hook_table.inc"
 #undef RATION_HOOK
+#define RATION_NVML_HOOK(symbol, parameters) ENTRY symbol
+#include "hook_table.inc"
 
   .data
   .size ration_slots, . - ration_slots

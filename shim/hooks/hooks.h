@@ -4,9 +4,12 @@
 
 #include "driver/abi.h"
 #include "driver/array_abi.h"
+#include "driver/nvml_abi.h"
 
 extern "C" {
 #define RATION_HOOK(symbol, parameters, name, since, stream, need, closed) CUresult symbol parameters;
 #include "hook_table.inc"
 #undef RATION_HOOK
+#define RATION_NVML_HOOK(symbol, parameters) nvmlReturn_t symbol parameters;
+#include "hook_table.inc"
 }

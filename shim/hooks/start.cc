@@ -1,5 +1,6 @@
-// The core's only export: takes the front's door, finds the driver, hands the bodies over.
+// The core's only export: takes the front's door, hands the bodies over.
 // Layer: hooks. Threads: racing first callers all come through here; everything is idempotent or serialised inside.
+#include "driver/nvml.h"
 #include "hooks/boundary.h"
 #include "hooks/caller.h"
 #include "hooks/hooks.h"
@@ -16,21 +17,37 @@ void *const bodies[driver::kHookCount] = {
 };
 #undef RATION_HOOK
 
-constexpr RationCore core = {RATION_VERSION, bodies, driver::kHookCount};
+#define RATION_NVML_HOOK(symbol, parameters) reinterpret_cast<void *>(&symbol),
+void *const nvml_bodies[driver::kNvmlHookCount] = {
+#include "hook_table.inc"
+};
+
+// Looking the driver up takes the loader's lock, which the calling thread may hold or wait for: no lock of ours here.
+int begin() {
+  if (void *handle = door()->driver()) {
+    driver::real.resolve(handle, door()->real_dlsym);
+  }
+  return runtime::Runtime::get() != nullptr ? 1 : 0;
+}
+
+void begin_nvml() {
+  if (void *handle = door()->nvml()) {
+    driver::real_nvml.resolve(handle, door()->real_dlsym);
+  }
+}
+
+constexpr RationCore core = {RATION_VERSION, bodies,      driver::kHookCount,    &begin,
+                             &begin_nvml,    nvml_bodies, driver::kNvmlHookCount};
 
 }  // namespace
 }  // namespace ration::hooks
 
-// Looking the driver up takes the loader's lock, which the calling thread may hold or wait for: no lock of ours here.
 extern "C" __attribute__((visibility("default"))) const RationCore *ration_core_start(const RationDoor *given) {
   using namespace ration;
   if (given == nullptr || given->hook_count != driver::kHookCount) {
     return &hooks::core;  // the front sees that the builds differ and closes
   }
   hooks::given_door.store(given, std::memory_order_relaxed);
-  if (void *handle = given->driver()) {
-    driver::real.resolve(handle, given->real_dlsym);
-  }
   runtime::set_reports({&given->coverage->unknown_versions, &hooks::via_of});
-  return runtime::Runtime::get() != nullptr ? &hooks::core : nullptr;
+  return &hooks::core;
 }

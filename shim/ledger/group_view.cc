@@ -19,6 +19,7 @@ namespace ration::ledger {
 namespace {
 
 constexpr std::uint64_t kLookNs = 1'000'000'000;
+constexpr std::uint64_t kGlanceNs = 50'000'000;
 constexpr int kReadings = 100;
 constexpr std::uint32_t kNobody = UINT32_MAX;
 constexpr char kOwnFolders[] = "/dev/shm/ration-";  // made by Ration itself: a folder that the user named is the user's
@@ -155,6 +156,29 @@ std::vector<Group> look(const std::string &state_folder, std::string &problem) {
   }
   std::stable_sort(groups.begin(), groups.end(), [](const Group &a, const Group &b) { return a.kind < b.kind; });
   return groups;
+}
+
+std::optional<GroupDevice> look_at(const std::string &state_folder, GroupKind kind, const std::string &name,
+                                   const std::string &uuid) {
+  std::string problem;
+  const Descriptor folder = open_state_folder(state_folder, false, problem);
+  const Descriptor descriptor =
+      folder ? open_group_file(folder.number(), file_name(kind, name), problem) : Descriptor();
+  const GroupFile file = descriptor ? GroupFile::map(descriptor.number(), problem) : GroupFile();
+  if (!file) {
+    return std::nullopt;
+  }
+  std::uint32_t cursor = 0;
+  reap(file, descriptor.number(), kNobody, monotonic_ns() + kGlanceNs, cursor);
+  const WideValue wanted = device_key(uuid, 0);
+  for (std::uint32_t i = 0; i < shared::kDevices; ++i) {
+    const shared::Device &device = file.header().device[i];
+    if (const WideValue key = device.uuid.load(); key.low == wanted.low && key.high == wanted.high) {
+      check_limit(file, i);
+      return GroupDevice{uuid, device.limit.load().low, device.total.load().low};
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace ration::ledger

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -53,5 +54,9 @@ struct Group {
 // Every group in `state_folder`, sorted by kind and name. A folder that does not exist holds none. `problem`: why the
 // folder cannot be looked into, empty when it can.
 std::vector<Group> look(const std::string &state_folder, std::string &problem);
+
+// One device of one group. None: nobody in the group has come upon it, or its file cannot be read.
+std::optional<GroupDevice> look_at(const std::string &state_folder, GroupKind kind, const std::string &name,
+                                   const std::string &uuid);
 
 }  // namespace ration::ledger

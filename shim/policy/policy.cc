@@ -202,27 +202,46 @@ void Policy::present_memory(std::size_t *free_bytes, std::size_t *total_bytes) {
   if (device == nullptr) {
     return;
   }
-  pending_.settle(where.device, false);
-  stream_pools_.settle_all("cuMemGetInfo_v2", where.device);
-  const bool shown = options_.show_limit && device->limit_asked.load(std::memory_order_relaxed);
-  const std::uint64_t limit = device->limit.load(std::memory_order_relaxed);
   if (free_bytes != nullptr) {
-    ledger_.account(where.device).look_for_dead();
-    // What our own pools hold is the program's to have; of the rest the limit and the device decide.
-    const std::uint64_t obtainable = std::min<std::uint64_t>(*free_bytes, ledger_.account(where.device).available());
-    const std::uint64_t total = device->total.load(std::memory_order_relaxed);
-    *free_bytes = std::min(pools_.free_bytes(where.device) + obtainable, shown || total == 0 ? limit : total);
+    *free_bytes = free_on("cuMemGetInfo_v2", *device, *free_bytes);
   }
-  if (total_bytes != nullptr && shown) {
-    *total_bytes = std::min<std::uint64_t>(*total_bytes, limit);
+  if (total_bytes != nullptr && shows_limit(*device)) {
+    *total_bytes = std::min<std::uint64_t>(*total_bytes, device->limit.load(std::memory_order_relaxed));
   }
+}
+
+// What our own pools hold is the program's to have; of the rest the limits and the device decide.
+std::uint64_t Policy::free_on(const char *api, const Device &device, std::uint64_t really_free) {
+  pending_.settle(device.ordinal, false);
+  stream_pools_.settle_all(api, device.ordinal);
+  ledger_.account(device.ordinal).look_for_dead();
+  const std::uint64_t obtainable = std::min(really_free, ledger_.account(device.ordinal).available());
+  const std::uint64_t total = device.total.load(std::memory_order_relaxed);
+  return std::min(pools_.free_bytes(device.ordinal) + obtainable,
+                  shows_limit(device) || total == 0 ? device.limit.load(std::memory_order_relaxed) : total);
+}
+
+Presented Policy::present_device(std::string_view uuid, bool alone, DeviceMemory &memory) {
+  const std::vector<Device> *devices = devices_.all();
+  if (devices == nullptr) {
+    return Presented::not_known_yet;
+  }
+  const auto meant = std::find_if(devices->begin(), devices->end(), [&](const Device &device) {
+    return same_uuid(uuid, device.uuid) || (alone && devices->size() == 1 && (uuid.empty() || device.uuid.empty()));
+  });
+  if (meant == devices->end() || meant->total.load(std::memory_order_relaxed) == 0) {
+    return Presented::untouched;
+  }
+  const std::optional<std::uint64_t> shown =
+      shows_limit(*meant) ? std::optional(meant->limit.load(std::memory_order_relaxed)) : std::nullopt;
+  memory.show(shown, free_on("nvmlDeviceGetMemoryInfo", *meant, memory.free));
+  return Presented::yes;
 }
 
 void Policy::present_total(std::size_t *total_bytes, CUdevice handle) {
   describe();
   const Device *device = devices_.find_handle(handle);
-  if (total_bytes != nullptr && device != nullptr && options_.show_limit &&
-      device->limit_asked.load(std::memory_order_relaxed)) {
+  if (total_bytes != nullptr && device != nullptr && shows_limit(*device)) {
     *total_bytes = std::min<std::uint64_t>(*total_bytes, device->limit.load(std::memory_order_relaxed));
   }
 }

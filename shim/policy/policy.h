@@ -16,6 +16,7 @@
 #include "policy/address_book.h"
 #include "policy/array_bytes.h"
 #include "policy/contexts.h"
+#include "policy/device_memory.h"
 #include "policy/devices.h"
 #include "policy/pending_frees.h"
 #include "policy/physical_memory.h"
@@ -83,6 +84,9 @@ class Policy {
   // Virtualises what the driver answered: total and free bytes as this process can really have them. NULL-safe.
   void present_memory(std::size_t *free_bytes, std::size_t *total_bytes);
   void present_total(std::size_t *total_bytes, CUdevice device);
+  // The same for what NVML says of the device called `uuid`. Empty: it has no name, and is `alone` in the machine or
+  // not to be told from others. No context is needed for it, and none is made.
+  Presented present_device(std::string_view uuid, bool alone, DeviceMemory &memory);
 
   // What the driver would say of one of its own allocations, for a block of a pool. `handled`: the address was ours to
   // answer for; else ask the driver.
@@ -124,6 +128,10 @@ class Policy {
   void set_via(events::Via (*via_of)(const void *caller)) { via_of_ = via_of; }
 
  private:
+  std::uint64_t free_on(const char *api, const Device &device, std::uint64_t really_free);
+  bool shows_limit(const Device &device) const {
+    return options_.show_limit && device.limit_asked.load(std::memory_order_relaxed);
+  }
   CUresult deny(const Request &request, const Contexts::Current &where, events::Reason reason);
   static CUresult refuse_unknown(const Act &act, const Undo &undo);
   static CUresult undo_free(CUdeviceptr address);

@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "config/settings.h"
+#include "runtime/configured_limits.h"
 
 namespace ration::runtime {
 
@@ -22,59 +23,6 @@ constinit std::atomic<pid_t> builder{0};  // the process whose thread is buildin
 // Set by every racing first caller, to the same values: relaxed.
 constinit std::atomic<const std::uint64_t *> unknown_versions{nullptr};
 constinit std::atomic<events::Via (*)(const void *)> via_of{nullptr};
-
-// Limits as the settings have them.
-class ConfiguredLimits : public policy::LimitSource {
- public:
-  // The settings name the trees from the outermost to the innermost, then the named group.
-  explicit ConfiguredLimits(config::Settings settings) : settings_(std::move(settings)) {
-    std::reverse(settings_.groups.begin(), std::find_if(settings_.groups.begin(), settings_.groups.end(),
-                                                        [](const auto &group) { return !group.tree; }));
-  }
-
-  std::vector<std::string> meet(const std::vector<events::DeviceFacts> &devices) override {
-    std::vector<config::DeviceIdentity> identities;
-    for (const events::DeviceFacts &device : devices) {
-      identities.push_back({device.ordinal, device.uuid, device.total});
-    }
-    std::vector<config::Problem> problems;
-    settings_.meet_devices(identities, problems);
-    std::vector<std::string> lines;
-    for (const config::Problem &problem : problems) {
-      lines.push_back(problem.line);
-    }
-    return lines;
-  }
-
-  policy::DeviceLimit limit_on(const events::DeviceFacts &device) const override {
-    const config::Settings::Limit limit = settings_.limit_on({device.ordinal, device.uuid, device.total});
-    return {limit.asked, limit.bytes};
-  }
-
-  policy::Preallocation preallocation_on(const events::DeviceFacts &device) const override {
-    const auto plan = settings_.preallocation_on({device.ordinal, device.uuid, device.total});
-    return {plan.bytes, plan.after, plan.headroom};
-  }
-
-  bool asked_for() const override { return settings_.limit_asked(); }
-
-  std::string state_folder() const override { return settings_.state_folder(); }
-
-  std::vector<policy::GroupAsked> groups() const override {
-    std::vector<policy::GroupAsked> asked;
-    for (const config::Settings::Group &group : settings_.groups) {
-      asked.push_back({group.tree ? ledger::GroupKind::kTree : ledger::GroupKind::kNamed, group.name});
-    }
-    return asked;
-  }
-
-  std::optional<std::uint64_t> group_limit_on(std::size_t group, const events::DeviceFacts &device) const override {
-    return settings_.group_limit_on(settings_.groups[group], {device.ordinal, device.uuid, device.total});
-  }
-
- private:
-  config::Settings settings_;
-};
 
 std::string host_name() {
   char name[HOST_NAME_MAX + 1] = {};
@@ -171,6 +119,10 @@ struct Builder {
 void set_reports(const Reports &given) {
   unknown_versions.store(given.unknown_versions, std::memory_order_relaxed);
   via_of.store(given.via_of, std::memory_order_relaxed);
+}
+
+Runtime *Runtime::existing() noexcept {
+  return instance.load(std::memory_order_acquire);  // pairs with the release in get()
 }
 
 Runtime *Runtime::get() noexcept {

@@ -12,6 +12,8 @@ class Runtime {
   // The process's runtime, built if need be. nullptr: it could not be built; the caller fails closed. A forked child
   // gets one of its own: nothing of the parent's is the child's to free or to count.
   static Runtime *get() noexcept;
+  // The same while it was not built yet: nullptr.
+  static Runtime *existing() noexcept;
 
   policy::Policy &policy() { return policy_; }
 

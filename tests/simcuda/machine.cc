@@ -43,6 +43,18 @@ void empty(Slot &slot) {
   slot.ended.store(0);
 }
 
+// The machine's page, in a folder that is made where it is absent; null, with a line, where it cannot be had.
+MachinePage *enter(const Settings &settings, MachineFile &file) {
+  if (::mkdir(settings.machine.c_str(), 0700) != 0 && errno != EEXIST) {
+    complain("simcuda: SIMCUDA_MACHINE=" + settings.machine + ": " + std::strerror(errno));
+    return nullptr;
+  }
+  file = MachineFile::open(file_of(settings), true);
+  MachinePage *page = file.valid() ? file.map(settings) : nullptr;
+  if (page == nullptr) complain("simcuda: SIMCUDA_MACHINE=" + settings.machine + " cannot be used as a machine");
+  return page;
+}
+
 }  // namespace
 
 Machine *Machine::join(const Settings &settings) {
@@ -56,16 +68,9 @@ Machine *Machine::join(const Settings &settings) {
     page->slots_used.store(1);
     return machine;
   }
-  if (::mkdir(settings.machine.c_str(), 0700) != 0 && errno != EEXIST) {
-    complain("simcuda: SIMCUDA_MACHINE=" + settings.machine + ": " + std::strerror(errno));
-    return nullptr;
-  }
-  MachineFile file = MachineFile::open(file_of(settings), true);
-  MachinePage *page = file.valid() ? file.map(settings) : nullptr;
-  if (page == nullptr) {
-    complain("simcuda: SIMCUDA_MACHINE=" + settings.machine + " cannot be used as a machine");
-    return nullptr;
-  }
+  MachineFile file = MachineFile::none();
+  MachinePage *page = enter(settings, file);
+  if (page == nullptr) return nullptr;
   auto *machine = new Machine(page, file_of(settings), settings.return_ms);
   machine->reap();
   // Untouched slots first: a dead one may still hold memory that has not come back yet.
@@ -93,8 +98,8 @@ Machine *Machine::join(const Settings &settings) {
 Machine *Machine::watch(const Settings &settings) {
   if (settings.device_bytes.empty()) return nullptr;
   if (settings.machine.empty()) return watch(private_page(settings));
-  MachineFile file = MachineFile::open(file_of(settings), false);
-  MachinePage *page = file.valid() ? file.map(settings) : nullptr;
+  MachineFile file = MachineFile::none();
+  MachinePage *page = enter(settings, file);
   return page == nullptr ? nullptr : new Machine(page, file_of(settings), settings.return_ms);
 }
 

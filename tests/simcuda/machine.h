@@ -49,7 +49,7 @@ class Machine {
   // Joins the machine of the settings (creates it when it is not there) as a holder of memory. Null: the folder cannot
   // be used, no slot is free, or SIMCUDA_DEVICES was not understood; one line on stderr said why.
   static Machine *join(const Settings &settings);
-  // Looks on without holding anything (libnvidia-ml). Null when there is no such machine.
+  // Looks on without holding anything (libnvidia-ml): of a machine's processes it may be the first. Null as above.
   static Machine *watch(const Settings &settings);
   // Looks at another library's private machine.
   static Machine *watch(void *page);

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <mutex>
 #include <string>
@@ -71,6 +72,19 @@ nvmlReturn_t with_device(nvmlDevice_t device, Body body) {
   return NVML_ERROR_INVALID_ARGUMENT;
 }
 
+// NVML promises no order of its indices; bus ids are in the order of the devices (cuDeviceGetPCIBusId).
+unsigned device_at(const Machine &seen, unsigned index) {
+  return settings().nvml_reversed ? seen.devices() - 1 - index : index;
+}
+
+nvmlPciInfo_t pci_of(unsigned device) {
+  nvmlPciInfo_t pci{};
+  pci.bus = (device + 1) & 0xff;
+  std::snprintf(pci.busIdLegacy, sizeof(pci.busIdLegacy), "0000:%02X:00.0", pci.bus);
+  std::snprintf(pci.busId, sizeof(pci.busId), "00000000:%02X:00.0", pci.bus);
+  return pci;
+}
+
 template <class Info>
 nvmlReturn_t tell_holders(nvmlDevice_t device, unsigned *count, Info *infos) {
   if (count == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
@@ -106,6 +120,10 @@ nvmlReturn_t nvmlInit_v2(void) {
   }
   ++state.users;
   return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlInitWithFlags(unsigned int /*what may be missing*/) {
+  return nvmlInit_v2();
 }
 
 nvmlReturn_t nvmlShutdown(void) {
@@ -162,7 +180,7 @@ nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t *dev
   simcuda::Machine *const seen = simcuda::machine();
   if (seen == nullptr) return NVML_ERROR_UNINITIALIZED;
   if (device == nullptr || index >= seen->devices()) return NVML_ERROR_INVALID_ARGUMENT;
-  *device = &simcuda::handles[index];
+  *device = &simcuda::handles[simcuda::device_at(*seen, index)];
   return NVML_SUCCESS;
 }
 
@@ -176,6 +194,39 @@ nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device) {
     return NVML_SUCCESS;
   }
   return NVML_ERROR_NOT_FOUND;
+}
+
+nvmlReturn_t nvmlDeviceGetHandleByPciBusId(const char *pciBusId, nvmlDevice_t *device) {
+  return nvmlDeviceGetHandleByPciBusId_v2(pciBusId, device);
+}
+
+nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *pciBusId, nvmlDevice_t *device) {
+  simcuda::Machine *const seen = simcuda::machine();
+  if (seen == nullptr) return NVML_ERROR_UNINITIALIZED;
+  if (pciBusId == nullptr || device == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  for (unsigned i = 0; i < seen->devices(); ++i) {
+    const nvmlPciInfo_t pci = simcuda::pci_of(i);
+    if (std::strcmp(pciBusId, pci.busId) != 0 && std::strcmp(pciBusId, pci.busIdLegacy) != 0) continue;
+    *device = &simcuda::handles[i];
+    return NVML_SUCCESS;
+  }
+  return NVML_ERROR_NOT_FOUND;
+}
+
+nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned int *index) {
+  if (index == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  return simcuda::with_device(device, [&](simcuda::Machine &seen, unsigned place) {
+    *index = simcuda::device_at(seen, place);
+    return NVML_SUCCESS;
+  });
+}
+
+nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci) {
+  if (pci == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  return simcuda::with_device(device, [&](simcuda::Machine &, unsigned index) {
+    *pci = simcuda::pci_of(index);
+    return NVML_SUCCESS;
+  });
 }
 
 nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned int length) {
@@ -193,8 +244,9 @@ nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned int len
 nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory) {
   if (memory == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
   return simcuda::with_device(device, [&](simcuda::Machine &seen, unsigned index) {
-    const unsigned long long total = seen.device(index).bytes, used = seen.used(index);
-    *memory = {total, total - used, used};
+    const unsigned long long bytes = seen.device(index).bytes, used = seen.used(index);
+    const unsigned long long reserved = simcuda::settings().nvml_reserved;
+    *memory = {bytes + reserved, bytes - used, used + reserved};
     return NVML_SUCCESS;
   });
 }
@@ -203,8 +255,9 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *me
   if (memory == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
   if (memory->version != nvmlMemory_v2) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
   return simcuda::with_device(device, [&](simcuda::Machine &seen, unsigned index) {
-    const unsigned long long total = seen.device(index).bytes, used = seen.used(index);
-    *memory = {nvmlMemory_v2, total, 0, total - used, used};
+    const unsigned long long bytes = seen.device(index).bytes, used = seen.used(index);
+    const unsigned long long reserved = simcuda::settings().nvml_reserved;
+    *memory = {nvmlMemory_v2, bytes + reserved, reserved, bytes - used, used};
     return NVML_SUCCESS;
   });
 }

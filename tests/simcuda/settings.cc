@@ -107,6 +107,11 @@ Settings *read() {
     complain("simcuda: SIMCUDA_LATENCY_US=" + latency + " is neither a number nor MIN-MAX; ignored");
   }
   read->return_ms = number_of("SIMCUDA_RETURN_MS", kDefaultReturnMs);
+  const std::string reserved = text_of("SIMCUDA_NVML_RESERVED");
+  const auto reserved_bytes = parse_bytes(reserved.empty() ? "0" : reserved);
+  if (!reserved_bytes) complain("simcuda: SIMCUDA_NVML_RESERVED=" + reserved + " is not a size");
+  read->nvml_reserved = reserved_bytes.value_or(0);
+  read->nvml_reversed = text_of("SIMCUDA_NVML_ORDER") == "reversed";
   read->machine = text_of("SIMCUDA_MACHINE");
   read->trace = text_of("SIMCUDA_TRACE");
   if (const char *visible = std::getenv("CUDA_VISIBLE_DEVICES")) read->visible = visible;

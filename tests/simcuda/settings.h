@@ -21,7 +21,9 @@ struct Settings {
   unsigned least_latency_us;
   unsigned most_latency_us;
   unsigned return_ms;
-  std::string machine;  // folder; empty = this process is alone on its machine
+  std::uint64_t nvml_reserved;  // what NVML says that the driver keeps of each device, beside the device's bytes
+  bool nvml_reversed;           // NVML counts the devices from the last to the first
+  std::string machine;          // folder; empty = this process is alone on its machine
   std::string trace;
   std::optional<std::string> visible;
   std::vector<std::string> missing;

@@ -3,6 +3,6 @@
 
 extern "C" __attribute__((visibility("default"))) const RationCore *ration_core_start(const RationDoor *) {
   static void *const bodies[1] = {nullptr};
-  static const RationCore core = {"0.0.0-other", bodies, 1};
+  static const RationCore core = {"0.0.0-other", bodies, 1, nullptr, nullptr, bodies, 1};
   return &core;
 }

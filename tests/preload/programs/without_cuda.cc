@@ -1,6 +1,7 @@
 // A program that asks whether there is CUDA and takes no for an answer: no driver is loaded, and a preload must not
 // look like one. It is given no driver to load either, so that even a weak reference that is called cannot reach one.
 #include <dlfcn.h>
+#include <nvml.h>
 #include <string.h>
 
 #include <initializer_list>
@@ -11,6 +12,7 @@
 extern "C" {
 __attribute__((weak)) CUresult cuInit(unsigned int);
 __attribute__((weak)) CUresult cuMemAlloc_v2(CUdeviceptr *, size_t);
+__attribute__((weak)) nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t, nvmlMemory_t *);
 }
 
 namespace {
@@ -35,7 +37,8 @@ void expect_absent(const char *how, const char *name, LookUp look_up) {
 
 int main() {
   void *program = dlopen(nullptr, RTLD_NOW);
-  for (const char *name : {"cuInit", "cuMemAlloc_v2", "cuGetProcAddress_v2", "cuNoSuchFunction"}) {
+  for (const char *name : {"cuInit", "cuMemAlloc_v2", "cuGetProcAddress_v2", "cuNoSuchFunction",
+                           "nvmlDeviceGetMemoryInfo", "nvmlDeviceGetMemoryInfo_v2", "nvmlNoSuchFunction"}) {
     expect_absent("RTLD_DEFAULT", name, [=] { return dlsym(RTLD_DEFAULT, name); });
     expect_absent("the program's handle", name, [=] { return dlsym(program, name); });
     expect_absent("RTLD_DEFAULT with a version", name, [=] { return dlvsym(RTLD_DEFAULT, name, "RATION_1"); });
@@ -51,5 +54,11 @@ int main() {
     checks.expect("without a driver, nothing is allocated", cuMemAlloc_v2(&address, 1 << 20) == CUDA_ERROR_NOT_FOUND);
   }
   checks.expect("the out-parameter is untouched", address == preload::kUntouched);
+  nvmlMemory_t memory = {1, 1, 1};
+  if (&nvmlDeviceGetMemoryInfo != nullptr) {
+    checks.expect("without NVML, nothing is told",
+                  nvmlDeviceGetMemoryInfo(nullptr, &memory) == NVML_ERROR_FUNCTION_NOT_FOUND);
+  }
+  checks.expect("the question is untouched", memory.total == 1 && memory.free == 1 && memory.used == 1);
   return checks.done();
 }

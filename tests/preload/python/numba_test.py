@@ -12,26 +12,13 @@ import subprocess
 import sys
 import tempfile
 
+from client import expect, interpreter
+
 GIB = 1 << 30
 BLOCK = 100 << 20
 GRANULE = 512  # a pool never hands out the first one of its slab
-NO_INDEX, SKIPPED = 3, 77
 PHYSICAL = 8 * GIB
 LIMIT = PHYSICAL // 4
-
-
-def expect(what, seen, wanted):
-    if seen != wanted:
-        sys.exit(f"{what}: {seen!r}, expected {wanted!r}")
-
-
-def interpreter(source, build):
-    made = subprocess.run([source / "tests/python_env.sh", build], stdout=subprocess.PIPE, text=True, check=False)
-    if made.returncode == NO_INDEX:
-        print("skipped: the pinned packages are not installed and no package index answers")
-        sys.exit(SKIPPED)
-    expect("python_env.sh", made.returncode, 0)
-    return made.stdout.strip()
 
 
 def run(command, **environment):

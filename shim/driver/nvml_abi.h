@@ -1,0 +1,42 @@
+/* NVML's binary interface as Ration uses it: our own declarations, so that no toolkit is needed to build. Types and
+ * values only, C and C++. Layer: none. Source: the NVML reference manual, R590; these have not changed since the
+ * functions came. */
+#ifndef RATION_DRIVER_NVML_ABI_H_
+#define RATION_DRIVER_NVML_ABI_H_
+
+typedef struct nvmlDevice_st *nvmlDevice_t;
+
+typedef enum nvmlReturn_enum {
+  NVML_SUCCESS = 0,
+  NVML_ERROR_FUNCTION_NOT_FOUND = 13,
+  NVML_ERROR_UNKNOWN = 999 /* so that every code of the library is a value of the type */
+} nvmlReturn_t;
+
+/* Bytes; total = free + used. */
+typedef struct nvmlMemory_st {
+  unsigned long long total;
+  unsigned long long free;
+  unsigned long long used;
+} nvmlMemory_t;
+
+/* Bytes; total = reserved + free + used. */
+typedef struct nvmlMemory_v2_st {
+  unsigned int version; /* the caller says which layout it means; checked by the library */
+  unsigned long long total;
+  unsigned long long reserved;
+  unsigned long long free;
+  unsigned long long used;
+} nvmlMemory_v2_t;
+
+/* nvmlDeviceGetPciInfo_v3's */
+typedef struct nvmlPciInfo_st {
+  char busIdLegacy[16];
+  unsigned int domain;
+  unsigned int bus;
+  unsigned int device;
+  unsigned int pciDeviceId;
+  unsigned int pciSubSystemId;
+  char busId[32];
+} nvmlPciInfo_t;
+
+#endif /* RATION_DRIVER_NVML_ABI_H_ */

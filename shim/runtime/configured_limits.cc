@@ -1,0 +1,51 @@
+#include "runtime/configured_limits.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace ration::runtime {
+
+// The settings name the trees from the outermost to the innermost, then the named group.
+ConfiguredLimits::ConfiguredLimits(config::Settings settings) : settings_(std::move(settings)) {
+  std::reverse(settings_.groups.begin(), std::find_if(settings_.groups.begin(), settings_.groups.end(),
+                                                      [](const auto &group) { return !group.tree; }));
+}
+
+std::vector<std::string> ConfiguredLimits::meet(const std::vector<events::DeviceFacts> &devices) {
+  std::vector<config::DeviceIdentity> identities;
+  for (const events::DeviceFacts &device : devices) {
+    identities.push_back({device.ordinal, device.uuid, device.total});
+  }
+  std::vector<config::Problem> problems;
+  settings_.meet_devices(identities, problems);
+  std::vector<std::string> lines;
+  for (const config::Problem &problem : problems) {
+    lines.push_back(problem.line);
+  }
+  return lines;
+}
+
+policy::DeviceLimit ConfiguredLimits::limit_on(const events::DeviceFacts &device) const {
+  const config::Settings::Limit limit = settings_.limit_on({device.ordinal, device.uuid, device.total});
+  return {limit.asked, limit.bytes};
+}
+
+policy::Preallocation ConfiguredLimits::preallocation_on(const events::DeviceFacts &device) const {
+  const auto plan = settings_.preallocation_on({device.ordinal, device.uuid, device.total});
+  return {plan.bytes, plan.after, plan.headroom};
+}
+
+std::vector<policy::GroupAsked> ConfiguredLimits::groups() const {
+  std::vector<policy::GroupAsked> asked;
+  for (const config::Settings::Group &group : settings_.groups) {
+    asked.push_back({group.tree ? ledger::GroupKind::kTree : ledger::GroupKind::kNamed, group.name});
+  }
+  return asked;
+}
+
+std::optional<std::uint64_t> ConfiguredLimits::group_limit_on(std::size_t group,
+                                                              const events::DeviceFacts &device) const {
+  return settings_.group_limit_on(settings_.groups[group], {device.ordinal, device.uuid, device.total});
+}
+
+}  // namespace ration::runtime

@@ -1,0 +1,18 @@
+#include "nvml_calls.h"
+
+namespace monitor {
+
+bool find_nvml(Nvml &nvml) {
+  nvml = {&nvmlInit_v2,
+          &nvmlShutdown,
+          &nvmlDeviceGetHandleByIndex_v2,
+          &nvmlDeviceGetHandleByUUID,
+          &nvmlDeviceGetHandleByPciBusId_v2,
+          &nvmlDeviceGetUUID,
+          &nvmlDeviceGetPciInfo_v3,
+          &nvmlDeviceGetMemoryInfo,
+          &nvmlDeviceGetMemoryInfo_v2};
+  return true;
+}
+
+}  // namespace monitor

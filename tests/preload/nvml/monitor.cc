@@ -1,0 +1,188 @@
+// A program that watches devices through NVML, and may use CUDA besides: it does what its arguments say, in order, and
+// prints a line of JSON for each answer about memory. CUDA is opened at its first CUDA op, so a monitor has none.
+//   start            nvmlInit_v2                        stop             nvmlShutdown
+//   index=N uuid=N pci=N   asks for the memory of the device that NVML's index N names, its handle got in that way
+//   name=N           its UUID                           asked=N          wrong arguments: the codes
+//   race=N           N threads ask for device 0 at once: how many were told the same
+//   init context=N alloc=MIB free   CUDA                memory           cuMemGetInfo
+//   set=NAME:VALUE   setenv                             fork             the rest in a child
+//   maps=TEXT        whether a file of that name is mapped
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "../programs/checks.h"
+#include "../programs/fill.h"
+#include "nvml_calls.h"
+
+namespace {
+
+monitor::Nvml nvml;
+CUdeviceptr latest = 0;
+
+template <class Function>
+Function cuda(const char *name) {
+  static void *const driver = dlopen("libcuda.so.1", RTLD_NOW);
+  return reinterpret_cast<Function>(dlsym(driver, name));
+}
+
+bool handle_by(const std::string &way, unsigned index, nvmlDevice_t &device) {
+  char uuid[96] = {};
+  nvmlPciInfo_t pci = {};
+  if (nvml.by_index(index, &device) != NVML_SUCCESS || nvml.uuid(device, uuid, sizeof(uuid)) != NVML_SUCCESS ||
+      nvml.pci(device, &pci) != NVML_SUCCESS) {
+    return false;
+  }
+  return way == "index" || (way == "uuid" && nvml.by_uuid(uuid, &device) == NVML_SUCCESS) ||
+         (way == "pci" && nvml.by_pci(pci.busId, &device) == NVML_SUCCESS);
+}
+
+bool tell_name(unsigned index) {
+  nvmlDevice_t device = nullptr;
+  char uuid[96] = {};
+  const bool told =
+      nvml.by_index(index, &device) == NVML_SUCCESS && nvml.uuid(device, uuid, sizeof(uuid)) == NVML_SUCCESS;
+  dprintf(1, "{\"op\":\"name\",\"uuid\":\"%s\"}\n", uuid);
+  return told;
+}
+
+bool tell(const std::string &way, unsigned index) {
+  nvmlDevice_t device = nullptr;
+  nvmlMemory_t one = {};
+  nvmlMemory_v2_t two = {};
+  two.version = nvmlMemory_v2;
+  if (!handle_by(way, index, device) || nvml.memory(device, &one) != NVML_SUCCESS ||
+      nvml.memory_v2(device, &two) != NVML_SUCCESS) {
+    return false;
+  }
+  dprintf(1, "{\"op\":\"%s=%u\",\"v1\":[%llu,%llu,%llu],\"v2\":[%llu,%llu,%llu,%llu],\"version\":%u}\n", way.c_str(),
+          index, one.total, one.free, one.used, two.total, two.reserved, two.free, two.used, two.version);
+  return true;
+}
+
+bool race(unsigned count) {
+  nvmlDevice_t device = nullptr;
+  if (nvml.by_index(0, &device) != NVML_SUCCESS) {
+    return false;
+  }
+  std::vector<nvmlMemory_t> told(count);
+  std::vector<std::thread> threads;
+  std::atomic<unsigned> ready{0};
+  for (nvmlMemory_t &one : told) {
+    threads.emplace_back([&] {
+      ++ready;
+      while (ready < count) {
+        std::this_thread::yield();
+      }
+      if (nvml.memory(device, &one) != NVML_SUCCESS) {
+        one.total = 0;
+      }
+    });
+  }
+  for (std::thread &thread : threads) {
+    thread.join();
+  }
+  const auto same = std::count_if(told.begin(), told.end(), [&](const nvmlMemory_t &one) {
+    return one.total != 0 && one.total == told[0].total && one.free == told[0].free;
+  });
+  dprintf(1, "{\"op\":\"race\",\"total\":%llu,\"same\":%d}\n", told[0].total, static_cast<int>(same));
+  return true;
+}
+
+// What NVML answers to wrong arguments, and whether it then left alone what it was given.
+bool ask_wrongly(unsigned index) {
+  nvmlDevice_t device = nullptr;
+  nvmlMemory_t one = {1, 2, 3};
+  nvmlMemory_v2_t two = {1, 2, 3, 4, 5};
+  if (nvml.by_index(index, &device) != NVML_SUCCESS) {
+    return false;
+  }
+  const int codes[] = {nvml.memory(device, nullptr), nvml.memory_v2(device, nullptr), nvml.memory(nullptr, &one),
+                       nvml.memory_v2(device, &two)};
+  const bool untouched = one.total == 1 && one.free == 2 && one.used == 3 && two.total == 2 && two.used == 5;
+  dprintf(1, "{\"op\":\"asked\",\"codes\":[%d,%d,%d,%d],\"untouched\":%s}\n", codes[0], codes[1], codes[2], codes[3],
+          untouched ? "true" : "false");
+  return true;
+}
+
+bool tell_memory() {
+  size_t free_bytes = 0;
+  size_t total = 0;
+  const bool told = cuda<decltype(&cuMemGetInfo_v2)>("cuMemGetInfo_v2")(&free_bytes, &total) == CUDA_SUCCESS;
+  dprintf(1, "{\"op\":\"memory\",\"free\":%zu,\"total\":%zu}\n", free_bytes, total);
+  return told;
+}
+
+bool enter(CUdevice device) {
+  CUcontext context = nullptr;
+  return cuda<decltype(&cuCtxCreate_v2)>("cuCtxCreate_v2")(&context, 0, device) == CUDA_SUCCESS;
+}
+
+bool allocate(size_t mebibytes) {
+  return cuda<decltype(&cuMemAlloc_v2)>("cuMemAlloc_v2")(&latest, mebibytes << 20) == CUDA_SUCCESS;
+}
+
+// Ends the parent with the status of its child.
+bool go_on_in_a_child() {
+  const pid_t child = fork();
+  if (child > 0) {
+    int status = 0;
+    waitpid(child, &status, 0);
+    _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+  }
+  return child == 0;
+}
+
+bool set(const std::string &assignment) {
+  const size_t colon = assignment.find(':');
+  return setenv(assignment.substr(0, colon).c_str(), assignment.substr(colon + 1).c_str(), 1) == 0;
+}
+
+bool tell_maps(const std::string &name) {
+  dprintf(1, "{\"op\":\"maps\",\"mapped\":%s}\n", preload::is_mapped(name.c_str()) ? "true" : "false");
+  return true;
+}
+
+bool run(const std::string &op, const std::string &value) {
+  const auto number = static_cast<unsigned>(atoi(value.c_str()));
+  if (op == "start") return nvml.init() == NVML_SUCCESS;
+  if (op == "stop") return nvml.shutdown() == NVML_SUCCESS;
+  if (op == "index" || op == "uuid" || op == "pci") return tell(op, number);
+  if (op == "name") return tell_name(number);
+  if (op == "asked") return ask_wrongly(number);
+  if (op == "race") return race(number);
+  if (op == "init") return cuda<decltype(&cuInit)>("cuInit")(0) == CUDA_SUCCESS;
+  if (op == "context") return enter(static_cast<CUdevice>(number));
+  if (op == "alloc") return allocate(number);
+  if (op == "free") return cuda<decltype(&cuMemFree_v2)>("cuMemFree_v2")(latest) == CUDA_SUCCESS;
+  if (op == "memory") return tell_memory();
+  if (op == "fork") return go_on_in_a_child();
+  if (op == "set") return set(value);
+  return op == "maps" && tell_maps(value);
+}
+
+}  // namespace
+
+int main(int count, char **arguments) {
+  if (!monitor::find_nvml(nvml)) {
+    dprintf(2, "no NVML\n");
+    return 1;
+  }
+  for (int i = 1; i < count; ++i) {
+    const std::string text(arguments[i]);
+    const size_t equals = text.find('=');
+    if (!run(text.substr(0, equals), equals == std::string::npos ? "" : text.substr(equals + 1))) {
+      dprintf(2, "%s failed\n", arguments[i]);
+      return 1;
+    }
+  }
+  return 0;
+}

@@ -1,0 +1,33 @@
+#include <dlfcn.h>
+#include <stdio.h>
+
+#include "nvml_calls.h"
+
+namespace monitor {
+namespace {
+
+template <class Function>
+bool find(void *library, const char *name, Function &function) {
+  function = reinterpret_cast<Function>(dlsym(library, name));
+  return function != nullptr;
+}
+
+}  // namespace
+
+bool find_nvml(Nvml &nvml) {
+  void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
+  const bool found =
+      library != nullptr && find(library, "nvmlInit_v2", nvml.init) && find(library, "nvmlShutdown", nvml.shutdown) &&
+      find(library, "nvmlDeviceGetHandleByIndex_v2", nvml.by_index) &&
+      find(library, "nvmlDeviceGetHandleByUUID", nvml.by_uuid) &&
+      find(library, "nvmlDeviceGetHandleByPciBusId_v2", nvml.by_pci) && find(library, "nvmlDeviceGetUUID", nvml.uuid) &&
+      find(library, "nvmlDeviceGetPciInfo_v3", nvml.pci) && find(library, "nvmlDeviceGetMemoryInfo", nvml.memory) &&
+      find(library, "nvmlDeviceGetMemoryInfo_v2", nvml.memory_v2);
+  // A look-up that succeeded leaves no error behind, in whatever library we looked.
+  if (const char *error = dlerror()) {
+    dprintf(1, "dlerror: %s\n", error);
+  }
+  return found;
+}
+
+}  // namespace monitor

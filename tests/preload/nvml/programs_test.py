@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""A process that uses CUDA is told by NVML what cuMemGetInfo tells it; its groups count, whether it is in them or not."""
+import json
+import pathlib
+import sys
+
+from watching import DEVICE, GIB, MACHINE, MIB, REAL, RESERVED, WAYS, answers, expect, run, sizes, totals
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "group"))
+from members import Machine, ended_clean  # noqa: E402
+from harness import PROGRAMS, main, of_type  # noqa: E402
+
+MODES = ({"RATION_MODE": "direct"}, {"RATION_MODE": "pool"}, {"RATION_MODE": "pool", "RATION_PREALLOCATE": "false"})
+
+
+def like_cuda(folder):
+    """After each step NVML's answers are cuMemGetInfo's."""
+    ops = "start init context=1 " + "".join(step + "index=1 memory " for step in
+                                            ("", "alloc=3 ", "alloc=300 ", "alloc=1200 ", "free ", "alloc=900 "))
+    for program in WAYS:
+        for mode in MODES:
+            for settings in ({}, {"RATION_LIMIT": "2GiB"}, {"RATION_LIMIT": "2GiB", "RATION_SHOW_LIMIT": "false"}):
+                said = answers(program, ops, **mode, **settings)
+                pairs = list(zip(said[::2], said[1::2]))
+                expect("steps", len(pairs), 6)
+                shown = "RATION_LIMIT" in settings and "RATION_SHOW_LIMIT" not in settings
+                for nvml, cuda in pairs:
+                    expect(f"{mode} {settings}: free", nvml["v1"][1], cuda["free"])
+                    expect("total", nvml["v1"][0], cuda["total"] if shown else REAL)
+                    expect("what the driver keeps", nvml["v2"][1], 0 if shown else RESERVED)
+
+
+def others_stay(folder):
+    """Devices without a limit, or that the process has no context on."""
+    said = answers("monitor", "start init context=0 alloc=100 index=0 index=1 index=2", RATION_LIMIT="0=1GiB,2=2GiB",
+                   RATION_MODE="direct")
+    expect("each device its own", sizes(said), [(GIB, GIB - 100 * MIB), (REAL, DEVICE), (2 * GIB, 2 * GIB)])
+
+
+def nvml_first(folder):
+    """NVML before CUDA, with one device of several: the limit is that device's, before and after, and holds."""
+    for program in WAYS:
+        ops = "start index=0 index=1 init context=0 index=0 index=1 alloc=1000 index=1 memory"
+        said = answers(program, ops, CUDA_VISIBLE_DEVICES="1", RATION_LIMIT="1GiB", RATION_MODE="direct")
+        free = GIB - 1000 * MIB
+        expect("NVML", sizes(said), [(REAL, DEVICE), (GIB, GIB)] * 2 + [(GIB, free)])
+        expect("CUDA", (said[-1]["free"], said[-1]["total"]), (free, GIB))
+        done = run(program, *f"{ops} alloc=25".split(), CUDA_VISIBLE_DEVICES="1", RATION_LIMIT="1GiB",
+                   RATION_MODE="direct", **MACHINE)
+        expect("over the limit", (done.status, done.err), (1, "alloc=25 failed\n"))
+
+
+def chosen_late(folder):
+    """A program that looks for the emptiest device with NVML, and then shows CUDA only that one."""
+    said = answers("monitor", "start index=0 set=CUDA_VISIBLE_DEVICES:2 init context=0 index=0 index=2",
+                   RATION_LIMIT="0=1GiB")
+    expect("totals", totals(said), [GIB, REAL, GIB])
+
+
+def logged(folder):
+    """Questions to NVML leave no trace in a log, and the log begins with CUDA as ever."""
+    done = run("monitor", *"start index=0 init context=0 alloc=100 index=0 free".split(), folder=folder,
+               RATION_LIMIT="1GiB", RATION_MODE="direct", **MACHINE)
+    expect(f"status: {done.err}", done.status, 0)
+    records = done.logs["run.jsonl"]
+    expect("records", [record["t"] for record in records], ["meta", "alloc", "free", "end"])
+    expect("api", [record["api"] for record in of_type(records, "alloc")], ["cuMemAlloc_v2"])
+
+
+def asked(machine, ops, **settings):
+    """(total, free) by a process of its own."""
+    watching = machine.launch([PROGRAMS / "monitor", *ops.split()], machine.environment(**settings))
+    lines = watching.process.stdout.read().splitlines()
+    expect(f"status: {watching.err()}", watching.end(), 0)
+    return sizes([json.loads(line) for line in lines])
+
+
+def groups(folder):
+    """What a group has left is all that is free, for a member and for one who only watches."""
+    with Machine(folder, devices="2x8GiB", RATION_MODE="direct", RATION_GROUP="g") as machine:
+        only_watching = "start index=0 index=1"
+        limit = {"RATION_GROUP_LIMIT": "0=2GiB"}
+        expect("nobody is in it", asked(machine, only_watching, **limit), [(DEVICE, 2 * GIB), (DEVICE, DEVICE)])
+        holder = machine.member(**limit)
+        holder.do("alloc=600m")
+        left = 2 * GIB - 600 * MIB
+        expect("one holds memory, and stated the limit", asked(machine, only_watching), [(DEVICE, left), (DEVICE, DEVICE)])
+        expect("a narrower limit of its own", asked(machine, only_watching, RATION_LIMIT="1GiB"), [(GIB, GIB)] * 2)
+        expect("a member", asked(machine, "start init context=0 alloc=100 index=0"), [(DEVICE, left - 100 * MIB)])
+        expect("another group", asked(machine, only_watching, RATION_GROUP="h")[0][0], DEVICE)
+        holder.kill()
+        expect("whoever dies leaves it", asked(machine, only_watching, **limit)[0], (DEVICE, 2 * GIB))
+        ended_clean(machine)
+
+
+def trees(folder):
+    with Machine(folder, devices="8GiB") as machine:
+        tree = machine.ration_run("--group-tree=3GiB", "--mode", "direct")
+        tree.do("init context=0 alloc=1g")
+        tree.send(f"exec={PROGRAMS / 'monitor'} start index=0")
+        said = json.loads(tree.read())
+        expect("in a tree whose holder became the monitor", said["v1"][:2], [DEVICE, 3 * GIB])
+        ended_clean(machine)
+
+
+main({"as cuMemGetInfo": like_cuda, "each device its own": others_stay, "NVML before CUDA": nvml_first,
+      "a device chosen late": chosen_late, "the log": logged, "groups": groups, "trees": trees})
