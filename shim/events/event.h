@@ -19,8 +19,8 @@ const char *name_of(Reason reason);
 enum class Source { driver, pool };
 const char *name_of(Source source);
 
-// What kind of memory it is.
-enum class Kind { device };
+// What kind of memory it is. Host memory, and managed memory that is only counted, moves no device's totals.
+enum class Kind { device, managed, host, array, vmm, pool };
 const char *name_of(Kind kind);
 
 // How the call reached us; best effort.
@@ -38,6 +38,7 @@ struct Alloc {
   Via via;
   std::uint64_t duration_ns;
   std::uint64_t slab = 0;  // number of the slab that it lies in; 0: none
+  bool charged = true;     // counts against the limit
 };
 
 struct Free {
@@ -48,6 +49,8 @@ struct Free {
   const char *api;           // the call that ended the block: a free, or what took its context away
   std::uint64_t stream = 0;  // handle that a stream-ordered free named; 0: none
   Source source = Source::driver;
+  Kind kind = Kind::device;
+  bool charged = true;
 };
 
 // The group whose limit was in the way, and who holds most of it.

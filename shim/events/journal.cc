@@ -83,6 +83,13 @@ void Journal::describe(std::vector<DeviceFacts> devices, int driver_version) noe
 }
 
 void Journal::count(const Alloc &event) {
+  if (event.kind == Kind::host) {
+    gain(tally_->host_bytes, tally_->host_peak_bytes, event.size);
+    return;
+  }
+  if (!event.charged) {
+    return;
+  }
   DeviceTally &tally = tally_->devices[event.device];
   count_alloc(tally, event.size);
   if (event.source == Source::driver) {
@@ -91,6 +98,13 @@ void Journal::count(const Alloc &event) {
 }
 
 void Journal::count(const Free &event) {
+  if (event.kind == Kind::host) {
+    tally_->host_bytes.fetch_sub(event.size, std::memory_order_relaxed);
+    return;
+  }
+  if (!event.charged) {
+    return;
+  }
   DeviceTally &tally = tally_->devices[event.device];
   count_free(tally, event.size);
   if (event.source == Source::driver) {

@@ -41,7 +41,21 @@ const char *name_of(Source source) {
   return source == Source::pool ? "pool" : "driver";
 }
 
-const char *name_of(Kind) {
+const char *name_of(Kind kind) {
+  switch (kind) {
+    case Kind::device:
+      return "device";
+    case Kind::managed:
+      return "managed";
+    case Kind::host:
+      return "host";
+    case Kind::array:
+      return "array";
+    case Kind::vmm:
+      return "vmm";
+    case Kind::pool:
+      return "pool";
+  }
   return "device";
 }
 
@@ -54,12 +68,20 @@ void format(Line &line, const Alloc &event, int thread) {
   if (event.slab != 0) {
     add(line, R"(,"slab":{})", event.slab);
   }
+  if (!event.charged) {
+    add(line, R"(,"charged":false)");
+  }
   add(line, R"(,"dur":{})", event.duration_ns);
 }
 
 void format(Line &line, const Free &event, int thread) {
-  add(line, R"({{"t":"free","tid":{},"dev":{},"ctx":{},"stream":{},"api":"{}","addr":"{:#x}","size":{},"src":"{}")",
-      thread, event.device, event.context, event.stream, event.api, event.address, event.size, name_of(event.source));
+  add(line,
+      R"({{"t":"free","tid":{},"dev":{},"ctx":{},"stream":{},"api":"{}","kind":"{}","addr":"{:#x}","size":{},"src":"{}")",
+      thread, event.device, event.context, event.stream, event.api, name_of(event.kind), event.address, event.size,
+      name_of(event.source));
+  if (!event.charged) {
+    add(line, R"(,"charged":false)");
+  }
 }
 
 void format(Line &line, const Oom &event, int thread) {

@@ -46,7 +46,8 @@ struct SummaryPage {
   std::atomic<std::uint64_t> null_frees;
   std::atomic<std::uint64_t> failed_allocs;   // by the driver, for another reason than memory
   std::atomic<std::uint64_t> refused_shares;  // handles to share memory, which `denied` does not count
-  std::uint64_t unused_too[2];
+  std::atomic<std::uint64_t> host_bytes;      // pinned
+  std::atomic<std::uint64_t> host_peak_bytes;
   DeviceTally devices[kMaxTalliedDevices];
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
@@ -64,6 +65,7 @@ struct Summary {
   std::int64_t pid = 0;
   std::string program;
   std::uint64_t failed_frees = 0, null_frees = 0, failed_allocs = 0, refused_shares = 0;
+  std::uint64_t host_bytes = 0, host_peak_bytes = 0;
   std::vector<Device> devices;  // by ordinal; a device that was never used has total 0
 };
 

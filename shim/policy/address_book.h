@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "events/event.h"
 #include "lock.h"
 #include "policy/contexts.h"
 
@@ -21,6 +22,8 @@ struct Block {
   std::uint64_t size = 0;
   int device = 0;
   ContextRef context;
+  events::Kind kind = events::Kind::device;
+  bool charged = true;
 };
 using AddressedBlock = std::pair<std::uint64_t, Block>;
 

@@ -58,12 +58,12 @@ CUresult Policy::retain_primary(CUcontext *handle, CUdevice device, const std::f
   return result;
 }
 
-void Policy::end_begun_blocks(const char *api, const ContextRef &context) {
+void Policy::end_begun_blocks(AddressBook &book, const char *api, const ContextRef &context) {
   AddressBook::Batch batch;
-  while (const std::size_t count = book_.begun_of(context, batch)) {
+  while (const std::size_t count = book.begun_of(context, batch)) {
     for (std::size_t i = 0; i < count; ++i) {
       end_block(api, batch[i]);
-      book_.finish_end(batch[i].first);
+      book.finish_end(batch[i].first);
     }
   }
 }
@@ -74,18 +74,22 @@ CUresult Policy::end_known_context(const char *api, const ContextRef &context, c
   // driver call of ours names the context meanwhile.
   context->begin_end();
   book_.begin_end_of(context);
+  arrays_.begin_end_of(context);
   pools_.begin_end(context);
   const CUresult result = act();
   if (result != CUDA_SUCCESS || !is_gone()) {
     pools_.cancel_end(context);
     book_.cancel_end_of(context);
+    arrays_.cancel_end_of(context);
     context->refuse_end();
     return result;
   }
   contexts_.forget(context, api);
   book_.begin_end_of(context);  // what other threads entered meanwhile
+  arrays_.begin_end_of(context);
   pools_.begin_end(context);
-  end_begun_blocks(api, context);
+  end_begun_blocks(book_, api, context);
+  end_begun_blocks(arrays_, api, context);
   pools_.finish_end(api, context);
   pending_.drop(context);
   ledger_.account(context->device).release(context->own_bytes.exchange(0, std::memory_order_relaxed));

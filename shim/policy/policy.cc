@@ -1,13 +1,10 @@
 #include "policy/policy.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "policy/clock.h"
-#include "policy/returning_memory.h"
 
 namespace ration::policy {
 namespace {
@@ -77,71 +74,17 @@ void Policy::explain_group(const ledger::Account &account, events::GroupState &g
   }
 }
 
-CUresult Policy::deny(const Request &request, const Contexts::Current &where, events::Reason reason) {
-  record_oom(request.api, request.requested, where.device, reason, where.context.get());
-  return CUDA_ERROR_OUT_OF_MEMORY;
-}
-
 events::Via Policy::via_of(const Request &request) const {
   return journal_.logging() && via_of_ != nullptr ? via_of_(request.caller) : events::Via::driver;
 }
 
-// Writes the block into the book and the log. Failing to do so gives it back: nothing is held that is not in the books.
-CUresult Policy::enter(const Request &request, const Contexts::Current &where, const Obtained &obtained,
-                       std::uint64_t duration_ns) {
-  std::optional<Block> displaced;
-  AddressBook::Inserted inserted{};
-  try {
-    pools_.settle(obtained.address, obtained.bytes);
-    inserted = book_.insert(obtained.address, {obtained.bytes, where.device, where.context}, displaced);
-  } catch (...) {
-    if (real.cuMemFree_v2.present() && real.cuMemFree_v2(obtained.address) == CUDA_SUCCESS) {
-      ledger_.account(where.device).release(obtained.bytes);
-    }
-    journal_.count_failed_alloc();
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  }
-  if (displaced) {
-    end_block(request.api, {obtained.address, *displaced});
-  }
-  if (inserted == AddressBook::Inserted::context_gone) {
-    ledger_.account(where.device).release(obtained.bytes);
-    return CUDA_SUCCESS;
-  }
-  journal_.record(events::Alloc{obtained.address, obtained.bytes, request.requested, where.device,
-                                where.context->number, request.api, events::Kind::device, events::Source::driver,
-                                via_of(request), duration_ns});
-  pools_.tell_changes(where.device);
-  if (!book_.announce(obtained.address)) {
-    end_block(where.context->ended_by.load(std::memory_order_acquire),
-              {obtained.address, {obtained.bytes, where.device, where.context}});
-    book_.finish_end(obtained.address);
-  }
-  return CUDA_SUCCESS;
-}
-
-// The driver is not initialised, or gone, and refuses in its own words. Should it serve the call all the same, the
-// block goes back: a limit that cannot be held is not ignored.
-CUresult Policy::refuse_unknown(const std::function<CUresult(Obtained &)> &act) {
-  Obtained obtained;
-  const CUresult result = act(obtained);
-  if (result != CUDA_SUCCESS) {
-    return result;
-  }
-  if (real.cuMemFree_v2.present()) {
-    real.cuMemFree_v2(obtained.address);
-  }
-  return CUDA_ERROR_OUT_OF_MEMORY;
-}
-
-CUresult Policy::allocate(const Request &request, const std::function<CUresult(Obtained &)> &act,
-                          CUdeviceptr *address) {
+CUresult Policy::allocate(const Request &request, const Act &act, CUdeviceptr *address) {
   if (request.pooled && pools_.allocate_hit(request.upper_bound, address)) {
     return CUDA_SUCCESS;
   }
   describe();
   if (devices_.limit_unknown()) {
-    return refuse_unknown(act);
+    return refuse_unknown(act, undo_free);
   }
   const Contexts::Current where = contexts_.current();
   devices_.learn_total(where.device);
@@ -164,110 +107,35 @@ CUresult Policy::allocate(const Request &request, const std::function<CUresult(O
   return deny(request, where, *denied);
 }
 
-CUresult Policy::allocate_direct(const Request &request, const Contexts::Current &where,
-                                 const std::function<CUresult(Obtained &)> &act, CUdeviceptr *address) {
-  ledger::Account &account = ledger_.account(where.device);
-  ledger::ReserveOutcome reserved{};
-  auto effort = ledger::Effort::kLookForDead;
-  const auto granted = [&] {
-    reserved = account.reserve(request.upper_bound, effort);
-    return reserved == ledger::ReserveOutcome::granted;
-  };
-  const auto reason_of_refusal = [&] {
-    return reserved == ledger::ReserveOutcome::over_limit ? events::Reason::limit : events::Reason::group;
-  };
-  while (!granted()) {
-    if (!pools_.make_room(request.api, where.device, request.upper_bound)) {
-      if (pools_.is_changing(where.device)) {
-        sched_yield();
-        effort = ledger::Effort::kAtOnce;  // a look for the dead by each thread would be a change for the others
-        continue;
-      }
-      if (effort == ledger::Effort::kAtOnce) {
-        effort = ledger::Effort::kLookForDead;
-        continue;
-      }
-      // With nothing current the driver would not have got as far as memory.
-      const std::uint64_t held_free = pools_.free_bytes(where.device);
-      const bool held = held_free > 0 && request.upper_bound <= account.available() + held_free;
-      return where.error != CUDA_SUCCESS
-                 ? where.error
-                 : deny(request, where, held ? events::Reason::pool_holds : reason_of_refusal());
-    }
-  }
-  const std::uint64_t start = journal_.logging() ? now_ns() : 0;
-  Obtained obtained;
-  CUresult result = act(obtained);
-  if (result == CUDA_ERROR_OUT_OF_MEMORY && pools_.give_back(request.api, where.device)) {
-    result = act(obtained);
-  }
-  for (ReturningMemory returning(account); result == CUDA_ERROR_OUT_OF_MEMORY && returning.expected();) {
-    account.release(request.upper_bound);
-    returning.nap();
-    if (!granted()) {
-      return deny(request, where, reason_of_refusal());
-    }
-    result = act(obtained);
-  }
-  if (result != CUDA_SUCCESS) {
-    account.release(request.upper_bound);
-    if (result == CUDA_ERROR_OUT_OF_MEMORY) {
-      deny(request, where, events::Reason::device);
-    } else if (result != CUDA_ERROR_INVALID_CONTEXT) {  // the runtime probes with no context and comes again
-      journal_.count_failed_alloc();
-    }
-    return result;
-  }
-  // The driver took more than it was thought to: held to the limit all the same.
-  if (obtained.bytes > request.upper_bound) {
-    reserved = account.reserve(obtained.bytes - request.upper_bound);
-    if (reserved != ledger::ReserveOutcome::granted) {
-      if (real.cuMemFree_v2.present() && real.cuMemFree_v2(obtained.address) == CUDA_SUCCESS) {
-        account.release(request.upper_bound);
-      }
-      return deny(request, where, reason_of_refusal());
-    }
-  } else {
-    account.commit(request.upper_bound, obtained.bytes);
-  }
-  const CUresult entered = enter(request, where, obtained, journal_.logging() ? now_ns() - start : 0);
-  if (entered == CUDA_SUCCESS) {
-    *address = obtained.address;
-  }
-  return entered;
-}
-
-// The record first, then the bytes, then the address: whoever gets either again is logged behind it.
-void Policy::end_block(const char *api, const AddressedBlock &block) {
-  const auto &[address, held] = block;
-  journal_.record(events::Free{address, held.size, held.device, held.context->number, api});
-  ledger_.account(held.device).release(held.size);
-  pools_.tell_changes(held.device);
-}
-
-// The driver refused to free it.
-void Policy::keep_block(const AddressedBlock &block) {
-  journal_.count_failed_free();
-  if (!book_.cancel_end(block.first)) {
-    end_block(block.second.context->ended_by.load(std::memory_order_acquire), block);
-    book_.finish_end(block.first);
-  }
-}
-
 CUresult Policy::free(const char *api, CUdeviceptr address, const std::function<CUresult()> &act) {
   if (pools_.free_hit(address)) {
     return CUDA_SUCCESS;
   }
   describe();
+  if (const ContextRef owner = address != 0 ? pools_.owner_of(address) : nullptr) {
+    return pools_.free(api, address, owner);
+  }
+  return end_with(book_, api, address, act);
+}
+
+CUresult Policy::free_host(const char *api, const void *address, const std::function<CUresult()> &act) {
+  describe();
+  return end_with(book_, api, reinterpret_cast<std::uintptr_t>(address), act);
+}
+
+CUresult Policy::destroy_array(const char *api, std::uint64_t handle, const std::function<CUresult()> &act) {
+  describe();
+  return end_with(arrays_, api, handle, act);
+}
+
+CUresult Policy::end_with(AddressBook &book, const char *api, std::uint64_t address,
+                          const std::function<CUresult()> &act) {
   if (address == 0) {
     journal_.count_null_free();
     return act();
   }
-  if (const ContextRef owner = pools_.owner_of(address)) {
-    return pools_.free(api, address, owner);
-  }
   Block block;
-  switch (book_.begin_end(address, block)) {
+  switch (book.begin_end(address, block)) {
     case AddressBook::Found::ending_elsewhere:
       // Another thread is freeing it: forwarded now, this call could free whoever gets the address next.
       journal_.count_failed_free();
@@ -284,11 +152,11 @@ CUresult Policy::free(const char *api, CUdeviceptr address, const std::function<
   }
   const CUresult result = act();
   if (result != CUDA_SUCCESS) {
-    keep_block({address, block});
+    keep_block(book, {address, block});
     return result;
   }
   end_block(api, {address, block});
-  book_.finish_end(address);
+  book.finish_end(address);
   return result;
 }
 
@@ -307,7 +175,7 @@ CUresult Policy::free_in_stream(const char *api, CUdeviceptr address, CUstream s
   const CUresult result = act();
   if (result != CUDA_SUCCESS) {
     if (found == AddressBook::Found::begun) {
-      keep_block({address, block});
+      keep_block(book_, {address, block});
     } else {
       journal_.count_failed_free();
     }

@@ -29,11 +29,15 @@ struct Options {
   bool synchronous_free = false;  // a free waits for the work before it
 };
 
-// What one driver call obtained.
+// What one driver call obtained: an address, or a handle's value.
 struct Obtained {
   CUdeviceptr address = 0;
   std::uint64_t bytes = 0;
 };
+
+// One real driver call that obtains something; how to give that back again.
+using Act = std::function<CUresult(Obtained &)>;
+using Undo = std::function<CUresult(CUdeviceptr address)>;
 
 class Policy {
  public:
@@ -41,10 +45,16 @@ class Policy {
 
   // Reserves, runs `act` (one real driver call), commits. Denied: CUDA_ERROR_OUT_OF_MEMORY and `act` did not run, or
   // what it took was given back. The driver's own error goes back verbatim. Only success writes `*address`.
-  CUresult allocate(const Request &request, const std::function<CUresult(Obtained &)> &act, CUdeviceptr *address);
+  CUresult allocate(const Request &request, const Act &act, CUdeviceptr *address);
+  // The same for what has a handle instead of an address (arrays and mipmapped arrays), and for memory of the host,
+  // which is written down and not limited. `undo` gives back what `act` obtained.
+  CUresult create_array(const Request &request, const Act &act, const Undo &undo, CUdeviceptr *handle);
+  CUresult allocate_host(const Request &request, const Act &act, const Undo &undo);
 
   // Frees with one real driver call. A block that is none of ours is the driver's to answer.
   CUresult free(const char *api, CUdeviceptr address, const std::function<CUresult()> &act);
+  CUresult free_host(const char *api, const void *address, const std::function<CUresult()> &act);
+  CUresult destroy_array(const char *api, std::uint64_t handle, const std::function<CUresult()> &act);
   // The same in stream order: the block ends now, its bytes stay charged until `stream` got here.
   CUresult free_in_stream(const char *api, CUdeviceptr address, CUstream stream, const std::function<CUresult()> &act);
 
@@ -93,18 +103,26 @@ class Policy {
 
  private:
   CUresult deny(const Request &request, const Contexts::Current &where, events::Reason reason);
-  static CUresult refuse_unknown(const std::function<CUresult(Obtained &)> &act);
+  static CUresult refuse_unknown(const Act &act, const Undo &undo);
+  static CUresult undo_free(CUdeviceptr address);
   void record_oom(const char *api, std::uint64_t requested, int device, events::Reason reason, const Context *of,
                   bool sharing = false);
   static void explain_group(const ledger::Account &account, events::GroupState &group);
-  CUresult allocate_direct(const Request &request, const Contexts::Current &where,
-                           const std::function<CUresult(Obtained &)> &act, CUdeviceptr *address);
+  // Reserves, acts, holds what was obtained to the limit.
+  CUresult admit(const Request &request, const Contexts::Current &where, const Act &act, const Undo &undo,
+                 Obtained &obtained);
+  // The same, and enters it in a book.
+  CUresult obtain(AddressBook &book, const Request &request, const Contexts::Current &where, const Act &act,
+                  const Undo &undo, CUdeviceptr *key);
+  CUresult allocate_direct(const Request &request, const Contexts::Current &where, const Act &act,
+                           CUdeviceptr *address);
   events::Via via_of(const Request &request) const;
-  CUresult enter(const Request &request, const Contexts::Current &where, const Obtained &obtained,
-                 std::uint64_t duration_ns);
+  CUresult enter(AddressBook &book, const Request &request, const Contexts::Current &where, const Obtained &obtained,
+                 const Undo &undo, std::uint64_t duration_ns);
+  CUresult end_with(AddressBook &book, const char *api, std::uint64_t address, const std::function<CUresult()> &act);
   void end_block(const char *api, const AddressedBlock &block);
-  void keep_block(const AddressedBlock &block);
-  void end_begun_blocks(const char *api, const ContextRef &context);
+  void keep_block(AddressBook &book, const AddressedBlock &block);
+  void end_begun_blocks(AddressBook &book, const char *api, const ContextRef &context);
   CUresult end_known_context(const char *api, const ContextRef &context, const std::function<CUresult()> &act,
                              const std::function<bool()> &is_gone);
   void charge_own_memory(const ContextRef &context);
@@ -118,7 +136,8 @@ class Policy {
   Devices devices_;
   HitLanes lanes_;
   Contexts contexts_;
-  AddressBook book_;
+  AddressBook book_;    // by address
+  AddressBook arrays_;  // by handle
   PendingFrees pending_;
   Pools pools_;
   RankedMutex greens_mutex_{Rank::kGreens};

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "events/event.h"
+
 namespace ration::policy {
 
 struct Request {
@@ -12,6 +14,8 @@ struct Request {
   std::uint64_t upper_bound;  // bytes that the driver may take for it, or a pool's block must have
   const void *caller;         // return address of the program's call
   bool pooled = false;        // a block of a pool will do, and nothing but memory can be wrong with the request
+  events::Kind kind = events::Kind::device;
+  bool charged = true;  // counts against the limit; else it is only written down
 };
 
 }  // namespace ration::policy

@@ -14,7 +14,8 @@ TEST_CASE("every record of the pool is written as the readers expect it, key by 
         R"("addr":"0x10000000200","size":1024,"req":1024,"src":"pool","slab":3,"dur":5)" +
             close);
   CHECK(written(a_pool_free(0x10000000200, 1024)) ==
-        R"({"t":"free","tid":7,"dev":0,"ctx":1,"stream":0,"api":"cuMemFree_v2","addr":"0x10000000200","size":1024,)"
+        R"({"t":"free","tid":7,"dev":0,"ctx":1,"stream":0,"api":"cuMemFree_v2","kind":"device",)"
+        R"("addr":"0x10000000200","size":1024,)"
         R"("src":"pool")" +
             close);
   events::SlabAlloc slab = a_slab_alloc(2, 2097152, 1);

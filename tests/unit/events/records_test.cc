@@ -102,7 +102,7 @@ TEST_CASE("an alloc record says what was asked, what it is charged with and how 
 TEST_CASE("a free record repeats address and size of its block") {
   const json line = log_of(two_devices()).at(3);
   CHECK(keys_of(line) ==
-        std::set<std::string>{"t", "ts", "tid", "dev", "ctx", "stream", "api", "addr", "size", "src", "seq"});
+        std::set<std::string>{"t", "ts", "tid", "dev", "ctx", "stream", "api", "kind", "addr", "size", "src", "seq"});
   CHECK(line.at("src") == "driver");
   CHECK(line.at("addr") == "0x7f3a00000200");
   CHECK(line.at("size") == 4096);
