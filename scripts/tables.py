@@ -15,9 +15,9 @@ FIELD = re.compile(r'\s*("(?:[^"\\]|\\.)*"|\((?:[^()])*\)|[^,()"]+(?:<[^>]*>)?)\
 
 
 def rows(path, macro):
-    """The arguments of each `macro(...)` row, with the family that a `/* word */` line above it names."""
+    """The arguments of each `macro(...)` row, with the family that a comment line above it begins with."""
     text, family = (ROOT / path).read_text(), ""
-    pattern = re.compile(r"^/\* (\w+) \*/$|^" + macro + r"\(((?:[^()\"]|\"(?:[^\"\\]|\\.)*\"|\([^()]*\))*)\)", re.M)
+    pattern = re.compile(r"^/\* (\w+)(?: \*/|: .*\*/)$|^" + macro + r"\(((?:[^()\"]|\"(?:[^\"\\]|\\.)*\"|\([^()]*\))*)\)", re.M)
     for match in pattern.finditer(re.sub(r"^//.*$", "", text, flags=re.M)):
         if match.group(1):
             family = match.group(1)
@@ -79,4 +79,5 @@ def main():
     return 0
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

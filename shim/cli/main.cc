@@ -18,7 +18,8 @@ constexpr const char *kExamples =
     "  ration run --sim 2x8GiB -- ./train                    without a GPU: two simulated ones\n"
     "  ration ps                                             who holds how much (ration top: live)\n"
     "  ration run --help                                     all options of a verb\n"
-    "  ration env                                            which settings hold, and where they come from";
+    "  ration env                                            which settings hold, and where they come from\n"
+    "  ration doctor --coverage                              what Ration does about each function of the driver";
 
 int complain(std::string line) {
   // CLI11 breaks some of its sentences into several lines.
@@ -38,13 +39,16 @@ int act(const std::vector<std::string> &arguments) {
   ration::cli::EnvRequest env_request;
   ration::cli::PsRequest ps_request;
   ration::cli::TopRequest top_request;
+  ration::cli::DoctorRequest doctor_request;
   CLI::App *run = app.add_subcommand("run", "run a command under its ration");
   CLI::App *ps = app.add_subcommand("ps", "print who holds how much device memory");
   CLI::App *top = app.add_subcommand("top", "show who holds how much device memory, live");
+  CLI::App *doctor = app.add_subcommand("doctor", "say what Ration covers");
   CLI::App *env = app.add_subcommand("env", "print the settings that hold here, and their sources");
   describe_run(*run, run_request);
   describe_ps(*ps, ps_request);
   describe_top(*top, top_request);
+  describe_doctor(*doctor, doctor_request);
   describe_env(*env, env_request);
 
   std::vector<std::string> own = arguments;
@@ -73,6 +77,9 @@ int act(const std::vector<std::string> &arguments) {
   }
   if (*top) {
     return ration::cli::top(top_request);
+  }
+  if (*doctor) {
+    return ration::cli::doctor(doctor_request);
   }
   if (*env) {
     return ration::cli::env(env_request);

@@ -46,4 +46,12 @@ struct TopRequest {
 void describe_top(CLI::App &verb, TopRequest &request);
 int top(const TopRequest &request);
 
+struct DoctorRequest {
+  bool coverage = false;
+  bool json = false;
+};
+
+void describe_doctor(CLI::App &verb, DoctorRequest &request);
+int doctor(const DoctorRequest &request);
+
 }  // namespace ration::cli

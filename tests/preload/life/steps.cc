@@ -159,6 +159,11 @@ int number(const std::string &text) {
 const std::map<std::string, Op> kOps = {
     {"init", [](auto &) { return cuInit(0); }},
     {"context", [](auto &d) { return enter_made([&](auto *c) { return cuCtxCreate_v2(c, 0, number(d)); }); }},
+    {"context_v1", [](auto &d) { return enter_made([&](auto *c) { return cuCtxCreate(c, 0, number(d)); }); }},
+    {"context_v3",
+     [](auto &d) { return enter_made([&](auto *c) { return cuCtxCreate_v3(c, nullptr, 0, 0, number(d)); }); }},
+    {"context_v4",
+     [](auto &d) { return enter_made([&](auto *c) { return cuCtxCreate_v4(c, nullptr, 0, number(d)); }); }},
     {"attach", [](auto &) { return enter_made([](auto *c) { return cuCtxAttach(c, 0); }); }},
     {"retain",
      [](auto &d) {
@@ -189,6 +194,7 @@ const std::map<std::string, Op> kOps = {
     {"stream", [](auto &) { return cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING); }},
     {"work", [](auto &b) { return cuMemsetD8Async(blocks.at(bytes_of(b)), 7, 1024, stream); }},
     {"synchronize", [](auto &) { return cuCtxSynchronize(); }},
+    {"synchronize_v2", [](auto &c) { return cuCtxSynchronize_v2(contexts.at(bytes_of(c))); }},
     {"query", query},
     {"pause", pause},
     {"obey", obey},

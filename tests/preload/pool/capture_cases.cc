@@ -79,10 +79,31 @@ void nothing_cleans_meanwhile(preload::Checks &checks) {
 }
 
 void a_destroyed_stream(preload::Checks &checks) {
-  const CUstream stream = new_stream();
-  capture(stream);
-  checks.expect("a stream is destroyed while it captures", cuStreamDestroy_v2(stream) == CUDA_SUCCESS);
-  checks.expect("it blocks nothing afterwards", all_is_served() && all_is_served());
+  for (const auto destroy : {&cuStreamDestroy_v2, &cuStreamDestroy}) {
+    const CUstream stream = new_stream();
+    capture(stream);
+    checks.expect("a stream is destroyed while it captures", destroy(stream) == CUDA_SUCCESS);
+    checks.expect("it blocks nothing afterwards", all_is_served() && all_is_served());
+  }
+}
+
+// A thread's own stream cannot be asked about from another thread: that its capture is over must be known from the end.
+void an_ended_one_of_a_living_thread(preload::Checks &checks) {
+  for (const bool own_export : {false, true}) {
+    const CUstream stream = own_export ? nullptr : CU_STREAM_PER_THREAD;
+    const CUresult begun = own_export ? cuStreamBeginCapture_v2_ptsz(stream, CU_STREAM_CAPTURE_MODE_RELAXED)
+                                      : cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED);
+    CUgraph graph = nullptr;
+    const CUresult ended = own_export ? cuStreamEndCapture_ptsz(stream, &graph) : cuStreamEndCapture(stream, &graph);
+    checks.expect("a thread captures its own stream", begun == CUDA_SUCCESS && ended == CUDA_SUCCESS);
+    bool served = false;
+    std::thread([&] {
+      verdict.succeeded("cuCtxSetCurrent", cuCtxSetCurrent(context));
+      served = all_is_served() && all_is_served();
+    }).join();
+    checks.expect("another thread gets everything while that one lives", served);
+    verdict.succeeded("cuGraphDestroy", cuGraphDestroy(graph));
+  }
 }
 
 void a_context_that_went(preload::Checks &checks) {
@@ -103,7 +124,8 @@ int main() {
       !verdict.succeeded("cuCtxSetCurrent", cuCtxSetCurrent(context))) {
     return verdict.status();
   }
-  for (const auto test : {free_into_a_capture, nothing_cleans_meanwhile, a_destroyed_stream, a_context_that_went}) {
+  for (const auto test : {free_into_a_capture, nothing_cleans_meanwhile, a_destroyed_stream,
+                          an_ended_one_of_a_living_thread, a_context_that_went}) {
     test(checks);
   }
   const int status = checks.done();

@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""What Ration does about each driver function that has to do with memory: the table's checks and its rows for C++.
+
+coverage.py --check CTEST BUILD   prints `covered: N of M` and `gaps: K`; fails where the table is not true or not whole
+coverage.py --rows FILE           writes the rows for `ration doctor --coverage`
+coverage.py --self-test           proves that each check can fail
+"""
+import json
+import pathlib
+import subprocess
+import sys
+
+from coverage_list import STATEMENTS, coverage, read_statements, read_tree
+
+
+def quick_tests(ctest, build):
+    """The names of all tests that are labelled quick."""
+    command = [ctest, "--test-dir", build, "--show-only=json-v1"]
+    listed = subprocess.run(command, check=True, capture_output=True, text=True)
+    labels = {test["name"]: [value for item in test.get("properties", []) if item["name"] == "LABELS"
+                             for value in item["value"]] for test in json.loads(listed.stdout)["tests"]}
+    return {name for name, given in labels.items() if "quick" in given}
+
+
+def unknown_tests(rows, known):
+    return [f"{STATEMENTS}:{row.statement.line}: {row.export} is shown by {test}, which is no quick test"
+            for row in rows for test in row.statement.tests if test not in known]
+
+
+def check(ctest, build):
+    rows, asked, problems = read_tree()
+    problems += unknown_tests(rows, quick_tests(ctest, build))
+    asked_rows = [row for row in rows if row.asked]
+    gaps = [row for row in asked_rows if not row.covered]
+    for row in gaps:
+        print(f"gap: {row.export}: {row.statement.sentence}")
+    for problem in problems:
+        print(problem)
+    print(f"covered: {len(asked_rows) - len(gaps)} of {asked}")
+    print(f"gaps: {len(gaps)}")
+    return 1 if problems or not rows else 0
+
+
+def write_rows(path):
+    """A row a line, as initialisers of cli::CoverageRow. What is wrong is the check's to say: it must not end the build."""
+    rows, _, _ = read_tree()
+    lines = [f'{{"{row.export}", {row.since}, "{row.action}", {"true" if row.asked else "false"}, '
+             f'Standing::k{row.statement.standing.capitalize()}, "{row.family}", {json.dumps(row.statement.sentence)}, '
+             f'"{" ".join(row.statement.tests)}"}},\n' for row in rows]
+    pathlib.Path(path).write_text("".join(lines), encoding="ascii")
+    return 0 if rows else 1
+
+
+def self_test():
+    """Each case is a table over four exports of which one is hooked; True where it must be refused."""
+    catalogue = {symbol: {"base": base, "action": action, "cuda_version": 2000} for symbol, base, action in
+                 [("cuTake_v2", "cuTake", "POOL"), ("cuMake", "cuMake", "COUNT"), ("cuMake_ptsz", "cuMake", "COUNT"),
+                  ("cuAsk", "cuAsk", "PASS")]}
+    hooks = {"cuTake_v2": ("device", 3020)}
+    take, make = "hooked cuTake_v2\n  is met here\n  tests: preload.take\n", "gap cuMake*\n  is not met yet\n"
+    cases = [
+        (take + make, False),
+        (take + "passed cuMake\n  + cuMake_ptsz\n  takes nothing at all\n", False),
+        (take, True),  # nothing is said of cuMake
+        (take + "gap cuMake\n  is not met yet\n", True),  # nor of its other flavour
+        (make, True),  # nor of a hook
+        (take + make + "gap cuMake\n  is not met yet\n", True),
+        (make + "passed cuTake_v2\n  takes nothing at all\n", True),  # a reason for what is hooked
+        (make + "gap cuTake_v2\n  is not met yet\n", True),  # a gap that was closed
+        (take + "hooked cuMake*\n  is met here\n  tests: preload.take\n", True),  # a hook that there is not
+        (make + "hooked cuTake_v2\n  is met here\n", True),  # a hook without a test
+        (make + "hooked cuTake_v2\n  is met here\n  tests: preload.other\n", True),  # a test that there is not
+        (make + "hooked cuTake_v2\n  is met here\n  tests: unit.take\n", True),  # one that never meets the hook
+        (take + "gap cuMake*\n", True),  # a gap without a sentence
+        (take + make + "passed cuNone\n  takes nothing at all\n", True),
+        (take + make + "passed cuAsk\n  takes nothing at all\n", True),
+        (take + make + "later cuAsk\n  takes nothing at all\n", True),
+        ("  takes nothing at all\n" + take + make, True),
+    ]
+    wrong = []
+    for text, refused in cases:
+        statements, problems = read_statements(text)
+        rows, more = coverage(catalogue, hooks, statements)
+        if bool(problems + more + unknown_tests(rows, {"preload.take", "unit.take"})) != refused:
+            wrong.append(f"self-test: {text!r} was {'let through' if refused else f'refused: {problems + more}'}")
+    print("\n".join(wrong + [f"self-test: {len(cases)} tables, {len(wrong)} wrong"]))
+    return 1 if wrong else 0
+
+
+def main():
+    arguments = sys.argv[1:]
+    if len(arguments) == 3 and arguments[0] == "--check":
+        return check(*arguments[1:])
+    if len(arguments) == 2 and arguments[0] == "--rows":
+        return write_rows(arguments[1])
+    if arguments == ["--self-test"]:
+        return self_test()
+    print(__doc__)
+    return 2
+
+
+sys.exit(main())

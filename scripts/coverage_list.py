@@ -1,0 +1,125 @@
+"""What Ration does about each driver function, read from tests/coverage.txt, shim/hook_table.inc and the catalogue.
+
+The catalogue (tests/simcuda/cuda_memory_api.json) says which exports have to do with memory; its PASS and NONE have not.
+"""
+import json
+import pathlib
+import re
+import sys
+from dataclasses import dataclass, field
+
+sys.dont_write_bytecode = True  # the source tree is only read
+from tables import rows  # noqa: E402
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+CATALOGUE, HOOKS, STATEMENTS = "tests/simcuda/cuda_memory_api.json", "shim/hook_table.inc", "tests/coverage.txt"
+NOTHING_TO_DO = ("PASS", "NONE")
+STANDINGS = ("hooked", "passed", "gap")
+
+
+@dataclass
+class Statement:
+    """A paragraph of tests/coverage.txt."""
+    line: int
+    standing: str
+    names: list
+    sentence: str = ""
+    tests: list = field(default_factory=list)
+
+
+@dataclass
+class Row:
+    """An export, and what is said of it."""
+    export: str
+    since: int  # major * 1000 + minor * 10; 0: no header says it
+    action: str
+    family: str  # of the hook; "" where there is none
+    statement: Statement
+
+    @property
+    def asked(self):
+        """Whether the catalogue has something to do here; else it is in the table only because it is hooked."""
+        return self.action not in NOTHING_TO_DO
+
+    @property
+    def covered(self):
+        return self.statement.standing != "gap"
+
+
+def read_statements(text):
+    """The paragraphs, and what is wrong with their form."""
+    statements, problems = [], []
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        if not line[0].isspace():
+            standing, *names = line.split()
+            if standing not in STANDINGS or not names:
+                problems.append(f"{STATEMENTS}:{number}: begins with none of {', '.join(STANDINGS)}, or names nothing")
+            statements.append(Statement(number, standing, names))
+        elif not statements:
+            problems.append(f"{STATEMENTS}:{number}: stands under no function")
+        elif line.split()[0] == "tests:":
+            statements[-1].tests += line.split()[1:]
+        elif line.split()[0] == "+":
+            statements[-1].names += line.split()[1:]
+        else:
+            statements[-1].sentence = f"{statements[-1].sentence} {line.strip()}".strip()
+    return statements, problems
+
+
+def exports_of(name, catalogue):
+    """`base*` is every export of that base name, whatever its version and stream flavour; else the export itself."""
+    if name.endswith("*"):
+        return [export for export, entry in catalogue.items() if entry["base"] == name[:-1]
+                and (entry["action"] not in NOTHING_TO_DO)]
+    return [name] if name in catalogue else []
+
+
+def is_whole_process(test):
+    """Only such a test meets the hook itself, and can be run without it (tests/preload/left_out)."""
+    return test.startswith("preload.")
+
+
+def coverage(catalogue, hooks, statements):
+    """(the rows in the catalogue's order, what is wrong). `hooks`: symbol -> (family, since)."""
+    said, problems = {}, []
+    for statement in statements:
+        where = f"{STATEMENTS}:{statement.line}"
+        if not re.search(r"[a-z]\S* \S+ \S+", statement.sentence) or re.search(r"[^ -~]|[\"\\]", statement.sentence):
+            problems.append(f"{where}: {' '.join(statement.names)} needs a sentence of plain ASCII")
+        if statement.standing == "hooked" and not (statement.tests and all(map(is_whole_process, statement.tests))):
+            problems.append(f"{where}: {' '.join(statement.names)} is hooked, and no test of whole programs shows it")
+        for name in statement.names:
+            if not exports_of(name, catalogue):
+                problems.append(f"{where}: {name} is in no catalogue")
+            for export in exports_of(name, catalogue):
+                if export in said:
+                    problems.append(f"{where}: {export} stands at line {said[export].line} too")
+                said[export] = statement
+                if (export in hooks) != (statement.standing == "hooked"):
+                    problems.append(f"{where}: {export} is {'' if export in hooks else 'not '}hooked, but marked "
+                                    f"{statement.standing}")
+    found = []
+    for export, entry in catalogue.items():
+        if export in said:
+            family, since = hooks.get(export, ("", 0))
+            found.append(Row(export, entry["cuda_version"] or since, entry["action"], family, said[export]))
+            if entry["action"] in NOTHING_TO_DO and export not in hooks:
+                problems.append(f"{STATEMENTS}:{said[export].line}: {export} is {entry['action']} in the catalogue, and "
+                                "not hooked: there is nothing to say")
+        elif export in hooks or entry["action"] not in NOTHING_TO_DO:
+            problems.append(f"{STATEMENTS}: nothing is said of {export} ({entry['action']}"
+                            f"{', hooked' if export in hooks else ''})")
+    problems += [f"{HOOKS}: {hook} is in no catalogue" for hook in hooks if hook not in catalogue]
+    return found, problems
+
+
+def read_tree():
+    """(rows, how many exports the catalogue asks about, what is wrong)"""
+    catalogue = {entry["symbol"]: entry for entry in json.loads((ROOT / CATALOGUE).read_text())["exports"]}
+    hooks = {symbol: (family, int(since)) for family, (symbol, _, _, since, *_) in rows(HOOKS, "RATION_HOOK")}
+    statements, problems = read_statements((ROOT / STATEMENTS).read_text(encoding="ascii"))
+    found, more = coverage(catalogue, hooks, statements)
+    asked = sum(1 for entry in catalogue.values() if entry["action"] not in NOTHING_TO_DO)
+    return found, asked, problems + more

@@ -1,0 +1,104 @@
+#include "cli/coverage.h"
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "cli/text_table.h"
+
+namespace ration::cli {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr CoverageRow kRows[] = {
+#include "coverage_rows.inc"
+};
+
+std::string version_text(int since) {
+  return since == 0 ? "-" : std::to_string(since / 1000) + "." + std::to_string(since % 1000 / 10);
+}
+
+std::string standing_text(const CoverageRow &row) {
+  switch (row.standing) {
+    case Standing::kHooked:
+      return "hooked (" + std::string(row.family) + ")";
+    case Standing::kPassed:
+      return "passed on";
+    case Standing::kGap:
+      break;
+  }
+  return "GAP";
+}
+
+const char *name_of(Standing standing) {
+  switch (standing) {
+    case Standing::kHooked:
+      return "hooked";
+    case Standing::kPassed:
+      return "passed";
+    case Standing::kGap:
+      break;
+  }
+  return "gap";
+}
+
+json as_json(const CoverageRow &row) {
+  json tests = json::array();
+  std::istringstream words(row.tests);
+  for (std::string test; words >> test;) {
+    tests.push_back(test);
+  }
+  return {{"export", row.symbol},
+          {"since", row.since == 0 ? json(nullptr) : json(row.since)},
+          {"action", row.action},
+          {"standing", name_of(row.standing)},
+          {"family", *row.family == '\0' ? json(nullptr) : json(row.family)},
+          {"sentence", row.sentence},
+          {"tests", std::move(tests)}};
+}
+
+}  // namespace
+
+std::span<const CoverageRow> coverage_rows() {
+  return kRows;
+}
+
+CoverageCounts coverage_counts(std::span<const CoverageRow> rows) {
+  CoverageCounts counts;
+  for (const CoverageRow &row : rows) {
+    if (row.asked) {
+      ++counts.of;
+      ++(row.standing == Standing::kGap ? counts.gaps : counts.covered);
+    }
+  }
+  return counts;
+}
+
+std::vector<std::string> coverage_text(std::span<const CoverageRow> rows) {
+  static const std::vector<Column> kColumns = {{"EXPORT", Align::kLeft}, {"SINCE"},
+                                               {"ACTION", Align::kLeft}, {"RATION", Align::kLeft},
+                                               {"TESTS", Align::kLeft},  {"WHAT THAT MEANS", Align::kLeft}};
+  std::vector<std::vector<std::string>> cells;
+  for (const CoverageRow &row : rows) {
+    cells.push_back({row.symbol, version_text(row.since), row.action, standing_text(row),
+                     *row.tests == '\0' ? "-" : row.tests, row.sentence});
+  }
+  std::vector<std::string> lines = table_lines(kColumns, cells, kAnyWidth);
+  const CoverageCounts counts = coverage_counts(rows);
+  lines.push_back("covered: " + std::to_string(counts.covered) + " of " + std::to_string(counts.of));
+  lines.push_back("gaps: " + std::to_string(counts.gaps));
+  return lines;
+}
+
+std::string coverage_json(std::span<const CoverageRow> rows) {
+  const CoverageCounts counts = coverage_counts(rows);
+  json document = {{"schema", "ration.coverage/1"}, {"covered", counts.covered}, {"of", counts.of},
+                   {"gaps", counts.gaps},           {"rows", json::array()},     {"also_hooked", json::array()}};
+  for (const CoverageRow &row : rows) {
+    document[row.asked ? "rows" : "also_hooked"].push_back(as_json(row));
+  }
+  return document.dump(2);
+}
+
+}  // namespace ration::cli

@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""`ration doctor --coverage`: the table that is in the command is that of the tree, as text and as JSON."""
+import json
+import pathlib
+import subprocess
+
+from harness import BUILD, HANG, clean_environment, expect, expect_that, main
+
+RATION = BUILD / "bin/ration"
+TREE = pathlib.Path(__file__).resolve().parents[2]
+STANDINGS = {"hooked": "hooked (", "passed": "passed on", "gap": "GAP"}
+
+
+def ration(*arguments, status=0, output=subprocess.PIPE):
+    done = subprocess.run([RATION, *arguments], env=clean_environment(), stdin=subprocess.DEVNULL, stdout=output,
+                          stderr=subprocess.PIPE, text=True, timeout=HANG, check=False)
+    expect(f"status of {arguments}, stderr {done.stderr!r}", done.returncode, status)
+    return done
+
+
+def asked_for():
+    """The catalogue's exports that have to do with memory: where M comes from."""
+    catalogue = json.loads((TREE / "tests/simcuda/cuda_memory_api.json").read_text())
+    return [entry for entry in catalogue["exports"] if entry["action"] not in ("PASS", "NONE")]
+
+
+def hooks():
+    """Of the hook table, by its own names alone."""
+    lines = (TREE / "shim/hook_table.inc").read_text().splitlines()
+    return {line[len("RATION_HOOK("):].split(",")[0] for line in lines if line.startswith("RATION_HOOK(")}
+
+
+def document():
+    done = ration("doctor", "--coverage", "--json")
+    expect("stderr", done.stderr, "")
+    return json.loads(done.stdout)
+
+
+def as_json(_):
+    told, asked = document(), asked_for()
+    expect("schema", told["schema"], "ration.coverage/1")
+    expect("exports", [row["export"] for row in told["rows"]], [entry["symbol"] for entry in asked])
+    expect("actions", [row["action"] for row in told["rows"]], [entry["action"] for entry in asked])
+    for row in told["rows"]:
+        expect(f"keys of {row['export']}", sorted(row),
+               ["action", "export", "family", "sentence", "since", "standing", "tests"])
+        expect_that(f"{row} says nothing", len(row["sentence"].split()) > 2)
+    of_standing = {name: {row["export"] for row in told["rows"] if row["standing"] == name} for name in STANDINGS}
+    every = of_standing["hooked"] | {row["export"] for row in told["also_hooked"]}
+    expect("hooked", every, hooks())
+    expect_that("a hook has a family and tests", all(row["family"] and row["tests"] for row in told["rows"]
+                                                     if row["standing"] == "hooked"))
+    expect("of", told["of"], len(asked))
+    expect("gaps", told["gaps"], len(of_standing["gap"]))
+    expect("covered", told["covered"], len(asked) - len(of_standing["gap"]))
+
+
+def as_text(_):
+    told, done = document(), ration("doctor", "--coverage")
+    expect("stderr", done.stderr, "")
+    title, *lines, covered, gaps = done.stdout.splitlines()
+    expect("titles", title.split()[:5], ["EXPORT", "SINCE", "ACTION", "RATION", "TESTS"])
+    expect("last lines", (covered, gaps), (f"covered: {told['covered']} of {told['of']}", f"gaps: {told['gaps']}"))
+    rows = told["rows"] + told["also_hooked"]
+    expect("lines", sorted(line.split()[0] for line in lines), sorted(row["export"] for row in rows))
+    by_export = {line.split()[0]: line for line in lines}
+    for row in rows:
+        since = "-" if row["since"] is None else f"{row['since'] // 1000}.{row['since'] % 1000 // 10}"
+        line = by_export[row["export"]]
+        expect(f"since and action in {line!r}", line.split()[1:3], [since, row["action"]])
+        for part in (STANDINGS[row["standing"]], row["sentence"], *row["tests"]):
+            expect_that(f"{line!r} lacks {part!r}", part in line)
+
+
+def bad_lines(_):
+    for line in ([], ["--json"], ["--coverage", "word"], ["--no-such-option"], ["--coverage", "--json", "--gaps"]):
+        done = ration("doctor", *line, status=125)
+        expect(f"stdout of {line}", done.stdout, "")
+        expect(f"lines on stderr of {line}: {done.stderr}", len(done.stderr.splitlines()), 1)
+    expect("what it needs", ration("doctor", status=125).stderr, "ration: doctor needs --coverage\n")
+
+
+def nowhere_to_write(_):
+    for line in (["--coverage"], ["--coverage", "--json"]):
+        with open("/dev/full", "w", encoding="ascii") as full:
+            expect("stderr", ration("doctor", *line, status=125, output=full).stderr, "ration: doctor: cannot write\n")
+
+
+def helped(_):
+    expect_that("ration --help names it", "\n  doctor " in ration("--help").stdout)
+    text = ration("doctor", "--help").stdout
+    expect_that(text, all(part in text for part in ("--coverage", "--json", "Exit status:", "GAP")))
+
+
+main({"as JSON": as_json, "as text": as_text, "wrong lines": bad_lines, "nowhere to write to": nowhere_to_write,
+      "help": helped})

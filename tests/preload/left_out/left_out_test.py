@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+"""Each test that tests/coverage.txt names for a hook fails where that hook alone is left out, and passes where none is:
+CTEST BUILD LIBRARY."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+sys.path[:0] = [str(pathlib.Path(__file__).parents[1]), str(pathlib.Path(__file__).parents[3] / "scripts")]
+from coverage_list import read_tree  # noqa: E402
+from harness import expect, expect_that, main  # noqa: E402
+
+CTEST, BUILD, LIBRARY = sys.argv[1:]
+
+
+def known_tests():
+    listed = subprocess.run([CTEST, "--test-dir", BUILD, "--show-only=json-v1"], check=True, capture_output=True, text=True)
+    return {test["name"]: test for test in json.loads(listed.stdout)["tests"]}
+
+
+def status(test, hook):
+    """Of the test's own command under the core that leaves out `hook`."""
+    properties = {item["name"]: item["value"] for item in test["properties"]}
+    settings = dict(setting.split("=", 1) for setting in properties.get("ENVIRONMENT", []))
+    settings |= {"PRELOAD_LIBRARIES": LIBRARY, "LEFT_OUT": hook}
+    done = subprocess.run(test["command"], cwd=properties["WORKING_DIRECTORY"], env=os.environ | settings,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=properties.get("TIMEOUT", 240), check=False)
+    return done.returncode, done.stdout
+
+
+def passes(test):
+    def case(_):
+        code, said = status(test, "")
+        expect(f"status, having said {said[-2000:]}", code, 0)
+    return case
+
+
+def fails(test, hook):
+    def case(_):
+        code, said = status(test, hook)
+        expect_that(f"it passes all the same: {said[-2000:]}", code != 0)
+        expect_that(f"it did not come to an end: {said[-2000:]}", "\ncovered: " in said)
+    return case
+
+
+tests = known_tests()
+shown = [(row.export, name) for row in read_tree()[0] if row.family for name in row.statement.tests]
+main({f"{name} passes": passes(tests[name]) for name in sorted({name for _, name in shown})}
+     | {f"{name} misses {hook}": fails(tests[name], hook) for hook, name in shown})

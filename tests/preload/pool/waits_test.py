@@ -1,0 +1,40 @@
+#!/usr/bin/env python3
+"""What Ration waits for before a freed block is used again: every context that there is, whoever made it and whether or
+not memory was ever taken in it; and nothing that the program has waited for itself."""
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from harness import expect, main, run  # noqa: E402
+
+# Before cuCtxRecordEvent nothing but a synchronise of each context tells what is clean: the trace shows them.
+OLDER = {"sim": "older", "SIMCUDA_MISSING": "cuCtxRecordEvent"}
+SETTINGS = {"RATION_MODE": "pool", "RATION_LIMIT": "16MiB", "RATION_PREALLOCATE_AFTER": "0", "RATION_HEADROOM": "0"}
+NEEDS_THE_FREED = ("alloc=10m", "free=0", "alloc=10m")
+
+
+def synchronised(wanted, *ops):
+    """So often a context is synchronised, by whomever."""
+    def case(folder):
+        trace = pathlib.Path(folder) / "trace"
+        done = run("steps", "init", *ops, SIMCUDA_TRACE=trace, SIMCUDA_DEVICES="2x1GiB", **OLDER, **SETTINGS)
+        expect(f"codes, stderr {done.err!r}", [line.rsplit(": ", 1)[1] for line in done.out.splitlines()],
+               ["0"] * (1 + len(ops)))
+        calls = [line for line in trace.read_text().splitlines() if line.startswith("cuCtxSynchronize")]
+        expect(f"synchronises {calls}", len(calls), wanted)
+    return case
+
+
+def waited_for(make):
+    """A context in which nothing is ever allocated may still work on another one's block."""
+    return synchronised(2, "context=0", make, "current=0", *NEEDS_THE_FREED)
+
+
+def spared(call):
+    return synchronised(1, "context=0", *NEEDS_THE_FREED[:2], call, *NEEDS_THE_FREED[2:])
+
+
+main({"one context": synchronised(1, "context=0", *NEEDS_THE_FREED)}
+     | {f"another one by {make}": waited_for(make) for make in ("context=0", "context_v1=0", "context_v3=0", "context_v4=0",
+                                                                "context=1", "retain=0")}
+     | {f"not again after {call}": spared(call) for call in ("synchronize", "synchronize_v2=0")})
