@@ -10,14 +10,22 @@ LIMIT = 512 * MIB
 LIMITED = {"cuArrayCreate": (100, 100), "cuArrayCreate_v2": (100, 100), "cuArray3DCreate": (100, 100),
            "cuArray3DCreate_v2": (100, 100), "deep": (100, 128), "cuMipmappedArrayCreate": (85, 85),
            "cuMemAlloc": (100, 100), "cuMemAllocPitch": (100, 100)}
+LIMITED |= {"cuMemAllocManaged": (100, 100), "cuMemCreate": (100, 100)}
+# The driver's pools grow by 32 MiB, and keep what was freed until they are made to give it back.
+ORDERED = {"cuMemAllocAsync": "cuMemFreeAsync", "cuMemAllocAsync_ptsz": "cuMemFreeAsync_ptsz",
+           "freed by cuMemFree": "cuMemFree_v2", "from the default pool": "cuMemFreeAsync",
+           "from a pool of its own": "cuMemFreeAsync", "from a pool that was set": "cuMemFreeAsync"}
+KINDS = {"cuMemAllocManaged": "managed", "cuMemCreate": "vmm"}
 COUNTED = {"sparse": "array", "deferred": "array", "cuMemAllocHost": "host", "cuMemAllocHost_v2": "host",
-           "cuMemHostAlloc": "host", "cuMemHostRegister": "host", "cuMemHostRegister_v2": "host"}
+           "cuMemHostAlloc": "host", "cuMemHostRegister": "host", "cuMemHostRegister_v2": "host", "cuMemCreate on the host": "host"}
+OUTLIVES = {"cuMemCreate", "cuMemCreate on the host"}
 MOST = 8  # the counted ones are never refused
 LINE = re.compile(r"^blocks=(\d+) code=(\d+) untouched=(\d) held=(\d+) free=(\d+) narrow_free=(\d+) narrow_total=(\d+)$",
                   re.MULTILINE)
 ENDS = {"cuArrayCreate": "cuArrayDestroy", "cuArray3DCreate": "cuArrayDestroy",
         "cuMipmappedArrayCreate": "cuMipmappedArrayDestroy", "cuMemAlloc": "cuMemFree", "cuMemAllocPitch": "cuMemFree",
-        "cuMemAllocHost": "cuMemFreeHost", "cuMemHostAlloc": "cuMemFreeHost", "cuMemHostRegister": "cuMemHostUnregister"}
+        "cuMemAllocHost": "cuMemFreeHost", "cuMemHostAlloc": "cuMemFreeHost", "cuMemHostRegister": "cuMemHostUnregister",
+        "cuMemAllocManaged": "cuMemFree_v2", "cuMemCreate": "cuMemRelease"}
 
 
 def lines(door, most, **settings):
@@ -39,9 +47,9 @@ def live_of(records):
 def check_frees(records, door, count):
     api = next(record["api"] for record in of_type(records, "alloc"))
     frees = [record["api"] for record in of_type(records, "free")]
-    expect("frees", frees, [ENDS[api.removesuffix("_v2")]] * count + ["cuCtxDestroy_v2"] * count +
-           [ENDS[api.removesuffix("_v2")]] * count)
-    expect_that(f"{api} by the door {door}", door in (api, "deep", "sparse", "deferred"))
+    end = ENDS[api.removesuffix("_v2")]
+    expect("frees", frees, [end] * count + [end if door in OUTLIVES else "cuCtxDestroy_v2"] * count + [end] * count)
+    expect_that(f"{api} by the door {door}", door in (api, "deep", "sparse", "deferred", "cuMemCreate on the host"))
 
 
 def limited(door, mode):
@@ -56,10 +64,30 @@ def limited(door, mode):
                [(0, 0, 1, 0, LIMIT, LIMIT, LIMIT)])
         records = done.logs["run.jsonl"]
         expect("allocs", {(a["kind"], a["size"]) for a in of_type(records, "alloc")},
-               {("device" if door.startswith("cuMemAlloc") else "array", counts)})
+               {(KINDS.get(door, "device" if door.startswith("cuMemAlloc") else "array"), counts)})
         expect("ooms", [(o["reason"], o["used"]) for o in of_type(records, "oom")], [("limit", blocks * counts)] * 3)
         expect("live at the end", live_of(records), 0)
         check_frees(records, door, blocks)
+    return case
+
+
+def ordered(door, mode):
+    """100 MiB take 128 of the device; what is freed stays there until somebody else needs it."""
+    def case(folder):
+        blocks, step = 4, 128 * MIB
+        _, alone = lines(door, 10, preload=None)
+        expect_that(f"without Ration {alone[0]}", alone[0][0] > blocks)
+        done, told = lines(door, 1000, folder=folder, RATION_LIMIT=LIMIT, RATION_MODE=mode)
+        expect("lines", [line[:5] for line in told], [(blocks, 2, 1, blocks * step, 0)] * 3 + [(0, 0, 1, 0, LIMIT)])
+        records = done.logs["run.jsonl"]
+        expect("allocs", {(a["kind"], a["src"], a["size"]) for a in of_type(records, "alloc")},
+               {("pool", "pool", 100 * MIB)})
+        expect("frees", {record["api"] for record in of_type(records, "free")}, {ORDERED[door]})
+        expect("ooms", [(o["reason"], o["reserved"]) for o in of_type(records, "oom")], [("limit", blocks * step)] * 3)
+        reserved = [record["pool_reserved"] for record in of_type(records, "sample")]
+        expect("reserved at most, and at the end", (max(reserved), reserved[-1]), (LIMIT, 0))
+        expect("reserved_peak", of_type(records, "end")[0]["reserved_peak"], [LIMIT])
+        expect("live at the end", live_of(records), 0)
     return case
 
 
@@ -84,5 +112,5 @@ def unlimited_total(folder):
 
 
 main({f"{door}, {mode}": case(door, mode) for mode in ("direct", "pool")
-      for doors, case in ((LIMITED, limited), (COUNTED, counted)) for door in doors}
+      for doors, case in ((LIMITED, limited), (COUNTED, counted), (ORDERED, ordered)) for door in doors}
      | {"sizes that 32 bits do not hold": unlimited_total})

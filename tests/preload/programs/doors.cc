@@ -27,6 +27,8 @@ union Thing {
   CUarray array;
   CUmipmappedArray mipmapped;
   CUdeviceptr_v1 narrow;
+  CUdeviceptr address;
+  CUmemGenericAllocationHandle physical;
   void *host;
 };
 
@@ -34,6 +36,7 @@ struct Door {
   const char *name;
   CUresult (*take)(Thing *thing);
   CUresult (*give)(Thing thing);
+  bool outlives_context = false;
 };
 
 CUresult destroy_array(Thing thing) {
@@ -59,7 +62,60 @@ CUresult unpin(Thing thing) {
   return code;
 }
 
+CUmemoryPool pool_of_its_own() {
+  static CUmemoryPool pool = nullptr;
+  if (pool == nullptr) {
+    CUmemPoolProps props = {};
+    props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    props.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+    cuMemPoolCreate(&pool, &props);
+    cuuint64_t all = UINT64_MAX;  // keeps whatever it ever got
+    cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &all);
+  }
+  return pool;
+}
+CUresult take_from(Thing *thing, CUmemoryPool pool) {
+  return cuMemAllocFromPoolAsync(&thing->address, kBytes, pool, nullptr);
+}
+CUresult free_in_order(Thing thing) {
+  return cuMemFreeAsync(thing.address, nullptr);
+}
+CUresult create(Thing *thing, CUmemLocationType where) {
+  CUmemAllocationProp prop = {};
+  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  prop.location = {where, 0};
+  return cuMemCreate(&thing->physical, kBytes, &prop, 0);
+}
+CUresult release(Thing thing) {
+  return cuMemRelease(thing.physical);
+}
+
 const Door kDoors[] = {
+    {"cuMemAllocManaged",
+     [](Thing *thing) { return cuMemAllocManaged(&thing->address, kBytes, CU_MEM_ATTACH_GLOBAL); },
+     [](Thing thing) { return cuMemFree_v2(thing.address); }},
+    {"cuMemCreate", [](Thing *thing) { return create(thing, CU_MEM_LOCATION_TYPE_DEVICE); }, release, true},
+    {"cuMemCreate on the host", [](Thing *thing) { return create(thing, CU_MEM_LOCATION_TYPE_HOST); }, release, true},
+    {"cuMemAllocAsync", [](Thing *thing) { return cuMemAllocAsync(&thing->address, kBytes, nullptr); }, free_in_order,
+     true},
+    {"cuMemAllocAsync_ptsz", [](Thing *thing) { return cuMemAllocAsync_ptsz(&thing->address, kBytes, nullptr); },
+     [](Thing thing) { return cuMemFreeAsync_ptsz(thing.address, nullptr); }, true},
+    {"freed by cuMemFree", [](Thing *thing) { return cuMemAllocAsync(&thing->address, kBytes, nullptr); },
+     [](Thing thing) { return cuMemFree_v2(thing.address); }, true},
+    {"from the default pool",
+     [](Thing *thing) {
+       CUmemoryPool pool = nullptr;
+       const CUresult code = cuDeviceGetDefaultMemPool(&pool, 0);
+       return code == CUDA_SUCCESS ? take_from(thing, pool) : code;
+     },
+     free_in_order, true},
+    {"from a pool of its own", [](Thing *thing) { return take_from(thing, pool_of_its_own()); }, free_in_order, true},
+    {"from a pool that was set",
+     [](Thing *thing) {
+       const CUresult code = cuDeviceSetMemPool(0, pool_of_its_own());
+       return code == CUDA_SUCCESS ? cuMemAllocAsync(&thing->address, kBytes, nullptr) : code;
+     },
+     free_in_order, true},
     {"cuArrayCreate",
      [](Thing *thing) {
        const CUDA_ARRAY_DESCRIPTOR_v1 shape = {kSide, kSide, CU_AD_FORMAT_FLOAT, 1};
@@ -128,7 +184,7 @@ void say(size_t blocks, CUresult code, bool untouched) {
   unsigned narrow_free = 0, narrow_total = 0;
   cuMemGetInfo(&narrow_free, &narrow_total);
   printf("blocks=%zu code=%d untouched=%d held=%llu free=%zu narrow_free=%u narrow_total=%u\n", blocks,
-         static_cast<int>(code), untouched ? 1 : 0, books.allocation_bytes + books.array_bytes, free, narrow_free,
+         static_cast<int>(code), untouched ? 1 : 0, books.allocation_bytes + books.array_bytes + books.pool_bytes + books.physical_bytes, free, narrow_free,
          narrow_total);
 }
 
@@ -167,9 +223,12 @@ int main(int argc, char **argv) {
   const size_t most = static_cast<size_t>(atoi(argv[2]));
   if (!give(*door, fill(*door, most))) return 3;
   if (cuCtxCreate_v2(&other, 0, 0) != CUDA_SUCCESS) return 1;
-  fill(*door, most);
+  const std::vector<Thing> things = fill(*door, most);
+  if (door->outlives_context && !give(*door, things)) return 3;
   if (cuCtxDestroy_v2(other) != CUDA_SUCCESS || cuCtxSetCurrent(context) != CUDA_SUCCESS) return 1;
-  if (!give(*door, fill(*door, most))) return 3;
+  if (!give(*door, fill(*door, most)) || cuCtxSynchronize() != CUDA_SUCCESS) return 3;
+  if (CUmemoryPool pool = nullptr; cuDeviceGetMemPool(&pool, 0) == CUDA_SUCCESS) cuMemPoolTrimTo(pool, 0);
+  if (strcmp(door->name, "from a pool of its own") == 0) cuMemPoolTrimTo(pool_of_its_own(), 0);
   say(0, CUDA_SUCCESS, true);
   return 0;
 }
