@@ -28,7 +28,8 @@ Policy::Policy(const Options &options, LimitSource &limits, events::JournalOptio
       devices_(limits, ledger_),
       contexts_(devices_),
       pending_(ledger_),
-      pools_(devices_, ledger_, journal_, contexts_, pending_, lanes_, options.synchronous_free) {}
+      pools_(devices_, ledger_, journal_, contexts_, pending_, lanes_, options.synchronous_free, limits.state_folder()),
+      imports_(pools_.progress(), limits.state_folder()) {}
 
 void Policy::describe() {
   if (journal_.described() || devices_.all() == nullptr) {
@@ -136,16 +137,18 @@ CUresult Policy::refuse_unknown(const std::function<CUresult(Obtained &)> &act) 
 
 CUresult Policy::allocate(const Request &request, const std::function<CUresult(Obtained &)> &act,
                           CUdeviceptr *address) {
-  if (request.pooled && pools_.allocate_hit(request.upper_bound, address)) {
+  const bool pooled = request.pooled && !(options_.large_direct && request.upper_bound >= kLargeBytes);
+  if (pooled && pools_.allocate_hit(request.upper_bound, address)) {
     return CUDA_SUCCESS;
   }
   describe();
+  imports_.settle();
   if (devices_.limit_unknown()) {
     return refuse_unknown(act);
   }
   const Contexts::Current where = contexts_.current();
   devices_.learn_total(where.device);
-  if (!options_.pool || !request.pooled || where.error != CUDA_SUCCESS || !Pools::possible()) {
+  if (!options_.pool || !pooled || where.error != CUDA_SUCCESS || !Pools::possible()) {
     return allocate_direct(request, where, act, address);
   }
   std::optional<events::Reason> denied;

@@ -138,6 +138,7 @@ bool Pools::give_back(const char *api, int device) noexcept try {
   if (arena == nullptr) {
     return false;
   }
+  settle_kept();
   arena->quarantine.collect(Quarantine::Sealing::always);
   const Changing changing(*arena);
   events::Trim trim{device, api, 0, 0};
@@ -291,6 +292,7 @@ void Pools::finish_end(const char *api, const ContextRef &context) noexcept {
     sched_yield();  // it sees that the context is gone, or has its block already and writes its record
   }
   arena->quarantine.forget(*pool);
+  exports_.forget(*pool);
   pool::Block blocks[32];
   while (const std::size_t count = pool->blocks.live_blocks(0, blocks, std::size(blocks))) {
     for (std::size_t i = 0; i < count; ++i) {

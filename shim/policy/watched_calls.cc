@@ -1,4 +1,4 @@
-// Calls that move no memory but bear on it: captures, streams, synchronises, green contexts, questions about a block.
+// Calls that move no memory but bear on it: captures, streams, synchronises, green contexts.
 // Layer: policy: the half of Policy that watches.
 #include "policy/policy.h"
 
@@ -18,7 +18,7 @@ ContextRef Policy::context_of(CUstream stream) {
 }
 
 CUresult Policy::begin_capture(CUstream stream, const std::function<CUresult()> &act) {
-  if (!options_.pool) {
+  if (!options_.pool && !imports_.in_use()) {
     return act();
   }
   const ContextRef context = context_of(stream);
@@ -29,13 +29,14 @@ CUresult Policy::begin_capture(CUstream stream, const std::function<CUresult()> 
 }
 
 CUresult Policy::end_capture(CUstream stream, const std::function<CUresult()> &act) {
-  if (!options_.pool) {
+  if (!options_.pool && !imports_.in_use()) {
     return act();
   }
   const ContextRef context = stream == CU_STREAM_PER_THREAD ? context_of(stream) : nullptr;
   const std::uint64_t number = pools_.captures().number_of(stream, context);  // another thread may begin the next
   const CUresult result = act();
   pools_.captures().finish_end(number, result);
+  imports_.settle();
   return result;
 }
 
@@ -61,6 +62,7 @@ CUresult Policy::synchronise(CUcontext handle, const std::function<CUresult()> &
   if (result == CUDA_SUCCESS && context != nullptr) {
     Progress::passed(*context, began);
   }
+  imports_.settle();
   return result;
 }
 
@@ -117,42 +119,6 @@ CUresult Policy::destroy_green(const char *api, CUgreenCtx green, const std::fun
     greens_.erase(green);
   }
   return result;
-}
-
-CUresult Policy::address_range(CUdeviceptr address, CUdeviceptr *base, std::size_t *bytes, bool &handled) {
-  const ContextRef owner = pools_.owner_of(address);
-  handled = owner != nullptr;
-  if (!handled) {
-    return CUDA_SUCCESS;
-  }
-  const std::optional<pool::Block> block = pools_.block_at(address, owner);
-  if (!block) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
-  if (base != nullptr) {
-    *base = block->address;
-  }
-  if (bytes != nullptr) {
-    *bytes = block->requested;
-  }
-  return CUDA_SUCCESS;
-}
-
-bool Policy::is_dead(CUdeviceptr address) {
-  const ContextRef owner = pools_.owner_of(address);
-  return owner != nullptr && !pools_.block_at(address, owner);
-}
-
-CUresult Policy::share(const char *api, CUdeviceptr address, const std::function<CUresult()> &act) {
-  describe();
-  const ContextRef owner = pools_.owner_of(address);
-  if (owner == nullptr) {
-    return act();
-  }
-  if (const std::optional<pool::Block> block = pools_.block_at(address, owner)) {
-    record_oom(api, block->requested, owner->device, events::Reason::pool_holds, owner.get(), true);
-  }
-  return CUDA_ERROR_INVALID_VALUE;
 }
 
 }  // namespace ration::policy

@@ -51,7 +51,11 @@ class ConfiguredLimits : public policy::LimitSource {
     return {limit.asked, limit.bytes};
   }
 
+  // What is the driver's own finds no room beside one slab of everything.
   policy::Preallocation preallocation_on(const events::DeviceFacts &device) const override {
+    if (settings_.ipc == config::Ipc::kDirect) {
+      return {};
+    }
     const auto plan = settings_.preallocation_on({device.ordinal, device.uuid, device.total});
     return {plan.bytes, plan.after, plan.headroom};
   }
@@ -115,6 +119,7 @@ events::JournalOptions journal_options(const config::Settings &settings) {
 void at_exit() {
   if (Runtime *runtime = instance.load(std::memory_order_acquire)) {
     runtime->policy().describe();
+    runtime->policy().stop_sharing();
     const std::uint64_t *counter = unknown_versions.load(std::memory_order_relaxed);
     runtime->policy().journal().end(counter != nullptr ? __atomic_load_n(counter, __ATOMIC_RELAXED) : 0);
   }
@@ -149,6 +154,7 @@ struct Builder {
     options.charge_context = settings.charge_context;
     options.pool = in_pools(settings);
     options.synchronous_free = settings.free == config::Free::kSynchronous;
+    options.large_direct = settings.ipc == config::Ipc::kDirect;
     events::JournalOptions journal = journal_options(settings);
     auto limits = std::make_unique<ConfiguredLimits>(std::move(settings));
     std::string problem;
