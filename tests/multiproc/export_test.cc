@@ -2,70 +2,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <csignal>
-#include <cstring>
-
-#include "catch.h"
-#include "ledger/export_file.h"
-#include "ledger/export_lease.h"
+#include "exports.h"
 #include "ledger/group_view.h"
-#include "processes.h"
 
 using namespace multiproc;
 using namespace ration::ledger;
 
 namespace {
-
-ExportedBlock block_at(std::uint64_t offset) {
-  ExportedBlock block;
-  std::memset(block.handle, 0x5a, sizeof(block.handle));
-  block.offset = offset;
-  block.bytes = 1000;
-  block.slab_bytes = 1 << 20;
-  return block;
-}
-
-std::unique_ptr<ExportFile> make_file(const Folder &folder) {
-  std::string problem;
-  auto file = ExportFile::make(folder.path(), problem);
-  INFO(problem);
-  REQUIRE(file != nullptr);
-  return file;
-}
-
-std::unique_ptr<ExportLease> open_one(const Folder &folder, const ExportToken &token) {
-  std::string problem;
-  return ExportLease::take(folder.path(), token, problem);
-}
-
-bool is_open(const ExportFile &file, std::uint32_t record) {
-  return ExportFile::Look(file).is_anybodys(record);
-}
-
-// What a child does that keeps a block open until the gate is no longer 0.
-void keep_open(const Folder &folder, const ExportToken &token, Gate &has_it, Gate &over) {
-  const auto lease = open_one(folder, token);
-  expect(lease != nullptr, "the token opens nothing");
-  open(has_it, 1);
-  wait_while(over, 0);
-}
-
-struct Meeting {
-  Gate has_it;
-  Gate over;
-  ExportToken token;
-};
-
-// An exporter that tells its token and stays.
-void export_and_stay(const Folder &folder, Meeting &meeting) {
-  std::string problem;
-  const auto file = ExportFile::make(folder.path(), problem);
-  expect(file != nullptr, problem.c_str());
-  meeting.token = file->publish(7, block_at(512), export_nonce());
-  open(meeting.has_it, 1);
-  wait_while(meeting.over, 0);
-}
 
 TEST_CASE("a token leads another process to the block, and its owner sees that it is open until it is not") {
   const Folder folder;
@@ -262,50 +205,6 @@ TEST_CASE("no folder, no file: an exporter is told why") {
   CHECK_FALSE(problem.empty());
   CHECK(ExportFile::make("/proc/self/none", problem) == nullptr);
   CHECK_FALSE(problem.empty());
-}
-
-struct Race {
-  Barrier barrier;
-  std::atomic<std::uint64_t> got_it;  // the round in which the opener did
-  ExportToken token;
-};
-
-TEST_CASE("of one who ends a block and one who opens it, one sees the other") {
-  const Folder folder;
-  const Shared<Race> race;
-  race->barrier.count = 2;
-  const std::uint64_t rounds = count_of<std::uint64_t>(3000, 100'000);
-  const auto file = make_file(folder);
-  Child opener([&] {
-    for (std::uint64_t round = 1; round <= rounds; ++round) {
-      race->barrier.meet();
-      const auto lease = open_one(folder, race->token);
-      if (lease != nullptr) {
-        race->got_it.store(round);
-      }
-      race->barrier.meet();  // it lets go behind the look
-    }
-  });
-  std::uint64_t opened = 0, used_again = 0;
-  for (std::uint64_t round = 1; round <= rounds; ++round) {
-    race->token = file->publish(0, block_at(512), export_nonce());
-    race->barrier.meet();
-    file->end(0);
-    const bool free_at_once = !is_open(*file, 0);
-    race->barrier.meet();
-    const bool got_it = race->got_it.load() == round;
-    opened += got_it ? 1 : 0;
-    used_again += free_at_once ? 1 : 0;
-    if (got_it && free_at_once) {
-      FAIL("used again while it is open");
-    }
-    while (is_open(*file, 0)) {  // until it has let go
-      sched_yield();
-    }
-  }
-  CHECK(opener.ended() == 0);
-  CHECK(opened > 0);
-  CHECK(used_again > 0);
 }
 
 }  // namespace
