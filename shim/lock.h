@@ -30,6 +30,8 @@ enum class Rank : int {
   kAddressBook,
   kSlabs,
   kQuarantine,
+  kExports,
+  kImports,
   kProgress,
   kPendingFrees,
   kPhysicalMemory,

@@ -13,8 +13,7 @@ namespace {
 // What the driver says of the slab around a pool's block, as it is of the block.
 void correct(Policy &policy, CUpointer_attribute attribute, void *data, CUdeviceptr ptr) {
   if (data == nullptr ||
-      (attribute != CU_POINTER_ATTRIBUTE_RANGE_START_ADDR && attribute != CU_POINTER_ATTRIBUTE_RANGE_SIZE &&
-       attribute != CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE)) {
+      (attribute != CU_POINTER_ATTRIBUTE_RANGE_START_ADDR && attribute != CU_POINTER_ATTRIBUTE_RANGE_SIZE)) {
     return;
   }
   CUdeviceptr base = 0;
@@ -25,10 +24,8 @@ void correct(Policy &policy, CUpointer_attribute attribute, void *data, CUdevice
   }
   if (attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR) {
     std::memcpy(data, &base, sizeof(base));
-  } else if (attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE) {
-    std::memcpy(data, &bytes, sizeof(bytes));
   } else {
-    *static_cast<bool *>(data) = false;  // cuIpcGetMemHandle refuses it
+    std::memcpy(data, &bytes, sizeof(bytes));
   }
 }
 

@@ -61,20 +61,6 @@ std::string complain_of(const Header &header, int descriptor) {
   return {};
 }
 
-// Space for bytes of the file, whatever it has there. 0, or the error.
-int give_space(int descriptor, std::size_t begin, std::size_t end) {
-  // One byte beyond RLIMIT_FSIZE would be a SIGXFSZ in the program.
-  struct rlimit limit {};
-  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && end > limit.rlim_cur) {
-    return EFBIG;
-  }
-  int error = EINTR;  // a program with a fast timer interrupts it again and again
-  for (int tries = 0; error == EINTR && tries < kInterruptions; ++tries) {
-    error = posix_fallocate(descriptor, static_cast<off_t>(begin), static_cast<off_t>(end - begin));
-  }
-  return error;
-}
-
 bool write_header(int descriptor, const std::string &group) {
   alignas(Header) char bytes[sizeof(Header)] = {};
   auto *header = new (bytes) Header{};
@@ -93,7 +79,22 @@ bool write_header(int descriptor, const std::string &group) {
   return pwrite(descriptor, bytes, sizeof(bytes), 0) == static_cast<ssize_t>(sizeof(bytes));
 }
 
-// In one step, and only if nobody has the name. File systems without RENAME_NOREPLACE have links.
+}  // namespace
+
+int give_space(int descriptor, std::size_t begin, std::size_t end) {
+  // One byte beyond RLIMIT_FSIZE would be a SIGXFSZ in the program.
+  struct rlimit limit {};
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && end > limit.rlim_cur) {
+    return EFBIG;
+  }
+  int error = EINTR;  // a program with a fast timer interrupts it again and again
+  for (int tries = 0; error == EINTR && tries < kInterruptions; ++tries) {
+    error = posix_fallocate(descriptor, static_cast<off_t>(begin), static_cast<off_t>(end - begin));
+  }
+  return error;
+}
+
+// File systems without RENAME_NOREPLACE have links.
 int take_name(int folder, const char *passing, const char *name) {
   if (renameat2(folder, passing, folder, name, RENAME_NOREPLACE) == 0) {
     return 0;
@@ -104,7 +105,11 @@ int take_name(int folder, const char *passing, const char *name) {
   return linkat(folder, passing, folder, name, 0) == 0 ? 0 : errno;
 }
 
-}  // namespace
+std::string passing_name() {
+  char name[sizeof(kPassing) + 16];
+  std::snprintf(name, sizeof(name), "%s%016llx", kPassing, static_cast<unsigned long long>(random_number()));
+  return name;
+}
 
 GroupFile::~GroupFile() {
   if (header_ != nullptr) {
@@ -179,10 +184,9 @@ Descriptor open_group_file(int folder, const std::string &name, std::string &pro
 }
 
 bool make_group_file(int folder, const std::string &name, const std::string &group, std::string &problem) {
-  char passing[sizeof(kPassing) + 16];
-  std::snprintf(passing, sizeof(passing), "%s%016llx", kPassing, static_cast<unsigned long long>(random_number()));
+  const std::string passing = passing_name();
   at(KillPoint::kFileMade);
-  const Descriptor file(openat(folder, passing, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  const Descriptor file(openat(folder, passing.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!file) {
     problem = errno == ENOENT ? "" : error_text(errno);  // ENOENT: the folder went
     return errno == ENOENT;
@@ -201,12 +205,12 @@ bool make_group_file(int folder, const std::string &name, const std::string &gro
   if (problem.empty()) {
     unlock_all_lives(file.number());  // whoever finds the name can join at once, should this process be stopped here
     at(KillPoint::kFileNamed);
-    error = take_name(folder, passing, name.c_str());
+    error = take_name(folder, passing.c_str(), name.c_str());
     if (error != 0 && error != EEXIST && error != ENOENT) {
       problem = error_text(error);
     }
   }
-  unlinkat(folder, passing, 0);  // is there only where the name was somebody else's or came by a link
+  unlinkat(folder, passing.c_str(), 0);  // is there only where the name was somebody else's or came by a link
   return problem.empty();
 }
 

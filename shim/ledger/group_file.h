@@ -73,6 +73,13 @@ Descriptor open_group_file(int folder, const std::string &name, std::string &pro
 // Makes the file. True too where somebody else made it meanwhile.
 bool make_group_file(int folder, const std::string &name, const std::string &group, std::string &problem);
 
+// Of files of other kinds too, each made under a passing name as a group's is.
+// Space for bytes of the file, whatever it has there. 0, or the error.
+int give_space(int descriptor, std::size_t begin, std::size_t end);
+// The name in one step, and only if nobody has it. 0, or the error.
+int take_name(int folder, const char *passing, const char *name);
+std::string passing_name();
+
 // Gives the file space for slot `index`. False: there is none (ENOSPC); errno says what.
 bool grow(const GroupFile &file, int descriptor, std::uint32_t index);
 

@@ -11,6 +11,7 @@
 
 #include "ledger/clock.h"
 #include "ledger/device_key.h"
+#include "ledger/export_file.h"
 #include "ledger/group_file.h"
 #include "ledger/membership.h"
 #include "ledger/totals.h"
@@ -142,7 +143,7 @@ std::vector<Group> look(const std::string &state_folder, std::string &problem) {
   }
   for (const std::string &name : names_in(folder.number())) {
     Group group;
-    if (is_passing(name)) {
+    if (is_passing(name) || is_export_file(name)) {
       remove_if_dead(folder.number(), name);
     } else if (group_of_file(name, group.kind, group.name) && look_into(folder.number(), name, group)) {
       if (!group.problem.empty()) {

@@ -17,7 +17,8 @@ constexpr std::uint64_t kMostWaitNs = 50'000'000;
 constinit std::atomic<bool> between{false};      // somebody opens the file just now
 constinit std::atomic<int> under_way{0};         // forks
 constinit std::atomic<std::uint64_t> passed{0};  // forks that did not wait, ever
-constinit std::atomic<int> joining{-1};          // -1: none
+constinit std::atomic<bool> turn_taken{false};
+constinit std::atomic<int> joining{-1};  // -1: none
 constinit std::atomic<dev_t> joining_device{0};
 constinit std::atomic<ino_t> joining_inode{0};
 
@@ -42,6 +43,7 @@ void after_fork() {
 void in_child() {
   under_way.store(0);
   between.store(false);
+  turn_taken.store(false);
   const int descriptor = joining.exchange(-1);
   struct stat found {};
   // Another thread may have been given the number, between the close and the store behind it.
@@ -59,6 +61,16 @@ void watch_forks() {
   if (!registered) {
     registered = pthread_atfork(before_fork, after_fork, in_child) == 0;
   }
+}
+
+JoinTurn::JoinTurn() {
+  while (turn_taken.exchange(true)) {
+    sched_yield();
+  }
+}
+
+JoinTurn::~JoinTurn() {
+  turn_taken.store(false);
 }
 
 BetweenForks::BetweenForks(std::uint64_t deadline_ns) {

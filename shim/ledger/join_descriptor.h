@@ -12,6 +12,15 @@ namespace ration::ledger {
 // Before the first of them. Twice is harmless.
 void watch_forks();
 
+// Whose turn it is: held around all that follows by those who may be several at once. A forked child's is its own.
+class JoinTurn {
+ public:
+  JoinTurn();
+  ~JoinTurn();
+  JoinTurn(const JoinTurn &) = delete;
+  JoinTurn &operator=(const JoinTurn &) = delete;
+};
+
 // While one of these is there no fork goes on: it waits for forks under way, and new ones wait for it. Nobody waits
 // beyond `deadline_ns` or 50 ms, because a fork may itself wait for a lock that the joining thread's caller holds. It
 // must be the whole time, from opening to closing: a fork copies descriptors and memory at different moments.

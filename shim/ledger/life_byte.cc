@@ -18,15 +18,15 @@ struct flock range_of(short type, std::uint32_t slot, std::uint32_t slots) {
   return range;
 }
 
-LifeLock lock_range(int descriptor, std::uint32_t slot, std::uint32_t slots) {
-  struct flock range = range_of(F_WRLCK, slot, slots);
+LifeLock lock_range(int descriptor, std::uint32_t slot, std::uint32_t slots, short type = F_WRLCK) {
+  struct flock range = range_of(type, slot, slots);
   if (fcntl(descriptor, F_OFD_SETLK, &range) == 0) {
     return LifeLock::taken;
   }
   if (errno != EAGAIN && errno != EACCES) {
     return LifeLock::failed;
   }
-  range = range_of(F_WRLCK, slot, slots);
+  range = range_of(type, slot, slots);
   const bool known = fcntl(descriptor, F_OFD_GETLK, &range) == 0 && range.l_type != F_UNLCK;
   return known && range.l_len > 1 ? LifeLock::removing : LifeLock::somebodys;
 }
@@ -35,6 +35,10 @@ LifeLock lock_range(int descriptor, std::uint32_t slot, std::uint32_t slots) {
 
 LifeLock lock_life(int descriptor, std::uint32_t slot) {
   return lock_range(descriptor, slot, 1);
+}
+
+LifeLock share_life(int descriptor, std::uint32_t slot) {
+  return lock_range(descriptor, slot, 1, F_RDLCK);
 }
 
 LifeLock lock_all_lives(int descriptor) {
@@ -51,8 +55,8 @@ void unlock_all_lives(int descriptor) {
   fcntl(descriptor, F_OFD_SETLK, &range);
 }
 
-bool is_dead(int descriptor, std::uint32_t slot) {
-  struct flock range = range_of(F_WRLCK, slot, 1);
+bool is_dead(int descriptor, std::uint32_t slot, std::uint32_t slots) {
+  struct flock range = range_of(F_WRLCK, slot, slots);
   return fcntl(descriptor, F_OFD_GETLK, &range) == 0 && range.l_type == F_UNLCK;
 }
 

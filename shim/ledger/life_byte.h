@@ -21,11 +21,13 @@ enum class LifeLock {
 // Locks the life byte of `slot` for the open file description of `descriptor`, or of all slots.
 [[nodiscard]] LifeLock lock_life(int descriptor, std::uint32_t slot);
 [[nodiscard]] LifeLock lock_all_lives(int descriptor);
+// The same byte, with others who only share it.
+[[nodiscard]] LifeLock share_life(int descriptor, std::uint32_t slot);
 void unlock_life(int descriptor, std::uint32_t slot);
 void unlock_all_lives(int descriptor);
 
-// Whether nobody holds the life byte of `slot`. `descriptor` must be of a description of its own. False where it cannot
-// be told.
-[[nodiscard]] bool is_dead(int descriptor, std::uint32_t slot);
+// Whether nobody holds the life byte of `slot`, or of any of so many from there on. `descriptor` must be of a
+// description of its own. False where it cannot be told.
+[[nodiscard]] bool is_dead(int descriptor, std::uint32_t slot, std::uint32_t slots = 1);
 
 }  // namespace ration::ledger

@@ -91,6 +91,7 @@ CUresult Policy::end_known_context(const char *api, const ContextRef &context, c
   end_begun_blocks(book_, api, context);
   end_begun_blocks(arrays_, api, context);
   pools_.finish_end(api, context);
+  imports_.finish_end(context);
   pending_.drop(context);
   ledger_.account(context->device).release(context->own_bytes.exchange(0, std::memory_order_relaxed));
   return result;

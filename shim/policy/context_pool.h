@@ -49,6 +49,8 @@ class ContextPool {
   };
   // Counted before the context's end is looked at; the end is set before this is: seq_cst both.
   std::atomic<int> in_flight{0};
+  // Blocks that other processes may have open, or are about to (exports.h): a free of any block then asks.
+  std::atomic<int> shared{0};
   // Its context is gone and nothing is taken into quarantine any more; written under the quarantine's lock.
   std::atomic<bool> closed{false};
 };

@@ -42,6 +42,7 @@ bool Growth::may_grow() {
 }
 
 bool Growth::collect() noexcept {
+  pools_.settle_kept();
   seen_retired_ = arena_.quarantine.retired();
   seen_cleaned_ = arena_.quarantine.cleaned();
   const std::uint64_t held = arena_.quarantine.bytes();

@@ -31,6 +31,9 @@ HitLane::Freed HitLane::free(CUcontext handle, std::uint64_t address, events::Jo
   if (!serves(handle) || count == kMostFreed) {
     return Freed::no;
   }
+  if (pool_->shared.load() != 0) {
+    return Freed::no;  // this may be the block that others have open
+  }
   if (tells && until_telling_ == 0) {
     until_telling_ = next_telling_;
     next_telling_ = std::min(2 * next_telling_, kMostFreed);

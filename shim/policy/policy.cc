@@ -26,7 +26,9 @@ Policy::Policy(const Options &options, LimitSource &limits, events::JournalOptio
       contexts_(devices_),
       pending_(ledger_),
       stream_pools_(ledger_, journal_),
-      pools_(devices_, ledger_, journal_, contexts_, pending_, stream_pools_, lanes_, options.synchronous_free) {}
+      pools_(devices_, ledger_, journal_, contexts_, pending_, stream_pools_, lanes_, options.synchronous_free,
+             limits.state_folder()),
+      imports_(pools_.progress(), limits.state_folder()) {}
 
 void Policy::describe() {
   if (journal_.described() || devices_.all() == nullptr) {
@@ -80,16 +82,18 @@ events::Via Policy::via_of(const Request &request) const {
 }
 
 CUresult Policy::allocate(const Request &request, const Act &act, CUdeviceptr *address) {
-  if (request.pooled && pools_.allocate_hit(request.upper_bound, address)) {
+  const bool pooled = request.pooled && !(options_.large_direct && request.upper_bound >= kLargeBytes);
+  if (pooled && pools_.allocate_hit(request.upper_bound, address)) {
     return CUDA_SUCCESS;
   }
   describe();
+  imports_.settle();
   if (devices_.limit_unknown()) {
     return refuse_unknown(act, undo_free);
   }
   const Contexts::Current where = contexts_.current();
   devices_.learn_total(where.device);
-  if (!options_.pool || !request.pooled || where.error != CUDA_SUCCESS || !Pools::possible()) {
+  if (!options_.pool || !pooled || where.error != CUDA_SUCCESS || !Pools::possible()) {
     return allocate_direct(request, where, act, address);
   }
   std::optional<events::Reason> denied;
@@ -102,7 +106,7 @@ CUresult Policy::allocate(const Request &request, const Act &act, CUdeviceptr *a
   }
   // A slab needs a granule more than its block: what fits to the last byte the driver can still serve by itself.
   if ((*denied == events::Reason::limit || *denied == events::Reason::group) &&
-      request.upper_bound <= ledger_.account(where.device).available()) {
+      pools_.make_room(request.api, where.device, request.upper_bound)) {
     return allocate_direct(request, where, act, address);
   }
   return deny(request, where, *denied);

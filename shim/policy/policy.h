@@ -3,6 +3,7 @@
 // Threads: every call is safe; no lock is held across a driver call. Owns: the books of this process.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -18,6 +19,7 @@
 #include "policy/contexts.h"
 #include "policy/device_memory.h"
 #include "policy/devices.h"
+#include "policy/imports.h"
 #include "policy/pending_frees.h"
 #include "policy/physical_memory.h"
 #include "policy/pools.h"
@@ -25,12 +27,16 @@
 
 namespace ration::policy {
 
+// From here on a block shared as the driver's own can be had by any process, with Ration or without.
+inline constexpr std::uint64_t kLargeBytes = 2U << 20U;
+
 struct Options {
   bool show_limit = true;         // queries tell the limit as the size of the device
   bool charge_context = false;    // a context's own memory counts against the limit
   bool pool = false;              // blocks come from pools (mode pool), where the driver allows it
   bool synchronous_free = false;  // a free waits for the work before it
   bool limit_managed = true;      // managed memory counts against the limit, in its full size
+  bool large_direct = false;      // blocks of kLargeBytes and more are the driver's own (ipc=direct)
 };
 
 // What one driver call obtained: an address, or a handle's value.
@@ -93,8 +99,13 @@ class Policy {
   CUresult address_range(CUdeviceptr address, CUdeviceptr *base, std::size_t *bytes, bool &handled);
   // Whether an address lies in a pool's slab without being part of a live block: to the program, no memory at all.
   bool is_dead(CUdeviceptr address);
-  // A handle to a pool's block would open the whole slab to another process: refused.
-  CUresult share(const char *api, CUdeviceptr address, const std::function<CUresult()> &act);
+  // The driver's handle of a pool's block would open the whole slab to another process: it gets one of ours.
+  CUresult share(const char *api, CUipcMemHandle *handle, CUdeviceptr address, const std::function<CUresult()> &act);
+  // Runs `act`, which opens a handle of the driver's, where one of ours leads there, or with what is none of ours.
+  CUresult open_shared(const CUipcMemHandle &handle, const Imports::Open &act, CUdeviceptr *address);
+  CUresult close_shared(CUdeviceptr address, const std::function<CUresult()> &act);
+  // At the end of the process: what it shared can be opened no more.
+  void stop_sharing() noexcept { pools_.exports().leave(); }
 
   // Streams that begin and end captures or go, and a context that the program itself synchronises (nullptr: the current
   // one). Each runs `act`, the driver's call.
@@ -181,6 +192,8 @@ class Policy {
   PendingFrees pending_;
   StreamPools stream_pools_;
   Pools pools_;
+  Imports imports_;
+  std::atomic<bool> said_no_sharing_{false};
   RankedMutex greens_mutex_{Rank::kGreens};
   std::unordered_map<CUgreenCtx, CUdevice> greens_ GUARDED_BY(greens_mutex_);
   events::Via (*via_of_)(const void *caller) = nullptr;

@@ -145,6 +145,15 @@ bool Pools::wait_for_work() noexcept try {
     return false;
   }
   const CUresult passed = progress_.wait(moment);
+  // The driver's pools take note of what was reached at the next synchronise call, even of what is long over.
+  for (const Moment::Mark &mark : moment.marks) {
+    if (const Pin pin(*mark.context); passed == CUDA_SUCCESS && mark.event != nullptr && pin) {
+      const CurrentFor current(mark.context->handle);
+      if (current) {
+        real.cuEventSynchronize(mark.event);
+      }
+    }
+  }
   progress_.recycle(moment);
   return passed == CUDA_SUCCESS;
 } catch (...) {  // no memory of the host
@@ -157,6 +166,7 @@ bool Pools::give_back(const char *api, int device) noexcept try {
   if (arena == nullptr) {
     return trimmed;
   }
+  settle_kept();
   arena->quarantine.collect(Quarantine::Sealing::always);
   const Changing changing(*arena);
   events::Trim trim{device, api, 0, 0};
@@ -315,6 +325,7 @@ void Pools::finish_end(const char *api, const ContextRef &context) noexcept {
     sched_yield();  // it sees that the context is gone, or has its block already and writes its record
   }
   arena->quarantine.forget(*pool);
+  exports_.forget(*pool);
   pool::Block blocks[32];
   while (const std::size_t count = pool->blocks.live_blocks(0, blocks, std::size(blocks))) {
     for (std::size_t i = 0; i < count; ++i) {

@@ -136,7 +136,7 @@ CUresult Pools::retire(const char *api, std::uint64_t address, CUstream stream, 
   std::uint64_t bytes = 0;
   bool due = false;
   Quarantine::Ticket ticket;
-  switch (quarantine.retire(pool, address, bytes, ticket, due)) {
+  switch (quarantine.retire(pool, address, bytes, ticket, due, &exports_)) {
     case Quarantine::Retired::not_a_block:
       journal_.count_failed_free();
       return CUDA_ERROR_INVALID_VALUE;
@@ -144,6 +144,7 @@ CUresult Pools::retire(const char *api, std::uint64_t address, CUstream stream, 
       journal_.count_failed_free();
       return CUDA_ERROR_OUT_OF_MEMORY;
     case Quarantine::Retired::retired:
+    case Quarantine::Retired::kept:
       break;
   }
   journal_.record(events::Free{address, bytes, owner->device, owner->number, api,
@@ -153,6 +154,7 @@ CUresult Pools::retire(const char *api, std::uint64_t address, CUstream stream, 
     quarantine.collect(Quarantine::Sealing::always);  // an error of it is for whoever needs the memory
   }
   tell_changes(owner->device);
+  settle_kept(kFewKept);
   return CUDA_SUCCESS;
 }
 
@@ -248,7 +250,7 @@ void Pools::explain(events::Oom &oom, const Context *of) {
   if (arena == nullptr) {
     return;
   }
-  oom.quarantined = arena->quarantine.bytes();
+  oom.quarantined = arena->quarantine.bytes() + exports_.kept_bytes(oom.device);
   const std::uint64_t not_used = reclaimable(oom.device);
   oom.used -= std::min(oom.used, not_used);
   oom.capturing = captures_.running();

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "events/journal.h"
@@ -14,6 +16,7 @@
 #include "policy/context_pool.h"
 #include "policy/contexts.h"
 #include "policy/devices.h"
+#include "policy/exports.h"
 #include "policy/hit_lanes.h"
 #include "policy/pending_frees.h"
 #include "policy/progress.h"
@@ -27,7 +30,7 @@ namespace ration::policy {
 class Pools {
  public:
   Pools(Devices &devices, ledger::Ledger &ledger, events::Journal &journal, Contexts &contexts, PendingFrees &pending,
-        StreamPools &stream_pools, HitLanes &lanes, bool synchronous_free)
+        StreamPools &stream_pools, HitLanes &lanes, bool synchronous_free, std::string state_folder)
       : devices_(devices),
         ledger_(ledger),
         journal_(journal),
@@ -36,7 +39,8 @@ class Pools {
         stream_pools_(stream_pools),
         lanes_(lanes),
         synchronous_free_(synchronous_free),
-        progress_(contexts, captures_) {}
+        progress_(contexts, captures_),
+        exports_(std::move(state_folder)) {}
 
   ~Pools();
   Pools(const Pools &) = delete;
@@ -61,6 +65,13 @@ class Pools {
   CUresult free(const char *api, std::uint64_t address, const ContextRef &owner);
   CUresult free_in_stream(const char *api, std::uint64_t address, CUstream stream, const ContextRef &owner);
   std::optional<pool::Block> block_at(std::uint64_t address, const ContextRef &owner);
+
+  // A handle by which other processes can open the live block around `address`, and only that (exports.h). Where there
+  // can be none, `refused` and why. REQUIRES: `owner` is the answer of owner_of.
+  CUresult share(std::uint64_t address, const ContextRef &owner, CUipcMemHandle *handle, std::string &refused);
+  // Takes back what is free and was open elsewhere; at most so many looks.
+  static constexpr std::size_t kFewKept = 8;
+  void settle_kept(std::size_t most = SIZE_MAX) noexcept;
 
   // A context that ends takes its pool along; begin before the driver's call, then one of the two.
   void begin_end(const ContextRef &context) noexcept {
@@ -104,6 +115,8 @@ class Pools {
   std::uint64_t before_synchronise() noexcept;
 
   Captures &captures() { return captures_; }
+  Progress &progress() { return progress_; }
+  Exports &exports() { return exports_; }
 
  private:
   friend class Growth;
@@ -171,6 +184,7 @@ class Pools {
   Captures captures_;
   Progress progress_;
   SlabDirectory slabs_;
+  Exports exports_;
   std::atomic<std::uint64_t> last_slab_{0};
   std::atomic<Arena *> arenas_[ledger::kMaxDevices] = {};
 };

@@ -13,6 +13,7 @@
 #include "driver/functions.h"
 #include "lock.h"
 #include "policy/context_pool.h"
+#include "policy/exports.h"
 #include "policy/hit_lanes.h"
 #include "policy/progress.h"
 
@@ -37,11 +38,15 @@ class Quarantine {
   };
   enum class Retired {
     retired,
+    kept,            // another process may have it open: it is the exports', and there is no ticket
     not_a_block,     // nothing live starts there; nothing changed
     no_host_memory,  // nothing changed
   };
   // `bytes` gets the block's size. True in `due` when it is time to collect().
-  Retired retire(ContextPool &pool, pool::Address address, std::uint64_t &bytes, Ticket &ticket, bool &due);
+  Retired retire(ContextPool &pool, pool::Address address, std::uint64_t &bytes, Ticket &ticket, bool &due,
+                 Exports *exports = nullptr);
+  // A retired block that was kept and is nobody else's any more. False: the host has no memory, nothing changed.
+  bool take_back(ContextPool &pool, pool::Address address, std::uint64_t bytes);
   // Takes in what was freed on the short way; true when it is time to collect().
   bool take_in();
   // How large the device's pools are, and how many bytes may well stay unsealed.

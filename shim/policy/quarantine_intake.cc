@@ -45,7 +45,7 @@ bool Quarantine::make_room() {
 }
 
 Quarantine::Retired Quarantine::retire(ContextPool &pool, pool::Address address, std::uint64_t &bytes, Ticket &ticket,
-                                       bool &due) {
+                                       bool &due, Exports *exports) {
   due = false;
   Guard guard(mutex_);
   if (pool.closed.load(std::memory_order_relaxed)) {
@@ -66,6 +66,9 @@ Quarantine::Retired Quarantine::retire(ContextPool &pool, pool::Address address,
     return Retired::not_a_block;
   }
   bytes = outcome.bytes;
+  if (exports != nullptr && exports->keep(pool, address, bytes)) {
+    return Retired::kept;
+  }
   Batch &batch = open_.back();
   batch.entries[batch.count++] = {address, &pool};
   batch.unrecorded.fetch_add(1, std::memory_order_relaxed);
@@ -74,6 +77,19 @@ Quarantine::Retired Quarantine::retire(ContextPool &pool, pool::Address address,
   tell_lanes();
   due = is_due();
   return Retired::retired;
+}
+
+bool Quarantine::take_back(ContextPool &pool, pool::Address address, std::uint64_t bytes) {
+  Guard guard(mutex_);
+  gather();
+  if (!make_room()) {
+    return false;
+  }
+  Batch &batch = open_.back();
+  batch.entries[batch.count++] = {address, &pool};
+  count_in(1, bytes);
+  tell_lanes();
+  return true;
 }
 
 void Quarantine::count_in(std::uint64_t blocks, std::uint64_t bytes) {

@@ -1,4 +1,4 @@
-// Calls that move no memory but bear on it: captures, streams, synchronises, green contexts, questions about a block.
+// Calls that move no memory but bear on it: captures, streams, synchronises, green contexts.
 // Layer: policy: the half of Policy that watches.
 #include "policy/policy.h"
 
@@ -30,6 +30,7 @@ CUresult Policy::end_capture(CUstream stream, const std::function<CUresult()> &a
   const std::uint64_t number = pools_.captures().number_of(stream, context);  // another thread may begin the next
   const CUresult result = act();
   pools_.captures().finish_end(number, result);
+  imports_.settle();
   return result;
 }
 
@@ -55,6 +56,7 @@ CUresult Policy::synchronise(CUcontext handle, const std::function<CUresult()> &
   if (result == CUDA_SUCCESS && context != nullptr) {
     Progress::passed(*context, began);
   }
+  imports_.settle();
   return result;
 }
 
@@ -111,42 +113,6 @@ CUresult Policy::destroy_green(const char *api, CUgreenCtx green, const std::fun
     greens_.erase(green);
   }
   return result;
-}
-
-CUresult Policy::address_range(CUdeviceptr address, CUdeviceptr *base, std::size_t *bytes, bool &handled) {
-  const ContextRef owner = pools_.owner_of(address);
-  handled = owner != nullptr;
-  if (!handled) {
-    return CUDA_SUCCESS;
-  }
-  const std::optional<pool::Block> block = pools_.block_at(address, owner);
-  if (!block) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
-  if (base != nullptr) {
-    *base = block->address;
-  }
-  if (bytes != nullptr) {
-    *bytes = block->requested;
-  }
-  return CUDA_SUCCESS;
-}
-
-bool Policy::is_dead(CUdeviceptr address) {
-  const ContextRef owner = pools_.owner_of(address);
-  return owner != nullptr && !pools_.block_at(address, owner);
-}
-
-CUresult Policy::share(const char *api, CUdeviceptr address, const std::function<CUresult()> &act) {
-  describe();
-  const ContextRef owner = pools_.owner_of(address);
-  if (owner == nullptr) {
-    return act();
-  }
-  if (const std::optional<pool::Block> block = pools_.block_at(address, owner)) {
-    record_oom(api, block->requested, owner->device, events::Reason::pool_holds, owner.get(), true);
-  }
-  return CUDA_ERROR_INVALID_VALUE;
 }
 
 }  // namespace ration::policy

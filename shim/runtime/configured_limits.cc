@@ -30,7 +30,11 @@ policy::DeviceLimit ConfiguredLimits::limit_on(const events::DeviceFacts &device
   return {limit.asked, limit.bytes};
 }
 
+// What is the driver's own finds no room beside one slab of everything.
 policy::Preallocation ConfiguredLimits::preallocation_on(const events::DeviceFacts &device) const {
+  if (settings_.ipc == config::Ipc::kDirect) {
+    return {};
+  }
   const auto plan = settings_.preallocation_on({device.ordinal, device.uuid, device.total});
   return {plan.bytes, plan.after, plan.headroom};
 }

@@ -63,6 +63,7 @@ events::JournalOptions journal_options(const config::Settings &settings) {
 void at_exit() {
   if (Runtime *runtime = instance.load(std::memory_order_acquire)) {
     runtime->policy().describe();
+    runtime->policy().stop_sharing();
     const std::uint64_t *counter = unknown_versions.load(std::memory_order_relaxed);
     runtime->policy().journal().end(counter != nullptr ? __atomic_load_n(counter, __ATOMIC_RELAXED) : 0);
   }
@@ -98,6 +99,7 @@ struct Builder {
     options.limit_managed = settings.managed == config::Managed::kLimit;
     options.pool = in_pools(settings);
     options.synchronous_free = settings.free == config::Free::kSynchronous;
+    options.large_direct = settings.ipc == config::Ipc::kDirect;
     events::JournalOptions journal = journal_options(settings);
     auto limits = std::make_unique<ConfiguredLimits>(std::move(settings));
     std::string problem;

@@ -17,22 +17,32 @@ constexpr unsigned kHooks = sizeof(kSymbols) / sizeof(kSymbols[0]);
 
 void *bodies[kHooks];
 RationCore core;
+const RationDoor *given = nullptr;
+const RationCore *whole = nullptr;
+
+// The real functions are known from here on.
+int begin() {
+  const char *const named = getenv("LEFT_OUT");
+  for (unsigned i = 0; i < kHooks; ++i) {
+    const bool left_out = named != nullptr && strcmp(named, kSymbols[i]) == 0;
+    void *const real = left_out ? given->real_dlsym(given->driver(), kSymbols[i]) : nullptr;
+    bodies[i] = real != nullptr ? real : whole->bodies[i];  // what the driver lacks cannot be left out
+  }
+  return whole->begin();
+}
 
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) const RationCore *ration_core_start(const RationDoor *door) {
   void *const file = door->real_dlopen(WHOLE_CORE, RTLD_NOW | RTLD_LOCAL);
   void *const start = file != nullptr ? door->real_dlsym(file, "ration_core_start") : nullptr;
-  const RationCore *const whole = start != nullptr ? reinterpret_cast<ration_core_start_t>(start)(door) : nullptr;
+  whole = start != nullptr ? reinterpret_cast<ration_core_start_t>(start)(door) : nullptr;
   if (whole == nullptr || whole->hook_count != kHooks) {
     return nullptr;
   }
-  const char *const named = getenv("LEFT_OUT");
-  for (unsigned i = 0; i < kHooks; ++i) {
-    const bool left_out = named != nullptr && strcmp(named, kSymbols[i]) == 0;
-    void *const real = left_out ? door->real_dlsym(door->driver(), kSymbols[i]) : nullptr;
-    bodies[i] = real != nullptr ? real : whole->bodies[i];  // what the driver lacks cannot be left out
-  }
-  core = {whole->build, bodies, kHooks};
+  given = door;
+  core = *whole;
+  core.bodies = bodies;
+  core.begin = &begin;
   return &core;
 }

@@ -1,6 +1,6 @@
 // any_door SEED STEPS THREADS LIMIT: random steps through every door to device memory, frees by whatever call may free.
-// After each step the simulated device may hold no more than LIMIT; in the end, with everything given back, one block of
-// the whole LIMIT must be had. A refusal must be the right code and leave the out-parameter alone.
+// After each step the simulated device may hold no more than LIMIT; in the end, with everything given back, one block
+// of the whole LIMIT must be had. A refusal must be the right code and leave the out-parameter alone.
 #ifndef __CUDA_API_VERSION_INTERNAL
 #define __CUDA_API_VERSION_INTERNAL
 #endif
@@ -81,8 +81,8 @@ CUresult take(Kind kind, size_t bytes, CUstream stream, unsigned long long *out)
 // The last handle first or the last mapping first, as it falls.
 CUresult give_physical(const Held &it, bool handle_first) {
   if (handle_first && cuMemRelease(it.what) != CUDA_SUCCESS) return CUDA_ERROR_UNKNOWN;
-  if (it.mapped_at != 0 &&
-      (cuMemUnmap(it.mapped_at, it.bytes) != CUDA_SUCCESS || cuMemAddressFree(it.mapped_at, it.bytes) != CUDA_SUCCESS)) {
+  if (it.mapped_at != 0 && (cuMemUnmap(it.mapped_at, it.bytes) != CUDA_SUCCESS ||
+                            cuMemAddressFree(it.mapped_at, it.bytes) != CUDA_SUCCESS)) {
     return CUDA_ERROR_UNKNOWN;
   }
   return handle_first ? CUDA_SUCCESS : cuMemRelease(it.what);

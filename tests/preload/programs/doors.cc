@@ -91,8 +91,7 @@ CUresult release(Thing thing) {
 }
 
 const Door kDoors[] = {
-    {"cuMemAllocManaged",
-     [](Thing *thing) { return cuMemAllocManaged(&thing->address, kBytes, CU_MEM_ATTACH_GLOBAL); },
+    {"cuMemAllocManaged", [](Thing *thing) { return cuMemAllocManaged(&thing->address, kBytes, CU_MEM_ATTACH_GLOBAL); },
      [](Thing thing) { return cuMemFree_v2(thing.address); }},
     {"cuMemCreate", [](Thing *thing) { return create(thing, CU_MEM_LOCATION_TYPE_DEVICE); }, release, true},
     {"cuMemCreate on the host", [](Thing *thing) { return create(thing, CU_MEM_LOCATION_TYPE_HOST); }, release, true},
@@ -184,7 +183,8 @@ void say(size_t blocks, CUresult code, bool untouched) {
   unsigned narrow_free = 0, narrow_total = 0;
   cuMemGetInfo(&narrow_free, &narrow_total);
   printf("blocks=%zu code=%d untouched=%d held=%llu free=%zu narrow_free=%u narrow_total=%u\n", blocks,
-         static_cast<int>(code), untouched ? 1 : 0, books.allocation_bytes + books.array_bytes + books.pool_bytes + books.physical_bytes, free, narrow_free,
+         static_cast<int>(code), untouched ? 1 : 0,
+         books.allocation_bytes + books.array_bytes + books.pool_bytes + books.physical_bytes, free, narrow_free,
          narrow_total);
 }
 

@@ -1,5 +1,6 @@
 // One of several processes that share memory: does what each line of its standard input says, and answers each with a
-// line: a driver's code first, then what there is to tell.
+// line: a driver's code first, then what there is to tell. Blocks are `own` and `opened`, the last one or, with a
+// number behind, the one so many came before; `own0+512` is a place in the first.
 #include <cuda.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -15,14 +16,19 @@ namespace {
 
 struct Peer {
   CUcontext context = nullptr;
-  CUdeviceptr block = 0;  // its own
-  std::size_t bytes = 0;
+  std::vector<CUdeviceptr> own;
   std::vector<CUdeviceptr> opened;
   CUmemoryPool pool = nullptr;
 };
 
 CUdeviceptr named(const Peer &peer, const std::string &which) {
-  return which == "own" ? peer.block : peer.opened.empty() ? 0 : peer.opened.back();
+  const bool opened = which.rfind("opened", 0) == 0;
+  const std::vector<CUdeviceptr> &all = opened ? peer.opened : peer.own;
+  const std::string behind = which.substr(opened ? 6 : 3);
+  const std::size_t plus = behind.find('+');
+  const std::string number = behind.substr(0, plus);
+  const std::size_t index = number.empty() ? all.size() - 1 : std::stoul(number);
+  return index >= all.size() ? 0 : all[index] + (plus == std::string::npos ? 0 : std::stoul(behind.substr(plus)));
 }
 
 void answer(CUresult code, const std::string &told = "") {
@@ -81,14 +87,17 @@ void read(const Peer &peer, std::istream &line) {
   answer(code, code != CUDA_SUCCESS ? "" : same ? std::to_string(host[0]) : "mixed");
 }
 
+// As a place in the middle has it, where that says the same as the start.
 void range(const Peer &peer, std::istream &line) {
   std::string which;
   line >> which;
   const CUdeviceptr address = named(peer, which);
-  CUdeviceptr base = 0;
+  CUdeviceptr base = 0, again = 0;
   std::size_t bytes = 0;
-  const CUresult code = cuMemGetAddressRange(&base, &bytes, address + 100);
-  answer(code, std::to_string(base == address) + " " + std::to_string(bytes));
+  CUresult code = cuMemGetAddressRange(&base, &bytes, address);
+  if (code == CUDA_SUCCESS) code = cuMemGetAddressRange(&again, &bytes, address + bytes / 2);
+  if (again != base) code = CUDA_ERROR_UNKNOWN;
+  answer(code, code != CUDA_SUCCESS ? "" : std::to_string(base == address) + " " + std::to_string(bytes));
 }
 
 void attributes(const Peer &peer, std::istream &line) {
@@ -140,7 +149,7 @@ CUresult import_pool(Peer &peer, const std::string &path) {
 
 void export_block(const Peer &peer) {
   CUmemPoolPtrExportData data = {};
-  const CUresult code = cuMemPoolExportPointer(&data, peer.block);
+  const CUresult code = cuMemPoolExportPointer(&data, peer.own.empty() ? 0 : peer.own.back());
   answer(code, code == CUDA_SUCCESS ? hex(data) : "");
 }
 
@@ -160,8 +169,10 @@ bool obey_about_pools(Peer &peer, const std::string &op, std::istream &line) {
   if (op == "pool" && line >> value) {
     answer(make_pool(peer, value));
   } else if (op == "pool_take" && line >> number >> value) {
-    const CUresult code = cuMemAllocFromPoolAsync(&peer.block, number, peer.pool, nullptr);
-    answer(code != CUDA_SUCCESS ? code : fill(peer.block, value, number));
+    CUdeviceptr block = 0;
+    const CUresult code = cuMemAllocFromPoolAsync(&block, number, peer.pool, nullptr);
+    if (code == CUDA_SUCCESS) peer.own.push_back(block);
+    answer(code != CUDA_SUCCESS ? code : fill(block, value, number));
   } else if (op == "pool_export") {
     export_pool(peer);
   } else if (op == "pool_import" && line >> text) {
@@ -192,9 +203,10 @@ void obey(Peer &peer, const std::string &text) {
   std::string which;
   if (obey_about_pools(peer, op, line)) return;
   if (op == "take" && line >> number >> value) {
-    peer.bytes = number;
-    const CUresult code = cuMemAlloc(&peer.block, number);
-    answer(code != CUDA_SUCCESS ? code : fill(peer.block, value, number));
+    CUdeviceptr block = 0;
+    const CUresult code = cuMemAlloc(&block, number);
+    peer.own.push_back(block);
+    answer(code != CUDA_SUCCESS ? code : fill(block, value, number));
   } else if (op == "write" && line >> which >> value >> number) {
     answer(fill(named(peer, which), value, number));
   } else if (op == "free" && line >> which) {
@@ -209,6 +221,22 @@ void obey(Peer &peer, const std::string &text) {
     std::size_t free = 0, total = 0;
     const CUresult code = cuMemGetInfo(&free, &total);
     answer(code, std::to_string(total - free));
+  } else if (op == "share_all") {
+    CUipcMemHandle handle = {};
+    std::size_t shared = 0;
+    CUresult code = CUDA_SUCCESS;
+    while (code == CUDA_SUCCESS && shared < peer.own.size()) {
+      code = cuIpcGetMemHandle(&handle, peer.own[shared]);
+      shared += code == CUDA_SUCCESS ? 1 : 0;
+    }
+    answer(code, std::to_string(shared));
+  } else if (op == "take_many" && line >> number) {
+    CUresult code = CUDA_SUCCESS;
+    for (std::size_t i = 0; i < number && code == CUDA_SUCCESS; ++i) {
+      peer.own.push_back(0);
+      code = cuMemAlloc(&peer.own.back(), 512);
+    }
+    answer(code);
   } else if (op == "share") {
     share(peer, line);
   } else if (op == "open") {

@@ -255,3 +255,14 @@ TEST_CASE("a lane that is full, because the host has no memory to take its block
   CHECK(ward.quarantine.blocks() == HitLane::kMostFreed);
   CHECK(ward.collect().blocks == HitLane::kMostFreed);
 }
+
+TEST_CASE("no free of a pool that shares a block is a hit, its allocations are") {
+  Ward ward;
+  Lane way(ward);
+  const std::uint64_t address = way.take();
+  way.pool->shared.fetch_add(1);
+  CHECK(way.free(address) == HitLane::Freed::no);
+  CHECK(way.take() != 0);
+  way.pool->shared.fetch_sub(1);
+  CHECK(way.free(address) != HitLane::Freed::no);
+}

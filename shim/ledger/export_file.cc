@@ -1,0 +1,204 @@
+#include "ledger/export_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <new>
+#include <system_error>
+
+#include "ledger/clock.h"
+#include "ledger/join_descriptor.h"
+#include "ledger/life_byte.h"
+#include "ledger/process_identity.h"
+
+namespace ration::ledger {
+namespace {
+
+using shared::ExportHeader;
+using shared::ExportRecord;
+
+constexpr char kPrefix[] = "ipc-";
+constexpr int kTries = 100;
+constexpr std::uint64_t kForksNs = 50'000'000;
+
+std::string text_of(int error) {
+  return std::generic_category().message(error);
+}
+
+bool write_header(int descriptor, std::uint64_t exporter) {
+  ExportHeader header{};
+  header.magic = shared::kExportMagic;
+  header.version = shared::kExportVersion;
+  header.header_bytes = sizeof(ExportHeader);
+  header.record_bytes = sizeof(ExportRecord);
+  header.records = shared::kExportRecords;
+  header.exporter = exporter;
+  return pwrite(descriptor, &header, sizeof(header), 0) == static_cast<ssize_t>(sizeof(header));
+}
+
+}  // namespace
+
+ExportNonce export_nonce() {
+  return {random_number(), random_number()};
+}
+
+std::string export_file_name(std::uint64_t exporter) {
+  char name[sizeof(kPrefix) + 16];
+  std::snprintf(name, sizeof(name), "%s%016llx", kPrefix, static_cast<unsigned long long>(exporter));
+  return name;
+}
+
+bool is_export_file(const std::string &name) {
+  return name.size() == sizeof(kPrefix) - 1 + 16 && name.compare(0, sizeof(kPrefix) - 1, kPrefix) == 0 &&
+         name.find_first_not_of("0123456789abcdef", sizeof(kPrefix) - 1) == std::string::npos;
+}
+
+ExportFile::~ExportFile() {
+  if (header_ != nullptr) {
+    munmap(header_, shared::kExportBytes);
+  }
+}
+
+ExportRecord &ExportFile::record(std::uint32_t index) const {
+  return reinterpret_cast<ExportRecord *>(reinterpret_cast<char *>(header_) + sizeof(ExportHeader))[index];
+}
+
+// The life byte is held before anybody can find the file. False: `problem`, or none where the name was somebody's.
+bool ExportFile::set_up(int folder, int descriptor, const std::string &passing, std::string &problem) {
+  if (lock_life(descriptor, shared::kExporterLife) != LifeLock::taken) {
+    problem = "its file system has no locks of open file descriptions";
+    return false;
+  }
+  const std::uint64_t exporter = random_number();
+  name_ = export_file_name(exporter);
+  struct stat place {};
+  if (const int error = give_space(descriptor, 0, shared::kExportBytes); error != 0) {
+    problem = text_of(error);
+    return false;
+  }
+  if (!write_header(descriptor, exporter) || fstat(descriptor, &place) != 0) {
+    problem = text_of(errno);
+    return false;
+  }
+  device_ = place.st_dev;
+  inode_ = place.st_ino;
+  void *const mapped = mmap(nullptr, shared::kExportBytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  if (mapped == MAP_FAILED) {
+    problem = text_of(errno);
+    return false;
+  }
+  header_ = static_cast<ExportHeader *>(mapped);
+  if (madvise(mapped, shared::kExportBytes, MADV_DONTFORK) != 0) {
+    problem = text_of(errno);
+    return false;
+  }
+  const int error = take_name(folder, passing.c_str(), name_.c_str());
+  if (error != 0 && error != EEXIST && error != ENOENT) {
+    problem = text_of(error);
+  }
+  return error == 0;
+}
+
+std::unique_ptr<ExportFile> ExportFile::make(const std::string &state_folder, std::string &problem) {
+  if (state_folder.empty()) {
+    problem = "there is no state folder";
+    return nullptr;
+  }
+  watch_forks();
+  const JoinTurn turn;
+  problem.clear();
+  for (int tries = 0; tries < kTries && problem.empty(); ++tries) {
+    std::unique_ptr<ExportFile> made(new ExportFile());
+    made->folder_ = state_folder;
+    const BetweenForks between(monotonic_ns() + kForksNs);
+    const Descriptor folder = open_state_folder(state_folder, true, problem);
+    if (!folder) {
+      continue;
+    }
+    const std::string passing = passing_name();
+    JoinDescriptor file;
+    file.take(
+        Descriptor(openat(folder.number(), passing.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)));
+    if (!file) {
+      problem = errno == ENOENT ? "" : text_of(errno);  // ENOENT: the folder went
+      continue;
+    }
+    const bool done = made->set_up(folder.number(), file.number(), passing, problem);
+    unlinkat(folder.number(), passing.c_str(), 0);  // there where it failed, or where the name came by a link
+    if (done) {
+      return made;
+    }
+  }
+  problem = state_folder + ": " + (problem.empty() ? "it comes and goes" : problem);
+  return nullptr;
+}
+
+ExportToken ExportFile::publish(std::uint32_t index, const ExportedBlock &block, const ExportNonce &nonce) {
+  ExportRecord &held = record(index);
+  const std::uint64_t generation = (held.state.load(std::memory_order_relaxed) >> 1) + 1;
+  for (std::size_t i = 0; i < nonce.size(); ++i) {
+    held.nonce[i].store(nonce[i], std::memory_order_relaxed);
+  }
+  held.offset.store(block.offset, std::memory_order_relaxed);
+  held.bytes.store(block.bytes, std::memory_order_relaxed);
+  held.slab_bytes.store(block.slab_bytes, std::memory_order_relaxed);
+  std::uint64_t words[8];
+  static_assert(sizeof(words) == sizeof(block.handle));
+  std::memcpy(words, block.handle, sizeof(words));
+  for (std::size_t i = 0; i < 8; ++i) {
+    held.handle[i].store(words[i], std::memory_order_relaxed);
+  }
+  held.state.store(generation << 1 | 1);
+  ExportToken token;
+  token.magic = ExportToken::kMagic;
+  token.version = shared::kExportVersion;
+  token.record = index;
+  token.exporter = exporter();
+  token.generation = generation;
+  token.nonce[0] = nonce[0];
+  token.nonce[1] = nonce[1];
+  return token;
+}
+
+void ExportFile::end(std::uint32_t index) {
+  record(index).state.fetch_and(~std::uint64_t{1});
+}
+
+ExportFile::Look::Look(const ExportFile &file) {
+  std::string problem;
+  const Descriptor folder = open_state_folder(file.folder_, false, problem);
+  if (!folder) {
+    return;
+  }
+  Descriptor opened = open_group_file(folder.number(), file.name_, problem);
+  struct stat place {};
+  if (opened && fstat(opened.number(), &place) == 0 && place.st_dev == file.device_ && place.st_ino == file.inode_) {
+    file_ = std::move(opened);
+  }
+}
+
+bool ExportFile::Look::is_anybodys(std::uint32_t index) const {
+  return !file_ || !is_dead(file_.number(), shared::life_of_record(index));
+}
+
+bool ExportFile::Look::is_nobodys() const {
+  return file_ && is_dead(file_.number(), shared::life_of_record(0), shared::kExportRecords);
+}
+
+void ExportFile::remove_if_unused() const {
+  if (!Look(*this).is_nobodys()) {
+    return;
+  }
+  std::string problem;
+  const Descriptor folder = open_state_folder(folder_, false, problem);
+  if (folder) {
+    unlinkat(folder.number(), name_.c_str(), 0);
+  }
+}
+
+}  // namespace ration::ledger

@@ -1,0 +1,73 @@
+// What lies in the file of a process that shares blocks of its pools with others: a header page, then records, one for
+// each block; and the token that stands for a block where programs expect a driver's handle.
+// Layer: ledger. Threads, and processes: the exporter writes, the others read; any of them may die between two stores.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace ration::ledger {
+
+struct ExportToken {
+  static constexpr std::uint64_t kMagic = 0x4350494e4f495441;  // "ATIONIPC"
+  std::uint64_t magic = 0;
+  std::uint32_t version = 0;
+  std::uint32_t record = 0;
+  std::uint64_t exporter = 0;
+  std::uint64_t generation = 0;
+  std::uint64_t nonce[2] = {};
+  std::uint64_t unused[2] = {};
+};
+static_assert(sizeof(ExportToken) == 64);
+
+// Where a block lies: in what the driver's own handle is of.
+struct ExportedBlock {
+  unsigned char handle[64] = {};
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t slab_bytes = 0;
+};
+
+namespace shared {
+
+inline constexpr std::uint64_t kExportMagic = 0x5450584549544152;  // "RATIEXPT"
+// Grows with every change of this file. Nobody takes another version than its own.
+inline constexpr std::uint32_t kExportVersion = 1;
+
+// One less than there are life bytes: the first is the exporter's, the others are those of the records.
+inline constexpr std::uint32_t kExportRecords = 4095;
+inline constexpr std::uint32_t kExporterLife = 0;
+constexpr std::uint32_t life_of_record(std::uint32_t record) {
+  return record + 1;
+}
+
+struct ExportHeader {
+  std::uint64_t magic;
+  std::uint32_t version;
+  std::uint32_t header_bytes;
+  std::uint32_t record_bytes;
+  std::uint32_t records;
+  std::uint64_t exporter;
+  char unused[4064];
+};
+
+using ExportWord = std::atomic<std::uint64_t>;
+static_assert(ExportWord::is_always_lock_free);
+
+struct ExportRecord {
+  ExportWord state;  // generation << 1 | live; written last, ended first
+  ExportWord nonce[2];
+  ExportWord offset;
+  ExportWord bytes;
+  ExportWord slab_bytes;
+  ExportWord unused[2];
+  ExportWord handle[8];
+};
+
+static_assert(sizeof(ExportHeader) == 4096 && sizeof(ExportRecord) == 128);
+
+inline constexpr std::size_t kExportBytes = sizeof(ExportHeader) + std::size_t{kExportRecords} * sizeof(ExportRecord);
+
+}  // namespace shared
+}  // namespace ration::ledger

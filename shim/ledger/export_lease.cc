@@ -1,0 +1,122 @@
+#include "ledger/export_lease.h"
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+
+#include "ledger/clock.h"
+#include "ledger/export_file.h"
+#include "ledger/join_descriptor.h"
+#include "ledger/life_byte.h"
+
+namespace ration::ledger {
+namespace {
+
+using shared::ExportHeader;
+using shared::ExportRecord;
+
+constexpr std::uint64_t kForksNs = 50'000'000;
+
+bool is_ours(const ExportHeader &header, std::uint64_t exporter) {
+  return header.magic == shared::kExportMagic && header.version == shared::kExportVersion &&
+         header.header_bytes == sizeof(ExportHeader) && header.record_bytes == sizeof(ExportRecord) &&
+         header.records == shared::kExportRecords && header.exporter == exporter;
+}
+
+ExportedBlock block_of(const ExportRecord &record) {
+  ExportedBlock block;
+  block.offset = record.offset.load(std::memory_order_relaxed);
+  block.bytes = record.bytes.load(std::memory_order_relaxed);
+  block.slab_bytes = record.slab_bytes.load(std::memory_order_relaxed);
+  std::uint64_t words[8];
+  for (std::size_t i = 0; i < 8; ++i) {
+    words[i] = record.handle[i].load(std::memory_order_relaxed);
+  }
+  std::memcpy(block.handle, words, sizeof(block.handle));
+  return block;
+}
+
+}  // namespace
+
+ExportLease::~ExportLease() {
+  if (header_ != nullptr) {
+    munmap(const_cast<ExportHeader *>(header_), shared::kExportBytes);
+  }
+}
+
+const ExportRecord &ExportLease::record() const {
+  return reinterpret_cast<const ExportRecord *>(reinterpret_cast<const char *>(header_) + sizeof(ExportHeader))[index_];
+}
+
+bool ExportLease::is_live() const {
+  return record().state.load() == live_state_;
+}
+
+// First the lock, then the look at the record. Whoever dies in between leaves no lock.
+bool ExportLease::lock(int descriptor, const ExportToken &token, std::string &problem) {
+  struct stat found {};
+  if (fstat(descriptor, &found) != 0 || found.st_size < static_cast<off_t>(shared::kExportBytes)) {
+    problem = "it was cut short";
+    return false;
+  }
+  void *const mapped = mmap(nullptr, shared::kExportBytes, PROT_READ, MAP_SHARED, descriptor, 0);
+  if (mapped == MAP_FAILED) {
+    problem = std::generic_category().message(errno);
+    return false;
+  }
+  header_ = static_cast<const ExportHeader *>(mapped);
+  if (madvise(mapped, shared::kExportBytes, MADV_DONTFORK) != 0 || !is_ours(*header_, token.exporter)) {
+    problem = "it is not a file of this Ration's";
+    return false;
+  }
+  index_ = token.record;
+  live_state_ = token.generation << 1 | 1;
+  if (share_life(descriptor, shared::life_of_record(index_)) != LifeLock::taken) {
+    return false;
+  }
+  if (!is_live() || is_dead(descriptor, shared::kExporterLife) ||
+      record().nonce[0].load(std::memory_order_relaxed) != token.nonce[0] ||
+      record().nonce[1].load(std::memory_order_relaxed) != token.nonce[1]) {
+    return false;
+  }
+  block_ = block_of(record());
+  return block_.bytes <= block_.slab_bytes && block_.offset <= block_.slab_bytes - block_.bytes;
+}
+
+std::unique_ptr<ExportLease> ExportLease::take(const std::string &state_folder, const ExportToken &token,
+                                               std::string &problem) {
+  problem.clear();
+  if (token.magic != ExportToken::kMagic || token.record >= shared::kExportRecords || state_folder.empty()) {
+    return nullptr;
+  }
+  if (token.version != shared::kExportVersion) {
+    problem = "a block was shared by another version of Ration; use one version for all";
+    return nullptr;
+  }
+  const std::string name = export_file_name(token.exporter);
+  std::unique_ptr<ExportLease> lease(new ExportLease());
+  watch_forks();
+  const JoinTurn turn;
+  const BetweenForks between(monotonic_ns() + kForksNs);
+  const Descriptor folder = open_state_folder(state_folder, false, problem);
+  if (!folder) {
+    problem = problem.empty() ? "" : state_folder + ": " + problem;
+    return nullptr;
+  }
+  JoinDescriptor opened;
+  opened.take(open_group_file(folder.number(), name, problem));
+  const bool taken = opened && lease->lock(opened.number(), token, problem);
+  if (taken) {
+    return lease;
+  }
+  if (opened) {
+    unlock_life(opened.number(), shared::life_of_record(token.record));  // said: a child may have the descriptor too
+  }
+  problem = problem.empty() ? "" : state_folder + "/" + name + ": " + problem;
+  return nullptr;
+}
+
+}  // namespace ration::ledger

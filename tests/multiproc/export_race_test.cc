@@ -1,0 +1,106 @@
+// Blocks that end while somebody opens them.
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdarg>
+#include <functional>
+#include <utility>
+
+#include "exports.h"
+
+using namespace multiproc;
+using namespace ration::ledger;
+
+namespace {
+
+// What happens just before a block is locked by who opens it.
+std::function<void()> before_lock;
+
+TEST_CASE("an end that comes between the look at the file and the lock is seen behind the lock") {
+  const Folder folder;
+  const auto file = make_file(folder);
+  const ExportToken token = file->publish(0, block_at(512), export_nonce());
+  bool used_again = false;
+  before_lock = [&] {
+    file->end(0);
+    used_again = !is_open(*file, 0);
+  };
+  CHECK(open_one(folder, token) == nullptr);
+  CHECK(used_again);
+  CHECK_FALSE(is_open(*file, 0));
+}
+
+TEST_CASE("an exporter that dies before the lock is seen to be dead behind it") {
+  const Folder folder;
+  const Shared<Meeting> meeting;
+  Child exporter([&] { export_and_stay(folder, *meeting); });
+  wait_while(meeting->has_it, 0);
+  before_lock = [&] { exporter.kill(); };
+  CHECK(open_one(folder, meeting->token) == nullptr);
+}
+
+struct Race {
+  std::atomic<std::uint64_t> generation;  // on offer
+  std::atomic<std::uint64_t> nobodys;     // the last one that its owner saw ended and closed
+  std::atomic<std::uint64_t> opened;
+  std::atomic<bool> over;
+};
+
+// The opener tries all the time, so that some end falls between any two of its steps.
+TEST_CASE("of one who ends a block and one who opens it, one sees the other") {
+  const Folder folder;
+  const Shared<Race> race;
+  const std::uint64_t rounds = count_of<std::uint64_t>(3000, 100'000);
+  const auto file = make_file(folder);
+  const ExportNonce nonce = export_nonce();
+  ExportToken token = file->publish(0, block_at(512), nonce);
+  race->generation = token.generation;
+  Child opener([&] {
+    ExportToken tried = token;
+    while (!race->over) {
+      tried.generation = race->generation;
+      const auto lease = open_one(folder, tried);
+      race->opened += lease != nullptr ? 1 : 0;
+      expect(lease == nullptr || race->nobodys < tried.generation, "opened, and nobody's to its owner");
+    }
+  });
+  Random random(seed_of("race"));
+  std::uint64_t seen_open = 0;
+  for (std::uint64_t round = 0; round < rounds; ++round) {
+    const std::uint64_t begun = race->opened;
+    while (race->opened == begun && round % 8 == 0) {
+      sched_yield();
+    }
+    for (std::uint64_t turns = random.below(2000); turns != 0; --turns) {
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+    }
+    file->end(0);
+    while (is_open(*file, 0)) {
+      ++seen_open;
+    }
+    race->nobodys = token.generation;
+    token = file->publish(0, block_at(512), nonce);
+    race->generation = token.generation;
+  }
+  race->over = true;
+  CHECK(opener.ended() == 0);
+  CHECK(seen_open > 0);
+}
+
+}  // namespace
+
+// In place of libc's, so that a test can act between two of the ledger's steps.
+extern "C" int fcntl(int descriptor, int command, ...) {
+  va_list arguments;
+  va_start(arguments, command);
+  auto *const argument = va_arg(arguments, void *);
+  va_end(arguments);
+  if (command == F_OFD_SETLK && static_cast<const struct flock *>(argument)->l_type == F_RDLCK) {
+    if (const auto now = std::exchange(before_lock, nullptr)) {
+      now();
+    }
+  }
+  return static_cast<int>(syscall(SYS_fcntl, descriptor, command, argument));
+}

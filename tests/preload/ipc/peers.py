@@ -1,0 +1,57 @@
+"""Processes that share memory: each obeys lines and answers each with a driver's code and what there is to tell (peer.cc)."""
+import pathlib
+import sys
+
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1]), str(pathlib.Path(__file__).resolve().parents[1] / "group")]
+
+from harness import PROGRAMS, expect, expect_that  # noqa: E402
+from members import Machine  # noqa: E402
+
+INVALID_VALUE, OUT_OF_MEMORY, INVALID_CONTEXT, INVALID_HANDLE = "1", "2", "201", "400"
+
+
+class Peer:
+    def __init__(self, machine, **settings):
+        ration = settings.pop("ration", True)
+        self.member = machine.launch([PROGRAMS / "peer"], machine.environment(ration, **settings))
+
+    def ask(self, op):
+        """(code, what it said besides)"""
+        self.member.send(op)
+        line = self.member.read()
+        expect_that(f"{op}: no answer; {self.member.err()!r}", line != "")
+        code, _, told = line.partition(" ")
+        return code, told
+
+    def code(self, op):
+        return self.ask(op)[0]
+
+    def do(self, *ops):
+        """Ops that must succeed; what the last one said."""
+        told = ""
+        for op in ops:
+            code, told = self.ask(op)
+            expect(f"{op}: {self.member.err()}", code, "0")
+        return told
+
+    def share(self, which="own"):
+        return self.do(f"share {which}")
+
+    def kill(self):
+        self.member.kill()
+
+    def end(self):
+        expect(f"status, having said {self.member.err()!r}", self.member.end(), 0)
+
+
+class Peers(Machine):
+    """A machine in whose processes pools grow as they are needed."""
+
+    def __init__(self, folder, **settings):
+        super().__init__(folder, **({"RATION_MODE": "pool", "RATION_PREALLOCATE": "false", "RATION_LIMIT": "64MiB"} | settings))
+
+    def peer(self, **settings):
+        return Peer(self, **settings)
+
+    def files(self):
+        return sorted(path.name for path in self.state.glob("ipc-*"))
