@@ -20,6 +20,7 @@ class Books:
     starts: list = field(default_factory=list)  # of live pool blocks, ascending
     held: Counter = field(default_factory=Counter)  # device -> bytes of slabs and of driver allocations
     held_peak: Counter = field(default_factory=Counter)
+    pool_reserved: Counter = field(default_factory=Counter)  # device -> bytes of the driver's own pools
     live_bytes: Counter = field(default_factory=Counter)
     live_peak: Counter = field(default_factory=Counter)
     ended: Counter = field(default_factory=Counter)  # api -> blocks
@@ -64,27 +65,36 @@ class Books:
                     at == len(self.starts) or address + size <= self.starts[at])
         self.starts.insert(at, address)
 
+    def sample(self, record):
+        """What the driver's own pools hold, whatever lies in them."""
+        self.hold(record, record["pool_reserved"] - self.pool_reserved[record["dev"]])
+        self.pool_reserved[record["dev"]] = record["pool_reserved"]
+
     def alloc(self, record):
+        if not record.get("charged", True):
+            return
         address = int(record["addr"], 16)
         expect_that(f"{record['addr']} has two owners", address not in self.live)
-        if record["src"] == "pool":
-            self.place(record)
-        else:
+        if record["src"] == "driver":
             self.hold(record, record["size"])
+        elif record["kind"] == "device":
+            self.place(record)
         self.live[address] = record
         self.live_bytes[record["dev"]] += record["size"]
         self.live_peak[record["dev"]] = max(self.live_peak[record["dev"]], self.live_bytes[record["dev"]])
 
     def free(self, record):
+        if not record.get("charged", True):
+            return
         address = int(record["addr"], 16)
         block = self.live.pop(address, None)
         expect_that(f"seq {record['seq']}: what is freed is live", block is not None)
         for key in ("size", "dev", "ctx", "src"):
             expect(f"{key} of the freed block", record[key], block[key])
-        if block["src"] == "pool":
-            self.starts.pop(bisect.bisect_left(self.starts, address))
-        else:
+        if block["src"] == "driver":
             self.hold(record, -record["size"])
+        elif block["kind"] == "device":
+            self.starts.pop(bisect.bisect_left(self.starts, address))
         self.live_bytes[record["dev"]] -= record["size"]
         self.ended[record["api"]] += 1
 
