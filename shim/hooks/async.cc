@@ -82,8 +82,7 @@ extern "C" CUresult cuMemPoolDestroy(CUmemoryPool pool) {
     return ration::hooks::kAbsent;
   }
   const auto act = [&] { return real.cuMemPoolDestroy(pool); };
-  return ration::hooks::forwarding(
-      act, [&](Policy &policy) { return policy.destroy_stream_pool("cuMemPoolDestroy", pool, act); });
+  return ration::hooks::forwarding(act, [&](Policy &policy) { return policy.destroy_stream_pool(pool, act); });
 }
 
 extern "C" CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep) {

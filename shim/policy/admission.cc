@@ -223,7 +223,7 @@ void Policy::end_block(const char *api, const AddressedBlock &block) {
   record_end(api, address, held, nullptr);
   discharge(held);
   if (held.pool != nullptr) {
-    stream_pools_.block_ended(api, *held.pool);
+    stream_pools_.block_ended(*held.pool);
   }
   pools_.tell_changes(held.device);
 }

@@ -105,8 +105,11 @@ CUresult Policy::allocate(const Request &request, const Act &act, CUdeviceptr *a
     return result;
   }
   // A slab needs a granule more than its block: what fits to the last byte the driver can still serve by itself.
+  const ledger::Account &account = ledger_.account(where.device);
+  const bool no_slab_ever = pool::Pool::slab_bytes_for(request.upper_bound) > account.limit();
   if ((*denied == events::Reason::limit || *denied == events::Reason::group) &&
-      pools_.make_room(request.api, where.device, request.upper_bound)) {
+      (request.upper_bound <= account.available() ||
+       (no_slab_ever && pools_.make_room(request.api, where.device, request.upper_bound)))) {
     return allocate_direct(request, where, act, address);
   }
   return deny(request, where, *denied);
@@ -190,7 +193,7 @@ CUresult Policy::free_in_stream(const char *api, CUdeviceptr address, CUstream s
     record_end(api, address, block, stream);
     book_.finish_end(address);
     if (block.pool != nullptr) {
-      stream_pools_.block_ended(api, *block.pool);
+      stream_pools_.block_ended(*block.pool);
     } else if (block.charged) {
       pending_.add(block.context, block.device, block.size, stream);
     }
@@ -218,6 +221,7 @@ void Policy::present_memory(std::size_t *free_bytes, std::size_t *total_bytes) {
 std::uint64_t Policy::free_on(const char *api, const Device &device, std::uint64_t really_free) {
   pending_.settle(device.ordinal, false);
   stream_pools_.settle_all(api, device.ordinal);
+  pools_.look_for_orphans(api, device.ordinal);
   ledger_.account(device.ordinal).look_for_dead();
   const std::uint64_t obtainable = std::min(really_free, ledger_.account(device.ordinal).available());
   const std::uint64_t total = device.total.load(std::memory_order_relaxed);

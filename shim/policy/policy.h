@@ -75,7 +75,7 @@ class Policy {
   CUresult allocate_in_stream(Request request, CUmemoryPool pool, CUstream stream, const Act &act,
                               CUdeviceptr *address);
   void stream_pool_created(CUmemoryPool pool, const CUmemLocation &location) noexcept;
-  CUresult destroy_stream_pool(const char *api, CUmemoryPool pool, const std::function<CUresult()> &act);
+  CUresult destroy_stream_pool(CUmemoryPool pool, const std::function<CUresult()> &act);
   CUresult trim_stream_pool(const char *api, CUmemoryPool pool, const std::function<CUresult()> &act);
   // Managed memory counts in its full size, or is only written down.
   CUresult allocate_managed(Request request, const Act &act, CUdeviceptr *address);

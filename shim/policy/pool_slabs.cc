@@ -160,6 +160,16 @@ bool Pools::wait_for_work() noexcept try {
   return false;
 }
 
+void Pools::look_for_orphans(const char *api, int device) noexcept try {
+  if (!stream_pools_.has_orphans(device)) {
+    return;
+  }
+  if (const std::uint64_t orphans = stream_pools_.orphaned(device); progress_.is_idle()) {
+    stream_pools_.release_orphans(api, device, orphans);
+  }
+} catch (...) {  // no memory of the host: they stay charged
+}
+
 bool Pools::give_back(const char *api, int device) noexcept try {
   const bool trimmed = stream_pools_.trim(api, device);
   Arena *arena = known_arena(device);
@@ -198,9 +208,15 @@ bool Pools::make_room(const char *api, int device, std::uint64_t bytes) noexcept
     return true;
   }
   // The driver's pools keep what was freed in stream order until the stream got there, and longer.
-  if ((stream_pools_.trim(api, device) && enough()) ||
-      (stream_pools_.retains(device) && wait_for_work() && stream_pools_.trim(api, device) && enough())) {
+  if (stream_pools_.trim(api, device) && enough()) {
     return true;
+  }
+  if (const std::uint64_t orphans = stream_pools_.orphaned(device); stream_pools_.retains(device) && wait_for_work()) {
+    stream_pools_.release_orphans(api, device, orphans);
+    stream_pools_.trim(api, device);
+    if (enough()) {
+      return true;
+    }
   }
   // Not for nothing: a slab that goes has to be got again.
   if (bytes > account.limit() || account.available() + reclaimable(device) < bytes) {

@@ -91,6 +91,8 @@ class Pools {
   bool give_back(const char *api, int device) noexcept;
   // Waits for what was submitted to the device before the call. False: a capture is in the way, or the driver failed.
   bool wait_for_work() noexcept;
+  // Releases what destroyed pools of the driver's held, where the device is through with it.
+  void look_for_orphans(const char *api, int device) noexcept;
   // Whether another thread is taking a slab of the device or giving one back: what is refused now may fit then.
   bool is_changing(int device);
   // Whether `bytes` would fit under the limit but for what lies free in pools that the caller cannot use.

@@ -89,7 +89,7 @@ CUresult Policy::obtain_from(const StreamPools::PoolRef &pool, Request request, 
   }
   const auto give_back = [&] {
     undo(obtained.address);
-    stream_pools_.block_ended(request.api, *pool);
+    stream_pools_.block_ended(*pool);
     pools_.wait_for_work();
     stream_pools_.trim(request.api, pool->device);
   };
@@ -118,10 +118,11 @@ void Policy::stream_pool_created(CUmemoryPool pool, const CUmemLocation &locatio
   stream_pools_.created(pool, location);
 }
 
-CUresult Policy::destroy_stream_pool(const char *api, CUmemoryPool pool, const std::function<CUresult()> &act) {
+CUresult Policy::destroy_stream_pool(CUmemoryPool pool, const std::function<CUresult()> &act) {
+  const StreamPools::PoolRef known = stream_pools_.begin_destroy(pool);
   const CUresult result = act();
-  if (result == CUDA_SUCCESS) {
-    stream_pools_.destroyed(api, pool);
+  if (known != nullptr) {
+    stream_pools_.finish_destroy(known, result == CUDA_SUCCESS);
   }
   return result;
 }

@@ -1,5 +1,7 @@
 #include "policy/stream_pools.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -64,26 +66,77 @@ StreamPools::PoolRef StreamPools::find(CUmemoryPool handle, int device) {
   return entry->second;
 }
 
-void StreamPools::destroyed(const char *api, CUmemoryPool handle) noexcept {
-  PoolRef pool;
-  std::uint64_t gone = 0;
+StreamPools::Asking::Asking(StreamPools &pools, Pool &pool) : pools_(pools), pool_(pool) {
+  Guard guard(pools_.mutex_);
+  allowed_ = !pool_.destroyed;
+  pool_.asking += allowed_ ? 1 : 0;
+}
+
+StreamPools::Asking::~Asking() {
+  if (allowed_) {
+    Guard guard(pools_.mutex_);
+    --pool_.asking;
+  }
+}
+
+StreamPools::PoolRef StreamPools::begin_destroy(CUmemoryPool handle) {
+  const PoolRef pool = known(handle);
+  if (pool == nullptr) {
+    return nullptr;
+  }
+  for (;;) {
+    {
+      Guard guard(mutex_);
+      pool->destroyed = true;
+      if (pool->asking == 0) {
+        pools_.erase(handle);  // behind the driver's call another thread may get the same handle
+        return pool;
+      }
+    }
+    sched_yield();
+  }
+}
+
+void StreamPools::finish_destroy(const PoolRef &pool, bool success) noexcept {
+  Guard guard(mutex_);
+  if (success) {
+    orphan(*pool);
+    return;
+  }
+  pool->destroyed = false;
+  try {
+    pools_[pool->handle] = pool;
+  } catch (...) {  // no memory of the host: met anew at its next block, and charged once more
+  }
+}
+
+void StreamPools::orphan(Pool &pool) {
+  if (pool.destroyed && pool.live == 0 && pool.in_flight == 0 && pool.device >= 0) {
+    orphaned_[pool.device] += std::exchange(pool.charged, 0);
+  }
+}
+
+std::uint64_t StreamPools::orphaned(int device) {
+  Guard guard(mutex_);
+  return orphaned_[device];
+}
+
+bool StreamPools::has_orphans(int device) {
+  Guard guard(mutex_);
+  return orphaned_[device] != released_[device];
+}
+
+void StreamPools::release_orphans(const char *api, int device, std::uint64_t up_to) noexcept {
+  std::uint64_t bytes = 0;
   {
     Guard guard(mutex_);
-    const auto found = pools_.find(handle);
-    if (found == pools_.end()) {
-      return;
-    }
-    pool = found->second;
-    pools_.erase(found);
-    pool->destroyed = true;
-    if (pool->device >= 0 && pool->live == 0 && pool->in_flight == 0) {
-      gone = std::exchange(pool->charged, 0);
-      charged_[pool->device] -= gone;
-    }
+    bytes = up_to - std::min(up_to, released_[device]);  // another thread may have waited for later ones
+    released_[device] += bytes;
+    charged_[device] -= bytes;
   }
-  if (gone > 0) {
-    ledger_.account(pool->device).release(gone);
-    record(api, pool->device);
+  if (bytes > 0) {
+    ledger_.account(device).release(bytes);
+    record(api, device);
   }
 }
 
@@ -114,15 +167,13 @@ void StreamPools::finish(Pool &pool, std::uint64_t bound, bool success) {
 }
 
 std::uint64_t StreamPools::settle(const char *api, Pool &pool) noexcept {
-  if (pool.device < 0) {
+  const Asking asking(*this, pool);
+  if (pool.device < 0 || !asking) {
     return 0;
   }
   std::uint64_t completed_before = 0;
   {
     Guard guard(mutex_);
-    if (pool.destroyed) {
-      return 0;
-    }
     completed_before = pool.completed;
   }
   bool known = false;
@@ -163,19 +214,10 @@ void StreamPools::add(const char *api, Pool &pool, std::uint64_t bytes) {
   record(api, pool.device);
 }
 
-void StreamPools::block_ended(const char *api, Pool &pool) noexcept {
-  std::uint64_t gone = 0;
-  {
-    Guard guard(mutex_);
-    if (pool.live > 0 && --pool.live == 0 && pool.destroyed && pool.device >= 0) {
-      gone = std::exchange(pool.charged, 0);
-      charged_[pool.device] -= gone;
-    }
-  }
-  if (gone > 0) {
-    ledger_.account(pool.device).release(gone);
-    record(api, pool.device);
-  }
+void StreamPools::block_ended(Pool &pool) noexcept {
+  Guard guard(mutex_);
+  pool.live -= pool.live > 0 ? 1 : 0;
+  orphan(pool);
 }
 
 std::vector<StreamPools::PoolRef> StreamPools::pools_of(int device) {
@@ -196,7 +238,7 @@ bool StreamPools::trim(const char *api, int device) noexcept try {
   const ledger::Account &account = ledger_.account(device);
   const std::uint64_t before = account.charged();
   for (const PoolRef &pool : pools_of(device)) {
-    if (real.cuMemPoolTrimTo.present()) {
+    if (const Asking asking(*this, *pool); asking && real.cuMemPoolTrimTo.present()) {
       real.cuMemPoolTrimTo(pool->handle, 0);
     }
     settle(api, *pool);
@@ -207,8 +249,15 @@ bool StreamPools::trim(const char *api, int device) noexcept try {
 }
 
 bool StreamPools::retains(int device) noexcept try {
+  if (has_orphans(device)) {
+    return true;
+  }
   const std::vector<PoolRef> pools = pools_of(device);
-  return std::any_of(pools.begin(), pools.end(), [](const PoolRef &pool) {
+  return std::any_of(pools.begin(), pools.end(), [this](const PoolRef &pool) {
+    const Asking asking(*this, *pool);
+    if (!asking) {
+      return false;
+    }
     bool known = false;
     bool used_known = false;
     const std::uint64_t reserved = attribute(pool->handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, known);

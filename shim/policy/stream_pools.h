@@ -34,7 +34,8 @@ class StreamPools {
     std::uint64_t reserved = 0;   // as the driver said last
     std::uint64_t step = 0;       // by which it was seen to grow; 0: it was not
     std::uint64_t live = 0;       // blocks
-    bool destroyed = false;
+    int asking = 0;               // threads that ask the driver about it of their own accord
+    bool destroyed = false;       // or about to be: its handle may mean nothing any more
   };
   using PoolRef = std::shared_ptr<Pool>;
 
@@ -48,8 +49,10 @@ class StreamPools {
   // The pool of a handle; one that nobody saw being made is `device`'s. Throws bad_alloc.
   PoolRef find(CUmemoryPool handle, int device);
   PoolRef known(CUmemoryPool handle);  // nullptr: nothing came from it
-  // The program destroys it: it stays charged while blocks live in it.
-  void destroyed(const char *api, CUmemoryPool handle) noexcept;
+  // Around the program's call that destroys it: waits until nobody asks about it, and lets nobody begin to. What was
+  // destroyed stays charged while blocks live in it, and then until the device is through with their frees: an orphan.
+  PoolRef begin_destroy(CUmemoryPool handle);
+  void finish_destroy(const PoolRef &pool, bool success) noexcept;
 
   // What the pool may come to take for a block.
   std::uint64_t upper_bound(const Pool &pool, std::uint64_t bytes);
@@ -62,16 +65,36 @@ class StreamPools {
   // So much more was reserved.
   void add(const char *api, Pool &pool, std::uint64_t bytes);
   // A block ended, in stream order or at once.
-  void block_ended(const char *api, Pool &pool) noexcept;
+  void block_ended(Pool &pool) noexcept;
 
   // Has every pool of a device give back what it can. True: less is charged than before.
   bool trim(const char *api, int device) noexcept;
   // Whether a pool holds more than is live in it, as far as the driver says.
   bool retains(int device) noexcept;
+  // How many bytes of orphans there ever were; all of them that were there before.
+  std::uint64_t orphaned(int device);
+  bool has_orphans(int device);
+  // Those up to a figure of orphaned() are the device's again: it is through with what was submitted before that.
+  void release_orphans(const char *api, int device, std::uint64_t up_to) noexcept;
   void settle_all(const char *api, int device) noexcept;
 
  private:
+  // A look at a pool that the program may be destroying. False: it is; the driver must not be asked about it.
+  class Asking {
+   public:
+    Asking(StreamPools &pools, Pool &pool);
+    ~Asking();
+    Asking(const Asking &) = delete;
+    Asking &operator=(const Asking &) = delete;
+    explicit operator bool() const { return allowed_; }
+
+   private:
+    StreamPools &pools_;
+    Pool &pool_;
+    bool allowed_ = false;
+  };
   std::vector<PoolRef> pools_of(int device);
+  void orphan(Pool &pool) REQUIRES(mutex_);
   void record(const char *api, int device) noexcept;
 
   ledger::Ledger &ledger_;
@@ -79,6 +102,9 @@ class StreamPools {
   RankedMutex mutex_{Rank::kStreamPools};
   std::unordered_map<CUmemoryPool, PoolRef> pools_ GUARDED_BY(mutex_);
   std::uint64_t charged_[ledger::kMaxDevices] GUARDED_BY(mutex_) = {};
+  // Bytes, ever: the first ones to be orphaned are the first ones to be released.
+  std::uint64_t orphaned_[ledger::kMaxDevices] GUARDED_BY(mutex_) = {};
+  std::uint64_t released_[ledger::kMaxDevices] GUARDED_BY(mutex_) = {};
   std::uint64_t recorded_[ledger::kMaxDevices] GUARDED_BY(mutex_) = {};
 };
 

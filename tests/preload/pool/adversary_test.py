@@ -49,7 +49,7 @@ def in_mode_pool(folder):
     expect("status", done.status, RIGHT)
     records = done.logs["run.jsonl"]
     held_within_the_limit(records)
-    expect("sources", {record["src"] for record in of_type(records, "alloc")}, {"pool"})
+    expect("sources", {record["src"] for record in of_type(records, "alloc") if record["kind"] == "device"}, {"pool"})
 
 
 def without_ration(_):

@@ -121,6 +121,21 @@ void map(Held &it) {
   }
 }
 
+// A pool that comes and goes while other threads have theirs trimmed; it lives on in its block.
+void short_lived(size_t bytes, CUstream stream, bool destroyed_first) {
+  CUmemPoolProps props = {};
+  props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  props.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  CUmemoryPool own = nullptr;
+  if (cuMemPoolCreate(&own, &props) != CUDA_SUCCESS) return fail("a pool", 0);
+  unsigned long long out = kUntouched;
+  const CUresult code = cuMemAllocFromPoolAsync(&out, bytes, own, stream);
+  if (code != CUDA_SUCCESS && (code != CUDA_ERROR_OUT_OF_MEMORY || out != kUntouched)) fail("a pool's refusal", code);
+  if (destroyed_first && cuMemPoolDestroy(own) != CUDA_SUCCESS) fail("a destroy", 0);
+  if (code == CUDA_SUCCESS && cuMemFreeAsync(out, stream) != CUDA_SUCCESS) fail("a free behind a destroy", out);
+  if (!destroyed_first && cuMemPoolDestroy(own) != CUDA_SUCCESS) fail("a destroy", 1);
+}
+
 void work(unsigned seed, int steps) {
   cuCtxSetCurrent(context);
   std::mt19937 random(seed);
@@ -129,7 +144,9 @@ void work(unsigned seed, int steps) {
   std::vector<Held> mine;
   for (int step = 0; step < steps && !failed; ++step) {
     const bool takes = mine.empty() || random() % 100 < 55;
-    if (takes) {
+    if (random() % 32 == 0) {
+      short_lived(size_t{random()} % (limit / 8) + 1, stream, random() % 2 == 0);
+    } else if (takes) {
       const auto kind = static_cast<Kind>(random() % kKinds);
       const size_t bytes = (size_t{random()} % (limit / 8) + 512) / 512 * 512;
       unsigned long long out = kUntouched;

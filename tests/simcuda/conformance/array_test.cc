@@ -226,7 +226,7 @@ TEST_CASE("an array whose memory is mapped later costs nothing and says what it 
   if (!simulator()) return;
   const CurrentContext context;
   CUDA_ARRAY_MEMORY_REQUIREMENTS needs = {};
-  for (const unsigned flag : {CUDA_ARRAY3D_SPARSE, CUDA_ARRAY3D_DEFERRED_MAPPING}) {
+  for (const unsigned flag : {unsigned{CUDA_ARRAY3D_SPARSE}, unsigned{CUDA_ARRAY3D_DEFERRED_MAPPING}}) {
     CHECK(cost_of(shape(1024, 1024, 0, flag)) == 0);
     const CUarray array = new_array(shape(1024, 1024, 0, flag));
     REQUIRE(cuArrayGetMemoryRequirements(&needs, array, 0) == CUDA_SUCCESS);
