@@ -6,7 +6,7 @@ namespace ration::policy {
 
 void PhysicalMemory::created(const Piece &piece) {
   const auto made = std::make_shared<Piece>(piece);
-  made->holds = 1;
+  made->holds_ = 1;
   Guard guard(mutex_);
   handles_[piece.handle] = {made, 1};
 }
@@ -42,7 +42,7 @@ PhysicalMemory::PieceRef PhysicalMemory::hold_at(CUdeviceptr address) {
   if (address - mapping.address >= mapping.bytes) {
     return nullptr;
   }
-  ++mapping.piece->holds;
+  ++mapping.piece->holds_;
   return mapping.piece;
 }
 
@@ -52,7 +52,7 @@ PhysicalMemory::PieceRef PhysicalMemory::hold(CUmemGenericAllocationHandle handl
   if (found == handles_.end()) {
     return nullptr;
   }
-  ++found->second.piece->holds;
+  ++found->second.piece->holds_;
   return found->second.piece;
 }
 
@@ -92,7 +92,7 @@ void PhysicalMemory::cancel_unmap(const std::vector<Mapping> &mappings) noexcept
 
 bool PhysicalMemory::drop(const PieceRef &piece) {
   Guard guard(mutex_);
-  return --piece->holds == 0;
+  return --piece->holds_ == 0;
 }
 
 }  // namespace ration::policy

@@ -27,7 +27,7 @@ class PhysicalMemory {
 
    private:
     friend class PhysicalMemory;
-    std::uint64_t holds = 0;  // references of handles, and mappings
+    std::uint64_t holds_ = 0;  // references of handles, and mappings
   };
   using PieceRef = std::shared_ptr<Piece>;
 

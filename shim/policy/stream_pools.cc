@@ -55,11 +55,11 @@ StreamPools::PoolRef StreamPools::find(CUmemoryPool handle, int device) {
   auto made = std::make_shared<Pool>(handle, device);
   bool known = false;
   const std::uint64_t reserved = attribute(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, known);
-  made->reserved = reserved;
+  made->reserved_ = reserved;
   Guard guard(mutex_);
   const auto [entry, inserted] = pools_.try_emplace(handle, made);
   if (inserted && reserved > 0) {  // another of our calls, or code that we do not see, filled it
-    entry->second->charged = reserved;
+    entry->second->charged_ = reserved;
     charged_[device] += reserved;
     ledger_.account(device).charge(reserved);
   }
@@ -68,27 +68,27 @@ StreamPools::PoolRef StreamPools::find(CUmemoryPool handle, int device) {
 
 StreamPools::Asking::Asking(StreamPools &pools, Pool &pool) : pools_(pools), pool_(pool) {
   Guard guard(pools_.mutex_);
-  allowed_ = !pool_.destroyed;
-  pool_.asking += allowed_ ? 1 : 0;
+  allowed_ = !pool_.destroyed_;
+  pool_.asking_ += allowed_ ? 1 : 0;
 }
 
 StreamPools::Asking::~Asking() {
   if (allowed_) {
     Guard guard(pools_.mutex_);
-    --pool_.asking;
+    --pool_.asking_;
   }
 }
 
 StreamPools::PoolRef StreamPools::begin_destroy(CUmemoryPool handle) {
-  const PoolRef pool = known(handle);
+  PoolRef pool = known(handle);
   if (pool == nullptr) {
     return nullptr;
   }
   for (;;) {
     {
       Guard guard(mutex_);
-      pool->destroyed = true;
-      if (pool->asking == 0) {
+      pool->destroyed_ = true;
+      if (pool->asking_ == 0) {
         pools_.erase(handle);  // behind the driver's call another thread may get the same handle
         return pool;
       }
@@ -103,7 +103,7 @@ void StreamPools::finish_destroy(const PoolRef &pool, bool success) noexcept {
     orphan(*pool);
     return;
   }
-  pool->destroyed = false;
+  pool->destroyed_ = false;
   try {
     pools_[pool->handle] = pool;
   } catch (...) {  // no memory of the host: met anew at its next block, and charged once more
@@ -111,8 +111,8 @@ void StreamPools::finish_destroy(const PoolRef &pool, bool success) noexcept {
 }
 
 void StreamPools::orphan(Pool &pool) {
-  if (pool.destroyed && pool.live == 0 && pool.in_flight == 0 && pool.device >= 0) {
-    orphaned_[pool.device] += std::exchange(pool.charged, 0);
+  if (pool.destroyed_ && pool.live_ == 0 && pool.in_flight_ == 0 && pool.device >= 0) {
+    orphaned_[pool.device] += std::exchange(pool.charged_, 0);
   }
 }
 
@@ -142,26 +142,26 @@ void StreamPools::release_orphans(const char *api, int device, std::uint64_t up_
 
 std::uint64_t StreamPools::upper_bound(const Pool &pool, std::uint64_t bytes) {
   Guard guard(mutex_);
-  const std::uint64_t step = pool.step != 0 ? pool.step : kLargestStep;
+  const std::uint64_t step = pool.step_ != 0 ? pool.step_ : kLargestStep;
   std::uint64_t bound = 0;
   return __builtin_add_overflow(bytes, step - 1, &bound) ? UINT64_MAX : bound / step * step;
 }
 
 void StreamPools::begin(Pool &pool, std::uint64_t bound) {
   Guard guard(mutex_);
-  pool.in_flight += bound;
-  pool.charged += bound;
+  pool.in_flight_ += bound;
+  pool.charged_ += bound;
   charged_[pool.device] += bound;
 }
 
 void StreamPools::finish(Pool &pool, std::uint64_t bound, bool success) {
   Guard guard(mutex_);
-  pool.in_flight -= bound;
+  pool.in_flight_ -= bound;
   if (success) {
-    pool.completed += bound;
-    ++pool.live;
+    pool.completed_ += bound;
+    ++pool.live_;
   } else {
-    pool.charged -= bound;
+    pool.charged_ -= bound;
     charged_[pool.device] -= bound;
   }
 }
@@ -174,7 +174,7 @@ std::uint64_t StreamPools::settle(const char *api, Pool &pool) noexcept {
   std::uint64_t completed_before = 0;
   {
     Guard guard(mutex_);
-    completed_before = pool.completed;
+    completed_before = pool.completed_;
   }
   bool known = false;
   const std::uint64_t reserved = attribute(pool.handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, known);
@@ -185,18 +185,18 @@ std::uint64_t StreamPools::settle(const char *api, Pool &pool) noexcept {
   std::uint64_t missing = 0;
   {
     Guard guard(mutex_);
-    const std::uint64_t bound = reserved + pool.in_flight + (pool.completed - completed_before);
-    if (bound < pool.charged) {
-      fallen = pool.charged - bound;
-      pool.charged = bound;
+    const std::uint64_t bound = reserved + pool.in_flight_ + (pool.completed_ - completed_before);
+    if (bound < pool.charged_) {
+      fallen = pool.charged_ - bound;
+      pool.charged_ = bound;
       charged_[pool.device] -= fallen;
-    } else if (reserved > pool.charged) {
-      missing = reserved - pool.charged;
+    } else if (reserved > pool.charged_) {
+      missing = reserved - pool.charged_;
     }
-    if (const std::uint64_t growth = reserved - std::min(reserved, pool.reserved); growth > 0) {
-      pool.step = std::max(kGranule, std::gcd(pool.step != 0 ? pool.step : kLargestStep, growth));
+    if (const std::uint64_t growth = reserved - std::min(reserved, pool.reserved_); growth > 0) {
+      pool.step_ = std::max(kGranule, std::gcd(pool.step_ != 0 ? pool.step_ : kLargestStep, growth));
     }
-    pool.reserved = reserved;
+    pool.reserved_ = reserved;
   }
   if (fallen > 0) {
     ledger_.account(pool.device).release(fallen);
@@ -208,7 +208,7 @@ std::uint64_t StreamPools::settle(const char *api, Pool &pool) noexcept {
 void StreamPools::add(const char *api, Pool &pool, std::uint64_t bytes) {
   {
     Guard guard(mutex_);
-    pool.charged += bytes;
+    pool.charged_ += bytes;
     charged_[pool.device] += bytes;
   }
   record(api, pool.device);
@@ -216,7 +216,7 @@ void StreamPools::add(const char *api, Pool &pool, std::uint64_t bytes) {
 
 void StreamPools::block_ended(Pool &pool) noexcept {
   Guard guard(mutex_);
-  pool.live -= pool.live > 0 ? 1 : 0;
+  pool.live_ -= pool.live_ > 0 ? 1 : 0;
   orphan(pool);
 }
 
@@ -227,7 +227,7 @@ std::vector<StreamPools::PoolRef> StreamPools::pools_of(int device) {
     return pools;
   }
   for (const auto &[handle, pool] : pools_) {
-    if (pool->device == device && pool->charged > 0) {
+    if (pool->device == device && pool->charged_ > 0) {
       pools.push_back(pool);
     }
   }

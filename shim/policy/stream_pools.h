@@ -28,14 +28,14 @@ class StreamPools {
 
    private:
     friend class StreamPools;
-    std::uint64_t charged = 0;    // with the bounds of what is in flight
-    std::uint64_t in_flight = 0;  // bounds
-    std::uint64_t completed = 0;  // bounds of all calls that ever succeeded
-    std::uint64_t reserved = 0;   // as the driver said last
-    std::uint64_t step = 0;       // by which it was seen to grow; 0: it was not
-    std::uint64_t live = 0;       // blocks
-    int asking = 0;               // threads that ask the driver about it of their own accord
-    bool destroyed = false;       // or about to be: its handle may mean nothing any more
+    std::uint64_t charged_ = 0;    // with the bounds of what is in flight
+    std::uint64_t in_flight_ = 0;  // bounds
+    std::uint64_t completed_ = 0;  // bounds of all calls that ever succeeded
+    std::uint64_t reserved_ = 0;   // as the driver said last
+    std::uint64_t step_ = 0;       // by which it was seen to grow; 0: it was not
+    std::uint64_t live_ = 0;       // blocks
+    int asking_ = 0;               // threads that ask the driver about it of their own accord
+    bool destroyed_ = false;       // or about to be: its handle may mean nothing any more
   };
   using PoolRef = std::shared_ptr<Pool>;
 
