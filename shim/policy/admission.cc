@@ -173,26 +173,25 @@ CUresult Policy::allocate_direct(const Request &request, const Contexts::Current
   return obtain(book_, request, where, act, undo_free, address);
 }
 
-CUresult Policy::create_array(const Request &request, const Act &act, const Undo &undo, CUdeviceptr *handle) {
+CUresult Policy::obtain_here(AddressBook &book, const Request &request, const Act &act, const Undo &undo,
+                             CUdeviceptr *key) {
   describe();
-  if (devices_.limit_unknown()) {
+  if (request.charged && devices_.limit_unknown()) {
     return refuse_unknown(act, undo);
   }
   const Contexts::Current where = contexts_.current();
   devices_.learn_total(where.device);
-  return obtain(arrays_, request, where, act, undo, handle);
+  return obtain(book, request, where, act, undo, key);
+}
+
+CUresult Policy::create_array(const Request &request, const Act &act, const Undo &undo, CUdeviceptr *handle) {
+  return obtain_here(arrays_, request, act, undo, handle);
 }
 
 CUresult Policy::allocate_managed(Request request, const Act &act, CUdeviceptr *address) {
-  describe();
   request.kind = events::Kind::managed;
   request.charged = options_.limit_managed;
-  if (request.charged && devices_.limit_unknown()) {
-    return refuse_unknown(act, undo_free);
-  }
-  const Contexts::Current where = contexts_.current();
-  devices_.learn_total(where.device);
-  return obtain(book_, request, where, act, undo_free, address);
+  return obtain_here(book_, request, act, undo_free, address);
 }
 
 CUresult Policy::allocate_host(const Request &request, const Act &act, const Undo &undo) {

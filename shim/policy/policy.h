@@ -155,6 +155,8 @@ class Policy {
   // The same, and enters it in a book.
   CUresult obtain(AddressBook &book, const Request &request, const Contexts::Current &where, const Act &act,
                   const Undo &undo, CUdeviceptr *key);
+  // The same on what is current.
+  CUresult obtain_here(AddressBook &book, const Request &request, const Act &act, const Undo &undo, CUdeviceptr *key);
   CUresult allocate_direct(const Request &request, const Contexts::Current &where, const Act &act,
                            CUdeviceptr *address);
   events::Via via_of(const Request &request) const;

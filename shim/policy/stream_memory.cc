@@ -129,10 +129,8 @@ CUresult Policy::destroy_stream_pool(CUmemoryPool pool, const std::function<CUre
 
 CUresult Policy::trim_stream_pool(const char *api, CUmemoryPool handle, const std::function<CUresult()> &act) {
   const CUresult result = act();
-  if (result == CUDA_SUCCESS && StreamPools::can_tell()) {
-    if (const StreamPools::PoolRef pool = stream_pools_.known(handle)) {
-      stream_pools_.settle(api, *pool);
-    }
+  if (const StreamPools::PoolRef pool = stream_pools_.known(handle); result == CUDA_SUCCESS && pool != nullptr) {
+    stream_pools_.settle(api, *pool);
   }
   return result;
 }

@@ -59,6 +59,14 @@ class Gate {
   unsigned inside_ = 0;  // held and not yet let go
 };
 
+// What the driver answers about a pointer; REQUIREs that it does.
+template <class Value>
+Value attribute(CUpointer_attribute which, CUdeviceptr pointer) {
+  Value value{};
+  REQUIRE(cuPointerGetAttribute(&value, which, pointer) == CUDA_SUCCESS);
+  return value;
+}
+
 // The simulator's entry points; null members on a real driver.
 struct Simulator {
   decltype(&simcuda_calls) calls;

@@ -4,13 +4,6 @@
 namespace simcuda::conformance {
 namespace {
 
-template <class Value>
-Value attribute(CUpointer_attribute which, CUdeviceptr pointer) {
-  Value value{};
-  REQUIRE(cuPointerGetAttribute(&value, which, pointer) == CUDA_SUCCESS);
-  return value;
-}
-
 TEST_CASE("an address range is the allocation as it was asked for, from any address in it") {
   const CurrentContext context;
   const CUdeviceptr address = device_memory(1000);

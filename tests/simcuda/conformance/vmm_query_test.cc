@@ -4,13 +4,6 @@
 namespace simcuda::conformance {
 namespace {
 
-template <class Value>
-Value attribute(CUpointer_attribute which, CUdeviceptr pointer) {
-  Value value{};
-  REQUIRE(cuPointerGetAttribute(&value, which, pointer) == CUDA_SUCCESS);
-  return value;
-}
-
 TEST_CASE("the range of a mapped address is what was reserved, its mapping what was mapped") {
   const CurrentContext context;
   const MappedRange range(3);
