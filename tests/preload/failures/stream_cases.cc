@@ -60,6 +60,7 @@ TEST_CASE("stream-ordered memory counts where it lies, not where it is freed", "
   const CUmemoryPool pool = keeping_pool(1);
   CUdeviceptr block = 0;
   REQUIRE(cuMemAllocFromPoolAsync(&block, 320 * kMiB, pool, nullptr) == CUDA_SUCCESS);
+  REQUIRE(memory().free <= kOtherLimit - 320 * kMiB);
   const CUcontext first = enter(0);
   REQUIRE(memory().free == kLimit);
   REQUIRE(cuMemFreeAsync(block, nullptr) == CUDA_SUCCESS);
