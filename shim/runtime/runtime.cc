@@ -73,8 +73,10 @@ void at_exit() {
   }
 }
 
-// In the child nothing of the parent's runtime is touched again: its locks may be held by threads that are not here.
+// In the child nothing of the parent's runtime is touched again: its locks may be held by threads that are not here. Of
+// its log the child has a descriptor, which would keep the log claimed for as long as the child lives.
 void in_child() {
+  events::close_inherited_log();
   instance.store(nullptr, std::memory_order_relaxed);
   builder.store(0, std::memory_order_relaxed);
 }
