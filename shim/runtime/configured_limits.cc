@@ -3,7 +3,16 @@
 #include <algorithm>
 #include <utility>
 
+#include "config/surroundings.h"
+#include "runtime/loaded_framework.h"
+
 namespace ration::runtime {
+
+config::Settings read_own_settings(std::vector<config::Problem> &problems) {
+  config::Surroundings own = config::own_surroundings();
+  own.framework = loaded_framework();
+  return config::read_settings(own, problems);
+}
 
 // The settings name the trees from the outermost to the innermost, then the named group.
 ConfiguredLimits::ConfiguredLimits(config::Settings settings) : settings_(std::move(settings)) {

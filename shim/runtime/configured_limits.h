@@ -11,6 +11,9 @@
 
 namespace ration::runtime {
 
+// What this process is to do, of every source there is. At first use, and once for NVML before it.
+config::Settings read_own_settings(std::vector<config::Problem> &problems);
+
 class ConfiguredLimits : public policy::LimitSource {
  public:
   explicit ConfiguredLimits(config::Settings settings);

@@ -57,9 +57,13 @@ events::JournalOptions journal_options(const config::Settings &settings) {
       options.meta.environment.emplace_back(text.substr(0, equals), text.substr(std::min(equals + 1, text.size())));
     }
   }
-  for (const config::Settings::Origin &origin : settings.origins) {
+  for (const config::Origin &origin : settings.origins) {
     options.meta.settings.push_back(
-        {origin.key, origin.value, origin.source == config::Source::kEnvironment ? "environment" : "default"});
+        {origin.key, origin.value, std::string(config::name_of(origin.source)), origin.place, origin.locked});
+  }
+  for (const config::ForeignWord &word : settings.foreign) {
+    options.meta.foreign.push_back(
+        {word.variable, word.value, std::string(config::name_of(word.standing)), word.reason});
   }
   return options;
 }
@@ -95,7 +99,7 @@ void register_handlers() {
 struct Builder {
   static Runtime *build() noexcept try {
     std::vector<config::Problem> problems;
-    config::Settings settings = config::read_environment(config::process_environment(), problems);
+    config::Settings settings = read_own_settings(problems);
     for (const config::Problem &problem : problems) {
       events::say(problem.line);
     }
