@@ -40,6 +40,7 @@ class ForeignReader {
       read_growth();
       read_unified_memory();
       read_async_preallocate();
+      read_deterministic();
     }
     read_limits();
   }
@@ -90,7 +91,7 @@ class ForeignReader {
     for (const std::string_view variable :
          {"XLA_PYTHON_CLIENT_PREALLOCATE", "XLA_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_MEM_FRACTION",
           "XLA_PYTHON_CLIENT_ALLOCATOR", "TF_GPU_ALLOCATOR", "TF_FORCE_GPU_ALLOW_GROWTH", "TF_FORCE_UNIFIED_MEMORY",
-          "TF_CUDA_MALLOC_ASYNC_SUPPORTED_PREALLOC"}) {
+          "TF_CUDA_MALLOC_ASYNC_SUPPORTED_PREALLOC", "TF_DETERMINISTIC_ALLOCATOR"}) {
       if (const auto value = value_of(variable)) {
         settle(variable, *value, Standing::kLeft, std::string(framework_) + ", which reads it itself");
       }
@@ -231,6 +232,21 @@ class ForeignReader {
       } else {
         settings_.async_preallocate = *number == -1;
       }
+    }
+  }
+
+  void read_deterministic() {
+    constexpr std::string_view kVariable = "TF_DETERMINISTIC_ALLOCATOR";
+    if (const auto value = value_of(kVariable)) {
+      const std::optional<bool> on = parse_tf_switch(*value);
+      if (!on) {
+        ignore(kVariable, *value, "it must be true, false, 1 or 0", true);
+        return;
+      }
+      settings_.deterministic_reuse = *on;
+      settle(
+          kVariable, *value, *on ? Standing::kHonoured : Standing::kIgnored,
+          *on ? "in mode async the driver uses memory again in the order of the program alone" : "that is the default");
     }
   }
 
