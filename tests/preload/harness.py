@@ -20,7 +20,7 @@ SANITIZED = bool(os.environ.get("PRELOAD_SANITIZE"))
 
 MIB, GIB = 1 << 20, 1 << 30
 BLOCK = 100 * MIB
-HANG = 60  # seconds; a program that takes longer is stuck
+HANG = 180 if SANITIZED else 60  # seconds; a program that takes longer is stuck
 
 
 class Failure(Exception):
