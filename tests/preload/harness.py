@@ -21,6 +21,8 @@ SANITIZED = bool(os.environ.get("PRELOAD_SANITIZE"))
 MIB, GIB = 1 << 20, 1 << 30
 BLOCK = 100 * MIB
 HANG = 60  # seconds; a program that takes longer is stuck
+# Who only wants to know whether a test fails need not see how often.
+UNTIL_FAILED = bool(os.environ.get("PRELOAD_UNTIL_FAILED"))
 
 
 class Failure(Exception):
@@ -123,6 +125,8 @@ def main(cases):
     """Runs the cases (name -> function of a scratch folder), all of them, and ends the process."""
     failed = []
     for name, case in cases.items():
+        if failed and UNTIL_FAILED:
+            break
         with tempfile.TemporaryDirectory() as folder:
             try:
                 case(folder)
