@@ -59,7 +59,8 @@ std::string read_tree(Settings &settings, std::string_view item) {
 }
 
 bool is_wrong(const std::vector<Problem> &problems, std::string_view key) {
-  return std::any_of(problems.begin(), problems.end(), [&](const Problem &each) { return each.key == key; });
+  return std::any_of(problems.begin(), problems.end(),
+                     [&](const Problem &each) { return each.key == key && each.fatal_for_cli; });
 }
 
 // A limit whose group has no name: the innermost tree is meant, else nobody but this process.
@@ -77,9 +78,9 @@ void settle_nameless(Settings &settings, const Group &nameless, std::vector<Prob
     return;  // there is nothing to hold, or a line has said what holds
   }
   const auto origin = std::find_if(settings.origins.begin(), settings.origins.end(),
-                                   [](const Settings::Origin &each) { return each.key == "group_limit"; });
+                                   [](const Origin &each) { return each.key == "group_limit"; });
   problems.push_back(
-      problem_of("group_limit", "RATION_GROUP_LIMIT", origin->value,
+      problem_at("group_limit", origin->written(),
                  misnamed ? "its group has no name that can be used" : "no group is given (RATION_GROUP)",
                  "; held as a limit of this process alone", false));
 }

@@ -21,7 +21,8 @@ struct LimitItem {
   int ordinal = -1;         // -1: not named by ordinal
   std::string uuid_prefix;  // lower case, without "GPU-"; empty: not named by UUID
   Size size;
-  std::string name;  // the device as the user wrote it; empty: every device
+  std::string name;    // the device as the user wrote it; empty: every device
+  std::string stated;  // Origin::written() of the setting that it is an item of
 
   // A device without a known UUID fits every UUID: a limit that cannot be placed holds everywhere.
   [[nodiscard]] bool fits(const DeviceIdentity &device) const;

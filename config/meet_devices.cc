@@ -32,45 +32,37 @@ std::string complain_of_item(const LimitItem &item, const std::vector<DeviceIden
   return {};
 }
 
-// One device that is named both by ordinal and by UUID, with two different limits. An item for every device is no such
-// name: what the environment gives beside it is another limit.
-std::string complain_of_device(const LimitMap &limit, const DeviceIdentity &device) {
-  const LimitItem *first = nullptr;
-  for (const LimitItem &item : limit) {
-    if (item.name.empty() || !item.fits(device)) {
-      continue;
-    }
-    if (first == nullptr) {
-      first = &item;
-    } else if (first->name != item.name &&
-               first->size.bytes_of(device.total_bytes) != item.size.bytes_of(device.total_bytes)) {
-      return quoted(first->name) + " and " + quoted(item.name) + " are one device with two limits";
-    }
-  }
-  return {};
+// Whether one setting names a device both by ordinal and by UUID, with two different limits. Two settings may: the
+// smaller holds.
+bool contradict(const LimitItem &one, const LimitItem &other, const DeviceIdentity &device) {
+  return !one.name.empty() && !other.name.empty() && one.name != other.name && one.stated == other.stated &&
+         one.fits(device) && other.fits(device) &&
+         one.size.bytes_of(device.total_bytes) != other.size.bytes_of(device.total_bytes);
 }
 
-// The items of one variable, and whose limit is in doubt with them.
-void meet(const LimitMap &limit, std::string_view key, const Settings &settings,
-          const std::vector<DeviceIdentity> &devices, bool &in_doubt, std::vector<Problem> &problems) {
-  const auto origin = std::find_if(settings.origins.begin(), settings.origins.end(),
-                                   [&](const Settings::Origin &each) { return each.key == key; });
-  const std::string value = origin == settings.origins.end() ? std::string() : origin->value;
-  const auto report = [&](std::string sentence, Doubt doubt) {
+// The items of one limit, and whether it is in doubt with them.
+void meet(const LimitMap &limit, std::string_view key, const std::vector<DeviceIdentity> &devices, bool &in_doubt,
+          std::vector<Problem> &problems) {
+  const auto report = [&](const LimitItem &item, std::string sentence, Doubt doubt) {
     in_doubt = in_doubt || doubt == Doubt::kStrictest;
     const std::string_view instead = doubt == Doubt::kStrictest ? kStrictestHolds : std::string_view();
-    problems.push_back(problem_of(key, option_of_key(key)->variable, value, std::move(sentence), instead, false));
+    problems.push_back(problem_at(key, item.stated, std::move(sentence), instead, false));
   };
   for (const LimitItem &item : limit) {
     Doubt doubt = Doubt::kNone;
     if (std::string wrong = complain_of_item(item, devices, doubt); !wrong.empty()) {
-      report(std::move(wrong), doubt);
+      report(item, std::move(wrong), doubt);
     }
   }
   for (const DeviceIdentity &device : devices) {
-    std::string wrong = device.uuid.empty() ? std::string() : complain_of_device(limit, device);
-    if (!wrong.empty()) {
-      report(std::move(wrong), Doubt::kStrictest);
+    for (auto item = limit.begin(); item != limit.end() && !device.uuid.empty(); ++item) {
+      const auto other =
+          std::find_if(limit.begin(), item, [&](const LimitItem &each) { return contradict(each, *item, device); });
+      if (other != item) {
+        report(*item, quoted(other->name) + " and " + quoted(item->name) + " are one device with two limits",
+               Doubt::kStrictest);
+        break;
+      }
     }
   }
 }
@@ -78,10 +70,10 @@ void meet(const LimitMap &limit, std::string_view key, const Settings &settings,
 }  // namespace
 
 void Settings::meet_devices(const std::vector<DeviceIdentity> &devices, std::vector<Problem> &problems) {
-  meet(limit, "limit", *this, devices, limit_in_doubt, problems);
-  meet(stray_group_limit, "group_limit", *this, devices, limit_in_doubt, problems);
+  meet(limit, "limit", devices, limit_in_doubt, problems);
+  meet(stray_group_limit, "group_limit", devices, limit_in_doubt, problems);
   for (Group &group : groups) {
-    meet(group.limit, group.tree ? "group_tree" : "group_limit", *this, devices, group.in_doubt, problems);
+    meet(group.limit, group.tree ? "group_tree" : "group_limit", devices, group.in_doubt, problems);
   }
 }
 

@@ -12,8 +12,8 @@ namespace ration::config {
 namespace {
 
 constexpr Option kOptions[] = {
-#define RATION_OPTION(key, variable, reader, values, fallback, flag, effect, state, help) \
-  {#key, variable, values, fallback, flag, help, Effect::effect, State::state, reader},
+#define RATION_OPTION(key, variable, reader, values, fallback, flag, effect, state, scope, help) \
+  {#key, variable, values, fallback, flag, help, Effect::effect, State::state, Scope::scope, reader},
 #include "config/options.inc"
 #undef RATION_OPTION
 };
@@ -35,14 +35,14 @@ std::size_t edits_between(std::string_view a, std::string_view b) {
 }
 
 // The name among `names` (a column of the table, where it is not empty) that somebody who wrote `name` meant.
-std::string_view nearest(std::string_view name, std::string_view Option::*names) {
+std::string_view nearest(std::string_view name, std::string_view Option::*names, Scope widest = Scope::kVariable) {
   // The distance is quadratic; no name of ours is near one of a thousand characters.
   const std::string_view head = name.substr(0, 64);
   std::string_view found;
   std::size_t fewest = 0;
   for (const Option &option : kOptions) {
     const std::string_view candidate = option.*names;
-    if (option.state == State::kInternal || candidate.empty()) {
+    if (option.state == State::kInternal || candidate.empty() || option.scope > widest) {
       continue;
     }
     const std::size_t edits = edits_between(head, candidate);
@@ -78,6 +78,18 @@ std::string_view nearest_variable(std::string_view variable) {
 
 std::string_view nearest_flag(std::string_view flag) {
   return nearest(flag, &Option::flag);
+}
+
+std::string_view nearest_key(std::string_view key) {
+  return nearest(key, &Option::key, Scope::kAnywhere);
+}
+
+bool takes_size(const Option &option) {
+  return option.values.find("SIZE") != std::string_view::npos;
+}
+
+bool takes_devices(const Option &option) {
+  return option.values.find("DEVICE=SIZE") != std::string_view::npos && option.scope == Scope::kAnywhere;
 }
 
 }  // namespace ration::config

@@ -13,6 +13,7 @@ namespace ration::config {
 // kLimits: malformed or empty, the strictest reading holds. kTightens: the same, but empty is unset.
 enum class Effect { kComfort, kTightens, kLimits };
 enum class State { kBuilt, kAccepted, kInternal };
+enum class Scope { kAnywhere, kVariable };
 
 struct Option {
   std::string_view key, variable;
@@ -21,6 +22,7 @@ struct Option {
   std::string_view help;
   Effect effect;
   State state;
+  Scope scope;
   // Puts `value` into its member; returns what is wrong with it, empty when nothing is.
   std::string (*read)(Settings &, const Option &, std::string_view value);
 };
@@ -34,5 +36,11 @@ const Option *option_of_variable(std::string_view variable);
 // The variable that is the fewest edits away from `variable`; the flag that is nearest to `flag`.
 std::string_view nearest_variable(std::string_view variable);
 std::string_view nearest_flag(std::string_view flag);
+// The key of a file that is.
+std::string_view nearest_key(std::string_view key);
+
+// Whether such a value is one or more sizes, and may be said for each device.
+bool takes_size(const Option &option);
+bool takes_devices(const Option &option);
 
 }  // namespace ration::config

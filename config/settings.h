@@ -1,4 +1,4 @@
-// What the user asked for, read once from the environment; flags of `ration run` travel there.
+// What the user asked for, read once (surroundings.h); flags of `ration run` travel in the environment.
 // Layer: config, a leaf. Threads: values; after meet_devices everything is read-only.
 #pragma once
 
@@ -9,14 +9,15 @@
 #include <variant>
 #include <vector>
 
+#include "config/foreign.h"
 #include "config/limit_map.h"
 #include "config/problem.h"
 #include "config/size.h"
+#include "config/source.h"
 
 namespace ration::config {
 
 enum class Mode { kPool, kAsync, kDirect };
-enum class Source { kDefault, kEnvironment };
 enum class Backing { kSlab, kVmm, kAuto };
 enum class Free { kDeferred, kSynchronous };
 enum class Managed { kLimit, kCount };
@@ -36,6 +37,7 @@ struct Settings {
   Managed managed = Managed::kLimit;
   std::optional<Size> large_alignment;
   std::optional<Size> reserve;
+  std::vector<Size> more_reserves;  // locked in a system file, or all that could be read: the largest holds
   bool show_limit = true;
   bool charge_context = false;
   std::optional<Size> guarantee;
@@ -46,6 +48,7 @@ struct Settings {
   std::string config_file;
   std::string state_directory;    // RATION_STATE_DIR, absolute; empty = none. state_folder() is the answer
   std::string summary_directory;  // RATION_SUMMARY; empty = none
+  std::string flag_marks;         // RATION_FLAGS, for flag_marks.h
 
   // A limit that was asked for could not be read: the strictest reading holds on every device.
   bool limit_in_doubt = false;
@@ -60,12 +63,12 @@ struct Settings {
   std::vector<Group> groups;   // trees from the outermost to the innermost, then the named one
   LimitMap stray_group_limit;  // of a group that was not given, or not so that it can be found: this process's own
 
-  // Every setting of the environment that is not empty, in the order of options.inc.
-  struct Origin {
-    std::string key, value;
-    Source source;
-  };
+  // Every setting that is said anywhere, in the order of options.inc; of one key first what holds, then what limits
+  // beside it.
   std::vector<Origin> origins;
+  [[nodiscard]] const Origin *origin_of(std::string_view key) const;  // nullptr: the default holds
+  std::vector<ForeignWord> foreign;                                   // every variable of the field that is set
+  std::vector<std::string> files;                                     // that were there, the strongest first
 
   // Whether a limit was asked for on any device at all. A group is one: other members may state its limit.
   [[nodiscard]] bool limit_asked() const;
@@ -96,7 +99,8 @@ struct Settings {
   void meet_devices(const std::vector<DeviceIdentity> &devices, std::vector<Problem> &problems);
 };
 
-// Reads every RATION_* variable of `environment` (NULL-terminated "NAME=value" list). Throws nothing but bad_alloc.
+// Of nothing but `environment` (NULL-terminated "NAME=value" list) and the files that it names; surroundings.h has the
+// rest. Throws nothing but bad_alloc.
 Settings read_environment(const char *const *environment, std::vector<Problem> &problems);
 
 // `pattern` with %p (pid), %h (host), %n (program's short name) and %% replaced; anything else behind a % stays.

@@ -18,20 +18,24 @@ bool is_plain(std::string_view value) {
   return std::all_of(value.begin(), value.end(), is_printable);
 }
 
-std::string shown(std::string_view value) {
+std::string printable(std::string_view value) {
   constexpr char kHex[] = "0123456789abcdef";
   std::string out;
-  for (std::size_t i = 0; i < value.size(); ++i) {
-    if (i == kLongestShown) {
-      return out + "... (" + std::to_string(value.size()) + " characters)";
-    }
-    const char c = value[i];
+  for (const char c : value) {
     if (is_printable(c)) {
       out += c;
     } else {
       const auto byte = static_cast<unsigned char>(c);
       out += {'\\', 'x', kHex[byte >> 4], kHex[byte & 15]};
     }
+  }
+  return out;
+}
+
+std::string shown(std::string_view value) {
+  std::string out = printable(value.substr(0, kLongestShown));
+  if (value.size() > kLongestShown) {
+    out += "... (" + std::to_string(value.size()) + " characters)";
   }
   return out;
 }

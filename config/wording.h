@@ -9,7 +9,10 @@ namespace ration::config {
 // Printable ASCII as it is, the rest as \xNN, cut after 80 characters: always one line, whatever was written.
 std::string shown(std::string_view value);
 
-// The same between quotation marks.
+// The same, however long it is: what is said of it needs the whole.
+std::string printable(std::string_view value);
+
+// As shown, between quotation marks.
 std::string quoted(std::string_view value);
 
 // True where every character is printable ASCII.

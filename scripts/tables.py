@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
-"""Writes README's tables from config/options.inc and shim/hook_table.inc.
+"""Writes what the lists say, from config/options.inc and shim/hook_table.inc.
 
-tables.py           rewrites them in place
-tables.py --check   fails where README.md does not say what the lists say
+tables.py                        rewrites README's tables and config/schema.json in place
+tables.py --check                fails where they do not say what the lists say
+tables.py --manual TEMPLATE OUT SYSTEM_FOLDER  fills the settings into a manual page
 """
+import json
 import pathlib
 import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
+SCHEMA = ROOT / "config/schema.json"
 BLOCK = re.compile(r"(<!-- table: (\w+) .*?-->\n).*?(<!-- end of table -->)", re.S)
 FIELD = re.compile(r'\s*("(?:[^"\\]|\\.)*"|\((?:[^()])*\)|[^,()"]+(?:<[^>]*>)?)\s*(?:,|$)')
 
@@ -34,14 +37,89 @@ def code(text):
     return f"`{cell(text)}`" if text else ""
 
 
+OPTION = ("key", "variable", "reader", "values", "default", "flag", "effect", "state", "scope", "text")
+
+
+def options():
+    """Each setting that somebody may write, as a dictionary."""
+    for _, fields in rows("config/options.inc", "RATION_OPTION"):
+        option = dict(zip(OPTION, fields, strict=True))
+        if option["state"] != "kInternal":
+            yield option
+
+
 def settings_table():
     lines = ["| variable | flag | values | default | what it does |", "|---|---|---|---|---|"]
-    for _, (_, variable, _, values, default, flag, _, state, text) in rows("config/options.inc", "RATION_OPTION"):
-        if state == "kInternal":
-            continue
-        later = "" if state == "kBuilt" else " †"
-        lines.append(f"| `{variable}` | {code(flag)} | {cell(values)} | {cell(default)} | {cell(text)}{later} |")
+    for o in options():
+        later = "" if o["state"] == "kBuilt" else " †"
+        alone = " ‡" if o["scope"] == "kVariable" else ""
+        lines.append(f"| `{o['variable']}`{alone} | {code(o['flag'])} | {cell(o['values'])} | {cell(o['default'])} | {cell(o['text'])}{later} |")
     return lines
+
+
+SIZE = {"anyOf": [
+    {"type": "integer", "minimum": 1 << 20},
+    {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+    {"type": "string", "pattern": r"^([0-9]+(\.[0-9]*)?|\.[0-9]+)([kmgtKMGT]|[KMGT]i?B|%)?$"}]}
+DEVICES = {"type": "object", "minProperties": 1, "additionalProperties": {"$ref": "#/$defs/size"},
+           "propertyNames": {"pattern": "^([0-9]+|([Gg][Pp][Uu]|[Mm][Ii][Gg])-[0-9A-Fa-f][0-9A-Fa-f-]*)$"}}
+PROGRAM = {"type": "object", "minProperties": 1, "additionalProperties": False,
+           "properties": {part: {"type": "string", "maxLength": 1024} for part in ("exe", "argv")}}
+TEXTS = {"NAME": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"},
+         "FILE": {"type": "string", "minLength": 1}, "FAULTS": {"type": "string", "minLength": 1}}
+
+
+def schema_of_values(values):
+    """Of the column `values`: a kind in capitals, or a word itself."""
+    kinds, words = [], []
+    for value in values.split():
+        if value == "SIZE":
+            kinds.append({"$ref": "#/$defs/size"})
+        elif value == "DEVICE=SIZE,...":
+            kinds.append({"$ref": "#/$defs/sizeOfEachDevice"})
+        elif value in TEXTS:
+            kinds.append(TEXTS[value])
+        elif value in ("true", "false"):
+            words += [value == "true", value]
+        elif re.fullmatch(r"-?\d+", value):
+            words += [int(value), value]
+        else:
+            words.append(value)
+    if words:
+        kinds.append({"enum": words})
+    return kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
+
+
+def schema():
+    keys = {o["key"]: {"description": f"{o['text']} (default: {o['default']})", **schema_of_values(o["values"])}
+            for o in options() if o["scope"] == "kAnywhere"}
+    locked = {"description": "of a system file: ceilings over everything",
+              "type": "array", "items": {"enum": list(keys)}}
+    rule = {"type": "object", "required": ["match"], "additionalProperties": False,
+            "properties": {"match": {"$ref": "#/$defs/program"}, "locked": locked, **keys}}
+    document = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Settings of Ration",
+        "type": "object", "additionalProperties": False,
+        "properties": {
+            "$schema": {"type": "string"}, **keys, "locked": locked,
+            "rules": {"description": "settings of some programs only; a later rule goes before an earlier one",
+                      "type": "array", "maxItems": 256, "items": rule}},
+        "$defs": {"size": SIZE, "sizeOfEachDevice": DEVICES, "program": PROGRAM}}
+    return json.dumps(document, indent=1) + "\n"
+
+
+def roff(text):
+    return text.replace("\\", "\\e").replace("-", "\\-")
+
+
+def manual(template):
+    lines = []
+    for o in options():
+        where = [o["variable"]] + ([o["flag"]] if o["flag"] else []) + ([f"\"{o['key']}\""] if o["scope"] == "kAnywhere" else [])
+        later = "" if o["state"] == "kBuilt" else " Read and checked; what it steers is not built yet."
+        lines += [".TP", ".B " + roff(", ".join(where)), roff(f"{o['text']}."), ".br",
+                  roff(f"Values: {o['values']}. Default: {o['default']}.{later}")]
+    return template.replace('.\\" settings', "\n".join(lines))
 
 
 def hooks_table():
@@ -58,24 +136,33 @@ def hooks_table():
 TABLES = {"settings": settings_table, "hooks": hooks_table}
 
 
-def main():
-    text = README.read_text(encoding="utf-8")
+def filled_readme():
     found = []
 
     def fill(match):
         found.append(match.group(2))
-        lines = TABLES[match.group(2)]()
-        return match.group(1) + "\n".join(lines) + "\n" + match.group(3)
+        return match.group(1) + "\n".join(TABLES[match.group(2)]()) + "\n" + match.group(3)
 
-    wanted = BLOCK.sub(fill, text)
+    wanted = BLOCK.sub(fill, README.read_text(encoding="utf-8"))
     if sorted(found) != sorted(TABLES):
-        print(f"tables: README.md has the tables {found}, not {sorted(TABLES)}")
-        return 1
+        sys.exit(f"tables: README.md has the tables {found}, not {sorted(TABLES)}")
+    return wanted
+
+
+def main():
+    if sys.argv[1:2] == ["--manual"]:
+        template, out = map(pathlib.Path, sys.argv[2:4])
+        text = manual(template.read_text(encoding="utf-8")).replace("@SYSTEM_FOLDER@", roff(sys.argv[4]))
+        out.write_text(text, encoding="utf-8")
+        return 0
+    behind = [(path, text) for path, text in ((README, filled_readme()), (SCHEMA, schema()))
+              if not path.is_file() or path.read_text(encoding="utf-8") != text]
     if sys.argv[1:] == ["--check"]:
-        if wanted != text:
-            print("tables: README.md is behind config/options.inc or shim/hook_table.inc: run scripts/tables.py")
-        return 1 if wanted != text else 0
-    README.write_text(wanted, encoding="utf-8")
+        for path, _ in behind:
+            print(f"tables: {path.relative_to(ROOT)} is behind config/options.inc or shim/hook_table.inc: run scripts/tables.py")
+        return 1 if behind else 0
+    for path, text in behind:
+        path.write_text(text, encoding="utf-8")
     return 0
 
 

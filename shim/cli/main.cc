@@ -19,6 +19,7 @@ constexpr const char *kExamples =
     "  ration ps                                             who holds how much (ration top: live)\n"
     "  ration run --help                                     all options of a verb\n"
     "  ration env                                            which settings hold, and where they come from\n"
+    "  ration config --check ration.json                     what is wrong with a file of settings\n"
     "  ration doctor --coverage                              what Ration does about each function of the driver";
 
 int complain(std::string line) {
@@ -37,6 +38,7 @@ int act(const std::vector<std::string> &arguments) {
   app.require_subcommand(0, 1);
   ration::cli::RunRequest run_request;
   ration::cli::EnvRequest env_request;
+  ration::cli::ConfigRequest config_request;
   ration::cli::PsRequest ps_request;
   ration::cli::TopRequest top_request;
   ration::cli::DoctorRequest doctor_request;
@@ -45,11 +47,13 @@ int act(const std::vector<std::string> &arguments) {
   CLI::App *top = app.add_subcommand("top", "show who holds how much device memory, live");
   CLI::App *doctor = app.add_subcommand("doctor", "say what Ration covers");
   CLI::App *env = app.add_subcommand("env", "print the settings that hold here, and their sources");
+  CLI::App *config = app.add_subcommand("config", "list the files of settings, or check one");
   describe_run(*run, run_request);
   describe_ps(*ps, ps_request);
   describe_top(*top, top_request);
   describe_doctor(*doctor, doctor_request);
   describe_env(*env, env_request);
+  describe_config(*config, config_request);
 
   std::vector<std::string> own = arguments;
   if (!arguments.empty() && arguments[0] == "run") {
@@ -83,6 +87,9 @@ int act(const std::vector<std::string> &arguments) {
   }
   if (*env) {
     return ration::cli::env(env_request);
+  }
+  if (*config) {
+    return ration::cli::config_files(config_request);
   }
   std::cerr << app.help();
   return kOurError;

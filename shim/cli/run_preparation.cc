@@ -12,7 +12,9 @@
 #include "cli/preload_order.h"
 #include "cli/simulated_machine.h"
 #include "cli/talk.h"
+#include "config/flag_marks.h"
 #include "config/options.h"
+#include "config/surroundings.h"
 #include "config/wording.h"
 
 namespace ration::cli {
@@ -20,9 +22,14 @@ namespace ration::cli {
 namespace {
 
 constexpr std::string_view kTreeKey = "group_tree";  // its flag carries a limit, its variable the numbers too
+constexpr std::string_view kMarks = "RATION_FLAGS";
+
+std::string from_here(const std::string &path) {
+  return path.front() == '/' ? path : std::filesystem::current_path().string() + "/" + path;
+}
 
 // A path of an option means the folder that the option was given in, wherever the program goes before it writes.
-std::string from_here(const std::string &path) {
+std::string log_from_here(const std::string &path) {
   if (path.front() == '/') {
     return path;
   }
@@ -42,18 +49,18 @@ const std::string *flag_value(const RunRequest &request, std::string_view key) {
 // Every mistake is one line; any one is a Refusal.
 config::Settings read_strictly(const RunRequest &request, const EnvironmentBlock &environment) {
   std::vector<config::Problem> problems;
-  config::Settings settings = config::read_environment(environment.pointers().data(), problems);
+  config::Settings settings = settings_of(request, environment, problems);
   std::vector<std::string> lines;
   for (const config::Problem &problem : problems) {
     if (!problem.fatal_for_cli) {
       continue;  // the library says it, in every process that it concerns
     }
-    const config::Option *option = config::option_of_key(problem.key);
-    const std::string *flag = problem.key == kTreeKey ? nullptr : flag_value(request, problem.key);
-    const std::string name(flag != nullptr ? option->flag : option->variable);
-    const std::string value =
-        flag != nullptr ? " " + config::shown(*flag) : "=" + config::shown(environment.find(option->variable));
-    lines.push_back(name + value + ": " + problem.sentence);
+    const std::string *flag =
+        problem.in_variable && problem.key != kTreeKey ? flag_value(request, problem.key) : nullptr;
+    const std::string written =
+        flag == nullptr ? problem.written
+                        : std::string(config::option_of_key(problem.key)->flag) + " " + config::shown(*flag);
+    lines.push_back(written + ": " + problem.sentence);
   }
   for (const std::string &line : lines) {
     say("run: " + line);
@@ -62,6 +69,13 @@ config::Settings read_strictly(const RunRequest &request, const EnvironmentBlock
     throw Refusal{kOurError, {}};
   }
   return settings;
+}
+
+// `value` by itself: it may lie in what is changed.
+void set_by_flag(const config::Option &option, const std::string &value, EnvironmentBlock &environment) {
+  const char *marks = environment.find(kMarks);
+  environment.set(kMarks, config::mark_flag(marks == nullptr ? "" : marks, option.key, value));
+  environment.set(option.variable, value);
 }
 
 }  // namespace
@@ -83,12 +97,33 @@ Library find_library() {
   return library;
 }
 
-config::Settings apply_flags(const RunRequest &request, EnvironmentBlock &environment) {
+void set_flags(const RunRequest &request, EnvironmentBlock &environment) {
   for (const auto &[option, value] : request.flags) {
     if (option->key != kTreeKey) {
-      environment.set(option->variable, option->key == "log" ? from_here(value) : value);
+      set_by_flag(*option, option->key == "log" ? log_from_here(value) : value, environment);
     }
   }
+  constexpr std::string_view kFile = "RATION_CONFIG";
+  if (const char *file = environment.find(kFile); file != nullptr && *file != '\0') {
+    environment.set(kFile, from_here(file));
+  }
+}
+
+config::Settings settings_of(const RunRequest &request, const EnvironmentBlock &environment,
+                             std::vector<config::Problem> &problems) {
+  config::Surroundings from = config::own_surroundings();
+  const std::vector<const char *> entries = environment.pointers();
+  from.environment = entries.data();
+  if (!request.command.empty()) {
+    const char *path = environment.find("PATH");
+    from.program = {inspect_program(request.command.front(), path == nullptr ? "" : path).runs,
+                    config::joined_words(request.command)};
+  }
+  return config::read_settings(from, problems);
+}
+
+config::Settings apply_flags(const RunRequest &request, EnvironmentBlock &environment) {
+  set_flags(request, environment);
   config::Settings settings = read_strictly(request, environment);
   const std::string *tree = flag_value(request, kTreeKey);
   if (tree == nullptr) {
@@ -102,6 +137,8 @@ config::Settings apply_flags(const RunRequest &request, EnvironmentBlock &enviro
   if (const std::string wrong = plant_tree({*tree, limit_apart}, number, environment); !wrong.empty()) {
     throw Refusal{kOurError, "--group-tree=" + config::shown(*tree) + ": " + wrong};
   }
+  const config::Option *option = config::option_of_key(kTreeKey);
+  set_by_flag(*option, environment.find(option->variable), environment);
   return read_strictly(request, environment);
 }
 

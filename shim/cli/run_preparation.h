@@ -24,7 +24,13 @@ struct Library {
 // Beside this program; throws Refusal where it is not whole.
 Library find_library();
 
-// Puts the options into the environment and reads the whole of it. Every mistake is one line; any one is a Refusal.
+// Puts the options into the environment, marked as such; what is a path means the folder that this is run in.
+void set_flags(const RunRequest &request, EnvironmentBlock &environment);
+// The settings that the command will have, of whatever source.
+config::Settings settings_of(const RunRequest &request, const EnvironmentBlock &environment,
+                             std::vector<config::Problem> &problems);
+
+// Both. Every mistake is one line; any one is a Refusal.
 config::Settings apply_flags(const RunRequest &request, EnvironmentBlock &environment);
 
 // What the command will run. Throws Refusal where it cannot be started, or not be held to a limit that was asked for.

@@ -4,42 +4,72 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/exit_status.h"
+#include "cli/run_preparation.h"
 #include "cli/talk.h"
 #include "cli/verbs.h"
+#include "config/wording.h"
 
 namespace ration::cli {
 
 namespace {
 
-const config::Settings::Origin *origin_of(const config::Settings &settings, std::string_view key) {
-  for (const auto &origin : settings.origins) {
+using Json = nlohmann::json;
+
+// Of one key: what holds, and behind it what limits beside it.
+std::vector<const config::Origin *> origins_of(const config::Settings &settings, std::string_view key) {
+  std::vector<const config::Origin *> origins;
+  for (const config::Origin &origin : settings.origins) {
     if (origin.key == key) {
-      return &origin;
+      origins.push_back(&origin);
     }
   }
-  return nullptr;
+  return origins;
 }
 
-nlohmann::json as_json(const config::Settings &settings, const std::vector<config::Problem> &problems) {
-  nlohmann::json document = {
-      {"schema", "ration.env/1"}, {"settings", nlohmann::json::array()}, {"problems", nlohmann::json::array()}};
-  for (const config::Option &option : config::options()) {
-    if (option.state == config::State::kInternal) {
-      continue;
+Json source_of(const config::Origin &origin) {
+  Json source = {{"source", config::name_of(origin.source)}, {"value", origin.value}, {"locked", origin.locked}};
+  if (!origin.place.empty()) {
+    source["place"] = origin.place;
+  }
+  return source;
+}
+
+Json setting_of(const config::Settings &settings, const config::Option &option) {
+  Json row = {{"source", config::name_of(config::Source::kDefault)}, {"value", nullptr}, {"locked", false}};
+  const auto origins = origins_of(settings, option.key);
+  if (!origins.empty()) {
+    row = source_of(*origins.front());
+    for (auto beside = origins.begin() + 1; beside != origins.end(); ++beside) {
+      row["beside"].push_back(source_of(**beside));
     }
-    const auto *origin = origin_of(settings, option.key);
-    nlohmann::json row = {{"key", option.key},
-                          {"variable", option.variable},
-                          {"default", option.fallback},
-                          {"source", origin == nullptr ? "default" : "environment"},
-                          {"built", option.state == config::State::kBuilt}};
-    row["value"] = origin == nullptr ? nlohmann::json(nullptr) : nlohmann::json(origin->value);
-    const bool takes_size = option.values.find("SIZE") != std::string_view::npos;
-    const auto size = config::parse_size(origin == nullptr || !takes_size ? "" : origin->value);
+    const auto size = config::parse_size(config::takes_size(option) ? origins.front()->value : "");
     if (const auto *read = std::get_if<config::Size>(&size); read != nullptr && !read->is_share()) {
       row["bytes"] = read->bytes_of(0);
     }
-    document["settings"].push_back(row);
+  }
+  row["key"] = option.key;
+  row["variable"] = option.variable;
+  row["default"] = option.fallback;
+  row["built"] = option.state == config::State::kBuilt;
+  return row;
+}
+
+Json as_json(const config::Settings &settings, const std::vector<config::Problem> &problems) {
+  Json document = {{"schema", "ration.env/1"},
+                   {"settings", Json::array()},
+                   {"foreign", Json::array()},
+                   {"files", settings.files},
+                   {"problems", Json::array()}};
+  for (const config::Option &option : config::options()) {
+    if (option.state != config::State::kInternal) {
+      document["settings"].push_back(setting_of(settings, option));
+    }
+  }
+  for (const config::ForeignWord &word : settings.foreign) {
+    document["foreign"].push_back({{"variable", word.variable},
+                                   {"value", word.value},
+                                   {"standing", config::name_of(word.standing)},
+                                   {"reason", word.reason}});
   }
   for (const config::Problem &problem : problems) {
     document["problems"].push_back({{"key", problem.key}, {"line", problem.line}, {"fatal", problem.fatal_for_cli}});
@@ -47,18 +77,27 @@ nlohmann::json as_json(const config::Settings &settings, const std::vector<confi
   return document;
 }
 
+void print_row(std::string_view name, std::string_view source, const std::string &text) {
+  std::cout << std::left << std::setw(20) << name << std::setw(13) << source << text << '\n';
+}
+
 void print_table(const config::Settings &settings) {
   for (const config::Option &option : config::options()) {
     if (option.state == config::State::kInternal) {
       continue;
     }
-    const auto *origin = origin_of(settings, option.key);
-    std::cout << std::left << std::setw(20) << option.key;
-    if (origin == nullptr) {
-      std::cout << "default      " << option.fallback << '\n';
-    } else {
-      std::cout << "environment  " << option.variable << "=" << origin->value << '\n';
+    std::string_view name = option.key;
+    for (const config::Origin *origin : origins_of(settings, option.key)) {
+      print_row(name, config::name_of(origin->source), origin->written() + (origin->locked ? " (locked)" : ""));
+      name = "  and";
     }
+    if (name == option.key) {
+      print_row(name, config::name_of(config::Source::kDefault), std::string(option.fallback));
+    }
+  }
+  for (const config::ForeignWord &word : settings.foreign) {
+    std::cout << config::shown(word.variable) << '=' << config::shown(word.value) << ": "
+              << config::name_of(word.standing) << ": " << config::printable(word.reason) << '\n';
   }
 }
 
@@ -66,14 +105,21 @@ void print_table(const config::Settings &settings) {
 
 void describe_env(CLI::App &verb, EnvRequest &request) {
   verb.add_flag("--json", request.json, "one JSON document, sizes in bytes");
+  describe_flags(verb, request.run.flags);
+  verb.remove_option(verb.get_option("--group-tree"));  // makes a tree, which shows nothing
+  verb.add_option("command", request.run.command, "what the rules of files for some programs are applied to");
   verb.footer(
-      "Examples:\n  ration env\n  RATION_LIMIT=40% ration env --json\n\n"
+      "Of what a framework reads itself nothing is applied in a process that has it loaded.\n\n"
+      "Examples:\n  ration env\n  RATION_LIMIT=40% ration env --json\n"
+      "  ration env --mode direct -- python3 serve.py      what `ration run` with the same words would use\n\n"
       "Exit status: 0, or 125 where a setting cannot be used as it is written.");
 }
 
 int env(const EnvRequest &request) {
+  EnvironmentBlock environment(config::process_environment());
+  set_flags(request.run, environment);
   std::vector<config::Problem> problems;
-  const config::Settings settings = config::read_environment(config::process_environment(), problems);
+  const config::Settings settings = settings_of(request.run, environment, problems);
   bool fatal = false;
   for (const config::Problem &problem : problems) {
     fatal = fatal || problem.fatal_for_cli;
@@ -81,7 +127,7 @@ int env(const EnvRequest &request) {
   }
   if (request.json) {
     // A value may hold any bytes; what is no UTF-8 is shown as the replacement character.
-    std::cout << as_json(settings, problems).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
+    std::cout << as_json(settings, problems).dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
   } else {
     print_table(settings);
   }

@@ -106,14 +106,13 @@ int start(const RunRequest &request) {
 
 }  // namespace
 
-void describe_run(CLI::App &verb, RunRequest &request) {
-  request.flags.reserve(config::options().size());
+void describe_flags(CLI::App &verb, Flags &flags) {
   for (const config::Option &option : config::options()) {
     if (option.flag.empty()) {
       continue;
     }
-    const CLI::callback_t keep = [&request, &option](const CLI::results_t &values) {
-      request.flags.emplace_back(&option, values.front());
+    const CLI::callback_t keep = [&flags, &option](const CLI::results_t &values) {
+      flags.emplace_back(&option, values.front());
       return true;
     };
     CLI::Option *described = verb.add_option(std::string(option.flag), keep, std::string(option.help));
@@ -125,6 +124,10 @@ void describe_run(CLI::App &verb, RunRequest &request) {
     std::replace(values.begin(), values.end(), ' ', '|');
     described->type_name(values);
   }
+}
+
+void describe_run(CLI::App &verb, RunRequest &request) {
+  describe_flags(verb, request.flags);
   verb.add_option_function<std::string>(
           "--sim", [&request](const std::string &value) { request.simulate = value; },
           "run on simulated GPUs, without a real one: 8GiB, 2x8GiB or 8GiB,4GiB")

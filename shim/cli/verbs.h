@@ -11,8 +11,10 @@
 
 namespace ration::cli {
 
+using Flags = std::vector<std::pair<const config::Option *, std::string>>;  // as given
+
 struct RunRequest {
-  std::vector<std::pair<const config::Option *, std::string>> flags;  // as given
+  Flags flags;
   std::optional<std::string> simulate;
   std::vector<std::string> command;
 };
@@ -20,13 +22,23 @@ struct RunRequest {
 // Each adds its options to the verb; they are read when the line is parsed.
 void describe_run(CLI::App &verb, RunRequest &request);
 int run(const RunRequest &request);
+// The options that are settings.
+void describe_flags(CLI::App &verb, Flags &flags);
 
 struct EnvRequest {
+  RunRequest run;  // what is to be shown: the settings of this
   bool json = false;
 };
 
 void describe_env(CLI::App &verb, EnvRequest &request);
 int env(const EnvRequest &request);
+
+struct ConfigRequest {
+  std::vector<std::string> files;  // to be checked
+};
+
+void describe_config(CLI::App &verb, ConfigRequest &request);
+int config_files(const ConfigRequest &request);
 
 struct PsRequest {
   bool json = false;

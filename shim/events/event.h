@@ -147,8 +147,14 @@ struct Meta {
   std::vector<DeviceFacts> devices;
   struct Setting {
     std::string key, value, source;
+    std::string place{};  // in a file, or somebody else's variable; empty: one of ours
+    bool locked = false;  // by a system file
   };
-  std::vector<Setting> settings;                                 // those that are not at their default
+  std::vector<Setting> settings;  // those that are not at their default; of one key first what holds
+  struct Foreign {
+    std::string variable, value, standing, reason;
+  };
+  std::vector<Foreign> foreign;                                  // the field's variables that are set
   std::vector<std::pair<std::string, std::string>> environment;  // our own variables, as they were set
 };
 

@@ -182,11 +182,27 @@ std::string meta_line(const Meta &meta, const Process &process) {
   }
   json settings = json::object();
   for (const Meta::Setting &setting : meta.settings) {
-    settings[setting.key] = {{"value", setting.value}, {"source", setting.source}};
+    json said = {{"value", setting.value}, {"source", setting.source}};
+    if (!setting.place.empty()) {
+      said["place"] = setting.place;
+    }
+    if (setting.locked) {
+      said["locked"] = true;
+    }
+    if (settings.contains(setting.key)) {
+      settings[setting.key]["beside"].push_back(std::move(said));  // a ceiling, or another limit that holds too
+    } else {
+      settings[setting.key] = std::move(said);
+    }
   }
   json environment = json::object();
   for (const auto &[name, value] : meta.environment) {
     environment[name] = value;
+  }
+  json foreign = json::array();
+  for (const Meta::Foreign &word : meta.foreign) {
+    foreign.push_back(
+        {{"variable", word.variable}, {"value", word.value}, {"standing", word.standing}, {"reason", word.reason}});
   }
   const json line = {{"t", "meta"},
                      {"schema", kSchema},
@@ -202,6 +218,7 @@ std::string meta_line(const Meta &meta, const Process &process) {
                      {"mode", meta.mode},
                      {"devices", std::move(devices)},
                      {"settings", std::move(settings)},
+                     {"foreign", std::move(foreign)},
                      {"env", std::move(environment)},
                      {"argv", process.arguments}};
   return line.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";

@@ -50,7 +50,7 @@ std::unique_ptr<const Outlook> look_out(const ListGpus &list, const Outlook *bef
     }
   }
   std::vector<config::Problem> problems;  // told at the first CUDA call; a monitor's output is its own
-  config::Settings settings = config::read_environment(config::process_environment(), problems);
+  config::Settings settings = read_own_settings(problems);
   const bool show_limit = settings.show_limit;
   auto outlook = std::make_unique<Outlook>(
       Outlook{getpid(), show_limit, ConfiguredLimits(std::move(settings)), {}, listed.size() == 1, before});

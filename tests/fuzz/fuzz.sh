@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fuzzes the pool, then pool_replay's readers, SECONDS each: fuzz.sh BUILD_FOLDER SECONDS [libFuzzer option...]
+# Fuzzes the pool, pool_replay's readers and the reader of settings, SECONDS each: fuzz.sh BUILD_FOLDER SECONDS [libFuzzer option...]
 # What it finds lies in BUILD_FOLDER; without clang and its libFuzzer it is skipped (77).
 set -eu
 [ $# -ge 2 ] || { echo "usage: fuzz.sh BUILD_FOLDER SECONDS [libFuzzer option...]" >&2; exit 2; }
@@ -13,9 +13,9 @@ runtime=$(clang++ -print-file-name="libclang_rt.fuzzer-$(uname -m).a")
 [ -e "$runtime" ] || { echo "fuzz: skipped: clang++ has no libFuzzer" >&2; exit 77; }
 
 cmake -S "$here/../.." -B "$build" -G Ninja -DRATION_FUZZ=ON -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_C_COMPILER=clang >/dev/null
-cmake --build "$build" --target libfuzzer_pool libfuzzer_trace
+cmake --build "$build" --target libfuzzer_pool libfuzzer_trace libfuzzer_config
 
-for target in pool trace; do
+for target in pool trace config; do
   seeds=$here/corpus/$target
   found=$build/found_$target
   mkdir -p "$found"

@@ -52,9 +52,15 @@ TEST_CASE("what cannot be intercepted is told in one line, and started only wher
     CHECK(free.err.find("cannot be intercepted: it ") != std::string::npos);
     CHECK(run_test::lines_in(free.err) == 1);
     const std::pair<std::vector<std::string>, std::vector<std::string>> limits[] = {
-        {{"--limit", "50%"}, {}},           {{"--limit", "3=1g"}, {}},   {{"--reserve", "1g"}, {}},
-        {{}, {"RATION_LIMIT=50%"}},         {{}, {"RATION_RESERVE=1g"}}, {{}, {"RATION_GROUP_LIMIT=1g"}},
-        {{}, {"RATION_CONFIG=/some/file"}}, {{"--group", "a"}, {}},      {{"--group-tree"}, {}},
+        {{"--limit", "50%"}, {}},
+        {{"--limit", "3=1g"}, {}},
+        {{"--reserve", "1g"}, {}},
+        {{}, {"RATION_LIMIT=50%"}},
+        {{}, {"RATION_RESERVE=1g"}},
+        {{}, {"RATION_GROUP_LIMIT=1g"}},
+        {{}, {"GPU_MEMORY_LIMIT=1073741824"}},
+        {{"--group", "a"}, {}},
+        {{"--group-tree"}, {}},
         {{"--group-limit", "1g"}, {}},
     };
     for (const auto &[options, environment] : limits) {

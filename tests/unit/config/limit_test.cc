@@ -122,10 +122,10 @@ TEST_CASE("a malformed reserve or group limit is the strictest reading, not none
   }
 }
 
-TEST_CASE("a limit whose feature does not exist yet is held, and one line says how") {
-  const Reading file = read({"RATION_CONFIG=/etc/ration.json"});
+TEST_CASE("a file that was named and cannot be read is the strictest reading, not none") {
+  const Reading file = read({"RATION_CONFIG=/nowhere/ration.json"});
   REQUIRE(file.problems.size() == 1);
-  CHECK_FALSE(file.problems[0].fatal_for_cli);
+  CHECK(file.problems[0].fatal_for_cli);
   CHECK(file.settings.limit_on(kFirst).asked);
   CHECK(file.settings.limit_on(kFirst).bytes == kStrictest);
   CHECK(read({"RATION_CONFIG=x", "RATION_LIMIT=1g"}).settings.limit_on(kFirst).bytes == kGiB);

@@ -86,6 +86,7 @@ const Row kRows[] = {
     {"RATION_DISABLE=true", false},
     {"RATION_DISABLE=2", false},
     {"RATION_SUMMARY=/tmp/x", true},
+    {"RATION_FLAGS=limit:1", true},
 };
 
 }  // namespace

@@ -1,0 +1,186 @@
+#include "config/json_tree.h"
+
+#include <algorithm>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "config/wording.h"
+
+namespace ration::config {
+
+namespace {
+
+using Json = nlohmann::json;
+
+// The parser tells its position only where it fails; so it reads through an iterator that shows how far it is.
+struct Cursor {
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char *;
+  using reference = const char &;
+
+  const char *at;
+  const char **reached;
+
+  reference operator*() const { return *at; }
+  Cursor &operator++() {
+    *reached = ++at;
+    return *this;
+  }
+  friend bool operator==(const Cursor &a, const Cursor &b) { return a.at == b.at; }
+  friend bool operator!=(const Cursor &a, const Cursor &b) { return a.at != b.at; }
+};
+
+// Where an offset lies, for offsets that only grow: together they cost one walk over the text.
+class Places {
+ public:
+  explicit Places(std::string_view text) : text_(text) {}
+
+  JsonPlace of(std::size_t offset) {
+    for (; offset_ < offset && offset_ < text_.size(); ++offset_) {
+      const auto byte = static_cast<unsigned char>(text_[offset_]);
+      if (byte == '\n') {
+        ++place_.line;
+        place_.column = 1;
+      } else if ((byte & 0xC0) != 0x80) {  // not the rest of a character
+        ++place_.column;
+      }
+    }
+    return place_;
+  }
+
+ private:
+  std::string_view text_;
+  std::size_t offset_ = 0;
+  JsonPlace place_;
+};
+
+bool wants_quotes(std::string_view text, std::size_t at) {
+  constexpr std::string_view kBeginsUnit = "%kKmMgGtTiB";
+  return at > 0 && at < text.size() && text[at - 1] >= '0' && text[at - 1] <= '9' &&
+         kBeginsUnit.find(text[at]) != std::string_view::npos;
+}
+
+// What nlohmann says, without its class, its position (ours is in front) and the text itself, which may be a secret of
+// whoever owns the file.
+std::string sentence_of(std::string_view what) {
+  std::string sentence(what.substr(std::min(what.find("] ") + 2, what.size())));
+  if (const std::size_t colon = sentence.find(": "); sentence.find("parse error at ") == 0) {
+    sentence.erase(0, colon + 2);
+  }
+  const std::size_t last = sentence.find("; last read: '");
+  if (const std::size_t end = sentence.rfind('\''); last != std::string::npos && end > last) {
+    sentence.erase(last, end + 1 - last);
+  }
+  return "it is no JSON: " + printable(sentence);
+}
+
+class TreeBuilder : public nlohmann::json_sax<Json> {
+ public:
+  TreeBuilder(std::string_view text, const char *const &reached, JsonTree &tree)
+      : text_(text), places_(text), reached_(reached), tree_(tree) {}
+
+  bool null() override { return add(JsonNode::Kind::kNull, "null"); }
+  bool boolean(bool value) override { return add(JsonNode::Kind::kSwitch, value ? "true" : "false"); }
+  bool number_integer(number_integer_t) override { return add(JsonNode::Kind::kNumber, number_read()); }
+  bool number_unsigned(number_unsigned_t) override { return add(JsonNode::Kind::kNumber, number_read()); }
+  bool number_float(number_float_t, const string_t &) override { return add(JsonNode::Kind::kNumber, number_read()); }
+  bool string(string_t &value) override { return add(JsonNode::Kind::kString, value); }
+  bool binary(binary_t &) override { return false; }  // not in a text
+  bool start_object(std::size_t) override { return open(JsonNode::Kind::kObject); }
+  bool start_array(std::size_t) override { return open(JsonNode::Kind::kArray); }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+
+  bool key(string_t &value) override {
+    key_ = value;
+    // The token has just been read: its quotation mark is the nearest one in front that no backslash hides.
+    std::size_t at = offset() - 1;
+    do {
+      at = text_.rfind('"', at - 1);
+    } while (at != 0 && text_[at - 1] == '\\');
+    key_place_ = places_.of(at);
+    return true;
+  }
+
+  bool parse_error(std::size_t position, const std::string &, const Json::exception &error) override {
+    const std::size_t at = position == 0 ? 0 : std::min(position, text_.size()) - 1;
+    tree_.wrong = sentence_of(error.what());
+    tree_.place = places_.of(at);
+    if (wants_quotes(text_, at)) {
+      tree_.wrong += " (a size with a unit stands between quotation marks)";
+    }
+    return false;
+  }
+
+ private:
+  [[nodiscard]] std::size_t offset() const { return static_cast<std::size_t>(reached_ - text_.data()); }
+
+  // From the text itself: the parser's own copy has the decimal point of the program's locale.
+  [[nodiscard]] std::string number_read() const {
+    constexpr std::string_view kOfNumbers = "0123456789+-.eE";
+    const std::size_t end = text_.find_last_of(kOfNumbers, offset() - 1) + 1;  // one character is read ahead
+    const std::size_t before = text_.find_last_not_of(kOfNumbers, end - 1);
+    const std::size_t begin = before == std::string_view::npos ? 0 : before + 1;
+    return std::string(text_.substr(begin, end - begin));
+  }
+
+  JsonNode &place_for(JsonNode::Kind kind) {
+    JsonNode node;
+    node.kind = kind;
+    node.key = std::move(key_);
+    key_.clear();
+    if (open_.empty()) {
+      tree_.root = std::move(node);
+      return tree_.root;
+    }
+    JsonNode &parent = *open_.back();
+    node.place = parent.kind == JsonNode::Kind::kObject ? key_place_ : places_.of(offset() - 1);
+    return parent.children.emplace_back(std::move(node));
+  }
+
+  bool add(JsonNode::Kind kind, std::string text) {
+    place_for(kind).text = std::move(text);
+    return true;
+  }
+
+  bool open(JsonNode::Kind kind) {
+    if (open_.size() == kDeepestJson) {
+      tree_.wrong = "it is nested deeper than " + std::to_string(kDeepestJson) + " levels, which no setting is";
+      tree_.place = places_.of(offset() - 1);
+      return false;
+    }
+    open_.push_back(&place_for(kind));  // the parent grows no further until this one is closed
+    return true;
+  }
+
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
+
+  std::string_view text_;
+  Places places_;
+  const char *const &reached_;
+  JsonTree &tree_;
+  std::vector<JsonNode *> open_;
+  std::string key_;
+  JsonPlace key_place_;
+};
+
+}  // namespace
+
+JsonTree parse_json(std::string_view text) {
+  JsonTree tree;
+  const char *reached = text.data();
+  TreeBuilder builder(text, reached, tree);
+  const char *end = text.data() + text.size();
+  const bool read = Json::sax_parse(Cursor{text.data(), &reached}, Cursor{end, &reached}, &builder);
+  if (!read && tree.wrong.empty()) {
+    tree.wrong = "it is no JSON";
+  }
+  return tree;
+}
+
+}  // namespace ration::config

@@ -1,0 +1,255 @@
+#include "config/settings_file.h"
+
+#include <algorithm>
+
+#include "config/json_tree.h"
+#include "config/readers.h"
+#include "config/wording.h"
+
+namespace ration::config {
+
+namespace {
+
+using Kind = JsonNode::Kind;
+
+constexpr std::size_t kMostProblems = 8;  // a file of another kind has thousands, and each would be a line
+constexpr std::size_t kMostRules = 256;
+constexpr std::size_t kLongestPattern = 1024;
+constexpr std::string_view kMatchExample = R"(write for example "match": {"exe": "*/python3*", "argv": "*serve*"})";
+
+const JsonNode *child_of(const JsonNode &node, std::string_view key) {
+  const auto found =
+      std::find_if(node.children.begin(), node.children.end(), [&](const JsonNode &each) { return each.key == key; });
+  return found == node.children.end() ? nullptr : &*found;
+}
+
+bool is_one_value(const JsonNode &node) {
+  return node.kind == Kind::kString || node.kind == Kind::kNumber;
+}
+
+// {"0": "8GiB", "GPU-1f2e": "50%"} as RATION_LIMIT has it. What an item cannot say without becoming another is left
+// out.
+std::string text_of_devices(const JsonNode &node, std::string &wrong) {
+  std::string text;
+  for (const JsonNode &item : node.children) {
+    if (!is_one_value(item) || (item.key + item.text).find_first_of(",=") != std::string::npos) {
+      wrong = "device " + quoted(item.key) + R"( needs one size, as "0": "8GiB")";
+      continue;
+    }
+    text += text.empty() ? "" : ",";
+    text += item.key + "=" + item.text;
+  }
+  return text;
+}
+
+bool may_be(const Option &option, Kind kind) {
+  switch (kind) {
+    case Kind::kString:
+      return true;
+    case Kind::kSwitch:
+      return place_of("true", option.values) >= 0;
+    case Kind::kNumber:
+      return takes_size(option);
+    case Kind::kObject:
+      return takes_devices(option);
+    default:
+      return false;
+  }
+}
+
+std::string complain_of_kind(const Option &option, Kind kind) {
+  const std::string values = "; the values are " + std::string(option.values);
+  switch (kind) {
+    case Kind::kNull:
+      return "null is no value; leave the key out for the default";
+    case Kind::kArray:
+      return "a list is no value" + values;
+    case Kind::kObject:
+      return "it is one value for all devices" + values;
+    default:
+      return "it stands between quotation marks" + values;
+  }
+}
+
+std::string text_of(const JsonNode &node) {
+  switch (node.kind) {
+    case Kind::kNull:
+      return "null";
+    case Kind::kObject:
+      return "{...}";
+    case Kind::kArray:
+      return "[...]";
+    default:
+      return node.text;
+  }
+}
+
+class FileReader {
+ public:
+  FileReader(const std::string &path, Source source, const ProgramIdentity *program)
+      : path_(path), source_(source), program_(program) {}
+
+  FileReading read(std::string_view text) {
+    const JsonTree tree = parse_json(text);
+    if (!tree.wrong.empty()) {
+      refuse(tree.place, tree.wrong);
+    } else if (tree.root.kind != Kind::kObject) {
+      refuse({}, R"(a file of settings is one object, as {"limit": "8GiB"})");
+    } else {
+      read_object(tree.root, false);
+      for (const JsonNode &each : tree.root.children) {
+        if (each.key == "rules") {
+          read_rules(each);
+        }
+      }
+    }
+    return std::move(reading_);
+  }
+
+ private:
+  std::string at(const JsonPlace &place) const { return path_ + ":" + place.text(); }
+  bool enough_said() const { return reading_.problems.size() >= kMostProblems; }
+
+  // The file is not as it should be, and what was meant may have been a limit.
+  void refuse(const JsonPlace &place, std::string sentence) {
+    reading_.in_doubt = true;
+    if (enough_said()) {
+      return;
+    }
+    reading_.problems.push_back(problem_at("config", printable(at(place)), std::move(sentence), kStrictestHolds, true));
+  }
+
+  void note(std::string_view key, const JsonPlace &place, std::string sentence) {
+    reading_.problems.push_back(
+        problem_at(key, printable(at(place)) + ": " + shown(key), std::move(sentence), "", false));
+  }
+
+  void read_rules(const JsonNode &rules) {
+    if (rules.kind != Kind::kArray || rules.children.size() > kMostRules) {
+      refuse(rules.place,
+             R"(rules are a list of at most 256, as "rules": [{"match": {"exe": "*/python3*"}, "limit": "40%"}])");
+      return;
+    }
+    for (const JsonNode &rule : rules.children) {
+      const JsonNode *match = child_of(rule, "match");
+      if (rule.kind != Kind::kObject || match == nullptr) {
+        refuse(rule.place, "a rule is an object with a match; " + std::string(kMatchExample));
+      } else if (is_meant(*match)) {
+        read_object(rule, true);
+      }
+    }
+  }
+
+  bool is_meant(const JsonNode &match) {
+    bool fits = !match.children.empty() && match.kind == Kind::kObject;
+    if (!fits) {
+      refuse(match.place, "it matches nothing; " + std::string(kMatchExample));
+    }
+    for (const JsonNode &part : match.children) {
+      if (part.kind != Kind::kString || part.text.size() > kLongestPattern ||
+          (part.key != "exe" && part.key != "argv")) {
+        refuse(part.place, quoted(part.key) + " is no pattern of a program; " + std::string(kMatchExample));
+        return false;
+      }
+      fits =
+          fits && (program_ == nullptr || fits_pattern(part.key == "exe" ? program_->exe : program_->argv, part.text));
+    }
+    return fits;
+  }
+
+  void read_object(const JsonNode &object, bool is_rule) {
+    const std::size_t first = reading_.statements.size();
+    for (const JsonNode &member : object.children) {
+      const bool structure = member.key == "locked" || member.key == (is_rule ? "match" : "rules");
+      if (structure || (!is_rule && member.key == "$schema")) {
+        continue;
+      }
+      const Option *option = option_of_key(member.key);
+      if (option == nullptr || option->scope != Scope::kAnywhere) {
+        note_unknown(member, option);
+      } else {
+        read_member(*option, member, first);
+      }
+    }
+    if (const JsonNode *locked = child_of(object, "locked")) {
+      lock(*locked, first);
+    }
+  }
+
+  void note_unknown(const JsonNode &member, const Option *option) {
+    if (enough_said()) {
+      return;
+    }
+    if (member.key == "match") {
+      note(member.key, member.place, "a match stands in a rule; here the settings hold for every program");
+      return;
+    }
+    if (option != nullptr && option->state != State::kInternal) {
+      note(member.key, member.place, "it is no key of a file; set the variable " + std::string(option->variable));
+      return;
+    }
+    const Option *variable = option_of_variable(member.key);
+    const std::string_view nearest = variable == nullptr ? nearest_key(member.key) : variable->key;
+    note(member.key, member.place, "there is no such key; the nearest is " + std::string(nearest));
+  }
+
+  void read_member(const Option &option, const JsonNode &member, std::size_t first) {
+    Statement said{&option, {std::string(option.key), text_of(member), source_, at(member.place)}, {}, {}};
+    if (!may_be(option, member.kind)) {
+      said.wrong = complain_of_kind(option, member.kind);
+    } else if (member.kind == Kind::kObject) {
+      said.origin.value = text_of_devices(member, said.wrong);
+    }
+    const auto earlier =
+        std::find_if(reading_.statements.begin() + static_cast<std::ptrdiff_t>(first), reading_.statements.end(),
+                     [&](const Statement &each) { return each.option == &option; });
+    if (earlier == reading_.statements.end()) {
+      reading_.statements.push_back(std::move(said));
+      return;
+    }
+    earlier->wrong =
+        "line " + std::to_string(member.place.line) + " gives it a second time, as " + quoted(said.origin.value);
+    earlier->again.push_back(said.origin.value);
+  }
+
+  void lock(const JsonNode &locked, std::size_t first) {
+    if (locked.kind != Kind::kArray) {
+      refuse(locked.place, R"(locked is a list of keys, as "locked": ["limit"])");
+      return;
+    }
+    const bool may_lock = source_ == Source::kSystemFile || source_ == Source::kDropIn;
+    if (!may_lock) {
+      note("locked", locked.place, "only a file of the system folder locks; its keys hold unlocked");
+    }
+    for (const JsonNode &each : locked.children) {
+      const auto said =
+          std::find_if(reading_.statements.begin() + static_cast<std::ptrdiff_t>(first), reading_.statements.end(),
+                       [&](const Statement &one) { return one.origin.key == each.text; });
+      if (said != reading_.statements.end() && each.kind == Kind::kString) {
+        said->origin.locked = may_lock;
+        continue;
+      }
+      reading_.in_doubt = true;
+      if (!enough_said()) {
+        const bool known = option_of_key(each.text) != nullptr;
+        refuse(locked.place, "locked names " + quoted(each.text) +
+                                 (known ? ", to which this file gives no value beside it"
+                                        : ", which is no key; the nearest is " + std::string(nearest_key(each.text))));
+      }
+    }
+  }
+
+  const std::string &path_;
+  Source source_;
+  const ProgramIdentity *program_;
+  FileReading reading_;
+};
+
+}  // namespace
+
+FileReading read_settings_text(std::string_view text, const std::string &path, Source source,
+                               const ProgramIdentity *program) {
+  return FileReader(path, source, program).read(text);
+}
+
+}  // namespace ration::config

@@ -1,0 +1,154 @@
+#include "config/settings_sources.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "config/flag_marks.h"
+#include "config/options.h"
+#include "config/small_file.h"
+#include "config/wording.h"
+
+namespace ration::config {
+
+namespace {
+
+// The distinct values that a variable is given. More than one: execve lets a caller say a name twice; getenv's first
+// holds.
+std::vector<std::string> values_of(std::string_view variable, const char *const *environment) {
+  std::vector<std::string> values;
+  for (; *environment != nullptr; ++environment) {
+    const std::string_view entry(*environment);
+    if (entry.substr(0, variable.size()) == variable && entry.substr(variable.size(), 1) == "=") {
+      std::string value(entry.substr(variable.size() + 1));
+      if (std::find(values.begin(), values.end(), value) == values.end()) {
+        values.push_back(std::move(value));
+      }
+    }
+  }
+  return values;
+}
+
+std::string first_of(std::string_view variable, const char *const *environment) {
+  const std::vector<std::string> values = values_of(variable, environment);
+  return values.empty() ? std::string() : values.front();
+}
+
+// XDG Base Directory Specification: a relative folder is no folder. Empty: the user has none.
+std::string user_file(const char *const *environment) {
+  std::string folder = first_of("XDG_CONFIG_HOME", environment);
+  if (folder.empty() || folder.front() != '/') {
+    folder = first_of("HOME", environment);
+    if (folder.empty() || folder.front() != '/') {
+      return {};
+    }
+    folder += "/.config";
+  }
+  return folder + "/ration/config.json";
+}
+
+std::string drop_in_folder(const Surroundings &from) {
+  return from.system_folder.empty() ? std::string() : from.system_folder + "/conf.d";
+}
+
+class FilesReader {
+ public:
+  FilesReader(const Surroundings &from, std::vector<Statement> &said, std::vector<Problem> &problems)
+      : from_(from), said_(said), problems_(problems) {}
+
+  FilesSaid read() {
+    const std::string drop_ins = drop_in_folder(from_);
+    if (const Folder folder = list_json_files(drop_ins); !drop_ins.empty() && !folder.wrong.empty()) {
+      refuse(drop_ins, folder.wrong);
+    }
+    for (const FilePlace &place : places_of_files(from_)) {
+      const bool named = place.source == Source::kNamedFile;
+      if (from_.privileged && (named || place.source == Source::kUserFile)) {
+        if (named) {
+          refuse("RATION_CONFIG=" + place.path,
+                 "a program with more rights than its user's reads no file of the user's");
+        }
+      } else if (!read_file(place.path, place.source, place.trust) && named) {
+        refuse("RATION_CONFIG=" + place.path, "there is no such file");
+      }
+    }
+    return std::move(result_);
+  }
+
+ private:
+  void refuse(const std::string &path, std::string sentence) {
+    result_.in_doubt = true;
+    problems_.push_back(problem_at("config", printable(path), std::move(sentence), kStrictestHolds, true));
+  }
+
+  // False: there is none.
+  bool read_file(const std::string &path, Source source, Trust trust) {
+    const SmallFile file = read_small_file(path, trust);
+    if (!file.there) {
+      return false;
+    }
+    result_.there.push_back(path);
+    if (!file.wrong.empty()) {
+      refuse(path, file.wrong);
+      return true;
+    }
+    FileReading reading = read_settings_text(file.text, path, source, &from_.program);
+    result_.in_doubt = result_.in_doubt || reading.in_doubt;
+    problems_.insert(problems_.end(), reading.problems.begin(), reading.problems.end());
+    // In a file what stands later goes before.
+    said_.insert(said_.end(), std::make_move_iterator(reading.statements.rbegin()),
+                 std::make_move_iterator(reading.statements.rend()));
+    return true;
+  }
+
+  const Surroundings &from_;
+  std::vector<Statement> &said_;
+  std::vector<Problem> &problems_;
+  FilesSaid result_;
+};
+
+}  // namespace
+
+std::vector<Statement> variables_said(const char *const *environment) {
+  const std::string marks = first_of(option_of_key("flags")->variable, environment);
+  std::vector<Statement> said;
+  for (const Option &option : options()) {
+    std::vector<std::string> values = values_of(option.variable, environment);
+    // `X=$UNSET` in a script is no wish for "no limit", but harmless where nothing is limited.
+    if (values.empty() || (values.size() == 1 && values[0].empty() && option.effect != Effect::kLimits)) {
+      continue;
+    }
+    const Source source = is_marked(marks, option.key, values[0]) ? Source::kFlag : Source::kEnvironment;
+    Statement &statement =
+        said.emplace_back(Statement{&option, {std::string(option.key), values[0], source, {}, false}, {}, {}});
+    if (values.size() > 1) {
+      statement.wrong = "the environment gives it a second time, as " + quoted(values[1]);
+      statement.again.assign(std::make_move_iterator(values.begin() + 1), std::make_move_iterator(values.end()));
+    }
+  }
+  return said;
+}
+
+std::vector<FilePlace> places_of_files(const Surroundings &surroundings) {
+  std::vector<FilePlace> places;
+  const std::string named = first_of(option_of_key("config")->variable, surroundings.environment);
+  if (!named.empty()) {
+    places.push_back({named, Source::kNamedFile, Trust::kAnybody});
+  }
+  if (const std::string path = user_file(surroundings.environment); !path.empty()) {
+    places.push_back({path, Source::kUserFile, Trust::kOwnersOnly});
+  }
+  if (const std::string folder = drop_in_folder(surroundings); !folder.empty()) {
+    const Folder drop_ins = list_json_files(folder);
+    for (auto name = drop_ins.names.rbegin(); name != drop_ins.names.rend(); ++name) {
+      places.push_back({folder + "/" + *name, Source::kDropIn, Trust::kAnybody});
+    }
+    places.push_back({surroundings.system_folder + "/config.json", Source::kSystemFile, Trust::kAnybody});
+  }
+  return places;
+}
+
+FilesSaid files_said(const Surroundings &surroundings, std::vector<Statement> &said, std::vector<Problem> &problems) {
+  return FilesReader(surroundings, said, problems).read();
+}
+
+}  // namespace ration::config

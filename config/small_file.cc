@@ -1,0 +1,144 @@
+#include "config/small_file.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <string_view>
+
+namespace ration::config {
+
+namespace {
+
+constexpr std::size_t kMostBytes = std::size_t{1} << 20;
+constexpr std::size_t kMostFiles = 256;
+constexpr mode_t kWritableByOthers = S_IWGRP | S_IWOTH;
+
+class Descriptor {
+ public:
+  explicit Descriptor(int number) : number_(number) {}
+  ~Descriptor() {
+    if (number_ >= 0) {
+      close(number_);
+    }
+  }
+  Descriptor(const Descriptor &) = delete;
+  Descriptor &operator=(const Descriptor &) = delete;
+  [[nodiscard]] int number() const { return number_; }
+
+ private:
+  int number_;
+};
+
+// strerror may follow the program's locale and share a buffer with it.
+std::string words_of(int error) {
+  const char *words = strerrordesc_np(error);
+  return words == nullptr ? "error " + std::to_string(error) : words;
+}
+
+bool is_absent(int error) {
+  return error == ENOENT || error == ENOTDIR;
+}
+
+std::string complain_of_status(const struct stat &status, Trust trust) {
+  if (S_ISDIR(status.st_mode)) {
+    return "it is a folder";
+  }
+  if (!S_ISREG(status.st_mode)) {
+    return "it is no regular file";
+  }
+  if (trust == Trust::kOwnersOnly && status.st_uid != 0 && status.st_uid != geteuid()) {
+    return "it belongs to another user (" + std::to_string(status.st_uid) + "); only yours or root's is read";
+  }
+  if (trust == Trust::kOwnersOnly && (status.st_mode & kWritableByOthers) != 0) {
+    return "others may write to it; chmod go-w it";
+  }
+  return {};
+}
+
+// Empty, or why it could not be read. A file of /proc has size 0 and may be endless: the count is what ends it.
+std::string read_all(int file, std::string &text) {
+  char chunk[16384];
+  for (;;) {
+    const ssize_t got = read(file, chunk, sizeof(chunk));
+    if (got < 0 && errno == EINTR) {
+      continue;
+    }
+    if (got < 0) {
+      return words_of(errno);
+    }
+    if (got == 0) {
+      return {};
+    }
+    text.append(chunk, static_cast<std::size_t>(got));
+    if (text.size() > kMostBytes) {
+      text.clear();
+      return "it is larger than 1 MiB, which no file of settings is";
+    }
+  }
+}
+
+bool is_json_name(std::string_view name) {
+  constexpr std::string_view kEnding = ".json";
+  return name.size() > kEnding.size() && name.front() != '.' && name.substr(name.size() - kEnding.size()) == kEnding;
+}
+
+}  // namespace
+
+SmallFile read_small_file(const std::string &path, Trust trust) {
+  SmallFile result;
+  // O_NONBLOCK: a FIFO without a writer opens at once and is told from a file then.
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  if (file.number() < 0) {
+    const int error = errno;
+    struct stat status {};
+    // Behind a folder that may not be searched nothing is known to be there: a service with somebody else's HOME.
+    const bool hidden = error == EACCES && trust == Trust::kOwnersOnly && stat(path.c_str(), &status) != 0;
+    result.there = !is_absent(error) && !hidden;
+    result.wrong = result.there ? words_of(error) : "";
+    return result;
+  }
+  result.there = true;
+  struct stat status {};
+  if (fstat(file.number(), &status) != 0) {
+    result.wrong = words_of(errno);
+    return result;
+  }
+  result.wrong = complain_of_status(status, trust);
+  if (result.wrong.empty()) {
+    result.wrong = read_all(file.number(), result.text);
+  }
+  return result;
+}
+
+Folder list_json_files(const std::string &path) {
+  Folder folder;
+  const std::unique_ptr<DIR, int (*)(DIR *)> stream(opendir(path.c_str()), closedir);
+  if (stream == nullptr) {
+    folder.wrong = errno == ENOENT ? "" : words_of(errno);
+    return folder;
+  }
+  errno = 0;
+  while (const dirent *entry = readdir(stream.get())) {
+    if (is_json_name(entry->d_name)) {
+      folder.names.emplace_back(entry->d_name);
+    }
+    if (folder.names.size() > kMostFiles) {
+      folder.wrong = "more than " + std::to_string(kMostFiles) + " files of settings";
+      break;
+    }
+    errno = 0;
+  }
+  if (errno != 0 && folder.wrong.empty()) {
+    folder.wrong = words_of(errno);
+  }
+  std::sort(folder.names.begin(), folder.names.end());
+  return folder;
+}
+
+}  // namespace ration::config

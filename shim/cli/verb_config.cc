@@ -1,0 +1,69 @@
+// `ration config`: which files settings are read from, and what is wrong with one before it lies there. Layer: cli.
+#include <iostream>
+
+#include "cli/exit_status.h"
+#include "cli/talk.h"
+#include "cli/verbs.h"
+#include "config/small_file.h"
+#include "config/surroundings.h"
+#include "config/wording.h"
+
+namespace ration::cli {
+
+namespace {
+
+// Every mistake is one line. True where there is none.
+bool check(const std::string &path) {
+  const config::SmallFile file = config::read_small_file(path, config::Trust::kAnybody);
+  if (!file.there || !file.wrong.empty()) {
+    say("config: " + config::printable(path) + ": " + (file.there ? file.wrong : "there is no such file"));
+    return false;
+  }
+  // As a system file, which may say everything, and for whatever program.
+  const config::FileReading reading = config::read_settings_text(file.text, path, config::Source::kSystemFile, nullptr);
+  bool good = reading.problems.empty();
+  for (const config::Problem &problem : reading.problems) {
+    say("config: " + problem.written + ": " + problem.sentence);
+  }
+  for (const config::Statement &statement : reading.statements) {
+    if (const std::string wrong = config::complain_of_statement(statement); !wrong.empty()) {
+      say("config: " + statement.origin.written() + ": " + wrong);
+      good = false;
+    }
+  }
+  return good;
+}
+
+// One a line, the strongest first.
+bool list() {
+  const config::Surroundings own = config::own_surroundings();
+  bool good = true;
+  for (const config::FilePlace &place : config::places_of_files(own)) {
+    const config::SmallFile file = config::read_small_file(place.path, place.trust);
+    const std::string state = !file.there ? "absent" : file.wrong.empty() ? "read" : "refused: " + file.wrong;
+    std::cout << config::printable(place.path) << "  " << config::name_of(place.source) << "  " << state << '\n';
+    good = good && file.wrong.empty();
+  }
+  return std::cout.flush() && good;
+}
+
+}  // namespace
+
+void describe_config(CLI::App &verb, ConfigRequest &request) {
+  verb.add_option("--check", request.files, "say what is wrong with these files, and which line it is in")
+      ->type_name("FILE");
+  verb.footer(
+      "Without --check: the files that settings are read from, the strongest first.\n\n"
+      "Examples:\n  ration config\n  ration config --check ration.json\n\n"
+      "Exit status: 0, or 125 where a file cannot be used as it is written.");
+}
+
+int config_files(const ConfigRequest &request) {
+  bool good = true;
+  for (const std::string &path : request.files) {
+    good = check(path) && good;
+  }
+  return (request.files.empty() ? list() : good) ? 0 : kOurError;
+}
+
+}  // namespace ration::cli

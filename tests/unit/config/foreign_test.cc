@@ -1,0 +1,268 @@
+// The field's variables: each documented value, and what is said of it.
+#include "config/foreign.h"
+
+#include <cstdio>
+
+#include "catch.h"
+#include "written_files.h"
+
+using namespace ration::config;
+
+namespace {
+
+constexpr std::uint64_t kGiB = 1ull << 30;
+constexpr std::uint64_t kWhole = kSixteenGiB;
+
+// What one environment comes to: mode, limit of a device of 16 GiB (0: none asked), preallocation ("-": the default),
+// async preallocation, managed, backing. `standing` is of each variable of the field, in the order of reading.
+struct Row {
+  std::vector<std::string> entries;
+  std::uint64_t limit;
+  const char *others;  // what is not at its default
+  const char *standing;
+};
+
+std::string text_of(const std::variant<bool, Size> &value) {
+  return std::holds_alternative<Size>(value) ? std::get<Size>(value).text() : std::get<bool>(value) ? "true" : "false";
+}
+
+std::string others_of(const Settings &settings) {
+  std::string text;
+  for (const Origin &origin : settings.origins) {
+    if (origin.source != Source::kForeign || origin.key == "limit") {
+      continue;
+    }
+    text += text.empty() ? "" : " ";
+    text += origin.key + "=";
+    if (origin.key == "mode") {
+      text += settings.mode == Mode::kPool ? "pool" : settings.mode == Mode::kAsync ? "async" : "direct";
+    } else if (origin.key == "preallocate") {
+      text += text_of(settings.preallocate);
+    } else if (origin.key == "async_preallocate") {
+      text += text_of(settings.async_preallocate);
+    } else if (origin.key == "managed") {
+      text += settings.managed == Managed::kCount ? "count" : "limit";
+    } else if (origin.key == "backing") {
+      text += settings.backing == Backing::kVmm ? "vmm" : "slab";
+    }
+  }
+  return text;
+}
+
+std::string standing_of(const Settings &settings) {
+  std::string text;
+  for (const ForeignWord &word : settings.foreign) {
+    text += text.empty() ? "" : " ";
+    text += name_of(word.standing);
+  }
+  return text;
+}
+
+const std::string kFraction = "XLA_PYTHON_CLIENT_MEM_FRACTION=";
+const std::string kNewFraction = "XLA_CLIENT_MEM_FRACTION=";
+const std::string kPreallocate = "XLA_PYTHON_CLIENT_PREALLOCATE=";
+const std::string kAllocator = "XLA_PYTHON_CLIENT_ALLOCATOR=";
+const std::string kAsync = "TF_CUDA_MALLOC_ASYNC_SUPPORTED_PREALLOC=";
+const std::string kGrowth = "TF_FORCE_GPU_ALLOW_GROWTH=";
+const std::string kUnified = "TF_FORCE_UNIFIED_MEMORY=";
+const std::string kTf = "TF_GPU_ALLOCATOR=";
+const std::string kDevice = "CUDA_DEVICE_MEMORY_LIMIT";
+const std::string kPinned = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=";
+
+const Row kRows[] = {
+    // JAX: a fraction of the total, as Python reads a float, cut to a byte.
+    {{kFraction + "0.4"}, 6871947673, "", "honoured"},
+    {{kNewFraction + "0.4"}, 6871947673, "", "honoured"},
+    {{kFraction + ".5"}, kWhole / 2, "", "honoured"},
+    {{kFraction + " 5e-1\t"}, kWhole / 2, "", "honoured"},
+    {{kFraction + "+0.2_5"}, kWhole / 4, "", "honoured"},
+    {{kFraction + "25E-2"}, kWhole / 4, "", "honoured"},
+    {{kFraction + "0.1234567890123456789999"}, 2120971485, "", "honoured"},
+    {{kFraction + "1"}, kWhole, "", "honoured"},
+    {{kFraction + "1.0"}, kWhole, "", "honoured"},
+    {{kFraction + "1.5"}, kWhole, "managed=count", "honoured"},
+    {{kFraction + "1e300"}, kWhole, "managed=count", "honoured"},
+    {{kFraction + "0"}, kStrictest, "", "refused"},
+    {{kFraction + "-0.5"}, kStrictest, "", "refused"},
+    {{kFraction + "1e-30"}, kStrictest, "", "refused"},
+    {{kFraction + "nan"}, kStrictest, "", "refused"},
+    {{kFraction + "inf"}, kStrictest, "", "refused"},
+    {{kFraction + "40%"}, kStrictest, "", "refused"},
+    {{kFraction + "0,4"}, kStrictest, "", "refused"},
+    {{kFraction + "0._4"}, kStrictest, "", "refused"},
+    {{kFraction + "0x1"}, kStrictest, "", "refused"},
+    {{kFraction}, 0, "", ""},
+    {{kFraction + "0.4", kNewFraction + "0.5"}, 6871947673, "", "refused refused"},
+    {{kFraction + "0.8", kNewFraction + "0.9"}, kStrictest, "", "refused refused"},
+    {{kFraction + "0.4", kNewFraction}, 6871947673, "", "honoured"},
+    // Its newer grammar: how it starts, and how far it grows.
+    {{kNewFraction + "0.75+"}, kWhole, "preallocate=75%", "honoured"},
+    {{kNewFraction + "0.25-0.5"}, kWhole / 2, "preallocate=25%", "honoured"},
+    {{kNewFraction + "0.5-0.5"}, kWhole / 2, "", "honoured"},
+    {{kNewFraction + "0.25-0.5", kPreallocate + "false"}, kWhole / 2, "preallocate=false", "honoured honoured"},
+    {{kNewFraction + "0.5-0.25"}, kStrictest, "", "refused"},
+    {{kNewFraction + "0.5-1.5"}, kStrictest, "", "refused"},
+    {{kNewFraction + "0.5-"}, kStrictest, "", "refused"},
+    {{kNewFraction + "+"}, kStrictest, "", "refused"},
+    {{kNewFraction + "-"}, kStrictest, "", "refused"},
+    // false is exactly one of three words.
+    {{kPreallocate + "false"}, 0, "preallocate=false", "honoured"},
+    {{kPreallocate + "False"}, 0, "preallocate=false", "honoured"},
+    {{kPreallocate + "0"}, 0, "preallocate=false", "honoured"},
+    {{kPreallocate + "FALSE"}, 0, "preallocate=true", "honoured"},
+    {{kPreallocate + "no"}, 0, "preallocate=true", "honoured"},
+    {{kPreallocate + "off"}, 0, "preallocate=true", "honoured"},
+    {{kPreallocate + "true"}, 0, "preallocate=true", "honoured"},
+    {{kPreallocate}, 0, "", ""},
+    // In any case of letters.
+    {{kAllocator + "platform"}, 0, "mode=direct", "honoured"},
+    {{kAllocator + "Platform"}, 0, "mode=direct", "honoured"},
+    {{kAllocator + "bfc"}, 0, "mode=pool", "honoured"},
+    {{kAllocator + "default"}, 0, "mode=pool", "honoured"},
+    {{kAllocator + "vmm"}, 0, "backing=vmm", "honoured"},
+    {{kAllocator + "cuda_async"}, 0, "mode=async async_preallocate=true", "honoured"},
+    {{kAllocator + "CUDA_ASYNC", kPreallocate + "0"}, 0, "mode=async preallocate=false", "honoured honoured"},
+    {{kAllocator + "cuda_async", kAsync + "4096"}, 0, "mode=async async_preallocate=true", "honoured overridden"},
+    {{kAllocator + "cuda_async", kPreallocate + "0", kAsync + "4096"},
+     0,
+     "mode=async preallocate=false async_preallocate=4KiB",
+     "honoured honoured honoured"},
+    {{kAllocator + "address"}, 0, "", "ignored"},
+    {{kAllocator}, 0, "", ""},
+    // TensorFlow.
+    {{kTf + "cuda_malloc_async"}, 0, "mode=async", "honoured"},
+    {{kTf + "CUDA_MALLOC_ASYNC"}, 0, "", "ignored"},
+    {{kTf + "cuda_malloc"}, 0, "", "ignored"},
+    {{kTf + "cuda_malloc_async", kAllocator + "platform"}, 0, "mode=direct", "honoured overridden"},
+    {{kAsync + "1073741824"}, 0, "async_preallocate=1GiB", "honoured"},
+    {{kAsync + "-1"}, 0, "async_preallocate=true", "honoured"},
+    {{kAsync + "0"}, 0, "async_preallocate=false", "honoured"},
+    {{kAsync + " 5 "}, 0, "async_preallocate=5", "honoured"},
+    {{kAsync + "-2"}, 0, "", "ignored"},
+    {{kAsync + "1g"}, 0, "", "ignored"},
+    {{kAsync + "9223372036854775808"}, 0, "", "ignored"},
+    {{kAsync}, 0, "", ""},
+    {{kGrowth + "true"}, 0, "preallocate=false", "honoured"},
+    {{kGrowth + "false"}, 0, "preallocate=true", "honoured"},
+    {{kGrowth + "True"}, 0, "", "ignored"},
+    {{kGrowth + "1"}, 0, "", "ignored"},
+    {{kGrowth + "true", kPreallocate + "true"}, 0, "preallocate=true", "honoured overridden"},
+    {{kUnified + "1"}, 0, "managed=count", "honoured"},
+    {{kUnified + "TRUE"}, 0, "managed=count", "honoured"},
+    {{kUnified + "false"}, 0, "", "ignored"},
+    {{kUnified + "yes"}, 0, "", "ignored"},
+    {{kUnified + "1", kFraction + "2"}, kWhole, "managed=count", "honoured overridden"},
+    // Limits in bytes, of HAMi, of MPS.
+    {{"GPU_MEMORY_LIMIT=1073741824"}, kGiB, "", "honoured"},
+    {{"GPU_MEMORY_LIMIT=1g"}, kStrictest, "", "refused"},
+    {{"GPU_MEMORY_LIMIT=0"}, kStrictest, "", "refused"},
+    {{"GPU_MEMORY_LIMIT=8"}, kStrictest, "", "refused"},
+    {{"GPU_MEMORY_LIMIT=18446744073709551616"}, kStrictest, "", "refused"},
+    {{"GPU_MEMORY_LIMIT="}, 0, "", ""},
+    {{kDevice + "=1g"}, kGiB, "", "honoured"},
+    {{kDevice + "=1G"}, kGiB, "", "honoured"},
+    {{kDevice + "=1024m"}, kGiB, "", "honoured"},
+    {{kDevice + "=1048576k"}, kGiB, "", "honoured"},
+    {{kDevice + "=1073741824"}, kGiB, "", "honoured"},
+    {{kDevice + "=0x40000000"}, kGiB, "", "honoured"},
+    {{kDevice + "=010000000000"}, kGiB, "", "honoured"},
+    {{kDevice + "=0"}, 0, "", "ignored"},
+    {{kDevice + "=8GiB"}, kStrictest, "", "refused"},
+    {{kDevice + "=8"}, kStrictest, "", "refused"},
+    {{kDevice + "=-1g"}, kStrictest, "", "refused"},
+    {{kDevice + "=99999999999g"}, kStrictest, "", "refused"},
+    {{kDevice + "_0=1g"}, kGiB, "", "honoured"},
+    {{kDevice + "_1=1g"}, 0, "", "honoured"},
+    {{kDevice + "_0=2g", kDevice + "=1g"}, kGiB, "", "honoured honoured"},
+    {{kDevice + "_0=1g", kDevice + "=2g"}, kGiB, "", "honoured honoured"},
+    {{kDevice + "_X=1g"}, 0, "", ""},
+    {{kDevice + "S=1g"}, 0, "", ""},
+    {{kPinned + "0=1G,1=512MB"}, kGiB, "", "honoured"},
+    {{kPinned + "0=1024M"}, kGiB, "", "honoured"},
+    {{kPinned + " 0 = 1gb "}, kGiB, "", "honoured"},
+    {{kPinned + "GPU-1f2e=1G"}, kGiB, "", "honoured"},
+    {{kPinned + "1=1G"}, 0, "", "honoured"},
+    {{kPinned + "0=1024"}, kStrictest, "", "refused"},
+    {{kPinned + "1G"}, kStrictest, "", "refused"},
+    {{kPinned + "0=1G,"}, kGiB, "", "refused"},
+    {{kPinned + "0=1G,0=2G"}, kGiB, "", "refused"},
+    // Several: the smallest holds. Ours: none of theirs does.
+    {{kFraction + "0.5", "GPU_MEMORY_LIMIT=1073741824", kDevice + "=2g"}, kGiB, "", "honoured honoured honoured"},
+    {{kFraction + "0.1", "RATION_LIMIT=8g", "GPU_MEMORY_LIMIT=x"}, 8 * kGiB, "", "overridden overridden"},
+    {{kPreallocate + "false", "RATION_PREALLOCATE=true"}, 0, "", "overridden"},
+    {{kAllocator + "platform", "RATION_MODE=pool"}, 0, "", "overridden"},
+    {{kFraction + "0.1", "RATION_LIMIT=x"}, kWhole / 10, "", "honoured"},
+};
+
+Reading reading_of(const std::vector<std::string> &entries, const std::string &framework = "") {
+  return WrittenFiles().read(entries, {}, false, framework);
+}
+
+}  // namespace
+
+TEST_CASE("each value of the field's variables does what its documentation says, or is told as wrong") {
+  std::size_t covered = 0;
+  for (const Row &row : kRows) {
+    std::string entries;
+    for (const std::string &entry : row.entries) {
+      entries += entry + " ";
+    }
+    INFO(entries);
+    const Reading reading = reading_of(row.entries);
+    INFO(reading.lines());
+    const Settings::Limit limit = reading.settings.limit_on(device(0, "GPU-1f2e"));
+    CHECK((limit.asked ? limit.bytes : 0) == row.limit);
+    CHECK(others_of(reading.settings) == row.others);
+    CHECK(standing_of(reading.settings) == row.standing);
+    for (const ForeignWord &word : reading.settings.foreign) {
+      CHECK_FALSE(word.reason.empty());
+      const bool told = reading.lines().find(word.variable + "=") != std::string::npos;
+      CHECK((word.standing != Standing::kRefused || told));
+    }
+    ++covered;
+  }
+  std::printf("covered: %zu of %zu\n", covered, std::size(kRows));
+}
+
+TEST_CASE("where a framework is loaded, its variables are its own and nothing is preallocated") {
+  const std::vector<std::string> theirs = {
+      kFraction + "0.4",         kNewFraction + "x", kPreallocate + "true", kAllocator + "platform",
+      kTf + "cuda_malloc_async", kGrowth + "false",  kUnified + "1",        kAsync + "x"};
+  const Reading reading = reading_of(theirs, "xla_cuda_plugin.so is loaded");
+  CHECK(reading.problems.empty());
+  CHECK_FALSE(reading.settings.limit_asked());
+  CHECK(reading.settings.mode == Mode::kPool);
+  CHECK(reading.settings.preallocation_on(device(0)).bytes == 0);
+  CHECK(reading.settings.managed == Managed::kLimit);
+  REQUIRE(reading.settings.foreign.size() == theirs.size());
+  for (const ForeignWord &word : reading.settings.foreign) {
+    CHECK(word.standing == Standing::kLeft);
+    CHECK(word.reason.find("xla_cuda_plugin.so is loaded, which reads it itself") == 0);
+  }
+  CHECK(reading.settings.origin_of("preallocate")->written() == "xla_cuda_plugin.so is loaded");
+}
+
+TEST_CASE("beside a framework our own settings hold, and limits that it does not read") {
+  const Reading reading = reading_of({"RATION_PREALLOCATE=1g", "GPU_MEMORY_LIMIT=2147483648"}, "libtensorflow.so");
+  CHECK(reading.settings.preallocation_on(device(0)).bytes == kGiB);
+  CHECK(reading.settings.limit_on(device(0)).bytes == 2 * kGiB);
+}
+
+TEST_CASE("a limit of the field for a device that is not there gets a line with its variable") {
+  Reading reading = reading_of({kDevice + "_7=1g", kPinned + "0=1G,GPU-1f2e=2G"});
+  CHECK(reading.problems.empty());
+  reading.settings.meet_devices({device(0, "GPU-1f2e")}, reading.problems);
+  CHECK(reading.lines().find(kDevice + "_7=1g: device \"7\" is none of those that this process sees") == 0);
+  CHECK(reading.lines().find(kPinned + "0=1G,GPU-1f2e=2G: \"0\" and \"GPU-1f2e\" are one device with two limits") !=
+        std::string::npos);
+  CHECK(reading.settings.limit_on(device(0, "GPU-1f2e")).bytes == kGiB);
+}
+
+TEST_CASE("what the field says never stops ration run") {
+  for (const Row &row : kRows) {
+    for (const Problem &problem : reading_of(row.entries).problems) {
+      INFO(problem.line);
+      CHECK((!problem.fatal_for_cli || problem.key == "limit"));
+    }
+  }
+}

@@ -1,0 +1,47 @@
+#include "config/program_rules.h"
+
+#include "catch.h"
+
+using namespace ration::config;
+
+TEST_CASE("a star is any characters, a question mark any one, everything else itself") {
+  const std::pair<const char *, const char *> fitting[] = {
+      {"", ""},          {"", "*"},
+      {"", "***"},       {"/usr/bin/python3.11", "*/python3*"},
+      {"abc", "abc"},    {"abc", "a*"},
+      {"abc", "*c"},     {"abc", "a?c"},
+      {"abc", "*b*"},    {"abc", "a**c"},
+      {"a*c", "a*c"},    {"aXbXc", "a*X*c"},
+      {"aab", "*ab"},    {"mississippi", "m*iss*ip*i"},
+      {"[x]", "[x]"},    {"a\\b", "a\\b"},
+      {"ab\ncd", "a*d"},
+  };
+  for (const auto &[text, pattern] : fitting) {
+    INFO(text << " " << pattern);
+    CHECK(fits_pattern(text, pattern));
+  }
+  const std::pair<const char *, const char *> others[] = {
+      {"", "?"},      {"abc", ""},     {"abc", "b"},
+      {"abc", "ab"},  {"abc", "?abc"}, {"abc", "a?bc"},
+      {"abc", "ABC"}, {"x", "[x]"},    {"mississippi", "m*iss*ipx*i"},
+  };
+  for (const auto &[text, pattern] : others) {
+    INFO(text << " " << pattern);
+    CHECK_FALSE(fits_pattern(text, pattern));
+  }
+}
+
+TEST_CASE("a pattern of many stars is no exponential search") {
+  std::string pattern;
+  for (int i = 0; i < 500; ++i) {
+    pattern += "*a";
+  }
+  CHECK_FALSE(fits_pattern(std::string(4096, 'a'), pattern + "b"));
+}
+
+TEST_CASE("this program knows its file and its words") {
+  const ProgramIdentity self = this_program();
+  CHECK(fits_pattern(self.exe, "/*unit_config"));
+  CHECK(fits_pattern(self.argv, "*unit_config*"));
+  CHECK(joined_words({"a", "b c", "d"}) == "a b c d");
+}

@@ -1,0 +1,197 @@
+// What a file of settings may say, and what is said of one that cannot be read.
+#include "config/settings_file.h"
+
+#include "catch.h"
+#include "written_files.h"
+
+using namespace ration::config;
+
+namespace {
+
+constexpr std::uint64_t kGiB = 1ull << 30;
+
+FileReading text_read(std::string_view text, const ProgramIdentity *program = nullptr) {
+  return read_settings_text(text, "/f.json", Source::kSystemFile, program);
+}
+
+std::string value_of(const FileReading &reading, std::string_view key) {
+  for (const Statement &each : reading.statements) {
+    if (each.origin.key == key) {
+      return each.origin.value + (each.wrong.empty() ? "" : "!");
+    }
+  }
+  return "-";
+}
+
+std::string wrong_of(std::string_view text) {
+  const FileReading reading = text_read(text);
+  for (const Statement &each : reading.statements) {
+    if (std::string wrong = complain_of_statement(each); !wrong.empty()) {
+      return each.origin.written() + ": " + wrong;
+    }
+  }
+  return reading.problems.empty() ? "" : reading.problems[0].written + ": " + reading.problems[0].sentence;
+}
+
+std::uint64_t limit_of(const Reading &reading) {
+  return reading.settings.limit_on(device(0)).bytes;
+}
+
+}  // namespace
+
+TEST_CASE("numbers, switches, strings and a size for each device are values, digit for digit") {
+  const FileReading reading = text_read(R"({"$schema": "x", "limit": {"0": "8GiB", "GPU-1f2e": 0.4, "2": 1073741824},
+    "headroom": 0, "async_preallocate": -1, "reserve": 0.10000000000000000555, "show_limit": false,
+    "preallocate": true, "mode": "direct", "group_limit": 18446744073709551616})");
+  CHECK(reading.problems.empty());
+  CHECK(value_of(reading, "limit") == "0=8GiB,GPU-1f2e=0.4,2=1073741824");
+  CHECK(value_of(reading, "headroom") == "0");
+  CHECK(value_of(reading, "async_preallocate") == "-1");
+  CHECK(value_of(reading, "reserve") == "0.10000000000000000555");
+  CHECK(value_of(reading, "show_limit") == "false");
+  CHECK(value_of(reading, "preallocate") == "true");
+  CHECK(value_of(reading, "mode") == "direct");
+  CHECK(value_of(reading, "group_limit") == "18446744073709551616");
+}
+
+TEST_CASE("a mistake names file, line, column and key, and what was likely meant") {
+  const std::pair<const char *, const char *> rows[] = {
+      {"{\n  \"limit\": \"8Gib\"}", "/f.json:2:3: limit=8Gib: \"Gib\" is no unit"},
+      {R"({"limit": 1})", "/f.json:1:2: limit=1: a bare 1 could be"},
+      {R"({"limit": 1e9})", "/f.json:1:2: limit=1e9: exponents are not read"},
+      {R"({"limit": true})", "/f.json:1:2: limit=true: it stands between quotation marks; the values are SIZE DEVICE"},
+      {R"({"limit": null})", "/f.json:1:2: limit=null: null is no value; leave the key out"},
+      {R"({"limit": [1]})", "/f.json:1:2: limit=[...]: a list is no value"},
+      {R"({"limit": {}})", "/f.json:1:2: limit=: it is empty"},
+      {R"({"limit": ""})", "/f.json:1:2: limit=: it is empty"},
+      {R"({"limit": {"0": true}})", "/f.json:1:2: limit=: device \"0\" needs one size"},
+      {R"({"limit": {"0": "1g,1=2g"}})", "/f.json:1:2: limit=: device \"0\" needs one size"},
+      {R"({"limit": {"0=1g,1": "2g"}})", "needs one size"},
+      {R"({"limit": {"0": "1g", "0": "2g"}})", "/f.json:1:2: limit=0=1g,0=2g: device 0 is given both 1GiB and 2GiB"},
+      {R"({"limit": "1g", "mode": "pool", "limit": "2g"})",
+       "/f.json:1:2: limit=1g: line 1 gives it a second time, as \"2g\""},
+      {R"({"mode": "Direct"})", "it is written in lower case: direct"},
+      {R"({"mode": true})", "it stands between quotation marks; the values are pool async direct"},
+      {R"({"reserve": {"0": "1g"}})", "it is one value for all devices; the values are SIZE 0"},
+      {R"({"log": 3})", "it stands between quotation marks; the values are FILE"},
+      {R"({"log": "a\u0000b"})", "it contains a control character"},
+      {R"({"limti": "8g"})", "/f.json:1:2: limti: there is no such key; the nearest is limit"},
+      {R"({"RATION_LIMIT": "8g"})", "there is no such key; the nearest is limit"},
+      {R"({"state_dir": "/x"})", "it is no key of a file; set the variable RATION_STATE_DIR"},
+      {R"({"match": {"exe": "x"}, "limit": "1g"})", "a match stands in a rule"},
+      {R"({"locked": ["limti"]})", "locked names \"limti\", which is no key; the nearest is limit"},
+      {R"({"locked": ["limit"]})", "locked names \"limit\", to which this file gives no value beside it"},
+      {R"({"locked": "limit", "limit": "1g"})", "locked is a list of keys"},
+      {R"({"rules": {}})", "/f.json:1:2: rules are a list"},
+      {R"({"rules": [1]})", "a rule is an object with a match"},
+      {R"({"rules": [{"limit": "1g"}]})", "a rule is an object with a match"},
+      {R"({"rules": [{"match": {}}]})", "it matches nothing"},
+      {R"({"rules": [{"match": "python"}]})", "it matches nothing"},
+      {R"({"rules": [{"match": {"name": "x"}}]})", "\"name\" is no pattern of a program"},
+      {R"({"rules": [{"match": {"exe": 1}}]})", "\"exe\" is no pattern of a program"},
+      {R"({"rules": [{"match": {"exe": "*"}, "rules": []}]})", "there is no such key"},
+      {R"([])", "/f.json:1:1: a file of settings is one object"},
+      {R"("limit")", "a file of settings is one object"},
+      {"", "/f.json:1:1: it is no JSON"},
+      {"{\"limit\": 8GiB}", "(a size with a unit stands between quotation marks)"},
+      {"{\"limit\": 40%}", "(a size with a unit stands between quotation marks)"},
+      {"{\"limit\": \"8GiB\",}", "/f.json:1:18: it is no JSON"},
+      {"{\"limit\": \"8GiB\"} {}", "it is no JSON"},
+      {"{\"limit\": \"8G", "it is no JSON"},
+      {"{\"limit\": 1e999}", "it is no JSON"},
+      {"{\n\"log\": \"\xff\"}", "/f.json:2:9: it is no JSON"},
+      {"\xff\xfe{\0", "/f.json:1:1: it is no JSON"},
+  };
+  for (const auto &[text, expected] : rows) {
+    INFO(text);
+    const std::string wrong = wrong_of(text);
+    INFO(wrong);
+    CHECK(wrong.find(expected) != std::string::npos);
+    CHECK(wrong.find('\n') == std::string::npos);
+  }
+}
+
+TEST_CASE("a NUL among the text is an error in its place, not the end of it") {
+  CHECK(wrong_of(std::string("{\"limit\": \"1g\"\0}", 16)).find("/f.json:1:15: ") == 0);
+  CHECK(wrong_of(std::string("{\"log\": \"\0\"}", 12)).find("/f.json:1:10: ") == 0);
+}
+
+TEST_CASE("columns count characters, not bytes") {
+  CHECK(wrong_of("{\"log\": \"\u00e4\u00f6\u00fc\", \"limti\": 1}").find("/f.json:1:16: limti") == 0);
+}
+
+TEST_CASE("what is wrong is told without what the file holds") {
+  const std::string secret = "{\"limit\": root:x:0:0}";
+  CHECK(wrong_of(secret).find("root") == std::string::npos);
+  CHECK(wrong_of("password: hunter2").find("hunter") == std::string::npos);
+}
+
+TEST_CASE("a file of another kind is a few lines and doubt, not thousands") {
+  std::string many = "{\"a0\": 1";
+  for (int i = 1; i < 20000; ++i) {
+    many += ", \"a" + std::to_string(i) + "\": 1";
+  }
+  CHECK(text_read(many + "}").problems.size() == 8);
+  std::string rules = "{\"rules\": [1";
+  for (int i = 1; i < 200; ++i) {
+    rules += ", 1";
+  }
+  const FileReading reading = text_read(rules + "]}");
+  CHECK(reading.problems.size() == 8);
+  CHECK(reading.in_doubt);
+}
+
+TEST_CASE("nesting ends at sixteen levels, however deep it goes on") {
+  for (const int depth : {17, 500000}) {
+    const FileReading reading = text_read("{\"limit\": " + std::string(static_cast<std::size_t>(depth), '['));
+    REQUIRE(reading.problems.size() == 1);
+    CHECK(reading.problems[0].line.find("/f.json:1:26: it is nested deeper than 16 levels") == 0);
+    CHECK(reading.in_doubt);
+  }
+}
+
+TEST_CASE("a rule holds for the programs that it matches, the last one first") {
+  constexpr std::string_view kText = R"({"limit": "8GiB", "rules": [
+    {"match": {"exe": "*/python3*"}, "limit": "4GiB", "mode": "direct"},
+    {"match": {"exe": "*/python3*", "argv": "*serve*"}, "limit": "2GiB"},
+    {"match": {"argv": "?rain *"}, "limit": "1GiB"}]})";
+  const WrittenFiles files;
+  files.user(std::string(kText));
+  CHECK(limit_of(files.read({}, {"/usr/bin/bash", "bash"})) == 8 * kGiB);
+  CHECK(limit_of(files.read({}, {"/usr/bin/python3.11", "python3 train.py"})) == 4 * kGiB);
+  const Reading serving = files.read({}, {"/usr/bin/python3.11", "python3 -m serve"});
+  CHECK(limit_of(serving) == 2 * kGiB);
+  CHECK(serving.settings.mode == Mode::kDirect);
+  CHECK(serving.settings.origin_of("limit")->place == files.path("user/ration/config.json") + ":3:57");
+  CHECK(limit_of(files.read({}, {"/x", "train 3"})) == kGiB);
+  CHECK(limit_of(files.read({}, {"/x", "train"})) == 8 * kGiB);
+  CHECK(limit_of(files.read({"RATION_LIMIT=9g"}, {"/x", "train 3"})) == 9 * kGiB);
+  CHECK(text_read(kText).statements.size() == 5);  // to be checked: every rule
+}
+
+TEST_CASE("a rule of a system file locks for its programs") {
+  const WrittenFiles files;
+  files.system(R"({"limit": "8GiB", "rules": [{"match": {"exe": "*/hog"}, "limit": "1GiB", "locked": ["limit"]}]})");
+  CHECK(limit_of(files.read({"RATION_LIMIT=9g"}, {"/x/hog", ""})) == kGiB);
+  CHECK(limit_of(files.read({"RATION_LIMIT=9g"}, {"/x/cat", ""})) == 9 * kGiB);
+}
+
+TEST_CASE("a file that cannot be read is doubt about the limit; one key that is wrong is doubt about that key") {
+  const WrittenFiles files;
+  for (const char *text :
+       {"{", "[]", R"({"rules": 1})", R"({"limit": "x"})", R"({"reserve": "x"})", R"({"locked": ["limit"]})"}) {
+    INFO(text);
+    files.system(text);
+    const Reading reading = files.read();
+    CHECK(limit_of(reading) == kStrictest);
+    REQUIRE(reading.problems.size() == 1);
+    CHECK(reading.problems[0].fatal_for_cli);
+    CHECK(limit_of(files.read({"RATION_LIMIT=1g"})) == kGiB);
+  }
+  for (const char *text : {R"({"limti": "1g"})", R"({"mode": "x"})"}) {
+    INFO(text);
+    files.system(text);
+    CHECK_FALSE(files.read().settings.limit_asked());
+    CHECK(files.read().problems.size() == 1);
+  }
+}

@@ -1,0 +1,115 @@
+// Whatever lies under the name of a file: it is read, or refused in words, and nobody waits.
+#include "config/small_file.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "catch.h"
+#include "written_files.h"
+
+using namespace ration::config;
+
+namespace {
+
+std::string wrong_with(const std::string &path, Trust trust = Trust::kAnybody) {
+  const SmallFile file = read_small_file(path, trust);
+  CHECK(file.there);
+  CHECK((file.wrong.empty() || file.text.empty()));
+  return file.wrong;
+}
+
+}  // namespace
+
+TEST_CASE("a file is read whole, with every byte that it has") {
+  const WrittenFiles files;
+  const std::string bytes("a\0\xff\n", 4);
+  CHECK(read_small_file(files.write("f", bytes), Trust::kOwnersOnly).text == bytes);
+  CHECK(read_small_file(files.write("f", ""), Trust::kOwnersOnly).there);
+  CHECK(read_small_file(files.write("f", std::string(1 << 20, 'x')), Trust::kAnybody).text.size() == 1 << 20);
+}
+
+TEST_CASE("what is not there is no file; a file among its folders neither") {
+  const WrittenFiles files;
+  CHECK_FALSE(read_small_file(files.path("nothing"), Trust::kAnybody).there);
+  CHECK_FALSE(read_small_file(files.path("no/folder"), Trust::kAnybody).there);
+  CHECK_FALSE(read_small_file(files.write("f", "") + "/config.json", Trust::kAnybody).there);
+}
+
+TEST_CASE("a folder, a FIFO, a device, a socket's place and a loop of links are refused at once") {
+  const WrittenFiles files;
+  CHECK(wrong_with(files.path("system")) == "it is a folder");
+  REQUIRE(mkfifo(files.path("fifo").c_str(), 0600) == 0);
+  CHECK(wrong_with(files.path("fifo")) == "it is no regular file");
+  CHECK(wrong_with("/dev/zero") == "it is no regular file");
+  CHECK(wrong_with("/dev/null") == "it is no regular file");
+  REQUIRE(symlink(files.path("b").c_str(), files.path("a").c_str()) == 0);
+  REQUIRE(symlink(files.path("a").c_str(), files.path("b").c_str()) == 0);
+  CHECK(wrong_with(files.path("a")) == "Too many levels of symbolic links");
+  CHECK(wrong_with(files.path(std::string(300, 'x'))) == "File name too long");
+}
+
+TEST_CASE("more than 1 MiB is refused, also where the file says that it is empty") {
+  const WrittenFiles files;
+  CHECK(wrong_with(files.write("f", std::string((1 << 20) + 1, 'x'))).find("it is larger than 1 MiB") == 0);
+  REQUIRE(truncate(files.path("f").c_str(), off_t{1} << 40) == 0);
+  CHECK(wrong_with(files.path("f")).find("it is larger than 1 MiB") == 0);
+  CHECK(read_small_file("/proc/self/cmdline", Trust::kAnybody).text.find('\0') != std::string::npos);
+}
+
+TEST_CASE("the user's own file is not read where others may write to it; one that was named is") {
+  const WrittenFiles files;
+  const std::string path = files.write("f", "{}");
+  for (const mode_t mode : {0664, 0646, 0666, 0620}) {
+    REQUIRE(chmod(path.c_str(), mode) == 0);
+    CHECK(wrong_with(path, Trust::kOwnersOnly) == "others may write to it; chmod go-w it");
+    CHECK(wrong_with(path, Trust::kAnybody).empty());
+  }
+  for (const mode_t mode : {0644, 0600, 0755}) {
+    REQUIRE(chmod(path.c_str(), mode) == 0);
+    CHECK(wrong_with(path, Trust::kOwnersOnly).empty());
+  }
+}
+
+TEST_CASE("the user's own file is not read where it is somebody else's") {
+  if (geteuid() != 0) {
+    WARN("only root can give files away: not checked");
+    return;
+  }
+  const WrittenFiles files;
+  const std::string path = files.write("f", "{}");
+  REQUIRE(chown(path.c_str(), 12345, 12345) == 0);
+  CHECK(wrong_with(path, Trust::kOwnersOnly).find("it belongs to another user (12345)") == 0);
+  CHECK(wrong_with(path, Trust::kAnybody).empty());
+}
+
+TEST_CASE("of a folder only what ends in .json counts, in the order of bytes") {
+  const WrittenFiles files;
+  for (const char *name : {"b.json", "B.json", "10.json", "9.json", ".x.json", "a.JSON", "a.json.bak", ".json"}) {
+    files.drop_in(name, "{}");
+  }
+  const Folder folder = list_json_files(files.path("system/conf.d"));
+  CHECK(folder.wrong.empty());
+  CHECK(folder.names == std::vector<std::string>{"10.json", "9.json", "B.json", "b.json"});
+  CHECK(list_json_files(files.path("nothing")).wrong.empty());
+  CHECK_FALSE(list_json_files(files.write("f", "")).wrong.empty());
+  for (int i = 0; i < 300; ++i) {
+    files.drop_in(std::to_string(i) + ".json", "{}");
+  }
+  CHECK(list_json_files(files.path("system/conf.d")).wrong == "more than 256 files of settings");
+}
+
+TEST_CASE("a file that may not be used is doubt, whichever it is") {
+  const WrittenFiles files;
+  const auto limit = [](const Reading &reading) { return reading.settings.limit_on(device(0)).bytes; };
+  CHECK(limit(files.read({"RATION_CONFIG=" + files.path("nothing")})) == kStrictest);
+  CHECK(limit(files.read({"RATION_CONFIG=" + files.path("system")})) == kStrictest);
+  files.user("{}");
+  REQUIRE(chmod(files.path("user/ration/config.json").c_str(), 0666) == 0);
+  CHECK(limit(files.read()) == kStrictest);
+  files.user("{}");
+  std::filesystem::create_directory(files.path("system/conf.d/x.json"));
+  const Reading reading = files.read();
+  CHECK(limit(reading) == kStrictest);
+  REQUIRE(reading.problems.size() == 1);
+  CHECK(reading.problems[0].line.find(files.path("system/conf.d/x.json") + ": it is a folder; until then") == 0);
+}

@@ -1,0 +1,178 @@
+// Which source's value holds, and what is told of it.
+#include "catch.h"
+#include "config/flag_marks.h"
+#include "written_files.h"
+
+using namespace ration::config;
+
+namespace {
+
+constexpr std::uint64_t kGiB = 1ull << 30;
+
+std::string source_of(const Reading &reading, const char *key) {
+  const Origin *origin = reading.settings.origin_of(key);
+  return origin == nullptr ? "default" : std::string(name_of(origin->source));
+}
+
+std::uint64_t limit_of(const Reading &reading, int ordinal = 0) {
+  return reading.settings.limit_on(device(ordinal, "GPU-1f2e", kSixteenGiB)).bytes;
+}
+
+}  // namespace
+
+TEST_CASE("each source stands above the next, and every value knows its own") {
+  const WrittenFiles files;
+  CHECK(source_of(files.read(), "mode") == "default");
+  CHECK(source_of(files.read({"TF_GPU_ALLOCATOR=cuda_malloc_async"}), "mode") == "foreign");
+  files.system(R"({"mode": "direct"})");
+  CHECK(source_of(files.read({"TF_GPU_ALLOCATOR=cuda_malloc_async"}), "mode") == "system file");
+  files.drop_in("a.json", R"({"mode": "async"})");
+  CHECK(source_of(files.read(), "mode") == "conf.d file");
+  CHECK(files.read().settings.mode == Mode::kAsync);
+  files.user(R"({"mode": "direct"})");
+  CHECK(source_of(files.read(), "mode") == "user file");
+  CHECK(files.read().settings.mode == Mode::kDirect);
+  const std::string named = files.named(R"({"mode": "async"})");
+  CHECK(source_of(files.read({named}), "mode") == "named file");
+  CHECK(files.read({named}).settings.mode == Mode::kAsync);
+  CHECK(source_of(files.read({named, "RATION_MODE=pool"}), "mode") == "environment");
+  CHECK(files.read({named, "RATION_MODE=pool"}).settings.mode == Mode::kPool);
+  const std::string marks = "RATION_FLAGS=" + mark_flag("", "mode", "pool");
+  CHECK(source_of(files.read({named, "RATION_MODE=pool", marks}), "mode") == "flag");
+  CHECK(source_of(files.read({named, "RATION_MODE=direct", marks}), "mode") == "environment");
+  CHECK(files.read().problems.empty());
+}
+
+TEST_CASE("a limit of a stronger source stands above a smaller one of a weaker") {
+  const WrittenFiles files;
+  files.system(R"({"limit": "2GiB"})");
+  CHECK(limit_of(files.read()) == 2 * kGiB);
+  CHECK(limit_of(files.read({"RATION_LIMIT=8g"})) == 8 * kGiB);
+  CHECK(limit_of(files.read({"GPU_MEMORY_LIMIT=1073741824"})) == 2 * kGiB);
+}
+
+TEST_CASE("a drop-in stands above config.json, and a later one above an earlier; hidden and other files are none") {
+  const WrittenFiles files;
+  files.system(R"({"limit": "1GiB", "mode": "direct"})");
+  files.drop_in("10-a.json", R"({"limit": "2GiB"})");
+  files.drop_in("20-b.json", R"({"limit": "3GiB"})");
+  files.drop_in(".30-c.json", R"({"limit": "4GiB"})");
+  files.drop_in("40-d.json~", R"({"limit": "5GiB"})");
+  files.drop_in(".json", R"({"limit": "6GiB"})");
+  const Reading reading = files.read();
+  CHECK(limit_of(reading) == 3 * kGiB);
+  CHECK(reading.settings.mode == Mode::kDirect);
+  CHECK(reading.settings.origin_of("limit")->written() == files.path("system/conf.d/20-b.json") + ":1:2: limit=3GiB");
+  CHECK(reading.settings.files == std::vector<std::string>{files.path("system/conf.d/20-b.json"),
+                                                           files.path("system/conf.d/10-a.json"),
+                                                           files.path("system/config.json")});
+}
+
+TEST_CASE("what a system file locks is a ceiling over everything") {
+  const WrittenFiles files;
+  files.system(R"({"limit": "4GiB", "locked": ["limit"]})");
+  CHECK(limit_of(files.read()) == 4 * kGiB);
+  CHECK(limit_of(files.read({"RATION_LIMIT=8g"})) == 4 * kGiB);
+  CHECK(limit_of(files.read({"RATION_LIMIT=3g"})) == 3 * kGiB);
+  CHECK(limit_of(files.read({files.named(R"({"limit": "8GiB"})")})) == 4 * kGiB);
+  files.drop_in("a.json", R"({"limit": "8GiB"})");
+  CHECK(limit_of(files.read()) == 4 * kGiB);
+  files.drop_in("a.json", R"({"limit": "2GiB", "locked": ["limit"]})");
+  CHECK(limit_of(files.read({"RATION_LIMIT=8g"})) == 2 * kGiB);
+  CHECK(files.read({"RATION_LIMIT=8g"}).problems.empty());
+}
+
+TEST_CASE("a locked limit of one device leaves the others alone, and contradicts nobody") {
+  const WrittenFiles files;
+  files.system(R"({"limit": {"GPU-1f2e": "4GiB"}, "locked": ["limit"]})");
+  Reading reading = files.read({"RATION_LIMIT=0=8g,1=8g"});
+  reading.settings.meet_devices({device(0, "GPU-1f2e"), device(1, "GPU-77")}, reading.problems);
+  CHECK(reading.problems.empty());
+  CHECK(reading.settings.limit_on(device(0, "GPU-1f2e")).bytes == 4 * kGiB);
+  CHECK(reading.settings.limit_on(device(1, "GPU-77")).bytes == 8 * kGiB);
+}
+
+TEST_CASE("locked reserves and group limits hold beside what is asked for; other locked values hold instead of it") {
+  const WrittenFiles files;
+  files.system(R"({"reserve": "4GiB", "group_limit": "6GiB", "mode": "direct", "charge_context": true,
+                   "locked": ["reserve", "group_limit", "mode", "charge_context"]})");
+  CHECK(limit_of(files.read()) == 6 * kGiB);  // nobody's group: the process's own
+  const Reading reading = files.read({"RATION_RESERVE=1g", "RATION_GROUP=lab", "RATION_GROUP_LIMIT=8g",
+                                      "RATION_MODE=pool", "RATION_CHARGE_CONTEXT=true"});
+  CHECK(limit_of(reading) == 12 * kGiB);
+  CHECK(reading.settings.group_limit_on(reading.settings.groups.at(0), device(0)) == 6 * kGiB);
+  CHECK(reading.settings.mode == Mode::kDirect);
+  REQUIRE(reading.problems.size() == 1);
+  CHECK(reading.problems[0].line.find("RATION_MODE=pool: a system file locks this setting; ") == 0);
+  CHECK_FALSE(reading.problems[0].fatal_for_cli);
+}
+
+TEST_CASE("only system files lock") {
+  const WrittenFiles files;
+  files.user(R"({"mode": "direct", "locked": ["mode"]})");
+  const Reading reading = files.read({"RATION_MODE=pool"});
+  CHECK(reading.settings.mode == Mode::kPool);
+  CHECK(reading.problems.size() == 1);
+}
+
+TEST_CASE("a value that cannot be read leaves its setting to the next source; of limits all others hold") {
+  const WrittenFiles files;
+  files.system(R"({"mode": "direct", "limit": "2GiB"})");
+  const Reading reading = files.read({"RATION_MODE=fast", "RATION_LIMIT=8Gib", "GPU_MEMORY_LIMIT=1073741824"});
+  CHECK(reading.settings.mode == Mode::kDirect);
+  CHECK(limit_of(reading) == kGiB);
+  REQUIRE(reading.problems.size() == 2);
+  CHECK(reading.lines().find("until then " + files.path("system/config.json") + ":1:2: mode=direct holds\n") !=
+        std::string::npos);
+  CHECK(limit_of(files.read({"RATION_LIMIT=x", "RATION_RESERVE=15g"})) == kGiB);
+}
+
+TEST_CASE("a mistake under a stronger source hurts nobody") {
+  const WrittenFiles files;
+  files.system(R"({"limit": "8Gib"})");
+  CHECK(limit_of(files.read({"RATION_LIMIT=15g"})) == 15 * kGiB);
+  CHECK(files.read({"RATION_LIMIT=15g"}).problems.empty());
+  CHECK(limit_of(files.read()) == kStrictest);
+  files.system(R"({"limit": "8Gib", "locked": ["limit"]})");
+  CHECK(limit_of(files.read({"RATION_LIMIT=15g"})) == kStrictest);
+}
+
+TEST_CASE("the user's file lies in XDG_CONFIG_HOME, or else below HOME") {
+  const WrittenFiles files;
+  std::filesystem::create_directories(files.path("home/.config/ration"));
+  files.write("home/.config/ration/config.json", R"({"limit": "1GiB"})");
+  const std::string home = "HOME=" + files.path("home");
+  const auto limit = [&](const char *xdg) { return read({home, xdg}).settings.limit_on(device(0)).bytes; };
+  CHECK(limit("XDG_CONFIG_HOME=") == kGiB);
+  CHECK(limit("XDG_CONFIG_HOME=relative") == kGiB);
+  CHECK(limit("XDG_CONFIG_HOME=/nowhere") == kSixteenGiB);
+  CHECK_FALSE(read({"HOME="}).settings.limit_asked());
+  CHECK_FALSE(read({"HOME=relative"}).settings.limit_asked());
+}
+
+TEST_CASE("a program with more rights than its user's reads no file of the user's, but the system's") {
+  const WrittenFiles files;
+  files.user(R"({"log": "/tmp/x"})");
+  files.system(R"({"limit": "1GiB"})");
+  CHECK(files.read({}, {}, true).settings.log.empty());
+  CHECK(limit_of(files.read({}, {}, true)) == kGiB);
+  const Reading named = files.read({files.named(R"({"log": "/tmp/x"})")}, {}, true);
+  CHECK(named.settings.log.empty());
+  CHECK(named.problems.size() == 1);
+}
+
+TEST_CASE("an inert library reads no file") {
+  const WrittenFiles files;
+  files.system("{");
+  CHECK(files.read({"RATION_DISABLE=1"}).problems.empty());
+  CHECK(files.read({"RATION_DISABLE=1"}).settings.files.empty());
+}
+
+TEST_CASE("marks tell an option's value from one that was set anew") {
+  const std::string marks = mark_flag(mark_flag(mark_flag("", "limit", "1g"), "mode", "pool"), "limit", "2g");
+  CHECK(is_marked(marks, "limit", "2g"));
+  CHECK(is_marked(marks, "mode", "pool"));
+  CHECK_FALSE(is_marked(marks, "limit", "1g"));
+  CHECK_FALSE(is_marked("", "limit", "1g"));
+  CHECK_FALSE(is_marked("limit", "limit", "1g"));
+}
