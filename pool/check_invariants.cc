@@ -19,6 +19,7 @@ struct Pool::Tally {
   std::uint64_t binned = 0;
   std::uint64_t unbinned = 0;
   std::uint64_t entries = 0;
+  std::uint64_t named = 0;
   std::uint64_t unindexed = 0;
 };
 
@@ -43,6 +44,7 @@ std::string Pool::check_invariants() const {
   if (tally.entries != index_.entries()) return "the index holds what is not there";
   if (tally.unindexed != unindexed_) return "a hole is not in the index";
   if (tally.blocks + tally.retired_blocks != blocks_.size()) return "the map holds what is no block";
+  if (tally.named != names_.size()) return "a name of what is no block";
   if (tally.binned != bins_.size()) return "a bin lists a hole that is none";
   if (tally.unbinned != unbinned_) return "a large hole is in no bin";
   return "";
@@ -71,6 +73,8 @@ std::string Pool::check_region(const Region &region, Tally &tally) const {
       after_hole = false;
       (node.is_retired() ? tally.retired_granules : tally.used_granules) += granules;
       ++(node.is_retired() ? tally.retired_blocks : tally.blocks);
+      tally.named += node.is_named() && !node.is_retired() ? 1 : 0;
+      if (node.is_named() && !node.is_retired() && !names_.contains(at)) return wrong("a name that nobody knows");
       if (blocks_.find(node.granule()) != at) return wrong("a block that the map has not");
       if (node.slack() > kGranuleBytes || (node.slack() == kGranuleBytes && granules != 1)) {
         return wrong("an impossible request");

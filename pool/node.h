@@ -19,7 +19,7 @@ struct Node {
 
   std::uint32_t low;    // of the granule number
   std::uint16_t high;   // likewise
-  std::uint16_t word;   // a block's slack and whether it is retired; a hole's number in the bins
+  std::uint16_t word;   // a block's slack and flags; a hole's number in the bins
   std::uint32_t place;  // entry in the hole index, 0 in its upper bits: none; the kind in its lowest two
   std::uint32_t previous;
   std::uint32_t next;
@@ -46,6 +46,11 @@ struct Node {
   // Freed by the program, but the device may still use it.
   [[nodiscard]] bool is_retired() const { return (word & kRetired) != 0; }
   void retire() { word |= kRetired; }
+  // Has a name in Pool::names_.
+  [[nodiscard]] bool is_named() const { return (word & kNamed) != 0; }
+  void named() { word |= kNamed; }
+  [[nodiscard]] bool is_marked() const { return (word & kMarked) != 0; }
+  void mark(bool marked) { word = static_cast<std::uint16_t>(marked ? word | kMarked : word & ~kMarked); }
 
   // Leaf 0: none.
   [[nodiscard]] std::uint32_t leaf() const { return place >> kLeafShift; }
@@ -60,6 +65,8 @@ struct Node {
  private:
   static constexpr std::uint16_t kSlackMask = 2 * kGranuleBytes - 1;
   static constexpr std::uint16_t kRetired = 2 * kGranuleBytes;
+  static constexpr std::uint16_t kNamed = 4 * kGranuleBytes;
+  static constexpr std::uint16_t kMarked = 8 * kGranuleBytes;
   static constexpr unsigned kSlotShift = 2;
   static constexpr unsigned kLeafShift = kSlotShift + kSlotBits;
   static constexpr std::uint32_t kKindMask = (1U << kSlotShift) - 1;

@@ -105,7 +105,7 @@ std::uint32_t Pool::block_at(Address address, bool retired) const noexcept {
 FreeOutcome Pool::free(Address address) noexcept {
   const std::uint32_t block = block_at(address, false);
   if (block == 0) return {FreeOutcome::Kind::kNotABlock, 0};
-  learn(block);
+  end_life(block);
   const std::uint64_t granules = open_up(block);
   used_granules_ -= granules;
   --live_count_;
@@ -116,7 +116,7 @@ FreeOutcome Pool::retire(Address address) noexcept {
   const std::uint32_t block = block_at(address, false);
   if (block == 0) return {FreeOutcome::Kind::kNotABlock, 0};
   const std::uint64_t granules = size_of(nodes_, block);
-  learn(block);
+  end_life(block);
   nodes_.at(block).retire();
   used_granules_ -= granules;
   retired_granules_ += granules;
@@ -132,6 +132,11 @@ FreeOutcome Pool::reclaim(Address address) noexcept {
   retired_granules_ -= granules;
   --retired_count_;
   return {FreeOutcome::Kind::kFreed, pool::bytes_of(granules)};
+}
+
+void Pool::end_life(std::uint32_t block) noexcept {
+  learn(block);
+  if (nodes_.at(block).is_named()) names_.erase(block);
 }
 
 // Makes a hole of a block and of the holes beside it; how large the block was.

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "pool/address_map.h"
@@ -84,6 +85,12 @@ class Pool {
   // Writes the live blocks that start at or above `from`, in address order, at most `count`; how many it wrote.
   // O(log blocks + what lies between them). To go on, start above the last one's address.
   std::size_t live_blocks(Address from, Block *blocks, std::size_t count) const noexcept;
+  // What the live block around `address` is called, and no other ever is; a block that has no name yet gets `fresh`.
+  // 0: there is none, or the host has no memory. Only a block that was asked about takes host memory for its name.
+  std::uint64_t name(Address address, std::uint64_t fresh) noexcept;
+  // A mark of the caller's on the live block around `address`, which ends with it. False: there is none.
+  bool mark(Address address, bool marked) noexcept;
+  [[nodiscard]] bool is_marked(Address address) const noexcept;
   // The slab that contains `address`, whether or not a block does. O(log slabs).
   [[nodiscard]] std::optional<Slab> slab_of(Address address) const noexcept;
 
@@ -128,6 +135,9 @@ class Pool {
   void drop_node(std::uint32_t node) noexcept;
   // The block that starts there; 0 when none does, or one that is retired and should not be, or the other way round.
   [[nodiscard]] std::uint32_t block_at(Address address, bool retired) const noexcept;
+  // The live block around that address; 0: none.
+  [[nodiscard]] std::uint32_t block_around(Address address) const noexcept;
+  void end_life(std::uint32_t block) noexcept;
   std::uint64_t open_up(std::uint32_t block) noexcept;
   void enter_index(std::uint32_t hole, std::uint64_t granules) noexcept;
   bool index_again() noexcept;
@@ -149,8 +159,9 @@ class Pool {
   HoleIndex index_{nodes_};
   SizeBins bins_;
   SizeLives lives_;
-  std::uint64_t last_request_ = 0;  // granules
-  std::vector<Region> regions_;     // by address
+  std::unordered_map<std::uint32_t, std::uint64_t> names_;  // by node; of live blocks that were asked for theirs
+  std::uint64_t last_request_ = 0;                          // granules
+  std::vector<Region> regions_;                             // by address
   std::uint64_t usable_granules_ = 0;
   std::uint64_t used_granules_ = 0;
   std::uint64_t retired_granules_ = 0;

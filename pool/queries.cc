@@ -1,6 +1,7 @@
-// What a Pool tells about its blocks and slabs without changing any.
+// What a Pool tells about its blocks and slabs without moving any, and what it keeps for those who ask.
 // Layer: pool, a leaf (standard library only). Threads: the caller locks.
 #include <algorithm>
+#include <new>
 
 #include "pool/pool.h"
 
@@ -21,19 +22,45 @@ std::uint32_t Pool::node_around(const Region &region, std::uint64_t granule) con
   return at;
 }
 
-std::optional<Block> Pool::find(Address address) const noexcept {
-  std::uint32_t block = block_at(address, false);
-  if (block == 0) {
-    const Region *region = region_at(address);
-    const std::uint64_t granule = address >> kGranuleShift;
-    if (region == nullptr || granule < nodes_.at(region->begin).granule() ||
-        granule >= nodes_.at(region->end).granule()) {
-      return std::nullopt;
-    }
-    block = node_around(*region, granule);
-    if (!nodes_.at(block).is_block() || nodes_.at(block).is_retired()) return std::nullopt;
+std::uint32_t Pool::block_around(Address address) const noexcept {
+  if (const std::uint32_t block = block_at(address, false); block != 0) return block;
+  const Region *region = region_at(address);
+  const std::uint64_t granule = address >> kGranuleShift;
+  if (region == nullptr || granule < nodes_.at(region->begin).granule() ||
+      granule >= nodes_.at(region->end).granule()) {
+    return 0;
   }
-  return describe(block);
+  const std::uint32_t block = node_around(*region, granule);
+  return nodes_.at(block).is_block() && !nodes_.at(block).is_retired() ? block : 0;
+}
+
+std::optional<Block> Pool::find(Address address) const noexcept {
+  const std::uint32_t block = block_around(address);
+  return block == 0 ? std::nullopt : std::optional(describe(block));
+}
+
+std::uint64_t Pool::name(Address address, std::uint64_t fresh) noexcept {
+  const std::uint32_t block = block_around(address);
+  if (block == 0) return 0;
+  if (nodes_.at(block).is_named()) return names_.find(block)->second;
+  try {
+    names_.emplace(block, fresh);
+  } catch (const std::bad_alloc &) {
+    return 0;
+  }
+  nodes_.at(block).named();
+  return fresh;
+}
+
+bool Pool::mark(Address address, bool marked) noexcept {
+  const std::uint32_t block = block_around(address);
+  if (block != 0) nodes_.at(block).mark(marked);
+  return block != 0;
+}
+
+bool Pool::is_marked(Address address) const noexcept {
+  const std::uint32_t block = block_around(address);
+  return block != 0 && nodes_.at(block).is_marked();
 }
 
 std::size_t Pool::live_blocks(Address from, Block *blocks, std::size_t count) const noexcept {
@@ -79,7 +106,9 @@ Statistics Pool::statistics() const noexcept {
           .holes = holes_,
           .slabs = regions_.size(),
           .metadata_bytes = sizeof(*this) + nodes_.host_bytes() + blocks_.host_bytes() + index_.host_bytes() +
-                            bins_.host_bytes() + regions_.capacity() * sizeof(Region)};
+                            bins_.host_bytes() + regions_.capacity() * sizeof(Region) +
+                            names_.bucket_count() * sizeof(void *) +
+                            names_.size() * (sizeof(*names_.begin()) + sizeof(void *))};
 }
 
 }  // namespace ration::pool

@@ -88,6 +88,21 @@ std::optional<Block> SharedPool::find(Address address) const noexcept {
   return pool_.find(address);
 }
 
+std::uint64_t SharedPool::name(Address address, std::uint64_t fresh) noexcept {
+  const Guard guard(mutex_);
+  return pool_.name(address, fresh);
+}
+
+bool SharedPool::mark(Address address, bool marked) noexcept {
+  const Guard guard(mutex_);
+  return pool_.mark(address, marked);
+}
+
+bool SharedPool::is_marked(Address address) const noexcept {
+  const Guard guard(mutex_);
+  return pool_.is_marked(address);
+}
+
 std::optional<Slab> SharedPool::slab_of(Address address) const noexcept {
   const Guard guard(mutex_);
   return pool_.slab_of(address);

@@ -40,6 +40,9 @@ class SharedPool {
   };
   Reclaimed reclaim(const Address *addresses, std::size_t count) noexcept;
   [[nodiscard]] std::optional<Block> find(Address address) const noexcept;
+  std::uint64_t name(Address address, std::uint64_t fresh) noexcept;
+  bool mark(Address address, bool marked) noexcept;
+  [[nodiscard]] bool is_marked(Address address) const noexcept;
   [[nodiscard]] std::optional<Slab> slab_of(Address address) const noexcept;
   // As in Pool. Each call is one look under the lock: what others do between two of them shows or does not.
   std::size_t live_blocks(Address from, Block *blocks, std::size_t count) const noexcept;

@@ -28,10 +28,13 @@ def hooked_symbols():
 
 def read_library(path):
     """What the checks look at, as plain values."""
-    exports, unique = set(), set()
+    exports, unique, private = set(), set(), set()
     for line in readelf("--dyn-syms", path).splitlines():
         fields = line.split()
-        if len(fields) < 8 or not fields[0].rstrip(":").isdigit() or fields[6] == "UND" or fields[4] == "LOCAL":
+        if len(fields) < 8 or not fields[0].rstrip(":").isdigit() or fields[4] == "LOCAL":
+            continue
+        if fields[6] == "UND":
+            private |= {fields[7]} if "GLIBC_PRIVATE" in fields[7] else set()
             continue
         if fields[6] == "ABS" and fields[3] == "OBJECT":
             continue  # the names of the version nodes themselves
@@ -43,6 +46,7 @@ def read_library(path):
         "machine": re.search(r"Machine:\s+(.*)", readelf("-h", path)).group(1).strip(),
         "exports": exports,
         "unique": unique,
+        "private": private,
         "needed": set(re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic)),
         "tags": set(re.findall(r"\((\w+)\)", dynamic)),
         "nodelete": "NODELETE" in dynamic,
@@ -62,6 +66,7 @@ def compare(name, library, expected):
     problems += [f"{name}: exports {symbol}, which is in no list" for symbol in sorted(found - expected)]
     problems += [f"{name}: does not export {symbol}" for symbol in sorted(expected - found)]
     problems += [f"{name}: {symbol} is STB_GNU_UNIQUE and would bind across libraries" for symbol in library["unique"]]
+    problems += [f"{name}: needs {symbol}, which another glibc may not have" for symbol in sorted(library["private"])]
     problems += [f"{name}: needs {lib}" for lib in sorted(library["needed"]) if not C_LIBRARY.fullmatch(lib)]
     problems += [f"{name}: has a run path {path}" for path in library["runpath"]]
     if not library["nodelete"]:
@@ -84,13 +89,14 @@ def check_core(library):
 def self_test():
     hooked = hooked_symbols()
     machine = "Advanced Micro Devices X86-64"
-    good = {"machine": machine, "exports": front_exports(machine, hooked), "unique": set(), "needed": {"libc.so.6"},
-            "tags": {"NEEDED"}, "nodelete": True, "runpath": []}
+    good = {"machine": machine, "exports": front_exports(machine, hooked), "unique": set(),
+            "private": set(), "needed": {"libc.so.6"}, "tags": {"NEEDED"}, "nodelete": True, "runpath": []}
     leaks = [
         {"exports": good["exports"] | {"mutex"}},
         {"exports": good["exports"] - {"cuMemAlloc_v2"}},
         {"exports": good["exports"] - {"dlsym@GLIBC_2.2.5"} | {"dlsym@RATION_1"}},
         {"unique": {"_ZN1aE"}},
+        {"private": {"__libc_dlopen_mode@GLIBC_PRIVATE"}},
         {"needed": {"libc.so.6", "libstdc++.so.6"}},
         {"tags": {"INIT_ARRAY"}},
         {"nodelete": False},

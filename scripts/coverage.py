@@ -7,19 +7,10 @@ coverage.py --self-test           proves that each check can fail
 """
 import json
 import pathlib
-import subprocess
 import sys
 
 from coverage_list import STATEMENTS, coverage, read_statements, read_tree
-
-
-def quick_tests(ctest, build):
-    """The names of all tests that are labelled quick."""
-    command = [ctest, "--test-dir", build, "--show-only=json-v1"]
-    listed = subprocess.run(command, check=True, capture_output=True, text=True)
-    labels = {test["name"]: [value for item in test.get("properties", []) if item["name"] == "LABELS"
-                             for value in item["value"]] for test in json.loads(listed.stdout)["tests"]}
-    return {name for name, given in labels.items() if "quick" in given}
+from paragraphs import quick_tests
 
 
 def unknown_tests(rows, known):

@@ -9,6 +9,7 @@ import sys
 from dataclasses import dataclass, field
 
 sys.dont_write_bytecode = True  # the source tree is only read
+from paragraphs import read_paragraphs  # noqa: E402
 from tables import rows  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -48,23 +49,14 @@ class Row:
 
 def read_statements(text):
     """The paragraphs, and what is wrong with their form."""
-    statements, problems = [], []
-    for number, line in enumerate(text.splitlines(), 1):
-        if not line.strip() or line.startswith("#"):
-            continue
-        if not line[0].isspace():
-            standing, *names = line.split()
-            if standing not in STANDINGS or not names:
-                problems.append(f"{STATEMENTS}:{number}: begins with none of {', '.join(STANDINGS)}, or names nothing")
-            statements.append(Statement(number, standing, names))
-        elif not statements:
-            problems.append(f"{STATEMENTS}:{number}: stands under no function")
-        elif line.split()[0] == "tests:":
-            statements[-1].tests += line.split()[1:]
-        elif line.split()[0] == "+":
-            statements[-1].names += line.split()[1:]
-        else:
-            statements[-1].sentence = f"{statements[-1].sentence} {line.strip()}".strip()
+    paragraphs, problems = read_paragraphs(text, STATEMENTS, ("tests:",))
+    statements = []
+    for paragraph in paragraphs:
+        standing, *names = paragraph.words
+        if standing not in STANDINGS or not names:
+            problems.append(f"{STATEMENTS}:{paragraph.line}: begins with none of {', '.join(STANDINGS)}, or names nothing")
+        tests = [test for _, _, text in paragraph.values for test in text.split()]
+        statements.append(Statement(paragraph.line, standing, names, paragraph.sentence, tests))
     return statements, problems
 
 

@@ -36,6 +36,8 @@ enum class Rank : int {
   kPendingFrees,
   kPhysicalMemory,
   kStreamPools,
+  kAsyncPools,
+  kDeferredFrees,
   kMembership,
   kLogWriter
 };

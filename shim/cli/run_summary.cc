@@ -9,7 +9,7 @@ namespace ration::cli {
 
 namespace {
 
-constexpr std::size_t kMostShown = 3;  // of two lines each, a heading and a remainder
+constexpr std::size_t kMostShown = 3;  // of two lines each, beside a heading, a remainder and pinned memory
 
 struct Row {
   const events::Summary *process;
@@ -81,6 +81,19 @@ std::string failure_line(const events::Summary &process) {
   return line;
 }
 
+// The process that pinned most of the host's memory, of which there is no ration; empty where none did.
+std::string host_line(const std::vector<events::Summary> &processes) {
+  const auto most = std::max_element(processes.begin(), processes.end(), [](const auto &a, const auto &b) {
+    return std::make_tuple(a.host_peak_bytes, b.pid) < std::make_tuple(b.host_peak_bytes, a.pid);
+  });
+  if (most->host_peak_bytes == 0) {
+    return "";
+  }
+  const std::string whose = processes.size() > 1 ? name_of(*most) : " ";
+  return whose + " pinned host memory: peak " + exact(most->host_peak_bytes) + ", no limit" +
+         (most->host_bytes != 0 ? "; not freed: " + exact(most->host_bytes) : "");
+}
+
 }  // namespace
 
 std::vector<events::Summary> read_summaries(const std::string &folder) {
@@ -130,6 +143,9 @@ std::vector<std::string> summary_lines(std::vector<events::Summary> summaries) {
     if (std::string failures = failure_line(summaries.front()); !failures.empty()) {
       lines.push_back(std::move(failures));
     }
+  }
+  if (std::string pinned = host_line(summaries); !pinned.empty()) {
+    lines.push_back(std::move(pinned));
   }
   return lines;
 }

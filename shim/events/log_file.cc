@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
@@ -38,7 +39,28 @@ bool first_line_bears(int file, const std::string &tree) {
   return line.find("\"tree\":\"" + tree + "\"") != std::string_view::npos;
 }
 
+// What a forked child finds of the log that its parent had last. A fork may come between any two of these stores, and a
+// child that then finds none of the three together keeps the descriptor.
+constinit std::atomic<int> latest_file{-1};
+constinit std::atomic<dev_t> latest_device{0};
+constinit std::atomic<ino_t> latest_inode{0};
+
+void note_latest(int file, const struct stat &status) {
+  latest_device.store(status.st_dev, std::memory_order_relaxed);
+  latest_inode.store(status.st_ino, std::memory_order_relaxed);
+  latest_file.store(file, std::memory_order_relaxed);
+}
+
 }  // namespace
+
+void close_inherited_log() {
+  const int file = latest_file.exchange(-1, std::memory_order_relaxed);
+  struct stat status {};
+  if (file >= 0 && fstat(file, &status) == 0 && status.st_dev == latest_device.load(std::memory_order_relaxed) &&
+      status.st_ino == latest_inode.load(std::memory_order_relaxed)) {
+    close(file);
+  }
+}
 
 LogFile::Claim LogFile::try_claim(const std::string &path, const std::string &tree, std::string &problem) {
   const int file = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666);
@@ -71,6 +93,7 @@ LogFile::Claim LogFile::try_claim(const std::string &path, const std::string &tr
   seekable_ = regular;
   device_ = status.st_dev;
   inode_ = status.st_ino;
+  note_latest(file, status);
   char absolute[PATH_MAX];
   path_ = realpath(path.c_str(), absolute) != nullptr ? absolute : path;
   return Claim::taken;
@@ -114,6 +137,7 @@ bool LogFile::is_open_still() {
     return false;
   }
   file_ = file;
+  note_latest(file, status);
   return true;
 }
 

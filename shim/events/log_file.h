@@ -39,4 +39,8 @@ class LogFile {
   ino_t inode_ = 0;
 };
 
+// In a forked child, once: lets go of its parent's log, which a child that lives on would keep claimed. Only system
+// calls.
+void close_inherited_log();
+
 }  // namespace ration::events

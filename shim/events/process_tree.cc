@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <climits>
 #include <cstdlib>
 #include <optional>
@@ -62,9 +63,14 @@ bool bears(const std::string &pid, const std::vector<std::string> &marks) {
   return true;
 }
 
-}  // namespace
+struct Answer {
+  std::vector<std::string> marks;
+  std::string tree;
+  const Answer *before;
+};
+constinit std::atomic<const Answer *> latest{nullptr};  // never freed: a forked child reads its parent's
 
-std::string process_tree(const std::vector<std::string> &marks) {
+std::string top_of_tree(const std::vector<std::string> &marks) {
   std::optional<Process> top = process(std::to_string(getpid()));
   if (!top) {
     return std::to_string(getpid()) + "-0";
@@ -77,6 +83,18 @@ std::string process_tree(const std::vector<std::string> &marks) {
     top = std::move(parent);
   }
   return top->pid + "-" + top->start_time;
+}
+
+}  // namespace
+
+// A child that was forked off stays in its parent's tree, also when that has ended and /proc cannot tell any more.
+std::string process_tree(const std::vector<std::string> &marks) {
+  const Answer *known = latest.load(std::memory_order_acquire);  // pairs with the release below
+  if (known == nullptr || known->marks != marks) {
+    known = new Answer{marks, top_of_tree(marks), known};
+    latest.store(known, std::memory_order_release);
+  }
+  return known->tree;
 }
 
 std::vector<std::string> command_line() {

@@ -93,6 +93,8 @@ bool read_summary(const std::string &file, Summary &summary) {
     summary.null_frees = load(page->null_frees);
     summary.failed_allocs = load(page->failed_allocs);
     summary.refused_shares = load(page->refused_shares);
+    summary.host_bytes = load(page->host_bytes);
+    summary.host_peak_bytes = load(page->host_peak_bytes);
     const int devices = std::min<int>(static_cast<int>(page->device_count.load()), kMaxTalliedDevices);
     for (int i = 0; i < devices; ++i) {
       const DeviceTally &tally = page->devices[i];

@@ -125,4 +125,20 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev) {
   return end(real.cuDevicePrimaryCtxReset_v2, "cuDevicePrimaryCtxReset_v2", dev, &Policy::reset_primary);
 }
 
+CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags) {
+  if (!real.cuCtxEnablePeerAccess.present()) {
+    return kAbsent;
+  }
+  const auto act = [&] { return real.cuCtxEnablePeerAccess(peerContext, Flags); };
+  return forwarding(act, [&](Policy &policy) { return policy.change_peer(peerContext, true, act); });
+}
+
+CUresult cuCtxDisablePeerAccess(CUcontext peerContext) {
+  if (!real.cuCtxDisablePeerAccess.present()) {
+    return kAbsent;
+  }
+  const auto act = [&] { return real.cuCtxDisablePeerAccess(peerContext); };
+  return forwarding(act, [&](Policy &policy) { return policy.change_peer(peerContext, false, act); });
+}
+
 }  // extern "C"

@@ -1,35 +1,10 @@
 // What the driver reports about memory, as this process can really have it.
 // Layer: hooks. Threads: any.
-#include <cstring>
-
 #include "hooks/boundary.h"
 #include "hooks/hooks.h"
 
 using ration::driver::real;
 using ration::policy::Policy;
-
-namespace {
-
-// What the driver says of the slab around a pool's block, as it is of the block.
-void correct(Policy &policy, CUpointer_attribute attribute, void *data, CUdeviceptr ptr) {
-  if (data == nullptr ||
-      (attribute != CU_POINTER_ATTRIBUTE_RANGE_START_ADDR && attribute != CU_POINTER_ATTRIBUTE_RANGE_SIZE)) {
-    return;
-  }
-  CUdeviceptr base = 0;
-  std::size_t bytes = 0;
-  bool handled = false;
-  if (policy.address_range(ptr, &base, &bytes, handled) != CUDA_SUCCESS || !handled) {
-    return;
-  }
-  if (attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR) {
-    std::memcpy(data, &base, sizeof(base));
-  } else {
-    std::memcpy(data, &bytes, sizeof(bytes));
-  }
-}
-
-}  // namespace
 
 // Programs pass NULL for what they do not want to know; a failed call leaves both untouched.
 extern "C" CUresult cuMemGetInfo_v2(size_t *free, size_t *total) {
@@ -94,7 +69,9 @@ extern "C" CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attrib
     }
     const CUresult result = act();
     if (result == CUDA_SUCCESS) {
-      correct(policy, attribute, data, ptr);
+      policy.correct_attribute(attribute, ptr, data);
+    } else if (attribute == CU_POINTER_ATTRIBUTE_CONTEXT && policy.tell_context(ptr, data)) {
+      return CUDA_SUCCESS;
     }
     return result;
   });
@@ -113,8 +90,17 @@ extern "C" CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer
                                      // Of what is no memory this one answers nulls and success (cuda.h): let it.
                                      const CUresult result = act(policy.is_dead(ptr) ? 0 : ptr);
                                      for (unsigned i = 0; result == CUDA_SUCCESS && i < numAttributes; ++i) {
-                                       correct(policy, attributes[i], data[i], ptr);
+                                       policy.correct_attribute(attributes[i], ptr, data[i]);
                                      }
                                      return result;
                                    });
+}
+
+extern "C" CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr) {
+  if (!real.cuPointerSetAttribute.present()) {
+    return ration::hooks::kAbsent;
+  }
+  const auto act = [&] { return real.cuPointerSetAttribute(value, attribute, ptr); };
+  return ration::hooks::forwarding(act,
+                                   [&](Policy &policy) { return policy.set_attribute(attribute, ptr, value, act); });
 }

@@ -54,6 +54,13 @@ AddressBook::Found AddressBook::begin_end(std::uint64_t address, Block &block) {
   }
 }
 
+std::optional<Block> AddressBook::find(std::uint64_t address) {
+  Shard &shard = shard_of(address);
+  Guard guard(shard.mutex);
+  const auto found = shard.entries.find(address);
+  return found == shard.entries.end() ? std::nullopt : std::optional(found->second.block);
+}
+
 void AddressBook::finish_end(std::uint64_t address) {
   Shard &shard = shard_of(address);
   Guard guard(shard.mutex);

@@ -50,6 +50,8 @@ class AddressBook {
   // Where another thread is about to end the whole context this waits: the context may yet live on.
   Found begin_end(std::uint64_t address, Block &block);
   void finish_end(std::uint64_t address);
+  // A live block that starts there.
+  std::optional<Block> find(std::uint64_t address);
   // The driver refused: the block lives on. False: its context is gone, nobody else will end it, so it is the caller's
   // to finish.
   bool cancel_end(std::uint64_t address);

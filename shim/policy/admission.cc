@@ -91,7 +91,9 @@ CUresult Policy::admit(const Request &request, const Contexts::Current &where, c
   ledger::Account &account = ledger_.account(where.device);
   ledger::ReserveOutcome reserved{};
   auto effort = ledger::Effort::kLookForDead;
+  std::uint64_t returned = 0;
   const auto granted = [&] {
+    returned = async_.returned(where.device);
     reserved = account.reserve(request.upper_bound, effort);
     return reserved == ledger::ReserveOutcome::granted;
   };
@@ -100,6 +102,9 @@ CUresult Policy::admit(const Request &request, const Contexts::Current &where, c
   };
   while (!granted()) {
     if (!pools_.make_room(request.api, where.device, request.upper_bound)) {
+      if (async_.reclaim(request.api, where.device, returned)) {
+        continue;
+      }
       if (pools_.is_changing(where.device)) {
         sched_yield();
         effort = ledger::Effort::kAtOnce;  // a look for the dead by each thread would be a change for the others
@@ -119,6 +124,11 @@ CUresult Policy::admit(const Request &request, const Contexts::Current &where, c
   }
   CUresult result = act(obtained);
   if (result == CUDA_ERROR_OUT_OF_MEMORY && pools_.give_back(request.api, where.device)) {
+    result = act(obtained);
+  }
+  while (result == CUDA_ERROR_OUT_OF_MEMORY && async_.reclaim(request.api, where.device, returned)) {
+    returned = async_.returned(where.device);
+    pools_.give_back(request.api, where.device);
     result = act(obtained);
   }
   for (ReturningMemory returning(account); result == CUDA_ERROR_OUT_OF_MEMORY && returning.expected();) {

@@ -62,6 +62,10 @@ void Policy::end_begun_blocks(AddressBook &book, const char *api, const ContextR
   AddressBook::Batch batch;
   while (const std::size_t count = book.begun_of(context, batch)) {
     for (std::size_t i = 0; i < count; ++i) {
+      const auto &[address, block] = batch[i];
+      if (async_.owns(block.pool)) {  // the driver's pool does not know that it ends
+        (void)async_.defer(block.device, {address, block.size, block.context});
+      }
       end_block(api, batch[i]);
       book.finish_end(batch[i].first);
     }
@@ -91,6 +95,8 @@ CUresult Policy::end_known_context(const char *api, const ContextRef &context, c
   end_begun_blocks(book_, api, context);
   end_begun_blocks(arrays_, api, context);
   pools_.finish_end(api, context);
+  async_.forget(context);
+  async_.collect(context->device);
   imports_.finish_end(context);
   pending_.drop(context);
   ledger_.account(context->device).release(context->own_bytes.exchange(0, std::memory_order_relaxed));

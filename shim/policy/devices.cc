@@ -186,6 +186,11 @@ Preallocation Devices::preallocation_on(int ordinal) {
   return device != nullptr ? limits_.preallocation_on(facts_of(*device)) : Preallocation{};
 }
 
+Preallocation Devices::async_preallocation_on(int ordinal) {
+  const Device *device = find(ordinal);
+  return device != nullptr ? limits_.async_preallocation_on(facts_of(*device)) : Preallocation{};
+}
+
 std::vector<events::DeviceFacts> Devices::facts() {
   std::vector<events::DeviceFacts> facts;
   if (const auto *devices = all()) {

@@ -25,6 +25,7 @@ struct Preallocation {
   std::uint64_t bytes = 0;     // 0: it grows on demand
   std::uint64_t after = 0;     // once so many are live there
   std::uint64_t headroom = 0;  // of the memory that is really free, to be left alone
+  bool exact = false;          // all of it or nothing
 };
 
 // A group that this process is to share a limit with.
@@ -41,6 +42,8 @@ class LimitSource {
   virtual std::vector<std::string> meet(const std::vector<events::DeviceFacts> &devices) = 0;
   virtual DeviceLimit limit_on(const events::DeviceFacts &device) const = 0;
   virtual Preallocation preallocation_on(const events::DeviceFacts &) const { return {}; }
+  // The same of mode async, at the first allocation.
+  virtual Preallocation async_preallocation_on(const events::DeviceFacts &) const { return {}; }
   // Whether a limit was asked for on any device, known or not.
   virtual bool asked_for() const { return true; }
   // Where the files of groups lie; empty: this process keeps books of its own only.
@@ -97,6 +100,7 @@ class Devices {
   void learn_total(int ordinal);
   std::vector<events::DeviceFacts> facts();
   Preallocation preallocation_on(int ordinal);
+  Preallocation async_preallocation_on(int ordinal);
   // A limit was asked for, and the driver does not say what devices it would hold for.
   bool limit_unknown() { return all() == nullptr && limits_.asked_for(); }
 

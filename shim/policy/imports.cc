@@ -193,14 +193,44 @@ bool Imports::covers(CUdeviceptr address) {
                      [&](const Opened &opened) { return is_within(address, opened.in->base, opened.in->bytes); });
 }
 
+Imports::Opened *Imports::around(CUdeviceptr address) {
+  const auto found = std::find_if(opened_.begin(), opened_.end(), [&](const Opened &opened) {
+    return is_within(address, opened.range.base, opened.range.bytes);
+  });
+  return found == opened_.end() ? nullptr : &*found;
+}
+
 std::optional<Imports::Range> Imports::block_at(CUdeviceptr address) {
   Guard guard(mutex_);
-  for (const Opened &opened : opened_) {
-    if (is_within(address, opened.range.base, opened.range.bytes)) {
-      return opened.range;
-    }
+  const Opened *const opened = around(address);
+  return opened == nullptr ? std::nullopt : std::optional(opened->range);
+}
+
+std::uint64_t Imports::name(CUdeviceptr address, std::uint64_t fresh) {
+  Guard guard(mutex_);
+  Opened *const opened = around(address);
+  if (opened != nullptr && opened->name == 0) {
+    opened->name = fresh;
   }
-  return std::nullopt;
+  return opened == nullptr ? 0 : opened->name;
+}
+
+bool Imports::mark(CUdeviceptr address, bool marked) {
+  Guard guard(mutex_);
+  Opened *const opened = around(address);
+  if (opened != nullptr) {
+    opened->marked = marked;
+  }
+  return opened != nullptr;
+}
+
+std::optional<bool> Imports::is_marked(CUdeviceptr address) {
+  if (!in_use()) {
+    return std::nullopt;
+  }
+  Guard guard(mutex_);
+  const Opened *const opened = around(address);
+  return opened == nullptr ? std::nullopt : std::optional(opened->marked);
 }
 
 // The device is through with a context that is gone.

@@ -36,6 +36,10 @@ class Imports {
   // Whether an address lies in a mapping, and if so in which block.
   bool covers(CUdeviceptr address);
   std::optional<Range> block_at(CUdeviceptr address);
+  // As of a pool's block (pool/pool.h): each as long as it is open. 0, false, nullopt: there is none.
+  std::uint64_t name(CUdeviceptr address, std::uint64_t fresh);
+  bool mark(CUdeviceptr address, bool marked);
+  std::optional<bool> is_marked(CUdeviceptr address);
 
   // Whether anything was ever opened.
   bool in_use() const { return in_use_.load(); }
@@ -62,6 +66,8 @@ class Imports {
     ledger::ExportToken token;
     Range range{};
     unsigned count = 1;
+    std::uint64_t name = 0;
+    bool marked = false;
     std::unique_ptr<ledger::ExportLease> lease;
   };
   // Spans driver calls; a thread whose driver calls back into us has it already.
@@ -79,6 +85,7 @@ class Imports {
     bool has_it_ = true;
     bool mine_ = false;
   };
+  Opened *around(CUdeviceptr address) REQUIRES(mutex_);
   bool open_again(const ledger::ExportToken &token, const ContextRef &context, CUdeviceptr *address);
   CUresult map(const ledger::ExportToken &token, const ledger::ExportedBlock &block, const ContextRef &context,
                const Open &act, std::shared_ptr<Mapping> &mapping);

@@ -28,6 +28,7 @@ Policy::Policy(const Options &options, LimitSource &limits, events::JournalOptio
       stream_pools_(ledger_, journal_),
       pools_(devices_, ledger_, journal_, contexts_, pending_, stream_pools_, lanes_, options.synchronous_free,
              limits.state_folder()),
+      async_(devices_, contexts_, ledger_, journal_, stream_pools_, pools_.progress(), options.deterministic),
       imports_(pools_.progress(), limits.state_folder()) {}
 
 void Policy::describe() {
@@ -57,6 +58,7 @@ void Policy::record_oom(const char *api, std::uint64_t requested, int device, ev
     explain_group(account, event.group);
   }
   pools_.explain(event, of);
+  event.quarantined += async_.deferred_bytes(device);
   journal_.record(event);
   pools_.tell(device);
 }
@@ -93,6 +95,11 @@ CUresult Policy::allocate(const Request &request, const Act &act, CUdeviceptr *a
   }
   const Contexts::Current where = contexts_.current();
   devices_.learn_total(where.device);
+  if (options_.async && pooled && where.error == CUDA_SUCCESS) {
+    if (const StreamPools::PoolRef pool = async_.pool_on(where.device)) {
+      return allocate_async(request, where, pool, address);
+    }
+  }
   if (!options_.pool || !pooled || where.error != CUDA_SUCCESS || !Pools::possible()) {
     return allocate_direct(request, where, act, address);
   }
@@ -123,7 +130,17 @@ CUresult Policy::free(const char *api, CUdeviceptr address, const std::function<
   if (const ContextRef owner = address != 0 ? pools_.owner_of(address) : nullptr) {
     return pools_.free(api, address, owner);
   }
+  if (async_.covers(address)) {
+    return refuse_dead();
+  }
   return end_with(book_, api, address, act);
+}
+
+// Freed before, and to the driver still a block.
+CUresult Policy::refuse_dead() {
+  journal_.count_failed_free();
+  const CUresult state = pools_.state_of_caller();
+  return state != CUDA_SUCCESS ? state : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult Policy::free_host(const char *api, const void *address, const std::function<CUresult()> &act) {
@@ -158,14 +175,15 @@ CUresult Policy::end_with(AddressBook &book, const char *api, std::uint64_t addr
     case AddressBook::Found::begun:
       break;
   }
-  const CUresult result = act();
+  const bool deferred = async_.owns(block.pool);
+  const CUresult result = deferred ? defer_free(address, block) : act();
   if (result != CUDA_SUCCESS) {
     keep_block(book, {address, block});
     return result;
   }
   end_block(api, {address, block});
   book.finish_end(address);
-  return result;
+  return deferred ? finish_deferred(api, block.device) : result;
 }
 
 CUresult Policy::free_in_stream(const char *api, CUdeviceptr address, CUstream stream,
@@ -173,6 +191,9 @@ CUresult Policy::free_in_stream(const char *api, CUdeviceptr address, CUstream s
   describe();
   if (const ContextRef owner = pools_.owner_of(address)) {
     return pools_.free_in_stream(api, address, stream, owner);
+  }
+  if (async_.covers(address)) {
+    return refuse_dead();
   }
   Block block;
   const AddressBook::Found found = address != 0 ? book_.begin_end(address, block) : AddressBook::Found::unknown;
@@ -225,7 +246,7 @@ std::uint64_t Policy::free_on(const char *api, const Device &device, std::uint64
   ledger_.account(device.ordinal).look_for_dead();
   const std::uint64_t obtainable = std::min(really_free, ledger_.account(device.ordinal).available());
   const std::uint64_t total = device.total.load(std::memory_order_relaxed);
-  return std::min(pools_.free_bytes(device.ordinal) + obtainable,
+  return std::min(pools_.free_bytes(device.ordinal) + async_.free_bytes(device.ordinal) + obtainable,
                   shows_limit(device) || total == 0 ? device.limit.load(std::memory_order_relaxed) : total);
 }
 

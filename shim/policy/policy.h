@@ -16,6 +16,7 @@
 #include "ledger/ledger.h"
 #include "policy/address_book.h"
 #include "policy/array_bytes.h"
+#include "policy/async_pools.h"
 #include "policy/contexts.h"
 #include "policy/device_memory.h"
 #include "policy/devices.h"
@@ -36,6 +37,8 @@ struct Options {
   bool pool = false;              // blocks come from pools (mode pool), where the driver allows it
   bool synchronous_free = false;  // a free waits for the work before it
   bool limit_managed = true;      // managed memory counts against the limit, in its full size
+  bool async = false;             // blocks come from pools of the driver's (mode async), where a device has them
+  bool deterministic = false;     // mode async: how those pools use memory again
   bool large_direct = false;      // blocks of kLargeBytes and more are the driver's own (ipc=direct)
 };
 
@@ -99,6 +102,15 @@ class Policy {
   CUresult address_range(CUdeviceptr address, CUdeviceptr *base, std::size_t *bytes, bool &handled);
   // Whether an address lies in a pool's slab without being part of a live block: to the program, no memory at all.
   bool is_dead(CUdeviceptr address);
+  // What the driver said of a slab in `data`, as it is of the block around `address`; nothing where that is none of
+  // ours.
+  void correct_attribute(CUpointer_attribute attribute, CUdeviceptr address, void *data);
+  // The context that a block of mode async was obtained in, of which the driver says that it is no context's. False:
+  // it is none of these, and nothing was written.
+  bool tell_context(CUdeviceptr address, void *data);
+  // Runs `act`, which sets an attribute, or notes down what the driver cannot keep for one block.
+  CUresult set_attribute(CUpointer_attribute attribute, CUdeviceptr address, const void *value,
+                         const std::function<CUresult()> &act);
   // The driver's handle of a pool's block would open the whole slab to another process: it gets one of ours.
   CUresult share(const char *api, CUipcMemHandle *handle, CUdeviceptr address, const std::function<CUresult()> &act);
   // Runs `act`, which opens a handle of the driver's, where one of ours leads there, or with what is none of ours.
@@ -113,6 +125,9 @@ class Policy {
   CUresult end_capture(CUstream stream, const std::function<CUresult()> &act);
   CUresult destroy_stream(CUstream stream, const std::function<CUresult()> &act);
   CUresult synchronise(CUcontext context, const std::function<CUresult()> &act);
+
+  // Runs `act`, which gives the current context access to `peer`'s memory, or takes it away.
+  CUresult change_peer(CUcontext peer, bool enabled, const std::function<CUresult()> &act);
 
   // A context came to be, by creation or as a device's primary one.
   void context_created(CUcontext handle, CUdevice device) noexcept;
@@ -139,6 +154,9 @@ class Policy {
   void set_via(events::Via (*via_of)(const void *caller)) { via_of_ = via_of; }
 
  private:
+  // For a block of a pool or of another process's: what it is called; whether it is to be synchronous.
+  std::uint64_t name_of(CUdeviceptr address);
+  std::optional<bool> is_marked(CUdeviceptr address);
   std::uint64_t free_on(const char *api, const Device &device, std::uint64_t really_free);
   bool shows_limit(const Device &device) const {
     return options_.show_limit && device.limit_asked.load(std::memory_order_relaxed);
@@ -167,6 +185,17 @@ class Policy {
   StreamPools::PoolRef stream_pool(CUmemoryPool handle, int device);
   CUresult obtain_from(const StreamPools::PoolRef &pool, Request request, const Contexts::Current &where,
                        const Act &act, const Undo &undo, CUdeviceptr *address);
+  // Settles what a block of a pool cost, and enters it; `bytes` of it are the program's.
+  CUresult enter_from(const StreamPools::PoolRef &pool, const Request &request, const Contexts::Current &where,
+                      const ContextRef &owner, std::uint64_t bytes, const Undo &undo, CUdeviceptr obtained,
+                      CUdeviceptr *address);
+  CUresult allocate_async(Request request, const Contexts::Current &where, const StreamPools::PoolRef &pool,
+                          CUdeviceptr *address);
+  void preallocate_async(const Request &request, const Contexts::Current &where, const StreamPools::PoolRef &pool);
+  CUresult refuse_dead();
+  CUresult defer_free(CUdeviceptr address, const Block &block);
+  CUresult finish_deferred(const char *api, int device);
+  std::optional<Block> async_block_at(CUdeviceptr address);
   CUresult end_with(AddressBook &book, const char *api, std::uint64_t address, const std::function<CUresult()> &act);
   void end_block(const char *api, const AddressedBlock &block);
   void record_end(const char *api, CUdeviceptr address, const Block &block, CUstream stream);
@@ -194,8 +223,10 @@ class Policy {
   PendingFrees pending_;
   StreamPools stream_pools_;
   Pools pools_;
+  AsyncPools async_;
   Imports imports_;
   std::atomic<bool> said_no_sharing_{false};
+  std::atomic<std::uint64_t> names_given_{1};
   RankedMutex greens_mutex_{Rank::kGreens};
   std::unordered_map<CUgreenCtx, CUdevice> greens_ GUARDED_BY(greens_mutex_);
   events::Via (*via_of_)(const void *caller) = nullptr;

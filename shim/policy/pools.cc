@@ -13,21 +13,6 @@ using driver::real;
 // How often a request looks again because other threads freed meanwhile. It ends one that no hole will ever fit.
 constexpr int kMostTurns = 100;
 
-// What a free of the driver's own would be told on this thread: without a context, or after the driver's end, its
-// refusal.
-CUresult state_of_caller(Contexts &contexts) {
-  CUcontext current = nullptr;
-  const CUresult asked = real.cuCtxGetCurrent(&current);
-  if (asked != CUDA_SUCCESS || (current != nullptr && contexts.find(current) != nullptr)) {
-    return asked;
-  }
-  const RelaxedCapture relaxed;
-  const CUresult answer = real.cuMemFree_v2(0);  // a free of nothing: only the state of the thread can be wrong with it
-  const bool of_thread = answer == CUDA_ERROR_INVALID_CONTEXT || answer == CUDA_ERROR_CONTEXT_IS_DESTROYED ||
-                         answer == CUDA_ERROR_NOT_INITIALIZED || answer == CUDA_ERROR_DEINITIALIZED;
-  return of_thread ? answer : CUDA_SUCCESS;
-}
-
 // CUDA_SUCCESS where a free may go into `stream`, else what is wrong with it. A graph's free node must be given a
 // graph's own allocation (cuda.h).
 CUresult state_of_stream(CUstream stream) {
@@ -40,6 +25,19 @@ CUresult state_of_stream(CUstream stream) {
 }
 
 }  // namespace
+
+CUresult Pools::state_of_caller() {
+  CUcontext current = nullptr;
+  const CUresult asked = real.cuCtxGetCurrent(&current);
+  if (asked != CUDA_SUCCESS || (current != nullptr && contexts_.find(current) != nullptr)) {
+    return asked;
+  }
+  const RelaxedCapture relaxed;
+  const CUresult answer = real.cuMemFree_v2(0);  // a free of nothing: only the state of the thread can be wrong with it
+  const bool of_thread = answer == CUDA_ERROR_INVALID_CONTEXT || answer == CUDA_ERROR_CONTEXT_IS_DESTROYED ||
+                         answer == CUDA_ERROR_NOT_INITIALIZED || answer == CUDA_ERROR_DEINITIALIZED;
+  return of_thread ? answer : CUDA_SUCCESS;
+}
 
 Pools::Arena &Pools::arena_of(int device) {
   Arena *arena = known_arena(device);
@@ -125,7 +123,7 @@ CUresult Pools::allocate(const Request &request, const Contexts::Current &where,
 }
 
 CUresult Pools::retire(const char *api, std::uint64_t address, CUstream stream, const ContextRef &owner) {
-  const CUresult state = state_of_caller(contexts_);
+  const CUresult state = state_of_caller();
   if (state != CUDA_SUCCESS) {
     journal_.count_failed_free();
     return state;
@@ -180,8 +178,12 @@ CUresult Pools::free_in_stream(const char *api, std::uint64_t address, CUstream 
   return retire(api, address, stream, owner);
 }
 
+pool::SharedPool &Pools::blocks_of(const ContextRef &owner) {
+  return owner->pool.load(std::memory_order_acquire)->blocks;
+}
+
 std::optional<pool::Block> Pools::block_at(std::uint64_t address, const ContextRef &owner) {
-  return owner->pool.load(std::memory_order_acquire)->blocks.find(address);
+  return blocks_of(owner).find(address);
 }
 
 void Pools::record_wait(const char *api, int device, const char *how, const Quarantine::Cleaned &cleaned,

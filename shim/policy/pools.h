@@ -64,7 +64,11 @@ class Pools {
   // REQUIRES: `owner` is the answer of owner_of. Anything but the start of a live block: INVALID_VALUE.
   CUresult free(const char *api, std::uint64_t address, const ContextRef &owner);
   CUresult free_in_stream(const char *api, std::uint64_t address, CUstream stream, const ContextRef &owner);
+  // What a free of the driver's own would be told on this thread: without a context, or after the driver's end, its
+  // refusal.
+  CUresult state_of_caller();
   std::optional<pool::Block> block_at(std::uint64_t address, const ContextRef &owner);
+  pool::SharedPool &blocks_of(const ContextRef &owner);
 
   // A handle by which other processes can open the live block around `address`, and only that (exports.h). Where there
   // can be none, `refused` and why. REQUIRES: `owner` is the answer of owner_of.
@@ -115,6 +119,9 @@ class Pools {
   // The program synchronises a context: what it freed until now counts as freed before. The moment that has passed
   // should the driver answer success.
   std::uint64_t before_synchronise() noexcept;
+
+  // While it lives others know that what they are refused may fit later (is_changing).
+  class Holding;
 
   Captures &captures() { return captures_; }
   Progress &progress() { return progress_; }
@@ -189,6 +196,14 @@ class Pools {
   Exports exports_;
   std::atomic<std::uint64_t> last_slab_{0};
   std::atomic<Arena *> arenas_[ledger::kMaxDevices] = {};
+};
+
+class Pools::Holding {
+ public:
+  Holding(Pools &pools, int device) : changing_(pools.arena_of(device)) {}
+
+ private:
+  const Changing changing_;
 };
 
 }  // namespace ration::policy

@@ -1,5 +1,4 @@
-// Questions about a block, and blocks that processes share: the half of Policy that answers for addresses.
-// Layer: policy.
+// Blocks that processes share: the part of Policy that makes and opens their handles. Layer: policy.
 #include <bit>
 #include <cstring>
 
@@ -10,46 +9,17 @@ namespace ration::policy {
 
 using driver::real;
 
-CUresult Policy::address_range(CUdeviceptr address, CUdeviceptr *base, std::size_t *bytes, bool &handled) {
-  Imports::Range range{};
-  if (const ContextRef owner = pools_.owner_of(address)) {
-    handled = true;
-    const std::optional<pool::Block> block = pools_.block_at(address, owner);
-    if (!block) {
-      return CUDA_ERROR_INVALID_VALUE;
-    }
-    range = {block->address, block->requested};
-  } else {
-    handled = imports_.covers(address);
-    if (!handled) {
-      return CUDA_SUCCESS;
-    }
-    const std::optional<Imports::Range> block = imports_.block_at(address);
-    if (!block) {
-      return CUDA_ERROR_INVALID_VALUE;
-    }
-    range = *block;
-  }
-  if (base != nullptr) {
-    *base = range.base;
-  }
-  if (bytes != nullptr) {
-    *bytes = range.bytes;
-  }
-  return CUDA_SUCCESS;
-}
-
-bool Policy::is_dead(CUdeviceptr address) {
-  if (const ContextRef owner = pools_.owner_of(address)) {
-    return !pools_.block_at(address, owner);
-  }
-  return imports_.covers(address) && !imports_.block_at(address);
-}
-
 CUresult Policy::share(const char *api, CUipcMemHandle *handle, CUdeviceptr address,
                        const std::function<CUresult()> &act) {
   describe();
   const ContextRef owner = pools_.owner_of(address);
+  if (owner == nullptr && async_block_at(address)) {
+    const CUresult result = act();
+    if (result != CUDA_SUCCESS && !said_no_sharing_.exchange(true)) {
+      events::say("memory of mode async cannot be shared with other processes (RATION_IPC=direct: large blocks can)");
+    }
+    return result;
+  }
   if (owner == nullptr) {
     return imports_.covers(address) ? CUDA_ERROR_INVALID_VALUE : act();  // what others lent is not ours to lend
   }

@@ -84,11 +84,16 @@ CUresult Policy::obtain_from(const StreamPools::PoolRef &pool, Request request, 
   };
   Obtained obtained;
   const CUresult result = admit(request, where, counted, undo, obtained);
-  if (result != CUDA_SUCCESS) {
-    return result;
-  }
+  // Its memory is the pool's, which no context takes along.
+  return result == CUDA_SUCCESS ? enter_from(pool, request, where, nowhere_, bytes, undo, obtained.address, address)
+                                : result;
+}
+
+CUresult Policy::enter_from(const StreamPools::PoolRef &pool, const Request &request, const Contexts::Current &where,
+                            const ContextRef &owner, std::uint64_t bytes, const Undo &undo, CUdeviceptr obtained,
+                            CUdeviceptr *address) {
   const auto give_back = [&] {
-    undo(obtained.address);
+    undo(obtained);
     stream_pools_.block_ended(*pool);
     pools_.wait_for_work();
     stream_pools_.trim(request.api, pool->device);
@@ -102,15 +107,13 @@ CUresult Policy::obtain_from(const StreamPools::PoolRef &pool, Request request, 
     }
     stream_pools_.add(request.api, *pool, missing);
   }
-  obtained.bytes = bytes;
-  // Its memory is the pool's, which no context takes along.
-  const Block block{bytes, pool->device, nowhere_, events::Kind::pool, true, pool};
-  const CUresult entered = enter_block(book_, request, block, obtained.address, 0);
+  const Block block{bytes, pool->device, owner, events::Kind::pool, true, pool};
+  const CUresult entered = enter_block(book_, request, block, obtained, 0);
   if (entered != CUDA_SUCCESS) {
     give_back();
     return entered;
   }
-  *address = obtained.address;
+  *address = obtained;
   return CUDA_SUCCESS;
 }
 

@@ -248,6 +248,23 @@ bool StreamPools::trim(const char *api, int device) noexcept try {
   return false;
 }
 
+void StreamPools::trim_by(const char *api, Pool &pool, std::uint64_t bytes) noexcept {
+  if (const Asking asking(*this, pool); asking && real.cuMemPoolTrimTo.present()) {
+    bool known = false;
+    const std::uint64_t reserved = attribute(pool.handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, known);
+    if (known) {
+      real.cuMemPoolTrimTo(pool.handle, reserved - std::min(reserved, bytes));
+    }
+  }
+  settle(api, pool);
+}
+
+bool StreamPools::is_alone(const Pool &pool, std::uint64_t bytes) {
+  const std::uint64_t all = ledger_.account(pool.device).charged();
+  Guard guard(mutex_);
+  return all <= pool.charged_ + bytes;
+}
+
 bool StreamPools::retains(int device) noexcept try {
   if (has_orphans(device)) {
     return true;

@@ -77,6 +77,10 @@ class StreamPools {
   // Those up to a figure of orphaned() are the device's again: it is through with what was submitted before that.
   void release_orphans(const char *api, int device, std::uint64_t up_to) noexcept;
   void settle_all(const char *api, int device) noexcept;
+  // Has one pool give back so much, where it has as much that is free.
+  void trim_by(const char *api, Pool &pool, std::uint64_t bytes) noexcept;
+  // Whether nothing else is charged on its device but `bytes`.
+  bool is_alone(const Pool &pool, std::uint64_t bytes);
 
  private:
   // A look at a pool that the program may be destroying. False: it is; the driver must not be asked about it.

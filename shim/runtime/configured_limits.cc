@@ -45,7 +45,15 @@ policy::Preallocation ConfiguredLimits::preallocation_on(const events::DeviceFac
     return {};
   }
   const auto plan = settings_.preallocation_on({device.ordinal, device.uuid, device.total});
-  return {plan.bytes, plan.after, plan.headroom};
+  return {plan.bytes, plan.after, plan.headroom, false};
+}
+
+// A size is what TF_CUDA_MALLOC_ASYNC_SUPPORTED_PREALLOC means by one: all of it or nothing.
+policy::Preallocation ConfiguredLimits::async_preallocation_on(const events::DeviceFacts &device) const {
+  if (const auto *size = std::get_if<config::Size>(&settings_.async_preallocate)) {
+    return {size->bytes_of(device.total), 0, 0, true};
+  }
+  return std::get<bool>(settings_.async_preallocate) ? preallocation_on(device) : policy::Preallocation{};
 }
 
 std::vector<policy::GroupAsked> ConfiguredLimits::groups() const {

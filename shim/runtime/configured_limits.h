@@ -21,6 +21,7 @@ class ConfiguredLimits : public policy::LimitSource {
   std::vector<std::string> meet(const std::vector<events::DeviceFacts> &devices) override;
   policy::DeviceLimit limit_on(const events::DeviceFacts &device) const override;
   policy::Preallocation preallocation_on(const events::DeviceFacts &device) const override;
+  policy::Preallocation async_preallocation_on(const events::DeviceFacts &device) const override;
   bool asked_for() const override { return settings_.limit_asked(); }
   std::string state_folder() const override { return settings_.state_folder(); }
   std::vector<policy::GroupAsked> groups() const override;

@@ -29,8 +29,12 @@ std::string host_name() {
   return gethostname(name, sizeof(name) - 1) == 0 ? name : "";
 }
 
-// Mode async is served from pools too, until it has one of its own; a driver that cannot say when a freed block may be
-// used again is served block by block.
+bool in_async_pools(const config::Settings &settings) {
+  return settings.mode == config::Mode::kAsync && policy::AsyncPools::possible();
+}
+
+// A driver that cannot say when a freed block may be used again is served block by block; one that has no memory pools,
+// or a device that has none, by ours.
 bool in_pools(const config::Settings &settings) {
   return settings.mode != config::Mode::kDirect && policy::Pools::possible();
 }
@@ -45,7 +49,7 @@ events::JournalOptions journal_options(const config::Settings &settings) {
     options.summary_directory = settings.summary_directory;
     options.tree_marks.push_back("RATION_SUMMARY=" + settings.summary_directory);
   }
-  options.meta.mode = in_pools(settings) ? "pool" : "direct";
+  options.meta.mode = in_async_pools(settings) ? "async" : in_pools(settings) ? "pool" : "direct";
   for (const char *const *entry = config::process_environment(); *entry != nullptr; ++entry) {
     const std::string_view text(*entry);
     if (text.substr(0, 7) == "RATION_") {
@@ -73,8 +77,10 @@ void at_exit() {
   }
 }
 
-// In the child nothing of the parent's runtime is touched again: its locks may be held by threads that are not here.
+// In the child nothing of the parent's runtime is touched again: its locks may be held by threads that are not here. Of
+// its log the child has a descriptor, which would keep the log claimed for as long as the child lives.
 void in_child() {
+  events::close_inherited_log();
   instance.store(nullptr, std::memory_order_relaxed);
   builder.store(0, std::memory_order_relaxed);
 }
@@ -102,6 +108,11 @@ struct Builder {
     options.charge_context = settings.charge_context;
     options.limit_managed = settings.managed == config::Managed::kLimit;
     options.pool = in_pools(settings);
+    options.async = in_async_pools(settings);
+    if (settings.mode == config::Mode::kAsync && !options.async) {
+      events::say("mode async: this driver has no memory pools; mode " + std::string(options.pool ? "pool" : "direct") +
+                  " serves");
+    }
     options.synchronous_free = settings.free == config::Free::kSynchronous;
     options.large_direct = settings.ipc == config::Ipc::kDirect;
     events::JournalOptions journal = journal_options(settings);

@@ -25,6 +25,6 @@ def exceeds(_):
     expect("status without Ration", done.status, 3)
 
 
-main({f"{mode}, {threads} thread(s)": mixed(mode, threads) for mode in ("direct", "pool") for threads in (1, 4)}
+main({f"{mode}, {threads} thread(s)": mixed(mode, threads) for mode in ("direct", "pool", "async") for threads in (1, 4)}
      | {"a pool that grows, streams that lag": mixed("pool", 4, RATION_PREALLOCATE="false", SIMCUDA_LATENCY_US="0-200"),
         "the test bites": exceeds})

@@ -111,6 +111,6 @@ def unlimited_total(folder):
     expect("narrow", told[0][4:], (8 * GIB, (1 << 32) - 1, (1 << 32) - 1))
 
 
-main({f"{door}, {mode}": case(door, mode) for mode in ("direct", "pool")
+main({f"{door}, {mode}": case(door, mode) for mode in ("direct", "pool", "async")
       for doors, case in ((LIMITED, limited), (COUNTED, counted), (ORDERED, ordered)) for door in doors}
      | {"sizes that 32 bits do not hold": unlimited_total})

@@ -120,7 +120,10 @@ def peak_of(records):
 
 
 def main(cases):
-    """Runs the cases (name -> function of a scratch folder), all of them, and ends the process."""
+    """Runs the cases (name -> function of a scratch folder), all of them, and ends the process. PRELOAD_LIST: names them."""
+    if os.environ.get("PRELOAD_LIST"):
+        print(*cases, sep="\n")
+        sys.exit(0)
     failed = []
     for name, case in cases.items():
         with tempfile.TemporaryDirectory() as folder:

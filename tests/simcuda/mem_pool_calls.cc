@@ -14,6 +14,7 @@ CUresult read_pool(CUmemoryPool *out, CUdevice dev, std::shared_ptr<MemPool> (*w
   Device *device = nullptr;
   if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult error = device_of(dev, &device); error != CUDA_SUCCESS) return error;
+  if (attribute_of(*device, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED) == 0) return CUDA_ERROR_NOT_SUPPORTED;
   const Lock lock(driver().mutex);
   *out = handle_of(which(*device).get());
   return CUDA_SUCCESS;
@@ -46,6 +47,7 @@ CUresult judge(const CUmemPoolProps &props) {
   if (const CUresult error = judge(props.location, props.allocType); error != CUDA_SUCCESS) return error;
   Device *device = nullptr;
   if (device_of(props.location.id, &device) != CUDA_SUCCESS) return CUDA_ERROR_INVALID_VALUE;
+  if (attribute_of(*device, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED) == 0) return CUDA_ERROR_NOT_SUPPORTED;
   const int known = attribute_of(*device, CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES);
   return props.usage != 0 || (types & ~static_cast<unsigned>(known)) != 0 ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
 }

@@ -63,6 +63,12 @@ Block block_of(const Mapped &found, const Context &current) {
   return block;
 }
 
+int access_to(const MemPool &pool, const Device &device) {
+  if (pool.device == &device) return CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  const auto found = pool.access.find(&device);
+  return found == pool.access.end() ? CU_MEM_ACCESS_FLAGS_PROT_NONE : found->second;
+}
+
 Block block_at(CUdeviceptr ptr, const Context &current) {
   if (const auto found = allocation_at(ptr); found != driver().allocations.end()) {
     const Allocation &allocation = found->second;
@@ -71,7 +77,10 @@ Block block_at(CUdeviceptr ptr, const Context &current) {
     block.sync_memops = allocation.sync_memops;
     block.managed = block.host = allocation.managed != nullptr;
     block.pool = allocation.pool.get();
-    if (block.pool != nullptr) block.handle_types = static_cast<unsigned>(block.pool->handle_types);
+    if (block.pool != nullptr) {
+      block.handle_types = static_cast<unsigned>(block.pool->handle_types);
+      block.access = access_to(*block.pool, *current.device);
+    }
     block.shareable = !allocation.import && block.pool == nullptr && !block.managed;
     return block;
   }

@@ -76,6 +76,22 @@ std::vector<Fault> parse_faults(const std::string &text) {
   return faults;
 }
 
+std::map<int, int> parse_attributes(const std::string &text) {
+  std::map<int, int> attributes;
+  if (text.empty()) return attributes;
+  for (const std::string &part : split(text, ',')) {
+    const auto equals = std::min(part.find('='), part.size() - 1);
+    const auto number = whole_number<int>(std::string_view(part).substr(0, equals));
+    const auto value = whole_number<int>(std::string_view(part).substr(equals + 1));
+    if (number && value) {
+      attributes[*number] = *value;
+    } else {
+      complain("simcuda: SIMCUDA_ATTRIBUTES: '" + part + "' is not NUMBER=VALUE; ignored");
+    }
+  }
+  return attributes;
+}
+
 // "5" or "0-5"; an empty text is 0.
 bool parse_range(std::string_view text, unsigned *least, unsigned *most) {
   if (text.empty()) return true;
@@ -117,6 +133,7 @@ Settings *read() {
   if (const char *visible = std::getenv("CUDA_VISIBLE_DEVICES")) read->visible = visible;
   if (const std::string missing = text_of("SIMCUDA_MISSING"); !missing.empty()) read->missing = split(missing, ',');
   read->faults = parse_faults(text_of("SIMCUDA_FAIL"));
+  read->attributes = parse_attributes(text_of("SIMCUDA_ATTRIBUTES"));
   return read;
 }
 

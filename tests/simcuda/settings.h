@@ -2,6 +2,7 @@
 // Layer: none. Threads: read once, then immutable; never freed.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,6 +29,7 @@ struct Settings {
   std::optional<std::string> visible;
   std::vector<std::string> missing;
   std::vector<Fault> faults;
+  std::map<int, int> attributes;  // of every device, instead of what it would have
 };
 
 const Settings &settings();

@@ -2,6 +2,7 @@
 // as a program that does not wait by itself may find on hardware. Layer: vmm.h. Threads: any.
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <iterator>
 
 #include "implemented.h"
@@ -172,21 +173,31 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAlloc
   return CUDA_SUCCESS;
 }
 
+// What lies side by side goes in one call, too: programs unmap a range that they composed as they free it.
 CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
   const Lock lock(driver().mutex);
   const auto found = mapped_at(ptr);
-  if (!found || found->mapping == nullptr || found->at != ptr || found->mapping->bytes != size) {
-    return CUDA_ERROR_INVALID_VALUE;
+  if (size == 0 || !found || found->mapping == nullptr || found->at != ptr) return CUDA_ERROR_INVALID_VALUE;
+  auto &mappings = found->reservation->mappings;
+  const auto first = mappings.find(ptr);
+  auto last = first;
+  std::uint64_t unmapped = 0;
+  while (last != mappings.end() && last->first == ptr + unmapped && last->second.bytes <= size - unmapped) {
+    unmapped += last->second.bytes;
+    ++last;
   }
+  if (unmapped != size) return CUDA_ERROR_INVALID_VALUE;
   std::byte *const view = found->reservation->view + (ptr - found->reserved_at);
   if (no_child(::mmap(view, size, PROT_READ | PROT_WRITE, kNowhere | MAP_FIXED, -1, 0), size) == nullptr) {
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  let_host(ptr, *found->mapping, CU_MEM_ACCESS_FLAGS_PROT_NONE);
-  const CUmemGenericAllocationHandle handle = found->mapping->handle;
-  found->reservation->mappings.erase(ptr);
-  --driver().virtual_memory.handles.at(handle).mappings;
-  forget_unused(handle);
+  std::for_each(first, last, [](auto &placed) {
+    auto &[address, mapping] = placed;
+    let_host(address, mapping, CU_MEM_ACCESS_FLAGS_PROT_NONE);
+    --driver().virtual_memory.handles.at(mapping.handle).mappings;
+    forget_unused(mapping.handle);
+  });
+  mappings.erase(first, last);
   return CUDA_SUCCESS;
 }
 

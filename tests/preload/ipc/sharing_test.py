@@ -48,6 +48,23 @@ def own_range(machine):
     expect("its own closed", exporter.code("close own1"), INVALID_VALUE)
 
 
+def own_identity(machine):
+    exporter, importer = machine.peer(), machine.peer()
+    exporter.do("take 20000 1", "take 20000 2")
+    tokens = [exporter.share(f"own{i}") for i in range(2)]
+    importer.do(f"open {tokens[0]}", f"open {tokens[1]}")
+    importer.do("synchronous opened1+700 1")
+    first, second = (importer.do(f"identity opened{i}").split() for i in range(2))
+    expect("synchronous", (first[1], second[1]), ("0", "1"))
+    expect("inside", importer.do("identity opened1+19999").split(), second)
+    importer.do("close opened1", f"open {tokens[1]}")
+    again = importer.do("identity opened2").split()
+    expect("opened once more", again[1], "0")
+    expect_that(f"identifiers {first} {second} {again}", len({first[0], second[0], again[0]}) == 3)
+    expect("behind both", importer.code("synchronous opened0+4000000 1"), INVALID_VALUE)
+    expect("the exporter's own", [exporter.do(f"identity own{i}").split()[1] for i in range(2)], ["0", "0"])
+
+
 def of_one_slab(machine):
     exporter, importer = machine.peer(), machine.peer()
     for value in range(4):
@@ -223,6 +240,7 @@ def direct_for_large(machine):
 main({
     "both ways": peers(both_ways),
     "its own range and no more": peers(own_range),
+    "an identity of its own": peers(own_identity),
     "several blocks of one slab": peers(of_one_slab),
     "freed while it is open": peers(freed_while_open),
     "its opener is killed": peers(opener_killed),

@@ -51,6 +51,11 @@ def direct(folder):
     expect("refusals", of_type(records, "oom"), [])
 
 
+def of_the_driver(folder):
+    records = same("async", OURS | {"a block shared": "1", "the handle was written": "0"})(folder)
+    expect("refusals", of_type(records, "oom"), [])
+
+
 def slabs(preallocate):
     """Nothing but the start of a live block is one: holes, the slab's own start, its last byte."""
     def case(folder):
@@ -72,6 +77,7 @@ def slabs(preallocate):
 main({
     "without a pool": direct,
     "in a pool": pool,
+    "in a pool of the driver's": of_the_driver,
     "inside the slab that was preallocated": slabs("true"),
     "inside slabs that grew": slabs("false"),
 })

@@ -116,6 +116,18 @@ void attributes(const Peer &peer, std::istream &line) {
   answer(code, told.str());
 }
 
+// What the block is called in this process; whether it is synchronous.
+void identity(const Peer &peer, std::istream &line) {
+  std::string which;
+  line >> which;
+  unsigned long long id = 0;
+  unsigned synchronous = 0;
+  CUpointer_attribute asked[] = {CU_POINTER_ATTRIBUTE_BUFFER_ID, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS};
+  void *places[] = {&id, &synchronous};
+  const CUresult code = cuPointerGetAttributes(2, asked, places, named(peer, which));
+  answer(code, std::to_string(id) + " " + std::to_string(synchronous));
+}
+
 // Done before it is told: nothing orders the work of one process behind that of another.
 CUresult fill(CUdeviceptr address, unsigned value, std::size_t bytes) {
   const CUresult code = cuMemsetD8(address, static_cast<unsigned char>(value), bytes);
@@ -247,6 +259,10 @@ void obey(Peer &peer, const std::string &text) {
     range(peer, line);
   } else if (op == "attributes") {
     attributes(peer, line);
+  } else if (op == "identity") {
+    identity(peer, line);
+  } else if (op == "synchronous" && line >> which >> value) {
+    answer(cuPointerSetAttribute(&value, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, named(peer, which)));
   } else {
     answer(CUDA_ERROR_UNKNOWN, text);
   }

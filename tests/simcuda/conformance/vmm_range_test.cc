@@ -60,6 +60,27 @@ TEST_CASE("memory is mapped only into addresses that are reserved and not mapped
   CHECK(cuMemAddressFree(range, 4 * kGranule) == CUDA_SUCCESS);
 }
 
+TEST_CASE("mappings side by side go in one call, whole ones alone") {
+  start_driver();
+  const CUmemGenericAllocationHandle wide = physical(2 * kGranule), narrow = physical(kGranule);
+  const CUdeviceptr range = reserved(5 * kGranule);
+  REQUIRE(cuMemMap(range, 2 * kGranule, 0, wide, 0) == CUDA_SUCCESS);
+  REQUIRE(cuMemMap(range + 2 * kGranule, kGranule, 0, narrow, 0) == CUDA_SUCCESS);
+  REQUIRE(cuMemMap(range + 4 * kGranule, kGranule, 0, narrow, 0) == CUDA_SUCCESS);
+  REQUIRE(cuMemRelease(wide) == CUDA_SUCCESS);
+  CHECK(cuMemUnmap(range + kGranule, 2 * kGranule) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuMemUnmap(range, 4 * kGranule) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuMemUnmap(range, 5 * kGranule) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuMemUnmap(range, 0) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuMemUnmap(range, 3 * kGranule) == CUDA_SUCCESS);
+  if (simulator()) CHECK(cuMemMap(range, kGranule, 0, wide, 0) == CUDA_ERROR_INVALID_VALUE);  // gone with its mapping
+  REQUIRE(cuMemMap(range, kGranule, 0, narrow, 0) == CUDA_SUCCESS);
+  CHECK(cuMemUnmap(range, kGranule) == CUDA_SUCCESS);
+  CHECK(cuMemUnmap(range + 4 * kGranule, kGranule) == CUDA_SUCCESS);
+  CHECK(cuMemRelease(narrow) == CUDA_SUCCESS);
+  CHECK(cuMemAddressFree(range, 5 * kGranule) == CUDA_SUCCESS);
+}
+
 TEST_CASE("nobody may use a new mapping before somebody is let at it") {
   const CurrentContext context;
   const CUmemGenericAllocationHandle handle = physical(kGranule);

@@ -95,17 +95,41 @@ TEST_CASE("a handle that was refused is told apart from memory that was") {
         "  1 free of no live block, 1 handle to share memory refused (the pool holds it)");
 }
 
-TEST_CASE("of many processes the largest peaks are told, in eight lines at most") {
+TEST_CASE("pinned memory of the host is told, and what of it was not given back") {
+  events::Summary pinning = process(1, {device(1 << 20, 1)});
+  pinning.host_peak_bytes = 3 << 20;
+  CHECK(summary_lines({pinning}).back() == "  pinned host memory: peak 3 MiB (3145728 bytes), no limit");
+  pinning.host_bytes = 5000;
+  CHECK(summary_lines({pinning}).back() ==
+        "  pinned host memory: peak 3 MiB (3145728 bytes), no limit; not freed: 4 KiB (5000 bytes)");
+}
+
+TEST_CASE("a process that pinned memory and asked a device for none is told so") {
+  events::Summary pinning = process(1, {device(0, 0)});
+  pinning.host_peak_bytes = 1 << 20;
+  CHECK(summary_lines({pinning}) ==
+        Lines{"no device memory was asked for", "  pinned host memory: peak 1 MiB (1048576 bytes), no limit"});
+}
+
+TEST_CASE("of several processes the one that pinned most is told, by its name") {
+  std::vector<events::Summary> all = {process(1, {device(2, 1)}), process(2, {device(1, 1)}), process(3, {})};
+  all[1].host_peak_bytes = all[2].host_peak_bytes = 2 << 20;
+  CHECK(summary_lines(all).back() == "train (pid 2) pinned host memory: peak 2 MiB (2097152 bytes), no limit");
+}
+
+TEST_CASE("of many processes the largest peaks are told, in nine lines at most") {
   std::vector<events::Summary> all;
   for (int i = 1; i <= 50; ++i) {
     all.push_back(process(i, {device(static_cast<std::uint64_t>(i) << 20, 1), device(1, 1)}));
   }
+  all.back().host_peak_bytes = 1 << 20;
   const Lines lines = summary_lines(all);
-  REQUIRE(lines.size() == 8);
+  REQUIRE(lines.size() == 9);
   CHECK(lines[0] == "50 processes used CUDA");
   CHECK(lines[1].find("train (pid 50) device 0: peak 50 MiB") == 0);
   CHECK(lines[5].find("train (pid 48) device 0: peak 48 MiB") == 0);
   CHECK(lines[7] == "and 97 more with smaller peaks");
+  CHECK(lines[8].find("train (pid 50) pinned host memory: peak 1 MiB") == 0);
 }
 
 TEST_CASE("pages are found in the folder of a run inside the run; anything else is passed over") {

@@ -27,6 +27,20 @@ std::string only_file_in(const ScratchFolder &folder) {
   return only;
 }
 
+events::Alloc pinned(std::uint64_t address, std::uint64_t bytes) {
+  events::Alloc event = an_alloc(address, bytes);
+  event.kind = events::Kind::host;
+  event.charged = false;
+  return event;
+}
+
+events::Free unpinned(std::uint64_t address, std::uint64_t bytes) {
+  events::Free event = a_free(address, bytes);
+  event.kind = events::Kind::host;
+  event.charged = false;
+  return event;
+}
+
 }  // namespace
 
 TEST_CASE("the totals of a process outlive SIGKILL") {
@@ -44,6 +58,9 @@ TEST_CASE("the totals of a process outlive SIGKILL") {
     journal.record(a_slab_free(1, 5000, 1));
     journal.record(a_wait(1));
     journal.record(a_refused_share(1));
+    journal.record(pinned(0x3000, 800));
+    journal.record(pinned(0x4000, 100));
+    journal.record(unpinned(0x4000, 100));
     journal.count_null_free();
     return kill(getpid(), SIGKILL);
   });
@@ -54,6 +71,8 @@ TEST_CASE("the totals of a process outlive SIGKILL") {
   CHECK(summary.program == "unit_events");
   CHECK(summary.null_frees == 1);
   CHECK(summary.refused_shares == 1);
+  CHECK(summary.host_bytes == 800);
+  CHECK(summary.host_peak_bytes == 900);
   REQUIRE(summary.devices.size() == 2);
   CHECK(summary.devices[0].peak_bytes == 300);
   CHECK(summary.devices[0].live_bytes == 0);

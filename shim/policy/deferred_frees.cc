@@ -1,0 +1,197 @@
+#include "policy/deferred_frees.h"
+
+#include <sched.h>
+
+#include <iterator>
+#include <utility>
+
+#include "policy/this_thread.h"
+
+namespace ration::policy {
+
+// A thread whose driver calls call back into us has the turn already, and looks another time.
+DeferredFrees::Turn::Turn(DeferredFrees &frees, bool patient) : owner_(frees.turn_) {
+  const void *owner = nullptr;
+  while (!owner_.compare_exchange_strong(owner, this_thread())) {
+    if (!patient || owner == this_thread()) {
+      return;
+    }
+    owner = nullptr;
+    sched_yield();
+  }
+  has_it_ = true;
+}
+
+DeferredFrees::Turn::~Turn() {
+  if (has_it_) {
+    owner_.store(nullptr);
+  }
+}
+
+bool DeferredFrees::add(const DeferredBlock &block) noexcept try {
+  std::list<DeferredBlock> one{block};
+  Guard guard(mutex_);
+  held_.emplace(block.address, block.bytes);
+  open_.splice(open_.end(), one);
+  open_blocks_.fetch_add(1, std::memory_order_relaxed);
+  open_bytes_.fetch_add(block.bytes, std::memory_order_relaxed);
+  bytes_.fetch_add(block.bytes, std::memory_order_relaxed);
+  blocks_.fetch_add(1, std::memory_order_relaxed);
+  return true;
+} catch (...) {
+  return false;
+}
+
+bool DeferredFrees::is_due(std::uint64_t most_bytes) const {
+  return open_blocks_.load(std::memory_order_relaxed) >= kBatchBlocks ||
+         open_bytes_.load(std::memory_order_relaxed) >= most_bytes;
+}
+
+bool DeferredFrees::covers(CUdeviceptr address) {
+  if (blocks() == 0) {
+    return false;
+  }
+  Guard guard(mutex_);
+  const auto behind = held_.upper_bound(address);
+  return behind != held_.begin() && address - std::prev(behind)->first < std::prev(behind)->second;
+}
+
+void DeferredFrees::given_back(const DeferredBlock &block) noexcept {
+  Guard guard(mutex_);
+  held_.erase(block.address);
+  returned_.fetch_add(1);
+  bytes_.fetch_sub(block.bytes, std::memory_order_relaxed);
+  blocks_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void DeferredFrees::keep(std::list<DeferredBlock> &blocks) noexcept {
+  Guard guard(mutex_);
+  for (const DeferredBlock &block : blocks) {
+    open_bytes_.fetch_add(block.bytes, std::memory_order_relaxed);
+  }
+  open_blocks_.fetch_add(blocks.size(), std::memory_order_relaxed);
+  in_hands_.fetch_sub(blocks.size());
+  open_.splice(open_.end(), blocks);
+}
+
+// Detached first: the moment that is taken then lies behind every free that it speaks for.
+void DeferredFrees::seal(Looked &looked) {
+  std::list<Epoch> fresh(1);
+  Epoch &epoch = fresh.front();
+  std::uint64_t bytes = 0;
+  {
+    Guard guard(mutex_);
+    epoch.blocks.swap(open_);
+    open_blocks_.store(0, std::memory_order_relaxed);
+    bytes = open_bytes_.exchange(0, std::memory_order_relaxed);
+  }
+  if (epoch.blocks.empty()) {
+    return;
+  }
+  Progress::Taken taken = Progress::Taken::failed;
+  CUresult error = CUDA_ERROR_OUT_OF_MEMORY;  // of the host's, should taking it throw
+  try {
+    taken = progress_.take(epoch.moment, error);
+  } catch (...) {
+    epoch.moment.marks.clear();
+  }
+  if (taken == Progress::Taken::taken) {
+    sealed_.splice(sealed_.end(), fresh);
+    return;
+  }
+  looked.capturing |= taken == Progress::Taken::capturing;
+  looked.ending |= taken == Progress::Taken::ending;
+  if (taken == Progress::Taken::failed) {
+    looked.error = error;
+  }
+  Guard guard(mutex_);
+  open_blocks_.fetch_add(epoch.blocks.size(), std::memory_order_relaxed);
+  open_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  open_.splice(open_.begin(), epoch.blocks);
+}
+
+void DeferredFrees::take_passed(std::list<DeferredBlock> &clean, Looked &looked) {
+  while (!sealed_.empty()) {
+    Epoch &oldest = sealed_.front();
+    const CUresult answer = progress_.query(oldest.moment);
+    if (answer != CUDA_SUCCESS) {
+      looked.error = answer == CUDA_ERROR_NOT_READY ? looked.error : answer;
+      return;
+    }
+    in_hands_.fetch_add(oldest.blocks.size());
+    clean.splice(clean.end(), oldest.blocks);
+    progress_.recycle(oldest.moment);
+    sealed_.pop_front();
+  }
+}
+
+DeferredFrees::Looked DeferredFrees::collect(std::list<DeferredBlock> &clean, bool patient) noexcept {
+  Looked looked;
+  if (blocks() == 0) {
+    return looked;
+  }
+  const Turn turn(*this, patient);
+  if (!turn) {
+    looked.busy = true;
+    return looked;
+  }
+  const Undisturbed undisturbed(progress_.captures());
+  try {
+    seal(looked);
+  } catch (...) {  // no memory of the host for an epoch: it stays open
+    looked.error = CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  take_passed(clean, looked);
+  return looked;
+}
+
+DeferredFrees::Looked DeferredFrees::wait(std::list<DeferredBlock> &clean) noexcept {
+  Looked looked = collect(clean, true);
+  if (!clean.empty() || looked.error != CUDA_SUCCESS || looked.busy) {
+    return looked;
+  }
+  const Turn turn(*this, true);
+  if (!turn || sealed_.empty()) {
+    return looked;
+  }
+  looked.waited = true;
+  const CUresult answer = progress_.wait(sealed_.front().moment);
+  if (answer != CUDA_SUCCESS) {
+    looked.capturing |= answer == CUDA_ERROR_NOT_READY;
+    looked.error = answer == CUDA_ERROR_NOT_READY ? looked.error : answer;
+    return looked;
+  }
+  const Undisturbed undisturbed(progress_.captures());
+  take_passed(clean, looked);
+  return looked;
+}
+
+DeferredFrees::Looked DeferredFrees::drain(std::list<DeferredBlock> &clean) noexcept {
+  Looked looked;
+  for (bool first = true;; first = false) {
+    const bool waited = looked.waited;
+    looked = collect(clean, true);
+    looked.waited |= waited;
+    if (looked.ending) {
+      sched_yield();
+      continue;
+    }
+    if (looked.error != CUDA_SUCCESS || looked.capturing || looked.busy) {
+      return looked;
+    }
+    const Turn turn(*this, true);
+    if (!turn || sealed_.empty() || !first) {
+      return looked;
+    }
+    // The newest speaks for all before it.
+    looked.waited = true;
+    const CUresult answer = progress_.wait(sealed_.back().moment);
+    if (answer != CUDA_SUCCESS) {
+      looked.capturing |= answer == CUDA_ERROR_NOT_READY;
+      looked.error = answer == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : answer;
+      return looked;
+    }
+  }
+}
+
+}  // namespace ration::policy

@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+"""Mode async: synchronous allocations from a memory pool of the driver's (programs/async.cc)."""
+from harness import GIB, MIB, expect, expect_that, main, of_type, run
+
+MACHINE = {"SIMCUDA_DEVICES": "2x4GiB"}
+STEP = 32 * MIB  # by which the simulator's pools grow
+LIMIT = 320 * MIB
+OUT_OF_MEMORY, INVALID_VALUE, INVALID_CONTEXT = 2, 1, 201
+
+
+def told(case, folder=None, err="", most=LIMIT, **settings):
+    """[(name, value)] as it printed them, and what it logged."""
+    done = run("async", case, folder=folder, RATION_MODE="async", **{"RATION_LIMIT": most} | MACHINE | settings)
+    expect_that(f"{case}: status {done.status}, {done.err!r}", done.status == 0 and err in done.err)
+    expect_that(f"{case}: {done.err!r}", bool(done.err) == bool(err))
+    lines = [line.rsplit(" ", 1) for line in done.out.splitlines()]
+    records = done.logs["run.jsonl"] if folder else []
+    if folder:
+        check_log(records, most)
+    return [(name, int(value)) for name, value in lines], records
+
+
+def check_log(records, most):
+    live = {}
+    for record in records:
+        key = (record.get("dev"), record.get("addr"))
+        if record["t"] == "alloc":
+            expect_that(f"seq {record['seq']}: two owners", key not in live)
+            live[key] = record["size"]
+        elif record["t"] == "free":
+            expect_that(f"seq {record['seq']}: no owner", live.pop(key, None) is not None)
+        elif record["t"] == "sample":
+            expect_that(f"seq {record['seq']}: {record['pool_reserved']} reserved", record["pool_reserved"] <= most)
+
+
+def served(folder):
+    lines, records = told("served", folder, most=GIB)
+    seen = dict(lines)
+    expect("the same bytes again", seen["held again"], seen["held"])
+    expect("in whole steps", seen["held"], 2 * STEP)
+    expect("driver's own", (seen["cuMemAlloc_v2"], seen["cuMemFree_v2"]), (0, 0))
+    expect("pools and streams", (seen["cuMemPoolCreate"], seen["cuStreamCreate"]), (1, 1))
+    expect("attributes", seen["cuMemPoolSetAttribute"], 1)
+    expect("blocks", (seen["cuMemAllocFromPoolAsync"], seen["cuMemFreeAsync"]), (10, 5))
+    expect("mode", records[0]["mode"], "async")
+    expect("kinds", {(r["kind"], r["src"]) for r in of_type(records, "alloc")}, {("pool", "pool")})
+    expect("slabs", of_type(records, "slab_alloc"), [])
+
+
+def preallocated(value, held, err="", **settings):
+    def case(folder):
+        lines, records = told("first", folder, err, RATION_ASYNC_PREALLOCATE=value, **settings)
+        seen = dict(lines)
+        expect("held", seen["held"], held)
+        expect("total and free", (seen["total"], seen["free"]), (LIMIT, LIMIT - MIB))
+        blocks = 1 + (1 if held > STEP else 0)
+        if not err:
+            expect("blocks", (seen["cuMemAllocFromPoolAsync"], seen["cuMemFreeAsync"]), (blocks, blocks - 1))
+        expect("told", max(r["pool_reserved"] for r in of_type(records, "sample")), held)
+    return case
+
+
+def whole(blocks=20, **settings):
+    def case(folder):
+        lines, records = told("whole", folder, **settings)
+        for turn in range(3):
+            expect("filled", lines[4 * turn:4 * turn + 4],
+                   [("untouched", 1), ("blocks", blocks), ("refused", OUT_OF_MEMORY), ("free", (20 - blocks) * 16 * MIB)])
+        expect("afterwards", lines[12:], [("free", LIMIT), ("all in one", 0), ("held", LIMIT), ("all by another door", 0),
+                                          ("nothing left", OUT_OF_MEMORY), ("all in one again", 0),
+                                          ("more", OUT_OF_MEMORY)])
+        expect("refusals", [r["reason"] for r in of_type(records, "oom")], ["limit"] * 5)
+    return case
+
+
+def smaller_device(folder):
+    """The device has less than the limit: its own refusal, after everything that was freed went back."""
+    lines, records = told("whole", folder, most=4 * GIB, SIMCUDA_DEVICES="640MiB")
+    fills = [value for name, value in lines if name == "blocks"]
+    expect_that(f"filled {fills}", len(set(fills)) == 1 and fills[0] > 0)
+    expect_that("refused by the device", "device" in {r["reason"] for r in of_type(records, "oom")})
+
+
+def contexts(folder):
+    lines, _ = told("contexts", folder)
+    expect("told", lines, [("dead", INVALID_VALUE), ("with another context", 0),
+                           ("freed without a context", INVALID_CONTEXT), ("in the next one", 0),
+                           ("too much", OUT_OF_MEMORY)])
+
+
+def peers(_):
+    lines, _ = told("peers")
+    expect("told", lines, [("before", 0), ("enabled", 0), ("after", 3), ("enabled twice", 704), ("the other way", 0),
+                           ("enabled back", 0), ("both ways", 3), ("disabled", 0)])
+
+
+def early_peers(_):
+    expect("told", told("early_peers")[0], [("enabled", 0), ("after", 3)])
+
+
+def twice(folder):
+    lines, records = told("twice", folder, err="cannot be shared", SIMCUDA_LATENCY_US="2000")
+    expect("told", lines, [("inside", INVALID_VALUE), ("freed", 0), ("again", INVALID_VALUE),
+                           ("again in stream order", INVALID_VALUE), ("range", INVALID_VALUE), ("type", INVALID_VALUE),
+                           ("shared", INVALID_VALUE), ("freed in stream order", 0), ("again", INVALID_VALUE)])
+    expect("failed frees", records[-1]["failed_frees"], 4)
+
+
+def no_pools(folder):
+    """Where a device, or the driver, has no memory pools mode pool serves it, and that is said."""
+    lines, records = told("served", folder, "mode pool serves it", most=GIB, SIMCUDA_ATTRIBUTES="115=0")
+    expect("pools of the driver's", dict(lines)["cuMemPoolCreate"], 0)
+    expect_that("slabs", of_type(records, "slab_alloc") != [])
+
+
+def pool_refused(folder):
+    lines, records = told("served", folder, "mode pool serves it", most=GIB, SIMCUDA_FAIL="cuMemPoolCreate@1:801,cuMemPoolCreate@2:801")
+    expect("pools of the driver's", dict(lines)["cuMemPoolCreate"], 2)  # without a cap, too
+    expect_that("slabs", of_type(records, "slab_alloc") != [])
+
+
+def synchronous(folder):
+    lines, _ = told("served", folder, most=GIB, RATION_FREE="synchronous", SIMCUDA_LATENCY_US="500")
+    expect("blocks", dict(lines)["cuMemFreeAsync"], 5)
+
+
+def without_caps():
+    """A driver whose pools have no cap: what is left in their last step is nobody's, for they might grow by another."""
+    return whole(blocks=19, SIMCUDA_FAIL="cuDriverGetVersion@1:1,cuDriverGetVersion@2:1,cuDriverGetVersion@3:1")
+
+
+main({
+    "blocks of the driver's pool, used again": served,
+    "nothing preallocated": preallocated("0", STEP),
+    "a size preallocated": preallocated("256MiB", 256 * MIB),
+    "what mode pool would have": preallocated("-1", LIMIT),
+    "more than the limit": preallocated("1GiB", STEP, "cannot be preallocated"),
+    "no number": preallocated("much", STEP, "RATION_ASYNC_PREALLOCATE"),
+    "another negative": preallocated("-2", STEP, "RATION_ASYNC_PREALLOCATE"),
+    "nothing, as mode pool would have": preallocated("-1", STEP, RATION_PREALLOCATE="false"),
+    "the whole limit": whole(),
+    "the whole limit, preallocated": whole(RATION_ASYNC_PREALLOCATE="-1"),
+    "the whole limit, streams lag": whole(SIMCUDA_LATENCY_US="200-400"),
+    "the whole limit, frees wait": whole(RATION_FREE="synchronous"),
+    "the whole limit, pools without caps": without_caps(),
+    "a smaller device": smaller_device,
+    "contexts that go": contexts,
+    "peers": peers,
+    "peers before there is a pool": early_peers,
+    "freed twice": twice,
+    "no memory pools": no_pools,
+    "a pool that cannot be made": pool_refused,
+    "frees that wait": synchronous,
+})

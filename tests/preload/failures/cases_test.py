@@ -1,0 +1,48 @@
+#!/usr/bin/env python3
+"""Failures that were seen in other software of this kind (tests/failures.txt): cases_test.py PART runs each case of that part
+of the program `failure_cases` in a process of its own, in mode direct and in mode pool."""
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from harness import expect, expect_that, main, run  # noqa: E402
+
+PART = sys.argv[1]
+MACHINE = {"SIMCUDA_DEVICES": "2x4GiB", "SIMCUDA_CONTEXT_BYTES": "1MiB", "RATION_LIMIT": "0=1GiB,1=512MiB"}
+MODES = ("direct", "pool")
+TINY = {"RATION_LIMIT": "64MiB", "SIMCUDA_CONTEXT_BYTES": "256MiB"}
+GROWING = {"RATION_PREALLOCATE": "false"}
+SPECIAL = {  # what a case needs else
+    "memory freed through another door is given back and its charge with it": GROWING,
+    "what races for the last room is counted or refused and never live but uncounted": GROWING,
+    "a limit below what a context takes is told as it is and can be used": TINY,
+    "a context that is charged more than the limit leaves nothing and wraps nothing": TINY | {"RATION_CHARGE_CONTEXT": "true"},
+    "a context that is charged is in what is used as on the device itself": {"RATION_CHARGE_CONTEXT": "true"},
+    "a reserve of all there is leaves nothing and is told as nothing": {"RATION_LIMIT": "", "RATION_RESERVE": "4GiB"},
+    "a limit above the device is told as the device": {"RATION_LIMIT": "32GiB"},
+    "without a limit the device is told as it is": {"RATION_LIMIT": ""},
+    "managed memory that is only written down does not make what is used wrap": TINY | {"RATION_MANAGED": "count"},
+}
+
+
+def names():
+    """As this version of Catch2 lists them: version 2 by the first flag, version 3 by the others."""
+    for flags in (["--list-test-names-only"], ["--list-tests", "--verbosity", "quiet"]):
+        listed = run("failure_cases", f"[{PART}]", *flags, preload=None).out.splitlines()
+        if listed and not listed[0].startswith("Error"):
+            return [line.strip() for line in listed if line.strip()]
+    return []
+
+
+def case(name, mode):
+    def run_it(folder):
+        settings = MACHINE | {"RATION_MODE": mode} | SPECIAL.get(name, {})
+        done = run("failure_cases", name.replace(",", "\\,"), folder=folder, **{key: value for key, value in settings.items() if value})
+        expect_that(f"status {done.status}, said {done.out} {done.err}", done.status == 0)
+        expect("on stderr", done.err, "")
+        end = done.logs["run.jsonl"][-1]
+        expect("the log's end", (end["t"], end["unknown_versions"], end["dropped"]), ("end", 0, 0))
+    return run_it
+
+
+main({f"{name}, {mode}": case(name, mode) for name in names() for mode in MODES})

@@ -1,0 +1,169 @@
+// host HOW: what a process can see of itself beside the GPU, told before it uses CUDA, while it does, and behind: the
+// file mode mask, what signals do and which are blocked, its folder, threads, rlimits and the answer of a signal of its
+// own. `use` tells it once; `generations N` lets each process use CUDA, tell its descriptors, its mappings of our
+// making and the fork handlers that were registered since its birth, and fork the next; `exit` ends by exit(7) while
+// one thread allocates and another one holds the locks of stdout and stderr.
+#include <dirent.h>
+#include <dlfcn.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+
+#include "tests/preload/programs/fill.h"
+
+namespace {
+
+int fork_handlers = 0;
+volatile sig_atomic_t answered = 0;
+
+// Takes memory, is refused, gives it back; what each call answered is its own test's business.
+void use_cuda() {
+  CUcontext context = nullptr;
+  cuInit(0);
+  cuCtxCreate_v2(&context, 0, 0);
+  for (int round = 0; round < 20; ++round) {
+    CUdeviceptr block = 0;
+    CUdeviceptr never = 0;
+    size_t free_bytes = 0;
+    if (cuMemAlloc_v2(&block, size_t{1} << 20) == CUDA_SUCCESS) {
+      cuMemFree_v2(block);
+    }
+    cuMemAlloc_v2(&never, size_t{8} << 30);
+    cuMemGetInfo_v2(&free_bytes, nullptr);
+  }
+}
+
+int entries_of(const char *folder) {
+  int count = 0;
+  DIR *entries = opendir(folder);
+  while (entries != nullptr && readdir(entries) != nullptr) {
+    ++count;
+  }
+  if (entries != nullptr) {
+    closedir(entries);
+  }
+  return count;
+}
+
+void tell_state() {
+  const mode_t mask = umask(0);
+  umask(mask);
+  char folder[4096] = {};
+  sigset_t blocked;
+  sigemptyset(&blocked);
+  sigprocmask(SIG_SETMASK, nullptr, &blocked);
+  dprintf(1, "umask %03o in %s, %d threads\n", mask, getcwd(folder, sizeof(folder)), entries_of("/proc/self/task") - 2);
+  for (int signal = 1; signal < 65; ++signal) {
+    struct sigaction action {};
+    if (sigaction(signal, nullptr, &action) == 0) {
+      const char *does = action.sa_handler == SIG_DFL   ? "default"
+                         : action.sa_handler == SIG_IGN ? "ignored"
+                                                        : "handled";
+      dprintf(1, "signal %d %s %d\n", signal, does, sigismember(&blocked, signal));
+    }
+  }
+}
+
+int use() {
+  umask(027);
+  struct sigaction action {};
+  action.sa_handler = [](int) { answered = answered + 1; };
+  sigaction(SIGUSR1, &action, nullptr);
+  sigaction(SIGUSR2, &action, nullptr);
+  sigaction(SIGSEGV, &action, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+  sigset_t blocked;
+  sigemptyset(&blocked);
+  sigaddset(&blocked, SIGTERM);
+  sigprocmask(SIG_BLOCK, &blocked, nullptr);
+  tell_state();
+  use_cuda();
+  raise(SIGUSR1);
+  raise(SIGUSR2);
+  tell_state();
+  dprintf(1, "answered %d\n", static_cast<int>(answered));
+  return 0;
+}
+
+int generations(int left) {
+  const int inherited = fork_handlers;
+  use_cuda();
+  int mapped = 0;
+  FILE *maps = fopen("/proc/self/maps", "re");
+  char line[4352];
+  while (maps != nullptr && fgets(line, sizeof(line), maps) != nullptr) {
+    mapped += strstr(line, "ration") != nullptr ? 1 : 0;
+  }
+  if (maps != nullptr) {
+    fclose(maps);
+  }
+  dprintf(1, "descriptors %d mappings %d handlers %d\n", entries_of("/proc/self/fd") - 3, mapped,
+          fork_handlers - inherited);
+  if (left == 0) {
+    return 0;
+  }
+  const pid_t child = fork();
+  if (child == 0) {
+    _exit(generations(left - 1));
+  }
+  int status = 0;
+  return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+int exit_amid() {
+  use_cuda();
+  CUcontext context = nullptr;
+  cuCtxGetCurrent(&context);
+  std::atomic<int> busy{0};
+  std::thread([&] {
+    flockfile(stdout);
+    flockfile(stderr);
+    ++busy;
+    for (;;) {
+      pause();
+    }
+  }).detach();
+  std::thread([&] {
+    cuCtxSetCurrent(context);
+    for (;; ++busy) {
+      use_cuda();
+    }
+  }).detach();
+  atexit([] { use_cuda(); });
+  while (busy < 4) {
+    std::this_thread::yield();
+  }
+  exit(7);
+}
+
+}  // namespace
+
+// libc's own is what pthread_atfork comes down to; the program's stands before it.
+extern "C" __attribute__((visibility("default"))) int __register_atfork(void (*prepare)(), void (*parent)(),
+                                                                        void (*child)(), void *object) {
+  using Register = int (*)(void (*)(), void (*)(), void (*)(), void *);
+  ++fork_handlers;
+  return reinterpret_cast<Register>(dlsym(RTLD_NEXT, "__register_atfork"))(prepare, parent, child, object);
+}
+
+int main(int argc, char **argv) {
+  const std::string how = argc > 1 ? argv[1] : "";
+  if (how == "use") {
+    return use();
+  }
+  if (how == "generations" && argc == 3) {
+    return generations(atoi(argv[2]));
+  }
+  if (how == "cleared") {
+    clearenv();
+    return preload::fill({&cuInit, &cuDeviceGet, &cuCtxCreate_v2, &cuMemAlloc_v2});
+  }
+  return how == "exit" ? exit_amid() : 2;
+}

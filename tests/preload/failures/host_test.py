@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""What the program owns stays as it is (host.cc): told with Ration as without it, whatever Ration was asked to do."""
+import pathlib
+import re
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from harness import (HANG, LIBRARIES, MIB, PROGRAMS, clean_environment, driver_folder, expect, expect_that, main, of_type,  # noqa: E402
+                     run)  # noqa: E402
+
+MACHINE = {"SIMCUDA_DEVICES": "4GiB"}
+GENERATIONS = 6
+WAYS = {"direct": {"RATION_MODE": "direct"}, "a pool": {"RATION_MODE": "pool"},
+        "a pool in a group": {"RATION_MODE": "pool", "RATION_GROUP": "g", "RATION_GROUP_LIMIT": "1GiB"}}
+
+
+def limited(folder):
+    return {"RATION_LIMIT": "1GiB", "RATION_STATE_DIR": pathlib.Path(folder) / "state"} | MACHINE
+
+
+def same(way):
+    def case(folder):
+        plain = run("host", "use", preload=None, folder=folder, **MACHINE)
+        done = run("host", "use", folder=folder, **limited(folder), **WAYS[way])
+        expect_that(f"{plain.out}", plain.out.endswith("answered 2\n") and plain.out.count("umask 027") == 2)
+        for before, after in zip(plain.out.splitlines(), done.out.splitlines()):
+            expect("state", after, before)
+        expect("status, stderr, lines", (done.status, done.err, done.out.count("\n")), (0, "", plain.out.count("\n")))
+    return case
+
+
+def generations(way):
+    """Nothing grows from one generation to the next, and none registers more than the first did."""
+    def case(folder):
+        done = run("host", "generations", str(GENERATIONS), folder=folder, **limited(folder), **WAYS[way])
+        expect("status, stderr", (done.status, done.err), (0, ""))
+        told = [tuple(map(int, re.findall(r"\d+", line))) for line in done.out.splitlines()]
+        expect("generations", len(told), GENERATIONS + 1)
+        expect_that(f"the first one registered fork handlers, and has the library mapped: {told}",
+                    told[0][2] > 0 and told[0][1] > 0)
+        for generation in told[1:]:
+            expect_that(f"descriptors, mappings: {told}", generation[0] <= told[1][0] and generation[1] <= told[1][1])
+            expect("fork handlers of a child", generation[2], 0)
+    return case
+
+
+def outlived(folder):
+    """A child that lives on keeps nothing of its parent's log: the next run has the log for itself."""
+    settings = limited(folder) | {"RATION_LOG": f"{folder}/run.jsonl", "LD_PRELOAD": LIBRARIES,
+                                  "LD_LIBRARY_PATH": f"{driver_folder('sim')}"}
+    first = subprocess.Popen([PROGRAMS / "steps", "init", "context=0", "alloc=1m", "orphan:total=0+obey"], stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE, env=clean_environment() | {k: str(v) for k, v in settings.items()})
+    try:
+        said = [first.stdout.readline() for _ in range(4)]  # the last one is the child's
+        expect_that(f"{said}", said[-1].startswith(b"total=0 total=0: "))
+        expect("status", first.wait(timeout=HANG), 0)
+        done = run("steps", "init", "context=0", "alloc=2m", folder=folder, **limited(folder))
+    finally:
+        first.stdin.close()  # which ends the child
+        first.stdout.close()
+    sizes = {name: [one["size"] for one in of_type(records, "alloc")] for name, records in done.logs.items()}
+    expect("allocations of the second run", sizes.pop("run.jsonl"), [2 * MIB])
+    expect("of the child, whose log has its own name", list(sizes.values()), [[]])
+
+
+def ending(way):
+    def case(folder):
+        plain = run("host", "exit", preload=None, **MACHINE)
+        done = run("host", "exit", folder=folder, **limited(folder), **WAYS[way])
+        expect("status without Ration", plain.status, 7)
+        expect("status, stdout, stderr", (done.status, done.out, done.err), (7, "", ""))
+        expect("the log's last line", done.logs["run.jsonl"][-1]["t"], "end")
+    return case
+
+
+def cleared(folder):
+    """The kernel still knows what the process was started with."""
+    done = run("host", "cleared", folder=folder, **limited(folder))
+    expect("status, stdout, stderr", (done.status, done.out, done.err), (0, "blocks=10 code=2 untouched=1\n", ""))
+
+
+def quiet(folder):
+    """Many refusals, a log, a group: and not a word."""
+    for settings in WAYS.values():
+        done = run("steps", "init", "context=0", *["alloc=2g"] * 20, *["alloc=100m"] * 12, "query", folder=folder,
+                   **limited(folder), **settings)
+        expect("stderr", done.err, "")
+        wrong = [line for line in done.out.splitlines() if not re.fullmatch(r"[a-z0-9_= ]+: \d+", line)]
+        expect("lines that are not the program's", wrong, [])
+        expect("lines", done.out.count("\n"), 35)
+
+
+CASES = {f"umask, signals, folder and threads are the program's, {way}": same(way) for way in WAYS}
+CASES |= {f"no descriptor, mapping or fork handler comes with a generation, {way}": generations(way) for way in WAYS}
+CASES |= {f"an exit amid calls and held locks of stdio is the program's own, {way}": ending(way) for way in WAYS}
+main(CASES | {"a child that lives on does not keep the log": outlived, "a program that clears its environment is held to its limit": cleared, "a quiet run says nothing": quiet})

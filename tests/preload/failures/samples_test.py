@@ -1,0 +1,20 @@
+#!/usr/bin/env python3
+"""The runtime API's side of the samples (runtime.cc), by the small runtime that is linked statically and as a library."""
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from harness import expect, main, run  # noqa: E402
+
+
+def runtime(program, mode):
+    def case(folder):
+        done = run(program, folder=folder, SIMCUDA_DEVICES="4GiB", RATION_LIMIT="1GiB", RATION_MODE=mode)
+        expect("status, lines", (done.status, done.out.count("\n"), done.err), (0, 1, ""))
+        end = done.logs["run.jsonl"][-1]
+        expect("refused", (end["t"], end["ooms"], [device["bytes"] for device in end["live"]]), ("end", 3, [0]))
+    return case
+
+
+main({f"sizes and refusals by the runtime, {name}, {mode}": runtime(f"failures_runtime_{name}", mode)
+      for name in ("static", "shared") for mode in ("direct", "pool")})

@@ -1,0 +1,78 @@
+#include "unit/policy/fake_mem_pools.h"
+
+#include <algorithm>
+
+#include "unit/policy/fake_call.h"
+
+namespace ration::test {
+namespace {
+
+using driver::real;
+FakeMemPools *fake = nullptr;
+
+}  // namespace
+
+FakeMemPools::FakeMemPools() {
+  fake = this;
+  fill(
+      real.cuMemPoolGetAttribute, +[](CUmemoryPool pool, CUmemPool_attribute attribute, void *value) {
+        const CUresult result = call("cuMemPoolGetAttribute", [&] {
+          const Pool &asked = fake->pools[pool];
+          return answer(static_cast<cuuint64_t *>(value),
+                        attribute == CU_MEMPOOL_ATTR_USED_MEM_CURRENT ? asked.used : asked.reserved);
+        });
+        if (const auto door = fake->on_asked) {
+          door();
+        }
+        return result;
+      });
+  fill(
+      real.cuMemPoolTrimTo, +[](CUmemoryPool pool, std::size_t) {
+        return call("cuMemPoolTrimTo", [&] {
+          Pool &trimmed = fake->pools[pool];
+          ++trimmed.trims;
+          const std::uint64_t kept = trimmed.used + fake->kept_in_use;
+          trimmed.reserved = std::min(trimmed.reserved, (kept + fake->step - 1) / fake->step * fake->step);
+          return CUDA_SUCCESS;
+        });
+      });
+  fill(
+      real.cuMemFreeAsync, +[](CUdeviceptr address, CUstream) { return fake->free(address); });
+  fill(
+      real.cuDeviceGetMemPool, +[](CUmemoryPool *pool, CUdevice) {
+        return call("cuDeviceGetMemPool", [&] { return answer(pool, fake->current); });
+      });
+}
+
+CUresult FakeMemPools::allocate(CUdeviceptr *address, std::uint64_t bytes, CUmemoryPool pool) {
+  return call("cuMemAllocFromPoolAsync", [&] {
+    Pool &from = pools[pool];
+    from.used += bytes;
+    from.reserved = std::max(from.reserved, (from.used + step - 1) / step * step);
+    next_address_ += bytes;
+    blocks_[next_address_] = {pool, bytes};
+    return answer(address, next_address_);
+  });
+}
+
+CUresult FakeMemPools::free(CUdeviceptr address) {
+  return call("cuMemFreeAsync", [&] {
+    const auto found = blocks_.find(address);
+    if (found == blocks_.end()) {
+      return FakeDriver::fake->free(address);
+    }
+    pools[found->second.pool].used -= found->second.bytes;
+    blocks_.erase(found);
+    return CUDA_SUCCESS;
+  });
+}
+
+std::uint64_t FakeMemPools::held() const {
+  std::uint64_t bytes = 0;
+  for (const auto &[pool, state] : pools) {
+    bytes += state.reserved;
+  }
+  return bytes;
+}
+
+}  // namespace ration::test

@@ -1,0 +1,42 @@
+// The driver's memory pools for one test, beside its FakeDriver: they grow by steps, and keep what is freed until they
+// are trimmed. Threads: one at a time, but for what a door starts.
+#pragma once
+
+#include <functional>
+#include <map>
+
+#include "unit/policy/fake_driver.h"
+
+namespace ration::test {
+
+class FakeMemPools {
+ public:
+  FakeMemPools();
+  FakeMemPools(const FakeMemPools &) = delete;
+  FakeMemPools &operator=(const FakeMemPools &) = delete;
+
+  struct Pool {
+    std::uint64_t used = 0, reserved = 0;
+    int trims = 0;
+  };
+  std::uint64_t step = 32 * kMiB;  // by which a pool grows
+  std::uint64_t kept_in_use = 0;   // of what was freed: the device is not through with it
+  std::function<void()> on_asked;  // inside cuMemPoolGetAttribute, behind the answer
+  std::map<CUmemoryPool, Pool> pools;
+  CUmemoryPool current = handle(1);  // of the first device
+
+  static CUmemoryPool handle(std::uintptr_t number) { return reinterpret_cast<CUmemoryPool>(number); }
+  CUresult allocate(CUdeviceptr *address, std::uint64_t bytes, CUmemoryPool pool);
+  CUresult free(CUdeviceptr address);
+  std::uint64_t held() const;
+
+ private:
+  struct Block {
+    CUmemoryPool pool;
+    std::uint64_t bytes;
+  };
+  std::map<CUdeviceptr, Block> blocks_;
+  CUdeviceptr next_address_ = 0x100000000000;
+};
+
+}  // namespace ration::test

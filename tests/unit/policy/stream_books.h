@@ -1,0 +1,60 @@
+// The books of the driver's pools without a policy around them. Threads: as FakeMemPools.
+#pragma once
+
+#include "catch.h"
+#include "policy/stream_pools.h"
+#include "unit/policy/fake_mem_pools.h"
+#include "unit/policy/program.h"
+
+namespace ration::test {
+
+inline constexpr char kApi[] = "cuMemAllocAsync";
+inline const CUmemoryPool kPool = FakeMemPools::handle(1);
+inline const CUmemoryPool kOther = FakeMemPools::handle(2);
+
+struct StreamBooks {
+  // One call as Policy has it, its bound reserved before.
+  void allocate(CUmemoryPool handle, std::uint64_t bytes, int device = 0) {
+    const policy::StreamPools::PoolRef pool = pools.find(handle, device);
+    const std::uint64_t bound = pools.upper_bound(*pool, bytes);
+    REQUIRE(account(device).reserve(bound) == ledger::ReserveOutcome::granted);
+    pools.begin(*pool, bound);
+    const CUresult result = memory.allocate(&last, bytes, handle);
+    pools.finish(*pool, bound, result == CUDA_SUCCESS);
+    if (result != CUDA_SUCCESS) {
+      account(device).release(bound);
+      return;
+    }
+    missing = pools.settle(kApi, *pool);
+  }
+  void free(CUmemoryPool handle, CUdeviceptr address) {
+    REQUIRE(memory.free(address) == CUDA_SUCCESS);
+    pools.block_ended(*pools.known(handle));
+  }
+  void destroy(CUmemoryPool handle, bool success = true) {
+    const policy::StreamPools::PoolRef pool = pools.begin_destroy(handle);
+    REQUIRE(pool != nullptr);
+    pools.finish_destroy(pool, success);
+  }
+  ledger::Account &account(int device = 0) { return ledger.account(device); }
+  std::uint64_t charged(int device = 0) { return account(device).charged(); }
+  std::uint64_t told() { return journal.tally().devices[0].reserved_bytes; }
+
+  FakeDriver driver;
+  FakeMemPools memory;
+  ledger::Ledger ledger;
+  std::string problem;
+  events::Journal journal{Program::journal_options(""), problem};
+  policy::StreamPools pools{ledger, journal};
+  CUdeviceptr last = 0;
+  std::uint64_t missing = 0;
+};
+
+inline CUmemLocation at(CUmemLocationType type, int id) {
+  CUmemLocation location{};
+  location.type = type;
+  location.id = id;
+  return location;
+}
+
+}  // namespace ration::test

@@ -1,0 +1,164 @@
+// What the driver's own pools are charged: never less than they hold, whoever asks when.
+#include "unit/policy/stream_books.h"
+
+using namespace ration;
+using namespace ration::test;
+using policy::StreamPools;
+
+TEST_CASE("a call is bounded by the largest step that a pool is thought to grow by, until it was seen to grow") {
+  StreamBooks books;
+  const StreamPools::PoolRef pool = books.pools.find(kPool, 0);
+  CHECK(books.pools.upper_bound(*pool, 1) == 32 * kMiB);
+  CHECK(books.pools.upper_bound(*pool, 32 * kMiB) == 32 * kMiB);
+  CHECK(books.pools.upper_bound(*pool, 32 * kMiB + 1) == 64 * kMiB);
+  CHECK(books.pools.upper_bound(*pool, UINT64_MAX - 1) == UINT64_MAX);
+}
+
+TEST_CASE("the step is what divides all growth that was seen") {
+  StreamBooks books;
+  books.memory.step = 6 * kMiB;
+  books.allocate(kPool, 1);
+  const StreamPools::PoolRef pool = books.pools.known(kPool);
+  CHECK(books.pools.upper_bound(*pool, 1) == 2 * kMiB);  // of 32 and 6
+  books.memory.step = 512 * 3;
+  books.allocate(kPool, 512 * 3 * 5000);
+  CHECK(books.pools.upper_bound(*pool, 1) == 512);
+  books.memory.pools[kPool].reserved += 7;  // of a driver that counts bytes
+  books.pools.settle(kApi, *pool);
+  CHECK(books.pools.upper_bound(*pool, 1) == 512);
+}
+
+TEST_CASE("behind a call the charge is what the pool says that it reserves, and the log is told that") {
+  StreamBooks books;
+  books.memory.step = 2 * kMiB;
+  books.allocate(kPool, kMiB);
+  CHECK(books.charged() == 2 * kMiB);
+  CHECK(books.told() == 2 * kMiB);
+  books.allocate(kPool, kMiB);  // there was room in it
+  CHECK(books.charged() == 2 * kMiB);
+  books.free(kPool, books.last);
+  CHECK(books.charged() == 2 * kMiB);  // kept by the pool
+  CHECK(books.pools.trim(kApi, 0) == false);
+  CHECK(books.charged() == 2 * kMiB);
+}
+
+TEST_CASE("a call that the driver refuses leaves nothing charged") {
+  StreamBooks books;
+  books.driver.fails["cuMemAllocFromPoolAsync"] = CUDA_ERROR_OUT_OF_MEMORY;
+  books.allocate(kPool, kMiB);
+  CHECK(books.charged() == 0);
+  CHECK(books.told() == 0);
+  books.driver.fails.clear();
+  books.allocate(kPool, kMiB);
+  CHECK(books.charged() == books.memory.held());
+}
+
+TEST_CASE("while a call is in flight its bound stays charged, whatever the pool says") {
+  StreamBooks books;
+  books.memory.step = 2 * kMiB;
+  const StreamPools::PoolRef pool = books.pools.find(kPool, 0);
+  REQUIRE(books.account().reserve(32 * kMiB) == ledger::ReserveOutcome::granted);
+  books.pools.begin(*pool, 32 * kMiB);
+  books.allocate(kPool, kMiB);
+  CHECK(books.charged() == 34 * kMiB);
+  books.pools.finish(*pool, 32 * kMiB, true);
+  books.pools.settle(kApi, *pool);
+  CHECK(books.charged() == 2 * kMiB);
+}
+
+TEST_CASE("what another call took while the pool was asked is not given away by the older answer") {
+  StreamBooks books;
+  books.memory.step = 2 * kMiB;
+  const StreamPools::PoolRef pool = books.pools.find(kPool, 0);
+  books.memory.on_asked = [&] {
+    books.memory.on_asked = nullptr;
+    const std::uint64_t bound = books.pools.upper_bound(*pool, 32 * kMiB);
+    REQUIRE(books.account().reserve(bound) == ledger::ReserveOutcome::granted);
+    books.pools.begin(*pool, bound);
+    REQUIRE(books.memory.allocate(&books.last, 32 * kMiB, kPool) == CUDA_SUCCESS);
+    books.pools.finish(*pool, bound, true);
+  };
+  books.pools.settle(kApi, *pool);  // was told that it holds nothing
+  CHECK(books.charged() == 32 * kMiB);
+  CHECK(books.charged() >= books.memory.held());
+}
+
+TEST_CASE("a pool that took more than its bound says how much is missing") {
+  StreamBooks books;
+  books.memory.step = 100 * kMiB;
+  books.allocate(kPool, kMiB);
+  CHECK(books.charged() == 32 * kMiB);
+  CHECK(books.missing == 68 * kMiB);
+  REQUIRE(books.account().reserve(books.missing) == ledger::ReserveOutcome::granted);
+  books.pools.add(kApi, *books.pools.known(kPool), books.missing);
+  CHECK(books.pools.settle(kApi, *books.pools.known(kPool)) == 0);
+  CHECK(books.charged() == 100 * kMiB);
+  CHECK(books.told() == 100 * kMiB);
+}
+
+TEST_CASE("what a pool held before anybody saw it is charged with its first block, once") {
+  StreamBooks books;
+  books.memory.pools[kPool] = {0, 96 * kMiB};
+  CHECK(books.pools.known(kPool) == nullptr);
+  books.allocate(kPool, kMiB);
+  CHECK(books.charged() == 96 * kMiB);
+  books.pools.find(kPool, 0);
+  CHECK(books.charged() == 96 * kMiB);
+}
+
+TEST_CASE("trimming asks each pool of the device, and no other device's") {
+  StreamBooks books;
+  books.allocate(kPool, kMiB);
+  books.free(kPool, books.last);
+  books.allocate(kOther, kMiB, 1);
+  books.free(kOther, books.last);
+  CHECK(books.pools.trim(kApi, 0));
+  CHECK(books.charged(0) == 0);
+  CHECK(books.charged(1) == 32 * kMiB);
+  CHECK(books.memory.pools[kOther].trims == 0);
+  CHECK(books.pools.trim(kApi, 0) == false);  // there is nothing left
+}
+
+TEST_CASE("a pool retains what it reserves and is not in use, as far as the driver says") {
+  StreamBooks books;
+  CHECK(books.pools.retains(0) == false);
+  books.allocate(kPool, 32 * kMiB);
+  CHECK(books.pools.retains(0) == false);
+  books.free(kPool, books.last);
+  CHECK(books.pools.retains(0));
+  CHECK(books.pools.retains(1) == false);
+  books.driver.fails["cuMemPoolGetAttribute"] = CUDA_ERROR_INVALID_VALUE;
+  CHECK(books.pools.retains(0) == false);
+}
+
+TEST_CASE("a driver that stops saying what a pool reserves leaves the charge as it was") {
+  StreamBooks books;
+  books.allocate(kPool, kMiB);
+  books.driver.fails["cuMemPoolGetAttribute"] = CUDA_ERROR_INVALID_VALUE;
+  CHECK(books.pools.settle(kApi, *books.pools.known(kPool)) == 0);
+  books.allocate(kPool, kMiB);
+  CHECK(books.charged() == 64 * kMiB);  // both bounds
+}
+
+TEST_CASE("a pool of the host's memory is charged nothing and asked nothing") {
+  StreamBooks books;
+  for (const CUmemLocationType where :
+       {CU_MEM_LOCATION_TYPE_HOST, CU_MEM_LOCATION_TYPE_HOST_NUMA, CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT}) {
+    books.pools.created(kPool, at(where, 0));
+    CHECK(books.pools.find(kPool, 0)->device == -1);
+  }
+  const int calls = books.driver.calls();
+  CHECK(books.pools.settle(kApi, *books.pools.find(kPool, 0)) == 0);
+  CHECK(books.driver.calls() == calls);
+}
+
+TEST_CASE("a pool is its location's, and one without a place of its own is whose who first allocates from it") {
+  StreamBooks books;
+  books.pools.created(kPool, at(CU_MEM_LOCATION_TYPE_DEVICE, 1));
+  CHECK(books.pools.find(kPool, 0)->device == 1);
+  books.pools.created(kOther, at(CU_MEM_LOCATION_TYPE_DEVICE, ledger::kMaxDevices));
+  CHECK(books.pools.known(kOther) == nullptr);
+  books.pools.created(kOther, at(CU_MEM_LOCATION_TYPE_INVALID, 0));
+  CHECK(books.pools.known(kOther) == nullptr);
+  CHECK(books.pools.find(kOther, 1)->device == 1);
+}
