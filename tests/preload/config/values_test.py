@@ -13,6 +13,7 @@ from harness import BUILD, MIB, clean_environment, expect, expect_that, main, of
 
 HERE = pathlib.Path(__file__).parent
 READERS = (HERE.parents[2] / "config").glob("foreign*.cc")
+ASKED = 2  # allocations by the program
 MACHINE = {"SIMCUDA_DEVICES": "4GiB", "SIMCUDA_CONTEXT_BYTES": str(256 * MIB)}
 
 
@@ -33,7 +34,17 @@ def environment_of(entries):
 
 
 def driver_calls(trace):
-    return sum(line.startswith("cuMemAlloc_v2") for line in trace.read_text().splitlines())
+    return sum(line.startswith(("cuMemAlloc_v2", "cuMemAllocFromPoolAsync")) for line in trace.read_text().splitlines())
+
+
+def sizes(records, calls):
+    """What was preallocated, and how often the pool grew."""
+    slabs = of_type(records, "slab_alloc")
+    ahead = [slab["size"] for slab in slabs if slab["why"] == "preallocate"]
+    grown = [sample["pool_reserved"] for sample in of_type(records, "sample")]
+    if records[0]["mode"] == "async":
+        return grown[:calls - ASKED], len(grown) - (calls - ASKED)
+    return ahead, len(slabs) - len(ahead)
 
 
 def row(entries, wanted, standing):
@@ -44,14 +55,13 @@ def row(entries, wanted, standing):
         expect_that(f"status {done.status}: {done.out} {done.err}", done.status == 0)
         records = done.logs["run.jsonl"]
         meta, device = records[0], records[0]["devices"][0]
-        slabs = of_type(records, "slab_alloc")
-        ahead = [slab["size"] for slab in slabs if slab["why"] == "preallocate"]
         mode, limit, preallocated, growth, calls, lines = wanted
-        expect("mode", meta["settings"].get("mode", {"value": "pool"})["value"], mode)
+        expect("driver calls", driver_calls(trace), int(calls))
+        ahead, grown = sizes(records, int(calls))
+        expect("mode", meta["mode"], mode)
         expect("limit", device["limit"] if device["limit_asked"] else "-", "-" if limit == "-" else bytes_of(limit))
         expect("preallocated", ahead, [] if preallocated == "-" else [bytes_of(preallocated)])
-        expect("slabs that grew", len(slabs) - len(ahead), int(growth))
-        expect("driver calls", driver_calls(trace), int(calls))
+        expect("times that the pool grew", grown, int(growth))
         expect(f"lines on stderr: {done.err}", len(done.err.splitlines()), int(lines))
         expect("in the log", [word["standing"] for word in meta["foreign"]], standing)
     return case
