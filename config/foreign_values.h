@@ -11,6 +11,9 @@
 
 namespace ration::config {
 
+// Without what C and Python take for blanks around it.
+std::string_view trimmed(std::string_view text);
+
 // XLA_CLIENT_MEM_FRACTION: Python's float, or START+ (grows to the whole device) or START-CAP. Exact, cut to 18
 // decimals. Above 1 is the whole device and `oversubscribes`.
 struct MemFraction {

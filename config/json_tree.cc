@@ -29,7 +29,6 @@ struct Cursor {
     return *this;
   }
   friend bool operator==(const Cursor &a, const Cursor &b) { return a.at == b.at; }
-  friend bool operator!=(const Cursor &a, const Cursor &b) { return a.at != b.at; }
 };
 
 // Where an offset lies, for offsets that only grow: together they cost one walk over the text.

@@ -41,7 +41,7 @@ class SettingsReader {
   explicit SettingsReader(const Surroundings &from) : from_(from) {}
 
   Settings read(std::vector<Problem> &problems) {
-    said_ = variables_said(from_.environment);
+    said_ = variables_said(from_);
     decide(*option_of_key("disable"));
     if (settings_.disabled) {  // inert means silent, too
       return std::move(settings_);

@@ -23,16 +23,13 @@ const JsonNode *child_of(const JsonNode &node, std::string_view key) {
   return found == node.children.end() ? nullptr : &*found;
 }
 
-bool is_one_value(const JsonNode &node) {
-  return node.kind == Kind::kString || node.kind == Kind::kNumber;
-}
-
 // {"0": "8GiB", "GPU-1f2e": "50%"} as RATION_LIMIT has it. What an item cannot say without becoming another is left
 // out.
 std::string text_of_devices(const JsonNode &node, std::string &wrong) {
   std::string text;
   for (const JsonNode &item : node.children) {
-    if (!is_one_value(item) || (item.key + item.text).find_first_of(",=") != std::string::npos) {
+    const bool one_value = item.kind == Kind::kString || item.kind == Kind::kNumber;
+    if (!one_value || (item.key + item.text).find_first_of(",=") != std::string::npos) {
       wrong = "device " + quoted(item.key) + R"( needs one size, as "0": "8GiB")";
       continue;
     }

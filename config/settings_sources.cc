@@ -63,11 +63,9 @@ class FilesReader {
     for (const FilePlace &place : places_of_files(from_)) {
       const bool named = place.source == Source::kNamedFile;
       if (from_.privileged && (named || place.source == Source::kUserFile)) {
-        if (named) {
-          refuse("RATION_CONFIG=" + place.path,
-                 "a program with more rights than its user's reads no file of the user's");
-        }
-      } else if (!read_file(place.path, place.source, place.trust) && named) {
+        continue;
+      }
+      if (!read_file(place.path, place.source, place.trust) && named) {
         refuse("RATION_CONFIG=" + place.path, "there is no such file");
       }
     }
@@ -108,7 +106,8 @@ class FilesReader {
 
 }  // namespace
 
-std::vector<Statement> variables_said(const char *const *environment) {
+std::vector<Statement> variables_said(const Surroundings &surroundings) {
+  const char *const *environment = surroundings.environment;
   const std::string marks = first_of(option_of_key("flags")->variable, environment);
   std::vector<Statement> said;
   for (const Option &option : options()) {
@@ -123,6 +122,9 @@ std::vector<Statement> variables_said(const char *const *environment) {
     if (values.size() > 1) {
       statement.wrong = "the environment gives it a second time, as " + quoted(values[1]);
       statement.again.assign(std::make_move_iterator(values.begin() + 1), std::make_move_iterator(values.end()));
+    }
+    if (surroundings.privileged && (option.values == "FILE" || option.values == "FOLDER")) {
+      statement.wrong = "a program with more rights than its user's reads and writes no file that the user names";
     }
   }
   return said;

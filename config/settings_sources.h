@@ -11,7 +11,7 @@
 namespace ration::config {
 
 // Of every variable of ours that is set.
-std::vector<Statement> variables_said(const char *const *environment);
+std::vector<Statement> variables_said(const Surroundings &surroundings);
 
 struct FilesSaid {
   std::vector<std::string> there;  // the strongest first, like what they say

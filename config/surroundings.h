@@ -16,8 +16,8 @@ struct Surroundings {
   const char *const *environment = nullptr;  // NULL-terminated "NAME=value" list
   ProgramIdentity program;                   // whom the rules of files are about
   std::string system_folder;                 // empty: there is none
-  // The kernel runs the program with more rights than whoever started it has (AT_SECURE): that one's files are not
-  // read in its name, not even to complain of what is in them.
+  // The kernel runs the program with more rights than whoever started it has (AT_SECURE): no file that this one names
+  // is read or written in its name, not even to complain of what is in it.
   bool privileged = false;
   std::string framework;  // loaded here, and reads its own variables of the field itself; empty: none
 };

@@ -1,5 +1,5 @@
-// Any bytes as a file of settings: an error in words and in its place, or statements that can be read. The entry that
-// libFuzzer knows; run_corpus.cc calls it with files.
+// Any bytes as a file of settings: an error in words and in its place, or statements that can be read; and as the value
+// of each variable of the field. The entry that libFuzzer knows; run_corpus.cc calls it with files.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -33,6 +33,33 @@ const char *wrong_with(const FileReading &reading, std::size_t lines) {
   return nullptr;
 }
 
+constexpr const char *kVariables[] = {"XLA_CLIENT_MEM_FRACTION",    "XLA_PYTHON_CLIENT_ALLOCATOR",
+                                      "GPU_MEMORY_LIMIT",           "TF_CUDA_MALLOC_ASYNC_SUPPORTED_PREALLOC",
+                                      "CUDA_DEVICE_MEMORY_LIMIT_0", "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"};
+
+const char *wrong_with_variable(const std::string &name, const std::string &value) {
+  const std::string entry = name + "=" + value;
+  const char *const environment[] = {entry.c_str(), nullptr};
+  std::vector<Problem> problems;
+  const Settings settings = read_environment(environment, problems);
+  for (const Problem &problem : problems) {
+    if (!is_plain(problem.line) || problem.line.size() > kLongestLine) return "tells what is no plain line";
+    if (problem.fatal_for_cli) return "stops ration run for a variable that is not ours";
+  }
+  for (const ForeignWord &word : settings.foreign) {
+    const bool refused = word.standing == Standing::kRefused;
+    if (refused != settings.limit_in_doubt || (refused && problems.empty())) return "refuses, and holds nobody to it";
+  }
+  return nullptr;
+}
+
+void require(const char *wrong) {
+  if (wrong != nullptr) {
+    std::fprintf(stderr, "the reader %s\n", wrong);
+    std::abort();
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *bytes, std::size_t size) {
@@ -41,10 +68,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *bytes, std::size_t siz
   const ProgramIdentity program{"/usr/bin/python3.11", "python3 serve.py"};
   for (const ProgramIdentity *meant : {static_cast<const ProgramIdentity *>(nullptr), &program}) {
     const FileReading reading = read_settings_text(text, "/f", Source::kSystemFile, meant);
-    if (const char *wrong = wrong_with(reading, lines)) {
-      std::fprintf(stderr, "the reader %s\n", wrong);
-      std::abort();
-    }
+    require(wrong_with(reading, lines));
+  }
+  for (const char *variable : kVariables) {
+    require(wrong_with_variable(variable, text.substr(0, text.find('\0'))));
   }
   return 0;
 }

@@ -59,12 +59,12 @@ TEST_CASE("more than 1 MiB is refused, also where the file says that it is empty
 TEST_CASE("the user's own file is not read where others may write to it; one that was named is") {
   const WrittenFiles files;
   const std::string path = files.write("f", "{}");
-  for (const mode_t mode : {0664, 0646, 0666, 0620}) {
+  for (const mode_t mode : {0664u, 0646u, 0666u, 0620u}) {
     REQUIRE(chmod(path.c_str(), mode) == 0);
     CHECK(wrong_with(path, Trust::kOwnersOnly) == "others may write to it; chmod go-w it");
     CHECK(wrong_with(path, Trust::kAnybody).empty());
   }
-  for (const mode_t mode : {0644, 0600, 0755}) {
+  for (const mode_t mode : {0644u, 0600u, 0755u}) {
     REQUIRE(chmod(path.c_str(), mode) == 0);
     CHECK(wrong_with(path, Trust::kOwnersOnly).empty());
   }

@@ -150,15 +150,24 @@ TEST_CASE("the user's file lies in XDG_CONFIG_HOME, or else below HOME") {
   CHECK_FALSE(read({"HOME=relative"}).settings.limit_asked());
 }
 
-TEST_CASE("a program with more rights than its user's reads no file of the user's, but the system's") {
+TEST_CASE("a program with more rights than its user's takes no file from its user, but limits") {
   const WrittenFiles files;
   files.user(R"({"log": "/tmp/x"})");
-  files.system(R"({"limit": "1GiB"})");
-  CHECK(files.read({}, {}, true).settings.log.empty());
-  CHECK(limit_of(files.read({}, {}, true)) == kGiB);
-  const Reading named = files.read({files.named(R"({"log": "/tmp/x"})")}, {}, true);
-  CHECK(named.settings.log.empty());
-  CHECK(named.problems.size() == 1);
+  files.system(R"({"limit": "3GiB", "log": "/var/log/x"})");
+  const auto read = [&](std::vector<std::string> entries) { return files.read(std::move(entries), {}, true); };
+  CHECK(read({}).settings.log == "/var/log/x");
+  CHECK(read({}).problems.empty());
+  CHECK(limit_of(read({"RATION_LIMIT=1g"})) == kGiB);
+  for (const std::string &entry : {std::string("RATION_LOG=/etc/passwd"), std::string("RATION_STATE_DIR=/tmp/s"),
+                                   std::string("RATION_SUMMARY=/tmp"), files.named(R"({"log": "/etc/passwd"})")}) {
+    INFO(entry);
+    const Reading reading = read({entry});
+    CHECK(reading.settings.log == "/var/log/x");
+    CHECK(reading.settings.state_directory.empty());
+    CHECK(reading.settings.summary_directory.empty());
+    REQUIRE(reading.problems.size() == 1);
+    CHECK(reading.problems[0].line.find(entry + ": a program with more rights") == 0);
+  }
 }
 
 TEST_CASE("an inert library reads no file") {

@@ -25,7 +25,8 @@ std::vector<json> log_of(const std::vector<events::DeviceFacts> &devices) {
   const ScratchFolder folder;
   std::string problem;
   events::JournalOptions options = logging_to(folder / "log");
-  options.meta.settings = {{"limit", "4g", "environment"}};
+  options.meta.settings = {{"limit", "4g", "environment"}, {"limit", "8g", "system file", "/f:1:2", true}};
+  options.meta.foreign = {{"GPU_MEMORY_LIMIT", "1", "overridden", "RATION_LIMIT=4g stands above it"}};
   options.meta.environment = {{"RATION_LIMIT", "4g"}};
   events::Journal journal(options, problem);
   REQUIRE(problem.empty());
@@ -62,7 +63,7 @@ TEST_CASE("the first line says what ran, where and under which settings") {
   const json &meta = lines.front();
   CHECK(keys_of(meta) == std::set<std::string>{"t", "schema", "ver", "pid", "ppid", "host", "exe", "argv", "tree",
                                                "start_unix_ns", "clock", "driver", "mode", "devices", "settings",
-                                               "env"});
+                                               "foreign", "env"});
   CHECK(meta.at("schema") == "ration.events/1");
   CHECK(meta.at("pid") == getpid());
   CHECK(meta.at("ppid") == getppid());
@@ -72,7 +73,14 @@ TEST_CASE("the first line says what ran, where and under which settings") {
   CHECK(meta.at("start_unix_ns").get<std::int64_t>() > 1'700'000'000'000'000'000);
   CHECK(meta.at("argv").at(0).get<std::string>().find("unit_events") != std::string::npos);
   CHECK(meta.at("exe").get<std::string>().find("unit_events") != std::string::npos);
-  CHECK(meta.at("settings").at("limit") == json{{"value", "4g"}, {"source", "environment"}});
+  const json ceiling = {{"value", "8g"}, {"source", "system file"}, {"place", "/f:1:2"}, {"locked", true}};
+  CHECK(meta.at("settings").at("limit") ==
+        json{{"value", "4g"}, {"source", "environment"}, {"beside", json::array({ceiling})}});
+  const json word = {{"variable", "GPU_MEMORY_LIMIT"},
+                     {"value", "1"},
+                     {"standing", "overridden"},
+                     {"reason", "RATION_LIMIT=4g stands above it"}};
+  CHECK(meta.at("foreign") == json::array({word}));
   CHECK(meta.at("env").at("RATION_LIMIT") == "4g");
   REQUIRE(meta.at("devices").size() == 2);
   CHECK(meta.at("devices").at(0) == json{{"dev", 0},
@@ -168,7 +176,8 @@ TEST_CASE("text from outside cannot break the first line, whatever its bytes") {
   meta.mode = hostile;
   meta.driver_version = 0;
   meta.devices = {{0, hostile, hostile, 1, 1, false}};
-  meta.settings = {{hostile, hostile, "environment"}};
+  meta.settings = {{hostile, hostile, "user file", hostile}};
+  meta.foreign = {{hostile, hostile, hostile, hostile}};
   meta.environment = {{"RATION_" + hostile, hostile}};
   const events::Process process{1, 2, hostile, hostile, "1-2", {hostile, "", std::string(1 << 20, '\xff')}, 3};
   const std::string text = events::meta_line(meta, process);

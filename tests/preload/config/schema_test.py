@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+"""config/schema.json, `ration config --check` and the help agree: every key with a value that is taken and one that is
+not, and what the structure of a file may be."""
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+
+from harness import BUILD, expect, expect_that, main  # noqa: E402
+
+ROOT = pathlib.Path(__file__).parents[3]
+SCHEMA = json.loads((ROOT / "config/schema.json").read_text())
+
+# key: values that are taken, values that are refused
+VALUES = {
+    "limit": (["8GiB", "40%", 0.4, 1073741824, "0.4", {"0": "8GiB"}, {"GPU-1f2e": 0.5, "1": 1 << 30}],
+              ["8 GiB", "8Gib", -1, 0, "", True, None, [], {}, {"0": True}, {"x": "1g"}, {"0=1g,1": "2g"}, 1]),
+    "mode": (["pool", "async", "direct"], ["Pool", "", 1, True, None, "pool async"]),
+    "preallocate": ([True, False, "true", "false", "2GiB", 0.5], ["no", 1, None, {"0": "1g"}]),
+    "preallocate_after": ([0, "0", "64MiB"], [-1, "x", True]),
+    "headroom": ([0, "2%", 0.02], [-1, True, {"0": "1g"}]),
+    "async_preallocate": ([-1, 0, "-1", 1 << 30], [-2, "all", True]),
+    "backing": (["slab", "vmm", "auto"], ["mmap", 1]),
+    "free": (["deferred", "synchronous"], ["sync", True]),
+    "managed": (["limit", "count"], ["off", False]),
+    "large_alignment": (["off", "2MiB"], [True, "on"]),
+    "reserve": ([0, "2GiB", 0.1], [-1, True]),
+    "show_limit": ([True, False, "false"], [0, "0", "no"]),
+    "charge_context": ([True, "true"], [1, "yes"]),
+    "group": (["lab-3_a.b"], ["a/b", "", 7, "g" * 65]),
+    "group_limit": (["8GiB", {"0": "8GiB"}], ["x", True]),
+    "guarantee": (["1GiB", 0.1], [0, True]),
+    "ipc": (["auto", "direct"], ["none"]),
+    "log": (["/tmp/%n.jsonl"], ["", 3, True]),
+    "stacks": (["none", "native", "python"], ["all"]),
+    "fail": (["cuMemAlloc@3"], ["", 3]),
+}
+
+MATCH = {"exe": "*/python3*"}
+STRUCTURE = {
+    "taken": [{}, {"$schema": "schema.json"}, {"limit": "1g", "locked": ["limit"]}, {"locked": []}, {"rules": []},
+              {"rules": [{"match": MATCH | {"argv": "*"}, "limit": "1g", "locked": ["limit"]}, {"match": MATCH}]}],
+    "refused": [[], "limit", {"limti": "1g"}, {"RATION_LIMIT": "1g"}, {"state_dir": "/x"}, {"config": "/x"}, {"disable": "1"},
+                {"group_tree": "0123456789abcdef"}, {"locked": "limit", "limit": "1g"}, {"locked": ["limti"]}, {"locked": True},
+                {"match": MATCH}, {"rules": {}}, {"rules": [1]}, {"rules": [{}]}, {"rules": [{"limit": "1g"}]},
+                {"rules": [{"match": {}}]}, {"rules": [{"match": {"name": "x"}}]}, {"rules": [{"match": {"exe": 1}}]},
+                {"rules": [{"match": MATCH, "rules": []}]}, {"rules": [{"match": MATCH, "$schema": "x"}]},
+                {"rules": [{"match": MATCH, "limit": True}]}, {"rules": [{"match": {"exe": "x" * 1025}}]}],
+}
+
+TYPES = {"object": dict, "array": list, "string": str}
+
+
+def is_of_type(value, name):
+    if name in TYPES:
+        return isinstance(value, TYPES[name])
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return number and (name == "number" or value == int(value))
+
+
+def same(one, other):
+    return one == other and isinstance(one, bool) == isinstance(other, bool)
+
+
+def fits(value, schema):
+    """The part of JSON Schema that ours uses; a word that it does not know fails."""
+    for word, what in schema.items():
+        if word in ("$schema", "title", "description", "$defs"):
+            continue
+        if word == "$ref":
+            good = fits(value, SCHEMA["$defs"][what.removeprefix("#/$defs/")])
+        elif word == "anyOf":
+            good = any(fits(value, each) for each in what)
+        elif word == "type":
+            good = is_of_type(value, what)
+        elif word == "enum":
+            good = any(same(value, each) for each in what)
+        elif word in ("minimum", "exclusiveMinimum", "exclusiveMaximum"):
+            good = not is_of_type(value, "number") or {
+                "minimum": value >= what, "exclusiveMinimum": value > what, "exclusiveMaximum": value < what}[word]
+        elif word in ("pattern", "minLength", "maxLength"):
+            good = not isinstance(value, str) or {"pattern": lambda: re.search(what, value) is not None,
+                                                  "minLength": lambda: len(value) >= what,
+                                                  "maxLength": lambda: len(value) <= what}[word]()
+        elif word in ("items", "maxItems"):
+            good = not isinstance(value, list) or (len(value) <= what if word == "maxItems" else all(fits(each, what) for each in value))
+        else:
+            good = not isinstance(value, dict) or fits_object(value, word, what, schema)
+        if not good:
+            return False
+    return True
+
+
+def fits_object(value, word, what, schema):
+    known = schema.get("properties", {})
+    return {"properties": lambda: all(fits(value[key], each) for key, each in what.items() if key in value),
+            "required": lambda: all(key in value for key in what),
+            "minProperties": lambda: len(value) >= what,
+            "propertyNames": lambda: all(fits(key, what) for key in value),
+            "additionalProperties": lambda: all(what is not False and fits(each, what)
+                                                for key, each in value.items() if key not in known)}[word]()
+
+
+def checked(folder, document):
+    path = pathlib.Path(folder) / "settings.json"
+    path.write_text(json.dumps(document))
+    done = subprocess.run([BUILD / "bin/ration", "config", "--check", path], capture_output=True, text=True, check=False)
+    expect_that(f"{document}: {done.stdout} {done.stderr}", done.stdout == "" and (done.returncode == 0) == (done.stderr == ""))
+    return {0: True, 125: False}[done.returncode], done.stderr
+
+
+def agree(folder, document, taken):
+    good, said = checked(folder, document)
+    expect(f"check of {document}: {said}", good, taken)
+    expect(f"schema of {document}", fits(document, SCHEMA), taken)
+
+
+def key(name):
+    def case(folder):
+        taken, refused = VALUES[name]
+        for value in taken:
+            agree(folder, {name: value}, True)
+            agree(folder, {"rules": [{"match": MATCH, name: value}]}, True)
+        for value in refused:
+            agree(folder, {name: value}, False)
+            agree(folder, {"rules": [{"match": MATCH, name: value}]}, False)
+    return case
+
+
+def structure(folder):
+    for document in STRUCTURE["taken"]:
+        agree(folder, document, True)
+    for document in STRUCTURE["refused"]:
+        agree(folder, document, False)
+
+
+def every_key_has_values(_):
+    expect("keys", sorted(VALUES), sorted(set(SCHEMA["properties"]) - {"$schema", "locked", "rules"}))
+
+
+def help_and_manual_name_everything(_):
+    text = subprocess.run([BUILD / "bin/ration", "run", "--help"], capture_output=True, text=True, check=True).stdout
+    manual = (BUILD / "share/man/man1/ration.1").read_text().replace("\\-", "-")
+    table = (ROOT / "config/options.inc").read_text()
+    flags = set(re.findall(r'"(--[a-z-]+)"', table))
+    expect_that("flags", len(flags) > 5)
+    for flag in flags:
+        expect_that(f"{flag} in the help and the manual", flag in text and flag in manual)
+    for name in VALUES:
+        expect_that(f"{name} in the manual", f'"{name}"' in manual and f"RATION_{name.upper()}" in manual)
+
+
+main({f"key {name}": key(name) for name in VALUES}
+     | {"structure": structure, "every key has values": every_key_has_values,
+        "help and manual": help_and_manual_name_everything})

@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""Each value of the field's variables, in a process of its own: mode, limit, what is preallocated, growth, driver calls.
+The rows and their columns are values.txt; the variables that must have one are those that config/ reads."""
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+
+from harness import BUILD, MIB, clean_environment, expect, expect_that, main, of_type, run  # noqa: E402
+
+HERE = pathlib.Path(__file__).parent
+READERS = (HERE.parents[2] / "config").glob("foreign*.cc")
+ASKED = 2  # allocations by the program
+MACHINE = {"SIMCUDA_DEVICES": "4GiB", "SIMCUDA_CONTEXT_BYTES": str(256 * MIB)}
+
+
+def bytes_of(text):
+    number, unit = re.fullmatch(r"(\d+)([kmg]?)", text).groups()
+    return int(number) << {"": 0, "k": 10, "m": 20, "g": 30}[unit]
+
+
+def rows():
+    for line in (HERE / "values.txt").read_text().splitlines():
+        if not line.startswith("#"):
+            entries, wanted, standing = (part.strip() for part in line.split("|"))
+            yield entries, wanted.split(), standing.split()
+
+
+def environment_of(entries):
+    return dict(entry.split("=", 1) for entry in entries.split())
+
+
+def driver_calls(trace):
+    return sum(line.startswith(("cuMemAlloc_v2", "cuMemAllocFromPoolAsync")) for line in trace.read_text().splitlines())
+
+
+def sizes(records, calls):
+    """What was preallocated, and how often the pool grew."""
+    slabs = of_type(records, "slab_alloc")
+    ahead = [slab["size"] for slab in slabs if slab["why"] == "preallocate"]
+    grown = [sample["pool_reserved"] for sample in of_type(records, "sample")]
+    if records[0]["mode"] == "async":
+        return grown[:calls - ASKED], len(grown) - (calls - ASKED)
+    return ahead, len(slabs) - len(ahead)
+
+
+def row(entries, wanted, standing):
+    def case(folder):
+        trace = pathlib.Path(folder) / "trace"
+        done = run("steps", "init", "context=0", "alloc=100m", "alloc=200m", folder=folder, SIMCUDA_TRACE=trace,
+                   HOME=folder, XDG_CONFIG_HOME=folder, **MACHINE, **environment_of(entries))
+        expect_that(f"status {done.status}: {done.out} {done.err}", done.status == 0)
+        records = done.logs["run.jsonl"]
+        meta, device = records[0], records[0]["devices"][0]
+        mode, limit, preallocated, growth, calls, lines = wanted
+        expect("driver calls", driver_calls(trace), int(calls))
+        ahead, grown = sizes(records, int(calls))
+        expect("mode", meta["mode"], mode)
+        expect("limit", device["limit"] if device["limit_asked"] else "-", "-" if limit == "-" else bytes_of(limit))
+        expect("preallocated", ahead, [] if preallocated == "-" else [bytes_of(preallocated)])
+        expect("times that the pool grew", grown, int(growth))
+        expect(f"lines on stderr: {done.err}", len(done.err.splitlines()), int(lines))
+        expect("in the log", [word["standing"] for word in meta["foreign"]], standing)
+    return case
+
+
+def shown_alike(folder):
+    """`ration env` says of each row what the process's log said."""
+    for entries, _, standing in rows():
+        environment = clean_environment() | {"HOME": folder, "XDG_CONFIG_HOME": folder} | environment_of(entries)
+        done = subprocess.run([BUILD / "bin/ration", "env", "--json"], env=environment, capture_output=True, text=True, check=False)
+        expect(entries, [word["standing"] for word in json.loads(done.stdout)["foreign"]], standing)
+
+
+def every_variable_has_a_row(_):
+    read = {name for path in READERS for name in re.findall(r'"((?:XLA|TF|GPU|CUDA)_[A-Z_]+)"', path.read_text())}
+    covered = {name for entries, *_ in rows() for name in environment_of(entries)} & read
+    print(f"covered: {len(covered)} of {len(read)} variables")
+    expect("variables without a row", read - covered, set())
+
+
+main({entries: row(entries, wanted, standing) for entries, wanted, standing in rows()}
+     | {"ration env": shown_alike, "every variable has a row": every_variable_has_a_row})
