@@ -109,9 +109,13 @@ std::uint64_t Growth::next_size(std::uint64_t minimum_bytes) {
   std::uint64_t most = account_.available();
   if (const std::optional<std::uint64_t> free_bytes = really_free()) {
     most = std::min(most, *free_bytes - std::min(*free_bytes, plan.headroom));
+    least = std::min(least, whole_granules(*free_bytes));
   }
-  // Headroom or not: never less than the driver takes for it in any case, nor so little that a slab holds one block.
-  return std::max({whole_slab(minimum_bytes), std::min(least, want), whole_granules(std::min(want, most))});
+  // Not even less than the driver takes for it in any case. Where that goes into the headroom, several blocks' worth:
+  // a slab of 2 MiB holds one block of 1 MiB.
+  const std::uint64_t floor = whole_slab(minimum_bytes);
+  const std::uint64_t bytes = whole_granules(std::min(want, most));
+  return bytes >= floor ? bytes : std::max(floor, std::min(least, want));
 }
 
 // Slabs from `from_bytes` on down to the smallest that will do.
