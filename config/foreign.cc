@@ -10,7 +10,7 @@ void leave_to_framework(std::string_view framework, ForeignWords &words) {
   for (const std::string_view variable :
        {"XLA_PYTHON_CLIENT_PREALLOCATE", "XLA_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_MEM_FRACTION",
         "XLA_PYTHON_CLIENT_ALLOCATOR", "TF_GPU_ALLOCATOR", "TF_FORCE_GPU_ALLOW_GROWTH", "TF_FORCE_UNIFIED_MEMORY",
-        "TF_CUDA_MALLOC_ASYNC_SUPPORTED_PREALLOC"}) {
+        "TF_CUDA_MALLOC_ASYNC_SUPPORTED_PREALLOC", "TF_DETERMINISTIC_ALLOCATOR"}) {
     if (const auto value = words.value_of(variable)) {
       words.settle(variable, *value, Standing::kLeft, std::string(framework) + ", which reads it itself");
     }

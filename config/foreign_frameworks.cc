@@ -27,6 +27,7 @@ class FrameworkReader {
     read_growth();
     read_unified_memory();
     read_async_preallocate();
+    read_deterministic();
   }
 
  private:
@@ -137,6 +138,22 @@ class FrameworkReader {
         words_.ignore(kVariable, *value, "that is the default", false);
       } else if (words_.takes("managed", "count", kVariable, *value)) {
         settings_.managed = Managed::kCount;
+      }
+    }
+  }
+
+  void read_deterministic() {
+    constexpr std::string_view kVariable = "TF_DETERMINISTIC_ALLOCATOR";
+    if (const auto value = words_.value_of(kVariable)) {
+      const std::optional<bool> on = parse_tf_switch(*value);
+      if (!on) {
+        words_.ignore(kVariable, *value, "it must be true, false, 1 or 0", true);
+      } else if (!*on) {
+        words_.ignore(kVariable, *value, "that is the default", false);
+      } else {
+        settings_.deterministic_reuse = true;
+        words_.settle(kVariable, *value, Standing::kHonoured,
+                      "mode async uses memory again in the program's own order");
       }
     }
   }

@@ -32,6 +32,7 @@ struct Settings {
   Size preallocate_after = Size::of_bytes(32 * kMiB);
   std::optional<Size> headroom;                        // none: max(512 MiB, 2 %)
   std::variant<bool, Size> async_preallocate = false;  // true: what mode pool would have preallocated
+  bool deterministic_reuse = false;                    // mode async: TF_DETERMINISTIC_ALLOCATOR
   Backing backing = Backing::kSlab;
   Free free = Free::kDeferred;
   Managed managed = Managed::kLimit;

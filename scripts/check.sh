@@ -25,12 +25,7 @@ check_exports() { scripts/check_exports.py --self-test && scripts/check_exports.
 check_rules() { scripts/check_rules.py --self-test && scripts/check_rules.py; }
 
 # With the flags of the clang build, which must exist.
-check_tidy() {
-  sources 'pool/*.cc' 'config/*.cc' 'shim/*.cc' | xargs -P "$jobs" -n 4 clang-tidy --quiet -p build-clang >build/tidy.log 2>&1 || {
-    grep -vE '^[0-9]+ warnings? (generated|treated)' build/tidy.log >&2
-    return 1
-  }
-}
+check_tidy() { scripts/tidy.py build-clang "$jobs"; }
 
 preset() {
   cmake --preset "$1" $(launcher) >"build-$1.log" 2>&1 || { cat "build-$1.log" >&2; return 1; }

@@ -26,6 +26,9 @@ warnings_as_errors() {
   esac
 }
 
+# A cache of compilations takes its word for what a source includes from the compiler, so that a miss costs no second
+# reading, and is told that headers may be precompiled.
+export CCACHE_DEPEND=1 CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
 launcher() {
   if command -v ccache >/dev/null; then echo "-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"; fi
 }

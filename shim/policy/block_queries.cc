@@ -11,8 +11,6 @@
 namespace ration::policy {
 namespace {
 
-using driver::real;
-
 // Beyond the identifiers of any driver's own.
 constexpr std::uint64_t kOwnNames = std::uint64_t{1} << 63;
 

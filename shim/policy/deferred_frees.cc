@@ -113,7 +113,11 @@ void DeferredFrees::seal(Looked &looked) {
 void DeferredFrees::take_passed(std::list<DeferredBlock> &clean, Looked &looked) {
   while (!sealed_.empty()) {
     Epoch &oldest = sealed_.front();
+#ifdef RATION_BREAK_QUARANTINE  // as in quarantine_intake.cc
+    const CUresult answer = CUDA_SUCCESS;
+#else
     const CUresult answer = progress_.query(oldest.moment);
+#endif
     if (answer != CUDA_SUCCESS) {
       looked.error = answer == CUDA_ERROR_NOT_READY ? looked.error : answer;
       return;

@@ -13,6 +13,17 @@ namespace ration::policy {
 namespace {
 
 constexpr std::uint64_t kSlabGranule = ContextPool::kFirstSlabBytes;
+// A slab for blocks of one size alone has room for so many bytes of them: it loses part of its last granule.
+constexpr std::uint64_t kLeastOfOneSize = 32U << 20U;
+
+constexpr std::uint64_t whole_slab(std::uint64_t bytes) {
+  return (bytes + kSlabGranule - 1) / kSlabGranule * kSlabGranule;
+}
+
+std::uint64_t slab_of_several(std::uint64_t block_bytes) {
+  const std::uint64_t bytes = std::max<std::uint64_t>(1, block_bytes);
+  return whole_slab(pool::Pool::slab_bytes_for(std::max<std::uint64_t>(1, kLeastOfOneSize / bytes) * bytes));
+}
 // Quarantine may hold half of what the pools take, or this much, before a pool that could grow gives the device a
 // moment to get through with it.
 constexpr std::uint64_t kLeastCapBytes = 64U << 20U;
@@ -87,19 +98,20 @@ std::uint64_t Growth::next_size(std::uint64_t minimum_bytes) {
       arena_.first.load(std::memory_order_relaxed) == &pool_.context) {
     want = std::min(want, std::max({minimum_bytes, plan.after, kSlabGranule}));  // the large slab is still to come
   }
+  std::uint64_t least = std::min(slab_of_several(request_.upper_bound), whole_granules(account_.available()));
   // What others could take as well is taken by eighths, and so that blocks like this one leave nothing over.
   if (const std::uint64_t eighth = account_.group_available() / 8; eighth < want) {
     const std::uint64_t blocks = std::max<std::uint64_t>(1, eighth / std::max<std::uint64_t>(1, request_.upper_bound));
     want = std::max(minimum_bytes, pool::Pool::slab_bytes_for(blocks * request_.upper_bound));
+    least = 0;
   }
-  want = (want + kSlabGranule - 1) / kSlabGranule * kSlabGranule;
+  want = whole_slab(want);
   std::uint64_t most = account_.available();
   if (const std::optional<std::uint64_t> free_bytes = really_free()) {
     most = std::min(most, *free_bytes - std::min(*free_bytes, plan.headroom));
   }
-  // Not even less than the driver takes for it in any case.
-  return std::max((minimum_bytes + kSlabGranule - 1) / kSlabGranule * kSlabGranule,
-                  whole_granules(std::min(want, most)));
+  // Headroom or not: never less than the driver takes for it in any case, nor so little that a slab holds one block.
+  return std::max({whole_slab(minimum_bytes), std::min(least, want), whole_granules(std::min(want, most))});
 }
 
 // Slabs from `from_bytes` on down to the smallest that will do.

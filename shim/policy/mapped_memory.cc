@@ -26,7 +26,11 @@ CUresult Policy::create_physical(Request request, const CUmemLocation &location,
   if (request.charged && devices_.limit_unknown()) {
     return refuse_unknown(act, undo);
   }
-  // Where it lies, not what is current; the driver refuses a device that is not there in its own words.
+  // Where it lies, not what is current. A device that is not there is the driver's to refuse, however full the others
+  // are.
+  if (request.charged && devices_.all() != nullptr && devices_.find(location.id) == nullptr) {
+    return refuse_unknown(act, undo);
+  }
   const int device = request.charged && devices_.find(location.id) != nullptr ? location.id : 0;
   const Contexts::Current where{nowhere_, device, CUDA_SUCCESS};
   Obtained obtained;

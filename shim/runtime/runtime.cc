@@ -109,6 +109,7 @@ struct Builder {
     options.limit_managed = settings.managed == config::Managed::kLimit;
     options.pool = in_pools(settings);
     options.async = in_async_pools(settings);
+    options.deterministic = settings.deterministic_reuse;
     if (settings.mode == config::Mode::kAsync && !options.async) {
       events::say("mode async: this driver has no memory pools; mode " + std::string(options.pool ? "pool" : "direct") +
                   " serves");

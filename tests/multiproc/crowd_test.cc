@@ -16,6 +16,8 @@ namespace {
 constexpr std::uint32_t kProcesses = 8;  // each joins as if it were many
 constexpr std::uint32_t kEach = shared::kSlots / kProcesses;
 constexpr std::uint64_t kLimit = shared::kSlots * kMiB;
+// Who looks for the dead looks at so many slots at least, however little time it has.
+constexpr std::uint32_t kLeastSeen = 16;
 
 struct Table {
   Barrier joined;
@@ -86,7 +88,11 @@ TEST_CASE("4,096 processes are in a group, the next one is told so, and the plac
     std::printf("a refusal among %u members: median %llu us, longest %llu us\n", shared::kSlots,
                 static_cast<unsigned long long>(refused_ns[refused_ns.size() / 2] / 1000),
                 static_cast<unsigned long long>(refused_ns.back() / 1000));
-    CHECK(granted(member->reserve(0, kEach * kMiB, true)));
+    bool had = false;
+    for (std::uint32_t looks = 0; looks <= shared::kSlots / kLeastSeen && !had; ++looks) {
+      had = granted(member->reserve(0, kEach * kMiB, true));
+    }
+    CHECK(had);
     CHECK(member->total(0) == kLimit);
   }
   open(table->over, 1);
@@ -122,12 +128,13 @@ TEST_CASE("what a crowd that was killed at once held is there for the next who a
   table->joined.meet();
   survivor->state_limit(0, 1023 * kMiB);
   many.kill();
-  int asked = 1;
+  constexpr std::uint32_t kMost = shared::kSlots / kLeastSeen;
+  std::uint32_t asked = 1;
   const std::uint64_t begin = now_ns();
-  while (!granted(survivor->reserve(0, 1023 * kMiB, true)) && asked < 100) {
+  while (!granted(survivor->reserve(0, 1023 * kMiB, true)) && asked <= kMost) {
     ++asked;
   }
-  std::printf("1,023 dead given back in %llu us, asked %d times\n",
+  std::printf("1,023 dead given back in %llu us, asked %u times\n",
               static_cast<unsigned long long>((now_ns() - begin) / 1000), asked);
-  CHECK(asked < 100);
+  CHECK(asked <= kMost);
 }

@@ -47,6 +47,11 @@ def served(folder):
     expect("slabs", of_type(records, "slab_alloc"), [])
 
 
+def deterministic(_):
+    seen = dict(told("served", most=GIB, TF_DETERMINISTIC_ALLOCATOR="1")[0])
+    expect("attributes", seen["cuMemPoolSetAttribute"], 3)
+
+
 def preallocated(value, held, err="", **settings):
     def case(folder):
         lines, records = told("first", folder, err, RATION_ASYNC_PREALLOCATE=value, **settings)
@@ -131,6 +136,7 @@ def without_caps():
 
 main({
     "blocks of the driver's pool, used again": served,
+    "deterministic": deterministic,
     "nothing preallocated": preallocated("0", STEP),
     "a size preallocated": preallocated("256MiB", 256 * MIB),
     "what mode pool would have": preallocated("-1", LIMIT),

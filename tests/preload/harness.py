@@ -20,7 +20,9 @@ SANITIZED = bool(os.environ.get("PRELOAD_SANITIZE"))
 
 MIB, GIB = 1 << 20, 1 << 30
 BLOCK = 100 * MIB
-HANG = 60  # seconds; a program that takes longer is stuck
+HANG = 180 if SANITIZED else 60  # seconds; a program that takes longer is stuck
+# Who only wants to know whether a test fails need not see how often.
+UNTIL_FAILED = bool(os.environ.get("PRELOAD_UNTIL_FAILED"))
 
 
 class Failure(Exception):
@@ -126,6 +128,8 @@ def main(cases):
         sys.exit(0)
     failed = []
     for name, case in cases.items():
+        if failed and UNTIL_FAILED:
+            break
         with tempfile.TemporaryDirectory() as folder:
             try:
                 case(folder)

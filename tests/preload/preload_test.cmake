@@ -22,11 +22,11 @@ function(ration_preload_test)
   set_tests_properties(preload.${arg_NAME} PROPERTIES LABELS "quick;sim" TIMEOUT 240 ENVIRONMENT "${environment}")
 endfunction()
 
-# ration_preload_script(FAMILY NAME SCRIPT ARGUMENT...): SCRIPT_test.py of the calling folder as preload.FAMILY.NAME.
+# ration_preload_script(FAMILY NAME SCRIPT ARGUMENT...): SCRIPT_test.py of the calling folder as preload.FAMILY.NAME. It
+# takes one place beside other tests: whatever it starts mostly waits for a device.
 function(ration_preload_script family name script)
   ration_preload_test(NAME ${family}.${name}
     COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/${script}_test.py ${ARGN})
-  set_tests_properties(preload.${family}.${name} PROPERTIES PROCESSORS 2)
 endfunction()
 # The same with the full count.
 function(ration_long_preload_script family name script)

@@ -5,7 +5,7 @@ import lzma
 import pathlib
 import subprocess
 
-from harness import BUILD, MIB, expect, expect_that, main, read_log, run
+from harness import BUILD, HANG, MIB, expect, expect_that, main, read_log, run
 
 REPLAY = BUILD / "bin/pool_replay"
 
@@ -13,7 +13,7 @@ REPLAY = BUILD / "bin/pool_replay"
 def replay(log, *options, placements=None):
     if placements:
         options += ("--placements", placements)
-    done = subprocess.run([REPLAY, "--trace", log, "--json", *options], capture_output=True, text=True, timeout=60,
+    done = subprocess.run([REPLAY, "--trace", log, "--json", *options], capture_output=True, text=True, timeout=HANG,
                           check=False)
     expect("status", (done.returncode, done.stderr), (0, ""))
     return json.loads(done.stdout)

@@ -1,5 +1,5 @@
 // What the cases of this folder share. Each is a failure that was seen in other software of this kind
-// (tests/failures.txt), and runs in a process of its own under libration.so: failures_test.py says with which settings.
+// (tests/failures.txt), and runs in a process of its own under libration.so: cases_test.py says with which settings.
 // Layer: none; C++ over the driver API and what the simulated driver tells beside it.
 #pragma once
 

@@ -4,7 +4,6 @@
 // making and the fork handlers that were registered since its birth, and fork the next; `exit` ends by exit(7) while
 // one thread allocates and another one holds the locks of stdout and stderr.
 #include <dirent.h>
-#include <dlfcn.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,11 +15,11 @@
 #include <string>
 #include <thread>
 
+#include "fork_handlers.h"
 #include "tests/preload/programs/fill.h"
 
 namespace {
 
-int fork_handlers = 0;
 volatile sig_atomic_t answered = 0;
 
 // Takes memory, is refused, gives it back; what each call answered is its own test's business.
@@ -93,7 +92,7 @@ int use() {
 }
 
 int generations(int left) {
-  const int inherited = fork_handlers;
+  const int inherited = fork_handlers();
   use_cuda();
   int mapped = 0;
   FILE *maps = fopen("/proc/self/maps", "re");
@@ -105,7 +104,7 @@ int generations(int left) {
     fclose(maps);
   }
   dprintf(1, "descriptors %d mappings %d handlers %d\n", entries_of("/proc/self/fd") - 3, mapped,
-          fork_handlers - inherited);
+          fork_handlers() - inherited);
   if (left == 0) {
     return 0;
   }
@@ -144,14 +143,6 @@ int exit_amid() {
 }
 
 }  // namespace
-
-// libc's own is what pthread_atfork comes down to; the program's stands before it.
-extern "C" __attribute__((visibility("default"))) int __register_atfork(void (*prepare)(), void (*parent)(),
-                                                                        void (*child)(), void *object) {
-  using Register = int (*)(void (*)(), void (*)(), void (*)(), void *);
-  ++fork_handlers;
-  return reinterpret_cast<Register>(dlsym(RTLD_NEXT, "__register_atfork"))(prepare, parent, child, object);
-}
 
 int main(int argc, char **argv) {
   const std::string how = argc > 1 ? argv[1] : "";

@@ -16,20 +16,22 @@ def peers(case, **settings):
     return with_machine
 
 
-def both_ways(machine):
-    exporter, importer = machine.peer(), machine.peer()
-    exporter.do("take 5000 1", "take 100000 7", "take 5000 2")
-    expect("opened", importer.do(f"open {exporter.share('own1')}"), "new")
-    expect("read", importer.do("read opened 100000"), "7")
-    importer.do("write opened 9 100000")
-    expect("written", exporter.do("read own1 100000"), "9")
-    expect("the neighbours", (exporter.do("read own0 5000"), exporter.do("read own2 5000")), ("1", "2"))
-    importer.do("close opened")
-    expect("closed", importer.code("read opened 100000"), INVALID_VALUE)
-    exporter.end()
-    importer.end()
-    machine.ps()
-    expect("files left", machine.files(), [])
+def both_ways(call):
+    def case(machine):
+        exporter, importer = machine.peer(), machine.peer()
+        exporter.do("take 5000 1", "take 100000 7", "take 5000 2")
+        expect("opened", importer.do(f"{call} {exporter.share('own1')}"), "new")
+        expect("read", importer.do("read opened 100000"), "7")
+        importer.do("write opened 9 100000")
+        expect("written", exporter.do("read own1 100000"), "9")
+        expect("the neighbours", (exporter.do("read own0 5000"), exporter.do("read own2 5000")), ("1", "2"))
+        importer.do("close opened")
+        expect("closed", importer.code("read opened 100000"), INVALID_VALUE)
+        exporter.end()
+        importer.end()
+        machine.ps()
+        expect("files left", machine.files(), [])
+    return case
 
 
 def own_range(machine):
@@ -238,7 +240,8 @@ def direct_for_large(machine):
 
 
 main({
-    "both ways": peers(both_ways),
+    "both ways": peers(both_ways("open")),
+    "both ways by the call of CUDA 4.1": peers(both_ways("open_v1")),
     "its own range and no more": peers(own_range),
     "an identity of its own": peers(own_identity),
     "several blocks of one slab": peers(of_one_slab),

@@ -38,6 +38,8 @@ class Program {
   void finish();
   void check();
   void print() const;
+  // Every kind of outcome that the test asks for: which of them a seed brings is chance.
+  bool met_all() const { return taken_ > 0 && refused_ > 0 && lost_ > 0 && misused_ > 0; }
 
  private:
   uint64_t below(uint64_t bound) { return std::uniform_int_distribution<uint64_t>(0, bound - 1)(random_); }
@@ -239,7 +241,7 @@ int main(int argc, char **argv) {
     limits.push_back(strtoull(argv[i], nullptr, 10));
   }
   Program program(argv[1], static_cast<unsigned>(strtoul(argv[2], nullptr, 10)), limits);
-  for (int steps = atoi(argv[3]); steps > 0; --steps) {
+  for (int steps = atoi(argv[3]); steps > 0 || !program.met_all(); --steps) {
     program.step();
   }
   program.finish();

@@ -10,7 +10,7 @@ from watching import DEVICE, GIB, MACHINE, MIB, REAL, RESERVED, WAYS, answers, e
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "group"))
 from members import Machine  # noqa: E402
-from harness import BUILD, LIBRARIES, LIBRARY, PROGRAMS, SANITIZED, clean_environment, main  # noqa: E402
+from harness import BUILD, HANG, LIBRARIES, LIBRARY, PROGRAMS, SANITIZED, clean_environment, main  # noqa: E402
 
 ALL = "start index=0 index=1 index=2"
 
@@ -86,7 +86,7 @@ def raced(folder):
 
 def under_ration_run(folder):
     command = [BUILD / "bin/ration", "run", "--sim", "2x8GiB", "--limit", "40%", "--", PROGRAMS / "monitor", "start", "index=1"]
-    done = subprocess.run(command, env=clean_environment(), capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, env=clean_environment(), capture_output=True, text=True, timeout=HANG, check=False)
     expect(f"status: {done.stderr}", done.returncode, 0)
     expect("as the ration", json.loads(done.stdout)["v1"], [DEVICE * 2 // 5, DEVICE * 2 // 5, 0])
 

@@ -17,12 +17,14 @@ LAGGING = {"SIMCUDA_DEVICES": "2x16GiB", "SIMCUDA_LATENCY_US": "100-300"}
 EVERYTHING = ("contexts", "peer", "green", "across", "async")
 # What a program can count on without Ration: its free waits for the contexts of the memory, not for a peer's.
 ITS_OWN = ("contexts", "peer", "green", "async")
+POOL = {"RATION_MODE": "pool", "RATION_LIMIT": LIMIT}
 HALF_PREALLOCATED = {"RATION_PREALLOCATE": "6MiB", "RATION_PREALLOCATE_AFTER": "0", "RATION_HEADROOM": "0"}
 
 VARIANTS = {
     "prealloc": ("sim", HALF_PREALLOCATED),
     "growth": ("sim", {"RATION_PREALLOCATE": "false"}),
     "older": ("older", HALF_PREALLOCATED | {"SIMCUDA_MISSING": "cuCtxRecordEvent"}),
+    "driver": ("sim", {"RATION_MODE": "async", "RATION_LIMIT": 32 * MIB}),  # one step of the simulator's pools
     "synchronous": ("sim", HALF_PREALLOCATED | {"RATION_FREE": "synchronous"}),
 }
 
@@ -35,21 +37,25 @@ def adversary(*words, rounds=ROUNDS, **settings):
     return done
 
 
-def held_within_the_limit(records):
+def held_within_the_limit(records, limit):
     held = {0: 0, 1: 0}
     for record in records:
+        if record["t"] == "sample":
+            expect_that(f"seq {record['seq']}: {record['pool_reserved']} reserved", record["pool_reserved"] <= limit)
         if record["t"] in ("slab_alloc", "slab_free"):
             held[record["dev"]] += record["size"] if record["t"] == "slab_alloc" else -record["size"]
-            expect_that(f"seq {record['seq']}: slabs of {held}", 0 <= held[record["dev"]] <= LIMIT)
+            expect_that(f"seq {record['seq']}: slabs of {held}", 0 <= held[record["dev"]] <= limit)
 
 
 def in_mode_pool(folder):
     sim, settings = VARIANTS[VARIANT]
-    done = adversary(*EVERYTHING, folder=folder, sim=sim, RATION_MODE="pool", RATION_LIMIT=LIMIT, **settings)
+    settings = POOL | settings
+    done = adversary(*EVERYTHING, folder=folder, sim=sim, **settings)
     expect("status", done.status, RIGHT)
     records = done.logs["run.jsonl"]
-    held_within_the_limit(records)
-    expect("sources", {record["src"] for record in of_type(records, "alloc") if record["kind"] == "device"}, {"pool"})
+    held_within_the_limit(records, settings["RATION_LIMIT"])
+    expect("mode", records[0]["mode"], settings["RATION_MODE"])
+    expect("sources", {record["src"] for record in of_type(records, "alloc") if record["api"] == "cuMemAlloc_v2"}, {"pool"})
 
 
 def without_ration(_):
@@ -67,7 +73,7 @@ def broken(_):
     preload = LIBRARIES.replace(str(LIBRARY), front)
     for sim, settings in VARIANTS.values():
         if settings.get("RATION_FREE") != "synchronous":
-            done = adversary(*EVERYTHING, preload=preload, sim=sim, RATION_MODE="pool", RATION_LIMIT=LIMIT, **settings)
+            done = adversary(*EVERYTHING, preload=preload, sim=sim, **POOL | settings)
             expect("status", done.status, WRONG_BYTES)
             expect_that("it says which bytes", "wrong bytes in " in done.out)
 

@@ -113,7 +113,8 @@ void capture(Race &race, unsigned long long rounds, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   Recorder recorder;
   if (!recorder.set_up(verdict)) return;
-  for (std::uint32_t round = 1; round <= rounds && !verdict.failed(); ++round) {
+  // Until the others have met enough of them, whoever the scheduler prefers.
+  for (std::uint32_t round = 1; (round <= rounds || race.taken < rounds / 10) && !verdict.failed(); ++round) {
     const CUstream streams[] = {recorder.blocking, recorder.non_blocking, CU_STREAM_PER_THREAD};
     const CUstream stream = streams[random() % 3];
     CUgraph graph = nullptr;
@@ -158,6 +159,5 @@ int main(int argc, char **argv) {
   for (std::thread &thread : threads) thread.join();
   dprintf(1, "%s, seed %llu: %llu captures, meanwhile %llu blocks, %llu refused\n", argv[1],
           static_cast<unsigned long long>(seed), rounds, race.taken.load(), race.refused.load());
-  if (race.taken < rounds / 10) verdict.fail(kNothingTested);
   return verdict.status();
 }

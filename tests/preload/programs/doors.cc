@@ -1,7 +1,7 @@
 // doors DOOR COUNT: takes 100 MiB or so through one door until it is refused, or COUNT times; gives all of it back and
 // does it again; then once more in a context that takes everything along; and once more after that. A line each time:
 // how many, the code, whether a refused call left its out-parameter alone, what the device holds, what is said to be
-// free. doors_test.py knows what each door may get.
+// free, and what 32-bit calls say of free and total memory. doors_test.py knows what each door may get.
 #ifndef __CUDA_API_VERSION_INTERNAL
 #define __CUDA_API_VERSION_INTERNAL
 #endif
@@ -77,6 +77,11 @@ CUmemoryPool pool_of_its_own() {
 CUresult take_from(Thing *thing, CUmemoryPool pool) {
   return cuMemAllocFromPoolAsync(&thing->address, kBytes, pool, nullptr);
 }
+CUresult take_from_default(Thing *thing, decltype(&cuMemAllocFromPoolAsync) call) {
+  CUmemoryPool pool = nullptr;
+  const CUresult code = cuDeviceGetDefaultMemPool(&pool, 0);
+  return code == CUDA_SUCCESS ? call(&thing->address, kBytes, pool, nullptr) : code;
+}
 CUresult free_in_order(Thing thing) {
   return cuMemFreeAsync(thing.address, nullptr);
 }
@@ -101,13 +106,11 @@ const Door kDoors[] = {
      [](Thing thing) { return cuMemFreeAsync_ptsz(thing.address, nullptr); }, true},
     {"freed by cuMemFree", [](Thing *thing) { return cuMemAllocAsync(&thing->address, kBytes, nullptr); },
      [](Thing thing) { return cuMemFree_v2(thing.address); }, true},
-    {"from the default pool",
-     [](Thing *thing) {
-       CUmemoryPool pool = nullptr;
-       const CUresult code = cuDeviceGetDefaultMemPool(&pool, 0);
-       return code == CUDA_SUCCESS ? take_from(thing, pool) : code;
-     },
+    {"from the default pool", [](Thing *thing) { return take_from_default(thing, cuMemAllocFromPoolAsync); },
      free_in_order, true},
+    {"from the default pool by a thread's stream",
+     [](Thing *thing) { return take_from_default(thing, cuMemAllocFromPoolAsync_ptsz); },
+     [](Thing thing) { return cuMemFreeAsync_ptsz(thing.address, nullptr); }, true},
     {"from a pool of its own", [](Thing *thing) { return take_from(thing, pool_of_its_own()); }, free_in_order, true},
     {"from a pool that was set",
      [](Thing *thing) {
@@ -180,12 +183,12 @@ void say(size_t blocks, CUresult code, bool untouched) {
   simcuda_device_books(0, &books);
   size_t free = 0;
   cuMemGetInfo_v2(&free, nullptr);
-  unsigned narrow_free = 0, narrow_total = 0;
+  unsigned narrow_free = 0, narrow_total = 0, narrow_device = 0;
   cuMemGetInfo(&narrow_free, &narrow_total);
-  printf("blocks=%zu code=%d untouched=%d held=%llu free=%zu narrow_free=%u narrow_total=%u\n", blocks,
-         static_cast<int>(code), untouched ? 1 : 0,
-         books.allocation_bytes + books.array_bytes + books.pool_bytes + books.physical_bytes, free, narrow_free,
-         narrow_total);
+  cuDeviceTotalMem(&narrow_device, 0);
+  printf("blocks=%zu code=%d untouched=%d held=%llu free=%zu narrow=%u,%u,%u\n", blocks, static_cast<int>(code),
+         untouched ? 1 : 0, books.allocation_bytes + books.array_bytes + books.pool_bytes + books.physical_bytes, free,
+         narrow_free, narrow_total, narrow_device);
 }
 
 std::vector<Thing> fill(const Door &door, size_t most) {

@@ -12,6 +12,10 @@
 #include <string>
 #include <vector>
 
+// The call of CUDA 4.1, whose name the header takes for a later one.
+#undef cuIpcOpenMemHandle
+extern "C" CUresult cuIpcOpenMemHandle(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags);
+
 namespace {
 
 struct Peer {
@@ -64,12 +68,11 @@ void share(const Peer &peer, std::istream &line) {
   answer(code, code == CUDA_SUCCESS ? hex(handle) : "");
 }
 
-void open(Peer &peer, std::istream &line) {
+void open(Peer &peer, std::istream &line, decltype(&cuIpcOpenMemHandle) call) {
   std::string text;
   line >> text;
   CUdeviceptr address = 0;
-  const CUresult code =
-      cuIpcOpenMemHandle(&address, from_hex<CUipcMemHandle>(text), CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+  const CUresult code = call(&address, from_hex<CUipcMemHandle>(text), CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
   const bool again = !peer.opened.empty() && peer.opened.back() == address;
   if (code == CUDA_SUCCESS) peer.opened.push_back(address);
   answer(code, code != CUDA_SUCCESS ? "" : again ? "again" : "new");
@@ -252,7 +255,9 @@ void obey(Peer &peer, const std::string &text) {
   } else if (op == "share") {
     share(peer, line);
   } else if (op == "open") {
-    open(peer, line);
+    open(peer, line, &cuIpcOpenMemHandle_v2);
+  } else if (op == "open_v1") {
+    open(peer, line, &cuIpcOpenMemHandle);
   } else if (op == "read") {
     read(peer, line);
   } else if (op == "range") {

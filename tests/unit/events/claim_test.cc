@@ -2,6 +2,7 @@
 #include <fcntl.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "catch.h"
 #include "events/log_file.h"

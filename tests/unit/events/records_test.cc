@@ -1,4 +1,6 @@
 // What a log says: the keys of each record, and text that comes from outside.
+#include <set>
+
 #include <unistd.h>
 
 #include "catch.h"

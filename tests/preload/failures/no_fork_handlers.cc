@@ -1,0 +1,5 @@
+#include "fork_handlers.h"
+
+int fork_handlers() {
+  return 0;
+}

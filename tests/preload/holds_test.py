@@ -1,0 +1,40 @@
+#!/usr/bin/env python3
+"""What keeps memory taken, and what lets go of it (programs/holds.cc): after each step as much is free as must be."""
+from harness import MIB, expect, main, of_type, run
+
+LIMIT = 512
+HELD = LIMIT - 100
+POOLED = LIMIT - 128  # the driver's pools grow by 32 MiB
+
+# name: ops and what is then free of the device
+STEPS = {
+    "a mapping keeps what was released": [("create", HELD), ("map", HELD), ("release", HELD), ("unmap", LIMIT)],
+    "a handle keeps what was unmapped": [("create", HELD), ("map", HELD), ("unmap", HELD), ("release", LIMIT)],
+    "so does a handle that was retained": [
+        ("create", HELD), ("map", HELD), ("retain", HELD), ("release", HELD), ("unmap", HELD), ("release", LIMIT)],
+    "a pool keeps what was freed until it is trimmed": [
+        ("pool_here", LIMIT), ("take", POOLED), ("free", POOLED), ("trim", LIMIT)],
+    "a pool that is destroyed gives it back": [
+        ("pool_here", LIMIT), ("take", POOLED), ("free", POOLED), ("destroy", LIMIT)],
+    "a pool that is destroyed gives it back with its last block": [
+        ("pool_here", LIMIT), ("take", POOLED), ("destroy", POOLED), ("free", LIMIT)],
+}
+# The log tells of these when they happen, not when somebody asks what is free.
+TELLING = {"trim": "cuMemPoolTrimTo"}
+
+
+def held(mode, steps, elsewhere=False):
+    def case(folder):
+        done = run("holds", *(op for op, _ in steps), folder=folder, SIMCUDA_DEVICES="2x2GiB", RATION_LIMIT=LIMIT * MIB,
+                   RATION_MODE=mode)
+        expect("status, stderr", (done.status, done.err), (0, ""))
+        told = [f"{op}=0 {LIMIT} {free}" if elsewhere else f"{op}=0 {free} {LIMIT}" for op, free in steps]
+        expect("lines", done.out.splitlines(), told)
+        samples = [record["api"] for record in of_type(done.logs["run.jsonl"], "sample")]
+        expect("told by", [api for api in samples if api in TELLING.values()], [TELLING[op] for op, _ in steps if op in TELLING])
+    return case
+
+
+THERE = [("pool_there", LIMIT), ("take", POOLED), ("free", POOLED), ("trim", LIMIT)]
+main({f"{name}, {mode}": held(mode, steps) for mode in ("direct", "pool") for name, steps in STEPS.items()}
+     | {f"a pool takes of the device that it is on, {mode}": held(mode, THERE, elsewhere=True) for mode in ("direct", "pool")})

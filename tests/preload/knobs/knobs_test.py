@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""Every row of rows.txt: what a setting does to a whole program (knobs.cc), from its first line of the log to its refusal."""
+import pathlib
+import re
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+from harness import GIB, MIB, Failure, expect, expect_that, run  # noqa: E402
+
+UNITS = {"": 1, "MiB": MIB, "GiB": GIB}
+SLACK = 24 * MIB  # what a pool loses where its slabs end, of blocks of a MiB
+LARGEST_GROWTH = 128 * MIB  # of a pool that was not preallocated, with 41 MiB live
+
+
+def size(text):
+    number, unit = re.fullmatch(r"(\d+)([A-Za-z]*)", text).groups()
+    return int(number) * UNITS[unit]
+
+
+def read_rows():
+    section, rows = None, []
+    for number, line in enumerate((pathlib.Path(__file__).parent / "rows.txt").read_text().splitlines(), 1):
+        if line.startswith("["):
+            section = line.strip("[]")
+        elif line and not line.startswith("#"):
+            settings, expected = line.split("|")
+            environment = {}
+            for word in settings.split():
+                name, _, value = word.partition("=")
+                environment[name] = "" if value == "''" else value.replace("~", " ")
+            rows.append((number, section, environment, dict(word.split("=", 1) for word in expected.split())))
+    return rows
+
+
+def check(environment, expected):
+    managed = [str(2 * GIB)] if "managed" in expected else []
+    with tempfile.TemporaryDirectory() as folder:
+        state = {"RATION_STATE_DIR": folder + "/state", "HOME": folder, "XDG_CONFIG_HOME": folder}
+        done = run("knobs", *managed, folder=folder, SIMCUDA_DEVICES="4GiB", **{"SIMCUDA_CONTEXT_BYTES": "1"} | state | environment)
+    expect_that(f"status {done.status}, {done.err!r}", done.status == 0)
+    words = done.out.split()
+    told = {name: int(value) for name, value in zip(words[::2], words[1::2])}
+    records = done.logs.get("run.jsonl", [])
+    expect("mode", records[0]["mode"] if records else "none", expected.get("mode", "pool"))
+    said = expected.get("said", "").replace("~", " ")
+    expect_that(f"said {done.err!r}", said in done.err and bool(said) == bool(done.err))
+    slack = SLACK
+    if expected["limit"] == "none":  # at the end a pool takes little at a time
+        expected, slack = expected | {"limit": "4GiB"}, 64 * MIB
+    limit = size(expected["limit"])
+    expect_that(f"could have {told['got'] / MIB} MiB", limit - slack <= told["got"] <= limit)
+    expect("refused", told["code"], 2)
+    expect_that(f"the device held {told['held']}", told["held"] <= max(limit, 0))
+    total = size(expected.get("total", expected["limit"]))
+    expect("total", (told["total"], told["device_total"]), (total, total))
+    expect_that(f"free {told['free']}", limit - slack <= told["free"] <= limit)
+    if "managed" in expected:
+        expect("managed", told["managed"], int(expected["managed"]))
+    check_growth(told, expected)
+
+
+def check_growth(told, expected):
+    prealloc, mode = expected.get("prealloc"), expected.get("mode", "pool")
+    if prealloc == "no":
+        expect_that(f"held {told['then']}", 41 * MIB <= told["then"] <= LARGEST_GROWTH)
+    elif prealloc is not None:
+        expect_that(f"preallocated {told['then']}", size(prealloc) - MIB < told["then"] <= size(prealloc))
+    if expected.get("first") == "yes":
+        expect("from the first allocation on", told["first"], told["then"])
+    elif prealloc is not None:
+        expect_that(f"first held {told['first']}", told["first"] < 41 * MIB)
+    if told["got"] == 0:
+        return
+    expect_that(f"calls {told}", (told["direct"] == 0) == (mode == "async") and (told["pooled"] > 0) == (mode == "async"))
+
+
+def main():
+    rows, wrong = read_rows(), 0
+    for number, section, environment, expected in rows:
+        try:
+            check(environment, expected)
+        except Failure as failure:
+            wrong += 1
+            print(f"rows.txt:{number}: [{section}] {environment}: {failure}", flush=True)
+    print(f"covered: {len(rows) - wrong} of {len(rows)}")
+    if wrong or not rows:
+        sys.exit(1)
+
+
+main()

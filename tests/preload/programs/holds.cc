@@ -1,0 +1,87 @@
+// holds OP...: physical memory and the driver's memory pools, step by step. Prints after each step its code and how
+// many MiB are said to be free of device 0 and of device 1. holds_test.py knows what each step must change.
+#ifndef __CUDA_API_VERSION_INTERNAL
+#define __CUDA_API_VERSION_INTERNAL
+#endif
+#include <cuda.h>
+#include <stdio.h>
+#include <string.h>
+
+namespace {
+
+constexpr size_t kBytes = size_t{100} << 20;
+
+CUcontext contexts[2];
+CUmemGenericAllocationHandle handle;
+CUdeviceptr range, block;
+CUmemoryPool pool;
+
+CUresult create() {
+  CUmemAllocationProp prop = {};
+  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  return cuMemCreate(&handle, kBytes, &prop, 0);
+}
+
+CUresult map() {
+  const CUresult code = cuMemAddressReserve(&range, kBytes, 0, 0, 0);
+  return code == CUDA_SUCCESS ? cuMemMap(range, kBytes, 0, handle, 0) : code;
+}
+
+// It keeps whatever it got.
+CUresult make_pool(int device) {
+  CUmemPoolProps props = {};
+  props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  props.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
+  cuuint64_t all = UINT64_MAX;
+  const CUresult code = cuMemPoolCreate(&pool, &props);
+  return code == CUDA_SUCCESS ? cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &all) : code;
+}
+
+struct Step {
+  const char *name;
+  CUresult (*act)();
+};
+
+const Step kSteps[] = {
+    {"create", create},
+    {"map", map},
+    {"retain", [] { return cuMemRetainAllocationHandle(&handle, reinterpret_cast<void *>(range)); }},
+    {"unmap", [] { return cuMemUnmap(range, kBytes); }},
+    {"release", [] { return cuMemRelease(handle); }},
+    {"pool_here", [] { return make_pool(0); }},
+    {"pool_there", [] { return make_pool(1); }},
+    {"take", [] { return cuMemAllocFromPoolAsync(&block, kBytes, pool, nullptr); }},
+    {"free",
+     [] {
+       const CUresult code = cuMemFreeAsync(block, nullptr);
+       return code == CUDA_SUCCESS ? cuCtxSynchronize() : code;
+     }},
+    {"trim", [] { return cuMemPoolTrimTo(pool, 0); }},
+    {"destroy", [] { return cuMemPoolDestroy(pool); }},
+};
+
+size_t free_of(int device) {
+  size_t free = 0, total = 0;
+  cuCtxPushCurrent_v2(contexts[device]);
+  cuMemGetInfo_v2(&free, &total);
+  cuCtxPopCurrent_v2(nullptr);
+  return free >> 20;
+}
+
+}  // namespace
+
+int main(int argc, char **argv) {
+  if (cuInit(0) != CUDA_SUCCESS) return 1;
+  for (int device = 1; device >= 0; --device) {  // the first one is current in the end
+    if (cuCtxCreate_v2(&contexts[device], 0, device) != CUDA_SUCCESS) return 1;
+  }
+  for (int i = 1; i < argc; ++i) {
+    for (const Step &step : kSteps) {
+      if (strcmp(argv[i], step.name) != 0) continue;
+      const int code = static_cast<int>(step.act());
+      printf("%s=%d %zu %zu\n", step.name, code, free_of(0), free_of(1));
+    }
+  }
+  return 0;
+}
