@@ -146,10 +146,11 @@ class SettingsReader {
       state(other, statement.origin.written());
       merge(other);
     }
-    if (!wrong.empty()) {
+    const bool good = wrong.empty();
+    if (!good) {
       refuse(statement, std::move(wrong), nullptr);
     }
-    return wrong.empty();
+    return good;
   }
 
   static std::string read_into(Settings &settings, const Statement &statement) {

@@ -125,6 +125,10 @@ TEST_CASE("a value that cannot be read leaves its setting to the next source; of
   CHECK(reading.lines().find("until then " + files.path("system/config.json") + ":1:2: mode=direct holds\n") !=
         std::string::npos);
   CHECK(limit_of(files.read({"RATION_LIMIT=x", "RATION_RESERVE=15g"})) == kGiB);
+  CHECK(limit_of(files.read({"RATION_LIMIT=x"})) == 2 * kGiB);
+  files.drop_in("a.json", R"({"limit": "y", "reserve": "z"})");
+  CHECK(limit_of(files.read({"RATION_LIMIT=x"})) == 2 * kGiB);
+  CHECK(limit_of(files.read({"RATION_LIMIT=15g"})) == kStrictest);  // the reserve
 }
 
 TEST_CASE("a mistake under a stronger source hurts nobody") {
