@@ -143,13 +143,11 @@ bool AsyncPools::owns(int device, CUmemoryPool handle) const {
   return home != nullptr && home->pool != nullptr && home->pool->handle == handle;
 }
 
-bool AsyncPools::owns_handle(CUmemoryPool handle) const {
-  for (int device = 0; device < ledger::kMaxDevices; ++device) {
-    if (owns(device, handle)) {
-      return true;
-    }
-  }
-  return false;
+bool AsyncPools::owns_handle(std::uintptr_t handle) const {
+  return std::any_of(std::begin(homes_), std::end(homes_), [handle](const std::atomic<Home *> &each) {
+    const Home *home = each.load(std::memory_order_acquire);
+    return home != nullptr && home->pool != nullptr && reinterpret_cast<std::uintptr_t>(home->pool->handle) == handle;
+  });
 }
 
 // One for each context life; of the context itself, whichever green one is current.

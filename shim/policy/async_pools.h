@@ -43,7 +43,7 @@ class AsyncPools {
   // The device's pool, made at the first call; nullptr where the device has none, which is said once.
   StreamPools::PoolRef pool_on(int device);
   bool owns(const StreamPools::PoolRef &pool) const { return pool != nullptr && owns(pool->device, pool->handle); }
-  bool owns_handle(CUmemoryPool handle) const;
+  bool owns_handle(std::uintptr_t handle) const;  // as the driver writes it
 
   // A complete block of the device's pool for `context`. Where the driver has no memory, what the program freed goes
   // back first, waited for if need be; one last try comes behind one more synchronise of the stream.

@@ -94,10 +94,10 @@ void Policy::correct_attribute(CUpointer_attribute attribute, CUdeviceptr addres
       return;
     }
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: {
-      CUmemoryPool pool = nullptr;
+      std::uintptr_t pool = 0;
       std::memcpy(&pool, data, sizeof(pool));
       if (options_.async && async_.owns_handle(pool)) {
-        put(data, CUmemoryPool{nullptr});
+        put(data, std::uintptr_t{0});
       }
       return;
     }
@@ -112,7 +112,7 @@ void Policy::correct_attribute(CUpointer_attribute attribute, CUdeviceptr addres
 bool Policy::tell_context(CUdeviceptr address, void *data) {
   const std::optional<Block> block = data != nullptr ? async_block_at(address) : std::nullopt;
   if (block) {
-    put(data, block->context->handle);
+    put(data, reinterpret_cast<std::uintptr_t>(block->context->handle));
   }
   return block.has_value();
 }
