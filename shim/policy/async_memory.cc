@@ -46,7 +46,7 @@ CUresult Policy::allocate_async(Request request, const Contexts::Current &where,
         account.release(rest);
       }
     }
-    if (result != CUDA_SUCCESS && rest < request.upper_bound) {
+    if (result != CUDA_SUCCESS && rest < request.upper_bound && request.upper_bound <= account.limit()) {
       stream_pools_.trim_by(request.api, *pool, request.upper_bound - rest);
     }
   }
