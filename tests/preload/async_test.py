@@ -103,6 +103,10 @@ def early_peers(_):
     expect("told", told("early_peers")[0], [("enabled", 0), ("after", 3)])
 
 
+def former_peers(_):
+    expect("told", told("former_peers")[0], [("enabled", 0), ("disabled", 0), ("after", 0)])
+
+
 def twice(folder):
     lines, records = told("twice", folder, err="cannot be shared", SIMCUDA_LATENCY_US="2000")
     expect("told", lines, [("inside", INVALID_VALUE), ("freed", 0), ("again", INVALID_VALUE),
@@ -153,6 +157,7 @@ main({
     "contexts that go": contexts,
     "peers": peers,
     "peers before there is a pool": early_peers,
+    "peers no more when the pool is made": former_peers,
     "freed twice": twice,
     "no memory pools": no_pools,
     "a pool that cannot be made": pool_refused,

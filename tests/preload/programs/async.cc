@@ -147,17 +147,26 @@ void peers() {
   say("disabled", cuCtxDisablePeerAccess(here));
 }
 
-void early_peers() {
+void peers_before(bool disabled) {
   CUcontext here = nullptr, there = nullptr;
   must(cuCtxGetCurrent(&here));
   must(cuCtxCreate(&there, nullptr, 0, 1));
   say("enabled", cuCtxEnablePeerAccess(here, 0));
+  if (disabled) say("disabled", cuCtxDisablePeerAccess(here));
   must(cuCtxSetCurrent(here));
   const CUdeviceptr block = take(kMiB);
   must(cuCtxSetCurrent(there));
   int flags = -1;
   must(cuPointerGetAttribute(&flags, CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, block));
   say("after", static_cast<unsigned long long>(flags));
+}
+
+void early_peers() {
+  peers_before(false);
+}
+
+void former_peers() {
+  peers_before(true);
 }
 
 void twice() {
@@ -184,8 +193,13 @@ struct Case {
   const char *name;
   void (*run)();
 };
-constexpr Case kCases[] = {{"served", served},     {"first", first}, {"whole", whole},
-                           {"contexts", contexts}, {"peers", peers}, {"early_peers", early_peers},
+constexpr Case kCases[] = {{"served", served},
+                           {"first", first},
+                           {"whole", whole},
+                           {"contexts", contexts},
+                           {"peers", peers},
+                           {"early_peers", early_peers},
+                           {"former_peers", former_peers},
                            {"twice", twice}};
 
 }  // namespace
