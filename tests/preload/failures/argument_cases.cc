@@ -79,7 +79,7 @@ TEST_CASE("a device number that names no device is the driver's to refuse", "[ar
     as_the_driver("cuDeviceGetDefaultMemPool", &cuDeviceGetDefaultMemPool, &pool, nothing);
     as_the_driver("cuMemPoolCreate", &cuMemPoolCreate, &pool, &props);
     as_the_driver("cuMemCreate", &cuMemCreate, &handle, 2 * kMiB, &prop, 0ULL);
-    prop.location.type = static_cast<CUmemLocationType>(nothing);
+    prop.location.type = static_cast<CUmemLocationType>(nothing & INT32_MAX);  // all that the type can hold
     as_the_driver("cuMemCreate", &cuMemCreate, &handle, 2 * kMiB, &prop, 0ULL);
     prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     as_the_driver("cuMemCreate", &cuMemCreate, &handle, 2 * kLimit, &prop, 0ULL);  // more than any device may have
