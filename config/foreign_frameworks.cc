@@ -128,33 +128,30 @@ class FrameworkReader {
     }
   }
 
+  // A switch of TensorFlow's that is on; what else it says is settled.
+  std::optional<std::string_view> on_switch(std::string_view variable) {
+    const auto value = words_.value_of(variable);
+    const std::optional<bool> on = value ? parse_tf_switch(*value) : std::nullopt;
+    if (value && !on) {
+      words_.ignore(variable, *value, "it must be true, false, 1 or 0", true);
+    } else if (value && !*on) {
+      words_.ignore(variable, *value, "that is the default", false);
+    }
+    return on.value_or(false) ? value : std::nullopt;
+  }
+
   void read_unified_memory() {
     constexpr std::string_view kVariable = "TF_FORCE_UNIFIED_MEMORY";
-    if (const auto value = words_.value_of(kVariable)) {
-      const std::optional<bool> on = parse_tf_switch(*value);
-      if (!on) {
-        words_.ignore(kVariable, *value, "it must be true, false, 1 or 0", true);
-      } else if (!*on) {
-        words_.ignore(kVariable, *value, "that is the default", false);
-      } else if (words_.takes("managed", "count", kVariable, *value)) {
-        settings_.managed = Managed::kCount;
-      }
+    if (const auto value = on_switch(kVariable); value && words_.takes("managed", "count", kVariable, *value)) {
+      settings_.managed = Managed::kCount;
     }
   }
 
   void read_deterministic() {
     constexpr std::string_view kVariable = "TF_DETERMINISTIC_ALLOCATOR";
-    if (const auto value = words_.value_of(kVariable)) {
-      const std::optional<bool> on = parse_tf_switch(*value);
-      if (!on) {
-        words_.ignore(kVariable, *value, "it must be true, false, 1 or 0", true);
-      } else if (!*on) {
-        words_.ignore(kVariable, *value, "that is the default", false);
-      } else {
-        settings_.deterministic_reuse = true;
-        words_.settle(kVariable, *value, Standing::kHonoured,
-                      "mode async uses memory again in the program's own order");
-      }
+    if (const auto value = on_switch(kVariable)) {
+      settings_.deterministic_reuse = true;
+      words_.settle(kVariable, *value, Standing::kHonoured, "mode async uses memory again in the program's own order");
     }
   }
 

@@ -1,12 +1,9 @@
 #include "policy/async_pools.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "events/diagnostics.h"
-#include "policy/this_thread.h"
 
 namespace ration::policy {
 namespace {
@@ -26,11 +23,6 @@ bool has_caps() {
   int version = 0;
   return real.cuDriverGetVersion.present() && real.cuDriverGetVersion(&version) == CUDA_SUCCESS &&
          version >= kMaxSizeSince;
-}
-
-std::uint64_t attribute(CUmemoryPool pool, CUmemPool_attribute which) {
-  cuuint64_t value = 0;
-  return real.cuMemPoolGetAttribute(pool, which, &value) == CUDA_SUCCESS ? value : 0;
 }
 
 }  // namespace
@@ -113,34 +105,25 @@ void AsyncPools::make(Home &home, int device) {
 }
 
 AsyncPools::Home &AsyncPools::home_on(int device) {
-  for (;;) {
-    if (Home *home = known(device)) {
-      return *home;
-    }
-    const void *nobody = nullptr;
-    if (!making_.compare_exchange_strong(nobody, this_thread())) {
-      sched_yield();
-      continue;
-    }
-    struct Done {
-      std::atomic<const void *> &making;
-      ~Done() { making.store(nullptr); }
-    } const done{making_};
-    if (known(device) == nullptr) {
-      auto home = std::make_unique<Home>(progress_);
-      make(*home, device);
-      homes_[device].store(home.release(), std::memory_order_release);
-    }
+  if (Home *home = known(device)) {
+    return *home;
   }
+  const Turn turn(making_);
+  if (known(device) == nullptr) {
+    auto home = std::make_unique<Home>(progress_);
+    make(*home, device);
+    homes_[device].store(home.release(), std::memory_order_release);
+  }
+  return *known(device);
 }
 
 StreamPools::PoolRef AsyncPools::pool_on(int device) {
   return home_on(device).pool;
 }
 
-bool AsyncPools::owns(int device, CUmemoryPool handle) const {
-  const Home *home = device >= 0 ? known(device) : nullptr;
-  return home != nullptr && home->pool != nullptr && home->pool->handle == handle;
+bool AsyncPools::owns(const StreamPools::PoolRef &pool) const {
+  const Home *home = pool != nullptr && pool->device >= 0 ? known(pool->device) : nullptr;
+  return home != nullptr && home->pool == pool;
 }
 
 bool AsyncPools::owns_handle(std::uintptr_t handle) const {
@@ -233,11 +216,7 @@ bool AsyncPools::is_capped(int device) const {
 
 std::uint64_t AsyncPools::idle_bytes(int device) const {
   const Home *home = known(device);
-  if (home == nullptr || home->pool == nullptr) {
-    return 0;
-  }
-  const std::uint64_t reserved = attribute(home->pool->handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
-  return reserved - std::min(reserved, attribute(home->pool->handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT));
+  return home == nullptr || home->pool == nullptr ? 0 : StreamPools::idle_bytes(*home->pool);
 }
 
 std::uint64_t AsyncPools::deferred_bytes(int device) const {

@@ -42,7 +42,7 @@ class AsyncPools {
 
   // The device's pool, made at the first call; nullptr where the device has none, which is said once.
   StreamPools::PoolRef pool_on(int device);
-  bool owns(const StreamPools::PoolRef &pool) const { return pool != nullptr && owns(pool->device, pool->handle); }
+  bool owns(const StreamPools::PoolRef &pool) const;
   bool owns_handle(std::uintptr_t handle) const;  // as the driver writes it
 
   // A complete block of the device's pool for `context`. Where the driver has no memory, what the program freed goes
@@ -88,7 +88,6 @@ class AsyncPools {
     DeferredFrees frees;
   };
   Home *known(int device) const { return homes_[device].load(std::memory_order_acquire); }
-  bool owns(int device, CUmemoryPool handle) const;
   Home &home_on(int device);
   void make(Home &home, int device);
   bool set_up(CUmemoryPool pool, int device);
@@ -108,7 +107,7 @@ class AsyncPools {
   StreamPools &stream_pools_;
   Progress &progress_;
   const bool deterministic_;
-  std::atomic<const void *> making_{nullptr};  // the thread that makes a pool
+  Turn::Owner making_{nullptr};  // of whoever makes a pool
   std::atomic<Home *> homes_[ledger::kMaxDevices] = {};
   std::atomic<bool> in_use_{false};  // something was deferred
   RankedMutex mutex_{Rank::kAsyncPools};

@@ -63,24 +63,6 @@ CurrentFor::~CurrentFor() {
   }
 }
 
-Contexts::PrimaryTurn::PrimaryTurn(Contexts &contexts, int device) : owner_(contexts.primary_turn_[device]) {
-  const void *self = this_thread();
-  for (const void *owner = nullptr; !owner_.compare_exchange_weak(owner, self, std::memory_order_acquire);
-       owner = nullptr) {
-    if (owner == self) {
-      return;
-    }
-    sched_yield();
-  }
-  mine_ = true;
-}
-
-Contexts::PrimaryTurn::~PrimaryTurn() {
-  if (mine_) {
-    owner_.store(nullptr, std::memory_order_release);
-  }
-}
-
 Contexts::Current Contexts::current() {
   if (!real.cuCtxGetCurrent.present()) {
     return {unknown_, 0, CUDA_SUCCESS};  // everything is held to the first device's limit: the strictest reading

@@ -11,6 +11,7 @@
 #include "driver/functions.h"
 #include "lock.h"
 #include "policy/devices.h"
+#include "policy/turn.h"
 
 namespace ration::policy {
 
@@ -96,16 +97,9 @@ class Contexts {
   // One call at a time that retains, releases or resets a device's primary context: its handle stays the same, so only
   // the order of the calls tells one life from the next. A turn, not a lock: it spans the driver's call, and a thread
   // whose driver calls back into us has it already.
-  class PrimaryTurn {
+  class PrimaryTurn : public Turn {
    public:
-    PrimaryTurn(Contexts &contexts, int device);
-    ~PrimaryTurn();
-    PrimaryTurn(const PrimaryTurn &) = delete;
-    PrimaryTurn &operator=(const PrimaryTurn &) = delete;
-
-   private:
-    std::atomic<const void *> &owner_;
-    bool mine_ = false;
+    PrimaryTurn(Contexts &contexts, int device) : Turn(contexts.primary_turn_[device]) {}
   };
 
   // What the calling thread works on; under a green context its device's primary one, whose memory it uses. Where
@@ -143,7 +137,7 @@ class Contexts {
   void take_handle_away(CUcontext handle) REQUIRES(mutex_);
 
   Devices &devices_;
-  std::atomic<const void *> primary_turn_[ledger::kMaxDevices] = {};  // the thread whose turn it is
+  Turn::Owner primary_turn_[ledger::kMaxDevices] = {};
   RankedMutex mutex_{Rank::kContexts};
   std::unordered_map<CUcontext, ContextRef> contexts_ GUARDED_BY(mutex_);
   std::unordered_map<CUcontext, int> references_ GUARDED_BY(mutex_);

@@ -5,28 +5,7 @@
 #include <iterator>
 #include <utility>
 
-#include "policy/this_thread.h"
-
 namespace ration::policy {
-
-// A thread whose driver calls call back into us has the turn already, and looks another time.
-DeferredFrees::Turn::Turn(DeferredFrees &frees, bool patient) : owner_(frees.turn_) {
-  const void *owner = nullptr;
-  while (!owner_.compare_exchange_strong(owner, this_thread())) {
-    if (!patient || owner == this_thread()) {
-      return;
-    }
-    owner = nullptr;
-    sched_yield();
-  }
-  has_it_ = true;
-}
-
-DeferredFrees::Turn::~Turn() {
-  if (has_it_) {
-    owner_.store(nullptr);
-  }
-}
 
 bool DeferredFrees::add(const DeferredBlock &block) noexcept try {
   std::list<DeferredBlock> one{block};
@@ -91,13 +70,8 @@ void DeferredFrees::seal(Looked &looked) {
   if (epoch.blocks.empty()) {
     return;
   }
-  Progress::Taken taken = Progress::Taken::failed;
-  CUresult error = CUDA_ERROR_OUT_OF_MEMORY;  // of the host's, should taking it throw
-  try {
-    taken = progress_.take(epoch.moment, error);
-  } catch (...) {
-    epoch.moment.marks.clear();
-  }
+  CUresult error = CUDA_SUCCESS;
+  const Progress::Taken taken = progress_.try_take(epoch.moment, error);
   if (taken == Progress::Taken::taken) {
     sealed_.splice(sealed_.end(), fresh);
     return;
@@ -137,8 +111,8 @@ DeferredFrees::Looked DeferredFrees::collect(std::list<DeferredBlock> &clean, bo
   if (blocks() == 0) {
     return looked;
   }
-  const Turn turn(*this, patient);
-  if (!turn) {
+  const Turn turn(turn_, patient ? Turn::Patience::wait : Turn::Patience::none);
+  if (!turn || turn.is_nested()) {  // whose driver calls call back into us looks another time
     looked.busy = true;
     return looked;
   }
@@ -152,53 +126,45 @@ DeferredFrees::Looked DeferredFrees::collect(std::list<DeferredBlock> &clean, bo
   return looked;
 }
 
+void DeferredFrees::wait_for(const Moment &moment, std::list<DeferredBlock> &clean, Looked &looked) {
+  looked.waited = true;
+  const CUresult answer = progress_.wait(moment);
+  if (answer == CUDA_SUCCESS) {
+    const Undisturbed undisturbed(progress_.captures());
+    take_passed(clean, looked);
+  } else if (answer == CUDA_ERROR_NOT_READY) {
+    looked.capturing = true;
+  } else {
+    looked.error = answer;
+  }
+}
+
 DeferredFrees::Looked DeferredFrees::wait(std::list<DeferredBlock> &clean) noexcept {
   Looked looked = collect(clean, true);
   if (!clean.empty() || looked.error != CUDA_SUCCESS || looked.busy) {
     return looked;
   }
-  const Turn turn(*this, true);
-  if (!turn || sealed_.empty()) {
-    return looked;
+  const Turn turn(turn_);
+  if (!sealed_.empty()) {
+    wait_for(sealed_.front().moment, clean, looked);
   }
-  looked.waited = true;
-  const CUresult answer = progress_.wait(sealed_.front().moment);
-  if (answer != CUDA_SUCCESS) {
-    looked.capturing |= answer == CUDA_ERROR_NOT_READY;
-    looked.error = answer == CUDA_ERROR_NOT_READY ? looked.error : answer;
-    return looked;
-  }
-  const Undisturbed undisturbed(progress_.captures());
-  take_passed(clean, looked);
   return looked;
 }
 
 DeferredFrees::Looked DeferredFrees::drain(std::list<DeferredBlock> &clean) noexcept {
-  Looked looked;
-  for (bool first = true;; first = false) {
-    const bool waited = looked.waited;
+  Looked looked = collect(clean, true);
+  while (looked.ending) {
+    sched_yield();
     looked = collect(clean, true);
-    looked.waited |= waited;
-    if (looked.ending) {
-      sched_yield();
-      continue;
-    }
-    if (looked.error != CUDA_SUCCESS || looked.capturing || looked.busy) {
-      return looked;
-    }
-    const Turn turn(*this, true);
-    if (!turn || sealed_.empty() || !first) {
-      return looked;
-    }
-    // The newest speaks for all before it.
-    looked.waited = true;
-    const CUresult answer = progress_.wait(sealed_.back().moment);
-    if (answer != CUDA_SUCCESS) {
-      looked.capturing |= answer == CUDA_ERROR_NOT_READY;
-      looked.error = answer == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : answer;
-      return looked;
-    }
   }
+  if (looked.error != CUDA_SUCCESS || looked.capturing || looked.busy) {
+    return looked;
+  }
+  const Turn turn(turn_);
+  if (!sealed_.empty()) {
+    wait_for(sealed_.back().moment, clean, looked);  // the newest speaks for all before it
+  }
+  return looked;
 }
 
 }  // namespace ration::policy

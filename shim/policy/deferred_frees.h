@@ -10,6 +10,7 @@
 
 #include "lock.h"
 #include "policy/progress.h"
+#include "policy/turn.h"
 
 namespace ration::policy {
 
@@ -59,23 +60,12 @@ class DeferredFrees {
     std::list<DeferredBlock> blocks;
     Moment moment;
   };
-  class Turn {
-   public:
-    Turn(DeferredFrees &frees, bool patient);
-    ~Turn();
-    Turn(const Turn &) = delete;
-    Turn &operator=(const Turn &) = delete;
-    explicit operator bool() const { return has_it_; }
-
-   private:
-    std::atomic<const void *> &owner_;
-    bool has_it_ = false;
-  };
   void seal(Looked &looked);
+  void wait_for(const Moment &moment, std::list<DeferredBlock> &clean, Looked &looked);
   void take_passed(std::list<DeferredBlock> &clean, Looked &looked);
 
   Progress &progress_;
-  std::atomic<const void *> turn_{nullptr};
+  Turn::Owner turn_{nullptr};
   std::list<Epoch> sealed_;  // by the turn alone; oldest first
   RankedMutex mutex_{Rank::kDeferredFrees};
   std::list<DeferredBlock> open_ GUARDED_BY(mutex_);

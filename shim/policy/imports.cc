@@ -1,13 +1,10 @@
 #include "policy/imports.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "events/diagnostics.h"
-#include "policy/this_thread.h"
 
 namespace ration::policy {
 namespace {
@@ -23,28 +20,6 @@ bool is_within(CUdeviceptr address, CUdeviceptr base, std::uint64_t bytes) {
 }
 
 }  // namespace
-
-Imports::Turn::Turn(Imports &imports, Patience patience) : owner_(imports.turn_) {
-  const void *owner = nullptr;
-  while (!owner_.compare_exchange_strong(owner, this_thread())) {
-    if (owner == this_thread()) {
-      return;
-    }
-    if (patience == Patience::none) {
-      has_it_ = false;
-      return;
-    }
-    owner = nullptr;
-    sched_yield();
-  }
-  mine_ = true;
-}
-
-Imports::Turn::~Turn() {
-  if (mine_) {
-    owner_.store(nullptr);
-  }
-}
 
 // As the driver does with its own: the same address, and one more close that it takes.
 bool Imports::open_again(const ledger::ExportToken &token, const ContextRef &context, CUdeviceptr *address) {
@@ -107,7 +82,7 @@ CUresult Imports::unmap(const Mapping &mapping) {
 
 CUresult Imports::open(const ledger::ExportToken &token, const ContextRef &context, const Open &act,
                        CUdeviceptr *address) {
-  const Turn turn(*this);
+  const Turn turn(turn_);
   in_use_.store(true);
   settle();
   std::list<Opened> one(1);  // what comes after the driver's call needs no memory
@@ -150,7 +125,7 @@ CUresult Imports::close(CUdeviceptr address, const ContextRef &context, bool &ha
   if (!handled) {
     return CUDA_SUCCESS;
   }
-  const Turn turn(*this);
+  const Turn turn(turn_);
   std::list<Opened>::iterator last;
   bool unmaps = false;
   {
@@ -238,7 +213,7 @@ void Imports::finish_end(const ContextRef &context) noexcept {
   if (!in_use()) {
     return;
   }
-  const Turn turn(*this);
+  const Turn turn(turn_);
   std::list<Opened> gone;
   Guard guard(mutex_);
   for (auto each = opened_.begin(); each != opened_.end();) {

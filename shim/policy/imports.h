@@ -16,6 +16,7 @@
 #include "lock.h"
 #include "policy/contexts.h"
 #include "policy/progress.h"
+#include "policy/turn.h"
 
 namespace ration::policy {
 
@@ -70,21 +71,6 @@ class Imports {
     bool marked = false;
     std::unique_ptr<ledger::ExportLease> lease;
   };
-  // Spans driver calls; a thread whose driver calls back into us has it already.
-  class Turn {
-   public:
-    enum class Patience { wait, none };
-    explicit Turn(Imports &imports, Patience patience = Patience::wait);
-    ~Turn();
-    explicit operator bool() const { return has_it_; }
-    Turn(const Turn &) = delete;
-    Turn &operator=(const Turn &) = delete;
-
-   private:
-    std::atomic<const void *> &owner_;
-    bool has_it_ = true;
-    bool mine_ = false;
-  };
   Opened *around(CUdeviceptr address) REQUIRES(mutex_);
   bool open_again(const ledger::ExportToken &token, const ContextRef &context, CUdeviceptr *address);
   CUresult map(const ledger::ExportToken &token, const ledger::ExportedBlock &block, const ContextRef &context,
@@ -97,7 +83,7 @@ class Imports {
 
   Progress &progress_;
   const std::string state_folder_;
-  std::atomic<const void *> turn_{nullptr};
+  Turn::Owner turn_{nullptr};
   std::atomic<bool> in_use_{false};
   std::atomic<bool> owes_{false};      // something was closed that the device may still use
   std::atomic<bool> said_{false};      // why a token cannot be followed

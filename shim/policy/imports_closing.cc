@@ -33,7 +33,7 @@ void Imports::look() noexcept try {
 }
 
 void Imports::look_again() noexcept {
-  if (const Turn turn(*this, Turn::Patience::none); turn) {
+  if (const Turn turn(turn_, Turn::Patience::none); turn) {
     look();
   }
 }

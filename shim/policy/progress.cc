@@ -101,6 +101,14 @@ Progress::Taken Progress::take(Moment &moment, CUresult &error) {
   return Taken::taken;
 }
 
+Progress::Taken Progress::try_take(Moment &moment, CUresult &error) noexcept try {
+  return take(moment, error);
+} catch (...) {
+  moment.marks.clear();
+  error = CUDA_ERROR_OUT_OF_MEMORY;
+  return Taken::failed;
+}
+
 // Pinned all the while, so that none of the contexts is destroyed under a call that names it.
 Progress::Taken Progress::take_by_events(Moment &moment, std::vector<ContextRef> &live, CUresult &error) {
   error = CUDA_SUCCESS;

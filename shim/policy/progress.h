@@ -45,6 +45,8 @@ class Progress {
   };
   // REQUIRES: `moment` has no marks, and Undisturbed. Only on `taken` does it have any.
   Taken take(Moment &moment, CUresult &error);
+  // The same; where the host has no memory for it: `failed`, OUT_OF_MEMORY.
+  Taken try_take(Moment &moment, CUresult &error) noexcept;
   // CUDA_SUCCESS: passed. NOT_READY: not yet. Else the driver's own error, of which nothing follows. Never waits.
   // REQUIRES: Undisturbed.
   CUresult query(const Moment &moment);

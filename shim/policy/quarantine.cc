@@ -34,13 +34,8 @@ void Quarantine::seal(Cleaned &cleaned) {
     tell_lanes();
     ++sealing_;
   }
-  Progress::Taken taken = Progress::Taken::failed;
-  CUresult error = CUDA_ERROR_OUT_OF_MEMORY;  // of the host's, should taking it throw
-  try {
-    taken = progress_.take(epoch.moment, error);
-  } catch (...) {
-    epoch.moment.marks.clear();
-  }
+  CUresult error = CUDA_SUCCESS;
+  const Progress::Taken taken = progress_.try_take(epoch.moment, error);
   Guard guard(mutex_);
   --sealing_;
   if (taken == Progress::Taken::taken) {

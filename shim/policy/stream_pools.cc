@@ -265,6 +265,12 @@ bool StreamPools::is_alone(const Pool &pool, std::uint64_t bytes) {
   return all <= pool.charged_ + bytes;
 }
 
+std::uint64_t StreamPools::idle_bytes(const Pool &pool) {
+  bool known = false;
+  const std::uint64_t reserved = attribute(pool.handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, known);
+  return reserved - std::min(reserved, attribute(pool.handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, known));
+}
+
 bool StreamPools::retains(int device) noexcept try {
   if (has_orphans(device)) {
     return true;

@@ -69,6 +69,8 @@ class StreamPools {
 
   // Has every pool of a device give back what it can. True: less is charged than before.
   bool trim(const char *api, int device) noexcept;
+  // What one pool, which nobody destroys, holds beyond what is live in it, as the driver says; 0: it does not.
+  static std::uint64_t idle_bytes(const Pool &pool);
   // Whether a pool holds more than is live in it, as far as the driver says.
   bool retains(int device) noexcept;
   // How many bytes of orphans there ever were; all of them that were there before.

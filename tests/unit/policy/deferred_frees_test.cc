@@ -2,6 +2,7 @@
 #include "policy/deferred_frees.h"
 
 #include <list>
+#include <thread>
 
 #include "catch.h"
 #include "unit/policy/ward.h"
@@ -86,6 +87,24 @@ TEST_CASE("looking never waits; waiting waits for the oldest alone, draining for
   CHECK(rest.size() == 2);
   CHECK(ward.return_all(rest) == 2);
   CHECK(ward.driver.calls("cuEventSynchronize") == 2);
+}
+
+TEST_CASE("draining waits for the device, too, where a context that was about to end lives on") {
+  Deferral ward;
+  const policy::ContextRef other = ward.add_context(1);
+  ward.driver.timeline.submit(ward.context->handle);
+  ward.free_one();
+  other->begin_end();
+  const std::uint64_t before = ward.progress.now();
+  std::jthread refuser([&] {
+    while (ward.progress.now() < before + 3) std::this_thread::yield();  // two looks at least met it ending
+    other->refuse_end();
+  });
+  std::list<DeferredBlock> clean;
+  const DeferredFrees::Looked looked = ward.frees.drain(clean);
+  CHECK(looked.waited);
+  CHECK(clean.size() == 1);
+  ward.return_all(clean);
 }
 
 TEST_CASE("an address is a dead block's from its free until the driver has it back, and no longer") {
