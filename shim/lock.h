@@ -35,6 +35,7 @@ enum class Rank : int {
   kProgress,
   kPendingFrees,
   kPhysicalMemory,
+  kArrayCosts,
   kStreamPools,
   kAsyncPools,
   kDeferredFrees,

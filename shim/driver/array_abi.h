@@ -97,6 +97,12 @@ typedef struct CUDA_ARRAY3D_DESCRIPTOR_v1_st {
   unsigned int Flags;
 } CUDA_ARRAY3D_DESCRIPTOR_v1;
 
+typedef struct CUDA_ARRAY_MEMORY_REQUIREMENTS_st {
+  size_t size;
+  size_t alignment;
+  unsigned int reserved[4];
+} CUDA_ARRAY_MEMORY_REQUIREMENTS;
+
 #define CUDA_ARRAY3D_LAYERED 0x01
 #define CUDA_ARRAY3D_SURFACE_LDST 0x02
 #define CUDA_ARRAY3D_CUBEMAP 0x04

@@ -1,4 +1,4 @@
-// CUDA arrays: memory with a handle and no address. Charged at what the descriptor can cost at most, before the call.
+// CUDA arrays: memory with a handle and no address.
 // Layer: hooks. Threads: any.
 #include <cstdint>
 
@@ -6,6 +6,7 @@
 #include "hooks/hooks.h"
 
 using ration::driver::real;
+using ration::policy::ArrayShape;
 using ration::policy::Obtained;
 using ration::policy::Policy;
 
@@ -28,31 +29,30 @@ bool can_be(const CUDA_ARRAY3D_DESCRIPTOR &shape) {
 
 // `make` is the real call for a handle; only success writes the program's.
 template <class Handle, class Make>
-CUresult create(const char *api, const void *caller, Handle *handle, const CUDA_ARRAY3D_DESCRIPTOR &shape,
-                unsigned levels, CUresult (*undo)(CUdeviceptr), const Make &make) {
-  if (!can_be(shape)) {
+CUresult create(const char *api, const void *caller, Handle *handle, const ArrayShape &shape,
+                CUresult (*undo)(CUdeviceptr), const Make &make) {
+  if (!can_be(shape.descriptor)) {
     Handle made = nullptr;
     const CUresult result = make(&made);  // the driver's own refusal
     return result == CUDA_SUCCESS ? (undo(reinterpret_cast<CUdeviceptr>(made)), CUDA_ERROR_OUT_OF_MEMORY) : result;
   }
-  const std::uint64_t bytes = ration::policy::array_bytes(shape, levels);
   const auto act = [&](Obtained &got) {
     Handle made = nullptr;
     const CUresult result = make(&made);
-    got = {reinterpret_cast<CUdeviceptr>(made), bytes};
+    got.address = reinterpret_cast<CUdeviceptr>(made);
     return result;
   };
-  return ration::hooks::allocating(
-      [&] { return make(handle); },
-      [&](Policy &policy) {
-        CUdeviceptr made = 0;
-        const CUresult result =
-            policy.create_array({api, bytes, bytes, caller, false, ration::events::Kind::array}, act, undo, &made);
-        if (result == CUDA_SUCCESS) {
-          *handle = reinterpret_cast<Handle>(made);
-        }
-        return result;
-      });
+  return ration::hooks::allocating([&] { return make(handle); },
+                                   [&](Policy &policy) {
+                                     CUdeviceptr made = 0;
+                                     const CUresult result =
+                                         policy.create_array({api, 0, 0, caller, false, ration::events::Kind::array},
+                                                             shape, act, undo, &made);
+                                     if (result == CUDA_SUCCESS) {
+                                       *handle = reinterpret_cast<Handle>(made);
+                                     }
+                                     return result;
+                                   });
 }
 
 template <class Descriptor>
@@ -71,7 +71,7 @@ extern "C" CUresult cuArrayCreate(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR_
     return real.cuArrayCreate(pHandle, pAllocateArray);
   }
   const CUDA_ARRAY_DESCRIPTOR_v1 asked = *pAllocateArray;
-  return create("cuArrayCreate", __builtin_return_address(0), pHandle, flat(asked), 1, undo_array,
+  return create("cuArrayCreate", __builtin_return_address(0), pHandle, {flat(asked)}, undo_array,
                 [&](CUarray *made) { return real.cuArrayCreate(made, &asked); });
 }
 
@@ -83,7 +83,7 @@ extern "C" CUresult cuArrayCreate_v2(CUarray *pHandle, const CUDA_ARRAY_DESCRIPT
     return real.cuArrayCreate_v2(pHandle, pAllocateArray);
   }
   const CUDA_ARRAY_DESCRIPTOR asked = *pAllocateArray;
-  return create("cuArrayCreate_v2", __builtin_return_address(0), pHandle, flat(asked), 1, undo_array,
+  return create("cuArrayCreate_v2", __builtin_return_address(0), pHandle, {flat(asked)}, undo_array,
                 [&](CUarray *made) { return real.cuArrayCreate_v2(made, &asked); });
 }
 
@@ -97,7 +97,7 @@ extern "C" CUresult cuArray3DCreate(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIP
   const CUDA_ARRAY3D_DESCRIPTOR_v1 asked = *pAllocateArray;
   const CUDA_ARRAY3D_DESCRIPTOR shape = {asked.Width,  asked.Height,      asked.Depth,
                                          asked.Format, asked.NumChannels, asked.Flags};
-  return create("cuArray3DCreate", __builtin_return_address(0), pHandle, shape, 1, undo_array,
+  return create("cuArray3DCreate", __builtin_return_address(0), pHandle, {shape}, undo_array,
                 [&](CUarray *made) { return real.cuArray3DCreate(made, &asked); });
 }
 
@@ -109,7 +109,7 @@ extern "C" CUresult cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESC
     return real.cuArray3DCreate_v2(pHandle, pAllocateArray);
   }
   const CUDA_ARRAY3D_DESCRIPTOR asked = *pAllocateArray;
-  return create("cuArray3DCreate_v2", __builtin_return_address(0), pHandle, asked, 1, undo_array,
+  return create("cuArray3DCreate_v2", __builtin_return_address(0), pHandle, {asked}, undo_array,
                 [&](CUarray *made) { return real.cuArray3DCreate_v2(made, &asked); });
 }
 
@@ -123,7 +123,8 @@ extern "C" CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
     return real.cuMipmappedArrayCreate(pHandle, pMipmappedArrayDesc, numMipmapLevels);
   }
   const CUDA_ARRAY3D_DESCRIPTOR asked = *pMipmappedArrayDesc;
-  return create("cuMipmappedArrayCreate", __builtin_return_address(0), pHandle, asked, numMipmapLevels, undo_mipmapped,
+  return create("cuMipmappedArrayCreate", __builtin_return_address(0), pHandle, {asked, numMipmapLevels, true},
+                undo_mipmapped,
                 [&](CUmipmappedArray *made) { return real.cuMipmappedArrayCreate(made, &asked, numMipmapLevels); });
 }
 

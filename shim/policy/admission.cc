@@ -194,10 +194,6 @@ CUresult Policy::obtain_here(AddressBook &book, const Request &request, const Ac
   return obtain(book, request, where, act, undo, key);
 }
 
-CUresult Policy::create_array(const Request &request, const Act &act, const Undo &undo, CUdeviceptr *handle) {
-  return obtain_here(arrays_, request, act, undo, handle);
-}
-
 CUresult Policy::allocate_managed(Request request, const Act &act, CUdeviceptr *address) {
   request.kind = events::Kind::managed;
   request.charged = options_.limit_managed;

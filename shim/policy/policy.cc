@@ -148,11 +148,6 @@ CUresult Policy::free_host(const char *api, const void *address, const std::func
   return end_with(book_, api, reinterpret_cast<std::uintptr_t>(address), act);
 }
 
-CUresult Policy::destroy_array(const char *api, std::uint64_t handle, const std::function<CUresult()> &act) {
-  describe();
-  return end_with(arrays_, api, handle, act);
-}
-
 CUresult Policy::end_with(AddressBook &book, const char *api, std::uint64_t address,
                           const std::function<CUresult()> &act) {
   if (address == 0) {

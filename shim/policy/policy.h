@@ -15,7 +15,7 @@
 #include "events/journal.h"
 #include "ledger/ledger.h"
 #include "policy/address_book.h"
-#include "policy/array_bytes.h"
+#include "policy/array_costs.h"
 #include "policy/async_pools.h"
 #include "policy/contexts.h"
 #include "policy/device_memory.h"
@@ -59,9 +59,10 @@ class Policy {
   // Reserves, runs `act` (one real driver call), commits. Denied: CUDA_ERROR_OUT_OF_MEMORY and `act` did not run, or
   // what it took was given back. The driver's own error goes back verbatim. Only success writes `*address`.
   CUresult allocate(const Request &request, const Act &act, CUdeviceptr *address);
-  // The same for what has a handle instead of an address (arrays and mipmapped arrays), and for memory of the host,
-  // which is written down and not limited. `undo` gives back what `act` obtained.
-  CUresult create_array(const Request &request, const Act &act, const Undo &undo, CUdeviceptr *handle);
+  // The same for what has a handle instead of an address (arrays and mipmapped arrays), and costs what its shape does;
+  // and for memory of the host, which is written down and not limited. `undo` gives back what `act` obtained.
+  CUresult create_array(Request request, const ArrayShape &shape, const Act &act, const Undo &undo,
+                        CUdeviceptr *handle);
   CUresult allocate_host(const Request &request, const Act &act, const Undo &undo);
   // Physical memory apart from its addresses: charged to the device that it lies on until the last handle was released
   // and the last mapping undone. Each runs `act`, the driver's call.
@@ -218,6 +219,7 @@ class Policy {
   Contexts contexts_;
   AddressBook book_;    // by address
   AddressBook arrays_;  // by handle
+  ArrayCosts array_costs_;
   PhysicalMemory physical_;
   const ContextRef nowhere_ = std::make_shared<Context>();  // of what belongs to no context
   PendingFrees pending_;

@@ -18,12 +18,6 @@ typedef struct CUDA_ARRAY_SPARSE_PROPERTIES_st {
   unsigned int reserved[4];
 } CUDA_ARRAY_SPARSE_PROPERTIES;
 
-typedef struct CUDA_ARRAY_MEMORY_REQUIREMENTS_st {
-  size_t size;
-  size_t alignment;
-  unsigned int reserved[4];
-} CUDA_ARRAY_MEMORY_REQUIREMENTS;
-
 typedef struct CUDA_MEMCPY3D_st {
   size_t srcXInBytes;
   size_t srcY;
