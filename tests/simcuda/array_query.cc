@@ -1,6 +1,5 @@
 // What an array needs, and how a sparse one is cut. A sparse tile is 64 KiB; its shapes are the standard ones of the
-// graphics interfaces (Vulkan, "Standard Sparse Image Block Shapes"). Requirements are told of every array, as newer
-// drivers do not (cuda.h: only where memory is mapped later). Layer: array.h. Threads: any.
+// graphics interfaces (Vulkan, "Standard Sparse Image Block Shapes"). Layer: array.h. Threads: any.
 #include <algorithm>
 #include <bit>
 
@@ -51,6 +50,7 @@ CUresult tell_sparse(const ArrayMemory &memory, CUDA_ARRAY_SPARSE_PROPERTIES *pr
 }
 
 CUresult tell_needs(const ArrayMemory &memory, CUDA_ARRAY_MEMORY_REQUIREMENTS *requirements) {
+  if ((memory.shape.Flags & CUDA_ARRAY3D_DEFERRED_MAPPING) == 0) return CUDA_ERROR_INVALID_VALUE;
   *requirements = {};
   requirements->size = memory.needed;
   requirements->alignment = kArrayGranuleBytes;

@@ -222,21 +222,37 @@ TEST_CASE("the planes of an array are arrays of its memory") {
   CHECK(cuArrayGetDescriptor(&told, chroma) == CUDA_ERROR_INVALID_HANDLE);
 }
 
-TEST_CASE("an array whose memory is mapped later costs nothing and says what it needs") {
+TEST_CASE("an array whose memory is mapped later costs nothing") {
   if (!simulator()) return;
   const CurrentContext context;
+  CHECK(cost_of(shape(1024, 1024, 0, CUDA_ARRAY3D_SPARSE)) == 0);
+  CHECK(cost_of(shape(1024, 1024, 0, CUDA_ARRAY3D_DEFERRED_MAPPING)) == 0);
+}
+
+TEST_CASE("an array of deferred mapping says what it needs, and no other one does") {
+  const CurrentContext context;
   CUDA_ARRAY_MEMORY_REQUIREMENTS needs = {};
-  for (const unsigned flag : {unsigned{CUDA_ARRAY3D_SPARSE}, unsigned{CUDA_ARRAY3D_DEFERRED_MAPPING}}) {
-    CHECK(cost_of(shape(1024, 1024, 0, flag)) == 0);
-    const CUarray array = new_array(shape(1024, 1024, 0, flag));
-    REQUIRE(cuArrayGetMemoryRequirements(&needs, array, 0) == CUDA_SUCCESS);
-    CHECK(needs.size == 4 * kMiB);
-    CHECK(needs.alignment == 64 * kKiB);
-  }
   const CUarray plain = new_array(shape(1024, 1024));
-  CHECK(cuArrayGetMemoryRequirements(&needs, plain, 0) == CUDA_SUCCESS);
-  CHECK(cuArrayGetMemoryRequirements(&needs, plain, 99) == CUDA_ERROR_INVALID_DEVICE);
-  CHECK(cuArrayGetMemoryRequirements(nullptr, plain, 0) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuArrayGetMemoryRequirements(&needs, plain, 0) == CUDA_ERROR_INVALID_VALUE);
+  if (supports(CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED)) {
+    const CUarray sparse = new_array(shape(1024, 1024, 0, CUDA_ARRAY3D_SPARSE));
+    CHECK(cuArrayGetMemoryRequirements(&needs, sparse, 0) == CUDA_ERROR_INVALID_VALUE);
+  }
+  if (!supports(CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED)) return;
+  const CUarray deferred = new_array(shape(1024, 1024, 0, CUDA_ARRAY3D_DEFERRED_MAPPING));
+  REQUIRE(cuArrayGetMemoryRequirements(&needs, deferred, 0) == CUDA_SUCCESS);
+  CHECK(needs.size >= 4 * kMiB);
+  CHECK(needs.alignment != 0);
+  if (!simulator()) return;
+  CHECK((needs.size == 4 * kMiB && needs.alignment == 64 * kKiB));
+  CHECK(cuArrayGetMemoryRequirements(&needs, deferred, 99) == CUDA_ERROR_INVALID_DEVICE);
+  CHECK(cuArrayGetMemoryRequirements(nullptr, deferred, 0) == CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_CASE("a sparse array is cut into tiles, or is a single tail") {
+  if (!simulator()) return;
+  const CurrentContext context;
+  const CUarray plain = new_array(shape(1024, 1024));
   CUDA_ARRAY_SPARSE_PROPERTIES sparse = {};
   CHECK(cuArrayGetSparseProperties(&sparse, plain) == CUDA_ERROR_INVALID_VALUE);
   const CUarray large = new_array(shape(1024, 1024, 0, CUDA_ARRAY3D_SPARSE));

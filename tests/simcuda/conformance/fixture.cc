@@ -52,6 +52,12 @@ std::size_t free_bytes() {
   return free;
 }
 
+bool supports(CUdevice_attribute attribute) {
+  int supported = 0;
+  REQUIRE(cuDeviceGetAttribute(&supported, attribute, 0) == CUDA_SUCCESS);
+  return supported != 0;
+}
+
 std::vector<unsigned char> counting(std::size_t bytes, unsigned char first) {
   std::vector<unsigned char> values(bytes);
   std::iota(values.begin(), values.end(), first);

@@ -36,6 +36,8 @@ CUdeviceptr device_memory(std::size_t bytes);
 CUstream new_stream(unsigned flags = CU_STREAM_DEFAULT);
 CUevent new_event(unsigned flags = CU_EVENT_DEFAULT);
 std::size_t free_bytes();
+// Whether device 0 can do it.
+bool supports(CUdevice_attribute attribute);
 std::vector<unsigned char> counting(std::size_t bytes, unsigned char first = 1);
 std::vector<unsigned char> read_back(CUdeviceptr address, std::size_t bytes);
 

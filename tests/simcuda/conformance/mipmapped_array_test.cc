@@ -57,8 +57,13 @@ TEST_CASE("a mipmapped array costs its levels' tiles together, and takes its lev
   REQUIRE(simulator().device_books(0, &books) == 0);
   CHECK((books.arrays == 1 && books.array_bytes == cost));
   CUDA_ARRAY_MEMORY_REQUIREMENTS needs = {};
-  REQUIRE(cuMipmappedArrayGetMemoryRequirements(&needs, array, 0) == CUDA_SUCCESS);
-  CHECK(needs.size == cost);
+  CHECK(cuMipmappedArrayGetMemoryRequirements(&needs, array, 0) == CUDA_ERROR_INVALID_VALUE);
+  const CUmipmappedArray deferred =
+      new_mipmapped(shape(256, 256, 4, CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_DEFERRED_MAPPING), 9);
+  CHECK(before - free_bytes() == cost);
+  REQUIRE(cuMipmappedArrayGetMemoryRequirements(&needs, deferred, 0) == CUDA_SUCCESS);
+  CHECK((needs.size == cost && needs.alignment == 64 * kKiB));
+  CHECK(cuMipmappedArrayDestroy(deferred) == CUDA_SUCCESS);
   CUarray level = nullptr;
   REQUIRE(cuMipmappedArrayGetLevel(&level, array, 1) == CUDA_SUCCESS);
   CHECK(cuArrayDestroy(level) != CUDA_SUCCESS);

@@ -10,7 +10,7 @@ from gpu import code_of, done, fill, pattern, same, start
 UINT8 = driver.CUarray_format.CU_AD_FORMAT_UNSIGNED_INT8
 FLOAT = driver.CUarray_format.CU_AD_FORMAT_FLOAT
 HALF = driver.CUarray_format.CU_AD_FORMAT_HALF
-LAYERED, SURFACE, CUBEMAP, GATHER = 1, 2, 4, 8  # CUDA_ARRAY3D_*
+LAYERED, SURFACE, CUBEMAP, GATHER, DEFERRED = 1, 2, 4, 8, 128  # CUDA_ARRAY3D_*
 ELEMENT = {UINT8: 1, HALF: 2, FLOAT: 4}
 HOST, DEVICE, ARRAY = (driver.CUmemorytype.CU_MEMORYTYPE_HOST, driver.CUmemorytype.CU_MEMORYTYPE_DEVICE,
                        driver.CUmemorytype.CU_MEMORYTYPE_ARRAY)
@@ -92,8 +92,19 @@ def every_shape(device):
     for number, (name, of) in enumerate(SHAPES.items()):
         shape = descriptor(*of)
         array = done(driver.cuArray3DCreate(shape))
+        print(f"{name}: {described(array)}, {there_and_back(shape, array, number)}")
+        print(f"what it needs: {code_of(driver.cuArrayGetMemoryRequirements(array, device))}")
+        done(driver.cuArrayDestroy(array))
+
+
+def mapped_later(device):
+    """What an array needs is told of those alone that own no memory."""
+    for name in ("2D", "2D layered", "3D"):
+        shape = descriptor(*SHAPES[name])
+        shape.Flags |= DEFERRED
+        array = done(driver.cuArray3DCreate(shape))
         needs = done(driver.cuArrayGetMemoryRequirements(array, device))
-        print(f"{name}: {described(array)}, {needs.size} bytes, {there_and_back(shape, array, number)}")
+        print(f"{name}, mapped later: {described(array)}, {needs.size} bytes in {needs.alignment}")
         done(driver.cuArrayDestroy(array))
 
 
@@ -173,6 +184,7 @@ def main():
         fill_with_arrays()
         return
     every_shape(device)
+    mapped_later(device)
     one_dimension()
     pitched()
     mipmapped()
