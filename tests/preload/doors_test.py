@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
-"""Each way to memory beside cuMemAlloc_v2 alone (programs/doors.cc): it meets the limit as far as the bound of what it
-takes allows, a free or the end of its context gives all of it back, and the log tells the same."""
+"""Each way to memory beside cuMemAlloc_v2 alone (programs/doors.cc): it meets the limit as far as what is known of what
+it takes allows, a free or the end of its context gives all of it back, and the log tells the same."""
 import re
 
 from harness import GIB, MIB, expect, expect_that, main, of_type, run
 
 LIMIT = 512 * MIB
-# Door → what one block takes of the device, what of the limit. A block 25 deep lies in tiles that are 32 deep at most.
-LIMITED = {"cuArrayCreate": (100, 100), "cuArrayCreate_v2": (100, 100), "cuArray3DCreate": (100, 100),
-           "cuArray3DCreate_v2": (100, 100), "deep": (100, 128), "cuMipmappedArrayCreate": (85, 85),
-           "cuMemAlloc": (100, 100), "cuMemAllocPitch": (100, 100)}
-LIMITED |= {"cuMemAllocManaged": (100, 100), "cuMemCreate": (100, 100)}
+# Door → the MiB that one block takes of the device, and of the limit.
+LIMITED = {"cuArrayCreate": 100, "cuArrayCreate_v2": 100, "cuArray3DCreate": 100, "cuArray3DCreate_v2": 100, "deep": 100,
+           "cuMipmappedArrayCreate": 85, "cuMemAlloc": 100, "cuMemAllocPitch": 100, "cuMemAllocManaged": 100,
+           "cuMemCreate": 100}
+# Where the driver has no word for an array's size, it takes the bound of the limit: a block 25 deep lies in tiles that are
+# 32 deep at most.
+UNTOLD = {"deep": (100, 128), "cuArray3DCreate_v2": (100, 100), "cuMipmappedArrayCreate": (85, 85)}
+TOLD_NOTHING = "cuArrayGetMemoryRequirements@1:801,cuMipmappedArrayGetMemoryRequirements@1:801"
 # The driver's pools grow by 32 MiB, and keep what was freed until they are made to give it back.
 ORDERED = {"cuMemAllocAsync": "cuMemFreeAsync", "cuMemAllocAsync_ptsz": "cuMemFreeAsync_ptsz",
            "freed by cuMemFree": "cuMemFree_v2", "from the default pool": "cuMemFreeAsync",
@@ -52,13 +55,13 @@ def check_frees(records, door, count):
     expect_that(f"{api} by the door {door}", door in (api, "deep", "sparse", "deferred", "cuMemCreate on the host"))
 
 
-def limited(door, mode):
+def limited(door, mode, sizes=None, **simulated):
     def case(folder):
-        takes, counts = (mib * MIB for mib in LIMITED[door])
+        takes, counts = (mib * MIB for mib in sizes or (LIMITED[door], LIMITED[door]))
         blocks = LIMIT // counts
         _, alone = lines(door, 10, preload=None)
         expect_that(f"without Ration {alone[0]}", alone[0][0] > blocks)
-        done, told = lines(door, 1000, folder=folder, RATION_LIMIT=LIMIT, RATION_MODE=mode)
+        done, told = lines(door, 1000, folder=folder, RATION_LIMIT=LIMIT, RATION_MODE=mode, **simulated)
         free = LIMIT - blocks * counts
         expect("lines", told, [(blocks, 2, 1, blocks * takes, free, free, LIMIT, LIMIT)] * 3 +
                [(0, 0, 1, 0, LIMIT, LIMIT, LIMIT, LIMIT)])
@@ -113,4 +116,5 @@ def unlimited_total(folder):
 
 main({f"{door}, {mode}": case(door, mode) for mode in ("direct", "pool", "async")
       for doors, case in ((LIMITED, limited), (COUNTED, counted), (ORDERED, ordered)) for door in doors}
+     | {f"{door}, untold": limited(door, "direct", sizes, SIMCUDA_FAIL=TOLD_NOTHING) for door, sizes in UNTOLD.items()}
      | {"sizes that 32 bits do not hold": unlimited_total})
