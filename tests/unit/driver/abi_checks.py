@@ -8,11 +8,23 @@ import re
 import sys
 
 BLOCK = re.compile(r"typedef (enum|struct) (\w+) \{([^\n]*?|\n.*?\n)\} (\w+);", re.S)
-INNER = re.compile(r"struct \{(.*?)\} (\w+);", re.S)
-FIELD = re.compile(r"\b(\w+)(?:\[\w+\])?;")
+INNER = re.compile(r"(?:struct|union) \{([^{}]*)\} (\w+);")
+FIELD = re.compile(r"(\w+)[\s*]+(\w+)(?:\[\w+\])?;")
 PROTOTYPE = re.compile(r"CUresult (cu\w+)\(([^;]*)\);")
 CONSTANT = re.compile(r"^#define (CU(?:DA)?_\w+) (\S.*?)(?: /\*.*)?$", re.M)
 NAME = re.compile(r"^#define (cu\w+) (?:SIMCUDA_PT[SD][SZ]\()?(cu\w+)\)?$", re.M)
+
+
+def members(body, inner):
+    """The names of a struct's members, those of structs and unions inside it with a dot."""
+    while found := INNER.search(body):
+        kind = f"inner{len(inner)}"
+        inner[kind] = found.group(1)
+        body = f"{body[:found.start()]}{kind} {found.group(2)};{body[found.end():]}"
+    for kind, name in FIELD.findall(body):
+        yield name
+        for deeper in members(inner.get(kind, ""), inner):
+            yield f"{name}.{deeper}"
 
 
 def type_checks(text):
@@ -24,9 +36,7 @@ def type_checks(text):
                 checks.append(f"static_assert(static_cast<long long>(::{value}) == static_cast<long long>(ours::{value}));")
         else:
             ours.append(f"struct {name} {{{body}}};")
-            fields = FIELD.findall(INNER.sub(r"int \2;", body))
-            fields += [f"{inner}.{field}" for members, inner in INNER.findall(body) for field in FIELD.findall(members)]
-            for field in fields:
+            for field in members(body, {}):
                 checks.append(f"static_assert(offsetof(::{name}, {field}) == offsetof(ours::{name}, {field}) && "
                               f"sizeof(::{name}::{field}) == sizeof(ours::{name}::{field}));")
         checks.append(f"static_assert(sizeof(::{name}) == sizeof(ours::{name}));")
