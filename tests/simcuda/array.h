@@ -3,6 +3,7 @@
 // and all of it in whole 64 KiB, as tiles are. Layer: driver.h. Threads: under Driver::mutex.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -30,7 +31,8 @@ struct ArrayMemory {
   std::uint64_t bytes = 0;   // what it costs: 0 where memory is mapped later
   std::uint64_t needed = 0;  // what it would cost in any case
   std::uint64_t id = 0;
-  std::vector<std::unique_ptr<Array>> parts;  // an array and its planes, or the levels
+  std::vector<std::unique_ptr<Array>> parts;                          // an array and its planes, or the levels
+  std::map<std::uint64_t, std::shared_ptr<const MemoryHold>> mapped;  // by tile (array_tiles.h), where mapped later
 };
 
 // INVALID_VALUE for what no device, or not this one, can make of it.

@@ -1,50 +1,18 @@
-// What an array needs, and how a sparse one is cut. A sparse tile is 64 KiB; its shapes are the standard ones of the
-// graphics interfaces (Vulkan, "Standard Sparse Image Block Shapes"). Layer: array.h. Threads: any.
-#include <algorithm>
-#include <bit>
-
+// What an array needs, and how a sparse one is cut. Layer: array_tiles.h. Threads: any.
 #include "implemented.h"
-#include "tests/simcuda/array.h"
+#include "tests/simcuda/array_tiles.h"
 
 namespace simcuda {
 namespace {
-
-struct Tile {
-  unsigned width, height, depth;
-};
-
-constexpr Tile kFlat[] = {{256, 256, 1}, {256, 128, 1}, {128, 128, 1}, {128, 64, 1}, {64, 64, 1}};
-constexpr Tile kDeep[] = {{64, 32, 32}, {32, 32, 32}, {32, 32, 16}, {32, 16, 16}, {16, 16, 16}};
-
-Tile tile_of(const CUDA_ARRAY3D_DESCRIPTOR &shape) {
-  const Format &format = *find_format(shape.Format);
-  const unsigned element = format.element_bytes * (format.channels == 0 ? shape.NumChannels : 1u);
-  const bool deep = shape.Depth != 0 && (shape.Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)) == 0;
-  const auto row = static_cast<unsigned>(std::countr_zero(element));  // every element is a power of two
-  const Tile tile = deep ? kDeep[row] : kFlat[row];
-  return {tile.width * format.block, tile.height * format.block, tile.depth};
-}
-
-bool smaller(const CUDA_ARRAY3D_DESCRIPTOR &shape, const Tile &tile) {
-  return shape.Width < tile.width || shape.Height < tile.height || std::max<std::size_t>(shape.Depth, 1) < tile.depth;
-}
 
 CUresult tell_sparse(const ArrayMemory &memory, CUDA_ARRAY_SPARSE_PROPERTIES *properties) {
   if ((memory.shape.Flags & CUDA_ARRAY3D_SPARSE) == 0) return CUDA_ERROR_INVALID_VALUE;
   const Tile tile = tile_of(memory.shape);
   CUDA_ARRAY_SPARSE_PROPERTIES told = {};
   told.tileExtent = {tile.width, tile.height, tile.depth};
-  std::uint64_t tail = 0;
-  for (const auto &part : memory.parts) {
-    if (!smaller(part->shape, tile)) {
-      ++told.miptailFirstLevel;
-      continue;
-    }
-    tail += part->slice_bytes * part->slices;
-    told.flags = CU_ARRAY_SPARSE_PROPERTIES_SINGLE_MIPTAIL;
-  }
-  told.miptailSize = (tail + kArrayGranuleBytes - 1) / kArrayGranuleBytes * kArrayGranuleBytes;
-  if (!memory.mipmapped) told.miptailFirstLevel = 0;
+  told.miptailSize = tail_tiles(memory) * kTileBytes;
+  if (told.miptailSize != 0) told.flags = CU_ARRAY_SPARSE_PROPERTIES_SINGLE_MIPTAIL;
+  if (memory.mipmapped) told.miptailFirstLevel = first_tail_level(memory);
   *properties = told;
   return CUDA_SUCCESS;
 }
@@ -53,7 +21,7 @@ CUresult tell_needs(const ArrayMemory &memory, CUDA_ARRAY_MEMORY_REQUIREMENTS *r
   if ((memory.shape.Flags & CUDA_ARRAY3D_DEFERRED_MAPPING) == 0) return CUDA_ERROR_INVALID_VALUE;
   *requirements = {};
   requirements->size = memory.needed;
-  requirements->alignment = kArrayGranuleBytes;
+  requirements->alignment = kTileBytes;
   return CUDA_SUCCESS;
 }
 

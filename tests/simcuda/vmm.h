@@ -69,6 +69,18 @@ MemoryHandle *memory_handle(CUmemGenericAllocationHandle handle);
 CUmemGenericAllocationHandle add_handle(std::shared_ptr<PhysicalMemory> memory);
 // Forgets a handle that is neither referenced nor mapped.
 void forget_unused(CUmemGenericAllocationHandle handle);
+
+// Keeps a handle's memory as a mapping does, for what is mapped at no address. REQUIRES: the handle is known.
+class MemoryHold {
+ public:
+  explicit MemoryHold(CUmemGenericAllocationHandle handle);
+  ~MemoryHold();
+  MemoryHold(const MemoryHold &) = delete;
+  MemoryHold &operator=(const MemoryHold &) = delete;
+
+ private:
+  CUmemGenericAllocationHandle handle_;
+};
 // Takes the device's memory for it, if it is a device's; OUT_OF_MEMORY, INVALID_DEVICE.
 CUresult charge(PhysicalMemory &memory);
 // INVALID_VALUE, INVALID_DEVICE, NOT_SUPPORTED for properties that no memory can have.

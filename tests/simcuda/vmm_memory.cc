@@ -99,6 +99,15 @@ void forget_unused(CUmemGenericAllocationHandle handle) {
   if (found->second.references == 0 && found->second.mappings == 0) driver().virtual_memory.handles.erase(found);
 }
 
+MemoryHold::MemoryHold(CUmemGenericAllocationHandle handle) : handle_(handle) {
+  ++driver().virtual_memory.handles.at(handle).mappings;
+}
+
+MemoryHold::~MemoryHold() {
+  --driver().virtual_memory.handles.at(handle_).mappings;
+  forget_unused(handle_);
+}
+
 CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
                                        CUmemAllocationGranularity_flags option) {
   if (granularity == nullptr) return CUDA_ERROR_INVALID_VALUE;

@@ -7,12 +7,6 @@ namespace {
 
 constexpr std::size_t kKiB = 1024;
 
-CUmipmappedArray new_mipmapped(const CUDA_ARRAY3D_DESCRIPTOR &asked, unsigned levels) {
-  CUmipmappedArray array = nullptr;
-  REQUIRE(cuMipmappedArrayCreate(&array, &asked, levels) == CUDA_SUCCESS);
-  return array;
-}
-
 CUDA_ARRAY3D_DESCRIPTOR level_of(CUmipmappedArray array, unsigned level) {
   CUarray at = nullptr;
   CUDA_ARRAY3D_DESCRIPTOR told = {};

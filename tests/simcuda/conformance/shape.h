@@ -15,4 +15,10 @@ inline CUarray new_array(const CUDA_ARRAY3D_DESCRIPTOR &asked) {
   return array;
 }
 
+inline CUmipmappedArray new_mipmapped(const CUDA_ARRAY3D_DESCRIPTOR &asked, unsigned levels) {
+  CUmipmappedArray array = nullptr;
+  REQUIRE(cuMipmappedArrayCreate(&array, &asked, levels) == CUDA_SUCCESS);
+  return array;
+}
+
 }  // namespace simcuda::conformance

@@ -40,6 +40,7 @@
 #define cuArrayGetDescriptor cuArrayGetDescriptor_v2
 #define cuArray3DCreate cuArray3DCreate_v2
 #define cuArray3DGetDescriptor cuArray3DGetDescriptor_v2
+#define cuMemMapArrayAsync SIMCUDA_PTSZ(cuMemMapArrayAsync)
 #define cuMemcpyHtoA SIMCUDA_PTDS(cuMemcpyHtoA_v2)
 #define cuMemcpyAtoH SIMCUDA_PTDS(cuMemcpyAtoH_v2)
 #define cuMemcpyDtoA SIMCUDA_PTDS(cuMemcpyDtoA_v2)

@@ -1,0 +1,96 @@
+// What the tests of arrays whose memory is mapped later share: pools of tiles, and operations on an array's tiles.
+#pragma once
+#include "tests/simcuda/conformance/shape.h"
+#include "tests/simcuda/conformance/vmm.h"
+
+namespace simcuda::conformance {
+
+inline constexpr std::size_t kTile = 64 * 1024;  // of every device that has sparse arrays
+
+inline bool has_sparse_arrays() {
+  return supports(CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED);
+}
+
+inline CUmemGenericAllocationHandle tile_pool(std::size_t bytes = kGranule, int device = 0) {
+  CUmemAllocationProp properties = on_device(device);
+  properties.allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL;
+  return physical(bytes, properties);
+}
+
+inline CUDA_ARRAY_SPARSE_PROPERTIES cut_of(CUarray array) {
+  CUDA_ARRAY_SPARSE_PROPERTIES told = {};
+  REQUIRE(cuArrayGetSparseProperties(&told, array) == CUDA_SUCCESS);
+  return told;
+}
+inline CUDA_ARRAY_SPARSE_PROPERTIES cut_of(CUmipmappedArray array) {
+  CUDA_ARRAY_SPARSE_PROPERTIES told = {};
+  REQUIRE(cuMipmappedArrayGetSparseProperties(&told, array) == CUDA_SUCCESS);
+  return told;
+}
+
+// Four tiles by four where a tile is the standard one of 128 by 128 floats.
+inline constexpr unsigned kSide = 512;
+inline CUarray sparse_array() {
+  return new_array(shape(kSide, kSide, 0, CUDA_ARRAY3D_SPARSE));
+}
+
+// An operation on a whole level of 512 by 512, until it is told otherwise.
+inline CUarrayMapInfo operation(CUmemOperationType type) {
+  CUarrayMapInfo asked = {};
+  asked.subresourceType = CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_SPARSE_LEVEL;
+  asked.subresource.sparseLevel.extentWidth = asked.subresource.sparseLevel.extentHeight = kSide;
+  asked.subresource.sparseLevel.extentDepth = 1;
+  asked.memOperationType = type;
+  asked.memHandleType = CU_MEM_HANDLE_TYPE_GENERIC;
+  asked.deviceBitMask = 1;
+  return asked;
+}
+
+inline CUarrayMapInfo unmapping(CUarray array) {
+  CUarrayMapInfo asked = operation(CU_MEM_OPERATION_TYPE_UNMAP);
+  asked.resourceType = CU_RESOURCE_TYPE_ARRAY;
+  asked.resource.array = array;
+  return asked;
+}
+inline CUarrayMapInfo unmapping(CUmipmappedArray array) {
+  CUarrayMapInfo asked = operation(CU_MEM_OPERATION_TYPE_UNMAP);
+  asked.resourceType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
+  asked.resource.mipmap = array;
+  return asked;
+}
+
+template <class Handle>
+CUarrayMapInfo mapping(Handle array, CUmemGenericAllocationHandle pool, std::size_t offset = 0) {
+  CUarrayMapInfo asked = unmapping(array);
+  asked.memOperationType = CU_MEM_OPERATION_TYPE_MAP;
+  asked.memHandle.memHandle = pool;
+  asked.offset = offset;
+  return asked;
+}
+
+// The same of some tiles alone.
+inline CUarrayMapInfo of_tiles(CUarrayMapInfo asked, const CUDA_ARRAY_SPARSE_PROPERTIES &cut, unsigned x, unsigned y,
+                               unsigned across = 1, unsigned down = 1) {
+  auto &level = asked.subresource.sparseLevel;
+  level.offsetX = x * cut.tileExtent.width;
+  level.offsetY = y * cut.tileExtent.height;
+  level.extentWidth = across * cut.tileExtent.width;
+  level.extentHeight = down * cut.tileExtent.height;
+  return asked;
+}
+
+// The same of the tail.
+inline CUarrayMapInfo of_tail(CUarrayMapInfo asked, std::size_t offset, std::size_t bytes) {
+  asked.subresourceType = CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_MIPTAIL;
+  asked.subresource.miptail = {0, offset, bytes};
+  return asked;
+}
+
+// One operation, and the wait for it.
+inline CUresult change(CUarrayMapInfo asked, CUstream stream = nullptr) {
+  const CUresult result = cuMemMapArrayAsync(&asked, 1, stream);
+  REQUIRE(cuStreamSynchronize(stream) == CUDA_SUCCESS);
+  return result;
+}
+
+}  // namespace simcuda::conformance
