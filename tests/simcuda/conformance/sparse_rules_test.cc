@@ -9,8 +9,7 @@ constexpr CUresult kRefused = CUDA_ERROR_INVALID_VALUE;
 
 TEST_CASE("a list without entries is refused") {
   const CurrentContext context;
-  if (!has_sparse_arrays()) return;
-  if (!simulator()) return;  // cuda.h has no word about it
+  if (!has_sparse_arrays() || !simulator()) return;  // cuda.h has no word about it
   CUarrayMapInfo asked = unmapping(sparse_array());
   CHECK(cuMemMapArrayAsync(&asked, 1, nullptr) == CUDA_SUCCESS);
   CHECK(cuMemMapArrayAsync(&asked, 0, nullptr) == kRefused);
@@ -66,101 +65,6 @@ TEST_CASE("only whole arrays of two or three dimensions whose memory is mapped l
   CHECK(cuMemRelease(pool) == CUDA_SUCCESS);
 }
 
-TEST_CASE("offsets and extents are those of tiles inside the level") {
-  const CurrentContext context;
-  if (!has_sparse_arrays()) return;
-  const CUarray array = sparse_array();
-  const CUDA_ARRAY_SPARSE_PROPERTIES cut = cut_of(array);
-  const unsigned tiles = kSide / cut.tileExtent.width;
-  const CUmemGenericAllocationHandle pool = tile_pool();
-  const auto with = [&](auto set) {
-    CUarrayMapInfo asked = of_tiles(mapping(array, pool), cut, 0, 0);
-    set(asked.subresource.sparseLevel);
-    return change(asked);
-  };
-  CHECK(with([](auto &) {}) == CUDA_SUCCESS);
-  CHECK(with([](auto &at) { at.offsetX = 1; }) == kRefused);
-  CHECK(with([](auto &at) { at.offsetY = 1; }) == kRefused);
-  CHECK(with([](auto &at) { at.offsetZ = 1; }) == kRefused);
-  CHECK(with([](auto &at) { at.extentWidth -= 1; }) == kRefused);
-  CHECK(with([](auto &at) { at.extentHeight += 1; }) == kRefused);
-  CHECK(with([](auto &at) { at.extentDepth = 2; }) == kRefused);
-  CHECK(with([](auto &at) { at.level = 1; }) == kRefused);
-  CHECK(with([](auto &at) { at.layer = 1; }) == kRefused);
-  CHECK(with([&](auto &at) { at.offsetX = tiles * cut.tileExtent.width; }) == kRefused);
-  CHECK(with([&](auto &at) { at.extentWidth = (tiles + 1) * cut.tileExtent.width; }) == kRefused);
-  if (simulator()) {  // of nothing cuda.h says nothing
-    CHECK(with([](auto &at) { at.extentWidth = 0; }) == kRefused);
-    CHECK(with([](auto &at) { at.extentDepth = 0; }) == kRefused);
-  }
-  CHECK(cuMemRelease(pool) == CUDA_SUCCESS);
-}
-
-TEST_CASE("the last tile of a row may end at the level's edge, and takes a whole tile of memory") {
-  const CurrentContext context;
-  if (!has_sparse_arrays() || !simulator()) return;
-  const CUarray array = new_array(shape(1000, 1000, 0, CUDA_ARRAY3D_SPARSE));  // eight tiles by eight of 128 by 128
-  const CUmemGenericAllocationHandle pool = tile_pool(2 * kGranule);
-  CUarrayMapInfo whole = mapping(array, pool);
-  whole.subresource.sparseLevel.extentWidth = whole.subresource.sparseLevel.extentHeight = 1000;
-  CHECK(change(whole) == CUDA_SUCCESS);
-  whole.offset = kTile;  // 63 tiles are left behind it
-  CHECK(change(whole) == kRefused);
-  whole.subresource.sparseLevel.extentWidth = 7 * 128;
-  CHECK(change(whole) == CUDA_SUCCESS);
-  CHECK(cuMemRelease(pool) == CUDA_SUCCESS);
-}
-
-TEST_CASE("layers, levels and depth are those of the array") {
-  const CurrentContext context;
-  if (!has_sparse_arrays() || !simulator()) return;
-  const unsigned layers = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SPARSE;
-  CUarrayMapInfo layer = unmapping(new_array(shape(kSide, kSide, 3, layers)));
-  layer.subresource.sparseLevel.layer = 2;
-  CHECK(change(layer) == CUDA_SUCCESS);
-  layer.subresource.sparseLevel.layer = 3;
-  CHECK(change(layer) == kRefused);
-  CUarrayMapInfo deep = unmapping(new_array(shape(kSide, kSide, 40, CUDA_ARRAY3D_SPARSE)));  // tiles of 32 by 32 by 16
-  auto &box = deep.subresource.sparseLevel;
-  CHECK(change(deep) == kRefused);
-  box.extentDepth = 40;
-  CHECK(change(deep) == CUDA_SUCCESS);
-  box.offsetZ = 16;
-  CHECK(change(deep) == kRefused);
-  box.extentDepth = 24;
-  CHECK(change(deep) == CUDA_SUCCESS);
-  box.layer = 1;
-  CHECK(change(deep) == kRefused);
-  const CUmipmappedArray array = new_mipmapped(shape(kSide, kSide, 0, CUDA_ARRAY3D_SPARSE), 10);
-  const CUDA_ARRAY_SPARSE_PROPERTIES cut = cut_of(array);
-  CUarrayMapInfo level = of_tiles(unmapping(array), cut, 0, 0);
-  level.subresource.sparseLevel.level = cut.miptailFirstLevel - 1;
-  CHECK(change(level) == CUDA_SUCCESS);
-  level.subresource.sparseLevel.level = cut.miptailFirstLevel;
-  CHECK(change(level) == kRefused);
-  level.subresource.sparseLevel.level = 99;
-  CHECK(change(level) == kRefused);
-}
-
-TEST_CASE("a part of the tail is whole tiles of it") {
-  const CurrentContext context;
-  if (!has_sparse_arrays() || !simulator()) return;
-  const CUmipmappedArray array = new_mipmapped(shape(256, 256, 20, CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SPARSE), 9);
-  const std::size_t tail = cut_of(array).miptailSize;
-  REQUIRE(tail == 8 * kTile);  // twenty times 64 by 64 floats and what is smaller
-  CHECK(change(of_tail(unmapping(array), 0, tail)) == CUDA_SUCCESS);
-  CHECK(change(of_tail(unmapping(array), 7 * kTile, kTile)) == CUDA_SUCCESS);
-  CHECK(change(of_tail(unmapping(array), 8 * kTile, kTile)) == kRefused);
-  CHECK(change(of_tail(unmapping(array), 7 * kTile, 2 * kTile)) == kRefused);
-  CHECK(change(of_tail(unmapping(array), 1, kTile)) == kRefused);
-  CHECK(change(of_tail(unmapping(array), 0, kTile + 1)) == kRefused);
-  CHECK(change(of_tail(unmapping(array), 0, 0)) == kRefused);
-  CUarrayMapInfo layer = of_tail(unmapping(array), 0, kTile);
-  layer.subresource.miptail.layer = 1;
-  CHECK(change(layer) == kRefused);
-  CHECK(change(of_tail(unmapping(sparse_array()), 0, kTile)) == kRefused);  // has none
-}
-
 TEST_CASE("tiles lie on live memory of a tile pool that is large enough") {
   const CurrentContext context;
   if (!has_sparse_arrays()) return;
@@ -176,14 +80,14 @@ TEST_CASE("tiles lie on live memory of a tile pool that is large enough") {
   CUarrayMapInfo unmap = unmapping(array);
   unmap.memHandle.memHandle = pool;
   CHECK(change(unmap) == kRefused);
+  CUarrayMapInfo neither = mapping(array, pool);
+  neither.memOperationType = static_cast<CUmemOperationType>(0);
+  CHECK(change(neither) == kRefused);
   CHECK(cuMemRelease(plain) == CUDA_SUCCESS);
   CHECK(cuMemRelease(pool) == CUDA_SUCCESS);
   if (!simulator()) return;
   CHECK(change(mapping(array, pool)) == kRefused);  // though a tile keeps the memory
   CHECK(change(mapping(array, 0)) == kRefused);
-  CUarrayMapInfo neither = mapping(array, pool);
-  neither.memOperationType = static_cast<CUmemOperationType>(0);
-  CHECK(change(neither) == kRefused);
   CUmemAllocationProp host = properties_of(CU_MEM_LOCATION_TYPE_HOST);
   host.allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL;
   const CUmemGenericAllocationHandle of_host = physical(kGranule, host);
@@ -192,10 +96,10 @@ TEST_CASE("tiles lie on live memory of a tile pool that is large enough") {
 }
 
 TEST_CASE("the mask names the stream's device alone, whose the array and its memory are, too") {
-  int count = 0;
   const CurrentContext context;
-  REQUIRE(cuDeviceGetCount(&count) == CUDA_SUCCESS);
   if (!has_sparse_arrays()) return;
+  int count = 0;
+  REQUIRE(cuDeviceGetCount(&count) == CUDA_SUCCESS);
   const CUarray array = sparse_array();
   for (const unsigned mask : {0u, 3u, 2u, 0x80000000u}) {
     CUarrayMapInfo asked = unmapping(array);
