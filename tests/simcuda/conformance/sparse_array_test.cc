@@ -192,6 +192,29 @@ TEST_CASE("memory is kept from the call on, and goes only when the stream has co
   CHECK(held.is(0));
 }
 
+TEST_CASE("an array that has gone when another context's stream comes to map it keeps nothing") {
+  const CurrentContext owner;
+  if (!has_sparse_arrays() || !simulator()) return;  // cuda.h has no word about it
+  const CurrentContext other;
+  const CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
+  CUcontext popped = nullptr;
+  REQUIRE(cuCtxPopCurrent(&popped) == CUDA_SUCCESS);
+  const Held held;
+  const CUarray array = sparse_array();
+  const CUmemGenericAllocationHandle pool = tile_pool();
+  CUarrayMapInfo asked = mapping(array, pool);
+  {
+    Gate gate;
+    gate.hold(stream);
+    CHECK(cuMemMapArrayAsync(&asked, 1, stream) == CUDA_SUCCESS);
+    CHECK(cuMemRelease(pool) == CUDA_SUCCESS);
+    CHECK(cuArrayDestroy(array) == CUDA_SUCCESS);
+    CHECK(held.is(kGranule));
+  }
+  REQUIRE(cuStreamSynchronize(stream) == CUDA_SUCCESS);
+  CHECK(held.is(0));
+}
+
 TEST_CASE("what a list maps and unmaps happens in its order, in the thread's own stream where that was asked for") {
   const CurrentContext context;
   if (!has_sparse_arrays()) return;
