@@ -1,5 +1,7 @@
 // Physical memory with handles, and the addresses that it is mapped at: cuMemCreate and what keeps its memory alive.
 // Layer: hooks. Threads: any.
+#include <vector>
+
 #include "hooks/boundary.h"
 #include "hooks/hooks.h"
 
@@ -8,6 +10,26 @@ using ration::hooks::forwarding;
 using ration::hooks::kAbsent;
 using ration::policy::Obtained;
 using ration::policy::Policy;
+
+namespace {
+
+template <class Slot>
+CUresult map_arrays(const Slot &slot, CUarrayMapInfo *list, unsigned count, CUstream stream, CUstream default_stream) {
+  if (!slot.present()) {
+    return kAbsent;
+  }
+  if (list == nullptr) {
+    return slot(list, count, stream);
+  }
+  return forwarding([&] { return slot(list, count, stream); },
+                    [&](Policy &policy) {
+                      std::vector<CUarrayMapInfo> entries(list, list + count);
+                      return policy.map_arrays(entries.data(), count, stream != nullptr ? stream : default_stream,
+                                               [&] { return slot(entries.data(), count, stream); });
+                    });
+}
+
+}  // namespace
 
 extern "C" {
 
@@ -67,6 +89,14 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
   }
   const auto act = [&] { return real.cuMemUnmap(ptr, size); };
   return forwarding(act, [&](Policy &policy) { return policy.unmap_physical("cuMemUnmap", ptr, size, act); });
+}
+
+// On a copy of the list: what is noted down is what the driver was asked for.
+CUresult cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream) {
+  return map_arrays(real.cuMemMapArrayAsync, mapInfoList, count, hStream, CU_STREAM_LEGACY);
+}
+CUresult cuMemMapArrayAsync_ptsz(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream) {
+  return map_arrays(real.cuMemMapArrayAsync_ptsz, mapInfoList, count, hStream, CU_STREAM_PER_THREAD);
 }
 
 }  // extern "C"

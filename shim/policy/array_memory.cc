@@ -30,6 +30,10 @@ CUresult Policy::create_array(Request request, const ArrayShape &shape, const Ac
     if (result == CUDA_SUCCESS) {
       bytes = bytes.has_value() ? bytes : array_costs_.of(where.device, shape, obtained.address);
       obtained.bytes = bytes.value_or(request.upper_bound);
+      end_mappings(request.api, obtained.address);  // of one that went without our seeing it
+      if ((shape.descriptor.Flags & CUDA_ARRAY3D_DEFERRED_MAPPING) != 0) {
+        physical_.deferred_made(obtained.address);
+      }
     }
     return result;
   };
@@ -38,7 +42,11 @@ CUresult Policy::create_array(Request request, const ArrayShape &shape, const Ac
 
 CUresult Policy::destroy_array(const char *api, std::uint64_t handle, const std::function<CUresult()> &act) {
   describe();
-  return end_with(arrays_, api, handle, act);
+  const CUresult result = end_with(arrays_, api, handle, act);
+  if (result == CUDA_SUCCESS) {
+    end_mappings(api, handle);
+  }
+  return result;
 }
 
 }  // namespace ration::policy

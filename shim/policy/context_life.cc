@@ -66,6 +66,9 @@ void Policy::end_begun_blocks(AddressBook &book, const char *api, const ContextR
       if (async_.owns(block.pool)) {  // the driver's pool does not know that it ends
         (void)async_.defer(block.device, {address, block.size, block.context});
       }
+      if (&book == &arrays_) {
+        end_mappings(api, address);
+      }
       end_block(api, batch[i]);
       book.finish_end(batch[i].first);
     }

@@ -1,4 +1,4 @@
-// Memory that has a handle and addresses apart: the half of Policy behind cuMemCreate and cuMemMap.
+// Memory that has a handle and addresses apart: the half of Policy behind cuMemCreate, cuMemMap, cuMemMapArrayAsync.
 // Layer: policy.
 #include "policy/policy.h"
 
@@ -119,6 +119,39 @@ CUresult Policy::unmap_physical(const char *api, CUdeviceptr address, std::uint6
     end_piece(api, mapping.piece);
   }
   return result;
+}
+
+// Each piece that is to be mapped is held before the driver is asked: a release on another thread may come between.
+// What lost a region stays held until the stream got there.
+CUresult Policy::map_arrays(const CUarrayMapInfo *entries, std::size_t count, CUstream stream,
+                            const std::function<CUresult()> &act) {
+  std::vector<PhysicalMemory::PieceRef> pieces;
+  pieces.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const bool maps = entries[i].memOperationType == CU_MEM_OPERATION_TYPE_MAP;
+    pieces.push_back(maps ? physical_.hold(entries[i].memHandle.memHandle) : nullptr);
+  }
+  const CUresult result = act();
+  PhysicalMemory::Lost lost;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (result == CUDA_SUCCESS) {
+      physical_.array_mapped(entries[i], pieces[i], lost);
+    } else if (pieces[i] != nullptr) {
+      end_piece("cuMemMapArrayAsync", pieces[i]);
+    }
+  }
+  if (!lost.empty()) {
+    const ContextRef context = context_of(stream);
+    pending_.add(context != nullptr ? context : nowhere_, std::move(lost), stream);
+    pools_.tell_changes(context != nullptr ? context->device : 0);
+  }
+  return result;
+}
+
+void Policy::end_mappings(const char *api, std::uint64_t array) {
+  for (const PhysicalMemory::PieceRef &piece : physical_.array_gone(array)) {
+    end_piece(api, piece);
+  }
 }
 
 }  // namespace ration::policy

@@ -30,25 +30,45 @@ CUevent record_event(CUstream stream) {
 
 }  // namespace
 
+void PendingFrees::finish(const Pending &pending) {
+  ledger_.account(pending.device).release(pending.bytes);
+  for (const PhysicalMemory::PieceRef &piece : pending.pieces) {
+    let_go_(piece);
+  }
+}
+
 void PendingFrees::add(const ContextRef &context, int device, std::uint64_t bytes, CUstream stream) noexcept {
+  add(Pending{context, device, bytes}, stream);
+}
+
+void PendingFrees::add(const ContextRef &context, Pieces pieces, CUstream stream) noexcept {
+  if (!pieces.empty()) {
+    const int device = pieces.front()->device;
+    add(Pending{context, device, 0, std::move(pieces)}, stream);
+  }
+}
+
+void PendingFrees::add(Pending pending, CUstream stream) noexcept {
   const RelaxedCapture relaxed;
-  const CUevent event = record_event(stream);
+  const CUevent event = pending.event = record_event(stream);
   if (event != nullptr && real.cuEventQuery(event) == CUDA_SUCCESS) {
     real.cuEventDestroy_v2(event);
-    ledger_.account(device).release(bytes);
+    finish(pending);
     return;
   }
+  std::list<Pending> added;
   try {
-    std::list<Pending> added{{context, device, bytes, event}};
-    Guard guard(mutex_);
-    pending_.splice(pending_.end(), added);
-    return;
+    added.emplace_back();
   } catch (...) {  // no memory to remember it: settled here, or charged for good
+    if (event != nullptr && real.cuEventSynchronize(event) == CUDA_SUCCESS) {
+      real.cuEventDestroy_v2(event);
+      finish(pending);
+    }
+    return;
   }
-  if (event != nullptr && real.cuEventSynchronize(event) == CUDA_SUCCESS) {
-    real.cuEventDestroy_v2(event);
-    ledger_.account(device).release(bytes);
-  }
+  added.front() = std::move(pending);
+  Guard guard(mutex_);
+  pending_.splice(pending_.end(), added);
 }
 
 bool PendingFrees::settle_one(const Pending &pending, bool wait) {
@@ -63,7 +83,7 @@ bool PendingFrees::settle_one(const Pending &pending, bool wait) {
     }
     real.cuEventDestroy_v2(pending.event);
   }
-  ledger_.account(pending.device).release(pending.bytes);
+  finish(pending);
   return true;
 }
 
@@ -100,14 +120,20 @@ bool PendingFrees::settle(int device, bool wait) {
 }
 
 void PendingFrees::drop(const ContextRef &context) {
-  Guard guard(mutex_);
-  pending_.remove_if([&](const Pending &pending) {
-    const bool gone = pending.context == context;
-    if (gone) {
-      ledger_.account(pending.device).release(pending.bytes);
+  std::list<Pending> gone;
+  {
+    Guard guard(mutex_);
+    for (auto each = pending_.begin(); each != pending_.end();) {
+      const auto next = std::next(each);
+      if (each->context == context) {
+        gone.splice(gone.end(), pending_, each);
+      }
+      each = next;
     }
-    return gone;
-  });
+  }
+  for (const Pending &pending : gone) {
+    finish(pending);
+  }
 }
 
 }  // namespace ration::policy

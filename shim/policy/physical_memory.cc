@@ -90,6 +90,35 @@ void PhysicalMemory::cancel_unmap(const std::vector<Mapping> &mappings) noexcept
   }
 }
 
+void PhysicalMemory::deferred_made(std::uint64_t array) noexcept try {
+  Guard guard(mutex_);
+  deferred_.insert(array);
+} catch (...) {  // its one region is what the entry says, which nobody reads: at worst it stays held until the array goes
+}
+
+void PhysicalMemory::array_mapped(const CUarrayMapInfo &entry, const PieceRef &piece, Lost &lost) noexcept try {
+  Guard guard(mutex_);
+  ArrayRegion region = ArrayRegion::of(entry, false);
+  region = ArrayRegion::of(entry, deferred_.contains(region.array));
+  SparseRegions<PieceRef>::Change change = regions_.place(region, piece);
+  for (const PieceRef &gained : change.gained) {
+    ++gained->holds_;
+  }
+  if (piece != nullptr) {
+    --piece->holds_;  // the one that became the region's
+  }
+  lost.insert(lost.end(), change.lost.begin(), change.lost.end());
+} catch (...) {  // as the header says
+}
+
+PhysicalMemory::Lost PhysicalMemory::array_gone(std::uint64_t array) noexcept try {
+  Guard guard(mutex_);
+  deferred_.erase(array);
+  return regions_.forget(array).lost;
+} catch (...) {  // as the header says
+  return {};
+}
+
 bool PhysicalMemory::drop(const PieceRef &piece) {
   Guard guard(mutex_);
   return --piece->holds_ == 0;

@@ -1,7 +1,8 @@
 // Physical memory that the program allocates apart from its addresses (cuMemCreate, cuMemMap): what keeps it alive.
 // Layer: policy. Threads: any; no driver call under the lock. Owns: nothing of the driver's.
 //
-// It is there until its last handle was released and its last mapping undone, in whatever order (cuda.h, cuMemRelease).
+// It is there until its last handle was released and its last mapping undone, in whatever order (cuda.h, cuMemRelease);
+// a region of a sparse array is such a mapping.
 // Every hold is taken before the driver's call that needs it and dropped after the one that ends it, so that memory is
 // never thought to be gone while the driver still has it.
 #pragma once
@@ -10,10 +11,12 @@
 #include <map>
 #include <memory>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "driver/functions.h"
 #include "lock.h"
+#include "policy/sparse_regions.h"
 
 namespace ration::policy {
 
@@ -55,6 +58,14 @@ class PhysicalMemory {
   std::vector<Mapping> begin_unmap(CUdeviceptr address, std::uint64_t bytes);
   void cancel_unmap(const std::vector<Mapping> &mappings) noexcept;
 
+  // Arrays that are mapped piece by piece: a region lies on a piece from now on (nullptr: on none of ours), whose hold
+  // becomes that. Each piece that lost a region is in `lost` as often, with a hold that the caller drops when the
+  // device has let go of it. Without memory of the host pieces stay held for good: never too low.
+  using Lost = std::vector<PieceRef>;
+  void deferred_made(std::uint64_t array) noexcept;
+  void array_mapped(const CUarrayMapInfo &entry, const PieceRef &piece, Lost &lost) noexcept;
+  Lost array_gone(std::uint64_t array) noexcept;
+
   // True: it was the last hold; the memory is gone.
   bool drop(const PieceRef &piece);
 
@@ -66,6 +77,8 @@ class PhysicalMemory {
   RankedMutex mutex_{Rank::kPhysicalMemory};
   std::unordered_map<CUmemGenericAllocationHandle, Handle> handles_ GUARDED_BY(mutex_);
   std::map<CUdeviceptr, Mapping> mappings_ GUARDED_BY(mutex_);
+  SparseRegions<PieceRef> regions_ GUARDED_BY(mutex_);
+  std::unordered_set<std::uint64_t> deferred_ GUARDED_BY(mutex_);  // arrays that are mapped as a whole
 };
 
 }  // namespace ration::policy

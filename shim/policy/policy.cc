@@ -24,7 +24,7 @@ Policy::Policy(const Options &options, LimitSource &limits, events::JournalOptio
       journal_(std::move(journal), problem),
       devices_(limits, ledger_),
       contexts_(devices_),
-      pending_(ledger_),
+      pending_(ledger_, [this](const PhysicalMemory::PieceRef &piece) { end_piece("cuMemMapArrayAsync", piece); }),
       stream_pools_(ledger_, journal_),
       pools_(devices_, ledger_, journal_, contexts_, pending_, stream_pools_, lanes_, options.synchronous_free,
              limits.state_folder()),

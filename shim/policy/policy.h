@@ -75,6 +75,9 @@ class Policy {
                         const std::function<CUresult()> &act);
   CUresult unmap_physical(const char *api, CUdeviceptr address, std::uint64_t bytes,
                           const std::function<CUresult()> &act);
+  // The same for regions of sparse arrays, mapped and unmapped in the order of `stream`.
+  CUresult map_arrays(const CUarrayMapInfo *entries, std::size_t count, CUstream stream,
+                      const std::function<CUresult()> &act);
   // In stream order, from one of the driver's pools (nullptr: the one that is current on the stream's device).
   CUresult allocate_in_stream(Request request, CUmemoryPool pool, CUstream stream, const Act &act,
                               CUdeviceptr *address);
@@ -202,6 +205,7 @@ class Policy {
   void record_end(const char *api, CUdeviceptr address, const Block &block, CUstream stream);
   void discharge(const Block &block);
   void end_piece(const char *api, const PhysicalMemory::PieceRef &piece);
+  void end_mappings(const char *api, std::uint64_t array);
   void keep_block(AddressBook &book, const AddressedBlock &block);
   void end_begun_blocks(AddressBook &book, const char *api, const ContextRef &context);
   CUresult end_known_context(const char *api, const ContextRef &context, const std::function<CUresult()> &act,

@@ -4,6 +4,7 @@ from harness import MIB, expect, main, of_type, run
 
 LIMIT = 512
 HELD = LIMIT - 100
+TWICE = HELD - 100
 POOLED = LIMIT - 128  # the driver's pools grow by 32 MiB
 
 # name: ops and what is then free of the device
@@ -12,6 +13,19 @@ STEPS = {
     "a handle keeps what was unmapped": [("create", HELD), ("map", HELD), ("unmap", HELD), ("release", LIMIT)],
     "so does a handle that was retained": [
         ("create", HELD), ("map", HELD), ("retain", HELD), ("release", HELD), ("unmap", HELD), ("release", LIMIT)],
+    "a sparse array keeps what was released": [
+        ("tiles", HELD), ("sparse", HELD), ("lay", HELD), ("release", HELD), ("lift", LIMIT)],
+    "a sparse array keeps it until its last tile is unmapped": [
+        ("tiles", HELD), ("sparse", HELD), ("lay", HELD), ("release", HELD), ("lift_first", HELD), ("lift_others", LIMIT)],
+    "a handle keeps what no array lies on any more": [
+        ("tiles", HELD), ("sparse", HELD), ("lay", HELD), ("lift", HELD), ("release", LIMIT)],
+    "a sparse array that is destroyed lets go": [
+        ("tiles", HELD), ("sparse", HELD), ("lay", HELD), ("release", HELD), ("destroy_array", LIMIT)],
+    "an array that lies on another piece lets go of the first": [
+        ("tiles", HELD), ("sparse", HELD), ("lay", HELD), ("release", HELD), ("tiles", TWICE), ("lay", HELD), ("lift", HELD),
+        ("release", LIMIT)],
+    "an array of deferred mapping lies on one piece, in a thread's stream": [
+        ("tiles", HELD), ("deferred", HELD), ("lay_all", HELD), ("release", HELD), ("lift_all", LIMIT)],
     "a pool keeps what was freed until it is trimmed": [
         ("pool_here", LIMIT), ("take", POOLED), ("free", POOLED), ("trim", LIMIT)],
     "a pool that is destroyed gives it back": [

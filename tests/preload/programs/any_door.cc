@@ -20,12 +20,12 @@ namespace {
 constexpr unsigned long long kUntouched = 0x5a5a'5a5a'5a5a'5a5a;
 constexpr size_t kGranularity = size_t{2} << 20;
 
-enum Kind { kPlain, kPitch, kManaged, kOrdered, kFromPool, kArray, kMipmapped, kPhysical, kKinds };
+enum Kind { kPlain, kPitch, kManaged, kOrdered, kFromPool, kArray, kMipmapped, kPhysical, kTiles, kKinds };
 
 struct Held {
   Kind kind;
   unsigned long long what;
-  CUdeviceptr mapped_at;  // of physical memory; 0: nowhere
+  CUdeviceptr mapped_at;  // of physical memory; 0: nowhere; of tiles: the array that lies on them
   size_t bytes;
 };
 
@@ -66,8 +66,10 @@ CUresult take(Kind kind, size_t bytes, CUstream stream, unsigned long long *out)
       const CUDA_ARRAY3D_DESCRIPTOR shape = {1024, bytes / 4096 + 1, 0, CU_AD_FORMAT_FLOAT, 1, 0};
       return cuMipmappedArrayCreate(reinterpret_cast<CUmipmappedArray *>(out), &shape, 3);
     }
+    case kTiles:
     case kPhysical: {
       CUmemAllocationProp prop = {};
+      prop.allocFlags.usage = kind == kTiles ? CU_MEM_CREATE_USAGE_TILE_POOL : 0;
       prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
       prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
       return cuMemCreate(out, (bytes + kGranularity - 1) / kGranularity * kGranularity, &prop, 0);
@@ -88,8 +90,50 @@ CUresult give_physical(const Held &it, bool handle_first) {
   return handle_first ? CUDA_SUCCESS : cuMemRelease(it.what);
 }
 
+// 1,024 floats are eight tiles of 128 by 128, and as many rows of tiles take 512 KiB each.
+unsigned rows_of(const Held &it) {
+  return static_cast<unsigned>(it.bytes >> 19) * 128;
+}
+
+CUresult change_tiles(const Held &it, CUmemOperationType type, unsigned from_row, unsigned rows, CUstream stream) {
+  CUarrayMapInfo entry = {};
+  entry.resourceType = CU_RESOURCE_TYPE_ARRAY;
+  entry.resource.array = reinterpret_cast<CUarray>(it.mapped_at);
+  entry.subresourceType = CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_SPARSE_LEVEL;
+  entry.subresource.sparseLevel = {0, 0, 0, from_row, 0, 1024, rows, 1};
+  entry.memOperationType = type;
+  entry.memHandleType = CU_MEM_HANDLE_TYPE_GENERIC;
+  entry.memHandle.memHandle = type == CU_MEM_OPERATION_TYPE_MAP ? it.what : 0;
+  entry.deviceBitMask = 1;
+  return cuMemMapArrayAsync(&entry, 1, stream);
+}
+
+void lay_on_tiles(Held &it, CUstream stream) {
+  const CUDA_ARRAY3D_DESCRIPTOR shape = {1024, rows_of(it), 0, CU_AD_FORMAT_FLOAT, 1, CUDA_ARRAY3D_SPARSE};
+  CUarray array = nullptr;
+  if (cuArray3DCreate_v2(&array, &shape) != CUDA_SUCCESS) return fail("a sparse array", shape.Height);
+  it.mapped_at = reinterpret_cast<CUdeviceptr>(array);
+  if (const CUresult code = change_tiles(it, CU_MEM_OPERATION_TYPE_MAP, 0, rows_of(it), stream); code != CUDA_SUCCESS) {
+    fail("a mapping of tiles", static_cast<unsigned long long>(code));
+  }
+}
+
+// Unmapped in two parts in the order of a stream, or not at all; the handle goes first or in the middle.
+CUresult give_tiles(const Held &it, bool unmapped, CUstream stream) {
+  if (!unmapped && cuMemRelease(it.what) != CUDA_SUCCESS) return CUDA_ERROR_UNKNOWN;
+  const unsigned rows = rows_of(it);
+  if (unmapped && (change_tiles(it, CU_MEM_OPERATION_TYPE_UNMAP, 0, 128, stream) != CUDA_SUCCESS ||
+                   cuMemRelease(it.what) != CUDA_SUCCESS ||
+                   change_tiles(it, CU_MEM_OPERATION_TYPE_UNMAP, 128, rows - 128, stream) != CUDA_SUCCESS)) {
+    return CUDA_ERROR_UNKNOWN;
+  }
+  return cuArrayDestroy(reinterpret_cast<CUarray>(it.mapped_at));
+}
+
 CUresult give(const Held &it, CUstream stream, bool other_door) {
   switch (it.kind) {
+    case kTiles:
+      return give_tiles(it, other_door, stream);
     case kArray:
       return cuArrayDestroy(reinterpret_cast<CUarray>(it.what));
     case kMipmapped:
@@ -154,6 +198,7 @@ void work(unsigned seed, int steps) {
       if (code == CUDA_SUCCESS) {
         mine.push_back({kind, out, 0, (bytes + kGranularity - 1) / kGranularity * kGranularity});
         if (kind == kPhysical && random() % 2 == 0) map(mine.back());
+        if (kind == kTiles) lay_on_tiles(mine.back(), stream);
       } else if (code != CUDA_ERROR_OUT_OF_MEMORY || out != kUntouched) {
         fail("a refusal's code", static_cast<unsigned long long>(code));
       }

@@ -15,9 +15,11 @@ CUcontext contexts[2];
 CUmemGenericAllocationHandle handle;
 CUdeviceptr range, block;
 CUmemoryPool pool;
+CUarray array;
 
-CUresult create() {
+CUresult create(unsigned short usage) {
   CUmemAllocationProp prop = {};
+  prop.allocFlags.usage = usage;
   prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
   return cuMemCreate(&handle, kBytes, &prop, 0);
@@ -26,6 +28,36 @@ CUresult create() {
 CUresult map() {
   const CUresult code = cuMemAddressReserve(&range, kBytes, 0, 0, 0);
   return code == CUDA_SUCCESS ? cuMemMap(range, kBytes, 0, handle, 0) : code;
+}
+
+// Of 512 by 512 floats, in four rows of tiles. Sparse or of deferred mapping.
+CUresult make_array(unsigned flag) {
+  const CUDA_ARRAY3D_DESCRIPTOR shape = {512, 512, 0, CU_AD_FORMAT_FLOAT, 1, flag};
+  return cuArray3DCreate_v2(&array, &shape);
+}
+
+// So many rows of tiles.
+CUresult lay(CUmemOperationType type, unsigned from, unsigned rows) {
+  CUarrayMapInfo entry = {};
+  entry.resourceType = CU_RESOURCE_TYPE_ARRAY;
+  entry.resource.array = array;
+  entry.subresource.sparseLevel = {0, 0, 0, from * 128, 0, 512, rows * 128, 1};
+  entry.memOperationType = type;
+  entry.memHandle.memHandle = type == CU_MEM_OPERATION_TYPE_MAP ? handle : 0;
+  entry.deviceBitMask = 1;
+  const CUresult code = cuMemMapArrayAsync(&entry, 1, nullptr);
+  return code == CUDA_SUCCESS ? cuCtxSynchronize() : code;
+}
+
+CUresult lay_in_a_threads_stream(CUmemOperationType type) {
+  CUarrayMapInfo entry = {};
+  entry.resourceType = CU_RESOURCE_TYPE_ARRAY;
+  entry.resource.array = array;
+  entry.memOperationType = type;
+  entry.memHandle.memHandle = type == CU_MEM_OPERATION_TYPE_MAP ? handle : 0;
+  entry.deviceBitMask = 1;
+  const CUresult code = cuMemMapArrayAsync_ptsz(&entry, 1, nullptr);
+  return code == CUDA_SUCCESS ? cuCtxSynchronize() : code;
 }
 
 // It keeps whatever it got.
@@ -44,7 +76,17 @@ struct Step {
 };
 
 const Step kSteps[] = {
-    {"create", create},
+    {"create", [] { return create(0); }},
+    {"tiles", [] { return create(CU_MEM_CREATE_USAGE_TILE_POOL); }},
+    {"sparse", [] { return make_array(CUDA_ARRAY3D_SPARSE); }},
+    {"deferred", [] { return make_array(CUDA_ARRAY3D_DEFERRED_MAPPING); }},
+    {"lay", [] { return lay(CU_MEM_OPERATION_TYPE_MAP, 0, 4); }},
+    {"lift", [] { return lay(CU_MEM_OPERATION_TYPE_UNMAP, 0, 4); }},
+    {"lift_first", [] { return lay(CU_MEM_OPERATION_TYPE_UNMAP, 0, 1); }},
+    {"lift_others", [] { return lay(CU_MEM_OPERATION_TYPE_UNMAP, 1, 3); }},
+    {"lay_all", [] { return lay_in_a_threads_stream(CU_MEM_OPERATION_TYPE_MAP); }},
+    {"lift_all", [] { return lay_in_a_threads_stream(CU_MEM_OPERATION_TYPE_UNMAP); }},
+    {"destroy_array", [] { return cuArrayDestroy(array); }},
     {"map", map},
     {"retain", [] { return cuMemRetainAllocationHandle(&handle, reinterpret_cast<void *>(range)); }},
     {"unmap", [] { return cuMemUnmap(range, kBytes); }},

@@ -2,52 +2,10 @@
 #include "catch.h"
 #include "unit/events/log_lines.h"
 #include "unit/events/scratch_folder.h"
-#include "unit/policy/program.h"
+#include "unit/policy/pieces.h"
 
 using namespace ration;
 using namespace ration::test;
-
-namespace {
-
-constexpr CUdeviceptr kRange = 0x7000'0000'0000;
-
-// Handles are addresses of the fake driver's blocks; mapping costs nothing and is scripted by `code`.
-struct Pieces {
-  explicit Pieces(Program &its_program) : program(its_program) {}
-  CUmemGenericAllocationHandle create(std::uint64_t bytes, int device = 0,
-                                      CUmemLocationType where = CU_MEM_LOCATION_TYPE_DEVICE) {
-    CUmemGenericAllocationHandle handle = kUntouched;
-    CUmemLocation location{};
-    location.type = where;
-    location.id = device;
-    last = program.policy.create_physical(
-        {"cuMemCreate", bytes, bytes, nullptr}, location,
-        [&](policy::Obtained &got) {
-          got.bytes = bytes;
-          return driver::real.cuMemAlloc_v2(&got.address, bytes);
-        },
-        [](CUdeviceptr made) { return driver::real.cuMemFree_v2(made); }, &handle);
-    return handle;
-  }
-  CUresult release(CUmemGenericAllocationHandle handle) {
-    return program.policy.release_physical("cuMemRelease", handle, [this] { return code; });
-  }
-  CUresult map(CUmemGenericAllocationHandle handle, CUdeviceptr address = kRange) {
-    return program.policy.map_physical("cuMemMap", address, kMiB, handle, [this] { return code; });
-  }
-  CUresult unmap(CUdeviceptr address = kRange, std::uint64_t bytes = kMiB) {
-    return program.policy.unmap_physical("cuMemUnmap", address, bytes, [this] { return code; });
-  }
-  CUresult retain(CUdeviceptr address, CUmemGenericAllocationHandle as) {
-    CUmemGenericAllocationHandle handle = as;
-    return program.policy.retain_physical("cuMemRetainAllocationHandle", address, &handle, [this] { return code; });
-  }
-  Program &program;
-  CUresult code = CUDA_SUCCESS;
-  CUresult last = CUDA_SUCCESS;
-};
-
-}  // namespace
 
 TEST_CASE("physical memory is charged to the last byte of the limit, and refused behind it with the handle untouched") {
   FakeDriver driver;
