@@ -112,10 +112,11 @@ FreeOutcome Pool::free(Address address) noexcept {
   return {FreeOutcome::Kind::kFreed, pool::bytes_of(granules)};
 }
 
-FreeOutcome Pool::retire(Address address) noexcept {
+FreeOutcome Pool::retire(Address address, std::uint64_t most) noexcept {
   const std::uint32_t block = block_at(address, false);
   if (block == 0) return {FreeOutcome::Kind::kNotABlock, 0};
   const std::uint64_t granules = size_of(nodes_, block);
+  if (pool::bytes_of(granules) > most) return {FreeOutcome::Kind::kTooLarge, 0};
   end_life(block);
   nodes_.at(block).retire();
   used_granules_ -= granules;

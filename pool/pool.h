@@ -41,7 +41,7 @@ struct [[nodiscard]] AllocateOutcome {
 };
 
 struct [[nodiscard]] FreeOutcome {
-  enum class Kind { kFreed, kNotABlock };
+  enum class Kind { kFreed, kNotABlock, kTooLarge };
   Kind kind;
   std::uint64_t bytes;  // kFreed: the block's, as rounded
   explicit operator bool() const { return kind == Kind::kFreed; }
@@ -76,8 +76,9 @@ class Pool {
   AllocateOutcome allocate(std::uint64_t bytes) noexcept;
   // Live -> hole, at once. O(log blocks). Needs no memory. Anything but the start of a live block changes nothing.
   FreeOutcome free(Address address) noexcept;
-  // Live -> retired. O(log blocks). Needs no memory. Anything but the start of a live block changes nothing.
-  FreeOutcome retire(Address address) noexcept;
+  // Live -> retired. O(log blocks). Needs no memory. Anything but the start of a live block of at most `most` bytes
+  // changes nothing.
+  FreeOutcome retire(Address address, std::uint64_t most = UINT64_MAX) noexcept;
   // Retired -> hole. O(log blocks). Needs no memory. Anything but the start of a retired block changes nothing.
   FreeOutcome reclaim(Address address) noexcept;
   // The live block that contains `address`, which may point inside it. O(log blocks).

@@ -59,8 +59,9 @@ class SharedPool {
   FreeOutcome reclaim_locked(Address address) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
     return pool_.reclaim(address);
   }
-  FreeOutcome retire_locked(Address address) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
-    return pool_.retire(address);
+  FreeOutcome retire_locked(Address address, std::uint64_t most = UINT64_MAX) noexcept
+      RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
+    return pool_.retire(address, most);
   }
 
   // For memory that is obtained ahead of the first request.

@@ -59,15 +59,27 @@ class Account {
   bool somebody_died_within(std::uint64_t seconds) noexcept;
 
   // Figures for others to see. What is used may be off by the larger of 1 MiB and a 64th of what is charged before it
-  // is told again. `has_outgrown` is asked before a pool is hit: what would take the use to where it was not before has
-  // to tell, so it is no hit.
-  bool is_told() const { return shares() > 0; }
+  // is told again. `has_outgrown` and `most_untold_fall` are asked before a pool is hit: what would take the use
+  // further off than that has to tell, so it is no hit.
   bool has_outgrown(std::uint64_t used) const {
     return used > told_used_.load(std::memory_order_relaxed) + tell_span_.load(std::memory_order_relaxed);
   }
   bool is_worth_telling(std::uint64_t used) const {
     return has_outgrown(used) ||
            told_used_.load(std::memory_order_relaxed) > used + tell_span_.load(std::memory_order_relaxed);
+  }
+  // From `used` down; 0: it is to be told already.
+  std::uint64_t most_untold_fall(std::uint64_t used) const {
+    const std::uint64_t told = told_used_.load(std::memory_order_relaxed);
+    const std::uint64_t span = tell_span_.load(std::memory_order_relaxed);
+    if (used > told + span) {
+      return 0;
+    }
+    if (told <= span) {
+      return UINT64_MAX;
+    }
+    const std::uint64_t least = told - span;
+    return used > least ? used - least : 0;
   }
   void tell(const Told &told);
   void want_telling();

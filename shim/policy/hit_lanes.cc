@@ -1,7 +1,5 @@
 #include "policy/hit_lanes.h"
 
-#include <algorithm>
-
 #include "policy/context_pool.h"
 
 namespace ration::policy {
@@ -24,8 +22,8 @@ bool HitLane::allocate(CUcontext handle, std::uint64_t bytes, events::Journal &j
   return true;
 }
 
-HitLane::Freed HitLane::free(CUcontext handle, std::uint64_t address, events::Journal &journal, bool tells,
-                             int &device) noexcept {
+HitLane::Freed HitLane::free(CUcontext handle, std::uint64_t address, events::Journal &journal,
+                             [[maybe_unused]] std::uint64_t most, int &device) noexcept {
   const pool::Guard guard(mutex_);
   const std::uint32_t count = count_.load(std::memory_order_relaxed);
   if (!serves(handle) || count == kMostFreed) {
@@ -34,20 +32,15 @@ HitLane::Freed HitLane::free(CUcontext handle, std::uint64_t address, events::Jo
   if (pool_->shared.load() != 0) {
     return Freed::no;  // this may be the block that others have open
   }
-  if (tells && until_telling_ == 0) {
-    until_telling_ = next_telling_;
-    next_telling_ = std::min(2 * next_telling_, kMostFreed);
-    return Freed::no;
-  }
   pool::SharedPool &blocks = pool_->blocks;
   blocks.assert_locked();
 #ifdef RATION_BREAK_QUARANTINE  // as in quarantine_intake.cc
   const pool::FreeOutcome outcome = blocks.free_locked(address);
 #else
-  const pool::FreeOutcome outcome = blocks.retire_locked(address);
+  const pool::FreeOutcome outcome = blocks.retire_locked(address, most);
 #endif
   if (!outcome) {
-    return Freed::no;  // another pool's, or nobody's
+    return Freed::no;  // another pool's, nobody's, or too large
   }
   device = device_.load(std::memory_order_relaxed);
   journal.count_pool_free(device, outcome.bytes);
@@ -59,13 +52,7 @@ HitLane::Freed HitLane::free(CUcontext handle, std::uint64_t address, events::Jo
   bytes_ += outcome.bytes;
   const bool due =
       count + 1 >= due_blocks_.load(std::memory_order_relaxed) || bytes_ >= due_bytes_.load(std::memory_order_relaxed);
-  if (!due) {
-    until_telling_ -= until_telling_ > 0 ? 1 : 0;
-    return Freed::freed;
-  }
-  until_telling_ = 0;
-  next_telling_ = 1;
-  return Freed::due;
+  return due ? Freed::due : Freed::freed;
 }
 
 void HitLane::close() noexcept {

@@ -38,9 +38,9 @@ class alignas(64) HitLane {
     freed,  // retired, and kept here for the quarantine
     due,    // and it is time for the quarantine to take in what is kept; `device` says which one's
   };
-  // `tells`: what is used is told to others, which is not for hits to do; the first free after one that was due takes
-  // the long way, and then one after 1, 2, 4 … at most kMostFreed that do not.
-  Freed free(CUcontext handle, std::uint64_t address, events::Journal &journal, bool tells, int &device) noexcept;
+  // A block of more than `most` bytes is not freed here: others must be told how far the use falls, which no hit does.
+  Freed free(CUcontext handle, std::uint64_t address, events::Journal &journal, std::uint64_t most,
+             int &device) noexcept;
 
   // `may_open` is asked under the lock.
   template <class MayOpen>
@@ -83,10 +83,8 @@ class alignas(64) HitLane {
   std::atomic<int> device_{-1};             // written under the lock; its pool's
   std::atomic<CUcontext> handle_{nullptr};  // written under the lock; null: closed
   ContextPool *pool_ GUARDED_BY(mutex_) = nullptr;
-  std::atomic<std::uint32_t> count_{0};                 // written under the lock; of freed_
-  std::uint32_t until_telling_ GUARDED_BY(mutex_) = 0;  // frees that may be hits before one takes the long way
-  std::uint32_t next_telling_ GUARDED_BY(mutex_) = 1;   // as many after that one
-  std::uint64_t bytes_ GUARDED_BY(mutex_) = 0;          // of those blocks
+  std::atomic<std::uint32_t> count_{0};         // written under the lock; of freed_
+  std::uint64_t bytes_ GUARDED_BY(mutex_) = 0;  // of those blocks
   std::unique_ptr<pool::Address[]> freed_ GUARDED_BY(mutex_);
   std::atomic<std::uint64_t> due_blocks_{1};  // hints of the quarantine's
   std::atomic<std::uint64_t> due_bytes_{1};

@@ -13,7 +13,7 @@ HitLane *Pools::lane_of_caller(CUcontext &current) {
   return lanes_.find(current);
 }
 
-// What is used is told in shared memory, so a call that would take it further than was told is no hit.
+// What is used is told in shared memory, so a call that would take it too far from what was told is no hit: here up.
 bool Pools::has_growth_to_tell(const HitLane &lane, std::uint64_t bytes) const {
   const int device = lane.device();
   return device >= 0 && ledger_.account(device).has_outgrown(used(device) + bytes);
@@ -30,9 +30,10 @@ bool Pools::allocate_hit(std::uint64_t bytes, CUdeviceptr *address) noexcept {
   return true;
 }
 
-bool Pools::is_told(const HitLane &lane) const {
+// And down. How large the block is only the pool knows.
+std::uint64_t Pools::most_to_free_untold(const HitLane &lane) const {
   const int device = lane.device();
-  return device >= 0 && ledger_.account(device).is_told();
+  return device >= 0 ? ledger_.account(device).most_untold_fall(used(device)) : UINT64_MAX;
 }
 
 // A context that a lane is open for is one that lives: such a thread may free, and what starts in that context's pool
@@ -42,13 +43,12 @@ bool Pools::free_hit(std::uint64_t address) noexcept {
   HitLane *lane = lane_of_caller(current);
   int device = 0;
   const HitLane::Freed freed =
-      lane != nullptr ? lane->free(current, address, journal_, is_told(*lane), device) : HitLane::Freed::no;
+      lane != nullptr ? lane->free(current, address, journal_, most_to_free_untold(*lane), device) : HitLane::Freed::no;
   if (freed == HitLane::Freed::due) {
     Quarantine &quarantine = known_arena(device)->quarantine;
     if (quarantine.take_in()) {
       quarantine.collect(Quarantine::Sealing::always);  // an error of it is for whoever needs the memory
     }
-    tell_changes(device);
   }
   return freed != HitLane::Freed::no;
 }

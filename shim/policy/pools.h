@@ -49,9 +49,9 @@ class Pools {
   // Whether this driver lets a freed block ever be used again.
   static bool possible() { return Progress::can_tell(); }
 
-  // The short way (hit_lanes.h), where it is open and leads there; false: nothing happened. A hit touches what the
-  // lane's lock guards and the totals, and asks the driver for nothing but the current context. What the ledger must be
-  // told of is no hit: those calls take the long way.
+  // The short way (hit_lanes.h), where it is open and leads there; false: nothing happened. It touches what the lane's
+  // lock guards and the totals, and asks the driver for nothing but the current context; a free that was due looks
+  // after the quarantine besides. What the ledger must be told of takes the long way.
   bool allocate_hit(std::uint64_t bytes, CUdeviceptr *address) noexcept;
   bool free_hit(std::uint64_t address) noexcept;
 
@@ -159,7 +159,7 @@ class Pools {
   ContextPool &pool_of(const ContextRef &context);
   HitLane *lane_of_caller(CUcontext &current);
   bool has_growth_to_tell(const HitLane &lane, std::uint64_t bytes) const;
-  bool is_told(const HitLane &lane) const;
+  std::uint64_t most_to_free_untold(const HitLane &lane) const;
   HitLanes::Claim claim_lane(const Context &context);
   void open_lane(ContextPool &pool, const Arena &arena) noexcept;
   // The contexts that have a pool on a device.

@@ -95,3 +95,38 @@ TEST_CASE("a dead member's bytes are there for an account that looks, and not fo
   CHECK(two.account.reserve(50, Effort::kAtOnce) == ReserveOutcome::over_group_limit);
   CHECK(two.account.reserve(50, Effort::kLookForDead) == ReserveOutcome::granted);
 }
+
+TEST_CASE("how far the use may rise or fall untold is the larger of 1 MiB and a 64th of what is charged") {
+  constexpr std::uint64_t kMiB = 1 << 20;
+  Two two;
+  const auto tell = [&](std::uint64_t used) {
+    Told told;
+    told.used = used;
+    two.account.tell(told);
+  };
+  CHECK(two.account.most_untold_fall(kMiB) == UINT64_MAX);
+  tell(5 * kMiB);
+  CHECK(two.account.most_untold_fall(5 * kMiB) == kMiB);
+  CHECK(two.account.most_untold_fall(6 * kMiB) == 2 * kMiB);
+  CHECK_FALSE(two.account.has_outgrown(6 * kMiB));
+  CHECK(two.account.has_outgrown(6 * kMiB + 1));
+  CHECK(two.account.most_untold_fall(6 * kMiB + 1) == 0);
+  CHECK(two.account.most_untold_fall(4 * kMiB) == 0);
+  CHECK_FALSE(two.account.is_worth_telling(4 * kMiB));
+  CHECK(two.account.is_worth_telling(4 * kMiB - 1));
+  CHECK(two.account.most_untold_fall(3 * kMiB) == 0);
+  REQUIRE(two.account.reserve(128 * kMiB) == ReserveOutcome::granted);
+  tell(100 * kMiB);
+  CHECK(two.account.most_untold_fall(100 * kMiB) == 2 * kMiB);
+  tell(kMiB);
+  CHECK(two.account.most_untold_fall(kMiB) == UINT64_MAX);
+  two.account.want_telling();
+  CHECK(two.account.most_untold_fall(kMiB) == 0);
+  CHECK(two.account.has_outgrown(kMiB));
+}
+
+TEST_CASE("where nobody is told, the use may rise and fall as it likes") {
+  const Account alone;
+  CHECK_FALSE(alone.has_outgrown(UINT64_MAX / 2));
+  CHECK(alone.most_untold_fall(UINT64_MAX / 2) == UINT64_MAX);
+}

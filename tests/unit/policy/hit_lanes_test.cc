@@ -31,7 +31,7 @@ struct Lane {
   }
   HitLane::Freed free(std::uint64_t address) {
     int device = -1;
-    return lane->free(context->handle, address, ward.journal, false, device);
+    return lane->free(context->handle, address, ward.journal, UINT64_MAX, device);
   }
   // Frees until one is due, which is looked after as Pools does it; how many that took.
   int frees_until_due(std::uint64_t bytes = 512) {
@@ -77,28 +77,17 @@ TEST_CASE("a lane serves the handle that it is open for, until it is closed") {
   CHECK(ward.journal.tally().devices[0].live_bytes == 0);
 }
 
-TEST_CASE(
-    "where what is used is told, few frees are no hits: fewer from one to the next, and again after one that was due") {
+TEST_CASE("a block that is too large to be freed untold is not the lane's to free") {
   Ward ward;
   Lane way(ward);
-  way.lane->set_due(200, UINT64_MAX);
-  const auto turned_away = [&](int pairs) {
-    std::vector<int> which;
-    for (int i = 0; i < pairs; ++i) {
-      const std::uint64_t block = way.take();
-      int device = -1;
-      const HitLane::Freed freed = way.lane->free(way.context->handle, block, ward.journal, true, device);
-      if (freed == HitLane::Freed::due) {
-        ward.quarantine.take_in();
-      } else if (freed == HitLane::Freed::no) {
-        which.push_back(i);
-        REQUIRE(way.lane->free(way.context->handle, block, ward.journal, true, device) == HitLane::Freed::freed);
-      }
-    }
-    return which;
-  };
-  CHECK(turned_away(130) == std::vector<int>{0, 1, 3, 7, 15, 31, 63, 127});
-  CHECK(turned_away(74) == std::vector<int>{70, 71, 73});  // the 200th was due
+  const std::uint64_t block = way.take(4096);
+  int device = -1;
+  CHECK(way.lane->free(way.context->handle, block, ward.journal, 4095, device) == HitLane::Freed::no);
+  CHECK(way.pool->blocks.find(block));
+  CHECK(ward.journal.tally().devices[0].frees == 0);
+  CHECK(ward.quarantine.blocks() == 0);
+  CHECK(way.lane->free(way.context->handle, block, ward.journal, 4096, device) != HitLane::Freed::no);
+  CHECK(ward.quarantine.blocks() == 1);
 }
 
 TEST_CASE("a lane whose pool has gone turns away who comes late, also when another pool has it") {
@@ -111,7 +100,7 @@ TEST_CASE("a lane whose pool has gone turns away who comes late, also when anoth
   std::uint64_t none = 0;
   int device = 0;
   CHECK_FALSE(lane->allocate(handle, 512, ward.journal, none));
-  CHECK(lane->free(handle, 0x900000200, ward.journal, false, device) == HitLane::Freed::no);
+  CHECK(lane->free(handle, 0x900000200, ward.journal, UINT64_MAX, device) == HitLane::Freed::no);
   CHECK(ward.quarantine.blocks() == 0);
   policy::ContextPool next(*ward.context, policy::HitLanes::Claim(ward.lanes, handle, 0));
   REQUIRE(next.claim.lane() == lane);
@@ -120,7 +109,7 @@ TEST_CASE("a lane whose pool has gone turns away who comes late, also when anoth
   lane->open(next, ward.context->handle, [] { return true; });
   CHECK_FALSE(lane->allocate(handle, 512, ward.journal, none));
   CHECK(lane->allocate(ward.context->handle, 512, ward.journal, none));
-  CHECK(lane->free(handle, none, ward.journal, false, device) == HitLane::Freed::no);
+  CHECK(lane->free(handle, none, ward.journal, UINT64_MAX, device) == HitLane::Freed::no);
 }
 
 TEST_CASE("a handle has four lanes at most, and who gets none does without") {

@@ -97,6 +97,18 @@ TEST_CASE("only the start of a live block can be retired, once") {
   CHECK(pool.check_invariants() == "");
 }
 
+TEST_CASE("a block that is larger than may be retired stays as it was") {
+  Pool pool;
+  give(pool, kMiB);
+  const Address address = take(pool, 4000);
+  CHECK(pool.retire(address, 4095).kind == FreeOutcome::Kind::kTooLarge);
+  CHECK(pool.find(address));
+  CHECK(pool.statistics().retired_blocks == 0);
+  CHECK(pool.check_invariants() == "");
+  CHECK(pool.retire(address, 4096).bytes == 4096);
+  CHECK(pool.retire(address, 0).kind == FreeOutcome::Kind::kNotABlock);
+}
+
 TEST_CASE("only the start of a retired block can be reclaimed, once") {
   Pool pool;
   give(pool, kMiB);

@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""No hit of a pool touches the ledger's shared memory, nor makes a system call, whatever its size: PAIRS (every_hit.cc)."""
+import pathlib
+import re
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "group"))
+from members import Machine  # noqa: E402
+from harness import BUILD, GIB, LIBRARIES, LIBRARY, MIB, SANITIZED, expect, expect_that, main  # noqa: E402
+
+PAIRS = int(sys.argv[1])
+FRONT = str(BUILD / "lib/ration/witnessed/libration.so")
+RATION = str(12 * GIB)
+POOL = {"RATION_MODE": "pool", "RATION_PREALLOCATE_AFTER": "0", "LD_PRELOAD": LIBRARIES.replace(str(LIBRARY), FRONT)}
+GROUPS = {"in a group": {"RATION_GROUP": "g", "RATION_GROUP_LIMIT": RATION},
+          "in a group that only counts": {"RATION_GROUP": "g", "RATION_LIMIT": RATION},
+          "in no group": {"RATION_LIMIT": RATION}}
+BACKED = {"preallocated": {}, "grown": {"RATION_PREALLOCATE": "false"}}
+STEADY = ("1", "1000", "64")  # one thread, 1,000 live blocks of up to 64 MiB
+ROUGH = ("64", "512")
+COUNTED = "0" if SANITIZED else "1"  # a sanitizer's allocator has system calls of its own
+RIGHT, WRONG = 0, 1
+
+
+def churn(folder, settings, *what, status=RIGHT):
+    """What the churn says of its calls, once `ration ps` has looked at the process: figures, rows, complaints."""
+    with Machine(folder, devices="16GiB", **POOL | settings) as machine:
+        member = machine.start("every_hit", str(machine.state), *what)
+        said, complaints = member.read(), []
+        while said and not said.startswith("calls="):
+            complaints.append(said)
+            said = member.read()
+        rows = machine.ps()["processes"] if said and status == RIGHT else []
+        expect(f"status, having said {complaints} {said} {member.err()}", member.end(), status)
+    figures = {key: int(number) for key, number in re.findall(r"(\w+)=(\d+)", said)}
+    print(" ", said)
+    return figures, rows, complaints
+
+
+def every_hit(settings, *what):
+    def case(folder):
+        seen, rows, _ = churn(folder, settings, *what, str(PAIRS), COUNTED)
+        alone = seen["hits"] - seen["unnoticed"]
+        expect_that(f"many hits among {seen}", 5 * alone > seen["calls"])
+        expect_that(f"calls that told and frees that were due, too, among {seen}",
+                    seen["told"] > 20 and seen["faulted"] > 20 and seen["looked"] > 5)
+        expect("processes", len(rows), 1)
+        used, reserved = rows[0]["used"], rows[0]["reserved"]
+        # Threads that free at once see each other's frees late.
+        off = int(what[0]) * max(MIB, reserved // 64)
+        expect_that(f"ration ps says {used} for {seen['live']} of {reserved}", abs(used - seen["live"]) <= off)
+    return case
+
+
+def steady(folder):
+    seen, _, _ = churn(folder, GROUPS["in a group"], *STEADY, str(4 * PAIRS), COUNTED)
+    share = 1 - seen["hits"] / seen["calls"]
+    print(f"  {100 * share:.2f}% of {seen['calls']} calls are no hits")
+    expect_that(f"few of the calls are no hits: {share}", share <= 0.01)
+
+
+def control(what, complaint):
+    def case(folder):
+        _, _, said = churn(folder, GROUPS["in a group"], "1", *ROUGH, "1000", COUNTED, what, status=WRONG)
+        expect_that(f"it says {complaint}: {said}", any(complaint in line for line in said))
+    return case
+
+
+cases = {f"{threads} threads, {group}, {backed}": every_hit(GROUPS[group] | BACKED[backed], threads, *ROUGH)
+         for threads in ("1", "2") for group in GROUPS for backed in BACKED}
+cases |= {"a steady churn of 1,000 blocks": steady, "a hit that touches the ledger is noticed": control("touch", "was served and touched")}
+if not SANITIZED:
+    cases["a hit that makes a system call is noticed"] = control("call", "made a system call")
+main(cases)

@@ -1,0 +1,108 @@
+#include "seal.h"
+
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+
+#include "system_calls.h"
+
+namespace preload::pool {
+namespace {
+
+struct Mapping {
+  uintptr_t from;
+  uintptr_t to;
+  int protection;
+};
+constexpr int kMostMappings = 16;
+Mapping mappings[kMostMappings];
+int mapping_count = 0;
+
+std::atomic<int> openers{0};
+std::atomic<unsigned long long> openings{0};
+// Of the thread: its call, and whether it has them open.
+thread_local bool in_call = false;
+thread_local volatile sig_atomic_t has_open = 0;
+
+void give_access(bool all) {
+  for (int i = 0; i < mapping_count; ++i) {
+    syscall(SYS_mprotect, mappings[i].from, mappings[i].to - mappings[i].from, all ? mappings[i].protection : PROT_NONE,
+            kNotTheCallers);
+  }
+}
+
+bool covers(uintptr_t address) {
+  for (int i = 0; i < mapping_count; ++i) {
+    if (mappings[i].from <= address && address < mappings[i].to) return true;
+  }
+  return false;
+}
+
+// Again and again, where other threads whose calls are over seal what this one needs.
+void on_fault(int, siginfo_t *info, void *) {
+  if (!in_call || !covers(reinterpret_cast<uintptr_t>(info->si_addr))) {
+    signal(SIGSEGV, SIG_DFL);
+    return;
+  }
+  if (has_open == 0) {
+    has_open = 1;
+    openers.fetch_add(1);
+  }
+  openings.fetch_add(1);
+  give_access(true);
+}
+
+}  // namespace
+
+int find_mappings(const char *folder) {
+  FILE *maps = fopen("/proc/self/maps", "re");
+  char line[4352];
+  while (maps != nullptr && mapping_count < kMostMappings && fgets(line, sizeof(line), maps) != nullptr) {
+    unsigned long from = 0;
+    unsigned long to = 0;
+    char access[5] = "";
+    int path = 0;
+    if (sscanf(line, "%lx-%lx %4s %*s %*s %*s %n", &from, &to, access, &path) == 3 && path > 0 &&
+        strncmp(line + path, folder, strlen(folder)) == 0) {
+      mappings[mapping_count++] = {from, to, (access[0] == 'r' ? PROT_READ : 0) | (access[1] == 'w' ? PROT_WRITE : 0)};
+    }
+  }
+  if (maps != nullptr) fclose(maps);
+  struct sigaction action {};
+  action.sa_sigaction = on_fault;
+  action.sa_flags = SA_SIGINFO;
+  sigaction(SIGSEGV, &action, nullptr);
+  return mapping_count;
+}
+
+void seal() {
+  give_access(false);
+}
+void unseal() {
+  give_access(true);
+}
+void touch_sealed() {
+  *reinterpret_cast<const volatile char *>(mappings[0].from);
+}
+
+SealedCall::SealedCall() : openings_(openings.load()), alone_(openers.load() == 0) {
+  has_open = 0;
+  in_call = true;
+}
+
+void SealedCall::end() {
+  in_call = false;
+  faulted_ = has_open != 0;
+  alone_ = alone_ && (faulted_ || openings.load() == openings_);
+  if (!faulted_) return;
+  give_access(false);  // first: to whoever finds no opener it is sealed
+  openers.fetch_sub(1);
+}
+
+}  // namespace preload::pool
