@@ -138,6 +138,7 @@ struct DeviceFacts {
   std::uint64_t total;
   std::uint64_t limit;  // effective; == total where none was asked
   bool limit_asked;
+  std::string mode{};  // what serves it, where that is not the process's mode
 };
 
 // The first line: what ran, where, under which settings.

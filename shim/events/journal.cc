@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 #include <ctime>
 #include <utility>
@@ -67,6 +68,12 @@ void Journal::describe(std::vector<DeviceFacts> devices, int driver_version) noe
   tally_->device_count.store(static_cast<std::uint32_t>(devices.size()), std::memory_order_relaxed);
   if (logging_) {
     Meta meta = options_.meta;
+    const bool another = std::all_of(devices.begin(), devices.end(), [&](const DeviceFacts &device) {
+      return !device.mode.empty() && device.mode == devices.front().mode;
+    });
+    if (another && !devices.empty()) {
+      meta.mode = devices.front().mode;
+    }
     meta.devices = std::move(devices);
     meta.driver_version = driver_version;
     std::string line = meta_line(meta, process_);

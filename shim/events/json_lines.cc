@@ -179,6 +179,9 @@ std::string meta_line(const Meta &meta, const Process &process) {
                        {"total", device.total},
                        {"limit", device.limit},
                        {"limit_asked", device.limit_asked}});
+    if (!device.mode.empty()) {
+      devices.back()["mode"] = device.mode;
+    }
   }
   json settings = json::object();
   for (const Meta::Setting &setting : meta.settings) {

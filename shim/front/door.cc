@@ -54,8 +54,7 @@ bool disabled_at_start() {
   return found;
 }
 
-// The settings live in the core; this one must work without it.
-bool disabled() {
+bool disabled_now() {
   if (environ == nullptr) {
     return disabled_at_start();
   }
@@ -67,9 +66,28 @@ bool disabled() {
   return false;
 }
 
+// The settings live in the core; this one must work without it. Asked once in a process: what a program sets later is
+// its children's, and NVML's first question may come long after CUDA's.
+bool disabled() {
+  static int known;  // the process that asked and what it was told; racing threads store the same
+  const int self = getpid() * 2;
+  const int before = __atomic_load_n(&known, __ATOMIC_RELAXED);
+  if ((before & ~1) == self) {
+    return (before & 1) != 0;
+  }
+  const bool answer = disabled_now();
+  __atomic_store_n(&known, self + (answer ? 1 : 0), __ATOMIC_RELAXED);
+  return answer;
+}
+
+const RationCore *opened;  // once there is one
+
 // Loads the core and starts it. nullptr: `why` and `path` say what went wrong. `path` holds kPathMax bytes.
 const RationCore *open_core(char *path, const char *&why) {
   path[0] = '\0';
+  if (const RationCore *core = __atomic_load_n(&opened, __ATOMIC_ACQUIRE)) {
+    return core;
+  }
   if (!core_path(path)) {
     why = "cannot tell where libration.so was loaded from, so its core cannot be found";
     return nullptr;
@@ -89,6 +107,9 @@ const RationCore *open_core(char *path, const char *&why) {
              core->nvml_hook_count != kNvmlHookCount) {
     why = "is of another build than its core ";
     core = nullptr;
+  }
+  if (core != nullptr) {
+    __atomic_store_n(&opened, core, __ATOMIC_RELEASE);
   }
   return core;
 }

@@ -13,12 +13,6 @@ using driver::real;
 constexpr int kMemoryPoolsSupported = 115;  // CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED
 constexpr int kMaxSizeSince = 12030;        // the first driver version whose pools have a cap (CUmemPoolProps::maxSize)
 
-bool pools_supported(CUdevice device) {
-  int supported = 1;
-  return !real.cuDeviceGetAttribute.present() ||
-         (real.cuDeviceGetAttribute(&supported, kMemoryPoolsSupported, device) == CUDA_SUCCESS && supported != 0);
-}
-
 bool has_caps() {
   int version = 0;
   return real.cuDriverGetVersion.present() && real.cuDriverGetVersion(&version) == CUDA_SUCCESS &&
@@ -32,6 +26,12 @@ bool AsyncPools::possible() {
          real.cuMemPoolGetAttribute.present() && real.cuMemAllocFromPoolAsync.present() &&
          real.cuMemFreeAsync.present() && real.cuStreamCreate.present() && real.cuStreamSynchronize.present() &&
          Progress::can_tell();
+}
+
+bool AsyncPools::supported_on(CUdevice device) {
+  int supported = 1;
+  return !real.cuDeviceGetAttribute.present() ||
+         (real.cuDeviceGetAttribute(&supported, kMemoryPoolsSupported, device) == CUDA_SUCCESS && supported != 0);
 }
 
 AsyncPools::~AsyncPools() {
@@ -62,7 +62,7 @@ void AsyncPools::allow(CUmemoryPool pool, int from) {
 
 void AsyncPools::make(Home &home, int device) {
   const Device *known_device = devices_.find(device);
-  if (known_device == nullptr || !pools_supported(known_device->handle)) {
+  if (known_device == nullptr || !supported_on(known_device->handle)) {
     events::say("mode async: device " + std::to_string(device) + " has no memory pools; mode pool serves it");
     return;
   }

@@ -39,6 +39,8 @@ class AsyncPools {
 
   // Whether this driver has what it takes.
   static bool possible();
+  // Whether this device has memory pools at all.
+  static bool supported_on(CUdevice device);
 
   // The device's pool, made at the first call; nullptr where the device has none, which is said once.
   StreamPools::PoolRef pool_on(int device);

@@ -39,7 +39,12 @@ void Policy::describe() {
   if (real.cuDriverGetVersion.present()) {
     real.cuDriverGetVersion(&version);
   }
-  journal_.describe(devices_.facts(), version);
+  std::vector<events::DeviceFacts> facts = devices_.facts();
+  for (events::DeviceFacts &device : facts) {
+    const Device *known = options_.async ? devices_.find(device.ordinal) : nullptr;
+    device.mode = known != nullptr && !AsyncPools::supported_on(known->handle) ? "pool" : "";
+  }
+  journal_.describe(std::move(facts), version);
 }
 
 void Policy::record_oom(const char *api, std::uint64_t requested, int device, events::Reason reason, const Context *of,

@@ -103,6 +103,9 @@ struct Builder {
     for (const config::Problem &problem : problems) {
       events::say(problem.line);
     }
+    if (settings.disabled) {  // in a forked child only, whose parent was not: its entries lead here already
+      settings.mode = config::Mode::kDirect;
+    }
     policy::Options options;
     options.show_limit = settings.show_limit;
     options.charge_context = settings.charge_context;

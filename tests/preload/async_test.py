@@ -6,6 +6,7 @@ MACHINE = {"SIMCUDA_DEVICES": "2x4GiB"}
 STEP = 32 * MIB  # by which the simulator's pools grow
 LIMIT = 320 * MIB
 OUT_OF_MEMORY, INVALID_VALUE, INVALID_CONTEXT = 2, 1, 201
+OPPORTUNISTIC, INTERNAL_DEPENDENCIES, RELEASE_THRESHOLD = 2, 3, 4  # CUmemPool_attribute
 
 
 def told(case, folder=None, err="", most=LIMIT, **settings):
@@ -40,16 +41,45 @@ def served(folder):
     expect("in whole steps", seen["held"], 2 * STEP)
     expect("driver's own", (seen["cuMemAlloc_v2"], seen["cuMemFree_v2"]), (0, 0))
     expect("pools and streams", (seen["cuMemPoolCreate"], seen["cuStreamCreate"]), (1, 1))
-    expect("attributes", seen["cuMemPoolSetAttribute"], 1)
     expect("blocks", (seen["cuMemAllocFromPoolAsync"], seen["cuMemFreeAsync"]), (10, 5))
     expect("mode", records[0]["mode"], "async")
     expect("kinds", {(r["kind"], r["src"]) for r in of_type(records, "alloc")}, {("pool", "pool")})
     expect("slabs", of_type(records, "slab_alloc"), [])
 
 
-def deterministic(_):
-    seen = dict(told("served", most=GIB, TF_DETERMINISTIC_ALLOCATOR="1")[0])
-    expect("attributes", seen["cuMemPoolSetAttribute"], 3)
+def attributes(*wanted, **settings):
+    """What the pool is told of itself; the driver's defaults hold for the rest."""
+    def case(folder):
+        trace = f"{folder}/trace"
+        told("served", most=GIB, SIMCUDA_TRACE=trace, **settings)
+        set_so = [words[2] for words in calls(trace) if words[0] == "cuMemPoolSetAttribute"]
+        expect("attributes", set_so, [f"{RELEASE_THRESHOLD}={GIB}", *wanted])
+    return case
+
+
+def calls(trace):
+    with open(trace, encoding="utf-8") as lines:
+        return [line.split() for line in lines]
+
+
+def once_more(folder):
+    """Where the driver has no memory the stream is waited for, and it is asked again, before anybody is refused."""
+    trace = f"{folder}/trace"
+    lines, records = told("first", folder, SIMCUDA_TRACE=trace, SIMCUDA_FAIL="cuMemAllocFromPoolAsync@1:2")
+    expect("blocks", dict(lines)["cuMemAllocFromPoolAsync"], 2)
+    asked = [words[:2] for words in calls(trace) if words[0] in ("cuMemAllocFromPoolAsync", "cuStreamSynchronize")]
+    expect("calls", asked[:4], [["cuMemAllocFromPoolAsync", "2"], ["cuStreamSynchronize", "0"],
+                                ["cuMemAllocFromPoolAsync", "0"], ["cuStreamSynchronize", "0"]])
+    expect("refusals", of_type(records, "oom"), [])
+
+
+def another_error(folder):
+    """Only a lack of memory is worth another try; whatever else the driver says is the program's to know."""
+    trace = f"{folder}/trace"
+    done = run("steps", "init", "context=0", "alloc=1m", RATION_MODE="async", SIMCUDA_TRACE=trace,
+               SIMCUDA_FAIL="cuMemAllocFromPoolAsync@1:719", **MACHINE)
+    expect("codes", done.out.splitlines()[2:], ["alloc=1m: 719"])
+    expect("tries", [words[0] for words in calls(trace)].count("cuMemAllocFromPoolAsync"), 1)
 
 
 def preallocated(value, held, err="", **settings):
@@ -119,6 +149,7 @@ def no_pools(folder):
     """Where a device, or the driver, has no memory pools mode pool serves it, and that is said."""
     lines, records = told("served", folder, "mode pool serves it", most=GIB, SIMCUDA_ATTRIBUTES="115=0")
     expect("pools of the driver's", dict(lines)["cuMemPoolCreate"], 0)
+    expect("mode", (records[0]["mode"], {device["mode"] for device in records[0]["devices"]}), ("pool", {"pool"}))
     expect_that("slabs", of_type(records, "slab_alloc") != [])
 
 
@@ -140,7 +171,10 @@ def without_caps():
 
 main({
     "blocks of the driver's pool, used again": served,
-    "deterministic": deterministic,
+    "attributes": attributes(),
+    "deterministic": attributes(f"{OPPORTUNISTIC}=0", f"{INTERNAL_DEPENDENCIES}=0", TF_DETERMINISTIC_ALLOCATOR="1"),
+    "one more try": once_more,
+    "no more try": another_error,
     "nothing preallocated": preallocated("0", STEP),
     "a size preallocated": preallocated("256MiB", 256 * MIB),
     "what mode pool would have": preallocated("-1", LIMIT),

@@ -5,6 +5,7 @@
 
 #include "implemented.h"
 #include "tests/simcuda/device_attributes.h"
+#include "tests/simcuda/entry.h"
 #include "tests/simcuda/mem_pool.h"
 
 namespace simcuda {
@@ -150,6 +151,7 @@ CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep) {
 
 CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value) {
   if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (attr < CU_MEMPOOL_ATTR_RELEASE_THRESHOLD) note("%d=%d", static_cast<int>(attr), read<int>(value));
   return with_pool(pool, [=](const std::shared_ptr<MemPool> &found) {
     switch (attr) {
       case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
@@ -160,6 +162,7 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void
         return set(found->allow_internal_dependencies, value);
       case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
         found->release_threshold = read<cuuint64_t>(value);
+        note("%d=%llu", static_cast<int>(attr), static_cast<unsigned long long>(found->release_threshold));
         return CUDA_SUCCESS;
       case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
         return reset(found->reserved_high, found->reserved, value);

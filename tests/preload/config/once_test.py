@@ -48,17 +48,20 @@ def program(folder, **settings):
     return Member(OBEY, environment, folder)
 
 
-def once(mode):
+def once(**more):
     def case(scratch):
         folder = pathlib.Path(scratch)
         settings = folder / "ration"
         settings.mkdir()
         file = settings / "config.json"
         file.write_text('{"limit": "1GiB"}')
+        named = settings / "named.json"
+        named.write_text('{"headroom": 0}')
         opened = Opened(settings)
-        member = program(folder, RATION_MODE=mode)
+        member = program(folder, RATION_CONFIG=str(named), RATION_STATE_DIR=scratch + "/state",
+                         **{key: value.replace("FOLDER", scratch) for key, value in more.items()})
         member.do("init context=0 alloc=1m")
-        expect_that("it is read at first use", "config.json" in opened.names())
+        expect_that("they are read at first use", {"config.json", "named.json"} <= set(opened.names()))
         for context, text in enumerate(('{"limit": "8MiB"}', "{", None), start=1):
             file.unlink() if text is None else file.write_text(text)
             opened.names()
@@ -80,4 +83,7 @@ def no_file_without_cuda(scratch):
     expect("opened", opened.names(), [])
 
 
-main({"pool": once("pool"), "direct": once("direct"), "without CUDA nothing is read": no_file_without_cuda})
+WITH = {"": {}, ", logged": {"RATION_LOG": "FOLDER/run.jsonl"}, ", in a group": {"RATION_GROUP": "team", "RATION_GROUP_LIMIT": "2GiB"}}
+
+main({mode + name: once(RATION_MODE=mode, **more) for mode in ("pool", "direct", "async") for name, more in WITH.items()}
+     | {"without CUDA nothing is read": no_file_without_cuda})

@@ -2,6 +2,7 @@
 // address: what it prints is the same with and without Ration. Every op stands in kOps; WHERE:OP+OP... runs ops
 // elsewhere: other: a fresh thread, nothing current there · child: a forked child · orphan: one that goes on by itself
 // · at_exit, destructor: while the process ends.
+#include <dlfcn.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -147,6 +148,14 @@ CUresult exec(const std::string &command) {
   return CUDA_ERROR_UNKNOWN;
 }
 
+// NAME=VALUE, or NAME, which goes.
+CUresult set_variable(const std::string &text) {
+  const size_t equals = text.find('=');
+  const int failed = equals == std::string::npos ? unsetenv(text.c_str())
+                                                 : setenv(text.substr(0, equals).c_str(), &text[equals + 1], 1);
+  return failed == 0 ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;
+}
+
 CUresult current(const std::string &which) {
   return cuCtxSetCurrent(which == "none" ? nullptr : contexts.at(bytes_of(which)));
 }
@@ -200,6 +209,8 @@ const std::map<std::string, Op> kOps = {
     {"obey", obey},
     {"watch", watch},
     {"exec", exec},
+    {"set", set_variable},
+    {"open", [](auto &l) { return dlopen(l.c_str(), RTLD_NOW) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_FILE_NOT_FOUND; }},
     {"die", [](auto &) { return raise(SIGKILL) == 0 ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN; }},
     {"total", total},
 };
