@@ -128,6 +128,13 @@ void refuse(Program &program, const std::string &name, int reason) {
       (reason == ENOENT && name.find('/') == std::string::npos ? "not found in PATH" : std::strerror(reason));
 }
 
+// `runs` is a script: what its command line begins with once `interpreter` runs it, as the kernel puts it.
+void run_by(Program &program, std::vector<std::string> interpreter) {
+  interpreter.push_back(program.runs);
+  interpreter.insert(interpreter.end(), program.words.begin() + 1, program.words.end());
+  program.words = std::move(interpreter);
+}
+
 }  // namespace
 
 Shebang read_shebang(const std::string &path) {
@@ -147,18 +154,21 @@ Shebang read_shebang(const std::string &path) {
   return shebang;
 }
 
-std::string command_of_env(const std::string &argument) {
+std::vector<std::string> command_of_env(const std::string &argument) {
   std::istringstream words(argument);
+  std::vector<std::string> command;
   for (std::string word; words >> word;) {
-    if (word == "-u" || word == "-C" || word == "--unset" || word == "--chdir") {
+    if (!command.empty()) {
+      command.push_back(word);
+    } else if (word == "-u" || word == "-C" || word == "--unset" || word == "--chdir") {
       words >> word;  // its argument
     } else if (starts_with(word, "-S") && word.size() > 2) {
-      return word.substr(2);
+      command.push_back(word.substr(2));
     } else if (word[0] != '-' && word.find('=') == std::string::npos) {
-      return word;
+      command.push_back(word);
     }
   }
-  return {};
+  return command;
 }
 
 Program inspect_program(const std::string &name, const std::string &search_path) {
@@ -169,11 +179,13 @@ Program inspect_program(const std::string &name, const std::string &search_path)
     return program;
   }
   program.runs = program.path;
+  program.words = {name};
   program.elf = read_elf(program.runs);
   program.for_shell = !program.elf.is_elf;
   for (int depth = 0; depth < kDeepestShebang && !program.elf.is_elf; ++depth) {
     const Shebang shebang = read_shebang(program.runs);
     if (shebang.interpreter.empty()) {
+      run_by(program, {"/bin/sh"});
       program.runs = "/bin/sh";
       program.elf = read_elf(program.runs);
       break;
@@ -182,14 +194,21 @@ Program inspect_program(const std::string &name, const std::string &search_path)
       refuse(program, program.runs + ": its interpreter " + shebang.interpreter, reason);
       return program;
     }
-    const std::string script = program.runs;
-    program.runs = shebang.interpreter;
-    std::string behind_env;
-    const std::string command =
-        base_name(shebang.interpreter) == "env" ? command_of_env(shebang.argument) : std::string();
-    if (!command.empty() && look_up(command, path, behind_env) == 0 && behind_env != script) {
-      program.runs = behind_env;  // where it is not found, env itself says so
+    std::vector<std::string> command = {shebang.interpreter};
+    if (!shebang.argument.empty()) {
+      command.push_back(shebang.argument);
     }
+    std::string interpreter = shebang.interpreter;
+    if (base_name(interpreter) == "env") {
+      std::string behind_env;
+      const std::vector<std::string> words = command_of_env(shebang.argument);
+      if (!words.empty() && look_up(words.front(), path, behind_env) == 0 && behind_env != program.runs) {
+        interpreter = behind_env;  // where it is not found, env itself says so
+        command = words;
+      }
+    }
+    run_by(program, std::move(command));
+    program.runs = interpreter;
     program.elf = read_elf(program.runs);
   }
   find_obstacle(program);

@@ -18,12 +18,13 @@ enum class Obstacle {
 };
 
 struct Program {
-  int exit_status = 0;     // else 126 or 127, and `reason` says why it cannot be started
-  std::string reason;      // why it cannot be started, or what the obstacle is
-  std::string path;        // for execve
-  std::string runs;        // the ELF file at the end of the `#!` chain
-  ElfFile elf;             // of `runs`
-  bool for_shell = false;  // no ELF file: where execve says ENOEXEC, execvp(3) gives it to /bin/sh
+  int exit_status = 0;             // else 126 or 127, and `reason` says why it cannot be started
+  std::string reason;              // why it cannot be started, or what the obstacle is
+  std::string path;                // for execve
+  std::string runs;                // the ELF file at the end of the `#!` chain
+  ElfFile elf;                     // of `runs`
+  std::vector<std::string> words;  // what its command line begins with in place of `name`: a script's interpreter, too
+  bool for_shell = false;          // no ELF file: where execve says ENOEXEC, execvp(3) gives it to /bin/sh
   Obstacle obstacle = Obstacle::kNone;
 };
 
@@ -36,7 +37,8 @@ struct Shebang {
 };
 Shebang read_shebang(const std::string &path);
 
-// The command in the words behind /usr/bin/env in a `#!` line: past options and NAME=value. Empty where there is none.
-std::string command_of_env(const std::string &argument);
+// The command and its arguments in the words behind /usr/bin/env in a `#!` line: past options and NAME=value. Empty
+// where there is none.
+std::vector<std::string> command_of_env(const std::string &argument);
 
 }  // namespace ration::cli

@@ -46,6 +46,16 @@ const std::string *flag_value(const RunRequest &request, std::string_view key) {
   return found == request.flags.end() ? nullptr : &found->second;
 }
 
+// As the process will see itself: its file behind every link, its words as the kernel puts them for a script.
+config::ProgramIdentity identity_of(const std::vector<std::string> &command, const char *search_path) {
+  const Program program = inspect_program(command.front(), search_path == nullptr ? "" : search_path);
+  std::vector<std::string> words = program.words.empty() ? std::vector{command.front()} : program.words;
+  words.insert(words.end(), command.begin() + 1, command.end());
+  std::error_code unknown;
+  const std::filesystem::path file = std::filesystem::canonical(program.runs, unknown);
+  return {unknown ? program.runs : file.string(), config::joined_words(words)};
+}
+
 // Every mistake is one line; any one is a Refusal.
 config::Settings read_strictly(const RunRequest &request, const EnvironmentBlock &environment) {
   std::vector<config::Problem> problems;
@@ -115,9 +125,7 @@ config::Settings settings_of(const RunRequest &request, const EnvironmentBlock &
   const std::vector<const char *> entries = environment.pointers();
   from.environment = entries.data();
   if (!request.command.empty()) {
-    const char *path = environment.find("PATH");
-    from.program = {inspect_program(request.command.front(), path == nullptr ? "" : path).runs,
-                    config::joined_words(request.command)};
+    from.program = identity_of(request.command, environment.find("PATH"));
   }
   return config::read_settings(from, problems);
 }

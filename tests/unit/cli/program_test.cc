@@ -156,10 +156,11 @@ TEST_CASE("what is neither a program nor a script is the shell's") {
 }
 
 TEST_CASE("the command of env is behind its options and assignments") {
-  CHECK(command_of_env("python3") == "python3");
-  CHECK(command_of_env("-S python3 -u") == "python3");
-  CHECK(command_of_env("-Spython3") == "python3");
-  CHECK(command_of_env("-i -u HOME -C / A=1 B= python3 x") == "python3");
+  using Words = std::vector<std::string>;
+  CHECK(command_of_env("python3") == Words{"python3"});
+  CHECK(command_of_env("-S python3 -u A=1") == Words{"python3", "-u", "A=1"});
+  CHECK(command_of_env("-Spython3") == Words{"python3"});
+  CHECK(command_of_env("-i -u HOME -C / A=1 B= python3 x") == Words{"python3", "x"});
   CHECK(command_of_env("").empty());
   CHECK(command_of_env("-u").empty());
   CHECK(command_of_env("A=1").empty());
