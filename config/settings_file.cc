@@ -93,6 +93,7 @@ class FileReader {
     } else if (tree.root.kind != Kind::kObject) {
       refuse({}, R"(a file of settings is one object, as {"limit": "8GiB"})");
     } else {
+      once_each(tree.root);
       read_object(tree.root, false);
       for (const JsonNode &each : tree.root.children) {
         if (each.key == "rules") {
@@ -116,6 +117,16 @@ class FileReader {
     reading_.problems.push_back(problem_at("config", printable(at(place)), std::move(sentence), kStrictestHolds, true));
   }
 
+  // Of what says how the rest is meant there is one; settings that stand twice are their option's matter.
+  void once_each(const JsonNode &object) {
+    for (auto member = object.children.begin(); member != object.children.end(); ++member) {
+      const bool structure = option_of_key(member->key) == nullptr && member->key != "$schema";
+      if (structure && child_of(object, member->key) != &*member) {
+        refuse(member->place, quoted(member->key) + " stands here a second time");
+      }
+    }
+  }
+
   void note(std::string_view key, const JsonPlace &place, std::string sentence) {
     reading_.problems.push_back(
         problem_at(key, printable(at(place)) + ": " + shown(key), std::move(sentence), "", false));
@@ -129,6 +140,7 @@ class FileReader {
     }
     for (const JsonNode &rule : rules.children) {
       const JsonNode *match = child_of(rule, "match");
+      once_each(rule);
       if (rule.kind != Kind::kObject || match == nullptr) {
         refuse(rule.place, "a rule is an object with a match; " + std::string(kMatchExample));
       } else if (is_meant(*match)) {
@@ -142,6 +154,7 @@ class FileReader {
     if (!fits) {
       refuse(match.place, "it matches nothing; " + std::string(kMatchExample));
     }
+    once_each(match);
     for (const JsonNode &part : match.children) {
       if (part.kind != Kind::kString || part.text.size() > kLongestPattern ||
           (part.key != "exe" && part.key != "argv")) {
@@ -168,8 +181,10 @@ class FileReader {
         read_member(*option, member, first);
       }
     }
-    if (const JsonNode *locked = child_of(object, "locked")) {
-      lock(*locked, first);
+    for (const JsonNode &member : object.children) {
+      if (member.key == "locked") {
+        lock(member, first);
+      }
     }
   }
 

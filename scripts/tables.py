@@ -57,10 +57,12 @@ def settings_table():
     return lines
 
 
+DECIMAL = r"([0-9]+(\.[0-9]+)?|\.[0-9]+)"
 SIZE = {"anyOf": [
     {"type": "integer", "minimum": 1 << 20},
-    {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
-    {"type": "string", "pattern": r"^([0-9]+(\.[0-9]*)?|\.[0-9]+)([kmgtKMGT]|[KMGT]i?B|%)?$"}]}
+    {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+    {"type": "string", "pattern": f"^(0*[1-9][0-9]{{6,19}}|0*(\\.[0-9]*[1-9][0-9]*|1\\.0+)|{DECIMAL}([kmgtKMGT]|[KMGT]i?B)"
+                                  r"|0*(100(\.0+)?|[0-9]{1,2}(\.[0-9]+)?|\.[0-9]+)%)$"}]}
 DEVICES = {"type": "object", "minProperties": 1, "additionalProperties": {"$ref": "#/$defs/size"},
            "propertyNames": {"pattern": "^([0-9]+|([Gg][Pp][Uu]|[Mm][Ii][Gg])-[0-9A-Fa-f][0-9A-Fa-f-]*)$"}}
 PROGRAM = {"type": "object", "minProperties": 1, "additionalProperties": False,

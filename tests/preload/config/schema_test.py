@@ -16,13 +16,15 @@ SCHEMA = json.loads((ROOT / "config/schema.json").read_text())
 
 # key: values that are taken, values that are refused
 VALUES = {
-    "limit": (["8GiB", "40%", 0.4, 1073741824, "0.4", {"0": "8GiB"}, {"GPU-1f2e": 0.5, "1": 1 << 30}],
-              ["8 GiB", "8Gib", -1, 0, "", True, None, [], {}, {"0": True}, {"x": "1g"}, {"0=1g,1": "2g"}, 1]),
+    "limit": (["8GiB", "40%", 0.4, 1073741824, "0.4", {"0": "8GiB"}, {"GPU-1f2e": 0.5, "1": 1 << 30}, 1.0, 1e-05, 8e9, 1.5e12, 0.1 + 0.2,
+               "1.0", "1.00", ".4", "00.40", "1048576", "01048576", "1.5GiB", ".5GiB", "100%", "100.0%", "040%", "2.5%", ".5%"],
+              ["8 GiB", "8Gib", -1, 0, "", True, None, [], {}, {"0": True}, {"x": "1g"}, {"0=1g,1": "2g"}, "8.", "8.GiB", "8.%", ".", "1", "0", "1.5",
+               "101%", "1000", "1e9", "-1", "1GiB ", "0.0", 1.5, 1000, -0.5]),
     "mode": (["pool", "async", "direct"], ["Pool", "", 1, True, None, "pool async"]),
-    "preallocate": ([True, False, "true", "false", "2GiB", 0.5], ["no", 1, None, {"0": "1g"}]),
-    "preallocate_after": ([0, "0", "64MiB"], [-1, "x", True]),
+    "preallocate": ([True, False, "true", "false", "2GiB", 0.5], ["no", 1.5, None, {"0": "1g"}]),
+    "preallocate_after": ([0, "0", "64MiB", 0.0, -0.0, 0.5], [-1, "x", True, "0.0"]),
     "headroom": ([0, "2%", 0.02], [-1, True, {"0": "1g"}]),
-    "async_preallocate": ([-1, 0, "-1", 1 << 30], [-2, "all", True]),
+    "async_preallocate": ([-1, 0, "-1", 1 << 30, -1.0], [-2, "all", True, "-1.0"]),
     "backing": (["slab", "vmm", "auto"], ["mmap", 1]),
     "free": (["deferred", "synchronous"], ["sync", True]),
     "managed": (["limit", "count"], ["off", False]),
@@ -78,9 +80,9 @@ def fits(value, schema):
             good = is_of_type(value, what)
         elif word == "enum":
             good = any(same(value, each) for each in what)
-        elif word in ("minimum", "exclusiveMinimum", "exclusiveMaximum"):
+        elif word in ("minimum", "exclusiveMinimum", "maximum"):
             good = not is_of_type(value, "number") or {
-                "minimum": value >= what, "exclusiveMinimum": value > what, "exclusiveMaximum": value < what}[word]
+                "minimum": value >= what, "exclusiveMinimum": value > what, "maximum": value <= what}[word]
         elif word in ("pattern", "minLength", "maxLength"):
             good = not isinstance(value, str) or {"pattern": lambda: re.search(what, value) is not None,
                                                   "minLength": lambda: len(value) >= what,
@@ -107,6 +109,10 @@ def fits_object(value, word, what, schema):
 def checked(folder, document):
     path = pathlib.Path(folder) / "settings.json"
     path.write_text(json.dumps(document))
+    return checked_file(path, document)
+
+
+def checked_file(path, document=""):
     done = subprocess.run([BUILD / "bin/ration", "config", "--check", path], capture_output=True, text=True, check=False)
     expect_that(f"{document}: {done.stdout} {done.stderr}", done.stdout == "" and (done.returncode == 0) == (done.stderr == ""))
     return {0: True, 125: False}[done.returncode], done.stderr
@@ -128,6 +134,28 @@ def key(name):
             agree(folder, {name: value}, False)
             agree(folder, {"rules": [{"match": MATCH, name: value}]}, False)
     return case
+
+
+def spelling(folder):
+    """1 may be 1.0, all of the device, to whoever sees only the number; which it is tells its spelling, so the check."""
+    for text, taken in (("1.0", True), ("1", False), ("1.000", True)):
+        path = pathlib.Path(folder) / "settings.json"
+        path.write_text(f'{{"limit": {text}}}')
+        expect(f"limit {text}", checked_file(path)[0], taken)
+    expect("schema", fits({"limit": 1}, SCHEMA), True)
+
+
+def twice(folder):
+    """A document of another program cannot hold a key twice, a file can."""
+    path = pathlib.Path(folder) / "settings.json"
+    for text in ('{"rules": [], "rules": []}', '{"limit": "1g", "locked": ["limit"], "locked": []}',
+                 '{"rules": [{"match": {"exe": "a"}, "match": {"exe": "*"}}]}', '{"rules": [{"match": {"exe": "a", "exe": "b"}}]}',
+                 '{"limit": "1g", "limit": "2g"}', '{"limit": {"0": "1g", "0": "2g"}}', '{"limti": 1, "limti": 2}'):
+        path.write_text(text)
+        good, said = checked_file(path)
+        expect_that(f"{text}: {said}", not good)
+    path.write_text('{"rules": [], "rules": []}')
+    expect("said", checked_file(path)[1], f'ration: config: {path}:1:15: "rules" stands here a second time\n')
 
 
 def structure(folder):
@@ -154,5 +182,5 @@ def help_and_manual_name_everything(_):
 
 
 main({f"key {name}": key(name) for name in VALUES}
-     | {"structure": structure, "every key has values": every_key_has_values,
+     | {"structure": structure, "spelling": spelling, "keys that stand twice": twice, "every key has values": every_key_has_values,
         "help and manual": help_and_manual_name_everything})

@@ -47,18 +47,63 @@ TEST_CASE("numbers, switches, strings and a size for each device are values, dig
   CHECK(value_of(reading, "limit") == "0=8GiB,GPU-1f2e=0.4,2=1073741824");
   CHECK(value_of(reading, "headroom") == "0");
   CHECK(value_of(reading, "async_preallocate") == "-1");
-  CHECK(value_of(reading, "reserve") == "0.10000000000000000555");
+  CHECK(value_of(reading, "reserve") == "0.100000000000000005");
   CHECK(value_of(reading, "show_limit") == "false");
   CHECK(value_of(reading, "preallocate") == "true");
   CHECK(value_of(reading, "mode") == "direct");
   CHECK(value_of(reading, "group_limit") == "18446744073709551616");
 }
 
+TEST_CASE("a number is its value, however a program spelled it") {
+  const std::pair<const char *, const char *> rows[] = {
+      {"1e9", "1000000000"},
+      {"8000000000.0", "8000000000"},
+      {"1.5e12", "1500000000000"},
+      {"4e-1", "0.4"},
+      {"1E-05", "0.00001"},
+      {"12.5e+1", "125"},
+      {"0.0", "0"},
+      {"-0", "0"},
+      {"-1.0", "-1"},
+      {"1.0", "1.0"},
+      {"1", "1"},
+      {"10e-1", "10e-1"},
+      {"-1.25e1", "-12.5"},
+      {"0.40", "0.4"},
+      {"1e-30", "0"},
+      {"1e41", "1e41"},
+      {"0.1e1", "0.1e1"},
+      {"123456789e-5", "1234.56789"},
+      {"0.0010", "0.001"},
+      {"2.0e0", "2"},
+  };
+  for (const auto &[written, value] : rows) {
+    INFO(written);
+    CHECK(value_of(text_read(R"({"limit": )" + std::string(written) + "}"), "limit") == value);
+  }
+}
+
+TEST_CASE("a key of the structure that stands twice is doubt, and of two locks both hold") {
+  for (const char *text :
+       {R"({"rules": [], "rules": []})", R"({"rules": [{"match": {"exe": "a"}, "match": {"exe": "*"}}]})",
+        R"({"rules": [{"match": {"exe": "a", "exe": "*"}}]})"}) {
+    INFO(text);
+    CHECK(text_read(text).in_doubt);
+    CHECK(text_read(text).problems.size() == 1);
+  }
+  const FileReading reading =
+      text_read(R"({"limit": "1g", "reserve": "1g", "locked": ["limit"], "locked": ["reserve"]})");
+  CHECK(reading.in_doubt);
+  REQUIRE(reading.statements.size() == 2);
+  CHECK(reading.statements[0].origin.locked);
+  CHECK(reading.statements[1].origin.locked);
+}
+
 TEST_CASE("a mistake names file, line, column and key, and what was likely meant") {
   const std::pair<const char *, const char *> rows[] = {
       {"{\n  \"limit\": \"8Gib\"}", "/f.json:2:3: limit=8Gib: \"Gib\" is no unit"},
       {R"({"limit": 1})", "/f.json:1:2: limit=1: a bare 1 could be"},
-      {R"({"limit": 1e9})", "/f.json:1:2: limit=1e9: exponents are not read"},
+      {R"({"limit": 1e41})", "/f.json:1:2: limit=1e41: exponents are not read"},
       {R"({"limit": true})", "/f.json:1:2: limit=true: it stands between quotation marks; the values are SIZE DEVICE"},
       {R"({"limit": null})", "/f.json:1:2: limit=null: null is no value; leave the key out"},
       {R"({"limit": [1]})", "/f.json:1:2: limit=[...]: a list is no value"},
@@ -113,6 +158,7 @@ TEST_CASE("a mistake names file, line, column and key, and what was likely meant
 
 TEST_CASE("a NUL among the text is an error in its place, not the end of it") {
   CHECK(wrong_of(std::string("{\"limit\": \"1g\"\0}", 16)).find("/f.json:1:15: ") == 0);
+  CHECK(wrong_of(std::string("{\"limit\": \"1g\"\0}", 16)).find("there is a NUL byte") != std::string::npos);
   CHECK(wrong_of(std::string("{\"log\": \"\0\"}", 12)).find("/f.json:1:10: ") == 0);
 }
 
