@@ -10,7 +10,9 @@ void leave_to_framework(std::string_view framework, ForeignWords &words) {
   for (const std::string_view variable :
        {"XLA_PYTHON_CLIENT_PREALLOCATE", "XLA_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_MEM_FRACTION",
         "XLA_PYTHON_CLIENT_ALLOCATOR", "TF_GPU_ALLOCATOR", "TF_FORCE_GPU_ALLOW_GROWTH", "TF_FORCE_UNIFIED_MEMORY",
-        "TF_CUDA_MALLOC_ASYNC_SUPPORTED_PREALLOC", "TF_DETERMINISTIC_ALLOCATOR"}) {
+        "TF_CUDA_MALLOC_ASYNC_SUPPORTED_PREALLOC", "TF_DETERMINISTIC_ALLOCATOR",
+        "XLA_PYTHON_CLIENT_COLLECTIVE_MEM_SIZE_MB", "TF_DEVICE_MIN_SYS_MEMORY_IN_MB",
+        "TF_ENABLE_GPU_GARBAGE_COLLECTION", "TF_GPU_HOST_MEM_LIMIT_IN_MB"}) {
     if (const auto value = words.value_of(variable)) {
       words.settle(variable, *value, Standing::kLeft, std::string(framework) + ", which reads it itself");
     }
@@ -49,6 +51,7 @@ void hear_foreign(const char *const *environment, std::string_view framework, bo
     leave_to_framework(framework, words);
   }
   hear_limits(words);
+  hear_others(words, !framework.empty());
 }
 
 }  // namespace ration::config

@@ -48,5 +48,7 @@ class ForeignWords {
 void hear_frameworks(ForeignWords &words);
 // GPU_MEMORY_LIMIT, HAMi's and MPS's.
 void hear_limits(ForeignWords &words);
+// What is known and not honoured. `framework_reads`: XLA_* and TF_* are told otherwise.
+void hear_others(ForeignWords &words, bool framework_reads);
 
 }  // namespace ration::config

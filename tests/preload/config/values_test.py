@@ -12,7 +12,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 from harness import BUILD, MIB, clean_environment, expect, expect_that, main, of_type, run  # noqa: E402
 
 HERE = pathlib.Path(__file__).parent
-READERS = (HERE.parents[2] / "config").glob("foreign*.cc")
+CONFIG = HERE.parents[2] / "config"
+READ = {name for path in CONFIG.glob("foreign*.cc") for name in re.findall(r'"([A-Z]+_[A-Z_]{4,})"', path.read_text())}
 ASKED = 2  # allocations by the program
 MACHINE = {"SIMCUDA_DEVICES": "4GiB", "SIMCUDA_CONTEXT_BYTES": str(256 * MIB)}
 
@@ -30,7 +31,7 @@ def rows():
 
 
 def environment_of(entries):
-    return dict(entry.split("=", 1) for entry in entries.split())
+    return dict(entry.replace("~", " ").split("=", 1) for entry in entries.split())
 
 
 def driver_calls(trace):
@@ -76,11 +77,18 @@ def shown_alike(folder):
 
 
 def every_variable_has_a_row(_):
-    read = {name for path in READERS for name in re.findall(r'"((?:XLA|TF|GPU|CUDA)_[A-Z_]+)"', path.read_text())}
-    covered = {name for entries, *_ in rows() for name in environment_of(entries)} & read
-    print(f"covered: {len(covered)} of {len(read)} variables")
-    expect("variables without a row", read - covered, set())
+    covered = {name for entries, *_ in rows() for name in environment_of(entries)} & READ
+    print(f"covered: {len(covered)} of {len(READ)} variables")
+    expect("variables without a row", READ - covered, set())
+
+
+def every_variable_is_documented(_):
+    """The table of config/README.md has those that are read, and no others."""
+    section = (CONFIG / "README.md").read_text().partition("## The field's variables")[2].partition("\n## ")[0]
+    named = {name for line in section.splitlines() if line.startswith("| `") for name in re.findall(r"`([A-Z_]{9,})`", line.split("|")[1])}
+    expect("in the table", named, READ | {"CUDA_DEVICE_MEMORY_LIMIT_"})
 
 
 main({entries: row(entries, wanted, standing) for entries, wanted, standing in rows()}
-     | {"ration env": shown_alike, "every variable has a row": every_variable_has_a_row})
+     | {"ration env": shown_alike, "every variable has a row": every_variable_has_a_row,
+        "every variable is documented": every_variable_is_documented})
