@@ -84,8 +84,9 @@ std::string_view nearest_key(std::string_view key) {
   return nearest(key, &Option::key, Scope::kAnywhere);
 }
 
+// A POWER is a size that is a power of two.
 bool takes_size(const Option &option) {
-  return option.values.find("SIZE") != std::string_view::npos;
+  return option.values.find("SIZE") != std::string_view::npos || option.values.find("POWER") != std::string_view::npos;
 }
 
 bool takes_devices(const Option &option) {

@@ -67,6 +67,8 @@ DEVICES = {"type": "object", "minProperties": 1, "additionalProperties": {"$ref"
            "propertyNames": {"pattern": "^([0-9]+|([Gg][Pp][Uu]|[Mm][Ii][Gg])-[0-9A-Fa-f][0-9A-Fa-f-]*)$"}}
 PROGRAM = {"type": "object", "minProperties": 1, "additionalProperties": False,
            "properties": {part: {"type": "string", "maxLength": 1024} for part in ("exe", "argv")}}
+POWER = {"anyOf": [{"enum": [1 << shift for shift in range(20, 64)]},
+                   {"type": "string", "pattern": f"^(0*[1-9][0-9]{{6,19}}|{DECIMAL}([kmgtKMGT]|[KMGT]i?B))$"}]}
 TEXTS = {"NAME": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"},
          "FILE": {"type": "string", "minLength": 1}, "FAULTS": {"type": "string", "minLength": 1}}
 
@@ -79,6 +81,8 @@ def schema_of_values(values):
             kinds.append({"$ref": "#/$defs/size"})
         elif value == "DEVICE=SIZE,...":
             kinds.append({"$ref": "#/$defs/sizeOfEachDevice"})
+        elif value == "POWER":
+            kinds.append({"$ref": "#/$defs/powerOfTwo"})
         elif value in TEXTS:
             kinds.append(TEXTS[value])
         elif value in ("true", "false"):
@@ -106,7 +110,7 @@ def schema():
             "$schema": {"type": "string"}, **keys, "locked": locked,
             "rules": {"description": "settings of some programs only; a later rule goes before an earlier one",
                       "type": "array", "maxItems": 256, "items": rule}},
-        "$defs": {"size": SIZE, "sizeOfEachDevice": DEVICES, "program": PROGRAM}}
+        "$defs": {"size": SIZE, "sizeOfEachDevice": DEVICES, "powerOfTwo": POWER, "program": PROGRAM}}
     return json.dumps(document, indent=1) + "\n"
 
 

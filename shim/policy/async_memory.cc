@@ -72,8 +72,9 @@ void Policy::preallocate_async(const Request &request, const Contexts::Current &
     const std::uint64_t free_now = really_free().value_or(UINT64_MAX);
     bytes = std::min({bytes, account.available(), free_now - std::min(free_now, plan.headroom)});
     const std::uint64_t bound = stream_pools_.upper_bound(*pool, bytes);
-    const std::uint64_t beyond = bound - std::min(bound, account.available());
-    bytes -= std::min(bytes, beyond);  // to whole steps of the pool
+    if (bound > std::min(account.available(), free_now)) {  // one step of the pool less fits
+      bytes = bound - stream_pools_.upper_bound(*pool, 1);
+    }
   }
   CUresult result = CUDA_SUCCESS;
   while (bytes >= std::max<std::uint64_t>(1, plan.exact ? 0 : request.upper_bound)) {
