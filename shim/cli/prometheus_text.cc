@@ -1,9 +1,10 @@
 #include "cli/prometheus_text.h"
 
-#include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 #include <vector>
+
+#include "cli/usage_json.h"
 
 namespace ration::cli {
 
@@ -12,12 +13,6 @@ namespace {
 using Series = std::pair<std::string, const ProcessRow *>;  // labels, without braces
 
 constexpr char kReplacement[] = "\xef\xbf\xbd";  // U+FFFD
-
-// nlohmann_json knows what is UTF-8: what is not comes back as U+FFFD.
-std::string as_utf8(const std::string &text) {
-  const nlohmann::json value = text;
-  return nlohmann::json::parse(value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)).get<std::string>();
-}
 
 // The format escapes these three and nothing else; other control characters, C1 too, would reach a terminal.
 std::string label_value(const std::string &text) {

@@ -26,7 +26,7 @@ constexpr Key kKeys[] = {{'r', SortKey::kReserved, "r reserved", "reserved"},
                          {'a', SortKey::kAge, "a age", "age"},
                          {'g', SortKey::kGroup, "g group", "group"}};
 
-std::string counted(std::size_t count, const std::string &one, const std::string &many) {
+std::string how_many(std::size_t count, const std::string &one, const std::string &many) {
   return std::to_string(count) + " " + (count == 1 ? one : many);
 }
 
@@ -37,8 +37,8 @@ std::string title(const Usage &usage, const TopState &state) {
     processes.insert(row.identity);
     gpus.insert(row.use.uuid);
   }
-  std::string line =
-      "ration top: " + counted(processes.size(), "process on ", "processes on ") + counted(gpus.size(), "GPU", "GPUs");
+  std::string line = "ration top: " + how_many(processes.size(), "process on ", "processes on ") +
+                     how_many(gpus.size(), "GPU", "GPUs");
   for (const Key &each : kKeys) {
     if (each.sorts_by == state.sorted_by) {
       line += std::string(", by ") + each.name;

@@ -99,4 +99,9 @@ std::string usage_json(const Usage &usage, int indent) {
   return document.dump(indent, ' ', true, json::error_handler_t::replace);
 }
 
+std::string as_utf8(const std::string &text) {
+  const json value = text;
+  return json::parse(value.dump(-1, ' ', false, json::error_handler_t::replace)).get<std::string>();
+}
+
 }  // namespace ration::cli

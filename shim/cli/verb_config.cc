@@ -49,15 +49,6 @@ bool list() {
 
 }  // namespace
 
-void describe_config(CLI::App &verb, ConfigRequest &request) {
-  verb.add_option("--check", request.files, "say what is wrong with these files, and which line it is in")
-      ->type_name("FILE");
-  verb.footer(
-      "Without --check: the files that settings are read from, the strongest first.\n\n"
-      "Examples:\n  ration config\n  ration config --check ration.json\n\n"
-      "Exit status: 0, or 125 where a file cannot be used as it is written.");
-}
-
 int config_files(const ConfigRequest &request) {
   bool good = true;
   for (const std::string &path : request.files) {

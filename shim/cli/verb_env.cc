@@ -103,18 +103,6 @@ void print_table(const config::Settings &settings) {
 
 }  // namespace
 
-void describe_env(CLI::App &verb, EnvRequest &request) {
-  verb.add_flag("--json", request.json, "one JSON document, sizes in bytes");
-  describe_flags(verb, request.run.flags);
-  verb.remove_option(verb.get_option("--group-tree"));  // makes a tree, which shows nothing
-  verb.add_option("command", request.run.command, "what the rules of files for some programs are applied to");
-  verb.footer(
-      "Of what a framework reads itself nothing is applied in a process that has it loaded.\n\n"
-      "Examples:\n  ration env\n  RATION_LIMIT=40% ration env --json\n"
-      "  ration env --mode direct -- python3 serve.py      what `ration run` with the same words would use\n\n"
-      "Exit status: 0, or 125 where a setting cannot be used as it is written.");
-}
-
 int env(const EnvRequest &request) {
   EnvironmentBlock environment(config::process_environment());
   set_flags(request.run, environment);

@@ -24,15 +24,6 @@ namespace {
 constexpr double kShortestSeconds = 0.1;
 constexpr double kLongestSeconds = 86400;
 
-constexpr const char *kFooter =
-    "Keys: r u p a g sort by reserved, used, pid, age, group; space pauses; q quits.\n"
-    "Where stdout is no terminal, or one of an unknown type, it is shown once, as with --once.\n\n"
-    "Examples:\n"
-    "  ration top\n"
-    "  ration top --json --interval 5 >>usage.jsonl\n\n"
-    "Exit status: 0; 1 where something could not be read; 125 a bad option; a signal that ends it does so after the\n"
-    "terminal was given back.";
-
 using Clock = std::chrono::steady_clock;
 
 int milliseconds_until(Clock::time_point then) {
@@ -121,13 +112,6 @@ int stream(const std::string &folder, Clock::duration interval, bool once) {
 }
 
 }  // namespace
-
-void describe_top(CLI::App &verb, TopRequest &request) {
-  verb.add_flag("--once", request.once, "show it once, as `ration ps` does");
-  verb.add_flag("--json", request.json, "a stream: one JSON object a line, sizes in bytes");
-  verb.add_option("--interval", request.interval_seconds, "between two looks (default 1)")->type_name("SECONDS");
-  verb.footer(kFooter);
-}
 
 int top(const TopRequest &request) {
   const double seconds = request.interval_seconds;

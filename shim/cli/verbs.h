@@ -1,7 +1,6 @@
-// The verbs of `ration`, a file each. Layer: cli.
+// The verbs of `ration`, a file each, and what can be asked of them. Layer: cli.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <optional>
 #include <string>
 #include <utility>
@@ -19,25 +18,20 @@ struct RunRequest {
   std::vector<std::string> command;
 };
 
-// Each adds its options to the verb; they are read when the line is parsed.
-void describe_run(CLI::App &verb, RunRequest &request);
+// Each answers with the exit status.
 int run(const RunRequest &request);
-// The options that are settings.
-void describe_flags(CLI::App &verb, Flags &flags);
 
 struct EnvRequest {
   RunRequest run;  // what is to be shown: the settings of this
   bool json = false;
 };
 
-void describe_env(CLI::App &verb, EnvRequest &request);
 int env(const EnvRequest &request);
 
 struct ConfigRequest {
   std::vector<std::string> files;  // to be checked
 };
 
-void describe_config(CLI::App &verb, ConfigRequest &request);
 int config_files(const ConfigRequest &request);
 
 struct PsRequest {
@@ -46,7 +40,6 @@ struct PsRequest {
   std::optional<std::string> textfile;
 };
 
-void describe_ps(CLI::App &verb, PsRequest &request);
 int ps(const PsRequest &request);
 
 struct TopRequest {
@@ -55,7 +48,6 @@ struct TopRequest {
   double interval_seconds = 1;
 };
 
-void describe_top(CLI::App &verb, TopRequest &request);
 int top(const TopRequest &request);
 
 struct DoctorRequest {
@@ -63,7 +55,6 @@ struct DoctorRequest {
   bool json = false;
 };
 
-void describe_doctor(CLI::App &verb, DoctorRequest &request);
 int doctor(const DoctorRequest &request);
 
 }  // namespace ration::cli
