@@ -159,4 +159,12 @@ struct Meta {
   std::vector<std::pair<std::string, std::string>> environment;  // our own variables, as they were set
 };
 
+// Who wrote the log.
+struct Process {
+  std::int64_t pid, parent;
+  std::string host, executable, tree;
+  std::vector<std::string> arguments;
+  std::int64_t start_unix_ns;
+};
+
 }  // namespace ration::events

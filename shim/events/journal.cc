@@ -7,6 +7,7 @@
 #include <ctime>
 #include <utility>
 
+#include "events/json_lines.h"
 #include "events/process_tree.h"
 
 namespace ration::events {
@@ -175,18 +176,18 @@ void Journal::publish(const Event &event) noexcept {
 }
 
 bool Journal::write(Line *line) {
-  Line text;
-  text.append(first_line_);
+  Line lines;
+  lines.text.append(first_line_);
   std::uint64_t seq = seq_;
   if (dropped_ > 0) {
-    format_dropped(text, dropped_);
-    close_line(text, now_ns(), ++seq);
+    format_dropped(lines, dropped_);
+    close_line(lines, now_ns(), ++seq);
   }
   if (line != nullptr) {
     close_line(*line, now_ns(), ++seq);
-    text.append(*line);
+    lines.text.append(line->text);
   }
-  if (!add(text, seq)) {
+  if (!add(lines, seq)) {
     return false;
   }
   seq_ = seq;
@@ -195,13 +196,13 @@ bool Journal::write(Line *line) {
   return true;
 }
 
-bool Journal::add(Line &text, std::uint64_t seq) {
-  const std::size_t size = text.size();
+bool Journal::add(Line &lines, std::uint64_t seq) {
+  const std::size_t size = lines.text.size();
   if (ended_) {
-    format_end(text, *tally_, dropped_in_all_, unknown_versions_);
-    close_line(text, now_ns(), seq + 1);
+    format_end(lines, *tally_, dropped_in_all_, unknown_versions_);
+    close_line(lines, now_ns(), seq + 1);
   }
-  return file_.write({text.data(), text.size()}, text.size() - size);
+  return file_.write({lines.text.data(), lines.text.size()}, lines.text.size() - size);
 }
 
 // After a write that failed: the `end` that stood last tells a loss too few or was cut off. It fits where it stood.

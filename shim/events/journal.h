@@ -6,14 +6,16 @@
 #include <atomic>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "events/event.h"
-#include "events/json_lines.h"
 #include "events/log_file.h"
 #include "events/summary_page.h"
 #include "lock.h"
 
 namespace ration::events {
+
+struct Line;
 
 struct JournalOptions {
   std::string log;                      // path, placeholders expanded; empty: no log
@@ -82,8 +84,8 @@ class Journal {
   void count(const Trim &) {}  // the slab_free records beside it count
   // Adds what is owed from before (the first line, a loss), then `line`, which may be null. False: nothing was added.
   bool write(Line *line) REQUIRES(writer_);
-  // Adds `text`, which runs up to record `seq`, and behind it the `end` that stays last, once there is one.
-  bool add(Line &text, std::uint64_t seq) REQUIRES(writer_);
+  // Adds `lines`, which run up to record `seq`, and behind it the `end` that stays last, once there is one.
+  bool add(Line &lines, std::uint64_t seq) REQUIRES(writer_);
   void mend_end() noexcept REQUIRES(writer_);
   void lose_one() noexcept REQUIRES(writer_);
   std::uint64_t now_ns() const;

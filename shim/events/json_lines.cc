@@ -12,7 +12,7 @@ const char *name_of(Via via) {
 
 template <class... Values>
 void add(Line &line, fmt::format_string<Values...> format, Values &&...values) {
-  fmt::format_to(std::back_inserter(line), format, std::forward<Values>(values)...);
+  fmt::format_to(std::back_inserter(line.text), format, std::forward<Values>(values)...);
 }
 
 std::uint64_t load(const std::atomic<std::uint64_t> &value) {

@@ -13,7 +13,10 @@ namespace ration::events {
 
 inline constexpr char kSchema[] = "ration.events/1";
 
-using Line = fmt::basic_memory_buffer<char, 512>;
+// A type of its own, so that whoever has a journal need not read fmt.
+struct Line {
+  fmt::basic_memory_buffer<char, 512> text;
+};
 
 // An open object: `{"t":"alloc",…` without its brace; close_line adds ts and seq.
 void format(Line &line, const Alloc &event, int thread);
@@ -28,12 +31,6 @@ void format_dropped(Line &line, std::uint64_t count);
 void format_end(Line &line, const SummaryPage &tally, std::uint64_t dropped, std::uint64_t unknown_versions);
 void close_line(Line &line, std::uint64_t ts_ns, std::uint64_t seq);
 
-struct Process {
-  std::int64_t pid, parent;
-  std::string host, executable, tree;
-  std::vector<std::string> arguments;
-  std::int64_t start_unix_ns;
-};
 // The whole first line, with its newline. Text that is not UTF-8 has its bad bytes replaced.
 std::string meta_line(const Meta &meta, const Process &process);
 

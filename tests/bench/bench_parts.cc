@@ -56,7 +56,7 @@ void format_alloc_line(benchmark::State &state) {
     events::Line line;
     format(line, event, 4242);
     events::close_line(line, 123456789, 42);
-    benchmark::DoNotOptimize(line.data());
+    benchmark::DoNotOptimize(line.text.data());
   }
 }
 BENCHMARK(format_alloc_line);

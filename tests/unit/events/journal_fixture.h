@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "events/journal.h"
+#include "events/json_lines.h"
 
 namespace ration::test {
 
@@ -78,7 +79,7 @@ std::string written(const Event &event) {
   events::Line line;
   events::format(line, event, 7);
   events::close_line(line, 8, 9);
-  return {line.data(), line.size() - 1};
+  return {line.text.data(), line.text.size() - 1};
 }
 
 }  // namespace ration::test
