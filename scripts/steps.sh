@@ -35,7 +35,7 @@ launcher() {
 
 # build_release [TARGET]: the Release build in build/, which every script uses; everything where no target is named.
 build_release() {
-  cmake -S "$root" -B "$root/build" -G Ninja -DCMAKE_BUILD_TYPE=Release "-DRATION_WERROR=$(warnings_as_errors)" \
+  cmake -S "$root" -B "$root/build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DRATION_TOGETHER=tests "-DRATION_WERROR=$(warnings_as_errors)" \
     $(launcher) >"$root/build/configure.log" 2>&1 || {
     cat "$root/build/configure.log" >&2
     die "build: the configuration failed"

@@ -9,7 +9,7 @@ using policy::PhysicalMemory;
 namespace {
 
 constexpr std::uint64_t kGranule = 2U << 20U;
-constexpr CUdeviceptr kRange = 0x7000'0000'0000;
+constexpr CUdeviceptr kAddresses = 0x7000'0000'0000;
 
 struct Memory {
   void create(CUmemGenericAllocationHandle handle) {
@@ -79,34 +79,34 @@ TEST_CASE("while the driver is releasing the last reference its handle is nobody
 TEST_CASE("memory that is mapped outlives its last handle") {
   Memory memory;
   memory.create(5);
-  memory.map(kRange, 5);
+  memory.map(kAddresses, 5);
   CHECK_FALSE(memory.release(5));
   CHECK_FALSE(memory.knows(5));
-  CHECK(memory.unmap(kRange) == 1);
-  CHECK(memory.unmap(kRange) == 0);
+  CHECK(memory.unmap(kAddresses) == 1);
+  CHECK(memory.unmap(kAddresses) == 0);
 }
 
 TEST_CASE("memory that is mapped twice goes with the second mapping") {
   Memory memory;
   memory.create(5);
-  memory.map(kRange, 5);
-  memory.map(kRange + 8 * kGranule, 5);
+  memory.map(kAddresses, 5);
+  memory.map(kAddresses + 8 * kGranule, 5);
   CHECK_FALSE(memory.release(5));
-  CHECK(memory.unmap(kRange + 8 * kGranule) == 0);
-  CHECK(memory.unmap(kRange) == 1);
+  CHECK(memory.unmap(kAddresses + 8 * kGranule) == 0);
+  CHECK(memory.unmap(kAddresses) == 1);
 }
 
 TEST_CASE("a reference more, under whatever handle, keeps memory alive") {
   Memory memory;
   memory.create(5);
-  memory.map(kRange, 5);
-  memory.physical.retained(5, memory.physical.hold_at(kRange + kGranule - 1));
-  memory.physical.retained(6, memory.physical.hold_at(kRange));
+  memory.map(kAddresses, 5);
+  memory.physical.retained(5, memory.physical.hold_at(kAddresses + kGranule - 1));
+  memory.physical.retained(6, memory.physical.hold_at(kAddresses));
   CHECK_FALSE(memory.release(5));
   CHECK(memory.knows(5));
   CHECK_FALSE(memory.release(5));
   CHECK_FALSE(memory.knows(5));
-  CHECK(memory.unmap(kRange) == 0);
+  CHECK(memory.unmap(kAddresses) == 0);
   CHECK(memory.release(6));
 }
 
@@ -121,10 +121,10 @@ TEST_CASE("a hold for a call that the driver refused leaves no trace") {
 TEST_CASE("an address is held by what is mapped there, to the byte") {
   Memory memory;
   memory.create(5);
-  CHECK(memory.physical.hold_at(kRange) == nullptr);
-  memory.map(kRange, 5);
-  CHECK(memory.physical.hold_at(kRange - 1) == nullptr);
-  CHECK(memory.physical.hold_at(kRange + kGranule) == nullptr);
+  CHECK(memory.physical.hold_at(kAddresses) == nullptr);
+  memory.map(kAddresses, 5);
+  CHECK(memory.physical.hold_at(kAddresses - 1) == nullptr);
+  CHECK(memory.physical.hold_at(kAddresses + kGranule) == nullptr);
   CHECK(memory.physical.hold_at(0) == nullptr);
   CHECK(memory.physical.hold_at(UINT64_MAX) == nullptr);
   CHECK(memory.physical.hold(6) == nullptr);
@@ -134,28 +134,28 @@ TEST_CASE("one call unmaps whatever lies wholly in its range, and only that") {
   Memory memory;
   for (CUmemGenericAllocationHandle handle = 1; handle <= 4; ++handle) {
     memory.create(handle);
-    memory.map(kRange + (handle - 1) * kGranule, handle);
+    memory.map(kAddresses + (handle - 1) * kGranule, handle);
     memory.release(handle);
   }
-  CHECK(memory.physical.begin_unmap(kRange + 1, kGranule - 1).empty());
-  CHECK(memory.physical.begin_unmap(kRange, kGranule - 1).empty());
-  CHECK(memory.physical.begin_unmap(kRange, 0).empty());
-  CHECK(memory.unmap(kRange + kGranule, 2 * kGranule) == 2);
-  CHECK(memory.physical.hold_at(kRange + kGranule) == nullptr);
-  CHECK(memory.unmap(kRange, UINT64_MAX - kRange) == 2);
+  CHECK(memory.physical.begin_unmap(kAddresses + 1, kGranule - 1).empty());
+  CHECK(memory.physical.begin_unmap(kAddresses, kGranule - 1).empty());
+  CHECK(memory.physical.begin_unmap(kAddresses, 0).empty());
+  CHECK(memory.unmap(kAddresses + kGranule, 2 * kGranule) == 2);
+  CHECK(memory.physical.hold_at(kAddresses + kGranule) == nullptr);
+  CHECK(memory.unmap(kAddresses, UINT64_MAX - kAddresses) == 2);
 }
 
 TEST_CASE("an unmap that the driver refused leaves every mapping as it was") {
   Memory memory;
   for (CUmemGenericAllocationHandle handle = 1; handle <= 2; ++handle) {
     memory.create(handle);
-    memory.map(kRange + (handle - 1) * kGranule, handle);
+    memory.map(kAddresses + (handle - 1) * kGranule, handle);
     CHECK_FALSE(memory.release(handle));
   }
-  const auto taken = memory.physical.begin_unmap(kRange, 2 * kGranule);
+  const auto taken = memory.physical.begin_unmap(kAddresses, 2 * kGranule);
   CHECK(taken.size() == 2);
-  CHECK(memory.physical.begin_unmap(kRange, 2 * kGranule).empty());
+  CHECK(memory.physical.begin_unmap(kAddresses, 2 * kGranule).empty());
   memory.physical.cancel_unmap(taken);
-  CHECK(memory.unmap(kRange) == 1);
-  CHECK(memory.unmap(kRange + kGranule) == 1);
+  CHECK(memory.unmap(kAddresses) == 1);
+  CHECK(memory.unmap(kAddresses + kGranule) == 1);
 }

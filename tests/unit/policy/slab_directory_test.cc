@@ -34,24 +34,24 @@ void waits_for(const Waiting &waiting, const Release &release) {
 }
 
 const ContextRef kOne = std::make_shared<Context>();
-const ContextRef kOther = std::make_shared<Context>();
+const ContextRef kOtherContext = std::make_shared<Context>();
 
 }  // namespace
 
 TEST_CASE("an address belongs to the slab around it, from its first byte to its last") {
   SlabDirectory slabs;
   CHECK(slabs.find(0x1000) == nullptr);
-  slabs.insert(0x3000, 0x1000, kOther);
+  slabs.insert(0x3000, 0x1000, kOtherContext);
   slabs.insert(0x1000, 0x1000, kOne);
   CHECK(slabs.find(0xfff) == nullptr);
   CHECK(slabs.find(0x1000) == kOne);
   CHECK(slabs.find(0x1fff) == kOne);
   CHECK(slabs.find(0x2000) == nullptr);
-  CHECK(slabs.find(0x3000) == kOther);
+  CHECK(slabs.find(0x3000) == kOtherContext);
   CHECK(slabs.find(0x4000) == nullptr);
   slabs.insert(0x2000, 0x1000, kOne);  // between the two, touching both
   CHECK(slabs.find(0x2000) == kOne);
-  CHECK(slabs.find(0x3000) == kOther);
+  CHECK(slabs.find(0x3000) == kOtherContext);
 }
 
 TEST_CASE("only a whole slab is erased, by its own address") {
@@ -59,7 +59,7 @@ TEST_CASE("only a whole slab is erased, by its own address") {
   slabs.insert(0x1000, 0x1000, kOne);
   slabs.erase(0x1200, *kOne);
   slabs.erase(0x2000, *kOne);
-  slabs.erase(0x1000, *kOther);  // the range is somebody else's by now
+  slabs.erase(0x1000, *kOtherContext);  // the range is somebody else's by now
   CHECK(slabs.find(0x1800) == kOne);
   slabs.erase(0x1000, *kOne);
   CHECK(slabs.find(0x1800) == nullptr);
@@ -70,10 +70,10 @@ TEST_CASE("a range that the driver gives twice is the last one's") {
   for (std::uint64_t at = 0x1000; at < 0x5000; at += 0x1000) {
     slabs.insert(at, 0x1000, kOne);
   }
-  slabs.insert(0x1800, 0x2000, kOther);
+  slabs.insert(0x1800, 0x2000, kOtherContext);
   CHECK(slabs.find(0x1000) == nullptr);
-  CHECK(slabs.find(0x1800) == kOther);
-  CHECK(slabs.find(0x37ff) == kOther);
+  CHECK(slabs.find(0x1800) == kOtherContext);
+  CHECK(slabs.find(0x37ff) == kOtherContext);
   CHECK(slabs.find(0x3800) == nullptr);
   CHECK(slabs.find(0x4000) == kOne);
 }
@@ -81,11 +81,11 @@ TEST_CASE("a range that the driver gives twice is the last one's") {
 TEST_CASE("whoever looks for an address waits while another thread may be ending its slab") {
   SlabDirectory slabs;
   slabs.insert(0x1000, 0x1000, kOne);
-  slabs.insert(0x2000, 0x1000, kOther);
+  slabs.insert(0x2000, 0x1000, kOtherContext);
   slabs.begin_end(kOne);
   CHECK(slabs.find(0x1000) == nullptr);  // to the thread that ends it, it is gone
-  CHECK(slabs.find(0x2000) == kOther);
-  std::thread([&] { CHECK(slabs.find(0x2000) == kOther); }).join();
+  CHECK(slabs.find(0x2000) == kOtherContext);
+  std::thread([&] { CHECK(slabs.find(0x2000) == kOtherContext); }).join();
   waits_for([&] { CHECK(slabs.find(0x1000) == kOne); }, [&] { slabs.cancel_end(kOne); });
   slabs.begin_end(0x1000);
   waits_for([&] { CHECK(slabs.find(0x1000) == nullptr); }, [&] { slabs.erase(0x1000, *kOne); });
@@ -118,12 +118,12 @@ TEST_CASE("a slab whose end another thread has begun stays that one's to end") {
 TEST_CASE("a range is settled and entered once no slab there is about to end") {
   SlabDirectory slabs;
   slabs.insert(0x1000, 0x1000, kOne);
-  slabs.insert(0x4000, 0x1000, kOther);
+  slabs.insert(0x4000, 0x1000, kOtherContext);
   slabs.begin_end(kOne);
   slabs.settle(0x1000, 0x1000);  // by the thread that ends it
   std::thread([&] { slabs.settle(0x2000, 0x3000); }).join();
   waits_for([&] { slabs.settle(0x0800, 0x1000); }, [&] { slabs.erase(0x1000, *kOne); });
-  slabs.begin_end(kOther);
-  waits_for([&] { slabs.insert(0x4800, 0x1000, kOne); }, [&] { slabs.erase(0x4000, *kOther); });
+  slabs.begin_end(kOtherContext);
+  waits_for([&] { slabs.insert(0x4800, 0x1000, kOne); }, [&] { slabs.erase(0x4000, *kOtherContext); });
   CHECK(slabs.find(0x4800) == kOne);
 }
