@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What a change must pass: scripts/check.sh [--quick]
-# --quick: format, layers, exports, house rules, generated tables. Else also clang-tidy, and the quick tests under
-# AddressSanitizer + UndefinedBehaviorSanitizer, under ThreadSanitizer and built by clang.
+# --quick: format, layers, exports, house rules, generated tables. Else also clang-tidy, and the quick tests built by clang
+# under AddressSanitizer + UndefinedBehaviorSanitizer, and by g++ under ThreadSanitizer.
 set -eu
 . "$(dirname "$0")/steps.sh"
 cd "$root"
@@ -24,8 +24,8 @@ check_layers() { scripts/check_layers.py --self-test && scripts/check_layers.py;
 check_exports() { scripts/check_exports.py --self-test && scripts/check_exports.py build; }
 check_rules() { scripts/check_rules.py --self-test && scripts/check_rules.py; }
 
-# With the flags of the clang build, which must exist.
-check_tidy() { scripts/tidy.py build-clang "$jobs"; }
+# With the flags of the sanitized clang build, which must exist.
+check_tidy() { scripts/tidy.py build-asan "$jobs"; }
 
 preset() {
   cmake --preset "$1" $(launcher) >"build-$1.log" 2>&1 || { cat "build-$1.log" >&2; return 1; }
@@ -43,7 +43,6 @@ run_step "exports" check_exports
 [ $quick = yes ] && exit 0
 
 seed_tests
-run_step "clang" preset clang
-run_step "clang-tidy" check_tidy
 run_step "asan" preset asan
+run_step "clang-tidy" check_tidy
 run_step "tsan" preset tsan

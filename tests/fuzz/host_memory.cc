@@ -44,12 +44,13 @@ void *operator new(std::size_t bytes, std::align_val_t alignment, const std::not
 void operator delete(void *memory) noexcept {
   std::free(memory);
 }
-void operator delete(void *memory, std::size_t) noexcept {
+// clang knows these only where they are asked for, and would hide them from the standard library.
+[[gnu::visibility("default")]] void operator delete(void *memory, std::size_t) noexcept {
   std::free(memory);
 }
 void operator delete(void *memory, std::align_val_t) noexcept {
   std::free(memory);
 }
-void operator delete(void *memory, std::size_t, std::align_val_t) noexcept {
+[[gnu::visibility("default")]] void operator delete(void *memory, std::size_t, std::align_val_t) noexcept {
   std::free(memory);
 }

@@ -3,10 +3,8 @@
 # (harness.py): PRELOAD_LIBRARIES (LD_PRELOAD's value: a sanitizer's runtime must stand first), PRELOAD_BUILD,
 # PRELOAD_PROGRAMS, PRELOAD_SANITIZE.
 set(preload_libraries ${CMAKE_BINARY_DIR}/lib/libration.so)
-if(RATION_SANITIZE MATCHES "address" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=libasan.so OUTPUT_VARIABLE runtime
-    OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
-  file(REAL_PATH ${runtime} runtime)
+if(RATION_SANITIZER_RUNTIME)
+  file(REAL_PATH ${RATION_SANITIZER_RUNTIME} runtime)
   set(preload_libraries ${runtime}:${preload_libraries})
 endif()
 

@@ -45,10 +45,11 @@ void operator delete(void *memory) noexcept {
 void operator delete[](void *memory) noexcept {
   give_back(memory);
 }
-void operator delete(void *memory, std::size_t) noexcept {
+// clang knows these only where they are asked for, and would hide them from the standard library.
+[[gnu::visibility("default")]] void operator delete(void *memory, std::size_t) noexcept {
   give_back(memory);
 }
-void operator delete[](void *memory, std::size_t) noexcept {
+[[gnu::visibility("default")]] void operator delete[](void *memory, std::size_t) noexcept {
   give_back(memory);
 }
 

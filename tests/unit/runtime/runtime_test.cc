@@ -143,7 +143,7 @@ TEST_CASE("child: forks and frees", "[.]") {
 
 // g++ 12's sanitizers may hold a lock of their own over such a fork, ThreadSanitizer that of atexit, AddressSanitizer
 // one of its allocator's: the child waits for it for ever.
-#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
+#if !defined(RATION_SANITIZED)
 TEST_CASE("a child forked while other threads are in first use is not stuck") {
   // Which moment of the building the fork meets is chance; none may leave the child waiting for a thread it lacks.
   for (int round = 0; round < 20; ++round) {
