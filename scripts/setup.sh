@@ -8,8 +8,9 @@ here=$(cd "$(dirname "$0")" && pwd)
 build_packages=(g++ cmake ninja-build pkg-config libspdlog-dev libfmt-dev nlohmann-json3-dev libcli11-dev libncurses-dev catch2
   libbenchmark-dev librapidcheck-dev liblzma-dev xz-utils python3)
 test_packages=(git python3-venv clang clang-format clang-tidy libjemalloc2)
-# What these add is skipped, and named, where they are absent: aarch64 under emulation, musl programs, faster rebuilds.
-optional_packages=(qemu-user g++-aarch64-linux-gnu musl-tools ccache)
+# What these add is skipped, and named, where they are absent: aarch64 under emulation, musl programs, faster rebuilds. And
+# clang's sanitizers, which came with clang itself before they were a package.
+optional_packages=(qemu-user g++-aarch64-linux-gnu musl-tools ccache libclang-rt-dev)
 
 build_only=no
 for argument in "$@"; do
