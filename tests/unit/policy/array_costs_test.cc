@@ -13,8 +13,8 @@ using Tells = FakeArrays::Tells;
 
 namespace {
 
-struct Studio {
-  explicit Studio(Tells tells, std::uint64_t limit = 100 * kMiB) : arrays(tells), program(limit_of(limit)) {
+struct ArrayStudio {
+  explicit ArrayStudio(Tells tells, std::uint64_t limit = 100 * kMiB) : arrays(tells), program(limit_of(limit)) {
     program.create();
     door.emplace(program);
   }
@@ -26,7 +26,7 @@ struct Studio {
 };
 
 // Nine tenths of the bound.
-std::uint64_t less(const CUDA_ARRAY3D_DESCRIPTOR &shape) {
+std::uint64_t nine_tenths_of(const CUDA_ARRAY3D_DESCRIPTOR &shape) {
   return std::max<std::uint64_t>(1, shape.Width * shape.Height * 9 / 10);
 }
 
@@ -35,8 +35,8 @@ std::uint64_t less(const CUDA_ARRAY3D_DESCRIPTOR &shape) {
 TEST_CASE("an array is charged what the driver tells of arrays of its shape, and gives it back once") {
   for (const Tells tells : {Tells::kDeferred, Tells::kAll}) {
     INFO("tells of " << (tells == Tells::kAll ? "all" : "deferred ones"));
-    Studio studio(tells);
-    studio.arrays.needs = less;
+    ArrayStudio studio(tells);
+    studio.arrays.needs = nine_tenths_of;
     const CUdeviceptr first = studio.its().create(shape_of(40));
     CHECK(studio.program.charged() == 36 * kMiB);
     CHECK(studio.its().create(shape_of(40)) != kUntouched);
@@ -54,8 +54,8 @@ TEST_CASE("an array is charged what the driver tells of arrays of its shape, and
 }
 
 TEST_CASE("where the driver tells nothing an array is charged its bound") {
-  Studio studio(Tells::kNothing);
-  studio.arrays.needs = less;
+  ArrayStudio studio(Tells::kNothing);
+  studio.arrays.needs = nine_tenths_of;
   const CUdeviceptr first = studio.its().create(shape_of(60));
   CHECK(studio.program.charged() == 60 * kMiB);
   CHECK(studio.its().create(shape_of(41)) == kUntouched);  // although the driver would have room in the limit
@@ -67,7 +67,7 @@ TEST_CASE("where the driver tells nothing an array is charged its bound") {
 }
 
 TEST_CASE("a driver without the query has its arrays charged by the bound, and is asked nothing") {
-  Studio studio(Tells::kAll);
+  ArrayStudio studio(Tells::kAll);
   driver::real.cuArrayGetMemoryRequirements.set(nullptr);
   CHECK(studio.its().create(shape_of(60)) != kUntouched);
   CHECK(studio.program.charged() == 60 * kMiB);
@@ -75,8 +75,8 @@ TEST_CASE("a driver without the query has its arrays charged by the bound, and i
 }
 
 TEST_CASE("a shape is asked for once, and each device for itself") {
-  Studio studio(Tells::kDeferred);
-  studio.arrays.needs = less;
+  ArrayStudio studio(Tells::kDeferred);
+  studio.arrays.needs = nine_tenths_of;
   for (int i = 0; i < 5; ++i) {
     const CUdeviceptr one = studio.its().create(shape_of(10));
     CHECK(studio.program.charged() == 9 * kMiB);
@@ -92,22 +92,22 @@ TEST_CASE("a shape is asked for once, and each device for itself") {
 
 TEST_CASE("an array fits that needs no more than there is, also where its bound is more") {
   SECTION("and is the first one") {
-    Studio studio(Tells::kDeferred);
-    studio.arrays.needs = less;
+    ArrayStudio studio(Tells::kDeferred);
+    studio.arrays.needs = nine_tenths_of;
     CHECK(studio.its().create(shape_of(111)) != kUntouched);
     CHECK(studio.program.charged() == 111 * kMiB * 9 / 10);
     CHECK(studio.program.denied(events::Reason::limit) == 0);
     CHECK(studio.arrays.live() == 1);
   }
   SECTION("and another one came first") {
-    Studio studio(Tells::kDeferred);
-    studio.arrays.needs = less;
+    ArrayStudio studio(Tells::kDeferred);
+    studio.arrays.needs = nine_tenths_of;
     CHECK(studio.its().create(shape_of(1)) != kUntouched);
     CHECK(studio.its().create(shape_of(110)) != kUntouched);
     CHECK(studio.arrays.most_at_once <= 100 * kMiB);
   }
   SECTION("but not where nothing is left to learn that with") {
-    Studio studio(Tells::kDeferred);
+    ArrayStudio studio(Tells::kDeferred);
     CHECK(studio.program.take(100 * kMiB) != kUntouched);
     CHECK(studio.its().create(shape_of(1)) == kUntouched);
     CHECK(studio.driver.calls("cuArray3DCreate_v2") == 0);
@@ -115,9 +115,9 @@ TEST_CASE("an array fits that needs no more than there is, also where its bound 
 }
 
 TEST_CASE("a driver that tells of every array is never trusted to defer one") {
-  Studio studio(Tells::kAll);
+  ArrayStudio studio(Tells::kAll);
   studio.arrays.honours_deferral = false;
-  studio.arrays.needs = less;
+  studio.arrays.needs = nine_tenths_of;
   CHECK(studio.its().create(shape_of(111)) == kUntouched);
   CHECK(studio.its().create(shape_of(60)) != kUntouched);
   CHECK(studio.program.charged() == 54 * kMiB);
@@ -128,7 +128,7 @@ TEST_CASE("a driver that tells of every array is never trusted to defer one") {
 
 TEST_CASE("an array that needs more than its bound is held to the limit all the same") {
   for (const Tells tells : {Tells::kDeferred, Tells::kAll}) {
-    Studio studio(tells);
+    ArrayStudio studio(tells);
     studio.arrays.needs = [](const CUDA_ARRAY3D_DESCRIPTOR &shape) { return shape.Width * shape.Height * 3; };
     CHECK(studio.its().create(shape_of(30)) != kUntouched);
     CHECK(studio.program.charged() == 90 * kMiB);
@@ -141,7 +141,7 @@ TEST_CASE("an array that needs more than its bound is held to the limit all the 
 }
 
 TEST_CASE("arrays whose memory is mapped later cost nothing, and nothing is asked of them") {
-  Studio studio(Tells::kDeferred);
+  ArrayStudio studio(Tells::kDeferred);
   CHECK(studio.its().create(shape_of(5000, CUDA_ARRAY3D_DEFERRED_MAPPING)) != kUntouched);
   CHECK(studio.program.charged() == 0);
   CHECK(studio.driver.calls("cuArrayGetMemoryRequirements") == 0);
@@ -149,8 +149,8 @@ TEST_CASE("arrays whose memory is mapped later cost nothing, and nothing is aske
 }
 
 TEST_CASE("mipmapped arrays are asked for by their own query") {
-  Studio studio(Tells::kDeferred);
-  studio.arrays.needs = less;
+  ArrayStudio studio(Tells::kDeferred);
+  studio.arrays.needs = nine_tenths_of;
   policy::ArrayCosts costs;
   policy::ArrayShape shape = shape_of(10);
   CUarray made = nullptr;
@@ -168,7 +168,7 @@ TEST_CASE("mipmapped arrays are asked for by their own query") {
 }
 
 TEST_CASE("a shape that cannot be deferred is charged its bound, and that is known for good unless memory was short") {
-  Studio studio(Tells::kDeferred);
+  ArrayStudio studio(Tells::kDeferred);
   REQUIRE(studio.its().create(shape_of(1)) != kUntouched);
   policy::ArrayCosts costs;
   CUarray made = nullptr;
@@ -186,8 +186,8 @@ TEST_CASE("a shape that cannot be deferred is charged its bound, and that is kno
 
 TEST_CASE("without memory of the host an array is refused or right, and nothing is left over") {
   for (int left = 0; left < 60; ++left) {
-    Studio studio(Tells::kDeferred);
-    studio.arrays.needs = less;
+    ArrayStudio studio(Tells::kDeferred);
+    studio.arrays.needs = nine_tenths_of;
     REQUIRE(studio.its().create(shape_of(10)) != kUntouched);
     CUdeviceptr made = kUntouched;
     allocations_left = left;
