@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "config/json_tree.h"
-#include "config/readers.h"
+#include "config/file_values.h"
 #include "config/wording.h"
 
 namespace ration::config {
@@ -21,64 +20,6 @@ const JsonNode *child_of(const JsonNode &node, std::string_view key) {
   const auto found =
       std::find_if(node.children.begin(), node.children.end(), [&](const JsonNode &each) { return each.key == key; });
   return found == node.children.end() ? nullptr : &*found;
-}
-
-// {"0": "8GiB", "GPU-1f2e": "50%"} as RATION_LIMIT has it. What an item cannot say without becoming another is left
-// out.
-std::string text_of_devices(const JsonNode &node, std::string &wrong) {
-  std::string text;
-  for (const JsonNode &item : node.children) {
-    const bool one_value = item.kind == Kind::kString || item.kind == Kind::kNumber;
-    if (!one_value || (item.key + item.text).find_first_of(",=") != std::string::npos) {
-      wrong = "device " + quoted(item.key) + R"( needs one size, as "0": "8GiB")";
-      continue;
-    }
-    text += text.empty() ? "" : ",";
-    text += item.key + "=" + item.text;
-  }
-  return text;
-}
-
-bool may_be(const Option &option, Kind kind) {
-  switch (kind) {
-    case Kind::kString:
-      return true;
-    case Kind::kSwitch:
-      return place_of("true", option.values) >= 0;
-    case Kind::kNumber:
-      return takes_size(option);
-    case Kind::kObject:
-      return takes_devices(option);
-    default:
-      return false;
-  }
-}
-
-std::string complain_of_kind(const Option &option, Kind kind) {
-  const std::string values = "; the values are " + std::string(option.values);
-  switch (kind) {
-    case Kind::kNull:
-      return "null is no value; leave the key out for the default";
-    case Kind::kArray:
-      return "a list is no value" + values;
-    case Kind::kObject:
-      return "it is one value for all devices" + values;
-    default:
-      return "it stands between quotation marks" + values;
-  }
-}
-
-std::string text_of(const JsonNode &node) {
-  switch (node.kind) {
-    case Kind::kNull:
-      return "null";
-    case Kind::kObject:
-      return "{...}";
-    case Kind::kArray:
-      return "[...]";
-    default:
-      return node.text;
-  }
 }
 
 class FileReader {
@@ -206,12 +147,9 @@ class FileReader {
   }
 
   void read_member(const Option &option, const JsonNode &member, std::size_t first) {
-    Statement said{&option, {std::string(option.key), text_of(member), source_, at(member.place)}, {}, {}};
-    if (!may_be(option, member.kind)) {
-      said.wrong = complain_of_kind(option, member.kind);
-    } else if (member.kind == Kind::kObject) {
-      said.origin.value = text_of_devices(member, said.wrong);
-    }
+    FileValue value = value_in_file(option, member);
+    Statement said{&option, {std::string(option.key), std::move(value.text), source_, at(member.place)}, {}, {}};
+    said.wrong = std::move(value.wrong);
     const auto earlier =
         std::find_if(reading_.statements.begin() + static_cast<std::ptrdiff_t>(first), reading_.statements.end(),
                      [&](const Statement &each) { return each.option == &option; });

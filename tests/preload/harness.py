@@ -44,7 +44,7 @@ def driver_folder(name):
 
 
 def clean_environment():
-    dropped = ("RATION_", "SIMCUDA_", "PRELOAD_", "LD_", "CUDA_", "XLA_", "TF_")
+    dropped = ("RATION_", "SIMCUDA_", "PRELOAD_", "LD_", "CUDA_", "XLA_", "TF_", "GPU_", "CUPY_", "JULIA_", "PYTORCH_", "TENSOR_FUSION_", "NVSHARE_")
     return {key: value for key, value in os.environ.items() if not key.startswith(dropped)}
 
 

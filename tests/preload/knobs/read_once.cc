@@ -99,7 +99,7 @@ void other_kinds() {
   CUmemGenericAllocationHandle physical = 0;
   CUmemAllocationProp properties{};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
   must(cuMemCreate(&physical, 2 << 20, &properties, 0));
   must(cuMemRelease(physical));
   void *pinned = nullptr;

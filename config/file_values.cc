@@ -1,0 +1,82 @@
+#include "config/file_values.h"
+
+#include "config/readers.h"
+#include "config/wording.h"
+
+namespace ration::config {
+
+namespace {
+
+using Kind = JsonNode::Kind;
+
+// {"0": "8GiB", "GPU-1f2e": "50%"} as RATION_LIMIT has it. What an item cannot say without becoming another is left
+// out.
+std::string text_of_devices(const JsonNode &node, std::string &wrong) {
+  std::string text;
+  for (const JsonNode &item : node.children) {
+    const bool one_value = item.kind == Kind::kString || item.kind == Kind::kNumber;
+    if (!one_value || (item.key + item.text).find_first_of(",=") != std::string::npos) {
+      wrong = "device " + quoted(item.key) + R"( needs one size, as "0": "8GiB")";
+      continue;
+    }
+    text += text.empty() ? "" : ",";
+    text += item.key + "=" + item.text;
+  }
+  return text;
+}
+
+bool may_be(const Option &option, Kind kind) {
+  switch (kind) {
+    case Kind::kString:
+      return true;
+    case Kind::kSwitch:
+      return place_of("true", option.values) >= 0;
+    case Kind::kNumber:
+      return takes_size(option);
+    case Kind::kObject:
+      return takes_devices(option);
+    default:
+      return false;
+  }
+}
+
+std::string complain_of_kind(const Option &option, Kind kind) {
+  const std::string values = "; the values are " + std::string(option.values);
+  switch (kind) {
+    case Kind::kNull:
+      return "null is no value; leave the key out for the default";
+    case Kind::kArray:
+      return "a list is no value" + values;
+    case Kind::kObject:
+      return "it is one value for all devices" + values;
+    default:
+      return "it stands between quotation marks" + values;
+  }
+}
+
+std::string text_of(const JsonNode &node) {
+  switch (node.kind) {
+    case Kind::kNull:
+      return "null";
+    case Kind::kObject:
+      return "{...}";
+    case Kind::kArray:
+      return "[...]";
+    default:
+      return node.text;
+  }
+}
+
+}  // namespace
+
+FileValue value_in_file(const Option &option, const JsonNode &node) {
+  FileValue value{text_of(node), {}};
+  if (!may_be(option, node.kind)) {
+    value.wrong = complain_of_kind(option, node.kind);
+  } else if (node.kind == Kind::kObject) {
+    value.text = text_of_devices(node, value.wrong);
+  }
+  return value;
+}
+
+}  // namespace ration::config
