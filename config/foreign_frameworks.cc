@@ -15,14 +15,17 @@ std::string lower(std::string_view text) {
   return out;
 }
 
+constexpr std::string_view kPreallocate = "XLA_PYTHON_CLIENT_PREALLOCATE";
+
 class FrameworkReader {
  public:
   explicit FrameworkReader(ForeignWords &words) : words_(words), settings_(words.settings()) {}
 
   // In the order in which of two that say one setting the first holds.
   void read() {
-    read_preallocate();
+    may_reserve_ = is_preallocating(words_.value_of(kPreallocate));
     read_fractions();
+    read_preallocate();
     read_allocators();
     read_growth();
     read_unified_memory();
@@ -31,14 +34,20 @@ class FrameworkReader {
   }
 
  private:
+  static bool is_preallocating(std::optional<std::string_view> value) {
+    return !value || (*value != "false" && *value != "False" && *value != "0");
+  }
+
   void read_preallocate() {
-    constexpr std::string_view kVariable = "XLA_PYTHON_CLIENT_PREALLOCATE";
-    if (const auto value = words_.value_of(kVariable)) {
-      const bool on = *value != "false" && *value != "False" && *value != "0";
-      if (words_.takes("preallocate", on ? "true" : "false", kVariable, *value)) {
-        settings_.preallocate = on;
-      }
-      may_reserve_ = on;
+    const auto value = words_.value_of(kPreallocate);
+    if (!value) {
+      return;
+    }
+    const Origin *said = settings_.origin_of("preallocate");
+    if (may_reserve_ && said != nullptr && said->source == Source::kForeign) {  // how much, a fraction has said
+      words_.settle(kPreallocate, *value, Standing::kHonoured, "preallocate = " + said->value);
+    } else if (words_.takes("preallocate", may_reserve_ ? "true" : "false", kPreallocate, *value)) {
+      settings_.preallocate = may_reserve_;
     }
   }
 
@@ -67,7 +76,7 @@ class FrameworkReader {
     if (!words_.limit(variable, value, std::move(items), wrong)) {
       return;
     }
-    if (fraction->start && !words_.is_said("preallocate")) {
+    if (fraction->start && may_reserve_ && !words_.is_said("preallocate")) {
       words_.record("preallocate", fraction->start->text(), variable, value);
       settings_.preallocate = *fraction->start;
     }
