@@ -93,7 +93,7 @@ void PhysicalMemory::cancel_unmap(const std::vector<Mapping> &mappings) noexcept
 void PhysicalMemory::deferred_made(std::uint64_t array) noexcept try {
   Guard guard(mutex_);
   deferred_.insert(array);
-} catch (...) {  // its one region is what the entry says, which nobody reads: at worst it stays held until the array goes
+} catch (...) {  // its region is what the entry says: at worst that stays held until the array goes
 }
 
 void PhysicalMemory::array_mapped(const CUarrayMapInfo &entry, const PieceRef &piece, Lost &lost) noexcept try {
