@@ -158,13 +158,12 @@ std::vector<std::string> command_of_env(const std::string &argument) {
   std::istringstream words(argument);
   std::vector<std::string> command;
   for (std::string word; words >> word;) {
-    if (!command.empty()) {
-      command.push_back(word);
-    } else if (word == "-u" || word == "-C" || word == "--unset" || word == "--chdir") {
+    const bool begun = !command.empty();  // from here on all words are the command's
+    if (!begun && (word == "-u" || word == "-C" || word == "--unset" || word == "--chdir")) {
       words >> word;  // its argument
-    } else if (starts_with(word, "-S") && word.size() > 2) {
+    } else if (!begun && starts_with(word, "-S") && word.size() > 2) {
       command.push_back(word.substr(2));
-    } else if (word[0] != '-' && word.find('=') == std::string::npos) {
+    } else if (begun || (word[0] != '-' && word.find('=') == std::string::npos)) {
       command.push_back(word);
     }
   }
