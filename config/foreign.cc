@@ -51,7 +51,7 @@ void hear_foreign(const char *const *environment, std::string_view framework, bo
     leave_to_framework(framework, words);
   }
   hear_limits(words);
-  hear_others(words, !framework.empty());
+  hear_others(words);
 }
 
 }  // namespace ration::config

@@ -29,10 +29,9 @@ constexpr Known kOthers[] = {
 
 }  // namespace
 
-void hear_others(ForeignWords &words, bool framework_reads) {
+void hear_others(ForeignWords &words) {
   for (const Known &known : kOthers) {
-    const bool theirs = known.variable.substr(0, 4) == "XLA_" || known.variable.substr(0, 3) == "TF_";
-    if (const auto value = words.value_of(known.variable); value && !(framework_reads && theirs)) {
+    if (const auto value = words.value_of(known.variable); value && !words.is_settled(known.variable)) {
       words.ignore(known.variable, *value, std::string(known.why), false);
     }
   }

@@ -1,5 +1,7 @@
 #include "config/foreign_words.h"
 
+#include <algorithm>
+
 #include "config/wording.h"
 
 namespace ration::config {
@@ -20,6 +22,11 @@ std::optional<std::string_view> ForeignWords::value_of(std::string_view variable
     }
   }
   return std::nullopt;
+}
+
+bool ForeignWords::is_settled(std::string_view variable) const {
+  return std::any_of(settings_.foreign.begin(), settings_.foreign.end(),
+                     [&](const auto &each) { return each.variable == variable; });
 }
 
 void ForeignWords::settle(std::string_view variable, std::string_view value, Standing standing, std::string reason) {

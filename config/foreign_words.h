@@ -23,6 +23,8 @@ class ForeignWords {
   Settings &settings() { return settings_; }
   [[nodiscard]] bool is_said(std::string_view key) const { return settings_.origin_of(key) != nullptr; }
 
+  [[nodiscard]] bool is_settled(std::string_view variable) const;
+
   // What became of one.
   void settle(std::string_view variable, std::string_view value, Standing standing, std::string reason);
   // `tell` where whoever set it would otherwise believe that it holds.
@@ -48,7 +50,7 @@ class ForeignWords {
 void hear_frameworks(ForeignWords &words);
 // GPU_MEMORY_LIMIT, HAMi's and MPS's.
 void hear_limits(ForeignWords &words);
-// What is known and not honoured. `framework_reads`: XLA_* and TF_* are told otherwise.
-void hear_others(ForeignWords &words, bool framework_reads);
+// What is known and not honoured, but for what is left to a framework. The last one to be called.
+void hear_others(ForeignWords &words);
 
 }  // namespace ration::config

@@ -3,8 +3,11 @@
 // Layer: hooks. Threads: any.
 #include "hooks/boundary.h"
 #include "hooks/hooks.h"
+#include "hooks/streams.h"
 
 using ration::driver::real;
+using ration::hooks::legacy;
+using ration::hooks::per_thread;
 using ration::policy::Obtained;
 using ration::policy::Policy;
 
@@ -30,13 +33,6 @@ CUresult allocate(const Slot &slot, const char *api, const void *caller, CUdevic
       [&](Policy &policy) {
         return policy.allocate_in_stream({api, bytes, bytes, caller}, pool, stream, act, address);
       });
-}
-
-CUstream legacy(CUstream stream) {
-  return stream != nullptr ? stream : CU_STREAM_LEGACY;
-}
-CUstream per_thread(CUstream stream) {
-  return stream != nullptr ? stream : CU_STREAM_PER_THREAD;
 }
 
 }  // namespace
@@ -99,9 +95,8 @@ extern "C" CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
     return ration::hooks::kAbsent;
   }
   const auto act = [&] { return real.cuMemFreeAsync(dptr, hStream); };
-  const CUstream stream = hStream != nullptr ? hStream : CU_STREAM_LEGACY;
   return ration::hooks::forwarding(
-      act, [&](Policy &policy) { return policy.free_in_stream("cuMemFreeAsync", dptr, stream, act); });
+      act, [&](Policy &policy) { return policy.free_in_stream("cuMemFreeAsync", dptr, legacy(hStream), act); });
 }
 
 extern "C" CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream) {
@@ -109,7 +104,7 @@ extern "C" CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream) {
     return ration::hooks::kAbsent;
   }
   const auto act = [&] { return real.cuMemFreeAsync_ptsz(dptr, hStream); };
-  const CUstream stream = hStream != nullptr ? hStream : CU_STREAM_PER_THREAD;
-  return ration::hooks::forwarding(
-      act, [&](Policy &policy) { return policy.free_in_stream("cuMemFreeAsync_ptsz", dptr, stream, act); });
+  return ration::hooks::forwarding(act, [&](Policy &policy) {
+    return policy.free_in_stream("cuMemFreeAsync_ptsz", dptr, per_thread(hStream), act);
+  });
 }

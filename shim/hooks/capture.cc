@@ -2,21 +2,16 @@
 // Layer: hooks. Threads: any.
 #include "hooks/boundary.h"
 #include "hooks/hooks.h"
+#include "hooks/streams.h"
 
 using ration::driver::real;
 using ration::hooks::forwarding;
 using ration::hooks::kAbsent;
+using ration::hooks::legacy;
+using ration::hooks::per_thread;
 using ration::policy::Policy;
 
 namespace {
-
-// The handle that means the same stream whichever flavour of a call it is given to.
-CUstream legacy(CUstream stream) {
-  return stream != nullptr ? stream : CU_STREAM_LEGACY;
-}
-CUstream per_thread(CUstream stream) {
-  return stream != nullptr ? stream : CU_STREAM_PER_THREAD;
-}
 
 // One call about a stream: the driver's slot with all of its arguments, inside the policy's method for `meant`.
 template <class Method, class Slot, class... Arguments>

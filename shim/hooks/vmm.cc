@@ -4,6 +4,7 @@
 
 #include "hooks/boundary.h"
 #include "hooks/hooks.h"
+#include "hooks/streams.h"
 
 using ration::driver::real;
 using ration::hooks::forwarding;
@@ -14,7 +15,7 @@ using ration::policy::Policy;
 namespace {
 
 template <class Slot>
-CUresult map_arrays(const Slot &slot, CUarrayMapInfo *list, unsigned count, CUstream stream, CUstream default_stream) {
+CUresult map_arrays(const Slot &slot, CUarrayMapInfo *list, unsigned count, CUstream stream, CUstream meant) {
   if (!slot.present()) {
     return kAbsent;
   }
@@ -24,7 +25,7 @@ CUresult map_arrays(const Slot &slot, CUarrayMapInfo *list, unsigned count, CUst
   return forwarding([&] { return slot(list, count, stream); },
                     [&](Policy &policy) {
                       std::vector<CUarrayMapInfo> entries(list, list + count);
-                      return policy.map_arrays(entries.data(), count, stream != nullptr ? stream : default_stream,
+                      return policy.map_arrays(entries.data(), count, meant,
                                                [&] { return slot(entries.data(), count, stream); });
                     });
 }
@@ -93,10 +94,10 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
 
 // On a copy of the list: what is noted down is what the driver was asked for.
 CUresult cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream) {
-  return map_arrays(real.cuMemMapArrayAsync, mapInfoList, count, hStream, CU_STREAM_LEGACY);
+  return map_arrays(real.cuMemMapArrayAsync, mapInfoList, count, hStream, ration::hooks::legacy(hStream));
 }
 CUresult cuMemMapArrayAsync_ptsz(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream) {
-  return map_arrays(real.cuMemMapArrayAsync_ptsz, mapInfoList, count, hStream, CU_STREAM_PER_THREAD);
+  return map_arrays(real.cuMemMapArrayAsync_ptsz, mapInfoList, count, hStream, ration::hooks::per_thread(hStream));
 }
 
 }  // extern "C"

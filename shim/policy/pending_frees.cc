@@ -87,19 +87,26 @@ bool PendingFrees::settle_one(const Pending &pending, bool wait) {
   return true;
 }
 
+template <class Which>
+std::list<PendingFrees::Pending> PendingFrees::take_out(const Which &which) {
+  std::list<Pending> taken;
+  for (auto each = pending_.begin(); each != pending_.end();) {
+    const auto next = std::next(each);
+    if (which(*each)) {
+      taken.splice(taken.end(), pending_, each);
+    }
+    each = next;
+  }
+  return taken;
+}
+
 bool PendingFrees::settle(int device, bool wait) {
   std::list<Pending> taken;  // so that the driver can be asked about them without the lock
   bool others_settled = false;
   for (;;) {
     {
       Guard guard(mutex_);
-      for (auto each = pending_.begin(); each != pending_.end();) {
-        const auto next = std::next(each);
-        if (each->device == device && each->event != nullptr) {
-          taken.splice(taken.end(), pending_, each);
-        }
-        each = next;
-      }
+      taken = take_out([&](const Pending &one) { return one.device == device && one.event != nullptr; });
       if (!taken.empty()) {
         ++settling_[device];
         break;
@@ -123,13 +130,7 @@ void PendingFrees::drop(const ContextRef &context) {
   std::list<Pending> gone;
   {
     Guard guard(mutex_);
-    for (auto each = pending_.begin(); each != pending_.end();) {
-      const auto next = std::next(each);
-      if (each->context == context) {
-        gone.splice(gone.end(), pending_, each);
-      }
-      each = next;
-    }
+    gone = take_out([&](const Pending &one) { return one.context == context; });
   }
   for (const Pending &pending : gone) {
     finish(pending);

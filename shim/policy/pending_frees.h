@@ -43,6 +43,8 @@ class PendingFrees {
   };
   void add(Pending pending, CUstream stream) noexcept;
   void finish(const Pending &pending);
+  template <class Which>
+  std::list<Pending> take_out(const Which &which) REQUIRES(mutex_);
   // True: the bytes came back.
   bool settle_one(const Pending &pending, bool wait);
 

@@ -98,8 +98,7 @@ void PhysicalMemory::deferred_made(std::uint64_t array) noexcept try {
 
 void PhysicalMemory::array_mapped(const CUarrayMapInfo &entry, const PieceRef &piece, Lost &lost) noexcept try {
   Guard guard(mutex_);
-  ArrayRegion region = ArrayRegion::of(entry, false);
-  region = ArrayRegion::of(entry, deferred_.contains(region.array));
+  const ArrayRegion region = ArrayRegion::of(entry, deferred_.contains(ArrayRegion::array_of(entry)));
   SparseRegions<PieceRef>::Change change = regions_.place(region, piece);
   for (const PieceRef &gained : change.gained) {
     ++gained->holds_;

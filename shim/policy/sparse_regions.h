@@ -22,6 +22,7 @@ struct ArrayRegion {
   unsigned level = 0, layer = 0;
   Triple start{}, end{1, 1, 1};
 
+  static std::uint64_t array_of(const CUarrayMapInfo &info);
   // REQUIRES: an entry that the driver accepted. `deferred`: the array can be mapped as a whole only.
   static ArrayRegion of(const CUarrayMapInfo &info, bool deferred);
 };
@@ -60,10 +61,14 @@ class SparseRegions {
   std::map<Place, Layer> layers_;
 };
 
+inline std::uint64_t ArrayRegion::array_of(const CUarrayMapInfo &info) {
+  return info.resourceType == CU_RESOURCE_TYPE_ARRAY ? reinterpret_cast<std::uintptr_t>(info.resource.array)
+                                                     : reinterpret_cast<std::uintptr_t>(info.resource.mipmap);
+}
+
 inline ArrayRegion ArrayRegion::of(const CUarrayMapInfo &info, bool deferred) {
   ArrayRegion region;
-  region.array = info.resourceType == CU_RESOURCE_TYPE_ARRAY ? reinterpret_cast<std::uintptr_t>(info.resource.array)
-                                                             : reinterpret_cast<std::uintptr_t>(info.resource.mipmap);
+  region.array = array_of(info);
   if (deferred) {
     return region;
   }

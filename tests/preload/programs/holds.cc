@@ -36,8 +36,8 @@ CUresult make_array(unsigned flag) {
   return cuArray3DCreate_v2(&array, &shape);
 }
 
-// So many rows of tiles.
-CUresult lay(CUmemOperationType type, unsigned from, unsigned rows) {
+// So many rows of tiles; an array of deferred mapping is laid as a whole.
+CUresult lay(decltype(cuMemMapArrayAsync) *call, CUmemOperationType type, unsigned from = 0, unsigned rows = 4) {
   CUarrayMapInfo entry = {};
   entry.resourceType = CU_RESOURCE_TYPE_ARRAY;
   entry.resource.array = array;
@@ -45,18 +45,7 @@ CUresult lay(CUmemOperationType type, unsigned from, unsigned rows) {
   entry.memOperationType = type;
   entry.memHandle.memHandle = type == CU_MEM_OPERATION_TYPE_MAP ? handle : 0;
   entry.deviceBitMask = 1;
-  const CUresult code = cuMemMapArrayAsync(&entry, 1, nullptr);
-  return code == CUDA_SUCCESS ? cuCtxSynchronize() : code;
-}
-
-CUresult lay_in_a_threads_stream(CUmemOperationType type) {
-  CUarrayMapInfo entry = {};
-  entry.resourceType = CU_RESOURCE_TYPE_ARRAY;
-  entry.resource.array = array;
-  entry.memOperationType = type;
-  entry.memHandle.memHandle = type == CU_MEM_OPERATION_TYPE_MAP ? handle : 0;
-  entry.deviceBitMask = 1;
-  const CUresult code = cuMemMapArrayAsync_ptsz(&entry, 1, nullptr);
+  const CUresult code = call(&entry, 1, nullptr);
   return code == CUDA_SUCCESS ? cuCtxSynchronize() : code;
 }
 
@@ -80,12 +69,12 @@ const Step kSteps[] = {
     {"tiles", [] { return create(CU_MEM_CREATE_USAGE_TILE_POOL); }},
     {"sparse", [] { return make_array(CUDA_ARRAY3D_SPARSE); }},
     {"deferred", [] { return make_array(CUDA_ARRAY3D_DEFERRED_MAPPING); }},
-    {"lay", [] { return lay(CU_MEM_OPERATION_TYPE_MAP, 0, 4); }},
-    {"lift", [] { return lay(CU_MEM_OPERATION_TYPE_UNMAP, 0, 4); }},
-    {"lift_first", [] { return lay(CU_MEM_OPERATION_TYPE_UNMAP, 0, 1); }},
-    {"lift_others", [] { return lay(CU_MEM_OPERATION_TYPE_UNMAP, 1, 3); }},
-    {"lay_all", [] { return lay_in_a_threads_stream(CU_MEM_OPERATION_TYPE_MAP); }},
-    {"lift_all", [] { return lay_in_a_threads_stream(CU_MEM_OPERATION_TYPE_UNMAP); }},
+    {"lay", [] { return lay(cuMemMapArrayAsync, CU_MEM_OPERATION_TYPE_MAP); }},
+    {"lift", [] { return lay(cuMemMapArrayAsync, CU_MEM_OPERATION_TYPE_UNMAP); }},
+    {"lift_first", [] { return lay(cuMemMapArrayAsync, CU_MEM_OPERATION_TYPE_UNMAP, 0, 1); }},
+    {"lift_others", [] { return lay(cuMemMapArrayAsync, CU_MEM_OPERATION_TYPE_UNMAP, 1, 3); }},
+    {"lay_all", [] { return lay(cuMemMapArrayAsync_ptsz, CU_MEM_OPERATION_TYPE_MAP); }},
+    {"lift_all", [] { return lay(cuMemMapArrayAsync_ptsz, CU_MEM_OPERATION_TYPE_UNMAP); }},
     {"destroy_array", [] { return cuArrayDestroy(array); }},
     {"map", map},
     {"retain", [] { return cuMemRetainAllocationHandle(&handle, reinterpret_cast<void *>(range)); }},
