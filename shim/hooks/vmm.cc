@@ -19,7 +19,7 @@ CUresult map_arrays(const Slot &slot, CUarrayMapInfo *list, unsigned count, CUst
   if (!slot.present()) {
     return kAbsent;
   }
-  if (list == nullptr) {
+  if (list == nullptr || count == 0) {  // the driver's to answer, and of no copy
     return slot(list, count, stream);
   }
   return forwarding([&] { return slot(list, count, stream); },
