@@ -24,25 +24,34 @@ class AddressMap {
     return size_ + blocks <= room_ || grow(size_ + blocks);
   }
 
-  // The node in here that starts with this granule; 0: none does.
-  [[nodiscard]] std::uint32_t find(std::uint64_t granule) const noexcept {
-    if (size_ == 0) return 0;
+  // Where a node is in here; good until the next insertion or erasure.
+  struct Place {
+    std::uint32_t node = 0;  // none
+    std::uint32_t lane = 0;
+    std::uint32_t bucket = 0;
+    std::uint32_t home = 0;  // bucket where the search began
+  };
+  // The node in here that starts with this granule.
+  [[nodiscard]] Place look_up(std::uint64_t granule) const noexcept {
+    if (size_ == 0) return {};
     const Hash hash = hash_of(granule);
-    for (std::size_t at = hash.home;; at = behind(at)) {
+    for (std::uint32_t at = hash.home;; at = behind(at)) {
       const Bucket &bucket = buckets_[at];
       for (std::uint32_t alike = lanes::equal_bytes(bucket.tags.data(), hash.tag) & kAll; alike != 0;
            alike &= alike - 1) {
-        const std::uint32_t node = bucket.node[static_cast<std::uint32_t>(std::countr_zero(alike))];
-        if (nodes_.at(node).granule() == granule) return node;
+        const auto lane = static_cast<std::uint32_t>(std::countr_zero(alike));
+        if (nodes_.at(bucket.node[lane]).granule() == granule) return {bucket.node[lane], lane, at, hash.home};
       }
-      if (bucket.passed_on() == 0) return 0;
+      if (bucket.passed_on() == 0) return {};
     }
   }
+  // Its number; 0: none does.
+  [[nodiscard]] std::uint32_t find(std::uint64_t granule) const noexcept { return look_up(granule).node; }
   // REQUIRES: prepare() has made sure of it, and no node of that granule is in here.
   void insert(std::uint64_t granule, std::uint32_t node) noexcept {
     ++size_;
     const Hash hash = hash_of(granule);
-    for (std::size_t at = hash.home;; at = behind(at)) {
+    for (std::uint32_t at = hash.home;; at = behind(at)) {
       Bucket &bucket = buckets_[at];
       if (const std::uint32_t empty = lanes::equal_bytes(bucket.tags.data(), 0) & kAll; empty != 0) {
         const auto lane = static_cast<std::uint32_t>(std::countr_zero(empty));
@@ -53,21 +62,11 @@ class AddressMap {
       bucket.pass_on(1);
     }
   }
-  // REQUIRES: that node is in here under that granule.
-  void erase(std::uint64_t granule, std::uint32_t node) noexcept {
+  // REQUIRES: look_up() has found it there.
+  void erase(const Place &place) noexcept {
     --size_;
-    const Hash hash = hash_of(granule);
-    for (std::size_t at = hash.home;; at = behind(at)) {
-      Bucket &bucket = buckets_[at];
-      for (std::uint32_t alike = lanes::equal_bytes(bucket.tags.data(), hash.tag) & kAll; alike != 0;
-           alike &= alike - 1) {
-        const auto lane = static_cast<std::uint32_t>(std::countr_zero(alike));
-        if (bucket.node[lane] != node) continue;
-        lanes::put_byte(bucket.tags.data(), lane, 0);
-        return;
-      }
-      bucket.pass_on(-1);
-    }
+    lanes::put_byte(buckets_[place.bucket].tags.data(), place.lane, 0);
+    for (std::uint32_t at = place.home; at != place.bucket; at = behind(at)) buckets_[at].pass_on(-1);
   }
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
@@ -92,17 +91,17 @@ class AddressMap {
   static_assert(sizeof(Bucket) == 64, "a look-up costs one cache line");
 
   struct Hash {
-    std::size_t home;
+    std::uint32_t home;
     std::uint8_t tag;
   };
   [[nodiscard]] Hash hash_of(std::uint64_t granule) const noexcept {
     const std::uint64_t bits = mixed(granule);
-    return {(bits >> 32) * bucket_count_ >> 32, static_cast<std::uint8_t>(bits >> 24 | 1)};
+    return {static_cast<std::uint32_t>((bits >> 32) * bucket_count_ >> 32), static_cast<std::uint8_t>(bits >> 24 | 1)};
   }
-  [[nodiscard]] std::size_t behind(std::size_t bucket) const noexcept {
+  [[nodiscard]] std::uint32_t behind(std::uint32_t bucket) const noexcept {
     return bucket + 1 == bucket_count_ ? 0 : bucket + 1;
   }
-  bool grow(std::size_t blocks) noexcept;
+  [[gnu::cold, gnu::noinline]] bool grow(std::size_t blocks) noexcept;
 
   const Nodes &nodes_;
   Bucket *buckets_ = nullptr;

@@ -88,14 +88,14 @@ std::string Pool::check_region(const Region &region, Tally &tally) const {
     tally.unindexed += node.leaf() == 0 ? 1 : 0;
     tally.largest = std::max(tally.largest, granules);
     if (granules < SizeBins::kSmallestGranules) {
-      if (node.word != 0) return wrong("a small hole in a bin");
+      if (node.word() != 0) return wrong("a small hole in a bin");
       continue;
     }
-    const SizeBins::Record *record = bins_.record(node.word);
-    if (node.word != 0 && (record == nullptr || record->hole != at || record->granules != granules)) {
+    const SizeBins::Record *record = bins_.record(node.word());
+    if (node.word() != 0 && (record == nullptr || record->hole != at || record->granules != granules)) {
       return wrong("a large hole and its bin disagree");
     }
-    ++(node.word != 0 ? tally.binned : tally.unbinned);
+    ++(node.word() != 0 ? tally.binned : tally.unbinned);
   }
   return "";
 }

@@ -54,15 +54,26 @@ void HoleIndex::look_for_giants(const Inner &inner, std::uint64_t granules, Gian
   }
 }
 
-HoleIndex::Giants HoleIndex::giants(std::uint64_t granules) const {
+[[gnu::noinline, gnu::cold]] HoleIndex::Giants HoleIndex::giants(std::uint64_t granules) const {
   Giants giants;
   if (root_ != nullptr) look_for_giants(*root_, granules, giants);
   return giants;
 }
 
-std::uint64_t HoleIndex::largest() const {
+std::int32_t HoleIndex::largest_below(const Inner &inner, std::int32_t known) const {
+  for (std::uint64_t left = at_least(inner, known + 1); left != 0; left &= left - 1) {
+    const auto index = static_cast<std::uint32_t>(std::countr_zero(left));
+    if (inner.largest[index] <= known) continue;
+    known = inner.above_leaves ? std::max(known, lanes::largest(leaves_.at(inner.child[index].leaf).extent.data()))
+                               : largest_below(*inner.child[index].inner, known);
+    if (known == kCap) break;
+  }
+  return known;
+}
+
+[[gnu::noinline, gnu::cold]] std::uint64_t HoleIndex::largest() const {
   if (root_ == nullptr) return 0;
-  const std::int32_t largest = largest_in(*root_);
+  const std::int32_t largest = largest_below(*root_, 0);
   return largest != kCap ? static_cast<std::uint64_t>(largest) : giants(0).largest;
 }
 
@@ -95,22 +106,71 @@ bool HoleIndex::search(const Leaf &leaf, Search &search) {
   return false;
 }
 
-bool HoleIndex::search(const Inner &inner, Search &search) const {
+bool HoleIndex::search(Inner &inner, Search &search) {
   for (std::uint64_t fitting = at_least(inner, search.extent); fitting != 0;) {
     const auto index =
         static_cast<std::uint32_t>(search.high ? 63 - std::countl_zero(fitting) : std::countr_zero(fitting));
     fitting &= ~(std::uint64_t{1} << index);
     const Inner::Child child = inner.child[index];
+    const std::uint32_t left = search.left;
     if (inner.above_leaves ? this->search(leaves_.at(child.leaf), search) : this->search(*child.inner, search)) {
       return true;
+    }
+    if (search.left == left) {
+      const std::int32_t largest =
+          inner.above_leaves ? lanes::largest(leaves_.at(child.leaf).extent.data()) : largest_in(*child.inner);
+      lanes::put(inner.largest.data(), index, largest);
     }
   }
   return false;
 }
 
-std::uint32_t HoleIndex::find(std::uint64_t granules, Side side, std::uint32_t among) const {
+// What nearly every request asks. Most programs come back to one hole again and again, and then it is known at once;
+// where they do not, nothing is kept that would have to be kept up.
+std::uint32_t HoleIndex::find_highest(std::int32_t extent) {
+  if (top_ != 0 && extent >= top_extent_ && size_of(nodes_, top_) >= static_cast<std::uint64_t>(extent)) return top_;
+  const std::uint32_t found = search_highest(extent);
+  if (found != last_found_) {
+    last_found_ = found;
+    times_found_ = 0;
+    top_ = 0;
+  } else if (top_ == found || ++times_found_ >= kOften) {
+    top_ = found;
+    top_extent_ = extent;
+  }
+  return found;
+}
+
+std::uint32_t HoleIndex::search_highest(std::int32_t extent) {
+  if (height_ != 1) {
+    Search search{extent, true, 1};
+    if (root_ != nullptr) this->search(*root_, search);
+    return search.best;
+  }
+  for (std::uint32_t row = (root_->count - 1) & ~(kSlots - 1);; row -= kSlots) {
+    for (std::uint32_t fitting = lanes::at_least(root_->largest.data() + row, extent); fitting != 0;) {
+      const auto lane = static_cast<std::uint32_t>(31 - std::countl_zero(fitting));
+      const Leaf &leaf = leaves_.at(root_->child[row + lane].leaf);
+      std::uint32_t slots = lanes::at_least(leaf.extent.data(), extent);
+      if (slots != 0) [[likely]] {
+        auto first = static_cast<std::uint32_t>(std::countr_zero(slots));
+        while ((slots &= slots - 1) != 0) {
+          const auto slot = static_cast<std::uint32_t>(std::countr_zero(slots));
+          first = leaf.start[slot] > leaf.start[first] ? slot : first;
+        }
+        return leaf.node[first];
+      }
+      lanes::put(root_->largest.data(), row + lane, lanes::largest(leaf.extent.data()));
+      fitting &= ~(std::uint32_t{1} << lane);
+    }
+    if (row == 0) return 0;
+  }
+}
+
+std::uint32_t HoleIndex::find(std::uint64_t granules, Side side, std::uint32_t among) {
   const bool high = side == Side::kHigh;
   if (capped(granules) == kCap) return high ? giants(granules).highest : giants(granules).lowest;
+  if (among == 1 && high) return find_highest(capped(granules));
   Search search{capped(granules), high, among};
   if (root_ != nullptr) this->search(*root_, search);
   return search.best;
@@ -152,28 +212,16 @@ std::uint32_t HoleIndex::find_before(std::uint64_t granule) const {
 
 // --- changing entries ---
 
-// Carries a changed extent of a leaf up to the root, as far as it changes a maximum.
-void HoleIndex::lift(const Leaf &leaf, std::int32_t was, std::int32_t now) {
-  const std::int32_t before = leaf.parent->largest[leaf.index];
-  if (now <= before) {
-    if (was != before || now == before) return;
-    now = lanes::largest(leaf.extent.data());
-    if (now == before) return;
-  }
-  lanes::put(leaf.parent->largest.data(), leaf.index, now);
-  lift_above(*leaf.parent, before, now);
+// A hole that grew may be the largest below every page above it.
+void HoleIndex::lift(const Leaf &leaf, std::int32_t extent) {
+  if (extent <= leaf.parent->largest[leaf.index]) return;
+  lanes::put(leaf.parent->largest.data(), leaf.index, extent);
+  lift_above(*leaf.parent, extent);
 }
 
-void HoleIndex::lift_above(const Inner &inner, std::int32_t was, std::int32_t now) {
-  for (const Inner *at = &inner; at->parent != nullptr; at = at->parent) {
-    const std::int32_t before = at->parent->largest[at->index];
-    if (now <= before) {
-      if (was != before || now == before) return;
-      now = largest_in(*at);
-      if (now == before) return;
-    }
-    lanes::put(at->parent->largest.data(), at->index, now);
-    was = before;
+void HoleIndex::lift_above(const Inner &inner, std::int32_t extent) {
+  for (const Inner *at = &inner; at->parent != nullptr && extent > at->parent->largest[at->index]; at = at->parent) {
+    lanes::put(at->parent->largest.data(), at->index, extent);
   }
 }
 
@@ -182,7 +230,7 @@ void HoleIndex::place(std::uint32_t leaf_number, std::uint32_t node, std::int32_
   Leaf &leaf = leaves_.at(leaf_number);
   const std::uint32_t slot = leaf.count++;
   lanes::put(leaf.extent.data(), slot, extent);
-  leaf.start[slot] = nodes_.at(node).low;
+  leaf.start[slot] = static_cast<std::uint32_t>(nodes_.at(node).granule());
   leaf.node[slot] = node;
   nodes_.at(node).entry(leaf_number, slot);
 }
@@ -197,18 +245,31 @@ void HoleIndex::add(std::uint32_t node, std::uint64_t granules) {
   }
   const std::int32_t extent = capped(granules);
   place(number, node, extent);
+  raise_top(node, extent);
   ++entries_;
-  lift(leaves_.at(number), 0, extent);
+  lift(leaves_.at(number), extent);
 }
 
 void HoleIndex::resize(std::uint32_t node, std::uint64_t granules) {
+  shrink(node, granules);
+  raise_top(node, capped(granules));
+  lift(leaves_.at(nodes_.at(node).leaf()), capped(granules));
+}
+
+void HoleIndex::close(std::uint32_t node) {
+  shrink(node, 0);
+  if (node == top_) top_ = 0;
+}
+
+void HoleIndex::raise_top(std::uint32_t node, std::int32_t extent) {
+  if (top_ != 0 && extent >= top_extent_ && nodes_.at(node).packed > nodes_.at(top_).packed) top_ = node;
+}
+
+void HoleIndex::shrink(std::uint32_t node, std::uint64_t granules) {
   Leaf &leaf = leaves_.at(nodes_.at(node).leaf());
   const std::uint32_t slot = nodes_.at(node).slot();
-  const std::int32_t was = leaf.extent[slot];
-  const std::int32_t now = capped(granules);
-  lanes::put(leaf.extent.data(), slot, now);
-  leaf.start[slot] = nodes_.at(node).low;
-  lift(leaf, was, now);
+  lanes::put(leaf.extent.data(), slot, capped(granules));
+  leaf.start[slot] = static_cast<std::uint32_t>(nodes_.at(node).granule());
 }
 
 void HoleIndex::remove(std::uint32_t node) {
@@ -216,7 +277,6 @@ void HoleIndex::remove(std::uint32_t node) {
   const std::uint32_t slot = nodes_.at(node).slot();
   Leaf &leaf = leaves_.at(number);
   const std::uint32_t last = --leaf.count;
-  const std::int32_t was = leaf.extent[slot];
   if (slot != last) {
     lanes::put(leaf.extent.data(), slot, leaf.extent[last]);
     leaf.start[slot] = leaf.start[last];
@@ -225,8 +285,8 @@ void HoleIndex::remove(std::uint32_t node) {
   }
   lanes::put(leaf.extent.data(), last, 0);
   nodes_.at(node).entry(0, 0);
+  if (node == top_) top_ = 0;
   --entries_;
-  lift(leaf, was, 0);
   if (leaf.count <= kSparse) tidy(number);
 }
 

@@ -35,13 +35,23 @@ class HoleIndex {
 
   // REQUIRES: prepare(), and a node without an entry.
   void add(std::uint32_t node, std::uint64_t granules);
-  // REQUIRES of both: a node with an entry.
+  // REQUIRES of all: a node with an entry.
   void resize(std::uint32_t node, std::uint64_t granules);
+  // The same where it does not grow.
+  void shrink(std::uint32_t node, std::uint64_t granules);
+  // It is a block from now on.
+  void close(std::uint32_t node);
   void remove(std::uint32_t node);
+
+  void prefetch(std::uint32_t node) const {
+    const Leaf &leaf = leaves_.at(nodes_.at(node).leaf());
+    __builtin_prefetch(&leaf);
+    __builtin_prefetch(&leaf.parent);
+  }
 
   enum class Side { kLow, kHigh };
   // A hole of at least so many granules, 0 where there is none: the snuggest of the first `among` from that side.
-  [[nodiscard]] std::uint32_t find(std::uint64_t granules, Side side, std::uint32_t among = 1) const;
+  [[nodiscard]] std::uint32_t find(std::uint64_t granules, Side side, std::uint32_t among = 1);
   // An entry that starts at or below the granule, few nodes before it; 0 where none is known.
   [[nodiscard]] std::uint32_t find_before(std::uint64_t granule) const;
   // In granules.
@@ -56,6 +66,7 @@ class HoleIndex {
   // Sizes of kCap granules (1 TiB) and more look alike here: an address space holds few such holes.
   static constexpr std::int32_t kCap = INT32_MAX;
   static constexpr std::uint32_t kSlots = lanes::kLanes;
+  static constexpr std::uint32_t kOften = 4;
   static constexpr std::uint32_t kSparse = 4;   // entries of a leaf
   static constexpr std::uint32_t kJoined = 12;  // leaves room: the next insertion must not split again
   static_assert(kSlots == 1U << Node::kSlotBits);
@@ -75,7 +86,9 @@ class HoleIndex {
 
   static constexpr std::uint32_t kChildren = 4 * lanes::kLanes;
   struct Inner {
-    alignas(16) std::array<std::int32_t, kChildren> largest;  // extent below; 0 where no child is
+    // No extent below is larger; 0 where no child is. What grows raises it, what shrinks leaves it to the next search
+    // that looks there in vain: one vain look for each that shrank.
+    alignas(16) std::array<std::int32_t, kChildren> largest;
     std::array<std::uint64_t, kChildren> from;  // entries that came in below are not before it; the first is not read
     union Child {
       std::uint32_t leaf;  // number, in a page above leaves
@@ -106,10 +119,14 @@ class HoleIndex {
   [[nodiscard]] Giants giants(std::uint64_t granules) const;
   void look_for_giants(const Inner &inner, std::uint64_t granules, Giants &giants) const;
 
-  static void lift(const Leaf &leaf, std::int32_t was, std::int32_t now);
-  static void lift_above(const Inner &inner, std::int32_t was, std::int32_t now);
+  static void lift(const Leaf &leaf, std::int32_t extent);
+  static void lift_above(const Inner &inner, std::int32_t extent);
   struct Search;
-  bool search(const Inner &inner, Search &search) const;
+  bool search(Inner &inner, Search &search);
+  std::uint32_t find_highest(std::int32_t extent);
+  std::uint32_t search_highest(std::int32_t extent);
+  void raise_top(std::uint32_t node, std::int32_t extent);
+  [[nodiscard]] std::int32_t largest_below(const Inner &inner, std::int32_t known) const;
   static bool search(const Leaf &leaf, Search &search);
   void place(std::uint32_t leaf_number, std::uint32_t node, std::int32_t extent);
   std::uint32_t fresh_leaf();
@@ -138,6 +155,11 @@ class HoleIndex {
   std::uint32_t height_ = 0;  // levels of inner pages
   std::uint32_t full_inners_ = 0;
   std::size_t entries_ = 0;
+  std::uint32_t last_found_ = 0;   // from above
+  std::uint32_t times_found_ = 0;  // one behind the other
+  // A hole above which none has so many granules; 0: none is known.
+  std::uint32_t top_ = 0;
+  std::int32_t top_extent_ = 0;
   NumberedStock<Leaf, Node::kMostLeaves> leaves_;
   PageStock<Inner, 1> inners_;
 };

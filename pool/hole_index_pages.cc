@@ -26,7 +26,7 @@ HoleIndex::Inner &HoleIndex::fresh_inner(bool above_leaves) {
   return inner;
 }
 
-void HoleIndex::start_root() {
+[[gnu::noinline]] void HoleIndex::start_root() {
   root_ = &fresh_inner(true);
   height_ = 1;
   open_child(*root_, 0, 0, 0, {.leaf = fresh_leaf()});
@@ -34,7 +34,7 @@ void HoleIndex::start_root() {
 }
 
 // Half of the entries, those at higher addresses, go to a leaf of their own.
-void HoleIndex::split(std::uint32_t leaf_number) {
+[[gnu::noinline]] void HoleIndex::split(std::uint32_t leaf_number) {
   Leaf &leaf = leaves_.at(leaf_number);
   if (leaf.parent->count == kChildren) split_inner(*leaf.parent);
   struct Entry {
@@ -63,7 +63,7 @@ void HoleIndex::split(std::uint32_t leaf_number) {
 }
 
 // Joins a sparse leaf with a neighbour of the same parent where both fit.
-void HoleIndex::tidy(std::uint32_t leaf_number) {
+[[gnu::noinline]] void HoleIndex::tidy(std::uint32_t leaf_number) {
   const Leaf &leaf = leaves_.at(leaf_number);
   Inner &parent = *leaf.parent;
   const auto fits = [&](std::uint32_t index) {
@@ -162,7 +162,6 @@ void HoleIndex::append(Inner &from, std::uint32_t first, Inner &to) {
 }
 
 void HoleIndex::drop_child(Inner &inner, std::uint32_t index) {
-  const std::int32_t was = inner.largest[index];
   const auto shift = [&](auto &row) {
     std::copy(row.begin() + index + 1, row.begin() + inner.count, row.begin() + index);
   };
@@ -173,7 +172,6 @@ void HoleIndex::drop_child(Inner &inner, std::uint32_t index) {
   count_full(inner, inner.count + 1);
   inner.largest[inner.count] = 0;
   adopt(inner, index);
-  if (was > 0) lift_above(inner, was, 0);
   tidy_inner(inner);
 }
 

@@ -34,7 +34,7 @@ class RATION_POOL_ANNOTATE(capability("mutex")) Mutex {
   void unlock() RATION_POOL_ANNOTATE(release_capability()) { pthread_spin_unlock(&lock_); }
 
  private:
-  void wait() noexcept;
+  [[gnu::cold, gnu::noinline]] void wait() noexcept;
 
   pthread_spinlock_t lock_;
 };

@@ -17,10 +17,8 @@ struct Node {
     kFence,  // one before the first entry of a slab, which takes its first granule, and one behind the last
   };
 
-  std::uint32_t low;    // of the granule number
-  std::uint16_t high;   // likewise
-  std::uint16_t word;   // a block's slack and flags; a hole's number in the bins
-  std::uint32_t place;  // entry in the hole index, 0 in its upper bits: none; the kind in its lowest two
+  std::uint64_t packed;  // the granule number above 16 bits: a block's slack and flags, or a hole's number in the bins
+  std::uint32_t place;   // entry in the hole index, 0 in its upper bits: none; the kind in its lowest two
   std::uint32_t previous;
   std::uint32_t next;
   union {
@@ -30,11 +28,12 @@ struct Node {
 
   static constexpr unsigned kGranuleBits = 48;
 
-  [[nodiscard]] std::uint64_t granule() const { return std::uint64_t{high} << 32 | low; }
-  void granule(std::uint64_t value) {
-    low = static_cast<std::uint32_t>(value);
-    high = static_cast<std::uint16_t>(value >> 32);
-  }
+  [[nodiscard]] std::uint64_t granule() const { return packed >> kWordBits; }
+  static std::uint64_t pack(std::uint64_t granule, std::uint16_t word) { return granule << kWordBits | word; }
+  void granule(std::uint64_t value) { packed = pack(value, word()); }
+  // Written as one with the granule, for it is read as one: a read of more than the last write wrote has to wait.
+  [[nodiscard]] std::uint16_t word() const { return static_cast<std::uint16_t>(packed); }
+  void word(std::uint16_t value) { packed = (packed & ~kWordMask) | value; }
   [[nodiscard]] Address address() const { return granule() << kGranuleShift; }
   [[nodiscard]] Kind kind() const { return static_cast<Kind>(place & kKindMask); }
   void kind(Kind value) { place = (place & ~kKindMask) | static_cast<std::uint32_t>(value); }
@@ -42,15 +41,15 @@ struct Node {
   [[nodiscard]] bool is_block() const { return kind() == Kind::kBlock; }
 
   // By how many bytes a block is larger than what was asked for; for a request for nothing all 512.
-  [[nodiscard]] std::uint32_t slack() const { return word & kSlackMask; }
+  [[nodiscard]] std::uint32_t slack() const { return static_cast<std::uint32_t>(packed & kSlackMask); }
   // Freed by the program, but the device may still use it.
-  [[nodiscard]] bool is_retired() const { return (word & kRetired) != 0; }
-  void retire() { word |= kRetired; }
+  [[nodiscard]] bool is_retired() const { return (packed & kRetired) != 0; }
+  void retire() { packed |= kRetired; }
   // Has a name in Pool::names_.
-  [[nodiscard]] bool is_named() const { return (word & kNamed) != 0; }
-  void named() { word |= kNamed; }
-  [[nodiscard]] bool is_marked() const { return (word & kMarked) != 0; }
-  void mark(bool marked) { word = static_cast<std::uint16_t>(marked ? word | kMarked : word & ~kMarked); }
+  [[nodiscard]] bool is_named() const { return (packed & kNamed) != 0; }
+  void named() { packed |= kNamed; }
+  [[nodiscard]] bool is_marked() const { return (packed & kMarked) != 0; }
+  void mark(bool marked) { packed = marked ? packed | kMarked : packed & ~kMarked; }
 
   // Leaf 0: none.
   [[nodiscard]] std::uint32_t leaf() const { return place >> kLeafShift; }
@@ -63,10 +62,12 @@ struct Node {
   static constexpr std::uint32_t kMostLeaves = (1U << (32 - 2 - kSlotBits)) - 1;
 
  private:
-  static constexpr std::uint16_t kSlackMask = 2 * kGranuleBytes - 1;
-  static constexpr std::uint16_t kRetired = 2 * kGranuleBytes;
-  static constexpr std::uint16_t kNamed = 4 * kGranuleBytes;
-  static constexpr std::uint16_t kMarked = 8 * kGranuleBytes;
+  static constexpr unsigned kWordBits = 64 - kGranuleBits;
+  static constexpr std::uint64_t kWordMask = (1U << kWordBits) - 1;
+  static constexpr std::uint64_t kSlackMask = 2 * kGranuleBytes - 1;
+  static constexpr std::uint64_t kRetired = 2 * kGranuleBytes;
+  static constexpr std::uint64_t kNamed = 4 * kGranuleBytes;
+  static constexpr std::uint64_t kMarked = 8 * kGranuleBytes;
   static constexpr unsigned kSlotShift = 2;
   static constexpr unsigned kLeafShift = kSlotShift + kSlotBits;
   static constexpr std::uint32_t kKindMask = (1U << kSlotShift) - 1;

@@ -1,4 +1,5 @@
 // Items with numbers, side by side in memory of the host's that only grows; a number is half a pointer.
+// A number counts units of eight bytes and not items: a processor adds that in the address itself.
 // Layer: pool, a leaf (standard library only). Threads: none of its own; the caller locks. Owns: all its items.
 #pragma once
 
@@ -33,25 +34,30 @@ class NumberedStock {
     ++spares_;
   }
 
-  [[nodiscard]] Item &at(std::uint32_t number) const noexcept { return items_.get()[number]; }
+  [[nodiscard]] Item &at(std::uint32_t number) const noexcept {
+    return *reinterpret_cast<Item *>(reinterpret_cast<std::byte *>(items_.get()) + std::size_t{number} * kUnit);
+  }
   [[nodiscard]] std::size_t host_bytes() const noexcept { return count_ * sizeof(Item); }
 
  private:
+  static constexpr std::size_t kUnit = 8;
+  static constexpr std::size_t kStep = sizeof(Item) / kUnit;
+  static_assert(sizeof(Item) % kUnit == 0);
   static_assert(std::is_trivially_copyable_v<Item> && std::is_trivially_destructible_v<Item>);
   struct Delete {
     void operator()(Item *items) const noexcept { operator delete (items, std::align_val_t{alignof(Item)}); }
   };
 
   // By a sixteenth, so that what is spare stays small beside what is used.
-  bool grow(std::size_t items) noexcept {
+  [[gnu::cold, gnu::noinline]] bool grow(std::size_t items) noexcept {
     const std::size_t count = count_ + std::max({items, count_ / 16, std::size_t{4}}) + (count_ == 0 ? 1 : 0);
-    if (count > std::size_t{kMost} + 1) return false;
+    if ((count - 1) * kStep > kMost) return false;
     void *memory = operator new (count * sizeof(Item), std::align_val_t{alignof(Item)}, std::nothrow);
     if (memory == nullptr) return false;
     if (count_ != 0) std::memcpy(memory, items_.get(), count_ * sizeof(Item));
     items_.reset(static_cast<Item *>(memory));
-    for (std::size_t number = count; number-- > std::max(count_, std::size_t{1});) {
-      give(static_cast<std::uint32_t>(number));
+    for (std::size_t index = count; index-- > std::max(count_, std::size_t{1});) {
+      give(static_cast<std::uint32_t>(index * kStep));
     }
     count_ = count;
     return true;

@@ -19,7 +19,7 @@ constexpr std::uint32_t kLowest = 2;
 
 }  // namespace
 
-Pool::Placement Pool::choose_hole(std::uint64_t granules) const noexcept {
+Pool::Placement Pool::choose_hole(std::uint64_t granules) noexcept {
   using Side = HoleIndex::Side;
   if (granules < kLargeGranules) return {index_.find(granules, Side::kHigh), false};
   if (lives_.fleeting(granules)) return {index_.find(granules, Side::kHigh, kHighest), false};
@@ -30,8 +30,7 @@ Pool::Placement Pool::choose_hole(std::uint64_t granules) const noexcept {
   return {index_.find(granules, Side::kLow, kLowest), true};
 }
 
-void Pool::learn(std::uint32_t block) noexcept {
-  const std::uint64_t granules = size_of(nodes_, block);
+void Pool::learn(std::uint32_t block, std::uint64_t granules) noexcept {
   if (granules >= kLargeGranules) lives_.freed(granules, nodes_.at(block).birth, used_granules_);
 }
 

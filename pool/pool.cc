@@ -11,34 +11,51 @@ bool is_landmark(std::uint64_t granule) {
   return mixed(granule) >> 60 == 0;
 }
 
+constexpr std::size_t kMany = 4096;  // blocks
+
 }  // namespace
 
-AllocateOutcome Pool::allocate(std::uint64_t bytes) noexcept {
+// Everything below is one function to the compiler: a hit is few instructions, and calls were a third of them.
+[[gnu::flatten]] AllocateOutcome Pool::allocate(std::uint64_t bytes) noexcept {
   using Kind = AllocateOutcome::Kind;
-  const auto refusal = [this](Kind kind) { return AllocateOutcome{kind, {}, pool::bytes_of(index_.largest())}; };
   if (bytes > kMaximumBytes) return refusal(Kind::kNoRoom);
   if (unindexed_ != 0 && !index_again()) return refusal(Kind::kNoHostMemory);
   const std::uint64_t granules = pool::granules_of(bytes);
   const Placement placement = choose_hole(granules);
   if (placement.hole == 0) return refusal(Kind::kNoRoom);
-  if (!nodes_.prepare(1) || !index_.prepare() || !blocks_.prepare()) return refusal(Kind::kNoHostMemory);
+  if (!nodes_.prepare(1) || !blocks_.prepare()) return refusal(Kind::kNoHostMemory);
+  const std::uint64_t begin = nodes_.at(placement.hole).granule();
+  const std::uint64_t end = nodes_.at(nodes_.at(placement.hole).next).granule();
+  const std::uint64_t start = placement.low ? begin : end - granules;
+  const bool landmark = is_landmark(start);
+  if (landmark && !index_.prepare()) return refusal(Kind::kNoHostMemory);
   const std::uint64_t rounded = pool::bytes_of(granules);
-  const Address address = nodes_.at(carve(placement, granules, static_cast<std::uint32_t>(rounded - bytes))).address();
+  const std::uint64_t left = end - begin - granules;
+  const std::uint32_t block = left == 0 ? carve_whole(placement.hole, granules) : carve(placement, granules, left);
+  Node &node = nodes_.at(block);
+  node.packed = Node::pack(start, static_cast<std::uint16_t>(rounded - bytes));
+  node.birth = lives_.now();
+  blocks_.insert(start, block);
+  if (landmark && node.leaf() == 0) index_.add(block, 0);
   used_granules_ += granules;
   ++live_count_;
   lives_.allocated(granules);
   last_request_ = granules;
-  return {Kind::kAllocated, {address, rounded, bytes, region_at(address)->slab.id}, 0};
+  const Address address = start << kGranuleShift;
+  return {Kind::kAllocated, {address, rounded, bytes, region_around(address).slab.id}, 0};
+}
+
+AllocateOutcome Pool::refusal(AllocateOutcome::Kind kind) const noexcept {
+  return {kind, {}, pool::bytes_of(index_.largest())};
 }
 
 std::uint32_t Pool::new_node(std::uint64_t granule, std::uint32_t previous, std::uint32_t next,
                              Node::Kind kind) noexcept {
   const std::uint32_t number = nodes_.take();
   Node &node = nodes_.at(number);
+  node.packed = 0;
   node.granule(granule);
-  node.word = 0;
-  node.place = 0;
-  node.kind(kind);
+  node.place = static_cast<std::uint32_t>(kind);
   node.previous = previous;
   node.next = next;
   if (previous != 0) nodes_.at(previous).next = number;
@@ -48,132 +65,159 @@ std::uint32_t Pool::new_node(std::uint64_t granule, std::uint32_t previous, std:
 
 void Pool::drop_node(std::uint32_t number) noexcept {
   const Node &node = nodes_.at(number);
-  if (node.leaf() != 0) index_.remove(number);
   if (node.previous != 0) nodes_.at(node.previous).next = node.next;
   if (node.next != 0) nodes_.at(node.next).previous = node.previous;
-  nodes_.give(number);
+  drop_entry(number);
 }
 
-std::uint32_t Pool::carve(const Placement &placement, std::uint64_t granules, std::uint32_t slack) noexcept {
+// One end of a hole of which `left` granules stay. The block's granule, word and birth are yet to be written.
+std::uint32_t Pool::carve(const Placement &placement, std::uint64_t granules, std::uint64_t left) noexcept {
   const std::uint32_t hole = placement.hole;
-  const std::uint64_t was = size_of(nodes_, hole);
-  const std::uint32_t block = was == granules ? carve_whole(hole)
-                              : placement.low ? carve_low(hole, granules)
-                                              : carve_high(hole, granules);
-  Node &node = nodes_.at(block);
-  node.word = static_cast<std::uint16_t>(slack);
-  node.birth = lives_.now();
-  if (block != hole) {
-    change_bin(hole, was, was - granules);
-    index_.resize(hole, was - granules);
+  const std::uint32_t block = nodes_.take();
+  Node &carved = nodes_.at(block);
+  Node &rest = nodes_.at(hole);
+  carved.place = static_cast<std::uint32_t>(Node::Kind::kBlock);
+  if (placement.low) {
+    carved.previous = rest.previous;
+    carved.next = hole;
+    nodes_.at(rest.previous).next = block;
+    rest.previous = block;
+    rest.granule(nodes_.at(rest.next).granule() - left);
+  } else {
+    carved.previous = hole;
+    carved.next = rest.next;
+    nodes_.at(rest.next).previous = block;
+    rest.next = block;
   }
-  blocks_.insert(node.granule(), block);
-  if (is_landmark(node.granule()) && node.leaf() == 0) index_.add(block, 0);
+  change_bin(hole, left + granules, left);
+  index_.shrink(hole, left);
   return block;
 }
 
-std::uint32_t Pool::carve_whole(std::uint32_t hole) noexcept {
-  leave_bin(hole, size_of(nodes_, hole));
+std::uint32_t Pool::carve_whole(std::uint32_t hole, std::uint64_t granules) noexcept {
+  leave_bin(hole, granules);
   --holes_;
   Node &node = nodes_.at(hole);
   node.kind(Node::Kind::kBlock);
   if (is_landmark(node.granule())) {
-    index_.resize(hole, 0);
+    index_.close(hole);
   } else {
     index_.remove(hole);
   }
   return hole;
 }
 
-std::uint32_t Pool::carve_low(std::uint32_t hole, std::uint64_t granules) noexcept {
-  Node &node = nodes_.at(hole);
-  const std::uint64_t start = node.granule();
-  node.granule(start + granules);
-  return new_node(start, node.previous, hole, Node::Kind::kBlock);
+AddressMap::Place Pool::place_of(Address address, bool retired) const noexcept {
+  if (address % kGranuleBytes != 0) return {};
+  const AddressMap::Place place = blocks_.look_up(address >> kGranuleShift);
+  return place.node != 0 && nodes_.at(place.node).is_retired() == retired ? place : AddressMap::Place{};
 }
 
-std::uint32_t Pool::carve_high(std::uint32_t hole, std::uint64_t granules) noexcept {
-  const std::uint32_t next = nodes_.at(hole).next;
-  return new_node(nodes_.at(next).granule() - granules, hole, next, Node::Kind::kBlock);
-}
-
-std::uint32_t Pool::block_at(Address address, bool retired) const noexcept {
-  const std::uint32_t block = address % kGranuleBytes == 0 ? blocks_.find(address >> kGranuleShift) : 0;
-  return block != 0 && nodes_.at(block).is_retired() == retired ? block : 0;
-}
-
-FreeOutcome Pool::free(Address address) noexcept {
-  const std::uint32_t block = block_at(address, false);
-  if (block == 0) return {FreeOutcome::Kind::kNotABlock, 0};
-  end_life(block);
-  const std::uint64_t granules = open_up(block);
-  used_granules_ -= granules;
-  --live_count_;
+[[gnu::flatten]] FreeOutcome Pool::free(Address address) noexcept {
+  const AddressMap::Place place = place_of(address, false);
+  if (place.node == 0) return {FreeOutcome::Kind::kNotABlock, 0};
+  const std::uint64_t granules = size_of(nodes_, place.node);
+  if (blocks_.size() >= kMany) prefetch_around(place.node);
+  end_life(place.node, granules);
+  open_up(place, granules);
   return {FreeOutcome::Kind::kFreed, pool::bytes_of(granules)};
 }
 
-FreeOutcome Pool::retire(Address address, std::uint64_t most) noexcept {
-  const std::uint32_t block = block_at(address, false);
+[[gnu::flatten]] FreeOutcome Pool::retire(Address address, std::uint64_t most) noexcept {
+  const std::uint32_t block = place_of(address, false).node;
   if (block == 0) return {FreeOutcome::Kind::kNotABlock, 0};
   const std::uint64_t granules = size_of(nodes_, block);
   if (pool::bytes_of(granules) > most) return {FreeOutcome::Kind::kTooLarge, 0};
-  end_life(block);
+  end_life(block, granules);
   nodes_.at(block).retire();
-  used_granules_ -= granules;
   retired_granules_ += granules;
-  --live_count_;
   ++retired_count_;
   return {FreeOutcome::Kind::kFreed, pool::bytes_of(granules)};
 }
 
-FreeOutcome Pool::reclaim(Address address) noexcept {
-  const std::uint32_t block = block_at(address, true);
-  if (block == 0) return {FreeOutcome::Kind::kNotABlock, 0};
-  const std::uint64_t granules = open_up(block);
+[[gnu::flatten]] FreeOutcome Pool::reclaim(Address address) noexcept {
+  const AddressMap::Place place = place_of(address, true);
+  if (place.node == 0) return {FreeOutcome::Kind::kNotABlock, 0};
+  const std::uint64_t granules = size_of(nodes_, place.node);
+  if (blocks_.size() >= kMany) prefetch_around(place.node);
+  open_up(place, granules);
   retired_granules_ -= granules;
   --retired_count_;
   return {FreeOutcome::Kind::kFreed, pool::bytes_of(granules)};
 }
 
-void Pool::end_life(std::uint32_t block) noexcept {
-  learn(block);
-  if (nodes_.at(block).is_named()) names_.erase(block);
+void Pool::end_life(std::uint32_t block, std::uint64_t granules) noexcept {
+  learn(block, granules);
+  if (nodes_.at(block).is_named()) [[unlikely]]
+    names_.erase(block);
+  used_granules_ -= granules;
+  --live_count_;
 }
 
-// Makes a hole of a block and of the holes beside it; how large the block was.
-std::uint64_t Pool::open_up(std::uint32_t block) noexcept {
-  Node &node = nodes_.at(block);
+// Asks for what the caches do not hold any more of so many blocks, all of it at once, before it is met step by step.
+void Pool::prefetch_around(std::uint32_t block) const noexcept {
+  const Node &node = nodes_.at(block);
+  index_.prefetch(node.previous);
+  index_.prefetch(node.next);
+  __builtin_prefetch(&nodes_.at(nodes_.at(node.next).next));
+}
+
+// Makes a hole of a block and of the holes beside it.
+void Pool::open_up(const AddressMap::Place &place, std::uint64_t granules) noexcept {
+  Node &node = nodes_.at(place.node);
   const std::uint32_t below = node.previous;
   const std::uint32_t above = node.next;
   const std::uint64_t start = node.granule();
-  const std::uint64_t granules = nodes_.at(above).granule() - start;
-  const bool joins_below = nodes_.at(below).is_hole();
-  const bool joins_above = nodes_.at(above).is_hole();
-  blocks_.erase(start, block);
-  if (!joins_below && !joins_above) {
-    node.kind(Node::Kind::kHole);
-    node.word = 0;
+  blocks_.erase(place);
+  if (nodes_.at(below).is_hole()) {
+    join_below(place.node, granules);
+  } else if (nodes_.at(above).is_hole()) {
+    Node &hole = nodes_.at(above);
+    const std::uint64_t was = size_of(nodes_, above);
+    hole.granule(start);
+    hole.previous = below;
+    nodes_.at(below).next = above;
+    drop_entry(place.node);
+    grow_hole(above, was, was + granules);
+  } else {
+    node.place |= static_cast<std::uint32_t>(Node::Kind::kHole);
+    node.word(0);
     ++holes_;
-    enter_bin(block, granules);
-    enter_index(block, granules);
-    return granules;
+    enter_bin(place.node, granules);
+    enter_index(place.node, granules);
   }
-  const std::uint32_t hole = joins_below ? below : above;
-  const std::uint64_t was = size_of(nodes_, hole);
+}
+
+void Pool::join_below(std::uint32_t block, std::uint64_t granules) noexcept {
+  const std::uint32_t below = nodes_.at(block).previous;
+  std::uint32_t next = nodes_.at(block).next;
+  const std::uint64_t was = nodes_.at(block).granule() - nodes_.at(below).granule();
   std::uint64_t now = was + granules;
-  drop_node(block);
-  if (joins_below && joins_above) {
-    const std::uint64_t swallowed = size_of(nodes_, above);
+  drop_entry(block);
+  if (nodes_.at(next).is_hole()) {
+    const std::uint32_t above = next;
+    next = nodes_.at(above).next;
+    const std::uint64_t swallowed = nodes_.at(next).granule() - nodes_.at(above).granule();
     now += swallowed;
     leave_bin(above, swallowed);
-    if (nodes_.at(above).leaf() == 0) --unindexed_;
-    drop_node(above);
+    unindexed_ -= nodes_.at(above).leaf() == 0 ? 1 : 0;
+    drop_entry(above);
     --holes_;
   }
-  if (!joins_below) nodes_.at(above).granule(start);
+  nodes_.at(below).next = next;
+  nodes_.at(next).previous = below;
+  grow_hole(below, was, now);
+}
+
+void Pool::grow_hole(std::uint32_t hole, std::uint64_t was, std::uint64_t now) noexcept {
   change_bin(hole, was, now);
   if (nodes_.at(hole).leaf() != 0) index_.resize(hole, now);
-  return granules;
+}
+
+// The node has no neighbours any more.
+void Pool::drop_entry(std::uint32_t node) noexcept {
+  if (nodes_.at(node).leaf() != 0) index_.remove(node);
+  nodes_.give(node);
 }
 
 // --- holes that the host had no memory to index ---
@@ -205,16 +249,16 @@ bool Pool::index_again() noexcept {
 void Pool::enter_bin(std::uint32_t hole, std::uint64_t granules) noexcept {
   if (granules < SizeBins::kSmallestGranules) return;
   const std::uint32_t number = bins_.insert(hole, granules);
-  nodes_.at(hole).word = static_cast<std::uint16_t>(number);
+  nodes_.at(hole).word(static_cast<std::uint16_t>(number));
   unbinned_ += number == 0 ? 1 : 0;
 }
 
 void Pool::leave_bin(std::uint32_t hole, std::uint64_t granules) noexcept {
   if (granules < SizeBins::kSmallestGranules) return;
   Node &node = nodes_.at(hole);
-  if (node.word != 0) {
-    bins_.remove(node.word);
-    node.word = 0;
+  if (node.word() != 0) {
+    bins_.remove(node.word());
+    node.word(0);
   } else {
     --unbinned_;
   }
@@ -222,8 +266,9 @@ void Pool::leave_bin(std::uint32_t hole, std::uint64_t granules) noexcept {
 
 // Most holes keep their bin, and then nothing is relinked.
 void Pool::change_bin(std::uint32_t hole, std::uint64_t was, std::uint64_t now) noexcept {
-  if (nodes_.at(hole).word != 0 && now >= SizeBins::kSmallestGranules) {
-    bins_.change(nodes_.at(hole).word, now);
+  if (was < SizeBins::kSmallestGranules && now < SizeBins::kSmallestGranules) return;
+  if (const std::uint16_t number = nodes_.at(hole).word(); number != 0 && now >= SizeBins::kSmallestGranules) {
+    bins_.change(number, now);
     return;
   }
   leave_bin(hole, was);

@@ -126,22 +126,26 @@ class Pool {
     std::uint32_t hole;  // 0: there is none
     bool low;            // the block gets the hole's low end
   };
-  [[nodiscard]] Placement choose_hole(std::uint64_t granules) const noexcept;
-  void learn(std::uint32_t block) noexcept;  // that it is freed
-  std::uint32_t carve(const Placement &placement, std::uint64_t granules, std::uint32_t slack) noexcept;
-  std::uint32_t carve_whole(std::uint32_t hole) noexcept;
-  std::uint32_t carve_low(std::uint32_t hole, std::uint64_t granules) noexcept;
-  std::uint32_t carve_high(std::uint32_t hole, std::uint64_t granules) noexcept;
+  [[nodiscard]] Placement choose_hole(std::uint64_t granules) noexcept;
+  void learn(std::uint32_t block, std::uint64_t granules) noexcept;  // that it is freed
+  [[gnu::cold, gnu::noinline]] AllocateOutcome refusal(AllocateOutcome::Kind kind) const noexcept;
+  std::uint32_t carve(const Placement &placement, std::uint64_t granules, std::uint64_t left) noexcept;
+  std::uint32_t carve_whole(std::uint32_t hole, std::uint64_t granules) noexcept;
   std::uint32_t new_node(std::uint64_t granule, std::uint32_t previous, std::uint32_t next, Node::Kind kind) noexcept;
   void drop_node(std::uint32_t node) noexcept;
-  // The block that starts there; 0 when none does, or one that is retired and should not be, or the other way round.
-  [[nodiscard]] std::uint32_t block_at(Address address, bool retired) const noexcept;
+  // The block that starts there; none where none does, or one that is retired and should not be, or the other way
+  // round.
+  [[nodiscard]] AddressMap::Place place_of(Address address, bool retired) const noexcept;
   // The live block around that address; 0: none.
   [[nodiscard]] std::uint32_t block_around(Address address) const noexcept;
-  void end_life(std::uint32_t block) noexcept;
-  std::uint64_t open_up(std::uint32_t block) noexcept;
+  void end_life(std::uint32_t block, std::uint64_t granules) noexcept;
+  void prefetch_around(std::uint32_t block) const noexcept;
+  void open_up(const AddressMap::Place &place, std::uint64_t granules) noexcept;
+  void join_below(std::uint32_t block, std::uint64_t granules) noexcept;
+  void grow_hole(std::uint32_t hole, std::uint64_t was, std::uint64_t now) noexcept;
+  void drop_entry(std::uint32_t node) noexcept;
   void enter_index(std::uint32_t hole, std::uint64_t granules) noexcept;
-  bool index_again() noexcept;
+  [[gnu::cold, gnu::noinline]] bool index_again() noexcept;
   // The node around a granule of that region.
   [[nodiscard]] std::uint32_t node_around(const Region &region, std::uint64_t granule) const noexcept;
   [[nodiscard]] Block describe(std::uint32_t block) const noexcept;
@@ -151,6 +155,13 @@ class Pool {
   void change_bin(std::uint32_t hole, std::uint64_t was, std::uint64_t now) noexcept;
   static bool starts_behind(Address address, const Region &region) { return address < region.slab.address; }
   [[nodiscard]] const Region *region_at(Address address) const noexcept;
+  // REQUIRES: there is one. Most programs keep to one slab for long.
+  [[nodiscard]] const Region &region_around(Address address) noexcept {
+    const Region &recent = regions_[recent_region_];
+    if (address - recent.slab.address < recent.slab.bytes) return recent;
+    return look_up_region(address);
+  }
+  [[gnu::cold, gnu::noinline]] const Region &look_up_region(Address address) noexcept;
   [[nodiscard]] bool wholly_free(const Region &region) const noexcept;
   struct Tally;
   [[nodiscard]] std::string check_region(const Region &region, Tally &tally) const;
@@ -163,6 +174,7 @@ class Pool {
   std::unordered_map<std::uint32_t, std::uint64_t> names_;  // by node; of live blocks that were asked for theirs
   std::uint64_t last_request_ = 0;                          // granules
   std::vector<Region> regions_;                             // by address
+  std::size_t recent_region_ = 0;                           // in which a block was allocated
   std::uint64_t usable_granules_ = 0;
   std::uint64_t used_granules_ = 0;
   std::uint64_t retired_granules_ = 0;

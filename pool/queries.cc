@@ -23,7 +23,7 @@ std::uint32_t Pool::node_around(const Region &region, std::uint64_t granule) con
 }
 
 std::uint32_t Pool::block_around(Address address) const noexcept {
-  if (const std::uint32_t block = block_at(address, false); block != 0) return block;
+  if (const std::uint32_t block = place_of(address, false).node; block != 0) return block;
   const Region *region = region_at(address);
   const std::uint64_t granule = address >> kGranuleShift;
   if (region == nullptr || granule < nodes_.at(region->begin).granule() ||

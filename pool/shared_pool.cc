@@ -3,19 +3,28 @@
 namespace ration::pool {
 
 AllocateOutcome SharedPool::allocate(std::uint64_t bytes, Upstream &upstream) noexcept {
+  AllocateOutcome outcome = hit(bytes);
+  if (outcome.kind == AllocateOutcome::Kind::kNoRoom && bytes <= kMostBytes) [[unlikely]] {
+    outcome = allocate_from(upstream, bytes);
+  }
+  return outcome;
+}
+
+AllocateOutcome SharedPool::hit(std::uint64_t bytes) noexcept {
+  const Guard guard(mutex_);
+  return pool_.allocate(bytes);
+}
+
+AllocateOutcome SharedPool::allocate_from(Upstream &upstream, std::uint64_t bytes) noexcept {
   using Kind = AllocateOutcome::Kind;
-  const auto hit = [this, bytes]() RATION_POOL_ANNOTATE(requires_capability(mutex_)) { return pool_.allocate(bytes); };
   for (;;) {
-    {
-      const Guard guard(mutex_);
-      const AllocateOutcome outcome = hit();
-      if (outcome.kind != Kind::kNoRoom || bytes > kMostBytes) return outcome;
-    }
+    if (const AllocateOutcome outcome = hit(bytes); outcome.kind != Kind::kNoRoom) return outcome;
     if (upstream.collect()) continue;
     std::uint64_t returned = 0;
     {
       const Guard guard(mutex_);
-      if (const AllocateOutcome outcome = hit(); outcome.kind != Kind::kNoRoom) return outcome;  // somebody has grown
+      if (const AllocateOutcome outcome = pool_.allocate(bytes); outcome.kind != Kind::kNoRoom)
+        return outcome;  // somebody has grown
       if (grower_ != std::thread::id()) {
         while (grower_ != std::thread::id()) changed_.wait(mutex_);
         continue;
@@ -32,7 +41,7 @@ AllocateOutcome SharedPool::allocate(std::uint64_t bytes, Upstream &upstream) no
     }
     if (upstream.wait()) continue;
     const Guard guard(mutex_);
-    return hit();  // somebody may have freed, or given what we both waited for
+    return pool_.allocate(bytes);  // somebody may have freed, or given what we both waited for
   }
 }
 

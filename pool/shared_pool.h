@@ -75,6 +75,8 @@ class SharedPool {
   [[nodiscard]] std::string check_invariants() const;
 
  private:
+  AllocateOutcome hit(std::uint64_t bytes) noexcept;
+  [[gnu::cold, gnu::noinline]] AllocateOutcome allocate_from(Upstream &upstream, std::uint64_t bytes) noexcept;
   AllocateOutcome grow_for(std::uint64_t bytes, Upstream &upstream) noexcept;
 
   Mutex own_;

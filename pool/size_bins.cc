@@ -22,7 +22,7 @@ std::uint32_t SizeBins::insert(std::uint32_t hole, std::uint64_t granules) noexc
   }
   const std::uint32_t number = spare_;
   spare_ = records_[number - 1].next;
-  records_[number - 1] = {granules, hole, 0, 0};
+  records_[number - 1] = {granules, hole, 0, 0, 0};
   link(number);
   ++size_;
   return number;
@@ -37,19 +37,16 @@ void SizeBins::remove(std::uint32_t number) noexcept {
   --size_;
 }
 
-void SizeBins::change(std::uint32_t number, std::uint64_t granules) noexcept {
-  Record &record = records_[number - 1];
-  const Bin before = bin_of(record.granules);
-  const Bin after = bin_of(granules);
-  const bool stays = before.first == after.first && before.second == after.second;
-  if (!stays) unlink(number);
-  record.granules = granules;
-  if (!stays) link(number);
+void SizeBins::move(std::uint32_t number, std::uint64_t granules) noexcept {
+  unlink(number);
+  records_[number - 1].granules = granules;
+  link(number);
 }
 
 void SizeBins::link(std::uint32_t number) noexcept {
   Record &record = records_[number - 1];
   const Bin bin = bin_of(record.granules);
+  record.shift = bin.first + kSmallestShift - kSecondBits;
   std::uint16_t &head = head_[bin.first][bin.second];
   record.previous = 0;
   record.next = head;

@@ -28,6 +28,7 @@ class SizeBins {
     std::uint32_t hole;      // the owner's number for it
     std::uint32_t previous;  // record numbers; 0 = none
     std::uint32_t next;
+    std::uint32_t shift;  // of granules, until only what its bin says is left
   };
   static_assert(sizeof(Record) <= 64);
 
@@ -35,7 +36,14 @@ class SizeBins {
   std::uint32_t insert(std::uint32_t hole, std::uint64_t granules) noexcept;
   void remove(std::uint32_t number) noexcept;
   // The hole has another size now. REQUIRES: granules >= kSmallestGranules.
-  void change(std::uint32_t number, std::uint64_t granules) noexcept;
+  void change(std::uint32_t number, std::uint64_t granules) noexcept {
+    Record &record = records_[number - 1];
+    if ((record.granules ^ granules) >> record.shift == 0) {  // most holes keep their bin, and then nothing is relinked
+      record.granules = granules;
+    } else {
+      move(number, granules);
+    }
+  }
   // A hole of at least `granules`, or 0: the tightest of a few in the request's own bin, else in the next that has any.
   // None may be found although one exists, deep in the own bin. REQUIRES: granules >= kSmallestGranules.
   [[nodiscard]] std::uint32_t find(std::uint64_t granules) const noexcept;
@@ -56,6 +64,7 @@ class SizeBins {
   struct Bin {
     unsigned first, second;
   };
+  void move(std::uint32_t number, std::uint64_t granules) noexcept;
   void link(std::uint32_t number) noexcept;
   void unlink(std::uint32_t number) noexcept;
   static Bin bin_of(std::uint64_t granules) noexcept;

@@ -25,6 +25,12 @@ const Pool::Region *Pool::region_at(Address address) const noexcept {
   return address - after->slab.address < after->slab.bytes ? &*after : nullptr;
 }
 
+const Pool::Region &Pool::look_up_region(Address address) noexcept {
+  const Region *region = region_at(address);
+  recent_region_ = static_cast<std::size_t>(region - regions_.data());
+  return *region;
+}
+
 AddSlabOutcome Pool::add_slab(const Slab &slab) noexcept {
   if (slab.bytes > kMaximumBytes || slab.address > kAddressEnd - slab.bytes) return AddSlabOutcome::kTooLarge;
   if (usable_end(slab) <= first_usable(slab)) return AddSlabOutcome::kTooSmall;
@@ -74,6 +80,7 @@ bool Pool::remove_slab(std::uint64_t id) noexcept {
   --holes_;
   usable_granules_ -= granules;
   regions_.erase(region);
+  recent_region_ = 0;
   return true;
 }
 

@@ -29,9 +29,18 @@ class Holes {
     nodes.at(hole.next).granule(hole.granule() + granules);
     index.resize(numbers[position], granules);
   }
+  void shrink(std::uint64_t position, std::uint64_t granules) {
+    const Node &hole = nodes.at(numbers[position]);
+    nodes.at(hole.next).granule(hole.granule() + granules);
+    index.shrink(numbers[position], granules);
+  }
+  void close(std::uint64_t position) {
+    index.close(numbers[position]);
+    nodes.at(numbers[position]).kind(Node::Kind::kBlock);
+  }
   void remove(std::uint64_t position) { index.remove(numbers[position]); }
   // Where the answer lies; -1: there is none.
-  [[nodiscard]] std::int64_t find(std::uint64_t granules, Side side, std::uint32_t among = 1) const {
+  [[nodiscard]] std::int64_t find(std::uint64_t granules, Side side, std::uint32_t among = 1) {
     const std::uint32_t hole = index.find(granules, side, among);
     return hole == 0 ? -1 : static_cast<std::int64_t>(nodes.at(hole).granule() / kStride);
   }
@@ -59,7 +68,7 @@ std::uint64_t scattered(std::uint64_t step) {
 }  // namespace
 
 TEST_CASE("an empty index has no hole") {
-  const Holes holes;
+  Holes holes;
   CHECK(holes.find(1, Side::kLow) == -1);
   CHECK(holes.index.find_before(5) == 0);
   CHECK(holes.index.largest() == 0);
@@ -116,6 +125,28 @@ TEST_CASE("maxima follow what grows, shrinks and goes") {
   CHECK(holes.index.largest() == 10);
   CHECK(holes.find(11, Side::kHigh) == -1);
   CHECK(holes.index.check() == "");
+}
+
+TEST_CASE("asked for one size again and again, the highest hole is found though others come, grow, shrink and go") {
+  Holes holes;
+  for (std::uint64_t position = 0; position < 100; position += 10) holes.add(position, 20);
+  for (int asked = 0; asked < 3; ++asked) CHECK(holes.find(15, Side::kHigh) == 90);
+  holes.add(95, 14);
+  CHECK(holes.find(15, Side::kHigh) == 90);
+  holes.resize(95, 15);
+  CHECK(holes.find(15, Side::kHigh) == 95);
+  holes.add(99, 50);
+  CHECK(holes.find(15, Side::kHigh) == 99);
+  REQUIRE(holes.index.check() == "");
+  holes.shrink(99, 14);
+  CHECK(holes.find(15, Side::kHigh) == 95);
+  holes.resize(50, 90);
+  CHECK(holes.find(15, Side::kHigh) == 95);
+  holes.remove(95);
+  CHECK(holes.find(15, Side::kHigh) == 90);
+  holes.close(90);
+  CHECK(holes.find(15, Side::kHigh) == 80);
+  REQUIRE(holes.index.check() == "");
 }
 
 TEST_CASE("pages join as entries go, and an emptied index starts afresh") {
