@@ -24,7 +24,8 @@ struct Pool::Tally {
 };
 
 std::string Pool::check_invariants() const {
-  if (std::string wrong = index_.check(); !wrong.empty()) return "index: " + wrong;
+  if (told_granules_ != 0 && index_.top() == 0) return "a size is to be told of no hole";
+  if (std::string wrong = index_.check(told_granules_); !wrong.empty()) return "index: " + wrong;
   if (std::string wrong = bins_.check(); !wrong.empty()) return "bins: " + wrong;
   Tally tally;
   for (const Region &region : regions_) {
@@ -40,7 +41,7 @@ std::string Pool::check_invariants() const {
   if (tally.blocks != live_count_) return "blocks are miscounted";
   if (tally.retired_blocks != retired_count_) return "retired blocks are miscounted";
   if (tally.holes != holes_) return "holes are miscounted";
-  if (unindexed_ == 0 && tally.largest != index_.largest()) return "the largest hole is wrong";
+  if (unindexed_ == 0 && told_granules_ == 0 && tally.largest != index_.largest()) return "the largest hole is wrong";
   if (tally.entries != index_.entries()) return "the index holds what is not there";
   if (tally.unindexed != unindexed_) return "a hole is not in the index";
   if (tally.blocks + tally.retired_blocks != blocks_.size()) return "the map holds what is no block";
@@ -86,13 +87,14 @@ std::string Pool::check_region(const Region &region, Tally &tally) const {
     tally.free_granules += granules;
     ++tally.holes;
     tally.unindexed += node.leaf() == 0 ? 1 : 0;
+    const std::uint64_t told = told_granules_ != 0 && at == index_.top() ? told_granules_ : granules;
     tally.largest = std::max(tally.largest, granules);
-    if (granules < SizeBins::kSmallestGranules) {
+    if (told < SizeBins::kSmallestGranules) {
       if (node.word() != 0) return wrong("a small hole in a bin");
       continue;
     }
     const SizeBins::Record *record = bins_.record(node.word());
-    if (node.word() != 0 && (record == nullptr || record->hole != at || record->granules != granules)) {
+    if (node.word() != 0 && (record == nullptr || record->hole != at || record->granules != told)) {
       return wrong("a large hole and its bin disagree");
     }
     ++(node.word() != 0 ? tally.binned : tally.unbinned);

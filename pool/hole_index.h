@@ -52,6 +52,10 @@ class HoleIndex {
   enum class Side { kLow, kHigh };
   // A hole of at least so many granules, 0 where there is none: the snuggest of the first `among` from that side.
   [[nodiscard]] std::uint32_t find(std::uint64_t granules, Side side, std::uint32_t among = 1);
+  // A hole above which no hole has that many granules, so that it is what find() answers from above wherever it is
+  // large enough for so many or more; 0 where none is known. Its size in here is not looked at.
+  [[nodiscard]] std::uint32_t top() const { return top_; }
+  [[nodiscard]] std::uint64_t top_granules() const { return static_cast<std::uint64_t>(top_extent_); }
   // An entry that starts at or below the granule, few nodes before it; 0 where none is known.
   [[nodiscard]] std::uint32_t find_before(std::uint64_t granule) const;
   // In granules.
@@ -59,8 +63,9 @@ class HoleIndex {
 
   [[nodiscard]] std::size_t entries() const { return entries_; }
   [[nodiscard]] std::size_t host_bytes() const { return leaves_.host_bytes() + inners_.host_bytes(); }
-  // The first thing that is wrong with the index itself, or empty.
-  [[nodiscard]] std::string check() const;
+  // The first thing that is wrong with the index itself, or empty. The topmost hole's size may be in here as
+  // `told_granules` where that is not 0.
+  [[nodiscard]] std::string check(std::uint64_t told_granules = 0) const;
 
  private:
   // Sizes of kCap granules (1 TiB) and more look alike here: an address space holds few such holes.
@@ -144,6 +149,7 @@ class HoleIndex {
   void tidy_inner(Inner &inner);
   void count_full(const Inner &inner, std::uint32_t count_before);
   struct Seen {
+    std::uint64_t told_granules;
     std::size_t entries = 0;
     std::uint32_t full_inners = 0;
   };

@@ -6,10 +6,10 @@
 
 namespace ration::pool {
 
-std::string HoleIndex::check() const {
+std::string HoleIndex::check(std::uint64_t told_granules) const {
   if (root_ == nullptr) return height_ != 0 || entries_ != 0 ? "an empty index holds something" : "";
   if (root_->parent != nullptr) return "the root has a parent";
-  Seen seen;
+  Seen seen{told_granules};
   if (std::string wrong = check_inner(*root_, height_, seen); !wrong.empty()) return wrong;
   if (top_ != 0 && (!nodes_.at(top_).is_hole() || nodes_.at(top_).leaf() == 0)) return "the topmost hole is none";
   if (seen.full_inners != full_inners_) return "full pages are miscounted";
@@ -55,7 +55,9 @@ std::string HoleIndex::check_leaf(std::uint32_t number, Seen &seen) const {
     ++seen.entries;
     const Node &node = nodes_.at(leaf.node[slot]);
     if (node.leaf() != number || node.slot() != slot) return wrong("has a node that does not know it");
-    if (extent != (node.is_hole() ? capped(size_of(nodes_, leaf.node[slot])) : 0)) return wrong("has a wrong size");
+    const bool told = seen.told_granules != 0 && leaf.node[slot] == top_;
+    const std::uint64_t granules = told ? seen.told_granules : node.is_hole() ? size_of(nodes_, leaf.node[slot]) : 0;
+    if (extent != capped(granules)) return wrong("has a wrong size");
   }
   return "";
 }

@@ -19,6 +19,13 @@ constexpr std::uint32_t kLowest = 2;
 
 }  // namespace
 
+// What choose_hole() would answer, where that is known without looking for it.
+Pool::Placement Pool::choose_again(std::uint64_t granules) const noexcept {
+  const std::uint32_t top = index_.top();
+  if (top == 0 || granules < index_.top_granules() || granules >= kLargeGranules) return {0, false};
+  return {size_of(nodes_, top) > granules ? top : 0, false};
+}
+
 Pool::Placement Pool::choose_hole(std::uint64_t granules) noexcept {
   using Side = HoleIndex::Side;
   if (granules < kLargeGranules) return {index_.find(granules, Side::kHigh), false};

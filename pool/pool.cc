@@ -21,8 +21,12 @@ constexpr std::size_t kMany = 4096;  // blocks
   if (bytes > kMaximumBytes) return refusal(Kind::kNoRoom);
   if (unindexed_ != 0 && !index_again()) return refusal(Kind::kNoHostMemory);
   const std::uint64_t granules = pool::granules_of(bytes);
-  const Placement placement = choose_hole(granules);
-  if (placement.hole == 0) return refusal(Kind::kNoRoom);
+  Placement placement = choose_again(granules);
+  if (placement.hole == 0) {
+    settle();
+    placement = choose_hole(granules);
+    if (placement.hole == 0) return refusal(Kind::kNoRoom);
+  }
   if (!nodes_.prepare(1) || !blocks_.prepare()) return refusal(Kind::kNoHostMemory);
   const std::uint64_t begin = nodes_.at(placement.hole).granule();
   const std::uint64_t end = nodes_.at(nodes_.at(placement.hole).next).granule();
@@ -45,7 +49,8 @@ constexpr std::size_t kMany = 4096;  // blocks
   return {Kind::kAllocated, {address, rounded, bytes, region_around(address).slab.id}, 0};
 }
 
-AllocateOutcome Pool::refusal(AllocateOutcome::Kind kind) const noexcept {
+AllocateOutcome Pool::refusal(AllocateOutcome::Kind kind) noexcept {
+  settle();
   return {kind, {}, pool::bytes_of(index_.largest())};
 }
 
@@ -89,8 +94,12 @@ std::uint32_t Pool::carve(const Placement &placement, std::uint64_t granules, st
     nodes_.at(rest.next).previous = block;
     rest.next = block;
   }
-  change_bin(hole, left + granules, left);
-  index_.shrink(hole, left);
+  if (hole == index_.top()) {
+    settle_later(left + granules);
+  } else {
+    change_bin(hole, left + granules, left);
+    index_.shrink(hole, left);
+  }
   return block;
 }
 
@@ -180,6 +189,7 @@ void Pool::open_up(const AddressMap::Place &place, std::uint64_t granules) noexc
     drop_entry(place.node);
     grow_hole(above, was, was + granules);
   } else {
+    settle();
     node.place |= static_cast<std::uint32_t>(Node::Kind::kHole);
     node.word(0);
     ++holes_;
@@ -195,6 +205,7 @@ void Pool::join_below(std::uint32_t block, std::uint64_t granules) noexcept {
   std::uint64_t now = was + granules;
   drop_entry(block);
   if (nodes_.at(next).is_hole()) {
+    settle();
     const std::uint32_t above = next;
     next = nodes_.at(above).next;
     const std::uint64_t swallowed = nodes_.at(next).granule() - nodes_.at(above).granule();
@@ -210,8 +221,27 @@ void Pool::join_below(std::uint32_t block, std::uint64_t granules) noexcept {
 }
 
 void Pool::grow_hole(std::uint32_t hole, std::uint64_t was, std::uint64_t now) noexcept {
+  if (hole == index_.top()) return settle_later(was);
+  settle();
   change_bin(hole, was, now);
   if (nodes_.at(hole).leaf() != 0) index_.resize(hole, now);
+}
+
+// --- the hole to which the program comes back again and again ---
+
+void Pool::settle_later(std::uint64_t was) noexcept {
+  if (told_granules_ == 0) told_granules_ = was;
+}
+
+// Whoever looks for a hole by size, or asks about sizes, calls this first, and so does what may make another hole the
+// topmost.
+void Pool::settle() noexcept {
+  if (told_granules_ == 0) return;
+  const std::uint32_t hole = index_.top();
+  const std::uint64_t granules = size_of(nodes_, hole);
+  change_bin(hole, told_granules_, granules);
+  index_.resize(hole, granules);
+  told_granules_ = 0;
 }
 
 // The node has no neighbours any more.
@@ -233,6 +263,7 @@ void Pool::enter_index(std::uint32_t hole, std::uint64_t granules) noexcept {
 }
 
 bool Pool::index_again() noexcept {
+  settle();
   for (const Region &region : regions_) {
     for (std::uint32_t at = region.begin; at != region.end; at = nodes_.at(at).next) {
       if (!nodes_.at(at).is_hole() || nodes_.at(at).leaf() != 0) continue;

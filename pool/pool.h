@@ -111,7 +111,7 @@ class Pool {
 
   // Obtains the host memory for about this many blocks now, so that allocations up to there make no system call.
   bool reserve(std::size_t blocks) noexcept;
-  [[nodiscard]] Statistics statistics() const noexcept;
+  [[nodiscard]] Statistics statistics() noexcept;
   // The first violated invariant in words, or empty. O(blocks); for tests and debugging.
   [[nodiscard]] std::string check_invariants() const;
 
@@ -126,9 +126,10 @@ class Pool {
     std::uint32_t hole;  // 0: there is none
     bool low;            // the block gets the hole's low end
   };
+  [[nodiscard]] Placement choose_again(std::uint64_t granules) const noexcept;
   [[nodiscard]] Placement choose_hole(std::uint64_t granules) noexcept;
   void learn(std::uint32_t block, std::uint64_t granules) noexcept;  // that it is freed
-  [[gnu::cold, gnu::noinline]] AllocateOutcome refusal(AllocateOutcome::Kind kind) const noexcept;
+  [[gnu::cold, gnu::noinline]] AllocateOutcome refusal(AllocateOutcome::Kind kind) noexcept;
   std::uint32_t carve(const Placement &placement, std::uint64_t granules, std::uint64_t left) noexcept;
   std::uint32_t carve_whole(std::uint32_t hole, std::uint64_t granules) noexcept;
   std::uint32_t new_node(std::uint64_t granule, std::uint32_t previous, std::uint32_t next, Node::Kind kind) noexcept;
@@ -144,6 +145,8 @@ class Pool {
   void join_below(std::uint32_t block, std::uint64_t granules) noexcept;
   void grow_hole(std::uint32_t hole, std::uint64_t was, std::uint64_t now) noexcept;
   void drop_entry(std::uint32_t node) noexcept;
+  void settle_later(std::uint64_t was) noexcept;
+  void settle() noexcept;
   void enter_index(std::uint32_t hole, std::uint64_t granules) noexcept;
   [[gnu::cold, gnu::noinline]] bool index_again() noexcept;
   // The node around a granule of that region.
@@ -170,6 +173,7 @@ class Pool {
   AddressMap blocks_{nodes_};
   HoleIndex index_{nodes_};
   SizeBins bins_;
+  std::uint64_t told_granules_ = 0;  // what those two take the topmost hole's size for; 0: for what it is
   SizeLives lives_;
   std::unordered_map<std::uint32_t, std::uint64_t> names_;  // by node; of live blocks that were asked for theirs
   std::uint64_t last_request_ = 0;                          // granules

@@ -93,7 +93,8 @@ std::size_t Pool::slabs(Address from, Slab *slabs, std::size_t count) const noex
   return found;
 }
 
-Statistics Pool::statistics() const noexcept {
+Statistics Pool::statistics() noexcept {
+  settle();
   std::uint64_t slab_bytes = 0;
   for (const Region &region : regions_) slab_bytes += region.slab.bytes;
   return {.slab_bytes = slab_bytes,

@@ -157,7 +157,7 @@ bool SharedPool::reserve(std::size_t blocks) noexcept {
   return pool_.reserve(blocks);
 }
 
-Statistics SharedPool::statistics() const noexcept {
+Statistics SharedPool::statistics() noexcept {
   const Guard guard(mutex_);
   return pool_.statistics();
 }

@@ -71,7 +71,7 @@ class SharedPool {
   std::uint64_t give_back(Upstream &upstream) noexcept;
 
   bool reserve(std::size_t blocks) noexcept;
-  [[nodiscard]] Statistics statistics() const noexcept;
+  [[nodiscard]] Statistics statistics() noexcept;
   [[nodiscard]] std::string check_invariants() const;
 
  private:

@@ -44,6 +44,7 @@ AddSlabOutcome Pool::add_slab(const Slab &slab) noexcept {
   } catch (const std::bad_alloc &) {
     return AddSlabOutcome::kNoHostMemory;
   }
+  settle();
   region->begin = new_node(first_usable(slab) - 1, 0, 0, Node::Kind::kFence);
   const std::uint32_t hole = new_node(first_usable(slab), region->begin, 0, Node::Kind::kHole);
   region->end = new_node(usable_end(slab), hole, 0, Node::Kind::kFence);
@@ -70,6 +71,7 @@ bool Pool::remove_slab(std::uint64_t id) noexcept {
   const auto region =
       std::find_if(regions_.begin(), regions_.end(), [id](const Region &each) { return each.slab.id == id; });
   if (region == regions_.end() || !wholly_free(*region)) return false;
+  settle();
   const std::uint32_t hole = nodes_.at(region->begin).next;
   const std::uint64_t granules = size_of(nodes_, hole);
   leave_bin(hole, granules);

@@ -257,7 +257,7 @@ void Pools::explain(events::Oom &oom, const Context *of) {
   oom.used -= std::min(oom.used, not_used);
   oom.capturing = captures_.running();
   if (of != nullptr) {
-    if (const ContextPool *pool = of->pool.load(std::memory_order_acquire)) {
+    if (ContextPool *pool = of->pool.load(std::memory_order_acquire)) {
       oom.largest_free = std::max(oom.largest_free, pool->blocks.statistics().largest_hole);
     }
   }

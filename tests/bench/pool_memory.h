@@ -35,7 +35,7 @@ class PoolMemory {
   void reclaim(std::uintptr_t block) {
     if (!pool_.reclaim(block)) throw std::logic_error("a retired block of the pool is unknown to it");
   }
-  [[nodiscard]] pool::Statistics statistics() const { return pool_.statistics(); }
+  [[nodiscard]] pool::Statistics statistics() { return pool_.statistics(); }
 
  private:
   pool::SharedPool pool_;

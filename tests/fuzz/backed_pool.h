@@ -45,7 +45,7 @@ class BackedPool final : private Upstream {
   std::size_t slabs(Address from, Slab *slabs, std::size_t count) const { return pool_.slabs(from, slabs, count); }
   AddSlabOutcome add_slab(const Slab &slab) { return pool_.add_slab(slab); }
   bool reserve(std::size_t blocks) { return pool_.reserve(blocks); }
-  [[nodiscard]] Statistics statistics() const { return pool_.statistics(); }
+  [[nodiscard]] Statistics statistics() { return pool_.statistics(); }
   [[nodiscard]] std::string check_invariants() const { return wrong_.empty() ? pool_.check_invariants() : wrong_; }
 
   std::string give_back() {

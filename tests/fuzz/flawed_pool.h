@@ -82,7 +82,7 @@ class FlawedPool {
     }
     return flaw_ == Flaw::kLosesInterior && found && found->address != address ? std::nullopt : found;
   }
-  std::optional<Slab> slab_of(Address address) const {
+  std::optional<Slab> slab_of(Address address) {
     const std::optional<Slab> found = pool_.slab_of(address);
     return flaw_ == Flaw::kForgetsSlab && pool_.statistics().slabs > 1 ? std::nullopt : found;
   }
@@ -102,7 +102,7 @@ class FlawedPool {
     return flaw_ == Flaw::kFindsNoSlabFree ? std::nullopt : pool_.wholly_free_slab();
   }
   bool reserve(std::size_t blocks) { return pool_.reserve(blocks); }
-  Statistics statistics() const {
+  Statistics statistics() {
     Statistics told = pool_.statistics();
     if (flaw_ == Flaw::kMiscountsFree) told.free_bytes += told.slabs > 1 ? 512 : 0;
     return told;

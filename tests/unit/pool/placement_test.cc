@@ -45,6 +45,31 @@ TEST_CASE("a small block goes to the top of the highest hole that takes it") {
   CHECK(prepared.allocate(kLarge - 512) == end - kMiB - kLarge + 512);
 }
 
+TEST_CASE("a smaller block goes to a higher hole that takes it, however often a larger one went elsewhere") {
+  Prepared prepared({20 * kMiB});
+  std::vector<Address> blocks;
+  for (int block = 0; block < 4; ++block) blocks.push_back(prepared.allocate(kMiB));
+  REQUIRE(prepared.pool.free(blocks[1]));  // a hole of 1 MiB
+  const Address below = blocks[3];
+  for (std::uint64_t step = 1; step <= 9; ++step) CHECK(prepared.allocate(2 * kMiB) == below - 2 * kMiB * step);
+  CHECK(prepared.allocate(kMiB / 2) == blocks[1] + kMiB / 2);
+  CHECK(prepared.allocate(kMiB / 2) == blocks[1]);
+  CHECK(prepared.allocate(kMiB / 2) == below - 2 * kMiB * 9 - kMiB / 2);
+}
+
+TEST_CASE("what is freed between is found, however often a block went to one hole") {
+  Prepared prepared({20 * kMiB});
+  std::vector<Address> blocks;
+  for (int block = 0; block < 9; ++block) blocks.push_back(prepared.allocate(kMiB));
+  REQUIRE(prepared.pool.free(blocks[4]));
+  CHECK(prepared.allocate(kMiB) == blocks[4]);
+  REQUIRE(prepared.pool.free(blocks[8]));  // grows the hole to which they went
+  REQUIRE(prepared.pool.free(blocks[2]));
+  CHECK(prepared.allocate(kMiB) == blocks[2]);
+  CHECK(prepared.allocate(kMiB) == blocks[8]);
+  CHECK(prepared.pool.statistics().largest_hole == blocks[8] - prepared.separators[0] - kLarge - 512);
+}
+
 TEST_CASE("a single large block goes to the low end of the snuggest hole") {
   Prepared prepared({40 * kMiB, 20 * kMiB, 24 * kMiB});
   CHECK(prepared.allocate(20 * kMiB - 512) == prepared.at[1]);
