@@ -106,6 +106,14 @@ bool HoleIndex::search(const Leaf &leaf, Search &search) {
   return false;
 }
 
+// To what the child itself says.
+void HoleIndex::lower(Inner &inner, std::uint32_t index) {
+  const Inner::Child child = inner.child[index];
+  const std::int32_t largest =
+      inner.above_leaves ? lanes::largest(leaves_.at(child.leaf).extent.data()) : largest_in(*child.inner);
+  lanes::put(inner.largest.data(), index, largest);
+}
+
 bool HoleIndex::search(Inner &inner, Search &search) {
   for (std::uint64_t fitting = at_least(inner, search.extent); fitting != 0;) {
     const auto index =
@@ -116,11 +124,7 @@ bool HoleIndex::search(Inner &inner, Search &search) {
     if (inner.above_leaves ? this->search(leaves_.at(child.leaf), search) : this->search(*child.inner, search)) {
       return true;
     }
-    if (search.left == left) {
-      const std::int32_t largest =
-          inner.above_leaves ? lanes::largest(leaves_.at(child.leaf).extent.data()) : largest_in(*child.inner);
-      lanes::put(inner.largest.data(), index, largest);
-    }
+    if (search.left == left) lower(inner, index);
   }
   return false;
 }
@@ -160,7 +164,7 @@ std::uint32_t HoleIndex::search_highest(std::int32_t extent) {
         }
         return leaf.node[first];
       }
-      lanes::put(root_->largest.data(), row + lane, lanes::largest(leaf.extent.data()));
+      lower(*root_, row + lane);
       fitting &= ~(std::uint32_t{1} << lane);
     }
     if (row == 0) return 0;

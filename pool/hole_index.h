@@ -52,6 +52,10 @@ class HoleIndex {
   enum class Side { kLow, kHigh };
   // A hole of at least so many granules, 0 where there is none: the snuggest of the first `among` from that side.
   [[nodiscard]] std::uint32_t find(std::uint64_t granules, Side side, std::uint32_t among = 1);
+  // A hole of at least so many granules for some of several blocks of that size, 0 where there is none: of the `among`
+  // lowest, or a few more, the one that they fill with the least left over. The largest hole of all is taken only where
+  // no other fits.
+  [[nodiscard]] std::uint32_t find_tiled(std::uint64_t granules, std::uint32_t among);
   // A hole above which no hole has that many granules, so that it is what find() answers from above wherever it is
   // large enough for so many or more; 0 where none is known. Its size in here is not looked at.
   [[nodiscard]] std::uint32_t top() const { return top_; }
@@ -127,12 +131,17 @@ class HoleIndex {
   static void lift(const Leaf &leaf, std::int32_t extent);
   static void lift_above(const Inner &inner, std::int32_t extent);
   struct Search;
+  void lower(Inner &inner, std::uint32_t index);
   bool search(Inner &inner, Search &search);
   std::uint32_t find_highest(std::int32_t extent);
   std::uint32_t search_highest(std::int32_t extent);
   void raise_top(std::uint32_t node, std::int32_t extent);
   [[nodiscard]] std::int32_t largest_below(const Inner &inner, std::int32_t known) const;
   static bool search(const Leaf &leaf, Search &search);
+  struct Tiling;
+  bool tile(Inner &inner, Tiling &tiling);
+  std::int32_t lower_to_largest(Inner &inner);
+  static bool tile(const Leaf &leaf, Tiling &tiling);
   void place(std::uint32_t leaf_number, std::uint32_t node, std::int32_t extent);
   std::uint32_t fresh_leaf();
   Inner &fresh_inner(bool above_leaves);

@@ -46,6 +46,7 @@ constexpr std::size_t kMany = 4096;  // blocks
   lives_.allocated(granules);
   last_request_ = granules;
   const Address address = start << kGranuleShift;
+  last_address_ = address;
   return {Kind::kAllocated, {address, rounded, bytes, region_around(address).slab.id}, 0};
 }
 

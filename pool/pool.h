@@ -128,6 +128,8 @@ class Pool {
   };
   [[nodiscard]] Placement choose_again(std::uint64_t granules) const noexcept;
   [[nodiscard]] Placement choose_hole(std::uint64_t granules) noexcept;
+  // The hole for another block of the size of that one, which was requested just before.
+  [[nodiscard]] std::uint32_t go_on(std::uint32_t before, std::uint64_t granules) noexcept;
   void learn(std::uint32_t block, std::uint64_t granules) noexcept;  // that it is freed
   [[gnu::cold, gnu::noinline]] AllocateOutcome refusal(AllocateOutcome::Kind kind) noexcept;
   std::uint32_t carve(const Placement &placement, std::uint64_t granules, std::uint64_t left) noexcept;
@@ -177,6 +179,7 @@ class Pool {
   SizeLives lives_;
   std::unordered_map<std::uint32_t, std::uint64_t> names_;  // by node; of live blocks that were asked for theirs
   std::uint64_t last_request_ = 0;                          // granules
+  Address last_address_ = 0;                                // what it got
   std::vector<Region> regions_;                             // by address
   std::size_t recent_region_ = 0;                           // in which a block was allocated
   std::uint64_t usable_granules_ = 0;

@@ -62,13 +62,14 @@ std::optional<std::uint64_t> Arena::allocate(std::uint32_t id, std::uint64_t byt
   blocks_[id] = {start, granules, clock_};
   clock_ += granules;
   live_ += granules;
+  policy_.placed(start);
   return start;
 }
 
 void Arena::free(std::uint32_t id) {
   const Block &block = blocks_[id];
   live_ -= block.granules;
-  policy_.freed(block.granules, clock_ - block.born, live_);
+  policy_.freed({block.start, block.granules, clock_ - block.born, live_});
   const auto above = std::lower_bound(holes_.start.begin(), holes_.start.end(), block.start);
   const auto hole = static_cast<std::size_t>(above - holes_.start.begin());
   const bool joins_next = hole < holes_.size() && *above == block.start + block.granules;

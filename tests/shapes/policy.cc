@@ -89,30 +89,66 @@ class Split : public Policy {
   Large large_;
 };
 
+enum class Runs {
+  kUnseen,
+  kLow,    // large ones go to the tightest of the two lowest
+  kTiled,  // from 2 MiB on they go on behind the last block, then to the hole that they fill best of a few low ones
+};
+
 // As Split at 8 MiB, with two things seen on the way. Blocks of one size, allocated one behind the other, die together:
 // they go by address. And a size whose block that was freed last had died young goes to the high end: which of its
 // blocks die young changes with the phases of a program, and the last one tells the phase.
-template <bool kSeesRuns, bool kSeesLives>
+template <Runs kRuns, bool kSeesLives>
 class Lives final : public Policy {
  public:
   std::optional<Choice> choose(const Holes &holes, std::uint64_t granules) override {
-    const bool is_run = granules == previous_;
+    const bool repeats = granules == previous_;
     previous_ = granules;
-    if (kSeesLives && granules >= kLearned) {
+    if (kSeesLives && granules >= kLarge) {
       const Size &size = slot_of(granules);
       if (size.granules == granules && size.died_young) return tightest(holes, granules, kYoungLook, End::kHigh);
     }
+    if (kRuns == Runs::kTiled && repeats && is_live_ && granules >= kLargeInRun) return go_on(holes, granules);
     if (granules < kLarge) return tightest(holes, granules, 1, End::kHigh);
-    return tightest(holes, granules, kSeesRuns && is_run ? kRunLook : kAll, End::kLow);
+    return tightest(holes, granules, kRuns == Runs::kLow && repeats ? kRunLook : kAll, End::kLow);
   }
-  void freed(std::uint64_t granules, std::uint64_t lived, std::uint64_t live) override {
-    if (granules >= kLearned) slot_of(granules) = {granules, lived * kYoung < live};
+  void placed(std::uint64_t start) override {
+    start_ = start;
+    is_live_ = true;
+  }
+  void freed(const Freed &block) override {
+    if (block.granules >= kLarge) slot_of(block.granules) = {block.granules, block.lived * kYoung < block.live};
+    if (block.start == start_) is_live_ = false;
   }
 
  private:
+  // Behind the last block; else of the few lowest the hole with the least rest, the largest of all only if need be.
+  [[nodiscard]] std::optional<Choice> go_on(const Holes &holes, std::uint64_t granules) const {
+    const auto behind = std::lower_bound(holes.start.begin(), holes.start.end(), start_ + granules);
+    const auto next = static_cast<std::size_t>(behind - holes.start.begin());
+    if (next < holes.size() && *behind == start_ + granules && holes.granules[next] >= granules) {
+      return Choice{next, End::kLow};
+    }
+    const auto largest = std::max_element(holes.granules.begin(), holes.granules.end());
+    if (largest == holes.granules.end() || *largest < granules) return std::nullopt;
+    Choice best{static_cast<std::size_t>(largest - holes.granules.begin()), End::kLow};
+    std::uint64_t best_rest = granules;
+    unsigned left = kTileLook;
+    for (std::size_t hole = 0; hole < holes.size() && left > 0; ++hole) {
+      if (holes.granules[hole] < granules || holes.granules[hole] == *largest) continue;
+      --left;
+      const std::uint64_t rest = holes.granules[hole] % granules;
+      if (rest >= best_rest) continue;
+      best.hole = hole;
+      best_rest = rest;
+    }
+    return best;
+  }
+
   static constexpr std::uint64_t kLarge = 8 * kMiB;
-  static constexpr std::uint64_t kLearned = kLarge;
+  static constexpr std::uint64_t kLargeInRun = 2 * kMiB;
   static constexpr unsigned kRunLook = 2;
+  static constexpr unsigned kTileLook = 16;
   static constexpr unsigned kYoungLook = 4;
   static constexpr std::uint64_t kYoung = 16;
   static constexpr unsigned kSlotBits = 8;
@@ -123,7 +159,9 @@ class Lives final : public Policy {
   Size &slot_of(std::uint64_t granules) { return sizes_[granules * 0x9e3779b97f4a7c15U >> (64 - kSlotBits)]; }
 
   std::array<Size, std::size_t{1} << kSlotBits> sizes_{};
-  std::uint64_t previous_ = 0;
+  std::uint64_t previous_ = 0;  // request
+  std::uint64_t start_ = 0;     // of what it got
+  bool is_live_ = false;        // that
 };
 
 template <class Kind>
@@ -134,7 +172,7 @@ std::unique_ptr<Policy> make() {
 using BestFit = OneEnded<kAll, End::kLow>;
 using SplitAt32 = Split<32, Segregated<8>>;
 
-constexpr std::array<NamedPolicy, 14> kPolicies{{
+constexpr std::array<NamedPolicy, 16> kPolicies{{
     {"split 32 MiB", make<SplitAt32>},
     {"best fit", make<BestFit>},
     {"first fit", make<OneEnded<1, End::kLow>>},
@@ -146,14 +184,18 @@ constexpr std::array<NamedPolicy, 14> kPolicies{{
     {"split 16 MiB", make<Split<16, Segregated<8>>>},
     {"split 8 MiB", make<Split<8, Segregated<8>>>},
     {"split 8 MiB, best fit", make<Split<8, BestFit>>},
-    {"8 MiB, runs", make<Lives<true, false>>},
-    {"8 MiB, lives", make<Lives<false, true>>},
-    {"8 MiB, runs and lives", make<Lives<true, true>>},  // the pool's own, in plain form
+    {"8 MiB, runs low", make<Lives<Runs::kLow, false>>},
+    {"8 MiB, lives", make<Lives<Runs::kUnseen, true>>},
+    {"8 MiB, runs low and lives", make<Lives<Runs::kLow, true>>},
+    {"8 MiB, runs", make<Lives<Runs::kTiled, false>>},
+    {"8 MiB, runs and lives", make<Lives<Runs::kTiled, true>>},  // the pool's own, in plain form
 }};
 
 }  // namespace
 
-void Policy::freed(std::uint64_t, std::uint64_t, std::uint64_t) {}
+void Policy::placed(std::uint64_t) {}
+
+void Policy::freed(const Freed &) {}
 
 std::span<const NamedPolicy> policies() {
   return kPolicies;

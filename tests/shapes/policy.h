@@ -33,8 +33,14 @@ class Policy {
   Policy &operator=(const Policy &) = delete;
   virtual ~Policy() = default;
   virtual std::optional<Choice> choose(const Holes &holes, std::uint64_t granules) = 0;
-  // `lived` is how many granules were allocated in all between the block's birth and now; `live` are so many now.
-  virtual void freed(std::uint64_t granules, std::uint64_t lived, std::uint64_t live);
+  // Where the block starts for which a hole was chosen last.
+  virtual void placed(std::uint64_t start);
+  struct Freed {
+    std::uint64_t start, granules;
+    std::uint64_t lived;  // granules that were allocated in all between its birth and now
+    std::uint64_t live;   // granules, now
+  };
+  virtual void freed(const Freed &block);
 };
 
 struct NamedPolicy {

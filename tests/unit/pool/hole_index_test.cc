@@ -42,7 +42,10 @@ class Holes {
   // Where the answer lies; -1: there is none.
   [[nodiscard]] std::int64_t find(std::uint64_t granules, Side side, std::uint32_t among = 1) {
     const std::uint32_t hole = index.find(granules, side, among);
-    return hole == 0 ? -1 : static_cast<std::int64_t>(nodes.at(hole).granule() / kStride);
+    return position_of(hole);
+  }
+  [[nodiscard]] std::int64_t find_tiled(std::uint64_t granules, std::uint32_t among) {
+    return position_of(index.find_tiled(granules, among));
   }
 
   Nodes nodes;
@@ -50,6 +53,9 @@ class Holes {
   std::vector<std::uint32_t> numbers;
 
  private:
+  [[nodiscard]] std::int64_t position_of(std::uint32_t hole) const {
+    return hole == 0 ? -1 : static_cast<std::int64_t>(nodes.at(hole).granule() / kStride);
+  }
   std::uint32_t node(std::uint64_t granule, Node::Kind kind) {
     const std::uint32_t number = nodes.take();
     nodes.at(number).place = 0;
@@ -110,6 +116,29 @@ TEST_CASE("the first few are counted across pages") {
   holes.resize(3900, 65);
   CHECK(holes.find(20, Side::kHigh, 2) == 4000);
   CHECK(holes.find(20, Side::kHigh, 3) == 3900);
+}
+
+TEST_CASE("for several blocks the hole is taken that they fill with the least left over, the largest last") {
+  Holes holes;
+  CHECK(holes.find_tiled(1, 9) == -1);
+  const std::uint64_t sizes[] = {5'000'000, 19, 999'999, 1'000'000, 38, 27};
+  for (std::uint64_t position = 0; position < 6; ++position) holes.add(position, sizes[position]);
+  CHECK(holes.find_tiled(10, 9) == 3);
+  CHECK(holes.find_tiled(3, 9) == 2);
+  CHECK(holes.find_tiled(19, 1) == 1);
+  CHECK(holes.find_tiled(1'000'001, 9) == 0);
+  CHECK(holes.find_tiled(5'000'000, 9) == 0);
+  CHECK(holes.find_tiled(5'000'001, 9) == -1);
+}
+
+TEST_CASE("for several blocks the lowest holes count, across pages") {
+  Holes holes;
+  for (std::uint64_t position = 0; position < kMany; ++position) holes.add(position, position % 50 == 0 ? 70 : 10);
+  holes.resize(100, 60);
+  holes.resize(3900, 80);
+  CHECK(holes.find_tiled(20, 9) == 100);
+  CHECK(holes.find_tiled(75, 9) == 3900);
+  CHECK(holes.find_tiled(81, 9) == -1);
 }
 
 TEST_CASE("maxima follow what grows, shrinks and goes") {
@@ -206,6 +235,8 @@ TEST_CASE("holes of a terabyte and more are told apart") {
   CHECK(holes.find(4 * kTebi, Side::kLow) == static_cast<std::int64_t>(far * 3));
   CHECK(holes.find(4 * kTebi, Side::kHigh) == static_cast<std::int64_t>(far * 19));
   CHECK(holes.find(5 * kTebi + 1, Side::kLow) == -1);
+  CHECK(holes.find_tiled(4 * kTebi, 9) == static_cast<std::int64_t>(far * 3));
+  CHECK(holes.find_tiled(1000, 9) >= 0);
   CHECK(holes.index.check() == "");
 }
 

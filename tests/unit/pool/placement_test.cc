@@ -51,10 +51,10 @@ TEST_CASE("a smaller block goes to a higher hole that takes it, however often a 
   for (int block = 0; block < 4; ++block) blocks.push_back(prepared.allocate(kMiB));
   REQUIRE(prepared.pool.free(blocks[1]));  // a hole of 1 MiB
   const Address below = blocks[3];
-  for (std::uint64_t step = 1; step <= 9; ++step) CHECK(prepared.allocate(2 * kMiB) == below - 2 * kMiB * step);
+  for (std::uint64_t step = 1; step <= 9; ++step) CHECK(prepared.allocate(3 * kMiB / 2) == below - 3 * kMiB / 2 * step);
   CHECK(prepared.allocate(kMiB / 2) == blocks[1] + kMiB / 2);
   CHECK(prepared.allocate(kMiB / 2) == blocks[1]);
-  CHECK(prepared.allocate(kMiB / 2) == below - 2 * kMiB * 9 - kMiB / 2);
+  CHECK(prepared.allocate(kMiB / 2) == below - 3 * kMiB / 2 * 9 - kMiB / 2);
 }
 
 TEST_CASE("what is freed between is found, however often a block went to one hole") {
@@ -76,10 +76,41 @@ TEST_CASE("a single large block goes to the low end of the snuggest hole") {
   CHECK(prepared.allocate(22 * kMiB) == prepared.at[2]);
 }
 
-TEST_CASE("a large block behind one of its size goes low, to the snugger of the two lowest holes") {
-  Prepared prepared({40 * kMiB, 30 * kMiB, 20 * kMiB});
-  CHECK(prepared.allocate(16 * kMiB) == prepared.at[2]);
+TEST_CASE("a run of one size goes on behind its last block, then to the low hole that it fills with the least rest") {
+  Prepared prepared({40 * kMiB, 33 * kMiB, 20 * kMiB, 58 * kMiB});
+  CHECK(prepared.allocate(16 * kMiB) == prepared.at[2]);  // alone
   CHECK(prepared.allocate(16 * kMiB) == prepared.at[1]);
+  CHECK(prepared.allocate(16 * kMiB) == prepared.at[1] + 16 * kMiB);
+  CHECK(prepared.allocate(16 * kMiB) == prepared.at[0]);
+  CHECK(prepared.allocate(16 * kMiB) == prepared.at[0] + 16 * kMiB);
+  CHECK(prepared.allocate(16 * kMiB) == prepared.at[3]);
+}
+
+TEST_CASE("a run takes the largest hole last of all") {
+  Prepared prepared({20 * kMiB, 30 * kMiB});  // and what is left of 4 GiB
+  const Address behind = prepared.separators.back() + kLarge + 2 * 512;
+  CHECK(prepared.allocate(16 * kMiB) == prepared.at[0]);
+  CHECK(prepared.allocate(16 * kMiB) == prepared.at[1]);
+  CHECK(prepared.allocate(16 * kMiB) == behind);
+}
+
+TEST_CASE("in a run blocks of 2 MiB are large") {
+  Prepared prepared({9 * kMiB, 13 * kMiB});
+  const Address end = kBase + 4096 * kMiB;
+  CHECK(prepared.allocate(3 * kMiB) == end - 3 * kMiB);
+  CHECK(prepared.allocate(3 * kMiB) == prepared.at[0]);
+  CHECK(prepared.allocate(3 * kMiB) == prepared.at[0] + 3 * kMiB);
+  CHECK(prepared.allocate(2 * kMiB - 512) == end - 5 * kMiB + 512);
+  CHECK(prepared.allocate(2 * kMiB - 512) == end - 7 * kMiB + 1024);
+}
+
+TEST_CASE("a block of the size of one that was just freed is in no run") {
+  Prepared prepared({9 * kMiB});
+  const Address end = kBase + 4096 * kMiB;
+  const Address freed = prepared.allocate(3 * kMiB);
+  CHECK(freed == end - 3 * kMiB);
+  REQUIRE(prepared.pool.retire(freed));
+  CHECK(prepared.allocate(3 * kMiB) == end - 6 * kMiB);
 }
 
 TEST_CASE("a large size whose last block died young goes high") {

@@ -1,0 +1,74 @@
+// The hole for a run of equal blocks.
+// Layer: pool, a leaf (standard library only). Threads: the caller locks.
+#include <bit>
+#include <limits>
+
+#include "pool/hole_index.h"
+
+namespace ration::pool {
+
+struct HoleIndex::Tiling {
+  static constexpr std::int32_t kNone = std::numeric_limits<std::int32_t>::max();
+
+  std::int32_t extent;    // of one block
+  std::uint64_t inverse;  // of that, in units of 2^-32, rounded down
+  std::int32_t largest;   // hole of all
+  std::int32_t left;      // holes to look at yet
+  std::uint32_t best = 0;
+  std::int32_t best_rest = kNone;
+
+  // What is left of a hole when it is full of such blocks. Multiplied: divisions would be most of the search.
+  [[nodiscard]] std::int32_t rest_of(std::int32_t hole) const {
+    const auto blocks = static_cast<std::int32_t>(static_cast<std::uint64_t>(hole) * inverse >> 32);  // or one less
+    const std::int32_t rest = hole - blocks * extent;
+    return rest < extent ? rest : rest - extent;
+  }
+};
+
+// Both return true once enough has been seen. Without a branch on the sizes: they are random.
+bool HoleIndex::tile(const Leaf &leaf, Tiling &tiling) {
+  std::uint32_t fitting = lanes::at_least(leaf.extent.data(), tiling.extent);
+  tiling.left -= std::popcount(fitting);
+  for (; fitting != 0; fitting &= fitting - 1) {
+    const auto slot = static_cast<std::uint32_t>(std::countr_zero(fitting));
+    const std::int32_t hole = leaf.extent[slot];
+    const std::int32_t rest = hole == tiling.largest ? Tiling::kNone - 1 : tiling.rest_of(hole);
+    const bool is_better = rest < tiling.best_rest;
+    tiling.best = is_better ? leaf.node[slot] : tiling.best;
+    tiling.best_rest = is_better ? rest : tiling.best_rest;
+  }
+  return tiling.left <= 0;
+}
+
+bool HoleIndex::tile(Inner &inner, Tiling &tiling) {
+  for (std::uint64_t fitting = at_least(inner, tiling.extent); fitting != 0; fitting &= fitting - 1) {
+    const auto index = static_cast<std::uint32_t>(std::countr_zero(fitting));
+    const Inner::Child child = inner.child[index];
+    const std::int32_t left = tiling.left;
+    if (inner.above_leaves ? tile(leaves_.at(child.leaf), tiling) : tile(*child.inner, tiling)) return true;
+    if (tiling.left == left) lower(inner, index);
+  }
+  return false;
+}
+
+// The largest hole below a page; what made others look larger is put right on the way.
+std::int32_t HoleIndex::lower_to_largest(Inner &inner) {
+  for (;;) {
+    const std::int32_t largest = largest_in(inner);
+    const auto index = static_cast<std::uint32_t>(std::countr_zero(at_least(inner, largest)));
+    if (largest == 0) return 0;
+    if (!inner.above_leaves) (void)lower_to_largest(*inner.child[index].inner);
+    lower(inner, index);
+    if (inner.largest[index] == largest) return largest;
+  }
+}
+
+std::uint32_t HoleIndex::find_tiled(std::uint64_t granules, std::uint32_t among) {
+  if (root_ == nullptr || capped(granules) == kCap) return find(granules, Side::kLow);
+  Tiling tiling{capped(granules), (std::uint64_t{1} << 32) / granules, lower_to_largest(*root_),
+                static_cast<std::int32_t>(among)};
+  tile(*root_, tiling);
+  return tiling.best;
+}
+
+}  // namespace ration::pool
