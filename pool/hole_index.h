@@ -1,5 +1,5 @@
-// The holes in order of their addresses, with the largest one known below each page: a B+ tree whose leaves are rows of
-// sizes. Some blocks are entries too, of size 0, so that from any address an entry is near.
+// The holes in order of their addresses, with a bound on the largest one below each page: a B+ tree whose leaves are
+// rows of sizes. Some blocks are entries too, of size 0, so that from any address an entry is near.
 // Layer: pool, a leaf (standard library only). Threads: none of its own; the caller locks. Owns: its pages.
 //
 // The order is between leaves; within a leaf there is none, so that nothing is shifted. It is kept where entries come
@@ -63,7 +63,7 @@ class HoleIndex {
   // An entry that starts at or below the granule, few nodes before it; 0 where none is known.
   [[nodiscard]] std::uint32_t find_before(std::uint64_t granule) const;
   // In granules.
-  [[nodiscard]] std::uint64_t largest() const;
+  [[nodiscard, gnu::cold, gnu::noinline]] std::uint64_t largest() const;
 
   [[nodiscard]] std::size_t entries() const { return entries_; }
   [[nodiscard]] std::size_t host_bytes() const { return leaves_.host_bytes() + inners_.host_bytes(); }
@@ -125,7 +125,7 @@ class HoleIndex {
     std::uint32_t lowest = 0;
     std::uint32_t highest = 0;
   };
-  [[nodiscard]] Giants giants(std::uint64_t granules) const;
+  [[nodiscard, gnu::cold, gnu::noinline]] Giants giants(std::uint64_t granules) const;
   void look_for_giants(const Inner &inner, std::uint64_t granules, Giants &giants) const;
 
   static void lift(const Leaf &leaf, std::int32_t extent);
@@ -145,10 +145,10 @@ class HoleIndex {
   void place(std::uint32_t leaf_number, std::uint32_t node, std::int32_t extent);
   std::uint32_t fresh_leaf();
   Inner &fresh_inner(bool above_leaves);
-  void start_root();
-  void split(std::uint32_t leaf_number);
+  [[gnu::noinline]] void start_root();
+  [[gnu::noinline]] void split(std::uint32_t leaf_number);
   void split_inner(Inner &inner);
-  void tidy(std::uint32_t leaf_number);
+  [[gnu::noinline]] void tidy(std::uint32_t leaf_number);
   void join(Inner &parent, std::uint32_t lower);
   void adopt(Inner &inner, std::uint32_t from_index);
   void open_child(Inner &inner, std::uint32_t index, std::uint64_t from, std::int32_t largest, Inner::Child child);

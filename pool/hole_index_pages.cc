@@ -26,7 +26,7 @@ HoleIndex::Inner &HoleIndex::fresh_inner(bool above_leaves) {
   return inner;
 }
 
-[[gnu::noinline]] void HoleIndex::start_root() {
+void HoleIndex::start_root() {
   root_ = &fresh_inner(true);
   height_ = 1;
   open_child(*root_, 0, 0, 0, {.leaf = fresh_leaf()});
@@ -34,7 +34,7 @@ HoleIndex::Inner &HoleIndex::fresh_inner(bool above_leaves) {
 }
 
 // Half of the entries, those at higher addresses, go to a leaf of their own.
-[[gnu::noinline]] void HoleIndex::split(std::uint32_t leaf_number) {
+void HoleIndex::split(std::uint32_t leaf_number) {
   Leaf &leaf = leaves_.at(leaf_number);
   if (leaf.parent->count == kChildren) split_inner(*leaf.parent);
   struct Entry {
@@ -63,7 +63,7 @@ HoleIndex::Inner &HoleIndex::fresh_inner(bool above_leaves) {
 }
 
 // Joins a sparse leaf with a neighbour of the same parent where both fit.
-[[gnu::noinline]] void HoleIndex::tidy(std::uint32_t leaf_number) {
+void HoleIndex::tidy(std::uint32_t leaf_number) {
   const Leaf &leaf = leaves_.at(leaf_number);
   Inner &parent = *leaf.parent;
   const auto fits = [&](std::uint32_t index) {

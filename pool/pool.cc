@@ -1,21 +1,17 @@
+// From a request to a block and back: what every call of the pool's user comes through.
+// Layer: pool, a leaf (standard library only). Threads: the caller locks.
+//
+// [[gnu::flatten]] makes each of these one function with all that it calls: of what a hit takes, calls were a third.
 #include "pool/pool.h"
-
-#include <algorithm>
-#include <new>
 
 namespace ration::pool {
 namespace {
 
-// One block in sixteen is in the index: interior addresses are found from there.
-bool is_landmark(std::uint64_t granule) {
-  return mixed(granule) >> 60 == 0;
-}
-
-constexpr std::size_t kMany = 4096;  // blocks
+// So many blocks that most of what is kept about them is in no near cache.
+constexpr std::size_t kMany = 4096;
 
 }  // namespace
 
-// Everything below is one function to the compiler: a hit is few instructions, and calls were a third of them.
 [[gnu::flatten]] AllocateOutcome Pool::allocate(std::uint64_t bytes) noexcept {
   using Kind = AllocateOutcome::Kind;
   if (bytes > kMaximumBytes) return refusal(Kind::kNoRoom);
@@ -53,68 +49,6 @@ constexpr std::size_t kMany = 4096;  // blocks
 AllocateOutcome Pool::refusal(AllocateOutcome::Kind kind) noexcept {
   settle();
   return {kind, {}, pool::bytes_of(index_.largest())};
-}
-
-std::uint32_t Pool::new_node(std::uint64_t granule, std::uint32_t previous, std::uint32_t next,
-                             Node::Kind kind) noexcept {
-  const std::uint32_t number = nodes_.take();
-  Node &node = nodes_.at(number);
-  node.packed = 0;
-  node.granule(granule);
-  node.place = static_cast<std::uint32_t>(kind);
-  node.previous = previous;
-  node.next = next;
-  if (previous != 0) nodes_.at(previous).next = number;
-  if (next != 0) nodes_.at(next).previous = number;
-  return number;
-}
-
-void Pool::drop_node(std::uint32_t number) noexcept {
-  const Node &node = nodes_.at(number);
-  if (node.previous != 0) nodes_.at(node.previous).next = node.next;
-  if (node.next != 0) nodes_.at(node.next).previous = node.previous;
-  drop_entry(number);
-}
-
-// One end of a hole of which `left` granules stay. The block's granule, word and birth are yet to be written.
-std::uint32_t Pool::carve(const Placement &placement, std::uint64_t granules, std::uint64_t left) noexcept {
-  const std::uint32_t hole = placement.hole;
-  const std::uint32_t block = nodes_.take();
-  Node &carved = nodes_.at(block);
-  Node &rest = nodes_.at(hole);
-  carved.place = static_cast<std::uint32_t>(Node::Kind::kBlock);
-  if (placement.low) {
-    carved.previous = rest.previous;
-    carved.next = hole;
-    nodes_.at(rest.previous).next = block;
-    rest.previous = block;
-    rest.granule(nodes_.at(rest.next).granule() - left);
-  } else {
-    carved.previous = hole;
-    carved.next = rest.next;
-    nodes_.at(rest.next).previous = block;
-    rest.next = block;
-  }
-  if (hole == index_.top()) {
-    settle_later(left + granules);
-  } else {
-    change_bin(hole, left + granules, left);
-    index_.shrink(hole, left);
-  }
-  return block;
-}
-
-std::uint32_t Pool::carve_whole(std::uint32_t hole, std::uint64_t granules) noexcept {
-  leave_bin(hole, granules);
-  --holes_;
-  Node &node = nodes_.at(hole);
-  node.kind(Node::Kind::kBlock);
-  if (is_landmark(node.granule())) {
-    index_.close(hole);
-  } else {
-    index_.remove(hole);
-  }
-  return hole;
 }
 
 AddressMap::Place Pool::place_of(Address address, bool retired) const noexcept {
@@ -170,141 +104,6 @@ void Pool::prefetch_around(std::uint32_t block) const noexcept {
   index_.prefetch(node.previous);
   index_.prefetch(node.next);
   __builtin_prefetch(&nodes_.at(nodes_.at(node.next).next));
-}
-
-// Makes a hole of a block and of the holes beside it.
-void Pool::open_up(const AddressMap::Place &place, std::uint64_t granules) noexcept {
-  Node &node = nodes_.at(place.node);
-  const std::uint32_t below = node.previous;
-  const std::uint32_t above = node.next;
-  const std::uint64_t start = node.granule();
-  blocks_.erase(place);
-  if (nodes_.at(below).is_hole()) {
-    join_below(place.node, granules);
-  } else if (nodes_.at(above).is_hole()) {
-    Node &hole = nodes_.at(above);
-    const std::uint64_t was = size_of(nodes_, above);
-    hole.granule(start);
-    hole.previous = below;
-    nodes_.at(below).next = above;
-    drop_entry(place.node);
-    grow_hole(above, was, was + granules);
-  } else {
-    settle();
-    node.place |= static_cast<std::uint32_t>(Node::Kind::kHole);
-    node.word(0);
-    ++holes_;
-    enter_bin(place.node, granules);
-    enter_index(place.node, granules);
-  }
-}
-
-void Pool::join_below(std::uint32_t block, std::uint64_t granules) noexcept {
-  const std::uint32_t below = nodes_.at(block).previous;
-  std::uint32_t next = nodes_.at(block).next;
-  const std::uint64_t was = nodes_.at(block).granule() - nodes_.at(below).granule();
-  std::uint64_t now = was + granules;
-  drop_entry(block);
-  if (nodes_.at(next).is_hole()) {
-    settle();
-    const std::uint32_t above = next;
-    next = nodes_.at(above).next;
-    const std::uint64_t swallowed = nodes_.at(next).granule() - nodes_.at(above).granule();
-    now += swallowed;
-    leave_bin(above, swallowed);
-    unindexed_ -= nodes_.at(above).leaf() == 0 ? 1 : 0;
-    drop_entry(above);
-    --holes_;
-  }
-  nodes_.at(below).next = next;
-  nodes_.at(next).previous = below;
-  grow_hole(below, was, now);
-}
-
-void Pool::grow_hole(std::uint32_t hole, std::uint64_t was, std::uint64_t now) noexcept {
-  if (hole == index_.top()) return settle_later(was);
-  settle();
-  change_bin(hole, was, now);
-  if (nodes_.at(hole).leaf() != 0) index_.resize(hole, now);
-}
-
-// --- the hole to which the program comes back again and again ---
-
-void Pool::settle_later(std::uint64_t was) noexcept {
-  if (told_granules_ == 0) told_granules_ = was;
-}
-
-// Whoever looks for a hole by size, or asks about sizes, calls this first, and so does what may make another hole the
-// topmost.
-void Pool::settle() noexcept {
-  if (told_granules_ == 0) return;
-  const std::uint32_t hole = index_.top();
-  const std::uint64_t granules = size_of(nodes_, hole);
-  change_bin(hole, told_granules_, granules);
-  index_.resize(hole, granules);
-  told_granules_ = 0;
-}
-
-// The node has no neighbours any more.
-void Pool::drop_entry(std::uint32_t node) noexcept {
-  if (nodes_.at(node).leaf() != 0) index_.remove(node);
-  nodes_.give(node);
-}
-
-// --- holes that the host had no memory to index ---
-
-void Pool::enter_index(std::uint32_t hole, std::uint64_t granules) noexcept {
-  if (nodes_.at(hole).leaf() != 0) {  // a landmark
-    index_.resize(hole, granules);
-  } else if (index_.prepare()) {
-    index_.add(hole, granules);
-  } else {
-    ++unindexed_;
-  }
-}
-
-bool Pool::index_again() noexcept {
-  settle();
-  for (const Region &region : regions_) {
-    for (std::uint32_t at = region.begin; at != region.end; at = nodes_.at(at).next) {
-      if (!nodes_.at(at).is_hole() || nodes_.at(at).leaf() != 0) continue;
-      if (!index_.prepare()) return false;
-      index_.add(at, size_of(nodes_, at));
-      --unindexed_;
-    }
-  }
-  return true;
-}
-
-// --- bins ---
-
-void Pool::enter_bin(std::uint32_t hole, std::uint64_t granules) noexcept {
-  if (granules < SizeBins::kSmallestGranules) return;
-  const std::uint32_t number = bins_.insert(hole, granules);
-  nodes_.at(hole).word(static_cast<std::uint16_t>(number));
-  unbinned_ += number == 0 ? 1 : 0;
-}
-
-void Pool::leave_bin(std::uint32_t hole, std::uint64_t granules) noexcept {
-  if (granules < SizeBins::kSmallestGranules) return;
-  Node &node = nodes_.at(hole);
-  if (node.word() != 0) {
-    bins_.remove(node.word());
-    node.word(0);
-  } else {
-    --unbinned_;
-  }
-}
-
-// Most holes keep their bin, and then nothing is relinked.
-void Pool::change_bin(std::uint32_t hole, std::uint64_t was, std::uint64_t now) noexcept {
-  if (was < SizeBins::kSmallestGranules && now < SizeBins::kSmallestGranules) return;
-  if (const std::uint16_t number = nodes_.at(hole).word(); number != 0 && now >= SizeBins::kSmallestGranules) {
-    bins_.change(number, now);
-    return;
-  }
-  leave_bin(hole, was);
-  enter_bin(hole, now);
 }
 
 }  // namespace ration::pool

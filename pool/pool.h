@@ -71,8 +71,9 @@ class Pool {
   Pool(const Pool &) = delete;
   Pool &operator=(const Pool &) = delete;
 
-  // O(log blocks). GUARANTEES: succeeds whenever one hole is at least as large as the request (and the host has memory
-  // for a page of book-keeping); the address is a multiple of 512 and never a slab's own. 0 bytes get a granule.
+  // O(log blocks), amortised: what shrank is looked at in vain once. GUARANTEES: succeeds whenever one hole is at least
+  // as large as the request (and the host has memory for a page of book-keeping); the address is a multiple of 512 and
+  // never a slab's own. 0 bytes get a granule.
   AllocateOutcome allocate(std::uint64_t bytes) noexcept;
   // Live -> hole, at once. O(log blocks). Needs no memory. Anything but the start of a live block changes nothing.
   FreeOutcome free(Address address) noexcept;
@@ -121,6 +122,9 @@ class Pool {
     std::uint32_t begin;  // fences
     std::uint32_t end;
   };
+
+  // One block in sixteen is in the index: interior addresses are found from there.
+  static constexpr bool is_landmark(std::uint64_t granule) { return mixed(granule) >> 60 == 0; }
 
   struct Placement {
     std::uint32_t hole;  // 0: there is none

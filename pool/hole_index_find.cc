@@ -1,0 +1,183 @@
+// Looking for holes in the index.
+// Layer: pool, a leaf (standard library only). Threads: the caller locks.
+#include <algorithm>
+#include <bit>
+
+#include "pool/hole_index.h"
+
+namespace ration::pool {
+
+// --- holes too large for a row ---
+
+void HoleIndex::look_for_giants(const Inner &inner, std::uint64_t granules, Giants &giants) const {
+  for (std::uint64_t left = at_least(inner, kCap); left != 0; left &= left - 1) {
+    const auto child = static_cast<std::uint32_t>(std::countr_zero(left));
+    if (!inner.above_leaves) {
+      look_for_giants(*inner.child[child].inner, granules, giants);
+      continue;
+    }
+    const Leaf &leaf = leaves_.at(inner.child[child].leaf);
+    for (std::uint32_t slots = lanes::at_least(leaf.extent.data(), kCap); slots != 0; slots &= slots - 1) {
+      const std::uint32_t node = leaf.node[static_cast<std::uint32_t>(std::countr_zero(slots))];
+      giants.largest = std::max(giants.largest, size_of(nodes_, node));
+      if (size_of(nodes_, node) < granules) continue;
+      giants.lowest = giants.lowest == 0 ? node : giants.lowest;
+      giants.highest = node;
+    }
+  }
+}
+
+HoleIndex::Giants HoleIndex::giants(std::uint64_t granules) const {
+  Giants giants;
+  if (root_ != nullptr) look_for_giants(*root_, granules, giants);
+  return giants;
+}
+
+std::int32_t HoleIndex::largest_below(const Inner &inner, std::int32_t known) const {
+  for (std::uint64_t left = at_least(inner, known + 1); left != 0; left &= left - 1) {
+    const auto index = static_cast<std::uint32_t>(std::countr_zero(left));
+    if (inner.largest[index] <= known) continue;
+    known = inner.above_leaves ? std::max(known, lanes::largest(leaves_.at(inner.child[index].leaf).extent.data()))
+                               : largest_below(*inner.child[index].inner, known);
+    if (known == kCap) break;
+  }
+  return known;
+}
+
+std::uint64_t HoleIndex::largest() const {
+  if (root_ == nullptr) return 0;
+  const std::int32_t largest = largest_below(*root_, 0);
+  return largest != kCap ? static_cast<std::uint64_t>(largest) : giants(0).largest;
+}
+
+// --- finding ---
+
+struct HoleIndex::Search {
+  std::int32_t extent;  // at least
+  bool high;
+  std::uint32_t left;  // holes to look at yet
+  std::uint32_t best = 0;
+  std::int32_t best_extent = 0;
+};
+
+// Both return true once enough has been seen. By the low halves of addresses: where a leaf spans a multiple of 2 TiB
+// the order in it is another one, which is only a choice.
+bool HoleIndex::search(const Leaf &leaf, Search &search) {
+  for (std::uint32_t fitting = lanes::at_least(leaf.extent.data(), search.extent); fitting != 0;) {
+    auto first = static_cast<std::uint32_t>(std::countr_zero(fitting));
+    for (std::uint32_t others = fitting & (fitting - 1); others != 0; others &= others - 1) {
+      const auto slot = static_cast<std::uint32_t>(std::countr_zero(others));
+      first = (leaf.start[slot] > leaf.start[first]) == search.high ? slot : first;
+    }
+    fitting &= ~(std::uint32_t{1} << first);
+    if (search.best == 0 || leaf.extent[first] < search.best_extent) {
+      search.best = leaf.node[first];
+      search.best_extent = leaf.extent[first];
+    }
+    if (--search.left == 0) return true;
+  }
+  return false;
+}
+
+// To what the child itself says.
+void HoleIndex::lower(Inner &inner, std::uint32_t index) {
+  const Inner::Child child = inner.child[index];
+  const std::int32_t largest =
+      inner.above_leaves ? lanes::largest(leaves_.at(child.leaf).extent.data()) : largest_in(*child.inner);
+  lanes::put(inner.largest.data(), index, largest);
+}
+
+bool HoleIndex::search(Inner &inner, Search &search) {
+  for (std::uint64_t fitting = at_least(inner, search.extent); fitting != 0;) {
+    const auto index =
+        static_cast<std::uint32_t>(search.high ? 63 - std::countl_zero(fitting) : std::countr_zero(fitting));
+    fitting &= ~(std::uint64_t{1} << index);
+    const Inner::Child child = inner.child[index];
+    const std::uint32_t left = search.left;
+    if (inner.above_leaves ? this->search(leaves_.at(child.leaf), search) : this->search(*child.inner, search)) {
+      return true;
+    }
+    if (search.left == left) lower(inner, index);
+  }
+  return false;
+}
+
+// What nearly every request asks. Most programs come back to one hole again and again, and then it is known at once;
+// where they do not, nothing is kept that would have to be kept up.
+std::uint32_t HoleIndex::find_highest(std::int32_t extent) {
+  if (top_ != 0 && extent >= top_extent_ && size_of(nodes_, top_) >= static_cast<std::uint64_t>(extent)) return top_;
+  const std::uint32_t found = search_highest(extent);
+  if (found != last_found_) {
+    last_found_ = found;
+    times_found_ = 0;
+    top_ = 0;
+  } else if (top_ == found || ++times_found_ >= kOften) {
+    top_ = found;
+    top_extent_ = extent;
+  }
+  return found;
+}
+
+std::uint32_t HoleIndex::search_highest(std::int32_t extent) {
+  if (height_ != 1) {
+    Search search{extent, true, 1};
+    if (root_ != nullptr) this->search(*root_, search);
+    return search.best;
+  }
+  for (std::uint32_t row = (root_->count - 1) & ~(kSlots - 1);; row -= kSlots) {
+    for (std::uint32_t fitting = lanes::at_least(root_->largest.data() + row, extent); fitting != 0;) {
+      const auto lane = static_cast<std::uint32_t>(31 - std::countl_zero(fitting));
+      const Leaf &leaf = leaves_.at(root_->child[row + lane].leaf);
+      std::uint32_t slots = lanes::at_least(leaf.extent.data(), extent);
+      if (slots != 0) [[likely]] {
+        auto first = static_cast<std::uint32_t>(std::countr_zero(slots));
+        while ((slots &= slots - 1) != 0) {
+          const auto slot = static_cast<std::uint32_t>(std::countr_zero(slots));
+          first = leaf.start[slot] > leaf.start[first] ? slot : first;
+        }
+        return leaf.node[first];
+      }
+      lower(*root_, row + lane);
+      fitting &= ~(std::uint32_t{1} << lane);
+    }
+    if (row == 0) return 0;
+  }
+}
+
+std::uint32_t HoleIndex::find(std::uint64_t granules, Side side, std::uint32_t among) {
+  const bool high = side == Side::kHigh;
+  if (capped(granules) == kCap) return high ? giants(granules).highest : giants(granules).lowest;
+  if (among == 1 && high) return find_highest(capped(granules));
+  Search search{capped(granules), high, among};
+  if (root_ != nullptr) this->search(*root_, search);
+  return search.best;
+}
+
+std::uint32_t HoleIndex::leaf_before(std::uint32_t leaf_number) const {
+  const Leaf &leaf = leaves_.at(leaf_number);
+  if (leaf.index != 0) return leaf.parent->child[leaf.index - 1].leaf;
+  const Inner *inner = leaf.parent;
+  while (inner->parent != nullptr && inner->index == 0) inner = inner->parent;
+  if (inner->parent == nullptr) return 0;
+  inner = inner->parent->child[inner->index - 1].inner;
+  while (!inner->above_leaves) inner = inner->child[inner->count - 1].inner;
+  return inner->child[inner->count - 1].leaf;
+}
+
+std::uint32_t HoleIndex::find_before(std::uint64_t granule) const {
+  if (root_ == nullptr) return 0;
+  std::uint32_t best = 0;
+  std::uint64_t start = 0;
+  for (std::uint32_t number = leaf_around(granule); number != 0 && best == 0; number = leaf_before(number)) {
+    const Leaf &leaf = leaves_.at(number);
+    for (std::uint32_t slot = 0; slot < leaf.count; ++slot) {
+      const std::uint64_t here = nodes_.at(leaf.node[slot]).granule();
+      if (here > granule || (best != 0 && here < start)) continue;
+      best = leaf.node[slot];
+      start = here;
+    }
+  }
+  return best;
+}
+
+}  // namespace ration::pool
