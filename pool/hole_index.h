@@ -53,8 +53,8 @@ class HoleIndex {
   // A hole of at least so many granules, 0 where there is none: the snuggest of the first `among` from that side.
   [[nodiscard]] std::uint32_t find(std::uint64_t granules, Side side, std::uint32_t among = 1);
   // A hole of at least so many granules for some of several blocks of that size, 0 where there is none: of the `among`
-  // lowest, or a few more, the one that they fill with the least left over. The largest hole of all is taken only where
-  // no other fits.
+  // lowest, or a few more, the one that they fill with the least left over (more is forgiven where more of them fit).
+  // The largest hole of all is taken only where no other fits.
   [[nodiscard]] std::uint32_t find_tiled(std::uint64_t granules, std::uint32_t among);
   // A hole above which no hole has that many granules, so that it is what find() answers from above wherever it is
   // large enough for so many or more; 0 where none is known. Its size in here is not looked at.

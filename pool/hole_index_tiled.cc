@@ -17,6 +17,8 @@ struct HoleIndex::Tiling {
   std::uint32_t best = 0;
   std::int32_t best_rest = kNone;
 
+  // The more blocks fit, the more may be left of the hole: by one part in so many.
+  static constexpr std::int32_t kForgiven = 64;
   // What is left of a hole when it is full of such blocks. Multiplied: divisions would be most of the search.
   [[nodiscard]] std::int32_t rest_of(std::int32_t hole) const {
     const auto blocks = static_cast<std::int32_t>(static_cast<std::uint64_t>(hole) * inverse >> 32);  // or one less
@@ -32,7 +34,8 @@ bool HoleIndex::tile(const Leaf &leaf, Tiling &tiling) {
   for (; fitting != 0; fitting &= fitting - 1) {
     const auto slot = static_cast<std::uint32_t>(std::countr_zero(fitting));
     const std::int32_t hole = leaf.extent[slot];
-    const std::int32_t rest = hole == tiling.largest ? Tiling::kNone - 1 : tiling.rest_of(hole);
+    const std::int32_t rest =
+        hole == tiling.largest ? Tiling::kNone - 1 : tiling.rest_of(hole) - hole / Tiling::kForgiven;
     const bool is_better = rest < tiling.best_rest;
     tiling.best = is_better ? leaf.node[slot] : tiling.best;
     tiling.best_rest = is_better ? rest : tiling.best_rest;

@@ -2,20 +2,21 @@
 // Layer: pool, a leaf (standard library only). Threads: the caller locks.
 //
 // Three kinds of tenants, from the two ends of the pool. Large blocks are placed from the low end: one that comes alone
-// in the snuggest hole, for large requests repeat their sizes and a snug hole is there again next time. Blocks of one
-// size, each requested while the one before is live (the tensors of one request, of one layer), die together: such a
-// run goes on behind its last block, and then into that of the lowest holes which it fills with the least left over.
-// It leaves the largest hole to those who need it. What is small goes to the top of the highest hole that takes it:
-// fleeting blocks stay together instead of nibbling at the large holes. And so does what is large but fleeting, for it
-// would come between those that stay. Measured against best fit, first fit, last fit and segregated fit alone, on ten
-// shapes of programs and many seeds of each (tests/shapes).
+// in the snuggest hole, for large requests repeat their sizes and a snug hole is there again next time; one of a run of
+// its size (the tensors of one request, of one layer) low among the lowest holes, so that the run stays together.
+// Where runs are long, one goes on behind its last block, and then into that of the lowest holes which it fills with
+// the least left over: each of its pieces strands such a rest. It leaves the largest hole to those who need it.
+// What is small goes to the top of the highest hole that takes it: fleeting blocks stay together instead of nibbling at
+// the large holes. And so does what is large but fleeting, for it would come between those that stay. Measured against
+// best fit, first fit, last fit and segregated fit alone, on ten shapes of programs and many seeds of each
+// (tests/shapes).
 #include "pool/pool.h"
 
 namespace ration::pool {
 namespace {
 
 constexpr std::uint64_t kLargeGranules = SizeBins::kSmallestGranules;
-// In a run blocks of 2 MiB are large: what many of them leave over costs serving programs more than they do one by one.
+// In a long run blocks of 2 MiB are large: so many would leave the small ones' end in pieces.
 constexpr std::uint64_t kRunGranules = (std::uint64_t{2} << 20) / kGranuleBytes;
 constexpr std::uint32_t kHighest = 4;
 constexpr std::uint32_t kLowest = 2;
@@ -36,11 +37,17 @@ Pool::Placement Pool::choose_hole(std::uint64_t granules) noexcept {
   if (granules >= kLargeGranules && lives_.fleeting(granules)) {
     return {index_.find(granules, Side::kHigh, kHighest), false};
   }
-  const std::uint32_t before = granules == last_request_ ? place_of(last_address_, false).node : 0;
-  if (before != 0) return {go_on(before, granules), true};
+  const std::uint32_t before = runs_.is_repeated(granules) ? place_of(runs_.last_address(), false).node : 0;
+  if (before == 0) {
+    runs_.begin();
+  } else if (runs_.go_on(); runs_.is_long()) {
+    return {go_on(before, granules), true};
+  }
   if (granules < kLargeGranules) return {index_.find(granules, Side::kHigh), false};
-  if (const std::uint32_t binned = bins_.find(granules); binned != 0) return {binned, true};
-  // The bins look at a few holes only; the index knows them all.
+  if (before == 0) {
+    if (const std::uint32_t binned = bins_.find(granules); binned != 0) return {binned, true};
+    // The bins look at a few holes only; the index knows them all.
+  }
   return {index_.find(granules, Side::kLow, kLowest), true};
 }
 

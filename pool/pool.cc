@@ -40,9 +40,8 @@ constexpr std::size_t kMany = 4096;
   used_granules_ += granules;
   ++live_count_;
   lives_.allocated(granules);
-  last_request_ = granules;
   const Address address = start << kGranuleShift;
-  last_address_ = address;
+  runs_.met(granules, address);
   return {Kind::kAllocated, {address, rounded, bytes, region_around(address).slab.id}, 0};
 }
 

@@ -15,6 +15,7 @@
 #include "pool/granule.h"
 #include "pool/hole_index.h"
 #include "pool/node.h"
+#include "pool/runs.h"
 #include "pool/size_bins.h"
 #include "pool/size_lives.h"
 #include "pool/upstream.h"
@@ -132,7 +133,7 @@ class Pool {
   };
   [[nodiscard]] Placement choose_again(std::uint64_t granules) const noexcept;
   [[nodiscard]] Placement choose_hole(std::uint64_t granules) noexcept;
-  // The hole for another block of the size of that one, which was requested just before.
+  // The hole for another block of a long run, behind that one.
   [[nodiscard]] std::uint32_t go_on(std::uint32_t before, std::uint64_t granules) noexcept;
   void learn(std::uint32_t block, std::uint64_t granules) noexcept;  // that it is freed
   [[gnu::cold, gnu::noinline]] AllocateOutcome refusal(AllocateOutcome::Kind kind) noexcept;
@@ -182,10 +183,9 @@ class Pool {
   std::uint64_t told_granules_ = 0;  // what those two take the topmost hole's size for; 0: for what it is
   SizeLives lives_;
   std::unordered_map<std::uint32_t, std::uint64_t> names_;  // by node; of live blocks that were asked for theirs
-  std::uint64_t last_request_ = 0;                          // granules
-  Address last_address_ = 0;                                // what it got
-  std::vector<Region> regions_;                             // by address
-  std::size_t recent_region_ = 0;                           // in which a block was allocated
+  Runs runs_;
+  std::vector<Region> regions_;    // by address
+  std::size_t recent_region_ = 0;  // in which a block was allocated
   std::uint64_t usable_granules_ = 0;
   std::uint64_t used_granules_ = 0;
   std::uint64_t retired_granules_ = 0;

@@ -92,7 +92,8 @@ class Split : public Policy {
 enum class Runs {
   kUnseen,
   kLow,    // large ones go to the tightest of the two lowest
-  kTiled,  // from 2 MiB on they go on behind the last block, then to the hole that they fill best of a few low ones
+  kTiled,  // as kLow; long ones, from 2 MiB on, behind the last block, then to the hole that they fill best of a few
+           // low
 };
 
 // As Split at 8 MiB, with two things seen on the way. Blocks of one size, allocated one behind the other, die together:
@@ -108,9 +109,14 @@ class Lives final : public Policy {
       const Size &size = slot_of(granules);
       if (size.granules == granules && size.died_young) return tightest(holes, granules, kYoungLook, End::kHigh);
     }
-    if (kRuns == Runs::kTiled && repeats && is_live_ && granules >= kLargeInRun) return go_on(holes, granules);
+    const bool is_run = repeats && (kRuns == Runs::kLow || (kRuns == Runs::kTiled && is_live_));
+    if (kRuns == Runs::kTiled && granules >= kLargeInRun) {
+      if (!is_run && length_ > 1) last_length_ = length_;
+      length_ = is_run ? length_ + 1 : 1;
+      if (is_run && std::max(length_, last_length_) >= kLongRun) return go_on(holes, granules);
+    }
     if (granules < kLarge) return tightest(holes, granules, 1, End::kHigh);
-    return tightest(holes, granules, kRuns == Runs::kLow && repeats ? kRunLook : kAll, End::kLow);
+    return tightest(holes, granules, is_run ? kRunLook : kAll, End::kLow);
   }
   void placed(std::uint64_t start) override {
     start_ = start;
@@ -132,12 +138,14 @@ class Lives final : public Policy {
     const auto largest = std::max_element(holes.granules.begin(), holes.granules.end());
     if (largest == holes.granules.end() || *largest < granules) return std::nullopt;
     Choice best{static_cast<std::size_t>(largest - holes.granules.begin()), End::kLow};
-    std::uint64_t best_rest = granules;
+    auto best_rest = static_cast<std::int64_t>(granules);
     unsigned left = kTileLook;
     for (std::size_t hole = 0; hole < holes.size() && left > 0; ++hole) {
       if (holes.granules[hole] < granules || holes.granules[hole] == *largest) continue;
       --left;
-      const std::uint64_t rest = holes.granules[hole] % granules;
+      const std::uint64_t size = holes.granules[hole];
+      const std::int64_t rest =
+          static_cast<std::int64_t>(size % granules) - static_cast<std::int64_t>(size / kForgiven);
       if (rest >= best_rest) continue;
       best.hole = hole;
       best_rest = rest;
@@ -149,6 +157,8 @@ class Lives final : public Policy {
   static constexpr std::uint64_t kLargeInRun = 2 * kMiB;
   static constexpr unsigned kRunLook = 2;
   static constexpr unsigned kTileLook = 16;
+  static constexpr unsigned kLongRun = 16;
+  static constexpr std::uint64_t kForgiven = 64;
   static constexpr unsigned kYoungLook = 4;
   static constexpr std::uint64_t kYoung = 16;
   static constexpr unsigned kSlotBits = 8;
@@ -162,6 +172,8 @@ class Lives final : public Policy {
   std::uint64_t previous_ = 0;  // request
   std::uint64_t start_ = 0;     // of what it got
   bool is_live_ = false;        // that
+  unsigned length_ = 1;         // of the run
+  unsigned last_length_ = 1;    // of the one before
 };
 
 template <class Kind>

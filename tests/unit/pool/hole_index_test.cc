@@ -121,12 +121,12 @@ TEST_CASE("the first few are counted across pages") {
 TEST_CASE("for several blocks the hole is taken that they fill with the least left over, the largest last") {
   Holes holes;
   CHECK(holes.find_tiled(1, 9) == -1);
-  const std::uint64_t sizes[] = {5'000'000, 19, 999'999, 1'000'000, 38, 27};
+  const std::uint64_t sizes[] = {5'000'000, 19, 999'999, 1'000'001, 38, 27};
   for (std::uint64_t position = 0; position < 6; ++position) holes.add(position, sizes[position]);
   CHECK(holes.find_tiled(10, 9) == 3);
   CHECK(holes.find_tiled(3, 9) == 2);
-  CHECK(holes.find_tiled(19, 1) == 1);
-  CHECK(holes.find_tiled(1'000'001, 9) == 0);
+  CHECK(holes.find_tiled(19, 9) == 2);  // of 52,631 blocks, with 10 left over
+  CHECK(holes.find_tiled(1'000'002, 9) == 0);
   CHECK(holes.find_tiled(5'000'000, 9) == 0);
   CHECK(holes.find_tiled(5'000'001, 9) == -1);
 }

@@ -31,6 +31,12 @@ struct Prepared {
     REQUIRE(pool.check_invariants() == "");
     return outcome.block.address;
   }
+  // The blocks of a long run come and go: from now on it is known that runs are long.
+  void see_long_run() {
+    std::vector<Address> run;
+    while (run.size() < 16) run.push_back(allocate(kLarge + 64 * 512));
+    for (const Address block : run) REQUIRE(pool.free(block));
+  }
   Pool pool;
   std::vector<Address> at;
   std::vector<Address> separators;
@@ -76,8 +82,16 @@ TEST_CASE("a single large block goes to the low end of the snuggest hole") {
   CHECK(prepared.allocate(22 * kMiB) == prepared.at[2]);
 }
 
-TEST_CASE("a run of one size goes on behind its last block, then to the low hole that it fills with the least rest") {
+TEST_CASE("a large block behind one of its size goes low, to the snugger of the two lowest holes") {
+  Prepared prepared({40 * kMiB, 30 * kMiB, 20 * kMiB});
+  CHECK(prepared.allocate(16 * kMiB) == prepared.at[2]);
+  CHECK(prepared.allocate(16 * kMiB) == prepared.at[1]);
+}
+
+TEST_CASE(
+    "where runs are long, one goes on behind its last block, then to the low hole that it fills with the least rest") {
   Prepared prepared({40 * kMiB, 33 * kMiB, 20 * kMiB, 58 * kMiB});
+  prepared.see_long_run();
   CHECK(prepared.allocate(16 * kMiB) == prepared.at[2]);  // alone
   CHECK(prepared.allocate(16 * kMiB) == prepared.at[1]);
   CHECK(prepared.allocate(16 * kMiB) == prepared.at[1] + 16 * kMiB);
@@ -86,16 +100,21 @@ TEST_CASE("a run of one size goes on behind its last block, then to the low hole
   CHECK(prepared.allocate(16 * kMiB) == prepared.at[3]);
 }
 
-TEST_CASE("a run takes the largest hole last of all") {
+TEST_CASE("a long run takes the largest hole last of all") {
   Prepared prepared({20 * kMiB, 30 * kMiB});  // and what is left of 4 GiB
+  prepared.see_long_run();
   const Address behind = prepared.separators.back() + kLarge + 2 * 512;
   CHECK(prepared.allocate(16 * kMiB) == prepared.at[0]);
   CHECK(prepared.allocate(16 * kMiB) == prepared.at[1]);
   CHECK(prepared.allocate(16 * kMiB) == behind);
 }
 
-TEST_CASE("in a run blocks of 2 MiB are large") {
+TEST_CASE("where runs are long, blocks of 2 MiB are large in one") {
   Prepared prepared({9 * kMiB, 13 * kMiB});
+  CHECK(prepared.allocate(3 * kMiB) == kBase + 4096 * kMiB - 3 * kMiB);
+  CHECK(prepared.allocate(3 * kMiB) == kBase + 4096 * kMiB - 6 * kMiB);
+  for (int left = 2; left > 0; --left) REQUIRE(prepared.pool.free(kBase + 4096 * kMiB - 3 * left * kMiB));
+  prepared.see_long_run();
   const Address end = kBase + 4096 * kMiB;
   CHECK(prepared.allocate(3 * kMiB) == end - 3 * kMiB);
   CHECK(prepared.allocate(3 * kMiB) == prepared.at[0]);
@@ -106,6 +125,7 @@ TEST_CASE("in a run blocks of 2 MiB are large") {
 
 TEST_CASE("a block of the size of one that was just freed is in no run") {
   Prepared prepared({9 * kMiB});
+  prepared.see_long_run();
   const Address end = kBase + 4096 * kMiB;
   const Address freed = prepared.allocate(3 * kMiB);
   CHECK(freed == end - 3 * kMiB);
