@@ -43,9 +43,12 @@ class HoleIndex {
   void close(std::uint32_t node);
   void remove(std::uint32_t node);
 
+  // What a change of the node's entry will touch.
   void prefetch(std::uint32_t node) const {
     const Leaf &leaf = leaves_.at(nodes_.at(node).leaf());
-    __builtin_prefetch(&leaf);
+    const std::uint32_t slot = nodes_.at(node).slot();
+    __builtin_prefetch(&leaf.extent[slot]);
+    __builtin_prefetch(&leaf.start[slot]);
     __builtin_prefetch(&leaf.parent);
   }
 

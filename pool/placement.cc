@@ -31,24 +31,33 @@ Pool::Placement Pool::choose_again(std::uint64_t granules) const noexcept {
   return {size_of(nodes_, top) > granules ? top : 0, false};
 }
 
+// What programs seldom do is asked first: sizes may be random, and a branch on them costs more than what it saves.
 Pool::Placement Pool::choose_hole(std::uint64_t granules) noexcept {
   using Side = HoleIndex::Side;
-  if (granules < kRunGranules) return {index_.find(granules, Side::kHigh), false};
-  if (granules >= kLargeGranules && lives_.fleeting(granules)) {
-    return {index_.find(granules, Side::kHigh, kHighest), false};
-  }
-  const std::uint32_t before = runs_.is_repeated(granules) ? place_of(runs_.last_address(), false).node : 0;
+  if (runs_.is_repeated(granules) && granules >= kRunGranules) return choose_in_run(granules);
+  if (granules < kLargeGranules) return {index_.find(granules, Side::kHigh), false};
+  if (lives_.fleeting(granules)) return {index_.find(granules, Side::kHigh, kHighest), false};
+  return choose_snug(granules);
+}
+
+Pool::Placement Pool::choose_in_run(std::uint64_t granules) noexcept {
+  using Side = HoleIndex::Side;
+  const bool is_large = granules >= kLargeGranules;
+  if (is_large && lives_.fleeting(granules)) return {index_.find(granules, Side::kHigh, kHighest), false};
+  const std::uint32_t before = place_of(runs_.last_address(), false).node;
   if (before == 0) {
     runs_.begin();
   } else if (runs_.go_on(); runs_.is_long()) {
     return {go_on(before, granules), true};
   }
-  if (granules < kLargeGranules) return {index_.find(granules, Side::kHigh), false};
-  if (before == 0) {
-    if (const std::uint32_t binned = bins_.find(granules); binned != 0) return {binned, true};
-    // The bins look at a few holes only; the index knows them all.
-  }
-  return {index_.find(granules, Side::kLow, kLowest), true};
+  if (!is_large) return {index_.find(granules, Side::kHigh), false};
+  return before == 0 ? choose_snug(granules) : Placement{index_.find(granules, Side::kLow, kLowest), true};
+}
+
+Pool::Placement Pool::choose_snug(std::uint64_t granules) noexcept {
+  if (const std::uint32_t binned = bins_.find(granules); binned != 0) return {binned, true};
+  // The bins look at a few holes only; the index knows them all.
+  return {index_.find(granules, HoleIndex::Side::kLow, kLowest), true};
 }
 
 std::uint32_t Pool::go_on(std::uint32_t before, std::uint64_t granules) noexcept {

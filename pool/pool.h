@@ -133,6 +133,8 @@ class Pool {
   };
   [[nodiscard]] Placement choose_again(std::uint64_t granules) const noexcept;
   [[nodiscard]] Placement choose_hole(std::uint64_t granules) noexcept;
+  [[nodiscard, gnu::noinline]] Placement choose_in_run(std::uint64_t granules) noexcept;
+  [[nodiscard]] Placement choose_snug(std::uint64_t granules) noexcept;
   // The hole for another block of a long run, behind that one.
   [[nodiscard]] std::uint32_t go_on(std::uint32_t before, std::uint64_t granules) noexcept;
   void learn(std::uint32_t block, std::uint64_t granules) noexcept;  // that it is freed

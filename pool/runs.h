@@ -12,6 +12,7 @@ class Runs {
  public:
   // A request was met. Of every size, for whatever comes in between ends a run.
   void met(std::uint64_t granules, Address address) noexcept {
+    if (granules != granules_) begin();
     granules_ = granules;
     address_ = address;
   }

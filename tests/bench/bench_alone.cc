@@ -21,7 +21,7 @@ using namespace ration::bench;
 namespace {
 
 constexpr std::size_t kPairs = 20'000;
-constexpr std::size_t kWarmUp = 2'000;  // the rounds of the others took its lines out of the caches
+constexpr std::size_t kWarmUp = 2'000;  // at least
 constexpr std::uint32_t kFew = 1'000;
 
 template <class Value>
@@ -99,9 +99,10 @@ class Level {
 
  private:
   [[nodiscard]] std::string named(const std::string &what) const { return what + '_' + std::to_string(live_); }
+  // First so many that most blocks come by: the rounds of the others took their lines out of the caches.
   template <class Blocks>
-  static double warm_ns(Blocks &blocks) {
-    blocks.replace(kWarmUp);
+  double warm_ns(Blocks &blocks) const {
+    blocks.replace(std::max<std::size_t>(kWarmUp, live_));
     return ns_each(kPairs, [&] { blocks.replace(kPairs); });
   }
   static double percentile_99(std::vector<double> &values) {
