@@ -178,7 +178,9 @@ class HoleIndex {
   // A hole above which none has so many granules; 0: none is known.
   std::uint32_t top_ = 0;
   std::int32_t top_extent_ = 0;
-  NumberedStock<Leaf, Node::kMostLeaves> leaves_;
+  // As many as a node can number: five million, which hold some fifty million holes. With more the host counts as out
+  // of memory.
+  NumberedStock<Leaf, Node::kLargestLeaf, 16> leaves_;
   PageStock<Inner, 1> inners_;
 };
 

@@ -59,7 +59,7 @@ struct Node {
   }
 
   static constexpr unsigned kSlotBits = 4;
-  static constexpr std::uint32_t kMostLeaves = (1U << (32 - 2 - kSlotBits)) - 1;
+  static constexpr std::uint32_t kLargestLeaf = (1U << (32 - 2 - kSlotBits)) - 1;
 
  private:
   static constexpr unsigned kWordBits = 64 - kGranuleBits;
@@ -75,7 +75,7 @@ struct Node {
 };
 static_assert(sizeof(Node) == 24);
 
-using Nodes = NumberedStock<Node>;
+using Nodes = NumberedStock<Node, UINT32_MAX, 8>;
 
 // In granules. REQUIRES: a node that is not the fence behind the last.
 inline std::uint64_t size_of(const Nodes &nodes, std::uint32_t node) {

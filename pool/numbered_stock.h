@@ -1,5 +1,4 @@
 // Items with numbers, side by side in memory of the host's that only grows; a number is half a pointer.
-// A number counts units of eight bytes and not items: a processor adds that in the address itself.
 // Layer: pool, a leaf (standard library only). Threads: none of its own; the caller locks. Owns: all its items.
 #pragma once
 
@@ -14,9 +13,10 @@
 
 namespace ration::pool {
 
-// The numbers go to kMost. REQUIRES of Item: trivial, with a member `std::uint32_t next_spare` that is the stock's
-// while the item is spare.
-template <class Item, std::uint32_t kMost = UINT32_MAX>
+// The numbers go to kMost and count units of so many bytes: items, or eight bytes, which a processor multiplies by in
+// the address itself. REQUIRES of Item: trivial, with a member `std::uint32_t next_spare` that is the stock's while the
+// item is spare.
+template <class Item, std::uint32_t kMost = UINT32_MAX, std::size_t kUnit = sizeof(Item)>
 class NumberedStock {
  public:
   // Makes sure that the next `items` take() calls need nothing from the host; false when it has no more memory. Items
@@ -40,7 +40,6 @@ class NumberedStock {
   [[nodiscard]] std::size_t host_bytes() const noexcept { return count_ * sizeof(Item); }
 
  private:
-  static constexpr std::size_t kUnit = 8;
   static constexpr std::size_t kStep = sizeof(Item) / kUnit;
   static_assert(sizeof(Item) % kUnit == 0);
   static_assert(std::is_trivially_copyable_v<Item> && std::is_trivially_destructible_v<Item>);

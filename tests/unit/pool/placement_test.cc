@@ -113,7 +113,7 @@ TEST_CASE("where runs are long, blocks of 2 MiB are large in one") {
   Prepared prepared({9 * kMiB, 13 * kMiB});
   CHECK(prepared.allocate(3 * kMiB) == kBase + 4096 * kMiB - 3 * kMiB);
   CHECK(prepared.allocate(3 * kMiB) == kBase + 4096 * kMiB - 6 * kMiB);
-  for (int left = 2; left > 0; --left) REQUIRE(prepared.pool.free(kBase + 4096 * kMiB - 3 * left * kMiB));
+  for (std::uint64_t left = 2; left > 0; --left) REQUIRE(prepared.pool.free(kBase + 4096 * kMiB - 3 * left * kMiB));
   prepared.see_long_run();
   const Address end = kBase + 4096 * kMiB;
   CHECK(prepared.allocate(3 * kMiB) == end - 3 * kMiB);
