@@ -59,8 +59,8 @@ class HoleIndex {
   // lowest, or a few more, the one that they fill with the least left over (more is forgiven where more of them fit).
   // The largest hole of all is taken only where no other fits.
   [[nodiscard]] std::uint32_t find_tiled(std::uint64_t granules, std::uint32_t among);
-  // A hole above which no hole has that many granules, so that it is what find() answers from above wherever it is
-  // large enough for so many or more; 0 where none is known. Its size in here is not looked at.
+  // The hole that find() answered from above several times, for top_granules() or more, and would answer again wherever
+  // it is large enough; 0 where none is known. Its size in here is not looked at.
   [[nodiscard]] std::uint32_t top() const { return top_; }
   [[nodiscard]] std::uint64_t top_granules() const { return static_cast<std::uint64_t>(top_extent_); }
   // An entry that starts at or below the granule, few nodes before it; 0 where none is known.
@@ -175,12 +175,14 @@ class HoleIndex {
   std::size_t entries_ = 0;
   std::uint32_t last_found_ = 0;   // from above
   std::uint32_t times_found_ = 0;  // one behind the other
-  // A hole above which none has so many granules; 0: none is known.
+  // As top() says.
   std::uint32_t top_ = 0;
   std::int32_t top_extent_ = 0;
   // As many as a node can number: five million, which hold some fifty million holes. With more the host counts as out
   // of memory.
-  NumberedStock<Leaf, Node::kLargestLeaf, 16> leaves_;
+  static constexpr std::size_t kLeafUnit = 16;
+  static_assert(std::size_t{Node::kLargestLeaf} * kLeafUnit / sizeof(Leaf) > 5'000'000);
+  NumberedStock<Leaf, Node::kLargestLeaf, kLeafUnit> leaves_;
   PageStock<Inner, 1> inners_;
 };
 

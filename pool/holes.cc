@@ -98,9 +98,10 @@ void Pool::join_below(std::uint32_t block, std::uint64_t granules) noexcept {
   std::uint32_t next = nodes_.at(block).next;
   const std::uint64_t was = nodes_.at(block).granule() - nodes_.at(below).granule();
   std::uint64_t now = was + granules;
+  const bool joins_above = nodes_.at(next).is_hole();
+  if (joins_above) settle();  // while both holes are still what they were
   drop_entry(block);
-  if (nodes_.at(next).is_hole()) {
-    settle();
+  if (joins_above) {
     const std::uint32_t above = next;
     next = nodes_.at(above).next;
     const std::uint64_t swallowed = nodes_.at(next).granule() - nodes_.at(above).granule();

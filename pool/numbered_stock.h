@@ -49,13 +49,15 @@ class NumberedStock {
 
   // By a sixteenth, so that what is spare stays small beside what is used.
   [[gnu::cold, gnu::noinline]] bool grow(std::size_t items) noexcept {
-    const std::size_t count = count_ + std::max({items, count_ / 16, std::size_t{4}}) + (count_ == 0 ? 1 : 0);
-    if ((count - 1) * kStep > kMost) return false;
+    constexpr std::size_t kMostItems = kMost / kStep + 1;
+    const std::size_t had = std::max(count_, std::size_t{1});  // number 0 is there from the beginning
+    const std::size_t count = std::min(kMostItems, had + std::max({items, count_ / 16, std::size_t{4}}));
+    if (count < had + items) return false;
     void *memory = operator new (count * sizeof(Item), std::align_val_t{alignof(Item)}, std::nothrow);
     if (memory == nullptr) return false;
     if (count_ != 0) std::memcpy(memory, items_.get(), count_ * sizeof(Item));
     items_.reset(static_cast<Item *>(memory));
-    for (std::size_t index = count; index-- > std::max(count_, std::size_t{1});) {
+    for (std::size_t index = count; index-- > had;) {
       give(static_cast<std::uint32_t>(index * kStep));
     }
     count_ = count;
