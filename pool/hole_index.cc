@@ -78,13 +78,24 @@ void HoleIndex::add(std::uint32_t node, std::uint64_t granules) {
   lift(leaves_.at(number), extent);
 }
 
-void HoleIndex::resize(std::uint32_t node, std::uint64_t granules) {
+HoleIndex::Leaf &HoleIndex::set(std::uint32_t node, std::int32_t extent) {
   Leaf &leaf = leaves_.at(nodes_.at(node).leaf());
   const std::uint32_t slot = nodes_.at(node).slot();
-  lanes::put(leaf.extent.data(), slot, capped(granules));
+  lanes::put(leaf.extent.data(), slot, extent);
   leaf.start[slot] = static_cast<std::uint32_t>(nodes_.at(node).granule());
-  raise_top(node, capped(granules));
-  lift(leaves_.at(nodes_.at(node).leaf()), capped(granules));
+  return leaf;
+}
+
+void HoleIndex::resize(std::uint32_t node, std::uint64_t granules) {
+  const std::int32_t extent = capped(granules);
+  const Leaf &leaf = set(node, extent);
+  raise_top(node, extent);
+  lift(leaf, extent);
+}
+
+void HoleIndex::shrink(std::uint32_t node, std::uint64_t granules) {
+  const Leaf &leaf = set(node, capped(granules));
+  lanes::put(leaf.parent->largest.data(), leaf.index, lanes::largest(leaf.extent.data()));
 }
 
 void HoleIndex::close(std::uint32_t node) {
@@ -94,14 +105,6 @@ void HoleIndex::close(std::uint32_t node) {
 
 void HoleIndex::raise_top(std::uint32_t node, std::int32_t extent) {
   if (top_ != 0 && extent >= top_extent_ && nodes_.at(node).packed > nodes_.at(top_).packed) top_ = node;
-}
-
-void HoleIndex::shrink(std::uint32_t node, std::uint64_t granules) {
-  Leaf &leaf = leaves_.at(nodes_.at(node).leaf());
-  const std::uint32_t slot = nodes_.at(node).slot();
-  lanes::put(leaf.extent.data(), slot, capped(granules));
-  leaf.start[slot] = static_cast<std::uint32_t>(nodes_.at(node).granule());
-  lanes::put(leaf.parent->largest.data(), leaf.index, lanes::largest(leaf.extent.data()));
 }
 
 void HoleIndex::remove(std::uint32_t node) {

@@ -78,7 +78,7 @@ class HoleIndex {
   // Sizes of kCap granules (1 TiB) and more look alike here: an address space holds few such holes.
   static constexpr std::int32_t kCap = INT32_MAX;
   static constexpr std::uint32_t kSlots = lanes::kLanes;
-  static constexpr std::uint32_t kOften = 4;
+  static constexpr std::uint32_t kOften = 4;    // answers from above that make a hole the topmost
   static constexpr std::uint32_t kSparse = 4;   // entries of a leaf
   static constexpr std::uint32_t kJoined = 12;  // leaves room: the next insertion must not split again
   static_assert(kSlots == 1U << Node::kSlotBits);
@@ -98,8 +98,8 @@ class HoleIndex {
 
   static constexpr std::uint32_t kChildren = 4 * lanes::kLanes;
   struct Inner {
-    // No extent below is larger; 0 where no child is. What grows raises it, what shrinks leaves it to the next search
-    // that looks there in vain: one vain look for each that shrank.
+    // No extent below is larger; 0 where no child is. What grows raises it. What shrinks lowers it above its leaf, and
+    // what goes nowhere: the rest is left to the next search that looks there in vain, one vain look for each.
     alignas(16) std::array<std::int32_t, kChildren> largest;
     std::array<std::uint64_t, kChildren> from;  // entries that came in below are not before it; the first is not read
     union Child {
@@ -137,7 +137,7 @@ class HoleIndex {
   void lower(Inner &inner, std::uint32_t index);
   bool search(Inner &inner, Search &search);
   std::uint32_t find_highest(std::int32_t extent);
-  std::uint32_t search_highest(std::int32_t extent);
+  std::uint32_t search_from_root(Search search);
   void raise_top(std::uint32_t node, std::int32_t extent);
   [[nodiscard]] std::int32_t largest_below(const Inner &inner, std::int32_t known) const;
   static bool search(const Leaf &leaf, Search &search);
@@ -145,6 +145,7 @@ class HoleIndex {
   bool tile(Inner &inner, Tiling &tiling);
   std::int32_t lower_to_largest(Inner &inner);
   static bool tile(const Leaf &leaf, Tiling &tiling);
+  Leaf &set(std::uint32_t node, std::int32_t extent);
   void place(std::uint32_t leaf_number, std::uint32_t node, std::int32_t extent);
   std::uint32_t fresh_leaf();
   Inner &fresh_inner(bool above_leaves);

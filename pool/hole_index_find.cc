@@ -102,11 +102,16 @@ bool HoleIndex::search(Inner &inner, Search &search) {
   return false;
 }
 
+std::uint32_t HoleIndex::search_from_root(Search search) {
+  if (root_ != nullptr) this->search(*root_, search);
+  return search.best;
+}
+
 // What nearly every request asks. Most programs come back to one hole again and again, and then it is known at once;
 // where they do not, nothing is kept that would have to be kept up.
 std::uint32_t HoleIndex::find_highest(std::int32_t extent) {
   if (top_ != 0 && extent >= top_extent_ && size_of(nodes_, top_) >= static_cast<std::uint64_t>(extent)) return top_;
-  const std::uint32_t found = search_highest(extent);
+  const std::uint32_t found = search_from_root({extent, true, 1});
   if (found != last_found_) {
     last_found_ = found;
     times_found_ = 0;
@@ -118,39 +123,11 @@ std::uint32_t HoleIndex::find_highest(std::int32_t extent) {
   return found;
 }
 
-std::uint32_t HoleIndex::search_highest(std::int32_t extent) {
-  if (height_ != 1) {
-    Search search{extent, true, 1};
-    if (root_ != nullptr) this->search(*root_, search);
-    return search.best;
-  }
-  for (std::uint32_t row = (root_->count - 1) & ~(kSlots - 1);; row -= kSlots) {
-    for (std::uint32_t fitting = lanes::at_least(root_->largest.data() + row, extent); fitting != 0;) {
-      const auto lane = static_cast<std::uint32_t>(31 - std::countl_zero(fitting));
-      const Leaf &leaf = leaves_.at(root_->child[row + lane].leaf);
-      std::uint32_t slots = lanes::at_least(leaf.extent.data(), extent);
-      if (slots != 0) [[likely]] {
-        auto first = static_cast<std::uint32_t>(std::countr_zero(slots));
-        while ((slots &= slots - 1) != 0) {
-          const auto slot = static_cast<std::uint32_t>(std::countr_zero(slots));
-          first = leaf.start[slot] > leaf.start[first] ? slot : first;
-        }
-        return leaf.node[first];
-      }
-      lower(*root_, row + lane);
-      fitting &= ~(std::uint32_t{1} << lane);
-    }
-    if (row == 0) return 0;
-  }
-}
-
 std::uint32_t HoleIndex::find(std::uint64_t granules, Side side, std::uint32_t among) {
   const bool high = side == Side::kHigh;
-  if (capped(granules) == kCap) return high ? giants(granules).highest : giants(granules).lowest;
-  if (among == 1 && high) return find_highest(capped(granules));
-  Search search{capped(granules), high, among};
-  if (root_ != nullptr) this->search(*root_, search);
-  return search.best;
+  const std::int32_t extent = capped(granules);
+  if (extent == kCap) return high ? giants(granules).highest : giants(granules).lowest;
+  return high && among == 1 ? find_highest(extent) : search_from_root({extent, high, among});
 }
 
 std::uint32_t HoleIndex::leaf_before(std::uint32_t leaf_number) const {

@@ -25,24 +25,17 @@ void Pool::drop_node(std::uint32_t number) noexcept {
   drop_entry(number);
 }
 
-// One end of a hole of which `left` granules stay. The block's granule, word and birth are yet to be written.
+// One end of a hole of which `left` granules stay. The block's word and birth are yet to be written.
 std::uint32_t Pool::carve(const Placement &placement, std::uint64_t granules, std::uint64_t left) noexcept {
   const std::uint32_t hole = placement.hole;
-  const std::uint32_t block = nodes_.take();
-  Node &carved = nodes_.at(block);
   Node &rest = nodes_.at(hole);
-  carved.place = static_cast<std::uint32_t>(Node::Kind::kBlock);
+  const std::uint64_t start = rest.granule();
+  std::uint32_t block = 0;
   if (placement.low) {
-    carved.previous = rest.previous;
-    carved.next = hole;
-    nodes_.at(rest.previous).next = block;
-    rest.previous = block;
-    rest.granule(nodes_.at(rest.next).granule() - left);
+    rest.granule(start + granules);
+    block = new_node(start, rest.previous, hole, Node::Kind::kBlock);
   } else {
-    carved.previous = hole;
-    carved.next = rest.next;
-    nodes_.at(rest.next).previous = block;
-    rest.next = block;
+    block = new_node(start + left, hole, rest.next, Node::Kind::kBlock);
   }
   if (hole == index_.top()) {
     settle_later(left + granules);
@@ -85,7 +78,7 @@ void Pool::open_up(const AddressMap::Place &place, std::uint64_t granules) noexc
     grow_hole(above, was, was + granules);
   } else {
     settle();
-    node.place |= static_cast<std::uint32_t>(Node::Kind::kHole);
+    node.kind(Node::Kind::kHole);
     node.word(0);
     ++holes_;
     enter_bin(place.node, granules);

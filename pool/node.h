@@ -29,8 +29,7 @@ struct Node {
   static constexpr unsigned kGranuleBits = 48;
 
   [[nodiscard]] std::uint64_t granule() const { return packed >> kWordBits; }
-  static std::uint64_t pack(std::uint64_t granule, std::uint16_t word) { return granule << kWordBits | word; }
-  void granule(std::uint64_t value) { packed = pack(value, word()); }
+  void granule(std::uint64_t value) { packed = value << kWordBits | word(); }
   // Written as one with the granule, for it is read as one: a read of more than the last write wrote has to wait.
   [[nodiscard]] std::uint16_t word() const { return static_cast<std::uint16_t>(packed); }
   void word(std::uint16_t value) { packed = (packed & ~kWordMask) | value; }

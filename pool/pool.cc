@@ -33,7 +33,7 @@ constexpr std::size_t kMany = 4096;
   const std::uint64_t left = end - begin - granules;
   const std::uint32_t block = left == 0 ? carve_whole(placement.hole, granules) : carve(placement, granules, left);
   Node &node = nodes_.at(block);
-  node.packed = Node::pack(start, static_cast<std::uint16_t>(rounded - bytes));
+  node.word(static_cast<std::uint16_t>(rounded - bytes));
   node.birth = lives_.now();
   blocks_.insert(start, block);
   if (landmark && node.leaf() == 0) index_.add(block, 0);

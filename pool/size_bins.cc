@@ -22,7 +22,7 @@ std::uint32_t SizeBins::insert(std::uint32_t hole, std::uint64_t granules) noexc
   }
   const std::uint32_t number = spare_;
   spare_ = records_[number - 1].next;
-  records_[number - 1] = {granules, hole, 0, 0, 0};
+  records_[number - 1] = {granules, hole, 0, 0};
   link(number);
   ++size_;
   return number;
@@ -46,7 +46,6 @@ void SizeBins::move(std::uint32_t number, std::uint64_t granules) noexcept {
 void SizeBins::link(std::uint32_t number) noexcept {
   Record &record = records_[number - 1];
   const Bin bin = bin_of(record.granules);
-  record.shift = bin.first + kSmallestShift - kSecondBits;
   std::uint16_t &head = head_[bin.first][bin.second];
   record.previous = 0;
   record.next = head;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -28,7 +29,6 @@ class SizeBins {
     std::uint32_t hole;      // the owner's number for it
     std::uint32_t previous;  // record numbers; 0 = none
     std::uint32_t next;
-    std::uint32_t shift;  // of granules, until only what its bin says is left
   };
   static_assert(sizeof(Record) <= 64);
 
@@ -38,7 +38,8 @@ class SizeBins {
   // The hole has another size now. REQUIRES: granules >= kSmallestGranules.
   void change(std::uint32_t number, std::uint64_t granules) noexcept {
     Record &record = records_[number - 1];
-    if ((record.granules ^ granules) >> record.shift == 0) {  // most holes keep their bin, and then nothing is relinked
+    const unsigned shift = static_cast<unsigned>(std::bit_width(record.granules)) - 1 - kSecondBits;
+    if ((record.granules ^ granules) >> shift == 0) {  // most holes keep their bin, and then nothing is relinked
       record.granules = granules;
     } else {
       move(number, granules);
