@@ -19,15 +19,16 @@ ARROWS = {
     "policy": {"pool", "ledger", "events", "driver"},
     "runtime": {"policy", "config"},
     "hooks": {"runtime", "driver"},
-    "front": set(),
+    "preload": set(),
     "cli": {"config", "ledger", "pool", "events"},
     "replay": {"pool", "config"},  # the program pool_replay, in pool/replay
 }
 
-# Files directly in shim/ are no box: the one list, the C struct through which front and core meet. Everybody may
-# include them, and the C types of NVIDIA's interfaces; they include nothing else of ours.
+# Files directly in shim/ (the hook list, the C struct through which preload and core meet) and shim/base lie below all
+# boxes: any folder of shim/ may include them, and the C types of NVIDIA's interfaces. They include nothing else of ours.
 ABIS = ("shim/driver/abi.h", "shim/driver/nvml_abi.h")
 SEAM = "shim/*"
+BASE = "base"
 
 # What comes from outside stays behind one door.
 FOREIGN = {
@@ -46,7 +47,7 @@ def box_of(path):
     """pool/x.h and shim/ledger/x.h name their box, shim/x.h is a seam; everything else is none."""
     parts = path.split("/")
     if parts[0] == "shim":
-        return parts[1] if len(parts) > 2 else SEAM
+        return SEAM if len(parts) == 2 or parts[1] == BASE else parts[1]
     if parts[:2] == ["pool", "replay"]:
         return "replay"
     return parts[0] if parts[0] in ARROWS else None
@@ -105,15 +106,15 @@ def self_test():
         ("shim/ledger/a.cc", '#include "policy/x.h"', True),
         ("shim/ledger/a.cc", '#include "../policy/x.h"', True),
         ("pool/a.cc", '#include "shim/events/x.h"', True),
-        ("shim/front/a.cc", '#include "hook_table.inc"', False),
+        ("shim/preload/a.cc", '#include "hook_table.inc"', False),
         ("shim/cli/a.cc", '#include "hooks/x.h"', True),
         ("shim/policy/a.cc", "#include <spdlog/spdlog.h>", True),
         ("shim/events/a.cc", "#include <spdlog/spdlog.h>", False),
         ("shim/driver/a.cc", "#include <cuda.h>", True),
         ("shim/runtime/a.cc", '#include "tests/x.h"', True),
-        ("shim/driver/a.cc", '#include "lock.h"', False),
-        ("shim/lock.h", '#include "driver/abi.h"', False),
-        ("shim/lock.h", '#include "policy/x.h"', True),
+        ("shim/driver/a.cc", '#include "base/lock.h"', False),
+        ("shim/base/lock.h", '#include "driver/abi.h"', False),
+        ("shim/base/lock.h", '#include "policy/x.h"', True),
         ("pool/replay/a.cc", '#include "pool/x.h"', False),
         ("pool/a.cc", '#include "pool/replay/x.h"', True),
         ("pool/a.cc", "#include <CLI/CLI.hpp>", True),
@@ -123,7 +124,7 @@ def self_test():
     for path, line, refused in cases:
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
-            targets = ["shim/" + box + "/x.h" for box in ARROWS] + ["pool/x.h", "pool/replay/x.h", "tests/x.h", "shim/hook_table.inc", *ABIS, "shim/lock.h"]
+            targets = ["shim/" + box + "/x.h" for box in ARROWS] + ["pool/x.h", "pool/replay/x.h", "tests/x.h", "shim/hook_table.inc", *ABIS, "shim/base/lock.h"]
             for target in targets:
                 (root / target).parent.mkdir(parents=True, exist_ok=True)
                 (root / target).write_text("")

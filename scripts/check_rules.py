@@ -20,7 +20,7 @@ RULES = [
     ("ends the program", NOT_CLI + r".*" + CODE, None,
      r"(?<![\w.>])(std::)?(exit|_exit|quick_exit|abort|terminate)\s*\("),
     ("signal handler or umask", NOT_CLI + r".*" + CODE, None, r"(?<![\w.>])(sigaction|signal|umask)\s*\("),
-    ("environment", r"^(pool|config|shim)/.*" + CODE, r"^(config|shim/front)/", r"\b(secure_)?getenv\s*\(|(?<![\w/])environ\b"),
+    ("environment", r"^(pool|config|shim)/.*" + CODE, r"^(config|shim/preload)/", r"\b(secure_)?getenv\s*\(|(?<![\w/])environ\b"),
     ("sleeps in a test", r"^tests/(unit|preload|multiproc|fuzz)/.*\.(cc|h|c)$", None,
      r"\b(sleep_for|sleep_until|usleep|nanosleep|sleep)\s*\("),
     ("path of one machine", r".", r"^scripts/check_rules\.py$",

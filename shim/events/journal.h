@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "base/lock.h"
 #include "events/event.h"
 #include "events/log_file.h"
 #include "events/summary_page.h"
-#include "lock.h"
 
 namespace ration::events {
 

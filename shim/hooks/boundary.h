@@ -5,7 +5,7 @@
 #include <atomic>
 #include <utility>
 
-#include "door.h"
+#include "core_abi.h"
 #include "driver/functions.h"
 #include "runtime/runtime.h"
 
@@ -13,14 +13,14 @@ namespace ration::hooks {
 
 // The front's door; set by the core's start before any hook can run. Racing first callers set the same one, and whoever
 // reaches a hook got it from the front behind a start of its own process: relaxed.
-extern std::atomic<const RationDoor *> given_door;
-inline const RationDoor *door() {
-  return given_door.load(std::memory_order_relaxed);
+extern std::atomic<const RationPreloadAbi *> given_preload;
+inline const RationPreloadAbi *preload_abi() {
+  return given_preload.load(std::memory_order_relaxed);
 }
 
 class Inside {
  public:
-  Inside() : thread_(door()->thread()) { ++thread_->depth; }
+  Inside() : thread_(preload_abi()->thread()) { ++thread_->depth; }
   ~Inside() { --thread_->depth; }
   Inside(const Inside &) = delete;
   Inside &operator=(const Inside &) = delete;

@@ -25,7 +25,7 @@ void swap(const char *name, void **function, int version, cuuint64_t flags) {
     // A name of ours under an address that is no export: by the table, as long as the ABI is one that we know.
     found = ration::driver::by_name(name, version, flags);
     if (found.match == Match::unknown_version) {
-      count(ration::hooks::door()->coverage->unknown_versions);
+      count(ration::hooks::preload_abi()->coverage->unknown_versions);
       return;
     }
     if (found.match == Match::none) {
@@ -33,8 +33,8 @@ void swap(const char *name, void **function, int version, cuuint64_t flags) {
     }
     real.adopt(found.hook, *function);
   }
-  count(ration::hooks::door()->coverage->get_proc_address);
-  *function = ration::hooks::door()->entries[static_cast<unsigned>(found.hook)];
+  count(ration::hooks::preload_abi()->coverage->get_proc_address);
+  *function = ration::hooks::preload_abi()->entries[static_cast<unsigned>(found.hook)];
 }
 
 template <class Act>

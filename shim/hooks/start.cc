@@ -7,7 +7,7 @@
 
 namespace ration::hooks {
 
-std::atomic<const RationDoor *> given_door{nullptr};
+std::atomic<const RationPreloadAbi *> given_preload{nullptr};
 
 namespace {
 
@@ -24,30 +24,31 @@ void *const nvml_bodies[driver::kNvmlHookCount] = {
 
 // Looking the driver up takes the loader's lock, which the calling thread may hold or wait for: no lock of ours here.
 int begin() {
-  if (void *handle = door()->driver()) {
-    driver::real.resolve(handle, door()->real_dlsym);
+  if (void *handle = preload_abi()->driver()) {
+    driver::real.resolve(handle, preload_abi()->real_dlsym);
   }
   return runtime::Runtime::get() != nullptr ? 1 : 0;
 }
 
 void begin_nvml() {
-  if (void *handle = door()->nvml()) {
-    driver::real_nvml.resolve(handle, door()->real_dlsym);
+  if (void *handle = preload_abi()->nvml()) {
+    driver::real_nvml.resolve(handle, preload_abi()->real_dlsym);
   }
 }
 
-constexpr RationCore core = {RATION_VERSION, bodies,      driver::kHookCount,    &begin,
-                             &begin_nvml,    nvml_bodies, driver::kNvmlHookCount};
+constexpr RationCoreAbi core = {RATION_VERSION, bodies,      driver::kHookCount,    &begin,
+                                &begin_nvml,    nvml_bodies, driver::kNvmlHookCount};
 
 }  // namespace
 }  // namespace ration::hooks
 
-extern "C" __attribute__((visibility("default"))) const RationCore *ration_core_start(const RationDoor *given) {
+extern "C" __attribute__((visibility("default"))) const RationCoreAbi *ration_core_start(
+    const RationPreloadAbi *given) {
   using namespace ration;
   if (given == nullptr || given->hook_count != driver::kHookCount) {
     return &hooks::core;  // the front sees that the builds differ and closes
   }
-  hooks::given_door.store(given, std::memory_order_relaxed);
+  hooks::given_preload.store(given, std::memory_order_relaxed);
   runtime::set_reports({&given->coverage->unknown_versions, &hooks::via_of});
   return &hooks::core;
 }

@@ -11,7 +11,7 @@
 #include <new>
 #include <system_error>
 
-#include "ledger/clock.h"
+#include "base/clock.h"
 #include "ledger/join_descriptor.h"
 #include "ledger/life_byte.h"
 #include "ledger/process_identity.h"
@@ -115,7 +115,7 @@ std::unique_ptr<ExportFile> ExportFile::make(const std::string &state_folder, st
   for (int tries = 0; tries < kTries && problem.empty(); ++tries) {
     std::unique_ptr<ExportFile> made(new ExportFile());
     made->folder_ = state_folder;
-    const BetweenForks between(monotonic_ns() + kForksNs);
+    const BetweenForks between(now_ns() + kForksNs);
     const Descriptor folder = open_state_folder(state_folder, true, problem);
     if (!folder) {
       continue;

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <system_error>
 
-#include "ledger/clock.h"
+#include "base/clock.h"
 #include "ledger/export_file.h"
 #include "ledger/join_descriptor.h"
 #include "ledger/life_byte.h"
@@ -100,7 +100,7 @@ std::unique_ptr<ExportLease> ExportLease::take(const std::string &state_folder, 
   std::unique_ptr<ExportLease> lease(new ExportLease());
   watch_forks();
   const JoinTurn turn;
-  const BetweenForks between(monotonic_ns() + kForksNs);
+  const BetweenForks between(now_ns() + kForksNs);
   const Descriptor folder = open_state_folder(state_folder, false, problem);
   if (!folder) {
     problem = problem.empty() ? "" : state_folder + ": " + problem;

@@ -9,7 +9,7 @@
 #include <memory>
 #include <optional>
 
-#include "ledger/clock.h"
+#include "base/clock.h"
 #include "ledger/device_key.h"
 #include "ledger/export_file.h"
 #include "ledger/group_file.h"
@@ -127,7 +127,7 @@ bool look_into(int folder, const std::string &name, Group &group) {
     return true;
   }
   std::uint32_t cursor = 0;
-  reap(file, descriptor.number(), kNobody, monotonic_ns() + kLookNs, cursor);
+  reap(file, descriptor.number(), kNobody, now_ns() + kLookNs, cursor);
   read_group(file, group);
   return !group.members.empty() || !remove_if_dead(folder, name);
 }
@@ -170,7 +170,7 @@ std::optional<GroupDevice> look_at(const std::string &state_folder, GroupKind ki
     return std::nullopt;
   }
   std::uint32_t cursor = 0;
-  reap(file, descriptor.number(), kNobody, monotonic_ns() + kGlanceNs, cursor);
+  reap(file, descriptor.number(), kNobody, now_ns() + kGlanceNs, cursor);
   const WideValue wanted = device_key(uuid, 0);
   for (std::uint32_t i = 0; i < shared::kDevices; ++i) {
     const shared::Device &device = file.header().device[i];

@@ -1,13 +1,13 @@
 #include "ledger/join_descriptor.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
 
-#include "ledger/clock.h"
+#include "base/clock.h"
+#include "base/wait.h"
 
 namespace ration::ledger {
 namespace {
@@ -24,15 +24,16 @@ constinit std::atomic<ino_t> joining_inode{0};
 
 // First said, then looked, on both sides: one of the two sees the other.
 void before_fork() {
-  const std::uint64_t deadline = monotonic_ns() + kMostWaitNs;
-  for (;;) {
+  const std::uint64_t deadline = now_ns() + kMostWaitNs;
+  for (Waiter waiter;;) {
     under_way.fetch_add(1);
-    if (!between.load() || monotonic_ns() > deadline) {
+    if (!between.load() || now_ns() > deadline) {
       passed.fetch_add(1);
       return;
     }
     under_way.fetch_sub(1);
-    sched_yield();
+    wake_waiters();
+    waiter.pause();
   }
 }
 
@@ -64,21 +65,26 @@ void watch_forks() {
 }
 
 JoinTurn::JoinTurn() {
+  Waiter waiter;
   while (turn_taken.exchange(true)) {
-    sched_yield();
+    waiter.pause();
   }
 }
 
 JoinTurn::~JoinTurn() {
   turn_taken.store(false);
+  wake_waiters();
 }
 
 BetweenForks::BetweenForks(std::uint64_t deadline_ns) {
   between.store(true);
-  do {
+  for (Waiter waiter;; waiter.pause()) {
     passed_ = passed.load();
     at_rest_ = under_way.load() == 0;
-  } while (!at_rest_ && monotonic_ns() < deadline_ns && sched_yield() == 0);
+    if (at_rest_ || now_ns() >= deadline_ns) {
+      return;
+    }
+  }
 }
 
 BetweenForks::~BetweenForks() {

@@ -1,6 +1,5 @@
 // How a process gets its slot of a group's file.
 #include <fcntl.h>
-#include <sched.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -10,7 +9,9 @@
 #include <cstring>
 #include <system_error>
 
-#include "ledger/clock.h"
+#include "base/wait.h"
+
+#include "base/clock.h"
 #include "ledger/join_descriptor.h"
 #include "ledger/kill_points.h"
 #include "ledger/life_byte.h"
@@ -126,7 +127,7 @@ Try find_slot(const GroupFile &file, int descriptor, int probe, std::uint64_t ra
   if (worth_looking) {
     // From anywhere: it may take longer than there is time, and the next one should not start with the same slots.
     auto cursor = static_cast<std::uint32_t>(random % slots);
-    reap(file, probe, kNone, monotonic_ns() + kJoinNs / 2, cursor);
+    reap(file, probe, kNone, now_ns() + kJoinNs / 2, cursor);
     found = free_one();
   }
   for (std::uint32_t i = file.slots(); i < shared::kSlots && found.slot == kNone && !found.again; ++i) {
@@ -221,7 +222,7 @@ Joined open_and_lock(const std::string &state_folder, const std::string &file_ca
   if (found.slot != kNone && is_damaged(joined.file, found.slot)) {
     found.problem = "it is damaged; let the group's processes end and remove it";
   }
-  const bool inherited = between.failed() && monotonic_ns() < beside_forks_ns;
+  const bool inherited = between.failed() && now_ns() < beside_forks_ns;
   if (found.slot != kNone && (inherited || !has_name(opened.number(), folder.number(), file_called))) {
     unlock_life(opened.number(), found.slot);  // said, because a child may have the descriptor too
     found = {kNone, true, {}};
@@ -236,9 +237,10 @@ std::unique_ptr<Membership> Membership::join(const std::string &state_folder, Gr
                                              const ProcessIdentity &process, std::string &problem) {
   const std::string file_called = file_name(kind, name);
   const std::string path = state_folder + "/" + file_called;
-  const std::uint64_t begun = monotonic_ns();
+  const std::uint64_t begun = now_ns();
   watch_forks();
   int tries = 0;
+  Waiter waiter;
   do {
     Joined joined = open_and_lock(state_folder, file_called, name, process.identity, begun + kForksNs);
     const Try &found = joined.found;
@@ -251,8 +253,8 @@ std::unique_ptr<Membership> Membership::join(const std::string &state_folder, Gr
       return std::unique_ptr<Membership>(new Membership(std::move(joined.file), found.slot, kind, name,
                                                         {path, joined.place.st_dev, joined.place.st_ino}));
     }
-    sched_yield();
-  } while (++tries < kLeastTries || monotonic_ns() - begun < kJoinNs);
+    waiter.pause();
+  } while (++tries < kLeastTries || now_ns() - begun < kJoinNs);
   problem = path + ": it is being removed by a process that does not go on";
   return nullptr;
 }

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/clock.h"
 #include "ledger/address_space.h"
-#include "ledger/clock.h"
 #include "ledger/device_key.h"
 #include "ledger/kill_points.h"
 #include "ledger/totals.h"
@@ -243,7 +243,7 @@ void Membership::look_for_dead(int device) noexcept try {
       probe && fstat(probe.number(), &found) == 0 && found.st_dev == place_.device && found.st_ino == place_.inode;
   if (ours) {
     std::uint32_t cursor = cursor_.load(std::memory_order_relaxed);
-    reap(file_, probe.number(), slot_, monotonic_ns() + kLookNs, cursor);
+    reap(file_, probe.number(), slot_, now_ns() + kLookNs, cursor);
     cursor_.store(cursor, std::memory_order_relaxed);
   }
   check_limit(file_, static_cast<std::uint32_t>(device));
@@ -256,7 +256,7 @@ bool Membership::somebody_died_within(int device, std::uint64_t seconds) noexcep
   }
   look_for_dead(device);
   const std::uint64_t last = file_.header().device[device].last_reap_ns.load(std::memory_order_relaxed);
-  const std::uint64_t now = monotonic_ns();
+  const std::uint64_t now = now_ns();
   return last != 0 && now - last < seconds * 1'000'000'000;
 }
 

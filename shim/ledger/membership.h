@@ -12,10 +12,10 @@
 #include <string_view>
 #include <vector>
 
+#include "base/lock.h"
 #include "ledger/group_file.h"
 #include "ledger/group_view.h"
 #include "ledger/process_identity.h"
-#include "lock.h"
 
 namespace ration::ledger {
 

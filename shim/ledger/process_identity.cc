@@ -6,14 +6,14 @@
 
 #include <cerrno>
 
-#include "ledger/clock.h"
+#include "base/clock.h"
 
 namespace ration::ledger {
 
 std::uint64_t random_number() {
   std::uint64_t number = 0;
   const bool random = getrandom(&number, sizeof(number), GRND_NONBLOCK) == sizeof(number);
-  return random ? number : monotonic_ns() ^ static_cast<std::uint64_t>(getpid()) << 40;
+  return random ? number : now_ns() ^ static_cast<std::uint64_t>(getpid()) << 40;
 }
 
 ProcessIdentity this_process() {

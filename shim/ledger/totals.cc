@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "ledger/clock.h"
+#include "base/clock.h"
 #include "ledger/kill_points.h"
 #include "ledger/life_byte.h"
 
@@ -88,7 +88,7 @@ DeviceSet give_back_of_dead(const GroupFile &file, std::uint32_t slot, std::uint
       }
       const Tag tag{slot, next_operation(last.operation) | kReapMark};
       at(KillPoint::kReapTime);
-      file.header().device[device].last_reap_ns.store(monotonic_ns(), std::memory_order_relaxed);
+      file.header().device[device].last_reap_ns.store(now_ns(), std::memory_order_relaxed);
       at(KillPoint::kReapTotal);
       if (word.exchange(total, {total.low - std::min(total.low, last.held), tag.packed()})) {
         break;
@@ -149,7 +149,7 @@ Reaping reap(const GroupFile &file, int probe, std::uint32_t own_slot, std::uint
       stated |= give_back_of_dead(file, index, life);
       result.found = true;
     }
-    if (++asked % 16 == 0 && monotonic_ns() > deadline_ns) {
+    if (++asked % 16 == 0 && now_ns() > deadline_ns) {
       cursor = index + 1;
       result.whole = false;
     }

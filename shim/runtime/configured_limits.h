@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "config/settings.h"
-#include "policy/devices.h"
+#include "policy/devices/devices.h"
 
 namespace ration::runtime {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "policy/device_memory.h"
+#include "policy/devices/memory_figures.h"
 
 namespace ration::runtime {
 

@@ -1,7 +1,6 @@
 #include "runtime/runtime.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/wait.h"
 #include "config/settings.h"
 #include "runtime/configured_limits.h"
 
@@ -36,7 +36,7 @@ bool in_async_pools(const config::Settings &settings) {
 // A driver that cannot say when a freed block may be used again is served block by block; one that has no memory pools,
 // or a device that has none, by ours.
 bool in_pools(const config::Settings &settings) {
-  return settings.mode != config::Mode::kDirect && policy::Pools::possible();
+  return settings.mode != config::Mode::kDirect && policy::BlockPools::possible();
 }
 
 events::JournalOptions journal_options(const config::Settings &settings) {
@@ -147,7 +147,7 @@ Runtime *Runtime::existing() noexcept {
 }
 
 Runtime *Runtime::get() noexcept {
-  for (;;) {
+  for (Waiter waiter;;) {
     if (Runtime *runtime = instance.load(std::memory_order_acquire)) {
       return runtime;
     }
@@ -159,13 +159,14 @@ Runtime *Runtime::get() noexcept {
         runtime = Builder::build();
         instance.store(runtime, std::memory_order_release);  // pairs with the acquires in get() and at_exit
       }
-      builder.store(0, std::memory_order_release);
+      builder.store(0);
+      wake_waiters();
       return runtime;
     }
     if (owner != self) {  // forked while another thread of the parent was building: that thread is not here
       builder.compare_exchange_strong(owner, 0, std::memory_order_relaxed);
     }
-    sched_yield();
+    waiter.pause();
   }
 }
 

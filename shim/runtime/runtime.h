@@ -3,7 +3,7 @@
 // Threads: get() from any; threads that arrive during first use wait. Called from: first use, fork child, exit.
 #pragma once
 
-#include "policy/policy.h"
+#include "policy/calls/policy.h"
 
 namespace ration::runtime {
 

@@ -7,7 +7,7 @@
 
 #include "events/json_lines.h"
 #include "ledger/ledger.h"
-#include "policy/address_book.h"
+#include "policy/calls/address_book.h"
 
 namespace {
 

@@ -25,8 +25,9 @@ std::vector<std::string> environment_of(Under under) {
   std::vector<std::string> environment{"PATH=/usr/bin:/bin", "LD_LIBRARY_PATH=" RATION_SIM_DIRECTORY,
                                        "SIMCUDA_DEVICES=16GiB", "SIMCUDA_LATENCY_US=0"};
   if (under != Under::kNothing) {
-    environment.insert(environment.end(), {"LD_PRELOAD=" RATION_FRONT, "RATION_LIMIT=50%", "RATION_PREALLOCATE_AFTER=0",
-                                           under == Under::kPool ? "RATION_MODE=pool" : "RATION_MODE=direct"});
+    environment.insert(environment.end(),
+                       {"LD_PRELOAD=" RATION_PRELOAD_LIBRARY, "RATION_LIMIT=50%", "RATION_PREALLOCATE_AFTER=0",
+                        under == Under::kPool ? "RATION_MODE=pool" : "RATION_MODE=direct"});
   }
   return environment;
 }

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 
-TARGETS = "ration_front ration_core simcuda"
+TARGETS = "ration_preload ration_core simcuda"
 PROGRAMS = ("linked_lazy linked_no_plt linked_address looked_up by_proc_address deep_bound deep_bound_library "
             "own_definition early_and_late processes race next_who_O0 next_who_O2")
 ROUTES = ("linked/lazy linked/no_plt linked/address_taken opened/soname opened/absolute looked_up/by_dlsym_libc "

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "door.h"
+#include "core_abi.h"
 
 namespace {
 
@@ -16,9 +16,9 @@ constexpr const char *kSymbols[] = {
 constexpr unsigned kHooks = sizeof(kSymbols) / sizeof(kSymbols[0]);
 
 void *bodies[kHooks];
-RationCore core;
-const RationDoor *given = nullptr;
-const RationCore *whole = nullptr;
+RationCoreAbi core;
+const RationPreloadAbi *given = nullptr;
+const RationCoreAbi *whole = nullptr;
 
 // The real functions are known from here on.
 int begin() {
@@ -33,7 +33,7 @@ int begin() {
 
 }  // namespace
 
-extern "C" __attribute__((visibility("default"))) const RationCore *ration_core_start(const RationDoor *door) {
+extern "C" __attribute__((visibility("default"))) const RationCoreAbi *ration_core_start(const RationPreloadAbi *door) {
   void *const file = door->real_dlopen(WHOLE_CORE, RTLD_NOW | RTLD_LOCAL);
   void *const start = file != nullptr ? door->real_dlsym(file, "ration_core_start") : nullptr;
   whole = start != nullptr ? reinterpret_cast<ration_core_start_t>(start)(door) : nullptr;

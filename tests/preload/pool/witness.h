@@ -5,7 +5,7 @@
 namespace preload::pool {
 
 enum class Seen : int {
-  served,  // the short way took it: Pools::allocate_hit or free_hit answered true
+  served,  // the short way took it: BlockPools::allocate_hit or free_hit answered true
   looked,  // and this free was due, so the quarantine is looked after
   told,    // figures are being told to others
 };

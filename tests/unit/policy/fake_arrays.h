@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "policy/array_costs.h"
+#include "policy/physical/array_costs.h"
 #include "unit/policy/fake_call.h"
 #include "unit/policy/program.h"
 

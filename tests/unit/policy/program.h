@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "policy/policy.h"
+#include "policy/calls/policy.h"
 #include "unit/policy/fake_driver.h"
 
 namespace ration::test {

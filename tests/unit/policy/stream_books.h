@@ -2,7 +2,7 @@
 #pragma once
 
 #include "catch.h"
-#include "policy/stream_pools.h"
+#include "policy/driver_pools/stream_pools.h"
 #include "unit/policy/fake_mem_pools.h"
 #include "unit/policy/program.h"
 

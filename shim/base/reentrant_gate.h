@@ -1,0 +1,51 @@
+// Lets one thread at a time through a section that spans driver calls, where no lock may be held.
+// Layer: base. Threads: any. A thread that is inside already, because a driver call called back into us, passes again.
+#pragma once
+
+#include <atomic>
+
+#include "base/this_thread.h"
+#include "base/wait.h"
+
+namespace ration {
+
+class ReentrantGate {
+ public:
+  using Owner = std::atomic<const void *>;  // the thread inside; nullptr: none
+  enum class Patience { wait, none };
+
+  explicit ReentrantGate(Owner &owner, Patience patience = Patience::wait) : owner_(owner) {
+    Waiter waiter;
+    for (const void *found = nullptr; !owner_.compare_exchange_strong(found, this_thread()); found = nullptr) {
+      if (found == this_thread()) {
+        inside_ = true;
+        return;
+      }
+      if (patience == Patience::none) {
+        return;
+      }
+      waiter.pause();
+    }
+    inside_ = entered_ = true;
+  }
+  ~ReentrantGate() {
+    if (entered_) {
+      owner_.store(nullptr);
+      wake_waiters();
+    }
+  }
+  ReentrantGate(const ReentrantGate &) = delete;
+  ReentrantGate &operator=(const ReentrantGate &) = delete;
+
+  // False: another thread is inside and `patience` was none.
+  explicit operator bool() const { return inside_; }
+  // The thread was inside before.
+  bool is_nested() const { return inside_ && !entered_; }
+
+ private:
+  Owner &owner_;
+  bool inside_ = false;
+  bool entered_ = false;
+};
+
+}  // namespace ration

@@ -1,0 +1,65 @@
+// The one way to wait for another thread: look, pause, look again.
+// Layer: base. Threads: any; never under a lock. Called from: any path of a hook that is not a hit.
+//
+// A waiting thread pauses the core first, then yields, then sleeps on a futex for at most kLongestSleepNs at a time.
+// Because it ends up asleep, a waiter of real-time priority cannot starve the thread that it waits for. Whoever makes a
+// condition true calls wake_waiters(), so the sleep is normally short; where the change comes from the driver or from
+// another process nothing calls it and the time limit applies. Nothing here is a cancellation point.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace ration {
+
+// Sleeps between two looks at something that costs a call, each twice as long as the one before.
+class Backoff {
+ public:
+  static constexpr long kLongestNs = 1'600'000;
+
+  explicit Backoff(long first_ns = 100'000) : next_ns_(first_ns) {}
+  void sleep() noexcept;
+
+ private:
+  long next_ns_;
+};
+
+// One wait of one thread:
+//   for (Waiter waiter; !done(); waiter.pause()) {}
+class Waiter {
+ public:
+  Waiter() = default;
+  ~Waiter();
+  Waiter(const Waiter &) = delete;
+  Waiter &operator=(const Waiter &) = delete;
+
+  // GUARANTEES: a wake_waiters() after the caller's latest look at its condition ends this pause, from the second
+  // pause on.
+  void pause() noexcept;
+
+ private:
+  int pauses_ = 0;
+  std::uint32_t seen_ = 0;
+  long next_ns_ = 50'000;
+};
+
+template <class Done>
+void wait_until(const Done &done) {
+  for (Waiter waiter; !done(); waiter.pause()) {
+  }
+}
+
+namespace wait_detail {
+inline constinit std::atomic<std::uint32_t> waiters{0};
+void wake_all() noexcept;
+}  // namespace wait_detail
+
+// Call it after a store that another thread may be waiting for. One load where no thread waits; the store and this load
+// must both be seq_cst, so that either the waiter sees the store or this sees the waiter.
+inline void wake_waiters() noexcept {
+  if (wait_detail::waiters.load() != 0) {
+    wait_detail::wake_all();
+  }
+}
+
+}  // namespace ration

@@ -1,0 +1,266 @@
+#include "policy/block_pool/block_pools.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "policy/block_pool/miss_handler.h"
+
+namespace ration::policy {
+namespace {
+
+using driver::real;
+
+// How often a request looks again because other threads freed meanwhile. It ends one that no hole will ever fit.
+constexpr int kMostTurns = 100;
+
+// CUDA_SUCCESS where a free may go into `stream`, else what is wrong with it. A graph's free node must be given a
+// graph's own allocation (cuda.h).
+CUresult state_of_stream(CUstream stream) {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  const CUresult result = capture_status(stream, status);
+  if (result == CUDA_ERROR_NOT_SUPPORTED) {  // nor is capture, then
+    return CUDA_SUCCESS;
+  }
+  return result == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE ? CUDA_ERROR_INVALID_VALUE : result;
+}
+
+}  // namespace
+
+CUresult BlockPools::state_of_caller() {
+  CUcontext current = nullptr;
+  const CUresult asked = real.cuCtxGetCurrent(&current);
+  if (asked != CUDA_SUCCESS || (current != nullptr && contexts_.find(current) != nullptr)) {
+    return asked;
+  }
+  const RelaxedCapture relaxed;
+  const CUresult answer = real.cuMemFree_v2(0);  // a free of nothing: only the state of the thread can be wrong with it
+  const bool of_thread = answer == CUDA_ERROR_INVALID_CONTEXT || answer == CUDA_ERROR_CONTEXT_IS_DESTROYED ||
+                         answer == CUDA_ERROR_NOT_INITIALIZED || answer == CUDA_ERROR_DEINITIALIZED;
+  return of_thread ? answer : CUDA_SUCCESS;
+}
+
+BlockPools::DevicePoolState &BlockPools::state_of(int device) {
+  DevicePoolState *state = known_state(device);
+  if (state == nullptr) {
+    auto made = std::make_unique<DevicePoolState>(fences_, fast_paths_, device, devices_.preallocation_on(device));
+    if (devices_state_[device].compare_exchange_strong(state, made.get(), std::memory_order_acq_rel)) {
+      state = made.release();
+    }
+  }
+  return *state;
+}
+
+BlockPools::~BlockPools() {
+  for (std::atomic<DevicePoolState *> &state : devices_state_) {
+    delete state.load(std::memory_order_acquire);
+  }
+}
+
+ContextPool &BlockPools::pool_of(const ContextRef &context) {
+  ContextPool *pool = context->pool.load(std::memory_order_acquire);
+  if (pool == nullptr) {
+    auto made = std::make_unique<ContextPool>(*context, claim_path(*context));
+    if (context->pool.compare_exchange_strong(pool, made.get())) {
+      pool = made.release();
+    }
+  }
+  return *pool;
+}
+
+std::vector<ContextRef> BlockPools::pooled_on(int device) {
+  std::vector<ContextRef> contexts = contexts_.live();
+  std::erase_if(contexts, [device](const ContextRef &context) {
+    return context->device != device || context->pool.load(std::memory_order_acquire) == nullptr;
+  });
+  return contexts;
+}
+
+CUresult BlockPools::allocate(const Request &request, const Contexts::Current &where, events::Via via,
+                              CUdeviceptr *address, std::optional<events::Reason> &denied) {
+  const std::uint64_t start = journal_.logging() ? now_ns() : 0;
+  ContextPool &pool = pool_of(where.context);
+  DevicePoolState &state = state_of(where.device);
+  const ContextPool::InFlight in_flight(pool);
+  if (where.context->ended_by.load() != nullptr) {
+    return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  }
+  if (state.preallocation.load(std::memory_order_acquire) != DevicePoolState::done) {
+    preallocate(request, where, pool, state);
+  }
+  pool::AllocateOutcome outcome{};
+  for (int turns = 0;; ++turns) {
+    MissHandler growth(*this, request, where, pool, state);
+    outcome = pool.blocks.allocate(request.upper_bound, growth);
+    if (outcome) {
+      break;
+    }
+    // The driver's own words, unless they say no more than that there is no memory, or are about calls of ours alone.
+    if (growth.error() != CUDA_SUCCESS && growth.error() != CUDA_ERROR_OUT_OF_MEMORY &&
+        growth.error() != CUDA_ERROR_NOT_SUPPORTED) {
+      return growth.error();
+    }
+    if (turns == kMostTurns || !growth.overtaken()) {
+      denied = growth.reason();
+      return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+  }
+  events::Alloc event{outcome.block.address,
+                      outcome.block.bytes,
+                      request.requested,
+                      where.device,
+                      where.context->number,
+                      request.api,
+                      events::Kind::device,
+                      events::Source::pool,
+                      via,
+                      start != 0 ? now_ns() - start : 0};
+  event.slab = outcome.block.slab;
+  journal_.record(event);
+  tell_changes(where.device);
+  open_path(pool, state);
+  *address = outcome.block.address;
+  return CUDA_SUCCESS;
+}
+
+CUresult BlockPools::retire(const char *api, std::uint64_t address, CUstream stream, const ContextRef &owner) {
+  const CUresult state = state_of_caller();
+  if (state != CUDA_SUCCESS) {
+    journal_.count_failed_free();
+    return state;
+  }
+  ContextPool &pool = *owner->pool.load(std::memory_order_acquire);
+  Quarantine &quarantine = state_of(owner->device).quarantine;
+  const ContextPool::InFlight in_flight(pool);
+  std::uint64_t bytes = 0;
+  bool due = false;
+  Quarantine::PendingRecord ticket;
+  switch (quarantine.retire(pool, address, bytes, ticket, due, &exports_)) {
+    case Quarantine::Retired::not_a_block:
+      journal_.count_failed_free();
+      return CUDA_ERROR_INVALID_VALUE;
+    case Quarantine::Retired::no_host_memory:
+      journal_.count_failed_free();
+      return CUDA_ERROR_OUT_OF_MEMORY;
+    case Quarantine::Retired::retired:
+    case Quarantine::Retired::kept:
+      break;
+  }
+  journal_.record(events::Free{address, bytes, owner->device, owner->number, api,
+                               reinterpret_cast<std::uintptr_t>(stream), events::Source::pool});
+  ticket.close();
+  if (due) {
+    quarantine.collect(Quarantine::Sealing::always);  // an error of it is for whoever needs the memory
+  }
+  tell_changes(owner->device);
+  settle_kept(kFewKept);
+  return CUDA_SUCCESS;
+}
+
+CUresult BlockPools::free(const char *api, std::uint64_t address, const ContextRef &owner) {
+  const CUresult result = retire(api, address, nullptr, owner);
+  if (result != CUDA_SUCCESS || !synchronous_free_) {
+    return result;
+  }
+  const std::uint64_t start = now_ns();
+  const Quarantine::Cleaned cleaned = state_of(owner->device).quarantine.drain();
+  if (cleaned.waited) {
+    record_wait(api, owner->device, fences_.by_events() ? "event" : "synchronize", cleaned, start);
+  }
+  return cleaned.error;
+}
+
+CUresult BlockPools::free_in_stream(const char *api, std::uint64_t address, CUstream stream, const ContextRef &owner) {
+  const CUresult state = state_of_stream(stream);
+  if (state != CUDA_SUCCESS) {
+    journal_.count_failed_free();
+    return state;
+  }
+  return retire(api, address, stream, owner);
+}
+
+pool::SharedPool &BlockPools::blocks_of(const ContextRef &owner) {
+  return owner->pool.load(std::memory_order_acquire)->blocks;
+}
+
+std::optional<pool::Block> BlockPools::block_at(std::uint64_t address, const ContextRef &owner) {
+  return blocks_of(owner).find(address);
+}
+
+void BlockPools::record_wait(const char *api, int device, const char *how, const Quarantine::Cleaned &cleaned,
+                             std::uint64_t start_ns) {
+  journal_.record(events::Wait{device, api, how, cleaned.blocks, cleaned.bytes, now_ns() - start_ns, cleaned.error});
+}
+
+// Without events sealing costs nothing, and the program's own synchronise is what lets blocks be used again.
+std::uint64_t BlockPools::before_synchronise() noexcept {
+  if (!fences_.by_events()) {
+    for (std::atomic<DevicePoolState *> &each : devices_state_) {
+      if (DevicePoolState *state = each.load(std::memory_order_acquire)) {
+        state->quarantine.collect(Quarantine::Sealing::always);
+      }
+    }
+  }
+  return fences_.now();
+}
+
+void BlockPools::tell(int device) noexcept {
+  const events::DeviceTally &tally = journal_.tally().devices[device];
+  ledger::Told told;
+  told.used = tally.live_bytes.load(std::memory_order_relaxed);
+  told.allocations = tally.allocs.load(std::memory_order_relaxed);
+  static_assert(events::kReasonCount == ledger::kFailureReasons.size());
+  for (std::size_t reason = 0; reason < told.failures.size(); ++reason) {
+    told.failures[reason] = tally.denied[reason].load(std::memory_order_relaxed);
+  }
+  ledger_.account(device).tell(told);
+}
+
+std::uint64_t BlockPools::free_bytes(int device) {
+  DevicePoolState *state = known_state(device);
+  if (state == nullptr) {
+    return 0;
+  }
+  std::uint64_t bytes = state->quarantine.bytes();
+  for (const ContextRef &context : pooled_on(device)) {
+    bytes += context->pool.load(std::memory_order_acquire)->blocks.statistics().free_bytes;
+  }
+  return bytes;
+}
+
+std::uint64_t BlockPools::reclaimable(int device) {
+  std::uint64_t bytes = 0;
+  for (const ContextRef &context : pooled_on(device)) {
+    const pool::Statistics held = context->pool.load(std::memory_order_acquire)->blocks.statistics();
+    bytes += held.slab_bytes - held.used_bytes;
+  }
+  return bytes;
+}
+
+bool BlockPools::holds_elsewhere(int device, const Context *caller, std::uint64_t bytes) {
+  std::uint64_t elsewhere = 0;
+  for (const ContextRef &context : pooled_on(device)) {
+    if (context.get() != caller) {
+      const pool::Statistics held = context->pool.load(std::memory_order_acquire)->blocks.statistics();
+      elsewhere += held.free_bytes + held.retired_bytes;
+    }
+  }
+  return elsewhere > 0 && bytes <= ledger_.account(device).available() + elsewhere;
+}
+
+void BlockPools::explain(events::Oom &oom, const Context *of) {
+  DevicePoolState *state = known_state(oom.device);
+  if (state == nullptr) {
+    return;
+  }
+  oom.quarantined = state->quarantine.bytes() + exports_.kept_bytes(oom.device);
+  const std::uint64_t not_used = reclaimable(oom.device);
+  oom.used -= std::min(oom.used, not_used);
+  oom.capturing = captures_.running();
+  if (of != nullptr) {
+    if (ContextPool *pool = of->pool.load(std::memory_order_acquire)) {
+      oom.largest_free = std::max(oom.largest_free, pool->blocks.statistics().largest_hole);
+    }
+  }
+}
+
+}  // namespace ration::policy

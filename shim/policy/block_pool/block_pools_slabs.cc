@@ -1,0 +1,371 @@
+// What the pools take from the driver and give back: the half of BlockPools that knows slabs.
+// Layer: policy.
+#include <algorithm>
+#include <list>
+
+#include "base/wait.h"
+
+#include "base/clock.h"
+#include "policy/block_pool/block_pools.h"
+
+namespace ration::policy {
+namespace {
+
+using driver::real;
+
+// A pool that grows on demand holds no more than this back for the sake of fewer driver calls.
+constexpr std::uint64_t kMostSlackOnDemand = 64U << 20U;
+
+}  // namespace
+
+// Takes slabs back from one pool. What the driver refuses stays the pool's, but only once the pool has been through
+// all of its slabs.
+class SlabReleaser final : public pool::NoUpstream {
+ public:
+  SlabReleaser(BlockPools &pools, const char *api, const ContextRef &context)
+      : pools_(pools), api_(api), context_(context) {}
+  ~SlabReleaser() override {
+    for (const pool::Slab &slab : refused_) {
+      (void)context_->pool.load(std::memory_order_acquire)->blocks.add_slab(slab);
+    }
+  }
+
+  void shrink(const pool::Slab &slab) noexcept override try {
+    refused_.push_back(slab);
+    if (pools_.return_slab(api_, context_, slab)) {
+      refused_.pop_back();
+      ++slabs;
+      bytes += slab.bytes;
+    }
+  } catch (...) {  // no memory to remember a refusal by: the slab stays charged, and goes with its context
+  }
+
+  std::uint64_t slabs = 0;
+  std::uint64_t bytes = 0;
+
+ private:
+  BlockPools &pools_;
+  const char *const api_;
+  const ContextRef &context_;
+  std::list<pool::Slab> refused_;
+};
+
+BlockPools::Take BlockPools::take_slab(std::uint64_t bytes, const char *why, const Contexts::Current &where,
+                                       DevicePoolState &state, ledger::Effort effort, pool::Slab &slab,
+                                       CUresult &error) {
+  ledger::Account &account = ledger_.account(where.device);
+  const Changing changing(state);
+  const ledger::ReserveOutcome reserved = account.reserve(bytes, effort);
+  if (reserved != ledger::ReserveOutcome::granted) {
+    return reserved == ledger::ReserveOutcome::over_limit ? Take::over_limit : Take::over_group_limit;
+  }
+  const std::uint64_t start = journal_.logging() ? now_ns() : 0;
+  CUdeviceptr address = 0;
+  const CUresult result = real.cuMemAlloc_v2(&address, bytes);
+  if (result != CUDA_SUCCESS) {
+    account.release(bytes);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY) {
+      return Take::device_full;
+    }
+    error = result;
+    return Take::failed;
+  }
+  try {
+    if (!slabs_.insert(address, bytes, where.context)) {
+      account.release(bytes);  // it went with its context
+      error = CUDA_ERROR_CONTEXT_IS_DESTROYED;
+      return Take::failed;
+    }
+  } catch (...) {
+    if (real.cuMemFree_v2(address) == CUDA_SUCCESS) {
+      account.release(bytes);
+    }
+    throw;
+  }
+  slab = {address, bytes, last_slab_.fetch_add(1, std::memory_order_relaxed) + 1};
+  journal_.record(events::SlabAlloc{address, bytes, where.device, where.context->number, slab.id, "cuMemAlloc_v2", why,
+                                    start != 0 ? now_ns() - start : 0});
+  state.slab_bytes.fetch_add(bytes, std::memory_order_relaxed);
+  slab_bytes_changed(state, where.device);
+  account.want_telling();
+  return Take::taken;
+}
+
+void BlockPools::slab_bytes_changed(DevicePoolState &state, int device) {
+  state.quarantine.set_sizes(state.slab_bytes.load(std::memory_order_relaxed), slack_bytes(state, device));
+}
+
+std::uint64_t BlockPools::slack_bytes(const DevicePoolState &state, int device) {
+  const Device *known = devices_.find(device);
+  const std::uint64_t total = known != nullptr ? known->total.load(std::memory_order_relaxed) : 0;
+  const std::uint64_t slack = std::min(ledger_.account(device).limit(), total) / 8;
+  return state.plan.bytes > 0 ? slack : std::min(slack, kMostSlackOnDemand);
+}
+
+// The record first, then the bytes, then the range: whoever gets either again is logged behind it.
+void BlockPools::forget_slab(const char *api, const Context &context, const pool::Slab &slab) noexcept {
+  journal_.record(events::SlabFree{slab.address, slab.bytes, context.device, context.number, slab.id, api});
+  ledger_.account(context.device).release(slab.bytes);
+  slabs_.erase(slab.address, context);
+  if (DevicePoolState *state = known_state(context.device)) {
+    state->slab_bytes.fetch_sub(slab.bytes, std::memory_order_relaxed);
+    slab_bytes_changed(*state, context.device);
+  }
+  tell(context.device);
+}
+
+bool BlockPools::return_slab(const char *api, const ContextRef &context, const pool::Slab &slab) noexcept {
+  for (Waiter waiter;;) {
+    if (const Pin pin(*context); pin) {
+      slabs_.begin_end(slab.address);  // nobody else marks it: whoever ends the context waits for the pin first
+      const RelaxedCapture relaxed;
+      const CurrentFor current(context->handle);
+      if (!current || real.cuMemFree_v2(slab.address) != CUDA_SUCCESS) {
+        slabs_.cancel_end(slab.address);
+        return false;
+      }
+      forget_slab(api, *context, slab);
+      return true;
+    }
+    if (const char *ended_by = context->ended_by.load(std::memory_order_acquire)) {
+      forget_slab(ended_by, *context, slab);  // it went with its context, whose pool no longer knew it
+      return true;
+    }
+    waiter.pause();  // the context is being destroyed, or not, by another thread
+  }
+}
+
+bool BlockPools::wait_for_work() noexcept try {
+  Fence moment;
+  CUresult error = CUDA_SUCCESS;
+  FenceTracker::Taken taken{};
+  {
+    const CaptureExclusion undisturbed(captures_);
+    taken = fences_.take(moment, error);
+  }
+  if (taken != FenceTracker::Taken::taken) {
+    return false;
+  }
+  const CUresult passed = fences_.wait(moment);
+  // The driver's pools take note of what was reached at the next synchronise call, even of what is long over.
+  for (const Fence::Mark &mark : moment.marks) {
+    if (const Pin pin(*mark.context); passed == CUDA_SUCCESS && mark.event != nullptr && pin) {
+      const CurrentFor current(mark.context->handle);
+      if (current) {
+        real.cuEventSynchronize(mark.event);
+      }
+    }
+  }
+  fences_.recycle(moment);
+  return passed == CUDA_SUCCESS;
+} catch (...) {  // no memory of the host
+  return false;
+}
+
+void BlockPools::look_for_orphans(const char *api, int device) noexcept try {
+  if (!stream_pools_.has_orphans(device)) {
+    return;
+  }
+  if (const std::uint64_t orphans = stream_pools_.orphaned(device); fences_.is_idle()) {
+    stream_pools_.release_orphans(api, device, orphans);
+  }
+} catch (...) {  // no memory of the host: they stay charged
+}
+
+bool BlockPools::give_back(const char *api, int device) noexcept try {
+  const bool trimmed = stream_pools_.trim(api, device);
+  DevicePoolState *state = known_state(device);
+  if (state == nullptr) {
+    return trimmed;
+  }
+  settle_kept();
+  state->quarantine.collect(Quarantine::Sealing::always);
+  const Changing changing(*state);
+  events::Trim trim{device, api, 0, 0};
+  for (const ContextRef &context : pooled_on(device)) {
+    // A slab that is on its way, or comes back refused, is in neither list that the context's end goes through.
+    const ContextPool::InFlight in_flight(*context->pool.load(std::memory_order_acquire));
+    SlabReleaser returner(*this, api, context);
+    context->pool.load(std::memory_order_acquire)->blocks.give_back(returner);
+    trim.slabs += returner.slabs;
+    trim.bytes += returner.bytes;
+  }
+  if (trim.slabs > 0) {
+    journal_.record(trim);
+  }
+  return trimmed || trim.slabs > 0;
+} catch (...) {  // no memory of the host to go through the pools
+  return false;
+}
+
+bool BlockPools::is_changing(int device) {
+  DevicePoolState *state = known_state(device);
+  return state != nullptr && state->changing.load(std::memory_order_acquire) != 0;
+}
+
+bool BlockPools::make_room(const char *api, int device, std::uint64_t bytes) noexcept try {
+  const ledger::Account &account = ledger_.account(device);
+  const auto enough = [&] { return account.available() >= bytes; };
+  if (enough() || (pending_.settle(device, false) && enough()) || (pending_.settle(device, true) && enough())) {
+    return true;
+  }
+  // The driver's pools keep what was freed in stream order until the stream got there, and longer.
+  if (stream_pools_.trim(api, device) && enough()) {
+    return true;
+  }
+  if (const std::uint64_t orphans = stream_pools_.orphaned(device); stream_pools_.retains(device) && wait_for_work()) {
+    stream_pools_.release_orphans(api, device, orphans);
+    stream_pools_.trim(api, device);
+    if (enough()) {
+      return true;
+    }
+  }
+  // Not for nothing: a slab that goes has to be got again.
+  if (bytes > account.limit() || account.available() + reclaimable(device) < bytes) {
+    return false;
+  }
+  return give_back(api, device) && enough();
+} catch (...) {
+  return false;
+}
+
+// Only a device's first context preallocates, and for what lives in it: not because another one needs much.
+void BlockPools::preallocate(const Request &request, const Contexts::Current &where, ContextPool &pool,
+                             DevicePoolState &state) {
+  Context *first = nullptr;
+  state.first.compare_exchange_strong(first, where.context.get());
+  if ((first != nullptr && first != where.context.get()) ||
+      pool.blocks.statistics().used_bytes + request.upper_bound < state.plan.after) {
+    return;
+  }
+  int due = DevicePoolState::due;
+  if (state.preallocation.compare_exchange_strong(due, DevicePoolState::running)) {
+    try {
+      preallocate_now(request, where, pool, state);
+    } catch (...) {  // no memory of the host: the pool grows as it can
+    }
+    state.preallocation.store(DevicePoolState::done);
+    wake_waiters();
+  }
+  Waiter waiter;
+  while (state.preallocation.load(std::memory_order_acquire) == DevicePoolState::running) {
+    waiter.pause();  // another thread is at it; what it gets is for this request too
+  }
+}
+
+// Bounded in time, because the device may never get through before this call returns.
+void BlockPools::settle_briefly(const char *api, int device, DevicePoolState &state) {
+  if (state.quarantine.blocks() == 0 || !fences_.by_events()) {
+    return;
+  }
+  const std::uint64_t start = now_ns();
+  Quarantine::Cleaned all;
+  for (Backoff backoff;;) {
+    const Quarantine::Cleaned cleaned = state.quarantine.collect(Quarantine::Sealing::always);
+    all.blocks += cleaned.blocks;
+    all.bytes += cleaned.bytes;
+    all.error = cleaned.error;
+    if (state.quarantine.blocks() == 0 || cleaned.error != CUDA_SUCCESS || cleaned.capturing ||
+        now_ns() - start > kBrieflyNs) {
+      break;
+    }
+    all.waited = true;
+    backoff.sleep();
+  }
+  if (all.waited) {
+    record_wait(api, device, "poll", all, start);
+  }
+}
+
+// The plan's bytes, less what is held already, as far as they are there: nine tenths again and again until the driver
+// has so much. Where not even this request would fit, the pool grows for it as for any other.
+void BlockPools::preallocate_now(const Request &request, const Contexts::Current &where, ContextPool &pool,
+                                 DevicePoolState &state) {
+  const Preallocation &plan = state.plan;
+  ledger::Account &account = ledger_.account(where.device);
+  if (account.available() < plan.bytes - std::min(plan.bytes, account.charged())) {
+    account.look_for_dead();
+  }
+  if (state.slab_bytes.load(std::memory_order_relaxed) > 0) {
+    // Small slabs that are free would only be in the large one's way. But the driver's free waits for running work,
+    // which may itself be waiting for this call.
+    settle_briefly(request.api, where.device, state);
+    if (fences_.is_idle()) {
+      give_back(request.api, where.device);
+    }
+  }
+  const RelaxedCapture relaxed;
+  const std::uint64_t free_now = really_free().value_or(UINT64_MAX);
+  const std::uint64_t least =
+      std::max(pool::Pool::slab_bytes_for(std::min(request.upper_bound, pool::SharedPool::kMostBytes)),
+               ContextPool::kFirstSlabBytes);
+  std::uint64_t bytes = std::min({plan.bytes - std::min(plan.bytes, account.charged()), account.available(),
+                                  free_now == UINT64_MAX ? free_now : free_now - std::min(free_now, plan.headroom)});
+  while (whole_granules(bytes) >= least) {
+    pool::Slab slab{};
+    CUresult error = CUDA_SUCCESS;
+    switch (take_slab(whole_granules(bytes), "preallocate", where, state, ledger::Effort::kAtOnce, slab, error)) {
+      case Take::taken:
+        if (pool.blocks.add_slab(slab) != pool::AddSlabOutcome::kAdded) {
+          return_slab(request.api, where.context, slab);
+        }
+        return;
+      case Take::failed:
+        return;
+      case Take::over_limit:
+      case Take::device_full:
+        bytes = nine_tenths(bytes);
+        break;
+      case Take::over_group_limit:  // others were faster
+        bytes = std::min(nine_tenths(bytes), account.available());
+        break;
+    }
+  }
+}
+
+// What the driver destroyed with a context: recorded block by block, then slab by slab.
+class TeardownUpstream final : public pool::NoUpstream {
+ public:
+  TeardownUpstream(BlockPools &pools, const char *api, const Context &context)
+      : pools_(pools), api_(api), context_(context) {}
+  void shrink(const pool::Slab &slab) noexcept override { pools_.forget_slab(api_, context_, slab); }
+
+ private:
+  BlockPools &pools_;
+  const char *const api_;
+  const Context &context_;
+};
+
+void BlockPools::finish_end(const char *api, const ContextRef &context) noexcept {
+  captures_.forget(context);
+  fences_.forget(context);
+  ContextPool *pool = context->pool.load(std::memory_order_acquire);
+  DevicePoolState *state = known_state(context->device);
+  if (pool == nullptr || state == nullptr) {
+    return;
+  }
+  Waiter waiter;
+  while (pool->in_flight.load() != 0) {
+    waiter.pause();  // it sees that the context is gone, or has its block already and writes its record
+  }
+  state->quarantine.forget(*pool);
+  exports_.forget(*pool);
+  pool::Block blocks[32];
+  while (const std::size_t count = pool->blocks.live_blocks(0, blocks, std::size(blocks))) {
+    for (std::size_t i = 0; i < count; ++i) {
+      if (pool->blocks.free(blocks[i].address)) {
+        journal_.record(events::Free{blocks[i].address, blocks[i].bytes, context->device, context->number, api, 0,
+                                     events::Source::pool});
+      }
+    }
+  }
+  TeardownUpstream loser(*this, api, *context);
+  pool->blocks.give_back(loser);
+  Context *gone = context.get();
+  if (state->first.compare_exchange_strong(gone, nullptr)) {
+    state->preallocation.store(state->plan.bytes > 0 ? DevicePoolState::due : DevicePoolState::done);
+    fast_paths_.close_all(context->device);  // another context's allocations may now have to preallocate
+  }
+}
+
+}  // namespace ration::policy

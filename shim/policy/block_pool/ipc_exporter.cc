@@ -1,0 +1,228 @@
+#include "policy/block_pool/ipc_exporter.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "policy/block_pool/context_pool.h"
+
+namespace ration::policy {
+namespace {
+
+// A block that may be shared: whoever frees one of that pool's blocks asks.
+class Announced {
+ public:
+  explicit Announced(std::atomic<int> &shared) : shared_(shared) { shared_.fetch_add(1); }
+  ~Announced() {
+    if (!stays_) {
+      shared_.fetch_sub(1);
+    }
+  }
+  Announced(const Announced &) = delete;
+  Announced &operator=(const Announced &) = delete;
+  void stay() { stays_ = true; }
+
+ private:
+  std::atomic<int> &shared_;
+  bool stays_ = false;
+};
+
+ContextPool *pool_of(const ContextRef &context) {
+  return context != nullptr ? context->pool.load(std::memory_order_acquire) : nullptr;
+}
+
+}  // namespace
+
+ledger::ExportFile *IpcExporter::file(std::string &problem) {
+  ledger::ExportFile *known = file_.load(std::memory_order_acquire);
+  if (known != nullptr) {
+    return known;
+  }
+  std::unique_ptr<ledger::ExportFile> made = ledger::ExportFile::make(state_folder_, problem);
+  if (made == nullptr) {
+    return nullptr;
+  }
+  if (!file_.compare_exchange_strong(known, made.get(), std::memory_order_acq_rel)) {
+    made->remove_if_unused();  // another thread was faster
+    return known;
+  }
+  return made.release();
+}
+
+bool IpcExporter::free_record(std::uint32_t &record) {
+  const auto found =
+      std::find_if(entries_.begin(), entries_.end(), [](const Entry &entry) { return entry.state == State::free; });
+  record = static_cast<std::uint32_t>(found - entries_.begin());
+  if (found == entries_.end()) {
+    if (entries_.size() == ledger::shared::kExportRecords) {
+      return false;
+    }
+    entries_.emplace_back();
+  }
+  return true;
+}
+
+// Announced before the look into the pool: a free that comes behind that look, under the pool's lock, sees it.
+IpcExporter::Shared IpcExporter::share(const ContextRef &owner, const pool::Block &block,
+                                       const ledger::ExportedBlock &in, ledger::ExportToken &token,
+                                       std::string &problem) {
+  ledger::ExportFile *const told = file(problem);
+  if (told == nullptr) {
+    return Shared::no_file;
+  }
+  const ledger::ExportNonce nonce = ledger::export_nonce();
+  ContextPool &pool = *pool_of(owner);
+  Announced announced(pool.shared);
+  Guard guard(mutex_);
+  const std::optional<pool::Block> live = pool.blocks.find(block.address);
+  if (!live || live->address != block.address || live->slab != block.slab || live->requested != block.requested) {
+    return Shared::not_a_block;
+  }
+  if (const auto before = by_address_.find(block.address); before != by_address_.end()) {
+    token = entries_[before->second].token;
+    return Shared::shared;
+  }
+  std::uint32_t record = 0;
+  if (!free_record(record)) {
+    return Shared::no_place;
+  }
+  by_address_.emplace(block.address, record);
+  token = told->publish(record, in, nonce);
+  entries_[record] = {State::live, {owner, block.address, block.bytes}, token, in};
+  announced.stay();
+  return Shared::shared;
+}
+
+bool IpcExporter::is_own(const ledger::ExportToken &token) const {
+  const ledger::ExportFile *const own = file_.load(std::memory_order_acquire);
+  return own != nullptr && own->exporter() == token.exporter;
+}
+
+bool IpcExporter::find_own(const ledger::ExportToken &token, ledger::ExportedBlock &block) {
+  Guard guard(mutex_);
+  if (token.record >= entries_.size()) {
+    return false;
+  }
+  const Entry &entry = entries_[token.record];
+  const ledger::ExportToken &wanted = entry.token;
+  if (entry.state != State::live || wanted.exporter != token.exporter || wanted.generation != token.generation ||
+      wanted.nonce[0] != token.nonce[0] || wanted.nonce[1] != token.nonce[1]) {
+    return false;
+  }
+  block = entry.in;
+  return true;
+}
+
+bool IpcExporter::keep(ContextPool &pool, pool::Address address, std::uint64_t bytes) noexcept {
+  if (pool.shared.load() == 0) {
+    return false;
+  }
+  Guard guard(mutex_);
+  const auto found = by_address_.find(address);
+  if (found == by_address_.end() || pool_of(entries_[found->second].block.owner) != &pool) {
+    return false;
+  }
+  Entry &entry = entries_[found->second];
+  file_.load(std::memory_order_acquire)->end(found->second);
+  entry.state = State::kept;
+  entry.block.bytes = bytes;
+  by_address_.erase(found);
+  kept_.fetch_add(1, std::memory_order_relaxed);
+  pool.shared.fetch_sub(1);
+  return true;
+}
+
+std::uint64_t IpcExporter::kept_bytes(int device) {
+  std::uint64_t bytes = 0;
+  if (keeps_any()) {
+    Guard guard(mutex_);
+    for (const Entry &entry : entries_) {
+      if (entry.state == State::kept && entry.block.owner != nullptr && entry.block.owner->device == device) {
+        bytes += entry.block.bytes;
+      }
+    }
+  }
+  return bytes;
+}
+
+std::vector<IpcExporter::Candidate> IpcExporter::candidates(std::size_t most) {
+  std::vector<Candidate> found;
+  found.reserve(std::min(most, kept_.load(std::memory_order_relaxed)));
+  Guard guard(mutex_);
+  for (std::size_t i = 0; i < entries_.size() && found.size() < found.capacity(); ++i) {
+    const std::size_t record = (next_kept_ + i) % entries_.size();
+    if (entries_[record].state == State::kept) {
+      found.push_back({static_cast<std::uint32_t>(record), entries_[record].token.generation});
+    }
+  }
+  next_kept_ = found.empty() ? 0 : found.back().record + 1;
+  return found;
+}
+
+// The generation tells that it is what was looked at: another thread may have returned it, and shared the next one.
+bool IpcExporter::begin_return(const Candidate &candidate, Kept &block) {
+  Guard guard(mutex_);
+  Entry &entry = entries_[candidate.record];
+  if (entry.state != State::kept || entry.token.generation != candidate.generation) {
+    return false;
+  }
+  entry.state = State::returning;
+  block = entry.block;
+  return true;
+}
+
+void IpcExporter::finish_return(std::uint32_t record, bool taken) {
+  Kept dropped;  // its context may go with it, and with that its pool: outside the lock
+  Guard guard(mutex_);
+  Entry &entry = entries_[record];
+  entry.state = taken ? State::free : State::kept;
+  if (taken) {
+    std::swap(dropped, entry.block);
+    kept_.fetch_sub(1, std::memory_order_relaxed);
+  }
+}
+
+void IpcExporter::settle(std::size_t most, const std::function<bool(const Kept &)> &take_back) noexcept try {
+  if (!keeps_any()) {
+    return;
+  }
+  const std::vector<Candidate> kept = candidates(most);
+  const ledger::ExportFile::Look look(*file_.load(std::memory_order_acquire));
+  for (const Candidate &candidate : kept) {
+    Kept block;
+    if (!look.is_anybodys(candidate.record) && begin_return(candidate, block)) {
+      finish_return(candidate.record, block.owner == nullptr || take_back(block));
+    }
+  }
+} catch (...) {  // no memory of the host: they stay here
+}
+
+// REQUIRES: no call that could still give one of its blocks back is under way (ContextPool::InFlight).
+void IpcExporter::forget(ContextPool &pool) noexcept {
+  Guard guard(mutex_);
+  for (std::size_t record = 0; record < entries_.size(); ++record) {
+    Entry &entry = entries_[record];
+    if (entry.state == State::free || pool_of(entry.block.owner) != &pool) {
+      continue;
+    }
+    if (entry.state == State::live) {
+      file_.load(std::memory_order_acquire)->end(static_cast<std::uint32_t>(record));
+      by_address_.erase(entry.block.address);
+      entry.state = State::kept;
+      kept_.fetch_add(1, std::memory_order_relaxed);
+      pool.shared.fetch_sub(1);
+    } else {
+      (void)pool.blocks.reclaim(entry.block.address);
+    }
+    entry.block.owner.reset();  // the caller holds it too
+  }
+}
+
+void IpcExporter::leave() noexcept try {
+  if (const ledger::ExportFile *file = file_.load(std::memory_order_acquire)) {
+    file->remove_if_unused();
+  }
+} catch (...) {  // whoever looks next removes it
+}
+
+}  // namespace ration::policy

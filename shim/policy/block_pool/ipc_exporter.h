@@ -1,0 +1,90 @@
+// The blocks of this process's pools that it shares with others; and those that it has freed while somebody has them
+// open, which are kept out of their pool until nobody has (ledger/export_file.h).
+// Layer: policy. Threads: any; no system call under the lock, which is taken inside the quarantine's and before a
+// pool's. Owns: the file, made at the first share.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/lock.h"
+#include "ledger/export_file.h"
+#include "policy/contexts/contexts.h"
+#include "pool/pool.h"
+
+namespace ration::policy {
+
+class IpcExporter {
+ public:
+  explicit IpcExporter(std::string state_folder) : state_folder_(std::move(state_folder)) {}
+  ~IpcExporter() { delete file_.load(std::memory_order_acquire); }
+  IpcExporter(const IpcExporter &) = delete;
+  IpcExporter &operator=(const IpcExporter &) = delete;
+
+  enum class Shared {
+    shared,
+    not_a_block,  // it is not live any more
+    no_place,     // all records are in use
+    no_file,      // `problem` says why
+  };
+  // The token of a live block: the same one for as long as it lives. `in` is where it lies. Throws bad_alloc.
+  Shared share(const ContextRef &owner, const pool::Block &block, const ledger::ExportedBlock &in,
+               ledger::ExportToken &token, std::string &problem);
+  // Of a token of this process's own: the driver's handle. False: its block has ended, or it is none.
+  bool is_own(const ledger::ExportToken &token) const;
+  bool find_own(const ledger::ExportToken &token, ledger::ExportedBlock &block);
+
+  // Whether a block that was just retired was shared: then nobody can open it any more, and it is kept here. Called
+  // under the quarantine's lock, so that no block that is shared gets past it.
+  bool keep(ContextPool &pool, pool::Address address, std::uint64_t bytes) noexcept;
+  bool keeps_any() const { return kept_.load(std::memory_order_relaxed) != 0; }
+  std::uint64_t kept_bytes(int device);
+
+  struct Kept {
+    ContextRef owner;  // null: its pool has gone
+    pool::Address address = 0;
+    std::uint64_t bytes = 0;
+  };
+  // Looks whether somebody still has what is kept, `most` of it; what nobody has is offered to `take_back`, which
+  // answers whether it did.
+  void settle(std::size_t most, const std::function<bool(const Kept &)> &take_back) noexcept;
+
+  // The pool's context has gone: what it shared can be opened no more, and what was kept of it is reclaimed.
+  void forget(ContextPool &pool) noexcept;
+  // At the end of the process.
+  void leave() noexcept;
+
+ private:
+  enum class State { free, live, kept, returning };
+  struct Entry {
+    State state = State::free;
+    Kept block;
+    ledger::ExportToken token;
+    ledger::ExportedBlock in;
+  };
+  struct Candidate {
+    std::uint32_t record;
+    std::uint64_t generation;
+  };
+  ledger::ExportFile *file(std::string &problem);
+  bool free_record(std::uint32_t &record) REQUIRES(mutex_);
+  std::vector<Candidate> candidates(std::size_t most);
+  bool begin_return(const Candidate &candidate, Kept &block);
+  void finish_return(std::uint32_t record, bool taken);
+
+  const std::string state_folder_;
+  std::atomic<ledger::ExportFile *> file_{nullptr};
+  std::atomic<std::size_t> kept_{0};  // written under the lock
+  RankedMutex mutex_{Rank::kExports};
+  std::vector<Entry> entries_ GUARDED_BY(mutex_);                                   // by record
+  std::unordered_map<pool::Address, std::uint32_t> by_address_ GUARDED_BY(mutex_);  // live ones
+  std::size_t next_kept_ GUARDED_BY(mutex_) = 0;                                    // where the next look begins
+};
+
+}  // namespace ration::policy

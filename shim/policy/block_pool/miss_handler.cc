@@ -1,0 +1,229 @@
+#include "policy/block_pool/miss_handler.h"
+
+#include <algorithm>
+#include <ctime>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/wait.h"
+#include "policy/devices/returning_memory.h"
+
+namespace ration::policy {
+namespace {
+
+constexpr std::uint64_t kSlabGranule = ContextPool::kFirstSlabBytes;
+// A slab for blocks of one size alone has room for so many bytes of them: it loses part of its last granule.
+constexpr std::uint64_t kLeastOfOneSize = 32U << 20U;
+
+constexpr std::uint64_t whole_slab(std::uint64_t bytes) {
+  return (bytes + kSlabGranule - 1) / kSlabGranule * kSlabGranule;
+}
+
+std::uint64_t slab_of_several(std::uint64_t block_bytes) {
+  const std::uint64_t bytes = std::max<std::uint64_t>(1, block_bytes);
+  return whole_slab(pool::Pool::slab_bytes_for(std::max<std::uint64_t>(1, kLeastOfOneSize / bytes) * bytes));
+}
+// Quarantine may hold half of what the pools take, or this much, before a pool that could grow gives the device a
+// moment to get through with it.
+constexpr std::uint64_t kLeastCapBytes = 64U << 20U;
+// How long a request that would be denied waits for a capture of another thread, while which nothing can be cleaned.
+constexpr std::uint64_t kCapturePatienceNs = 1'000'000'000;
+
+}  // namespace
+
+MissHandler::MissHandler(BlockPools &pools, const Request &request, const Contexts::Current &where, ContextPool &pool,
+                         BlockPools::DevicePoolState &state)
+    : pools_(pools),
+      request_(request),
+      where_(where),
+      pool_(pool),
+      state_(state),
+      account_(pools.ledger_.account(where.device)),
+      reason_(account_.limit() == UINT64_MAX ? events::Reason::device : events::Reason::limit) {}
+
+void MissHandler::remember(const Quarantine::Cleaned &cleaned) {
+  look_error_ = cleaned.error;  // the latest word: a later look may have succeeded
+}
+
+// And not only by a slab for this request alone, of which there could soon be very many.
+bool MissHandler::may_grow() {
+  return account_.available() >=
+         std::max(pool::Pool::slab_bytes_for(request_.upper_bound), ContextPool::kFirstSlabBytes);
+}
+
+bool MissHandler::collect() noexcept {
+  pools_.settle_kept();
+  seen_retired_ = state_.quarantine.retired();
+  seen_cleaned_ = state_.quarantine.cleaned();
+  const std::uint64_t held = state_.quarantine.bytes();
+  const bool may_grow_now = may_grow();
+  // Asking costs driver calls: not for every block of a program that frees one and takes the next.
+  if (may_grow_now && held + request_.upper_bound <= pools_.slack_bytes(state_, where_.device)) {
+    return false;
+  }
+  const Quarantine::Cleaned cleaned =
+      state_.quarantine.collect(may_grow_now ? Quarantine::Sealing::worthwhile : Quarantine::Sealing::always);
+  remember(cleaned);
+  if (cleaned.blocks > 0) {
+    return true;
+  }
+  const std::uint64_t cap = std::max(kLeastCapBytes, state_.slab_bytes.load(std::memory_order_relaxed) / 2);
+  return may_grow_now && held > cap && cleaned.error == CUDA_SUCCESS && !cleaned.capturing && drain_briefly();
+}
+
+// The cap on quarantined bytes: bounded in time, because the device may never get through before this call returns.
+bool MissHandler::drain_briefly() {
+  if (drained_briefly_ || !pools_.fences_.by_events()) {
+    return false;
+  }
+  drained_briefly_ = true;
+  const std::uint64_t start = now_ns();
+  Quarantine::Cleaned cleaned;
+  Backoff backoff;
+  while (cleaned.blocks == 0 && cleaned.error == CUDA_SUCCESS && now_ns() - start < kBrieflyNs) {
+    backoff.sleep();
+    cleaned = state_.quarantine.collect(Quarantine::Sealing::worthwhile);
+  }
+  remember(cleaned);
+  pools_.record_wait(request_.api, where_.device, "poll", cleaned, start);
+  return cleaned.blocks > 0;
+}
+
+std::uint64_t MissHandler::next_size(std::uint64_t minimum_bytes) {
+  const Preallocation &plan = state_.plan;
+  // 2, 4, 8 MiB and so on: as much again as there is, and the first one.
+  std::uint64_t want = std::max(minimum_bytes, pool_.blocks.statistics().slab_bytes + kSlabGranule);
+  if (plan.bytes > 0 &&
+      state_.preallocation.load(std::memory_order_acquire) == BlockPools::DevicePoolState::State::due &&
+      state_.first.load(std::memory_order_relaxed) == &pool_.context) {
+    want = std::min(want, std::max({minimum_bytes, plan.after, kSlabGranule}));  // the large slab is still to come
+  }
+  std::uint64_t least = std::min(slab_of_several(request_.upper_bound), whole_granules(account_.available()));
+  // What others could take as well is taken by eighths, and so that blocks like this one leave nothing over.
+  if (const std::uint64_t eighth = account_.group_available() / 8; eighth < want) {
+    const std::uint64_t blocks = std::max<std::uint64_t>(1, eighth / std::max<std::uint64_t>(1, request_.upper_bound));
+    want = std::max(minimum_bytes, pool::Pool::slab_bytes_for(blocks * request_.upper_bound));
+    least = 0;
+  }
+  want = whole_slab(want);
+  std::uint64_t most = account_.available();
+  if (const std::optional<std::uint64_t> free_bytes = really_free()) {
+    most = std::min(most, *free_bytes - std::min(*free_bytes, plan.headroom));
+    least = std::min(least, whole_granules(*free_bytes));
+  }
+  // Not even less than the driver takes for it in any case. Where that goes into the headroom, several blocks' worth:
+  // a slab of 2 MiB holds one block of 1 MiB.
+  const std::uint64_t floor = whole_slab(minimum_bytes);
+  const std::uint64_t bytes = whole_granules(std::min(want, most));
+  return bytes >= floor ? bytes : std::max(floor, std::min(least, want));
+}
+
+// Slabs from `from_bytes` on down to the smallest that will do.
+std::optional<pool::Slab> MissHandler::take(std::uint64_t from_bytes, std::uint64_t minimum_bytes,
+                                            ledger::Effort most) {
+  for (std::uint64_t bytes = from_bytes;;) {
+    pool::Slab slab{};
+    const bool in_between = bytes < from_bytes && bytes > minimum_bytes;
+    const auto effort = in_between ? ledger::Effort::kAtOnce : most;
+    switch (pools_.take_slab(bytes, "grow", where_, state_, effort, slab, grow_error_)) {
+      case BlockPools::Take::taken:
+        return slab;
+      case BlockPools::Take::failed:
+        return std::nullopt;
+      case BlockPools::Take::over_limit:
+        reason_ = events::Reason::limit;
+        break;
+      case BlockPools::Take::over_group_limit:
+        reason_ = events::Reason::group;
+        break;
+      case BlockPools::Take::device_full:
+        reason_ = events::Reason::device;
+        break;
+    }
+    if (bytes <= minimum_bytes) {
+      return std::nullopt;
+    }
+    bytes = std::max(minimum_bytes, whole_granules(nine_tenths(bytes)));
+  }
+}
+
+std::optional<pool::Slab> MissHandler::grow(std::uint64_t minimum_bytes) noexcept try {
+  if (where_.context->ended_by.load(std::memory_order_acquire) != nullptr) {
+    grow_error_ = CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    return std::nullopt;
+  }
+  grow_error_ = CUDA_SUCCESS;
+  const RelaxedCapture relaxed;
+  std::optional<pool::Slab> slab = take(next_size(minimum_bytes), minimum_bytes);
+  if (!slab && grow_error_ == CUDA_SUCCESS) {
+    const bool room = reason_ == events::Reason::device ? pools_.give_back(request_.api, where_.device)
+                                                        : pools_.make_room(request_.api, where_.device, minimum_bytes);
+    if (room) {
+      slab = take(minimum_bytes, minimum_bytes);
+    }
+  }
+  // What another thread reserved and did not get, or has out of its pool to give back, may be ours yet.
+  bool changed = false;
+  Waiter waiter;
+  while (!slab && grow_error_ == CUDA_SUCCESS && reason_ != events::Reason::device &&
+         pools_.is_changing(where_.device)) {
+    waiter.pause();
+    slab = take(minimum_bytes, minimum_bytes, ledger::Effort::kAtOnce);  // each look for the dead would be a change
+    changed = true;
+  }
+  if (!slab && changed && grow_error_ == CUDA_SUCCESS && reason_ != events::Reason::device) {
+    slab = take(minimum_bytes, minimum_bytes);
+  }
+  ReturningMemory returning(account_);
+  while (!slab && grow_error_ == CUDA_SUCCESS && reason_ == events::Reason::device && returning.expected()) {
+    returning.nap();
+    slab = take(minimum_bytes, minimum_bytes);
+  }
+  if (!slab && reason_ != events::Reason::device &&
+      pools_.holds_elsewhere(where_.device, &pool_.context, minimum_bytes)) {
+    reason_ = events::Reason::pool_holds;
+  }
+  return slab;
+} catch (...) {  // no memory of the host
+  grow_error_ = CUDA_ERROR_OUT_OF_MEMORY;
+  return std::nullopt;
+}
+
+void MissHandler::shrink(const pool::Slab &slab) noexcept {
+  pools_.return_slab(request_.api, where_.context, slab);
+}
+
+bool MissHandler::wait() noexcept {
+  for (Backoff backoff;;) {
+    const std::uint64_t start = now_ns();
+    const Quarantine::Cleaned cleaned = state_.quarantine.wait(seen_cleaned_);
+    remember(cleaned);
+    if (cleaned.waited) {
+      pools_.record_wait(request_.api, where_.device, pools_.fences_.by_events() ? "event" : "synchronize", cleaned,
+                         start);
+    }
+    if (cleaned.blocks > 0 || cleaned.others_cleaned) {
+      return true;
+    }
+    capturing_ = cleaned.capturing;
+    if (cleaned.error != CUDA_SUCCESS || !cleaned.capturing || !pools_.captures_.run_elsewhere_only()) {
+      return false;
+    }
+    if (capture_deadline_ns_ == 0) {
+      capture_deadline_ns_ = start + kCapturePatienceNs;
+    } else if (start > capture_deadline_ns_) {
+      return false;
+    }
+    backoff.sleep();
+  }
+}
+
+bool MissHandler::overtaken() const {
+  if (error() != CUDA_SUCCESS || capturing_ || state_.quarantine.retired() == seen_retired_) {
+    return false;
+  }
+  const pool::Statistics now = pool_.blocks.statistics();
+  return now.free_bytes + now.retired_bytes >= request_.upper_bound;
+}
+
+}  // namespace ration::policy

@@ -1,0 +1,54 @@
+// One request that its pool has no room for: where the pool asks, and what became of it.
+// Layer: policy. Threads: lives on the stack of one call; the pool lets one call grow at a time.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "policy/block_pool/block_pools.h"
+
+namespace ration::policy {
+
+class MissHandler final : public pool::Upstream {
+ public:
+  MissHandler(BlockPools &pools, const Request &request, const Contexts::Current &where, ContextPool &pool,
+              BlockPools::DevicePoolState &state);
+
+  // In this order, each as often as it helps: what is clean by now, the driver, the device's fences.
+  bool collect() noexcept override;
+  std::optional<pool::Slab> grow(std::uint64_t minimum_bytes) noexcept override;
+  void shrink(const pool::Slab &slab) noexcept override;
+  bool wait() noexcept override;
+
+  // Why there is no room, once the pool has given up: the driver's own error, or a reason.
+  CUresult error() const { return grow_error_ != CUDA_SUCCESS ? grow_error_ : look_error_; }
+  events::Reason reason() const { return reason_; }
+  // Another thread freed while this one looked here and there: what it did not find anywhere may have moved past it.
+  bool overtaken() const;
+
+ private:
+  bool may_grow();
+  void remember(const Quarantine::Cleaned &cleaned);
+  bool drain_briefly();
+  std::uint64_t next_size(std::uint64_t minimum_bytes);
+  std::optional<pool::Slab> take(std::uint64_t from_bytes, std::uint64_t minimum_bytes,
+                                 ledger::Effort most = ledger::Effort::kLookForDead);
+
+  BlockPools &pools_;
+  const Request &request_;
+  const Contexts::Current &where_;
+  ContextPool &pool_;
+  BlockPools::DevicePoolState &state_;
+  ledger::Account &account_;
+  CUresult grow_error_ = CUDA_SUCCESS;
+  CUresult look_error_ = CUDA_SUCCESS;  // of the latest look into the quarantine
+  events::Reason reason_;
+  // By the quarantine, before the pool was last looked into.
+  std::uint64_t seen_retired_ = 0;
+  std::uint64_t seen_cleaned_ = 0;
+  bool capturing_ = false;
+  bool drained_briefly_ = false;
+  std::uint64_t capture_deadline_ns_ = 0;
+};
+
+}  // namespace ration::policy

@@ -1,0 +1,83 @@
+// Pointer -> block: what this process holds on its devices, for every pointer that it got through us.
+// Layer: policy. Threads: any; sharded, no driver call under a lock.
+//
+// A block ends in three steps: begin_end, the driver's own free, finish_end. Between the first and the last the driver
+// may already hand its address to another thread; that thread's insert waits, so that the log never shows one address
+// with two owners.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+#include "base/lock.h"
+#include "events/event.h"
+#include "policy/contexts/contexts.h"
+#include "policy/driver_pools/stream_pools.h"
+
+namespace ration::policy {
+
+struct Block {
+  std::uint64_t size = 0;
+  int device = 0;
+  ContextRef context;
+  events::Kind kind = events::Kind::device;
+  bool charged = true;
+  StreamPools::PoolRef pool = nullptr;  // of the driver's, that is charged as a whole
+};
+using AddressedBlock = std::pair<std::uint64_t, Block>;
+
+class AddressBook {
+ public:
+  enum class Inserted {
+    entered,
+    context_gone,  // its context was destroyed meanwhile, and the block with it
+  };
+  // `displaced` gets a block that was still entered at this address: the driver gave the address out again, so it had
+  // ended without our seeing how. Entered blocks are ending until announce(): nobody ends one before its record.
+  Inserted insert(std::uint64_t address, const Block &block, std::optional<Block> &displaced);
+
+  // False: its context is gone meanwhile, and it is the caller's to finish.
+  [[nodiscard]] bool announce(std::uint64_t address) { return cancel_end(address); }
+
+  enum class Found {
+    unknown,           // none of ours, or this thread is inside the call that ends it
+    begun,             // ours to finish or to cancel
+    ending_elsewhere,  // another thread is freeing it
+  };
+  // Where another thread is about to end the whole context this waits: the context may yet live on.
+  Found begin_end(std::uint64_t address, Block &block);
+  void finish_end(std::uint64_t address);
+  // A live block that starts there.
+  std::optional<Block> find(std::uint64_t address);
+  // The driver refused: the block lives on. False: its context is gone, nobody else will end it, so it is the caller's
+  // to finish.
+  bool cancel_end(std::uint64_t address);
+
+  // The same for every block of a context that is not ending already; none of them needs memory of the host.
+  void begin_end_of(const ContextRef &context) noexcept;
+  void cancel_end_of(const ContextRef &context) noexcept;
+  // Up to a batch of the blocks that this thread began to end with `context`, each to be finished before the next
+  // batch is asked for. Answers how many.
+  using Batch = std::array<AddressedBlock, 32>;
+  std::size_t begun_of(const ContextRef &context, Batch &batch) noexcept;
+
+ private:
+  struct Entry {
+    Block block;
+    const void *ender = nullptr;  // the thread that is ending it
+    bool with_context = false;    // together with its context
+  };
+  struct Shard {
+    RankedMutex mutex{Rank::kAddressBook};
+    std::unordered_map<std::uint64_t, Entry> entries GUARDED_BY(mutex);
+  };
+  static constexpr std::size_t kShards = 16;
+  Shard &shard_of(std::uint64_t address) { return shards_[(address >> 21 ^ address >> 9) % kShards]; }
+
+  Shard shards_[kShards];
+};
+
+}  // namespace ration::policy

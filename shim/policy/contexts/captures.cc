@@ -1,0 +1,223 @@
+#include "policy/contexts/captures.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <vector>
+
+#include "base/wait.h"
+
+namespace ration::policy {
+namespace {
+
+using driver::real;
+
+bool thread_is_gone(int thread) {
+  return tgkill(getpid(), thread, 0) != 0 && errno == ESRCH;
+}
+
+// Where the driver does not say, it captures.
+bool asks_as_running(CUstream stream) {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+  return capture_status(stream, status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+}  // namespace
+
+CUresult capture_status(CUstream stream, CUstreamCaptureStatus &status) {
+  if (real.cuStreamGetCaptureInfo.present()) {
+    cuuint64_t id = 0;
+    return real.cuStreamGetCaptureInfo(stream, &status, &id);
+  }
+  return real.cuStreamIsCapturing.present() ? real.cuStreamIsCapturing(stream, &status) : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+RelaxedCapture::RelaxedCapture()
+    : exchanged_(real.cuThreadExchangeStreamCaptureMode.present() &&
+                 real.cuThreadExchangeStreamCaptureMode(&mode_) == CUDA_SUCCESS) {}
+
+RelaxedCapture::~RelaxedCapture() {
+  if (exchanged_) {
+    real.cuThreadExchangeStreamCaptureMode(&mode_);
+  }
+}
+
+bool Captures::same(const Capture &one, const Capture &other) {
+  return one.stream == other.stream &&
+         (one.stream != CU_STREAM_PER_THREAD || (one.thread == other.thread && one.context == other.context));
+}
+
+void Captures::begin_capture() {
+  for (Waiter waiter;;) {
+    {
+      Guard guard(mutex_);
+      if (quiet_ == 0) {
+        ++beginning_;
+        return;
+      }
+    }
+    waiter.pause();  // a look at the device is short; a synchronise of ours ends with the work that was there before it
+  }
+}
+
+void Captures::finish_begin(CUstream stream, CUresult result, const ContextRef &context) {
+  if (result != CUDA_SUCCESS) {
+    Guard guard(mutex_);
+    --beginning_;
+    wake_waiters();
+    return;
+  }
+  std::list<Capture> begun;
+  try {
+    begun.push_back({stream, context, gettid(), 0});
+  } catch (...) {  // no memory of the host
+    Guard guard(mutex_);
+    lost_one_ = true;
+    --beginning_;
+    wake_waiters();
+    return;
+  }
+  Guard guard(mutex_);
+  captures_.remove_if([&](const Capture &capture) { return same(capture, begun.front()); });
+  begun.front().number = ++last_number_;
+  captures_.splice(captures_.end(), begun);
+  --beginning_;
+  wake_waiters();
+}
+
+std::uint64_t Captures::number_of(CUstream stream, const ContextRef &context) {
+  const Capture meant{stream, context, gettid(), 0};
+  Guard guard(mutex_);
+  const auto found =
+      std::find_if(captures_.begin(), captures_.end(), [&](const Capture &capture) { return same(capture, meant); });
+  return found != captures_.end() ? found->number : 0;
+}
+
+void Captures::finish_end(std::uint64_t number, CUresult result) {
+  // These two leave the capture as it was; after every other answer it is over, with a graph or without.
+  if (result == CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD || result == CUDA_ERROR_STREAM_CAPTURE_UNMATCHED) {
+    return;
+  }
+  Guard guard(mutex_);
+  captures_.remove_if([number](const Capture &capture) { return capture.number == number; });
+}
+
+void Captures::forget(CUstream stream) {
+  for (Waiter waiter;;) {
+    {
+      Guard guard(mutex_);
+      if (captures_.empty()) {
+        return;
+      }
+      if (asking_ == 0) {
+        captures_.remove_if([&](const Capture &capture) { return capture.stream == stream; });
+        return;
+      }
+    }
+    waiter.pause();
+  }
+}
+
+void Captures::forget(const ContextRef &context) {
+  Guard guard(mutex_);
+  captures_.remove_if([&](const Capture &capture) { return capture.context == context; });
+}
+
+// The driver's word where it has one. A stream of another thread's own can only be asked about there: it captures for
+// as long as its thread lives. The streams of a context go with it, so it is pinned.
+bool Captures::may_still_run(const Capture &capture) {
+  if (capture.context == nullptr) {
+    return asks_as_running(capture.stream);
+  }
+  if (capture.context->ended_by.load(std::memory_order_acquire) != nullptr) {
+    return false;
+  }
+  const Pin pin(*capture.context);
+  if (!pin) {
+    return true;  // or gone, at the next look
+  }
+  if (capture.stream != CU_STREAM_PER_THREAD) {
+    return asks_as_running(capture.stream);
+  }
+  if (capture.thread != gettid()) {
+    return !thread_is_gone(capture.thread);
+  }
+  const CurrentFor current(capture.context->handle);
+  return !current || asks_as_running(capture.stream);
+}
+
+void Captures::confirm() {
+  std::vector<Capture> known;
+  {
+    Guard guard(mutex_);
+    known.assign(captures_.begin(), captures_.end());
+  }
+  const RelaxedCapture relaxed;
+  for (const Capture &each : known) {
+    if (!may_still_run(each)) {
+      Guard guard(mutex_);
+      captures_.remove_if([&](const Capture &capture) { return capture.number == each.number; });
+    }
+  }
+}
+
+bool Captures::enter() {
+  Waiter waiter;
+  for (bool confirmed = false;;) {
+    bool ask = false;
+    {
+      Guard guard(mutex_);
+      if (lost_one_ || (confirmed && !captures_.empty())) {
+        return false;
+      }
+      if (captures_.empty() && beginning_ == 0) {
+        ++quiet_;
+        return true;
+      }
+      ask = !captures_.empty();
+      asking_ += ask ? 1 : 0;
+    }
+    if (!ask) {  // another thread is inside its begin-capture call
+      waiter.pause();
+      continue;
+    }
+    try {
+      confirm();
+    } catch (...) {  // no memory to ask: as if all still ran
+    }
+    confirmed = true;
+    Guard guard(mutex_);
+    --asking_;
+    wake_waiters();
+  }
+}
+
+bool Captures::enter_if_quiet() {
+  Guard guard(mutex_);
+  const bool quiet = !lost_one_ && beginning_ == 0 && captures_.empty();
+  quiet_ += quiet ? 1 : 0;
+  return quiet;
+}
+
+void Captures::leave() {
+  Guard guard(mutex_);
+  --quiet_;
+  wake_waiters();
+}
+
+bool Captures::running() {
+  Guard guard(mutex_);
+  return lost_one_ || beginning_ > 0 || !captures_.empty();
+}
+
+bool Captures::run_elsewhere_only() {
+  const int self = gettid();
+  Guard guard(mutex_);
+  return !lost_one_ && !captures_.empty() &&
+         std::none_of(captures_.begin(), captures_.end(),
+                      [self](const Capture &capture) { return capture.thread == self; });
+}
+
+}  // namespace ration::policy

@@ -1,0 +1,102 @@
+// Stream captures of this process, and the gate that keeps them and our own looks at the device apart.
+// Layer: policy. Threads: any; driver calls outside the lock.
+//
+// cuCtxRecordEvent and cuCtxSynchronize invalidate every capture of their context (driver API manual), so they run only
+// while no capture does, and a capture that begins meanwhile waits for them. A capture may take in streams of several
+// contexts, so any capture counts.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <optional>
+
+#include "base/lock.h"
+#include "driver/functions.h"
+#include "policy/contexts/contexts.h"
+
+namespace ration::policy {
+
+class Captures {
+ public:
+  // What a begin-capture and an end-capture call stand in; every begun begin is finished.
+  void begin_capture();
+  // `context` is the stream's; a per-thread default stream is one for each thread and context.
+  void finish_begin(CUstream stream, CUresult result, const ContextRef &context);
+  // Before an end: which capture it can only mean; 0: none that is known.
+  std::uint64_t number_of(CUstream stream, const ContextRef &context);
+  void finish_end(std::uint64_t number, CUresult result);
+  // A destroyed stream captures no more. Before the driver's call, so that nobody asks about a dead handle.
+  void forget(CUstream stream);
+  void forget(const ContextRef &context);
+
+  // True: no capture runs and none begins before leave().
+  bool enter();
+  // The same without asking the driver about captures that may be over.
+  bool enter_if_quiet();
+  void leave();
+  // Whether any capture is known to run; whether one does that another thread began, and none that this one did.
+  bool running();
+  bool run_elsewhere_only();
+
+ private:
+  struct Capture {
+    CUstream stream = nullptr;
+    ContextRef context;
+    int thread = 0;            // that began it
+    std::uint64_t number = 0;  // from 1
+  };
+  // Asks the driver about every capture that is known; forgets those that are over. REQUIRES: asking_ > 0.
+  void confirm();
+  static bool may_still_run(const Capture &capture);
+  static bool same(const Capture &one, const Capture &other);
+
+  RankedMutex mutex_{Rank::kCaptures};
+  std::list<Capture> captures_ GUARDED_BY(mutex_);
+  std::uint64_t last_number_ GUARDED_BY(mutex_) = 0;
+  bool lost_one_ GUARDED_BY(mutex_) = false;  // one that could not be remembered: as if it ran for ever
+  int beginning_ GUARDED_BY(mutex_) = 0;
+  int quiet_ GUARDED_BY(mutex_) = 0;   // threads between enter() and leave()
+  int asking_ GUARDED_BY(mutex_) = 0;  // threads that ask the driver about streams in the list
+};
+
+// Whether a stream that lives captures, by whichever function the driver has; NOT_SUPPORTED where it has none.
+CUresult capture_status(CUstream stream, CUstreamCaptureStatus &status);
+
+// Driver calls of ours that a capture of the calling thread, or a global one of another, would forbid and be
+// invalidated by are harmless to it in relaxed mode (cuThreadExchangeStreamCaptureMode).
+class RelaxedCapture {
+ public:
+  RelaxedCapture();
+  ~RelaxedCapture();
+  RelaxedCapture(const RelaxedCapture &) = delete;
+  RelaxedCapture &operator=(const RelaxedCapture &) = delete;
+
+ private:
+  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
+  const bool exchanged_;
+};
+
+// A few short calls that no capture of the process is to notice: while there is none, or else in relaxed mode, which
+// costs two driver calls.
+class CaptureExclusion {
+ public:
+  explicit CaptureExclusion(Captures &captures) : captures_(captures), quiet_(captures.enter_if_quiet()) {
+    if (!quiet_) {
+      relaxed_.emplace();
+    }
+  }
+  ~CaptureExclusion() {
+    if (quiet_) {
+      captures_.leave();
+    }
+  }
+  CaptureExclusion(const CaptureExclusion &) = delete;
+  CaptureExclusion &operator=(const CaptureExclusion &) = delete;
+
+ private:
+  Captures &captures_;
+  const bool quiet_;
+  std::optional<RelaxedCapture> relaxed_;
+};
+
+}  // namespace ration::policy

@@ -1,0 +1,201 @@
+#include "policy/contexts/contexts.h"
+
+#include "base/this_thread.h"
+#include "base/wait.h"
+#include "policy/block_pool/context_pool.h"
+
+namespace ration::policy {
+
+using driver::real;
+
+Context::~Context() {
+  close_to_hits();
+  delete pool.load(std::memory_order_acquire);
+}
+
+bool Context::pin() {
+  pins_.fetch_add(1);
+  if (ending_.load() != 0 || ended_by.load(std::memory_order_acquire) != nullptr) {
+    unpin();
+    return false;
+  }
+  return true;
+}
+
+void Context::begin_end() {
+  ending_.fetch_add(1);
+  Waiter waiter;
+  while (pins_.load() != 0) {
+    waiter.pause();  // the other thread is inside one driver call of ours
+  }
+}
+
+void Context::close_to_hits() noexcept {
+  const ContextPool *made = pool.load();
+  if (made != nullptr && made->claim.path() != nullptr) {
+    made->claim.path()->close();
+  }
+}
+
+CurrentFor::CurrentFor(CUcontext context) {
+  if (real.cuCtxGetCurrent.present() && real.cuCtxGetCurrent(&before_) == CUDA_SUCCESS && before_ == context) {
+    how_ = How::already;
+    return;
+  }
+  How way = How::failed;
+  error_ = CUDA_ERROR_INVALID_CONTEXT;
+  if (real.cuCtxPushCurrent_v2.present() && real.cuCtxPopCurrent_v2.present()) {
+    way = How::pushed;
+    error_ = real.cuCtxPushCurrent_v2(context);
+  } else if (real.cuCtxSetCurrent.present() && real.cuCtxGetCurrent.present()) {
+    way = How::set;
+    error_ = real.cuCtxSetCurrent(context);
+  }
+  how_ = error_ == CUDA_SUCCESS ? way : How::failed;
+}
+
+CurrentFor::~CurrentFor() {
+  if (how_ == How::pushed) {
+    CUcontext popped = nullptr;
+    real.cuCtxPopCurrent_v2(&popped);
+  } else if (how_ == How::set) {
+    real.cuCtxSetCurrent(before_);
+  }
+}
+
+Contexts::Current Contexts::current() {
+  if (!real.cuCtxGetCurrent.present()) {
+    return {unknown_, 0, CUDA_SUCCESS};  // everything is held to the first device's limit: the strictest reading
+  }
+  CUcontext handle = nullptr;
+  const CUresult result = real.cuCtxGetCurrent(&handle);
+  if (result != CUDA_SUCCESS || handle == nullptr) {
+    return {unknown_, 0, result != CUDA_SUCCESS ? result : CUDA_ERROR_INVALID_CONTEXT};
+  }
+  if (ContextRef known = find(handle)) {
+    return {known, known->device, CUDA_SUCCESS};
+  }
+  CUdevice device = 0;
+  if (real.cuCtxGetDevice.present()) {
+    // Not every handle that is current is alive; one that is not must not be taken for a context to wait for.
+    if (const CUresult alive = real.cuCtxGetDevice(&device); alive != CUDA_SUCCESS) {
+      return {unknown_, 0, alive};
+    }
+  }
+  ContextRef noted = note(handle, devices_.ordinal_of(device));
+  return {noted, noted->device, CUDA_SUCCESS};
+}
+
+ContextRef Contexts::find(CUcontext handle) {
+  Guard guard(mutex_);
+  auto found = contexts_.find(handle);
+  if (found == contexts_.end() && !green_.empty()) {
+    if (const auto green = green_.find(handle); green != green_.end()) {
+      const auto primary = primaries_.find(green->second.device);
+      found = primary != primaries_.end() ? contexts_.find(primary->second) : found;
+    }
+  }
+  return found != contexts_.end() ? found->second : nullptr;
+}
+
+void Contexts::note_green(CUcontext handle, CUgreenCtx green, int device) {
+  Guard guard(mutex_);
+  take_handle_away(handle);
+  green_[handle] = {green, device};
+}
+
+void Contexts::forget_green(CUgreenCtx green) {
+  Guard guard(mutex_);
+  std::erase_if(green_, [green](const auto &entry) { return entry.second.green == green; });
+}
+
+bool Contexts::is_green(CUcontext handle) {
+  Guard guard(mutex_);
+  return green_.count(handle) != 0;
+}
+
+std::vector<ContextRef> Contexts::live() {
+  std::vector<ContextRef> live;
+  Guard guard(mutex_);
+  live.reserve(contexts_.size());
+  for (const auto &[handle, context] : contexts_) {
+    live.push_back(context);
+  }
+  return live;
+}
+
+ContextRef Contexts::note_locked(CUcontext handle, int device) {
+  ContextRef &slot = contexts_[handle];
+  if (slot == nullptr) {
+    slot = std::make_shared<Context>();
+    slot->handle = handle;
+    slot->device = device;
+    slot->number = ++last_number_;
+  }
+  return slot;
+}
+
+ContextRef Contexts::note(CUcontext handle, int device) {
+  Guard guard(mutex_);
+  return note_locked(handle, device);
+}
+
+// Whoever had it is gone.
+void Contexts::take_handle_away(CUcontext handle) {
+  const auto found = contexts_.find(handle);
+  if (found != contexts_.end()) {
+    found->second->renamed.store(true);
+    found->second->close_to_hits();
+    contexts_.erase(found);
+  }
+}
+
+ContextRef Contexts::note_created(CUcontext handle, int device) {
+  Guard guard(mutex_);
+  take_handle_away(handle);
+  green_.erase(handle);
+  references_.erase(handle);
+  std::erase_if(primaries_, [handle](const auto &primary) { return primary.second == handle; });
+  return note_locked(handle, device);
+}
+
+ContextRef Contexts::note_primary(CUcontext handle, int device) {
+  Guard guard(mutex_);
+  primaries_[device] = handle;
+  return note_locked(handle, device);
+}
+
+ContextRef Contexts::primary_of(int device) {
+  Guard guard(mutex_);
+  const auto handle = primaries_.find(device);
+  if (handle == primaries_.end()) {
+    return nullptr;
+  }
+  const auto found = contexts_.find(handle->second);
+  return found != contexts_.end() ? found->second : nullptr;
+}
+
+void Contexts::forget(const ContextRef &context, const char *api) {
+  context->ended_by.store(api);  // pairs with whoever enters or ends a block, or is about to take one from the pool
+  context->close_to_hits();
+  Guard guard(mutex_);
+  const auto found = contexts_.find(context->handle);
+  if (found != contexts_.end() && found->second == context) {
+    contexts_.erase(found);
+    references_.erase(context->handle);
+  }
+}
+
+int Contexts::add_reference(CUcontext handle, int change) {
+  Guard guard(mutex_);
+  const auto [count, is_new] = references_.try_emplace(handle, 1);  // cuCtxCreate leaves one
+  (void)is_new;
+  return count->second += change;
+}
+
+int Contexts::add_primary_reference(int device, int change) {
+  Guard guard(mutex_);
+  return primary_references_[device] += change;
+}
+
+}  // namespace ration::policy

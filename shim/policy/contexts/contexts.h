@@ -1,0 +1,161 @@
+// The contexts that this process has seen, and which of them are gone.
+// Layer: policy. Threads: any; driver calls outside the lock.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "base/lock.h"
+#include "base/reentrant_gate.h"
+#include "driver/functions.h"
+#include "policy/devices/devices.h"
+
+namespace ration::policy {
+
+class ContextPool;
+
+// One life of a context; a handle that the driver uses again gets a new one.
+struct Context {
+  CUcontext handle = nullptr;
+  unsigned number = 0;  // order of appearance, from 1; 0 where the driver does not say what is current
+  int device = 0;
+  std::atomic<const char *> ended_by{nullptr};  // the call that destroyed it
+  std::atomic<std::uint64_t> own_bytes{0};      // charged for the context itself (charge_context)
+  // Everything that was submitted to it before this moment (fences.h) has finished.
+  std::atomic<std::uint64_t> passed{0};
+  // Its handle means something else now, or nothing: no hit may take it for this one.
+  std::atomic<bool> renamed{false};
+  // Its pool; made at the first allocation, for the rest of its life. Owned.
+  std::atomic<ContextPool *> pool{nullptr};
+
+  Context() = default;
+  ~Context();
+  Context(const Context &) = delete;
+  Context &operator=(const Context &) = delete;
+
+  // Keeps it from being destroyed under a driver call of ours that names it. False: it is being destroyed, or is gone.
+  bool pin();
+  void unpin() {
+    pins_.fetch_sub(1);
+    wake_waiters();
+  }
+  // Waits until no pin is left, and lets none in until refuse_end(). The program's call that ends it comes between.
+  void begin_end();
+  void refuse_end() {
+    ending_.fetch_sub(1);
+    wake_waiters();
+  }
+  bool is_ending() const { return ending_.load() != 0; }
+  // Whether its handle may lead to its pool without a look at anything else. Whoever sets one of these three closes the
+  // way behind it, whoever opens the way has made the pool before: seq_cst all, so one sees the other.
+  bool may_be_hit() const { return ending_.load() == 0 && ended_by.load() == nullptr && !renamed.load(); }
+  // Returns once no hit is in its pool any more.
+  void close_to_hits() noexcept;
+
+ private:
+  // Whoever pins counts first and looks then, whoever ends the other way round: seq_cst both, so one sees the other.
+  std::atomic<int> pins_{0};
+  std::atomic<int> ending_{0};
+};
+using ContextRef = std::shared_ptr<Context>;
+
+class Pin {
+ public:
+  explicit Pin(Context &context) : context_(context.pin() ? &context : nullptr) {}
+  ~Pin() {
+    if (context_ != nullptr) {
+      context_->unpin();
+    }
+  }
+  Pin(const Pin &) = delete;
+  Pin &operator=(const Pin &) = delete;
+  explicit operator bool() const { return context_ != nullptr; }
+
+ private:
+  Context *const context_;
+};
+
+// Makes a context current for as long as it lives, where it is not already. REQUIRES: it is pinned, or the program
+// itself just named it.
+class CurrentFor {
+ public:
+  explicit CurrentFor(CUcontext context);
+  ~CurrentFor();
+  CurrentFor(const CurrentFor &) = delete;
+  CurrentFor &operator=(const CurrentFor &) = delete;
+  explicit operator bool() const { return how_ != How::failed; }
+  CUresult error() const { return error_; }
+
+ private:
+  enum class How { failed, already, pushed, set };
+  CUresult error_ = CUDA_SUCCESS;
+  How how_ = How::failed;
+  CUcontext before_ = nullptr;
+};
+
+class Contexts {
+ public:
+  explicit Contexts(Devices &devices) : devices_(devices) {}
+
+  // One call at a time that retains, releases or resets a device's primary context: its handle stays the same, so only
+  // the order of the calls tells one life from the next. A turn, not a lock: it spans the driver's call, and a thread
+  // whose driver calls back into us has it already.
+  class PrimaryGate : public ReentrantGate {
+   public:
+    PrimaryGate(Contexts &contexts, int device) : ReentrantGate(contexts.primary_gates_[device]) {}
+  };
+
+  // What the calling thread works on; under a green context its device's primary one, whose memory it uses. Where
+  // nothing is current, `error` is what a call that needs a context is answered, and should the driver serve it all the
+  // same, it is the first device's: the strictest reading.
+  struct Current {
+    ContextRef context;
+    int device = 0;
+    CUresult error = CUDA_SUCCESS;
+  };
+  Current current();
+
+  ContextRef find(CUcontext handle);
+  // A context that is current, was just created (a new life, even while the one that had the handle before is still
+  // being forgotten), or was retained as `device`'s primary one.
+  ContextRef note(CUcontext handle, int device);
+  ContextRef note_created(CUcontext handle, int device);
+  ContextRef note_primary(CUcontext handle, int device);
+  ContextRef primary_of(int device);
+  // `handle` came from `green`: its memory is that of `device`'s primary context.
+  void note_green(CUcontext handle, CUgreenCtx green, int device);
+  void forget_green(CUgreenCtx green);
+  bool is_green(CUcontext handle);
+  // Every context that is alive; green ones are part of their primary one.
+  std::vector<ContextRef> live();
+  // The driver says that `api` destroyed it: no block may be entered for it any more.
+  void forget(const ContextRef &context, const char *api);
+
+  // References that the program holds: cuCtxAttach/Detach on a context, retain/release on a device's primary one.
+  int add_reference(CUcontext handle, int change);
+  int add_primary_reference(int device, int change);
+
+ private:
+  ContextRef note_locked(CUcontext handle, int device) REQUIRES(mutex_);
+  void take_handle_away(CUcontext handle) REQUIRES(mutex_);
+
+  Devices &devices_;
+  ReentrantGate::Owner primary_gates_[ledger::kMaxDevices] = {};
+  RankedMutex mutex_{Rank::kContexts};
+  std::unordered_map<CUcontext, ContextRef> contexts_ GUARDED_BY(mutex_);
+  std::unordered_map<CUcontext, int> references_ GUARDED_BY(mutex_);
+  std::unordered_map<int, CUcontext> primaries_ GUARDED_BY(mutex_);
+  std::unordered_map<int, int> primary_references_ GUARDED_BY(mutex_);
+  struct Green {
+    CUgreenCtx green;
+    int device;
+  };
+  std::unordered_map<CUcontext, Green> green_ GUARDED_BY(mutex_);
+  unsigned last_number_ GUARDED_BY(mutex_) = 0;
+  const ContextRef unknown_ = std::make_shared<Context>();
+};
+
+}  // namespace ration::policy

@@ -1,0 +1,270 @@
+#include "policy/contexts/fence_tracker.h"
+
+#include <optional>
+#include <utility>
+
+#include "base/wait.h"
+
+namespace ration::policy {
+namespace {
+
+using driver::real;
+
+bool has_passed(const Context &context, std::uint64_t number) {
+  return context.ended_by.load(std::memory_order_acquire) != nullptr ||
+         context.passed.load(std::memory_order_acquire) >= number;
+}
+
+// A thread on which nothing is current cannot ask about events.
+class SomeContext {
+ public:
+  explicit SomeContext(CUcontext context) {
+    CUcontext current = nullptr;
+    if (real.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == nullptr) {
+      lent_.emplace(context);
+    }
+  }
+
+ private:
+  std::optional<CurrentFor> lent_;
+};
+
+}  // namespace
+
+bool FenceTracker::has_events() {
+  return real.cuCtxRecordEvent.present() && real.cuEventCreate.present() && real.cuEventQuery.present() &&
+         real.cuEventSynchronize.present() && real.cuEventDestroy_v2.present();
+}
+
+bool FenceTracker::can_tell() {
+  return real.cuCtxGetCurrent.present() && (has_events() || real.cuCtxSynchronize.present());
+}
+
+// Raised only, so that whoever reads it late reads too little.
+void FenceTracker::passed(Context &context, std::uint64_t since) {
+  std::uint64_t before = context.passed.load(std::memory_order_relaxed);
+  while (before < since && !context.passed.compare_exchange_weak(before, since, std::memory_order_release)) {
+  }
+}
+
+CUevent FenceTracker::event_for(const ContextRef &context, CUresult &error) {
+  {
+    Guard guard(mutex_);
+    std::vector<CUevent> &spare = spare_[context.get()];
+    if (!spare.empty()) {
+      const CUevent event = spare.back();
+      spare.pop_back();
+      return event;
+    }
+  }
+  const CurrentFor current(context->handle);  // an event belongs to the context that is current when it is made
+  CUevent event = nullptr;
+  error = current ? real.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING | CU_EVENT_BLOCKING_SYNC) : current.error();
+  return error == CUDA_SUCCESS ? event : nullptr;
+}
+
+// One event a context. REQUIRES: marks hold the contexts, each pinned; no capture can begin.
+CUresult FenceTracker::record(Fence &moment) {
+  for (Fence::Mark &mark : moment.marks) {
+    CUresult result = CUDA_SUCCESS;
+    mark.event = event_for(mark.context, result);
+    if (mark.event != nullptr) {
+      result = real.cuCtxRecordEvent(mark.context->handle, mark.event);
+    }
+    if (result == CUDA_ERROR_CONTEXT_IS_DESTROYED) {  // by a way that we do not see: nothing of it runs any more
+      contexts_.forget(mark.context, "unknown");
+    } else if (result != CUDA_SUCCESS) {
+      return result;
+    }
+  }
+  return CUDA_SUCCESS;
+}
+
+FenceTracker::Taken FenceTracker::take(Fence &moment, CUresult &error) {
+  std::vector<ContextRef> live = contexts_.live();
+  moment.marks.reserve(live.size());
+  // Numbered before the first event is recorded: what passes a later number was then recorded behind this moment too,
+  // and a synchronise that began at this number or later covers it.
+  moment.number = clock_.fetch_add(1) + 1;
+  if (by_events()) {
+    const Taken taken = take_by_events(moment, live, error);
+    if (error != CUDA_ERROR_NOT_SUPPORTED || !real.cuCtxSynchronize.present()) {
+      return taken;
+    }
+    events_refused_.store(true, std::memory_order_relaxed);
+    return take(moment, error);
+  }
+  for (ContextRef &context : live) {
+    moment.marks.push_back({std::move(context), nullptr});
+  }
+  error = CUDA_SUCCESS;
+  return Taken::taken;
+}
+
+FenceTracker::Taken FenceTracker::try_take(Fence &moment, CUresult &error) noexcept try {
+  return take(moment, error);
+} catch (...) {
+  moment.marks.clear();
+  error = CUDA_ERROR_OUT_OF_MEMORY;
+  return Taken::failed;
+}
+
+// Pinned all the while, so that none of the contexts is destroyed under a call that names it.
+FenceTracker::Taken FenceTracker::take_by_events(Fence &moment, std::vector<ContextRef> &live, CUresult &error) {
+  error = CUDA_SUCCESS;
+  if (!captures_.enter()) {
+    return Taken::capturing;
+  }
+  bool all_pinned = true;
+  for (ContextRef &context : live) {
+    if (context->pin()) {
+      moment.marks.push_back({std::move(context), nullptr});
+    } else if (context->ended_by.load(std::memory_order_acquire) == nullptr) {
+      all_pinned = false;  // the driver may yet refuse to destroy it
+    }
+  }
+  try {
+    error = all_pinned ? record(moment) : CUDA_SUCCESS;
+  } catch (...) {
+    error = CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  captures_.leave();
+  for (Fence::Mark &mark : moment.marks) {
+    mark.context->unpin();
+  }
+  if (all_pinned && error == CUDA_SUCCESS) {
+    return Taken::taken;
+  }
+  recycle(moment);
+  if (error == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) {  // one that began behind our back
+    return Taken::capturing;
+  }
+  return all_pinned ? Taken::failed : Taken::ending;
+}
+
+CUresult FenceTracker::query_mark(const Fence::Mark &mark, std::uint64_t number) {
+  if (has_passed(*mark.context, number)) {
+    return CUDA_SUCCESS;
+  }
+  if (mark.event == nullptr) {
+    return CUDA_ERROR_NOT_READY;
+  }
+  const Pin pin(*mark.context);
+  if (!pin) {
+    return has_passed(*mark.context, number) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+  }
+  const SomeContext some(mark.context->handle);
+  const CUresult result = real.cuEventQuery(mark.event);
+  if (result == CUDA_SUCCESS) {
+    passed(*mark.context, number);
+  }
+  return result;
+}
+
+CUresult FenceTracker::query(const Fence &moment) {
+  for (const Fence::Mark &mark : moment.marks) {
+    const CUresult result = query_mark(mark, moment.number);
+    if (result != CUDA_SUCCESS) {
+      return result;
+    }
+  }
+  return CUDA_SUCCESS;
+}
+
+bool FenceTracker::is_idle() {
+  if (!by_events()) {
+    return false;
+  }
+  const CaptureExclusion undisturbed(captures_);
+  Fence moment;
+  CUresult error = CUDA_SUCCESS;
+  const bool idle = take(moment, error) == Taken::taken && query(moment) == CUDA_SUCCESS;
+  recycle(moment);
+  return idle;
+}
+
+CUresult FenceTracker::synchronise(Context &context) {
+  if (!captures_.enter()) {
+    return CUDA_ERROR_NOT_READY;
+  }
+  const std::uint64_t began = now();
+  CUresult result = CUDA_ERROR_INVALID_CONTEXT;
+  {
+    const CurrentFor current(context.handle);
+    if (current) {
+      result = real.cuCtxSynchronize();
+    }
+  }
+  captures_.leave();
+  if (result == CUDA_SUCCESS) {
+    passed(context, began);
+  }
+  return result;
+}
+
+CUresult FenceTracker::wait_for_mark(const Fence::Mark &mark, std::uint64_t number) {
+  for (Waiter waiter;;) {
+    const CUresult now = query_mark(mark, number);
+    if (now != CUDA_ERROR_NOT_READY) {
+      return now;
+    }
+    const Pin pin(*mark.context);
+    if (!pin) {
+      if (has_passed(*mark.context, number)) {
+        return CUDA_SUCCESS;
+      }
+      waiter.pause();  // it is being destroyed; the driver answers soon whether it is
+      continue;
+    }
+    if (mark.event == nullptr) {
+      return synchronise(*mark.context);
+    }
+    const SomeContext some(mark.context->handle);
+    const CUresult result = real.cuEventSynchronize(mark.event);
+    if (result == CUDA_SUCCESS) {
+      passed(*mark.context, number);
+    }
+    return result;
+  }
+}
+
+CUresult FenceTracker::wait(const Fence &moment) {
+  const RelaxedCapture relaxed;
+  for (const Fence::Mark &mark : moment.marks) {
+    const CUresult result = wait_for_mark(mark, moment.number);
+    if (result != CUDA_SUCCESS) {
+      return result;
+    }
+  }
+  return CUDA_SUCCESS;
+}
+
+void FenceTracker::recycle(Fence &moment) noexcept {
+  for (Fence::Mark &mark : moment.marks) {
+    if (mark.event == nullptr) {
+      continue;
+    }
+    try {
+      Guard guard(mutex_);
+      // The events of a context went with it. forget() comes behind its end: one of the two sees the other.
+      if (mark.context->ended_by.load(std::memory_order_acquire) == nullptr) {
+        spare_[mark.context.get()].push_back(mark.event);
+      }
+      continue;
+    } catch (...) {
+    }
+    const Pin pin(*mark.context);
+    if (pin) {
+      real.cuEventDestroy_v2(mark.event);
+    }
+  }
+  moment.marks.clear();
+  moment.number = 0;
+}
+
+void FenceTracker::forget(const ContextRef &context) {
+  Guard guard(mutex_);
+  spare_.erase(context.get());
+}
+
+}  // namespace ration::policy

@@ -1,0 +1,86 @@
+// What the device is through with: a moment is everything that was submitted to any context before it was taken.
+// Layer: policy. Threads: any; driver calls outside the lock.
+//
+// Every live context counts, not only those of the block's device: a copy between devices runs in a stream of either
+// context, and under peer access any context's kernel may write here. Where the driver has cuCtxRecordEvent (12.5) a
+// moment is one event a context, which takes in the streams of all threads and the green contexts of a primary one, and
+// nothing that is submitted later. Elsewhere only cuCtxSynchronize tells, so a moment is a number to synchronise past.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "base/lock.h"
+#include "driver/functions.h"
+#include "policy/contexts/captures.h"
+#include "policy/contexts/contexts.h"
+
+namespace ration::policy {
+
+// How long a call may wait for the device where it need not: a program then holds less memory in quarantine.
+inline constexpr std::uint64_t kBrieflyNs = 10'000'000;
+
+struct Fence {
+  struct Mark {
+    ContextRef context;
+    CUevent event = nullptr;  // null: by synchronising
+  };
+  std::uint64_t number = 0;  // ascending
+  std::vector<Mark> marks;
+};
+
+class FenceTracker {
+ public:
+  FenceTracker(Contexts &contexts, Captures &captures) : contexts_(contexts), captures_(captures) {}
+
+  // Whether this driver can tell at all; without it nothing may ever be used again.
+  static bool can_tell();
+  // By events, or by synchronising: where it lacks them, or exports them and answers NOT_SUPPORTED.
+  bool by_events() const { return has_events() && !events_refused_.load(std::memory_order_relaxed); }
+
+  enum class Taken {
+    taken,
+    capturing,  // a capture runs: nothing was asked of the driver
+    ending,     // a context is being destroyed
+    failed,     // `error` is the driver's own
+  };
+  // REQUIRES: `moment` has no marks, and CaptureExclusion. Only on `taken` does it have any.
+  Taken take(Fence &moment, CUresult &error);
+  // The same; where the host has no memory for it: `failed`, OUT_OF_MEMORY.
+  Taken try_take(Fence &moment, CUresult &error) noexcept;
+  // CUDA_SUCCESS: passed. NOT_READY: not yet. Else the driver's own error, of which nothing follows. Never waits.
+  // REQUIRES: CaptureExclusion.
+  CUresult query(const Fence &moment);
+  // The same, having waited for it, relaxed by itself. NOT_READY: a capture is in the way of synchronising.
+  CUresult wait(const Fence &moment);
+  // Whether nothing that was submitted before the call still runs; false where that cannot be told without waiting.
+  bool is_idle();
+  // Its events may serve another moment. REQUIRES: nobody asks about it any more.
+  void recycle(Fence &moment) noexcept;
+
+  // The program synchronises a context itself: what it answered success for had all been submitted before it began.
+  std::uint64_t now() const { return clock_.load(); }
+  static void passed(Context &context, std::uint64_t since);
+  void forget(const ContextRef &context);
+  Captures &captures() { return captures_; }
+
+ private:
+  static bool has_events();
+  Taken take_by_events(Fence &moment, std::vector<ContextRef> &live, CUresult &error);
+  CUresult record(Fence &moment);
+  CUevent event_for(const ContextRef &context, CUresult &error);
+  static CUresult query_mark(const Fence::Mark &mark, std::uint64_t number);
+  CUresult wait_for_mark(const Fence::Mark &mark, std::uint64_t number);
+  CUresult synchronise(Context &context);
+
+  Contexts &contexts_;
+  Captures &captures_;
+  std::atomic<std::uint64_t> clock_{0};
+  std::atomic<bool> events_refused_{false};  // once and for all
+  RankedMutex mutex_{Rank::kProgress};
+  std::unordered_map<Context *, std::vector<CUevent>> spare_ GUARDED_BY(mutex_);
+};
+
+}  // namespace ration::policy

@@ -1,0 +1,204 @@
+#include "policy/devices/devices.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "events/diagnostics.h"
+#include "ledger/device_key.h"
+
+namespace ration::policy {
+namespace {
+
+using driver::real;
+
+std::string uuid_of(CUdevice device) {
+  CUuuid uuid{};
+  const bool answered = (real.cuDeviceGetUuid_v2.present() && real.cuDeviceGetUuid_v2(&uuid, device) == CUDA_SUCCESS) ||
+                        (real.cuDeviceGetUuid.present() && real.cuDeviceGetUuid(&uuid, device) == CUDA_SUCCESS);
+  return answered ? ledger::uuid_text(uuid.bytes) : std::string();
+}
+
+std::string name_of(CUdevice device) {
+  char name[256] = {};
+  return real.cuDeviceGetName.present() && real.cuDeviceGetName(name, sizeof(name) - 1, device) == CUDA_SUCCESS
+             ? std::string(name)
+             : std::string();
+}
+
+std::uint64_t total_of(CUdevice device) {
+  std::size_t bytes = 0;
+  return real.cuDeviceTotalMem_v2.present() && real.cuDeviceTotalMem_v2(&bytes, device) == CUDA_SUCCESS ? bytes : 0;
+}
+
+// False while the driver cannot be asked. A driver that lacks the count is asked for one device after the other.
+bool count_devices(int &count) {
+  if (real.cuDeviceGetCount.present()) {
+    return real.cuDeviceGetCount(&count) == CUDA_SUCCESS;
+  }
+  if (!real.cuDeviceGet.present()) {
+    count = 1;
+    return true;
+  }
+  CUresult answer = CUDA_SUCCESS;
+  for (count = 0; count < ledger::kMaxDevices; ++count) {
+    CUdevice device = 0;
+    answer = real.cuDeviceGet(&device, count);
+    if (answer != CUDA_SUCCESS) {
+      break;
+    }
+  }
+  return count > 0 || answer == CUDA_ERROR_INVALID_DEVICE;
+}
+
+events::DeviceFacts facts_of(const Device &device) {
+  const std::uint64_t total = device.total.load(std::memory_order_relaxed);
+  const bool asked = device.limit_asked.load(std::memory_order_relaxed);
+  return {device.ordinal, device.uuid, device.name, total, asked ? device.limit.load(std::memory_order_relaxed) : total,
+          asked};
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> really_free() {
+  std::size_t free_bytes = 0;
+  std::size_t total = 0;
+  if (!real.cuMemGetInfo_v2.present() || real.cuMemGetInfo_v2(&free_bytes, &total) != CUDA_SUCCESS) {
+    return std::nullopt;
+  }
+  return free_bytes;
+}
+
+bool Devices::discover() {
+  int count = 0;
+  if (!count_devices(count)) {
+    return false;
+  }
+  count = std::min(count, ledger::kMaxDevices);
+  auto found = std::make_unique<std::vector<Device>>(static_cast<std::size_t>(count));
+  for (int ordinal = 0; ordinal < count; ++ordinal) {
+    Device &device = (*found)[static_cast<std::size_t>(ordinal)];
+    device.ordinal = ordinal;
+    device.handle = ordinal;
+    if (real.cuDeviceGet.present()) {
+      real.cuDeviceGet(&device.handle, ordinal);
+    }
+    device.uuid = uuid_of(device.handle);
+    device.name = name_of(device.handle);
+    device.total.store(total_of(device.handle), std::memory_order_relaxed);
+  }
+  std::vector<events::DeviceFacts> facts;
+  for (const Device &device : *found) {
+    facts.push_back(facts_of(device));
+  }
+  std::vector<std::string> lines;
+  {
+    Guard guard(mutex_);
+    if (devices_.load(std::memory_order_relaxed) == nullptr) {
+      lines = limits_.meet(facts);
+      for (std::size_t i = 0; i < facts.size(); ++i) {
+        lines.push_back(settle_limit((*found)[i], facts[i]));
+        enter_groups(facts[i], lines);
+      }
+      devices_.store(found.release(), std::memory_order_release);  // pairs with the acquire in all()
+    }
+  }
+  for (const std::string &line : lines) {
+    if (!line.empty()) {
+      events::say(line);
+    }
+  }
+  return true;
+}
+
+std::string Devices::settle_limit(Device &device, const events::DeviceFacts &facts) const {
+  std::string line;
+  DeviceLimit limit = limits_.limit_on(facts);
+  if (limit.asked && facts.total == 0 && !real.cuMemGetInfo_v2.present()) {
+    const auto limit_on = [this](const events::DeviceFacts &device) { return limits_.limit_on(device).bytes; };
+    if (!without_total(facts, limit_on, limit.bytes)) {
+      limit.bytes = 0;
+      line = "the limit on device " + std::to_string(device.ordinal) +
+             " is a share of its memory, and the driver does not tell how much it has: every allocation is refused; " +
+             "ask for a limit in bytes";
+    }
+  }
+  device.limit_asked.store(limit.asked, std::memory_order_relaxed);
+  if (limit.asked) {
+    device.limit.store(limit.bytes, std::memory_order_relaxed);
+    ledger_.account(device.ordinal).set_limit(limit.bytes);
+  }
+  return line;
+}
+
+const std::vector<Device> *Devices::all() {
+  const auto *devices = devices_.load(std::memory_order_acquire);
+  if (devices == nullptr && discover()) {
+    devices = devices_.load(std::memory_order_acquire);
+  }
+  return devices;
+}
+
+const Device *Devices::find(int ordinal) {
+  const auto *devices = all();
+  return devices != nullptr && ordinal >= 0 && static_cast<std::size_t>(ordinal) < devices->size()
+             ? &(*devices)[static_cast<std::size_t>(ordinal)]
+             : nullptr;
+}
+
+const Device *Devices::find_handle(CUdevice handle) {
+  if (const auto *devices = all()) {
+    for (const Device &device : *devices) {
+      if (device.handle == handle) {
+        return &device;
+      }
+    }
+  }
+  return nullptr;
+}
+
+int Devices::ordinal_of(CUdevice handle) {
+  const Device *device = find_handle(handle);
+  return device != nullptr ? device->ordinal : 0;
+}
+
+void Devices::learn_total(int ordinal) {
+  const Device *known = find(ordinal);
+  if (known == nullptr || known->total.load(std::memory_order_relaxed) != 0 || !real.cuMemGetInfo_v2.present()) {
+    return;
+  }
+  std::size_t free_bytes = 0;
+  std::size_t total = 0;
+  if (real.cuMemGetInfo_v2(&free_bytes, &total) != CUDA_SUCCESS || total == 0) {
+    return;
+  }
+  Guard guard(mutex_);
+  Device &device = (*devices_.load(std::memory_order_relaxed))[static_cast<std::size_t>(ordinal)];
+  if (device.total.load(std::memory_order_relaxed) == 0) {
+    device.total.store(total, std::memory_order_relaxed);
+    settle_limit(device, facts_of(device));  // says nothing: the total is known
+    std::vector<std::string> nothing;
+    enter_groups(facts_of(device), nothing);
+  }
+}
+
+Preallocation Devices::preallocation_on(int ordinal) {
+  const Device *device = find(ordinal);
+  return device != nullptr ? limits_.preallocation_on(facts_of(*device)) : Preallocation{};
+}
+
+Preallocation Devices::async_preallocation_on(int ordinal) {
+  const Device *device = find(ordinal);
+  return device != nullptr ? limits_.async_preallocation_on(facts_of(*device)) : Preallocation{};
+}
+
+std::vector<events::DeviceFacts> Devices::facts() {
+  std::vector<events::DeviceFacts> facts;
+  if (const auto *devices = all()) {
+    for (const Device &device : *devices) {
+      facts.push_back(facts_of(device));
+    }
+  }
+  return facts;
+}
+
+}  // namespace ration::policy

@@ -1,0 +1,58 @@
+#include "policy/devices/memory_figures.h"
+
+#include <algorithm>
+
+#include "ledger/device_key.h"
+#include "ledger/group_view.h"
+
+namespace ration::policy {
+namespace {
+
+constexpr std::size_t kUuidLength = sizeof("GPU-01234567-89ab-cdef-0123-456789abcdef") - 1;
+
+// What the groups have left there; nothing where none of them has a limit.
+std::optional<std::uint64_t> left_in_groups(const LimitSource &limits, const events::DeviceFacts &device) {
+  const std::string folder = limits.state_folder();
+  const std::vector<GroupAsked> groups = limits.groups();
+  std::optional<std::uint64_t> least;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const ledger::GroupDevice held =
+        ledger::look_at(folder, groups[i].kind, groups[i].name, device.uuid).value_or(ledger::GroupDevice{device.uuid});
+    const std::uint64_t limit = std::min(held.limit, limits.group_limit_on(i, device).value_or(ledger::kNoLimit));
+    if (limit != ledger::kNoLimit) {
+      least = std::min(least.value_or(limit), limit - std::min(limit, held.reserved));
+    }
+  }
+  return least;
+}
+
+}  // namespace
+
+void DeviceMemory::show(std::optional<std::uint64_t> limit, std::uint64_t free_bytes) {
+  if (limit && *limit <= total) {
+    total = *limit;
+    reserved = 0;
+  }
+  free = std::min(free_bytes, total - std::min(total, reserved));
+}
+
+// The driver prints "GPU-" before the UUID of a MIG device too.
+bool same_uuid(std::string_view a, std::string_view b) {
+  const ledger::WideValue key = ledger::device_key(a, 0);
+  const ledger::WideValue other = ledger::device_key(b, 1);  // the ordinals differ where there is no UUID in the text
+  return a.size() == kUuidLength && b.size() == kUuidLength && key.low == other.low && key.high == other.high;
+}
+
+Presented present_before_cuda(const LimitSource &limits, const events::DeviceFacts &device, bool show_limit,
+                              DeviceMemory &memory) {
+  const DeviceLimit own = limits.limit_on(device);
+  const std::optional<std::uint64_t> left = left_in_groups(limits, device);
+  if (!own.asked && !left) {
+    return Presented::untouched;
+  }
+  const std::uint64_t obtainable = std::min({memory.free, own.bytes, left.value_or(own.bytes)});
+  memory.show(own.asked && show_limit ? std::optional(own.bytes) : std::nullopt, obtainable);
+  return Presented::yes;
+}
+
+}  // namespace ration::policy

@@ -1,0 +1,283 @@
+#include "policy/driver_pools/async_pools.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "events/diagnostics.h"
+
+namespace ration::policy {
+namespace {
+
+using driver::real;
+
+constexpr int kMemoryPoolsSupported = 115;  // CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED
+constexpr int kMaxSizeSince = 12030;        // the first driver version whose pools have a cap (CUmemPoolProps::maxSize)
+
+bool has_caps() {
+  int version = 0;
+  return real.cuDriverGetVersion.present() && real.cuDriverGetVersion(&version) == CUDA_SUCCESS &&
+         version >= kMaxSizeSince;
+}
+
+}  // namespace
+
+bool AsyncPools::possible() {
+  return real.cuMemPoolCreate.present() && real.cuMemPoolSetAttribute.present() &&
+         real.cuMemPoolGetAttribute.present() && real.cuMemAllocFromPoolAsync.present() &&
+         real.cuMemFreeAsync.present() && real.cuStreamCreate.present() && real.cuStreamSynchronize.present() &&
+         FenceTracker::can_tell();
+}
+
+bool AsyncPools::supported_on(CUdevice device) {
+  int supported = 1;
+  return !real.cuDeviceGetAttribute.present() ||
+         (real.cuDeviceGetAttribute(&supported, kMemoryPoolsSupported, device) == CUDA_SUCCESS && supported != 0);
+}
+
+AsyncPools::~AsyncPools() {
+  for (std::atomic<Home *> &home : homes_) {
+    delete home.load(std::memory_order_acquire);
+  }
+}
+
+bool AsyncPools::set_up(CUmemoryPool pool, int device) {
+  cuuint64_t threshold = ledger_.account(device).limit();
+  bool done = real.cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold) == CUDA_SUCCESS;
+  if (deterministic_) {
+    for (const CUmemPool_attribute which :
+         {CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC, CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES}) {
+      int allowed = 0;
+      done = real.cuMemPoolSetAttribute(pool, which, &allowed) == CUDA_SUCCESS && done;
+    }
+  }
+  return done;
+}
+
+void AsyncPools::allow(CUmemoryPool pool, int from) {
+  if (real.cuMemPoolSetAccess.present()) {
+    const CUmemAccessDesc desc{{CU_MEM_LOCATION_TYPE_DEVICE, from}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    real.cuMemPoolSetAccess(pool, &desc, 1);
+  }
+}
+
+void AsyncPools::make(Home &home, int device) {
+  const Device *known_device = devices_.find(device);
+  if (known_device == nullptr || !supported_on(known_device->handle)) {
+    events::say("mode async: device " + std::to_string(device) + " has no memory pools; mode pool serves it");
+    return;
+  }
+  const RelaxedCapture relaxed;
+  CUmemPoolProps props{};
+  props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  props.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
+  const std::uint64_t limit = ledger_.account(device).limit();
+  props.maxSize = has_caps() && limit != UINT64_MAX ? limit : 0;
+  home.capped = props.maxSize != 0;
+  CUmemoryPool pool = nullptr;
+  CUresult result = real.cuMemPoolCreate(&pool, &props);
+  if (result != CUDA_SUCCESS && home.capped) {
+    home.capped = false;
+    props.maxSize = 0;
+    result = real.cuMemPoolCreate(&pool, &props);
+  }
+  if (result != CUDA_SUCCESS) {
+    events::say("mode async: device " + std::to_string(device) + ": no memory pool can be made (error " +
+                std::to_string(result) + "); mode pool serves it");
+    return;
+  }
+  if (!set_up(pool, device)) {
+    events::say("mode async: device " + std::to_string(device) + ": the pool does not take all its attributes");
+  }
+  std::list<int> from;
+  {
+    Guard guard(mutex_);
+    for (const auto &[pair, count] : peers_) {
+      if (count > 0 && static_cast<int>(pair & UINT32_MAX) == device) {
+        from.push_back(static_cast<int>(pair >> 32U));
+      }
+    }
+  }
+  for (const int each : from) {
+    allow(pool, each);
+  }
+  stream_pools_.created(pool, props.location);
+  home.pool = stream_pools_.find(pool, device);
+}
+
+AsyncPools::Home &AsyncPools::home_on(int device) {
+  if (Home *home = known(device)) {
+    return *home;
+  }
+  const ReentrantGate turn(making_);
+  if (known(device) == nullptr) {
+    auto home = std::make_unique<Home>(fences_);
+    make(*home, device);
+    homes_[device].store(home.release(), std::memory_order_release);
+  }
+  return *known(device);
+}
+
+StreamPools::PoolRef AsyncPools::pool_on(int device) {
+  return home_on(device).pool;
+}
+
+bool AsyncPools::owns(const StreamPools::PoolRef &pool) const {
+  const Home *home = pool != nullptr && pool->device >= 0 ? known(pool->device) : nullptr;
+  return home != nullptr && home->pool == pool;
+}
+
+bool AsyncPools::owns_handle(std::uintptr_t handle) const {
+  return std::any_of(std::begin(homes_), std::end(homes_), [handle](const std::atomic<Home *> &each) {
+    const Home *home = each.load(std::memory_order_acquire);
+    return home != nullptr && home->pool != nullptr && reinterpret_cast<std::uintptr_t>(home->pool->handle) == handle;
+  });
+}
+
+// One for each context life; of the context itself, whichever green one is current.
+CUstream AsyncPools::stream_of(const ContextRef &context, CUresult &error) {
+  {
+    Guard guard(mutex_);
+    const auto found = streams_.find(context.get());
+    if (found != streams_.end()) {
+      return found->second;
+    }
+  }
+  const CurrentFor current(context->handle);
+  CUstream made = nullptr;
+  error = current ? real.cuStreamCreate(&made, CU_STREAM_NON_BLOCKING) : current.error();
+  if (error != CUDA_SUCCESS) {
+    return nullptr;
+  }
+  CUstream kept = nullptr;
+  try {
+    Guard guard(mutex_);
+    kept = streams_.try_emplace(context.get(), made).first->second;
+  } catch (...) {
+    error = CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  if (kept != made && real.cuStreamDestroy_v2.present()) {
+    real.cuStreamDestroy_v2(made);
+  }
+  return kept;
+}
+
+CUresult AsyncPools::try_take(const Home &home, CUstream stream, std::uint64_t bytes, CUdeviceptr *address) {
+  CUdeviceptr block = 0;
+  CUresult result = real.cuMemAllocFromPoolAsync(&block, bytes, home.pool->handle, stream);
+  if (result != CUDA_SUCCESS) {
+    return result;
+  }
+  result = real.cuStreamSynchronize(stream);
+  if (result != CUDA_SUCCESS) {
+    real.cuMemFreeAsync(block, stream);
+    return result;
+  }
+  *address = block;
+  return CUDA_SUCCESS;
+}
+
+CUresult AsyncPools::take(const char *api, int device, const ContextRef &context, std::uint64_t bytes,
+                          CUdeviceptr *address) {
+  Home &home = home_on(device);
+  const RelaxedCapture relaxed;
+  CUresult error = CUDA_SUCCESS;
+  const CUstream stream = stream_of(context, error);
+  if (error != CUDA_SUCCESS) {
+    return error;
+  }
+  std::uint64_t seen = home.frees.returned();
+  CUresult result = try_take(home, stream, bytes, address);
+  while (result == CUDA_ERROR_OUT_OF_MEMORY && reclaim(api, device, seen)) {
+    seen = home.frees.returned();
+    result = try_take(home, stream, bytes, address);
+  }
+  // A synchronise lets the driver join and map anew what is free.
+  if (result == CUDA_ERROR_OUT_OF_MEMORY && real.cuStreamSynchronize(stream) == CUDA_SUCCESS) {
+    result = try_take(home, stream, bytes, address);
+  }
+  return result;
+}
+
+CUresult AsyncPools::put_back(const ContextRef &context, CUdeviceptr address) {
+  const RelaxedCapture relaxed;
+  CUresult error = CUDA_SUCCESS;
+  const CUstream stream = stream_of(context, error);
+  if (error != CUDA_SUCCESS) {
+    return error;
+  }
+  error = real.cuMemFreeAsync(address, stream);
+  return error == CUDA_SUCCESS ? real.cuStreamSynchronize(stream) : error;
+}
+
+bool AsyncPools::is_capped(int device) const {
+  const Home *home = known(device);
+  return home != nullptr && home->capped;
+}
+
+std::uint64_t AsyncPools::idle_bytes(int device) const {
+  const Home *home = known(device);
+  return home == nullptr || home->pool == nullptr ? 0 : StreamPools::idle_bytes(*home->pool);
+}
+
+std::uint64_t AsyncPools::deferred_bytes(int device) const {
+  const Home *home = known(device);
+  return home == nullptr ? 0 : home->frees.bytes();
+}
+
+std::uint64_t AsyncPools::free_bytes(int device) {
+  return idle_bytes(device) + deferred_bytes(device);
+}
+
+bool AsyncPools::defer(int device, const DeferredBlock &block) noexcept {
+  Home *home = known(device);
+  in_use_.store(true, std::memory_order_relaxed);
+  return home != nullptr && home->frees.add(block);
+}
+
+bool AsyncPools::covers(CUdeviceptr address) {
+  return in_use_.load(std::memory_order_relaxed) &&
+         std::any_of(std::begin(homes_), std::end(homes_), [address](const std::atomic<Home *> &each) {
+           Home *home = each.load(std::memory_order_acquire);
+           return home != nullptr && home->frees.covers(address);
+         });
+}
+
+bool AsyncPools::begin_preallocation(int device) {
+  return !home_on(device).preallocated.exchange(true);
+}
+
+CUresult AsyncPools::preallocate(int device, const ContextRef &context, std::uint64_t bytes) {
+  const RelaxedCapture relaxed;
+  CUresult error = CUDA_SUCCESS;
+  const CUstream stream = stream_of(context, error);
+  if (error != CUDA_SUCCESS) {
+    return error;
+  }
+  CUdeviceptr all = 0;
+  error = real.cuMemAllocFromPoolAsync(&all, bytes, home_on(device).pool->handle, stream);
+  if (error != CUDA_SUCCESS) {
+    return error;
+  }
+  error = real.cuMemFreeAsync(all, stream);
+  return error == CUDA_SUCCESS ? real.cuStreamSynchronize(stream) : error;
+}
+
+void AsyncPools::peer_changed(int from, int to, bool enabled) noexcept try {
+  {
+    Guard guard(mutex_);
+    int &count = peers_[std::uint64_t{static_cast<unsigned>(from)} << 32U | static_cast<unsigned>(to)];
+    count = std::max(0, count + (enabled ? 1 : -1));
+  }
+  const Home *home = known(to);
+  if (enabled && home != nullptr && home->pool != nullptr && from != to) {
+    allow(home->pool->handle, from);
+  }
+} catch (...) {  // no memory of the host: pools that are made later do not know
+}
+
+void AsyncPools::forget(const ContextRef &context) noexcept {
+  Guard guard(mutex_);
+  streams_.erase(context.get());
+}
+
+}  // namespace ration::policy

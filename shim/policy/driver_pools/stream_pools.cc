@@ -1,0 +1,315 @@
+#include "policy/driver_pools/stream_pools.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "base/wait.h"
+
+namespace ration::policy {
+namespace {
+
+using driver::real;
+
+// By how much a pool grows is not documented. Until a pool was seen to grow this is taken for it; one that grows by
+// more is held to the limit after the call.
+constexpr std::uint64_t kLargestStep = 32U << 20U;
+constexpr std::uint64_t kGranule = 512;
+
+std::uint64_t attribute(CUmemoryPool pool, CUmemPool_attribute which, bool &known) {
+  cuuint64_t value = 0;
+  known = real.cuMemPoolGetAttribute.present() && real.cuMemPoolGetAttribute(pool, which, &value) == CUDA_SUCCESS;
+  return value;
+}
+
+}  // namespace
+
+bool StreamPools::can_tell() {
+  return real.cuMemPoolGetAttribute.present();
+}
+
+void StreamPools::created(CUmemoryPool handle, const CUmemLocation &location) noexcept try {
+  const bool on_host = location.type == CU_MEM_LOCATION_TYPE_HOST || location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
+                       location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
+  const bool on_device =
+      location.type == CU_MEM_LOCATION_TYPE_DEVICE && location.id >= 0 && location.id < ledger::kMaxDevices;
+  if (!on_host && !on_device) {
+    return;  // managed, without a place of its own: whoever allocates from it says where
+  }
+  auto made = std::make_shared<Pool>(handle, on_host ? -1 : location.id);
+  Guard guard(mutex_);
+  pools_[handle] = std::move(made);
+} catch (...) {  // no memory of the host: it is taken for one of the device that is current at its first block
+}
+
+StreamPools::PoolRef StreamPools::known(CUmemoryPool handle) {
+  Guard guard(mutex_);
+  const auto found = pools_.find(handle);
+  return found != pools_.end() ? found->second : nullptr;
+}
+
+StreamPools::PoolRef StreamPools::find(CUmemoryPool handle, int device) {
+  if (PoolRef pool = known(handle)) {
+    return pool;
+  }
+  auto made = std::make_shared<Pool>(handle, device);
+  bool known = false;
+  const std::uint64_t reserved = attribute(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, known);
+  made->reserved_ = reserved;
+  Guard guard(mutex_);
+  const auto [entry, inserted] = pools_.try_emplace(handle, made);
+  if (inserted && reserved > 0) {  // another of our calls, or code that we do not see, filled it
+    entry->second->charged_ = reserved;
+    charged_[device] += reserved;
+    ledger_.account(device).charge(reserved);
+  }
+  return entry->second;
+}
+
+StreamPools::Asking::Asking(StreamPools &pools, Pool &pool) : pools_(pools), pool_(pool) {
+  Guard guard(pools_.mutex_);
+  allowed_ = !pool_.destroyed_;
+  pool_.asking_ += allowed_ ? 1 : 0;
+}
+
+StreamPools::Asking::~Asking() {
+  if (allowed_) {
+    Guard guard(pools_.mutex_);
+    --pool_.asking_;
+    wake_waiters();
+  }
+}
+
+StreamPools::PoolRef StreamPools::begin_destroy(CUmemoryPool handle) {
+  PoolRef pool = known(handle);
+  if (pool == nullptr) {
+    return nullptr;
+  }
+  for (Waiter waiter;;) {
+    {
+      Guard guard(mutex_);
+      pool->destroyed_ = true;
+      if (pool->asking_ == 0) {
+        pools_.erase(handle);  // behind the driver's call another thread may get the same handle
+        return pool;
+      }
+    }
+    waiter.pause();
+  }
+}
+
+void StreamPools::finish_destroy(const PoolRef &pool, bool success) noexcept {
+  Guard guard(mutex_);
+  if (success) {
+    orphan(*pool);
+    return;
+  }
+  pool->destroyed_ = false;
+  try {
+    pools_[pool->handle] = pool;
+  } catch (...) {  // no memory of the host: met anew at its next block, and charged once more
+  }
+}
+
+void StreamPools::orphan(Pool &pool) {
+  if (pool.destroyed_ && pool.live_ == 0 && pool.in_flight_ == 0 && pool.device >= 0) {
+    orphaned_[pool.device] += std::exchange(pool.charged_, 0);
+  }
+}
+
+std::uint64_t StreamPools::orphaned(int device) {
+  Guard guard(mutex_);
+  return orphaned_[device];
+}
+
+bool StreamPools::has_orphans(int device) {
+  Guard guard(mutex_);
+  return orphaned_[device] != released_[device];
+}
+
+void StreamPools::release_orphans(const char *api, int device, std::uint64_t up_to) noexcept {
+  std::uint64_t bytes = 0;
+  {
+    Guard guard(mutex_);
+    bytes = up_to - std::min(up_to, released_[device]);  // another thread may have waited for later ones
+    released_[device] += bytes;
+    charged_[device] -= bytes;
+  }
+  if (bytes > 0) {
+    ledger_.account(device).release(bytes);
+    record(api, device);
+  }
+}
+
+std::uint64_t StreamPools::upper_bound(const Pool &pool, std::uint64_t bytes) {
+  Guard guard(mutex_);
+  const std::uint64_t step = pool.step_ != 0 ? pool.step_ : kLargestStep;
+  std::uint64_t bound = 0;
+  return __builtin_add_overflow(bytes, step - 1, &bound) ? UINT64_MAX : bound / step * step;
+}
+
+void StreamPools::begin(Pool &pool, std::uint64_t bound) {
+  Guard guard(mutex_);
+  pool.in_flight_ += bound;
+  pool.charged_ += bound;
+  charged_[pool.device] += bound;
+}
+
+void StreamPools::finish(Pool &pool, std::uint64_t bound, bool success) {
+  Guard guard(mutex_);
+  pool.in_flight_ -= bound;
+  if (success) {
+    pool.completed_ += bound;
+    ++pool.live_;
+  } else {
+    pool.charged_ -= bound;
+    charged_[pool.device] -= bound;
+  }
+}
+
+std::uint64_t StreamPools::settle(const char *api, Pool &pool) noexcept {
+  const Asking asking(*this, pool);
+  if (pool.device < 0 || !asking) {
+    return 0;
+  }
+  std::uint64_t completed_before = 0;
+  {
+    Guard guard(mutex_);
+    completed_before = pool.completed_;
+  }
+  bool known = false;
+  const std::uint64_t reserved = attribute(pool.handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, known);
+  if (!known) {
+    return 0;
+  }
+  std::uint64_t fallen = 0;
+  std::uint64_t missing = 0;
+  {
+    Guard guard(mutex_);
+    const std::uint64_t bound = reserved + pool.in_flight_ + (pool.completed_ - completed_before);
+    if (bound < pool.charged_) {
+      fallen = pool.charged_ - bound;
+      pool.charged_ = bound;
+      charged_[pool.device] -= fallen;
+    } else if (reserved > pool.charged_) {
+      missing = reserved - pool.charged_;
+    }
+    if (const std::uint64_t growth = reserved - std::min(reserved, pool.reserved_); growth > 0) {
+      pool.step_ = std::max(kGranule, std::gcd(pool.step_ != 0 ? pool.step_ : kLargestStep, growth));
+    }
+    pool.reserved_ = reserved;
+  }
+  if (fallen > 0) {
+    ledger_.account(pool.device).release(fallen);
+  }
+  record(api, pool.device);
+  return missing;
+}
+
+void StreamPools::add(const char *api, Pool &pool, std::uint64_t bytes) {
+  {
+    Guard guard(mutex_);
+    pool.charged_ += bytes;
+    charged_[pool.device] += bytes;
+  }
+  record(api, pool.device);
+}
+
+void StreamPools::block_ended(Pool &pool) noexcept {
+  Guard guard(mutex_);
+  pool.live_ -= pool.live_ > 0 ? 1 : 0;
+  orphan(pool);
+}
+
+std::vector<StreamPools::PoolRef> StreamPools::pools_of(int device) {
+  std::vector<PoolRef> pools;
+  Guard guard(mutex_);
+  if (charged_[device] == 0) {
+    return pools;
+  }
+  for (const auto &[handle, pool] : pools_) {
+    if (pool->device == device && pool->charged_ > 0) {
+      pools.push_back(pool);
+    }
+  }
+  return pools;
+}
+
+bool StreamPools::trim(const char *api, int device) noexcept try {
+  const ledger::Account &account = ledger_.account(device);
+  const std::uint64_t before = account.charged();
+  for (const PoolRef &pool : pools_of(device)) {
+    if (const Asking asking(*this, *pool); asking && real.cuMemPoolTrimTo.present()) {
+      real.cuMemPoolTrimTo(pool->handle, 0);
+    }
+    settle(api, *pool);
+  }
+  return account.charged() < before;
+} catch (...) {  // no memory of the host to list them
+  return false;
+}
+
+void StreamPools::trim_by(const char *api, Pool &pool, std::uint64_t bytes) noexcept {
+  if (const Asking asking(*this, pool); asking && real.cuMemPoolTrimTo.present()) {
+    bool known = false;
+    const std::uint64_t reserved = attribute(pool.handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, known);
+    if (known) {
+      real.cuMemPoolTrimTo(pool.handle, reserved - std::min(reserved, bytes));
+    }
+  }
+  settle(api, pool);
+}
+
+bool StreamPools::is_alone(const Pool &pool, std::uint64_t bytes) {
+  const std::uint64_t all = ledger_.account(pool.device).charged();
+  Guard guard(mutex_);
+  return all <= pool.charged_ + bytes;
+}
+
+std::uint64_t StreamPools::idle_bytes(const Pool &pool) {
+  bool known = false;
+  const std::uint64_t reserved = attribute(pool.handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, known);
+  return reserved - std::min(reserved, attribute(pool.handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, known));
+}
+
+bool StreamPools::retains(int device) noexcept try {
+  if (has_orphans(device)) {
+    return true;
+  }
+  const std::vector<PoolRef> pools = pools_of(device);
+  return std::any_of(pools.begin(), pools.end(), [this](const PoolRef &pool) {
+    const Asking asking(*this, *pool);
+    if (!asking) {
+      return false;
+    }
+    bool known = false;
+    bool used_known = false;
+    const std::uint64_t reserved = attribute(pool->handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, known);
+    const std::uint64_t used = attribute(pool->handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, used_known);
+    return known && (!used_known || reserved > used);
+  });
+} catch (...) {
+  return false;
+}
+
+void StreamPools::settle_all(const char *api, int device) noexcept try {
+  for (const PoolRef &pool : pools_of(device)) {
+    settle(api, *pool);
+  }
+} catch (...) {  // charged as it was
+}
+
+void StreamPools::record(const char *api, int device) noexcept {
+  events::Sample event{device, api, 0, 0};
+  {
+    Guard guard(mutex_);
+    if (charged_[device] == recorded_[device]) {
+      return;
+    }
+    event.before = std::exchange(recorded_[device], charged_[device]);
+    event.pool_reserved = charged_[device];
+  }
+  journal_.record(event);
+}
+
+}  // namespace ration::policy

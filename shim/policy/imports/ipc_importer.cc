@@ -1,0 +1,228 @@
+#include "policy/imports/ipc_importer.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "events/diagnostics.h"
+
+namespace ration::policy {
+namespace {
+
+using driver::real;
+
+bool is_same(const ledger::ExportToken &one, const ledger::ExportToken &other) {
+  return std::memcmp(&one, &other, sizeof(one)) == 0;
+}
+
+bool is_within(CUdeviceptr address, CUdeviceptr base, std::uint64_t bytes) {
+  return address >= base && address - base < bytes;
+}
+
+}  // namespace
+
+// As the driver does with its own: the same address, and one more close that it takes.
+bool IpcImporter::open_again(const ledger::ExportToken &token, const ContextRef &context, CUdeviceptr *address) {
+  Guard guard(mutex_);
+  for (Opened &opened : opened_) {
+    if (opened.in->context == context && is_same(opened.token, token)) {
+      ++opened.count;
+      *address = opened.range.base;
+      return true;
+    }
+  }
+  return false;
+}
+
+// The slab that the block is in, as this context has it already or the driver opens it now.
+CUresult IpcImporter::map(const ledger::ExportToken &token, const ledger::ExportedBlock &block,
+                          const ContextRef &context, const Open &act, std::shared_ptr<Mapping> &mapping) {
+  {
+    Guard guard(mutex_);
+    for (const Opened &opened : opened_) {
+      if (opened.in->context == context && opened.in->exporter == token.exporter &&
+          std::memcmp(opened.in->handle.data(), block.handle, sizeof(block.handle)) == 0) {
+        mapping = opened.in;
+        return CUDA_SUCCESS;
+      }
+    }
+  }
+  auto made = std::make_shared<Mapping>();
+  made->context = context;
+  made->exporter = token.exporter;
+  made->bytes = block.slab_bytes;
+  std::copy(std::begin(block.handle), std::end(block.handle), made->handle.begin());
+  CUipcMemHandle handle{};
+  static_assert(sizeof(handle) == sizeof(block.handle));
+  std::memcpy(&handle, block.handle, sizeof(handle));
+  const CUresult result = act(handle, &made->base);
+  if (result == CUDA_SUCCESS) {
+    mapping = std::move(made);
+  }
+  return result;
+}
+
+CUresult IpcImporter::unmap(const Mapping &mapping) {
+  if (!real.cuIpcCloseMemHandle.present()) {
+    return CUDA_SUCCESS;
+  }
+  if (mapping.context->handle == nullptr) {  // this driver does not say what is current
+    return real.cuIpcCloseMemHandle(mapping.base);
+  }
+  const Pin pin(*mapping.context);
+  if (!pin) {
+    return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  }
+  const CurrentFor current(mapping.context->handle);
+  if (!current) {
+    return current.error();
+  }
+  return real.cuIpcCloseMemHandle(mapping.base);
+}
+
+CUresult IpcImporter::open(const ledger::ExportToken &token, const ContextRef &context, const Open &act,
+                           CUdeviceptr *address) {
+  const ReentrantGate turn(turn_);
+  in_use_.store(true);
+  settle();
+  std::list<Opened> one(1);  // what comes after the driver's call needs no memory
+  Opened &opened = one.front();
+  std::string problem;
+  opened.lease = ledger::ExportLease::take(state_folder_, token, problem);
+  if (opened.lease == nullptr) {
+    if (!problem.empty() && !said_.exchange(true)) {
+      events::say("shared memory cannot be opened: " + problem);
+    }
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (open_again(token, context, address)) {
+    return CUDA_SUCCESS;
+  }
+  const ledger::ExportedBlock &block = opened.lease->block();
+  const CUresult result = map(token, block, context, act, opened.in);
+  if (result != CUDA_SUCCESS) {
+    return result;
+  }
+  opened.token = token;
+  opened.range = {opened.in->base + block.offset, block.bytes};
+  const CUdeviceptr found = opened.range.base;
+  {
+    Guard guard(mutex_);
+    ++opened.in->users;
+    opened_.splice(opened_.end(), one);
+  }
+  if (context->ended_by.load(std::memory_order_acquire) != nullptr) {
+    finish_end(context);  // once more: the first time may have come before this
+    return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  }
+  *address = found;
+  return CUDA_SUCCESS;
+}
+
+// Its owner may use the block again once the device is through with everything here that may.
+CUresult IpcImporter::close(CUdeviceptr address, const ContextRef &context, bool &handled) {
+  handled = covers(address);
+  if (!handled) {
+    return CUDA_SUCCESS;
+  }
+  const ReentrantGate turn(turn_);
+  std::list<Opened>::iterator last;
+  bool unmaps = false;
+  {
+    Guard guard(mutex_);
+    last = opened_.end();
+    for (auto each = opened_.begin(); each != opened_.end(); ++each) {
+      const bool better = last == opened_.end() || each->in->context == context;
+      last = each->range.base == address && better ? each : last;
+    }
+    if (last == opened_.end()) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (last->count > 1) {
+      --last->count;
+      return CUDA_SUCCESS;
+    }
+    unmaps = last->in->users == 1;
+  }
+  if (unmaps) {
+    if (const CUresult result = unmap(*last->in); result != CUDA_SUCCESS) {
+      return result;
+    }
+  }
+  {
+    Guard guard(mutex_);
+    --last->in->users;
+    closed_.splice(closed_.end(), opened_, last);
+  }
+  owes_.store(true);
+  wait_briefly();
+  return CUDA_SUCCESS;
+}
+
+bool IpcImporter::covers(CUdeviceptr address) {
+  if (!in_use()) {
+    return false;
+  }
+  Guard guard(mutex_);
+  return std::any_of(opened_.begin(), opened_.end(),
+                     [&](const Opened &opened) { return is_within(address, opened.in->base, opened.in->bytes); });
+}
+
+IpcImporter::Opened *IpcImporter::around(CUdeviceptr address) {
+  const auto found = std::find_if(opened_.begin(), opened_.end(), [&](const Opened &opened) {
+    return is_within(address, opened.range.base, opened.range.bytes);
+  });
+  return found == opened_.end() ? nullptr : &*found;
+}
+
+std::optional<IpcImporter::Range> IpcImporter::block_at(CUdeviceptr address) {
+  Guard guard(mutex_);
+  const Opened *const opened = around(address);
+  return opened == nullptr ? std::nullopt : std::optional(opened->range);
+}
+
+std::uint64_t IpcImporter::name(CUdeviceptr address, std::uint64_t fresh) {
+  Guard guard(mutex_);
+  Opened *const opened = around(address);
+  if (opened != nullptr && opened->name == 0) {
+    opened->name = fresh;
+  }
+  return opened == nullptr ? 0 : opened->name;
+}
+
+bool IpcImporter::mark(CUdeviceptr address, bool marked) {
+  Guard guard(mutex_);
+  Opened *const opened = around(address);
+  if (opened != nullptr) {
+    opened->marked = marked;
+  }
+  return opened != nullptr;
+}
+
+std::optional<bool> IpcImporter::is_marked(CUdeviceptr address) {
+  if (!in_use()) {
+    return std::nullopt;
+  }
+  Guard guard(mutex_);
+  const Opened *const opened = around(address);
+  return opened == nullptr ? std::nullopt : std::optional(opened->marked);
+}
+
+// The device is through with a context that is gone.
+void IpcImporter::finish_end(const ContextRef &context) noexcept {
+  if (!in_use()) {
+    return;
+  }
+  const ReentrantGate turn(turn_);
+  std::list<Opened> gone;
+  Guard guard(mutex_);
+  for (auto each = opened_.begin(); each != opened_.end();) {
+    const auto next = std::next(each);
+    if (each->in->context == context) {
+      gone.splice(gone.end(), opened_, each);
+    }
+    each = next;
+  }
+}
+
+}  // namespace ration::policy

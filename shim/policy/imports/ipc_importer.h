@@ -1,0 +1,99 @@
+// The blocks of other processes that this one has open: each a part of a slab that the driver maps whole, once for all
+// of them. Layer: policy. Threads: any; one opens or closes at a time, and no lock is held across a driver call.
+// Owns: the mappings and the leases (ledger/export_lease.h).
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/lock.h"
+#include "base/reentrant_gate.h"
+#include "ledger/export_lease.h"
+#include "policy/contexts/contexts.h"
+#include "policy/contexts/fence_tracker.h"
+
+namespace ration::policy {
+
+class IpcImporter {
+ public:
+  IpcImporter(FenceTracker &fences, std::string state_folder)
+      : fences_(fences), state_folder_(std::move(state_folder)) {}
+
+  // `act` opens a handle of the driver's. A token of nothing that can be had: INVALID_VALUE.
+  using Open = std::function<CUresult(const CUipcMemHandle &, CUdeviceptr *)>;
+  CUresult open(const ledger::ExportToken &token, const ContextRef &context, const Open &act, CUdeviceptr *address);
+  // `handled`: an address in one of the mappings; else it is the driver's to close.
+  CUresult close(CUdeviceptr address, const ContextRef &context, bool &handled);
+
+  struct Range {
+    CUdeviceptr base;
+    std::uint64_t bytes;
+  };
+  // Whether an address lies in a mapping, and if so in which block.
+  bool covers(CUdeviceptr address);
+  std::optional<Range> block_at(CUdeviceptr address);
+  // As of a pool's block (pool/pool.h): each as long as it is open. 0, false, nullopt: there is none.
+  std::uint64_t name(CUdeviceptr address, std::uint64_t fresh);
+  bool mark(CUdeviceptr address, bool marked);
+  std::optional<bool> is_marked(CUdeviceptr address);
+
+  // Whether anything was ever opened.
+  bool in_use() const { return in_use_.load(); }
+  // Its openings went with the context.
+  void finish_end(const ContextRef &context) noexcept;
+  // Lets go of what was closed before the device was through with it, where it is by now.
+  void settle() noexcept {
+    if (owes_.load(std::memory_order_relaxed)) {
+      look_again();
+    }
+  }
+
+ private:
+  struct Mapping {
+    ContextRef context;
+    std::uint64_t exporter = 0;
+    std::array<unsigned char, 64> handle{};
+    CUdeviceptr base = 0;
+    std::uint64_t bytes = 0;
+    unsigned users = 0;
+  };
+  struct Opened {
+    std::shared_ptr<Mapping> in;
+    ledger::ExportToken token;
+    Range range{};
+    unsigned count = 1;
+    std::uint64_t name = 0;
+    bool marked = false;
+    std::unique_ptr<ledger::ExportLease> lease;
+  };
+  Opened *around(CUdeviceptr address) REQUIRES(mutex_);
+  bool open_again(const ledger::ExportToken &token, const ContextRef &context, CUdeviceptr *address);
+  CUresult map(const ledger::ExportToken &token, const ledger::ExportedBlock &block, const ContextRef &context,
+               const Open &act, std::shared_ptr<Mapping> &mapping);
+  static CUresult unmap(const Mapping &mapping);
+  void look_again() noexcept;
+  void look() noexcept;
+  bool take_moment();
+  void wait_briefly() noexcept;
+
+  FenceTracker &fences_;
+  const std::string state_folder_;
+  ReentrantGate::Owner turn_{nullptr};
+  std::atomic<bool> in_use_{false};
+  std::atomic<bool> owes_{false};      // something was closed that the device may still use
+  std::atomic<bool> said_{false};      // why a token cannot be followed
+  RankedMutex mutex_{Rank::kImports};  // whoever changes what it guards has the turn, too
+  std::list<Opened> opened_ GUARDED_BY(mutex_);
+  // By the turn alone: what was closed, and of that what `moment_` covers. Their owners may use it again once these go.
+  std::list<Opened> closed_;
+  std::list<Opened> covered_;
+  Fence moment_;
+};
+
+}  // namespace ration::policy

@@ -1,0 +1,149 @@
+#include "policy/physical/array_costs.h"
+
+#include "policy/contexts/captures.h"
+
+namespace ration::policy {
+namespace {
+
+using driver::real;
+
+bool is_mapped_later(const CUDA_ARRAY3D_DESCRIPTOR &shape) {
+  return (shape.Flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING)) != 0;
+}
+
+bool can_ask(bool mipmapped) {
+  const bool asks = mipmapped ? real.cuMipmappedArrayGetMemoryRequirements.present() &&
+                                    real.cuMipmappedArrayCreate.present() && real.cuMipmappedArrayDestroy.present()
+                              : real.cuArrayGetMemoryRequirements.present() && real.cuArray3DCreate_v2.present() &&
+                                    real.cuArrayDestroy.present();
+  return asks && real.cuCtxGetDevice.present();
+}
+
+ArrayCosts::Key key_of(int device, const ArrayShape &shape) {
+  const CUDA_ARRAY3D_DESCRIPTOR &extent = shape.descriptor;
+  return {static_cast<std::uint64_t>(device),
+          extent.Width,
+          extent.Height,
+          extent.Depth,
+          static_cast<std::uint64_t>(extent.Format),
+          extent.NumChannels,
+          extent.Flags,
+          std::uint64_t{shape.levels} << 1U | (shape.mipmapped ? 1U : 0U)};
+}
+
+template <class Handle>
+CUdeviceptr number_of(Handle handle) {
+  return reinterpret_cast<CUdeviceptr>(handle);
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> ArrayCosts::ask(bool mipmapped, CUdeviceptr made, CUresult &error) noexcept {
+  CUdevice device = 0;
+  if ((error = real.cuCtxGetDevice(&device)) != CUDA_SUCCESS) {
+    return std::nullopt;
+  }
+  CUDA_ARRAY_MEMORY_REQUIREMENTS needs{};
+  error = mipmapped
+              ? real.cuMipmappedArrayGetMemoryRequirements(&needs, reinterpret_cast<CUmipmappedArray>(made), device)
+              : real.cuArrayGetMemoryRequirements(&needs, reinterpret_cast<CUarray>(made), device);
+  // An array of nothing there is not: no answer.
+  return error == CUDA_SUCCESS && needs.size != 0 ? std::optional<std::uint64_t>(needs.size) : std::nullopt;
+}
+
+std::optional<std::uint64_t> ArrayCosts::ask_deferred(const ArrayShape &shape, CUresult &error) noexcept {
+  const RelaxedCapture relaxed;
+  CUDA_ARRAY3D_DESCRIPTOR deferred = shape.descriptor;
+  deferred.Flags |= CUDA_ARRAY3D_DEFERRED_MAPPING;
+  std::optional<std::uint64_t> bytes;
+  if (shape.mipmapped) {
+    CUmipmappedArray made = nullptr;
+    if ((error = real.cuMipmappedArrayCreate(&made, &deferred, shape.levels)) == CUDA_SUCCESS) {
+      bytes = ask(true, number_of(made), error);
+      real.cuMipmappedArrayDestroy(made);
+    }
+  } else {
+    CUarray made = nullptr;
+    if ((error = real.cuArray3DCreate_v2(&made, &deferred)) == CUDA_SUCCESS) {
+      bytes = ask(false, number_of(made), error);
+      real.cuArrayDestroy(made);
+    }
+  }
+  return bytes;
+}
+
+void ArrayCosts::remember(const Key &key, std::optional<std::uint64_t> bytes) noexcept try {
+  Guard guard(mutex_);
+  if (known_.size() >= kMostShapes) {
+    known_.clear();
+  }
+  known_.insert_or_assign(key, bytes);
+} catch (...) {  // no memory of the host: asked again
+}
+
+bool ArrayCosts::recall(const Key &key, std::optional<std::uint64_t> &bytes) {
+  Guard guard(mutex_);
+  const auto found = known_.find(key);
+  if (found == known_.end()) {
+    return false;
+  }
+  bytes = found->second;
+  return true;
+}
+
+std::optional<std::uint64_t> ArrayCosts::of(int device, const ArrayShape &shape) noexcept {
+  if (is_mapped_later(shape.descriptor)) {
+    return 0;
+  }
+  const Key key = key_of(device, shape);
+  std::optional<std::uint64_t> bytes;
+  if (recall(key, bytes) || tells_.load(std::memory_order_acquire) != Tells::deferred || !can_ask(shape.mipmapped)) {
+    return bytes;
+  }
+  CUresult error = CUDA_SUCCESS;
+  bytes = ask_deferred(shape, error);
+  // What cannot be deferred never can; any other failure may pass.
+  if (bytes.has_value() || error == CUDA_ERROR_INVALID_VALUE || error == CUDA_ERROR_NOT_SUPPORTED) {
+    remember(key, bytes);
+  }
+  return bytes;
+}
+
+std::optional<std::uint64_t> ArrayCosts::of(int device, const ArrayShape &shape, CUdeviceptr made) noexcept {
+  const Tells tells = tells_.load(std::memory_order_acquire);
+  if (is_mapped_later(shape.descriptor) || tells == Tells::none || !can_ask(shape.mipmapped)) {
+    return std::nullopt;
+  }
+  if (tells != Tells::deferred) {
+    CUresult error = CUDA_SUCCESS;
+    const std::optional<std::uint64_t> bytes = ask(shape.mipmapped, made, error);
+    if (bytes.has_value()) {
+      tells_.store(Tells::all, std::memory_order_release);
+      remember(key_of(device, shape), bytes);
+    }
+    if (error != CUDA_ERROR_INVALID_VALUE) {
+      if (error == CUDA_ERROR_NOT_SUPPORTED) {
+        tells_.store(Tells::none, std::memory_order_release);
+      }
+      return bytes;
+    }
+    tells_.store(Tells::deferred, std::memory_order_release);
+  }
+  return of(device, shape);
+}
+
+bool ArrayCosts::is_to_learn() const noexcept {
+  return tells_.load(std::memory_order_acquire) == Tells::unknown && can_ask(false);
+}
+
+void ArrayCosts::probe() noexcept {
+  const RelaxedCapture relaxed;
+  const ArrayShape one{{1, 1, 0, CU_AD_FORMAT_UNSIGNED_INT8, 1, 0}};
+  CUarray made = nullptr;
+  if (real.cuArray3DCreate_v2(&made, &one.descriptor) == CUDA_SUCCESS) {
+    (void)of(0, one, number_of(made));
+    real.cuArrayDestroy(made);
+  }
+}
+
+}  // namespace ration::policy

@@ -1,0 +1,140 @@
+#include "policy/physical/pending_frees.h"
+
+#include <iterator>
+
+#include "base/wait.h"
+#include "policy/contexts/captures.h"
+
+namespace ration::policy {
+namespace {
+
+using driver::real;
+
+// An event behind everything that is in `stream` now, or nullptr.
+CUevent record_event(CUstream stream) {
+  if (!real.cuEventCreate.present() || !real.cuEventRecord.present() || !real.cuEventQuery.present() ||
+      !real.cuEventSynchronize.present() || !real.cuEventDestroy_v2.present()) {
+    return nullptr;
+  }
+  CUevent event = nullptr;
+  if (real.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) {
+    return nullptr;
+  }
+  if (real.cuEventRecord(event, stream) != CUDA_SUCCESS) {
+    real.cuEventDestroy_v2(event);
+    return nullptr;
+  }
+  return event;
+}
+
+}  // namespace
+
+void PendingFrees::finish(const Pending &pending) {
+  ledger_.account(pending.device).release(pending.bytes);
+  for (const PhysicalMemory::PieceRef &piece : pending.pieces) {
+    let_go_(piece);
+  }
+}
+
+void PendingFrees::add(const ContextRef &context, int device, std::uint64_t bytes, CUstream stream) noexcept {
+  add(Pending{context, device, bytes}, stream);
+}
+
+void PendingFrees::add(const ContextRef &context, Pieces pieces, CUstream stream) noexcept {
+  if (!pieces.empty()) {
+    const int device = pieces.front()->device;
+    add(Pending{context, device, 0, std::move(pieces)}, stream);
+  }
+}
+
+void PendingFrees::add(Pending pending, CUstream stream) noexcept {
+  const RelaxedCapture relaxed;
+  const CUevent event = pending.event = record_event(stream);
+  if (event != nullptr && real.cuEventQuery(event) == CUDA_SUCCESS) {
+    real.cuEventDestroy_v2(event);
+    finish(pending);
+    return;
+  }
+  std::list<Pending> added;
+  try {
+    added.emplace_back();
+  } catch (...) {  // no memory to remember it: settled here, or charged for good
+    if (event != nullptr && real.cuEventSynchronize(event) == CUDA_SUCCESS) {
+      real.cuEventDestroy_v2(event);
+      finish(pending);
+    }
+    return;
+  }
+  added.front() = std::move(pending);
+  Guard guard(mutex_);
+  pending_.splice(pending_.end(), added);
+}
+
+bool PendingFrees::settle_one(const Pending &pending, bool wait) {
+  // The events of a context go with it: after that they must not be touched.
+  if (pending.context->ended_by.load(std::memory_order_acquire) == nullptr) {
+    CUresult passed = real.cuEventQuery(pending.event);
+    if (passed == CUDA_ERROR_NOT_READY && wait) {
+      passed = real.cuEventSynchronize(pending.event);
+    }
+    if (passed != CUDA_SUCCESS) {  // the context's own error; its memory comes back with the context
+      return false;
+    }
+    real.cuEventDestroy_v2(pending.event);
+  }
+  finish(pending);
+  return true;
+}
+
+template <class Which>
+std::list<PendingFrees::Pending> PendingFrees::take_out(const Which &which) {
+  std::list<Pending> taken;
+  for (auto each = pending_.begin(); each != pending_.end();) {
+    const auto next = std::next(each);
+    if (which(*each)) {
+      taken.splice(taken.end(), pending_, each);
+    }
+    each = next;
+  }
+  return taken;
+}
+
+bool PendingFrees::settle(int device, bool wait) {
+  std::list<Pending> taken;  // so that the driver can be asked about them without the lock
+  bool others_settled = false;
+  for (Waiter waiter;;) {
+    {
+      Guard guard(mutex_);
+      taken = take_out([&](const Pending &one) { return one.device == device && one.event != nullptr; });
+      if (!taken.empty()) {
+        ++settling_[device];
+        break;
+      }
+      if (!wait || settling_[device] == 0) {
+        return others_settled;
+      }
+    }
+    others_settled = true;
+    waiter.pause();  // the other thread waits for the device, or is about to put them back
+  }
+  const RelaxedCapture relaxed;
+  const std::size_t released = taken.remove_if([&](const Pending &pending) { return settle_one(pending, wait); });
+  Guard guard(mutex_);
+  pending_.splice(pending_.end(), taken);
+  --settling_[device];
+  wake_waiters();
+  return released > 0 || others_settled;
+}
+
+void PendingFrees::drop(const ContextRef &context) {
+  std::list<Pending> gone;
+  {
+    Guard guard(mutex_);
+    gone = take_out([&](const Pending &one) { return one.context == context; });
+  }
+  for (const Pending &pending : gone) {
+    finish(pending);
+  }
+}
+
+}  // namespace ration::policy

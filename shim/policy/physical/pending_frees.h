@@ -1,0 +1,59 @@
+// Memory whose stream-ordered free or unmapping was accepted but has not run yet: still charged, because the device
+// still holds it. Layer: policy. Threads: any; driver calls outside the lock. Owns: the events that it records.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <utility>
+
+#include "base/lock.h"
+#include "driver/functions.h"
+#include "ledger/ledger.h"
+#include "policy/contexts/contexts.h"
+#include "policy/physical/physical_memory.h"
+
+namespace ration::policy {
+
+class PendingFrees {
+ public:
+  using Pieces = PhysicalMemory::Lost;
+  // `let_go`: of a piece's hold. Called without a lock.
+  PendingFrees(ledger::Ledger &ledger, std::function<void(const PhysicalMemory::PieceRef &)> let_go)
+      : ledger_(ledger), let_go_(std::move(let_go)) {}
+
+  // Bytes that come back when `stream` has passed this point. Where no event can be recorded there they stay charged
+  // until their context goes: never too low.
+  void add(const ContextRef &context, int device, std::uint64_t bytes, CUstream stream) noexcept;
+  // The same for holds on physical memory, all of one device.
+  void add(const ContextRef &context, Pieces pieces, CUstream stream) noexcept;
+  // Releases what has passed; with `wait`, waits for the rest of the device first, also for what another thread is
+  // waiting for. True: something was released.
+  bool settle(int device, bool wait);
+  // The context is gone, and with it everything that was pending there.
+  void drop(const ContextRef &context);
+
+ private:
+  struct Pending {
+    ContextRef context;
+    int device = 0;
+    std::uint64_t bytes = 0;
+    Pieces pieces{};
+    CUevent event = nullptr;
+  };
+  void add(Pending pending, CUstream stream) noexcept;
+  void finish(const Pending &pending);
+  template <class Which>
+  std::list<Pending> take_out(const Which &which) REQUIRES(mutex_);
+  // True: the bytes came back.
+  bool settle_one(const Pending &pending, bool wait);
+
+  ledger::Ledger &ledger_;
+  const std::function<void(const PhysicalMemory::PieceRef &)> let_go_;
+  RankedMutex mutex_{Rank::kPendingFrees};
+  std::list<Pending> pending_ GUARDED_BY(mutex_);  // a list: moved about without memory of the host
+  // Threads that have entries of the device taken out.
+  int settling_[ledger::kMaxDevices] GUARDED_BY(mutex_) = {};
+};
+
+}  // namespace ration::policy

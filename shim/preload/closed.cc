@@ -1,0 +1,83 @@
+// What the entries do when there is no core: the closed column of hook_table.inc. A process whose core is missing runs,
+// but takes no device memory by any route: a limit that cannot be enforced is not ignored.
+// Layer: front. Threads: any; no state.
+#include "../driver/abi.h"
+#include "link_map.h"
+#include "preload.h"
+
+namespace ration::front {
+namespace {
+
+#define RATION_HOOK(symbol, parameters, name, since, stream, need, closed) #name,
+constexpr const char *names[kHookCount] = {
+#include "hook_table.inc"
+};
+#undef RATION_HOOK
+
+enum class Closed { deny, forward, resolve };
+#define RATION_HOOK(symbol, parameters, name, since, stream, need, closed) Closed::closed,
+constexpr Closed column[kHookCount] = {
+#include "hook_table.inc"
+};
+#undef RATION_HOOK
+
+CUresult deny() {
+  return CUDA_ERROR_OUT_OF_MEMORY;
+}
+CUresult absent() {
+  return CUDA_ERROR_NOT_FOUND;
+}
+
+// Our entry for what the driver answered: by address, and for a name that we would deny whatever its address.
+void swap(const char *name, void **function) {
+  Hook hook = hook_at(any_driver(), *function, nullptr);
+  for (unsigned row = 0; row < kHookCount && hook == kHookCount; ++row) {
+    if (column[row] != Closed::forward && same(names[row], name)) {
+      hook = static_cast<Hook>(row);
+    }
+  }
+  if (hook != kHookCount) {
+    *function = entries[hook];
+  }
+}
+
+CUresult resolve(const char *name, void **function, int version, cuuint64_t flags) {
+  const auto real = reinterpret_cast<decltype(&resolve)>(real_function(kHook_cuGetProcAddress));
+  const CUresult result = real(name, function, version, flags);
+  if (result == CUDA_SUCCESS && name != nullptr && function != nullptr && *function != nullptr) {
+    swap(name, function);
+  }
+  return result;
+}
+
+CUresult resolve_v2(const char *name, void **function, int version, cuuint64_t flags,
+                    CUdriverProcAddressQueryResult *status) {
+  const auto real = reinterpret_cast<decltype(&resolve_v2)>(real_function(kHook_cuGetProcAddress_v2));
+  const CUresult result = real(name, function, version, flags, status);
+  if (result == CUDA_SUCCESS && name != nullptr && function != nullptr && *function != nullptr) {
+    swap(name, function);
+  }
+  return result;
+}
+
+}  // namespace
+
+void *real_function(unsigned hook) {
+  void *driver = any_driver();
+  void *function = driver != nullptr ? real().dlsym(driver, symbols[hook]) : nullptr;
+  return function != nullptr ? function : reinterpret_cast<void *>(&absent);
+}
+
+void *closed_target(unsigned hook) {
+  switch (column[hook]) {
+    case Closed::deny:
+      return reinterpret_cast<void *>(&deny);
+    case Closed::resolve:
+      return hook == kHook_cuGetProcAddress ? reinterpret_cast<void *>(&resolve)
+                                            : reinterpret_cast<void *>(&resolve_v2);
+    default:
+      return real_function(hook);
+  }
+}
+
+}  // namespace ration::front

@@ -1,0 +1,216 @@
+// The door to the core: binds the entries at the first call, or closes them when there is no core to be had.
+// Layer: front. Called from: ration_first_use in trampolines_*.S.
+// Threads: no lock is held across dlopen or dlsym: a thread inside a library's constructor holds the loader's lock and
+// may arrive here. Racing threads load the same core (the loader serialises them) and store equal slots.
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <initializer_list>
+
+#include "core_file.h"
+#include "link_map.h"
+#include "preload.h"
+
+extern "C" char **environ;
+
+namespace ration::front {
+namespace {
+
+enum class State : int { kUnknown = 0, kOpen, kInert, kClosed };
+int state;  // a State
+
+__attribute__((tls_model("initial-exec"))) __thread RationThread thread_state;
+
+RationThread *this_thread() {
+  return &thread_state;
+}
+
+constexpr char kDisable[] = "RATION_DISABLE=";
+
+// `environ` is null before libc's own constructor (.preinit_array) and after clearenv(); the kernel still knows what
+// the process was started with.
+bool disabled_at_start() {
+  const int file = open("/proc/self/environ", O_RDONLY | O_CLOEXEC);
+  if (file < 0) {
+    return false;
+  }
+  constexpr char kWanted[] = "RATION_DISABLE=1";  // with its terminating zero, as the entries have theirs
+  char chunk[1024];
+  size_t matched = 0;
+  bool found = false;
+  bool differs = false;
+  for (ssize_t got = read(file, chunk, sizeof(chunk)); got > 0 && !found; got = read(file, chunk, sizeof(chunk))) {
+    for (ssize_t i = 0; i < got && !found; ++i) {
+      differs = differs || chunk[i] != kWanted[matched];
+      found = !differs && ++matched == sizeof(kWanted);
+      if (chunk[i] == '\0') {
+        matched = 0;
+        differs = false;
+      }
+    }
+  }
+  close(file);
+  return found;
+}
+
+bool disabled_now() {
+  if (environ == nullptr) {
+    return disabled_at_start();
+  }
+  for (char **entry = environ; *entry != nullptr; ++entry) {
+    if (starts_with(*entry, kDisable)) {
+      return same(*entry + sizeof(kDisable) - 1, "1");
+    }
+  }
+  return false;
+}
+
+// The settings live in the core; this one must work without it. Asked once in a process: what a program sets later is
+// its children's, and NVML's first question may come long after CUDA's.
+bool disabled() {
+  static int known;  // the process that asked and what it was told; racing threads store the same
+  const int self = getpid() * 2;
+  const int before = __atomic_load_n(&known, __ATOMIC_RELAXED);
+  if ((before & ~1) == self) {
+    return (before & 1) != 0;
+  }
+  const bool answer = disabled_now();
+  __atomic_store_n(&known, self + (answer ? 1 : 0), __ATOMIC_RELAXED);
+  return answer;
+}
+
+const RationCoreAbi *opened;  // once there is one
+
+// Loads the core and starts it. nullptr: `why` and `path` say what went wrong. `path` holds kPathMax bytes.
+const RationCoreAbi *open_core(char *path, const char *&why) {
+  path[0] = '\0';
+  if (const RationCoreAbi *core = __atomic_load_n(&opened, __ATOMIC_ACQUIRE)) {
+    return core;
+  }
+  if (!core_path(path)) {
+    why = "cannot tell where libration.so was loaded from, so its core cannot be found";
+    return nullptr;
+  }
+  void *handle = is_whole_file(path) ? real().dlopen(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
+  if (handle == nullptr) {
+    why = "cannot load its core ";
+    return nullptr;
+  }
+  static const RationPreloadAbi door = {RATION_VERSION, real().dlopen, real().dlsym, &any_driver, &this_thread,
+                                        &coverage,      entries,       kHookCount,   &loaded_nvml};
+  const auto start = reinterpret_cast<ration_core_start_t>(real().dlsym(handle, "ration_core_start"));
+  const RationCoreAbi *core = start != nullptr ? start(&door) : nullptr;
+  if (core == nullptr) {
+    why = "cannot start its core ";
+  } else if (core->hook_count != kHookCount || !same(core->build, RATION_VERSION) ||
+             core->nvml_hook_count != kNvmlHookCount) {
+    why = "is of another build than its core ";
+    core = nullptr;
+  }
+  if (core != nullptr) {
+    __atomic_store_n(&opened, core, __ATOMIC_RELEASE);
+  }
+  return core;
+}
+
+void *store_slot(unsigned hook, void *target) {
+  __atomic_store_n(&ration_slots[hook], target, __ATOMIC_RELEASE);
+  return target;
+}
+
+// Settles once for the process what the entries lead to; only the thread that settles it speaks.
+State settle() {
+  if (disabled()) {
+    __atomic_store_n(&state, static_cast<int>(State::kInert), __ATOMIC_RELEASE);
+    return State::kInert;
+  }
+  char path[kPathMax];
+  const char *why = nullptr;
+  const RationCoreAbi *core = open_core(path, why);
+  if (core != nullptr && core->begin() == 0) {
+    why = "cannot start its core ";
+    core = nullptr;
+  }
+  if (core != nullptr) {
+    for (unsigned hook = 0; hook < kHookCount; ++hook) {
+      store_slot(hook, core->bodies[hook]);
+    }
+  }
+  int unknown = static_cast<int>(State::kUnknown);
+  const State settled = core != nullptr ? State::kOpen : State::kClosed;
+  if (__atomic_compare_exchange_n(&state, &unknown, static_cast<int>(settled), false, __ATOMIC_ACQ_REL,
+                                  __ATOMIC_ACQUIRE) &&
+      settled == State::kClosed) {
+    say(why, path);
+  }
+  return static_cast<State>(__atomic_load_n(&state, __ATOMIC_ACQUIRE));
+}
+
+void *target_of(unsigned hook) {
+  // The driver, or our own start, calling back on the thread that is opening the core.
+  if (thread_state.depth > 0) {
+    return real_function(hook);
+  }
+  auto settled = static_cast<State>(__atomic_load_n(&state, __ATOMIC_ACQUIRE));
+  if (settled == State::kUnknown) {
+    ++thread_state.depth;
+    settled = settle();
+    --thread_state.depth;
+  }
+  switch (settled) {
+    case State::kOpen:
+      return __atomic_load_n(&ration_slots[hook], __ATOMIC_ACQUIRE);
+    case State::kInert:
+      return store_slot(hook, real_function(hook));
+    default:
+      return store_slot(hook, closed_target(hook));
+  }
+}
+
+// A question to NVML needs the core but begins nothing: no driver, no log. Without a core it gets NVML's own answer,
+// and nothing is said: no memory is at stake.
+void *nvml_target_of(unsigned hook) {
+  bool found = false;
+  void *real_one = real_nvml_function(hook, found);
+  if (thread_state.depth > 0 || !found) {
+    return real_one;
+  }
+  char path[kPathMax];
+  const char *why = nullptr;
+  ++thread_state.depth;
+  const RationCoreAbi *core = disabled() ? nullptr : open_core(path, why);
+  if (core != nullptr) {
+    core->begin_nvml();
+  }
+  --thread_state.depth;
+  return store_slot(kHookCount + hook, core != nullptr ? core->nvml_bodies[hook] : real_one);
+}
+
+void *bind(unsigned hook) {
+  void *target = hook < kHookCount ? target_of(hook) : nvml_target_of(hook - kHookCount);
+  leave_no_error();
+  return target;
+}
+
+}  // namespace
+
+void say(const char *text, const char *detail) {
+  constexpr char kPrefix[] = "ration: libration.so ";
+  constexpr char kSuffix[] = ": every allocation is refused (RATION_DISABLE=1 runs without Ration)\n";
+  char line[kPathMax + 256];
+  size_t used = 0;
+  for (const char *part : {kPrefix, text, detail, kSuffix}) {
+    for (; *part != '\0' && used < sizeof(line); ++part) {
+      line[used++] = *part;
+    }
+  }
+  const ssize_t ignored = write(STDERR_FILENO, line, used);
+  (void)ignored;
+}
+
+}  // namespace ration::front
+
+extern "C" __attribute__((visibility("hidden"))) void *ration_front_bind(unsigned hook) {
+  return ration::front::bind(hook);
+}

@@ -1,0 +1,71 @@
+// The management library's functions that we hook: found by name in the library that the program loaded, never loaded
+// by us, and recognised by address, so that a wrapper's function of the same name stays the wrapper's.
+// Layer: front. Threads: no lock; racing threads store equal values.
+#include "../driver/nvml_abi.h"
+#include "link_map.h"
+#include "preload.h"
+
+#define RATION_NVML_HOOK(symbol, parameters) \
+  extern "C" __attribute__((visibility("hidden"))) void ration_entry_##symbol();
+#include "hook_table.inc"
+
+namespace ration::front {
+namespace {
+
+#define RATION_NVML_HOOK(symbol, parameters) reinterpret_cast<void *>(&ration_entry_##symbol),
+void *const nvml_entries[kNvmlHookCount] = {
+#include "hook_table.inc"
+};
+
+#define RATION_NVML_HOOK(symbol, parameters) #symbol,
+constexpr const char *nvml_symbols[kNvmlHookCount] = {
+#include "hook_table.inc"
+};
+
+void *nvml_handle;
+
+nvmlReturn_t absent() {
+  return NVML_ERROR_FUNCTION_NOT_FOUND;
+}
+
+}  // namespace
+
+void *loaded_nvml() {
+  void *handle = __atomic_load_n(&nvml_handle, __ATOMIC_ACQUIRE);
+  if (handle == nullptr) {
+    handle = loaded_library("libnvidia-ml.so.1", "libnvidia-ml.so");
+    __atomic_store_n(&nvml_handle, handle, __ATOMIC_RELEASE);
+  }
+  return handle;
+}
+
+void *real_nvml_function(unsigned hook, bool &found) {
+  void *nvml = loaded_nvml();
+  void *function = nvml != nullptr ? real().dlsym(nvml, nvml_symbols[hook]) : nullptr;
+  found = function != nullptr;
+  return found ? function : reinterpret_cast<void *>(&absent);
+}
+
+void *nvml_entry_for(void *nvml, const void *address, const char *symbol) {
+  for (unsigned hook = 0; hook < kNvmlHookCount; ++hook) {
+    if (same(nvml_symbols[hook], symbol)) {
+      if (real().dlsym(nvml, symbol) == address) {
+        return nvml_entries[hook];
+      }
+      leave_no_error();  // the program's own look-up succeeded
+      return nullptr;
+    }
+  }
+  return nullptr;
+}
+
+bool is_nvml_entry(const void *address) {
+  for (const void *entry : nvml_entries) {
+    if (entry == address) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace ration::front

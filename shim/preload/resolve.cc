@@ -1,0 +1,217 @@
+// Answers for dlsym, dlvsym and dlopen: ask the real one, then swap the answer when it is a function of the driver's or
+// NVML's that we hook. Never invents a function that they lack.
+// Layer: front. Called from: trampolines_*.S, on any thread, possibly before every constructor of the process.
+#include <dlfcn.h>
+
+#include "link_map.h"
+#include "preload.h"
+
+namespace ration::front {
+namespace {
+
+// Names that we may have an opinion on; everything else costs these comparisons.
+bool is_driver_name(const char *name) {
+  return name[0] == 'c' && name[1] == 'u';
+}
+bool is_management_name(const char *name) {
+  return name[0] == 'n' && name[1] == 'v' && name[2] == 'm' && name[3] == 'l';
+}
+bool is_loader_name(const char *name) {
+  return name[0] == 'd' && name[1] == 'l';
+}
+
+struct Answer {
+  bool given;
+  void *value;
+};
+constexpr Answer kGoOn{false, nullptr};
+
+// One look-up, with or without a version.
+struct Lookup {
+  RationCall &call;
+  const char *version;
+
+  void *handle() const { return reinterpret_cast<void *>(call.first); }
+  const char *name() const { return reinterpret_cast<const char *>(call.second); }
+  void *ask_real(void *in) const {
+    return version != nullptr ? real().dlvsym(in, name(), version) : real().dlsym(in, name());
+  }
+};
+
+// The object that a call came from, or nullptr.
+link_map *object_of(uintptr_t caller) {
+  Dl_info info;
+  link_map *map = nullptr;
+  return dladdr1(reinterpret_cast<void *>(caller), &info, reinterpret_cast<void **>(&map), RTLD_DL_LINKMAP) != 0
+             ? map
+             : nullptr;
+}
+
+// An interposer behind us that looks for the real dlsym must not be handed ours: we call it, and the two would call
+// each other for ever. One before us is not called by us.
+bool caller_interposes(uintptr_t caller) {
+  const link_map *map = object_of(caller);
+  const link_map *own = own_map();
+  for (const link_map *behind = own != nullptr ? own->l_next : nullptr; behind != nullptr; behind = behind->l_next) {
+    if (behind == map) {
+      return defines(*map, "dlsym");
+    }
+  }
+  return false;
+}
+
+// Whether a look-up ended at a real loader function: the next one after us, or libc's own behind other interposers
+// (libdl's before glibc 2.34).
+template <class Function>
+bool is_real(const void *found, Function next) {
+  Dl_info info;
+  if (found == reinterpret_cast<void *>(next)) {
+    return true;
+  }
+  if (dladdr(found, &info) == 0 || info.dli_fname == nullptr) {
+    return false;
+  }
+  const char *file = base_name(info.dli_fname);
+  return starts_with(file, "libc.so.") || starts_with(file, "libdl.so.");
+}
+
+// A library whose functions we hook: where it is, and our export for what it answered to `caller` (nullptr: none). A
+// library looks for its own functions: on WSL2 both are loaders of the real ones.
+struct Driver {
+  static void *loaded() { return loaded_driver(); }
+  static void *entry_for(void *driver, const void *found, const char *name, uintptr_t caller) {
+    const Hook hook = hook_at(driver, found, name);
+    return hook == kHookCount || in_driver(caller) ? nullptr : entries[hook];
+  }
+};
+struct Management {
+  static void *loaded() { return loaded_nvml(); }
+  static void *entry_for(void *nvml, const void *found, const char *name, uintptr_t caller) {
+    void *entry = nvml_entry_for(nvml, found, name);
+    return entry == nullptr || object_of(reinterpret_cast<uintptr_t>(found)) == object_of(caller) ? nullptr : entry;
+  }
+};
+
+// Our exports must not make a process without CUDA believe that it has CUDA: while no such library is loaded, a name
+// that only we define is looked for in libc, which gives the program its NULL and a normal dlerror.
+Answer without_library(const Lookup &lookup) {
+  if (is_entry(lookup.ask_real(lookup.handle()))) {
+    lookup.call.first = reinterpret_cast<uintptr_t>(real().dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD));
+  }
+  return kGoOn;
+}
+
+template <class Library>
+Answer name_in(const Lookup &lookup) {
+  void *library = Library::loaded();
+  if (library == nullptr) {
+    return without_library(lookup);
+  }
+  if (lookup.handle() == RTLD_DEFAULT) {
+    return kGoOn;  // the program's own definition or ours comes first, as for a direct link
+  }
+  void *found = lookup.ask_real(lookup.handle());
+  void *entry = found != nullptr ? Library::entry_for(library, found, lookup.name(), lookup.call.caller) : nullptr;
+  if (entry == nullptr) {
+    return {true, found};
+  }
+  count(coverage.dlsym);
+  return {true, entry};
+}
+
+// RTLD_NEXT keeps its natural order, in which our exports stand before whatever the program is linked with. But what
+// comes next after a library that is itself linked with the driver is the driver, past us: that answer is swapped like
+// one for a handle, unless the library defines the name or dlsym: it interposes, and would be led back to itself.
+template <class Library>
+Answer next_name_in(const Lookup &lookup) {
+  void *library = Library::loaded();
+  const link_map *from = object_of(lookup.call.caller);
+  const bool is_library = from != nullptr && from->l_name != nullptr && from->l_name[0] != '\0';
+  if (library == nullptr || !is_library || defines(*from, lookup.name()) || defines(*from, "dlsym")) {
+    return kGoOn;
+  }
+  // Looking in its handle covers the library and what it is linked with.
+  void *handle = real().dlopen(from->l_name, RTLD_LAZY | RTLD_NOLOAD);
+  const void *found = handle != nullptr ? lookup.ask_real(handle) : nullptr;
+  if (handle != nullptr) {
+    dlclose(handle);
+  }
+  void *entry = found != nullptr ? Library::entry_for(library, found, lookup.name(), lookup.call.caller) : nullptr;
+  if (entry == nullptr) {
+    return kGoOn;
+  }
+  leave_no_error();
+  count(coverage.dlsym);
+  return {true, entry};
+}
+
+template <class Library>
+Answer hooked_name(const Lookup &lookup) {
+  return lookup.handle() == RTLD_NEXT ? next_name_in<Library>(lookup) : name_in<Library>(lookup);
+}
+
+Answer loader_name(const Lookup &lookup) {
+  void *found = lookup.ask_real(lookup.handle());
+  if (found == nullptr || lookup.handle() == RTLD_DEFAULT) {
+    return kGoOn;
+  }
+  void *ours = nullptr;
+  if (same(lookup.name(), "dlsym") && is_real(found, real().dlsym)) {
+    ours = reinterpret_cast<void *>(&ration_dlsym_entry);
+  } else if (same(lookup.name(), "dlvsym") && is_real(found, real().dlvsym)) {
+    ours = reinterpret_cast<void *>(&ration_dlvsym_entry);
+  } else if (same(lookup.name(), "dlopen") && is_real(found, real().dlopen)) {
+    ours = reinterpret_cast<void *>(&ration_dlopen_entry);
+  }
+  if (ours == nullptr || caller_interposes(lookup.call.caller)) {
+    return {true, found};
+  }
+  return {true, ours};
+}
+
+int resolve(const Lookup &lookup, void *real_function) {
+  lookup.call.target = real_function;
+  const char *name = lookup.name();
+  if (name == nullptr) {
+    return 0;
+  }
+  Answer answer = kGoOn;
+  if (is_driver_name(name)) {
+    answer = hooked_name<Driver>(lookup);
+  } else if (is_management_name(name)) {
+    answer = hooked_name<Management>(lookup);
+  } else if (lookup.handle() != RTLD_NEXT && is_loader_name(name)) {
+    answer = loader_name(lookup);
+  }
+  lookup.call.result = answer.value;
+  return answer.given ? 1 : 0;
+}
+
+}  // namespace
+}  // namespace ration::front
+
+extern "C" {
+
+__attribute__((visibility("hidden"))) int ration_resolve_dlsym(RationCall *call) {
+  return ration::front::resolve({*call, nullptr}, reinterpret_cast<void *>(ration::front::real().dlsym));
+}
+
+__attribute__((visibility("hidden"))) int ration_resolve_dlvsym(RationCall *call) {
+  const auto *version = reinterpret_cast<const char *>(call->third);
+  void *real_function = reinterpret_cast<void *>(ration::front::real().dlvsym);
+  if (version == nullptr) {
+    call->target = real_function;
+    return 0;
+  }
+  return ration::front::resolve({*call, version}, real_function);
+}
+
+// RTLD_DEEPBIND would bind the library's own references past every preload. Nothing can be done after the call: it is
+// a tail jump.
+__attribute__((visibility("hidden"))) int ration_resolve_dlopen(RationCall *call) {
+  call->second &= ~static_cast<uintptr_t>(RTLD_DEEPBIND);
+  call->target = reinterpret_cast<void *>(ration::front::real().dlopen);
+  return 0;
+}
+
+}  // extern "C"

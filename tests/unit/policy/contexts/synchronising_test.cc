@@ -1,0 +1,205 @@
+// Cleaning by synchronising: drivers without events of whole contexts, and the program's own synchronises.
+#include "catch.h"
+#include "unit/policy/pooled_program.h"
+#include "unit/policy/quarantine_fixture.h"
+
+using namespace ration;
+using namespace ration::test;
+using policy::FenceTracker;
+using policy::Quarantine;
+
+namespace {
+
+// A slab of two blocks, both taken; nothing more is to be had.
+struct Full {
+  explicit Full(FakeDriver &fake) : driver(fake), program(fake, limit_of(kSlab)) {
+    context = program.retain();
+    first = program.take(kMiB);
+    second = program.take(kMiB - 512);
+    REQUIRE(second != kUntouched);
+  }
+  // What the first of them becomes when it is freed and taken again.
+  CUdeviceptr take_again() { return program.take(kMiB); }
+  bool waited() { return program.tally().devices[0].waits > 0; }
+
+  FakeDriver &driver;
+  PooledProgram program;
+  CUcontext context;
+  CUdeviceptr first, second;
+};
+
+}  // namespace
+
+TEST_CASE("a driver without events of whole contexts is synchronised, every context of it") {
+  QuarantineFixture fixture;
+  driver::real.cuCtxRecordEvent.set(nullptr);
+  const policy::ContextRef other = fixture.add_context(1);
+  FakeDriver::current = fixture.context->handle;
+  fixture.driver.timeline.submit(fixture.context->handle);
+  fixture.driver.timeline.submit(other->handle);
+  fixture.free_one();
+  CHECK(fixture.collect().blocks == 0);
+  CHECK(fixture.driver.calls("cuCtxSynchronize") == 0);
+  CHECK(fixture.quarantine.wait().blocks == 1);
+  CHECK(fixture.driver.calls("cuCtxSynchronize") == 2);
+  CHECK_FALSE(fixture.driver.timeline.is_behind(fixture.driver.timeline.submitted()));
+  CHECK(FakeDriver::current == fixture.context->handle);
+}
+
+TEST_CASE("a driver that exports what it does not support is synchronised, and asked once") {
+  QuarantineFixture fixture;
+  fixture.driver.fails["cuCtxRecordEvent"] = CUDA_ERROR_NOT_SUPPORTED;
+  for (int round = 0; round < 3; ++round) {
+    fixture.driver.timeline.submit(fixture.context->handle);
+    fixture.free_one();
+    const Quarantine::Cleaned cleaned = fixture.quarantine.wait();
+    CHECK(cleaned.blocks == 1);
+    CHECK(cleaned.error == CUDA_SUCCESS);
+  }
+  CHECK(fixture.driver.calls("cuCtxRecordEvent") == 1);
+  CHECK(fixture.driver.calls("cuCtxSynchronize") == 3);
+}
+
+TEST_CASE("where neither is to be had nothing is clean") {
+  QuarantineFixture fixture;
+  fixture.driver.fails["cuCtxRecordEvent"] = CUDA_ERROR_NOT_SUPPORTED;
+  driver::real.cuCtxSynchronize.set(nullptr);
+  fixture.free_one();
+  CHECK(fixture.quarantine.wait().error == CUDA_ERROR_NOT_SUPPORTED);
+  CHECK(fixture.retired() == 1);
+}
+
+TEST_CASE("a synchronise that fails cleans nothing and is what is answered") {
+  QuarantineFixture fixture;
+  driver::real.cuCtxRecordEvent.set(nullptr);
+  fixture.free_one();
+  fixture.driver.fails["cuCtxSynchronize"] = CUDA_ERROR_LAUNCH_FAILED;
+  CHECK(fixture.quarantine.wait().error == CUDA_ERROR_LAUNCH_FAILED);
+  CHECK(fixture.retired() == 1);
+  fixture.driver.fails = {{"cuCtxPushCurrent_v2", CUDA_ERROR_INVALID_CONTEXT}};
+  FakeDriver::current = nullptr;
+  CHECK(fixture.quarantine.wait().error == CUDA_ERROR_INVALID_CONTEXT);
+  CHECK(fixture.retired() == 1);
+}
+
+TEST_CASE("what is freed while we synchronise is not cleaned by it") {
+  QuarantineFixture fixture;
+  driver::real.cuCtxRecordEvent.set(nullptr);
+  fixture.driver.timeline.submit(fixture.context->handle);
+  fixture.free_one();
+  fixture.driver.during_synchronise = [&] {
+    fixture.driver.during_synchronise = nullptr;
+    fixture.driver.timeline.submit(fixture.context->handle);
+    fixture.free_one();
+    CHECK(fixture.collect().blocks == 0);  // sealed
+  };
+  CHECK(fixture.quarantine.wait().blocks == 1);
+  CHECK(fixture.collect().blocks == 0);
+  CHECK(fixture.retired() == 1);
+}
+
+TEST_CASE("the program's own synchronise cleans what it freed before, without a wait of ours") {
+  for (const bool events : {true, false}) {
+    INFO(events);
+    FakeDriver driver;
+    if (!events) {
+      driver::real.cuCtxRecordEvent.set(nullptr);
+    }
+    Full full(driver);
+    driver.timeline.submit(full.context);
+    full.program.free(full.first);
+    CHECK(full.program.synchronise() == CUDA_SUCCESS);
+    CHECK(full.take_again() == full.first);
+    CHECK_FALSE(full.waited());
+    CHECK(driver.calls("cuCtxSynchronize") == 1);
+    CHECK(full.program.early() == 0);
+  }
+}
+
+TEST_CASE("the program's own synchronise cleans the few blocks too that no seal was due for") {
+  FakeDriver driver;
+  driver::real.cuCtxRecordEvent.set(nullptr);
+  PooledProgram program(driver, limit_of(kSlab));
+  const CUcontext context = program.create();
+  driver.timeline.submit(context);
+  program.free(program.take(1024));
+  CHECK(program.synchronise() == CUDA_SUCCESS);
+  CHECK(program.take(kWhole) != kUntouched);
+  CHECK(program.tally().devices[0].waits == 0);
+  CHECK(program.early() == 0);
+}
+
+TEST_CASE("what the program frees while it synchronises is not cleaned by that") {
+  for (const bool events : {true, false}) {
+    INFO(events);
+    FakeDriver driver;
+    if (!events) {
+      driver::real.cuCtxRecordEvent.set(nullptr);
+    }
+    Full full(driver);
+    driver.during_synchronise = [&] {
+      driver.during_synchronise = nullptr;
+      driver.timeline.submit(full.context);  // too late for it
+      full.program.free(full.first);
+    };
+    CHECK(full.program.synchronise() == CUDA_SUCCESS);
+    CHECK(full.take_again() == full.first);
+    CHECK(full.waited());
+    CHECK(full.program.early() == 0);
+  }
+}
+
+TEST_CASE("a synchronise of the program that fails cleans nothing") {
+  FakeDriver driver;
+  driver::real.cuCtxRecordEvent.set(nullptr);
+  Full full(driver);
+  driver.timeline.submit(full.context);
+  full.program.free(full.first);
+  driver.fails["cuCtxSynchronize"] = CUDA_ERROR_LAUNCH_FAILED;
+  CHECK(full.program.synchronise() == CUDA_ERROR_LAUNCH_FAILED);
+  CHECK(full.take_again() == kUntouched);
+  CHECK(full.program.last == CUDA_ERROR_LAUNCH_FAILED);
+  CHECK(full.program.early() == 0);
+}
+
+TEST_CASE("a synchronise of the program cleans the context that it is of and no other") {
+  FakeDriver driver;
+  driver::real.cuCtxRecordEvent.set(nullptr);
+  Full full(driver);
+  const CUcontext other = full.program.create();
+  driver.timeline.submit(other);
+  driver.timeline.submit(full.context);
+  FakeDriver::current = full.context;
+  full.program.free(full.first);
+  CHECK(full.program.synchronise() == CUDA_SUCCESS);
+  CHECK(full.take_again() == full.first);
+  CHECK(full.waited());
+  CHECK(driver.calls("cuCtxSynchronize") == 2);  // the other one's by us
+  CHECK(full.program.early() == 0);
+}
+
+TEST_CASE("a synchronise of a green context cleans nothing of its primary one") {
+  FakeDriver driver;
+  driver::real.cuCtxRecordEvent.set(nullptr);
+  Full full(driver);
+  const CUcontext green = full.program.enter_green(full.program.create_green());
+  driver.timeline.submit(full.context);
+  driver.timeline.submit(green);
+  full.program.free(full.first);
+  CHECK(full.program.synchronise() == CUDA_SUCCESS);
+  CHECK(full.take_again() == full.first);
+  CHECK(full.waited());
+  CHECK(full.program.early() == 0);
+}
+
+TEST_CASE("the work of green contexts is waited for with that of their primary one") {
+  FakeDriver driver;
+  Full full(driver);
+  const CUcontext green = full.program.enter_green(full.program.create_green());
+  driver.timeline.submit(green);
+  FakeDriver::current = full.context;
+  full.program.free(full.first);
+  CHECK(full.take_again() == full.first);
+  CHECK(full.waited());
+  CHECK(full.program.early() == 0);
+}

@@ -1,0 +1,74 @@
+// A quarantine and what stands around it, over the fake driver: blocks are cut from a slab that only the books know.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "policy/block_pool/quarantine.h"
+#include "unit/policy/host_memory.h"
+#include "unit/policy/program.h"
+
+namespace ration::test {
+
+struct QuarantineFixture {
+  static constexpr std::uint64_t kBytes = 64 * kMiB;
+
+  QuarantineFixture() {
+    context = add_context();
+    pool.emplace(*context);
+    REQUIRE(pool->blocks.add_slab({0x100000000, kBytes, 1}) == pool::AddSlabOutcome::kAdded);
+    quarantine.set_sizes(kBytes, 0);
+  }
+
+  policy::ContextRef add_context(int device = 0) {
+    CUcontext handle = nullptr;
+    REQUIRE(driver.create(&handle, device) == CUDA_SUCCESS);
+    return contexts.note_created(handle, device);
+  }
+  // As the driver and the policy do it; what else goes with a context is not the quarantine's.
+  void destroy(const policy::ContextRef &gone) {
+    REQUIRE(driver.destroy(gone->handle) == CUDA_SUCCESS);
+    contexts.forget(gone, "cuCtxDestroy_v2");
+    fences.forget(gone);
+  }
+  pool::Address take(std::uint64_t bytes = 512) {
+    pool::NoUpstream none;
+    const pool::AllocateOutcome outcome = pool->blocks.allocate(bytes, none);
+    REQUIRE(outcome);
+    return outcome.block.address;
+  }
+  policy::Quarantine::PendingRecord retire(pool::Address address, bool *due = nullptr) {
+    policy::Quarantine::PendingRecord ticket;
+    std::uint64_t bytes = 0;
+    bool is_due = false;
+    REQUIRE(quarantine.retire(*pool, address, bytes, ticket, is_due) == policy::Quarantine::Retired::retired);
+    if (due != nullptr) {
+      *due = is_due;
+    }
+    return ticket;
+  }
+  // One block, taken and freed; whether the free says that a seal is due.
+  bool free_one(std::uint64_t bytes = 512) {
+    bool due = false;
+    retire(take(bytes), &due);
+    return due;
+  }
+  policy::Quarantine::Cleaned collect() { return quarantine.collect(policy::Quarantine::Sealing::always); }
+  std::uint64_t retired() { return pool->blocks.statistics().retired_blocks; }
+
+  FakeDriver driver;
+  TestLimits limits;
+  ledger::Ledger ledger;
+  policy::Devices devices{limits, ledger};
+  policy::FastPaths fast_paths;
+  std::string problem;
+  events::Journal journal{Program::journal_options(""), problem};
+  policy::Contexts contexts{devices};
+  policy::Captures captures;
+  policy::FenceTracker fences{contexts, captures};
+  policy::ContextRef context;
+  std::optional<policy::ContextPool> pool;
+  policy::Quarantine quarantine{fences, fast_paths, 0};
+};
+
+}  // namespace ration::test
