@@ -9,6 +9,18 @@ import re
 import sys
 import tempfile
 
+# The rooms of policy/ and what each may include of the others: arrows point down only.
+ROOMS = {
+    "devices": set(),
+    "contexts": {"devices"},
+    "block_pool": {"contexts", "devices"},
+    "driver_pools": {"contexts", "devices"},
+    "physical": {"contexts", "devices"},
+    "imports": {"contexts", "devices"},
+    "calls": {"block_pool", "driver_pools", "physical", "imports", "contexts", "devices"},
+}
+LEAVES = {"pool", "ledger", "events", "driver"}
+
 # `A → B` of the design: A may include B, and nothing else of ours.
 ARROWS = {
     "pool": set(),
@@ -16,9 +28,9 @@ ARROWS = {
     "ledger": set(),
     "events": set(),
     "driver": set(),
-    "policy": {"pool", "ledger", "events", "driver"},
-    "runtime": {"policy", "config"},
-    "hooks": {"runtime", "driver"},
+    **{"policy/" + room: LEAVES | {"policy/" + other for other in below} for room, below in ROOMS.items()},
+    "runtime": {"config", *("policy/" + room for room in ROOMS)},
+    "hooks": {"runtime", "driver", "policy/calls"},
     "preload": set(),
     "cli": {"config", "ledger", "pool", "events"},
     "replay": {"pool", "config"},  # the program pool_replay, in pool/replay
@@ -44,8 +56,10 @@ SUFFIXES = {".h", ".cc", ".c", ".S", ".inc"}
 
 
 def box_of(path):
-    """pool/x.h and shim/ledger/x.h name their box, shim/x.h is a seam; everything else is none."""
+    """pool/x.h, shim/ledger/x.h and shim/policy/calls/x.h name their box, shim/x.h is a seam; everything else is none."""
     parts = path.split("/")
+    if parts[:2] == ["shim", "policy"]:
+        return "/".join(parts[1:3])
     if parts[0] == "shim":
         return SEAM if len(parts) == 2 or parts[1] == BASE else parts[1]
     if parts[:2] == ["pool", "replay"]:
@@ -62,6 +76,27 @@ def resolve(root, source, name):
     return None
 
 
+# A file of hooks/ may include the classes of its own families only.
+FAMILIES = {
+    "array": {"array_memory"},
+    "async": {"stream_memory"},
+    "capture": {"sync_and_capture"},
+    "context": {"context_life"},
+    "device": {"device_memory"},
+    "host": {"host_memory"},
+    "ipc": {"shared_blocks"},
+    "legacy32": {"device_memory", "queries"},
+    "query": {"queries"},
+    "vmm": {"mapped_memory"},
+}
+
+
+def wrong_family(source, target):
+    hook, family = pathlib.PurePosixPath(source), pathlib.PurePosixPath(target)
+    return (hook.parent.as_posix() == "shim/hooks" and family.parent.as_posix() == "shim/policy/calls"
+            and family.stem not in FAMILIES.get(hook.stem, ()))
+
+
 def wrong_include(root, source, name):
     box = box_of(source.relative_to(root).as_posix())
     target = resolve(root, source, name)
@@ -73,6 +108,8 @@ def wrong_include(root, source, name):
     if target.split("/")[0] in ("tests", "examples"):
         return f"{target} is a test's or an example's: nothing includes it"
     other = box_of(target)
+    if wrong_family(source.relative_to(root).as_posix(), target):
+        return f"{source.name} may not include the family of other hooks ({target})"
     if target in ABIS or other in (None, SEAM, box) or other in ARROWS.get(box, ()):
         return None
     return f"{box} may not include {other} ({target})"
@@ -102,19 +139,25 @@ def check(root):
 def self_test():
     """Each tree holds one file; True where its include must be refused."""
     cases = [
-        ("shim/policy/a.cc", '#include "ledger/x.h"', False),
-        ("shim/ledger/a.cc", '#include "policy/x.h"', True),
-        ("shim/ledger/a.cc", '#include "../policy/x.h"', True),
+        ("shim/policy/calls/a.cc", '#include "ledger/x.h"', False),
+        ("shim/policy/calls/a.cc", '#include "policy/contexts/x.h"', False),
+        ("shim/policy/contexts/a.cc", '#include "policy/block_pool/x.h"', True),
+        ("shim/policy/block_pool/a.cc", '#include "policy/driver_pools/x.h"', True),
+        ("shim/policy/odd/a.cc", "", True),
+        ("shim/hooks/device.cc", '#include "policy/calls/device_memory.h"', False),
+        ("shim/hooks/device.cc", '#include "policy/calls/queries.h"', True),
+        ("shim/ledger/a.cc", '#include "policy/calls/x.h"', True),
+        ("shim/ledger/a.cc", '#include "../policy/calls/x.h"', True),
         ("pool/a.cc", '#include "shim/events/x.h"', True),
         ("shim/preload/a.cc", '#include "hook_table.inc"', False),
         ("shim/cli/a.cc", '#include "hooks/x.h"', True),
-        ("shim/policy/a.cc", "#include <spdlog/spdlog.h>", True),
+        ("shim/policy/calls/a.cc", "#include <spdlog/spdlog.h>", True),
         ("shim/events/a.cc", "#include <spdlog/spdlog.h>", False),
         ("shim/driver/a.cc", "#include <cuda.h>", True),
         ("shim/runtime/a.cc", '#include "tests/x.h"', True),
         ("shim/driver/a.cc", '#include "base/lock.h"', False),
         ("shim/base/lock.h", '#include "driver/abi.h"', False),
-        ("shim/base/lock.h", '#include "policy/x.h"', True),
+        ("shim/base/lock.h", '#include "policy/calls/x.h"', True),
         ("pool/replay/a.cc", '#include "pool/x.h"', False),
         ("pool/a.cc", '#include "pool/replay/x.h"', True),
         ("pool/a.cc", "#include <CLI/CLI.hpp>", True),
@@ -124,7 +167,8 @@ def self_test():
     for path, line, refused in cases:
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
-            targets = ["shim/" + box + "/x.h" for box in ARROWS] + ["pool/x.h", "pool/replay/x.h", "tests/x.h", "shim/hook_table.inc", *ABIS, "shim/base/lock.h"]
+            targets = ["shim/" + box + "/x.h" for box in ARROWS] + ["pool/x.h", "pool/replay/x.h", "tests/x.h", "shim/hook_table.inc", *ABIS,
+                       "shim/base/lock.h", "shim/policy/calls/device_memory.h", "shim/policy/calls/queries.h"]
             for target in targets:
                 (root / target).parent.mkdir(parents=True, exist_ok=True)
                 (root / target).write_text("")

@@ -4,11 +4,12 @@
 
 #include "hooks/boundary.h"
 #include "hooks/hooks.h"
+#include "policy/calls/array_memory.h"
 
 using ration::driver::real;
+using ration::policy::Act;
+using ration::policy::ArrayMemory;
 using ration::policy::ArrayShape;
-using ration::policy::Obtained;
-using ration::policy::Policy;
 
 namespace {
 
@@ -36,23 +37,14 @@ CUresult create(const char *api, const void *caller, Handle *handle, const Array
     const CUresult result = make(&made);  // the driver's own refusal
     return result == CUDA_SUCCESS ? (undo(reinterpret_cast<CUdeviceptr>(made)), CUDA_ERROR_OUT_OF_MEMORY) : result;
   }
-  const auto act = [&](Obtained &got) {
-    Handle made = nullptr;
-    const CUresult result = make(&made);
-    got.address = reinterpret_cast<CUdeviceptr>(made);
+  return ration::hooks::allocating<ArrayMemory>(handle, 0, make, [&](ArrayMemory &arrays, Act act) {
+    CUdeviceptr made = 0;
+    const CUresult result = arrays.create({api, 0, 0, caller}, shape, act, undo, &made);
+    if (result == CUDA_SUCCESS) {
+      *handle = reinterpret_cast<Handle>(made);
+    }
     return result;
-  };
-  return ration::hooks::allocating([&] { return make(handle); },
-                                   [&](Policy &policy) {
-                                     CUdeviceptr made = 0;
-                                     const CUresult result =
-                                         policy.create_array({api, 0, 0, caller, false, ration::events::Kind::array},
-                                                             shape, act, undo, &made);
-                                     if (result == CUDA_SUCCESS) {
-                                       *handle = reinterpret_cast<Handle>(made);
-                                     }
-                                     return result;
-                                   });
+  });
 }
 
 template <class Descriptor>
@@ -133,9 +125,9 @@ extern "C" CUresult cuArrayDestroy(CUarray hArray) {
   if (!real.cuArrayDestroy.present()) {
     return ration::hooks::kAbsent;
   }
-  const auto act = [&] { return real.cuArrayDestroy(hArray); };
-  return ration::hooks::forwarding(act, [&](Policy &policy) {
-    return policy.destroy_array("cuArrayDestroy", reinterpret_cast<std::uintptr_t>(hArray), act);
+  const auto call = [&] { return real.cuArrayDestroy(hArray); };
+  return ration::hooks::forwarding<ArrayMemory>(call, [&](ArrayMemory &arrays) {
+    return arrays.destroy("cuArrayDestroy", reinterpret_cast<std::uintptr_t>(hArray), call);
   });
 }
 
@@ -143,8 +135,8 @@ extern "C" CUresult cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray) {
   if (!real.cuMipmappedArrayDestroy.present()) {
     return ration::hooks::kAbsent;
   }
-  const auto act = [&] { return real.cuMipmappedArrayDestroy(hMipmappedArray); };
-  return ration::hooks::forwarding(act, [&](Policy &policy) {
-    return policy.destroy_array("cuMipmappedArrayDestroy", reinterpret_cast<std::uintptr_t>(hMipmappedArray), act);
+  const auto call = [&] { return real.cuMipmappedArrayDestroy(hMipmappedArray); };
+  return ration::hooks::forwarding<ArrayMemory>(call, [&](ArrayMemory &arrays) {
+    return arrays.destroy("cuMipmappedArrayDestroy", reinterpret_cast<std::uintptr_t>(hMipmappedArray), call);
   });
 }

@@ -4,12 +4,13 @@
 #include "hooks/boundary.h"
 #include "hooks/hooks.h"
 #include "hooks/streams.h"
+#include "policy/calls/stream_memory.h"
 
 using ration::driver::real;
 using ration::hooks::legacy;
 using ration::hooks::per_thread;
-using ration::policy::Obtained;
-using ration::policy::Policy;
+using ration::policy::Act;
+using ration::policy::StreamMemory;
 
 namespace {
 
@@ -24,14 +25,10 @@ CUresult allocate(const Slot &slot, const char *api, const void *caller, CUdevic
   if (address == nullptr || bytes == 0) {
     return slot(address, bytes, rest...);
   }
-  const auto act = [&](Obtained &got) {
-    got.bytes = bytes;
-    return slot(&got.address, bytes, rest...);
-  };
-  return ration::hooks::allocating(
-      [&] { return slot(address, bytes, rest...); },
-      [&](Policy &policy) {
-        return policy.allocate_in_stream({api, bytes, bytes, caller}, pool, stream, act, address);
+  return ration::hooks::allocating<StreamMemory>(
+      address, bytes, [&](CUdeviceptr *place) { return slot(place, bytes, rest...); },
+      [&](StreamMemory &memory, Act act) {
+        return memory.allocate({api, bytes, bytes, caller}, pool, stream, act, address);
       });
 }
 
@@ -63,11 +60,11 @@ extern "C" CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *po
   if (!real.cuMemPoolCreate.present()) {
     return ration::hooks::kAbsent;
   }
-  const auto act = [&] { return real.cuMemPoolCreate(pool, poolProps); };
-  return ration::hooks::forwarding(act, [&](Policy &policy) {
-    const CUresult result = act();
+  const auto call = [&] { return real.cuMemPoolCreate(pool, poolProps); };
+  return ration::hooks::forwarding<StreamMemory>(call, [&](StreamMemory &memory) {
+    const CUresult result = call();
     if (result == CUDA_SUCCESS) {
-      policy.stream_pool_created(*pool, poolProps->location);
+      memory.pool_created(*pool, poolProps->location);
     }
     return result;
   });
@@ -77,34 +74,34 @@ extern "C" CUresult cuMemPoolDestroy(CUmemoryPool pool) {
   if (!real.cuMemPoolDestroy.present()) {
     return ration::hooks::kAbsent;
   }
-  const auto act = [&] { return real.cuMemPoolDestroy(pool); };
-  return ration::hooks::forwarding(act, [&](Policy &policy) { return policy.destroy_stream_pool(pool, act); });
+  const auto call = [&] { return real.cuMemPoolDestroy(pool); };
+  return ration::hooks::forwarding<StreamMemory>(call,
+                                                 [&](StreamMemory &memory) { return memory.destroy_pool(pool, call); });
 }
 
 extern "C" CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep) {
   if (!real.cuMemPoolTrimTo.present()) {
     return ration::hooks::kAbsent;
   }
-  const auto act = [&] { return real.cuMemPoolTrimTo(pool, minBytesToKeep); };
-  return ration::hooks::forwarding(
-      act, [&](Policy &policy) { return policy.trim_stream_pool("cuMemPoolTrimTo", pool, act); });
+  const auto call = [&] { return real.cuMemPoolTrimTo(pool, minBytesToKeep); };
+  return ration::hooks::forwarding<StreamMemory>(
+      call, [&](StreamMemory &memory) { return memory.trim_pool("cuMemPoolTrimTo", pool, call); });
 }
 
 extern "C" CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
   if (!real.cuMemFreeAsync.present()) {
     return ration::hooks::kAbsent;
   }
-  const auto act = [&] { return real.cuMemFreeAsync(dptr, hStream); };
-  return ration::hooks::forwarding(
-      act, [&](Policy &policy) { return policy.free_in_stream("cuMemFreeAsync", dptr, legacy(hStream), act); });
+  const auto call = [&] { return real.cuMemFreeAsync(dptr, hStream); };
+  return ration::hooks::forwarding<StreamMemory>(
+      call, [&](StreamMemory &memory) { return memory.free("cuMemFreeAsync", dptr, legacy(hStream), call); });
 }
 
 extern "C" CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream) {
   if (!real.cuMemFreeAsync_ptsz.present()) {
     return ration::hooks::kAbsent;
   }
-  const auto act = [&] { return real.cuMemFreeAsync_ptsz(dptr, hStream); };
-  return ration::hooks::forwarding(act, [&](Policy &policy) {
-    return policy.free_in_stream("cuMemFreeAsync_ptsz", dptr, per_thread(hStream), act);
-  });
+  const auto call = [&] { return real.cuMemFreeAsync_ptsz(dptr, hStream); };
+  return ration::hooks::forwarding<StreamMemory>(
+      call, [&](StreamMemory &memory) { return memory.free("cuMemFreeAsync_ptsz", dptr, per_thread(hStream), call); });
 }

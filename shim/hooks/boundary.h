@@ -1,9 +1,10 @@
-// Every hook crosses here: into the runtime, noexcept, once per thread.
+// Every hook crosses here: into the runtime, noexcept, once per thread, to the one class that serves its family.
 // Layer: hooks (may include runtime, driver). Threads: any.
 #pragma once
 
 #include <atomic>
-#include <utility>
+#include <cstdint>
+#include <type_traits>
 
 #include "core_abi.h"
 #include "driver/functions.h"
@@ -11,8 +12,8 @@
 
 namespace ration::hooks {
 
-// The front's door; set by the core's start before any hook can run. Racing first callers set the same one, and whoever
-// reaches a hook got it from the front behind a start of its own process: relaxed.
+// What the preload gave the core; set by the core's start before any hook can run. Racing first callers set the same
+// pointer, and a hook is reached only after a start of its own process: relaxed.
 extern std::atomic<const RationPreloadAbi *> given_preload;
 inline const RationPreloadAbi *preload_abi() {
   return given_preload.load(std::memory_order_relaxed);
@@ -31,51 +32,65 @@ class Inside {
   RationThread *const thread_;
 };
 
-// Fails closed: takes device memory, so without a runtime the answer is "out of memory". `body` gets the policy; nested
-// calls go straight to `real`, their bytes are the outer call's.
-template <class Real, class Body>
-CUresult allocating(const Real &real_call, Body &&body) noexcept {
+enum class Crossing {
+  allocating,  // takes device memory: fails closed. Nested calls are the driver's, their bytes the outer call's
+  counting,    // takes what is recorded and not limited: without a runtime, and nested, it is the driver's
+  forwarding,  // returns or reports memory: fails open, and nested calls too consult the books
+};
+
+// `body` gets the family's object; `real_call` is the driver's own answer to the program's call.
+template <Crossing kCrossing, class Family, class Real, class Body>
+CUresult cross(const Real &real_call, const Body &body) noexcept {
   const Inside inside;
-  if (inside.nested()) {
+  if (kCrossing != Crossing::forwarding && inside.nested()) {
     return real_call();
   }
-  try {
-    runtime::Runtime *runtime = runtime::Runtime::get();
-    return runtime != nullptr ? body(runtime->policy()) : CUDA_ERROR_OUT_OF_MEMORY;
-  } catch (...) {
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  }
-}
-
-// Takes what is written down and not limited: without a runtime, and from inside another call, it is the driver's own.
-template <class Real, class Body>
-CUresult counting(const Real &real_call, Body &&body) noexcept {
-  const Inside inside;
-  runtime::Runtime *runtime = inside.nested() ? nullptr : runtime::Runtime::get();
-  if (runtime == nullptr) {
-    return real_call();
-  }
-  try {
-    return body(runtime->policy());
-  } catch (...) {
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  }
-}
-
-// Fails open: returns or reports memory, so without a runtime it is the driver's own. Nested calls too consult the
-// books.
-template <class Real, class Body>
-CUresult forwarding(const Real &real_call, Body &&body) noexcept {
-  const Inside inside;
   runtime::Runtime *runtime = runtime::Runtime::get();
   if (runtime == nullptr) {
-    return real_call();
+    return kCrossing == Crossing::allocating ? CUDA_ERROR_OUT_OF_MEMORY : real_call();
+  }
+  if (!inside.nested()) {
+    runtime->describe();
   }
   try {
-    return body(runtime->policy());
+    return body(runtime->family<Family>());
   } catch (...) {
     return CUDA_ERROR_OUT_OF_MEMORY;  // the host's memory ran out: documented for every one of these calls
   }
+}
+
+template <class Family, class Real, class Body>
+CUresult forwarding(const Real &real_call, const Body &body) noexcept {
+  return cross<Crossing::forwarding, Family>(real_call, body);
+}
+
+// Addresses and handles are pointers or numbers, as their type has it.
+template <class Value>
+CUdeviceptr number_of(Value value) {
+  if constexpr (std::is_pointer_v<Value>) {
+    return reinterpret_cast<std::uintptr_t>(value);
+  } else {
+    return value;
+  }
+}
+
+// For a driver call that writes one address or handle: `call` makes it for a given place, the program's or one of ours.
+// `body` gets the family's object and the call as an Act that obtains `bytes`.
+template <Crossing kCrossing, class Family, class Place, class Call, class Body>
+CUresult obtaining(Place *place, std::uint64_t bytes, const Call &call, const Body &body) noexcept {
+  const auto act = [&](policy::Obtained &got) {
+    Place obtained{};
+    const CUresult result = call(&obtained);
+    got = {number_of(obtained), bytes};
+    return result;
+  };
+  return cross<kCrossing, Family>([&] { return call(place); },
+                                  [&](Family &family) { return body(family, policy::Act(act)); });
+}
+
+template <class Family, class Place, class Call, class Body>
+CUresult allocating(Place *place, std::uint64_t bytes, const Call &call, const Body &body) noexcept {
+  return obtaining<Crossing::allocating, Family>(place, bytes, call, body);
 }
 
 // A hook whose function the driver lacks is reached by direct links only; it answers as the loader would have.

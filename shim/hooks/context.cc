@@ -2,11 +2,12 @@
 // Layer: hooks. Threads: any.
 #include "hooks/boundary.h"
 #include "hooks/hooks.h"
+#include "policy/calls/context_life.h"
 
 using ration::driver::real;
 using ration::hooks::forwarding;
 using ration::hooks::kAbsent;
-using ration::policy::Policy;
+using ration::policy::ContextLife;
 
 namespace {
 
@@ -16,18 +17,18 @@ CUresult gain(const Slot &slot, CUcontext *context, const Note &note, Rest... re
   if (!slot.present()) {
     return kAbsent;
   }
-  const auto act = [&] { return slot(context, rest...); };
-  return forwarding(act, [&](Policy &policy) {
-    const CUresult result = act();
+  const auto call = [&] { return slot(context, rest...); };
+  return forwarding<ContextLife>(call, [&](ContextLife &contexts) {
+    const CUresult result = call();
     if (result == CUDA_SUCCESS) {
-      note(policy, *context);
+      note(contexts, *context);
     }
     return result;
   });
 }
 
 auto created_on(CUdevice device) {
-  return [device](Policy &policy, CUcontext context) { policy.context_created(context, device); };
+  return [device](ContextLife &contexts, CUcontext context) { contexts.created(context, device); };
 }
 
 template <class Slot, class Which, class Method>
@@ -35,8 +36,8 @@ CUresult end(const Slot &slot, const char *api, Which which, Method method) {
   if (!slot.present()) {
     return kAbsent;
   }
-  const auto act = [&] { return slot(which); };
-  return forwarding(act, [&](Policy &policy) { return (policy.*method)(api, which, act); });
+  const auto call = [&] { return slot(which); };
+  return forwarding<ContextLife>(call, [&](ContextLife &contexts) { return (contexts.*method)(api, which, call); });
 }
 
 }  // namespace
@@ -64,81 +65,83 @@ CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice de
   if (!real.cuGreenCtxCreate.present()) {
     return kAbsent;
   }
-  const auto act = [&] { return real.cuGreenCtxCreate(phCtx, desc, dev, flags); };
-  return forwarding(act, [&](Policy &policy) {
-    const CUresult result = act();
+  const auto call = [&] { return real.cuGreenCtxCreate(phCtx, desc, dev, flags); };
+  return forwarding<ContextLife>(call, [&](ContextLife &contexts) {
+    const CUresult result = call();
     if (result == CUDA_SUCCESS) {
-      policy.green_created(*phCtx, dev);
+      contexts.green_created(*phCtx, dev);
     }
     return result;
   });
 }
 
 CUresult cuGreenCtxDestroy(CUgreenCtx hCtx) {
-  return end(real.cuGreenCtxDestroy, "cuGreenCtxDestroy", hCtx, &Policy::destroy_green);
+  return end(real.cuGreenCtxDestroy, "cuGreenCtxDestroy", hCtx, &ContextLife::destroy_green);
 }
 
 CUresult cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx) {
   return gain(
       real.cuCtxFromGreenCtx, pContext,
-      [hCtx](Policy &policy, CUcontext context) { policy.green_converted(context, hCtx); }, hCtx);
+      [hCtx](ContextLife &contexts, CUcontext context) { contexts.green_converted(context, hCtx); }, hCtx);
 }
 
 CUresult cuCtxAttach(CUcontext *pctx, unsigned int flags) {
   return gain(
-      real.cuCtxAttach, pctx, [](Policy &policy, CUcontext context) { policy.context_attached(context); }, flags);
+      real.cuCtxAttach, pctx, [](ContextLife &contexts, CUcontext context) { contexts.attached(context); }, flags);
 }
 
 CUresult cuCtxDetach(CUcontext ctx) {
-  return end(real.cuCtxDetach, "cuCtxDetach", ctx, &Policy::detach_context);
+  return end(real.cuCtxDetach, "cuCtxDetach", ctx, &ContextLife::detach);
 }
 
 CUresult cuCtxDestroy(CUcontext ctx) {
-  return end(real.cuCtxDestroy, "cuCtxDestroy", ctx, &Policy::end_context);
+  return end(real.cuCtxDestroy, "cuCtxDestroy", ctx, &ContextLife::destroy);
 }
 
 CUresult cuCtxDestroy_v2(CUcontext ctx) {
-  return end(real.cuCtxDestroy_v2, "cuCtxDestroy_v2", ctx, &Policy::end_context);
+  return end(real.cuCtxDestroy_v2, "cuCtxDestroy_v2", ctx, &ContextLife::destroy);
 }
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev) {
   if (!real.cuDevicePrimaryCtxRetain.present()) {
     return kAbsent;
   }
-  const auto act = [&] { return real.cuDevicePrimaryCtxRetain(pctx, dev); };
-  return forwarding(act, [&](Policy &policy) { return policy.retain_primary(pctx, dev, act); });
+  const auto call = [&] { return real.cuDevicePrimaryCtxRetain(pctx, dev); };
+  return forwarding<ContextLife>(call, [&](ContextLife &contexts) { return contexts.retain_primary(pctx, dev, call); });
 }
 
 CUresult cuDevicePrimaryCtxRelease(CUdevice dev) {
-  return end(real.cuDevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease", dev, &Policy::release_primary);
+  return end(real.cuDevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease", dev, &ContextLife::release_primary);
 }
 
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev) {
-  return end(real.cuDevicePrimaryCtxRelease_v2, "cuDevicePrimaryCtxRelease_v2", dev, &Policy::release_primary);
+  return end(real.cuDevicePrimaryCtxRelease_v2, "cuDevicePrimaryCtxRelease_v2", dev, &ContextLife::release_primary);
 }
 
 CUresult cuDevicePrimaryCtxReset(CUdevice dev) {
-  return end(real.cuDevicePrimaryCtxReset, "cuDevicePrimaryCtxReset", dev, &Policy::reset_primary);
+  return end(real.cuDevicePrimaryCtxReset, "cuDevicePrimaryCtxReset", dev, &ContextLife::reset_primary);
 }
 
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev) {
-  return end(real.cuDevicePrimaryCtxReset_v2, "cuDevicePrimaryCtxReset_v2", dev, &Policy::reset_primary);
+  return end(real.cuDevicePrimaryCtxReset_v2, "cuDevicePrimaryCtxReset_v2", dev, &ContextLife::reset_primary);
 }
 
 CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags) {
   if (!real.cuCtxEnablePeerAccess.present()) {
     return kAbsent;
   }
-  const auto act = [&] { return real.cuCtxEnablePeerAccess(peerContext, Flags); };
-  return forwarding(act, [&](Policy &policy) { return policy.change_peer(peerContext, true, act); });
+  const auto call = [&] { return real.cuCtxEnablePeerAccess(peerContext, Flags); };
+  return forwarding<ContextLife>(call,
+                                 [&](ContextLife &contexts) { return contexts.change_peer(peerContext, true, call); });
 }
 
 CUresult cuCtxDisablePeerAccess(CUcontext peerContext) {
   if (!real.cuCtxDisablePeerAccess.present()) {
     return kAbsent;
   }
-  const auto act = [&] { return real.cuCtxDisablePeerAccess(peerContext); };
-  return forwarding(act, [&](Policy &policy) { return policy.change_peer(peerContext, false, act); });
+  const auto call = [&] { return real.cuCtxDisablePeerAccess(peerContext); };
+  return forwarding<ContextLife>(call,
+                                 [&](ContextLife &contexts) { return contexts.change_peer(peerContext, false, call); });
 }
 
 }  // extern "C"

@@ -2,9 +2,10 @@
 // Layer: hooks. Threads: any.
 #include "hooks/boundary.h"
 #include "hooks/hooks.h"
+#include "policy/calls/shared_blocks.h"
 
 using ration::driver::real;
-using ration::policy::Policy;
+using ration::policy::SharedBlocks;
 
 namespace {
 
@@ -16,12 +17,12 @@ CUresult open(const Real &real_open, CUdeviceptr *pdptr, const CUipcMemHandle &h
   if (!real_open.present()) {
     return ration::hooks::kAbsent;
   }
-  const auto act = [&](const CUipcMemHandle &which, CUdeviceptr *address) { return real_open(address, which, flags); };
+  const auto call = [&](const CUipcMemHandle &which, CUdeviceptr *address) { return real_open(address, which, flags); };
   if (pdptr == nullptr || flags != kLazyEnablePeerAccess) {
-    return act(handle, pdptr);
+    return call(handle, pdptr);
   }
-  return ration::hooks::forwarding([&] { return act(handle, pdptr); },
-                                   [&](Policy &policy) { return policy.open_shared(handle, act, pdptr); });
+  return ration::hooks::forwarding<SharedBlocks>(
+      [&] { return call(handle, pdptr); }, [&](SharedBlocks &blocks) { return blocks.open(handle, call, pdptr); });
 }
 
 }  // namespace
@@ -30,9 +31,9 @@ extern "C" CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
   if (!real.cuIpcGetMemHandle.present()) {
     return ration::hooks::kAbsent;
   }
-  const auto act = [&] { return real.cuIpcGetMemHandle(pHandle, dptr); };
-  return ration::hooks::forwarding(
-      act, [&](Policy &policy) { return policy.share("cuIpcGetMemHandle", pHandle, dptr, act); });
+  const auto call = [&] { return real.cuIpcGetMemHandle(pHandle, dptr); };
+  return ration::hooks::forwarding<SharedBlocks>(
+      call, [&](SharedBlocks &blocks) { return blocks.share("cuIpcGetMemHandle", pHandle, dptr, call); });
 }
 
 extern "C" CUresult cuIpcOpenMemHandle(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags) {
@@ -47,6 +48,6 @@ extern "C" CUresult cuIpcCloseMemHandle(CUdeviceptr dptr) {
   if (!real.cuIpcCloseMemHandle.present()) {
     return ration::hooks::kAbsent;
   }
-  const auto act = [&] { return real.cuIpcCloseMemHandle(dptr); };
-  return ration::hooks::forwarding(act, [&](Policy &policy) { return policy.close_shared(dptr, act); });
+  const auto call = [&] { return real.cuIpcCloseMemHandle(dptr); };
+  return ration::hooks::forwarding<SharedBlocks>(call, [&](SharedBlocks &blocks) { return blocks.close(dptr, call); });
 }

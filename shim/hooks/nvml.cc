@@ -15,7 +15,7 @@ using ration::driver::real_nvml;
 
 namespace {
 
-using ration::policy::DeviceMemory;
+using ration::policy::MemoryFigures;
 using ration::runtime::ListedGpu;
 
 constexpr unsigned kTextLength = 96;  // NVML_DEVICE_UUID_V2_BUFFER_SIZE, NVML_DEVICE_NAME_V2_BUFFER_SIZE
@@ -102,7 +102,7 @@ nvmlReturn_t ask(const Slot &slot, nvmlDevice_t device, Memory *memory, const Co
 
 extern "C" nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory) {
   return ask(real_nvml.nvmlDeviceGetMemoryInfo, device, memory, [&](const std::string &uuid) {
-    DeviceMemory seen{memory->total, 0, memory->free};
+    MemoryFigures seen{memory->total, 0, memory->free};
     if (ration::runtime::present_memory(uuid, gpus_by_bus, seen)) {
       *memory = {seen.total, seen.free, seen.used()};
     }
@@ -111,7 +111,7 @@ extern "C" nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_
 
 extern "C" nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory) {
   return ask(real_nvml.nvmlDeviceGetMemoryInfo_v2, device, memory, [&](const std::string &uuid) {
-    DeviceMemory seen{memory->total, memory->reserved, memory->free};
+    MemoryFigures seen{memory->total, memory->reserved, memory->free};
     if (ration::runtime::present_memory(uuid, gpus_by_bus, seen)) {
       *memory = {memory->version, seen.total, seen.reserved, seen.free, seen.used()};
     }

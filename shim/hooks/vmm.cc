@@ -5,12 +5,13 @@
 #include "hooks/boundary.h"
 #include "hooks/hooks.h"
 #include "hooks/streams.h"
+#include "policy/calls/mapped_memory.h"
 
 using ration::driver::real;
 using ration::hooks::forwarding;
 using ration::hooks::kAbsent;
-using ration::policy::Obtained;
-using ration::policy::Policy;
+using ration::policy::Act;
+using ration::policy::MappedMemory;
 
 namespace {
 
@@ -22,12 +23,12 @@ CUresult map_arrays(const Slot &slot, CUarrayMapInfo *list, unsigned count, CUst
   if (list == nullptr || count == 0) {  // the driver's to answer, and of no copy
     return slot(list, count, stream);
   }
-  return forwarding([&] { return slot(list, count, stream); },
-                    [&](Policy &policy) {
-                      std::vector<CUarrayMapInfo> entries(list, list + count);
-                      return policy.map_arrays(entries.data(), count, meant,
-                                               [&] { return slot(entries.data(), count, stream); });
-                    });
+  return forwarding<MappedMemory>([&] { return slot(list, count, stream); },
+                                  [&](MappedMemory &memory) {
+                                    std::vector<CUarrayMapInfo> entries(list, list + count);
+                                    return memory.map_arrays(entries.data(), count, meant,
+                                                             [&] { return slot(entries.data(), count, stream); });
+                                  });
 }
 
 }  // namespace
@@ -43,35 +44,31 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CU
     return real.cuMemCreate(handle, size, prop, flags);
   }
   const void *caller = __builtin_return_address(0);
-  const auto act = [&](Obtained &got) {
-    got.bytes = size;
-    return real.cuMemCreate(&got.address, size, prop, flags);
-  };
+  const auto call = [=](CUmemGenericAllocationHandle *made) { return real.cuMemCreate(made, size, prop, flags); };
   const auto undo = [](CUdeviceptr made) {
     return real.cuMemRelease.present() ? real.cuMemRelease(made) : CUDA_ERROR_NOT_FOUND;
   };
-  return ration::hooks::allocating(
-      [&] { return real.cuMemCreate(handle, size, prop, flags); },
-      [&](Policy &policy) {
-        return policy.create_physical({"cuMemCreate", size, size, caller}, prop->location, act, undo, handle);
-      });
+  return ration::hooks::allocating<MappedMemory>(handle, size, call, [&](MappedMemory &memory, Act act) {
+    return memory.create({"cuMemCreate", size, size, caller}, prop->location, act, undo, handle);
+  });
 }
 
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
   if (!real.cuMemRelease.present()) {
     return kAbsent;
   }
-  const auto act = [&] { return real.cuMemRelease(handle); };
-  return forwarding(act, [&](Policy &policy) { return policy.release_physical("cuMemRelease", handle, act); });
+  const auto call = [&] { return real.cuMemRelease(handle); };
+  return forwarding<MappedMemory>(call,
+                                  [&](MappedMemory &memory) { return memory.release("cuMemRelease", handle, call); });
 }
 
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr) {
   if (!real.cuMemRetainAllocationHandle.present()) {
     return kAbsent;
   }
-  const auto act = [&] { return real.cuMemRetainAllocationHandle(handle, addr); };
-  return forwarding(act, [&](Policy &policy) {
-    return policy.retain_physical("cuMemRetainAllocationHandle", reinterpret_cast<CUdeviceptr>(addr), handle, act);
+  const auto call = [&] { return real.cuMemRetainAllocationHandle(handle, addr); };
+  return forwarding<MappedMemory>(call, [&](MappedMemory &memory) {
+    return memory.retain("cuMemRetainAllocationHandle", reinterpret_cast<CUdeviceptr>(addr), handle, call);
   });
 }
 
@@ -80,16 +77,18 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAlloc
   if (!real.cuMemMap.present()) {
     return kAbsent;
   }
-  const auto act = [&] { return real.cuMemMap(ptr, size, offset, handle, flags); };
-  return forwarding(act, [&](Policy &policy) { return policy.map_physical("cuMemMap", ptr, size, handle, act); });
+  const auto call = [&] { return real.cuMemMap(ptr, size, offset, handle, flags); };
+  return forwarding<MappedMemory>(
+      call, [&](MappedMemory &memory) { return memory.map("cuMemMap", ptr, size, handle, call); });
 }
 
 CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
   if (!real.cuMemUnmap.present()) {
     return kAbsent;
   }
-  const auto act = [&] { return real.cuMemUnmap(ptr, size); };
-  return forwarding(act, [&](Policy &policy) { return policy.unmap_physical("cuMemUnmap", ptr, size, act); });
+  const auto call = [&] { return real.cuMemUnmap(ptr, size); };
+  return forwarding<MappedMemory>(call,
+                                  [&](MappedMemory &memory) { return memory.unmap("cuMemUnmap", ptr, size, call); });
 }
 
 // On a copy of the list: what is noted down is what the driver was asked for.

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "config/visible_devices.h"
+#include "policy/calls/queries.h"
 #include "runtime/configured_limits.h"
 #include "runtime/runtime.h"
 
@@ -76,10 +77,10 @@ const Outlook &outlook(const ListGpus &list) {
 
 }  // namespace
 
-bool present_memory(const std::string &uuid, const ListGpus &list, policy::DeviceMemory &memory) {
+bool present_memory(const std::string &uuid, const ListGpus &list, policy::MemoryFigures &memory) {
   if (Runtime *runtime = Runtime::existing()) {
     const bool alone = uuid.empty() && list().size() == 1;
-    const policy::Presented presented = runtime->policy().present_device(uuid, alone, memory);
+    const policy::Presented presented = runtime->family<policy::Queries>().present_device(uuid, alone, memory);
     if (presented != policy::Presented::not_known_yet) {
       return presented == policy::Presented::yes;
     }

@@ -27,6 +27,6 @@ using ListGpus = std::function<std::vector<ListedGpu>()>;  // in the order of th
 // Of the device called `uuid` (empty: it has no name). False: its memory is not for us to correct. Before the driver is
 // initialised the settings, the environment and the machine are those of the process's first such question.
 // Begins nothing: no log, no group is joined, the driver is not loaded.
-bool present_memory(const std::string &uuid, const ListGpus &list, policy::DeviceMemory &memory);
+bool present_memory(const std::string &uuid, const ListGpus &list, policy::MemoryFigures &memory);
 
 }  // namespace ration::runtime

@@ -12,6 +12,7 @@
 
 #include "base/wait.h"
 #include "config/settings.h"
+#include "runtime/assembly.h"
 #include "runtime/configured_limits.h"
 
 namespace ration::runtime {
@@ -19,6 +20,7 @@ namespace ration::runtime {
 namespace {
 
 constinit std::atomic<Runtime *> instance{nullptr};
+constinit std::atomic<Assembly *> built{nullptr};  // what `instance` serves, for the exit handler
 constinit std::atomic<pid_t> builder{0};  // the process whose thread is building; a child may inherit its parent's
 // Set by every racing first caller, to the same values: relaxed.
 constinit std::atomic<const std::uint64_t *> unknown_versions{nullptr};
@@ -69,11 +71,11 @@ events::JournalOptions journal_options(const config::Settings &settings) {
 }
 
 void at_exit() {
-  if (Runtime *runtime = instance.load(std::memory_order_acquire)) {
-    runtime->policy().describe();
-    runtime->policy().stop_sharing();
+  if (Assembly *assembly = built.load(std::memory_order_acquire)) {
+    assembly->describe();
+    assembly->shared_blocks.stop();
     const std::uint64_t *counter = unknown_versions.load(std::memory_order_relaxed);
-    runtime->policy().journal().end(counter != nullptr ? __atomic_load_n(counter, __ATOMIC_RELAXED) : 0);
+    assembly->journal.end(counter != nullptr ? __atomic_load_n(counter, __ATOMIC_RELAXED) : 0);
   }
 }
 
@@ -82,6 +84,7 @@ void at_exit() {
 void in_child() {
   events::close_inherited_log();
   instance.store(nullptr, std::memory_order_relaxed);
+  built.store(nullptr, std::memory_order_relaxed);
   builder.store(0, std::memory_order_relaxed);
 }
 
@@ -106,7 +109,7 @@ struct Builder {
     if (settings.disabled) {  // in a forked child only, whose parent was not: its entries lead here already
       settings.mode = config::Mode::kDirect;
     }
-    policy::Options options;
+    Options options;
     options.show_limit = settings.show_limit;
     options.charge_context = settings.charge_context;
     options.limit_managed = settings.managed == config::Managed::kLimit;
@@ -122,15 +125,17 @@ struct Builder {
     events::JournalOptions journal = journal_options(settings);
     auto limits = std::make_unique<ConfiguredLimits>(std::move(settings));
     std::string problem;
-    std::unique_ptr<Runtime> built(new Runtime(options, *limits, std::move(journal), problem));
+    auto assembly = std::make_unique<Assembly>(options, *limits, std::move(journal), problem);
     if (!problem.empty()) {
       events::say("no log: " + problem);
     }
-    built->policy().set_via(via_of.load(std::memory_order_relaxed));
-    built->policy().join_groups();
+    assembly->books.set_via(via_of.load(std::memory_order_relaxed));
+    assembly->devices.join_groups();
     register_handlers();
-    (void)limits.release();  // lives as long as the process, like the runtime that asks it
-    return built.release();
+    Runtime *runtime = new Runtime(*assembly);
+    (void)limits.release();                                      // these three live as long as the process
+    built.store(assembly.release(), std::memory_order_release);  // pairs with the acquire in at_exit
+    return runtime;
   } catch (...) {
     events::say("cannot start: out of memory; every allocation is refused");
     return nullptr;
@@ -140,6 +145,19 @@ struct Builder {
 void set_reports(const Reports &given) {
   unknown_versions.store(given.unknown_versions, std::memory_order_relaxed);
   via_of.store(given.via_of, std::memory_order_relaxed);
+}
+
+Runtime::Runtime(Assembly &assembly)
+    : assembly_(assembly),
+      families_(&assembly.device_memory, &assembly.host_memory, &assembly.array_memory, &assembly.mapped_memory,
+                &assembly.stream_memory, &assembly.shared_blocks, &assembly.context_life, &assembly.sync_and_capture,
+                &assembly.queries) {}
+
+// Logging fails open: without memory of the host the next call tries again.
+void Runtime::describe_now() noexcept try {
+  assembly_.describe();
+  described_.store(assembly_.journal.described(), std::memory_order_relaxed);
+} catch (...) {
 }
 
 Runtime *Runtime::existing() noexcept {

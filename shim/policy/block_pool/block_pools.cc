@@ -255,7 +255,7 @@ void BlockPools::explain(events::Oom &oom, const Context *of) {
   oom.quarantined = state->quarantine.bytes() + exports_.kept_bytes(oom.device);
   const std::uint64_t not_used = reclaimable(oom.device);
   oom.used -= std::min(oom.used, not_used);
-  oom.capturing = captures_.running();
+  oom.capturing = fences_.captures().running();
   if (of != nullptr) {
     if (ContextPool *pool = of->pool.load(std::memory_order_acquire)) {
       oom.largest_free = std::max(oom.largest_free, pool->blocks.statistics().largest_hole);

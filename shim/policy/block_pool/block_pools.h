@@ -16,32 +16,29 @@
 #include "policy/block_pool/fast_path.h"
 #include "policy/block_pool/ipc_exporter.h"
 #include "policy/block_pool/quarantine.h"
+#include "policy/block_pool/room.h"
 #include "policy/block_pool/slab_directory.h"
 #include "policy/contexts/captures.h"
 #include "policy/contexts/contexts.h"
 #include "policy/contexts/fence_tracker.h"
 #include "policy/devices/devices.h"
 #include "policy/devices/request.h"
-#include "policy/driver_pools/stream_pools.h"
-#include "policy/physical/pending_frees.h"
 
 namespace ration::policy {
 
 class BlockPools {
  public:
   BlockPools(Devices &devices, ledger::Ledger &ledger, events::Journal &journal, Contexts &contexts,
-             PendingFrees &pending, StreamPools &stream_pools, FastPaths &fast_paths, bool synchronous_free,
-             std::string state_folder)
+             FenceTracker &fences, FastPaths &fast_paths, IpcExporter &exports, Room &room, bool synchronous_free)
       : devices_(devices),
         ledger_(ledger),
         journal_(journal),
         contexts_(contexts),
-        pending_(pending),
-        stream_pools_(stream_pools),
+        fences_(fences),
         fast_paths_(fast_paths),
-        synchronous_free_(synchronous_free),
-        fences_(contexts, captures_),
-        exports_(std::move(state_folder)) {}
+        exports_(exports),
+        room_(room),
+        synchronous_free_(synchronous_free) {}
 
   ~BlockPools();
   BlockPools(const BlockPools &) = delete;
@@ -90,14 +87,8 @@ class BlockPools {
   std::uint64_t free_bytes(int device);
   // What the pools of a device hold without a live block in it.
   std::uint64_t reclaimable(int device);
-  // Gives back wholly free slabs until `bytes` can be reserved, or, where the driver has no memory, all there are;
-  // false when that does not help.
-  bool make_room(const char *api, int device, std::uint64_t bytes) noexcept;
-  bool give_back(const char *api, int device) noexcept;
-  // Waits for what was submitted to the device before the call. False: a capture is in the way, or the driver failed.
-  bool wait_for_work() noexcept;
-  // Releases what destroyed pools of the driver's held, where the device is through with it.
-  void look_for_orphans(const char *api, int device) noexcept;
+  // Returns wholly free slabs to the driver. False: there were none, or the driver refused.
+  bool give_back_slabs(const char *api, int device) noexcept;
   // Whether another thread is taking a slab of the device or giving one back: what is refused now may fit then.
   bool is_changing(int device);
   // Whether `bytes` would fit under the limit but for what lies free in pools that the caller cannot use.
@@ -123,10 +114,6 @@ class BlockPools {
 
   // While it lives others know that what they are refused may fit later (is_changing).
   class SlabInTransit;
-
-  Captures &captures() { return captures_; }
-  FenceTracker &fences() { return fences_; }
-  IpcExporter &exports() { return exports_; }
 
  private:
   friend class MissHandler;
@@ -193,14 +180,12 @@ class BlockPools {
   ledger::Ledger &ledger_;
   events::Journal &journal_;
   Contexts &contexts_;
-  PendingFrees &pending_;
-  StreamPools &stream_pools_;
+  FenceTracker &fences_;
   FastPaths &fast_paths_;
+  IpcExporter &exports_;
+  Room &room_;
   const bool synchronous_free_;
-  Captures captures_;
-  FenceTracker fences_;
   SlabDirectory slabs_;
-  IpcExporter exports_;
   std::atomic<std::uint64_t> last_slab_{0};
   std::atomic<DevicePoolState *> devices_state_[ledger::kMaxDevices] = {};
 };

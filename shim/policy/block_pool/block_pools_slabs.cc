@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <list>
 
-#include "base/wait.h"
-
 #include "base/clock.h"
+#include "base/wait.h"
 #include "policy/block_pool/block_pools.h"
 
 namespace ration::policy {
@@ -135,48 +134,10 @@ bool BlockPools::return_slab(const char *api, const ContextRef &context, const p
   }
 }
 
-bool BlockPools::wait_for_work() noexcept try {
-  Fence moment;
-  CUresult error = CUDA_SUCCESS;
-  FenceTracker::Taken taken{};
-  {
-    const CaptureExclusion undisturbed(captures_);
-    taken = fences_.take(moment, error);
-  }
-  if (taken != FenceTracker::Taken::taken) {
-    return false;
-  }
-  const CUresult passed = fences_.wait(moment);
-  // The driver's pools take note of what was reached at the next synchronise call, even of what is long over.
-  for (const Fence::Mark &mark : moment.marks) {
-    if (const Pin pin(*mark.context); passed == CUDA_SUCCESS && mark.event != nullptr && pin) {
-      const CurrentFor current(mark.context->handle);
-      if (current) {
-        real.cuEventSynchronize(mark.event);
-      }
-    }
-  }
-  fences_.recycle(moment);
-  return passed == CUDA_SUCCESS;
-} catch (...) {  // no memory of the host
-  return false;
-}
-
-void BlockPools::look_for_orphans(const char *api, int device) noexcept try {
-  if (!stream_pools_.has_orphans(device)) {
-    return;
-  }
-  if (const std::uint64_t orphans = stream_pools_.orphaned(device); fences_.is_idle()) {
-    stream_pools_.release_orphans(api, device, orphans);
-  }
-} catch (...) {  // no memory of the host: they stay charged
-}
-
-bool BlockPools::give_back(const char *api, int device) noexcept try {
-  const bool trimmed = stream_pools_.trim(api, device);
+bool BlockPools::give_back_slabs(const char *api, int device) noexcept try {
   DevicePoolState *state = known_state(device);
   if (state == nullptr) {
-    return trimmed;
+    return false;
   }
   settle_kept();
   state->quarantine.collect(Quarantine::Sealing::always);
@@ -193,7 +154,7 @@ bool BlockPools::give_back(const char *api, int device) noexcept try {
   if (trim.slabs > 0) {
     journal_.record(trim);
   }
-  return trimmed || trim.slabs > 0;
+  return trim.slabs > 0;
 } catch (...) {  // no memory of the host to go through the pools
   return false;
 }
@@ -201,32 +162,6 @@ bool BlockPools::give_back(const char *api, int device) noexcept try {
 bool BlockPools::is_changing(int device) {
   DevicePoolState *state = known_state(device);
   return state != nullptr && state->changing.load(std::memory_order_acquire) != 0;
-}
-
-bool BlockPools::make_room(const char *api, int device, std::uint64_t bytes) noexcept try {
-  const ledger::Account &account = ledger_.account(device);
-  const auto enough = [&] { return account.available() >= bytes; };
-  if (enough() || (pending_.settle(device, false) && enough()) || (pending_.settle(device, true) && enough())) {
-    return true;
-  }
-  // The driver's pools keep what was freed in stream order until the stream got there, and longer.
-  if (stream_pools_.trim(api, device) && enough()) {
-    return true;
-  }
-  if (const std::uint64_t orphans = stream_pools_.orphaned(device); stream_pools_.retains(device) && wait_for_work()) {
-    stream_pools_.release_orphans(api, device, orphans);
-    stream_pools_.trim(api, device);
-    if (enough()) {
-      return true;
-    }
-  }
-  // Not for nothing: a slab that goes has to be got again.
-  if (bytes > account.limit() || account.available() + reclaimable(device) < bytes) {
-    return false;
-  }
-  return give_back(api, device) && enough();
-} catch (...) {
-  return false;
 }
 
 // Only a device's first context preallocates, and for what lives in it: not because another one needs much.
@@ -291,7 +226,7 @@ void BlockPools::preallocate_now(const Request &request, const Contexts::Current
     // which may itself be waiting for this call.
     settle_briefly(request.api, where.device, state);
     if (fences_.is_idle()) {
-      give_back(request.api, where.device);
+      room_.give_back(request.api, where.device);
     }
   }
   const RelaxedCapture relaxed;
@@ -337,7 +272,7 @@ class TeardownUpstream final : public pool::NoUpstream {
 };
 
 void BlockPools::finish_end(const char *api, const ContextRef &context) noexcept {
-  captures_.forget(context);
+  fences_.captures().forget(context);
   fences_.forget(context);
   ContextPool *pool = context->pool.load(std::memory_order_acquire);
   DevicePoolState *state = known_state(context->device);

@@ -182,7 +182,7 @@ void IpcExporter::finish_return(std::uint32_t record, bool taken) {
   }
 }
 
-void IpcExporter::settle(std::size_t most, const std::function<bool(const Kept &)> &take_back) noexcept try {
+void IpcExporter::settle(std::size_t most, FunctionRef<bool(const Kept &)> take_back) noexcept try {
   if (!keeps_any()) {
     return;
   }

@@ -7,12 +7,12 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "base/lock.h"
 #include "ledger/export_file.h"
 #include "policy/contexts/contexts.h"
@@ -53,7 +53,7 @@ class IpcExporter {
   };
   // Looks whether somebody still has what is kept, `most` of it; what nobody has is offered to `take_back`, which
   // answers whether it did.
-  void settle(std::size_t most, const std::function<bool(const Kept &)> &take_back) noexcept;
+  void settle(std::size_t most, FunctionRef<bool(const Kept &)> take_back) noexcept;
 
   // The pool's context has gone: what it shared can be opened no more, and what was kept of it is reclaimed.
   void forget(ContextPool &pool) noexcept;

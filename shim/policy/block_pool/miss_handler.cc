@@ -156,8 +156,9 @@ std::optional<pool::Slab> MissHandler::grow(std::uint64_t minimum_bytes) noexcep
   const RelaxedCapture relaxed;
   std::optional<pool::Slab> slab = take(next_size(minimum_bytes), minimum_bytes);
   if (!slab && grow_error_ == CUDA_SUCCESS) {
-    const bool room = reason_ == events::Reason::device ? pools_.give_back(request_.api, where_.device)
-                                                        : pools_.make_room(request_.api, where_.device, minimum_bytes);
+    const bool room = reason_ == events::Reason::device
+                          ? pools_.room_.give_back(request_.api, where_.device)
+                          : pools_.room_.make_room(request_.api, where_.device, minimum_bytes);
     if (room) {
       slab = take(minimum_bytes, minimum_bytes);
     }
@@ -206,7 +207,7 @@ bool MissHandler::wait() noexcept {
       return true;
     }
     capturing_ = cleaned.capturing;
-    if (cleaned.error != CUDA_SUCCESS || !cleaned.capturing || !pools_.captures_.run_elsewhere_only()) {
+    if (cleaned.error != CUDA_SUCCESS || !cleaned.capturing || !pools_.fences_.captures().run_elsewhere_only()) {
       return false;
     }
     if (capture_deadline_ns_ == 0) {

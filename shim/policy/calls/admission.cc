@@ -1,29 +1,51 @@
-// How anything that the driver allocates comes into the books and leaves them: the half of Policy behind every door.
-// Layer: policy.
-#include <optional>
+#include "policy/calls/admission.h"
 
-#include "base/wait.h"
+#include <algorithm>
+#include <string>
+#include <utility>
 
 #include "base/clock.h"
-#include "policy/calls/policy.h"
+#include "base/wait.h"
 #include "policy/devices/returning_memory.h"
 
 namespace ration::policy {
+namespace {
 
 using driver::real;
 
-CUresult Policy::undo_free(CUdeviceptr address) {
+events::Reason reason_of(ledger::ReserveOutcome outcome) {
+  return outcome == ledger::ReserveOutcome::over_limit ? events::Reason::limit : events::Reason::group;
+}
+
+// The group that leaves least, and its largest members.
+void explain_group(const ledger::Account &account, events::GroupState &group) {
+  int place = -1;
+  const ledger::Membership *const tightest = account.tightest(place);
+  if (tightest == nullptr) {
+    return;
+  }
+  constexpr std::size_t kMostHolders = 8;
+  group.name = (tightest->kind() == ledger::GroupKind::kTree ? "tree:" : "") + tightest->name();
+  group.limit = tightest->limit(place);
+  group.reserved = tightest->total(place);
+  for (ledger::Holder &holder : tightest->holders(place, kMostHolders)) {
+    group.holders.push_back({holder.pid, std::move(holder.program), holder.reserved});
+  }
+}
+
+}  // namespace
+
+CUresult undo_free(CUdeviceptr address) {
   return real.cuMemFree_v2.present() ? real.cuMemFree_v2(address) : CUDA_ERROR_NOT_FOUND;
 }
 
-CUresult Policy::deny(const Request &request, const Contexts::Current &where, events::Reason reason) {
-  record_oom(request.api, request.requested, where.device, reason, where.context.get());
-  return CUDA_ERROR_OUT_OF_MEMORY;
+Contexts::Current Admission::current() {
+  Contexts::Current where = contexts_.current();
+  devices_.learn_total(where.device);
+  return where;
 }
 
-// The driver is not initialised, or gone, and refuses in its own words. Should it serve the call all the same, the
-// block goes back: a limit that cannot be held is not ignored.
-CUresult Policy::refuse_unknown(const Act &act, const Undo &undo) {
+CUresult Admission::refuse_unknown(Act act, Undo undo) {
   Obtained obtained;
   const CUresult result = act(obtained);
   if (result != CUDA_SUCCESS) {
@@ -33,110 +55,96 @@ CUresult Policy::refuse_unknown(const Act &act, const Undo &undo) {
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-// Writes the block into the book and the log. Anything but success: it could not, and the block is the caller's to
-// give back.
-CUresult Policy::enter_block(AddressBook &book, const Request &request, const Block &block, CUdeviceptr key,
-                             std::uint64_t duration_ns) {
-  std::optional<Block> displaced;
-  AddressBook::Inserted inserted{};
-  try {
-    if (&book == &book_) {
-      pools_.settle(key, block.size);
-    }
-    inserted = book.insert(key, block, displaced);
-  } catch (...) {
-    journal_.count_failed_alloc();
-    return CUDA_ERROR_OUT_OF_MEMORY;
+void Admission::record_oom(const char *api, std::uint64_t requested, int device, events::Reason reason,
+                           const Context *of, bool sharing) {
+  const ledger::Account &account = ledger_.account(device);
+  const Device *known = devices_.find(device);
+  const std::uint64_t total = known != nullptr ? known->total.load(std::memory_order_relaxed) : 0;
+  const std::uint64_t limit = account.limit() == UINT64_MAX ? total : account.limit();
+  std::uint64_t free_bytes = 0;
+  {
+    const RelaxedCapture relaxed;
+    free_bytes = really_free().value_or(0);
   }
-  if (displaced) {
-    end_block(request.api, {key, *displaced});
+  const std::uint64_t charged = account.charged();
+  events::Oom event{device,  api,   requested,  reason,
+                    charged, limit, free_bytes, std::min(account.available(), free_bytes)};
+  event.reserved = charged;
+  event.sharing = sharing;
+  if (reason == events::Reason::group) {
+    explain_group(account, event.group);
   }
-  if (inserted == AddressBook::Inserted::context_gone) {
-    discharge(block);
-    return CUDA_SUCCESS;
-  }
-  events::Alloc event{key,
-                      block.size,
-                      request.requested,
-                      block.device,
-                      block.context->number,
-                      request.api,
-                      block.kind,
-                      block.pool != nullptr ? events::Source::pool : events::Source::driver,
-                      via_of(request),
-                      duration_ns};
-  event.charged = block.charged;
+  pools_.explain(event, of);
+  event.quarantined += async_.deferred_bytes(device);
   journal_.record(event);
-  pools_.tell_changes(block.device);
-  if (!book.announce(key)) {
-    end_block(block.context->ended_by.load(std::memory_order_acquire), {key, block});
-    book.finish_end(key);
-  }
-  return CUDA_SUCCESS;
+  pools_.tell(device);
 }
 
-// Failing to do so gives it back: nothing is held that is not in the books.
-CUresult Policy::enter(AddressBook &book, const Request &request, const Contexts::Current &where,
-                       const Obtained &obtained, const Undo &undo, std::uint64_t duration_ns) {
-  const Block block{obtained.bytes, where.device, where.context, request.kind, request.charged};
-  const CUresult entered = enter_block(book, request, block, obtained.address, duration_ns);
-  if (entered != CUDA_SUCCESS && undo(obtained.address) == CUDA_SUCCESS) {
-    discharge(block);
-  }
-  return entered;
+CUresult Admission::deny(const Request &request, const Contexts::Current &where, events::Reason reason) {
+  record_oom(request.api, request.requested, where.device, reason, where.context.get());
+  return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUresult Policy::admit(const Request &request, const Contexts::Current &where, const Act &act, const Undo &undo,
-                       Obtained &obtained) {
+// Where no context is current the driver would not have got as far as memory.
+CUresult Admission::deny_reserve(const Request &request, const Contexts::Current &where,
+                                 ledger::ReserveOutcome outcome) {
+  const std::uint64_t held_free = pools_.free_bytes(where.device);
+  const bool held = held_free > 0 && request.upper_bound <= ledger_.account(where.device).available() + held_free;
+  return where.error != CUDA_SUCCESS ? where.error
+                                     : deny(request, where, held ? events::Reason::pool_holds : reason_of(outcome));
+}
+
+// `returned` gets what mode async had returned to its pool before the last try.
+bool Admission::reserve(const Request &request, const Contexts::Current &where, std::uint64_t &returned,
+                        ledger::ReserveOutcome &outcome) {
+  ledger::Account &account = ledger_.account(where.device);
+  auto effort = ledger::Effort::kLookForDead;
+  Waiter waiter;
+  for (;;) {
+    returned = async_.returned(where.device);
+    outcome = account.reserve(request.upper_bound, effort);
+    if (outcome == ledger::ReserveOutcome::granted) {
+      return true;
+    }
+    if (room_.make_room(request.api, where.device, request.upper_bound) ||
+        async_.reclaim(request.api, where.device, returned)) {
+      continue;
+    }
+    if (pools_.is_changing(where.device)) {
+      waiter.pause();
+      effort = ledger::Effort::kAtOnce;  // a look for the dead by each thread would be a change for the others
+    } else if (effort == ledger::Effort::kAtOnce) {
+      effort = ledger::Effort::kLookForDead;
+    } else {
+      return false;
+    }
+  }
+}
+
+CUresult Admission::admit(const Request &request, const Contexts::Current &where, Act act, Undo undo,
+                          Obtained &obtained) {
   ledger::Account &account = ledger_.account(where.device);
   ledger::ReserveOutcome reserved{};
-  auto effort = ledger::Effort::kLookForDead;
   std::uint64_t returned = 0;
-  const auto granted = [&] {
-    returned = async_.returned(where.device);
-    reserved = account.reserve(request.upper_bound, effort);
-    return reserved == ledger::ReserveOutcome::granted;
-  };
-  const auto reason_of_refusal = [&] {
-    return reserved == ledger::ReserveOutcome::over_limit ? events::Reason::limit : events::Reason::group;
-  };
-  Waiter waiter;
-  while (!granted()) {
-    if (!pools_.make_room(request.api, where.device, request.upper_bound)) {
-      if (async_.reclaim(request.api, where.device, returned)) {
-        continue;
-      }
-      if (pools_.is_changing(where.device)) {
-        waiter.pause();
-        effort = ledger::Effort::kAtOnce;  // a look for the dead by each thread would be a change for the others
-        continue;
-      }
-      if (effort == ledger::Effort::kAtOnce) {
-        effort = ledger::Effort::kLookForDead;
-        continue;
-      }
-      // With nothing current the driver would not have got as far as memory.
-      const std::uint64_t held_free = pools_.free_bytes(where.device);
-      const bool held = held_free > 0 && request.upper_bound <= account.available() + held_free;
-      return where.error != CUDA_SUCCESS
-                 ? where.error
-                 : deny(request, where, held ? events::Reason::pool_holds : reason_of_refusal());
-    }
+  if (!reserve(request, where, returned, reserved)) {
+    return deny_reserve(request, where, reserved);
   }
   CUresult result = act(obtained);
-  if (result == CUDA_ERROR_OUT_OF_MEMORY && pools_.give_back(request.api, where.device)) {
+  if (result == CUDA_ERROR_OUT_OF_MEMORY && room_.give_back(request.api, where.device)) {
     result = act(obtained);
   }
   while (result == CUDA_ERROR_OUT_OF_MEMORY && async_.reclaim(request.api, where.device, returned)) {
     returned = async_.returned(where.device);
-    pools_.give_back(request.api, where.device);
+    room_.give_back(request.api, where.device);
     result = act(obtained);
   }
   for (ReturningMemory returning(account); result == CUDA_ERROR_OUT_OF_MEMORY && returning.expected();) {
     account.release(request.upper_bound);
     returning.nap();
-    if (!granted()) {
-      return deny(request, where, reason_of_refusal());
+    returned = async_.returned(where.device);
+    reserved = account.reserve(request.upper_bound, ledger::Effort::kLookForDead);
+    if (reserved != ledger::ReserveOutcome::granted) {
+      return deny(request, where, reason_of(reserved));
     }
     result = act(obtained);
   }
@@ -149,14 +157,14 @@ CUresult Policy::admit(const Request &request, const Contexts::Current &where, c
     }
     return result;
   }
-  // The driver took more than it was thought to: held to the limit all the same.
+  // The driver took more than the bound: held to the limit all the same.
   if (obtained.bytes > request.upper_bound) {
     reserved = account.reserve(obtained.bytes - request.upper_bound);
     if (reserved != ledger::ReserveOutcome::granted) {
       if (undo(obtained.address) == CUDA_SUCCESS) {
         account.release(request.upper_bound);
       }
-      return deny(request, where, reason_of_refusal());
+      return deny(request, where, reason_of(reserved));
     }
   } else {
     account.commit(request.upper_bound, obtained.bytes);
@@ -164,83 +172,55 @@ CUresult Policy::admit(const Request &request, const Contexts::Current &where, c
   return CUDA_SUCCESS;
 }
 
-CUresult Policy::obtain(AddressBook &book, const Request &request, const Contexts::Current &where, const Act &act,
-                        const Undo &undo, CUdeviceptr *key) {
+CUresult Admission::obtain(AddressBook &book, const Request &request, const Contexts::Current &where, Act act,
+                           Undo undo, CUdeviceptr *key) {
   const std::uint64_t start = journal_.logging() ? now_ns() : 0;
   Obtained obtained;
   const CUresult result = request.charged ? admit(request, where, act, undo, obtained) : act(obtained);
   if (result != CUDA_SUCCESS) {
     return result;
   }
-  const CUresult entered = enter(book, request, where, obtained, undo, journal_.logging() ? now_ns() - start : 0);
+  const Block block{obtained.bytes, where.device, where.context, request.kind, request.charged};
+  const CUresult entered =
+      books_.enter(book, request, block, obtained.address, journal_.logging() ? now_ns() - start : 0);
   if (entered == CUDA_SUCCESS) {
     *key = obtained.address;
+  } else if (undo(obtained.address) == CUDA_SUCCESS) {  // nothing is held that is not in the books
+    books_.discharge(block);
   }
   return entered;
 }
 
-CUresult Policy::allocate_direct(const Request &request, const Contexts::Current &where, const Act &act,
-                                 CUdeviceptr *address) {
-  return obtain(book_, request, where, act, undo_free, address);
+CUresult Admission::obtain_here(AddressBook &book, const Request &request, Act act, Undo undo, CUdeviceptr *key) {
+  return request.charged && limit_unknown() ? refuse_unknown(act, undo)
+                                            : obtain(book, request, current(), act, undo, key);
 }
 
-CUresult Policy::obtain_here(AddressBook &book, const Request &request, const Act &act, const Undo &undo,
-                             CUdeviceptr *key) {
-  describe();
-  if (request.charged && devices_.limit_unknown()) {
-    return refuse_unknown(act, undo);
+CUresult Admission::enter_pooled(const StreamPools::PoolRef &pool, const Request &request,
+                                 const Contexts::Current &where, const ContextRef &owner, std::uint64_t bytes,
+                                 Undo undo, CUdeviceptr obtained, CUdeviceptr *address) {
+  const auto give_back = [&] {
+    undo(obtained);
+    stream_pools_.block_ended(*pool);
+    room_.wait_for_work();
+    stream_pools_.trim(request.api, pool->device);
+  };
+  if (const std::uint64_t missing = stream_pools_.settle(request.api, *pool); missing > 0) {
+    const ledger::ReserveOutcome more = ledger_.account(pool->device).reserve(missing);
+    if (more != ledger::ReserveOutcome::granted) {
+      give_back();
+      return deny(request, where, reason_of(more));
+    }
+    stream_pools_.add(request.api, *pool, missing);
   }
-  const Contexts::Current where = contexts_.current();
-  devices_.learn_total(where.device);
-  return obtain(book, request, where, act, undo, key);
-}
-
-CUresult Policy::allocate_managed(Request request, const Act &act, CUdeviceptr *address) {
-  request.kind = events::Kind::managed;
-  request.charged = options_.limit_managed;
-  return obtain_here(book_, request, act, undo_free, address);
-}
-
-CUresult Policy::allocate_host(const Request &request, const Act &act, const Undo &undo) {
-  describe();
-  CUdeviceptr address = 0;
-  return obtain(book_, request, contexts_.current(), act, undo, &address);
-}
-
-void Policy::record_end(const char *api, CUdeviceptr address, const Block &block, CUstream stream) {
-  events::Free event{
-      address, block.size, block.device, block.context->number, api, reinterpret_cast<std::uintptr_t>(stream)};
-  event.kind = block.kind;
-  event.charged = block.charged;
-  event.source = block.pool != nullptr ? events::Source::pool : events::Source::driver;
-  journal_.record(event);
-}
-
-// What is charged for it alone.
-void Policy::discharge(const Block &block) {
-  if (block.charged && block.pool == nullptr) {
-    ledger_.account(block.device).release(block.size);
+  const Block block{bytes, pool->device, owner, events::Kind::pool, true, pool};
+  const CUresult entered = books_.enter(books_.blocks, request, block, obtained, 0);
+  if (entered != CUDA_SUCCESS) {
+    give_back();
+    return entered;
   }
-}
-
-// The record first, then the bytes, then the address: whoever gets either again is logged behind it.
-void Policy::end_block(const char *api, const AddressedBlock &block) {
-  const auto &[address, held] = block;
-  record_end(api, address, held, nullptr);
-  discharge(held);
-  if (held.pool != nullptr) {
-    stream_pools_.block_ended(*held.pool);
-  }
-  pools_.tell_changes(held.device);
-}
-
-// The driver refused to free it.
-void Policy::keep_block(AddressBook &book, const AddressedBlock &block) {
-  journal_.count_failed_free();
-  if (!book.cancel_end(block.first)) {
-    end_block(block.second.context->ended_by.load(std::memory_order_acquire), block);
-    book.finish_end(block.first);
-  }
+  *address = obtained;
+  return CUDA_SUCCESS;
 }
 
 }  // namespace ration::policy

@@ -1,67 +1,74 @@
-// Synchronous allocations from the driver's memory pools (mode async): the part of Policy behind cuMemAlloc there.
-// Layer: policy.
+#include "policy/calls/async_memory.h"
+
 #include <algorithm>
 #include <string>
 
 #include "events/diagnostics.h"
-#include "policy/calls/policy.h"
 
 namespace ration::policy {
 
 using driver::real;
 
-CUresult Policy::allocate_async(Request request, const Contexts::Current &where, const StreamPools::PoolRef &pool,
-                                CUdeviceptr *address) {
+CUresult AsyncMemory::take(const Request &request, const Contexts::Current &where, const StreamPools::PoolRef &pool,
+                           std::uint64_t bytes, std::uint64_t bound, Obtained &obtained) {
+  stream_pools_.begin(*pool, bound);
+  const CUresult result = async_.take(request.api, where.device, where.context, bytes, &obtained.address);
+  stream_pools_.finish(*pool, bound, result == CUDA_SUCCESS);
+  obtained.bytes = bound;  // until the pool says what it reserves
+  return result;
+}
+
+CUresult AsyncMemory::take_near_limit(const Request &request, const Contexts::Current &where,
+                                      const StreamPools::PoolRef &pool, std::uint64_t bytes, Obtained &obtained) {
+  ledger::Account &account = ledger_.account(where.device);
+  CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+  const BlockPools::SlabInTransit in_transit(pools_, where.device);
+  const std::uint64_t rest = account.available();
+  // With all that is left of the limit reserved, the pool's cap keeps it from growing beyond the limit.
+  if (async_.idle_bytes(where.device) >= bytes && async_.is_capped(where.device) &&
+      account.reserve(rest, ledger::Effort::kAtOnce) == ledger::ReserveOutcome::granted) {
+    if (account.charged() >= account.limit() && stream_pools_.is_alone(*pool, rest)) {
+      result = take(request, where, pool, bytes, rest, obtained);
+    }
+    if (result != CUDA_SUCCESS) {
+      account.release(rest);
+    }
+  }
+  if (result != CUDA_SUCCESS && rest < request.upper_bound && request.upper_bound <= account.limit()) {
+    stream_pools_.trim_by(request.api, *pool, request.upper_bound - rest);
+  }
+  return result;
+}
+
+CUresult AsyncMemory::allocate(Request request, const Contexts::Current &where, const StreamPools::PoolRef &pool,
+                               CUdeviceptr *address) {
   request.kind = events::Kind::pool;
   const int device = where.device;
-  preallocate_async(request, where, pool);
+  preallocate(request, where, pool);
   async_.settle(device);
   const std::uint64_t bytes = request.upper_bound;
   const auto undo = [&](CUdeviceptr obtained) { return async_.put_back(where.context, obtained); };
-  const auto take = [&](std::uint64_t bound, Obtained &got) {
-    stream_pools_.begin(*pool, bound);
-    const CUresult result = async_.take(request.api, device, where.context, bytes, &got.address);
-    stream_pools_.finish(*pool, bound, result == CUDA_SUCCESS);
-    got.bytes = bound;  // until the pool says what it reserves
-    return result;
-  };
   request.upper_bound = stream_pools_.upper_bound(*pool, bytes);
   Obtained obtained;
   CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
   if (async_.deferred_bytes(device) >= bytes && async_.idle_bytes(device) < bytes) {
     async_.collect(device);  // before the pool grows
   }
-  ledger::Account &account = ledger_.account(device);
-  if (account.available() < request.upper_bound) {  // near the limit
-    // From what the pool has, where its cap keeps it from growing beyond the limit; else from what is left of that once
-    // there is room for it to grow.
-    const BlockPools::SlabInTransit holding(pools_, device);
-    const std::uint64_t rest = account.available();
-    if (async_.idle_bytes(device) >= bytes && async_.is_capped(device) &&
-        account.reserve(rest, ledger::Effort::kAtOnce) == ledger::ReserveOutcome::granted) {
-      if (account.charged() >= account.limit() && stream_pools_.is_alone(*pool, rest)) {
-        result = take(rest, obtained);
-      }
-      if (result != CUDA_SUCCESS) {
-        account.release(rest);
-      }
-    }
-    if (result != CUDA_SUCCESS && rest < request.upper_bound && request.upper_bound <= account.limit()) {
-      stream_pools_.trim_by(request.api, *pool, request.upper_bound - rest);
-    }
+  if (ledger_.account(device).available() < request.upper_bound) {
+    result = take_near_limit(request, where, pool, bytes, obtained);
   }
   if (result != CUDA_SUCCESS) {
-    result = admit(
-        request, where, [&](Obtained &got) { return take(request.upper_bound, got); }, undo, obtained);
+    const auto grow = [&](Obtained &got) { return take(request, where, pool, bytes, request.upper_bound, got); };
+    result = admission_.admit(request, where, grow, undo, obtained);
   }
   return result == CUDA_SUCCESS
-             ? enter_from(pool, request, where, where.context, bytes, undo, obtained.address, address)
+             ? admission_.enter_pooled(pool, request, where, where.context, bytes, undo, obtained.address, address)
              : result;
 }
 
-// One allocation and its free. What it keeps is what the driver keeps: up to the release threshold.
-void Policy::preallocate_async(const Request &request, const Contexts::Current &where,
-                               const StreamPools::PoolRef &pool) {
+// One allocation and its free. The driver keeps what was freed, up to the release threshold.
+void AsyncMemory::preallocate(const Request &request, const Contexts::Current &where,
+                              const StreamPools::PoolRef &pool) {
   if (!async_.begin_preallocation(where.device)) {
     return;
   }
@@ -106,8 +113,7 @@ void Policy::preallocate_async(const Request &request, const Contexts::Current &
   }
 }
 
-// Ends now; the driver gets it once the device is through with it.
-CUresult Policy::defer_free(CUdeviceptr address, const Block &block) {
+CUresult AsyncMemory::defer(CUdeviceptr address, const Block &block) {
   const CUresult state = pools_.state_of_caller();
   if (state != CUDA_SUCCESS) {
     return state;
@@ -115,35 +121,28 @@ CUresult Policy::defer_free(CUdeviceptr address, const Block &block) {
   return async_.defer(block.device, {address, block.size, block.context}) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUresult Policy::finish_deferred(const char *api, int device) {
-  if (options_.synchronous_free) {
+CUresult AsyncMemory::finish_free(const char *api, int device) {
+  if (synchronous_free_) {
     return async_.drain(api, device);
   }
   async_.settle(device);
   return CUDA_SUCCESS;
 }
 
-// The live block of mode async around an address.
-std::optional<Block> Policy::async_block_at(CUdeviceptr address) {
+CUresult AsyncMemory::refuse_deferred() {
+  journal_.count_failed_free();
+  const CUresult state = pools_.state_of_caller();
+  return state != CUDA_SUCCESS ? state : CUDA_ERROR_INVALID_VALUE;
+}
+
+std::optional<Block> AsyncMemory::block_at(CUdeviceptr address) {
   CUdeviceptr base = 0;
-  if (!options_.async || !real.cuPointerGetAttribute.present() ||
+  if (!enabled_ || !real.cuPointerGetAttribute.present() ||
       real.cuPointerGetAttribute(&base, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, address) != CUDA_SUCCESS) {
     return std::nullopt;
   }
-  std::optional<Block> block = book_.find(base);
-  return block && async_.owns(block->pool) ? block : std::nullopt;
-}
-
-CUresult Policy::change_peer(CUcontext peer, bool enabled, const std::function<CUresult()> &act) {
-  describe();
-  const CUresult result = act();
-  if (result == CUDA_SUCCESS && options_.async) {
-    const Contexts::Current where = contexts_.current();
-    if (const ContextRef other = contexts_.find(peer); where.error == CUDA_SUCCESS && other != nullptr) {
-      async_.peer_changed(where.device, other->device, enabled);
-    }
-  }
-  return result;
+  std::optional<Block> block = books_.blocks.find(base);
+  return block && owns(*block) ? block : std::nullopt;
 }
 
 }  // namespace ration::policy

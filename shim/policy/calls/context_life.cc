@@ -1,24 +1,27 @@
-// A context that goes takes its blocks along: the half of Policy that follows contexts.
-// Layer: policy.
-#include <algorithm>
+#include "policy/calls/context_life.h"
 
-#include "policy/calls/policy.h"
+#include <algorithm>
 
 namespace ration::policy {
 
+namespace {
+
 using driver::real;
 
-bool Policy::is_gone(CUdevice device) {
+// The driver says so of a primary context.
+bool is_gone(CUdevice device) {
   unsigned flags = 0;
   int active = 1;
   return real.cuDevicePrimaryCtxGetState.present() &&
          real.cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && active == 0;
 }
 
+}  // namespace
+
 // The driver does not say what a context costs. Everything on the device that is not ours yet is an upper bound (it
 // takes neighbours for ours): the strictest reading, until contexts are measured one by one.
-void Policy::charge_own_memory(const ContextRef &context) {
-  if (!options_.charge_context || !real.cuMemGetInfo_v2.present()) {
+void ContextLife::charge_own_memory(const ContextRef &context) {
+  if (!charge_context_ || !real.cuMemGetInfo_v2.present()) {
     return;
   }
   const CurrentFor current(context->handle);
@@ -37,17 +40,15 @@ void Policy::charge_own_memory(const ContextRef &context) {
   }
 }
 
-void Policy::context_created(CUcontext handle, CUdevice device) noexcept try {
-  describe();
+void ContextLife::created(CUcontext handle, CUdevice device) noexcept try {
   charge_own_memory(contexts_.note_created(handle, devices_.ordinal_of(device)));
 } catch (...) {  // out of memory: the context is noted when it is first seen current
 }
 
-CUresult Policy::retain_primary(CUcontext *handle, CUdevice device, const std::function<CUresult()> &act) {
-  describe();
+CUresult ContextLife::retain_primary(CUcontext *handle, CUdevice device, DriverCall call) {
   const int ordinal = devices_.ordinal_of(device);
   const Contexts::PrimaryGate turn(contexts_, ordinal);
-  const CUresult result = act();
+  const CUresult result = call();
   if (result == CUDA_SUCCESS) {
     try {
       contexts_.add_primary_reference(ordinal, +1);
@@ -58,7 +59,7 @@ CUresult Policy::retain_primary(CUcontext *handle, CUdevice device, const std::f
   return result;
 }
 
-void Policy::end_begun_blocks(AddressBook &book, const char *api, const ContextRef &context) {
+void ContextLife::end_begun_blocks(AddressBook &book, const char *api, const ContextRef &context) {
   AddressBook::Batch batch;
   while (const std::size_t count = book.begun_of(context, batch)) {
     for (std::size_t i = 0; i < count; ++i) {
@@ -66,37 +67,37 @@ void Policy::end_begun_blocks(AddressBook &book, const char *api, const ContextR
       if (async_.owns(block.pool)) {  // the driver's pool does not know that it ends
         (void)async_.defer(block.device, {address, block.size, block.context});
       }
-      if (&book == &arrays_) {
-        end_mappings(api, address);
+      if (&book == &books_.arrays) {
+        mapped_.array_gone(api, address);
       }
-      end_block(api, batch[i]);
+      books_.end_block(api, batch[i]);
       book.finish_end(batch[i].first);
     }
   }
 }
 
-CUresult Policy::end_known_context(const char *api, const ContextRef &context, const std::function<CUresult()> &act,
-                                   const std::function<bool()> &is_gone) {
+CUresult ContextLife::end_known(const char *api, const ContextRef &context, DriverCall call,
+                                FunctionRef<bool()> is_gone) {
   // Begun before the call: once the driver has destroyed the context it may give its addresses to another thread. No
   // driver call of ours names the context meanwhile.
   context->begin_end();
-  book_.begin_end_of(context);
-  arrays_.begin_end_of(context);
+  books_.blocks.begin_end_of(context);
+  books_.arrays.begin_end_of(context);
   pools_.begin_end(context);
-  const CUresult result = act();
+  const CUresult result = call();
   if (result != CUDA_SUCCESS || !is_gone()) {
     pools_.cancel_end(context);
-    book_.cancel_end_of(context);
-    arrays_.cancel_end_of(context);
+    books_.blocks.cancel_end_of(context);
+    books_.arrays.cancel_end_of(context);
     context->refuse_end();
     return result;
   }
   contexts_.forget(context, api);
-  book_.begin_end_of(context);  // what other threads entered meanwhile
-  arrays_.begin_end_of(context);
+  books_.blocks.begin_end_of(context);  // what other threads entered meanwhile
+  books_.arrays.begin_end_of(context);
   pools_.begin_end(context);
-  end_begun_blocks(book_, api, context);
-  end_begun_blocks(arrays_, api, context);
+  end_begun_blocks(books_.blocks, api, context);
+  end_begun_blocks(books_.arrays, api, context);
   pools_.finish_end(api, context);
   async_.forget(context);
   async_.collect(context->device);
@@ -106,45 +107,107 @@ CUresult Policy::end_known_context(const char *api, const ContextRef &context, c
   return result;
 }
 
-CUresult Policy::end_context(const char *api, CUcontext handle, const std::function<CUresult()> &act) {
-  describe();
+CUresult ContextLife::destroy(const char *api, CUcontext handle, DriverCall call) {
   const ContextRef context = contexts_.find(handle);
-  return context != nullptr ? end_known_context(api, context, act, [] { return true; }) : act();
+  return context != nullptr ? end_known(api, context, call, [] { return true; }) : call();
 }
 
-CUresult Policy::detach_context(const char *api, CUcontext handle, const std::function<CUresult()> &act) {
+CUresult ContextLife::detach(const char *api, CUcontext handle, DriverCall call) {
   if (contexts_.find(handle) == nullptr) {
-    return act();
+    return call();
   }
   const bool last = contexts_.add_reference(handle, -1) <= 0;
-  const CUresult result = last ? end_context(api, handle, act) : act();
+  const CUresult result = last ? destroy(api, handle, call) : call();
   if (result != CUDA_SUCCESS) {
     contexts_.add_reference(handle, +1);
   }
   return result;
 }
 
-CUresult Policy::reset_primary(const char *api, CUdevice device, const std::function<CUresult()> &act) {
-  describe();
+CUresult ContextLife::reset_primary(const char *api, CUdevice device, DriverCall call) {
   const Contexts::PrimaryGate turn(contexts_, devices_.ordinal_of(device));
   const ContextRef context = contexts_.primary_of(devices_.ordinal_of(device));
-  return context != nullptr ? end_known_context(api, context, act, [] { return true; }) : act();
+  return context != nullptr ? end_known(api, context, call, [] { return true; }) : call();
 }
 
-CUresult Policy::release_primary(const char *api, CUdevice device, const std::function<CUresult()> &act) {
-  describe();
+CUresult ContextLife::release_primary(const char *api, CUdevice device, DriverCall call) {
   const int ordinal = devices_.ordinal_of(device);
   const Contexts::PrimaryGate turn(contexts_, ordinal);
   const ContextRef context = contexts_.primary_of(ordinal);
   if (context == nullptr) {
-    return act();
+    return call();
   }
   // The driver's word decides; our own count only where it gives none.
   const bool last = contexts_.add_primary_reference(ordinal, -1) <= 0;
   const bool driver_tells = real.cuDevicePrimaryCtxGetState.present();
-  const CUresult result = end_known_context(api, context, act, [&] { return driver_tells ? is_gone(device) : last; });
+  const CUresult result = end_known(api, context, call, [&] { return driver_tells ? is_gone(device) : last; });
   if (result != CUDA_SUCCESS) {
     contexts_.add_primary_reference(ordinal, +1);
+  }
+  return result;
+}
+
+bool ContextLife::device_of(CUgreenCtx green, CUdevice &device) {
+  Guard guard(greens_mutex_);
+  const auto found = greens_.find(green);
+  if (found == greens_.end()) {
+    return false;
+  }
+  device = found->second;
+  return true;
+}
+
+void ContextLife::green_created(CUgreenCtx green, CUdevice device) noexcept try {
+  {
+    Guard guard(greens_mutex_);
+    greens_[green] = device;
+  }
+  contexts_.add_primary_reference(devices_.ordinal_of(device), +1);
+  // It holds its device's primary context, which the program may never have named.
+  const Contexts::PrimaryGate turn(contexts_, devices_.ordinal_of(device));
+  CUcontext primary = nullptr;
+  if (real.cuDevicePrimaryCtxRetain.present() && real.cuDevicePrimaryCtxRelease_v2.present() &&
+      real.cuDevicePrimaryCtxRetain(&primary, device) == CUDA_SUCCESS) {
+    contexts_.note_primary(primary, devices_.ordinal_of(device));
+    real.cuDevicePrimaryCtxRelease_v2(device);
+  }
+} catch (...) {  // out of memory of the host: its allocations are refused as those of an unknown context
+}
+
+void ContextLife::green_converted(CUcontext context, CUgreenCtx green) noexcept try {
+  CUdevice device = 0;
+  bool known = device_of(green, device);
+  if (!known && real.cuCtxGetDevice.present()) {
+    const CurrentFor current(context);
+    known = current && real.cuCtxGetDevice(&device) == CUDA_SUCCESS;
+  }
+  if (known) {
+    contexts_.note_green(context, green, devices_.ordinal_of(device));
+  }
+} catch (...) {  // as above
+}
+
+CUresult ContextLife::destroy_green(const char *api, CUgreenCtx green, DriverCall call) {
+  CUdevice device = 0;
+  const bool known = device_of(green, device);
+  const Contexts::PrimaryGate turn(contexts_, devices_.ordinal_of(device));
+  // It lets go of the primary context: should it have been the last, that one ends and its memory with it.
+  const CUresult result = known ? release_primary(api, device, call) : call();
+  if (result == CUDA_SUCCESS) {
+    contexts_.forget_green(green);
+    Guard guard(greens_mutex_);
+    greens_.erase(green);
+  }
+  return result;
+}
+
+CUresult ContextLife::change_peer(CUcontext peer, bool enabled, DriverCall call) {
+  const CUresult result = call();
+  if (result == CUDA_SUCCESS && async_mode_) {
+    const Contexts::Current where = contexts_.current();
+    if (const ContextRef other = contexts_.find(peer); where.error == CUDA_SUCCESS && other != nullptr) {
+      async_.peer_changed(where.device, other->device, enabled);
+    }
   }
   return result;
 }

@@ -1,10 +1,11 @@
-// Memory that has a handle and addresses apart: the half of Policy behind cuMemCreate, cuMemMap, cuMemMapArrayAsync.
-// Layer: policy.
-#include "policy/calls/policy.h"
+#include "policy/calls/mapped_memory.h"
+
+#include <utility>
+#include <vector>
 
 namespace ration::policy {
 
-void Policy::end_piece(const char *api, const PhysicalMemory::PieceRef &piece) {
+void MappedMemory::end_piece(const char *api, const PhysicalMemory::PieceRef &piece) {
   if (!physical_.drop(piece)) {
     return;
   }
@@ -18,23 +19,22 @@ void Policy::end_piece(const char *api, const PhysicalMemory::PieceRef &piece) {
   }
 }
 
-CUresult Policy::create_physical(Request request, const CUmemLocation &location, const Act &act, const Undo &undo,
-                                 CUmemGenericAllocationHandle *handle) {
-  describe();
+CUresult MappedMemory::create(Request request, const CUmemLocation &location, Act act, Undo undo,
+                              CUmemGenericAllocationHandle *handle) {
   request.charged = location.type == CU_MEM_LOCATION_TYPE_DEVICE;
   request.kind = request.charged ? events::Kind::vmm : events::Kind::host;
-  if (request.charged && devices_.limit_unknown()) {
-    return refuse_unknown(act, undo);
+  if (request.charged && admission_.limit_unknown()) {
+    return Admission::refuse_unknown(act, undo);
   }
   // Where it lies, not what is current. A device that is not there is the driver's to refuse, however full the others
   // are.
   if (request.charged && devices_.all() != nullptr && devices_.find(location.id) == nullptr) {
-    return refuse_unknown(act, undo);
+    return Admission::refuse_unknown(act, undo);
   }
   const int device = request.charged && devices_.find(location.id) != nullptr ? location.id : 0;
-  const Contexts::Current where{nowhere_, device, CUDA_SUCCESS};
+  const Contexts::Current where{books_.no_context, device, CUDA_SUCCESS};
   Obtained obtained;
-  const CUresult result = request.charged ? admit(request, where, act, undo, obtained) : act(obtained);
+  const CUresult result = request.charged ? admission_.admit(request, where, act, undo, obtained) : act(obtained);
   if (result != CUDA_SUCCESS) {
     return result;
   }
@@ -52,8 +52,8 @@ CUresult Policy::create_physical(Request request, const CUmemLocation &location,
     journal_.count_failed_alloc();
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  events::Alloc event{obtained.address, obtained.bytes, request.requested,      device,          0,
-                      request.api,      request.kind,   events::Source::driver, via_of(request), 0};
+  events::Alloc event{obtained.address, obtained.bytes,         request.requested,      device, 0, request.api,
+                      request.kind,     events::Source::driver, books_.via_of(request), 0};
   event.charged = request.charged;
   journal_.record(event);
   pools_.tell_changes(device);
@@ -61,10 +61,9 @@ CUresult Policy::create_physical(Request request, const CUmemLocation &location,
   return CUDA_SUCCESS;
 }
 
-CUresult Policy::release_physical(const char *api, CUmemGenericAllocationHandle handle,
-                                  const std::function<CUresult()> &act) {
+CUresult MappedMemory::release(const char *api, CUmemGenericAllocationHandle handle, DriverCall call) {
   const PhysicalMemory::PieceRef piece = physical_.begin_release(handle);
-  const CUresult result = act();
+  const CUresult result = call();
   if (piece == nullptr) {
     return result;
   }
@@ -76,41 +75,34 @@ CUresult Policy::release_physical(const char *api, CUmemGenericAllocationHandle 
   return result;
 }
 
-CUresult Policy::retain_physical(const char *api, CUdeviceptr address, CUmemGenericAllocationHandle *handle,
-                                 const std::function<CUresult()> &act) {
-  // A block of a pool lies in memory that cuMemAlloc gave: to the driver no handle's.
+template <class Keep>
+CUresult MappedMemory::with_hold(const char *api, const PhysicalMemory::PieceRef &piece, DriverCall call,
+                                 const Keep &keep) {
+  const CUresult result = call();
+  if (piece != nullptr && result == CUDA_SUCCESS) {
+    keep();
+  } else if (piece != nullptr) {
+    end_piece(api, piece);
+  }
+  return result;
+}
+
+// A block of a pool lies in memory that cuMemAlloc gave: to the driver no handle's.
+CUresult MappedMemory::retain(const char *api, CUdeviceptr address, CUmemGenericAllocationHandle *handle,
+                              DriverCall call) {
   const PhysicalMemory::PieceRef piece = physical_.hold_at(address);
-  const CUresult result = act();
-  if (piece == nullptr) {
-    return result;
-  }
-  if (result == CUDA_SUCCESS) {
-    physical_.retained(*handle, piece);
-  } else {
-    end_piece(api, piece);
-  }
-  return result;
+  return with_hold(api, piece, call, [&] { physical_.retained(*handle, piece); });
 }
 
-CUresult Policy::map_physical(const char *api, CUdeviceptr address, std::uint64_t bytes,
-                              CUmemGenericAllocationHandle handle, const std::function<CUresult()> &act) {
+CUresult MappedMemory::map(const char *api, CUdeviceptr address, std::uint64_t bytes,
+                           CUmemGenericAllocationHandle handle, DriverCall call) {
   const PhysicalMemory::PieceRef piece = physical_.hold(handle);
-  const CUresult result = act();
-  if (piece == nullptr) {
-    return result;
-  }
-  if (result == CUDA_SUCCESS) {
-    physical_.mapped(address, bytes, piece);
-  } else {
-    end_piece(api, piece);
-  }
-  return result;
+  return with_hold(api, piece, call, [&] { physical_.mapped(address, bytes, piece); });
 }
 
-CUresult Policy::unmap_physical(const char *api, CUdeviceptr address, std::uint64_t bytes,
-                                const std::function<CUresult()> &act) {
+CUresult MappedMemory::unmap(const char *api, CUdeviceptr address, std::uint64_t bytes, DriverCall call) {
   const std::vector<PhysicalMemory::Mapping> mappings = physical_.begin_unmap(address, bytes);
-  const CUresult result = act();
+  const CUresult result = call();
   if (result != CUDA_SUCCESS) {
     physical_.cancel_unmap(mappings);
     return result;
@@ -123,15 +115,14 @@ CUresult Policy::unmap_physical(const char *api, CUdeviceptr address, std::uint6
 
 // Each piece that is to be mapped is held before the driver is asked: a release on another thread may come between.
 // What lost a region stays held until the stream got there.
-CUresult Policy::map_arrays(const CUarrayMapInfo *entries, std::size_t count, CUstream stream,
-                            const std::function<CUresult()> &act) {
+CUresult MappedMemory::map_arrays(const CUarrayMapInfo *entries, std::size_t count, CUstream stream, DriverCall call) {
   std::vector<PhysicalMemory::PieceRef> pieces;
   pieces.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {
     const bool maps = entries[i].memOperationType == CU_MEM_OPERATION_TYPE_MAP;
     pieces.push_back(maps ? physical_.hold(entries[i].memHandle.memHandle) : nullptr);
   }
-  const CUresult result = act();
+  const CUresult result = call();
   PhysicalMemory::Lost lost;
   for (std::size_t i = 0; i < count; ++i) {
     if (result == CUDA_SUCCESS) {
@@ -141,14 +132,21 @@ CUresult Policy::map_arrays(const CUarrayMapInfo *entries, std::size_t count, CU
     }
   }
   if (!lost.empty()) {
-    const ContextRef context = context_of(stream);
-    pending_.add(context != nullptr ? context : nowhere_, std::move(lost), stream);
+    const ContextRef context = contexts_.of_stream(stream);
+    pending_.add(context != nullptr ? context : books_.no_context, std::move(lost), stream);
     pools_.tell_changes(context != nullptr ? context->device : 0);
   }
   return result;
 }
 
-void Policy::end_mappings(const char *api, std::uint64_t array) {
+void MappedMemory::array_made(const char *api, std::uint64_t array, bool deferred) {
+  array_gone(api, array);
+  if (deferred) {
+    physical_.deferred_made(array);
+  }
+}
+
+void MappedMemory::array_gone(const char *api, std::uint64_t array) {
   for (const PhysicalMemory::PieceRef &piece : physical_.array_gone(array)) {
     end_piece(api, piece);
   }

@@ -1,75 +1,74 @@
-// Blocks that processes share: the part of Policy that makes and opens their handles. Layer: policy.
+#include "policy/calls/shared_blocks.h"
+
 #include <bit>
 #include <cstring>
-
-#include "events/diagnostics.h"
-#include "policy/calls/policy.h"
 
 namespace ration::policy {
 
 using driver::real;
 
-CUresult Policy::share(const char *api, CUipcMemHandle *handle, CUdeviceptr address,
-                       const std::function<CUresult()> &act) {
-  describe();
+void SharedBlocks::say_once(const std::string &line) {
+  if (!said_.exchange(true)) {
+    events::say(line);
+  }
+}
+
+CUresult SharedBlocks::share(const char *api, CUipcMemHandle *handle, CUdeviceptr address, DriverCall call) {
   const ContextRef owner = pools_.owner_of(address);
-  if (owner == nullptr && async_block_at(address)) {
-    const CUresult result = act();
-    if (result != CUDA_SUCCESS && !said_no_sharing_.exchange(true)) {
-      events::say("memory of mode async cannot be shared with other processes (RATION_IPC=direct: large blocks can)");
+  if (owner == nullptr && async_.block_at(address)) {
+    const CUresult result = call();
+    if (result != CUDA_SUCCESS) {
+      say_once("memory of mode async cannot be shared with other processes (RATION_IPC=direct: large blocks can)");
     }
     return result;
   }
   if (owner == nullptr) {
-    return imports_.covers(address) ? CUDA_ERROR_INVALID_VALUE : act();  // what others lent is not ours to lend
+    return imports_.covers(address) ? CUDA_ERROR_INVALID_VALUE : call();  // an imported block cannot be shared on
   }
   if (handle == nullptr) {
-    return act();  // the driver's own refusal
+    return call();  // the driver's own refusal
   }
   std::string refused;
   const CUresult result = pools_.share(address, owner, handle, refused);
   if (!refused.empty()) {
     const std::optional<pool::Block> block = pools_.block_at(address, owner);
-    record_oom(api, block ? block->requested : 0, owner->device, events::Reason::pool_holds, owner.get(), true);
-    if (!said_no_sharing_.exchange(true)) {
-      events::say("memory cannot be shared with other processes: " + refused);
-    }
+    admission_.record_oom(api, block ? block->requested : 0, owner->device, events::Reason::pool_holds, owner.get(),
+                          true);
+    say_once("memory cannot be shared with other processes: " + refused);
   }
   return result;
 }
 
-// Its own token a process hands to the driver as what it stands for, and the driver refuses it.
-CUresult Policy::open_shared(const CUipcMemHandle &handle, const IpcImporter::Open &act, CUdeviceptr *address) {
-  describe();
+// The process's own token goes to the driver as the handle that it stands for, and the driver refuses it.
+CUresult SharedBlocks::open(const CUipcMemHandle &handle, IpcImporter::Open open, CUdeviceptr *address) {
   const auto token = std::bit_cast<ledger::ExportToken>(handle);
   if (token.magic != ledger::ExportToken::kMagic || address == nullptr) {
-    return act(handle, address);
+    return open(handle, address);
   }
   const Contexts::Current where = contexts_.current();
   if (where.error != CUDA_SUCCESS) {
     return where.error;
   }
-  if (!pools_.exports().is_own(token)) {
-    return imports_.open(token, where.context, act, address);
+  if (!exports_.is_own(token)) {
+    return imports_.open(token, where.context, open, address);
   }
   ledger::ExportedBlock block;
-  if (!pools_.exports().find_own(token, block)) {
+  if (!exports_.find_own(token, block)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   CUipcMemHandle of_slab{};
   std::memcpy(&of_slab, block.handle, sizeof(of_slab));
   CUdeviceptr opened = 0;
-  const CUresult result = act(of_slab, &opened);
+  const CUresult result = open(of_slab, &opened);
   if (result == CUDA_SUCCESS && real.cuIpcCloseMemHandle.present()) {
     real.cuIpcCloseMemHandle(opened);
   }
   return result == CUDA_SUCCESS ? CUDA_ERROR_INVALID_CONTEXT : result;
 }
 
-CUresult Policy::close_shared(CUdeviceptr address, const std::function<CUresult()> &act) {
-  describe();
+CUresult SharedBlocks::close(CUdeviceptr address, DriverCall call) {
   if (!imports_.covers(address)) {
-    return act();
+    return call();
   }
   const Contexts::Current where = contexts_.current();
   if (where.error != CUDA_SUCCESS) {
@@ -77,7 +76,7 @@ CUresult Policy::close_shared(CUdeviceptr address, const std::function<CUresult(
   }
   bool handled = false;
   const CUresult result = imports_.close(address, where.context, handled);
-  return handled ? result : act();
+  return handled ? result : call();
 }
 
 }  // namespace ration::policy

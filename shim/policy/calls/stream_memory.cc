@@ -1,8 +1,6 @@
-// Memory that the driver's own pools give out in stream order: the half of Policy behind cuMemAllocAsync.
-// Layer: policy.
-#include <optional>
+#include "policy/calls/stream_memory.h"
 
-#include "policy/calls/policy.h"
+#include <vector>
 
 namespace ration::policy {
 namespace {
@@ -19,7 +17,7 @@ bool is_captured(CUstream stream) {
 
 }  // namespace
 
-StreamPools::PoolRef Policy::stream_pool(CUmemoryPool handle, int device) {
+StreamPools::PoolRef StreamMemory::find_pool(CUmemoryPool handle, int device) {
   if (!StreamPools::can_tell()) {
     return nullptr;
   }
@@ -33,16 +31,14 @@ StreamPools::PoolRef Policy::stream_pool(CUmemoryPool handle, int device) {
   return stream_pools_.find(handle, device);
 }
 
-CUresult Policy::allocate_in_stream(Request request, CUmemoryPool handle, CUstream stream, const Act &act,
-                                    CUdeviceptr *address) {
-  describe();
+CUresult StreamMemory::allocate(Request request, CUmemoryPool handle, CUstream stream, Act act, CUdeviceptr *address) {
   const auto undo = [stream](CUdeviceptr obtained) {
     return real.cuMemFreeAsync.present() ? real.cuMemFreeAsync(obtained, stream) : CUDA_ERROR_NOT_FOUND;
   };
-  if (devices_.limit_unknown()) {
-    return refuse_unknown(act, undo);
+  if (admission_.limit_unknown()) {
+    return Admission::refuse_unknown(act, undo);
   }
-  if (pools_.captures().running() && is_captured(stream)) {  // a node of a graph: nothing is taken now
+  if (captures_.running() && is_captured(stream)) {  // a node of a graph: nothing is taken now
     Obtained node;
     const CUresult result = act(node);
     if (result == CUDA_SUCCESS) {
@@ -52,27 +48,27 @@ CUresult Policy::allocate_in_stream(Request request, CUmemoryPool handle, CUstre
   }
   Contexts::Current where = contexts_.current();
   if (where.error == CUDA_SUCCESS) {
-    const ContextRef context = context_of(stream);
+    const ContextRef context = contexts_.of_stream(stream);
     where.context = context;
     where.device = context->device;
   }
   devices_.learn_total(where.device);
   request.kind = events::Kind::pool;
-  const StreamPools::PoolRef pool = stream_pool(handle, where.device);
+  const StreamPools::PoolRef pool = find_pool(handle, where.device);
   if (pool == nullptr) {  // block by block, then, as if nothing were retained
-    return obtain(book_, request, where, act, undo, address);
+    return admission_.obtain(books_.blocks, request, where, act, undo, address);
   }
   if (pool->device < 0) {
     request.kind = events::Kind::host;
     request.charged = false;
-    return obtain(book_, request, where, act, undo, address);
+    return admission_.obtain(books_.blocks, request, where, act, undo, address);
   }
   where.device = pool->device;
-  return obtain_from(pool, request, where, act, undo, address);
+  return allocate_from(pool, request, where, act, undo, address);
 }
 
-CUresult Policy::obtain_from(const StreamPools::PoolRef &pool, Request request, const Contexts::Current &where,
-                             const Act &act, const Undo &undo, CUdeviceptr *address) {
+CUresult StreamMemory::allocate_from(const StreamPools::PoolRef &pool, Request request, const Contexts::Current &where,
+                                     Act act, Undo undo, CUdeviceptr *address) {
   const std::uint64_t bytes = request.upper_bound;
   request.upper_bound = stream_pools_.upper_bound(*pool, bytes);
   const auto counted = [&](Obtained &got) {
@@ -83,55 +79,58 @@ CUresult Policy::obtain_from(const StreamPools::PoolRef &pool, Request request, 
     return result;
   };
   Obtained obtained;
-  const CUresult result = admit(request, where, counted, undo, obtained);
-  // Its memory is the pool's, which no context takes along.
-  return result == CUDA_SUCCESS ? enter_from(pool, request, where, nowhere_, bytes, undo, obtained.address, address)
-                                : result;
+  const CUresult result = admission_.admit(request, where, counted, undo, obtained);
+  // The pool holds its memory, and no context takes that along.
+  return result == CUDA_SUCCESS
+             ? admission_.enter_pooled(pool, request, where, books_.no_context, bytes, undo, obtained.address, address)
+             : result;
 }
 
-CUresult Policy::enter_from(const StreamPools::PoolRef &pool, const Request &request, const Contexts::Current &where,
-                            const ContextRef &owner, std::uint64_t bytes, const Undo &undo, CUdeviceptr obtained,
-                            CUdeviceptr *address) {
-  const auto give_back = [&] {
-    undo(obtained);
-    stream_pools_.block_ended(*pool);
-    pools_.wait_for_work();
-    stream_pools_.trim(request.api, pool->device);
-  };
-  if (const std::uint64_t missing = stream_pools_.settle(request.api, *pool); missing > 0) {
-    const ledger::ReserveOutcome more = ledger_.account(pool->device).reserve(missing);
-    if (more != ledger::ReserveOutcome::granted) {
-      give_back();
-      return deny(request, where,
-                  more == ledger::ReserveOutcome::over_limit ? events::Reason::limit : events::Reason::group);
+CUresult StreamMemory::free(const char *api, CUdeviceptr address, CUstream stream, DriverCall call) {
+  if (const ContextRef owner = pools_.owner_of(address)) {
+    return pools_.free_in_stream(api, address, stream, owner);
+  }
+  if (async_.is_deferred(address)) {
+    return async_.refuse_deferred();
+  }
+  Block block;
+  const AddressBook::Found found = address != 0 ? books_.blocks.begin_end(address, block) : AddressBook::Found::unknown;
+  if (found == AddressBook::Found::ending_elsewhere) {
+    journal_.count_failed_free();
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  const CUresult result = call();
+  if (result != CUDA_SUCCESS) {
+    if (found == AddressBook::Found::begun) {
+      books_.keep(books_.blocks, {address, block});
+    } else {
+      journal_.count_failed_free();
     }
-    stream_pools_.add(request.api, *pool, missing);
+    return result;
   }
-  const Block block{bytes, pool->device, owner, events::Kind::pool, true, pool};
-  const CUresult entered = enter_block(book_, request, block, obtained, 0);
-  if (entered != CUDA_SUCCESS) {
-    give_back();
-    return entered;
+  if (found == AddressBook::Found::begun) {
+    books_.record_end(api, address, block, stream);
+    books_.blocks.finish_end(address);
+    if (block.pool != nullptr) {
+      stream_pools_.block_ended(*block.pool);
+    } else if (block.charged) {
+      pending_.add(block.context, block.device, block.size, stream);
+    }
   }
-  *address = obtained;
-  return CUDA_SUCCESS;
+  return result;
 }
 
-void Policy::stream_pool_created(CUmemoryPool pool, const CUmemLocation &location) noexcept {
-  stream_pools_.created(pool, location);
-}
-
-CUresult Policy::destroy_stream_pool(CUmemoryPool pool, const std::function<CUresult()> &act) {
+CUresult StreamMemory::destroy_pool(CUmemoryPool pool, DriverCall call) {
   const StreamPools::PoolRef known = stream_pools_.begin_destroy(pool);
-  const CUresult result = act();
+  const CUresult result = call();
   if (known != nullptr) {
     stream_pools_.finish_destroy(known, result == CUDA_SUCCESS);
   }
   return result;
 }
 
-CUresult Policy::trim_stream_pool(const char *api, CUmemoryPool handle, const std::function<CUresult()> &act) {
-  const CUresult result = act();
+CUresult StreamMemory::trim_pool(const char *api, CUmemoryPool handle, DriverCall call) {
+  const CUresult result = call();
   if (const StreamPools::PoolRef pool = stream_pools_.known(handle); result == CUDA_SUCCESS && pool != nullptr) {
     stream_pools_.settle(api, *pool);
   }

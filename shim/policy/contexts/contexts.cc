@@ -98,6 +98,16 @@ ContextRef Contexts::find(CUcontext handle) {
   return found != contexts_.end() ? found->second : nullptr;
 }
 
+ContextRef Contexts::of_stream(CUstream stream) {
+  CUcontext handle = nullptr;
+  if (real.cuStreamGetCtx.present() && real.cuStreamGetCtx(stream, &handle) == CUDA_SUCCESS) {
+    if (ContextRef context = find(handle)) {
+      return context;
+    }
+  }
+  return current().context;
+}
+
 void Contexts::note_green(CUcontext handle, CUgreenCtx green, int device) {
   Guard guard(mutex_);
   take_handle_away(handle);

@@ -119,6 +119,8 @@ class Contexts {
   Current current();
 
   ContextRef find(CUcontext handle);
+  // The context that the stream belongs to; a default stream is the current context's.
+  ContextRef of_stream(CUstream stream);
   // A context that is current, was just created (a new life, even while the one that had the handle before is still
   // being forgotten), or was retained as `device`'s primary one.
   ContextRef note(CUcontext handle, int device);

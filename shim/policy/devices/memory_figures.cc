@@ -28,7 +28,7 @@ std::optional<std::uint64_t> left_in_groups(const LimitSource &limits, const eve
 
 }  // namespace
 
-void DeviceMemory::show(std::optional<std::uint64_t> limit, std::uint64_t free_bytes) {
+void MemoryFigures::show(std::optional<std::uint64_t> limit, std::uint64_t free_bytes) {
   if (limit && *limit <= total) {
     total = *limit;
     reserved = 0;
@@ -44,7 +44,7 @@ bool same_uuid(std::string_view a, std::string_view b) {
 }
 
 Presented present_before_cuda(const LimitSource &limits, const events::DeviceFacts &device, bool show_limit,
-                              DeviceMemory &memory) {
+                              MemoryFigures &memory) {
   const DeviceLimit own = limits.limit_on(device);
   const std::optional<std::uint64_t> left = left_in_groups(limits, device);
   if (!own.asked && !left) {

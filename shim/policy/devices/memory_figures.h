@@ -12,7 +12,7 @@
 namespace ration::policy {
 
 // Bytes; the rest of the total is used.
-struct DeviceMemory {
+struct MemoryFigures {
   std::uint64_t total = 0;
   std::uint64_t reserved = 0;  // by the driver, for itself
   std::uint64_t free = 0;
@@ -34,6 +34,6 @@ bool same_uuid(std::string_view a, std::string_view b);
 // What a process that never began with CUDA would have of a device: as `limits` say, and what the groups have left,
 // which are looked into without joining them.
 Presented present_before_cuda(const LimitSource &limits, const events::DeviceFacts &device, bool show_limit,
-                              DeviceMemory &memory);
+                              MemoryFigures &memory);
 
 }  // namespace ration::policy

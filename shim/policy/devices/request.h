@@ -1,9 +1,11 @@
-// One call of the program that asks for device memory.
-// Layer: policy. A value.
+// One call of the program that asks for device memory, and the driver calls that serve it.
+// Layer: policy/devices. Values; the function references live as long as the hook's call.
 #pragma once
 
 #include <cstdint>
 
+#include "base/function_ref.h"
+#include "driver/abi.h"
 #include "events/event.h"
 
 namespace ration::policy {
@@ -13,9 +15,20 @@ struct Request {
   std::uint64_t requested;    // bytes that the program asked for
   std::uint64_t upper_bound;  // bytes that the driver may take for it, or a pool's block must have
   const void *caller;         // return address of the program's call
-  bool pooled = false;        // a block of a pool will do, and nothing but memory can be wrong with the request
+  bool pooled = false;        // a pool's block will do: nothing but memory can be wrong with the request
   events::Kind kind = events::Kind::device;
-  bool charged = true;  // counts against the limit; else it is only written down
+  bool charged = true;  // counts against the limit; else it is recorded only
 };
+
+// What one driver call obtained: an address, or a handle's value.
+struct Obtained {
+  CUdeviceptr address = 0;
+  std::uint64_t bytes = 0;
+};
+
+// One real driver call that obtains something; one that gives it back; any other call of the program's.
+using Act = FunctionRef<CUresult(Obtained &)>;
+using Undo = FunctionRef<CUresult(CUdeviceptr address)>;
+using DriverCall = FunctionRef<CUresult()>;
 
 }  // namespace ration::policy

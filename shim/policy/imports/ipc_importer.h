@@ -6,12 +6,12 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <list>
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "base/function_ref.h"
 #include "base/lock.h"
 #include "base/reentrant_gate.h"
 #include "ledger/export_lease.h"
@@ -26,7 +26,7 @@ class IpcImporter {
       : fences_(fences), state_folder_(std::move(state_folder)) {}
 
   // `act` opens a handle of the driver's. A token of nothing that can be had: INVALID_VALUE.
-  using Open = std::function<CUresult(const CUipcMemHandle &, CUdeviceptr *)>;
+  using Open = FunctionRef<CUresult(const CUipcMemHandle &, CUdeviceptr *)>;
   CUresult open(const ledger::ExportToken &token, const ContextRef &context, const Open &act, CUdeviceptr *address);
   // `handled`: an address in one of the mappings; else it is the driver's to close.
   CUresult close(CUdeviceptr address, const ContextRef &context, bool &handled);

@@ -112,13 +112,13 @@ struct ArrayProgram {
       return result;
     };
     const auto undo = [](CUdeviceptr made) { return driver::real.cuArrayDestroy(reinterpret_cast<CUarray>(made)); };
-    last = program.policy.create_array({"cuArray3DCreate_v2", 0, 0, nullptr, false, events::Kind::array}, shape, act,
-                                       undo, &handle);
+    last = program.parts.array_memory.create({"cuArray3DCreate_v2", 0, 0, nullptr, false, events::Kind::array}, shape,
+                                             act, undo, &handle);
     return handle;
   }
   CUresult destroy(CUdeviceptr handle) {
-    return program.policy.destroy_array("cuArrayDestroy", handle,
-                                        [&] { return driver::real.cuArrayDestroy(reinterpret_cast<CUarray>(handle)); });
+    return program.parts.array_memory.destroy(
+        "cuArrayDestroy", handle, [&] { return driver::real.cuArrayDestroy(reinterpret_cast<CUarray>(handle)); });
   }
   Program &program;
   CUresult last = CUDA_SUCCESS;

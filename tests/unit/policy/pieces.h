@@ -16,7 +16,7 @@ struct Pieces {
     CUmemLocation location{};
     location.type = where;
     location.id = device;
-    last = program.policy.create_physical(
+    last = program.parts.mapped_memory.create(
         {"cuMemCreate", bytes, bytes, nullptr}, location,
         [&](policy::Obtained &got) {
           got.bytes = bytes;
@@ -26,17 +26,17 @@ struct Pieces {
     return handle;
   }
   CUresult release(CUmemGenericAllocationHandle handle) {
-    return program.policy.release_physical("cuMemRelease", handle, [this] { return code; });
+    return program.parts.mapped_memory.release("cuMemRelease", handle, [this] { return code; });
   }
   CUresult map(CUmemGenericAllocationHandle handle, CUdeviceptr address = kRange) {
-    return program.policy.map_physical("cuMemMap", address, kMiB, handle, [this] { return code; });
+    return program.parts.mapped_memory.map("cuMemMap", address, kMiB, handle, [this] { return code; });
   }
   CUresult unmap(CUdeviceptr address = kRange, std::uint64_t bytes = kMiB) {
-    return program.policy.unmap_physical("cuMemUnmap", address, bytes, [this] { return code; });
+    return program.parts.mapped_memory.unmap("cuMemUnmap", address, bytes, [this] { return code; });
   }
   CUresult retain(CUdeviceptr address, CUmemGenericAllocationHandle as) {
     CUmemGenericAllocationHandle handle = as;
-    return program.policy.retain_physical("cuMemRetainAllocationHandle", address, &handle, [this] { return code; });
+    return program.parts.mapped_memory.retain("cuMemRetainAllocationHandle", address, &handle, [this] { return code; });
   }
   // One operation on tile `x` of level 0; handle 0 unmaps it.
   CUresult place(CUdeviceptr array, CUmemGenericAllocationHandle handle, unsigned x = 0, unsigned across = 1,
@@ -47,7 +47,7 @@ struct Pieces {
     entry.subresource.sparseLevel = {0, 0, x * 128, 0, 0, across * 128, 128, 1};
     entry.memOperationType = handle != 0 ? CU_MEM_OPERATION_TYPE_MAP : CU_MEM_OPERATION_TYPE_UNMAP;
     entry.memHandle.memHandle = handle;
-    return program.policy.map_arrays(&entry, 1, stream, [this] { return code; });
+    return program.parts.mapped_memory.map_arrays(&entry, 1, stream, [this] { return code; });
   }
   Program &program;
   CUresult code = CUDA_SUCCESS;

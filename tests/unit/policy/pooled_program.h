@@ -11,8 +11,8 @@
 
 namespace ration::test {
 
-inline policy::Options mode_pool(bool synchronous_free = false) {
-  policy::Options options;
+inline runtime::Options mode_pool(bool synchronous_free = false) {
+  runtime::Options options;
   options.pool = true;
   options.synchronous_free = synchronous_free;
   return options;
@@ -23,7 +23,7 @@ inline constexpr std::uint64_t kWhole = kSlab - 512;  // the largest block in it
 
 struct PooledProgram : Program {
   explicit PooledProgram(FakeDriver &fake, std::unique_ptr<TestLimits> given, std::string log = "",
-                         policy::Options options = mode_pool())
+                         runtime::Options options = mode_pool())
       : Program(std::move(given), std::move(log), options), driver(fake) {}
 
   CUdeviceptr take(std::uint64_t bytes) {
@@ -74,33 +74,34 @@ struct PooledProgram : Program {
     return result;
   }
   CUresult begin_capture(CUstream stream) {
-    return policy.begin_capture(stream, [&] { return driver::real.cuStreamBeginCapture(stream); });
+    return parts.sync_and_capture.begin_capture(stream, [&] { return driver::real.cuStreamBeginCapture(stream); });
   }
   CUresult end_capture(CUstream stream) {
-    return policy.end_capture(stream, [&] { return driver::real.cuStreamEndCapture(stream, nullptr); });
+    return parts.sync_and_capture.end_capture(stream, [&] { return driver::real.cuStreamEndCapture(stream, nullptr); });
   }
   CUresult destroy_stream(CUstream stream) {
-    return policy.destroy_stream(stream, [&] { return driver::real.cuStreamDestroy_v2(stream); });
+    return parts.sync_and_capture.destroy_stream(stream, [&] { return driver::real.cuStreamDestroy_v2(stream); });
   }
   CUresult synchronise() {
-    return policy.synchronise(nullptr, [] { return driver::real.cuCtxSynchronize(); });
+    return parts.sync_and_capture.synchronise(nullptr, [] { return driver::real.cuCtxSynchronize(); });
   }
   CUgreenCtx create_green(int device = 0) {
     CUgreenCtx green = nullptr;
     if (driver::real.cuGreenCtxCreate(&green, nullptr, FakeDriver::kFirstHandle + device, 0) == CUDA_SUCCESS) {
-      policy.green_created(green, FakeDriver::kFirstHandle + device);
+      parts.context_life.green_created(green, FakeDriver::kFirstHandle + device);
     }
     return green;
   }
   CUcontext enter_green(CUgreenCtx green) {
     CUcontext context = nullptr;
     if (driver::real.cuCtxFromGreenCtx(&context, green) == CUDA_SUCCESS) {
-      policy.green_converted(context, green);
+      parts.context_life.green_converted(context, green);
     }
     return FakeDriver::current = context;
   }
   CUresult destroy_green(CUgreenCtx green) {
-    return policy.destroy_green("cuGreenCtxDestroy", green, [&] { return driver::real.cuGreenCtxDestroy(green); });
+    return parts.context_life.destroy_green("cuGreenCtxDestroy", green,
+                                            [&] { return driver::real.cuGreenCtxDestroy(green); });
   }
 
   // Blocks that had a new owner too early.

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "policy/calls/policy.h"
+#include "runtime/assembly.h"
 #include "unit/policy/fake_driver.h"
 
 namespace ration::test {
@@ -46,10 +46,10 @@ inline constexpr CUdeviceptr kUntouched = 0xdead'beef;
 
 struct Program {
   explicit Program(std::unique_ptr<TestLimits> given = std::make_unique<TestLimits>(), std::string log = "",
-                   policy::Options options = {})
+                   runtime::Options options = {})
       : limits(std::move(given)),
         pooled(options.pool),
-        policy(options, *limits, journal_options(std::move(log)), problem) {}
+        parts(options, *limits, journal_options(std::move(log)), problem) {}
 
   CUresult allocate(std::uint64_t bytes, CUdeviceptr *address) { return allocate(bytes, bytes, bytes, address); }
   // `bound`: what the hook thinks the driver may take for it; `taken`: what it says afterwards that it took.
@@ -58,7 +58,7 @@ struct Program {
       got.bytes = taken;
       return driver::real.cuMemAlloc_v2(&got.address, taken);
     };
-    return policy.allocate({"cuMemAlloc_v2", bytes, bound, nullptr, pooled}, act, address);
+    return crossed().device_memory.allocate({"cuMemAlloc_v2", bytes, bound, nullptr, pooled}, act, address);
   }
   // The address, or kUntouched where it was refused.
   CUdeviceptr take(std::uint64_t bytes) {
@@ -67,40 +67,42 @@ struct Program {
     return address;
   }
   CUresult free(CUdeviceptr address) {
-    return policy.free("cuMemFree_v2", address, [&] { return driver::real.cuMemFree_v2(address); });
+    return crossed().device_memory.free("cuMemFree_v2", address, [&] { return driver::real.cuMemFree_v2(address); });
   }
   CUresult free_async(CUdeviceptr address, CUstream stream = CU_STREAM_LEGACY) {
-    return policy.free_in_stream("cuMemFreeAsync", address, stream,
-                                 [&] { return driver::real.cuMemFreeAsync(address, stream); });
+    return crossed().stream_memory.free("cuMemFreeAsync", address, stream,
+                                        [&] { return driver::real.cuMemFreeAsync(address, stream); });
   }
   CUcontext create(int device = 0) {
     CUcontext context = nullptr;
     if (driver::real.cuCtxCreate_v2(&context, 0, FakeDriver::kFirstHandle + device) == CUDA_SUCCESS) {
-      policy.context_created(context, FakeDriver::kFirstHandle + device);
+      crossed().context_life.created(context, FakeDriver::kFirstHandle + device);
     }
     return context;
   }
   CUresult destroy(CUcontext context) {
-    return policy.end_context("cuCtxDestroy_v2", context, [&] { return driver::real.cuCtxDestroy_v2(context); });
+    return crossed().context_life.destroy("cuCtxDestroy_v2", context,
+                                          [&] { return driver::real.cuCtxDestroy_v2(context); });
   }
   CUresult detach(CUcontext context) {
-    return policy.detach_context("cuCtxDetach", context, [&] { return driver::real.cuCtxDetach(context); });
+    return crossed().context_life.detach("cuCtxDetach", context, [&] { return driver::real.cuCtxDetach(context); });
   }
   CUcontext retain(int device = 0) {
     CUcontext context = nullptr;
     const CUdevice handle = FakeDriver::kFirstHandle + device;
-    policy.retain_primary(&context, handle, [&] { return driver::real.cuDevicePrimaryCtxRetain(&context, handle); });
+    crossed().context_life.retain_primary(&context, handle,
+                                          [&] { return driver::real.cuDevicePrimaryCtxRetain(&context, handle); });
     return FakeDriver::current = context;
   }
   CUresult release(int device = 0) {
     const CUdevice handle = FakeDriver::kFirstHandle + device;
-    return policy.release_primary("cuDevicePrimaryCtxRelease_v2", handle,
-                                  [=] { return driver::real.cuDevicePrimaryCtxRelease_v2(handle); });
+    return crossed().context_life.release_primary("cuDevicePrimaryCtxRelease_v2", handle,
+                                                  [=] { return driver::real.cuDevicePrimaryCtxRelease_v2(handle); });
   }
   CUresult reset(int device = 0) {
     const CUdevice handle = FakeDriver::kFirstHandle + device;
-    return policy.reset_primary("cuDevicePrimaryCtxReset_v2", handle,
-                                [=] { return driver::real.cuDevicePrimaryCtxReset_v2(handle); });
+    return crossed().context_life.reset_primary("cuDevicePrimaryCtxReset_v2", handle,
+                                                [=] { return driver::real.cuDevicePrimaryCtxReset_v2(handle); });
   }
   struct Seen {
     std::size_t free_bytes = 0, total_bytes = 0;
@@ -108,15 +110,24 @@ struct Program {
   Seen memory() {
     Seen seen;
     if (driver::real.cuMemGetInfo_v2(&seen.free_bytes, &seen.total_bytes) == CUDA_SUCCESS) {
-      policy.present_memory(&seen.free_bytes, &seen.total_bytes);
+      crossed().queries.present_memory(&seen.free_bytes, &seen.total_bytes);
     }
     return seen;
   }
 
-  std::uint64_t charged(int device = 0) const { return policy.ledger().account(device).charged(); }
-  const events::SummaryPage &tally() { return policy.journal().tally(); }
+  std::uint64_t charged(int device = 0) const { return parts.ledger.account(device).charged(); }
+  const events::SummaryPage &tally() { return parts.journal.tally(); }
   std::uint64_t denied(events::Reason reason, int device = 0) {
     return tally().devices[device].denied[static_cast<int>(reason)];
+  }
+
+  // What a hook's boundary does first.
+  runtime::Assembly &crossed() noexcept {
+    try {
+      parts.describe();
+    } catch (...) {
+    }
+    return parts;
   }
 
   static events::JournalOptions journal_options(std::string log) {
@@ -129,7 +140,7 @@ struct Program {
   std::unique_ptr<TestLimits> limits;
   bool pooled;  // what is asked for may come from a pool
   std::string problem;
-  policy::Policy policy;
+  runtime::Assembly parts;
   CUresult last = CUDA_SUCCESS;
 };
 

@@ -81,7 +81,7 @@ TEST_CASE("a context that has gone before its pool is reached takes no slab, not
   limits->plan.bytes = 20 * kMiB;
   PooledProgram program(driver, std::move(limits), folder / "log");
   const CUcontext context = program.create();
-  program.policy.set_via([](const void *) {
+  program.parts.books.set_via([](const void *) {
     at_the_caller();
     return events::Via::driver;
   });

@@ -131,7 +131,7 @@ TEST_CASE("a handle that means another context leads to no block of the one befo
     REQUIRE(program.create() == context);
   }
   SECTION("a green one") {
-    program.policy.green_converted(context, program.create_green());
+    program.parts.context_life.green_converted(context, program.create_green());
     FakeDriver::current = context;
   }
   const int slabs = driver.calls("cuMemAlloc_v2");

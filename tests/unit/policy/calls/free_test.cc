@@ -161,7 +161,7 @@ TEST_CASE("racing threads leave a log in which no address has two owners") {
   for (std::thread &thread : threads) {
     thread.join();
   }
-  program.policy.journal().end(0);
+  program.parts.journal.end(0);
   const std::vector<json> lines = log_lines(folder / "log");
   const Sums sums = sums_of(lines);
   CHECK(sums.one_owner_each);
@@ -191,7 +191,8 @@ TEST_CASE("a free from inside the call that frees the same block is the driver's
   Program program(limit_of(1000));
   program.create();
   const CUdeviceptr address = program.take(600);
-  const CUresult result = program.policy.free("cuMemFree_v2", address, [&] { return program.free(address); });
+  const CUresult result =
+      program.parts.device_memory.free("cuMemFree_v2", address, [&] { return program.free(address); });
   CHECK(result == CUDA_SUCCESS);
   CHECK(driver.live_blocks() == 0);
   CHECK(program.charged() == 0);

@@ -13,7 +13,7 @@ CUresult pin(Program &program, void *address, std::uint64_t bytes) {
   policy::Request request{"cuMemHostAlloc", bytes, bytes, nullptr};
   request.kind = events::Kind::host;
   request.charged = false;
-  return program.policy.allocate_host(
+  return program.parts.host_memory.allocate(
       request,
       [&](policy::Obtained &got) {
         got = {reinterpret_cast<std::uintptr_t>(address), bytes};
@@ -71,7 +71,7 @@ TEST_CASE("pinned memory of the host is counted apart, whatever the limit") {
   CHECK(program.charged() == 0);
   CHECK(program.tally().host_bytes == 50 * kMiB);
   CHECK(program.tally().devices[0].live_bytes == 0);
-  CHECK(program.policy.free_host("cuMemFreeHost", &memory, [] { return CUDA_SUCCESS; }) == CUDA_SUCCESS);
+  CHECK(program.parts.host_memory.free("cuMemFreeHost", &memory, [] { return CUDA_SUCCESS; }) == CUDA_SUCCESS);
   CHECK(program.tally().host_bytes == 0);
   CHECK(program.tally().host_peak_bytes == 50 * kMiB);
   const auto lines = log_lines(folder / "log");

@@ -227,7 +227,7 @@ TEST_CASE("devices are asked about again until the driver can answer, and logged
   FakeDriver driver;
   driver.fails["cuDeviceGetCount"] = CUDA_ERROR_NOT_INITIALIZED;
   Program program(limit_of(1000), folder / "log");
-  program.policy.describe();
+  program.parts.describe();
   CHECK(text_of(folder / "log").empty());
   driver.fails.clear();
   program.create();

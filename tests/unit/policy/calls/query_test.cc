@@ -14,7 +14,7 @@ TEST_CASE("with no limit asked a program is told what the driver says") {
   CHECK(program.memory().free_bytes == driver.total - 105 * kMiB);
   CHECK(program.memory().total_bytes == driver.total);
   std::size_t total = driver.total;
-  program.policy.present_total(&total, FakeDriver::kFirstHandle);
+  program.parts.queries.present_total(&total, FakeDriver::kFirstHandle);
   CHECK(total == driver.total);
 }
 
@@ -27,7 +27,7 @@ TEST_CASE("a limit that was asked for is the size of the device, free is what is
   program.take(1000 * kMiB);
   CHECK(program.memory().free_bytes == 24 * kMiB);
   std::size_t total = driver.total;
-  program.policy.present_total(&total, FakeDriver::kFirstHandle + 1);
+  program.parts.queries.present_total(&total, FakeDriver::kFirstHandle + 1);
   CHECK(total == 1024 * kMiB);
 }
 
@@ -47,7 +47,7 @@ TEST_CASE("a limit that is not to be shown leaves the total alone and bounds wha
   CHECK(program.memory().total_bytes == driver.total);
   CHECK(program.memory().free_bytes == 24 * kMiB);
   std::size_t total = driver.total;
-  program.policy.present_total(&total, FakeDriver::kFirstHandle);
+  program.parts.queries.present_total(&total, FakeDriver::kFirstHandle);
   CHECK(total == driver.total);
 }
 
@@ -56,13 +56,13 @@ TEST_CASE("a query takes null for what nobody wants to know") {
   Program program(limit_of(1024 * kMiB));
   program.create();
   std::size_t value = driver.total;
-  program.policy.present_memory(nullptr, &value);
+  program.parts.queries.present_memory(nullptr, &value);
   CHECK(value == 1024 * kMiB);
   value = driver.total;
-  program.policy.present_memory(&value, nullptr);
+  program.parts.queries.present_memory(&value, nullptr);
   CHECK(value == 1024 * kMiB);
-  program.policy.present_memory(nullptr, nullptr);
-  program.policy.present_total(nullptr, FakeDriver::kFirstHandle);
+  program.parts.queries.present_memory(nullptr, nullptr);
+  program.parts.queries.present_total(nullptr, FakeDriver::kFirstHandle);
 }
 
 TEST_CASE("a query counts bytes free whose stream has passed, and waits for none") {
@@ -81,8 +81,8 @@ TEST_CASE("a handle that no device has is answered as it was") {
   FakeDriver driver;
   Program program(limit_of(1000));
   std::size_t total = 5000;
-  program.policy.present_total(&total, 99);
+  program.parts.queries.present_total(&total, 99);
   CHECK(total == 5000);
-  program.policy.present_total(&total, -1);
+  program.parts.queries.present_total(&total, -1);
   CHECK(total == 5000);
 }

@@ -16,7 +16,7 @@ struct Streamed {
   }
   CUdeviceptr take(std::uint64_t bytes, CUmemoryPool pool = nullptr) {
     CUdeviceptr address = kUntouched;
-    last = program.policy.allocate_in_stream(
+    last = program.parts.stream_memory.allocate(
         {"cuMemAllocAsync", bytes, bytes, nullptr}, pool, CU_STREAM_LEGACY,
         [&](policy::Obtained &got) {
           got.bytes = bytes;
@@ -26,11 +26,11 @@ struct Streamed {
     return address;
   }
   CUresult give_back(CUdeviceptr address) {
-    return program.policy.free_in_stream("cuMemFreeAsync", address, CU_STREAM_LEGACY,
-                                         [&] { return memory.free(address); });
+    return program.parts.stream_memory.free("cuMemFreeAsync", address, CU_STREAM_LEGACY,
+                                            [&] { return memory.free(address); });
   }
   CUresult destroy(CUmemoryPool pool, CUresult code = CUDA_SUCCESS) {
-    return program.policy.destroy_stream_pool(pool, [&] {
+    return program.parts.stream_memory.destroy_pool(pool, [&] {
       if (code == CUDA_SUCCESS) {
         memory.pools.erase(pool);
       }
@@ -135,7 +135,7 @@ TEST_CASE("a block whose free the driver refused lives on, and ends once") {
 TEST_CASE("a pool that the program trims is charged what it then holds") {
   Streamed streamed(64 * kMiB);
   streamed.give_back(streamed.take(64 * kMiB));
-  CHECK(streamed.program.policy.trim_stream_pool("cuMemPoolTrimTo", streamed.memory.current, [&] {
+  CHECK(streamed.program.parts.stream_memory.trim_pool("cuMemPoolTrimTo", streamed.memory.current, [&] {
     return driver::real.cuMemPoolTrimTo(streamed.memory.current, 0);
   }) == CUDA_SUCCESS);
   CHECK(streamed.program.charged() == 0);
@@ -156,7 +156,7 @@ TEST_CASE("a pool of the host's memory counts against no device") {
   Streamed streamed(kMiB);
   CUmemLocation host{};
   host.type = CU_MEM_LOCATION_TYPE_HOST;
-  streamed.program.policy.stream_pool_created(FakeMemPools::handle(7), host);
+  streamed.program.parts.stream_memory.pool_created(FakeMemPools::handle(7), host);
   const CUdeviceptr address = streamed.take(50 * kMiB, FakeMemPools::handle(7));
   CHECK(address != kUntouched);
   CHECK(streamed.program.charged() == 0);

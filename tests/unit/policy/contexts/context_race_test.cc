@@ -84,7 +84,7 @@ TEST_CASE("a block whose free fails because its context just went is not charged
   Program program(limit_of(1000), folder / "log");
   const CUcontext context = program.create();
   const CUdeviceptr address = program.take(600);
-  const CUresult result = program.policy.free("cuMemFree_v2", address, [&] {
+  const CUresult result = program.parts.device_memory.free("cuMemFree_v2", address, [&] {
     elsewhere(nullptr, [&] { CHECK(program.destroy(context) == CUDA_SUCCESS); });
     return driver.free(address);
   });

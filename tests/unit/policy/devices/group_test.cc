@@ -28,7 +28,7 @@ struct GroupLimits : TestLimits {
 };
 
 struct Team {
-  explicit Team(std::uint64_t limit, policy::Options options = {}, const std::string &log = "",
+  explicit Team(std::uint64_t limit, runtime::Options options = {}, const std::string &log = "",
                 policy::Preallocation plan = {}) {
     auto limits = std::make_unique<GroupLimits>();
     limits->folder = folder.path();
@@ -36,14 +36,14 @@ struct Team {
     limits->plan = plan;
     told = stderr_of([&] {
       program.emplace(driver, std::move(limits), log, options);
-      program->policy.join_groups();
+      program->parts.devices.join_groups();
     });
     std::string problem;
     neighbour =
         ledger::Membership::join(folder.path(), ledger::GroupKind::kNamed, "team", ledger::this_process(), problem);
     REQUIRE(problem.empty());
     driver.create(&FakeDriver::current, 0);
-    program->policy.describe();
+    program->parts.describe();
     place = neighbour->device(program->limits->met.at(0).uuid, 0);
   }
   bool neighbour_takes(std::uint64_t bytes) {
@@ -115,7 +115,7 @@ TEST_CASE("a group that cannot be joined refuses everything and says why") {
   std::optional<PooledProgram> program;
   const std::string told = stderr_of([&] {
     program.emplace(driver, std::move(limits));
-    program->policy.join_groups();
+    program->parts.devices.join_groups();
   });
   CHECK(told.find("ration: group 'team' cannot be joined, so every allocation is refused: ") == 0);
   driver.create(&FakeDriver::current, 0);
@@ -132,7 +132,7 @@ TEST_CASE("without a group nobody minds that the folder cannot be had") {
   std::optional<PooledProgram> program;
   CHECK(stderr_of([&] {
           program.emplace(driver, std::move(limits));
-          program->policy.join_groups();
+          program->parts.devices.join_groups();
         }).empty());
   driver.create(&FakeDriver::current, 0);
   CHECK(program->take(512) != kUntouched);
@@ -146,7 +146,7 @@ TEST_CASE("a process without a group can be seen, and is held by nothing") {
   limits->asked_groups.clear();
   limits->group_limit = 1;  // of no group
   PooledProgram program(driver, std::move(limits));
-  program.policy.join_groups();
+  program.parts.devices.join_groups();
   driver.create(&FakeDriver::current, 0);
   REQUIRE(program.take(64 * kMiB) != kUntouched);
   std::string problem;
@@ -169,7 +169,7 @@ TEST_CASE("a share of a device that the driver tells no size of is refused until
   limits->folder = folder.path();
   limits->group_share = 0.5;
   PooledProgram program(driver, std::move(limits));
-  program.policy.join_groups();
+  program.parts.devices.join_groups();
   driver.create(&FakeDriver::current, 0);
   CHECK(stderr_of([&] { program.take(512); }).find("is a share of its memory") != std::string::npos);
   CHECK(program.last == CUDA_ERROR_OUT_OF_MEMORY);
@@ -186,9 +186,9 @@ TEST_CASE("another member's smaller limit holds and is told, and the larger one 
   limits->folder = team.folder.path();
   limits->group_limit = 70 * kMiB;
   PooledProgram third(team.driver, std::move(limits));
-  third.policy.join_groups();
+  third.parts.devices.join_groups();
   CHECK(stderr_of([&] {
-          third.policy.describe();
+          third.parts.describe();
         }).find("73400320 bytes were asked for, but another member states 52428800") != std::string::npos);
   team.neighbour.reset();
   CHECK(team.program->take(70 * kMiB) != kUntouched);
@@ -245,7 +245,7 @@ TEST_CASE("a device that is full because a neighbour just died is asked again") 
   team.driver.taken_by_others = team.driver.total;
   team.neighbour.reset();
   int refusals = 0;
-  team.program->policy.describe();
+  team.program->parts.describe();
   CUdeviceptr address = kUntouched;
   const auto act = [&](policy::Obtained &got) {
     if (++refusals == 3) {
@@ -254,8 +254,8 @@ TEST_CASE("a device that is full because a neighbour just died is asked again") 
     got.bytes = 400 * kMiB;
     return driver::real.cuMemAlloc_v2(&got.address, got.bytes);
   };
-  CHECK(team.program->policy.allocate({"cuMemAlloc_v2", 400 * kMiB, 400 * kMiB, nullptr, false}, act, &address) ==
-        CUDA_SUCCESS);
+  CHECK(team.program->parts.device_memory.allocate({"cuMemAlloc_v2", 400 * kMiB, 400 * kMiB, nullptr, false}, act,
+                                                   &address) == CUDA_SUCCESS);
   CHECK(refusals == 3);
 }
 

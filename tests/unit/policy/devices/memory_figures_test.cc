@@ -8,7 +8,7 @@
 
 using namespace ration;
 using namespace ration::test;
-using policy::DeviceMemory;
+using policy::MemoryFigures;
 using policy::Presented;
 
 namespace {
@@ -16,12 +16,12 @@ namespace {
 constexpr std::uint64_t kKept = 100 * kMiB;  // by the driver, for itself
 
 // NVML's own answer about a device of the fake driver's.
-DeviceMemory nvml_of(const FakeDriver &driver) {
+MemoryFigures nvml_of(const FakeDriver &driver) {
   return {driver.total + kKept, kKept, driver.total - driver.taken_by_others};
 }
 
 std::string uuid_of(Program &program, std::size_t device) {
-  program.policy.describe();
+  program.parts.describe();
   return program.limits->met.at(device).uuid;
 }
 
@@ -32,8 +32,8 @@ struct Watcher : TestLimits {
   std::optional<std::uint64_t> group_limit_on(std::size_t, const events::DeviceFacts &) const override {
     return group_limit;
   }
-  DeviceMemory told(bool show_limit = true) {
-    DeviceMemory memory{1100 * kMiB, kKept, 900 * kMiB};
+  MemoryFigures told(bool show_limit = true) {
+    MemoryFigures memory{1100 * kMiB, kKept, 900 * kMiB};
     presented = policy::present_before_cuda(*this, device, show_limit, memory);
     return memory;
   }
@@ -58,12 +58,12 @@ TEST_CASE("the limit is the device's size, and what the program holds is used") 
   Program program(limit_of(1024 * kMiB));
   program.create();
   const std::string uuid = uuid_of(program, 0);
-  DeviceMemory memory = nvml_of(driver);
-  CHECK(program.policy.present_device(uuid, false, memory) == Presented::yes);
+  MemoryFigures memory = nvml_of(driver);
+  CHECK(program.parts.queries.present_device(uuid, false, memory) == Presented::yes);
   CHECK((memory.total == 1024 * kMiB && memory.reserved == 0 && memory.free == 1024 * kMiB && memory.used() == 0));
   program.take(1000 * kMiB);
   memory = nvml_of(driver);
-  CHECK(program.policy.present_device(uuid, false, memory) == Presented::yes);
+  CHECK(program.parts.queries.present_device(uuid, false, memory) == Presented::yes);
   CHECK((memory.total == 1024 * kMiB && memory.free == 24 * kMiB && memory.used() == 1000 * kMiB));
 }
 
@@ -73,8 +73,8 @@ TEST_CASE("without a limit, or where it is not shown, the size and what the driv
     driver.taken_by_others = 300 * kMiB;
     Program program(limited ? limit_of(1024 * kMiB) : std::make_unique<TestLimits>(), "", {false, false});
     program.create();
-    DeviceMemory memory = nvml_of(driver);
-    CHECK(program.policy.present_device(uuid_of(program, 1), false, memory) == Presented::yes);
+    MemoryFigures memory = nvml_of(driver);
+    CHECK(program.parts.queries.present_device(uuid_of(program, 1), false, memory) == Presented::yes);
     CHECK((memory.total == driver.total + kKept && memory.reserved == kKept));
     CHECK(memory.free == (limited ? 1024 * kMiB : driver.total - 300 * kMiB));
   }
@@ -87,9 +87,9 @@ TEST_CASE("what a pool holds is free to NVML too") {
   const CUdeviceptr block = program.take(kMiB);
   std::size_t free_bytes = driver.total - driver.used(0);
   std::size_t total_bytes = driver.total;
-  DeviceMemory memory{driver.total, 0, free_bytes};
-  program.policy.present_memory(&free_bytes, &total_bytes);
-  CHECK(program.policy.present_device(uuid_of(program, 0), false, memory) == Presented::yes);
+  MemoryFigures memory{driver.total, 0, free_bytes};
+  program.parts.queries.present_memory(&free_bytes, &total_bytes);
+  CHECK(program.parts.queries.present_device(uuid_of(program, 0), false, memory) == Presented::yes);
   CHECK(memory.free > 1022 * kMiB);
   CHECK((memory.free == free_bytes && memory.total == total_bytes));
   CHECK(program.free(block) == CUDA_SUCCESS);
@@ -99,9 +99,9 @@ TEST_CASE("a device that the process does not have stays NVML's business") {
   FakeDriver driver;
   Program program(limit_of(1024 * kMiB));
   program.create();
-  DeviceMemory memory = nvml_of(driver);
+  MemoryFigures memory = nvml_of(driver);
   for (const char *other : {"GPU-99999999-9999-9999-9999-999999999999", "", "MIG-GPU-no"}) {
-    CHECK(program.policy.present_device(other, false, memory) == Presented::untouched);
+    CHECK(program.parts.queries.present_device(other, false, memory) == Presented::untouched);
   }
   CHECK((memory.total == driver.total + kKept && memory.reserved == kKept && memory.free == driver.total));
 }
@@ -120,7 +120,7 @@ TEST_CASE("UUIDs are the same whatever kind of device they are said to name, and
 }
 
 TEST_CASE("used never wraps, whatever NVML says") {
-  DeviceMemory memory{100, 200, 50};
+  MemoryFigures memory{100, 200, 50};
   CHECK(memory.used() == 0);
   memory.show(std::nullopt, 50);
   CHECK((memory.free == 0 && memory.used() == 0));
@@ -128,7 +128,7 @@ TEST_CASE("used never wraps, whatever NVML says") {
 
 TEST_CASE("before CUDA a process without limits is told what NVML says") {
   Watcher watcher;
-  const DeviceMemory memory = watcher.told();
+  const MemoryFigures memory = watcher.told();
   CHECK(watcher.presented == Presented::untouched);
   CHECK((memory.total == 1100 * kMiB && memory.reserved == kKept && memory.free == 900 * kMiB));
 }
@@ -137,7 +137,7 @@ TEST_CASE("before CUDA a process is told its limit, and no more free than the de
   Watcher watcher;
   watcher.asked = true;
   watcher.bytes = 400 * kMiB;
-  DeviceMemory memory = watcher.told();
+  MemoryFigures memory = watcher.told();
   CHECK((memory.total == 400 * kMiB && memory.reserved == 0 && memory.free == 400 * kMiB));
   watcher.bytes = 1000 * kMiB;
   memory = watcher.told();

@@ -1,0 +1,69 @@
+// Holds a driver call that takes memory to the limit: reserve, act, commit; else a denial with its reason in the log.
+// Layer: policy/calls. Threads: any; no lock is held across a driver call.
+#pragma once
+
+#include "policy/calls/books.h"
+#include "policy/calls/room_maker.h"
+#include "policy/driver_pools/async_pools.h"
+
+namespace ration::policy {
+
+class Admission {
+ public:
+  Admission(Devices &devices, Contexts &contexts, ledger::Ledger &ledger, events::Journal &journal, Books &books,
+            BlockPools &pools, StreamPools &stream_pools, AsyncPools &async, RoomMaker &room)
+      : devices_(devices),
+        contexts_(contexts),
+        ledger_(ledger),
+        journal_(journal),
+        books_(books),
+        pools_(pools),
+        stream_pools_(stream_pools),
+        async_(async),
+        room_(room) {}
+
+  // The current context, and its device with its size known as far as the driver tells.
+  Contexts::Current current();
+  // A limit was asked for and the driver does not say on what devices: nothing may be taken.
+  bool limit_unknown() { return devices_.limit_unknown(); }
+  // The driver refuses in its own words; what it serves all the same goes back: OUT_OF_MEMORY.
+  static CUresult refuse_unknown(Act act, Undo undo);
+
+  // Reserves `request.upper_bound`, runs `act`, commits what it obtained. Denied: OUT_OF_MEMORY, and nothing is held.
+  // The driver's own error goes back verbatim.
+  CUresult admit(const Request &request, const Contexts::Current &where, Act act, Undo undo, Obtained &obtained);
+  // The same, and enters it in a book. Only success writes `*key`.
+  CUresult obtain(AddressBook &book, const Request &request, const Contexts::Current &where, Act act, Undo undo,
+                  CUdeviceptr *key);
+  // The same in the current context; refuses where the limit is unknown.
+  CUresult obtain_here(AddressBook &book, const Request &request, Act act, Undo undo, CUdeviceptr *key);
+  // Charges a driver pool's block by what the pool reserves, and enters it; `bytes` of it are the program's.
+  CUresult enter_pooled(const StreamPools::PoolRef &pool, const Request &request, const Contexts::Current &where,
+                        const ContextRef &owner, std::uint64_t bytes, Undo undo, CUdeviceptr obtained,
+                        CUdeviceptr *address);
+
+  CUresult deny(const Request &request, const Contexts::Current &where, events::Reason reason);
+  // `sharing`: no memory was refused but a handle for other processes.
+  void record_oom(const char *api, std::uint64_t requested, int device, events::Reason reason, const Context *of,
+                  bool sharing = false);
+
+ private:
+  CUresult deny_reserve(const Request &request, const Contexts::Current &where, ledger::ReserveOutcome outcome);
+  bool reserve(const Request &request, const Contexts::Current &where, std::uint64_t &returned,
+               ledger::ReserveOutcome &outcome);
+
+  Devices &devices_;
+  Contexts &contexts_;
+  ledger::Ledger &ledger_;
+  events::Journal &journal_;
+  Books &books_;
+  BlockPools &pools_;
+  StreamPools &stream_pools_;
+  AsyncPools &async_;
+  RoomMaker &room_;
+};
+
+// cuMemFree_v2, the undo of everything that has an address.
+CUresult undo_free(CUdeviceptr address);
+
+}  // namespace ration::policy

@@ -1,0 +1,63 @@
+// Mode async: synchronous allocations served from the driver's memory pools, and what their frees must wait for.
+// Layer: policy/calls. Threads: any; no lock is held across a driver call.
+#pragma once
+
+#include <optional>
+
+#include "policy/calls/admission.h"
+
+namespace ration::policy {
+
+class AsyncMemory {
+ public:
+  // `enabled`: mode async. `synchronous_free`: a free waits for the work before it.
+  AsyncMemory(Devices &devices, ledger::Ledger &ledger, events::Journal &journal, Books &books, BlockPools &pools,
+              StreamPools &stream_pools, AsyncPools &async, Admission &admission, bool enabled, bool synchronous_free)
+      : devices_(devices),
+        ledger_(ledger),
+        journal_(journal),
+        books_(books),
+        pools_(pools),
+        stream_pools_(stream_pools),
+        async_(async),
+        admission_(admission),
+        enabled_(enabled),
+        synchronous_free_(synchronous_free) {}
+
+  bool enabled() const { return enabled_; }
+  // The device's pool; nullptr: not mode async, or the device has none.
+  StreamPools::PoolRef pool_on(int device) { return enabled_ ? async_.pool_on(device) : nullptr; }
+  CUresult allocate(Request request, const Contexts::Current &where, const StreamPools::PoolRef &pool,
+                    CUdeviceptr *address);
+
+  bool owns(const Block &block) const { return async_.owns(block.pool); }
+  // A block of ours that ends: the driver gets it once the device has finished the work before this free.
+  CUresult defer(CUdeviceptr address, const Block &block);
+  CUresult finish_free(const char *api, int device);
+  // Whether the address was freed already and is still a block to the driver; the answer to its next free.
+  bool is_deferred(CUdeviceptr address) { return async_.covers(address); }
+  CUresult refuse_deferred();
+  // The live block of ours around an address.
+  std::optional<Block> block_at(CUdeviceptr address);
+
+ private:
+  void preallocate(const Request &request, const Contexts::Current &where, const StreamPools::PoolRef &pool);
+  CUresult take(const Request &request, const Contexts::Current &where, const StreamPools::PoolRef &pool,
+                std::uint64_t bytes, std::uint64_t bound, Obtained &obtained);
+  // Near the limit: from what the pool has reserved already. OUT_OF_MEMORY: the pool must grow.
+  CUresult take_near_limit(const Request &request, const Contexts::Current &where, const StreamPools::PoolRef &pool,
+                           std::uint64_t bytes, Obtained &obtained);
+
+  Devices &devices_;
+  ledger::Ledger &ledger_;
+  events::Journal &journal_;
+  Books &books_;
+  BlockPools &pools_;
+  StreamPools &stream_pools_;
+  AsyncPools &async_;
+  Admission &admission_;
+  const bool enabled_;
+  const bool synchronous_free_;
+};
+
+}  // namespace ration::policy

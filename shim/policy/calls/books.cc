@@ -1,0 +1,104 @@
+#include "policy/calls/books.h"
+
+#include <optional>
+
+namespace ration::policy {
+
+CUresult Books::enter(AddressBook &book, const Request &request, const Block &block, CUdeviceptr key,
+                      std::uint64_t duration_ns) {
+  std::optional<Block> displaced;
+  AddressBook::Inserted inserted{};
+  try {
+    if (&book == &blocks) {
+      pools_.settle(key, block.size);
+    }
+    inserted = book.insert(key, block, displaced);
+  } catch (...) {
+    journal_.count_failed_alloc();
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  if (displaced) {
+    end_block(request.api, {key, *displaced});
+  }
+  if (inserted == AddressBook::Inserted::context_gone) {
+    discharge(block);
+    return CUDA_SUCCESS;
+  }
+  events::Alloc event{key,
+                      block.size,
+                      request.requested,
+                      block.device,
+                      block.context->number,
+                      request.api,
+                      block.kind,
+                      block.pool != nullptr ? events::Source::pool : events::Source::driver,
+                      via_of(request),
+                      duration_ns};
+  event.charged = block.charged;
+  journal_.record(event);
+  pools_.tell_changes(block.device);
+  if (!book.announce(key)) {
+    end_block(block.context->ended_by.load(std::memory_order_acquire), {key, block});
+    book.finish_end(key);
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult Books::end(AddressBook &book, const char *api, std::uint64_t address, End end) {
+  if (address == 0) {
+    journal_.count_null_free();
+    return end(nullptr);
+  }
+  Block block;
+  const AddressBook::Found found = book.begin_end(address, block);
+  if (found == AddressBook::Found::ending_elsewhere) {
+    journal_.count_failed_free();
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  const bool known = found == AddressBook::Found::begun;
+  const CUresult result = end(known ? &block : nullptr);
+  if (result != CUDA_SUCCESS) {
+    known ? keep(book, {address, block}) : journal_.count_failed_free();
+    return result;
+  }
+  if (known) {
+    end_block(api, {address, block});
+    book.finish_end(address);
+  }
+  return result;
+}
+
+void Books::record_end(const char *api, CUdeviceptr address, const Block &block, CUstream stream) {
+  events::Free event{
+      address, block.size, block.device, block.context->number, api, reinterpret_cast<std::uintptr_t>(stream)};
+  event.kind = block.kind;
+  event.charged = block.charged;
+  event.source = block.pool != nullptr ? events::Source::pool : events::Source::driver;
+  journal_.record(event);
+}
+
+void Books::discharge(const Block &block) {
+  if (block.charged && block.pool == nullptr) {
+    ledger_.account(block.device).release(block.size);
+  }
+}
+
+void Books::end_block(const char *api, const AddressedBlock &block) {
+  const auto &[address, held] = block;
+  record_end(api, address, held, nullptr);
+  discharge(held);
+  if (held.pool != nullptr) {
+    stream_pools_.block_ended(*held.pool);
+  }
+  pools_.tell_changes(held.device);
+}
+
+void Books::keep(AddressBook &book, const AddressedBlock &block) {
+  journal_.count_failed_free();
+  if (!book.cancel_end(block.first)) {
+    end_block(block.second.context->ended_by.load(std::memory_order_acquire), block);
+    book.finish_end(block.first);
+  }
+}
+
+}  // namespace ration::policy

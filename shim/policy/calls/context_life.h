@@ -1,0 +1,72 @@
+// Contexts that come and go, by every version of the calls; a context that goes takes its blocks along.
+// Layer: policy/calls. Threads: any; no lock is held across a driver call.
+#pragma once
+
+#include <unordered_map>
+
+#include "base/function_ref.h"
+#include "base/lock.h"
+#include "policy/calls/async_memory.h"
+#include "policy/calls/mapped_memory.h"
+#include "policy/imports/ipc_importer.h"
+#include "policy/physical/pending_frees.h"
+
+namespace ration::policy {
+
+class ContextLife {
+ public:
+  // `charge_context`: a context's own memory counts against the limit.
+  ContextLife(Devices &devices, Contexts &contexts, ledger::Ledger &ledger, Books &books, BlockPools &pools,
+              AsyncPools &async, IpcImporter &imports, PendingFrees &pending, MappedMemory &mapped, bool async_mode,
+              bool charge_context)
+      : devices_(devices),
+        contexts_(contexts),
+        ledger_(ledger),
+        books_(books),
+        pools_(pools),
+        async_(async),
+        imports_(imports),
+        pending_(pending),
+        mapped_(mapped),
+        async_mode_(async_mode),
+        charge_context_(charge_context) {}
+
+  void created(CUcontext handle, CUdevice device) noexcept;
+  void attached(CUcontext handle) { contexts_.add_reference(handle, +1); }
+  // Runs `call`, which retains `device`'s primary context and writes its handle.
+  CUresult retain_primary(CUcontext *handle, CUdevice device, DriverCall call);
+  // Runs `call`, which destroys `handle`; on success its blocks have ended with it.
+  CUresult destroy(const char *api, CUcontext handle, DriverCall call);
+  // Runs `call`, which drops one reference; the last one destroys the context.
+  CUresult detach(const char *api, CUcontext handle, DriverCall call);
+  CUresult reset_primary(const char *api, CUdevice device, DriverCall call);
+  CUresult release_primary(const char *api, CUdevice device, DriverCall call);
+  void green_created(CUgreenCtx green, CUdevice device) noexcept;
+  void green_converted(CUcontext context, CUgreenCtx green) noexcept;
+  CUresult destroy_green(const char *api, CUgreenCtx green, DriverCall call);
+  // Runs `call`, which gives the current context access to `peer`'s memory, or takes it away.
+  CUresult change_peer(CUcontext peer, bool enabled, DriverCall call);
+
+ private:
+  // `is_gone` is asked after a successful `call`.
+  CUresult end_known(const char *api, const ContextRef &context, DriverCall call, FunctionRef<bool()> is_gone);
+  void end_begun_blocks(AddressBook &book, const char *api, const ContextRef &context);
+  void charge_own_memory(const ContextRef &context);
+  bool device_of(CUgreenCtx green, CUdevice &device);  // false, and untouched: we did not see its creation
+
+  Devices &devices_;
+  Contexts &contexts_;
+  ledger::Ledger &ledger_;
+  Books &books_;
+  BlockPools &pools_;
+  AsyncPools &async_;
+  IpcImporter &imports_;
+  PendingFrees &pending_;
+  MappedMemory &mapped_;
+  const bool async_mode_;
+  const bool charge_context_;
+  RankedMutex greens_mutex_{Rank::kGreens};
+  std::unordered_map<CUgreenCtx, CUdevice> greens_ GUARDED_BY(greens_mutex_);
+};
+
+}  // namespace ration::policy

@@ -1,0 +1,70 @@
+#include "policy/calls/device_memory.h"
+
+#include <optional>
+
+namespace ration::policy {
+
+CUresult DeviceMemory::allocate_slow(const Request &request, bool pooled, Act act, CUdeviceptr *address) {
+  imports_.settle();
+  if (admission_.limit_unknown()) {
+    return Admission::refuse_unknown(act, undo_free);
+  }
+  const Contexts::Current where = admission_.current();
+  if (pooled && where.error == CUDA_SUCCESS) {
+    if (const StreamPools::PoolRef pool = async_.pool_on(where.device)) {
+      return async_.allocate(request, where, pool, address);
+    }
+  }
+  if (!options_.pool || !pooled || where.error != CUDA_SUCCESS || !BlockPools::possible()) {
+    return allocate_direct(request, where, act, address);
+  }
+  std::optional<events::Reason> denied;
+  const CUresult result = pools_.allocate(request, where, books_.via_of(request), address, denied);
+  if (!denied) {
+    if (result != CUDA_SUCCESS) {
+      journal_.count_failed_alloc();
+    }
+    return result;
+  }
+  // A slab needs a granule more than its block: what fits to the last byte the driver can still serve by itself.
+  const ledger::Account &account = ledger_.account(where.device);
+  const bool no_slab_ever = pool::Pool::slab_bytes_for(request.upper_bound) > account.limit();
+  if ((*denied == events::Reason::limit || *denied == events::Reason::group) &&
+      (request.upper_bound <= account.available() ||
+       (no_slab_ever && room_.make_room(request.api, where.device, request.upper_bound)))) {
+    return allocate_direct(request, where, act, address);
+  }
+  return admission_.deny(request, where, *denied);
+}
+
+CUresult DeviceMemory::allocate_direct(const Request &request, const Contexts::Current &where, Act act,
+                                       CUdeviceptr *address) {
+  return admission_.obtain(books_.blocks, request, where, act, undo_free, address);
+}
+
+CUresult DeviceMemory::allocate_managed(Request request, Act act, CUdeviceptr *address) {
+  request.kind = events::Kind::managed;
+  request.charged = options_.limit_managed;
+  return admission_.obtain_here(books_.blocks, request, act, undo_free, address);
+}
+
+CUresult DeviceMemory::free_slow(const char *api, CUdeviceptr address, DriverCall call) {
+  if (const ContextRef owner = address != 0 ? pools_.owner_of(address) : nullptr) {
+    return pools_.free(api, address, owner);
+  }
+  if (async_.is_deferred(address)) {
+    return async_.refuse_deferred();
+  }
+  std::optional<int> deferred_on;
+  const auto end = [&](const Block *block) {
+    if (block == nullptr || !async_.owns(*block)) {
+      return call();
+    }
+    deferred_on = block->device;
+    return async_.defer(address, *block);
+  };
+  const CUresult result = books_.end(books_.blocks, api, address, end);
+  return result == CUDA_SUCCESS && deferred_on ? async_.finish_free(api, *deferred_on) : result;
+}
+
+}  // namespace ration::policy

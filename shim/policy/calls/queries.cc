@@ -1,0 +1,203 @@
+#include "policy/calls/queries.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace ration::policy {
+namespace {
+
+// Beyond the identifiers of any driver's own.
+constexpr std::uint64_t kOwnIds = std::uint64_t{1} << 63;
+
+template <class Value>
+void put(void *data, Value value) {
+  std::memcpy(data, &value, sizeof(value));
+}
+
+}  // namespace
+
+void Queries::present_memory(std::size_t *free_bytes, std::size_t *total_bytes) {
+  const Contexts::Current where = admission_.current();
+  const Device *device = devices_.find(where.device);
+  if (device == nullptr) {
+    return;
+  }
+  if (free_bytes != nullptr) {
+    *free_bytes = free_on("cuMemGetInfo_v2", *device, *free_bytes);
+  }
+  if (total_bytes != nullptr && shows_limit(*device)) {
+    *total_bytes = std::min<std::uint64_t>(*total_bytes, device->limit.load(std::memory_order_relaxed));
+  }
+}
+
+// What our own pools hold is the program's to have; of the rest the limits and the device decide.
+std::uint64_t Queries::free_on(const char *api, const Device &device, std::uint64_t really_free) {
+  pending_.settle(device.ordinal, false);
+  stream_pools_.settle_all(api, device.ordinal);
+  room_.release_orphans(api, device.ordinal);
+  ledger_.account(device.ordinal).look_for_dead();
+  const std::uint64_t obtainable = std::min(really_free, ledger_.account(device.ordinal).available());
+  const std::uint64_t total = device.total.load(std::memory_order_relaxed);
+  return std::min(pools_.free_bytes(device.ordinal) + async_pools_.free_bytes(device.ordinal) + obtainable,
+                  shows_limit(device) || total == 0 ? device.limit.load(std::memory_order_relaxed) : total);
+}
+
+Presented Queries::present_device(std::string_view uuid, bool alone, MemoryFigures &memory) {
+  const std::vector<Device> *devices = devices_.all();
+  if (devices == nullptr) {
+    return Presented::not_known_yet;
+  }
+  const auto meant = std::find_if(devices->begin(), devices->end(), [&](const Device &device) {
+    return same_uuid(uuid, device.uuid) || (alone && devices->size() == 1 && (uuid.empty() || device.uuid.empty()));
+  });
+  if (meant == devices->end() || meant->total.load(std::memory_order_relaxed) == 0) {
+    return Presented::untouched;
+  }
+  const std::optional<std::uint64_t> shown =
+      shows_limit(*meant) ? std::optional(meant->limit.load(std::memory_order_relaxed)) : std::nullopt;
+  memory.show(shown, free_on("nvmlDeviceGetMemoryInfo", *meant, memory.free));
+  return Presented::yes;
+}
+
+void Queries::present_total(std::size_t *total_bytes, CUdevice handle) {
+  const Device *device = devices_.find_handle(handle);
+  if (total_bytes != nullptr && device != nullptr && shows_limit(*device)) {
+    *total_bytes = std::min<std::uint64_t>(*total_bytes, device->limit.load(std::memory_order_relaxed));
+  }
+}
+
+CUresult Queries::address_range(CUdeviceptr address, CUdeviceptr *base, std::size_t *bytes, bool &handled) {
+  if (async_.is_deferred(address)) {
+    handled = true;
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  IpcImporter::Range range{};
+  if (const ContextRef owner = pools_.owner_of(address)) {
+    handled = true;
+    const std::optional<pool::Block> block = pools_.block_at(address, owner);
+    if (!block) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    range = {block->address, block->requested};
+  } else {
+    handled = imports_.covers(address);
+    if (!handled) {
+      return CUDA_SUCCESS;
+    }
+    const std::optional<IpcImporter::Range> block = imports_.block_at(address);
+    if (!block) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    range = *block;
+  }
+  if (base != nullptr) {
+    *base = range.base;
+  }
+  if (bytes != nullptr) {
+    *bytes = range.bytes;
+  }
+  return CUDA_SUCCESS;
+}
+
+bool Queries::is_dead(CUdeviceptr address) {
+  if (const ContextRef owner = pools_.owner_of(address)) {
+    return !pools_.block_at(address, owner);
+  }
+  return async_.is_deferred(address) || (imports_.covers(address) && !imports_.block_at(address));
+}
+
+void Queries::correct_attribute(CUpointer_attribute attribute, CUdeviceptr address, void *data) {
+  if (data == nullptr) {
+    return;
+  }
+  CUdeviceptr base = 0;
+  std::size_t bytes = 0;
+  bool handled = false;
+  switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+      if (address_range(address, &base, &bytes, handled) == CUDA_SUCCESS && handled) {
+        put(data, base);
+      }
+      return;
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+      if (address_range(address, &base, &bytes, handled) == CUDA_SUCCESS && handled) {
+        put(data, bytes);
+      }
+      return;
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+      if (const std::uint64_t name = buffer_id(address)) {
+        put(data, static_cast<unsigned long long>(name));
+      }
+      return;
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: {
+      const std::optional<bool> marked = is_marked(address);
+      if (marked && !*marked) {
+        put(data, 0U);
+      }
+      return;
+    }
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: {
+      std::uintptr_t pool = 0;
+      std::memcpy(&pool, data, sizeof(pool));
+      if (async_.enabled() && async_pools_.owns_handle(pool)) {
+        put(data, std::uintptr_t{0});
+      }
+      return;
+    }
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+      (void)write_context(address, data);
+      return;
+    default:
+      return;
+  }
+}
+
+bool Queries::write_context(CUdeviceptr address, void *data) {
+  const std::optional<Block> block = data != nullptr ? async_.block_at(address) : std::nullopt;
+  if (block) {
+    put(data, reinterpret_cast<std::uintptr_t>(block->context->handle));
+  }
+  return block.has_value();
+}
+
+std::uint64_t Queries::buffer_id(CUdeviceptr address) {
+  const ContextRef owner = pools_.owner_of(address);
+  if (owner == nullptr && !imports_.covers(address)) {
+    return 0;
+  }
+  const std::uint64_t fresh = kOwnIds | ids_given_.fetch_add(1, std::memory_order_relaxed);
+  return owner != nullptr ? pools_.blocks_of(owner).name(address, fresh) : imports_.name(address, fresh);
+}
+
+std::optional<bool> Queries::is_marked(CUdeviceptr address) {
+  if (const ContextRef owner = pools_.owner_of(address)) {
+    return pools_.blocks_of(owner).is_marked(address);
+  }
+  return imports_.is_marked(address);
+}
+
+CUresult Queries::set_attribute(CUpointer_attribute attribute, CUdeviceptr address, const void *value,
+                                DriverCall call) {
+  const ContextRef owner = pools_.owner_of(address);
+  if (attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || value == nullptr ||
+      (owner == nullptr && !imports_.covers(address) && !async_.is_deferred(address))) {
+    return call();
+  }
+  if (is_dead(address)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  unsigned wanted = 0;
+  std::memcpy(&wanted, value, sizeof(wanted));
+  const Contexts::Current where = admission_.current();
+  const CUresult result = wanted != 0 ? call() : where.error;
+  if (result != CUDA_SUCCESS) {
+    return result;
+  }
+  const bool marked =
+      owner != nullptr ? pools_.blocks_of(owner).mark(address, wanted != 0) : imports_.mark(address, wanted != 0);
+  return marked ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+}  // namespace ration::policy

@@ -1,0 +1,79 @@
+// What the driver and NVML report about memory, as this process can really have it; and questions about an address,
+// answered for the block around it and not for the slab that the driver knows.
+// Layer: policy/calls. Threads: any; no lock is held across a driver call.
+//
+// The driver knows SYNC_MEMOPS (synchronous copies always wait) of a whole slab. Once one block asks for it, its slab
+// has it: other blocks' copies may wait where they need not, and none ever waits less than it asked for.
+#pragma once
+
+#include <atomic>
+#include <optional>
+#include <string_view>
+
+#include "policy/calls/async_memory.h"
+#include "policy/devices/memory_figures.h"
+#include "policy/imports/ipc_importer.h"
+#include "policy/physical/pending_frees.h"
+
+namespace ration::policy {
+
+class Queries {
+ public:
+  // `show_limit`: the limit is reported as the size of the device.
+  Queries(Devices &devices, ledger::Ledger &ledger, BlockPools &pools, StreamPools &stream_pools,
+          AsyncPools &pools_async, PendingFrees &pending, IpcImporter &imports, Admission &admission, RoomMaker &room,
+          AsyncMemory &async, bool show_limit)
+      : devices_(devices),
+        ledger_(ledger),
+        pools_(pools),
+        stream_pools_(stream_pools),
+        async_pools_(pools_async),
+        pending_(pending),
+        imports_(imports),
+        admission_(admission),
+        room_(room),
+        async_(async),
+        show_limit_(show_limit) {}
+
+  // Corrects the driver's total and free bytes of the current device. NULL-safe.
+  void present_memory(std::size_t *free_bytes, std::size_t *total_bytes);
+  void present_total(std::size_t *total_bytes, CUdevice device);
+  // The same for NVML's device called `uuid`. Empty: it has no name; `alone`: the machine has no other device. Needs no
+  // context and makes none.
+  Presented present_device(std::string_view uuid, bool alone, MemoryFigures &memory);
+
+  // `handled`: the address was ours to answer for; else ask the driver.
+  CUresult address_range(CUdeviceptr address, CUdeviceptr *base, std::size_t *bytes, bool &handled);
+  // Inside a slab without being part of a live block: to the program, no memory at all.
+  bool is_dead(CUdeviceptr address);
+  // Corrects the driver's answer about a slab to one about the block around `address`.
+  void correct_attribute(CUpointer_attribute attribute, CUdeviceptr address, void *data);
+  // The context that a block of mode async was obtained in; the driver knows none. False: nothing was written.
+  bool write_context(CUdeviceptr address, void *data);
+  // Runs `call`, which sets an attribute, or keeps what the driver cannot keep for one block.
+  CUresult set_attribute(CUpointer_attribute attribute, CUdeviceptr address, const void *value, DriverCall call);
+
+ private:
+  std::uint64_t free_on(const char *api, const Device &device, std::uint64_t really_free);
+  bool shows_limit(const Device &device) const {
+    return show_limit_ && device.limit_asked.load(std::memory_order_relaxed);
+  }
+  // Of a pool's block or an imported one: its BUFFER_ID, 0 for any other; whether SYNC_MEMOPS is set.
+  std::uint64_t buffer_id(CUdeviceptr address);
+  std::optional<bool> is_marked(CUdeviceptr address);
+
+  Devices &devices_;
+  ledger::Ledger &ledger_;
+  BlockPools &pools_;
+  StreamPools &stream_pools_;
+  AsyncPools &async_pools_;
+  PendingFrees &pending_;
+  IpcImporter &imports_;
+  Admission &admission_;
+  RoomMaker &room_;
+  AsyncMemory &async_;
+  const bool show_limit_;
+  std::atomic<std::uint64_t> ids_given_{1};
+};
+
+}  // namespace ration::policy

@@ -1,0 +1,34 @@
+// Makes room in a device's account for a request that does not fit, from everything that holds memory of the device:
+// pending frees, the driver's pools, destroyed pools, free slabs. Cheapest and least disturbing first.
+// Layer: policy/calls. Threads: any; no lock is held across a driver call.
+#pragma once
+
+#include "policy/block_pool/block_pools.h"
+#include "policy/block_pool/room.h"
+#include "policy/driver_pools/stream_pools.h"
+#include "policy/physical/pending_frees.h"
+
+namespace ration::policy {
+
+class RoomMaker final : public Room {
+ public:
+  RoomMaker(ledger::Ledger &ledger, FenceTracker &fences, PendingFrees &pending, StreamPools &stream_pools,
+            BlockPools &pools)
+      : ledger_(ledger), fences_(fences), pending_(pending), stream_pools_(stream_pools), pools_(pools) {}
+
+  bool make_room(const char *api, int device, std::uint64_t bytes) noexcept override;
+  bool give_back(const char *api, int device) noexcept override;
+  // Waits for what was submitted to any context before the call. False: a capture prevents it, or the driver failed.
+  bool wait_for_work() noexcept;
+  // Releases what destroyed driver pools held, where the device is idle. Never waits.
+  void release_orphans(const char *api, int device) noexcept;
+
+ private:
+  ledger::Ledger &ledger_;
+  FenceTracker &fences_;
+  PendingFrees &pending_;
+  StreamPools &stream_pools_;
+  BlockPools &pools_;
+};
+
+}  // namespace ration::policy

@@ -1,0 +1,31 @@
+// Calls that move no memory but decide when a freed block is clean: captures, destroyed streams, synchronises.
+// Layer: policy/calls. Threads: any; no lock is held across a driver call.
+#pragma once
+
+#include "policy/block_pool/block_pools.h"
+#include "policy/devices/request.h"
+#include "policy/imports/ipc_importer.h"
+
+namespace ration::policy {
+
+class SyncAndCapture {
+ public:
+  // `pool`: mode pool; else nothing waits for a synchronise.
+  SyncAndCapture(Contexts &contexts, Captures &captures, BlockPools &pools, IpcImporter &imports, bool pool)
+      : contexts_(contexts), captures_(captures), pools_(pools), imports_(imports), pool_(pool) {}
+
+  CUresult begin_capture(CUstream stream, DriverCall call);
+  CUresult end_capture(CUstream stream, DriverCall call);
+  CUresult destroy_stream(CUstream stream, DriverCall call);
+  // nullptr: the current context.
+  CUresult synchronise(CUcontext context, DriverCall call);
+
+ private:
+  Contexts &contexts_;
+  Captures &captures_;
+  BlockPools &pools_;
+  IpcImporter &imports_;
+  const bool pool_;
+};
+
+}  // namespace ration::policy

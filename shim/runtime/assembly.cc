@@ -1,0 +1,61 @@
+#include "runtime/assembly.h"
+
+#include <utility>
+#include <vector>
+
+namespace ration::runtime {
+
+using driver::real;
+
+// Members refer to each other before they are built; none is called here.
+Assembly::Assembly(const Options &options, policy::LimitSource &limits, events::JournalOptions journal_options,
+                   std::string &problem)
+    : async_mode(options.async),
+      journal(std::move(journal_options), problem),
+      devices(limits, ledger),
+      contexts(devices),
+      fences(contexts, captures),
+      exports(limits.state_folder()),
+      pending(ledger,
+              [this](const policy::PhysicalMemory::PieceRef &piece) {
+                mapped_memory.end_piece("cuMemMapArrayAsync", piece);
+              }),
+      stream_pools(ledger, journal),
+      pools(devices, ledger, journal, contexts, fences, fast_paths, exports, room, options.synchronous_free),
+      async_pools(devices, contexts, ledger, journal, stream_pools, fences, options.deterministic),
+      imports(fences, limits.state_folder()),
+      room(ledger, fences, pending, stream_pools, pools),
+      books(ledger, journal, pools, stream_pools),
+      admission(devices, contexts, ledger, journal, books, pools, stream_pools, async_pools, room),
+      async_memory(devices, ledger, journal, books, pools, stream_pools, async_pools, admission, options.async,
+                   options.synchronous_free),
+      device_memory({options.pool, options.large_direct, options.limit_managed}, ledger, journal, books, pools,
+                    admission, room, async_memory, imports),
+      host_memory(books, admission),
+      mapped_memory(devices, contexts, ledger, journal, books, pools, pending, admission),
+      array_memory(ledger, books, admission, mapped_memory),
+      stream_memory(devices, contexts, captures, journal, books, pools, stream_pools, pending, admission, async_memory),
+      shared_blocks(contexts, pools, exports, imports, admission, async_memory),
+      context_life(devices, contexts, ledger, books, pools, async_pools, imports, pending, mapped_memory, options.async,
+                   options.charge_context),
+      sync_and_capture(contexts, captures, pools, imports, options.pool),
+      queries(devices, ledger, pools, stream_pools, async_pools, pending, imports, admission, room, async_memory,
+              options.show_limit) {}
+
+void Assembly::describe() {
+  if (journal.described() || devices.all() == nullptr) {
+    return;
+  }
+  int version = 0;
+  if (real.cuDriverGetVersion.present()) {
+    real.cuDriverGetVersion(&version);
+  }
+  std::vector<events::DeviceFacts> facts = devices.facts();
+  for (events::DeviceFacts &device : facts) {
+    const policy::Device *known = async_mode ? devices.find(device.ordinal) : nullptr;
+    device.mode = known != nullptr && !policy::AsyncPools::supported_on(known->handle) ? "pool" : "";
+  }
+  journal.describe(std::move(facts), version);
+}
+
+}  // namespace ration::runtime

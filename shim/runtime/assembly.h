@@ -1,0 +1,68 @@
+// Every object of the policy, built once and joined. Hooks reach only the classes at the end, one for each family.
+// Layer: runtime. Threads: built by one thread; every member is safe afterwards.
+#pragma once
+
+#include <string>
+
+#include "policy/calls/array_memory.h"
+#include "policy/calls/context_life.h"
+#include "policy/calls/device_memory.h"
+#include "policy/calls/host_memory.h"
+#include "policy/calls/mapped_memory.h"
+#include "policy/calls/queries.h"
+#include "policy/calls/shared_blocks.h"
+#include "policy/calls/stream_memory.h"
+#include "policy/calls/sync_and_capture.h"
+
+namespace ration::runtime {
+
+struct Options {
+  bool show_limit = true;         // queries report the limit as the size of the device
+  bool charge_context = false;    // a context's own memory counts against the limit
+  bool pool = false;              // blocks come from our pools (mode pool), where the driver allows it
+  bool synchronous_free = false;  // a free waits for the work before it
+  bool limit_managed = true;      // managed memory counts against the limit, in its full size
+  bool async = false;             // blocks come from the driver's pools (mode async), where a device has them
+  bool deterministic = false;     // mode async: those pools never reuse by an order that the driver found
+  bool large_direct = false;      // ipc=direct
+};
+
+struct Assembly {
+  // `problem`: why there is no log; empty where there is one, or none was asked for.
+  Assembly(const Options &options, policy::LimitSource &limits, events::JournalOptions journal_options,
+           std::string &problem);
+
+  // Writes the log's first line, where the driver can be asked about the devices that it names.
+  void describe();
+
+  const bool async_mode;
+  ledger::Ledger ledger;
+  events::Journal journal;
+  policy::Devices devices;
+  policy::FastPaths fast_paths;
+  policy::Contexts contexts;
+  policy::Captures captures;
+  policy::FenceTracker fences;
+  policy::IpcExporter exports;
+  policy::PendingFrees pending;
+  policy::StreamPools stream_pools;
+  policy::BlockPools pools;
+  policy::AsyncPools async_pools;
+  policy::IpcImporter imports;
+  policy::RoomMaker room;
+  policy::Books books;
+  policy::Admission admission;
+  policy::AsyncMemory async_memory;
+
+  policy::DeviceMemory device_memory;
+  policy::HostMemory host_memory;
+  policy::MappedMemory mapped_memory;
+  policy::ArrayMemory array_memory;
+  policy::StreamMemory stream_memory;
+  policy::SharedBlocks shared_blocks;
+  policy::ContextLife context_life;
+  policy::SyncAndCapture sync_and_capture;
+  policy::Queries queries;
+};
+
+}  // namespace ration::runtime
