@@ -47,10 +47,8 @@ void Backoff::sleep() noexcept {
   next_ns_ = twice(next_ns_);
 }
 
-Waiter::~Waiter() {
-  if (pauses_ > 0) {
-    wait_detail::waiters.fetch_sub(1);
-  }
+void Waiter::leave() noexcept {
+  wait_detail::waiters.fetch_sub(1);
 }
 
 void Waiter::pause() noexcept {

@@ -29,7 +29,11 @@ class Backoff {
 class Waiter {
  public:
   Waiter() = default;
-  ~Waiter();
+  ~Waiter() {
+    if (pauses_ > 0) {
+      leave();
+    }
+  }
   Waiter(const Waiter &) = delete;
   Waiter &operator=(const Waiter &) = delete;
 
@@ -38,6 +42,8 @@ class Waiter {
   void pause() noexcept;
 
  private:
+  static void leave() noexcept;
+
   int pauses_ = 0;
   std::uint32_t seen_ = 0;
   long next_ns_ = 50'000;

@@ -53,7 +53,7 @@ CUresult cross(const Real &real_call, const Body &body) noexcept {
     runtime->describe();
   }
   try {
-    return body(runtime->family<Family>());
+    return body(*runtime::family<Family>);
   } catch (...) {
     return CUDA_ERROR_OUT_OF_MEMORY;  // the host's memory ran out: documented for every one of these calls
   }

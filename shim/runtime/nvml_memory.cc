@@ -78,9 +78,9 @@ const Outlook &outlook(const ListGpus &list) {
 }  // namespace
 
 bool present_memory(const std::string &uuid, const ListGpus &list, policy::MemoryFigures &memory) {
-  if (Runtime *runtime = Runtime::existing()) {
+  if (Runtime::existing() != nullptr) {
     const bool alone = uuid.empty() && list().size() == 1;
-    const policy::Presented presented = runtime->family<policy::Queries>().present_device(uuid, alone, memory);
+    const policy::Presented presented = family<policy::Queries>->present_device(uuid, alone, memory);
     if (presented != policy::Presented::not_known_yet) {
       return presented == policy::Presented::yes;
     }

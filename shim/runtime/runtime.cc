@@ -19,8 +19,7 @@ namespace ration::runtime {
 
 namespace {
 
-constinit std::atomic<Runtime *> instance{nullptr};
-constinit std::atomic<Assembly *> built{nullptr};  // what `instance` serves, for the exit handler
+constinit std::atomic<Assembly *> built{nullptr};  // for the exit handler
 constinit std::atomic<pid_t> builder{0};  // the process whose thread is building; a child may inherit its parent's
 // Set by every racing first caller, to the same values: relaxed.
 constinit std::atomic<const std::uint64_t *> unknown_versions{nullptr};
@@ -83,7 +82,7 @@ void at_exit() {
 // its log the child has a descriptor, which would keep the log claimed for as long as the child lives.
 void in_child() {
   events::close_inherited_log();
-  instance.store(nullptr, std::memory_order_relaxed);
+  Runtime::forget();
   built.store(nullptr, std::memory_order_relaxed);
   builder.store(0, std::memory_order_relaxed);
 }
@@ -100,6 +99,17 @@ void register_handlers() {
 }  // namespace
 
 struct Builder {
+  static void serve(Assembly &assembly) noexcept {
+    family<policy::DeviceMemory> = &assembly.device_memory;
+    family<policy::HostMemory> = &assembly.host_memory;
+    family<policy::ArrayMemory> = &assembly.array_memory;
+    family<policy::MappedMemory> = &assembly.mapped_memory;
+    family<policy::StreamMemory> = &assembly.stream_memory;
+    family<policy::SharedBlocks> = &assembly.shared_blocks;
+    family<policy::ContextLife> = &assembly.context_life;
+    family<policy::SyncAndCapture> = &assembly.sync_and_capture;
+    family<policy::Queries> = &assembly.queries;
+  }
   static Runtime *build() noexcept try {
     std::vector<config::Problem> problems;
     config::Settings settings = read_own_settings(problems);
@@ -133,6 +143,7 @@ struct Builder {
     assembly->devices.join_groups();
     register_handlers();
     Runtime *runtime = new Runtime(*assembly);
+    serve(*assembly);
     (void)limits.release();                                      // these three live as long as the process
     built.store(assembly.release(), std::memory_order_release);  // pairs with the acquire in at_exit
     return runtime;
@@ -147,12 +158,6 @@ void set_reports(const Reports &given) {
   via_of.store(given.via_of, std::memory_order_relaxed);
 }
 
-Runtime::Runtime(Assembly &assembly)
-    : assembly_(assembly),
-      families_(&assembly.device_memory, &assembly.host_memory, &assembly.array_memory, &assembly.mapped_memory,
-                &assembly.stream_memory, &assembly.shared_blocks, &assembly.context_life, &assembly.sync_and_capture,
-                &assembly.queries) {}
-
 // Logging fails open: without memory of the host the next call tries again.
 void Runtime::describe_now() noexcept try {
   assembly_.describe();
@@ -160,11 +165,7 @@ void Runtime::describe_now() noexcept try {
 } catch (...) {
 }
 
-Runtime *Runtime::existing() noexcept {
-  return instance.load(std::memory_order_acquire);  // pairs with the release in get()
-}
-
-Runtime *Runtime::get() noexcept {
+Runtime *Runtime::get_built() noexcept {
   for (Waiter waiter;;) {
     if (Runtime *runtime = instance.load(std::memory_order_acquire)) {
       return runtime;
@@ -175,7 +176,7 @@ Runtime *Runtime::get() noexcept {
       Runtime *runtime = instance.load(std::memory_order_acquire);
       if (runtime == nullptr) {
         runtime = Builder::build();
-        instance.store(runtime, std::memory_order_release);  // pairs with the acquires in get() and at_exit
+        instance.store(runtime, std::memory_order_release);  // pairs with the acquire in existing()
       }
       builder.store(0);
       wake_waiters();

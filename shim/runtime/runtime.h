@@ -5,39 +5,34 @@
 
 #include <atomic>
 #include <cstdint>
-#include <tuple>
 
 #include "policy/devices/request.h"
-
-namespace ration::policy {
-class ArrayMemory;
-class ContextLife;
-class DeviceMemory;
-class HostMemory;
-class MappedMemory;
-class Queries;
-class SharedBlocks;
-class StreamMemory;
-class SyncAndCapture;
-}  // namespace ration::policy
 
 namespace ration::runtime {
 
 struct Assembly;
 
+// The object that serves one family of hooks; valid once Runtime::get() answered. A variable of its own for each, so
+// that a hit follows no pointer through the runtime.
+template <class Family>
+inline constinit Family *family = nullptr;
+
 class Runtime {
  public:
   // The process's runtime, built if need be. nullptr: it could not be built; the caller fails closed. A forked child
   // gets one of its own: nothing of the parent's is the child's to free or to count.
-  static Runtime *get() noexcept;
-  // The same without building it: nullptr where there is none.
-  static Runtime *existing() noexcept;
-
-  // What serves one family of hooks.
-  template <class Family>
-  Family &family() const {
-    return *std::get<Family *>(families_);
+  static Runtime *get() noexcept {
+    Runtime *runtime = existing();
+    return runtime != nullptr ? runtime : get_built();
   }
+  // The same without building it: nullptr where there is none.
+  static Runtime *existing() noexcept {
+    return instance.load(std::memory_order_acquire);  // pairs with the release in get_built()
+  }
+
+  // In a forked child: the next get() builds one of its own.
+  static void forget() noexcept { instance.store(nullptr, std::memory_order_relaxed); }
+
   // Writes the log's first line, which names the devices: tried at each call until the driver can be asked about them.
   void describe() noexcept {
     if (!described_.load(std::memory_order_relaxed)) {  // a late reader tries in vain
@@ -47,15 +42,13 @@ class Runtime {
 
  private:
   friend struct Builder;
-  explicit Runtime(Assembly &assembly);
+  explicit Runtime(Assembly &assembly) : assembly_(assembly) {}
+  static Runtime *get_built() noexcept;
   void describe_now() noexcept;
 
+  static inline constinit std::atomic<Runtime *> instance{nullptr};
   Assembly &assembly_;
   std::atomic<bool> described_{false};
-  const std::tuple<policy::DeviceMemory *, policy::HostMemory *, policy::ArrayMemory *, policy::MappedMemory *,
-                   policy::StreamMemory *, policy::SharedBlocks *, policy::ContextLife *, policy::SyncAndCapture *,
-                   policy::Queries *>
-      families_;
 };
 
 // Called once by the core's start: a counter that `end` reports and a way to tell the program's calls apart.

@@ -124,20 +124,21 @@ TEST_CASE("a forked child gets books of its own, and its log beside its parent's
 }
 
 namespace {
-void free_null(Runtime &runtime) {
-  (void)runtime.family<policy::DeviceMemory>().free("cuMemFree_v2", 0, [] { return CUDA_SUCCESS; });
+void free_null() {
+  REQUIRE(Runtime::get() != nullptr);
+  (void)runtime::family<policy::DeviceMemory>->free("cuMemFree_v2", 0, [] { return CUDA_SUCCESS; });
 }
 }  // namespace
 
 TEST_CASE("child: forks and frees", "[.]") {
   Runtime *const parents = Runtime::get();
   REQUIRE(parents != nullptr);
-  free_null(*parents);
+  free_null();
   const int status = [] {
     const pid_t pid = fork();
     if (pid == 0) {
-      free_null(*Runtime::get());
-      free_null(*Runtime::get());
+      free_null();
+      free_null();
       std::exit(0);  // the handlers run: this is where `end` is written
     }
     int ended = -1;
