@@ -9,10 +9,10 @@ using preload::pool::Seen;
 // Members by their exports' names: `this` is the first argument of each. A name that changes does not link.
 #pragma weak preload_witness
 bool real_allocate_hit(void *, std::uint64_t,
-                       unsigned long long *) asm("__real__ZN6ration6policy5Pools12allocate_hitEmPy");
-bool allocate_hit(void *, std::uint64_t, unsigned long long *) asm("__wrap__ZN6ration6policy5Pools12allocate_hitEmPy");
-bool real_free_hit(void *, std::uint64_t) asm("__real__ZN6ration6policy5Pools8free_hitEm");
-bool free_hit(void *, std::uint64_t) asm("__wrap__ZN6ration6policy5Pools8free_hitEm");
+                       unsigned long long *) asm("__real__ZN6ration6policy10BlockPools12allocate_hitEmPy");
+bool allocate_hit(void *, std::uint64_t, unsigned long long *) asm("__wrap__ZN6ration6policy10BlockPools12allocate_hitEmPy");
+bool real_free_hit(void *, std::uint64_t) asm("__real__ZN6ration6policy10BlockPools8free_hitEm");
+bool free_hit(void *, std::uint64_t) asm("__wrap__ZN6ration6policy10BlockPools8free_hitEm");
 bool real_take_in(void *) asm("__real__ZN6ration6policy10Quarantine7take_inEv");
 bool take_in(void *) asm("__wrap__ZN6ration6policy10Quarantine7take_inEv");
 void real_tell(void *, const void *) asm("__real__ZN6ration6ledger7Account4tellERKNS0_4ToldE");
