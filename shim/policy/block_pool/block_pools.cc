@@ -10,15 +10,15 @@ namespace {
 
 using driver::real;
 
-// How often a request looks again because other threads freed meanwhile. It ends one that no hole will ever fit.
-constexpr int kMostTurns = 100;
+// How often a request looks again because other threads freed meanwhile; ends a request that no hole will ever fit.
+constexpr int kMostTries = 100;
 
-// CUDA_SUCCESS where a free may go into `stream`, else what is wrong with it. A graph's free node must be given a
-// graph's own allocation (cuda.h).
+// CUDA_SUCCESS where a free may go into `stream`, else the driver's error. A graph's free node must be given a graph's
+// own allocation (cuda.h).
 CUresult state_of_stream(CUstream stream) {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   const CUresult result = capture_status(stream, status);
-  if (result == CUDA_ERROR_NOT_SUPPORTED) {  // nor is capture, then
+  if (result == CUDA_ERROR_NOT_SUPPORTED) {  // then capture is not supported either
     return CUDA_SUCCESS;
   }
   return result == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE ? CUDA_ERROR_INVALID_VALUE : result;
@@ -33,7 +33,7 @@ CUresult BlockPools::state_of_caller() {
     return asked;
   }
   const RelaxedCapture relaxed;
-  const CUresult answer = real.cuMemFree_v2(0);  // a free of nothing: only the state of the thread can be wrong with it
+  const CUresult answer = real.cuMemFree_v2(0);  // a null free: only the thread's state can be wrong
   const bool of_thread = answer == CUDA_ERROR_INVALID_CONTEXT || answer == CUDA_ERROR_CONTEXT_IS_DESTROYED ||
                          answer == CUDA_ERROR_NOT_INITIALIZED || answer == CUDA_ERROR_DEINITIALIZED;
   return of_thread ? answer : CUDA_SUCCESS;
@@ -88,18 +88,18 @@ CUresult BlockPools::allocate(const Request &request, const Contexts::Current &w
     preallocate(request, where, pool, state);
   }
   pool::AllocateOutcome outcome{};
-  for (int turns = 0;; ++turns) {
+  for (int tries = 0;; ++tries) {
     MissHandler growth(*this, request, where, pool, state);
     outcome = pool.blocks.allocate(request.upper_bound, growth);
     if (outcome) {
       break;
     }
-    // The driver's own words, unless they say no more than that there is no memory, or are about calls of ours alone.
+    // The driver's own error goes back, unless it is out of memory, or concerns calls of ours alone.
     if (growth.error() != CUDA_SUCCESS && growth.error() != CUDA_ERROR_OUT_OF_MEMORY &&
         growth.error() != CUDA_ERROR_NOT_SUPPORTED) {
       return growth.error();
     }
-    if (turns == kMostTurns || !growth.overtaken()) {
+    if (tries == kMostTries || !growth.overtaken()) {
       denied = growth.reason();
       return CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -116,7 +116,7 @@ CUresult BlockPools::allocate(const Request &request, const Contexts::Current &w
                       start != 0 ? now_ns() - start : 0};
   event.slab = outcome.block.slab;
   journal_.record(event);
-  tell_changes(where.device);
+  publish_changes(where.device);
   open_path(pool, state);
   *address = outcome.block.address;
   return CUDA_SUCCESS;
@@ -149,10 +149,10 @@ CUresult BlockPools::retire(const char *api, std::uint64_t address, CUstream str
                                reinterpret_cast<std::uintptr_t>(stream), events::Source::pool});
   ticket.close();
   if (due) {
-    quarantine.collect(Quarantine::Sealing::always);  // an error of it is for whoever needs the memory
+    quarantine.collect(Quarantine::Sealing::always);  // its error is for the allocation that needs the memory
   }
-  tell_changes(owner->device);
-  settle_kept(kFewKept);
+  publish_changes(owner->device);
+  reclaim_unshared(kFewKept);
   return CUDA_SUCCESS;
 }
 
@@ -191,7 +191,7 @@ void BlockPools::record_wait(const char *api, int device, const char *how, const
   journal_.record(events::Wait{device, api, how, cleaned.blocks, cleaned.bytes, now_ns() - start_ns, cleaned.error});
 }
 
-// Without events sealing costs nothing, and the program's own synchronise is what lets blocks be used again.
+// Without events, sealing costs nothing, and the program's own synchronise is what makes blocks clean.
 std::uint64_t BlockPools::before_synchronise() noexcept {
   if (!fences_.by_events()) {
     for (std::atomic<DevicePoolState *> &each : devices_state_) {
@@ -203,7 +203,7 @@ std::uint64_t BlockPools::before_synchronise() noexcept {
   return fences_.now();
 }
 
-void BlockPools::tell(int device) noexcept {
+void BlockPools::publish(int device) noexcept {
   const events::DeviceTally &tally = journal_.tally().devices[device];
   ledger::Told told;
   told.used = tally.live_bytes.load(std::memory_order_relaxed);

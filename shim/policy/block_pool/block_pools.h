@@ -1,5 +1,5 @@
-// Mode pool: blocks of the program from the pools of its contexts, and everything that happens to those.
-// Layer: policy. Threads: any; no lock is held across a driver call. Owns: each device's quarantine.
+// Mode pool: blocks of the program from the pools of its contexts, one pool for each context life.
+// Layer: policy/block_pool. Threads: any; no lock is held across a driver call. Owns: each device's quarantine.
 #pragma once
 
 #include <atomic>
@@ -44,38 +44,37 @@ class BlockPools {
   BlockPools(const BlockPools &) = delete;
   BlockPools &operator=(const BlockPools &) = delete;
 
-  // Whether this driver lets a freed block ever be used again.
+  // Whether this driver can tell when a freed block may be reused.
   static bool possible() { return FenceTracker::can_tell(); }
 
-  // The short way (hit_lanes.h), where it is open and leads there; false: nothing happened. It touches what the fast
-  // path's lock guards and the totals, and asks the driver for nothing but the current context; a free that was due
-  // looks after the quarantine besides. What the ledger must be told of takes the long way.
+  // The fast path (fast_path.h), where it is open. False: nothing happened, take the slow path. A hit touches only what
+  // the fast path's lock guards and the totals, and asks the driver only for the current context. A due free runs the
+  // quarantine, too. A call whose change must be published in the ledger is no hit.
   bool allocate_hit(std::uint64_t bytes, CUdeviceptr *address) noexcept;
   bool free_hit(std::uint64_t address) noexcept;
 
-  // A block of `request.upper_bound` bytes. Where it was denied for want of memory, `denied` says why.
+  // A block of `request.upper_bound` bytes. `denied` gets the reason where there is no memory for it.
   CUresult allocate(const Request &request, const Contexts::Current &where, events::Via via, CUdeviceptr *address,
                     std::optional<events::Reason> &denied);
 
-  // The context whose slab is around `address`, or nullptr: what happens to that address is not ours to say.
+  // The context whose slab contains `address`; nullptr: none, the driver answers for that address.
   ContextRef owner_of(std::uint64_t address) { return slabs_.find(address); }
-  // REQUIRES: `owner` is the answer of owner_of. Anything but the start of a live block: INVALID_VALUE.
+  // REQUIRES: `owner` is owner_of's answer. Anything but the start of a live block: INVALID_VALUE.
   CUresult free(const char *api, std::uint64_t address, const ContextRef &owner);
   CUresult free_in_stream(const char *api, std::uint64_t address, CUstream stream, const ContextRef &owner);
-  // What a free of the driver's own would be told on this thread: without a context, or after the driver's end, its
-  // refusal.
+  // What the driver would answer to a free on this thread: its refusal without a context or after its own end.
   CUresult state_of_caller();
   std::optional<pool::Block> block_at(std::uint64_t address, const ContextRef &owner);
   pool::SharedPool &blocks_of(const ContextRef &owner);
 
-  // A handle by which other processes can open the live block around `address`, and only that (exports.h). Where there
-  // can be none, `refused` and why. REQUIRES: `owner` is the answer of owner_of.
+  // A handle by which other processes can open the live block around `address`, and only that (ipc_exporter.h).
+  // `refused` says why there can be none. REQUIRES: `owner` is owner_of's answer.
   CUresult share(std::uint64_t address, const ContextRef &owner, CUipcMemHandle *handle, std::string &refused);
-  // Takes back what is free and was open elsewhere; at most so many looks.
+  // Moves freed blocks that no other process has open any more into quarantine; looks at `most` of them.
   static constexpr std::size_t kFewKept = 8;
-  void settle_kept(std::size_t most = SIZE_MAX) noexcept;
+  void reclaim_unshared(std::size_t most = SIZE_MAX) noexcept;
 
-  // A context that ends takes its pool along; begin before the driver's call, then one of the two.
+  // A context that ends takes its pool along: begin before the driver's call, then cancel or finish.
   void begin_end(const ContextRef &context) noexcept {
     context->close_to_hits();
     slabs_.begin_end(context);
@@ -83,36 +82,35 @@ class BlockPools {
   void cancel_end(const ContextRef &context) noexcept { slabs_.cancel_end(context); }
   void finish_end(const char *api, const ContextRef &context) noexcept;
 
-  // Free in the pools of a device, clean or not yet.
+  // Free in the pools of a device, quarantined blocks included.
   std::uint64_t free_bytes(int device);
-  // What the pools of a device hold without a live block in it.
+  // What the pools of a device hold beyond their live blocks.
   std::uint64_t reclaimable(int device);
   // Returns wholly free slabs to the driver. False: there were none, or the driver refused.
   bool give_back_slabs(const char *api, int device) noexcept;
-  // Whether another thread is taking a slab of the device or giving one back: what is refused now may fit then.
-  bool is_changing(int device);
-  // Whether `bytes` would fit under the limit but for what lies free in pools that the caller cannot use.
+  // Whether another thread is taking a slab of the device or returning one: a request refused now may fit afterwards.
+  bool has_slab_in_transit(int device);
+  // Whether `bytes` would fit under the limit if other contexts' pools held nothing free.
   bool holds_elsewhere(int device, const Context *caller, std::uint64_t bytes);
-  // What an oom record says of the pools; `of` is the context that asked.
+  // Fills in what an oom record says of the pools; `of` is the requesting context.
   void explain(events::Oom &oom, const Context *of);
-  // Figures of a device for others to see; the others only where they have changed enough (ledger::Account).
-  void tell(int device) noexcept;
-  void tell_changes(int device) noexcept {
+  // Publishes a device's figures in the ledger; the second only where they have changed enough (ledger::Account).
+  void publish(int device) noexcept;
+  void publish_changes(int device) noexcept {
     if (ledger_.account(device).is_worth_telling(used(device))) {
-      tell(device);
+      publish(device);
     }
   }
   std::uint64_t used(int device) const {
     return journal_.tally().devices[device].live_bytes.load(std::memory_order_relaxed);
   }
-  // The address range is about to be recorded for somebody else.
+  // Waits until no slab in this range is being ended, so that the range's next owner is logged later.
   void settle(std::uint64_t address, std::uint64_t bytes) { slabs_.settle(address, bytes); }
 
-  // The program synchronises a context: what it freed until now counts as freed before. The moment that has passed
-  // should the driver answer success.
+  // Before a synchronise of the program's: the number of the fence that has passed if the driver answers success.
   std::uint64_t before_synchronise() noexcept;
 
-  // While it lives others know that what they are refused may fit later (is_changing).
+  // While it lives, has_slab_in_transit() is true.
   class SlabInTransit;
 
  private:
@@ -129,24 +127,11 @@ class BlockPools {
     const Preallocation plan;
     Quarantine quarantine;
     std::atomic<std::uint64_t> slab_bytes{0};
-    std::atomic<Context *> first{nullptr};  // the only one that preallocates; an identity, never followed
+    std::atomic<Context *> first{nullptr};  // the only one that preallocates; an identity, never dereferenced
     std::atomic<int> preallocation;
-    std::atomic<int> changing{0};  // threads that hold bytes which may come back: of a slab to be or of one that goes
+    std::atomic<int> in_transit{0};  // threads that hold bytes of a slab that is being taken or returned
   };
 
-  class Changing {
-   public:
-    explicit Changing(DevicePoolState &state) : state_(state) { state_.changing.fetch_add(1); }
-    ~Changing() {
-      state_.changing.fetch_sub(1);
-      wake_waiters();
-    }
-    Changing(const Changing &) = delete;
-    Changing &operator=(const Changing &) = delete;
-
-   private:
-    DevicePoolState &state_;
-  };
   DevicePoolState &state_of(int device);
   DevicePoolState *known_state(int device) { return devices_state_[device].load(std::memory_order_acquire); }
   ContextPool &pool_of(const ContextRef &context);
@@ -164,16 +149,16 @@ class BlockPools {
   void preallocate(const Request &request, const Contexts::Current &where, ContextPool &pool, DevicePoolState &state);
   void preallocate_now(const Request &request, const Contexts::Current &where, ContextPool &pool,
                        DevicePoolState &state);
-  void settle_briefly(const char *api, int device, DevicePoolState &state);
+  void drain_briefly(const char *api, int device, DevicePoolState &state);
   enum class Take { taken, over_limit, over_group_limit, device_full, failed };
-  // One slab of exactly `bytes` for the current context.
+  // Takes one slab of exactly `bytes` for the current context.
   Take take_slab(std::uint64_t bytes, const char *why, const Contexts::Current &where, DevicePoolState &state,
                  ledger::Effort effort, pool::Slab &slab, CUresult &error);
-  // False: the driver did not take it.
+  // Returns a slab to the driver. False: the driver refused.
   bool return_slab(const char *api, const ContextRef &context, const pool::Slab &slab) noexcept;
   void forget_slab(const char *api, const Context &context, const pool::Slab &slab) noexcept;
   void slab_bytes_changed(DevicePoolState &state, int device);
-  // Bytes that may lie in quarantine before it is worth asking the driver about them, as long as the pool may grow.
+  // Quarantined bytes below which a pool that may grow does not ask the driver what is clean.
   std::uint64_t slack_bytes(const DevicePoolState &state, int device);
 
   Devices &devices_;
@@ -192,10 +177,16 @@ class BlockPools {
 
 class BlockPools::SlabInTransit {
  public:
-  SlabInTransit(BlockPools &pools, int device) : changing_(pools.state_of(device)) {}
+  SlabInTransit(BlockPools &pools, int device) : count_(pools.state_of(device).in_transit) { count_.fetch_add(1); }
+  ~SlabInTransit() {
+    count_.fetch_sub(1);
+    wake_waiters();
+  }
+  SlabInTransit(const SlabInTransit &) = delete;
+  SlabInTransit &operator=(const SlabInTransit &) = delete;
 
  private:
-  const Changing changing_;
+  std::atomic<int> &count_;
 };
 
 }  // namespace ration::policy

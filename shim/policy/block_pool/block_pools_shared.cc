@@ -1,5 +1,5 @@
-// What the pools share with other processes: the half of BlockPools that knows exports.
-// Layer: policy.
+// Blocks shared with other processes: the part of BlockPools that uses the IPC exporter.
+// Layer: policy/block_pool.
 #include <bit>
 #include <cstring>
 
@@ -41,7 +41,7 @@ CUresult BlockPools::share(std::uint64_t address, const ContextRef &owner, CUipc
       case IpcExporter::Shared::no_place:
         refused = "more than " + std::to_string(ledger::shared::kExportRecords) + " blocks are shared";
         if (!again) {
-          settle_kept();
+          reclaim_unshared();
         }
         break;
     }
@@ -49,8 +49,8 @@ CUresult BlockPools::share(std::uint64_t address, const ContextRef &owner, CUipc
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-// The context's end waits for whoever is in flight, and whoever comes behind it sees that it has ended.
-void BlockPools::settle_kept(std::size_t most) noexcept {
+// The context's end waits for calls in flight; a later call sees that the context has ended.
+void BlockPools::reclaim_unshared(std::size_t most) noexcept {
   exports_.settle(most, [this](const IpcExporter::Kept &kept) {
     ContextPool &pool = *kept.owner->pool.load(std::memory_order_acquire);
     const ContextPool::InFlight in_flight(pool);

@@ -1,5 +1,5 @@
-// What the pools take from the driver and give back: the half of BlockPools that knows slabs.
-// Layer: policy.
+// Slabs: the part of BlockPools that takes them from the driver and returns them.
+// Layer: policy/block_pool.
 #include <algorithm>
 #include <list>
 
@@ -12,13 +12,13 @@ namespace {
 
 using driver::real;
 
-// A pool that grows on demand holds no more than this back for the sake of fewer driver calls.
+// A pool that grows on demand leaves at most this in quarantine to save driver calls.
 constexpr std::uint64_t kMostSlackOnDemand = 64U << 20U;
 
 }  // namespace
 
-// Takes slabs back from one pool. What the driver refuses stays the pool's, but only once the pool has been through
-// all of its slabs.
+// Returns one pool's free slabs to the driver. A slab that the driver refuses goes back to the pool after the pool has
+// offered all of its slabs.
 class SlabReleaser final : public pool::NoUpstream {
  public:
   SlabReleaser(BlockPools &pools, const char *api, const ContextRef &context)
@@ -36,7 +36,7 @@ class SlabReleaser final : public pool::NoUpstream {
       ++slabs;
       bytes += slab.bytes;
     }
-  } catch (...) {  // no memory to remember a refusal by: the slab stays charged, and goes with its context
+  } catch (...) {  // no memory to remember a refusal: the slab stays charged, and goes with its context
   }
 
   std::uint64_t slabs = 0;
@@ -53,7 +53,7 @@ BlockPools::Take BlockPools::take_slab(std::uint64_t bytes, const char *why, con
                                        DevicePoolState &state, ledger::Effort effort, pool::Slab &slab,
                                        CUresult &error) {
   ledger::Account &account = ledger_.account(where.device);
-  const Changing changing(state);
+  const SlabInTransit in_transit(*this, where.device);
   const ledger::ReserveOutcome reserved = account.reserve(bytes, effort);
   if (reserved != ledger::ReserveOutcome::granted) {
     return reserved == ledger::ReserveOutcome::over_limit ? Take::over_limit : Take::over_group_limit;
@@ -71,7 +71,7 @@ BlockPools::Take BlockPools::take_slab(std::uint64_t bytes, const char *why, con
   }
   try {
     if (!slabs_.insert(address, bytes, where.context)) {
-      account.release(bytes);  // it went with its context
+      account.release(bytes);  // the slab went with its context
       error = CUDA_ERROR_CONTEXT_IS_DESTROYED;
       return Take::failed;
     }
@@ -101,7 +101,7 @@ std::uint64_t BlockPools::slack_bytes(const DevicePoolState &state, int device) 
   return state.plan.bytes > 0 ? slack : std::min(slack, kMostSlackOnDemand);
 }
 
-// The record first, then the bytes, then the range: whoever gets either again is logged behind it.
+// Log, then release, then unmap, so that reuse is always logged later.
 void BlockPools::forget_slab(const char *api, const Context &context, const pool::Slab &slab) noexcept {
   journal_.record(events::SlabFree{slab.address, slab.bytes, context.device, context.number, slab.id, api});
   ledger_.account(context.device).release(slab.bytes);
@@ -110,13 +110,13 @@ void BlockPools::forget_slab(const char *api, const Context &context, const pool
     state->slab_bytes.fetch_sub(slab.bytes, std::memory_order_relaxed);
     slab_bytes_changed(*state, context.device);
   }
-  tell(context.device);
+  publish(context.device);
 }
 
 bool BlockPools::return_slab(const char *api, const ContextRef &context, const pool::Slab &slab) noexcept {
   for (Waiter waiter;;) {
     if (const Pin pin(*context); pin) {
-      slabs_.begin_end(slab.address);  // nobody else marks it: whoever ends the context waits for the pin first
+      slabs_.begin_end(slab.address);  // a thread that ends the context waits for the pin first
       const RelaxedCapture relaxed;
       const CurrentFor current(context->handle);
       if (!current || real.cuMemFree_v2(slab.address) != CUDA_SUCCESS) {
@@ -127,10 +127,10 @@ bool BlockPools::return_slab(const char *api, const ContextRef &context, const p
       return true;
     }
     if (const char *ended_by = context->ended_by.load(std::memory_order_acquire)) {
-      forget_slab(ended_by, *context, slab);  // it went with its context, whose pool no longer knew it
+      forget_slab(ended_by, *context, slab);  // the slab went with its context, whose pool no longer held it
       return true;
     }
-    waiter.pause();  // the context is being destroyed, or not, by another thread
+    waiter.pause();  // another thread's destroy decides whether the context goes
   }
 }
 
@@ -139,32 +139,32 @@ bool BlockPools::give_back_slabs(const char *api, int device) noexcept try {
   if (state == nullptr) {
     return false;
   }
-  settle_kept();
+  reclaim_unshared();
   state->quarantine.collect(Quarantine::Sealing::always);
-  const Changing changing(*state);
+  const SlabInTransit in_transit(*this, device);
   events::Trim trim{device, api, 0, 0};
   for (const ContextRef &context : pooled_on(device)) {
-    // A slab that is on its way, or comes back refused, is in neither list that the context's end goes through.
+    // A slab in transit, or refused, is in neither list that the context's end goes through.
     const ContextPool::InFlight in_flight(*context->pool.load(std::memory_order_acquire));
-    SlabReleaser returner(*this, api, context);
-    context->pool.load(std::memory_order_acquire)->blocks.give_back(returner);
-    trim.slabs += returner.slabs;
-    trim.bytes += returner.bytes;
+    SlabReleaser releaser(*this, api, context);
+    context->pool.load(std::memory_order_acquire)->blocks.give_back(releaser);
+    trim.slabs += releaser.slabs;
+    trim.bytes += releaser.bytes;
   }
   if (trim.slabs > 0) {
     journal_.record(trim);
   }
   return trim.slabs > 0;
-} catch (...) {  // no memory of the host to go through the pools
+} catch (...) {  // no memory of the host to list the pools
   return false;
 }
 
-bool BlockPools::is_changing(int device) {
+bool BlockPools::has_slab_in_transit(int device) {
   DevicePoolState *state = known_state(device);
-  return state != nullptr && state->changing.load(std::memory_order_acquire) != 0;
+  return state != nullptr && state->in_transit.load(std::memory_order_acquire) != 0;
 }
 
-// Only a device's first context preallocates, and for what lives in it: not because another one needs much.
+// Only a device's first context preallocates, and only its own live blocks count for that.
 void BlockPools::preallocate(const Request &request, const Contexts::Current &where, ContextPool &pool,
                              DevicePoolState &state) {
   Context *first = nullptr;
@@ -177,19 +177,19 @@ void BlockPools::preallocate(const Request &request, const Contexts::Current &wh
   if (state.preallocation.compare_exchange_strong(due, DevicePoolState::running)) {
     try {
       preallocate_now(request, where, pool, state);
-    } catch (...) {  // no memory of the host: the pool grows as it can
+    } catch (...) {  // no memory of the host: the pool grows on demand
     }
     state.preallocation.store(DevicePoolState::done);
     wake_waiters();
   }
   Waiter waiter;
   while (state.preallocation.load(std::memory_order_acquire) == DevicePoolState::running) {
-    waiter.pause();  // another thread is at it; what it gets is for this request too
+    waiter.pause();  // another thread preallocates; its slab serves this request, too
   }
 }
 
-// Bounded in time, because the device may never get through before this call returns.
-void BlockPools::settle_briefly(const char *api, int device, DevicePoolState &state) {
+// Bounded in time: the device's work may itself wait for this call to return.
+void BlockPools::drain_briefly(const char *api, int device, DevicePoolState &state) {
   if (state.quarantine.blocks() == 0 || !fences_.by_events()) {
     return;
   }
@@ -212,8 +212,8 @@ void BlockPools::settle_briefly(const char *api, int device, DevicePoolState &st
   }
 }
 
-// The plan's bytes, less what is held already, as far as they are there: nine tenths again and again until the driver
-// has so much. Where not even this request would fit, the pool grows for it as for any other.
+// Takes the plan's bytes less what is held already, or nine tenths of that again and again until the driver has so
+// much. Where not even this request would fit, the pool grows for it as for any other.
 void BlockPools::preallocate_now(const Request &request, const Contexts::Current &where, ContextPool &pool,
                                  DevicePoolState &state) {
   const Preallocation &plan = state.plan;
@@ -222,9 +222,9 @@ void BlockPools::preallocate_now(const Request &request, const Contexts::Current
     account.look_for_dead();
   }
   if (state.slab_bytes.load(std::memory_order_relaxed) > 0) {
-    // Small slabs that are free would only be in the large one's way. But the driver's free waits for running work,
-    // which may itself be waiting for this call.
-    settle_briefly(request.api, where.device, state);
+    // Free small slabs would only fragment the device. But the driver's free waits for running work, which may itself
+    // be waiting for this call.
+    drain_briefly(request.api, where.device, state);
     if (fences_.is_idle()) {
       room_.give_back(request.api, where.device);
     }
@@ -251,14 +251,14 @@ void BlockPools::preallocate_now(const Request &request, const Contexts::Current
       case Take::device_full:
         bytes = nine_tenths(bytes);
         break;
-      case Take::over_group_limit:  // others were faster
+      case Take::over_group_limit:  // other members took it first
         bytes = std::min(nine_tenths(bytes), account.available());
         break;
     }
   }
 }
 
-// What the driver destroyed with a context: recorded block by block, then slab by slab.
+// Records what the driver destroyed with a context: block by block, then slab by slab.
 class TeardownUpstream final : public pool::NoUpstream {
  public:
   TeardownUpstream(BlockPools &pools, const char *api, const Context &context)
@@ -281,7 +281,7 @@ void BlockPools::finish_end(const char *api, const ContextRef &context) noexcept
   }
   Waiter waiter;
   while (pool->in_flight.load() != 0) {
-    waiter.pause();  // it sees that the context is gone, or has its block already and writes its record
+    waiter.pause();  // that call sees that the context is gone, or is writing its record
   }
   state->quarantine.forget(*pool);
   exports_.forget(*pool);
@@ -294,12 +294,12 @@ void BlockPools::finish_end(const char *api, const ContextRef &context) noexcept
       }
     }
   }
-  TeardownUpstream loser(*this, api, *context);
-  pool->blocks.give_back(loser);
+  TeardownUpstream teardown(*this, api, *context);
+  pool->blocks.give_back(teardown);
   Context *gone = context.get();
   if (state->first.compare_exchange_strong(gone, nullptr)) {
     state->preallocation.store(state->plan.bytes > 0 ? DevicePoolState::due : DevicePoolState::done);
-    fast_paths_.close_all(context->device);  // another context's allocations may now have to preallocate
+    fast_paths_.close_all(context->device);  // the next context to allocate may have to preallocate
   }
 }
 

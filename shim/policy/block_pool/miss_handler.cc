@@ -12,7 +12,7 @@ namespace ration::policy {
 namespace {
 
 constexpr std::uint64_t kSlabGranule = ContextPool::kFirstSlabBytes;
-// A slab for blocks of one size alone has room for so many bytes of them: it loses part of its last granule.
+// A slab for blocks of one size has room for this many bytes of them, and loses part of its last granule.
 constexpr std::uint64_t kLeastOfOneSize = 32U << 20U;
 
 constexpr std::uint64_t whole_slab(std::uint64_t bytes) {
@@ -23,10 +23,10 @@ std::uint64_t slab_of_several(std::uint64_t block_bytes) {
   const std::uint64_t bytes = std::max<std::uint64_t>(1, block_bytes);
   return whole_slab(pool::Pool::slab_bytes_for(std::max<std::uint64_t>(1, kLeastOfOneSize / bytes) * bytes));
 }
-// Quarantine may hold half of what the pools take, or this much, before a pool that could grow gives the device a
-// moment to get through with it.
+// A pool that could grow first gives the device a moment to finish when half of what the pools hold is quarantined, or
+// this much.
 constexpr std::uint64_t kLeastCapBytes = 64U << 20U;
-// How long a request that would be denied waits for a capture of another thread, while which nothing can be cleaned.
+// How long a request that would be denied waits for another thread's capture, during which nothing can be cleaned.
 constexpr std::uint64_t kCapturePatienceNs = 1'000'000'000;
 
 }  // namespace
@@ -42,22 +42,22 @@ MissHandler::MissHandler(BlockPools &pools, const Request &request, const Contex
       reason_(account_.limit() == UINT64_MAX ? events::Reason::device : events::Reason::limit) {}
 
 void MissHandler::remember(const Quarantine::Cleaned &cleaned) {
-  look_error_ = cleaned.error;  // the latest word: a later look may have succeeded
+  look_error_ = cleaned.error;  // a later look may have succeeded
 }
 
-// And not only by a slab for this request alone, of which there could soon be very many.
+// False where only a slab for this request alone would fit: there could soon be very many of those.
 bool MissHandler::may_grow() {
   return account_.available() >=
          std::max(pool::Pool::slab_bytes_for(request_.upper_bound), ContextPool::kFirstSlabBytes);
 }
 
 bool MissHandler::collect() noexcept {
-  pools_.settle_kept();
+  pools_.reclaim_unshared();
   seen_retired_ = state_.quarantine.retired();
   seen_cleaned_ = state_.quarantine.cleaned();
   const std::uint64_t held = state_.quarantine.bytes();
   const bool may_grow_now = may_grow();
-  // Asking costs driver calls: not for every block of a program that frees one and takes the next.
+  // Asking costs driver calls, so not at every block of a program that frees and allocates in turn.
   if (may_grow_now && held + request_.upper_bound <= pools_.slack_bytes(state_, where_.device)) {
     return false;
   }
@@ -71,7 +71,7 @@ bool MissHandler::collect() noexcept {
   return may_grow_now && held > cap && cleaned.error == CUDA_SUCCESS && !cleaned.capturing && drain_briefly();
 }
 
-// The cap on quarantined bytes: bounded in time, because the device may never get through before this call returns.
+// Enforces the cap on quarantined bytes. Bounded in time: the device's work may wait for this call to return.
 bool MissHandler::drain_briefly() {
   if (drained_briefly_ || !pools_.fences_.by_events()) {
     return false;
@@ -89,17 +89,18 @@ bool MissHandler::drain_briefly() {
   return cleaned.blocks > 0;
 }
 
-std::uint64_t MissHandler::next_size(std::uint64_t minimum_bytes) {
+std::uint64_t MissHandler::next_slab_bytes(std::uint64_t minimum_bytes) {
   const Preallocation &plan = state_.plan;
-  // 2, 4, 8 MiB and so on: as much again as there is, and the first one.
+  // 2, 4, 8 MiB and so on: each as large as all slabs before it and a granule.
   std::uint64_t want = std::max(minimum_bytes, pool_.blocks.statistics().slab_bytes + kSlabGranule);
   if (plan.bytes > 0 &&
       state_.preallocation.load(std::memory_order_acquire) == BlockPools::DevicePoolState::State::due &&
       state_.first.load(std::memory_order_relaxed) == &pool_.context) {
-    want = std::min(want, std::max({minimum_bytes, plan.after, kSlabGranule}));  // the large slab is still to come
+    want =
+        std::min(want, std::max({minimum_bytes, plan.after, kSlabGranule}));  // the preallocated slab is still to come
   }
   std::uint64_t least = std::min(slab_of_several(request_.upper_bound), whole_granules(account_.available()));
-  // What others could take as well is taken by eighths, and so that blocks like this one leave nothing over.
+  // In a group, at most an eighth of what is left, in whole blocks of this request's size.
   if (const std::uint64_t eighth = account_.group_available() / 8; eighth < want) {
     const std::uint64_t blocks = std::max<std::uint64_t>(1, eighth / std::max<std::uint64_t>(1, request_.upper_bound));
     want = std::max(minimum_bytes, pool::Pool::slab_bytes_for(blocks * request_.upper_bound));
@@ -111,14 +112,14 @@ std::uint64_t MissHandler::next_size(std::uint64_t minimum_bytes) {
     most = std::min(most, *free_bytes - std::min(*free_bytes, plan.headroom));
     least = std::min(least, whole_granules(*free_bytes));
   }
-  // Not even less than the driver takes for it in any case. Where that goes into the headroom, several blocks' worth:
-  // a slab of 2 MiB holds one block of 1 MiB.
+  // Never less than the driver takes for it in any case. A slab that must use the headroom holds several blocks: one of
+  // 2 MiB would hold a single block of 1 MiB.
   const std::uint64_t floor = whole_slab(minimum_bytes);
   const std::uint64_t bytes = whole_granules(std::min(want, most));
   return bytes >= floor ? bytes : std::max(floor, std::min(least, want));
 }
 
-// Slabs from `from_bytes` on down to the smallest that will do.
+// Tries slabs from `from_bytes` down to the smallest that will do.
 std::optional<pool::Slab> MissHandler::take(std::uint64_t from_bytes, std::uint64_t minimum_bytes,
                                             ledger::Effort most) {
   for (std::uint64_t bytes = from_bytes;;) {
@@ -154,7 +155,7 @@ std::optional<pool::Slab> MissHandler::grow(std::uint64_t minimum_bytes) noexcep
   }
   grow_error_ = CUDA_SUCCESS;
   const RelaxedCapture relaxed;
-  std::optional<pool::Slab> slab = take(next_size(minimum_bytes), minimum_bytes);
+  std::optional<pool::Slab> slab = take(next_slab_bytes(minimum_bytes), minimum_bytes);
   if (!slab && grow_error_ == CUDA_SUCCESS) {
     const bool room = reason_ == events::Reason::device
                           ? pools_.room_.give_back(request_.api, where_.device)
@@ -163,13 +164,14 @@ std::optional<pool::Slab> MissHandler::grow(std::uint64_t minimum_bytes) noexcep
       slab = take(minimum_bytes, minimum_bytes);
     }
   }
-  // What another thread reserved and did not get, or has out of its pool to give back, may be ours yet.
+  // A slab that another thread reserved in vain or is returning may leave room for this request.
   bool changed = false;
   Waiter waiter;
   while (!slab && grow_error_ == CUDA_SUCCESS && reason_ != events::Reason::device &&
-         pools_.is_changing(where_.device)) {
+         pools_.has_slab_in_transit(where_.device)) {
     waiter.pause();
-    slab = take(minimum_bytes, minimum_bytes, ledger::Effort::kAtOnce);  // each look for the dead would be a change
+    slab = take(minimum_bytes, minimum_bytes,
+                ledger::Effort::kAtOnce);  // a look for the dead by each thread would count as transit for the others
     changed = true;
   }
   if (!slab && changed && grow_error_ == CUDA_SUCCESS && reason_ != events::Reason::device) {
@@ -177,7 +179,7 @@ std::optional<pool::Slab> MissHandler::grow(std::uint64_t minimum_bytes) noexcep
   }
   ReturningMemory returning(account_);
   while (!slab && grow_error_ == CUDA_SUCCESS && reason_ == events::Reason::device && returning.expected()) {
-    returning.nap();
+    returning.sleep();
     slab = take(minimum_bytes, minimum_bytes);
   }
   if (!slab && reason_ != events::Reason::device &&

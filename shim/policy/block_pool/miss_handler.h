@@ -1,5 +1,5 @@
-// One request that its pool has no room for: where the pool asks, and what became of it.
-// Layer: policy. Threads: lives on the stack of one call; the pool lets one call grow at a time.
+// Serves one request that its pool has no room for: the pool's upstream, and why it failed.
+// Layer: policy/block_pool. Threads: lives on the stack of one call; the pool lets one call grow at a time.
 #pragma once
 
 #include <cstdint>
@@ -14,23 +14,23 @@ class MissHandler final : public pool::Upstream {
   MissHandler(BlockPools &pools, const Request &request, const Contexts::Current &where, ContextPool &pool,
               BlockPools::DevicePoolState &state);
 
-  // In this order, each as often as it helps: what is clean by now, the driver, the device's fences.
+  // The pool calls them in this order, each as often as it helps: clean blocks, then the driver, then waiting.
   bool collect() noexcept override;
   std::optional<pool::Slab> grow(std::uint64_t minimum_bytes) noexcept override;
   void shrink(const pool::Slab &slab) noexcept override;
   bool wait() noexcept override;
 
-  // Why there is no room, once the pool has given up: the driver's own error, or a reason.
+  // Why there is no room once the pool has given up: the driver's own error, or a reason.
   CUresult error() const { return grow_error_ != CUDA_SUCCESS ? grow_error_ : look_error_; }
   events::Reason reason() const { return reason_; }
-  // Another thread freed while this one looked here and there: what it did not find anywhere may have moved past it.
+  // Another thread freed while this one looked: the room may have moved between hole, block and quarantine meanwhile.
   bool overtaken() const;
 
  private:
   bool may_grow();
   void remember(const Quarantine::Cleaned &cleaned);
   bool drain_briefly();
-  std::uint64_t next_size(std::uint64_t minimum_bytes);
+  std::uint64_t next_slab_bytes(std::uint64_t minimum_bytes);
   std::optional<pool::Slab> take(std::uint64_t from_bytes, std::uint64_t minimum_bytes,
                                  ledger::Effort most = ledger::Effort::kLookForDead);
 
@@ -43,7 +43,7 @@ class MissHandler final : public pool::Upstream {
   CUresult grow_error_ = CUDA_SUCCESS;
   CUresult look_error_ = CUDA_SUCCESS;  // of the latest look into the quarantine
   events::Reason reason_;
-  // By the quarantine, before the pool was last looked into.
+  // The quarantine's counts before the latest look into the pool.
   std::uint64_t seen_retired_ = 0;
   std::uint64_t seen_cleaned_ = 0;
   bool capturing_ = false;

@@ -77,7 +77,7 @@ void Admission::record_oom(const char *api, std::uint64_t requested, int device,
   pools_.explain(event, of);
   event.quarantined += async_.deferred_bytes(device);
   journal_.record(event);
-  pools_.tell(device);
+  pools_.publish(device);
 }
 
 CUresult Admission::deny(const Request &request, const Contexts::Current &where, events::Reason reason) {
@@ -110,7 +110,7 @@ bool Admission::reserve(const Request &request, const Contexts::Current &where, 
         async_.reclaim(request.api, where.device, returned)) {
       continue;
     }
-    if (pools_.is_changing(where.device)) {
+    if (pools_.has_slab_in_transit(where.device)) {
       waiter.pause();
       effort = ledger::Effort::kAtOnce;  // a look for the dead by each thread would be a change for the others
     } else if (effort == ledger::Effort::kAtOnce) {
@@ -140,7 +140,7 @@ CUresult Admission::admit(const Request &request, const Contexts::Current &where
   }
   for (ReturningMemory returning(account); result == CUDA_ERROR_OUT_OF_MEMORY && returning.expected();) {
     account.release(request.upper_bound);
-    returning.nap();
+    returning.sleep();
     returned = async_.returned(where.device);
     reserved = account.reserve(request.upper_bound, ledger::Effort::kLookForDead);
     if (reserved != ledger::ReserveOutcome::granted) {

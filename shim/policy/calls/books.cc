@@ -36,7 +36,7 @@ CUresult Books::enter(AddressBook &book, const Request &request, const Block &bl
                       duration_ns};
   event.charged = block.charged;
   journal_.record(event);
-  pools_.tell_changes(block.device);
+  pools_.publish_changes(block.device);
   if (!book.announce(key)) {
     end_block(block.context->ended_by.load(std::memory_order_acquire), {key, block});
     book.finish_end(key);
@@ -90,7 +90,7 @@ void Books::end_block(const char *api, const AddressedBlock &block) {
   if (held.pool != nullptr) {
     stream_pools_.block_ended(*held.pool);
   }
-  pools_.tell_changes(held.device);
+  pools_.publish_changes(held.device);
 }
 
 void Books::keep(AddressBook &book, const AddressedBlock &block) {

@@ -15,7 +15,7 @@ void MappedMemory::end_piece(const char *api, const PhysicalMemory::PieceRef &pi
   journal_.record(event);
   if (piece->charged) {
     ledger_.account(piece->device).release(piece->bytes);
-    pools_.tell_changes(piece->device);
+    pools_.publish_changes(piece->device);
   }
 }
 
@@ -56,7 +56,7 @@ CUresult MappedMemory::create(Request request, const CUmemLocation &location, Ac
                       request.kind,     events::Source::driver, books_.via_of(request), 0};
   event.charged = request.charged;
   journal_.record(event);
-  pools_.tell_changes(device);
+  pools_.publish_changes(device);
   *handle = obtained.address;
   return CUDA_SUCCESS;
 }
@@ -134,7 +134,7 @@ CUresult MappedMemory::map_arrays(const CUarrayMapInfo *entries, std::size_t cou
   if (!lost.empty()) {
     const ContextRef context = contexts_.of_stream(stream);
     pending_.add(context != nullptr ? context : books_.no_context, std::move(lost), stream);
-    pools_.tell_changes(context != nullptr ? context->device : 0);
+    pools_.publish_changes(context != nullptr ? context->device : 0);
   }
   return result;
 }

@@ -1,8 +1,10 @@
-// The device gives back what a killed process held some time after the kernel dropped its locks: a request that finds
-// the device full just then is tried again for a while. Layer: policy. Threads: lives on the stack of one call.
+// Retries a request that finds the device full shortly after a neighbour died: the driver returns a killed process's
+// memory some time after the kernel has dropped its locks.
+// Layer: policy/devices. Threads: lives on the stack of one call.
 #pragma once
 
 #include "base/clock.h"
+#include "base/wait.h"
 #include "ledger/ledger.h"
 
 namespace ration::policy {
@@ -11,15 +13,15 @@ class ReturningMemory {
  public:
   explicit ReturningMemory(ledger::Account &account) : account_(account) {}
 
-  // Whether a neighbour who held memory of the device died lately, so that another try after a nap is worth it.
+  // Whether a process that held memory of the device died lately, so that another try is worth it.
   bool expected() {
     if (start_ns_ == 0) {
       start_ns_ = now_ns();
     }
     return now_ns() - start_ns_ < kPatienceSeconds * 1'000'000'000 && account_.somebody_died_within(kPatienceSeconds);
   }
-  // REQUIRES: the caller holds no reservation meanwhile, which others might be refused for.
-  void nap() { backoff_.sleep(); }
+  // REQUIRES: the caller holds no reservation meanwhile; others could be refused because of it.
+  void sleep() { backoff_.sleep(); }
 
  private:
   static constexpr std::uint64_t kPatienceSeconds = 2;
