@@ -86,6 +86,7 @@ FAMILIES = {
     "host": {"host_memory"},
     "ipc": {"shared_blocks"},
     "legacy32": {"device_memory", "queries"},
+    "pitch": {"device_memory"},
     "query": {"queries"},
     "vmm": {"mapped_memory"},
 }

@@ -59,9 +59,18 @@ CUresult cross(const Real &real_call, const Body &body) noexcept {
   }
 }
 
-template <class Family, class Real, class Body>
-CUresult forwarding(const Real &real_call, const Body &body) noexcept {
-  return cross<Crossing::forwarding, Family>(real_call, body);
+// A hook whose function the driver lacks is reached by direct links only; it answers as the loader would have.
+inline constexpr CUresult kAbsent = CUDA_ERROR_NOT_FOUND;
+
+// The hook of one driver function, called with the program's own `arguments`. `body` gets the family's object and a
+// callable that makes this call.
+template <class Family, class Slot, class Body, class... Arguments>
+CUresult forwarding(const Slot &slot, const Body &body, Arguments... arguments) noexcept {
+  if (!slot.present()) {
+    return kAbsent;
+  }
+  const auto call = [&] { return slot(arguments...); };
+  return cross<Crossing::forwarding, Family>(call, [&](Family &family) { return body(family, call); });
 }
 
 // Addresses and handles are pointers or numbers, as their type has it.
@@ -74,8 +83,9 @@ CUdeviceptr number_of(Value value) {
   }
 }
 
-// For a driver call that writes one address or handle: `call` makes it for a given place, the program's or one of ours.
-// `body` gets the family's object and the call as an Act that obtains `bytes`.
+// For a driver call that writes one address or handle: `call` makes it for a given place, the program's or one of ours,
+// so that a failure leaves the program's untouched. `body` gets the family's object and the call as an Act that obtains
+// `bytes`.
 template <Crossing kCrossing, class Family, class Place, class Call, class Body>
 CUresult obtaining(Place *place, std::uint64_t bytes, const Call &call, const Body &body) noexcept {
   const auto act = [&](policy::Obtained &got) {
@@ -88,12 +98,18 @@ CUresult obtaining(Place *place, std::uint64_t bytes, const Call &call, const Bo
                                   [&](Family &family) { return body(family, policy::Act(act)); });
 }
 
-template <class Family, class Place, class Call, class Body>
-CUresult allocating(Place *place, std::uint64_t bytes, const Call &call, const Body &body) noexcept {
-  return obtaining<Crossing::allocating, Family>(place, bytes, call, body);
+// The hook of one driver function that takes memory: `slot` with `place` and `rest`. A null place is the driver's to
+// refuse.
+template <class Family, class Slot, class Place, class Body, class... Rest>
+CUresult allocating(const Slot &slot, std::uint64_t bytes, const Body &body, Place *place, Rest... rest) noexcept {
+  if (!slot.present()) {
+    return kAbsent;
+  }
+  if (place == nullptr) {
+    return slot(place, rest...);
+  }
+  return obtaining<Crossing::allocating, Family>(
+      place, bytes, [&](Place *to) { return slot(to, rest...); }, body);
 }
-
-// A hook whose function the driver lacks is reached by direct links only; it answers as the loader would have.
-inline constexpr CUresult kAbsent = CUDA_ERROR_NOT_FOUND;
 
 }  // namespace ration::hooks

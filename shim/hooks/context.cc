@@ -1,4 +1,4 @@
-// Contexts come and go; what goes takes its memory along. Every version that the driver exports.
+// Contexts that come and go, which take their memory along: every version that the driver exports.
 // Layer: hooks. Threads: any.
 #include "hooks/boundary.h"
 #include "hooks/hooks.h"
@@ -6,25 +6,23 @@
 
 using ration::driver::real;
 using ration::hooks::forwarding;
-using ration::hooks::kAbsent;
 using ration::policy::ContextLife;
 
 namespace {
 
-// One call that gains a context: `slot` with `rest`, whose first parameter receives the handle; `note` is told of it.
+// A call that obtains a context: its handle goes to `note` on success.
 template <class Slot, class Note, class... Rest>
-CUresult gain(const Slot &slot, CUcontext *context, const Note &note, Rest... rest) {
-  if (!slot.present()) {
-    return kAbsent;
-  }
-  const auto call = [&] { return slot(context, rest...); };
-  return forwarding<ContextLife>(call, [&](ContextLife &contexts) {
-    const CUresult result = call();
-    if (result == CUDA_SUCCESS) {
-      note(contexts, *context);
-    }
-    return result;
-  });
+CUresult gain(const Slot &slot, const Note &note, CUcontext *context, Rest... rest) {
+  return forwarding<ContextLife>(
+      slot,
+      [&](ContextLife &contexts, const auto &call) {
+        const CUresult result = call();
+        if (result == CUDA_SUCCESS) {
+          note(contexts, *context);
+        }
+        return result;
+      },
+      context, rest...);
 }
 
 auto created_on(CUdevice device) {
@@ -33,11 +31,8 @@ auto created_on(CUdevice device) {
 
 template <class Slot, class Which, class Method>
 CUresult end(const Slot &slot, const char *api, Which which, Method method) {
-  if (!slot.present()) {
-    return kAbsent;
-  }
-  const auto call = [&] { return slot(which); };
-  return forwarding<ContextLife>(call, [&](ContextLife &contexts) { return (contexts.*method)(api, which, call); });
+  return forwarding<ContextLife>(
+      slot, [=](ContextLife &contexts, const auto &call) { return (contexts.*method)(api, which, call); }, which);
 }
 
 }  // namespace
@@ -45,34 +40,33 @@ CUresult end(const Slot &slot, const char *api, Which which, Method method) {
 extern "C" {
 
 CUresult cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev) {
-  return gain(real.cuCtxCreate, pctx, created_on(dev), flags, dev);
+  return gain(real.cuCtxCreate, created_on(dev), pctx, flags, dev);
 }
 
 CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev) {
-  return gain(real.cuCtxCreate_v2, pctx, created_on(dev), flags, dev);
+  return gain(real.cuCtxCreate_v2, created_on(dev), pctx, flags, dev);
 }
 
 CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags,
                         CUdevice dev) {
-  return gain(real.cuCtxCreate_v3, pctx, created_on(dev), paramsArray, numParams, flags, dev);
+  return gain(real.cuCtxCreate_v3, created_on(dev), pctx, paramsArray, numParams, flags, dev);
 }
 
 CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev) {
-  return gain(real.cuCtxCreate_v4, pctx, created_on(dev), ctxCreateParams, flags, dev);
+  return gain(real.cuCtxCreate_v4, created_on(dev), pctx, ctxCreateParams, flags, dev);
 }
 
 CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev, unsigned int flags) {
-  if (!real.cuGreenCtxCreate.present()) {
-    return kAbsent;
-  }
-  const auto call = [&] { return real.cuGreenCtxCreate(phCtx, desc, dev, flags); };
-  return forwarding<ContextLife>(call, [&](ContextLife &contexts) {
-    const CUresult result = call();
-    if (result == CUDA_SUCCESS) {
-      contexts.green_created(*phCtx, dev);
-    }
-    return result;
-  });
+  return forwarding<ContextLife>(
+      real.cuGreenCtxCreate,
+      [=](ContextLife &contexts, const auto &call) {
+        const CUresult result = call();
+        if (result == CUDA_SUCCESS) {
+          contexts.green_created(*phCtx, dev);
+        }
+        return result;
+      },
+      phCtx, desc, dev, flags);
 }
 
 CUresult cuGreenCtxDestroy(CUgreenCtx hCtx) {
@@ -80,14 +74,13 @@ CUresult cuGreenCtxDestroy(CUgreenCtx hCtx) {
 }
 
 CUresult cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx) {
-  return gain(
-      real.cuCtxFromGreenCtx, pContext,
-      [hCtx](ContextLife &contexts, CUcontext context) { contexts.green_converted(context, hCtx); }, hCtx);
+  const auto note = [=](ContextLife &contexts, CUcontext context) { contexts.green_converted(context, hCtx); };
+  return gain(real.cuCtxFromGreenCtx, note, pContext, hCtx);
 }
 
 CUresult cuCtxAttach(CUcontext *pctx, unsigned int flags) {
-  return gain(
-      real.cuCtxAttach, pctx, [](ContextLife &contexts, CUcontext context) { contexts.attached(context); }, flags);
+  const auto note = [](ContextLife &contexts, CUcontext context) { contexts.attached(context); };
+  return gain(real.cuCtxAttach, note, pctx, flags);
 }
 
 CUresult cuCtxDetach(CUcontext ctx) {
@@ -103,11 +96,9 @@ CUresult cuCtxDestroy_v2(CUcontext ctx) {
 }
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev) {
-  if (!real.cuDevicePrimaryCtxRetain.present()) {
-    return kAbsent;
-  }
-  const auto call = [&] { return real.cuDevicePrimaryCtxRetain(pctx, dev); };
-  return forwarding<ContextLife>(call, [&](ContextLife &contexts) { return contexts.retain_primary(pctx, dev, call); });
+  return forwarding<ContextLife>(
+      real.cuDevicePrimaryCtxRetain,
+      [=](ContextLife &contexts, const auto &call) { return contexts.retain_primary(pctx, dev, call); }, pctx, dev);
 }
 
 CUresult cuDevicePrimaryCtxRelease(CUdevice dev) {
@@ -127,21 +118,17 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev) {
 }
 
 CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags) {
-  if (!real.cuCtxEnablePeerAccess.present()) {
-    return kAbsent;
-  }
-  const auto call = [&] { return real.cuCtxEnablePeerAccess(peerContext, Flags); };
-  return forwarding<ContextLife>(call,
-                                 [&](ContextLife &contexts) { return contexts.change_peer(peerContext, true, call); });
+  return forwarding<ContextLife>(
+      real.cuCtxEnablePeerAccess,
+      [=](ContextLife &contexts, const auto &call) { return contexts.change_peer(peerContext, true, call); },
+      peerContext, Flags);
 }
 
 CUresult cuCtxDisablePeerAccess(CUcontext peerContext) {
-  if (!real.cuCtxDisablePeerAccess.present()) {
-    return kAbsent;
-  }
-  const auto call = [&] { return real.cuCtxDisablePeerAccess(peerContext); };
-  return forwarding<ContextLife>(call,
-                                 [&](ContextLife &contexts) { return contexts.change_peer(peerContext, false, call); });
+  return forwarding<ContextLife>(
+      real.cuCtxDisablePeerAccess,
+      [=](ContextLife &contexts, const auto &call) { return contexts.change_peer(peerContext, false, call); },
+      peerContext);
 }
 
 }  // extern "C"

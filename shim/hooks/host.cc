@@ -7,7 +7,6 @@
 using ration::driver::real;
 using ration::hooks::Crossing;
 using ration::hooks::kAbsent;
-using ration::hooks::number_of;
 using ration::policy::Act;
 using ration::policy::HostMemory;
 using ration::policy::Obtained;
@@ -23,98 +22,80 @@ CUresult undo_registration(CUdeviceptr address) {
                                             : CUDA_ERROR_NOT_FOUND;
 }
 
-// A failure leaves the program's place alone, whatever the driver wrote.
-template <class Call>
-CUresult allocate(const char *api, const void *caller, void **pp, std::uint64_t bytes, const Call &call) {
-  if (pp == nullptr) {
-    return call(nullptr);
+template <class Slot, class Size, class... Rest>
+CUresult allocate(const Slot &slot, const char *api, const void *caller, void **pp, Size bytes, Rest... rest) {
+  if (!slot.present()) {
+    return kAbsent;
   }
-  return ration::hooks::obtaining<Crossing::counting, HostMemory>(pp, bytes, call, [&](HostMemory &memory, Act act) {
-    Obtained pinned;
-    const CUresult result = memory.allocate(
-        {api, bytes, bytes, caller},
-        [&](Obtained &got) {
-          const CUresult answer = act(got);
-          pinned = got;
-          return answer;
-        },
-        undo_allocation);
-    if (result == CUDA_SUCCESS) {
-      *pp = reinterpret_cast<void *>(pinned.address);
-    }
-    return result;
-  });
+  if (pp == nullptr) {
+    return slot(pp, bytes, rest...);
+  }
+  return ration::hooks::obtaining<Crossing::counting, HostMemory>(
+      pp, bytes, [&](void **pinned) { return slot(pinned, bytes, rest...); },
+      [&](HostMemory &memory, Act act) {
+        CUdeviceptr pinned = 0;
+        const CUresult result = memory.allocate({api, bytes, bytes, caller}, act, undo_allocation, &pinned);
+        if (result == CUDA_SUCCESS) {
+          *pp = reinterpret_cast<void *>(pinned);
+        }
+        return result;
+      });
 }
 
-template <class Call>
-CUresult pin(const char *api, const void *caller, void *p, std::uint64_t bytes, const Call &call) {
+template <class Slot, class... Rest>
+CUresult pin(const Slot &slot, const char *api, const void *caller, void *p, std::uint64_t bytes, Rest... rest) {
+  if (!slot.present()) {
+    return kAbsent;
+  }
+  const auto call = [&] { return slot(p, rest...); };
   const auto act = [&](Obtained &got) {
-    got = {number_of(p), bytes};
+    got = {ration::hooks::number_of(p), bytes};
     return call();
   };
   return ration::hooks::cross<Crossing::counting, HostMemory>(call, [&](HostMemory &memory) {
-    return memory.allocate({api, bytes, bytes, caller}, act, undo_registration);
+    CUdeviceptr pinned = 0;
+    return memory.allocate({api, bytes, bytes, caller}, act, undo_registration, &pinned);
   });
 }
 
-template <class Call>
-CUresult end(const char *api, const void *p, const Call &call) {
-  return ration::hooks::forwarding<HostMemory>(call, [&](HostMemory &memory) { return memory.free(api, p, call); });
+template <class Slot>
+CUresult end(const Slot &slot, const char *api, void *p) {
+  return ration::hooks::forwarding<HostMemory>(
+      slot, [=](HostMemory &memory, const auto &call) { return memory.free(api, p, call); }, p);
 }
 
 }  // namespace
 
+extern "C" {
+
 // Of CUDA 2.0: a 32-bit size.
-extern "C" CUresult cuMemAllocHost(void **pp, unsigned int bytesize) {
-  if (!real.cuMemAllocHost.present()) {
-    return kAbsent;
-  }
-  return allocate("cuMemAllocHost", __builtin_return_address(0), pp, bytesize,
-                  [&](void **pinned) { return real.cuMemAllocHost(pinned, bytesize); });
+CUresult cuMemAllocHost(void **pp, unsigned int bytesize) {
+  return allocate(real.cuMemAllocHost, "cuMemAllocHost", __builtin_return_address(0), pp, bytesize);
 }
 
-extern "C" CUresult cuMemAllocHost_v2(void **pp, size_t bytesize) {
-  if (!real.cuMemAllocHost_v2.present()) {
-    return kAbsent;
-  }
-  return allocate("cuMemAllocHost_v2", __builtin_return_address(0), pp, bytesize,
-                  [&](void **pinned) { return real.cuMemAllocHost_v2(pinned, bytesize); });
+CUresult cuMemAllocHost_v2(void **pp, size_t bytesize) {
+  return allocate(real.cuMemAllocHost_v2, "cuMemAllocHost_v2", __builtin_return_address(0), pp, bytesize);
 }
 
-extern "C" CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags) {
-  if (!real.cuMemHostAlloc.present()) {
-    return kAbsent;
-  }
-  return allocate("cuMemHostAlloc", __builtin_return_address(0), pp, bytesize,
-                  [&](void **pinned) { return real.cuMemHostAlloc(pinned, bytesize, Flags); });
+CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags) {
+  return allocate(real.cuMemHostAlloc, "cuMemHostAlloc", __builtin_return_address(0), pp, bytesize, Flags);
 }
 
-extern "C" CUresult cuMemFreeHost(void *p) {
-  if (!real.cuMemFreeHost.present()) {
-    return kAbsent;
-  }
-  return end("cuMemFreeHost", p, [&] { return real.cuMemFreeHost(p); });
+CUresult cuMemFreeHost(void *p) {
+  return end(real.cuMemFreeHost, "cuMemFreeHost", p);
 }
 
-extern "C" CUresult cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags) {
-  if (!real.cuMemHostRegister.present()) {
-    return kAbsent;
-  }
-  return pin("cuMemHostRegister", __builtin_return_address(0), p, bytesize,
-             [&] { return real.cuMemHostRegister(p, bytesize, Flags); });
+CUresult cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags) {
+  return pin(real.cuMemHostRegister, "cuMemHostRegister", __builtin_return_address(0), p, bytesize, bytesize, Flags);
 }
 
-extern "C" CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags) {
-  if (!real.cuMemHostRegister_v2.present()) {
-    return kAbsent;
-  }
-  return pin("cuMemHostRegister_v2", __builtin_return_address(0), p, bytesize,
-             [&] { return real.cuMemHostRegister_v2(p, bytesize, Flags); });
+CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags) {
+  return pin(real.cuMemHostRegister_v2, "cuMemHostRegister_v2", __builtin_return_address(0), p, bytesize, bytesize,
+             Flags);
 }
 
-extern "C" CUresult cuMemHostUnregister(void *p) {
-  if (!real.cuMemHostUnregister.present()) {
-    return kAbsent;
-  }
-  return end("cuMemHostUnregister", p, [&] { return real.cuMemHostUnregister(p); });
+CUresult cuMemHostUnregister(void *p) {
+  return end(real.cuMemHostUnregister, "cuMemHostUnregister", p);
 }
+
+}  // extern "C"

@@ -3,10 +3,7 @@
 #pragma once
 
 #include "hooks/boundary.h"
-
-namespace ration::policy {
-class DeviceMemory;
-}
+#include "policy/calls/device_memory.h"
 
 namespace ration::hooks {
 
@@ -25,30 +22,44 @@ inline std::uint64_t pitched_bytes(std::uint64_t width, std::uint64_t height, st
   return bytes;
 }
 
-// `call(address, pitch)` is the driver's call. `body` gets the bytes of the rows, the bound at our pitch, the call as
-// an Act, and a place for the address; only success writes `*dptr` and `*pitch_bytes`.
-template <class Address, class Size, class Call, class Body>
-CUresult allocate_pitched(Address *dptr, Size *pitch_bytes, Size width, Size height, const Call &call,
-                          const Body &body) noexcept {
-  auto pitch = static_cast<Size>(pitched_bytes(width, 1, kPitchAlignment));
+struct Pitched {
+  const char *api;
+  const void *caller;
+  std::uint64_t width;
+  std::uint64_t height;
+  bool pooled;  // a pool's block will do
+};
+
+// `slot` with two places and `rest`. Only success writes `*dptr` and `*pitch_bytes`.
+template <class Slot, class Address, class Size, class... Rest>
+CUresult allocate_pitched(const Slot &slot, const Pitched &asked, Address *dptr, Size *pitch_bytes,
+                          Rest... rest) noexcept {
+  if (!slot.present()) {
+    return kAbsent;
+  }
+  if (dptr == nullptr || pitch_bytes == nullptr) {
+    return slot(dptr, pitch_bytes, rest...);
+  }
+  auto pitch = static_cast<Size>(pitched_bytes(asked.width, 1, kPitchAlignment));
   const auto act = [&](policy::Obtained &got) {
     Address address = 0;
-    const CUresult result = call(&address, &pitch);
-    got = {address, pitched_bytes(pitch, height, 1)};
+    const CUresult result = slot(&address, &pitch, rest...);
+    got = {address, pitched_bytes(pitch, asked.height, 1)};
     return result;
   };
-  return cross<Crossing::allocating, policy::DeviceMemory>(
-      [&] { return call(dptr, pitch_bytes); },
-      [&](policy::DeviceMemory &memory) {
-        CUdeviceptr address = 0;
-        const CUresult result = body(memory, pitched_bytes(width, height, 1),
-                                     pitched_bytes(width, height, kPitchAlignment), policy::Act(act), &address);
-        if (result == CUDA_SUCCESS) {
-          *dptr = static_cast<Address>(address);
-          *pitch_bytes = pitch;
-        }
-        return result;
-      });
+  const auto body = [&](policy::DeviceMemory &memory) {
+    const std::uint64_t bytes = pitched_bytes(asked.width, asked.height, 1);
+    const std::uint64_t bound = pitched_bytes(asked.width, asked.height, kPitchAlignment);
+    CUdeviceptr address = 0;
+    const CUresult result = memory.allocate(
+        {asked.api, bytes, bound, asked.caller, asked.pooled && bytes != 0 && bound != UINT64_MAX}, act, &address);
+    if (result == CUDA_SUCCESS) {
+      *dptr = static_cast<Address>(address);
+      *pitch_bytes = pitch;
+    }
+    return result;
+  };
+  return cross<Crossing::allocating, policy::DeviceMemory>([&] { return slot(dptr, pitch_bytes, rest...); }, body);
 }
 
 }  // namespace ration::hooks

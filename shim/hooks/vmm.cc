@@ -9,26 +9,28 @@
 
 using ration::driver::real;
 using ration::hooks::forwarding;
-using ration::hooks::kAbsent;
 using ration::policy::Act;
 using ration::policy::MappedMemory;
 
 namespace {
 
+// On a copy of the list: what is recorded is what the driver was asked for. The driver answers for an empty list.
 template <class Slot>
 CUresult map_arrays(const Slot &slot, CUarrayMapInfo *list, unsigned count, CUstream stream, CUstream meant) {
-  if (!slot.present()) {
-    return kAbsent;
-  }
-  if (list == nullptr || count == 0) {  // the driver's to answer, and of no copy
-    return slot(list, count, stream);
-  }
-  return forwarding<MappedMemory>([&] { return slot(list, count, stream); },
-                                  [&](MappedMemory &memory) {
-                                    std::vector<CUarrayMapInfo> entries(list, list + count);
-                                    return memory.map_arrays(entries.data(), count, meant,
-                                                             [&] { return slot(entries.data(), count, stream); });
-                                  });
+  return forwarding<MappedMemory>(
+      slot,
+      [&](MappedMemory &memory, const auto &call) {
+        if (list == nullptr || count == 0) {
+          return call();
+        }
+        std::vector<CUarrayMapInfo> entries(list, list + count);
+        return memory.map_arrays(entries.data(), count, meant, [&] { return slot(entries.data(), count, stream); });
+      },
+      list, count, stream);
+}
+
+CUresult undo_create(CUdeviceptr made) {
+  return real.cuMemRelease.present() ? real.cuMemRelease(made) : CUDA_ERROR_NOT_FOUND;
 }
 
 }  // namespace
@@ -37,64 +39,51 @@ extern "C" {
 
 CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop,
                      unsigned long long flags) {
-  if (!real.cuMemCreate.present()) {
-    return kAbsent;
-  }
-  if (handle == nullptr || prop == nullptr || size == 0) {
+  if (real.cuMemCreate.present() && (prop == nullptr || size == 0)) {
     return real.cuMemCreate(handle, size, prop, flags);
   }
   const void *caller = __builtin_return_address(0);
-  const auto call = [=](CUmemGenericAllocationHandle *made) { return real.cuMemCreate(made, size, prop, flags); };
-  const auto undo = [](CUdeviceptr made) {
-    return real.cuMemRelease.present() ? real.cuMemRelease(made) : CUDA_ERROR_NOT_FOUND;
-  };
-  return ration::hooks::allocating<MappedMemory>(handle, size, call, [&](MappedMemory &memory, Act act) {
-    return memory.create({"cuMemCreate", size, size, caller}, prop->location, act, undo, handle);
-  });
+  return ration::hooks::allocating<MappedMemory>(
+      real.cuMemCreate, size,
+      [=](MappedMemory &memory, Act act) {
+        return memory.create({"cuMemCreate", size, size, caller}, prop->location, act, undo_create, handle);
+      },
+      handle, size, prop, flags);
 }
 
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
-  if (!real.cuMemRelease.present()) {
-    return kAbsent;
-  }
-  const auto call = [&] { return real.cuMemRelease(handle); };
-  return forwarding<MappedMemory>(call,
-                                  [&](MappedMemory &memory) { return memory.release("cuMemRelease", handle, call); });
+  return forwarding<MappedMemory>(
+      real.cuMemRelease,
+      [=](MappedMemory &memory, const auto &call) { return memory.release("cuMemRelease", handle, call); }, handle);
 }
 
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr) {
-  if (!real.cuMemRetainAllocationHandle.present()) {
-    return kAbsent;
-  }
-  const auto call = [&] { return real.cuMemRetainAllocationHandle(handle, addr); };
-  return forwarding<MappedMemory>(call, [&](MappedMemory &memory) {
-    return memory.retain("cuMemRetainAllocationHandle", reinterpret_cast<CUdeviceptr>(addr), handle, call);
-  });
+  return forwarding<MappedMemory>(
+      real.cuMemRetainAllocationHandle,
+      [=](MappedMemory &memory, const auto &call) {
+        return memory.retain("cuMemRetainAllocationHandle", ration::hooks::number_of(addr), handle, call);
+      },
+      handle, addr);
 }
 
 CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
                   unsigned long long flags) {
-  if (!real.cuMemMap.present()) {
-    return kAbsent;
-  }
-  const auto call = [&] { return real.cuMemMap(ptr, size, offset, handle, flags); };
   return forwarding<MappedMemory>(
-      call, [&](MappedMemory &memory) { return memory.map("cuMemMap", ptr, size, handle, call); });
+      real.cuMemMap,
+      [=](MappedMemory &memory, const auto &call) { return memory.map("cuMemMap", ptr, size, handle, call); }, ptr,
+      size, offset, handle, flags);
 }
 
 CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
-  if (!real.cuMemUnmap.present()) {
-    return kAbsent;
-  }
-  const auto call = [&] { return real.cuMemUnmap(ptr, size); };
-  return forwarding<MappedMemory>(call,
-                                  [&](MappedMemory &memory) { return memory.unmap("cuMemUnmap", ptr, size, call); });
+  return forwarding<MappedMemory>(
+      real.cuMemUnmap,
+      [=](MappedMemory &memory, const auto &call) { return memory.unmap("cuMemUnmap", ptr, size, call); }, ptr, size);
 }
 
-// On a copy of the list: what is noted down is what the driver was asked for.
 CUresult cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream) {
   return map_arrays(real.cuMemMapArrayAsync, mapInfoList, count, hStream, ration::hooks::legacy(hStream));
 }
+
 CUresult cuMemMapArrayAsync_ptsz(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream) {
   return map_arrays(real.cuMemMapArrayAsync_ptsz, mapInfoList, count, hStream, ration::hooks::per_thread(hStream));
 }

@@ -10,11 +10,10 @@ class HostMemory {
  public:
   HostMemory(Books &books, Admission &admission) : books_(books), admission_(admission) {}
 
-  CUresult allocate(Request request, Act act, Undo undo) {
+  CUresult allocate(Request request, Act act, Undo undo, CUdeviceptr *address) {
     request.kind = events::Kind::host;
     request.charged = false;
-    CUdeviceptr address = 0;
-    return admission_.obtain_here(books_.blocks, request, act, undo, &address);
+    return admission_.obtain_here(books_.blocks, request, act, undo, address);
   }
   CUresult free(const char *api, const void *address, DriverCall call) {
     return books_.end(books_.blocks, api, reinterpret_cast<std::uintptr_t>(address),
