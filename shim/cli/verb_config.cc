@@ -2,7 +2,7 @@
 #include <iostream>
 
 #include "cli/exit_status.h"
-#include "cli/talk.h"
+#include "cli/log.h"
 #include "cli/verbs.h"
 #include "config/small_file.h"
 #include "config/surroundings.h"

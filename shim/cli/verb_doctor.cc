@@ -3,7 +3,7 @@
 
 #include "cli/coverage.h"
 #include "cli/exit_status.h"
-#include "cli/talk.h"
+#include "cli/log.h"
 #include "cli/verbs.h"
 
 namespace ration::cli {

@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/exit_status.h"
-#include "cli/run_preparation.h"
-#include "cli/talk.h"
+#include "cli/log.h"
+#include "cli/run/run_preparation.h"
 #include "cli/verbs.h"
 #include "config/wording.h"
 

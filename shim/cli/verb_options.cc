@@ -6,9 +6,9 @@
 #include <memory>
 #include <utility>
 
-#include "cli/command_line.h"
 #include "cli/exit_status.h"
-#include "cli/talk.h"
+#include "cli/log.h"
+#include "cli/run/command_line.h"
 #include "config/options.h"
 
 namespace ration::cli {

@@ -1,0 +1,142 @@
+#include "cli/run/forwarded_wait.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <ctime>
+
+#include "cli/exit_status.h"
+
+namespace ration::cli {
+
+namespace {
+
+constexpr int kForwarded[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+
+// Blocks what is to be forwarded from before the fork on, so that no signal falls between fork and wait. Nothing is
+// caught: a handler would change what the command inherits.
+class SignalGate {
+ public:
+  SignalGate() {
+    sigemptyset(&watched_);
+    for (const int signal : kForwarded) {
+      sigaddset(&watched_, signal);
+    }
+    sigaddset(&watched_, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &watched_, &inherited_mask_);
+    // Where SIGCHLD is ignored, the kernel reaps the child itself and its status is lost.
+    struct sigaction by_default {};
+    by_default.sa_handler = SIG_DFL;
+    sigaction(SIGCHLD, &by_default, &inherited_chld_);
+  }
+  // What came too late for the command is not for us either: its exit status is what counts.
+  ~SignalGate() {
+    const timespec at_once{};
+    while (sigtimedwait(&watched_, nullptr, &at_once) > 0 || errno == EINTR) {
+    }
+    restore();
+  }
+  SignalGate(const SignalGate &) = delete;
+  SignalGate &operator=(const SignalGate &) = delete;
+
+  // Async-signal-safe: the child calls it between fork and exec.
+  void restore() const {
+    sigaction(SIGCHLD, &inherited_chld_, nullptr);
+    sigprocmask(SIG_SETMASK, &inherited_mask_, nullptr);
+  }
+
+  siginfo_t wait() const {
+    siginfo_t signal{};
+    while (sigwaitinfo(&watched_, &signal) < 0) {  // EINTR: stopped and continued
+    }
+    return signal;
+  }
+
+ private:
+  sigset_t watched_, inherited_mask_;
+  struct sigaction inherited_chld_;
+};
+
+// The terminal signals its whole foreground group, so the command has had it. A hang-up goes to the session's leader
+// alone, whose end then hangs up the group: as the leader we pass it on.
+bool command_has_it(const siginfo_t &signal) {
+  const bool from_kernel = signal.si_code == SI_KERNEL;
+  return from_kernel && !(signal.si_signo == SIGHUP && getsid(0) == getpid());
+}
+
+int wait_for(pid_t child, const SignalGate &gate) {
+  while (true) {
+    int status = 0;
+    const pid_t ended = waitpid(child, &status, WNOHANG);  // no WUNTRACED: a stopped command is a running one
+    if (ended == child) {
+      return WIFSIGNALED(status) ? kKilled + WTERMSIG(status) : WEXITSTATUS(status);
+    }
+    const siginfo_t signal = gate.wait();
+    if (signal.si_signo != SIGCHLD && !command_has_it(signal)) {
+      kill(child, signal.si_signo);
+    }
+  }
+}
+
+std::vector<char *> as_argv(const std::vector<std::string> &arguments) {
+  std::vector<char *> argv;
+  for (const std::string &argument : arguments) {
+    argv.push_back(const_cast<char *>(argument.c_str()));  // execve(2) promises not to write
+  }
+  argv.push_back(nullptr);
+  return argv;
+}
+
+// Reads errno of a failed execve; nothing comes where it succeeded (O_CLOEXEC).
+int read_exec_error(int pipe_end) {
+  int error = 0;
+  ssize_t count = 0;
+  do {
+    count = read(pipe_end, &error, sizeof(error));
+  } while (count < 0 && errno == EINTR);
+  close(pipe_end);
+  return count == static_cast<ssize_t>(sizeof(error)) ? error : 0;
+}
+
+}  // namespace
+
+Started start_and_wait(const std::string &path, const std::vector<std::string> &arguments,
+                       const std::vector<const char *> &environment, bool for_shell) {
+  const std::vector<char *> argv = as_argv(arguments);
+  std::vector<std::string> shell_arguments = {"/bin/sh", path};
+  shell_arguments.insert(shell_arguments.end(), arguments.begin() + 1, arguments.end());
+  const std::vector<char *> shell_argv = as_argv(shell_arguments);
+  char *const *envp = const_cast<char *const *>(environment.data());
+
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) {
+    return {errno, 0, 0};
+  }
+  const SignalGate gate;
+  const pid_t child = fork();
+  if (child == 0) {
+    gate.restore();
+    execve(path.c_str(), argv.data(), envp);
+    if (errno == ENOEXEC && for_shell) {
+      execve("/bin/sh", shell_argv.data(), envp);
+    }
+    const int error = errno;
+    const ssize_t ignored = write(ends[1], &error, sizeof(error));
+    _exit(ignored < 0 ? kOurError : kNotExecutable);
+  }
+  const int fork_error = errno;
+  close(ends[1]);
+  if (child < 0) {
+    close(ends[0]);
+    return {fork_error, 0, 0};
+  }
+  Started started;
+  started.exec_error = read_exec_error(ends[0]);
+  started.exit_status = wait_for(child, gate);
+  return started;
+}
+
+}  // namespace ration::cli

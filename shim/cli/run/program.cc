@@ -1,0 +1,217 @@
+#include "cli/run/program.h"
+
+#include <endian.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "cli/exit_status.h"
+
+namespace ration::cli {
+
+namespace {
+
+constexpr std::size_t kLongestShebang = 256;  // BINPRM_BUF_SIZE
+constexpr int kDeepestShebang = 5;            // the kernel's own bound; beyond it execve says ELOOP
+constexpr std::string_view kDefaultPath = "/bin:/usr/bin";
+
+std::string base_name(const std::string &path) {
+  return path.substr(path.find_last_of('/') + 1);
+}
+
+bool starts_with(std::string_view text, std::string_view head) {
+  return text.substr(0, head.size()) == head;
+}
+
+// errno of executing this very file; 0 where nothing speaks against it yet.
+int why_not(const std::string &path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0) {
+    return errno;
+  }
+  if (!S_ISREG(status.st_mode)) {
+    return S_ISDIR(status.st_mode) ? EISDIR : EACCES;
+  }
+  return faccessat(AT_FDCWD, path.c_str(), X_OK, AT_EACCESS) == 0 ? 0 : errno;
+}
+
+// Like execvp(3): what exists but may not be executed is passed over, and reported only when nothing else is found.
+int look_up(const std::string &name, const std::string &search_path, std::string &found) {
+  if (name.find('/') != std::string::npos) {
+    found = name;
+    return why_not(name);
+  }
+  int denied = ENOENT;
+  std::string_view rest = search_path;
+  for (bool last = false; !last;) {
+    const std::size_t end = rest.find(':');
+    last = end == std::string_view::npos;
+    const std::string folder(rest.substr(0, end));
+    rest.remove_prefix(last ? rest.size() : end + 1);
+    const std::string path = folder.empty() ? name : folder + "/" + name;
+    const int reason = why_not(path);
+    if (reason == 0) {
+      found = path.find('/') == std::string::npos ? "./" + path : path;
+      return 0;
+    }
+    if (reason == EACCES || reason == EISDIR) {
+      denied = EACCES;
+    }
+  }
+  return denied;
+}
+
+// security.capability (capabilities(7), <linux/capability.h>): does it give anything?
+bool has_file_capabilities(const std::string &path) {
+  vfs_ns_cap_data caps{};
+  const ssize_t size = getxattr(path.c_str(), "security.capability", &caps, sizeof(caps));
+  if (size < static_cast<ssize_t>(XATTR_CAPS_SZ_1)) {
+    return false;
+  }
+  const bool effective = (le32toh(caps.magic_etc) & VFS_CAP_FLAGS_EFFECTIVE) != 0;
+  return effective || caps.data[0].permitted != 0 ||
+         (size >= static_cast<ssize_t>(XATTR_CAPS_SZ_2) && caps.data[1].permitted != 0);
+}
+
+// Whether execve will set AT_SECURE (ld.so(8), the kernel's cap_bprm_creds_from_file).
+bool gains_privileges(const std::string &path) {
+  struct stat status {};
+  struct statvfs mount {};
+  if (stat(path.c_str(), &status) != 0 || (statvfs(path.c_str(), &mount) == 0 && (mount.f_flag & ST_NOSUID) != 0) ||
+      prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1) {
+    return false;
+  }
+  const bool other_user = (status.st_mode & S_ISUID) != 0 && status.st_uid != getuid();
+  // setgid without the group's execute bit means mandatory locking, not privileges.
+  const bool other_group =
+      (status.st_mode & S_ISGID) != 0 && (status.st_mode & S_IXGRP) != 0 && status.st_gid != getgid();
+  return other_user || other_group || (getuid() != 0 && has_file_capabilities(path));
+}
+
+bool is_dynamic_linker(const ElfFile &elf) {
+  return starts_with(elf.soname, "ld-linux") || starts_with(elf.soname, "ld64");
+}
+
+void find_obstacle(Program &program) {
+  const ElfFile &elf = program.elf;
+  if (!elf.is_elf) {
+    return;  // execve will say what is wrong with it
+  }
+  if (!elf.is_native) {
+    program.obstacle = Obstacle::kForeign;
+    program.reason = "it was built for another machine or word size";
+  } else if (gains_privileges(program.runs)) {
+    program.obstacle = Obstacle::kSecure;
+    program.reason = "it is setuid, setgid or has file capabilities, and then the dynamic linker ignores LD_PRELOAD";
+  } else if (starts_with(base_name(elf.interpreter), "ld-musl-")) {
+    program.obstacle = Obstacle::kMusl;
+    program.reason = "it runs on musl, whose dynamic linker cannot load a library built for glibc";
+  } else if (elf.interpreter.empty() && !is_dynamic_linker(elf)) {
+    program.obstacle = Obstacle::kStatic;
+    program.reason = "it is statically linked, so no dynamic linker runs that could preload anything";
+  }
+}
+
+void refuse(Program &program, const std::string &name, int reason) {
+  program.exit_status = reason == ENOENT || reason == ENOTDIR ? kNotFound : kNotExecutable;
+  program.reason =
+      name + ": " +
+      (reason == ENOENT && name.find('/') == std::string::npos ? "not found in PATH" : std::strerror(reason));
+}
+
+// `runs` is a script: what its command line begins with once `interpreter` runs it, as the kernel puts it.
+void run_by(Program &program, std::vector<std::string> interpreter) {
+  interpreter.push_back(program.runs);
+  interpreter.insert(interpreter.end(), program.words.begin() + 1, program.words.end());
+  program.words = std::move(interpreter);
+}
+
+}  // namespace
+
+Shebang read_shebang(const std::string &path) {
+  std::ifstream file(path, std::ios::binary);
+  char buffer[kLongestShebang];
+  file.read(buffer, sizeof(buffer));
+  std::string line(buffer, static_cast<std::size_t>(file.gcount()));
+  if (!starts_with(line, "#!")) {
+    return {};
+  }
+  line = line.substr(2, line.find_first_of(std::string_view("\n\0", 2)) - 2);
+  std::istringstream words(line);
+  Shebang shebang;
+  words >> shebang.interpreter >> std::ws;
+  std::getline(words, shebang.argument);
+  shebang.argument.erase(shebang.argument.find_last_not_of(" \t\r") + 1);
+  return shebang;
+}
+
+std::vector<std::string> command_of_env(const std::string &argument) {
+  std::istringstream words(argument);
+  std::vector<std::string> command;
+  for (std::string word; words >> word;) {
+    const bool begun = !command.empty();  // from here on all words are the command's
+    if (!begun && (word == "-u" || word == "-C" || word == "--unset" || word == "--chdir")) {
+      words >> word;  // its argument
+    } else if (!begun && starts_with(word, "-S") && word.size() > 2) {
+      command.push_back(word.substr(2));
+    } else if (begun || (word[0] != '-' && word.find('=') == std::string::npos)) {
+      command.push_back(word);
+    }
+  }
+  return command;
+}
+
+Program inspect_program(const std::string &name, const std::string &search_path) {
+  const std::string path = search_path.empty() ? std::string(kDefaultPath) : search_path;
+  Program program;
+  if (const int reason = look_up(name, path, program.path); reason != 0) {
+    refuse(program, name, reason);
+    return program;
+  }
+  program.runs = program.path;
+  program.words = {name};
+  program.elf = read_elf(program.runs);
+  program.for_shell = !program.elf.is_elf;
+  for (int depth = 0; depth < kDeepestShebang && !program.elf.is_elf; ++depth) {
+    const Shebang shebang = read_shebang(program.runs);
+    if (shebang.interpreter.empty()) {
+      run_by(program, {"/bin/sh"});
+      program.runs = "/bin/sh";
+      program.elf = read_elf(program.runs);
+      break;
+    }
+    if (const int reason = why_not(shebang.interpreter); reason != 0) {
+      refuse(program, program.runs + ": its interpreter " + shebang.interpreter, reason);
+      return program;
+    }
+    std::vector<std::string> command = {shebang.interpreter};
+    if (!shebang.argument.empty()) {
+      command.push_back(shebang.argument);
+    }
+    std::string interpreter = shebang.interpreter;
+    if (base_name(interpreter) == "env") {
+      std::string behind_env;
+      const std::vector<std::string> words = command_of_env(shebang.argument);
+      if (!words.empty() && look_up(words.front(), path, behind_env) == 0 && behind_env != program.runs) {
+        interpreter = behind_env;  // where it is not found, env itself says so
+        command = words;
+      }
+    }
+    run_by(program, std::move(command));
+    program.runs = interpreter;
+    program.elf = read_elf(program.runs);
+  }
+  find_obstacle(program);
+  return program;
+}
+
+}  // namespace ration::cli

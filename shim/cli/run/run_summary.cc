@@ -1,0 +1,153 @@
+#include "cli/run/run_summary.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "config/size.h"
+
+namespace ration::cli {
+
+namespace {
+
+constexpr std::size_t kMostShown = 3;  // of two lines each, beside a heading, a remainder and pinned memory
+
+struct Row {
+  const events::Summary *process;
+  std::size_t ordinal;
+  const events::Summary::Device *device;
+};
+
+bool was_used(const events::Summary::Device &device) {
+  const auto *end = device.denied + events::kReasonCount;
+  return device.allocs != 0 || device.peak_bytes != 0 ||
+         std::any_of(device.denied, end, [](auto count) { return count != 0; });
+}
+
+std::string exact(std::uint64_t bytes) {
+  return config::show_bytes(bytes) + " (" + std::to_string(bytes) + " bytes)";
+}
+
+std::string counted(std::uint64_t count, const std::string &one, const std::string &many) {
+  return std::to_string(count) + " " + (count == 1 ? one : many);
+}
+
+std::string name_of(const events::Summary &process) {
+  return process.program + " (pid " + std::to_string(process.pid) + ")";
+}
+
+std::string peak_line(const Row &row) {
+  std::string line =
+      name_of(*row.process) + " device " + std::to_string(row.ordinal) + ": peak " + exact(row.device->peak_bytes);
+  return line + (row.device->limit_asked ? " of the limit of " + exact(row.device->limit) : ", no limit");
+}
+
+std::string refusals(const events::Summary::Device &device) {
+  std::string reasons;
+  std::uint64_t total = 0;
+  for (int i = 0; i < events::kReasonCount; ++i) {
+    if (device.denied[i] != 0) {
+      total += device.denied[i];
+      reasons += std::string(reasons.empty() ? "" : ", ") + events::name_of(static_cast<events::Reason>(i)) + " " +
+                 std::to_string(device.denied[i]);
+    }
+  }
+  return std::to_string(total) + " refused" + (total == 0 ? "" : " (" + reasons + ")");
+}
+
+std::string count_line(const Row &row) {
+  const events::Summary::Device &device = *row.device;
+  std::string line = "  " + counted(device.allocs, "allocation, ", "allocations, ") +
+                     counted(device.frees, "free, ", "frees, ") + refusals(device);
+  if (device.live_count != 0) {
+    line += "; not freed: " + counted(device.live_count, "block, ", "blocks, ") + exact(device.live_bytes);
+  }
+  if (device.reserved_peak_bytes != device.peak_bytes) {  // the pool held more than its blocks
+    line += "; reserved at most " + exact(device.reserved_peak_bytes);
+  }
+  return line;
+}
+
+// What belongs to no device; empty where there is nothing.
+std::string failure_line(const events::Summary &process) {
+  std::string line;
+  const auto tell = [&line](std::uint64_t count, const std::string &one, const std::string &many, const char *what) {
+    if (count != 0) {
+      line += (line.empty() ? "  " : ", ") + counted(count, one, many) + what;
+    }
+  };
+  tell(process.failed_allocs, "allocation", "allocations", " failed in the driver");
+  tell(process.failed_frees, "free", "frees", " of no live block");
+  tell(process.refused_shares, "handle", "handles", " to share memory refused (the pool holds it)");
+  return line;
+}
+
+// The process that pinned most of the host's memory, of which there is no ration; empty where none did.
+std::string host_line(const std::vector<events::Summary> &processes) {
+  const auto most = std::max_element(processes.begin(), processes.end(), [](const auto &a, const auto &b) {
+    return std::make_tuple(a.host_peak_bytes, b.pid) < std::make_tuple(b.host_peak_bytes, a.pid);
+  });
+  if (most->host_peak_bytes == 0) {
+    return "";
+  }
+  const std::string whose = processes.size() > 1 ? name_of(*most) : " ";
+  return whose + " pinned host memory: peak " + exact(most->host_peak_bytes) + ", no limit" +
+         (most->host_bytes != 0 ? "; not freed: " + exact(most->host_bytes) : "");
+}
+
+}  // namespace
+
+std::vector<events::Summary> read_summaries(const std::string &folder) {
+  std::vector<events::Summary> summaries;
+  std::error_code error;
+  for (std::filesystem::recursive_directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    events::Summary summary;
+    std::error_code ignored;
+    if (entry->is_regular_file(ignored) && events::read_summary(entry->path().string(), summary)) {
+      summaries.push_back(std::move(summary));
+    }
+  }
+  return summaries;
+}
+
+std::vector<std::string> summary_lines(std::vector<events::Summary> summaries) {
+  if (summaries.empty()) {
+    return {"no CUDA calls"};
+  }
+  std::vector<Row> rows;
+  for (const events::Summary &process : summaries) {
+    for (std::size_t i = 0; i < process.devices.size(); ++i) {
+      if (was_used(process.devices[i])) {
+        rows.push_back({&process, i, &process.devices[i]});
+      }
+    }
+  }
+  std::sort(rows.begin(), rows.end(), [](const Row &a, const Row &b) {
+    return std::make_tuple(~a.device->peak_bytes, a.process->pid, a.ordinal) <
+           std::make_tuple(~b.device->peak_bytes, b.process->pid, b.ordinal);
+  });
+  std::vector<std::string> lines;
+  if (summaries.size() > 1) {
+    lines.push_back(std::to_string(summaries.size()) + " processes used CUDA");
+  }
+  if (rows.empty()) {
+    lines.push_back("no device memory was asked for");
+  }
+  for (std::size_t i = 0; i < std::min(rows.size(), kMostShown); ++i) {
+    lines.push_back(peak_line(rows[i]));
+    lines.push_back(count_line(rows[i]));
+  }
+  if (rows.size() > kMostShown) {
+    lines.push_back("and " + std::to_string(rows.size() - kMostShown) + " more with smaller peaks");
+  } else if (summaries.size() == 1) {
+    if (std::string failures = failure_line(summaries.front()); !failures.empty()) {
+      lines.push_back(std::move(failures));
+    }
+  }
+  if (std::string pinned = host_line(summaries); !pinned.empty()) {
+    lines.push_back(std::move(pinned));
+  }
+  return lines;
+}
+
+}  // namespace ration::cli

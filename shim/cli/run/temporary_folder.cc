@@ -1,0 +1,31 @@
+#include "cli/run/temporary_folder.h"
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "cli/run/environment_block.h"
+#include "config/settings.h"
+
+namespace ration::cli {
+
+TemporaryFolder::TemporaryFolder(const std::string &parent) {
+  const EnvironmentBlock environment(config::process_environment());
+  const char *wished = environment.find("TMPDIR");
+  for (const std::string &folder :
+       {parent, std::string(wished == nullptr ? "" : wished), std::string("/tmp"), std::string("/dev/shm")}) {
+    std::string name = folder + "/ration-XXXXXX";
+    if (!folder.empty() && mkdtemp(name.data()) != nullptr) {  // 0700
+      path_ = name;
+      return;
+    }
+  }
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  if (!path_.empty() && !kept_) {
+    std::error_code ignored;  // a folder that stays behind is no reason to change an exit status
+    std::filesystem::remove_all(path_, ignored);
+  }
+}
+
+}  // namespace ration::cli

@@ -1,0 +1,95 @@
+// `ration run`: check everything, start the command under the library, tell what it took. Layer: cli.
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+
+#include "cli/exit_status.h"
+#include "cli/log.h"
+#include "cli/run/environment_block.h"
+#include "cli/run/forwarded_wait.h"
+#include "cli/run/run_preparation.h"
+#include "cli/run/run_summary.h"
+#include "cli/run/temporary_folder.h"
+#include "cli/verbs.h"
+#include "config/settings.h"
+#include "ledger/group_view.h"
+
+namespace ration::cli {
+
+namespace {
+
+void tell_summary(const TemporaryFolder &pages, const Program &program, const config::Settings &settings) {
+  if (settings.disabled) {
+    say("nothing was limited or counted: RATION_DISABLE=1");
+    return;
+  }
+  if (pages.path().empty()) {
+    say("no summary: neither $TMPDIR, /tmp nor /dev/shm can be written");
+    return;
+  }
+  std::vector<events::Summary> summaries = read_summaries(pages.path());
+  if (summaries.empty() && program.obstacle != Obstacle::kNone) {
+    return;  // nothing could be seen, which has been said
+  }
+  for (const std::string &line : summary_lines(std::move(summaries))) {
+    say(line);
+  }
+}
+
+int start(const RunRequest &request) {
+  if (request.command.empty() || request.command.front().empty()) {
+    throw Refusal{kOurError, "no command; write for example: ration run --limit 40% -- ./train"};
+  }
+  EnvironmentBlock environment(config::process_environment());
+  const config::Settings settings = apply_flags(request, environment);
+  const Library library = find_library();
+
+  // A run inside a run leaves its figures where the outer one finds them, and to its care.
+  TemporaryFolder folder;
+  TemporaryFolder pages(settings.summary_directory.empty() ? folder.path() : settings.summary_directory);
+  if (!settings.summary_directory.empty()) {
+    pages.keep();
+  }
+  if (request.simulate) {
+    simulate(*request.simulate, library, folder.path(), environment);
+  }
+  const Program program = inspect(request, environment, settings);
+  preload(library, program, environment);
+  if (pages.path().empty()) {
+    environment.unset("RATION_SUMMARY");
+  } else {
+    environment.set("RATION_SUMMARY", pages.path());
+  }
+
+  const Started started = start_and_wait(program.path, request.command, environment.pointers(), program.for_shell);
+  if (started.our_error != 0) {
+    throw Refusal{kOurError, std::string("cannot start a process: ") + std::strerror(started.our_error)};
+  }
+  if (started.exec_error != 0) {
+    throw Refusal{started.exec_error == ENOENT ? kNotFound : kNotExecutable,
+                  request.command.front() + ": " + std::strerror(started.exec_error)};
+  }
+  std::signal(SIGPIPE, SIG_IGN);  // whoever read stderr may be gone; the exit status is the command's all the same
+  tell_summary(pages, program, settings);
+  if (!settings.disabled) {
+    // What the command held in groups goes back now, and a group that it was the last of goes too.
+    std::string problem;
+    (void)ledger::look(settings.state_folder(), problem);
+  }
+  return started.exit_status;
+}
+
+}  // namespace
+
+int run(const RunRequest &request) {
+  try {
+    return start(request);
+  } catch (const Refusal &refusal) {
+    if (!refusal.line.empty()) {
+      say("run: " + refusal.line);
+    }
+    return refusal.exit_status;
+  }
+}
+
+}  // namespace ration::cli

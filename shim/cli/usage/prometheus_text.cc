@@ -1,0 +1,120 @@
+#include "cli/usage/prometheus_text.h"
+
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "cli/usage/usage_json.h"
+
+namespace ration::cli {
+
+namespace {
+
+using Series = std::pair<std::string, const ProcessRow *>;  // labels, without braces
+
+constexpr char kReplacement[] = "\xef\xbf\xbd";  // U+FFFD
+
+// The format escapes these three and nothing else; other control characters, C1 too, would reach a terminal.
+std::string label_value(const std::string &text) {
+  const std::string valid = as_utf8(text);
+  std::string out;
+  for (std::size_t i = 0; i < valid.size(); ++i) {
+    const auto c = static_cast<unsigned char>(valid[i]);
+    const bool c1 = c == 0xc2 && static_cast<unsigned char>(valid[i + 1]) < 0xa0;  // valid: there is a next byte
+    if (c == '\n') {
+      out += "\\n";
+    } else if (c == '\\' || c == '"') {
+      out += {'\\', valid[i]};
+    } else if (c < ' ' || c == 0x7f || c1) {
+      out += kReplacement;
+      i += c1 ? 1 : 0;
+    } else {
+      out += valid[i];
+    }
+  }
+  return out;
+}
+
+void add_label(std::string &labels, const char *name, const std::string &value) {
+  labels += labels.empty() ? "" : ",";
+  labels += name;
+  labels += "=\"";
+  labels += label_value(value);
+  labels += '"';
+}
+
+std::vector<Series> series_of(const Usage &usage, std::uint64_t own_pid_namespace) {
+  std::vector<Series> series;
+  std::set<std::string> taken;
+  for (const ProcessRow &row : usage.processes) {
+    std::string labels;
+    add_label(labels, "gpu", row.use.uuid);
+    add_label(labels, "pid", std::to_string(row.pid));
+    add_label(labels, "exe", row.program);
+    add_label(labels, "group", row.group_label);
+    if (row.pid_namespace != own_pid_namespace) {
+      add_label(labels, "pid_namespace", std::to_string(row.pid_namespace));
+    }
+    // Namespaces that nobody could tell, or a pid that was given anew between two looks: one series twice makes a
+    // collector refuse the whole file.
+    if (!taken.insert(labels).second) {
+      add_label(labels, "identity", std::to_string(row.identity));
+    }
+    series.emplace_back(std::move(labels), &row);
+  }
+  return series;
+}
+
+void begin_family(std::string &out, const std::string &name, const char *type, const char *help) {
+  out += "# HELP " + name + " " + help + "\n# TYPE " + name + " " + type + "\n";
+}
+
+void add_sample(std::string &out, const std::string &name, const std::string &labels, std::uint64_t value) {
+  out += name + "{" + labels + "} " + std::to_string(value) + "\n";
+}
+
+struct Family {
+  const char *name, *type, *help;
+  std::uint64_t (*value)(const ledger::DeviceUse &);
+};
+
+constexpr Family kFamilies[] = {
+    {"ration_memory_limit_bytes", "gauge", "Device memory that the process alone may take; absent without a limit.",
+     [](const ledger::DeviceUse &use) { return use.limit; }},
+    {"ration_memory_reserved_bytes", "gauge", "Device memory that is charged to the process.",
+     [](const ledger::DeviceUse &use) { return use.reserved; }},
+    {"ration_memory_used_bytes", "gauge", "Device memory in blocks that the program holds.",
+     [](const ledger::DeviceUse &use) { return use.used; }},
+    {"ration_memory_peak_bytes", "gauge", "The most device memory that was ever charged to the process.",
+     [](const ledger::DeviceUse &use) { return use.peak; }},
+    {"ration_allocations_total", "counter", "Blocks of device memory that the process was given.",
+     [](const ledger::DeviceUse &use) { return use.allocations; }},
+};
+
+constexpr char kFailures[] = "ration_alloc_failures_total";
+
+}  // namespace
+
+std::string prometheus_text(const Usage &usage, std::uint64_t own_pid_namespace) {
+  const std::vector<Series> series = series_of(usage, own_pid_namespace);
+  std::string out;
+  for (const Family &family : kFamilies) {
+    begin_family(out, family.name, family.type, family.help);
+    for (const auto &[labels, row] : series) {
+      if (const std::uint64_t value = family.value(row->use); value != ledger::kNoLimit) {
+        add_sample(out, family.name, labels, value);
+      }
+    }
+  }
+  begin_family(out, kFailures, "counter", "Allocations that were refused, by reason.");
+  for (const auto &[labels, row] : series) {
+    for (std::size_t i = 0; i < ledger::kFailureReasons.size(); ++i) {
+      std::string with_reason = labels;
+      add_label(with_reason, "reason", ledger::kFailureReasons[i]);
+      add_sample(out, kFailures, with_reason, row->use.failures[i]);
+    }
+  }
+  return out;
+}
+
+}  // namespace ration::cli

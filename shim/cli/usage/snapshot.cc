@@ -1,0 +1,76 @@
+#include "cli/usage/snapshot.h"
+
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+
+#include "cli/log.h"
+#include "cli/text_table.h"
+#include "cli/usage/usage_tables.h"
+#include "config/settings.h"
+#include "config/wording.h"
+
+namespace ration::cli {
+
+namespace {
+
+// kAnyWidth where stdout is no terminal: whoever reads it there wants whole names.
+std::size_t output_width() {
+  winsize size{};
+  const bool told = isatty(STDOUT_FILENO) == 1 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return told ? size.ws_col : kAnyWidth;
+}
+
+}  // namespace
+
+std::string state_folder_here() {
+  std::vector<config::Problem> problems;
+  const config::Settings settings = config::read_environment(config::process_environment(), problems);
+  for (const config::Problem &problem : problems) {
+    if (problem.key == "state_dir") {  // the others are `ration env`'s: nothing is started here
+      say(problem.line);
+      if (problem.fatal_for_cli) {
+        return {};
+      }
+    }
+  }
+  return settings.state_folder();
+}
+
+Usage look_into(const std::string &state_folder) {
+  std::string problem;
+  const std::vector<ledger::Group> groups = ledger::look(state_folder, problem);
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return usage_of(groups, problem,
+                  static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count()));
+}
+
+std::uint64_t own_pid_namespace() {
+  struct stat status {};
+  return stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
+}
+
+bool print_tables(const Usage &usage, const std::string &state_folder) {
+  for (const std::string &line : both_tables(usage, output_width())) {
+    std::cout << line << '\n';
+  }
+  if (usage.nobody() && usage.problems.empty()) {
+    say("nothing runs under ration here; looked in " + config::shown(state_folder));
+  }
+  return static_cast<bool>(std::cout.flush());
+}
+
+void say_problems(const Usage &usage, std::vector<std::string> &said) {
+  for (const std::string &problem : usage.problems) {
+    if (std::find(said.begin(), said.end(), problem) == said.end()) {
+      say(plain(problem));
+      said.push_back(problem);
+    }
+  }
+}
+
+}  // namespace ration::cli

@@ -1,0 +1,127 @@
+#include "cli/usage/top_frame.h"
+
+#include <algorithm>
+#include <set>
+
+#include "cli/text_table.h"
+#include "cli/usage/usage_tables.h"
+
+namespace ration::cli {
+
+namespace {
+
+using Lines = std::vector<std::string>;
+
+constexpr std::size_t kGroupsFrom = 12;  // lines of a screen that shows groups too
+
+struct Key {
+  int key;
+  SortKey sorts_by;
+  const char *shown, *name;
+};
+
+constexpr Key kKeys[] = {{'r', SortKey::kReserved, "r reserved", "reserved"},
+                         {'u', SortKey::kUsed, "u used", "used"},
+                         {'p', SortKey::kPid, "p pid", "pid"},
+                         {'a', SortKey::kAge, "a age", "age"},
+                         {'g', SortKey::kGroup, "g group", "group"}};
+
+std::string how_many(std::size_t count, const std::string &one, const std::string &many) {
+  return std::to_string(count) + " " + (count == 1 ? one : many);
+}
+
+std::string title(const Usage &usage, const TopState &state) {
+  std::set<std::uint64_t> processes;
+  std::set<std::string> gpus;
+  for (const ProcessRow &row : usage.processes) {
+    processes.insert(row.identity);
+    gpus.insert(row.use.uuid);
+  }
+  std::string line = "ration top: " + how_many(processes.size(), "process on ", "processes on ") +
+                     how_many(gpus.size(), "GPU", "GPUs");
+  for (const Key &each : kKeys) {
+    if (each.sorts_by == state.sorted_by) {
+      line += std::string(", by ") + each.name;
+    }
+  }
+  return line + (state.paused ? ", paused" : "");
+}
+
+std::string key_line(const TopState &state) {
+  std::string line = "sort: ";
+  for (const Key &each : kKeys) {
+    line += std::string(each.shown) + "  ";
+  }
+  return line + (state.paused ? "space go on  q quit" : "space pause  q quit");
+}
+
+// The first `height` of `lines`; where some are left out, the last of them says how many.
+Lines fitted(Lines lines, std::size_t height) {
+  if (lines.size() > height) {
+    const std::size_t left_out = lines.size() - height + 1;
+    lines.resize(height);
+    if (!lines.empty()) {
+      lines.back() = "and " + std::to_string(left_out) + " more";
+    }
+  }
+  return lines;
+}
+
+void append(Lines &lines, Lines more) {
+  lines.insert(lines.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
+Lines problem_lines(const Usage &usage, std::size_t height) {
+  Lines lines;
+  for (const std::string &problem : usage.problems) {
+    lines.push_back("! " + plain(problem));
+  }
+  return fitted(std::move(lines), height);
+}
+
+}  // namespace
+
+void press(int key, TopState &state) {
+  for (const Key &each : kKeys) {
+    if (each.key == key) {
+      state.sorted_by = each.sorts_by;
+    }
+  }
+  state.paused ^= key == ' ';
+  state.ended |= key == 'q';
+}
+
+Frame frame_of(Usage usage, const TopState &state, std::size_t height, std::size_t width) {
+  sort_rows(usage.processes, state.sorted_by);
+  Frame frame;
+  Lines &lines = frame.lines;
+  lines.push_back(title(usage, state));
+  const std::size_t body = height > 2 ? height - 2 : 0;  // between the title and the keys
+  const Lines problems = problem_lines(usage, body / 4);
+  append(lines, problems);
+
+  Lines groups;
+  if (height >= kGroupsFrom && !usage.groups.empty()) {
+    groups = fitted(group_table(usage, width), body / 3);
+    groups.insert(groups.begin(), "");
+  }
+  const std::size_t room = body - problems.size() - groups.size();
+  if (usage.processes.empty()) {
+    append(lines, fitted({"nothing has asked for device memory under ration here"}, room));
+  } else if (room >= 2) {
+    frame.title_line = lines.size();
+    append(lines, fitted(process_table(usage, width), room));
+  }
+  append(lines, std::move(groups));
+  lines.resize(height > 0 ? height - 1 : 0);
+  if (height > 0) {
+    // A single line tells figures rather than keys.
+    lines.push_back(height == 1 ? title(usage, state) : key_line(state));
+  }
+  for (std::string &line : lines) {
+    line.resize(std::min(line.size(), width));
+  }
+  return frame;
+}
+
+}  // namespace ration::cli

@@ -1,0 +1,107 @@
+#include "cli/usage/usage_json.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+namespace ration::cli {
+
+namespace {
+
+using nlohmann::json;
+
+json limit_or_null(std::uint64_t bytes) {
+  return bytes == ledger::kNoLimit ? json(nullptr) : json(bytes);
+}
+
+json text_or_null(const std::string &text) {
+  return text.empty() ? json(nullptr) : json(text);
+}
+
+const char *name_of(ledger::GroupKind kind) {
+  switch (kind) {
+    case ledger::GroupKind::kNamed:
+      return "named";
+    case ledger::GroupKind::kTree:
+      return "tree";
+    case ledger::GroupKind::kNone:
+      break;
+  }
+  return "none";
+}
+
+// As text: many readers of JSON hold numbers as doubles, which would make two processes one.
+std::string identity_text(std::uint64_t identity) {
+  char text[17];
+  std::snprintf(text, sizeof(text), "%016llx", static_cast<unsigned long long>(identity));
+  return text;
+}
+
+json as_json(const ProcessRow &row, std::uint64_t now_unix_ns) {
+  json reasons = json::object();
+  for (std::size_t i = 0; i < ledger::kFailureReasons.size(); ++i) {
+    reasons[ledger::kFailureReasons[i]] = row.use.failures[i];
+  }
+  json groups = json::array();
+  for (const GroupOfRow &group : row.groups) {
+    groups.push_back({{"group", group.label},
+                      {"name", text_or_null(group.name)},
+                      {"kind", name_of(group.kind)},
+                      {"limit", limit_or_null(group.limit)},
+                      {"limit_stated", limit_or_null(group.stated_limit)}});
+  }
+  const auto age_of = [now_unix_ns](std::uint64_t then) { return now_unix_ns - std::min(then, now_unix_ns); };
+  return {{"pid", row.pid},
+          {"program", row.program},
+          {"group", row.group_label},
+          {"groups", std::move(groups)},
+          {"uuid", row.use.uuid},
+          {"reserved", row.use.reserved},
+          {"used", row.use.used},
+          {"limit", limit_or_null(row.use.limit)},
+          {"peak", row.use.peak},
+          {"allocations", row.use.allocations},
+          {"failures", row.failures()},
+          {"failures_by_reason", std::move(reasons)},
+          {"age_ns", age_of(row.start_unix_ns)},
+          {"start_unix_ns", row.start_unix_ns},
+          {"told_age_ns", age_of(row.use.told_unix_ns)},
+          {"uid", row.uid},
+          {"pid_namespace", row.pid_namespace},
+          {"identity", identity_text(row.identity)}};
+}
+
+json as_json(const GroupRow &row) {
+  return {{"group", row.label},
+          {"name", text_or_null(row.name)},
+          {"kind", name_of(row.kind)},
+          {"uuid", text_or_null(row.uuid)},
+          {"limit", limit_or_null(row.limit)},
+          {"reserved", row.reserved},
+          {"free", limit_or_null(row.free())},
+          {"processes", row.processes}};
+}
+
+}  // namespace
+
+std::string usage_json(const Usage &usage, int indent) {
+  json document = {{"schema", "ration.ps/1"},
+                   {"unix_ns", usage.now_unix_ns},
+                   {"processes", json::array()},
+                   {"groups", json::array()},
+                   {"problems", usage.problems}};
+  for (const ProcessRow &row : usage.processes) {
+    document["processes"].push_back(as_json(row, usage.now_unix_ns));
+  }
+  for (const GroupRow &row : usage.groups) {
+    document["groups"].push_back(as_json(row));
+  }
+  return document.dump(indent, ' ', true, json::error_handler_t::replace);
+}
+
+std::string as_utf8(const std::string &text) {
+  const json value = text;
+  return json::parse(value.dump(-1, ' ', false, json::error_handler_t::replace)).get<std::string>();
+}
+
+}  // namespace ration::cli

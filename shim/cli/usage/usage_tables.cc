@@ -1,0 +1,137 @@
+#include "cli/usage/usage_tables.h"
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+
+#include "cli/text_table.h"
+
+namespace ration::cli {
+
+namespace {
+
+constexpr std::uint64_t kKib = 1024;
+constexpr std::uint64_t kMib = kKib * 1024;
+constexpr std::uint64_t kGib = kMib * 1024;
+constexpr std::uint64_t kSecondNs = 1'000'000'000;
+constexpr std::size_t kShortUuid = 8;
+
+std::string digits_of(const std::string &uuid) {
+  const std::size_t mark = uuid.find('-');  // behind "GPU" or "MIG"
+  return mark == std::string::npos ? uuid : uuid.substr(mark + 1);
+}
+
+// Of a path, what stands behind its last slash: there is no room for more.
+std::string short_program(const std::string &program) {
+  const std::string name = program.substr(program.rfind('/') + 1);  // npos + 1 is 0
+  return name.empty() ? program : name;
+}
+
+// Names devices by beginnings of their UUIDs that are long enough to tell all of one look apart.
+class GpuNames {
+ public:
+  explicit GpuNames(const Usage &usage) {
+    std::set<std::string> all;
+    for (const ProcessRow &row : usage.processes) {
+      all.insert(digits_of(row.use.uuid));
+    }
+    for (const GroupRow &row : usage.groups) {
+      all.insert(digits_of(row.uuid));
+    }
+    for (auto at = all.begin(); at != all.end() && std::next(at) != all.end(); ++at) {  // sorted: look-alikes are next
+      const auto [differs, ignored] =
+          std::mismatch(at->begin(), at->end(), std::next(at)->begin(), std::next(at)->end());
+      length_ = std::max(length_, static_cast<std::size_t>(differs - at->begin()) + 1);
+    }
+  }
+
+  [[nodiscard]] std::string of(const std::string &uuid) const {
+    return uuid.empty() ? "-" : digits_of(uuid).substr(0, length_);
+  }
+
+ private:
+  std::size_t length_ = kShortUuid;
+};
+
+}  // namespace
+
+std::string short_bytes(std::uint64_t bytes) {
+  if (bytes == ledger::kNoLimit) {
+    return "-";
+  }
+  if (bytes < kGib) {
+    return bytes < kKib   ? std::to_string(bytes) + "B"
+           : bytes < kMib ? std::to_string(bytes / kKib) + "KiB"
+                          : std::to_string(bytes / kMib) + "MiB";
+  }
+  const std::uint64_t hundredths = (bytes % kGib) * 100 / kGib;
+  std::string text = std::to_string(bytes / kGib);
+  if (text.size() < 3) {  // three digits in all
+    const std::string fraction = std::to_string(100 + hundredths);
+    text += '.';
+    text += fraction.substr(1, 3 - text.size() + 1);
+  }
+  return text + "GiB";
+}
+
+std::string short_age(std::uint64_t start_unix_ns, std::uint64_t now_unix_ns) {
+  const std::uint64_t seconds = (now_unix_ns - std::min(start_unix_ns, now_unix_ns)) / kSecondNs;
+  if (seconds < 60) {
+    return std::to_string(seconds) + "s";
+  }
+  if (seconds < 3600) {
+    return std::to_string(seconds / 60) + "m";
+  }
+  return seconds < 86400 ? std::to_string(seconds / 3600) + "h" : std::to_string(seconds / 86400) + "d";
+}
+
+std::vector<std::string> process_table(const Usage &usage, std::size_t width) {
+  static const std::vector<Column> kColumns = {{"PID"},
+                                               {"PROGRAM", Align::kLeft, true},
+                                               {"GROUP", Align::kLeft, true},
+                                               {"GPU", Align::kLeft},
+                                               {"RESERVED"},
+                                               {"USED"},
+                                               {"LIMIT"},
+                                               {"PEAK"},
+                                               {"FAILS"},
+                                               {"AGE"}};
+  const GpuNames gpus(usage);
+  std::vector<std::vector<std::string>> rows;
+  for (const ProcessRow &row : usage.processes) {
+    rows.push_back({std::to_string(row.pid), short_program(row.program), row.group_label, gpus.of(row.use.uuid),
+                    short_bytes(row.use.reserved), short_bytes(row.use.used), short_bytes(row.use.limit),
+                    short_bytes(row.use.peak), std::to_string(row.failures()),
+                    short_age(row.start_unix_ns, usage.now_unix_ns)});
+  }
+  return table_lines(kColumns, rows, width);
+}
+
+std::vector<std::string> group_table(const Usage &usage, std::size_t width) {
+  static const std::vector<Column> kColumns = {
+      {"GROUP", Align::kLeft, true}, {"GPU", Align::kLeft}, {"LIMIT"}, {"RESERVED"}, {"FREE"}, {"PROCESSES"}};
+  const GpuNames gpus(usage);
+  std::vector<std::vector<std::string>> rows;
+  for (const GroupRow &row : usage.groups) {
+    rows.push_back({row.label, gpus.of(row.uuid), short_bytes(row.limit), short_bytes(row.reserved),
+                    short_bytes(row.free()), std::to_string(row.processes)});
+  }
+  return table_lines(kColumns, rows, width);
+}
+
+std::vector<std::string> both_tables(const Usage &usage, std::size_t width) {
+  std::vector<std::string> lines;
+  if (!usage.processes.empty()) {
+    lines = process_table(usage, width);
+  }
+  if (!usage.groups.empty()) {
+    if (!lines.empty()) {
+      lines.emplace_back();
+    }
+    const std::vector<std::string> groups = group_table(usage, width);
+    lines.insert(lines.end(), groups.begin(), groups.end());
+  }
+  return lines;
+}
+
+}  // namespace ration::cli

@@ -1,0 +1,39 @@
+// `ration ps`: who holds how much device memory, once. Layer: cli.
+#include <iostream>
+
+#include "cli/exit_status.h"
+#include "cli/log.h"
+#include "cli/usage/prometheus_text.h"
+#include "cli/usage/snapshot.h"
+#include "cli/usage/usage_json.h"
+#include "cli/usage/whole_file.h"
+#include "cli/verbs.h"
+#include "config/wording.h"
+
+namespace ration::cli {
+
+int ps(const PsRequest &request) {
+  const std::string folder = state_folder_here();
+  if (folder.empty()) {
+    return kOurError;
+  }
+  const Usage usage = look_into(folder);
+  bool written = true;
+  if (request.textfile) {
+    const std::string problem = replace_file(*request.textfile, prometheus_text(usage, own_pid_namespace()));
+    if (written = problem.empty(); !written) {
+      say("ps: cannot write " + config::quoted(*request.textfile) + ": " + problem);
+    }
+  } else if (request.prometheus) {
+    written = static_cast<bool>(std::cout << prometheus_text(usage, own_pid_namespace()) << std::flush);
+  } else if (request.json) {
+    written = static_cast<bool>(std::cout << usage_json(usage, 2) << std::endl);
+  } else {
+    written = print_tables(usage, folder);
+  }
+  std::vector<std::string> said;
+  say_problems(usage, said);
+  return !written ? kOurError : usage.problems.empty() ? 0 : kProblemSeen;
+}
+
+}  // namespace ration::cli

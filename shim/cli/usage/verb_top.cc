@@ -1,0 +1,144 @@
+// `ration top`: who holds how much device memory, again and again. Layer: cli.
+#include <poll.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <cstring>
+#include <iostream>
+#include <optional>
+
+#include "cli/exit_status.h"
+#include "cli/log.h"
+#include "cli/usage/screen.h"
+#include "cli/usage/snapshot.h"
+#include "cli/usage/usage_json.h"
+#include "cli/verbs.h"
+
+namespace ration::cli {
+
+namespace {
+
+constexpr double kShortestSeconds = 0.1;
+constexpr double kLongestSeconds = 86400;
+
+using Clock = std::chrono::steady_clock;
+
+int milliseconds_until(Clock::time_point then) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(then - Clock::now()).count();
+  return static_cast<int>(std::max<decltype(left)>(left, 0));
+}
+
+int status_of(const Usage &usage) {
+  return usage.problems.empty() ? 0 : kProblemSeen;
+}
+
+// What a signal ends ends by that signal: whoever waits for us must see it.
+int end_by(int signal) {
+  std::signal(signal, SIG_DFL);
+  raise(signal);
+  return kKilled + signal;
+}
+
+int live(const std::string &folder, Clock::duration interval, Screen &screen, int &ended_by) {
+  TopState state;
+  Usage usage = look_into(folder);
+  auto due = Clock::now() + interval;
+  while (!state.ended) {
+    screen.show(frame_of(usage, state, screen.height(), screen.width()));
+    const Screen::Happened happened = screen.wait(state.paused ? -1 : milliseconds_until(due));
+    switch (happened.event) {
+      case Screen::Event::kKey:
+        press(happened.value, state);
+        break;
+      case Screen::Event::kSignal:
+        ended_by = happened.value;
+        return 0;
+      case Screen::Event::kGone:
+        return status_of(usage);
+      case Screen::Event::kTime:
+      case Screen::Event::kResized:
+        break;
+    }
+    if (!state.paused && Clock::now() >= due) {
+      usage = look_into(folder);
+      due = Clock::now() + interval;
+    }
+  }
+  return status_of(usage);
+}
+
+// Nothing where the terminal cannot be used.
+std::optional<int> try_live(const std::string &folder, Clock::duration interval) {
+  int ended_by = 0;
+  int status = 0;
+  {
+    Screen screen;
+    if (!screen.is_open()) {
+      return std::nullopt;
+    }
+    status = live(folder, interval, screen, ended_by);
+  }
+  return ended_by != 0 ? end_by(ended_by) : status;
+}
+
+// The reader may go while nothing is written; its end of the pipe tells.
+bool reader_left_within(int milliseconds) {
+  pollfd out{STDOUT_FILENO, 0, 0};
+  return poll(&out, 1, milliseconds) > 0;
+}
+
+int stream(const std::string &folder, Clock::duration interval, bool once) {
+  std::signal(SIGPIPE, SIG_IGN);
+  std::vector<std::string> said;
+  for (;;) {
+    const auto due = Clock::now() + interval;
+    const Usage usage = look_into(folder);
+    say_problems(usage, said);
+    errno = 0;
+    if (!(std::cout << usage_json(usage, -1) << std::endl)) {
+      if (errno == EPIPE) {
+        return 0;  // the reader has seen enough
+      }
+      say(std::string("top: cannot write: ") + std::strerror(errno));
+      return kOurError;
+    }
+    if (once || reader_left_within(milliseconds_until(due))) {
+      return once ? status_of(usage) : 0;
+    }
+  }
+}
+
+}  // namespace
+
+int top(const TopRequest &request) {
+  const double seconds = request.interval_seconds;
+  if (!(seconds >= kShortestSeconds && seconds <= kLongestSeconds)) {  // not a number neither
+    say("top: --interval takes seconds from 0.1 to 86400");
+    return kOurError;
+  }
+  const std::string folder = state_folder_here();
+  if (folder.empty()) {
+    return kOurError;
+  }
+  const auto interval = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  if (request.json) {
+    return stream(folder, interval, request.once);
+  }
+  if (!request.once && isatty(STDOUT_FILENO) == 1) {
+    if (const std::optional<int> status = try_live(folder, interval)) {
+      return *status;
+    }
+    say("top: this terminal cannot be drawn on (TERM names no type that is known here, or no keys come); showing it "
+        "once");
+  }
+  const Usage usage = look_into(folder);
+  const bool written = print_tables(usage, folder);
+  std::vector<std::string> said;
+  say_problems(usage, said);
+  return written ? status_of(usage) : kOurError;
+}
+
+}  // namespace ration::cli

@@ -1,0 +1,83 @@
+#include "cli/run/group_tree.h"
+
+#include "catch.h"
+
+using ration::cli::EnvironmentBlock;
+using ration::cli::fresh_tree_number;
+using ration::cli::plant_tree;
+
+namespace {
+
+const std::string kNumber = "0123456789abcdef";
+
+struct Planted {
+  std::string wrong, trees, group_limit;
+};
+
+Planted plant(const ration::cli::TreeRequest &request, std::vector<const char *> entries) {
+  entries.push_back(nullptr);
+  EnvironmentBlock environment(entries.data());
+  Planted planted;
+  planted.wrong = plant_tree(request, kNumber, environment);
+  const auto value_of = [&](const char *name) {
+    const char *value = environment.find(name);
+    return std::string(value == nullptr ? "(unset)" : value);
+  };
+  planted.trees = value_of("RATION_GROUP_TREE");
+  planted.group_limit = value_of("RATION_GROUP_LIMIT");
+  return planted;
+}
+
+}  // namespace
+
+TEST_CASE("a tree's number is 16 digits that no other tree has") {
+  const std::string one = fresh_tree_number();
+  CHECK(one.size() == 16);
+  CHECK(one.find_first_not_of("0123456789abcdef") == std::string::npos);
+  CHECK(fresh_tree_number() != one);
+}
+
+TEST_CASE("a tree without a limit only counts") {
+  CHECK(plant({}, {}).trees == kNumber);
+}
+
+TEST_CASE("a tree's own limit stands behind its number") {
+  CHECK(plant({"0=8GiB,1=50%"}, {}).trees == kNumber + "=0=8GiB,1=50%");
+}
+
+TEST_CASE("a tree inside a tree is appended to it") {
+  CHECK(plant({"1g"}, {"RATION_GROUP_TREE=fedcba9876543210=2g"}).trees == "fedcba9876543210=2g;" + kNumber + "=1g");
+}
+
+TEST_CASE("a group limit that no name claims moves to the tree") {
+  const Planted planted = plant({}, {"RATION_GROUP_LIMIT=3g"});
+  CHECK(planted.trees == kNumber + "=3g");
+  CHECK(planted.group_limit == "(unset)");
+  CHECK(plant({}, {"RATION_GROUP_LIMIT=3g", "RATION_GROUP="}).trees == kNumber + "=3g");
+}
+
+TEST_CASE("the limit of a named group stays with it") {
+  for (const char *limit : {"", "2g"}) {
+    const Planted planted = plant({limit, true}, {"RATION_GROUP_LIMIT=3g", "RATION_GROUP=lab"});
+    CHECK(planted.wrong.empty());
+    CHECK(planted.trees == kNumber + (*limit == '\0' ? "" : "=2g"));
+    CHECK(planted.group_limit == "3g");
+  }
+}
+
+TEST_CASE("a tree that is given two limits on one line is refused; a variable beside its own stays one") {
+  CHECK(plant({"2g", true}, {"RATION_GROUP_LIMIT=3g"}).wrong.find("a second limit") != std::string::npos);
+  const Planted planted = plant({"2g"}, {"RATION_GROUP_LIMIT=3g"});
+  CHECK(planted.trees == kNumber + "=2g");
+  CHECK(planted.group_limit == "3g");
+}
+
+TEST_CASE("a tree's limit that cannot be read is refused, and nothing changes") {
+  for (const char *limit : {"8Gib", "1", "0=1g,0=2g", "1g;2g", "1g;fedcba9876543210", "true"}) {
+    INFO(limit);
+    const Planted planted = plant({limit}, {"RATION_GROUP_LIMIT=3g"});
+    CHECK_FALSE(planted.wrong.empty());
+    CHECK(planted.trees == "(unset)");
+    CHECK(planted.group_limit == "3g");
+  }
+}

@@ -1,0 +1,124 @@
+#include "cli/usage/process_rows.h"
+
+#include "catch.h"
+#include "usage_examples.h"
+
+using namespace ration;
+using namespace ration::cli;
+using ledger::GroupKind;
+
+TEST_CASE("a process has a row for each device that it reserved on") {
+  const Usage seen = one_process(member(1, 10, {use(kFirstGpu, kGi), use(kSecondGpu, 2 * kGi)}));
+  REQUIRE(seen.processes.size() == 2);
+  CHECK(seen.processes[0].use.uuid == kSecondGpu);  // who holds most comes first
+  CHECK(seen.processes[1].use.uuid == kFirstGpu);
+  CHECK(seen.processes[0].pid == 10);
+  CHECK(seen.processes[0].program == "train");
+  CHECK(seen.processes[0].group_label == "-");
+}
+
+TEST_CASE("a process that is in several groups is one row, its groups joined") {
+  const Usage seen =
+      usage({group(GroupKind::kNamed, "a", {{kFirstGpu, 8 * kGi, kGi}}, {member(1, 10, {use(kFirstGpu, kGi)})}),
+             group(GroupKind::kTree, "0123456789abcdef", {{kFirstGpu, 4 * kGi, kGi}},
+                   {member(1, 10, {use(kFirstGpu, kGi)})})});
+  REQUIRE(seen.processes.size() == 1);
+  CHECK(seen.processes[0].group_label == "a,tree:01234567");
+  REQUIRE(seen.processes[0].groups.size() == 2);
+  CHECK(seen.processes[0].groups[0].limit == 8 * kGi);
+  CHECK(seen.processes[0].groups[1].limit == 4 * kGi);
+  CHECK(seen.processes[0].groups[1].name == "0123456789abcdef");
+}
+
+TEST_CASE("two processes with the same pid, of two containers, stay two rows") {
+  const Usage seen = usage({group(GroupKind::kNamed, "a", {},
+                                  {member(1, 10, {use(kFirstGpu, kGi)}), member(2, 10, {use(kFirstGpu, kGi)})})});
+  CHECK(seen.processes.size() == 2);
+}
+
+TEST_CASE("what the books of two groups say of one process is merged: the newest told, the larger counted") {
+  ledger::DeviceUse earlier = use(kFirstGpu, 2 * kGi);
+  ledger::DeviceUse later = use(kFirstGpu, kGi);
+  earlier.used = 700;
+  earlier.peak = 3 * kGi;
+  earlier.limit = 8 * kGi;
+  earlier.failures = {1, 0, 0, 0, 0};
+  later.used = 300;
+  later.told_unix_ns = earlier.told_unix_ns + 1;
+  later.allocations = 5;
+  later.failures = {1, 2, 0, 0, 0};
+  for (const bool swapped : {false, true}) {
+    const Usage seen = usage({group(GroupKind::kNamed, "a", {}, {member(1, 10, {swapped ? later : earlier})}),
+                              group(GroupKind::kNamed, "b", {}, {member(1, 10, {swapped ? earlier : later})})});
+    REQUIRE(seen.processes.size() == 1);
+    const ledger::DeviceUse &merged = seen.processes[0].use;
+    CHECK(merged.used == 300);
+    CHECK(merged.told_unix_ns == later.told_unix_ns);
+    CHECK(merged.reserved == 2 * kGi);
+    CHECK(merged.peak == 3 * kGi);
+    CHECK(merged.limit == 8 * kGi);
+    CHECK(merged.allocations == 5);
+    CHECK(seen.processes[0].failures() == 3);
+  }
+}
+
+TEST_CASE("a group's row tells how many processes use the device and what is free") {
+  const Usage seen = usage(
+      {group(GroupKind::kNamed, "a", {{kFirstGpu, 8 * kGi, 3 * kGi}, {kSecondGpu, ledger::kNoLimit, kGi}},
+             {member(1, 10, {use(kFirstGpu, kGi)}), member(2, 11, {use(kFirstGpu, 2 * kGi), use(kSecondGpu, kGi)})})});
+  REQUIRE(seen.groups.size() == 2);
+  CHECK(seen.groups[0].processes == 2);
+  CHECK(seen.groups[0].free() == 5 * kGi);
+  CHECK(seen.groups[1].processes == 1);
+  CHECK(seen.groups[1].free() == ledger::kNoLimit);
+}
+
+TEST_CASE("a group that holds more than a limit that was lowered since has nothing free") {
+  const Usage seen = usage({group(GroupKind::kNamed, "a", {{kFirstGpu, kGi, 3 * kGi}}, {})});
+  CHECK(seen.groups.at(0).free() == 0);
+}
+
+TEST_CASE("a group whose members have asked for nothing yet is there, with its processes") {
+  const Usage seen = usage({group(GroupKind::kNamed, "a", {{kFirstGpu, ledger::kNoLimit, 0}}, {member(1, 10, {})})});
+  CHECK(seen.processes.empty());
+  REQUIRE(seen.groups.size() == 1);
+  CHECK(seen.groups[0].uuid.empty());
+  CHECK(seen.groups[0].processes == 1);
+  CHECK_FALSE(seen.nobody());
+}
+
+TEST_CASE("what cannot be read is told, and the rest is there") {
+  ledger::Group broken = group(GroupKind::kNamed, "b", {}, {});
+  broken.problem = "/dev/shm/ration-0/group-b: it is damaged";
+  const Usage seen = usage_of({broken, group(GroupKind::kNamed, "a", {}, {member(1, 10, {use(kFirstGpu, kGi)})})},
+                              "the folder is not yours", kNow);
+  CHECK(seen.problems ==
+        std::vector<std::string>{"the folder is not yours", "/dev/shm/ration-0/group-b: it is damaged"});
+  CHECK(seen.processes.size() == 1);
+  CHECK(seen.groups.size() == 1);
+}
+
+TEST_CASE("rows are sorted by what was asked for") {
+  ledger::Member old = member(1, 30, {use(kFirstGpu, kGi)});
+  ledger::Member large = member(2, 20, {use(kFirstGpu, 4 * kGi)});
+  ledger::Member busy = member(3, 10, {use(kFirstGpu, 2 * kGi)});
+  old.start_unix_ns = 1;
+  busy.devices[0].used = 2 * kGi;
+  large.devices[0].used = 0;
+  Usage seen = usage({group(GroupKind::kNamed, "b", {}, {old}), group(GroupKind::kNamed, "c", {}, {large}),
+                      group(GroupKind::kNamed, "a", {}, {busy})});
+  const auto pids_by = [&seen](SortKey key) {
+    sort_rows(seen.processes, key);
+    std::vector<int> pids;
+    for (const ProcessRow &row : seen.processes) {
+      pids.push_back(row.pid);
+    }
+    return pids;
+  };
+  using Pids = std::vector<int>;
+  CHECK(pids_by(SortKey::kReserved) == Pids{20, 10, 30});
+  CHECK(pids_by(SortKey::kUsed) == Pids{10, 30, 20});
+  CHECK(pids_by(SortKey::kPid) == Pids{10, 20, 30});
+  CHECK(pids_by(SortKey::kAge) == Pids{30, 20, 10});
+  CHECK(pids_by(SortKey::kGroup) == Pids{10, 30, 20});
+}

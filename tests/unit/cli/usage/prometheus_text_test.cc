@@ -1,0 +1,115 @@
+#include "cli/usage/prometheus_text.h"
+
+#include <set>
+#include <sstream>
+
+#include "catch.h"
+#include "usage_examples.h"
+
+using namespace ration;
+using namespace ration::cli;
+using ledger::GroupKind;
+
+namespace {
+
+constexpr std::uint64_t kHere = 4026531836;
+
+std::vector<std::string> lines_of(const std::string &text) {
+  std::istringstream stream(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(stream, line);) {
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+bool has_line(const std::string &text, const std::string &line) {
+  const auto lines = lines_of(text);
+  return std::find(lines.begin(), lines.end(), line) != lines.end();
+}
+
+std::string labels(const std::string &exe) {
+  return "gpu=\"" + std::string(kFirstGpu) + "\",pid=\"10\",exe=\"" + exe + "\",group=\"-\"";
+}
+
+std::string text_for_program(const std::string &program) {
+  ledger::Member who = member(1, 10, {use(kFirstGpu, kGi)});
+  who.program = program;
+  return prometheus_text(one_process(who), kHere);
+}
+
+}  // namespace
+
+TEST_CASE("each figure of a process is a series of its family") {
+  ledger::Member train = member(1, 10, {use(kFirstGpu, kGi)});
+  train.devices[0].limit = 8 * kGi;
+  train.devices[0].peak = 2 * kGi;
+  train.devices[0].allocations = 12;
+  train.devices[0].failures = {3, 0, 0, 0, 1};
+  const std::string text = prometheus_text(one_process(train), kHere);
+  CHECK(has_line(text, "ration_memory_limit_bytes{" + labels("train") + "} 8589934592"));
+  CHECK(has_line(text, "ration_memory_reserved_bytes{" + labels("train") + "} 1073741824"));
+  CHECK(has_line(text, "ration_memory_used_bytes{" + labels("train") + "} 536870912"));
+  CHECK(has_line(text, "ration_memory_peak_bytes{" + labels("train") + "} 2147483648"));
+  CHECK(has_line(text, "ration_allocations_total{" + labels("train") + "} 12"));
+  CHECK(has_line(text, "ration_alloc_failures_total{" + labels("train") + ",reason=\"limit\"} 3"));
+  CHECK(has_line(text, "ration_alloc_failures_total{" + labels("train") + ",reason=\"group\"} 0"));
+  CHECK(has_line(text, "ration_alloc_failures_total{" + labels("train") + ",reason=\"fault\"} 1"));
+  CHECK(text.back() == '\n');
+}
+
+TEST_CASE("a process without a limit has no series of limits") {
+  CHECK(text_for_program("train").find("ration_memory_limit_bytes{") == std::string::npos);
+}
+
+TEST_CASE("a family stands together, behind one HELP and one TYPE, with no series twice") {
+  const std::string text = prometheus_text(
+      usage({group(GroupKind::kNamed, "a", {}, {member(1, 10, {use(kFirstGpu, kGi), use(kSecondGpu, kGi)})}),
+             group(GroupKind::kNamed, "b", {},
+                   {member(1, 10, {use(kFirstGpu, kGi)}), member(2, 11, {use(kFirstGpu, kGi)})})}),
+      kHere);
+  std::string family;
+  std::set<std::string> families, series;
+  for (const std::string &line : lines_of(text)) {
+    if (line.rfind("# HELP ", 0) == 0) {
+      family = line.substr(7, line.find(' ', 7) - 7);
+      CHECK(families.insert(family).second);
+    } else if (line.rfind("# TYPE ", 0) == 0) {
+      CHECK(line.rfind("# TYPE " + family + (family.find("_total") == std::string::npos ? " gauge" : " counter"), 0) ==
+            0);
+    } else {
+      CHECK(line.rfind(family + "{", 0) == 0);
+      CHECK(series.insert(line.substr(0, line.rfind(' '))).second);
+    }
+  }
+  CHECK(families.size() == 6);
+  CHECK(series.size() == 3 * (4 + 5));
+}
+
+TEST_CASE("backslash, quotation mark and newline are escaped in a label") {
+  CHECK(text_for_program("a\\b\"c\nd").find("exe=\"a\\\\b\\\"c\\nd\"") != std::string::npos);
+}
+
+TEST_CASE("a label is UTF-8, and no control character of a name reaches a terminal") {
+  CHECK(text_for_program("\xff\xc3\xa9").find("exe=\"\xef\xbf\xbd\xc3\xa9\"") != std::string::npos);
+  CHECK(text_for_program("a\x1b\x7f\xc2\x9b").find("exe=\"a\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"") !=
+        std::string::npos);
+}
+
+TEST_CASE("a process of another PID namespace is told from one with the same pid here") {
+  ledger::Member elsewhere = member(2, 10, {use(kFirstGpu, kMi)});
+  elsewhere.pid_namespace = 4026532999;
+  const std::string text = prometheus_text(
+      usage({group(GroupKind::kNone, "", {}, {member(1, 10, {use(kFirstGpu, kGi)}), elsewhere})}), kHere);
+  CHECK(has_line(text, "ration_memory_reserved_bytes{" + labels("train") + "} 1073741824"));
+  CHECK(has_line(text, "ration_memory_reserved_bytes{" + labels("train") + ",pid_namespace=\"4026532999\"} 1048576"));
+}
+
+TEST_CASE("processes that nothing else tells apart have their identity as a label") {
+  const std::string text =
+      prometheus_text(usage({group(GroupKind::kNone, "", {},
+                                   {member(1, 10, {use(kFirstGpu, kGi)}), member(2, 10, {use(kFirstGpu, kMi)})})}),
+                      kHere);
+  CHECK(has_line(text, "ration_memory_reserved_bytes{" + labels("train") + "} 1073741824"));
+  CHECK(has_line(text, "ration_memory_reserved_bytes{" + labels("train") + ",identity=\"2\"} 1048576"));
+}

@@ -1,0 +1,105 @@
+#include "cli/usage/usage_json.h"
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "catch.h"
+#include "usage_examples.h"
+
+using namespace ration;
+using namespace ration::cli;
+using ledger::GroupKind;
+using nlohmann::json;
+
+namespace {
+
+std::set<std::string> keys_of(const json &object) {
+  std::set<std::string> keys;
+  for (const auto &[key, value] : object.items()) {
+    keys.insert(key);
+  }
+  return keys;
+}
+
+json of(const Usage &seen) {
+  return json::parse(usage_json(seen, -1));
+}
+
+}  // namespace
+
+TEST_CASE("nothing running is an object too") {
+  const json empty = of(usage({}));
+  CHECK(empty["schema"] == "ration.ps/1");
+  CHECK(empty["processes"] == json::array());
+  CHECK(empty["groups"] == json::array());
+  CHECK(empty["problems"] == json::array());
+}
+
+TEST_CASE("a process's object has these keys and figures, in bytes") {
+  ledger::Member train = member(0xfedcba9876543210, 14969, {use(kFirstGpu, kGi)});
+  train.devices[0].limit = 8 * kGi;
+  train.devices[0].group_limit = 9 * kGi;
+  train.devices[0].allocations = 12;
+  train.devices[0].failures = {1, 2, 3, 4, 5};
+  const json process =
+      of(usage({group(GroupKind::kTree, "0123456789abcdef", {{kFirstGpu, 7 * kGi, kGi}}, {train})}))["processes"].at(0);
+  const json expected = {
+      {"pid", 14969},
+      {"program", "train"},
+      {"group", "tree:01234567"},
+      {"groups",
+       {{{"group", "tree:01234567"},
+         {"name", "0123456789abcdef"},
+         {"kind", "tree"},
+         {"limit", 7 * kGi},
+         {"limit_stated", 9 * kGi}}}},
+      {"uuid", kFirstGpu},
+      {"reserved", kGi},
+      {"used", kGi / 2},
+      {"limit", 8 * kGi},
+      {"peak", kGi},
+      {"allocations", 12},
+      {"failures", 15},
+      {"failures_by_reason", {{"limit", 1}, {"group", 2}, {"device", 3}, {"pool_holds", 4}, {"fault", 5}}},
+      {"age_ns", 90 * kSecond},
+      {"start_unix_ns", kNow - 90 * kSecond},
+      {"told_age_ns", kSecond},
+      {"uid", 1000},
+      {"pid_namespace", 4026531836},
+      {"identity", "fedcba9876543210"}};
+  CHECK(process == expected);
+}
+
+TEST_CASE("no limit is null, and so is the name of no group") {
+  const json seen = of(one_process(member(1, 10, {use(kFirstGpu, kGi)})));
+  CHECK(seen["processes"].at(0)["limit"].is_null());
+  CHECK(seen["processes"].at(0)["group"] == "-");
+  const json one = seen["processes"].at(0)["groups"].at(0);
+  CHECK(one ==
+        json{{"group", "-"}, {"name", nullptr}, {"kind", "none"}, {"limit", nullptr}, {"limit_stated", nullptr}});
+}
+
+TEST_CASE("a group's object has these keys") {
+  const json seen =
+      of(usage({group(GroupKind::kNamed, "a", {{kFirstGpu, 8 * kGi, kGi}}, {member(1, 10, {use(kFirstGpu, kGi)})}),
+                group(GroupKind::kNone, "", {}, {member(2, 11, {})})}));
+  CHECK(seen["groups"].at(0) == json{{"group", "a"},
+                                     {"name", "a"},
+                                     {"kind", "named"},
+                                     {"uuid", kFirstGpu},
+                                     {"limit", 8 * kGi},
+                                     {"reserved", kGi},
+                                     {"free", 7 * kGi},
+                                     {"processes", 1}});
+  CHECK(seen["groups"].at(1)["uuid"].is_null());
+  CHECK(seen["groups"].at(1)["free"].is_null());
+  CHECK(keys_of(seen["groups"].at(1)) == keys_of(seen["groups"].at(0)));
+}
+
+TEST_CASE("on one line it is one line of ASCII, whatever a program is called") {
+  ledger::Member hostile = member(1, 10, {use(kFirstGpu, kGi)});
+  hostile.program = "a\n\x1b\xff\x7f\xc3\xa9";
+  const std::string line = usage_json(one_process(hostile), -1);
+  CHECK(std::all_of(line.begin(), line.end(), [](char c) { return c >= ' ' && c <= '~'; }));
+  CHECK(json::parse(line)["processes"].at(0)["program"] == "a\n\x1b\xef\xbf\xbd\x7f\xc3\xa9");
+}

@@ -1,0 +1,106 @@
+#include "cli/usage/usage_tables.h"
+
+#include <algorithm>
+
+#include "catch.h"
+#include "cli/text_table.h"
+#include "usage_examples.h"
+
+using namespace ration;
+using namespace ration::cli;
+using ledger::GroupKind;
+using Lines = std::vector<std::string>;
+
+namespace {
+
+std::size_t widest(const Lines &lines) {
+  std::size_t width = 0;
+  for (const std::string &line : lines) {
+    width = std::max(width, line.size());
+  }
+  return width;
+}
+
+}  // namespace
+
+TEST_CASE("sizes are short, truncated and never rounded up") {
+  CHECK(short_bytes(0) == "0B");
+  CHECK(short_bytes(1023) == "1023B");
+  CHECK(short_bytes(2048) == "2KiB");
+  CHECK(short_bytes(kGi - 1) == "1023MiB");
+  CHECK(short_bytes(kGi) == "1.00GiB");
+  CHECK(short_bytes(6871947673) == "6.39GiB");
+  CHECK(short_bytes(10 * kGi - 1) == "9.99GiB");
+  CHECK(short_bytes(24 * kGi - 1) == "23.9GiB");
+  CHECK(short_bytes(192 * kGi) == "192GiB");
+  CHECK(short_bytes(ledger::kNoLimit) == "-");
+}
+
+TEST_CASE("ages are told in their largest whole unit, and a start in the future is none") {
+  CHECK(short_age(kNow - 59 * kSecond, kNow) == "59s");
+  CHECK(short_age(kNow - 3599 * kSecond, kNow) == "59m");
+  CHECK(short_age(kNow - 86399 * kSecond, kNow) == "23h");
+  CHECK(short_age(kNow - 3 * 86400 * kSecond, kNow) == "3d");
+  CHECK(short_age(kNow + kSecond, kNow) == "0s");
+}
+
+TEST_CASE("the two tables, where there is room") {
+  ledger::Member train = member(1, 14969, {use(kFirstGpu, 3 * kGi / 2)});
+  train.devices[0].limit = 8 * kGi;
+  train.devices[0].failures = {2, 1, 0, 0, 0};
+  const Usage seen = usage({group(GroupKind::kNamed, "nightly", {{kFirstGpu, 12 * kGi, 3 * kGi / 2}}, {train}),
+                            group(GroupKind::kNone, "", {}, {member(2, 7, {use(kSecondGpu, kMi)})})});
+  CHECK(both_tables(seen, kAnyWidth) ==
+        Lines{"  PID PROGRAM GROUP   GPU      RESERVED   USED   LIMIT    PEAK FAILS AGE",
+              "14969 train   nightly 1f2e3d4c  1.50GiB 768MiB 8.00GiB 1.50GiB     3  1m",
+              "    7 train   -       99887766     1MiB 512KiB       -    1MiB     0  1m", "",
+              "GROUP   GPU        LIMIT RESERVED    FREE PROCESSES",
+              "nightly 1f2e3d4c 12.0GiB  1.50GiB 10.5GiB         1",
+              "-       -              -       0B       -         1"});
+}
+
+TEST_CASE("at 80 columns names give way, never figures") {
+  ledger::Member long_name = member(1, 4194303, {use(kFirstGpu, 192 * kGi - 1)});
+  long_name.program = std::string(60, 'x');
+  long_name.devices[0].limit = 191 * kGi;
+  long_name.devices[0].failures = {4000000, 0, 0, 0, 0};
+  const Usage seen = usage({group(GroupKind::kNamed, std::string(64, 'g'), {{kFirstGpu, kGi, kGi}}, {long_name})});
+  CHECK(widest(both_tables(seen, 80)) <= 80);
+  const std::string row = process_table(seen, 80).at(1);
+  CHECK(row.find("4194303 xxx") == 0);
+  CHECK(row.find("x+ ") != std::string::npos);
+  CHECK(row.find("g+ ") != std::string::npos);
+  CHECK(row.find("1f2e3d4c") != std::string::npos);
+  CHECK(row.find("191GiB 95.9GiB 191GiB 191GiB 4000000  1m") != std::string::npos);
+}
+
+TEST_CASE("a table fits any width") {
+  const Usage seen =
+      usage({group(GroupKind::kNamed, "a", {{kFirstGpu, kGi, kGi}}, {member(1, 10, {use(kFirstGpu, kGi)})})});
+  for (std::size_t width = 0; width < 100; ++width) {
+    CHECK(widest(both_tables(seen, width)) <= width);
+  }
+}
+
+TEST_CASE("a program's name brings nothing to the terminal but printable ASCII") {
+  ledger::Member hostile = member(1, 10, {use(kFirstGpu, kGi)});
+  hostile.program = "a\x1b[2J\nb\x9b\xc3\xa9";
+  for (const std::string &line : process_table(one_process(hostile), kAnyWidth)) {
+    CHECK(std::all_of(line.begin(), line.end(), [](char c) { return c >= ' ' && c <= '~'; }));
+  }
+  CHECK(process_table(one_process(hostile), kAnyWidth).at(1).find("a\\x1b[2J\\x0ab\\x9b\\xc3\\xa9 ") !=
+        std::string::npos);
+}
+
+TEST_CASE("a program is shown without its folder") {
+  ledger::Member who = member(1, 10, {use(kFirstGpu, kGi)});
+  who.program = "/opt/nightly/bin/train";
+  CHECK(process_table(one_process(who), kAnyWidth).at(1).find(" 10 train   -") == 0);
+}
+
+TEST_CASE("GPUs whose UUIDs begin alike are told apart") {
+  const Usage seen =
+      one_process(member(1, 10, {use("GPU-12345678-aaaa-0000", kGi), use("GPU-12345678-aabb-0000", 2 * kGi)}));
+  CHECK(process_table(seen, kAnyWidth).at(1).find(" 12345678-aab ") != std::string::npos);
+  CHECK(process_table(seen, kAnyWidth).at(2).find(" 12345678-aaa ") != std::string::npos);
+}
