@@ -6,15 +6,15 @@
 
 namespace ration::cli {
 
-void say(std::string_view line) {
-  // One write: lines of several processes on one terminal stay whole.
+void log_line(std::string_view line) {
+  // One write, so that lines of several processes on one terminal do not mix.
   std::string text = "ration: ";
   text += line;
   text += '\n';
   for (std::string_view rest = text; !rest.empty();) {
     const ssize_t written = write(STDERR_FILENO, rest.data(), rest.size());
     if (written <= 0) {
-      return;  // nobody listens, which is no reason to change an exit status
+      return;  // a lost message must not change an exit status
     }
     rest.remove_prefix(static_cast<std::size_t>(written));
   }

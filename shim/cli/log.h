@@ -1,10 +1,10 @@
-// What `ration` says to people: stderr, one line at a time, each with its name in front. Layer: cli.
+// Messages of `ration` for people: lines on stderr that begin with its name. Layer: cli. Threads: any.
 #pragma once
 
 #include <string_view>
 
 namespace ration::cli {
 
-void say(std::string_view line);
+void log_line(std::string_view line);
 
 }  // namespace ration::cli

@@ -16,18 +16,18 @@ namespace {
 bool check(const std::string &path) {
   const config::SmallFile file = config::read_small_file(path, config::Trust::kAnybody);
   if (!file.there || !file.wrong.empty()) {
-    say("config: " + config::printable(path) + ": " + (file.there ? file.wrong : "there is no such file"));
+    log_line("config: " + config::printable(path) + ": " + (file.there ? file.wrong : "there is no such file"));
     return false;
   }
   // As a system file, which may say everything, and for whatever program.
   const config::FileReading reading = config::read_settings_text(file.text, path, config::Source::kSystemFile, nullptr);
   bool good = reading.problems.empty();
   for (const config::Problem &problem : reading.problems) {
-    say("config: " + problem.written + ": " + problem.sentence);
+    log_line("config: " + problem.written + ": " + problem.sentence);
   }
   for (const config::Statement &statement : reading.statements) {
     if (const std::string wrong = config::complain_of_statement(statement); !wrong.empty()) {
-      say("config: " + statement.origin.written() + ": " + wrong);
+      log_line("config: " + statement.origin.written() + ": " + wrong);
       good = false;
     }
   }

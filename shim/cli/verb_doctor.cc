@@ -24,11 +24,11 @@ bool print_coverage(bool json) {
 
 int doctor(const DoctorRequest &request) {
   if (!request.coverage) {
-    say("doctor needs --coverage");
+    log_line("doctor needs --coverage");
     return kOurError;
   }
   if (!print_coverage(request.json)) {
-    say("doctor: cannot write");
+    log_line("doctor: cannot write");
     return kOurError;
   }
   return 0;

@@ -111,7 +111,7 @@ int env(const EnvRequest &request) {
   bool fatal = false;
   for (const config::Problem &problem : problems) {
     fatal = fatal || problem.fatal_for_cli;
-    say(problem.line);
+    log_line(problem.line);
   }
   if (request.json) {
     // A value may hold any bytes; what is no UTF-8 is shown as the replacement character.

@@ -173,7 +173,7 @@ int complain(std::string line) {
   for (char &c : line) {
     c = c == '\n' ? ' ' : c;
   }
-  say(line);
+  log_line(line);
   return kOurError;
 }
 

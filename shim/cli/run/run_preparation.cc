@@ -73,7 +73,7 @@ config::Settings read_strictly(const RunRequest &request, const EnvironmentBlock
     lines.push_back(written + ": " + problem.sentence);
   }
   for (const std::string &line : lines) {
-    say("run: " + line);
+    log_line("run: " + line);
   }
   if (!lines.empty()) {
     throw Refusal{kOurError, {}};
@@ -165,7 +165,7 @@ Program inspect(const RunRequest &request, const EnvironmentBlock &environment, 
   if (settings.limit_asked()) {
     throw Refusal{kOurError, why + "; its limit could not hold, so nothing was started"};
   }
-  say("run: " + why + "; started without Ration");
+  log_line("run: " + why + "; started without Ration");
   return program;
 }
 

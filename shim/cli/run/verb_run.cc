@@ -20,11 +20,11 @@ namespace {
 
 void tell_summary(const TemporaryFolder &pages, const Program &program, const config::Settings &settings) {
   if (settings.disabled) {
-    say("nothing was limited or counted: RATION_DISABLE=1");
+    log_line("nothing was limited or counted: RATION_DISABLE=1");
     return;
   }
   if (pages.path().empty()) {
-    say("no summary: neither $TMPDIR, /tmp nor /dev/shm can be written");
+    log_line("no summary: neither $TMPDIR, /tmp nor /dev/shm can be written");
     return;
   }
   std::vector<events::Summary> summaries = read_summaries(pages.path());
@@ -32,7 +32,7 @@ void tell_summary(const TemporaryFolder &pages, const Program &program, const co
     return;  // nothing could be seen, which has been said
   }
   for (const std::string &line : summary_lines(std::move(summaries))) {
-    say(line);
+    log_line(line);
   }
 }
 
@@ -86,7 +86,7 @@ int run(const RunRequest &request) {
     return start(request);
   } catch (const Refusal &refusal) {
     if (!refusal.line.empty()) {
-      say("run: " + refusal.line);
+      log_line("run: " + refusal.line);
     }
     return refusal.exit_status;
   }

@@ -32,7 +32,7 @@ std::string state_folder_here() {
   const config::Settings settings = config::read_environment(config::process_environment(), problems);
   for (const config::Problem &problem : problems) {
     if (problem.key == "state_dir") {  // the others are `ration env`'s: nothing is started here
-      say(problem.line);
+      log_line(problem.line);
       if (problem.fatal_for_cli) {
         return {};
       }
@@ -59,15 +59,15 @@ bool print_tables(const Usage &usage, const std::string &state_folder) {
     std::cout << line << '\n';
   }
   if (usage.nobody() && usage.problems.empty()) {
-    say("nothing runs under ration here; looked in " + config::shown(state_folder));
+    log_line("nothing runs under ration here; looked in " + config::shown(state_folder));
   }
   return static_cast<bool>(std::cout.flush());
 }
 
-void say_problems(const Usage &usage, std::vector<std::string> &said) {
+void log_problems(const Usage &usage, std::vector<std::string> &said) {
   for (const std::string &problem : usage.problems) {
     if (std::find(said.begin(), said.end(), problem) == said.end()) {
-      say(plain(problem));
+      log_line(plain(problem));
       said.push_back(problem);
     }
   }

@@ -22,6 +22,6 @@ std::uint64_t own_pid_namespace();
 bool print_tables(const Usage &usage, const std::string &state_folder);
 
 // A line on stderr for each problem that `said` does not hold yet.
-void say_problems(const Usage &usage, std::vector<std::string> &said);
+void log_problems(const Usage &usage, std::vector<std::string> &said);
 
 }  // namespace ration::cli

@@ -22,7 +22,7 @@ int ps(const PsRequest &request) {
   if (request.textfile) {
     const std::string problem = replace_file(*request.textfile, prometheus_text(usage, own_pid_namespace()));
     if (written = problem.empty(); !written) {
-      say("ps: cannot write " + config::quoted(*request.textfile) + ": " + problem);
+      log_line("ps: cannot write " + config::quoted(*request.textfile) + ": " + problem);
     }
   } else if (request.prometheus) {
     written = static_cast<bool>(std::cout << prometheus_text(usage, own_pid_namespace()) << std::flush);
@@ -32,7 +32,7 @@ int ps(const PsRequest &request) {
     written = print_tables(usage, folder);
   }
   std::vector<std::string> said;
-  say_problems(usage, said);
+  log_problems(usage, said);
   return !written ? kOurError : usage.problems.empty() ? 0 : kProblemSeen;
 }
 

@@ -96,13 +96,13 @@ int stream(const std::string &folder, Clock::duration interval, bool once) {
   for (;;) {
     const auto due = Clock::now() + interval;
     const Usage usage = look_into(folder);
-    say_problems(usage, said);
+    log_problems(usage, said);
     errno = 0;
     if (!(std::cout << usage_json(usage, -1) << std::endl)) {
       if (errno == EPIPE) {
         return 0;  // the reader has seen enough
       }
-      say(std::string("top: cannot write: ") + std::strerror(errno));
+      log_line(std::string("top: cannot write: ") + std::strerror(errno));
       return kOurError;
     }
     if (once || reader_left_within(milliseconds_until(due))) {
@@ -116,7 +116,7 @@ int stream(const std::string &folder, Clock::duration interval, bool once) {
 int top(const TopRequest &request) {
   const double seconds = request.interval_seconds;
   if (!(seconds >= kShortestSeconds && seconds <= kLongestSeconds)) {  // not a number neither
-    say("top: --interval takes seconds from 0.1 to 86400");
+    log_line("top: --interval takes seconds from 0.1 to 86400");
     return kOurError;
   }
   const std::string folder = state_folder_here();
@@ -131,13 +131,14 @@ int top(const TopRequest &request) {
     if (const std::optional<int> status = try_live(folder, interval)) {
       return *status;
     }
-    say("top: this terminal cannot be drawn on (TERM names no type that is known here, or no keys come); showing it "
+    log_line(
+        "top: this terminal cannot be drawn on (TERM names no type that is known here, or no keys come); showing it "
         "once");
   }
   const Usage usage = look_into(folder);
   const bool written = print_tables(usage, folder);
   std::vector<std::string> said;
-  say_problems(usage, said);
+  log_problems(usage, said);
   return written ? status_of(usage) : kOurError;
 }
 
