@@ -1,11 +1,11 @@
 #include "cli/run/elf_file.h"
 
 #include <elf.h>
-#include <fcntl.h>
 #include <link.h>
-#include <unistd.h>
 
+#include <array>
 #include <cstring>
+#include <fstream>
 #include <optional>
 
 namespace ration::cli {
@@ -24,56 +24,41 @@ constexpr unsigned kMachine = EM_X86_64;
 #elif defined(__aarch64__)
 constexpr unsigned kMachine = EM_AARCH64;
 #else
-#error "say which ELF machine this is"
+#error "define this machine's ELF number"
 #endif
 constexpr unsigned char kByteOrder = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB;
+constexpr unsigned char kWordClass = sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32;
 
-class File {
- public:
-  explicit File(const std::string &path)
-      : descriptor_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)) {}
-  ~File() {
-    if (descriptor_ >= 0) {
-      close(descriptor_);
-    }
-  }
-  File(const File &) = delete;
-  File &operator=(const File &) = delete;
+// Bytes read: fewer at the end of the file, 0 on any error.
+std::size_t read_at(std::ifstream &file, std::uint64_t offset, void *out, std::size_t bytes) {
+  file.clear();
+  file.seekg(static_cast<std::streamoff>(offset));
+  file.read(static_cast<char *>(out), static_cast<std::streamsize>(bytes));
+  return static_cast<std::size_t>(file.gcount());
+}
 
-  // Bytes read, fewer at the end of the file, 0 on any error.
-  std::size_t read(void *out, std::size_t bytes, std::uint64_t offset) const {
-    const ssize_t count = descriptor_ < 0 ? -1 : pread(descriptor_, out, bytes, static_cast<off_t>(offset));
-    return count < 0 ? 0 : static_cast<std::size_t>(count);
-  }
+template <class T>
+std::optional<T> object_at(std::ifstream &file, std::uint64_t offset) {
+  T out;
+  return read_at(file, offset, &out, sizeof(out)) == sizeof(out) ? std::optional<T>(out) : std::nullopt;
+}
 
-  template <class T>
-  std::optional<T> at(std::uint64_t offset) const {
-    T out;
-    return read(&out, sizeof(out), offset) == sizeof(out) ? std::optional<T>(out) : std::nullopt;
-  }
+std::string string_at(std::ifstream &file, std::uint64_t offset) {
+  char buffer[kLongestString];
+  return std::string(buffer, strnlen(buffer, read_at(file, offset, buffer, sizeof(buffer))));
+}
 
-  std::string string_at(std::uint64_t offset) const {
-    char buffer[kLongestString];
-    return std::string(buffer, strnlen(buffer, read(buffer, sizeof(buffer), offset)));
-  }
-
- private:
-  int descriptor_;
-};
-
-std::vector<Segment> read_segments(const File &file, const Header &header) {
+std::vector<Segment> read_segments(std::ifstream &file, const Header &header) {
   std::vector<Segment> segments;
-  if (header.e_phentsize == sizeof(Segment)) {
-    for (unsigned i = 0; i < header.e_phnum; ++i) {
-      if (const auto segment = file.at<Segment>(header.e_phoff + i * sizeof(Segment))) {
-        segments.push_back(*segment);
-      }
+  for (unsigned i = 0; header.e_phentsize == sizeof(Segment) && i < header.e_phnum; ++i) {
+    if (const auto segment = object_at<Segment>(file, header.e_phoff + i * sizeof(Segment))) {
+      segments.push_back(*segment);
     }
   }
   return segments;
 }
 
-// The strings of the dynamic section are named by address; the file has them where their segment says.
+// The dynamic section names its strings by address; the loaded segments map an address to an offset in the file.
 std::optional<std::uint64_t> offset_of(const std::vector<Segment> &segments, std::uint64_t address) {
   for (const Segment &segment : segments) {
     if (segment.p_type == PT_LOAD && address >= segment.p_vaddr && address - segment.p_vaddr < segment.p_filesz) {
@@ -83,26 +68,24 @@ std::optional<std::uint64_t> offset_of(const std::vector<Segment> &segments, std
   return std::nullopt;
 }
 
-void read_dynamic(const File &file, const std::vector<Segment> &segments, const Segment &section, ElfFile &elf) {
+void read_dynamic(std::ifstream &file, const std::vector<Segment> &segments, const Segment &section, ElfFile &elf) {
   std::vector<Dynamic> entries;
+  std::optional<std::uint64_t> strings;
   for (std::size_t i = 0; i < section.p_filesz / sizeof(Dynamic) && i < kMostDynamicEntries; ++i) {
-    const auto entry = file.at<Dynamic>(section.p_offset + i * sizeof(Dynamic));
+    const auto entry = object_at<Dynamic>(file, section.p_offset + i * sizeof(Dynamic));
     if (!entry || entry->d_tag == DT_NULL) {
       break;
     }
-    entries.push_back(*entry);
-  }
-  std::optional<std::uint64_t> strings;
-  for (const Dynamic &entry : entries) {
-    if (entry.d_tag == DT_STRTAB) {
-      strings = offset_of(segments, entry.d_un.d_ptr);
+    if (entry->d_tag == DT_STRTAB) {
+      strings = offset_of(segments, entry->d_un.d_ptr);
     }
+    entries.push_back(*entry);
   }
   for (const Dynamic &entry : entries) {
     if (strings && entry.d_tag == DT_NEEDED) {
-      elf.needed.push_back(file.string_at(*strings + entry.d_un.d_val));
+      elf.needed.push_back(string_at(file, *strings + entry.d_un.d_val));
     } else if (strings && entry.d_tag == DT_SONAME) {
-      elf.soname = file.string_at(*strings + entry.d_un.d_val);
+      elf.soname = string_at(file, *strings + entry.d_un.d_val);
     }
   }
 }
@@ -111,22 +94,19 @@ void read_dynamic(const File &file, const std::vector<Segment> &segments, const 
 
 ElfFile read_elf(const std::string &path) {
   ElfFile elf;
-  const File file(path);
-  unsigned char ident[EI_NIDENT];
-  if (file.read(ident, sizeof(ident), 0) < SELFMAG || std::memcmp(ident, ELFMAG, SELFMAG) != 0) {
-    return elf;
-  }
-  elf.is_elf = true;
-  const auto header = file.at<Header>(0);
-  constexpr unsigned char kClass = sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32;
-  elf.is_native = header && ident[EI_CLASS] == kClass && ident[EI_DATA] == kByteOrder && header->e_machine == kMachine;
+  std::ifstream file(path, std::ios::binary);
+  const auto magic = object_at<std::array<char, SELFMAG>>(file, 0);
+  elf.is_elf = magic && std::memcmp(magic->data(), ELFMAG, SELFMAG) == 0;
+  const auto header = object_at<Header>(file, 0);
+  elf.is_native = elf.is_elf && header && header->e_ident[EI_CLASS] == kWordClass &&
+                  header->e_ident[EI_DATA] == kByteOrder && header->e_machine == kMachine;
   if (!elf.is_native) {
     return elf;
   }
   const std::vector<Segment> segments = read_segments(file, *header);
   for (const Segment &segment : segments) {
     if (segment.p_type == PT_INTERP) {
-      elf.interpreter = file.string_at(segment.p_offset);
+      elf.interpreter = string_at(file, segment.p_offset);
     } else if (segment.p_type == PT_DYNAMIC) {
       read_dynamic(file, segments, segment, elf);
     }
