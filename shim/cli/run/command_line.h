@@ -1,4 +1,5 @@
-// Where the options of `ration run` end and the command begins: what follows the command is the command's. Layer: cli.
+// Splits a `ration run` line into its own options and the command; options after the command are the command's.
+// Layer: cli.
 #pragma once
 
 #include <string>
@@ -12,7 +13,7 @@ struct SplitLine {
   std::vector<std::string> command;
 };
 
-// `arguments` behind "run"; else one sentence that names the option that is wrong and what was likely meant.
+// `arguments`: those after "run". Otherwise one sentence that names the wrong option and what was likely meant.
 std::variant<SplitLine, std::string> split_line(const std::vector<std::string> &arguments);
 
 }  // namespace ration::cli

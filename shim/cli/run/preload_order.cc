@@ -18,54 +18,37 @@ std::vector<std::string> split(std::string_view text, std::string_view separator
   return parts;
 }
 
-std::string join(const std::vector<std::string> &parts) {
-  std::string text;
-  for (const std::string &part : parts) {
-    text += (text.empty() ? "" : ":") + part;
-  }
-  return text;
-}
-
-std::string_view base_name(std::string_view path) {
+std::string_view file_name(std::string_view path) {
   return path.substr(path.find_last_of('/') + 1);
 }
 
 bool is_asan(std::string_view library) {
-  const std::string_view name = base_name(library);
-  return name.substr(0, 10) == "libasan.so" || name.substr(0, 17) == "libclang_rt.asan-";
+  return file_name(library).starts_with("libasan.so") || file_name(library).starts_with("libclang_rt.asan-");
 }
 
 }  // namespace
 
 std::string preload_order(std::string_view present, const std::string &library,
                           const std::vector<std::string> &needed) {
-  std::vector<std::string> order = split(present, " :");
-  const std::string_view name = base_name(library);
-  order.erase(
-      std::remove_if(order.begin(), order.end(), [&](const std::string &each) { return base_name(each) == name; }),
-      order.end());
-  const auto needed_asan =
-      std::find_if(needed.begin(), needed.end(), [](const std::string &each) { return is_asan(each); });
-  std::string first;
-  if (!order.empty() && is_asan(order.front())) {
-    first = order.front();
-    order.erase(order.begin());
+  std::vector<std::string> listed = split(present, " :");
+  std::erase_if(listed, [&](const std::string &each) { return file_name(each) == file_name(library); });
+  const auto needed_asan = std::find_if(needed.begin(), needed.end(), is_asan);
+  const auto listed_asan = std::find_if(listed.begin(), listed.end(), is_asan);
+  std::string order = library;
+  if (listed_asan != listed.end() && (listed_asan == listed.begin() || needed_asan != needed.end())) {
+    order = *listed_asan + ":" + library;
+    listed.erase(listed_asan);
   } else if (needed_asan != needed.end()) {
-    const auto listed = std::find_if(order.begin(), order.end(), [](const std::string &each) { return is_asan(each); });
-    first = listed == order.end() ? *needed_asan : *listed;
-    if (listed != order.end()) {
-      order.erase(listed);
-    }
+    order = *needed_asan + ":" + library;
   }
-  order.insert(order.begin(), library);
-  if (!first.empty()) {
-    order.insert(order.begin(), first);
+  for (const std::string &each : listed) {
+    order += ":" + each;
   }
-  return join(order);
+  return order;
 }
 
 std::string prepend_folder(std::string_view present, const std::string &folder) {
-  if (present == folder || present.substr(0, folder.size() + 1) == folder + ":") {
+  if (present == folder || present.starts_with(folder + ":")) {
     return std::string(present);
   }
   return present.empty() ? folder : folder + ":" + std::string(present);

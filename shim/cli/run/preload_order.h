@@ -1,4 +1,4 @@
-// Where our library stands in LD_PRELOAD. Layer: cli. Threads: pure functions.
+// Where libration.so goes in LD_PRELOAD. Layer: cli. Threads: pure functions.
 #pragma once
 
 #include <string>
@@ -7,12 +7,12 @@
 
 namespace ration::cli {
 
-// `present` (LD_PRELOAD as it is, separated by blanks or colons, ld.so(8)) with `library` in front; behind libasan
-// where that stands first or the program needs it (`needed`, its DT_NEEDED): "ASan runtime does not come first" is
-// fatal there. An earlier mention of a libration.so goes.
+// `present` (LD_PRELOAD as it is, separated by blanks or colons, ld.so(8)) with `library` first and no other
+// libration.so. libasan goes before it where it is listed first or the program needs it (`needed`, its DT_NEEDED):
+// "ASan runtime does not come first" is fatal there.
 std::string preload_order(std::string_view present, const std::string &library, const std::vector<std::string> &needed);
 
-// Puts `folder` in front of a colon-separated list where it is not there yet. No empty item appears: it would mean ".".
+// Puts `folder` first in a colon-separated list unless it is first already. Adds no empty item: that would mean ".".
 std::string prepend_folder(std::string_view present, const std::string &folder);
 
 }  // namespace ration::cli

@@ -21,19 +21,15 @@ namespace ration::cli {
 namespace {
 
 constexpr std::size_t kLongestShebang = 256;  // BINPRM_BUF_SIZE
-constexpr int kDeepestShebang = 5;            // the kernel's own bound; beyond it execve says ELOOP
+constexpr int kDeepestShebang = 5;            // the kernel's own bound; beyond it execve fails with ELOOP
 constexpr std::string_view kDefaultPath = "/bin:/usr/bin";
 
 std::string base_name(const std::string &path) {
   return path.substr(path.find_last_of('/') + 1);
 }
 
-bool starts_with(std::string_view text, std::string_view head) {
-  return text.substr(0, head.size()) == head;
-}
-
-// errno of executing this very file; 0 where nothing speaks against it yet.
-int why_not(const std::string &path) {
+// errno that executing the file gives; 0 where its type and mode allow it.
+int exec_error(const std::string &path) {
   struct stat status {};
   if (stat(path.c_str(), &status) != 0) {
     return errno;
@@ -44,11 +40,11 @@ int why_not(const std::string &path) {
   return faccessat(AT_FDCWD, path.c_str(), X_OK, AT_EACCESS) == 0 ? 0 : errno;
 }
 
-// Like execvp(3): what exists but may not be executed is passed over, and reported only when nothing else is found.
-int look_up(const std::string &name, const std::string &search_path, std::string &found) {
+// As execvp(3): a file that may not be executed is skipped, and reported only where no other is found.
+int find_in_path(const std::string &name, const std::string &search_path, std::string &found) {
   if (name.find('/') != std::string::npos) {
     found = name;
-    return why_not(name);
+    return exec_error(name);
   }
   int denied = ENOENT;
   std::string_view rest = search_path;
@@ -58,7 +54,7 @@ int look_up(const std::string &name, const std::string &search_path, std::string
     const std::string folder(rest.substr(0, end));
     rest.remove_prefix(last ? rest.size() : end + 1);
     const std::string path = folder.empty() ? name : folder + "/" + name;
-    const int reason = why_not(path);
+    const int reason = exec_error(path);
     if (reason == 0) {
       found = path.find('/') == std::string::npos ? "./" + path : path;
       return 0;
@@ -70,7 +66,7 @@ int look_up(const std::string &name, const std::string &search_path, std::string
   return denied;
 }
 
-// security.capability (capabilities(7), <linux/capability.h>): does it give anything?
+// Reads security.capability (capabilities(7), <linux/capability.h>).
 bool has_file_capabilities(const std::string &path) {
   vfs_ns_cap_data caps{};
   const ssize_t size = getxattr(path.c_str(), "security.capability", &caps, sizeof(caps));
@@ -82,7 +78,7 @@ bool has_file_capabilities(const std::string &path) {
          (size >= static_cast<ssize_t>(XATTR_CAPS_SZ_2) && caps.data[1].permitted != 0);
 }
 
-// Whether execve will set AT_SECURE (ld.so(8), the kernel's cap_bprm_creds_from_file).
+// True where execve will set AT_SECURE (ld.so(8), the kernel's cap_bprm_creds_from_file).
 bool gains_privileges(const std::string &path) {
   struct stat status {};
   struct statvfs mount {};
@@ -98,13 +94,13 @@ bool gains_privileges(const std::string &path) {
 }
 
 bool is_dynamic_linker(const ElfFile &elf) {
-  return starts_with(elf.soname, "ld-linux") || starts_with(elf.soname, "ld64");
+  return elf.soname.starts_with("ld-linux") || elf.soname.starts_with("ld64");
 }
 
 void find_obstacle(Program &program) {
   const ElfFile &elf = program.elf;
   if (!elf.is_elf) {
-    return;  // execve will say what is wrong with it
+    return;  // execve will report it
   }
   if (!elf.is_native) {
     program.obstacle = Obstacle::kForeign;
@@ -112,12 +108,12 @@ void find_obstacle(Program &program) {
   } else if (gains_privileges(program.runs)) {
     program.obstacle = Obstacle::kSecure;
     program.reason = "it is setuid, setgid or has file capabilities, and then the dynamic linker ignores LD_PRELOAD";
-  } else if (starts_with(base_name(elf.interpreter), "ld-musl-")) {
+  } else if (base_name(elf.interpreter).starts_with("ld-musl-")) {
     program.obstacle = Obstacle::kMusl;
     program.reason = "it runs on musl, whose dynamic linker cannot load a library built for glibc";
   } else if (elf.interpreter.empty() && !is_dynamic_linker(elf)) {
     program.obstacle = Obstacle::kStatic;
-    program.reason = "it is statically linked, so no dynamic linker runs that could preload anything";
+    program.reason = "it is statically linked, so no dynamic linker runs that could preload a library";
   }
 }
 
@@ -128,8 +124,8 @@ void refuse(Program &program, const std::string &name, int reason) {
       (reason == ENOENT && name.find('/') == std::string::npos ? "not found in PATH" : std::strerror(reason));
 }
 
-// `runs` is a script: what its command line begins with once `interpreter` runs it, as the kernel puts it.
-void run_by(Program &program, std::vector<std::string> interpreter) {
+// `runs` is a script: the kernel puts `interpreter` before the script's path.
+void prepend_interpreter(Program &program, std::vector<std::string> interpreter) {
   interpreter.push_back(program.runs);
   interpreter.insert(interpreter.end(), program.words.begin() + 1, program.words.end());
   program.words = std::move(interpreter);
@@ -142,7 +138,7 @@ Shebang read_shebang(const std::string &path) {
   char buffer[kLongestShebang];
   file.read(buffer, sizeof(buffer));
   std::string line(buffer, static_cast<std::size_t>(file.gcount()));
-  if (!starts_with(line, "#!")) {
+  if (!line.starts_with("#!")) {
     return {};
   }
   line = line.substr(2, line.find_first_of(std::string_view("\n\0", 2)) - 2);
@@ -158,10 +154,10 @@ std::vector<std::string> command_of_env(const std::string &argument) {
   std::istringstream words(argument);
   std::vector<std::string> command;
   for (std::string word; words >> word;) {
-    const bool begun = !command.empty();  // from here on all words are the command's
+    const bool begun = !command.empty();  // every further word is the command's
     if (!begun && (word == "-u" || word == "-C" || word == "--unset" || word == "--chdir")) {
       words >> word;  // its argument
-    } else if (!begun && starts_with(word, "-S") && word.size() > 2) {
+    } else if (!begun && word.starts_with("-S") && word.size() > 2) {
       command.push_back(word.substr(2));
     } else if (begun || (word[0] != '-' && word.find('=') == std::string::npos)) {
       command.push_back(word);
@@ -173,7 +169,7 @@ std::vector<std::string> command_of_env(const std::string &argument) {
 Program inspect_program(const std::string &name, const std::string &search_path) {
   const std::string path = search_path.empty() ? std::string(kDefaultPath) : search_path;
   Program program;
-  if (const int reason = look_up(name, path, program.path); reason != 0) {
+  if (const int reason = find_in_path(name, path, program.path); reason != 0) {
     refuse(program, name, reason);
     return program;
   }
@@ -184,12 +180,12 @@ Program inspect_program(const std::string &name, const std::string &search_path)
   for (int depth = 0; depth < kDeepestShebang && !program.elf.is_elf; ++depth) {
     const Shebang shebang = read_shebang(program.runs);
     if (shebang.interpreter.empty()) {
-      run_by(program, {"/bin/sh"});
+      prepend_interpreter(program, {"/bin/sh"});
       program.runs = "/bin/sh";
       program.elf = read_elf(program.runs);
       break;
     }
-    if (const int reason = why_not(shebang.interpreter); reason != 0) {
+    if (const int reason = exec_error(shebang.interpreter); reason != 0) {
       refuse(program, program.runs + ": its interpreter " + shebang.interpreter, reason);
       return program;
     }
@@ -199,14 +195,14 @@ Program inspect_program(const std::string &name, const std::string &search_path)
     }
     std::string interpreter = shebang.interpreter;
     if (base_name(interpreter) == "env") {
-      std::string behind_env;
+      std::string env_command;
       const std::vector<std::string> words = command_of_env(shebang.argument);
-      if (!words.empty() && look_up(words.front(), path, behind_env) == 0 && behind_env != program.runs) {
-        interpreter = behind_env;  // where it is not found, env itself says so
+      if (!words.empty() && find_in_path(words.front(), path, env_command) == 0 && env_command != program.runs) {
+        interpreter = env_command;  // where it is not found, env itself reports it
         command = words;
       }
     }
-    run_by(program, std::move(command));
+    prepend_interpreter(program, std::move(command));
     program.runs = interpreter;
     program.elf = read_elf(program.runs);
   }

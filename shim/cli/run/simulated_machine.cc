@@ -1,6 +1,7 @@
 #include "cli/run/simulated_machine.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "config/size.h"
 #include "config/wording.h"
@@ -11,33 +12,20 @@ namespace {
 
 constexpr int kMostDevices = 16;  // of the simulated driver
 constexpr std::string_view kTimes = "\u00d7";
-constexpr std::string_view kExample = "; write for example 2x8GiB, 16GiB or 8GiB,4GiB";
+constexpr char kExample[] = "; write for example 2x8GiB, 16GiB or 8GiB,4GiB";
 
 // Takes "N×" or "Nx" off the front; 1 where there is none, 0 where N is no count.
 int take_count(std::string_view &item) {
-  std::size_t end = item.find(kTimes);
-  std::size_t next = end + kTimes.size();
-  if (end == std::string_view::npos) {
-    end = item.find('x');
-    next = end + 1;
-  }
+  const std::size_t times = item.find(kTimes);
+  const std::size_t end = times == std::string_view::npos ? item.find('x') : times;
   if (end == std::string_view::npos) {
     return 1;
   }
-  int count = 0;
-  for (const char c : item.substr(0, end)) {
-    if (c < '0' || c > '9' || count > kMostDevices) {
-      return 0;
-    }
-    count = count * 10 + (c - '0');
-  }
-  item.remove_prefix(next);
-  return count;
-}
-
-std::string sentence(std::string what) {
-  what += kExample;
-  return what;
+  unsigned count = 0;
+  const auto [stop, error] = std::from_chars(item.data(), item.data() + end, count);
+  const bool is_count = error == std::errc() && stop == item.data() + end;
+  item.remove_prefix(end + (times == std::string_view::npos ? 1 : kTimes.size()));
+  return is_count ? static_cast<int>(std::min(count, kMostDevices + 1U)) : 0;
 }
 
 }  // namespace
@@ -53,17 +41,17 @@ std::variant<SimulatedDevices, std::string> parse_simulated_devices(std::string_
     const int count = take_count(item);
     total += count;
     if (count == 0) {
-      return sentence(whole + " has no number of devices in front");
+      return whole + " does not begin with a number of devices" + kExample;
     }
     if (total > kMostDevices) {
-      return sentence("a simulated machine has at most " + std::to_string(kMostDevices) + " devices");
+      return "a simulated machine has at most " + std::to_string(kMostDevices) + " devices" + kExample;
     }
     const auto size = config::parse_size(item);
     if (const std::string *wrong = std::get_if<std::string>(&size)) {
       return whole + ": " + *wrong;
     }
     if (std::get<config::Size>(size).is_share()) {
-      return sentence(whole + " is a share, and a device has a size");
+      return whole + " is a share; a simulated device needs a size" + kExample;
     }
     devices.text += devices.text.empty() ? "" : ",";
     devices.text += std::to_string(count) + "x" + std::get<config::Size>(size).text();

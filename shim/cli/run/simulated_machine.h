@@ -1,4 +1,4 @@
-// `--sim N×SIZE`: the devices of a simulated machine, as the simulated driver wants to be told. Layer: cli.
+// `ration run --sim N×SIZE`: the simulated devices. Layer: cli.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 namespace ration::cli {
 
 struct SimulatedDevices {
-  std::string text;  // for SIMCUDA_DEVICES
+  std::string text;  // the value of SIMCUDA_DEVICES
 };
 
-// "8GiB", "2x8GiB" or "2×8GiB", and lists of these; else one sentence that says what is wrong.
+// Reads "8GiB", "2x8GiB" or "2×8GiB", and lists of these. Otherwise one sentence that says what is wrong.
 std::variant<SimulatedDevices, std::string> parse_simulated_devices(std::string_view text);
 
 }  // namespace ration::cli

@@ -22,12 +22,12 @@ TEST_CASE("simulated devices are a number times a size") {
 TEST_CASE("what is no machine is refused with what is wrong") {
   const std::pair<const char *, const char *> rows[] = {
       {"", "empty"},
-      {"0x8GiB", "no number of devices"},
-      {"x8GiB", "no number of devices"},
-      {"-1x8GiB", "no number of devices"},
+      {"0x8GiB", "a number of devices"},
+      {"x8GiB", "a number of devices"},
+      {"-1x8GiB", "a number of devices"},
       {"17x8GiB", "at most 16"},
       {"9x1g,8x1g", "at most 16"},
-      {"99999999999999999999x8GiB", "no number of devices"},
+      {"99999999999999999999x8GiB", "a number of devices"},
       {"2x", "empty"},
       {"2x8Gib", "likely meant: 8GiB"},
       {"2x50%", "is a share"},
