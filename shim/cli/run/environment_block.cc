@@ -6,9 +6,8 @@ namespace ration::cli {
 
 namespace {
 
-bool is_entry_of(const std::string &entry, std::string_view name) {
-  return entry.size() > name.size() && entry[name.size()] == '=' &&
-         std::string_view(entry).substr(0, name.size()) == name;
+bool is_entry_of(std::string_view entry, std::string_view name) {
+  return entry.size() > name.size() && entry[name.size()] == '=' && entry.starts_with(name);
 }
 
 }  // namespace
@@ -19,13 +18,10 @@ EnvironmentBlock::EnvironmentBlock(const char *const *entries) {
   }
 }
 
-const char *EnvironmentBlock::find(std::string_view name) const {
-  for (const std::string &entry : entries_) {
-    if (is_entry_of(entry, name)) {
-      return entry.c_str() + name.size() + 1;
-    }
-  }
-  return nullptr;
+std::string EnvironmentBlock::value(std::string_view name) const {
+  const auto entry =
+      std::find_if(entries_.begin(), entries_.end(), [&](const std::string &each) { return is_entry_of(each, name); });
+  return entry == entries_.end() ? "" : entry->substr(name.size() + 1);
 }
 
 void EnvironmentBlock::set(std::string_view name, std::string_view value) {
@@ -37,9 +33,7 @@ void EnvironmentBlock::set(std::string_view name, std::string_view value) {
 }
 
 void EnvironmentBlock::unset(std::string_view name) {
-  entries_.erase(std::remove_if(entries_.begin(), entries_.end(),
-                                [&](const std::string &entry) { return is_entry_of(entry, name); }),
-                 entries_.end());
+  std::erase_if(entries_, [&](const std::string &entry) { return is_entry_of(entry, name); });
 }
 
 std::vector<const char *> EnvironmentBlock::pointers() const {

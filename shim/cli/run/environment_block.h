@@ -1,4 +1,4 @@
-// The environment of a command to be started: NAME=value entries in their order. Layer: cli. Threads: a value.
+// The environment of a command that will be started: NAME=value entries in order. Layer: cli. Threads: a value.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@ class EnvironmentBlock {
  public:
   explicit EnvironmentBlock(const char *const *entries);
 
-  // nullptr where `name` is not set; the first entry where it is set twice, as getenv.
-  [[nodiscard]] const char *find(std::string_view name) const;
+  // Empty where `name` is not set; the first entry where it is set twice, as getenv(3) does.
+  [[nodiscard]] std::string value(std::string_view name) const;
   // Replaces every entry of that name by one.
   void set(std::string_view name, std::string_view value);
   void unset(std::string_view name);

@@ -1,4 +1,4 @@
-// `ration run --group-tree[=LIMIT]`: a fresh group for everything that the run starts. Layer: cli.
+// `ration run --group-tree[=LIMIT]`: a new group for everything that the run starts. Layer: cli.
 #pragma once
 
 #include <string>
@@ -8,17 +8,17 @@
 
 namespace ration::cli {
 
-// A tree's number: 16 hexadecimal digits that no other run has, on this host or another. Empty: the kernel gave none.
-std::string fresh_tree_number();
+// A tree's number: 16 random hexadecimal digits, unique across hosts. Empty: the kernel returned no random bytes.
+std::string new_tree_number();
 
 struct TreeRequest {
-  std::string limit;         // behind the "="; empty: none
-  bool limit_apart = false;  // --group-limit stands on the same line
+  std::string limit;             // after the "="; empty: none
+  bool group_limit_too = false;  // --group-limit is on the same line
 };
 
-// Appends the tree to RATION_GROUP_TREE: the trees around this run go on holding. Without a limit of its own it takes
-// the group limit that no group name claims, out of `environment`, where its variable would speak for other trees too.
-// REQUIRES: `environment` was read without a mistake. Returns what is wrong with the request, empty when nothing is.
-std::string plant_tree(const TreeRequest &request, std::string_view number, EnvironmentBlock &environment);
+// Appends the tree to RATION_GROUP_TREE, so that enclosing trees keep their limits. A tree without a limit of its own
+// takes RATION_GROUP_LIMIT where no group name uses it, and unsets the variable: nested trees would read it too.
+// REQUIRES: `environment` was read without a mistake. Returns what is wrong with the request, empty when it is valid.
+std::string add_group_tree(const TreeRequest &request, std::string_view number, EnvironmentBlock &environment);
 
 }  // namespace ration::cli

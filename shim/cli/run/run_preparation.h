@@ -1,4 +1,4 @@
-// Everything that `ration run` checks and prepares before it starts anything. Layer: cli.
+// Everything that `ration run` checks and prepares before it starts the command. Layer: cli.
 #pragma once
 
 #include <string>
@@ -10,10 +10,10 @@
 
 namespace ration::cli {
 
-// Thrown where nothing may be started: our own mistake, somebody's wrong setting, a command that is none.
+// Thrown where nothing may be started: an error of our own, a wrong setting, a command that cannot run.
 struct Refusal {
   int exit_status;
-  std::string line;  // empty: it has been said
+  std::string line;  // empty: already logged
 };
 
 struct Library {
@@ -21,24 +21,25 @@ struct Library {
   std::string simulator;  // the folder of the simulated driver
 };
 
-// Beside this program; throws Refusal where it is not whole.
+// The library that is installed with this program. Throws Refusal where a part of it is missing.
 Library find_library();
 
-// Puts the options into the environment, marked as such; what is a path means the folder that this is run in.
+// Puts the options into the environment and marks them as options. A relative path means the current folder.
 void set_flags(const RunRequest &request, EnvironmentBlock &environment);
-// The settings that the command will have, of whatever source.
+// The settings that the command will have, from every source.
 config::Settings settings_of(const RunRequest &request, const EnvironmentBlock &environment,
                              std::vector<config::Problem> &problems);
 
-// Both. Every mistake is one line; any one is a Refusal.
+// Both. Logs a line for each mistake; throws Refusal where there is one.
 config::Settings apply_flags(const RunRequest &request, EnvironmentBlock &environment);
 
-// What the command will run. Throws Refusal where it cannot be started, or not be held to a limit that was asked for.
+// The program that the command will run. Throws Refusal where it cannot be started, or where a limit is set that cannot
+// be enforced on it.
 Program inspect(const RunRequest &request, const EnvironmentBlock &environment, const config::Settings &settings);
 
 void preload(const Library &library, const Program &program, EnvironmentBlock &environment);
 
-// `folder` is the machine's unless SIMCUDA_MACHINE names one already.
+// `folder` holds the machine unless SIMCUDA_MACHINE names one already.
 void simulate(const std::string &devices, const Library &library, const std::string &folder,
               EnvironmentBlock &environment);
 

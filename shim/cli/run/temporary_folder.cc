@@ -10,9 +10,8 @@ namespace ration::cli {
 
 TemporaryFolder::TemporaryFolder(const std::string &parent) {
   const EnvironmentBlock environment(config::process_environment());
-  const char *wished = environment.find("TMPDIR");
   for (const std::string &folder :
-       {parent, std::string(wished == nullptr ? "" : wished), std::string("/tmp"), std::string("/dev/shm")}) {
+       {parent, environment.value("TMPDIR"), std::string("/tmp"), std::string("/dev/shm")}) {
     std::string name = folder + "/ration-XXXXXX";
     if (!folder.empty() && mkdtemp(name.data()) != nullptr) {  // 0700
       path_ = name;
@@ -23,7 +22,7 @@ TemporaryFolder::TemporaryFolder(const std::string &parent) {
 
 TemporaryFolder::~TemporaryFolder() {
   if (!path_.empty() && !kept_) {
-    std::error_code ignored;  // a folder that stays behind is no reason to change an exit status
+    std::error_code ignored;  // a folder that remains must not change an exit status
     std::filesystem::remove_all(path_, ignored);
   }
 }

@@ -1,4 +1,4 @@
-// A private folder that is gone when its owner is. Layer: cli. Owns: the folder and all that is in it.
+// A private folder that its destructor removes. Layer: cli. Owns: the folder and everything in it.
 #pragma once
 
 #include <string>
@@ -7,15 +7,15 @@ namespace ration::cli {
 
 class TemporaryFolder {
  public:
-  // Below `parent`, or below the first of $TMPDIR, /tmp and /dev/shm that can be written where that is empty.
+  // Below `parent`; where that is empty or not writable, below the first of $TMPDIR, /tmp and /dev/shm that is.
   explicit TemporaryFolder(const std::string &parent = {});
   ~TemporaryFolder();
   TemporaryFolder(const TemporaryFolder &) = delete;
   TemporaryFolder &operator=(const TemporaryFolder &) = delete;
 
-  // Empty where none could be made.
+  // Empty where none could be created.
   [[nodiscard]] const std::string &path() const { return path_; }
-  // Leaves the folder to whoever owns its parent.
+  // The owner of `parent` removes the folder instead.
   void keep() { kept_ = true; }
 
  private:

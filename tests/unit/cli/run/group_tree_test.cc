@@ -2,9 +2,9 @@
 
 #include "catch.h"
 
+using ration::cli::add_group_tree;
 using ration::cli::EnvironmentBlock;
-using ration::cli::fresh_tree_number;
-using ration::cli::plant_tree;
+using ration::cli::new_tree_number;
 
 namespace {
 
@@ -18,23 +18,19 @@ Planted plant(const ration::cli::TreeRequest &request, std::vector<const char *>
   entries.push_back(nullptr);
   EnvironmentBlock environment(entries.data());
   Planted planted;
-  planted.wrong = plant_tree(request, kNumber, environment);
-  const auto value_of = [&](const char *name) {
-    const char *value = environment.find(name);
-    return std::string(value == nullptr ? "(unset)" : value);
-  };
-  planted.trees = value_of("RATION_GROUP_TREE");
-  planted.group_limit = value_of("RATION_GROUP_LIMIT");
+  planted.wrong = add_group_tree(request, kNumber, environment);
+  planted.trees = environment.value("RATION_GROUP_TREE");
+  planted.group_limit = environment.value("RATION_GROUP_LIMIT");
   return planted;
 }
 
 }  // namespace
 
 TEST_CASE("a tree's number is 16 digits that no other tree has") {
-  const std::string one = fresh_tree_number();
+  const std::string one = new_tree_number();
   CHECK(one.size() == 16);
   CHECK(one.find_first_not_of("0123456789abcdef") == std::string::npos);
-  CHECK(fresh_tree_number() != one);
+  CHECK(new_tree_number() != one);
 }
 
 TEST_CASE("a tree without a limit only counts") {
@@ -52,7 +48,7 @@ TEST_CASE("a tree inside a tree is appended to it") {
 TEST_CASE("a group limit that no name claims moves to the tree") {
   const Planted planted = plant({}, {"RATION_GROUP_LIMIT=3g"});
   CHECK(planted.trees == kNumber + "=3g");
-  CHECK(planted.group_limit == "(unset)");
+  CHECK(planted.group_limit.empty());
   CHECK(plant({}, {"RATION_GROUP_LIMIT=3g", "RATION_GROUP="}).trees == kNumber + "=3g");
 }
 
@@ -77,7 +73,7 @@ TEST_CASE("a tree's limit that cannot be read is refused, and nothing changes") 
     INFO(limit);
     const Planted planted = plant({limit}, {"RATION_GROUP_LIMIT=3g"});
     CHECK_FALSE(planted.wrong.empty());
-    CHECK(planted.trees == "(unset)");
+    CHECK(planted.trees.empty());
     CHECK(planted.group_limit == "3g");
   }
 }
