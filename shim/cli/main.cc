@@ -1,4 +1,4 @@
-// The `ration` command. Layer: cli. Data on stdout, talk on stderr.
+// The `ration` command. Layer: cli. Data go to stdout, messages to stderr.
 #include <algorithm>
 #include <exception>
 #include <string>
@@ -7,29 +7,15 @@
 #include "cli/verb_options.h"
 #include "cli/verbs.h"
 
-namespace {
-
-using namespace ration::cli;
-
-struct Act {
-  int operator()(const RunRequest &request) const { return run(request); }
-  int operator()(const EnvRequest &request) const { return env(request); }
-  int operator()(const ConfigRequest &request) const { return config_files(request); }
-  int operator()(const PsRequest &request) const { return ps(request); }
-  int operator()(const TopRequest &request) const { return top(request); }
-  int operator()(const DoctorRequest &request) const { return doctor(request); }
-};
-
-}  // namespace
-
 int main(int argc, char **argv) {
+  using namespace ration::cli;
   try {
-    const auto asked = read_words({argv + 1, argv + std::max(argc, 1)});
-    if (const int *status = std::get_if<int>(&asked)) {
+    const auto parsed = parse_arguments({argv + 1, argv + std::max(argc, 1)});
+    if (const int *status = std::get_if<int>(&parsed)) {
       return *status;
     }
-    return std::visit(Act(), std::get<Request>(asked));
-  } catch (const std::exception &error) {  // no memory, no output: nothing of the command's
-    return complain(error.what());
+    return std::visit([](const auto &request) { return run_verb(request); }, std::get<Request>(parsed));
+  } catch (const std::exception &error) {  // an error of ours, such as no memory; never the command's
+    return usage_error(error.what());
   }
 }

@@ -49,7 +49,7 @@ bool list() {
 
 }  // namespace
 
-int config_files(const ConfigRequest &request) {
+int run_verb(const ConfigRequest &request) {
   bool good = true;
   for (const std::string &path : request.files) {
     good = check(path) && good;

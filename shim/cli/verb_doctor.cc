@@ -22,7 +22,7 @@ bool print_coverage(bool json) {
 
 }  // namespace
 
-int doctor(const DoctorRequest &request) {
+int run_verb(const DoctorRequest &request) {
   if (!request.coverage) {
     log_line("doctor needs --coverage");
     return kOurError;

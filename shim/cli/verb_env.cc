@@ -103,7 +103,7 @@ void print_table(const config::Settings &settings) {
 
 }  // namespace
 
-int env(const EnvRequest &request) {
+int run_verb(const EnvRequest &request) {
   EnvironmentBlock environment(config::process_environment());
   set_flags(request.run, environment);
   std::vector<config::Problem> problems;

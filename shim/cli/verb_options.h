@@ -1,5 +1,4 @@
-// What the words behind `ration` ask for. Read with CLI11, which only this part includes: it is dear to compile.
-// Layer: cli.
+// Parses the arguments of `ration`. Only verb_options.cc includes CLI11, which is slow to compile. Layer: cli.
 #pragma once
 
 #include <string>
@@ -12,10 +11,10 @@ namespace ration::cli {
 
 using Request = std::variant<RunRequest, EnvRequest, ConfigRequest, PsRequest, TopRequest, DoctorRequest>;
 
-// Else the exit status: a help or the version was asked for and has been printed, or what is wrong has been said.
-std::variant<Request, int> read_words(const std::vector<std::string> &words);
+// Otherwise the exit status, after a help text, the version or an error was printed.
+std::variant<Request, int> parse_arguments(const std::vector<std::string> &words);
 
-// One sentence on stderr; the exit status that goes with it.
-int complain(std::string line);
+// Logs one sentence and returns the exit status for it.
+int usage_error(std::string line);
 
 }  // namespace ration::cli

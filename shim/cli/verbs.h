@@ -1,4 +1,4 @@
-// The verbs of `ration`, a file each, and what can be asked of them. Layer: cli.
+// The verbs of `ration`, one file each, and their parsed arguments. Layer: cli.
 #pragma once
 
 #include <optional>
@@ -18,21 +18,14 @@ struct RunRequest {
   std::vector<std::string> command;
 };
 
-// Each answers with the exit status.
-int run(const RunRequest &request);
-
 struct EnvRequest {
-  RunRequest run;  // what is to be shown: the settings of this
+  RunRequest run;  // shows the settings of this
   bool json = false;
 };
 
-int env(const EnvRequest &request);
-
 struct ConfigRequest {
-  std::vector<std::string> files;  // to be checked
+  std::vector<std::string> files;  // to check
 };
-
-int config_files(const ConfigRequest &request);
 
 struct PsRequest {
   bool json = false;
@@ -40,21 +33,23 @@ struct PsRequest {
   std::optional<std::string> textfile;
 };
 
-int ps(const PsRequest &request);
-
 struct TopRequest {
   bool once = false;
   bool json = false;
   double interval_seconds = 1;
 };
 
-int top(const TopRequest &request);
-
 struct DoctorRequest {
   bool coverage = false;
   bool json = false;
 };
 
-int doctor(const DoctorRequest &request);
+// Each returns the exit status.
+int run_verb(const RunRequest &request);
+int run_verb(const EnvRequest &request);
+int run_verb(const ConfigRequest &request);
+int run_verb(const PsRequest &request);
+int run_verb(const TopRequest &request);
+int run_verb(const DoctorRequest &request);
 
 }  // namespace ration::cli

@@ -81,7 +81,7 @@ int start(const RunRequest &request) {
 
 }  // namespace
 
-int run(const RunRequest &request) {
+int run_verb(const RunRequest &request) {
   try {
     return start(request);
   } catch (const Refusal &refusal) {

@@ -12,7 +12,7 @@
 
 namespace ration::cli {
 
-int ps(const PsRequest &request) {
+int run_verb(const PsRequest &request) {
   const std::string folder = state_folder_here();
   if (folder.empty()) {
     return kOurError;

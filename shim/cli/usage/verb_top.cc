@@ -113,7 +113,7 @@ int stream(const std::string &folder, Clock::duration interval, bool once) {
 
 }  // namespace
 
-int top(const TopRequest &request) {
+int run_verb(const TopRequest &request) {
   const double seconds = request.interval_seconds;
   if (!(seconds >= kShortestSeconds && seconds <= kLongestSeconds)) {  // not a number neither
     log_line("top: --interval takes seconds from 0.1 to 86400");
