@@ -20,27 +20,13 @@ std::string version_text(int since) {
 }
 
 std::string standing_text(const CoverageRow &row) {
-  switch (row.standing) {
-    case Standing::kHooked:
-      return "hooked (" + std::string(row.family) + ")";
-    case Standing::kPassed:
-      return "passed on";
-    case Standing::kGap:
-      break;
-  }
-  return "GAP";
+  return row.standing == Standing::kHooked   ? "hooked (" + std::string(row.family) + ")"
+         : row.standing == Standing::kPassed ? "passed on"
+                                             : "GAP";
 }
 
 const char *name_of(Standing standing) {
-  switch (standing) {
-    case Standing::kHooked:
-      return "hooked";
-    case Standing::kPassed:
-      return "passed";
-    case Standing::kGap:
-      break;
-  }
-  return "gap";
+  return standing == Standing::kHooked ? "hooked" : standing == Standing::kPassed ? "passed" : "gap";
 }
 
 json as_json(const CoverageRow &row) {
@@ -84,7 +70,7 @@ std::vector<std::string> coverage_text(std::span<const CoverageRow> rows) {
     cells.push_back({row.symbol, version_text(row.since), row.action, standing_text(row),
                      *row.tests == '\0' ? "-" : row.tests, row.sentence});
   }
-  std::vector<std::string> lines = table_lines(kColumns, cells, kAnyWidth);
+  std::vector<std::string> lines = table_lines(kColumns, cells, kUnlimitedWidth);
   const CoverageCounts counts = coverage_counts(rows);
   lines.push_back("covered: " + std::to_string(counts.covered) + " of " + std::to_string(counts.of));
   lines.push_back("gaps: " + std::to_string(counts.gaps));

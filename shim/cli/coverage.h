@@ -1,5 +1,5 @@
-// What Ration does about each driver function that has to do with memory: rows made by scripts/coverage.py from the
-// catalogue, shim/hook_table.inc and tests/coverage.txt, and shown as text or JSON. Layer: cli. Threads: constants.
+// What Ration does about each driver function that concerns memory, as text or JSON. scripts/coverage.py generates the
+// rows from the catalogue, shim/hook_table.inc and tests/coverage.txt. Layer: cli. Threads: constants.
 #pragma once
 
 #include <cstdint>
@@ -9,31 +9,31 @@
 
 namespace ration::cli {
 
-// Met by a hook; given to the driver because nothing escapes the limit by it; something escapes.
+// A hook handles it; it goes to the driver, since it cannot exceed the limit; it can exceed the limit.
 enum class Standing : std::uint8_t { kHooked, kPassed, kGap };
 
 struct CoverageRow {
   const char *symbol;
-  int since;           // CUDA version of this ABI, major * 1000 + minor * 10; 0: not known
-  const char *action;  // the catalogue's word
-  bool asked;          // the catalogue has something to do here; else it is a row only because it is hooked
+  int since;           // CUDA version of this ABI, major * 1000 + minor * 10; 0: unknown
+  const char *action;  // of the catalogue
+  bool asked;          // the catalogue requires an action; otherwise it is a row only because it is hooked
   Standing standing;
   const char *family;  // of the hook
   const char *sentence;
-  const char *tests;  // that show it, with blanks between them
+  const char *tests;  // that prove it, separated by blanks
 };
 
 std::span<const CoverageRow> coverage_rows();
 
-// Of the rows that are asked for.
+// Of the rows that the catalogue requires.
 struct CoverageCounts {
   std::size_t covered = 0, of = 0, gaps = 0;
 };
 CoverageCounts coverage_counts(std::span<const CoverageRow> rows);
 
-// A line a row under a line of titles, then `covered: N of M` and `gaps: K`.
+// The titles, a line for each row, then `covered: N of M` and `gaps: K`.
 std::vector<std::string> coverage_text(std::span<const CoverageRow> rows);
-// One object, schema ration.coverage/1; rows that are not asked for are a list of their own.
+// One object, schema ration.coverage/1. The rows that the catalogue does not require are a list of their own.
 std::string coverage_json(std::span<const CoverageRow> rows);
 
 }  // namespace ration::cli

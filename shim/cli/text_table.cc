@@ -3,16 +3,18 @@
 #include <algorithm>
 #include <numeric>
 
+#include "config/wording.h"
+
 namespace ration::cli {
 
 namespace {
 
 constexpr std::size_t kGap = 1;        // between two columns
-constexpr std::size_t kLeastKept = 4;  // of a column that gives way
+constexpr std::size_t kLeastKept = 4;  // characters of a column that shrinks
 
 using Cells = std::vector<std::string>;
 
-std::string cut(std::string text, std::size_t width) {
+std::string truncate(std::string text, std::size_t width) {
   if (text.size() > width) {
     text.resize(width);
     if (width > 1) {
@@ -34,13 +36,13 @@ std::vector<std::size_t> widths_of(const std::vector<Column> &columns, const std
   return widths;
 }
 
-// Takes a character at a time from the widest column that gives way, until the line fits or none can give more.
-void squeeze(std::vector<std::size_t> &widths, const std::vector<Column> &columns, std::size_t width) {
+// Takes a character at a time from the widest column that shrinks, until the line fits or no column can shrink more.
+void shrink(std::vector<std::size_t> &widths, const std::vector<Column> &columns, std::size_t width) {
   std::size_t total = std::accumulate(widths.begin(), widths.end(), kGap * (columns.size() - 1));
   for (; total > width; --total) {
     std::size_t *widest = nullptr;
     for (std::size_t i = 0; i < columns.size(); ++i) {
-      if (columns[i].gives_way && widths[i] > kLeastKept && (widest == nullptr || widths[i] > *widest)) {
+      if (columns[i].shrinks && widths[i] > kLeastKept && (widest == nullptr || widths[i] > *widest)) {
         widest = &widths[i];
       }
     }
@@ -55,28 +57,18 @@ std::string line_of(const Cells &cells, const std::vector<Column> &columns, cons
                     std::size_t width) {
   std::string line;
   for (std::size_t i = 0; i < columns.size(); ++i) {
-    const std::string cell = cut(cells[i], widths[i]);
+    const std::string cell = truncate(cells[i], widths[i]);
     const std::string blanks(widths[i] - cell.size(), ' ');
     line += std::string(i == 0 ? 0 : kGap, ' ') + (columns[i].align == Align::kLeft ? cell + blanks : blanks + cell);
   }
   line.erase(line.find_last_not_of(' ') + 1);
-  return cut(std::move(line), width);
+  return truncate(std::move(line), width);
 }
 
 }  // namespace
 
-std::string plain(std::string_view text) {
-  constexpr char kHex[] = "0123456789abcdef";
-  std::string out;
-  for (const char c : text) {
-    if (c >= ' ' && c <= '~') {
-      out += c;
-    } else {
-      const auto byte = static_cast<unsigned char>(c);
-      out += {'\\', 'x', kHex[byte >> 4], kHex[byte & 15]};
-    }
-  }
-  return out;
+std::string counted(std::uint64_t count, const std::string &one, const std::string &many) {
+  return std::to_string(count) + " " + (count == 1 ? one : many);
 }
 
 std::vector<std::string> table_lines(const std::vector<Column> &columns, const std::vector<Cells> &rows,
@@ -87,10 +79,10 @@ std::vector<std::string> table_lines(const std::vector<Column> &columns, const s
   }
   for (const Cells &row : rows) {
     all.emplace_back();
-    std::transform(row.begin(), row.end(), std::back_inserter(all.back()), plain);
+    std::transform(row.begin(), row.end(), std::back_inserter(all.back()), config::printable);
   }
   std::vector<std::size_t> widths = widths_of(columns, all);
-  squeeze(widths, columns, width);
+  shrink(widths, columns, width);
   std::vector<std::string> lines;
   for (const Cells &row : all) {
     lines.push_back(line_of(row, columns, widths, width));

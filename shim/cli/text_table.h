@@ -1,27 +1,28 @@
-// Lines of text in columns, held to a width. Layer: cli. Threads: values.
+// Tables of text that fit a width, and counts as words. Layer: cli. Threads: pure functions.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace ration::cli {
 
-inline constexpr std::size_t kAnyWidth = static_cast<std::size_t>(-1);
+inline constexpr std::size_t kUnlimitedWidth = static_cast<std::size_t>(-1);
 
 enum class Align { kLeft, kRight };
 
 struct Column {
   std::string title;
   Align align = Align::kRight;
-  bool gives_way = false;  // is cut first where the line is too long, with a '+' as its last character
+  bool shrinks = false;  // truncated where the line is too long; a '+' then replaces its last character
 };
 
-// Printable ASCII on one line, whatever `text` holds: nothing that a terminal would obey. Not cut.
-std::string plain(std::string_view text);
+// "1 block", "2 blocks".
+std::string counted(std::uint64_t count, const std::string &one, const std::string &many);
 
-// The titles, then a line for each row, none longer than `width`. Cells go through `plain`.
+// The titles, then a line for each row, none longer than `width`. Cells are printed as config::printable has them, so
+// that no name sends control characters to a terminal.
 // REQUIRES: each row has as many cells as there are columns.
 std::vector<std::string> table_lines(const std::vector<Column> &columns,
                                      const std::vector<std::vector<std::string>> &rows, std::size_t width);

@@ -1,4 +1,4 @@
-// `ration doctor`: what Ration can say about itself. Layer: cli.
+// `ration doctor`: prints what Ration covers. Layer: cli.
 #include <iostream>
 
 #include "cli/coverage.h"

@@ -16,31 +16,31 @@ namespace {
 
 constexpr int kForwarded[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 
-// Blocks what is to be forwarded from before the fork on, so that no signal falls between fork and wait. Nothing is
-// caught: a handler would change what the command inherits.
-class SignalGate {
+// Blocks the forwarded signals from before the fork, so that none is lost between fork and wait. No handler is
+// installed: it would change what the command inherits.
+class BlockedSignals {
  public:
-  SignalGate() {
+  BlockedSignals() {
     sigemptyset(&watched_);
     for (const int signal : kForwarded) {
       sigaddset(&watched_, signal);
     }
     sigaddset(&watched_, SIGCHLD);
     sigprocmask(SIG_BLOCK, &watched_, &inherited_mask_);
-    // Where SIGCHLD is ignored, the kernel reaps the child itself and its status is lost.
+    // While SIGCHLD is ignored the kernel reaps the child itself, and its status is lost.
     struct sigaction by_default {};
     by_default.sa_handler = SIG_DFL;
     sigaction(SIGCHLD, &by_default, &inherited_chld_);
   }
-  // What came too late for the command is not for us either: its exit status is what counts.
-  ~SignalGate() {
-    const timespec at_once{};
-    while (sigtimedwait(&watched_, nullptr, &at_once) > 0 || errno == EINTR) {
+  // A signal that arrived after the command's end must not end us: the command's exit status counts.
+  ~BlockedSignals() {
+    const timespec no_wait{};
+    while (sigtimedwait(&watched_, nullptr, &no_wait) > 0 || errno == EINTR) {
     }
     restore();
   }
-  SignalGate(const SignalGate &) = delete;
-  SignalGate &operator=(const SignalGate &) = delete;
+  BlockedSignals(const BlockedSignals &) = delete;
+  BlockedSignals &operator=(const BlockedSignals &) = delete;
 
   // Async-signal-safe: the child calls it between fork and exec.
   void restore() const {
@@ -60,22 +60,22 @@ class SignalGate {
   struct sigaction inherited_chld_;
 };
 
-// The terminal signals its whole foreground group, so the command has had it. A hang-up goes to the session's leader
-// alone, whose end then hangs up the group: as the leader we pass it on.
-bool command_has_it(const siginfo_t &signal) {
+// The terminal signals its whole foreground group, and so the command. A hang-up goes to the session's leader alone,
+// whose end then hangs up the group: as the leader we forward it.
+bool command_got(const siginfo_t &signal) {
   const bool from_kernel = signal.si_code == SI_KERNEL;
   return from_kernel && !(signal.si_signo == SIGHUP && getsid(0) == getpid());
 }
 
-int wait_for(pid_t child, const SignalGate &gate) {
+int wait_for(pid_t child, const BlockedSignals &signals) {
   while (true) {
     int status = 0;
-    const pid_t ended = waitpid(child, &status, WNOHANG);  // no WUNTRACED: a stopped command is a running one
+    const pid_t ended = waitpid(child, &status, WNOHANG);  // no WUNTRACED: a stopped command still runs
     if (ended == child) {
       return WIFSIGNALED(status) ? kKilled + WTERMSIG(status) : WEXITSTATUS(status);
     }
-    const siginfo_t signal = gate.wait();
-    if (signal.si_signo != SIGCHLD && !command_has_it(signal)) {
+    const siginfo_t signal = signals.wait();
+    if (signal.si_signo != SIGCHLD && !command_got(signal)) {
       kill(child, signal.si_signo);
     }
   }
@@ -90,13 +90,11 @@ std::vector<char *> as_argv(const std::vector<std::string> &arguments) {
   return argv;
 }
 
-// Reads errno of a failed execve; nothing comes where it succeeded (O_CLOEXEC).
+// The child writes errno of a failed execve; a successful one closes the pipe (O_CLOEXEC). No handler is installed, so
+// nothing interrupts the read.
 int read_exec_error(int pipe_end) {
   int error = 0;
-  ssize_t count = 0;
-  do {
-    count = read(pipe_end, &error, sizeof(error));
-  } while (count < 0 && errno == EINTR);
+  const ssize_t count = read(pipe_end, &error, sizeof(error));
   close(pipe_end);
   return count == static_cast<ssize_t>(sizeof(error)) ? error : 0;
 }
@@ -115,10 +113,10 @@ Started start_and_wait(const std::string &path, const std::vector<std::string> &
   if (pipe2(ends, O_CLOEXEC) != 0) {
     return {errno, 0, 0};
   }
-  const SignalGate gate;
+  const BlockedSignals signals;
   const pid_t child = fork();
   if (child == 0) {
-    gate.restore();
+    signals.restore();
     execve(path.c_str(), argv.data(), envp);
     if (errno == ENOEXEC && for_shell) {
       execve("/bin/sh", shell_argv.data(), envp);
@@ -135,7 +133,7 @@ Started start_and_wait(const std::string &path, const std::vector<std::string> &
   }
   Started started;
   started.exec_error = read_exec_error(ends[0]);
-  started.exit_status = wait_for(child, gate);
+  started.exit_status = wait_for(child, signals);
   return started;
 }
 

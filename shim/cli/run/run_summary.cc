@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "cli/text_table.h"
 #include "config/size.h"
 
 namespace ration::cli {
 
 namespace {
 
-constexpr std::size_t kMostShown = 3;  // of two lines each, beside a heading, a remainder and pinned memory
+constexpr std::size_t kMostShown = 3;  // of two lines each, beside a title, a remainder and pinned memory
 
 struct Row {
   const events::Summary *process;
@@ -25,10 +26,6 @@ bool was_used(const events::Summary::Device &device) {
 
 std::string exact(std::uint64_t bytes) {
   return config::show_bytes(bytes) + " (" + std::to_string(bytes) + " bytes)";
-}
-
-std::string counted(std::uint64_t count, const std::string &one, const std::string &many) {
-  return std::to_string(count) + " " + (count == 1 ? one : many);
 }
 
 std::string name_of(const events::Summary &process) {
@@ -67,21 +64,21 @@ std::string count_line(const Row &row) {
   return line;
 }
 
-// What belongs to no device; empty where there is nothing.
+// Failures that belong to no device; empty where there are none.
 std::string failure_line(const events::Summary &process) {
   std::string line;
-  const auto tell = [&line](std::uint64_t count, const std::string &one, const std::string &many, const char *what) {
+  const auto add = [&line](std::uint64_t count, const std::string &one, const std::string &many, const char *what) {
     if (count != 0) {
       line += (line.empty() ? "  " : ", ") + counted(count, one, many) + what;
     }
   };
-  tell(process.failed_allocs, "allocation", "allocations", " failed in the driver");
-  tell(process.failed_frees, "free", "frees", " of no live block");
-  tell(process.refused_shares, "handle", "handles", " to share memory refused (the pool holds it)");
+  add(process.failed_allocs, "allocation", "allocations", " failed in the driver");
+  add(process.failed_frees, "free", "frees", " of no live block");
+  add(process.refused_shares, "handle", "handles", " to share memory refused (the pool holds it)");
   return line;
 }
 
-// The process that pinned most of the host's memory, of which there is no ration; empty where none did.
+// The process that pinned most host memory, which has no limit; empty where none did.
 std::string host_line(const std::vector<events::Summary> &processes) {
   const auto most = std::max_element(processes.begin(), processes.end(), [](const auto &a, const auto &b) {
     return std::make_tuple(a.host_peak_bytes, b.pid) < std::make_tuple(b.host_peak_bytes, a.pid);

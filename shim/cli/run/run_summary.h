@@ -1,4 +1,4 @@
-// What `ration run` says when the command has ended: the figures that each of its processes left. Layer: cli.
+// The summary of `ration run`, from the figures that each process of the command left. Layer: cli.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace ration::cli {
 
-// Every page in `folder` and in the folders of the runs inside this run.
+// Every page in `folder` and in the folders of nested runs below it.
 std::vector<events::Summary> read_summaries(const std::string &folder);
 
-// At most eight lines; the largest peaks first. "no CUDA calls" where `summaries` is empty.
+// At most nine lines, the largest peaks first. "no CUDA calls" where `summaries` is empty.
 std::vector<std::string> summary_lines(std::vector<events::Summary> summaries);
 
 }  // namespace ration::cli

@@ -1,4 +1,4 @@
-// `ration run`: check everything, start the command under the library, tell what it took. Layer: cli.
+// `ration run`: checks everything, starts the command under the library, prints a summary. Layer: cli.
 #include <algorithm>
 #include <csignal>
 #include <cstring>
@@ -18,7 +18,7 @@ namespace ration::cli {
 
 namespace {
 
-void tell_summary(const TemporaryFolder &pages, const Program &program, const config::Settings &settings) {
+void print_summary(const TemporaryFolder &pages, const Program &program, const config::Settings &settings) {
   if (settings.disabled) {
     log_line("nothing was limited or counted: RATION_DISABLE=1");
     return;
@@ -29,7 +29,7 @@ void tell_summary(const TemporaryFolder &pages, const Program &program, const co
   }
   std::vector<events::Summary> summaries = read_summaries(pages.path());
   if (summaries.empty() && program.obstacle != Obstacle::kNone) {
-    return;  // nothing could be seen, which has been said
+    return;  // inspect() has logged that it cannot be intercepted
   }
   for (const std::string &line : summary_lines(std::move(summaries))) {
     log_line(line);
@@ -44,7 +44,7 @@ int start(const RunRequest &request) {
   const config::Settings settings = apply_flags(request, environment);
   const Library library = find_library();
 
-  // A run inside a run leaves its figures where the outer one finds them, and to its care.
+  // A nested run leaves its figures in the outer run's folder, and the outer run removes them.
   TemporaryFolder folder;
   TemporaryFolder pages(settings.summary_directory.empty() ? folder.path() : settings.summary_directory);
   if (!settings.summary_directory.empty()) {
@@ -69,10 +69,10 @@ int start(const RunRequest &request) {
     throw Refusal{started.exec_error == ENOENT ? kNotFound : kNotExecutable,
                   request.command.front() + ": " + std::strerror(started.exec_error)};
   }
-  std::signal(SIGPIPE, SIG_IGN);  // whoever read stderr may be gone; the exit status is the command's all the same
-  tell_summary(pages, program, settings);
+  std::signal(SIGPIPE, SIG_IGN);  // a closed stderr must not replace the command's exit status
+  print_summary(pages, program, settings);
   if (!settings.disabled) {
-    // What the command held in groups goes back now, and a group that it was the last of goes too.
+    // Looking returns the command's memory to its groups, and removes a group that it was the last member of.
     std::string problem;
     (void)ledger::look(settings.state_folder(), problem);
   }

@@ -13,8 +13,8 @@ using ledger::GroupKind;
 
 constexpr std::size_t kTreeDigits = 8;
 
-// One process in the books of two groups, which were read one after the other while it went on. What only grows is
-// newest where it is largest; what it tells counts where it told it last; else the cautious reading holds.
+// One process is a member of two groups, whose files were read one after the other while it ran. Counters only grow, so
+// the larger is newer; of what the process publishes the last counts; of the rest the more cautious value.
 void merge(ledger::DeviceUse &into, const ledger::DeviceUse &other) {
   if (other.told_unix_ns > into.told_unix_ns) {
     into.used = other.used;
@@ -58,7 +58,8 @@ std::size_t users_of(const ledger::Group &group, const std::string &uuid) {
       }));
 }
 
-// A device that nobody uses is worth a row where a limit says what could be had there. A group never vanishes.
+// A device that no member uses has a row where it has a limit, which shows what is free. Each group has at least one
+// row.
 void add_group_rows(const ledger::Group &group, std::vector<GroupRow> &rows) {
   GroupRow row{group.kind, group.name, label_of(group.kind, group.name), "", ledger::kNoLimit, 0, 0};
   const std::size_t before = rows.size();
@@ -81,7 +82,7 @@ auto order_of(const ProcessRow &row, SortKey key) {
   switch (key) {
     case SortKey::kReserved:
     case SortKey::kGroup:
-      break;  // both have the reserved bytes as what comes next
+      break;  // both continue with the reserved bytes
     case SortKey::kUsed:
       first = ~row.use.used;
       break;
@@ -107,15 +108,7 @@ std::uint64_t GroupRow::free() const {
 }
 
 std::string label_of(GroupKind kind, const std::string &name) {
-  switch (kind) {
-    case GroupKind::kNamed:
-      return name;
-    case GroupKind::kTree:
-      return "tree:" + name.substr(0, kTreeDigits);
-    case GroupKind::kNone:
-      break;
-  }
-  return "-";
+  return kind == GroupKind::kNamed ? name : kind == GroupKind::kTree ? "tree:" + name.substr(0, kTreeDigits) : "-";
 }
 
 Usage usage_of(const std::vector<ledger::Group> &groups, const std::string &folder_problem, std::uint64_t now_unix_ns) {

@@ -1,5 +1,5 @@
-// What `ps` and `top` show of one look at the groups: a row for each process and device, a row for each group and
-// device. Layer: cli. Threads: values, pure functions.
+// The rows of `ps` and `top`: one for each process and device, one for each group and device of a snapshot.
+// Layer: cli. Threads: values, pure functions.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +10,19 @@
 
 namespace ration::cli {
 
-// A group as one process is in it, on one device.
+// A group of one process on one device.
 struct GroupOfRow {
   ledger::GroupKind kind = ledger::GroupKind::kNone;
-  std::string name;                               // whole; empty for kNone
-  std::string label;                              // as `label_of`
-  std::uint64_t limit = ledger::kNoLimit;         // what holds now, for all members together
+  std::string name;                               // in full; empty for kNone
+  std::string label;                              // from label_of
+  std::uint64_t limit = ledger::kNoLimit;         // in force now, for all members together
   std::uint64_t stated_limit = ledger::kNoLimit;  // by this process
 };
 
 struct ProcessRow : ledger::ProcessIdentity {
   ledger::DeviceUse use;
   std::vector<GroupOfRow> groups;
-  std::string group_label;  // of all its groups, "a,b"; "-" where it was given none
+  std::string group_label;  // of all its groups, "a,b"; "-" where it has none
 
   [[nodiscard]] std::uint64_t failures() const;
 };
@@ -31,7 +31,7 @@ struct GroupRow {
   ledger::GroupKind kind = ledger::GroupKind::kNone;
   std::string name;
   std::string label;
-  std::string uuid;  // empty: nobody in the group has asked for memory yet
+  std::string uuid;  // empty: no member has requested memory yet
   std::uint64_t limit = ledger::kNoLimit;
   std::uint64_t reserved = 0;
   std::size_t processes = 0;
@@ -40,23 +40,23 @@ struct GroupRow {
 };
 
 struct Usage {
-  std::vector<ProcessRow> processes;  // by what they have reserved, most first
-  std::vector<GroupRow> groups;       // in the order of the look
-  std::vector<std::string> problems;  // why something is missing, a line each
+  std::vector<ProcessRow> processes;  // the largest reservation first
+  std::vector<GroupRow> groups;       // in the order of the snapshot
+  std::vector<std::string> problems;  // why something is missing, one line each
   std::uint64_t now_unix_ns = 0;
 
-  [[nodiscard]] bool nobody() const { return processes.empty() && groups.empty(); }
+  [[nodiscard]] bool is_empty() const { return processes.empty() && groups.empty(); }
 };
 
-// A group's name as people see it: a tree by the first eight digits of its number, "-" for no group.
+// A group's displayed name: for a tree the first eight digits of its number, "-" for no group.
 std::string label_of(ledger::GroupKind kind, const std::string &name);
 
-// `folder_problem`: as ledger::look gave it.
+// `folder_problem`: from ledger::look.
 Usage usage_of(const std::vector<ledger::Group> &groups, const std::string &folder_problem, std::uint64_t now_unix_ns);
 
 enum class SortKey { kReserved, kUsed, kPid, kAge, kGroup };
 
-// Equal rows come in an order that does not change from one look to the next.
+// Equal rows keep the same order in each snapshot.
 void sort_rows(std::vector<ProcessRow> &rows, SortKey key);
 
 }  // namespace ration::cli

@@ -14,7 +14,7 @@ using Series = std::pair<std::string, const ProcessRow *>;  // labels, without b
 
 constexpr char kReplacement[] = "\xef\xbf\xbd";  // U+FFFD
 
-// The format escapes these three and nothing else; other control characters, C1 too, would reach a terminal.
+// The format escapes only these three. Other control characters, including C1, would reach a terminal.
 std::string label_value(const std::string &text) {
   const std::string valid = as_utf8(text);
   std::string out;
@@ -55,8 +55,8 @@ std::vector<Series> series_of(const Usage &usage, std::uint64_t own_pid_namespac
     if (row.pid_namespace != own_pid_namespace) {
       add_label(labels, "pid_namespace", std::to_string(row.pid_namespace));
     }
-    // Namespaces that nobody could tell, or a pid that was given anew between two looks: one series twice makes a
-    // collector refuse the whole file.
+    // Two processes can have equal labels: their namespaces are unknown, or the kernel reused a pid meanwhile. A
+    // collector rejects a file with a duplicate series.
     if (!taken.insert(labels).second) {
       add_label(labels, "identity", std::to_string(row.identity));
     }
@@ -79,15 +79,15 @@ struct Family {
 };
 
 constexpr Family kFamilies[] = {
-    {"ration_memory_limit_bytes", "gauge", "Device memory that the process alone may take; absent without a limit.",
+    {"ration_memory_limit_bytes", "gauge", "Limit of device memory for the process alone; absent without a limit.",
      [](const ledger::DeviceUse &use) { return use.limit; }},
     {"ration_memory_reserved_bytes", "gauge", "Device memory that is charged to the process.",
      [](const ledger::DeviceUse &use) { return use.reserved; }},
     {"ration_memory_used_bytes", "gauge", "Device memory in blocks that the program holds.",
      [](const ledger::DeviceUse &use) { return use.used; }},
-    {"ration_memory_peak_bytes", "gauge", "The most device memory that was ever charged to the process.",
+    {"ration_memory_peak_bytes", "gauge", "Peak of device memory charged to the process.",
      [](const ledger::DeviceUse &use) { return use.peak; }},
-    {"ration_allocations_total", "counter", "Blocks of device memory that the process was given.",
+    {"ration_allocations_total", "counter", "Blocks of device memory allocated by the process.",
      [](const ledger::DeviceUse &use) { return use.allocations; }},
 };
 

@@ -16,7 +16,7 @@ namespace ration::cli {
 
 namespace {
 
-// With these blocked no handler of ncurses runs, which would end the process in the middle of something.
+// Blocked, so that no handler of ncurses runs: those end the process at any point.
 sigset_t watched_signals() {
   sigset_t set;
   sigemptyset(&set);
@@ -26,7 +26,7 @@ sigset_t watched_signals() {
   return set;
 }
 
-// A copy: fclose must leave stdin open.
+// A duplicate, so that fclose leaves stdin open.
 FILE *open_keys() {
   if (isatty(STDIN_FILENO) == 1) {
     const int copy = dup(STDIN_FILENO);
@@ -43,9 +43,9 @@ Screen::Screen() {
   signals_ = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
   FILE *keys = open_keys();
   keys_ = keys;
-  // Not initscr: that one ends the process where the terminal's type is not known.
+  // Not initscr, which ends the process where the terminal's type is unknown.
   SCREEN *terminal =
-      signals_ < 0 || keys == nullptr || !terminal_has_places() ? nullptr : newterm(nullptr, stdout, keys);
+      signals_ < 0 || keys == nullptr || !terminal_has_cursor() ? nullptr : newterm(nullptr, stdout, keys);
   terminal_ = terminal;
   if (terminal == nullptr) {
     return;
@@ -82,13 +82,13 @@ std::size_t Screen::width() const {
 void Screen::show(const Frame &frame) {
   werase(stdscr);
   for (std::size_t i = 0; i < frame.lines.size(); ++i) {
-    const bool stands_out = i == frame.title_line || (i != 0 && i + 1 == frame.lines.size());
-    wattrset(stdscr, static_cast<int>(stands_out ? A_REVERSE : A_NORMAL));
+    const bool is_highlighted = i == frame.title_line || (i != 0 && i + 1 == frame.lines.size());
+    wattrset(stdscr, static_cast<int>(is_highlighted ? A_REVERSE : A_NORMAL));
     std::string line = frame.lines[i];
-    if (stands_out) {
+    if (is_highlighted) {
       line.resize(width(), ' ');
     }
-    // Writing the last cell fails after it was written, for the cursor has nowhere to go: not an error.
+    // Writing the last cell returns an error although it is written: the cursor cannot advance.
     mvwaddnstr(stdscr, static_cast<int>(i), 0, line.c_str(), static_cast<int>(line.size()));
   }
   wrefresh(stdscr);
@@ -101,17 +101,17 @@ void Screen::follow_size() {
   }
 }
 
-Screen::Happened Screen::wait(int milliseconds) {
+Screen::Input Screen::wait(int milliseconds) {
   FILE *keys = static_cast<FILE *>(keys_);
   pollfd watched[] = {{signals_, POLLIN, 0}, {fileno(keys), POLLIN, 0}};
   const int ready = poll(watched, 2, milliseconds);
   if (ready == 0) {
-    return {Event::kTime, 0};
+    return {Event::kTimeout, 0};
   }
   if (ready < 0 && errno != EINTR) {
     return {Event::kGone, 0};
   }
-  if (ready < 0) {  // back from a stop: the terminal may have changed meanwhile
+  if (ready < 0) {  // EINTR: continued after a stop, during which the terminal may have been resized
     follow_size();
     return {Event::kResized, 0};
   }

@@ -1,6 +1,5 @@
-// The terminal, taken over for a while: the one door to ncurses, and to the signals that end a look at it.
-// Layer: cli. Threads: one. Owns: the terminal's modes, the mask of signals and a descriptor; all given back at the
-// end.
+// A full-screen terminal: the only user of ncurses, and of the signals that end `ration top`. Layer: cli. Threads: one.
+// Owns: the terminal's modes, the signal mask and a descriptor; the destructor restores them.
 #pragma once
 
 #include <csignal>
@@ -13,25 +12,25 @@ namespace ration::cli {
 
 class Screen {
  public:
-  // Takes stdout's terminal over; keys come from stdin or, where that is no terminal, from the controlling one.
+  // Opens stdout's terminal. Keys are read from stdin or, where that is no terminal, from the controlling one.
   Screen();
   ~Screen();
   Screen(const Screen &) = delete;
   Screen &operator=(const Screen &) = delete;
 
-  // False: the terminal's type is not known, or it cannot be written to; nothing was changed.
+  // False: the terminal's type is unknown, or it cannot be written to; nothing was changed.
   [[nodiscard]] bool is_open() const { return open_; }
   [[nodiscard]] std::size_t height() const;
   [[nodiscard]] std::size_t width() const;
   void show(const Frame &frame);
 
-  enum class Event { kTime, kKey, kResized, kSignal, kGone };
-  struct Happened {
-    Event event = Event::kTime;
+  enum class Event { kTimeout, kKey, kResized, kSignal, kGone };
+  struct Input {
+    Event event = Event::kTimeout;
     int value = 0;  // the key or the signal
   };
-  // Waits for what comes first; kTime after `milliseconds`. kGone: there is nobody at the terminal any more.
-  Happened wait(int milliseconds);
+  // Waits for the first event; kTimeout after `milliseconds`. kGone: the terminal has been closed.
+  Input wait(int milliseconds);
 
  private:
   void follow_size();

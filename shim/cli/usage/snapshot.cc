@@ -18,20 +18,20 @@ namespace ration::cli {
 
 namespace {
 
-// kAnyWidth where stdout is no terminal: whoever reads it there wants whole names.
+// Unlimited where stdout is no terminal: a file or a program needs whole names.
 std::size_t output_width() {
   winsize size{};
-  const bool told = isatty(STDOUT_FILENO) == 1 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  return told ? size.ws_col : kAnyWidth;
+  const bool known = isatty(STDOUT_FILENO) == 1 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? size.ws_col : kUnlimitedWidth;
 }
 
 }  // namespace
 
-std::string state_folder_here() {
+std::string state_folder() {
   std::vector<config::Problem> problems;
   const config::Settings settings = config::read_environment(config::process_environment(), problems);
   for (const config::Problem &problem : problems) {
-    if (problem.key == "state_dir") {  // the others are `ration env`'s: nothing is started here
+    if (problem.key == "state_dir") {  // `ration env` reports the others; they concern a program that is started
       log_line(problem.line);
       if (problem.fatal_for_cli) {
         return {};
@@ -41,7 +41,7 @@ std::string state_folder_here() {
   return settings.state_folder();
 }
 
-Usage look_into(const std::string &state_folder) {
+Usage take_snapshot(const std::string &state_folder) {
   std::string problem;
   const std::vector<ledger::Group> groups = ledger::look(state_folder, problem);
   const auto now = std::chrono::system_clock::now().time_since_epoch();
@@ -58,17 +58,17 @@ bool print_tables(const Usage &usage, const std::string &state_folder) {
   for (const std::string &line : both_tables(usage, output_width())) {
     std::cout << line << '\n';
   }
-  if (usage.nobody() && usage.problems.empty()) {
-    log_line("nothing runs under ration here; looked in " + config::shown(state_folder));
+  if (usage.is_empty() && usage.problems.empty()) {
+    log_line("no process runs under ration here; looked in " + config::shown(state_folder));
   }
   return static_cast<bool>(std::cout.flush());
 }
 
-void log_problems(const Usage &usage, std::vector<std::string> &said) {
+void log_problems(const Usage &usage, std::vector<std::string> &logged) {
   for (const std::string &problem : usage.problems) {
-    if (std::find(said.begin(), said.end(), problem) == said.end()) {
-      log_line(plain(problem));
-      said.push_back(problem);
+    if (std::find(logged.begin(), logged.end(), problem) == logged.end()) {
+      log_line(config::printable(problem));
+      logged.push_back(problem);
     }
   }
 }

@@ -1,5 +1,5 @@
-// A look at the groups of this machine, as the settings say where they are. Layer: cli. Threads: any.
-// Looking also removes what dead processes left (ledger/group_view.h).
+// A snapshot of the groups on this machine, read from the state folder of the settings. Layer: cli. Threads: any.
+// Taking one also returns the memory of dead processes (ledger/group_view.h).
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,18 @@
 
 namespace ration::cli {
 
-// The folder that the environment names; says what is wrong with it. Empty: it cannot be used as it is written.
-std::string state_folder_here();
+// The folder that the environment names; logs what is wrong with its value. Empty: the value cannot be used.
+std::string state_folder();
 
-Usage look_into(const std::string &state_folder);
+Usage take_snapshot(const std::string &state_folder);
 
-// Of this process, as the ledger writes it down for its members. 0: not known here.
+// Of this process, as the ledger records it for its members. 0: unknown.
 std::uint64_t own_pid_namespace();
 
-// The two tables on stdout, or a line on stderr where there is nothing to show. False: they could not be written.
+// The two tables on stdout, or a line on stderr where both are empty. False: stdout could not be written.
 bool print_tables(const Usage &usage, const std::string &state_folder);
 
-// A line on stderr for each problem that `said` does not hold yet.
-void log_problems(const Usage &usage, std::vector<std::string> &said);
+// Logs each problem that `logged` does not hold, and adds it there.
+void log_problems(const Usage &usage, std::vector<std::string> &logged);
 
 }  // namespace ration::cli

@@ -6,15 +6,15 @@
 
 namespace ration::cli {
 
-// newterm alone would do, but for a type that it does not know it never frees what it made.
-bool terminal_has_places() {
+// newterm alone would be enough, but it leaks its allocations for an unknown type.
+bool terminal_has_cursor() {
   int error = 0;
   if (setupterm(nullptr, STDOUT_FILENO, &error) != OK) {
     return false;
   }
-  const bool has_places = cursor_address != nullptr;
+  const bool has_cursor = cursor_address != nullptr;
   del_curterm(cur_term);
-  return has_places;
+  return has_cursor;
 }
 
 }  // namespace ration::cli

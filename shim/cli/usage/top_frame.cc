@@ -5,6 +5,7 @@
 
 #include "cli/text_table.h"
 #include "cli/usage/usage_tables.h"
+#include "config/wording.h"
 
 namespace ration::cli {
 
@@ -12,7 +13,7 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-constexpr std::size_t kGroupsFrom = 12;  // lines of a screen that shows groups too
+constexpr std::size_t kGroupsFrom = 12;  // the fewest lines of a screen that shows groups
 
 struct Key {
   int key;
@@ -26,10 +27,6 @@ constexpr Key kKeys[] = {{'r', SortKey::kReserved, "r reserved", "reserved"},
                          {'a', SortKey::kAge, "a age", "age"},
                          {'g', SortKey::kGroup, "g group", "group"}};
 
-std::string how_many(std::size_t count, const std::string &one, const std::string &many) {
-  return std::to_string(count) + " " + (count == 1 ? one : many);
-}
-
 std::string title(const Usage &usage, const TopState &state) {
   std::set<std::uint64_t> processes;
   std::set<std::string> gpus;
@@ -37,8 +34,8 @@ std::string title(const Usage &usage, const TopState &state) {
     processes.insert(row.identity);
     gpus.insert(row.use.uuid);
   }
-  std::string line = "ration top: " + how_many(processes.size(), "process on ", "processes on ") +
-                     how_many(gpus.size(), "GPU", "GPUs");
+  std::string line =
+      "ration top: " + counted(processes.size(), "process on ", "processes on ") + counted(gpus.size(), "GPU", "GPUs");
   for (const Key &each : kKeys) {
     if (each.sorts_by == state.sorted_by) {
       line += std::string(", by ") + each.name;
@@ -52,16 +49,16 @@ std::string key_line(const TopState &state) {
   for (const Key &each : kKeys) {
     line += std::string(each.shown) + "  ";
   }
-  return line + (state.paused ? "space go on  q quit" : "space pause  q quit");
+  return line + (state.paused ? "space resume  q quit" : "space pause  q quit");
 }
 
-// The first `height` of `lines`; where some are left out, the last of them says how many.
-Lines fitted(Lines lines, std::size_t height) {
+// The first `height` of `lines`; where some are omitted, the last one counts them.
+Lines fit(Lines lines, std::size_t height) {
   if (lines.size() > height) {
-    const std::size_t left_out = lines.size() - height + 1;
+    const std::size_t omitted = lines.size() - height + 1;
     lines.resize(height);
     if (!lines.empty()) {
-      lines.back() = "and " + std::to_string(left_out) + " more";
+      lines.back() = "and " + std::to_string(omitted) + " more";
     }
   }
   return lines;
@@ -74,14 +71,14 @@ void append(Lines &lines, Lines more) {
 Lines problem_lines(const Usage &usage, std::size_t height) {
   Lines lines;
   for (const std::string &problem : usage.problems) {
-    lines.push_back("! " + plain(problem));
+    lines.push_back("! " + config::printable(problem));
   }
-  return fitted(std::move(lines), height);
+  return fit(std::move(lines), height);
 }
 
 }  // namespace
 
-void press(int key, TopState &state) {
+void handle_key(int key, TopState &state) {
   for (const Key &each : kKeys) {
     if (each.key == key) {
       state.sorted_by = each.sorts_by;
@@ -102,20 +99,20 @@ Frame frame_of(Usage usage, const TopState &state, std::size_t height, std::size
 
   Lines groups;
   if (height >= kGroupsFrom && !usage.groups.empty()) {
-    groups = fitted(group_table(usage, width), body / 3);
+    groups = fit(group_table(usage, width), body / 3);
     groups.insert(groups.begin(), "");
   }
   const std::size_t room = body - problems.size() - groups.size();
   if (usage.processes.empty()) {
-    append(lines, fitted({"nothing has asked for device memory under ration here"}, room));
+    append(lines, fit({"no process has requested device memory under ration here"}, room));
   } else if (room >= 2) {
     frame.title_line = lines.size();
-    append(lines, fitted(process_table(usage, width), room));
+    append(lines, fit(process_table(usage, width), room));
   }
   append(lines, std::move(groups));
   lines.resize(height > 0 ? height - 1 : 0);
   if (height > 0) {
-    // A single line tells figures rather than keys.
+    // A screen of one line shows the figures, not the keys.
     lines.push_back(height == 1 ? title(usage, state) : key_line(state));
   }
   for (std::string &line : lines) {

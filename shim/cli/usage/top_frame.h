@@ -1,4 +1,4 @@
-// One screen of `ration top` as lines of text, and what its keys do. Layer: cli. Threads: values, pure functions.
+// One screen of `ration top` as lines of text, and its keys. Layer: cli. Threads: values, pure functions.
 #pragma once
 
 #include <cstddef>
@@ -15,17 +15,17 @@ struct TopState {
   bool ended = false;
 };
 
-// Any other key does nothing.
-void press(int key, TopState &state);
+// Other keys are ignored.
+void handle_key(int key, TopState &state);
 
 struct Frame {
-  std::vector<std::string> lines;  // as many as the screen has, none wider than it, printable ASCII
-  std::size_t title_line = kNone;  // the titles of the process table; kNone: there is no room for it
+  std::vector<std::string> lines;  // one for each line of the screen, none wider, printable ASCII
+  std::size_t title_line = kNone;  // of the process table; kNone: the table does not fit
 
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 };
 
-// A title, the processes, the groups where there is room, the keys in the last line. A screen may be 1 x 1.
+// A title, the processes, the groups where they fit, the keys in the last line. The smallest screen is 1 x 1.
 Frame frame_of(Usage usage, const TopState &state, std::size_t height, std::size_t width);
 
 }  // namespace ration::cli

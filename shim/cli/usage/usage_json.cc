@@ -19,18 +19,10 @@ json text_or_null(const std::string &text) {
 }
 
 const char *name_of(ledger::GroupKind kind) {
-  switch (kind) {
-    case ledger::GroupKind::kNamed:
-      return "named";
-    case ledger::GroupKind::kTree:
-      return "tree";
-    case ledger::GroupKind::kNone:
-      break;
-  }
-  return "none";
+  return kind == ledger::GroupKind::kNamed ? "named" : kind == ledger::GroupKind::kTree ? "tree" : "none";
 }
 
-// As text: many readers of JSON hold numbers as doubles, which would make two processes one.
+// As text: many JSON parsers read numbers as doubles, which cannot hold 64 bits.
 std::string identity_text(std::uint64_t identity) {
   char text[17];
   std::snprintf(text, sizeof(text), "%016llx", static_cast<unsigned long long>(identity));

@@ -1,4 +1,5 @@
-// One look as a JSON object, schema `ration.ps/1` (README.md of the shim lists the keys). Layer: cli. Threads: pure.
+// A snapshot as a JSON object, schema `ration.ps/1` (shim/README.md lists the keys). Layer: cli. Threads: pure
+// functions.
 #pragma once
 
 #include <string>
@@ -7,10 +8,10 @@
 
 namespace ration::cli {
 
-// ASCII without a newline; bytes that are no UTF-8 are replaced. `indent` -1: on one line.
+// ASCII without a final newline; bytes that are not UTF-8 are replaced. `indent` -1: on one line.
 std::string usage_json(const Usage &usage, int indent);
 
-// What is no UTF-8 becomes U+FFFD. Here, because nlohmann_json knows what is.
+// Replaces what is not UTF-8 by U+FFFD. In this file because nlohmann_json does it.
 std::string as_utf8(const std::string &text);
 
 }  // namespace ration::cli

@@ -17,17 +17,17 @@ constexpr std::uint64_t kSecondNs = 1'000'000'000;
 constexpr std::size_t kShortUuid = 8;
 
 std::string digits_of(const std::string &uuid) {
-  const std::size_t mark = uuid.find('-');  // behind "GPU" or "MIG"
+  const std::size_t mark = uuid.find('-');  // after "GPU" or "MIG"
   return mark == std::string::npos ? uuid : uuid.substr(mark + 1);
 }
 
-// Of a path, what stands behind its last slash: there is no room for more.
+// The file name of a path; the table has no space for more.
 std::string short_program(const std::string &program) {
   const std::string name = program.substr(program.rfind('/') + 1);  // npos + 1 is 0
   return name.empty() ? program : name;
 }
 
-// Names devices by beginnings of their UUIDs that are long enough to tell all of one look apart.
+// Names devices by prefixes of their UUIDs that are unique in one snapshot.
 class GpuNames {
  public:
   explicit GpuNames(const Usage &usage) {
@@ -38,7 +38,8 @@ class GpuNames {
     for (const GroupRow &row : usage.groups) {
       all.insert(digits_of(row.uuid));
     }
-    for (auto at = all.begin(); at != all.end() && std::next(at) != all.end(); ++at) {  // sorted: look-alikes are next
+    for (auto at = all.begin(); at != all.end() && std::next(at) != all.end();
+         ++at) {  // sorted: the longest common prefixes are adjacent
       const auto [differs, ignored] =
           std::mismatch(at->begin(), at->end(), std::next(at)->begin(), std::next(at)->end());
       length_ = std::max(length_, static_cast<std::size_t>(differs - at->begin()) + 1);
@@ -66,7 +67,7 @@ std::string short_bytes(std::uint64_t bytes) {
   }
   const std::uint64_t hundredths = (bytes % kGib) * 100 / kGib;
   std::string text = std::to_string(bytes / kGib);
-  if (text.size() < 3) {  // three digits in all
+  if (text.size() < 3) {  // three digits in total
     const std::string fraction = std::to_string(100 + hundredths);
     text += '.';
     text += fraction.substr(1, 3 - text.size() + 1);

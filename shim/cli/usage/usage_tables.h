@@ -10,17 +10,17 @@
 
 namespace ration::cli {
 
-// "512MiB", "6.39GiB": at most seven characters below 1 TiB, truncated like everything that is shown. "-": no limit.
+// "512MiB", "6.39GiB": at most seven characters below 1 TiB, truncated as all displayed sizes are. "-": no limit.
 std::string short_bytes(std::uint64_t bytes);
 
 // "59s", "59m", "23h", "99d".
 std::string short_age(std::uint64_t start_unix_ns, std::uint64_t now_unix_ns);
 
-// Titles first, no line longer than `width`; a GPU is the first digits of its UUID, as many as tell it from the others.
+// Titles first, no line longer than `width`. A GPU is named by the first digits of its UUID, as many as make it unique.
 std::vector<std::string> process_table(const Usage &usage, std::size_t width);
 std::vector<std::string> group_table(const Usage &usage, std::size_t width);
 
-// Processes, an empty line, groups; nothing for what has no rows.
+// Processes, an empty line, groups; a table without rows is omitted.
 std::vector<std::string> both_tables(const Usage &usage, std::size_t width);
 
 }  // namespace ration::cli

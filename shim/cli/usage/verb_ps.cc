@@ -1,4 +1,4 @@
-// `ration ps`: who holds how much device memory, once. Layer: cli.
+// `ration ps`: prints how much device memory each process holds, once. Layer: cli.
 #include <iostream>
 
 #include "cli/exit_status.h"
@@ -13,11 +13,11 @@
 namespace ration::cli {
 
 int run_verb(const PsRequest &request) {
-  const std::string folder = state_folder_here();
+  const std::string folder = state_folder();
   if (folder.empty()) {
     return kOurError;
   }
-  const Usage usage = look_into(folder);
+  const Usage usage = take_snapshot(folder);
   bool written = true;
   if (request.textfile) {
     const std::string problem = replace_file(*request.textfile, prometheus_text(usage, own_pid_namespace()));
@@ -31,8 +31,8 @@ int run_verb(const PsRequest &request) {
   } else {
     written = print_tables(usage, folder);
   }
-  std::vector<std::string> said;
-  log_problems(usage, said);
+  std::vector<std::string> logged;
+  log_problems(usage, logged);
   return !written ? kOurError : usage.problems.empty() ? 0 : kProblemSeen;
 }
 

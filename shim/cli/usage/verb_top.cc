@@ -1,4 +1,4 @@
-// `ration top`: who holds how much device memory, again and again. Layer: cli.
+// `ration top`: shows how much device memory each process holds, live or as a stream. Layer: cli.
 #include <poll.h>
 #include <unistd.h>
 
@@ -35,7 +35,7 @@ int status_of(const Usage &usage) {
   return usage.problems.empty() ? 0 : kProblemSeen;
 }
 
-// What a signal ends ends by that signal: whoever waits for us must see it.
+// Ends the process by the signal, so that its parent sees the signal in its exit status.
 int end_by(int signal) {
   std::signal(signal, SIG_DFL);
   raise(signal);
@@ -44,33 +44,33 @@ int end_by(int signal) {
 
 int live(const std::string &folder, Clock::duration interval, Screen &screen, int &ended_by) {
   TopState state;
-  Usage usage = look_into(folder);
+  Usage usage = take_snapshot(folder);
   auto due = Clock::now() + interval;
   while (!state.ended) {
     screen.show(frame_of(usage, state, screen.height(), screen.width()));
-    const Screen::Happened happened = screen.wait(state.paused ? -1 : milliseconds_until(due));
-    switch (happened.event) {
+    const Screen::Input input = screen.wait(state.paused ? -1 : milliseconds_until(due));
+    switch (input.event) {
       case Screen::Event::kKey:
-        press(happened.value, state);
+        handle_key(input.value, state);
         break;
       case Screen::Event::kSignal:
-        ended_by = happened.value;
+        ended_by = input.value;
         return 0;
       case Screen::Event::kGone:
         return status_of(usage);
-      case Screen::Event::kTime:
+      case Screen::Event::kTimeout:
       case Screen::Event::kResized:
         break;
     }
     if (!state.paused && Clock::now() >= due) {
-      usage = look_into(folder);
+      usage = take_snapshot(folder);
       due = Clock::now() + interval;
     }
   }
   return status_of(usage);
 }
 
-// Nothing where the terminal cannot be used.
+// None: the terminal cannot be used.
 std::optional<int> try_live(const std::string &folder, Clock::duration interval) {
   int ended_by = 0;
   int status = 0;
@@ -84,28 +84,28 @@ std::optional<int> try_live(const std::string &folder, Clock::duration interval)
   return ended_by != 0 ? end_by(ended_by) : status;
 }
 
-// The reader may go while nothing is written; its end of the pipe tells.
-bool reader_left_within(int milliseconds) {
+// Waits. True as soon as the reader of stdout closes its end of the pipe, which poll(2) reports as an error.
+bool reader_closed_within(int milliseconds) {
   pollfd out{STDOUT_FILENO, 0, 0};
   return poll(&out, 1, milliseconds) > 0;
 }
 
 int stream(const std::string &folder, Clock::duration interval, bool once) {
   std::signal(SIGPIPE, SIG_IGN);
-  std::vector<std::string> said;
+  std::vector<std::string> logged;
   for (;;) {
     const auto due = Clock::now() + interval;
-    const Usage usage = look_into(folder);
-    log_problems(usage, said);
+    const Usage usage = take_snapshot(folder);
+    log_problems(usage, logged);
     errno = 0;
     if (!(std::cout << usage_json(usage, -1) << std::endl)) {
       if (errno == EPIPE) {
-        return 0;  // the reader has seen enough
+        return 0;  // the reader has closed the pipe
       }
       log_line(std::string("top: cannot write: ") + std::strerror(errno));
       return kOurError;
     }
-    if (once || reader_left_within(milliseconds_until(due))) {
+    if (once || reader_closed_within(milliseconds_until(due))) {
       return once ? status_of(usage) : 0;
     }
   }
@@ -115,11 +115,11 @@ int stream(const std::string &folder, Clock::duration interval, bool once) {
 
 int run_verb(const TopRequest &request) {
   const double seconds = request.interval_seconds;
-  if (!(seconds >= kShortestSeconds && seconds <= kLongestSeconds)) {  // not a number neither
+  if (!(seconds >= kShortestSeconds && seconds <= kLongestSeconds)) {  // also false for NaN
     log_line("top: --interval takes seconds from 0.1 to 86400");
     return kOurError;
   }
-  const std::string folder = state_folder_here();
+  const std::string folder = state_folder();
   if (folder.empty()) {
     return kOurError;
   }
@@ -131,14 +131,12 @@ int run_verb(const TopRequest &request) {
     if (const std::optional<int> status = try_live(folder, interval)) {
       return *status;
     }
-    log_line(
-        "top: this terminal cannot be drawn on (TERM names no type that is known here, or no keys come); showing it "
-        "once");
+    log_line("top: this terminal cannot be used (unknown TERM, or no keyboard); printing once");
   }
-  const Usage usage = look_into(folder);
+  const Usage usage = take_snapshot(folder);
   const bool written = print_tables(usage, folder);
-  std::vector<std::string> said;
-  log_problems(usage, said);
+  std::vector<std::string> logged;
+  log_problems(usage, logged);
   return written ? status_of(usage) : kOurError;
 }
 

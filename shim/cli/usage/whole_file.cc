@@ -31,9 +31,9 @@ bool write_all(int file, std::string_view text) {
 std::string replace_file(const std::string &path, std::string_view text) {
   struct stat old {};
   if (lstat(path.c_str(), &old) == 0 && !S_ISREG(old.st_mode)) {
-    return "it is no regular file";  // a device or a link such as /dev/stdout would be replaced by a file
+    return "it is not a regular file";  // rename would replace a device, or a link such as /dev/stdout
   }
-  // Beside it, for rename must not cross file systems; hidden and with no .prom, so that no collector reads it.
+  // In the same folder, because rename cannot cross file systems; hidden and not *.prom, so that no collector reads it.
   const std::size_t slash = path.rfind('/');
   const std::size_t name = slash == std::string::npos ? 0 : slash + 1;
   std::string temporary = path.substr(0, name) + "." + path.substr(name) + ".XXXXXX";
@@ -43,7 +43,7 @@ std::string replace_file(const std::string &path, std::string_view text) {
   }
   const bool written = write_all(file, text) && fchmod(file, 0644) == 0;
   const int write_error = errno;
-  // Closing tells what a network's file system could not keep.
+  // A network file system may report a failed write only when the file is closed.
   const bool closed = close(file) == 0;
   if (written && closed && std::rename(temporary.c_str(), path.c_str()) == 0) {
     return {};

@@ -1,4 +1,4 @@
-// A file that is replaced as a whole: whoever reads it sees the old text or the new one. Layer: cli. Threads: any.
+// Replaces a file atomically: a reader sees the old text or the new one. Layer: cli. Threads: any.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace ration::cli {
 
-// Mode 0644 whatever the umask. Only a regular file is replaced. Empty, or why nothing was changed.
+// Mode 0644 whatever the umask. Only a regular file is replaced. Returns why nothing was changed, empty on success.
 [[nodiscard]] std::string replace_file(const std::string &path, std::string_view text);
 
 }  // namespace ration::cli

@@ -115,7 +115,7 @@ def shows_and_follows(folder):
             terminal.type(b" ")
             terminal.await_text(b"paused")
             terminal.type(b" ")
-        terminal.await_text(b"nothing has asked")
+        terminal.await_text(b"no process has requested")
         terminal.type(b"q")
         terminal.expect_end(0)
 

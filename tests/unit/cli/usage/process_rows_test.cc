@@ -84,7 +84,7 @@ TEST_CASE("a group whose members have asked for nothing yet is there, with its p
   REQUIRE(seen.groups.size() == 1);
   CHECK(seen.groups[0].uuid.empty());
   CHECK(seen.groups[0].processes == 1);
-  CHECK_FALSE(seen.nobody());
+  CHECK_FALSE(seen.is_empty());
 }
 
 TEST_CASE("what cannot be read is told, and the rest is there") {

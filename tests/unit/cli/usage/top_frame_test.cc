@@ -60,7 +60,7 @@ TEST_CASE("a frame fits every screen, down to one cell") {
 }
 
 TEST_CASE("where nothing runs, that is said") {
-  CHECK(frame_of(usage({}), {}, 24, 80).lines.at(1) == "nothing has asked for device memory under ration here");
+  CHECK(frame_of(usage({}), {}, 24, 80).lines.at(1) == "no process has requested device memory under ration here");
 }
 
 TEST_CASE("what could not be read is said, as plain text") {
@@ -70,25 +70,25 @@ TEST_CASE("what could not be read is said, as plain text") {
 
 TEST_CASE("keys choose the order, pause and quit; others do nothing") {
   TopState state;
-  press('p', state);
+  handle_key('p', state);
   CHECK(state.sorted_by == SortKey::kPid);
   CHECK(frame_of(many(3), state, 24, 80).lines.at(2).find("1 train") == 2);
   CHECK(frame_of(many(3), state, 24, 80).lines.at(0) == "ration top: 3 processes on 1 GPU, by pid");
   for (const auto &[key, order] : {std::pair('r', SortKey::kReserved), std::pair('u', SortKey::kUsed),
                                    std::pair('a', SortKey::kAge), std::pair('g', SortKey::kGroup)}) {
-    press(key, state);
+    handle_key(key, state);
     CHECK(state.sorted_by == order);
   }
-  press('x', state);
-  press(-1, state);
+  handle_key('x', state);
+  handle_key(-1, state);
   CHECK(state.sorted_by == SortKey::kGroup);
   CHECK_FALSE(state.paused);
-  press(' ', state);
+  handle_key(' ', state);
   CHECK(state.paused);
   CHECK(frame_of(many(3), state, 24, 80).lines.at(0) == "ration top: 3 processes on 1 GPU, by group, paused");
-  press(' ', state);
+  handle_key(' ', state);
   CHECK_FALSE(state.paused);
   CHECK_FALSE(state.ended);
-  press('q', state);
+  handle_key('q', state);
   CHECK(state.ended);
 }

@@ -50,7 +50,7 @@ TEST_CASE("the two tables, where there is room") {
   train.devices[0].failures = {2, 1, 0, 0, 0};
   const Usage seen = usage({group(GroupKind::kNamed, "nightly", {{kFirstGpu, 12 * kGi, 3 * kGi / 2}}, {train}),
                             group(GroupKind::kNone, "", {}, {member(2, 7, {use(kSecondGpu, kMi)})})});
-  CHECK(both_tables(seen, kAnyWidth) ==
+  CHECK(both_tables(seen, kUnlimitedWidth) ==
         Lines{"  PID PROGRAM GROUP   GPU      RESERVED   USED   LIMIT    PEAK FAILS AGE",
               "14969 train   nightly 1f2e3d4c  1.50GiB 768MiB 8.00GiB 1.50GiB     3  1m",
               "    7 train   -       99887766     1MiB 512KiB       -    1MiB     0  1m", "",
@@ -85,22 +85,22 @@ TEST_CASE("a table fits any width") {
 TEST_CASE("a program's name brings nothing to the terminal but printable ASCII") {
   ledger::Member hostile = member(1, 10, {use(kFirstGpu, kGi)});
   hostile.program = "a\x1b[2J\nb\x9b\xc3\xa9";
-  for (const std::string &line : process_table(one_process(hostile), kAnyWidth)) {
+  for (const std::string &line : process_table(one_process(hostile), kUnlimitedWidth)) {
     CHECK(std::all_of(line.begin(), line.end(), [](char c) { return c >= ' ' && c <= '~'; }));
   }
-  CHECK(process_table(one_process(hostile), kAnyWidth).at(1).find("a\\x1b[2J\\x0ab\\x9b\\xc3\\xa9 ") !=
+  CHECK(process_table(one_process(hostile), kUnlimitedWidth).at(1).find("a\\x1b[2J\\x0ab\\x9b\\xc3\\xa9 ") !=
         std::string::npos);
 }
 
 TEST_CASE("a program is shown without its folder") {
   ledger::Member who = member(1, 10, {use(kFirstGpu, kGi)});
   who.program = "/opt/nightly/bin/train";
-  CHECK(process_table(one_process(who), kAnyWidth).at(1).find(" 10 train   -") == 0);
+  CHECK(process_table(one_process(who), kUnlimitedWidth).at(1).find(" 10 train   -") == 0);
 }
 
 TEST_CASE("GPUs whose UUIDs begin alike are told apart") {
   const Usage seen =
       one_process(member(1, 10, {use("GPU-12345678-aaaa-0000", kGi), use("GPU-12345678-aabb-0000", 2 * kGi)}));
-  CHECK(process_table(seen, kAnyWidth).at(1).find(" 12345678-aab ") != std::string::npos);
-  CHECK(process_table(seen, kAnyWidth).at(2).find(" 12345678-aaa ") != std::string::npos);
+  CHECK(process_table(seen, kUnlimitedWidth).at(1).find(" 12345678-aab ") != std::string::npos);
+  CHECK(process_table(seen, kUnlimitedWidth).at(2).find(" 12345678-aaa ") != std::string::npos);
 }
