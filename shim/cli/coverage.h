@@ -9,8 +9,11 @@
 
 namespace ration::cli {
 
-// A hook handles it; it goes to the driver, since it cannot exceed the limit; it can exceed the limit.
-enum class Standing : std::uint8_t { kHooked, kPassed, kGap };
+enum class Standing : std::uint8_t {
+  kHooked,  // a hook handles it
+  kPassed,  // passed on to the driver, because it cannot exceed the limit
+  kGap,     // it can exceed the limit, or its answer is wrong
+};
 
 struct CoverageRow {
   const char *symbol;
