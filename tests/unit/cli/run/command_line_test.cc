@@ -6,7 +6,7 @@ using ration::cli::split_line;
 using ration::cli::SplitLine;
 using Words = std::vector<std::string>;
 
-TEST_CASE("what follows the command is the command's") {
+TEST_CASE("words after the command belong to the command") {
   struct Row {
     Words line, own, command;
   };
@@ -45,7 +45,7 @@ TEST_CASE("what follows the command is the command's") {
   }
 }
 
-TEST_CASE("a wrong option is named with what was likely meant") {
+TEST_CASE("the message for an unknown option names the nearest one") {
   const std::pair<Words, const char *> rows[] = {
       {{"--limt", "8g", "ls"}, "--limt is no option; the nearest is --limit"},
       {{"--lmit=8g", "ls"}, "--lmit is no option; the nearest is --limit"},

@@ -26,7 +26,7 @@ Planted plant(const ration::cli::TreeRequest &request, std::vector<const char *>
 
 }  // namespace
 
-TEST_CASE("a tree's number is 16 digits that no other tree has") {
+TEST_CASE("each tree gets a new number of 16 hexadecimal digits") {
   const std::string one = new_tree_number();
   CHECK(one.size() == 16);
   CHECK(one.find_first_not_of("0123456789abcdef") == std::string::npos);
@@ -37,15 +37,15 @@ TEST_CASE("a tree without a limit only counts") {
   CHECK(plant({}, {}).trees == kNumber);
 }
 
-TEST_CASE("a tree's own limit stands behind its number") {
+TEST_CASE("a tree's own limit follows its number") {
   CHECK(plant({"0=8GiB,1=50%"}, {}).trees == kNumber + "=0=8GiB,1=50%");
 }
 
-TEST_CASE("a tree inside a tree is appended to it") {
+TEST_CASE("a nested tree is appended to the outer one") {
   CHECK(plant({"1g"}, {"RATION_GROUP_TREE=fedcba9876543210=2g"}).trees == "fedcba9876543210=2g;" + kNumber + "=1g");
 }
 
-TEST_CASE("a group limit that no name claims moves to the tree") {
+TEST_CASE("a group limit without a group name moves to the tree") {
   const Planted planted = plant({}, {"RATION_GROUP_LIMIT=3g"});
   CHECK(planted.trees == kNumber + "=3g");
   CHECK(planted.group_limit.empty());
@@ -61,14 +61,14 @@ TEST_CASE("the limit of a named group stays with it") {
   }
 }
 
-TEST_CASE("a tree that is given two limits on one line is refused; a variable beside its own stays one") {
+TEST_CASE("two limits for a tree on one line are refused; a variable beside its own limit is kept") {
   CHECK(plant({"2g", true}, {"RATION_GROUP_LIMIT=3g"}).wrong.find("a second limit") != std::string::npos);
   const Planted planted = plant({"2g"}, {"RATION_GROUP_LIMIT=3g"});
   CHECK(planted.trees == kNumber + "=2g");
   CHECK(planted.group_limit == "3g");
 }
 
-TEST_CASE("a tree's limit that cannot be read is refused, and nothing changes") {
+TEST_CASE("an invalid limit of a tree is refused and changes nothing") {
   for (const char *limit : {"8Gib", "1", "0=1g,0=2g", "1g;2g", "1g;fedcba9876543210", "true"}) {
     INFO(limit);
     const Planted planted = plant({limit}, {"RATION_GROUP_LIMIT=3g"});

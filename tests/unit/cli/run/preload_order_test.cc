@@ -5,7 +5,7 @@
 using ration::cli::preload_order;
 using ration::cli::prepend_folder;
 
-TEST_CASE("the library stands in front, behind libasan where that must be first, once") {
+TEST_CASE("the library is listed once and first, or after libasan where that must be first") {
   const std::string ours = "/opt/ration/lib/libration.so";
   struct Row {
     const char *present;
@@ -36,11 +36,11 @@ TEST_CASE("the library stands in front, behind libasan where that must be first,
   }
 }
 
-TEST_CASE("a folder is prepended once and never leaves an empty item") {
+TEST_CASE("a folder is prepended once and without an empty item") {
   CHECK(prepend_folder("", "/sim") == "/sim");
   CHECK(prepend_folder("/a:/b", "/sim") == "/sim:/a:/b");
   CHECK(prepend_folder("/sim:/a", "/sim") == "/sim:/a");
   CHECK(prepend_folder("/sim", "/sim") == "/sim");
   CHECK(prepend_folder("/simple", "/sim") == "/sim:/simple");
-  CHECK(prepend_folder("/a::/b", "/sim") == "/sim:/a::/b");  // what was there stays
+  CHECK(prepend_folder("/a::/b", "/sim") == "/sim:/a::/b");  // an existing empty item stays
 }

@@ -25,7 +25,7 @@ struct Folder {
 
 }  // namespace
 
-TEST_CASE("an ordinary program has no obstacle, and is known by what it needs") {
+TEST_CASE("an ordinary program has no obstacle, and its needed libraries are read") {
   const Folder folder;
   ElfImage image{kGlibc, {"libasan.so.8", "libc.so.6"}, ""};
   const Program program = inspect_program(folder.write("plain", image.bytes()), "");
@@ -36,7 +36,7 @@ TEST_CASE("an ordinary program has no obstacle, and is known by what it needs") 
   CHECK_FALSE(program.for_shell);
 }
 
-TEST_CASE("what cannot be intercepted is known by its headers") {
+TEST_CASE("an obstacle is recognised from the ELF headers") {
   const Folder folder;
   struct Row {
     const char *name;
@@ -65,7 +65,7 @@ TEST_CASE("what cannot be intercepted is known by its headers") {
   }
 }
 
-TEST_CASE("no cut and no flipped byte of a program makes the reader read outside of it") {
+TEST_CASE("a truncated or corrupted ELF file is never read out of bounds") {
   const Folder folder;
   const std::string whole = ElfImage{kGlibc, {"libasan.so.8"}, "x"}.bytes();
   for (std::size_t length = 0; length < whole.size(); ++length) {
@@ -80,10 +80,10 @@ TEST_CASE("no cut and no flipped byte of a program makes the reader read outside
     }
   }
   CHECK(read > 0);
-  CHECK(read < static_cast<int>(whole.size() * 3));  // no magic, no ELF
+  CHECK(read < static_cast<int>(whole.size() * 3));  // without the magic it is not ELF
 }
 
-TEST_CASE("a command is looked for as execvp does") {
+TEST_CASE("a command is searched for as execvp does") {
   const Folder folder;
   const std::string elf = ElfImage{kGlibc, {}, ""}.bytes();
   mkdir(folder.at("one").c_str(), 0755);
@@ -108,7 +108,7 @@ TEST_CASE("a command is looked for as execvp does") {
   CHECK(inspect_program("sh", "").exit_status == 0);  // no PATH: the C library's own
 }
 
-TEST_CASE("an empty item of PATH is the folder that one is in") {
+TEST_CASE("an empty item of PATH means the current folder") {
   const Folder folder;
   folder.write("tool", ElfImage{kGlibc, {}, ""}.bytes());
   char before[4096];
@@ -120,7 +120,7 @@ TEST_CASE("an empty item of PATH is the folder that one is in") {
   REQUIRE(chdir(before) == 0);
 }
 
-TEST_CASE("a script is judged by what runs it") {
+TEST_CASE("a script has the obstacles of its interpreter") {
   const Folder folder;
   const std::string still = folder.write("static", ElfImage{"", {}, ""}.bytes());
   const std::string asan = folder.write("asan", ElfImage{kGlibc, {"libasan.so.8"}, ""}.bytes());
@@ -144,7 +144,7 @@ TEST_CASE("a script is judged by what runs it") {
   CHECK(inspect_program(folder.write("k", "#!" + folder.at("k") + "\n"), path).exit_status == 0);  // execve: ELOOP
 }
 
-TEST_CASE("what is neither a program nor a script is the shell's") {
+TEST_CASE("a file that is neither ELF nor a script is run by the shell") {
   const Folder folder;
   for (const char *text : {"exit 3\n", "", "#!", "#!\n", "#! \n"}) {
     INFO(text);
@@ -155,7 +155,7 @@ TEST_CASE("what is neither a program nor a script is the shell's") {
   }
 }
 
-TEST_CASE("the command of env is behind its options and assignments") {
+TEST_CASE("the command of env follows its options and assignments") {
   using Words = std::vector<std::string>;
   CHECK(command_of_env("python3") == Words{"python3"});
   CHECK(command_of_env("-S python3 -u A=1") == Words{"python3", "-u", "A=1"});
@@ -166,13 +166,13 @@ TEST_CASE("the command of env is behind its options and assignments") {
   CHECK(command_of_env("A=1").empty());
 }
 
-TEST_CASE("a program that gains privileges is an obstacle; one that gains none is not") {
+TEST_CASE("only a program that gains privileges is an obstacle") {
   const Folder folder;
   const std::string elf = ElfImage{kGlibc, {}, ""}.bytes();
-  // Our own user and group: nothing is gained.
+  // setuid to our own user and group gains nothing.
   CHECK(inspect_program(folder.write("own", elf, 06755), "").obstacle == Obstacle::kNone);
   if (getuid() != 0) {
-    WARN("only root can make a program of another user; not tested");
+    WARN("only root can create a file of another user; not tested");
     return;
   }
   const auto owned = [&](const char *name, uid_t user, gid_t group, mode_t mode) {
@@ -187,7 +187,7 @@ TEST_CASE("a program that gains privileges is an obstacle; one that gains none i
   CHECK(owned("others", 65534, 65534, 0755) == Obstacle::kNone);
 }
 
-TEST_CASE("file capabilities are an obstacle for everybody but root") {
+TEST_CASE("file capabilities are an obstacle for every user but root") {
   if (getuid() != 0) {
     WARN("only root can give capabilities to a file; not tested");
     return;

@@ -34,29 +34,29 @@ events::Summary process(std::int64_t pid, std::vector<events::Summary::Device> d
 
 }  // namespace
 
-TEST_CASE("no page, no CUDA calls") {
+TEST_CASE("without a page the summary says that there were no CUDA calls") {
   CHECK(summary_lines({}) == Lines{"no CUDA calls"});
 }
 
-TEST_CASE("a process that asked for no memory is told apart from one without CUDA") {
+TEST_CASE("a process without allocations is not reported as one without CUDA calls") {
   CHECK(summary_lines({process(1, {})}) == Lines{"no device memory was asked for"});
   CHECK(summary_lines({process(1, {device(0, 0)})}) == Lines{"no device memory was asked for"});
 }
 
-TEST_CASE("one process on one device: peak, limit and counts, to the byte") {
+TEST_CASE("one process on one device: peak, limit and counts are exact") {
   CHECK(summary_lines({process(42, {device(6871947673, 3)})}) ==
         Lines{"train (pid 42) device 0: peak 6,553 MiB (6871947673 bytes) of the limit of 8,192 MiB (8589934592 bytes)",
               "  3 allocations, 3 frees, 0 refused"});
 }
 
-TEST_CASE("where nobody asked for a limit, none is named") {
+TEST_CASE("without a limit the summary names none") {
   events::Summary::Device unlimited = device(1 << 20, 1);
   unlimited.limit_asked = false;
   CHECK(summary_lines({process(42, {unlimited})}) ==
         Lines{"train (pid 42) device 0: peak 1 MiB (1048576 bytes), no limit", "  1 allocation, 1 free, 0 refused"});
 }
 
-TEST_CASE("refusals are told by reason, and what was not freed is told") {
+TEST_CASE("refusals are counted by reason, and unfreed blocks are reported") {
   events::Summary::Device one = device(1 << 20, 5);
   one.denied[static_cast<int>(events::Reason::limit)] = 2;
   one.denied[static_cast<int>(events::Reason::device)] = 1;
@@ -66,27 +66,27 @@ TEST_CASE("refusals are told by reason, and what was not freed is told") {
         "  5 allocations, 5 frees, 3 refused (limit 2, device 1); not freed: 2 blocks, 2 KiB (3000 bytes)");
 }
 
-TEST_CASE("a device where everything was refused is told, too") {
+TEST_CASE("a device on which every request was refused is reported") {
   events::Summary::Device one = device(0, 0);
   one.denied[0] = 1;
   CHECK(summary_lines({process(1, {device(0, 0), one})})[0].find("device 1: peak 0 bytes") != std::string::npos);
 }
 
-TEST_CASE("calls that failed for another reason are told") {
+TEST_CASE("calls that failed for another reason are reported") {
   events::Summary failing = process(1, {device(1 << 20, 1)});
   failing.failed_allocs = 1;
   failing.failed_frees = 2;
   CHECK(summary_lines({failing}).back() == "  1 allocation failed in the driver, 2 frees of no live block");
 }
 
-TEST_CASE("what was reserved is told where it is not what the blocks took") {
+TEST_CASE("reserved bytes are reported where they differ from the blocks' bytes") {
   events::Summary::Device pooled = device(1 << 20, 1);
   pooled.reserved_peak_bytes = 8ull << 30;
   CHECK(summary_lines({process(1, {pooled})})[1] ==
         "  1 allocation, 1 free, 0 refused; reserved at most 8,192 MiB (8589934592 bytes)");
 }
 
-TEST_CASE("a handle that was refused is told apart from memory that was") {
+TEST_CASE("a refused IPC handle is reported separately from refused memory") {
   events::Summary sharing = process(1, {device(1 << 20, 1)});
   sharing.refused_shares = 1;
   CHECK(summary_lines({sharing}).back() == "  1 handle to share memory refused (the pool holds it)");
@@ -95,7 +95,7 @@ TEST_CASE("a handle that was refused is told apart from memory that was") {
         "  1 free of no live block, 1 handle to share memory refused (the pool holds it)");
 }
 
-TEST_CASE("pinned memory of the host is told, and what of it was not given back") {
+TEST_CASE("pinned host memory is reported, and the unfreed part of it") {
   events::Summary pinning = process(1, {device(1 << 20, 1)});
   pinning.host_peak_bytes = 3 << 20;
   CHECK(summary_lines({pinning}).back() == "  pinned host memory: peak 3 MiB (3145728 bytes), no limit");
@@ -104,20 +104,20 @@ TEST_CASE("pinned memory of the host is told, and what of it was not given back"
         "  pinned host memory: peak 3 MiB (3145728 bytes), no limit; not freed: 4 KiB (5000 bytes)");
 }
 
-TEST_CASE("a process that pinned memory and asked a device for none is told so") {
+TEST_CASE("a process that only pinned host memory is reported") {
   events::Summary pinning = process(1, {device(0, 0)});
   pinning.host_peak_bytes = 1 << 20;
   CHECK(summary_lines({pinning}) ==
         Lines{"no device memory was asked for", "  pinned host memory: peak 1 MiB (1048576 bytes), no limit"});
 }
 
-TEST_CASE("of several processes the one that pinned most is told, by its name") {
+TEST_CASE("of several processes the one that pinned most is named") {
   std::vector<events::Summary> all = {process(1, {device(2, 1)}), process(2, {device(1, 1)}), process(3, {})};
   all[1].host_peak_bytes = all[2].host_peak_bytes = 2 << 20;
   CHECK(summary_lines(all).back() == "train (pid 2) pinned host memory: peak 2 MiB (2097152 bytes), no limit");
 }
 
-TEST_CASE("of many processes the largest peaks are told, in nine lines at most") {
+TEST_CASE("of many processes the largest peaks are reported, in at most nine lines") {
   std::vector<events::Summary> all;
   for (int i = 1; i <= 50; ++i) {
     all.push_back(process(i, {device(static_cast<std::uint64_t>(i) << 20, 1), device(1, 1)}));
@@ -132,7 +132,7 @@ TEST_CASE("of many processes the largest peaks are told, in nine lines at most")
   CHECK(lines[8].find("train (pid 50) pinned host memory: peak 1 MiB") == 0);
 }
 
-TEST_CASE("pages are found in the folder of a run inside the run; anything else is passed over") {
+TEST_CASE("pages of nested runs are found, and other files are ignored") {
   const cli::TemporaryFolder folder;
   mkdir((folder.path() + "/inner").c_str(), 0700);
   REQUIRE(events::create_summary_page(folder.path(), 7, "outer") != nullptr);

@@ -5,7 +5,7 @@
 using ration::cli::parse_simulated_devices;
 using ration::cli::SimulatedDevices;
 
-TEST_CASE("simulated devices are a number times a size") {
+TEST_CASE("simulated devices are a count and a size") {
   const std::pair<const char *, const char *> rows[] = {
       {"8GiB", "1x8GiB"},      {"2x8GiB", "2x8GiB"},           {"2\u00d78GiB", "2x8GiB"},
       {"16x1g", "16x1GiB"},    {"8GiB,4GiB", "1x8GiB,1x4GiB"}, {"2x8GB,1x1500000000", "2x7812500KiB,1x1500000000"},
@@ -19,7 +19,7 @@ TEST_CASE("simulated devices are a number times a size") {
   }
 }
 
-TEST_CASE("what is no machine is refused with what is wrong") {
+TEST_CASE("an invalid machine is refused with the reason") {
   const std::pair<const char *, const char *> rows[] = {
       {"", "empty"},
       {"0x8GiB", "a number of devices"},

@@ -7,17 +7,17 @@ using namespace ration;
 using namespace ration::cli;
 using ledger::GroupKind;
 
-TEST_CASE("a process has a row for each device that it reserved on") {
+TEST_CASE("a process has a row for each device that it has reserved memory on") {
   const Usage seen = one_process(member(1, 10, {use(kFirstGpu, kGi), use(kSecondGpu, 2 * kGi)}));
   REQUIRE(seen.processes.size() == 2);
-  CHECK(seen.processes[0].use.uuid == kSecondGpu);  // who holds most comes first
+  CHECK(seen.processes[0].use.uuid == kSecondGpu);  // the largest reservation comes first
   CHECK(seen.processes[1].use.uuid == kFirstGpu);
   CHECK(seen.processes[0].pid == 10);
   CHECK(seen.processes[0].program == "train");
   CHECK(seen.processes[0].group_label == "-");
 }
 
-TEST_CASE("a process that is in several groups is one row, its groups joined") {
+TEST_CASE("a process in several groups has one row with all group labels") {
   const Usage seen =
       usage({group(GroupKind::kNamed, "a", {{kFirstGpu, 8 * kGi, kGi}}, {member(1, 10, {use(kFirstGpu, kGi)})}),
              group(GroupKind::kTree, "0123456789abcdef", {{kFirstGpu, 4 * kGi, kGi}},
@@ -30,13 +30,13 @@ TEST_CASE("a process that is in several groups is one row, its groups joined") {
   CHECK(seen.processes[0].groups[1].name == "0123456789abcdef");
 }
 
-TEST_CASE("two processes with the same pid, of two containers, stay two rows") {
+TEST_CASE("processes of two containers with the same pid keep separate rows") {
   const Usage seen = usage({group(GroupKind::kNamed, "a", {},
                                   {member(1, 10, {use(kFirstGpu, kGi)}), member(2, 10, {use(kFirstGpu, kGi)})})});
   CHECK(seen.processes.size() == 2);
 }
 
-TEST_CASE("what the books of two groups say of one process is merged: the newest told, the larger counted") {
+TEST_CASE("two groups' figures of one process are merged: the newest published, the larger counter") {
   ledger::DeviceUse earlier = use(kFirstGpu, 2 * kGi);
   ledger::DeviceUse later = use(kFirstGpu, kGi);
   earlier.used = 700;
@@ -62,7 +62,7 @@ TEST_CASE("what the books of two groups say of one process is merged: the newest
   }
 }
 
-TEST_CASE("a group's row tells how many processes use the device and what is free") {
+TEST_CASE("a group's row counts the processes that use the device, and the free bytes") {
   const Usage seen = usage(
       {group(GroupKind::kNamed, "a", {{kFirstGpu, 8 * kGi, 3 * kGi}, {kSecondGpu, ledger::kNoLimit, kGi}},
              {member(1, 10, {use(kFirstGpu, kGi)}), member(2, 11, {use(kFirstGpu, 2 * kGi), use(kSecondGpu, kGi)})})});
@@ -73,12 +73,12 @@ TEST_CASE("a group's row tells how many processes use the device and what is fre
   CHECK(seen.groups[1].free() == ledger::kNoLimit);
 }
 
-TEST_CASE("a group that holds more than a limit that was lowered since has nothing free") {
+TEST_CASE("a group above a lowered limit has nothing free") {
   const Usage seen = usage({group(GroupKind::kNamed, "a", {{kFirstGpu, kGi, 3 * kGi}}, {})});
   CHECK(seen.groups.at(0).free() == 0);
 }
 
-TEST_CASE("a group whose members have asked for nothing yet is there, with its processes") {
+TEST_CASE("a group without requests has a row that counts its processes") {
   const Usage seen = usage({group(GroupKind::kNamed, "a", {{kFirstGpu, ledger::kNoLimit, 0}}, {member(1, 10, {})})});
   CHECK(seen.processes.empty());
   REQUIRE(seen.groups.size() == 1);
@@ -87,7 +87,7 @@ TEST_CASE("a group whose members have asked for nothing yet is there, with its p
   CHECK_FALSE(seen.is_empty());
 }
 
-TEST_CASE("what cannot be read is told, and the rest is there") {
+TEST_CASE("an unreadable group is reported, and the others are shown") {
   ledger::Group broken = group(GroupKind::kNamed, "b", {}, {});
   broken.problem = "/dev/shm/ration-0/group-b: it is damaged";
   const Usage seen = usage_of({broken, group(GroupKind::kNamed, "a", {}, {member(1, 10, {use(kFirstGpu, kGi)})})},
@@ -98,7 +98,7 @@ TEST_CASE("what cannot be read is told, and the rest is there") {
   CHECK(seen.groups.size() == 1);
 }
 
-TEST_CASE("rows are sorted by what was asked for") {
+TEST_CASE("rows are sorted by the chosen key") {
   ledger::Member old = member(1, 30, {use(kFirstGpu, kGi)});
   ledger::Member large = member(2, 20, {use(kFirstGpu, 4 * kGi)});
   ledger::Member busy = member(3, 10, {use(kFirstGpu, 2 * kGi)});

@@ -33,14 +33,14 @@ std::string labels(const std::string &exe) {
 }
 
 std::string text_for_program(const std::string &program) {
-  ledger::Member who = member(1, 10, {use(kFirstGpu, kGi)});
-  who.program = program;
-  return prometheus_text(one_process(who), kHere);
+  ledger::Member process = member(1, 10, {use(kFirstGpu, kGi)});
+  process.program = program;
+  return prometheus_text(one_process(process), kHere);
 }
 
 }  // namespace
 
-TEST_CASE("each figure of a process is a series of its family") {
+TEST_CASE("each figure of a process is a series of its metric family") {
   ledger::Member train = member(1, 10, {use(kFirstGpu, kGi)});
   train.devices[0].limit = 8 * kGi;
   train.devices[0].peak = 2 * kGi;
@@ -58,11 +58,11 @@ TEST_CASE("each figure of a process is a series of its family") {
   CHECK(text.back() == '\n');
 }
 
-TEST_CASE("a process without a limit has no series of limits") {
+TEST_CASE("a process without a limit has no limit series") {
   CHECK(text_for_program("train").find("ration_memory_limit_bytes{") == std::string::npos);
 }
 
-TEST_CASE("a family stands together, behind one HELP and one TYPE, with no series twice") {
+TEST_CASE("a family's lines are adjacent, after one HELP and one TYPE, without a duplicate series") {
   const std::string text = prometheus_text(
       usage({group(GroupKind::kNamed, "a", {}, {member(1, 10, {use(kFirstGpu, kGi), use(kSecondGpu, kGi)})}),
              group(GroupKind::kNamed, "b", {},
@@ -90,13 +90,13 @@ TEST_CASE("backslash, quotation mark and newline are escaped in a label") {
   CHECK(text_for_program("a\\b\"c\nd").find("exe=\"a\\\\b\\\"c\\nd\"") != std::string::npos);
 }
 
-TEST_CASE("a label is UTF-8, and no control character of a name reaches a terminal") {
+TEST_CASE("a label is UTF-8 without control characters") {
   CHECK(text_for_program("\xff\xc3\xa9").find("exe=\"\xef\xbf\xbd\xc3\xa9\"") != std::string::npos);
   CHECK(text_for_program("a\x1b\x7f\xc2\x9b").find("exe=\"a\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"") !=
         std::string::npos);
 }
 
-TEST_CASE("a process of another PID namespace is told from one with the same pid here") {
+TEST_CASE("a label distinguishes equal pids of two PID namespaces") {
   ledger::Member elsewhere = member(2, 10, {use(kFirstGpu, kMi)});
   elsewhere.pid_namespace = 4026532999;
   const std::string text = prometheus_text(
@@ -105,7 +105,7 @@ TEST_CASE("a process of another PID namespace is told from one with the same pid
   CHECK(has_line(text, "ration_memory_reserved_bytes{" + labels("train") + ",pid_namespace=\"4026532999\"} 1048576"));
 }
 
-TEST_CASE("processes that nothing else tells apart have their identity as a label") {
+TEST_CASE("a process whose other labels are taken has its identity as a label") {
   const std::string text =
       prometheus_text(usage({group(GroupKind::kNone, "", {},
                                    {member(1, 10, {use(kFirstGpu, kGi)}), member(2, 10, {use(kFirstGpu, kMi)})})}),

@@ -26,7 +26,7 @@ bool shows(const Frame &frame, const std::string &text) {
 
 }  // namespace
 
-TEST_CASE("at 80 columns and 24 lines: a title, both tables and every key") {
+TEST_CASE("at 80 columns and 24 lines a frame has a title, both tables and every key") {
   const Frame frame = frame_of(many(3), {}, 24, 80);
   REQUIRE(frame.lines.size() == 24);
   CHECK(frame.lines[0] == "ration top: 3 processes on 1 GPU, by reserved");
@@ -37,14 +37,14 @@ TEST_CASE("at 80 columns and 24 lines: a title, both tables and every key") {
   CHECK(frame.lines[23] == "sort: r reserved  u used  p pid  a age  g group  space pause  q quit");
 }
 
-TEST_CASE("what has no room is counted") {
+TEST_CASE("rows that do not fit are counted") {
   const Frame frame = frame_of(many(100), {}, 24, 80);
   // 22 lines between title and keys: 3 for the group, a title, 17 processes.
   CHECK(shows(frame, "and 83 more"));
   CHECK(shows(frame, "nightly 1f2e3d4c 8.00GiB"));
 }
 
-TEST_CASE("a frame fits every screen, down to one cell") {
+TEST_CASE("a frame fits every screen size, down to one cell") {
   Usage seen = many(30);
   seen.problems = {"one", "two", std::string(300, 'x')};
   for (std::size_t height = 1; height < 40; ++height) {
@@ -59,16 +59,16 @@ TEST_CASE("a frame fits every screen, down to one cell") {
   }
 }
 
-TEST_CASE("where nothing runs, that is said") {
+TEST_CASE("without processes the frame says so") {
   CHECK(frame_of(usage({}), {}, 24, 80).lines.at(1) == "no process has requested device memory under ration here");
 }
 
-TEST_CASE("what could not be read is said, as plain text") {
+TEST_CASE("a problem is shown as printable text") {
   const Frame frame = frame_of(usage_of({}, "no\x1b[2J way", kNow), {}, 24, 80);
   CHECK(frame.lines.at(1) == "! no\\x1b[2J way");
 }
 
-TEST_CASE("keys choose the order, pause and quit; others do nothing") {
+TEST_CASE("keys choose the order, pause and quit; other keys are ignored") {
   TopState state;
   handle_key('p', state);
   CHECK(state.sorted_by == SortKey::kPid);

@@ -1,4 +1,4 @@
-// Groups as a look at the ledger could give them. Threads: values.
+// Example groups, as a snapshot of the ledger returns them. Threads: values.
 #pragma once
 
 #include <string>
@@ -47,9 +47,9 @@ inline Usage usage(const std::vector<ledger::Group> &groups) {
   return usage_of(groups, "", kNow);
 }
 
-// One process of 1 GiB on the first GPU, in no group.
-inline Usage one_process(ledger::Member who) {
-  return usage({group(ledger::GroupKind::kNone, "", {}, {std::move(who)})});
+// One process in no group.
+inline Usage one_process(ledger::Member process) {
+  return usage({group(ledger::GroupKind::kNone, "", {}, {std::move(process)})});
 }
 
 }  // namespace ration::cli

@@ -27,7 +27,7 @@ json of(const Usage &seen) {
 
 }  // namespace
 
-TEST_CASE("nothing running is an object too") {
+TEST_CASE("without processes the JSON has empty lists") {
   const json empty = of(usage({}));
   CHECK(empty["schema"] == "ration.ps/1");
   CHECK(empty["processes"] == json::array());
@@ -35,7 +35,7 @@ TEST_CASE("nothing running is an object too") {
   CHECK(empty["problems"] == json::array());
 }
 
-TEST_CASE("a process's object has these keys and figures, in bytes") {
+TEST_CASE("a process's object has these keys, and figures in bytes") {
   ledger::Member train = member(0xfedcba9876543210, 14969, {use(kFirstGpu, kGi)});
   train.devices[0].limit = 8 * kGi;
   train.devices[0].group_limit = 9 * kGi;
@@ -70,7 +70,7 @@ TEST_CASE("a process's object has these keys and figures, in bytes") {
   CHECK(process == expected);
 }
 
-TEST_CASE("no limit is null, and so is the name of no group") {
+TEST_CASE("a missing limit is null, and so is the name of no group") {
   const json seen = of(one_process(member(1, 10, {use(kFirstGpu, kGi)})));
   CHECK(seen["processes"].at(0)["limit"].is_null());
   CHECK(seen["processes"].at(0)["group"] == "-");
@@ -96,7 +96,7 @@ TEST_CASE("a group's object has these keys") {
   CHECK(keys_of(seen["groups"].at(1)) == keys_of(seen["groups"].at(0)));
 }
 
-TEST_CASE("on one line it is one line of ASCII, whatever a program is called") {
+TEST_CASE("the compact form is one line of ASCII for any program name") {
   ledger::Member hostile = member(1, 10, {use(kFirstGpu, kGi)});
   hostile.program = "a\n\x1b\xff\x7f\xc3\xa9";
   const std::string line = usage_json(one_process(hostile), -1);

@@ -23,7 +23,7 @@ std::size_t widest(const Lines &lines) {
 
 }  // namespace
 
-TEST_CASE("sizes are short, truncated and never rounded up") {
+TEST_CASE("sizes are short and truncated, never rounded up") {
   CHECK(short_bytes(0) == "0B");
   CHECK(short_bytes(1023) == "1023B");
   CHECK(short_bytes(2048) == "2KiB");
@@ -36,7 +36,7 @@ TEST_CASE("sizes are short, truncated and never rounded up") {
   CHECK(short_bytes(ledger::kNoLimit) == "-");
 }
 
-TEST_CASE("ages are told in their largest whole unit, and a start in the future is none") {
+TEST_CASE("ages are in their largest whole unit, and a start in the future counts as now") {
   CHECK(short_age(kNow - 59 * kSecond, kNow) == "59s");
   CHECK(short_age(kNow - 3599 * kSecond, kNow) == "59m");
   CHECK(short_age(kNow - 86399 * kSecond, kNow) == "23h");
@@ -44,7 +44,7 @@ TEST_CASE("ages are told in their largest whole unit, and a start in the future 
   CHECK(short_age(kNow + kSecond, kNow) == "0s");
 }
 
-TEST_CASE("the two tables, where there is room") {
+TEST_CASE("both tables at unlimited width") {
   ledger::Member train = member(1, 14969, {use(kFirstGpu, 3 * kGi / 2)});
   train.devices[0].limit = 8 * kGi;
   train.devices[0].failures = {2, 1, 0, 0, 0};
@@ -59,7 +59,7 @@ TEST_CASE("the two tables, where there is room") {
               "-       -              -       0B       -         1"});
 }
 
-TEST_CASE("at 80 columns names give way, never figures") {
+TEST_CASE("at 80 columns names are truncated, never figures") {
   ledger::Member long_name = member(1, 4194303, {use(kFirstGpu, 192 * kGi - 1)});
   long_name.program = std::string(60, 'x');
   long_name.devices[0].limit = 191 * kGi;
@@ -82,7 +82,7 @@ TEST_CASE("a table fits any width") {
   }
 }
 
-TEST_CASE("a program's name brings nothing to the terminal but printable ASCII") {
+TEST_CASE("a program's name is printed as printable ASCII only") {
   ledger::Member hostile = member(1, 10, {use(kFirstGpu, kGi)});
   hostile.program = "a\x1b[2J\nb\x9b\xc3\xa9";
   for (const std::string &line : process_table(one_process(hostile), kUnlimitedWidth)) {
@@ -93,12 +93,12 @@ TEST_CASE("a program's name brings nothing to the terminal but printable ASCII")
 }
 
 TEST_CASE("a program is shown without its folder") {
-  ledger::Member who = member(1, 10, {use(kFirstGpu, kGi)});
-  who.program = "/opt/nightly/bin/train";
-  CHECK(process_table(one_process(who), kUnlimitedWidth).at(1).find(" 10 train   -") == 0);
+  ledger::Member process = member(1, 10, {use(kFirstGpu, kGi)});
+  process.program = "/opt/nightly/bin/train";
+  CHECK(process_table(one_process(process), kUnlimitedWidth).at(1).find(" 10 train   -") == 0);
 }
 
-TEST_CASE("GPUs whose UUIDs begin alike are told apart") {
+TEST_CASE("GPUs with a common UUID prefix get longer names") {
   const Usage seen =
       one_process(member(1, 10, {use("GPU-12345678-aaaa-0000", kGi), use("GPU-12345678-aabb-0000", 2 * kGi)}));
   CHECK(process_table(seen, kUnlimitedWidth).at(1).find(" 12345678-aab ") != std::string::npos);

@@ -25,7 +25,7 @@ std::size_t files_in(const std::string &folder) {
 
 }  // namespace
 
-TEST_CASE("a file is replaced as a whole, readable by everyone, with nothing left beside it") {
+TEST_CASE("a file is replaced with mode 0644, and no temporary file is left") {
   const TemporaryFolder folder("");
   const std::string path = folder.path() + "/ration.prom";
   const mode_t before = umask(0077);
@@ -39,7 +39,7 @@ TEST_CASE("a file is replaced as a whole, readable by everyone, with nothing lef
   CHECK(files_in(folder.path()) == 1);
 }
 
-TEST_CASE("what is no regular file is not replaced") {
+TEST_CASE("only a regular file is replaced") {
   const TemporaryFolder folder("");
   const std::string link = folder.path() + "/link";
   const std::string target = folder.path() + "/target";
@@ -52,7 +52,7 @@ TEST_CASE("what is no regular file is not replaced") {
   CHECK(files_in(folder.path()) == 2);
 }
 
-TEST_CASE("a folder that is not there is named by the error") {
+TEST_CASE("a missing folder gives its error") {
   const TemporaryFolder folder("");
   CHECK(replace_file(folder.path() + "/missing/ration.prom", "new") == "No such file or directory");
 }
