@@ -1,4 +1,4 @@
-// A process of a test: started, talked to, waited for. Nothing here sleeps. Threads: one.
+// A child process of a test. No function sleeps. Threads: one.
 #pragma once
 
 #include <sys/types.h>
@@ -16,18 +16,18 @@ struct Ended {
 
 class Child {
  public:
-  // `prepare` runs in the child before exec. With `terminal` it gets a session and a controlling terminal of its own,
-  // which is also its stdin; stdout and stderr are pipes either way.
+  // `prepare` runs in the child before exec. With `terminal` the child gets a session and a controlling terminal of its
+  // own, which is also its stdin. stdout and stderr are always pipes.
   Child(const std::vector<std::string> &command, const std::vector<std::string> &extra_environment = {},
         const std::function<void()> &prepare = {}, bool terminal = false);
   ~Child();
   Child(const Child &) = delete;
   Child &operator=(const Child &) = delete;
 
-  std::string read_line();                         // of its stdout; empty at the end
+  std::string read_line();                         // of its stdout; empty at its end
   void type(const std::string &keys) const;        // at its terminal
   void await_echo(const std::string &text) const;  // until the terminal shows it
-  void hang_up();                                  // takes its terminal away
+  void hang_up();                                  // closes its terminal
   void signal(int number) const;
   Ended wait();
 
@@ -40,7 +40,7 @@ class Child {
 Ended run(const std::vector<std::string> &command, const std::vector<std::string> &extra_environment = {},
           const std::function<void()> &prepare = {});
 
-// `ration run` and what follows.
+// `ration run` with these arguments.
 Ended ration_run(std::vector<std::string> arguments, const std::vector<std::string> &extra_environment = {},
                  const std::function<void()> &prepare = {});
 

@@ -1,4 +1,4 @@
-// Files of settings: what `ration env`, `ration config` and the library in a process make of them.
+// Settings files, as read by `ration env`, `ration config` and the library in a process.
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -46,7 +46,7 @@ class Folder {
   std::string path_;
 };
 
-// The child sees an /etc of its own, with these system files. Nothing outside it changes.
+// The child sees an /etc of its own with these system files. Nothing outside the child changes.
 std::function<void()> with_system_files(const std::vector<std::pair<std::string, std::string>> &files) {
   return [files] {
     const int spaces = geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWNS | CLONE_NEWUSER;
@@ -68,7 +68,7 @@ Ended env(const std::vector<std::string> &arguments, const std::vector<std::stri
   return run_test::run(line, environment, prepare);
 }
 
-// How many blocks of 100 MiB a process gets under the library alone, as sshd or cron would start it.
+// Counts the blocks of 100 MiB that a process gets under the library without `ration run`, as sshd or cron starts it.
 Ended take(const std::vector<std::string> &environment, const std::function<void()> &prepare = {}) {
   std::vector<std::string> all = {"SIMCUDA_DEVICES=4GiB", std::string("LD_PRELOAD=") + LIBRARY_FOLDER + "/libration.so",
                                   "RATION_MODE=direct",
@@ -79,7 +79,7 @@ Ended take(const std::vector<std::string> &environment, const std::function<void
 
 }  // namespace
 
-TEST_CASE("a limit of the user's file holds in a process that has no variable of ours") {
+TEST_CASE("a limit of the user's file applies to a process without RATION_ variables") {
   const Folder folder;
   folder.user(R"({"limit": "1GiB"})");
   CHECK(take({folder.home()}).out == "got 10\n");
@@ -87,7 +87,7 @@ TEST_CASE("a limit of the user's file holds in a process that has no variable of
   CHECK(take({folder.home(), "RATION_CONFIG=" + folder.write("c.json", R"({"limit": "2GiB"})")}).out == "got 20\n");
 }
 
-TEST_CASE("a framework's variables hold for other programs, and are left to it where it is loaded") {
+TEST_CASE("a framework's variables apply to other programs, not where the framework is loaded") {
   const std::string fraction = "XLA_PYTHON_CLIENT_MEM_FRACTION=0.25";
   CHECK(take({fraction}).out == "got 10\n");
   const std::string both = std::string("LD_PRELOAD=") + LIBRARY_FOLDER + "/libration.so " + FRAMEWORK;
@@ -95,14 +95,14 @@ TEST_CASE("a framework's variables hold for other programs, and are left to it w
   CHECK(take({fraction, both, "GPU_MEMORY_LIMIT=1073741824"}).out == "got 10\n");
 }
 
-TEST_CASE("rules are about the program that runs") {
+TEST_CASE("rules are matched against the running program") {
   const Folder folder;
   folder.user(R"({"limit": "2GiB", "rules": [{"match": {"exe": "*/run_take", "argv": "* 40 *"}, "limit": "1GiB"},
                                              {"match": {"exe": "*/other"}, "limit": "100MiB"}]})");
   CHECK(take({folder.home()}).out == "got 10\n");
 }
 
-TEST_CASE("a file that cannot be used is the strictest reading and one line on stderr") {
+TEST_CASE("a file that cannot be used gives the strictest reading and one line on stderr") {
   const Folder folder;
   const std::pair<std::string, const char *> rows[] = {
       {"{\"limit\": \"1GiB\"", ":1:16: it is no JSON"},
@@ -124,7 +124,7 @@ TEST_CASE("a file that cannot be used is the strictest reading and one line on s
   }
 }
 
-TEST_CASE("what is no file keeps nobody waiting") {
+TEST_CASE("a path that is not a regular file never blocks") {
   const Folder folder;
   REQUIRE(mkfifo((folder.path() + "/fifo").c_str(), 0600) == 0);
   REQUIRE(symlink("loop", (folder.path() + "/loop").c_str()) == 0);
@@ -139,7 +139,7 @@ TEST_CASE("what is no file keeps nobody waiting") {
   }
 }
 
-TEST_CASE("a user's file that others may write is not read") {
+TEST_CASE("a user's file that others may write to is not read") {
   const Folder folder;
   REQUIRE(chmod(folder.user(R"({"log": "/nowhere/x", "limit": "1GiB"})").c_str(), 0666) == 0);
   const Ended ended = take({folder.home()});
@@ -148,12 +148,12 @@ TEST_CASE("a user's file that others may write is not read") {
   CHECK_FALSE(says(ended.err, "nowhere"));
 }
 
-TEST_CASE("system files hold for every process, and what they lock is a ceiling") {
+TEST_CASE("system files apply to every process, and a locked key is a ceiling") {
   const auto files = with_system_files(
       {{"config.json", R"({"limit": "1GiB", "locked": ["limit"]})"}, {"conf.d/10.json", R"({"limit": "3GiB"})"}});
   const Ended ended = take({}, files);
   if (ended.status == kNoNamespace) {
-    WARN("the kernel refuses a mount namespace: not checked");
+    WARN("the kernel refuses a mount namespace; not tested");
     return;
   }
   CHECK(ended.out == "got 10\n");
@@ -166,7 +166,7 @@ TEST_CASE("system files hold for every process, and what they lock is a ceiling"
   CHECK(says(env({}, {}, files).out, "limit               conf.d file  /etc/ration/conf.d/10.json:1:2: limit=3GiB\n"));
 }
 
-TEST_CASE("ration env shows where each value comes from, for the command and options that it is given") {
+TEST_CASE("ration env shows the source of each value for its command and options") {
   const Folder folder;
   const std::string path =
       folder.user(R"({"limit": "2GiB", "rules": [{"match": {"argv": "* serve"}, "limit": "1GiB"}]})");
@@ -182,7 +182,7 @@ TEST_CASE("ration env shows where each value comes from, for the command and opt
   CHECK(says(json.out, "\"files\": [\n    \"" + path + "\"\n  ]"));
 }
 
-TEST_CASE("ration env says why a variable of the field was or was not honoured") {
+TEST_CASE("ration env says why a third-party variable was honoured or not") {
   const Ended ended =
       env({}, {"XLA_PYTHON_CLIENT_MEM_FRACTION=0.4", "TF_GPU_ALLOCATOR=cuda_malloc", "CUDA_DEVICE_MEMORY_LIMIT_0=8GiB",
                "RATION_MODE=pool", "XLA_PYTHON_CLIENT_ALLOCATOR=bfc"});
@@ -194,7 +194,7 @@ TEST_CASE("ration env says why a variable of the field was or was not honoured")
   CHECK(says(ended.err, "CUDA_DEVICE_MEMORY_LIMIT_0=8GiB: "));
 }
 
-TEST_CASE("a file is checked before it lies there") {
+TEST_CASE("ration config --check finds the mistakes in a file") {
   const Folder folder;
   const auto check = [](const std::string &path) {
     return run_test::run({COMMAND_UNDER_TEST, "config", "--check", path});
@@ -217,7 +217,7 @@ TEST_CASE("a file is checked before it lies there") {
   CHECK(check("/dev/zero").status == 125);
 }
 
-TEST_CASE("ration config lists the files, the strongest first") {
+TEST_CASE("ration config lists the files, the highest precedence first") {
   const Folder folder;
   const std::string user = folder.user("{}");
   const std::string named = folder.write("c.json", "{}");
@@ -227,7 +227,7 @@ TEST_CASE("ration config lists the files, the strongest first") {
   CHECK(says(ended.out, "/etc/ration/config.json  system file  "));
 }
 
-TEST_CASE("ration run starts nothing under a file that is wrong, and names it") {
+TEST_CASE("ration run with an invalid file names it and starts nothing") {
   const Folder folder;
   const std::string path = folder.user("{\"limit\": \"8Gib\"}");
   const Ended ended = ration_run({"echo", "started"}, {folder.home()});
@@ -237,7 +237,7 @@ TEST_CASE("ration run starts nothing under a file that is wrong, and names it") 
   CHECK(ration_run({"--limit", "1g", "echo", "started"}, {folder.home()}).status == 0);
 }
 
-TEST_CASE("a file that is named from here is found wherever the command goes") {
+TEST_CASE("a relative path of RATION_CONFIG is resolved in the folder of the call") {
   const Folder folder;
   folder.write("c.json", R"({"limit": "1GiB"})");
   const auto go = [&] { REQUIRE(chdir(folder.path().c_str()) == 0); };

@@ -1,4 +1,4 @@
-// What is preloaded, in which order, and what cannot be intercepted.
+// The value of LD_PRELOAD, and commands that cannot be intercepted.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,35 +22,35 @@ std::string preloaded(const std::string &probe, const std::vector<std::string> &
 
 }  // namespace
 
-TEST_CASE("the library stands in front of what is preloaded already, once") {
+TEST_CASE("the library is preloaded once, before other libraries") {
   CHECK(preloaded(PROBE) == kLibrary);
   CHECK(preloaded(PROBE, {"LD_PRELOAD=" + kLibrary}) == kLibrary);
   CHECK(preloaded(PROBE, {"LD_PRELOAD=libm.so.6"}) == kLibrary + ":libm.so.6");
-  // Inside another run; an instrumented `ration` has its own runtime in front.
+  // In a nested run; an instrumented `ration` has its own runtime first.
   const std::string nested = ration_run({COMMAND_UNDER_TEST, "run", PROBE, "preload"}, {"LD_PRELOAD=libm.so.6"}).out;
   CHECK(nested.find(kLibrary + ":libm.so.6\n") != std::string::npos);
   CHECK(nested.find(kLibrary) == nested.rfind(kLibrary));
 }
 
 #ifdef ASAN_PROBE
-TEST_CASE("a program under AddressSanitizer runs, its runtime first") {
+TEST_CASE("a program with AddressSanitizer runs with its runtime first") {
   const Ended ended = ration_run({ASAN_PROBE, "preload"}, {"ASAN_OPTIONS=verify_asan_link_order=1"});
   INFO(ended.err);
   CHECK(ended.status == 0);
   CHECK(ended.out.substr(0, 10) == "libasan.so");
   CHECK(ended.out.find(":" + kLibrary + "\n") != std::string::npos);
-  // Without its runtime in front it would not even start.
+  // Without its runtime first it does not start.
   CHECK(run_test::run({ASAN_PROBE, "preload"}, {"ASAN_OPTIONS=verify_asan_link_order=1", "LD_PRELOAD=" + kLibrary})
             .status != 0);
 }
 #endif
 
-TEST_CASE("what cannot be intercepted is told in one line, and started only where no limit was asked for") {
+TEST_CASE("a command that cannot be intercepted is reported in one line and started only without a limit") {
   for (const char *probe : {STATIC_PROBE, MUSL_PROBE}) {
     INFO(probe);
-    const Ended free = ration_run({probe, "preload"});
-    CHECK(free.err.find("cannot be intercepted: it ") != std::string::npos);
-    CHECK(run_test::lines_in(free.err) == 1);
+    const Ended unlimited = ration_run({probe, "preload"});
+    CHECK(unlimited.err.find("cannot be intercepted: it ") != std::string::npos);
+    CHECK(run_test::lines_in(unlimited.err) == 1);
     const std::pair<std::vector<std::string>, std::vector<std::string>> limits[] = {
         {{"--limit", "50%"}, {}},
         {{"--limit", "3=1g"}, {}},
@@ -66,31 +66,31 @@ TEST_CASE("what cannot be intercepted is told in one line, and started only wher
     for (const auto &[options, environment] : limits) {
       std::vector<std::string> line = options;
       line.insert(line.end(), {probe, "preload"});
-      const Ended held = ration_run(line, environment);
-      CHECK(held.status == 125);
-      CHECK(held.out.empty());
-      CHECK(run_test::lines_in(held.err) == 1);
-      CHECK(held.err.find("nothing was started") != std::string::npos);
+      const Ended refused = ration_run(line, environment);
+      CHECK(refused.status == 125);
+      CHECK(refused.out.empty());
+      CHECK(run_test::lines_in(refused.err) == 1);
+      CHECK(refused.err.find("nothing was started") != std::string::npos);
     }
   }
-  CHECK(ration_run({STATIC_PROBE, "preload"}).out == kLibrary + "\n");  // for the programs that it starts
+  CHECK(ration_run({STATIC_PROBE, "preload"}).out == kLibrary + "\n");  // for its child processes
   CHECK(ration_run({MUSL_PROBE, "preload"}).out == "(none)\n");
   CHECK(ration_run({"--reserve", "0", STATIC_PROBE, "preload"}).status == 0);
 }
 
-TEST_CASE("a script is refused for the sake of its interpreter") {
+TEST_CASE("a script is refused when its interpreter cannot be intercepted") {
   std::string folder = "/tmp/ration-run-test-XXXXXX";
   REQUIRE(mkdtemp(folder.data()) != nullptr);
   std::ofstream(folder + "/script") << "#!" << STATIC_PROBE << " preload\n";
   chmod((folder + "/script").c_str(), 0755);
-  const Ended held = ration_run({"--limit", "1g", folder + "/script"});
-  CHECK(held.status == 125);
-  CHECK(held.err.find(STATIC_PROBE) != std::string::npos);
+  const Ended refused = ration_run({"--limit", "1g", folder + "/script"});
+  CHECK(refused.status == 125);
+  CHECK(refused.err.find(STATIC_PROBE) != std::string::npos);
   CHECK(ration_run({folder + "/script"}).out == kLibrary + "\n");
   std::filesystem::remove_all(folder);
 }
 
-TEST_CASE("a limit is refused to a program exactly where the kernel would make it secure") {
+TEST_CASE("a command with a limit is refused exactly where the kernel sets AT_SECURE") {
   std::string folder = "/tmp/ration-run-test-XXXXXX";
   REQUIRE(mkdtemp(folder.data()) != nullptr);
   REQUIRE(chmod(folder.c_str(), 0755) == 0);
@@ -101,14 +101,14 @@ TEST_CASE("a limit is refused to a program exactly where the kernel would make i
   }
   REQUIRE(chmod(program.c_str(), 04755) == 0);
   const bool secure = run_test::run({program, "secure"}).out == "secure 1\n";
-  const Ended held = ration_run({"--limit", "1g", program, "secure"});
-  CHECK(held.status == (secure ? 125 : 0));
-  CHECK((held.err.find("setuid") != std::string::npos) == secure);
+  const Ended refused = ration_run({"--limit", "1g", program, "secure"});
+  CHECK(refused.status == (secure ? 125 : 0));
+  CHECK((refused.err.find("setuid") != std::string::npos) == secure);
   CHECK(ration_run({program, "secure"}).status == 0);
   std::filesystem::remove_all(folder);
 }
 
-TEST_CASE("an inert library limits nothing, so nothing is refused for its sake") {
+TEST_CASE("with RATION_DISABLE=1 no command is refused") {
   const Ended inert = ration_run({"--limit", "1g", STATIC_PROBE, "preload"}, {"RATION_DISABLE=1"});
   CHECK(inert.status == 0);
   CHECK(inert.err == "ration: nothing was limited or counted: RATION_DISABLE=1\n");

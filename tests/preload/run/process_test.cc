@@ -1,4 +1,4 @@
-// Exit statuses, streams, and what a command finds when it starts.
+// Exit statuses, streams, and the state in which a command starts.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -32,7 +32,7 @@ TEST_CASE("the exit status is the command's") {
   CHECK(ration_run({"--", "sh", "-c", "ulimit -c 0; kill -SEGV $$"}).status == 128 + SIGSEGV);
 }
 
-TEST_CASE("what cannot be started is told apart, in one line") {
+TEST_CASE("each reason that a command cannot start has its exit status and one line") {
   const Folder folder;
   std::ofstream(folder.path + "/plain") << "exit 3\n";
   std::ofstream(folder.path + "/orphan") << "#!/no/such/interpreter\n";
@@ -64,7 +64,7 @@ TEST_CASE("what cannot be started is told apart, in one line") {
   }
 }
 
-TEST_CASE("a text file that may be executed is the shell's, as with execvp") {
+TEST_CASE("an executable text file is run by the shell, as with execvp") {
   const Folder folder;
   std::ofstream(folder.path + "/script") << "echo \"$0 $1\"; exit 4\n";
   chmod((folder.path + "/script").c_str(), 0755);
@@ -73,19 +73,19 @@ TEST_CASE("a text file that may be executed is the shell's, as with execvp") {
   CHECK(ended.out == folder.path + "/script one\n");
 }
 
-TEST_CASE("options behind the command are the command's") {
+TEST_CASE("options after the command belong to the command") {
   CHECK(ration_run({"echo", "--limit", "x", "--help"}).out == "--limit x --help\n");
   CHECK(ration_run({"--limit", "1g", "--", "echo", "--", "-h"}).out == "-- -h\n");
   CHECK(ration_run({"--limit=1g", "echo", "a"}).out == "a\n");
 }
 
-TEST_CASE("stdout is the command's alone") {
+TEST_CASE("only the command writes to stdout") {
   const Ended ended = ration_run({"sh", "-c", "echo out; echo err >&2"});
   CHECK(ended.out == "out\n");
   CHECK(ended.err == "err\nration: no CUDA calls\n");
 }
 
-TEST_CASE("nobody listening on stderr changes no exit status") {
+TEST_CASE("a closed stderr does not change the exit status") {
   CHECK(ration_run({"sh", "-c", "exit 6"}, {}, [] { close(STDERR_FILENO); }).status == 6);
   CHECK(ration_run({"sh", "-c", "exit 6"}, {}, [] {
           int ends[2];
@@ -97,7 +97,7 @@ TEST_CASE("nobody listening on stderr changes no exit status") {
         }).status == 6);
 }
 
-TEST_CASE("a command finds signals and descriptors as it would without us") {
+TEST_CASE("a command starts with the signals and descriptors that it has without ration") {
   const auto peculiar = [] {
     std::signal(SIGINT, SIG_IGN);
     std::signal(SIGCHLD, SIG_IGN);
@@ -113,11 +113,11 @@ TEST_CASE("a command finds signals and descriptors as it would without us") {
   CHECK(ration_run({PROBE, "start"}, {}, peculiar).out == run_test::run({PROBE, "start"}, {}, peculiar).out);
 }
 
-TEST_CASE("an exit status arrives although SIGCHLD was ignored") {
+TEST_CASE("the exit status is known although SIGCHLD was ignored") {
   CHECK(ration_run({"sh", "-c", "exit 7"}, {}, [] { std::signal(SIGCHLD, SIG_IGN); }).status == 7);
 }
 
-TEST_CASE("nothing stays behind in the temporary folder") {
+TEST_CASE("nothing is left in the temporary folder") {
   const Folder folder;
   CHECK(ration_run({"--sim", "1GiB", "sh", "-c", "test -d \"$RATION_SUMMARY\""}, {"TMPDIR=" + folder.path}).status ==
         0);
@@ -126,7 +126,7 @@ TEST_CASE("nothing stays behind in the temporary folder") {
   CHECK(std::filesystem::is_empty(folder.path));
 }
 
-TEST_CASE("help and version are data, and a line without a verb is a mistake") {
+TEST_CASE("help and version go to stdout, and a line without a verb is an error") {
   const Ended help = run_test::run({COMMAND_UNDER_TEST, "run", "--help"});
   CHECK(help.status == 0);
   CHECK(help.err.empty());

@@ -19,7 +19,7 @@ bool says(const std::string &text, const std::string &part) {
 
 }  // namespace
 
-TEST_CASE("each wrong option and variable is one line that names it, and nothing is started") {
+TEST_CASE("each wrong option or variable gives one line that names it, and nothing is started") {
   struct Row {
     std::vector<std::string> options, environment;
     const char *begins;
@@ -43,7 +43,7 @@ TEST_CASE("each wrong option and variable is one line that names it, and nothing
       {{"--group-tree=8Gib"}, {}, "ration: run: --group-tree=8Gib: "},
       {{"--group-tree=1g;2g"}, {}, "ration: run: --group-tree=1g;2g: "},
       {{"--group-tree="}, {}, "ration: run: --group-tree has an empty value"},
-      {{"--group-tree=2g", "--group-limit", "1g"}, {}, "ration: run: --group-tree=2g: --group-limit gives it a second"},
+      {{"--group-tree=2g", "--group-limit", "1g"}, {}, "ration: run: --group-tree=2g: --group-limit sets a second"},
       {{"--group-tree", "--group-tree=2g"}, {}, "ration: --group-tree: "},
       {{"--group-tree=2g"}, {"RATION_GROUP_TREE=x"}, "ration: run: RATION_GROUP_TREE=x: "},
       {{"--group-tree"}, {"RATION_GROUP_LIMIT="}, "ration: run: RATION_GROUP_LIMIT=: "},
@@ -70,13 +70,13 @@ TEST_CASE("each wrong option and variable is one line that names it, and nothing
   }
 }
 
-TEST_CASE("two mistakes are two lines") {
+TEST_CASE("two mistakes give two lines") {
   const Ended ended = ration_run({"--limit", "x", "--mode", "y", "true"});
   CHECK(ended.status == 125);
   CHECK(run_test::lines_in(ended.err) == 2);
 }
 
-TEST_CASE("an option goes before its variable, and repairs it") {
+TEST_CASE("an option overrides its variable, even an invalid one") {
   CHECK(ration_run({"--limit", "2g", "printenv", "RATION_LIMIT"}, {"RATION_LIMIT=1g"}).out == "2g\n");
   CHECK(ration_run({"--limit", "2g", "printenv", "RATION_LIMIT"}, {"RATION_LIMIT=nonsense"}).out == "2g\n");
   CHECK(ration_run({"printenv", "RATION_LIMIT"}, {"RATION_LIMIT=1g"}).out == "1g\n");
@@ -85,34 +85,34 @@ TEST_CASE("an option goes before its variable, and repairs it") {
             .out == "direct false 1g\n");
 }
 
-TEST_CASE("a group and its limit travel to the command") {
+TEST_CASE("a group and its limit are passed to the command") {
   const std::string show = "echo $RATION_GROUP $RATION_GROUP_LIMIT $RATION_GROUP_TREE";
   CHECK(ration_run({"--group", "lab", "--group-limit", "0=8GiB,1=50%", "sh", "-c", show}).out == "lab 0=8GiB,1=50%\n");
   CHECK(ration_run({"--group", "lab", "sh", "-c", show}, {"RATION_GROUP=other", "RATION_GROUP_LIMIT=1g"}).out ==
         "lab 1g\n");
 }
 
-TEST_CASE("a tree gets a fresh number; its limit is its own, or the group limit that no name claims") {
+TEST_CASE("a tree gets a new number; its limit is its own, or a group limit without a group name") {
   const std::string show = "echo \"$RATION_GROUP_TREE ${RATION_GROUP_LIMIT-unset}\"";
   const std::string bare = ration_run({"--group-tree", "sh", "-c", show}).out;
   REQUIRE(bare.size() == 16 + 7);
   CHECK(bare.find_first_not_of("0123456789abcdef") == 16);
   CHECK(ration_run({"--group-tree", "sh", "-c", show}).out != bare);
 
-  const auto behind_number = [&](std::vector<std::string> options, const std::vector<std::string> &environment = {}) {
+  const auto after_number = [&](std::vector<std::string> options, const std::vector<std::string> &environment = {}) {
     options.insert(options.end(), {"sh", "-c", show});
     return ration_run(options, environment).out.substr(16);
   };
-  CHECK(behind_number({"--group-tree"}) == " unset\n");
-  CHECK(behind_number({"--group-tree=0=8GiB,1=50%"}) == "=0=8GiB,1=50% unset\n");
-  CHECK(behind_number({"--group-tree", "--group-limit", "3g"}) == "=3g unset\n");
-  CHECK(behind_number({"--group-tree"}, {"RATION_GROUP_LIMIT=3g"}) == "=3g unset\n");
-  CHECK(behind_number({"--group-tree", "--group-limit", "3g", "--group", "lab"}) == " 3g\n");
-  CHECK(behind_number({"--group-tree", "--group-limit", "3g"}, {"RATION_GROUP=lab"}) == " 3g\n");
-  CHECK(behind_number({"--group-tree=2g", "--group-limit", "3g", "--group", "lab"}) == "=2g 3g\n");
+  CHECK(after_number({"--group-tree"}) == " unset\n");
+  CHECK(after_number({"--group-tree=0=8GiB,1=50%"}) == "=0=8GiB,1=50% unset\n");
+  CHECK(after_number({"--group-tree", "--group-limit", "3g"}) == "=3g unset\n");
+  CHECK(after_number({"--group-tree"}, {"RATION_GROUP_LIMIT=3g"}) == "=3g unset\n");
+  CHECK(after_number({"--group-tree", "--group-limit", "3g", "--group", "lab"}) == " 3g\n");
+  CHECK(after_number({"--group-tree", "--group-limit", "3g"}, {"RATION_GROUP=lab"}) == " 3g\n");
+  CHECK(after_number({"--group-tree=2g", "--group-limit", "3g", "--group", "lab"}) == "=2g 3g\n");
 }
 
-TEST_CASE("a run inside a run stays in the outer tree") {
+TEST_CASE("a nested run stays in the outer tree") {
   const std::string both =
       ration_run({"--group-tree=8g", COMMAND_UNDER_TEST, "run", "--group-tree=4g", "printenv", "RATION_GROUP_TREE"})
           .out;
@@ -122,7 +122,7 @@ TEST_CASE("a run inside a run stays in the outer tree") {
   CHECK(both.substr(0, 16) != both.substr(20, 16));
 }
 
-TEST_CASE("what stands behind a bare --group-tree is the command") {
+TEST_CASE("the word after a bare --group-tree is the command") {
   CHECK(ration_run({"--group-tree", "2g"}).status == 127);
 }
 
@@ -134,18 +134,18 @@ TEST_CASE("the help of ration run shows the options of groups") {
   CHECK(says(help.out, "--group-tree [=LIMIT]"));
 }
 
-TEST_CASE("an unknown variable of ours stops nothing") {
+TEST_CASE("an unknown RATION_ variable does not stop the command") {
   CHECK(ration_run({"true"}, {"RATION_LIMTI=8g"}).status == 0);
 }
 
-TEST_CASE("a log is named from where the option was given") {
+TEST_CASE("a relative log path is resolved in the folder of the call") {
   const auto from_tmp = [] { REQUIRE(chdir("/tmp") == 0); };
   CHECK(ration_run({"--log", "%n.jsonl", "printenv", "RATION_LOG"}, {}, from_tmp).out == "/tmp/%n.jsonl\n");
   CHECK(ration_run({"--log", "/a/b", "printenv", "RATION_LOG"}, {}, from_tmp).out == "/a/b\n");
   CHECK(ration_run({"printenv", "RATION_LOG"}, {"RATION_LOG=x"}, from_tmp).out == "x\n");
 }
 
-TEST_CASE("simulated devices come with a machine of their own, unless one is named") {
+TEST_CASE("simulated devices get a machine of their own unless one is named") {
   const char *show = "echo $SIMCUDA_DEVICES; echo $SIMCUDA_MACHINE; echo $LD_LIBRARY_PATH";
   const std::string folder = std::string(LIBRARY_FOLDER) + "/ration/sim";
   const std::string out = ration_run({"--sim", "2\u00d78GiB", "sh", "-c", show}, {"LD_LIBRARY_PATH=/x"}).out;
@@ -155,7 +155,7 @@ TEST_CASE("simulated devices come with a machine of their own, unless one is nam
         "1x1GiB\n/m\n" + folder + "\n");
 }
 
-TEST_CASE("the summary tells peak, limit, refusals and what was not freed") {
+TEST_CASE("the summary reports peak, limit, refusals and unfreed blocks") {
   const Ended ended = ration_run({"--sim", "8GiB", "--limit", "1GiB", "--mode", "direct", TAKE, "20", kMiB100, "2"});
   INFO(ended.err);
   CHECK(ended.status == 0);
@@ -166,7 +166,7 @@ TEST_CASE("the summary tells peak, limit, refusals and what was not freed") {
   CHECK(run_test::lines_in(ended.err) == 2);
 }
 
-TEST_CASE("a killed process leaves its figures") {
+TEST_CASE("a killed process leaves its figures for the summary") {
   const Ended ended =
       ration_run({"--sim", "8GiB", "--mode", "direct", TAKE, "3", kMiB100, "3", std::to_string(SIGKILL)});
   INFO(ended.err);
@@ -175,7 +175,7 @@ TEST_CASE("a killed process leaves its figures") {
   CHECK(says(ended.err, "not freed: 3 blocks"));
 }
 
-TEST_CASE("each process of a run is told, and those of a run inside it are") {
+TEST_CASE("the summary reports each process of a run and of nested runs") {
   const std::string twice = std::string(TAKE) + " 1 " + kMiB100 + " 0; " + TAKE + " 2 " + kMiB100 + " 0";
   const Ended two = ration_run({"--sim", "8GiB", "--mode", "direct", "sh", "-c", twice});
   INFO(two.err);
@@ -190,7 +190,7 @@ TEST_CASE("each process of a run is told, and those of a run inside it are") {
   CHECK(nested.err.find("peak 100 MiB", first + 1) != std::string::npos);
 }
 
-TEST_CASE("ration env tells every setting with its source") {
+TEST_CASE("ration env prints every setting with its source") {
   const Ended table = run_test::run({COMMAND_UNDER_TEST, "env"}, {"RATION_LIMIT=40%"});
   CHECK(table.status == 0);
   CHECK(says(table.out, "environment  RATION_LIMIT=40%\n"));

@@ -1,4 +1,4 @@
-// Signals on their way to the command. Every step waits for what the step before it made the command say.
+// Signals that reach the command. Each step waits for the output that the previous step caused.
 #include <csignal>
 
 #include "catch.h"
@@ -26,17 +26,17 @@ TEST_CASE("INT TERM HUP QUIT reach the command") {
   }
 }
 
-TEST_CASE("what the terminal gives to the whole foreground group is not given to the command again") {
-  // The command has left the group, so that whatever interrupt it gets comes from us.
+TEST_CASE("a signal from the terminal to the foreground group is not forwarded again") {
+  // The command has left the group, so that an interrupt can only come from `ration`.
   Child child(kCount, {}, {}, true);
   REQUIRE(child.read_line() == "ready");
   child.type("\x03");
-  child.await_echo("^C");  // the terminal has interrupted by now
-  child.signal(SIGTERM);   // a higher number: taken, and forwarded, behind the interrupt
+  child.await_echo("^C");  // the terminal has sent the interrupt by now
+  child.signal(SIGTERM);   // a higher number: accepted and forwarded after the interrupt
   CHECK(child.wait().out == "ready\ninterrupts 0\n");
 }
 
-TEST_CASE("an interrupt that somebody sends to us alone is forwarded, with a terminal too") {
+TEST_CASE("an interrupt that is sent only to ration is forwarded, also with a terminal") {
   Child child(kCount, {}, {}, true);
   REQUIRE(child.read_line() == "ready");
   child.signal(SIGINT);
@@ -44,7 +44,7 @@ TEST_CASE("an interrupt that somebody sends to us alone is forwarded, with a ter
   CHECK(child.wait().out == "ready\ninterrupts 1\n");
 }
 
-TEST_CASE("a hang-up, which the terminal tells the leader of its session alone, is passed on") {
+TEST_CASE("a hang-up, which the terminal sends only to the session's leader, is forwarded") {
   Child child(kAwait, {}, {}, true);
   REQUIRE(child.read_line() == "ready");
   child.hang_up();
@@ -53,11 +53,11 @@ TEST_CASE("a hang-up, which the terminal tells the leader of its session alone, 
   CHECK(ended.status == SIGHUP);
 }
 
-TEST_CASE("a signal that comes when the command has ended does not take its exit status away") {
+TEST_CASE("a signal after the command's end does not replace its exit status") {
   CHECK(run_test::ration_run({PROBE, "end"}).status == 9);
 }
 
-TEST_CASE("a command that stops and goes on is waited for") {
+TEST_CASE("a command that stops and continues is waited for") {
   const Ended ended = run_test::ration_run({PROBE, "stop"});
   CHECK(ended.status == 5);
 }

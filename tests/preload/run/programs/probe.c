@@ -1,4 +1,4 @@
-/* What a command finds when it starts, and which signals reach it. Uses no CUDA. */
+/* Reports the state in which a command starts and the signals that reach it. Uses no CUDA. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* "ready", then the number of the first signal of those that are forwarded; exits with it. */
+/* Prints "ready", then the number of the first forwarded signal, and exits with that number. */
 static int await_signal(void) {
   sigset_t set;
   int signal = 0;
@@ -28,7 +28,7 @@ static int await_signal(void) {
   return signal;
 }
 
-/* Leaves the terminal's foreground group, then "ready"; at SIGTERM whether an interrupt came before it. */
+/* Leaves the terminal's foreground group and prints "ready"; at SIGTERM prints how many interrupts came before it. */
 static int count_interrupts(void) {
   sigset_t set;
   int signal = 0, interrupts = 0;
@@ -76,7 +76,7 @@ static void await_state(pid_t process, char state) {
   } while (shown == NULL || shown[2] != state);
 }
 
-/* Stops itself; a child continues it once the kernel shows it stopped. */
+/* Stops itself; a child continues it once /proc shows that it has stopped. */
 static int stop_and_go(void) {
   pid_t self = getpid();
   pid_t child = fork();
@@ -90,7 +90,7 @@ static int stop_and_go(void) {
   return 5;
 }
 
-/* Stops whoever started it, leaves it signals, and ends; a child continues it when that is over. */
+/* Stops its parent, sends it signals and ends; then a child continues the parent. */
 static int end_first(void) {
   pid_t self = getpid(), parent = getppid();
   signal(SIGHUP, SIG_IGN);

@@ -1,4 +1,5 @@
-/* Takes blocks of device memory: take COUNT BYTES KEEP. Prints how many it got; keeps KEEP of them; dies as told. */
+/* take COUNT BYTES KEEP [SIGNAL]: allocates COUNT blocks, prints how many it got, frees all but KEEP of them, and ends by
+   SIGNAL. */
 #include <cuda.h>
 #include <signal.h>
 #include <stdio.h>
