@@ -1,4 +1,4 @@
-// A member that names the runtime API only. Obeys lines of its standard input: alloc=BYTES, free=BLOCK, query; prints
+// A member that uses only the runtime API. It executes lines of its stdin (alloc=BYTES, free=BLOCK, query) and prints
 // each one's code, as steps.cc does.
 #include <cuda_runtime_api.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@ namespace {
 void *const kUntouched = reinterpret_cast<void *>(0x5a5a'5a5a'5a5a'5a5a);
 std::vector<void *> blocks;
 
-int obey(const char *op) {
+int execute(const char *op) {
   const char *equals = strchr(op, '=');
   const size_t number = equals != nullptr ? strtoull(equals + 1, nullptr, 10) : 0;
   if (strncmp(op, "alloc=", 6) == 0) {
@@ -37,7 +37,7 @@ int main() {
   char line[64];
   while (fgets(line, sizeof(line), stdin) != nullptr) {
     line[strcspn(line, "\n")] = '\0';
-    const int code = obey(line);
+    const int code = execute(line);
     dprintf(1, "%s: %d\n", line, code);
   }
   return 0;

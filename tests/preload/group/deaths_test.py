@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Members that are killed: the others get their memory, and the books stay exact: KILLS [SEED]."""
+"""Killed members: the others get their memory, and the ledger stays exact: deaths_test.py KILLS [SEED]."""
 import random
 import sys
 
@@ -9,45 +9,45 @@ from harness import GIB, main, of_type, read_log
 KILLS = int(sys.argv[1])
 SEED = int(sys.argv[2]) if len(sys.argv) > 2 else random.randrange(1 << 32)
 SHARED = {"RATION_GROUP": "g", "RATION_GROUP_LIMIT": "1GiB"}
-SLOW = {"SIMCUDA_RETURN_MS": "200"}  # the device gives back that much later than the kernel drops locks
+SLOW = {"SIMCUDA_RETURN_MS": "200"}  # the device releases memory this much later than the kernel releases locks
 
 
 def inherits(mode, after_query):
-    """On a device that has no more than the group's limit besides the contexts."""
+    """The device has only the group's limit and the contexts."""
     def case(folder):
         with Machine(folder, devices=str(GIB + 3 * MIB), **MODES[mode], **SHARED) as machine:
             machine.simulated |= SLOW
-            eye, victim, heir = machine.watcher(), machine.member(), machine.member()
+            watcher, victim, survivor = machine.watcher(), machine.member(), machine.member()
             victim.do("alloc=700m")
-            heir.do("alloc=100m")
+            survivor.do("alloc=100m")
             victim.kill()
-            if after_query:  # who looks first may be another one
-                expect("reserved", list(machine.reserved()), [heir.pid])
-            heir.do("alloc=800m")
-            expect("the device holds what the heir does", held_by_device(eye, 1), sum(machine.reserved().values()))
+            if after_query:  # a snapshot of another process may come first
+                expect("reserved", list(machine.reserved()), [survivor.pid])
+            survivor.do("alloc=800m")
+            expect("the device holds the reserved bytes", held_by_device(watcher, 1), sum(machine.reserved().values()))
             ended_clean(machine)
     return case
 
 
-def never_returned(folder):
-    """Memory that the device keeps is no memory, whatever the ledger says."""
+def never_released(folder):
+    """Memory that the device has not released cannot be allocated, although the ledger has returned it."""
     with Machine(folder, devices=str(GIB + 3 * MIB), **MODES["direct"], **SHARED) as machine:
         machine.simulated |= {"SIMCUDA_RETURN_MS": "3600000"}
         machine.watcher()
-        victim, heir = machine.member(), machine.member(RATION_LOG=machine.folder / "log")
+        victim, survivor = machine.member(), machine.member(RATION_LOG=machine.folder / "log")
         victim.do("alloc=700m")
         victim.kill()
-        expect("code", heir("alloc=800m"), 2)
+        expect("code", survivor("alloc=800m"), 2)
         ended_clean(machine)
     expect("reasons", [one["reason"] for one in of_type(read_log(machine.folder / "log"), "oom")], ["device"])
 
 
 def churn(mode):
-    """Processes that allocate and free as fast as they can, one killed after the other, wherever it is just then."""
+    """Processes allocate and free as fast as they can; one after the other is killed at a random point."""
     def case(folder):
         draw = random.Random(SEED)
         print(f"seed {SEED}")
-        # None ends by itself: for its last check LeakSanitizer has a second process in the same memory, which outlives it.
+        # No process exits: LeakSanitizer's last check forks a process that shares the memory and outlives its parent.
         ops = [op for i in range(300) for op in (f"alloc={1 + i * 7 % 40}m", f"free={i}")] + ["obey"]
         with Machine(folder, **MODES[mode], **SHARED) as machine:
             first, second = machine.member(), machine.member()
@@ -65,7 +65,7 @@ def churn(mode):
             second.do("alloc=900m")
             first.do("free=0 alloc=100m")
             held = machine.reserved()
-            expect("who holds", sorted(held), sorted((first.pid, second.pid)))
+            expect("holders", sorted(held), sorted((first.pid, second.pid)))
             if mode == "direct":
                 expect("reserved", held, {first.pid: 100 * MIB, second.pid: 900 * MIB})
             ended_clean(machine)
@@ -75,4 +75,4 @@ def churn(mode):
 CASES = {f"mode {mode}: the others get a killed member's memory{', asked for' * asked}": inherits(mode, asked)
          for mode in MODES for asked in (False, True)}
 CASES |= {f"mode {mode}: killed in the middle": churn(mode) for mode in MODES}
-main(CASES | {"memory that the device keeps": never_returned})
+main(CASES | {"memory that the device has not released": never_released})

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the members of a group say its limit is: the smallest holds while its member lives; each device has its own."""
+"""The limits that group members state: the smallest applies while its member lives; each device has its own."""
 from members import MIB, MODES, REFUSED, Machine, ended_clean, expect, expect_that
 from harness import GIB, main
 
@@ -22,21 +22,21 @@ def smallest(ending):
             for member in (wide, narrow, silent):
                 expect("over the smallest", member("alloc=200m"), REFUSED)
             late = machine.member(RATION_GROUP_LIMIT="2GiB")
-            expect("of one that came later", late("alloc=200m"), REFUSED)
+            expect("of a later member", late("alloc=200m"), REFUSED)
             for member, stated in ((wide, 0), (narrow, 0), (silent, 0), (late, 1)):
                 expect(f"warnings: {member.err()}", member.err().count("the smallest holds"), stated)
-            expect_that(f"which: {late.err()}", late.err().startswith("ration: the limit of group 'g' on device 0: "
+            expect_that(f"warning: {late.err()}", late.err().startswith("ration: the limit of group 'g' on device 0: "
                         f"{2 * GIB} bytes were asked for, but another member states {512 * MIB}"))
             ending(narrow)
             wide.do("alloc=700m")
-            expect("the larger one holds again", late("alloc=100m"), REFUSED)
+            expect("the larger limit applies again", late("alloc=100m"), REFUSED)
             expect("the limit", limit_of(machine), GIB)
             ended_clean(machine)
     return case
 
 
 def by_device(folder):
-    """The limit of a device is that of its UUID, whatever number a process knows it by."""
+    """A limit belongs to the UUID of a device, not to its ordinal in a process."""
     with Machine(folder, devices="2x4GiB", **DIRECT, RATION_GROUP="g") as machine:
         straight = machine.start(RATION_GROUP_LIMIT="0=1GiB,1=2GiB")
         crossed = machine.start(RATION_GROUP_LIMIT="0=2GiB,1=1GiB", CUDA_VISIBLE_DEVICES="1,0")
@@ -49,13 +49,13 @@ def by_device(folder):
         straight.do("current=0")
         expect("over 1 GiB of the first device", straight("alloc=100m"), REFUSED)
         rows = sorted((row["limit"], row["reserved"]) for row in machine.ps()["groups"])
-        expect("the groups' rows", rows, [(GIB, 1000 * MIB), (2 * GIB, 2000 * MIB)])
+        expect("rows of the group", rows, [(GIB, 1000 * MIB), (2 * GIB, 2000 * MIB)])
         expect("warnings", straight.err() + crossed.err(), "")
         ended_clean(machine)
 
 
-def by_number_alone(folder):
-    """The same numbers for crossed devices state two limits for each: the smaller holds for both, and is said."""
+def by_ordinal(folder):
+    """Equal ordinals for crossed devices state two limits for each device: the smaller applies to both, with a warning."""
     with Machine(folder, devices="2x4GiB", **DIRECT, RATION_GROUP="g", RATION_GROUP_LIMIT="0=1GiB,1=2GiB") as machine:
         straight, crossed = machine.start(), machine.start(CUDA_VISIBLE_DEVICES="1,0")
         straight.do("init context=0 context=1")
@@ -67,6 +67,6 @@ def by_number_alone(folder):
         ended_clean(machine)
 
 
-main({"the smallest holds until its member ends": smallest(lambda member: member.end()),
-      "the smallest holds until its member is killed": smallest(lambda member: member.kill()),
-      "each device its own, by UUID": by_device, "crossed numbers": by_number_alone})
+main({"the smallest limit applies until its member ends": smallest(lambda member: member.end()),
+      "the smallest limit applies until its member is killed": smallest(lambda member: member.kill()),
+      "each device has its own limit, by UUID": by_device, "crossed ordinals": by_ordinal})

@@ -1,5 +1,6 @@
-"""Processes that live side by side in groups: started, told step by step what to do, and what the ledger and the simulated
-device say of them meanwhile. Nobody waits for time to pass: a step is done when its line has come back."""
+"""Concurrent processes in groups, driven step by step, and the figures of the ledger and the simulated device.
+
+No test sleeps: a step has ended when its output line has been read."""
 import json
 import pathlib
 import re
@@ -9,16 +10,16 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from harness import BUILD, HANG, LIBRARIES, MIB, PROGRAMS, Failure, clean_environment, driver_folder, expect, expect_that  # noqa: E402, E501
 
-CONTEXT = MIB  # what each context costs of the device
+CONTEXT = MIB  # device memory of each context
 REFUSED = 2
 RATION = BUILD / "bin/ration"
 OBEY = (PROGRAMS / "steps", "obey")
 MODES = {"direct": {"RATION_MODE": "direct"},
-         "pool": {"RATION_MODE": "pool", "RATION_PREALLOCATE": "false"}}  # slabs as they are needed
+         "pool": {"RATION_MODE": "pool", "RATION_PREALLOCATE": "false"}}  # slabs are allocated on demand
 
 
 class Member:
-    """A program that obeys lines of its standard input (steps.cc's ops)."""
+    """A program that executes lines of its stdin (the ops of steps.cc)."""
 
     def __init__(self, command, environment, folder):
         self.errors = folder / f"err.{len(list(folder.glob('err.*')))}"
@@ -28,7 +29,7 @@ class Member:
         self.pid = self.process.pid
 
     def __call__(self, op):
-        """Does one op and answers its code; what it said besides is in `said`."""
+        """Executes one op and returns its code; the whole output line is in `said`."""
         self.send(op)
         self.said = self.read()
         seen = re.fullmatch(rf"(.*){re.escape(op)}: (-?\d+)", self.said)
@@ -41,18 +42,18 @@ class Member:
             self.process.stdin.write(op + "\n")
             self.process.stdin.flush()
         except BrokenPipeError as gone:
-            raise Failure(f"{op}: the process has gone, having said {self.err()!r}") from gone
+            raise Failure(f"{op}: the process has ended; stderr {self.err()!r}") from gone
 
     def read(self):
         return self.process.stdout.readline().rstrip("\n")
 
     def do(self, ops):
-        """Ops that must all succeed."""
+        """Executes ops that must all succeed."""
         for op in ops.split():
             expect(f"{op}: {self.err()}", self(op), 0)
 
     def memory(self):
-        """What cuMemGetInfo says: (free, total)."""
+        """(free, total) of cuMemGetInfo."""
         self.do("query")
         return tuple(int(number) for number in re.findall(r"=(\d+)", self.said))
 
@@ -64,7 +65,7 @@ class Member:
         self.process.wait()
 
     def end(self):
-        """Its standard input ends, and so does it."""
+        """Closes its stdin and returns its exit status."""
         self.process.stdin.close()
         try:
             return self.process.wait(timeout=HANG)
@@ -73,7 +74,7 @@ class Member:
 
 
 class Machine:
-    """One simulated machine and one state folder. As a context it ends whoever is left."""
+    """One simulated machine and one state folder. As a context manager it kills the members that still run."""
 
     def __init__(self, folder, devices="4GiB", **settings):
         self.folder = pathlib.Path(folder)
@@ -106,7 +107,7 @@ class Machine:
         return self.launch(command, self.environment(ration, **settings))
 
     def ration_run(self, *flags, **settings):
-        """`ration run FLAGS -- steps obey`; its pid is not the program's."""
+        """`ration run FLAGS -- steps obey`; `pid` is that of `ration`, not of the program."""
         settings = {"RATION_STATE_DIR": str(self.state)} | self.settings | settings
         return self.launch([RATION, "run", *flags, "--", *OBEY], self.environment(ration=False, **settings))
 
@@ -115,20 +116,20 @@ class Machine:
         return self.members[-1]
 
     def member(self, device=0, **settings):
-        """One with a context."""
+        """A process with a context."""
         member = self.start(**settings)
         member.do(f"init context={device}")
         return member
 
     def ps(self):
-        """What `ration ps` sees; looking clears what the dead left."""
+        """The snapshot of `ration ps`, which also returns the memory of dead members."""
         done = subprocess.run([RATION, "ps", "--json"], env=self.environment(ration=False) |
                               {"RATION_STATE_DIR": str(self.state)}, capture_output=True, text=True, timeout=HANG, check=False)
         expect(f"ration ps: {done.stderr}", done.returncode, 0)
         return json.loads(done.stdout)
 
     def reserved(self, group="g"):
-        """{pid: bytes} of a group on the only device that it is on; the group's total must be their sum."""
+        """{pid: bytes} of a group on its only device; the group's total must be their sum."""
         seen = self.ps()
         held = {row["pid"]: row["reserved"] for row in seen["processes"]
                 if group in [one["group"] for one in row["groups"]]}
@@ -137,21 +138,21 @@ class Machine:
         return held
 
     def watcher(self):
-        """A process without Ration that looks at the device."""
+        """A process without Ration that queries the device."""
         return self.member(ration=False)
 
 
 def held_by_device(watcher, contexts):
-    """Bytes that the simulated device holds besides `contexts` contexts, the watcher's not counted."""
+    """Bytes that the simulated device holds, without `contexts` contexts and the watcher's own."""
     free, total = watcher.memory()
     return total - free - (contexts + 1) * CONTEXT
 
 
 def ended_clean(machine):
-    """Everybody ends in order; then the one who looks leaves nothing in the state folder."""
+    """Ends all members; then a snapshot must leave the state folder empty."""
     for member in machine.members:
         if member.process.poll() is None:
-            expect(f"status, having said {member.err()!r}", member.end(), 0)
+            expect(f"status, stderr {member.err()!r}", member.end(), 0)
     machine.ps()
     left = [path.name for path in machine.state.glob("*")]
     expect_that(f"left in the state folder: {left}", not left)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Mode pool under a group's limit: what is preallocated backs off to what the group leaves, and own slabs go back first."""
+"""Mode pool under a group's limit: preallocation shrinks to what is left, and a member returns its own free slabs first."""
 from members import MIB, REFUSED, Machine, ended_clean, expect, expect_that
 from harness import GIB, main, of_type, read_log
 
@@ -12,7 +12,7 @@ def slabs(log):
     return [(one["why"], one["size"]) for one in of_type(read_log(log), "slab_alloc")]
 
 
-def backs_off(folder):
+def shrinks(folder):
     with Machine(folder, **SHARED, **AT_ONCE) as machine:
         first, second = (machine.member(RATION_LOG=machine.folder / name, RATION_LIMIT="700MiB") for name in "ab")
         first.do("alloc=1m")
@@ -20,12 +20,12 @@ def backs_off(folder):
         expect("refused", second("alloc=100m"), REFUSED)
         expect("reserved", machine.reserved(), {first.pid: 700 * MIB, second.pid: 324 * MIB})
         ended_clean(machine)
-    expect("the first's", slabs(machine.folder / "a"), [("preallocate", 700 * MIB)])
-    expect("the second's", slabs(machine.folder / "b"), [("preallocate", 324 * MIB)])
+    expect("slabs of the first", slabs(machine.folder / "a"), [("preallocate", 700 * MIB)])
+    expect("slabs of the second", slabs(machine.folder / "b"), [("preallocate", 324 * MIB)])
 
 
-def without_a_limit_of_its_own(folder):
-    """Three quarters of the device are more than the group has."""
+def without_process_limit(folder):
+    """Three quarters of the device exceed the group's limit."""
     with Machine(folder, **SHARED, **AT_ONCE) as machine:
         member = machine.member(RATION_LOG=machine.folder / "a")
         member.do("alloc=1m alloc=900m")
@@ -33,8 +33,8 @@ def without_a_limit_of_its_own(folder):
     expect("slabs", slabs(machine.folder / "a"), [("preallocate", LIMIT)])
 
 
-def all_at_once(folder):
-    """Four that preallocate 300 MiB in the same moment: one of them gets what is left, and all get a block."""
+def four_parts(folder):
+    """Four members preallocate 300 MiB at the same time: one gets what is left, and each gets a block."""
     with Machine(folder, **SHARED, **AT_ONCE, RATION_LIMIT="300MiB") as machine:
         members = [machine.member() for _ in range(4)]
         expect("codes", at_once(members), [0] * 4)
@@ -42,8 +42,8 @@ def all_at_once(folder):
         ended_clean(machine)
 
 
-def all_of_it_at_once(folder):
-    """Where one may take everything one takes everything, but never more."""
+def four_wholes(folder):
+    """Four members preallocate the whole limit at the same time: one gets all of it."""
     with Machine(folder, **SHARED, **AT_ONCE) as machine:
         members = [machine.member() for _ in range(4)]
         expect("codes", sorted(at_once(members)), [0, REFUSED, REFUSED, REFUSED])
@@ -57,14 +57,14 @@ def at_once(members):
     return [int(member.read().rsplit(": ", 1)[1]) for member in members]
 
 
-def gives_back_its_own(folder):
-    """Full by its own free slabs: those go back, and the request succeeds."""
+def releases_own_slabs(folder):
+    """The limit is reached by the member's own free slabs: they are released, and the request succeeds."""
     with Machine(folder, **SHARED, RATION_PREALLOCATE="false") as machine:
         other, member = machine.member(), machine.member(RATION_LOG=machine.folder / "a")
         other.do("alloc=400m")
         member.do("alloc=500m free=0 context=0 alloc=600m")
-        expect_that("the sum", sum(machine.reserved().values()) <= LIMIT)
-        expect("no more", member("alloc=100m"), REFUSED)
+        expect_that("sum of the reservations", sum(machine.reserved().values()) <= LIMIT)
+        expect("over the limit", member("alloc=100m"), REFUSED)
         ended_clean(machine)
     records = read_log(machine.folder / "a")
     trim, = of_type(records, "trim")
@@ -72,7 +72,7 @@ def gives_back_its_own(folder):
     expect("oom", [one["reason"] for one in of_type(records, "oom")], ["group"])
 
 
-main({"the preallocated slab is what the group leaves": backs_off,
-      "and never more than the group has": without_a_limit_of_its_own,
-      "four that preallocate at once": all_at_once, "four of which one may take all": all_of_it_at_once,
-      "own free slabs go back before a refusal": gives_back_its_own})
+main({"the preallocated slab is what the group has left": shrinks,
+      "without a process limit the slab is the group limit": without_process_limit,
+      "four preallocate at once": four_parts, "four preallocate the whole limit at once": four_wholes,
+      "own free slabs are released before a refusal": releases_own_slabs})

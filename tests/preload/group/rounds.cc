@@ -1,7 +1,6 @@
-// rounds PROCESSES ROUNDS BYTES FIT LIMIT [fresh]: all processes allocate BYTES at once, again and again; exactly FIT
-// of them must get it each time, the others code 2, and the device must not hold more than LIMIT for all of them
-// together. fresh: each round in contexts of its own, so that no pool of the last round is left. Exit status: 0 when
-// so.
+// rounds PROCESSES ROUNDS BYTES FIT LIMIT [fresh]: in each round all processes allocate BYTES at the same time. Exactly
+// FIT of them must succeed, the others must get code 2, and the device must not hold more than LIMIT for all of them.
+// fresh: each round uses new contexts, so that no pool of the previous round is left. Exit status 0: every round held.
 #include <pthread.h>
 #include <signal.h>
 #include <simcuda/simcuda.h>
@@ -50,14 +49,14 @@ bool judge(const Task &task, int round, Shared &shared) {
   return right;
 }
 
-// False where something else than the round's question went wrong.
+// False where a call failed in an unexpected way.
 bool take_part(const Task &task, Shared &shared, CUdeviceptr &block) {
   block = preload::kUntouched;
   const CUresult code = cuMemAlloc_v2(&block, task.bytes);
   const bool got = code == CUDA_SUCCESS;
   shared.got += got ? 1 : 0;
   if (!got && (code != CUDA_ERROR_OUT_OF_MEMORY || block != preload::kUntouched)) {
-    dprintf(1, "a refusal that is none: %d\n", static_cast<int>(code));
+    dprintf(1, "an unexpected code: %d\n", static_cast<int>(code));
     return false;
   }
   block = got ? block : 0;
@@ -92,7 +91,7 @@ bool work(const Task &task, Shared &shared, bool judging) {
   return right;
 }
 
-// A process that stops early would leave the others waiting for ever.
+// A process that ends early would block the others at the barrier, so they are killed.
 int wait_for_all(std::vector<pid_t> &workers) {
   int failed = 0;
   for (size_t ended = 0; ended < workers.size(); ++ended) {
@@ -134,7 +133,7 @@ int main(int argc, char **argv) {
     workers.push_back(worker);
   }
   const int failed = wait_for_all(workers);
-  dprintf(1, "%d of %d processes went through %d rounds, holding %llu at least\n", task.processes - failed,
-          task.processes, task.rounds, shared.least_held.load());
+  dprintf(1, "%d of %d processes completed %d rounds, holding %llu at least\n", task.processes - failed, task.processes,
+          task.rounds, shared.least_held.load());
   return failed == 0 ? 0 : 1;
 }

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Everybody allocates at once, round after round (rounds.cc): as many get it as the group's limit has room for: ROUNDS."""
+"""All processes allocate at the same time in each round; as many succeed as the group's limit allows (rounds.cc).
+
+rounds_test.py ROUNDS"""
 import sys
 
 from members import MIB, MODES, Machine, expect, expect_that, ended_clean
@@ -7,7 +9,7 @@ import harness
 from harness import main
 
 ROUNDS = sys.argv[1]
-MANY = str(3000 + int(ROUNDS))  # what is looked for there is rare
+MANY = str(3000 + int(ROUNDS))  # this race is rare
 harness.HANG = 3600
 BLOCK = 4 * MIB - 512  # with the granule that a slab keeps for itself: 4 MiB
 
@@ -24,20 +26,20 @@ def rounds(mode, processes, fit, bytes_each, limit, group=True):
             if not group:
                 expect_that(f"without a group more fit: {said}", status == 1 and f"{processes} got it" in said)
                 return
-            expect(f"status, having said {said} {member.err()}", status, 0)
+            expect(f"status, output {said} {member.err()}", status, 0)
             ended_clean(machine)
     return case
 
 
 def preallocations(folder):
-    """Four that preallocate 300 MiB of 1 GiB, in fresh contexts: what three leave is the fourth's, to the last byte."""
+    """Four processes preallocate 300 MiB of 1 GiB in new contexts: the fourth gets exactly what the others leave."""
     limit = 1024 * MIB
     with Machine(folder, RATION_MODE="pool", RATION_PREALLOCATE_AFTER="0", RATION_HEADROOM="0", RATION_LIMIT="300MiB",
                  RATION_GROUP="g", RATION_GROUP_LIMIT=str(limit)) as machine:
         member = machine.start("rounds", "4", MANY, "1024", "4", str(limit), "fresh")
         said = member.process.stdout.read()
-        expect(f"status, having said {said} {member.err()}", member.process.wait(), 0)
-        expect_that(f"all of it was held: {said}", f"holding {limit} at least" in said)
+        expect(f"status, output {said} {member.err()}", member.process.wait(), 0)
+        expect_that(f"the whole limit was held: {said}", f"holding {limit} at least" in said)
         ended_clean(machine)
 
 
@@ -46,6 +48,6 @@ CASES = {f"{mode}: {fit} of {processes}": rounds(mode, processes, fit, size, fit
          for mode, size in (("direct", 4 * MIB), ("pool", BLOCK)) for processes, fit in SHAPES}
 CASES |= {f"{mode}: to the last byte": rounds(mode, 4, 2, size, 2 * 4 * MIB)
           for mode, size in (("direct", 4 * MIB), ("pool", BLOCK))}
-CASES |= {f"{mode}: a limit of each its own is none together": rounds(mode, 4, 1, size, 5 * MIB, group=False)
+CASES |= {f"{mode}: process limits do not limit the group": rounds(mode, 4, 1, size, 5 * MIB, group=False)
           for mode, size in (("direct", 4 * MIB), ("pool", BLOCK))}
-main(CASES | {"preallocations back off": preallocations})
+main(CASES | {"preallocation shrinks": preallocations})

@@ -1,6 +1,6 @@
-// sealed FILE hits|grows: warms a pool up, then takes all access to the mapping of the group's FILE away. hits: 100,000
-// pairs that the pool serves must not notice. grows: one allocation that it cannot serve must end the process by
-// SIGSEGV: the seal holds.
+// sealed FILE hits|grows: warms a pool up, then makes the mappings of the group's FILE inaccessible. hits: 100,000
+// pairs that the pool serves must succeed. grows: one allocation that the pool cannot serve must end the process by
+// SIGSEGV, which proves that the file is inaccessible.
 #include <simcuda/simcuda.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ namespace {
 
 using namespace preload::pool;
 
-// So few that what is live never moves far enough to be told.
+// So few that the live bytes never change enough to be published.
 constexpr int kSlots = 8, kWarming = 5000, kPairs = 100'000;
 constexpr size_t kMost = size_t{1} << 20, kBeyond = size_t{600} << 20;
 
@@ -27,7 +27,7 @@ void replace(unsigned step, Verdict &verdict) {
   verdict.succeeded("cuMemAlloc", cuMemAlloc_v2(&slot, bytes));
 }
 
-// Every mapping of the file; how many there are.
+// Protects every mapping of the file and returns their number.
 int protect(const char *file, int protection) {
   FILE *maps = fopen("/proc/self/maps", "re");
   char line[4352];

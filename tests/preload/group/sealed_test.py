@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A pool's hit touches no shared memory: the ledger's file is made inaccessible under a running process (sealed.cc)."""
+"""A pool hit uses no shared memory: the ledger's file is made inaccessible in a running process (sealed.cc)."""
 import signal
 
 from members import Machine, expect, expect_that
@@ -17,11 +17,11 @@ def sealed(what, group):
             said = member.process.stdout.read()
             status = member.process.wait()
             if what == "hits":
-                expect(f"status, having said {said} {member.err()}", (status, said), (0, "100000 hits\n"))
-            elif SANITIZED:  # a sanitizer meets the signal itself
+                expect(f"status, output {said} {member.err()}", (status, said), (0, "100000 hits\n"))
+            elif SANITIZED:  # the sanitizer handles the signal
                 expect_that(f"status {status}", status not in (0, 4))
             else:
-                expect(f"status, having said {said} {member.err()}", status, -signal.SIGSEGV)
+                expect(f"status, output {said} {member.err()}", status, -signal.SIGSEGV)
     return case
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Programs of one group, of the driver's and of the runtime's functions, that come and go: together within the limit."""
+"""Processes of one group, with the driver API and the runtime API, stay together within its limit."""
 import re
 
 from members import CONTEXT, MIB, MODES, REFUSED, Machine, ended_clean, expect, expect_that, held_by_device
@@ -7,20 +7,20 @@ from harness import GIB, main, of_type, read_log
 
 LIMIT = GIB
 SHARED = {"RATION_GROUP": "g", "RATION_GROUP_LIMIT": str(LIMIT)}
-SLACK = 64 << 10  # of a free figure: first granules of slabs, ends of blocks
+SLACK = 64 << 10  # of a free figure: first granules of slabs, rounding of blocks
 
 
 def least_free(watcher):
-    """What the watcher saw at least, once it is told that it is enough."""
+    """Ends the watch and returns the least free memory that the watcher saw."""
     watcher.send("")
     return int(re.search(r"least=(\d+) ", watcher.read())[1])
 
 
 def together(mode, shared=None):
-    """At no time do they hold more than the limit, the simulated device says; and who is over it is told so."""
+    """By the simulated device they never hold more than the limit, and each refusal is logged with its holders."""
     def case(folder):
         with Machine(folder, **MODES[mode], **(SHARED if shared is None else shared)) as machine:
-            eye, watcher = machine.watcher(), machine.watcher()
+            monitor, watcher = machine.watcher(), machine.watcher()
             watcher.send("watch=")
             expect("the watcher", watcher.read(), "watching")
             first = machine.member()
@@ -31,23 +31,23 @@ def together(mode, shared=None):
             third = machine.start(RATION_LOG=log)
             third.do("init context=0 alloc=200m")
             expect("the third's second block", third("alloc=300m"), REFUSED)
-            expect("a block of the runtime's", second(f"alloc={300 * MIB}"), REFUSED)
-            first.do("free=0 destroy=0")  # a pool keeps what its program frees
+            expect("a block of the runtime API", second(f"alloc={300 * MIB}"), REFUSED)
+            first.do("free=0 destroy=0")  # a pool keeps freed blocks until its context ends
             second.do(f"alloc={300 * MIB}")
             third.do("free=0 alloc=300m")
-            held = held_by_device(eye, contexts=3)
+            held = held_by_device(monitor, contexts=3)
             expect_that(f"the device holds {held}", 900 * MIB <= held <= LIMIT)
             expect("the ledger's sum is the device's", sum(machine.reserved().values()), held)
             least = least_free(watcher)
             expect_that(f"the device held {4 * GIB - least} at most", 4 * GIB - least - 5 * CONTEXT <= LIMIT)
             expect("statuses", [each.end() for each in (first, second, third)], [0, 0, 0])
-            refused_as_told(read_log(log), first.pid, second.pid, third.pid)
+            expect_refusal(read_log(log), first.pid, second.pid, third.pid)
             ended_clean(machine)
     return case
 
 
-def refused_as_told(records, first, second, third):
-    """The record of the refusal: which group, how full, and by whom."""
+def expect_refusal(records, first, second, third):
+    """The record of the refusal names the group, its reserved bytes and the holders."""
     oom, = of_type(records, "oom")
     expect("oom", {key: oom.get(key) for key in ("reason", "group", "group_limit", "req", "api")},
            {"reason": "group", "group": "g", "group_limit": LIMIT, "req": 300 * MIB, "api": "cuMemAlloc_v2"})
@@ -59,7 +59,7 @@ def refused_as_told(records, first, second, third):
 
 
 def memory_left(mode):
-    """cuMemGetInfo: free is what the group leaves, total what the process may have at most."""
+    """cuMemGetInfo: free is what the group has left, total is the smaller of the limits."""
     def case(folder):
         with Machine(folder, **MODES[mode], **SHARED) as machine:
             first, second = machine.member(), machine.member(RATION_LIMIT="800MiB")
@@ -68,11 +68,11 @@ def memory_left(mode):
             expect_free("what the group leaves", second, 524 * MIB, 800 * MIB)
             expect_free("by the runtime", runtime, 524 * MIB, 4 * GIB)
             second.do("alloc=100m")
-            expect_free("to others", first, 424 * MIB, 4 * GIB)
+            expect_free("to the first", first, 424 * MIB, 4 * GIB)
             first.kill()
-            expect_free("what the dead held", second, 700 * MIB, 800 * MIB)
+            expect_free("after a death", second, 700 * MIB, 800 * MIB)
             second.do("alloc=600m")
-            expect_free("the rest", runtime, 324 * MIB, 4 * GIB)
+            expect_free("at last", runtime, 324 * MIB, 4 * GIB)
             ended_clean(machine)
     return case
 
@@ -84,15 +84,15 @@ def expect_free(what, member, free, total):
 
 
 def no_group(folder):
-    """The same processes without a group are not held together."""
+    """Without a group the same processes share no limit."""
     with Machine(folder, RATION_LIMIT=str(LIMIT), **MODES["direct"]) as machine:
-        eye = machine.watcher()
+        monitor = machine.watcher()
         for member in (machine.member(), machine.member()):
             member.do("alloc=1000m")
-        expect("the device holds", held_by_device(eye, contexts=2), 2000 * MIB)
+        expect("the device holds", held_by_device(monitor, contexts=2), 2000 * MIB)
         ended_clean(machine)
 
 
 CASES = {f"mode {mode}: together within the limit": together(mode) for mode in MODES}
 CASES |= {f"mode {mode}: free is what the group leaves": memory_left(mode) for mode in MODES}
-main(CASES | {"without a group they are not": no_group})
+main(CASES | {"without a group the sum is not limited": no_group})

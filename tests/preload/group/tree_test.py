@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`ration run --group-tree`: everything that a run starts is one group."""
+"""`ration run --group-tree`: all processes that a run starts are one group."""
 from members import MIB, MODES, OBEY, RATION, REFUSED, Machine, ended_clean, expect, expect_that
 from harness import GIB, main, of_type, read_log
 
@@ -9,7 +9,7 @@ BECOME = {"forked": "obey", "executed": f"exec={SHELL_OBEY}"}
 
 
 def enter_child(member, how):
-    """From now on a child of the member obeys, and the member waits for it."""
+    """From now on a child of the member executes the ops, and the member waits for it."""
     member.send(f"child:{how}")
 
 
@@ -19,7 +19,7 @@ def leave_child(member):
 
 
 def child(how):
-    """A parent that uses CUDA can only have executed children that do too."""
+    """After a parent has used CUDA, only an exec'd child can use it too."""
     def case(folder):
         with Machine(folder, **MODES["direct"]) as machine:
             member = machine.ration_run(TREE)
@@ -42,7 +42,7 @@ def child(how):
     return case
 
 
-def apart(folder):
+def two_runs(folder):
     """Two runs are two trees."""
     with Machine(folder, **MODES["direct"]) as machine:
         for member in (machine.ration_run(TREE), machine.ration_run(TREE)):
@@ -53,7 +53,7 @@ def apart(folder):
 
 
 def nested(folder):
-    """A run inside a run is under both limits."""
+    """A nested run is under both limits."""
     with Machine(folder, **MODES["direct"], RATION_LOG=f"{folder}/%p.jsonl") as machine:
         member = machine.ration_run(TREE)
         member.do("init context=0 alloc=100m")
@@ -69,28 +69,28 @@ def nested(folder):
         ended_clean(machine)
         logs = [read_log(path) for path in machine.folder.glob("*.jsonl")]
     limits = sorted(oom["group_limit"] for log in logs for oom in of_type(log, "oom"))
-    expect("whose limit the refusals name", limits, [512 * MIB, GIB])
-    expect_that("as trees", all(oom["group"].startswith("tree:") for log in logs for oom in of_type(log, "oom")))
+    expect("limits in the refusals", limits, [512 * MIB, GIB])
+    expect_that("refused by trees", all(oom["group"].startswith("tree:") for log in logs for oom in of_type(log, "oom")))
 
 
 def beside_a_group(folder):
-    """With a named group both limits hold, each over its own members."""
+    """With a named group both limits apply, each to its own members."""
     with Machine(folder, **MODES["direct"]) as machine:
         member = machine.ration_run(TREE, "--group", "g", "--group-limit", "700MiB")
         outside = machine.member(RATION_GROUP="g")
         outside.do("alloc=300m")
         member.do("init context=0")
-        expect("over the group's", member("alloc=500m"), REFUSED)
+        expect("over the group's limit", member("alloc=500m"), REFUSED)
         member.do("alloc=400m")
         outside.do("free=0")
         member.do("alloc=300m")
-        expect("over the group's", outside("alloc=1m"), REFUSED)
+        expect("over the group's limit", outside("alloc=1m"), REFUSED)
         enter_child(member, f"exec=env -u RATION_GROUP -u RATION_GROUP_LIMIT {SHELL_OBEY}")
         member.do("init context=0 alloc=300m")
-        expect("over the tree's", member("alloc=100m"), REFUSED)
+        expect("over the tree's limit", member("alloc=100m"), REFUSED)
         leave_child(member)
         ended_clean(machine)
 
 
-main({f"a {how} child shares its parent's": child(how) for how in BECOME} |
-     {"two runs are two trees": apart, "a run inside a run": nested, "with a named group": beside_a_group})
+main({f"a {how} child shares its parent's tree": child(how) for how in BECOME} |
+     {"two runs are two trees": two_runs, "a nested run": nested, "with a named group": beside_a_group})

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A ledger that cannot be used: who was given a group is refused everything and told why; others never notice."""
+"""An unusable ledger: a process with a group is refused every allocation with one message; others are not affected."""
 import os
 import struct
 
@@ -64,6 +64,6 @@ def unusable(break_it, why, mode):
     return case
 
 
-WAYS = {"a folder that others may write to": (group_writable, "others may write to it"), "noise": (noise, ""), "a newer layout": (newer, "version"),
+BREAKAGES = {"a folder that others may write to": (group_writable, "others may write to it"), "noise": (noise, ""), "a newer layout": (newer, "version"),
         "a folder below a file": (a_file, ""), "a link": (a_link, "link")}
-main({f"{name}, mode {mode}": unusable(*way, mode) for name, way in WAYS.items() for mode in MODES})
+main({f"{name}, mode {mode}": unusable(*way, mode) for name, way in BREAKAGES.items() for mode in MODES})

@@ -1,5 +1,5 @@
-"""workers.py METHOD: a program of the multiprocessing module. It takes 400 MiB, and so do its two workers; then it gives
-its own back, and they try again. Prints everybody's codes."""
+"""workers.py METHOD: a program that uses multiprocessing. It and its two workers allocate 400 MiB each; then it frees its
+block, and the workers try again. Prints all codes."""
 import ctypes
 import multiprocessing
 import sys
@@ -46,7 +46,7 @@ def ask(workers):
 
 
 def main(method):
-    workers = list(started(method)) if method == "fork" else []  # later the driver would be in use here
+    workers = list(started(method)) if method == "fork" else []  # before this process initialises the driver
     device = Device()
     parent = device.take()
     workers = workers or list(started(method))

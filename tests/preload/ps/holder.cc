@@ -1,5 +1,5 @@
-// Takes memory and stays: holder COUNT BYTES TOO_MANY takes COUNT blocks of BYTES on the first device, asks for
-// TOO_MANY bytes more, which must be refused, says "ready" and stays until its stdin ends.
+// holder COUNT BYTES TOO_MANY: allocates COUNT blocks of BYTES on the first device, requests TOO_MANY bytes more, which
+// must be refused, prints "ready" and runs until its stdin ends.
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
 

@@ -1,6 +1,6 @@
-// A member of groups, without a device: member LIMIT[,GROUP_LIMIT] UUID=BYTES... GROUP...
-// joins the groups ("none", "named=NAME", "tree=NUMBER") of RATION_STATE_DIR, charges the bytes to each, refuses one
-// more request by the group, says so and stays until its stdin ends. LIMIT 0: none.
+// member LIMIT[,GROUP_LIMIT] UUID=BYTES... GROUP...: a member of groups, without a device. It joins the groups ("none",
+// "named=NAME", "tree=NUMBER") of RATION_STATE_DIR, charges the bytes to each, publishes one refusal by the group,
+// prints "ready" and runs until its stdin ends. LIMIT 0: none.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

@@ -1,4 +1,4 @@
-"""What the tests of `ration ps` and `ration top` share: the command, and processes that are in groups."""
+"""The command and processes in groups, for the tests of `ration ps` and `ration top`."""
 import pathlib
 import subprocess
 import sys
@@ -18,15 +18,15 @@ def environment(folder):
 
 
 def ration(folder, *arguments, status=0):
-    """Runs the command to its end, with no terminal; the stated exit status is expected."""
+    """Runs the command to its end without a terminal and checks its exit status."""
     done = subprocess.run([RATION, *arguments], env=environment(folder), stdin=subprocess.DEVNULL, capture_output=True,
                           text=True, timeout=HANG, check=False)
     expect(f"status of {arguments}, stderr {done.stderr!r}", done.returncode, status)
     return done
 
 
-class Held:
-    """A process that says "ready" and stays; it ends with the `with`, unless it was killed before."""
+class Background:
+    """A process that prints "ready" and runs until the `with` block ends."""
 
     def __init__(self, command, settings):
         self.process = subprocess.Popen(command, env=settings, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -43,7 +43,7 @@ class Held:
         self.process.wait(HANG)
 
 
-class Member(Held):
+class Member(Background):
     """A process in groups, without a device."""
 
     def __init__(self, folder, limits, *devices_and_groups):

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""`ration ps` over unmodified programs that share a GPU: what it tells of each is what each was given."""
+"""`ration ps` with unmodified programs that share a GPU: its figures are what each program allocated."""
 import json
 import pathlib
 
-from members import PROGRAMS, RATION, Held, environment, ration
+from members import PROGRAMS, RATION, Background, environment, ration
 from harness import GIB, LIBRARIES, MIB, driver_folder, expect, expect_that, main
 
 
@@ -14,12 +14,12 @@ def settings_of(folder):
 
 
 def holder(folder, count, size, refused, *flags, **variables):
-    """Under `ration run` with these flags, or under the library alone."""
+    """A holder under `ration run` with these flags, or without flags under the preloaded library."""
     (pathlib.Path(folder) / "machine").mkdir(exist_ok=True)
     program = [PROGRAMS / "holder", str(count), str(size), str(refused)]
     if flags:
-        return Held([RATION, "run", *flags, "--", *program], settings_of(folder) | variables)
-    return Held(program, settings_of(folder) | {"LD_PRELOAD": LIBRARIES} | variables)
+        return Background([RATION, "run", *flags, "--", *program], settings_of(folder) | variables)
+    return Background(program, settings_of(folder) | {"LD_PRELOAD": LIBRARIES} | variables)
 
 
 def seen_in(folder):
@@ -39,7 +39,7 @@ def reasons(**counts):
 
 
 def shared(folder):
-    """Two in a group, refused by its limit and by their own, and one alone."""
+    """Two processes in a group, one refused by its limit and one by its own, and one process without a group."""
     group = ("--mode", "direct", "--group", "nightly", "--group-limit", "6GiB")
     with holder(folder, 4, GIB, 4 * GIB, *group), \
          holder(folder, 2, 512 * MIB, GIB, *group, "--limit", "1536MiB"), \
@@ -60,7 +60,7 @@ def shared(folder):
 
 
 def a_tree_in_a_group(folder):
-    """A process in several groups is one row."""
+    """A process in several groups has one row."""
     with holder(folder, 1, GIB, 4 * GIB, "--mode", "direct", "--group", "nightly", "--group-tree=3GiB"):
         seen = seen_in(folder)
     (process,) = seen["processes"]
@@ -70,7 +70,7 @@ def a_tree_in_a_group(folder):
 
 
 def a_pool(folder):
-    """What the device holds for a process is more than what the program holds of it."""
+    """The device holds more for a process with a pool than the program has allocated."""
     with holder(folder, 3, 100 * MIB, 5 * GIB, "--limit", "4GiB"):
         (process,) = seen_in(folder)["processes"]
     expect("limit", process["limit"], 4 * GIB)

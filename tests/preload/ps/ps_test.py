@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`ration ps`: who holds how much, as people, scripts and Prometheus read it; what it says where it cannot know."""
+"""`ration ps`: its tables, JSON and metrics, and its messages where something cannot be read."""
 import json
 import os
 import pathlib
@@ -10,24 +10,24 @@ import subprocess
 from members import FIRST, RATION, SECOND, TREE, Member, environment, ration
 from harness import GIB, MIB, expect, expect_that, main
 
-BAD_LINES = [("ps", "--no-such-option"), ("ps", "word"), ("ps", "--json", "--prometheus"), ("ps", "--textfile"),
+USAGE_ERRORS = [("ps", "--no-such-option"), ("ps", "word"), ("ps", "--json", "--prometheus"), ("ps", "--textfile"),
              ("ps", "--prometheus", "--textfile", "x"), ("top", "--interval", "0"), ("top", "--interval", "nan"),
              ("top", "--interval", "soon"), ("top", "--interval"), ("top", "word")]
 
 
 def state(folder):
-    return pathlib.Path(folder) / "state"  # made by whoever joins a group first, with the mode that it needs
+    return pathlib.Path(folder) / "state"  # the first member of a group creates it, with mode 0700
 
 
 def two_members(folder):
-    """A process of 1 GiB that is in a group and a tree, and one of 2 GiB in no group."""
+    """A process of 1 GiB in a group and a tree, and one of 2 GiB in no group."""
     both = Member(state(folder), f"{8 * GIB},{12 * GIB}", f"{FIRST}={GIB}", "named=nightly", f"tree={TREE}")
     alone = Member(state(folder), "0", f"{SECOND}={2 * GIB}", "none")
     return both, alone
 
 
-def nothing_runs(folder):
-    for place in (folder, state(folder)):  # an empty folder, and none
+def no_processes(folder):
+    for place in (folder, state(folder)):  # an empty folder, and a missing one
         done = ration(place, "ps")
         expect("stdout", done.stdout, "")
         expect("lines on stderr", len(done.stderr.splitlines()), 1)
@@ -38,11 +38,11 @@ def nothing_runs(folder):
                ["ration.ps/1", [], [], []])
         metrics = ration(place, "ps", "--prometheus").stdout.splitlines()
         expect("series", [line for line in metrics if not line.startswith("#")], [])
-    expect_that("looking made a folder", not state(folder).exists())
+    expect_that("ration ps created a folder", not state(folder).exists())
 
 
-def bad_lines(folder):
-    for line in BAD_LINES:
+def usage_errors(folder):
+    for line in USAGE_ERRORS:
         done = ration(folder, *line, status=125)
         expect(f"stdout of {line}", done.stdout, "")
         expect(f"lines on stderr of {line}: {done.stderr}", len(done.stderr.splitlines()), 1)
@@ -100,7 +100,7 @@ def as_metrics(folder):
     expect("stdout of --textfile", done.stdout, "")
     expect("the file", file.read_text(), metrics)
     expect("its mode", stat.S_IMODE(file.stat().st_mode), 0o644)
-    expect("beside it", sorted(path.name for path in pathlib.Path(folder).iterdir()), ["ration.prom", "state"])
+    expect("files", sorted(path.name for path in pathlib.Path(folder).iterdir()), ["ration.prom", "state"])
     series = dict(line.rsplit(" ", 1) for line in metrics.splitlines() if not line.startswith("#"))
     of_first = [name for name in series if f'pid="{first.pid}"' in name]
     expect("series of a process", len(of_first), 10)
@@ -119,7 +119,7 @@ def no_such_folder(folder):
 
 
 def a_damaged_group(folder):
-    """What can be read is shown; what cannot is named."""
+    """What can be read is shown; the damaged file is named."""
     with Member(state(folder), "0", f"{FIRST}={GIB}", "named=nightly"):
         (state(folder) / "group-broken").write_bytes(b"\0" * 65536)
         (state(folder) / "group-broken").chmod(0o600)
@@ -132,15 +132,15 @@ def a_damaged_group(folder):
 
 
 def an_unusable_folder(folder):
-    """Somebody else could have written what lies there."""
+    """Other users could have written the files."""
     os.chmod(folder, 0o777)
     done = ration(folder, "ps", status=1)
     expect("stdout", done.stdout, "")
     expect_that(done.stderr, folder in done.stderr and len(done.stderr.splitlines()) == 1)
 
 
-def the_dead(folder):
-    """A killed process is gone from the next look, and so is its group."""
+def killed_process(folder):
+    """A killed process is not in the next snapshot, and neither is its group."""
     member = Member(state(folder), "0", f"{FIRST}={GIB}", "named=nightly")
     member.process.kill()
     member.process.wait()
@@ -156,6 +156,6 @@ def a_full_disk(folder):
             expect(f"status of {line}", done.returncode, 125)
 
 
-main({"nothing runs": nothing_runs, "bad lines": bad_lines, "tables": tables, "json": as_json, "metrics": as_metrics,
+main({"no processes": no_processes, "usage errors": usage_errors, "tables": tables, "json": as_json, "metrics": as_metrics,
       "no folder for the metrics": no_such_folder, "a damaged group": a_damaged_group, "an unusable folder": an_unusable_folder,
-      "the dead": the_dead, "a full disk": a_full_disk})
+      "a killed process": killed_process, "a full disk": a_full_disk})

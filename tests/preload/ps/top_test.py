@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`ration top` at a terminal: what it shows, its keys, and that it gives the terminal back however it ends; its stream."""
+"""`ration top`: what it shows on a terminal, its keys, that it always restores the terminal, and its JSON stream."""
 import fcntl
 import json
 import os
@@ -20,7 +20,7 @@ SHOWS_CURSOR = b"\x1b[?25h"
 
 
 class Terminal:
-    """`ration top` in a terminal of its own; what it writes is collected in `shown`."""
+    """`ration top` in a terminal of its own; its output is collected in `shown`."""
 
     def __init__(self, state, *arguments, lines=24, columns=80, **settings):
         self.shown = b""
@@ -53,7 +53,7 @@ class Terminal:
         return some
 
     def await_text(self, text):
-        """Waits until it is shown after everything that was awaited before."""
+        """Waits until `text` is shown after all text that was awaited before."""
         while text not in self.shown:
             if not self.read(HANG):
                 raise Failure(f"{text!r} is not shown; so far: {self.shown!r}")
@@ -70,7 +70,7 @@ class Terminal:
         expect("stderr", self.process.stderr.read(), b"")
         expect("status", self.process.returncode, status)
         expect("the terminal's modes", termios.tcgetattr(self.theirs), self.before)
-        expect_that(f"the screen is not given back: {self.shown!r}",
+        expect_that(f"the screen is not restored: {self.shown!r}",
                     LEAVES_FULL_SCREEN in self.shown and SHOWS_CURSOR in self.shown)
 
 
@@ -95,15 +95,15 @@ def ended_by(number):
 
 
 def interrupted(folder):
-    """The key, not the signal."""
+    """By the interrupt key, not by a signal of another process."""
     with Terminal(folder) as terminal:
         terminal.await_text(FOOTER)
         terminal.type(b"\x03")
         terminal.expect_end(-signal.SIGINT)
 
 
-def shows_and_follows(folder):
-    """A process appears, the keys work, and the process goes: without a key, within an interval."""
+def processes_and_keys(folder):
+    """A process appears and disappears without a key press, within an interval; the keys work."""
     state = pathlib.Path(folder) / "state"
     with Terminal(state, "--interval", "0.1") as terminal:
         terminal.await_text(b"0 processes on 0 GPUs, by reserved")
@@ -120,8 +120,8 @@ def shows_and_follows(folder):
         terminal.expect_end(0)
 
 
-def tiny(folder):
-    """Any size, also while it runs."""
+def any_size(folder):
+    """Any terminal size, also after a resize."""
     with member(folder), Terminal(pathlib.Path(folder) / "state", "--interval", "0.1", lines=1, columns=1) as terminal:
         terminal.await_text(b"r")
         for lines, columns in ((2, 3), (24, 80), (1, 1), (5, 200), (200, 5), (24, 80)):
@@ -140,8 +140,8 @@ def unknown_terminal(folder):
             expect("lines on stderr", len(terminal.process.stderr.read().splitlines()), 1)
 
 
-def terminal_gone(folder):
-    """Nobody is left to look: it does not stay behind."""
+def closed_terminal(folder):
+    """The terminal is closed: `ration top` ends."""
     terminal = Terminal(folder)
     terminal.await_text(FOOTER)
     os.close(terminal.theirs)
@@ -151,7 +151,7 @@ def terminal_gone(folder):
 
 
 def stream(folder):
-    """A line an interval, at once; quiet when its reader goes."""
+    """A line for each interval, flushed at once; no message when the reader closes the pipe."""
     with member(folder) as process:
         top = subprocess.Popen([RATION, "top", "--json", "--interval", "0.1"], env=environment(pathlib.Path(folder) / "state"),
                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -162,9 +162,9 @@ def stream(folder):
         top.stderr.close()
     for each in seen:
         expect("line", (each["schema"], [row["pid"] for row in each["processes"]]), ("ration.ps/1", [process.pid]))
-    expect_that("time goes on", seen[0]["unix_ns"] < seen[1]["unix_ns"] < seen[2]["unix_ns"])
+    expect_that("increasing times", seen[0]["unix_ns"] < seen[1]["unix_ns"] < seen[2]["unix_ns"])
 
 
 main({"q": quits, "SIGTERM": ended_by(signal.SIGTERM), "SIGHUP": ended_by(signal.SIGHUP), "the interrupt key": interrupted,
-      "what it shows": shows_and_follows, "tiny": tiny, "an unknown terminal": unknown_terminal, "no terminal any more": terminal_gone,
+      "processes and keys": processes_and_keys, "any size": any_size, "an unknown terminal": unknown_terminal, "a closed terminal": closed_terminal,
       "stream": stream})
