@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`ration doctor --coverage`: the table that is in the command is that of the tree, as text and as JSON."""
+"""`ration doctor --coverage` prints the coverage table of this source tree, as text and as JSON."""
 import json
 import pathlib
 import subprocess
@@ -18,14 +18,14 @@ def ration(*arguments, status=0, output=subprocess.PIPE):
     return done
 
 
-def asked_for():
-    """The catalogue's exports that have to do with memory: where M comes from."""
+def required():
+    """The catalogue's exports that concern memory: the M of `covered: N of M`."""
     catalogue = json.loads((TREE / "tests/simcuda/cuda_memory_api.json").read_text())
     return [entry for entry in catalogue["exports"] if entry["action"] not in ("PASS", "NONE")]
 
 
 def hooks():
-    """Of the hook table, by its own names alone."""
+    """The symbols of the hook table."""
     lines = (TREE / "shim/hook_table.inc").read_text().splitlines()
     return {line[len("RATION_HOOK("):].split(",")[0] for line in lines if line.startswith("RATION_HOOK(")}
 
@@ -37,31 +37,31 @@ def document():
 
 
 def as_json(_):
-    told, asked = document(), asked_for()
-    expect("schema", told["schema"], "ration.coverage/1")
-    expect("exports", [row["export"] for row in told["rows"]], [entry["symbol"] for entry in asked])
-    expect("actions", [row["action"] for row in told["rows"]], [entry["action"] for entry in asked])
-    for row in told["rows"]:
+    shown, wanted = document(), required()
+    expect("schema", shown["schema"], "ration.coverage/1")
+    expect("exports", [row["export"] for row in shown["rows"]], [entry["symbol"] for entry in wanted])
+    expect("actions", [row["action"] for row in shown["rows"]], [entry["action"] for entry in wanted])
+    for row in shown["rows"]:
         expect(f"keys of {row['export']}", sorted(row),
                ["action", "export", "family", "sentence", "since", "standing", "tests"])
         expect_that(f"{row} says nothing", len(row["sentence"].split()) > 2)
-    of_standing = {name: {row["export"] for row in told["rows"] if row["standing"] == name} for name in STANDINGS}
-    every = of_standing["hooked"] | {row["export"] for row in told["also_hooked"]}
+    of_standing = {name: {row["export"] for row in shown["rows"] if row["standing"] == name} for name in STANDINGS}
+    every = of_standing["hooked"] | {row["export"] for row in shown["also_hooked"]}
     expect("hooked", every, hooks())
-    expect_that("a hook has a family and tests", all(row["family"] and row["tests"] for row in told["rows"]
+    expect_that("a hook has a family and tests", all(row["family"] and row["tests"] for row in shown["rows"]
                                                      if row["standing"] == "hooked"))
-    expect("of", told["of"], len(asked))
-    expect("gaps", told["gaps"], len(of_standing["gap"]))
-    expect("covered", told["covered"], len(asked) - len(of_standing["gap"]))
+    expect("of", shown["of"], len(wanted))
+    expect("gaps", shown["gaps"], len(of_standing["gap"]))
+    expect("covered", shown["covered"], len(wanted) - len(of_standing["gap"]))
 
 
 def as_text(_):
-    told, done = document(), ration("doctor", "--coverage")
+    shown, done = document(), ration("doctor", "--coverage")
     expect("stderr", done.stderr, "")
     title, *lines, covered, gaps = done.stdout.splitlines()
     expect("titles", title.split()[:5], ["EXPORT", "SINCE", "ACTION", "RATION", "TESTS"])
-    expect("last lines", (covered, gaps), (f"covered: {told['covered']} of {told['of']}", f"gaps: {told['gaps']}"))
-    rows = told["rows"] + told["also_hooked"]
+    expect("last lines", (covered, gaps), (f"covered: {shown['covered']} of {shown['of']}", f"gaps: {shown['gaps']}"))
+    rows = shown["rows"] + shown["also_hooked"]
     expect("lines", sorted(line.split()[0] for line in lines), sorted(row["export"] for row in rows))
     by_export = {line.split()[0]: line for line in lines}
     for row in rows:
@@ -72,7 +72,7 @@ def as_text(_):
             expect_that(f"{line!r} lacks {part!r}", part in line)
 
 
-def bad_lines(_):
+def usage_errors(_):
     for line in ([], ["--json"], ["--coverage", "word"], ["--no-such-option"], ["--coverage", "--json", "--gaps"]):
         done = ration("doctor", *line, status=125)
         expect(f"stdout of {line}", done.stdout, "")
@@ -80,17 +80,17 @@ def bad_lines(_):
     expect("what it needs", ration("doctor", status=125).stderr, "ration: doctor needs --coverage\n")
 
 
-def nowhere_to_write(_):
+def full_disk(_):
     for line in (["--coverage"], ["--coverage", "--json"]):
         with open("/dev/full", "w", encoding="ascii") as full:
             expect("stderr", ration("doctor", *line, status=125, output=full).stderr, "ration: doctor: cannot write\n")
 
 
-def helped(_):
+def help_text(_):
     expect_that("ration --help names it", "\n  doctor " in ration("--help").stdout)
     text = ration("doctor", "--help").stdout
     expect_that(text, all(part in text for part in ("--coverage", "--json", "Exit status:", "GAP")))
 
 
-main({"as JSON": as_json, "as text": as_text, "wrong lines": bad_lines, "nowhere to write to": nowhere_to_write,
-      "help": helped})
+main({"as JSON": as_json, "as text": as_text, "usage errors": usage_errors, "a full disk": full_disk,
+      "help": help_text})

@@ -1,4 +1,4 @@
-"""What the whole-process tests share: running a program under libration.so, and reading what it logged.
+"""Runs a program under libration.so and reads its log, for the whole-process tests.
 
 The environment comes from ration_preload_test (preload_test.cmake).
 """
@@ -14,14 +14,14 @@ BUILD = pathlib.Path(os.environ["PRELOAD_BUILD"])
 PROGRAMS = pathlib.Path(os.environ["PRELOAD_PROGRAMS"])
 LIBRARIES = os.environ["PRELOAD_LIBRARIES"]
 LIBRARY = BUILD / "lib/libration.so"
-# What starts a program of another architecture, which then gets its LD_ variables as options: they are not the runner's.
+# The emulator of another architecture. LD_ variables are passed to the program as options, not to the emulator.
 RUNNER = os.environ.get("PRELOAD_RUNNER", "").split()
 SANITIZED = bool(os.environ.get("PRELOAD_SANITIZE"))
 
 MIB, GIB = 1 << 20, 1 << 30
 BLOCK = 100 * MIB
 HANG = 180 if SANITIZED else 60  # seconds; a program that takes longer is stuck
-# Who only wants to know whether a test fails need not see how often.
+# Stops after the first failed case.
 UNTIL_FAILED = bool(os.environ.get("PRELOAD_UNTIL_FAILED"))
 
 
@@ -60,7 +60,7 @@ def command_line(program, arguments):
     path = PROGRAMS / program
     if program.endswith(".py"):
         return [sys.executable, pathlib.Path(__file__).parent / "programs" / program, *arguments]
-    # Libraries stand beside the programs.
+    # Libraries are in the folder of the programs.
     arguments = [PROGRAMS / a if str(a).endswith(".so") and (PROGRAMS / a).exists() else a for a in arguments]
     return [path, *arguments]
 
@@ -73,7 +73,7 @@ def through_the_runner(command, environment):
 
 
 def run(program, *arguments, preload=LIBRARIES, sim="sim", folder=None, **environment):
-    """Runs a program of programs/ to its end. `folder`: where RATION_LOG goes, as run.jsonl."""
+    """Runs a program of programs/ to its end. `folder`: where RATION_LOG is written, as run.jsonl."""
     child = clean_environment()
     child["DRIVER_FOLDER"] = str(driver_folder(sim))
     child["LD_LIBRARY_PATH"] = f"{driver_folder(sim)}:{PROGRAMS}:{BUILD}/lib/ration/sim"
@@ -93,7 +93,7 @@ def run(program, *arguments, preload=LIBRARIES, sim="sim", folder=None, **enviro
 
 
 def read_log(path):
-    """The records of a log that is whole: every line JSON, one meta first, seq consecutive from 1. Empty: none yet."""
+    """The records of a valid log: every line JSON, one meta first, seq consecutive from 1. Empty: no record yet."""
     text = path.read_text()
     if not text:
         return []
@@ -109,7 +109,7 @@ def of_type(records, kind):
 
 
 def peak_of(records):
-    """Peak of live bytes on device 0, recomputed; frees must match what was allocated."""
+    """Recomputes the peak of live bytes on device 0; each free must match an allocation."""
     live, peak = {}, 0
     for record in records:
         if record["t"] == "alloc":
@@ -122,7 +122,7 @@ def peak_of(records):
 
 
 def main(cases):
-    """Runs the cases (name -> function of a scratch folder), all of them, and ends the process. PRELOAD_LIST: names them."""
+    """Runs all cases (name -> function of a temporary folder) and exits. With PRELOAD_LIST it prints their names."""
     if os.environ.get("PRELOAD_LIST"):
         print(*cases, sep="\n")
         sys.exit(0)

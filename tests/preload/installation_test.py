@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Where the library lies and what lies beside it: switched off, without its core, with a core that is not its own."""
+"""The library switched off, in unusual folders, without its core, and with a core of another build."""
 import os
 import pathlib
 import shutil
@@ -12,7 +12,7 @@ CORE = "libration-core.so"
 
 
 def preload_from(folder, core=None):
-    """LD_PRELOAD's value for a copy of the library that stands alone in `folder`, or beside a copy of `core`."""
+    """LD_PRELOAD's value for a copy of the library in `folder`, alone or with a copy of `core`."""
     shutil.copy(LIBRARY, folder)
     if core:
         shutil.copy(core, pathlib.Path(folder) / CORE)
@@ -20,7 +20,7 @@ def preload_from(folder, core=None):
 
 
 def closed(folder, preload, *said):
-    """Every allocating call answers 2 by every way, everything else is the driver's, and one line says why."""
+    """Every allocating call returns 2 however it was found, every other call reaches the driver, and one line says why."""
     done = run("probe", preload=preload, **LIMITED)
     expect("stdout", done.out, f"freed=0 told=0 total={4 << 30} found=0\nby_pointer=2\nblocks=0 code=2 untouched=1\n"
            f"core={int('another build' in said[0])}\n")
@@ -83,7 +83,7 @@ def not_inert(folder):
 
 
 def relative_path(folder):
-    """The loader knows the library as it was written; the program has gone elsewhere before its first CUDA call."""
+    """The loader keeps the relative path; the program changes its folder before its first CUDA call."""
     preload_from(folder, BUILD / "lib" / CORE)
     elsewhere = pathlib.Path(folder) / "elsewhere"
     elsewhere.mkdir()
@@ -95,7 +95,7 @@ def relative_path(folder):
 def odd_folder(folder):
     odd = pathlib.Path(folder) / "a b's ü [x]"
     odd.mkdir()
-    # LD_PRELOAD splits at blanks: the loader gets there through a link, the core by the file's own name.
+    # LD_PRELOAD splits at blanks, so the loader uses a link. The core is found by the real path of the library.
     link = pathlib.Path(folder) / "link"
     os.symlink(odd, link)
     preload_from(str(odd), BUILD / "lib" / CORE)
@@ -104,8 +104,8 @@ def odd_folder(folder):
 
 
 CASES = {
-    "no core beside it": core_missing,
-    "garbage for a core": core_garbage,
+    "no core": core_missing,
+    "a core of garbage": core_garbage,
     "half a core": core_truncated,
     "a core of another build": core_of_another_build,
     "a library that is no core": core_is_no_core,
@@ -116,6 +116,6 @@ CASES = {
     "a relative LD_PRELOAD and a change of folder": relative_path,
     "a folder with a difficult name": odd_folder,
 }
-if SANITIZED:  # a program that is not instrumented alike cannot start there
+if SANITIZED:  # a stub without the same instrumentation cannot be loaded there
     del CASES["a library that is no core"]
 main(CASES)
