@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A CUDA program like any other: fills its GPU with device arrays until it is told out of memory, copies data to every
-array and back, frees one and uses the room again. Knows nothing of Ration; needs a driver, no toolkit and no compiler.
+"""An ordinary CUDA program: fills its GPU with device arrays until it runs out of memory, copies data to every array and
+back, frees one array and allocates it again. It knows nothing of Ration and needs a driver, but no toolkit or compiler.
 """
 import sys
 
@@ -10,7 +10,7 @@ from numba.cuda.cudadrv.driver import CudaAPIError
 
 MIB = 1 << 20
 BLOCK_BYTES = 100 * MIB
-PART_BYTES = 1 * MIB  # what is written at both ends of each array
+PART_BYTES = 1 * MIB  # written at both ends of each array
 OUT_OF_MEMORY = 2
 
 
@@ -40,7 +40,7 @@ def write(blocks):
 
 
 def wrong_parts(blocks):
-    """Read back only after every part was written: two arrays that share memory would show."""
+    """Reads back after every part was written, so that two arrays with common memory are found."""
     return sum(
         not numpy.array_equal(part.copy_to_host(), pattern(2 * index + end))
         for index, block in enumerate(blocks)
@@ -65,7 +65,7 @@ def main():
     print(f"copied there and back: {2 * len(blocks)} parts, {wrong} wrong")
 
     if blocks:
-        blocks.pop()  # numba keeps it back until an allocation fails, frees it then and tries again
+        blocks.pop()  # numba caches it until an allocation fails, then frees it and tries again
         blocks += fill()[0]
     print(f"blocks after one was freed: {len(blocks)}")
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Recomputes from the two logs what each program had, and compares it with what the program and the log's end say.
+"""Recomputes each program's peaks from its log and compares them with the program's output and the log's last record.
 
-check.py gpu|sim FOLDER A_LIMIT B_LIMIT: prints the demo's last line, and returns 1 where anything disagrees.
+check.py gpu|sim FOLDER A_LIMIT B_LIMIT: prints the demo's last line; exit status 1 on any difference.
 """
 import json
 import pathlib
@@ -24,8 +24,8 @@ def read_log(path):
 
 
 def replay(records):
-    """The highest sum of live blocks, as asked for and as they were rounded, when it was held (unix ns), what stayed live, the
-    most that the device held for it, and how often the limit refused."""
+    """The peak of live bytes, rounded and as requested, from when to when it was held (unix ns), the bytes still live at the
+    end, the peak of device memory, and the number of refusals."""
     live, held, asked, peak, asked_peak, refused, at_peak = {}, 0, 0, 0, 0, 0, None
     reserved, reserved_peak = 0, 0
     start = records[0]["start_unix_ns"]
@@ -48,7 +48,7 @@ def replay(records):
         elif record["t"] == "oom":
             expect(record["reason"] == "limit", f"a refusal for reason {record['reason']}")
             refused += 1
-        # The device holds the pool's slabs and what the driver gave directly.
+        # The device holds the pool's slabs and the blocks of the driver itself.
         if record["t"] in ("slab_alloc", "slab_free") or record.get("src") == "driver":
             reserved += record["size"] * (1 if record["t"].endswith("alloc") else -1)
             reserved_peak = max(reserved_peak, reserved)
@@ -56,10 +56,10 @@ def replay(records):
 
 
 def check(name, folder, limit):
-    """The device's name, total and peak of the program `name` in bytes, and from when to when it held the peak."""
+    """The device's name, the program's total and peak in bytes, and from when to when it held the peak."""
     records = read_log(folder / f"{name}.jsonl")
     said = re.search(rf"^{name} total=(\d+) peak=(\d+) blocks=(\d+) ok$", (folder / f"{name}.out").read_text(), re.M)
-    expect(said, f"{name} said nothing")
+    expect(said, f"{name} printed no result")
     total, said_peak, _ = map(int, said.groups())
     device = records[0]["devices"][0]
     peak, asked_peak, at_peak, left, reserved, refused = replay(records)

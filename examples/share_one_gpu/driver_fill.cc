@@ -1,4 +1,4 @@
-// A CUDA program like any other, on the driver API and linked to libcuda.so.1: driver_fill [NAME]
+// driver_fill [NAME]: an ordinary CUDA program that uses the driver API and is linked to libcuda.so.1.
 #include <cuda.h>
 
 #include <cstdio>

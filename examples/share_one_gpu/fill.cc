@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::uint64_t kBlockBytes = std::uint64_t{64} << 20;
 constexpr std::uint64_t kGrainBytes = 512;
-constexpr std::uint64_t kLostBytes = 16 * kGrainBytes;  // ends of blocks, and what an allocator keeps for itself
-constexpr std::uint64_t kUntouched = 0x5eed;  // no device address: out-parameters must keep it where a call fails
+constexpr std::uint64_t kLostBytes = 16 * kGrainBytes;  // rounding of blocks, and what an allocator keeps
+constexpr std::uint64_t kUntouched = 0x5eed;  // no device address: a failed call must not change its out-parameter
 constexpr std::size_t kSampleBytes = 4096;    // written at the head and the tail of every block
 
 struct Block {
@@ -36,7 +36,7 @@ class Filler {
     wait_for_a_line();
     verify_all();
 
-    // A device that was wholly free at the start is this program's own: then it must be had to the last grains.
+    // A device that was completely free at the start is not shared, so nearly all of it must be allocatable.
     const bool is_own = start.free == device;
     take_rest(is_own);
     wait_for_a_line();
@@ -66,7 +66,7 @@ class Filler {
         expect(address == kUntouched, "a refused allocation changed its out-parameter");
         return false;
       case Answer::kOtherError:
-        throw std::runtime_error("an allocation was refused with something else than out of memory");
+        throw std::runtime_error("an allocation failed with another code than out of memory");
     }
     blocks_.push_back({address, bytes});
     held_ += bytes;
@@ -91,22 +91,22 @@ class Filler {
     }
   }
 
-  // Large blocks first, then ever smaller ones, down to the grain in which device memory comes.
+  // Large blocks first, then ever smaller ones, down to the allocation granularity.
   void take_rest(bool is_own) {
     for (std::uint64_t bytes = kBlockBytes; bytes >= kGrainBytes; bytes /= 2) {
       while (take(bytes)) {
       }
     }
-    expect(!take(kGrainBytes), "more was granted than was there");
+    expect(!take(kGrainBytes), "an allocation succeeded after the device was full");
     if (is_own) {
       expect(held_ <= gpu_.total(), "holds " + std::to_string(held_) + " bytes, more than the device has");
       expect(held_ + kLostBytes >= gpu_.total(), "full at " + std::to_string(held_) + " bytes already");
-      expect(gpu_.memory().free <= kLostBytes, "there is free memory that cannot be had");
+      expect(gpu_.memory().free <= kLostBytes, "free memory is left that cannot be allocated");
     }
     say("is full at " + std::to_string(held_) + " bytes: refused beyond it");
   }
 
-  // A sample of its own for each block, so that two blocks in one place, or somebody else's hand, would show.
+  // Each block has its own sample, so that overlapping blocks and foreign writes are found.
   std::array<std::uint64_t, kSampleBytes / 8> sample(std::size_t index, std::size_t end) const {
     std::array<std::uint64_t, kSampleBytes / 8> words{};
     std::uint64_t seed = std::hash<std::string>{}(name_) ^ (index * 2 + end);
@@ -136,12 +136,12 @@ class Filler {
         gpu_.read(found.data(), address, bytes);
         const auto *wanted = reinterpret_cast<const unsigned char *>(words.data());
         const auto *got = reinterpret_cast<const unsigned char *>(found.data());
-        expect(std::equal(wanted, wanted + bytes, got), "block " + std::to_string(index) + " lost its bytes");
+        expect(std::equal(wanted, wanted + bytes, got), "block " + std::to_string(index) + " has wrong bytes");
       });
     }
   }
 
-  // The end of the input counts as every line to come.
+  // At the end of the input it never waits.
   static void wait_for_a_line() {
     for (int read = std::getchar(); read != '\n' && read != EOF;) read = std::getchar();
   }

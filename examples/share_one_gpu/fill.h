@@ -1,5 +1,5 @@
-// What both programs do, the way a framework does it: plan for 90 % of the device, take it in large blocks, work, take
-// the rest until refused, give everything back. Knows nothing of CUDA; each program brings its own Gpu.
+// The work of both programs, similar to a framework's: allocate 90 % of the device in large blocks, use them, allocate
+// the rest until refused, free everything. It does not call CUDA; each program implements Gpu.
 #pragma once
 
 #include <cstddef>
@@ -13,19 +13,19 @@ struct Memory {
 
 enum class Answer { kGranted, kOutOfMemory, kOtherError };
 
-// One device through one API. Calls whose failure the programs have no use for end them by throwing.
+// One device through one API. A call whose failure the program cannot handle throws.
 class Gpu {
  public:
   virtual ~Gpu() = default;
   virtual std::string name() = 0;
   virtual std::uint64_t total() = 0;  // the device's property
-  virtual Memory memory() = 0;        // what is free right now
+  virtual Memory memory() = 0;        // free now
   virtual Answer allocate(std::uint64_t bytes, std::uint64_t &address) = 0;
   virtual void release(std::uint64_t address) = 0;
   virtual void write(std::uint64_t address, const void *from, std::size_t bytes) = 0;
   virtual void read(void *to, std::uint64_t address, std::size_t bytes) = 0;
 };
 
-// Fills `gpu` as the program NAME and prints one line a step; with its plan in hand, and again when full, it waits for
-// a line (or the end) of stdin. 0, or 1 where something was not as a program may expect it.
+// Fills `gpu` as the program `name` and prints one line for each step. After the first 90 %, and again when the device
+// is full, it waits for a line (or the end) of stdin. Returns 1 if a call did not behave as documented, else 0.
 int fill(const std::string &name, Gpu &gpu);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Two programs that want 90 % of the GPU each, at the same time, first without Ration and then under it.
-# run.sh [--sim] BUILD: on the real GPU where there is one, else (or with --sim) on a simulated one of 16 GiB.
+# Two programs that allocate 90 % of the GPU each, at the same time, first without Ration and then under it.
+# run.sh [--sim] BUILD: on the real GPU if there is one, else (or with --sim) on a simulated one of 16 GiB.
 # Last line: `demo: ok device=… a_total=… a_peak=… b_total=… b_peak=…` or `demo: FAILED …`. Logs: BUILD/demo/[ab].jsonl
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
@@ -39,7 +39,7 @@ choose_device() {
   fi
 }
 
-# start NAME COMMAND...: in the background, its stdin held open in ${hold[NAME]}, its talk in $demo/NAME.out.
+# start NAME COMMAND...: in the background, its stdin held open in ${hold[NAME]}, its stdout in $demo/NAME.out.
 declare -A hold process status
 start() {
   local name=$1 other fd
@@ -55,19 +55,19 @@ start() {
   hold[$name]=$fd
 }
 
-# wait_for NAME WORD: until NAME says `NAME: WORD …`, or has ended.
+# wait_for NAME WORD: waits until NAME has printed `NAME: WORD …`, or has ended.
 wait_for() {
   local deadline=$((SECONDS + seconds_at_most))
   while ! grep -q "^$1: $2" "$demo/$1.out" && kill -0 "${process[$1]}" 2>/dev/null; do
-    [ $SECONDS -lt $deadline ] || failed "$1 did nothing for $seconds_at_most s"
+    [ $SECONDS -lt $deadline ] || failed "$1 made no progress in $seconds_at_most s"
     sleep 0.05
   done
 }
 
-# go_on NAME: lets it take its next step; one that has ended needs none.
+# go_on NAME: starts its next step; ignored if it has ended.
 go_on() { (trap '' PIPE; echo >&"${hold[$1]}") 2>/dev/null; }
 
-# finish NAME: lets it go on to its end, and shows what it said.
+# finish NAME: lets it run to its end and prints its output.
 finish() {
   local fd=${hold[$1]}
   exec {fd}>&-
@@ -77,8 +77,8 @@ finish() {
   sed 's/^/    /' "$demo/$1.out" "$demo/$1.err"
 }
 
-# Both at the same time: b starts when a holds its plan, both take the rest when both hold theirs, and neither gives
-# anything back before both are full (or b has failed).
+# Both at the same time: b starts when a holds its 90 %. Both allocate the rest when both hold theirs. Neither frees
+# anything before both are full (or b has failed).
 run_pair() {
   rm -rf "$demo/machine"
   mkdir -p "$demo/machine"

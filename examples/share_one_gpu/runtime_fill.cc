@@ -1,4 +1,4 @@
-// A CUDA program like any other, on the runtime API: runtime_fill [NAME]
+// runtime_fill [NAME]: an ordinary CUDA program that uses the runtime API.
 #include <cuda_runtime_api.h>
 
 #include <cstdio>

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Four workers share a group's limit; one is killed, and the others go on with its memory.
+"""Four workers share a group's limit; one is killed, and the others allocate its memory.
 
-run.py [--sim] BUILD: on the real GPU where there is one, else (or with --sim) on a simulated one of 16 GiB. The last line is
-`shared_gpu: ok device=… limit=… before=… after=…` (bytes: what all held before and after the death) or `shared_gpu: FAILED …`.
+run.py [--sim] BUILD: on the real GPU if there is one, else (or with --sim) on a simulated one of 16 GiB. The last line is
+`shared_gpu: ok device=… limit=… before=… after=…` (bytes that all workers held before and after the death) or `shared_gpu: FAILED …`.
 """
 import ctypes
 import json
@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 GROUP, LIMIT = "example", "50%"
-BLOCK, PLAN = 64 << 20, 16  # each worker plans for 16 blocks, then takes what there is
+BLOCK, PLAN = 64 << 20, 16  # each worker allocates 16 blocks, then all it can get
 EVERYTHING = 1 << 20
 
 
@@ -30,7 +30,7 @@ def has_gpu():
 
 
 class Worker:
-    """One unmodified program under `ration run`; it does what it is told line by line."""
+    """One unmodified program under `ration run`, driven line by line."""
 
     def __init__(self, name, ration, program, environment):
         self.name = name
@@ -38,7 +38,7 @@ class Worker:
         self.process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def take(self, blocks):
-        """What it holds after it asked for so many blocks more."""
+        """Requests so many blocks more and returns the bytes that it holds."""
         self.process.stdin.write(f"{blocks}\n")
         self.process.stdin.flush()
         line = self.process.stdout.readline().split()
@@ -54,7 +54,7 @@ class Worker:
 
 
 class Group:
-    """What `ration ps` says of the workers' group."""
+    """The workers' group in `ration ps`."""
 
     def __init__(self, ration, environment):
         seen = json.loads(subprocess.run([ration, "ps", "--json"], env=environment, check=True, capture_output=True).stdout)
@@ -112,7 +112,7 @@ def main():
     state = build / "shared_gpu"
     shutil.rmtree(state, ignore_errors=True)
     state.mkdir()
-    # The pools grow as they need: a worker that preallocates would take all that the group has left.
+    # The pools grow on demand: a worker that preallocates would take all that the group has left.
     environment = dict(os.environ, RATION_STATE_DIR=str(state / "groups"), RATION_PREALLOCATE="false")
     if simulate:
         environment.update(SIMCUDA_DEVICES="16GiB", SIMCUDA_MACHINE=str(state / "machine"))

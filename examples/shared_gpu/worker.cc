@@ -1,5 +1,5 @@
-// A CUDA program like any other: worker NAME. For each line on its stdin it takes so many blocks of 64 MiB, fewer when
-// it is refused, and writes its name into each; at the end of its stdin it verifies them all and gives everything back.
+// worker NAME: an ordinary CUDA program. For each line N on its stdin it allocates N blocks of 64 MiB, or fewer if it
+// is refused, and writes a mark into each. At the end of its stdin it verifies the marks and frees all blocks.
 #include <cuda_runtime_api.h>
 
 #include <cstdio>
@@ -21,12 +21,12 @@ std::string mark_of(const std::string &name, std::size_t block) {
   return name + " block " + std::to_string(block);
 }
 
-// False: there is no memory for it.
+// False: out of memory.
 bool take(const std::string &name, std::vector<void *> &blocks) {
   void *block = nullptr;
   const cudaError_t result = cudaMalloc(&block, kBlock);
   if (result == cudaErrorMemoryAllocation) {
-    cudaGetLastError();  // later calls must not report it again
+    cudaGetLastError();  // clears the error, so that later calls do not report it
     return false;
   }
   must(result, "cudaMalloc");
@@ -44,7 +44,7 @@ void verify(const std::string &name, const std::vector<void *> &blocks) {
     must(cudaMemcpy(found.data(), static_cast<char *>(blocks[i]) + kBlock - mark.size(), mark.size(),
                     cudaMemcpyDeviceToHost),
          "cudaMemcpy from the device");
-    if (found != mark) throw std::runtime_error("block " + std::to_string(i) + " holds somebody else's bytes");
+    if (found != mark) throw std::runtime_error("block " + std::to_string(i) + " has wrong bytes");
   }
 }
 

@@ -1,4 +1,4 @@
-"""What the tests of Python clients share: the environment that they run in."""
+"""The virtual environment of the tests of Python clients."""
 import subprocess
 import sys
 

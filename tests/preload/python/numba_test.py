@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """examples/python_numba on the simulated driver, without Ration and under it: numba_test.py SOURCE_DIR BUILD_DIR
 
-Checks what the program prints and that the log accounts for it. Ends with 77 (skipped) only where no package index
-answers. The expectations follow from the sizes alone: 100 MiB arrays, 8 GiB device, a limit of a quarter of it.
+Checks the program's output and that the log agrees with it. Exit status 77 (skipped) only if no package index answers. The
+expected values follow from the sizes: 100 MiB arrays, 8 GiB device, a limit of a quarter of it.
 """
 import json
 import os
@@ -16,13 +16,13 @@ from client import expect, interpreter
 
 GIB = 1 << 30
 BLOCK = 100 << 20
-GRANULE = 512  # a pool never hands out the first one of its slab
+GRANULE = 512  # a pool never allocates the first one of its slab
 PHYSICAL = 8 * GIB
 LIMIT = PHYSICAL // 4
 
 
 def run(command, **environment):
-    """The values that the program printed, by name."""
+    """The values that the program prints, by name."""
     clean = {key: value for key, value in os.environ.items() if not key.startswith(("RATION_", "SIMCUDA_"))}
     done = subprocess.run(command, env=clean | environment, stdout=subprocess.PIPE, text=True, check=False)
     print(done.stdout, flush=True)
@@ -32,7 +32,7 @@ def run(command, **environment):
 
 
 def check_program(seen, total):
-    """`free` is what there was at the start, so it decides how many arrays fit: that many, not one fewer."""
+    """`free` at the start determines exactly how many arrays fit."""
     expect("total", int(seen["total"]), total)
     fit = int(seen["free"]) // BLOCK
     expect("blocks", seen["blocks"], f"{fit} of {BLOCK} bytes")

@@ -1,4 +1,4 @@
-"""NVIDIA's own client of NVML: prints what it is told of each device, as JSON."""
+"""Prints the memory of each device by nvidia-ml-py, NVIDIA's own NVML client, as JSON."""
 import json
 
 import pynvml

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""CUDA arrays of every shape, copied to and from: arrays.py [fill]"""
+"""Copies to and from CUDA arrays of every shape: arrays.py [fill]"""
 import sys
 
 import numpy
@@ -37,7 +37,7 @@ def descriptor(width, height, depth, element, channels, flags):
 
 
 def extent(shape):
-    """Bytes of a row, rows of a plane, planes."""
+    """Bytes in a row, rows in a plane, planes."""
     return shape.Width * ELEMENT[shape.Format] * shape.NumChannels, max(1, shape.Height), max(1, shape.Depth)
 
 
@@ -72,7 +72,7 @@ def described(array):
 
 
 def there_and_back(shape, array, number):
-    """To the array from the host, to another one and on to the device in stream order, and back to the host."""
+    """Copies from the host to the array, in stream order to another array and to linear memory, and back to the host."""
     given, seen = content(shape, number), numpy.zeros_like(content(shape, number))
     other = done(driver.cuArray3DCreate(shape))
     linear = done(driver.cuMemAlloc(given.nbytes))
@@ -98,7 +98,7 @@ def every_shape(device):
 
 
 def mapped_later(device):
-    """What an array needs is told of those alone that own no memory."""
+    """Only arrays without memory of their own have memory requirements."""
     for name in ("2D", "2D layered", "3D"):
         shape = descriptor(*SHAPES[name])
         shape.Flags |= DEFERRED
@@ -109,7 +109,7 @@ def mapped_later(device):
 
 
 def one_dimension():
-    """The copies that know arrays of one dimension alone."""
+    """The copies that only one-dimensional arrays have."""
     plain = driver.CUDA_ARRAY_DESCRIPTOR()
     plain.Width, plain.Height, plain.Format, plain.NumChannels = 4096, 0, UINT8, 1
     first, second = done(driver.cuArrayCreate(plain)), done(driver.cuArrayCreate(plain))
@@ -119,14 +119,14 @@ def one_dimension():
     done(driver.cuMemcpyAtoH(seen.ctypes.data, second, 96, 4000))
     print(f"from array to array: {same(given[96:], seen[:4000])}")
     shape = done(driver.cuArrayGetDescriptor(second))
-    print(f"told: {shape.Width}x{shape.Height} x{shape.NumChannels}")
+    print(f"descriptor: {shape.Width}x{shape.Height} x{shape.NumChannels}")
     print(f"past its end: {code_of(driver.cuMemcpyHtoA(first, 4000, given.ctypes.data, 97))}")
     done(driver.cuArrayDestroy(first))
     done(driver.cuArrayDestroy(second))
 
 
 def pitched():
-    """A part of a 2D array, by way of pitched memory."""
+    """Copies a part of a 2D array through pitched memory."""
     shape = descriptor(300, 40, 0, UINT8, 1, 0)
     array = done(driver.cuArray3DCreate(shape))
     copy3d(shape, src=content(shape, 200), dst=array)

@@ -1,5 +1,6 @@
-"""What a program of cuda.bindings writes for itself: calls that raise what the driver answered, bytes that tell whose they
-are, and how a device is filled up. Like the programs beside it, it knows nothing of Ration.
+"""Functions for the cuda.bindings programs: calls that raise the driver's code, byte patterns, and filling a device.
+
+Like the programs, it knows nothing of Ration.
 """
 import numpy
 from cuda.bindings import driver
@@ -14,7 +15,7 @@ class Refused(Exception):
 
 
 def done(answer):
-    """The values of a call's answer, which begins with its code."""
+    """The values that a call returns after its code; raises Refused on an error."""
     code, *values = answer
     if code != driver.CUresult.CUDA_SUCCESS:
         raise Refused(code)
@@ -26,7 +27,7 @@ def code_of(answer):
 
 
 def start():
-    """The device, its primary context current."""
+    """Makes the device's primary context current and returns the device."""
     done(driver.cuInit(0))
     device = done(driver.cuDeviceGet(0))
     done(driver.cuCtxSetCurrent(done(driver.cuDevicePrimaryCtxRetain(device))))
@@ -72,8 +73,8 @@ def same(content, other):
 
 
 def fill(take, give_back, put, get):
-    """Takes single pieces (`take(1)`) until there are no more, twice; then one as large as all of them. Each has bytes of its
-    own all the time, which `put` writes and `get` reads."""
+    """Allocates single pieces (`take(1)`) until refused, twice; then one piece as large as all of them. `put` writes a pattern
+    of its own into each piece, and `get` reads it back."""
     count = 0
     for turn in ("at first", "again"):
         pieces, refused = [], None

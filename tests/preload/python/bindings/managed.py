@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Managed memory: used by host and device in turn, advised, prefetched, asked about: managed.py [fill]"""
+"""Managed memory: used by host and device in turn, with advice, prefetches and queries: managed.py [fill]"""
 import ctypes
 import sys
 
@@ -22,7 +22,7 @@ def take(size, flags=GLOBAL):
 
 
 def by_host(address, size):
-    """The memory as the host sees it: at the same address."""
+    """The memory on the host, at the same address."""
     return numpy.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(int(address)))
 
 
@@ -39,7 +39,7 @@ def in_turn():
     done(driver.cuMemFree(address))
 
 
-def told(address, size):
+def attributes_of(address, size):
     sizes = [4] * len(ASKED)
     both = done(driver.cuMemRangeGetAttributes(sizes, list(ASKED), len(ASKED), address, size))
     alone = [done(driver.cuMemRangeGetAttribute(4, attribute, address, size)) for attribute in ASKED]
@@ -51,20 +51,20 @@ def advised(device):
     address, size = take(16 * PAGE), 16 * PAGE
     stream = done(driver.cuStreamCreate(0))
     second = driver.CUdeviceptr(int(address) + 8 * PAGE)
-    print(f"before any advice: {told(address, size)}")
+    print(f"before any advice: {attributes_of(address, size)}")
     done(driver.cuMemAdvise(address, size, ADVICE.CU_MEM_ADVISE_SET_READ_MOSTLY, on_device()))
     done(driver.cuMemAdvise(second, 8 * PAGE, ADVICE.CU_MEM_ADVISE_SET_PREFERRED_LOCATION, on_host()))
     done(driver.cuMemAdvise(address, size, ADVICE.CU_MEM_ADVISE_SET_ACCESSED_BY, on_device(int(device))))
-    print(f"the whole: {told(address, size)}")
-    print(f"its second half: {told(second, 8 * PAGE)}")
+    print(f"the whole: {attributes_of(address, size)}")
+    print(f"its second half: {attributes_of(second, 8 * PAGE)}")
     done(driver.cuMemPrefetchAsync(address, size, on_device(int(device)), 0, stream))
     done(driver.cuStreamSynchronize(stream))
-    print(f"prefetched to the device: {told(address, size)}")
+    print(f"prefetched to the device: {attributes_of(address, size)}")
     done(driver.cuMemPrefetchAsync(address, 4 * PAGE, on_host(), 0, stream))
     done(driver.cuMemAdvise(address, size, ADVICE.CU_MEM_ADVISE_UNSET_READ_MOSTLY, on_device()))
     done(driver.cuMemAdvise(address, size, ADVICE.CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION, on_device()))
     done(driver.cuStreamSynchronize(stream))
-    print(f"its first quarter, back at the host: {told(address, 4 * PAGE)}")
+    print(f"its first quarter, back at the host: {attributes_of(address, 4 * PAGE)}")
     print(f"beyond its end: {code_of(driver.cuMemPrefetchAsync(second, size, on_host(), 0, stream))}")
     print(f"to no device: {code_of(driver.cuMemPrefetchAsync(address, size, on_device(99), 0, stream))}")
     done(driver.cuStreamDestroy(stream))
@@ -90,10 +90,10 @@ def pointers(device):
     address = take(3 * MIB)
     inside = driver.CUdeviceptr(int(address) + MIB)
     wanted = driver.CUpointer_attribute
-    told_of = done(driver.cuPointerGetAttributes(4, [
+    found = done(driver.cuPointerGetAttributes(4, [
         wanted.CU_POINTER_ATTRIBUTE_MEMORY_TYPE, wanted.CU_POINTER_ATTRIBUTE_IS_MANAGED,
         wanted.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, wanted.CU_POINTER_ATTRIBUTE_RANGE_SIZE], inside))
-    print(f"pointer: {[int(value) for value in told_of]} device {int(device)}")
+    print(f"pointer: {[int(value) for value in found]} device {int(device)}")
     base, size = done(driver.cuMemGetAddressRange(inside))
     print(f"range: {int(inside) - int(base)} into {size}")
     done(driver.cuMemFree(address))

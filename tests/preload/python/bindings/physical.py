@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Physical memory and the addresses that it is mapped at, apart: physical.py [fill]"""
+"""Physical memory and its mappings: physical.py [fill]"""
 import sys
 
 from cuda.bindings import driver
@@ -33,8 +33,8 @@ def unmapped(address, size):
 def one_piece(granule):
     size = 4 * granule
     handle = done(driver.cuMemCreate(size, properties(), 0))
-    told = done(driver.cuMemGetAllocationPropertiesFromHandle(handle))
-    print(f"made: {told.type.name} on {told.location.type.name} {told.location.id}")
+    found = done(driver.cuMemGetAllocationPropertiesFromHandle(handle))
+    print(f"made: {found.type.name} on {found.location.type.name} {found.location.id}")
     address = done(driver.cuMemAddressReserve(size, 0, 0, 0))
     done(driver.cuMemMap(address, size, 0, handle, 0))
     print(f"without access: {code_of(driver.cuMemsetD8(address, 1, size))}")
@@ -53,7 +53,7 @@ def one_piece(granule):
 
 
 def two_windows(granule):
-    """One piece of memory, seen at two addresses; and two pieces side by side at one."""
+    """One physical piece mapped at two addresses, and two pieces in one address range."""
     handle = done(driver.cuMemCreate(granule, properties(), 0))
     first, second = mapped(handle, granule), mapped(handle, granule)
     given = pattern(2, granule)
@@ -113,7 +113,7 @@ def fill_with_it(granule):
         size = count * 4 * granule
         handle = done(driver.cuMemCreate(size, properties(), 0))
         address = mapped(handle, size)
-        done(driver.cuMemRelease(handle))  # as users do: the mapping keeps it
+        done(driver.cuMemRelease(handle))  # as programs do: the mapping keeps the memory
         return address, size
 
     fill(take, lambda piece: unmapped(*piece), lambda piece, given: write(piece[0], given), lambda piece: read(piece[0], MIB))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the driver tells of addresses, and pinned memory of the host: pointers.py [fill]"""
+"""Pointer attributes and pinned host memory: pointers.py [fill]"""
 import ctypes
 import mmap
 import sys
@@ -10,8 +10,8 @@ from cuda.bindings import driver
 from gpu import MIB, code_of, done, fill, pattern, read, same, start, write
 
 ASKED = driver.CUpointer_attribute
-TOLD = (ASKED.CU_POINTER_ATTRIBUTE_MEMORY_TYPE, ASKED.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, ASKED.CU_POINTER_ATTRIBUTE_IS_MANAGED,
-        ASKED.CU_POINTER_ATTRIBUTE_MAPPED)
+ATTRIBUTES = (ASKED.CU_POINTER_ATTRIBUTE_MEMORY_TYPE, ASKED.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+              ASKED.CU_POINTER_ATTRIBUTE_IS_MANAGED, ASKED.CU_POINTER_ATTRIBUTE_MAPPED)
 RANGE = (ASKED.CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, ASKED.CU_POINTER_ATTRIBUTE_RANGE_SIZE)
 PORTABLE, DEVICE_MAP, WRITE_COMBINED = 1, 2, 4  # CU_MEMHOSTALLOC_*
 
@@ -20,8 +20,8 @@ def at(address, offset):
     return driver.CUdeviceptr(int(address) + offset)
 
 
-def told(address):
-    return [int(value) for value in done(driver.cuPointerGetAttributes(len(TOLD), list(TOLD), address))]
+def attributes_of(address):
+    return [int(value) for value in done(driver.cuPointerGetAttributes(len(ATTRIBUTES), list(ATTRIBUTES), address))]
 
 
 def of_device_memory():
@@ -32,7 +32,7 @@ def of_device_memory():
         begin, length = (int(done(driver.cuPointerGetAttribute(attribute, last))) for attribute in RANGE)
         both = done(driver.cuPointerGetAttributes(2, list(RANGE), last))
         print(f"{size} bytes: range {int(base) == int(block)} {whole}, {begin == int(block)} {length}, "
-              f"{int(both[0]) == int(block)} {int(both[1])}, {told(last)}, aligned {int(block) % 256 == 0}")
+              f"{int(both[0]) == int(block)} {int(both[1])}, {attributes_of(last)}, aligned {int(block) % 256 == 0}")
         here = int(done(driver.cuPointerGetAttribute(ASKED.CU_POINTER_ATTRIBUTE_DEVICE_POINTER, last)))
         print(f"  the device has it at {here - int(block)}")
         context = done(driver.cuPointerGetAttribute(ASKED.CU_POINTER_ATTRIBUTE_CONTEXT, last))
@@ -44,11 +44,11 @@ def of_device_memory():
 
 
 def of_no_memory():
-    print(f"null: range {code_of(driver.cuMemGetAddressRange(0))}, attribute {code_of(driver.cuPointerGetAttribute(TOLD[0], 0))}, "
-          f"attributes {told(0)}, free {code_of(driver.cuMemFree(0))}")
+    print(f"null: range {code_of(driver.cuMemGetAddressRange(0))}, attribute {code_of(driver.cuPointerGetAttribute(ATTRIBUTES[0], 0))}, "
+          f"attributes {attributes_of(0)}, free {code_of(driver.cuMemFree(0))}")
     mine = numpy.zeros(4096, dtype=numpy.uint8)
     print(f"unknown: range {code_of(driver.cuMemGetAddressRange(mine.ctypes.data))}, "
-          f"attribute {code_of(driver.cuPointerGetAttribute(TOLD[0], mine.ctypes.data))}, free {code_of(driver.cuMemFree(mine.ctypes.data))}")
+          f"attribute {code_of(driver.cuPointerGetAttribute(ATTRIBUTES[0], mine.ctypes.data))}, free {code_of(driver.cuMemFree(mine.ctypes.data))}")
     block = done(driver.cuMemAlloc(4096))
     print(f"not its beginning: {code_of(driver.cuMemFree(at(block, 256)))}")
     done(driver.cuMemFree(block))
@@ -70,7 +70,7 @@ def pinned():
         done(driver.cuStreamSynchronize(0))
         mapped = done(driver.cuMemHostGetDevicePointer(address, 0))
         print(f"{name}: {same(read(block, MIB), given)}, as the device sees it {same(read(mapped, MIB), given)}, "
-              f"flags {done(driver.cuMemHostGetFlags(address))}, {told(address)}")
+              f"flags {done(driver.cuMemHostGetFlags(address))}, {attributes_of(address)}")
         done(driver.cuMemFree(block))
         done(driver.cuMemFreeHost(address))
     print(f"nothing: {code_of(driver.cuMemHostAlloc(0, 0))}")
@@ -85,14 +85,14 @@ def registered():
     write(block, given)
     done(driver.cuMemcpyDtoHAsync(address, block, 2 * MIB, 0))
     done(driver.cuStreamSynchronize(0))
-    print(f"registered: {same(seen(address, 2 * MIB), given)}, {told(address)}, once more {code_of(driver.cuMemHostRegister(address, MIB, 0))}")
+    print(f"registered: {same(seen(address, 2 * MIB), given)}, {attributes_of(address)}, once more {code_of(driver.cuMemHostRegister(address, MIB, 0))}")
     done(driver.cuMemHostUnregister(address))
     print(f"unregistered: {code_of(driver.cuMemHostUnregister(address))}")
     done(driver.cuMemFree(block))
 
 
 def fill_with_device_memory():
-    """All but one granule is what one piece may be."""
+    """The largest single piece is the device without one granule."""
     fill(lambda count: done(driver.cuMemAlloc(count * 8 * MIB - 4096)), lambda block: done(driver.cuMemFree(block)), write,
          lambda block: read(block, MIB))
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The driver's memory pools and what is allocated from them in stream order: pools.py [fill]"""
+"""The driver's memory pools and stream-ordered allocations from them: pools.py [fill]"""
 import sys
 
 from cuda.bindings import driver
@@ -24,7 +24,7 @@ def new_pool(most=0):
     return done(driver.cuMemPoolCreate(wanted))
 
 
-def told(pool, *attributes):
+def state_of(pool, *attributes):
     return [int(done(driver.cuMemPoolGetAttribute(pool, attribute))) for attribute in attributes]
 
 
@@ -35,15 +35,15 @@ def set_to(pool, attribute, value):
 def defaults(device):
     pool = done(driver.cuDeviceGetDefaultMemPool(device))
     print(f"the default one is current: {int(pool) == int(done(driver.cuDeviceGetMemPool(device)))}")
-    print(f"reuse {told(pool, *REUSE)}, keeps {told(pool, THRESHOLD)}, holds {told(pool, RESERVED, USED)}")
+    print(f"reuse {state_of(pool, *REUSE)}, keeps {state_of(pool, THRESHOLD)}, holds {state_of(pool, RESERVED, USED)}")
     done(driver.cuMemPoolSetAttribute(pool, REUSE[1], 0))
-    print(f"reuse {told(pool, *REUSE)}")
+    print(f"reuse {state_of(pool, *REUSE)}")
     done(driver.cuMemPoolSetAttribute(pool, REUSE[1], 1))
     print(f"it cannot be destroyed: {code_of(driver.cuMemPoolDestroy(pool))}")
 
 
 def one_stream(device, stream):
-    """What a training step does: takes, uses, frees and takes again in stream order."""
+    """As a training step: allocates, uses, frees and allocates again in stream order."""
     pool = done(driver.cuDeviceGetDefaultMemPool(device))
     given = pattern(1, 5 * MIB)
     first = done(driver.cuMemAllocAsync(5 * MIB, stream))
@@ -55,11 +55,11 @@ def one_stream(device, stream):
     print(f"the same stream has it again at once: {int(third) == int(first)}")
     done(driver.cuMemsetD8Async(third, 9, 5 * MIB, stream))
     done(driver.cuStreamSynchronize(stream))
-    print(f"data: {same(read(second, 5 * MIB), given)}, holds {told(pool, RESERVED, USED)}")
-    done(driver.cuMemFree(second))  # a free that waits may end it, too
+    print(f"data: {same(read(second, 5 * MIB), given)}, holds {state_of(pool, RESERVED, USED)}")
+    done(driver.cuMemFree(second))  # a synchronous free is allowed, too
     done(driver.cuMemFreeAsync(third, stream))
     done(driver.cuStreamSynchronize(stream))
-    print(f"freed: {told(pool, RESERVED, USED)} at most {told(pool, RESERVED_HIGH, USED_HIGH)}")
+    print(f"freed: {state_of(pool, RESERVED, USED)} at most {state_of(pool, RESERVED_HIGH, USED_HIGH)}")
 
 
 def thresholds(stream):
@@ -69,22 +69,22 @@ def thresholds(stream):
     for number, block in enumerate(blocks):
         write(block, pattern(number, MIB))
     print(f"four blocks: {[same(read(block, MIB), pattern(number, MIB)) for number, block in enumerate(blocks)]}")
-    print(f"hold {told(pool, RESERVED, USED)}")
+    print(f"hold {state_of(pool, RESERVED, USED)}")
     for block in blocks[1:]:
         done(driver.cuMemFreeAsync(block, stream))
     done(driver.cuStreamSynchronize(stream))
-    print(f"one left: {told(pool, THRESHOLD, RESERVED, USED)}")
+    print(f"one left: {state_of(pool, THRESHOLD, RESERVED, USED)}")
     done(driver.cuMemPoolTrimTo(pool, 3 * STEP))
-    print(f"trimmed to three steps: {told(pool, RESERVED, USED)}")
+    print(f"trimmed to three steps: {state_of(pool, RESERVED, USED)}")
     done(driver.cuMemPoolTrimTo(pool, 0))
-    print(f"trimmed: {told(pool, RESERVED, USED)}, its data {same(read(blocks[0], MIB), pattern(0, MIB))}")
+    print(f"trimmed: {state_of(pool, RESERVED, USED)}, its data {same(read(blocks[0], MIB), pattern(0, MIB))}")
     set_to(pool, USED_HIGH, 0)
     set_to(pool, RESERVED_HIGH, 0)
-    print(f"high marks anew: {told(pool, RESERVED_HIGH, USED_HIGH)}")
+    print(f"high marks anew: {state_of(pool, RESERVED_HIGH, USED_HIGH)}")
     set_to(pool, THRESHOLD, 0)
     done(driver.cuMemFreeAsync(blocks[0], stream))
     done(driver.cuStreamSynchronize(stream))
-    print(f"keeps nothing: {told(pool, RESERVED, USED)}")
+    print(f"keeps nothing: {state_of(pool, RESERVED, USED)}")
     done(driver.cuMemPoolDestroy(pool))
 
 
@@ -93,7 +93,7 @@ def as_current(device, stream):
     done(driver.cuDeviceSetMemPool(device, pool))
     print(f"current: {int(done(driver.cuDeviceGetMemPool(device))) == int(pool)}")
     block = done(driver.cuMemAllocAsync(STEP, stream))
-    print(f"it is used: {told(pool, RESERVED, USED)}")
+    print(f"it is used: {state_of(pool, RESERVED, USED)}")
     print(f"no more than it may hold: {code_of(driver.cuMemAllocAsync(STEP + MIB, stream))}")
     done(driver.cuDeviceSetMemPool(device, done(driver.cuDeviceGetDefaultMemPool(device))))
     done(driver.cuMemPoolDestroy(pool))
@@ -118,7 +118,7 @@ def access(stream):
 
 
 def fill_with_it(stream):
-    """In pieces of one step; the pool keeps what it has, so only whoever wants room trims it."""
+    """In pieces of one step. The pool keeps freed memory until it is trimmed."""
     pool = new_pool()
     set_to(pool, THRESHOLD, FOR_EVER)
 
@@ -126,16 +126,16 @@ def fill_with_it(stream):
         try:
             return done(driver.cuMemAllocFromPoolAsync(count * STEP, pool, stream))
         except Refused:
-            done(driver.cuStreamSynchronize(stream))  # what was freed before may be what is missing
+            done(driver.cuStreamSynchronize(stream))  # a block whose free is still pending may be needed
             return done(driver.cuMemAllocFromPoolAsync(count * STEP, pool, stream))
 
     fill(take, lambda block: done(driver.cuMemFreeAsync(block, stream)), write, lambda block: read(block, MIB))
     done(driver.cuStreamSynchronize(stream))
-    print(f"kept: {told(pool, RESERVED, USED)}")
+    print(f"kept: {state_of(pool, RESERVED, USED)}")
     done(driver.cuMemPoolTrimTo(pool, 0))
-    print(f"trimmed: {told(pool, RESERVED, USED)}")
+    print(f"trimmed: {state_of(pool, RESERVED, USED)}")
     other = new_pool()
-    block = done(driver.cuMemAllocFromPoolAsync(told(pool, RESERVED_HIGH)[0], other, stream))
+    block = done(driver.cuMemAllocFromPoolAsync(state_of(pool, RESERVED_HIGH)[0], other, stream))
     write(block, pattern(6, MIB))
     print(f"all of it from another pool: {same(read(block, MIB), pattern(6, MIB))}")
     done(driver.cuMemFreeAsync(block, stream))

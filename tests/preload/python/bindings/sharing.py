@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A parent and a child of multiprocessing share device memory in the three ways that there are: by handles of blocks, by file
-descriptors of memory pools, by file descriptors of physical memory."""
+"""A parent and a child process (multiprocessing) share device memory in all three ways: IPC handles of blocks, file descriptors
+of memory pools, file descriptors of physical memory."""
 import multiprocessing
 import multiprocessing.reduction
 import os
@@ -15,7 +15,7 @@ GRANULES = 4 * MIB
 
 
 class Handles:
-    """cuIpcGetMemHandle, as frameworks do it."""
+    """cuIpcGetMemHandle, as frameworks use it."""
     def offer(self, peer, number):
         self.address = done(driver.cuMemAlloc(SIZE))
         write(self.address, pattern(number, SIZE))
@@ -73,7 +73,7 @@ class Pools:
 
 
 class Physical:
-    """cuMemExportToShareableHandle of what cuMemCreate made."""
+    """cuMemExportToShareableHandle of memory from cuMemCreate."""
     def offer(self, peer, number):
         wanted = driver.CUmemAllocationProp()
         wanted.type = driver.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
@@ -121,8 +121,8 @@ def child(parent):
     for way in WAYS:
         for number in range(ROUNDS):
             theirs = way()
-            told = theirs.open(parent)
-            parent.send(f"{told}, {same(read(theirs.address, SIZE), pattern(number, SIZE))}")
+            opened = theirs.open(parent)
+            parent.send(f"{opened}, {same(read(theirs.address, SIZE), pattern(number, SIZE))}")
             write(theirs.address, pattern(number + 100, SIZE))
             parent.send(None)
             parent.recv()
