@@ -75,20 +75,18 @@ void add_sample(std::string &out, const std::string &name, const std::string &la
 
 struct Family {
   const char *name, *type, *help;
-  std::uint64_t (*value)(const ledger::DeviceUse &);
+  std::uint64_t ledger::DeviceUse::*value;
 };
 
 constexpr Family kFamilies[] = {
     {"ration_memory_limit_bytes", "gauge", "Limit of device memory for the process alone; absent without a limit.",
-     [](const ledger::DeviceUse &use) { return use.limit; }},
+     &ledger::DeviceUse::limit},
     {"ration_memory_reserved_bytes", "gauge", "Device memory that is charged to the process.",
-     [](const ledger::DeviceUse &use) { return use.reserved; }},
-    {"ration_memory_used_bytes", "gauge", "Device memory in blocks that the program holds.",
-     [](const ledger::DeviceUse &use) { return use.used; }},
-    {"ration_memory_peak_bytes", "gauge", "Peak of device memory charged to the process.",
-     [](const ledger::DeviceUse &use) { return use.peak; }},
+     &ledger::DeviceUse::reserved},
+    {"ration_memory_used_bytes", "gauge", "Device memory in blocks that the program holds.", &ledger::DeviceUse::used},
+    {"ration_memory_peak_bytes", "gauge", "Peak of device memory charged to the process.", &ledger::DeviceUse::peak},
     {"ration_allocations_total", "counter", "Blocks of device memory allocated by the process.",
-     [](const ledger::DeviceUse &use) { return use.allocations; }},
+     &ledger::DeviceUse::allocations},
 };
 
 constexpr char kFailures[] = "ration_alloc_failures_total";
@@ -101,7 +99,7 @@ std::string prometheus_text(const Usage &usage, std::uint64_t own_pid_namespace)
   for (const Family &family : kFamilies) {
     begin_family(out, family.name, family.type, family.help);
     for (const auto &[labels, row] : series) {
-      if (const std::uint64_t value = family.value(row->use); value != ledger::kNoLimit) {
+      if (const std::uint64_t value = row->use.*family.value; value != ledger::kNoLimit) {
         add_sample(out, family.name, labels, value);
       }
     }

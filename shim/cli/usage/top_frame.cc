@@ -16,16 +16,16 @@ using Lines = std::vector<std::string>;
 constexpr std::size_t kGroupsFrom = 12;  // the fewest lines of a screen that shows groups
 
 struct Key {
-  int key;
+  char key;
   SortKey sorts_by;
-  const char *shown, *name;
+  const char *name;
 };
 
-constexpr Key kKeys[] = {{'r', SortKey::kReserved, "r reserved", "reserved"},
-                         {'u', SortKey::kUsed, "u used", "used"},
-                         {'p', SortKey::kPid, "p pid", "pid"},
-                         {'a', SortKey::kAge, "a age", "age"},
-                         {'g', SortKey::kGroup, "g group", "group"}};
+constexpr Key kKeys[] = {{'r', SortKey::kReserved, "reserved"},
+                         {'u', SortKey::kUsed, "used"},
+                         {'p', SortKey::kPid, "pid"},
+                         {'a', SortKey::kAge, "age"},
+                         {'g', SortKey::kGroup, "group"}};
 
 std::string title(const Usage &usage, const TopState &state) {
   std::set<std::uint64_t> processes;
@@ -47,7 +47,7 @@ std::string title(const Usage &usage, const TopState &state) {
 std::string key_line(const TopState &state) {
   std::string line = "sort: ";
   for (const Key &each : kKeys) {
-    line += std::string(each.shown) + "  ";
+    line += std::string{each.key, ' '} + each.name + "  ";
   }
   return line + (state.paused ? "space resume  q quit" : "space pause  q quit");
 }
