@@ -1,4 +1,4 @@
-// `ration config`: which files settings are read from, and what is wrong with one before it lies there. Layer: cli.
+// `ration config`: lists the settings files, or prints the mistakes in a file. Layer: cli.
 #include <iostream>
 
 #include "cli/exit_status.h"
@@ -12,14 +12,14 @@ namespace ration::cli {
 
 namespace {
 
-// Every mistake is one line. True where there is none.
+// Logs a line for each mistake. True where there is none.
 bool check(const std::string &path) {
   const config::SmallFile file = config::read_small_file(path, config::Trust::kAnybody);
   if (!file.there || !file.wrong.empty()) {
     log_line("config: " + config::printable(path) + ": " + (file.there ? file.wrong : "there is no such file"));
     return false;
   }
-  // As a system file, which may say everything, and for whatever program.
+  // As a system file, which may set every key, and without a program for its rules.
   const config::FileReading reading = config::read_settings_text(file.text, path, config::Source::kSystemFile, nullptr);
   bool good = reading.problems.empty();
   for (const config::Problem &problem : reading.problems) {
@@ -34,7 +34,7 @@ bool check(const std::string &path) {
   return good;
 }
 
-// One a line, the strongest first.
+// One line for each file, the highest precedence first.
 bool list() {
   const config::Surroundings own = config::own_surroundings();
   bool good = true;

@@ -1,4 +1,4 @@
-// `ration env`: the settings that a program started from here would have, and where each comes from. Layer: cli.
+// `ration env`: prints the settings of a program that is started here, and the source of each. Layer: cli.
 #include <iomanip>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Of one key: what holds, and behind it what limits beside it.
+// The sources of one key: first the one in force, then those that limit it further.
 std::vector<const config::Origin *> origins_of(const config::Settings &settings, std::string_view key) {
   std::vector<const config::Origin *> origins;
   for (const config::Origin &origin : settings.origins) {
@@ -114,7 +114,7 @@ int run_verb(const EnvRequest &request) {
     log_line(problem.line);
   }
   if (request.json) {
-    // A value may hold any bytes; what is no UTF-8 is shown as the replacement character.
+    // A value may hold any bytes; those that are not UTF-8 become the replacement character.
     std::cout << as_json(settings, problems).dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
   } else {
     print_table(settings);

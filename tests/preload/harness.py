@@ -122,7 +122,7 @@ def peak_of(records):
 
 
 def main(cases):
-    """Runs all cases (name -> function of a temporary folder) and exits. With PRELOAD_LIST it prints their names."""
+    """Runs the cases (name -> function of a scratch folder), all of them, and ends the process. PRELOAD_LIST: names them."""
     if os.environ.get("PRELOAD_LIST"):
         print(*cases, sep="\n")
         sys.exit(0)

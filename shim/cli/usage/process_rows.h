@@ -51,7 +51,7 @@ struct Usage {
 // A group's displayed name: for a tree the first eight digits of its number, "-" for no group.
 std::string label_of(ledger::GroupKind kind, const std::string &name);
 
-// `folder_problem`: from ledger::look.
+// `folder_problem`: why the state folder could not be read, empty if it was.
 Usage usage_of(const std::vector<ledger::Group> &groups, const std::string &folder_problem, std::uint64_t now_unix_ns);
 
 enum class SortKey { kReserved, kUsed, kPid, kAge, kGroup };

@@ -1,4 +1,4 @@
-// A snapshot as a JSON object, schema `ration.ps/1` (shim/README.md lists the keys). Layer: cli. Threads: pure
+// A snapshot as a JSON object, schema `ration.ps/1` (README.md of the command lists the keys). Layer: cli. Threads: pure
 // functions.
 #pragma once
 
