@@ -53,7 +53,7 @@ std::span<const CoverageRow> coverage_rows() {
 CoverageCounts coverage_counts(std::span<const CoverageRow> rows) {
   CoverageCounts counts;
   for (const CoverageRow &row : rows) {
-    if (row.asked) {
+    if (row.required) {
       ++counts.of;
       ++(row.standing == Standing::kGap ? counts.gaps : counts.covered);
     }
@@ -82,7 +82,7 @@ std::string coverage_json(std::span<const CoverageRow> rows) {
   json document = {{"schema", "ration.coverage/1"}, {"covered", counts.covered}, {"of", counts.of},
                    {"gaps", counts.gaps},           {"rows", json::array()},     {"also_hooked", json::array()}};
   for (const CoverageRow &row : rows) {
-    document[row.asked ? "rows" : "also_hooked"].push_back(as_json(row));
+    document[row.required ? "rows" : "also_hooked"].push_back(as_json(row));
   }
   return document.dump(2);
 }

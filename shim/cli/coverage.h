@@ -19,7 +19,7 @@ struct CoverageRow {
   const char *symbol;
   int since;           // CUDA version of this ABI, major * 1000 + minor * 10; 0: unknown
   const char *action;  // of the catalogue
-  bool asked;          // the catalogue requires an action; otherwise it is a row only because it is hooked
+  bool required;       // the catalogue requires an action; otherwise it is a row only because it is hooked
   Standing standing;
   const char *family;  // of the hook
   const char *sentence;

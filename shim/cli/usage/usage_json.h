@@ -1,5 +1,5 @@
-// A snapshot as a JSON object, schema `ration.ps/1` (README.md of the command lists the keys). Layer: cli. Threads: pure
-// functions.
+// A snapshot as a JSON object, schema `ration.ps/1`; the README of the command lists the keys.
+// Layer: cli. Threads: pure functions.
 #pragma once
 
 #include <string>
