@@ -10,11 +10,11 @@ namespace {
 
 using Number = std::atomic<std::uint64_t>;
 
-// The number stands in a page that is all zeros after a fork (madvise(2), MADV_WIPEONFORK, Linux 4.14); where the next
-// one comes from is inherited.
+// The number is in a page that the kernel zeroes in a forked child (madvise(2), MADV_WIPEONFORK, Linux 4.14). The child
+// inherits `last`, so it draws a number that its parent does not have.
 constinit std::atomic<Number *> page{nullptr};
 constinit Number last{0};
-constinit Number no_page{0};  // its address: there was none to be had, so the process ID must do, for good
+constinit Number no_page{0};  // Its address stands for: no such page could be had, so the process ID is used, for good.
 
 Number *make_page() {
   void *const mapped = mmap(nullptr, sizeof(Number), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,4 +1,4 @@
-// Which address space this is, so that a forked child knows what it did not get from its parent.
+// Identifies this address space, so that a forked child can tell what it did not inherit from its parent.
 // Layer: ledger. Threads: any. Owns: one page of the process, for good.
 #pragma once
 
@@ -6,8 +6,8 @@
 
 namespace ration::ledger {
 
-// Never the same in parent and child, however many forks lie between them. A process ID is: in PID namespaces, and when
-// it comes round again.
+// Differs between parent and child, however many forks lie between them. A process ID may be equal: across PID
+// namespaces, and after it wraps around.
 std::uint64_t this_address_space();
 
 }  // namespace ration::ledger

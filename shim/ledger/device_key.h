@@ -1,5 +1,4 @@
-// A device as the ledger knows it: the sixteen bytes of its UUID.
-// Layer: ledger. Threads: values.
+// The ledger's key of a device: the sixteen bytes of its UUID. Layer: ledger. Threads: values.
 #pragma once
 
 #include <string>
@@ -9,8 +8,8 @@
 
 namespace ration::ledger {
 
-// Of "GPU-" or "MIG-" and hex digits. A device whose driver tells no UUID, or an empty one, is known by its ordinal,
-// which is only right among processes that see the same devices.
+// Parses "GPU-" or "MIG-" and hex digits. A device without a UUID, or with an empty one, gets a key made from its
+// ordinal, which is right only among processes that see the same devices.
 WideValue device_key(std::string_view uuid, int ordinal);
 
 // "GPU-" and sixteen bytes in the 8-4-4-4-12 form that nvidia-smi and CUDA_VISIBLE_DEVICES use.

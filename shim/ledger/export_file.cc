@@ -68,7 +68,7 @@ ExportRecord &ExportFile::record(std::uint32_t index) const {
   return reinterpret_cast<ExportRecord *>(reinterpret_cast<char *>(header_) + sizeof(ExportHeader))[index];
 }
 
-// The life byte is held before anybody can find the file. False: `problem`, or none where the name was somebody's.
+// Takes the life byte before the file can be found by name. False with an empty `problem`: the name was taken.
 bool ExportFile::set_up(int folder, int descriptor, const std::string &passing, std::string &problem) {
   if (lock_life(descriptor, shared::kExporterLife) != LifeLock::taken) {
     problem = "its file system has no locks of open file descriptions";
@@ -125,11 +125,12 @@ std::unique_ptr<ExportFile> ExportFile::make(const std::string &state_folder, st
     file.take(
         Descriptor(openat(folder.number(), passing.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)));
     if (!file) {
-      problem = errno == ENOENT ? "" : text_of(errno);  // ENOENT: the folder went
+      problem = errno == ENOENT ? "" : text_of(errno);  // ENOENT: the folder was removed
       continue;
     }
     const bool done = made->set_up(folder.number(), file.number(), passing, problem);
-    unlinkat(folder.number(), passing.c_str(), 0);  // there where it failed, or where the name came by a link
+    // exists only after a failure, or where the name was given by a link
+    unlinkat(folder.number(), passing.c_str(), 0);
     if (done) {
       return made;
     }

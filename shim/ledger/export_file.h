@@ -1,10 +1,8 @@
-// The file in which a process says which blocks it shares, `ipc-` and 16 hex digits in the state folder; and who has
-// them open. Layer: ledger. Threads: publish and end one at a time; the rest any. Owns: its mapping.
-//
-// The exporter holds the file's first life byte (life_byte.h) as long as it lives. Who opens a block takes a shared
-// lock on the byte of its record and looks at the record then; the exporter says that a block has ended and looks at
-// the lock then: one of the two sees the other, so no block is used again that somebody has open. The kernel drops the
-// lock of an opener that dies. The file goes when none of its bytes is locked.
+// The file that lists the blocks a process shares (`ipc-` and 16 hex digits, in the state folder), and the locks of
+// their openers.
+// Layer: ledger. Threads: publish and end one at a time; the rest any. Owns: its mapping.
+// The exporter locks the file's first life byte (life_byte.h) as long as it lives. The file is removed when no byte of
+// it is locked.
 #pragma once
 
 #include <sys/types.h>
@@ -24,7 +22,7 @@ ExportNonce export_nonce();
 
 class ExportFile {
  public:
-  // Under a name that nobody has. nullptr: `problem` says why.
+  // Makes the file under an unused name. nullptr: `problem` says why.
   static std::unique_ptr<ExportFile> make(const std::string &state_folder, std::string &problem);
   ~ExportFile();
   ExportFile(const ExportFile &) = delete;
@@ -33,22 +31,25 @@ class ExportFile {
   std::uint64_t exporter() const { return header_->exporter; }
   std::string path() const { return folder_ + "/" + name_; }
 
-  // Memory only. REQUIRES: the record is new, or has ended and was seen to be nobody's since.
+  // Writes memory only. REQUIRES: the record is new, or it has ended and a Snapshot taken since shows no opener.
   ExportToken publish(std::uint32_t record, const ExportedBlock &block, const ExportNonce &nonce);
   void end(std::uint32_t record);
 
-  // A look at who has what open. Where the file lost its name everything counts as open.
+  // A snapshot of which records are open. An opener takes a shared lock on the record's byte, then checks the record;
+  // the exporter ends the record, then checks the lock. One of the two sees the other, so an open block is never
+  // reused. The kernel drops the lock of an opener that dies. Where the file has lost its name, every record counts as
+  // open.
   class Look {
    public:
     explicit Look(const ExportFile &file);
     bool is_anybodys(std::uint32_t record) const;
-    bool is_nobodys() const;  // none of the records
+    bool is_nobodys() const;  // no record is open
 
    private:
     Descriptor file_;
   };
 
-  // Removes the file if nobody has anything open. For the end of the process: its mapping and life byte stay.
+  // Removes the file if no record is open. For the end of the process: its mapping and life byte stay.
   void remove_if_unused() const;
 
  private:
@@ -63,7 +64,7 @@ class ExportFile {
   ino_t inode_ = 0;
 };
 
-// What a file of an exporter is called, and whether a name is one's.
+// The name of an exporter's file, and whether `name` is such a name.
 std::string export_file_name(std::uint64_t exporter);
 bool is_export_file(const std::string &name);
 

@@ -1,6 +1,6 @@
-// What lies in the file of a process that shares blocks of its pools with others: a header page, then records, one for
-// each block; and the token that stands for a block where programs expect a driver's handle.
-// Layer: ledger. Threads, and processes: the exporter writes, the others read; any of them may die between two stores.
+// Layout of the file of a process that shares pool blocks: a header page, then one record for each block; and the token
+// that a program receives in place of a driver's handle.
+// Layer: ledger. Threads, and processes: the exporter writes, others read; any of them may die between two stores.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@ struct ExportToken {
 };
 static_assert(sizeof(ExportToken) == 64);
 
-// Where a block lies: in what the driver's own handle is of.
+// The position of a block in the allocation that the driver's handle names.
 struct ExportedBlock {
   unsigned char handle[64] = {};
   std::uint64_t offset = 0;
@@ -32,10 +32,10 @@ struct ExportedBlock {
 namespace shared {
 
 inline constexpr std::uint64_t kExportMagic = 0x5450584549544152;  // "RATIEXPT"
-// Grows with every change of this file. Nobody takes another version than its own.
+// Grows with every change of this file. Only this version is accepted.
 inline constexpr std::uint32_t kExportVersion = 1;
 
-// One less than there are life bytes: the first is the exporter's, the others are those of the records.
+// One less than there are life bytes: the first is the exporter's, the others belong to the records.
 inline constexpr std::uint32_t kExportRecords = 4095;
 inline constexpr std::uint32_t kExporterLife = 0;
 constexpr std::uint32_t life_of_record(std::uint32_t record) {
@@ -56,7 +56,7 @@ using ExportWord = std::atomic<std::uint64_t>;
 static_assert(ExportWord::is_always_lock_free);
 
 struct ExportRecord {
-  ExportWord state;  // generation << 1 | live; written last, ended first
+  ExportWord state;  // generation << 1 | live; written last, cleared first
   ExportWord nonce[2];
   ExportWord offset;
   ExportWord bytes;

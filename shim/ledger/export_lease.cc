@@ -55,7 +55,7 @@ bool ExportLease::is_live() const {
   return record().state.load() == live_state_;
 }
 
-// First the lock, then the look at the record. Whoever dies in between leaves no lock.
+// Locks first, then checks the record. A process that dies in between leaves no lock.
 bool ExportLease::lock(int descriptor, const ExportToken &token, std::string &problem) {
   struct stat found {};
   if (fstat(descriptor, &found) != 0 || found.st_size < static_cast<off_t>(shared::kExportBytes)) {
@@ -113,7 +113,8 @@ std::unique_ptr<ExportLease> ExportLease::take(const std::string &state_folder, 
     return lease;
   }
   if (opened) {
-    unlock_life(opened.number(), shared::life_of_record(token.record));  // said: a child may have the descriptor too
+    // explicit, because a forked child may have the descriptor too
+    unlock_life(opened.number(), shared::life_of_record(token.record));
   }
   problem = problem.empty() ? "" : state_folder + "/" + name + ": " + problem;
   return nullptr;

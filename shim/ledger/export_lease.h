@@ -1,6 +1,6 @@
-// The right to use another process's block, for as long as this lives: until then its bytes are nobody else's, even
-// where its owner has freed it. Layer: ledger. Threads: any. Owns: a mapping that holds the lock (export_file.h), and
-// that fork children do not inherit.
+// The right to use another process's block: while this object lives, the block is not reused, even if its owner frees
+// it.
+// Layer: ledger. Threads: any. Owns: a mapping that holds the lock (export_file.h); forked children do not inherit it.
 #pragma once
 
 #include <memory>
@@ -12,8 +12,8 @@ namespace ration::ledger {
 
 class ExportLease {
  public:
-  // nullptr: the token is of nothing that can be had: a block that was freed, a process that is gone, a forgery.
-  // `problem`, where it is not empty, is why it cannot be told.
+  // nullptr: the token names no usable block: it was freed, its process is gone, or the token is forged. `problem`,
+  // where it is not empty, says why this could not be determined.
   static std::unique_ptr<ExportLease> take(const std::string &state_folder, const ExportToken &token,
                                            std::string &problem);
   ~ExportLease();
@@ -21,7 +21,7 @@ class ExportLease {
   ExportLease &operator=(const ExportLease &) = delete;
 
   const ExportedBlock &block() const { return block_; }
-  // Whether its owner has not freed it.
+  // Whether the owner has not freed the block.
   bool is_live() const;
 
  private:

@@ -28,8 +28,8 @@ std::string error_text(int error) {
   return std::generic_category().message(error);
 }
 
-// Who may write to it may put anything into it, or cut it short under a mapping. That holds for root, too, whose folder
-// in /dev/shm anybody could have made first.
+// A user that may write to the file can put anything into it, or truncate it under a mapping. This holds for root, too:
+// any user could have created its folder in /dev/shm first.
 const char *distrust(const struct stat &found) {
   if (found.st_uid != geteuid()) {
     return "it belongs to another user";
@@ -51,7 +51,7 @@ std::string complain_of(const Header &header, int descriptor) {
       header.devices != shared::kDevices || header.cell_bytes != sizeof(shared::Cell)) {
     return "its header is damaged; let the group's processes end and remove it";
   }
-  // The size behind the count: another process may add a slot just now.
+  // The size is read after the count: another process may add a slot at the same time.
   const std::uint32_t ready = header.ready_slots.load(std::memory_order_acquire);
   struct stat found {};
   if (ready > shared::kSlots || fstat(descriptor, &found) != 0 ||
@@ -82,19 +82,19 @@ bool write_header(int descriptor, const std::string &group) {
 }  // namespace
 
 int give_space(int descriptor, std::size_t begin, std::size_t end) {
-  // One byte beyond RLIMIT_FSIZE would be a SIGXFSZ in the program.
+  // One byte beyond RLIMIT_FSIZE would raise SIGXFSZ in the program.
   struct rlimit limit {};
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && end > limit.rlim_cur) {
     return EFBIG;
   }
-  int error = EINTR;  // a program with a fast timer interrupts it again and again
+  int error = EINTR;  // a program with a fast timer interrupts the call repeatedly
   for (int tries = 0; error == EINTR && tries < kInterruptions; ++tries) {
     error = posix_fallocate(descriptor, static_cast<off_t>(begin), static_cast<off_t>(end - begin));
   }
   return error;
 }
 
-// File systems without RENAME_NOREPLACE have links.
+// Falls back to a link on file systems without RENAME_NOREPLACE.
 int take_name(int folder, const char *passing, const char *name) {
   if (renameat2(folder, passing, folder, name, RENAME_NOREPLACE) == 0) {
     return 0;
@@ -129,7 +129,7 @@ GroupFile GroupFile::map(int descriptor, std::string &problem) {
     problem = "it is too short for a file of Ration's; move it away";
     return {};
   }
-  // All that the file can grow to; what it has no space for is never touched.
+  // Maps the most that the file can grow to. Pages past its current size are never touched.
   void *const mapped = mmap(nullptr, shared::kFileBytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
   if (mapped == MAP_FAILED) {
     problem = error_text(errno);
@@ -171,7 +171,7 @@ Descriptor open_state_folder(const std::string &path, bool make, std::string &pr
 }
 
 Descriptor open_group_file(int folder, const std::string &name, std::string &problem) {
-  // O_NONBLOCK: a FIFO under that name hangs nobody.
+  // O_NONBLOCK: opening a FIFO of that name must not hang.
   Descriptor file(openat(folder, name.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   struct stat found {};
   if (!file || fstat(file.number(), &found) != 0) {
@@ -188,10 +188,11 @@ bool make_group_file(int folder, const std::string &name, const std::string &gro
   at(KillPoint::kFileMade);
   const Descriptor file(openat(folder, passing.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!file) {
-    problem = errno == ENOENT ? "" : error_text(errno);  // ENOENT: the folder went
+    problem = errno == ENOENT ? "" : error_text(errno);  // ENOENT: the folder was removed
     return errno == ENOENT;
   }
-  if (lock_all_lives(file.number()) == LifeLock::failed) {  // until it has its name nobody takes it for a dead one's
+  // until it has its name, no process may take it for a dead maker's file
+  if (lock_all_lives(file.number()) == LifeLock::failed) {
     problem = "its file system has no locks of open file descriptions";
   }
   at(KillPoint::kFileSpace);
@@ -203,14 +204,15 @@ bool make_group_file(int folder, const std::string &name, const std::string &gro
   }
   int error = 0;
   if (problem.empty()) {
-    unlock_all_lives(file.number());  // whoever finds the name can join at once, should this process be stopped here
+    // so that others can join at once, even if this process is stopped after the rename
+    unlock_all_lives(file.number());
     at(KillPoint::kFileNamed);
     error = take_name(folder, passing.c_str(), name.c_str());
     if (error != 0 && error != EEXIST && error != ENOENT) {
       problem = error_text(error);
     }
   }
-  unlinkat(folder, passing.c_str(), 0);  // is there only where the name was somebody else's or came by a link
+  unlinkat(folder, passing.c_str(), 0);  // exists only where the name was taken or was given by a link
   return problem.empty();
 }
 
@@ -247,7 +249,7 @@ bool remove_if_dead(int folder, const std::string &name) {
     return false;
   }
   if (!has_name(file.number(), folder, name)) {
-    unlock_all_lives(file.number());  // said, because a child that was just forked has the descriptor too
+    unlock_all_lives(file.number());  // explicit, because a child that was just forked has the descriptor too
     return false;
   }
   at(KillPoint::kRemove);

@@ -23,7 +23,8 @@ constexpr std::uint64_t kLookNs = 1'000'000'000;
 constexpr std::uint64_t kGlanceNs = 50'000'000;
 constexpr int kReadings = 100;
 constexpr std::uint32_t kNobody = UINT32_MAX;
-constexpr char kOwnFolders[] = "/dev/shm/ration-";  // made by Ration itself: a folder that the user named is the user's
+// made by Ration itself; a folder that the user named is not removed
+constexpr char kOwnFolders[] = "/dev/shm/ration-";
 
 std::vector<std::string> names_in(int folder) {
   std::vector<std::string> names;
@@ -93,7 +94,7 @@ std::optional<Member> member_of(const GroupFile &file, std::uint32_t index,
     }
   }
   if (slot.life.load(std::memory_order_acquire) != life) {
-    return std::nullopt;  // somebody else's by now
+    return std::nullopt;  // the slot has another owner now
   }
   return member;
 }
@@ -116,7 +117,7 @@ void read_group(const GroupFile &file, Group &group) {
   }
 }
 
-// False: nobody is in it, and it is gone.
+// False: the group had no members and its file was removed.
 bool look_into(int folder, const std::string &name, Group &group) {
   const Descriptor descriptor = open_group_file(folder, name, group.problem);
   if (!descriptor) {
@@ -153,7 +154,7 @@ std::vector<Group> look(const std::string &state_folder, std::string &problem) {
     }
   }
   if (groups.empty() && state_folder.compare(0, sizeof(kOwnFolders) - 1, kOwnFolders) == 0) {
-    rmdir(state_folder.c_str());  // nothing, where something is in it; whoever joins makes it again
+    rmdir(state_folder.c_str());  // fails where the folder is not empty; the next process that joins makes it again
   }
   std::stable_sort(groups.begin(), groups.end(), [](const Group &a, const Group &b) { return a.kind < b.kind; });
   return groups;

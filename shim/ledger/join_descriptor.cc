@@ -14,15 +14,15 @@ namespace {
 
 constexpr std::uint64_t kMostWaitNs = 50'000'000;
 
-constinit std::atomic<bool> between{false};      // somebody opens the file just now
+constinit std::atomic<bool> between{false};      // a thread is opening the file
 constinit std::atomic<int> under_way{0};         // forks
-constinit std::atomic<std::uint64_t> passed{0};  // forks that did not wait, ever
+constinit std::atomic<std::uint64_t> passed{0};  // forks that ever went on without waiting
 constinit std::atomic<bool> turn_taken{false};
 constinit std::atomic<int> joining{-1};  // -1: none
 constinit std::atomic<dev_t> joining_device{0};
 constinit std::atomic<ino_t> joining_inode{0};
 
-// First said, then looked, on both sides: one of the two sees the other.
+// Both sides store first, then load, so one of the two sees the other.
 void before_fork() {
   const std::uint64_t deadline = now_ns() + kMostWaitNs;
   for (Waiter waiter;;) {
@@ -47,7 +47,7 @@ void in_child() {
   turn_taken.store(false);
   const int descriptor = joining.exchange(-1);
   struct stat found {};
-  // Another thread may have been given the number, between the close and the store behind it.
+  // Another thread may have received the number, between the close and the store that follows it.
   if (descriptor >= 0 && fstat(descriptor, &found) == 0 && found.st_dev == joining_device.load() &&
       found.st_ino == joining_inode.load()) {
     close(descriptor);
@@ -56,7 +56,7 @@ void in_child() {
 
 }  // namespace
 
-// No guarded static, which a child forked in the middle would inherit locked.
+// Not a guarded static: a child that is forked during its construction would inherit it locked.
 void watch_forks() {
   static bool registered = false;
   if (!registered) {

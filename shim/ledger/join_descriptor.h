@@ -1,5 +1,6 @@
-// The descriptor by which a process joins a group: what must not get into a forked child, which would keep its parent's
-// slot alive. All by pthread_atfork(3): a child that was made without it is not met.
+// Keeps the descriptor by which a process joins a group out of forked children, which would keep their parent's slot
+// alive.
+// Works through pthread_atfork(3): a child that is made without it is not covered.
 // Layer: ledger. Threads: one joins at a time; others may fork meanwhile. Owns: the descriptor.
 #pragma once
 
@@ -9,10 +10,10 @@
 
 namespace ration::ledger {
 
-// Before the first of them. Twice is harmless.
+// Call it before the first of the classes below. Calling it twice is harmless.
 void watch_forks();
 
-// Whose turn it is: held around all that follows by those who may be several at once. A forked child's is its own.
+// Lets one thread at a time through all that follows. A forked child starts with an open gate.
 class JoinTurn {
  public:
   JoinTurn();
@@ -21,16 +22,16 @@ class JoinTurn {
   JoinTurn &operator=(const JoinTurn &) = delete;
 };
 
-// While one of these is there no fork goes on: it waits for forks under way, and new ones wait for it. Nobody waits
-// beyond `deadline_ns` or 50 ms, because a fork may itself wait for a lock that the joining thread's caller holds. It
-// must be the whole time, from opening to closing: a fork copies descriptors and memory at different moments.
+// Keeps forks out while it lives: it waits for forks in progress, and new forks wait for it. Neither side waits beyond
+// `deadline_ns` or 50 ms, because a fork may itself wait for a lock of the joining thread's caller. It must span
+// opening to closing: a fork copies descriptors and memory at different times.
 class BetweenForks {
  public:
   explicit BetweenForks(std::uint64_t deadline_ns);
   ~BetweenForks();
   BetweenForks(const BetweenForks &) = delete;
   BetweenForks &operator=(const BetweenForks &) = delete;
-  // Whether a child may have got what is open, all the same.
+  // Whether a forked child may have inherited what is open, nevertheless.
   bool failed() const;
 
  private:
@@ -38,7 +39,7 @@ class BetweenForks {
   bool at_rest_;
 };
 
-// Where a child was forked all the same, it closes this.
+// A child that was forked nevertheless closes this descriptor.
 class JoinDescriptor {
  public:
   JoinDescriptor() = default;

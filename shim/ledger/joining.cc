@@ -26,18 +26,20 @@ using shared::Slot;
 namespace {
 
 constexpr std::uint64_t kJoinNs = 100'000'000;
-constexpr std::uint64_t kForksNs = kJoinNs / 2;  // how long it is tried to join between forks, rather than beside one
-constexpr int kLeastTries = 10;  // on a machine so busy that one takes all the time: the first may only make the file
+// how long to retry a join that a fork overlapped, before accepting one
+constexpr std::uint64_t kForksNs = kJoinNs / 2;
+// for a busy machine on which one try takes all the time: the first may only make the file
+constexpr int kLeastTries = 10;
 constexpr std::uint32_t kNone = UINT32_MAX;
 
-// What one try to get a slot came to.
+// The result of one try to get a slot.
 struct Try {
   std::uint32_t slot = kNone;
-  bool again = false;   // the file went, or goes
+  bool again = false;   // the file was removed, or is about to be
   std::string problem;  // no more tries
 };
 
-// Only the holder of the slot's life byte.
+// REQUIRES: the caller holds the slot's life byte.
 void take(const GroupFile &file, std::uint32_t index, const ProcessIdentity &process) {
   Slot &slot = file.slot(index);
   const std::uint64_t life = slot.life.load(std::memory_order_acquire);
@@ -74,7 +76,7 @@ void take(const GroupFile &file, std::uint32_t index, const ProcessIdentity &pro
   at(KillPoint::kJoined);
 }
 
-// Numbers of operations that nobody ever gets to: the file was overwritten. What follows them would be taken for older.
+// No slot reaches such operation numbers: the file was overwritten. Later numbers would be taken for older ones.
 bool is_damaged(const GroupFile &file, std::uint32_t index) {
   constexpr std::uint64_t kMostOperations = std::uint64_t{1} << 47;
   const Cell(&cells)[shared::kDevices] = file.slot(index).cells;
@@ -101,13 +103,13 @@ Try lock_slot(int descriptor, std::uint32_t index) {
   return {};
 }
 
-// A free slot, else a new one, else one of the dead.
+// Prefers a free slot, then a new one. Searches for dead owners at each power of two from 64 slots on.
 Try find_slot(const GroupFile &file, int descriptor, int probe, std::uint64_t random) {
   const auto free_one = [&]() -> Try {
     for (std::uint32_t i = 0; i < file.slots(); ++i) {
       if (!owned(file, i)) {
         Try locked = lock_slot(descriptor, i);
-        if (locked.slot != kNone && owned(file, i)) {  // taken by one who died since
+        if (locked.slot != kNone && owned(file, i)) {  // its new owner has died since
           locked.slot = kNone;
           unlock_life(descriptor, i);
         }
@@ -125,7 +127,7 @@ Try find_slot(const GroupFile &file, int descriptor, int probe, std::uint64_t ra
     return found;
   }
   if (worth_looking) {
-    // From anywhere: it may take longer than there is time, and the next one should not start with the same slots.
+    // Starts anywhere: the search may run out of time, and the next process should not start with the same slots.
     auto cursor = static_cast<std::uint32_t>(random % slots);
     reap(file, probe, kNone, now_ns() + kJoinNs / 2, cursor);
     found = free_one();
@@ -190,11 +192,11 @@ namespace {
 struct Joined {
   GroupFile file;
   Try found;
-  bool in_folder = false;  // where the problem is
+  bool in_folder = false;  // the problem is the folder's, not the file's
   struct stat place {};
 };
 
-// One try to open the file and to lock a slot, in which no child is forked that would get the descriptors.
+// One try to open the file and to lock a slot, without a fork meanwhile that would inherit the descriptors.
 Joined open_and_lock(const std::string &state_folder, const std::string &file_called, const std::string &group,
                      std::uint64_t random, std::uint64_t beside_forks_ns) {
   Joined joined;
@@ -208,7 +210,7 @@ Joined open_and_lock(const std::string &state_folder, const std::string &file_ca
   JoinDescriptor opened;
   opened.take(open_group_file(folder.number(), file_called, found.problem));
   const Descriptor probe =
-      opened ? open_group_file(folder.number(), file_called, found.problem) : Descriptor();  // of its own
+      opened ? open_group_file(folder.number(), file_called, found.problem) : Descriptor();  // a description of its own
   if (!probe) {
     found.again =
         found.problem.empty() && (opened || make_group_file(folder.number(), file_called, group, found.problem));
@@ -224,7 +226,7 @@ Joined open_and_lock(const std::string &state_folder, const std::string &file_ca
   }
   const bool inherited = between.failed() && now_ns() < beside_forks_ns;
   if (found.slot != kNone && (inherited || !has_name(opened.number(), folder.number(), file_called))) {
-    unlock_life(opened.number(), found.slot);  // said, because a child may have the descriptor too
+    unlock_life(opened.number(), found.slot);  // explicit, because a forked child may have the descriptor too
     found = {kNone, true, {}};
   }
   fstat(opened.number(), &joined.place);

@@ -1,5 +1,5 @@
-// Where a process may die in the middle of the ledger's work: numbered, so that tests can try every one of them.
-// Layer: ledger. In what is installed `at` is nothing.
+// Numbered points in the ledger's code at which a process may die, so that tests can try each of them.
+// Layer: ledger. In an installed build `at` does nothing.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ inline constexpr std::array kKillPointSteps = {
 };
 
 #ifdef RATION_LEDGER_KILL_POINTS
-// What the test wants to happen there; nullptr: nothing.
+// Called at every point; nullptr: no call.
 inline void (*kill_point_reached)(KillPoint) = nullptr;
 inline void at(KillPoint point) {
   if (kill_point_reached != nullptr) {

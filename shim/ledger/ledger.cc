@@ -30,7 +30,7 @@ bool Account::reserve_own(std::uint64_t bytes) {
   std::uint64_t held = charged_.load(std::memory_order_relaxed);
   for (;;) {
     const std::uint64_t limit = limit_.load(std::memory_order_relaxed);
-    // Subtractions that cannot wrap: held + bytes may.
+    // Subtractions cannot wrap; held + bytes could.
     if (held > limit || bytes > limit - held) {
       return false;
     }
@@ -68,7 +68,7 @@ void Account::commit(std::uint64_t reserved_bytes, std::uint64_t actual_bytes) {
 }
 
 void Account::release(std::uint64_t bytes) {
-  // The groups first: what this process may take again others must have been able to take before.
+  // Groups first: bytes that this process may reserve again must be available to the others before.
   for (int i = 0; i < shares(); ++i) {
     shares_[i].membership->release(shares_[i].device, bytes);
   }

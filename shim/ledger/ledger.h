@@ -1,5 +1,6 @@
-// Who holds how much: in this process one account a device, under its limit, and in every group that the process is in.
-// Layer: ledger (a leaf). Threads: an account's call is safe from any thread; joining is the builder's alone.
+// Memory charged to this process: one account for each device, under its limit and in every group of the process.
+// Layer: ledger (a leaf). Threads: an account's functions are safe from any thread; only the thread that builds the
+// runtime joins.
 #pragma once
 
 #include <atomic>
@@ -12,55 +13,55 @@
 
 namespace ration::ledger {
 
-// Devices that one process can hold memory on. More than any machine has: 16 GPUs of 7 MIG slices each.
+// Devices on which one process can hold memory. More than any machine has: 16 GPUs of 7 MIG slices each.
 inline constexpr int kMaxDevices = 128;
 
-// Whether a refusal comes at once, or only after the dead of the groups gave back what they held (some system calls a
+// Whether a refusal comes at once, or only after memory of dead group members was reclaimed (some system calls for each
 // member).
 enum class Effort { kAtOnce, kLookForDead };
 
-// Bytes of one device. Reserve first, then act, then commit what it really took or release it: at no moment do
-// reserved and committed bytes together exceed the limit, nor those of a group's members its limit.
+// Bytes of one device. Reserve, then act, then commit the bytes actually taken, or release: reserved and committed
+// bytes together never exceed the limit, nor do those of a group's members exceed the group's.
 class Account {
  public:
-  // No limit until one is set. Lowering it below what is held refuses everything until enough was released.
+  // No limit until one is set. A limit below what is held refuses every request until enough was released.
   void set_limit(std::uint64_t bytes);
   std::uint64_t limit() const { return limit_.load(std::memory_order_relaxed); }
 
-  // Counts in a group too from now on, with what is charged by now. False: it is in too many. REQUIRES: one thread at a
-  // time.
+  // Adds the account to a group, with what is charged by now. False: the account is in too many. REQUIRES: one thread
+  // at a time.
   bool share(Membership *membership, int device);
   bool is_shared_with(const Membership *membership) const;
-  // While a group that was asked for cannot be had everything is refused.
+  // A closed account refuses everything: a group that was asked for cannot be joined.
   void close(bool closed = true) { closed_.store(closed, std::memory_order_relaxed); }
 
   [[nodiscard]] ReserveOutcome reserve(std::uint64_t bytes, Effort effort = Effort::kLookForDead);
-  // Turns a reservation into `actual_bytes` held. Fewer than reserved gives the rest back. More is the caller's to
-  // reserve before: REQUIRES actual_bytes <= reserved_bytes.
+  // Turns a reservation into `actual_bytes` held and releases the difference. REQUIRES actual_bytes <= reserved_bytes:
+  // the caller reserves more beforehand.
   void commit(std::uint64_t reserved_bytes, std::uint64_t actual_bytes);
-  // Gives back bytes that were reserved or committed.
+  // Releases bytes that were reserved or committed.
   void release(std::uint64_t bytes);
-  // Takes bytes that are gone already (a context's own memory), whatever the limits say.
+  // Charges bytes that are already in use (a context's own memory), whatever the limits say.
   void charge(std::uint64_t bytes);
 
   // Reserved and committed bytes.
   std::uint64_t charged() const { return charged_.load(std::memory_order_relaxed); }
   // What could still be reserved; 0 when more than a limit is held.
   std::uint64_t available() const;
-  // The same for the groups that have a limit alone; UINT64_MAX: none has.
+  // The same for groups with a limit only; UINT64_MAX: none has one.
   std::uint64_t group_available() const;
 
-  // The group that leaves least, and this device in it; nullptr: in none.
+  // The group that leaves least, and this device's number in it; nullptr: in no group.
   Membership *tightest(int &device) const;
-  // Gives back what the dead held in every group that has a limit here.
+  // Reclaims what dead members held, in every group that has a limit here.
   void look_for_dead() noexcept;
-  // Looks for the dead in all of them. True: one who held memory here died within the last seconds, so that the device
-  // may be about to get it back.
+  // Reclaims in all groups. True: a member that held memory here died within the last `seconds`, so the device may be
+  // about to get it back.
   bool somebody_died_within(std::uint64_t seconds) noexcept;
 
-  // Figures for others to see. What is used may be off by the larger of 1 MiB and a 64th of what is charged before it
-  // is told again. `has_outgrown` and `most_untold_fall` are asked before a pool is hit: what would take the use
-  // further off than that has to tell, so it is no hit.
+  // Figures that other processes see. The published use may be off by the larger of 1 MiB and a 64th of what is
+  // charged. The fast path asks the next two functions: a request that would exceed that error takes the slow path,
+  // which publishes.
   bool has_outgrown(std::uint64_t used) const {
     return used > told_used_.load(std::memory_order_relaxed) + tell_span_.load(std::memory_order_relaxed);
   }
@@ -68,7 +69,7 @@ class Account {
     return has_outgrown(used) ||
            told_used_.load(std::memory_order_relaxed) > used + tell_span_.load(std::memory_order_relaxed);
   }
-  // From `used` down; 0: it is to be told already.
+  // How far the use may fall below `used` without a publication; 0: one is due already.
   std::uint64_t most_untold_fall(std::uint64_t used) const {
     const std::uint64_t told = told_used_.load(std::memory_order_relaxed);
     const std::uint64_t span = tell_span_.load(std::memory_order_relaxed);
@@ -96,7 +97,7 @@ class Account {
   int shares() const { return share_count_.load(std::memory_order_acquire); }  // pairs with share()
   bool reserve_own(std::uint64_t bytes);
 
-  // One word is the whole truth, so its order against other memory does not matter: relaxed throughout.
+  // This word alone is the state, so its order against other memory does not matter: relaxed throughout.
   std::atomic<std::uint64_t> charged_{0};
   std::atomic<std::uint64_t> limit_{UINT64_MAX};
   std::atomic<bool> closed_{false};
@@ -112,7 +113,7 @@ class Ledger {
   Account &account(int device) { return accounts_[device]; }
   const Account &account(int device) const { return accounts_[device]; }
 
-  // Joins; the membership stays for good. nullptr: `problem` says why.
+  // Joins a group for good. nullptr: `problem` says why.
   Membership *join(const std::string &state_folder, GroupKind kind, const std::string &name, std::string &problem);
 
  private:

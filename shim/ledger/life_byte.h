@@ -1,10 +1,8 @@
-// The sign that a slot's owner lives: a lock on the slot's life byte that the kernel drops when the process ends or
-// becomes another program.
+// The sign that a slot's owner lives: a lock on the slot's life byte, dropped when the process ends or calls execve.
 // Layer: ledger. Threads: any.
-//
-// It is a lock of an open file description (fcntl(2), F_OFD_SETLK), which no other descriptor's close drops and which
-// means the same in every PID namespace. The description is kept by a mapping alone, which fork children do not
-// inherit (madvise(2), MADV_DONTFORK) and execve drops; so nothing but the owner keeps it.
+// It is a lock of an open file description (fcntl(2), F_OFD_SETLK): closing another descriptor does not drop it, and it
+// works across PID namespaces. Only a mapping keeps the description; forked children do not inherit the mapping
+// (madvise(2), MADV_DONTFORK) and execve drops it.
 #pragma once
 
 #include <cstdint>
@@ -13,21 +11,21 @@ namespace ration::ledger {
 
 enum class LifeLock {
   taken,
-  somebodys,  // another owner's, who lives
-  removing,   // somebody removes the file
+  somebodys,  // a living owner holds it
+  removing,   // another process is removing the file
   failed,     // the file system has no such locks
 };
 
-// Locks the life byte of `slot` for the open file description of `descriptor`, or of all slots.
+// Locks the life byte of `slot`, or of all slots, for the open file description of `descriptor`.
 [[nodiscard]] LifeLock lock_life(int descriptor, std::uint32_t slot);
 [[nodiscard]] LifeLock lock_all_lives(int descriptor);
-// The same byte, with others who only share it.
+// A shared lock on the same byte.
 [[nodiscard]] LifeLock share_life(int descriptor, std::uint32_t slot);
 void unlock_life(int descriptor, std::uint32_t slot);
 void unlock_all_lives(int descriptor);
 
-// Whether nobody holds the life byte of `slot`, or of any of so many from there on. `descriptor` must be of a
-// description of its own. False where it cannot be told.
+// Whether the life bytes of `slots` slots from `slot` on are unlocked. `descriptor` needs an open file description of
+// its own. False where this cannot be determined.
 [[nodiscard]] bool is_dead(int descriptor, std::uint32_t slot, std::uint32_t slots = 1);
 
 }  // namespace ration::ledger

@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::uint64_t kLookNs = 50'000'000;
 constexpr int kOvertakings = 100;
-// Of one member on one device: more than any has, and so little that all members' together never wrap around.
+// Of one member on one device: more than any has, and so little that the sum over all members never wraps around.
 constexpr std::uint64_t kMostHeld = std::uint64_t{1} << 50;
 
 std::uint64_t left(WideValue total, std::uint64_t limit) {
@@ -43,7 +43,7 @@ Membership::Membership(GroupFile file, std::uint32_t slot, GroupKind kind, std::
   }
 }
 
-// The mapping is not in a forked child.
+// A forked child does not have the mapping.
 bool Membership::is_here(int device) const {
   return device >= 0 && static_cast<std::uint32_t>(device) < shared::kDevices && this_address_space() == address_space_;
 }
@@ -59,7 +59,7 @@ int Membership::device(std::string_view uuid, int ordinal) {
     if (word.exchange({0, 0}, key)) {
       return static_cast<int>(i);
     }
-    const WideValue present = word.load();  // set once, so both halves are of one moment
+    const WideValue present = word.load();  // set once, so both halves belong together
     if (present.low == key.low && present.high == key.high) {
       return static_cast<int>(i);
     }
@@ -133,13 +133,13 @@ ReserveOutcome Membership::reserve(int device, std::uint64_t bytes, bool look) {
     return ReserveOutcome::over_group_limit;
   }
   const auto index = static_cast<std::uint32_t>(device);
-  const bool limits = kind_ != GroupKind::kNone;  // else nobody shares anything, whatever the file says
+  const bool limits = kind_ != GroupKind::kNone;  // processes without a group share no limit, whatever the file says
   if (change(index, bytes, 0, limits)) {
     return ReserveOutcome::granted;
   }
   if (look) {
     look_for_dead(device);
-    // Others may take and give back meanwhile: as long as it would fit, it is tried.
+    // Other members may take and release memory meanwhile: retry while the request would fit.
     for (int i = 0; i < kOvertakings && bytes <= available(device); ++i) {
       if (change(index, bytes, 0, limits)) {
         return ReserveOutcome::granted;
@@ -207,7 +207,7 @@ void Membership::tell(int device, const Told &told) {
   }
   Cell &cell = file_.slot(slot_).cells[device];
   {
-    // Here and not with each reservation, which the driver may yet refuse.
+    // Not at each reservation: the driver may still refuse one.
     Guard guard(mutex_);
     Own &own = own_[device];
     if (own.held > own.peak) {
@@ -236,7 +236,7 @@ void Membership::look_for_dead(int device) noexcept try {
     return;
   }
   std::string problem;
-  // Opened anew: a descriptor kept open could be closed by the program and mean another file by now.
+  // Opened anew: the program could have closed a kept descriptor, whose number may mean another file by now.
   const Descriptor probe = open_group_file(AT_FDCWD, place_.path, problem);
   struct stat found {};
   const bool ours =
@@ -247,7 +247,7 @@ void Membership::look_for_dead(int device) noexcept try {
     cursor_.store(cursor, std::memory_order_relaxed);
   }
   check_limit(file_, static_cast<std::uint32_t>(device));
-} catch (...) {  // no memory of the host to look with: nobody was found
+} catch (...) {  // no host memory for the search: it found no dead member
 }
 
 bool Membership::somebody_died_within(int device, std::uint64_t seconds) noexcept {

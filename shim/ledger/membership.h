@@ -1,6 +1,6 @@
 // This process in one group: its slot of the group's file, from joining until the process ends.
-// Layer: ledger. Threads: every call is safe. A forked child must not use its parent's: every call then refuses.
-// Owns: the slot, which is never left: what the process held is given back by whoever looks after its end.
+// Layer: ledger. Threads: every function is safe. In a forked child every function of the parent's object refuses.
+// Owns: the slot, which the process never gives up: other processes reclaim what it held after its end.
 #pragma once
 
 #include <sys/types.h>
@@ -25,7 +25,7 @@ enum class ReserveOutcome {
   over_group_limit,  // a group's, or a group's ledger is not usable
 };
 
-// Figures for display, of one device.
+// Figures of one device for display.
 struct Told {
   std::uint64_t used = 0;
   std::uint64_t allocations = 0;
@@ -40,47 +40,47 @@ struct Holder {
 
 class Membership {
  public:
-  // nullptr: `problem` says why, and what to do. Waits 100 ms at most.
+  // nullptr: `problem` says why, and the remedy. Waits at most 100 ms.
   static std::unique_ptr<Membership> join(const std::string &state_folder, GroupKind kind, const std::string &name,
                                           const ProcessIdentity &process, std::string &problem);
 
   GroupKind kind() const { return kind_; }
   const std::string &name() const { return name_; }
 
-  // The place of a device in this group, -1 when the group has no place left.
+  // The index of a device in this group; -1 when the group has no place left.
   int device(std::string_view uuid, int ordinal);
 
-  // What this process says the group may take there, and what of its own limit is for others to see.
+  // The limit that this process states for the group, and the limit of its own that others see.
   void state_limit(int device, std::uint64_t bytes);
   void show_limit(int device, std::uint64_t bytes);
 
-  // Atomically adds to the total, if it stays within the limit. With `look`, a refusal comes only after the dead gave
-  // back what they held: some system calls a member, 50 ms at most.
+  // Atomically adds to the total, if it stays within the limit. With `reclaim`, a refusal comes only after memory of
+  // dead members was reclaimed: some system calls for each member, at most 50 ms.
   [[nodiscard]] ReserveOutcome reserve(int device, std::uint64_t bytes, bool look);
   void release(int device, std::uint64_t bytes);
-  // Takes bytes that are gone already, whatever the limit says.
+  // Charges bytes that are already in use, whatever the limit says.
   void charge(int device, std::uint64_t bytes);
 
   std::uint64_t limit(int device) const;
   std::uint64_t total(int device) const;
   std::uint64_t available(int device) const;
 
-  // Whether anybody stated a limit for the group on any device.
+  // Whether a member stated a limit for the group on any device.
   bool has_limits() const;
 
-  // Who holds most there, at most `most` of them.
+  // The members that hold most there, at most `most` of them.
   std::vector<Holder> holders(int device, std::size_t most) const;
 
   void tell(int device, const Told &told);
 
-  // Gives back what the dead held, and sees to it that the limit there is that of the living.
+  // Reclaims what dead members held, and recomputes the limit there from the living members if it is wrong.
   void look_for_dead(int device) noexcept;
-  // The same. True: somebody who held memory there was found dead within the last `seconds`, by whomever, so that the
+  // The same. True: a member that held memory there was found dead within the last `seconds`, by any process, so the
   // device may be about to get it back.
   bool somebody_died_within(int device, std::uint64_t seconds) noexcept;
 
  private:
-  struct Place {  // of the file in the file system
+  struct Place {  // identifies the file in the file system
     std::string path;
     dev_t device = 0;
     ino_t inode = 0;
@@ -89,7 +89,7 @@ class Membership {
   bool change(std::uint32_t device, std::uint64_t add, std::uint64_t subtract, bool limited);
   bool is_here(int device) const;
 
-  struct Own {  // of one device: what the next operation starts from
+  struct Own {  // of one device: the state from which the next operation starts
     std::uint64_t operation = 0;
     std::uint64_t held = 0;
     std::uint64_t peak = 0;
@@ -102,17 +102,17 @@ class Membership {
   const std::string name_;
   const Place place_;
   const std::uint64_t address_space_;
-  // Operations of one slot come one after the other. Held for some exchanges, never across a system call.
+  // Serialises the operations of one slot. Held for some exchanges, never across a system call.
   mutable RankedMutex mutex_{Rank::kMembership};
   Own own_[shared::kDevices] GUARDED_BY(mutex_);
   std::atomic<std::uint32_t> cursor_{0};
 };
 
-// The name of a group's file, and the group of a file's name: false where it is none of ours.
+// The file name of a group, and the group of a file name. False: not a group's file name.
 std::string file_name(GroupKind kind, const std::string &name);
 bool group_of_file(const std::string &file, GroupKind &kind, std::string &name);
 
-// How a group is called in a sentence.
+// The group's name in a message.
 std::string spoken(GroupKind kind, const std::string &name);
 
 }  // namespace ration::ledger

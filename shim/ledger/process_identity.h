@@ -1,4 +1,4 @@
-// Who a process is. Layer: ledger. Threads: values.
+// Identity of a process. Layer: ledger. Threads: values.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace ration::ledger {
 
-// For display only, but for `identity`, which is random and the same in every group that the process is in.
+// For display, except `identity`: it is random and the same in every group of the process.
 struct ProcessIdentity {
   std::uint64_t identity = 0;
   int pid = 0;  // in its own PID namespace
@@ -18,7 +18,7 @@ struct ProcessIdentity {
 
 ProcessIdentity this_process();
 
-// From the kernel, or, where it has none yet, of this process and moment.
+// From the kernel, or, before its generator is ready, from the process ID and the time.
 std::uint64_t random_number();
 
 }  // namespace ration::ledger

@@ -1,9 +1,8 @@
-// What lies in the file of a group, byte by byte. A header page, then slots: one for each process in the group.
+// Layout of a group's file: a header page, then one slot for each process in the group.
 // Layer: ledger. Threads, and processes: any of them may die between any two stores.
-//
-// Who may write what: a slot's owner, which holds the lock on the slot's life byte, everything in it; anyone, by
-// exchange only, `life`, `Cell::applied` and all words of the header. So a late writer, who looked before he was
-// stopped, changes nothing when he goes on: his exchange finds another generation or another number of operation.
+// A slot's owner, which holds the lock on the slot's life byte, writes all of its slot. Any process writes `life`,
+// `Cell::applied` and the header, by exchange only. The exchange of a process that was stopped after its load fails: it
+// finds another generation or operation number.
 #pragma once
 
 #include <atomic>
@@ -16,30 +15,30 @@
 namespace ration::ledger::shared {
 
 inline constexpr std::uint64_t kMagic = 0x5245474c4e544152;  // "RATNLGER"
-// Grows with every change of this file. Readers take no other version than their own.
+// Grows with every change of this file. Readers accept only their own version.
 inline constexpr std::uint32_t kLayoutVersion = 1;
 
 inline constexpr std::uint32_t kSlots = 4096;
-inline constexpr std::uint32_t kDevices = 60;  // of one group: 8 GPUs of 7 MIG slices each, and some
+inline constexpr std::uint32_t kDevices = 60;  // of one group: 8 GPUs of 7 MIG slices each, and some spare
 
 using Word = std::atomic<std::uint64_t>;
 static_assert(Word::is_always_lock_free && sizeof(Word) == 8);
 
 // One device of the group, under its UUID.
 struct Device {
-  WideWord uuid;   // zero: not in use; set once
+  WideWord uuid;   // zero: unused; set once
   WideWord total;  // low: bytes that all members reserved; high: `Tag` of the operation that made it so
   WideWord limit;  // low: the smallest that a living member states, kNoLimit for none; high: a count of its changes
-  // CLOCK_MONOTONIC, when what a dead member held was last given back here; 0: never.
+  // CLOCK_MONOTONIC, when a dead member's memory was last reclaimed here; 0: never.
   std::atomic<std::uint64_t> last_reap_ns;
   std::uint64_t unused;
 };
 
-// Which operation of which slot changed a total last. Operations of a slot on a device are numbered through all its
-// owners' lives, so no tag ever comes twice.
+// Identifies the operation that changed a total last. The numbers of a slot's operations on a device continue across
+// its owners, so a tag never repeats.
 struct Tag {
   std::uint32_t slot = 0;
-  std::uint64_t operation = 0;  // 0: none. Bit 0 is set where somebody gave back all that a dead owner held
+  std::uint64_t operation = 0;  // 0: none. Bit 0 is set on an operation that reclaimed all that a dead owner held
 
   std::uint64_t packed() const { return operation << 16 | (slot + 1); }
   static Tag of(std::uint64_t packed) {
@@ -49,9 +48,10 @@ struct Tag {
 
 // What one process holds on one device of the group.
 struct Cell {
-  // What the owner holds after an even and after an odd operation: the next one's is written before the total changes.
+  // What the owner holds after an even and after an odd operation. The next operation's value is written before the
+  // total changes.
   Word held[2];
-  Word applied;  // the last operation that is known to be in the total; only ever grows
+  Word applied;  // the last operation that is known to be in the total; only grows
   Word stated;   // 1 + the limit that the owner states for the group; 0: none
 
   // For display.
@@ -85,7 +85,7 @@ struct Header {
   std::uint32_t devices;
   std::uint32_t cell_bytes;
   char name[72];                           // of the group
-  std::atomic<std::uint32_t> ready_slots;  // the file holds space for so many
+  std::atomic<std::uint32_t> ready_slots;  // slots that the file has space for
   std::uint32_t unused_word;
   std::uint64_t unused[18];
   Device device[kDevices];
@@ -100,7 +100,7 @@ static_assert(offsetof(Header, device) == 256 && sizeof(Header) == 4096);
 
 inline constexpr std::size_t kFileBytes = sizeof(Header) + std::size_t{kSlots} * sizeof(Slot);
 
-// Life bytes lie behind everything that the file could ever hold: only locks are there, never data.
+// Life bytes lie past the largest possible file: they carry locks, never data.
 inline constexpr std::int64_t kLifeBytes = std::int64_t{1} << 40;
 
 }  // namespace ration::ledger::shared

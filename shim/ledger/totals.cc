@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint64_t kReapMark = 1;
 
-// One number on, and no mark.
+// The next number, without the mark.
 std::uint64_t next_operation(std::uint64_t operation) {
   return ((operation >> 1) + 1) << 1;
 }
@@ -40,7 +40,7 @@ std::uint64_t smallest_stated(const GroupFile &file, std::uint32_t device) {
 
 }  // namespace
 
-// REQUIRES: `total` was read before this call. An operation whose tag is gone from it was noted before the tag went.
+// REQUIRES: `total` was read before this call. An operation is noted in its slot before its tag leaves the total.
 LastOperation last_operation(const GroupFile &file, std::uint32_t device, std::uint32_t slot, WideValue total) {
   const Cell &cell = file.slot(slot).cells[device];
   const Tag tag = Tag::of(total.high);
@@ -55,7 +55,7 @@ LastOperation last_operation(const GroupFile &file, std::uint32_t device, std::u
 
 void note_applied(const GroupFile &file, std::uint32_t device, Tag tag) {
   if (tag.slot >= file.slots()) {
-    return;  // no operation yet, or noise
+    return;  // no operation yet, or garbage
   }
   std::atomic<std::uint64_t> &applied = file.slot(tag.slot).cells[device].applied;
   std::uint64_t before = applied.load(std::memory_order_acquire);
@@ -74,8 +74,7 @@ DeviceSet give_back_of_dead(const GroupFile &file, std::uint32_t slot, std::uint
     WideWord &word = file.header().device[device].total;
     for (;;) {
       const WideValue total = word.load();
-      // Behind the load: had somebody freed the slot before it, nothing of this must be believed; if later, the
-      // exchange fails.
+      // After the load: if the slot was freed before it, these values are stale; if later, the exchange fails.
       if (dead.life.load(std::memory_order_acquire) != life) {
         return stated;
       }
@@ -110,8 +109,8 @@ void work_out_limit(const GroupFile &file, std::uint32_t device) {
   for (;;) {
     const WideValue before = word.load();
     const std::uint64_t smallest = smallest_stated(file, device);
-    // Exchanged even where it stays the same: the count makes everybody who looked earlier look again, or he might set
-    // it to what he saw before this process stated its own.
+    // Exchanged even where the limit stays the same: the new count makes the exchange of every earlier reader fail.
+    // Otherwise such a reader could set a limit that misses what this process has just stated.
     at(KillPoint::kLimit);
     if (word.exchange(before, {smallest, before.high + 1})) {
       return;
@@ -126,7 +125,7 @@ void work_out_limits(const GroupFile &file, DeviceSet devices) {
 }
 
 void check_limit(const GroupFile &file, std::uint32_t device) {
-  // Left alone where it is right, or all who are refused would make each other look again.
+  // A correct limit is left alone: otherwise all refused processes would make each other retry.
   const std::uint64_t limit = file.header().device[device].limit.load().low;
   if (limit != kNoLimit && limit != smallest_stated(file, device)) {
     work_out_limit(file, device);
@@ -154,7 +153,7 @@ Reaping reap(const GroupFile &file, int probe, std::uint32_t own_slot, std::uint
       result.whole = false;
     }
   }
-  work_out_limits(file, stated);  // once for all of them: it looks at every slot
+  work_out_limits(file, stated);  // once for all of them: it reads every slot
   return result;
 }
 

@@ -1,18 +1,19 @@
-// The rules by which the total of a device changes, so that a death at any moment leaves it exact.
-// Layer: ledger. Threads, and processes: as each function says; nobody ever waits for another.
-//
-// An operation of a slot has the number after its last one. Its owner first writes what it will hold then (`held`, the
-// place of the number's parity), and after that exchanges {total, tag} for {total + change, own tag}: that is the one
-// step that makes it so. Before a tag is replaced its operation is noted in its slot (`applied`). Hence the last
-// operation that happened is the larger of what the tag (if it is the slot's) and `applied` say, and `held` of its
-// parity is what the slot holds, whether its owner lives or died on the way. Taking that away from a dead owner is an
-// operation of the same slot, with a mark, which anybody may do, and which only one can do: all others' exchanges fail.
+// The rules by which the total of a device changes, so that a death at any time leaves it exact.
+// Layer: ledger. Threads, and processes: as each function says; no process ever waits for another.
 #pragma once
 
 #include "ledger/group_file.h"
 #include "ledger/shared_layout.h"
 
 namespace ration::ledger {
+
+// An operation of a slot has the number after its last one. Its owner first writes what it will hold afterwards
+// (`held`, at the index of the number's parity). Then it exchanges {total, tag} for {total + change, own tag}: this
+// step makes the operation happen. Before a tag is replaced, its operation is noted in its slot (`applied`).
+// Hence the last operation that happened is the larger of the tag's number (if the tag is the slot's) and `applied`.
+// `held` at its parity is what the slot holds, whether its owner lives or died on the way. Reclaiming from a dead owner
+// is an operation of the same slot, with a mark. Any process may do it and exactly one succeeds: all other exchanges
+// fail.
 
 // The last operation of `slot` on `device` that is in the total.
 struct LastOperation {
@@ -21,30 +22,30 @@ struct LastOperation {
 };
 LastOperation last_operation(const GroupFile &file, std::uint32_t device, std::uint32_t slot, WideValue total);
 
-// Notes in its slot that the operation of `tag` happened. Any process; too late is harmless.
+// Notes in its slot that the operation of `tag` happened. Any process; a late call is harmless.
 void note_applied(const GroupFile &file, std::uint32_t device, shared::Tag tag);
 
-// A bit a device.
+// One bit for each device.
 using DeviceSet = std::uint64_t;
 static_assert(shared::kDevices <= 64);
 
-// Takes everything that the dead owner of `slot` held off every device and frees the slot. `life` is what it was
-// found dead with. Any process, any number of them at once; the last step of the last of them frees it. The devices
-// that the owner stated a limit for: their limits are to be worked out anew.
+// Removes everything that the dead owner of `slot` held from every total and frees the slot. `life` is the value with
+// which the owner was found dead. Any number of processes may run it at once; the last step of the last one frees the
+// slot. Returns the devices for which the owner stated a limit: the caller recomputes those limits.
 [[nodiscard]] DeviceSet give_back_of_dead(const GroupFile &file, std::uint32_t slot, std::uint64_t life);
 
-// Sets the limit of `device` to the smallest that is stated by an owned slot. Any process. Whoever states a limit
-// calls it afterwards, whoever frees slots too.
+// Sets the limit of `device` to the smallest that an owned slot states. Any process. Call it after stating a limit and
+// after freeing slots.
 void work_out_limit(const GroupFile &file, std::uint32_t device);
 void work_out_limits(const GroupFile &file, DeviceSet devices);
-// The same where nothing is new, in case that somebody died before he did so.
+// Recomputes a limit only if it is wrong, in case a process died before it did so.
 void check_limit(const GroupFile &file, std::uint32_t device);
 
-// Frees the slots whose owners died. `probe` is a descriptor of the file of its own. Looks at no more slots when
-// `deadline_ns` (CLOCK_MONOTONIC) is over; `cursor` says where to go on.
+// Frees the slots of dead owners. `probe` is a descriptor of the file with a description of its own. Stops at
+// `deadline_ns` (CLOCK_MONOTONIC); `cursor` is the slot to continue from.
 struct Reaping {
   bool found = false;  // a dead owner
-  bool whole = true;   // every slot was looked at
+  bool whole = true;   // every slot was checked
 };
 Reaping reap(const GroupFile &file, int probe, std::uint32_t own_slot, std::uint64_t deadline_ns,
              std::uint32_t &cursor);
