@@ -16,7 +16,7 @@
 namespace ration::events {
 namespace {
 
-// Nobody may read stderr any more; a program that never writes there must not die of our line.
+// The reader of stderr may be gone. A program that never writes there must not die of SIGPIPE because of this line.
 void write_without_sigpipe(const spdlog::memory_buf_t &line) {
   sigset_t broken_pipe;
   sigset_t before;
@@ -28,13 +28,13 @@ void write_without_sigpipe(const spdlog::memory_buf_t &line) {
   const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
   if (written < 0 && errno == EPIPE && sigismember(&pending, SIGPIPE) == 0) {
     constexpr timespec kAtOnce = {0, 0};
-    sigtimedwait(&broken_pipe, nullptr, &kAtOnce);  // ours: takes it back
+    sigtimedwait(&broken_pipe, nullptr, &kAtOnce);  // removes the signal that this write caused
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-// spdlog's own stderr sinks lock a process-wide mutex, which a forked child may inherit locked; one write(2) needs
-// none.
+// spdlog's own stderr sinks lock a process-wide mutex, which a forked child may inherit locked. One write(2) needs no
+// lock.
 class StderrSink : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
  protected:
   void sink_it_(const spdlog::details::log_msg &message) override {
@@ -62,7 +62,7 @@ void say(std::string_view line) noexcept try {
     c = c == '\n' || c == '\r' ? ' ' : c;
   }
   logger().log(spdlog::level::warn, one_line);
-} catch (...) {  // talking fails open
+} catch (...) {  // fails open
 }
 
 }  // namespace ration::events

@@ -1,12 +1,11 @@
-// The few lines that Ration may say on stderr.
-// Layer: events (a leaf). Threads: any; one write(2) a line, no lock. Never throws.
+// Ration's lines on stderr. Layer: events (a leaf). Threads: any; one write(2) a line, no lock. Never throws.
 #pragma once
 
 #include <string_view>
 
 namespace ration::events {
 
-// Writes "ration: LINE". Newlines inside become spaces: one event is one line.
+// Writes "ration: LINE". Newlines inside become spaces, so one event is one line.
 void say(std::string_view line) noexcept;
 
 }  // namespace ration::events

@@ -36,7 +36,7 @@ Journal::Journal(JournalOptions options, std::string &problem)
   process_.executable = executable();
   tally_ = create_summary_page(options_.summary_directory, process_.pid, base_name(process_.executable));
   if (tally_ == nullptr) {
-    static SummaryPage unreadable;  // no memory for a page: the totals still need a place
+    static SummaryPage unreadable;  // no memory for a page: the totals need a place nevertheless
     tally_ = &unreadable;
   }
   if (options_.log.empty()) {
@@ -146,7 +146,7 @@ void Journal::count(const Wait &event) {
   bump(tally_->devices[event.device].waits);
 }
 
-// The totals move under the writer's lock, so that the peak in `end` is the one that the lines add up to.
+// The totals change under the writer's lock, so that the peak in `end` is exactly what the lines add up to.
 template <class Event>
 void Journal::publish(const Event &event) noexcept {
   if (!logging_) {
@@ -166,7 +166,7 @@ void Journal::publish(const Event &event) noexcept {
     if (!write(&line)) {
       lose_one();
     }
-  } catch (...) {  // out of memory: the line is lost, the totals are not
+  } catch (...) {  // out of memory: the line is lost, the totals are kept
     Guard guard(writer_);
     if (!counted) {
       count(event);
@@ -205,7 +205,7 @@ bool Journal::add(Line &lines, std::uint64_t seq) {
   return file_.write({lines.text.data(), lines.text.size()}, lines.text.size() - size);
 }
 
-// After a write that failed: the `end` that stood last tells a loss too few or was cut off. It fits where it stood.
+// Called after a failed write: the previous `end` reports one loss too few or was cut off. A new one fits in its place.
 void Journal::mend_end() noexcept try {
   if (ended_ && first_line_.empty()) {
     Line nothing;

@@ -1,6 +1,6 @@
-// Records what happened: running totals always, one JSON line an event where a log was asked for.
-// Layer: events (a leaf). Threads: every call is safe from any thread. Fails open: nothing here throws or blocks on
-// anything but one write(2). Called from: hooks, exit. Owns: the log file; never closed, never destroyed.
+// Records events: running totals always, and one JSON line for each event where a log was asked for.
+// Layer: events (a leaf). Threads: every call is safe from any thread. Fails open: nothing here throws, and nothing
+// blocks except one write(2). Called from: hooks, exit. Owns: the log file, which is never closed.
 #pragma once
 
 #include <atomic>
@@ -19,19 +19,20 @@ struct Line;
 
 struct JournalOptions {
   std::string log;                      // path, placeholders expanded; empty: no log
-  std::vector<std::string> tree_marks;  // NAME=value settings that every process of one run inherited
+  std::vector<std::string> tree_marks;  // NAME=value settings that every process of one run inherits
   std::string summary_directory;        // empty: none
   Meta meta;                            // without devices
 };
 
 class Journal {
  public:
-  // `problem` gets one sentence when a log was asked for and cannot be had.
+  // `problem` gets one sentence when a log was asked for and cannot be opened.
   Journal(JournalOptions options, std::string &problem);
 
   bool logging() const { return logging_; }
 
-  // Once, as soon as the driver can be asked: what the devices are. Writes the first line. Later calls do nothing.
+  // Takes the facts of the devices and writes the first line, once, as soon as the driver can be asked. Later calls do
+  // nothing.
   void describe(std::vector<DeviceFacts> devices, int driver_version) noexcept;
   bool described() const { return described_.load(std::memory_order_acquire); }
 
@@ -43,15 +44,15 @@ class Journal {
   void record(const Wait &event) noexcept;
   void record(const Trim &event) noexcept;
   void record(const Sample &event) noexcept;
-  // A block of the pool that is taken or freed, for the totals alone. REQUIRES: !logging().
+  // Counts a block of the pool that is taken or freed in the totals, without a record. REQUIRES: !logging().
   void count_pool_alloc(int device, std::uint64_t bytes) noexcept { count_alloc(tally_->devices[device], bytes); }
   void count_pool_free(int device, std::uint64_t bytes) noexcept { count_free(tally_->devices[device], bytes); }
   void count_failed_alloc() noexcept { bump(tally_->failed_allocs); }
   void count_failed_free() noexcept { bump(tally_->failed_frees); }
   void count_null_free() noexcept { bump(tally_->null_frees); }
 
-  // Writes the `end` record. Events may still come (destructors run after atexit handlers); each then rewrites it, so
-  // that the last line stays an `end` that is right.
+  // Writes the `end` record. Later events (destructors run after atexit handlers) rewrite it, so the last line stays a
+  // correct `end`.
   void end(std::uint64_t unknown_versions) noexcept;
 
   const SummaryPage &tally() const { return *tally_; }
@@ -81,10 +82,11 @@ class Journal {
   void count(const SlabFree &event);
   void count(const Wait &event);
   void count(const Sample &event);
-  void count(const Trim &) {}  // the slab_free records beside it count
-  // Adds what is owed from before (the first line, a loss), then `line`, which may be null. False: nothing was added.
+  void count(const Trim &) {}  // its slab_free records are counted
+  // Adds what is pending (the first line, a `dropped` record), then `line`, which may be null. False: nothing was
+  // added.
   bool write(Line *line) REQUIRES(writer_);
-  // Adds `lines`, which run up to record `seq`, and behind it the `end` that stays last, once there is one.
+  // Adds `lines`, whose last record is number `seq`, and after it the `end` once there is one, which stays last.
   bool add(Line &lines, std::uint64_t seq) REQUIRES(writer_);
   void mend_end() noexcept REQUIRES(writer_);
   void lose_one() noexcept REQUIRES(writer_);
@@ -99,7 +101,7 @@ class Journal {
 
   RankedMutex writer_{Rank::kLogWriter};
   LogFile file_ GUARDED_BY(writer_);
-  std::string first_line_ GUARDED_BY(writer_);  // as long as it could not be written
+  std::string first_line_ GUARDED_BY(writer_);  // until it is written
   std::uint64_t seq_ GUARDED_BY(writer_) = 0;
   std::uint64_t dropped_ GUARDED_BY(writer_) = 0;  // lost since the last `dropped` record
   std::uint64_t dropped_in_all_ GUARDED_BY(writer_) = 0;

@@ -169,7 +169,7 @@ void close_line(Line &line, std::uint64_t ts_ns, std::uint64_t seq) {
 }
 
 std::string meta_line(const Meta &meta, const Process &process) {
-  // In this order: `tree` has to stand near the start, where log_file.cc looks for it, and argv may be megabytes.
+  // The order matters: log_file.cc looks for `tree` near the start of the line, and argv may be megabytes.
   using json = nlohmann::ordered_json;
   json devices = json::array();
   for (const DeviceFacts &device : meta.devices) {
@@ -193,7 +193,7 @@ std::string meta_line(const Meta &meta, const Process &process) {
       said["locked"] = true;
     }
     if (settings.contains(setting.key)) {
-      settings[setting.key]["beside"].push_back(std::move(said));  // a ceiling, or another limit that holds too
+      settings[setting.key]["beside"].push_back(std::move(said));  // a ceiling, or another limit in effect
     } else {
       settings[setting.key] = std::move(said);
     }

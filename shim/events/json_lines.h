@@ -1,4 +1,5 @@
-// Events as JSON Lines (log schema ration.events/1): the text of one record without what only the writer knows.
+// Events as JSON Lines (log schema ration.events/1): the text of a record, except `ts` and `seq`, which only the writer
+// knows.
 // Layer: events (a leaf). Threads: pure functions.
 #pragma once
 
@@ -13,12 +14,12 @@ namespace ration::events {
 
 inline constexpr char kSchema[] = "ration.events/1";
 
-// A type of its own, so that whoever has a journal need not read fmt.
+// A type of its own, so that files that include the journal need not include fmt.
 struct Line {
   fmt::basic_memory_buffer<char, 512> text;
 };
 
-// An open object: `{"t":"alloc",…` without its brace; close_line adds ts and seq.
+// An open object: `{"t":"alloc",…` without its closing brace; close_line adds ts and seq.
 void format(Line &line, const Alloc &event, int thread);
 void format(Line &line, const Free &event, int thread);
 void format(Line &line, const Oom &event, int thread);
@@ -31,7 +32,7 @@ void format_dropped(Line &line, std::uint64_t count);
 void format_end(Line &line, const SummaryPage &tally, std::uint64_t dropped, std::uint64_t unknown_versions);
 void close_line(Line &line, std::uint64_t ts_ns, std::uint64_t seq);
 
-// The whole first line, with its newline. Text that is not UTF-8 has its bad bytes replaced.
+// The whole first line, with its newline. Replaces bytes that are not UTF-8.
 std::string meta_line(const Meta &meta, const Process &process);
 
 }  // namespace ration::events

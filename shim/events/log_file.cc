@@ -16,8 +16,8 @@ namespace {
 
 constexpr int kMostSiblings = 1000;
 
-// An open-file-description lock: released by the kernel with the last descriptor, so a dead process holds none. A file
-// system without locks (ENOLCK, ENOSYS) is no reason to have no log.
+// Takes an open-file-description lock. The kernel releases it with the last descriptor, so a dead process holds none. A
+// file system without locks (ENOLCK, ENOSYS) does not prevent a log.
 bool is_locked_elsewhere(int file) {
   struct flock lock {};
   lock.l_type = F_WRLCK;
@@ -25,7 +25,7 @@ bool is_locked_elsewhere(int file) {
   return fcntl(file, F_OFD_SETLK, &lock) != 0 && (errno == EAGAIN || errno == EACCES);
 }
 
-// One byte beyond RLIMIT_FSIZE would be a SIGXFSZ in the program. Asked each time: the program may change it.
+// One byte beyond RLIMIT_FSIZE would raise SIGXFSZ in the program. Read each time: the program may change the limit.
 bool within_size_limit(std::uint64_t end) {
   struct rlimit limit {};
   return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || end <= limit.rlim_cur;
@@ -39,8 +39,8 @@ bool first_line_bears(int file, const std::string &tree) {
   return line.find("\"tree\":\"" + tree + "\"") != std::string_view::npos;
 }
 
-// What a forked child finds of the log that its parent had last. A fork may come between any two of these stores, and a
-// child that then finds none of the three together keeps the descriptor.
+// The parent's latest log, as a forked child sees it. A fork may come between any two of these stores; a child that
+// finds an inconsistent set keeps the descriptor.
 constinit std::atomic<int> latest_file{-1};
 constinit std::atomic<dev_t> latest_device{0};
 constinit std::atomic<ino_t> latest_inode{0};
@@ -120,8 +120,8 @@ bool LogFile::claim(const std::string &path, const std::string &tree, std::int64
   return false;
 }
 
-// A program may close descriptors that it did not open, and then get our number for a file of its own: what is written
-// must never land there. Where that happened the log is opened again.
+// A program may close descriptors that it did not open, and then receive this number for a file of its own, where no
+// record may be written. In that case the log is opened again.
 bool LogFile::is_open_still() {
   struct stat status {};
   if (fstat(file_, &status) == 0 && status.st_dev == device_ && status.st_ino == inode_) {
@@ -141,11 +141,11 @@ bool LogFile::is_open_still() {
   return true;
 }
 
-// Linux looks for a fatal signal between the pages of one write: a process killed there leaves half a line. So no line
-// crosses a page: blanks stretch the one before it to the page's end, which a reader of JSON skips, by a write that
-// stays inside that page itself.
+// Linux checks for a fatal signal between the pages of one write, so a process that is killed there leaves half a line.
+// Therefore no line crosses a page: blanks, which JSON readers skip, extend the line before it to the page's end. That
+// write stays inside its page itself.
 void LogFile::keep_in_one_page(std::size_t bytes) {
-  constexpr std::uint64_t kPage = 4096;  // or a divisor of what the machine has
+  constexpr std::uint64_t kPage = 4096;  // a divisor of the machine's page size
   const std::uint64_t room = kPage - offset_ % kPage;
   if (!seekable_ || offset_ == 0 || offset_ != end_ || bytes <= room || bytes > kPage || room == kPage ||
       !within_size_limit(offset_ + room)) {
@@ -175,7 +175,7 @@ bool LogFile::write(std::string_view text, std::size_t tail_bytes) {
     written = seekable_ ? pwrite(file_, text.data(), text.size(), at) : ::write(file_, text.data(), text.size());
   } while (written < 0 && errno == EINTR);
   const bool whole = written == static_cast<ssize_t>(text.size());
-  const std::uint64_t valid_end = whole ? end : offset_;  // half a line is taken back
+  const std::uint64_t valid_end = whole ? end : offset_;  // a partial line is removed
   if (seekable_ && written > 0 && (!whole || end < end_)) {
     const int ignored = ftruncate(file_, static_cast<off_t>(valid_end));
     (void)ignored;

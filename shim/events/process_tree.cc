@@ -45,11 +45,11 @@ std::string field(std::string_view text, int index) {
 
 std::optional<Process> process(const std::string &pid) {
   const std::string stat = read_whole("/proc/" + pid + "/stat");
-  const auto name_end = stat.rfind(')');  // the name may hold spaces and brackets of its own
+  const auto name_end = stat.rfind(')');  // the name may contain spaces and brackets
   if (name_end == std::string::npos || name_end + 2 > stat.size()) {
     return std::nullopt;
   }
-  const std::string_view rest = std::string_view(stat).substr(name_end + 2);  // from field 3 on
+  const std::string_view rest = std::string_view(stat).substr(name_end + 2);  // starts at field 3
   return Process{pid, field(rest, 1), field(rest, 19)};
 }
 
@@ -87,7 +87,7 @@ std::string top_of_tree(const std::vector<std::string> &marks) {
 
 }  // namespace
 
-// A child that was forked off stays in its parent's tree, also when that has ended and /proc cannot tell any more.
+// A forked child stays in its parent's tree, even after the parent has ended and /proc no longer shows it.
 std::string process_tree(const std::vector<std::string> &marks) {
   const Answer *known = latest.load(std::memory_order_acquire);  // pairs with the release below
   if (known == nullptr || known->marks != marks) {

@@ -30,13 +30,13 @@ int create_file(const std::string &path) {
 void *map_file(const std::string &path) {
   struct rlimit limit {};
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < sizeof(SummaryPage)) {
-    return MAP_FAILED;  // posix_fallocate beyond it is a SIGXFSZ in the program
+    return MAP_FAILED;  // posix_fallocate beyond the limit would raise SIGXFSZ in the program
   }
   const int file = create_file(path);
   if (file < 0) {
     return MAP_FAILED;
   }
-  // Space first: a store into a mapped hole on a full file system is a SIGBUS in the program.
+  // Allocates space first: a store into a mapped hole on a full file system would raise SIGBUS in the program.
   void *page = MAP_FAILED;
   if (posix_fallocate(file, 0, sizeof(SummaryPage)) == 0) {
     page = mmap(nullptr, sizeof(SummaryPage), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
@@ -98,7 +98,7 @@ bool read_summary(const std::string &file, Summary &summary) {
     const int devices = std::min<int>(static_cast<int>(page->device_count.load()), kMaxTalliedDevices);
     for (int i = 0; i < devices; ++i) {
       const DeviceTally &tally = page->devices[i];
-      // The process may still run: each total is read once, and a block that is freed meanwhile is not yet counted.
+      // The process may still run: each total is read once, and frees before allocs, so frees never exceed allocs.
       const std::uint64_t frees = load(tally.frees);
       const std::uint64_t allocs = std::max(load(tally.allocs), frees);
       Summary::Device device{load(tally.total),

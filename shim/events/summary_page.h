@@ -1,5 +1,5 @@
-// The running totals of one process, in a page that outlives it: `ration run` reads it after any kind of death.
-// Layer: events (a leaf). Threads: writers use atomics; readers take whatever is there.
+// The running totals of one process, in a page that outlives it: `ration run` reads it however the process ended.
+// Layer: events (a leaf). Threads: writers use atomics; readers take the current values.
 // Shared memory: fixed widths, magic, version and size; a process may die between any two stores.
 #pragma once
 
@@ -15,13 +15,13 @@ namespace ration::events {
 
 inline constexpr int kMaxTalliedDevices = 128;
 
-// What every allocation and free touches lies in one cache line.
+// The fields that every allocation and free changes share one cache line.
 struct DeviceTally {
   std::atomic<std::uint64_t> live_bytes;
   std::atomic<std::uint64_t> peak_bytes;
   std::atomic<std::uint64_t> allocs;
-  std::atomic<std::uint64_t> frees;           // the live ones are the allocs that these are not
-  std::atomic<std::uint64_t> reserved_bytes;  // slabs, and blocks that are the driver's own
+  std::atomic<std::uint64_t> frees;           // live blocks: allocs - frees
+  std::atomic<std::uint64_t> reserved_bytes;  // slabs, and blocks of the driver's
   std::atomic<std::uint64_t> reserved_peak_bytes;
   std::atomic<std::uint64_t> waits;
   std::atomic<std::uint64_t> total;
@@ -35,7 +35,7 @@ struct SummaryPage {
   static constexpr std::uint64_t kMagic = 0x31594c4c4154'4152;  // "RATALLY1", little-endian
   static constexpr std::uint32_t kVersion = 3;
 
-  std::atomic<std::uint64_t> magic;  // written last: a page without it is not there yet
+  std::atomic<std::uint64_t> magic;  // written last: a page without it is incomplete
   std::uint32_t version;
   std::uint32_t size;
   std::int64_t pid;
@@ -45,7 +45,7 @@ struct SummaryPage {
   std::atomic<std::uint64_t> failed_frees;
   std::atomic<std::uint64_t> null_frees;
   std::atomic<std::uint64_t> failed_allocs;   // by the driver, for another reason than memory
-  std::atomic<std::uint64_t> refused_shares;  // handles to share memory, which `denied` does not count
+  std::atomic<std::uint64_t> refused_shares;  // handles for sharing memory, which `denied` does not count
   std::atomic<std::uint64_t> host_bytes;      // pinned
   std::atomic<std::uint64_t> host_peak_bytes;
   DeviceTally devices[kMaxTalliedDevices];
@@ -54,7 +54,7 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 static_assert(offsetof(SummaryPage, pid) == 16 && offsetof(SummaryPage, device_count) == 72 &&
               offsetof(SummaryPage, devices) == 128 && sizeof(DeviceTally) == 128);
 
-// A page as it stood when it was read.
+// A copy of a page.
 struct Summary {
   struct Device {
     std::uint64_t total, limit, live_bytes, live_count, peak_bytes, allocs, frees;
@@ -66,12 +66,12 @@ struct Summary {
   std::string program;
   std::uint64_t failed_frees = 0, null_frees = 0, failed_allocs = 0, refused_shares = 0;
   std::uint64_t host_bytes = 0, host_peak_bytes = 0;
-  std::vector<Device> devices;  // by ordinal; a device that was never used has total 0
+  std::vector<Device> devices;  // by ordinal; an unused device has total 0
 };
 
-// Maps a fresh page at `directory`/`pid` (0600), or `pid`.2 and so on: what stands there already is another program
-// that ran under this id, or runs under it in another namespace. Private memory where that fails or `directory` is
-// empty. Never unmapped. nullptr only when there is no memory at all.
+// Maps a fresh page at `directory`/`pid` (0600), or `pid`.2 and so on: an existing file belongs to another program that
+// ran under this ID, or that runs under it in another namespace. Private memory where that fails or `directory` is
+// empty. Never unmapped. nullptr only if no memory can be mapped.
 SummaryPage *create_summary_page(const std::string &directory, std::int64_t pid, const std::string &program);
 
 // Reads a page file. False: not a page of this version.
