@@ -1,12 +1,13 @@
-/* What the front and the core know of each other: one C struct each way. The front is libc only and is preloaded; the
- * core is loaded at the first call and handed a Door; it answers with its bodies, one a row of hook_table.inc.
- * Layer: none, includable from front and hooks. Both sides are built together: `build` must be equal. */
+/* The interface between the preloaded library and the core: one C struct each way. The preloaded library uses libc
+ * only. It loads the core at the first call and passes a RationPreloadAbi; the core returns its hook bodies, one for
+ * each row of hook_table.inc. Layer: none, includable from preload and hooks. Both sides are built together: `build`
+ * must be equal. */
 #ifndef RATION_CORE_ABI_H_
 #define RATION_CORE_ABI_H_
 
 #include <stdint.h>
 
-/* Per-thread state kept in the front's static TLS, where reaching it never allocates. */
+/* Per-thread state in the static TLS of the preloaded library, where access never allocates. */
 struct RationThread {
   int depth; /* > 0: this thread is already inside Ration */
 };
@@ -15,10 +16,10 @@ struct RationThread {
 struct RationCoverage {
   uint64_t dlsym;            /* dlsym and dlvsym answers swapped */
   uint64_t get_proc_address; /* cuGetProcAddress answers swapped */
-  uint64_t unknown_versions; /* a hooked name asked for in a version that we do not know: left alone */
+  uint64_t unknown_versions; /* a hooked name requested in an unknown version: not swapped */
 };
 
-/* front -> core */
+/* preloaded library -> core */
 struct RationPreloadAbi {
   const char *build;
   void *(*real_dlopen)(const char *, int);
@@ -31,17 +32,17 @@ struct RationPreloadAbi {
   void *(*nvml)(void); /* dlopen handle of the libnvidia-ml that the program loaded, or NULL */
 };
 
-/* core -> front */
+/* core -> preloaded library */
 struct RationCoreAbi {
   const char *build;
-  void *const *bodies; /* in table order; valid for ever */
+  void *const *bodies; /* in table order; valid for the life of the process */
   unsigned hook_count;
-  /* Before the first of `bodies` is called: meets the driver, reads the settings, begins the log. 0: it could not; the
-   * front then answers for itself (closed column of the table). */
+  /* Called before the first of `bodies`: resolves the driver, reads the settings, begins the log. 0: failed; the
+   * preloaded library then answers alone (`closed` column of the table). */
   int (*begin)(void);
-  /* Before the first of `nvml_bodies` is called: looks NVML's functions up, and begins nothing. */
+  /* Called before the first of `nvml_bodies`: looks NVML's functions up and initialises nothing else. */
   void (*begin_nvml)(void);
-  void *const *nvml_bodies; /* in table order; valid for ever */
+  void *const *nvml_bodies; /* in table order; valid for the life of the process */
   unsigned nvml_hook_count;
 };
 

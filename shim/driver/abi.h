@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 typedef unsigned long long CUdeviceptr; /* 64 bits on every platform that Ration builds on */
-typedef unsigned int CUdeviceptr_v1;    /* of the exports without a suffix, from before CUDA 3.2 */
+typedef unsigned int CUdeviceptr_v1;    /* used by the exports without a suffix, from before CUDA 3.2 */
 typedef uint64_t cuuint64_t;
 typedef int CUdevice;
 typedef struct CUctx_st *CUcontext;
@@ -26,7 +26,7 @@ typedef struct CUipcMemHandle_st {
   char reserved[64];
 } CUipcMemHandle;
 
-/* Passed through by address only; Ration never looks inside. */
+/* Passed through by address only; Ration never reads it. */
 typedef struct CUgraphEdgeData_st CUgraphEdgeData;
 typedef struct CUexecAffinityParam_st CUexecAffinityParam;
 typedef struct CUctxCreateParams_st CUctxCreateParams;
@@ -271,7 +271,7 @@ typedef enum CUmemPool_attribute_enum {
   CU_MEMPOOL_ATTR_USED_MEM_HIGH = 8
 } CUmemPool_attribute;
 
-/* Handles that name the two default streams outright, in every flavour of a call. */
+/* Handles of the two default streams, valid in every variant of a call. */
 #define CU_STREAM_LEGACY ((CUstream)0x1)
 #define CU_STREAM_PER_THREAD ((CUstream)0x2)
 

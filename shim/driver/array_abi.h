@@ -1,4 +1,4 @@
-/* CUDA arrays as the driver's binary interface has them: formats, descriptors, flags. Types and values only, C and C++;
+/* The driver's binary interface for CUDA arrays: formats, descriptors, flags. Types and values only, C and C++;
  * checked against cuda.h where it is installed (tests/unit/driver/abi_test.cc).
  * Layer: none. Source of every value: cuda.h 13.0. */
 #ifndef RATION_DRIVER_ARRAY_ABI_H_
@@ -82,7 +82,7 @@ typedef struct CUDA_ARRAY3D_DESCRIPTOR_st {
   unsigned int Flags;
 } CUDA_ARRAY3D_DESCRIPTOR;
 
-/* Of the exports without a suffix, from before CUDA 3.2. */
+/* Used by the exports without a suffix, from before CUDA 3.2. */
 typedef struct CUDA_ARRAY_DESCRIPTOR_v1_st {
   unsigned int Width;
   unsigned int Height;

@@ -13,7 +13,7 @@ const Identity identities[kHookCount] = {
 };
 
 void Functions::resolve(void *handle, void *(*look_up)(void *, const char *)) {
-  // An adopted slot is kept where the driver has no export.
+  // A slot that was adopted is kept where the driver has no export.
   const auto fill = [&](auto &slot, const char *name) {
     if (void *address = look_up(handle, name)) {
       slot.set(address);
@@ -71,7 +71,7 @@ NamedHook by_name(const char *name, int version, cuuint64_t flags) {
         (identity.stream == Stream::per_thread && !per_thread)) {
       continue;
     }
-    // Rows of one name ascend by version; among equals a per-thread row stands after the plain one.
+    // Rows of one name are in ascending order of version; of equal versions a per-thread row follows the plain one.
     answer = {version > kKnownVersion ? Match::unknown_version : Match::known, static_cast<Hook>(row)};
   }
   return answer;

@@ -1,6 +1,6 @@
 // Typed slots for the driver's functions: every row of hook_table.inc and of used_functions.inc.
-// Layer: driver (a leaf). Threads: slots are filled before the first hook runs; a slot that was empty may be adopted
-// later, once. Owns: nothing.
+// Layer: driver (a leaf). Threads: slots are filled before the first hook runs; an empty slot may be adopted later,
+// once.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@
 
 namespace ration::driver {
 
-// One real function. Null while the driver lacks it; calling it is only allowed when `present()`.
+// One real function; null while the driver lacks it. A call REQUIRES present().
 template <class Signature>
 class Slot;
 
@@ -22,8 +22,8 @@ class Slot<Result(Parameters...)> {
   using Function = Result (*)(Parameters...);
 
   constexpr Slot() = default;
-  // Relaxed: the slot is published with the object that the hooks were reached through, or is a function pointer that
-  // is complete in itself.
+  // Relaxed: the slot is published with the object through which the hooks were reached, or it is a function pointer
+  // that depends on no other memory.
   bool present() const { return address_.load(std::memory_order_relaxed) != nullptr; }
   Result operator()(Parameters... arguments) const { return address_.load(std::memory_order_relaxed)(arguments...); }
   void set(void *address) { address_.store(reinterpret_cast<Function>(address), std::memory_order_relaxed); }
@@ -56,9 +56,9 @@ struct Functions {
 
   // Looks every function up in the driver's handle. Idempotent, so threads may race.
   void resolve(void *handle, void *(*look_up)(void *, const char *));
-  // The real function behind a row, or nullptr.
+  // The real function of a row, or nullptr.
   void *hooked(Hook hook) const;
-  // Fills a row that the driver exports under no symbol with the address that it handed out itself.
+  // Fills the slot of a function that the driver does not export with the address that cuGetProcAddress returned.
   void adopt(Hook hook, void *address);
   // The first required row that the driver lacks, or nullptr.
   const char *missing_required() const;
@@ -67,7 +67,7 @@ struct Functions {
 // The process's driver.
 extern Functions real;
 
-// What a row can be asked for through cuGetProcAddress.
+// The identity of a row for cuGetProcAddress.
 enum class Stream : std::uint8_t { legacy, per_thread };
 struct Identity {
   const char *symbol;
@@ -77,7 +77,7 @@ struct Identity {
 };
 extern const Identity identities[kHookCount];
 
-// The newest CUDA version whose ABIs the table was made from; later ones may have changed a signature.
+// The newest CUDA version of the table's ABIs; a later version may have changed a signature.
 inline constexpr int kKnownVersion = 13000;
 
 enum class Match { none, known, unknown_version };
@@ -89,8 +89,8 @@ struct NamedHook {
 // flag prefers a per-thread row and falls back. Driver API manual, "Driver Entry Point Access".
 NamedHook by_name(const char *name, int version, cuuint64_t flags);
 
-// The row behind the address that the driver answered for (name, version, flags). Two exports may share one address:
-// then the row that by_name means decides.
+// The row of the address that the driver returned for (name, version, flags). If two exports share the address, by_name
+// decides.
 NamedHook by_address(const void *address, const char *name, int version, cuuint64_t flags);
 
 }  // namespace ration::driver

@@ -1,5 +1,5 @@
 // Typed slots for NVML's functions: the NVML rows of hook_table.inc and every row of used_nvml.inc.
-// Layer: driver (a leaf). Threads: slots are only ever filled, with the same values by whoever races.
+// Layer: driver (a leaf). Threads: slots are only filled; racing threads store the same values.
 #pragma once
 
 #include "driver/functions.h"

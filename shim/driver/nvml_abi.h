@@ -1,6 +1,6 @@
 /* NVML's binary interface as Ration uses it: our own declarations, so that no toolkit is needed to build. Types and
  * values only, C and C++. Layer: none. Source: the NVML reference manual, R590; these have not changed since the
- * functions came. */
+ * functions were introduced. */
 #ifndef RATION_DRIVER_NVML_ABI_H_
 #define RATION_DRIVER_NVML_ABI_H_
 
@@ -21,7 +21,7 @@ typedef struct nvmlMemory_st {
 
 /* Bytes; total = reserved + free + used. */
 typedef struct nvmlMemory_v2_st {
-  unsigned int version; /* the caller says which layout it means; checked by the library */
+  unsigned int version; /* the layout that the caller uses; checked by the library */
   unsigned long long total;
   unsigned long long reserved;
   unsigned long long free;

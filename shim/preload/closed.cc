@@ -1,11 +1,11 @@
-// What the entries do when there is no core: the closed column of hook_table.inc. A process whose core is missing runs,
-// but takes no device memory by any route: a limit that cannot be enforced is not ignored.
-// Layer: front. Threads: any; no state.
+// What the entries do without a core: the `closed` column of hook_table.inc. The process runs, but gets no device
+// memory by any route: a limit that cannot be enforced is not ignored.
+// Layer: preload. Threads: any; no state.
 #include "../driver/abi.h"
 #include "link_map.h"
 #include "preload.h"
 
-namespace ration::front {
+namespace ration::preload {
 namespace {
 
 #define RATION_HOOK(symbol, parameters, name, since, stream, need, closed) #name,
@@ -28,7 +28,7 @@ CUresult absent() {
   return CUDA_ERROR_NOT_FOUND;
 }
 
-// Our entry for what the driver answered: by address, and for a name that we would deny whatever its address.
+// Replaces the driver's answer with our entry: by address, and by name for every function that is denied.
 void swap(const char *name, void **function) {
   Hook hook = hook_at(any_driver(), *function, nullptr);
   for (unsigned row = 0; row < kHookCount && hook == kHookCount; ++row) {
@@ -80,4 +80,4 @@ void *closed_target(unsigned hook) {
   }
 }
 
-}  // namespace ration::front
+}  // namespace ration::preload

@@ -7,7 +7,7 @@
 
 #include "link_map.h"
 
-namespace ration::front {
+namespace ration::preload {
 namespace {
 
 constexpr char kCoreName[] = "libration-core.so";
@@ -20,8 +20,8 @@ size_t length(const char *text) {
   return n;
 }
 
-// The file that `address` is mapped from. The loader knows a relative LD_PRELOAD path as it was written, and the
-// program may have changed its folder since; the kernel knows the file.
+// The file that `address` is mapped from. The loader keeps a relative LD_PRELOAD path as it was written, and the
+// program may have changed its folder since; the kernel reports the file itself.
 bool mapped_file(uintptr_t address, char *path) {
   const int file = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
   if (file < 0) {
@@ -29,7 +29,7 @@ bool mapped_file(uintptr_t address, char *path) {
   }
   char chunk[1024];
   uintptr_t bounds[2] = {0, 0};
-  size_t field = 0;   // 0 start, 1 end, 2.. the rest of the line
+  size_t field = 0;   // 0: start, 1: end, 2 and more: the rest of the line
   size_t stored = 0;  // bytes of the path
   bool found = false;
   bool in_path = false;
@@ -96,4 +96,4 @@ bool is_whole_file(const char *path) {
   return readable && header.e_shoff + sections <= static_cast<size_t>(status.st_size);
 }
 
-}  // namespace ration::front
+}  // namespace ration::preload

@@ -1,5 +1,5 @@
 // Finds the real loader functions and the real driver, and recognises the driver's functions by address.
-// Layer: front. Threads: no lock; every table is a pure function of the process, so racing writers store equal values
+// Layer: preload. Threads: no lock; every table is a pure function of the process, so racing writers store equal values
 // and readers see either nothing or the final value (release/acquire on the `ready` words).
 #include <dlfcn.h>
 #include <elf.h>
@@ -12,7 +12,7 @@
 #include "hook_table.inc"
 #undef RATION_HOOK
 
-namespace ration::front {
+namespace ration::preload {
 
 #define RATION_HOOK(symbol, parameters, name, since, stream, need, closed) \
   reinterpret_cast<void *>(&ration_entry_##symbol),
@@ -31,7 +31,7 @@ RationCoverage coverage;
 
 namespace {
 
-// Open addressing over the driver's addresses of our hooks; at most a quarter full.
+// Open addressing over the addresses of the driver's hooked functions; at most a quarter full.
 constexpr unsigned address_slots() {
   unsigned slots = 64;
   while (slots < 4 * kHookCount) {
@@ -63,8 +63,8 @@ uint64_t word_at(const char *text) {
   return word;
 }
 
-// Equality with a program's string, eight bytes a step: this is most of what a swapped look-up costs. Every word begins
-// inside the string, so reading on to its end stays in the same page unless it crosses one. Little-endian.
+// Compares with a program's string, eight bytes a step: this is most of the cost of a swapped look-up. Every word
+// begins inside the string, so reading to its end stays in the same page unless it crosses one. Little-endian.
 bool is_named(const Symbol &symbol, const char *name) {
   constexpr uintptr_t kPage = 4096;  // the smallest page of both architectures
   for (unsigned at = 0; at < symbol.bytes; at += 8) {
@@ -101,7 +101,7 @@ void *loaded(const char *name) {
   return real().dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
 }
 
-// The object that holds `address`, from its ELF header to the end of its last segment.
+// The extent of the object that contains `address`, from its ELF header to the end of its last segment.
 Bounds object_of(const void *address) {
   Dl_info info;
   if (dladdr(address, &info) == 0) {
@@ -147,7 +147,7 @@ void fill_table(void *driver) {
 
 }  // namespace
 
-// A library that was loaded by path and bears no SONAME answers to no fixed name: look for its file name.
+// A library that was loaded by path and has no SONAME is not found under a fixed name: search for its file name.
 void *loaded_library(const char *name, const char *file_prefix) {
   void *handle = loaded(name);
   for (const link_map *map = _r_debug.r_map; map != nullptr && handle == nullptr; map = map->l_next) {
@@ -168,7 +168,7 @@ const Loader &real() {
   return loader;
 }
 
-// The loader forgets its last error when the next call of its kind begins (glibc's _dlerror_run).
+// The loader clears its last error when the next call of its kind begins (glibc's _dlerror_run).
 void leave_no_error() {
   real().dlsym(RTLD_DEFAULT, "dlsym");
 }
@@ -218,4 +218,4 @@ bool in_driver(uintptr_t address) {
   return driver_bounds.start <= address && address < driver_bounds.end;
 }
 
-}  // namespace ration::front
+}  // namespace ration::preload

@@ -1,5 +1,5 @@
-// The door to the core: binds the entries at the first call, or closes them when there is no core to be had.
-// Layer: front. Called from: ration_first_use in trampolines_*.S.
+// Loads the core and binds the entries at the first call, or closes them when the core cannot be loaded.
+// Layer: preload. Called from: ration_first_use in trampolines_*.S.
 // Threads: no lock is held across dlopen or dlsym: a thread inside a library's constructor holds the loader's lock and
 // may arrive here. Racing threads load the same core (the loader serialises them) and store equal slots.
 #include <dlfcn.h>
@@ -14,10 +14,10 @@
 
 extern "C" char **environ;
 
-namespace ration::front {
+namespace ration::preload {
 namespace {
 
-enum class State : int { kUnknown = 0, kOpen, kInert, kClosed };
+enum class State : int { kUnknown = 0, kBound, kInert, kClosed };
 int state;  // a State
 
 __attribute__((tls_model("initial-exec"))) __thread RationThread thread_state;
@@ -28,14 +28,14 @@ RationThread *this_thread() {
 
 constexpr char kDisable[] = "RATION_DISABLE=";
 
-// `environ` is null before libc's own constructor (.preinit_array) and after clearenv(); the kernel still knows what
-// the process was started with.
+// `environ` is null before libc's own constructor (.preinit_array) and after clearenv(); the kernel still has the
+// environment that the process was started with.
 bool disabled_at_start() {
   const int file = open("/proc/self/environ", O_RDONLY | O_CLOEXEC);
   if (file < 0) {
     return false;
   }
-  constexpr char kWanted[] = "RATION_DISABLE=1";  // with its terminating zero, as the entries have theirs
+  constexpr char kWanted[] = "RATION_DISABLE=1";  // with its terminating zero, which every entry has
   char chunk[1024];
   size_t matched = 0;
   bool found = false;
@@ -66,10 +66,10 @@ bool disabled_now() {
   return false;
 }
 
-// The settings live in the core; this one must work without it. Asked once in a process: what a program sets later is
-// its children's, and NVML's first question may come long after CUDA's.
+// Settings are read in the core; this one must work without it. Read once in a process: a value set later applies to
+// its children, and the first NVML call may come long after the first CUDA call.
 bool disabled() {
-  static int known;  // the process that asked and what it was told; racing threads store the same
+  static int known;  // the process that read it, and the value; racing threads store the same
   const int self = getpid() * 2;
   const int before = __atomic_load_n(&known, __ATOMIC_RELAXED);
   if ((before & ~1) == self) {
@@ -80,12 +80,12 @@ bool disabled() {
   return answer;
 }
 
-const RationCoreAbi *opened;  // once there is one
+const RationCoreAbi *loaded_core;  // set once the core is loaded
 
-// Loads the core and starts it. nullptr: `why` and `path` say what went wrong. `path` holds kPathMax bytes.
-const RationCoreAbi *open_core(char *path, const char *&why) {
+// Loads the core and starts it. nullptr: `why` and `path` describe the error. `path` holds kPathMax bytes.
+const RationCoreAbi *load_core(char *path, const char *&why) {
   path[0] = '\0';
-  if (const RationCoreAbi *core = __atomic_load_n(&opened, __ATOMIC_ACQUIRE)) {
+  if (const RationCoreAbi *core = __atomic_load_n(&loaded_core, __ATOMIC_ACQUIRE)) {
     return core;
   }
   if (!core_path(path)) {
@@ -97,10 +97,10 @@ const RationCoreAbi *open_core(char *path, const char *&why) {
     why = "cannot load its core ";
     return nullptr;
   }
-  static const RationPreloadAbi door = {RATION_VERSION, real().dlopen, real().dlsym, &any_driver, &this_thread,
-                                        &coverage,      entries,       kHookCount,   &loaded_nvml};
+  static const RationPreloadAbi preload_abi = {RATION_VERSION, real().dlopen, real().dlsym, &any_driver, &this_thread,
+                                               &coverage,      entries,       kHookCount,   &loaded_nvml};
   const auto start = reinterpret_cast<ration_core_start_t>(real().dlsym(handle, "ration_core_start"));
-  const RationCoreAbi *core = start != nullptr ? start(&door) : nullptr;
+  const RationCoreAbi *core = start != nullptr ? start(&preload_abi) : nullptr;
   if (core == nullptr) {
     why = "cannot start its core ";
   } else if (core->hook_count != kHookCount || !same(core->build, RATION_VERSION) ||
@@ -109,7 +109,7 @@ const RationCoreAbi *open_core(char *path, const char *&why) {
     core = nullptr;
   }
   if (core != nullptr) {
-    __atomic_store_n(&opened, core, __ATOMIC_RELEASE);
+    __atomic_store_n(&loaded_core, core, __ATOMIC_RELEASE);
   }
   return core;
 }
@@ -119,15 +119,15 @@ void *store_slot(unsigned hook, void *target) {
   return target;
 }
 
-// Settles once for the process what the entries lead to; only the thread that settles it speaks.
-State settle() {
+// Resolves once for the process what the entries lead to. Only the thread that resolves it writes to stderr.
+State resolve_state() {
   if (disabled()) {
     __atomic_store_n(&state, static_cast<int>(State::kInert), __ATOMIC_RELEASE);
     return State::kInert;
   }
   char path[kPathMax];
   const char *why = nullptr;
-  const RationCoreAbi *core = open_core(path, why);
+  const RationCoreAbi *core = load_core(path, why);
   if (core != nullptr && core->begin() == 0) {
     why = "cannot start its core ";
     core = nullptr;
@@ -138,28 +138,28 @@ State settle() {
     }
   }
   int unknown = static_cast<int>(State::kUnknown);
-  const State settled = core != nullptr ? State::kOpen : State::kClosed;
-  if (__atomic_compare_exchange_n(&state, &unknown, static_cast<int>(settled), false, __ATOMIC_ACQ_REL,
+  const State resolved = core != nullptr ? State::kBound : State::kClosed;
+  if (__atomic_compare_exchange_n(&state, &unknown, static_cast<int>(resolved), false, __ATOMIC_ACQ_REL,
                                   __ATOMIC_ACQUIRE) &&
-      settled == State::kClosed) {
+      resolved == State::kClosed) {
     say(why, path);
   }
   return static_cast<State>(__atomic_load_n(&state, __ATOMIC_ACQUIRE));
 }
 
 void *target_of(unsigned hook) {
-  // The driver, or our own start, calling back on the thread that is opening the core.
+  // The driver, or the core's start, calls back on the thread that is loading the core.
   if (thread_state.depth > 0) {
     return real_function(hook);
   }
-  auto settled = static_cast<State>(__atomic_load_n(&state, __ATOMIC_ACQUIRE));
-  if (settled == State::kUnknown) {
+  auto resolved = static_cast<State>(__atomic_load_n(&state, __ATOMIC_ACQUIRE));
+  if (resolved == State::kUnknown) {
     ++thread_state.depth;
-    settled = settle();
+    resolved = resolve_state();
     --thread_state.depth;
   }
-  switch (settled) {
-    case State::kOpen:
+  switch (resolved) {
+    case State::kBound:
       return __atomic_load_n(&ration_slots[hook], __ATOMIC_ACQUIRE);
     case State::kInert:
       return store_slot(hook, real_function(hook));
@@ -168,8 +168,8 @@ void *target_of(unsigned hook) {
   }
 }
 
-// A question to NVML needs the core but begins nothing: no driver, no log. Without a core it gets NVML's own answer,
-// and nothing is said: no memory is at stake.
+// A call to NVML needs the core but initialises nothing: no driver, no log. Without a core NVML's own function answers,
+// without a message: no memory is at stake.
 void *nvml_target_of(unsigned hook) {
   bool found = false;
   void *real_one = real_nvml_function(hook, found);
@@ -179,7 +179,7 @@ void *nvml_target_of(unsigned hook) {
   char path[kPathMax];
   const char *why = nullptr;
   ++thread_state.depth;
-  const RationCoreAbi *core = disabled() ? nullptr : open_core(path, why);
+  const RationCoreAbi *core = disabled() ? nullptr : load_core(path, why);
   if (core != nullptr) {
     core->begin_nvml();
   }
@@ -209,8 +209,8 @@ void say(const char *text, const char *detail) {
   (void)ignored;
 }
 
-}  // namespace ration::front
+}  // namespace ration::preload
 
-extern "C" __attribute__((visibility("hidden"))) void *ration_front_bind(unsigned hook) {
-  return ration::front::bind(hook);
+extern "C" __attribute__((visibility("hidden"))) void *ration_preload_bind(unsigned hook) {
+  return ration::preload::bind(hook);
 }

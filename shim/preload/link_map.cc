@@ -4,10 +4,10 @@
 
 #include <initializer_list>
 
-// Our own dynamic section, by its linker-made name: link_map::l_ld of exactly this library.
+// This library's dynamic section, by its linker-made name: link_map::l_ld of exactly this library.
 extern ElfW(Dyn) _DYNAMIC[] __attribute__((visibility("hidden")));
 
-namespace ration::front {
+namespace ration::preload {
 namespace {
 
 constexpr unsigned kHiddenVersion = 0x8000;  // DT_VERSYM bit: not the default version (gABI, symbol versioning)
@@ -136,7 +136,7 @@ bool defines(const link_map &map, const char *name) {
 
 void *next_definition(const char *name) {
   const link_map *own = own_map();
-  // Not preloaded but loaded later (dlopen): libc then stands before us, so the second round takes the whole list.
+  // If the library was loaded later (dlopen), libc precedes it: the second round searches the whole list.
   for (const link_map *map : {own != nullptr ? own->l_next : nullptr, _r_debug.r_map}) {
     for (; map != nullptr; map = map->l_next) {
       if (map == own) {
@@ -150,4 +150,4 @@ void *next_definition(const char *name) {
   return nullptr;
 }
 
-}  // namespace ration::front
+}  // namespace ration::preload

@@ -1,6 +1,6 @@
-// The management library's functions that we hook: found by name in the library that the program loaded, never loaded
-// by us, and recognised by address, so that a wrapper's function of the same name stays the wrapper's.
-// Layer: front. Threads: no lock; racing threads store equal values.
+// The hooked functions of NVML: found by name in the library that the program loaded, which is never loaded from here.
+// They are recognised by address, so a wrapper's function of the same name is not replaced.
+// Layer: preload. Threads: no lock; racing threads store equal values.
 #include "../driver/nvml_abi.h"
 #include "link_map.h"
 #include "preload.h"
@@ -9,7 +9,7 @@
   extern "C" __attribute__((visibility("hidden"))) void ration_entry_##symbol();
 #include "hook_table.inc"
 
-namespace ration::front {
+namespace ration::preload {
 namespace {
 
 #define RATION_NVML_HOOK(symbol, parameters) reinterpret_cast<void *>(&ration_entry_##symbol),
@@ -68,4 +68,4 @@ bool is_nvml_entry(const void *address) {
   return false;
 }
 
-}  // namespace ration::front
+}  // namespace ration::preload

@@ -1,15 +1,15 @@
-// Answers for dlsym, dlvsym and dlopen: ask the real one, then swap the answer when it is a function of the driver's or
-// NVML's that we hook. Never invents a function that they lack.
-// Layer: front. Called from: trampolines_*.S, on any thread, possibly before every constructor of the process.
+// Answers dlsym, dlvsym and dlopen: calls the real function, then swaps the answer if it is a hooked function of the
+// driver or NVML. Never returns a function that they lack.
+// Layer: preload. Called from: trampolines_*.S, on any thread, possibly before every constructor of the process.
 #include <dlfcn.h>
 
 #include "link_map.h"
 #include "preload.h"
 
-namespace ration::front {
+namespace ration::preload {
 namespace {
 
-// Names that we may have an opinion on; everything else costs these comparisons.
+// Prefixes of the names that may be swapped. Every other name costs only these comparisons.
 bool is_driver_name(const char *name) {
   return name[0] == 'c' && name[1] == 'u';
 }
@@ -38,7 +38,7 @@ struct Lookup {
   }
 };
 
-// The object that a call came from, or nullptr.
+// The object that contains a caller's address, or nullptr.
 link_map *object_of(uintptr_t caller) {
   Dl_info info;
   link_map *map = nullptr;
@@ -47,8 +47,8 @@ link_map *object_of(uintptr_t caller) {
              : nullptr;
 }
 
-// An interposer behind us that looks for the real dlsym must not be handed ours: we call it, and the two would call
-// each other for ever. One before us is not called by us.
+// An interposer after this library that looks up the real dlsym must not get ours: we call its dlsym, and the two would
+// call each other without end. An interposer before this library is not called from here.
 bool caller_interposes(uintptr_t caller) {
   const link_map *map = object_of(caller);
   const link_map *own = own_map();
@@ -60,8 +60,8 @@ bool caller_interposes(uintptr_t caller) {
   return false;
 }
 
-// Whether a look-up ended at a real loader function: the next one after us, or libc's own behind other interposers
-// (libdl's before glibc 2.34).
+// Whether a look-up found a real loader function: the next one after this library, or libc's own, after other
+// interposers (libdl's before glibc 2.34).
 template <class Function>
 bool is_real(const void *found, Function next) {
   Dl_info info;
@@ -75,8 +75,8 @@ bool is_real(const void *found, Function next) {
   return starts_with(file, "libc.so.") || starts_with(file, "libdl.so.");
 }
 
-// A library whose functions we hook: where it is, and our export for what it answered to `caller` (nullptr: none). A
-// library looks for its own functions: on WSL2 both are loaders of the real ones.
+// A library with hooked functions: its handle, and our export for its answer to `caller` (nullptr: none). A library's
+// look-ups of its own functions are not swapped: on WSL2 both libraries are loaders of the real ones.
 struct Driver {
   static void *loaded() { return loaded_driver(); }
   static void *entry_for(void *driver, const void *found, const char *name, uintptr_t caller) {
@@ -92,8 +92,8 @@ struct Management {
   }
 };
 
-// Our exports must not make a process without CUDA believe that it has CUDA: while no such library is loaded, a name
-// that only we define is looked for in libc, which gives the program its NULL and a normal dlerror.
+// Our exports must not make a process without CUDA appear to have CUDA. While no such library is loaded, a name that
+// only this library defines is looked up in libc, which returns NULL and sets a normal dlerror.
 Answer without_library(const Lookup &lookup) {
   if (is_entry(lookup.ask_real(lookup.handle()))) {
     lookup.call.first = reinterpret_cast<uintptr_t>(real().dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD));
@@ -119,9 +119,9 @@ Answer name_in(const Lookup &lookup) {
   return {true, entry};
 }
 
-// RTLD_NEXT keeps its natural order, in which our exports stand before whatever the program is linked with. But what
-// comes next after a library that is itself linked with the driver is the driver, past us: that answer is swapped like
-// one for a handle, unless the library defines the name or dlsym: it interposes, and would be led back to itself.
+// RTLD_NEXT keeps its natural order, in which our exports precede the libraries that the program links with. The next
+// definition after a library that itself links with the driver is the driver's, past ours. That answer is swapped, as
+// for a handle. Exception: a library that defines the name or dlsym is an interposer and would be led back to itself.
 template <class Library>
 Answer next_name_in(const Lookup &lookup) {
   void *library = Library::loaded();
@@ -130,7 +130,7 @@ Answer next_name_in(const Lookup &lookup) {
   if (library == nullptr || !is_library || defines(*from, lookup.name()) || defines(*from, "dlsym")) {
     return kGoOn;
   }
-  // Looking in its handle covers the library and what it is linked with.
+  // A look-up in its handle covers the library and the libraries that it links with.
   void *handle = real().dlopen(from->l_name, RTLD_LAZY | RTLD_NOLOAD);
   const void *found = handle != nullptr ? lookup.ask_real(handle) : nullptr;
   if (handle != nullptr) {
@@ -188,29 +188,29 @@ int resolve(const Lookup &lookup, void *real_function) {
 }
 
 }  // namespace
-}  // namespace ration::front
+}  // namespace ration::preload
 
 extern "C" {
 
 __attribute__((visibility("hidden"))) int ration_resolve_dlsym(RationCall *call) {
-  return ration::front::resolve({*call, nullptr}, reinterpret_cast<void *>(ration::front::real().dlsym));
+  return ration::preload::resolve({*call, nullptr}, reinterpret_cast<void *>(ration::preload::real().dlsym));
 }
 
 __attribute__((visibility("hidden"))) int ration_resolve_dlvsym(RationCall *call) {
   const auto *version = reinterpret_cast<const char *>(call->third);
-  void *real_function = reinterpret_cast<void *>(ration::front::real().dlvsym);
+  void *real_function = reinterpret_cast<void *>(ration::preload::real().dlvsym);
   if (version == nullptr) {
     call->target = real_function;
     return 0;
   }
-  return ration::front::resolve({*call, version}, real_function);
+  return ration::preload::resolve({*call, version}, real_function);
 }
 
-// RTLD_DEEPBIND would bind the library's own references past every preload. Nothing can be done after the call: it is
-// a tail jump.
+// RTLD_DEEPBIND would bind the library's own references past every preload. It is removed before the call, because
+// nothing runs after a tail jump.
 __attribute__((visibility("hidden"))) int ration_resolve_dlopen(RationCall *call) {
   call->second &= ~static_cast<uintptr_t>(RTLD_DEEPBIND);
-  call->target = reinterpret_cast<void *>(ration::front::real().dlopen);
+  call->target = reinterpret_cast<void *>(ration::preload::real().dlopen);
   return 0;
 }
 

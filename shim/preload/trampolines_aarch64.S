@@ -1,9 +1,9 @@
-/* aarch64 entries of the front; the same contract as trampolines_x86_64.S, where the reasons are written down.
- * Indirect tail jumps go through x16, which BTI allows to land on `bti c`. */
+/* aarch64 entries of libration.so; the same contract as trampolines_x86_64.S, which gives the reasons.
+ * Indirect tail jumps go through x16, from which BTI allows a landing on `bti c`. */
 
   .text
 
-/* struct Call of resolve.cc: 0 first, 8 second, 16 third argument, 24 caller, 32 result, 40 target */
+/* struct RationCall of preload.h: 0 first, 8 second, 16 third argument, 24 caller, 32 result, 40 target */
   .macro RESOLVED label resolver
   .p2align 4
   .type \label, %function
@@ -63,7 +63,7 @@
   RESOLVED ration_dlopen_entry ration_resolve_dlopen
   VERSIONED ration_dlopen_entry dlopen
 
-/* First use: x17 = index of the hook. Keeps x0-x8 and the vector argument registers. */
+/* First use: x17 = index of the hook. Preserves x0-x8 and the vector argument registers. */
   .p2align 4
   .type ration_first_use, %function
 ration_first_use:
@@ -83,7 +83,7 @@ ration_first_use:
   stp q4, q5, [sp, #160]
   stp q6, q7, [sp, #192]
   mov w0, w17
-  bl ration_front_bind
+  bl ration_preload_bind
   mov x16, x0
   ldp x0, x1, [sp, #16]
   ldp x2, x3, [sp, #32]

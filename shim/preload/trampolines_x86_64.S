@@ -1,15 +1,15 @@
-/* x86-64 entries of the front.
+/* x86-64 entries of libration.so.
  *
- * dlsym, dlvsym, dlopen: hand a writable copy of the arguments and the caller's return address to a resolver; it either
- * leaves a result, or the call goes on by a tail JUMP, so that glibc's __builtin_return_address(0) is still the
- * program's: RTLD_NEXT, $ORIGIN and namespaces keep meaning the caller. In assembly because a compiler only makes that
- * jump when it optimises.
+ * dlsym, dlvsym, dlopen: pass a writable copy of the arguments and the caller's return address to a resolver. Either it
+ * stores a result, or the call continues by a tail JUMP, so that glibc's __builtin_return_address(0) is still the
+ * program's: RTLD_NEXT, $ORIGIN and namespaces still refer to the caller. In assembly, because a compiler makes that
+ * jump only when it optimises.
  *
- * cu*, nvml*: one indirect jump through a slot. Slots start at a stub that asks ration_front_bind for the target. */
+ * cu*, nvml*: one indirect jump through a slot. A slot starts at a stub that gets the target from ration_preload_bind. */
 
   .text
 
-/* struct Call of resolve.cc: 0 first, 8 second, 16 third argument, 24 caller, 32 result, 40 target */
+/* struct RationCall of preload.h: 0 first, 8 second, 16 third argument, 24 caller, 32 result, 40 target */
   .macro RESOLVED label resolver
   .p2align 4
   .type \label, @function
@@ -46,7 +46,7 @@
   .size \label, . - \label
   .endm
 
-/* .symver renames the label it is applied to, so each version has an alias of its own. */
+/* .symver renames the label it is applied to, so each version needs its own alias. */
   .macro VERSIONED label name
   .globl \label\()_old
   .type \label\()_old, @function
@@ -73,7 +73,7 @@
   RESOLVED ration_dlopen_entry ration_resolve_dlopen
   VERSIONED ration_dlopen_entry dlopen
 
-/* First use: r11 = index of the hook. Keeps every register that can carry an argument. */
+/* First use: r11 = index of the hook. Preserves every register that can carry an argument. */
   .p2align 4
   .type ration_first_use, @function
 ration_first_use:
@@ -101,7 +101,7 @@ ration_first_use:
   movaps %xmm6, 160(%rsp)
   movaps %xmm7, 176(%rsp)
   movl %r11d, %edi
-  call ration_front_bind
+  call ration_preload_bind
   movq %rax, %r11
   movq 0(%rsp), %rdi
   movq 8(%rsp), %rsi
