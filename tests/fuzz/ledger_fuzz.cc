@@ -1,4 +1,4 @@
-// Random histories of one account against the plain sum that it stands for. RC_PARAMS="seed=N" repeats a run.
+// Random histories of one account, compared with a plain sum. RC_PARAMS="seed=N" repeats a run.
 #include <rapidcheck.h>
 
 #include <vector>
@@ -12,7 +12,7 @@ namespace {
 
 __extension__ typedef unsigned __int128 Wide;
 
-// Around the limit, around zero and around the end of the word: where a wrong comparison shows.
+// Near the limit, near zero and near the largest value, where a wrong comparison shows.
 rc::Gen<std::uint64_t> amounts() {
   return rc::gen::oneOf(
       rc::gen::inRange<std::uint64_t>(0, 2000), rc::gen::arbitrary<std::uint64_t>(),

@@ -13,10 +13,10 @@ using namespace ration::ledger;
 
 namespace {
 
-constexpr std::uint32_t kProcesses = 8;  // each joins as if it were many
+constexpr std::uint32_t kProcesses = 8;  // each joins as often as many processes would
 constexpr std::uint32_t kEach = shared::kSlots / kProcesses;
 constexpr std::uint64_t kLimit = shared::kSlots * kMiB;
-// Who looks for the dead looks at so many slots at least, however little time it has.
+// A search for dead members checks at least this many slots, however little time it has.
 constexpr std::uint32_t kLeastSeen = 16;
 
 struct Table {
@@ -46,7 +46,7 @@ std::vector<Child> crowd(Table &table, const std::string &folder) {
   return children;
 }
 
-// It writes down each page of each mapping: minutes, for nothing that smaller groups do not show.
+// ThreadSanitizer tracks each page of each mapping: minutes, and smaller groups show the same.
 bool under_thread_sanitizer() {
 #if defined(__SANITIZE_THREAD__)
   std::printf("skipped: 4,096 mappings are too many for ThreadSanitizer\n");
@@ -58,7 +58,7 @@ bool under_thread_sanitizer() {
 
 }  // namespace
 
-TEST_CASE("4,096 processes are in a group, the next one is told so, and the places of the dead are taken again") {
+TEST_CASE("a group takes 4,096 processes, refuses the next one with a message, and reuses the slots of dead members") {
   if (under_thread_sanitizer()) {
     return;
   }
@@ -79,7 +79,7 @@ TEST_CASE("4,096 processes are in a group, the next one is told so, and the plac
     const std::unique_ptr<Membership> member = join(folder.path());
     REQUIRE(member->device(kDevice0, 0) == 0);
     std::vector<std::uint64_t> refused_ns;
-    for (int i = 0; i < 20; ++i) {  // each looks for some of the dead, as far as its time allows
+    for (int i = 0; i < 20; ++i) {  // each searches some slots for dead members, as far as its time allows
       const std::uint64_t begin = now_ns();
       CHECK_FALSE(granted(member->reserve(0, kLimit, true)));
       refused_ns.push_back(now_ns() - begin);
@@ -106,7 +106,7 @@ TEST_CASE("4,096 processes are in a group, the next one is told so, and the plac
   CHECK(last->total(0) == 0);
 }
 
-TEST_CASE("what a crowd that was killed at once held is there for the next who asks") {
+TEST_CASE("memory of 1,023 members that were killed at once is reclaimed at the next requests") {
   const Folder folder;
   Shared<Table> table;
   const std::unique_ptr<Membership> survivor = join(folder.path());

@@ -1,4 +1,4 @@
-// Blocks that end while somebody opens them.
+// Blocks that end while another process opens them.
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/syscall.h>
@@ -15,10 +15,10 @@ using namespace ration::ledger;
 
 namespace {
 
-// What happens just before a block is locked by who opens it.
+// Runs just before an opener locks a block.
 std::function<void()> before_lock;
 
-TEST_CASE("an end that comes between the look at the file and the lock is seen behind the lock") {
+TEST_CASE("an opener sees an end that falls between its check of the file and its lock") {
   const Folder folder;
   const auto file = make_file(folder);
   const ExportToken token = file->publish(0, block_at(512), export_nonce());
@@ -32,7 +32,7 @@ TEST_CASE("an end that comes between the look at the file and the lock is seen b
   CHECK_FALSE(is_open(*file, 0));
 }
 
-TEST_CASE("an exporter that dies before the lock is seen to be dead behind it") {
+TEST_CASE("an opener sees the death of an exporter that dies before the lock") {
   const Folder folder;
   const Shared<Meeting> meeting;
   Child exporter([&] { export_and_stay(folder, *meeting); });
@@ -48,8 +48,8 @@ struct Race {
   std::atomic<bool> over;
 };
 
-// The opener tries all the time, so that some end falls between any two of its steps.
-TEST_CASE("of one who ends a block and one who opens it, one sees the other") {
+// The opener tries without a pause, so that an end falls between any two of its steps.
+TEST_CASE("when one process ends a block while another opens it, one of them sees the other") {
   const Folder folder;
   const Shared<Race> race;
   const std::uint64_t rounds = count_of<std::uint64_t>(3000, 100'000);
@@ -68,7 +68,7 @@ TEST_CASE("of one who ends a block and one who opens it, one sees the other") {
   });
   Random random(seed_of("race"));
   std::uint64_t seen_open = 0;
-  for (std::uint64_t round = 0; round < rounds || seen_open == 0; ++round) {  // whether they meet is the scheduler's
+  for (std::uint64_t round = 0; round < rounds || seen_open == 0; ++round) {  // the scheduler decides whether they meet
     const std::uint64_t begun = race->opened;
     while (race->opened == begun && round % 8 == 0) {
       sched_yield();
@@ -90,7 +90,7 @@ TEST_CASE("of one who ends a block and one who opens it, one sees the other") {
 
 }  // namespace
 
-// In place of libc's, so that a test can act between two of the ledger's steps.
+// Replaces libc's, so that a test can act between two steps of the ledger.
 extern "C" int fcntl(int descriptor, int command, ...) {
   va_list arguments;
   va_start(arguments, command);

@@ -1,4 +1,4 @@
-// Blocks that one process shares and others open: who may, until when, and who is seen to have one open.
+// Blocks that one process shares and others open: which opens succeed, how long they last, and what the owner sees.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,7 +10,7 @@ using namespace ration::ledger;
 
 namespace {
 
-TEST_CASE("a token leads another process to the block, and its owner sees that it is open until it is not") {
+TEST_CASE("another process opens a block by its token, and the owner sees it open until it is closed") {
   const Folder folder;
   const auto file = make_file(folder);
   const ExportToken token = file->publish(3, block_at(512), export_nonce());
@@ -39,7 +39,7 @@ TEST_CASE("a token leads another process to the block, and its owner sees that i
   CHECK(ExportFile::Look(*file).is_nobodys());
 }
 
-TEST_CASE("whoever is killed with a block open has it no more") {
+TEST_CASE("a block is closed when its opener is killed") {
   const Folder folder;
   const auto file = make_file(folder);
   const ExportToken token = file->publish(0, block_at(512), export_nonce());
@@ -51,7 +51,7 @@ TEST_CASE("whoever is killed with a block open has it no more") {
   CHECK_FALSE(is_open(*file, 0));
 }
 
-TEST_CASE("several can have a block open, and the last of them counts") {
+TEST_CASE("a block stays open until the last of several openers closes it") {
   const Folder folder;
   const auto file = make_file(folder);
   const ExportToken token = file->publish(4094, block_at(512), export_nonce());
@@ -67,7 +67,7 @@ TEST_CASE("several can have a block open, and the last of them counts") {
   CHECK_FALSE(is_open(*file, 4094));
 }
 
-TEST_CASE("a token of what has ended, of another generation or of nobody's making opens nothing") {
+TEST_CASE("a token of an ended block, of another generation or a forged one opens nothing") {
   const Folder folder;
   const auto file = make_file(folder);
   const ExportToken first = file->publish(3, block_at(512), export_nonce());
@@ -95,10 +95,10 @@ TEST_CASE("a token of what has ended, of another generation or of nobody's makin
   ExportedBlock outside = block_at(512);
   outside.offset = outside.slab_bytes - 1;
   CHECK(open_one(folder, file->publish(3, outside, export_nonce())) == nullptr);
-  CHECK_FALSE(is_open(*file, 3));  // none of these tries left anything
+  CHECK_FALSE(is_open(*file, 3));  // none of these tries left a lock
 }
 
-TEST_CASE("the blocks of a dead process open nothing, whoever its children are") {
+TEST_CASE("tokens of a dead process open nothing, even while its children live") {
   const Folder folder;
   const Shared<Meeting> meeting;
   const Shared<Gate> orphan_there;
@@ -123,7 +123,7 @@ TEST_CASE("the blocks of a dead process open nothing, whoever its children are")
   open(*orphan_over, 1);
 }
 
-TEST_CASE("a child of a process that has a block open does not have it") {
+TEST_CASE("a forked child does not inherit an open block") {
   const Folder folder;
   const auto file = make_file(folder);
   const ExportToken token = file->publish(0, block_at(512), export_nonce());
@@ -144,7 +144,7 @@ TEST_CASE("a child of a process that has a block open does not have it") {
   open(*orphan_over, 1);
 }
 
-TEST_CASE("whoever looks removes the file of a dead process, once nobody has anything of it open") {
+TEST_CASE("the next look removes a dead exporter's file once none of its blocks is open") {
   const Folder folder;
   const Shared<Meeting> exporting, importing;
   Child exporter([&] { export_and_stay(folder, *exporting); });
@@ -163,7 +163,7 @@ TEST_CASE("whoever looks removes the file of a dead process, once nobody has any
   CHECK(files() == 0);
 }
 
-TEST_CASE("a process that ends in order takes its file along, unless somebody has something of it open") {
+TEST_CASE("a process that ends in order removes its file unless one of its blocks is open") {
   const Folder folder;
   const auto file = make_file(folder);
   const ExportToken token = file->publish(0, block_at(512), export_nonce());
@@ -175,11 +175,11 @@ TEST_CASE("a process that ends in order takes its file along, unless somebody ha
   }
   file->remove_if_unused();
   CHECK(names_in(folder.path()).empty());
-  CHECK(is_open(*file, 0));  // nobody can tell any more
+  CHECK(is_open(*file, 0));  // can no longer be determined
   CHECK(open_one(folder, token) == nullptr);
 }
 
-TEST_CASE("a file that is not what it should be opens nothing") {
+TEST_CASE("a file that is damaged or untrusted opens nothing") {
   const Folder folder;
   auto file = make_file(folder);
   const ExportToken token = file->publish(0, block_at(512), export_nonce());
@@ -199,7 +199,7 @@ TEST_CASE("a file that is not what it should be opens nothing") {
   CHECK_FALSE(problem.empty());
 }
 
-TEST_CASE("no folder, no file: an exporter is told why") {
+TEST_CASE("without a folder or file an exporter gets the reason") {
   std::string problem;
   CHECK(ExportFile::make("", problem) == nullptr);
   CHECK_FALSE(problem.empty());

@@ -1,5 +1,5 @@
-// The folder and the files when something is wrong with them: nobody crashes or hangs, the limit is never taken for
-// larger than it is, and one line says what to do.
+// Damaged or untrusted folders and files: no process crashes or hangs, the limit is never taken for larger than it is,
+// and one line names the remedy.
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -36,7 +36,7 @@ void write_word(const std::string &path, std::size_t place, std::uint32_t word) 
 
 }  // namespace
 
-TEST_CASE("a file that was cut short is refused by name and left as it is") {
+TEST_CASE("a truncated file is refused by name and left unchanged") {
   for (const std::size_t size : {std::size_t{0}, std::size_t{100}, sizeof(shared::Header) - 1, sizeof(shared::Header),
                                  sizeof(shared::Header) + sizeof(shared::Slot) - 1}) {
     INFO("cut to " << size);
@@ -52,7 +52,7 @@ TEST_CASE("a file that was cut short is refused by name and left as it is") {
   }
 }
 
-TEST_CASE("a file full of noise is refused, and noise in place of slots gives nobody anything") {
+TEST_CASE("a file of random bytes is refused, and random bytes in its slots grant no memory") {
   Random random(seed_of("noise"));
   for (int round = 0; round < count_of(50, 2000); ++round) {
     const Folder folder;
@@ -72,7 +72,7 @@ TEST_CASE("a file full of noise is refused, and noise in place of slots gives no
         expect(contains(problem, "it is damaged"), problem.c_str());
         return;
       }
-      // The noise was no owner's: it is gone, and what is reserved now is what counts.
+      // The noise belonged to no owner: it is gone, and only what is reserved now counts.
       expect(member->device(kDevice0, 0) == 0, "the device went");
       member->state_limit(0, 100 * kMiB);
       expect(!granted(member->reserve(0, 100 * kMiB + 1, true)), "granted beyond the limit");
@@ -96,7 +96,7 @@ TEST_CASE("a damaged header is refused, whichever of its words is wrong") {
   }
 }
 
-TEST_CASE("a file of a newer or an older layout is named with what to do, and nobody writes to it") {
+TEST_CASE("a file of another layout version is refused with a remedy and not written to") {
   for (const std::uint32_t version : {shared::kLayoutVersion + 1, shared::kLayoutVersion - 1}) {
     const Folder folder;
     const std::string file = make_file(folder.path());
@@ -115,7 +115,7 @@ TEST_CASE("a file of a newer or an older layout is named with what to do, and no
   }
 }
 
-TEST_CASE("a file that was removed or replaced leaves those who are in it working, and newcomers by themselves") {
+TEST_CASE("members of a removed or replaced file go on, and new members join another one") {
   const Folder folder;
   const std::unique_ptr<Membership> member = join(folder.path());
   REQUIRE(member->device(kDevice0, 0) == 0);
@@ -135,7 +135,7 @@ TEST_CASE("a file that was removed or replaced leaves those who are in it workin
   CHECK(join(folder.path())->total(0) == 0);
 }
 
-TEST_CASE("what is no file is refused under a group's name, and hangs nobody") {
+TEST_CASE("an entry that is not a regular file is refused under a group's name, without a hang") {
   const auto put = [](const std::string &kind, const std::string &path) {
     if (kind == "a fifo") {
       return mkfifo(path.c_str(), 0600) == 0;
@@ -170,12 +170,12 @@ TEST_CASE("what is no file is refused under a group's name, and hangs nobody") {
       CHECK((kind != "a link" || contains(refusal(around / "state"), "it is a link")));
     }
   }
-  const Folder folder;  // a link to a good folder is one too
+  const Folder folder;  // a link to a good folder is a link, too
   REQUIRE(symlink(folder.path().c_str(), (folder / "link").c_str()) == 0);
   CHECK(contains(refusal(folder / "link"), "it is a link"));
 }
 
-TEST_CASE("a file or a folder that others may write to, or that is another's, is not trusted") {
+TEST_CASE("a file or folder is not trusted if others may write to it or own it") {
   for (const mode_t mode : {0620U, 0602U, 0666U}) {
     const Folder folder;
     REQUIRE(chmod(make_file(folder.path()).c_str(), mode) == 0);
@@ -201,7 +201,7 @@ TEST_CASE("a file or a folder that others may write to, or that is another's, is
     expect(contains(problem, "it belongs to another user"), problem.c_str());
   });
   CHECK(somebody.ended() == 0);
-  const Folder shared_folder;  // the folder is theirs, the file is not
+  const Folder shared_folder;  // the folder is the other user's, the file is not
   make_file(shared_folder.path());
   REQUIRE(chown(shared_folder.path().c_str(), kSomebody, kSomebody) == 0);
   REQUIRE(chmod((shared_folder / "group-g").c_str(), 0644) == 0);

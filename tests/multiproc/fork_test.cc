@@ -1,4 +1,4 @@
-// Whoever is forked, spawned or executed by a member is not the member, and does not keep its slot alive.
+// A process that a member forks, spawns or executes is not the member and does not keep its slot alive.
 #include <fcntl.h>
 #include <pthread.h>
 #include <spawn.h>
@@ -20,7 +20,7 @@ namespace {
 constexpr std::uint64_t kLimit = 100 * kMiB;
 constexpr std::uint64_t kNobodyLetsThemGoNs = 120'000'000'000;
 
-// A program on the other end of two pipes: `cat`.
+// A program at the other end of two pipes: `cat`.
 struct Cat {
   std::array<int, 2> input{}, output{};
   Cat() {
@@ -34,17 +34,17 @@ struct Cat {
   }
   Cat(const Cat &) = delete;
   Cat &operator=(const Cat &) = delete;
-  // The kernel lets go of a program's memory shortly after execve has replaced it.
+  // The kernel releases a program's memory shortly after execve has replaced it.
   bool runs() const {
     char byte = 'x';
     return write(input[1], &byte, 1) == 1 && read(output[0], &byte, 1) == 1;
   }
 };
 
-// What those have who outlive a member: they end when the test lets them, or after two minutes.
+// Shared with processes that outlive a member: they end when the test says so, or after two minutes.
 struct Lingering {
-  Gate made;   // counted by who forks
-  Gate ready;  // counted by those who were forked
+  Gate made;   // counted by the forking process
+  Gate ready;  // counted by the forked processes
   Gate over;
 
   void fork_one() {
@@ -59,7 +59,7 @@ struct Lingering {
     (void)wait_while(over, 0, kNobodyLetsThemGoNs);
     _exit(0);
   }
-  // A child closes what it inherited as the first thing that it does.
+  // A child first closes what it inherited.
   void wait_until_all_run() {
     for (std::uint32_t running = ready.load(); running != made.load(); running = ready.load()) {
       wait_while(ready, running);
@@ -121,7 +121,7 @@ TEST_CASE("a forked child is refused by its parent's membership, and joins by it
   find_nobody(folder.path());
 }
 
-TEST_CASE("a child that outlives its parent does not keep what the parent held, nor does a daemon") {
+TEST_CASE("neither a child that outlives its parent nor a daemon keeps what the parent held") {
   const Folder folder;
   const std::unique_ptr<Membership> survivor = holder(folder.path(), kLimit, kMiB);
   const Lingerers lingerers;
@@ -142,7 +142,7 @@ TEST_CASE("a child that outlives its parent does not keep what the parent held, 
   CHECK(granted(survivor->reserve(0, 99 * kMiB, true)));
 }
 
-TEST_CASE("a member that becomes another program is dead at once") {
+TEST_CASE("a member that calls execve is dead at once") {
   const Folder folder;
   const std::unique_ptr<Membership> survivor = holder(folder.path(), kLimit, kMiB);
   const Cat cat;
@@ -158,7 +158,7 @@ TEST_CASE("a member that becomes another program is dead at once") {
   CHECK(kill(member.process(), 0) == 0);
 }
 
-TEST_CASE("a program that a member spawned does not keep its slot, and a vfork leaves the member as it was") {
+TEST_CASE("a spawned program does not keep the member's slot, and a vfork leaves the member unchanged") {
   const Folder folder;
   const std::unique_ptr<Membership> survivor = holder(folder.path(), kLimit, kMiB);
   const Cat cat;

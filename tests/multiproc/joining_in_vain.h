@@ -1,4 +1,4 @@
-// What tests of a ledger that cannot be used ask of it.
+// Shared by the tests of a ledger that cannot be used.
 #pragma once
 
 #include <sys/types.h>
@@ -22,7 +22,7 @@ inline std::unique_ptr<Membership> try_join(const std::string &folder, std::stri
   return Membership::join(folder, GroupKind::kNamed, "g", this_process(), problem);
 }
 
-// Why nobody can join; ends where somebody can.
+// The reason why joining fails; fails the test if it succeeds.
 inline std::string refusal(const std::string &folder) {
   std::string problem;
   CHECK(try_join(folder, problem) == nullptr);
@@ -34,14 +34,14 @@ inline bool contains(const std::string &text, const std::string &part) {
   return text.find(part) != std::string::npos;
 }
 
-// What `ration ps` would say of the group.
+// The problem that `ration ps` would report for the group.
 inline std::string complaint(const std::string &folder) {
   std::string problem;
   const std::vector<Group> groups = look(folder, problem);
   return groups.empty() ? problem : groups[0].problem;
 }
 
-// A group's file with one dead member, who held something.
+// Makes a group's file with one dead member that held memory.
 inline std::string make_file(const std::string &folder) {
   Child member([&] {
     const std::unique_ptr<Membership> joined = join(folder);
@@ -53,7 +53,7 @@ inline std::string make_file(const std::string &folder) {
   return folder + "/group-g";
 }
 
-// In a child, for good.
+// Call in a child: it cannot be undone.
 inline void become_somebody() {
   expect(setgid(kSomebody) == 0 && setuid(kSomebody) == 0, "cannot become another user");
 }

@@ -1,4 +1,4 @@
-// A process that dies, or is stopped, at each single step of the ledger: the others go on, and the books are exact.
+// A process dies, or is stopped, at each step of the ledger: the others go on, and the totals are exact.
 #include <unistd.h>
 
 #include <csignal>
@@ -32,7 +32,7 @@ void reached(KillPoint point) {
   }
 }
 
-// Both devices, of which it holds something; what it says about itself.
+// A member that holds memory on both devices and publishes figures.
 class Member {
  public:
   explicit Member(const std::string &folder) : member_(join(folder)) {
@@ -46,7 +46,7 @@ class Member {
   std::unique_ptr<Membership> member_;
 };
 
-// Every kind of step, in a group that may not be there yet.
+// Runs every kind of step, in a group that may not exist yet.
 void live(const std::string &folder) {
   std::string problem;
   const Member member(folder);
@@ -56,9 +56,9 @@ void live(const std::string &folder) {
     member->charge(device, kMiB);
     member->release(device, 4 * kMiB);
     member->tell(device, {6 * kMiB, 1, {}});
-    expect(!granted(member->reserve(device, kLimit, true)), "granted what cannot fit");  // looks for the dead
+    expect(!granted(member->reserve(device, kLimit, true)), "granted what cannot fit");  // searches for dead members
   }
-  const Member again(folder);  // takes what the dead left, if any is left
+  const Member again(folder);  // takes what dead members left, if any
   expect(granted(again->reserve(0, 2 * kMiB, true)), "refused what fits");
   again->release(0, kMiB);
   (void)look(folder, problem);
@@ -70,7 +70,7 @@ void look_only(const std::string &folder) {
   expect(problem.empty(), problem.c_str());
 }
 
-// One that died holding something and stating the smallest limit.
+// Leaves a dead member that held memory and stated the smallest limit.
 void leave_one_dead(const std::string &folder) {
   Child dead([&] {
     const Member member(folder);
@@ -84,7 +84,7 @@ void leave_one_dead(const std::string &folder) {
 
 struct Scenario {
   const char *name;
-  bool survivor;  // somebody is in the group, and stays
+  bool survivor;  // another member is in the group, and stays
   void (*prepare)(const std::string &folder);
   void (*act)(const std::string &folder);
 };
@@ -93,7 +93,7 @@ void nothing(const std::string &) {}
 void no_folder(const std::string &folder) {
   REQUIRE(rmdir(folder.c_str()) == 0);
 }
-// All who were in it died; beside it a passing file, whose maker died too.
+// All members died; beside the group's file is a temporary one whose maker died too.
 void only_dead(const std::string &folder) {
   leave_one_dead(folder);
   Child maker([&] {
@@ -123,7 +123,7 @@ class Survivor {
   }
   Membership *operator->() const { return member_.operator->(); }
 
-  // Whatever the dead held is there again for whoever asks, and the totals are what is held, to the byte.
+  // All that dead members held is available again, and the totals equal what is held, to the byte.
   void find_all_exact(const std::string &folder) const {
     for (const int device : {0, 1}) {
       const std::uint64_t rest = kLimit - kHeld[device];
@@ -145,11 +145,11 @@ class Survivor {
     CHECK(groups[0].devices.at(0).reserved == kHeld[0] + 1);
   }
 
-  // Beside one who stands still anywhere: nothing waits for him, and what he has not taken is there to be had.
+  // Another process is stopped anywhere: nothing waits for it, and what it has not taken is available.
   void work_beside(const std::string &folder) const {
     for (const int device : {0, 1}) {
       member_->state_limit(device, kLimit);
-      CHECK_FALSE(granted(member_->reserve(device, kLimit, true)));  // looks for the dead
+      CHECK_FALSE(granted(member_->reserve(device, kLimit, true)));  // searches for dead members
       const std::uint64_t rest = member_->available(device);
       CHECK(granted(member_->reserve(device, rest, true)));
       CHECK_FALSE(granted(member_->reserve(device, 1, true)));
@@ -184,7 +184,7 @@ Child start(const Scenario &scenario, const std::string &folder, const Victim &c
   });
 }
 
-// Nobody was in the group: whoever comes next finds it in order.
+// The group had no members: the next process to join finds it in order.
 void find_all_exact(const Scenario &scenario, const std::string &folder, const Survivor *survivor) {
   if (scenario.survivor) {
     survivor->find_all_exact(folder);
@@ -209,8 +209,8 @@ bool dies_at(const Scenario &scenario, const Victim &chosen) {
   return false;
 }
 
-// A remover that stands still with all life bytes keeps new ones out, for it may remove the file at any moment. The
-// passing file is the first that it removes, the group's the second.
+// A remover that is stopped with all life bytes keeps new members out, because it may remove the file at any time. It
+// removes the temporary file first, the group's second.
 bool keeps_out(const Scenario &scenario, const Victim &victim) {
   return scenario.act == look_only && victim.point == KillPoint::kRemove && victim.visit == 2;
 }
@@ -268,19 +268,19 @@ std::size_t at_every_point(int most_visits, At &&at_point) {
 
 }  // namespace
 
-TEST_CASE("a death at any step leaves the others all that the dead held, and the totals exact") {
+TEST_CASE("a death at any step leaves the totals exact and all that the process held available") {
   CHECK(at_every_point(kMostVisits, [](const Scenario &scenario, KillPoint point, int visit) {
           return dies_at(scenario, {point, visit, SIGKILL});
         }) == kKillPointSteps.size());
 }
 
-TEST_CASE("one who is stopped at any step keeps nobody from working and goes on as if nothing had been") {
+TEST_CASE("a process that is stopped at any step blocks no other and continues correctly") {
   CHECK(at_every_point(count_of(2, kMostVisits), [](const Scenario &scenario, KillPoint point, int visit) {
           return stops_at(scenario, {point, visit, SIGSTOP}, true);
         }) == kKillPointSteps.size());
 }
 
-TEST_CASE("one who dies where he was stopped leaves the totals exact whatever the others did meanwhile") {
+TEST_CASE("a process that dies where it was stopped leaves the totals exact, whatever the others did meanwhile") {
   CHECK(at_every_point(count_of(2, kMostVisits), [](const Scenario &scenario, KillPoint point, int visit) {
           return stops_at(scenario, {point, visit, SIGSTOP}, false);
         }) == kKillPointSteps.size());

@@ -1,4 +1,4 @@
-// Process IDs that mean different processes at different times and places.
+// Process IDs that name different processes in other namespaces and at other times.
 #include <linux/sched.h>
 #include <sched.h>
 #include <sys/syscall.h>
@@ -39,12 +39,12 @@ bool has_pid_namespaces() {
 }
 
 struct Init {
-  std::atomic<pid_t> process;  // as its parent's namespace numbers it
+  std::atomic<pid_t> process;  // as numbered in its parent's namespace
   Gate ready;
   Gate go_on;
 };
 
-// The first process of a PID namespace runs `work`, where its process ID is 1.
+// Runs `work` in the first process of a PID namespace, where its process ID is 1.
 Child in_namespace(Init &init, const std::function<void()> &work) {
   return Child([&init, work] {
     expect(unshare(CLONE_NEWPID) == 0, "no PID namespace");
@@ -59,7 +59,7 @@ Child in_namespace(Init &init, const std::function<void()> &work) {
 
 }  // namespace
 
-TEST_CASE("members of two PID namespaces see each other live, and a namespace that is killed leaves nothing") {
+TEST_CASE("members of two PID namespaces see each other live, and a killed namespace leaves nothing") {
   if (!has_pid_namespaces()) {
     return;
   }
@@ -123,7 +123,7 @@ TEST_CASE("a forked child is refused by its parent's membership though both have
   CHECK(parent.ended() == 0);
 }
 
-TEST_CASE("a member whose process ID is in use again is as dead as any") {
+TEST_CASE("a dead member is found even if its process ID is in use again") {
   const Folder folder;
   const std::unique_ptr<Membership> survivor = holder(folder.path(), kLimit, kMiB);
   Child member([&] {

@@ -1,5 +1,6 @@
-// Processes for a test: made by fork, met at barriers in shared memory, waited for with a deadline that fails loudly.
-// Threads: the test's one; a process that forks here has no others unless it says so.
+// Processes for a test: forked, synchronised by barriers in shared memory, waited for with a deadline that fails with a
+// message.
+// Threads: only the test's; a process that forks here has no others unless the test says so.
 #pragma once
 
 #include <sys/types.h>
@@ -20,7 +21,7 @@
 
 namespace multiproc {
 
-// Zeroed memory that children share with whoever made it.
+// Zeroed memory that a process shares with its later children.
 void *shared_bytes(std::size_t bytes);
 void give_back(void *memory, std::size_t bytes);
 
@@ -39,16 +40,16 @@ class Shared {
   T *value_;
 };
 
-// A word that processes wait for.
+// A word that processes wait on.
 using Gate = std::atomic<std::uint32_t>;
-// Until `gate` is no longer `value`. A minute at most, then this process ends loudly.
+// Waits until `gate` is no longer `value`. After a minute it ends this process with a message.
 void wait_while(Gate &gate, std::uint32_t value);
-// False: it still was after `patience_ns`.
+// False: the gate did not change within `patience_ns`.
 [[nodiscard]] bool wait_while(Gate &gate, std::uint32_t value, std::uint64_t patience_ns);
 void wake(Gate &gate);
 void open(Gate &gate, std::uint32_t value);
 
-// Everyone meets here, as often as they like.
+// Every process meets here, any number of times.
 struct Barrier {
   Gate round;
   Gate arrived;
@@ -56,7 +57,7 @@ struct Barrier {
   void meet();
 };
 
-// Ends a child, loudly.
+// Ends a child, with a message.
 [[noreturn]] void fail(const std::string &what);
 inline void expect(bool holds, const char *what) {
   if (!holds) {
@@ -64,7 +65,7 @@ inline void expect(bool holds, const char *what) {
   }
 }
 
-// A child that runs `work` and ends with 0, however it returns. Killed with its object where it still runs, and when
+// A child that runs `work` and ends with 0, however `work` returns. Killed with its object if it still runs, and when
 // its parent ends.
 class Child {
  public:
@@ -79,7 +80,7 @@ class Child {
 
   pid_t process() const { return process_; }
   void send(int signal) const;
-  // 0 where it ended with 0; its exit code; 128 + the signal that killed it.
+  // 0, its exit code, or 128 + the signal that killed it.
   int ended();
   // True: it stopped; false: it ended, with `status` as above.
   bool stopped(int &status);
@@ -89,20 +90,20 @@ class Child {
   pid_t process_;
 };
 
-// Where the groups of real programs are, if there is such a place.
+// In /dev/shm, as the groups of real programs, if it exists.
 struct Folder : ration::test::ScratchFolder {
   Folder();
 };
 std::vector<std::string> names_in(const std::string &folder);
 
-// Counts of the quick run, or of the long one where MULTIPROC_LONG is set.
+// Counts of the quick run, or of the long run if MULTIPROC_LONG is set.
 bool is_long();
 template <class T>
 T count_of(T quick, T full) {
   return is_long() ? full : quick;
 }
 
-// MULTIPROC_SEED, or a random one; printed.
+// MULTIPROC_SEED, or a random seed; printed.
 std::uint64_t seed_of(const char *test);
 
 class Random : public ration::shapes::Random {

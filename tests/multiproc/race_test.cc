@@ -1,4 +1,4 @@
-// Reservations that race: exactly as many get through as fit, never one more, never one fewer.
+// Reservations that race: exactly as many are granted as fit.
 #include <unistd.h>
 
 #include <array>
@@ -22,10 +22,10 @@ constexpr std::uint32_t kMost = 64;
 
 struct Table {
   Barrier barrier;
-  std::array<std::atomic<std::uint64_t>, 2> granted;  // rounds take turns
+  std::array<std::atomic<std::uint64_t>, 2> granted;  // alternate by round
   std::atomic<std::uint64_t> exceeded;
   std::atomic<std::uint64_t> kept_out;
-  std::atomic<std::uint64_t> untrue;  // the total is not the sum
+  std::atomic<std::uint64_t> untrue;  // the total differs from the sum
   std::array<std::atomic<std::uint64_t>, kMost> held;
 };
 
@@ -35,7 +35,7 @@ struct Race {
   std::uint64_t seed;
 };
 
-// Everybody tries once in a round; `check` runs in one of them when all have.
+// Each process tries once in a round; `check` runs in one of them after all have tried.
 template <class Try, class Undo, class Check>
 void run_rounds(Table &table, const Race &race, std::uint32_t self, Try &&attempt, Undo &&undo, Check &&check) {
   for (std::uint32_t round = 0; round < race.rounds; ++round) {
@@ -81,12 +81,12 @@ void race_for_one_limit(const Race &race) {
   run(race, *table, [&](std::uint32_t self) {
     const std::unique_ptr<Membership> member = join(folder.path());
     const int device = member->device(kDevice0, 0);
-    Random same(race.seed);  // as in every other process
+    Random same(race.seed);  // the same in every process
     std::uint64_t bytes = 0, fitting = 0;
     const auto attempt = [&](std::uint32_t round) -> std::uint64_t {
       bytes = 1 + same.below(1000 * kMiB);
       fitting = same.below(race.processes + 1);
-      // All state the same: the limit of the round holds when the first of them has.
+      // All state the same limit, so it is in effect as soon as the first has stated it.
       const std::uint64_t limit = fitting * bytes + same.below(bytes);
       member->state_limit(device, limit);
       table->barrier.meet();
@@ -126,7 +126,7 @@ void race_of_mixed_sizes(const Race &race) {
       const bool got = granted(member->reserve(device, wanted, false));
       table->exceeded.fetch_add(member->total(device) > kLimit ? 1 : 0);
       table->barrier.meet();
-      // Nobody gave anything back meanwhile: who was refused still does not fit.
+      // No memory was released meanwhile: a refused request still does not fit.
       table->kept_out.fetch_add(!got && wanted <= member->available(device) ? 1 : 0);
       return got ? wanted : 0;
     };
@@ -138,7 +138,7 @@ void race_of_mixed_sizes(const Race &race) {
   });
 }
 
-// Each process has two accounts' worth of limits over it: a group, and a tree around it.
+// Each process is in two groups: a named one, and a tree around it.
 void race_in_two_groups(const Race &race, std::uint64_t fit_group, std::uint64_t fit_tree) {
   const Folder folder;
   Shared<Table> table;
@@ -181,7 +181,7 @@ const std::uint32_t kRounds = count_of(2'000U, 100'000U);
 
 }  // namespace
 
-TEST_CASE("of processes that race for a limit exactly as many get through as fit") {
+TEST_CASE("when processes race for a limit, exactly as many are granted as fit") {
   const std::uint64_t seed = seed_of("race for one limit");
   for (const std::uint32_t processes : {2U, 4U, 8U}) {
     race_for_one_limit({processes, kRounds, seed});
@@ -189,7 +189,7 @@ TEST_CASE("of processes that race for a limit exactly as many get through as fit
   race_for_one_limit({kMost, 200, seed});
 }
 
-TEST_CASE("of requests of different sizes none is refused that would still fit when all have asked") {
+TEST_CASE("when requests of different sizes race, none is refused that still fits after all have tried") {
   const std::uint64_t seed = seed_of("race of mixed sizes");
   for (const std::uint32_t processes : {2U, 4U, 8U}) {
     race_of_mixed_sizes({processes, kRounds, seed});
@@ -197,7 +197,7 @@ TEST_CASE("of requests of different sizes none is refused that would still fit w
   race_of_mixed_sizes({kMost, 200, seed});
 }
 
-TEST_CASE("a race in two groups at once is decided by the tighter one, and both add up") {
+TEST_CASE("a race in two groups at once is decided by the tighter one, and both totals are right") {
   race_in_two_groups({4, kRounds, 0}, 2, 3);
   race_in_two_groups({4, kRounds, 0}, 3, 1);
   race_in_two_groups({8, kRounds, 0}, 8, 8);

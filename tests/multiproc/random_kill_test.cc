@@ -1,4 +1,4 @@
-// Workers that are killed at random instants and replaced: after each death what is reserved is what the living hold.
+// Workers are killed at random times and replaced: after each death the total is what the living hold.
 #include <sched.h>
 #include <sys/resource.h>
 
@@ -22,15 +22,15 @@ constexpr std::uint64_t kLimits[] = {600 * kMiB, 250 * kMiB};
 constexpr std::uint64_t kMostPerCall = 100 * kMiB;
 
 struct Place {
-  Gate rested;  // the pause that it is in
+  Gate rested;  // the pause in which it rests
   std::array<std::atomic<std::uint64_t>, 2> held;
 };
 
 struct Table {
-  Gate pause;  // odd: rest. Its value names the pause
+  Gate pause;  // odd: rest. Its value identifies the pause
   std::atomic<std::uint64_t> calls;
   std::atomic<std::uint64_t> longest_ns;
-  std::atomic<std::uint64_t> longest_alone_ns;  // of calls during which nobody else had the processor
+  std::atomic<std::uint64_t> longest_alone_ns;  // of calls during which the process was not preempted
   std::atomic<std::uint64_t> exceeded;
   Place places[kWorkers];
 };
@@ -69,7 +69,7 @@ class Worker {
     table_.calls.fetch_add(1);
   }
 
-  // How often the processor was taken away from this process.
+  // How often this process lost the processor.
   static long times_taken() {
     struct rusage usage {};
     getrusage(RUSAGE_SELF, &usage);
@@ -96,7 +96,7 @@ class Worker {
     }
   }
 
-  // Between two calls: what it holds is told, and nothing changes until all go on.
+  // Between two calls: publishes what it holds and changes nothing until all go on.
   void rest() {
     const std::uint32_t pause = table_.pause.load();
     if (pause % 2 == 0) {
@@ -179,7 +179,7 @@ class Killer {
 
 }  // namespace
 
-TEST_CASE("after every random kill what is reserved is what the living hold, to the byte") {
+TEST_CASE("after every random kill the total is what the living hold, to the byte") {
   const Folder folder;
   Killer killer(folder.path(), seed_of("random kills"));
   const int kills = count_of(200, 3000);

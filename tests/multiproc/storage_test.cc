@@ -1,5 +1,5 @@
-// What the folder lies on, when it is full, read-only or beyond a limit of the process: nobody is killed or hangs,
-// those who are in a group go on, and one line says what is wrong.
+// A folder whose file system is full, read-only or beyond a limit of the process: no process is killed or hangs,
+// members of a group go on, and one line names the problem.
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -30,7 +30,7 @@ constexpr bool kSanitized = false;
 
 }  // namespace
 
-TEST_CASE("a folder that cannot be made or read says so") {
+TEST_CASE("a folder that cannot be made or read is reported") {
   const Folder folder;
   CHECK(contains(refusal(folder / "absent/deeper"), folder / "absent/deeper: No such file"));
   if (!is_root()) {
@@ -48,7 +48,7 @@ TEST_CASE("a folder that cannot be made or read says so") {
 
 namespace {
 
-// In a child: a small file system of its own.
+// Call in a child: mounts a small file system of its own.
 bool mounted(const std::string &folder, const char *options) {
   return unshare(CLONE_NEWNS) == 0 && mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
          mount("tmpfs", folder.c_str(), "tmpfs", 0, options) == 0;
@@ -67,7 +67,7 @@ void check_mounted(Child child) {
 
 }  // namespace
 
-TEST_CASE("on a full file system one line says so, nobody is killed, and members go on") {
+TEST_CASE("on a full file system one line says so, no process is killed, and members go on") {
   const Folder folder;
   check_mounted(Child([&] {
     if (!mounted(folder.path(), "size=64k,mode=700")) {
@@ -130,7 +130,7 @@ void limit_to(int resource, rlim_t most) {
 
 }  // namespace
 
-TEST_CASE("a process at one of its resource limits is refused in words and never killed") {
+TEST_CASE("a process at one of its resource limits is refused with a message and never killed") {
   const Folder folder;
   make_file(folder.path());
   Child descriptors([&] {
@@ -164,7 +164,7 @@ TEST_CASE("a process at one of its resource limits is refused in words and never
   CHECK(address_space.ended() == 0);
 }
 
-TEST_CASE("a member that has no descriptors left goes on, and finds the dead when it has some again") {
+TEST_CASE("a member without free descriptors goes on, and finds dead members once it has some") {
   const Folder folder;
   Child child([&] {
     std::unique_ptr<Membership> dead = join(folder.path());

@@ -1,5 +1,5 @@
-// Our own CUDA declarations against the toolkit's cuda.h: the ABI types, the prototypes of the simulated driver and the
-// rows of the hook table. A difference does not compile. Where there is no toolkit nothing is checked, and it says so.
+// Compares our CUDA declarations with the toolkit's cuda.h: the ABI types, the prototypes of the simulated driver and
+// the rows of the hook table. A difference does not compile. Without a toolkit nothing is compared, and a test says so.
 #include "tests/catch.h"
 
 #ifdef RATION_CUDA_TOOLKIT
@@ -17,7 +17,7 @@
 #include "shim/hook_table.inc"
 #undef RATION_HOOK
 
-TEST_CASE("constants that are no enumerators are cuda.h's"){
+TEST_CASE("constants that are not enumerators equal cuda.h's"){
 #include "abi_constants.inc"
 }
 

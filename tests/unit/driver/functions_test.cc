@@ -1,4 +1,4 @@
-// The hook table as look-ups see it: by name, version and flag, and by the address that a driver answered.
+// Look-ups in the hook table: by name, version and flag, and by the address that a driver returned.
 #include "driver/functions.h"
 
 #include <cstdio>
@@ -18,7 +18,7 @@ namespace {
 constexpr cuuint64_t kDefault = CU_GET_PROC_ADDRESS_DEFAULT;
 constexpr cuuint64_t kPerThread = CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
 
-// What a driver exports, for resolve().
+// The exports of a driver, for resolve().
 std::map<std::string, void *> exports;
 void *look_up(void *, const char *name) {
   const auto found = exports.find(name);
@@ -34,7 +34,7 @@ void export_every_row() {
   }
 }
 
-// `real` for one test, as a driver with these exports fills it.
+// Fills `real` for one test, as from a driver with these exports.
 class ResolvedDriver {
  public:
   ResolvedDriver() {
@@ -54,7 +54,7 @@ std::string named(const char *name, int version, cuuint64_t flags = kDefault) {
   return found.match == Match::none ? "none" : identities[static_cast<unsigned>(found.hook)].symbol;
 }
 
-// The version up to which a row is what its name means, under the flag that selects it.
+// The last version for which a row is the one that its name means, under its flag.
 int last_version_of(unsigned row) {
   for (unsigned other = row + 1; other < kHookCount; ++other) {
     if (std::strcmp(identities[other].name, identities[row].name) == 0 &&
@@ -76,7 +76,7 @@ void report(unsigned covered) {
 
 }  // namespace
 
-TEST_CASE("every row is what its name means from its first version to the one before the next") {
+TEST_CASE("a name means each row from its first version to the one before the next") {
   unsigned covered = 0;
   for (unsigned row = 0; row < kHookCount; ++row) {
     const Identity &identity = identities[row];
@@ -95,7 +95,7 @@ TEST_CASE("every row is what its name means from its first version to the one be
   report(covered);
 }
 
-TEST_CASE("rows of one name ascend by version, a per-thread row behind its plain one") {
+TEST_CASE("rows of one name ascend by version, a per-thread row after its plain one") {
   for (unsigned row = 1; row < kHookCount; ++row) {
     for (unsigned before = 0; before < row; ++before) {
       if (std::strcmp(identities[before].name, identities[row].name) == 0) {
@@ -107,7 +107,7 @@ TEST_CASE("rows of one name ascend by version, a per-thread row behind its plain
   }
 }
 
-TEST_CASE("a context is created by the newest function that the version knows") {
+TEST_CASE("the name for creating a context means the newest function of the version") {
   CHECK(named("cuCtxCreate", 1999) == "none");
   CHECK(named("cuCtxCreate", 2000) == "cuCtxCreate");
   CHECK(named("cuCtxCreate", 3010) == "cuCtxCreate");
@@ -125,13 +125,13 @@ TEST_CASE("the per-thread flag prefers the per-thread row and falls back to the 
   CHECK(named("cuMemAlloc", 12000, kPerThread) == "cuMemAlloc_v2");
 }
 
-TEST_CASE("a name is the plain one, whole and in its case") {
+TEST_CASE("only the whole plain name in its exact case is found") {
   for (const char *name : {"cuMemAlloc_v2", "cuMemAll", "cumemalloc", "cuMemAllocX", "", "cuLaunchKernel"}) {
     CHECK(named(name, 13000) == "none");
   }
 }
 
-TEST_CASE("a version newer than the table is found and said to be unknown") {
+TEST_CASE("a version newer than the table is found and reported as unknown") {
   CHECK(by_name("cuMemAlloc", kKnownVersion, 0).match == Match::known);
   CHECK(by_name("cuMemAlloc", kKnownVersion + 10, 0).match == Match::unknown_version);
   CHECK(by_name("cuLaunchKernel", kKnownVersion + 10, 0).match == Match::none);
@@ -153,7 +153,7 @@ TEST_CASE("every row is found by the address of its export, and only under its o
   report(covered);
 }
 
-TEST_CASE("an address tells its row even where version and flag mean another one") {
+TEST_CASE("an address identifies its row even where version and flag mean another one") {
   const ResolvedDriver driver;
   const auto v2 = static_cast<unsigned>(Hook::cuCtxCreate_v2);
   CHECK(by_address(&places[v2], "cuCtxCreate", 13000, 0).hook == Hook::cuCtxCreate_v2);
@@ -162,12 +162,12 @@ TEST_CASE("an address tells its row even where version and flag mean another one
   CHECK(by_address(&places[plain], "cuMemFreeAsync", 13000, kPerThread).hook == Hook::cuMemFreeAsync);
 }
 
-TEST_CASE("an address that no row has is no row's") {
+TEST_CASE("an unknown address matches no row") {
   const ResolvedDriver driver;
   CHECK(by_address(&places[kHookCount], "cuMemAlloc", 13000, 0).match == Match::none);
 }
 
-TEST_CASE("of two exports at one address the version decides") {
+TEST_CASE("the version decides between two exports at one address") {
   const ResolvedDriver driver;
   real.cuDevicePrimaryCtxRelease.set(&places[0]);
   real.cuDevicePrimaryCtxRelease_v2.set(&places[0]);
@@ -176,7 +176,7 @@ TEST_CASE("of two exports at one address the version decides") {
   CHECK(by_address(&places[0], "cuDevicePrimaryCtxRelease", 1000, 0).hook == Hook::cuDevicePrimaryCtxRelease);
 }
 
-TEST_CASE("a row without an export takes the address that the driver hands out, once") {
+TEST_CASE("a row without an export adopts the address that the driver returns, once") {
   export_every_row();
   exports.erase("cuCtxCreate_v4");
   const auto functions = std::make_unique<Functions>();
@@ -187,7 +187,7 @@ TEST_CASE("a row without an export takes the address that the driver hands out, 
   CHECK(functions->hooked(Hook::cuCtxCreate_v4) == &places[1]);
   functions->adopt(Hook::cuCtxCreate_v4, &places[2]);
   CHECK(functions->hooked(Hook::cuCtxCreate_v4) == &places[1]);
-  functions->resolve(nullptr, look_up);  // a second opening of the driver
+  functions->resolve(nullptr, look_up);  // the driver is opened again
   CHECK(functions->hooked(Hook::cuCtxCreate_v4) == &places[1]);
   exports.clear();
 }
@@ -206,7 +206,7 @@ TEST_CASE("an address adopted for one row changes no other") {
   report(covered);
 }
 
-TEST_CASE("a driver is told apart by the first required function that it lacks") {
+TEST_CASE("the first required function that a driver lacks is reported") {
   export_every_row();
   exports.erase("cuMemAllocPitch_v2");
   const auto whole = std::make_unique<Functions>();
@@ -223,7 +223,7 @@ TEST_CASE("a driver is told apart by the first required function that it lacks")
   exports.clear();
 }
 
-TEST_CASE("a slot calls what it was given") {
+TEST_CASE("a slot calls the function that it was set to") {
   Slot<CUresult(int *, int)> slot;
   CHECK_FALSE(slot.present());
   CUresult (*const function)(int *, int) = [](int *place, int value) {

@@ -1,4 +1,4 @@
-// Work in a process of its own: forked, or this test program run again.
+// Runs work in a separate process: a forked child, or this test program again.
 #pragma once
 
 #include <signal.h>
@@ -12,7 +12,7 @@
 
 namespace ration::test {
 
-// Runs `body` in a fork child, which leaves with _exit(its value). Answers the wait status.
+// Runs `body` in a forked child, which leaves with _exit(its value). Returns the wait status.
 template <class Body>
 int in_child(const Body &body) {
   const pid_t pid = fork();
@@ -32,14 +32,14 @@ int in_child(const Body &body) {
   return status;
 }
 
-// What `body` answered, or 1000 + the signal that ended the child.
+// The value of `body`, or 1000 + the signal that ended the child.
 template <class Body>
 int exit_code_of(const Body &body) {
   const int status = in_child(body);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 
-// Becomes this test program again, running the hidden test `name` with the variables added.
+// Executes this test program again, with the hidden test `name` and the added variables.
 inline void become_test(const std::string &name, const std::vector<std::pair<std::string, std::string>> &variables) {
   for (const auto &[variable, value] : variables) {
     setenv(variable.c_str(), value.c_str(), 1);
@@ -48,7 +48,7 @@ inline void become_test(const std::string &name, const std::vector<std::pair<std
   _exit(121);
 }
 
-// What was written to stderr while `body` ran here.
+// What was written to stderr while `body` ran in this process.
 template <class Body>
 std::string stderr_of(const Body &body) {
   int ends[2];

@@ -1,4 +1,4 @@
-// Which process writes which file of one log setting.
+// Which process claims which file of one log setting.
 #include <fcntl.h>
 
 #include <filesystem>
@@ -22,7 +22,7 @@ std::string line_of(const std::string &tree) {
   return R"({"t":"meta","tree":")" + tree + "\"}\n";
 }
 
-// What a process that is dead by now left.
+// Leaves the log of a process that is dead by now.
 void leave(const std::string &path, const std::string &tree) {
   REQUIRE(exit_code_of([&] {
             events::LogFile file;
@@ -48,7 +48,7 @@ TEST_CASE("a log of an earlier run is overwritten") {
   CHECK(text_of(folder / "log").empty());
 }
 
-TEST_CASE("a file that is no log is overwritten, too") {
+TEST_CASE("a file that is not a log is overwritten, too") {
   const ScratchFolder folder;
   std::ofstream(folder / "log") << std::string(200'000, 'x');
   events::LogFile file;
@@ -56,7 +56,7 @@ TEST_CASE("a file that is no log is overwritten, too") {
   CHECK(text_of(folder / "log").empty());
 }
 
-TEST_CASE("a second process of one tree writes beside the first, which is dead by now") {
+TEST_CASE("a second process of one tree writes a file beside that of the first, which is dead") {
   const ScratchFolder folder;
   leave(folder / "log", "1-1");
   events::LogFile file;
@@ -64,7 +64,7 @@ TEST_CASE("a second process of one tree writes beside the first, which is dead b
   CHECK(text_of(folder / "log") == line_of("1-1"));
 }
 
-TEST_CASE("a second life of one process id writes a third file") {
+TEST_CASE("a second process with the same process ID writes a third file") {
   const ScratchFolder folder;
   leave(folder / "log", "1-1");
   leave(folder / "log.4242", "1-1");
@@ -72,7 +72,7 @@ TEST_CASE("a second life of one process id writes a third file") {
   CHECK(claimed(file, folder / "log", "1-1") == folder / "log.4242.2");
 }
 
-TEST_CASE("the log of a living process of any run stays its own") {
+TEST_CASE("the log of a living process of any run is not taken") {
   const ScratchFolder folder;
   events::LogFile first;
   events::LogFile second;
@@ -92,13 +92,13 @@ TEST_CASE("text that replaces a longer tail leaves nothing of it") {
   CHECK(text_of(folder / "log") == "line\nmore\nlast\n");
 }
 
-TEST_CASE("processes that inherited one mark from a common ancestor are one tree, others are not") {
+TEST_CASE("processes that inherited one mark from a common ancestor form one tree, others do not") {
   const ScratchFolder folder;
   const std::vector<std::pair<std::string, std::string>> marks = {{"UNIT_MARK", "here"},
                                                                   {"UNIT_RESULT", folder / "trees"}};
   const auto child = [&] {
     return exit_code_of([&]() -> int {
-      become_test("child: tells its tree and those of its children", marks);
+      become_test("child: prints its tree and those of its children", marks);
       return 1;
     });
   };
@@ -119,7 +119,7 @@ TEST_CASE("processes that inherited one mark from a common ancestor are one tree
   CHECK(trees[0] != events::process_tree({"UNIT_MARK=here"}));
 }
 
-TEST_CASE("child: tells its tree and those of its children", "[.]") {
+TEST_CASE("child: prints its tree and those of its children", "[.]") {
   const auto tell = [] {
     std::ofstream(getenv("UNIT_RESULT"), std::ios::app) << events::process_tree({"UNIT_MARK=here"}) << "\n";
     return 0;
@@ -127,23 +127,23 @@ TEST_CASE("child: tells its tree and those of its children", "[.]") {
   tell();
   REQUIRE(exit_code_of(tell) == 0);
   REQUIRE(exit_code_of([]() -> int {
-            become_test("child: tells its tree", {});
+            become_test("child: prints its tree", {});
             return 1;
           }) == 0);
 }
 
-TEST_CASE("child: tells its tree", "[.]") {
+TEST_CASE("child: prints its tree", "[.]") {
   std::ofstream(getenv("UNIT_RESULT"), std::ios::app) << events::process_tree({"UNIT_MARK=here"}) << "\n";
 }
 
-TEST_CASE("a process whose parents bear no mark is a tree of its own") {
+TEST_CASE("a process whose parents have no mark is a tree of its own") {
   CHECK(events::process_tree({"UNIT_MARK_OF_NOBODY=1"}).substr(0, 20).find(std::to_string(getpid()) + "-") == 0);
 }
 
 TEST_CASE("a mark is a whole variable, not the start of one") {
   const ScratchFolder folder;
   REQUIRE(exit_code_of([&]() -> int {
-            become_test("child: tells its tree and those of its children",
+            become_test("child: prints its tree and those of its children",
                         {{"UNIT_MARK", "here-and-there"}, {"UNIT_RESULT", folder / "trees"}});
             return 1;
           }) == 0);
@@ -152,6 +152,6 @@ TEST_CASE("a mark is a whole variable, not the start of one") {
   std::string forked;
   std::string started;
   REQUIRE((file >> first >> forked >> started));
-  CHECK(first == forked);  // who is forked off stays in the tree that its parent is known to be in
+  CHECK(first == forked);  // a forked child stays in its parent's known tree
   CHECK(first != started);
 }

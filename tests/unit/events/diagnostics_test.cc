@@ -6,11 +6,11 @@
 using namespace ration;
 using namespace ration::test;
 
-TEST_CASE("what Ration says is one line of stderr, whatever the text holds") {
+TEST_CASE("a message is one line of stderr, whatever the text contains") {
   CHECK(stderr_of([] { events::say("a limit\nof \r\n{} and %s"); }) == "ration: a limit of   {} and %s\n");
 }
 
-TEST_CASE("saying something to a stderr that nobody reads does not end the program") {
+TEST_CASE("a message to a stderr without a reader does not end the program") {
   CHECK(exit_code_of([] {
           int ends[2];
           if (pipe(ends) != 0) {

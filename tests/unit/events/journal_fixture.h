@@ -1,4 +1,4 @@
-// Journals and events as a test needs them.
+// Journals and events for tests.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// The order of records, the totals, and what comes after the end.
+// The order of records, the totals, and records after the end.
 #include <thread>
 
 #include "catch.h"
@@ -11,7 +11,7 @@ using namespace ration::test;
 
 namespace {
 
-// What threads of device `device` leave behind: driver blocks of every sixth round that starts at 3, every other slab.
+// What the threads of `device` leave: the driver blocks of every sixth round that starts at 3, and every other slab.
 std::uint64_t reserved_after(int threads, int rounds, int device) {
   std::uint64_t bytes = 0;
   for (int thread = device; thread < threads; thread += 2) {
@@ -23,7 +23,7 @@ std::uint64_t reserved_after(int threads, int rounds, int device) {
   return bytes;
 }
 
-// One thread's part: blocks of the driver and of the pool, slabs that come and go, refusals and waits.
+// One thread's part: blocks of the driver and of the pool, slabs that come and go, denials and waits.
 void play(events::Journal &journal, int thread, int rounds) {
   const int device = thread % 2;
   const auto number = static_cast<std::uint64_t>(thread + 1);
@@ -95,7 +95,7 @@ TEST_CASE("eight racing threads leave consecutive records that add up to the end
   }
 }
 
-TEST_CASE("records that come after the end are in the log and the last line is an end that knows them") {
+TEST_CASE("records after the end are in the log, and the last line is an end that counts them") {
   const ScratchFolder folder;
   std::string problem;
   events::Journal journal(logging_to(folder / "log"), problem);
@@ -140,7 +140,7 @@ TEST_CASE("threads that race with the end lose no record") {
   check_end_against_lines(lines);
 }
 
-TEST_CASE("whoever describes the devices first writes the first line") {
+TEST_CASE("the first description of the devices writes the first line") {
   const ScratchFolder folder;
   std::string problem;
   events::Journal journal(logging_to(folder / "log"), problem);
@@ -171,7 +171,7 @@ TEST_CASE("a log without devices still starts with meta and ends with end") {
   CHECK(lines[1].at("t") == "end");
 }
 
-TEST_CASE("without a log the totals are kept all the same, also under a race") {
+TEST_CASE("without a log the totals are kept, also under a race") {
   std::string problem;
   events::Journal journal(logging_to(""), problem);
   CHECK_FALSE(journal.logging());

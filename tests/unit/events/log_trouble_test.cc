@@ -1,4 +1,4 @@
-// Disks that are full, paths that cannot be written, descriptors that the program closed: never the program's trouble.
+// Full disks, paths that cannot be written, descriptors that the program closed: the program is never affected.
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -16,7 +16,7 @@ using namespace ration::test;
 
 namespace {
 
-// The soft limit alone, so that it can be raised again.
+// The soft limit only, so that it can be raised again.
 void limit_file_size(rlim_t bytes) {
   rlimit limit{};
   getrlimit(RLIMIT_FSIZE, &limit);
@@ -37,7 +37,7 @@ std::string problem_of_log(const std::string &path) {
 
 }  // namespace
 
-TEST_CASE("a log that cannot be had is one sentence with its path, and the totals go on") {
+TEST_CASE("a log that cannot be opened is one sentence with its path, and the totals go on") {
   const ScratchFolder folder;
   const std::string missing = folder / "no/such/folder/log";
   CHECK(problem_of_log(missing) == missing + ": No such file or directory");
@@ -47,7 +47,7 @@ TEST_CASE("a log that cannot be had is one sentence with its path, and the total
   CHECK(problem_of_log(fifo) == fifo + ": not a regular file");
 }
 
-TEST_CASE("a full device takes no record and says nothing") {
+TEST_CASE("a full device takes no record, and nothing is printed") {
   std::string problem;
   const std::string said = stderr_of([&] {
     events::Journal journal(logging_to("/dev/full"), problem);
@@ -101,7 +101,7 @@ TEST_CASE("records that did not fit are counted where the log goes on") {
   CHECK(lines[4].at("allocs") == 7);
 }
 
-TEST_CASE("records lost at the very end are counted in front of it") {
+TEST_CASE("records lost at the end are counted before it") {
   const ScratchFolder folder;
   CHECK(exit_code_of([&] {
           std::string problem;
@@ -121,7 +121,7 @@ TEST_CASE("records lost at the very end are counted in front of it") {
   CHECK(is_consecutive(lines));
 }
 
-TEST_CASE("a first line that did not fit comes before everything else once it does") {
+TEST_CASE("a first line that did not fit is written before everything else once it does") {
   const ScratchFolder folder;
   CHECK(exit_code_of([&] {
           limit_file_size(10);
@@ -148,7 +148,7 @@ TEST_CASE("a first line that did not fit comes before everything else once it do
   CHECK(is_consecutive(lines));
 }
 
-TEST_CASE("where a record after the end does not fit the end tells of the loss") {
+TEST_CASE("the end counts a record after it that did not fit") {
   const ScratchFolder folder;
   CHECK(exit_code_of([&] {
           std::string problem;
@@ -176,7 +176,7 @@ TEST_CASE("a program that closes every descriptor keeps its own files clean and 
           events::Journal journal(logging_to(folder / "log"), problem);
           journal.describe(two_devices(), 0);
           close_range(3, ~0u, 0);
-          for (int i = 0; i < 64; ++i) {  // whichever number the log had is one of these now
+          for (int i = 0; i < 64; ++i) {  // one of these has the number that the log had
             if (open(mine.c_str(), O_RDWR | O_CREAT, 0600) < 0) {
               return 1;
             }

@@ -1,4 +1,4 @@
-// What a log says about the pool: slabs, waits, trims, and what is reserved for all of them.
+// The pool's part of a log: slabs, waits, trims, and the reserved bytes of all of them.
 #include "catch.h"
 #include "unit/events/journal_fixture.h"
 #include "unit/events/log_lines.h"
@@ -7,7 +7,7 @@
 using namespace ration;
 using namespace ration::test;
 
-TEST_CASE("every record of the pool is written as the readers expect it, key by key") {
+TEST_CASE("every record of the pool has the expected keys and values") {
   const std::string close = R"(,"ts":8,"seq":9})";
   CHECK(written(a_pool_alloc(0x10000000200, 1024, 3)) ==
         R"({"t":"alloc","tid":7,"dev":0,"ctx":1,"stream":0,"api":"cuMemAlloc_v2","via":"driver","kind":"device",)"
@@ -35,7 +35,7 @@ TEST_CASE("every record of the pool is written as the readers expect it, key by 
         R"({"t":"trim","tid":7,"dev":1,"api":"cuArrayCreate_v2","slabs":2,"bytes":4194304)" + close);
 }
 
-TEST_CASE("an oom says what is reserved, what could not be cleaned and why") {
+TEST_CASE("an oom record reports what is reserved, what could not be cleaned and why") {
   events::Oom event = an_oom(events::Reason::pool_holds);
   event.reserved = 40;
   event.quarantined = 50;
@@ -48,7 +48,7 @@ TEST_CASE("an oom says what is reserved, what could not be cleaned and why") {
   CHECK(json::parse(written(event)).at("capturing") == true);
 }
 
-TEST_CASE("what is reserved is slabs and the driver's own blocks, whatever lies in the slabs") {
+TEST_CASE("reserved bytes are slabs and the driver's own blocks, whatever the slabs contain") {
   const ScratchFolder folder;
   std::string problem;
   events::Journal journal(logging_to(folder / "log"), problem);
@@ -76,7 +76,7 @@ TEST_CASE("what is reserved is slabs and the driver's own blocks, whatever lies 
   CHECK(of_type(lines, "trim").size() == 1);
 }
 
-TEST_CASE("a refused handle is an oom record, but no allocation that was denied") {
+TEST_CASE("a refused handle is an oom record, but not a denied allocation") {
   const ScratchFolder folder;
   std::string problem;
   events::Journal journal(logging_to(folder / "log"), problem);
@@ -92,7 +92,7 @@ TEST_CASE("a refused handle is an oom record, but no allocation that was denied"
   CHECK(lines[2].at("refused_ipc") == 1);
 }
 
-TEST_CASE("blocks of the pool that no record is made of count as those that have one") {
+TEST_CASE("blocks of the pool without a record count like those with one") {
   std::string problem;
   events::Journal journal(logging_to(""), problem);
   journal.describe(two_devices(), 0);

@@ -1,4 +1,4 @@
-// What a log says: the keys of each record, and text that comes from outside.
+// The keys of each record, and text from outside.
 #include <set>
 
 #include <unistd.h>
@@ -58,7 +58,7 @@ TEST_CASE("a log is meta, its events and end, each a JSON object in a line of it
   CHECK(is_consecutive(lines));
 }
 
-TEST_CASE("the first line says what ran, where and under which settings") {
+TEST_CASE("the first line names the program, the host and the settings") {
   const std::vector<json> lines = log_of(two_devices());
   const json &meta = lines.front();
   CHECK(keys_of(meta) == std::set<std::string>{"t", "schema", "ver", "pid", "ppid", "host", "exe", "argv", "tree",
@@ -91,7 +91,7 @@ TEST_CASE("the first line says what ran, where and under which settings") {
                                          {"limit_asked", true}});
 }
 
-TEST_CASE("an alloc record says what was asked, what it is charged with and how the call came") {
+TEST_CASE("an alloc record has the requested size, the charge and the route of the call") {
   const json lines = log_of(two_devices());
   const json &alloc = lines.at(2);
   CHECK(keys_of(alloc) == std::set<std::string>{"t", "ts", "tid", "dev", "ctx", "stream", "api", "via", "kind", "addr",
@@ -119,7 +119,7 @@ TEST_CASE("a free record repeats address and size of its block") {
   CHECK(line.at("stream") == 0);
 }
 
-TEST_CASE("an oom record says what was held and what was left") {
+TEST_CASE("an oom record has what was held and what was left") {
   const json line = log_of(two_devices()).at(4);
   CHECK(keys_of(line) == std::set<std::string>{"t", "ts", "tid", "dev", "api", "req", "reason", "used", "limit",
                                                "device_free", "largest_free", "reserved", "quarantined", "capturing",
@@ -143,7 +143,7 @@ TEST_CASE("every reason of a denial has the contract's name") {
   }
 }
 
-TEST_CASE("the last line holds each device's peak and what still lives, and every count") {
+TEST_CASE("the last line has each device's peak and live blocks, and every count") {
   const json end = log_of(two_devices()).back();
   CHECK(keys_of(end) == std::set<std::string>{"t", "ts", "status", "peak", "reserved_peak", "live", "allocs", "frees",
                                               "ooms", "refused_ipc", "waits", "failed_allocs", "failed_frees",

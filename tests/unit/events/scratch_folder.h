@@ -1,4 +1,4 @@
-// A folder for one test or benchmark, gone with it.
+// A temporary folder of one test or benchmark, removed with its object.
 #pragma once
 
 #include <stdlib.h>

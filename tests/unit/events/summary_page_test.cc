@@ -1,4 +1,4 @@
-// The page of totals that `ration run` reads after any kind of death.
+// The page of totals that `ration run` reads however the process ended.
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -89,7 +89,7 @@ TEST_CASE("the totals of a process outlive SIGKILL") {
   CHECK_FALSE(summary.devices[1].limit_asked);
 }
 
-TEST_CASE("a page is its owner's alone") {
+TEST_CASE("a page is readable by its owner only") {
   const ScratchFolder folder;
   REQUIRE(events::create_summary_page(folder.path(), 77, "name") != nullptr);
   struct stat status {};
@@ -97,12 +97,12 @@ TEST_CASE("a page is its owner's alone") {
   CHECK((status.st_mode & 0777) == 0600);
 }
 
-TEST_CASE("two programs under one process id have a page each") {
+TEST_CASE("two programs with one process ID have a page each") {
   const ScratchFolder folder;
   events::SummaryPage *first = events::create_summary_page(folder.path(), 77, "first");
   first->null_frees = 5;
   events::SummaryPage *second = events::create_summary_page(folder.path(), 77, "second");
-  CHECK(first->null_frees == 5);  // a SIGBUS where the file was cut under the mapping
+  CHECK(first->null_frees == 5);  // SIGBUS here if the file was cut under the mapping
   CHECK(second->null_frees == 0);
   events::Summary summary;
   REQUIRE(events::read_summary(folder / "77", summary));
@@ -111,7 +111,7 @@ TEST_CASE("two programs under one process id have a page each") {
   CHECK(summary.program == "second");
 }
 
-TEST_CASE("where no page can be made the totals live in private memory") {
+TEST_CASE("without a page the totals are kept in private memory") {
   const ScratchFolder folder;
   events::SummaryPage *page = events::create_summary_page(folder / "missing", 77, "name");
   REQUIRE(page != nullptr);
@@ -119,7 +119,7 @@ TEST_CASE("where no page can be made the totals live in private memory") {
   CHECK_FALSE(std::filesystem::exists(folder / "missing"));
 }
 
-TEST_CASE("a file size limit below a page is no SIGXFSZ") {
+TEST_CASE("a file size limit below a page does not raise SIGXFSZ") {
   const ScratchFolder folder;
   CHECK(exit_code_of([&] {
           const rlimit small = {4096, 4096};
@@ -138,7 +138,7 @@ TEST_CASE("a program name longer than its field is cut") {
   CHECK(summary.program == std::string(47, 'n'));
 }
 
-TEST_CASE("what is no page of this version is refused") {
+TEST_CASE("a file that is not a page of this version is refused") {
   const ScratchFolder folder;
   events::create_summary_page(folder.path(), 77, "name");
   const std::string page = text_of(folder / "77");
@@ -159,7 +159,7 @@ TEST_CASE("what is no page of this version is refused") {
   }
 }
 
-TEST_CASE("a page with an impossible number of devices is read as far as it goes") {
+TEST_CASE("a page with too many devices is read as far as it goes") {
   const ScratchFolder folder;
   events::SummaryPage *page = events::create_summary_page(folder.path(), 77, "name");
   events::Summary summary;

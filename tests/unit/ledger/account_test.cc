@@ -8,7 +8,7 @@
 
 using namespace ration::ledger;
 
-TEST_CASE("an account without a limit grants whatever fits into its word") {
+TEST_CASE("an account without a limit grants everything that fits into 64 bits") {
   Account account;
   CHECK(account.available() == UINT64_MAX);
   CHECK(account.reserve(UINT64_MAX) == ReserveOutcome::granted);
@@ -38,7 +38,7 @@ TEST_CASE("a request that would wrap around is refused") {
   CHECK(account.charged() == 600);
 }
 
-TEST_CASE("committing less than was reserved gives the rest back") {
+TEST_CASE("committing less than was reserved releases the rest") {
   Account account;
   account.set_limit(1000);
   REQUIRE(account.reserve(800) == ReserveOutcome::granted);
@@ -51,7 +51,7 @@ TEST_CASE("committing less than was reserved gives the rest back") {
   CHECK(account.charged() == 0);
 }
 
-TEST_CASE("a limit lowered below what is held refuses until enough was released") {
+TEST_CASE("a limit lowered below what is held refuses until enough is released") {
   Account account;
   account.set_limit(1000);
   REQUIRE(account.reserve(900) == ReserveOutcome::granted);
@@ -78,7 +78,7 @@ TEST_CASE("a charge is taken whatever the limit says and never wraps") {
   CHECK(account.charged() == UINT64_MAX);
 }
 
-TEST_CASE("each device has an account of its own, the last one too") {
+TEST_CASE("each device has an account of its own, including the last one") {
   const auto ledger = std::make_unique<Ledger>();
   ledger->account(0).set_limit(1);
   ledger->account(kMaxDevices - 1).set_limit(2);
@@ -87,7 +87,7 @@ TEST_CASE("each device has an account of its own, the last one too") {
   CHECK(ledger->account(0).reserve(2) == ReserveOutcome::over_limit);
 }
 
-TEST_CASE("eight threads that race for one limit get exactly what it holds") {
+TEST_CASE("eight threads that race for one limit get exactly its bytes") {
   constexpr std::uint64_t kBlock = 7;
   constexpr std::uint64_t kBlocks = 10'000;
   Account account;
@@ -108,7 +108,7 @@ TEST_CASE("eight threads that race for one limit get exactly what it holds") {
   CHECK(account.charged() == kBlock * kBlocks);
 }
 
-TEST_CASE("what fits once is never granted to two threads at a time") {
+TEST_CASE("a request that fits once is never granted to two threads at a time") {
   Account account;
   account.set_limit(1);
   std::atomic<int> owners{0};
@@ -132,7 +132,7 @@ TEST_CASE("what fits once is never granted to two threads at a time") {
   CHECK(account.charged() == 0);
 }
 
-TEST_CASE("at no moment of a race do reserved and committed bytes exceed the limit") {
+TEST_CASE("reserved and committed bytes never exceed the limit during a race") {
   constexpr std::uint64_t kLimit = 1000;
   Account account;
   account.set_limit(kLimit);

@@ -8,7 +8,7 @@
 using namespace ration::ledger;
 using shared::Tag;
 
-TEST_CASE("a device's UUID survives its way through the ledger, in the driver's spelling") {
+TEST_CASE("a device's UUID keeps the driver's spelling through the ledger") {
   const std::string uuid = "GPU-01234567-89ab-cdef-fedc-ba9876543210";
   CHECK(device_text(device_key(uuid, 3)) == uuid);
   CHECK(device_text(device_key("GPU-01234567-89AB-CDEF-FEDC-BA9876543210", 0)) == uuid);
@@ -23,7 +23,7 @@ TEST_CASE("a device without a UUID is known by its ordinal") {
   }
 }
 
-TEST_CASE("devices whose UUIDs differ in one digit are two") {
+TEST_CASE("devices whose UUIDs differ in one digit are distinct") {
   const std::string uuid = "GPU-01234567-89ab-cdef-fedc-ba9876543210";
   const WideValue key = device_key(uuid, 0);
   int differing = 0;
@@ -39,7 +39,7 @@ TEST_CASE("devices whose UUIDs differ in one digit are two") {
   CHECK(differing == 32);
 }
 
-TEST_CASE("a tag names its slot and its operation, and nobody's is told from slot 0's first") {
+TEST_CASE("a tag names its slot and operation, and no tag differs from slot 0's first") {
   for (const std::uint32_t slot : {0U, 1U, shared::kSlots - 1}) {
     for (const std::uint64_t operation : {std::uint64_t{2}, std::uint64_t{3}, (std::uint64_t{1} << 48) - 1}) {
       const Tag tag = Tag::of(Tag{slot, operation}.packed());

@@ -1,4 +1,4 @@
-// A state folder of a test's own, and groups in it. A membership that is destroyed is a process that died.
+// A test's own state folder, and groups in it. Destroying a membership simulates the death of its process.
 #pragma once
 
 #include <memory>

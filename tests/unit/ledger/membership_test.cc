@@ -11,7 +11,7 @@ constexpr char kUuid[] = "GPU-01234567-89ab-cdef-fedc-ba9876543210";
 
 }  // namespace
 
-TEST_CASE("a group's file says by its name which group it is") {
+TEST_CASE("the name of a group's file identifies the group") {
   const auto both = [](GroupKind kind, const std::string &name) {
     GroupKind found = GroupKind::kNone;
     std::string found_name;
@@ -29,7 +29,7 @@ TEST_CASE("a group's file says by its name which group it is") {
   }
 }
 
-TEST_CASE("the smallest limit of the living holds, and goes with whoever stated it") {
+TEST_CASE("the smallest limit of the living is in effect, and ends with the member that stated it") {
   const GroupFolder folder;
   const auto loose = folder.join();
   REQUIRE(loose->device(kUuid, 0) == 0);
@@ -79,7 +79,7 @@ TEST_CASE("a member releases no more than it holds, whatever others hold") {
   CHECK(one->total(0) == 100);
 }
 
-TEST_CASE("those who hold most are named first, and the dead are found within the time that is asked about") {
+TEST_CASE("the largest holders are listed first, and recent deaths are reported within the given time") {
   const GroupFolder folder;
   const auto little = folder.join();
   auto most = folder.join();
@@ -100,7 +100,7 @@ TEST_CASE("those who hold most are named first, and the dead are found within th
   CHECK(nothing->total(0) == 10);
 }
 
-TEST_CASE("a look shows who holds what, and clears away what nobody is left in") {
+TEST_CASE("reading the groups shows what each member holds and removes groups without members") {
   const GroupFolder folder;
   std::string problem;
   CHECK(look(folder.path() + "/absent", problem).empty());

@@ -1,4 +1,4 @@
-// An account that counts in groups too.
+// An account in groups.
 #include "catch.h"
 #include "group_folder.h"
 #include "ledger/ledger.h"
@@ -22,7 +22,7 @@ struct Two {
 
 }  // namespace
 
-TEST_CASE("a refusal by the second group takes back what the first one granted") {
+TEST_CASE("a refusal by the second group undoes the first group's grant") {
   Two two;
   two.first->state_limit(0, 1000);
   two.second->state_limit(0, 500);
@@ -40,7 +40,7 @@ TEST_CASE("a refusal by the second group takes back what the first one granted")
   CHECK(device == 0);
 }
 
-TEST_CASE("a refusal by the process's own limit is no group's, and reaches no group") {
+TEST_CASE("a refusal by the process's own limit is reported as such and reaches no group") {
   Two two;
   two.account.set_limit(100);
   CHECK(two.account.reserve(101) == ReserveOutcome::over_limit);
@@ -48,7 +48,7 @@ TEST_CASE("a refusal by the process's own limit is no group's, and reaches no gr
   CHECK(two.account.available() == 100);
 }
 
-TEST_CASE("what is committed, released and charged is the same in every group") {
+TEST_CASE("commits, releases and charges are the same in every group") {
   Two two;
   two.first->state_limit(0, 1000);
   REQUIRE(two.account.reserve(800) == ReserveOutcome::granted);
@@ -85,7 +85,7 @@ TEST_CASE("a group that is joined late counts what is charged by then") {
   CHECK(late->total(0) == 0);
 }
 
-TEST_CASE("a dead member's bytes are there for an account that looks, and not for one that does not") {
+TEST_CASE("a dead member's bytes are available to an account that reclaims, and not to one that does not") {
   Two two;
   two.first->state_limit(0, 100);
   {
@@ -96,7 +96,7 @@ TEST_CASE("a dead member's bytes are there for an account that looks, and not fo
   CHECK(two.account.reserve(50, Effort::kLookForDead) == ReserveOutcome::granted);
 }
 
-TEST_CASE("how far the use may rise or fall untold is the larger of 1 MiB and a 64th of what is charged") {
+TEST_CASE("the unpublished change of use is at most the larger of 1 MiB and a 64th of what is charged") {
   constexpr std::uint64_t kMiB = 1 << 20;
   Two two;
   const auto tell = [&](std::uint64_t used) {
@@ -125,7 +125,7 @@ TEST_CASE("how far the use may rise or fall untold is the larger of 1 MiB and a 
   CHECK(two.account.has_outgrown(kMiB));
 }
 
-TEST_CASE("where nobody is told, the use may rise and fall as it likes") {
+TEST_CASE("without a group the use may change without a publication") {
   const Account alone;
   CHECK_FALSE(alone.has_outgrown(UINT64_MAX / 2));
   CHECK(alone.most_untold_fall(UINT64_MAX / 2) == UINT64_MAX);

@@ -1,4 +1,4 @@
-// What is made of states of a group's file that are written here by hand.
+// States of a group's file that are written by hand, and what the functions make of them.
 #include "ledger/totals.h"
 
 #include <fcntl.h>
@@ -13,7 +13,7 @@ using shared::Tag;
 
 namespace {
 
-constexpr std::uint32_t kOwner = 2;  // the slot that it is about
+constexpr std::uint32_t kOwner = 2;  // the slot under test
 constexpr std::uint32_t kOther = 1;
 constexpr std::uint32_t kDevice = 5;
 
@@ -57,7 +57,7 @@ class HandMade {
 
 TEST_CASE("the last operation of a slot is the later of the noted one and the tag's") {
   const HandMade made;
-  made.hold(100, 200, 2 << 1);  // even and odd numbers, of which bit 0 is the mark
+  made.hold(100, 200, 2 << 1);  // even and odd numbers; bit 0 is the mark
   made.set_total(500, {kOther, 9 << 1});
   CHECK(last_operation(made.file(), kDevice, kOwner, made.total().load()).held == 100);
   made.set_total(500, {kOwner, 3 << 1});
@@ -68,7 +68,7 @@ TEST_CASE("the last operation of a slot is the later of the noted one and the ta
   CHECK(last_operation(made.file(), kDevice, kOwner, made.total().load()).held == 0);
 }
 
-TEST_CASE("what is noted only ever grows, and notes of nobody change nothing") {
+TEST_CASE("a noted operation number only grows, and notes for unused slots change nothing") {
   const HandMade made;
   made.hold(0, 0, 8);
   note_applied(made.file(), kDevice, {kOwner, 6});
@@ -80,11 +80,11 @@ TEST_CASE("what is noted only ever grows, and notes of nobody change nothing") {
   CHECK(made.cell().applied == 10);
 }
 
-TEST_CASE("an intent that did not reach the total is not given back, one that did is") {
+TEST_CASE("an intent is reclaimed only if it reached the total") {
   for (const bool reached : {false, true}) {
     const HandMade made;
     made.own(kOwner);
-    made.hold(100, 250, 2 << 1);  // holds 100, wants 250
+    made.hold(100, 250, 2 << 1);  // holds 100, intends 250
     made.set_total(reached ? 650 : 500, reached ? Tag{kOwner, 3 << 1} : Tag{kOther, 9 << 1});
     CHECK(give_back_of_dead(made.file(), kOwner, 1) == 0);
     CHECK(made.total().load().low == 400);
@@ -94,7 +94,7 @@ TEST_CASE("an intent that did not reach the total is not given back, one that di
   }
 }
 
-TEST_CASE("a reaper who comes late, or with another life, takes nothing") {
+TEST_CASE("a late reclaim, or one with another life, takes nothing") {
   const HandMade made;
   made.own(kOwner, 3);
   made.hold(100, 0, 2 << 1);
@@ -110,7 +110,7 @@ TEST_CASE("a reaper who comes late, or with another life, takes nothing") {
   CHECK(made.slot().life == 8);
 }
 
-TEST_CASE("giving back does not take a total below nothing") {
+TEST_CASE("reclaiming never takes a total below zero") {
   const HandMade made;
   made.own(kOwner);
   made.hold(100, 0, 2 << 1);
@@ -126,7 +126,7 @@ TEST_CASE("the limit is the smallest that an owned slot states, and none where n
   made.cell(2).stated.store(1 + 100);
   made.own(0);
   made.own(1);
-  work_out_limit(made.file(), kDevice);  // slot 2 is nobody's
+  work_out_limit(made.file(), kDevice);  // slot 2 has no owner
   CHECK(made.limit() == 300);
   made.slot(1).life.store(2);
   work_out_limit(made.file(), kDevice);
@@ -134,13 +134,13 @@ TEST_CASE("the limit is the smallest that an owned slot states, and none where n
   made.slot(0).life.store(2);
   work_out_limit(made.file(), kDevice);
   CHECK(made.limit() == kNoLimit);
-  made.cell(3).stated.store(1);  // a limit of nothing is one
+  made.cell(3).stated.store(1);  // a limit of 0 counts
   made.own(3);
   work_out_limit(made.file(), kDevice);
   CHECK(made.limit() == 0);
 }
 
-TEST_CASE("each working out is counted, so that whoever looked earlier looks again; a check leaves what is right") {
+TEST_CASE("each recomputation of a limit is counted, and a check leaves a correct limit alone") {
   const HandMade made;
   WideWord &limit = made.file().header().device[kDevice].limit;
   made.cell(0).stated.store(1 + 700);
@@ -156,7 +156,7 @@ TEST_CASE("each working out is counted, so that whoever looked earlier looks aga
   CHECK(limit.load().low == kNoLimit);
 }
 
-TEST_CASE("reaping gives back of all who have no lock, works out their limits, and spares its own slot") {
+TEST_CASE("reaping reclaims from all unlocked slots, recomputes their limits, and spares its own slot") {
   const HandMade made;
   for (std::uint32_t i = 0; i < 4; ++i) {
     made.own(i);
