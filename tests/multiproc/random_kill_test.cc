@@ -188,7 +188,7 @@ TEST_CASE("after every random kill the total is what the living hold, to the byt
     killer.kill_one();
   }
   const Table &table = killer.table();
-  std::printf("%d kills, %llu calls, longest %llu us, longest that nobody interrupted %llu us\n", kills,
+  std::printf("%d kills, %llu calls, longest %llu us, longest uninterrupted %llu us\n", kills,
               static_cast<unsigned long long>(table.calls), static_cast<unsigned long long>(table.longest_ns / 1000),
               static_cast<unsigned long long>(table.longest_alone_ns / 1000));
   CHECK(table.exceeded == 0);

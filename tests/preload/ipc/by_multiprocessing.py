@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""by_multiprocessing.py METHOD: a parent and a child that METHOD starts hand each other blocks by their handles."""
+"""by_multiprocessing.py METHOD: a parent and a child started by METHOD exchange blocks by their handles."""
 import ctypes
 import multiprocessing
 import sys

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """exchange_test.py COUNT [SEED]: processes exchange blocks at random, free them while they are open, and are killed; every
-byte that anybody reads is the one that belongs there."""
+read returns the bytes that the block's owner wrote."""
 import pathlib
 import random
 import sys
@@ -17,7 +17,7 @@ MOST_BLOCKS = 12  # of a peer
 
 
 class Block:
-    """What is known of a block: whose it is, how large, what its bytes are, and whether it has been freed."""
+    """The expected state of a block: owner, size, bytes, and whether it was freed."""
 
     def __init__(self, owner, index, size, value):
         self.owner, self.index, self.size, self.value = owner, index, size, value
@@ -27,8 +27,8 @@ class Block:
 class Trader:
     def __init__(self, machine):
         self.peer, self.taken, self.opens = machine.peer(), 0, 0
-        self.blocks = []   # its own, live
-        self.opened = {}   # index among what it opened -> block
+        self.blocks = []  # its own, live
+        self.opened = {}  # index among the opened blocks -> block
 
     def take(self, size, value):
         code = self.peer.code(f"take {size} {value}")
@@ -93,7 +93,7 @@ class Market:
             expect("a dead token", trader.peer.code(f"open {self.chance.choice(self.dead_tokens[-50:])}"), INVALID_VALUE)
 
     def kill(self):
-        """In the middle of whatever it does with a last order."""
+        """Kills it while it carries out a last order."""
         victim = self.chance.choice(self.traders)
         orders = [f"free own{block.index}" for block in victim.blocks] + [f"close opened{index}" for index in victim.opened]
         orders += [f"share own{block.index}" for block in victim.blocks]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Python's multiprocessing as its users have it: a handle goes to a child by a queue, the child opens it and writes back.
-Under `spawn` and `forkserver` the child has a driver of its own; under `fork` it does where the parent had none yet."""
+"""Python's multiprocessing: a handle is sent to a child by a queue, the child opens it and writes back. Under `spawn` and
+`forkserver` the child has a driver of its own; under `fork` only if the parent has not initialised one."""
 import pathlib
 import sys
 

@@ -1,4 +1,4 @@
-"""Processes that share memory: each obeys lines and answers each with a driver's code and what there is to tell (peer.cc)."""
+"""Processes that share memory: each runs the ops that it reads and prints the driver's code and the values for each (peer.cc)."""
 import pathlib
 import sys
 
@@ -16,7 +16,7 @@ class Peer:
         self.member = machine.launch([PROGRAMS / "peer"], machine.environment(ration, **settings))
 
     def ask(self, op):
-        """(code, what it said besides)"""
+        """(code, printed values)"""
         self.member.send(op)
         line = self.member.read()
         expect_that(f"{op}: no answer; {self.member.err()!r}", line != "")
@@ -27,7 +27,7 @@ class Peer:
         return self.ask(op)[0]
 
     def do(self, *ops):
-        """Ops that must succeed; what the last one said."""
+        """Runs ops that must succeed; returns the printed values of the last one."""
         told = ""
         for op in ops:
             code, told = self.ask(op)
@@ -45,7 +45,7 @@ class Peer:
 
 
 class Peers(Machine):
-    """A machine in whose processes pools grow as they are needed."""
+    """A machine whose processes have pools that grow on demand."""
 
     def __init__(self, folder, **settings):
         super().__init__(folder, **({"RATION_MODE": "pool", "RATION_PREALLOCATE": "false", "RATION_LIMIT": "64MiB"} | settings))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Who can open what, what it shows them, and what becomes of a block that others have open."""
+"""Which tokens can be opened, what the opener sees, and the life of a block that is open elsewhere."""
 import pathlib
 import sys
 
@@ -44,7 +44,7 @@ def own_range(machine):
     expect("dead addresses of the slab", importer.code("range opened+100352"), INVALID_VALUE)
     expect("attributes", importer.do("attributes opened"), "2 0 0 1")
     expect("those of the exporter's", exporter.do("attributes own1"), "2 0 1 1")
-    expect("freed by who opened it", importer.code("free opened"), INVALID_VALUE)
+    expect("freed by its opener", importer.code("free opened"), INVALID_VALUE)
     expect("a place inside closed", importer.code("close opened+512"), INVALID_VALUE)
     expect("passed on", importer.code("share opened"), INVALID_VALUE)
     expect("its own closed", exporter.code("close own1"), INVALID_VALUE)
@@ -63,7 +63,7 @@ def own_identity(machine):
     again = importer.do("identity opened2").split()
     expect("opened once more", again[1], "0")
     expect_that(f"identifiers {first} {second} {again}", len({first[0], second[0], again[0]}) == 3)
-    expect("behind both", importer.code("synchronous opened0+4000000 1"), INVALID_VALUE)
+    expect("after both", importer.code("synchronous opened0+4000000 1"), INVALID_VALUE)
     expect("the exporter's own", [exporter.do(f"identity own{i}").split()[1] for i in range(2)], ["0", "0"])
 
 
@@ -87,7 +87,7 @@ def of_one_slab(machine):
 
 
 def freed_while_open(machine):
-    """A block of half the limit: while it is open no other one has room, and its bytes stay."""
+    """A block of half the limit: while it is open, another one has no room, and its bytes stay."""
     exporter, importer = machine.peer(), machine.peer()
     large = 36 * MIB
     exporter.do(f"take {large} 7")
@@ -135,7 +135,7 @@ def exporter_gone(kill):
         expect("files while it is open", len(machine.files()), 1)
         importer.do("close opened")
         machine.ps()
-        expect("files behind it", machine.files(), [])
+        expect("files after it", machine.files(), [])
     return case
 
 
@@ -186,11 +186,11 @@ def contexts(machine):
     exporter.do("take 100000 7")
     token = exporter.share()
     importer.do(f"open {token}", "destroy", "context")
-    expect("closed behind its context", importer.code("close opened"), INVALID_VALUE)
+    expect("closed after its context", importer.code("close opened"), INVALID_VALUE)
     importer.do(f"open {token}")
     expect("in the next context", importer.do("read opened 100000"), "7")
     exporter.do("destroy", "context")
-    expect("opened behind the exporter's context", importer.code(f"open {token}"), INVALID_VALUE)
+    expect("opened after the exporter's context", importer.code(f"open {token}"), INVALID_VALUE)
     exporter.do("take 100000 8")
     importer.do(f"open {exporter.share()}")
     expect("of its next context", importer.do("read opened 100000"), "8")
@@ -221,7 +221,7 @@ def full(machine):
     importer.do(f"open {token}")
     exporter.do("free own17", "free own18")
     exporter.do("share own4095")
-    expect("nobody's place is left", (exporter.do("take 512 1"), exporter.code("share own")), ("", OUT_OF_MEMORY))
+    expect("no record is left", (exporter.do("take 512 1"), exporter.code("share own")), ("", OUT_OF_MEMORY))
     importer.do("close opened")
     exporter.do("share own")
 
@@ -236,23 +236,23 @@ def direct_for_large(machine):
     importer.do(f"open {exporter.share('own1')}")
     expect("the small one", importer.do(f"read opened {2 * MIB - 1}"), "8")
     exporter.end()
-    expect("whose", [one["src"] for one in of_type(read_log(log), "alloc")], ["driver", "pool"])
+    expect("sources", [one["src"] for one in of_type(read_log(log), "alloc")], ["driver", "pool"])
 
 
 main({
     "both ways": peers(both_ways("open")),
     "both ways by the call of CUDA 4.1": peers(both_ways("open_v1")),
-    "its own range and no more": peers(own_range),
+    "the range of one block only": peers(own_range),
     "an identity of its own": peers(own_identity),
     "several blocks of one slab": peers(of_one_slab),
     "freed while it is open": peers(freed_while_open),
     "its opener is killed": peers(opener_killed),
     "its exporter is killed": peers(exporter_gone(True)),
     "its exporter ends": peers(exporter_gone(False)),
-    "nothing to open": peers(nothing_to_open),
+    "invalid tokens": peers(nothing_to_open),
     "with and without Ration": peers(without_ration),
     "in both modes": peers(modes),
-    "contexts that go": peers(contexts),
+    "contexts that end": peers(contexts),
     "no folder to share in": peers(refused),
     "more blocks than there are records": peers(full),
     "ipc=direct": peers(direct_for_large),

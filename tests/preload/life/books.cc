@@ -1,7 +1,7 @@
-// books LOG SEED STEPS LIMIT...: a random program over as many devices as LIMITs (bytes; what a device can give). After
-// every step what the log says is held is what the simulated device holds, never more than the limit; what is live is
-// what this program has; a refusal is true: no hole and no room was large enough.
-// RATION_MODE=direct is checked alike.
+// books LOG SEED STEPS LIMIT...: a random program over as many devices as LIMITs (bytes that a device can give).
+// After every step: held by the log equals held by the simulated device and is within the limit; live in the log equals
+// live in this program; a refusal is justified, because no hole and no free room was large enough. Also run with
+// RATION_MODE=direct.
 #include <stdlib.h>
 
 #include <cmath>
@@ -19,7 +19,7 @@ struct OpenContext {
   int device;
   bool primary;
   CUstream stream;
-  unsigned number = 0;  // as the log calls it; 0 until something was had in it
+  unsigned number = 0;  // as numbered in the log; 0 until it has had an allocation
 };
 
 struct Block {
@@ -34,11 +34,11 @@ class Program {
       : claims_(log, std::move(limits)), random_(seed) {}
 
   void step();
-  // Everything goes back, and then each device's whole limit is one block.
+  // Frees everything; then each device's whole limit is one block.
   void finish();
   void check();
   void print() const;
-  // Every kind of outcome that the test asks for: which of them a seed brings is chance.
+  // Every kind of outcome that the test requires; the seed decides which occur.
   bool met_all() const { return taken_ > 0 && refused_ > 0 && lost_ > 0 && misused_ > 0; }
 
  private:
@@ -82,7 +82,7 @@ OpenContext *Program::enter_any() {
   return &context;
 }
 
-// One primary context a device, retained once; the others are created.
+// One primary context for each device, retained once; the others are created.
 void Program::open_context() {
   const int device = static_cast<int>(below(static_cast<uint64_t>(claims_.devices())));
   bool primary = below(2) == 0;
@@ -93,7 +93,7 @@ void Program::open_context() {
   expect("a context", primary ? cuDevicePrimaryCtxRetain(&handle, device) : cuCtxCreate_v2(&handle, 0, device),
          CUDA_SUCCESS);
   if (!primary) {
-    expect("cuCtxPopCurrent_v2", cuCtxPopCurrent_v2(nullptr), CUDA_SUCCESS);  // the stack is not endless
+    expect("cuCtxPopCurrent_v2", cuCtxPopCurrent_v2(nullptr), CUDA_SUCCESS);  // the context stack is limited
   }
   expect("cuCtxSetCurrent", cuCtxSetCurrent(handle), CUDA_SUCCESS);
   CUstream stream = nullptr;
@@ -136,7 +136,7 @@ void Program::give_back(size_t which) {
   dead_.push_back(block.address);
 }
 
-// A second free, or one that points into a block.
+// A second free, or one of an address inside a block.
 void Program::misuse() {
   CUdeviceptr address = dead_.empty() ? 0x1234 : dead_[below(dead_.size())];
   if (!blocks_.empty() && below(2) == 0) {
@@ -144,13 +144,13 @@ void Program::misuse() {
     address = block.address + 1 + below(block.bytes);
   }
   if (claims_.is_live(address)) {
-    return;  // handed out again meanwhile, or the neighbour's
+    return;  // handed out again meanwhile, or a neighbouring block's
   }
   ++misused_;
   expect("a free of no block", cuMemFree_v2(address), CUDA_ERROR_INVALID_VALUE);
 }
 
-// Something that still runs when the block is freed.
+// Work that is still running when the block is freed.
 void Program::work(OpenContext &context) {
   for (const Block &block : blocks_) {
     if (block.context == context.handle) {
@@ -166,9 +166,9 @@ void Program::step() {
   OpenContext &context = *enter_any();
   const uint64_t limit = claims_.limit(context.device);
   const uint64_t what = below(1000);
-  const bool filling = steps_ / 256 % 2 == 0;  // the limit is met, and left again
+  const bool filling = steps_ / 256 % 2 == 0;  // reaches the limit, then drops below it
   if (what < (filling ? 750U : 250U)) {
-    // Every magnitude up to a quarter of the limit alike.
+    // Every magnitude up to a quarter of the limit is equally likely.
     const double exponent =
         std::uniform_real_distribution<double>(0, std::log2(static_cast<double>(limit / 4)))(random_);
     take(context, static_cast<uint64_t>(std::exp2(exponent)));

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""books_test.py STEPS: random programs (books.cc), STEPS in all: the log is what the device holds at every step, and adds up."""
+"""books_test.py STEPS: random programs (books.cc), STEPS in all: at every step
+the log equals what the device holds, and at the end its sums are right."""
 import pathlib
 import random
 import sys
@@ -13,7 +14,7 @@ STEPS = int(sys.argv[1])
 SEED = int(sys.argv[2]) if len(sys.argv) > 2 else random.randrange(1 << 24)
 DEVICE = 512 * MIB
 
-# name: (limits by device, settings). Contexts cost nothing, so that what a device holds is what was allocated.
+# name: (limits by device, settings). Contexts cost nothing, so that a device holds exactly what was allocated.
 CASES = {
     "preallocated at first": ([96 * MIB, 64 * MIB], {"RATION_PREALLOCATE_AFTER": "0", "RATION_HEADROOM": "0"}),
     "preallocated later": ([256 * MIB, 128 * MIB], {"RATION_HEADROOM": "0"}),
@@ -21,9 +22,9 @@ CASES = {
     "grown on demand": ([96 * MIB, 64 * MIB], {"RATION_PREALLOCATE": "false"}),
     "grown on demand, a limit of odd bytes": ([100_000_001], {"RATION_PREALLOCATE": "false"}),
     "no limit asked": ([DEVICE, DEVICE], {"RATION_HEADROOM": "64MiB"}),
-    "behind running work": ([64 * MIB], {"RATION_PREALLOCATE": "false", "SIMCUDA_LATENCY_US": "50"}),
+    "while work is running": ([64 * MIB], {"RATION_PREALLOCATE": "false", "SIMCUDA_LATENCY_US": "50"}),
     "a driver without cuCtxRecordEvent": ([96 * MIB, 64 * MIB], {"sim": "older"}),
-    "frees that wait": ([96 * MIB, 64 * MIB], {"RATION_FREE": "synchronous"}),
+    "synchronous frees": ([96 * MIB, 64 * MIB], {"RATION_FREE": "synchronous"}),
     "no pool": ([96 * MIB, 64 * MIB], {"RATION_MODE": "direct"}),
 }
 

@@ -8,7 +8,7 @@
 namespace preload {
 namespace {
 
-// What the device holds, by its own books.
+// The bytes that the simulated device reports as held.
 std::uint64_t device_holds(int device) {
   simcuda_books books{};
   return simcuda_device_books(device, &books) == 0 ? books.allocation_bytes : UINT64_MAX;
@@ -25,7 +25,7 @@ std::string Claims::hold(std::size_t blocks) {
       return "device " + std::to_string(device) + " holds " + std::to_string(held) + ", the log says " +
              std::to_string(told);
     }
-    // What the driver serves itself is charged as it was asked for, and the device rounds it.
+    // An allocation by the driver is charged as requested, and the device rounds it up.
     if (held > limit(device) + watch_.of_driver() * kGranule) {
       return "device " + std::to_string(device) + " holds " + std::to_string(held) + ", more than the limit";
     }
@@ -60,7 +60,7 @@ std::string Claims::rightly_refused(unsigned context, int device, std::uint64_t 
   }
   const std::uint64_t held = watch_.held(device) - watch_.wholly_free(device);
   const std::uint64_t room = limit(device) - std::min(held, limit(device));
-  // A slab's first granule is nobody's.
+  // A slab's first granule is never handed out.
   return room < rounded(bytes) + kGranule
              ? ""
              : "refused " + std::to_string(bytes) + " bytes with room for " + std::to_string(room);

@@ -1,6 +1,5 @@
-// What must be true of a log, of the simulated device and of the program itself at every step; each claim is answered
-// with what is wrong, or empty. Layer: none. Threads: one. REQUIRES: contexts cost nothing, the device's memory is
-// ours.
+// Invariants of a log, of the simulated device and of the program at every step. Each check returns an error, or empty.
+// Layer: none. Threads: one. REQUIRES: contexts cost nothing, and only this process uses the device.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +21,11 @@ class Claims {
   bool is_live(std::uint64_t address) const { return watch_.live().contains(address); }
   unsigned context_of(std::uint64_t address) const { return watch_.live().at(address).context; }
 
-  // What is live is `blocks` many; what the log says is held is what the device holds, within the limit.
+  // `blocks` blocks are live; held by the log equals held by the device, within the limit.
   std::string hold(std::size_t blocks);
-  // The log tells of it, and it is a block: on a granule, beside all others, no slab's own address.
+  // The log has it, and it is a valid block: granule-aligned, disjoint from all others, not at a slab's own address.
   std::string handed_out(std::uint64_t address, std::uint64_t bytes, int device);
-  // There was no hole and no room. `context`: the number that the log gives it, 0 where it holds nothing.
+  // There was no hole and no room. `context`: its number in the log, 0 if it holds nothing.
   std::string rightly_refused(unsigned context, int device, std::uint64_t bytes);
 
  private:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Contexts that come and go with blocks in them, and frees from anywhere at any time: the same codes as without Ration,
-and a log that adds up. The ops are those of steps.cc."""
+"""Contexts that are made and destroyed with blocks in them, and frees from any place at any time: the codes are the same as
+without Ration, and the log's sums are right. The ops are those of steps.cc."""
 import pathlib
 import sys
 
@@ -12,9 +12,9 @@ from log_books import added_up  # noqa: E402
 MACHINE = {"SIMCUDA_DEVICES": "2x8GiB"}
 LIMIT = {0: GIB, 1: GIB}
 TWO = "alloc=100m alloc=3k"  # the first one makes the pool preallocate
-BLOCKS = "alloc=3k alloc=100m alloc=3k alloc=1m"  # the same, behind a small slab
+BLOCKS = "alloc=3k alloc=100m alloc=3k alloc=1m"  # the same, after a small slab
 
-# name: (ops, {the call: blocks that it ended, 0 for slabs alone}, blocks that stay live[, settings])
+# name: (ops, {the call: blocks that it ended, 0 for slabs only}, blocks that stay live[, settings])
 SCENARIOS = {
     "destroyed": (f"context=0 {TWO} destroy=0 alloc=1m context=0 free=0 free=1 {TWO} use=3 free=3",
                   {"cuCtxDestroy_v2": 2, "cuMemFree_v2": 1}, 1),
@@ -24,7 +24,7 @@ SCENARIOS = {
                         {"cuCtxDestroy_v2": 2}, 2),
     "destroyed by another thread": (f"context=0 {TWO} other:destroy=0 alloc=1m free=0 use=0 context=0 {TWO}",
                                     {"cuCtxDestroy_v2": 2}, 2),
-    "destroyed with work and freed blocks behind it": (
+    "destroyed while work and freed blocks are pending": (
         f"context=0 stream {TWO} alloc=1m work=0 work=2 free=0 destroy=0 context=0 {TWO} free=3 free=4",
         {"cuMemFree_v2": 3, "cuCtxDestroy_v2": 2}, 0),
     "detached": (f"context=0 attach {TWO} detach=0 use=0 alloc=1m detach=1 alloc=1m", {"cuCtxDetach": 3}, 0),
@@ -39,14 +39,14 @@ SCENARIOS = {
                                 {"cuMemFree_v2": 1, "cuDevicePrimaryCtxReset": 3}, 0),
     "used after reset": (f"retain=0 {TWO} reset=0 retain=0 free=0 {TWO} use=2 free=2 reset=0 reset=0",
                          {"cuDevicePrimaryCtxReset_v2": 3, "cuMemFree_v2": 1}, 0),
-    "one of two goes": (f"context=0 alloc=20m context=0 alloc=10m alloc=1m destroy=0 use=1 alloc=3m free=1 use=3 current=0",
+    "one of two is destroyed": (f"context=0 alloc=20m context=0 alloc=10m alloc=1m destroy=0 use=1 alloc=3m free=1 use=3 current=0",
                         {"cuCtxDestroy_v2": 1, "cuMemFree_v2": 1}, 2),
-    "one of three goes, and its room is had by another": (
+    "one of three is destroyed, and another takes its room": (
         "context=0 alloc=100m context=0 alloc=10m context=0 alloc=20m destroy=0 alloc=800m use=1 use=2 use=3 free=1 free=2",
         {"cuCtxDestroy_v2": 1, "cuMemFree_v2": 2}, 1, {"RATION_PREALLOCATE": "false"}),
-    "a created one beside the primary": (f"retain=0 alloc=20m context=0 alloc=10m reset=0 use=1 destroy=1 retain=0 {TWO}",
+    "a created context beside the primary one": (f"retain=0 alloc=20m context=0 alloc=10m reset=0 use=1 destroy=1 retain=0 {TWO}",
                                          {"cuDevicePrimaryCtxReset_v2": 1, "cuCtxDestroy_v2": 1}, 2),
-    "each device its own": (f"context=0 {TWO} context=1 {TWO} destroy=0 use=2 free=2 free=0 {TWO}",
+    "one context on each device": (f"context=0 {TWO} context=1 {TWO} destroy=0 use=2 free=2 free=0 {TWO}",
                             {"cuCtxDestroy_v2": 2, "cuMemFree_v2": 1}, 3),
     "freed from another thread": (f"context=0 {TWO} other:current=0+free=0+free=0+use=1 free=0 use=1",
                                   {"cuMemFree_v2": 1}, 1),
@@ -57,13 +57,13 @@ SCENARIOS = {
                               {}, 2),
     "freed with a dead context current": (f"context=0 {TWO} context=0 other:destroy=1 free=0 free=1 current=0 use=0 free=0",
                                           {"cuMemFree_v2": 1}, 1),
-    "nothing of a dead context that was used": (
+    "a dead context is current during a free of null": (
         "context=0 context=0 other:destroy=1 alloc=1m free_null current=0 alloc=600m free=1 alloc=600m free=2 alloc=600m use=3",
         {"cuMemFree_v2": 2}, 1),
     "freed at exit": (f"context=0 {TWO} at_exit:free=0+free=0+alloc=1m+free=2", {"cuMemFree_v2": 2}, 1),
     "freed by a static destructor": (f"context=0 {TWO} destructor:free=0+free=0+alloc=100m+use=2+free=2",
                                      {"cuMemFree_v2": 2}, 1),
-    "freed at exit, the context gone": (f"context=0 {TWO} at_exit:destroy=0+free=0 destructor:free=1+context=0+free=1",
+    "freed at exit after the context was destroyed": (f"context=0 {TWO} at_exit:destroy=0+free=0 destructor:free=1+context=0+free=1",
                                         {"cuCtxDestroy_v2": 2}, 0),
     "released at exit": (f"retain=0 {TWO} at_exit:release=0 destructor:free=0+retain=0+alloc=100m",
                          {"cuDevicePrimaryCtxRelease_v2": 2}, 1),
@@ -72,15 +72,15 @@ SCENARIOS = {
         {"cuMemFree_v2": 1}, 2),
     "a forked child and its parent's frees": (f"context=0 {TWO} free=0 child:free_null+free=0+free=1+init free=0 use=1 free=1",
                                               {"cuMemFree_v2": 2}, 0),
-    "a forked child of its own": (f"child:init+context=0+alloc=100m+alloc=3k+use=0+free=0+free=0 init context=0 {TWO} free=1",
+    "a forked child with a driver of its own": (f"child:init+context=0+alloc=100m+alloc=3k+use=0+free=0+free=0 init context=0 {TWO} free=1",
                                   {"cuMemFree_v2": 1}, 1),
-    "what a green context has is the primary one's": (
+    "blocks of a green context belong to the primary one": (
         f"green=0 {TWO} retain=0 use=0 free=0 use=1 current=0 end_green=0 current=1 use=1 alloc=1m release=0 use=1 use=2",
         {"cuMemFree_v2": 1, "cuDevicePrimaryCtxRelease_v2": 2}, 0),
-    "freed in a green context, and by its stream": (
+    "freed in a green context, and in its stream": (
         f"retain=0 {TWO} green=0 stream work=0 free=0 free=0 alloc=900m free_async=1 current=0 use=2 free=2 reset=0 alloc=1m",
         {"cuMemFree_v2": 2, "cuMemFreeAsync": 1, "cuDevicePrimaryCtxReset_v2": 0}, 0),
-    "the last of a green context takes its primary one along": (f"green=0 {TWO} end_green=0 use=0 alloc=1m retain=0 {TWO} use=4 free=4",
+    "the end of a green context ends its primary one": (f"green=0 {TWO} end_green=0 use=0 alloc=1m retain=0 {TWO} use=4 free=4",
                                                                 {"cuGreenCtxDestroy": 2, "cuMemFree_v2": 1}, 1),
     "null frees": (f"context=0 free_null {TWO} free_null free=0 free_null current=none free_null", {"cuMemFree_v2": 1}, 1),
 }
@@ -104,12 +104,12 @@ def scenario(mode, ops, ended, left, settings=None):
         expect("slabs went with", set(books.slabs_ended) - {"cuMemAlloc_v2"}, takers if mode == "pool" else set())
         gone = {record["ctx"] for record in done.logs["run.jsonl"] if record.get("api") in takers}
         held = {record["ctx"] for record in [*books.live.values(), *books.slabs.values()]}
-        expect("held by contexts that are gone", gone & held, set())
+        expect("held by destroyed contexts", gone & held, set())
     return case
 
 
 def race(mode, **settings):
-    """Contexts destroyed under threads that allocate and free in them."""
+    """Contexts that are destroyed while threads allocate and free in them."""
     def case(folder):
         log = pathlib.Path(folder) / "run.jsonl"
         done = run("ends_race", str(log), "40", folder=folder, RATION_MODE=mode, RATION_LIMIT="256MiB",
@@ -117,10 +117,10 @@ def race(mode, **settings):
         expect_that(f"{done.status} {done.out} {done.err}", done.status == 0 and done.err == "")
         books = added_up(done.logs["run.jsonl"], {0: GIB // 4})
         expect("live at the end", len(books.live), 0)
-        expect_that(f"blocks that a context took along: {books.ended}", books.ended["cuCtxDestroy_v2"] > 40)
+        expect_that(f"blocks that ended with a context: {books.ended}", books.ended["cuCtxDestroy_v2"] > 40)
     return case
 
 
 CASES = {f"{name}, {mode}": scenario(mode, *row) for name, row in SCENARIOS.items() for mode in ("direct", "pool")}
-CASES |= {"a race for the end, direct": race("direct"), "a race for the end, pool": race("pool", RATION_PREALLOCATE="false")}
+CASES |= {"a race with the destruction, direct": race("direct"), "a race with the destruction, pool": race("pool", RATION_PREALLOCATE="false")}
 main(CASES)

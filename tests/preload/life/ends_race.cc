@@ -1,6 +1,6 @@
-// ends_race LOG ROUNDS: several threads allocate in a context and free its blocks until the context is destroyed under
-// them; another one lives on beside it, in which two threads free one block at once, of which one succeeds. After every
-// round the log says what the device holds.
+// ends_race LOG ROUNDS: several threads allocate and free in a context until it is destroyed meanwhile. Another context
+// lives on, in which two threads free one block at once and exactly one succeeds. After every round held by the log
+// equals held by the device.
 #include <stdlib.h>
 
 #include <atomic>
@@ -16,7 +16,7 @@
 namespace {
 
 constexpr int kThreads = 4;
-constexpr uint64_t kLimit = uint64_t{256} << 20;  // as the test sets it
+constexpr uint64_t kLimit = uint64_t{256} << 20;  // as set by the test
 std::atomic<int> wrong{0};
 
 void claim(const char *what, CUresult code, bool holds) {
@@ -31,7 +31,7 @@ struct Shared {
   std::atomic<int> had{0};
 };
 
-// Both threads that take part meet at a block, so that its two frees fall together.
+// Both threads meet before the free, so that their frees of one block coincide.
 int free_twice(CUcontext context, CUdeviceptr address) {
   std::atomic<int> arrived{0};
   std::atomic<int> freed{0};
@@ -54,7 +54,7 @@ bool is_gone(CUresult code) {
   return code == CUDA_ERROR_CONTEXT_IS_DESTROYED || code == CUDA_ERROR_INVALID_CONTEXT;
 }
 
-// In the context that goes: until it has gone.
+// Works in the context that is destroyed, until it is.
 void work(CUcontext context, unsigned seed, Shared &shared) {
   if (cuCtxSetCurrent(context) != CUDA_SUCCESS) {
     return;
@@ -88,7 +88,7 @@ void work(CUcontext context, unsigned seed, Shared &shared) {
 }
 
 void round_of(CUcontext stays, unsigned number) {
-  // While nobody else allocates: the second free could be of whoever got the address next.
+  // While no other thread allocates: otherwise the second free could hit a new block at this address.
   cuCtxSetCurrent(stays);
   CUdeviceptr own = 0;
   CUresult code = cuMemAlloc_v2(&own, 3000);

@@ -1,8 +1,8 @@
-"""Adds a log up: who held what when, as its records say it, and whether they can be true.
+"""Replays a log: sums what was held over time, and checks that the records are consistent.
 
-A block of the pool lies in a slab that is held, on a granule, beside every other block, never at the slab's own address; a
-slab goes only when nothing in it is live; every `free` ends what an `alloc` began. What the device holds for the process
-is its slabs and what the driver gave directly.
+A block of the pool is in a live slab, granule-aligned, disjoint from all others and never at the slab's own address. A slab
+ends only when no block in it is live. Every `free` matches an `alloc`. The device holds the process's slabs and the
+driver's own allocations.
 """
 import bisect
 from collections import Counter
@@ -59,14 +59,14 @@ class Books:
         expect("device and context of the slab", (slab["dev"], slab["ctx"]), (record["dev"], record["ctx"]))
         at = bisect.bisect_left(self.starts, address)
         before = self.live[self.starts[at - 1]] if at else None
-        expect_that(f"seq {record['seq']}: beside the block before it",
+        expect_that(f"seq {record['seq']}: disjoint from the block before it",
                     before is None or self.starts[at - 1] + before["size"] <= address)
-        expect_that(f"seq {record['seq']}: beside the block behind it",
+        expect_that(f"seq {record['seq']}: disjoint from the block after it",
                     at == len(self.starts) or address + size <= self.starts[at])
         self.starts.insert(at, address)
 
     def sample(self, record):
-        """What the driver's own pools hold, whatever lies in them."""
+        """The memory reserved by the driver's own pools, used or not."""
         self.hold(record, record["pool_reserved"] - self.pool_reserved[record["dev"]])
         self.pool_reserved[record["dev"]] = record["pool_reserved"]
 
@@ -74,7 +74,7 @@ class Books:
         if not record.get("charged", True):
             return
         address = int(record["addr"], 16)
-        expect_that(f"{record['addr']} has two owners", address not in self.live)
+        expect_that(f"{record['addr']} is handed out twice", address not in self.live)
         if record["src"] == "driver":
             self.hold(record, record["size"])
         elif record["kind"] == "device":
@@ -88,7 +88,7 @@ class Books:
             return
         address = int(record["addr"], 16)
         block = self.live.pop(address, None)
-        expect_that(f"seq {record['seq']}: what is freed is live", block is not None)
+        expect_that(f"seq {record['seq']}: the freed block is live", block is not None)
         for key in ("size", "dev", "ctx", "src"):
             expect(f"{key} of the freed block", record[key], block[key])
         if block["src"] == "driver":
@@ -107,7 +107,7 @@ class Books:
 
 
 def added_up(records, limits=None):
-    """The books after the last record. `limits`: device -> bytes, never exceeded."""
+    """The state after the last record. `limits`: device -> bytes, checked after every record."""
     books = Books()
     for record in records:
         step = getattr(books, record["t"], None)

@@ -34,8 +34,8 @@ void LogWatch::add(const nlohmann::json &record) {
   }
 }
 
-// A line that is not whole yet stays for the next call. Blanks that were put behind one that has been read already are
-// a line of their own to us.
+// An incomplete line is left for the next call. Blanks that were added after a line that was already read count as a
+// line.
 void LogWatch::follow() {
   if (!file_.is_open()) {
     file_.open(path_);

@@ -1,5 +1,6 @@
-// What a log says is held, followed while it is being written: the journal writes each record before the call returns.
-// Layer: none; reads the file alone. Threads: one. Sizes in bytes, as the device rounds them: to 512.
+// Follows a log while it is written, for what it reports as held: the journal writes each record before the call
+// returns.
+// Layer: none; reads only the file. Threads: one. Sizes in bytes, as the device rounds them: to 512.
 #pragma once
 
 #include <cstdint>
@@ -22,22 +23,22 @@ class LogWatch {
     std::uint64_t bytes;
     int device;
     unsigned context;  // number of the context
-    bool pool;         // a block in a slab, which the device holds already
+    bool pool;         // a block in a slab, which is already held by the device
   };
   using Extents = std::map<std::uint64_t, Extent>;  // by address
 
   explicit LogWatch(const std::string &path) : path_(path) {}
 
-  // Reads what has been written since the last call.
+  // Reads the lines written since the last call.
   void follow();
   std::uint64_t held(int device) const;
   const Extents &slabs() const { return slabs_; }
   const Extents &live() const { return live_; }
-  // Live blocks that lie in no slab.
+  // Live blocks outside slabs.
   std::size_t of_driver() const;
-  // The largest piece of a slab of that context in which nothing is live.
+  // The largest free piece of a slab of that context.
   std::uint64_t largest_hole(unsigned context) const;
-  // The sum of the device's slabs in which nothing is live.
+  // The total size of the device's slabs without a live block.
   std::uint64_t wholly_free(int device) const;
 
  private:

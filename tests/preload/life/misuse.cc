@@ -1,6 +1,6 @@
-// misuse [LOG]: frees, asks about and shares what it should not, and prints each answer on a line of its own: `what:
-// code`, with what was told where there is something to tell. No addresses: without Ration most lines are the same. LOG
-// tells where a pool's slabs lie; without one the cases about slabs are left out.
+// misuse [LOG]: makes invalid frees, queries and IPC calls, and prints one line for each answer: `what: code`, with the
+// values returned. It prints no addresses, so most lines are the same without Ration. LOG gives the addresses of a
+// pool's slabs; without one the cases about slabs are left out.
 #include <stdlib.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace {
 
-constexpr size_t kBytes = 1000;  // no whole number of granules
+constexpr size_t kBytes = 1000;  // not a multiple of a granule
 
 void say(const std::string &what, CUresult code) {
   dprintf(1, "%s: %d\n", what.c_str(), static_cast<int>(code));
@@ -30,7 +30,7 @@ CUdeviceptr take(size_t bytes) {
   return address;
 }
 
-// Not in a stream where `what` does not say so.
+// Frees without a stream, unless `what` names one.
 void free_everywhere(const std::string &what, CUdeviceptr address) {
   say(what + " freed", cuMemFree_v2(address));
   say(what + " freed in stream order", cuMemFreeAsync(address, nullptr));
@@ -112,7 +112,7 @@ void free_wrongly(CUcontext context) {
   say("null freed", cuMemFree_v2(0));
 }
 
-// What Ration never handed out is the driver's to answer.
+// Addresses that Ration never handed out: the driver answers.
 void foreign() {
   void *host = nullptr;
   say("host memory", cuMemAllocHost_v2(&host, 1 << 20));
@@ -147,7 +147,7 @@ void share() {
   say("the block freed", cuMemFree_v2(block));
 }
 
-// A slab's places that are no block: its start, its holes, its last byte.
+// Addresses in a slab that do not start a block: its start, its holes, its last byte.
 void inside_slabs(const char *log) {
   preload::LogWatch watch(log);
   std::vector<CUdeviceptr> blocks;

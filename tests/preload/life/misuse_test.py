@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Wrong frees, wrong questions, wrong sharing (misuse.cc): answered as without Ration, but for what a pool must not tell."""
+"""Invalid frees, queries and IPC calls (misuse.cc): answered as without Ration, except where a pool hides its slabs."""
 import pathlib
 import re
 import sys
@@ -10,7 +10,7 @@ from harness import GIB, expect, expect_that, main, of_type, run  # noqa: E402
 from log_books import added_up  # noqa: E402
 
 MACHINE = {"SIMCUDA_DEVICES": "4GiB"}
-# In a slab an address that is no block's is ours to refuse.
+# In a slab, Ration refuses an address that does not belong to a block.
 OURS = {"range of a dead block untouched": "1"}
 
 
@@ -57,7 +57,7 @@ def of_the_driver(folder):
 
 
 def slabs(preallocate):
-    """Nothing but the start of a live block is one: holes, the slab's own start, its last byte."""
+    """Only the start of a live block is accepted: not a hole, the slab's own start or its last byte."""
     def case(folder):
         log = pathlib.Path(folder) / "run.jsonl"
         done = run("misuse", str(log), folder=folder, RATION_LIMIT="1GiB", RATION_MODE="pool",
@@ -65,7 +65,7 @@ def slabs(preallocate):
         told = answers(done)
         inside = [(what, code) for what, code in told if what.startswith(("no block of a slab", "range of no block", "a hole", "range of a hole"))]
         expect_that(f"{len(inside)} places", len(inside) > 20)
-        expect("the wrong answers", [each for each in inside if each[1] != "1"], [])
+        expect("unexpected answers", [each for each in inside if each[1] != "1"], [])
         expect("touched", [what for what, _ in inside if what.endswith(" touched")], [])
         expect("slabs", told[-1], ("slabs: 1, blocks at a slab's start", "0"))
         records = done.logs["run.jsonl"]
@@ -77,7 +77,7 @@ def slabs(preallocate):
 main({
     "without a pool": direct,
     "in a pool": pool,
-    "in a pool of the driver's": of_the_driver,
+    "in a driver's pool": of_the_driver,
     "inside the slab that was preallocated": slabs("true"),
     "inside slabs that grew": slabs("false"),
 })

@@ -1,6 +1,6 @@
-// neighbour linked|looked_up: what a program of some size does around its calls. Four threads allocate and free on the
-// host and on the device at once, exceptions fly, a library is opened; then the device is filled, emptied, filled
-// again. Built once as it is and once for every sanitizer; the sum of what was seen is its last line.
+// neighbour linked|looked_up: does what larger programs do around their CUDA calls. Four threads allocate and free host
+// and device memory at once, exceptions are thrown, a library is opened; then the device is filled, emptied and filled
+// again. Built without and with each sanitizer; the last line is the sum of the results.
 #include <dlfcn.h>
 
 #include <atomic>

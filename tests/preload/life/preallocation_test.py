@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What mode pool takes of a device, when, and what it gives back: ROWS have steps.cc's ops and what the log must show of
-them, in order: `2m` a slab that grew, `P1g` one that was preallocated, `-2m` one that went, `a` an allocation, `f` a free,
-`x:limit` a refusal. `s`, `P`, `-` leave the size open; `P~900m` allows up to 2 MiB less."""
+"""Which slabs mode pool takes and releases, and when. ROWS have steps.cc's ops and the records expected in the log, in
+order: `2m` a slab that grew, `P1g` a preallocated one, `-2m` a released one, `a` an allocation, `f` a free, `x:limit` a
+denial. `s`, `P`, `-` accept any size; `P~900m` allows up to 2 MiB less."""
 import pathlib
 import re
 import subprocess
@@ -12,9 +12,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 from harness import GIB, MIB, PROGRAMS, clean_environment, driver_folder, expect, expect_that, main, of_type, run  # noqa: E402, E501
 from log_books import added_up  # noqa: E402
 
-CONTEXT = 256 * MIB  # what each context costs of the device
+CONTEXT = 256 * MIB  # the device memory that each context costs
 MACHINE = {"SIMCUDA_DEVICES": "4GiB", "SIMCUDA_CONTEXT_BYTES": str(CONTEXT)}
-SLACK = 64 << 10  # of a free figure: first granules of slabs, ends of blocks
+SLACK = 64 << 10  # tolerance of a free figure: first granules of slabs, ends of blocks
 
 
 def settings(**asked):
@@ -75,8 +75,8 @@ def row(ops, log, environment):
 
 
 ROWS = {
-    "a process that only asks takes nothing": ("context=0 query total=0 free_null", "", LIMITED),
-    "little gets a small slab": ("context=0 alloc=1k alloc=5k alloc=1m free=1", "2m a a a f", LIMITED),
+    "a process that only queries takes nothing": ("context=0 query total=0 free_null", "", LIMITED),
+    "small allocations get a small slab": ("context=0 alloc=1k alloc=5k alloc=1m free=1", "2m a a a f", LIMITED),
     "small slabs double": (f"context=0 {'alloc=1m ' * 12}", f"2m a 4m {'a ' * 3} 8m {'a ' * 7} 16m a", LIMITED),
     "everything at the first allocation": ("context=0 alloc=1k alloc=1m", "P1g a a", AT_ONCE),
     "a large first allocation": ("context=0 alloc=100m alloc=1k", "P1g a a", LIMITED),
@@ -88,7 +88,7 @@ ROWS = {
                                         settings(limit="1GiB", preallocate="300MiB")),
     "a size beyond the limit": ("context=0 alloc=100m", "P1g a", settings(limit="1GiB", preallocate="2GiB")),
     "never": (f"context=0 {'alloc=1m ' * 12} alloc=100m", f"2m a 4m {'a ' * 3} 8m {'a ' * 7} 16m a s a", GROWING),
-    "never, and still the whole limit": ("context=0 alloc=1m free=0 alloc=1073741312", "2m a f -2m 1g a", GROWING),
+    "never, and the whole limit is available": ("context=0 alloc=1m free=0 alloc=1073741312", "2m a f -2m 1g a", GROWING),
     "three quarters where no limit was asked": ("context=0 alloc=100m alloc=2900m alloc=500m", "P3g a a s a", settings()),
     "all but the headroom": ("context=0 alloc=100m", "P3328m a", settings(limit="100%")),
     "no headroom": ("context=0 alloc=100m", "P3840m a", settings(limit="100%", headroom=0)),
@@ -97,22 +97,22 @@ ROWS = {
     "a large device's headroom": ("context=0 alloc=100m", f"P{(64 * GIB - CONTEXT - 64 * GIB // 50) // 512 * 512} a",
                                   settings(limit="100%") | {"SIMCUDA_DEVICES": "64GiB"}),
     "beyond the headroom on demand": ("context=0 alloc=3000m alloc=400m", "P3328m a s a", settings(limit="100%")),
-    "nine tenths where all was not there": ("context=0 alloc=1k", "P~966367641 a", AT_ONCE | {"SIMCUDA_FAIL": "cuMemAlloc_v2@1:2"}),
+    "nine tenths where the whole size is refused": ("context=0 alloc=1k", "P~966367641 a", AT_ONCE | {"SIMCUDA_FAIL": "cuMemAlloc_v2@1:2"}),
     "nine tenths of that": ("context=0 alloc=1k", "P~869730877 a",
                             AT_ONCE | {"SIMCUDA_FAIL": "cuMemAlloc_v2@1:2,cuMemAlloc_v2@2:2"}),
-    "each device its own": ("context=0 alloc=100m context=1 alloc=100m", "P1g a P2g a",
+    "each device preallocates its own": ("context=0 alloc=100m context=1 alloc=100m", "P1g a P2g a",
                             settings(limit="0=1GiB,1=2GiB") | {"SIMCUDA_DEVICES": "2x4GiB"}),
     "a second context does not preallocate": ("context=0 alloc=100m context=0 alloc=100m alloc=1m", "P300m a s a a",
                                               settings(limit="1GiB", preallocate="300MiB")),
     "another context's slab is given back": ("context=0 alloc=100m free=0 context=0 alloc=1000m", "s a f - s a", GROWING),
     "the preallocated slab is given back": ("context=0 alloc=100m free=0 context=0 alloc=1000m", "P1g a f -1g s a", LIMITED),
-    "a slab with a block in it is not": (
+    "a slab with a live block is not given back": (
         "context=0 alloc=100m context=0 alloc=100m current=0 free=0 current=1 alloc=100m", "P1g a x:pool_holds f -1g s a", LIMITED),
-    "a context after the only one has gone preallocates again": ("context=0 alloc=100m destroy=0 context=0 alloc=1000m",
+    "a context after the end of the only one preallocates again": ("context=0 alloc=100m destroy=0 context=0 alloc=1000m",
                                                                  "P1g a f -1g P1g a", LIMITED),
-    "full is the limit's doing": ("context=0 alloc=600m alloc=600m", "P1g a x:limit", LIMITED),
+    "a full slab is refused by the limit": ("context=0 alloc=600m alloc=600m", "P1g a x:limit", LIMITED),
     "the smallest limit": ("context=0 alloc=1048064 alloc=1 free=0 alloc=1048064", "1m a x:limit f a", settings(limit="1MiB")),
-    "the last byte, which a slab has no room for": ("context=0 alloc=1m alloc=1", "a x:limit", settings(limit="1MiB")),
+    "a last byte for which no slab has room": ("context=0 alloc=1m alloc=1", "a x:limit", settings(limit="1MiB")),
     "a synchronous free": ("context=0 alloc=100m free=0 alloc=1000m free=1", "P1g a f a f", LIMITED | {"RATION_FREE": "synchronous"}),
 }
 
@@ -133,14 +133,14 @@ def lazy(folder):
 
 
 def trims(folder):
-    """What was given back for another is told."""
+    """A slab that is released for another request is recorded."""
     _, records = steps(folder, "context=0 alloc=100m free=0 context=0 alloc=1000m", LIMITED)
     expect("trim", [(one["dev"], one["slabs"], one["bytes"], one["api"]) for one in of_type(records, "trim")],
            [(0, 1, GIB, "cuMemAlloc_v2")])
 
 
 def refusal(folder):
-    """The record of a refusal says what held the memory."""
+    """The record of a denial says what held the memory."""
     _, records = steps(folder, "context=0 alloc=100m context=0 alloc=200m", LIMITED)
     oom = of_type(records, "oom")[0]
     expect("oom", {key: oom[key] for key in ("reason", "req", "used", "reserved", "limit", "api", "dev")},
@@ -195,18 +195,18 @@ def beside_a_neighbour(ops, log, environment, free=None):
     return case
 
 
-# What is left: 4,096 - 2,800 - 2 * 256 = 784 MiB; less the headroom of 512: 272.
+# The neighbour leaves 4,096 - 2,800 - 2 * 256 = 784 MiB; minus the headroom of 512: 272.
 CASES = {name: row(*each) for name, each in ROWS.items()}
 CASES |= {f"free and total: {name}": query(*each) for name, each in QUERIES.items()}
 CASES |= {
-    "lazily": lazy,
-    "what is given back is told": trims,
-    "what refuses is told": refusal,
-    "beside a neighbour, what it leaves but the headroom": beside_a_neighbour("context=0 alloc=1k", "P272m a", AT_ONCE),
+    "preallocated at 32 MiB live": lazy,
+    "a released slab is recorded": trims,
+    "a denial is recorded with its cause": refusal,
+    "beside a neighbour, the rest minus the headroom": beside_a_neighbour("context=0 alloc=1k", "P272m a", AT_ONCE),
     "beside a neighbour, beyond the headroom on demand": beside_a_neighbour(
         "context=0 alloc=1k alloc=500m alloc=100m", "P272m a s a a", AT_ONCE),
     "beside a neighbour, refused by the device": beside_a_neighbour("context=0 alloc=1k alloc=600m", "P272m a x:device", AT_ONCE),
-    "beside a neighbour, free before": beside_a_neighbour("context=0 query", "", LIMITED, free=784 * MIB),
-    "beside a neighbour, free behind it": beside_a_neighbour("context=0 alloc=1k query", "P272m a", AT_ONCE, free=784 * MIB),
+    "beside a neighbour, free memory before": beside_a_neighbour("context=0 query", "", LIMITED, free=784 * MIB),
+    "beside a neighbour, free memory after": beside_a_neighbour("context=0 alloc=1k query", "P272m a", AT_ONCE, free=784 * MIB),
 }
 main(CASES)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""sanitizers_test.py LIBASAN LIBJEMALLOC: programs built for a sanitizer (neighbour.cc), alone and beside other preloads
-that stand before or behind Ration, in mode pool and direct. Each also runs without Ration in the same company."""
+"""sanitizers_test.py LIBASAN LIBJEMALLOC: programs built for a sanitizer (neighbour.cc), alone and with other preloads
+before or after Ration, in mode pool and direct. Each also runs without Ration, with the same other preloads."""
 import functools
 import itertools
 import pathlib
@@ -20,25 +20,25 @@ ASAN, JEMALLOC = sys.argv[1:]
 
 KINDS = ("plain", "asan_shared", "asan_static", "tsan_shared", "tsan_static", "ubsan")
 LINKS = ("neighbour", "neighbour_linked")
-COMPANY = {
+OTHER_PRELOADS = {
     "alone": [LIBRARY],
     "jemalloc before": [JEMALLOC, LIBRARY],
-    "jemalloc behind": [LIBRARY, JEMALLOC],
+    "jemalloc after": [LIBRARY, JEMALLOC],
     "an interposer before": [PROGRAMS / "libinterposer.so", LIBRARY],
-    "an interposer behind": [LIBRARY, PROGRAMS / "libinterposer.so"],
+    "an interposer after": [LIBRARY, PROGRAMS / "libinterposer.so"],
     "a wrapper before": [PROGRAMS / "libinterposer_wraps.so", LIBRARY],
-    "a wrapper behind": [LIBRARY, PROGRAMS / "libinterposer_wraps.so"],
+    "a wrapper after": [LIBRARY, PROGRAMS / "libinterposer_wraps.so"],
 }
 MODES = ("pool", "direct")
-# g++ 12's shared ThreadSanitizer does not get as far as main() beside jemalloc, whatever else is there.
-CANNOT = {("tsan_shared", "jemalloc before"), ("tsan_shared", "jemalloc behind")}
-# 10 blocks of 100 MiB, from one slab: how many small ones the threads leave behind otherwise is a matter of their timing.
+# g++ 12's shared ThreadSanitizer does not reach main() beside jemalloc, with or without Ration.
+CANNOT = {("tsan_shared", "jemalloc before"), ("tsan_shared", "jemalloc after")}
+# 10 blocks of 100 MiB, from one slab: otherwise the number of small slabs would depend on the timing of the threads.
 LIMIT = {0: 1088 << 20}
 DEVICE = {"SIMCUDA_DEVICES": "3GiB", "RATION_PREALLOCATE_AFTER": "0"}
 
 
 def preload_of(kind, libraries):
-    """A shared AddressSanitizer insists on standing first, and says so itself."""
+    """A shared AddressSanitizer requires the first place, and checks it."""
     return ":".join(map(str, ([ASAN] if kind == "asan_shared" else []) + libraries))
 
 
@@ -55,13 +55,13 @@ def without_ration(program, preload):
     return done
 
 
-def company(link, kind, who, mode):
+def with_preloads(link, kind, who, mode):
     program = f"{link}_{kind}"
 
     def case(folder):
-        others = [library for library in COMPANY[who] if library != LIBRARY]
+        others = [library for library in OTHER_PRELOADS[who] if library != LIBRARY]
         plain = without_ration(program, preload_of(kind, others) or None)
-        done = run(program, preload=preload_of(kind, COMPANY[who]), folder=folder, RATION_MODE=mode,
+        done = run(program, preload=preload_of(kind, OTHER_PRELOADS[who]), folder=folder, RATION_MODE=mode,
                    RATION_LIMIT=str(LIMIT[0]), **DEVICE)
         expect("with Ration", seen(done), (0, 10, 10, 2, 1))
         expect("stderr", done.err, plain.err)
@@ -71,7 +71,7 @@ def company(link, kind, who, mode):
 
 
 def by_command(link, kind, mode):
-    """`ration run` puts the library where the program's own runtime lets it."""
+    """`ration run` places the library where the program's own runtime allows it."""
     program = f"{link}_{kind}"
 
     def case(folder):
@@ -83,8 +83,8 @@ def by_command(link, kind, mode):
     return case
 
 
-CASES = {f"{kind}, {link}, {who}, {mode}": company(link, kind, who, mode)
-         for kind, link, who, mode in itertools.product(KINDS, LINKS, COMPANY, MODES)
+CASES = {f"{kind}, {link}, {who}, {mode}": with_preloads(link, kind, who, mode)
+         for kind, link, who, mode in itertools.product(KINDS, LINKS, OTHER_PRELOADS, MODES)
          if (kind, who) not in CANNOT}
 CASES |= {f"{kind}, {link}, by ration run, {mode}": by_command(link, kind, mode)
           for kind, link, mode in itertools.product(KINDS, LINKS, MODES)}

@@ -1,7 +1,7 @@
-// steps OP...: does to the driver what its arguments say, one after the other, and prints each one's code, never an
-// address: what it prints is the same with and without Ration. Every op stands in kOps; WHERE:OP+OP... runs ops
-// elsewhere: other: a fresh thread, nothing current there · child: a forked child · orphan: one that goes on by itself
-// · at_exit, destructor: while the process ends.
+// steps OP...: makes the driver calls that its arguments name, in order, and prints each one's code, never an address,
+// so that the output is the same with and without Ration. kOps lists the ops; WHERE:OP+OP... runs ops elsewhere: other:
+// a new thread without a current context · child: a forked child · orphan: one without a waiting parent · at_exit,
+// destructor: while the process ends.
 #include <dlfcn.h>
 #include <poll.h>
 #include <signal.h>
@@ -19,9 +19,9 @@
 
 namespace {
 
-std::vector<CUcontext> contexts;  // by creation, attachment or retaining; ops name them by number
-std::vector<CUdeviceptr> blocks;  // by allocation; a refused one is ~0
-CUstream stream = nullptr;        // of `stream`
+std::vector<CUcontext> contexts;  // in order of creation, attachment or retain; ops refer to them by number
+std::vector<CUdeviceptr> blocks;  // in order of allocation; ~0 for a refused one
+CUstream stream = nullptr;        // made by `stream`
 
 size_t bytes_of(const std::string &text) {
   char *unit = nullptr;
@@ -60,7 +60,7 @@ CUresult total(const std::string &device) {
   return code;
 }
 
-// Whether the block can be written and read: what a dead or a foreign address is not.
+// Whether the block can be written and read; fails for a dead or an unknown address.
 CUresult use(const std::string &block) {
   const CUdeviceptr address = blocks.at(bytes_of(block));
   unsigned seen = 0;
@@ -69,7 +69,7 @@ CUresult use(const std::string &block) {
   return back == CUDA_SUCCESS && seen != 0xabcd0123 ? CUDA_ERROR_UNKNOWN : back;
 }
 
-// `retain` and its like: remembers the context and makes it current.
+// For `retain` and similar ops: remembers the context and makes it current.
 CUresult enter(CUresult code, CUcontext context) {
   contexts.push_back(context);
   return code == CUDA_SUCCESS ? cuCtxSetCurrent(context) : code;
@@ -85,7 +85,7 @@ CUresult enter_made(Make make) {
 
 std::map<CUcontext, CUgreenCtx> greens;
 
-// A green context with all of the device, as the context that it is to the rest of the driver.
+// Makes a green context with the whole device, and returns its ordinary context handle.
 CUresult make_green(CUdevice device, CUcontext *context) {
   CUdevResource resource{};
   CUdevResourceDesc description = nullptr;
@@ -98,7 +98,7 @@ CUresult make_green(CUdevice device, CUcontext *context) {
   return code;
 }
 
-// Until whoever started us closes our standard input.
+// Waits until the parent closes standard input.
 CUresult pause(const std::string &) {
   char byte = 0;
   while (read(0, &byte, 1) == 1) {
@@ -106,7 +106,7 @@ CUresult pause(const std::string &) {
   return CUDA_SUCCESS;
 }
 
-// One line of our standard input, which may be a child's too: not a byte further. False at its end.
+// Reads one line of standard input, which a child may share, and not a byte more. False at its end.
 bool read_line(std::string &line) {
   line.clear();
   for (char byte = 0; read(0, &byte, 1) == 1; line += byte) {
@@ -119,7 +119,7 @@ bool read_line(std::string &line) {
 
 void run_argument(const std::string &op);
 
-// Ops from our standard input, a line at a time, up to an empty one.
+// Runs ops from standard input, a line at a time, up to an empty one.
 CUresult obey(const std::string &) {
   for (std::string line; read_line(line) && !line.empty();) {
     run_argument(line);
@@ -127,7 +127,7 @@ CUresult obey(const std::string &) {
   return CUDA_SUCCESS;
 }
 
-// Prints the least that is free until the next line of our standard input.
+// Prints the least free memory seen until the next line of standard input.
 CUresult watch(const std::string &) {
   size_t least = ~size_t{0};
   CUresult code = CUDA_SUCCESS;
@@ -142,13 +142,13 @@ CUresult watch(const std::string &) {
   return code;
 }
 
-// Becomes another program: a command of the shell.
+// Replaces the process by a shell command.
 CUresult exec(const std::string &command) {
   execl("/bin/sh", "sh", "-c", ("exec " + command).c_str(), nullptr);
   return CUDA_ERROR_UNKNOWN;
 }
 
-// NAME=VALUE, or NAME, which goes.
+// NAME=VALUE sets a variable, NAME unsets it.
 CUresult set_variable(const std::string &text) {
   const size_t equals = text.find('=');
   const int failed = equals == std::string::npos ? unsetenv(text.c_str())
@@ -217,7 +217,7 @@ const std::map<std::string, Op> kOps = {
 
 void run(const std::string &ops);
 
-// Ops for later, by the moment that runs them.
+// Ops for later, by the time at which they run.
 std::vector<std::string> at_exit;
 struct AtDestruction {
   ~AtDestruction() {
@@ -239,7 +239,7 @@ void in_child(const std::string &ops) {
   dprintf(1, "child: status %d\n", status);
 }
 
-// A child that nobody waits for.
+// A child without a waiting parent.
 void in_orphan(const std::string &ops) {
   if (fork() == 0) {
     run(ops);

@@ -1,4 +1,4 @@
-"""A monitor in Python through ctypes, as pynvml is one: prints (total, free, used) of each device as JSON."""
+"""A monitor in Python through ctypes, like pynvml: prints (total, free, used) of each device as JSON."""
 import ctypes
 import json
 

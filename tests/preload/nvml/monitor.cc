@@ -1,12 +1,5 @@
-// A program that watches devices through NVML, and may use CUDA besides: it does what its arguments say, in order, and
-// prints a line of JSON for each answer about memory. CUDA is opened at its first CUDA op, so a monitor has none.
-//   start            nvmlInit_v2                        stop             nvmlShutdown
-//   index=N uuid=N pci=N   asks for the memory of the device that NVML's index N names, its handle got in that way
-//   name=N           its UUID                           asked=N          wrong arguments: the codes
-//   race=N           N threads ask for device 0 at once: how many were told the same
-//   init context=N alloc=MIB free   CUDA                memory           cuMemGetInfo
-//   set=NAME:VALUE   setenv                             fork             the rest in a child
-//   maps=TEXT        whether a file of that name is mapped
+// A program that monitors devices through NVML, and may also use CUDA: runs the ops of its arguments in order, and
+// prints a line of JSON for each answer about memory. The first CUDA op opens CUDA, so a pure monitor never does.
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,7 +90,7 @@ bool race(unsigned count) {
   return true;
 }
 
-// What NVML answers to wrong arguments, and whether it then left alone what it was given.
+// NVML's codes for invalid arguments, and whether it left the output untouched.
 bool ask_wrongly(unsigned index) {
   nvmlDevice_t device = nullptr;
   nvmlMemory_t one = {1, 2, 3};
@@ -130,7 +123,7 @@ bool allocate(size_t mebibytes) {
   return cuda<decltype(&cuMemAlloc_v2)>("cuMemAlloc_v2")(&latest, mebibytes << 20) == CUDA_SUCCESS;
 }
 
-// Ends the parent with the status of its child.
+// Ends the parent with its child's status.
 bool go_on_in_a_child() {
   const pid_t child = fork();
   if (child > 0) {
@@ -151,6 +144,13 @@ bool tell_maps(const std::string &name) {
   return true;
 }
 
+// start, stop         nvmlInit_v2, nvmlShutdown
+// index=N uuid=N pci=N  memory of the device at NVML's index N, whose handle is obtained in that way
+// name=N, asked=N     its UUID; the codes for invalid arguments
+// race=N              N threads query device 0 at once: how many got the same answer
+// init context=N alloc=MIB free memory  CUDA calls; memory is cuMemGetInfo
+// set=NAME:VALUE, fork  setenv; runs the remaining ops in a child
+// maps=TEXT           whether a file of that name is mapped
 bool run(const std::string &op, const std::string &value) {
   const auto number = static_cast<unsigned>(atoi(value.c_str()));
   if (op == "start") return nvml.init() == NVML_SUCCESS;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A process that only watches devices through NVML is told the ration that it would have with CUDA."""
+"""NVML reports to a process that only monitors devices the ration that it would have with CUDA."""
 import json
 import pathlib
 import shutil

@@ -1,4 +1,4 @@
-// NVML as monitor.cc calls it; found by a direct link (linked_nvml.cc) or opened at run time (opened_nvml.cc).
+// The NVML functions of monitor.cc, found by a direct link (linked_nvml.cc) or opened at run time (opened_nvml.cc).
 #pragma once
 
 #include <nvml.h>
@@ -17,7 +17,7 @@ struct Nvml {
   decltype(&::nvmlDeviceGetMemoryInfo_v2) memory_v2;
 };
 
-// False: there is no NVML.
+// False: NVML is not available.
 bool find_nvml(Nvml &nvml);
 
 }  // namespace monitor

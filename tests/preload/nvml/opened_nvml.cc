@@ -23,7 +23,7 @@ bool find_nvml(Nvml &nvml) {
       find(library, "nvmlDeviceGetHandleByPciBusId_v2", nvml.by_pci) && find(library, "nvmlDeviceGetUUID", nvml.uuid) &&
       find(library, "nvmlDeviceGetPciInfo_v3", nvml.pci) && find(library, "nvmlDeviceGetMemoryInfo", nvml.memory) &&
       find(library, "nvmlDeviceGetMemoryInfo_v2", nvml.memory_v2);
-  // A look-up that succeeded leaves no error behind, in whatever library we looked.
+  // A successful look-up leaves no error, whatever libraries Ration searched.
   if (const char *error = dlerror()) {
     dprintf(1, "dlerror: %s\n", error);
   }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A process that uses CUDA is told by NVML what cuMemGetInfo tells it; its groups count, whether it is in them or not."""
+"""NVML reports to a CUDA process the figures of cuMemGetInfo; its groups count before and after it joins them."""
 import json
 import pathlib
 import sys
@@ -14,7 +14,7 @@ MODES = ({"RATION_MODE": "direct"}, {"RATION_MODE": "pool"}, {"RATION_MODE": "po
 
 
 def like_cuda(folder):
-    """After each step NVML's answers are cuMemGetInfo's."""
+    """After each step NVML's figures equal cuMemGetInfo's."""
     ops = "start init context=1 " + "".join(step + "index=1 memory " for step in
                                             ("", "alloc=3 ", "alloc=300 ", "alloc=1200 ", "free ", "alloc=900 "))
     for program in WAYS:
@@ -31,14 +31,14 @@ def like_cuda(folder):
 
 
 def others_stay(folder):
-    """Devices without a limit, or that the process has no context on."""
+    """Devices without a limit, or without a context of the process."""
     said = answers("monitor", "start init context=0 alloc=100 index=0 index=1 index=2", RATION_LIMIT="0=1GiB,2=2GiB",
                    RATION_MODE="direct")
     expect("each device its own", sizes(said), [(GIB, GIB - 100 * MIB), (REAL, DEVICE), (2 * GIB, 2 * GIB)])
 
 
 def nvml_first(folder):
-    """NVML before CUDA, with one device of several: the limit is that device's, before and after, and holds."""
+    """NVML before CUDA, with one device of several: the limit is that device's before and after, and is enforced."""
     for program in WAYS:
         ops = "start index=0 index=1 init context=0 index=0 index=1 alloc=1000 index=1 memory"
         said = answers(program, ops, CUDA_VISIBLE_DEVICES="1", RATION_LIMIT="1GiB", RATION_MODE="direct")
@@ -51,14 +51,14 @@ def nvml_first(folder):
 
 
 def chosen_late(folder):
-    """A program that looks for the emptiest device with NVML, and then shows CUDA only that one."""
+    """A program that finds the device with most free memory through NVML, then makes only that one visible to CUDA."""
     said = answers("monitor", "start index=0 set=CUDA_VISIBLE_DEVICES:2 init context=0 index=0 index=2",
                    RATION_LIMIT="0=1GiB")
     expect("totals", totals(said), [GIB, REAL, GIB])
 
 
 def logged(folder):
-    """Questions to NVML leave no trace in a log, and the log begins with CUDA as ever."""
+    """Calls to NVML are not logged, and the log begins with CUDA as usual."""
     done = run("monitor", *"start index=0 init context=0 alloc=100 index=0 free".split(), folder=folder,
                RATION_LIMIT="1GiB", RATION_MODE="direct", **MACHINE)
     expect(f"status: {done.err}", done.status, 0)
@@ -68,7 +68,7 @@ def logged(folder):
 
 
 def asked(machine, ops, **settings):
-    """(total, free) by a process of its own."""
+    """(total, free) from a separate process."""
     watching = machine.launch([PROGRAMS / "monitor", *ops.split()], machine.environment(**settings))
     lines = watching.process.stdout.read().splitlines()
     expect(f"status: {watching.err()}", watching.end(), 0)
@@ -76,11 +76,11 @@ def asked(machine, ops, **settings):
 
 
 def groups(folder):
-    """What a group has left is all that is free, for a member and for one who only watches."""
+    """The free memory is what the group has left, for a member and for a monitor."""
     with Machine(folder, devices="2x8GiB", RATION_MODE="direct", RATION_GROUP="g") as machine:
         only_watching = "start index=0 index=1"
         limit = {"RATION_GROUP_LIMIT": "0=2GiB"}
-        expect("nobody is in it", asked(machine, only_watching, **limit), [(DEVICE, 2 * GIB), (DEVICE, DEVICE)])
+        expect("without members", asked(machine, only_watching, **limit), [(DEVICE, 2 * GIB), (DEVICE, DEVICE)])
         holder = machine.member(**limit)
         holder.do("alloc=600m")
         left = 2 * GIB - 600 * MIB
@@ -89,7 +89,7 @@ def groups(folder):
         expect("a member", asked(machine, "start init context=0 alloc=100 index=0"), [(DEVICE, left - 100 * MIB)])
         expect("another group", asked(machine, only_watching, RATION_GROUP="h")[0][0], DEVICE)
         holder.kill()
-        expect("whoever dies leaves it", asked(machine, only_watching, **limit)[0], (DEVICE, 2 * GIB))
+        expect("after a member died", asked(machine, only_watching, **limit)[0], (DEVICE, 2 * GIB))
         ended_clean(machine)
 
 

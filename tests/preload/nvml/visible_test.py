@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Whatever CUDA_VISIBLE_DEVICES says, limits by ordinal are shown at the devices that CUDA has under those ordinals: before
-CUDA is used, and just so after."""
+"""For every value of CUDA_VISIBLE_DEVICES, NVML shows a limit by ordinal on the device that has this ordinal in CUDA, both
+before and after CUDA is initialised."""
 import itertools
 import pathlib
 
@@ -13,7 +13,7 @@ ASK = "index=0 index=1 index=2"
 
 
 def shown(visible):
-    """Totals by device, when CUDA sees the devices `visible` in that order."""
+    """Totals by device if CUDA sees the devices `visible` in that order."""
     return [LIMITS[visible.index(device)] if device in visible else REAL for device in range(3)]
 
 
@@ -48,7 +48,7 @@ def by_uuid(folder):
     check(folder, names[1], [1])
     shortest = next(n for n in range(5, 40) if len({name[:n] for name in names}) == 3)
     check(folder, f"{names[1][:shortest]},2,{names[0][:shortest]}", [1, 2, 0])
-    check(folder, f"0,GPU-,{names[1]}", [0])  # fits all
+    check(folder, f"0,GPU-,{names[1]}", [0])  # valid on every device
 
 
 def wrong_entries(folder):

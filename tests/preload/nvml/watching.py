@@ -1,4 +1,4 @@
-"""What the tests of NVML share: a monitor's run, and its answers in order."""
+"""Shared by the NVML tests: runs a monitor and returns its answers in order."""
 import json
 import pathlib
 import sys
@@ -6,15 +6,15 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from harness import GIB, MIB, expect, expect_that, run  # noqa: E402
 
-RESERVED = 512 * MIB  # what NVML counts beside the memory that CUDA tells of
+RESERVED = 512 * MIB  # memory that NVML counts in addition to CUDA's total
 DEVICE = 8 * GIB
 MACHINE = {"SIMCUDA_DEVICES": "3x8GiB", "SIMCUDA_NVML_RESERVED": str(RESERVED), "SIMCUDA_CONTEXT_BYTES": str(MIB)}
-REAL = DEVICE + RESERVED  # a device's size to NVML
+REAL = DEVICE + RESERVED  # a device's size in NVML
 WAYS = ("monitor", "monitor_linked")
 
 
 def answers(program, ops, **settings):
-    """The lines that `program` printed, each op having succeeded."""
+    """The lines that `program` printed; every op must succeed."""
     done = run(program, *ops.split(), **(MACHINE | settings))
     expect(f"{program} {ops}: status, {done.err!r}", done.status, 0)
     said = [json.loads(line) for line in done.out.splitlines()]
@@ -38,5 +38,5 @@ def totals(said):
 
 
 def sizes(said):
-    """(total, free) of each answer of NVML."""
+    """(total, free) of each NVML answer."""
     return [tuple(answer["v1"][:2]) for answer in said if "v1" in answer]

@@ -1,6 +1,5 @@
-// accounts LIMIT SEED SLACK: eight threads allocate and free random sizes and keep their own account. Never more than
-// LIMIT bytes may be live at once; at the end everything is given back and the device is as free as at the start, but
-// for SLACK bytes.
+// accounts LIMIT SEED SLACK: eight threads allocate and free random sizes and count their live bytes. At most LIMIT
+// bytes may be live at once; after everything is freed, the device has as much free as at the start, minus SLACK bytes.
 #include <stdlib.h>
 
 #include <atomic>
@@ -27,7 +26,7 @@ struct Block {
 };
 
 void give_back(Block block) {
-  live -= block.bytes;  // before the free: the room may be another thread's at once
+  live -= block.bytes;  // before the free: another thread may use the room at once
   wrong += cuMemFree_v2(block.address) == CUDA_SUCCESS ? 0 : 1;
 }
 

@@ -1,6 +1,6 @@
-// any_door SEED STEPS THREADS LIMIT: random steps through every door to device memory, frees by whatever call may free.
-// After each step the simulated device may hold no more than LIMIT; in the end, with everything given back, one block
-// of the whole LIMIT must be had. A refusal must be the right code and leave the out-parameter alone.
+// any_door SEED STEPS THREADS LIMIT: random allocations through every driver function, and frees through every function
+// that may free them. After each step the simulated device holds at most LIMIT. At the end, with everything freed, one
+// block of the whole LIMIT is granted. A refusal has the right code and leaves the output parameter untouched.
 #ifndef __CUDA_API_VERSION_INTERNAL
 #define __CUDA_API_VERSION_INTERNAL
 #endif
@@ -25,7 +25,7 @@ enum Kind { kPlain, kPitch, kManaged, kOrdered, kFromPool, kArray, kMipmapped, k
 struct Held {
   Kind kind;
   unsigned long long what;
-  CUdeviceptr mapped_at;  // of physical memory; 0: nowhere; of tiles: the array that lies on them
+  CUdeviceptr mapped_at;  // of physical memory; 0: not mapped; of tiles: their array
   size_t bytes;
 };
 
@@ -80,7 +80,7 @@ CUresult take(Kind kind, size_t bytes, CUstream stream, unsigned long long *out)
   return CUDA_ERROR_UNKNOWN;
 }
 
-// The last handle first or the last mapping first, as it falls.
+// Releases the last handle first or the last mapping first.
 CUresult give_physical(const Held &it, bool handle_first) {
   if (handle_first && cuMemRelease(it.what) != CUDA_SUCCESS) return CUDA_ERROR_UNKNOWN;
   if (it.mapped_at != 0 && (cuMemUnmap(it.mapped_at, it.bytes) != CUDA_SUCCESS ||
@@ -90,7 +90,7 @@ CUresult give_physical(const Held &it, bool handle_first) {
   return handle_first ? CUDA_SUCCESS : cuMemRelease(it.what);
 }
 
-// 1,024 floats are eight tiles of 128 by 128, and as many rows of tiles take 512 KiB each.
+// 1,024 floats are eight tiles of 128 by 128, so a row of tiles takes 512 KiB.
 unsigned rows_of(const Held &it) {
   return static_cast<unsigned>(it.bytes >> 19) * 128;
 }
@@ -118,7 +118,7 @@ void lay_on_tiles(Held &it, CUstream stream) {
   }
 }
 
-// Unmapped in two parts in the order of a stream, or not at all; the handle goes first or in the middle.
+// Unmaps in two parts in stream order, or not at all; releases the handle first or in the middle.
 CUresult give_tiles(const Held &it, bool unmapped, CUstream stream) {
   if (!unmapped && cuMemRelease(it.what) != CUDA_SUCCESS) return CUDA_ERROR_UNKNOWN;
   const unsigned rows = rows_of(it);
@@ -165,7 +165,7 @@ void map(Held &it) {
   }
 }
 
-// A pool that comes and goes while other threads have theirs trimmed; it lives on in its block.
+// A pool that is destroyed while other threads have theirs trimmed; its block keeps it alive.
 void short_lived(size_t bytes, CUstream stream, bool destroyed_first) {
   CUmemPoolProps props = {};
   props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
@@ -176,7 +176,7 @@ void short_lived(size_t bytes, CUstream stream, bool destroyed_first) {
   const CUresult code = cuMemAllocFromPoolAsync(&out, bytes, own, stream);
   if (code != CUDA_SUCCESS && (code != CUDA_ERROR_OUT_OF_MEMORY || out != kUntouched)) fail("a pool's refusal", code);
   if (destroyed_first && cuMemPoolDestroy(own) != CUDA_SUCCESS) fail("a destroy", 0);
-  if (code == CUDA_SUCCESS && cuMemFreeAsync(out, stream) != CUDA_SUCCESS) fail("a free behind a destroy", out);
+  if (code == CUDA_SUCCESS && cuMemFreeAsync(out, stream) != CUDA_SUCCESS) fail("a free after a destroy", out);
   if (!destroyed_first && cuMemPoolDestroy(own) != CUDA_SUCCESS) fail("a destroy", 1);
 }
 

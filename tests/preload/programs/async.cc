@@ -1,5 +1,5 @@
-// async CASE: what mode async does with synchronous allocations, told in `name value` lines: codes, bytes that the
-// simulated device holds, and how often the driver was called.
+// async CASE: synchronous allocations in mode async, reported in `name value` lines: codes, bytes that the simulated
+// device holds, and counts of driver calls.
 #include <cuda.h>
 #include <unistd.h>
 
@@ -77,7 +77,7 @@ std::vector<CUdeviceptr> fill(std::size_t bytes, CUresult &code) {
   return blocks;
 }
 
-// Up to the limit, and again; then in one block, and through another door.
+// Fills up to the limit, and again; then with one block, and with managed memory.
 void whole() {
   std::size_t free = 0, total = 0;
   for (int round = 0; round < 3; ++round) {
@@ -103,7 +103,7 @@ void whole() {
   say("more", cuMemAlloc(&managed, kMiB));
 }
 
-// Blocks go with their context, whichever is left to free them through.
+// A context's blocks go with it, whichever context is left to free them through.
 void contexts() {
   CUcontext first = nullptr, second = nullptr;
   must(cuCtxGetCurrent(&first));
@@ -134,7 +134,7 @@ void peers() {
   say("enabled", cuCtxEnablePeerAccess(here, 0));
   say("after", access());
   say("enabled twice", cuCtxEnablePeerAccess(here, 0));
-  // A pool that is made later knows of it, too.
+  // A pool that is made later has the same access, too.
   const CUdeviceptr other = take(kMiB);
   must(cuCtxSetCurrent(here));
   int flags = -1;
@@ -171,7 +171,7 @@ void former_peers() {
 
 void twice() {
   const CUdeviceptr block = take(kMiB);
-  must(cuMemsetD8Async(block, 1, kMiB, nullptr));  // still running, where streams lag
+  must(cuMemsetD8Async(block, 1, kMiB, nullptr));  // still running if streams lag
   say("inside", cuMemFree(block + 512));
   say("freed", cuMemFree(block));
   say("again", cuMemFree(block));

@@ -1,6 +1,6 @@
-// by_proc_address ENTRY FLAGS WAY: asks cuGetProcAddress for everything.
-// ENTRY: v1 | v2, found by dlsym; linked_v1 | linked_v2, bound by the linker (in the build that links -lcuda).
-// FLAGS: 0 | 1 | 2. WAY: flat | nested (each version first asked for itself, as NVIDIA's runtime does).
+// by_proc_address ENTRY FLAGS WAY: gets every function from cuGetProcAddress. ENTRY: v1 | v2, found by dlsym; linked_v1
+// | linked_v2, bound by the linker (in the build that links -lcuda). FLAGS: 0 | 1 | 2. WAY: flat | nested (gets
+// cuGetProcAddress from itself first, in each version, as NVIDIA's runtime does).
 #include <dlfcn.h>
 #include <stdlib.h>
 
@@ -29,7 +29,7 @@ class Resolver {
     return found;
   }
 
-  // What cuGetProcAddress answers for its own name: version 11030 is the first, 12000 the second.
+  // The cuGetProcAddress that it returns for its own name: version 11030 is the first, 12000 the second.
   Resolver nested(int version) const { return {find("cuGetProcAddress", version, 0), version < 12000 ? 1 : 2}; }
 
  private:
@@ -59,7 +59,7 @@ int main(int argc, char **argv) {
   }
   const Resolver first = entry(argv[1]);
   const auto flags = static_cast<cuuint64_t>(atoi(argv[2]));
-  // 11030 and 12000 in turn, each asked through the one before.
+  // 11030 and 12000 alternately, each obtained from the one before.
   const Resolver resolver = std::string(argv[3]) == "nested" ? first.nested(12000).nested(11030).nested(12000) : first;
   return preload::fill({reinterpret_cast<decltype(&::cuInit)>(resolver.find("cuInit", 2000, flags)),
                         reinterpret_cast<decltype(&::cuDeviceGet)>(resolver.find("cuDeviceGet", 2000, flags)),

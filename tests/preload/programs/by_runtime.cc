@@ -1,4 +1,4 @@
-// A program of the runtime API: it never names the driver. Built with the static and with the shared runtime.
+// A program of the runtime API, without a reference to the driver. Built with the static and with the shared runtime.
 #include <cuda_runtime_api.h>
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-// A few lines for programs that judge themselves: each claim is printed when it does not hold, and the sum at the end.
+// Checks for programs that judge themselves: a failed claim is printed, and the totals at the end.
 #pragma once
 
 #include <stdio.h>

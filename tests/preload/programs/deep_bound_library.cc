@@ -1,5 +1,5 @@
-// Linked with -lcuda and loaded with RTLD_DEEPBIND: its own references would pass by every preload. fill_next is for a
-// program that is linked with this library as well: what comes next after it is the driver, past every preload.
+// Linked with -lcuda and loaded with RTLD_DEEPBIND, which binds its own references past every preload. fill_next serves
+// a program that also links with this library: the next definition after it is the driver's, past every preload.
 #include <dlfcn.h>
 
 #include "fill.h"

@@ -1,7 +1,8 @@
-// doors DOOR COUNT: takes 100 MiB or so through one door until it is refused, or COUNT times; gives all of it back and
-// does it again; then once more in a context that takes everything along; and once more after that. A line each time:
-// how many, the code, whether a refused call left its out-parameter alone, what the device holds, what is said to be
-// free, and what 32-bit calls say of free and total memory. doors_test.py knows what each door may get.
+// doors DOOR COUNT: allocates about 100 MiB at a time through one entry point (DOOR) until refused, or COUNT times. It
+// frees all and repeats; then once more in a context whose destruction frees everything; and once more after that. It
+// prints a line each time: the count, the code, whether a refused call left its output parameter untouched, what the
+// device holds, the free memory reported, and free and total memory from the 32-bit calls. doors_test.py has the
+// expected values.
 #ifndef __CUDA_API_VERSION_INTERNAL
 #define __CUDA_API_VERSION_INTERNAL
 #endif
@@ -21,7 +22,7 @@ constexpr size_t kBytes = size_t{100} << 20;
 constexpr unsigned kSide = 5120;  // squared, of floats: 100 MiB
 constexpr unsigned long long kUntouched = 0x5a5a'5a5a'5a5a'5a5a;
 
-// A handle or an address, whatever the door gives out.
+// A handle or an address, depending on the entry point.
 union Thing {
   unsigned long long pattern = kUntouched;
   CUarray array;
@@ -69,7 +70,7 @@ CUmemoryPool pool_of_its_own() {
     props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
     props.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
     cuMemPoolCreate(&pool, &props);
-    cuuint64_t all = UINT64_MAX;  // keeps whatever it ever got
+    cuuint64_t all = UINT64_MAX;  // releases nothing to the device
     cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &all);
   }
   return pool;

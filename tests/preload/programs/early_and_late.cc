@@ -1,11 +1,11 @@
-// Fills the device at the moment that FILL_AT names: `preinit` (before every constructor of the process), `constructor`
-// and `destructor` of a library, `atexit`. Whatever the moment, Ration's own start or end is not in the way.
+// Fills the device at the time that FILL_AT names: `preinit` (before every constructor of the process), `constructor`
+// and `destructor` of a library, `atexit`. Ration's own start or end must not interfere at any of them.
 #include <stdlib.h>
 #include <string.h>
 
 #include "fill.h"
 
-// From the library: linking to it needs a reference.
+// In the library: a link to it needs a reference.
 extern "C" void fill_in_library_at(const char *moment);
 
 namespace {
@@ -17,7 +17,7 @@ void fill_at(const char *moment) {
   }
 }
 
-// libc has not taken the environment over yet: getenv answers nothing here.
+// libc has not set `environ` yet: getenv finds nothing here.
 void at_preinit(int, char **, char **environment) {
   for (; *environment != nullptr; ++environment) {
     if (strcmp(*environment, "FILL_AT=preinit") == 0) {

@@ -1,4 +1,4 @@
-// The library half of early_and_late.cc: its constructor runs before a preload's, its destructor after.
+// The library of early_and_late.cc: its constructor runs before a preload's, its destructor after.
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
-// endings HOW: allocates, frees and is refused for a while, then ends as HOW says, blocks still live.
-// HOW: return | exit | quick | abort | kill (in the middle of four threads' calls) | thread (exit from another thread)
-// | file_size (return, under an RLIMIT_FSIZE of 8 KiB from the first driver call on)
+// endings HOW: allocates, frees and is refused for a while, then ends as HOW says, with live blocks. HOW: return | exit
+// | quick | abort | kill (during calls of four threads) | thread (exit from another thread) | file_size (return, under
+// an RLIMIT_FSIZE of 8 KiB from the first driver call on)
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -17,7 +17,7 @@ namespace {
 
 const preload::Calls kCalls = {&cuInit, &cuDeviceGet, &cuCtxCreate_v2, &cuMemAlloc_v2};
 
-// Two of three blocks are freed again, one round is refused.
+// Frees two of three blocks; one round is refused.
 void work(int rounds) {
   for (int round = 0; round < rounds; ++round) {
     CUdeviceptr blocks[3] = {};
@@ -66,7 +66,7 @@ int main(int argc, char **argv) {
   if (how == "file_size") {
     limit_file_size(8192);
     cuDeviceTotalMem_v2(&total, 0);
-    limit_file_size(RLIM_INFINITY);  // the simulated device's memory is a file as well
+    limit_file_size(RLIM_INFINITY);  // the simulated device's memory is a file, too
   }
   if (!preload::start(kCalls)) {
     return 1;

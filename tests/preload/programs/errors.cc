@@ -1,5 +1,5 @@
-// dlerror() around look-ups that somebody answers in the loader's place: nothing after a success, the loader's own
-// words after a failure, whatever the driver lacks.
+// dlerror() around look-ups that a preload answers in place of the loader: nothing after a success, the loader's own
+// text after a failure, whatever the driver lacks.
 #include <dlfcn.h>
 #include <string.h>
 
@@ -22,7 +22,7 @@ int main() {
                     strstr(error, "undefined symbol: cuNoSuchFunction") != nullptr);
   checks.expect("dlerror() tells once", dlerror() == nullptr);
   checks.expect("a loader function is not the driver's",
-                dlsym(driver, "dlsym") != nullptr);  // a dependency of it: libc
+                dlsym(driver, "dlsym") != nullptr);  // found in a dependency of the driver: libc
   dlerror();
   const preload::Calls calls = preload::calls_found_by([=](const char *name) { return dlsym(driver, name); });
   dlerror();  // cuCtxCreate_v2 may be missing

@@ -1,6 +1,6 @@
-// What every program of this folder does, however it found its functions: takes 100 MiB blocks until it is refused, and
-// prints how many it got, the code of the refusal, and whether the refused call left its out-parameter alone.
-// Layer: none; C++ over the driver API. Writes with write(2), so that it works before stdio and after it.
+// Common to the programs of this folder, however they find their functions: allocates 100 MiB blocks until refused, and
+// prints the count, the code of the refusal, and whether the refused call left its output parameter untouched.
+// Layer: none; C++ over the driver API. Writes with write(2), which works before and after stdio.
 #pragma once
 
 #ifndef __CUDA_API_VERSION_INTERNAL
@@ -17,11 +17,11 @@ inline constexpr CUdeviceptr kUntouched = 0x5a5a'5a5a'5a5a'5a5a;
 struct Calls {
   decltype(&::cuInit) init;
   decltype(&::cuDeviceGet) device_get;
-  decltype(&::cuCtxCreate_v2) context_create;  // null where the driver has no contexts
+  decltype(&::cuCtxCreate_v2) context_create;  // null if the driver has no contexts
   decltype(&::cuMemAlloc_v2) allocate;
 };
 
-// Every function through `find`, which takes an export's name and answers a void*.
+// Every function through `find`, which takes an export's name and returns a void*.
 template <class Find>
 Calls calls_found_by(Find find) {
   return {reinterpret_cast<decltype(&::cuInit)>(find("cuInit")),
@@ -53,7 +53,7 @@ inline void print(const Taken &taken) {
   dprintf(1, "blocks=%d code=%d untouched=%d\n", taken.blocks, static_cast<int>(taken.code), taken.untouched ? 1 : 0);
 }
 
-// False, with a line, where the driver cannot be used.
+// False, with a line, if the driver cannot be used.
 inline bool start(const Calls &calls) {
   if (calls.init == nullptr || calls.device_get == nullptr || calls.allocate == nullptr) {
     dprintf(2, "a function was not found\n");
@@ -72,7 +72,7 @@ inline bool start(const Calls &calls) {
   return code == CUDA_SUCCESS;
 }
 
-// The exit status of a program.
+// Returns the exit status of a program.
 inline int fill(const Calls &calls) {
   if (!start(calls)) {
     return 1;

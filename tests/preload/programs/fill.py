@@ -1,4 +1,4 @@
-"""The same over ctypes: fill.py LIBRARY."""
+"""fill.py LIBRARY: does what fill.h does, through ctypes."""
 import ctypes
 import sys
 

@@ -1,5 +1,5 @@
-// holds OP...: physical memory and the driver's memory pools, step by step. Prints after each step its code and how
-// many MiB are said to be free of device 0 and of device 1. holds_test.py knows what each step must change.
+// holds OP...: physical memory and the driver's memory pools, step by step. Prints after each step its code and the MiB
+// reported as free on device 0 and on device 1. holds_test.py has the expected changes.
 #ifndef __CUDA_API_VERSION_INTERNAL
 #define __CUDA_API_VERSION_INTERNAL
 #endif
@@ -30,13 +30,13 @@ CUresult map() {
   return code == CUDA_SUCCESS ? cuMemMap(range, kBytes, 0, handle, 0) : code;
 }
 
-// Of 512 by 512 floats, in four rows of tiles. Sparse or of deferred mapping.
+// 512 by 512 floats, in four rows of tiles. Sparse or of deferred mapping.
 CUresult make_array(unsigned flag) {
   const CUDA_ARRAY3D_DESCRIPTOR shape = {512, 512, 0, CU_AD_FORMAT_FLOAT, 1, flag};
   return cuArray3DCreate_v2(&array, &shape);
 }
 
-// So many rows of tiles; an array of deferred mapping is laid as a whole.
+// Maps `rows` rows of tiles; an array of deferred mapping is mapped as a whole.
 CUresult lay(decltype(cuMemMapArrayAsync) *call, CUmemOperationType type, unsigned from = 0, unsigned rows = 4) {
   CUarrayMapInfo entry = {};
   entry.resourceType = CU_RESOURCE_TYPE_ARRAY;
@@ -49,7 +49,7 @@ CUresult lay(decltype(cuMemMapArrayAsync) *call, CUmemOperationType type, unsign
   return code == CUDA_SUCCESS ? cuCtxSynchronize() : code;
 }
 
-// It keeps whatever it got.
+// A pool that releases nothing to the device.
 CUresult make_pool(int device) {
   CUmemPoolProps props = {};
   props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
@@ -104,7 +104,7 @@ size_t free_of(int device) {
 
 int main(int argc, char **argv) {
   if (cuInit(0) != CUDA_SUCCESS) return 1;
-  for (int device = 1; device >= 0; --device) {  // the first one is current in the end
+  for (int device = 1; device >= 0; --device) {  // ends with the first one current
     if (cuCtxCreate_v2(&contexts[device], 0, device) != CUDA_SUCCESS) return 1;
   }
   for (int i = 1; i < argc; ++i) {

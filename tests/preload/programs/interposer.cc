@@ -1,6 +1,6 @@
-// Another preload that interposes dlsym, as other tools for GPUs do. It finds the real one by dlvsym(RTLD_NEXT), or
-// built with INTERPOSER_ASKS_LIBC by libc's handle, counts what goes through it, and, built with INTERPOSER_WRAPS, puts
-// its own wrapper in place of cuMemAlloc_v2.
+// Another preload that interposes dlsym, as other GPU tools do. It finds the real one by dlvsym(RTLD_NEXT), or by
+// libc's handle if built with INTERPOSER_ASKS_LIBC. It counts the calls and, built with INTERPOSER_WRAPS, replaces
+// cuMemAlloc_v2 by its own wrapper.
 #include <dlfcn.h>
 
 #include "fill.h"
@@ -9,7 +9,7 @@ namespace {
 
 int calls = 0;
 
-// A sanitizer looks its functions up before it can serve one: no libc function here.
+// A sanitizer looks its functions up before it can intercept one, so no libc function is called here.
 bool starts_with(const char *text, const char *prefix) {
   while (*prefix != '\0' && *text == *prefix) {
     ++text;
@@ -51,7 +51,7 @@ __attribute__((visibility("default"))) int interposed_calls() {
 }
 
 __attribute__((visibility("default"))) void *dlsym(void *handle, const char *name) noexcept {
-  static Dlsym real;  // no guard around its start: that is a libc function as well
+  static Dlsym real;  // no guarded initialisation: its guard is a libc function as well
   if (real == nullptr) {
     real = real_dlsym();
   }

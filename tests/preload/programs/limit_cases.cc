@@ -1,5 +1,5 @@
-// What a program sees of its ration, asked through the driver's own calls. Runs as any program does, under libration.so
-// with RATION_LIMIT=1GiB; limit_test.py reads the log afterwards. Every case gives back what it took.
+// The ration as a program sees it through the driver's own calls. Runs under libration.so with RATION_LIMIT=1GiB;
+// limit_test.py checks the log afterwards. Every case frees what it allocated.
 #ifndef __CUDA_API_VERSION_INTERNAL
 #define __CUDA_API_VERSION_INTERNAL
 #endif
@@ -51,7 +51,7 @@ class OwnContext {
   CUcontext handle_ = nullptr;
 };
 
-// Work in a stream that is over when the test says so.
+// Work in a stream that ends when the test says so.
 class Gate {
  public:
   explicit Gate(CUstream stream) {
@@ -326,7 +326,7 @@ TEST_CASE("each device has its own ration") {
   REQUIRE(free_now() == kLimit / 2);
   refused(kLimit / 2 + 1);
   REQUIRE(cuMemFree_v2(take(kLimit / 2)) == CUDA_SUCCESS);
-  REQUIRE(cuMemFree_v2(block) == CUDA_SUCCESS);  // of device 0, with device 1 current
+  REQUIRE(cuMemFree_v2(block) == CUDA_SUCCESS);  // on device 0, with device 1 current
   REQUIRE(cuCtxDestroy_v2(second) == CUDA_SUCCESS);
   REQUIRE(cuCtxSetCurrent(first.handle()) == CUDA_SUCCESS);
   REQUIRE(free_now() == kLimit);

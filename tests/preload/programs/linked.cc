@@ -1,4 +1,4 @@
-// Linked with -lcuda; built in every way that such a reference can be bound.
+// Linked with -lcuda; built once for each way of binding such a reference.
 #include "fill.h"
 
 int main() {

@@ -1,4 +1,5 @@
-// Linked with -lcuda, every call a plain call (a PLT entry, or a load through the GOT with -fno-plt): no address taken.
+// Linked with -lcuda, with plain calls only (a PLT entry, or a load through the GOT with -fno-plt): no address is
+// taken.
 #include "fill.h"
 
 int main() {

@@ -1,6 +1,6 @@
-// loader_lock LIBRARY: two first uses at once, one of them under the loader's lock. The library's constructor starts
-// the other thread, waits until that one sleeps (on the loader's lock, or on whatever the first use waits for) or is
-// done, and only then makes its own first call: any lock of ours held across a loader call is a deadlock here.
+// loader_lock LIBRARY: two concurrent first uses, one of them under the loader's lock. The library's constructor starts
+// the other thread and waits until that thread sleeps (on the loader's lock, or on what the first use waits for) or is
+// done. Then it makes its own first call: a lock of Ration's that is held across a loader call deadlocks here.
 #include <dlfcn.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -31,7 +31,7 @@ void use(CUresult *code) {
   }
 }
 
-// Field 3 of /proc/self/task/TID/stat, behind the name in parentheses: S is a thread that waits.
+// Field 3 of /proc/self/task/TID/stat, after the name in parentheses: S is a sleeping thread.
 bool sleeps(long thread) {
   std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
   std::string line;

@@ -1,5 +1,5 @@
-// looked_up OPEN LOOKUP: opens the driver in one way and looks everything up in another.
-// Built twice: linked with nothing but libc, and linked with -lcuda (where OPEN may be `linked`).
+// looked_up OPEN LOOKUP: opens the driver in one way and looks every function up in another. Built twice: linked with
+// libc only, and linked with -lcuda (where OPEN may be `linked`).
 #include <dlfcn.h>
 #include <stdlib.h>
 
@@ -40,7 +40,7 @@ void *open_driver(const std::string &how) {
                                                 : nullptr;
 }
 
-// The program's way to dlsym itself.
+// How the program finds dlsym itself.
 Dlsym dlsym_by(const std::string &how) {
   void *found = reinterpret_cast<void *>(&dlsym);
   if (how == "dlsym_by_dlsym") {
@@ -93,7 +93,7 @@ int main(int argc, char **argv) {
   }
   const Dlsym look_up = dlsym_by(how);
   const int status = preload::fill(preload::calls_found_by([&](const char *name) { return look_up(driver, name); }));
-  // Another preload may be there and count; see interposer.cc.
+  // Another preload may be present and count calls; see interposer.cc.
   if (const auto seen = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "interposed_calls"))) {
     dprintf(1, "interposed=%d\n", seen());
   }

@@ -1,6 +1,6 @@
-// A long mixed sequence of driver calls, valid and not; prints the result of every one and what it answered. Addresses
-// are printed relative to the first, so that two runs can be compared line by line.
-// MIXED_BY_DLSYM is built too: the same calls through looked-up functions.
+// A long mixed sequence of driver calls, valid and invalid; prints the code and the values of each. Addresses are
+// printed relative to the first, so that two runs can be compared line by line. Also built with MIXED_BY_DLSYM: the
+// same calls through looked-up functions.
 #include <dlfcn.h>
 #include <string.h>
 
@@ -49,7 +49,7 @@ void queries(const char *when, CUdeviceptr address) {
   for (const CUdeviceptr asked : {address, address + 1, CUdeviceptr{0}, CUdeviceptr{12345}}) {
     CUdeviceptr start = asked + 7;
     size_t size = 7;
-    // From the start to what was asked for: where two devices lie to each other is the kernel's choice.
+    // The distance from the start to the queried address: the kernel chooses how far two devices' ranges are apart.
     const CUresult result = CALL(cuMemGetAddressRange_v2)(&start, &size, asked);
     say("cuMemGetAddressRange_v2", result, static_cast<long long>(asked - start), static_cast<long long>(size));
     unsigned type = 77;
@@ -143,7 +143,7 @@ void streams() {
   say("cuStreamCreate", CALL(cuStreamCreate)(&stream, 0));
   for (int i = 0; i < 12; ++i) {
     CUdeviceptr address = base;
-    // Not where: the block freed last may or may not have come back by now.
+    // Not the address itself: the block freed last may or may not be available by now.
     say("cuMemAlloc_v2", CALL(cuMemAlloc_v2)(&address, size_t{1} << (10 + i)), address != base, address % 512 == 0);
     char bytes[64] = "what was written is what is read";
     char back[64] = {};
@@ -161,7 +161,7 @@ void streams() {
   say("cuStreamDestroy_v2", CALL(cuStreamDestroy_v2)(stream));
 }
 
-// Every way in which a context can begin and end, with a block in it each time.
+// Each way in which a context can begin and end, with a block in it.
 void contexts() {
   CUcontext context = nullptr;
   CUdeviceptr address = 0;

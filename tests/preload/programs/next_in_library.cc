@@ -1,4 +1,4 @@
-// Lets a library that it is linked with fill the device, by RTLD_NEXT (deep_bound_library.cc).
+// A linked library fills the device by RTLD_NEXT (deep_bound_library.cc).
 extern "C" int fill_next();
 
 int main() {

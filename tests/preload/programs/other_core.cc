@@ -1,4 +1,4 @@
-// A core of another build, as a half-finished update leaves one: well-formed, and not ours.
+// A core of another build, as an incomplete update leaves it: well-formed, but of another version.
 #include "core_abi.h"
 
 extern "C" __attribute__((visibility("default"))) const RationCoreAbi *ration_core_start(const RationPreloadAbi *) {

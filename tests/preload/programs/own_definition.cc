@@ -1,4 +1,4 @@
-// Calls driver functions that somebody in this process defines; which, stub.cc says.
+// Calls driver functions that this process defines; stub.cc says which.
 #include "fill.h"
 
 int main() {

@@ -1,4 +1,4 @@
-// probe [FOLDER]: goes to FOLDER, fills the device by looked-up calls, and prints whether Ration's core is mapped.
+// probe [FOLDER]: changes to FOLDER, fills the device by looked-up calls, and prints whether Ration's core is mapped.
 #include <dlfcn.h>
 #include <unistd.h>
 

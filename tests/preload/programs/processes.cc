@@ -30,7 +30,7 @@ int exec_fill() {
   return 127;
 }
 
-// The child of a process that uses CUDA has no driver of its own: what it is told must be the driver's own words.
+// A child of a process that uses CUDA has no working driver: the codes must be the driver's own.
 int fork_after_use() {
   if (!preload::start(kCalls)) {
     return 1;

@@ -1,6 +1,6 @@
-// Asks everything that the driver tells about a pointer, of blocks of every kind, and prints each answer on a line of
-// its own: `block, question: code answer`. Addresses are told from the block's start, identifiers by whether anything
-// had them before: so the lines are the same with and without Ration. Then frees and takes until places are used again.
+// Makes every pointer query of the driver on blocks of every kind, and prints each answer on a line: `block, question:
+// code answer`. Addresses are relative to the block's start, and identifiers are shown as seen before or new, so the
+// lines are the same with and without Ration. Then frees and allocates until addresses are reused.
 #include <cuda.h>
 
 #include <algorithm>
@@ -46,7 +46,7 @@ CUresult set_synchronous(CUdeviceptr address, unsigned value) {
   return cuPointerSetAttribute(&value, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, address);
 }
 
-// Alone, in a list, and of the place `inside`: one answer.
+// Queried alone, in a list, and at the address `inside`: the answer is the same.
 template <class Value>
 void ask(const std::string &block, const char *name, CUpointer_attribute which, CUdeviceptr start, CUdeviceptr inside,
          bool is_address = false) {
@@ -105,7 +105,7 @@ void advise(const std::string &block, CUdeviceptr start, std::size_t bytes) {
   say(block + ", prefetched", cuMemPrefetchAsync(start, bytes, device, 0, nullptr));
 }
 
-// Identifiers of what lives at once and of what comes after it at the same places.
+// Identifiers of blocks that live at once, and of later blocks at the same addresses.
 void identifiers() {
   std::vector<CUdeviceptr> blocks(64);
   std::set<unsigned long long> seen;
@@ -157,7 +157,7 @@ void synchronous_ones() {
   for (const CUdeviceptr each : blocks) must(cuMemFree(each));
 }
 
-// Each question in a list of all of them, too: what one answer corrects leaves the others alone.
+// Each query in a list of all of them, too: correcting one answer leaves the others unchanged.
 void in_one_list(CUdeviceptr block) {
   unsigned long long id = 0, start = 0, size = 0;
   unsigned type = 0, is_synchronous = 7;

@@ -1,5 +1,5 @@
-// race HOW: 64 threads make the process's first CUDA calls at once and take blocks until each is refused.
-// HOW: linked | looked_up (each thread opens the driver and looks its functions up itself).
+// race HOW: 64 threads make the process's first CUDA calls at once and allocate blocks until each is refused. HOW:
+// linked | looked_up (each thread opens the driver and looks its functions up itself).
 #include <dlfcn.h>
 
 #include <atomic>

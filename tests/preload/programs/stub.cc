@@ -1,5 +1,5 @@
 // Defines the driver's symbols and forwards them by dlsym, as TensorFlow's stubs and implib wrappers do. Part of the
-// program itself, or a library of it. A wrapper that reaches itself again says so and gives up.
+// program, or a library of it. A wrapper that is called recursively prints so and gives up.
 #include <dlfcn.h>
 #include <stdlib.h>
 

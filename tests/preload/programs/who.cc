@@ -1,5 +1,5 @@
-// Two definitions of who(): libwho_b asks RTLD_NEXT for the next one and expects libwho_c's. A dlsym that does not keep
-// its caller's identity answers libwho_b's own again. Built as B (unoptimised and optimised) and as C.
+// Two definitions of who(): libwho_b looks up the next one with RTLD_NEXT and expects libwho_c's. A dlsym that loses
+// its caller's identity returns libwho_b's own. Built as B (unoptimised and optimised) and as C.
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

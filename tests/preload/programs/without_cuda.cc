@@ -1,5 +1,5 @@
-// A program that asks whether there is CUDA and takes no for an answer: no driver is loaded, and a preload must not
-// look like one. It is given no driver to load either, so that even a weak reference that is called cannot reach one.
+// A program that checks for CUDA and goes on without: no driver is loaded, and a preload must not look like one. It is
+// given no driver to load either, so that even a call of a weak reference cannot reach one.
 #include <dlfcn.h>
 #include <nvml.h>
 #include <string.h>
@@ -48,7 +48,7 @@ int main() {
   checks.expect("dlerror() is null after a success", dlerror() == nullptr);
   checks.expect("the core is not mapped", !preload::is_mapped("libration-core.so"));
   checks.expect("no driver is mapped", !preload::is_mapped("libcuda.so"));
-  // Any preload that exports a function makes a weak reference to it true; calling it then must answer, not crash.
+  // A preload that exports a function makes a weak reference to it true; a call of it must then return, not crash.
   CUdeviceptr address = preload::kUntouched;
   if (&cuMemAlloc_v2 != nullptr) {
     checks.expect("without a driver, nothing is allocated", cuMemAlloc_v2(&address, 1 << 20) == CUDA_ERROR_NOT_FOUND);
@@ -56,7 +56,7 @@ int main() {
   checks.expect("the out-parameter is untouched", address == preload::kUntouched);
   nvmlMemory_t memory = {1, 1, 1};
   if (&nvmlDeviceGetMemoryInfo != nullptr) {
-    checks.expect("without NVML, nothing is told",
+    checks.expect("without NVML, there is no answer",
                   nvmlDeviceGetMemoryInfo(nullptr, &memory) == NVML_ERROR_FUNCTION_NOT_FOUND);
   }
   checks.expect("the question is untouched", memory.total == 1 && memory.free == 1 && memory.used == 1);
