@@ -148,7 +148,7 @@ void Journal::count(const Wait &event) {
 
 // The totals change under the writer's lock, so that the peak in `end` is exactly what the lines add up to.
 template <class Event>
-void Journal::publish(const Event &event) noexcept {
+void Journal::record(const Event &event) noexcept {
   if (!logging_) {
     count(event);
     return;
@@ -220,30 +220,14 @@ void Journal::lose_one() noexcept {
   mend_end();
 }
 
-void Journal::record(const Alloc &event) noexcept {
-  publish(event);
-}
-void Journal::record(const Free &event) noexcept {
-  publish(event);
-}
-void Journal::record(const Oom &event) noexcept {
-  publish(event);
-}
-void Journal::record(const SlabAlloc &event) noexcept {
-  publish(event);
-}
-void Journal::record(const SlabFree &event) noexcept {
-  publish(event);
-}
-void Journal::record(const Wait &event) noexcept {
-  publish(event);
-}
-void Journal::record(const Trim &event) noexcept {
-  publish(event);
-}
-void Journal::record(const Sample &event) noexcept {
-  publish(event);
-}
+template void Journal::record(const Alloc &) noexcept;
+template void Journal::record(const Free &) noexcept;
+template void Journal::record(const Oom &) noexcept;
+template void Journal::record(const SlabAlloc &) noexcept;
+template void Journal::record(const SlabFree &) noexcept;
+template void Journal::record(const Wait &) noexcept;
+template void Journal::record(const Trim &) noexcept;
+template void Journal::record(const Sample &) noexcept;
 
 void Journal::end(std::uint64_t unknown_versions) noexcept try {
   if (!logging_) {

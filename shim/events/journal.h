@@ -36,14 +36,9 @@ class Journal {
   void describe(std::vector<DeviceFacts> devices, int driver_version) noexcept;
   bool described() const { return described_.load(std::memory_order_acquire); }
 
-  void record(const Alloc &event) noexcept;
-  void record(const Free &event) noexcept;
-  void record(const Oom &event) noexcept;
-  void record(const SlabAlloc &event) noexcept;
-  void record(const SlabFree &event) noexcept;
-  void record(const Wait &event) noexcept;
-  void record(const Trim &event) noexcept;
-  void record(const Sample &event) noexcept;
+  // Any struct of event.h with a record of its own, from Alloc to Sample.
+  template <class Event>
+  void record(const Event &event) noexcept;
   // Counts a block of the pool that is taken or freed in the totals, without a record. REQUIRES: !logging().
   void count_pool_alloc(int device, std::uint64_t bytes) noexcept { count_alloc(tally_->devices[device], bytes); }
   void count_pool_free(int device, std::uint64_t bytes) noexcept { count_free(tally_->devices[device], bytes); }
@@ -73,8 +68,6 @@ class Journal {
     bump(tally.frees);
     tally.live_bytes.fetch_sub(bytes, std::memory_order_relaxed);
   }
-  template <class Event>
-  void publish(const Event &event) noexcept;
   void count(const Alloc &event);
   void count(const Free &event);
   void count(const Oom &event);
