@@ -9,7 +9,6 @@
 #include <cstdio>
 #include <cstring>
 #include <new>
-#include <system_error>
 
 #include "base/clock.h"
 #include "ledger/join_descriptor.h"
@@ -25,10 +24,6 @@ using shared::ExportRecord;
 constexpr char kPrefix[] = "ipc-";
 constexpr int kTries = 100;
 constexpr std::uint64_t kForksNs = 50'000'000;
-
-std::string text_of(int error) {
-  return std::generic_category().message(error);
-}
 
 bool write_header(int descriptor, std::uint64_t exporter) {
   ExportHeader header{};
@@ -69,7 +64,7 @@ ExportRecord &ExportFile::record(std::uint32_t index) const {
 }
 
 // Takes the life byte before the file can be found by name. False with an empty `problem`: the name was taken.
-bool ExportFile::set_up(int folder, int descriptor, const std::string &passing, std::string &problem) {
+bool ExportFile::set_up(int folder, int descriptor, const std::string &temporary, std::string &problem) {
   if (lock_life(descriptor, shared::kExporterLife) != LifeLock::taken) {
     problem = "its file system has no locks of open file descriptions";
     return false;
@@ -77,29 +72,29 @@ bool ExportFile::set_up(int folder, int descriptor, const std::string &passing, 
   const std::uint64_t exporter = random_number();
   name_ = export_file_name(exporter);
   struct stat place {};
-  if (const int error = give_space(descriptor, 0, shared::kExportBytes); error != 0) {
-    problem = text_of(error);
+  if (const int error = allocate_space(descriptor, 0, shared::kExportBytes); error != 0) {
+    problem = error_text(error);
     return false;
   }
   if (!write_header(descriptor, exporter) || fstat(descriptor, &place) != 0) {
-    problem = text_of(errno);
+    problem = error_text(errno);
     return false;
   }
   device_ = place.st_dev;
   inode_ = place.st_ino;
   void *const mapped = mmap(nullptr, shared::kExportBytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
   if (mapped == MAP_FAILED) {
-    problem = text_of(errno);
+    problem = error_text(errno);
     return false;
   }
   header_ = static_cast<ExportHeader *>(mapped);
   if (madvise(mapped, shared::kExportBytes, MADV_DONTFORK) != 0) {
-    problem = text_of(errno);
+    problem = error_text(errno);
     return false;
   }
-  const int error = take_name(folder, passing.c_str(), name_.c_str());
+  const int error = claim_name(folder, temporary.c_str(), name_.c_str());
   if (error != 0 && error != EEXIST && error != ENOENT) {
-    problem = text_of(error);
+    problem = error_text(error);
   }
   return error == 0;
 }
@@ -110,27 +105,27 @@ std::unique_ptr<ExportFile> ExportFile::make(const std::string &state_folder, st
     return nullptr;
   }
   watch_forks();
-  const JoinTurn turn;
+  const JoinGate gate;
   problem.clear();
   for (int tries = 0; tries < kTries && problem.empty(); ++tries) {
     std::unique_ptr<ExportFile> made(new ExportFile());
     made->folder_ = state_folder;
-    const BetweenForks between(now_ns() + kForksNs);
+    const ForkExclusion exclusion(now_ns() + kForksNs);
     const Descriptor folder = open_state_folder(state_folder, true, problem);
     if (!folder) {
       continue;
     }
-    const std::string passing = passing_name();
+    const std::string temporary = temporary_name();
     JoinDescriptor file;
-    file.take(
-        Descriptor(openat(folder.number(), passing.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)));
+    file.take(Descriptor(
+        openat(folder.number(), temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)));
     if (!file) {
-      problem = errno == ENOENT ? "" : text_of(errno);  // ENOENT: the folder was removed
+      problem = errno == ENOENT ? "" : error_text(errno);  // ENOENT: the folder was removed
       continue;
     }
-    const bool done = made->set_up(folder.number(), file.number(), passing, problem);
+    const bool done = made->set_up(folder.number(), file.number(), temporary, problem);
     // exists only after a failure, or where the name was given by a link
-    unlinkat(folder.number(), passing.c_str(), 0);
+    unlinkat(folder.number(), temporary.c_str(), 0);
     if (done) {
       return made;
     }

@@ -55,7 +55,7 @@ class ExportFile {
  private:
   ExportFile() = default;
   shared::ExportRecord &record(std::uint32_t index) const;
-  bool set_up(int folder, int descriptor, const std::string &passing, std::string &problem);
+  bool set_up(int folder, int descriptor, const std::string &temporary, std::string &problem);
 
   shared::ExportHeader *header_ = nullptr;
   std::string folder_;

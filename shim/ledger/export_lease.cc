@@ -5,7 +5,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <system_error>
 
 #include "base/clock.h"
 #include "ledger/export_file.h"
@@ -64,7 +63,7 @@ bool ExportLease::lock(int descriptor, const ExportToken &token, std::string &pr
   }
   void *const mapped = mmap(nullptr, shared::kExportBytes, PROT_READ, MAP_SHARED, descriptor, 0);
   if (mapped == MAP_FAILED) {
-    problem = std::generic_category().message(errno);
+    problem = error_text(errno);
     return false;
   }
   header_ = static_cast<const ExportHeader *>(mapped);
@@ -99,8 +98,8 @@ std::unique_ptr<ExportLease> ExportLease::take(const std::string &state_folder, 
   const std::string name = export_file_name(token.exporter);
   std::unique_ptr<ExportLease> lease(new ExportLease());
   watch_forks();
-  const JoinTurn turn;
-  const BetweenForks between(now_ns() + kForksNs);
+  const JoinGate gate;
+  const ForkExclusion exclusion(now_ns() + kForksNs);
   const Descriptor folder = open_state_folder(state_folder, false, problem);
   if (!folder) {
     problem = problem.empty() ? "" : state_folder + ": " + problem;

@@ -21,23 +21,19 @@ namespace {
 using shared::Header;
 using shared::Slot;
 
-constexpr char kPassing[] = ".new-";
+constexpr char kTemporaryPrefix[] = ".new-";
 constexpr int kInterruptions = 1000;
-
-std::string error_text(int error) {
-  return std::generic_category().message(error);
-}
 
 // A user that may write to the file can put anything into it, or truncate it under a mapping. This holds for root, too:
 // any user could have created its folder in /dev/shm first.
-const char *distrust(const struct stat &found) {
+const char *why_untrusted(const struct stat &found) {
   if (found.st_uid != geteuid()) {
     return "it belongs to another user";
   }
   return (found.st_mode & (S_IWGRP | S_IWOTH)) != 0 ? "others may write to it" : nullptr;
 }
 
-std::string complain_of(const Header &header, int descriptor) {
+std::string header_problem(const Header &header, int descriptor) {
   if (header.magic != shared::kMagic) {
     return "it is not a file of Ration's; move it away";
   }
@@ -81,7 +77,11 @@ bool write_header(int descriptor, const std::string &group) {
 
 }  // namespace
 
-int give_space(int descriptor, std::size_t begin, std::size_t end) {
+std::string error_text(int error) {
+  return std::generic_category().message(error);
+}
+
+int allocate_space(int descriptor, std::size_t begin, std::size_t end) {
   // One byte beyond RLIMIT_FSIZE would raise SIGXFSZ in the program.
   struct rlimit limit {};
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && end > limit.rlim_cur) {
@@ -95,19 +95,19 @@ int give_space(int descriptor, std::size_t begin, std::size_t end) {
 }
 
 // Falls back to a link on file systems without RENAME_NOREPLACE.
-int take_name(int folder, const char *passing, const char *name) {
-  if (renameat2(folder, passing, folder, name, RENAME_NOREPLACE) == 0) {
+int claim_name(int folder, const char *temporary, const char *name) {
+  if (renameat2(folder, temporary, folder, name, RENAME_NOREPLACE) == 0) {
     return 0;
   }
   if (errno != EINVAL && errno != ENOSYS) {
     return errno;
   }
-  return linkat(folder, passing, folder, name, 0) == 0 ? 0 : errno;
+  return linkat(folder, temporary, folder, name, 0) == 0 ? 0 : errno;
 }
 
-std::string passing_name() {
-  char name[sizeof(kPassing) + 16];
-  std::snprintf(name, sizeof(name), "%s%016llx", kPassing, static_cast<unsigned long long>(random_number()));
+std::string temporary_name() {
+  char name[sizeof(kTemporaryPrefix) + 16];
+  std::snprintf(name, sizeof(name), "%s%016llx", kTemporaryPrefix, static_cast<unsigned long long>(random_number()));
   return name;
 }
 
@@ -140,7 +140,7 @@ GroupFile GroupFile::map(int descriptor, std::string &problem) {
     problem = error_text(errno);
     return {};
   }
-  problem = complain_of(file.header(), descriptor);
+  problem = header_problem(file.header(), descriptor);
   return problem.empty() ? std::move(file) : GroupFile();
 }
 
@@ -149,7 +149,7 @@ Descriptor open_state_folder(const std::string &path, bool make, std::string &pr
     Descriptor folder(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     struct stat found {};
     if (folder && fstat(folder.number(), &found) == 0) {
-      const char *const wrong = distrust(found);
+      const char *const wrong = why_untrusted(found);
       problem = wrong == nullptr ? "" : wrong;
       return wrong == nullptr ? std::move(folder) : Descriptor();
     }
@@ -178,15 +178,15 @@ Descriptor open_group_file(int folder, const std::string &name, std::string &pro
     problem = errno == ENOENT ? "" : errno == ELOOP ? "it is a link" : error_text(errno);
     return Descriptor();
   }
-  const char *const wrong = S_ISREG(found.st_mode) ? distrust(found) : "it is no regular file";
+  const char *const wrong = S_ISREG(found.st_mode) ? why_untrusted(found) : "it is no regular file";
   problem = wrong == nullptr ? "" : wrong;
   return wrong == nullptr ? std::move(file) : Descriptor();
 }
 
 bool make_group_file(int folder, const std::string &name, const std::string &group, std::string &problem) {
-  const std::string passing = passing_name();
+  const std::string temporary = temporary_name();
   at(KillPoint::kFileMade);
-  const Descriptor file(openat(folder, passing.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  const Descriptor file(openat(folder, temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!file) {
     problem = errno == ENOENT ? "" : error_text(errno);  // ENOENT: the folder was removed
     return errno == ENOENT;
@@ -196,7 +196,7 @@ bool make_group_file(int folder, const std::string &name, const std::string &gro
     problem = "its file system has no locks of open file descriptions";
   }
   at(KillPoint::kFileSpace);
-  if (const int error = give_space(file.number(), 0, sizeof(Header)); problem.empty() && error != 0) {
+  if (const int error = allocate_space(file.number(), 0, sizeof(Header)); problem.empty() && error != 0) {
     problem = error_text(error);
   }
   if (problem.empty() && !write_header(file.number(), group)) {
@@ -207,12 +207,12 @@ bool make_group_file(int folder, const std::string &name, const std::string &gro
     // so that others can join at once, even if this process is stopped after the rename
     unlock_all_lives(file.number());
     at(KillPoint::kFileNamed);
-    error = take_name(folder, passing.c_str(), name.c_str());
+    error = claim_name(folder, temporary.c_str(), name.c_str());
     if (error != 0 && error != EEXIST && error != ENOENT) {
       problem = error_text(error);
     }
   }
-  unlinkat(folder, passing.c_str(), 0);  // exists only where the name was taken or was given by a link
+  unlinkat(folder, temporary.c_str(), 0);  // exists only where the name was taken or was given by a link
   return problem.empty();
 }
 
@@ -224,7 +224,7 @@ bool grow(const GroupFile &file, int descriptor, std::uint32_t index) {
     return true;
   }
   const auto end_of = [](std::uint32_t slots) { return sizeof(Header) + std::size_t{slots} * sizeof(Slot); };
-  if (const int error = give_space(descriptor, end_of(before), end_of(index + 1)); error != 0) {
+  if (const int error = allocate_space(descriptor, end_of(before), end_of(index + 1)); error != 0) {
     errno = error;
     return false;
   }
@@ -258,8 +258,8 @@ bool remove_if_dead(int folder, const std::string &name) {
   return removed;
 }
 
-bool is_passing(const std::string &name) {
-  return name.compare(0, sizeof(kPassing) - 1, kPassing) == 0;
+bool is_temporary_name(const std::string &name) {
+  return name.compare(0, sizeof(kTemporaryPrefix) - 1, kTemporaryPrefix) == 0;
 }
 
 }  // namespace ration::ledger

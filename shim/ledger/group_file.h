@@ -60,6 +60,9 @@ class Descriptor {
   int number_;
 };
 
+// The message of an errno value, without strerror(3), which is not thread-safe.
+std::string error_text(int error);
+
 // Opens the folder, or makes it with mode 0700. Refuses, with a `problem`: a link, another user's folder, one that
 // others may write to.
 Descriptor open_state_folder(const std::string &path, bool make, std::string &problem);
@@ -72,10 +75,10 @@ Descriptor open_group_file(int folder, const std::string &name, std::string &pro
 bool make_group_file(int folder, const std::string &name, const std::string &group, std::string &problem);
 
 // The next three serve other kinds of files too. Allocates space for the bytes; keeps their content. 0, or errno.
-int give_space(int descriptor, std::size_t begin, std::size_t end);
+int allocate_space(int descriptor, std::size_t begin, std::size_t end);
 // Gives the file its name in one step, and only if the name is free. 0, or errno.
-int take_name(int folder, const char *passing, const char *name);
-std::string passing_name();
+int claim_name(int folder, const char *temporary, const char *name);
+std::string temporary_name();
 
 // Allocates space for slot `index`. False: errno says why (ENOSPC).
 bool grow(const GroupFile &file, int descriptor, std::uint32_t index);
@@ -87,6 +90,6 @@ bool has_name(int descriptor, int folder, const std::string &name);
 bool remove_if_dead(int folder, const std::string &name);
 
 // Whether `name` is a temporary one.
-bool is_passing(const std::string &name);
+bool is_temporary_name(const std::string &name);
 
 }  // namespace ration::ledger

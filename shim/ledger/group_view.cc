@@ -19,10 +19,10 @@
 namespace ration::ledger {
 namespace {
 
-constexpr std::uint64_t kLookNs = 1'000'000'000;
-constexpr std::uint64_t kGlanceNs = 50'000'000;
+constexpr std::uint64_t kReclaimNs = 1'000'000'000;
+constexpr std::uint64_t kQuickReclaimNs = 50'000'000;
 constexpr int kReadings = 100;
-constexpr std::uint32_t kNobody = UINT32_MAX;
+constexpr std::uint32_t kNoSlot = UINT32_MAX;
 // made by Ration itself; a folder that the user named is not removed
 constexpr char kOwnFolders[] = "/dev/shm/ration-";
 
@@ -118,7 +118,7 @@ void read_group(const GroupFile &file, Group &group) {
 }
 
 // False: the group had no members and its file was removed.
-bool look_into(int folder, const std::string &name, Group &group) {
+bool read_or_remove(int folder, const std::string &name, Group &group) {
   const Descriptor descriptor = open_group_file(folder, name, group.problem);
   if (!descriptor) {
     return !group.problem.empty();
@@ -128,7 +128,7 @@ bool look_into(int folder, const std::string &name, Group &group) {
     return true;
   }
   std::uint32_t cursor = 0;
-  reap(file, descriptor.number(), kNobody, now_ns() + kLookNs, cursor);
+  reap(file, descriptor.number(), kNoSlot, now_ns() + kReclaimNs, cursor);
   read_group(file, group);
   return !group.members.empty() || !remove_if_dead(folder, name);
 }
@@ -144,9 +144,9 @@ std::vector<Group> look(const std::string &state_folder, std::string &problem) {
   }
   for (const std::string &name : names_in(folder.number())) {
     Group group;
-    if (is_passing(name) || is_export_file(name)) {
+    if (is_temporary_name(name) || is_export_file(name)) {
       remove_if_dead(folder.number(), name);
-    } else if (group_of_file(name, group.kind, group.name) && look_into(folder.number(), name, group)) {
+    } else if (group_of_file(name, group.kind, group.name) && read_or_remove(folder.number(), name, group)) {
       if (!group.problem.empty()) {
         group.problem = state_folder + "/" + name + ": " + group.problem;
       }
@@ -171,7 +171,7 @@ std::optional<GroupDevice> look_at(const std::string &state_folder, GroupKind ki
     return std::nullopt;
   }
   std::uint32_t cursor = 0;
-  reap(file, descriptor.number(), kNobody, now_ns() + kGlanceNs, cursor);
+  reap(file, descriptor.number(), kNoSlot, now_ns() + kQuickReclaimNs, cursor);
   const WideValue wanted = device_key(uuid, 0);
   for (std::uint32_t i = 0; i < shared::kDevices; ++i) {
     const shared::Device &device = file.header().device[i];

@@ -14,10 +14,10 @@ namespace {
 
 constexpr std::uint64_t kMostWaitNs = 50'000'000;
 
-constinit std::atomic<bool> between{false};      // a thread is opening the file
-constinit std::atomic<int> under_way{0};         // forks
-constinit std::atomic<std::uint64_t> passed{0};  // forks that ever went on without waiting
-constinit std::atomic<bool> turn_taken{false};
+constinit std::atomic<bool> opening{false};  // a thread is opening the file
+constinit std::atomic<int> forks_in_progress{0};
+constinit std::atomic<std::uint64_t> unwaited_forks{0};  // forks that ever went on without waiting
+constinit ReentrantGate::Owner gate_owner{nullptr};
 constinit std::atomic<int> joining{-1};  // -1: none
 constinit std::atomic<dev_t> joining_device{0};
 constinit std::atomic<ino_t> joining_inode{0};
@@ -26,25 +26,25 @@ constinit std::atomic<ino_t> joining_inode{0};
 void before_fork() {
   const std::uint64_t deadline = now_ns() + kMostWaitNs;
   for (Waiter waiter;;) {
-    under_way.fetch_add(1);
-    if (!between.load() || now_ns() > deadline) {
-      passed.fetch_add(1);
+    forks_in_progress.fetch_add(1);
+    if (!opening.load() || now_ns() > deadline) {
+      unwaited_forks.fetch_add(1);
       return;
     }
-    under_way.fetch_sub(1);
+    forks_in_progress.fetch_sub(1);
     wake_waiters();
     waiter.pause();
   }
 }
 
 void after_fork() {
-  under_way.fetch_sub(1);
+  forks_in_progress.fetch_sub(1);
 }
 
 void in_child() {
-  under_way.store(0);
-  between.store(false);
-  turn_taken.store(false);
+  forks_in_progress.store(0);
+  opening.store(false);
+  gate_owner.store(nullptr);
   const int descriptor = joining.exchange(-1);
   struct stat found {};
   // Another thread may have received the number, between the close and the store that follows it.
@@ -64,35 +64,25 @@ void watch_forks() {
   }
 }
 
-JoinTurn::JoinTurn() {
-  Waiter waiter;
-  while (turn_taken.exchange(true)) {
-    waiter.pause();
-  }
-}
+JoinGate::JoinGate() : ReentrantGate(gate_owner) {}
 
-JoinTurn::~JoinTurn() {
-  turn_taken.store(false);
-  wake_waiters();
-}
-
-BetweenForks::BetweenForks(std::uint64_t deadline_ns) {
-  between.store(true);
+ForkExclusion::ForkExclusion(std::uint64_t deadline_ns) {
+  opening.store(true);
   for (Waiter waiter;; waiter.pause()) {
-    passed_ = passed.load();
-    at_rest_ = under_way.load() == 0;
-    if (at_rest_ || now_ns() >= deadline_ns) {
+    unwaited_before_ = unwaited_forks.load();
+    no_forks_ = forks_in_progress.load() == 0;
+    if (no_forks_ || now_ns() >= deadline_ns) {
       return;
     }
   }
 }
 
-BetweenForks::~BetweenForks() {
-  between.store(false);
+ForkExclusion::~ForkExclusion() {
+  opening.store(false);
 }
 
-bool BetweenForks::failed() const {
-  return !at_rest_ || passed.load() != passed_;
+bool ForkExclusion::failed() const {
+  return !no_forks_ || unwaited_forks.load() != unwaited_before_;
 }
 
 void JoinDescriptor::take(Descriptor opened) {

@@ -7,11 +7,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <system_error>
-
-#include "base/wait.h"
 
 #include "base/clock.h"
+#include "base/wait.h"
 #include "ledger/join_descriptor.h"
 #include "ledger/kill_points.h"
 #include "ledger/life_byte.h"
@@ -30,11 +28,11 @@ constexpr std::uint64_t kJoinNs = 100'000'000;
 constexpr std::uint64_t kForksNs = kJoinNs / 2;
 // for a busy machine on which one try takes all the time: the first may only make the file
 constexpr int kLeastTries = 10;
-constexpr std::uint32_t kNone = UINT32_MAX;
+constexpr std::uint32_t kNoSlot = UINT32_MAX;
 
 // The result of one try to get a slot.
 struct Try {
-  std::uint32_t slot = kNone;
+  std::uint32_t slot = kNoSlot;
   bool again = false;   // the file was removed, or is about to be
   std::string problem;  // no more tries
 };
@@ -44,7 +42,7 @@ void take(const GroupFile &file, std::uint32_t index, const ProcessIdentity &pro
   Slot &slot = file.slot(index);
   const std::uint64_t life = slot.life.load(std::memory_order_acquire);
   if ((life & 1) != 0) {
-    work_out_limits(file, give_back_of_dead(file, index, life));
+    recompute_limits(file, reclaim_dead_owner(file, index, life));
   }
   for (std::uint32_t device = 0; device < shared::kDevices; ++device) {
     Cell &cell = slot.cells[device];
@@ -94,10 +92,10 @@ Try lock_slot(int descriptor, std::uint32_t index) {
     case LifeLock::taken:
       return {index, false, {}};
     case LifeLock::removing:
-      return {kNone, true, {}};
+      return {kNoSlot, true, {}};
     case LifeLock::failed:
-      return {kNone, false, "its file system has no locks of open file descriptions"};
-    case LifeLock::somebodys:
+      return {kNoSlot, false, "its file system has no locks of open file descriptions"};
+    case LifeLock::held:
       break;
   }
   return {};
@@ -109,11 +107,11 @@ Try find_slot(const GroupFile &file, int descriptor, int probe, std::uint64_t ra
     for (std::uint32_t i = 0; i < file.slots(); ++i) {
       if (!owned(file, i)) {
         Try locked = lock_slot(descriptor, i);
-        if (locked.slot != kNone && owned(file, i)) {  // its new owner has died since
-          locked.slot = kNone;
+        if (locked.slot != kNoSlot && owned(file, i)) {  // its new owner has died since
+          locked.slot = kNoSlot;
           unlock_life(descriptor, i);
         }
-        if (locked.slot != kNone || locked.again || !locked.problem.empty()) {
+        if (locked.slot != kNoSlot || locked.again || !locked.problem.empty()) {
           return locked;
         }
       }
@@ -123,25 +121,25 @@ Try find_slot(const GroupFile &file, int descriptor, int probe, std::uint64_t ra
   Try found = free_one();
   const std::uint32_t slots = file.slots();
   const bool worth_looking = slots >= 64 && (slots & (slots - 1)) == 0;
-  if (found.slot != kNone || found.again || !found.problem.empty()) {
+  if (found.slot != kNoSlot || found.again || !found.problem.empty()) {
     return found;
   }
   if (worth_looking) {
     // Starts anywhere: the search may run out of time, and the next process should not start with the same slots.
     auto cursor = static_cast<std::uint32_t>(random % slots);
-    reap(file, probe, kNone, now_ns() + kJoinNs / 2, cursor);
+    reap(file, probe, kNoSlot, now_ns() + kJoinNs / 2, cursor);
     found = free_one();
   }
-  for (std::uint32_t i = file.slots(); i < shared::kSlots && found.slot == kNone && !found.again; ++i) {
+  for (std::uint32_t i = file.slots(); i < shared::kSlots && found.slot == kNoSlot && !found.again; ++i) {
     found = lock_slot(descriptor, i);
     if (!found.problem.empty()) {
       return found;
     }
-    if (found.slot != kNone && !grow(file, descriptor, i)) {
-      return {kNone, false, "no space for another process: " + std::generic_category().message(errno)};
+    if (found.slot != kNoSlot && !grow(file, descriptor, i)) {
+      return {kNoSlot, false, "no space for another process: " + error_text(errno)};
     }
   }
-  if (found.slot == kNone && !found.again) {
+  if (found.slot == kNoSlot && !found.again) {
     found.problem = std::to_string(shared::kSlots) + " processes are in it already";
   }
   return found;
@@ -162,17 +160,17 @@ std::string file_name(GroupKind kind, const std::string &name) {
 }
 
 bool group_of_file(const std::string &file, GroupKind &kind, std::string &name) {
-  const auto behind = [&](const std::string &mark) {
+  const auto has_prefix = [&](const std::string &mark) {
     const bool fits = file.size() > mark.size() && file.compare(0, mark.size(), mark) == 0;
     name = fits ? file.substr(mark.size()) : "";
     return fits;
   };
   kind = file == "ungrouped" ? GroupKind::kNone : GroupKind::kNamed;
-  if (kind == GroupKind::kNone || behind("group-")) {
+  if (kind == GroupKind::kNone || has_prefix("group-")) {
     return true;
   }
   kind = GroupKind::kTree;
-  return behind("tree-");
+  return has_prefix("tree-");
 }
 
 std::string spoken(GroupKind kind, const std::string &name) {
@@ -197,23 +195,23 @@ struct Joined {
 };
 
 // One try to open the file and to lock a slot, without a fork meanwhile that would inherit the descriptors.
-Joined open_and_lock(const std::string &state_folder, const std::string &file_called, const std::string &group,
+Joined open_and_lock(const std::string &state_folder, const std::string &group_file, const std::string &group,
                      std::uint64_t random, std::uint64_t beside_forks_ns) {
   Joined joined;
   Try &found = joined.found;
-  const BetweenForks between(beside_forks_ns);
+  const ForkExclusion exclusion(beside_forks_ns);
   const Descriptor folder = open_state_folder(state_folder, true, found.problem);
   if (!folder) {
     joined.in_folder = true;
     return joined;
   }
   JoinDescriptor opened;
-  opened.take(open_group_file(folder.number(), file_called, found.problem));
+  opened.take(open_group_file(folder.number(), group_file, found.problem));
   const Descriptor probe =
-      opened ? open_group_file(folder.number(), file_called, found.problem) : Descriptor();  // a description of its own
+      opened ? open_group_file(folder.number(), group_file, found.problem) : Descriptor();  // a description of its own
   if (!probe) {
     found.again =
-        found.problem.empty() && (opened || make_group_file(folder.number(), file_called, group, found.problem));
+        found.problem.empty() && (opened || make_group_file(folder.number(), group_file, group, found.problem));
     return joined;
   }
   joined.file = GroupFile::map(opened.number(), found.problem);
@@ -221,13 +219,13 @@ Joined open_and_lock(const std::string &state_folder, const std::string &file_ca
     return joined;
   }
   found = find_slot(joined.file, opened.number(), probe.number(), random);
-  if (found.slot != kNone && is_damaged(joined.file, found.slot)) {
+  if (found.slot != kNoSlot && is_damaged(joined.file, found.slot)) {
     found.problem = "it is damaged; let the group's processes end and remove it";
   }
-  const bool inherited = between.failed() && now_ns() < beside_forks_ns;
-  if (found.slot != kNone && (inherited || !has_name(opened.number(), folder.number(), file_called))) {
+  const bool inherited = exclusion.failed() && now_ns() < beside_forks_ns;
+  if (found.slot != kNoSlot && (inherited || !has_name(opened.number(), folder.number(), group_file))) {
     unlock_life(opened.number(), found.slot);  // explicit, because a forked child may have the descriptor too
-    found = {kNone, true, {}};
+    found = {kNoSlot, true, {}};
   }
   fstat(opened.number(), &joined.place);
   return joined;
@@ -237,20 +235,20 @@ Joined open_and_lock(const std::string &state_folder, const std::string &file_ca
 
 std::unique_ptr<Membership> Membership::join(const std::string &state_folder, GroupKind kind, const std::string &name,
                                              const ProcessIdentity &process, std::string &problem) {
-  const std::string file_called = file_name(kind, name);
-  const std::string path = state_folder + "/" + file_called;
+  const std::string group_file = file_name(kind, name);
+  const std::string path = state_folder + "/" + group_file;
   const std::uint64_t begun = now_ns();
   watch_forks();
   int tries = 0;
   Waiter waiter;
   do {
-    Joined joined = open_and_lock(state_folder, file_called, name, process.identity, begun + kForksNs);
+    Joined joined = open_and_lock(state_folder, group_file, name, process.identity, begun + kForksNs);
     const Try &found = joined.found;
     if (!found.problem.empty()) {
       problem = (joined.in_folder ? state_folder : path) + ": " + found.problem;
       return nullptr;
     }
-    if (found.slot != kNone) {
+    if (found.slot != kNoSlot) {
       take(joined.file, found.slot, process);
       return std::unique_ptr<Membership>(new Membership(std::move(joined.file), found.slot, kind, name,
                                                         {path, joined.place.st_dev, joined.place.st_ino}));

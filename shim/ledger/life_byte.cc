@@ -28,7 +28,7 @@ LifeLock lock_range(int descriptor, std::uint32_t slot, std::uint32_t slots, sho
   }
   range = range_of(type, slot, slots);
   const bool known = fcntl(descriptor, F_OFD_GETLK, &range) == 0 && range.l_type != F_UNLCK;
-  return known && range.l_len > 1 ? LifeLock::removing : LifeLock::somebodys;
+  return known && range.l_len > 1 ? LifeLock::removing : LifeLock::held;
 }
 
 }  // namespace

@@ -11,9 +11,9 @@ namespace ration::ledger {
 
 enum class LifeLock {
   taken,
-  somebodys,  // a living owner holds it
-  removing,   // another process is removing the file
-  failed,     // the file system has no such locks
+  held,      // a living owner holds it
+  removing,  // another process is removing the file
+  failed,    // the file system has no such locks
 };
 
 // Locks the life byte of `slot`, or of all slots, for the open file description of `descriptor`.

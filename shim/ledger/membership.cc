@@ -19,7 +19,7 @@ using shared::Tag;
 
 namespace {
 
-constexpr std::uint64_t kLookNs = 50'000'000;
+constexpr std::uint64_t kReclaimNs = 50'000'000;
 constexpr int kOvertakings = 100;
 // Of one member on one device: more than any has, and so little that the sum over all members never wraps around.
 constexpr std::uint64_t kMostHeld = std::uint64_t{1} << 50;
@@ -74,7 +74,7 @@ void Membership::state_limit(int device, std::uint64_t bytes) {
   at(KillPoint::kState);
   const auto index = static_cast<std::uint32_t>(device);
   file_.slot(slot_).cells[index].stated.store(std::min(bytes, kNoLimit - 1) + 1, std::memory_order_release);
-  work_out_limit(file_, index);
+  recompute_limit(file_, index);
 }
 
 void Membership::show_limit(int device, std::uint64_t bytes) {
@@ -216,7 +216,7 @@ void Membership::tell(int device, const Told &told) {
       cell.peak.store(own.peak, std::memory_order_relaxed);
     }
   }
-  at(KillPoint::kTell);
+  at(KillPoint::kPublish);
   cell.used.store(told.used, std::memory_order_relaxed);
   cell.allocations.store(told.allocations, std::memory_order_relaxed);
   bool failed = false;
@@ -228,7 +228,7 @@ void Membership::tell(int device, const Told &told) {
   if (failed) {
     cell.touched.store(1, std::memory_order_relaxed);
   }
-  at(KillPoint::kTold);
+  at(KillPoint::kPublished);
 }
 
 void Membership::look_for_dead(int device) noexcept try {
@@ -243,7 +243,7 @@ void Membership::look_for_dead(int device) noexcept try {
       probe && fstat(probe.number(), &found) == 0 && found.st_dev == place_.device && found.st_ino == place_.inode;
   if (ours) {
     std::uint32_t cursor = cursor_.load(std::memory_order_relaxed);
-    reap(file_, probe.number(), slot_, now_ns() + kLookNs, cursor);
+    reap(file_, probe.number(), slot_, now_ns() + kReclaimNs, cursor);
     cursor_.store(cursor, std::memory_order_relaxed);
   }
   check_limit(file_, static_cast<std::uint32_t>(device));

@@ -67,7 +67,7 @@ void note_applied(const GroupFile &file, std::uint32_t device, Tag tag) {
   }
 }
 
-DeviceSet give_back_of_dead(const GroupFile &file, std::uint32_t slot, std::uint64_t life) {
+DeviceSet reclaim_dead_owner(const GroupFile &file, std::uint32_t slot, std::uint64_t life) {
   Slot &dead = file.slot(slot);
   DeviceSet stated = 0;
   for (std::uint32_t device = 0; device < shared::kDevices; ++device) {
@@ -104,7 +104,7 @@ DeviceSet give_back_of_dead(const GroupFile &file, std::uint32_t slot, std::uint
   return stated;
 }
 
-void work_out_limit(const GroupFile &file, std::uint32_t device) {
+void recompute_limit(const GroupFile &file, std::uint32_t device) {
   WideWord &word = file.header().device[device].limit;
   for (;;) {
     const WideValue before = word.load();
@@ -118,9 +118,9 @@ void work_out_limit(const GroupFile &file, std::uint32_t device) {
   }
 }
 
-void work_out_limits(const GroupFile &file, DeviceSet devices) {
+void recompute_limits(const GroupFile &file, DeviceSet devices) {
   for (; devices != 0; devices &= devices - 1) {
-    work_out_limit(file, static_cast<std::uint32_t>(std::countr_zero(devices)));
+    recompute_limit(file, static_cast<std::uint32_t>(std::countr_zero(devices)));
   }
 }
 
@@ -128,7 +128,7 @@ void check_limit(const GroupFile &file, std::uint32_t device) {
   // A correct limit is left alone: otherwise all refused processes would make each other retry.
   const std::uint64_t limit = file.header().device[device].limit.load().low;
   if (limit != kNoLimit && limit != smallest_stated(file, device)) {
-    work_out_limit(file, device);
+    recompute_limit(file, device);
   }
 }
 
@@ -145,7 +145,7 @@ Reaping reap(const GroupFile &file, int probe, std::uint32_t own_slot, std::uint
       continue;
     }
     if (is_dead(probe, index)) {
-      stated |= give_back_of_dead(file, index, life);
+      stated |= reclaim_dead_owner(file, index, life);
       result.found = true;
     }
     if (++asked % 16 == 0 && now_ns() > deadline_ns) {
@@ -153,7 +153,7 @@ Reaping reap(const GroupFile &file, int probe, std::uint32_t own_slot, std::uint
       result.whole = false;
     }
   }
-  work_out_limits(file, stated);  // once for all of them: it reads every slot
+  recompute_limits(file, stated);  // once for all of them: it reads every slot
   return result;
 }
 

@@ -32,12 +32,12 @@ static_assert(shared::kDevices <= 64);
 // Removes everything that the dead owner of `slot` held from every total and frees the slot. `life` is the value with
 // which the owner was found dead. Any number of processes may run it at once; the last step of the last one frees the
 // slot. Returns the devices for which the owner stated a limit: the caller recomputes those limits.
-[[nodiscard]] DeviceSet give_back_of_dead(const GroupFile &file, std::uint32_t slot, std::uint64_t life);
+[[nodiscard]] DeviceSet reclaim_dead_owner(const GroupFile &file, std::uint32_t slot, std::uint64_t life);
 
 // Sets the limit of `device` to the smallest that an owned slot states. Any process. Call it after stating a limit and
 // after freeing slots.
-void work_out_limit(const GroupFile &file, std::uint32_t device);
-void work_out_limits(const GroupFile &file, DeviceSet devices);
+void recompute_limit(const GroupFile &file, std::uint32_t device);
+void recompute_limits(const GroupFile &file, DeviceSet devices);
 // Recomputes a limit only if it is wrong, in case a process died before it did so.
 void check_limit(const GroupFile &file, std::uint32_t device);
 

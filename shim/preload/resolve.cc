@@ -52,8 +52,8 @@ link_map *object_of(uintptr_t caller) {
 bool caller_interposes(uintptr_t caller) {
   const link_map *map = object_of(caller);
   const link_map *own = own_map();
-  for (const link_map *behind = own != nullptr ? own->l_next : nullptr; behind != nullptr; behind = behind->l_next) {
-    if (behind == map) {
+  for (const link_map *after = own != nullptr ? own->l_next : nullptr; after != nullptr; after = after->l_next) {
+    if (after == map) {
       return defines(*map, "dlsym");
     }
   }

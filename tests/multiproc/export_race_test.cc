@@ -43,7 +43,7 @@ TEST_CASE("an opener sees the death of an exporter that dies before the lock") {
 
 struct Race {
   std::atomic<std::uint64_t> generation;  // on offer
-  std::atomic<std::uint64_t> nobodys;     // the last one that its owner saw ended and closed
+  std::atomic<std::uint64_t> closed;      // the last one that its owner saw ended and closed
   std::atomic<std::uint64_t> opened;
   std::atomic<bool> over;
 };
@@ -63,7 +63,7 @@ TEST_CASE("when one process ends a block while another opens it, one of them see
       tried.generation = race->generation;
       const auto lease = open_one(folder, tried);
       race->opened += lease != nullptr ? 1 : 0;
-      expect(lease == nullptr || race->nobodys < tried.generation, "opened, and nobody's to its owner");
+      expect(lease == nullptr || race->closed < tried.generation, "opened, and nobody's to its owner");
     }
   });
   Random random(seed_of("race"));
@@ -80,7 +80,7 @@ TEST_CASE("when one process ends a block while another opens it, one of them see
     while (is_open(*file, 0)) {
       ++seen_open;
     }
-    race->nobodys = token.generation;
+    race->closed = token.generation;
     token = file->publish(0, block_at(512), nonce);
     race->generation = token.generation;
   }

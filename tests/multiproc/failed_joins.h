@@ -16,14 +16,14 @@ namespace multiproc {
 
 using namespace ration::ledger;
 
-inline constexpr uid_t kSomebody = 65534;
+inline constexpr uid_t kOtherUser = 65534;
 
 inline std::unique_ptr<Membership> try_join(const std::string &folder, std::string &problem) {
   return Membership::join(folder, GroupKind::kNamed, "g", this_process(), problem);
 }
 
 // The reason why joining fails; fails the test if it succeeds.
-inline std::string refusal(const std::string &folder) {
+inline std::string join_problem(const std::string &folder) {
   std::string problem;
   CHECK(try_join(folder, problem) == nullptr);
   CHECK_FALSE(problem.empty());
@@ -35,7 +35,7 @@ inline bool contains(const std::string &text, const std::string &part) {
 }
 
 // The problem that `ration ps` would report for the group.
-inline std::string complaint(const std::string &folder) {
+inline std::string reported_problem(const std::string &folder) {
   std::string problem;
   const std::vector<Group> groups = look(folder, problem);
   return groups.empty() ? problem : groups[0].problem;
@@ -54,8 +54,8 @@ inline std::string make_file(const std::string &folder) {
 }
 
 // Call in a child: it cannot be undone.
-inline void become_somebody() {
-  expect(setgid(kSomebody) == 0 && setuid(kSomebody) == 0, "cannot become another user");
+inline void become_other_user() {
+  expect(setgid(kOtherUser) == 0 && setuid(kOtherUser) == 0, "cannot become another user");
 }
 
 inline bool is_root() {

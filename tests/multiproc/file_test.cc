@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "catch.h"
-#include "joining_in_vain.h"
+#include "failed_joins.h"
 #include "ledger/shared_layout.h"
 
 using namespace multiproc;
@@ -45,9 +45,9 @@ TEST_CASE("a truncated file is refused by name and left unchanged") {
     REQUIRE(truncate(file.c_str(), static_cast<off_t>(size)) == 0);
     const bool without_header = size < sizeof(shared::Header);
     const std::string expected = without_header ? "too short for a file of Ration's" : "it was cut short";
-    CHECK(contains(refusal(folder.path()), file + ": "));
-    CHECK(contains(refusal(folder.path()), expected));
-    CHECK(contains(complaint(folder.path()), expected));
+    CHECK(contains(join_problem(folder.path()), file + ": "));
+    CHECK(contains(join_problem(folder.path()), expected));
+    CHECK(contains(reported_problem(folder.path()), expected));
     CHECK(std::filesystem::file_size(file) == size);
   }
 }
@@ -59,8 +59,8 @@ TEST_CASE("a file of random bytes is refused, and random bytes in its slots gran
     const std::string file = make_file(folder.path());
     const std::size_t size = std::filesystem::file_size(file);
     write_noise(file, 0, size, random);
-    CHECK(contains(refusal(folder.path()), "not a file of Ration's"));
-    CHECK(contains(complaint(folder.path()), "not a file of Ration's"));
+    CHECK(contains(join_problem(folder.path()), "not a file of Ration's"));
+    CHECK(contains(reported_problem(folder.path()), "not a file of Ration's"));
 
     const Folder other;
     const std::string slots = make_file(other.path());
@@ -91,8 +91,8 @@ TEST_CASE("a damaged header is refused, whichever of its words is wrong") {
     write_word(make_file(folder.path()), place, 0x7fffffff);
     const std::string expected =
         place == offsetof(shared::Header, ready_slots) ? "it was cut short" : "its header is damaged";
-    CHECK(contains(refusal(folder.path()), expected));
-    CHECK(contains(complaint(folder.path()), expected));
+    CHECK(contains(join_problem(folder.path()), expected));
+    CHECK(contains(reported_problem(folder.path()), expected));
   }
 }
 
@@ -106,11 +106,11 @@ TEST_CASE("a file of another layout version is refused with a remedy and not wri
       return std::string(std::istreambuf_iterator<char>(stream), {});
     };
     const std::string before = bytes();
-    const std::string problem = refusal(folder.path());
+    const std::string problem = join_problem(folder.path());
     CHECK(contains(problem, version > shared::kLayoutVersion ? "a newer Ration" : "an older Ration"));
     CHECK(contains(problem, "layout " + std::to_string(version)));
     CHECK(contains(problem, "let the group's processes end"));
-    CHECK(contains(complaint(folder.path()), "layout " + std::to_string(version)));
+    CHECK(contains(reported_problem(folder.path()), "layout " + std::to_string(version)));
     CHECK(bytes() == before);
   }
 }
@@ -130,7 +130,7 @@ TEST_CASE("members of a removed or replaced file go on, and new members join ano
     member->release(0, 100 * kMiB);
     CHECK(member->total(0) == 0);
   }
-  CHECK(contains(refusal(folder.path()), "too short for a file of Ration's"));
+  CHECK(contains(join_problem(folder.path()), "too short for a file of Ration's"));
   std::filesystem::remove(folder / "group-g");
   CHECK(join(folder.path())->total(0) == 0);
 }
@@ -158,35 +158,35 @@ TEST_CASE("an entry that is not a regular file is refused under a group's name, 
     INFO(kind);
     const Folder folder;
     REQUIRE(put(kind, folder / "group-g"));
-    CHECK(contains(refusal(folder.path()), folder / "group-g: "));
-    CHECK(contains(complaint(folder.path()), folder / "group-g: "));
+    CHECK(contains(join_problem(folder.path()), folder / "group-g: "));
+    CHECK(contains(reported_problem(folder.path()), folder / "group-g: "));
     CHECK_FALSE(std::filesystem::exists(folder / "elsewhere"));
 
     const Folder around;
     if (kind != "a folder") {
       REQUIRE(put(kind, around / "state"));
-      CHECK(contains(refusal(around / "state"), around / "state: "));
-      CHECK(contains(complaint(around / "state"), around / "state: "));
-      CHECK((kind != "a link" || contains(refusal(around / "state"), "it is a link")));
+      CHECK(contains(join_problem(around / "state"), around / "state: "));
+      CHECK(contains(reported_problem(around / "state"), around / "state: "));
+      CHECK((kind != "a link" || contains(join_problem(around / "state"), "it is a link")));
     }
   }
   const Folder folder;  // a link to a good folder is a link, too
   REQUIRE(symlink(folder.path().c_str(), (folder / "link").c_str()) == 0);
-  CHECK(contains(refusal(folder / "link"), "it is a link"));
+  CHECK(contains(join_problem(folder / "link"), "it is a link"));
 }
 
 TEST_CASE("a file or folder is not trusted if others may write to it or own it") {
   for (const mode_t mode : {0620U, 0602U, 0666U}) {
     const Folder folder;
     REQUIRE(chmod(make_file(folder.path()).c_str(), mode) == 0);
-    CHECK(contains(refusal(folder.path()), "others may write to it"));
-    CHECK(contains(complaint(folder.path()), "others may write to it"));
+    CHECK(contains(join_problem(folder.path()), "others may write to it"));
+    CHECK(contains(reported_problem(folder.path()), "others may write to it"));
   }
   for (const mode_t mode : {0720U, 0702U, 01777U}) {
     const Folder folder;
     REQUIRE(chmod(folder.path().c_str(), mode) == 0);
-    CHECK(contains(refusal(folder.path()), "others may write to it"));
-    CHECK(contains(complaint(folder.path()), "others may write to it"));
+    CHECK(contains(join_problem(folder.path()), "others may write to it"));
+    CHECK(contains(reported_problem(folder.path()), "others may write to it"));
   }
   if (!is_root()) {
     return;
@@ -194,19 +194,19 @@ TEST_CASE("a file or folder is not trusted if others may write to it or own it")
   const Folder folder;
   make_file(folder.path());
   REQUIRE(chmod(folder.path().c_str(), 0755) == 0);
-  Child somebody([&] {
-    become_somebody();
+  Child other_user([&] {
+    become_other_user();
     std::string problem;
     expect(try_join(folder.path(), problem) == nullptr, "joined in another's folder");
     expect(contains(problem, "it belongs to another user"), problem.c_str());
   });
-  CHECK(somebody.ended() == 0);
+  CHECK(other_user.ended() == 0);
   const Folder shared_folder;  // the folder is the other user's, the file is not
   make_file(shared_folder.path());
-  REQUIRE(chown(shared_folder.path().c_str(), kSomebody, kSomebody) == 0);
+  REQUIRE(chown(shared_folder.path().c_str(), kOtherUser, kOtherUser) == 0);
   REQUIRE(chmod((shared_folder / "group-g").c_str(), 0644) == 0);
   Child owner([&] {
-    become_somebody();
+    become_other_user();
     std::string problem;
     expect(try_join(shared_folder.path(), problem) == nullptr, "joined in another's file");
     expect(contains(problem, shared_folder / "group-g: "), problem.c_str());

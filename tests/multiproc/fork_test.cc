@@ -77,7 +77,7 @@ class Lingerers {
   Shared<Lingering> shared_;
 };
 
-void find_nobody(const std::string &folder) {
+void expect_no_members(const std::string &folder) {
   std::string problem;
   CHECK(look(folder, problem).empty());
   CHECK(problem.empty());
@@ -118,7 +118,7 @@ TEST_CASE("a forked child is refused by its parent's membership, and joins by it
     expect(granted(member->reserve(0, 40 * kMiB, true)), "the dead child's bytes did not come back");
   });
   CHECK(parent.ended() == 0);
-  find_nobody(folder.path());
+  expect_no_members(folder.path());
 }
 
 TEST_CASE("neither a child that outlives its parent nor a daemon keeps what the parent held") {
@@ -220,7 +220,7 @@ TEST_CASE("a child that is forked at any step of a join does not keep its parent
     });
     CHECK(parent.ended() == 128 + SIGKILL);
     lingerers->wait_until_all_run();
-    find_nobody(folder.path());
+    expect_no_members(folder.path());
   }
 }
 
@@ -253,6 +253,6 @@ TEST_CASE("children that another thread forks while their parent joins do not ke
     });
     CHECK(parent.ended() == 128 + SIGKILL);
     lingerers->wait_until_all_run();
-    find_nobody(folder.path());
+    expect_no_members(folder.path());
   }
 }

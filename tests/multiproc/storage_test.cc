@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "catch.h"
-#include "joining_in_vain.h"
+#include "failed_joins.h"
 #include "ledger/shared_layout.h"
 
 using namespace multiproc;
@@ -32,18 +32,18 @@ constexpr bool kSanitized = false;
 
 TEST_CASE("a folder that cannot be made or read is reported") {
   const Folder folder;
-  CHECK(contains(refusal(folder / "absent/deeper"), folder / "absent/deeper: No such file"));
+  CHECK(contains(join_problem(folder / "absent/deeper"), folder / "absent/deeper: No such file"));
   if (!is_root()) {
     return;
   }
   REQUIRE(chmod(folder.path().c_str(), 0755) == 0);
-  Child somebody([&] {
-    become_somebody();
+  Child other_user([&] {
+    become_other_user();
     std::string problem;
     expect(try_join(folder / "state", problem) == nullptr, "made a folder where it may not");
     expect(contains(problem, "Permission denied"), problem.c_str());
   });
-  CHECK(somebody.ended() == 0);
+  CHECK(other_user.ended() == 0);
 }
 
 namespace {
@@ -97,7 +97,7 @@ TEST_CASE("on a full file system one line says so, no process is killed, and mem
     std::string problem;
     expect(try_join(folder.path(), problem) == nullptr && contains(problem, "No space left on device"),
            problem.c_str());
-    expect(names_in(folder.path()).empty(), "a passing file stayed");
+    expect(names_in(folder.path()).empty(), "a temporary file stayed");
   }));
 }
 

@@ -86,7 +86,7 @@ TEST_CASE("an intent is reclaimed only if it reached the total") {
     made.own(kOwner);
     made.hold(100, 250, 2 << 1);  // holds 100, intends 250
     made.set_total(reached ? 650 : 500, reached ? Tag{kOwner, 3 << 1} : Tag{kOther, 9 << 1});
-    CHECK(give_back_of_dead(made.file(), kOwner, 1) == 0);
+    CHECK(reclaim_dead_owner(made.file(), kOwner, 1) == 0);
     CHECK(made.total().load().low == 400);
     CHECK((made.slot().life & 1) == 0);
     CHECK(made.cell(kOther).applied == (reached ? 0 : 9 << 1));
@@ -99,13 +99,13 @@ TEST_CASE("a late reclaim, or one with another life, takes nothing") {
   made.own(kOwner, 3);
   made.hold(100, 0, 2 << 1);
   made.set_total(500, {kOther, 9 << 1});
-  CHECK(give_back_of_dead(made.file(), kOwner, 5) == 0);
+  CHECK(reclaim_dead_owner(made.file(), kOwner, 5) == 0);
   CHECK(made.total().load().low == 500);
   CHECK(made.slot().life == 7);
-  (void)give_back_of_dead(made.file(), kOwner, 7);
+  (void)reclaim_dead_owner(made.file(), kOwner, 7);
   CHECK(made.total().load().low == 400);
   CHECK(made.slot().life == 8);
-  (void)give_back_of_dead(made.file(), kOwner, 7);
+  (void)reclaim_dead_owner(made.file(), kOwner, 7);
   CHECK(made.total().load().low == 400);
   CHECK(made.slot().life == 8);
 }
@@ -115,7 +115,7 @@ TEST_CASE("reclaiming never takes a total below zero") {
   made.own(kOwner);
   made.hold(100, 0, 2 << 1);
   made.set_total(30, {kOther, 9 << 1});
-  (void)give_back_of_dead(made.file(), kOwner, 1);
+  (void)reclaim_dead_owner(made.file(), kOwner, 1);
   CHECK(made.total().load().low == 0);
 }
 
@@ -126,17 +126,17 @@ TEST_CASE("the limit is the smallest that an owned slot states, and none where n
   made.cell(2).stated.store(1 + 100);
   made.own(0);
   made.own(1);
-  work_out_limit(made.file(), kDevice);  // slot 2 has no owner
+  recompute_limit(made.file(), kDevice);  // slot 2 has no owner
   CHECK(made.limit() == 300);
   made.slot(1).life.store(2);
-  work_out_limit(made.file(), kDevice);
+  recompute_limit(made.file(), kDevice);
   CHECK(made.limit() == 700);
   made.slot(0).life.store(2);
-  work_out_limit(made.file(), kDevice);
+  recompute_limit(made.file(), kDevice);
   CHECK(made.limit() == kNoLimit);
   made.cell(3).stated.store(1);  // a limit of 0 counts
   made.own(3);
-  work_out_limit(made.file(), kDevice);
+  recompute_limit(made.file(), kDevice);
   CHECK(made.limit() == 0);
 }
 
@@ -145,9 +145,9 @@ TEST_CASE("each recomputation of a limit is counted, and a check leaves a correc
   WideWord &limit = made.file().header().device[kDevice].limit;
   made.cell(0).stated.store(1 + 700);
   made.own(0);
-  work_out_limit(made.file(), kDevice);
+  recompute_limit(made.file(), kDevice);
   const std::uint64_t count = limit.load().high;
-  work_out_limit(made.file(), kDevice);
+  recompute_limit(made.file(), kDevice);
   CHECK(limit.load().high == count + 1);
   check_limit(made.file(), kDevice);
   CHECK(limit.load().high == count + 1);
@@ -165,7 +165,7 @@ TEST_CASE("reaping reclaims from all unlocked slots, recomputes their limits, an
     made.cell(i).stated.store(1 + 1000 - i);
   }
   made.set_total(400, Tag::of(0));
-  work_out_limit(made.file(), kDevice);
+  recompute_limit(made.file(), kDevice);
   REQUIRE(made.limit() == 997);
   std::uint32_t cursor = 2;
   const Reaping reaping = reap(made.file(), made.probe(), 0, UINT64_MAX, cursor);
