@@ -165,7 +165,7 @@ void ExportFile::end(std::uint32_t index) {
   record(index).state.fetch_and(~std::uint64_t{1});
 }
 
-ExportFile::Look::Look(const ExportFile &file) {
+ExportFile::Snapshot::Snapshot(const ExportFile &file) {
   std::string problem;
   const Descriptor folder = open_state_folder(file.folder_, false, problem);
   if (!folder) {
@@ -178,16 +178,16 @@ ExportFile::Look::Look(const ExportFile &file) {
   }
 }
 
-bool ExportFile::Look::is_anybodys(std::uint32_t index) const {
+bool ExportFile::Snapshot::is_open(std::uint32_t index) const {
   return !file_ || !is_dead(file_.number(), shared::life_of_record(index));
 }
 
-bool ExportFile::Look::is_nobodys() const {
+bool ExportFile::Snapshot::none_open() const {
   return file_ && is_dead(file_.number(), shared::life_of_record(0), shared::kExportRecords);
 }
 
 void ExportFile::remove_if_unused() const {
-  if (!Look(*this).is_nobodys()) {
+  if (!Snapshot(*this).none_open()) {
     return;
   }
   std::string problem;

@@ -39,11 +39,11 @@ class ExportFile {
   // the exporter ends the record, then checks the lock. One of the two sees the other, so an open block is never
   // reused. The kernel drops the lock of an opener that dies. Where the file has lost its name, every record counts as
   // open.
-  class Look {
+  class Snapshot {
    public:
-    explicit Look(const ExportFile &file);
-    bool is_anybodys(std::uint32_t record) const;
-    bool is_nobodys() const;  // no record is open
+    explicit Snapshot(const ExportFile &file);
+    bool is_open(std::uint32_t record) const;
+    bool none_open() const;  // no record is open
 
    private:
     Descriptor file_;

@@ -70,7 +70,7 @@ DeviceUse use_of(const GroupFile &file, std::uint32_t device, std::uint32_t slot
   for (std::size_t reason = 0; reason < use.failures.size(); ++reason) {
     use.failures[reason] = cell.failures[reason].load(std::memory_order_relaxed);
   }
-  use.told_unix_ns = cell.told_unix_ns.load(std::memory_order_relaxed);
+  use.published_unix_ns = cell.published_unix_ns.load(std::memory_order_relaxed);
   return use;
 }
 
@@ -135,7 +135,7 @@ bool read_or_remove(int folder, const std::string &name, Group &group) {
 
 }  // namespace
 
-std::vector<Group> look(const std::string &state_folder, std::string &problem) {
+std::vector<Group> read_groups(const std::string &state_folder, std::string &problem) {
   std::vector<Group> groups;
   const Descriptor folder = open_state_folder(state_folder, false, problem);
   if (!folder) {
@@ -160,8 +160,8 @@ std::vector<Group> look(const std::string &state_folder, std::string &problem) {
   return groups;
 }
 
-std::optional<GroupDevice> look_at(const std::string &state_folder, GroupKind kind, const std::string &name,
-                                   const std::string &uuid) {
+std::optional<GroupDevice> read_group_device(const std::string &state_folder, GroupKind kind, const std::string &name,
+                                             const std::string &uuid) {
   std::string problem;
   const Descriptor folder = open_state_folder(state_folder, false, problem);
   const Descriptor descriptor =

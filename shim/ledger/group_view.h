@@ -28,7 +28,7 @@ struct DeviceUse {
   std::uint64_t group_limit = kNoLimit;  // that this process states for the group
   std::uint64_t allocations = 0;         // blocks ever allocated, as of `published_unix_ns`
   std::array<std::uint64_t, kFailureReasons.size()> failures{};
-  std::uint64_t told_unix_ns = 0;  // when the process last published used, allocations and failures
+  std::uint64_t published_unix_ns = 0;  // when the process last published used, allocations and failures
 };
 
 struct Member : ProcessIdentity {
@@ -53,10 +53,10 @@ struct Group {
 
 // Every group in `state_folder`, sorted by kind and name. A folder that does not exist holds none. `problem` says why
 // the folder cannot be read; it is empty when it can.
-std::vector<Group> look(const std::string &state_folder, std::string &problem);
+std::vector<Group> read_groups(const std::string &state_folder, std::string &problem);
 
 // One device of one group. None: no member has used the device, or the file cannot be read.
-std::optional<GroupDevice> look_at(const std::string &state_folder, GroupKind kind, const std::string &name,
-                                   const std::string &uuid);
+std::optional<GroupDevice> read_group_device(const std::string &state_folder, GroupKind kind, const std::string &name,
+                                             const std::string &uuid);
 
 }  // namespace ration::ledger

@@ -54,7 +54,7 @@ void take(const GroupFile &file, std::uint32_t index, const ProcessIdentity &pro
     at(KillPoint::kClear);
     cell.stated.store(0, std::memory_order_relaxed);
     cell.limit.store(kNoLimit, std::memory_order_relaxed);
-    for (shared::Word *word : {&cell.used, &cell.peak, &cell.allocations, &cell.told_unix_ns, &cell.touched}) {
+    for (shared::Word *word : {&cell.used, &cell.peak, &cell.allocations, &cell.published_unix_ns, &cell.touched}) {
       word->store(0, std::memory_order_relaxed);
     }
     for (shared::Word &failures : cell.failures) {
@@ -173,7 +173,7 @@ bool group_of_file(const std::string &file, GroupKind &kind, std::string &name) 
   return has_prefix("tree-");
 }
 
-std::string spoken(GroupKind kind, const std::string &name) {
+std::string group_label(GroupKind kind, const std::string &name) {
   switch (kind) {
     case GroupKind::kNamed:
       return "group '" + name + "'";

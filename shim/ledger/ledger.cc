@@ -22,7 +22,7 @@ bool Account::share(Membership *membership, int device) {
   }
   shares_[count] = {membership, device};
   share_count_.store(count + 1, std::memory_order_release);
-  tell_span_.store(kLeastTellSpan, std::memory_order_relaxed);
+  publish_span_.store(kMinPublishSpan, std::memory_order_relaxed);
   return true;
 }
 
@@ -49,7 +49,7 @@ ReserveOutcome Account::reserve(std::uint64_t bytes, Effort effort) {
   }
   for (int i = 0; i < shares(); ++i) {
     const Share &share = shares_[i];
-    const ReserveOutcome outcome = share.membership->reserve(share.device, bytes, effort == Effort::kLookForDead);
+    const ReserveOutcome outcome = share.membership->reserve(share.device, bytes, effort == Effort::kReclaimFromDead);
     if (outcome != ReserveOutcome::granted) {
       while (--i >= 0) {
         shares_[i].membership->release(shares_[i].device, bytes);
@@ -116,18 +116,18 @@ Membership *Account::tightest(int &device) const {
   return least->membership;
 }
 
-void Account::look_for_dead() noexcept {
+void Account::reclaim_from_dead() noexcept {
   for (int i = 0; i < shares(); ++i) {
     if (shares_[i].membership->limit(shares_[i].device) != kNoLimit) {
-      shares_[i].membership->look_for_dead(shares_[i].device);
+      shares_[i].membership->reclaim_from_dead(shares_[i].device);
     }
   }
 }
 
-bool Account::somebody_died_within(std::uint64_t seconds) noexcept {
+bool Account::member_died_within(std::uint64_t seconds) noexcept {
   bool died = false;
   for (int i = 0; i < shares(); ++i) {
-    died = shares_[i].membership->somebody_died_within(shares_[i].device, seconds) || died;
+    died = shares_[i].membership->member_died_within(shares_[i].device, seconds) || died;
   }
   return died;
 }
@@ -136,22 +136,22 @@ bool Account::is_shared_with(const Membership *membership) const {
   return std::any_of(shares_, shares_ + shares(), [&](const Share &share) { return share.membership == membership; });
 }
 
-void Account::tell(const Told &told) {
+void Account::publish(const Published &published) {
   const int count = shares();
   if (count == 0) {
     return;
   }
-  told_used_.store(told.used, std::memory_order_relaxed);
-  tell_span_.store(std::max(kLeastTellSpan, charged() / 64), std::memory_order_relaxed);
+  published_used_.store(published.used, std::memory_order_relaxed);
+  publish_span_.store(std::max(kMinPublishSpan, charged() / 64), std::memory_order_relaxed);
   for (int i = 0; i < count; ++i) {
-    shares_[i].membership->tell(shares_[i].device, told);
+    shares_[i].membership->publish(shares_[i].device, published);
   }
 }
 
-void Account::want_telling() {
+void Account::request_publication() {
   if (shares() > 0) {
-    told_used_.store(0, std::memory_order_relaxed);
-    tell_span_.store(0, std::memory_order_relaxed);
+    published_used_.store(0, std::memory_order_relaxed);
+    publish_span_.store(0, std::memory_order_relaxed);
   }
 }
 

@@ -18,7 +18,7 @@ inline constexpr int kMaxDevices = 128;
 
 // Whether a refusal comes at once, or only after memory of dead group members was reclaimed (some system calls for each
 // member).
-enum class Effort { kAtOnce, kLookForDead };
+enum class Effort { kImmediate, kReclaimFromDead };
 
 // Bytes of one device. Reserve, then act, then commit the bytes actually taken, or release: reserved and committed
 // bytes together never exceed the limit, nor do those of a group's members exceed the group's.
@@ -35,7 +35,7 @@ class Account {
   // A closed account refuses everything: a group that was asked for cannot be joined.
   void close(bool closed = true) { closed_.store(closed, std::memory_order_relaxed); }
 
-  [[nodiscard]] ReserveOutcome reserve(std::uint64_t bytes, Effort effort = Effort::kLookForDead);
+  [[nodiscard]] ReserveOutcome reserve(std::uint64_t bytes, Effort effort = Effort::kReclaimFromDead);
   // Turns a reservation into `actual_bytes` held and releases the difference. REQUIRES actual_bytes <= reserved_bytes:
   // the caller reserves more beforehand.
   void commit(std::uint64_t reserved_bytes, std::uint64_t actual_bytes);
@@ -54,41 +54,41 @@ class Account {
   // The group that leaves least, and this device's number in it; nullptr: in no group.
   Membership *tightest(int &device) const;
   // Reclaims what dead members held, in every group that has a limit here.
-  void look_for_dead() noexcept;
+  void reclaim_from_dead() noexcept;
   // Reclaims in all groups. True: a member that held memory here died within the last `seconds`, so the device may be
   // about to get it back.
-  bool somebody_died_within(std::uint64_t seconds) noexcept;
+  bool member_died_within(std::uint64_t seconds) noexcept;
 
   // Figures that other processes see. The published use may be off by the larger of 1 MiB and a 64th of what is
   // charged. The fast path asks the next two functions: a request that would exceed that error takes the slow path,
   // which publishes.
-  bool has_outgrown(std::uint64_t used) const {
-    return used > told_used_.load(std::memory_order_relaxed) + tell_span_.load(std::memory_order_relaxed);
+  bool exceeds_published(std::uint64_t used) const {
+    return used > published_used_.load(std::memory_order_relaxed) + publish_span_.load(std::memory_order_relaxed);
   }
-  bool is_worth_telling(std::uint64_t used) const {
-    return has_outgrown(used) ||
-           told_used_.load(std::memory_order_relaxed) > used + tell_span_.load(std::memory_order_relaxed);
+  bool is_worth_publishing(std::uint64_t used) const {
+    return exceeds_published(used) ||
+           published_used_.load(std::memory_order_relaxed) > used + publish_span_.load(std::memory_order_relaxed);
   }
   // How far the use may fall below `used` without a publication; 0: one is due already.
-  std::uint64_t most_untold_fall(std::uint64_t used) const {
-    const std::uint64_t told = told_used_.load(std::memory_order_relaxed);
-    const std::uint64_t span = tell_span_.load(std::memory_order_relaxed);
-    if (used > told + span) {
+  std::uint64_t max_unpublished_fall(std::uint64_t used) const {
+    const std::uint64_t published = published_used_.load(std::memory_order_relaxed);
+    const std::uint64_t span = publish_span_.load(std::memory_order_relaxed);
+    if (used > published + span) {
       return 0;
     }
-    if (told <= span) {
+    if (published <= span) {
       return UINT64_MAX;
     }
-    const std::uint64_t least = told - span;
+    const std::uint64_t least = published - span;
     return used > least ? used - least : 0;
   }
-  void tell(const Told &told);
-  void want_telling();
+  void publish(const Published &published);
+  void request_publication();
 
  private:
   static constexpr int kMostShares = 16;
-  static constexpr std::uint64_t kLeastTellSpan = 1U << 20U;
-  static constexpr std::uint64_t kNeverTell = UINT64_MAX / 2;
+  static constexpr std::uint64_t kMinPublishSpan = 1U << 20U;
+  static constexpr std::uint64_t kNeverPublish = UINT64_MAX / 2;
 
   struct Share {
     Membership *membership;
@@ -101,8 +101,8 @@ class Account {
   std::atomic<std::uint64_t> charged_{0};
   std::atomic<std::uint64_t> limit_{UINT64_MAX};
   std::atomic<bool> closed_{false};
-  std::atomic<std::uint64_t> told_used_{0};
-  std::atomic<std::uint64_t> tell_span_{kNeverTell};
+  std::atomic<std::uint64_t> published_used_{0};
+  std::atomic<std::uint64_t> publish_span_{kNeverPublish};
   Share shares_[kMostShares] = {};
   std::atomic<int> share_count_{0};
 };

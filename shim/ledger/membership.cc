@@ -138,7 +138,7 @@ ReserveOutcome Membership::reserve(int device, std::uint64_t bytes, bool look) {
     return ReserveOutcome::granted;
   }
   if (look) {
-    look_for_dead(device);
+    reclaim_from_dead(device);
     // Other members may take and release memory meanwhile: retry while the request would fit.
     for (int i = 0; i < kOvertakings && bytes <= available(device); ++i) {
       if (change(index, bytes, 0, limits)) {
@@ -201,7 +201,7 @@ std::vector<Holder> Membership::holders(int device, std::size_t most) const {
   return holders;
 }
 
-void Membership::tell(int device, const Told &told) {
+void Membership::publish(int device, const Published &published) {
   if (!is_here(device)) {
     return;
   }
@@ -217,21 +217,21 @@ void Membership::tell(int device, const Told &told) {
     }
   }
   at(KillPoint::kPublish);
-  cell.used.store(told.used, std::memory_order_relaxed);
-  cell.allocations.store(told.allocations, std::memory_order_relaxed);
+  cell.used.store(published.used, std::memory_order_relaxed);
+  cell.allocations.store(published.allocations, std::memory_order_relaxed);
   bool failed = false;
-  for (std::size_t reason = 0; reason < told.failures.size(); ++reason) {
-    cell.failures[reason].store(told.failures[reason], std::memory_order_relaxed);
-    failed = failed || told.failures[reason] != 0;
+  for (std::size_t reason = 0; reason < published.failures.size(); ++reason) {
+    cell.failures[reason].store(published.failures[reason], std::memory_order_relaxed);
+    failed = failed || published.failures[reason] != 0;
   }
-  cell.told_unix_ns.store(unix_ns(), std::memory_order_relaxed);
+  cell.published_unix_ns.store(unix_ns(), std::memory_order_relaxed);
   if (failed) {
     cell.touched.store(1, std::memory_order_relaxed);
   }
   at(KillPoint::kPublished);
 }
 
-void Membership::look_for_dead(int device) noexcept try {
+void Membership::reclaim_from_dead(int device) noexcept try {
   if (!is_here(device)) {
     return;
   }
@@ -250,11 +250,11 @@ void Membership::look_for_dead(int device) noexcept try {
 } catch (...) {  // no host memory for the search: it found no dead member
 }
 
-bool Membership::somebody_died_within(int device, std::uint64_t seconds) noexcept {
+bool Membership::member_died_within(int device, std::uint64_t seconds) noexcept {
   if (!is_here(device)) {
     return false;
   }
-  look_for_dead(device);
+  reclaim_from_dead(device);
   const std::uint64_t last = file_.header().device[device].last_reap_ns.load(std::memory_order_relaxed);
   const std::uint64_t now = now_ns();
   return last != 0 && now - last < seconds * 1'000'000'000;

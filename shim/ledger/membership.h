@@ -26,7 +26,7 @@ enum class ReserveOutcome {
 };
 
 // Figures of one device for display.
-struct Told {
+struct Published {
   std::uint64_t used = 0;
   std::uint64_t allocations = 0;
   std::array<std::uint64_t, kFailureReasons.size()> failures{};
@@ -71,13 +71,13 @@ class Membership {
   // The members that hold most there, at most `most` of them.
   std::vector<Holder> holders(int device, std::size_t most) const;
 
-  void tell(int device, const Told &told);
+  void publish(int device, const Published &published);
 
   // Reclaims what dead members held, and recomputes the limit there from the living members if it is wrong.
-  void look_for_dead(int device) noexcept;
+  void reclaim_from_dead(int device) noexcept;
   // The same. True: a member that held memory there was found dead within the last `seconds`, by any process, so the
   // device may be about to get it back.
-  bool somebody_died_within(int device, std::uint64_t seconds) noexcept;
+  bool member_died_within(int device, std::uint64_t seconds) noexcept;
 
  private:
   struct Place {  // identifies the file in the file system
@@ -113,6 +113,6 @@ std::string file_name(GroupKind kind, const std::string &name);
 bool group_of_file(const std::string &file, GroupKind &kind, std::string &name);
 
 // The group's name in a message.
-std::string spoken(GroupKind kind, const std::string &name);
+std::string group_label(GroupKind kind, const std::string &name);
 
 }  // namespace ration::ledger

@@ -60,7 +60,7 @@ struct Cell {
   Word peak;
   Word allocations;
   Word failures[kFailureReasons.size()];
-  Word told_unix_ns;
+  Word published_unix_ns;
   Word touched;  // ever reserved, or refused
   Word unused;
 };

@@ -68,7 +68,7 @@ TEST_CASE("a group takes 4,096 processes, refuses the next one with a message, a
   std::string problem;
   CHECK(Membership::join(folder.path(), GroupKind::kNamed, "g", this_process(), problem) == nullptr);
   CHECK(problem.find("4096 processes are in it already") != std::string::npos);
-  std::vector<Group> groups = look(folder.path(), problem);
+  std::vector<Group> groups = read_groups(folder.path(), problem);
   REQUIRE(groups.size() == 1);
   CHECK(groups[0].members.size() == shared::kSlots);
   CHECK(groups[0].devices.at(0).reserved == kLimit);
@@ -101,7 +101,7 @@ TEST_CASE("a group takes 4,096 processes, refuses the next one with a message, a
   }
   const std::unique_ptr<Membership> last = join(folder.path());
   REQUIRE(last->device(kDevice0, 0) == 0);
-  while (look(folder.path(), problem).at(0).members.size() > 1) {
+  while (read_groups(folder.path(), problem).at(0).members.size() > 1) {
   }
   CHECK(last->total(0) == 0);
 }

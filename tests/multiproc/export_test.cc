@@ -30,13 +30,13 @@ TEST_CASE("another process opens a block by its token, and the owner sees it ope
   wait_while(meeting->has_it, 0);
   CHECK(is_open(*file, 3));
   CHECK_FALSE(is_open(*file, 4));
-  CHECK_FALSE(ExportFile::Look(*file).is_nobodys());
+  CHECK_FALSE(ExportFile::Snapshot(*file).none_open());
   file->end(3);
   CHECK(is_open(*file, 3));
   open(meeting->over, 1);
   CHECK(child.ended() == 0);
   CHECK_FALSE(is_open(*file, 3));
-  CHECK(ExportFile::Look(*file).is_nobodys());
+  CHECK(ExportFile::Snapshot(*file).none_open());
 }
 
 TEST_CASE("a block is closed when its opener is killed") {
@@ -153,7 +153,7 @@ TEST_CASE("the next look removes a dead exporter's file once none of its blocks 
   wait_while(importing->has_it, 0);
   std::string problem;
   const auto files = [&] {
-    (void)look(folder.path(), problem);
+    (void)read_groups(folder.path(), problem);
     return names_in(folder.path()).size();
   };
   CHECK(files() == 1);

@@ -40,7 +40,7 @@ inline std::unique_ptr<ExportLease> open_one(const Folder &folder, const ExportT
 }
 
 inline bool is_open(const ExportFile &file, std::uint32_t record) {
-  return ExportFile::Look(file).is_anybodys(record);
+  return ExportFile::Snapshot(file).is_open(record);
 }
 
 // Run by a child: keeps a block open until the gate is no longer 0.

@@ -37,7 +37,7 @@ inline bool contains(const std::string &text, const std::string &part) {
 // The problem that `ration ps` would report for the group.
 inline std::string reported_problem(const std::string &folder) {
   std::string problem;
-  const std::vector<Group> groups = look(folder, problem);
+  const std::vector<Group> groups = read_groups(folder, problem);
   return groups.empty() ? problem : groups[0].problem;
 }
 

@@ -76,7 +76,7 @@ TEST_CASE("a file of random bytes is refused, and random bytes in its slots gran
       expect(member->device(kDevice0, 0) == 0, "the device went");
       member->state_limit(0, 100 * kMiB);
       expect(!granted(member->reserve(0, 100 * kMiB + 1, true)), "granted beyond the limit");
-      (void)look(other.path(), problem);
+      (void)read_groups(other.path(), problem);
     });
     CHECK(reader.ended() == 0);
   }

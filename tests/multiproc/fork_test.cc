@@ -79,7 +79,7 @@ class Lingerers {
 
 void expect_no_members(const std::string &folder) {
   std::string problem;
-  CHECK(look(folder, problem).empty());
+  CHECK(read_groups(folder, problem).empty());
   CHECK(problem.empty());
 }
 
@@ -89,11 +89,11 @@ void expect_refused(Membership &parents) {
   parents.charge(0, kMiB);
   parents.state_limit(0, 1);
   parents.show_limit(0, 1);
-  parents.tell(0, {1, 1, {}});
+  parents.publish(0, {1, 1, {}});
   expect(parents.device(kDevice1, 1) == -1, "a child entered a device");
   expect(parents.total(0) == 0 && parents.limit(0) == 0 && parents.available(0) == 0, "a child saw totals");
   expect(parents.holders(0, 10).empty(), "a child saw holders");
-  expect(!parents.somebody_died_within(0, 100), "a child looked for the dead");
+  expect(!parents.member_died_within(0, 100), "a child looked for the dead");
 }
 
 }  // namespace

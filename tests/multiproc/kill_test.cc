@@ -55,18 +55,18 @@ void live(const std::string &folder) {
     expect(granted(member->reserve(device, 10 * kMiB, true)), "refused what fits");
     member->charge(device, kMiB);
     member->release(device, 4 * kMiB);
-    member->tell(device, {6 * kMiB, 1, {}});
+    member->publish(device, {6 * kMiB, 1, {}});
     expect(!granted(member->reserve(device, kLimit, true)), "granted what cannot fit");  // searches for dead members
   }
   const Member again(folder);  // takes what dead members left, if any
   expect(granted(again->reserve(0, 2 * kMiB, true)), "refused what fits");
   again->release(0, kMiB);
-  (void)look(folder, problem);
+  (void)read_groups(folder, problem);
 }
 
 void look_only(const std::string &folder) {
   std::string problem;
-  (void)look(folder, problem);
+  (void)read_groups(folder, problem);
   expect(problem.empty(), problem.c_str());
 }
 
@@ -138,7 +138,7 @@ class Survivor {
     CHECK(granted(newcomer->reserve(0, 1, true)));
     CHECK(newcomer->total(0) == kHeld[0] + 1);
     std::string problem;
-    const std::vector<Group> groups = look(folder, problem);
+    const std::vector<Group> groups = read_groups(folder, problem);
     CHECK(problem.empty());
     REQUIRE(groups.size() == 1);
     CHECK(groups[0].members.size() == 2);
@@ -159,7 +159,7 @@ class Survivor {
     CHECK(granted(newcomer->reserve(0, 1, true)));
     newcomer->release(0, 1);
     std::string problem;
-    const std::vector<Group> groups = look(folder, problem);
+    const std::vector<Group> groups = read_groups(folder, problem);
     CHECK(problem.empty());
     CHECK(groups.at(0).members.size() >= 2);
   }
@@ -170,7 +170,7 @@ class Survivor {
 
 void find_empty(const std::string &folder) {
   std::string problem;
-  CHECK(look(folder, problem).empty());
+  CHECK(read_groups(folder, problem).empty());
   CHECK(problem.empty());
   CHECK(names_in(folder) == std::vector<std::string>{});
 }

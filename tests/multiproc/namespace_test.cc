@@ -88,7 +88,7 @@ TEST_CASE("members of two PID namespaces see each other live, and a killed names
   open(one->go_on, 1);
   wait_while(one->ready, 1);
   std::string problem;
-  const std::vector<Group> groups = look(folder.path(), problem);
+  const std::vector<Group> groups = read_groups(folder.path(), problem);
   REQUIRE(groups.size() == 1);
   REQUIRE(groups[0].members.size() == 2);
   CHECK(groups[0].members[0].pid == 1);
@@ -151,5 +151,5 @@ TEST_CASE("a dead member is found even if its process ID is in use again") {
   std::string problem;
   REQUIRE(kill(process, 0) == 0);
   CHECK(granted(survivor->reserve(0, 99 * kMiB, true)));
-  CHECK(look(folder.path(), problem).at(0).members.size() == 1);
+  CHECK(read_groups(folder.path(), problem).at(0).members.size() == 1);
 }

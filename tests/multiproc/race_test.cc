@@ -158,7 +158,7 @@ void race_in_two_groups(const Race &race, std::uint64_t fit_group, std::uint64_t
     }
     const std::uint64_t fitting = std::min({fit_group, fit_tree, std::uint64_t{race.processes}});
     const auto attempt = [&](std::uint32_t round) -> std::uint64_t {
-      const Effort effort = round % 8 == 0 ? Effort::kLookForDead : Effort::kAtOnce;
+      const Effort effort = round % 8 == 0 ? Effort::kReclaimFromDead : Effort::kImmediate;
       const bool got = granted(account.reserve(kBytes, effort));
       table->granted[round % 2].fetch_add(got ? 1 : 0);
       return got ? kBytes : 0;

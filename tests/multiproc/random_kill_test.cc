@@ -92,7 +92,7 @@ class Worker {
       held -= back;
     }
     if (random_.below(16) == 0) {
-      member.tell(device, {held, 1, {}});
+      member.publish(device, {held, 1, {}});
     }
   }
 
@@ -160,7 +160,7 @@ class Killer {
       }
     }
     std::string problem;
-    const std::vector<Group> groups = look(folder_, problem);
+    const std::vector<Group> groups = read_groups(folder_, problem);
     REQUIRE(groups.size() == 1);
     REQUIRE(groups[0].devices.size() == 2);
     CHECK(groups[0].members.size() == kWorkers - 1);

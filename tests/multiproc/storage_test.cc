@@ -115,7 +115,7 @@ TEST_CASE("on a read-only file system one line says so") {
                  contains(problem, "Read-only file system"),
              problem.c_str());
     }
-    expect(contains(look(folder.path(), problem).at(0).problem, "Read-only file system"), "look is silent");
+    expect(contains(read_groups(folder.path(), problem).at(0).problem, "Read-only file system"), "look is silent");
   }));
 }
 
@@ -148,7 +148,7 @@ TEST_CASE("a process at one of its resource limits is refused with a message and
       limit_to(RLIMIT_FSIZE, most);
       std::string problem;
       expect(try_join(other.path(), problem) == nullptr && contains(problem, "File too large"), problem.c_str());
-      expect(look(other.path(), problem).empty() && names_in(other.path()).empty(), "something stayed");
+      expect(read_groups(other.path(), problem).empty() && names_in(other.path()).empty(), "something stayed");
     });
     CHECK(file_size.ended() == 0);
   }

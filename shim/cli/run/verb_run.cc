@@ -74,7 +74,7 @@ int start(const RunRequest &request) {
   if (!settings.disabled) {
     // Looking returns the command's memory to its groups, and removes a group that it was the last member of.
     std::string problem;
-    (void)ledger::look(settings.state_folder(), problem);
+    (void)ledger::read_groups(settings.state_folder(), problem);
   }
   return started.exit_status;
 }

@@ -16,9 +16,9 @@ constexpr std::size_t kTreeDigits = 8;
 // One process is a member of two groups, whose files were read one after the other while it ran. Counters only grow, so
 // the larger is newer; of what the process publishes the last counts; of the rest the more cautious value.
 void merge(ledger::DeviceUse &into, const ledger::DeviceUse &other) {
-  if (other.told_unix_ns > into.told_unix_ns) {
+  if (other.published_unix_ns > into.published_unix_ns) {
     into.used = other.used;
-    into.told_unix_ns = other.told_unix_ns;
+    into.published_unix_ns = other.published_unix_ns;
   }
   into.reserved = std::max(into.reserved, other.reserved);
   into.peak = std::max(into.peak, other.peak);

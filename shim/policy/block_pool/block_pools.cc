@@ -205,14 +205,14 @@ std::uint64_t BlockPools::before_synchronise() noexcept {
 
 void BlockPools::publish(int device) noexcept {
   const events::DeviceTally &tally = journal_.tally().devices[device];
-  ledger::Told told;
-  told.used = tally.live_bytes.load(std::memory_order_relaxed);
-  told.allocations = tally.allocs.load(std::memory_order_relaxed);
+  ledger::Published published;
+  published.used = tally.live_bytes.load(std::memory_order_relaxed);
+  published.allocations = tally.allocs.load(std::memory_order_relaxed);
   static_assert(events::kReasonCount == ledger::kFailureReasons.size());
-  for (std::size_t reason = 0; reason < told.failures.size(); ++reason) {
-    told.failures[reason] = tally.denied[reason].load(std::memory_order_relaxed);
+  for (std::size_t reason = 0; reason < published.failures.size(); ++reason) {
+    published.failures[reason] = tally.denied[reason].load(std::memory_order_relaxed);
   }
-  ledger_.account(device).tell(told);
+  ledger_.account(device).publish(published);
 }
 
 std::uint64_t BlockPools::free_bytes(int device) {

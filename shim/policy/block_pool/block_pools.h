@@ -97,7 +97,7 @@ class BlockPools {
   // Publishes a device's figures in the ledger; the second only where they have changed enough (ledger::Account).
   void publish(int device) noexcept;
   void publish_changes(int device) noexcept {
-    if (ledger_.account(device).is_worth_telling(used(device))) {
+    if (ledger_.account(device).is_worth_publishing(used(device))) {
       publish(device);
     }
   }

@@ -86,7 +86,7 @@ BlockPools::Take BlockPools::take_slab(std::uint64_t bytes, const char *why, con
                                     start != 0 ? now_ns() - start : 0});
   state.slab_bytes.fetch_add(bytes, std::memory_order_relaxed);
   slab_bytes_changed(state, where.device);
-  account.want_telling();
+  account.request_publication();
   return Take::taken;
 }
 
@@ -219,7 +219,7 @@ void BlockPools::preallocate_now(const Request &request, const Contexts::Current
   const Preallocation &plan = state.plan;
   ledger::Account &account = ledger_.account(where.device);
   if (account.available() < plan.bytes - std::min(plan.bytes, account.charged())) {
-    account.look_for_dead();
+    account.reclaim_from_dead();
   }
   if (state.slab_bytes.load(std::memory_order_relaxed) > 0) {
     // Free small slabs would only fragment the device. But the driver's free waits for running work, which may itself
@@ -239,7 +239,7 @@ void BlockPools::preallocate_now(const Request &request, const Contexts::Current
   while (whole_granules(bytes) >= least) {
     pool::Slab slab{};
     CUresult error = CUDA_SUCCESS;
-    switch (take_slab(whole_granules(bytes), "preallocate", where, state, ledger::Effort::kAtOnce, slab, error)) {
+    switch (take_slab(whole_granules(bytes), "preallocate", where, state, ledger::Effort::kImmediate, slab, error)) {
       case Take::taken:
         if (pool.blocks.add_slab(slab) != pool::AddSlabOutcome::kAdded) {
           return_slab(request.api, where.context, slab);

@@ -16,7 +16,7 @@ FastPath *BlockPools::path_of_caller(CUcontext &current) {
 // What is used is told in shared memory, so a call that would take it too far from what was told is no hit: here up.
 bool BlockPools::has_growth_to_tell(const FastPath &path, std::uint64_t bytes) const {
   const int device = path.device();
-  return device >= 0 && ledger_.account(device).has_outgrown(used(device) + bytes);
+  return device >= 0 && ledger_.account(device).exceeds_published(used(device) + bytes);
 }
 
 bool BlockPools::allocate_hit(std::uint64_t bytes, CUdeviceptr *address) noexcept {
@@ -33,7 +33,7 @@ bool BlockPools::allocate_hit(std::uint64_t bytes, CUdeviceptr *address) noexcep
 // And down. How large the block is only the pool knows.
 std::uint64_t BlockPools::most_to_free_untold(const FastPath &path) const {
   const int device = path.device();
-  return device >= 0 ? ledger_.account(device).most_untold_fall(used(device)) : UINT64_MAX;
+  return device >= 0 ? ledger_.account(device).max_unpublished_fall(used(device)) : UINT64_MAX;
 }
 
 // A context that a fast path is open for is one that lives: such a thread may free, and what starts in that context's

@@ -187,10 +187,10 @@ void IpcExporter::settle(std::size_t most, FunctionRef<bool(const Kept &)> take_
     return;
   }
   const std::vector<Candidate> kept = candidates(most);
-  const ledger::ExportFile::Look look(*file_.load(std::memory_order_acquire));
+  const ledger::ExportFile::Snapshot snapshot(*file_.load(std::memory_order_acquire));
   for (const Candidate &candidate : kept) {
     Kept block;
-    if (!look.is_anybodys(candidate.record) && begin_return(candidate, block)) {
+    if (!snapshot.is_open(candidate.record) && begin_return(candidate, block)) {
       finish_return(candidate.record, block.owner == nullptr || take_back(block));
     }
   }

@@ -125,7 +125,7 @@ std::optional<pool::Slab> MissHandler::take(std::uint64_t from_bytes, std::uint6
   for (std::uint64_t bytes = from_bytes;;) {
     pool::Slab slab{};
     const bool in_between = bytes < from_bytes && bytes > minimum_bytes;
-    const auto effort = in_between ? ledger::Effort::kAtOnce : most;
+    const auto effort = in_between ? ledger::Effort::kImmediate : most;
     switch (pools_.take_slab(bytes, "grow", where_, state_, effort, slab, grow_error_)) {
       case BlockPools::Take::taken:
         return slab;
@@ -170,8 +170,8 @@ std::optional<pool::Slab> MissHandler::grow(std::uint64_t minimum_bytes) noexcep
   while (!slab && grow_error_ == CUDA_SUCCESS && reason_ != events::Reason::device &&
          pools_.has_slab_in_transit(where_.device)) {
     waiter.pause();
-    slab = take(minimum_bytes, minimum_bytes,
-                ledger::Effort::kAtOnce);  // a look for the dead by each thread would count as transit for the others
+    // A search for dead members by each thread would count as transit for the others.
+    slab = take(minimum_bytes, minimum_bytes, ledger::Effort::kImmediate);
     changed = true;
   }
   if (!slab && changed && grow_error_ == CUDA_SUCCESS && reason_ != events::Reason::device) {

@@ -32,7 +32,7 @@ class MissHandler final : public pool::Upstream {
   bool drain_briefly();
   std::uint64_t next_slab_bytes(std::uint64_t minimum_bytes);
   std::optional<pool::Slab> take(std::uint64_t from_bytes, std::uint64_t minimum_bytes,
-                                 ledger::Effort most = ledger::Effort::kLookForDead);
+                                 ledger::Effort most = ledger::Effort::kReclaimFromDead);
 
   BlockPools &pools_;
   const Request &request_;

@@ -98,7 +98,7 @@ CUresult Admission::deny_reserve(const Request &request, const Contexts::Current
 bool Admission::reserve(const Request &request, const Contexts::Current &where, std::uint64_t &returned,
                         ledger::ReserveOutcome &outcome) {
   ledger::Account &account = ledger_.account(where.device);
-  auto effort = ledger::Effort::kLookForDead;
+  auto effort = ledger::Effort::kReclaimFromDead;
   Waiter waiter;
   for (;;) {
     returned = async_.returned(where.device);
@@ -112,9 +112,9 @@ bool Admission::reserve(const Request &request, const Contexts::Current &where, 
     }
     if (pools_.has_slab_in_transit(where.device)) {
       waiter.pause();
-      effort = ledger::Effort::kAtOnce;  // a look for the dead by each thread would be a change for the others
-    } else if (effort == ledger::Effort::kAtOnce) {
-      effort = ledger::Effort::kLookForDead;
+      effort = ledger::Effort::kImmediate;  // a look for the dead by each thread would be a change for the others
+    } else if (effort == ledger::Effort::kImmediate) {
+      effort = ledger::Effort::kReclaimFromDead;
     } else {
       return false;
     }
@@ -142,7 +142,7 @@ CUresult Admission::admit(const Request &request, const Contexts::Current &where
     account.release(request.upper_bound);
     returning.sleep();
     returned = async_.returned(where.device);
-    reserved = account.reserve(request.upper_bound, ledger::Effort::kLookForDead);
+    reserved = account.reserve(request.upper_bound, ledger::Effort::kReclaimFromDead);
     if (reserved != ledger::ReserveOutcome::granted) {
       return deny(request, where, reason_of(reserved));
     }

@@ -26,7 +26,7 @@ CUresult AsyncMemory::take_near_limit(const Request &request, const Contexts::Cu
   const std::uint64_t rest = account.available();
   // With all that is left of the limit reserved, the pool's cap keeps it from growing beyond the limit.
   if (async_.idle_bytes(where.device) >= bytes && async_.is_capped(where.device) &&
-      account.reserve(rest, ledger::Effort::kAtOnce) == ledger::ReserveOutcome::granted) {
+      account.reserve(rest, ledger::Effort::kImmediate) == ledger::ReserveOutcome::granted) {
     if (account.charged() >= account.limit() && stream_pools_.is_alone(*pool, rest)) {
       result = take(request, where, pool, bytes, rest, obtained);
     }

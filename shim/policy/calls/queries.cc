@@ -35,7 +35,7 @@ std::uint64_t Queries::free_on(const char *api, const Device &device, std::uint6
   pending_.settle(device.ordinal, false);
   stream_pools_.settle_all(api, device.ordinal);
   room_.release_orphans(api, device.ordinal);
-  ledger_.account(device.ordinal).look_for_dead();
+  ledger_.account(device.ordinal).reclaim_from_dead();
   const std::uint64_t obtainable = std::min(really_free, ledger_.account(device.ordinal).available());
   const std::uint64_t total = device.total.load(std::memory_order_relaxed);
   return std::min(pools_.free_bytes(device.ordinal) + async_pools_.free_bytes(device.ordinal) + obtainable,

@@ -17,14 +17,14 @@ void Devices::join_groups() {
     ledger::Membership *membership = ledger_.join(folder, asked.kind, asked.name, problem);
     if (membership == nullptr) {
       group_missing_ = true;
-      events::say(ledger::spoken(asked.kind, asked.name) +
+      events::say(ledger::group_label(asked.kind, asked.name) +
                   " cannot be joined, so every allocation is refused: " + problem);
     }
     groups_.push_back(membership);
   }
   for (ledger::Membership *membership : groups_) {
     if (membership != nullptr && membership->has_limits()) {
-      membership->look_for_dead(0);  // whose limits, on any device, should not be taken for those of the living
+      membership->reclaim_from_dead(0);  // whose limits, on any device, should not be taken for those of the living
     }
   }
   if (groups_.empty()) {
@@ -60,7 +60,7 @@ void Devices::enter_groups(const events::DeviceFacts &facts, std::vector<std::st
     if (group == nullptr) {
       continue;
     }
-    const std::string spoken = ledger::spoken(group->kind(), group->name());
+    const std::string spoken = ledger::group_label(group->kind(), group->name());
     const std::string on = "the limit of " + spoken + " on device " + std::to_string(facts.ordinal);
     const int place = group->device(facts.uuid, facts.ordinal);
     if (place < 0 || (!account.is_shared_with(group) && !account.share(group, place))) {

@@ -16,8 +16,8 @@ std::optional<std::uint64_t> left_in_groups(const LimitSource &limits, const eve
   const std::vector<GroupAsked> groups = limits.groups();
   std::optional<std::uint64_t> least;
   for (std::size_t i = 0; i < groups.size(); ++i) {
-    const ledger::GroupDevice held =
-        ledger::look_at(folder, groups[i].kind, groups[i].name, device.uuid).value_or(ledger::GroupDevice{device.uuid});
+    const ledger::GroupDevice held = ledger::read_group_device(folder, groups[i].kind, groups[i].name, device.uuid)
+                                         .value_or(ledger::GroupDevice{device.uuid});
     const std::uint64_t limit = std::min(held.limit, limits.group_limit_on(i, device).value_or(ledger::kNoLimit));
     if (limit != ledger::kNoLimit) {
       least = std::min(least.value_or(limit), limit - std::min(limit, held.reserved));

@@ -18,7 +18,7 @@ class ReturningMemory {
     if (start_ns_ == 0) {
       start_ns_ = now_ns();
     }
-    return now_ns() - start_ns_ < kPatienceSeconds * 1'000'000'000 && account_.somebody_died_within(kPatienceSeconds);
+    return now_ns() - start_ns_ < kPatienceSeconds * 1'000'000'000 && account_.member_died_within(kPatienceSeconds);
   }
   // REQUIRES: the caller holds no reservation meanwhile; others could be refused because of it.
   void sleep() { backoff_.sleep(); }

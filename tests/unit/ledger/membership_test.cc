@@ -92,10 +92,10 @@ TEST_CASE("the largest holders are listed first, and recent deaths are reported 
   CHECK(holders[0].reserved == 20);
   CHECK(holders[1].reserved == 10);
   CHECK(nothing->holders(0, 1).size() == 1);
-  CHECK_FALSE(nothing->somebody_died_within(0, 1000));
+  CHECK_FALSE(nothing->member_died_within(0, 1000));
   most.reset();
-  CHECK(nothing->somebody_died_within(0, 1000));
-  CHECK_FALSE(nothing->somebody_died_within(1, 1000));
+  CHECK(nothing->member_died_within(0, 1000));
+  CHECK_FALSE(nothing->member_died_within(1, 1000));
   CHECK(nothing->holders(0, 5).size() == 1);
   CHECK(nothing->total(0) == 10);
 }
@@ -103,7 +103,7 @@ TEST_CASE("the largest holders are listed first, and recent deaths are reported 
 TEST_CASE("reading the groups shows what each member holds and removes groups without members") {
   const GroupFolder folder;
   std::string problem;
-  CHECK(look(folder.path() + "/absent", problem).empty());
+  CHECK(read_groups(folder.path() + "/absent", problem).empty());
   CHECK(problem.empty());
   {
     const auto member = folder.join();
@@ -114,8 +114,8 @@ TEST_CASE("reading the groups shows what each member holds and removes groups wi
     member->show_limit(0, 700);
     member->charge(0, 300);
     member->release(0, 100);
-    member->tell(0, {150, 9, {1, 2, 3, 4, 5}});
-    const std::vector<Group> groups = look(folder.path(), problem);
+    member->publish(0, {150, 9, {1, 2, 3, 4, 5}});
+    const std::vector<Group> groups = read_groups(folder.path(), problem);
     CHECK(problem.empty());
     REQUIRE(groups.size() == 3);
     CHECK(groups[0].name == "g");
@@ -135,6 +135,6 @@ TEST_CASE("reading the groups shows what each member holds and removes groups wi
     CHECK(groups[0].devices[0].limit == 1000);
     CHECK(groups[0].devices[0].reserved == 200);
   }
-  CHECK(look(folder.path(), problem).empty());
+  CHECK(read_groups(folder.path(), problem).empty());
   CHECK(std::filesystem::is_empty(folder.path()));
 }

@@ -27,7 +27,7 @@ TEST_CASE("a refusal by the second group undoes the first group's grant") {
   two.first->state_limit(0, 1000);
   two.second->state_limit(0, 500);
   two.account.set_limit(2000);
-  for (const Effort effort : {Effort::kAtOnce, Effort::kLookForDead}) {
+  for (const Effort effort : {Effort::kImmediate, Effort::kReclaimFromDead}) {
     CHECK(two.account.reserve(501, effort) == ReserveOutcome::over_group_limit);
     CHECK(two.first->total(0) == 0);
     CHECK(two.second->total(0) == 0);
@@ -92,41 +92,41 @@ TEST_CASE("a dead member's bytes are available to an account that reclaims, and 
     const auto dead = two.folder.join("first");
     dead->charge(0, 60);
   }
-  CHECK(two.account.reserve(50, Effort::kAtOnce) == ReserveOutcome::over_group_limit);
-  CHECK(two.account.reserve(50, Effort::kLookForDead) == ReserveOutcome::granted);
+  CHECK(two.account.reserve(50, Effort::kImmediate) == ReserveOutcome::over_group_limit);
+  CHECK(two.account.reserve(50, Effort::kReclaimFromDead) == ReserveOutcome::granted);
 }
 
 TEST_CASE("the unpublished change of use is at most the larger of 1 MiB and a 64th of what is charged") {
   constexpr std::uint64_t kMiB = 1 << 20;
   Two two;
-  const auto tell = [&](std::uint64_t used) {
-    Told told;
-    told.used = used;
-    two.account.tell(told);
+  const auto publish = [&](std::uint64_t used) {
+    Published published;
+    published.used = used;
+    two.account.publish(published);
   };
-  CHECK(two.account.most_untold_fall(kMiB) == UINT64_MAX);
-  tell(5 * kMiB);
-  CHECK(two.account.most_untold_fall(5 * kMiB) == kMiB);
-  CHECK(two.account.most_untold_fall(6 * kMiB) == 2 * kMiB);
-  CHECK_FALSE(two.account.has_outgrown(6 * kMiB));
-  CHECK(two.account.has_outgrown(6 * kMiB + 1));
-  CHECK(two.account.most_untold_fall(6 * kMiB + 1) == 0);
-  CHECK(two.account.most_untold_fall(4 * kMiB) == 0);
-  CHECK_FALSE(two.account.is_worth_telling(4 * kMiB));
-  CHECK(two.account.is_worth_telling(4 * kMiB - 1));
-  CHECK(two.account.most_untold_fall(3 * kMiB) == 0);
+  CHECK(two.account.max_unpublished_fall(kMiB) == UINT64_MAX);
+  publish(5 * kMiB);
+  CHECK(two.account.max_unpublished_fall(5 * kMiB) == kMiB);
+  CHECK(two.account.max_unpublished_fall(6 * kMiB) == 2 * kMiB);
+  CHECK_FALSE(two.account.exceeds_published(6 * kMiB));
+  CHECK(two.account.exceeds_published(6 * kMiB + 1));
+  CHECK(two.account.max_unpublished_fall(6 * kMiB + 1) == 0);
+  CHECK(two.account.max_unpublished_fall(4 * kMiB) == 0);
+  CHECK_FALSE(two.account.is_worth_publishing(4 * kMiB));
+  CHECK(two.account.is_worth_publishing(4 * kMiB - 1));
+  CHECK(two.account.max_unpublished_fall(3 * kMiB) == 0);
   REQUIRE(two.account.reserve(128 * kMiB) == ReserveOutcome::granted);
-  tell(100 * kMiB);
-  CHECK(two.account.most_untold_fall(100 * kMiB) == 2 * kMiB);
-  tell(kMiB);
-  CHECK(two.account.most_untold_fall(kMiB) == UINT64_MAX);
-  two.account.want_telling();
-  CHECK(two.account.most_untold_fall(kMiB) == 0);
-  CHECK(two.account.has_outgrown(kMiB));
+  publish(100 * kMiB);
+  CHECK(two.account.max_unpublished_fall(100 * kMiB) == 2 * kMiB);
+  publish(kMiB);
+  CHECK(two.account.max_unpublished_fall(kMiB) == UINT64_MAX);
+  two.account.request_publication();
+  CHECK(two.account.max_unpublished_fall(kMiB) == 0);
+  CHECK(two.account.exceeds_published(kMiB));
 }
 
 TEST_CASE("without a group the use may change without a publication") {
   const Account alone;
-  CHECK_FALSE(alone.has_outgrown(UINT64_MAX / 2));
-  CHECK(alone.most_untold_fall(UINT64_MAX / 2) == UINT64_MAX);
+  CHECK_FALSE(alone.exceeds_published(UINT64_MAX / 2));
+  CHECK(alone.max_unpublished_fall(UINT64_MAX / 2) == UINT64_MAX);
 }

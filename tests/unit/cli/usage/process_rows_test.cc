@@ -44,7 +44,7 @@ TEST_CASE("two groups' figures of one process are merged: the newest published, 
   earlier.limit = 8 * kGi;
   earlier.failures = {1, 0, 0, 0, 0};
   later.used = 300;
-  later.told_unix_ns = earlier.told_unix_ns + 1;
+  later.published_unix_ns = earlier.published_unix_ns + 1;
   later.allocations = 5;
   later.failures = {1, 2, 0, 0, 0};
   for (const bool swapped : {false, true}) {
@@ -53,7 +53,7 @@ TEST_CASE("two groups' figures of one process are merged: the newest published, 
     REQUIRE(seen.processes.size() == 1);
     const ledger::DeviceUse &merged = seen.processes[0].use;
     CHECK(merged.used == 300);
-    CHECK(merged.told_unix_ns == later.told_unix_ns);
+    CHECK(merged.published_unix_ns == later.published_unix_ns);
     CHECK(merged.reserved == 2 * kGi);
     CHECK(merged.peak == 3 * kGi);
     CHECK(merged.limit == 8 * kGi);

@@ -150,7 +150,7 @@ TEST_CASE("a process without a group can be seen, and is held by nothing") {
   driver.create(&FakeDriver::current, 0);
   REQUIRE(program.take(64 * kMiB) != kUntouched);
   std::string problem;
-  const std::vector<ledger::Group> groups = ledger::look(folder.path(), problem);
+  const std::vector<ledger::Group> groups = ledger::read_groups(folder.path(), problem);
   REQUIRE(groups.size() == 1);
   CHECK(groups[0].kind == ledger::GroupKind::kNone);
   REQUIRE(groups[0].members.size() == 1);
@@ -271,7 +271,7 @@ TEST_CASE(
   Team team(1000 * kMiB, mode_pool());
   const auto used = [&] {
     std::string problem;
-    const std::vector<ledger::Group> groups = ledger::look(team.folder.path(), problem);
+    const std::vector<ledger::Group> groups = ledger::read_groups(team.folder.path(), problem);
     for (const ledger::Member &member : groups.at(0).members) {
       if (!member.devices.empty()) {
         return member.devices[0].used;

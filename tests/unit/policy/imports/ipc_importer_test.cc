@@ -50,7 +50,7 @@ struct Customer : QuarantineFixture {
     REQUIRE(handled);
     return result;
   }
-  bool is_open(std::uint32_t record) { return ledger::ExportFile::Look(*file).is_anybodys(record); }
+  bool is_open(std::uint32_t record) { return ledger::ExportFile::Snapshot(*file).is_open(record); }
 
   ScratchFolder folder;
   std::unique_ptr<ledger::ExportFile> file;
