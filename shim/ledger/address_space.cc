@@ -14,7 +14,7 @@ using Number = std::atomic<std::uint64_t>;
 // inherits `last`, so it draws a number that its parent does not have.
 constinit std::atomic<Number *> page{nullptr};
 constinit Number last{0};
-constinit Number no_page{0};  // Its address stands for: no such page could be had, so the process ID is used, for good.
+constinit Number no_page{0};  // `page` is its address where no page could be made: the process ID then serves instead
 
 Number *make_page() {
   void *const mapped = mmap(nullptr, sizeof(Number), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -66,22 +65,19 @@ ExportRecord &ExportFile::record(std::uint32_t index) const {
 // Takes the life byte before the file can be found by name. False with an empty `problem`: the name was taken.
 bool ExportFile::set_up(int folder, int descriptor, const std::string &temporary, std::string &problem) {
   if (lock_life(descriptor, shared::kExporterLife) != LifeLock::taken) {
-    problem = "its file system has no locks of open file descriptions";
+    problem = "its file system has no open-file-description locks";
     return false;
   }
   const std::uint64_t exporter = random_number();
   name_ = export_file_name(exporter);
-  struct stat place {};
   if (const int error = allocate_space(descriptor, 0, shared::kExportBytes); error != 0) {
     problem = error_text(error);
     return false;
   }
-  if (!write_header(descriptor, exporter) || fstat(descriptor, &place) != 0) {
+  if (!write_header(descriptor, exporter) || !identify(descriptor, identity_)) {
     problem = error_text(errno);
     return false;
   }
-  device_ = place.st_dev;
-  inode_ = place.st_ino;
   void *const mapped = mmap(nullptr, shared::kExportBytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
   if (mapped == MAP_FAILED) {
     problem = error_text(errno);
@@ -130,7 +126,7 @@ std::unique_ptr<ExportFile> ExportFile::make(const std::string &state_folder, st
       return made;
     }
   }
-  problem = state_folder + ": " + (problem.empty() ? "it comes and goes" : problem);
+  problem = state_folder + ": " + (problem.empty() ? "it is removed again and again" : problem);
   return nullptr;
 }
 
@@ -172,8 +168,8 @@ ExportFile::Snapshot::Snapshot(const ExportFile &file) {
     return;
   }
   Descriptor opened = open_group_file(folder.number(), file.name_, problem);
-  struct stat place {};
-  if (opened && fstat(opened.number(), &place) == 0 && place.st_dev == file.device_ && place.st_ino == file.inode_) {
+  FileIdentity found;
+  if (opened && identify(opened.number(), found) && found == file.identity_) {
     file_ = std::move(opened);
   }
 }

@@ -5,8 +5,6 @@
 // it is locked.
 #pragma once
 
-#include <sys/types.h>
-
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -60,8 +58,7 @@ class ExportFile {
   shared::ExportHeader *header_ = nullptr;
   std::string folder_;
   std::string name_;
-  dev_t device_ = 0;
-  ino_t inode_ = 0;
+  FileIdentity identity_;
 };
 
 // The name of an exporter's file, and whether `name` is such a name.

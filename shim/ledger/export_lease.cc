@@ -68,7 +68,7 @@ bool ExportLease::lock(int descriptor, const ExportToken &token, std::string &pr
   }
   header_ = static_cast<const ExportHeader *>(mapped);
   if (madvise(mapped, shared::kExportBytes, MADV_DONTFORK) != 0 || !is_ours(*header_, token.exporter)) {
-    problem = "it is not a file of this Ration's";
+    problem = "it is not a file of this version of Ration";
     return false;
   }
   index_ = token.record;

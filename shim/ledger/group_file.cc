@@ -166,7 +166,7 @@ Descriptor open_state_folder(const std::string &path, bool make, std::string &pr
       return Descriptor();
     }
   }
-  problem = "it comes and goes";
+  problem = "it is removed again and again";
   return Descriptor();
 }
 
@@ -178,7 +178,7 @@ Descriptor open_group_file(int folder, const std::string &name, std::string &pro
     problem = errno == ENOENT ? "" : errno == ELOOP ? "it is a link" : error_text(errno);
     return Descriptor();
   }
-  const char *const wrong = S_ISREG(found.st_mode) ? why_untrusted(found) : "it is no regular file";
+  const char *const wrong = S_ISREG(found.st_mode) ? why_untrusted(found) : "it is not a regular file";
   problem = wrong == nullptr ? "" : wrong;
   return wrong == nullptr ? std::move(file) : Descriptor();
 }
@@ -193,7 +193,7 @@ bool make_group_file(int folder, const std::string &name, const std::string &gro
   }
   // until it has its name, no process may take it for a dead maker's file
   if (lock_all_lives(file.number()) == LifeLock::failed) {
-    problem = "its file system has no locks of open file descriptions";
+    problem = "its file system has no open-file-description locks";
   }
   at(KillPoint::kFileSpace);
   if (const int error = allocate_space(file.number(), 0, sizeof(Header)); problem.empty() && error != 0) {
@@ -234,11 +234,20 @@ bool grow(const GroupFile &file, int descriptor, std::uint32_t index) {
   return true;
 }
 
+bool identify(int descriptor, FileIdentity &identity) {
+  struct stat found {};
+  if (fstat(descriptor, &found) != 0) {
+    return false;
+  }
+  identity = {found.st_dev, found.st_ino};
+  return true;
+}
+
 bool has_name(int descriptor, int folder, const std::string &name) {
-  struct stat mine {};
+  FileIdentity own;
   struct stat named {};
-  return fstat(descriptor, &mine) == 0 && fstatat(folder, name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
-         mine.st_ino == named.st_ino && mine.st_dev == named.st_dev;
+  return identify(descriptor, own) && fstatat(folder, name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+         own == FileIdentity{named.st_dev, named.st_ino};
 }
 
 bool remove_if_dead(int folder, const std::string &name) {

@@ -1,7 +1,6 @@
 #include "ledger/join_descriptor.h"
 
 #include <pthread.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -46,10 +45,10 @@ void in_child() {
   opening.store(false);
   gate_owner.store(nullptr);
   const int descriptor = joining.exchange(-1);
-  struct stat found {};
+  FileIdentity found;
   // Another thread may have received the number, between the close and the store that follows it.
-  if (descriptor >= 0 && fstat(descriptor, &found) == 0 && found.st_dev == joining_device.load() &&
-      found.st_ino == joining_inode.load()) {
+  if (descriptor >= 0 && identify(descriptor, found) &&
+      found == FileIdentity{joining_device.load(), joining_inode.load()}) {
     close(descriptor);
   }
 }
@@ -87,10 +86,10 @@ bool ForkExclusion::failed() const {
 
 void JoinDescriptor::take(Descriptor opened) {
   opened_ = std::move(opened);
-  struct stat found {};
-  if (opened_ && fstat(opened_.number(), &found) == 0) {
-    joining_device.store(found.st_dev);
-    joining_inode.store(found.st_ino);
+  FileIdentity found;
+  if (opened_ && identify(opened_.number(), found)) {
+    joining_device.store(found.device);
+    joining_inode.store(found.inode);
     joining.store(opened_.number());
   }
 }

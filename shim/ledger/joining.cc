@@ -1,6 +1,5 @@
 // How a process gets its slot of a group's file.
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -94,7 +93,7 @@ Try lock_slot(int descriptor, std::uint32_t index) {
     case LifeLock::removing:
       return {kNoSlot, true, {}};
     case LifeLock::failed:
-      return {kNoSlot, false, "its file system has no locks of open file descriptions"};
+      return {kNoSlot, false, "its file system has no open-file-description locks"};
     case LifeLock::held:
       break;
   }
@@ -140,7 +139,7 @@ Try find_slot(const GroupFile &file, int descriptor, int probe, std::uint64_t ra
     }
   }
   if (found.slot == kNoSlot && !found.again) {
-    found.problem = std::to_string(shared::kSlots) + " processes are in it already";
+    found.problem = "it already has " + std::to_string(shared::kSlots) + " processes";
   }
   return found;
 }
@@ -191,7 +190,7 @@ struct Joined {
   GroupFile file;
   Try found;
   bool in_folder = false;  // the problem is the folder's, not the file's
-  struct stat place {};
+  FileIdentity identity;
 };
 
 // One try to open the file and to lock a slot, without a fork meanwhile that would inherit the descriptors.
@@ -227,7 +226,7 @@ Joined open_and_lock(const std::string &state_folder, const std::string &group_f
     unlock_life(opened.number(), found.slot);  // explicit, because a forked child may have the descriptor too
     found = {kNoSlot, true, {}};
   }
-  fstat(opened.number(), &joined.place);
+  (void)identify(opened.number(), joined.identity);
   return joined;
 }
 
@@ -250,12 +249,12 @@ std::unique_ptr<Membership> Membership::join(const std::string &state_folder, Gr
     }
     if (found.slot != kNoSlot) {
       take(joined.file, found.slot, process);
-      return std::unique_ptr<Membership>(new Membership(std::move(joined.file), found.slot, kind, name,
-                                                        {path, joined.place.st_dev, joined.place.st_ino}));
+      return std::unique_ptr<Membership>(
+          new Membership(std::move(joined.file), found.slot, kind, name, path, joined.identity));
     }
     waiter.pause();
   } while (++tries < kLeastTries || now_ns() - begun < kJoinNs);
-  problem = path + ": it is being removed by a process that does not go on";
+  problem = path + ": a process that is stopped is removing it";
   return nullptr;
 }
 

@@ -1,7 +1,6 @@
 #include "ledger/membership.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <cstring>
@@ -30,12 +29,14 @@ std::uint64_t left(WideValue total, std::uint64_t limit) {
 
 }  // namespace
 
-Membership::Membership(GroupFile file, std::uint32_t slot, GroupKind kind, std::string name, Place place)
+Membership::Membership(GroupFile file, std::uint32_t slot, GroupKind kind, std::string name, std::string path,
+                       FileIdentity identity)
     : file_(std::move(file)),
       slot_(slot),
       kind_(kind),
       name_(std::move(name)),
-      place_(std::move(place)),
+      path_(std::move(path)),
+      identity_(identity),
       address_space_(this_address_space()) {
   for (std::uint32_t device = 0; device < shared::kDevices; ++device) {
     const Cell &cell = file_.slot(slot_).cells[device];
@@ -237,11 +238,9 @@ void Membership::reclaim_from_dead(int device) noexcept try {
   }
   std::string problem;
   // Opened anew: the program could have closed a kept descriptor, whose number may mean another file by now.
-  const Descriptor probe = open_group_file(AT_FDCWD, place_.path, problem);
-  struct stat found {};
-  const bool ours =
-      probe && fstat(probe.number(), &found) == 0 && found.st_dev == place_.device && found.st_ino == place_.inode;
-  if (ours) {
+  const Descriptor probe = open_group_file(AT_FDCWD, path_, problem);
+  FileIdentity found;
+  if (probe && identify(probe.number(), found) && found == identity_) {
     std::uint32_t cursor = cursor_.load(std::memory_order_relaxed);
     reap(file_, probe.number(), slot_, now_ns() + kReclaimNs, cursor);
     cursor_.store(cursor, std::memory_order_relaxed);

@@ -3,8 +3,6 @@
 // Owns: the slot, which the process never gives up: other processes reclaim what it held after its end.
 #pragma once
 
-#include <sys/types.h>
-
 #include <array>
 #include <atomic>
 #include <memory>
@@ -80,12 +78,8 @@ class Membership {
   bool member_died_within(int device, std::uint64_t seconds) noexcept;
 
  private:
-  struct Place {  // identifies the file in the file system
-    std::string path;
-    dev_t device = 0;
-    ino_t inode = 0;
-  };
-  Membership(GroupFile file, std::uint32_t slot, GroupKind kind, std::string name, Place place);
+  Membership(GroupFile file, std::uint32_t slot, GroupKind kind, std::string name, std::string path,
+             FileIdentity identity);
   bool change(std::uint32_t device, std::uint64_t add, std::uint64_t subtract, bool limited);
   bool is_here(int device) const;
 
@@ -100,7 +94,8 @@ class Membership {
   const std::uint32_t slot_;
   const GroupKind kind_;
   const std::string name_;
-  const Place place_;
+  const std::string path_;
+  const FileIdentity identity_;
   const std::uint64_t address_space_;
   // Serialises the operations of one slot. Held for some exchanges, never across a system call.
   mutable RankedMutex mutex_{Rank::kMembership};

@@ -28,7 +28,7 @@ void join_many(Table &table, const std::string &folder) {
   std::vector<std::unique_ptr<Membership>> members;
   for (std::uint32_t i = 0; i < kEach; ++i) {
     members.push_back(join(folder));
-    expect(members.back()->device(kDevice0, 0) == 0, "the device went");
+    expect(members.back()->device(kDevice0, 0) == 0, "the device is missing");
     expect(granted(members.back()->reserve(0, kMiB, false)), "refused what fits");
   }
   members.front()->state_limit(0, kLimit);
@@ -67,7 +67,7 @@ TEST_CASE("a group takes 4,096 processes, refuses the next one with a message, a
   std::vector<Child> children = crowd(*table, folder.path());
   std::string problem;
   CHECK(Membership::join(folder.path(), GroupKind::kNamed, "g", this_process(), problem) == nullptr);
-  CHECK(problem.find("4096 processes are in it already") != std::string::npos);
+  CHECK(problem.find("it already has 4096 processes") != std::string::npos);
   std::vector<Group> groups = read_groups(folder.path(), problem);
   REQUIRE(groups.size() == 1);
   CHECK(groups[0].members.size() == shared::kSlots);
@@ -116,7 +116,7 @@ TEST_CASE("memory of 1,023 members that were killed at once is reclaimed at the 
     std::vector<std::unique_ptr<Membership>> members;
     for (std::uint32_t i = 0; i < 1023; ++i) {
       members.push_back(join(folder.path()));
-      expect(members.back()->device(kDevice0, 0) == 0, "the device went");
+      expect(members.back()->device(kDevice0, 0) == 0, "the device is missing");
       members.back()->charge(0, kMiB);
     }
     for (const std::unique_ptr<Membership> &member : members) {

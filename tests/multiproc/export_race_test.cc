@@ -63,7 +63,7 @@ TEST_CASE("when one process ends a block while another opens it, one of them see
       tried.generation = race->generation;
       const auto lease = open_one(folder, tried);
       race->opened += lease != nullptr ? 1 : 0;
-      expect(lease == nullptr || race->closed < tried.generation, "opened, and nobody's to its owner");
+      expect(lease == nullptr || race->closed < tried.generation, "opened after its owner saw it closed");
     }
   });
   Random random(seed_of("race"));

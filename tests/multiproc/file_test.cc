@@ -73,7 +73,7 @@ TEST_CASE("a file of random bytes is refused, and random bytes in its slots gran
         return;
       }
       // The noise belonged to no owner: it is gone, and only what is reserved now counts.
-      expect(member->device(kDevice0, 0) == 0, "the device went");
+      expect(member->device(kDevice0, 0) == 0, "the device is missing");
       member->state_limit(0, 100 * kMiB);
       expect(!granted(member->reserve(0, 100 * kMiB + 1, true)), "granted beyond the limit");
       (void)read_groups(other.path(), problem);

@@ -93,7 +93,7 @@ void expect_refused(Membership &parents) {
   expect(parents.device(kDevice1, 1) == -1, "a child entered a device");
   expect(parents.total(0) == 0 && parents.limit(0) == 0 && parents.available(0) == 0, "a child saw totals");
   expect(parents.holders(0, 10).empty(), "a child saw holders");
-  expect(!parents.member_died_within(0, 100), "a child looked for the dead");
+  expect(!parents.member_died_within(0, 100), "a child searched for dead members");
 }
 
 }  // namespace
@@ -114,8 +114,8 @@ TEST_CASE("a forked child is refused by its parent's membership, and joins by it
       expect(grandchild.ended() == 0, "the grandchild failed");
     });
     expect(child.ended() == 0, "the child failed");
-    expect(member->total(0) == 100 * kMiB, "the child's bytes went before anyone looked");
-    expect(granted(member->reserve(0, 40 * kMiB, true)), "the dead child's bytes did not come back");
+    expect(member->total(0) == 100 * kMiB, "the child's bytes were released without a search");
+    expect(granted(member->reserve(0, 40 * kMiB, true)), "the dead child's bytes were not reclaimed");
   });
   CHECK(parent.ended() == 0);
   expect_no_members(folder.path());

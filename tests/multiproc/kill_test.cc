@@ -37,7 +37,7 @@ class Member {
  public:
   explicit Member(const std::string &folder) : member_(join(folder)) {
     for (const char *uuid : {kDevice0, kDevice1}) {
-      expect(member_->device(uuid, 0) == (uuid == kDevice0 ? 0 : 1), "the devices are not where they were");
+      expect(member_->device(uuid, 0) == (uuid == kDevice0 ? 0 : 1), "the devices have other indices");
     }
   }
   Membership *operator->() const { return member_.get(); }
@@ -222,7 +222,7 @@ void beside_one_stopped(const Scenario &scenario, const std::string &folder, con
   } else if (keeps_out(scenario, stopped)) {
     std::string problem;
     CHECK(Membership::join(folder, GroupKind::kNamed, "g", this_process(), problem) == nullptr);
-    CHECK(problem.find("is being removed by a process that does not go on") != std::string::npos);
+    CHECK(problem.find("a process that is stopped is removing it") != std::string::npos);
   } else {
     const Survivor newcomer(folder);
     newcomer.work_beside(folder);

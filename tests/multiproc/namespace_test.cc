@@ -69,7 +69,7 @@ TEST_CASE("members of two PID namespaces see each other live, and a killed names
     const std::unique_ptr<Membership> member = holder(folder.path(), kLimit, 60 * kMiB);
     open(one->ready, 1);
     wait_while(one->go_on, 0);
-    expect(member->total(0) == 100 * kMiB, "the other's bytes are not there");
+    expect(member->total(0) == 100 * kMiB, "the other's bytes are not counted");
     expect(!granted(member->reserve(0, 1, true)), "the other's bytes were given away");
     open(one->ready, 2);
     wait_while(one->go_on, 1);
@@ -78,7 +78,7 @@ TEST_CASE("members of two PID namespaces see each other live, and a killed names
   Child second = in_namespace(*other, [&] {
     const std::unique_ptr<Membership> member = holder(folder.path(), kLimit, 40 * kMiB);
     expect(!granted(member->reserve(0, 1, true)), "the other's bytes were given away");
-    expect(member->holders(0, 10).size() == 2, "not both are there");
+    expect(member->holders(0, 10).size() == 2, "a holder is missing");
     open(other->ready, 1);
     wait_while(other->go_on, 0);
     expect(granted(member->reserve(0, 60 * kMiB, true)), "what a killed namespace held is lost");

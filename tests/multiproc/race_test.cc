@@ -106,7 +106,7 @@ void race_for_one_limit(const Race &race) {
     run_rounds(
         *table, race, self, attempt, [&](std::uint64_t held) { member->release(device, held); }, check);
     table->barrier.meet();
-    expect(member->total(device) == 0, "something is left after all released");
+    expect(member->total(device) == 0, "bytes are left after all released");
     table->barrier.meet();
   });
 }
@@ -173,7 +173,7 @@ void race_in_two_groups(const Race &race, std::uint64_t fit_group, std::uint64_t
     };
     run_rounds(
         *table, race, self, attempt, [&](std::uint64_t held) { account.release(held); }, check);
-    expect(account.charged() == 0, "the account keeps something");
+    expect(account.charged() == 0, "the account still holds bytes");
   });
 }
 

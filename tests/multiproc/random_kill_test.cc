@@ -44,7 +44,7 @@ class Worker {
     std::unique_ptr<Membership> member;
     timed([&] { member = join(folder_); });
     for (const int device : {0, 1}) {
-      expect(member->device(device == 0 ? kDevice0 : kDevice1, 0) == device, "the devices moved");
+      expect(member->device(device == 0 ? kDevice0 : kDevice1, 0) == device, "the devices have other indices");
       timed([&] { member->state_limit(device, kLimits[device]); });
     }
     for (;;) {

@@ -76,7 +76,7 @@ TEST_CASE("on a full file system one line says so, no process is killed, and mem
     std::vector<std::unique_ptr<Membership>> members;
     std::string problem;
     while (std::unique_ptr<Membership> member = try_join(folder.path(), problem)) {
-      expect(member->device(kDevice0, 0) == 0, "the device went");
+      expect(member->device(kDevice0, 0) == 0, "the device is missing");
       members.push_back(std::move(member));
     }
     expect(members.size() == 7, "64 KiB hold a header and seven slots");
@@ -86,9 +86,9 @@ TEST_CASE("on a full file system one line says so, no process is killed, and mem
       expect(granted(member->reserve(0, kMiB, true)), "refused what fits");
     }
     members.pop_back();
-    expect(try_join(folder.path(), problem) == nullptr, "a dead one's slot was not looked for");
-    expect(granted(members[0]->reserve(0, kMiB, true)), "the dead one's bytes are lost");
-    expect(try_join(folder.path(), problem) != nullptr, "the dead one's slot is lost");
+    expect(try_join(folder.path(), problem) == nullptr, "a join reclaimed a dead member's slot");
+    expect(granted(members[0]->reserve(0, kMiB, true)), "the dead member's bytes are lost");
+    expect(try_join(folder.path(), problem) != nullptr, "the dead member's slot is lost");
   }));
   check_mounted(Child([&] {
     if (!mounted(folder.path(), "nr_inodes=1,mode=700")) {
@@ -115,7 +115,8 @@ TEST_CASE("on a read-only file system one line says so") {
                  contains(problem, "Read-only file system"),
              problem.c_str());
     }
-    expect(contains(read_groups(folder.path(), problem).at(0).problem, "Read-only file system"), "look is silent");
+    expect(contains(read_groups(folder.path(), problem).at(0).problem, "Read-only file system"),
+           "the problem is not reported");
   }));
 }
 
@@ -148,7 +149,7 @@ TEST_CASE("a process at one of its resource limits is refused with a message and
       limit_to(RLIMIT_FSIZE, most);
       std::string problem;
       expect(try_join(other.path(), problem) == nullptr && contains(problem, "File too large"), problem.c_str());
-      expect(read_groups(other.path(), problem).empty() && names_in(other.path()).empty(), "something stayed");
+      expect(read_groups(other.path(), problem).empty() && names_in(other.path()).empty(), "a file was left");
     });
     CHECK(file_size.ended() == 0);
   }
@@ -169,15 +170,15 @@ TEST_CASE("a member without free descriptors goes on, and finds dead members onc
   Child child([&] {
     std::unique_ptr<Membership> dead = join(folder.path());
     const std::unique_ptr<Membership> member = join(folder.path());
-    expect(member->device(kDevice0, 0) == 0, "the device went");
+    expect(member->device(kDevice0, 0) == 0, "the device is missing");
     member->state_limit(0, 100 * kMiB);
     expect(granted(dead->reserve(0, 60 * kMiB, true)), "refused what fits");
     dead.reset();
     limit_to(RLIMIT_NOFILE, 0);
     expect(granted(member->reserve(0, 40 * kMiB, true)), "refused what fits");
-    expect(!granted(member->reserve(0, 1, true)), "granted what a member may hold");
+    expect(!granted(member->reserve(0, 1, true)), "granted bytes that a member holds");
     limit_to(RLIMIT_NOFILE, 100);
-    expect(granted(member->reserve(0, 60 * kMiB, true)), "the dead one's bytes are lost");
+    expect(granted(member->reserve(0, 60 * kMiB, true)), "the dead member's bytes are lost");
   });
   CHECK(child.ended() == 0);
 }
