@@ -116,7 +116,7 @@ bool LogFile::claim(const std::string &path, const std::string &tree, std::int64
         break;
     }
   }
-  problem = "every name beside it is taken";
+  problem = "all alternative names are taken";
   return false;
 }
 

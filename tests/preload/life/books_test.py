@@ -50,7 +50,7 @@ def case(name, seed, steps):
         expect("end", (end["allocs"], end["ooms"], end["failed_frees"]), (told["taken"], told["refused"], told["misused"]))
         expect("live at the end", len(books.live), len(limits))
         pooled = settings["RATION_MODE"] == "pool"
-        expect("slabs were had", len(of_type(records, "slab_alloc")) > 0, pooled)
+        expect("has slabs", len(of_type(records, "slab_alloc")) > 0, pooled)
     return one
 
 

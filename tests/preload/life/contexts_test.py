@@ -101,7 +101,7 @@ def scenario(mode, ops, ended, left, settings=None):
         expect("ended by", dict(books.ended), {api: count for api, count in ended.items() if count})
         expect("live at the end", len(books.live), left)
         takers = {api for api in ended if not api.startswith("cuMem")}
-        expect("slabs went with", set(books.slabs_ended) - {"cuMemAlloc_v2"}, takers if mode == "pool" else set())
+        expect("slabs ended by", set(books.slabs_ended) - {"cuMemAlloc_v2"}, takers if mode == "pool" else set())
         gone = {record["ctx"] for record in done.logs["run.jsonl"] if record.get("api") in takers}
         held = {record["ctx"] for record in [*books.live.values(), *books.slabs.values()]}
         expect("held by destroyed contexts", gone & held, set())

@@ -42,7 +42,7 @@ class Books:
             expect(f"{key} of the freed slab", record[key], slab[key])
         start = int(slab["addr"], 16)
         at = bisect.bisect_left(self.starts, start)
-        expect_that(f"slab {record['slab']} goes with a live block in it",
+        expect_that(f"slab {record['slab']} ends with a live block in it",
                     at == len(self.starts) or self.starts[at] >= start + slab["size"])
         self.hold(record, -record["size"])
         self.slabs_ended[record["api"]] += 1
