@@ -152,10 +152,10 @@ struct Meta {
     bool locked = false;  // by a system file
   };
   std::vector<Setting> settings;  // those that are not at their default; the effective one first for each key
-  struct Foreign {
-    std::string variable, value, standing, reason;
+  struct ThirdPartyVariable {
+    std::string variable, value, disposition, reason;
   };
-  std::vector<Foreign> foreign;                                  // third-party variables that are set
+  std::vector<ThirdPartyVariable> foreign;                       // third-party variables that are set
   std::vector<std::pair<std::string, std::string>> environment;  // our own variables, as they were set
 };
 

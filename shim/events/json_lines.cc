@@ -203,9 +203,9 @@ std::string meta_line(const Meta &meta, const Process &process) {
     environment[name] = value;
   }
   json foreign = json::array();
-  for (const Meta::Foreign &word : meta.foreign) {
+  for (const Meta::ThirdPartyVariable &one : meta.foreign) {
     foreign.push_back(
-        {{"variable", word.variable}, {"value", word.value}, {"standing", word.standing}, {"reason", word.reason}});
+        {{"variable", one.variable}, {"value", one.value}, {"standing", one.disposition}, {"reason", one.reason}});
   }
   const json line = {{"t", "meta"},
                      {"schema", kSchema},
