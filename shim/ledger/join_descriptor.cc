@@ -38,6 +38,7 @@ void before_fork() {
 
 void after_fork() {
   forks_in_progress.fetch_sub(1);
+  wake_waiters();
 }
 
 void in_child() {
@@ -78,6 +79,7 @@ ForkExclusion::ForkExclusion(std::uint64_t deadline_ns) {
 
 ForkExclusion::~ForkExclusion() {
   opening.store(false);
+  wake_waiters();
 }
 
 bool ForkExclusion::failed() const {

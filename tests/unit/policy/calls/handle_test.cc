@@ -10,16 +10,14 @@ using namespace ration::test;
 namespace {
 
 CUresult pin(Program &program, void *address, std::uint64_t bytes) {
-  policy::Request request{"cuMemHostAlloc", bytes, bytes, nullptr};
-  request.kind = events::Kind::host;
-  request.charged = false;
+  CUdeviceptr pinned = 0;
   return program.parts.host_memory.allocate(
-      request,
+      {"cuMemHostAlloc", bytes, bytes, nullptr},
       [&](policy::Obtained &got) {
         got = {reinterpret_cast<std::uintptr_t>(address), bytes};
         return CUDA_SUCCESS;
       },
-      [](CUdeviceptr) { return CUDA_SUCCESS; });
+      [](CUdeviceptr) { return CUDA_SUCCESS; }, &pinned);
 }
 
 }  // namespace
