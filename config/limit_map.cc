@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "config/values/ascii.h"
 #include "config/wording.h"
 
 namespace ration::config {
@@ -10,13 +11,6 @@ namespace {
 
 constexpr int kLargestOrdinal = 65535;
 constexpr std::string_view kItemExample = "write for example 0=8GiB,GPU-1f2e=50%";
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  return out;
-}
 
 bool all_of(std::string_view text, std::string_view allowed) {
   return !text.empty() && text.find_first_not_of(allowed) == std::string_view::npos;

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "config/size.h"
+#include "config/values/ascii.h"
 #include "config/wording.h"
 
 namespace ration::config {
@@ -39,13 +40,6 @@ constexpr std::array<Unit, 17> kUnits = {{{"", 1},
                                           {"MB", 1000000ull},
                                           {"GB", 1000000000ull},
                                           {"TB", 1000000000000ull}}};
-
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-char lower(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-}
 
 std::uint64_t power_of_ten(int exponent) {
   std::uint64_t power = 1;
@@ -115,10 +109,7 @@ std::optional<std::uint64_t> bytes_in_unit(std::string_view name) {
 
 // The unit that somebody who wrote `name` had in mind: another case, Kubernetes' Gi, gigabits that are bytes.
 std::string_view likely_unit(std::string_view name) {
-  std::string wanted;
-  for (const char c : name) {
-    wanted += lower(c);
-  }
+  std::string wanted = lower(name);
   if (wanted.size() == 2 && wanted[1] == 'i') {
     wanted += 'b';
   }

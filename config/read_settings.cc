@@ -58,7 +58,7 @@ class SettingsReader {
     settle_groups(settings_, found_);
     const bool limit_malformed = std::any_of(
         found_.begin(), found_.end(), [](const Problem &each) { return each.key == "limit" && each.fatal_for_cli; });
-    hear_foreign(from_.environment, from_.framework, limit_malformed, settings_, found_);
+    import_third_party(from_.environment, from_.framework, limit_malformed, settings_, found_);
     note_unknown_names();
     in_order_of_table(settings_.origins);
     problems.insert(problems.end(), found_.begin(), found_.end());

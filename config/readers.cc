@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "config/values/ascii.h"
 #include "config/wording.h"
 
 namespace ration::config {
@@ -11,13 +12,6 @@ namespace {
 // What other programs take for a switch; here they are refused, with the word that was meant.
 constexpr std::string_view kMeansTrue = "1 yes Yes YES on On ON True TRUE y Y";
 constexpr std::string_view kMeansFalse = "0 no No NO off Off OFF False FALSE n N";
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  return out;
-}
 
 }  // namespace
 

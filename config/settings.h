@@ -9,11 +9,11 @@
 #include <variant>
 #include <vector>
 
-#include "config/foreign.h"
 #include "config/limit_map.h"
 #include "config/problem.h"
 #include "config/size.h"
 #include "config/source.h"
+#include "config/third_party/third_party.h"
 
 namespace ration::config {
 
@@ -68,7 +68,7 @@ struct Settings {
   // beside it.
   std::vector<Origin> origins;
   [[nodiscard]] const Origin *origin_of(std::string_view key) const;  // nullptr: the default holds
-  std::vector<ForeignWord> foreign;                                   // every variable of the field that is set
+  std::vector<ThirdPartyVariable> foreign;                            // every one that is set
   std::vector<std::string> files;                                     // that were there, the strongest first
 
   // Whether a limit was asked for on any device at all. A group is one: other members may state its limit.

@@ -37,6 +37,10 @@ class Size {
 // meant.
 std::variant<Size, std::string> parse_size(std::string_view text);
 
+// A decimal number of JSON or Python without its exponent: 1e9 and 1000000000.0 are 1000000000, 4e-1 is 0.4. At most 18
+// decimals are kept. 1.0 stays: a share of all of the device is not the number 1. Exponents beyond 40 stay, too.
+std::string plain_number(std::string_view text);
+
 // For people: "6,553 MiB" is truncated, like everything that is shown.
 std::string show_bytes(std::uint64_t bytes);
 

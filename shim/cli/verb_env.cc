@@ -65,10 +65,10 @@ Json as_json(const config::Settings &settings, const std::vector<config::Problem
       document["settings"].push_back(setting_of(settings, option));
     }
   }
-  for (const config::ForeignWord &word : settings.foreign) {
+  for (const config::ThirdPartyVariable &word : settings.foreign) {
     document["foreign"].push_back({{"variable", word.variable},
                                    {"value", word.value},
-                                   {"standing", config::name_of(word.standing)},
+                                   {"standing", config::name_of(word.disposition)},
                                    {"reason", word.reason}});
   }
   for (const config::Problem &problem : problems) {
@@ -95,9 +95,9 @@ void print_table(const config::Settings &settings) {
       print_row(name, config::name_of(config::Source::kDefault), std::string(option.fallback));
     }
   }
-  for (const config::ForeignWord &word : settings.foreign) {
+  for (const config::ThirdPartyVariable &word : settings.foreign) {
     std::cout << config::shown(word.variable) << '=' << config::shown(word.value) << ": "
-              << config::name_of(word.standing) << ": " << config::printable(word.reason) << '\n';
+              << config::name_of(word.disposition) << ": " << config::printable(word.reason) << '\n';
   }
 }
 

@@ -46,8 +46,8 @@ const char *wrong_with_variable(const std::string &name, const std::string &valu
     if (!is_plain(problem.line) || problem.line.size() > kLongestLine) return "tells what is no plain line";
     if (problem.fatal_for_cli) return "stops ration run for a variable that is not ours";
   }
-  for (const ForeignWord &word : settings.foreign) {
-    const bool refused = word.standing == Standing::kRefused;
+  for (const ThirdPartyVariable &word : settings.foreign) {
+    const bool refused = word.disposition == Disposition::kRefused;
     if (refused != settings.limit_in_doubt || (refused && problems.empty())) return "refuses, and holds nobody to it";
   }
   return nullptr;

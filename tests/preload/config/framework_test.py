@@ -13,8 +13,7 @@ from harness import BUILD, GIB, LIBRARIES, expect, expect_that, main, of_type, r
 ROOT = pathlib.Path(__file__).parents[3]
 STAND_IN = BUILD / "tests/preload/run/xla_cuda_plugin.so"
 FRAMEWORKS = re.findall(r'^    "([a-z_]+\.so)"', (ROOT / "shim/runtime/loaded_framework.cc").read_text(), re.M)
-SOURCES = (ROOT / "config/foreign.cc").read_text()
-THEIRS = set(re.findall(r'"((?:XLA|TF)_[A-Z_]+)"', SOURCES))
+THEIRS = set(re.findall(r'^    {"((?:XLA|TF)_[A-Z_]+)",', (ROOT / "config/third_party/variables.cc").read_text(), re.M))
 # Of each a value that does something where no framework is.
 VALUES = {"XLA_PYTHON_CLIENT_MEM_FRACTION": "0.25", "XLA_CLIENT_MEM_FRACTION": "0.25+", "XLA_PYTHON_CLIENT_ALLOCATOR": "platform",
           "XLA_PYTHON_CLIENT_PREALLOCATE": "true", "TF_GPU_ALLOCATOR": "cuda_malloc_async", "TF_FORCE_GPU_ALLOW_GROWTH": "false",

@@ -1,5 +1,5 @@
 // The field's variables: each documented value, and what is said of it.
-#include "config/foreign.h"
+#include "config/third_party/third_party.h"
 
 #include <cstdio>
 
@@ -14,12 +14,12 @@ constexpr std::uint64_t kGiB = 1ull << 30;
 constexpr std::uint64_t kWhole = kSixteenGiB;
 
 // What one environment comes to: mode, limit of a device of 16 GiB (0: none asked), preallocation ("-": the default),
-// async preallocation, managed, backing. `standing` is of each variable of the field, in the order of reading.
+// async preallocation, managed, backing. `dispositions` are of each variable of the field, in the order of reading.
 struct Row {
   std::vector<std::string> entries;
   std::uint64_t limit;
   const char *others;  // what is not at its default
-  const char *standing;
+  const char *dispositions;
 };
 
 std::string text_of(const std::variant<bool, Size> &value) {
@@ -49,11 +49,11 @@ std::string others_of(const Settings &settings) {
   return text;
 }
 
-std::string standing_of(const Settings &settings) {
+std::string dispositions_of(const Settings &settings) {
   std::string text;
-  for (const ForeignWord &word : settings.foreign) {
+  for (const ThirdPartyVariable &word : settings.foreign) {
     text += text.empty() ? "" : " ";
-    text += name_of(word.standing);
+    text += name_of(word.disposition);
   }
   return text;
 }
@@ -75,7 +75,8 @@ const Row kRows[] = {
     {{kNewFraction + "0.4"}, 6871947673, "", "honoured"},
     {{kFraction + ".5"}, kWhole / 2, "", "honoured"},
     {{kFraction + " 5e-1\t"}, kWhole / 2, "", "honoured"},
-    {{kFraction + "+0.2_5"}, kWhole / 4, "", "honoured"},
+    {{kFraction + "+0.25"}, kWhole / 4, "", "honoured"},
+    {{kFraction + "5."}, kWhole, "managed=count", "honoured"},
     {{kFraction + "25E-2"}, kWhole / 4, "", "honoured"},
     {{kFraction + "0.1234567890123456789999"}, 2120971485, "", "honoured"},
     {{kFraction + "1"}, kWhole, "", "honoured"},
@@ -89,7 +90,8 @@ const Row kRows[] = {
     {{kFraction + "inf"}, kStrictest, "", "refused"},
     {{kFraction + "40%"}, kStrictest, "", "refused"},
     {{kFraction + "0,4"}, kStrictest, "", "refused"},
-    {{kFraction + "0._4"}, kStrictest, "", "refused"},
+    {{kFraction + "0.2_5"}, kStrictest, "", "refused"},
+    {{kFraction + "1e"}, kStrictest, "", "refused"},
     {{kFraction + "0x1"}, kStrictest, "", "refused"},
     {{kFraction}, 0, "", ""},
     {{kFraction + "0.4", kNewFraction + "0.5"}, 6871947673, "", "refused refused"},
@@ -213,11 +215,11 @@ TEST_CASE("each value of the field's variables does what its documentation says,
     const Settings::Limit limit = reading.settings.limit_on(device(0, "GPU-1f2e"));
     CHECK((limit.asked ? limit.bytes : 0) == row.limit);
     CHECK(others_of(reading.settings) == row.others);
-    CHECK(standing_of(reading.settings) == row.standing);
-    for (const ForeignWord &word : reading.settings.foreign) {
+    CHECK(dispositions_of(reading.settings) == row.dispositions);
+    for (const ThirdPartyVariable &word : reading.settings.foreign) {
       CHECK_FALSE(word.reason.empty());
       const bool told = reading.lines().find(word.variable + "=") != std::string::npos;
-      CHECK((word.standing != Standing::kRefused || told));
+      CHECK((word.disposition != Disposition::kRefused || told));
     }
     ++covered;
   }
@@ -235,8 +237,8 @@ TEST_CASE("where a framework is loaded, its variables are its own and nothing is
   CHECK(reading.settings.preallocation_on(device(0)).bytes == 0);
   CHECK(reading.settings.managed == Managed::kLimit);
   REQUIRE(reading.settings.foreign.size() == theirs.size());
-  for (const ForeignWord &word : reading.settings.foreign) {
-    CHECK(word.standing == Standing::kLeft);
+  for (const ThirdPartyVariable &word : reading.settings.foreign) {
+    CHECK(word.disposition == Disposition::kLeft);
     CHECK(word.reason.find("xla_cuda_plugin.so is loaded, which reads it itself") == 0);
   }
   CHECK(reading.settings.origin_of("preallocate")->written() == "xla_cuda_plugin.so is loaded");

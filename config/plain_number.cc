@@ -1,0 +1,47 @@
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+
+#include "config/size.h"
+
+namespace ration::config {
+
+namespace {
+
+constexpr int kLargestExponent = 40;       // no setting is larger, nor as small
+constexpr std::size_t kMostDecimals = 18;  // of a share: less than a byte of any device
+
+}  // namespace
+
+std::string plain_number(std::string_view text) {
+  const std::size_t e = std::min(text.find_first_of("eE"), text.size());
+  const std::string_view mantissa = text.substr(text.front() == '-' ? 1 : 0, e - (text.front() == '-' ? 1 : 0));
+  const std::size_t point = std::min(mantissa.find('.'), mantissa.size());
+  std::string digits(mantissa.substr(0, point));
+  digits += mantissa.substr(std::min(point + 1, mantissa.size()));
+  int exponent = 0;
+  if (e < text.size()) {
+    const std::size_t begin = e + (text[e + 1] == '+' ? 2 : 1);
+    const auto read = std::from_chars(text.data() + begin, text.data() + text.size(), exponent);
+    if (read.ec != std::errc() || std::abs(exponent) > kLargestExponent) {
+      return std::string(text);
+    }
+  }
+  // Where the point stands among the digits, which may be beyond either end.
+  const int whole = static_cast<int>(point) + exponent;
+  const int missing = std::max(0, whole - static_cast<int>(digits.size()));
+  digits = std::string(static_cast<std::size_t>(std::max(0, -whole)), '0') + digits +
+           std::string(static_cast<std::size_t>(missing), '0');
+  const auto at = static_cast<std::size_t>(std::max(0, whole));
+  std::string before = digits.substr(0, at);
+  std::string behind = digits.substr(at, kMostDecimals);
+  before.erase(0, std::min(before.find_first_not_of('0'), before.size()));
+  behind.erase(behind.find_last_not_of('0') + 1);
+  const std::string sign = text.front() == '-' && !(before + behind).empty() ? "-" : "";
+  if (behind.empty()) {
+    return before == "1" && sign.empty() ? std::string(text) : sign + (before.empty() ? "0" : before);
+  }
+  return sign + (before.empty() ? "0" : before) + "." + behind;
+}
+
+}  // namespace ration::config

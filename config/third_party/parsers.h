@@ -1,0 +1,54 @@
+// The values of third-party variables, each in the syntax of the program that reads it first.
+// Layer: config, for variables.cc. Threads: pure functions.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/settings.h"
+
+namespace ration::config {
+
+using Environment = const char *const *;  // NULL-terminated "NAME=value" list
+
+// The first value of `variable` that is not empty: JAX treats an empty variable as unset, and so does Ration.
+std::optional<std::string_view> value_in(Environment environment, std::string_view variable);
+
+// One setting of ours that a value stands for.
+struct Assignment {
+  std::string_view key;  // of options.inc; empty: no option of ours says this
+  std::string text;      // the value as that option is written
+  std::function<void(Settings &)> assign;
+  bool confirms = false;  // honoured too where another third-party variable has already set `key`
+};
+
+struct ParsedValue {
+  LimitMap limit;                    // the items that could be parsed, even where `wrong` is set
+  std::vector<Assignment> settings;  // precedence of the first decides for the whole variable
+  std::string wrong;                 // why the value cannot be used
+  std::string ignored;               // why a valid value changes nothing
+};
+
+using Parser = ParsedValue(std::string_view value, Environment environment);
+
+// XLA_CLIENT_MEM_FRACTION: FRACTION, START+ (grows to the whole device) or START-CAP. The limit is exact, cut to 18
+// decimals. A fraction above 1 is the whole device, and managed memory is only counted.
+Parser parse_mem_fraction;
+Parser parse_xla_preallocate;
+Parser parse_xla_allocator;
+Parser parse_tf_allocator;
+Parser parse_tf_growth;
+Parser parse_tf_unified_memory;
+Parser parse_tf_async_preallocate;
+Parser parse_tf_deterministic;
+// GPU_MEMORY_LIMIT: bytes.
+Parser parse_plain_bytes;
+// CUDA_DEVICE_MEMORY_LIMIT: a number as strtoul reads it (0x and 0 are prefixes), and k, m or g.
+Parser parse_device_limit;
+// CUDA_MPS_PINNED_DEVICE_MEM_LIMIT: DEVICE=SIZE,... with M or G, also MB and GB.
+Parser parse_pinned_limit;
+
+}  // namespace ration::config

@@ -1,0 +1,220 @@
+// The table of third-party variables, and their import below every setting of ours.
+#include <algorithm>
+
+#include "config/problem.h"
+#include "config/third_party/parsers.h"
+#include "config/wording.h"
+
+namespace ration::config {
+
+namespace {
+
+enum class Sets {
+  kLimit,     // all third-party limits hold together, so the smallest does; a malformed one is a malformed limit
+  kSettings,  // of two variables that set one key the first of the table wins; a malformed one is ignored
+  kNothing    // known, so that `ration env` can say why it is no limit
+};
+
+struct Variable {
+  std::string_view name;  // one that ends in '_' is followed by the ordinal of a device
+  Parser *parse;
+  Sets sets;
+  std::string_view reason = {};  // of kNothing
+};
+
+constexpr std::string_view kOwnPool = "it bounds a pool of its own program's; RATION_LIMIT holds any program";
+
+constexpr Variable kVariables[] = {
+    {"XLA_CLIENT_MEM_FRACTION", parse_mem_fraction, Sets::kLimit},
+    {"XLA_PYTHON_CLIENT_MEM_FRACTION", parse_mem_fraction, Sets::kLimit},
+    {"XLA_PYTHON_CLIENT_PREALLOCATE", parse_xla_preallocate, Sets::kSettings},
+    {"XLA_PYTHON_CLIENT_ALLOCATOR", parse_xla_allocator, Sets::kSettings},
+    {"TF_GPU_ALLOCATOR", parse_tf_allocator, Sets::kSettings},
+    {"TF_FORCE_GPU_ALLOW_GROWTH", parse_tf_growth, Sets::kSettings},
+    {"TF_FORCE_UNIFIED_MEMORY", parse_tf_unified_memory, Sets::kSettings},
+    {"TF_CUDA_MALLOC_ASYNC_SUPPORTED_PREALLOC", parse_tf_async_preallocate, Sets::kSettings},
+    {"TF_DETERMINISTIC_ALLOCATOR", parse_tf_deterministic, Sets::kSettings},
+    {"GPU_MEMORY_LIMIT", parse_plain_bytes, Sets::kLimit},            // KAI
+    {"CUDA_DEVICE_MEMORY_LIMIT", parse_device_limit, Sets::kLimit},   // HAMi
+    {"CUDA_DEVICE_MEMORY_LIMIT_", parse_device_limit, Sets::kLimit},  // HAMi
+    {"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", parse_pinned_limit, Sets::kLimit},
+    {"XLA_PYTHON_CLIENT_COLLECTIVE_MEM_SIZE_MB", nullptr, Sets::kNothing,
+     "it sizes a pool inside JAX; here all memory comes from one"},
+    {"TF_DEVICE_MIN_SYS_MEMORY_IN_MB", nullptr, Sets::kNothing,
+     "it is what TensorFlow leaves free; RATION_RESERVE says that for any program"},
+    {"TF_ENABLE_GPU_GARBAGE_COLLECTION", nullptr, Sets::kNothing,
+     "what is wholly free always goes back before anything is refused"},
+    {"TF_GPU_HOST_MEM_LIMIT_IN_MB", nullptr, Sets::kNothing, "pinned memory is counted, not limited"},
+    {"CUPY_GPU_MEMORY_LIMIT", nullptr, Sets::kNothing, kOwnPool},
+    {"JULIA_CUDA_SOFT_MEMORY_LIMIT", nullptr, Sets::kNothing, kOwnPool},
+    {"JULIA_CUDA_HARD_MEMORY_LIMIT", nullptr, Sets::kNothing, kOwnPool},
+    {"PYTORCH_CUDA_ALLOC_CONF", nullptr, Sets::kNothing, kOwnPool},
+    {"PYTORCH_ALLOC_CONF", nullptr, Sets::kNothing, kOwnPool},
+    {"TENSOR_FUSION_CUDA_MEM_LIMIT", nullptr, Sets::kNothing,
+     "its own library holds it; here it is written RATION_LIMIT=0=8GiB,GPU-1f2e=8GiB"},
+    {"NVSHARE_ENABLE_SINGLE_OVERSUB", nullptr, Sets::kNothing,
+     "nothing is swapped out here; RATION_MANAGED=count leaves managed memory unlimited"},
+};
+
+bool starts_with(std::string_view text, std::string_view prefix) {
+  return text.substr(0, prefix.size()) == prefix;
+}
+
+// One variable of the environment that is a row of the table.
+struct Found {
+  const Variable &row;
+  std::string_view name, value;
+
+  [[nodiscard]] std::string_view ordinal() const { return name.substr(row.name.size()); }
+  [[nodiscard]] std::string written() const { return shown(name) + "=" + shown(value); }
+};
+
+bool is_named_by(const Variable &row, std::string_view name) {
+  const std::string_view ordinal = name.substr(std::min(row.name.size(), name.size()));
+  return row.name.back() != '_' ? name == row.name
+                                : starts_with(name, row.name) && !ordinal.empty() && ordinal.size() <= 5 &&
+                                      ordinal.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+class Importer {
+ public:
+  Importer(Environment environment, bool limit_malformed, Settings &settings, std::vector<Problem> &problems)
+      : environment_(environment),
+        limits_hold_(limit_malformed || settings.origin_of("limit") == nullptr),
+        settings_(settings),
+        problems_(problems) {}
+
+  void import_variable(const Found &found) {
+    if (found.row.sets == Sets::kNothing) {
+      return conclude(found, Disposition::kIgnored, std::string(found.row.reason));
+    }
+    ParsedValue parsed = found.row.parse(found.value, environment_);
+    if (!parsed.ignored.empty()) {
+      return conclude(found, Disposition::kIgnored, std::move(parsed.ignored));
+    }
+    found.row.sets == Sets::kLimit ? import_limit(found, parsed) : import_settings(found, parsed);
+  }
+
+  void conclude(const Found &found, Disposition disposition, std::string reason) {
+    settings_.foreign.push_back({std::string(found.name), std::string(found.value), disposition, std::move(reason)});
+  }
+
+ private:
+  void import_limit(const Found &found, ParsedValue &parsed) {
+    if (!limits_hold_) {
+      return conclude(found, Disposition::kOverridden, settings_.origin_of("limit")->written() + " stands above it");
+    }
+    std::string text;
+    for (LimitItem &item : parsed.limit) {
+      if (!found.ordinal().empty()) {
+        item.name = found.ordinal();
+        item.ordinal = std::stoi(item.name);
+      }
+      item.stated = found.written();
+      text += text.empty() ? "" : ",";
+      text += item.name.empty() ? item.size.text() : item.name + "=" + item.size.text();
+    }
+    settings_.limit.insert(settings_.limit.end(), parsed.limit.begin(), parsed.limit.end());
+    record(found, "limit", parsed.wrong.empty() ? text : std::string(found.value));
+    if (!parsed.wrong.empty()) {
+      settings_.limit_in_doubt = true;
+      problems_.push_back(problem_at(found.name, found.written(), parsed.wrong, kStrictestHolds, false));
+      return conclude(found, Disposition::kRefused, std::move(parsed.wrong));
+    }
+    conclude(found, Disposition::kHonoured, "limit = " + text);
+    for (const Assignment &each : parsed.settings) {
+      assign_unless_set(found, each);
+    }
+  }
+
+  void import_settings(const Found &found, ParsedValue &parsed) {
+    if (!parsed.wrong.empty()) {
+      problems_.push_back(problem_at(found.name, found.written(), parsed.wrong, "; it is ignored", false));
+      return conclude(found, Disposition::kIgnored, std::move(parsed.wrong));
+    }
+    const Assignment &first = parsed.settings.front();
+    if (const Origin *stronger = settings_.origin_of(first.key)) {
+      return first.confirms && stronger->source == Source::kForeign
+                 ? conclude(found, Disposition::kHonoured, std::string(first.key) + " = " + stronger->value)
+                 : conclude(found, Disposition::kOverridden, stronger->written() + " stands above it");
+    }
+    conclude(found, Disposition::kHonoured,
+             first.key.empty() ? first.text : std::string(first.key) + " = " + first.text);
+    for (const Assignment &each : parsed.settings) {
+      assign_unless_set(found, each);
+    }
+  }
+
+  void assign_unless_set(const Found &found, const Assignment &assignment) {
+    if (settings_.origin_of(assignment.key) != nullptr) {
+      return;
+    }
+    assignment.assign(settings_);
+    if (!assignment.key.empty()) {
+      record(found, assignment.key, assignment.text);
+    }
+  }
+
+  void record(const Found &found, std::string_view key, std::string text) {
+    settings_.origins.push_back({std::string(key), std::move(text), Source::kForeign,
+                                 std::string(found.name) + "=" + std::string(found.value), false});
+  }
+
+  Environment environment_;
+  bool limits_hold_;  // our own limit is not set, or cannot be parsed
+  Settings &settings_;
+  std::vector<Problem> &problems_;
+};
+
+// Every variable of the environment that `row` names and that is not empty, once: getenv's first holds.
+std::vector<Found> find_in(Environment environment, const Variable &row) {
+  std::vector<Found> all;
+  for (; *environment != nullptr; ++environment) {
+    const std::string_view entry(*environment);
+    const std::size_t equals = std::min(entry.find('='), entry.size());
+    const std::string_view name = entry.substr(0, equals);
+    if (equals + 1 < entry.size() && is_named_by(row, name) &&
+        std::none_of(all.begin(), all.end(), [&](const Found &each) { return each.name == name; })) {
+      all.push_back({row, name, entry.substr(equals + 1)});
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+std::string_view name_of(Disposition disposition) {
+  switch (disposition) {
+    case Disposition::kHonoured:
+      return "honoured";
+    case Disposition::kOverridden:
+      return "overridden";
+    case Disposition::kLeft:
+      return "left";
+    case Disposition::kIgnored:
+      return "ignored";
+    case Disposition::kRefused:
+      return "refused";
+  }
+  return "ignored";
+}
+
+void import_third_party(Environment environment, std::string_view framework, bool limit_malformed, Settings &settings,
+                        std::vector<Problem> &problems) {
+  Importer importer(environment, limit_malformed, settings, problems);
+  for (const Variable &row : kVariables) {
+    const bool left = !framework.empty() && (starts_with(row.name, "XLA_") || starts_with(row.name, "TF_"));
+    for (const Found &found : find_in(environment, row)) {
+      left ? importer.conclude(found, Disposition::kLeft, std::string(framework) + ", which reads it itself")
+           : importer.import_variable(found);
+    }
+  }
+  // The framework allocates its memory in one piece, by these variables or by its own defaults; two such pieces do not
+  // fit on one device.
+  if (!framework.empty() && settings.origin_of("preallocate") == nullptr) {
+    settings.preallocate = false;
+    settings.origins.push_back({"preallocate", "false", Source::kForeign, std::string(framework), false});
+  }
+}
+
+}  // namespace ration::config
