@@ -1,5 +1,5 @@
-// What NVML says of a device's memory, corrected to what this process can really have.
-// Layer: runtime. Threads: any. Called from: the hooks of NVML, before CUDA is used in the process and after.
+// NVML's figures of a device's memory, corrected to what this process can have.
+// Layer: runtime. Threads: any. Called from: the hooks of NVML, before and after the first use of CUDA.
 #pragma once
 
 #include <functional>
@@ -7,26 +7,15 @@
 #include <vector>
 
 #include "policy/devices/memory_figures.h"
+#include "runtime/visible_devices.h"
 
 namespace ration::runtime {
 
-struct ListedSlice {
-  std::string uuid;
-  std::uint64_t total = 0;
-};
-
-// A GPU as NVML lists it. Bytes.
-struct ListedGpu {
-  std::string uuid;  // empty: it has none
-  std::string model;
-  std::uint64_t total = 0;
-  std::vector<ListedSlice> slices;  // its MIG devices
-};
 using ListGpus = std::function<std::vector<ListedGpu>()>;  // in the order of their PCI bus ids
 
-// Of the device called `uuid` (empty: it has no name). False: its memory is not for us to correct. Before the driver is
-// initialised the settings, the environment and the machine are those of the process's first such question.
-// Begins nothing: no log, no group is joined, the driver is not loaded.
+// Of the device with `uuid` (empty: it has none). False: leave NVML's answer as it is. Before the driver is
+// initialised, settings, environment and machine are those of the process's first such query.
+// Has no side effect: opens no log, joins no group, does not load the driver.
 bool present_memory(const std::string &uuid, const ListGpus &list, policy::MemoryFigures &memory);
 
 }  // namespace ration::runtime

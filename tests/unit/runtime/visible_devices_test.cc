@@ -1,11 +1,11 @@
-// Which devices CUDA will show, told without CUDA.
-#include "config/visible_devices.h"
+// The devices that CUDA will show, without asking CUDA.
+#include "runtime/visible_devices.h"
 
 #include <initializer_list>
 
 #include "catch.h"
 
-using namespace ration::config;
+using namespace ration::runtime;
 
 namespace {
 
@@ -17,18 +17,20 @@ const std::string kOtherSlice = "MIG-44449999-aaaa-bbbb-cccc-555555555555";
 const std::string kOldSlice = "MIG-GPU-66666666-aaaa-bbbb-cccc-666666666666/1/0";
 const std::string kOldNeighbour = "MIG-GPU-66666666-aaaa-bbbb-cccc-666666666666/1/01";
 
-std::vector<MachineGpu> alike() {
-  return {{kFirst, "A", {}}, {kSecond, "A", {}}, {kThird, "A", {}}};
+std::vector<ListedGpu> alike() {
+  return {{kFirst, "A", 0, {}}, {kSecond, "A", 0, {}}, {kThird, "A", 0, {}}};
 }
-std::vector<MachineGpu> unlike() {
-  return {{kFirst, "A", {}}, {kSecond, "B", {}}, {kThird, "A", {}}};
+std::vector<ListedGpu> unlike() {
+  return {{kFirst, "A", 0, {}}, {kSecond, "B", 0, {}}, {kThird, "A", 0, {}}};
 }
-std::vector<MachineGpu> cut_up() {
-  return {{kFirst, "A", {}}, {kSecond, "A", {kSlice, kOtherSlice}}, {kThird, "A", {kOldSlice, kOldNeighbour}}};
+std::vector<ListedGpu> partitioned() {
+  return {{kFirst, "A", 0, {}},
+          {kSecond, "A", 0, {{kSlice, 0}, {kOtherSlice, 0}}},
+          {kThird, "A", 0, {{kOldSlice, 0}, {kOldNeighbour, 0}}}};
 }
 
 // "UUID ordinal" of each device.
-std::vector<std::string> seen(const std::vector<MachineGpu> &gpus, std::initializer_list<std::string> environment) {
+std::vector<std::string> seen(const std::vector<ListedGpu> &gpus, std::initializer_list<std::string> environment) {
   std::vector<const char *> block;
   for (const std::string &entry : environment) {
     block.push_back(entry.c_str());
@@ -40,7 +42,7 @@ std::vector<std::string> seen(const std::vector<MachineGpu> &gpus, std::initiali
   }
   return devices;
 }
-std::vector<std::string> chosen(const std::vector<MachineGpu> &gpus, const std::string &list) {
+std::vector<std::string> chosen(const std::vector<ListedGpu> &gpus, const std::string &list) {
   return seen(gpus, {"A=B", "CUDA_VISIBLE_DEVICES=" + list, "CUDA_VISIBLE_DEVICES=2"});
 }
 
@@ -71,7 +73,7 @@ TEST_CASE("the list ends at the first entry that names no device, several, or on
   CHECK(chosen(alike(), kSecond + ",1,0") == Seen{kSecond + " 0"});
 }
 
-TEST_CASE("of different GPUs numbers mean nothing, unless they are asked for in the order of the bus") {
+TEST_CASE("numbers of unlike GPUs are unknown, unless CUDA_DEVICE_ORDER asks for the order of the bus") {
   CHECK(seen(unlike(), {}) == Seen{kFirst + " -1", kSecond + " -1", kThird + " -1"});
   CHECK(chosen(unlike(), "1," + kFirst) == Seen{kFirst + " 1"});
   CHECK(chosen(unlike(), "3," + kFirst).empty());
@@ -81,21 +83,21 @@ TEST_CASE("of different GPUs numbers mean nothing, unless they are asked for in 
   CHECK(seen(unlike(), {"CUDA_DEVICE_ORDER=PCI_BUS_ID"}) == Seen{kFirst + " 0", kSecond + " 1", kThird + " 2"});
 }
 
-TEST_CASE("GPUs without a model's name are not alike, a single one is") {
-  CHECK(seen({{kFirst, "", {}}, {kSecond, "", {}}}, {}) == Seen{kFirst + " -1", kSecond + " -1"});
-  CHECK(chosen({{kFirst, "", {}}}, "0") == Seen{kFirst + " 0"});
+TEST_CASE("GPUs without a model's name are not alike, unless there is only one") {
+  CHECK(seen({{kFirst, "", 0, {}}, {kSecond, "", 0, {}}}, {}) == Seen{kFirst + " -1", kSecond + " -1"});
+  CHECK(chosen({{kFirst, "", 0, {}}}, "0") == Seen{kFirst + " 0"});
 }
 
-TEST_CASE("a MIG device is seen where it is named, by either form or the beginning of its UUID") {
-  CHECK(chosen(cut_up(), kSlice) == Seen{kSlice + " 0"});
-  CHECK(chosen(cut_up(), "MIG-44449,0") == Seen{kOtherSlice + " 0", kFirst + " 1"});
-  CHECK(chosen(cut_up(), kOldSlice) == Seen{kOldSlice + " 0"});
-  CHECK(chosen(cut_up(), "MIG-4444").empty());
-  CHECK(chosen(cut_up(), kSlice + "," + kSlice + ",0") == Seen{kSlice + " 0"});
+TEST_CASE("a MIG device is visible where it is named, by either form or a prefix of its UUID") {
+  CHECK(chosen(partitioned(), kSlice) == Seen{kSlice + " 0"});
+  CHECK(chosen(partitioned(), "MIG-44449,0") == Seen{kOtherSlice + " 0", kFirst + " 1"});
+  CHECK(chosen(partitioned(), kOldSlice) == Seen{kOldSlice + " 0"});
+  CHECK(chosen(partitioned(), "MIG-4444").empty());
+  CHECK(chosen(partitioned(), kSlice + "," + kSlice + ",0") == Seen{kSlice + " 0"});
 }
 
-TEST_CASE("a GPU that is cut up takes a place of which nobody can tell what stands there") {
-  CHECK(chosen(cut_up(), "1,0") == Seen{kFirst + " 1"});
-  CHECK(chosen(cut_up(), kSecond + ",0") == Seen{kFirst + " 1"});
-  CHECK(seen(cut_up(), {}) == Seen{kFirst + " -1"});
+TEST_CASE("a partitioned GPU takes an ordinal, but which of its slices has it is unknown") {
+  CHECK(chosen(partitioned(), "1,0") == Seen{kFirst + " 1"});
+  CHECK(chosen(partitioned(), kSecond + ",0") == Seen{kFirst + " 1"});
+  CHECK(seen(partitioned(), {}) == Seen{kFirst + " -1"});
 }
