@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Writes what the lists say, from config/options.inc and shim/hook_table.inc.
+"""Generates documentation and the settings schema from the lists that the code is built from.
 
-tables.py                        rewrites README's tables and config/schema.json in place
-tables.py --check                fails where they do not say what the lists say
+tables.py                        rewrites the tables in the documents and config/schema.json in place
+tables.py --check                fails if any of them is out of date
 tables.py --manual TEMPLATE OUT SYSTEM_FOLDER  fills the settings into a manual page
+
+A table stands between two marker lines, `<!-- table: NAME ... -->` and `<!-- end of table -->`.
 """
 import json
 import pathlib
@@ -11,14 +13,13 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-README = ROOT / "README.md"
 SCHEMA = ROOT / "config/schema.json"
 BLOCK = re.compile(r"(<!-- table: (\w+) .*?-->\n).*?(<!-- end of table -->)", re.S)
 FIELD = re.compile(r'\s*("(?:[^"\\]|\\.)*"|\((?:[^()])*\)|[^,()"]+(?:<[^>]*>)?)\s*(?:,|$)')
 
 
 def rows(path, macro):
-    """The arguments of each `macro(...)` row, with the family that a comment line above it begins with."""
+    """The arguments of each `macro(...)` row, and its family: the first word of the comment line above it."""
     text, family = (ROOT / path).read_text(), ""
     pattern = re.compile(r"^/\* (\w+)(?: \*/|: .*\*/)$|^" + macro + r"\(((?:[^()\"]|\"(?:[^\"\\]|\\.)*\"|\([^()]*\))*)\)", re.M)
     for match in pattern.finditer(re.sub(r"^//.*$", "", text, flags=re.M)):
@@ -41,7 +42,7 @@ OPTION = ("key", "variable", "reader", "values", "default", "flag", "effect", "s
 
 
 def options():
-    """Each setting that somebody may write, as a dictionary."""
+    """Each public setting, as a dictionary."""
     for _, fields in rows("config/options.inc", "RATION_OPTION"):
         option = dict(zip(OPTION, fields, strict=True))
         if option["state"] != "kInternal":
@@ -74,7 +75,7 @@ TEXTS = {"NAME": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"},
 
 
 def schema_of_values(values):
-    """Of the column `values`: a kind in capitals, or a word itself."""
+    """The column `values`: each word is a kind in capitals, or a literal value."""
     kinds, words = [], []
     for value in values.split():
         if value == "SIZE":
@@ -139,20 +140,25 @@ def hooks_table():
     return lines
 
 
-TABLES = {"settings": settings_table, "hooks": hooks_table}
+# name -> the document that holds the table, and its rows
+TABLES = {"settings": (ROOT / "config/README.md", settings_table),
+          "hooks": (ROOT / "shim/hooks/README.md", hooks_table)}
 
 
-def filled_readme():
+def filled(document):
+    """The document's text with its tables up to date."""
     found = []
 
     def fill(match):
         found.append(match.group(2))
-        return match.group(1) + "\n".join(TABLES[match.group(2)]()) + "\n" + match.group(3)
+        rows_of = TABLES.get(match.group(2), (None, list))[1]
+        return match.group(1) + "\n".join(rows_of()) + "\n" + match.group(3)
 
-    wanted = BLOCK.sub(fill, README.read_text(encoding="utf-8"))
-    if sorted(found) != sorted(TABLES):
-        sys.exit(f"tables: README.md has the tables {found}, not {sorted(TABLES)}")
-    return wanted
+    text = BLOCK.sub(fill, document.read_text(encoding="utf-8"))
+    wanted = [name for name, (place, _) in TABLES.items() if place == document]
+    if found != wanted:
+        sys.exit(f"tables: {document.relative_to(ROOT)} holds the tables {found}, expected {wanted}")
+    return text
 
 
 def main():
@@ -161,13 +167,15 @@ def main():
         text = manual(template.read_text(encoding="utf-8")).replace("@SYSTEM_FOLDER@", roff(sys.argv[4]))
         out.write_text(text, encoding="utf-8")
         return 0
-    behind = [(path, text) for path, text in ((README, filled_readme()), (SCHEMA, schema()))
-              if not path.is_file() or path.read_text(encoding="utf-8") != text]
+    generated = [(document, filled(document)) for document in dict.fromkeys(place for place, _ in TABLES.values())]
+    generated.append((SCHEMA, schema()))
+    outdated = [(path, text) for path, text in generated
+                if not path.is_file() or path.read_text(encoding="utf-8") != text]
     if sys.argv[1:] == ["--check"]:
-        for path, _ in behind:
-            print(f"tables: {path.relative_to(ROOT)} is behind config/options.inc or shim/hook_table.inc: run scripts/tables.py")
-        return 1 if behind else 0
-    for path, text in behind:
+        for path, _ in outdated:
+            print(f"tables: {path.relative_to(ROOT)} is out of date: run scripts/tables.py")
+        return 1 if outdated else 0
+    for path, text in outdated:
         path.write_text(text, encoding="utf-8")
     return 0
 

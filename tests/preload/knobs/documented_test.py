@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What config/options.inc says of each setting is what the library does, and what README, schema, manual and help say: the default
+"""What config/options.inc says of each setting is what the library does, and what config/README.md, schema, manual and help say: the default
 that it names is the one that holds, each word among its values is taken, and no other."""
 import json
 import os
@@ -90,15 +90,15 @@ def values(key):
 
 
 def texts_agree(_):
-    """README's table, the schema, the manual and the help of `ration run` say of each setting what the list says."""
-    readme, schema = (ROOT / "README.md").read_text(), json.loads((ROOT / "config/schema.json").read_text())["properties"]
+    """The table of config/README.md, the schema, the manual and the help of `ration run` say of each setting what the list says."""
+    readme, schema = (ROOT / "config/README.md").read_text(), json.loads((ROOT / "config/schema.json").read_text())["properties"]
     manual = (BUILD / "share/man/man1/ration.1").read_text().replace("\\-", "-").replace("\\e", "\\")
     shown = " ".join(subprocess.run([BUILD / "bin/ration", "run", "--help"], capture_output=True, text=True, check=True).stdout.split())
     for option in OPTIONS.values():
         row = [line for line in readme.splitlines() if line.startswith(f"| `{option['variable']}`")]
         expect(f"rows of {option['key']}", len(row), 1)
         for part in (option["values"], option["default"], option["text"]):
-            expect_that(f"README: {part}", tables.cell(part) in row[0])
+            expect_that(f"config/README.md: {part}", tables.cell(part) in row[0])
             expect_that(f"manual: {part}", part in manual)
         expect(f"schema of {option['key']}", option["key"] in schema, option["scope"] == "kAnywhere")
         if option["key"] in schema:
