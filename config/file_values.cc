@@ -32,7 +32,7 @@ bool may_be(const Option &option, Kind kind) {
     case Kind::kSwitch:
       return place_of("true", option.values) >= 0;
     case Kind::kNumber:
-      return takes_size(option);
+      return takes_size(option) || place_of("0", option.values) >= 0;
     case Kind::kObject:
       return takes_devices(option);
     default:

@@ -18,6 +18,11 @@ constexpr Option kOptions[] = {
 #undef RATION_OPTION
 };
 
+// The strictest reading would have to hold for a limit that is accepted before it is built; there is none.
+static_assert(std::none_of(std::begin(kOptions), std::end(kOptions), [](const Option &option) {
+  return option.state == State::kAccepted && option.effect != Effect::kComfort;
+}));
+
 // Levenshtein's distance, one row at a time.
 std::size_t edits_between(std::string_view a, std::string_view b) {
   std::vector<std::size_t> last(b.size() + 1);
@@ -82,6 +87,10 @@ std::string_view nearest_flag(std::string_view flag) {
 
 std::string_view nearest_key(std::string_view key) {
   return nearest(key, &Option::key, Scope::kAnywhere);
+}
+
+bool has_no_effect(const Option &option, std::string_view value) {
+  return option.state == State::kAccepted && value != option.fallback.substr(0, option.fallback.find(' '));
 }
 
 // A POWER is a size that is a power of two.

@@ -39,6 +39,9 @@ std::string_view nearest_flag(std::string_view flag);
 // The key of a file that is.
 std::string_view nearest_key(std::string_view key);
 
+// Whether `value`, which the option accepts, changes nothing because its feature is not built yet.
+bool has_no_effect(const Option &option, std::string_view value);
+
 // Whether such a value is one or more sizes, and may be said for each device.
 bool takes_size(const Option &option);
 bool takes_devices(const Option &option);

@@ -60,6 +60,7 @@ class SettingsReader {
         found_.begin(), found_.end(), [](const Problem &each) { return each.key == "limit" && each.fatal_for_cli; });
     import_third_party(from_.environment, from_.framework, limit_malformed, settings_, found_);
     note_unknown_names();
+    note_unbuilt();
     in_order_of_table(settings_.origins);
     problems.insert(problems.end(), found_.begin(), found_.end());
     return std::move(settings_);
@@ -196,6 +197,16 @@ class SettingsReader {
       }
       const std::string_view value = entry.substr(std::min(equals + 1, entry.size()));
       found_.push_back(problem_of(name, name, value, std::move(sentence), "", false));
+    }
+  }
+
+  void note_unbuilt() {
+    for (const Option &option : options()) {
+      const Origin *origin = settings_.origin_of(option.key);
+      if (origin != nullptr && has_no_effect(option, origin->value)) {
+        found_.push_back(
+            problem_at(option.key, origin->written(), "this setting is not built yet and has no effect", "", false));
+      }
     }
   }
 

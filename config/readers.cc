@@ -1,6 +1,7 @@
 #include "config/readers.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "config/values/ascii.h"
 #include "config/wording.h"
@@ -58,6 +59,23 @@ std::string read_plain_text(std::string_view value, std::string &out) {
     return "it contains a control character";
   }
   out = std::string(value);
+  return {};
+}
+
+std::string read_milliseconds(std::string_view value, std::chrono::milliseconds &out) {
+  constexpr std::pair<std::string_view, std::int64_t> kUnits[] = {
+      {"ms", 1}, {"s", 1'000}, {"m", 60'000}, {"h", 3'600'000}};
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  const std::string_view unit = value.substr(static_cast<std::size_t>(end - value.data()));
+  const auto *known =
+      std::find_if(std::begin(kUnits), std::end(kUnits), [&](const auto &each) { return each.first == unit; });
+  const std::int64_t factor = known != std::end(kUnits) ? known->second : value == "0" ? 1 : 0;
+  if (error != std::errc() || !is_digit(value.front()) || factor == 0 ||
+      __builtin_mul_overflow(number, factor, &number)) {
+    return "it must be 0 or a whole number with a unit, ms s m h; write for example 30s";
+  }
+  out = std::chrono::milliseconds(number);
   return {};
 }
 

@@ -16,6 +16,7 @@ int place_of(std::string_view value, std::string_view words);
 std::string complain_of_choice(std::string_view value, std::string_view words);
 std::string read_bool(std::string_view value, bool &out);
 std::string read_plain_text(std::string_view value, std::string &out);
+std::string read_milliseconds(std::string_view value, std::chrono::milliseconds &out);
 
 std::string read_limit(Settings &settings, const Option &option, std::string_view value);
 std::string read_preallocate(Settings &settings, const Option &option, std::string_view value);
@@ -47,6 +48,11 @@ std::string read_switch(Settings &settings, const Option &, std::string_view val
 template <auto kMember>
 std::string read_text(Settings &settings, const Option &, std::string_view value) {
   return read_plain_text(value, settings.*kMember);
+}
+
+template <auto kMember>
+std::string read_duration(Settings &settings, const Option &, std::string_view value) {
+  return read_milliseconds(value, settings.*kMember);
 }
 
 template <auto kMember>

@@ -2,6 +2,7 @@
 // Layer: config, a leaf. Threads: values; after meet_devices everything is read-only.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -46,6 +47,7 @@ struct Settings {
   std::string log;  // a template for expand_path; empty = none
   Stacks stacks = Stacks::kNone;
   std::string fail;
+  std::chrono::milliseconds wait{0};
   std::string config_file;
   std::string state_directory;    // RATION_STATE_DIR, absolute; empty = none. state_folder() is the answer
   std::string summary_directory;  // RATION_SUMMARY; empty = none

@@ -71,7 +71,8 @@ PROGRAM = {"type": "object", "minProperties": 1, "additionalProperties": False,
 POWER = {"anyOf": [{"enum": [1 << shift for shift in range(20, 64)]},
                    {"type": "string", "pattern": f"^(0*[1-9][0-9]{{6,19}}|{DECIMAL}([kmgtKMGT]|[KMGT]i?B))$"}]}
 TEXTS = {"NAME": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"},
-         "FILE": {"type": "string", "minLength": 1}, "FAULTS": {"type": "string", "minLength": 1}}
+         "FILE": {"type": "string", "minLength": 1}, "FAULTS": {"type": "string", "minLength": 1},
+         "DURATION": {"type": "string", "pattern": "^[0-9]+(ms|[smh])$"}}
 
 
 def schema_of_values(values):

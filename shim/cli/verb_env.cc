@@ -88,7 +88,9 @@ void print_table(const config::Settings &settings) {
     }
     std::string_view name = option.key;
     for (const config::Origin *origin : origins_of(settings, option.key)) {
-      print_row(name, config::name_of(origin->source), origin->written() + (origin->locked ? " (locked)" : ""));
+      const std::string_view unbuilt = config::has_no_effect(option, origin->value) ? " (no effect yet)" : "";
+      print_row(name, config::name_of(origin->source),
+                origin->written() + (origin->locked ? " (locked)" : "") + std::string(unbuilt));
       name = "  and";
     }
     if (name == option.key) {

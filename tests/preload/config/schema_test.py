@@ -40,6 +40,7 @@ VALUES = {
     "log": (["/tmp/%n.jsonl"], ["", 3, True]),
     "stacks": (["none", "native", "python"], ["all"]),
     "fail": (["cuMemAlloc@3"], ["", 3]),
+    "wait": ([0, "0", "500ms", "30s", "5m", "1h"], [30, "30", "-1s", "1.5s", "1 s", "s", "", True]),
 }
 
 MATCH = {"exe": "*/python3*"}
