@@ -9,8 +9,7 @@ namespace {
 
 using Kind = JsonNode::Kind;
 
-// {"0": "8GiB", "GPU-1f2e": "50%"} as RATION_LIMIT has it. What an item cannot say without becoming another is left
-// out.
+// {"0": "8GiB", "GPU-1f2e": "50%"} in the syntax of RATION_LIMIT. An item that would change meaning there is left out.
 std::string text_of_devices(const JsonNode &node, std::string &wrong) {
   std::string text;
   for (const JsonNode &item : node.children) {
@@ -40,7 +39,7 @@ bool may_be(const Option &option, Kind kind) {
   }
 }
 
-std::string complain_of_kind(const Option &option, Kind kind) {
+std::string error_in_kind(const Option &option, Kind kind) {
   const std::string values = "; the values are " + std::string(option.values);
   switch (kind) {
     case Kind::kNull:
@@ -72,7 +71,7 @@ std::string text_of(const JsonNode &node) {
 FileValue value_in_file(const Option &option, const JsonNode &node) {
   FileValue value{text_of(node), {}};
   if (!may_be(option, node.kind)) {
-    value.wrong = complain_of_kind(option, node.kind);
+    value.wrong = error_in_kind(option, node.kind);
   } else if (node.kind == Kind::kObject) {
     value.text = text_of_devices(node, value.wrong);
   }

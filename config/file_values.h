@@ -1,4 +1,4 @@
-// What a file says of one setting, as its variable would have it. Layer: config. Threads: values.
+// A JSON value of one setting as the text of its variable. Layer: config. Threads: values.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 namespace ration::config {
 
 struct FileValue {
-  std::string text;   // what its option reads
-  std::string wrong;  // why nothing of this kind can be read
+  std::string text;   // what its option parses
+  std::string wrong;  // why no value of this kind can be used; empty: none
 };
 FileValue value_in_file(const Option &option, const JsonNode &node);
 

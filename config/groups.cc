@@ -30,21 +30,21 @@ Group &tree_of(Settings &settings, std::string_view number) {
   return found != nullptr ? *found : settings.groups.emplace_back(Group{true, std::string(number), {}, false});
 }
 
-// The one group that is no tree; it has no name where only its limit is given.
+// The one group that is not a tree; without a name where only its limit is set.
 Group &named_of(Settings &settings) {
   const auto found =
       std::find_if(settings.groups.begin(), settings.groups.end(), [](const Group &each) { return !each.tree; });
   return found != settings.groups.end() ? *found : settings.groups.emplace_back();
 }
 
-// A tree whose number is lost leaves its limit to this process.
+// The limit of a tree without a valid number becomes this process's own.
 std::string read_tree(Settings &settings, std::string_view item) {
   const std::size_t equals = item.find('=');
   const std::string_view number = item.substr(0, equals);
-  const bool lost =
+  const bool malformed =
       number.size() != kTreeDigits || number.find_first_not_of("0123456789abcdef") != std::string_view::npos;
-  if (lost) {
-    // Without any number, somebody may have written only the limit.
+  if (malformed) {
+    // The item may consist of the limit alone.
     (void)parse_limit(item.substr(equals == std::string_view::npos ? 0 : equals + 1), settings.stray_group_limit);
     return quoted(item) +
            " begins with no number that `ration run --group-tree` made; write for example ration run "
@@ -63,8 +63,8 @@ bool is_wrong(const std::vector<Problem> &problems, std::string_view key) {
                      [&](const Problem &each) { return each.key == key && each.fatal_for_cli; });
 }
 
-// A limit whose group has no name: the innermost tree is meant, else nobody but this process.
-void settle_nameless(Settings &settings, const Group &nameless, std::vector<Problem> &problems) {
+// A limit whose group has no name belongs to the innermost tree, or without a tree to this process alone.
+void assign_nameless(Settings &settings, const Group &nameless, std::vector<Problem> &problems) {
   const bool misnamed = is_wrong(problems, "group");
   if (!settings.groups.empty() && !misnamed) {
     Group &innermost = settings.groups.back();
@@ -75,7 +75,7 @@ void settle_nameless(Settings &settings, const Group &nameless, std::vector<Prob
   append(nameless.limit, settings.stray_group_limit);
   settings.limit_in_doubt = settings.limit_in_doubt || nameless.in_doubt;
   if (nameless.limit.empty() || nameless.in_doubt) {
-    return;  // there is nothing to hold, or a line has said what holds
+    return;  // no limit to assign, or its error has been reported
   }
   const auto origin = std::find_if(settings.origins.begin(), settings.origins.end(),
                                    [](const Origin &each) { return each.key == "group_limit"; });
@@ -114,14 +114,14 @@ bool concerns_groups(const Option &option) {
   return option.key == "group_limit" || option.key == "group_tree";
 }
 
-void hold_groups_of(const Settings &other, Settings &settings) {
+void merge_groups(const Settings &other, Settings &settings) {
   append(other.stray_group_limit, settings.stray_group_limit);
   for (const Group &group : other.groups) {
     append(group.limit, (group.tree ? tree_of(settings, group.name) : named_of(settings)).limit);
   }
 }
 
-void settle_groups(Settings &settings, std::vector<Problem> &problems) {
+void resolve_groups(Settings &settings, std::vector<Problem> &problems) {
   std::vector<Group> &groups = settings.groups;
   std::stable_partition(groups.begin(), groups.end(), [](const Group &each) { return each.tree; });
   const bool trees = !groups.empty() && groups.front().tree;
@@ -132,7 +132,7 @@ void settle_groups(Settings &settings, std::vector<Problem> &problems) {
     }
   }
   if (is_wrong(problems, "group_limit")) {
-    named_of(settings).in_doubt = true;  // of an empty value there is no trace yet
+    named_of(settings).in_doubt = true;  // an empty value has left no group yet
   }
   if (groups.empty() || groups.back().tree) {
     return;
@@ -143,7 +143,7 @@ void settle_groups(Settings &settings, std::vector<Problem> &problems) {
   if (groups.back().name.empty()) {
     const Group nameless = std::move(groups.back());
     groups.pop_back();
-    settle_nameless(settings, nameless, problems);
+    assign_nameless(settings, nameless, problems);
   }
 }
 

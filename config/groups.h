@@ -1,5 +1,5 @@
-// Which limit belongs to which group: what the three variables of groups say together. options.inc's readers of groups
-// are in groups.cc too. Layer: config. Threads: values.
+// Assigns group limits to groups, from the three variables of groups. groups.cc also has their option parsers.
+// Layer: config. Threads: values.
 #pragma once
 
 #include <vector>
@@ -11,11 +11,11 @@ namespace ration::config {
 
 bool concerns_groups(const Option &option);
 
-// Adds to the groups of `settings` those of `other`, or their limits where it has them already.
-void hold_groups_of(const Settings &other, Settings &settings);
+// Adds the groups of `other` to `settings`; of a group that both have, the limits.
+void merge_groups(const Settings &other, Settings &settings);
 
-// Call once, when every option is read and `problems` says what was wrong with each: puts the groups in order and finds
-// an owner for every limit.
-void settle_groups(Settings &settings, std::vector<Problem> &problems);
+// Call once, after every option has been parsed; `problems` has the errors of each. Sorts the groups and finds an owner
+// for every group limit.
+void resolve_groups(Settings &settings, std::vector<Problem> &problems);
 
 }  // namespace ration::config

@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// The parser tells its position only where it fails; so it reads through an iterator that shows how far it is.
+// The parser reports its position only in an error, so it reads through an iterator that records its progress.
 struct Cursor {
   using iterator_category = std::input_iterator_tag;
   using value_type = char;
@@ -32,7 +32,7 @@ struct Cursor {
   friend bool operator==(const Cursor &a, const Cursor &b) { return a.at == b.at; }
 };
 
-// Where an offset lies, for offsets that only grow: together they cost one walk over the text.
+// Line and column of offsets that only grow: all calls together cost one pass over the text.
 class Places {
  public:
   explicit Places(std::string_view text) : text_(text) {}
@@ -43,7 +43,7 @@ class Places {
       if (byte == '\n') {
         ++place_.line;
         place_.column = 1;
-      } else if ((byte & 0xC0) != 0x80) {  // not the rest of a character
+      } else if ((byte & 0xC0) != 0x80) {  // not a continuation byte of UTF-8
         ++place_.column;
       }
     }
@@ -62,8 +62,8 @@ bool wants_quotes(std::string_view text, std::size_t at) {
          kBeginsUnit.find(text[at]) != std::string_view::npos;
 }
 
-// What nlohmann says, without its class, its position (ours is in front) and the text itself, which may be a secret of
-// whoever owns the file.
+// nlohmann's message without the exception id, its position (the caller adds one) and the text last read, which may be
+// a secret of the file's owner.
 std::string sentence_of(std::string_view what) {
   std::string sentence(what.substr(std::min(what.find("] ") + 2, what.size())));
   if (const std::size_t colon = sentence.find(": "); sentence.find("parse error at ") == 0) {
@@ -87,7 +87,7 @@ class TreeBuilder : public nlohmann::json_sax<Json> {
   bool number_unsigned(number_unsigned_t) override { return add(JsonNode::Kind::kNumber, number_read()); }
   bool number_float(number_float_t, const string_t &) override { return add(JsonNode::Kind::kNumber, number_read()); }
   bool string(string_t &value) override { return add(JsonNode::Kind::kString, value); }
-  bool binary(binary_t &) override { return false; }  // not in a text
+  bool binary(binary_t &) override { return false; }  // never in JSON text
   bool start_object(std::size_t) override { return open(JsonNode::Kind::kObject); }
   bool start_array(std::size_t) override { return open(JsonNode::Kind::kArray); }
   bool end_object() override { return close(); }
@@ -95,7 +95,7 @@ class TreeBuilder : public nlohmann::json_sax<Json> {
 
   bool key(string_t &value) override {
     key_ = value;
-    // The token has just been read: its quotation mark is the nearest one in front that no backslash hides.
+    // The token has just been read: it starts at the nearest quotation mark before that is not escaped.
     std::size_t at = offset() - 1;
     do {
       at = text_.rfind('"', at - 1);
@@ -108,7 +108,7 @@ class TreeBuilder : public nlohmann::json_sax<Json> {
     const std::size_t at = position == 0 ? 0 : std::min(position, text_.size()) - 1;
     tree_.wrong = sentence_of(error.what());
     tree_.place = places_.of(at);
-    if (at < text_.size() && text_[at] == '\0') {  // the parser takes it for the end
+    if (at < text_.size() && text_[at] == '\0') {  // the parser takes it for the end of the text
       tree_.wrong = "it is no JSON: there is a NUL byte";
     }
     if (wants_quotes(text_, at)) {
@@ -120,7 +120,7 @@ class TreeBuilder : public nlohmann::json_sax<Json> {
  private:
   [[nodiscard]] std::size_t offset() const { return static_cast<std::size_t>(reached_ - text_.data()); }
 
-  // From the text itself: the parser's own copy has the decimal point of the program's locale.
+  // From the text: the parser's own copy has the decimal point of the program's locale.
   [[nodiscard]] std::string number_read() const {
     constexpr std::string_view kOfNumbers = "0123456789+-.eE";
     const std::size_t end = text_.find_last_of(kOfNumbers, offset() - 1) + 1;  // one character is read ahead
@@ -154,7 +154,7 @@ class TreeBuilder : public nlohmann::json_sax<Json> {
       tree_.place = places_.of(offset() - 1);
       return false;
     }
-    open_.push_back(&place_for(kind));  // the parent grows no further until this one is closed
+    open_.push_back(&place_for(kind));  // stable: the parent gets no further child until this node is closed
     return true;
   }
 

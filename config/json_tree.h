@@ -1,5 +1,5 @@
-// A JSON text as a tree in which every value knows its line. Layer: config; the one door to nlohmann_json here.
-// Threads: values. Throws nothing but bad_alloc, whatever the text is.
+// A JSON text as a tree in which every value has its line and column. Layer: config; the only user of nlohmann_json
+// here. Threads: values. Throws only bad_alloc, whatever the text is.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 namespace ration::config {
 
 struct JsonPlace {
-  std::size_t line = 1, column = 1;  // of a member its key's; columns count characters, not bytes
+  std::size_t line = 1, column = 1;  // of a member: of its key; columns count characters, not bytes
 
   [[nodiscard]] std::string text() const { return std::to_string(line) + ":" + std::to_string(column); }
 };
@@ -27,11 +27,11 @@ struct JsonNode {
 
 struct JsonTree {
   JsonNode root;
-  std::string wrong;  // where it is no JSON, or not ours to read; one plain line
-  JsonPlace place;    // of what is wrong
+  std::string wrong;  // why the text is not accepted; one line, empty: it is
+  JsonPlace place;    // of the error
 };
 
-// Deeper than any file of ours: what is nested further is refused.
+// Deeper than any file of settings; a text that is nested deeper is refused.
 inline constexpr std::size_t kDeepestJson = 16;
 
 JsonTree parse_json(std::string_view text);

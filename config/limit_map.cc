@@ -16,7 +16,7 @@ bool all_of(std::string_view text, std::string_view allowed) {
   return !text.empty() && text.find_first_not_of(allowed) == std::string_view::npos;
 }
 
-// "GPU-" and "MIG-" name the same identity space here: a MIG instance answers cuDeviceGetUuid_v2 with its own UUID.
+// "GPU-" and "MIG-" are interchangeable: a MIG instance returns its own UUID from cuDeviceGetUuid_v2.
 std::string_view after_uuid_mark(std::string_view lowered) {
   const bool marked = lowered.substr(0, 4) == "gpu-" || lowered.substr(0, 4) == "mig-";
   return marked ? lowered.substr(4) : std::string_view();
@@ -66,7 +66,7 @@ std::string parse_item(std::string_view text, LimitItem &item) {
   return {};
 }
 
-// One device under two different sizes is no limit that anybody could have meant.
+// One device with two different sizes is a contradiction.
 std::string contradiction(const LimitMap &items, const LimitItem &item) {
   for (const LimitItem &other : items) {
     const bool same = other.ordinal == item.ordinal && other.uuid_prefix == item.uuid_prefix;

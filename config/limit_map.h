@@ -12,26 +12,25 @@
 namespace ration::config {
 
 struct DeviceIdentity {
-  int ordinal = 0;                // as the program counts them
-  std::string uuid;               // "GPU-xxxxxxxx-xxxx-..." or "MIG-..."; empty where the driver does not tell
+  int ordinal = 0;                // as the program counts
+  std::string uuid;               // "GPU-xxxxxxxx-xxxx-..." or "MIG-..."; empty: unknown
   std::uint64_t total_bytes = 0;  // physical
 };
 
 struct LimitItem {
-  int ordinal = -1;         // -1: not named by ordinal
-  std::string uuid_prefix;  // lower case, without "GPU-"; empty: not named by UUID
+  int ordinal = -1;         // -1: none
+  std::string uuid_prefix;  // lower case, without "GPU-"; empty: none
   Size size;
   std::string name;    // the device as the user wrote it; empty: every device
-  std::string stated;  // Origin::written() of the setting that it is an item of
+  std::string stated;  // Origin::written() of its setting
 
-  // A device without a known UUID fits every UUID: a limit that cannot be placed holds everywhere.
+  // A device without a known UUID fits every UUID: a limit that cannot be assigned to a device holds on all.
   [[nodiscard]] bool fits(const DeviceIdentity &device) const;
 };
 
 using LimitMap = std::vector<LimitItem>;
 
-// Appends every item that can be read to `items`; returns what is wrong with the first other one, empty when nothing
-// is.
+// Appends every item that can be parsed to `items`. Returns the first error; empty: none.
 std::string parse_limit(std::string_view text, LimitMap &items);
 
 }  // namespace ration::config

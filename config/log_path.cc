@@ -21,7 +21,7 @@ std::string expand_path(std::string_view pattern, long pid, std::string_view hos
         break;
       default:
         out += pattern[i];
-        continue;  // the next character stands for itself
+        continue;  // only the % is copied
     }
     ++i;
   }

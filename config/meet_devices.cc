@@ -1,4 +1,4 @@
-// Which item of a limit means no device, or several: known only once the devices are. Layer: config.
+// Matches the items of limits with the devices, once these are known. Layer: config.
 #include <algorithm>
 
 #include "config/options.h"
@@ -11,7 +11,7 @@ namespace {
 
 enum class Doubt { kNone, kStrictest };
 
-std::string complain_of_item(const LimitItem &item, const std::vector<DeviceIdentity> &devices, Doubt &doubt) {
+std::string error_in_item(const LimitItem &item, const std::vector<DeviceIdentity> &devices, Doubt &doubt) {
   const auto fitting = std::count_if(devices.begin(), devices.end(), [&](const auto &each) { return item.fits(each); });
   const auto unnamed =
       std::count_if(devices.begin(), devices.end(), [](const auto &each) { return each.uuid.empty(); });
@@ -23,7 +23,7 @@ std::string complain_of_item(const LimitItem &item, const std::vector<DeviceIden
     return {};
   }
   if (unnamed > 0) {
-    return "the driver tells no UUIDs, so " + name + " holds on every device without one; name devices by ordinal";
+    return "the driver reports no UUIDs, so " + name + " holds on every device without one; name devices by ordinal";
   }
   if (fitting > 1) {
     doubt = Doubt::kStrictest;
@@ -32,17 +32,17 @@ std::string complain_of_item(const LimitItem &item, const std::vector<DeviceIden
   return {};
 }
 
-// Whether one setting names a device both by ordinal and by UUID, with two different limits. Two settings may: the
-// smaller holds.
+// Whether one setting names a device by ordinal and by UUID with two different limits. Of two settings the smaller
+// limit holds.
 bool contradict(const LimitItem &one, const LimitItem &other, const DeviceIdentity &device) {
   return !one.name.empty() && !other.name.empty() && one.name != other.name && one.stated == other.stated &&
          one.fits(device) && other.fits(device) &&
          one.size.bytes_of(device.total_bytes) != other.size.bytes_of(device.total_bytes);
 }
 
-// The items of one limit, and whether it is in doubt with them.
-void meet(const LimitMap &limit, std::string_view key, const std::vector<DeviceIdentity> &devices, bool &in_doubt,
-          std::vector<Problem> &problems) {
+// Resolves the items of one limit; `in_doubt` is set where one of them is ambiguous.
+void resolve(const LimitMap &limit, std::string_view key, const std::vector<DeviceIdentity> &devices, bool &in_doubt,
+             std::vector<Problem> &problems) {
   const auto report = [&](const LimitItem &item, std::string sentence, Doubt doubt) {
     in_doubt = in_doubt || doubt == Doubt::kStrictest;
     const std::string_view instead = doubt == Doubt::kStrictest ? kStrictestHolds : std::string_view();
@@ -50,7 +50,7 @@ void meet(const LimitMap &limit, std::string_view key, const std::vector<DeviceI
   };
   for (const LimitItem &item : limit) {
     Doubt doubt = Doubt::kNone;
-    if (std::string wrong = complain_of_item(item, devices, doubt); !wrong.empty()) {
+    if (std::string wrong = error_in_item(item, devices, doubt); !wrong.empty()) {
       report(item, std::move(wrong), doubt);
     }
   }
@@ -70,10 +70,10 @@ void meet(const LimitMap &limit, std::string_view key, const std::vector<DeviceI
 }  // namespace
 
 void Settings::meet_devices(const std::vector<DeviceIdentity> &devices, std::vector<Problem> &problems) {
-  meet(limit, "limit", devices, limit_in_doubt, problems);
-  meet(stray_group_limit, "group_limit", devices, limit_in_doubt, problems);
+  resolve(limit, "limit", devices, limit_in_doubt, problems);
+  resolve(stray_group_limit, "group_limit", devices, limit_in_doubt, problems);
   for (Group &group : groups) {
-    meet(group.limit, group.tree ? "group_tree" : "group_limit", devices, group.in_doubt, problems);
+    resolve(group.limit, group.tree ? "group_tree" : "group_limit", devices, group.in_doubt, problems);
   }
 }
 

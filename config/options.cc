@@ -23,7 +23,7 @@ static_assert(std::none_of(std::begin(kOptions), std::end(kOptions), [](const Op
   return option.state == State::kAccepted && option.effect != Effect::kComfort;
 }));
 
-// Levenshtein's distance, one row at a time.
+// Levenshtein distance, one row at a time.
 std::size_t edits_between(std::string_view a, std::string_view b) {
   std::vector<std::size_t> last(b.size() + 1);
   std::vector<std::size_t> row(b.size() + 1);
@@ -39,9 +39,9 @@ std::size_t edits_between(std::string_view a, std::string_view b) {
   return last[b.size()];
 }
 
-// The name among `names` (a column of the table, where it is not empty) that somebody who wrote `name` meant.
+// The entry of the column `names` that is nearest to `name`.
 std::string_view nearest(std::string_view name, std::string_view Option::*names, Scope widest = Scope::kVariable) {
-  // The distance is quadratic; no name of ours is near one of a thousand characters.
+  // The cost is quadratic in the length, and no name of ours is longer than this.
   const std::string_view head = name.substr(0, 64);
   std::string_view found;
   std::size_t fewest = 0;

@@ -1,4 +1,4 @@
-// The table of every setting, from options.inc, and the search for the name that somebody meant.
+// The table of every setting, from options.inc, and the search for the nearest known name.
 // Layer: config. Threads: a constant table.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace ration::config {
 
-// kLimits: malformed or empty, the strictest reading holds. kTightens: the same, but empty is unset.
+// kLimits: a malformed or empty value is the strictest reading. kTightens: a malformed one is; an empty one is unset.
 enum class Effect { kComfort, kTightens, kLimits };
 enum class State { kBuilt, kAccepted, kInternal };
 enum class Scope { kAnywhere, kVariable };
@@ -23,26 +23,25 @@ struct Option {
   Effect effect;
   State state;
   Scope scope;
-  // Puts `value` into its member; returns what is wrong with it, empty when nothing is.
+  // Parses `value` into its member of Settings. Returns the error; empty: none.
   std::string (*read)(Settings &, const Option &, std::string_view value);
 };
 
 std::span<const Option> options();
 
-// nullptr where no option has this key / this variable.
+// nullptr: no option has this key or variable.
 const Option *option_of_key(std::string_view key);
 const Option *option_of_variable(std::string_view variable);
 
-// The variable that is the fewest edits away from `variable`; the flag that is nearest to `flag`.
+// The known name with the fewest edits between it and the argument.
 std::string_view nearest_variable(std::string_view variable);
 std::string_view nearest_flag(std::string_view flag);
-// The key of a file that is.
-std::string_view nearest_key(std::string_view key);
+std::string_view nearest_key(std::string_view key);  // of a file
 
 // Whether `value`, which the option accepts, changes nothing because its feature is not built yet.
 bool has_no_effect(const Option &option, std::string_view value);
 
-// Whether such a value is one or more sizes, and may be said for each device.
+// Whether a value is a size, and whether it may differ for each device.
 bool takes_size(const Option &option);
 bool takes_devices(const Option &option);
 

@@ -10,11 +10,11 @@ namespace ration::config {
 
 namespace {
 
-// 64 x 64 bits never overflow in here; double would round, and std::strtod would follow the locale.
+// Holds a product of two 64-bit numbers; a double would round, and std::strtod follows the locale.
 __extension__ typedef unsigned __int128 Wide;
 
 constexpr Wide kLargest = ~std::uint64_t{0};
-constexpr Wide kDigitsCeiling = Wide{1} << 87;  // times the largest unit (2^40) still fits into 128 bits
+constexpr Wide kDigitsCeiling = Wide{1} << 87;  // times the largest unit, 2^40, still fits into 128 bits
 constexpr int kMostDecimals = 18;               // 10^18 is the largest power of ten in 64 bits
 constexpr std::string_view kExamples = "write for example 8GiB, 40% or 0.4";
 
@@ -53,8 +53,8 @@ struct Number {
   Wide digits = 0;  // the number times 10^decimals
   int decimals = 0;
   bool has_point = false;
-  std::size_t length = 0;       // characters read; 0 = this is no number
-  const char *wrong = nullptr;  // why it cannot be used
+  std::size_t length = 0;       // characters; 0: this is no number
+  const char *wrong = nullptr;  // why the number cannot be used
 };
 
 Number read_number(std::string_view text) {
@@ -107,7 +107,7 @@ std::optional<std::uint64_t> bytes_in_unit(std::string_view name) {
   return std::nullopt;
 }
 
-// The unit that somebody who wrote `name` had in mind: another case, Kubernetes' Gi, gigabits that are bytes.
+// The unit that `name` is likely meant to be: in another case, Kubernetes' Gi, Gib for GiB.
 std::string_view likely_unit(std::string_view name) {
   std::string wanted = lower(name);
   if (wanted.size() == 2 && wanted[1] == 'i') {
@@ -122,7 +122,7 @@ std::string_view likely_unit(std::string_view name) {
   return {};
 }
 
-std::string complain_of_unit(std::string_view number, std::string_view unit) {
+std::string error_in_unit(std::string_view number, std::string_view unit) {
   if ((unit[0] == 'e' || unit[0] == 'E') && unit.size() > 1 &&
       (is_digit(unit[1]) || unit[1] == '+' || unit[1] == '-')) {
     return "exponents are not read; write the number out or with a unit, as 1GB";
@@ -143,7 +143,7 @@ std::string complain_of_unit(std::string_view number, std::string_view unit) {
   return quoted(unit) + " is no unit; the units are k m g t KiB MiB GiB TiB KB MB GB TB and %";
 }
 
-std::string complain_of_small(std::string_view text, std::uint64_t bytes) {
+std::string error_in_small(std::string_view text, std::uint64_t bytes) {
   if (bytes == 0) {
     return "0 is no usable size (the smallest is 1MiB); for no limit leave it unset";
   }
@@ -179,8 +179,8 @@ std::variant<Size, std::string> read_share(const Number &number, bool percent) {
   return Size::of_share(static_cast<std::uint64_t>(number.digits), whole);
 }
 
-// What no size contains, whatever else is wrong with it. Empty where the text looks like one.
-std::string complain_of_characters(std::string_view text) {
+// An error about characters that no size contains; empty: none.
+std::string error_in_characters(std::string_view text) {
   if (text.empty()) {
     return "it is empty; " + std::string(kExamples) + ", or leave it unset";
   }
@@ -205,7 +205,7 @@ std::string complain_of_characters(std::string_view text) {
 }  // namespace
 
 std::variant<Size, std::string> parse_size(std::string_view text) {
-  if (std::string wrong = complain_of_characters(text); !wrong.empty()) {
+  if (std::string wrong = error_in_characters(text); !wrong.empty()) {
     return wrong;
   }
   const Number number = read_number(text);
@@ -221,14 +221,14 @@ std::variant<Size, std::string> parse_size(std::string_view text) {
   }
   const std::optional<std::uint64_t> factor = bytes_in_unit(unit);
   if (!factor) {
-    return complain_of_unit(text.substr(0, number.length), unit);
+    return error_in_unit(text.substr(0, number.length), unit);
   }
   const Wide bytes = number.digits * *factor / power_of_ten(number.decimals);
   if (bytes > kLargest) {
     return "it is more than 64 bits can hold; " + std::string(kExamples);
   }
   if (bytes < kMiB) {
-    return complain_of_small(text, static_cast<std::uint64_t>(bytes));
+    return error_in_small(text, static_cast<std::uint64_t>(bytes));
   }
   return Size::of_bytes(static_cast<std::uint64_t>(bytes));
 }

@@ -27,21 +27,21 @@ std::string plain_number(std::string_view text) {
       return std::string(text);
     }
   }
-  // Where the point stands among the digits, which may be beyond either end.
+  // The position of the point among the digits; it may lie beyond either end.
   const int whole = static_cast<int>(point) + exponent;
   const int missing = std::max(0, whole - static_cast<int>(digits.size()));
   digits = std::string(static_cast<std::size_t>(std::max(0, -whole)), '0') + digits +
            std::string(static_cast<std::size_t>(missing), '0');
   const auto at = static_cast<std::size_t>(std::max(0, whole));
   std::string before = digits.substr(0, at);
-  std::string behind = digits.substr(at, kMostDecimals);
+  std::string after = digits.substr(at, kMostDecimals);
   before.erase(0, std::min(before.find_first_not_of('0'), before.size()));
-  behind.erase(behind.find_last_not_of('0') + 1);
-  const std::string sign = text.front() == '-' && !(before + behind).empty() ? "-" : "";
-  if (behind.empty()) {
+  after.erase(after.find_last_not_of('0') + 1);
+  const std::string sign = text.front() == '-' && !(before + after).empty() ? "-" : "";
+  if (after.empty()) {
     return before == "1" && sign.empty() ? std::string(text) : sign + (before.empty() ? "0" : before);
   }
-  return sign + (before.empty() ? "0" : before) + "." + behind;
+  return sign + (before.empty() ? "0" : before) + "." + after;
 }
 
 }  // namespace ration::config

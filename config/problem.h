@@ -1,4 +1,4 @@
-// What is wrong with one setting, in one line. Layer: config. Threads: values.
+// One mistake in a setting, as one line. Layer: config. Threads: values.
 #pragma once
 
 #include <string>
@@ -6,25 +6,25 @@
 
 namespace ration::config {
 
-// One setting that could not be used as written, or that does not do yet what it says.
+// A setting that cannot be used as written, or has no effect.
 struct Problem {
-  std::string key;       // of options.inc, or the variable where it is no option of ours
+  std::string key;       // of options.inc; a third-party variable: its name
   std::string line;      // the whole sentence for stderr, without prefix and newline
   bool fatal_for_cli;    // `ration run` starts nothing
-  std::string sentence;  // what is wrong, without what stands before it and what holds instead behind it
-  std::string written;   // what is wrong, as it is written and where: "RATION_LIMIT=8Gib"
-  bool in_variable;      // of ours, which may have been set by an option of `ration run`
+  std::string sentence;  // what is wrong, without `written` before it and the value in force after it
+  std::string written;   // the setting and its source: "RATION_LIMIT=8Gib"
+  bool in_variable;      // a RATION_* variable, which an option of `ration run` may have set
 };
 
-// What holds where a limit that was asked for cannot be read; ends such a sentence.
+// The end of a line about a limit that cannot be parsed.
 inline constexpr std::string_view kStrictestHolds =
     "; until then no more than 75% of each device, nor than any other limit";
 
-// `instead` ends the line: what holds until the mistake is mended.
+// `instead` ends the line: what holds until the mistake is fixed.
 Problem problem_of(std::string_view key, std::string_view variable, std::string_view value, std::string sentence,
                    std::string_view instead, bool fatal_for_cli);
 
-// The same of what is written elsewhere, in a file or in somebody else's variable. `written` is plain.
+// The same for a file or a third-party variable. `written` is printable ASCII.
 Problem problem_at(std::string_view key, std::string written, std::string sentence, std::string_view instead,
                    bool fatal_for_cli);
 

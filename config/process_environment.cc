@@ -11,7 +11,7 @@
 namespace ration::config {
 namespace {
 
-// What the process was started with, as the kernel keeps it (proc(5)). Empty where /proc is not there.
+// The initial environment of the process (proc(5)). Empty without /proc.
 std::string read_initial_environment() {
   std::string text;
   const int file = open("/proc/self/environ", O_RDONLY | O_CLOEXEC);
@@ -44,7 +44,7 @@ const char *const *initial_environment() {
 }  // namespace
 
 // `environ` is null before libc's own constructor (a CUDA call from the program's .preinit_array; glibc 2.36) and after
-// clearenv(): neither may lose a limit.
+// clearenv(). In both cases the limit must still hold.
 const char *const *process_environment() {
   return environ != nullptr ? environ : initial_environment();
 }

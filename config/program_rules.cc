@@ -13,7 +13,7 @@ namespace ration::config {
 namespace {
 
 std::string read_words() {
-  constexpr std::size_t kMost = 4096;  // a pattern needs no more, and a command line may have megabytes
+  constexpr std::size_t kMost = 4096;  // enough for a pattern; a command line may have megabytes
   std::string words;
   const int file = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
   char chunk[4096];
@@ -61,23 +61,23 @@ ProgramIdentity this_program() {
   return program;
 }
 
-// One star is remembered, the latest: what an earlier one took never has to be given back. So the time is at most
-// the product of both lengths, where a recursive match is exponential.
+// Backtracks to the latest star only: the match of an earlier one never has to change. So the time is at most the
+// product of both lengths, where a recursive match is exponential.
 bool fits_pattern(std::string_view text, std::string_view pattern) {
   std::size_t at = 0;
   std::size_t in_pattern = 0;
   std::size_t star = std::string_view::npos;
-  std::size_t behind_star = 0;
+  std::size_t after_star = 0;
   while (at < text.size()) {
     if (in_pattern < pattern.size() && pattern[in_pattern] == '*') {
       star = in_pattern++;
-      behind_star = at;
+      after_star = at;
     } else if (in_pattern < pattern.size() && (pattern[in_pattern] == '?' || pattern[in_pattern] == text[at])) {
       ++in_pattern;
       ++at;
     } else if (star != std::string_view::npos) {
       in_pattern = star + 1;
-      at = ++behind_star;
+      at = ++after_star;
     } else {
       return false;
     }

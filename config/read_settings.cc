@@ -1,4 +1,4 @@
-// Every source in its order, and of each setting the value that holds. Layer: config.
+// Reads all sources and resolves the value of each setting. Layer: config.
 #include <algorithm>
 
 #include "config/flag_marks.h"
@@ -14,12 +14,12 @@ namespace {
 
 constexpr std::string_view kPrefix = "RATION_";
 
-// A limit, below which others may hold as well: the smallest does.
+// Several limits may hold at once; the smallest wins.
 bool is_ceiling(const Option &option) {
   return option.effect == Effect::kLimits;
 }
 
-void state_in(LimitMap &items, const std::string &written) {
+void set_source_in(LimitMap &items, const std::string &written) {
   for (LimitItem &item : items) {
     if (item.stated.empty()) {
       item.stated = written;
@@ -27,12 +27,12 @@ void state_in(LimitMap &items, const std::string &written) {
   }
 }
 
-// Every limit that was just read says where it comes from.
-void state(Settings &settings, const std::string &written) {
-  state_in(settings.limit, written);
-  state_in(settings.stray_group_limit, written);
+// Every limit that was just parsed remembers its source.
+void set_source(Settings &settings, const std::string &written) {
+  set_source_in(settings.limit, written);
+  set_source_in(settings.stray_group_limit, written);
   for (Settings::Group &group : settings.groups) {
-    state_in(group.limit, written);
+    set_source_in(group.limit, written);
   }
 }
 
@@ -41,28 +41,29 @@ class SettingsReader {
   explicit SettingsReader(const Surroundings &from) : from_(from) {}
 
   Settings read(std::vector<Problem> &problems) {
-    said_ = variables_said(from_);
-    decide(*option_of_key("disable"));
-    if (settings_.disabled) {  // inert means silent, too
+    statements_ = statements_of_variables(from_);
+    resolve(*option_of_key("disable"));
+    if (settings_.disabled) {  // a disabled library is silent as well
       return std::move(settings_);
     }
-    decide(*option_of_key("config"));
-    FilesSaid files = files_said(from_, said_, found_);
+    resolve(*option_of_key("config"));
+    FilesRead files = statements_of_files(from_, statements_, problems_);
     settings_.limit_in_doubt = settings_.limit_in_doubt || files.in_doubt;
-    settings_.files = std::move(files.there);
+    settings_.files = std::move(files.paths);
     for (const Option &option : options()) {
       if (option.key != "disable" && option.key != "config") {
-        decide(option);
+        resolve(option);
       }
     }
-    settle_groups(settings_, found_);
-    const bool limit_malformed = std::any_of(
-        found_.begin(), found_.end(), [](const Problem &each) { return each.key == "limit" && each.fatal_for_cli; });
-    import_third_party(from_.environment, from_.framework, limit_malformed, settings_, found_);
+    resolve_groups(settings_, problems_);
+    const bool limit_malformed = std::any_of(problems_.begin(), problems_.end(), [](const Problem &each) {
+      return each.key == "limit" && each.fatal_for_cli;
+    });
+    import_third_party(from_.environment, from_.framework, limit_malformed, settings_, problems_);
     note_unknown_names();
     note_unbuilt();
     in_order_of_table(settings_.origins);
-    problems.insert(problems.end(), found_.begin(), found_.end());
+    problems.insert(problems.end(), problems_.begin(), problems_.end());
     return std::move(settings_);
   }
 
@@ -73,27 +74,28 @@ class SettingsReader {
     });
   }
 
-  void decide(const Option &option) {
-    std::vector<const Statement *> said;  // the strongest first
-    for (const Statement &each : said_) {
+  void resolve(const Option &option) {
+    std::vector<const Statement *> statements;  // strongest first
+    for (const Statement &each : statements_) {
       if (each.option == &option) {
-        said.push_back(&each);
+        statements.push_back(&each);
       }
     }
-    if (!said.empty()) {
-      is_ceiling(option) ? decide_ceiling(said) : decide_value(option, std::move(said));
+    if (!statements.empty()) {
+      is_ceiling(option) ? resolve_ceiling(statements) : resolve_value(option, std::move(statements));
     }
   }
 
-  // The strongest, beside it all that a system file locks; where it cannot be read, all others.
-  void decide_ceiling(const std::vector<const Statement *> &said) {
-    const bool good = hold(*said.front(), settings_);
-    for (std::size_t i = 1; i < said.size(); ++i) {
-      if (good && !said[i]->origin.locked) {
+  // The strongest statement holds, and beside it every one that a system file locks. If the strongest cannot be parsed,
+  // all others hold beside it.
+  void resolve_ceiling(const std::vector<const Statement *> &statements) {
+    const bool good = apply(*statements.front(), settings_);
+    for (std::size_t i = 1; i < statements.size(); ++i) {
+      if (good && !statements[i]->origin.locked) {
         continue;
       }
       Settings beside;
-      hold(*said[i], beside);
+      apply(*statements[i], beside);
       merge(beside);
     }
   }
@@ -103,18 +105,19 @@ class SettingsReader {
     if (beside.reserve) {
       settings_.more_reserves.push_back(*beside.reserve);
     }
-    hold_groups_of(beside, settings_);
+    merge_groups(beside, settings_);
   }
 
-  // What is locked goes before everything; of the rest the strongest that can be read.
-  void decide_value(const Option &option, std::vector<const Statement *> said) {
-    const Statement *strongest = said.front();
-    std::stable_partition(said.begin(), said.end(), [](const Statement *each) { return each->origin.locked; });
+  // A locked statement wins; otherwise the strongest that can be parsed.
+  void resolve_value(const Option &option, std::vector<const Statement *> statements) {
+    const Statement *strongest = statements.front();
+    std::stable_partition(statements.begin(), statements.end(),
+                          [](const Statement *each) { return each->origin.locked; });
     std::vector<std::pair<const Statement *, std::string>> refused;
     const Statement *holds = nullptr;
-    for (const Statement *each : said) {
+    for (const Statement *each : statements) {
       std::string wrong = read_into(settings_, *each);
-      const bool tightens = option.effect == Effect::kTightens;  // then no weaker one is asked
+      const bool tightens = option.effect == Effect::kTightens;  // then weaker statements do not count
       if (wrong.empty() || tightens) {
         settings_.origins.push_back(each->origin);
       }
@@ -131,20 +134,20 @@ class SettingsReader {
       refuse(*statement, std::move(wrong), holds);
     }
     if (holds != nullptr && holds->origin.locked && strongest->origin.value != holds->origin.value) {
-      found_.push_back(problem_at(option.key, strongest->origin.written(), "a system file locks this setting",
-                                  "; " + holds->origin.written() + " holds", false));
+      problems_.push_back(problem_at(option.key, strongest->origin.written(), "a system file locks this setting",
+                                     "; " + holds->origin.written() + " holds", false));
     }
   }
 
-  // True where it can be read. Of what cannot, `settings` has as much as could be.
-  bool hold(const Statement &statement, Settings &settings) {
+  // False: it cannot be parsed; `settings` has the items that could be.
+  bool apply(const Statement &statement, Settings &settings) {
     settings_.origins.push_back(statement.origin);
     std::string wrong = read_into(settings, statement);
-    state(settings, statement.origin.written());
+    set_source(settings, statement.origin.written());
     for (const std::string &value : statement.again) {
       Settings other;
       (void)(value.empty() ? std::string() : statement.option->read(other, *statement.option, value));
-      state(other, statement.origin.written());
+      set_source(other, statement.origin.written());
       merge(other);
     }
     const bool good = wrong.empty();
@@ -156,7 +159,7 @@ class SettingsReader {
 
   static std::string read_into(Settings &settings, const Statement &statement) {
     const Option &option = *statement.option;
-    // A contradiction has no value; of a limit both sides hold.
+    // A contradiction has no value, except that both of two limits hold.
     const bool readable = !statement.origin.value.empty() && (statement.wrong.empty() || is_ceiling(option));
     std::string wrong = readable ? option.read(settings, option, statement.origin.value) : std::string();
     if (!statement.wrong.empty()) {
@@ -165,22 +168,22 @@ class SettingsReader {
     return statement.origin.value.empty() ? "it is empty; unset it, or give it a value" : wrong;
   }
 
-  // What cannot be used as it is written, and what holds instead.
+  // Reports a statement that cannot be used; `holds` replaces it.
   void refuse(const Statement &statement, std::string sentence, const Statement *holds) {
     const Option &option = *statement.option;
     std::string instead = holds == nullptr ? "; until then the default holds (" + std::string(option.fallback) + ")"
                                            : "; until then " + holds->origin.written() + " holds";
     if (option.key == "charge_context") {
-      settings_.charge_context = true;  // the reading under which the program gets less
+      settings_.charge_context = true;  // the program gets less memory
       instead = "; until then it is charged";
     } else if (option.effect != Effect::kComfort) {
-      // Whose limit is in doubt where a group's is, settle_groups knows.
+      // resolve_groups finds out whose limit a malformed group limit is.
       settings_.limit_in_doubt = settings_.limit_in_doubt || !concerns_groups(option);
       instead = kStrictestHolds;
     }
     Problem problem = problem_at(option.key, statement.origin.written(), std::move(sentence), instead, true);
     problem.in_variable = !is_file(statement.origin.source);
-    found_.push_back(std::move(problem));
+    problems_.push_back(std::move(problem));
   }
 
   void note_unknown_names() {
@@ -196,7 +199,7 @@ class SettingsReader {
         sentence += " (per device: RATION_LIMIT=0=8GiB,GPU-1f2e=50%)";
       }
       const std::string_view value = entry.substr(std::min(equals + 1, entry.size()));
-      found_.push_back(problem_of(name, name, value, std::move(sentence), "", false));
+      problems_.push_back(problem_of(name, name, value, std::move(sentence), "", false));
     }
   }
 
@@ -204,16 +207,16 @@ class SettingsReader {
     for (const Option &option : options()) {
       const Origin *origin = settings_.origin_of(option.key);
       if (origin != nullptr && has_no_effect(option, origin->value)) {
-        found_.push_back(
+        problems_.push_back(
             problem_at(option.key, origin->written(), "this setting is not built yet and has no effect", "", false));
       }
     }
   }
 
   const Surroundings &from_;
-  std::vector<Statement> said_;  // the strongest first
+  std::vector<Statement> statements_;  // strongest first
   Settings settings_;
-  std::vector<Problem> found_;
+  std::vector<Problem> problems_;
 };
 
 }  // namespace
@@ -222,7 +225,7 @@ Settings read_settings(const Surroundings &surroundings, std::vector<Problem> &p
   return SettingsReader(surroundings).read(problems);
 }
 
-std::string complain_of_statement(const Statement &statement) {
+std::string error_in_statement(const Statement &statement) {
   if (!statement.wrong.empty()) {
     return statement.wrong;
   }

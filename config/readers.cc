@@ -10,7 +10,7 @@ namespace ration::config {
 
 namespace {
 
-// What other programs take for a switch; here they are refused, with the word that was meant.
+// Spellings of other programs; they are refused with the word that was likely meant.
 constexpr std::string_view kMeansTrue = "1 yes Yes YES on On ON True TRUE y Y";
 constexpr std::string_view kMeansFalse = "0 no No NO off Off OFF False FALSE n N";
 
@@ -27,7 +27,7 @@ int place_of(std::string_view value, std::string_view words) {
   return -1;
 }
 
-std::string complain_of_choice(std::string_view value, std::string_view words) {
+std::string error_in_choice(std::string_view value, std::string_view words) {
   if (place_of(lower(value), words) >= 0) {
     return "it is written in lower case: " + lower(value);
   }
@@ -53,7 +53,7 @@ std::string read_bool(std::string_view value, bool &out) {
 }
 
 std::string read_plain_text(std::string_view value, std::string &out) {
-  // A newline in a path is a slip of a script, and would break every line that repeats it.
+  // A newline in a path is a mistake in a script, and would break every message that quotes it.
   if (std::any_of(value.begin(), value.end(),
                   [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; })) {
     return "it contains a control character";
@@ -130,7 +130,7 @@ std::string read_large_alignment(Settings &settings, const Option &, std::string
 }
 
 std::string read_state_directory(Settings &settings, const Option &, std::string_view value) {
-  // Processes in different folders would keep different books of one group.
+  // Processes with different current folders would keep separate ledgers of one group.
   if (value.front() != '/') {
     return "it must be an absolute path, the same folder for all members of a group";
   }

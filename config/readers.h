@@ -1,6 +1,6 @@
-// How the text of one option becomes a member of Settings; options.inc names these.
-// Layer: config. A reader returns what is wrong with the value, empty when nothing is. A member that limits keeps what
-// could be read all the same; any other is left alone.
+// Parsers of option values into members of Settings; options.inc names them.
+// Layer: config. A parser returns the error; empty: none. On an error a limit keeps the items that could be parsed, and
+// any other member is unchanged.
 #pragma once
 
 #include <string>
@@ -11,9 +11,9 @@
 
 namespace ration::config {
 
-// The place of `value` among the blank-separated `words`, -1 when it is none of them.
+// The index of `value` among the blank-separated `words`; -1: it is none of them.
 int place_of(std::string_view value, std::string_view words);
-std::string complain_of_choice(std::string_view value, std::string_view words);
+std::string error_in_choice(std::string_view value, std::string_view words);
 std::string read_bool(std::string_view value, bool &out);
 std::string read_plain_text(std::string_view value, std::string &out);
 std::string read_milliseconds(std::string_view value, std::chrono::milliseconds &out);
@@ -33,7 +33,7 @@ template <auto kMember>
 std::string read_choice(Settings &settings, const Option &option, std::string_view value) {
   const int place = place_of(value, option.values);
   if (place < 0) {
-    return complain_of_choice(value, option.values);
+    return error_in_choice(value, option.values);
   }
   auto &member = settings.*kMember;
   member = static_cast<std::remove_reference_t<decltype(member)>>(place);

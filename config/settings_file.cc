@@ -11,7 +11,7 @@ namespace {
 
 using Kind = JsonNode::Kind;
 
-constexpr std::size_t kMostProblems = 8;  // a file of another kind has thousands, and each would be a line
+constexpr std::size_t kMostProblems = 8;  // a file of another format has thousands
 constexpr std::size_t kMostRules = 256;
 constexpr std::size_t kLongestPattern = 1024;
 constexpr std::string_view kMatchExample = R"(write for example "match": {"exe": "*/python3*", "argv": "*serve*"})";
@@ -47,18 +47,18 @@ class FileReader {
 
  private:
   std::string at(const JsonPlace &place) const { return path_ + ":" + place.text(); }
-  bool enough_said() const { return reading_.problems.size() >= kMostProblems; }
+  bool has_enough_problems() const { return reading_.problems.size() >= kMostProblems; }
 
-  // The file is not as it should be, and what was meant may have been a limit.
+  // The structure of the file is wrong, and the intended meaning may have been a limit.
   void refuse(const JsonPlace &place, std::string sentence) {
     reading_.in_doubt = true;
-    if (enough_said()) {
+    if (has_enough_problems()) {
       return;
     }
     reading_.problems.push_back(problem_at("config", printable(at(place)), std::move(sentence), kStrictestHolds, true));
   }
 
-  // Of what says how the rest is meant there is one; settings that stand twice are their option's matter.
+  // Structural keys must be unique. Duplicate settings are an error of their option (read_member).
   void once_each(const JsonNode &object) {
     for (auto member = object.children.begin(); member != object.children.end(); ++member) {
       const bool structure = option_of_key(member->key) == nullptr && member->key != "$schema";
@@ -130,7 +130,7 @@ class FileReader {
   }
 
   void note_unknown(const JsonNode &member, const Option *option) {
-    if (enough_said()) {
+    if (has_enough_problems()) {
       return;
     }
     if (member.key == "match") {
@@ -148,18 +148,18 @@ class FileReader {
 
   void read_member(const Option &option, const JsonNode &member, std::size_t first) {
     FileValue value = value_in_file(option, member);
-    Statement said{&option, {std::string(option.key), std::move(value.text), source_, at(member.place)}, {}, {}};
-    said.wrong = std::move(value.wrong);
+    Statement statement{&option, {std::string(option.key), std::move(value.text), source_, at(member.place)}, {}, {}};
+    statement.wrong = std::move(value.wrong);
     const auto earlier =
         std::find_if(reading_.statements.begin() + static_cast<std::ptrdiff_t>(first), reading_.statements.end(),
                      [&](const Statement &each) { return each.option == &option; });
     if (earlier == reading_.statements.end()) {
-      reading_.statements.push_back(std::move(said));
+      reading_.statements.push_back(std::move(statement));
       return;
     }
     earlier->wrong =
-        "line " + std::to_string(member.place.line) + " gives it a second time, as " + quoted(said.origin.value);
-    earlier->again.push_back(said.origin.value);
+        "line " + std::to_string(member.place.line) + " gives it a second time, as " + quoted(statement.origin.value);
+    earlier->again.push_back(statement.origin.value);
   }
 
   void lock(const JsonNode &locked, std::size_t first) {
@@ -172,15 +172,15 @@ class FileReader {
       note("locked", locked.place, "only a file of the system folder locks; its keys hold unlocked");
     }
     for (const JsonNode &each : locked.children) {
-      const auto said =
+      const auto statement =
           std::find_if(reading_.statements.begin() + static_cast<std::ptrdiff_t>(first), reading_.statements.end(),
                        [&](const Statement &one) { return one.origin.key == each.text; });
-      if (said != reading_.statements.end() && each.kind == Kind::kString) {
-        said->origin.locked = may_lock;
+      if (statement != reading_.statements.end() && each.kind == Kind::kString) {
+        statement->origin.locked = may_lock;
         continue;
       }
       reading_.in_doubt = true;
-      if (!enough_said()) {
+      if (!has_enough_problems()) {
         const bool known = option_of_key(each.text) != nullptr;
         refuse(locked.place, "locked names " + quoted(each.text) +
                                  (known ? ", to which this file gives no value beside it"

@@ -1,6 +1,6 @@
-// A JSON file of settings: a key for each setting, rules for some programs only, and what nobody may raise.
+// A JSON file of settings: keys, rules for some programs only, and locked keys, which no other source may raise.
 //   {"limit": {"0": "8GiB"}, "locked": ["limit"], "rules": [{"match": {"exe": "*/python3*"}, "mode": "direct"}]}
-// Layer: config. Threads: values. Throws nothing but bad_alloc.
+// Layer: config. Threads: values. Throws only bad_alloc.
 #pragma once
 
 #include <string>
@@ -14,21 +14,21 @@
 
 namespace ration::config {
 
-// One setting as somebody wrote it, whatever holds in the end.
+// One setting as one source states it, before precedence is applied.
 struct Statement {
   const Option *option = nullptr;
   Origin origin;
-  std::vector<std::string> again;  // other values that the same place gives it: a contradiction
-  std::string wrong;               // known before the value is read
+  std::vector<std::string> again;  // other values from the same source: a contradiction
+  std::string wrong;               // an error that is known before the value is parsed
 };
 
 struct FileReading {
-  std::vector<Statement> statements;  // a later one of a key goes before an earlier one
+  std::vector<Statement> statements;  // of one key the later is stronger
   std::vector<Problem> problems;
-  bool in_doubt = false;  // what could not be read may have been a limit
+  bool in_doubt = false;  // what could not be parsed may have been a limit
 };
 
-// `program` nullptr: the rules for every program, to be checked.
+// `program` nullptr: every rule is read, in order to check it.
 FileReading read_settings_text(std::string_view text, const std::string &path, Source source,
                                const ProgramIdentity *program);
 

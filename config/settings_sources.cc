@@ -12,8 +12,7 @@ namespace ration::config {
 
 namespace {
 
-// The distinct values that a variable is given. More than one: execve lets a caller say a name twice; getenv's first
-// holds.
+// The distinct values of a variable. execve lets a caller pass one name twice; getenv returns the first.
 std::vector<std::string> values_of(std::string_view variable, const char *const *environment) {
   std::vector<std::string> values;
   for (; *environment != nullptr; ++environment) {
@@ -33,7 +32,7 @@ std::string first_of(std::string_view variable, const char *const *environment) 
   return values.empty() ? std::string() : values.front();
 }
 
-// XDG Base Directory Specification: a relative folder is no folder. Empty: the user has none.
+// XDG Base Directory Specification: a relative path is ignored. Empty: the user has no such file.
 std::string user_file(const char *const *environment) {
   std::string folder = first_of("XDG_CONFIG_HOME", environment);
   if (folder.empty() || folder.front() != '/') {
@@ -52,10 +51,10 @@ std::string drop_in_folder(const Surroundings &from) {
 
 class FilesReader {
  public:
-  FilesReader(const Surroundings &from, std::vector<Statement> &said, std::vector<Problem> &problems)
-      : from_(from), said_(said), problems_(problems) {}
+  FilesReader(const Surroundings &from, std::vector<Statement> &statements, std::vector<Problem> &problems)
+      : from_(from), statements_(statements), problems_(problems) {}
 
-  FilesSaid read() {
+  FilesRead read() {
     const std::string drop_ins = drop_in_folder(from_);
     if (const Folder folder = list_json_files(drop_ins); !drop_ins.empty() && !folder.wrong.empty()) {
       refuse(drop_ins, folder.wrong);
@@ -78,13 +77,13 @@ class FilesReader {
     problems_.push_back(problem_at("config", printable(path), std::move(sentence), kStrictestHolds, true));
   }
 
-  // False: there is none.
+  // False: there is no such file.
   bool read_file(const std::string &path, Source source, Trust trust) {
     const SmallFile file = read_small_file(path, trust);
     if (!file.there) {
       return false;
     }
-    result_.there.push_back(path);
+    result_.paths.push_back(path);
     if (!file.wrong.empty()) {
       refuse(path, file.wrong);
       return true;
@@ -92,33 +91,33 @@ class FilesReader {
     FileReading reading = read_settings_text(file.text, path, source, &from_.program);
     result_.in_doubt = result_.in_doubt || reading.in_doubt;
     problems_.insert(problems_.end(), reading.problems.begin(), reading.problems.end());
-    // In a file what stands later goes before.
-    said_.insert(said_.end(), std::make_move_iterator(reading.statements.rbegin()),
-                 std::make_move_iterator(reading.statements.rend()));
+    // Within a file a later statement is stronger.
+    statements_.insert(statements_.end(), std::make_move_iterator(reading.statements.rbegin()),
+                       std::make_move_iterator(reading.statements.rend()));
     return true;
   }
 
   const Surroundings &from_;
-  std::vector<Statement> &said_;
+  std::vector<Statement> &statements_;
   std::vector<Problem> &problems_;
-  FilesSaid result_;
+  FilesRead result_;
 };
 
 }  // namespace
 
-std::vector<Statement> variables_said(const Surroundings &surroundings) {
+std::vector<Statement> statements_of_variables(const Surroundings &surroundings) {
   const char *const *environment = surroundings.environment;
   const std::string marks = first_of(option_of_key("flags")->variable, environment);
-  std::vector<Statement> said;
+  std::vector<Statement> statements;
   for (const Option &option : options()) {
     std::vector<std::string> values = values_of(option.variable, environment);
-    // `X=$UNSET` in a script is no wish for "no limit", but harmless where nothing is limited.
+    // `X=$UNSET` in a script must not remove a limit; for any other setting an empty value is unset.
     if (values.empty() || (values.size() == 1 && values[0].empty() && option.effect != Effect::kLimits)) {
       continue;
     }
     const Source source = is_marked(marks, option.key, values[0]) ? Source::kFlag : Source::kEnvironment;
     Statement &statement =
-        said.emplace_back(Statement{&option, {std::string(option.key), values[0], source, {}, false}, {}, {}});
+        statements.emplace_back(Statement{&option, {std::string(option.key), values[0], source, {}, false}, {}, {}});
     if (values.size() > 1) {
       statement.wrong = "the environment gives it a second time, as " + quoted(values[1]);
       statement.again.assign(std::make_move_iterator(values.begin() + 1), std::make_move_iterator(values.end()));
@@ -127,7 +126,7 @@ std::vector<Statement> variables_said(const Surroundings &surroundings) {
       statement.wrong = "a program with more rights than its user's reads and writes no file that the user names";
     }
   }
-  return said;
+  return statements;
 }
 
 std::vector<FilePlace> places_of_files(const Surroundings &surroundings) {
@@ -149,8 +148,9 @@ std::vector<FilePlace> places_of_files(const Surroundings &surroundings) {
   return places;
 }
 
-FilesSaid files_said(const Surroundings &surroundings, std::vector<Statement> &said, std::vector<Problem> &problems) {
-  return FilesReader(surroundings, said, problems).read();
+FilesRead statements_of_files(const Surroundings &surroundings, std::vector<Statement> &statements,
+                              std::vector<Problem> &problems) {
+  return FilesReader(surroundings, statements, problems).read();
 }
 
 }  // namespace ration::config

@@ -1,4 +1,4 @@
-// What the variables and the files say, before anything of it is decided. Layer: config. Threads: values.
+// The statements of variables and files, before precedence is applied. Layer: config. Threads: values.
 #pragma once
 
 #include <string>
@@ -10,15 +10,16 @@
 
 namespace ration::config {
 
-// Of every variable of ours that is set.
-std::vector<Statement> variables_said(const Surroundings &surroundings);
+// Of every RATION_* variable that is set.
+std::vector<Statement> statements_of_variables(const Surroundings &surroundings);
 
-struct FilesSaid {
-  std::vector<std::string> there;  // the strongest first, like what they say
-  bool in_doubt = false;           // one that cannot be read may have limited
+struct FilesRead {
+  std::vector<std::string> paths;  // strongest first, as their statements
+  bool in_doubt = false;           // a file that cannot be used may have held a limit
 };
 
-// Appends what the files say.
-FilesSaid files_said(const Surroundings &surroundings, std::vector<Statement> &said, std::vector<Problem> &problems);
+// Appends the statements of the files.
+FilesRead statements_of_files(const Surroundings &surroundings, std::vector<Statement> &statements,
+                              std::vector<Problem> &problems);
 
 }  // namespace ration::config

@@ -7,7 +7,7 @@ namespace ration::config {
 
 namespace {
 
-// 64 x 64 bits fit exactly; a double would round.
+// Holds a product of two 64-bit numbers exactly; a double would round.
 __extension__ typedef unsigned __int128 Wide;
 
 struct Unit {

@@ -1,4 +1,4 @@
-// Sizes as the user writes them: bytes, or an exact share of a device.
+// Sizes of settings: bytes, or an exact share of a device.
 // Layer: config, a leaf. Threads: values, no shared state.
 #pragma once
 
@@ -19,9 +19,9 @@ class Size {
   static Size of_share(std::uint64_t numerator, std::uint64_t denominator);
 
   [[nodiscard]] bool is_share() const { return denominator_ != 0; }
-  // Bytes on a device of `total_bytes`; a share is truncated to a byte, never rounded.
+  // Bytes on a device of `total_bytes`; a share is truncated to a byte.
   [[nodiscard]] std::uint64_t bytes_of(std::uint64_t total_bytes) const;
-  // The shortest exact spelling: parse_size(text()) is this size again wherever parse_size accepts it.
+  // The shortest exact text: where parse_size accepts it, it returns this size.
   [[nodiscard]] std::string text() const;
 
   friend bool operator==(const Size &, const Size &) = default;
@@ -29,19 +29,18 @@ class Size {
  private:
   Size(std::uint64_t numerator, std::uint64_t denominator) : numerator_(numerator), denominator_(denominator) {}
 
-  std::uint64_t numerator_ = 0;    // bytes, where denominator_ is 0
+  std::uint64_t numerator_ = 0;    // bytes if denominator_ is 0
   std::uint64_t denominator_ = 0;  // in lowest terms
 };
 
-// Either a Size of at least 1 MiB (a share: above 0), or one sentence that says what is wrong and what was likely
-// meant.
+// A Size of at least 1 MiB (a share: above 0), or one sentence with the error and what was likely meant.
 std::variant<Size, std::string> parse_size(std::string_view text);
 
 // A decimal number of JSON or Python without its exponent: 1e9 and 1000000000.0 are 1000000000, 4e-1 is 0.4. At most 18
 // decimals are kept. 1.0 stays: a share of all of the device is not the number 1. Exponents beyond 40 stay, too.
 std::string plain_number(std::string_view text);
 
-// For people: "6,553 MiB" is truncated, like everything that is shown.
+// For humans: "6,553 MiB"; truncated, not rounded.
 std::string show_bytes(std::uint64_t bytes);
 
 }  // namespace ration::config

@@ -35,7 +35,7 @@ class Descriptor {
   int number_;
 };
 
-// strerror may follow the program's locale and share a buffer with it.
+// strerror follows the program's locale and shares a static buffer with the program.
 std::string words_of(int error) {
   const char *words = strerrordesc_np(error);
   return words == nullptr ? "error " + std::to_string(error) : words;
@@ -45,7 +45,7 @@ bool is_absent(int error) {
   return error == ENOENT || error == ENOTDIR;
 }
 
-std::string complain_of_status(const struct stat &status, Trust trust) {
+std::string error_in_status(const struct stat &status, Trust trust) {
   if (S_ISDIR(status.st_mode)) {
     return "it is a folder";
   }
@@ -61,7 +61,7 @@ std::string complain_of_status(const struct stat &status, Trust trust) {
   return {};
 }
 
-// Empty, or why it could not be read. A file of /proc has size 0 and may be endless: the count is what ends it.
+// Returns the error; empty: none. A file of /proc has size 0 and may be endless, so the bytes read are counted.
 std::string read_all(int file, std::string &text) {
   char chunk[16384];
   for (;;) {
@@ -92,12 +92,12 @@ bool is_json_name(std::string_view name) {
 
 SmallFile read_small_file(const std::string &path, Trust trust) {
   SmallFile result;
-  // O_NONBLOCK: a FIFO without a writer opens at once and is told from a file then.
+  // O_NONBLOCK: a FIFO without a writer opens at once; fstat then tells that it is no regular file.
   const Descriptor file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   if (file.number() < 0) {
     const int error = errno;
     struct stat status {};
-    // Behind a folder that may not be searched nothing is known to be there: a service with somebody else's HOME.
+    // A file in a folder that may not be searched counts as absent: a service may run with another user's HOME.
     const bool hidden = error == EACCES && trust == Trust::kOwnersOnly && stat(path.c_str(), &status) != 0;
     result.there = !is_absent(error) && !hidden;
     result.wrong = result.there ? words_of(error) : "";
@@ -109,7 +109,7 @@ SmallFile read_small_file(const std::string &path, Trust trust) {
     result.wrong = words_of(errno);
     return result;
   }
-  result.wrong = complain_of_status(status, trust);
+  result.wrong = error_in_status(status, trust);
   if (result.wrong.empty()) {
     result.wrong = read_all(file.number(), result.text);
   }

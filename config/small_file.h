@@ -1,4 +1,4 @@
-// A file of settings, read whole, whatever lies under its name: never blocks, never reads more than 1 MiB.
+// Reads a file of settings whole, whatever kind of file its name refers to: never blocks, never reads more than 1 MiB.
 // Layer: config. Threads: any.
 #pragma once
 
@@ -7,25 +7,25 @@
 
 namespace ration::config {
 
-// Who may have written it. As ssh does: the user's own file must be the user's or root's, and not be writable by
-// others, because its settings name files that are then written in the user's name; a file that somebody named
-// (ssh -F) is theirs to trust, and who may write below /etc may do worse.
+// Required owner. As with ssh, the user's own file must belong to the user or root and not be writable by others,
+// because its settings name files that are then written with the user's rights. A file named explicitly (ssh -F) is
+// trusted, and a user who can write below /etc can do worse.
 enum class Trust { kOwnersOnly, kAnybody };
 
 struct SmallFile {
   bool there = false;  // false: no such file
   std::string text;
-  std::string wrong;  // where it is there and cannot be used; one plain line
+  std::string wrong;  // why an existing file cannot be used; one line
 };
 
 SmallFile read_small_file(const std::string &path, Trust trust);
 
 struct Folder {
-  std::vector<std::string> names;  // of *.json, in the order of their bytes; hidden ones are somebody's editor's
+  std::vector<std::string> names;  // of *.json, sorted by their bytes; hidden files are an editor's
   std::string wrong;
 };
 
-// A folder that is not there is empty.
+// A folder that does not exist is empty.
 Folder list_json_files(const std::string &path);
 
 }  // namespace ration::config

@@ -9,7 +9,7 @@ std::string_view name_of(Source source) {
   switch (source) {
     case Source::kDefault:
       return "default";
-    case Source::kForeign:
+    case Source::kThirdParty:
       return "foreign";
     case Source::kSystemFile:
       return "system file";
@@ -32,7 +32,7 @@ bool is_file(Source source) {
 }
 
 std::string Origin::written() const {
-  if (source == Source::kForeign) {
+  if (source == Source::kThirdParty) {
     return shown(place);
   }
   std::string text;

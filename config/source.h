@@ -1,4 +1,4 @@
-// Where the value of a setting comes from. Layer: config. Threads: values.
+// Which source a value comes from. Layer: config. Threads: values.
 #pragma once
 
 #include <string>
@@ -6,30 +6,30 @@
 
 namespace ration::config {
 
-// From the weakest to the strongest, but for a system file's locked keys, which are ceilings over everything.
+// From weakest to strongest. Locked keys of a system file are ceilings over all of them.
 enum class Source {
   kDefault,
-  kForeign,     // a variable of somebody else's, which the field knows
+  kThirdParty,  // a variable of another program
   kSystemFile,  // config.json of the system folder
   kDropIn,      // conf.d/*.json of the system folder
   kUserFile,
   kNamedFile,  // RATION_CONFIG
   kEnvironment,
-  kFlag,  // of `ration run`; travels as a variable
+  kFlag,  // of `ration run`, passed as a variable
 };
 
-// As `ration env` and the log have it.
+// As in `ration env` and the log.
 std::string_view name_of(Source source);
 bool is_file(Source source);
 
 struct Origin {
   std::string key, value;
   Source source = Source::kDefault;
-  // A file's "PATH:LINE:COLUMN", somebody else's "VARIABLE=value"; empty for a variable of ours.
+  // "PATH:LINE:COLUMN" of a file, "VARIABLE=value" of a third party; empty for a RATION_* variable.
   std::string place;
   bool locked = false;
 
-  // How it is written where it comes from: "RATION_LIMIT=8g", "/etc/ration/config.json:3:5: limit=8g". One plain line.
+  // As its source has it: "RATION_LIMIT=8g", "/etc/ration/config.json:3:5: limit=8g". One line of printable ASCII.
   [[nodiscard]] std::string written() const;
 };
 

@@ -4,7 +4,7 @@
 
 namespace ration::config {
 
-// The effective user is who owns what the process writes.
+// The effective user owns the files that the process creates.
 std::string Settings::state_folder() const {
   return state_directory.empty() ? "/dev/shm/ration-" + std::to_string(geteuid()) : state_directory;
 }

@@ -1,5 +1,5 @@
-// Everything that settings are read from, and the reading of it. Layer: config. Threads: values.
-// Called from: first use, once, and the command; a call of the program's never reads an environment or a file.
+// The inputs of the settings, and the function that reads them. Layer: config. Threads: values.
+// Called from: first use, once, and the command; no later CUDA call reads the environment or a file.
 #pragma once
 
 #include <string>
@@ -14,20 +14,19 @@ namespace ration::config {
 
 struct Surroundings {
   const char *const *environment = nullptr;  // NULL-terminated "NAME=value" list
-  ProgramIdentity program;                   // whom the rules of files are about
-  std::string system_folder;                 // empty: there is none
-  // The kernel runs the program with more rights than whoever started it has (AT_SECURE): no file that this one names
-  // is read or written in its name, not even to complain of what is in it.
+  ProgramIdentity program;                   // matched by the rules of files
+  std::string system_folder;                 // empty: none
+  // The program has more rights than the user who started it (AT_SECURE): no file that this user names is read or
+  // written, not even to report a mistake in it.
   bool privileged = false;
-  std::string framework;  // loaded here, and reads its own variables of the field itself; empty: none
+  std::string framework;  // a loaded library that reads XLA_* and TF_* itself; empty: none
 };
 
-// Of this process. The system folder is fixed when Ration is built: a ceiling whose place a variable could name would
-// be none.
+// Of this process. The system folder is fixed at build time: a variable that moved it could remove its ceilings.
 Surroundings own_surroundings();
 std::string system_folder();
 
-// Where files are looked for, the strongest first; of the system folder's drop-ins those that are there.
+// Where files of settings may lie, strongest first; of the drop-ins only those that exist.
 struct FilePlace {
   std::string path;
   Source source;
@@ -35,10 +34,10 @@ struct FilePlace {
 };
 std::vector<FilePlace> places_of_files(const Surroundings &surroundings);
 
-// Throws nothing but bad_alloc.
+// Throws only bad_alloc.
 Settings read_settings(const Surroundings &surroundings, std::vector<Problem> &problems);
 
-// What is wrong with one statement by itself, empty when nothing is: the value as its option reads it.
-std::string complain_of_statement(const Statement &statement);
+// The error in one statement by itself, as its option parses the value; empty: none.
+std::string error_in_statement(const Statement &statement);
 
 }  // namespace ration::config

@@ -134,7 +134,7 @@ class Importer {
     }
     const Assignment &first = parsed.settings.front();
     if (const Origin *stronger = settings_.origin_of(first.key)) {
-      return first.confirms && stronger->source == Source::kForeign
+      return first.confirms && stronger->source == Source::kThirdParty
                  ? conclude(found, Disposition::kHonoured, std::string(first.key) + " = " + stronger->value)
                  : conclude(found, Disposition::kOverridden, stronger->written() + " stands above it");
     }
@@ -156,7 +156,7 @@ class Importer {
   }
 
   void record(const Found &found, std::string_view key, std::string text) {
-    settings_.origins.push_back({std::string(key), std::move(text), Source::kForeign,
+    settings_.origins.push_back({std::string(key), std::move(text), Source::kThirdParty,
                                  std::string(found.name) + "=" + std::string(found.value), false});
   }
 
@@ -213,7 +213,7 @@ void import_third_party(Environment environment, std::string_view framework, boo
   // fit on one device.
   if (!framework.empty() && settings.origin_of("preallocate") == nullptr) {
     settings.preallocate = false;
-    settings.origins.push_back({"preallocate", "false", Source::kForeign, std::string(framework), false});
+    settings.origins.push_back({"preallocate", "false", Source::kThirdParty, std::string(framework), false});
   }
 }
 

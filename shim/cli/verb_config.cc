@@ -26,7 +26,7 @@ bool check(const std::string &path) {
     log_line("config: " + problem.written + ": " + problem.sentence);
   }
   for (const config::Statement &statement : reading.statements) {
-    if (const std::string wrong = config::complain_of_statement(statement); !wrong.empty()) {
+    if (const std::string wrong = config::error_in_statement(statement); !wrong.empty()) {
       log_line("config: " + statement.origin.written() + ": " + wrong);
       good = false;
     }

@@ -27,7 +27,7 @@ const char *wrong_with(const FileReading &reading, std::size_t lines) {
   }
   for (const Statement &statement : reading.statements) {
     if (statement.option == nullptr || statement.option->scope != Scope::kAnywhere) return "has no such setting";
-    const std::string wrong = complain_of_statement(statement);
+    const std::string wrong = error_in_statement(statement);
     if (!is_plain(wrong) || !is_plain(statement.origin.written())) return "says what is no plain line";
   }
   return nullptr;

@@ -196,11 +196,11 @@ TEST_CASE("a device that is not there is named, and nothing else changes") {
   CHECK(reading.settings.limit_on(kSecond).bytes == kSixteenGiB);
 }
 
-TEST_CASE("where the driver tells no UUIDs, that is said and the limit holds everywhere") {
+TEST_CASE("where the driver reports no UUIDs, that is said and the limit holds everywhere") {
   Reading reading = read({"RATION_LIMIT=GPU-1f2e3=4GiB"});
   reading.settings.meet_devices({device(0), device(1)}, reading.problems);
   REQUIRE(reading.problems.size() == 1);
-  CHECK(reading.problems[0].line.find("tells no UUIDs") != std::string::npos);
+  CHECK(reading.problems[0].line.find("reports no UUIDs") != std::string::npos);
   CHECK(reading.settings.limit_on(device(0)).bytes == 4 * kGiB);
   CHECK(reading.settings.limit_on(device(1)).bytes == 4 * kGiB);
 }

@@ -26,7 +26,7 @@ std::string value_of(const FileReading &reading, std::string_view key) {
 std::string wrong_of(std::string_view text) {
   const FileReading reading = text_read(text);
   for (const Statement &each : reading.statements) {
-    if (std::string wrong = complain_of_statement(each); !wrong.empty()) {
+    if (std::string wrong = error_in_statement(each); !wrong.empty()) {
       return each.origin.written() + ": " + wrong;
     }
   }

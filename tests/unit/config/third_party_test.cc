@@ -29,7 +29,7 @@ std::string text_of(const std::variant<bool, Size> &value) {
 std::string others_of(const Settings &settings) {
   std::string text;
   for (const Origin &origin : settings.origins) {
-    if (origin.source != Source::kForeign || origin.key == "limit") {
+    if (origin.source != Source::kThirdParty || origin.key == "limit") {
       continue;
     }
     text += text.empty() ? "" : " ";
