@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "config/readers.h"
-#include "config/wording.h"
+#include "config/values/option_parsers.h"
+#include "config/values/quotes.h"
 
 namespace ration::config {
 

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <vector>
 
-#include "config/readers.h"
+#include "config/values/option_parsers.h"
 
 namespace ration::config {
 

@@ -1,6 +1,6 @@
 #include "config/problem.h"
 
-#include "config/wording.h"
+#include "config/values/quotes.h"
 
 namespace ration::config {
 

@@ -4,9 +4,9 @@
 #include "config/flag_marks.h"
 #include "config/groups.h"
 #include "config/options.h"
+#include "config/settings_context.h"
 #include "config/settings_sources.h"
-#include "config/surroundings.h"
-#include "config/wording.h"
+#include "config/values/quotes.h"
 
 namespace ration::config {
 
@@ -38,7 +38,7 @@ void set_source(Settings &settings, const std::string &written) {
 
 class SettingsReader {
  public:
-  explicit SettingsReader(const Surroundings &from) : from_(from) {}
+  explicit SettingsReader(const SettingsContext &from) : from_(from) {}
 
   Settings read(std::vector<Problem> &problems) {
     statements_ = statements_of_variables(from_);
@@ -213,7 +213,7 @@ class SettingsReader {
     }
   }
 
-  const Surroundings &from_;
+  const SettingsContext &from_;
   std::vector<Statement> statements_;  // strongest first
   Settings settings_;
   std::vector<Problem> problems_;
@@ -221,8 +221,8 @@ class SettingsReader {
 
 }  // namespace
 
-Settings read_settings(const Surroundings &surroundings, std::vector<Problem> &problems) {
-  return SettingsReader(surroundings).read(problems);
+Settings read_settings(const SettingsContext &context, std::vector<Problem> &problems) {
+  return SettingsReader(context).read(problems);
 }
 
 std::string error_in_statement(const Statement &statement) {
@@ -235,7 +235,7 @@ std::string error_in_statement(const Statement &statement) {
 }
 
 Settings read_environment(const char *const *environment, std::vector<Problem> &problems) {
-  Surroundings only;
+  SettingsContext only;
   only.environment = environment;
   return read_settings(only, problems);
 }

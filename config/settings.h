@@ -1,4 +1,4 @@
-// The settings of a process, read once (surroundings.h). Flags of `ration run` arrive as variables.
+// The settings of a process, read once (context.h). Flags of `ration run` arrive as variables.
 // Layer: config, a leaf. Threads: values; read-only after resolve_devices.
 #pragma once
 
@@ -10,11 +10,11 @@
 #include <variant>
 #include <vector>
 
-#include "config/limit_map.h"
 #include "config/problem.h"
-#include "config/size.h"
 #include "config/source.h"
 #include "config/third_party/third_party.h"
+#include "config/values/limit_map.h"
+#include "config/values/size.h"
 
 namespace ration::config {
 
@@ -70,7 +70,7 @@ struct Settings {
   // the limits that hold beside it.
   std::vector<Origin> origins;
   [[nodiscard]] const Origin *origin_of(std::string_view key) const;  // nullptr: default
-  std::vector<ThirdPartyVariable> foreign;                            // every one that is set
+  std::vector<ThirdPartyVariable> third_party;                        // every one that is set
   std::vector<std::string> files;                                     // that exist, strongest first
 
   // Whether any device has a limit. A group counts as one: other members may state its limit.
@@ -99,10 +99,10 @@ struct Settings {
 
   // Call once, when the devices are known: reports items of a limit that match no device or several, and applies the
   // strictest reading to ambiguous ones. Without this call an item holds on every device that it fits.
-  void meet_devices(const std::vector<DeviceIdentity> &devices, std::vector<Problem> &problems);
+  void resolve_devices(const std::vector<DeviceIdentity> &devices, std::vector<Problem> &problems);
 };
 
-// From `environment` (NULL-terminated "NAME=value" list) and the files that it names only; surroundings.h has the other
+// From `environment` (NULL-terminated "NAME=value" list) and the files that it names only; context.h has the other
 // sources. Throws only bad_alloc.
 Settings read_environment(const char *const *environment, std::vector<Problem> &problems);
 

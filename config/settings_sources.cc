@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <optional>
 
+#include "config/files/small_file.h"
 #include "config/flag_marks.h"
 #include "config/options.h"
-#include "config/small_file.h"
-#include "config/wording.h"
+#include "config/values/quotes.h"
 
 namespace ration::config {
 
@@ -45,13 +45,13 @@ std::string user_file(const char *const *environment) {
   return folder + "/ration/config.json";
 }
 
-std::string drop_in_folder(const Surroundings &from) {
+std::string drop_in_folder(const SettingsContext &from) {
   return from.system_folder.empty() ? std::string() : from.system_folder + "/conf.d";
 }
 
 class FilesReader {
  public:
-  FilesReader(const Surroundings &from, std::vector<Statement> &statements, std::vector<Problem> &problems)
+  FilesReader(const SettingsContext &from, std::vector<Statement> &statements, std::vector<Problem> &problems)
       : from_(from), statements_(statements), problems_(problems) {}
 
   FilesRead read() {
@@ -97,7 +97,7 @@ class FilesReader {
     return true;
   }
 
-  const Surroundings &from_;
+  const SettingsContext &from_;
   std::vector<Statement> &statements_;
   std::vector<Problem> &problems_;
   FilesRead result_;
@@ -105,8 +105,8 @@ class FilesReader {
 
 }  // namespace
 
-std::vector<Statement> statements_of_variables(const Surroundings &surroundings) {
-  const char *const *environment = surroundings.environment;
+std::vector<Statement> statements_of_variables(const SettingsContext &context) {
+  const char *const *environment = context.environment;
   const std::string marks = first_of(option_of_key("flags")->variable, environment);
   std::vector<Statement> statements;
   for (const Option &option : options()) {
@@ -122,35 +122,35 @@ std::vector<Statement> statements_of_variables(const Surroundings &surroundings)
       statement.wrong = "the environment gives it a second time, as " + quoted(values[1]);
       statement.again.assign(std::make_move_iterator(values.begin() + 1), std::make_move_iterator(values.end()));
     }
-    if (surroundings.privileged && (option.values == "FILE" || option.values == "FOLDER")) {
+    if (context.privileged && (option.values == "FILE" || option.values == "FOLDER")) {
       statement.wrong = "a program with more rights than its user's reads and writes no file that the user names";
     }
   }
   return statements;
 }
 
-std::vector<FilePlace> places_of_files(const Surroundings &surroundings) {
+std::vector<FilePlace> places_of_files(const SettingsContext &context) {
   std::vector<FilePlace> places;
-  const std::string named = first_of(option_of_key("config")->variable, surroundings.environment);
+  const std::string named = first_of(option_of_key("config")->variable, context.environment);
   if (!named.empty()) {
     places.push_back({named, Source::kNamedFile, Trust::kAnybody});
   }
-  if (const std::string path = user_file(surroundings.environment); !path.empty()) {
+  if (const std::string path = user_file(context.environment); !path.empty()) {
     places.push_back({path, Source::kUserFile, Trust::kOwnersOnly});
   }
-  if (const std::string folder = drop_in_folder(surroundings); !folder.empty()) {
+  if (const std::string folder = drop_in_folder(context); !folder.empty()) {
     const Folder drop_ins = list_json_files(folder);
     for (auto name = drop_ins.names.rbegin(); name != drop_ins.names.rend(); ++name) {
       places.push_back({folder + "/" + *name, Source::kDropIn, Trust::kAnybody});
     }
-    places.push_back({surroundings.system_folder + "/config.json", Source::kSystemFile, Trust::kAnybody});
+    places.push_back({context.system_folder + "/config.json", Source::kSystemFile, Trust::kAnybody});
   }
   return places;
 }
 
-FilesRead statements_of_files(const Surroundings &surroundings, std::vector<Statement> &statements,
+FilesRead statements_of_files(const SettingsContext &context, std::vector<Statement> &statements,
                               std::vector<Problem> &problems) {
-  return FilesReader(surroundings, statements, problems).read();
+  return FilesReader(context, statements, problems).read();
 }
 
 }  // namespace ration::config

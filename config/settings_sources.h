@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "config/problem.h"
-#include "config/surroundings.h"
+#include "config/settings_context.h"
 
 namespace ration::config {
 
 // Of every RATION_* variable that is set.
-std::vector<Statement> statements_of_variables(const Surroundings &surroundings);
+std::vector<Statement> statements_of_variables(const SettingsContext &context);
 
 struct FilesRead {
   std::vector<std::string> paths;  // strongest first, as their statements
@@ -19,7 +19,7 @@ struct FilesRead {
 };
 
 // Appends the statements of the files.
-FilesRead statements_of_files(const Surroundings &surroundings, std::vector<Statement> &statements,
+FilesRead statements_of_files(const SettingsContext &context, std::vector<Statement> &statements,
                               std::vector<Problem> &problems);
 
 }  // namespace ration::config

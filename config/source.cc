@@ -1,7 +1,7 @@
 #include "config/source.h"
 
 #include "config/options.h"
-#include "config/wording.h"
+#include "config/values/quotes.h"
 
 namespace ration::config {
 

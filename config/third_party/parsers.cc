@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "config/values/ascii.h"
-#include "config/wording.h"
+#include "config/values/quotes.h"
 
 namespace ration::config {
 

@@ -3,7 +3,7 @@
 
 #include "config/problem.h"
 #include "config/third_party/parsers.h"
-#include "config/wording.h"
+#include "config/values/quotes.h"
 
 namespace ration::config {
 
@@ -96,7 +96,8 @@ class Importer {
   }
 
   void conclude(const Found &found, Disposition disposition, std::string reason) {
-    settings_.foreign.push_back({std::string(found.name), std::string(found.value), disposition, std::move(reason)});
+    settings_.third_party.push_back(
+        {std::string(found.name), std::string(found.value), disposition, std::move(reason)});
   }
 
  private:

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "config/wording.h"
+#include "config/values/quotes.h"
 
 namespace ration::cli {
 

@@ -4,9 +4,9 @@
 #include "cli/exit_status.h"
 #include "cli/log.h"
 #include "cli/verbs.h"
-#include "config/small_file.h"
-#include "config/surroundings.h"
-#include "config/wording.h"
+#include "config/files/small_file.h"
+#include "config/settings_context.h"
+#include "config/values/quotes.h"
 
 namespace ration::cli {
 
@@ -36,7 +36,7 @@ bool check(const std::string &path) {
 
 // One line for each file, the highest precedence first.
 bool list() {
-  const config::Surroundings own = config::own_surroundings();
+  const config::SettingsContext own = config::own_context();
   bool good = true;
   for (const config::FilePlace &place : config::places_of_files(own)) {
     const config::SmallFile file = config::read_small_file(place.path, place.trust);

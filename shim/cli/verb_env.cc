@@ -7,7 +7,7 @@
 #include "cli/log.h"
 #include "cli/run/run_preparation.h"
 #include "cli/verbs.h"
-#include "config/wording.h"
+#include "config/values/quotes.h"
 
 namespace ration::cli {
 
@@ -65,7 +65,7 @@ Json as_json(const config::Settings &settings, const std::vector<config::Problem
       document["settings"].push_back(setting_of(settings, option));
     }
   }
-  for (const config::ThirdPartyVariable &word : settings.foreign) {
+  for (const config::ThirdPartyVariable &word : settings.third_party) {
     document["foreign"].push_back({{"variable", word.variable},
                                    {"value", word.value},
                                    {"standing", config::name_of(word.disposition)},
@@ -97,7 +97,7 @@ void print_table(const config::Settings &settings) {
       print_row(name, config::name_of(config::Source::kDefault), std::string(option.fallback));
     }
   }
-  for (const config::ThirdPartyVariable &word : settings.foreign) {
+  for (const config::ThirdPartyVariable &word : settings.third_party) {
     std::cout << config::shown(word.variable) << '=' << config::shown(word.value) << ": "
               << config::name_of(word.disposition) << ": " << config::printable(word.reason) << '\n';
   }

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <utility>
 
-#include "config/surroundings.h"
+#include "config/settings_context.h"
 #include "runtime/loaded_framework.h"
 
 namespace ration::runtime {
 
 config::Settings read_own_settings(std::vector<config::Problem> &problems) {
-  config::Surroundings own = config::own_surroundings();
+  config::SettingsContext own = config::own_context();
   own.framework = loaded_framework();
   return config::read_settings(own, problems);
 }
@@ -26,7 +26,7 @@ std::vector<std::string> ConfiguredLimits::meet(const std::vector<events::Device
     identities.push_back({device.ordinal, device.uuid, device.total});
   }
   std::vector<config::Problem> problems;
-  settings_.meet_devices(identities, problems);
+  settings_.resolve_devices(identities, problems);
   std::vector<std::string> lines;
   for (const config::Problem &problem : problems) {
     lines.push_back(problem.line);

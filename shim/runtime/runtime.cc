@@ -62,7 +62,7 @@ events::JournalOptions journal_options(const config::Settings &settings) {
     options.meta.settings.push_back(
         {origin.key, origin.value, std::string(config::name_of(origin.source)), origin.place, origin.locked});
   }
-  for (const config::ThirdPartyVariable &word : settings.foreign) {
+  for (const config::ThirdPartyVariable &word : settings.third_party) {
     options.meta.foreign.push_back(
         {word.variable, word.value, std::string(config::name_of(word.disposition)), word.reason});
   }

@@ -5,9 +5,9 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "config/settings_file.h"
-#include "config/surroundings.h"
-#include "config/wording.h"
+#include "config/files/settings_file.h"
+#include "config/settings_context.h"
+#include "config/values/quotes.h"
 
 using namespace ration::config;
 
@@ -46,7 +46,7 @@ const char *wrong_with_variable(const std::string &name, const std::string &valu
     if (!is_plain(problem.line) || problem.line.size() > kLongestLine) return "tells what is no plain line";
     if (problem.fatal_for_cli) return "stops ration run for a variable that is not ours";
   }
-  for (const ThirdPartyVariable &word : settings.foreign) {
+  for (const ThirdPartyVariable &word : settings.third_party) {
     const bool refused = word.disposition == Disposition::kRefused;
     if (refused != settings.limit_in_doubt || (refused && problems.empty())) return "refuses, and holds nobody to it";
   }

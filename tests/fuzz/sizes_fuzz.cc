@@ -8,7 +8,7 @@
 
 #include "catch.h"
 #include "config/settings.h"
-#include "config/wording.h"
+#include "config/values/quotes.h"
 
 using namespace ration::config;
 

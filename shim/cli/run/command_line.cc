@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "config/options.h"
-#include "config/wording.h"
+#include "config/values/quotes.h"
 
 namespace ration::cli {
 

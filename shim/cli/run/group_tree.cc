@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "config/limit_map.h"
+#include "config/values/limit_map.h"
 
 namespace ration::cli {
 

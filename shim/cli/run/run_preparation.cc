@@ -14,8 +14,8 @@
 #include "cli/run/simulated_machine.h"
 #include "config/flag_marks.h"
 #include "config/options.h"
-#include "config/surroundings.h"
-#include "config/wording.h"
+#include "config/settings_context.h"
+#include "config/values/quotes.h"
 
 namespace ration::cli {
 
@@ -117,7 +117,7 @@ void set_flags(const RunRequest &request, EnvironmentBlock &environment) {
 
 config::Settings settings_of(const RunRequest &request, const EnvironmentBlock &environment,
                              std::vector<config::Problem> &problems) {
-  config::Surroundings from = config::own_surroundings();
+  config::SettingsContext from = config::own_context();
   const std::vector<const char *> entries = environment.pointers();
   from.environment = entries.data();
   if (!request.command.empty()) {

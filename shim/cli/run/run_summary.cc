@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "cli/text_table.h"
-#include "config/size.h"
+#include "config/values/size.h"
 
 namespace ration::cli {
 

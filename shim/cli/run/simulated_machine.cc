@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
-#include "config/size.h"
-#include "config/wording.h"
+#include "config/values/quotes.h"
+#include "config/values/size.h"
 
 namespace ration::cli {
 

@@ -12,7 +12,7 @@
 #include "cli/text_table.h"
 #include "cli/usage/usage_tables.h"
 #include "config/settings.h"
-#include "config/wording.h"
+#include "config/values/quotes.h"
 
 namespace ration::cli {
 

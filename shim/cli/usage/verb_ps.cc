@@ -8,7 +8,7 @@
 #include "cli/usage/usage_json.h"
 #include "cli/usage/whole_file.h"
 #include "cli/verbs.h"
-#include "config/wording.h"
+#include "config/values/quotes.h"
 
 namespace ration::cli {
 

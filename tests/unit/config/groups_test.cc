@@ -3,7 +3,7 @@
 
 #include "catch.h"
 #include "config/settings.h"
-#include "environment.h"
+#include "unit/config/environment.h"
 
 using namespace ration::config;
 
@@ -243,7 +243,7 @@ TEST_CASE("a group's limit that names no device, or several, is said when the de
   Reading reading =
       read({"RATION_GROUP=a", "RATION_GROUP_LIMIT=GPU-1f2e=14GiB,7=1GiB", "RATION_GROUP_TREE=" + kOuter + "=9=1GiB"});
   CHECK(reading.problems.empty());
-  reading.settings.meet_devices({kFirst, kSecond}, reading.problems);
+  reading.settings.resolve_devices({kFirst, kSecond}, reading.problems);
   REQUIRE(reading.problems.size() == 3);
   CHECK(reading.problems[0].line.find("RATION_GROUP_TREE=" + kOuter + "=9=1GiB: device \"9\" is none of those") == 0);
   CHECK(reading.problems[1].line.find("RATION_GROUP_LIMIT=GPU-1f2e=14GiB,7=1GiB: \"GPU-1f2e\" fits 2 devices") == 0);
@@ -255,7 +255,7 @@ TEST_CASE("a group's limit that names no device, or several, is said when the de
 
 TEST_CASE("a tree's limit everywhere and a group limit of one device are no contradiction") {
   Reading reading = read({"RATION_GROUP_TREE=" + kOuter + "=14GiB", "RATION_GROUP_LIMIT=0=13GiB"});
-  reading.settings.meet_devices({kFirst, kSecond}, reading.problems);
+  reading.settings.resolve_devices({kFirst, kSecond}, reading.problems);
   CHECK(reading.problems.empty());
   CHECK(stated(reading, 0) == 13 * kGiB);
   CHECK(stated(reading, 0, kSecond) == 14 * kGiB);
@@ -264,7 +264,7 @@ TEST_CASE("a tree's limit everywhere and a group limit of one device are no cont
 TEST_CASE("a group limit that holds the process alone meets the devices apart from its own limit") {
   Reading reading = read({"RATION_LIMIT=0=8GiB", "RATION_GROUP_LIMIT=GPU-1f2e3=4GiB,7=1GiB"});
   REQUIRE(reading.problems.size() == 1);
-  reading.settings.meet_devices({kFirst, kSecond}, reading.problems);
+  reading.settings.resolve_devices({kFirst, kSecond}, reading.problems);
   REQUIRE(reading.problems.size() == 2);
   CHECK(reading.problems[1].line.find("RATION_GROUP_LIMIT=GPU-1f2e3=4GiB,7=1GiB: device \"7\"") == 0);
   CHECK(reading.settings.limit_on(kFirst).bytes == 4 * kGiB);

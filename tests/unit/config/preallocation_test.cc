@@ -1,7 +1,7 @@
 // What the pool takes at once: settings and a device's size become bytes.
 #include "catch.h"
 #include "config/settings.h"
-#include "environment.h"
+#include "unit/config/environment.h"
 
 using namespace ration::config;
 

@@ -5,7 +5,7 @@
 
 #include "catch.h"
 #include "config/options.h"
-#include "environment.h"
+#include "unit/config/environment.h"
 
 using namespace ration::config;
 

@@ -1,7 +1,7 @@
 // Which source's value holds, and what is told of it.
 #include "catch.h"
 #include "config/flag_marks.h"
-#include "written_files.h"
+#include "unit/config/written_files.h"
 
 using namespace ration::config;
 
@@ -86,7 +86,7 @@ TEST_CASE("a locked limit of one device leaves the others alone, and contradicts
   const WrittenFiles files;
   files.system(R"({"limit": {"GPU-1f2e": "4GiB"}, "locked": ["limit"]})");
   Reading reading = files.read({"RATION_LIMIT=0=8g,1=8g"});
-  reading.settings.meet_devices({device(0, "GPU-1f2e"), device(1, "GPU-77")}, reading.problems);
+  reading.settings.resolve_devices({device(0, "GPU-1f2e"), device(1, "GPU-77")}, reading.problems);
   CHECK(reading.problems.empty());
   CHECK(reading.settings.limit_on(device(0, "GPU-1f2e")).bytes == 4 * kGiB);
   CHECK(reading.settings.limit_on(device(1, "GPU-77")).bytes == 8 * kGiB);

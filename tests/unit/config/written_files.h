@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "config/surroundings.h"
-#include "environment.h"
+#include "config/settings_context.h"
+#include "unit/config/environment.h"
 
 namespace ration::config {
 
@@ -46,7 +46,7 @@ class WrittenFiles {
       block.push_back(entry.c_str());
     }
     block.push_back(nullptr);
-    const Surroundings from{block.data(), program, path("system"), privileged, framework};
+    const SettingsContext from{block.data(), program, path("system"), privileged, framework};
     Reading reading;
     reading.settings = read_settings(from, reading.problems);
     return reading;

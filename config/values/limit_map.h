@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "config/size.h"
+#include "config/values/size.h"
 
 namespace ration::config {
 

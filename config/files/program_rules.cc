@@ -1,4 +1,4 @@
-#include "config/program_rules.h"
+#include "config/files/program_rules.h"
 
 #include <fcntl.h>
 #include <sys/auxv.h>

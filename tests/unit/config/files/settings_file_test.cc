@@ -1,8 +1,8 @@
 // What a file of settings may say, and what is said of one that cannot be read.
-#include "config/settings_file.h"
+#include "config/files/settings_file.h"
 
 #include "catch.h"
-#include "written_files.h"
+#include "unit/config/written_files.h"
 
 using namespace ration::config;
 

@@ -1,11 +1,11 @@
-#include "config/json_tree.h"
+#include "config/files/json_tree.h"
 
 #include <algorithm>
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "config/size.h"
-#include "config/wording.h"
+#include "config/values/quotes.h"
+#include "config/values/size.h"
 
 namespace ration::config {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "config/json_tree.h"
+#include "config/files/json_tree.h"
 #include "config/options.h"
 
 namespace ration::config {

@@ -1,4 +1,4 @@
-#include "config/wording.h"
+#include "config/values/quotes.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "config/small_file.h"
+#include "config/files/small_file.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
 
 #include "config/options.h"
 #include "config/settings.h"
-#include "config/wording.h"
+#include "config/values/quotes.h"
 
 namespace ration::config {
 
@@ -69,7 +69,7 @@ void resolve(const LimitMap &limit, std::string_view key, const std::vector<Devi
 
 }  // namespace
 
-void Settings::meet_devices(const std::vector<DeviceIdentity> &devices, std::vector<Problem> &problems) {
+void Settings::resolve_devices(const std::vector<DeviceIdentity> &devices, std::vector<Problem> &problems) {
   resolve(limit, "limit", devices, limit_in_doubt, problems);
   resolve(stray_group_limit, "group_limit", devices, limit_in_doubt, problems);
   for (Group &group : groups) {

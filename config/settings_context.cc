@@ -1,11 +1,11 @@
-#include "config/surroundings.h"
+#include "config/settings_context.h"
 
 #include <sys/auxv.h>
 
 namespace ration::config {
 
-Surroundings own_surroundings() {
-  Surroundings own;
+SettingsContext own_context() {
+  SettingsContext own;
   own.environment = process_environment();
   own.program = this_program();
   own.system_folder = system_folder();

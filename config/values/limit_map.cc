@@ -1,9 +1,9 @@
-#include "config/limit_map.h"
+#include "config/values/limit_map.h"
 
 #include <algorithm>
 
 #include "config/values/ascii.h"
-#include "config/wording.h"
+#include "config/values/quotes.h"
 
 namespace ration::config {
 

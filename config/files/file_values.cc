@@ -1,7 +1,7 @@
-#include "config/file_values.h"
+#include "config/files/file_values.h"
 
-#include "config/readers.h"
-#include "config/wording.h"
+#include "config/values/option_parsers.h"
+#include "config/values/quotes.h"
 
 namespace ration::config {
 

@@ -4,7 +4,7 @@
 #include <cstdio>
 
 #include "catch.h"
-#include "written_files.h"
+#include "unit/config/written_files.h"
 
 using namespace ration::config;
 
@@ -51,7 +51,7 @@ std::string others_of(const Settings &settings) {
 
 std::string dispositions_of(const Settings &settings) {
   std::string text;
-  for (const ThirdPartyVariable &word : settings.foreign) {
+  for (const ThirdPartyVariable &word : settings.third_party) {
     text += text.empty() ? "" : " ";
     text += name_of(word.disposition);
   }
@@ -216,7 +216,7 @@ TEST_CASE("each value of the field's variables does what its documentation says,
     CHECK((limit.asked ? limit.bytes : 0) == row.limit);
     CHECK(others_of(reading.settings) == row.others);
     CHECK(dispositions_of(reading.settings) == row.dispositions);
-    for (const ThirdPartyVariable &word : reading.settings.foreign) {
+    for (const ThirdPartyVariable &word : reading.settings.third_party) {
       CHECK_FALSE(word.reason.empty());
       const bool told = reading.lines().find(word.variable + "=") != std::string::npos;
       CHECK((word.disposition != Disposition::kRefused || told));
@@ -236,8 +236,8 @@ TEST_CASE("where a framework is loaded, its variables are its own and nothing is
   CHECK(reading.settings.mode == Mode::kPool);
   CHECK(reading.settings.preallocation_on(device(0)).bytes == 0);
   CHECK(reading.settings.managed == Managed::kLimit);
-  REQUIRE(reading.settings.foreign.size() == theirs.size());
-  for (const ThirdPartyVariable &word : reading.settings.foreign) {
+  REQUIRE(reading.settings.third_party.size() == theirs.size());
+  for (const ThirdPartyVariable &word : reading.settings.third_party) {
     CHECK(word.disposition == Disposition::kLeft);
     CHECK(word.reason.find("xla_cuda_plugin.so is loaded, which reads it itself") == 0);
   }
@@ -253,7 +253,7 @@ TEST_CASE("beside a framework our own settings hold, and limits that it does not
 TEST_CASE("a limit of the field for a device that is not there gets a line with its variable") {
   Reading reading = reading_of({kDevice + "_7=1g", kPinned + "0=1G,GPU-1f2e=2G"});
   CHECK(reading.problems.empty());
-  reading.settings.meet_devices({device(0, "GPU-1f2e")}, reading.problems);
+  reading.settings.resolve_devices({device(0, "GPU-1f2e")}, reading.problems);
   CHECK(reading.lines().find(kDevice + "_7=1g: device \"7\" is none of those that this process sees") == 0);
   CHECK(reading.lines().find(kPinned + "0=1G,GPU-1f2e=2G: \"0\" and \"GPU-1f2e\" are one device with two limits") !=
         std::string::npos);

@@ -2,7 +2,7 @@
 #include <charconv>
 #include <cstdlib>
 
-#include "config/size.h"
+#include "config/values/size.h"
 
 namespace ration::config {
 

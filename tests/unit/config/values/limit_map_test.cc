@@ -1,6 +1,6 @@
 #include "catch.h"
 #include "config/settings.h"
-#include "environment.h"
+#include "unit/config/environment.h"
 
 using namespace ration::config;
 
@@ -161,7 +161,7 @@ TEST_CASE("a limit by UUID holds on a device whose UUID nobody tells") {
 TEST_CASE("a prefix that fits two devices is the strictest reading on both") {
   Reading reading = read({"RATION_LIMIT=GPU-1f2e=14GiB"});
   CHECK(reading.problems.empty());
-  reading.settings.meet_devices({kFirst, kSecond}, reading.problems);
+  reading.settings.resolve_devices({kFirst, kSecond}, reading.problems);
   REQUIRE(reading.problems.size() == 1);
   CHECK(reading.problems[0].line.find("RATION_LIMIT=GPU-1f2e=14GiB: \"GPU-1f2e\" fits 2 devices") == 0);
   CHECK(reading.settings.limit_on(kFirst).bytes == kStrictest);
@@ -170,26 +170,26 @@ TEST_CASE("a prefix that fits two devices is the strictest reading on both") {
 
 TEST_CASE("a prefix that fits one device is as good as the whole UUID") {
   Reading reading = read({"RATION_LIMIT=GPU-1f2e3=14GiB"});
-  reading.settings.meet_devices({kFirst, kSecond}, reading.problems);
+  reading.settings.resolve_devices({kFirst, kSecond}, reading.problems);
   CHECK(reading.problems.empty());
   CHECK(reading.settings.limit_on(kFirst).bytes == 14 * kGiB);
 }
 
 TEST_CASE("one device under two names with two limits is a contradiction") {
   Reading reading = read({"RATION_LIMIT=0=14GiB,GPU-1f2e3=15GiB"});
-  reading.settings.meet_devices({kFirst, kSecond}, reading.problems);
+  reading.settings.resolve_devices({kFirst, kSecond}, reading.problems);
   REQUIRE(reading.problems.size() == 1);
   CHECK(reading.settings.limit_on(kFirst).bytes == kStrictest);
 
   Reading agreed = read({"RATION_LIMIT=0=8GiB,GPU-1f2e3=50%"});
-  agreed.settings.meet_devices({kFirst, kSecond}, agreed.problems);
+  agreed.settings.resolve_devices({kFirst, kSecond}, agreed.problems);
   CHECK(agreed.problems.empty());
   CHECK(agreed.settings.limit_on(kFirst).bytes == 8 * kGiB);
 }
 
 TEST_CASE("a device that is not there is named, and nothing else changes") {
   Reading reading = read({"RATION_LIMIT=0=8GiB,5=2GiB"});
-  reading.settings.meet_devices({kFirst, kSecond}, reading.problems);
+  reading.settings.resolve_devices({kFirst, kSecond}, reading.problems);
   REQUIRE(reading.problems.size() == 1);
   CHECK(reading.problems[0].line.find("\"5\" is none of those") != std::string::npos);
   CHECK(reading.settings.limit_on(kFirst).bytes == 8 * kGiB);
@@ -198,7 +198,7 @@ TEST_CASE("a device that is not there is named, and nothing else changes") {
 
 TEST_CASE("where the driver reports no UUIDs, that is said and the limit holds everywhere") {
   Reading reading = read({"RATION_LIMIT=GPU-1f2e3=4GiB"});
-  reading.settings.meet_devices({device(0), device(1)}, reading.problems);
+  reading.settings.resolve_devices({device(0), device(1)}, reading.problems);
   REQUIRE(reading.problems.size() == 1);
   CHECK(reading.problems[0].line.find("reports no UUIDs") != std::string::npos);
   CHECK(reading.settings.limit_on(device(0)).bytes == 4 * kGiB);

@@ -1,9 +1,9 @@
-#include "config/settings_file.h"
+#include "config/files/settings_file.h"
 
 #include <algorithm>
 
-#include "config/file_values.h"
-#include "config/wording.h"
+#include "config/files/file_values.h"
+#include "config/values/quotes.h"
 
 namespace ration::config {
 

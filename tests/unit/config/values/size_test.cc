@@ -1,4 +1,4 @@
-#include "config/size.h"
+#include "config/values/size.h"
 
 #include <clocale>
 

@@ -5,14 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "config/program_rules.h"
+#include "config/files/program_rules.h"
+#include "config/files/settings_file.h"
+#include "config/files/small_file.h"
 #include "config/settings.h"
-#include "config/settings_file.h"
-#include "config/small_file.h"
 
 namespace ration::config {
 
-struct Surroundings {
+struct SettingsContext {
   const char *const *environment = nullptr;  // NULL-terminated "NAME=value" list
   ProgramIdentity program;                   // matched by the rules of files
   std::string system_folder;                 // empty: none
@@ -23,7 +23,7 @@ struct Surroundings {
 };
 
 // Of this process. The system folder is fixed at build time: a variable that moved it could remove its ceilings.
-Surroundings own_surroundings();
+SettingsContext own_context();
 std::string system_folder();
 
 // Where files of settings may lie, strongest first; of the drop-ins only those that exist.
@@ -32,10 +32,10 @@ struct FilePlace {
   Source source;
   Trust trust;
 };
-std::vector<FilePlace> places_of_files(const Surroundings &surroundings);
+std::vector<FilePlace> places_of_files(const SettingsContext &context);
 
 // Throws only bad_alloc.
-Settings read_settings(const Surroundings &surroundings, std::vector<Problem> &problems);
+Settings read_settings(const SettingsContext &context, std::vector<Problem> &problems);
 
 // The error in one statement by itself, as its option parses the value; empty: none.
 std::string error_in_statement(const Statement &statement);

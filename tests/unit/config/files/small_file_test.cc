@@ -1,11 +1,11 @@
 // Whatever lies under the name of a file: it is read, or refused in words, and nobody waits.
-#include "config/small_file.h"
+#include "config/files/small_file.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "catch.h"
-#include "written_files.h"
+#include "unit/config/written_files.h"
 
 using namespace ration::config;
 

@@ -2,9 +2,9 @@
 #include <array>
 #include <optional>
 
-#include "config/size.h"
 #include "config/values/ascii.h"
-#include "config/wording.h"
+#include "config/values/quotes.h"
+#include "config/values/size.h"
 
 namespace ration::config {
 

@@ -1,10 +1,10 @@
-#include "config/readers.h"
+#include "config/values/option_parsers.h"
 
 #include <algorithm>
 #include <charconv>
 
 #include "config/values/ascii.h"
-#include "config/wording.h"
+#include "config/values/quotes.h"
 
 namespace ration::config {
 

@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
+#include "config/files/program_rules.h"
 #include "config/options.h"
 #include "config/problem.h"
-#include "config/program_rules.h"
 #include "config/source.h"
 
 namespace ration::config {
