@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Each value of the field's variables, in a process of its own: mode, limit, what is preallocated, growth, driver calls.
-The rows and their columns are values.txt; the variables that must have one are those that config/ reads."""
+"""Each value of third-party variables, in a process of its own: mode, limit, preallocation, growth, driver calls.
+The rows and their columns are in values.txt; every variable of config/third_party/variables.cc must have one."""
 import json
 import pathlib
 import re
@@ -40,7 +40,7 @@ def driver_calls(trace):
 
 
 def sizes(records, calls):
-    """What was preallocated, and how often the pool grew."""
+    """The sizes that were preallocated, and how often the pool grew."""
     slabs = of_type(records, "slab_alloc")
     ahead = [slab["size"] for slab in slabs if slab["why"] == "preallocate"]
     grown = [sample["pool_reserved"] for sample in of_type(records, "sample")]
@@ -70,7 +70,7 @@ def row(entries, wanted, standing):
 
 
 def shown_alike(folder):
-    """`ration env` says of each row what the process's log said."""
+    """`ration env` shows the same dispositions as the log of a process."""
     for entries, _, standing in rows():
         environment = clean_environment() | {"HOME": folder, "XDG_CONFIG_HOME": folder} | environment_of(entries)
         done = subprocess.run([BUILD / "bin/ration", "env", "--json"], env=environment, capture_output=True, text=True, check=False)
@@ -84,8 +84,8 @@ def every_variable_has_a_row(_):
 
 
 def every_variable_is_documented(_):
-    """The table of config/README.md has those that are read, and no others."""
-    section = (CONFIG / "README.md").read_text().partition("## The field's variables")[2].partition("\n## ")[0]
+    """The table of config/README.md has exactly the variables that are parsed."""
+    section = (CONFIG / "README.md").read_text().partition("## Third-party variables")[2].partition("\n## ")[0]
     named = {name for line in section.splitlines() if line.startswith("| `") for name in re.findall(r"`([A-Z_]{9,})`", line.split("|")[1])}
     expect("in the table", named, READ)
 
