@@ -1,4 +1,4 @@
-// An environment block for one test. Threads: one.
+// An environment block for one test.
 #pragma once
 
 #include <initializer_list>

@@ -1,4 +1,4 @@
-// Groups: which limit belongs to which, and what becomes of one that belongs to none.
+// Group limits, with and without a group.
 #include <unistd.h>
 
 #include "catch.h"
@@ -21,14 +21,14 @@ Stated stated(const Reading &reading, std::size_t group, const DeviceIdentity &o
   return reading.settings.group_limit_on(reading.settings.groups.at(group), on);
 }
 
-// The process itself is held to nothing.
+// The process itself has no limit.
 bool is_free(const Reading &reading) {
   return !reading.settings.limit_on(kFirst).asked;
 }
 
 }  // namespace
 
-TEST_CASE("a group's limit is the group's, not the process's own") {
+TEST_CASE("a group limit does not limit the process itself") {
   const Reading reading = read({"RATION_GROUP=lab", "RATION_GROUP_LIMIT=3GiB"});
   CHECK(reading.problems.empty());
   REQUIRE(reading.settings.groups.size() == 1);
@@ -38,7 +38,7 @@ TEST_CASE("a group's limit is the group's, not the process's own") {
   CHECK(is_free(reading));
 }
 
-TEST_CASE("a group's limit stands beside the process's own") {
+TEST_CASE("a group limit holds beside the process's own") {
   const Reading reading = read({"RATION_GROUP=lab", "RATION_GROUP_LIMIT=3GiB", "RATION_LIMIT=2GiB"});
   CHECK(reading.settings.limit_on(kFirst).bytes == 2 * kGiB);
   CHECK(stated(reading, 0) == 3 * kGiB);
@@ -51,7 +51,7 @@ TEST_CASE("a group without a limit states none") {
   CHECK(is_free(reading));
 }
 
-TEST_CASE("a group's limit may be a share, or name devices, and is at most the device") {
+TEST_CASE("a group limit may be a share or name devices, and is at most the device") {
   CHECK(stated(read({"RATION_GROUP=a", "RATION_GROUP_LIMIT=40%"}), 0) == 6871947673);
   CHECK(stated(read({"RATION_GROUP=a", "RATION_GROUP_LIMIT=100GiB"}), 0) == kSixteenGiB);
   const Reading reading = read({"RATION_GROUP=a", "RATION_GROUP_LIMIT=0=8GiB,GPU-1f2e9=50%"});
@@ -60,7 +60,7 @@ TEST_CASE("a group's limit may be a share, or name devices, and is at most the d
   CHECK(stated(reading, 0, device(2, "GPU-77")) == std::nullopt);
 }
 
-TEST_CASE("a group's limit that cannot be read is the strictest reading for the group, in one line") {
+TEST_CASE("a malformed group limit is the strictest reading for the group, with one line") {
   const std::pair<const char *, std::uint64_t> rows[] = {
       {"", kStrictest},         {"1", kStrictest},         {"8Gib", kStrictest},
       {"0=8GiB,1=x", 8 * kGiB}, {"0=15GiB,x", kStrictest}, {"0=8GiB,0=4GiB", 4 * kGiB},
@@ -79,7 +79,7 @@ TEST_CASE("a group's limit that cannot be read is the strictest reading for the 
   }
 }
 
-TEST_CASE("a group's limit that the environment gives twice is a contradiction; both hold") {
+TEST_CASE("a group limit that the environment has twice is a contradiction; both hold") {
   const Reading reading = read({"RATION_GROUP_LIMIT=14GiB", "RATION_GROUP_LIMIT=4GiB", "RATION_GROUP=a"});
   CHECK(reading.problems.size() == 1);
   CHECK(stated(reading, 0) == 4 * kGiB);
@@ -90,7 +90,7 @@ TEST_CASE("a group's limit that the environment gives twice is a contradiction; 
   CHECK(read({"RATION_GROUP_LIMIT=4g", "RATION_GROUP_LIMIT=4g", "RATION_GROUP=a"}).problems.empty());
 }
 
-TEST_CASE("a group limit of no group holds this process alone, and one line says so") {
+TEST_CASE("a group limit without a group limits this process alone, with one line") {
   for (const char *group : {"PATH=/bin", "RATION_GROUP="}) {
     INFO(group);
     const Reading reading = read({group, "RATION_GROUP_LIMIT=0=3GiB", "RATION_LIMIT=8GiB"});
@@ -104,7 +104,7 @@ TEST_CASE("a group limit of no group holds this process alone, and one line says
   }
 }
 
-TEST_CASE("the limit of a group with a malformed name holds this process alone, and a second line says so") {
+TEST_CASE("the limit of a group with a malformed name limits this process alone, with a second line") {
   const Reading reading = read({"RATION_GROUP=a b", "RATION_GROUP_LIMIT=3GiB", "RATION_GROUP_TREE=" + kOuter});
   REQUIRE(reading.problems.size() == 2);
   CHECK(reading.problems[0].line.find("RATION_GROUP=a b: ") == 0);
@@ -114,28 +114,28 @@ TEST_CASE("the limit of a group with a malformed name holds this process alone, 
   CHECK(stated(reading, 0) == std::nullopt);
 }
 
-TEST_CASE("a malformed name alone is one line and no group") {
+TEST_CASE("a malformed name without a limit gets one line and is no group") {
   const Reading reading = read({"RATION_GROUP=a/b"});
   CHECK(reading.problems.size() == 1);
   CHECK(reading.settings.groups.empty());
   CHECK(is_free(reading));
 }
 
-TEST_CASE("a name and its limit that are both malformed are the strictest reading for the process") {
+TEST_CASE("a malformed name with a malformed limit is the strictest reading for the process") {
   const Reading reading = read({"RATION_GROUP=a b", "RATION_GROUP_LIMIT=0=3GiB,x"});
   CHECK(reading.problems.size() == 2);
   CHECK(reading.settings.limit_on(kFirst).bytes == 3 * kGiB);
   CHECK(reading.settings.limit_on(kSecond).bytes == kStrictest);
 }
 
-TEST_CASE("two names are none: nobody can tell whose the limit is") {
+TEST_CASE("two names are no group, because the owner of the limit is ambiguous") {
   const Reading reading = read({"RATION_GROUP=a", "RATION_GROUP=b", "RATION_GROUP_LIMIT=3GiB"});
   CHECK(reading.problems.size() == 2);
   CHECK(reading.settings.groups.empty());
   CHECK(reading.settings.limit_on(kFirst).bytes == 3 * kGiB);
 }
 
-TEST_CASE("trees stand in the order of their variable, the named group behind them") {
+TEST_CASE("trees are in the order of their variable, the named group after them") {
   const Reading reading =
       read({"RATION_GROUP_TREE=" + kOuter + "=0=8GiB,1=4GiB;" + kInner, "RATION_GROUP=lab", "RATION_GROUP_LIMIT=1GiB"});
   CHECK(reading.problems.empty());
@@ -152,7 +152,7 @@ TEST_CASE("trees stand in the order of their variable, the named group behind th
   CHECK(is_free(reading));
 }
 
-TEST_CASE("a group limit without a name is the innermost tree's") {
+TEST_CASE("a group limit without a name belongs to the innermost tree") {
   const std::string trees = "RATION_GROUP_TREE=" + kOuter + "=8GiB;" + kInner + "=4GiB";
   const Reading smaller = read({trees, "RATION_GROUP_LIMIT=3GiB"});
   CHECK(smaller.problems.empty());
@@ -167,7 +167,7 @@ TEST_CASE("a group limit without a name is the innermost tree's") {
   CHECK(is_free(malformed));
 }
 
-TEST_CASE("a list of trees with a mistake is the strictest reading for each of them, in one line") {
+TEST_CASE("a malformed list of trees is the strictest reading for each of them, with one line") {
   struct Row {
     std::string value;
     std::size_t trees;
@@ -212,7 +212,7 @@ TEST_CASE("a list of trees with a mistake is the strictest reading for each of t
   }
 }
 
-TEST_CASE("a mistake in the trees does not touch the named group, nor the other way") {
+TEST_CASE("a mistake in the trees does not affect the named group, and vice versa") {
   const Reading trees = read({"RATION_GROUP_TREE=" + kOuter + "=x", "RATION_GROUP=a", "RATION_GROUP_LIMIT=14GiB"});
   CHECK(stated(trees, 0) == kStrictest);
   CHECK(stated(trees, 1) == 14 * kGiB);
@@ -230,7 +230,7 @@ TEST_CASE("two lists of trees are a contradiction; the trees of both hold") {
   CHECK(stated(reading, 1) == kStrictest);
 }
 
-TEST_CASE("a group is a limit that was asked for, whether it has one of its own or not") {
+TEST_CASE("a group counts as a limit, with or without a group limit") {
   for (const std::string &entry :
        {std::string("RATION_GROUP=a"), "RATION_GROUP_TREE=" + kOuter, std::string("RATION_GROUP_TREE=")}) {
     INFO(entry);
@@ -239,7 +239,7 @@ TEST_CASE("a group is a limit that was asked for, whether it has one of its own 
   CHECK_FALSE(read({"RATION_GROUP="}).settings.limit_asked());
 }
 
-TEST_CASE("a group's limit that names no device, or several, is said when the devices are known") {
+TEST_CASE("a group limit that names no device, or several, gets a line when the devices are known") {
   Reading reading =
       read({"RATION_GROUP=a", "RATION_GROUP_LIMIT=GPU-1f2e=14GiB,7=1GiB", "RATION_GROUP_TREE=" + kOuter + "=9=1GiB"});
   CHECK(reading.problems.empty());
@@ -253,7 +253,7 @@ TEST_CASE("a group's limit that names no device, or several, is said when the de
   CHECK(is_free(reading));
 }
 
-TEST_CASE("a tree's limit everywhere and a group limit of one device are no contradiction") {
+TEST_CASE("a tree's limit of all devices and a group limit of one are no contradiction") {
   Reading reading = read({"RATION_GROUP_TREE=" + kOuter + "=14GiB", "RATION_GROUP_LIMIT=0=13GiB"});
   reading.settings.resolve_devices({kFirst, kSecond}, reading.problems);
   CHECK(reading.problems.empty());
@@ -261,7 +261,7 @@ TEST_CASE("a tree's limit everywhere and a group limit of one device are no cont
   CHECK(stated(reading, 0, kSecond) == 14 * kGiB);
 }
 
-TEST_CASE("a group limit that holds the process alone meets the devices apart from its own limit") {
+TEST_CASE("a group limit of the process alone is resolved separately from its own limit") {
   Reading reading = read({"RATION_LIMIT=0=8GiB", "RATION_GROUP_LIMIT=GPU-1f2e3=4GiB,7=1GiB"});
   REQUIRE(reading.problems.size() == 1);
   reading.settings.resolve_devices({kFirst, kSecond}, reading.problems);
@@ -271,7 +271,7 @@ TEST_CASE("a group limit that holds the process alone meets the devices apart fr
   CHECK_FALSE(reading.settings.limit_on(kSecond).asked);
 }
 
-TEST_CASE("the books lie in the folder that is named, else in one of the effective user") {
+TEST_CASE("the ledgers are in the configured folder, else in one of the effective user") {
   const std::string own = "/dev/shm/ration-" + std::to_string(geteuid());
   CHECK(read({"RATION_STATE_DIR=/run/ration"}).settings.state_folder() == "/run/ration");
   CHECK(read({"RATION_STATE_DIR="}).settings.state_folder() == own);

@@ -1,4 +1,4 @@
-// What the pool takes at once: settings and a device's size become bytes.
+// Preallocation: settings and the size of a device become bytes.
 #include "catch.h"
 #include "config/settings.h"
 #include "unit/config/environment.h"
@@ -15,7 +15,7 @@ Settings::Preallocation on_sixteen_gib(std::initializer_list<std::string> entrie
 
 }  // namespace
 
-TEST_CASE("a limit is preallocated whole, whoever asked for it and however") {
+TEST_CASE("a limit from any source is preallocated whole") {
   CHECK(on_sixteen_gib({"RATION_LIMIT=8GiB"}).bytes == 8 * kGiB);
   CHECK(on_sixteen_gib({"RATION_LIMIT=40%"}).bytes == 6871947673);
   CHECK(on_sixteen_gib({"RATION_LIMIT=100%"}).bytes == kSixteenGiB);
@@ -25,7 +25,7 @@ TEST_CASE("a limit is preallocated whole, whoever asked for it and however") {
   CHECK(on_sixteen_gib({"RATION_LIMIT=8GiB", "RATION_PREALLOCATE=true"}).bytes == 8 * kGiB);
 }
 
-TEST_CASE("where no limit was asked for on a device, three quarters of it are") {
+TEST_CASE("without a limit 75 % of a device is preallocated") {
   CHECK(on_sixteen_gib({}).bytes == kStrictest);
   CHECK(on_sixteen_gib({"RATION_RESERVE=0"}).bytes == kStrictest);
   CHECK(on_sixteen_gib({"RATION_LIMIT=0=8GiB"}, 1).bytes == kStrictest);
@@ -34,12 +34,12 @@ TEST_CASE("where no limit was asked for on a device, three quarters of it are") 
   CHECK(read({}).settings.preallocation_on(device(0, "", UINT64_MAX)).bytes == UINT64_MAX / 4 * 3 + 2);
 }
 
-TEST_CASE("a limit that cannot be read is preallocated as far as the strictest reading goes") {
+TEST_CASE("of a malformed limit the strictest reading is preallocated") {
   CHECK(on_sixteen_gib({"RATION_LIMIT=8Gib"}).bytes == kStrictest);
   CHECK(on_sixteen_gib({"RATION_LIMIT=0=8GiB,x"}).bytes == 8 * kGiB);
 }
 
-TEST_CASE("a size that was asked for is preallocated, but no more than the limit") {
+TEST_CASE("a requested size is preallocated, but at most the limit") {
   CHECK(on_sixteen_gib({"RATION_PREALLOCATE=2GiB"}).bytes == 2 * kGiB);
   CHECK(on_sixteen_gib({"RATION_PREALLOCATE=0.9"}).bytes == 15461882265);
   CHECK(on_sixteen_gib({"RATION_PREALLOCATE=100GiB"}).bytes == kSixteenGiB);
@@ -48,20 +48,20 @@ TEST_CASE("a size that was asked for is preallocated, but no more than the limit
   CHECK(on_sixteen_gib({"RATION_PREALLOCATE=25%", "RATION_LIMIT=50%"}).bytes == 4 * kGiB);  // of the device
 }
 
-TEST_CASE("nothing is preallocated where that was turned off; a malformed switch turns nothing off") {
+TEST_CASE("preallocation can be turned off; a malformed switch does not turn it off") {
   CHECK(on_sixteen_gib({"RATION_PREALLOCATE=false"}).bytes == 0);
   CHECK(on_sixteen_gib({"RATION_PREALLOCATE=false", "RATION_LIMIT=8GiB"}).bytes == 0);
   CHECK(on_sixteen_gib({"RATION_PREALLOCATE=off", "RATION_LIMIT=8GiB"}).bytes == 8 * kGiB);
 }
 
-TEST_CASE("a device is preallocated once 32 MiB are live there, or when the setting says") {
+TEST_CASE("a device is preallocated once 32 MiB are live, or as preallocate_after says") {
   CHECK(on_sixteen_gib({}).after == 32 * kMiB);
   CHECK(on_sixteen_gib({"RATION_PREALLOCATE_AFTER=0"}).after == 0);
   CHECK(on_sixteen_gib({"RATION_PREALLOCATE_AFTER=1GiB"}).after == kGiB);
   CHECK(on_sixteen_gib({"RATION_PREALLOCATE_AFTER=25%", "RATION_LIMIT=8GiB"}).after == 4 * kGiB);
 }
 
-TEST_CASE("512 MiB or 2 % of the device stay free, whichever is more, or what the setting says") {
+TEST_CASE("the larger of 512 MiB and 2 % of the device stays free, or as headroom says") {
   CHECK(on_sixteen_gib({}).headroom == 512 * kMiB);
   CHECK(read({}).settings.preallocation_on(device(0, "", 144 * kGiB)).headroom == 3092376453);
   CHECK(on_sixteen_gib({"RATION_HEADROOM=0"}).headroom == 0);

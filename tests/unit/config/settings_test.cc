@@ -105,7 +105,7 @@ bool says_no_effect(const Problem &problem) {
 
 }  // namespace
 
-TEST_CASE("each value is taken silently or refused in one line that names variable and value") {
+TEST_CASE("a valid value is accepted silently, a malformed one gets one line with variable and value") {
   for (const Row &row : kRows) {
     INFO(row.entry);
     Reading reading = read({row.entry});
@@ -123,7 +123,7 @@ TEST_CASE("each value is taken silently or refused in one line that names variab
   }
 }
 
-TEST_CASE("every option of the table has a row above that is taken, and says its key, default and help") {
+TEST_CASE("every option of the table has an accepted row above, a key, a default and a help text") {
   for (const Option &option : options()) {
     INFO(option.variable);
     const auto names_it = [&](const Row &row) {
@@ -187,7 +187,7 @@ TEST_CASE("the defaults are those of the table") {
   CHECK(settings.summary_directory.empty());
 }
 
-TEST_CASE("what is written arrives") {
+TEST_CASE("every setting reaches its member") {
   const Settings settings = read({"RATION_MODE=direct",
                                   "RATION_PREALLOCATE=2GiB",
                                   "RATION_PREALLOCATE_AFTER=0",
@@ -234,20 +234,20 @@ TEST_CASE("what is written arrives") {
   CHECK(settings.origins[0].value == "direct");
 }
 
-TEST_CASE("a malformed value leaves the default in place; a malformed charge is charged") {
+TEST_CASE("a malformed value leaves the default; a malformed charge_context is true") {
   CHECK(read({"RATION_MODE=x"}).settings.mode == Mode::kPool);
   CHECK(read({"RATION_SHOW_LIMIT=x"}).settings.show_limit);
   CHECK(read({"RATION_CHARGE_CONTEXT=yes"}).settings.charge_context);
   CHECK_FALSE(read({"RATION_CHARGE_CONTEXT=yes"}).settings.limit_in_doubt);
 }
 
-TEST_CASE("an empty variable that limits nothing is unset") {
+TEST_CASE("an empty variable that is no limit is unset") {
   const Reading reading = read({"RATION_MODE=", "RATION_LOG=", "RATION_DISABLE=", "RATION_GROUP=", "RATION_CONFIG="});
   CHECK(reading.problems.empty());
   CHECK(reading.settings.origins.empty());
 }
 
-TEST_CASE("only RATION_DISABLE=1 disables, and then in silence") {
+TEST_CASE("only RATION_DISABLE=1 disables the library, and then silently") {
   CHECK(read({"RATION_DISABLE=1"}).settings.disabled);
   CHECK(read({"RATION_DISABLE=1", "RATION_LIMIT=x", "RATION_NONSENSE=1"}).problems.empty());
   for (const char *entry : {"RATION_DISABLE=0", "RATION_DISABLE=", "RATION_DISABLE=true", "RATION_DISABLE=11"}) {
@@ -255,7 +255,7 @@ TEST_CASE("only RATION_DISABLE=1 disables, and then in silence") {
   }
 }
 
-TEST_CASE("an unknown name is named with the nearest known one and stops nothing") {
+TEST_CASE("an unknown variable gets a line with the nearest known name and is not fatal") {
   const std::pair<const char *, const char *> rows[] = {
       {"RATION_LIMTI=8g", "RATION_LIMIT"},
       {"RATION_LIMITS=8g", "RATION_LIMIT"},
@@ -287,23 +287,23 @@ TEST_CASE("an unknown name is named with the nearest known one and stops nothing
   CHECK(read({"ration_limit=8g", "RATIO_LIMIT=8g", "XRATION_LIMIT=1", "=x", ""}).problems.empty());
 }
 
-TEST_CASE("a name of a megabyte is one short line") {
+TEST_CASE("an unknown name of a megabyte gets one short line") {
   const Reading reading = read({"RATION_" + std::string(1 << 20, 'X') + "=" + std::string(1 << 20, 'y')});
   REQUIRE(reading.problems.size() == 1);
   CHECK(reading.problems[0].line.size() < 500);
 }
 
-TEST_CASE("group names end at 64 characters") {
+TEST_CASE("a group name has at most 64 characters") {
   CHECK(read({"RATION_GROUP=" + std::string(64, 'g')}).problems.empty());
   CHECK(read({"RATION_GROUP=" + std::string(65, 'g')}).problems.size() == 1);
 }
 
-TEST_CASE("control characters never reach a terminal") {
+TEST_CASE("control characters in a message are escaped") {
   const std::string line = read({"RATION_LIMIT=\x1b[2J\r\n8g"}).problems.at(0).line;
   CHECK(line.find("RATION_LIMIT=\\x1b[2J\\x0d\\x0a8g: ") == 0);
 }
 
-TEST_CASE("a log path is filled in once, left to right") {
+TEST_CASE("placeholders of a log path are expanded once, from left to right") {
   CHECK(expand_path("/l/%n-%p@%h.jsonl", 42, "host", "train") == "/l/train-42@host.jsonl");
   CHECK(expand_path("100%%p", 42, "h", "n") == "100%p");
   CHECK(expand_path("%n", 1, "h", "%p%%") == "%p%%");

@@ -1,4 +1,4 @@
-// Which source's value holds, and what is told of it.
+// Precedence of sources, and the lines about it.
 #include "catch.h"
 #include "config/flag_marks.h"
 #include "unit/config/written_files.h"
@@ -20,7 +20,7 @@ std::uint64_t limit_of(const Reading &reading, int ordinal = 0) {
 
 }  // namespace
 
-TEST_CASE("each source stands above the next, and every value knows its own") {
+TEST_CASE("each source outranks the next, and every value records its source") {
   const WrittenFiles files;
   CHECK(source_of(files.read(), "mode") == "default");
   CHECK(source_of(files.read({"TF_GPU_ALLOCATOR=cuda_malloc_async"}), "mode") == "foreign");
@@ -43,7 +43,7 @@ TEST_CASE("each source stands above the next, and every value knows its own") {
   CHECK(files.read().problems.empty());
 }
 
-TEST_CASE("a limit of a stronger source stands above a smaller one of a weaker") {
+TEST_CASE("a limit of a stronger source outranks a smaller one of a weaker source") {
   const WrittenFiles files;
   files.system(R"({"limit": "2GiB"})");
   CHECK(limit_of(files.read()) == 2 * kGiB);
@@ -51,7 +51,7 @@ TEST_CASE("a limit of a stronger source stands above a smaller one of a weaker")
   CHECK(limit_of(files.read({"GPU_MEMORY_LIMIT=1073741824"})) == 2 * kGiB);
 }
 
-TEST_CASE("a drop-in stands above config.json, and a later one above an earlier; hidden and other files are none") {
+TEST_CASE("a drop-in outranks config.json, a later one an earlier; hidden and other files are skipped") {
   const WrittenFiles files;
   files.system(R"({"limit": "1GiB", "mode": "direct"})");
   files.drop_in("10-a.json", R"({"limit": "2GiB"})");
@@ -68,7 +68,7 @@ TEST_CASE("a drop-in stands above config.json, and a later one above an earlier;
                                                            files.path("system/config.json")});
 }
 
-TEST_CASE("what a system file locks is a ceiling over everything") {
+TEST_CASE("a locked key of a system file is a ceiling over every source") {
   const WrittenFiles files;
   files.system(R"({"limit": "4GiB", "locked": ["limit"]})");
   CHECK(limit_of(files.read()) == 4 * kGiB);
@@ -82,7 +82,7 @@ TEST_CASE("what a system file locks is a ceiling over everything") {
   CHECK(files.read({"RATION_LIMIT=8g"}).problems.empty());
 }
 
-TEST_CASE("a locked limit of one device leaves the others alone, and contradicts nobody") {
+TEST_CASE("a locked limit of one device does not affect others and is no contradiction") {
   const WrittenFiles files;
   files.system(R"({"limit": {"GPU-1f2e": "4GiB"}, "locked": ["limit"]})");
   Reading reading = files.read({"RATION_LIMIT=0=8g,1=8g"});
@@ -92,7 +92,7 @@ TEST_CASE("a locked limit of one device leaves the others alone, and contradicts
   CHECK(reading.settings.limit_on(device(1, "GPU-77")).bytes == 8 * kGiB);
 }
 
-TEST_CASE("locked reserves and group limits hold beside what is asked for; other locked values hold instead of it") {
+TEST_CASE("locked reserves and group limits hold beside requested ones; other locked values replace them") {
   const WrittenFiles files;
   files.system(R"({"reserve": "4GiB", "group_limit": "6GiB", "mode": "direct", "charge_context": true,
                    "locked": ["reserve", "group_limit", "mode", "charge_context"]})");
@@ -107,7 +107,7 @@ TEST_CASE("locked reserves and group limits hold beside what is asked for; other
   CHECK_FALSE(reading.problems[0].fatal_for_cli);
 }
 
-TEST_CASE("only system files lock") {
+TEST_CASE("only system files can lock keys") {
   const WrittenFiles files;
   files.user(R"({"mode": "direct", "locked": ["mode"]})");
   const Reading reading = files.read({"RATION_MODE=pool"});
@@ -115,7 +115,7 @@ TEST_CASE("only system files lock") {
   CHECK(reading.problems.size() == 1);
 }
 
-TEST_CASE("a value that cannot be read leaves its setting to the next source; of limits all others hold") {
+TEST_CASE("a malformed value leaves its setting to the next source; of limits all others hold") {
   const WrittenFiles files;
   files.system(R"({"mode": "direct", "limit": "2GiB"})");
   const Reading reading = files.read({"RATION_MODE=fast", "RATION_LIMIT=8Gib", "GPU_MEMORY_LIMIT=1073741824"});
@@ -131,7 +131,7 @@ TEST_CASE("a value that cannot be read leaves its setting to the next source; of
   CHECK(limit_of(files.read({"RATION_LIMIT=15g"})) == kStrictest);  // the reserve
 }
 
-TEST_CASE("a mistake under a stronger source hurts nobody") {
+TEST_CASE("a mistake in a weaker source has no effect") {
   const WrittenFiles files;
   files.system(R"({"limit": "8Gib"})");
   CHECK(limit_of(files.read({"RATION_LIMIT=15g"})) == 15 * kGiB);
@@ -141,7 +141,7 @@ TEST_CASE("a mistake under a stronger source hurts nobody") {
   CHECK(limit_of(files.read({"RATION_LIMIT=15g"})) == kStrictest);
 }
 
-TEST_CASE("the user's file lies in XDG_CONFIG_HOME, or else below HOME") {
+TEST_CASE("the user's file is in XDG_CONFIG_HOME, or else below HOME") {
   const WrittenFiles files;
   std::filesystem::create_directories(files.path("home/.config/ration"));
   files.write("home/.config/ration/config.json", R"({"limit": "1GiB"})");
@@ -154,7 +154,7 @@ TEST_CASE("the user's file lies in XDG_CONFIG_HOME, or else below HOME") {
   CHECK_FALSE(read({"HOME=relative"}).settings.limit_asked());
 }
 
-TEST_CASE("a program with more rights than its user's takes no file from its user, but limits") {
+TEST_CASE("a program with more rights than its user takes limits from the user, but no files") {
   const WrittenFiles files;
   files.user(R"({"log": "/tmp/x"})");
   files.system(R"({"limit": "3GiB", "log": "/var/log/x"})");
@@ -174,14 +174,14 @@ TEST_CASE("a program with more rights than its user's takes no file from its use
   }
 }
 
-TEST_CASE("an inert library reads no file") {
+TEST_CASE("a disabled library reads no file") {
   const WrittenFiles files;
   files.system("{");
   CHECK(files.read({"RATION_DISABLE=1"}).problems.empty());
   CHECK(files.read({"RATION_DISABLE=1"}).settings.files.empty());
 }
 
-TEST_CASE("marks tell an option's value from one that was set anew") {
+TEST_CASE("a mark distinguishes an option's value from one that was set later") {
   const std::string marks = mark_flag(mark_flag(mark_flag("", "limit", "1g"), "mode", "pool"), "limit", "2g");
   CHECK(is_marked(marks, "limit", "2g"));
   CHECK(is_marked(marks, "mode", "pool"));

@@ -1,4 +1,4 @@
-// Files of settings for one test, in a folder that goes with it, and the reading of them. Threads: one.
+// Files of settings for one test, in a scratch folder, and the settings read from them.
 #pragma once
 
 #include <cstdlib>
@@ -35,7 +35,7 @@ class WrittenFiles {
   void system(const std::string &text) const { write("system/config.json", text); }
   void drop_in(const std::string &name, const std::string &text) const { write("system/conf.d/" + name, text); }
   void user(const std::string &text) const { write("user/ration/config.json", text); }
-  // The entry of the environment that names it.
+  // Returns the entry of the environment that names the file.
   std::string named(const std::string &text) const { return "RATION_CONFIG=" + write("named.json", text); }
 
   Reading read(std::vector<std::string> entries = {}, const ProgramIdentity &program = {}, bool privileged = false,

@@ -4,7 +4,7 @@
 
 using namespace ration::config;
 
-TEST_CASE("a star is any characters, a question mark any one, everything else itself") {
+TEST_CASE("* matches any characters, ? any single one, others themselves") {
   const std::pair<const char *, const char *> fitting[] = {
       {"", ""},          {"", "*"},
       {"", "***"},       {"/usr/bin/python3.11", "*/python3*"},
@@ -31,7 +31,7 @@ TEST_CASE("a star is any characters, a question mark any one, everything else it
   }
 }
 
-TEST_CASE("a pattern of many stars is no exponential search") {
+TEST_CASE("a pattern of many stars is matched in polynomial time") {
   std::string pattern;
   for (int i = 0; i < 500; ++i) {
     pattern += "*a";
@@ -39,7 +39,7 @@ TEST_CASE("a pattern of many stars is no exponential search") {
   CHECK_FALSE(fits_pattern(std::string(4096, 'a'), pattern + "b"));
 }
 
-TEST_CASE("this program knows its file and its words") {
+TEST_CASE("the identity of this process has its executable and its arguments") {
   const ProgramIdentity self = this_program();
   CHECK(fits_pattern(self.exe, "/*unit_config"));
   CHECK(fits_pattern(self.argv, "*unit_config*"));

@@ -1,4 +1,4 @@
-// What a file of settings may say, and what is said of one that cannot be read.
+// Files of settings, valid and malformed.
 #include "config/files/settings_file.h"
 
 #include "catch.h"
@@ -39,7 +39,7 @@ std::uint64_t limit_of(const Reading &reading) {
 
 }  // namespace
 
-TEST_CASE("numbers, switches, strings and a size for each device are values, digit for digit") {
+TEST_CASE("numbers, booleans, strings and objects of devices are values, exact to the digit") {
   const FileReading reading = text_read(R"({"$schema": "x", "limit": {"0": "8GiB", "GPU-1f2e": 0.4, "2": 1073741824},
     "headroom": 0, "async_preallocate": -1, "reserve": 0.10000000000000000555, "show_limit": false,
     "preallocate": true, "mode": "direct", "group_limit": 18446744073709551616})");
@@ -54,7 +54,7 @@ TEST_CASE("numbers, switches, strings and a size for each device are values, dig
   CHECK(value_of(reading, "group_limit") == "18446744073709551616");
 }
 
-TEST_CASE("a number is its value, however a program spelled it") {
+TEST_CASE("numbers of one value are equal in any spelling") {
   const std::pair<const char *, const char *> rows[] = {
       {"1e9", "1000000000"},
       {"8000000000.0", "8000000000"},
@@ -83,7 +83,7 @@ TEST_CASE("a number is its value, however a program spelled it") {
   }
 }
 
-TEST_CASE("a key of the structure that stands twice is doubt, and of two locks both hold") {
+TEST_CASE("a duplicate structural key puts the limit in doubt, and two lists of locked keys both hold") {
   for (const char *text :
        {R"({"rules": [], "rules": []})", R"({"rules": [{"match": {"exe": "a"}, "match": {"exe": "*"}}]})",
         R"({"rules": [{"match": {"exe": "a", "exe": "*"}}]})"}) {
@@ -99,7 +99,7 @@ TEST_CASE("a key of the structure that stands twice is doubt, and of two locks b
   CHECK(reading.statements[1].origin.locked);
 }
 
-TEST_CASE("a mistake names file, line, column and key, and what was likely meant") {
+TEST_CASE("an error names file, line, column and key, and what was likely meant") {
   const std::pair<const char *, const char *> rows[] = {
       {"{\n  \"limit\": \"8Gib\"}", "/f.json:2:3: limit=8Gib: \"Gib\" is no unit"},
       {R"({"limit": 1})", "/f.json:1:2: limit=1: a bare 1 could be"},
@@ -156,7 +156,7 @@ TEST_CASE("a mistake names file, line, column and key, and what was likely meant
   }
 }
 
-TEST_CASE("a NUL among the text is an error in its place, not the end of it") {
+TEST_CASE("a NUL byte in the text is an error at its position, not the end of the text") {
   CHECK(wrong_of(std::string("{\"limit\": \"1g\"\0}", 16)).find("/f.json:1:15: ") == 0);
   CHECK(wrong_of(std::string("{\"limit\": \"1g\"\0}", 16)).find("there is a NUL byte") != std::string::npos);
   CHECK(wrong_of(std::string("{\"log\": \"\0\"}", 12)).find("/f.json:1:10: ") == 0);
@@ -166,13 +166,13 @@ TEST_CASE("columns count characters, not bytes") {
   CHECK(wrong_of("{\"log\": \"\u00e4\u00f6\u00fc\", \"limti\": 1}").find("/f.json:1:16: limti") == 0);
 }
 
-TEST_CASE("what is wrong is told without what the file holds") {
+TEST_CASE("an error does not quote the contents of the file") {
   const std::string secret = "{\"limit\": root:x:0:0}";
   CHECK(wrong_of(secret).find("root") == std::string::npos);
   CHECK(wrong_of("password: hunter2").find("hunter") == std::string::npos);
 }
 
-TEST_CASE("a file of another kind is a few lines and doubt, not thousands") {
+TEST_CASE("a file of another format gets a few lines and puts the limit in doubt") {
   std::string many = "{\"a0\": 1";
   for (int i = 1; i < 20000; ++i) {
     many += ", \"a" + std::to_string(i) + "\": 1";
@@ -187,7 +187,7 @@ TEST_CASE("a file of another kind is a few lines and doubt, not thousands") {
   CHECK(reading.in_doubt);
 }
 
-TEST_CASE("nesting ends at sixteen levels, however deep it goes on") {
+TEST_CASE("nesting deeper than sixteen levels is refused") {
   for (const int depth : {17, 500000}) {
     const FileReading reading = text_read("{\"limit\": " + std::string(static_cast<std::size_t>(depth), '['));
     REQUIRE(reading.problems.size() == 1);
@@ -196,7 +196,7 @@ TEST_CASE("nesting ends at sixteen levels, however deep it goes on") {
   }
 }
 
-TEST_CASE("a rule holds for the programs that it matches, the last one first") {
+TEST_CASE("a rule applies to the programs that it matches, and a later rule outranks an earlier one") {
   constexpr std::string_view kText = R"({"limit": "8GiB", "rules": [
     {"match": {"exe": "*/python3*"}, "limit": "4GiB", "mode": "direct"},
     {"match": {"exe": "*/python3*", "argv": "*serve*"}, "limit": "2GiB"},
@@ -215,14 +215,14 @@ TEST_CASE("a rule holds for the programs that it matches, the last one first") {
   CHECK(text_read(kText).statements.size() == 5);  // to be checked: every rule
 }
 
-TEST_CASE("a rule of a system file locks for its programs") {
+TEST_CASE("a rule of a system file locks keys for its programs") {
   const WrittenFiles files;
   files.system(R"({"limit": "8GiB", "rules": [{"match": {"exe": "*/hog"}, "limit": "1GiB", "locked": ["limit"]}]})");
   CHECK(limit_of(files.read({"RATION_LIMIT=9g"}, {"/x/hog", ""})) == kGiB);
   CHECK(limit_of(files.read({"RATION_LIMIT=9g"}, {"/x/cat", ""})) == 9 * kGiB);
 }
 
-TEST_CASE("a file that cannot be read is doubt about the limit; one key that is wrong is doubt about that key") {
+TEST_CASE("a malformed file puts the limit in doubt, a malformed value only its key") {
   const WrittenFiles files;
   for (const char *text :
        {"{", "[]", R"({"rules": 1})", R"({"limit": "x"})", R"({"reserve": "x"})", R"({"locked": ["limit"]})"}) {

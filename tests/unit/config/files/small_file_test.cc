@@ -1,4 +1,4 @@
-// Whatever lies under the name of a file: it is read, or refused in words, and nobody waits.
+// Files of every kind are read, or refused with a reason, without blocking.
 #include "config/files/small_file.h"
 
 #include <sys/stat.h>
@@ -20,7 +20,7 @@ std::string wrong_with(const std::string &path, Trust trust = Trust::kAnybody) {
 
 }  // namespace
 
-TEST_CASE("a file is read whole, with every byte that it has") {
+TEST_CASE("a file is read whole, every byte of it") {
   const WrittenFiles files;
   const std::string bytes("a\0\xff\n", 4);
   CHECK(read_small_file(files.write("f", bytes), Trust::kOwnersOnly).text == bytes);
@@ -28,14 +28,14 @@ TEST_CASE("a file is read whole, with every byte that it has") {
   CHECK(read_small_file(files.write("f", std::string(1 << 20, 'x')), Trust::kAnybody).text.size() == 1 << 20);
 }
 
-TEST_CASE("what is not there is no file; a file among its folders neither") {
+TEST_CASE("a missing file is absent, and so is one whose parent is a file") {
   const WrittenFiles files;
   CHECK_FALSE(read_small_file(files.path("nothing"), Trust::kAnybody).there);
   CHECK_FALSE(read_small_file(files.path("no/folder"), Trust::kAnybody).there);
   CHECK_FALSE(read_small_file(files.write("f", "") + "/config.json", Trust::kAnybody).there);
 }
 
-TEST_CASE("a folder, a FIFO, a device, a socket's place and a loop of links are refused at once") {
+TEST_CASE("a folder, a FIFO, a device, a socket and a loop of links are refused without blocking") {
   const WrittenFiles files;
   CHECK(wrong_with(files.path("system")) == "it is a folder");
   REQUIRE(mkfifo(files.path("fifo").c_str(), 0600) == 0);
@@ -48,7 +48,7 @@ TEST_CASE("a folder, a FIFO, a device, a socket's place and a loop of links are 
   CHECK(wrong_with(files.path(std::string(300, 'x'))) == "File name too long");
 }
 
-TEST_CASE("more than 1 MiB is refused, also where the file says that it is empty") {
+TEST_CASE("more than 1 MiB is refused, also from a file of size 0") {
   const WrittenFiles files;
   CHECK(wrong_with(files.write("f", std::string((1 << 20) + 1, 'x'))).find("it is larger than 1 MiB") == 0);
   REQUIRE(truncate(files.path("f").c_str(), off_t{1} << 40) == 0);
@@ -56,7 +56,7 @@ TEST_CASE("more than 1 MiB is refused, also where the file says that it is empty
   CHECK(read_small_file("/proc/self/cmdline", Trust::kAnybody).text.find('\0') != std::string::npos);
 }
 
-TEST_CASE("the user's own file is not read where others may write to it; one that was named is") {
+TEST_CASE("the user's own file is refused if others may write to it; a named file is read") {
   const WrittenFiles files;
   const std::string path = files.write("f", "{}");
   for (const mode_t mode : {0664u, 0646u, 0666u, 0620u}) {
@@ -70,7 +70,7 @@ TEST_CASE("the user's own file is not read where others may write to it; one tha
   }
 }
 
-TEST_CASE("the user's own file is not read where it is somebody else's") {
+TEST_CASE("the user's own file is refused if it belongs to another user") {
   if (geteuid() != 0) {
     WARN("only root can give files away: not checked");
     return;
@@ -82,7 +82,7 @@ TEST_CASE("the user's own file is not read where it is somebody else's") {
   CHECK(wrong_with(path, Trust::kAnybody).empty());
 }
 
-TEST_CASE("of a folder only what ends in .json counts, in the order of bytes") {
+TEST_CASE("a folder lists its files that end in .json, sorted by bytes") {
   const WrittenFiles files;
   for (const char *name : {"b.json", "B.json", "10.json", "9.json", ".x.json", "a.JSON", "a.json.bak", ".json"}) {
     files.drop_in(name, "{}");
@@ -98,7 +98,7 @@ TEST_CASE("of a folder only what ends in .json counts, in the order of bytes") {
   CHECK(list_json_files(files.path("system/conf.d")).wrong == "more than 256 files of settings");
 }
 
-TEST_CASE("a file that may not be used is doubt, whichever it is") {
+TEST_CASE("any file that must not be used puts the limit in doubt") {
   const WrittenFiles files;
   const auto limit = [](const Reading &reading) { return reading.settings.limit_on(device(0)).bytes; };
   CHECK(limit(files.read({"RATION_CONFIG=" + files.path("nothing")})) == kStrictest);

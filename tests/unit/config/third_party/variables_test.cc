@@ -1,4 +1,4 @@
-// The field's variables: each documented value, and what is said of it.
+// Third-party variables: every documented value, and the line about a malformed one.
 #include "config/third_party/third_party.h"
 
 #include <cstdio>
@@ -13,8 +13,9 @@ namespace {
 constexpr std::uint64_t kGiB = 1ull << 30;
 constexpr std::uint64_t kWhole = kSixteenGiB;
 
-// What one environment comes to: mode, limit of a device of 16 GiB (0: none asked), preallocation ("-": the default),
-// async preallocation, managed, backing. `dispositions` are of each variable of the field, in the order of reading.
+// The result of one environment: mode, limit of a device of 16 GiB (0: none asked), preallocation ("-": the default),
+// async preallocation, managed, backing. `dispositions` has one word for each third-party variable, in the order of the
+// table.
 struct Row {
   std::vector<std::string> entries;
   std::uint64_t limit;
@@ -70,7 +71,7 @@ const std::string kDevice = "CUDA_DEVICE_MEMORY_LIMIT";
 const std::string kPinned = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=";
 
 const Row kRows[] = {
-    // JAX: a fraction of the total, as Python reads a float, cut to a byte.
+    // JAX: a fraction of the total, truncated to a byte.
     {{kFraction + "0.4"}, 6871947673, "", "honoured"},
     {{kNewFraction + "0.4"}, 6871947673, "", "honoured"},
     {{kFraction + ".5"}, kWhole / 2, "", "honoured"},
@@ -97,7 +98,7 @@ const Row kRows[] = {
     {{kFraction + "0.4", kNewFraction + "0.5"}, 6871947673, "", "refused refused"},
     {{kFraction + "0.8", kNewFraction + "0.9"}, kStrictest, "", "refused refused"},
     {{kFraction + "0.4", kNewFraction}, 6871947673, "", "honoured"},
-    // Its newer grammar: how it starts, and how far it grows.
+    // Its newer syntax: what it starts with, and how far it grows.
     {{kNewFraction + "0.75+"}, kWhole, "preallocate=75%", "honoured"},
     {{kNewFraction + "0.25-0.5"}, kWhole / 2, "preallocate=25%", "honoured"},
     {{kNewFraction + "0.5-0.5"}, kWhole / 2, "", "honoured"},
@@ -107,7 +108,7 @@ const Row kRows[] = {
     {{kNewFraction + "0.5-"}, kStrictest, "", "refused"},
     {{kNewFraction + "+"}, kStrictest, "", "refused"},
     {{kNewFraction + "-"}, kStrictest, "", "refused"},
-    // false is exactly one of three words.
+    // Only three words mean false.
     {{kPreallocate + "false"}, 0, "preallocate=false", "honoured"},
     {{kPreallocate + "False"}, 0, "preallocate=false", "honoured"},
     {{kPreallocate + "0"}, 0, "preallocate=false", "honoured"},
@@ -116,7 +117,7 @@ const Row kRows[] = {
     {{kPreallocate + "off"}, 0, "preallocate=true", "honoured"},
     {{kPreallocate + "true"}, 0, "preallocate=true", "honoured"},
     {{kPreallocate}, 0, "", ""},
-    // In any case of letters.
+    // In upper or lower case.
     {{kAllocator + "platform"}, 0, "mode=direct", "honoured"},
     {{kAllocator + "Platform"}, 0, "mode=direct", "honoured"},
     {{kAllocator + "bfc"}, 0, "mode=pool", "honoured"},
@@ -154,7 +155,7 @@ const Row kRows[] = {
     {{kUnified + "false"}, 0, "", "ignored"},
     {{kUnified + "yes"}, 0, "", "ignored"},
     {{kUnified + "1", kFraction + "2"}, kWhole, "managed=count", "honoured overridden"},
-    // Limits in bytes, of HAMi, of MPS.
+    // Limits in bytes, of HAMi and of MPS.
     {{"GPU_MEMORY_LIMIT=1073741824"}, kGiB, "", "honoured"},
     {{"GPU_MEMORY_LIMIT=1g"}, kStrictest, "", "refused"},
     {{"GPU_MEMORY_LIMIT=0"}, kStrictest, "", "refused"},
@@ -188,7 +189,7 @@ const Row kRows[] = {
     {{kPinned + "1G"}, kStrictest, "", "refused"},
     {{kPinned + "0=1G,"}, kGiB, "", "refused"},
     {{kPinned + "0=1G,0=2G"}, kGiB, "", "refused"},
-    // Several: the smallest holds. Ours: none of theirs does.
+    // Of several the smallest holds. A limit of ours overrides all of them.
     {{kFraction + "0.5", "GPU_MEMORY_LIMIT=1073741824", kDevice + "=2g"}, kGiB, "", "honoured honoured honoured"},
     {{kFraction + "0.1", "RATION_LIMIT=8g", "GPU_MEMORY_LIMIT=x"}, 8 * kGiB, "", "overridden overridden"},
     {{kPreallocate + "false", "RATION_PREALLOCATE=true"}, 0, "", "overridden"},
@@ -202,7 +203,7 @@ Reading reading_of(const std::vector<std::string> &entries, const std::string &f
 
 }  // namespace
 
-TEST_CASE("each value of the field's variables does what its documentation says, or is told as wrong") {
+TEST_CASE("each value of a third-party variable has its documented effect or gets a line") {
   std::size_t covered = 0;
   for (const Row &row : kRows) {
     std::string entries;
@@ -226,7 +227,7 @@ TEST_CASE("each value of the field's variables does what its documentation says,
   std::printf("covered: %zu of %zu\n", covered, std::size(kRows));
 }
 
-TEST_CASE("where a framework is loaded, its variables are its own and nothing is preallocated") {
+TEST_CASE("beside a framework its variables are left to it, and nothing is preallocated") {
   const std::vector<std::string> theirs = {
       kFraction + "0.4",         kNewFraction + "x", kPreallocate + "true", kAllocator + "platform",
       kTf + "cuda_malloc_async", kGrowth + "false",  kUnified + "1",        kAsync + "x"};
@@ -244,13 +245,13 @@ TEST_CASE("where a framework is loaded, its variables are its own and nothing is
   CHECK(reading.settings.origin_of("preallocate")->written() == "xla_cuda_plugin.so is loaded");
 }
 
-TEST_CASE("beside a framework our own settings hold, and limits that it does not read") {
+TEST_CASE("beside a framework our own settings hold, and limits that it does not read itself") {
   const Reading reading = reading_of({"RATION_PREALLOCATE=1g", "GPU_MEMORY_LIMIT=2147483648"}, "libtensorflow.so");
   CHECK(reading.settings.preallocation_on(device(0)).bytes == kGiB);
   CHECK(reading.settings.limit_on(device(0)).bytes == 2 * kGiB);
 }
 
-TEST_CASE("a limit of the field for a device that is not there gets a line with its variable") {
+TEST_CASE("a third-party limit for an absent device gets a line with its variable") {
   Reading reading = reading_of({kDevice + "_7=1g", kPinned + "0=1G,GPU-1f2e=2G"});
   CHECK(reading.problems.empty());
   reading.settings.resolve_devices({device(0, "GPU-1f2e")}, reading.problems);
@@ -260,7 +261,7 @@ TEST_CASE("a limit of the field for a device that is not there gets a line with 
   CHECK(reading.settings.limit_on(device(0, "GPU-1f2e")).bytes == kGiB);
 }
 
-TEST_CASE("what the field says never stops ration run") {
+TEST_CASE("third-party variables never stop ration run") {
   for (const Row &row : kRows) {
     for (const Problem &problem : reading_of(row.entries).problems) {
       INFO(problem.line);

@@ -18,7 +18,7 @@ struct Row {
 
 }  // namespace
 
-TEST_CASE("nobody asked: everything, and the device as it is") {
+TEST_CASE("without a limit the whole device may be used") {
   const Reading reading = read({"PATH=/bin", "HOME=/"});
   CHECK(reading.problems.empty());
   CHECK_FALSE(reading.settings.limit_on(kFirst).asked);
@@ -26,7 +26,7 @@ TEST_CASE("nobody asked: everything, and the device as it is") {
   CHECK(reading.settings.origins.empty());
 }
 
-TEST_CASE("a limit that can be read holds to the byte on the devices that it names") {
+TEST_CASE("a valid limit holds to the byte on the devices that it names") {
   const Row rows[] = {
       {"8GiB", 8 * kGiB, 8 * kGiB},
       {"0.4", 6871947673, 6871947673},
@@ -52,7 +52,7 @@ TEST_CASE("a limit that can be read holds to the byte on the devices that it nam
   }
 }
 
-TEST_CASE("a limit that cannot be read gets one line and the strictest reading") {
+TEST_CASE("a malformed limit gets one line and the strictest reading") {
   const Row rows[] = {
       {"", kStrictest, kStrictest},
       {"1", kStrictest, kStrictest},
@@ -100,7 +100,7 @@ TEST_CASE("a limit that cannot be read gets one line and the strictest reading")
   }
 }
 
-TEST_CASE("limit, reserve and the group limit of no group hold together: the smallest counts") {
+TEST_CASE("of limit, reserve and a group limit without a group the smallest holds") {
   CHECK(read({"RATION_RESERVE=4GiB"}).settings.limit_on(kFirst).bytes == 12 * kGiB);
   CHECK(read({"RATION_RESERVE=25%"}).settings.limit_on(kFirst).bytes == 12 * kGiB);
   CHECK(read({"RATION_RESERVE=4GiB", "RATION_LIMIT=8GiB"}).settings.limit_on(kFirst).bytes == 8 * kGiB);
@@ -112,7 +112,7 @@ TEST_CASE("limit, reserve and the group limit of no group hold together: the sma
   CHECK_FALSE(read({"RATION_RESERVE=0"}).settings.limit_on(kFirst).asked);
 }
 
-TEST_CASE("a malformed reserve or group limit is the strictest reading, not none") {
+TEST_CASE("a malformed reserve or group limit is the strictest reading") {
   for (const char *entry : {"RATION_RESERVE=x", "RATION_RESERVE=", "RATION_GROUP_LIMIT=1", "RATION_GROUP_LIMIT="}) {
     INFO(entry);
     const Reading alone = read({entry});
@@ -122,7 +122,7 @@ TEST_CASE("a malformed reserve or group limit is the strictest reading, not none
   }
 }
 
-TEST_CASE("a file that was named and cannot be read is the strictest reading, not none") {
+TEST_CASE("a named file that cannot be read is the strictest reading") {
   const Reading file = read({"RATION_CONFIG=/nowhere/ration.json"});
   REQUIRE(file.problems.size() == 1);
   CHECK(file.problems[0].fatal_for_cli);
@@ -132,7 +132,7 @@ TEST_CASE("a file that was named and cannot be read is the strictest reading, no
   CHECK_FALSE(read({"RATION_CONFIG="}).settings.limit_on(kFirst).asked);
 }
 
-TEST_CASE("whether any limit was asked for is known without a device") {
+TEST_CASE("whether any limit is set is known without a device") {
   for (const char *entry : {"RATION_LIMIT=1g", "RATION_LIMIT=7=1g", "RATION_LIMIT=x",
                             "RATION_LIMIT=", "RATION_RESERVE=1g", "RATION_GROUP_LIMIT=1g", "RATION_CONFIG=x"}) {
     INFO(entry);
@@ -144,7 +144,7 @@ TEST_CASE("whether any limit was asked for is known without a device") {
   }
 }
 
-TEST_CASE("three quarters are truncated and never overflow") {
+TEST_CASE("75 % of a device is truncated and does not overflow") {
   const Settings settings = read({"RATION_LIMIT=x"}).settings;
   CHECK(settings.limit_on(device(0, "", 0)).bytes == 0);
   CHECK(settings.limit_on(device(0, "", 1)).bytes == 0);
@@ -153,12 +153,12 @@ TEST_CASE("three quarters are truncated and never overflow") {
   CHECK(settings.limit_on(device(0, "", ~0ull)).bytes == 13835058055282163711ull);
 }
 
-TEST_CASE("a limit by UUID holds on a device whose UUID nobody tells") {
+TEST_CASE("a limit by UUID holds on a device without a known UUID") {
   const Settings settings = read({"RATION_LIMIT=GPU-1f2e3=4GiB"}).settings;
   CHECK(settings.limit_on(device(0)).bytes == 4 * kGiB);
 }
 
-TEST_CASE("a prefix that fits two devices is the strictest reading on both") {
+TEST_CASE("a UUID prefix that fits two devices is the strictest reading on both") {
   Reading reading = read({"RATION_LIMIT=GPU-1f2e=14GiB"});
   CHECK(reading.problems.empty());
   reading.settings.resolve_devices({kFirst, kSecond}, reading.problems);
@@ -168,14 +168,14 @@ TEST_CASE("a prefix that fits two devices is the strictest reading on both") {
   CHECK(reading.settings.limit_on(kSecond).bytes == kStrictest);
 }
 
-TEST_CASE("a prefix that fits one device is as good as the whole UUID") {
+TEST_CASE("a UUID prefix that fits one device equals the whole UUID") {
   Reading reading = read({"RATION_LIMIT=GPU-1f2e3=14GiB"});
   reading.settings.resolve_devices({kFirst, kSecond}, reading.problems);
   CHECK(reading.problems.empty());
   CHECK(reading.settings.limit_on(kFirst).bytes == 14 * kGiB);
 }
 
-TEST_CASE("one device under two names with two limits is a contradiction") {
+TEST_CASE("two limits of one device by ordinal and by UUID are a contradiction") {
   Reading reading = read({"RATION_LIMIT=0=14GiB,GPU-1f2e3=15GiB"});
   reading.settings.resolve_devices({kFirst, kSecond}, reading.problems);
   REQUIRE(reading.problems.size() == 1);
@@ -187,7 +187,7 @@ TEST_CASE("one device under two names with two limits is a contradiction") {
   CHECK(agreed.settings.limit_on(kFirst).bytes == 8 * kGiB);
 }
 
-TEST_CASE("a device that is not there is named, and nothing else changes") {
+TEST_CASE("an absent device gets a line, and other limits are unchanged") {
   Reading reading = read({"RATION_LIMIT=0=8GiB,5=2GiB"});
   reading.settings.resolve_devices({kFirst, kSecond}, reading.problems);
   REQUIRE(reading.problems.size() == 1);
@@ -196,7 +196,7 @@ TEST_CASE("a device that is not there is named, and nothing else changes") {
   CHECK(reading.settings.limit_on(kSecond).bytes == kSixteenGiB);
 }
 
-TEST_CASE("where the driver reports no UUIDs, that is said and the limit holds everywhere") {
+TEST_CASE("without UUIDs from the driver a limit by UUID gets a line and holds on every device") {
   Reading reading = read({"RATION_LIMIT=GPU-1f2e3=4GiB"});
   reading.settings.resolve_devices({device(0), device(1)}, reading.problems);
   REQUIRE(reading.problems.size() == 1);
@@ -205,7 +205,7 @@ TEST_CASE("where the driver reports no UUIDs, that is said and the limit holds e
   CHECK(reading.settings.limit_on(device(1)).bytes == 4 * kGiB);
 }
 
-TEST_CASE("a limit that the environment gives twice is a contradiction; both hold, as far as they can be read") {
+TEST_CASE("a limit that the environment has twice is a contradiction; all items that can be parsed hold") {
   const Reading reading = read({"RATION_LIMIT=8GiB", "RATION_LIMIT=4GiB"});
   CHECK(reading.problems.size() == 1);
   CHECK(read({"RATION_LIMIT=8GiB", "RATION_LIMIT=0=4GiB,x"}).settings.limit_on(kFirst).bytes == 4 * kGiB);

@@ -130,7 +130,7 @@ const Refused kRefused[] = {
 
 }  // namespace
 
-TEST_CASE("a size is read to the byte") {
+TEST_CASE("a size is parsed exactly to the byte") {
   for (const Accepted &row : kAccepted) {
     INFO(row.text);
     const auto size = parse_size(row.text);
@@ -139,7 +139,7 @@ TEST_CASE("a size is read to the byte") {
   }
 }
 
-TEST_CASE("what is no size is refused with what was likely meant") {
+TEST_CASE("a malformed size is refused with what was likely meant") {
   for (const Refused &row : kRefused) {
     INFO(row.text);
     const auto size = parse_size(row.text);
@@ -152,12 +152,12 @@ TEST_CASE("what is no size is refused with what was likely meant") {
   }
 }
 
-TEST_CASE("a zero byte inside a size is refused") {
+TEST_CASE("a NUL byte inside a size is refused") {
   CHECK(std::holds_alternative<std::string>(parse_size(std::string_view("8GiB\0", 5))));
   CHECK(std::holds_alternative<std::string>(parse_size(std::string_view("8\0GiB", 5))));
 }
 
-TEST_CASE("a size of a megabyte of digits is refused at once and in one short line") {
+TEST_CASE("a size of a megabyte of digits is refused quickly and in one short line") {
   for (const char digit : {'0', '9', '.', ' ', 'g'}) {
     const auto size = parse_size("8" + std::string(1 << 20, digit) + "x");
     REQUIRE(std::holds_alternative<std::string>(size));
@@ -165,11 +165,11 @@ TEST_CASE("a size of a megabyte of digits is refused at once and in one short li
   }
 }
 
-TEST_CASE("leading zeros change nothing") {
+TEST_CASE("leading zeros do not change a size") {
   CHECK(std::get<Size>(parse_size(std::string(5000, '0') + "8GiB")) == Size::of_bytes(8 * kGiB));
 }
 
-TEST_CASE("the locale changes nothing") {
+TEST_CASE("the locale does not change how sizes are parsed") {
   const std::string before = std::setlocale(LC_ALL, nullptr);
   for (const char *name : {"de_DE.UTF-8", "de_DE", "fr_FR.UTF-8", "C.UTF-8"}) {
     if (std::setlocale(LC_ALL, name) != nullptr) {
@@ -180,7 +180,7 @@ TEST_CASE("the locale changes nothing") {
   std::setlocale(LC_ALL, before.c_str());
 }
 
-TEST_CASE("a share is truncated on every device, however large") {
+TEST_CASE("a share is truncated to a byte on devices of any size") {
   const Size third = std::get<Size>(parse_size("0.333333333333333333"));
   CHECK(third.is_share());
   CHECK(third.bytes_of(0) == 0);
@@ -191,13 +191,13 @@ TEST_CASE("a share is truncated on every device, however large") {
   CHECK(std::get<Size>(parse_size("100%")).bytes_of(~0ull) == ~0ull);
 }
 
-TEST_CASE("equal sizes are equal however they are written") {
+TEST_CASE("sizes with different spellings of one value are equal") {
   CHECK(std::get<Size>(parse_size("40%")) == std::get<Size>(parse_size("0.4")));
   CHECK(std::get<Size>(parse_size("1024MiB")) == std::get<Size>(parse_size("1g")));
   CHECK_FALSE(std::get<Size>(parse_size("1GB")) == std::get<Size>(parse_size("1GiB")));
 }
 
-TEST_CASE("a size is spelled as briefly as it can be without losing a byte") {
+TEST_CASE("the text of a size is the shortest exact one") {
   CHECK(Size::of_bytes(8 * kGiB).text() == "8GiB");
   CHECK(Size::of_bytes(1536 * kMiB).text() == "1536MiB");
   CHECK(Size::of_bytes(6871947673).text() == "6871947673");
@@ -207,7 +207,7 @@ TEST_CASE("a size is spelled as briefly as it can be without losing a byte") {
   CHECK(std::get<Size>(parse_size("0.000000000000000001")).text() == "0.0000000000000001%");
 }
 
-TEST_CASE("bytes are shown truncated and grouped") {
+TEST_CASE("bytes are shown truncated and with digits grouped") {
   CHECK(ration::config::show_bytes(6871947673) == "6,553 MiB");
   CHECK(ration::config::show_bytes(0) == "0 bytes");
   CHECK(ration::config::show_bytes(1) == "1 byte");
