@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs what README.md shows: run.py BUILD_FOLDER. A line `$ COMMAND` of a console block is given to the shell, and what
-follows it must be what it says; pids, which differ, are all the same one here. A block of another kind that is named in
-the line above it, `FILE:`, is written to that file first."""
+"""Runs the commands of README.md: run.py BUILD_FOLDER. A line `$ COMMAND` of a console block is run by the shell, and its
+output must be the lines that follow; pids are replaced by one number. A block of another kind with a line `FILE:` above
+it is written to that file first."""
 import os
 import pathlib
 import re
@@ -19,7 +19,7 @@ def blocks(text):
 
 
 def commands(block):
-    """(command, what it says)"""
+    """(command, expected output)"""
     for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
         command, _, said = part.partition("\n")
         yield command, said

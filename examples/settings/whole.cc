@@ -1,4 +1,4 @@
-// Takes all of its device that it gets, 64 MiB at a time, and says how much that was. Knows nothing of Ration.
+// Allocates all of its device that it can get, 64 MiB at a time, and prints the amount. Does not use Ration.
 #include <cuda.h>
 
 #include <cstdio>

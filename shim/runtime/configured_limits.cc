@@ -14,7 +14,8 @@ config::Settings read_own_settings(std::vector<config::Problem> &problems) {
   return config::read_settings(own, problems);
 }
 
-// The settings name the trees from the outermost to the innermost, then the named group.
+// The settings have the trees from the outermost to the innermost, then the named group; policy wants the innermost
+// first.
 ConfiguredLimits::ConfiguredLimits(config::Settings settings) : settings_(std::move(settings)) {
   std::reverse(settings_.groups.begin(), std::find_if(settings_.groups.begin(), settings_.groups.end(),
                                                       [](const auto &group) { return !group.tree; }));
@@ -39,7 +40,7 @@ policy::DeviceLimit ConfiguredLimits::limit_on(const events::DeviceFacts &device
   return {limit.asked, limit.bytes};
 }
 
-// What is the driver's own finds no room beside one slab of everything.
+// Blocks of the driver's own would find no room beside one slab of everything.
 policy::Preallocation ConfiguredLimits::preallocation_on(const events::DeviceFacts &device) const {
   if (settings_.ipc == config::Ipc::kDirect) {
     return {};
@@ -48,7 +49,7 @@ policy::Preallocation ConfiguredLimits::preallocation_on(const events::DeviceFac
   return {plan.bytes, plan.after, plan.headroom, false};
 }
 
-// A size is what TF_CUDA_MALLOC_ASYNC_SUPPORTED_PREALLOC means by one: all of it or nothing.
+// A size has the meaning of TF_CUDA_MALLOC_ASYNC_SUPPORTED_PREALLOC: all of it or nothing.
 policy::Preallocation ConfiguredLimits::async_preallocation_on(const events::DeviceFacts &device) const {
   if (const auto *size = std::get_if<config::Size>(&settings_.async_preallocate)) {
     return {size->bytes_of(device.total), 0, 0, true};

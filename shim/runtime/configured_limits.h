@@ -1,5 +1,5 @@
-// Limits as the settings have them.
-// Layer: runtime: settings become options here. Threads: after meet() everything is read-only.
+// Limits and preallocation from the settings, for policy.
+// Layer: runtime. Threads: read-only after meet().
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace ration::runtime {
 
-// What this process is to do, of every source there is. At first use, and once for NVML before it.
+// The settings of this process from every source. Called at first use, and once before that if NVML is queried.
 config::Settings read_own_settings(std::vector<config::Problem> &problems);
 
 class ConfiguredLimits : public policy::LimitSource {

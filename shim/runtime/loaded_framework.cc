@@ -7,15 +7,15 @@
 namespace ration::runtime {
 namespace {
 
-// The file names, to which a version may be added. jaxlib itself is not among them: without the plug-in it is JAX for
-// the processor, beside which somebody else uses CUDA.
+// The file names; a version may follow. jaxlib itself is not listed: without the plug-in JAX runs on the CPU, and
+// another library of the process uses CUDA.
 constexpr std::string_view kFrameworks[] = {
     "xla_cuda_plugin.so",             // jax-cuda12-pjrt, jax-cuda13-pjrt
     "pjrt_c_api_gpu_plugin.so",       // the same, built from XLA
     "libtensorflow_framework.so",     // TensorFlow's wheel
-    "libtensorflow_cc.so",            // and its other libraries, where they are linked without that one
+    "libtensorflow_cc.so",            // its other libraries, if linked without that one
     "libtensorflow.so",               //
-    "_pywrap_tensorflow_internal.so"  // versions that are one library
+    "_pywrap_tensorflow_internal.so"  // versions with a single library
 };
 
 std::string_view file_name(std::string_view path) {
@@ -43,8 +43,8 @@ bool is_framework(std::string_view path) {
   return false;
 }
 
-// The loader's list is held by a lock of its own, not by that of a dlopen in progress: a thread whose library's
-// constructor waits for us keeps nobody here.
+// dl_iterate_phdr takes a lock of its own, not that of a dlopen in progress: it cannot deadlock with a thread whose
+// library's constructor waits for this one.
 std::string loaded_framework() {
   std::string name;
   dl_iterate_phdr(look, &name);

@@ -1,4 +1,4 @@
-// Which framework is in the process that reads XLA_* and TF_* variables itself. Layer: runtime. Threads: any.
+// Finds a framework in this process that reads XLA_* and TF_* itself. Layer: runtime. Threads: any.
 // Called from: first use.
 #pragma once
 
@@ -7,10 +7,10 @@
 
 namespace ration::runtime {
 
-// "xla_cuda_plugin.so is loaded", empty where there is none.
+// "xla_cuda_plugin.so is loaded"; empty: none is.
 std::string loaded_framework();
 
-// Whether a library of this path is one: JAX's plug-in for CUDA, TensorFlow.
+// Whether `path` is a library of a framework: JAX's plug-in for CUDA, TensorFlow.
 bool is_framework(std::string_view path);
 
 }  // namespace ration::runtime

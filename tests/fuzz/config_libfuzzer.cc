@@ -1,5 +1,5 @@
-// Any bytes as a file of settings: an error in words and in its place, or statements that can be read; and as the value
-// of each variable of the field. The entry that libFuzzer knows; run_corpus.cc calls it with files.
+// Any bytes as a file of settings: an error with its position, or statements that can be parsed; and as the value of
+// third-party variables. The entry point of libFuzzer; run_corpus.cc calls it with files.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -15,20 +15,20 @@ namespace {
 
 constexpr std::size_t kLongestLine = 4096;
 
-// What the reader promises; what is wrong, or null.
+// Checks what the reader guarantees. Returns the error, or null.
 const char *wrong_with(const FileReading &reading, std::size_t lines) {
   for (const Problem &problem : reading.problems) {
-    if (!is_plain(problem.line) || problem.line.empty()) return "tells what is no plain line";
-    if (problem.line.size() > kLongestLine) return "tells a line that is too long";
-    if (problem.line.find("/f:") != 0) return "does not tell the file";
+    if (!is_plain(problem.line) || problem.line.empty()) return "reports a line that is not printable";
+    if (problem.line.size() > kLongestLine) return "reports a line that is too long";
+    if (problem.line.find("/f:") != 0) return "does not name the file";
     const unsigned long line = std::strtoul(problem.line.c_str() + 3, nullptr, 10);
-    if (line == 0 || line > lines) return "tells a line that is not there";
-    if (problem.fatal_for_cli && !reading.in_doubt) return "refuses, and holds nobody to it";
+    if (line == 0 || line > lines) return "reports a line number beyond the end";
+    if (problem.fatal_for_cli && !reading.in_doubt) return "refuses a limit without the strictest reading";
   }
   for (const Statement &statement : reading.statements) {
-    if (statement.option == nullptr || statement.option->scope != Scope::kAnywhere) return "has no such setting";
+    if (statement.option == nullptr || statement.option->scope != Scope::kAnywhere) return "returns an unknown setting";
     const std::string wrong = error_in_statement(statement);
-    if (!is_plain(wrong) || !is_plain(statement.origin.written())) return "says what is no plain line";
+    if (!is_plain(wrong) || !is_plain(statement.origin.written())) return "quotes text that is not printable";
   }
   return nullptr;
 }
@@ -43,12 +43,13 @@ const char *wrong_with_variable(const std::string &name, const std::string &valu
   std::vector<Problem> problems;
   const Settings settings = read_environment(environment, problems);
   for (const Problem &problem : problems) {
-    if (!is_plain(problem.line) || problem.line.size() > kLongestLine) return "tells what is no plain line";
-    if (problem.fatal_for_cli) return "stops ration run for a variable that is not ours";
+    if (!is_plain(problem.line) || problem.line.size() > kLongestLine) return "reports a line that is not printable";
+    if (problem.fatal_for_cli) return "stops ration run for a third-party variable";
   }
   for (const ThirdPartyVariable &word : settings.third_party) {
     const bool refused = word.disposition == Disposition::kRefused;
-    if (refused != settings.limit_in_doubt || (refused && problems.empty())) return "refuses, and holds nobody to it";
+    if (refused != settings.limit_in_doubt || (refused && problems.empty()))
+      return "refuses a limit without the strictest reading";
   }
   return nullptr;
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Settings that change between a parent and its children: whoever makes its first call reads them anew, nobody else."""
+"""Settings that change between a parent and its children: each process reads them once, at its own first CUDA call."""
 import json
 import pathlib
 import re
@@ -13,12 +13,12 @@ from harness import BUILD, GIB, MIB, PROGRAMS, clean_environment, driver_folder,
 STEPS = PROGRAMS / "steps"
 DEVICE = 4 * GIB
 MACHINE = {"SIMCUDA_DEVICES": "4GiB", "SIMCUDA_CONTEXT_BYTES": str(MIB)}
-LOOK = "init context=0 query"  # what a process is shown, and so what holds for it
+LOOK = "init context=0 query"  # shows the total, and so the limit of the process
 NONE, TWO = "set=RATION_LIMIT", "set=RATION_LIMIT=2GiB"
 
 
 def another(ops=LOOK):
-    """A child that becomes another program."""
+    """A child that executes another program."""
     return f"child:exec={STEPS} {ops}"
 
 
@@ -39,34 +39,34 @@ def shown(*steps, wanted, **settings):
     return lambda folder: expect("totals", totals(folder, *steps, **settings), wanted)
 
 
-PARENT = LOOK.split()  # that has made its first call
-BOUND = ["free_null"]  # has been asked for before CUDA is begun with: what a runtime's look-ups do, and fork after them
+PARENT = LOOK.split()  # a parent that has made its first call
+BOUND = ["free_null"]  # a call before cuInit: what the look-ups of a runtime do before a fork
 
 CASES = {
-    "what a process sets before its first call holds for it": shown(TWO, *PARENT, wanted=[2 * GIB]),
-    "nothing that it sets later does": shown(*PARENT, TWO, "query", NONE, "query", "set=RATION_DISABLE=1", "query", "context=0", "query",
+    "a process has the settings from before its first call": shown(TWO, *PARENT, wanted=[2 * GIB]),
+    "later changes have no effect on it": shown(*PARENT, TWO, "query", NONE, "query", "set=RATION_DISABLE=1", "query", "context=0", "query",
                                              wanted=[GIB] * 5),
-    "another program reads its own": shown(*PARENT, TWO, another(), "query", wanted=[GIB, 2 * GIB, GIB]),
-    "no limit": shown(*PARENT, NONE, another(), "query", wanted=[GIB, DEVICE, GIB]),
-    "inert": shown(*PARENT, "set=RATION_DISABLE=1", another(), "query", wanted=[GIB, DEVICE, GIB]),
-    "of an inert parent": shown(*PARENT, "set=RATION_DISABLE", another(), "query", RATION_DISABLE="1", wanted=[DEVICE, GIB, DEVICE]),
-    "0 is not inert": shown(*PARENT, "set=RATION_DISABLE=0", another(), "query", RATION_DISABLE="1", wanted=[DEVICE, GIB, DEVICE]),
-    "somebody else's variable": shown(*PARENT, NONE, "set=XLA_PYTHON_CLIENT_MEM_FRACTION=0.5", another(), "query",
+    "another program reads its own settings": shown(*PARENT, TWO, another(), "query", wanted=[GIB, 2 * GIB, GIB]),
+    "a child without a limit": shown(*PARENT, NONE, another(), "query", wanted=[GIB, DEVICE, GIB]),
+    "a disabled child": shown(*PARENT, "set=RATION_DISABLE=1", another(), "query", wanted=[GIB, DEVICE, GIB]),
+    "a child of a disabled parent": shown(*PARENT, "set=RATION_DISABLE", another(), "query", RATION_DISABLE="1", wanted=[DEVICE, GIB, DEVICE]),
+    "RATION_DISABLE=0 does not disable": shown(*PARENT, "set=RATION_DISABLE=0", another(), "query", RATION_DISABLE="1", wanted=[DEVICE, GIB, DEVICE]),
+    "a third-party variable": shown(*PARENT, NONE, "set=XLA_PYTHON_CLIENT_MEM_FRACTION=0.5", another(), "query",
                                       wanted=[GIB, 2 * GIB, GIB]),
-    "the size that is shown": shown(*PARENT, "set=RATION_SHOW_LIMIT=false", another(), "query", wanted=[GIB, DEVICE, GIB]),
-    "a child that is forked before the first call": shown(TWO, forked(), "set=RATION_DISABLE=1", forked(), "set=RATION_DISABLE",
+    "the shown size": shown(*PARENT, "set=RATION_SHOW_LIMIT=false", another(), "query", wanted=[GIB, DEVICE, GIB]),
+    "a child forked before the first call": shown(TWO, forked(), "set=RATION_DISABLE=1", forked(), "set=RATION_DISABLE",
                                                           NONE, forked(), "set=RATION_LIMIT=1GiB", *PARENT,
                                                           wanted=[2 * GIB, DEVICE, DEVICE, GIB]),
-    "one that is forked once its parent is bound": shown(*BOUND, TWO, forked(), NONE, forked(), *PARENT,
+    "a child forked after the look-ups": shown(*BOUND, TWO, forked(), NONE, forked(), *PARENT,
                                                          wanted=[2 * GIB, DEVICE, GIB]),
     "a child of a child": shown(*PARENT, TWO, another(f"set=RATION_LIMIT=3GiB 'child:exec={STEPS} {LOOK}' {LOOK}"), "query",
                                 wanted=[GIB, 3 * GIB, 3 * GIB, GIB]),
-    "an inert one stays so where it is forked": shown(*BOUND, "set=RATION_DISABLE", forked(), RATION_DISABLE="1", wanted=[DEVICE]),
+    "a disabled parent forks a disabled child": shown(*BOUND, "set=RATION_DISABLE", forked(), RATION_DISABLE="1", wanted=[DEVICE]),
 }
 
 
 def inert_once_bound(folder):
-    """A child that is told to be inert by a parent that is not is held to nothing, and nothing is taken for it."""
+    """A child that its parent disables has no limit, and the library allocates nothing for it."""
     trace = pathlib.Path(folder) / "trace"
     seen = totals(folder, *BOUND, "set=RATION_DISABLE=1", forked(f"{LOOK} alloc=100m alloc=2000m query"), SIMCUDA_TRACE=trace)
     expect("totals", seen, [DEVICE, DEVICE])
@@ -75,7 +75,7 @@ def inert_once_bound(folder):
 
 
 def a_file_changes(folder):
-    """A child reads the file as it is at its own first call, below whatever its variables say."""
+    """A child reads the file at its own first call; its variables outrank the file."""
     file = pathlib.Path(folder) / "ration/config.json"
     file.parent.mkdir()
     file.write_text('{"limit": "3GiB"}')
@@ -86,7 +86,7 @@ def a_file_changes(folder):
 
 
 def under_run(folder):
-    """An option of `ration run` is its command's until somebody sets the variable anew; then it is the environment's."""
+    """The source of a setting is the option of `ration run` until a program sets the variable; then it is the environment."""
     log = pathlib.Path(folder) / "%p.jsonl"
     environment = clean_environment() | MACHINE | {"LD_LIBRARY_PATH": str(driver_folder("sim")), "HOME": folder}
     done = subprocess.run([BUILD / "bin/ration", "run", "--limit", "1GiB", "--", STEPS, *PARENT, f"set=RATION_LOG={log}", another(), TWO,
@@ -100,7 +100,7 @@ def under_run(folder):
 
 
 def nvml_later(folder):
-    """NVML's first question comes after the program has changed its variables for its children."""
+    """The first NVML query comes after the program has changed its variables for its children."""
     done = run("monitor", "init", "context=0", "set=RATION_DISABLE:1", "set=RATION_LIMIT:2GiB", "start", "index=0",
                RATION_STATE_DIR=f"{folder}/state", RATION_LIMIT="1GiB", **MACHINE)
     told = [json.loads(line) for line in done.out.splitlines()]
@@ -108,5 +108,5 @@ def nvml_later(folder):
 
 
 main(CASES
-     | {"inert once its parent is bound": inert_once_bound, "a file that changes": a_file_changes, "under ration run": under_run,
+     | {"disabled after the look-ups": inert_once_bound, "a file changes": a_file_changes, "under ration run": under_run,
         "NVML after CUDA": nvml_later})

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Rules about commands of every kind: what `ration env -- COMMAND` says holds for the process that `ration run` makes of it."""
+"""Rules and commands of every kind: `ration env -- COMMAND` shows the settings that the process under `ration run` has."""
 import json
 import pathlib
 import subprocess
@@ -10,7 +10,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 from harness import BUILD, PROGRAMS, clean_environment, expect, main  # noqa: E402
 
 KNOBS = (PROGRAMS / "knobs").resolve()
-SCRIPTS = {  # text and, of who runs it, the words in front of the script's own
+SCRIPTS = {  # its text, and the words that the interpreter puts before the script's own
     "by_path": (f"#!{KNOBS}\n", f"{KNOBS} "),
     "by_path_with_words": (f"#! {KNOBS}  one two \n", f"{KNOBS} one two "),
     "by_env": ("#!/usr/bin/env knobs_alias\n", "knobs_alias "),
@@ -28,7 +28,7 @@ def files(folder):
 
 
 def said_of(command, folder, rules):
-    """The limit and where it is from: by `ration env`, and by the process itself."""
+    """The limit and its source: from `ration env`, and from the log of the process."""
     (folder / "ration").mkdir(exist_ok=True)
     (folder / "ration/config.json").write_text(json.dumps({"limit": "1GiB", "rules": rules}))
     log = folder / "run.jsonl"
@@ -48,7 +48,7 @@ def alike(command, argv):
         folder = pathlib.Path(scratch).resolve()
         files(folder)
         words = [word.replace("FOLDER", str(folder)) for word in command]
-        # A pattern that fits a bit too little, one that fits a link, the whole truth.
+        # Two patterns that must not match (a link, more characters than there are), and three exact ones.
         exact = argv.replace("FOLDER", str(folder))
         for limit, match in (("1GiB", {"exe": "*/knobs_alias"}), ("1GiB", {"argv": exact + "?*"}), ("2GiB", {"exe": str(KNOBS)}),
                              ("2GiB", {"argv": exact}), ("2GiB", {"exe": "*/knobs", "argv": exact})):

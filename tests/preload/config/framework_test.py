@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Beside a framework that reads XLA_* and TF_* itself they are left to it: a stand-in of each name, loaded before the first CUDA
-call and after it."""
+"""Beside a framework that reads XLA_* and TF_* itself they are left to it: a stand-in for each library, loaded before
+the first CUDA call and after it."""
 import pathlib
 import re
 import shutil
@@ -14,7 +14,7 @@ ROOT = pathlib.Path(__file__).parents[3]
 STAND_IN = BUILD / "tests/preload/run/xla_cuda_plugin.so"
 FRAMEWORKS = re.findall(r'^    "([a-z_]+\.so)"', (ROOT / "shim/runtime/loaded_framework.cc").read_text(), re.M)
 THEIRS = set(re.findall(r'^    {"((?:XLA|TF)_[A-Z_]+)",', (ROOT / "config/third_party/variables.cc").read_text(), re.M))
-# Of each a value that does something where no framework is.
+# For each a value that has an effect without a framework.
 VALUES = {"XLA_PYTHON_CLIENT_MEM_FRACTION": "0.25", "XLA_CLIENT_MEM_FRACTION": "0.25+", "XLA_PYTHON_CLIENT_ALLOCATOR": "platform",
           "XLA_PYTHON_CLIENT_PREALLOCATE": "true", "TF_GPU_ALLOCATOR": "cuda_malloc_async", "TF_FORCE_GPU_ALLOW_GROWTH": "false",
           "TF_FORCE_UNIFIED_MEMORY": "1", "TF_CUDA_MALLOC_ASYNC_SUPPORTED_PREALLOC": "-1", "TF_DETERMINISTIC_ALLOCATOR": "1"}
@@ -56,7 +56,7 @@ def of_name(name):
 
 
 def later(folder):
-    """Decided once: what is loaded after the first CUDA call changes nothing any more."""
+    """A framework that is loaded after the first CUDA call has no effect."""
     meta, slabs = seen(folder, "init", USE[0], stand_in(folder, FRAMEWORKS[0]), USE[1], XLA_PYTHON_CLIENT_MEM_FRACTION="0.25")
     expect("limit", (meta["devices"][0]["limit"], meta["foreign"][0]["standing"]), (GIB, "honoured"))
     expect("preallocated", [slab["size"] for slab in slabs if slab["why"] == "preallocate"], [GIB])
@@ -68,7 +68,7 @@ def another_name(folder):
 
 
 def ours_beside_it(folder):
-    """What says RATION_ holds beside a framework, and so do limits that it does not read."""
+    """Our own settings hold beside a framework, and so do limits that it does not read itself."""
     meta, _ = seen(folder, stand_in(folder, FRAMEWORKS[0]), "init", *USE, XLA_PYTHON_CLIENT_MEM_FRACTION="0.9", **OURS)
     expect("ours", (meta["mode"], meta["devices"][0]["limit"]), ("async", GIB))
     meta, slabs = seen(folder, stand_in(folder, FRAMEWORKS[0]), "init", *USE, CUDA_DEVICE_MEMORY_LIMIT="1g", RATION_PREALLOCATE="true")
@@ -77,7 +77,7 @@ def ours_beside_it(folder):
 
 
 def nothing_set(folder):
-    """It takes its piece by its own rules: two such pieces do not fit."""
+    """The framework preallocates by its own rules: two such pieces do not fit."""
     meta, slabs = seen(folder, stand_in(folder, FRAMEWORKS[0]), "init", *USE)
     expect_that(f"preallocated {slabs}", all(slab["why"] != "preallocate" for slab in slabs))
     expect("said", (meta["settings"]["preallocate"]["value"], meta["settings"]["preallocate"]["source"]), ("false", "foreign"))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Settings are read at the first CUDA call and never again: whatever becomes of the file afterwards, no call of the
-program's opens it, and none changes its mind. The kernel says who opens what (inotify)."""
+"""Settings are read once, at the first CUDA call: when a file changes later, no call opens it and no setting changes.
+inotify reports every open."""
 import ctypes
 import os
 import pathlib
@@ -15,12 +15,12 @@ from members import OBEY, REFUSED, Member  # noqa: E402
 
 IN_ACCESS, IN_OPEN = 0x1, 0x20
 LIBC = ctypes.CDLL(None, use_errno=True)
-# Allocations and frees that a pool serves and that it does not, refusals, and every question about memory.
+# Allocations and frees with and without the pool, refusals, and every query about memory.
 OPS = "alloc=1m query total=0 alloc=3m free_null context=0 alloc=1m destroy={} current=0 synchronize alloc=5m"
 
 
 class Opened:
-    """What has been opened or read in `folders` since the last question."""
+    """Files in `folders` that have been opened or read since the last call."""
 
     def __init__(self, *folders):
         self.number = LIBC.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""config/schema.json, `ration config --check` and the help agree: every key with a value that is taken and one that is
-not, and what the structure of a file may be."""
+"""config/schema.json, `ration config --check` and the help agree: on valid and malformed values of every key, and on the
+structure of a file."""
 import json
 import pathlib
 import re
@@ -14,7 +14,7 @@ from harness import BUILD, expect, expect_that, main  # noqa: E402
 ROOT = pathlib.Path(__file__).parents[3]
 SCHEMA = json.loads((ROOT / "config/schema.json").read_text())
 
-# key: values that are taken, values that are refused
+# key: values that are accepted, values that are refused
 VALUES = {
     "limit": (["8GiB", "40%", 0.4, 1073741824, "0.4", {"0": "8GiB"}, {"GPU-1f2e": 0.5, "1": 1 << 30}, 1.0, 1e-05, 8e9, 1.5e12, 0.1 + 0.2,
                "1.0", "1.00", ".4", "00.40", "1048576", "01048576", "1.5GiB", ".5GiB", "100%", "100.0%", "040%", "2.5%", ".5%"],
@@ -70,7 +70,7 @@ def same(one, other):
 
 
 def fits(value, schema):
-    """The part of JSON Schema that ours uses; a word that it does not know fails."""
+    """The part of JSON Schema that ours uses; an unknown keyword fails."""
     for word, what in schema.items():
         if word in ("$schema", "title", "description", "$defs"):
             continue
@@ -139,7 +139,7 @@ def key(name):
 
 
 def spelling(folder):
-    """1 may be 1.0, all of the device, to whoever sees only the number; which it is tells its spelling, so the check."""
+    """A parsed 1 may have been 1.0, the whole device: only the spelling tells, so the check sees it and the schema does not."""
     for text, taken in (("1.0", True), ("1", False), ("1.000", True)):
         path = pathlib.Path(folder) / "settings.json"
         path.write_text(f'{{"limit": {text}}}')
@@ -148,7 +148,7 @@ def spelling(folder):
 
 
 def twice(folder):
-    """A document of another program cannot hold a key twice, a file can."""
+    """A parsed document has each key once, a file may have it twice."""
     path = pathlib.Path(folder) / "settings.json"
     for text in ('{"rules": [], "rules": []}', '{"limit": "1g", "locked": ["limit"], "locked": []}',
                  '{"rules": [{"match": {"exe": "a"}, "match": {"exe": "*"}}]}', '{"rules": [{"match": {"exe": "a", "exe": "b"}}]}',

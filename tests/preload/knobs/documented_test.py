@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What config/options.inc says of each setting is what the library does, and what config/README.md, schema, manual and help say: the default
-that it names is the one that holds, each word among its values is taken, and no other."""
+"""config/options.inc agrees with the library, config/README.md, the schema, the manual and the help: the default that it
+names is in force, and exactly the values that it names are accepted."""
 import json
 import os
 import pathlib
@@ -17,23 +17,23 @@ import tables  # noqa: E402
 from harness import BUILD, GIB, MIB, clean_environment, expect, expect_that, main, run  # noqa: E402
 
 OPTIONS = {option["key"]: option for option in tables.options()}
-# Whatever stands in capitals among the values: what is taken for it and what is not.
+# For each word in capitals among the values: examples that are accepted and that are refused.
 KINDS = {"SIZE": (["1GiB", "40%"], ["8Gib"]), "DEVICE=SIZE,...": (["0=1GiB"], ["0=x"]), "POWER": (["2MiB", "1073741824"], ["3MiB", "40%", "512k"]), "NAME": (["team"], ["a/b"]),
          "FILE": (["/nowhere/file"], ["a\nb"]), "FOLDER": (["/nowhere"], ["nowhere"]), "FAULTS": (["anything"], ["a\nb"]), "DURATION": (["500ms", "30s"], ["30", "-1s"]),
          "NUMBER[=LIMIT];...": (["0123456789abcdef=1GiB"], ["1"])}
-# Where a default shows.
+# Environments in which a default has an effect.
 WORLDS = ({}, {"RATION_LIMIT": "1GiB"}, {"RATION_LIMIT": "4GiB"}, {"RATION_MODE": "async", "RATION_LIMIT": "1GiB"},
           {"RATION_MODE": "direct", "RATION_LIMIT": "1GiB"})
 
 
 def default_of(option):
-    """The value that its words begin with; None where it is that nothing was asked for."""
+    """The value that the text of the default begins with; None: there is no such value."""
     value = re.split(r"[: ]", option["default"], maxsplit=1)[0] if not option["default"].startswith("max(") else "512MiB"
     return None if value == "none" else value.replace("<uid>", str(os.geteuid()))
 
 
 def done_by(environment):
-    """In books of its own: of who held memory and has just gone it would wait a while for what may come back."""
+    """With a ledger of its own: in a shared one it would wait for memory of members that have just exited."""
     with tempfile.TemporaryDirectory() as folder:
         done = run("knobs", str(2 * GIB), SIMCUDA_DEVICES="4GiB", SIMCUDA_CONTEXT_BYTES=str(256 * MIB), HOME="/nowhere",
                    **{"RATION_STATE_DIR": folder} | environment)
@@ -51,7 +51,7 @@ def default(key):
 
 
 def large_headroom(_):
-    """Of max(512MiB, 2%) the second half, on a device where it is the larger one."""
+    """The second half of max(512MiB, 2%), on a device where it is the larger one."""
     def then(**settings):
         with tempfile.TemporaryDirectory() as folder:
             out = run("knobs", SIMCUDA_DEVICES="64GiB", RATION_LIMIT="100%", RATION_STATE_DIR=folder, **settings).out
@@ -73,7 +73,7 @@ def values(key):
         expect_that(f"kinds of {words}", all(word in KINDS for word in words if word.upper() == word and re.search("[A-Z]", word)))
         taken = [value for word in words for value in KINDS.get(word, ([word], []))[0]]
         refused = [value for word in words for value in KINDS.get(word, ([], []))[1]] or [words[0].upper() + "?"]
-        if key == "config":  # a file that is not there is a mistake of its own
+        if key == "config":  # an absent file is a mistake of its own
             taken = []
         if not any(word in ("SIZE", "DEVICE=SIZE,...", "FILE", "FOLDER", "FAULTS", "NAME", "POWER") for word in words):
             refused += [value for value in ("true", "0", "off", "auto", "1GiB", "x") if value not in words]
@@ -91,7 +91,7 @@ def values(key):
 
 
 def texts_agree(_):
-    """The table of config/README.md, the schema, the manual and the help of `ration run` say of each setting what the list says."""
+    """The table of config/README.md, the schema, the manual and the help of `ration run` have the texts of the list."""
     readme, schema = (ROOT / "config/README.md").read_text(), json.loads((ROOT / "config/schema.json").read_text())["properties"]
     manual = (BUILD / "share/man/man1/ration.1").read_text().replace("\\-", "-").replace("\\e", "\\")
     shown = " ".join(subprocess.run([BUILD / "bin/ration", "run", "--help"], capture_output=True, text=True, check=True).stdout.split())

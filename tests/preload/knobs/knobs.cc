@@ -1,6 +1,6 @@
-// knobs [MANAGED]: takes 1 MiB, then 40 MiB, then MiB after MiB until it is refused, and says on one line, as `name
-// value` pairs, what there was, what the simulated device held after the first two, how much it could have, what calls
-// of the driver that took, and whether so many bytes of managed memory can be had on top.
+// knobs [MANAGED]: allocates 1 MiB, 40 MiB, then MiB after MiB until it is refused. Prints one line of `name value`
+// pairs: the memory it was shown, what the simulated device held after the first two allocations, how much it got, the
+// driver calls, and the result of allocating MANAGED bytes of managed memory.
 #include <cuda.h>
 
 #include <cstdio>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every row of rows.txt: what a setting does to a whole program (knobs.cc), from its first line of the log to its refusal."""
+"""Every row of rows.txt: the effect of a setting on a whole program (knobs.cc), from the first line of its log to its refusal."""
 import pathlib
 import re
 import sys
@@ -10,7 +10,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from harness import GIB, MIB, Failure, expect, expect_that, run  # noqa: E402
 
 UNITS = {"": 1, "MiB": MIB, "GiB": GIB}
-SLACK = 24 * MIB  # what a pool loses where its slabs end, of blocks of a MiB
+SLACK = 24 * MIB  # what a pool loses at the ends of its slabs, with blocks of 1 MiB
 LARGEST_GROWTH = 128 * MIB  # of a pool that was not preallocated, with 41 MiB live
 
 
@@ -47,7 +47,7 @@ def check(environment, expected):
     said = expected.get("said", "").replace("~", " ")
     expect_that(f"said {done.err!r}", said in done.err and bool(said) == bool(done.err))
     slack = SLACK
-    if expected["limit"] == "none":  # at the end a pool takes little at a time
+    if expected["limit"] == "none":  # close to the end of the device a pool grows in small steps
         expected, slack = expected | {"limit": "4GiB"}, 64 * MIB
     limit = size(expected["limit"])
     expect_that(f"could have {told['got'] / MIB} MiB", limit - slack <= told["got"] <= limit)

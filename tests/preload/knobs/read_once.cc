@@ -1,7 +1,6 @@
-// read_once sharing | sealed | control: moves its environment to pages of its own, makes the first call, takes the
-// pages away and goes on with calls of every family: whoever looked at the environment again would not live. sealed:
-// after one round of them (the ledger is joined at the first allocation) neither would who opens a file; so nothing is
-// shared, which has its books. control: opens one.
+// read_once sharing | sealed | control: moves its environment to pages of its own, makes the first call, unmaps the
+// pages and makes calls of every family; a second read of the environment would crash. sealed: after one round (the
+// ledger is joined at the first allocation) opening a file is fatal too, so nothing is shared. control: opens one.
 #include <cuda.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -161,6 +160,6 @@ int main(int, char **argv) {
   if (control) (void)open("/dev/null", O_RDONLY | O_CLOEXEC);
   for (int i = 0; i < kRounds; ++i) use(context, nvml, sharing);
   constexpr char kDone[] = "done\n";
-  // No exit handlers: what runs there is not a call of the program's, and may look.
+  // No exit handlers: they may read the environment.
   _exit(write(1, kDone, sizeof(kDone) - 1) < 0);
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""After the first call nothing reads the environment again, in any mode, with and without a log and a group; and nothing opens
-a file, but for the books of groups and of what is shared (read_once.cc)."""
+"""After the first call nothing reads the environment again, in any mode, with and without a log and a group. Nothing
+opens a file except the ledgers of groups and of shared memory (read_once.cc)."""
 import pathlib
 import sys
 
@@ -21,7 +21,7 @@ def read_once(what, logged, said="", **settings):
 
 
 def control(_):
-    """Who does open a file does not come to an end."""
+    """Opening a file kills the process."""
     expect("status", run("read_once", "control", **MACHINE).status, BAD_SYSTEM_CALL)
 
 

@@ -96,7 +96,7 @@ TEST_CASE("locked reserves and group limits hold beside requested ones; other lo
   const WrittenFiles files;
   files.system(R"({"reserve": "4GiB", "group_limit": "6GiB", "mode": "direct", "charge_context": true,
                    "locked": ["reserve", "group_limit", "mode", "charge_context"]})");
-  CHECK(limit_of(files.read()) == 6 * kGiB);  // nobody's group: the process's own
+  CHECK(limit_of(files.read()) == 6 * kGiB);  // without a group: the process's own
   const Reading reading = files.read({"RATION_RESERVE=1g", "RATION_GROUP=lab", "RATION_GROUP_LIMIT=8g",
                                       "RATION_MODE=pool", "RATION_CHARGE_CONTEXT=true"});
   CHECK(limit_of(reading) == 12 * kGiB);
