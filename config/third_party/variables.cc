@@ -1,4 +1,4 @@
-// The table of third-party variables, and their import below every setting of ours.
+// The table of third-party variables, and their import below every setting of ours. Layer: config.
 #include <algorithm>
 
 #include "config/problem.h"

@@ -174,7 +174,7 @@ std::variant<Size, std::string> read_share(const Number &number, bool percent) {
     return percent
                ? "a percentage is at most 100%; write for example 40%"
                : "a number with a decimal point is a share of the device, above 0 and at most 1; likely meant: a unit "
-                 "behind it, as 1.5GiB";
+                 "after it, as 1.5GiB";
   }
   return Size::of_share(static_cast<std::uint64_t>(number.digits), whole);
 }
