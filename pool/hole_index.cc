@@ -35,21 +35,25 @@ std::uint32_t HoleIndex::child_around(const Inner &inner, std::uint64_t granule)
 
 // REQUIRES: a root.
 std::uint32_t HoleIndex::leaf_around(std::uint64_t granule) const {
-  const Inner *inner = root_;
-  while (!inner->above_leaves) inner = inner->child[child_around(*inner, granule)].inner;
-  return inner->child[child_around(*inner, granule)].leaf;
+  const Inner *inner = &inners_.at(root_);
+  while (!inner->above_leaves) inner = &inners_.at(inner->child[child_around(*inner, granule)]);
+  return inner->child[child_around(*inner, granule)];
 }
 
 // A hole that grew may be the largest below every page above it.
 void HoleIndex::lift(const Leaf &leaf, std::int32_t extent) {
-  if (extent <= leaf.parent->largest[leaf.index]) return;
-  lanes::put(leaf.parent->largest.data(), leaf.index, extent);
-  lift_above(*leaf.parent, extent);
+  Inner &parent = inners_.at(leaf.parent);
+  if (extent <= parent.largest[leaf.index]) return;
+  lanes::put(parent.largest.data(), leaf.index, extent);
+  lift_above(parent, extent);
 }
 
 void HoleIndex::lift_above(const Inner &inner, std::int32_t extent) {
-  for (const Inner *at = &inner; at->parent != nullptr && extent > at->parent->largest[at->index]; at = at->parent) {
-    lanes::put(at->parent->largest.data(), at->index, extent);
+  for (const Inner *at = &inner; at->parent != 0;) {
+    Inner &parent = inners_.at(at->parent);
+    if (extent <= parent.largest[at->index]) return;
+    lanes::put(parent.largest.data(), at->index, extent);
+    at = &parent;
   }
 }
 
@@ -64,7 +68,7 @@ void HoleIndex::place(std::uint32_t leaf_number, std::uint32_t node, std::int32_
 }
 
 void HoleIndex::add(std::uint32_t node, std::uint64_t granules) {
-  if (root_ == nullptr) start_root();
+  if (root_ == 0) start_root();
   const std::uint64_t granule = nodes_.at(node).granule();
   std::uint32_t number = leaf_around(granule);
   if (leaves_.at(number).count == kSlots) {
@@ -95,7 +99,7 @@ void HoleIndex::resize(std::uint32_t node, std::uint64_t granules) {
 
 void HoleIndex::shrink(std::uint32_t node, std::uint64_t granules) {
   const Leaf &leaf = set(node, capped(granules));
-  lanes::put(leaf.parent->largest.data(), leaf.index, lanes::largest(leaf.extent.data()));
+  lanes::put(inners_.at(leaf.parent).largest.data(), leaf.index, lanes::largest(leaf.extent.data()));
 }
 
 void HoleIndex::close(std::uint32_t node) {

@@ -11,10 +11,9 @@
 #include <cstdint>
 #include <string>
 
+#include "pool/indexed_pool.h"
 #include "pool/lanes.h"
 #include "pool/node.h"
-#include "pool/numbered_stock.h"
-#include "pool/page_stock.h"
 
 namespace ration::pool {
 
@@ -27,8 +26,7 @@ class HoleIndex {
 
   // Makes sure that the next add() needs no memory from the host; false when the host has none.
   [[nodiscard]] bool prepare() {
-    return leaves_.prepare(2) &&
-           (full_inners_ == 0 ? root_ != nullptr || inners_.prepare(1) : inners_.prepare(height_ + 1));
+    return leaves_.prepare(2) && (full_inners_ == 0 ? root_ != 0 || inners_.prepare(1) : inners_.prepare(height_ + 1));
   }
   // The same for about so many entries.
   [[nodiscard]] bool reserve(std::size_t entries);
@@ -83,17 +81,16 @@ class HoleIndex {
   static constexpr std::uint32_t kJoined = 12;  // leaves room: the next insertion must not split again
   static_assert(kSlots == 1U << Node::kSlotBits);
 
-  struct Inner;
   struct alignas(16) Leaf {
     lanes::Row<std::int32_t> extent;  // granules, at most kCap; 0: a block, or no entry
     lanes::Row<std::uint32_t> start;  // low half of the granule number; blocks have none
     lanes::Row<std::uint32_t> node;
-    Inner *parent;
+    std::uint32_t parent;  // an inner page
+    std::uint32_t index;   // in its parent
     union {
       std::uint32_t next_spare;
       std::uint32_t count;
     };
-    std::uint32_t index;  // in its parent
   };
 
   static constexpr std::uint32_t kChildren = 4 * lanes::kLanes;
@@ -101,15 +98,14 @@ class HoleIndex {
     // No extent below is larger; 0 where no child is. What grows raises it. What shrinks lowers it above its leaf, and
     // what goes nowhere: the rest is left to the next search that looks there in vain, one vain look for each.
     alignas(16) std::array<std::int32_t, kChildren> largest;
-    std::array<std::uint64_t, kChildren> from;  // entries that came in below are not before it; the first is not read
-    union Child {
-      std::uint32_t leaf;  // number, in a page above leaves
-      Inner *inner;        // elsewhere
+    std::array<std::uint64_t, kChildren> from;   // entries that came in below are not before it; the first is not read
+    std::array<std::uint32_t, kChildren> child;  // leaves or inner pages
+    std::uint32_t parent;                        // 0: the root
+    std::uint32_t index;                         // in its parent
+    union {
+      std::uint32_t next_spare;
+      std::uint32_t count;
     };
-    std::array<Child, kChildren> child;
-    Inner *parent;  // nullptr: the root
-    std::uint32_t count;
-    std::uint32_t index;  // in its parent
     bool above_leaves;
   };
 
@@ -131,8 +127,8 @@ class HoleIndex {
   [[nodiscard, gnu::cold, gnu::noinline]] Giants giants(std::uint64_t granules) const;
   void look_for_giants(const Inner &inner, std::uint64_t granules, Giants &giants) const;
 
-  static void lift(const Leaf &leaf, std::int32_t extent);
-  static void lift_above(const Inner &inner, std::int32_t extent);
+  void lift(const Leaf &leaf, std::int32_t extent);
+  void lift_above(const Inner &inner, std::int32_t extent);
   struct Search;
   void lower(Inner &inner, std::uint32_t index);
   bool search(Inner &inner, Search &search);
@@ -148,14 +144,14 @@ class HoleIndex {
   Leaf &set(std::uint32_t node, std::int32_t extent);
   void place(std::uint32_t leaf_number, std::uint32_t node, std::int32_t extent);
   std::uint32_t fresh_leaf();
-  Inner &fresh_inner(bool above_leaves);
+  std::uint32_t fresh_inner(bool above_leaves);
   [[gnu::noinline]] void start_root();
   [[gnu::noinline]] void split(std::uint32_t leaf_number);
-  void split_inner(Inner &inner);
+  void split_inner(std::uint32_t number);
   [[gnu::noinline]] void tidy(std::uint32_t leaf_number);
   void join(Inner &parent, std::uint32_t lower);
   void adopt(Inner &inner, std::uint32_t from_index);
-  void open_child(Inner &inner, std::uint32_t index, std::uint64_t from, std::int32_t largest, Inner::Child child);
+  void open_child(Inner &inner, std::uint32_t index, std::uint64_t from, std::int32_t largest, std::uint32_t child);
   void append(Inner &from, std::uint32_t first, Inner &to);
   void drop_child(Inner &inner, std::uint32_t index);
   void drop_joined(Inner &parent, std::uint32_t lower);
@@ -170,7 +166,7 @@ class HoleIndex {
   [[nodiscard]] std::string check_leaf(std::uint32_t number, Seen &seen) const;
 
   Nodes &nodes_;
-  Inner *root_ = nullptr;
+  std::uint32_t root_ = 0;
   std::uint32_t height_ = 0;  // levels of inner pages
   std::uint32_t full_inners_ = 0;
   std::size_t entries_ = 0;
@@ -183,8 +179,8 @@ class HoleIndex {
   // of memory.
   static constexpr std::size_t kLeafUnit = 16;
   static_assert(std::size_t{Node::kLargestLeaf} * kLeafUnit / sizeof(Leaf) > 5'000'000);
-  NumberedStock<Leaf, Node::kLargestLeaf, kLeafUnit> leaves_;
-  PageStock<Inner, 1> inners_;
+  IndexedPool<Leaf, kLeafUnit, Node::kLargestLeaf> leaves_;
+  IndexedPool<Inner, 8, UINT32_MAX, 1> inners_;  // one at a time: most pools need a single one
 };
 
 }  // namespace ration::pool

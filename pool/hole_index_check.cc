@@ -7,10 +7,10 @@
 namespace ration::pool {
 
 std::string HoleIndex::check(std::uint64_t told_granules) const {
-  if (root_ == nullptr) return height_ != 0 || entries_ != 0 ? "an empty index holds something" : "";
-  if (root_->parent != nullptr) return "the root has a parent";
+  if (root_ == 0) return height_ != 0 || entries_ != 0 ? "an empty index holds something" : "";
+  if (inners_.at(root_).parent != 0) return "the root has a parent";
   Seen seen{told_granules};
-  if (std::string wrong = check_inner(*root_, height_, seen); !wrong.empty()) return wrong;
+  if (std::string wrong = check_inner(inners_.at(root_), height_, seen); !wrong.empty()) return wrong;
   if (top_ != 0 && (!nodes_.at(top_).is_hole() || nodes_.at(top_).leaf() == 0)) return "the topmost hole is none";
   if (seen.full_inners != full_inners_) return "full pages are miscounted";
   return seen.entries == entries_ ? "" : "entries are miscounted";
@@ -28,13 +28,15 @@ std::string HoleIndex::check_inner(const Inner &inner, std::uint32_t height, See
     }
     if (index > 1 && inner.from[index] < inner.from[index - 1]) return wrong("has separators out of order");
     if (inner.above_leaves) {
-      const Leaf &leaf = leaves_.at(inner.child[index].leaf);
-      if (leaf.parent != &inner || leaf.index != index) return wrong("has a leaf that does not know it");
+      const Leaf &leaf = leaves_.at(inner.child[index]);
+      if (leaf.parent != inners_.index_of(inner) || leaf.index != index)
+        return wrong("has a leaf that does not know it");
       if (lanes::largest(leaf.extent.data()) > inner.largest[index]) return wrong("has a wrong largest hole");
-      if (std::string deeper = check_leaf(inner.child[index].leaf, seen); !deeper.empty()) return deeper;
+      if (std::string deeper = check_leaf(inner.child[index], seen); !deeper.empty()) return deeper;
     } else {
-      const Inner &below = *inner.child[index].inner;
-      if (below.parent != &inner || below.index != index) return wrong("has a child that does not know it");
+      const Inner &below = inners_.at(inner.child[index]);
+      if (below.parent != inners_.index_of(inner) || below.index != index)
+        return wrong("has a child that does not know it");
       if (largest_in(below) > inner.largest[index]) return wrong("has a wrong largest hole");
       if (std::string deeper = check_inner(below, height - 1, seen); !deeper.empty()) return deeper;
     }

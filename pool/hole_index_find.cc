@@ -13,10 +13,10 @@ void HoleIndex::look_for_giants(const Inner &inner, std::uint64_t granules, Gian
   for (std::uint64_t left = at_least(inner, kCap); left != 0; left &= left - 1) {
     const auto child = static_cast<std::uint32_t>(std::countr_zero(left));
     if (!inner.above_leaves) {
-      look_for_giants(*inner.child[child].inner, granules, giants);
+      look_for_giants(inners_.at(inner.child[child]), granules, giants);
       continue;
     }
-    const Leaf &leaf = leaves_.at(inner.child[child].leaf);
+    const Leaf &leaf = leaves_.at(inner.child[child]);
     for (std::uint32_t slots = lanes::at_least(leaf.extent.data(), kCap); slots != 0; slots &= slots - 1) {
       const std::uint32_t node = leaf.node[static_cast<std::uint32_t>(std::countr_zero(slots))];
       giants.largest = std::max(giants.largest, size_of(nodes_, node));
@@ -29,7 +29,7 @@ void HoleIndex::look_for_giants(const Inner &inner, std::uint64_t granules, Gian
 
 HoleIndex::Giants HoleIndex::giants(std::uint64_t granules) const {
   Giants giants;
-  if (root_ != nullptr) look_for_giants(*root_, granules, giants);
+  if (root_ != 0) look_for_giants(inners_.at(root_), granules, giants);
   return giants;
 }
 
@@ -37,16 +37,16 @@ std::int32_t HoleIndex::largest_below(const Inner &inner, std::int32_t known) co
   for (std::uint64_t left = at_least(inner, known + 1); left != 0; left &= left - 1) {
     const auto index = static_cast<std::uint32_t>(std::countr_zero(left));
     if (inner.largest[index] <= known) continue;
-    known = inner.above_leaves ? std::max(known, lanes::largest(leaves_.at(inner.child[index].leaf).extent.data()))
-                               : largest_below(*inner.child[index].inner, known);
+    known = inner.above_leaves ? std::max(known, lanes::largest(leaves_.at(inner.child[index]).extent.data()))
+                               : largest_below(inners_.at(inner.child[index]), known);
     if (known == kCap) break;
   }
   return known;
 }
 
 std::uint64_t HoleIndex::largest() const {
-  if (root_ == nullptr) return 0;
-  const std::int32_t largest = largest_below(*root_, 0);
+  if (root_ == 0) return 0;
+  const std::int32_t largest = largest_below(inners_.at(root_), 0);
   return largest != kCap ? static_cast<std::uint64_t>(largest) : giants(0).largest;
 }
 
@@ -81,9 +81,9 @@ bool HoleIndex::search(const Leaf &leaf, Search &search) {
 
 // To what the child itself says.
 void HoleIndex::lower(Inner &inner, std::uint32_t index) {
-  const Inner::Child child = inner.child[index];
+  const std::uint32_t child = inner.child[index];
   const std::int32_t largest =
-      inner.above_leaves ? lanes::largest(leaves_.at(child.leaf).extent.data()) : largest_in(*child.inner);
+      inner.above_leaves ? lanes::largest(leaves_.at(child).extent.data()) : largest_in(inners_.at(child));
   lanes::put(inner.largest.data(), index, largest);
 }
 
@@ -92,9 +92,9 @@ bool HoleIndex::search(Inner &inner, Search &search) {
     const auto index =
         static_cast<std::uint32_t>(search.high ? 63 - std::countl_zero(fitting) : std::countr_zero(fitting));
     fitting &= ~(std::uint64_t{1} << index);
-    const Inner::Child child = inner.child[index];
+    const std::uint32_t child = inner.child[index];
     const std::uint32_t left = search.left;
-    if (inner.above_leaves ? this->search(leaves_.at(child.leaf), search) : this->search(*child.inner, search)) {
+    if (inner.above_leaves ? this->search(leaves_.at(child), search) : this->search(inners_.at(child), search)) {
       return true;
     }
     if (search.left == left) lower(inner, index);
@@ -103,7 +103,7 @@ bool HoleIndex::search(Inner &inner, Search &search) {
 }
 
 std::uint32_t HoleIndex::search_from_root(Search search) {
-  if (root_ != nullptr) this->search(*root_, search);
+  if (root_ != 0) this->search(inners_.at(root_), search);
   return search.best;
 }
 
@@ -132,17 +132,17 @@ std::uint32_t HoleIndex::find(std::uint64_t granules, Side side, std::uint32_t a
 
 std::uint32_t HoleIndex::leaf_before(std::uint32_t leaf_number) const {
   const Leaf &leaf = leaves_.at(leaf_number);
-  if (leaf.index != 0) return leaf.parent->child[leaf.index - 1].leaf;
-  const Inner *inner = leaf.parent;
-  while (inner->parent != nullptr && inner->index == 0) inner = inner->parent;
-  if (inner->parent == nullptr) return 0;
-  inner = inner->parent->child[inner->index - 1].inner;
-  while (!inner->above_leaves) inner = inner->child[inner->count - 1].inner;
-  return inner->child[inner->count - 1].leaf;
+  const Inner *inner = &inners_.at(leaf.parent);
+  if (leaf.index != 0) return inner->child[leaf.index - 1];
+  while (inner->parent != 0 && inner->index == 0) inner = &inners_.at(inner->parent);
+  if (inner->parent == 0) return 0;
+  inner = &inners_.at(inners_.at(inner->parent).child[inner->index - 1]);
+  while (!inner->above_leaves) inner = &inners_.at(inner->child[inner->count - 1]);
+  return inner->child[inner->count - 1];
 }
 
 std::uint32_t HoleIndex::find_before(std::uint64_t granule) const {
-  if (root_ == nullptr) return 0;
+  if (root_ == 0) return 0;
   std::uint32_t best = 0;
   std::uint64_t start = 0;
   for (std::uint32_t number = leaf_around(granule); number != 0 && best == 0; number = leaf_before(number)) {

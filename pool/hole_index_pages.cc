@@ -1,6 +1,7 @@
 // What moves entries between the pages of the index: splits, joins, and the way up to the root.
 // Layer: pool, a leaf (standard library only). Threads: the caller locks.
 #include <algorithm>
+#include <utility>
 
 #include "pool/hole_index.h"
 
@@ -16,27 +17,27 @@ std::uint32_t HoleIndex::fresh_leaf() {
   return number;
 }
 
-HoleIndex::Inner &HoleIndex::fresh_inner(bool above_leaves) {
-  Inner &inner = *inners_.take();
+std::uint32_t HoleIndex::fresh_inner(bool above_leaves) {
+  const std::uint32_t number = inners_.take();
+  Inner &inner = inners_.at(number);
   inner.largest.fill(0);
-  inner.parent = nullptr;
+  inner.parent = 0;
   inner.count = 0;
   inner.index = 0;
   inner.above_leaves = above_leaves;
-  return inner;
+  return number;
 }
 
 void HoleIndex::start_root() {
-  root_ = &fresh_inner(true);
+  root_ = fresh_inner(true);
   height_ = 1;
-  open_child(*root_, 0, 0, 0, {.leaf = fresh_leaf()});
-  adopt(*root_, 0);
+  open_child(inners_.at(root_), 0, 0, 0, fresh_leaf());
 }
 
 // Half of the entries, those at higher addresses, go to a leaf of their own.
 void HoleIndex::split(std::uint32_t leaf_number) {
   Leaf &leaf = leaves_.at(leaf_number);
-  if (leaf.parent->count == kChildren) split_inner(*leaf.parent);
+  if (inners_.at(leaf.parent).count == kChildren) split_inner(leaf.parent);
   struct Entry {
     std::uint64_t granule;
     std::uint32_t node;
@@ -54,21 +55,17 @@ void HoleIndex::split(std::uint32_t leaf_number) {
   const std::uint32_t upper_number = fresh_leaf();
   for (auto entry = entries.begin(); entry != middle; ++entry) place(leaf_number, entry->node, entry->extent);
   for (auto entry = middle; entry != entries.end(); ++entry) place(upper_number, entry->node, entry->extent);
-  Inner &parent = *leaf.parent;
+  Inner &parent = inners_.at(leaf.parent);
   lanes::put(parent.largest.data(), leaf.index, lanes::largest(leaf.extent.data()));
-  const Leaf &upper = leaves_.at(upper_number);
-  const std::uint32_t index = leaf.index + 1;
-  open_child(parent, index, middle->granule, lanes::largest(upper.extent.data()), {.leaf = upper_number});
-  adopt(parent, index);
+  const std::int32_t upper_largest = lanes::largest(leaves_.at(upper_number).extent.data());
+  open_child(parent, leaf.index + 1, middle->granule, upper_largest, upper_number);
 }
 
 // Joins a sparse leaf with a neighbour of the same parent where both fit.
 void HoleIndex::tidy(std::uint32_t leaf_number) {
   const Leaf &leaf = leaves_.at(leaf_number);
-  Inner &parent = *leaf.parent;
-  const auto fits = [&](std::uint32_t index) {
-    return leaf.count + leaves_.at(parent.child[index].leaf).count <= kJoined;
-  };
+  Inner &parent = inners_.at(leaf.parent);
+  const auto fits = [&](std::uint32_t index) { return leaf.count + leaves_.at(parent.child[index]).count <= kJoined; };
   if (leaf.index + 1 < parent.count && fits(leaf.index + 1)) {
     join(parent, leaf.index);
   } else if (leaf.index != 0 && fits(leaf.index - 1)) {
@@ -81,10 +78,10 @@ void HoleIndex::tidy(std::uint32_t leaf_number) {
 }
 
 void HoleIndex::join(Inner &parent, std::uint32_t lower) {
-  const std::uint32_t gone = parent.child[lower + 1].leaf;
+  const std::uint32_t gone = parent.child[lower + 1];
   const Leaf &upper = leaves_.at(gone);
   for (std::uint32_t slot = 0; slot < upper.count; ++slot) {
-    place(parent.child[lower].leaf, upper.node[slot], upper.extent[slot]);
+    place(parent.child[lower], upper.node[slot], upper.extent[slot]);
   }
   leaves_.give(gone);
   drop_joined(parent, lower);
@@ -99,20 +96,18 @@ void HoleIndex::count_full(const Inner &inner, std::uint32_t count_before) {
 
 // Tells the children from an index on where they are.
 void HoleIndex::adopt(Inner &inner, std::uint32_t from_index) {
+  const auto place_in_parent = [&](auto &page, std::uint32_t index) {
+    page.parent = inners_.index_of(inner);
+    page.index = index;
+  };
   for (std::uint32_t index = from_index; index < inner.count; ++index) {
-    if (inner.above_leaves) {
-      leaves_.at(inner.child[index].leaf).parent = &inner;
-      leaves_.at(inner.child[index].leaf).index = index;
-    } else {
-      inner.child[index].inner->parent = &inner;
-      inner.child[index].inner->index = index;
-    }
+    const std::uint32_t child = inner.child[index];
+    inner.above_leaves ? place_in_parent(leaves_.at(child), index) : place_in_parent(inners_.at(child), index);
   }
 }
 
-// The child is yet to be adopted.
 void HoleIndex::open_child(Inner &inner, std::uint32_t index, std::uint64_t from, std::int32_t largest,
-                           Inner::Child child) {
+                           std::uint32_t child) {
   const auto shift = [&](auto &row) {
     std::copy_backward(row.begin() + index, row.begin() + inner.count, row.begin() + inner.count + 1);
   };
@@ -124,25 +119,25 @@ void HoleIndex::open_child(Inner &inner, std::uint32_t index, std::uint64_t from
   inner.child[index] = child;
   ++inner.count;
   count_full(inner, inner.count - 1);
+  adopt(inner, index);
 }
 
 // Leaves room in the page; whoever was in its upper half has another parent then.
-void HoleIndex::split_inner(Inner &inner) {
-  if (inner.parent == nullptr) {
-    root_ = &fresh_inner(false);
+void HoleIndex::split_inner(std::uint32_t number) {
+  Inner &inner = inners_.at(number);
+  if (inner.parent == 0) {
+    root_ = fresh_inner(false);
     ++height_;
-    open_child(*root_, 0, 0, largest_in(inner), {.inner = &inner});
-    adopt(*root_, 0);
-  } else if (inner.parent->count == kChildren) {
-    split_inner(*inner.parent);
+    open_child(inners_.at(root_), 0, 0, largest_in(inner), number);
+  } else if (inners_.at(inner.parent).count == kChildren) {
+    split_inner(inner.parent);
   }
-  Inner &upper = fresh_inner(inner.above_leaves);
+  const std::uint32_t upper_number = fresh_inner(inner.above_leaves);
+  Inner &upper = inners_.at(upper_number);
   append(inner, kChildren / 2, upper);
-  Inner &parent = *inner.parent;
+  Inner &parent = inners_.at(inner.parent);
   lanes::put(parent.largest.data(), inner.index, largest_in(inner));
-  const std::uint32_t index = inner.index + 1;
-  open_child(parent, index, upper.from[0], largest_in(upper), {.inner = &upper});
-  adopt(parent, index);
+  open_child(parent, inner.index + 1, upper.from[0], largest_in(upper), upper_number);
 }
 
 void HoleIndex::append(Inner &from, std::uint32_t first, Inner &to) {
@@ -183,37 +178,39 @@ void HoleIndex::drop_joined(Inner &parent, std::uint32_t lower) {
 }
 
 void HoleIndex::tidy_inner(Inner &inner) {
-  Inner *parent = inner.parent;
-  if (parent == nullptr) {
+  if (inner.parent == 0) {
     // A root with a single inner page below it, or with nothing at all, is one level too many.
-    while (root_ != nullptr && root_->count <= 1 && (root_->count == 0 || !root_->above_leaves)) {
-      Inner *lone = root_;
-      root_ = lone->count == 0 ? nullptr : lone->child[0].inner;
-      if (root_ != nullptr) root_->parent = nullptr;
-      inners_.give(lone);
+    while (root_ != 0 && inners_.at(root_).count <= 1) {
+      const Inner &lone = inners_.at(root_);
+      if (lone.count == 1 && lone.above_leaves) return;
+      const std::uint32_t below = lone.count == 0 ? 0 : lone.child[0];
+      if (below != 0) inners_.at(below).parent = 0;
+      inners_.give(std::exchange(root_, below));
       --height_;
     }
     return;
   }
+  Inner &parent = inners_.at(inner.parent);
   if (inner.count > kChildren / 4) return;
   if (inner.count == 0) {
     const std::uint32_t index = inner.index;
-    inners_.give(&inner);
-    return drop_child(*parent, index);
+    inners_.give(parent.child[index]);
+    return drop_child(parent, index);
   }
   const auto fits = [&](std::uint32_t index) {
-    return inner.count + parent->child[index].inner->count <= kChildren * 3 / 4;
+    return inner.count + inners_.at(parent.child[index]).count <= kChildren * 3 / 4;
   };
   std::uint32_t lower = inner.index;
-  if (lower + 1 >= parent->count || !fits(lower + 1)) {
+  if (lower + 1 >= parent.count || !fits(lower + 1)) {
     if (lower == 0 || !fits(lower - 1)) return;
     --lower;
   }
-  Inner &upper = *parent->child[lower + 1].inner;
-  upper.from[0] = parent->from[lower + 1];  // that of a first child is nowhere else kept up
-  append(upper, 0, *parent->child[lower].inner);
-  inners_.give(&upper);
-  drop_joined(*parent, lower);
+  const std::uint32_t gone = parent.child[lower + 1];
+  Inner &upper = inners_.at(gone);
+  upper.from[0] = parent.from[lower + 1];  // that of a first child is nowhere else kept up
+  append(upper, 0, inners_.at(parent.child[lower]));
+  inners_.give(gone);
+  drop_joined(parent, lower);
 }
 
 bool HoleIndex::reserve(std::size_t entries) {

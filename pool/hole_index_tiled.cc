@@ -46,9 +46,9 @@ bool HoleIndex::tile(const Leaf &leaf, Tiling &tiling) {
 bool HoleIndex::tile(Inner &inner, Tiling &tiling) {
   for (std::uint64_t fitting = at_least(inner, tiling.extent); fitting != 0; fitting &= fitting - 1) {
     const auto index = static_cast<std::uint32_t>(std::countr_zero(fitting));
-    const Inner::Child child = inner.child[index];
+    const std::uint32_t child = inner.child[index];
     const std::int32_t left = tiling.left;
-    if (inner.above_leaves ? tile(leaves_.at(child.leaf), tiling) : tile(*child.inner, tiling)) return true;
+    if (inner.above_leaves ? tile(leaves_.at(child), tiling) : tile(inners_.at(child), tiling)) return true;
     if (tiling.left == left) lower(inner, index);
   }
   return false;
@@ -60,17 +60,17 @@ std::int32_t HoleIndex::lower_to_largest(Inner &inner) {
     const std::int32_t largest = largest_in(inner);
     const auto index = static_cast<std::uint32_t>(std::countr_zero(at_least(inner, largest)));
     if (largest == 0) return 0;
-    if (!inner.above_leaves) (void)lower_to_largest(*inner.child[index].inner);
+    if (!inner.above_leaves) (void)lower_to_largest(inners_.at(inner.child[index]));
     lower(inner, index);
     if (inner.largest[index] == largest) return largest;
   }
 }
 
 std::uint32_t HoleIndex::find_tiled(std::uint64_t granules, std::uint32_t among) {
-  if (root_ == nullptr || capped(granules) == kCap) return find(granules, Side::kLow);
-  Tiling tiling{capped(granules), (std::uint64_t{1} << 32) / granules, lower_to_largest(*root_),
+  if (root_ == 0 || capped(granules) == kCap) return find(granules, Side::kLow);
+  Tiling tiling{capped(granules), (std::uint64_t{1} << 32) / granules, lower_to_largest(inners_.at(root_)),
                 static_cast<std::int32_t>(among)};
-  tile(*root_, tiling);
+  tile(inners_.at(root_), tiling);
   return tiling.best;
 }
 

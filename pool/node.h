@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "pool/granule.h"
-#include "pool/numbered_stock.h"
+#include "pool/indexed_pool.h"
 
 namespace ration::pool {
 
@@ -74,7 +74,7 @@ struct Node {
 };
 static_assert(sizeof(Node) == 24);
 
-using Nodes = NumberedStock<Node, UINT32_MAX, 8>;
+using Nodes = IndexedPool<Node, 8>;
 
 // In granules. REQUIRES: a node that is not the fence behind the last.
 inline std::uint64_t size_of(const Nodes &nodes, std::uint32_t node) {

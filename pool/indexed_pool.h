@@ -1,0 +1,79 @@
+// Items with 32-bit indices in one array of host memory, which only grows; an index is half a pointer.
+// Layer: pool, a leaf (standard library only). Threads: none of its own; the caller locks. Owns: all its items.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+namespace ration::pool {
+
+// Indices run up to kLargest, in units of kUnit bytes: with eight bytes the processor scales an index in its addressing
+// mode. REQUIRES of Item: trivial, with a member `std::uint32_t next_spare`, which the pool uses while the item is
+// spare.
+template <class Item, std::size_t kUnit = sizeof(Item), std::uint32_t kLargest = UINT32_MAX,
+          std::size_t kLeastGrowth = 4>
+class IndexedPool {
+ public:
+  // Ensures that the next `items` take() calls need no host memory; false when the host has none. Items may move.
+  [[nodiscard]] bool prepare(std::size_t items) noexcept { return spares_ >= items || grow(items - spares_); }
+
+  // REQUIRES: a successful prepare(). The item's content is unspecified. The index is never 0.
+  [[nodiscard]] std::uint32_t take() noexcept {
+    --spares_;
+    return std::exchange(spare_, at(spare_).next_spare);
+  }
+
+  void give(std::uint32_t index) noexcept {
+    at(index).next_spare = std::exchange(spare_, index);
+    ++spares_;
+  }
+
+  [[nodiscard]] Item &at(std::uint32_t index) const noexcept {
+    return *reinterpret_cast<Item *>(origin_ + std::size_t{index} * kUnit);
+  }
+  // REQUIRES: one of this pool's items.
+  [[nodiscard]] std::uint32_t index_of(const Item &item) const noexcept {
+    return static_cast<std::uint32_t>(static_cast<std::size_t>(reinterpret_cast<const std::byte *>(&item) - origin_) /
+                                      kUnit);
+  }
+  // Of items, spare ones included.
+  [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
+  [[nodiscard]] std::size_t host_bytes() const noexcept { return capacity_ * sizeof(Item); }
+
+ private:
+  static constexpr std::size_t kStep = sizeof(Item) / kUnit;
+  static_assert(sizeof(Item) % kUnit == 0);
+  static_assert(std::is_trivially_copyable_v<Item> && std::is_trivially_destructible_v<Item>);
+  struct Delete {
+    void operator()(std::byte *items) const noexcept { operator delete (items, std::align_val_t{alignof(Item)}); }
+  };
+
+  // By a sixteenth, so that the spare part stays small beside the used one.
+  [[gnu::cold, gnu::noinline]] bool grow(std::size_t items) noexcept {
+    const std::size_t had = capacity_;
+    const std::size_t count = std::min<std::size_t>(kLargest / kStep, had + std::max({items, had / 16, kLeastGrowth}));
+    if (count < had + items) return false;
+    void *memory = operator new (count * sizeof(Item), std::align_val_t{alignof(Item)}, std::nothrow);
+    if (memory == nullptr) return false;
+    if (had != 0) std::memcpy(memory, items_.get(), had * sizeof(Item));
+    items_.reset(static_cast<std::byte *>(memory));
+    origin_ = items_.get() - sizeof(Item);
+    capacity_ = count;
+    for (std::size_t number = count; number > had; --number) give(static_cast<std::uint32_t>(number * kStep));
+    return true;
+  }
+
+  std::unique_ptr<std::byte, Delete> items_;
+  std::byte *origin_ = nullptr;  // one item before the first, so that index 0 takes no memory
+  std::size_t capacity_ = 0;
+  std::uint32_t spare_ = 0;
+  std::size_t spares_ = 0;
+};
+
+}  // namespace ration::pool
