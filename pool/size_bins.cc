@@ -1,7 +1,6 @@
 #include "pool/size_bins.h"
 
 #include <bit>
-#include <new>
 
 namespace ration::pool {
 
@@ -11,18 +10,9 @@ SizeBins::Bin SizeBins::bin_of(std::uint64_t granules) noexcept {
 }
 
 std::uint32_t SizeBins::insert(std::uint32_t hole, std::uint64_t granules) noexcept {
-  if (spare_ == 0) {
-    if (records_.size() == kMostRecords) return 0;
-    try {
-      records_.push_back({});
-    } catch (const std::bad_alloc &) {
-      return 0;
-    }
-    spare_ = static_cast<std::uint32_t>(records_.size());
-  }
-  const std::uint32_t number = spare_;
-  spare_ = records_[number - 1].next;
-  records_[number - 1] = {granules, hole, 0, 0};
+  if (!records_.prepare(1)) return 0;
+  const std::uint32_t number = records_.take();
+  records_.at(number) = {granules, hole, 0, {0}};
   link(number);
   ++size_;
   return number;
@@ -30,37 +20,35 @@ std::uint32_t SizeBins::insert(std::uint32_t hole, std::uint64_t granules) noexc
 
 void SizeBins::remove(std::uint32_t number) noexcept {
   unlink(number);
-  Record &record = records_[number - 1];
-  record.granules = 0;
-  record.next = spare_;
-  spare_ = number;
+  records_.at(number).granules = 0;
+  records_.give(number);
   --size_;
 }
 
 void SizeBins::move(std::uint32_t number, std::uint64_t granules) noexcept {
   unlink(number);
-  records_[number - 1].granules = granules;
+  records_.at(number).granules = granules;
   link(number);
 }
 
 void SizeBins::link(std::uint32_t number) noexcept {
-  Record &record = records_[number - 1];
+  Record &record = records_.at(number);
   const Bin bin = bin_of(record.granules);
   std::uint16_t &head = head_[bin.first][bin.second];
   record.previous = 0;
   record.next = head;
-  if (head != 0) records_[head - 1].previous = number;
+  if (head != 0) records_.at(head).previous = number;
   head = static_cast<std::uint16_t>(number);
   second_map_[bin.first] |= 1U << bin.second;
   first_map_ |= 1U << bin.first;
 }
 
 void SizeBins::unlink(std::uint32_t number) noexcept {
-  const Record &record = records_[number - 1];
+  const Record &record = records_.at(number);
   const Bin bin = bin_of(record.granules);
-  if (record.next != 0) records_[record.next - 1].previous = record.previous;
+  if (record.next != 0) records_.at(record.next).previous = record.previous;
   if (record.previous != 0) {
-    records_[record.previous - 1].next = record.next;
+    records_.at(record.previous).next = record.next;
   } else if ((head_[bin.first][bin.second] = static_cast<std::uint16_t>(record.next)) == 0) {
     if ((second_map_[bin.first] &= ~(1U << bin.second)) == 0) first_map_ &= ~(1U << bin.first);
   }
@@ -81,7 +69,7 @@ const SizeBins::Record *SizeBins::best_in(Bin bin, std::uint64_t granules) const
   const Record *best = nullptr;
   std::uint32_t number = head_[bin.first][bin.second];
   for (unsigned looked = 0; number != 0 && looked < kScanned; ++looked) {
-    const Record &record = records_[number - 1];
+    const Record &record = records_.at(number);
     if (record.granules >= granules && (best == nullptr || record.granules < best->granules)) best = &record;
     number = record.next;
   }
@@ -97,8 +85,8 @@ std::uint32_t SizeBins::find(std::uint64_t granules) const noexcept {
 }
 
 const SizeBins::Record *SizeBins::record(std::uint32_t number) const noexcept {
-  return number == 0 || number > records_.size() || records_[number - 1].granules == 0 ? nullptr
-                                                                                       : &records_[number - 1];
+  return number == 0 || number > records_.capacity() || records_.at(number).granules == 0 ? nullptr
+                                                                                          : &records_.at(number);
 }
 
 std::string SizeBins::check() const {
@@ -108,8 +96,8 @@ std::string SizeBins::check() const {
     for (unsigned second = 0; second < kSecond; ++second) {
       std::uint32_t number = head_[first][second];
       if ((number != 0) != ((second_map_[first] >> second & 1U) != 0)) return "a second-level bit is wrong";
-      for (std::uint32_t before = 0; number != 0; number = records_[number - 1].next) {
-        const Record &at = records_[number - 1];
+      for (std::uint32_t before = 0; number != 0; number = records_.at(number).next) {
+        const Record &at = records_.at(number);
         if (at.granules < kSmallestGranules) return "a spent record is still listed";
         const Bin bin = bin_of(at.granules);
         if (bin.first != first || bin.second != second) return "a large hole is in the wrong bin";

@@ -9,9 +9,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "pool/granule.h"
+#include "pool/indexed_pool.h"
 
 namespace ration::pool {
 
@@ -21,23 +21,22 @@ class SizeBins {
   static constexpr unsigned kSmallestShift = 23 - kGranuleShift;
   static constexpr std::uint64_t kSmallestGranules = std::uint64_t{1} << kSmallestShift;
 
-  // A number fits into a hole's node; where there are more large holes, the HoleIndex finds them.
-  static constexpr std::size_t kMostRecords = 0xFFFF;
-
   struct Record {
     std::uint64_t granules;
     std::uint32_t hole;      // the owner's number for it
     std::uint32_t previous;  // record numbers; 0 = none
-    std::uint32_t next;
+    union {
+      std::uint32_t next_spare;
+      std::uint32_t next;
+    };
   };
-  static_assert(sizeof(Record) <= 64);
 
   // Returns the record's number, 0 when there is no room for one. REQUIRES: granules >= kSmallestGranules.
   std::uint32_t insert(std::uint32_t hole, std::uint64_t granules) noexcept;
   void remove(std::uint32_t number) noexcept;
   // The hole has another size now. REQUIRES: granules >= kSmallestGranules.
   void change(std::uint32_t number, std::uint64_t granules) noexcept {
-    Record &record = records_[number - 1];
+    Record &record = records_.at(number);
     const unsigned shift = static_cast<unsigned>(std::bit_width(record.granules)) - 1 - kSecondBits;
     if ((record.granules ^ granules) >> shift == 0) {  // most holes keep their bin, and then nothing is relinked
       record.granules = granules;
@@ -51,7 +50,7 @@ class SizeBins {
 
   [[nodiscard]] const Record *record(std::uint32_t number) const noexcept;
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
-  [[nodiscard]] std::size_t host_bytes() const noexcept { return records_.capacity() * sizeof(Record); }
+  [[nodiscard]] std::size_t host_bytes() const noexcept { return records_.host_bytes(); }
   // The first thing that is wrong with the bins themselves, or empty.
   [[nodiscard]] std::string check() const;
 
@@ -75,8 +74,8 @@ class SizeBins {
   std::uint32_t first_map_ = 0;
   std::array<std::uint32_t, kFirst> second_map_{};
   std::array<std::array<std::uint16_t, kSecond>, kFirst> head_{};
-  std::vector<Record> records_;  // record n is records_[n - 1]
-  std::uint32_t spare_ = 0;      // linked through next
+  // Indices fit into a hole's node; the HoleIndex finds the holes beyond.
+  IndexedPool<Record, sizeof(Record), UINT16_MAX> records_;
   std::size_t size_ = 0;
 };
 
