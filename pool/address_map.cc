@@ -10,8 +10,8 @@ AddressMap::~AddressMap() {
   operator delete (buckets_, std::align_val_t{alignof(Bucket)});
 }
 
-// By a quarter: what is spare after it stays small beside the blocks that it serves. Three quarters full, nearly all
-// nodes lie in their own bucket.
+// Grows by a quarter, so that the spare part stays small beside the blocks. At a load of three quarters nearly every
+// node lies in its home bucket.
 bool AddressMap::grow(std::size_t blocks) noexcept {
   constexpr std::size_t kFirstBuckets = 8;
   std::size_t count = std::max(kFirstBuckets, bucket_count_ + bucket_count_ / 4);

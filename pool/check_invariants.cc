@@ -1,4 +1,4 @@
-// Pool::check_invariants: every slab is tiled by blocks and holes between two fences, without gap, and all sums agree.
+// Pool::check_invariants: blocks and holes tile each slab between two sentinels, without gaps, and all sums agree.
 // Layer: pool, a leaf (standard library only). Threads: the caller locks.
 #include <algorithm>
 #include <string>
@@ -24,8 +24,8 @@ struct Pool::Tally {
 };
 
 std::string Pool::check_invariants() const {
-  if (told_granules_ != 0 && index_.top() == 0) return "a size is to be told of no hole";
-  if (std::string wrong = index_.check(told_granules_); !wrong.empty()) return "index: " + wrong;
+  if (unflushed_granules_ != 0 && index_.cached_hole() == 0) return "a size is unflushed without a cached hole";
+  if (std::string wrong = index_.check(unflushed_granules_); !wrong.empty()) return "index: " + wrong;
   if (std::string wrong = bins_.check(); !wrong.empty()) return "bins: " + wrong;
   Tally tally;
   for (const Region &region : regions_) {
@@ -41,23 +41,24 @@ std::string Pool::check_invariants() const {
   if (tally.blocks != live_count_) return "blocks are miscounted";
   if (tally.retired_blocks != retired_count_) return "retired blocks are miscounted";
   if (tally.holes != holes_) return "holes are miscounted";
-  if (unindexed_ == 0 && told_granules_ == 0 && tally.largest != index_.largest()) return "the largest hole is wrong";
-  if (tally.entries != index_.entries()) return "the index holds what is not there";
-  if (tally.unindexed != unindexed_) return "a hole is not in the index";
-  if (tally.blocks + tally.retired_blocks != blocks_.size()) return "the map holds what is no block";
-  if (tally.named != names_.size()) return "a name of what is no block";
-  if (tally.binned != bins_.size()) return "a bin lists a hole that is none";
-  if (tally.unbinned != unbinned_) return "a large hole is in no bin";
+  if (unindexed_ == 0 && unflushed_granules_ == 0 && tally.largest != index_.largest())
+    return "the largest hole is wrong";
+  if (tally.entries != index_.entries()) return "the index has other entries than the nodes";
+  if (tally.unindexed != unindexed_) return "unindexed holes are miscounted";
+  if (tally.blocks + tally.retired_blocks != blocks_.size()) return "the map has other entries than the blocks";
+  if (tally.named != names_.size()) return "a name without a block";
+  if (tally.binned != bins_.size()) return "the bins have other entries than the holes";
+  if (tally.unbinned != unbinned_) return "unbinned holes are miscounted";
   return "";
 }
 
 std::string Pool::check_region(const Region &region, Tally &tally) const {
-  const auto is_fence = [this](std::uint32_t node) { return nodes_.at(node).kind() == Node::Kind::kFence; };
-  if (!is_fence(region.begin) || nodes_.at(region.begin).granule() != region.slab.address >> kGranuleShift) {
-    return "does not begin with its fence";
+  const auto is_sentinel = [this](std::uint32_t node) { return nodes_.at(node).kind() == Node::Kind::kSentinel; };
+  if (!is_sentinel(region.begin) || nodes_.at(region.begin).granule() != region.slab.address >> kGranuleShift) {
+    return "does not begin with its sentinel";
   }
   const std::uint64_t end = (region.slab.address + region.slab.bytes) >> kGranuleShift;
-  if (!is_fence(region.end) || nodes_.at(region.end).granule() != end) return "does not end with its fence";
+  if (!is_sentinel(region.end) || nodes_.at(region.end).granule() != end) return "does not end with its sentinel";
   bool after_hole = false;
   for (std::uint32_t before = region.begin, at = nodes_.at(before).next; at != region.end; at = nodes_.at(at).next) {
     const Node &node = nodes_.at(at);
@@ -75,26 +76,27 @@ std::string Pool::check_region(const Region &region, Tally &tally) const {
       (node.is_retired() ? tally.retired_granules : tally.used_granules) += granules;
       ++(node.is_retired() ? tally.retired_blocks : tally.blocks);
       tally.named += node.is_named() && !node.is_retired() ? 1 : 0;
-      if (node.is_named() && !node.is_retired() && !names_.contains(at)) return wrong("a name that nobody knows");
-      if (blocks_.find(node.granule()) != at) return wrong("a block that the map has not");
+      if (node.is_named() && !node.is_retired() && !names_.contains(at)) return wrong("a named block without a name");
+      if (blocks_.find(node.granule()) != at) return wrong("a block that is not in the map");
       if (node.slack() > kGranuleBytes || (node.slack() == kGranuleBytes && granules != 1)) {
         return wrong("an impossible request");
       }
       continue;
     }
-    if (!node.is_hole()) return wrong("a fence in the middle");
-    if (std::exchange(after_hole, true)) return wrong("two holes side by side");
+    if (!node.is_hole()) return wrong("a sentinel in the middle");
+    if (std::exchange(after_hole, true)) return wrong("two adjacent holes");
     tally.free_granules += granules;
     ++tally.holes;
     tally.unindexed += node.leaf() == 0 ? 1 : 0;
-    const std::uint64_t told = told_granules_ != 0 && at == index_.top() ? told_granules_ : granules;
+    const std::uint64_t indexed =
+        unflushed_granules_ != 0 && at == index_.cached_hole() ? unflushed_granules_ : granules;
     tally.largest = std::max(tally.largest, granules);
-    if (told < SizeBins::kSmallestGranules) {
+    if (indexed < SizeBins::kSmallestGranules) {
       if (node.word() != 0) return wrong("a small hole in a bin");
       continue;
     }
     const SizeBins::Record *record = bins_.record(node.word());
-    if (node.word() != 0 && (record == nullptr || record->hole != at || record->granules != told)) {
+    if (node.word() != 0 && (record == nullptr || record->hole != at || record->granules != indexed)) {
       return wrong("a large hole and its bin disagree");
     }
     ++(node.word() != 0 ? tally.binned : tally.unbinned);

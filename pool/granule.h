@@ -6,18 +6,19 @@
 
 namespace ration::pool {
 
-// Device addresses are numbers to the pool; nothing here is ever dereferenced.
+// A device address; the pool never dereferences one.
 using Address = std::uint64_t;
 
-// CUDA promises 256 bytes, but every GPU since Kepler gives 512 and programs bind textures on the strength of it.
+// CUDA promises an alignment of 256 bytes. Every GPU since Kepler gives 512, and programs that bind textures rely on
+// it.
 inline constexpr std::uint64_t kGranuleBytes = 512;
 inline constexpr unsigned kGranuleShift = 9;
 static_assert(std::uint64_t{1} << kGranuleShift == kGranuleBytes);
 
-// The largest block and the largest slab: no device address space is wider.
+// Size limit of blocks and slabs: no device address space is wider.
 inline constexpr std::uint64_t kMaximumBytes = std::uint64_t{1} << 48;
 
-// REQUIRES: bytes <= kMaximumBytes. A request for nothing occupies one granule, so that its address is its own.
+// REQUIRES: bytes <= kMaximumBytes. A request of 0 bytes gets one granule, so that its address is unique.
 constexpr std::uint64_t granules_of(std::uint64_t bytes) {
   return bytes == 0 ? 1 : (bytes + kGranuleBytes - 1) >> kGranuleShift;
 }
@@ -26,7 +27,7 @@ constexpr std::uint64_t bytes_of(std::uint64_t granules) {
   return granules << kGranuleShift;
 }
 
-// Fibonacci hashing: what is random is in the upper bits. Addresses and sizes differ in few bits, most of them low.
+// Fibonacci hashing: the upper bits are random. Addresses and sizes differ in few bits, most of them low.
 constexpr std::uint64_t mixed(std::uint64_t granules) {
   return granules * 0x9E3779B97F4A7C15;
 }

@@ -1,5 +1,5 @@
-// Changing single entries of the index; what moves entries between pages is in hole_index_pages.cc, what looks for
-// holes in hole_index_find.cc. Layer: pool, a leaf (standard library only). Threads: the caller locks.
+// Changes to single entries of the index. hole_index_pages.cc moves entries between pages, hole_index_find.cc searches.
+// Layer: pool, a leaf (standard library only). Threads: the caller locks.
 #include "pool/hole_index.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ std::int32_t HoleIndex::largest_in(const Inner &inner) {
   return largest;
 }
 
-// The last child that begins at or below it, else the first. Without a branch on the keys: they are random.
+// The last child that begins at or below the granule, else the first. No branch on the keys: they are random.
 std::uint32_t HoleIndex::child_around(const Inner &inner, std::uint64_t granule) {
   std::uint32_t base = 0;
   for (std::uint32_t left = inner.count; left > 1;) {
@@ -40,7 +40,7 @@ std::uint32_t HoleIndex::leaf_around(std::uint64_t granule) const {
   return inner->child[child_around(*inner, granule)];
 }
 
-// A hole that grew may be the largest below every page above it.
+// A hole that grew may be the largest one below each of its ancestors.
 void HoleIndex::lift(const Leaf &leaf, std::int32_t extent) {
   Inner &parent = inners_.at(leaf.parent);
   if (extent <= parent.largest[leaf.index]) return;
@@ -57,7 +57,7 @@ void HoleIndex::lift_above(const Inner &inner, std::int32_t extent) {
   }
 }
 
-// At the end of a leaf that is not full.
+// Appends to a leaf that is not full.
 void HoleIndex::place(std::uint32_t leaf_number, std::uint32_t node, std::int32_t extent) {
   Leaf &leaf = leaves_.at(leaf_number);
   const std::uint32_t slot = leaf.count++;
@@ -77,7 +77,7 @@ void HoleIndex::add(std::uint32_t node, std::uint64_t granules) {
   }
   const std::int32_t extent = capped(granules);
   place(number, node, extent);
-  raise_top(node, extent);
+  raise_cached_hole(node, extent);
   ++entries_;
   lift(leaves_.at(number), extent);
 }
@@ -93,7 +93,7 @@ HoleIndex::Leaf &HoleIndex::set(std::uint32_t node, std::int32_t extent) {
 void HoleIndex::resize(std::uint32_t node, std::uint64_t granules) {
   const std::int32_t extent = capped(granules);
   const Leaf &leaf = set(node, extent);
-  raise_top(node, extent);
+  raise_cached_hole(node, extent);
   lift(leaf, extent);
 }
 
@@ -104,11 +104,12 @@ void HoleIndex::shrink(std::uint32_t node, std::uint64_t granules) {
 
 void HoleIndex::close(std::uint32_t node) {
   shrink(node, 0);
-  if (node == top_) top_ = 0;
+  if (node == cached_hole_) cached_hole_ = 0;
 }
 
-void HoleIndex::raise_top(std::uint32_t node, std::int32_t extent) {
-  if (top_ != 0 && extent >= top_extent_ && nodes_.at(node).packed > nodes_.at(top_).packed) top_ = node;
+void HoleIndex::raise_cached_hole(std::uint32_t node, std::int32_t extent) {
+  if (cached_hole_ != 0 && extent >= cached_extent_ && nodes_.at(node).packed > nodes_.at(cached_hole_).packed)
+    cached_hole_ = node;
 }
 
 void HoleIndex::remove(std::uint32_t node) {
@@ -124,7 +125,7 @@ void HoleIndex::remove(std::uint32_t node) {
   }
   lanes::put(leaf.extent.data(), last, 0);
   nodes_.at(node).entry(0, 0);
-  if (node == top_) top_ = 0;
+  if (node == cached_hole_) cached_hole_ = 0;
   --entries_;
   if (leaf.count <= kSparse) tidy(number);
 }

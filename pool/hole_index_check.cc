@@ -1,4 +1,4 @@
-// The index's own invariants, for tests and debugging: maxima, separators, and that nodes and entries know each other.
+// The index's own invariants, for tests and debugging: bounds, separators, and links between nodes and entries.
 // Layer: pool, a leaf (standard library only). Threads: the caller locks.
 #include <string>
 
@@ -6,12 +6,13 @@
 
 namespace ration::pool {
 
-std::string HoleIndex::check(std::uint64_t told_granules) const {
-  if (root_ == 0) return height_ != 0 || entries_ != 0 ? "an empty index holds something" : "";
+std::string HoleIndex::check(std::uint64_t unflushed_granules) const {
+  if (root_ == 0) return height_ != 0 || entries_ != 0 ? "an empty index has entries" : "";
   if (inners_.at(root_).parent != 0) return "the root has a parent";
-  Seen seen{told_granules};
+  Seen seen{unflushed_granules};
   if (std::string wrong = check_inner(inners_.at(root_), height_, seen); !wrong.empty()) return wrong;
-  if (top_ != 0 && (!nodes_.at(top_).is_hole() || nodes_.at(top_).leaf() == 0)) return "the topmost hole is none";
+  if (cached_hole_ != 0 && (!nodes_.at(cached_hole_).is_hole() || nodes_.at(cached_hole_).leaf() == 0))
+    return "the cached hole is no hole in the index";
   if (seen.full_inners != full_inners_) return "full pages are miscounted";
   return seen.entries == entries_ ? "" : "entries are miscounted";
 }
@@ -23,21 +24,20 @@ std::string HoleIndex::check_inner(const Inner &inner, std::uint32_t height, See
   seen.full_inners += inner.count == kChildren ? 1 : 0;
   for (std::uint32_t index = 0; index < kChildren; ++index) {
     if (index >= inner.count) {
-      if (inner.largest[index] != 0) return wrong("has a hole where no child is");
+      if (inner.largest[index] != 0) return wrong("has a bound without a child");
       continue;
     }
     if (index > 1 && inner.from[index] < inner.from[index - 1]) return wrong("has separators out of order");
     if (inner.above_leaves) {
       const Leaf &leaf = leaves_.at(inner.child[index]);
-      if (leaf.parent != inners_.index_of(inner) || leaf.index != index)
-        return wrong("has a leaf that does not know it");
-      if (lanes::largest(leaf.extent.data()) > inner.largest[index]) return wrong("has a wrong largest hole");
+      if (leaf.parent != inners_.index_of(inner) || leaf.index != index) return wrong("has a leaf with another parent");
+      if (lanes::largest(leaf.extent.data()) > inner.largest[index]) return wrong("has a bound below its largest hole");
       if (std::string deeper = check_leaf(inner.child[index], seen); !deeper.empty()) return deeper;
     } else {
       const Inner &below = inners_.at(inner.child[index]);
       if (below.parent != inners_.index_of(inner) || below.index != index)
-        return wrong("has a child that does not know it");
-      if (largest_in(below) > inner.largest[index]) return wrong("has a wrong largest hole");
+        return wrong("has a child with another parent");
+      if (largest_in(below) > inner.largest[index]) return wrong("has a bound below its largest hole");
       if (std::string deeper = check_inner(below, height - 1, seen); !deeper.empty()) return deeper;
     }
   }
@@ -51,14 +51,16 @@ std::string HoleIndex::check_leaf(std::uint32_t number, Seen &seen) const {
   for (std::uint32_t slot = 0; slot < kSlots; ++slot) {
     const std::int32_t extent = leaf.extent[slot];
     if (slot >= leaf.count) {
-      if (extent != 0) return wrong("has a hole where no entry is");
+      if (extent != 0) return wrong("has a hole without an entry");
       continue;
     }
     ++seen.entries;
     const Node &node = nodes_.at(leaf.node[slot]);
-    if (node.leaf() != number || node.slot() != slot) return wrong("has a node that does not know it");
-    const bool told = seen.told_granules != 0 && leaf.node[slot] == top_;
-    const std::uint64_t granules = told ? seen.told_granules : node.is_hole() ? size_of(nodes_, leaf.node[slot]) : 0;
+    if (node.leaf() != number || node.slot() != slot) return wrong("has a node with another entry");
+    const bool is_unflushed = seen.unflushed_granules != 0 && leaf.node[slot] == cached_hole_;
+    const std::uint64_t granules = is_unflushed     ? seen.unflushed_granules
+                                   : node.is_hole() ? size_of(nodes_, leaf.node[slot])
+                                                    : 0;
     if (extent != capped(granules)) return wrong("has a wrong size");
   }
   return "";

@@ -1,4 +1,4 @@
-// What moves entries between the pages of the index: splits, joins, and the way up to the root.
+// Moves entries between the pages of the index: splits and merges, up to the root.
 // Layer: pool, a leaf (standard library only). Threads: the caller locks.
 #include <algorithm>
 #include <utility>
@@ -31,10 +31,10 @@ std::uint32_t HoleIndex::fresh_inner(bool above_leaves) {
 void HoleIndex::start_root() {
   root_ = fresh_inner(true);
   height_ = 1;
-  open_child(inners_.at(root_), 0, 0, 0, fresh_leaf());
+  insert_child(inners_.at(root_), 0, 0, 0, fresh_leaf());
 }
 
-// Half of the entries, those at higher addresses, go to a leaf of their own.
+// Moves the upper half of the entries to a new leaf.
 void HoleIndex::split(std::uint32_t leaf_number) {
   Leaf &leaf = leaves_.at(leaf_number);
   if (inners_.at(leaf.parent).count == kChildren) split_inner(leaf.parent);
@@ -58,10 +58,10 @@ void HoleIndex::split(std::uint32_t leaf_number) {
   Inner &parent = inners_.at(leaf.parent);
   lanes::put(parent.largest.data(), leaf.index, lanes::largest(leaf.extent.data()));
   const std::int32_t upper_largest = lanes::largest(leaves_.at(upper_number).extent.data());
-  open_child(parent, leaf.index + 1, middle->granule, upper_largest, upper_number);
+  insert_child(parent, leaf.index + 1, middle->granule, upper_largest, upper_number);
 }
 
-// Joins a sparse leaf with a neighbour of the same parent where both fit.
+// Merges a sparse leaf with a sibling where both fit into one.
 void HoleIndex::tidy(std::uint32_t leaf_number) {
   const Leaf &leaf = leaves_.at(leaf_number);
   Inner &parent = inners_.at(leaf.parent);
@@ -73,7 +73,7 @@ void HoleIndex::tidy(std::uint32_t leaf_number) {
   } else if (leaf.count == 0) {
     const std::uint32_t index = leaf.index;
     leaves_.give(leaf_number);
-    drop_child(parent, index);
+    erase_child(parent, index);
   }
 }
 
@@ -94,7 +94,7 @@ void HoleIndex::count_full(const Inner &inner, std::uint32_t count_before) {
   full_inners_ -= count_before == kChildren ? 1 : 0;
 }
 
-// Tells the children from an index on where they are.
+// Updates the parent and index of the children from `from_index` on.
 void HoleIndex::adopt(Inner &inner, std::uint32_t from_index) {
   const auto place_in_parent = [&](auto &page, std::uint32_t index) {
     page.parent = inners_.index_of(inner);
@@ -106,8 +106,8 @@ void HoleIndex::adopt(Inner &inner, std::uint32_t from_index) {
   }
 }
 
-void HoleIndex::open_child(Inner &inner, std::uint32_t index, std::uint64_t from, std::int32_t largest,
-                           std::uint32_t child) {
+void HoleIndex::insert_child(Inner &inner, std::uint32_t index, std::uint64_t from, std::int32_t largest,
+                             std::uint32_t child) {
   const auto shift = [&](auto &row) {
     std::copy_backward(row.begin() + index, row.begin() + inner.count, row.begin() + inner.count + 1);
   };
@@ -122,13 +122,13 @@ void HoleIndex::open_child(Inner &inner, std::uint32_t index, std::uint64_t from
   adopt(inner, index);
 }
 
-// Leaves room in the page; whoever was in its upper half has another parent then.
+// Makes room in the page. The children in its upper half get another parent.
 void HoleIndex::split_inner(std::uint32_t number) {
   Inner &inner = inners_.at(number);
   if (inner.parent == 0) {
     root_ = fresh_inner(false);
     ++height_;
-    open_child(inners_.at(root_), 0, 0, largest_in(inner), number);
+    insert_child(inners_.at(root_), 0, 0, largest_in(inner), number);
   } else if (inners_.at(inner.parent).count == kChildren) {
     split_inner(inner.parent);
   }
@@ -137,7 +137,7 @@ void HoleIndex::split_inner(std::uint32_t number) {
   append(inner, kChildren / 2, upper);
   Inner &parent = inners_.at(inner.parent);
   lanes::put(parent.largest.data(), inner.index, largest_in(inner));
-  open_child(parent, inner.index + 1, upper.from[0], largest_in(upper), upper_number);
+  insert_child(parent, inner.index + 1, upper.from[0], largest_in(upper), upper_number);
 }
 
 void HoleIndex::append(Inner &from, std::uint32_t first, Inner &to) {
@@ -156,7 +156,7 @@ void HoleIndex::append(Inner &from, std::uint32_t first, Inner &to) {
   adopt(to, to.count - moved);
 }
 
-void HoleIndex::drop_child(Inner &inner, std::uint32_t index) {
+void HoleIndex::erase_child(Inner &inner, std::uint32_t index) {
   const auto shift = [&](auto &row) {
     std::copy(row.begin() + index + 1, row.begin() + inner.count, row.begin() + index);
   };
@@ -170,11 +170,11 @@ void HoleIndex::drop_child(Inner &inner, std::uint32_t index) {
   tidy_inner(inner);
 }
 
-// The child behind `lower` has become part of it.
+// The child after `lower` has been merged into it.
 void HoleIndex::drop_joined(Inner &parent, std::uint32_t lower) {
   lanes::put(parent.largest.data(), lower, std::max(parent.largest[lower], parent.largest[lower + 1]));
   lanes::put(parent.largest.data(), lower + 1, 0);
-  drop_child(parent, lower + 1);
+  erase_child(parent, lower + 1);
 }
 
 void HoleIndex::tidy_inner(Inner &inner) {
@@ -195,7 +195,7 @@ void HoleIndex::tidy_inner(Inner &inner) {
   if (inner.count == 0) {
     const std::uint32_t index = inner.index;
     inners_.give(parent.child[index]);
-    return drop_child(parent, index);
+    return erase_child(parent, index);
   }
   const auto fits = [&](std::uint32_t index) {
     return inner.count + inners_.at(parent.child[index]).count <= kChildren * 3 / 4;
@@ -207,7 +207,7 @@ void HoleIndex::tidy_inner(Inner &inner) {
   }
   const std::uint32_t gone = parent.child[lower + 1];
   Inner &upper = inners_.at(gone);
-  upper.from[0] = parent.from[lower + 1];  // that of a first child is nowhere else kept up
+  upper.from[0] = parent.from[lower + 1];  // a first child's separator is maintained nowhere else
   append(upper, 0, inners_.at(parent.child[lower]));
   inners_.give(gone);
   drop_joined(parent, lower);

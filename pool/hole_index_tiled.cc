@@ -1,4 +1,4 @@
-// The hole for a run of equal blocks.
+// The search for a hole that holds a run of equal blocks.
 // Layer: pool, a leaf (standard library only). Threads: the caller locks.
 #include <bit>
 #include <limits>
@@ -11,15 +11,15 @@ struct HoleIndex::Tiling {
   static constexpr std::int32_t kNone = std::numeric_limits<std::int32_t>::max();
 
   std::int32_t extent;    // of one block
-  std::uint64_t inverse;  // of that, in units of 2^-32, rounded down
-  std::int32_t largest;   // hole of all
-  std::int32_t left;      // holes to look at yet
+  std::uint64_t inverse;  // of the extent, in units of 2^-32, rounded down
+  std::int32_t largest;   // extent of all holes
+  std::int32_t left;      // holes yet to examine
   std::uint32_t best = 0;
   std::int32_t best_rest = kNone;
 
-  // The more blocks fit, the more may be left of the hole: by one part in so many.
-  static constexpr std::int32_t kForgiven = 64;
-  // What is left of a hole when it is full of such blocks. Multiplied: divisions would be most of the search.
+  // The more blocks fit, the larger the tolerated remainder: one part in kTolerance of the hole.
+  static constexpr std::int32_t kTolerance = 64;
+  // The remainder of a hole full of such blocks. A multiplication: divisions would dominate the search.
   [[nodiscard]] std::int32_t rest_of(std::int32_t hole) const {
     const auto blocks = static_cast<std::int32_t>(static_cast<std::uint64_t>(hole) * inverse >> 32);  // or one less
     const std::int32_t rest = hole - blocks * extent;
@@ -27,7 +27,7 @@ struct HoleIndex::Tiling {
   }
 };
 
-// Both return true once enough has been seen. Without a branch on the sizes: they are random.
+// Both return true once enough holes have been examined. No branch on the sizes: they are random.
 bool HoleIndex::tile(const Leaf &leaf, Tiling &tiling) {
   std::uint32_t fitting = lanes::at_least(leaf.extent.data(), tiling.extent);
   tiling.left -= std::popcount(fitting);
@@ -35,7 +35,7 @@ bool HoleIndex::tile(const Leaf &leaf, Tiling &tiling) {
     const auto slot = static_cast<std::uint32_t>(std::countr_zero(fitting));
     const std::int32_t hole = leaf.extent[slot];
     const std::int32_t rest =
-        hole == tiling.largest ? Tiling::kNone - 1 : tiling.rest_of(hole) - hole / Tiling::kForgiven;
+        hole == tiling.largest ? Tiling::kNone - 1 : tiling.rest_of(hole) - hole / Tiling::kTolerance;
     const bool is_better = rest < tiling.best_rest;
     tiling.best = is_better ? leaf.node[slot] : tiling.best;
     tiling.best_rest = is_better ? rest : tiling.best_rest;
@@ -54,7 +54,7 @@ bool HoleIndex::tile(Inner &inner, Tiling &tiling) {
   return false;
 }
 
-// The largest hole below a page; what made others look larger is put right on the way.
+// The largest hole below a page; lowers the bounds that were too high.
 std::int32_t HoleIndex::lower_to_largest(Inner &inner) {
   for (;;) {
     const std::int32_t largest = largest_in(inner);

@@ -1,4 +1,4 @@
-// Holes that blocks are cut from, and holes that they become, with what index and bins are told of them.
+// Splits holes into blocks and coalesces freed blocks; keeps index and bins up to date.
 // Layer: pool, a leaf (standard library only). Threads: the caller locks.
 #include "pool/pool.h"
 
@@ -25,8 +25,8 @@ void Pool::drop_node(std::uint32_t number) noexcept {
   drop_entry(number);
 }
 
-// One end of a hole of which `left` granules stay. The block's word and birth are yet to be written.
-std::uint32_t Pool::carve(const Placement &placement, std::uint64_t granules, std::uint64_t left) noexcept {
+// Cuts a block from one end of a hole and leaves `left` granules. The caller writes the block's word and birth.
+std::uint32_t Pool::split_hole(const Placement &placement, std::uint64_t granules, std::uint64_t left) noexcept {
   const std::uint32_t hole = placement.hole;
   Node &rest = nodes_.at(hole);
   const std::uint64_t start = rest.granule();
@@ -37,8 +37,8 @@ std::uint32_t Pool::carve(const Placement &placement, std::uint64_t granules, st
   } else {
     block = new_node(start + left, hole, rest.next, Node::Kind::kBlock);
   }
-  if (hole == index_.top()) {
-    settle_later(left + granules);
+  if (hole == index_.cached_hole()) {
+    defer_flush(left + granules);
   } else {
     change_bin(hole, left + granules, left);
     index_.shrink(hole, left);
@@ -46,12 +46,12 @@ std::uint32_t Pool::carve(const Placement &placement, std::uint64_t granules, st
   return block;
 }
 
-std::uint32_t Pool::carve_whole(std::uint32_t hole, std::uint64_t granules) noexcept {
+std::uint32_t Pool::take_whole_hole(std::uint32_t hole, std::uint64_t granules) noexcept {
   leave_bin(hole, granules);
   --holes_;
   Node &node = nodes_.at(hole);
   node.kind(Node::Kind::kBlock);
-  if (is_landmark(node.granule())) {
+  if (is_index_sample(node.granule())) {
     index_.close(hole);
   } else {
     index_.remove(hole);
@@ -59,8 +59,8 @@ std::uint32_t Pool::carve_whole(std::uint32_t hole, std::uint64_t granules) noex
   return hole;
 }
 
-// Makes a hole of a block and of the holes beside it.
-void Pool::open_up(const AddressMap::Place &place, std::uint64_t granules) noexcept {
+// Turns a block and the adjacent holes into one hole.
+void Pool::coalesce(const AddressMap::Place &place, std::uint64_t granules) noexcept {
   Node &node = nodes_.at(place.node);
   const std::uint32_t below = node.previous;
   const std::uint32_t above = node.next;
@@ -77,7 +77,7 @@ void Pool::open_up(const AddressMap::Place &place, std::uint64_t granules) noexc
     drop_entry(place.node);
     grow_hole(above, was, was + granules);
   } else {
-    settle();
+    flush_cached_hole();
     node.kind(Node::Kind::kHole);
     node.word(0);
     ++holes_;
@@ -92,7 +92,7 @@ void Pool::join_below(std::uint32_t block, std::uint64_t granules) noexcept {
   const std::uint64_t was = nodes_.at(block).granule() - nodes_.at(below).granule();
   std::uint64_t now = was + granules;
   const bool joins_above = nodes_.at(next).is_hole();
-  if (joins_above) settle();  // while both holes are still what they were
+  if (joins_above) flush_cached_hole();  // before either hole changes
   drop_entry(block);
   if (joins_above) {
     const std::uint32_t above = next;
@@ -110,39 +110,39 @@ void Pool::join_below(std::uint32_t block, std::uint64_t granules) noexcept {
 }
 
 void Pool::grow_hole(std::uint32_t hole, std::uint64_t was, std::uint64_t now) noexcept {
-  if (hole == index_.top()) return settle_later(was);
-  settle();
+  if (hole == index_.cached_hole()) return defer_flush(was);
+  flush_cached_hole();
   change_bin(hole, was, now);
   if (nodes_.at(hole).leaf() != 0) index_.resize(hole, now);
 }
 
-// --- the hole to which the program comes back again and again ---
+// --- the cached hole ---
 
-void Pool::settle_later(std::uint64_t was) noexcept {
-  if (told_granules_ == 0) told_granules_ = was;
+void Pool::defer_flush(std::uint64_t was) noexcept {
+  if (unflushed_granules_ == 0) unflushed_granules_ = was;
 }
 
-// Whoever looks for a hole by size, or asks about sizes, calls this first, and so does what may make another hole the
-// topmost.
-void Pool::settle() noexcept {
-  if (told_granules_ == 0) return;
-  const std::uint32_t hole = index_.top();
+// Writes the cached hole's size to index and bins. Required before a search or a query by size, and before a change
+// that may make another hole the cached one.
+void Pool::flush_cached_hole() noexcept {
+  if (unflushed_granules_ == 0) return;
+  const std::uint32_t hole = index_.cached_hole();
   const std::uint64_t granules = size_of(nodes_, hole);
-  change_bin(hole, told_granules_, granules);
+  change_bin(hole, unflushed_granules_, granules);
   index_.resize(hole, granules);
-  told_granules_ = 0;
+  unflushed_granules_ = 0;
 }
 
-// The node has no neighbours any more.
+// REQUIRES: a node that is no longer linked to its neighbours.
 void Pool::drop_entry(std::uint32_t node) noexcept {
   if (nodes_.at(node).leaf() != 0) index_.remove(node);
   nodes_.give(node);
 }
 
-// --- holes that the host had no memory to index ---
+// --- holes that could not be indexed for want of host memory ---
 
 void Pool::enter_index(std::uint32_t hole, std::uint64_t granules) noexcept {
-  if (nodes_.at(hole).leaf() != 0) {  // a landmark
+  if (nodes_.at(hole).leaf() != 0) {  // an index sample
     index_.resize(hole, granules);
   } else if (index_.prepare()) {
     index_.add(hole, granules);
@@ -152,7 +152,7 @@ void Pool::enter_index(std::uint32_t hole, std::uint64_t granules) noexcept {
 }
 
 bool Pool::index_again() noexcept {
-  settle();
+  flush_cached_hole();
   for (const Region &region : regions_) {
     for (std::uint32_t at = region.begin; at != region.end; at = nodes_.at(at).next) {
       if (!nodes_.at(at).is_hole() || nodes_.at(at).leaf() != 0) continue;
@@ -184,7 +184,6 @@ void Pool::leave_bin(std::uint32_t hole, std::uint64_t granules) noexcept {
   }
 }
 
-// Most holes keep their bin, and then nothing is relinked.
 void Pool::change_bin(std::uint32_t hole, std::uint64_t was, std::uint64_t now) noexcept {
   if (was < SizeBins::kSmallestGranules && now < SizeBins::kSmallestGranules) return;
   if (const std::uint16_t number = nodes_.at(hole).word(); number != 0 && now >= SizeBins::kSmallestGranules) {

@@ -1,6 +1,6 @@
-// Questions asked of 16 numbers at once, answered as a bit a number, without a branch that random numbers would spoil.
+// Comparisons of 16 numbers at once, with one result bit each: no branch that random numbers would mispredict.
 // Layer: pool, a leaf (standard library only). Threads: values, no shared state.
-// SSE2, which every x86-64 has; elsewhere plain loops that the compiler may vectorise as it can.
+// SSE2, which every x86-64 has; elsewhere plain loops that the compiler may vectorise.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ inline constexpr std::uint32_t kVector = 4;  // lanes
 inline __m128i load(const void *lanes) {
   return _mm_load_si128(static_cast<const __m128i *>(lanes));
 }
-// Rows are written a vector at a time only: a load that spans a narrower store has to wait until that has left the
+// Rows are only written a vector at a time: a load that spans a narrower store stalls until the store has left the
 // core's store buffer.
 inline void store(void *lanes, __m128i value) {
   _mm_store_si128(static_cast<__m128i *>(lanes), value);
@@ -45,7 +45,7 @@ inline void put(Number *row, std::uint32_t slot, Number value) {
   store(vector, choose(only(slot % kVector), all, load(vector)));
 }
 
-// The same for one of 16 bytes.
+// As put(), for one of 16 bytes.
 inline void put_byte(std::uint8_t *bytes, std::uint32_t at, std::uint8_t value) {
   static constexpr std::array<std::uint8_t, 31> kOne = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF};
   const __m128i mask = _mm_loadu_si128(reinterpret_cast<const __m128i *>(kOne.data() + 15 - at));
@@ -56,7 +56,7 @@ inline std::uint32_t equal_bytes(const std::uint8_t *bytes, std::uint8_t value) 
       _mm_movemask_epi8(_mm_cmpeq_epi8(load(bytes), _mm_set1_epi8(static_cast<char>(value)))));
 }
 
-// The signs of a row as compared by `compare(vector)`.
+// The sign bits of `compare(vector)` over a row.
 template <class Number, class Compare>
 inline std::uint32_t mask_of(const Number *row, Compare compare) {
   const __m128i low = _mm_packs_epi32(compare(load(row)), compare(load(row + kVector)));

@@ -7,7 +7,7 @@
 namespace ration::pool {
 namespace {
 
-// A hint to the core that this thread only looks; elsewhere than on these two it looks a little more often.
+// Tells the core that this thread polls. On other architectures it polls a little more often.
 void pause() noexcept {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -16,14 +16,14 @@ void pause() noexcept {
 #endif
 }
 
-constexpr int kMostPauses = 256;  // between two looks
-constexpr int kSpins = 16;        // until it is taken for preempted
+constexpr int kMostPauses = 256;  // between two polls
+constexpr int kSpins = 16;        // polls before the holder is assumed preempted
 constexpr int kYields = 8;
-constexpr std::chrono::microseconds kFirstNap{50};
-constexpr std::chrono::microseconds kLongestNap{1000};
+constexpr std::chrono::microseconds kFirstSleep{50};
+constexpr std::chrono::microseconds kLongestSleep{1000};
 
-// Sleeping is a point at which a thread may be cancelled, and none of the callers can be left there.
-void nap(std::chrono::microseconds time) noexcept {
+// Sleeping is a cancellation point, and no caller may be cancelled there.
+void sleep_uncancelled(std::chrono::microseconds time) noexcept {
   int before = 0;
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
   std::this_thread::sleep_for(time);
@@ -32,39 +32,39 @@ void nap(std::chrono::microseconds time) noexcept {
 
 }  // namespace
 
-// First the holder is taken to run on another core. If it does not get through it has been preempted: yielding lets it
-// run again, unless this thread is of a real-time priority, to which nothing but sleeping puts an end.
+// First the holder is assumed to run on another core. After some polls it is assumed preempted, and yielding lets it
+// run again. Where this thread has a real-time priority only sleeping does.
 void Mutex::wait() noexcept {
   int pauses = 4;
-  auto time = kFirstNap;
-  for (int looks = 0;; ++looks) {
+  auto time = kFirstSleep;
+  for (int polls = 0;; ++polls) {
     if (pthread_spin_trylock(&lock_) == 0) return;
-    if (looks < kSpins) {
+    if (polls < kSpins) {
       for (int i = 0; i < pauses; ++i) pause();
       pauses = std::min(2 * pauses, kMostPauses);
-    } else if (looks < kSpins + kYields) {
+    } else if (polls < kSpins + kYields) {
       std::this_thread::yield();
     } else {
-      nap(time);
-      time = std::min(2 * time, kLongestNap);
-      looks = kSpins + kYields;  // for ever
+      sleep_uncancelled(time);
+      time = std::min(2 * time, kLongestSleep);
+      polls = kSpins + kYields;  // from now on only sleep
     }
   }
 }
 
 void Condition::wait(Mutex &mutex) {
   std::unique_lock<std::mutex> asleep(sleep_);
-  const std::uint64_t seen = announced_;
+  const std::uint64_t seen = notifications_;
   mutex.unlock();
-  changed_.wait(asleep, [&] { return announced_ != seen; });
-  asleep.unlock();  // never wait for the mutex with it: whoever announces has the mutex
+  changed_.wait(asleep, [&] { return notifications_ != seen; });
+  asleep.unlock();  // release it before the mutex is acquired: notify_all() acquires them in the other order
   mutex.lock();
 }
 
-void Condition::announce() {
+void Condition::notify_all() {
   {
     const std::lock_guard<std::mutex> awake(sleep_);
-    ++announced_;
+    ++notifications_;
   }
   changed_.notify_all();
 }

@@ -16,11 +16,11 @@
 
 namespace ration::pool {
 
-// For critical sections of some dozen nanoseconds. Whoever lets go does so by a plain store, wakes nobody and makes no
-// system call; whoever waits looks again, ever more rarely: between two looks of a waiter the holder runs through many
-// sections of its own out of its own cache. A std::mutex costs two read-modify-writes and, with two threads on two
-// cores, wakes a sleeper at about every section. Under it lies libc's spin lock and no atomic of ours, because a
-// program under ThreadSanitizer sees the malloc and memmove that we call, but of our locks only those that are libc's.
+// For critical sections of some dozen nanoseconds. The unlock is a plain store: no wake-up, no system call. A waiter
+// polls ever more rarely, so that the holder runs through many sections out of its own cache between two polls. A
+// std::mutex costs two read-modify-writes and, with two threads on two cores, wakes a sleeper at about every section.
+// It wraps libc's spin lock instead of an atomic: in a program under ThreadSanitizer our calls of malloc and memmove
+// are visible, and of our locks only libc's.
 class RATION_POOL_ANNOTATE(capability("mutex")) Mutex {
  public:
   Mutex() noexcept { pthread_spin_init(&lock_, PTHREAD_PROCESS_PRIVATE); }
@@ -52,15 +52,15 @@ class RATION_POOL_ANNOTATE(scoped_lockable) Guard {
 
 class Condition {
  public:
-  // Lets go of the mutex until somebody announces a change, or for no reason: look again.
+  // Releases the mutex until a notification. May return spuriously: check the condition again.
   void wait(Mutex &mutex) RATION_POOL_ANNOTATE(requires_capability(mutex));
-  // REQUIRES: the caller holds the mutex, so that nobody who waits has looked before the change and not seen it.
-  void announce();
+  // REQUIRES: the caller holds the mutex, so that no waiter misses the change between its check and its wait.
+  void notify_all();
 
  private:
-  std::mutex sleep_;  // taken inside the mutex
+  std::mutex sleep_;  // acquired while holding the mutex
   std::condition_variable changed_;
-  std::uint64_t announced_ = 0;  // guarded by sleep_
+  std::uint64_t notifications_ = 0;  // guarded by sleep_
 };
 
 }  // namespace ration::pool

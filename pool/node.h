@@ -1,4 +1,4 @@
-// One node for each block and each hole, in a list of its slab in address order, which they tile without a gap.
+// One node for each block and each hole. The nodes of a slab form a list in address order and tile it without gaps.
 // Layer: pool, a leaf (standard library only). Threads: none of its own; the caller locks.
 #pragma once
 
@@ -9,28 +9,29 @@
 
 namespace ration::pool {
 
-// 24 bytes: a size is the next node's start less this one's, so it is not kept.
+// 24 bytes: a size is not stored, because it is the next node's start minus this one's.
 struct Node {
   enum class Kind : std::uint32_t {
     kBlock,
     kHole,
-    kFence,  // one before the first entry of a slab, which takes its first granule, and one behind the last
+    kSentinel,  // one before the first node of a slab, which takes its first granule, and one after the last
   };
 
-  std::uint64_t packed;  // the granule number above 16 bits: a block's slack and flags, or a hole's number in the bins
-  std::uint32_t place;   // entry in the hole index, 0 in its upper bits: none; the kind in its lowest two
+  std::uint64_t
+      packed;  // the granule number; in the low 16 bits a block's slack and flags, or a hole's number in the bins
+  std::uint32_t place;  // the entry in the hole index, its leaf 0 for none; in the low two bits the kind
   std::uint32_t previous;
   std::uint32_t next;
   union {
-    std::uint32_t next_spare;  // the stock's
-    std::uint32_t birth;       // of a block: a stamp of SizeLives
+    std::uint32_t next_spare;  // of the indexed pool
+    std::uint32_t birth;       // of a block: a stamp of the LifetimePredictor
   };
 
   static constexpr unsigned kGranuleBits = 48;
 
   [[nodiscard]] std::uint64_t granule() const { return packed >> kWordBits; }
   void granule(std::uint64_t value) { packed = value << kWordBits | word(); }
-  // Written as one with the granule, for it is read as one: a read of more than the last write wrote has to wait.
+  // Written together with the granule because both are read together: a read wider than the last write stalls.
   [[nodiscard]] std::uint16_t word() const { return static_cast<std::uint16_t>(packed); }
   void word(std::uint16_t value) { packed = (packed & ~kWordMask) | value; }
   [[nodiscard]] Address address() const { return granule() << kGranuleShift; }
@@ -39,9 +40,9 @@ struct Node {
   [[nodiscard]] bool is_hole() const { return kind() == Kind::kHole; }
   [[nodiscard]] bool is_block() const { return kind() == Kind::kBlock; }
 
-  // By how many bytes a block is larger than what was asked for; for a request for nothing all 512.
+  // The bytes by which a block exceeds its request; all 512 for a request of 0 bytes.
   [[nodiscard]] std::uint32_t slack() const { return static_cast<std::uint32_t>(packed & kSlackMask); }
-  // Freed by the program, but the device may still use it.
+  // Freed by the program, while the device may still use the block.
   [[nodiscard]] bool is_retired() const { return (packed & kRetired) != 0; }
   void retire() { packed |= kRetired; }
   // Has a name in Pool::names_.
@@ -76,7 +77,7 @@ static_assert(sizeof(Node) == 24);
 
 using Nodes = IndexedPool<Node, 8>;
 
-// In granules. REQUIRES: a node that is not the fence behind the last.
+// In granules. REQUIRES: a node other than the sentinel at a slab's end.
 inline std::uint64_t size_of(const Nodes &nodes, std::uint32_t node) {
   return nodes.at(nodes.at(node).next).granule() - nodes.at(node).granule();
 }

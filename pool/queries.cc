@@ -1,4 +1,4 @@
-// What a Pool tells about its blocks and slabs without moving any, and what it keeps for those who ask.
+// Queries of blocks and slabs; names and marks.
 // Layer: pool, a leaf (standard library only). Threads: the caller locks.
 #include <algorithm>
 #include <new>
@@ -13,7 +13,7 @@ Block Pool::describe(std::uint32_t block) const noexcept {
   return {address, bytes, bytes - nodes_.at(block).slack(), region_at(address)->slab.id};
 }
 
-// Landmarks and holes are near, so the walk is short.
+// Index samples and holes are near, so the walk is short.
 std::uint32_t Pool::node_around(const Region &region, std::uint64_t granule) const noexcept {
   const std::uint32_t entry = index_.find_before(granule);
   const bool inside = entry != 0 && nodes_.at(entry).granule() >= nodes_.at(region.begin).granule();
@@ -65,8 +65,8 @@ bool Pool::is_marked(Address address) const noexcept {
 
 std::size_t Pool::live_blocks(Address from, Block *blocks, std::size_t count) const noexcept {
   std::size_t found = 0;
-  const auto behind = std::upper_bound(regions_.begin(), regions_.end(), from, starts_behind);
-  auto region = behind == regions_.begin() ? behind : std::prev(behind);
+  const auto after = std::upper_bound(regions_.begin(), regions_.end(), from, starts_after);
+  auto region = after == regions_.begin() ? after : std::prev(after);
   for (; region != regions_.end() && found < count; ++region) {
     std::uint32_t at = region->begin;
     const std::uint64_t granule = from >> kGranuleShift;
@@ -94,7 +94,7 @@ std::size_t Pool::slabs(Address from, Slab *slabs, std::size_t count) const noex
 }
 
 Statistics Pool::statistics() noexcept {
-  settle();
+  flush_cached_hole();
   std::uint64_t slab_bytes = 0;
   for (const Region &region : regions_) slab_bytes += region.slab.bytes;
   return {.slab_bytes = slab_bytes,

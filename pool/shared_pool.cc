@@ -24,7 +24,7 @@ AllocateOutcome SharedPool::allocate_from(Upstream &upstream, std::uint64_t byte
     {
       const Guard guard(mutex_);
       if (const AllocateOutcome outcome = pool_.allocate(bytes); outcome.kind != Kind::kNoRoom)
-        return outcome;  // somebody has grown
+        return outcome;  // another thread has grown the pool
       if (grower_ != std::thread::id()) {
         while (grower_ != std::thread::id()) changed_.wait(mutex_);
         continue;
@@ -34,14 +34,14 @@ AllocateOutcome SharedPool::allocate_from(Upstream &upstream, std::uint64_t byte
     }
     if (const AllocateOutcome outcome = grow_for(bytes, upstream); outcome.kind != Kind::kNoRoom) return outcome;
     {
-      // What another thread was giving back counted against us while we asked.
+      // Slabs that another thread was giving back still counted as used during our grow().
       const Guard guard(mutex_);
       while (returned_ == returned && returned_ != removed_) changed_.wait(mutex_);
       if (returned_ != returned) continue;
     }
     if (upstream.wait()) continue;
     const Guard guard(mutex_);
-    return pool_.allocate(bytes);  // somebody may have freed, or given what we both waited for
+    return pool_.allocate(bytes);  // another thread may have freed a block, or reclaimed what both waited for
   }
 }
 
@@ -52,16 +52,16 @@ AllocateOutcome SharedPool::grow_for(std::uint64_t bytes, Upstream &upstream) no
   AddSlabOutcome added = AddSlabOutcome::kAdded;
   AllocateOutcome outcome{};
   {
-    // One critical section: nobody else may take the new room between its arrival and our allocation.
+    // One critical section, so that no other thread takes the new slab before our allocation.
     const Guard guard(mutex_);
     if (slab) added = pool_.add_slab(*slab);
-    outcome = pool_.allocate(bytes);  // even where nothing came: somebody may have freed meanwhile
+    outcome = pool_.allocate(bytes);  // even without a slab: another thread may have freed a block
   }
-  if (added != AddSlabOutcome::kAdded) upstream.shrink(*slab);  // before anybody else asks for its bytes
+  if (added != AddSlabOutcome::kAdded) upstream.shrink(*slab);  // before another thread requests its bytes
   if (added == AddSlabOutcome::kNoHostMemory && outcome.kind == Kind::kNoRoom) outcome.kind = Kind::kNoHostMemory;
   const Guard guard(mutex_);
   grower_ = {};
-  changed_.announce();
+  changed_.notify_all();
   return outcome;
 }
 
@@ -140,7 +140,7 @@ std::uint64_t SharedPool::give_back(Upstream &upstream) noexcept {
       const Guard guard(mutex_);
       slab = pool_.wholly_free_slab();
       if (!slab || !pool_.remove_slab(slab->id)) return bytes;
-      counted = grower_ != std::this_thread::get_id();  // what the grower does it sees for itself
+      counted = grower_ != std::this_thread::get_id();  // the grower knows about its own
       if (counted) ++removed_;
     }
     upstream.shrink(*slab);
@@ -148,7 +148,7 @@ std::uint64_t SharedPool::give_back(Upstream &upstream) noexcept {
     if (!counted) continue;
     const Guard guard(mutex_);
     ++returned_;
-    changed_.announce();
+    changed_.notify_all();
   }
 }
 

@@ -55,7 +55,7 @@ void SizeBins::unlink(std::uint32_t number) noexcept {
 }
 
 std::optional<SizeBins::Bin> SizeBins::next_filled(Bin bin) const noexcept {
-  // Shifting in two steps: a shift by 32 is undefined.
+  // Two shifts: a shift by 32 is undefined.
   if (const std::uint32_t here = second_map_[bin.first] >> bin.second >> 1; here != 0) {
     return Bin{bin.first, bin.second + 1 + static_cast<unsigned>(std::countr_zero(here))};
   }
@@ -98,12 +98,12 @@ std::string SizeBins::check() const {
       if ((number != 0) != ((second_map_[first] >> second & 1U) != 0)) return "a second-level bit is wrong";
       for (std::uint32_t before = 0; number != 0; number = records_.at(number).next) {
         const Record &at = records_.at(number);
-        if (at.granules < kSmallestGranules) return "a spent record is still listed";
+        if (at.granules < kSmallestGranules) return "a spare record is listed";
         const Bin bin = bin_of(at.granules);
         if (bin.first != first || bin.second != second) return "a large hole is in the wrong bin";
         if (at.previous != before) return "a bin's back link is wrong";
         before = number;
-        if (++listed > size_) return "a bin runs in a circle";
+        if (++listed > size_) return "a bin has a cycle";
       }
     }
   }

@@ -1,6 +1,7 @@
-// The large holes by size: two-level segregated lists under bitmaps, then the best of a few in the bin.
+// Large holes by size: two-level segregated lists with bitmaps, and best fit among a few holes of a bin.
 // Layer: pool, a leaf (standard library only). Threads: none of its own; the caller locks.
-// A shortcut, not the truth: a hole that is missing here is still found through the HoleIndex.
+// Incomplete: the HoleIndex finds the holes that are missing here. Without the bins, steady10k needs 1.087 of its peak
+// instead of 1.052.
 #pragma once
 
 #include <array>
@@ -17,13 +18,13 @@ namespace ration::pool {
 
 class SizeBins {
  public:
-  // Holes below 8 MiB are never binned: smaller requests go by address (placement.cc says why).
+  // Holes below 8 MiB are not binned: smaller requests are placed by address (see placement.cc).
   static constexpr unsigned kSmallestShift = 23 - kGranuleShift;
   static constexpr std::uint64_t kSmallestGranules = std::uint64_t{1} << kSmallestShift;
 
   struct Record {
     std::uint64_t granules;
-    std::uint32_t hole;      // the owner's number for it
+    std::uint32_t hole;      // its node
     std::uint32_t previous;  // record numbers; 0 = none
     union {
       std::uint32_t next_spare;
@@ -31,27 +32,27 @@ class SizeBins {
     };
   };
 
-  // Returns the record's number, 0 when there is no room for one. REQUIRES: granules >= kSmallestGranules.
+  // Returns the record's number, or 0 where there is no room for one. REQUIRES: granules >= kSmallestGranules.
   std::uint32_t insert(std::uint32_t hole, std::uint64_t granules) noexcept;
   void remove(std::uint32_t number) noexcept;
-  // The hole has another size now. REQUIRES: granules >= kSmallestGranules.
+  // The hole's size has changed. REQUIRES: granules >= kSmallestGranules.
   void change(std::uint32_t number, std::uint64_t granules) noexcept {
     Record &record = records_.at(number);
     const unsigned shift = static_cast<unsigned>(std::bit_width(record.granules)) - 1 - kSecondBits;
-    if ((record.granules ^ granules) >> shift == 0) {  // most holes keep their bin, and then nothing is relinked
+    if ((record.granules ^ granules) >> shift == 0) {  // most holes keep their bin and are not relinked
       record.granules = granules;
     } else {
       move(number, granules);
     }
   }
-  // A hole of at least `granules`, or 0: the tightest of a few in the request's own bin, else in the next that has any.
-  // None may be found although one exists, deep in the own bin. REQUIRES: granules >= kSmallestGranules.
+  // A hole of at least `granules`, or 0: the tightest of a few in the request's own bin, else in the next non-empty
+  // bin. May miss a hole deep in the own bin. REQUIRES: granules >= kSmallestGranules.
   [[nodiscard]] std::uint32_t find(std::uint64_t granules) const noexcept;
 
   [[nodiscard]] const Record *record(std::uint32_t number) const noexcept;
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] std::size_t host_bytes() const noexcept { return records_.host_bytes(); }
-  // The first thing that is wrong with the bins themselves, or empty.
+  // The first violated invariant of the bins themselves, or empty.
   [[nodiscard]] std::string check() const;
 
  private:

@@ -1,4 +1,4 @@
-// Slabs that come to a Pool and go.
+// Adds slabs to a Pool and removes them.
 // Layer: pool, a leaf (standard library only). Threads: the caller locks.
 #include <algorithm>
 #include <new>
@@ -8,7 +8,7 @@
 namespace ration::pool {
 namespace {
 
-// The granule at a slab's start is nobody's: no block has the slab's own address, and two slabs never coalesce.
+// The first granule is never allocated: no block has the slab's own address, and two slabs never coalesce.
 std::uint64_t first_usable(const Slab &slab) {
   return (slab.address >> kGranuleShift) + 1;
 }
@@ -19,7 +19,7 @@ std::uint64_t usable_end(const Slab &slab) {
 }  // namespace
 
 const Pool::Region *Pool::region_at(Address address) const noexcept {
-  auto after = std::upper_bound(regions_.begin(), regions_.end(), address, starts_behind);
+  auto after = std::upper_bound(regions_.begin(), regions_.end(), address, starts_after);
   if (after == regions_.begin()) return nullptr;
   --after;
   return address - after->slab.address < after->slab.bytes ? &*after : nullptr;
@@ -34,7 +34,7 @@ const Pool::Region &Pool::look_up_region(Address address) noexcept {
 AddSlabOutcome Pool::add_slab(const Slab &slab) noexcept {
   if (slab.bytes > kMaximumBytes || slab.address > kAddressEnd - slab.bytes) return AddSlabOutcome::kTooLarge;
   if (usable_end(slab) <= first_usable(slab)) return AddSlabOutcome::kTooSmall;
-  const auto place = std::upper_bound(regions_.begin(), regions_.end(), slab.address, starts_behind);
+  const auto place = std::upper_bound(regions_.begin(), regions_.end(), slab.address, starts_after);
   if (place != regions_.end() && slab.address + slab.bytes > place->slab.address) return AddSlabOutcome::kOverlaps;
   if (place != regions_.begin() && region_at(slab.address) != nullptr) return AddSlabOutcome::kOverlaps;
   if (!nodes_.prepare(3) || !index_.prepare()) return AddSlabOutcome::kNoHostMemory;
@@ -44,10 +44,10 @@ AddSlabOutcome Pool::add_slab(const Slab &slab) noexcept {
   } catch (const std::bad_alloc &) {
     return AddSlabOutcome::kNoHostMemory;
   }
-  settle();
-  region->begin = new_node(first_usable(slab) - 1, 0, 0, Node::Kind::kFence);
+  flush_cached_hole();
+  region->begin = new_node(first_usable(slab) - 1, 0, 0, Node::Kind::kSentinel);
   const std::uint32_t hole = new_node(first_usable(slab), region->begin, 0, Node::Kind::kHole);
-  region->end = new_node(usable_end(slab), hole, 0, Node::Kind::kFence);
+  region->end = new_node(usable_end(slab), hole, 0, Node::Kind::kSentinel);
   const std::uint64_t granules = size_of(nodes_, hole);
   ++holes_;
   usable_granules_ += granules;
@@ -71,7 +71,7 @@ bool Pool::remove_slab(std::uint64_t id) noexcept {
   const auto region =
       std::find_if(regions_.begin(), regions_.end(), [id](const Region &each) { return each.slab.id == id; });
   if (region == regions_.end() || !wholly_free(*region)) return false;
-  settle();
+  flush_cached_hole();
   const std::uint32_t hole = nodes_.at(region->begin).next;
   const std::uint64_t granules = size_of(nodes_, hole);
   leave_bin(hole, granules);
@@ -87,7 +87,7 @@ bool Pool::remove_slab(std::uint64_t id) noexcept {
 }
 
 bool Pool::reserve(std::size_t blocks) noexcept {
-  // A hole for every second block is the steady state (Knuth's 50 % rule).
+  // In the steady state there is a hole for every second block (Knuth's 50 % rule).
   return nodes_.prepare(blocks + blocks / 2) && index_.reserve(blocks / 2 + blocks / 16) && blocks_.prepare(blocks);
 }
 

@@ -85,7 +85,7 @@ TEST_CASE("whoever waits for a change holds the lock again when it has come, and
   {
     const Guard guard(mutex);  // which a waiter that kept it would never let us have
     ready = true;
-    changed.announce();
+    changed.notify_all();
   }
   for (std::thread &thread : threads) thread.join();
   CHECK(woken == kThreads);
@@ -100,14 +100,14 @@ TEST_CASE("no change is lost between looking for it and waiting") {
       const Guard guard(mutex);
       while (turn % 2 == 0) changed.wait(mutex);
       ++turn;
-      changed.announce();
+      changed.notify_all();
     }
   });
   for (int i = 0; i < kTurns / 10; ++i) {
     const Guard guard(mutex);
     while (turn % 2 != 0) changed.wait(mutex);
     ++turn;
-    changed.announce();
+    changed.notify_all();
   }
   other.join();
   CHECK(turn == 2 * (kTurns / 10));

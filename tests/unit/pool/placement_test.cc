@@ -3,7 +3,7 @@
 
 #include "catch.h"
 #include "pool/pool.h"
-#include "pool/size_lives.h"
+#include "pool/lifetime_predictor.h"
 
 using namespace ration::pool;
 
@@ -143,17 +143,17 @@ TEST_CASE("a large size whose last block died young goes high") {
   CHECK(prepared.allocate(16 * kMiB) == end - 16 * kMiB);
 }
 
-TEST_CASE("a size is fleeting as long as its last block lived for less than a sixteenth of what is live") {
-  SizeLives lives;
+TEST_CASE("a size is short_lived as long as its last block lived for less than a sixteenth of what is live") {
+  LifetimePredictor lives;
   constexpr std::uint64_t kGranules = 20'000;
   constexpr std::uint64_t kLive = 16 * 4096 * 100;  // a sixteenth is 200 MiB
-  CHECK_FALSE(lives.fleeting(kGranules));
+  CHECK_FALSE(lives.is_short_lived(kGranules));
   const std::uint32_t born = lives.now();
   lives.allocated(2048 * 199);
   lives.freed(kGranules, born, kLive);
-  CHECK(lives.fleeting(kGranules));
-  CHECK_FALSE(lives.fleeting(kGranules + 1));
+  CHECK(lives.is_short_lived(kGranules));
+  CHECK_FALSE(lives.is_short_lived(kGranules + 1));
   lives.allocated(2048);
   lives.freed(kGranules, born, kLive);
-  CHECK_FALSE(lives.fleeting(kGranules));
+  CHECK_FALSE(lives.is_short_lived(kGranules));
 }

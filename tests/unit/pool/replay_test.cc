@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
-// Random sizes with a few long-lived blocks among many fleeting ones; the seed makes it the same everywhere.
+// Random sizes with a few long-lived blocks among many short_lived ones; the seed makes it the same everywhere.
 std::string random_trace(unsigned seed) {
   std::mt19937 random(seed);
   std::ostringstream text;
