@@ -7,7 +7,6 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "churn.h"
@@ -15,6 +14,7 @@
 #include "paired.h"
 #include "pairs.h"
 #include "pool_memory.h"
+#include "second_thread.h"
 
 using namespace ration::bench;
 
@@ -131,7 +131,7 @@ double clock_ns() {
 }
 
 void run(const Arguments &arguments) {
-  std::thread([] {}).join();  // glibc's locks are cheaper until a process has had a second thread
+  const SecondThread second_thread;
   pin();
   mallopt(M_MMAP_THRESHOLD, 1 << 30);  // no page of the yardstick's own comes or goes
   mallopt(M_TRIM_THRESHOLD, 1 << 30);

@@ -5,12 +5,14 @@
 #include <cstring>
 
 #include "paired.h"
+#include "second_thread.h"
 
 using namespace ration::bench;
 
 namespace {
 
 int child() {
+  const SecondThread second_thread;
   CUdevice device = 0;
   CUcontext context = nullptr;
   CUdeviceptr block = 0;

@@ -3,12 +3,12 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "ledger/ledger.h"
 #include "measured.h"
 #include "paired.h"
+#include "second_thread.h"
 #include "unit/events/scratch_folder.h"
 
 using namespace ration::bench;
@@ -54,7 +54,7 @@ class Group {
 };
 
 void run(const Arguments &arguments) {
-  std::thread([] {}).join();  // glibc's locks are cheaper until a process has had a second thread
+  const SecondThread second_thread;
   pin();
   const ration::test::ScratchFolder folder;
   Group alone(folder.path(), 0), one(folder.path(), 1), many(folder.path(), 1024);

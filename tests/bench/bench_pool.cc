@@ -7,13 +7,13 @@
 #include <cstdio>
 #include <cstring>
 #include <stdexcept>
-#include <thread>
 #include <vector>
 
 #include "measured.h"
 #include "paired.h"
 #include "pairs.h"
 #include "pool_memory.h"
+#include "second_thread.h"
 
 using namespace ration::bench;
 
@@ -69,13 +69,13 @@ int of_driver() {
 
 template <class Memory>
 int of_pool() {
-  std::thread([] {}).join();  // glibc's locks are cheaper until a process has had a second thread
   Memory memory(kSlabBytes);
   measure(memory);
   return 0;
 }
 
 int child(const char *what) {
+  const SecondThread second_thread;
   if (std::strcmp(what, "alone") == 0) return of_pool<PoolMemory>();
   return std::strcmp(what, "quarantined") == 0 ? of_pool<QuarantinedMemory>() : of_driver();
 }
