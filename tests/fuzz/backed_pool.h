@@ -1,4 +1,4 @@
-// A SharedPool with the upstream that a test gives it, under the interface of a Pool.
+// A SharedPool with a test's upstream, under the interface of a Pool.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace ration::pool {
 
-// Grows under a budget and keeps what was retired until it is clean; tells the model of all that it does.
+// Grows within a budget and keeps retired blocks until they are clean; reports every step to the model.
 class BackedPool final : private Upstream {
  public:
   BackedPool(PoolModel &model, std::uint64_t budget) : model_(model), budget_(budget) {}
@@ -50,7 +50,7 @@ class BackedPool final : private Upstream {
 
   std::string give_back() {
     const std::uint64_t before = budget_;
-    if (pool_.give_back(*this) != budget_ - before) return "gave back another number of bytes than it says";
+    if (pool_.give_back(*this) != budget_ - before) return "returned a wrong number of bytes";
     for (const auto &[address, slab] : model_.slabs()) {
       if (!model_.occupied_in(slab)) return "kept a slab that is wholly free";
     }
@@ -62,7 +62,7 @@ class BackedPool final : private Upstream {
   }
 
  private:
-  // Beside whatever else a test adds.
+  // Apart from the slabs that a test adds.
   static constexpr Address kBase = Address{1} << 56;
   static constexpr Address kEnd = kBase + (Address{1} << 55);
   static constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
@@ -90,7 +90,7 @@ class BackedPool final : private Upstream {
   void shrink(const Slab &slab) noexcept override {
     const Plenty plenty(host_memory::kPlenty);
     if (model_.occupied_in(slab)) note("gave back a slab that is in use");
-    if (model_.slabs().count(slab.address) == 0) note("gave back what was no slab");
+    if (model_.slabs().count(slab.address) == 0) note("gave back an unknown slab");
     model_.lose_slab(slab.id);
     budget_ += slab.bytes;
   }
@@ -101,7 +101,7 @@ class BackedPool final : private Upstream {
     return true;
   }
 
-  // Behind the last one, or behind the next that is in the way: some touch, some lie askew.
+  // After the last slab, or after the next one that overlaps. Some slabs are adjacent, some unaligned.
   Address place_for(std::uint64_t bytes) {
     const std::uint64_t gap = slabs_ % 3 * 300;
     Address from = next_ + bytes < kEnd ? next_ : kBase;
@@ -130,7 +130,7 @@ class BackedPool final : private Upstream {
   Address next_ = kBase;
   std::deque<Address> quarantine_;
   std::size_t clean_ = 0;
-  std::string wrong_;  // what an upstream cannot return
+  std::string wrong_;  // an error that an upstream call cannot return
 };
 
 }  // namespace ration::pool

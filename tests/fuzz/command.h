@@ -1,4 +1,4 @@
-// What a test does to a pool: one step. Random tests draw commands, fuzzers read them from bytes.
+// One step of a test against a pool. Random tests draw commands, fuzzers read them from bytes.
 #pragma once
 
 #include <cstdint>
@@ -7,25 +7,25 @@
 namespace ration::pool {
 
 struct Command {
-  // "Anything": at, in, beside or far from a block, live or retired.
+  // "Anything": an address at, in, next to or far from a live or retired block.
   enum class Kind {
     kAllocate,         // number: bytes
-    kAllocateLargest,  // number: granules less than the largest hole; from kMore on: more
-    kFree,             // number: which live block, counted from the newest
+    kAllocateLargest,  // number: granules below the largest hole; from kMore on: above
+    kFree,             // number: the live block, counted from the newest
     kRetire,           // likewise
-    kReclaim,          // number: which retired block, by address; an upstream's own choice where there is one
+    kReclaim,          // number: the retired block, by address; an upstream chooses itself
     kFreeAnything,
     kRetireAnything,
     kReclaimAnything,
     kFindAnything,
     kListLive,
-    kAddSlab,        // number: bytes; its place is one of its own
-    kAddSlabBeside,  // at, in or touching one that is there
-    kRemoveSlab,     // number: which, by address
+    kAddSlab,        // number: bytes; apart from other slabs
+    kAddSlabBeside,  // at, in or adjacent to an existing slab
+    kRemoveSlab,     // number: the slab, by address
     kListSlabs,
-    kFreeSlab,  // which slab is wholly free
+    kFreeSlab,  // find a wholly free slab
     kReserve,   // number: blocks
-    kGiveBack,  // only where there is an upstream; so is the next
+    kGiveBack,  // only with an upstream, as kBecomeClean
     kBecomeClean
   };
   static constexpr std::uint64_t kMore = 60;

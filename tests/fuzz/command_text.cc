@@ -14,14 +14,14 @@ using Kind = Command::Kind;
 constexpr std::string_view kLetters = "amfrcxyzqlsbdhwvgk";  // by kind
 static_assert(kLetters.size() == static_cast<std::size_t>(kLastKind) + 1);
 
-// What no octave says: nothing, and sizes at the edge of the largest and beyond.
+// Sizes that no octave expresses: 0, and those around and beyond the largest.
 constexpr std::array kOddSizes = {std::uint64_t{0},       kMaximumBytes - 1,          kMaximumBytes + 1,
                                   SharedPool::kMostBytes, SharedPool::kMostBytes + 1, ~std::uint64_t{0},
                                   ~std::uint64_t{511},    ~std::uint64_t{0} / 2 + 1};
 constexpr std::uint64_t kFirstOdd = 49;  // octaves 0 to 48
 constexpr std::uint64_t kSteps = 4096;   // of an octave
 
-constexpr std::uint64_t kBudget = std::uint64_t{1} << 49;  // of a pool's upstream: two of the largest slabs
+constexpr std::uint64_t kBudget = std::uint64_t{1} << 49;  // of the upstream: two of the largest slabs
 
 bool is_size(Kind kind) {
   return kind == Kind::kAllocate || kind == Kind::kAddSlab;

@@ -1,4 +1,4 @@
-// Pools with one flaw each, to see that the model catches it.
+// Pools with one flaw each, to prove that the model detects it.
 #pragma once
 
 #include <map>
@@ -9,7 +9,7 @@
 
 namespace ration::pool {
 
-// What the model must not let pass. Each breaks one promise, once the pool is in use.
+// Each flaw breaks one guarantee once the pool is in use. The model must detect all of them.
 enum class Flaw {
   kTwoOwners,
   kUnaligned,
@@ -103,9 +103,9 @@ class FlawedPool {
   }
   bool reserve(std::size_t blocks) { return pool_.reserve(blocks); }
   Statistics statistics() {
-    Statistics told = pool_.statistics();
-    if (flaw_ == Flaw::kMiscountsFree) told.free_bytes += told.slabs > 1 ? 512 : 0;
-    return told;
+    Statistics statistics = pool_.statistics();
+    if (flaw_ == Flaw::kMiscountsFree) statistics.free_bytes += statistics.slabs > 1 ? 512 : 0;
+    return statistics;
   }
   std::string check_invariants() const { return pool_.check_invariants(); }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Fuzzes the pool, pool_replay's readers and the reader of settings, SECONDS each: fuzz.sh BUILD_FOLDER SECONDS [libFuzzer option...]
-# What it finds lies in BUILD_FOLDER; without clang and its libFuzzer it is skipped (77).
+# Findings are written to BUILD_FOLDER. Exit: 77 (skipped) without clang and its libFuzzer.
 set -eu
 [ $# -ge 2 ] || { echo "usage: fuzz.sh BUILD_FOLDER SECONDS [libFuzzer option...]" >&2; exit 2; }
 build=$1 seconds=$2
@@ -19,10 +19,10 @@ for target in pool trace config; do
   seeds=$here/corpus/$target
   found=$build/found_$target
   mkdir -p "$found"
-  if [ $target = trace ]; then  # the tree holds text only
+  if [ $target = trace ]; then  # the repository has only text seeds
     for seed in "$seeds"/*; do xz --stdout "$seed" >"$found/$(basename "$seed").xz"; done
   fi
-  most=$([ $target = pool ] && echo 1024 || echo 4096)  # bytes: every command is compared with all that is live
+  most=$([ $target = pool ] && echo 1024 || echo 4096)  # bytes: the model compares every command with all live blocks
   echo "== $target, ${seconds} s"
   (cd "$build" && "bin/libfuzzer_$target" -max_total_time="$seconds" -max_len="$most" -timeout=20 -print_final_stats=1 "$@" \
     "$found" "$seeds")

@@ -44,7 +44,7 @@ void *operator new(std::size_t bytes, std::align_val_t alignment, const std::not
 void operator delete(void *memory) noexcept {
   std::free(memory);
 }
-// clang knows these only where they are asked for, and would hide them from the standard library.
+// clang declares these only on request, and with hidden visibility the standard library would not see them.
 [[gnu::visibility("default")]] void operator delete(void *memory, std::size_t) noexcept {
   std::free(memory);
 }

@@ -1,5 +1,4 @@
-// Host memory that runs out when a test says so: operator new, in programs that are linked with host_memory.cc.
-// Threads: each has its own.
+// Limits host memory: replaces operator new in programs that link host_memory.cc. Threads: each has its own limit.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +6,10 @@
 namespace ration::pool::host_memory {
 
 inline constexpr std::uint64_t kPlenty = ~std::uint64_t{0};
-inline thread_local std::uint64_t left = kPlenty;  // requests until there is no more
-inline thread_local std::uint64_t refused = 0;     // requests so far
+inline thread_local std::uint64_t left = kPlenty;  // requests until operator new fails
+inline thread_local std::uint64_t refused = 0;     // failed requests so far
 
-// As long as it lives, so many requests are met and no more.
+// While it lives, only so many requests succeed.
 class Limit {
  public:
   explicit Limit(std::uint64_t requests) : before_(left) { left = requests; }

@@ -1,5 +1,5 @@
-// The seeds of the fuzzers, from shapes of use: make_corpus FOLDER writes FOLDER/pool and FOLDER/trace; --check FOLDER
-// compares what is there. What a fuzzer finds is added beside them under another name than `seed_…`.
+// The seeds of the fuzzers, from patterns of use. make_corpus FOLDER writes FOLDER/pool and FOLDER/trace; --check
+// FOLDER compares the files there. Add findings of a fuzzer under a name other than `seed_…`.
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -30,7 +30,7 @@ class Random {
     state_ = state_ * 6364136223846793005U + 1442695040888963407U;
     return (state_ >> 33) % end;
   }
-  // From 1 << low to 1 << high, each octave as likely as any other.
+  // From 1 << low to 1 << high, each octave equally likely.
   std::uint64_t size(std::uint64_t low, std::uint64_t high) {
     const std::uint64_t octave = low + below(high - low);
     return (std::uint64_t{1} << octave) + below(std::uint64_t{1} << std::min<std::uint64_t>(octave, 31));
@@ -150,7 +150,7 @@ void edges_of_sizes(Commands &to, Random &) {
   }
 }
 
-// Fills up and empties, from the newest or from the oldest block on.
+// Fills the pool and empties it, newest or oldest block first.
 void sawtooth(Commands &to, Random &random, bool from_the_oldest) {
   to.add(kAddSlab, 64 * kMiB);
   for (int turn = 0; turn < 4; ++turn) {
@@ -178,7 +178,7 @@ const std::map<std::string, Shape> kShapes = {
     {"edges", edges_of_sizes},
 };
 
-// What pool_replay may be given: both kinds of file, whole and not.
+// Input of pool_replay: both kinds of file, complete and incomplete.
 void add_traces(std::map<std::string, std::string> &files) {
   const std::string meta =
       R"({"t":"meta","schema":"ration.events/1","ver":"0.1.0","pid":7,"devices":[{"dev":0}],"argv":["a"]})"

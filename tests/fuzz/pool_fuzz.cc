@@ -1,4 +1,4 @@
-// Random commands against the pool and a trivially correct model, invariants checked after every step.
+// Random commands against the pool and a trivially correct model; checks the invariants after every step.
 #include "catch.h"
 #include "flawed_pool.h"
 #include "gen_commands.h"
@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
-// Sizes of every order of magnitude, many of them alike, and a few that no pool can meet.
+// Sizes of every order of magnitude, many equal ones, and a few that no pool can serve.
 rc::Gen<std::uint64_t> any_size() {
   return rc::gen::weightedOneOf<std::uint64_t>(
       {{4, gen_of_order(33)},
@@ -38,7 +38,7 @@ Weights weights(std::size_t frees) {
           {1, kFreeSlab}};
 }
 
-// A pool of this type and the model meet each command; what went wrong first, or an empty string.
+// Plays each command against the pool and the model. The first error, or an empty string.
 template <class AnyPool>
 std::string run(AnyPool &pool, std::vector<Command> commands, std::uint64_t slab_bytes) {
   PoolModel model;
@@ -62,15 +62,15 @@ bool holds(std::size_t frees, int most_commands) {
 
 }  // namespace
 
-TEST_CASE("a pool that mostly fills up answers as the model does") {
+TEST_CASE("a pool that mostly fills answers as the model does") {
   CHECK(holds(20, 5000));
 }
 
-TEST_CASE("a pool that hovers about full answers as the model does") {
+TEST_CASE("a pool that stays nearly full answers as the model does") {
   CHECK(holds(55, 3000));
 }
 
-TEST_CASE("a pool that empties again and again answers as the model does") {
+TEST_CASE("a pool that is emptied repeatedly answers as the model does") {
   CHECK(holds(90, 600));
 }
 
@@ -84,7 +84,7 @@ TEST_CASE("a pool of the largest slabs answers as the model does") {
   CHECK(holds(gen_commands(2000, often_slabs, size, size), kMaximumBytes));
 }
 
-TEST_CASE("a pool whose largest hole is asked for again and again answers as the model does") {
+TEST_CASE("a pool with repeated requests for its largest hole answers as the model does") {
   Weights often_largest = weights(80);
   often_largest.insert(often_largest.end(), {{20, kAllocateLargest}});
   const auto size = rc::gen::weightedOneOf<std::uint64_t>({{3, gen_of_order(28)}, {1, gen_of_order(12)}});
@@ -96,14 +96,14 @@ TEST_CASE("a pool of few granules answers as the model does") {
   CHECK(holds(gen_commands(4000, weights(60), size, rc::gen::inRange<std::uint64_t>(0, 8000)), 100 * 512));
 }
 
-TEST_CASE("a long life leaves the pool as the model has it", "[.long]") {
+TEST_CASE("a pool answers as the model does over a long life", "[.long]") {
   CHECK(holds(50, 30'000));
 }
 
-TEST_CASE("the model catches every broken pool") {
+TEST_CASE("the model detects every flaw") {
   for (int flaw = 0; flaw <= static_cast<int>(kLastFlaw); ++flaw) {
     CAPTURE(flaw);
-    // Enough of everything for each flaw to show; fixed, because this is about the model and not about the pool.
+    // Enough of every command for each flaw to show. Not random: this is a test of the model.
     const Command::Kind others[] = {kFree,      kFreeAnything,   kRetire,          kFindAnything,
                                     kRetire,    kRetireAnything, kReclaimAnything, kFindAnything,
                                     kListLive,  kReclaim,        kAddSlab,         kAddSlabBeside,

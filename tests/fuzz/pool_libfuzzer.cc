@@ -1,5 +1,5 @@
-// Any bytes as commands (command_text.h) against a pool and the model. The entry that libFuzzer knows; run_corpus.cc
-// calls it with files.
+// libFuzzer's entry: plays any bytes as commands (command_text.h) against a pool and the model. run_corpus.cc calls it
+// with files.
 #include <cstdio>
 #include <cstdlib>
 

@@ -1,4 +1,4 @@
-// A pool that is trivially correct, and what the real one may answer beside it.
+// A trivially correct pool that checks the answers of the real one.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 
 namespace ration::pool {
 
-// Remembers what is occupied and derives everything else by looking at all of it. Every `seen_` function returns what
-// was wrong with the answer, or an empty string.
+// Records the occupied blocks and derives everything else from all of them. Every `seen_` function returns the error of
+// an answer, or an empty string.
 class PoolModel {
  public:
   struct Occupant {
@@ -22,7 +22,7 @@ class PoolModel {
     std::uint64_t requested;
   };
   using Occupants = std::map<Address, Occupant>;
-  // No device address space is wider; a pool need not know what lies behind.
+  // No device address space is wider; a pool may reject higher addresses.
   static constexpr Address kAddressEnd = Address{1} << 57;
 
   std::string seen_add_slab(const Slab &slab, AddSlabOutcome outcome) {
@@ -36,10 +36,10 @@ class PoolModel {
       const Slab &other = entry.second;
       return slab.address < other.address + other.bytes && other.address < slab.address + slab.bytes;
     });
-    if (outcome == kTooLarge) return may_be_large ? "" : "found a slab too large that is not";
-    if (outcome == kTooSmall) return small ? "" : "found a slab too small that is not";
-    if (outcome == kOverlaps) return overlaps ? "" : "found a slab in the way of another that is not";
-    if (large || small || overlaps) return "took a slab that is too large, too small or in the way";
+    if (outcome == kTooLarge) return may_be_large ? "" : "rejected a slab as too large that is not";
+    if (outcome == kTooSmall) return small ? "" : "rejected a slab as too small that is not";
+    if (outcome == kOverlaps) return overlaps ? "" : "rejected a slab as overlapping that is not";
+    if (large || small || overlaps) return "added a slab that is too large, too small or overlaps";
     slabs_[slab.address] = slab;
     return "";
   }
@@ -49,7 +49,7 @@ class PoolModel {
 
   std::string seen_allocate(std::uint64_t bytes, const AllocateOutcome &outcome) {
     if (outcome.kind == AllocateOutcome::Kind::kNoHostMemory) return "had no host memory";
-    // Nothing may wrap: a request beyond every pool stays beyond it.
+    // Must not wrap: a request that is too large stays too large.
     const std::uint64_t size =
         std::max<std::uint64_t>(std::min(bytes, kMaximumBytes * 2) / 512 + (bytes % 512 != 0), 1) * 512;
     const std::uint64_t largest = largest_hole();
@@ -60,14 +60,14 @@ class PoolModel {
     const Block &block = outcome.block;
     if (size > largest) return "found room where there is none";
     if (block.bytes != size) return "rounded to a wrong size";
-    if (block.requested != bytes) return "remembers another request";
+    if (block.requested != bytes) return "recorded another request";
     if (block.address % 512 != 0) return "not aligned";
     const auto slab = slab_around(block.address);
     if (!slab || block.address + size > slab->address + slab->bytes) return "outside every slab";
     if (slab->id != block.slab) return "named a wrong slab";
     if (block.address == slab->address) return "offset 0 of a slab";
     const auto after = occupied_.lower_bound(block.address);
-    if (after != occupied_.end() && after->first < block.address + size) return "overlaps the block behind it";
+    if (after != occupied_.end() && after->first < block.address + size) return "overlaps the block after it";
     if (after != occupied_.begin() && std::prev(after)->first + std::prev(after)->second > block.address) {
       return "overlaps the block before it";
     }
@@ -93,11 +93,11 @@ class PoolModel {
   [[nodiscard]] std::string seen_find(Address address, const std::optional<Block> &found) const {
     auto block = live_.upper_bound(address);
     const bool expected = block != live_.begin() && address - (--block)->first < block->second.bytes;
-    if (expected != found.has_value()) return expected ? "did not find a live block" : "found what is not there";
+    if (expected != found.has_value()) return expected ? "did not find a live block" : "found a block that is not live";
     return !expected || same(*block, *found) ? "" : "found another block";
   }
 
-  // `found` is what live_blocks wrote when asked for `count`.
+  // `found`: the output of live_blocks() for `count`.
   [[nodiscard]] std::string seen_live_blocks(Address from, std::size_t count, const std::vector<Block> &found) const {
     auto block = live_.lower_bound(from);
     for (const Block &each : found) {
@@ -108,11 +108,12 @@ class PoolModel {
 
   [[nodiscard]] std::string seen_slab_of(Address address, const std::optional<Slab> &found) const {
     const std::optional<Slab> expected = slab_around(address);
-    if (expected.has_value() != found.has_value()) return expected ? "did not find a slab" : "found a slab that is not";
+    if (expected.has_value() != found.has_value())
+      return expected ? "did not find a slab" : "found a slab that does not exist";
     return !expected || same(*expected, *found) ? "" : "found another slab";
   }
 
-  // `found` is what slabs wrote when asked for `count`.
+  // `found`: the output of slabs() for `count`.
   [[nodiscard]] std::string seen_slabs(Address from, std::size_t count, const std::vector<Slab> &found) const {
     auto slab = slabs_.lower_bound(from);
     for (const Slab &each : found) {
@@ -124,28 +125,29 @@ class PoolModel {
   [[nodiscard]] std::string seen_wholly_free_slab(const std::optional<Slab> &found) const {
     if (found) {
       const auto slab = slabs_.find(found->address);
-      if (slab == slabs_.end() || !same(slab->second, *found)) return "found free what is no slab";
+      if (slab == slabs_.end() || !same(slab->second, *found)) return "found an unknown slab free";
       return occupied_in(*found) ? "found a busy slab free" : "";
     }
     const bool any = std::ranges::any_of(slabs_, [this](const auto &entry) { return !occupied_in(entry.second); });
     return any ? "did not find a free slab" : "";
   }
 
-  [[nodiscard]] std::string seen_statistics(const Statistics &told) const {
-    if (told.used_bytes != bytes_in(live_) || told.blocks != live_.size()) return "miscounted what is used";
-    if (told.retired_bytes != bytes_in(retired_) || told.retired_blocks != retired_.size()) {
-      return "miscounted what is retired";
+  [[nodiscard]] std::string seen_statistics(const Statistics &statistics) const {
+    if (statistics.used_bytes != bytes_in(live_) || statistics.blocks != live_.size())
+      return "miscounted the used bytes";
+    if (statistics.retired_bytes != bytes_in(retired_) || statistics.retired_blocks != retired_.size()) {
+      return "miscounted the retired bytes";
     }
-    if (told.slabs != slabs_.size()) return "miscounted the slabs";
+    if (statistics.slabs != slabs_.size()) return "miscounted the slabs";
     std::uint64_t bytes = 0;
     std::uint64_t usable = 0;
     for (const auto &[base, slab] : slabs_) {
       bytes += slab.bytes;
       usable += ((base + slab.bytes) / 512 - base / 512 - 1) * 512;
     }
-    if (told.slab_bytes != bytes) return "miscounted what the slabs take";
-    if (told.free_bytes != usable - bytes_in(live_) - bytes_in(retired_)) return "miscounted what is free";
-    return told.largest_hole == largest_hole() ? "" : "miscounted the largest hole";
+    if (statistics.slab_bytes != bytes) return "miscounted the bytes of the slabs";
+    if (statistics.free_bytes != usable - bytes_in(live_) - bytes_in(retired_)) return "miscounted the free bytes";
+    return statistics.largest_hole == largest_hole() ? "" : "miscounted the largest hole";
   }
 
   [[nodiscard]] bool occupied_in(const Slab &slab) const {
@@ -159,7 +161,7 @@ class PoolModel {
  private:
   static std::string seen_end(Occupants &occupants, Address address, const FreeOutcome &outcome) {
     const auto block = occupants.find(address);
-    if (block == occupants.end()) return outcome ? "ended what is no such block" : "";
+    if (block == occupants.end()) return outcome ? "ended a block that does not exist" : "";
     if (!outcome) return "refused to end a block";
     if (outcome.bytes != block->second.bytes) return "ended a wrong number of bytes";
     occupants.erase(block);

@@ -1,4 +1,4 @@
-// Plays commands against a pool and the trivially correct model, and compares them at every step.
+// Plays commands against a pool and the trivially correct model, and compares both at every step.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace ration::pool {
 
-// AnyPool: Pool, or what answers as it does; what it lacks (slabs cannot be taken from a SharedPool) is left out.
+// AnyPool: Pool, or a type with its interface. Missing functions are skipped (a SharedPool has no remove_slab).
 template <class AnyPool>
 class PoolPlayer {
  public:
@@ -21,11 +21,11 @@ class PoolPlayer {
 
   PoolPlayer(AnyPool &pool, PoolModel &model) : pool_(pool), model_(model) {}
 
-  // What went wrong, or an empty string.
+  // The error, or an empty string.
   std::string play(const Command &command) {
     std::string wrong = obey(command);
     if (wrong.empty()) wrong = pool_.check_invariants();
-    // Not always: the pool settles what it puts off when it is asked for sums.
+    // Not always, because statistics() flushes the cached hole.
     if (wrong.empty() && command.number % 3 == 0) wrong = model_.seen_statistics(pool_.statistics());
     return wrong;
   }
@@ -37,7 +37,7 @@ class PoolPlayer {
     return "";
   }
 
-  // Empties the pool: whatever its life was like, nothing may be left behind.
+  // Empties the pool and checks that nothing is left.
   std::string finish() {
     std::string wrong;
     for (std::uint64_t step = 0; wrong.empty() && !newest_last_.empty(); ++step) wrong = play(Command{kFree, step * 7});
@@ -60,7 +60,7 @@ class PoolPlayer {
     return std::next(map.begin(), static_cast<std::ptrdiff_t>(number % map.size()));
   }
 
-  // Somewhere in, at the edge of or beside what is live or retired, or a slab.
+  // An address in, at the edge of or next to a block or a slab.
   [[nodiscard]] Address anything(std::uint64_t number) const {
     const std::uint64_t offset = number % 8;
     const auto near = [offset](Address address, std::uint64_t bytes) {
@@ -121,8 +121,8 @@ class PoolPlayer {
     if (model_.slabs().empty()) return "";
     const Slab slab = pick(model_.slabs(), number)->second;
     const bool busy = model_.occupied_in(slab);
-    if (pool_.remove_slab(~slab.id)) return "let go of a slab that is not";
-    if (pool_.remove_slab(slab.id) == busy) return "let go of a busy slab, or kept a free one";
+    if (pool_.remove_slab(~slab.id)) return "removed an unknown slab";
+    if (pool_.remove_slab(slab.id) == busy) return "removed a slab in use, or kept a free one";
     if (!busy) model_.lose_slab(slab.id);
     return "";
   }
@@ -201,7 +201,7 @@ class PoolPlayer {
   AnyPool &pool_;
   PoolModel &model_;
   std::vector<Address> newest_last_;  // live blocks
-  std::uint64_t slabs_ = 0;           // so far, refused ones too
+  std::uint64_t slabs_ = 0;           // so far, rejected ones included
 };
 
 }  // namespace ration::pool

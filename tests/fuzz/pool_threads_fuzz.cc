@@ -1,5 +1,5 @@
-// Threads that allocate, free, retire, reclaim, grow and give back one pool at once. Each owner writes its name over
-// its whole block, into plain memory: two owners of a granule are seen in the names, and ThreadSanitizer sees a lock
+// Threads that allocate, free, retire, reclaim, grow and give back one pool at once. Each owner writes its name into
+// plain memory for every granule of its block: the names show a granule with two owners, and ThreadSanitizer a lock
 // that does not order one owner before the next.
 #include <atomic>
 #include <deque>
@@ -21,7 +21,7 @@ constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr Address kBase = 0x7f0000000000;
 constexpr std::uint64_t kDeviceBytes = 24 * kMiB;
 
-// What is wrong first, from any thread.
+// The first error of any thread.
 class Verdict {
  public:
   void expect(bool holds, const char *what) {
@@ -39,24 +39,25 @@ class Verdict {
   std::string first_;
 };
 
-// A name for each granule of a device; 0 where nobody has written.
+// The owner's name for each granule of a device; 0: none.
 class Memory {
  public:
   void take(const Block &block, std::uint32_t name, Verdict &verdict) {
     each(block, [&](std::uint32_t &granule) {
-      verdict.expect(granule == 0, "a block was given out that somebody owns");
+      verdict.expect(granule == 0, "a block was allocated that has an owner");
       granule = name;
     });
   }
   void leave(const Block &block, std::uint32_t name, std::uint32_t successor, Verdict &verdict) {
     each(block, [&](std::uint32_t &granule) {
-      verdict.expect(granule == name, "somebody else wrote into a block");
+      verdict.expect(granule == name, "another owner wrote into a block");
       granule = successor;
     });
   }
-  void expect_nobody(const Slab &slab, Verdict &verdict) {
+  void expect_unowned(const Slab &slab, Verdict &verdict) {
     const Block all{(slab.address + 511) / 512 * 512, slab.bytes / 512 * 512, 0, 0};
-    each(all, [&](const std::uint32_t &granule) { verdict.expect(granule == 0, "a slab left with a block in it"); });
+    each(all,
+         [&](const std::uint32_t &granule) { verdict.expect(granule == 0, "a slab was returned with a block in it"); });
   }
 
  private:
@@ -69,7 +70,7 @@ class Memory {
   std::vector<std::uint32_t> names_ = std::vector<std::uint32_t>(kDeviceBytes / 512 + 2);
 };
 
-// Slabs out of one device, anywhere in it and used again, and the blocks that are retired but not clean.
+// Slabs at any place of one device, reused, and the retired blocks that are not clean.
 class Device final : public Upstream {
  public:
   Device(SharedPool &pool, Verdict &verdict) : pool_(pool), verdict_(verdict) {}
@@ -84,11 +85,11 @@ class Device final : public Upstream {
     return slab;
   }
   void shrink(const Slab &slab) noexcept override {
-    memory.expect_nobody(slab, verdict_);
+    memory.expect_unowned(slab, verdict_);
     const std::lock_guard guard(mutex_);
-    verdict_.expect(slabs_.erase(slab.address) == 1, "gave back what was no slab");
+    verdict_.expect(slabs_.erase(slab.address) == 1, "gave back an unknown slab");
   }
-  // The block is its owner's until here.
+  // Ends the caller's ownership of the block.
   void retire(const Block &block, std::uint32_t name) {
     const std::uint32_t retired = ~name;
     memory.leave(block, name, retired, verdict_);
@@ -125,7 +126,7 @@ class Device final : public Upstream {
   }
 
   bool reclaim_all_but(std::size_t kept) {
-    // One at a time: whoever is told `false` must not overlook what another is about to give.
+    // One thread at a time: no `false` while another thread is about to reclaim.
     const std::lock_guard turn(turn_);
     for (bool any = false;; any = true) {
       Retired oldest{};
@@ -208,7 +209,7 @@ class Owner {
     verdict_.expect(outcome && outcome.bytes == mine.block.bytes, "did not free a live block");
   }
 
-  // What others do shows in no answer about a block of mine.
+  // Other threads must not affect the answers about this owner's blocks.
   void ask(std::uint32_t what) {
     const Block &mine = blocks_[random_() % blocks_.size()].block;
     const auto is_mine = [&mine](const Block &block) {
@@ -226,8 +227,8 @@ class Owner {
       verdict_.expect(slab && slab->id == mine.slab, "named a wrong slab");
       verdict_.expect(pool_.reserve(random_() % 200), "had no host memory");
     } else {
-      const Statistics told = pool_.statistics();
-      verdict_.expect(told.blocks > 0 && told.used_bytes >= mine.bytes, "miscounted");
+      const Statistics statistics = pool_.statistics();
+      verdict_.expect(statistics.blocks > 0 && statistics.used_bytes >= mine.bytes, "miscounted");
       verdict_.expect(random_() % 8 != 0 || pool_.check_invariants().empty(), "broke an invariant");
       (void)pool_.give_back(device_);
     }
@@ -244,7 +245,7 @@ class Owner {
 
 }  // namespace
 
-TEST_CASE("however many threads share a pool, no granule has two owners and nothing is left behind") {
+TEST_CASE("with any number of threads, no granule has two owners and no block is left") {
   constexpr int kSteps = 100'000;  // of all together
   for (const std::uint32_t count : {2U, 3U, 5U, 8U}) {
     CAPTURE(count);
@@ -263,15 +264,15 @@ TEST_CASE("however many threads share a pool, no granule has two owners and noth
     CHECK(pool.check_invariants() == "");
     std::uint64_t refused = 0;
     for (const Owner &owner : owners) refused += owner.refused;
-    // Each corner was met, or nothing was shown.
+    // Without these cases the test would prove nothing.
     CHECK(refused > 0);
-    CHECK(device.grown > 1);  // how often is up to the scheduler
+    CHECK(device.grown > 1);  // the number depends on the scheduler
     CHECK(device.reclaimed > 0);
 
     (void)device.wait();
-    const Statistics told = pool.statistics();
-    CHECK(told.used_bytes + told.retired_bytes == 0);
-    CHECK(pool.give_back(device) == told.slab_bytes);
+    const Statistics statistics = pool.statistics();
+    CHECK(statistics.used_bytes + statistics.retired_bytes == 0);
+    CHECK(pool.give_back(device) == statistics.slab_bytes);
     CHECK(device.slabs() == 0);
     CHECK(verdict.first() == "");
   }

@@ -1,4 +1,4 @@
-// Gives every file of the folders that its arguments name to a fuzz target, without a fuzzer: any compiler will do.
+// Runs a fuzz target on every file of the given folders, without libFuzzer: works with any compiler.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -18,7 +18,7 @@ int main(int count, char **folders) {
   std::size_t run = 0;
   for (const std::filesystem::path &file : files) {
     std::printf("%s\n", file.c_str());
-    std::fflush(stdout);  // the last name is the one that failed
+    std::fflush(stdout);  // the last name is that of the failure
     std::ifstream stream(file, std::ios::binary);
     const std::vector<char> content{std::istreambuf_iterator<char>(stream), {}};
     if (!stream || content.empty()) continue;

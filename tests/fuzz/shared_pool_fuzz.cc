@@ -1,5 +1,5 @@
-// Random commands against a pool that grows under a budget, gives back, and reclaims what its upstream finds clean,
-// beside the trivially correct model; invariants checked after every step.
+// Random commands against a pool that grows within a budget, gives slabs back and reclaims clean blocks, and against
+// the trivially correct model; checks the invariants after every step.
 #include "backed_pool.h"
 #include "catch.h"
 #include "gen_commands.h"
@@ -18,7 +18,7 @@ bool holds(std::uint64_t budget, const rc::Gen<std::uint64_t> &size) {
       {4, kBecomeClean},     {1, kFreeAnything}, {1, kRetireAnything}, {1, kFindAnything}, {1, kReclaimAnything},
       {1, kAllocateLargest}, {1, kListLive},     {1, kListSlabs},      {1, kAddSlab},      {1, kAddSlabBeside}};
   const auto commands = gen_commands(4000, weights, size, rc::gen::inRange<std::uint64_t>(0, kMiB));
-  return rc::check("nobody is refused while there is memory to be had", [&] {
+  return rc::check("no request is refused while memory is available", [&] {
     PoolModel model;
     BackedPool pool(model, budget);
     PoolPlayer player(pool, model);

@@ -16,7 +16,7 @@ namespace {
 
 __extension__ typedef unsigned __int128 Wide;
 
-// Text that is nearly a size reaches much deeper than random bytes do.
+// Text that resembles a size reaches deeper into the parser than random bytes.
 rc::Gen<std::string> nearly_a_size() {
   const auto piece = rc::gen::element<std::string>("0", "1", "8", "9", "18446744073709551615", "000", ".", ",", "=",
                                                    "%", "k", "g", "GiB", "GB", "Gi", "b", "e9", "x", "-", "+", " ",
@@ -36,7 +36,7 @@ rc::Gen<std::string> any_text() {
 
 }  // namespace
 
-TEST_CASE("any text is a size of at least 1 MiB, or refused in one short plain line") {
+TEST_CASE("any text is a size of at least 1 MiB, or rejected in one short plain line") {
   CHECK(rc::check("parse_size", [] {
     const std::string text = *any_text();
     const auto size = parse_size(text);
@@ -51,7 +51,7 @@ TEST_CASE("any text is a size of at least 1 MiB, or refused in one short plain l
   }));
 }
 
-TEST_CASE("what is spelled out is read again as the same size") {
+TEST_CASE("the text of a size is parsed as the same size") {
   CHECK(rc::check("bytes", [] {
     const Size size = Size::of_bytes(*rc::gen::inRange<std::uint64_t>(kMiB, ~0ull));
     RC_ASSERT(std::get<Size>(parse_size(size.text())) == size);
@@ -78,7 +78,7 @@ TEST_CASE("a share is the floor of the exact product") {
   }));
 }
 
-TEST_CASE("any environment is read; a limit that was asked for never ends as none") {
+TEST_CASE("any environment is parsed; a requested limit is never dropped") {
   CHECK(rc::check("RATION_LIMIT", [] {
     std::string value = *any_text();
     value.erase(std::remove(value.begin(), value.end(), '\0'), value.end());

@@ -1,5 +1,5 @@
-// Random commands against pools whose host memory runs out in the middle of any of them: what needs none succeeds, what
-// needs some says so and has changed nothing, and all is well once there is memory again.
+// Random commands against pools whose host memory runs out in the middle of any command. Calls that need none succeed,
+// others report the failure and change nothing, and succeed once there is memory again.
 #include "backed_pool.h"
 #include "catch.h"
 #include "gen_commands.h"
@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
-// How often each call had no host memory; a test that never got there has shown nothing.
+// Failures for want of host memory by call; a test without any would prove nothing.
 struct Refused {
   std::uint64_t allocations = 0;
   std::uint64_t slabs = 0;
@@ -27,8 +27,7 @@ bool same(const Statistics &one, const Statistics &other) {
          one.retired_blocks == other.retired_blocks && one.holes == other.holes && one.slabs == other.slabs;
 }
 
-// Inner as it answers while host memory lasts for a few requests a call; where that is too few, asked again with
-// plenty.
+// Calls Inner with host memory for a few requests. Where that fails, repeats the call with plenty.
 template <class Inner>
 class Starved {
  public:
@@ -46,7 +45,7 @@ class Starved {
     return twice([&] { return inner_.reserve(blocks); }, [](bool it) { return !it; }, refused_.reserves);
   }
 
-  // These need none.
+  // These need no host memory.
   FreeOutcome free(Address address) {
     const host_memory::Limit none(0);
     return inner_.free(address);
@@ -78,7 +77,7 @@ class Starved {
     return inner_.live_blocks(from, blocks, count);
   }
   std::size_t slabs(Address from, Slab *slabs, std::size_t count) const { return inner_.slabs(from, slabs, count); }
-  // What was freed without host memory may go unseen until the next allocation: here, one that never fits.
+  // Holes freed without host memory may be unindexed until the next allocation: here one that never fits.
   [[nodiscard]] Statistics statistics() {
     (void)inner_.allocate(kMaximumBytes);
     return inner_.statistics();
@@ -112,7 +111,7 @@ rc::Gen<std::vector<Command>> any_commands(std::size_t reserves) {
   const Weights weights = {{60, kAllocate},       {12, kFree},    {14, kRetire},    {10, kReclaim},
                            {1, kFreeAnything},    {2, kAddSlab},  {1, kRemoveSlab}, {reserves, kReserve},
                            {1, kAllocateLargest}, {1, kGiveBack}, {2, kBecomeClean}};
-  // Holes of the size that the pool sorts by size, too.
+  // Also sizes whose holes are in the size bins.
   const auto size = rc::gen::weightedOneOf<std::uint64_t>({{3, gen_of_order(12)}, {1, gen_of_order(29)}});
   return gen_commands(2000, weights, size, gen_of_order(32));
 }
@@ -130,7 +129,7 @@ bool plays(Inner &inner, PoolModel &model, Refused &refused, std::size_t reserve
 
 }  // namespace
 
-TEST_CASE("a pool without host memory says so, changes nothing, and goes on when there is some") {
+TEST_CASE("a pool without host memory reports it, changes nothing, and recovers") {
   Refused refused;
   CHECK(rc::check("starved pool", [&] {
     PoolModel model;
@@ -141,7 +140,7 @@ TEST_CASE("a pool without host memory says so, changes nothing, and goes on when
   CHECK(refused.slabs > 0);
 }
 
-TEST_CASE("a pool that cannot reserve says so and is as before") {
+TEST_CASE("a failed reserve is reported and changes nothing") {
   Refused refused;
   CHECK(rc::check("starved pool that reserves", [&] {
     PoolModel model;

@@ -1,5 +1,5 @@
-// Any bytes as a file for pool_replay: an error in words, or a trace that can be replayed. The entry that libFuzzer
-// knows; run_corpus.cc calls it with files.
+// libFuzzer's entry: any bytes as a file for pool_replay give an error or a trace that can be replayed. run_corpus.cc
+// calls it with files.
 #include <cstdio>
 #include <cstdlib>
 
@@ -11,7 +11,7 @@ using namespace ration::pool;
 
 namespace {
 
-// What every reader promises of the trace that it returns; what is wrong, or null.
+// Checks the guarantees of every reader for its trace. The error, or null.
 const char *wrong_with(const replay::Trace &trace) {
   std::vector<std::uint64_t> live(trace.ids);
   std::uint64_t bytes = 0;

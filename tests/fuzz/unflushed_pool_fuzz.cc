@@ -1,5 +1,5 @@
-// What a pool puts off is put off for long here: programs that go up and down as stacks do, on several slabs, whose
-// sums nobody asks for and whose host memory runs out in the middle.
+// Pools whose cached hole stays unflushed for long: stack-like programs on several slabs, without queries of sums, with
+// host memory that runs out in between.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -29,7 +29,7 @@ class Stacks {
           note(pool_.check_invariants());
           break;
         case 1:
-          allocate(slab_bytes);  // which seldom fits
+          allocate(slab_bytes);  // rarely fits
           break;
         case 2:
           add_slab(slab_bytes / 2 + below(700));
@@ -55,7 +55,7 @@ class Stacks {
       }
     }
     if (wrong_.empty()) note(pool_.check_invariants());
-    (void)pool_.allocate(kMaximumBytes);  // what was not indexed is
+    (void)pool_.allocate(kMaximumBytes);  // indexes the unindexed holes
     if (wrong_.empty()) note(model_.seen_statistics(pool_.statistics()));
     return wrong_;
   }
@@ -74,7 +74,7 @@ class Stacks {
     if (wrong_.empty()) wrong_ = wrong;
   }
 
-  // Few sizes again and again, the newest freed first, now and then another.
+  // Repeats few sizes and frees the newest block first, rarely another one.
   void rise_and_fall() {
     const std::uint64_t rise = below(12);
     for (std::uint64_t step = 0; step < rise; ++step) allocate(sizes_[below(4)]);
@@ -169,23 +169,22 @@ std::uint64_t play(bool starves, std::uint64_t slab_bytes, std::uint64_t most, s
 
 }  // namespace
 
-TEST_CASE("a pool that is not asked for its sums answers as the model does") {
+TEST_CASE("a pool without queries of sums answers as the model does") {
   (void)play(false, 64 * kMiB, 4 * kMiB, 100, 400);
   (void)play(false, 512 * kMiB, 64 * kMiB, 100, 400);
 }
 
-TEST_CASE(
-    "a pool that is not asked for its sums answers as the model does, of few granules and of a terabyte and more") {
+TEST_CASE("a pool without queries of sums answers as the model does, with few granules and with terabytes") {
   (void)play(false, 200 * 512, 20 * 512, 100, 400);
   (void)play(false, 3 * kMiB * kMiB, kMiB * kMiB / 4, 100, 400);
 }
 
-TEST_CASE("a pool that has put off a size when host memory runs out answers as the model does") {
+TEST_CASE("a pool with an unflushed hole when host memory runs out answers as the model does") {
   CHECK(play(true, 64 * kMiB, 4 * kMiB, 200, 400) > 0);
   CHECK(play(true, 512 * kMiB, 64 * kMiB, 100, 400) > 0);
 }
 
-TEST_CASE("a hole that could not be indexed becomes the topmost while another's size is put off") {
+TEST_CASE("an unindexed hole becomes the cached one while another one is unflushed") {
   Pool pool;
   REQUIRE(pool.add_slab({Address{1} << 40, 64 * kMiB, 1}) == AddSlabOutcome::kAdded);
   const auto allocate = [&pool](std::uint64_t bytes) {
@@ -197,7 +196,7 @@ TEST_CASE("a hole that could not be indexed becomes the topmost while another's 
   for (int block = 0; block < 8; ++block) high.push_back(allocate(1024));
   std::vector<Address> small;
   for (int block = 0; block < 8000; ++block) small.push_back(allocate(512));
-  // Another hole is the topmost and goes, so that from now on only larger blocks come back to one hole.
+  // Another hole is the cached one and is used up, so that from now on only larger blocks reuse one hole.
   REQUIRE(pool.free(small[1]));
   REQUIRE(allocate(512) == small[1]);
   std::vector<Address> low;
@@ -216,7 +215,7 @@ TEST_CASE("a hole that could not be indexed becomes the topmost while another's 
   CHECK(pool.check_invariants() == "");
 }
 
-TEST_CASE("a slab that comes where another was is the one that a block's answer names") {
+TEST_CASE("a slab at the address of a removed one is named by its blocks") {
   Pool pool;
   const auto slab = [](std::uint64_t place, std::uint64_t id) { return Slab{(place + 1) << 30, kMiB, id}; };
   for (std::uint64_t place = 0; place < 3; ++place) {

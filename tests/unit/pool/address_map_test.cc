@@ -46,7 +46,7 @@ TEST_CASE("every block is found by its start and by no other granule") {
   }
 }
 
-TEST_CASE("what is erased is not found, the others are, and it can come back") {
+TEST_CASE("an erased block is not found, the others are, and it can be inserted again") {
   Filled filled(3000);
   for (std::size_t index = 0; index < 3000; index += 3) filled.erase(index);
   for (std::size_t index = 0; index < 3000; ++index) {
@@ -63,8 +63,8 @@ TEST_CASE("what is erased is not found, the others are, and it can come back") {
   CHECK(filled.map.host_bytes() == bytes);
 }
 
-TEST_CASE("a full bucket passes nodes on, and they are found and erased behind it") {
-  // As full as prepare() lets it get, round after round, so that buckets overflow and empty again.
+TEST_CASE("nodes that overflow a full bucket are found and erased in a later one") {
+  // Fills the map to the load that prepare() allows, several times, so that buckets overflow and empty again.
   Filled filled(4000);
   for (int round = 0; round < 5; ++round) {
     for (std::size_t index = 0; index < 4000; ++index) filled.erase(index);
@@ -77,7 +77,7 @@ TEST_CASE("a full bucket passes nodes on, and they are found and erased behind i
   }
 }
 
-TEST_CASE("after a prepare, so many blocks need no more host memory") {
+TEST_CASE("after a prepare, that number of blocks needs no more host memory") {
   Filled filled(0);
   REQUIRE(filled.nodes.prepare(1000));
   REQUIRE(filled.map.prepare(1000));

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kStride = std::uint64_t{1} << 24;  // granules from one hole to the next
 
-// Holes at multiples of kStride, each with a block behind it that is no entry.
+// Holes at multiples of kStride, each followed by a block that is no entry.
 class Holes {
  public:
   void add(std::uint64_t position, std::uint64_t granules) {
@@ -39,7 +39,7 @@ class Holes {
     nodes.at(numbers[position]).kind(Node::Kind::kBlock);
   }
   void remove(std::uint64_t position) { index.remove(numbers[position]); }
-  // Where the answer lies; -1: there is none.
+  // Position of the answer; -1: none.
   [[nodiscard]] std::int64_t find(std::uint64_t granules, Side side, std::uint32_t among = 1) {
     const std::uint32_t hole = index.find(granules, side, among);
     return position_of(hole);
@@ -65,7 +65,7 @@ class Holes {
   }
 };
 
-// Three levels of pages, filled in an order that splits everywhere.
+// Three levels of pages, filled in an order that splits pages everywhere.
 constexpr std::uint64_t kMany = 4001;
 std::uint64_t scattered(std::uint64_t step) {
   return step * 1597 % kMany;
@@ -94,7 +94,7 @@ TEST_CASE("the lowest and the highest hole that fit are found") {
   CHECK(holes.find(101, Side::kLow) == -1);
 }
 
-TEST_CASE("of several the snuggest is taken, the first one among equals") {
+TEST_CASE("of several holes the tightest is returned, the first of equal ones") {
   Holes holes;
   const std::uint64_t sizes[] = {50, 9, 30, 20, 20, 40, 10};
   for (std::uint64_t position = 0; position < 7; ++position) holes.add(position, sizes[position]);
@@ -107,7 +107,7 @@ TEST_CASE("of several the snuggest is taken, the first one among equals") {
   CHECK(holes.find(45, Side::kHigh, 4) == 0);
 }
 
-TEST_CASE("the first few are counted across pages") {
+TEST_CASE("the first few holes are counted across pages") {
   Holes holes;
   for (std::uint64_t position = 0; position < kMany; ++position) holes.add(position, position % 50 == 0 ? 70 : 10);
   holes.resize(100, 60);
@@ -118,7 +118,7 @@ TEST_CASE("the first few are counted across pages") {
   CHECK(holes.find(20, Side::kHigh, 3) == 3900);
 }
 
-TEST_CASE("for several blocks the hole is taken that they fill with the least left over, the largest last") {
+TEST_CASE("for several blocks the hole with the smallest remainder is returned, the largest hole last") {
   Holes holes;
   CHECK(holes.find_tiled(1, 9) == -1);
   const std::uint64_t sizes[] = {5'000'000, 19, 999'999, 1'000'001, 38, 27};
@@ -131,7 +131,7 @@ TEST_CASE("for several blocks the hole is taken that they fill with the least le
   CHECK(holes.find_tiled(5'000'001, 9) == -1);
 }
 
-TEST_CASE("for several blocks the lowest holes count, across pages") {
+TEST_CASE("for several blocks the lowest holes are examined, across pages") {
   Holes holes;
   for (std::uint64_t position = 0; position < kMany; ++position) holes.add(position, position % 50 == 0 ? 70 : 10);
   holes.resize(100, 60);
@@ -141,7 +141,7 @@ TEST_CASE("for several blocks the lowest holes count, across pages") {
   CHECK(holes.find_tiled(81, 9) == -1);
 }
 
-TEST_CASE("maxima follow what grows, shrinks and goes") {
+TEST_CASE("bounds follow holes that grow, shrink and are removed") {
   Holes holes;
   for (std::uint64_t step = 0; step < kMany; ++step) holes.add(scattered(step), 10);
   holes.resize(2000, 500);
@@ -156,7 +156,7 @@ TEST_CASE("maxima follow what grows, shrinks and goes") {
   CHECK(holes.index.check() == "");
 }
 
-TEST_CASE("asked again and again, the highest hole is found though others come, grow, shrink and go") {
+TEST_CASE("repeated searches find the highest hole while others are added, grow, shrink and are removed") {
   Holes holes;
   for (std::uint64_t position = 0; position < 100; position += 10) holes.add(position, 20);
   const auto ask = [&holes](std::uint64_t granules, int times = 9) {
@@ -171,7 +171,7 @@ TEST_CASE("asked again and again, the highest hole is found though others come, 
   CHECK(ask(15, 1) == 90);
   CHECK(ask(14, 1) == 95);
   CHECK(ask(15) == 90);
-  SECTION("one that grows, and one that comes") {
+  SECTION("another hole grows, and one is added") {
     holes.resize(95, 15);
     CHECK(ask(15, 1) == 95);
     holes.add(99, 50);
@@ -183,7 +183,7 @@ TEST_CASE("asked again and again, the highest hole is found though others come, 
     holes.remove(95);
     CHECK(ask(15, 1) == 90);
   }
-  SECTION("the one that is known shrinks, becomes a block, or goes") {
+  SECTION("the cached hole shrinks, becomes a block, or is removed") {
     holes.shrink(90, 14);
     CHECK(ask(15) == 80);
     holes.close(80);
@@ -191,14 +191,14 @@ TEST_CASE("asked again and again, the highest hole is found though others come, 
     holes.remove(70);
     CHECK(ask(15) == 60);
   }
-  SECTION("more is asked for than it has, or less than is known of those above") {
+  SECTION("a request exceeds the cached hole, or is below the size for which it is cached") {
     holes.resize(30, 40);
     CHECK(ask(21, 1) == 30);
     CHECK(ask(14, 1) == 95);
   }
 }
 
-TEST_CASE("pages join as entries go, and an emptied index starts afresh") {
+TEST_CASE("pages merge as entries are removed, and an emptied index can be filled again") {
   Holes holes;
   for (int round = 0; round < 3; ++round) {
     for (std::uint64_t step = 0; step < kMany; ++step) holes.add(scattered(step), 1 + step % 7);
@@ -214,7 +214,7 @@ TEST_CASE("pages join as entries go, and an emptied index starts afresh") {
   }
 }
 
-TEST_CASE("from any granule the entry before it is found") {
+TEST_CASE("the entry before any granule is found") {
   Holes holes;
   for (std::uint64_t step = 0; step < kMany; ++step) holes.add(scattered(step), 10);
   for (std::uint64_t position = 1; position < kMany; position += 2) holes.remove(position);
@@ -226,10 +226,10 @@ TEST_CASE("from any granule the entry before it is found") {
   }
 }
 
-TEST_CASE("holes of a terabyte and more are told apart") {
+TEST_CASE("holes of a terabyte and more are distinguished") {
   Holes holes;
   constexpr std::uint64_t kTebi = std::uint64_t{1} << 31;  // granules
-  const std::uint64_t far = 4096;                          // apart enough
+  const std::uint64_t far = 4096;                          // distance between holes
   for (std::uint64_t index = 0; index < 20; ++index) holes.add(far * index, kTebi * (1 + index % 5));
   CHECK(holes.index.largest() == 5 * kTebi);
   CHECK(holes.find(4 * kTebi, Side::kLow) == static_cast<std::int64_t>(far * 3));
@@ -240,7 +240,7 @@ TEST_CASE("holes of a terabyte and more are told apart") {
   CHECK(holes.index.check() == "");
 }
 
-TEST_CASE("after a reserve, so many entries need no more host memory") {
+TEST_CASE("after a reserve, that number of entries needs no more host memory") {
   Holes holes;
   REQUIRE(holes.index.reserve(3000));
   const std::size_t bytes = holes.index.host_bytes();

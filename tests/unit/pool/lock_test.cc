@@ -16,7 +16,7 @@ using namespace ration::pool;
 
 namespace {
 
-// As the kernel tells it.
+// The kernel's view: state S in /proc.
 bool is_asleep(pid_t thread) {
   std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
   std::string text;
@@ -28,16 +28,16 @@ bool is_asleep(pid_t thread) {
 constexpr int kThreads = 8;
 constexpr int kTurns = 20'000;
 
-// Longer than a waiter spins and yields, so that it naps.
+// Longer than a waiter spins and yields, so that it sleeps.
 void yield_often() {
   for (int turn = 0; turn < 20'000; ++turn) std::this_thread::yield();
 }
 
 }  // namespace
 
-TEST_CASE("one thread at a time is between lock and unlock, however many there are") {
+TEST_CASE("one of many threads at a time holds the lock") {
   Mutex mutex;
-  std::uint64_t turns = 0;  // no atomic: what overlaps is lost
+  std::uint64_t turns = 0;  // not atomic: overlapping increments are lost
   std::vector<std::thread> threads;
   for (int i = 0; i < kThreads; ++i) {
     threads.emplace_back([&] {
@@ -51,7 +51,7 @@ TEST_CASE("one thread at a time is between lock and unlock, however many there a
   CHECK(turns == std::uint64_t{kThreads} * kTurns);
 }
 
-TEST_CASE("a thread that has long given up spinning still gets the lock, and not before") {
+TEST_CASE("a thread that sleeps instead of spinning gets the lock once it is free") {
   Mutex mutex;
   std::atomic<bool> waiting{false};
   std::atomic<bool> has_it{false};
@@ -69,10 +69,10 @@ TEST_CASE("a thread that has long given up spinning still gets the lock, and not
   CHECK(has_it);
 }
 
-TEST_CASE("whoever waits for a change holds the lock again when it has come, and lets go of it meanwhile") {
+TEST_CASE("a wait for a change releases the lock and holds it again afterwards") {
   Mutex mutex;
   Condition changed;
-  bool ready = false;  // of the lock
+  bool ready = false;  // guarded by the lock
   int woken = 0;
   std::vector<std::thread> threads;
   for (int i = 0; i < kThreads; ++i) {
@@ -83,7 +83,7 @@ TEST_CASE("whoever waits for a change holds the lock again when it has come, and
     });
   }
   {
-    const Guard guard(mutex);  // which a waiter that kept it would never let us have
+    const Guard guard(mutex);  // would block for ever if the waiter kept it
     ready = true;
     changed.notify_all();
   }
@@ -91,7 +91,7 @@ TEST_CASE("whoever waits for a change holds the lock again when it has come, and
   CHECK(woken == kThreads);
 }
 
-TEST_CASE("no change is lost between looking for it and waiting") {
+TEST_CASE("no change is lost between the check and the wait") {
   Mutex mutex;
   Condition changed;
   int turn = 0;  // even: this thread's
@@ -113,7 +113,7 @@ TEST_CASE("no change is lost between looking for it and waiting") {
   CHECK(turn == 2 * (kTurns / 10));
 }
 
-TEST_CASE("who waits for a lock is not cancelled there") {
+TEST_CASE("a thread that waits for a lock is not cancelled there") {
   struct Shared {
     Mutex mutex;
     std::atomic<pid_t> id{0};
@@ -136,7 +136,7 @@ TEST_CASE("who waits for a lock is not cancelled there") {
               &shared) == 0);
   while (shared.id == 0) std::this_thread::yield();
   REQUIRE(pthread_cancel(waiter) == 0);
-  while (!is_asleep(shared.id)) std::this_thread::yield();  // it has come to its naps
+  while (!is_asleep(shared.id)) std::this_thread::yield();  // it sleeps between polls
   shared.mutex.unlock();
   void *result = nullptr;
   REQUIRE(pthread_join(waiter, &result) == 0);

@@ -1,4 +1,4 @@
-// Logs of ours as traces: which pool of a log is replayed, and what becomes of a log that is not whole.
+// Ration's logs as traces: which pool of a log is replayed, and how incomplete logs are read.
 #include "pool/replay/log_trace.h"
 
 #include <lzma.h>
@@ -17,7 +17,7 @@ using namespace ration::pool::replay;
 
 namespace {
 
-// A log as the shim writes one, a line a call.
+// A log as the shim writes it, one line a call.
 class Log {
  public:
   Log &meta(int process, const std::string &schema = "ration.events/1") {
@@ -69,7 +69,7 @@ LogTrace parse(const Log &log, const LogSelection &selection = {}) {
   return parse_log("log", log.text(), selection);
 }
 
-// The trace as its own text would be.
+// The trace in its own text format.
 std::string text_of(const Trace &trace) {
   std::ostringstream text;
   for (const Operation &operation : trace.operations) {
@@ -91,7 +91,7 @@ std::string refusal(const Log &log, const LogSelection &selection = {}) {
 
 }  // namespace
 
-TEST_CASE("a log is what its blocks' requests and frees were, by the numbers of their records") {
+TEST_CASE("the trace of a log has its requests and frees, named by record numbers") {
   Log log;
   log.meta(7).alloc(0x7f00, 1000).alloc(0x9000, 5).free(0x7f00).alloc(0x7f00, 512).free(0x9000);
   const LogTrace read = parse(log);
@@ -101,7 +101,7 @@ TEST_CASE("a log is what its blocks' requests and frees were, by the numbers of 
   CHECK(read.flaws.empty());
 }
 
-TEST_CASE("what is no allocation of the program is passed over without a word") {
+TEST_CASE("records other than allocations and frees are skipped silently") {
   Log log;
   log.meta(7)
       .record(R"("t":"slab_alloc","dev":0,"ctx":1,"slab":1,"addr":"0x7000","size":65536)")
@@ -119,7 +119,7 @@ TEST_CASE("what is no allocation of the program is passed over without a word") 
   CHECK(read.flaws.empty());
 }
 
-TEST_CASE("memory that no pool would serve is left out, and so is its free") {
+TEST_CASE("memory that no pool serves is left out, and so is its free") {
   Log log;
   log.meta(7).alloc(0x100, 1000, 0, 1, "host").alloc(0x7f00, 10).free(0x100).alloc(0x100, 20);
   const LogTrace read = parse(log);
@@ -127,14 +127,14 @@ TEST_CASE("memory that no pool would serve is left out, and so is its free") {
   CHECK(read.flaws.empty());
 }
 
-TEST_CASE("a pitched block is replayed with all of its rows") {
+TEST_CASE("a pitched block is replayed with all its rows") {
   Log log;
   log.meta(7).record(R"("t":"alloc","dev":0,"ctx":1,"api":"cuMemAllocPitch_v2","kind":"device","addr":"0x200",)"
                      R"("size":51200,"req":1000)");
   CHECK(parse(log).trace.peak_bytes == 51200);
 }
 
-TEST_CASE("of several pools the one with the most bytes live at once is replayed, or the one that is selected") {
+TEST_CASE("the pool with the highest peak is replayed, or the selected one") {
   Log log;
   log.meta(7).alloc(0x1000, 100, 0, 1).alloc(0x2000, 300, 1, 2).free(0x1000).alloc(0x3000, 200, 1, 3);
   log.meta(8).alloc(0x1000, 50, 1, 1);
@@ -153,14 +153,14 @@ TEST_CASE("of several pools the one with the most bytes live at once is replayed
   CHECK(none.find("device 1 context 1 of process 8") != std::string::npos);
 }
 
-TEST_CASE("the most bytes at once count, not the most in all") {
+TEST_CASE("the peak of live bytes decides, not the sum of all bytes") {
   Log log;
   log.meta(7).alloc(0x9000, 200, 1, 2);
   for (int turn = 0; turn < 5; ++turn) log.alloc(0x1000, 100, 0, 1).free(0x1000);
   CHECK(parse(log).pool.device == 1);
 }
 
-TEST_CASE("an address of one process says nothing about another's") {
+TEST_CASE("equal addresses of two processes are different blocks") {
   Log log;
   log.meta(7).alloc(0x1000, 100).meta(8).alloc(0x1000, 90).free(0x1000);
   const LogTrace first = parse(log);
@@ -169,7 +169,7 @@ TEST_CASE("an address of one process says nothing about another's") {
   CHECK(text_of(parse(log, {8, {}, {}}).trace) == "a 1 90; f 1; ");
 }
 
-TEST_CASE("a log that lost records says so and makes good what it can") {
+TEST_CASE("lost records are reported and repaired as far as possible") {
   Log log;
   log.meta(7).alloc(0x1000, 100).alloc(0x2000, 100);
   log.record(R"("t":"dropped","count":3)");
@@ -181,7 +181,7 @@ TEST_CASE("a log that lost records says so and makes good what it can") {
                                                "frees of blocks whose allocation is not in it, passed over: 2"});
 }
 
-TEST_CASE("a block ends where another one lies over any part of it") {
+TEST_CASE("a block ends when a new one overlaps any part of it") {
   Log log;
   log.meta(7).alloc(0x1000, 512).alloc(0x1200, 512).alloc(0x1400, 512).alloc(0x1600, 512).alloc(0x1300, 1024);
   // 0x1300 to 0x1700 touches three of the four.
@@ -191,13 +191,13 @@ TEST_CASE("a block ends where another one lies over any part of it") {
   CHECK(text_of(parse(beside).trace) == "a 1 512; a 2 512; a 3 512; ");
 }
 
-TEST_CASE("records that are missing are counted by their numbers") {
+TEST_CASE("missing records are counted by their numbers") {
   Log log;
   log.meta(7).lose(4).alloc(0x1000, 100).lose(1).alloc(0x2000, 100);
   CHECK(parse(log).flaws == std::vector<std::string>{"missing records: 5"});
 }
 
-TEST_CASE("a last line that is cut off is left out and said") {
+TEST_CASE("a truncated last line is left out and reported") {
   Log log;
   log.meta(7).alloc(0x1000, 100).alloc(0x2000, 100).cut(9);
   const LogTrace read = parse(log);
@@ -208,7 +208,7 @@ TEST_CASE("a last line that is cut off is left out and said") {
   CHECK(parse(whole).flaws.empty());
 }
 
-TEST_CASE("a line that is damaged is passed over and the first is named") {
+TEST_CASE("damaged lines are skipped and the first is named") {
   for (const char *damaged :
        {"{\"t\":\"alloc\"", "[1]", "x", "{\"t\":5,\"seq\":2}", "{\"t\":\"alloc\",\"seq\":2}", "{\"seq\":2}",
         R"({"t":"free","addr":4096,"seq":2})", R"({"t":"free","addr":"0x10z","seq":2})",
@@ -229,7 +229,7 @@ TEST_CASE("a line that is damaged is passed over and the first is named") {
   }
 }
 
-TEST_CASE("numbers that go back are another process, first line or not") {
+TEST_CASE("record numbers that go back start another process, with or without a first line") {
   Log headless;
   headless.alloc(0x1000, 100).alloc(0x2000, 100);
   Log log;
@@ -241,7 +241,7 @@ TEST_CASE("numbers that go back are another process, first line or not") {
   CHECK(parse(log, {7, {}, {}}).flaws.empty());
 }
 
-TEST_CASE("what is no log of this schema, or has no block in it, is refused") {
+TEST_CASE("a file that is no log of this schema, or has no block, is rejected") {
   CHECK(refusal(Log().meta(7, "ration.events/2").alloc(0x1000, 1)).find(":1: the schema `ration.events/2`") !=
         std::string::npos);
   CHECK(refusal(Log().meta(7)).find("no allocation") != std::string::npos);
@@ -250,7 +250,7 @@ TEST_CASE("what is no log of this schema, or has no block in it, is refused") {
         std::string::npos);
 }
 
-TEST_CASE("whether a file is a trace or a log is seen from what is in it") {
+TEST_CASE("the content of a file decides whether it is a trace or a log") {
   Log log;
   log.meta(7).alloc(0x1000, 100);
   std::string packed(lzma_stream_buffer_bound(log.text().size()), '\0');
@@ -267,7 +267,7 @@ TEST_CASE("whether a file is a trace or a log is seen from what is in it") {
   CHECK_THROWS_AS(parse_input("x", "a 0 100\n", {{}, 0, {}}), TraceError);
 }
 
-TEST_CASE("the program says which pool of a log it replayed, and what the log lacks") {
+TEST_CASE("the program reports which pool of a log it replayed, and what the log lacks") {
   const Folder folder;
   Log log;
   log.meta(7).alloc(0x1000, 100).meta(8).alloc(0x1000, 3000, 2, 4).lose(1).free(0x1000);

@@ -1,9 +1,9 @@
-// Where blocks go. What a placement is good for is measured elsewhere (shapes_test.cc); here is what it promises to do.
+// The placement rules one by one. shapes_test.cc measures the arenas that they lead to.
 #include <vector>
 
 #include "catch.h"
-#include "pool/pool.h"
 #include "pool/lifetime_predictor.h"
+#include "pool/pool.h"
 
 using namespace ration::pool;
 
@@ -13,7 +13,7 @@ constexpr Address kBase = 0x7f0000000000;
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::uint64_t kLarge = SizeBins::kSmallestGranules * kGranuleBytes;
 
-// A pool of 4 GiB with holes of the given sizes, lowest first, at the low end, a block of 1 MiB behind each.
+// A pool of 4 GiB with holes of the given sizes at the low end, lowest first, each followed by a block of 1 MiB.
 struct Prepared {
   explicit Prepared(const std::vector<std::uint64_t> &sizes) {
     REQUIRE(pool.add_slab({kBase, 4096 * kMiB, 0}) == AddSlabOutcome::kAdded);
@@ -31,7 +31,7 @@ struct Prepared {
     REQUIRE(pool.check_invariants() == "");
     return outcome.block.address;
   }
-  // The blocks of a long run come and go: from now on it is known that runs are long.
+  // Allocates and frees a long run, after which the pool expects long runs.
   void see_long_run() {
     std::vector<Address> run;
     while (run.size() < 16) run.push_back(allocate(kLarge + 64 * 512));
@@ -44,14 +44,14 @@ struct Prepared {
 
 }  // namespace
 
-TEST_CASE("a small block goes to the top of the highest hole that takes it") {
+TEST_CASE("a small block goes to the high end of the highest hole that fits") {
   Prepared prepared({20 * kMiB, 30 * kMiB});
   const Address end = kBase + 4096 * kMiB;
   CHECK(prepared.allocate(kMiB) == end - kMiB);
   CHECK(prepared.allocate(kLarge - 512) == end - kMiB - kLarge + 512);
 }
 
-TEST_CASE("a smaller block goes to a higher hole that takes it, however often a larger one went elsewhere") {
+TEST_CASE("a smaller block goes to a higher hole, however often larger blocks used the cached one") {
   Prepared prepared({20 * kMiB});
   std::vector<Address> blocks;
   for (int block = 0; block < 4; ++block) blocks.push_back(prepared.allocate(kMiB));
@@ -63,33 +63,32 @@ TEST_CASE("a smaller block goes to a higher hole that takes it, however often a 
   CHECK(prepared.allocate(kMiB / 2) == below - 3 * kMiB / 2 * 9 - kMiB / 2);
 }
 
-TEST_CASE("what is freed between is found, however often a block went to one hole") {
+TEST_CASE("a freed hole is found, however often blocks used the cached one") {
   Prepared prepared({20 * kMiB});
   std::vector<Address> blocks;
   for (int block = 0; block < 9; ++block) blocks.push_back(prepared.allocate(kMiB));
   REQUIRE(prepared.pool.free(blocks[4]));
   CHECK(prepared.allocate(kMiB) == blocks[4]);
-  REQUIRE(prepared.pool.free(blocks[8]));  // grows the hole to which they went
+  REQUIRE(prepared.pool.free(blocks[8]));  // grows the hole that they used
   REQUIRE(prepared.pool.free(blocks[2]));
   CHECK(prepared.allocate(kMiB) == blocks[2]);
   CHECK(prepared.allocate(kMiB) == blocks[8]);
   CHECK(prepared.pool.statistics().largest_hole == blocks[8] - prepared.separators[0] - kLarge - 512);
 }
 
-TEST_CASE("a single large block goes to the low end of the snuggest hole") {
+TEST_CASE("a single large block goes to the low end of the tightest hole") {
   Prepared prepared({40 * kMiB, 20 * kMiB, 24 * kMiB});
   CHECK(prepared.allocate(20 * kMiB - 512) == prepared.at[1]);
   CHECK(prepared.allocate(22 * kMiB) == prepared.at[2]);
 }
 
-TEST_CASE("a large block behind one of its size goes low, to the snugger of the two lowest holes") {
+TEST_CASE("a large block that repeats a size goes to the tighter of the two lowest holes") {
   Prepared prepared({40 * kMiB, 30 * kMiB, 20 * kMiB});
   CHECK(prepared.allocate(16 * kMiB) == prepared.at[2]);
   CHECK(prepared.allocate(16 * kMiB) == prepared.at[1]);
 }
 
-TEST_CASE(
-    "where runs are long, one goes on behind its last block, then to the low hole that it fills with the least rest") {
+TEST_CASE("a long run continues after its last block, then in the low hole with the smallest remainder") {
   Prepared prepared({40 * kMiB, 33 * kMiB, 20 * kMiB, 58 * kMiB});
   prepared.see_long_run();
   CHECK(prepared.allocate(16 * kMiB) == prepared.at[2]);  // alone
@@ -100,8 +99,8 @@ TEST_CASE(
   CHECK(prepared.allocate(16 * kMiB) == prepared.at[3]);
 }
 
-TEST_CASE("a long run takes the largest hole last of all") {
-  Prepared prepared({20 * kMiB, 30 * kMiB});  // and what is left of 4 GiB
+TEST_CASE("a long run uses the largest hole last") {
+  Prepared prepared({20 * kMiB, 30 * kMiB});  // and the rest of 4 GiB
   prepared.see_long_run();
   const Address behind = prepared.separators.back() + kLarge + 2 * 512;
   CHECK(prepared.allocate(16 * kMiB) == prepared.at[0]);
@@ -109,7 +108,7 @@ TEST_CASE("a long run takes the largest hole last of all") {
   CHECK(prepared.allocate(16 * kMiB) == behind);
 }
 
-TEST_CASE("where runs are long, blocks of 2 MiB are large in one") {
+TEST_CASE("in a long run, blocks of 2 MiB count as large") {
   Prepared prepared({9 * kMiB, 13 * kMiB});
   CHECK(prepared.allocate(3 * kMiB) == kBase + 4096 * kMiB - 3 * kMiB);
   CHECK(prepared.allocate(3 * kMiB) == kBase + 4096 * kMiB - 6 * kMiB);
@@ -123,7 +122,7 @@ TEST_CASE("where runs are long, blocks of 2 MiB are large in one") {
   CHECK(prepared.allocate(2 * kMiB - 512) == end - 7 * kMiB + 1024);
 }
 
-TEST_CASE("a block of the size of one that was just freed is in no run") {
+TEST_CASE("a block of the size of one just freed is in no run") {
   Prepared prepared({9 * kMiB});
   prepared.see_long_run();
   const Address end = kBase + 4096 * kMiB;
@@ -133,7 +132,7 @@ TEST_CASE("a block of the size of one that was just freed is in no run") {
   CHECK(prepared.allocate(3 * kMiB) == end - 6 * kMiB);
 }
 
-TEST_CASE("a large size whose last block died young goes high") {
+TEST_CASE("a large block goes high when the last block of its size was short-lived") {
   Prepared prepared({});
   const Address end = kBase + 4096 * kMiB;
   (void)prepared.allocate(1024 * kMiB);
@@ -143,7 +142,7 @@ TEST_CASE("a large size whose last block died young goes high") {
   CHECK(prepared.allocate(16 * kMiB) == end - 16 * kMiB);
 }
 
-TEST_CASE("a size is short_lived as long as its last block lived for less than a sixteenth of what is live") {
+TEST_CASE("a size is short-lived while its last block lived for less than a sixteenth of the live bytes") {
   LifetimePredictor lives;
   constexpr std::uint64_t kGranules = 20'000;
   constexpr std::uint64_t kLive = 16 * 4096 * 100;  // a sixteenth is 200 MiB

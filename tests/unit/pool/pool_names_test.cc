@@ -1,4 +1,4 @@
-// What a pool keeps of a block for those who ask: a name that no other block ever had, and a mark.
+// Names and marks of blocks. A name is unique for the life of the pool.
 #include <set>
 #include <vector>
 
@@ -24,7 +24,7 @@ Address take(Pool &pool, std::uint64_t bytes) {
 
 }  // namespace
 
-TEST_CASE("a block keeps the first name that it was given, wherever in it one asks") {
+TEST_CASE("a block keeps its first name, at any address inside it") {
   Pool pool;
   give(pool, kMiB);
   const Address block = take(pool, 1000);
@@ -36,7 +36,7 @@ TEST_CASE("a block keeps the first name that it was given, wherever in it one as
   CHECK(pool.check_invariants() == "");
 }
 
-TEST_CASE("what is no live block has no name and takes no mark") {
+TEST_CASE("an address outside live blocks has no name and takes no mark") {
   Pool pool;
   give(pool, kMiB);
   const Address freed = take(pool, 1000);
@@ -54,7 +54,7 @@ TEST_CASE("what is no live block has no name and takes no mark") {
   CHECK(pool.check_invariants() == "");
 }
 
-TEST_CASE("a name and a mark end with the block, whichever way it ends, and the next one at its place has neither") {
+TEST_CASE("name and mark end with a freed or retired block, and the next one at its place has neither") {
   Pool pool;
   give(pool, kMiB);
   std::uint64_t fresh = 1;
@@ -80,7 +80,7 @@ TEST_CASE("a name and a mark end with the block, whichever way it ends, and the 
         REQUIRE(pool.free(block));
       }
       REQUIRE(pool.check_invariants() == "");
-      // Whatever lies there now: all of the pool in the smallest blocks there are.
+      // The whole pool in blocks of the smallest size.
       std::vector<Address> all;
       for (AllocateOutcome outcome = pool.allocate(1); outcome; outcome = pool.allocate(1)) {
         all.push_back(outcome.block.address);
@@ -98,7 +98,7 @@ TEST_CASE("a name and a mark end with the block, whichever way it ends, and the 
   }
 }
 
-TEST_CASE("a mark is one block's own and can be taken off") {
+TEST_CASE("a mark belongs to one block and can be removed") {
   Pool pool;
   give(pool, kMiB);
   const Address block = take(pool, 1000);
@@ -115,7 +115,7 @@ TEST_CASE("a mark is one block's own and can be taken off") {
   CHECK(pool.check_invariants() == "");
 }
 
-TEST_CASE("blocks that nobody asked about cost nothing for their names, and what was asked is given back") {
+TEST_CASE("unnamed blocks take no memory for names, and that of named ones is freed with them") {
   Pool pool;
   give(pool, 4 * kMiB);
   std::vector<Address> blocks;

@@ -1,4 +1,4 @@
-// Blocks that the program has freed and the device may still use; what a pool tells about the rest meanwhile.
+// Retired blocks: freed by the program while the device may still use them. Lists of live blocks and slabs.
 #include <vector>
 
 #include "catch.h"
@@ -12,7 +12,7 @@ constexpr Address kBase = 0x7f0000000000;
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 
-// One slab that offers exactly `bytes`.
+// One slab with exactly `bytes` of room.
 void give(Pool &pool, std::uint64_t bytes, Address base = kBase, std::uint64_t id = 7) {
   REQUIRE(pool.add_slab({base, Pool::slab_bytes_for(bytes), id}) == AddSlabOutcome::kAdded);
 }
@@ -42,7 +42,7 @@ std::vector<Address> live_in(const Pool &pool, Address from, std::size_t count) 
 
 }  // namespace
 
-TEST_CASE("a retired block is no longer found and its place is not handed out") {
+TEST_CASE("a retired block is no longer found and its place is not reused") {
   Pool pool;
   give(pool, 2 * kMiB);
   const Address address = take(pool, kMiB);
@@ -61,7 +61,7 @@ TEST_CASE("a retired block is no longer found and its place is not handed out") 
   CHECK_FALSE(pool.allocate(1));
 }
 
-TEST_CASE("a reclaimed block is a hole at once and merges with both neighbours") {
+TEST_CASE("a reclaimed block becomes a hole at once and merges with both neighbours") {
   Pool pool;
   give(pool, 3 * kMiB);
   const Address a = take(pool, kMiB);
@@ -97,7 +97,7 @@ TEST_CASE("only the start of a live block can be retired, once") {
   CHECK(pool.check_invariants() == "");
 }
 
-TEST_CASE("a block that is larger than may be retired stays as it was") {
+TEST_CASE("a block above the size limit of retire stays live") {
   Pool pool;
   give(pool, kMiB);
   const Address address = take(pool, 4000);
@@ -141,7 +141,7 @@ TEST_CASE("a slab with a retired block is not wholly free") {
   CHECK(pool.check_invariants() == "");
 }
 
-TEST_CASE("a retired block does not stand in the way of its slab's bookkeeping of large holes") {
+TEST_CASE("a retired block does not disturb the bins of large holes") {
   Pool pool;
   give(pool, 128 * kMiB);
   const Address a = take(pool, 40 * kMiB + 1);
@@ -154,7 +154,7 @@ TEST_CASE("a retired block does not stand in the way of its slab's bookkeeping o
   take(pool, 128 * kMiB);
 }
 
-TEST_CASE("a block remembers to the byte what was asked for") {
+TEST_CASE("a block keeps the exact size of its request") {
   const std::uint64_t sizes[] = {
       0, 1, 511, 512, 513, 1023, 1024, 100'001, 32 * kMiB - 1, 32 * kMiB + 1, 40 * kMiB + 511};
   for (const std::uint64_t size : sizes) {
@@ -166,7 +166,7 @@ TEST_CASE("a block remembers to the byte what was asked for") {
   Pool pool;
   give(pool, kGiB);
   std::vector<Address> blocks;
-  for (int round = 0; round < 3; ++round) {  // out of fresh holes, then out of those that the blocks before left
+  for (int round = 0; round < 3; ++round) {  // from new holes, then from those of freed blocks
     blocks.clear();
     for (const std::uint64_t size : sizes) blocks.push_back(take(pool, size + 7 * static_cast<unsigned>(round)));
     for (std::size_t index = 0; index < blocks.size(); ++index) {
@@ -207,7 +207,7 @@ TEST_CASE("live blocks are listed in address order, without holes and retired on
   CHECK(last.slab == 2);
 }
 
-TEST_CASE("any number of live blocks can be listed a few at a time") {
+TEST_CASE("live blocks can be listed a few at a time") {
   Pool pool;
   give(pool, kGiB);
   std::size_t expected = 0;

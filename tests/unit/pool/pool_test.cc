@@ -12,7 +12,7 @@ constexpr Address kBase = 0x7f0000000000;
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 
-// One slab that offers exactly `bytes`.
+// One slab with exactly `bytes` of room.
 void give(Pool &pool, std::uint64_t bytes, Address base = kBase, std::uint64_t id = 7) {
   REQUIRE(pool.add_slab({base, Pool::slab_bytes_for(bytes), id}) == AddSlabOutcome::kAdded);
 }
@@ -42,7 +42,7 @@ TEST_CASE("an empty pool has no room and no blocks") {
   CHECK(pool.check_invariants() == "");
 }
 
-TEST_CASE("a block is rounded up to 512 bytes and says which slab it lies in") {
+TEST_CASE("a block is rounded up to 512 bytes and names its slab") {
   Pool pool;
   give(pool, kMiB);
   const AllocateOutcome outcome = pool.allocate(513);
@@ -52,13 +52,13 @@ TEST_CASE("a block is rounded up to 512 bytes and says which slab it lies in") {
   CHECK(outcome.block.address % kGranuleBytes == 0);
 }
 
-TEST_CASE("a request for nothing gets an address of its own") {
+TEST_CASE("a request of 0 bytes gets a unique address") {
   Pool pool;
   give(pool, kMiB);
   CHECK(take(pool, 0) != take(pool, 0));
 }
 
-TEST_CASE("a slab's own address is never handed out") {
+TEST_CASE("a slab's own address is never allocated") {
   for (const std::uint64_t bytes : {std::uint64_t{512}, 64 * kMiB}) {
     Pool pool;
     give(pool, bytes);
@@ -93,22 +93,23 @@ TEST_CASE("a request as large as the largest hole succeeds and one granule more 
   }
 }
 
-TEST_CASE("the largest hole is found behind any number of smaller ones of its bin") {
+TEST_CASE("the largest hole is found after any number of smaller ones in its bin") {
   Pool pool;
-  const std::uint64_t large = 32 * kMiB;  // with the next 31 granules one bin; the bins look at eight holes only
+  const std::uint64_t large =
+      32 * kMiB;  // in one bin with the next 31 granules; a bin search examines only eight holes
   std::vector<Address> walls;
   std::vector<Address> blocks;
   give(pool, 64 * (large + kGranuleBytes) + 20 * kGranuleBytes);
   for (int index = 0; index < 64; ++index) {
     blocks.push_back(take(pool, large + (index == 0 ? 16 * kGranuleBytes : 0)));
   }
-  // Walls of one granule cannot lie between blocks placed side by side, so every second block is the wall.
+  // Every second block separates two holes: adjacent blocks leave no room for a separator of one granule.
   for (std::size_t index = 0; index < blocks.size(); index += 2) put_back(pool, blocks[index]);
   CHECK(pool.statistics().largest_hole >= large + 16 * kGranuleBytes);
   while (pool.statistics().largest_hole >= large) take(pool, pool.statistics().largest_hole);
 }
 
-TEST_CASE("a size that would overflow is refused") {
+TEST_CASE("a size that would overflow is rejected") {
   Pool pool;
   give(pool, kMiB);
   for (const std::uint64_t bytes : {~std::uint64_t{0}, ~std::uint64_t{0} - 511, kMaximumBytes, kMaximumBytes + 1}) {
@@ -140,7 +141,7 @@ TEST_CASE("only the start of a live block can be freed, once") {
     CHECK(pool.free(wrong).kind == FreeOutcome::Kind::kNotABlock);
   }
   CHECK(pool.statistics().blocks == 1);
-  take(pool, 4096);  // below it, so that the hole of the first begins where the first began
+  take(pool, 4096);  // below it, so that the freed block's hole keeps its start
   CHECK(pool.free(address).bytes == 4096);
   CHECK(pool.free(address).kind == FreeOutcome::Kind::kNotABlock);
   CHECK(pool.check_invariants() == "");
@@ -161,7 +162,7 @@ TEST_CASE("an interior pointer finds its block, and only live blocks are found")
   CHECK_FALSE(pool.find(address));
 }
 
-TEST_CASE("statistics add up to what the slabs take") {
+TEST_CASE("statistics add up to the size of the slabs") {
   Pool pool;
   give(pool, kMiB);
   take(pool, 5000);
@@ -173,7 +174,7 @@ TEST_CASE("statistics add up to what the slabs take") {
   CHECK(now.metadata_bytes > 0);
 }
 
-TEST_CASE("slabs that touch never merge") {
+TEST_CASE("adjacent slabs never merge") {
   Pool pool;
   give(pool, kMiB, kBase, 1);
   give(pool, kMiB, kBase + Pool::slab_bytes_for(kMiB), 2);
@@ -186,7 +187,7 @@ TEST_CASE("slabs that touch never merge") {
   CHECK(pool.statistics().largest_hole == kMiB);
 }
 
-TEST_CASE("a slab leaves only when nothing in it is live") {
+TEST_CASE("a slab is removed only when no block in it is live") {
   Pool pool;
   give(pool, kMiB, kBase, 1);
   give(pool, kMiB, kBase + kGiB, 2);
@@ -207,7 +208,7 @@ TEST_CASE("a slab leaves only when nothing in it is live") {
   CHECK_FALSE(pool.allocate(1));
 }
 
-TEST_CASE("a slab that is too small, too large or in the way of another is refused") {
+TEST_CASE("a slab that is too small, too large or overlaps another is rejected") {
   Pool pool;
   give(pool, kMiB);
   CHECK(pool.add_slab({kBase + kGiB, kGranuleBytes, 1}) == AddSlabOutcome::kTooSmall);
@@ -243,7 +244,7 @@ TEST_CASE("host memory follows the number of blocks, not the size of the pool") 
   CHECK(large.statistics().metadata_bytes <= small.statistics().metadata_bytes + 1024);
 }
 
-TEST_CASE("host memory of blocks that are gone serves new ones") {
+TEST_CASE("host memory of freed blocks serves new ones") {
   Pool pool;
   give(pool, 20'001 * kGranuleBytes);
   std::uint64_t after_first = 0;

@@ -1,4 +1,4 @@
-// A scratch folder, and the program pool_replay as a test runs it.
+// A scratch folder, and a run of the program pool_replay.
 #pragma once
 
 #include <sys/wait.h>

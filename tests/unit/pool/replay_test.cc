@@ -1,4 +1,4 @@
-// The replay library and the program pool_replay: what they promise to whoever measures the pool from outside.
+// The contract of the replay library and of the program pool_replay.
 #include "pool/replay/replay.h"
 
 #include <lzma.h>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
-// Random sizes with a few long-lived blocks among many short_lived ones; the seed makes it the same everywhere.
+// Random sizes, a few long-lived blocks among many short-lived ones. Deterministic by seed.
 std::string random_trace(unsigned seed) {
   std::mt19937 random(seed);
   std::ostringstream text;
@@ -46,7 +46,7 @@ std::string packed_with_xz(const std::string &text) {
   return packed.substr(0, size);
 }
 
-// What is wrong with a trace file, or nothing.
+// The error of a trace file, or empty.
 std::string refusal(const std::string &path) {
   try {
     (void)read_trace(path);
@@ -56,7 +56,7 @@ std::string refusal(const std::string &path) {
   return "";
 }
 
-// Looks at every granule of the arena, so it needs no cleverness to be right. What is wrong first, or empty.
+// Checks every granule of the arena. The first error, or empty.
 std::string check_placements(const Trace &trace, const std::string &placements, std::uint64_t arena_bytes) {
   constexpr std::uint64_t kNobody = ~std::uint64_t{0};
   std::vector<std::uint64_t> owner(arena_bytes / 512, kNobody);
@@ -92,7 +92,7 @@ std::string check_placements(const Trace &trace, const std::string &placements, 
 
 }  // namespace
 
-TEST_CASE("every placement lies in the arena, aligned, not at 0 and on nobody else") {
+TEST_CASE("every placement lies in the arena, aligned, not at 0, and overlaps no other") {
   const Folder folder;
   for (unsigned seed = 1; seed <= 8; ++seed) {
     const Trace trace = read_trace(folder.write("t", random_trace(seed)));
@@ -103,7 +103,7 @@ TEST_CASE("every placement lies in the arena, aligned, not at 0 and on nobody el
   }
 }
 
-TEST_CASE("the placement check catches what must not be") {
+TEST_CASE("the placement check catches each kind of error") {
   const Trace trace = read_trace(Folder().write("t", "a 0 512\na 1 513\nf 0\n"));
   CHECK(check_placements(trace, "a 0 512 512\na 1 1024 513\nf 0\n", 2048) == "");
   for (const char *wrong :
@@ -123,13 +123,13 @@ TEST_CASE("peaks are those of the requested bytes") {
   CHECK(trace.operations.size() == 6);
 }
 
-TEST_CASE("the smallest arena completes and one 0.05 percent smaller was seen to fail") {
+TEST_CASE("the smallest arena completes and one 0.05 percent smaller fails") {
   const Folder folder;
   for (unsigned seed = 1; seed <= 4; ++seed) {
     const Trace trace = read_trace(folder.write("t", random_trace(seed)));
     const std::uint64_t arena = find_minimum(trace);
     CHECK_FALSE(replay(trace, arena));
-    // Whether an arena in between fits is not monotonic; below the peak nothing can.
+    // Fitting is not monotonic in between; below the peak nothing fits.
     CHECK(replay(trace, trace.peak_bytes - 1));
     CHECK(arena >= trace.peak_bytes);
   }
@@ -138,7 +138,7 @@ TEST_CASE("the smallest arena completes and one 0.05 percent smaller was seen to
   CHECK(find_minimum(one) <= one.peak_bytes + 512 + one.peak_bytes / 2000 + 1);
 }
 
-TEST_CASE("a trace that does not fit stops at the operation that asked for too much") {
+TEST_CASE("a trace that does not fit stops at the failed operation") {
   const Trace trace = read_trace(Folder().write("t", "a 0 1000\nf 0\na 1 512\na 2 1024\na 3 1\n"));
   const auto stop = replay(trace, 4 * 512);
   REQUIRE(stop);
@@ -147,7 +147,7 @@ TEST_CASE("a trace that does not fit stops at the operation that asked for too m
   CHECK(stop->largest_free == 0);
 }
 
-TEST_CASE("a malformed trace is refused with its line") {
+TEST_CASE("a malformed trace is rejected with its line") {
   const Folder folder;
   const std::map<std::string, std::string> wrong = {{"a 0 10\nx 1\n", ":2: "},
                                                     {"a 0\n", ":1: "},
@@ -169,7 +169,7 @@ TEST_CASE("a malformed trace is refused with its line") {
   CHECK_THROWS_AS(read_trace(folder.file("absent")), TraceError);
 }
 
-TEST_CASE("an xz-compressed trace reads like a plain one, and a cut one is refused") {
+TEST_CASE("an xz-compressed trace reads like a plain one, and a truncated one is rejected") {
   const Folder folder;
   const std::string text = random_trace(5);
   const std::string packed = packed_with_xz(text);
@@ -180,10 +180,10 @@ TEST_CASE("an xz-compressed trace reads like a plain one, and a cut one is refus
   CHECK(refusal(folder.write("cut", packed.substr(0, packed.size() - 20))).find("damaged") != std::string::npos);
 }
 
-TEST_CASE("an xz stream that asks for a gigabyte to be unpacked is refused") {
+TEST_CASE("an xz stream that needs a gigabyte to unpack is rejected") {
   std::string packed = packed_with_xz("a 0 1\n");
-  // The block header: its size in words less one, then, among others, the filter LZMA2 (0x21) with one byte of
-  // dictionary size, then a checksum (the .xz format, 3.1).
+  // The block header (.xz format, 3.1): its size in words minus one, the filter LZMA2 (0x21) with one byte of
+  // dictionary size, and a checksum.
   const std::size_t size = (static_cast<std::size_t>(packed[12]) + 1) * 4;
   const std::size_t filter = packed.find("\x21\x01", 12);
   REQUIRE(filter < 12 + size);
@@ -193,7 +193,7 @@ TEST_CASE("an xz stream that asks for a gigabyte to be unpacked is refused") {
   CHECK(refusal(Folder().write("greedy", packed)).find("too much memory") != std::string::npos);
 }
 
-TEST_CASE("numbers of blocks may lie far apart and come back in the placements") {
+TEST_CASE("sparse block numbers are accepted and kept in the placements") {
   const Trace trace = read_trace(Folder().write("t", "a 4294967294 512\na 7 512\nf 4294967294\na 4294967294 1\n"));
   CHECK(trace.ids == 2);
   std::ostringstream placements;
@@ -202,7 +202,7 @@ TEST_CASE("numbers of blocks may lie far apart and come back in the placements")
   CHECK(placements.str().starts_with("a 4294967294 "));
 }
 
-TEST_CASE("a trace that no arena can hold is refused, not tried for ever") {
+TEST_CASE("a trace that no arena can hold is rejected") {
   const Trace trace = read_trace(Folder().write("t", "a 0 281474976710656\n"));
   CHECK_THROWS_AS(find_minimum(trace), TraceError);
 }
@@ -229,7 +229,7 @@ TEST_CASE("the program prints every promised key") {
   CHECK(ran.output.find("\"peak_bytes\":" + std::to_string(read_trace(trace).peak_bytes)) != std::string::npos);
 }
 
-TEST_CASE("the program's placements are those of the arena that it names") {
+TEST_CASE("the program's placements are those of the reported arena") {
   const Folder folder;
   const std::string path = folder.write("t", random_trace(8));
   const Ran ran = run("--trace " + path + " --arena 64MiB --threads 1 --backing slab --placements " + folder.file("p"));
@@ -239,7 +239,7 @@ TEST_CASE("the program's placements are those of the arena that it names") {
   CHECK(check_placements(read_trace(path), placements.str(), 64 * kMiB) == "");
 }
 
-TEST_CASE("the program ends with 1 and names the operation when a trace does not fit") {
+TEST_CASE("the program exits with 1 and names the operation when a trace does not fit") {
   const Folder folder;
   const std::string trace = folder.write("t", "a 0 1048576\na 1 1048576\n");
   const Ran ran = run("--trace " + trace + " --arena 2MiB");
@@ -249,7 +249,7 @@ TEST_CASE("the program ends with 1 and names the operation when a trace does not
   CHECK(run("--trace " + trace + " --arena 2098000 --threads 2").status == 1);
 }
 
-TEST_CASE("the program refuses what it cannot do with 2 and says what") {
+TEST_CASE("the program rejects wrong usage with 2 and a message") {
   const Folder folder;
   const std::string trace = "--trace " + folder.write("t", "a 0 1\n") + " ";
   const std::map<std::string, std::string> wrong = {

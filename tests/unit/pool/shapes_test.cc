@@ -1,5 +1,5 @@
-// The arena in which programs of known shapes run, on other seeds than those that placement was chosen on. One replay
-// in the arena of the bound for each; how much smaller it could be is what tests/shapes/bench_placement tells.
+// Programs of known shapes fit into bounded arenas, on other seeds than the placement policy was tuned on. One replay
+// each in the arena of its bound; tests/shapes/bench_placement finds the smallest arenas.
 #include <initializer_list>
 #include <optional>
 #include <string>
@@ -19,11 +19,11 @@ void require_fits(const char *shape, double ratio, std::initializer_list<std::ui
     const auto arena_bytes = static_cast<std::uint64_t>(ratio * static_cast<double>(trace.peak_bytes));
     const std::optional<Stop> stop = replay(trace, arena_bytes);
     INFO(shape << " seed " << seed << ", " << ratio << " of the peak");
-    if (stop) FAIL("stopped at operation " << stop->operation << ", which asked for " << stop->bytes << " bytes");
+    if (stop) FAIL("stopped at operation " << stop->operation << ", a request of " << stop->bytes << " bytes");
   }
 }
 
-// The sizes in their order.
+// The allocated sizes, in order.
 std::vector<std::uint64_t> allocated(const Trace &trace) {
   std::vector<std::uint64_t> sizes;
   for (const Operation &operation : trace.operations) {
@@ -34,11 +34,11 @@ std::vector<std::uint64_t> allocated(const Trace &trace) {
 
 }  // namespace
 
-TEST_CASE("training fits into 1.0085 of its peak, whatever its batches") {
+TEST_CASE("training fits into 1.0085 of its peak with any batches") {
   require_fits("train", 1.0085, {101, 102, 103, 104, 105, 106});
 }
 
-TEST_CASE("serving fits into 1.025 of its peak, whatever its requests") {
+TEST_CASE("serving fits into 1.025 of its peak with any requests") {
   require_fits("serve", 1.025,
                {15, 29, 54, 63, 101, 102, 103, 104, 109, 112, 113, 116, 119, 123, 147, 162, 211, 216, 261, 296});
 }
@@ -51,12 +51,12 @@ TEST_CASE("ten thousand blocks of random sizes fit into 1.10 of their peak") {
   require_fits("steady10k", 1.10, {101, 102, 103});
 }
 
-TEST_CASE("routing to experts and building scenes need little more than they hold") {
+TEST_CASE("experts fit into 1.01 of their peak, ray tracing into 1.10") {
   require_fits("experts", 1.01, {101, 102});
   require_fits("rays", 1.10, {101, 102});
 }
 
-TEST_CASE("a shape is another trace with another seed, and the same with the same") {
+TEST_CASE("the same seed gives the same trace of a shape, another seed another one") {
   std::size_t covered = 0;
   for (const ration::shapes::Shape &shape : ration::shapes::all()) {
     INFO(std::string(shape.name));

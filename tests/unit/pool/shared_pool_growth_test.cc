@@ -1,4 +1,4 @@
-// Several threads that find no room: who grows, who waits for whom, and when a request is refused at last.
+// Several threads without room: which one grows, which ones wait, and when a request is refused.
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
-// Each call is what the test makes of it; without, nothing becomes clean, and every slab is granted up to a budget.
+// An upstream with scripted calls. By default nothing becomes clean, and slabs are granted up to a budget.
 class Script final : public Upstream {
  public:
   explicit Script(std::uint64_t budget) : budget_(budget) {}
@@ -67,7 +67,7 @@ class Script final : public Upstream {
   Address next_ = 0x7f0000000000;
 };
 
-// Opens once, for everybody.
+// Opens once, for all threads.
 class Gate {
  public:
   void open() {
@@ -88,7 +88,7 @@ class Gate {
 
 }  // namespace
 
-TEST_CASE("threads that miss together grow once and nobody is refused") {
+TEST_CASE("threads that miss together grow once and no request is refused") {
   constexpr int kThreads = 8;
   for (int round = 0; round < 50; ++round) {
     Script script(64 * kMiB);
@@ -114,7 +114,7 @@ TEST_CASE("threads that miss together grow once and nobody is refused") {
   }
 }
 
-TEST_CASE("threads that each need a slab grow one after another and nobody is refused") {
+TEST_CASE("threads that each need a slab grow one after another and no request is refused") {
   constexpr int kThreads = 8;
   for (int round = 0; round < 50; ++round) {
     Script script(kThreads * Pool::slab_bytes_for(kMiB));
@@ -162,7 +162,7 @@ TEST_CASE("a thread that missed before another's growth ended uses that growth")
   CHECK(script.asked == 1);
 }
 
-TEST_CASE("memory on its way back to the upstream is waited for") {
+TEST_CASE("a request waits for slabs in transit to the upstream") {
   Script script(Pool::slab_bytes_for(4 * kMiB));
   SharedPool pool;
   const AllocateOutcome small = pool.allocate(kMiB, script);
@@ -172,7 +172,7 @@ TEST_CASE("memory on its way back to the upstream is waited for") {
   script.on_shrink = [&] {
     leaving.open();
     refused.pass();
-    for (int turn = 0; turn < 1000 && script.waited == 0; ++turn) std::this_thread::yield();  // a chance to be wrong
+    for (int turn = 0; turn < 1000 && script.waited == 0; ++turn) std::this_thread::yield();  // time for a wrong retry
   };
   script.on_refusal = [&] { refused.open(); };
   std::jthread giver([&] { (void)pool.give_back(script); });
@@ -181,7 +181,7 @@ TEST_CASE("memory on its way back to the upstream is waited for") {
   CHECK(script.waited == 0);
 }
 
-TEST_CASE("what the grower itself gives back helps it, and makes no second attempt where it does not suffice") {
+TEST_CASE("slabs that the grower gives back help it, and cause no second attempt where they do not suffice") {
   Script script(Pool::slab_bytes_for(4 * kMiB));
   SharedPool pool;
   script.before_grow = [&] { (void)pool.give_back(script); };
@@ -195,7 +195,7 @@ TEST_CASE("what the grower itself gives back helps it, and makes no second attem
   CHECK(pool.allocate(4 * kMiB, script));
 }
 
-TEST_CASE("what is clean is collected before the pool grows, and growing comes before waiting") {
+TEST_CASE("the pool collects clean blocks first, then grows, then waits") {
   Script script(64 * kMiB);
   SharedPool pool;
   const AllocateOutcome block = pool.allocate(kMiB, script);
@@ -210,7 +210,7 @@ TEST_CASE("what is clean is collected before the pool grows, and growing comes b
   CHECK(script.waited == 0);
 }
 
-TEST_CASE("a request waits as often as waiting gives something, and is then refused") {
+TEST_CASE("a request waits as long as waiting reclaims memory, and is then refused") {
   Script script(Pool::slab_bytes_for(4 * kMiB));
   script.least_slab_bytes = Pool::slab_bytes_for(4 * kMiB);
   SharedPool pool;
@@ -234,7 +234,7 @@ TEST_CASE("a request waits as often as waiting gives something, and is then refu
   CHECK(script.waited == 5);
 }
 
-TEST_CASE("what others free while a thread asks in vain is used") {
+TEST_CASE("blocks that other threads free during a failed growth are used") {
   for (const bool while_growing : {true, false}) {
     CAPTURE(while_growing);
     Script script(Pool::slab_bytes_for(kMiB));
@@ -254,13 +254,13 @@ TEST_CASE("what others free while a thread asks in vain is used") {
   }
 }
 
-TEST_CASE("a slab that cannot be used is back before the next thread asks") {
+TEST_CASE("an unusable slab is returned before the next thread grows") {
   for (int round = 0; round < 50; ++round) {
     Script script(4 * kMiB);
     SharedPool pool;
     Gate second_missed;
     std::atomic<int> outstanding = 0, asked_too_early = 0;
-    REQUIRE(pool.add_slab({0x7f0000000000, kMiB, 0}) == AddSlabOutcome::kAdded);  // where the first slab will lie
+    REQUIRE(pool.add_slab({0x7f0000000000, kMiB, 0}) == AddSlabOutcome::kAdded);  // at the first slab's address
     script.before_grow = [&] {
       if (outstanding != 0) ++asked_too_early;
       outstanding = script.asked == 1 ? 1 : 0;
@@ -271,7 +271,7 @@ TEST_CASE("a slab that cannot be used is back before the next thread asks") {
     };
     script.on_shrink = [&] {
       second_missed.pass();
-      for (int turn = 0; turn < 1000 && script.asked == 1; ++turn) std::this_thread::yield();  // a chance to be wrong
+      for (int turn = 0; turn < 1000 && script.asked == 1; ++turn) std::this_thread::yield();  // time for a wrong retry
       outstanding = 0;
     };
     {

@@ -16,8 +16,7 @@ namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
-// Slabs from an endless row of addresses, up to a budget. With a pool to call back it holds retired blocks, as a
-// quarantine does.
+// Slabs at ever new addresses, up to a budget. With a pool to call back it keeps retired blocks, as a quarantine does.
 class Supply final : public Upstream {
  public:
   explicit Supply(std::uint64_t budget) : budget_(budget) {}
@@ -41,7 +40,7 @@ class Supply final : public Upstream {
     ++waited;
     return reclaim_all_but(0);
   }
-  // A free that the device may not have seen yet.
+  // A free that the device may not have reached yet.
   bool retire(Address address) {
     const std::lock_guard guard(held_mutex_);
     if (!pool->retire(address)) return false;
@@ -54,7 +53,7 @@ class Supply final : public Upstream {
   std::uint64_t grown = 0;
   std::atomic<int> waited = 0;
   bool given_too_small = false;
-  std::size_t dirty = 0;  // so many of those retired last are not clean yet
+  std::size_t dirty = 0;  // number of the last retired blocks that are not clean yet
   std::function<void(Address)> before_reclaim;
 
  private:
@@ -86,7 +85,7 @@ TEST_CASE("a pool without room grows by what the request needs") {
   CHECK(pool.check_invariants() == "");
 }
 
-TEST_CASE("a pool that may not grow says how large its largest hole is") {
+TEST_CASE("a pool that cannot grow reports its largest hole") {
   Supply supply(2 * kMiB);
   SharedPool pool;
   const AllocateOutcome first = pool.allocate(kMiB, supply);
@@ -108,7 +107,7 @@ TEST_CASE("blocks that become clean are used before the pool grows") {
   CHECK(supply.grown == 1);
 }
 
-TEST_CASE("a pool with room never asks its upstream") {
+TEST_CASE("a pool with room never calls its upstream") {
   Supply supply(10 * kMiB);
   SharedPool pool;
   REQUIRE(pool.add_slab({0x100000000, 2 * kMiB, 99}) == AddSlabOutcome::kAdded);
@@ -117,7 +116,7 @@ TEST_CASE("a pool with room never asks its upstream") {
   CHECK(supply.waited == 0);
 }
 
-TEST_CASE("a slab that the pool cannot use goes straight back") {
+TEST_CASE("an unusable slab is returned at once") {
   Supply supply(10 * kMiB);
   supply.given_too_small = true;
   SharedPool pool;
@@ -134,7 +133,7 @@ TEST_CASE("a request that no slab could hold is refused without growing") {
   CHECK(supply.grown == 0);
 }
 
-TEST_CASE("giving back returns the free slabs and keeps the busy one") {
+TEST_CASE("giving back returns the free slabs and keeps the one in use") {
   Supply supply(10 * kMiB);
   SharedPool pool;
   std::vector<Address> blocks;
@@ -149,13 +148,13 @@ TEST_CASE("giving back returns the free slabs and keeps the busy one") {
 }
 
 TEST_CASE("threads that allocate, retire and free at once never share a byte") {
-  Supply supply(kMiB);  // less than one thread alone holds at its peak: it must wait, however the threads are scheduled
+  Supply supply(kMiB);  // less than one thread's peak, so that threads must wait under any schedule
   SharedPool pool;
   supply.pool = &pool;
   supply.dirty = 8;
   constexpr int kThreads = 4;
   std::mutex mutex;
-  std::map<Address, std::uint64_t> taken;  // live or retired, as the threads see it
+  std::map<Address, std::uint64_t> taken;  // live or retired blocks, by the threads' records
   std::atomic<int> wrong = 0;
   const auto forget = [&](Address address) {
     const std::lock_guard guard(mutex);
@@ -208,7 +207,7 @@ TEST_CASE("threads that allocate, retire and free at once never share a byte") {
   CHECK(pool.statistics().slabs == 0);
 }
 
-TEST_CASE("several blocks are reclaimed under one lock, and what is not retired is left alone") {
+TEST_CASE("several blocks are reclaimed under one lock, and others are left alone") {
   SharedPool pool;
   REQUIRE(pool.add_slab({kMiB, kMiB, 1}) == AddSlabOutcome::kAdded);
   Supply none(0);
@@ -223,7 +222,7 @@ TEST_CASE("several blocks are reclaimed under one lock, and what is not retired 
   CHECK(pool.find(addresses[2]));
 }
 
-TEST_CASE("a pool with a given lock works under it alone") {
+TEST_CASE("a pool with a given lock uses only that lock") {
   Mutex mutex;
   SharedPool pool(&mutex);
   REQUIRE(pool.add_slab({kMiB, kMiB, 1}) == AddSlabOutcome::kAdded);
@@ -232,7 +231,7 @@ TEST_CASE("a pool with a given lock works under it alone") {
   {
     const Guard guard(mutex);
     pool.assert_locked();
-    const AllocateOutcome outcome = pool.allocate_locked(1024);  // would never return where the pool locks for itself
+    const AllocateOutcome outcome = pool.allocate_locked(1024);  // would block for ever if the pool locked by itself
     REQUIRE(outcome);
     other = std::thread([&, address = outcome.block.address] { done = pool.find(address).has_value(); });
     for (int turn = 0; turn < 2000; ++turn) std::this_thread::yield();
@@ -240,5 +239,5 @@ TEST_CASE("a pool with a given lock works under it alone") {
     CHECK(pool.retire_locked(outcome.block.address));
   }
   other.join();
-  CHECK_FALSE(done);  // it looked behind us
+  CHECK_FALSE(done);  // its find() ran after the retirement
 }
