@@ -12,7 +12,7 @@ Input parse_input(const std::string &path, const std::string &content, const Log
     LogTrace log = parse_log(path, text, selection);
     return {std::move(log.trace), log.pool, log.pools, std::move(log.flaws)};
   }
-  if (selection.any()) throw TraceError(path + ": a trace has one pool only; devices and contexts are a log's");
+  if (selection.any()) throw TraceError(path + ": a trace has only one pool; only logs have devices and contexts");
   return {parse_trace(path, text), std::nullopt, 0, {}};
 }
 

@@ -15,7 +15,7 @@ std::optional<std::uint64_t> address_in(std::string_view text) {
   return error == std::errc{} && end == text.data() + text.size() ? std::optional(address) : std::nullopt;
 }
 
-// Takes the values as they are read: a tree of each line would cost several times the rest of the replay.
+// SAX: a tree of each line would cost several times the rest of the replay.
 class Reader final : public nlohmann::json_sax<nlohmann::json> {
  public:
   LogRecord record;
@@ -78,7 +78,7 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
     return end_value();
   }
 
-  Text text_ = nullptr;      // where the next value goes, if it is of that type
+  Text text_ = nullptr;      // target of the next value, if it has this type
   Number number_ = nullptr;  // likewise
   int depth_ = 0;
 };

@@ -1,4 +1,4 @@
-// One line of a log (schema ration.events/1) as far as a replay needs it.
+// The keys of a log line (schema ration.events/1) that a replay needs.
 // Layer: the replay program. Threads: values, no shared state.
 #pragma once
 
@@ -9,14 +9,14 @@
 
 namespace ration::pool::replay {
 
-// What a line has under these keys of the log. Absent: not there, or not of the key's type.
+// Values by key. Absent: the key is missing or has another type.
 struct LogRecord {
   std::string type;  // t
   std::string schema, api, kind;
   std::optional<std::uint64_t> address, size, requested, device, context, sequence, count, process;
 };
 
-// Nothing where the line is no JSON object.
+// Nothing where the line is not a JSON object.
 std::optional<LogRecord> parse_record(std::string_view line);
 
 }  // namespace ration::pool::replay

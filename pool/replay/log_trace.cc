@@ -16,10 +16,10 @@ constexpr std::string_view kSchema = "ration.events/1";
 constexpr std::string_view kBlanks = " \t\r";
 constexpr std::size_t kPoolsNamed = 16;  // in a message
 
-// What was done to one pool, and how much of it at once.
-struct Story {
+// The operations of one pool, and its peak.
+struct PoolHistory {
   LogPool pool;
-  std::size_t teller;  // index of its process
+  std::size_t process;  // index
   struct Step {
     std::uint64_t name;
     std::uint64_t bytes;  // 0: a free
@@ -30,22 +30,22 @@ struct Story {
 };
 
 struct Flaws {
-  std::uint64_t lost = 0;     // records that are known to be missing
-  std::uint64_t damaged = 0;  // lines that are no record
+  std::uint64_t lost = 0;     // missing records
+  std::uint64_t damaged = 0;  // lines that are not records
   std::uint64_t first_damaged = 0;
-  std::uint64_t overwritten = 0;  // blocks that another one took the place of
+  std::uint64_t overwritten = 0;  // blocks that a new one overlapped
   std::uint64_t unknown_frees = 0;
   bool goes_back = false;
   bool cut_off = false;
 };
 
 struct Live {
-  std::uint64_t end;  // address behind it
+  std::uint64_t end;  // first address after it
   std::uint64_t name;
   std::uint64_t bytes;
-  std::size_t story;  // kNoStory: memory that is none of a pool's
+  std::size_t pool;  // kNoPool: memory that no pool serves
 };
-constexpr std::size_t kNoStory = ~std::size_t{0};
+constexpr std::size_t kNoPool = ~std::size_t{0};
 
 class LogReader {
  public:
@@ -69,26 +69,26 @@ class LogReader {
   }
 
   LogTrace result(const LogSelection &selection) {
-    if (stories_.empty()) throw TraceError(path_ + ": no allocation in it");
-    const Story *chosen = nullptr;
-    for (const Story &story : stories_) {
+    if (histories_.empty()) throw TraceError(path_ + ": no allocation in it");
+    const PoolHistory *chosen = nullptr;
+    for (const PoolHistory &history : histories_) {
       const auto matches = [](const std::optional<std::uint64_t> &wanted, std::uint64_t is) {
         return !wanted || *wanted == is;
       };
-      if (!matches(selection.process, story.pool.process) || !matches(selection.device, story.pool.device) ||
-          !matches(selection.context, story.pool.context)) {
+      if (!matches(selection.process, history.pool.process) || !matches(selection.device, history.pool.device) ||
+          !matches(selection.context, history.pool.context)) {
         continue;
       }
-      if (chosen == nullptr || story.peak_bytes > chosen->peak_bytes) chosen = &story;
+      if (chosen == nullptr || history.peak_bytes > chosen->peak_bytes) chosen = &history;
     }
-    if (chosen == nullptr) throw TraceError(path_ + ": none of its pools is that one: it has " + all_pools());
+    if (chosen == nullptr) throw TraceError(path_ + ": it has no such pool, only " + all_pools());
     TraceBuilder builder;
-    for (const Story::Step &step : chosen->steps) {
+    for (const PoolHistory::Step &step : chosen->steps) {
       const char *wrong = step.bytes == 0 ? builder.free(step.name) : builder.allocate(step.name, step.bytes);
       if (wrong != nullptr)
         throw TraceError(path_ + ": the block of record " + std::to_string(step.name) + " " + wrong);
     }
-    return {builder.take(), chosen->pool, stories_.size(), words(processes_[chosen->teller].flaws)};
+    return {builder.take(), chosen->pool, histories_.size(), describe(processes_[chosen->process].flaws)};
   }
 
  private:
@@ -96,17 +96,17 @@ class LogReader {
     std::uint64_t number = 0;  // its pid
     std::uint64_t last_sequence = 0;
     Flaws flaws;
-    std::map<std::uint64_t, Live> live;                                      // by address
-    std::map<std::pair<std::uint64_t, std::uint64_t>, std::size_t> stories;  // by device and context
+    std::map<std::uint64_t, Live> live;                                    // by address
+    std::map<std::pair<std::uint64_t, std::uint64_t>, std::size_t> pools;  // by device and context
   };
 
-  // A log whose beginning is missing has no first record.
+  // A truncated log may lack its `meta` record.
   Process &process() {
     if (processes_.empty()) processes_.emplace_back();
     return processes_.back();
   }
 
-  // False where it is no record of a log.
+  // False where the record is invalid.
   bool take(const LogRecord &record, std::uint64_t line) {
     if (record.type == "meta") return begin_process(record, line);
     if (record.type.empty() || !record.sequence) return false;
@@ -130,7 +130,7 @@ class LogReader {
   }
 
   void follow_sequence(std::uint64_t sequence) {
-    if (sequence <= process().last_sequence) {  // the beginning of another process's log, whose first line is missing
+    if (sequence <= process().last_sequence) {  // another process's log without its first line
       processes_.emplace_back().flaws.goes_back = true;
     }
     process().flaws.lost += sequence - process().last_sequence - 1;
@@ -139,81 +139,81 @@ class LogReader {
 
   bool allocate(const LogRecord &record) {
     if (!record.address || !record.size || !record.requested || !record.device || !record.context) return false;
-    // Rows of a pitched block are part of what the pool is asked for.
+    // A pitched request includes its rows' padding.
     const std::uint64_t bytes = record.api.starts_with("cuMemAllocPitch") ? *record.size : *record.requested;
     if (bytes == 0 || bytes > kMaximumBytes || *record.size > kMaximumBytes) return false;
     const std::uint64_t end = *record.address + std::max<std::uint64_t>(*record.size, 1);
     if (end < *record.address) return false;
-    Process &teller = process();
-    for (auto other = teller.live.lower_bound(end); other != teller.live.begin();) {
+    Process &owner = process();
+    for (auto other = owner.live.lower_bound(end); other != owner.live.begin();) {
       --other;
       if (other->second.end <= *record.address) break;
-      ++teller.flaws.overwritten;
+      ++owner.flaws.overwritten;
       forget(other->second);
-      other = teller.live.erase(other);
+      other = owner.live.erase(other);
     }
-    const std::size_t story = record.kind == "device" ? story_of(*record.device, *record.context) : kNoStory;
-    teller.live[*record.address] = {end, *record.sequence, bytes, story};
-    if (story == kNoStory) return true;
-    Story &told = stories_[story];
-    told.steps.push_back({*record.sequence, bytes});
-    told.live_bytes += bytes;
-    told.peak_bytes = std::max(told.peak_bytes, told.live_bytes);
+    const std::size_t pool = record.kind == "device" ? pool_of(*record.device, *record.context) : kNoPool;
+    owner.live[*record.address] = {end, *record.sequence, bytes, pool};
+    if (pool == kNoPool) return true;
+    PoolHistory &history = histories_[pool];
+    history.steps.push_back({*record.sequence, bytes});
+    history.live_bytes += bytes;
+    history.peak_bytes = std::max(history.peak_bytes, history.live_bytes);
     return true;
   }
 
   bool free(const LogRecord &record) {
     if (!record.address) return false;
-    Process &teller = process();
-    const auto block = teller.live.find(*record.address);
-    if (block == teller.live.end()) {
-      ++teller.flaws.unknown_frees;
+    Process &owner = process();
+    const auto block = owner.live.find(*record.address);
+    if (block == owner.live.end()) {
+      ++owner.flaws.unknown_frees;
       return true;
     }
     forget(block->second);
-    teller.live.erase(block);
+    owner.live.erase(block);
     return true;
   }
 
   void forget(const Live &block) {
-    if (block.story == kNoStory) return;
-    stories_[block.story].steps.push_back({block.name, 0});
-    stories_[block.story].live_bytes -= block.bytes;
+    if (block.pool == kNoPool) return;
+    histories_[block.pool].steps.push_back({block.name, 0});
+    histories_[block.pool].live_bytes -= block.bytes;
   }
 
-  std::size_t story_of(std::uint64_t device, std::uint64_t context) {
-    const auto [entry, is_new] = process().stories.emplace(std::pair(device, context), stories_.size());
-    if (is_new) stories_.push_back({{process().number, device, context}, processes_.size() - 1, {}});
+  std::size_t pool_of(std::uint64_t device, std::uint64_t context) {
+    const auto [entry, is_new] = process().pools.emplace(std::pair(device, context), histories_.size());
+    if (is_new) histories_.push_back({{process().number, device, context}, processes_.size() - 1, {}});
     return entry->second;
   }
 
   [[nodiscard]] std::string all_pools() const {
     std::string names;
-    for (std::size_t index = 0; index < std::min(stories_.size(), kPoolsNamed); ++index) {
-      const LogPool &pool = stories_[index].pool;
+    for (std::size_t index = 0; index < std::min(histories_.size(), kPoolsNamed); ++index) {
+      const LogPool &pool = histories_[index].pool;
       names += (index == 0 ? "device " : ", device ") + std::to_string(pool.device) + " context " +
                std::to_string(pool.context) + " of process " + std::to_string(pool.process);
     }
-    return stories_.size() > kPoolsNamed ? names + ", ..." : names;
+    return histories_.size() > kPoolsNamed ? names + ", ..." : names;
   }
 
-  static std::vector<std::string> words(const Flaws &flaws) {
+  static std::vector<std::string> describe(const Flaws &flaws) {
     std::vector<std::string> words;
-    const auto say = [&words](const std::string &what, std::uint64_t count, const std::string &then = "") {
+    const auto report = [&words](const std::string &what, std::uint64_t count, const std::string &then = "") {
       if (count != 0) words.push_back(what + ": " + std::to_string(count) + then);
     };
-    say("missing records", flaws.lost);
-    say("damaged lines, passed over", flaws.damaged, ", first line " + std::to_string(flaws.first_damaged));
-    say("blocks that others take the place of without a free, freed there", flaws.overwritten);
-    say("frees of blocks whose allocation is not in it, passed over", flaws.unknown_frees);
-    if (flaws.goes_back) words.emplace_back("`seq` goes back: taken for another process without its first line");
-    if (flaws.cut_off) words.emplace_back("the last line is cut off");
+    report("missing records", flaws.lost);
+    report("damaged lines, skipped", flaws.damaged, ", first line " + std::to_string(flaws.first_damaged));
+    report("blocks that a new one overlaps without a free, freed there", flaws.overwritten);
+    report("frees of blocks without an allocation, skipped", flaws.unknown_frees);
+    if (flaws.goes_back) words.emplace_back("`seq` goes back: assumed to be another process without its first line");
+    if (flaws.cut_off) words.emplace_back("the last line is truncated");
     return words;
   }
 
   const std::string &path_;
   std::vector<Process> processes_;
-  std::vector<Story> stories_;
+  std::vector<PoolHistory> histories_;
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// pool_replay: how small an arena a trace of allocations needs under Ration's pool, where each block goes, how fast.
+// pool_replay: the smallest arena for a trace of allocations under Ration's pool, its placements and its speed.
 // Layer: a program; pool, CLI11, nlohmann_json and liblzma. Exit: 0 fits, 1 does not fit, 2 wrong usage or trace.
 #include <CLI/CLI.hpp>
 #include <charconv>
@@ -21,11 +21,11 @@ constexpr int kWrongUsage = 2;
 struct Arguments {
   std::string trace;
   LogSelection selection;
-  std::uint64_t arena_bytes = 0;  // 0 = the smallest that will do
+  std::uint64_t arena_bytes = 0;  // 0: the smallest possible
   unsigned threads = 1;
   std::string backing = "slab";
   std::string placements;
-  bool find_min = false;  // what happens without --arena anyway; a flag so that a command line can say so
+  bool find_min = false;  // the default without --arena; lets a command line be explicit
   bool json = false;
 };
 
@@ -42,13 +42,13 @@ const std::map<std::string, std::uint64_t> kUnits = {{"k", std::uint64_t{1} << 1
                                                      {"gb", 1'000'000'000},
                                                      {"tb", 1'000'000'000'000}};
 
-// Sees the number of bytes: the unit has been multiplied in.
+// `value` is in bytes: CLI11 has applied the unit.
 std::string check_arena(const std::string &value) {
   std::uint64_t bytes = 0;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), bytes);
   const bool is_size =
       error == std::errc{} && end == value.data() + value.size() && bytes != 0 && bytes <= kMaximumBytes;
-  return is_size ? "" : "`" + value + "` is no size between 1 byte and 256 TiB";
+  return is_size ? "" : "`" + value + "` is not a size between 1 byte and 256 TiB";
 }
 
 void declare(CLI::App &app, Arguments &arguments) {
@@ -66,21 +66,19 @@ void declare(CLI::App &app, Arguments &arguments) {
                            ->type_name("BYTES")
                            ->transform(CLI::AsNumberWithUnit(kUnits, CLI::AsNumberWithUnit::CASE_INSENSITIVE, "BYTES"))
                            ->check(check_arena);
-  app.add_flag("--find-min", arguments.find_min,
-               "Replay in the smallest arena that will do, found to 0.05 % (the default)")
+  app.add_flag("--find-min", arguments.find_min, "Replay in the smallest possible arena, found to 0.05 % (the default)")
       ->excludes(arena);
-  app.add_option("--backing", arguments.backing,
-                 "What the arena is made of: slab. (vmm, mapped granules, is not built yet.)")
+  app.add_option("--backing", arguments.backing, "Memory of the arena: slab. (vmm, mapped granules, is not built yet.)")
       ->type_name("slab")
       ->check([](const std::string &value) {
         if (value == "slab") return std::string();
         if (value == "vmm") return std::string("the backing `vmm` is not built yet; use `slab`");
-        return "`" + value + "` is no backing; use `slab`";
+        return "`" + value + "` is not a backing; use `slab`";
       });
   app.add_option(
          "--threads", arguments.threads,
-         "Measure with N threads that each replay the whole trace, on ids of their own, against one pool behind "
-         "its lock. BYTES must then hold all N copies; without --arena it is 2 N times the smallest arena")
+         "Measure with N threads that each replay the whole trace with their own blocks on one locked pool. BYTES "
+         "must then hold all N copies; without --arena it is 2 N times the smallest arena")
       ->type_name("N")
       ->check(CLI::Range(1, 256));
   app.add_option(
@@ -90,13 +88,14 @@ void declare(CLI::App &app, Arguments &arguments) {
       ->type_name("OUT");
   app.add_flag("--json", arguments.json, "Print one JSON object, sizes in bytes, instead of a table");
   app.footer(
-      "Times are per call of the pool with its lock, the clock's own cost taken off; pair_ns_mean is the time of two\n"
-      "operations of one thread without a clock between them, in the least disturbed of five passes. A trace that does "
-      "not fit ends with exit status 1.\n\n"
-      "Each context of each device has a pool of its own: of a log, the pool with the most bytes live at once is "
-      "replayed,\nor of those that --device, --context and --process leave; --json says which. Where the log has "
-      "lost\nsomething, so that the replay may not be exactly what happened, stderr says what and `exact` is "
-      "false.\n\n"
+      "Times are per call of the pool with its lock, without the clock's own cost; pair_ns_mean is the time of two\n"
+      "operations of one thread without a clock between them, in the fastest of five passes. The exit status is 1 if "
+      "the trace does not fit.\n\n"
+      "Each context of each device has its own pool: of a log, the pool with the highest peak of live bytes is "
+      "replayed,\nor "
+      "the highest of those that match --device, --context and --process; --json names it. Where the log "
+      "is\nincomplete "
+      "and the replay may not be exact, stderr says why and `exact` is false.\n\n"
       "  pool_replay --trace train.trace.xz --find-min\n"
       "  pool_replay --trace serve.trace.xz --arena 17GiB --placements serve.placements --json\n"
       "  pool_replay --trace run.jsonl --device 1");
@@ -117,19 +116,19 @@ void print(const nlohmann::ordered_json &result, bool as_json) {
   }
 }
 
-int tell_stop(const Arguments &arguments, nlohmann::ordered_json result, const Stop &stop) {
+int report_stop(const Arguments &arguments, nlohmann::ordered_json result, const Stop &stop) {
   result["fits"] = false;
   result["failed_operation"] = stop.operation;
   result["failed_bytes"] = stop.bytes;
   result["largest_free"] = stop.largest_free;
   if (arguments.json) print(result, true);
   std::cerr << "pool_replay: " << arguments.trace << " does not fit into " << arguments.arena_bytes
-            << " bytes: operation " << stop.operation << " asks for " << stop.bytes << ", the largest hole is "
+            << " bytes: operation " << stop.operation << " requests " << stop.bytes << ", the largest hole is "
             << stop.largest_free << '\n';
   return kDoesNotFit;
 }
 
-// What a log is and a trace is not: one pool of several, and perhaps not whole.
+// Adds what only logs have: one pool of several, and perhaps flaws.
 void describe_log(const Arguments &arguments, const Input &input, nlohmann::ordered_json &result) {
   result["process"] = input.pool->process;
   result["device"] = input.pool->device;
@@ -152,11 +151,11 @@ int run(Arguments arguments) {
                                    {"backing", "slab"},
                                    {"threads", arguments.threads}};
   if (input.pool) describe_log(arguments, input, result);
-  // Where one copy stops, N will: say so before anything is measured.
+  // Where one copy does not fit, N do not either: report it before measuring.
   if (arguments.arena_bytes != 0) {
     if (const std::optional<Stop> stop = replay(trace, arguments.arena_bytes)) {
       result["arena_bytes"] = arguments.arena_bytes;
-      return tell_stop(arguments, std::move(result), *stop);
+      return report_stop(arguments, std::move(result), *stop);
     }
   }
   const std::uint64_t minimum = find_minimum(trace);
@@ -170,7 +169,7 @@ int run(Arguments arguments) {
     if (!out.flush()) throw TraceError(arguments.placements + ": cannot be written");
   }
   const Measurement measured = measure(trace, arguments.arena_bytes, arguments.threads);
-  if (measured.stop) return tell_stop(arguments, std::move(result), *measured.stop);
+  if (measured.stop) return report_stop(arguments, std::move(result), *measured.stop);
   result["fits"] = true;
   result["min_arena_bytes"] = minimum;
   result["min_arena_ratio"] = static_cast<double>(minimum) / static_cast<double>(trace.peak_bytes);
@@ -193,7 +192,7 @@ int parse_and_run(int count, const char *const *words) {
   try {
     app.parse(count, words);
     if (arguments.threads != 1 && !arguments.placements.empty()) {
-      throw CLI::ValidationError("--placements", "the order of several threads is not repeatable; use --threads 1");
+      throw CLI::ValidationError("--placements", "several threads have no repeatable order; use --threads 1");
     }
   } catch (const CLI::ParseError &error) {
     return app.exit(error) == 0 ? 0 : kWrongUsage;

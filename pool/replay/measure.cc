@@ -14,7 +14,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr Address kArenaAddress = 0x7f0000000000;
-constexpr int kPasses = 5;  // the least disturbed of them counts: others may be busy on this machine
+constexpr int kPasses = 5;  // the fastest one counts: other processes may use the machine
 
 std::uint64_t ns_between(Clock::time_point begin, Clock::time_point end) {
   return static_cast<std::uint64_t>(std::chrono::nanoseconds(end - begin).count());
@@ -39,7 +39,7 @@ struct Copy {
 
 template <bool kTimed>
 void run_copy(const Trace &trace, SharedPool &pool, std::barrier<> &start, Copy &copy) {
-  NoUpstream upstream;  // the arena is all there is
+  NoUpstream upstream;  // the arena is the only slab
   std::vector<Address> addresses(trace.ids);
   if (kTimed) {
     copy.alloc_ns.reserve(trace.operations.size());

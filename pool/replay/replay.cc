@@ -8,7 +8,7 @@
 namespace ration::pool::replay {
 namespace {
 
-// Any address would do; this is where a driver likes to put its first allocation.
+// An arbitrary address; drivers often place the first allocation there.
 constexpr Address kArenaAddress = 0x7f0000000000;
 
 bool fits(const Trace &trace, std::uint64_t arena_bytes) {
@@ -19,7 +19,7 @@ bool fits(const Trace &trace, std::uint64_t arena_bytes) {
 
 std::optional<Stop> replay(const Trace &trace, std::uint64_t arena_bytes, std::ostream *placements) {
   Pool pool;
-  // An arena too small for a single granule refuses the first allocation, which is what there is to report.
+  // In an arena too small for a granule the first allocation fails, and that is reported.
   (void)pool.add_slab({kArenaAddress, arena_bytes, 0});
   std::vector<Address> addresses(trace.ids);
   for (std::size_t index = 0; index < trace.operations.size(); ++index) {
@@ -40,12 +40,12 @@ std::optional<Stop> replay(const Trace &trace, std::uint64_t arena_bytes, std::o
 }
 
 std::uint64_t find_minimum(const Trace &trace) {
-  // No arena below the peak can do, whatever the allocator. Fitting is not monotonic, so this is the edge that the
-  // bisection meets first; `fitting` has always been replayed.
+  // No allocator fits into less than the peak. Fitting is not monotonic, so the bisection finds one of several edges;
+  // `fitting` has always been replayed.
   std::uint64_t failing = trace.peak_bytes - 1;
   std::uint64_t fitting = std::min(trace.peak_bytes + trace.peak_bytes / 32 + 2 * kGranuleBytes, kMaximumBytes);
   while (!fits(trace, fitting)) {
-    if (fitting == kMaximumBytes) throw TraceError("the trace fits into no arena, however large");
+    if (fitting == kMaximumBytes) throw TraceError("the trace fits into no arena of any size");
     failing = fitting;
     fitting = std::min(fitting + fitting / 8, kMaximumBytes);
   }

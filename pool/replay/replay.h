@@ -1,5 +1,5 @@
-// Runs a trace through the pool: does it fit, where does every block go, how small an arena will do, how fast is it.
-// Layer: the replay program. Threads: each call stands alone; measure() starts its own threads.
+// Replays a trace on the pool: whether it fits, its placements, its smallest arena and its speed.
+// Layer: the replay program. Threads: calls are independent; measure() starts its own threads.
 #pragma once
 
 #include <cstddef>
@@ -12,34 +12,34 @@
 
 namespace ration::pool::replay {
 
-// Where a trace stopped for want of room.
+// The operation that found no room.
 struct Stop {
   std::size_t operation;  // counted from 1
-  std::uint64_t bytes;    // that it asked for
+  std::uint64_t bytes;    // requested
   std::uint64_t largest_free;
 };
 
-// Replays the trace on one slab of `arena_bytes`; where it stopped, or nothing when it completed. With `placements`,
-// one line per operation goes there: `a ID OFFSET BYTES` (offset in the arena, bytes as requested) or `f ID`, with the
-// block's own number in its file as ID.
+// Replays the trace on one slab of `arena_bytes`; returns where it stopped, or nothing when it completed. Writes one
+// line per operation to `placements`: `a ID OFFSET BYTES` (offset in the arena, bytes as requested) or `f ID`. ID is
+// the block's number in the trace file.
 std::optional<Stop> replay(const Trace &trace, std::uint64_t arena_bytes, std::ostream *placements = nullptr);
 
-// The smallest arena in which the trace completes, to 0.05 %; itself replayed to completion. Throws TraceError where
+// The smallest arena in which the trace completes, to 0.05 %; that arena has been replayed. Throws TraceError where
 // none is large enough.
 std::uint64_t find_minimum(const Trace &trace);
 
 struct Measurement {
-  std::optional<Stop> stop;             // of the first copy that stopped; the rest is void then
-  std::vector<std::uint64_t> alloc_ns;  // sorted, the clock's own cost taken off
+  std::optional<Stop> stop;             // of the first copy that stopped; the rest is then invalid
+  std::vector<std::uint64_t> alloc_ns;  // sorted, without the clock's own cost
   std::vector<std::uint64_t> free_ns;
-  // Wall time of one thread per two operations, no clock between them, in the least disturbed of five passes.
+  // Wall time of one thread per two operations, without a clock between them, in the fastest of five passes.
   double pair_ns_mean = 0;
-  double metadata_bytes_per_block = 0;  // host memory of the pool / most blocks live at once
-  std::uint64_t clock_ns = 0;           // what was taken off
+  double metadata_bytes_per_block = 0;  // host memory of the pool / peak of live blocks
+  std::uint64_t clock_ns = 0;           // cost of one clock reading
 };
 
-// `threads` threads, each replaying the whole trace on ids of its own, against one shared pool behind its lock, with
-// one slab of `arena_bytes` for all. First with a clock around every operation, then with none.
+// Each of `threads` threads replays the whole trace with its own blocks on one SharedPool with one slab of
+// `arena_bytes`. First with a clock around every operation, then without.
 Measurement measure(const Trace &trace, std::uint64_t arena_bytes, unsigned threads);
 
 }  // namespace ration::pool::replay

@@ -26,7 +26,7 @@ std::optional<std::uint64_t> take_number(std::string_view &text) {
   return number;
 }
 
-// `a ID BYTES` or `f ID`, and nothing behind it.
+// `a ID BYTES` or `f ID`, without trailing text.
 std::optional<Line> parse_line(std::string_view line) {
   const bool is_free = line.substr(0, 2) == "f ";
   if (!is_free && line.substr(0, 2) != "a ") return std::nullopt;
@@ -58,7 +58,7 @@ const char *TraceBuilder::allocate(std::uint64_t name, std::uint64_t bytes) {
     trace_.names.push_back(name);
     live_.push_back(0);
   }
-  if (live_[id] != 0) return "is live already";
+  if (live_[id] != 0) return "is already live";
   live_[id] = bytes;
   bytes_ += bytes;
   trace_.peak_bytes = std::max(trace_.peak_bytes, bytes_);

@@ -1,4 +1,4 @@
-// An allocation trace in memory, and its own text: `a ID BYTES` and `f ID` lines.
+// An allocation trace in memory, and its text format: `a ID BYTES` and `f ID` lines.
 // Layer: the replay program. Threads: values, no shared state.
 #pragma once
 
@@ -12,33 +12,33 @@
 namespace ration::pool::replay {
 
 struct Operation {
-  std::uint32_t id;  // of the block, counted from 0 as blocks appear
+  std::uint32_t id;  // of the block, numbered from 0 in order of appearance
   bool is_free;
   std::uint64_t bytes;  // of an allocation
 };
 
 struct Trace {
   std::vector<Operation> operations;
-  std::uint32_t ids = 0;             // every id is below
-  std::vector<std::uint64_t> names;  // by id: the number that the file gives to the block; empty: its id
-  std::uint64_t peak_bytes = 0;      // requested bytes live at once, at most
-  std::uint64_t peak_live = 0;       // blocks live at once, at most
+  std::uint32_t ids = 0;             // number of ids
+  std::vector<std::uint64_t> names;  // by id: the block's number in the file; empty: its id
+  std::uint64_t peak_bytes = 0;      // most requested bytes live at once
+  std::uint64_t peak_live = 0;       // most blocks live at once
   [[nodiscard]] std::uint64_t name_of(std::uint32_t id) const { return names.empty() ? id : names[id]; }
 };
 
-// What is wrong with a file, with its name and line.
+// An error of a file, with its name and line.
 struct TraceError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Follows what is live, so that a trace that no pool could serve is refused while it is read.
+// Tracks live blocks, so that a trace that no pool can serve is rejected while it is read.
 class TraceBuilder {
  public:
-  // Both return what is wrong with the operation, which is then not part of the trace, or null. `name` may be any
-  // number that no live block has.
+  // Both return the error of the operation, which is then not part of the trace, or null. `name`: any number that no
+  // live block has.
   const char *allocate(std::uint64_t name, std::uint64_t bytes);
   const char *free(std::uint64_t name);
-  // What was built; the builder is empty afterwards.
+  // Returns the trace and resets the builder.
   Trace take();
 
  private:
@@ -50,7 +50,7 @@ class TraceBuilder {
 };
 
 // The trace in `text`. Throws TraceError: a line that is neither operation nor comment, an id that is allocated twice
-// or freed while it is not live, blocks beyond what a pool can hold. `path` is for its messages only.
+// or freed while it is not live, more live bytes than a pool can hold. `path` is for its messages only.
 Trace parse_trace(const std::string &path, std::string_view text);
 
 // The same from a file, plain or xz-compressed.

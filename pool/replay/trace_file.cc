@@ -19,7 +19,7 @@ constexpr std::string_view kXzMagic(
     "7zXZ\0",
     6);
 
-// Twice what `xz -9 --extreme` asks of whoever unpacks. A file's own word for it may be a thousand times that.
+// Twice the memory that `xz -9 --extreme` needs to unpack. A file's header may claim a thousand times as much.
 constexpr std::uint64_t kMostMemory = std::uint64_t{128} << 20;
 
 std::string decompress(const std::string &path, const std::string &packed) {
@@ -34,7 +34,7 @@ std::string decompress(const std::string &path, const std::string &packed) {
     stream.next_out = reinterpret_cast<std::uint8_t *>(buffer.data());
     stream.avail_out = buffer.size();
     status = lzma_code(&stream, LZMA_FINISH);
-    if (status == LZMA_MEMLIMIT_ERROR) throw TraceError(path + ": the xz stream takes too much memory to unpack");
+    if (status == LZMA_MEMLIMIT_ERROR) throw TraceError(path + ": the xz stream needs too much memory to unpack");
     if (status != LZMA_OK && status != LZMA_STREAM_END) throw TraceError(path + ": the xz stream is damaged");
     content.append(buffer.data(), buffer.size() - stream.avail_out);
   }

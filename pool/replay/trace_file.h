@@ -1,4 +1,4 @@
-// The text of a file, plain or xz-compressed, and its lines.
+// Reads plain and xz-compressed text files.
 // Layer: the replay program. Threads: values, no shared state.
 #pragma once
 
@@ -7,13 +7,13 @@
 
 namespace ration::pool::replay {
 
-// A file's bytes. Throws TraceError: cannot be read.
+// Throws TraceError: cannot be read.
 std::string read_file(const std::string &path);
 
-// `content` itself, or what it is the compressed form of. Throws TraceError: damaged. `path` is for messages only.
+// `content`, decompressed where it is xz-compressed. Throws TraceError: damaged. `path` is for messages only.
 std::string unpack(const std::string &path, const std::string &content);
 
-// The next line without its end; `text` begins behind it afterwards.
+// Removes the next line from `text`; returns it without its end.
 std::string_view take_line(std::string_view &text);
 
 }  // namespace ration::pool::replay

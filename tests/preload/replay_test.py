@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""pool_replay reads what a program's log says: the same blocks, in the same order, with the same peak."""
+"""pool_replay replays a program's log: the same blocks, in the same order, with the same peak."""
 import json
 import lzma
 import pathlib
@@ -19,19 +19,19 @@ def replay(log, *options, placements=None):
     return json.loads(done.stdout)
 
 
-def asked_for(record):
+def requested(record):
     return record["size"] if record["api"].startswith("cuMemAllocPitch") else record["req"]
 
 
-def told(records):
-    """By (device, context): what a replay must do, and its peak; recomputed from the log alone."""
+def expected(records):
+    """By (device, context): the operations of the replay, and its peak, recomputed from the log."""
     live, steps, held, peaks = {}, {}, {}, {}
     for record in records:
         if record["t"] == "alloc":
             pool = record["dev"], record["ctx"]
-            live[record["addr"]] = pool, record["seq"], asked_for(record)
-            steps.setdefault(pool, []).append(f"a {record['seq']} {asked_for(record)}")
-            held[pool] = held.get(pool, 0) + asked_for(record)
+            live[record["addr"]] = pool, record["seq"], requested(record)
+            steps.setdefault(pool, []).append(f"a {record['seq']} {requested(record)}")
+            held[pool] = held.get(pool, 0) + requested(record)
             peaks[pool] = max(peaks.get(pool, 0), held[pool])
         elif record["t"] == "free":
             pool, seq, size = live.pop(record["addr"])
@@ -46,7 +46,7 @@ def without_offsets(placements):
 
 
 def every_pool_of(log, folder):
-    steps, peaks = told(read_log(log))
+    steps, peaks = expected(read_log(log))
     for (device, context), wanted in steps.items():
         placements = pathlib.Path(folder) / "placements"
         result = replay(log, "--device", str(device), "--context", str(context), placements=placements)
@@ -80,7 +80,7 @@ def compressed(folder):
 
 
 def two_processes(folder):
-    """What both wrote, in one file: a pool for each, although their addresses are alike."""
+    """Both logs in one file: one pool for each process, although their addresses are equal."""
     run("processes", "fork_then_parent", folder=folder, RATION_LIMIT="1GiB")
     logs = sorted(pathlib.Path(folder).glob("run.jsonl*"))
     both = pathlib.Path(folder) / "both"
@@ -89,11 +89,11 @@ def two_processes(folder):
         process = read_log(log)[0]["pid"]
         result = replay(both, "--process", str(process))
         expect("pool", (result["process"], result["pools"], result["exact"]), (process, 2, True))
-        expect("peak", result["peak_bytes"], max(told(read_log(log))[1].values()))
+        expect("peak", result["peak_bytes"], max(expected(read_log(log))[1].values()))
 
 
 def killed(folder):
-    """The blocks that a killed process held are never freed; the log is as exact as it is long."""
+    """The blocks of a killed process are never freed; the log is exact up to its end."""
     run("endings", "kill", folder=folder, RATION_LIMIT="1GiB")
     every_pool_of(pathlib.Path(folder) / "run.jsonl", folder)
 
@@ -103,5 +103,5 @@ main({
     "a random program, no pool": random_program(RATION_MODE="direct"),
     "a compressed log": compressed,
     "two processes in one file": two_processes,
-    "a process that was killed": killed,
+    "a killed process": killed,
 })

@@ -177,8 +177,8 @@ TEST_CASE("lost records are reported and repaired as far as possible") {
   const LogTrace read = parse(log);
   CHECK(text_of(read.trace) == "a 1 100; a 2 100; f 1; a 5 700; f 5; ");
   CHECK(read.flaws == std::vector<std::string>{"missing records: 3",
-                                               "blocks that others take the place of without a free, freed there: 1",
-                                               "frees of blocks whose allocation is not in it, passed over: 2"});
+                                               "blocks that a new one overlaps without a free, freed there: 1",
+                                               "frees of blocks without an allocation, skipped: 2"});
 }
 
 TEST_CASE("a block ends when a new one overlaps any part of it") {
@@ -202,7 +202,7 @@ TEST_CASE("a truncated last line is left out and reported") {
   log.meta(7).alloc(0x1000, 100).alloc(0x2000, 100).cut(9);
   const LogTrace read = parse(log);
   CHECK(text_of(read.trace) == "a 1 100; ");
-  CHECK(read.flaws == std::vector<std::string>{"the last line is cut off"});
+  CHECK(read.flaws == std::vector<std::string>{"the last line is truncated"});
   Log whole;
   whole.meta(7).alloc(0x1000, 100).cut(1);
   CHECK(parse(whole).flaws.empty());
@@ -224,7 +224,7 @@ TEST_CASE("damaged lines are skipped and the first is named") {
     log.meta(7).alloc(0x1000, 100).line(damaged).lose(1).free(0x1000);
     const LogTrace read = parse(log);
     CHECK(text_of(read.trace) == "a 1 100; f 1; ");
-    const std::string line = "damaged lines, passed over: 1, first line 3";
+    const std::string line = "damaged lines, skipped: 1, first line 3";
     CHECK(std::count(read.flaws.begin(), read.flaws.end(), line) == 1);
   }
 }
@@ -237,7 +237,8 @@ TEST_CASE("record numbers that go back start another process, with or without a 
   const LogTrace read = parse(log);
   CHECK(text_of(read.trace) == "a 1 100; a 2 100; ");
   CHECK(read.pool.process == 0);
-  CHECK(read.flaws == std::vector<std::string>{"`seq` goes back: taken for another process without its first line"});
+  CHECK(read.flaws ==
+        std::vector<std::string>{"`seq` goes back: assumed to be another process without its first line"});
   CHECK(parse(log, {7, {}, {}}).flaws.empty());
 }
 

@@ -155,7 +155,7 @@ TEST_CASE("a malformed trace is rejected with its line") {
                                                     {"a 0 10 10\n", ":1: "},
                                                     {"a -1 10\n", ":1: "},
                                                     {"# c\n\nf 0\n", ":3: block 0 is not live"},
-                                                    {"a 0 1\na 0 1\n", "is live already"},
+                                                    {"a 0 1\na 0 1\n", "is already live"},
                                                     {"a 4294967295 1\n", ":1: "},
                                                     {"a 0 99999999999999999999\n", ":1: "},
                                                     {"a 0 281474976710657\n", "block 0 is larger than 256 TiB"},
@@ -244,7 +244,7 @@ TEST_CASE("the program exits with 1 and names the operation when a trace does no
   const std::string trace = folder.write("t", "a 0 1048576\na 1 1048576\n");
   const Ran ran = run("--trace " + trace + " --arena 2MiB");
   CHECK(ran.status == 1);
-  CHECK(ran.output.find("operation 2 asks for 1048576") != std::string::npos);
+  CHECK(ran.output.find("operation 2 requests 1048576") != std::string::npos);
   // One copy fits, the second does not.
   CHECK(run("--trace " + trace + " --arena 2098000 --threads 2").status == 1);
 }
@@ -256,10 +256,10 @@ TEST_CASE("the program rejects wrong usage with 2 and a message") {
       {trace + "--backing vmm", "not built yet"},
       {trace + "--backing tape", "tape"},
       {trace + "--arena 8XB", "unit"},
-      {trace + "--arena 257TiB", "is no size"},
-      {trace + "--arena 99999999999999999999", "is no size"},
-      {trace + "--arena -1", "`-1` is no size"},
-      {trace + "--arena 0", "`0` is no size"},
+      {trace + "--arena 257TiB", "is not a size"},
+      {trace + "--arena 99999999999999999999", "is not a size"},
+      {trace + "--arena -1", "`-1` is not a size"},
+      {trace + "--arena 0", "`0` is not a size"},
       {trace + "--arena 1g --find-min", "--find-min"},
       {trace + "--threads 0", "--threads"},
       {trace + "--threads 2 --placements " + folder.file("p"), "--threads"},
