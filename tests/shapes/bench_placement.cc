@@ -1,5 +1,5 @@
-// Smallest arena over peak, the real pool's and policy by policy, over many seeds of every shape. One line for each
-// policy and shape, so that any tool can sort them.
+// Smallest arena over peak of the real pool and of each policy, on many seeds of every shape. One line for each policy
+// and shape, so that any tool can sort them.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -64,11 +64,11 @@ int main(int argc, char **argv) {
   double length = 1;
   std::string folder;
   std::string only;
-  app.add_option("--shape", chosen, "these shapes alone")->check(CLI::IsMember(names));
+  app.add_option("--shape", chosen, "only these shapes")->check(CLI::IsMember(names));
   app.add_option("--first", first, "the first seed")->capture_default_str();
   app.add_option("--seeds", seeds, "how many seeds of each shape; 0 = only the files")->capture_default_str();
   app.add_option("--length", length, "of the shapes, as a multiple")->capture_default_str();
-  app.add_option("--traces", folder, "a folder of trace files to compare on as well")->check(CLI::ExistingDirectory);
+  app.add_option("--traces", folder, "also compare on the trace files of this folder")->check(CLI::ExistingDirectory);
   app.add_option("--policy", only, "only policies whose names contain this");
   CLI11_PARSE(app, argc, argv);
   std::printf("%-12s %-24s %8s %8s %7s   each\n", "shape", "policy", "mean", "most", "holes");

@@ -1,5 +1,5 @@
-// Sampling images by diffusion: one network over and over on a fixed schedule, its skips on a stack, then a decoder
-// whose activations are larger than anything before; every request at its own resolution and batch.
+// Sampling images by diffusion: one network repeated on a fixed schedule, with skips on a stack, then a decoder with
+// the largest activations of all. Each request has its own resolution and batch.
 #include <array>
 #include <deque>
 
@@ -45,7 +45,7 @@ class Sampler {
     for (const std::uint64_t channels : kDecoderChannels) {
       for (int i = 0; i < 6; ++i) recorder_.allocate(9 * channels * channels * 4);
     }
-    weigh({49'408 * 1280 * 2, 49'408 * 768 * 2});  // the text encoders' words
+    weigh({49'408 * 1280 * 2, 49'408 * 768 * 2});  // the text encoders' embeddings
     for (int layer = 0; layer < 32; ++layer) weigh({4 * 1280 * 1280 * 2, 8 * 1280 * 1280 * 2});
   }
 
@@ -66,7 +66,7 @@ class Sampler {
   void serve_request(const Resolution &resolution, std::uint64_t images, bool is_fast) {
     pixels_ = resolution.width * resolution.height;
     cells_ = pixels_ / 64;
-    // Guidance runs every image twice, with the text and without; the fast models do without it and in few steps.
+    // Guidance runs every image twice, with the text and without it. The fast models need no guidance and few steps.
     batch_ = is_fast ? images : 2 * images;
     const Id text = remember_prompt();
     std::vector<Id> layers;
@@ -120,7 +120,7 @@ class Sampler {
     recorder_.free(state);
   }
 
-  // A residual block and the transformers behind it. The caller still owns `input`, of so many channels.
+  // A residual block and the transformers after it. The caller keeps `input`, which has that many channels.
   Id block_of(std::size_t level, Id input, std::uint64_t input_channels) {
     const std::uint64_t bytes = state_bytes(level, kLevels[level].channels);
     const Id normal = recorder_.allocate(state_bytes(level, input_channels));
@@ -164,7 +164,7 @@ class Sampler {
       recorder_.free(state);
       state = larger;
     }
-    // Pictures stay until they have been fetched, some requests later.
+    // Images live until they are fetched, some requests later.
     pictures_.push_back(recorder_.allocate(images * pixels_ * 3 * 4));
     recorder_.free(state);
     recorder_.pass(images * pixels_ * 3);
@@ -175,7 +175,7 @@ class Sampler {
     }
   }
 
-  // What is derived from a prompt stays for the next request with the same prompt; the copy is this request's own.
+  // The embedding of a prompt stays for the next request with the same prompt. Each request has a copy.
   Id remember_prompt() {
     prompts_.push_back(recorder_.allocate(batch_ * 77 * 2048 * 2));
     if (prompts_.size() > 12) {
@@ -185,7 +185,7 @@ class Sampler {
     return recorder_.allocate(batch_ * 77 * 2048 * 2);
   }
 
-  // Adapters of low rank, for every matrix of the transformers; a few are kept.
+  // Low-rank adapters for every matrix of the transformers; a few of them stay.
   void exchange_adapter() {
     const std::uint64_t rank = std::uint64_t{8} << random_.between(0, 4);
     std::vector<Id> adapter;

@@ -1,5 +1,5 @@
-// Training a mixture of experts: a router sends every token to a few of many experts, so the sizes of most activations
-// are other ones in every layer and step, and sum up to the same.
+// Training a mixture of experts: a router sends every token to a few of many experts. The sizes of most activations
+// differ in every layer and step, but have the same sum.
 #include <algorithm>
 #include <array>
 
@@ -64,7 +64,7 @@ class Training {
       for (std::size_t i = 0; i < weights_.size(); ++i) {
         const Id update = recorder_.allocate(2 * weights_[i]);
         const Id divisor = recorder_.allocate(2 * weights_[i]);
-        // The backward pass made the gradients from the last layer to the first, but for the shared words.
+        // The backward pass made the gradients from the last layer to the first, except for the shared embedding.
         recorder_.free({update, divisor, gradients_[i == 0 ? 0 : weights_.size() - i]});
       }
       gradients_.clear();
@@ -103,7 +103,7 @@ class Training {
       layer.sum = hidden();
       layer.probabilities = recorder_.allocate(kTokens * kExperts * 4);
       layer.routes = recorder_.allocate(kTokens * kChosen * 8);
-      recorder_.pass(kTokens * kChosen * 16);  // what sorting tokens by expert takes
+      recorder_.pass(kTokens * kChosen * 16);  // workspace for sorting tokens by expert
       layer.loads = route(number);
       layer.experts.clear();
       std::vector<Id> outputs;

@@ -1,5 +1,5 @@
-// Graph analytics: compressed graphs that stay for many questions, frontiers that grow and shrink by powers within one,
-// sorts and scans that take as much again as what they sort.
+// Graph analytics: compressed graphs that stay for many queries, frontiers that grow and shrink by powers within a
+// query, sorts and scans that need as much memory again as their input.
 #include <algorithm>
 #include <bit>
 
@@ -13,7 +13,7 @@ namespace {
 using Id = Recorder::Id;
 
 constexpr std::uint64_t kQuestions = 1'500;
-constexpr std::uint64_t kMostEdges = std::uint64_t{3} << 30;  // of all graphs that are loaded
+constexpr std::uint64_t kMostEdges = std::uint64_t{3} << 30;  // of all loaded graphs
 constexpr std::uint64_t kSmallestBuffer = 64 << 10;
 
 struct Graph {
@@ -21,7 +21,7 @@ struct Graph {
   std::vector<Id> arrays;
 };
 
-// A buffer that doubles when it is too small: the old one lives until it has been copied.
+// A buffer that doubles when it is full. The old one lives until it has been copied.
 class Growing {
  public:
   explicit Growing(Recorder &recorder) : recorder_(recorder), id_(recorder.allocate(kSmallestBuffer)) {}
@@ -93,7 +93,7 @@ class Analytics {
     graphs_.erase(graphs_.begin() + static_cast<std::ptrdiff_t>(which));
   }
 
-  // Breadth first: a wave that grows by a power, covers most of the graph at once, and ebbs away.
+  // Breadth first: a frontier that grows by a power, covers most of the graph at once, and shrinks.
   void search(const Graph &graph) {
     const Id distances = recorder_.allocate(graph.vertices * 4);
     const Id visited = recorder_.allocate(graph.vertices / 8 + 64);
@@ -128,7 +128,7 @@ class Analytics {
       recorder_.free(shares);
     }
     recorder_.free(old_ranks);
-    // The best of them, sorted.
+    // The best results, sorted.
     const Id order = recorder_.allocate(graph.vertices * 4);
     const Id sorted = recorder_.allocate(graph.vertices * 8);
     recorder_.pass(graph.vertices / 12 + (1 << 20));

@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint64_t kMiB = (std::uint64_t{1} << 20) / pool::kGranuleBytes;  // in granules
 constexpr unsigned kAll = std::numeric_limits<unsigned>::max();
 
-// The tightest of the first `look` holes that fit, seen from one end; among equals the one nearest to that end.
+// The tightest of the first `look` holes that fit, from one end; of equal ones the one nearest to that end.
 std::optional<Choice> tightest(const Holes &holes, std::uint64_t granules, unsigned look, End from) {
   std::optional<Choice> best;
   for (std::size_t i = 0; i < holes.size() && look > 0; ++i) {
@@ -25,7 +25,7 @@ std::optional<Choice> tightest(const Holes &holes, std::uint64_t granules, unsig
   return best;
 }
 
-// One rule for every size: `look` 1 is first fit (last fit from above), all is best fit.
+// One rule for every size: `look` 1 is first fit (last fit from the high end), kAll is best fit.
 template <unsigned kLook, End kFrom>
 class OneEnded final : public Policy {
  public:
@@ -34,8 +34,8 @@ class OneEnded final : public Policy {
   }
 };
 
-// Two-level segregated fit: 32 steps an octave, lists in order of entry, the latest first. With kLook 0 the search
-// starts above the request's own bin, as the textbook has it.
+// Two-level segregated fit: 32 steps an octave, each list with the latest entry first. With kLook 0 the search starts
+// above the request's own bin, as in textbooks.
 template <unsigned kLook>
 class Segregated final : public Policy {
  public:
@@ -92,28 +92,27 @@ class Split : public Policy {
 enum class Runs {
   kUnseen,
   kLow,    // large ones go to the tightest of the two lowest
-  kTiled,  // as kLow; long ones, from 2 MiB on, behind the last block, then to the hole that they fill best of a few
-           // low
+  kTiled,  // as kLow; long runs, from 2 MiB on, after the last block, then to the low hole with the smallest remainder
 };
 
-// As Split at 8 MiB, with two things seen on the way. Blocks of one size, allocated one behind the other, die together:
-// they go by address. And a size whose block that was freed last had died young goes to the high end: which of its
-// blocks die young changes with the phases of a program, and the last one tells the phase.
-template <Runs kRuns, bool kSeesLives>
-class Lives final : public Policy {
+// As Split at 8 MiB, with two observations. Blocks of one size, allocated in a row, are freed together, so they are
+// placed by address. A size whose last freed block was short-lived goes to the high end: which blocks of a size are
+// short-lived changes with the phases of a program, and the last one shows the phase.
+template <Runs kRuns, bool kSeesLifetimes>
+class Lifetimes final : public Policy {
  public:
   std::optional<Choice> choose(const Holes &holes, std::uint64_t granules) override {
     const bool repeats = granules == previous_;
     previous_ = granules;
-    if (kSeesLives && granules >= kLarge) {
+    if (kSeesLifetimes && granules >= kLarge) {
       const Size &size = slot_of(granules);
-      if (size.granules == granules && size.died_young) return tightest(holes, granules, kYoungLook, End::kHigh);
+      if (size.granules == granules && size.short_lived) return tightest(holes, granules, kShortLivedLook, End::kHigh);
     }
     const bool is_run = repeats && (kRuns == Runs::kLow || (kRuns == Runs::kTiled && is_live_));
     if (kRuns == Runs::kTiled && granules >= kLargeInRun) {
       if (!is_run && length_ > 1) last_length_ = length_;
       length_ = is_run ? length_ + 1 : 1;
-      if (is_run && std::max(length_, last_length_) >= kLongRun) return go_on(holes, granules);
+      if (is_run && std::max(length_, last_length_) >= kLongRun) return continue_run(holes, granules);
     }
     if (granules < kLarge) return tightest(holes, granules, 1, End::kHigh);
     return tightest(holes, granules, is_run ? kRunLook : kAll, End::kLow);
@@ -123,16 +122,17 @@ class Lives final : public Policy {
     is_live_ = true;
   }
   void freed(const Freed &block) override {
-    if (block.granules >= kLarge) slot_of(block.granules) = {block.granules, block.lived * kYoung < block.live};
+    if (block.granules >= kLarge)
+      slot_of(block.granules) = {block.granules, block.lived * kShortLivedShare < block.live};
     if (block.start == start_) is_live_ = false;
   }
 
  private:
-  // Behind the last block; else of the few lowest the hole with the least rest, the largest of all only if need be.
-  [[nodiscard]] std::optional<Choice> go_on(const Holes &holes, std::uint64_t granules) const {
-    const auto behind = std::lower_bound(holes.start.begin(), holes.start.end(), start_ + granules);
-    const auto next = static_cast<std::size_t>(behind - holes.start.begin());
-    if (next < holes.size() && *behind == start_ + granules && holes.granules[next] >= granules) {
+  // After the last block; else the hole with the smallest remainder of the few lowest; the largest hole only if needed.
+  [[nodiscard]] std::optional<Choice> continue_run(const Holes &holes, std::uint64_t granules) const {
+    const auto after = std::lower_bound(holes.start.begin(), holes.start.end(), start_ + granules);
+    const auto next = static_cast<std::size_t>(after - holes.start.begin());
+    if (next < holes.size() && *after == start_ + granules && holes.granules[next] >= granules) {
       return Choice{next, End::kLow};
     }
     const auto largest = std::max_element(holes.granules.begin(), holes.granules.end());
@@ -145,7 +145,7 @@ class Lives final : public Policy {
       --left;
       const std::uint64_t size = holes.granules[hole];
       const std::int64_t rest =
-          static_cast<std::int64_t>(size % granules) - static_cast<std::int64_t>(size / kForgiven);
+          static_cast<std::int64_t>(size % granules) - static_cast<std::int64_t>(size / kTolerance);
       if (rest >= best_rest) continue;
       best.hole = hole;
       best_rest = rest;
@@ -158,20 +158,20 @@ class Lives final : public Policy {
   static constexpr unsigned kRunLook = 2;
   static constexpr unsigned kTileLook = 16;
   static constexpr unsigned kLongRun = 16;
-  static constexpr std::uint64_t kForgiven = 64;
-  static constexpr unsigned kYoungLook = 4;
-  static constexpr std::uint64_t kYoung = 16;
+  static constexpr std::uint64_t kTolerance = 64;
+  static constexpr unsigned kShortLivedLook = 4;
+  static constexpr std::uint64_t kShortLivedShare = 16;
   static constexpr unsigned kSlotBits = 8;
   struct Size {
     std::uint64_t granules = 0;
-    bool died_young = false;
+    bool short_lived = false;
   };
   Size &slot_of(std::uint64_t granules) { return sizes_[granules * 0x9e3779b97f4a7c15U >> (64 - kSlotBits)]; }
 
   std::array<Size, std::size_t{1} << kSlotBits> sizes_{};
   std::uint64_t previous_ = 0;  // request
-  std::uint64_t start_ = 0;     // of what it got
-  bool is_live_ = false;        // that
+  std::uint64_t start_ = 0;     // of its block
+  bool is_live_ = false;        // that block
   unsigned length_ = 1;         // of the run
   unsigned last_length_ = 1;    // of the one before
 };
@@ -196,11 +196,11 @@ constexpr std::array<NamedPolicy, 16> kPolicies{{
     {"split 16 MiB", make<Split<16, Segregated<8>>>},
     {"split 8 MiB", make<Split<8, Segregated<8>>>},
     {"split 8 MiB, best fit", make<Split<8, BestFit>>},
-    {"8 MiB, runs low", make<Lives<Runs::kLow, false>>},
-    {"8 MiB, lives", make<Lives<Runs::kUnseen, true>>},
-    {"8 MiB, runs low and lives", make<Lives<Runs::kLow, true>>},
-    {"8 MiB, runs", make<Lives<Runs::kTiled, false>>},
-    {"8 MiB, runs and lives", make<Lives<Runs::kTiled, true>>},  // the pool's own, in plain form
+    {"8 MiB, runs low", make<Lifetimes<Runs::kLow, false>>},
+    {"8 MiB, lifetimes", make<Lifetimes<Runs::kUnseen, true>>},
+    {"8 MiB, runs low and lifetimes", make<Lifetimes<Runs::kLow, true>>},
+    {"8 MiB, runs", make<Lifetimes<Runs::kTiled, false>>},
+    {"8 MiB, runs and lifetimes", make<Lifetimes<Runs::kTiled, true>>},  // the pool's own policy
 }};
 
 }  // namespace

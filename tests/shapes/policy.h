@@ -1,4 +1,4 @@
-// Where a block could go: placement policies in the simplest form that is surely right, for comparison on traces.
+// Placement policies in the simplest correct form, for comparison on traces.
 // Layer: test shapes (standard library only). Threads: a policy belongs to one replay.
 #pragma once
 
@@ -11,11 +11,11 @@
 
 namespace ration::shapes {
 
-// In address order, in granules, as plain arrays: every policy may look at all of them.
+// In address order, in granules, as plain arrays, so that every policy can examine all holes.
 struct Holes {
   std::vector<std::uint64_t> start;
   std::vector<std::uint64_t> granules;
-  std::vector<std::uint64_t> entered;  // counts up with every change of any hole
+  std::vector<std::uint64_t> entered;  // a counter value of the hole's last change
   [[nodiscard]] std::size_t size() const { return start.size(); }
 };
 
@@ -23,7 +23,7 @@ enum class End { kLow, kHigh };
 
 struct Choice {
   std::size_t hole;
-  End end;  // of the hole, where the block goes
+  End end;  // of the hole
 };
 
 class Policy {
@@ -33,12 +33,12 @@ class Policy {
   Policy &operator=(const Policy &) = delete;
   virtual ~Policy() = default;
   virtual std::optional<Choice> choose(const Holes &holes, std::uint64_t granules) = 0;
-  // Where the block starts for which a hole was chosen last.
+  // The start of the block for which choose() was called last.
   virtual void placed(std::uint64_t start);
   struct Freed {
     std::uint64_t start, granules;
-    std::uint64_t lived;  // granules that were allocated in all between its birth and now
-    std::uint64_t live;   // granules, now
+    std::uint64_t lived;  // granules that were allocated during its life
+    std::uint64_t live;   // live granules now
   };
   virtual void freed(const Freed &block);
 };

@@ -1,4 +1,4 @@
-// Numbers that depend on the seed alone: the same on every machine, which the distributions of <random> do not promise.
+// Random numbers that depend only on the seed. The distributions of <random> may differ between machines.
 // Layer: test shapes (standard library only). Threads: none of its own.
 #pragma once
 
@@ -18,12 +18,12 @@ class Random {
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
     return z ^ (z >> 31);
   }
-  // Both ends may come. REQUIRES: low <= high. The bias of the remainder is below 2^-32 for the ranges used here.
+  // Both ends included. REQUIRES: low <= high. The bias of the remainder is below 2^-32 for the ranges used here.
   std::uint64_t between(std::uint64_t low, std::uint64_t high) { return low + next() % (high - low + 1); }
   bool one_in(std::uint64_t chances) { return next() % chances == 0; }
   // [0, 1)
   double fraction() { return static_cast<double>(next() >> 11) * 0x1p-53; }
-  // From `low` on, every octave as likely as any other. Only operations that IEEE 754 rounds exactly: exp2() of two C
+  // From `low` on, every octave equally likely. Only operations that IEEE 754 rounds exactly: exp2() of two C
   // libraries may differ in the last bit.
   std::uint64_t log_uniform(std::uint64_t low, unsigned octaves) {
     const double exponent = fraction() * octaves;

@@ -1,5 +1,5 @@
 // Ray tracing: acceleration structures that are built with scratch of several times their size and then compacted,
-// textures that stream in and out with their mip chains, buffers of a frame that change with its resolution.
+// textures with mip chains that stream in and out, frame buffers that change with the resolution.
 #include <array>
 #include <deque>
 
@@ -62,7 +62,7 @@ class Renderer {
   void exchange_mesh() {
     Mesh &mesh = meshes_[random_.between(0, meshes_.size() - 1)];
     const Mesh old = mesh;
-    // Half of them are there before the old one goes, as while one scene fades into another.
+    // Half of them are built before the old scene is freed, as while one scene fades into another.
     const bool overlap = random_.one_in(2);
     if (!overlap) recorder_.free({old.vertices, old.indices, old.structure});
     mesh = load_mesh();
@@ -72,7 +72,7 @@ class Renderer {
   void stream_texture() {
     const std::uint64_t side = std::uint64_t{256} << random_.between(0, 4);
     const std::uint64_t bytes_of_four = random_.one_in(4) ? 16 : 4;  // texels, plain or compressed
-    // Fine levels are allocated one by one, as they become visible; the coarse rest comes in one piece.
+    // Fine levels are allocated one by one as they become visible, the coarse ones as one block.
     Texture texture{};
     for (std::uint64_t at = side; at >= side / 4; at /= 2) {
       texture.levels.push_back(recorder_.allocate(at * at * bytes_of_four / 4));
@@ -82,7 +82,7 @@ class Renderer {
     texture_bytes_ += texture.bytes;
     textures_.push_back(texture);
     while (texture_bytes_ > kTextureBudget) {
-      // Mostly the oldest goes; some are in use again and stay.
+      // Usually evicts the oldest; some are in use again and stay.
       const std::size_t which = random_.between(0, textures_.size() / 8);
       texture_bytes_ -= textures_[which].bytes;
       recorder_.free(textures_[which].levels);

@@ -5,7 +5,7 @@
 namespace ration::shapes {
 namespace {
 
-// A shape that frees twice is wrong itself; the builder says so.
+// A double free is an error of the shape, which the builder detects.
 void demand(const char *wrong) {
   if (wrong != nullptr) throw std::logic_error(wrong);
 }

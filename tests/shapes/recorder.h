@@ -1,4 +1,4 @@
-// Writes down what a program would allocate and free.
+// Records the allocations and frees of a program as a trace.
 // Layer: test shapes. Threads: none of its own.
 #pragma once
 

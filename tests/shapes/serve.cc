@@ -1,4 +1,4 @@
-// Serving a language model with continuous batching: a batch that is kept full, key-value tensors that live as long as
+// Serving a language model with continuous batching: a batch that stays full, key-value tensors with the lifetime of
 // their request, activations of one step.
 #include "shapes/random.h"
 #include "shapes/recorder.h"
@@ -20,7 +20,7 @@ constexpr std::uint64_t kMostSteps = 40;
 
 struct Request {
   std::vector<Recorder::Id> tensors;
-  std::uint64_t steps;  // that are left of it
+  std::uint64_t steps;  // remaining steps of the request
 };
 
 Request admit(Recorder &recorder, Random &random) {

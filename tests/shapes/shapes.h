@@ -1,5 +1,5 @@
-// What programs of several kinds allocate and free, as traces; README.md says what each models.
-// Layer: test shapes, over pool/replay's trace. Threads: every call stands alone.
+// Traces of several kinds of programs; README.md describes each model.
+// Layer: test shapes, over pool/replay's trace. Threads: calls are independent.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace ration::shapes {
 
-// The whole trace of one seed. `length` shortens or lengthens what the shape repeats (steps, requests, frames).
+// The whole trace of one seed. `length` scales the repetitions of the shape (steps, requests, frames).
 using Generate = pool::replay::Trace (*)(std::uint64_t seed, double length);
 
 pool::replay::Trace train(std::uint64_t seed, double length);
@@ -29,7 +29,7 @@ struct Shape {
 std::span<const Shape> all();
 // Null when there is no shape of that name.
 const Shape *find(std::string_view name);
-// How often something happens that happens `times` in a trace of length 1; at least once.
+// `times` scaled by the length of the trace; at least 1.
 std::uint64_t repeated(std::uint64_t times, double length);
 
 }  // namespace ration::shapes

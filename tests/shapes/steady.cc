@@ -1,4 +1,4 @@
-// Random sizes at a steady number of blocks: the shape without any pattern that a placement could learn.
+// Random sizes with a constant number of blocks: a shape without a pattern that a placement could exploit.
 #include "shapes/random.h"
 #include "shapes/recorder.h"
 #include "shapes/shapes.h"

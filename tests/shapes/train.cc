@@ -1,5 +1,5 @@
-// Training a transformer: weights, gradients and two moments of Adam that stay, activations that the forward pass
-// leaves for the backward pass, workspaces that live for a call or two.
+// Training a transformer: permanent weights, gradients and two moments of Adam, activations that live from the forward
+// to the backward pass, workspaces that live for a call or two.
 #include <algorithm>
 #include <array>
 
@@ -171,7 +171,7 @@ class Training {
     recorder_.free({layer.variance1, layer.mean1, layer.norm1});
     const Id input = hidden();
     recorder_.free({inner, sum});
-    // The input is the output of the layer below, whose last use this was.
+    // The input is the output of the layer below, and this was its last use.
     if (number > 0) recorder_.free(layers_[number - 1].sum2);
     return input;
   }
