@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# What Ration costs, beside the machine's own yardsticks in the same run, as one table on stdout:
+# Prints the cost of Ration as one table, compared with yardsticks of the same run:
 #   scripts/bench.sh [--strict] [--traces FOLDER] [--smoke] [--built FOLDER] [OUTPUT_FOLDER]
-# Bounds that are passed over say `over`; with --strict the exit status is then 1. --traces adds the smallest arena of each
-# *.trace and *.trace.xz there. --smoke measures next to nothing: every row, no figure worth reading. --built takes a
-# build that is there. bench_*.json, replay_*.json and table.json go to the folder (build/bench by default).
+# A figure over its bound is marked `over`; with --strict the exit status is then 1. --traces adds the smallest arena of each
+# *.trace and *.trace.xz in FOLDER. --smoke prints every row after minimal measurements, without meaningful figures. --built
+# uses an existing build. Writes bench_*.json, replay_*.json and table.json to OUTPUT_FOLDER (default: build/bench).
 set -eu
 . "$(dirname "$0")/steps.sh"
 
@@ -22,7 +22,7 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
-[ -z "$traces" ] || [ -d "$traces" ] || die "bench: $traces is no folder"
+[ -z "$traces" ] || [ -d "$traces" ] || die "bench: $traces is not a folder"
 
 if [ -z "$build" ]; then
   build=$root/build
@@ -34,7 +34,7 @@ output=${output:-$build/bench}
 mkdir -p "$output"
 rm -f "$output"/bench_*.json "$output"/replay_*.json "$output"/table.json
 
-# Their own text repeats what is in the JSON; the table takes it from there.
+# The table is made from the JSON files; the text output repeats them.
 rounds=() seconds=0.2
 if [ $smoke = yes ]; then rounds=(--rounds 1) seconds=0.001; fi
 for bench in alone threads ledger pool start dlsym hook; do

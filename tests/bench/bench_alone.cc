@@ -1,5 +1,5 @@
-// What the pool alone costs, with its lock and its look-up by address, beside what the machine itself takes for a lock,
-// a look-up and the same work on the host's heap: all in one process, in turns, the least of many rounds.
+// Cost of the pool alone, with its lock and its look-up by address, compared with a lock, a look-up and the same work
+// on the host's heap. All in one process, in turns; the minimum of many rounds.
 #include <malloc.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ void keep(const Value &value) {
   asm volatile("" : : "g"(value) : "memory");
 }
 
-// Keys as far apart and in as random an order as blocks are.
+// Keys with the distances and the random order of blocks.
 class MapLookup {
  public:
   MapLookup() {
@@ -52,7 +52,7 @@ class MapLookup {
   std::vector<std::uint64_t> asked_;
 };
 
-// A thousandth of each size: even the largest come from the heap and none is mapped by itself.
+// A thousandth of each size, so that even the largest come from the heap and none is mapped separately.
 class HostMemory {
  public:
   std::uintptr_t allocate(std::uint64_t bytes) {
@@ -62,7 +62,7 @@ class HostMemory {
   void free(std::uintptr_t block) { std::free(reinterpret_cast<void *>(block)); }
 };
 
-// One number of live blocks: the pool and the host's heap under the same steps.
+// The pool and the host's heap under the same steps, with a given number of live blocks.
 class Level {
  public:
   Level(std::uint32_t live, std::uint32_t most_bytes)
@@ -71,7 +71,7 @@ class Level {
         memory_(PoolMemory::slab_bytes_for(churn_.peak_bytes)),
         pool_(memory_, churn_),
         heap_(host_, churn_) {
-    // Into the steady state: each block has been replaced a few times.
+    // Reaches the steady state: replaces each block a few times.
     pool_.replace(churn_.steps.size());
     heap_.replace(churn_.steps.size());
   }
@@ -83,7 +83,7 @@ class Level {
                 static_cast<double>(memory_.statistics().metadata_bytes) / static_cast<double>(live_));
   }
 
-  // The 99th percentile of single operations, the clock's own cost taken off.
+  // The 99th percentile of single operations, without the clock's own cost.
   void measure_tail(Figures &figures, double clock_ns) {
     pool_.replace(kWarmUp);
     std::vector<double> frees, allocations;
@@ -99,7 +99,7 @@ class Level {
 
  private:
   [[nodiscard]] std::string named(const std::string &what) const { return what + '_' + std::to_string(live_); }
-  // First so many that most blocks come by: the rounds of the others took their lines out of the caches.
+  // Warms up with most of the blocks: the other benchmarks' rounds evicted their cache lines.
   template <class Blocks>
   double warm_ns(Blocks &blocks) const {
     blocks.replace(std::max<std::size_t>(kWarmUp, live_));
@@ -133,11 +133,11 @@ double clock_ns() {
 void run(const Arguments &arguments) {
   const SecondThread second_thread;
   pin();
-  mallopt(M_MMAP_THRESHOLD, 1 << 30);  // no page of the yardstick's own comes or goes
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);  // the yardstick maps and unmaps no page
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
   MapLookup map;
-  PoolMemory beside(kSlabBytes);
-  const std::vector<std::uintptr_t> live = fill(beside);
+  PoolMemory lifo(kSlabBytes);
+  const std::vector<std::uintptr_t> live = fill(lifo);
   std::vector<std::unique_ptr<Level>> levels;
   levels.push_back(std::make_unique<Level>(kFew, kMostBytes));
   levels.push_back(std::make_unique<Level>(10 * kFew, kMostBytes));
@@ -148,8 +148,8 @@ void run(const Arguments &arguments) {
   for (int round = 0; round < arguments.rounds; ++round) {
     figures.least("mutex", "ns", mutex_pair_ns(kPairs));
     map.measure(figures);
-    allocate_and_free(beside, kWarmUp);
-    figures.least("lifo_1000", "ns", ns_each(kPairs, [&] { allocate_and_free(beside, kPairs); }));
+    allocate_and_free(lifo, kWarmUp);
+    figures.least("lifo_1000", "ns", ns_each(kPairs, [&] { allocate_and_free(lifo, kPairs); }));
     for (const std::unique_ptr<Level> &level : levels) level->measure(figures);
     levels.front()->measure_tail(figures, clock);
   }

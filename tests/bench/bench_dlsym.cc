@@ -1,4 +1,4 @@
-// What a look-up pays: dlsym of a hooked driver function, of another one, and of a name that is not CUDA's.
+// Cost of dlsym: of a hooked driver function, of another driver function, and of a name outside CUDA.
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -10,7 +10,7 @@ using namespace ration::bench;
 
 namespace {
 
-// Stands between the measured call and the optimiser.
+// Keeps the optimiser from removing the measured call.
 void *volatile sink;
 
 double look_up(void *handle, const char *name) {

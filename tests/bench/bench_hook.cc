@@ -1,4 +1,4 @@
-// What a driver call pays for its hook, linked directly to the simulated driver (whose own calls are part of both).
+// Cost of a hook per driver call, linked directly to the simulated driver, whose own time is part of both figures.
 #include <cuda.h>
 
 #include <cstdio>

@@ -1,5 +1,5 @@
-// What a reservation and its release cost in a group that other processes share, with few and with many registered,
-// beside the account alone and a mutex: in one process, in turns, the least of many rounds.
+// Cost of a reservation and its release in a group shared between processes, with few and with many registered members,
+// compared with the account alone and a mutex. In one process, in turns; the minimum of many rounds.
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kPairs = 20'000;
 constexpr std::uint64_t kBytes = 1 << 20;
 
-// An account in a group in which so many are registered: 0 for an account alone.
+// An account in a group with a number of registered members. 0: without a group.
 class Group {
  public:
   Group(const std::string &folder, int registered) : name_(std::to_string(registered)) {

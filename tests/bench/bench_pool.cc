@@ -1,6 +1,6 @@
-// What an allocation and its free cost in mode pool through the whole preloaded library, linked directly to the
-// simulated driver, what they cost in the pool alone, and what the driver's call costs that such a pair contains.
-// Child processes take turns; the least of each figure.
+// Cost of an allocation and its free in mode pool through the whole preloaded library, linked directly to the simulated
+// driver; the cost in the pool alone, and that of the driver call that such a pair contains. Child processes in turns;
+// the minimum of each figure.
 #include <cuda.h>
 #include <simcuda/simcuda.h>
 
@@ -80,7 +80,7 @@ int child(const char *what) {
   return std::strcmp(what, "quarantined") == 0 ? of_pool<QuarantinedMemory>() : of_driver();
 }
 
-// Calls are counted, not timed: the last round's are as good as any.
+// Calls are counted, not timed: any round's number will do.
 void take_turn(Figures &figures, const char *suffix, const char *what, Under under) {
   for (const auto &[name, value] : child_figures({"/proc/self/exe", "--child", what}, under)) {
     if (name.ends_with("_calls")) {

@@ -1,4 +1,4 @@
-// What a process without CUDA pays for the preload: the start and end of /bin/true, in turns, medians.
+// Cost of the preload for a process without CUDA: start and end of /bin/true, in turns; medians.
 #include <algorithm>
 #include <cstdio>
 #include <exception>

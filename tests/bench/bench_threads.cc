@@ -1,7 +1,6 @@
-// What several threads pay on one pool of a thousand live blocks, each replacing its own share of them: the time from
-// the first one's start to the last one's end, by pairs of one thread. Medians: how threads meet at a lock differs from
-// round to round, and the least of many rounds would be one in which they did not meet. Where each thread can have a
-// processor also the median of the rounds in which the scheduler took none away.
+// Cost of several threads on one pool of a thousand live blocks, of which each thread replaces its own share: the time
+// from the first start to the last end, per pair of one thread. Medians: lock contention differs from round to round,
+// and the minimum of many rounds would be one without contention.
 #include <pthread.h>
 #include <sched.h>
 #include <time.h>
@@ -40,7 +39,7 @@ std::vector<int> processors() {
   return processors;
 }
 
-// A thread that the scheduler moves meanwhile would say more about the scheduler.
+// Without pinning, a thread that migrates would measure the scheduler.
 void stay_on(int cpu) {
   cpu_set_t one;
   CPU_ZERO(&one);
@@ -48,7 +47,7 @@ void stay_on(int cpu) {
   pthread_setaffinity_np(pthread_self(), sizeof one, &one);
 }
 
-// Seconds of `processors` in which they were not idle, steal included, since the machine started; to a clock tick.
+// Busy seconds of `processors` since the machine started, steal included, with the resolution of a clock tick.
 double busy_seconds(const std::vector<int> &processors) {
   std::ifstream file("/proc/stat");
   double ticks = 0;
@@ -72,7 +71,7 @@ double own_seconds() {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
 }
 
-// What others take of the processors while it lives.
+// Processor time used by other processes during its life.
 class Others {
  public:
   explicit Others(const std::vector<int> &processors) : processors_(processors) {}
@@ -113,7 +112,7 @@ class Crowd {
         running.emplace_back([&, i] {
           if (!processors_.empty()) stay_on(processors_[i % processors_.size()]);
           ready.fetch_add(1);
-          while (ready.load() != shares_.size()) sched_yield();  // a thread that sleeps here would start late
+          while (ready.load() != shares_.size()) sched_yield();  // a sleeping thread would start late
           turns[i].begin = Clock::now();
           shares_[i]->replace(kPairs);
           turns[i].end = Clock::now();

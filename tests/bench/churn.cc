@@ -25,7 +25,7 @@ Churn draw_churn(std::uint32_t live, std::uint32_t most_bytes, std::uint64_t see
   churn.peak_bytes = bytes;
   churn.steps.resize(std::max<std::size_t>(kLeastSteps, 4 * std::size_t{live}));
   for (Churn::Step &step : churn.steps) step = {random.below(live), random.log_uniform(kLeastBytes, most_bytes)};
-  // Twice: from the second time on every repetition meets the same sizes.
+  // Twice: from the second pass on all repetitions have the same sizes.
   std::vector<std::uint32_t> sizes = churn.first_bytes;
   for (int pass = 0; pass < 2; ++pass) {
     for (const Churn::Step &step : churn.steps) {

@@ -1,6 +1,6 @@
-// The work that the pool is measured with: so many live blocks, one after another freed at random and another one of
-// another size in its place. Sizes are drawn log-uniformly from 256 bytes up.
-// Threads: each object stands alone; replacers of one memory may run at once where the memory allows it.
+// The measured work: with a number of live blocks, frees a random one and allocates one of another size, again and
+// again. Sizes are log-uniform from 256 bytes on. Threads: objects are independent; replacers of one memory may run
+// concurrently where the memory allows it.
 #pragma once
 
 #include <cstddef>
@@ -22,15 +22,15 @@ class Random : public shapes::Random {
   std::uint32_t log_uniform(std::uint32_t least, std::uint32_t most);
 };
 
-// Drawn beforehand: what is timed draws nothing. The steps may be repeated from the first one on without end.
+// Drawn in advance, outside the measured time. The steps may be repeated any number of times.
 struct Churn {
   struct Step {
     std::uint32_t victim;
     std::uint32_t bytes;
   };
-  std::vector<std::uint32_t> first_bytes;  // of each block that is live at the beginning
+  std::vector<std::uint32_t> first_bytes;  // of each initially live block
   std::vector<Step> steps;
-  std::uint64_t peak_bytes;  // the most that is live at once, however often the steps are repeated
+  std::uint64_t peak_bytes;  // most live bytes, for any number of repetitions
 };
 Churn draw_churn(std::uint32_t live, std::uint32_t most_bytes, std::uint64_t seed);
 
@@ -56,7 +56,7 @@ class Replacer {
     }
   }
 
-  // The same with `before()` before each operation and `after_free()` or `after_allocate()` behind it.
+  // As replace(), with `before()` before and `after_free()` or `after_allocate()` after each operation.
   template <class Before, class AfterFree, class AfterAllocate>
   void replace_watched(std::size_t count, Before before, AfterFree after_free, AfterAllocate after_allocate) {
     for (std::size_t i = 0; i < count; ++i) {

@@ -1,4 +1,4 @@
-// Figures by name, the least of what many rounds saw, and the JSON file that the table is made of.
+// Named figures as minima of many rounds, and the JSON file from which the table is made.
 // Threads: one.
 #pragma once
 
@@ -15,7 +15,7 @@ inline double ns_between(Clock::time_point begin, Clock::time_point end) {
   return std::chrono::duration<double, std::nano>(end - begin).count();
 }
 
-// Of one of the `count` calls or pairs that `work` makes.
+// Time per call or pair; `work` makes `count` of them.
 template <class Work>
 double ns_each(std::size_t count, Work &&work) {
   const Clock::time_point begin = Clock::now();
@@ -23,7 +23,7 @@ double ns_each(std::size_t count, Work &&work) {
   return ns_between(begin, Clock::now()) / static_cast<double>(count);
 }
 
-// The yardstick of most figures: an uncontended lock and unlock of a std::mutex.
+// The yardstick of most figures: an uncontended lock and unlock of a std::mutex. REQUIRES: a SecondThread.
 double mutex_pair_ns(std::size_t pairs);
 
 struct Measured {
@@ -33,11 +33,11 @@ struct Measured {
 
 class Figures {
  public:
-  // Keeps the least: what disturbs a round only ever adds to it.
+  // Keeps the minimum: a disturbance only adds to a round's time.
   void least(const std::string &name, const std::string &unit, double value);
   void set(const std::string &name, const std::string &unit, double value);
 
-  // Prints one line a figure and, where `json` is not empty, writes them there. Throws where it cannot.
+  // Prints one line a figure and writes them to the file `json` unless that is empty. Throws where it cannot.
   void report(const std::string &bench, const std::string &json) const;
 
  private:

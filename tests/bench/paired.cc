@@ -39,7 +39,7 @@ std::vector<char *> as_array(const std::vector<std::string> &strings) {
   return array;
 }
 
-// `output` is the child's stdout, or -1 for ours. The clock stops when the child is gone.
+// `output` is the child's stdout, or -1 for ours. Returns the seconds until the child has ended.
 double run(const std::vector<std::string> &command, Under under, int output) {
   const std::vector<std::string> environment = environment_of(under);
   const std::vector<char *> argv = as_array(command);
@@ -106,7 +106,7 @@ double run_child(const std::vector<std::string> &command, Under under) {
 std::map<std::string, double> child_figures(const std::vector<std::string> &command, Under under) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
-  run(command, under, ends[1]);  // a few lines: they fit into the pipe while nobody reads
+  run(command, under, ends[1]);  // a few lines fit into the pipe without a reader
   close(ends[1]);
   std::string text(4096, '\0');
   const ssize_t size = read(ends[0], text.data(), text.size());

@@ -1,6 +1,5 @@
-// Measures the same work with and without Ration in child processes that take turns, so that a clock which drifts
-// falls on both alike; prints and writes the pair, its difference and its ratio.
-// Threads: one.
+// Measures the same work with and without Ration in child processes that take turns, so that a drifting clock rate
+// affects both. Prints and writes both figures, their difference and their ratio. Threads: one.
 #pragma once
 
 #include <functional>
@@ -10,14 +9,14 @@
 
 namespace ration::bench {
 
-// `--json FILE` and `--rounds N` of a benchmark's command line; anything else ends the program.
+// `--json FILE` and `--rounds N` of a benchmark's command line; other arguments end the program.
 struct Arguments {
   std::string json;
   int rounds;
 };
 Arguments read_arguments(int count, char **arguments, int default_rounds);
 
-// The exit status of a benchmark that does `run` with its arguments, and says on stderr what stopped it.
+// Runs `run` with the benchmark's arguments and reports an exception on stderr. Returns the exit status.
 int run_bench(const std::string &bench, int count, char **arguments, int default_rounds,
               void (*run)(const Arguments &));
 
@@ -31,10 +30,10 @@ void pin();
 // Returns the seconds from before the spawn to its end.
 double run_child(const std::vector<std::string> &command, Under under);
 
-// The same, with what the child wrote to stdout: lines `NAME NANOSECONDS`.
+// As run_child(); returns the child's output: lines `NAME NANOSECONDS`.
 std::map<std::string, double> child_figures(const std::vector<std::string> &command, Under under);
 
-// In a child: the least time of one call of `work`, in nanoseconds, over several batches.
+// In a child: the minimum time per call over several batches, in nanoseconds.
 double least_ns(int calls_in_a_batch, const std::function<void()> &batch);
 
 struct Figure {
@@ -44,10 +43,11 @@ struct Figure {
   double with;
 };
 
-// Prints one line a figure and, where `json` is not empty, writes them there.
+// Prints one line a figure and writes them to the file `json` unless that is empty.
 void report(const std::string &bench, const std::vector<Figure> &figures, const std::string &json);
 
-// The usual benchmark: this program again as `SELF --child`, `rounds` times each way in turn; the least of each name.
+// The usual benchmark: runs this program as `SELF --child`, `rounds` times each way in turn; the minimum of each
+// figure.
 int compare_children(const std::string &bench, int count, char **arguments, Under with_ration = Under::kRation);
 
 }  // namespace ration::bench

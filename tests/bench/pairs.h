@@ -1,6 +1,6 @@
-// The two kinds of pairs that are measured with the pool alone and through the whole library alike: an allocation and
-// its free at once, and a free and another block in its place, both beside a thousand live blocks.
-// Memory is as churn.h says. Threads: as the memory's.
+// The two kinds of pairs that are measured both with the pool alone and through the whole library, with a thousand live
+// blocks: an allocation and its immediate free, and a free and an allocation of another size.
+// Memory is as in churn.h. Threads: as the memory's.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ void allocate_and_free(Memory &memory, std::size_t pairs) {
   for (std::size_t i = 0; i < pairs; ++i) memory.free(memory.allocate(kBlockBytes));
 }
 
-// Every block is freed in its turn, in an order that is not that of addresses, and one of another size takes its place.
+// Replaces every block in turn by one of another size, in an order other than that of addresses.
 template <class Memory>
 void replace(Memory &memory, std::vector<std::uintptr_t> &blocks, std::size_t pairs) {
   for (std::size_t i = 0; i < pairs; ++i) {

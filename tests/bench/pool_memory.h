@@ -1,4 +1,4 @@
-// The pool alone, as memory to be measured: a SharedPool with one slab and nothing behind it.
+// The pool alone as the measured memory: a SharedPool with one slab and no upstream.
 // Threads: PoolMemory as SharedPool, QuarantinedMemory one.
 #pragma once
 
@@ -15,10 +15,10 @@ class PoolMemory {
   explicit PoolMemory(std::uint64_t slab_bytes) {
     constexpr pool::Address kSlabAddress = 0x7f00'0000'0000;
     if (pool_.add_slab({kSlabAddress, slab_bytes, 1}) != pool::AddSlabOutcome::kAdded) {
-      throw std::runtime_error("the pool takes no slab");
+      throw std::runtime_error("the pool rejects the slab");
     }
   }
-  // Room for blocks that come and go: a quarter more than the most that is live at once.
+  // A quarter more than the peak of live bytes.
   static std::uint64_t slab_bytes_for(std::uint64_t peak_bytes) { return peak_bytes + peak_bytes / 4; }
 
   std::uintptr_t allocate(std::uint64_t bytes) {
@@ -27,13 +27,13 @@ class PoolMemory {
     return outcome.block.address;
   }
   void free(std::uintptr_t block) {
-    if (!pool_.free(block)) throw std::logic_error("a block of the pool is unknown to it");
+    if (!pool_.free(block)) throw std::logic_error("the pool does not know its block");
   }
   void retire(std::uintptr_t block) {
-    if (!pool_.retire(block)) throw std::logic_error("a block of the pool is unknown to it");
+    if (!pool_.retire(block)) throw std::logic_error("the pool does not know its block");
   }
   void reclaim(std::uintptr_t block) {
-    if (!pool_.reclaim(block)) throw std::logic_error("a retired block of the pool is unknown to it");
+    if (!pool_.reclaim(block)) throw std::logic_error("the pool does not know its retired block");
   }
   [[nodiscard]] pool::Statistics statistics() { return pool_.statistics(); }
 
@@ -42,7 +42,7 @@ class PoolMemory {
   pool::NoUpstream upstream_;
 };
 
-// The pool as the library uses it: a freed block is retired, and many are reclaimed at once.
+// The pool as the library uses it: retires freed blocks and reclaims many at once.
 class QuarantinedMemory {
  public:
   explicit QuarantinedMemory(std::uint64_t slab_bytes) : memory_(slab_bytes) { retired_.reserve(kAtOnce); }

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The figures of one run of the benchmarks as one table: table.py [--strict] FOLDER
+"""Prints the figures of one run of the benchmarks as a table: table.py [--strict] FOLDER
 
-Reads bench_*.json and replay_*.json of FOLDER, prints a row a figure and writes table.json beside them. A row: the figure, its
-yardstick of the same run, their ratio, what either may be at most, `ok` or `over`; `disturbed` where threads were measured while
-others kept the processors busy, `n/a` where there is only one.
-Exit: 0; 1 with --strict where something is over; 2 where a figure is missing.
+Reads bench_*.json and replay_*.json of FOLDER, prints one row a figure and writes table.json there. A row: the figure, its
+yardstick of the same run, their ratio, the bound of either, and `ok` or `over`. Rows of threads are `disturbed` where other
+processes kept the processors busy, and `n/a` where there is only one processor.
+Exit: 0; 1 with --strict where a bound is exceeded; 2 where a figure is missing.
 """
 import argparse
 import dataclasses
@@ -28,7 +28,7 @@ class Row:
     ratio_at_most: Optional[float] = None
     at_most: Optional[float] = None
     applies: Callable[[Figures], bool] = lambda figures: True
-    disturbed: Callable[[Figures], bool] = lambda figures: False  # then over its bound says nothing
+    disturbed: Callable[[Figures], bool] = lambda figures: False  # then `over` would prove nothing
 
 
 def of(name):
@@ -69,22 +69,22 @@ def crowded(figures):
 
 
 def malloc(live, text):
-    return Row(f"malloc and free as the pool with {text} live, sizes / 1024", of(f"alone.malloc_{live}"), beside=MUTEX)
+    return Row(f"malloc and free, {text} live, sizes / 1024", of(f"alone.malloc_{live}"), beside=MUTEX)
 
 
 SECTIONS = {
     "Yardsticks": [
         Row("std::mutex, lock and unlock", of("alone.mutex")),
-        Row("std::map, a look-up among 1,000", of("alone.map_1000"), beside=MUTEX),
+        Row("std::map, a look-up in 1,000 entries", of("alone.map_1000"), beside=MUTEX),
         malloc(1000, "1,000"),
         malloc(10000, "10,000"),
         malloc(100000, "100,000"),
     ],
     "Pool alone: allocate and free, with lock and look-up": [
-        Row("a random one of 1,000 live replaced", of("alone.replace_1000"), beside=MUTEX, ratio_at_most=6),
-        Row("last in, first out beside 1,000 live", of("alone.lifo_1000"), beside=MUTEX, ratio_at_most=6),
-        Row("a random one of 10,000 live replaced", of("alone.replace_10000"), beside=AT_1000, ratio_at_most=1.5),
-        Row("a random one of 100,000 live replaced", of("alone.replace_100000"), beside=AT_1000, ratio_at_most=4),
+        Row("random replacement, 1,000 live", of("alone.replace_1000"), beside=MUTEX, ratio_at_most=6),
+        Row("last in, first out, 1,000 live", of("alone.lifo_1000"), beside=MUTEX, ratio_at_most=6),
+        Row("random replacement, 10,000 live", of("alone.replace_10000"), beside=AT_1000, ratio_at_most=1.5),
+        Row("random replacement, 100,000 live", of("alone.replace_100000"), beside=AT_1000, ratio_at_most=4),
         Row("99th percentile of an allocate, 1,000 live", of("alone.p99_allocate_1000"), at_most=500),
         Row("99th percentile of a free, 1,000 live", of("alone.p99_free_1000"), at_most=500),
         Row("metadata per block, 1,000 live", of("alone.metadata_1000"), "bytes", at_most=64),
@@ -92,34 +92,34 @@ SECTIONS = {
         Row("metadata per block, 100,000 live", of("alone.metadata_100000"), "bytes", at_most=64),
     ],
     "Threads on one pool, 1,000 live in all": [
-        Row("the processors' time that others took meanwhile", of("threads.others"), "%"),
+        Row("processor time used by other processes", of("threads.others"), "%"),
         Row("one thread, a pair", of("threads.threads_1"), beside=MUTEX),
-        Row("two threads, a pair of one of them", of("threads.threads_2"), beside=ONE_THREAD, ratio_at_most=2.5,
+        Row("two threads, a pair of one thread", of("threads.threads_2"), beside=ONE_THREAD, ratio_at_most=2.5,
             applies=has_two, disturbed=crowded),
-        Row("four threads, time by all their pairs", lambda figures: figures["threads.threads_4"] / 4,
+        Row("four threads, time per pair of all", lambda figures: figures["threads.threads_4"] / 4,
             beside=TWO_THREADS, ratio_at_most=2, applies=has_two, disturbed=crowded),
-        Row("eight threads, time by all their pairs", lambda figures: figures["threads.threads_8"] / 8,
+        Row("eight threads, time per pair of all", lambda figures: figures["threads.threads_8"] / 8,
             beside=TWO_THREADS, ratio_at_most=2, applies=has_two, disturbed=crowded),
     ],
     "A reservation and its release": [
-        Row("in the process alone", of("ledger.registered_0"), beside=("mutex pair", of("ledger.mutex"))),
-        Row("in a group, one process registered", of("ledger.registered_1"), beside=("mutex pair", of("ledger.mutex"))),
-        Row("in a group, 1,024 processes registered", of("ledger.registered_1024"),
+        Row("without a group", of("ledger.registered_0"), beside=("mutex pair", of("ledger.mutex"))),
+        Row("in a group of one process", of("ledger.registered_1"), beside=("mutex pair", of("ledger.mutex"))),
+        Row("in a group of 1,024 processes", of("ledger.registered_1024"),
             beside=("one process", of("ledger.registered_1")), ratio_at_most=1.2),
     ],
     "Through the preloaded library, mode pool, 1,000 live": [
         Row("the driver's cuCtxGetCurrent, one call", of("pool.get_current_through"), beside=MUTEX),
         *through("lifo_1000", "last in, first out"),
-        *through("replace_1000", "replaced in turn"),
+        *through("replace_1000", "replacement in turn"),
     ],
 }
 
-# Smallest arena over peak, by the trace's name; of further seeds of the same shape (`train-7`) the second.
+# Bounds of smallest arena over peak, by the trace's name. The second holds for other seeds of the shape (`train-7`).
 ARENA_AT_MOST = {"train": (1.0075, 1.0085), "serve": (1.025, 1.025), "steady1k": (1.135, 1.15), "steady10k": (1.095, 1.10)}
 
 
 def read_figures(folder):
-    """Every figure as FILE.NAME, and the rows that no list names: the pairs with and without Ration, parts, traces."""
+    """Every figure as FILE.NAME, and the rows that SECTIONS does not list: pairs with and without Ration, parts, traces."""
     figures, pairs, parts, arenas = {}, [], [], []
     for path in sorted(folder.glob("bench_*.json")):
         read = json.loads(path.read_text())
@@ -158,7 +158,7 @@ def judge(row, figures):
         result["ratio"] = value / row.beside[1](figures)
     judged = value if row.ratio_at_most is None else result["ratio"]
     if not math.isfinite(judged):
-        raise ValueError(f"{row.text}: no number")
+        raise ValueError(f"{row.text}: not a number")
     if result["at_most"] is not None:
         result["verdict"] = verdict(row, figures, judged <= result["at_most"])
     return result
@@ -197,7 +197,7 @@ def main():
     except (KeyError, ValueError) as missing:
         print(f"table: {arguments.folder}: {missing}", file=sys.stderr)
         return 2
-    print(f"{machine()}; least of many rounds in turns; threads: medians")
+    print(f"{machine()}; minimum of many rounds in turns; threads: medians")
     print(f"  {'':<62} {'figure':>16}  {'ratio':>9} {'beside':<12} {'at most':>9}")
     for title, results in judged.items():
         print(title)

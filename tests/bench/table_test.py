@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The table of scripts/bench.sh: every row is there, and each bound can be passed over. No figure is judged here.
+"""The table of scripts/bench.sh: every row is present, and each bound can be exceeded. No figure is judged here.
 
 The environment is that of harness.py.
 """
@@ -17,33 +17,33 @@ sys.path.insert(0, str(HERE.parent / "preload"))
 
 from harness import BUILD, expect, expect_that, main  # noqa: E402
 
-# Every row that must be there: its bound as it is printed, and a figure that is over it where `QUIET` holds for the rest.
+# Every required row: its bound as printed, and a figure that exceeds it when all others are those of `QUIET`.
 WANTED = {
     "std::mutex, lock and unlock": None,
-    "std::map, a look-up among 1,000": None,
-    "malloc and free as the pool with 1,000 live, sizes / 1024": None,
-    "malloc and free as the pool with 10,000 live, sizes / 1024": None,
-    "malloc and free as the pool with 100,000 live, sizes / 1024": None,
-    "a random one of 1,000 live replaced": ("6 x", "alone.replace_1000", 61),
-    "last in, first out beside 1,000 live": ("6 x", "alone.lifo_1000", 61),
-    "a random one of 10,000 live replaced": ("1.5 x", "alone.replace_10000", 91),
-    "a random one of 100,000 live replaced": ("4 x", "alone.replace_100000", 241),
+    "std::map, a look-up in 1,000 entries": None,
+    "malloc and free, 1,000 live, sizes / 1024": None,
+    "malloc and free, 10,000 live, sizes / 1024": None,
+    "malloc and free, 100,000 live, sizes / 1024": None,
+    "random replacement, 1,000 live": ("6 x", "alone.replace_1000", 61),
+    "last in, first out, 1,000 live": ("6 x", "alone.lifo_1000", 61),
+    "random replacement, 10,000 live": ("1.5 x", "alone.replace_10000", 91),
+    "random replacement, 100,000 live": ("4 x", "alone.replace_100000", 241),
     "99th percentile of an allocate, 1,000 live": ("500 ns", "alone.p99_allocate_1000", 501),
     "99th percentile of a free, 1,000 live": ("500 ns", "alone.p99_free_1000", 501),
     "metadata per block, 1,000 live": ("64 bytes", "alone.metadata_1000", 64.5),
     "metadata per block, 10,000 live": ("64 bytes", "alone.metadata_10000", 64.5),
     "metadata per block, 100,000 live": ("64 bytes", "alone.metadata_100000", 64.5),
-    "the processors' time that others took meanwhile": None,
+    "processor time used by other processes": None,
     "one thread, a pair": None,
-    "two threads, a pair of one of them": ("2.5 x", "threads.threads_1", 39.9),
-    "four threads, time by all their pairs": ("2 x", "threads.threads_4", 401),
-    "eight threads, time by all their pairs": ("2 x", "threads.threads_8", 801),
-    "in the process alone": None,
-    "in a group, one process registered": None,
-    "in a group, 1,024 processes registered": ("1.2 x", "ledger.registered_1024", 121),
+    "two threads, a pair of one thread": ("2.5 x", "threads.threads_1", 39.9),
+    "four threads, time per pair of all": ("2 x", "threads.threads_4", 401),
+    "eight threads, time per pair of all": ("2 x", "threads.threads_8", 801),
+    "without a group": None,
+    "in a group of one process": None,
+    "in a group of 1,024 processes": ("1.2 x", "ledger.registered_1024", 121),
     "the driver's cuCtxGetCurrent, one call": None,
     **{f"{kind}: {what}": bound
-       for kind, figure in (("last in, first out", "lifo_1000"), ("replaced in turn", "replace_1000"))
+       for kind, figure in (("last in, first out", "lifo_1000"), ("replacement in turn", "replace_1000"))
        for what, bound in (("pool alone", None), ("pool alone, retired and reclaimed later", None), ("through the library", None),
                            ("the driver's cuCtxGetCurrent in it", None),
                            ("library - driver - pool alone", ("80 ns", f"pool.{figure}_through", 181)))},
@@ -58,7 +58,7 @@ WANTED = {
 }
 TRACES = ("train", "train-7", "steady1k-7", "shape_without_a_bound")
 
-# A machine on which every figure is at its bound, and none over it.
+# A machine on which every figure is at its bound.
 QUIET = {
     "alone": {"mutex": 10, "map_1000": 10, "malloc_1000": 10, "malloc_10000": 10, "malloc_100000": 10,
               "replace_1000": 60, "lifo_1000": 60, "replace_10000": 90, "replace_100000": 240, "p99_allocate_1000": 500,
@@ -81,15 +81,15 @@ def rows_of(text):
         if not line.startswith("  "):
             continue  # a section's title
         row = ROW.fullmatch(line)
-        expect_that(f"a row that does not parse: {line!r}", row is not None)
-        expect_that(f"a row twice: {line!r}", row["figure"] not in rows)
+        expect_that(f"an unparsable row: {line!r}", row is not None)
+        expect_that(f"a duplicate row: {line!r}", row["figure"] not in rows)
         rows[row["figure"]] = row
     return rows
 
 
 @functools.cache
 def smoke():
-    """One run of the script over a build that is there, with traces; its table."""
+    """The table of one run of the script with an existing build and with traces."""
     with tempfile.TemporaryDirectory() as folder:
         traces = pathlib.Path(folder) / "traces"
         traces.mkdir()
@@ -116,7 +116,7 @@ def table(folder, figures, arenas, *options):
 
 
 def with_figure(name, value):
-    """QUIET but for one figure."""
+    """QUIET with one figure replaced."""
     figures, arenas = {bench: dict(values) for bench, values in QUIET.items()}, dict(QUIET_ARENAS)
     if name in arenas:
         arenas[name] = value
@@ -144,25 +144,25 @@ def can_be_over(wanted, figure, value):
     return case
 
 
-def nothing_is_over_at_its_bound(folder):
+def a_figure_at_its_bound_is_ok(folder):
     done = table(folder, QUIET, QUIET_ARENAS, "--strict")
     expect(f"status; {done.stdout}", done.returncode, 0)
     judged = [name for name, row in rows_of(done.stdout).items() if row["verdict"] == "ok"]
     expect("judged", sorted(judged), sorted(name for name, bound in WANTED.items() if bound))
 
 
-def one_processor_is_not_judged_by_threads(folder):
+def thread_rows_are_not_judged_on_one_processor(folder):
     done = table(folder, *with_figure("threads.processors", 1))
     expect("not judged", [name for name, row in rows_of(done.stdout).items() if row["verdict"] == "n/a"],
            [name for name in WANTED if re.match("(two threads, a|four|eight)", name)])
 
 
-def nobody_is_over_for_what_others_did(folder):
+def load_of_other_processes_exceeds_no_bound(folder):
     figures, arenas = with_figure("threads.others", 5.1)
     figures["threads"]["threads_2"] = 300
     done = table(folder, figures, arenas, "--strict")
     expect(f"status; {done.stdout}", done.returncode, 0)
-    expect("verdict", rows_of(done.stdout)["two threads, a pair of one of them"]["verdict"], "disturbed")
+    expect("verdict", rows_of(done.stdout)["two threads, a pair of one thread"]["verdict"], "disturbed")
 
 
 def a_missing_figure_is_an_error(folder):
@@ -170,20 +170,20 @@ def a_missing_figure_is_an_error(folder):
     del figures["pool"]["lifo_1000_alone"]
     done = table(folder, figures, arenas)
     expect("status", done.returncode, 2)
-    expect_that(f"it is named: {done.stderr}", "pool.lifo_1000_alone" in done.stderr)
+    expect_that(f"message: {done.stderr}", "pool.lifo_1000_alone" in done.stderr)
 
 
-def file_and_text_say_the_same(_):
+def file_and_text_agree(_):
     rows, written = smoke()
     expect("figures", [row["figure"] for row in written], list(rows))
     expect("verdicts", [row["verdict"] for row in written], [row["verdict"] for row in rows.values()])
 
 
 main({
-    **{f"there: {wanted}": is_there(wanted, bound and bound[0]) for wanted, bound in WANTED.items()},
+    **{f"present: {wanted}": is_there(wanted, bound and bound[0]) for wanted, bound in WANTED.items()},
     **{f"can be over: {wanted}": can_be_over(wanted, *bound[1:]) for wanted, bound in WANTED.items() if bound},
     **{name.__name__.replace("_", " "): name for name in
-       (nothing_is_over_at_its_bound, one_processor_is_not_judged_by_threads,
-        nobody_is_over_for_what_others_did, a_missing_figure_is_an_error,
-        file_and_text_say_the_same)},
+       (a_figure_at_its_bound_is_ok, thread_rows_are_not_judged_on_one_processor,
+        load_of_other_processes_exceeds_no_bound, a_missing_figure_is_an_error,
+        file_and_text_agree)},
 })
