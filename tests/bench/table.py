@@ -24,7 +24,7 @@ class Row:
     text: str
     value: Callable[[Figures], float]
     unit: str = "ns"
-    beside: Optional[tuple[str, Callable[[Figures], float]]] = None
+    yardstick: Optional[tuple[str, Callable[[Figures], float]]] = None
     ratio_at_most: Optional[float] = None
     at_most: Optional[float] = None
     applies: Callable[[Figures], bool] = lambda figures: True
@@ -52,9 +52,9 @@ def added(kind):
 def through(kind, text):
     alone = ("pool alone", of(f"pool.{kind}_alone"))
     return [
-        Row(f"{text}: pool alone", of(f"pool.{kind}_alone"), beside=MUTEX),
-        Row(f"{text}: pool alone, retired and reclaimed later", of(f"pool.{kind}_quarantined"), beside=alone),
-        Row(f"{text}: through the library", of(f"pool.{kind}_through"), beside=alone),
+        Row(f"{text}: pool alone", of(f"pool.{kind}_alone"), yardstick=MUTEX),
+        Row(f"{text}: pool alone, retired and reclaimed later", of(f"pool.{kind}_quarantined"), yardstick=alone),
+        Row(f"{text}: through the library", of(f"pool.{kind}_through"), yardstick=alone),
         Row(f"{text}: the driver's cuCtxGetCurrent in it", called(kind)),
         Row(f"{text}: library - driver - pool alone", added(kind), at_most=80),
     ]
@@ -69,22 +69,22 @@ def crowded(figures):
 
 
 def malloc(live, text):
-    return Row(f"malloc and free, {text} live, sizes / 1024", of(f"alone.malloc_{live}"), beside=MUTEX)
+    return Row(f"malloc and free, {text} live, sizes / 1024", of(f"alone.malloc_{live}"), yardstick=MUTEX)
 
 
 SECTIONS = {
     "Yardsticks": [
         Row("std::mutex, lock and unlock", of("alone.mutex")),
-        Row("std::map, a look-up in 1,000 entries", of("alone.map_1000"), beside=MUTEX),
+        Row("std::map, a look-up in 1,000 entries", of("alone.map_1000"), yardstick=MUTEX),
         malloc(1000, "1,000"),
         malloc(10000, "10,000"),
         malloc(100000, "100,000"),
     ],
     "Pool alone: allocate and free, with lock and look-up": [
-        Row("random replacement, 1,000 live", of("alone.replace_1000"), beside=MUTEX, ratio_at_most=6),
-        Row("last in, first out, 1,000 live", of("alone.lifo_1000"), beside=MUTEX, ratio_at_most=6),
-        Row("random replacement, 10,000 live", of("alone.replace_10000"), beside=AT_1000, ratio_at_most=1.5),
-        Row("random replacement, 100,000 live", of("alone.replace_100000"), beside=AT_1000, ratio_at_most=4),
+        Row("random replacement, 1,000 live", of("alone.replace_1000"), yardstick=MUTEX, ratio_at_most=6),
+        Row("last in, first out, 1,000 live", of("alone.lifo_1000"), yardstick=MUTEX, ratio_at_most=6),
+        Row("random replacement, 10,000 live", of("alone.replace_10000"), yardstick=AT_1000, ratio_at_most=1.5),
+        Row("random replacement, 100,000 live", of("alone.replace_100000"), yardstick=AT_1000, ratio_at_most=4),
         Row("99th percentile of an allocate, 1,000 live", of("alone.p99_allocate_1000"), at_most=500),
         Row("99th percentile of a free, 1,000 live", of("alone.p99_free_1000"), at_most=500),
         Row("metadata per block, 1,000 live", of("alone.metadata_1000"), "bytes", at_most=64),
@@ -93,22 +93,22 @@ SECTIONS = {
     ],
     "Threads on one pool, 1,000 live in all": [
         Row("processor time used by other processes", of("threads.others"), "%"),
-        Row("one thread, a pair", of("threads.threads_1"), beside=MUTEX),
-        Row("two threads, a pair of one thread", of("threads.threads_2"), beside=ONE_THREAD, ratio_at_most=2.5,
+        Row("one thread, a pair", of("threads.threads_1"), yardstick=MUTEX),
+        Row("two threads, a pair of one thread", of("threads.threads_2"), yardstick=ONE_THREAD, ratio_at_most=2.5,
             applies=has_two, disturbed=crowded),
         Row("four threads, time per pair of all", lambda figures: figures["threads.threads_4"] / 4,
-            beside=TWO_THREADS, ratio_at_most=2, applies=has_two, disturbed=crowded),
+            yardstick=TWO_THREADS, ratio_at_most=2, applies=has_two, disturbed=crowded),
         Row("eight threads, time per pair of all", lambda figures: figures["threads.threads_8"] / 8,
-            beside=TWO_THREADS, ratio_at_most=2, applies=has_two, disturbed=crowded),
+            yardstick=TWO_THREADS, ratio_at_most=2, applies=has_two, disturbed=crowded),
     ],
     "A reservation and its release": [
-        Row("without a group", of("ledger.registered_0"), beside=("mutex pair", of("ledger.mutex"))),
-        Row("in a group of one process", of("ledger.registered_1"), beside=("mutex pair", of("ledger.mutex"))),
+        Row("without a group", of("ledger.registered_0"), yardstick=("mutex pair", of("ledger.mutex"))),
+        Row("in a group of one process", of("ledger.registered_1"), yardstick=("mutex pair", of("ledger.mutex"))),
         Row("in a group of 1,024 processes", of("ledger.registered_1024"),
-            beside=("one process", of("ledger.registered_1")), ratio_at_most=1.2),
+            yardstick=("one process", of("ledger.registered_1")), ratio_at_most=1.2),
     ],
     "Through the preloaded library, mode pool, 1,000 live": [
-        Row("the driver's cuCtxGetCurrent, one call", of("pool.get_current_through"), beside=MUTEX),
+        Row("the driver's cuCtxGetCurrent, one call", of("pool.get_current_through"), yardstick=MUTEX),
         *through("lifo_1000", "last in, first out"),
         *through("replace_1000", "replacement in turn"),
     ],
@@ -126,7 +126,7 @@ def read_figures(folder):
         if "benchmarks" in read:
             times = {entry["name"]: entry["real_time"] for entry in read["benchmarks"]}
             mutex = times.pop("yardstick_mutex")
-            parts += [Row(name, lambda _, v=v: v, beside=("mutex pair", lambda _, m=mutex: m)) for name, v in times.items()]
+            parts += [Row(name, lambda _, v=v: v, yardstick=("mutex pair", lambda _, m=mutex: m)) for name, v in times.items()]
             continue
         for figure in read["figures"]:
             name = f"{read['bench']}.{figure['name']}"
@@ -139,7 +139,7 @@ def read_figures(folder):
         name = path.stem.removeprefix("replay_")
         ratio = json.loads(path.read_text())["min_arena_ratio"]
         arenas.append(Row(name, lambda _, r=ratio: r, "", at_most=arena_at_most(name)))
-    return figures, {"Core, step by step": parts, "With Ration, beside the same without": pairs, "Smallest arena / peak": arenas}
+    return figures, {"Core, step by step": parts, "With and without Ration": pairs, "Smallest arena / peak": arenas}
 
 
 def arena_at_most(name):
@@ -153,9 +153,9 @@ def judge(row, figures):
     result = {"figure": row.text, "value": value, "unit": row.unit, "beside": None, "ratio": None,
               "at_most": row.at_most if row.ratio_at_most is None else row.ratio_at_most,
               "at_most_unit": row.unit if row.ratio_at_most is None else "x", "verdict": "-"}
-    if row.beside:
-        result["beside"] = row.beside[0]
-        result["ratio"] = value / row.beside[1](figures)
+    if row.yardstick:
+        result["beside"] = row.yardstick[0]
+        result["ratio"] = value / row.yardstick[1](figures)
     judged = value if row.ratio_at_most is None else result["ratio"]
     if not math.isfinite(judged):
         raise ValueError(f"{row.text}: not a number")
@@ -198,7 +198,7 @@ def main():
         print(f"table: {arguments.folder}: {missing}", file=sys.stderr)
         return 2
     print(f"{machine()}; minimum of many rounds in turns; threads: medians")
-    print(f"  {'':<62} {'figure':>16}  {'ratio':>9} {'beside':<12} {'at most':>9}")
+    print(f"  {'':<62} {'figure':>16}  {'ratio':>9} {'yardstick':<12} {'at most':>9}")
     for title, results in judged.items():
         print(title)
         print("\n".join(line(result) for result in results))

@@ -72,7 +72,7 @@ QUIET = {
 QUIET_ARENAS = {"train": 1.0075, "train-7": 1.0085, "steady1k-7": 1.15, "shape_without_a_bound": 9}
 
 ROW = re.compile(r"  (?P<figure>\S.*?) +(?P<value>-?[\d,]+\.\d+) (?P<unit>ns|us|bytes|%|)"
-                 r"( +(?P<ratio>[\d.]+ x) (?P<beside>\S.*?))?( +(?P<bound>[\d.]+( (x|ns|bytes))?))? +(?P<verdict>ok|over|disturbed|n/a|-)")
+                 r"( +(?P<ratio>[\d.]+ x) (?P<yardstick>\S.*?))?( +(?P<bound>[\d.]+( (x|ns|bytes))?))? +(?P<verdict>ok|over|disturbed|n/a|-)")
 
 
 def rows_of(text):

@@ -48,7 +48,7 @@ class PoolPlayer {
     if constexpr (requires { pool_.remove_slab(0); }) {
       while (wrong.empty() && !model_.slabs().empty()) wrong = play(Command{kRemoveSlab, 0});
     }
-    if (wrong.empty() && pool_.statistics().holes + pool_.statistics().slabs != 0) wrong = "left something behind";
+    if (wrong.empty() && pool_.statistics().holes + pool_.statistics().slabs != 0) wrong = "is not empty in the end";
     return wrong;
   }
 

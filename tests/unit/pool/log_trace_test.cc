@@ -186,9 +186,9 @@ TEST_CASE("a block ends when a new one overlaps any part of it") {
   log.meta(7).alloc(0x1000, 512).alloc(0x1200, 512).alloc(0x1400, 512).alloc(0x1600, 512).alloc(0x1300, 1024);
   // 0x1300 to 0x1700 touches three of the four.
   CHECK(text_of(parse(log).trace) == "a 1 512; a 2 512; a 3 512; a 4 512; f 4; f 3; f 2; a 5 1024; ");
-  Log beside;
-  beside.meta(7).alloc(0x1000, 512).alloc(0x1400, 512).alloc(0x1200, 512);
-  CHECK(text_of(parse(beside).trace) == "a 1 512; a 2 512; a 3 512; ");
+  Log adjacent;
+  adjacent.meta(7).alloc(0x1000, 512).alloc(0x1400, 512).alloc(0x1200, 512);
+  CHECK(text_of(parse(adjacent).trace) == "a 1 512; a 2 512; a 3 512; ");
 }
 
 TEST_CASE("missing records are counted by their numbers") {

@@ -51,7 +51,7 @@ TEST_CASE("a small block goes to the high end of the highest hole that fits") {
   CHECK(prepared.allocate(kLarge - 512) == end - kMiB - kLarge + 512);
 }
 
-TEST_CASE("a smaller block goes to a higher hole, however often larger blocks used the cached one") {
+TEST_CASE("a smaller block goes to a higher hole although larger blocks used the cached one") {
   Prepared prepared({20 * kMiB});
   std::vector<Address> blocks;
   for (int block = 0; block < 4; ++block) blocks.push_back(prepared.allocate(kMiB));
@@ -63,7 +63,7 @@ TEST_CASE("a smaller block goes to a higher hole, however often larger blocks us
   CHECK(prepared.allocate(kMiB / 2) == below - 3 * kMiB / 2 * 9 - kMiB / 2);
 }
 
-TEST_CASE("a freed hole is found, however often blocks used the cached one") {
+TEST_CASE("a freed hole is found although blocks used the cached one") {
   Prepared prepared({20 * kMiB});
   std::vector<Address> blocks;
   for (int block = 0; block < 9; ++block) blocks.push_back(prepared.allocate(kMiB));
@@ -102,10 +102,10 @@ TEST_CASE("a long run continues after its last block, then in the low hole with 
 TEST_CASE("a long run uses the largest hole last") {
   Prepared prepared({20 * kMiB, 30 * kMiB});  // and the rest of 4 GiB
   prepared.see_long_run();
-  const Address behind = prepared.separators.back() + kLarge + 2 * 512;
+  const Address after = prepared.separators.back() + kLarge + 2 * 512;
   CHECK(prepared.allocate(16 * kMiB) == prepared.at[0]);
   CHECK(prepared.allocate(16 * kMiB) == prepared.at[1]);
-  CHECK(prepared.allocate(16 * kMiB) == behind);
+  CHECK(prepared.allocate(16 * kMiB) == after);
 }
 
 TEST_CASE("in a long run, blocks of 2 MiB count as large") {
