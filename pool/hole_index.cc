@@ -72,8 +72,9 @@ void HoleIndex::add(std::uint32_t node, std::uint64_t granules) {
   const std::uint64_t granule = nodes_.at(node).granule();
   std::uint32_t number = leaf_around(granule);
   if (leaves_.at(number).count == kSlots) {
-    split(number);
-    number = leaf_around(granule);
+    const Leaf &upper = leaves_.at(split(number));
+    const Inner &parent = inners_.at(upper.parent);
+    if (granule >= parent.from[upper.index]) number = parent.child[upper.index];
   }
   const std::int32_t extent = capped(granules);
   place(number, node, extent);

@@ -146,7 +146,8 @@ class HoleIndex {
   std::uint32_t fresh_leaf();
   std::uint32_t fresh_inner(bool above_leaves);
   [[gnu::noinline]] void start_root();
-  [[gnu::noinline]] void split(std::uint32_t leaf_number);
+  // Returns the new leaf.
+  [[gnu::noinline]] std::uint32_t split(std::uint32_t leaf_number);
   void split_inner(std::uint32_t number);
   [[gnu::noinline]] void tidy(std::uint32_t leaf_number);
   void join(Inner &parent, std::uint32_t lower);

@@ -35,7 +35,7 @@ void HoleIndex::start_root() {
 }
 
 // Moves the upper half of the entries to a new leaf.
-void HoleIndex::split(std::uint32_t leaf_number) {
+std::uint32_t HoleIndex::split(std::uint32_t leaf_number) {
   Leaf &leaf = leaves_.at(leaf_number);
   if (inners_.at(leaf.parent).count == kChildren) split_inner(leaf.parent);
   struct Entry {
@@ -59,6 +59,7 @@ void HoleIndex::split(std::uint32_t leaf_number) {
   lanes::put(parent.largest.data(), leaf.index, lanes::largest(leaf.extent.data()));
   const std::int32_t upper_largest = lanes::largest(leaves_.at(upper_number).extent.data());
   insert_child(parent, leaf.index + 1, middle->granule, upper_largest, upper_number);
+  return upper_number;
 }
 
 // Merges a sparse leaf with a sibling where both fit into one.
@@ -111,6 +112,9 @@ void HoleIndex::insert_child(Inner &inner, std::uint32_t index, std::uint64_t fr
   const auto shift = [&](auto &row) {
     std::copy_backward(row.begin() + index, row.begin() + inner.count, row.begin() + inner.count + 1);
   };
+  // Holes that moved may start outside their leaf's separators, but separators stay in order.
+  if (index > 1) from = std::max(from, inner.from[index - 1]);
+  if (index < inner.count) from = std::min(from, inner.from[index]);
   shift(inner.largest);
   shift(inner.from);
   shift(inner.child);
@@ -208,7 +212,11 @@ void HoleIndex::tidy_inner(Inner &inner) {
   const std::uint32_t gone = parent.child[lower + 1];
   Inner &upper = inners_.at(gone);
   upper.from[0] = parent.from[lower + 1];  // a first child's separator is maintained nowhere else
-  append(upper, 0, inners_.at(parent.child[lower]));
+  Inner &joined = inners_.at(parent.child[lower]);
+  append(upper, 0, joined);
+  for (std::uint32_t index = 2; index < joined.count; ++index) {
+    joined.from[index] = std::max(joined.from[index], joined.from[index - 1]);
+  }
   inners_.give(gone);
   drop_joined(parent, lower);
 }

@@ -223,6 +223,19 @@ TEST_CASE("a slab that is too small, too large or overlaps another is rejected")
   CHECK(pool.check_invariants() == "");
 }
 
+TEST_CASE("the index stays in order while holes move across its separators") {
+  Pool pool;
+  REQUIRE(pool.add_slab({kMiB, 8192 * kMiB, 1}) == AddSlabOutcome::kAdded);
+  std::vector<Address> blocks(1000);
+  for (Address &block : blocks) block = take(pool, kMiB);
+  for (std::size_t step = 0; step < 40'000; ++step) {
+    Address &block = blocks[step * 7919 % blocks.size()];
+    REQUIRE(pool.free(block));
+    block = take(pool, kMiB / 2 + step % 2000 * 104729 % kMiB);
+    if (step % 32 == 0) REQUIRE(pool.check_invariants() == "");
+  }
+}
+
 TEST_CASE("after a reserve, allocations take no more host memory") {
   Pool pool;
   give(pool, kGiB);
