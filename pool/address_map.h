@@ -20,9 +20,9 @@ class AddressMap {
   ~AddressMap();
 
   // Ensures that the next `blocks` insertions need no host memory; false when the host has none.
-  [[nodiscard]] bool prepare(std::size_t blocks = 1) noexcept {
-    return size_ + blocks <= room_ || grow(size_ + blocks);
-  }
+  [[nodiscard]] bool prepare(std::size_t blocks = 1) noexcept { return has(blocks) || grow(size_ + blocks); }
+  // Whether they need none as it is.
+  [[nodiscard]] bool has(std::size_t blocks) const noexcept { return size_ + blocks <= room_; }
 
   // A node's position; valid until the next insertion or erasure.
   struct Place {

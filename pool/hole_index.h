@@ -28,7 +28,11 @@ class HoleIndex {
   [[nodiscard]] bool prepare() {
     return leaves_.prepare(2) && (full_inners_ == 0 ? root_ != 0 || inners_.prepare(1) : inners_.prepare(height_ + 1));
   }
-  // The same for about `entries` entries.
+  // Whether it needs none as it is.
+  [[nodiscard]] bool is_prepared() const {
+    return leaves_.has(2) && (full_inners_ == 0 ? root_ != 0 || inners_.has(1) : inners_.has(height_ + 1));
+  }
+  // As prepare(), for about `entries` entries.
   [[nodiscard]] bool reserve(std::size_t entries);
 
   // REQUIRES: prepare(), and a node without an entry.

@@ -20,8 +20,11 @@ template <class Item, std::size_t kUnit = sizeof(Item), std::uint32_t kLargest =
           std::size_t kLeastGrowth = 4>
 class IndexedPool {
  public:
+  // Whether the next `items` take() calls need no host memory. A pool that is full never gets any.
+  [[nodiscard]] bool has(std::size_t items) const noexcept { return spares_ >= items; }
+  [[nodiscard]] bool is_full() const noexcept { return capacity_ >= kLargest / kStep; }
   // Ensures that the next `items` take() calls need no host memory; false when the host has none. Items may move.
-  [[nodiscard]] bool prepare(std::size_t items) noexcept { return spares_ >= items || grow(items - spares_); }
+  [[nodiscard]] bool prepare(std::size_t items) noexcept { return has(items) || grow(items - spares_); }
 
   // REQUIRES: a successful prepare(). The item's content is unspecified. The index is never 0.
   [[nodiscard]] std::uint32_t take() noexcept {

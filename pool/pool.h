@@ -76,6 +76,12 @@ class Pool {
   // at least as large as the request and the host has memory for a page of metadata; the address is a multiple of 512
   // and never a slab's own. 0 bytes get a granule.
   AllocateOutcome allocate(std::uint64_t bytes) noexcept;
+  // Whether the next allocate() needs no host memory: for callers that must not call malloc.
+  [[nodiscard]] bool is_prepared() const noexcept {
+    return nodes_.has(1) && blocks_.has(1) && bins_.has(kMostBinned) && index_.is_prepared() && unindexed_ == 0;
+  }
+  // Obtains what is_prepared() asks for, as far as the host has it.
+  void prepare() noexcept;
   // Live -> hole. O(log blocks). Needs no host memory. Anything but the start of a live block changes nothing.
   FreeOutcome free(Address address) noexcept;
   // Live -> retired. O(log blocks). Needs no host memory. Anything but the start of a live block of at most `most`
@@ -123,6 +129,9 @@ class Pool {
     std::uint32_t begin;  // sentinels
     std::uint32_t end;
   };
+
+  // Bins that an allocation may enter: that of the cached hole, whose size was not flushed, and that of the remainder.
+  static constexpr std::size_t kMostBinned = 2;
 
   // One block in sixteen is in the index, as a start for the search of interior addresses.
   static constexpr bool is_index_sample(std::uint64_t granule) { return mixed(granule) >> 60 == 0; }

@@ -12,7 +12,9 @@ AllocateOutcome SharedPool::allocate(std::uint64_t bytes, Upstream &upstream) no
 
 AllocateOutcome SharedPool::hit(std::uint64_t bytes) noexcept {
   const Guard guard(mutex_);
-  return pool_.allocate(bytes);
+  const AllocateOutcome outcome = pool_.allocate(bytes);
+  pool_.prepare();
+  return outcome;
 }
 
 AllocateOutcome SharedPool::allocate_from(Upstream &upstream, std::uint64_t bytes) noexcept {

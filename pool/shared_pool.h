@@ -48,10 +48,11 @@ class SharedPool {
   std::size_t live_blocks(Address from, Block *blocks, std::size_t count) const noexcept;
   std::size_t slabs(Address from, Slab *slabs, std::size_t count) const noexcept;
 
-  // For a caller that holds the lock. Never calls the upstream.
+  // For a caller that holds the lock. Never calls the upstream, nor the host for memory: an allocation that needs some
+  // is refused with kNoHostMemory, and the next allocate() obtains it ahead.
   void assert_locked() const RATION_POOL_ANNOTATE(assert_capability(mutex_)) {}
   AllocateOutcome allocate_locked(std::uint64_t bytes) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
-    return pool_.allocate(bytes);
+    return pool_.is_prepared() ? pool_.allocate(bytes) : AllocateOutcome{AllocateOutcome::Kind::kNoHostMemory, {}, 0};
   }
   FreeOutcome free_locked(Address address) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
     return pool_.free(address);

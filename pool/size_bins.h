@@ -35,6 +35,9 @@ class SizeBins {
   // Returns the record's number, or 0 where there is no room for one. REQUIRES: granules >= kSmallestGranules.
   std::uint32_t insert(std::uint32_t hole, std::uint64_t granules) noexcept;
   void remove(std::uint32_t number) noexcept;
+  // Whether the next `holes` insertions need no host memory; prepare() obtains it where it can.
+  [[nodiscard]] bool has(std::size_t holes) const noexcept { return records_.has(holes) || records_.is_full(); }
+  void prepare(std::size_t holes) noexcept { (void)records_.prepare(holes); }
   // The hole's size has changed. REQUIRES: granules >= kSmallestGranules.
   void change(std::uint32_t number, std::uint64_t granules) noexcept {
     Record &record = records_.at(number);

@@ -86,6 +86,11 @@ bool Pool::remove_slab(std::uint64_t id) noexcept {
   return true;
 }
 
+void Pool::prepare() noexcept {
+  (void)(nodes_.prepare(1) && blocks_.prepare() && index_.prepare());
+  bins_.prepare(kMostBinned);
+}
+
 bool Pool::reserve(std::size_t blocks) noexcept {
   // In the steady state there is a hole for every second block (Knuth's 50 % rule).
   return nodes_.prepare(blocks + blocks / 2) && index_.reserve(blocks / 2 + blocks / 16) && blocks_.prepare(blocks);

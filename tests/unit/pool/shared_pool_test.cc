@@ -226,6 +226,8 @@ TEST_CASE("a pool with a given lock uses only that lock") {
   Mutex mutex;
   SharedPool pool(&mutex);
   REQUIRE(pool.add_slab({kMiB, kMiB, 1}) == AddSlabOutcome::kAdded);
+  NoUpstream none;
+  REQUIRE(pool.allocate(1024, none));  // obtains the host memory for the next one
   std::atomic<bool> done{false};
   std::thread other;
   {
@@ -240,4 +242,29 @@ TEST_CASE("a pool with a given lock uses only that lock") {
   }
   other.join();
   CHECK_FALSE(done);  // its find() ran after the retirement
+}
+
+TEST_CASE("an allocation under the caller's lock is refused where it would need host memory") {
+  Mutex mutex;
+  SharedPool pool(&mutex);
+  NoUpstream none;
+  REQUIRE(pool.add_slab({kMiB, 64 * kMiB, 1}) == AddSlabOutcome::kAdded);
+  int refused = 0;
+  for (int blocks = 0; blocks < 5000; ++blocks) {
+    const std::uint64_t before = pool.statistics().metadata_bytes;
+    AllocateOutcome outcome{};
+    {
+      const Guard guard(mutex);
+      pool.assert_locked();
+      outcome = pool.allocate_locked(512);
+    }
+    CHECK(pool.statistics().metadata_bytes == before);
+    if (!outcome) {
+      CHECK(outcome.kind == AllocateOutcome::Kind::kNoHostMemory);
+      REQUIRE(pool.allocate(512, none));
+      ++refused;
+    }
+  }
+  CHECK(refused > 5);
+  CHECK(refused < 500);  // a pool that grows obtains host memory for several blocks at once
 }
