@@ -1,7 +1,8 @@
-// every_hit FOLDER THREADS LIVE MOST PAIRS COUNT [touch|call]: each of the THREADS replaces blocks of 512 bytes to MOST
-// MiB, log-uniform, of which LIVE are live, PAIRS times, and now and then frees all of them; the mappings of files in
-// FOLDER are sealed, and every call is asked what it touched. COUNT 1: and what system calls it made. touch, call: a
-// control, where hits do just that. Runs over a core that has witness.cc in it.
+// every_hit FOLDER THREADS LIVE MOST PAIRS COUNT [touch|call|allocate]: each of the THREADS replaces blocks of 512
+// bytes to MOST MiB, log-uniform, of which LIVE are live, PAIRS times, and now and then frees all of them; the mappings
+// of files in FOLDER are sealed, and every call is asked what it touched. COUNT 1: and what system calls it made. A
+// quarter of the blocks are pitched. touch, call, allocate: a control, where hits do just that. Runs over a core that
+// has witness.cc in it.
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "host_allocations.h"
 #include "seal.h"
 #include "system_calls.h"
 #include "tests/shapes/random.h"
@@ -25,7 +27,7 @@ using namespace preload::pool;
 constexpr unsigned kBurstEvery = 16;  // times LIVE
 constexpr unsigned kMostComplaints = 5;
 
-enum class Control { none, touch, call } control = Control::none;
+enum class Control { none, touch, call, allocate } control = Control::none;
 struct Witnessed {
   bool served = false;
   bool looked = false;
@@ -103,7 +105,13 @@ class Worker {
   }
   void allocate(Block &block) {
     block.bytes = random_.log_uniform(512, octaves_) / 512 * 512;
-    call("cuMemAlloc", [&] { return cuMemAlloc_v2(&block.address, block.bytes); });
+    if (random_.between(0, 3) != 0) {
+      call("cuMemAlloc", [&] { return cuMemAlloc_v2(&block.address, block.bytes); });
+      return;
+    }
+    const size_t rows = block.bytes % 1024 == 0 ? 2 : 1;
+    size_t pitch = 0;
+    call("cuMemAllocPitch", [&] { return cuMemAllocPitch_v2(&block.address, &pitch, block.bytes / rows, rows, 16); });
   }
 
   template <class Call>
@@ -114,8 +122,12 @@ class Worker {
     }
     seen = {};
     const SystemCalls::Counts before = system_calls();
+    const unsigned long long allocated = host_allocations();
     SealedCall sealed;
     const CUresult code = call();
+    if (seen.served && !seen.looked && host_allocations() != allocated) {
+      complain(name, "was a hit and called malloc, times", static_cast<int>(host_allocations() - allocated));
+    }
     const SystemCalls::Counts after = system_calls();
     sealed.end();
     verdict_.succeeded(name, code);
@@ -164,6 +176,7 @@ void preload_witness(Seen what) noexcept {
   seen.told |= what == Seen::told;
   if (what == Seen::served && control == Control::touch) touch_sealed();
   if (what == Seen::served && control == Control::call) getppid();
+  if (what == Seen::served && control == Control::allocate) ::operator delete(::operator new(1));
 }
 
 int main(int argc, char **argv) {
@@ -187,7 +200,10 @@ int main(int argc, char **argv) {
   }
   warm.arrive_and_wait();
   if (find_mappings(argv[1]) == 0) verdict.fail(kNothingTested);
-  control = argc < 8 ? Control::none : strcmp(argv[7], "touch") == 0 ? Control::touch : Control::call;
+  control = argc < 8                        ? Control::none
+            : strcmp(argv[7], "touch") == 0 ? Control::touch
+            : strcmp(argv[7], "call") == 0  ? Control::call
+                                            : Control::allocate;
   seal();
   sealed.count_down();
   for (std::thread &thread : threads) thread.join();

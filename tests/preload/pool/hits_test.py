@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""No hit of a pool touches the ledger's shared memory, nor makes a system call, whatever its size: PAIRS (every_hit.cc)."""
+"""No hit of a pool touches the ledger's shared memory, nor makes a system call, nor calls malloc, pitched or not: PAIRS (every_hit.cc)."""
 import pathlib
 import re
 import sys
@@ -73,4 +73,5 @@ cases = {f"{threads} threads, {group}, {backed}": every_hit(backed, GROUPS[group
 cases |= {"a steady churn of 1,000 blocks": steady, "a hit that touches the ledger is noticed": control("touch", "was served and touched")}
 if not SANITIZED:
     cases["a hit that makes a system call is noticed"] = control("call", "made a system call")
+    cases["a hit that calls malloc is noticed"] = control("allocate", "called malloc")
 main(cases)

@@ -15,8 +15,8 @@ bool real_free_hit(void *, std::uint64_t) asm("__real__ZN6ration6policy10BlockPo
 bool free_hit(void *, std::uint64_t) asm("__wrap__ZN6ration6policy10BlockPools8free_hitEm");
 bool real_take_in(void *) asm("__real__ZN6ration6policy10Quarantine7take_inEv");
 bool take_in(void *) asm("__wrap__ZN6ration6policy10Quarantine7take_inEv");
-void real_tell(void *, const void *) asm("__real__ZN6ration6ledger7Account4tellERKNS0_4ToldE");
-void tell(void *, const void *) asm("__wrap__ZN6ration6ledger7Account4tellERKNS0_4ToldE");
+void real_tell(void *, const void *) asm("__real__ZN6ration6ledger7Account7publishERKNS0_9PublishedE");
+void tell(void *, const void *) asm("__wrap__ZN6ration6ledger7Account7publishERKNS0_9PublishedE");
 
 namespace {
 

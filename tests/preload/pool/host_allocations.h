@@ -1,0 +1,10 @@
+// Counts the calling thread's calls of malloc and its kin: the program's own definitions stand before libc's, for every
+// library of the process that does not bring an allocator of its own.
+// Threads: each counts for itself.
+#pragma once
+
+namespace preload::pool {
+
+unsigned long long host_allocations() noexcept;
+
+}  // namespace preload::pool
