@@ -10,7 +10,8 @@ using preload::pool::Seen;
 #pragma weak preload_witness
 bool real_allocate_hit(void *, std::uint64_t,
                        unsigned long long *) asm("__real__ZN6ration6policy10BlockPools12allocate_hitEmPy");
-bool allocate_hit(void *, std::uint64_t, unsigned long long *) asm("__wrap__ZN6ration6policy10BlockPools12allocate_hitEmPy");
+bool allocate_hit(void *, std::uint64_t,
+                  unsigned long long *) asm("__wrap__ZN6ration6policy10BlockPools12allocate_hitEmPy");
 bool real_free_hit(void *, std::uint64_t) asm("__real__ZN6ration6policy10BlockPools8free_hitEm");
 bool free_hit(void *, std::uint64_t) asm("__wrap__ZN6ration6policy10BlockPools8free_hitEm");
 bool real_take_in(void *) asm("__real__ZN6ration6policy10Quarantine7take_inEv");
