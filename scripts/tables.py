@@ -14,6 +14,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SCHEMA = ROOT / "config/schema.json"
+DECISIONS = ROOT / "shim/decisions"
 BLOCK = re.compile(r"(<!-- table: (\w+) .*?-->\n).*?(<!-- end of table -->)", re.S)
 FIELD = re.compile(r'\s*("(?:[^"\\]|\\.)*"|\((?:[^()])*\)|[^,()"]+(?:<[^>]*>)?)\s*(?:,|$)')
 
@@ -141,9 +142,18 @@ def hooks_table():
     return lines
 
 
+def decisions_table():
+    lines = ["| number | decision |", "|---|---|"]
+    for path in sorted(DECISIONS.glob("[0-9]*.md")):
+        number, _, title = path.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ").partition(" ")
+        lines.append(f"| {number} | [{cell(title)}]({path.name}) |")
+    return lines
+
+
 # name -> the document that holds the table, and its rows
 TABLES = {"settings": (ROOT / "config/README.md", settings_table),
-          "hooks": (ROOT / "shim/hooks/README.md", hooks_table)}
+          "hooks": (ROOT / "shim/hooks/README.md", hooks_table),
+          "decisions": (DECISIONS / "README.md", decisions_table)}
 
 
 def filled(document):
