@@ -122,7 +122,11 @@ def peak_of(records):
 
 
 def main(cases):
-    """Runs the cases (name -> function of a scratch folder), all of them, and ends the process. PRELOAD_LIST: names them."""
+    """Runs the cases (name -> function of a scratch folder) and ends the process.
+
+    PRELOAD_LIST: prints their names instead. PRELOAD_CASE: runs only those whose name contains it.
+    """
+    cases = {name: case for name, case in cases.items() if os.environ.get("PRELOAD_CASE", "") in name}
     if os.environ.get("PRELOAD_LIST"):
         print(*cases, sep="\n")
         sys.exit(0)
