@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What a change must pass: scripts/check.sh [--quick]
-# --quick: format, layers, exports, house rules, generated tables. Else also clang-tidy, and the quick tests built by clang
-# under AddressSanitizer + UndefinedBehaviorSanitizer, and by g++ under ThreadSanitizer.
+# The checks that a change must pass: scripts/check.sh [--quick]
+# --quick: format, layers, exports, house rules, generated tables. Without it also clang-tidy, and the quick tests, built
+# by clang with AddressSanitizer and UndefinedBehaviorSanitizer (build-asan/) and by g++ with ThreadSanitizer (build-tsan/).
 set -eu
 . "$(dirname "$0")/steps.sh"
 cd "$root"
@@ -10,25 +10,25 @@ quick=no
 for argument in "$@"; do
   case $argument in
     --quick) quick=yes ;;
-    *) die "check: unknown option '$argument' (there is only --quick)" ;;
+    *) die "check: unknown option '$argument' (known: --quick)" ;;
   esac
 done
 
 sources() { git ls-files --cached --others --exclude-standard -- "$@" | sort -u; }
 
-# The .inc tables are laid out by hand: outside a declaration the formatter takes a pointer for a product.
+# The .inc tables are laid out by hand: outside a declaration clang-format reads a pointer as a multiplication.
 check_format() { sources '*.h' '*.cc' '*.c' | xargs clang-format --dry-run -Werror; }
 
-# Each check first proves that it can fail.
+# Each of these first proves, by its self-test, that it can fail.
 check_layers() { scripts/check_layers.py --self-test && scripts/check_layers.py; }
 check_exports() { scripts/check_exports.py --self-test && scripts/check_exports.py build; }
 check_rules() { scripts/check_rules.py --self-test && scripts/check_rules.py; }
 
-# With the flags of the sanitized clang build, which must exist.
+# Uses the compile commands of the asan build, which must exist.
 check_tidy() { scripts/tidy.py build-asan "$jobs"; }
 
 preset() {
-  cmake --preset "$1" $(launcher) >"build-$1.log" 2>&1 || { cat "build-$1.log" >&2; return 1; }
+  configure "$1" || return 1
   cmake --build --preset "$1" -j "$jobs" -- -k 0 && ctest --preset "$1" -j "$jobs"
 }
 
