@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fails where the two libraries let out, or take in, more than they may.
+"""Fails if one of the two libraries exports, or imports, symbols that it must not.
 
 check_exports.py BUILD         checks BUILD/lib/libration.so and libration-core.so with readelf
 check_exports.py --self-test   proves that each kind of leak is found
@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# glibc's own version names of the three look-up functions, by the machine's first glibc (facts: readelf of 2.36).
+# The version that glibc gives the three look-up functions: the architecture's first (readelf of glibc 2.36).
 OLDEST = {"Advanced Micro Devices X86-64": "GLIBC_2.2.5", "AArch64": "GLIBC_2.17"}
 LOOKUPS = ("dlsym", "dlvsym", "dlopen")
 LIBRARIES = ("libration.so", "libration-core.so")
@@ -27,7 +27,7 @@ def hooked_symbols():
 
 
 def read_library(path):
-    """What the checks look at, as plain values."""
+    """The properties that are checked, as plain values."""
     exports, unique, private = set(), set(), set()
     for line in readelf("--dyn-syms", path).splitlines():
         fields = line.split()
@@ -37,7 +37,7 @@ def read_library(path):
             private |= {fields[7]} if "GLIBC_PRIVATE" in fields[7] else set()
             continue
         if fields[6] == "ABS" and fields[3] == "OBJECT":
-            continue  # the names of the version nodes themselves
+            continue  # the version nodes themselves
         exports.add(fields[7])
         if fields[4] == "UNIQUE":
             unique.add(fields[7])
@@ -54,16 +54,16 @@ def read_library(path):
     }
 
 
-def front_exports(machine, hooked):
+def preload_exports(machine, hooked):
     versions = {f"{name}@{OLDEST[machine]}" for name in LOOKUPS} | {f"{name}@@GLIBC_2.34" for name in LOOKUPS}
     return versions | hooked
 
 
 def compare(name, library, expected):
-    """`expected` are the symbols, glibc's with their versions; what is ours may stand in any node."""
+    """`expected`: the symbols; glibc's with their versions, ours in any version node."""
     problems = []
     found = {e if e.split("@")[0] in LOOKUPS else e.split("@")[0] for e in library["exports"]}
-    problems += [f"{name}: exports {symbol}, which is in no list" for symbol in sorted(found - expected)]
+    problems += [f"{name}: exports {symbol}, which is not expected" for symbol in sorted(found - expected)]
     problems += [f"{name}: does not export {symbol}" for symbol in sorted(expected - found)]
     problems += [f"{name}: {symbol} is STB_GNU_UNIQUE and would bind across libraries" for symbol in library["unique"]]
     problems += [f"{name}: needs {symbol}, which another glibc may not have" for symbol in sorted(library["private"])]
@@ -74,8 +74,8 @@ def compare(name, library, expected):
     return problems
 
 
-def check_front(library, hooked):
-    problems = compare("libration.so", library, front_exports(library["machine"], hooked))
+def check_preload(library, hooked):
+    problems = compare("libration.so", library, preload_exports(library["machine"], hooked))
     for tag in ("INIT", "FINI", "INIT_ARRAY", "FINI_ARRAY", "PREINIT_ARRAY", "TEXTREL"):
         if tag in library["tags"]:
             problems.append(f"libration.so: has DT_{tag}: a process without CUDA would pay for it")
@@ -89,7 +89,7 @@ def check_core(library):
 def self_test():
     hooked = hooked_symbols()
     machine = "Advanced Micro Devices X86-64"
-    good = {"machine": machine, "exports": front_exports(machine, hooked), "unique": set(),
+    good = {"machine": machine, "exports": preload_exports(machine, hooked), "unique": set(),
             "private": set(), "needed": {"libc.so.6"}, "tags": {"NEEDED"}, "nodelete": True, "runpath": []}
     leaks = [
         {"exports": good["exports"] | {"mutex"}},
@@ -102,10 +102,10 @@ def self_test():
         {"nodelete": False},
         {"runpath": ["/opt"]},
     ]
-    problems = [f"self-test: a right library is refused: {p}" for p in check_front(good, hooked)]
-    problems += [f"self-test: let through {leak}" for leak in leaks if not check_front({**good, **leak}, hooked)]
+    problems = [f"self-test: a correct library is refused: {p}" for p in check_preload(good, hooked)]
+    problems += [f"self-test: accepted {leak}" for leak in leaks if not check_preload({**good, **leak}, hooked)]
     core = {**good, "exports": {"ration_core_start"}}
-    problems += [f"self-test: a right core is refused: {p}" for p in check_core(core)]
+    problems += [f"self-test: a correct core is refused: {p}" for p in check_core(core)]
     problems += [] if check_core({**core, "exports": {"ration_core_start", "spdlog"}}) else ["self-test: core leak"]
     return problems, len(leaks) + 1
 
@@ -119,9 +119,9 @@ def main():
         if missing:
             print(f"exports: {sys.argv[1]}/lib has no {' and no '.join(missing)}: build first")
             return 1
-        front, core = (read_library(pathlib.Path(sys.argv[1]) / "lib" / n) for n in LIBRARIES)
-        problems = check_front(front, hooked) + check_core(core)
-        seen = len(front["exports"]) + len(core["exports"])
+        preload, core = (read_library(pathlib.Path(sys.argv[1]) / "lib" / n) for n in LIBRARIES)
+        problems = check_preload(preload, hooked) + check_core(core)
+        seen = len(preload["exports"]) + len(core["exports"])
     else:
         print(__doc__)
         return 2

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""What Ration does about each driver function that has to do with memory: the table's checks and its rows for C++.
+"""Checks tests/coverage.txt, which says what Ration does about each memory-related driver function.
 
-coverage.py --check CTEST BUILD   prints `covered: N of M` and `gaps: K`; fails where the table is not true or not whole
-coverage.py --rows FILE           writes the rows for `ration doctor --coverage`
+coverage.py --check CTEST BUILD   prints `covered: N of M` and `gaps: K`; fails if the list is wrong or incomplete
+coverage.py --rows FILE           writes the rows of `ration doctor --coverage` as C++
 coverage.py --self-test           proves that each check can fail
 """
 import json
@@ -14,7 +14,7 @@ from paragraphs import quick_tests
 
 
 def unknown_tests(rows, known):
-    return [f"{STATEMENTS}:{row.statement.line}: {row.export} is shown by {test}, which is no quick test"
+    return [f"{STATEMENTS}:{row.statement.line}: {row.export} names the test {test}, which is not a quick test"
             for row in rows for test in row.statement.tests if test not in known]
 
 
@@ -33,7 +33,7 @@ def check(ctest, build):
 
 
 def write_rows(path):
-    """A row a line, as initialisers of cli::CoverageRow. What is wrong is the check's to say: it must not end the build."""
+    """Writes one initialiser of cli::CoverageRow a line. Problems are left to --check: they must not fail the build."""
     rows, _, _ = read_tree()
     lines = [f'{{"{row.export}", {row.since}, "{row.action}", {"true" if row.asked else "false"}, '
              f'Standing::k{row.statement.standing.capitalize()}, "{row.family}", {json.dumps(row.statement.sentence)}, '
@@ -43,7 +43,7 @@ def write_rows(path):
 
 
 def self_test():
-    """Each case is a table over four exports of which one is hooked; True where it must be refused."""
+    """Each case is a list over four exports, of which one is hooked; True: the check must refuse it."""
     catalogue = {symbol: {"base": base, "action": action, "cuda_version": 2000} for symbol, base, action in
                  [("cuTake_v2", "cuTake", "POOL"), ("cuMake", "cuMake", "COUNT"), ("cuMake_ptsz", "cuMake", "COUNT"),
                   ("cuAsk", "cuAsk", "PASS")]}
@@ -52,16 +52,16 @@ def self_test():
     cases = [
         (take + make, False),
         (take + "passed cuMake\n  + cuMake_ptsz\n  takes nothing at all\n", False),
-        (take, True),  # nothing is said of cuMake
-        (take + "gap cuMake\n  is not met yet\n", True),  # nor of its other flavour
-        (make, True),  # nor of a hook
+        (take, True),  # no statement about cuMake
+        (take + "gap cuMake\n  is not met yet\n", True),  # none about its other stream flavour
+        (make, True),  # none about a hook
         (take + make + "gap cuMake\n  is not met yet\n", True),
-        (make + "passed cuTake_v2\n  takes nothing at all\n", True),  # a reason for what is hooked
-        (make + "gap cuTake_v2\n  is not met yet\n", True),  # a gap that was closed
-        (take + "hooked cuMake*\n  is met here\n  tests: preload.take\n", True),  # a hook that there is not
+        (make + "passed cuTake_v2\n  takes nothing at all\n", True),  # a hooked function marked passed
+        (make + "gap cuTake_v2\n  is not met yet\n", True),  # a hooked function marked gap
+        (take + "hooked cuMake*\n  is met here\n  tests: preload.take\n", True),  # a hook that does not exist
         (make + "hooked cuTake_v2\n  is met here\n", True),  # a hook without a test
-        (make + "hooked cuTake_v2\n  is met here\n  tests: preload.other\n", True),  # a test that there is not
-        (make + "hooked cuTake_v2\n  is met here\n  tests: unit.take\n", True),  # one that never meets the hook
+        (make + "hooked cuTake_v2\n  is met here\n  tests: preload.other\n", True),  # a test that does not exist
+        (make + "hooked cuTake_v2\n  is met here\n  tests: unit.take\n", True),  # a test that does not reach the hook
         (take + "gap cuMake*\n", True),  # a gap without a sentence
         (take + make + "passed cuNone\n  takes nothing at all\n", True),
         (take + make + "passed cuAsk\n  takes nothing at all\n", True),
@@ -73,8 +73,8 @@ def self_test():
         statements, problems = read_statements(text)
         rows, more = coverage(catalogue, hooks, statements)
         if bool(problems + more + unknown_tests(rows, {"preload.take", "unit.take"})) != refused:
-            wrong.append(f"self-test: {text!r} was {'let through' if refused else f'refused: {problems + more}'}")
-    print("\n".join(wrong + [f"self-test: {len(cases)} tables, {len(wrong)} wrong"]))
+            wrong.append(f"self-test: {text!r} was {'accepted' if refused else f'refused: {problems + more}'}")
+    print("\n".join(wrong + [f"self-test: {len(cases)} lists, {len(wrong)} wrong"]))
     return 1 if wrong else 0
 
 

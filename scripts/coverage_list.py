@@ -1,6 +1,6 @@
-"""What Ration does about each driver function, read from tests/coverage.txt, shim/hook_table.inc and the catalogue.
+"""Reads what Ration does about each driver function from tests/coverage.txt, shim/hook_table.inc and the catalogue.
 
-The catalogue (tests/simcuda/cuda_memory_api.json) says which exports have to do with memory; its PASS and NONE have not.
+The catalogue (tests/simcuda/cuda_memory_api.json) says which exports concern memory: all but those with PASS or NONE.
 """
 import json
 import pathlib
@@ -30,16 +30,16 @@ class Statement:
 
 @dataclass
 class Row:
-    """An export, and what is said of it."""
+    """An export and its statement."""
     export: str
-    since: int  # major * 1000 + minor * 10; 0: no header says it
+    since: int  # major * 1000 + minor * 10; 0: unknown
     action: str
-    family: str  # of the hook; "" where there is none
+    family: str  # of the hook; "" if it is not hooked
     statement: Statement
 
     @property
     def asked(self):
-        """Whether the catalogue has something to do here; else it is in the table only because it is hooked."""
+        """Whether the catalogue requires a statement. Other exports are in the list only because they are hooked."""
         return self.action not in NOTHING_TO_DO
 
     @property
@@ -48,20 +48,20 @@ class Row:
 
 
 def read_statements(text):
-    """The paragraphs, and what is wrong with their form."""
+    """Returns the statements and the problems of their form."""
     paragraphs, problems = read_paragraphs(text, STATEMENTS, ("tests:",))
     statements = []
     for paragraph in paragraphs:
         standing, *names = paragraph.words
         if standing not in STANDINGS or not names:
-            problems.append(f"{STATEMENTS}:{paragraph.line}: begins with none of {', '.join(STANDINGS)}, or names nothing")
+            problems.append(f"{STATEMENTS}:{paragraph.line}: must begin with one of {', '.join(STANDINGS)} and name a function")
         tests = [test for _, _, text in paragraph.values for test in text.split()]
         statements.append(Statement(paragraph.line, standing, names, paragraph.sentence, tests))
     return statements, problems
 
 
 def exports_of(name, catalogue):
-    """`base*` is every export of that base name, whatever its version and stream flavour; else the export itself."""
+    """`base*` is every export of that base name, in all versions and stream flavours; any other name is one export."""
     if name.endswith("*"):
         return [export for export, entry in catalogue.items() if entry["base"] == name[:-1]
                 and (entry["action"] not in NOTHING_TO_DO)]
@@ -69,25 +69,25 @@ def exports_of(name, catalogue):
 
 
 def is_whole_process(test):
-    """Only such a test meets the hook itself, and can be run without it (tests/preload/left_out)."""
+    """Only such a test reaches the hook, and can be run with the hook left out (tests/preload/left_out)."""
     return test.startswith("preload.")
 
 
 def coverage(catalogue, hooks, statements):
-    """(the rows in the catalogue's order, what is wrong). `hooks`: symbol -> (family, since)."""
+    """Returns the rows, in the catalogue's order, and the problems. `hooks`: symbol -> (family, since)."""
     said, problems = {}, []
     for statement in statements:
         where = f"{STATEMENTS}:{statement.line}"
         if not re.search(r"[a-z]\S* \S+ \S+", statement.sentence) or re.search(r"[^ -~]|[\"\\]", statement.sentence):
             problems.append(f"{where}: {' '.join(statement.names)} needs a sentence of plain ASCII")
         if statement.standing == "hooked" and not (statement.tests and all(map(is_whole_process, statement.tests))):
-            problems.append(f"{where}: {' '.join(statement.names)} is hooked, and no test of whole programs shows it")
+            problems.append(f"{where}: {' '.join(statement.names)} is hooked, but no whole-process test is named")
         for name in statement.names:
             if not exports_of(name, catalogue):
-                problems.append(f"{where}: {name} is in no catalogue")
+                problems.append(f"{where}: {name} is not in the catalogue")
             for export in exports_of(name, catalogue):
                 if export in said:
-                    problems.append(f"{where}: {export} stands at line {said[export].line} too")
+                    problems.append(f"{where}: {export} has a statement at line {said[export].line} already")
                 said[export] = statement
                 if (export in hooks) != (statement.standing == "hooked"):
                     problems.append(f"{where}: {export} is {'' if export in hooks else 'not '}hooked, but marked "
@@ -98,17 +98,17 @@ def coverage(catalogue, hooks, statements):
             family, since = hooks.get(export, ("", 0))
             found.append(Row(export, entry["cuda_version"] or since, entry["action"], family, said[export]))
             if entry["action"] in NOTHING_TO_DO and export not in hooks:
-                problems.append(f"{STATEMENTS}:{said[export].line}: {export} is {entry['action']} in the catalogue, and "
-                                "not hooked: there is nothing to say")
+                problems.append(f"{STATEMENTS}:{said[export].line}: {export} is {entry['action']} in the catalogue and not "
+                                "hooked: it needs no statement")
         elif export in hooks or entry["action"] not in NOTHING_TO_DO:
-            problems.append(f"{STATEMENTS}: nothing is said of {export} ({entry['action']}"
+            problems.append(f"{STATEMENTS}: no statement about {export} ({entry['action']}"
                             f"{', hooked' if export in hooks else ''})")
-    problems += [f"{HOOKS}: {hook} is in no catalogue" for hook in hooks if hook not in catalogue]
+    problems += [f"{HOOKS}: {hook} is not in the catalogue" for hook in hooks if hook not in catalogue]
     return found, problems
 
 
 def read_tree():
-    """(rows, how many exports the catalogue asks about, what is wrong)"""
+    """Returns the rows, the number of exports that need a statement, and the problems."""
     catalogue = {entry["symbol"]: entry for entry in json.loads((ROOT / CATALOGUE).read_text())["exports"]}
     hooks = {symbol: (family, int(since)) for family, (symbol, _, _, since, *_) in rows(HOOKS, "RATION_HOOK")}
     statements, problems = read_statements((ROOT / STATEMENTS).read_text(encoding="ascii"))

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Two unmodified CUDA programs share one GPU, each held to its ration; on a simulated GPU where there is no real one.
-# The last line is `demo: ok …` or `demo: FAILED …`; the logs stay in build/demo/.
+# Runs two unmodified CUDA programs that share one GPU, each held to its limit; without a GPU, on a simulated one.
+# The last line is `demo: ok …` or `demo: FAILED …`. The logs stay in build/demo/.
 set -eu
 . "$(dirname "$0")/steps.sh"
 failed() {

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Failures that were seen in other software of this kind, and the tests that show that Ration has none of them.
+"""Checks tests/failures.txt: failures of other memory limiters, and the tests that show that Ration has none of them.
 
-failures.py --check CTEST BUILD   prints `covered: N of M`; fails where tests/failures.txt is not true: each named test must be
-                                  one that ctest calls quick, and must itself list the case
+failures.py --check CTEST BUILD   prints `covered: N of M`; fails unless each named test is a quick test of ctest and lists
+                                  the named case itself
 failures.py --self-test           proves that each check can fail
 """
 import os
@@ -16,27 +16,27 @@ from paragraphs import quick_tests, read_paragraphs  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FAILURES = "tests/failures.txt"
-# A thread of GitHub's, or a line of a snapshot: owner/repo#12, owner/repo@1a2b3c4:file.c:12-34
+# A GitHub thread, or lines of a commit: owner/repo#12, owner/repo@1a2b3c4:file.c:12-34
 REFERENCE = re.compile(r"[\w.-]+/[\w.-]+(#\d+|@[0-9a-f]{7,40}:[\w./-]+:\d+(-\d+)?)")
-ASKED = (["--list-test-names-only"], ["--list-tests", "--verbosity", "quiet"])  # of Catch2 2, and of 3
+ASKED = (["--list-test-names-only"], ["--list-tests", "--verbosity", "quiet"])  # Catch2 version 2, version 3
 
 
 def read_failures(text):
-    """(paragraph, [(line, test, case)], reason or None) each, and what is wrong with their form."""
+    """Returns (paragraph, [(line, test, case)], reasons) for each failure, and the problems of their form."""
     paragraphs, problems = read_paragraphs(text, FAILURES, ("test:", "-"))
     found = []
     for paragraph in paragraphs:
         where = f"{FAILURES}:{paragraph.line}"
         tests = [(line, *text.partition(": ")[::2]) for line, key, text in paragraph.values if key == "test:"]
         reasons = [text for _, key, text in paragraph.values if key == "-"]
-        problems += [f"{where}: {word} is no reference" for word in paragraph.words if not REFERENCE.fullmatch(word)]
-        problems += [f"{FAILURES}:{line}: names no case" for line, _, case in tests if not case]
+        problems += [f"{where}: {word} is not a reference" for word in paragraph.words if not REFERENCE.fullmatch(word)]
+        problems += [f"{FAILURES}:{line}: names no test case" for line, _, case in tests if not case]
         if len(paragraph.sentence.split()) < 3:
             problems.append(f"{where}: needs a sentence")
         if any(len(reason.split()) < 3 for reason in reasons):
             problems.append(f"{where}: needs a reason")
         if not tests and not reasons:
-            problems.append(f"{where}: neither a test nor a reason why there can be none")
+            problems.append(f"{where}: has neither a test nor a reason why none is possible")
         found.append((paragraph, tests, reasons))
     return found, problems
 
@@ -48,25 +48,25 @@ def ask(command, settings, folder):
 
 
 def cases_of(test):
-    """The names that the test itself says: a script by harness.py, a program by Catch2. None where it is not built."""
+    """The cases that the test itself lists, by harness.py or by Catch2. Empty if it is not built."""
     if not test["command"]:
         return set()
     if any(word.endswith("_test.py") for word in test["command"]):
         return set(ask(test["command"], test["environment"], test["folder"]))
     for flags in ASKED:
         listed = ask(test["command"] + flags, test["environment"], test["folder"])
-        if len(listed) > 1:  # else the flag is another version's
+        if len(listed) > 1:  # otherwise the flag is the other version's
             return set(listed)
     return set()
 
 
 def untrue(failures, known, listed):
-    """What is named and does not exist. `listed` answers a test's cases."""
+    """The named tests and cases that do not exist. `listed` returns a test's cases."""
     problems, seen = [], {}
     for _, tests, _ in failures:
         for line, test, case in tests:
             if test not in known:
-                problems.append(f"{FAILURES}:{line}: {test} is no quick test")
+                problems.append(f"{FAILURES}:{line}: {test} is not a quick test")
                 continue
             if test not in seen:
                 seen[test] = listed(known[test])
@@ -81,14 +81,14 @@ def check(ctest, build):
     for problem in problems:
         print(problem)
     shown = sum(1 for _, tests, _ in failures if tests)
-    print(f"failures: {shown} shown by {sum(len(tests) for _, tests, _ in failures)} cases, {len(failures) - shown} of which there can be none")
+    print(f"failures: {shown} shown by {sum(len(tests) for _, tests, _ in failures)} cases, {len(failures) - shown} not possible here")
     wrong = {problem.split(":")[1] for problem in problems}
     print(f"covered: {max(len(failures) - len(wrong), 0)} of {len(failures)}")
     return 1 if problems or not failures else 0
 
 
 def self_test():
-    """Each case is a table; True where it must be refused. One test exists, with two cases."""
+    """Each case is a list; True: the check must refuse it. One test exists, with two cases."""
     head = "a/b#1 a/b@0123abc:c.c:4\n  a sentence of words\n"
     cases = [
         (head + "  test: quick.one: the first case\n", False),
@@ -96,9 +96,9 @@ def self_test():
         (head + "  - because of this reason\n", False),
         (head, True),  # neither test nor reason
         (head + "  - because\n", True),
-        (head + "  test: quick.two: the first case\n", True),  # a test that there is not
-        (head + "  test: quick.one: the last case\n", True),  # a case that there is not
-        (head + "  test: quick.one: the first\n", True),  # half a name
+        (head + "  test: quick.two: the first case\n", True),  # a test that does not exist
+        (head + "  test: quick.one: the last case\n", True),  # a case that does not exist
+        (head + "  test: quick.one: the first\n", True),  # part of a name
         (head + "  test: quick.one\n", True),  # no case
         ("a/b#1\n  test: quick.one: the first case\n", True),  # no sentence
         ("a/b#x\n  a sentence of words\n  test: quick.one: the first case\n", True),
@@ -110,8 +110,8 @@ def self_test():
         failures, problems = read_failures(text)
         problems += untrue(failures, {"quick.one": None}, lambda _: {"the first case", "another: case"})
         if bool(problems) != refused:
-            wrong.append(f"self-test: {text!r} was {'let through' if refused else f'refused: {problems}'}")
-    print("\n".join(wrong + [f"self-test: {len(cases)} tables, {len(wrong)} wrong"]))
+            wrong.append(f"self-test: {text!r} was {'accepted' if refused else f'refused: {problems}'}")
+    print("\n".join(wrong + [f"self-test: {len(cases)} lists, {len(wrong)} wrong"]))
     return 1 if wrong else 0
 
 

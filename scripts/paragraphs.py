@@ -1,7 +1,7 @@
-"""The form that tests/coverage.txt and tests/failures.txt share, and what both ask of ctest.
+"""Reads the format of tests/coverage.txt and tests/failures.txt, and ctest's list of tests.
 
-A paragraph is a line that begins at the margin, and indented lines under it: `+` goes on with that line's words, `key:`
-carries a value, everything else is its sentence. `#` begins a comment.
+A paragraph is a line at the margin with indented lines below it: `+` continues the words of the first line, `key:` has a
+value, all other lines are its sentence. `#` begins a comment.
 """
 import json
 import subprocess
@@ -17,7 +17,7 @@ class Paragraph:
 
 
 def read_paragraphs(text, where, keys):
-    """The paragraphs, and what is wrong with their form. `keys` begin a line that is no part of the sentence."""
+    """Returns the paragraphs and the problems of their form. A line that begins with one of `keys` is a value."""
     paragraphs, problems = [], []
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.startswith("#"):
@@ -26,7 +26,7 @@ def read_paragraphs(text, where, keys):
         if not line[0].isspace():
             paragraphs.append(Paragraph(number, line.split()))
         elif not paragraphs:
-            problems.append(f"{where}:{number}: stands under nothing")
+            problems.append(f"{where}:{number}: indented line without a paragraph")
         elif first in keys:
             paragraphs[-1].values.append((number, first, rest.strip()))
         elif first == "+":
@@ -37,7 +37,7 @@ def read_paragraphs(text, where, keys):
 
 
 def listed_tests(ctest, build):
-    """What ctest knows: name -> {command, labels, environment, folder}."""
+    """ctest's tests: name -> {command, labels, environment, folder}. `command` is empty if the program is not built."""
     command = [ctest, "--test-dir", build, "--show-only=json-v1"]
     listed = subprocess.run(command, check=True, capture_output=True, text=True)
     known = {}
@@ -50,5 +50,5 @@ def listed_tests(ctest, build):
 
 
 def quick_tests(ctest, build):
-    """Those that are labelled quick."""
+    """The tests with the label `quick`."""
     return {name: test for name, test in listed_tests(ctest, build).items() if "quick" in test["labels"]}

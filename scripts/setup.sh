@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs what is missing, through the distribution's package manager: scripts/setup.sh [--build-only]
-# Debian 12 and 13, Ubuntu 22.04 and 24.04. Changes nothing, and needs no network, when nothing is missing.
+# Installs missing dependencies with apt: scripts/setup.sh [--build-only]
+# Debian 12 and 13, Ubuntu 22.04 and 24.04. Needs no network and changes nothing if nothing is missing.
+# --build-only: leaves out what only the tests need.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/steps.sh"
@@ -8,15 +9,15 @@ here=$(cd "$(dirname "$0")" && pwd)
 build_packages=(g++ cmake ninja-build pkg-config libspdlog-dev libfmt-dev nlohmann-json3-dev libcli11-dev libncurses-dev catch2
   libbenchmark-dev librapidcheck-dev liblzma-dev xz-utils python3)
 test_packages=(git python3-venv clang clang-format clang-tidy libjemalloc2)
-# What these add is skipped, and named, where they are absent: aarch64 under emulation, musl programs, faster rebuilds. And
-# clang's sanitizers, which came with clang itself before they were a package.
+# Tests that need these are skipped, with a message, if they are absent: aarch64 under emulation, musl programs. ccache
+# only makes rebuilds faster. clang's sanitizers were part of clang itself before they became a package.
 optional_packages=(qemu-user g++-aarch64-linux-gnu musl-tools ccache libclang-rt-dev)
 
 build_only=no
 for argument in "$@"; do
   case $argument in
     --build-only) build_only=yes ;;
-    *) die "setup: unknown option '$argument' (there is only --build-only)" ;;
+    *) die "setup: unknown option '$argument' (known: --build-only)" ;;
   esac
 done
 
@@ -42,7 +43,7 @@ as_root() {
 
 apt() { as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 -o Acquire::Retries=3 "$@" </dev/null; }
 
-# The distribution's cmake where it is new enough; else one in build/tools, which steps.sh puts on the PATH.
+# If the distribution's cmake is too old, a newer one is installed into build/tools, which steps.sh puts on the PATH.
 newer_cmake() {
   cmake_is_new_enough && return 0
   say "setup: cmake $(cmake_version) is older than $needed_cmake: a newer one goes to build/tools"
@@ -53,7 +54,7 @@ newer_cmake() {
   cmake_is_new_enough || die "setup: no cmake of at least $needed_cmake could be installed"
 }
 
-# Optional packages are asked for once a machine: where one cannot be had, later runs stay silent and offline.
+# Optional packages are tried once for each checkout: if one cannot be installed, later runs stay silent and offline.
 install_optional() {
   local asked=$root/build/.optional_packages wanted=() package
   [ "$(cat "$asked" 2>/dev/null)" = "${optional_packages[*]}" ] && return 0
@@ -62,7 +63,7 @@ install_optional() {
   done
   if [ ${#wanted[@]} -gt 0 ]; then
     say "setup: installing, optional: ${wanted[*]}"
-    apt install --no-install-recommends "${wanted[@]}" >/dev/null || say "setup: not installed; what needs them is skipped"
+    apt install --no-install-recommends "${wanted[@]}" >/dev/null || say "setup: not installed; tests that need them are skipped"
   fi
   mkdir -p "$root/build" && echo "${optional_packages[*]}" >"$asked"
 }
@@ -79,7 +80,7 @@ main() {
   fi
   newer_cmake
   [ $build_only = yes ] || install_optional
-  say "setup: everything is there"
+  say "setup: all dependencies are installed"
 }
 
 main

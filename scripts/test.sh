@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Set-up, Release build, the quick tests: scripts/test.sh [ctest options]
+# Installs dependencies, builds in build/ and runs the quick tests: scripts/test.sh [ctest options]
 set -eu
 . "$(dirname "$0")/steps.sh"
 "$root/scripts/setup.sh"

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""clang-tidy over pool, config and shim: tidy.py BUILD [JOBS], BUILD a clang build with its compile_commands.json.
+"""Runs clang-tidy over pool, config and shim: tidy.py BUILD [JOBS]. BUILD is a clang build.
 
-Its time goes into the libraries' headers, so the files that are compiled with the same options are looked at as one;
-those that cannot stand together, because they use a name twice, as a further one. They are left in BUILD/tidy. What a
-check would answer differently there is asked of each file alone.
+Most of clang-tidy's time goes into library headers. So files that are compiled with the same options are combined into
+one, and files that conflict there, because they define the same name, into a further one. The combined files are in
+BUILD/tidy. Checks that would give another answer on a combined file run on each file alone.
 """
 import concurrent.futures
 import json
@@ -15,7 +15,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PARTS = ("pool", "config", "shim")
-# It looks into the functions that it sees, which are more where files stand together, and takes any `new` for a throw.
+# This check follows calls into every visible function, which a combined file has more of, and takes any `new` for a throw.
 ALONE = "bugprone-exception-escape"
 
 
@@ -26,7 +26,7 @@ def sources():
 
 
 def compiled_by(command):
-    """The options alone: neither what is read nor what is written; nor what stands before the compiler."""
+    """The compiler's options, without launcher, input and output files."""
     words = shlex.split(command)
     words = words[next(i for i, word in enumerate(words) if re.search(r"clang\+\+[-\d.]*$", word)):]
     options, skipped = [], False
@@ -38,14 +38,14 @@ def compiled_by(command):
 
 
 def files_of(file):
-    """A unity build's own file stands for those that it includes."""
+    """A file of a unity build stands for the files that it includes."""
     if "unity" in file.name:
         return [pathlib.Path(path) for path in re.findall(r'#include "(.+\.cc)"', file.read_text())]
     return [file]
 
 
 def groups(build):
-    """{options: files}; a file that several targets compile counts once."""
+    """{options: files}. A file that several targets compile counts once."""
     left, found = sources(), {}
     for entry in json.loads((build / "compile_commands.json").read_text()):
         for file in files_of(pathlib.Path(entry["directory"]) / entry["file"]):
@@ -63,7 +63,7 @@ def write(path, files):
 
 
 def in_the_way(options, path, files, build):
-    """The files that the compiler complains about where they stand together."""
+    """The files that do not compile in this combination."""
     done = subprocess.run([*options, "-w", "-ferror-limit=0", "-fsyntax-only", path], cwd=build, capture_output=True, text=True)
     if done.returncode == 0:
         return []
@@ -72,7 +72,7 @@ def in_the_way(options, path, files, build):
 
 
 def batches(options, files, build, name):
-    """(path, options, how many), each of files that can stand together; a file alone is left to clang-tidy."""
+    """Yields (path, options, count) for each combination of files that compiles."""
     number = 0
     while files:
         batch, rest = list(files), []
@@ -85,7 +85,7 @@ def batches(options, files, build, name):
 
 
 def unused_names(file):
-    """What clang-tidy would only see in a file that it was given alone."""
+    """Unused using declarations and namespace aliases, which clang-tidy reports only for a file of its own."""
     text = file.read_text()
     for found in re.finditer(r"^ *(?:using [\w:]+::(\w+);|namespace (\w+) = )", text, re.MULTILINE):
         name = found[1] or found[2]
