@@ -143,10 +143,11 @@ def hooks_table():
 
 
 def decisions_table():
-    lines = ["| number | decision |", "|---|---|"]
+    lines = ["| number | topic | decision |", "|---|---|---|"]
     for path in sorted(DECISIONS.glob("[0-9]*.md")):
-        number, _, title = path.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ").partition(" ")
-        lines.append(f"| {number} | [{cell(title)}]({path.name}) |")
+        title, _, topic, *_ = path.read_text(encoding="utf-8").splitlines()
+        number, _, title = title.removeprefix("# ").partition(" ")
+        lines.append(f"| {number} | {cell(topic.removeprefix('Topic: '))} | [{cell(title)}]({path.name}) |")
     return lines
 
 
