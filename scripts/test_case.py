@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Builds and runs one test case by its name, or by a part of it that no other name has.
+"""Builds and runs one test case, given its name or a unique part of it.
 
 test_case.py NAME                e.g. test_case.py "freeing a neighbour merges both blocks"; or TEST: NAME, as --list prints
-test_case.py --list [PART]       the names that contain PART
-test_case.py --gdb NAME          a C++ case under gdb
-    --build FOLDER               of another build than build/: build-asan, say
-    --no-build                   runs what is there
-test_case.py --self-test BUILD   proves that names are found, in a build that is complete
+test_case.py --list [PART]       prints the names that contain PART
+test_case.py --gdb NAME          runs a C++ case under gdb
+    --build FOLDER               uses another build folder than build/, such as build-asan
+    --no-build                   runs the programs as they are
+test_case.py --self-test BUILD   proves that names are found, in a configured build folder
 
-A case is a TEST_CASE of a Catch program, or a case of a whole-process test (tests/preload/**/*_test.py). Those are
-generated, so they are asked of each test, which must be built. Exit status: the case's; 2 where the name is none or
-several.
+A case is a TEST_CASE of a Catch program, or a case of a whole-process test (tests/preload/**/*_test.py). The latter are
+generated, so each test is asked for its list, and must be built. Exit status: the case's; 2 if the name matches no case
+or several.
 """
 import argparse
 import concurrent.futures
@@ -33,12 +33,12 @@ TARGET = re.compile(r" -o \S*?CMakeFiles/([\w.-]+)\.dir/")
 @dataclass
 class Case:
     name: str
-    test: str     # ctest's name of the test that runs it; "" where none does
-    target: str   # the Catch program; "" for a whole-process test
+    test: str    # ctest's name of the test that runs it
+    target: str  # the Catch program; "" for a whole-process test
 
 
 def names_in(text):
-    """The names of the TEST_CASEs of a source file; adjacent strings are one."""
+    """The names of a source file's TEST_CASEs; adjacent string literals are joined."""
     for match in CASE.finditer(text):
         yield "".join(re.sub(r'\\(["\\])', r"\1", part) for part in re.findall(r'"((?:[^"\\]|\\.)*)"', match.group(1)))
 
@@ -56,7 +56,7 @@ def targets_of(build):
 
 
 def programs_of(build):
-    """ctest's name of each test that is one program -> that program. ctest itself leaves out what is not built."""
+    """Test name -> program, for each test that is a program without arguments. ctest's own list lacks unbuilt programs."""
     found = {}
     for file in build.rglob("CTestTestfile.cmake"):
         found |= dict(re.findall(r'^add_test\(\[?=*\[?([\w.-]+)\]?=*\]? "([^"]+)"\)', file.read_text(), re.M))
@@ -66,7 +66,7 @@ def programs_of(build):
 def catch_cases(build):
     test_of = {}
     for name, program in programs_of(build).items():
-        test_of.setdefault(pathlib.Path(program).name, name)  # the first, of several with other settings
+        test_of.setdefault(pathlib.Path(program).name, name)  # of several tests of one program, the first
     for file, targets in sorted(targets_of(build).items()):
         if ROOT / "tests" in file.parents and file.is_file():
             for name in names_in(file.read_text(encoding="utf-8")):
@@ -81,7 +81,7 @@ def cases_of_script(name, test):
 
 
 def script_cases(tests):
-    """Of those tests that take their cases through harness.py's main()."""
+    """The cases of the tests that use main() of harness.py."""
     asked = []
     for name, test in tests.items():
         scripts = [word for word in test["command"] if word.endswith("_test.py")]
@@ -98,7 +98,7 @@ def select(part, cases):
 
 
 def find(part, build):
-    """Whole-process tests are asked only where no Catch case has the name, because each has to be started."""
+    """Whole-process tests are asked only if no Catch case matches, because each has to be started."""
     tests = listed_tests("ctest", str(build))
     test, _, rest = part.partition(": ")
     wanted = {test: tests[test]} if test in tests else tests
@@ -111,7 +111,7 @@ def find(part, build):
 
 
 def make(build, target):
-    """Configures build/ where that was not done, and builds the target, or everything for a whole-process test."""
+    """Configures build/ if necessary, and builds the target, or everything for a whole-process test."""
     if build == ROOT / "build" and not (build / "build.ninja").exists():
         steps = '. scripts/steps.sh && mkdir -p build && build_release "$@"'
         return subprocess.run(["bash", "-c", steps, "bash", *filter(None, [target])], cwd=ROOT, check=False).returncode
@@ -176,12 +176,12 @@ def main():
         return 0
     if not asked.name or len({case.name for case in cases}) != 1:
         several = [f"    {case.test}: {case.name}" for case in cases[:20]]
-        print("\n".join([f"test_case: {len(cases)} cases have {asked.name!r} in their name", *several]), file=sys.stderr)
+        print("\n".join([f"test_case: {len(cases)} cases match {asked.name!r}", *several]), file=sys.stderr)
         return 2
     for case in cases:  # one, or the same case in several programs
         if not asked.no_build and (status := make(build, case.target)) != 0:
             return status
-        if not tests[case.test]["command"]:  # ctest says it only of what is built
+        if not tests[case.test]["command"]:  # ctest lists the command only of a built program
             tests = listed_tests("ctest", str(build))
         if (status := run(case, tests[case.test], asked.gdb)) != 0:
             return status
