@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""House rules that a pattern can check, over the files that git knows or would add.
+"""Checks house rules that a pattern can find, in the files that git tracks or would add.
 
 check_rules.py                checks the tree
 check_rules.py --self-test    proves that each rule can fail
@@ -9,11 +9,14 @@ import re
 import subprocess
 import sys
 
+sys.dont_write_bytecode = True  # the source tree is only read
+import document_rules  # noqa: E402
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CODE = r"\.(h|cc|c|S|inc)$"
 NOT_CLI = r"^shim/(?!cli/)"
 
-# (name, files it looks at, files it leaves alone, what must not stand there)
+# (name, files that it applies to, exceptions, what must not occur)
 RULES = [
     ("unfinished", r".", r"^scripts/check_rules\.py$", r"\b(TODO|FIXME|XXX|HACK)\b|\bfor now\b"),
     ("stdout", NOT_CLI + r".*" + CODE, None, r"(?<![\w.>])(printf|puts|putchar|vprintf)\s*\(|\bstd::cout\b|\bstdout\b"),
@@ -23,17 +26,19 @@ RULES = [
     ("environment", r"^(pool|config|shim)/.*" + CODE, r"^(config|shim/preload)/", r"\b(secure_)?getenv\s*\(|(?<![\w/])environ\b"),
     ("sleeps in a test", r"^tests/(unit|preload|multiproc|fuzz)/.*\.(cc|h|c)$", None,
      r"\b(sleep_for|sleep_until|usleep|nanosleep|sleep)\s*\("),
+    ("waits without shim/base/wait.h", r"^(pool|config|shim)/.*" + CODE, r"^shim/base/|^pool/lock\.cc$",
+     r"\bsched_yield\b|\bthis_thread::yield\b"),
     ("path of one machine", r".", r"^scripts/check_rules\.py$",
      r"(?<![\w.])" + re.escape(str(ROOT)) + r"\b|(?<![\w.])/(home|Users|root)/\w"),
     ("host in a build file", r"(\.sh|\.py|\.cmake|CMakeLists\.txt|requirements\.txt|\.json)$|^\.ci/", r"^scripts/check_rules\.py$",
-     r"https?://(?!json-schema\.org/)|--(extra-)?index-url"),  # that one is the name of a language, nobody goes there
+     r"https?://(?!json-schema\.org/)|--(extra-)?index-url"),  # json-schema.org: the name of a schema, never fetched
 ]
 EMPTY_NAMES = re.compile(r"(^|_)(utils?|common|helpers?|manager|info|misc|data)(_|$)")
 LINES_AT_MOST = 600
 
 
 def strip_comments(text):
-    """Rules about code look at code; strings stay, and line numbers too."""
+    """The code without its comments; strings and line numbers stay."""
     return re.sub(r"/\*.*?\*/|//[^\n]*", lambda m: re.sub(r"[^\n]", " ", m.group()), text, flags=re.S)
 
 
@@ -43,9 +48,9 @@ def check_text(path, text):
         if not re.search(files, path) or (but and re.search(but, path)):
             continue
         is_about_code = name not in ("unfinished", "path of one machine", "host in a build file")
-        looked_at = strip_comments(text) if is_about_code else text
-        for match in re.finditer(pattern, looked_at):
-            line = looked_at.count("\n", 0, match.start()) + 1
+        searched = strip_comments(text) if is_about_code else text
+        for match in re.finditer(pattern, searched):
+            line = searched.count("\n", 0, match.start()) + 1
             problems.append(f"{path}:{line}: {name}: {match.group()!r}")
     if re.search(CODE, path) and text.count("\n") > LINES_AT_MOST:
         problems.append(f"{path}: longer than {LINES_AT_MOST} lines")
@@ -56,7 +61,7 @@ def check_names(path):
     if not re.search(CODE + r"|\.py$|\.sh$", path):
         return []
     parts = [pathlib.PurePosixPath(part).stem for part in path.split("/")]
-    return [f"{path}: name that says nothing: {part}" for part in parts if EMPTY_NAMES.search(part)]
+    return [f"{path}: name without a meaning: {part}" for part in parts if EMPTY_NAMES.search(part)]
 
 
 def tracked_files():
@@ -66,15 +71,17 @@ def tracked_files():
 
 
 def check_tree():
-    problems, seen = [], 0
-    for path in tracked_files():
+    problems, seen, files = [], 0, tracked_files()
+    for path in files:
         try:
             text = (ROOT / path).read_text(encoding="utf-8")
         except UnicodeDecodeError:
-            problems.append(f"{path}: no text file: generated files are built, not kept")
+            problems.append(f"{path}: not a text file: generated files are built, not committed")
             continue
         seen += 1
         problems += check_text(path, text)
+        if path.endswith(".md"):
+            problems += document_rules.check_document(path, text, files)
     return problems, seen
 
 
@@ -90,15 +97,20 @@ def self_test():
         ("shim/ledger/a.cc", 'getenv("A");\n', True),
         ("config/a.cc", 'getenv("A");\n', False),
         ("tests/unit/pool/a_test.cc", "sleep(1);\n", True),
+        ("shim/policy/a.cc", "sched_yield();\n", True),
+        ("pool/a.cc", "std::this_thread::yield();\n", True),
+        ("shim/base/wait.cc", "sched_yield();\n", False),
+        ("pool/lock.cc", "sched_yield();\n", False),
         ("README.md", f"see {ROOT}/x\n", True),
         ("scripts/a.sh", "curl http" + "s://example.org\n", True),
         ("shim/policy/pool_utils.h", "\n", True),
         ("pool/a.h", "\n" * (LINES_AT_MOST + 1), True),
         ("pool/a.h", "int f();\n", False),
     ]
-    wrong = [f"self-test: {path} with {text[:40]!r}: {'let through' if refused else 'refused'}"
+    wrong = [f"self-test: {path} with {text[:40]!r}: {'accepted' if refused else 'refused'}"
              for path, text, refused in cases if bool(check_text(path, text)) != refused]
-    return wrong, len(cases)
+    wrong_documents, documents = document_rules.self_test()
+    return wrong + wrong_documents, len(cases) + documents
 
 
 def main():
