@@ -1,6 +1,6 @@
 // Stream capture: which streams capture, what becomes of a call that a capture forbids, and which captures it spoils.
 // The rules are cuda.h's (cuStreamBeginCapture, cuThreadExchangeStreamCaptureMode) and the programming guide's
-// ("Prohibited and Unhandled Operations"); where both are silent, the stricter reading (tests/README.md).
+// ("Prohibited and Unhandled Operations"); where both are silent, the stricter reading (README.md).
 // Layer: graph.h. Threads: under Driver::mutex, but the calling thread's own mode.
 #pragma once
 #include <cstdint>

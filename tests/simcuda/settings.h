@@ -1,4 +1,4 @@
-// What the environment asks of the simulated machine (tests/README.md, section simcuda).
+// What the environment asks of the simulated machine (README.md).
 // Layer: none. Threads: read once, then immutable; never freed.
 #pragma once
 #include <cstdint>
