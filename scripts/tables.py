@@ -142,17 +142,27 @@ def hooks_table():
     return lines
 
 
-def decisions_table():
-    lines = ["| number | topic | decision |", "|---|---|---|"]
+def decisions():
+    """(number, topic, title, file) of each record."""
     for path in sorted(DECISIONS.glob("[0-9]*.md")):
         title, _, topic, *_ = path.read_text(encoding="utf-8").splitlines()
         number, _, title = title.removeprefix("# ").partition(" ")
-        lines.append(f"| {number} | {cell(topic.removeprefix('Topic: '))} | [{cell(title)}]({path.name}) |")
-    return lines
+        yield number, topic.removeprefix("Topic: "), cell(title), path.name
+
+
+def decisions_table():
+    return ["| number | topic | decision |", "|---|---|---|",
+            *(f"| {number} | {topic} | [{title}]({file}) |" for number, topic, title, file in decisions())]
+
+
+def settings_decisions_table():
+    return ["| record |", "|---|", *(f"| [{title}](../shim/decisions/{file}) |" for _, topic, title, file in decisions()
+                                     if topic == "settings")]
 
 
 # name -> the document that holds the table, and its rows
 TABLES = {"settings": (ROOT / "config/README.md", settings_table),
+          "settings_decisions": (ROOT / "config/README.md", settings_decisions_table),
           "hooks": (ROOT / "shim/hooks/README.md", hooks_table),
           "decisions": (DECISIONS / "README.md", decisions_table)}
 
