@@ -10,7 +10,7 @@ namespace simcuda {
 namespace {
 
 constexpr std::uint64_t kPage = 4096;
-constexpr std::uint64_t kForget = 64 * 1024;  // below it a system call costs more than the pages are worth
+constexpr std::uint64_t kForget = 64 * 1024;  // below this size a system call costs more than the pages are worth
 constexpr std::uint64_t kRoom = 4;            // addresses per byte of physical memory
 
 constexpr int kProtection = PROT_READ | PROT_WRITE;
@@ -22,7 +22,7 @@ struct Mapping {
   AddressSpace::File file;
 };
 
-// Behind the bytes there is a word for each granule: what was published there.
+// After the bytes the file holds one word per granule: the id published there.
 constexpr std::uint64_t kWordBytes = sizeof(std::uint64_t);
 
 std::uint64_t file_bytes(std::uint64_t bytes) {
@@ -33,7 +33,7 @@ off_t word_of(std::uint64_t bytes, std::uint64_t offset) {
   return static_cast<off_t>(bytes + offset / kGranuleBytes * kWordBytes);
 }
 
-// A child that keeps the descriptor of a shared one, for want of an exec, keeps its memory too.
+// A child that has not called exec inherits the descriptor of a shared file and keeps its memory alive, too.
 AddressSpace::File keep(int descriptor) {
   struct stat status = {};
   if (::fstat(descriptor, &status) != 0) return {};
@@ -41,14 +41,14 @@ AddressSpace::File keep(int descriptor) {
 }
 
 bool is_still(const AddressSpace::File &file) {
-  struct stat status = {};  // programs close descriptors that are not theirs
+  struct stat status = {};  // programs may close descriptors that they did not open
   return file.descriptor >= 0 && ::fstat(file.descriptor, &status) == 0 && status.st_ino == file.inode;
 }
 
 constexpr std::uint64_t kNarrowEnd = std::uint64_t{1} << 32;
 constexpr std::uint64_t kNarrowStep = 64 * 1024 * 1024;
 
-// The device's side lies at `wish` exactly, or anywhere where that is null.
+// Maps the device's side at exactly `wish`, or at any address where `wish` is null.
 std::optional<Mapping> map_device(std::uint64_t bytes, AddressSpace::Host host, bool shared, void *wish = nullptr) {
   const int file = ::memfd_create("simcuda-device", MFD_CLOEXEC);
   if (file < 0) return std::nullopt;
@@ -61,9 +61,9 @@ std::optional<Mapping> map_device(std::uint64_t bytes, AddressSpace::Host host, 
   }
   if (shared) made.file = keep(file);
   if (made.file.descriptor < 0) ::close(file);
-  const bool there = wish == nullptr || made.device == wish;  // an older kernel takes it for a hint
+  const bool there = wish == nullptr || made.device == wish;  // an older kernel treats the address as a hint
   if (made.device != MAP_FAILED && made.view != MAP_FAILED && there) {
-    // A child has no device: its copy of the address space must not keep the memory alive.
+    // A forked child has no device: its copy of the address space must not keep the memory alive.
     ::madvise(made.device, bytes, MADV_DONTFORK);
     ::madvise(made.view, bytes, MADV_DONTFORK);
     ::madvise(made.view, bytes, MADV_DONTDUMP);
@@ -145,8 +145,8 @@ std::uint64_t AddressSpace::published(int descriptor, std::uint64_t offset) {
   return read ? id : 0;
 }
 
-// Whole pages are mapped; what is beside the bytes in the first and the last is nobody's to see, since the addresses
-// of an allocation are all that the driver's calls accept.
+// Maps whole pages. The bytes around the block in the first and last page stay private in effect: the driver's calls
+// accept only addresses of the allocation.
 std::optional<std::uint64_t> AddressSpace::map(int descriptor, std::uint64_t offset, std::uint64_t bytes) {
   const std::uint64_t within = offset % kPage;
   const std::uint64_t length = (within + bytes + kPage - 1) / kPage * kPage;
@@ -165,7 +165,7 @@ std::optional<std::uint64_t> AddressSpace::map(int descriptor, std::uint64_t off
   return first + within;
 }
 
-// Where our own file can no longer be had the addresses are not used again.
+// If the file cannot be mapped again, these addresses are not reused.
 void AddressSpace::unmap(std::uint64_t address, std::uint64_t bytes) {
   const std::uint64_t first = address / kPage * kPage;
   const std::uint64_t length = (address + bytes + kPage - 1) / kPage * kPage - first;

@@ -1,8 +1,6 @@
-// The addresses and the bytes of one simulated device: a sparse memory file, mapped without access where the program
-// The addresses and the bytes of one simulated device: a sparse memory file, mapped without access where the program
-// sees device addresses and read-write at a private place for the simulator; where the program itself may touch them
-// (managed memory), only once. Nothing is touched before it is used. Where others share the machine they can map what
-// is published in it, and this one their bytes.
+// The addresses and the bytes of one simulated device: a sparse memory file, mapped twice. The program sees device
+// addresses without access; the simulator has a private read-write view. Managed memory is mapped once, for both. Pages
+// are untouched until used. Other processes of the machine can map what is published in the file.
 // Layer: none. Threads: the caller locks; view() needs no lock. Owns: its mappings, for ever.
 #pragma once
 #include <cstddef>
@@ -16,30 +14,30 @@ inline constexpr std::uint64_t kGranuleBytes = 512;  // every address and every 
 
 class AddressSpace {
  public:
-  // Addresses for a device of so much memory; several times as many as that where possible, so that, as on hardware,
+  // Reserves addresses for a device with this much memory, several times as many where possible: as on hardware,
   // physical memory runs out before addresses do. Null: no address space left.
   enum class Host : unsigned char { kKeptOut, kLetIn };
   static AddressSpace *create(std::uint64_t physical_bytes, bool shared, Host host = Host::kKeptOut);
-  // Addresses that 32 bits can hold: as many as are free in one piece, `most_bytes` at most. Null: none.
+  // Addresses below 4 GiB: the largest free piece, at most `most_bytes`. Null: none.
   static AddressSpace *create_narrow(std::uint64_t most_bytes);
 
   std::optional<std::uint64_t> take(std::uint64_t bytes);
-  // Forgets the contents of whole pages.
+  // Discards the contents of whole pages.
   void give(std::uint64_t address, std::uint64_t bytes);
 
-  // The file, for another process to open (/proc/PID/fd); -1: nobody else is on the machine.
+  // The file, for another process to open (/proc/PID/fd); -1: no other process shares the machine.
   struct File {
     int descriptor = -1;
     std::uint64_t inode = 0;
   };
   const File &file() const { return file_; }
   std::uint64_t offset(std::uint64_t address) const { return address - base_; }
-  // Says in the file that the memory `id` begins at the address; 0: none that others may have. False: it cannot.
+  // Publishes in the file that the memory `id` begins at the address; 0 withdraws it. False: it cannot be published.
   bool publish(std::uint64_t address, std::uint64_t id);
-  // What a file says of that offset; 0: nothing.
+  // The id that a file publishes at the offset; 0: none.
   static std::uint64_t published(int descriptor, std::uint64_t offset);
 
-  // Addresses of ours that show those bytes of another process's file, wherever in a page they begin.
+  // Maps those bytes of another process's file at addresses of this one. The bytes may begin anywhere in a page.
   std::optional<std::uint64_t> map(int descriptor, std::uint64_t offset, std::uint64_t bytes);
   void unmap(std::uint64_t address, std::uint64_t bytes);
 

@@ -106,7 +106,7 @@ CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *pArrayDescriptor, CU
   return CUDA_SUCCESS;
 }
 
-// An array that has a depth has no descriptor without one.
+// The 2D call cannot describe an array that has a depth.
 CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor, CUarray hArray) {
   if (pArrayDescriptor == nullptr) return CUDA_ERROR_INVALID_VALUE;
   CUDA_ARRAY3D_DESCRIPTOR shape = {};

@@ -1,6 +1,7 @@
 // CUDA arrays: memory that has a shape and no address. An array or a mipmapped array owns its memory; levels and planes
-// are arrays, too, and own none. Each is stored as rows of whole 64 bytes, eight rows at a time, level behind level,
-// and all of it in whole 64 KiB, as tiles are. Layer: driver.h. Threads: under Driver::mutex.
+// are arrays, too, and own none. Rows are stored in whole 64 bytes, eight rows at a time, level after level, and the
+// total in whole 64 KiB, as tiles are.
+// Layer: driver.h. Threads: under Driver::mutex.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -19,8 +20,8 @@ struct Array {
   CUDA_ARRAY3D_DESCRIPTOR shape = {};
   bool view = false;  // a level or a plane
   std::uint64_t offset = 0;
-  std::uint64_t row_bytes = 0, rows = 0, slices = 0;  // what the program can reach; 0 in an array of several planes
-  std::uint64_t pitch = 0, slice_bytes = 0;           // what that takes
+  std::uint64_t row_bytes = 0, rows = 0, slices = 0;  // accessible to the program; 0 in an array of several planes
+  std::uint64_t pitch = 0, slice_bytes = 0;           // storage of one row and of one slice
 };
 
 struct ArrayMemory {
@@ -28,29 +29,29 @@ struct ArrayMemory {
   CUDA_ARRAY3D_DESCRIPTOR shape = {};
   bool mipmapped = false;
   std::uint64_t address = 0;
-  std::uint64_t bytes = 0;   // what it costs: 0 where memory is mapped later
-  std::uint64_t needed = 0;  // what it would cost in any case
+  std::uint64_t bytes = 0;   // charged bytes: 0 where memory is mapped later
+  std::uint64_t needed = 0;  // bytes that the array needs in either case
   std::uint64_t id = 0;
   std::vector<std::unique_ptr<Array>> parts;                          // an array and its planes, or the levels
   std::map<std::uint64_t, std::shared_ptr<const MemoryHold>> mapped;  // by tile (array_tiles.h), where mapped later
 };
 
-// INVALID_VALUE for what no device, or not this one, can make of it.
+// INVALID_VALUE: no device, or not this one, can create this array.
 CUresult check_shape(const Device &device, const CUDA_ARRAY3D_DESCRIPTOR &shape, bool mipmapped);
-// As many levels as there can be: 1 + floor(log2(largest side)).
+// The maximum number of levels: 1 + floor(log2(largest side)).
 unsigned most_levels(const CUDA_ARRAY3D_DESCRIPTOR &shape);
-// The extent of a level; layers and faces stay as many.
+// The extent of a level; the number of layers and faces does not shrink.
 CUDA_ARRAY3D_DESCRIPTOR shape_of_level(const CUDA_ARRAY3D_DESCRIPTOR &shape, unsigned level);
-// Fills in parts and `needed`. REQUIRES: check_shape was content.
+// Fills in parts and `needed`. REQUIRES: check_shape succeeded.
 void lay_out(ArrayMemory &memory, unsigned levels);
 
-// Memory for a context's new array. Under the lock; errors leave nothing behind.
+// Allocates memory for a context's new array. Under the lock. On an error nothing stays allocated.
 CUresult create_array_memory(Context &context, const CUDA_ARRAY3D_DESCRIPTOR &shape, bool mipmapped, unsigned levels,
                              ArrayMemory **memory);
-// Null for a handle that no living array has.
+// Null: the handle is of no live array.
 Array *find_array(CUarray handle);
 ArrayMemory *find_mipmapped_array(CUmipmappedArray handle);
-// Waits for what its context does, as a free does, and gives the memory back.
+// Waits for the work of the array's context, as a free does, and releases the memory.
 void destroy_array_memory(Lock &lock, ArrayMemory &memory);
 
 }  // namespace simcuda

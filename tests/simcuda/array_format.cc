@@ -1,4 +1,5 @@
-// Channels are those that cuda.h names beside the format; a planar or subsampled format has three where it names none.
+// Channel counts are the ones that cuda.h gives beside the format; where it gives none, planar and subsampled formats
+// have three.
 #include "tests/simcuda/array_format.h"
 
 #include <algorithm>

@@ -7,7 +7,7 @@
 namespace simcuda {
 namespace {
 
-constexpr std::uint64_t kRowBytes = 64, kRows = 8;  // a tile's
+constexpr std::uint64_t kRowBytes = 64, kRows = 8;  // of one tile
 constexpr unsigned kFlags = 0x1ff;
 constexpr CUdevice_attribute kNone = CU_DEVICE_ATTRIBUTE_MAX;
 
@@ -30,7 +30,7 @@ bool within(const Device &device, const CUDA_ARRAY3D_DESCRIPTOR &shape, const Li
   return fits(shape.Width, limits.width) && fits(shape.Height, limits.height) && fits(shape.Depth, limits.depth);
 }
 
-// The table of cuArray3DCreate, and the column of cuMipmappedArrayCreate where that differs.
+// The table of cuArray3DCreate, and the column of cuMipmappedArrayCreate where it differs.
 bool texture_fits(const Device &device, const CUDA_ARRAY3D_DESCRIPTOR &shape, bool mipmapped) {
   const bool cube = (shape.Flags & CUDA_ARRAY3D_CUBEMAP) != 0, layers = (shape.Flags & CUDA_ARRAY3D_LAYERED) != 0;
   if (cube && layers) {
@@ -79,7 +79,7 @@ bool texture_fits(const Device &device, const CUDA_ARRAY3D_DESCRIPTOR &shape, bo
                 {CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_WIDTH, CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_HEIGHT, kNone});
 }
 
-// The surface column: of the device's own numbers only the 1D ones are smaller than the textures'.
+// The surface column: only the device's 1D limits are smaller for surfaces than for textures.
 bool surface_fits(const Device &device, const CUDA_ARRAY3D_DESCRIPTOR &shape) {
   if ((shape.Flags & CUDA_ARRAY3D_SURFACE_LDST) == 0 || shape.Height != 0 || layered(shape)) return true;
   return within(device, shape, {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE1D_WIDTH, kNone, kNone});
@@ -113,7 +113,7 @@ bool right_format(const CUDA_ARRAY3D_DESCRIPTOR &shape, bool mipmapped) {
   return shape.Height != 0 && shape.Depth == 0 && !mipmapped && (shape.Flags & CUDA_ARRAY3D_SPARSE) == 0;
 }
 
-// Puts a part behind what is there.
+// Appends a part after the existing ones.
 void place(Array &part, const Format &format, std::uint64_t *end) {
   const CUDA_ARRAY3D_DESCRIPTOR &shape = part.shape;
   const std::uint64_t element = format.element_bytes * (format.channels == 0 ? shape.NumChannels : 1u);

@@ -1,6 +1,6 @@
-// What sparse arrays and those of deferred mapping lie on: tiles of physical memory, mapped and unmapped in stream
-// order. A tile keeps its memory until it is unmapped, mapped to other memory, or its array goes; nothing is read or
-// written through it. Layer: array_tiles.h. Threads: any.
+// Mapping of sparse and deferred-mapping arrays: tiles of physical memory, mapped and unmapped in stream order. A tile
+// keeps its memory until it is unmapped or remapped, or its array is destroyed. No data is read or written through it.
+// Layer: array_tiles.h. Threads: any.
 #include "implemented.h"
 #include "tests/simcuda/array_tiles.h"
 #include "tests/simcuda/capture.h"
@@ -10,7 +10,7 @@ namespace simcuda {
 namespace {
 
 struct Change {
-  std::weak_ptr<ArrayMemory> array;  // it may go before its stream gets there, from another context
+  std::weak_ptr<ArrayMemory> array;  // another context may destroy it before its stream reaches the operation
   TileRegion region;
   std::shared_ptr<const MemoryHold> memory;  // null: unmap
 };
@@ -84,7 +84,7 @@ void apply(const Change &change) {
 
 }  // namespace
 
-// All or nothing; nothing of it can be captured.
+// All or nothing; none of it can be captured.
 CUresult cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream) {
   note("%u", count);
   Lock lock(driver().mutex);
@@ -100,7 +100,7 @@ CUresult cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned int count, CUs
   return run(lock, stream, Form::kSynchronous, Until::kQueued, [changes = std::move(changes)] {
     const Lock in_stream_order(driver().mutex);
     for (const Change &change : *changes) apply(change);
-    changes->clear();  // what nothing lies on goes here, under the lock
+    changes->clear();  // releases under the lock the memory that no tile uses any more
   });
 }
 

@@ -1,4 +1,4 @@
-// What an array needs, and how a sparse one is cut. Layer: array_tiles.h. Threads: any.
+// Memory requirements of arrays, and the tile layout of sparse ones. Layer: array_tiles.h. Threads: any.
 #include "implemented.h"
 #include "tests/simcuda/array_tiles.h"
 
@@ -25,7 +25,7 @@ CUresult tell_needs(const ArrayMemory &memory, CUDA_ARRAY_MEMORY_REQUIREMENTS *r
   return CUDA_SUCCESS;
 }
 
-// The array that owns its memory, or why there is none.
+// The array that owns its memory, or the error.
 CUresult owner_of(Lock &lock, CUarray handle, const ArrayMemory **memory) {
   Context *context = nullptr;
   if (const CUresult error = current(lock, &context); error != CUDA_SUCCESS) return error;

@@ -22,18 +22,18 @@ bool smaller(const CUDA_ARRAY3D_DESCRIPTOR &shape, const Tile &tile) {
   return shape.Width < tile.width || shape.Height < tile.height || std::max<std::size_t>(shape.Depth, 1) < tile.depth;
 }
 
-// One side of a level: how long it is, and how long a tile's.
+// One side of a level: its length and the length of a tile.
 struct Side {
   std::uint64_t length, tile;
   std::uint64_t tiles() const { return in_units(length, tile); }
-  // Whole tiles; the last one may be cut off by the level's edge.
+  // Counts whole tiles; the level's edge may cut off the last one.
   bool has(std::uint64_t offset, std::uint64_t extent) const {
     const std::uint64_t end = offset + extent;
     return extent != 0 && offset % tile == 0 && end <= length && (end % tile == 0 || end == length);
   }
 };
 
-// A level's tiles; a layer is a slice as any.
+// The tiles of a level; a layer counts as a slice.
 struct Level {
   Side x, y, z;
   std::uint64_t layers;
@@ -47,7 +47,7 @@ Level cut(const CUDA_ARRAY3D_DESCRIPTOR &shape) {
   return {{shape.Width, tile.width}, {shape.Height, tile.height}, {layers ? 1 : depth, tile.depth}, layers ? depth : 1};
 }
 
-// The number of a level's first tile; of the tail's where all others count.
+// The number of a level's first tile. After all full levels it is the number of the tail's first tile.
 std::uint64_t tiles_before(const ArrayMemory &memory, unsigned level) {
   std::uint64_t tiles = 0;
   for (unsigned i = 0; i < level; ++i) tiles += cut(memory.parts[i]->shape).tiles();

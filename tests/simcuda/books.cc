@@ -1,4 +1,4 @@
-// What the simulated devices hold for this process. Layer: driver.h. Threads: any.
+// The bytes that the simulated devices hold for this process, by kind. Layer: driver.h. Threads: any.
 #include <set>
 
 #include "tests/simcuda/array.h"
@@ -29,7 +29,7 @@ int simcuda_device_books(int device, simcuda_books *books) {
     books->array_bytes += memory->bytes;
   }
   for (const auto &[address, allocation] : state.allocations) {
-    // A pool's is in what the pool has reserved, another process's is that process's.
+    // A pool's memory is counted in the pool's reserved bytes, and imported memory in its exporter.
     if (allocation.device != asked || allocation.pool != nullptr || allocation.import) continue;
     ++books->allocations;
     books->allocation_bytes += allocation.bytes;

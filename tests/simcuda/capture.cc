@@ -19,7 +19,7 @@ void spoil(Capture &capture) {
   capture.invalidated = true;
 }
 
-// Does the capture keep a thread in this mode from calls that it would not see?
+// Does the capture forbid a thread in this mode to make calls that it cannot record?
 bool forbids(const Capture &capture, std::uint64_t thread) {
   if (thread_mode == CU_STREAM_CAPTURE_MODE_RELAXED) return false;
   if (capture.thread == thread) return capture.mode != CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -65,7 +65,7 @@ void end(Capture &capture, Fate graph) {
   capture.graph->capturing = false;
   if (capture.own_graph && graph == Fate::kDrop) driver().graphs.erase(capture.graph.get());
   capture.graph.reset();
-  // The streams hold the last references but the caller's.
+  // Besides the caller, only the streams hold references.
   const std::vector<Stream *> streams = std::move(capture.streams);
   std::erase_if(driver().captures, [&](const auto &other) { return other.get() == &capture; });
   for (Stream *stream : streams) {

@@ -1,7 +1,7 @@
-// Stream capture: which streams capture, what becomes of a call that a capture forbids, and which captures it spoils.
-// The rules are cuda.h's (cuStreamBeginCapture, cuThreadExchangeStreamCaptureMode) and the programming guide's
-// ("Prohibited and Unhandled Operations"); where both are silent, the stricter reading (README.md).
-// Layer: graph.h. Threads: under Driver::mutex, but the calling thread's own mode.
+// Stream capture: which streams capture, what a forbidden call does, and which captures it invalidates. The rules are
+// cuda.h's (cuStreamBeginCapture, cuThreadExchangeStreamCaptureMode) and the programming guide's ("Prohibited and
+// Unhandled Operations"); where both are silent, the stricter reading (tests/simcuda/README.md).
+// Layer: graph.h. Threads: under Driver::mutex, except the calling thread's own mode.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -18,9 +18,9 @@ struct Capture {
   std::uint64_t thread = 0;
   bool invalidated = false;
   std::shared_ptr<Graph> graph;   // null: the capture is over
-  bool own_graph = true;          // false: the program brought it
-  std::size_t first_node = 0;     // the graph's nodes from here on are the capture's
-  std::vector<Stream *> streams;  // the first is where it began
+  bool own_graph = true;          // false: the program supplied it
+  std::size_t first_node = 0;     // from here on the graph's nodes belong to the capture
+  std::vector<Stream *> streams;  // the first is the origin stream
   bool active() const { return graph != nullptr && !invalidated; }
   bool over() const { return graph == nullptr; }
 };
@@ -30,30 +30,30 @@ using Frontier = std::vector<GraphNode *>;
 CUstreamCaptureMode exchange_capture_mode(CUstreamCaptureMode mode);
 
 void begin_capture(Lock &lock, Stream &stream, CUstreamCaptureMode mode, std::shared_ptr<Graph> graph, Frontier after);
-// A stream that waits for something captured captures, too.
+// A stream that waits for captured work joins the capture.
 void join(Stream &stream, const std::shared_ptr<Capture> &capture, const Frontier &after);
-// Takes every stream out of it.
-enum class Fate : unsigned char { kKeep, kDrop };  // of a graph that the capture made
+// Removes every stream from the capture.
+enum class Fate : unsigned char { kKeep, kDrop };  // whether to keep a graph that the capture created
 void end(Capture &capture, Fate graph);
-// A stream or context that goes: nobody can end its capture any more.
+// A stream or context is destroyed: its capture can no longer be ended.
 void forget_capture_of(Stream &stream);
-// Whether every captured node is among what the stream's next one would come behind.
+// Whether the next operation of the stream would depend on every captured node.
 bool joined(const Capture &capture, const Frontier &end);
 
-// May work be queued in the stream, or be captured there? STREAM_CAPTURE_INVALIDATED; STREAM_CAPTURE_IMPLICIT: the
-// legacy stream while a blocking stream of the context captures, which spoils that capture.
+// May work be queued in the stream, or captured there? STREAM_CAPTURE_INVALIDATED; STREAM_CAPTURE_IMPLICIT: the legacy
+// stream while a blocking stream of the context captures. The latter invalidates that capture.
 CUresult may_use(const Stream &stream);
-// May a stream be waited for or asked about?
+// May a call wait for the stream or query it?
 CUresult may_ask(const Stream &stream);
-// The same of a context as a whole.
+// The same for a whole context.
 CUresult may_ask(const Context &context);
-// May this thread make a call that a capture would not see? STREAM_CAPTURE_UNSUPPORTED, and the captures that forbid it
-// are spoilt.
+// May this thread make a call that a capture cannot record? STREAM_CAPTURE_UNSUPPORTED if not; the captures that forbid
+// it are invalidated.
 CUresult may_act_unseen();
-// The legacy stream beside a blocking one that captures.
+// The legacy stream's conflict with a capturing blocking stream.
 bool hidden_by_capture(const Stream &stream);
 
-// Refuses an operation on a capturing stream and spoils its capture.
+// Refuses an operation on a capturing stream and invalidates its capture.
 CUresult refuse(const Stream &stream, CUresult error = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 
 }  // namespace simcuda

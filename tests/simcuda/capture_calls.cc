@@ -1,4 +1,4 @@
-// Stream capture as a program sees it. Layer: capture.h. Threads: any.
+// The stream-capture calls of the public API. Layer: capture.h. Threads: any.
 #include "implemented.h"
 #include "tests/simcuda/capture.h"
 #include "tests/simcuda/driver.h"
@@ -34,7 +34,7 @@ CUstreamCaptureStatus status_of(const Stream &stream) {
   return stream.capture->invalidated ? CU_STREAM_CAPTURE_STATUS_INVALIDATED : CU_STREAM_CAPTURE_STATUS_ACTIVE;
 }
 
-// A question about the legacy stream beside a blocking capture is refused, too, but harms nothing.
+// A query of the legacy stream during a blocking stream's capture is refused as well, but invalidates nothing.
 CUresult find_asked(Lock &lock, CUstream handle, const CUstreamCaptureStatus *status, std::shared_ptr<Stream> *stream) {
   if (status == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult error = find_stream(lock, handle, stream); error != CUDA_SUCCESS) return error;
@@ -87,7 +87,7 @@ CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph) {
   const std::shared_ptr<Capture> capture = stream->capture;
   if (capture == nullptr) return CUDA_ERROR_ILLEGAL_STATE;
   *phGraph = nullptr;
-  // These two leave the capture to whoever may end it.
+  // Neither of these two errors ends the capture: another caller still may.
   if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && capture->thread != this_thread(lock)) {
     return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
   }
@@ -120,7 +120,7 @@ CUresult cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus *capt
                                             numDependencies_out);
 }
 
-// No edge here ever carries data of its own.
+// Edges of simulated graphs never carry data.
 CUresult cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out,
                                    CUgraph *graph_out, const CUgraphNode **dependencies_out,
                                    const CUgraphEdgeData **edgeData_out, size_t *numDependencies_out) {
@@ -133,7 +133,7 @@ CUresult cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus *capt
   if (id_out != nullptr) *id_out = stream->capture->id;
   if (graph_out != nullptr) *graph_out = handle_of(stream->capture->graph);
   if (dependencies_out != nullptr) {
-    // Handles are the nodes' addresses.
+    // A node's handle is its address.
     static_assert(sizeof(CUgraphNode) == sizeof(stream->frontier[0]));
     *dependencies_out = reinterpret_cast<const CUgraphNode *>(stream->frontier.data());
   }

@@ -21,7 +21,7 @@ std::optional<Chunk::Block> Chunk::take(std::uint64_t bytes, const std::function
   return std::nullopt;
 }
 
-// The rest of the last piece keeps the free that it comes behind.
+// The rest of the last piece stays dependent on the same pending free.
 Chunk::Block Chunk::carve(Ranges::iterator first, std::uint64_t bytes) {
   Block block{first->first, {}};
   auto piece = first;
@@ -56,7 +56,7 @@ bool Chunk::idle() const {
   return std::all_of(ranges_.begin(), ranges_.end(), [](const auto &range) { return range.second.clean(); });
 }
 
-// Two frees are never merged: each is reached when it is reached.
+// Two pending frees are never merged: they complete independently.
 void Chunk::merge_clean() {
   for (auto range = ranges_.begin(); range != ranges_.end();) {
     const auto next = std::next(range);

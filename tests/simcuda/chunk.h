@@ -1,6 +1,6 @@
-// One piece of a device that a memory pool has for itself, and the blocks in it: multiples of 512 bytes, first fit.
-// What was freed in stream order comes behind a mark; who may use it before that has been reached is the caller's to
-// say. Layer: stream.h. Threads: under Driver::mutex.
+// One piece of device memory that a memory pool has reserved, and its blocks: multiples of 512 bytes, first fit. A
+// stream-ordered free carries a mark; the caller decides which streams may reuse the memory before the mark is reached.
+// Layer: stream.h. Threads: under Driver::mutex.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -17,16 +17,16 @@ class Chunk {
 
   struct Block {
     std::uint64_t address = 0;
-    Mark behind;  // the latest free whose memory is in it that has not been reached yet
+    Mark behind;  // the latest pending free that covers this memory
   };
-  // Memory is usable that nobody frees any more, or whose free `usable` accepts.
+  // Memory is usable if no free of it is pending, or if `usable` accepts the pending free.
   std::optional<Block> take(std::uint64_t bytes, const std::function<bool(const Mark &)> &usable);
-  // Answers the block's size. REQUIRES: take() gave the address.
+  // Returns the block's size. REQUIRES: take() returned the address.
   std::uint64_t give(std::uint64_t address, Mark behind);
 
-  // Forgets the frees that `passed` accepts: their memory is anybody's.
+  // Removes the pending frees that `passed` accepts: any stream may then use their memory.
   void settle(const std::function<bool(const Mark &)> &passed);
-  // Nothing is in it, and no free of it is outstanding.
+  // No block is in it, and no free of it is pending.
   bool idle() const;
   std::uint64_t bytes() const { return bytes_; }
 
@@ -43,7 +43,7 @@ class Chunk {
   void merge_clean();
 
   std::uint64_t bytes_;
-  Ranges ranges_;  // all of the chunk, without gaps
+  Ranges ranges_;  // covers the whole chunk, without gaps
 };
 
 }  // namespace simcuda

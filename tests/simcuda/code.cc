@@ -37,7 +37,7 @@ CUresult unload(Handle handle) {
   Image *image = find_image(handle);
   if (image == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (const CUresult error = may_act_unseen(); error != CUDA_SUCCESS) return error;
-  // Its functions may be queued.
+  // Launches of its functions may still be queued.
   if (image->context != nullptr) drain(lock, *image->context);
   for (const auto &[key, address] : image->globals) {
     if (const auto block = allocation_at(address); block != driver().allocations.end()) release_allocation(block);
@@ -176,7 +176,7 @@ CUresult cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library,
   return global(dptr, bytes, library, name);
 }
 
-// A library is its own module.
+// A library serves as its own module.
 CUresult cuLibraryGetModule(CUmodule *pMod, CUlibrary library) {
   const Lock lock(driver().mutex);
   if (find_image(library) == nullptr) return CUDA_ERROR_INVALID_HANDLE;

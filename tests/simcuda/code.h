@@ -1,5 +1,6 @@
-// Modules, libraries and the functions in them. Any image contains every kernel and variable that a test registered
-// (simcuda.h). Layer: driver.h. Threads: under Driver::mutex; a registered kernel is constant.
+// Modules, libraries and their functions. Any image contains every kernel and variable that a test registered
+// (simcuda.h).
+// Layer: driver.h. Threads: under Driver::mutex; a registered kernel is constant.
 #pragma once
 #include <map>
 #include <string>
@@ -18,7 +19,7 @@ struct Kernel {
 
 struct Image {
   Context *context = nullptr;                                          // null: a library, which belongs to no context
-  std::map<std::string, Function *> functions;                         // as asked for
+  std::map<std::string, Function *> functions;                         // created on request
   std::map<std::pair<Context *, std::string>, std::uint64_t> globals;  // address of a variable in a context
 };
 
@@ -33,11 +34,11 @@ std::vector<const Kernel *> all_kernels();
 // 0: no such variable.
 std::size_t global_bytes(const std::string &name);
 
-// Where each parameter lies in a packed buffer: behind the one before, aligned to its own size (at most 16).
+// The offset of each parameter in a packed buffer: after the previous one, aligned to its own size (at most 16).
 std::vector<std::size_t> offsets_of(const std::vector<std::size_t> &param_bytes);
 
 Function *find_function(const void *handle);
-// The function of that name in an image; null: no test registered one.
+// The function with that name in an image; null: no test registered it.
 Function *function_in(Image &image, const char *name);
 
 }  // namespace simcuda

@@ -8,7 +8,7 @@ namespace {
 
 constexpr unsigned kDeepest = 32;
 
-// A plain array: a thread that ends has nothing to give back, and no destructor runs.
+// A plain array: thread exit needs no cleanup, so no destructor runs.
 struct CurrentStack {
   Context *contexts[kDeepest];
   unsigned depth;
@@ -26,7 +26,7 @@ void set_defaults(Context &context) {
   context.shared = CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE;
 }
 
-// A driver that exports no context functions brings its own.
+// A driver variant without context functions replaces this one.
 CUresult imply_context(Lock &lock) {
   Device &device = driver().devices[0];
   if (!device.primary->alive) {
@@ -81,7 +81,7 @@ bool has_addresses(Device &device) {
 CUresult bring_up(Lock &lock, Context &context) {
   Driver &state = driver();
   state.progress.wait(lock, [&] { return !context.closing; });
-  if (context.alive) return CUDA_SUCCESS;  // somebody else was faster
+  if (context.alive) return CUDA_SUCCESS;  // another thread was faster
   Device &device = *context.device;
   if (!has_addresses(device)) return CUDA_ERROR_OUT_OF_MEMORY;
   if (!state.machine->reserve(device.physical, state.settings->context_bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -93,7 +93,7 @@ CUresult bring_up(Lock &lock, Context &context) {
 }
 
 void tear_down_green(Lock &lock, Context &context) {
-  context.alive = false;  // nothing new is accepted from here on
+  context.alive = false;  // no new work is accepted from here on
   for (const auto &stream : context.streams) forget_capture_of(*stream);
   drain(lock, context);
   context.awaited.clear();
@@ -101,12 +101,12 @@ void tear_down_green(Lock &lock, Context &context) {
 
 void tear_down(Lock &lock, Context &context) {
   Driver &state = driver();
-  context.alive = false;  // nothing new is accepted from here on
+  context.alive = false;  // no new work is accepted from here on
   context.closing = true;
   for (Context *member : family(context)) {
     if (member == &context || !member->alive) continue;
     tear_down_green(lock, *member);
-    --context.device->primary_retained;  // its own hold on the primary context
+    --context.device->primary_retained;  // the green context's reference to the primary context
   }
   for (const auto &stream : context.streams) forget_capture_of(*stream);
   drain(lock, context);

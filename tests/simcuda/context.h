@@ -1,5 +1,5 @@
-// Contexts, and the one that is current to a thread. Layer: driver.h, stream.h. Threads: under Driver::mutex, but for
-// a thread's own stack. Owns: nothing is ever freed, so that a stale handle is recognised for what it is.
+// Contexts and each thread's current context. Layer: driver.h, stream.h. Threads: under Driver::mutex, except a
+// thread's own stack. Owns: contexts; none is ever freed, so that a stale handle is recognised.
 #pragma once
 #include <map>
 #include <memory>
@@ -12,13 +12,13 @@ namespace simcuda {
 
 struct Device;
 
-// An ordinary context, a device's primary one, or a green one: the primary context with streams of its own, to which
-// its memory, events and code belong.
+// An ordinary context, a device's primary one, or a green one. A green context is the primary context with separate
+// streams; its memory, events and code belong to the primary one.
 struct Context {
   Device *device = nullptr;
-  Context *root = this;  // the primary context above a green one
+  Context *root = this;  // of a green context: its primary context
   bool primary = false;
-  bool alive = false;  // a primary context comes and goes under the same handle
+  bool alive = false;  // a primary context is destroyed and recreated under the same handle
   bool closing = false;
   unsigned flags = 0;
   unsigned api_version = 3020;
@@ -28,12 +28,12 @@ struct Context {
   CUfunc_cache cache = CU_FUNC_CACHE_PREFER_NONE;
   CUsharedconfig shared = CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE;
   std::set<Context *> peers;
-  unsigned multiprocessors = 0;  // of a green one
-  std::vector<Mark> awaited;     // what all its work comes behind (cuCtxWaitEvent)
+  unsigned multiprocessors = 0;  // of a green context
+  std::vector<Mark> awaited;     // marks that all its work must wait for (cuCtxWaitEvent)
   std::shared_ptr<Stream> legacy;
-  std::shared_ptr<Stream> markers;  // tells when events of the whole context have passed; from the first one on
-  std::map<std::uint64_t, std::shared_ptr<Stream>> per_thread;  // by a number of the thread
-  std::vector<std::shared_ptr<Stream>> streams;                 // all, destroyed ones until they are idle
+  std::shared_ptr<Stream> markers;  // times events of the whole context; created at the first one
+  std::map<std::uint64_t, std::shared_ptr<Stream>> per_thread;  // keyed by the thread's number
+  std::vector<std::shared_ptr<Stream>> streams;                 // includes destroyed streams until they are idle
 
   Context() = default;
   Context(const Context &) = delete;
@@ -45,22 +45,22 @@ inline CUcontext handle_of(Context *context) {
   return reinterpret_cast<CUcontext>(context);
 }
 
-// The context that calls on this thread work in. INVALID_CONTEXT: none; CONTEXT_IS_DESTROYED: it has gone.
+// The context in which calls of this thread work. INVALID_CONTEXT: none; CONTEXT_IS_DESTROYED: it was destroyed.
 CUresult current(Lock &lock, Context **context);
-// The same without judging whether it still lives; null: none.
+// The same without the check that it is alive; null: none.
 Context *current_or_null();
-// Null for a handle that no context ever had.
+// Null: the handle never named a context.
 Context *find_context(CUcontext handle);
 
 // The thread's stack. push: INVALID_VALUE when it is full (32 deep). pop: null when it is empty.
 CUresult push_current(Context *context);
 Context *pop_current();
 
-// Gives the context its memory and streams. OUT_OF_MEMORY: nothing changed.
+// Allocates the context's memory and streams. OUT_OF_MEMORY: nothing changed.
 CUresult bring_up(Lock &lock, Context &context);
-// Waits for its work, then frees all that it has; takes a primary context's green ones along.
+// Waits for its work, then frees all its resources. A primary context's green contexts are destroyed with it.
 void tear_down(Lock &lock, Context &context);
-// The same for a green one, which has nothing but its streams; those keep answering that it has gone.
+// The same for a green context, which owns only streams; their handles then return CONTEXT_IS_DESTROYED.
 void tear_down_green(Lock &lock, Context &context);
 
 }  // namespace simcuda

@@ -1,4 +1,4 @@
-// Events of a whole context, and contexts that wait for one. Layer: capture.h, event.h. Threads: any.
+// Events of a whole context, and contexts that wait for an event. Layer: capture.h, event.h. Threads: any.
 #include <utility>
 
 #include "implemented.h"
@@ -22,8 +22,8 @@ CUresult with_both(CUcontext handle, CUevent hEvent, Body body) {
 
 }  // namespace
 
-// No stream waits for another because of it. When it passed is told by a stream of its own, which only an event that
-// keeps the time needs.
+// Streams do not wait for each other because of it. A separate stream records its time, needed only for an event with
+// timing.
 CUresult record_event(Lock &lock, Context &context, Event &event) {
   if (event.context != context.root) return CUDA_ERROR_INVALID_HANDLE;
   if (const CUresult error = may_ask(context); error != CUDA_SUCCESS) return error;

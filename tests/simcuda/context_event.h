@@ -5,7 +5,7 @@
 
 namespace simcuda {
 
-// INVALID_HANDLE: the event is another context's; STREAM_CAPTURE_UNSUPPORTED: a stream of the context captures.
+// INVALID_HANDLE: the event belongs to another context; STREAM_CAPTURE_UNSUPPORTED: a stream of the context captures.
 CUresult record_event(Lock &lock, Context &context, Event &event);
 CUresult await_event(Lock &lock, Context &context, const Event &event);
 

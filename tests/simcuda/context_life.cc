@@ -1,4 +1,4 @@
-// Contexts that a program creates, attaches to and destroys, in every exported version. Layer: driver.h. Threads: any.
+// Creating, attaching and destroying contexts, in every exported version. Layer: driver.h. Threads: any.
 #include "implemented.h"
 #include "tests/simcuda/driver.h"
 
@@ -106,7 +106,7 @@ CUresult cuCtxPopCurrent_v2(CUcontext *pctx) {
   return CUDA_SUCCESS;
 }
 
-// Replaces the top of the stack; 0 takes it off.
+// Replaces the top of the stack; 0 pops it.
 CUresult cuCtxSetCurrent(CUcontext ctx) {
   const Lock lock(driver().mutex);
   if (ctx == nullptr) {

@@ -1,4 +1,4 @@
-// What can be asked of a context, and set. Layer: driver.h. Threads: any.
+// Settings and properties of a context. Layer: driver.h. Threads: any.
 #include "implemented.h"
 #include "tests/simcuda/capture.h"
 #include "tests/simcuda/driver.h"

@@ -1,6 +1,6 @@
-// Copies move real bytes, in stream order. What waits for what is as "API synchronization behavior" of the CUDA manuals
-// has it: a copy between devices never waits, one that involves the host does when it is synchronous, and an
-// asynchronous one of pageable memory is done with that memory when it returns. Layer: copy_side.h. Threads: any.
+// Copies move real bytes, in stream order. Synchronisation follows "API synchronization behavior" of the CUDA manuals:
+// a copy between devices never waits; a synchronous copy that involves the host waits; an asynchronous copy from
+// pageable memory has read the source when it returns. Layer: copy_side.h. Threads: any.
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -13,7 +13,7 @@
 namespace simcuda {
 namespace {
 
-constexpr std::size_t kStagedBytes = 64 * 1024;  // pageable source of an asynchronous copy: set aside up to here
+constexpr std::size_t kStagedBytes = 64 * 1024;  // an asynchronous copy stages a pageable source up to this size
 
 std::uint64_t number_of(const void *pointer) {
   return reinterpret_cast<std::uintptr_t>(pointer);
@@ -94,7 +94,7 @@ CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size
   return copy(dstDevice, false, srcDevice, false, ByteCount, hStream, Form::kAsynchronous);
 }
 
-// Addresses say which device they belong to; the contexts add nothing.
+// An address identifies its device; the context arguments add nothing.
 CUresult cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext, CUdeviceptr srcDevice, CUcontext, size_t ByteCount) {
   return copy(dstDevice, false, srcDevice, false, ByteCount, nullptr, Form::kSynchronous);
 }

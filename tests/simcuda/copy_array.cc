@@ -1,4 +1,4 @@
-// Copies to and from arrays, and of boxes. Between an array and anything else the rows are the array's own: of blocks
+// Copies to and from arrays, and of boxes. Copies between an array and memory use the array's rows: rows of blocks
 // where the format has blocks. Layer: copy_side.h. Threads: any.
 #include "implemented.h"
 #include "tests/simcuda/array.h"
@@ -17,7 +17,7 @@ Side array(CUarray handle, std::size_t offset) {
   return {.type = CU_MEMORYTYPE_ARRAY, .array = handle, .x = offset};
 }
 
-// These know 1D arrays only (cuda.h).
+// These calls accept only 1D arrays (cuda.h).
 CUresult may_be_a_row(const Side &side) {
   if (side.type != CU_MEMORYTYPE_ARRAY) return CUDA_SUCCESS;
   const Array *found = find_array(side.array);

@@ -1,5 +1,5 @@
 // One side of a copy of rows: memory with a pitch, or an array. Layer: place.h, array.h.
-// Threads: under Driver::mutex; what it yields stays mapped for ever.
+// Threads: under Driver::mutex; the memory that it returns stays mapped for ever.
 #pragma once
 #include "tests/simcuda/place.h"
 #include "tests/simcuda/stream.h"
@@ -19,19 +19,19 @@ struct Side {
   std::size_t pitch = 0, height = 0;
 };
 
-// Where the box begins, and the way from row to row and from slice to slice.
+// The address of the box, and the distances between rows and between slices.
 struct Rows {
   Place place;
   std::size_t pitch = 0, slice = 0;
 };
 
-// INVALID_VALUE: not all of the box is there; INVALID_HANDLE: no such array.
+// INVALID_VALUE: the box is not entirely inside; INVALID_HANDLE: no such array.
 CUresult locate(const Context &context, Use use, const Side &side, const Box &box, Rows *rows);
 
-// `any`: memory of the program too.
+// `any`: also accepts the program's own memory.
 Place place(const Context &context, Use use, std::uint64_t address, bool any, std::size_t bytes);
 
-// When a copy lets go of its caller ("API synchronization behavior" of the CUDA manuals).
+// When a copy returns to its caller ("API synchronization behavior" of the CUDA manuals).
 Until until(Form form, const Place &target, const Place &source);
 
 CUresult copy_box(Lock &lock, const Context &context, const Side &to, const Side &from, const Box &box, CUstream stream,

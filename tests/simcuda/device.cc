@@ -1,4 +1,4 @@
-// What a device is: name, size, UUID, bus address. Layer: driver.h. Threads: any; everything here is constant.
+// Device identity: name, size, UUID, bus address. Layer: driver.h. Threads: any; everything here is constant.
 #include <charconv>
 #include <cstdio>
 #include <cstring>

@@ -8,8 +8,8 @@ struct Value {
   int value;
 };
 
-// A plausible data-centre device of compute capability 9.0; what is not listed is 0. Everything that the simulator
-// does not do (pools of host memory, events for other processes) must stay 0: programs ask before they use.
+// A plausible data-centre device of compute capability 9.0; attributes not listed are 0. Features that the simulator
+// lacks (pools of host memory, events for other processes) must stay 0: programs check before use.
 constexpr Value kValues[] = {
     {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1024},
     {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, 1024},
@@ -111,7 +111,8 @@ int attribute_of(const Device &device, CUdevice_attribute attribute) {
   if (const auto found = asked.find(attribute); found != asked.end()) return found->second;
   if (attribute == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID) return static_cast<int>(device.physical + 1);
   if (attribute == CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES) {
-    return driver().settings->machine.empty() ? 0 : CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;  // there is nobody else
+    return driver().settings->machine.empty() ? 0
+                                              : CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;  // no other process exists
   }
   for (const Value &known : kValues) {
     if (known.attribute == attribute) return known.value;

@@ -1,4 +1,4 @@
-// The numbers that cuDeviceGetAttribute tells. Layer: driver.h. Threads: any.
+// The values that cuDeviceGetAttribute returns. Layer: driver.h. Threads: any.
 #pragma once
 #include "tests/simcuda/driver.h"
 

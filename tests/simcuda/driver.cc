@@ -15,9 +15,10 @@ namespace {
 constexpr std::size_t kPage = 4096;
 
 std::atomic<Driver *> ready_driver{nullptr};
-std::atomic<Driver *> without_devices{nullptr};  // of no use, but it keeps its place on the machine
+std::atomic<Driver *> without_devices{nullptr};  // unusable, but keeps its slot of the machine
 std::mutex init_mutex;
-// One page that the kernel wipes in every child, however it was made: alive says that we are where cuInit was called.
+// One page that the kernel wipes in every child, however it was created. If it is intact, this is the process that
+// called cuInit.
 std::atomic<unsigned> *alive = nullptr;
 
 bool make_life_sign() {
@@ -46,7 +47,7 @@ Driver *make() {
   return made;
 }
 
-// An orderly exit only leaves word: the driver stays usable for exit handlers that run after this.
+// An orderly exit is only noted: the driver stays usable for exit handlers that run later.
 [[gnu::destructor]] void leave_word() {
   if (phase() == Phase::kReady) driver().machine->mark_ended();
 }
@@ -86,7 +87,7 @@ CUresult cuDriverGetVersion(int *driverVersion) {
   return CUDA_SUCCESS;
 }
 
-// The real driver's private tables are no part of the public API: there are none here.
+// The real driver's private tables are not part of the public API and are not simulated.
 CUresult cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId) {
   static_cast<void>(ppExportTable);
   static_cast<void>(pExportTableId);

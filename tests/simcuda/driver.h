@@ -1,5 +1,5 @@
-// The state of the simulated driver in this process: made by cuInit, never destroyed, void in a forked child.
-// Layer: settings, machine, address_space, context, stream, vmm. Threads: all fields but the constant ones under
+// The state of the simulated driver in this process: created by cuInit, never destroyed, void in a forked child.
+// Layer: settings, machine, address_space, context, stream, vmm. Threads: all fields except constant ones under
 // `mutex`.
 #pragma once
 #include <condition_variable>
@@ -28,40 +28,40 @@ struct Device {
   unsigned physical = 0;  // index on the machine
   std::uint64_t bytes = 0;
   CUuuid uuid = {};
-  AddressSpace *space = nullptr;    // from the first context on
-  AddressSpace *managed = nullptr;  // from the first managed allocation on
-  AddressSpace *narrow = nullptr;   // addresses below 4 GiB, from the first request of a 32-bit export on
+  AddressSpace *space = nullptr;    // created with the first context
+  AddressSpace *managed = nullptr;  // created at the first managed allocation
+  AddressSpace *narrow = nullptr;   // addresses below 4 GiB, created at the first request of a 32-bit export
   std::unique_ptr<Context> primary;
   unsigned primary_retained = 0;
-  std::shared_ptr<MemPool> default_pool;  // from the first question on
+  std::shared_ptr<MemPool> default_pool;  // created at the first query
   std::shared_ptr<MemPool> current_pool;  // null: the default one
 };
 
-// Another process's memory: opened so many times, and where it comes from.
+// Memory imported from another process: its open count and its origin.
 struct Import {
   std::uint64_t inode = 0;
-  std::uint64_t id = 0;  // there
+  std::uint64_t id = 0;  // the id in the exporting process
   unsigned opened = 1;
 };
 
 struct Allocation {
   std::uint64_t requested = 0;
-  std::uint64_t bytes = 0;  // what it costs
+  std::uint64_t bytes = 0;  // charged bytes
   Device *device = nullptr;
-  Context *context = nullptr;  // null: a pool's memory is no context's
+  Context *context = nullptr;  // null: a pool's memory belongs to no context
   std::uint64_t id = 0;
-  bool freeing = false;  // a free is on its way: no second one
+  bool freeing = false;  // a free is in progress: a second one is refused
   bool sync_memops = false;
   bool published = false;  // other processes may have it open
   std::optional<Import> import = {};
   std::shared_ptr<MemPool> pool = {};
-  Mark behind = {};                            // the free that a pool's block comes behind in its stream
-  std::unique_ptr<Advised> managed = nullptr;  // null: memory of the device alone
+  Mark behind = {};                            // the stream-ordered free of a pool's block that precedes this use
+  std::unique_ptr<Advised> managed = nullptr;  // null: device memory only
 };
 
 struct HostBlock {
   std::size_t bytes = 0;
-  std::size_t mapped = 0;  // 0: registered, the memory is the program's
+  std::size_t mapped = 0;  // 0: registered memory that belongs to the program
   unsigned flags = 0;
   Context *context = nullptr;
   std::uint64_t id = 0;
@@ -82,19 +82,19 @@ struct Driver {
   std::vector<Device> devices;
 
   std::mutex mutex;
-  std::condition_variable progress;  // some operation of some stream has completed
+  std::condition_variable progress;  // signals that an operation of any stream has completed
   std::uint64_t next_id = 1;
-  std::unordered_map<const void *, std::unique_ptr<Context>> contexts;  // created ones, dead or alive
-  std::unordered_map<const void *, Context *> green_contexts;           // by their own handle
+  std::unordered_map<const void *, std::unique_ptr<Context>> contexts;  // every context created, dead or alive
+  std::unordered_map<const void *, Context *> green_contexts;           // by the green context's own handle
   std::map<std::uint64_t, Allocation> allocations;
-  std::unordered_map<const void *, std::shared_ptr<MemPool>> mem_pools;  // destroyed ones until they are empty
+  std::unordered_map<const void *, std::shared_ptr<MemPool>> mem_pools;  // destroyed pools until they are empty
   std::map<std::uintptr_t, HostBlock> host_blocks;
   VirtualMemory virtual_memory;
   std::unordered_map<const void *, std::shared_ptr<ArrayMemory>> array_memory;
-  std::unordered_map<const void *, Array *> arrays;  // levels and planes of others included
+  std::unordered_map<const void *, Array *> arrays;  // includes levels and planes of others
   std::unordered_map<const void *, std::shared_ptr<Stream>> streams;
   std::unordered_map<const void *, std::shared_ptr<Event>> events;
-  std::vector<std::shared_ptr<Capture>> captures;  // those that go on, spoilt ones included
+  std::vector<std::shared_ptr<Capture>> captures;  // includes invalidated captures that have not ended
   std::unordered_map<const void *, std::shared_ptr<Graph>> graphs;
   std::unordered_map<const void *, std::shared_ptr<GraphExec>> graph_execs;
   std::unordered_map<const void *, std::shared_ptr<Image>> images;
@@ -105,27 +105,27 @@ struct Driver {
 Driver &driver();
 
 enum class Phase { kFresh, kReady, kForked };
-// kForked: initialised in a parent process; CUDA is of no use in this one.
+// kForked: initialised in a parent process; CUDA is unusable in this one.
 Phase phase();
 
 CUresult device_of(CUdevice ordinal, Device **device);
-// Gives the device its addresses, where it has none yet. False: there are none left.
+// Reserves the device's addresses if it has none yet. False: no address space left.
 bool has_addresses(Device &device);
 int ordinal_of(const Device &device);
 
-// The live allocation that holds the address; end() when none does. Under the lock.
+// The live allocation that contains the address; end() if none. Under the lock.
 std::map<std::uint64_t, Allocation>::iterator allocation_at(std::uint64_t address);
 std::map<std::uintptr_t, HostBlock>::iterator host_block_at(std::uint64_t address);
-// Device memory for a context, as cuMemAlloc gives it. Under the lock. OUT_OF_MEMORY leaves *address alone.
+// Device memory for a context, as cuMemAlloc returns it. Under the lock. OUT_OF_MEMORY leaves *address unchanged.
 CUresult allocate(Context &context, std::uint64_t bytes, std::uint64_t *address, bool narrow = false);
-// The same out of the given addresses, at a multiple of granule bytes.
+// The same from the given address space, at a multiple of granule bytes.
 CUresult allocate_in(AddressSpace *space, Context &context, std::uint64_t granule, std::uint64_t bytes,
                      std::uint64_t *address);
-// A free in two steps, what has to be waited for in between. INVALID_VALUE: no block begins there, or it is being
-// freed.
+// A free in two steps, so that the caller can wait in between. INVALID_VALUE: no block begins there, or it is already
+// being freed.
 CUresult begin_free(std::uint64_t address, std::map<std::uint64_t, Allocation>::iterator *block);
 void finish_free(std::uint64_t address, std::uint64_t id);
-// The memory under it: whole granules, at addresses of `space`.
+// The memory of a block: whole granules, at addresses of `space`.
 CUresult take_memory(Device &device, AddressSpace *space, std::uint64_t bytes, std::uint64_t *address);
 void give_memory(Device &device, std::uint64_t address, std::uint64_t bytes);
 void release_allocation(std::map<std::uint64_t, Allocation>::iterator allocation);
@@ -134,7 +134,7 @@ void release_arrays_of(Context &context);
 void forget_events_of(Context &context);
 void forget_code_of(Context &context);
 
-// Where the bytes of a device address are; null outside every device's addresses and all reserved ones.
+// The simulator's view of a device address; null outside every device's addresses and all reserved ones.
 std::byte *view_of(std::uint64_t address);
 
 // A driver without context functions works in device 0's primary context (variant_*.cc).

@@ -33,7 +33,7 @@ int index_of(const char *symbol) {
   return found != end && std::strcmp(*found, symbol) == 0 ? static_cast<int>(found - kSymbols) : -1;
 }
 
-// Opened for each line: a program under test may close every descriptor that it did not open.
+// Opened for each line: the program under test may close every descriptor that it did not open.
 void trace(const char *symbol, CUresult result) {
   const std::string &path = settings().trace;
   if (path.empty()) return;

@@ -1,4 +1,4 @@
-// The way into the simulated driver: what every exported function does before and after its body.
+// The entry layer of the simulated driver: code that every exported function runs before and after its body.
 // Layer: settings, driver state. Threads: any. Called from: the generated entry points (entries.cc).
 #pragma once
 #define __CUDA_API_VERSION_INTERNAL
@@ -15,19 +15,19 @@ extern const char *const kSymbols[];
 extern const unsigned kSymbolCount;
 extern const unsigned kImplementedCount;
 
-// What stream 0 means in the call that this thread is in: the plain exports say legacy, _ptds and _ptsz per-thread.
+// The meaning of stream 0 in this thread's current call: legacy in the plain exports, per-thread in _ptds and _ptsz.
 DefaultStream default_stream();
 
-// Counts the call; false = it must answer *refusal without running its body.
+// Counts the call; false = the call must return *refusal without running its body.
 bool admit(unsigned index, DefaultStream stream, Needs needs, CUresult *refusal);
 CUresult leave(unsigned index, CUresult result);
 
 CUresult not_simulated(unsigned index);
 
-// For the trace: what a call was about. At most 120 characters are kept.
+// Details of a call for the trace. At most 120 characters are kept.
 void note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-// While one lives, the driver's functions refuse to be called on this thread, as from a host function.
+// During its lifetime the driver's functions refuse calls on this thread, as from a host function.
 class DeviceSide {
  public:
   DeviceSide();
@@ -43,7 +43,7 @@ CUresult enter(unsigned index, DefaultStream stream, Needs needs, Body body) {
     try {
       result = body();
     } catch (const std::exception &) {
-      result = CUDA_ERROR_OUT_OF_MEMORY;  // host memory; the real driver has no other word for it
+      result = CUDA_ERROR_OUT_OF_MEMORY;  // host memory; the real driver has no separate code for it
     }
   }
   return leave(index, result);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr unsigned kExternal = 1;  // CU_EVENT_RECORD_EXTERNAL, CU_EVENT_WAIT_EXTERNAL: nodes that are not simulated
 
-// What was captured cannot be waited for or asked about; trying to spoils a capture that goes on.
+// A call cannot wait for or query a captured event; the attempt invalidates a capture in progress.
 CUresult may_ask(const Event &event) {
   if (event.capture == nullptr) return may_act_unseen();
   event.capture->invalidated = true;
@@ -25,7 +25,7 @@ void capture_event(Event &event, const Stream &stream) {
   event.frontier = stream.frontier;
 }
 
-// A capture and what is not in it cannot depend on each other; nor can two captures.
+// Captured and uncaptured work cannot depend on each other; nor can two captures.
 CUresult wait_in_capture(const std::shared_ptr<Stream> &stream, const Event &event) {
   if (event.capture == nullptr) return refuse(*stream, CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
   if (event.capture->over()) {

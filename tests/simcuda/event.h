@@ -1,4 +1,5 @@
-// Events: a point in a stream, and when it was passed. Layer: stream.h. Threads: under Driver::mutex, but `passed_ns`.
+// Events: a point in a stream, and the time it was reached. Layer: stream.h. Threads: under Driver::mutex, except
+// `passed_ns`.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -14,9 +15,9 @@ struct Event {
   Context *context = nullptr;
   unsigned flags = 0;
   bool recorded = false;
-  std::vector<Mark> marks;  // what it comes behind
+  std::vector<Mark> marks;  // the work that the event follows
   std::shared_ptr<std::atomic<std::int64_t>> passed_ns;
-  // Last recorded in a capturing stream: the capture, though it may be over, and what was captured there before.
+  // If last recorded in a capturing stream: the capture, possibly ended, and the nodes captured before.
   std::shared_ptr<Capture> capture;
   std::vector<GraphNode *> frontier;
 
@@ -26,7 +27,7 @@ struct Event {
 };
 
 CUresult find_event(CUevent handle, std::shared_ptr<Event> *event);
-// Has the event stand for all of that, and tell when it was over.
+// Records all of these marks in the event, and the time when the last one is reached.
 void record(Event &event, std::vector<Mark> marks, std::shared_ptr<std::atomic<std::int64_t>> passed_ns);
 std::int64_t now_ns();
 

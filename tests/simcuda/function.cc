@@ -1,5 +1,5 @@
-// Functions and kernels: attributes, names, parameters. A CUkernel may stand where a CUfunction is asked for, as on
-// the real driver. Layer: code.h. Threads: any.
+// Functions and kernels: attributes, names, parameters. A CUkernel is accepted in place of a CUfunction, as by the real
+// driver. Layer: code.h. Threads: any.
 #include "implemented.h"
 #include "tests/simcuda/code.h"
 

@@ -12,7 +12,7 @@ namespace {
 constexpr unsigned long long kInstantiateFlags =
     CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
 
-// A launch that is captured becomes the graph's nodes, one behind the other.
+// A captured launch becomes the nodes of the graph, in sequence.
 CUresult capture_launch(Stream &stream, const GraphExec &exec) {
   for (const auto &work : exec.works) {
     stream.frontier = {add_node(*stream.capture->graph, work, stream.frontier)};
@@ -110,7 +110,7 @@ CUresult cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream) {
   return CUDA_SUCCESS;
 }
 
-// What is still queued runs all the same.
+// Launches that are still queued run all the same.
 CUresult cuGraphExecDestroy(CUgraphExec hGraphExec) {
   const Lock lock(driver().mutex);
   return driver().graph_execs.erase(hGraphExec) != 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;

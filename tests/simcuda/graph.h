@@ -1,5 +1,5 @@
-// Graphs as captures make them: pieces of work and what each comes behind; and their executable copies.
-// Layer: stream.h. Threads: under Driver::mutex, but for the work. Owns: a handle owns its graph until it is destroyed.
+// Graphs as captures create them: nodes with their dependencies; and their executable copies.
+// Layer: stream.h. Threads: under Driver::mutex, except the work. Owns: a handle owns its graph until it is destroyed.
 #pragma once
 #include <functional>
 #include <memory>
@@ -15,8 +15,8 @@ struct GraphNode {
 };
 
 struct Graph {
-  std::vector<std::unique_ptr<GraphNode>> nodes;  // each behind all that it depends on
-  bool capturing = false;                         // not to be instantiated yet
+  std::vector<std::unique_ptr<GraphNode>> nodes;  // each after all its dependencies
+  bool capturing = false;                         // cannot be instantiated yet
 };
 
 struct GraphExec {
@@ -24,11 +24,11 @@ struct GraphExec {
   Mark last;                                 // the end of its last launch: launches of one graph never overlap
 };
 
-// The node that was added, behind `after`.
+// Adds a node that depends on `after`, and returns it.
 GraphNode *add_node(Graph &graph, std::function<void()> work, std::vector<GraphNode *> after);
 
 CUgraph publish(std::shared_ptr<Graph> graph);
-// Null for a handle that is no graph.
+// Null: the handle is no graph.
 std::shared_ptr<Graph> find_graph(CUgraph handle);
 
 }  // namespace simcuda

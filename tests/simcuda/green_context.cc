@@ -1,6 +1,6 @@
-// Green contexts: streams of their own on a device's primary context, which each keeps alive and which owns whatever
-// memory, events and code are made while one is current. Two handles each: its own, and the CUcontext made of it.
-// Layer: context_event.h. Threads: any.
+// Green contexts: separate streams on a device's primary context. Each keeps the primary context alive, which owns the
+// memory, events and code created while the green one is current. Each has two handles: its own, and the CUcontext made
+// from it. Layer: context_event.h. Threads: any.
 #include "implemented.h"
 #include "tests/simcuda/capture.h"
 #include "tests/simcuda/context_event.h"
@@ -10,7 +10,7 @@
 namespace simcuda {
 namespace {
 
-// Next to the context, so that neither handle is taken for the other.
+// Next to the context, so that the two handles differ.
 CUgreenCtx green_handle_of(const Context &context) {
   return reinterpret_cast<CUgreenCtx>(reinterpret_cast<std::uintptr_t>(&context) + 1);
 }
@@ -66,7 +66,7 @@ CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice de
   return CUDA_SUCCESS;
 }
 
-// Its streams stay, and answer that their context has gone.
+// Its streams remain, and return CONTEXT_IS_DESTROYED.
 CUresult cuGreenCtxDestroy(CUgreenCtx hCtx) {
   return with_green(hCtx, [](Lock &lock, Context &context) {
     tear_down_green(lock, context);

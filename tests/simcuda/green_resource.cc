@@ -12,16 +12,16 @@
 namespace simcuda {
 namespace {
 
-// cuda.h, green contexts: from compute capability 9.0 on a partition is 8 multiprocessors or a multiple.
+// cuda.h, green contexts: from compute capability 9.0 on a partition is 8 multiprocessors or a multiple of 8.
 constexpr unsigned kPartition = 8;
 constexpr unsigned kFinePartition = 2;  // with IGNORE_SM_COSCHEDULING
 constexpr unsigned kSplitFlags =
     CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING | CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE;
 
-// What CUdevResource keeps to itself.
+// The private part of CUdevResource.
 struct Origin {
   CUdevice device;
-  std::uint64_t split;  // which split it came from; 0: none, it may still be split
+  std::uint64_t split;  // the split that produced it; 0: none, it may still be split
 };
 
 struct Registry {

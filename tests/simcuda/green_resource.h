@@ -1,5 +1,5 @@
-// The resources that green contexts are made of: multiprocessors of a device, whole or split. Layer: driver.h.
-// Threads: any; a descriptor is constant once it is published. Owns: descriptors, for ever (CUDA cannot destroy one).
+// The resources of green contexts: multiprocessors of a device, whole or split. Layer: driver.h.
+// Threads: any; a descriptor is constant once published. Owns: descriptors, for ever (CUDA cannot destroy one).
 #pragma once
 #include "tests/simcuda/driver.h"
 
@@ -10,7 +10,7 @@ struct ResourceDescriptor {
   unsigned multiprocessors = 0;
 };
 
-// Null for a handle that is none.
+// Null: the handle is no descriptor.
 const ResourceDescriptor *find_descriptor(CUdevResourceDesc handle);
 CUresult tell_resource(CUdevice device, unsigned multiprocessors, CUdevResourceType type, CUdevResource *resource);
 

@@ -1,4 +1,4 @@
-// Pinned host memory: allocated here, or the program's own and registered. A host address is its own device address.
+// Pinned host memory: allocated here, or registered by the program. A host address is its own device address.
 // Layer: driver.h. Threads: any.
 #include <sys/mman.h>
 
@@ -138,7 +138,7 @@ CUresult cuMemHostGetFlags(unsigned int *pFlags, void *p) {
   if (pFlags == nullptr || block == driver().host_blocks.end() || block->second.mapped == 0) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  *pFlags = block->second.flags | CU_MEMHOSTALLOC_DEVICEMAP;  // under unified addressing all of it is mapped
+  *pFlags = block->second.flags | CU_MEMHOSTALLOC_DEVICEMAP;  // under unified addressing all pinned memory is mapped
   return CUDA_SUCCESS;
 }
 

@@ -1,5 +1,5 @@
-// Memory shared with other processes of one simulated machine. A handle names the WHOLE allocation that an address lies
-// in, whatever the address, and where its bytes are: in a file that the other process keeps open.
+// Memory shared with other processes of one simulated machine. A handle names the WHOLE allocation that contains an
+// address. It also names the file with the bytes, which the exporting process keeps open.
 // Layer: driver.h. Threads: any.
 #include <unistd.h>
 
@@ -20,14 +20,14 @@ struct Content {
   std::int32_t process;
   std::int32_t descriptor;
   std::uint64_t inode;
-  std::uint64_t id;  // unique: memory that comes back at the same address has another
+  std::uint64_t id;  // unique: later memory at the same address has another id
   std::uint64_t offset;
   std::uint64_t bytes;
   CUuuid device;
 };
 static_assert(sizeof(Content) == sizeof(CUipcMemHandle));
 
-// Counts one more opening where it is open already. "May only be opened by one CUcontext per CUdevice" (cuda.h).
+// Increments the count if it is already open. "May only be opened by one CUcontext per CUdevice" (cuda.h).
 bool opened_before(const Content &content, const Context &context, CUdeviceptr *address, CUresult *result) {
   for (auto &[at, block] : driver().allocations) {
     const bool same = block.import && block.import->inode == content.inode && block.import->id == content.id;
@@ -64,7 +64,7 @@ CUresult open_theirs(const Content &content, Context &context, CUdeviceptr *addr
 
 }  // namespace
 
-// What was opened here is not ours to pass on, and pools have handles of their own.
+// Imported memory cannot be exported again, and pools have separate handles.
 CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr) {
   Lock lock(driver().mutex);
   Context *context = nullptr;
@@ -92,7 +92,7 @@ CUresult cuIpcOpenMemHandle(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned 
   return simcuda::cuIpcOpenMemHandle_v2(pdptr, handle, Flags);
 }
 
-// The process that made a handle may not open it.
+// A process cannot open a handle that it exported.
 CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags) {
   Lock lock(driver().mutex);
   Context *context = nullptr;
@@ -110,7 +110,7 @@ CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, unsign
   return open_theirs(content, *context, pdptr);
 }
 
-// Waits for what is queued in the context, as a free does.
+// Waits for the work queued in the context, as a free does.
 CUresult cuIpcCloseMemHandle(CUdeviceptr dptr) {
   Lock lock(driver().mutex);
   Context *context = nullptr;

@@ -1,4 +1,4 @@
-// The kernels and device variables that tests made known. Layer: code.h. Threads: any. Owns: all of it, for ever.
+// The kernels and device variables that tests registered. Layer: code.h. Threads: any. Owns: all of them, for ever.
 #include <memory>
 #include <mutex>
 

@@ -1,4 +1,4 @@
-// Launches: the registered host function runs once a launch, in stream order, on copies of the arguments.
+// Launches: the registered host function runs once per launch, in stream order, on copies of the arguments.
 // Layer: code.h. Threads: any.
 #include <algorithm>
 #include <bit>
@@ -28,7 +28,7 @@ bool acceptable(const Shape &shape) {
   return threads <= 1024;
 }
 
-// `extra` is a list of tag, value pairs ended by CU_LAUNCH_PARAM_END: a packed buffer and where its size stands.
+// `extra` is a list of tag, value pairs that ends with CU_LAUNCH_PARAM_END: a packed buffer and a pointer to its size.
 CUresult buffer_of(void **extra, const std::byte **buffer, std::size_t *bytes) {
   for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
     if (extra[0] == CU_LAUNCH_PARAM_BUFFER_POINTER) {
@@ -69,7 +69,7 @@ CUresult launch(CUfunction handle, const Shape &shape, CUstream stream, void **p
   if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (!acceptable(shape)) return CUDA_ERROR_INVALID_VALUE;
   auto arguments = std::make_shared<Arguments>();
-  const Kernel &kernel = *function->kernel;  // never goes away, unlike the function
+  const Kernel &kernel = *function->kernel;  // never destroyed, unlike the function
   if (const CUresult error = copy_arguments(kernel, params, extra, arguments.get()); error != CUDA_SUCCESS)
     return error;
   return run(lock, stream, Form::kAsynchronous, Until::kQueued, [&kernel, shape, arguments] {

@@ -1,5 +1,5 @@
-// cuGetProcAddress: by name, version and default-stream flag. What is not simulated is not found, quietly: a program's
-// optional look-up must not be loud. Layer: settings, entry. Threads: any.
+// cuGetProcAddress: by name, version and default-stream flag. Functions that are not simulated are not found, without a
+// message: optional look-ups of programs must not be noisy. Layer: settings, entry. Threads: any.
 #include <algorithm>
 #include <cstring>
 #include <span>

@@ -47,7 +47,7 @@ void empty(Slot &slot) {
   slot.ended.store(0);
 }
 
-// The machine's page, in a folder that is made where it is absent; null, with a line, where it cannot be had.
+// Maps the machine's page and creates its folder if needed; null, with a line on stderr, if that fails.
 MachinePage *enter(const Settings &settings, MachineFile &file) {
   if (::mkdir(settings.machine.c_str(), 0700) != 0 && errno != EEXIST) {
     complain("simcuda: SIMCUDA_MACHINE=" + settings.machine + ": " + std::strerror(errno));
@@ -77,12 +77,12 @@ Machine *Machine::join(const Settings &settings) {
   if (page == nullptr) return nullptr;
   auto *machine = new Machine(page, file_of(settings), settings.return_ms);
   machine->reap();
-  // Untouched slots first: a dead one may still hold memory that has not come back yet.
+  // Prefers unused slots: a dead process's slot may still hold memory that is not reclaimed yet.
   for (const bool dead_too : {false, true}) {
     for (unsigned i = 0; i < kSlots; ++i) {
       Slot &slot = page->slot[i];
       if ((slot.pid.load() != 0 && !dead_too) || !file.lock_slot(i)) continue;
-      if (slot.pid.load() != 0 && !dead_too) {  // taken and left between the two looks
+      if (slot.pid.load() != 0 && !dead_too) {  // taken and released between the two loads
         file.unlock_slot(i);
         continue;
       }
@@ -137,9 +137,9 @@ bool Machine::reserve(unsigned device, std::uint64_t bytes) {
     mine.pending.fetch_sub(bytes);
     if (tries != 0 && !all.unsettled) return false;
     if (tries % 1000 == 0) {
-      reap();  // first of all, and again: whoever is in the middle of a reservation may have died there
+      reap();  // in every round: another process may have died during its reservation
     } else {
-      ::sched_yield();  // the other one's reservation may fail, and then ours fits
+      ::sched_yield();  // the other process's reservation may fail, and then this one fits
     }
   }
   return false;
@@ -149,8 +149,8 @@ void Machine::release(unsigned device, std::uint64_t bytes) {
   page_->slot[slot_].held[device].committed.fetch_sub(bytes);
 }
 
-// A look may meet one process before it lets go and another, or the same one, after it has taken: bytes that are never
-// held at once. So until two looks in turn see the same, in most cases the first two.
+// One pass can read process A before it frees and process B after it allocates, and so count bytes that were never held
+// at once. So the sum is read until two passes agree, in most cases the first two.
 std::uint64_t Machine::used(unsigned device) {
   constexpr int kLooks = 1000;
   reap();
@@ -184,18 +184,18 @@ void Machine::reap() {
     Slot &slot = page_->slot[i];
     if (i == slot_ || slot.pid.load() == 0) continue;
     if (!file.valid()) {
-      // Another description than the one that holds our own lock: it must not be able to take that.
+      // Uses a separate file description: the one that holds this process's lock could take that lock again.
       file = MachineFile::open(file_, false);
       if (!file.valid()) return;
     }
-    if (!file.lock_slot(i)) continue;  // alive
+    if (!file.lock_slot(i)) continue;  // the owner is alive
     if (slot.pid.load() != 0) {
       const std::uint64_t now = now_ns();
       if (slot.found_dead_ns.load() == 0) slot.found_dead_ns.store(now);
       const std::uint64_t linger_ns = slot.ended.load() != 0 ? 0 : std::uint64_t{return_ms_} * 1000000;
       if (now - slot.found_dead_ns.load() >= linger_ns) {
         empty(slot);
-        slot.pid.store(0);  // last: until then the next one finishes what we leave undone
+        slot.pid.store(0);  // last: until then the next process repeats an interrupted cleanup
       }
     }
     file.unlock_slot(i);

@@ -1,5 +1,5 @@
-// The simulated machine: how much physical memory each device has and who holds it. One file in a folder, shared by
-// all processes of the machine, or private memory of one process. Who dies gives back: a slot lives as long as the
+// The simulated machine: each device's physical memory and its holders. One file in a folder, shared by all processes
+// of the machine, or private memory of one process. A dead process's memory is reclaimed: a slot lives as long as the
 // kernel holds its owner's lock. Layer: settings. Threads: any. Owns: its mapping, for ever.
 #pragma once
 #include <atomic>
@@ -18,9 +18,8 @@ struct MachineDevice {
   unsigned char uuid[16];
 };
 
-// What one process holds of one device. A reservation is first pending, then committed: whoever adds up reads pending
-// before committed, so that bytes on their way between the two are never missed (counted twice at worst, for an
-// instant).
+// What one process holds of one device. A reservation is first pending, then committed. Readers load pending before
+// committed, so that they never miss bytes in transit between the two; they may briefly count them twice.
 struct Held {
   std::atomic<std::uint64_t> pending;
   std::atomic<std::uint64_t> committed;
@@ -28,7 +27,7 @@ struct Held {
 
 struct Slot {
   std::atomic<std::uint32_t> pid;            // 0 = free
-  std::atomic<std::uint32_t> ended;          // set by an orderly exit: nothing lingers
+  std::atomic<std::uint32_t> ended;          // set by an orderly exit: no delay before the memory is reclaimed
   std::atomic<std::uint64_t> found_dead_ns;  // 0 = not yet
   Held held[kMostMachineDevices];
 };
@@ -46,23 +45,23 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
 class Machine {
  public:
-  // Joins the machine of the settings (creates it when it is not there) as a holder of memory. Null: the folder cannot
-  // be used, no slot is free, or SIMCUDA_DEVICES was not understood; one line on stderr said why.
+  // Joins the machine of the settings (creates it if absent) as a holder of memory. Null, after one line on stderr: the
+  // folder is unusable, no slot is free, or SIMCUDA_DEVICES is invalid.
   static Machine *join(const Settings &settings);
-  // Looks on without holding anything (libnvidia-ml): of a machine's processes it may be the first. Null as above.
+  // Observes without holding memory (libnvidia-ml), possibly as the machine's first process. Null as above.
   static Machine *watch(const Settings &settings);
-  // Looks at another library's private machine.
+  // Observes another library's private machine.
   static Machine *watch(void *page);
 
   unsigned devices() const { return page_->devices; }
   const MachineDevice &device(unsigned index) const { return page_->device[index]; }
   void *page() const { return page_; }
 
-  // Takes bytes of physical memory, or none: the sum over all processes never exceeds the device.
+  // Reserves bytes of physical memory, or none: the sum over all processes never exceeds the device.
   bool reserve(unsigned device, std::uint64_t bytes);
   void release(unsigned device, std::uint64_t bytes);
 
-  // Bytes that all processes hold, after giving back what the dead held.
+  // Bytes that all processes hold, after reclaiming those of dead processes.
   std::uint64_t used(unsigned device);
   struct Holder {
     unsigned pid;
@@ -70,7 +69,7 @@ class Machine {
   };
   std::vector<Holder> holders(unsigned device);
 
-  // At an orderly exit: what this process holds comes back the moment it is gone.
+  // At an orderly exit: the bytes of this process are reclaimed as soon as it ends.
   void mark_ended();
 
  private:
@@ -79,7 +78,7 @@ class Machine {
 
   struct Sum {
     std::uint64_t bytes;
-    bool unsettled;  // somebody else was in the middle of a reservation
+    bool unsettled;  // another process had a reservation in progress
   };
   Sum sum(unsigned device) const;
   bool take_slot();

@@ -11,7 +11,7 @@
 namespace simcuda {
 namespace {
 
-constexpr off_t kFirstLock = off_t{1} << 40;  // locks may lie beyond the end of a file
+constexpr off_t kFirstLock = off_t{1} << 40;  // locks may lie past the end of a file
 constexpr off_t kLayoutLock = kFirstLock - 1;
 
 bool lock(int descriptor, int command, off_t at, short type) {
@@ -27,7 +27,7 @@ bool lock(int descriptor, int command, off_t at, short type) {
   return outcome == 0;
 }
 
-// FNV-1a: the same machine folder always has the same devices, another folder has others.
+// FNV-1a: one machine folder always has the same devices; another folder has others.
 std::uint64_t hash(const std::string &text) {
   std::uint64_t value = 0xcbf29ce484222325ull;
   for (const char c : text) value = (value ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
@@ -68,7 +68,7 @@ MachinePage *MachineFile::map(const Settings &settings) {
   }
   auto *page = memory == MAP_FAILED ? nullptr : static_cast<MachinePage *>(memory);
   if (page != nullptr) {
-    // A child must not keep the parent's lock alive.
+    // A forked child must not keep the parent's lock alive.
     ::madvise(page, sizeof(MachinePage), MADV_DONTFORK);
     if (page->magic == 0) fill_in(page, settings);
     if (page->magic != kMachineMagic || page->version != kMachineVersion) {

@@ -1,5 +1,5 @@
-// The machine's file: made or opened, mapped, and locked by byte. A lock belongs to an open file description; the
-// mapping made through it keeps it after the descriptor is closed, and the kernel drops it when the process dies.
+// The machine's file: created or opened, mapped, and locked by byte. A lock belongs to an open file description. The
+// mapping keeps that description after the descriptor is closed, and the kernel drops the lock when the process dies.
 // Layer: machine.h. Threads: any.
 #pragma once
 #include <string>
@@ -21,12 +21,12 @@ class MachineFile {
     std::swap(descriptor_, other.descriptor_);
     return *this;
   }
-  ~MachineFile();  // closes the descriptor; locks stay while a mapping of it does
+  ~MachineFile();  // closes the descriptor; locks last as long as a mapping of the file
 
   bool valid() const { return descriptor_ >= 0; }
-  bool lock_slot(unsigned slot);  // true: free until now, and ours
+  bool lock_slot(unsigned slot);  // true: it was free and is now locked by this process
   void unlock_slot(unsigned slot);
-  // The page, filled in by the first process; null when it cannot be had.
+  // The page, initialised by the first process; null if it cannot be mapped.
   MachinePage *map(const Settings &settings);
 
  private:

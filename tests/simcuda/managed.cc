@@ -1,5 +1,5 @@
-// Managed memory: the program itself may use it at once, under the device's address; pages go nowhere, and copies see
-// it as memory of the host, fills too (the manuals have them wait for "a Unified Memory region").
+// Managed memory: the program may use it at once, at the device's address. Pages do not migrate. Copies treat it as
+// host memory, and so do fills: by the manuals they wait for "a Unified Memory region".
 // Layer: managed.h. Threads: any.
 #include "tests/simcuda/managed.h"
 
@@ -11,7 +11,7 @@
 namespace simcuda {
 namespace {
 
-// No kind of node stands for it: a stream that captures refuses.
+// No graph node represents it: a capturing stream refuses.
 CUresult queue_nothing(Lock &lock, const std::shared_ptr<Stream> &stream) {
   if (const CUresult error = may_use(*stream); error != CUDA_SUCCESS) return error;
   if (stream->capture != nullptr) return refuse(*stream);
@@ -88,7 +88,8 @@ CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flag
   return CUDA_SUCCESS;
 }
 
-// Which streams may use it concerns devices that cannot share it with the host; only the parameters are judged.
+// Stream attachment matters only on devices that cannot share the memory with the host; only the parameters are
+// checked.
 CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags) {
   Lock lock(driver().mutex);
   std::shared_ptr<Stream> stream;

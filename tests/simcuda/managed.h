@@ -1,5 +1,5 @@
-// What a program has said about managed memory, page by page. Nothing follows from it: a simulated device is charged
-// the full size of a managed allocation from the start, the strictest reading of where its pages may be.
+// The advice that a program gave for managed memory, page by page. It has no effect: a simulated device is charged the
+// full size of a managed allocation from the start, the strictest reading of where its pages may be.
 // Layer: none. Threads: under Driver::mutex.
 #pragma once
 #include <cstdint>
@@ -22,12 +22,12 @@ struct Advice {
   std::optional<CUmemLocation> prefetched;
 };
 
-// Of one allocation: address → what holds from there to the next one.
+// Of one allocation: address → the advice from there to the next entry.
 struct Advised {
   std::map<std::uint64_t, Advice> from;
 };
 
-// A range in one managed allocation, rounded outwards to pages.
+// A range in one managed allocation, extended to whole pages.
 struct ManagedRange {
   Advised *advised = nullptr;  // null: not managed, or not in one allocation
   std::uint64_t first = 0;
@@ -35,12 +35,12 @@ struct ManagedRange {
 };
 ManagedRange managed_range(std::uint64_t address, std::uint64_t bytes);
 
-// What a location stands for at this moment: HOST_NUMA_CURRENT becomes a node; INVALID_VALUE, INVALID_DEVICE.
+// Resolves a location now: HOST_NUMA_CURRENT becomes a node; INVALID_VALUE, INVALID_DEVICE.
 CUresult resolve(CUmemLocation *location);
-// The location that a device number of the older calls means.
+// The location that a device number of the older calls names.
 CUmemLocation location_of(CUdevice device);
 
-// Calls change(Advice &) for each part of the range, with parts cut at its ends.
+// Calls change(Advice &) for each part of the range; parts are split at the range's ends.
 template <class Change>
 void advise(const ManagedRange &range, Change change) {
   auto &from = range.advised->from;

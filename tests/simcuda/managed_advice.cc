@@ -1,4 +1,4 @@
-// Advice about managed memory, and the questions about it: an answer holds for a range only where all its pages agree.
+// Advice about managed memory, and its queries: an answer requires that all pages of the range agree.
 // Layer: managed.h. Threads: any.
 #include <algorithm>
 #include <cstring>
@@ -51,7 +51,7 @@ CUresult advise_range(CUdeviceptr address, std::size_t bytes, CUmem_advise what,
   return range.advised == nullptr ? CUDA_ERROR_INVALID_VALUE : apply(range, what, location);
 }
 
-// What holds for the whole range.
+// The advice common to the whole range.
 Advice agreed(const ManagedRange &range) {
   const auto &from = range.advised->from;
   auto part = std::prev(from.upper_bound(range.first));
@@ -71,7 +71,7 @@ Advice agreed(const ManagedRange &range) {
   return common;
 }
 
-// As the older attributes tell a location.
+// A location in the form of the older attributes.
 int number_of(const std::optional<CUmemLocation> &location) {
   if (!location) return CU_DEVICE_INVALID;
   return location->type == CU_MEM_LOCATION_TYPE_DEVICE ? location->id : CU_DEVICE_CPU;
@@ -82,7 +82,7 @@ int type_of(const std::optional<CUmemLocation> &location) {
 }
 
 int id_of(const std::optional<CUmemLocation> &location) {
-  return location ? location->id : 0;  // without a type it is to be ignored
+  return location ? location->id : 0;  // without a type the id is ignored
 }
 
 CUresult tell(void *data, std::size_t bytes, CUmem_range_attribute attribute, const Advice &advice) {

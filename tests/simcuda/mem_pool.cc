@@ -15,7 +15,7 @@ void settle(MemPool &pool) {
   for (auto &[address, chunk] : pool.chunks) chunk.settle([](const Mark &mark) { return mark.reached(); });
 }
 
-// The last chunk under a bound may be smaller than a step.
+// The last chunk before the maximum may be smaller than a step.
 bool grow(MemPool &pool, std::uint64_t bytes) {
   Device &device = *pool.device;
   const std::uint64_t room = (pool.most_bytes - pool.reserved) / kGranuleBytes * kGranuleBytes;
@@ -33,7 +33,7 @@ bool grow(MemPool &pool, std::uint64_t bytes) {
   return true;
 }
 
-// The stream itself comes behind its own frees; whether another one has been passed is left to the device to say.
+// A stream is ordered after its own frees. For other streams only the device's progress counts.
 std::optional<Chunk::Block> take(MemPool &pool, const std::shared_ptr<Stream> &stream, std::uint64_t bytes) {
   const auto usable = [&](const Mark &mark) {
     return mark.stream == stream || (pool.allow_opportunistic && mark.reached());
@@ -94,7 +94,7 @@ CUresult allocate_in_order(const std::shared_ptr<MemPool> &pool, const std::shar
   const std::uint64_t cost = round_up(bytes, kGranuleBytes);
   auto block = take(*pool, stream, cost);
   if (!block && !grow(*pool, cost)) {
-    // What lies idle in pieces that are too small may make room for one that is large enough.
+    // Idle chunks that are too small are released to make room for one that is large enough.
     if (pool->allow_opportunistic) settle(*pool);
     trim(*pool, 0);
     if (!grow(*pool, cost)) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -117,7 +117,7 @@ void free_in_order(Lock &lock, std::map<std::uint64_t, Allocation>::iterator blo
   const std::shared_ptr<MemPool> pool = block->second.pool;
   Mark reached = submit(lock, stream, Pace::kDelayed, [] {});
   give(block, std::move(reached));
-  // Behind the free, so that it has been reached: nobody else will ask a pool that has gone.
+  // Queued after the free, so that it has been reached: no later call polls a destroyed pool.
   submit(lock, stream, Pace::kInstant, [pool] {
     const Lock in_stream_order(driver().mutex);
     if (pool->destroyed) destroy_pool(pool);

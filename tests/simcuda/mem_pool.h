@@ -1,5 +1,5 @@
-// Memory pools: what a device's memory is reserved for stream-ordered allocations, and by which rules it is used again
-// and given back. A pool belongs to its device, whatever becomes of contexts. Layer: chunk.h, driver.h.
+// Memory pools: device memory reserved for stream-ordered allocations, and the rules for its reuse and release. A pool
+// belongs to its device, whatever happens to contexts. Layer: chunk.h, driver.h.
 // Threads: under Driver::mutex. Owns: its chunks; a destroyed pool lives until its last block has been freed.
 #pragma once
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace simcuda {
 
 inline constexpr std::uint64_t kPoolStepBytes = std::uint64_t{32} << 20;  // a pool grows by multiples of it
 
-// Whose pool it is, and where its bytes are.
+// The owner of an imported pool, and the file with its bytes.
 struct PoolOrigin {
   std::int32_t process = 0;
   std::int32_t descriptor = -1;
@@ -28,10 +28,10 @@ struct MemPool {
   Device *device = nullptr;
   bool is_default = false;
   bool destroyed = false;
-  std::optional<PoolOrigin> origin = {};  // another process's: nothing is allocated from it
+  std::optional<PoolOrigin> origin = {};  // imported from another process: it cannot allocate
   CUmemAllocationHandleType handle_types = CU_MEM_HANDLE_TYPE_NONE;
   std::uint64_t most_bytes = UINT64_MAX;
-  // The first and the third are remembered and change nothing: what they allow need not be done.
+  // The first and the third are stored without effect: they permit reuse but do not require it.
   bool follow_event_dependencies = true;
   bool allow_opportunistic = true;
   bool allow_internal_dependencies = true;
@@ -46,28 +46,28 @@ inline CUmemoryPool handle_of(const MemPool *pool) {
   return reinterpret_cast<CUmemoryPool>(const_cast<MemPool *>(pool));
 }
 
-// Null for what is no pool, or is one no more.
+// Null: no pool, or a destroyed one.
 std::shared_ptr<MemPool> find_pool(CUmemoryPool handle);
 std::shared_ptr<MemPool> default_pool(Device &device);
 std::shared_ptr<MemPool> current_pool(Device &device);
-// The pool from then on known by its handle.
+// Registers the pool under its handle.
 std::shared_ptr<MemPool> add_pool(MemPool pool);
 
-// A block for the stream's later work. INVALID_VALUE, OUT_OF_MEMORY.
+// A block for later work of the stream. INVALID_VALUE, OUT_OF_MEMORY.
 CUresult allocate_in_order(const std::shared_ptr<MemPool> &pool, const std::shared_ptr<Stream> &stream,
                            std::uint64_t bytes, std::uint64_t *address);
-// A free that is queued in the stream: the block is nobody's from now on.
+// A free that is queued in the stream: the block is not allocated from now on.
 void free_in_order(Lock &lock, std::map<std::uint64_t, Allocation>::iterator block,
                    const std::shared_ptr<Stream> &stream);
-// A free that has happened: the block can be used again by anyone.
+// A free that has completed: any stream may reuse the block.
 void free_at_once(std::map<std::uint64_t, Allocation>::iterator block);
 
-// Gives chunks that are wholly free back to the device, as long as `keep` bytes stay reserved.
+// Releases wholly free chunks to the device while at least `keep` bytes stay reserved.
 void trim(MemPool &pool, std::uint64_t keep);
-// Its blocks stay good; its memory goes as they are freed.
+// Its blocks stay valid; its memory is released as they are freed.
 void destroy_pool(const std::shared_ptr<MemPool> &pool);
-// The program has waited for a stream, an event or a context: what it may know to be freed is anybody's now, and what a
-// pool has beyond its threshold goes back.
+// The program waited for a stream, an event or a context: frees that are known to be complete make their memory
+// available to all streams, and pools release memory past their threshold.
 void after_waiting(Lock &);
 
 }  // namespace simcuda

@@ -1,4 +1,4 @@
-// Memory pools as a program sees them: which a device has, their properties and attributes. Only device memory is
+// The memory-pool calls of the public API: a device's pools, their properties and attributes. Only device memory is
 // pooled here. Layer: mem_pool.h. Threads: any.
 #include <algorithm>
 #include <cstring>
@@ -21,7 +21,7 @@ CUresult read_pool(CUmemoryPool *out, CUdevice dev, std::shared_ptr<MemPool> (*w
   return CUDA_SUCCESS;
 }
 
-// The two kinds of location that every pool function may name, but which are not simulated, are no mistake.
+// The two kinds of location that every pool function accepts but that are not simulated are no program error.
 CUresult judge(const CUmemLocation &location, CUmemAllocationType type) {
   if (type != CU_MEM_ALLOCATION_TYPE_PINNED && type != CU_MEM_ALLOCATION_TYPE_MANAGED) return CUDA_ERROR_INVALID_VALUE;
   const bool managed = type == CU_MEM_ALLOCATION_TYPE_MANAGED;
@@ -73,7 +73,7 @@ Value read(const void *in) {
   return value;
 }
 
-// Starts again from what there is.
+// Resets a high mark to the current value.
 CUresult reset(std::uint64_t &high, std::uint64_t current, const void *value) {
   if (read<cuuint64_t>(value) != 0) return CUDA_ERROR_INVALID_VALUE;
   high = current;
@@ -199,7 +199,7 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void
   });
 }
 
-// The device's own access cannot be taken away (programming guide, "Device Accessibility for Multi-GPU Support").
+// The pool's own device cannot lose access (programming guide, "Device Accessibility for Multi-GPU Support").
 CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count) {
   if (map == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
   return with_pool(pool, [=](const std::shared_ptr<MemPool> &found) {

@@ -1,6 +1,6 @@
-// Pools and their blocks for other processes of one simulated machine. A pool's descriptor is a ticket that says whose
-// it is; the bytes are in a file that the exporter keeps open, so nothing can be imported from a process that has gone.
-// Layer: mem_pool.h, their_file.h. Threads: any.
+// Pools and their blocks shared with other processes of one simulated machine. A pool's descriptor is a label that
+// names its owner. The bytes are in a file that the exporter keeps open, so importing from an exited process fails.
+// Layer: mem_pool.h, exporter_file.h. Threads: any.
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -26,7 +26,7 @@ struct Ticket {
 struct BlockData {
   std::uint64_t magic;
   PoolOrigin origin;
-  std::uint64_t id;  // unique: memory that comes back at the same address has another
+  std::uint64_t id;  // unique: later memory at the same address has another id
   std::uint64_t offset;
   std::uint64_t bytes;
 };
@@ -63,7 +63,7 @@ CUresult cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool, C
   return CUDA_SUCCESS;
 }
 
-// The descriptor stays the program's.
+// The descriptor still belongs to the program.
 CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle, CUmemAllocationHandleType handleType,
                                             unsigned long long flags) {
   if (pool_out == nullptr || flags != 0 || handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) {
@@ -100,7 +100,7 @@ CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *shareData_out, CUdevicep
   return CUDA_SUCCESS;
 }
 
-// Each import has addresses of its own, and is freed by itself.
+// Each import has separate addresses and is freed separately.
 CUresult cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool, CUmemPoolPtrExportData *shareData) {
   if (ptr_out == nullptr || shareData == nullptr) return CUDA_ERROR_INVALID_VALUE;
   BlockData data = {};

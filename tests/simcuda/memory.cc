@@ -11,11 +11,11 @@
 namespace simcuda {
 namespace {
 
-constexpr std::uint64_t kNarrowBytes = std::uint64_t{1} << 30;  // the other devices want some below 4 GiB, too
+constexpr std::uint64_t kNarrowBytes = std::uint64_t{1} << 30;  // other devices need some below 4 GiB, too
 
 }  // namespace
 
-// A free that has been accepted happens once, whatever happens to the context meanwhile.
+// An accepted free happens exactly once, even if the context is destroyed meanwhile.
 CUresult begin_free(std::uint64_t address, std::map<std::uint64_t, Allocation>::iterator *block) {
   const auto found = driver().allocations.find(address);
   if (found == driver().allocations.end() || found->second.freeing) return CUDA_ERROR_INVALID_VALUE;
@@ -124,8 +124,8 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInByt
   return CUDA_SUCCESS;
 }
 
-// Waits for what is queued in the memory's context, as the real one does in practice. A pool's memory needs no wait but
-// for the allocation itself, where that comes behind an earlier free.
+// Waits for the work queued in the memory's context, as the real driver does in practice. A pool's block waits only for
+// its allocation, if that follows an earlier free.
 CUresult cuMemFree_v2(CUdeviceptr dptr) {
   Lock lock(driver().mutex);
   Context *context = nullptr;

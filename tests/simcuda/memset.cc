@@ -1,4 +1,4 @@
-// Fills. They run behind the host even in their synchronous form, as the CUDA manuals say, unless the target is host
+// Fills. Even the synchronous form runs asynchronously to the host, as the CUDA manuals say, unless the target is host
 // memory. Layer: place.h. Threads: any.
 #include <algorithm>
 #include <cstring>

@@ -1,5 +1,6 @@
-// The exports of CUDA 2.0: what they give out fits 32 bits, and a number that does not is told as the largest that
-// does. Layer: driver.h, array.h. Threads: any.
+// The 32-bit exports of CUDA 2.0: their addresses fit 32 bits, and a larger number is reported as the largest that
+// fits.
+// Layer: driver.h, array.h. Threads: any.
 #include <algorithm>
 #include <climits>
 

@@ -1,4 +1,4 @@
-// libnvidia-ml.so.1 of the simulated machine: all its devices, whatever CUDA_VISIBLE_DEVICES says, and who holds what.
+// libnvidia-ml.so.1 of the simulated machine: all its devices, regardless of CUDA_VISIBLE_DEVICES, and their holders.
 // Layer: machine.h. Threads: any. Owns: its view of the machine, for ever.
 #include <dlfcn.h>
 
@@ -34,7 +34,7 @@ Library &library() {
 
 nvmlDevice_st handles[kMostMachineDevices];
 
-// A process that is alone on its machine has its books inside its own libcuda.
+// A process alone on its machine keeps the account in its own libcuda.
 Machine *private_machine() {
   void *driver = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
   void *symbol = driver == nullptr ? nullptr : ::dlsym(driver, "simcuda_private_machine");
@@ -42,7 +42,7 @@ Machine *private_machine() {
   return page == nullptr ? nullptr : Machine::watch(page);
 }
 
-// Null: nobody called nvmlInit. The first driver of a private machine may come after us, hence the look each time.
+// Null: nvmlInit was not called. A private machine's first driver may load later, so every call looks again.
 Machine *machine() {
   Library &state = library();
   const std::lock_guard<std::mutex> guard(state.mutex);
@@ -72,7 +72,7 @@ nvmlReturn_t with_device(nvmlDevice_t device, Body body) {
   return NVML_ERROR_INVALID_ARGUMENT;
 }
 
-// NVML promises no order of its indices; bus ids are in the order of the devices (cuDeviceGetPCIBusId).
+// NVML does not guarantee an index order; bus ids follow the order of the devices (cuDeviceGetPCIBusId).
 unsigned device_at(const Machine &seen, unsigned index) {
   return settings().nvml_reversed ? seen.devices() - 1 - index : index;
 }
@@ -122,7 +122,7 @@ nvmlReturn_t nvmlInit_v2(void) {
   return NVML_SUCCESS;
 }
 
-nvmlReturn_t nvmlInitWithFlags(unsigned int /*what may be missing*/) {
+nvmlReturn_t nvmlInitWithFlags(unsigned int /*flags*/) {
   return nvmlInit_v2();
 }
 

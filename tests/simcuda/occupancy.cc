@@ -1,5 +1,5 @@
-// How many blocks of a function fit a multiprocessor: by threads, blocks and shared memory; registers never limit.
-// Layer: code.h. Threads: any.
+// The number of blocks of a function that fit a multiprocessor, by threads, blocks and shared memory; registers never
+// limit. Layer: code.h. Threads: any.
 #include <algorithm>
 
 #include "implemented.h"

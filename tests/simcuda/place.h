@@ -1,5 +1,5 @@
-// Where the bytes of a copy or a fill lie, and whether all of them are there. Layer: driver.h.
-// Threads: under Driver::mutex; the bytes stay mapped for ever, so work in a stream may use them without it.
+// Locates the bytes of a copy or a fill and checks that all exist. Layer: driver.h.
+// Threads: under Driver::mutex; the bytes stay mapped for ever, so stream work may use them without it.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -15,10 +15,10 @@ struct Place {
   bool on_host() const { return kind != Kind::kDevice; }
 };
 
-// Device, managed or pinned memory that holds [address, address + bytes) in one live block, or in mappings side by side
-// that the context's device may use so; kNowhere else.
+// Device, managed or pinned memory that holds [address, address + bytes) in one live block, or in adjacent mappings
+// that the context's device may access; kNowhere otherwise.
 Place device_place(const Context &context, Use use, std::uint64_t address, std::uint64_t bytes);
-// The same, or memory of the program that we know nothing about: any address but a device's.
+// The same, or memory of the program that the driver does not track: any address outside the devices' ranges.
 Place any_place(const Context &context, Use use, std::uint64_t address, std::uint64_t bytes);
 
 }  // namespace simcuda

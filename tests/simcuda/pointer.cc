@@ -1,4 +1,4 @@
-// What is known about a pointer. Layer: driver.h. Threads: any.
+// Pointer attributes and address ranges. Layer: driver.h. Threads: any.
 #include <cstring>
 
 #include "implemented.h"
@@ -12,23 +12,23 @@ struct Range {
   std::uint64_t bytes = 0;
 };
 
-// A live block of device or pinned host memory, or nothing (`known` false).
+// A live block of device or pinned host memory, or none (`known` false).
 struct Block {
   bool known = false;
   bool device = false;
-  bool host = false;  // the program itself can use it
+  bool host = false;  // the program can access it
   bool managed = false;
-  Range range;  // where it may lie: of mapped memory all the reserved addresses around
+  Range range;  // the block's range; for mapped memory the whole reservation around it
   Range mapping;
   std::uint64_t id = 0;
   std::uint64_t physical_id = 0;
-  Context *context = nullptr;  // null: a pool's, and mapped memory, belong to none
+  Context *context = nullptr;  // null: pool blocks and mapped memory belong to no context
   int ordinal = CU_DEVICE_INVALID;
   int access = CU_MEM_ACCESS_FLAGS_PROT_NONE;  // of the current context's device
   unsigned handle_types = CU_MEM_HANDLE_TYPE_NONE;
   bool sync_memops = false;
   const MemPool *pool = nullptr;
-  bool shareable = false;  // with other processes
+  bool shareable = false;  // exportable to other processes
 };
 
 Block block_of(Range range, std::uint64_t id, Context *context, int ordinal, bool device) {
@@ -44,7 +44,7 @@ Block block_of(Range range, std::uint64_t id, Context *context, int ordinal, boo
   return block;
 }
 
-// Of an address that is only reserved the range alone is known.
+// For an address that is only reserved, only the range is known.
 Block block_of(const Mapped &found, const Context &current) {
   Block block;
   block.range = {found.reserved_at, found.reservation->bytes};
@@ -93,7 +93,7 @@ Block block_at(CUdeviceptr ptr, const Context &current) {
   return {};
 }
 
-// Where it is mapped, if at all, is what is asked of a reserved address.
+// For a reserved address the caller needs to know whether it is mapped, and where.
 bool answers(const Block &block, CUpointer_attribute attribute) {
   const bool about_range = attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR ||
                            attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE || attribute == CU_POINTER_ATTRIBUTE_MAPPED;
@@ -107,7 +107,7 @@ CUresult put(void *data, Value value) {
 }
 
 // Writes exactly as many bytes as cuda.h gives the attribute. For an unknown pointer: the nulls that
-// cuPointerGetAttributes promises.
+// cuPointerGetAttributes guarantees.
 CUresult tell(void *data, CUpointer_attribute attribute, CUdeviceptr ptr, const Block &block) {
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
@@ -189,7 +189,7 @@ CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute 
   for (unsigned i = 0; i < numAttributes; ++i) {
     if (data[i] == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const CUresult error = tell(data[i], attributes[i], ptr, block);
-    // Only here "it has no host address" and "it is no context's" are answers and not errors.
+    // Only in this call are "no host address" and "no context" answers instead of errors.
     const bool answer =
         attributes[i] == CU_POINTER_ATTRIBUTE_HOST_POINTER || attributes[i] == CU_POINTER_ATTRIBUTE_CONTEXT;
     if (error != CUDA_SUCCESS && !answer) return error;

@@ -1,4 +1,4 @@
-// Primary contexts: one a device, counted. Layer: driver.h. Threads: any.
+// Primary contexts: one per device, reference-counted. Layer: driver.h. Threads: any.
 #include "implemented.h"
 #include "tests/simcuda/driver.h"
 
@@ -24,7 +24,7 @@ CUresult release(CUdevice dev) {
   return CUDA_SUCCESS;
 }
 
-// Those who retained it still have to release it.
+// Callers that retained it must still release it.
 CUresult reset(CUdevice dev) {
   Device *device = nullptr;
   if (const CUresult error = device_of(dev, &device); error != CUDA_SUCCESS) return error;

@@ -173,7 +173,7 @@ const Settings &settings() {
 void complain(std::string_view line) {
   std::string text(line);
   text += '\n';
-  // A closed stderr is not our business.
+  // A closed stderr is not an error here.
   if (::write(STDERR_FILENO, text.data(), text.size()) < 0) return;
 }
 

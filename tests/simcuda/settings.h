@@ -1,4 +1,4 @@
-// What the environment asks of the simulated machine (README.md).
+// The environment settings of the simulated machine (tests/simcuda/README.md).
 // Layer: none. Threads: read once, then immutable; never freed.
 #pragma once
 #include <cstdint>
@@ -17,25 +17,26 @@ struct Fault {
 };
 
 struct Settings {
-  std::vector<std::uint64_t> device_bytes;  // empty: SIMCUDA_DEVICES was not understood
+  std::vector<std::uint64_t> device_bytes;  // empty: SIMCUDA_DEVICES is invalid
   std::uint64_t context_bytes;
   unsigned least_latency_us;
   unsigned most_latency_us;
   unsigned return_ms;
-  std::uint64_t nvml_reserved;  // what NVML says that the driver keeps of each device, beside the device's bytes
-  bool nvml_reversed;           // NVML counts the devices from the last to the first
+  std::uint64_t nvml_reserved;  // bytes of each device that NVML reports as reserved by the driver, in addition to the
+                                // device's size
+  bool nvml_reversed;           // NVML lists the devices from the last to the first
   std::string machine;          // folder; empty = this process is alone on its machine
   std::string trace;
   std::optional<std::string> visible;
   std::vector<std::string> missing;
   std::vector<Fault> faults;
-  std::map<int, int> attributes;  // of every device, instead of what it would have
+  std::map<int, int> attributes;  // override of every device's attributes
 };
 
 const Settings &settings();
 
-// "8GiB", "2x8GiB", "8GiB,4GiB"; nullopt when it is none of these. Units as everywhere: k m g t and KiB..TiB are
-// powers of 1024, KB..TB powers of 1000.
+// "8GiB", "2x8GiB", "8GiB,4GiB"; nullopt for anything else. Units as everywhere: k m g t and KiB..TiB are powers of
+// 1024, KB..TB powers of 1000.
 std::optional<std::vector<std::uint64_t>> parse_devices(std::string_view text);
 std::optional<std::uint64_t> parse_bytes(std::string_view text);
 

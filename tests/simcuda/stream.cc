@@ -17,9 +17,9 @@ namespace {
 
 constexpr std::chrono::milliseconds kIdleWorkerLife{200};
 
-thread_local std::uint64_t thread_number = 0;  // 0: this thread has none yet
+thread_local std::uint64_t thread_number = 0;  // 0: no number assigned to this thread yet
 
-// Each worker draws its own latencies.
+// Each worker has a separate random latency sequence.
 unsigned draw(const Settings &settings, std::minstd_rand &random) {
   return std::uniform_int_distribution<unsigned>(settings.least_latency_us, settings.most_latency_us)(random);
 }
@@ -50,7 +50,7 @@ void serve(std::shared_ptr<Stream> stream) {
   stream->served = false;
 }
 
-// Signals are the program's: it never sees them on a thread of ours, but for those that a thread brings on itself.
+// Worker threads block the program's signals, except those that a thread raises itself.
 void start_worker(const std::shared_ptr<Stream> &stream) {
   sigset_t ours, before;
   sigfillset(&ours);
@@ -74,7 +74,7 @@ bool heeds_legacy(const Stream &stream) {
   return stream.kind == Stream::Kind::kBlocking || stream.kind == Stream::Kind::kPerThread;
 }
 
-// What cuCtxWaitEvent asked for, of the stream's context or of the primary context above it.
+// The waits of cuCtxWaitEvent, of the stream's context or of its primary context.
 void add_awaited(const Context &context, std::vector<Mark> &after) {
   for (const Context *asked : {&context, static_cast<const Context *>(context.root)}) {
     for (const Mark &mark : asked->awaited) {
@@ -83,7 +83,7 @@ void add_awaited(const Context &context, std::vector<Mark> &after) {
   }
 }
 
-// The legacy default stream waits for all blocking streams, and they for it.
+// The legacy default stream waits for all blocking streams, and they wait for it.
 void add_default_order(const std::shared_ptr<Stream> &stream, std::vector<Mark> &after) {
   const Context &context = *stream->context;
   if (stream->kind == Stream::Kind::kLegacy) {

@@ -1,6 +1,6 @@
-// Streams that run behind the host: a queue each, served in order by a thread of its own, with the ordering that the
-// default streams promise. Layer: driver.h. Threads: everything here is under Driver::mutex but the work itself.
-// Owns: worker threads; they are never joined, and go when their stream has been idle for a while.
+// Streams that run asynchronously to the host: one queue each, served in order by a worker thread, with the ordering
+// that the default streams guarantee. Layer: driver.h. Threads: all under Driver::mutex except the work itself.
+// Owns: worker threads; they are never joined, and exit when their stream has been idle for a while.
 #pragma once
 #include <atomic>
 #include <condition_variable>
@@ -22,7 +22,7 @@ struct GraphNode;
 struct Stream;
 using Lock = std::unique_lock<std::mutex>;
 
-// A point in a stream: everything up to its `number`-th operation.
+// A point in a stream: every operation up to `number`.
 struct Mark {
   std::shared_ptr<Stream> stream;
   std::uint64_t number = 0;
@@ -32,7 +32,7 @@ struct Mark {
 struct Operation {
   std::function<void()> work;
   std::vector<Mark> after;
-  bool instant;  // a marker: no latency of its own
+  bool instant;  // a marker: it has no latency
 };
 
 struct Stream {
@@ -48,7 +48,7 @@ struct Stream {
   std::deque<Operation> queue;
   std::condition_variable arrived;
   std::shared_ptr<Capture> capture;   // capture.h; null: the stream's work is done, not captured
-  std::vector<GraphNode *> frontier;  // what its next captured operation comes behind
+  std::vector<GraphNode *> frontier;  // dependencies of its next captured operation
 };
 
 std::shared_ptr<Stream> new_stream(Context &context, Stream::Kind kind, int priority);
@@ -58,33 +58,33 @@ CUstream make_stream(Context &context, Stream::Kind kind, int priority);
 
 enum class Pace : unsigned char { kDelayed, kInstant };
 
-// Queues work behind the stream's earlier work, behind `after`, and behind what the default-stream rules demand.
-// `work` runs without the lock.
+// Queues work after the stream's earlier work, after `after`, and after what the default-stream rules require. `work`
+// runs without the lock.
 Mark submit(Lock &, const std::shared_ptr<Stream> &stream, Pace pace, std::function<void()> work,
             std::vector<Mark> after = {});
 
 void wait(Lock &lock, const Mark &mark);
-// Everything that was submitted so far to the context; to a primary one, to its green contexts, too.
+// All work submitted so far to the context; for a primary one also to its green contexts.
 std::vector<Mark> marks_of(const Context &context);
-// Waits for all that.
+// Waits for all of it.
 void drain(Lock &lock, Context &context);
-// The context and, if it is a primary one, its green contexts.
+// The context and, for a primary one, its green contexts.
 std::vector<Context *> family(const Context &context);
-// A number of this thread's own. The second is 0 when the thread has none yet.
+// A number unique to this thread. The second is 0 if the thread has none yet.
 std::uint64_t this_thread(Lock &);
 std::uint64_t this_thread_or_none();
 bool idle(const Context &context, const std::shared_ptr<Stream> &stream);
 
-// What a handle means in this call, 0 and the two default handles included; INVALID_CONTEXT, INVALID_HANDLE,
-// CONTEXT_IS_DESTROYED: the stream's green context has gone.
+// Resolves a handle in this call, including 0 and the two default handles; INVALID_CONTEXT, INVALID_HANDLE,
+// CONTEXT_IS_DESTROYED: the stream's green context was destroyed.
 CUresult find_stream(Lock &lock, CUstream handle, std::shared_ptr<Stream> *stream);
 
-// How a call stands to its work: an asynchronous one may be captured, a synchronous one never is; some wait for it.
+// How a call relates to its work: asynchronous work may be captured, synchronous work never is; some calls wait.
 enum class Form : unsigned char { kAsynchronous, kSynchronous };
 enum class Until : unsigned char { kQueued, kDone };
 
-// Queues the work, or captures it where the stream captures (then nothing waits); errors of may_use (capture.h), and
-// STREAM_CAPTURE_UNSUPPORTED for what a capture forbids.
+// Queues the work, or captures it if the stream captures (then nothing waits); errors of may_use (capture.h), and
+// STREAM_CAPTURE_UNSUPPORTED for work that a capture forbids.
 CUresult run(Lock &lock, const std::shared_ptr<Stream> &stream, Form form, Until until, std::function<void()> work);
 CUresult run(Lock &lock, CUstream handle, Form form, Until until, std::function<void()> work);
 

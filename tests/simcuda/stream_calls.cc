@@ -1,4 +1,4 @@
-// Streams as a program sees them, and functions of the host in stream order. Layer: driver.h. Threads: any.
+// The stream calls of the public API, and host functions in stream order. Layer: driver.h. Threads: any.
 #include <algorithm>
 
 #include "implemented.h"
@@ -55,7 +55,7 @@ CUresult cuStreamDestroy(CUstream hStream) {
   return simcuda::cuStreamDestroy_v2(hStream);
 }
 
-// Work that is still queued is done all the same. A capture that began here is gone: nobody could end it.
+// Queued work still runs. A capture that began here is dropped: it could no longer be ended.
 CUresult cuStreamDestroy_v2(CUstream hStream) {
   const Lock lock(driver().mutex);
   const auto found = driver().streams.find(hStream);
@@ -111,7 +111,7 @@ CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData) {
   return run(lock, hStream, Form::kAsynchronous, Until::kQueued, [fn, userData] { fn(userData); });
 }
 
-// Not for capture, says cudaStreamAddCallback's manual.
+// Not capturable, according to cudaStreamAddCallback's manual.
 CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags) {
   if (callback == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
   return with_stream(hStream, [=](Lock &lock, const std::shared_ptr<Stream> &stream) {

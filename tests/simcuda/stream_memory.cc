@@ -1,5 +1,5 @@
-// Memory in stream order: allocations from pools, and frees of those and of what cuMemAlloc gave. An allocation is no
-// operation of its stream: memory that comes behind a free of the same stream is the stream's at once.
+// Stream-ordered memory: allocations from pools, and frees of those and of cuMemAlloc's blocks. An allocation is no
+// operation of its stream: memory that follows a free of the same stream is available to that stream at once.
 // Layer: mem_pool.h. Threads: any.
 #include "implemented.h"
 #include "tests/simcuda/capture.h"
@@ -9,7 +9,7 @@
 namespace simcuda {
 namespace {
 
-// The pool is what `choose` makes of the stream; null: no pool, or one that cannot allocate.
+// `choose` selects the pool for the stream; null: no pool, or one that cannot allocate.
 template <class Choose>
 CUresult allocate_from(CUdeviceptr *dptr, size_t bytesize, CUstream hStream, const char *symbol, Choose choose) {
   note("%zu", bytesize);
@@ -41,7 +41,7 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPoo
                        [pool](const Stream &) { return find_pool(pool); });
 }
 
-// A capture may only free what it allocated itself (cuda.h, cuGraphAddMemFreeNode): nothing here.
+// A capture may only free memory that it allocated itself (cuda.h, cuGraphAddMemFreeNode); here it allocates none.
 CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
   Lock lock(driver().mutex);
   std::shared_ptr<Stream> stream;

@@ -1,4 +1,4 @@
-// A driver so bare that it has no context functions. Layer: driver.h.
+// The minimal driver, without context functions. Layer: driver.h.
 #include "tests/simcuda/driver.h"
 
 namespace simcuda {

@@ -1,4 +1,4 @@
-// The whole driver. Layer: driver.h.
+// The complete driver. Layer: driver.h.
 #include "tests/simcuda/driver.h"
 
 namespace simcuda {

@@ -1,4 +1,4 @@
-// CUDA_VISIBLE_DEVICES: which of the machine's devices this process sees, in which order.
+// CUDA_VISIBLE_DEVICES: the machine's devices that this process sees, and their order.
 // Layer: machine. Threads: any.
 #pragma once
 #include <optional>
@@ -9,8 +9,8 @@
 
 namespace simcuda {
 
-// Not set: all. Else a list of indices and of UUIDs or unambiguous beginnings of them ("GPU-…"); it ends at the first
-// entry that names no device or one named before, as CUDA documents it. Empty: none.
+// Not set: all. Otherwise a list of indices and of UUIDs or unambiguous prefixes of them ("GPU-…"). It ends at the
+// first entry that names no device or repeats one, as CUDA documents it. Empty: none.
 std::vector<unsigned> visible_devices(const Machine &machine, const std::optional<std::string> &asked);
 
 // "GPU-01234567-89ab-cdef-0123-456789abcdef"

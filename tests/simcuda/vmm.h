@@ -1,6 +1,6 @@
-// Virtual memory management: physical memory, the handles that name it, reserved addresses and what is mapped there.
-// Layer: driver.h. Threads: under Driver::mutex. Owns: a reservation's views, for ever, so that late work in a stream
-// never faults: what it does to a range that is mapped no more is lost, as nothing can rely on it.
+// Virtual memory management: physical memory, the handles that name it, reserved addresses and their mappings.
+// Layer: driver.h. Threads: under Driver::mutex. Owns: a reservation's views, for ever, so that late stream work never
+// faults; its writes to an unmapped range are lost, as no program can rely on them.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -18,10 +18,10 @@ struct Device;
 
 inline constexpr std::uint64_t kVmmGranularity = std::uint64_t{2} << 20;
 
-// Part of a memory file. It goes with the last handle that names it.
+// Part of a memory file; freed with the last handle that names it.
 struct PhysicalMemory {
   int file = -1;
-  bool own_file = false;  // one that can be exported; all other memory lies in one file of the process
+  bool own_file = false;  // an exportable one; all other memory lies in one file of the process
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
   std::uint64_t id = 0;
@@ -35,7 +35,7 @@ struct PhysicalMemory {
   bool on_host() const { return properties.location.type != CU_MEM_LOCATION_TYPE_DEVICE; }
 };
 
-// Lives while it is referenced or mapped; only then is its number good for calls that want a handle, too.
+// Lives while it is referenced or mapped. Calls that require a valid handle accept its number only during that time.
 struct MemoryHandle {
   std::shared_ptr<PhysicalMemory> memory;
   unsigned references = 1;
@@ -54,23 +54,24 @@ struct Mapping {
 
 struct Reservation {
   std::uint64_t bytes = 0;
-  std::byte *view = nullptr;  // the simulator's own way to the same bytes
+  std::byte *view = nullptr;  // the simulator's own view of the same bytes
   std::map<std::uint64_t, Mapping> mappings;
 };
 
 struct VirtualMemory {
   std::map<CUmemGenericAllocationHandle, MemoryHandle> handles;
   std::map<std::uint64_t, Reservation> reservations;
-  std::multimap<std::uint64_t, std::pair<std::uint64_t, std::byte *>> spare;  // given back: bytes → address, view
+  std::multimap<std::uint64_t, std::pair<std::uint64_t, std::byte *>>
+      spare;  // freed reservations: bytes → address, view
 };
 
-// Null: no such handle, or one that has been released.
+// Null: no such handle, or a released one.
 MemoryHandle *memory_handle(CUmemGenericAllocationHandle handle);
 CUmemGenericAllocationHandle add_handle(std::shared_ptr<PhysicalMemory> memory);
-// Forgets a handle that is neither referenced nor mapped.
+// Removes a handle that is neither referenced nor mapped.
 void forget_unused(CUmemGenericAllocationHandle handle);
 
-// Keeps a handle's memory as a mapping does, for what is mapped at no address. REQUIRES: the handle is known.
+// Keeps a handle's memory alive as a mapping does, for uses without an address. REQUIRES: the handle is known.
 class MemoryHold {
  public:
   explicit MemoryHold(CUmemGenericAllocationHandle handle);
@@ -81,12 +82,12 @@ class MemoryHold {
  private:
   CUmemGenericAllocationHandle handle_;
 };
-// Takes the device's memory for it, if it is a device's; OUT_OF_MEMORY, INVALID_DEVICE.
+// Reserves the device's memory for it, if it is device memory; OUT_OF_MEMORY, INVALID_DEVICE.
 CUresult charge(PhysicalMemory &memory);
 // INVALID_VALUE, INVALID_DEVICE, NOT_SUPPORTED for properties that no memory can have.
 CUresult check_properties(const CUmemAllocationProp *properties);
 
-// A memory file with a label behind its bytes, so that whoever gets it knows what it is. False: no file to be had.
+// A memory file with a label after its bytes, so that a receiver can identify it. False: no file could be created.
 bool make_own_file(PhysicalMemory &memory);
 
 struct Mapped {
@@ -95,14 +96,14 @@ struct Mapped {
   std::uint64_t at = 0;
   Mapping *mapping = nullptr;  // null: the address is only reserved
 };
-// Nothing: the address is in no reservation.
+// Empty: the address is in no reservation.
 std::optional<Mapped> mapped_at(std::uint64_t address);
 
 enum class Use : unsigned char { kRead, kWrite };
-// Whether the device may use all of the range, over any number of mappings side by side.
+// Whether the device may access the whole range, over any number of adjacent mappings.
 bool reachable(const Device &device, Use use, std::uint64_t address, std::uint64_t bytes);
 
-// Lets the host program itself at a mapping's bytes, or no longer.
+// Grants or revokes the host program's own access to a mapping's bytes.
 void let_host(std::uint64_t address, Mapping &mapping, CUmemAccess_flags access);
 
 }  // namespace simcuda

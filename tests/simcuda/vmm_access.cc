@@ -1,4 +1,4 @@
-// Who may use what is mapped. Layer: vmm.h. Threads: any.
+// Access rights of mappings. Layer: vmm.h. Threads: any.
 #include <algorithm>
 
 #include "implemented.h"
@@ -12,7 +12,7 @@ bool covers(CUmemAccess_flags access, Use use) {
   return access == CU_MEM_ACCESS_FLAGS_PROT_READWRITE || (access == CU_MEM_ACCESS_FLAGS_PROT_READ && use == Use::kRead);
 }
 
-// What a location may do, for reading and changing it; null and an error where no mapping can be told about it.
+// A location's access flags, for reading and changing; null and an error if no mapping can store them.
 CUresult check_location(const CUmemLocation &location, const Mapping &mapping) {
   if (location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
     Device *device = nullptr;
@@ -27,7 +27,7 @@ bool is_access(CUmemAccess_flags flags) {
          flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 }
 
-// Whole mappings, side by side, that fill the range exactly.
+// Whole adjacent mappings that fill the range exactly.
 std::vector<std::pair<std::uint64_t, Mapping *>> whole_mappings(std::uint64_t address, std::uint64_t bytes) {
   std::vector<std::pair<std::uint64_t, Mapping *>> whole;
   std::uint64_t done = 0;

@@ -1,5 +1,5 @@
-// Physical memory and its handles. A handle's memory is charged to the device of its location, whatever context is
-// current; none is needed. Layer: vmm.h. Threads: any.
+// Physical memory and its handles. A handle's memory is charged to the device of its location, regardless of the
+// current context; none is needed. Layer: vmm.h. Threads: any.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -12,9 +12,9 @@
 namespace simcuda {
 namespace {
 
-constexpr std::uint64_t kSharedFileBytes = std::uint64_t{1} << 60;  // sparse; its addresses are never used again
+constexpr std::uint64_t kSharedFileBytes = std::uint64_t{1} << 60;  // sparse; its addresses are never reused
 
-// A file for each handle would exhaust the process's descriptors: a device has thousands of granules.
+// One file per handle would exhaust the process's descriptors: a device has thousands of granules.
 bool place_in_shared_file(PhysicalMemory &memory) {
   static int file = -1;
   static std::uint64_t used = 0;

@@ -1,5 +1,5 @@
-// Reserved addresses and what is mapped there. Unmapping waits for nothing: what still runs then has lost its memory,
-// as a program that does not wait by itself may find on hardware. Layer: vmm.h. Threads: any.
+// Reserved addresses and their mappings. Unmapping waits for nothing: running work loses its memory, as on hardware for
+// a program that does not wait by itself. Layer: vmm.h. Threads: any.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint64_t kPage = 4096;
 constexpr int kNowhere = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
-// Like all device memory: not for a child, and not for a core file.
+// Like all device memory: excluded from forked children and core files.
 std::byte *no_child(void *memory, std::uint64_t bytes) {
   if (memory == MAP_FAILED) return nullptr;
   ::madvise(memory, bytes, MADV_DONTFORK);
@@ -40,7 +40,7 @@ std::byte *no_access_at(std::uint64_t hint, std::uint64_t bytes, std::uint64_t a
   void *const wanted = reinterpret_cast<void *>(hint);
   void *const given = ::mmap(wanted, bytes, PROT_NONE, kNowhere | MAP_FIXED_NOREPLACE, -1, 0);
   if (given == wanted) return no_child(given, bytes);
-  if (given != MAP_FAILED) ::munmap(given, bytes);  // a kernel that does not know the flag
+  if (given != MAP_FAILED) ::munmap(given, bytes);  // a kernel that does not support the flag
   return nullptr;
 }
 
@@ -48,7 +48,7 @@ std::uint64_t number_of(const std::byte *memory) {
   return reinterpret_cast<std::uintptr_t>(memory);
 }
 
-// Addresses of the same size that were given back: their view may still be in use by late work, so it never goes.
+// Reuses freed addresses of the same size: late work may still use their view, so it is never unmapped.
 std::optional<std::pair<std::uint64_t, std::byte *>> take_spare(std::uint64_t bytes, std::uint64_t alignment) {
   auto &spare = driver().virtual_memory.spare;
   const auto [first, last] = spare.equal_range(bytes);
@@ -173,7 +173,7 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAlloc
   return CUDA_SUCCESS;
 }
 
-// What lies side by side goes in one call, too: programs unmap a range that they composed as they free it.
+// One call may unmap adjacent mappings, too: programs unmap a composed range as they free it.
 CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
   const Lock lock(driver().mutex);
   const auto found = mapped_at(ptr);

@@ -1,6 +1,6 @@
-// Physical memory for other handles and other processes: a descriptor of the file that its bytes are in, which may be
-// sent to whoever sees the same device. The exporter alone pays, as long as it names or maps it. Layer: vmm.h.
-// Threads: any.
+// Physical memory for other handles and other processes: a descriptor of the file with its bytes, which can be sent to
+// a process that sees the same device. Only the exporter is charged, while it references or maps the memory.
+// Layer: vmm.h. Threads: any.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -28,7 +28,7 @@ int descriptor_number(const void *os_handle) {
   return static_cast<int>(reinterpret_cast<std::intptr_t>(os_handle));
 }
 
-// Which bytes and whose; false: no file of ours.
+// The bytes and their owner; false: not a file of this simulator.
 bool read_label(int file, Label *label, std::uint64_t *bytes) {
   struct stat status = {};
   if (::fstat(file, &status) != 0 || status.st_size < static_cast<off_t>(sizeof *label)) return false;
@@ -36,7 +36,7 @@ bool read_label(int file, Label *label, std::uint64_t *bytes) {
   return ::pread(file, label, sizeof *label, static_cast<off_t>(*bytes)) == sizeof *label && label->magic == kMagic;
 }
 
-// The ordinal here of a device that may have another one there.
+// This process's ordinal of the device, which may differ in the exporter.
 bool find_ordinal(const CUuuid &uuid, int *ordinal) {
   for (const Device &device : driver().devices) {
     if (std::memcmp(&device.uuid, &uuid, sizeof uuid) != 0) continue;
@@ -84,7 +84,7 @@ CUresult cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocat
   return CUDA_SUCCESS;
 }
 
-// Always another handle, for the same memory. The descriptor stays the caller's.
+// Always a new handle for the same memory. The caller keeps the descriptor.
 CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *osHandle,
                                         CUmemAllocationHandleType shHandleType) {
   if (handle == nullptr || shHandleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_INVALID_VALUE;
@@ -101,7 +101,7 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
     if (!memory->on_host() && !find_ordinal(label.device, &memory->properties.location.id)) {
       return CUDA_ERROR_NOT_SUPPORTED;
     }
-    const bool ours = label.process == static_cast<std::uint64_t>(::getpid());  // and only the descriptor was left
+    const bool ours = label.process == static_cast<std::uint64_t>(::getpid());  // and only the descriptor remained
     if (const CUresult error = ours ? charge(*memory) : CUDA_SUCCESS; error != CUDA_SUCCESS) return error;
     memory->file = ::fcntl(descriptor_number(osHandle), F_DUPFD_CLOEXEC, 0);
     if (memory->file < 0) return CUDA_ERROR_OPERATING_SYSTEM;

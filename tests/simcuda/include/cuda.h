@@ -1,5 +1,5 @@
-/* The public driver API as far as the simulated driver implements it: what a program includes that is built without a
- * CUDA toolkit. Same names, numbers and layouts as cuda.h 13.0 (checked against it), nothing but declarations.
+/* The public driver API as far as the simulated driver implements it, for programs built without a CUDA toolkit. Same
+ * names, numbers and layouts as cuda.h 13.0 (checked against it); declarations only.
  * Needs the include roots tests/simcuda/include and shim. With __CUDA_API_VERSION_INTERNAL the export names stay bare.
  */
 #ifndef SIMCUDA_CUDA_H_

@@ -1,5 +1,5 @@
-/* CUDA arrays, mipmapped ones and the copies to and from them: the prototypes that simcuda implements, by ELF export
- * name. Read by C, C++ and by generate.py, which makes an exported entry point of each; checked against cuda.h
+/* CUDA arrays, mipmapped arrays and copies to and from both: the prototypes that simcuda implements, by ELF export
+ * name. Read by C, C++ and by generate.py, which generates an exported entry point for each; checked against cuda.h
  * (tests/unit/driver/abi_test.cc).
  */
 #ifndef SIMCUDA_API_ARRAY_H_

@@ -1,5 +1,5 @@
-/* Stream capture and the graphs that it makes: the prototypes that simcuda implements, by ELF export name. Read by C,
- * C++ and by generate.py, which makes an exported entry point of each; checked against cuda.h
+/* Stream capture and the graphs that it creates: the prototypes that simcuda implements, by ELF export name. Read by
+ * C, C++ and by generate.py, which generates an exported entry point for each; checked against cuda.h
  * (tests/unit/driver/abi_test.cc).
  */
 #ifndef SIMCUDA_API_CAPTURE_H_

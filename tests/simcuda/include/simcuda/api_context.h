@@ -1,5 +1,5 @@
 /* Contexts, primary contexts, the current context of a thread: the prototypes that simcuda implements, by ELF export
- * name. Read by C, C++ and by generate.py, which makes an exported entry point of each; checked against cuda.h
+ * name. Read by C, C++ and by generate.py, which generates an exported entry point for each; checked against cuda.h
  * (tests/unit/driver/abi_test.cc).
  */
 #ifndef SIMCUDA_API_CONTEXT_H_

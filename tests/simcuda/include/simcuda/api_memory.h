@@ -1,5 +1,5 @@
-/* Device and pinned host memory, and what is known about a pointer: the prototypes that simcuda implements, by ELF
- * export name. Read by C, C++ and by generate.py, which makes an exported entry point of each; checked against cuda.h
+/* Device and pinned host memory, and pointer attributes: the prototypes that simcuda implements, by ELF export name.
+ * Read by C, C++ and by generate.py, which generates an exported entry point for each; checked against cuda.h
  * (tests/unit/driver/abi_test.cc).
  */
 #ifndef SIMCUDA_API_MEMORY_H_

@@ -1,6 +1,6 @@
-/* The exports of CUDA 2.0, whose addresses and sizes have 32 bits: they bear no suffix, and programs of today never
- * mean them (simcuda/names.h). Read by C, C++ and by generate.py, which makes an exported entry point of each; checked
- * against cuda.h (tests/unit/driver/abi_test.cc).
+/* The exports of CUDA 2.0, whose addresses and sizes have 32 bits: the names have no suffix, and current programs
+ * never use them (simcuda/names.h). Read by C, C++ and by generate.py, which generates an exported entry point for
+ * each; checked against cuda.h (tests/unit/driver/abi_test.cc).
  */
 #ifndef SIMCUDA_API_NARROW_H_
 #define SIMCUDA_API_NARROW_H_

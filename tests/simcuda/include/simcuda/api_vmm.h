@@ -1,5 +1,6 @@
 /* Virtual memory management: the prototypes that simcuda implements, by ELF export name. Read by C, C++ and by
- * generate.py, which makes an exported entry point of each; checked against cuda.h (tests/unit/driver/abi_test.cc).
+ * generate.py, which generates an exported entry point for each; checked against cuda.h
+ * (tests/unit/driver/abi_test.cc).
  */
 #ifndef SIMCUDA_API_VMM_H_
 #define SIMCUDA_API_VMM_H_

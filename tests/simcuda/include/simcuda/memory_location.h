@@ -1,4 +1,4 @@
-/* Where memory is, who may reach it and how it can be shared: types of virtual memory management, of memory pools and
+/* Location, access and sharing of memory: types of virtual memory management, of memory pools and
  * of managed memory; names, numbers and layouts of cuda.h 13.0, checked against it (tests/unit/driver/abi_test.cc). */
 #ifndef SIMCUDA_MEMORY_LOCATION_H_
 #define SIMCUDA_MEMORY_LOCATION_H_

@@ -117,7 +117,7 @@ typedef enum CUlibraryOption_enum {
   CU_LIBRARY_NUM_OPTIONS
 } CUlibraryOption;
 
-/* Options of the just-in-time compiler: taken by address and never looked at, since no image is ever compiled. */
+/* Options of the just-in-time compiler: accepted by address and never read, since no image is compiled. */
 typedef enum CUjit_option_enum { CU_JIT_MAX_REGISTERS = 0, CU_JIT_THREADS_PER_BLOCK = 1 } CUjit_option;
 
 typedef struct CUdevprop_st {
