@@ -1,5 +1,5 @@
 // Primary contexts: retained at first use, bound to threads, released at exit. Layer: startup, kernel (unload at exit).
-// Threads: one mutex guards the retains; a driver call is made under it so that two threads retain once.
+// Threads: one mutex guards the retains; it is held across a driver call so that two threads do not retain twice.
 // Called from: every call that needs a context; exit, after the program's own handlers.
 #include "context.h"
 
@@ -16,14 +16,14 @@ namespace {
 constexpr int kMaxDevices = 64;
 
 struct Primary {
-  CUcontext handle = nullptr;  // also after a reset, to know it again
+  CUcontext handle = nullptr;  // kept after a reset, to recognise it
   int retains = 0;
   bool alive = false;
 };
 
 pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 Primary primaries[kMaxDevices];          // guarded by mutex
-std::atomic<unsigned> generation = {1};  // a reset starts a new one: bindings of older ones are void
+std::atomic<unsigned> generation = {1};  // a reset increments it: older bindings are void
 
 thread_local int device_of_thread = 0;
 thread_local unsigned bound_generation = 0;
@@ -53,7 +53,7 @@ CUresult retain(int device, CUcontext *context) {
   return result;
 }
 
-// The device of the context that is current now; what cannot be asked stays as it is.
+// The device of the current context; unchanged if the query fails.
 void learn_device(CUcontext current) {
   CUdevice handle = 0;
   if (call(driver.cuCtxGetDevice_v2, &handle, current) != CUDA_SUCCESS) return;
@@ -63,7 +63,7 @@ void learn_device(CUcontext current) {
 }
 
 // The measured sequence SetCurrent, Retain, GetCurrent, GetDevice; the second SetCurrent stands for what the real
-// runtime and the driver settle through their private tables.
+// runtime and the driver exchange through their private tables.
 cudaError_t bind_primary(int device) {
   if (device >= kMaxDevices) return cudaErrorInvalidDevice;
   CUresult result = call(driver.cuCtxSetCurrent, static_cast<CUcontext>(nullptr));
@@ -78,8 +78,8 @@ cudaError_t bind_primary(int device) {
   return cudaSuccess;
 }
 
-// After the destructors of the program and of most libraries, as the real runtime: a library destructor, no atexit.
-// The program's allocations are not freed here; the driver frees them with the context.
+// A library destructor, not atexit: runs after the destructors of the program and of most libraries, as in the real
+// runtime. The program's allocations are not freed here; the driver frees them with the context.
 __attribute__((destructor)) void release_at_exit() {
   unload_kernels();
   for (int i = 0; i < kMaxDevices; ++i) {
@@ -123,7 +123,7 @@ cudaError_t reset_thread_device() {
     unsigned version = 0;
     call(driver.cuCtxGetApiVersion, primary.handle, &version);
     result = call(driver.cuDevicePrimaryCtxReset, devices().first[device].handle);
-    primary.alive = false;  // the retain stays ours: a reset is no release
+    primary.alive = false;  // a reset is no release: the retain remains
     generation.fetch_add(1);
   }
   pthread_mutex_unlock(&mutex);

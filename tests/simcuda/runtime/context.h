@@ -1,4 +1,4 @@
-// Which context the calling thread's work goes to, bound late as the real runtime does. Layer: startup, last_error.
+// The context of the calling thread's work, bound late as the real runtime does. Layer: startup, last_error.
 // Threads: any; the binding belongs to its thread. Owns: one or more retains of each primary context until exit.
 #pragma once
 
@@ -7,22 +7,22 @@
 
 namespace simcudart {
 
-// Makes sure that the thread has a current context: the one that the program made current through the driver API, or
-// else the primary context of the thread's device.
+// Ensures that the thread has a current context: the one that the program made current through the driver API, else the
+// primary context of the thread's device.
 cudaError_t bind_thread();
 
-// The same for a thread whose context has gone, or (with `device`) that wants another device. `device` is in range.
+// The same for a thread whose context was destroyed, or (with `device`) to switch devices. `device` is in range.
 cudaError_t bind_thread_again();
 cudaError_t bind_thread_to(int device);
 
 // The calling thread's device.
 int thread_device();
 
-// Ends the primary context of the calling thread's device with everything in it.
+// Resets the primary context of the calling thread's device and all that it contains.
 cudaError_t reset_thread_device();
 
-// Runs `work` (returning CUresult) in the thread's context. A driver that says that there is none gets one, and the
-// call again.
+// Runs `work` (returning CUresult) in the thread's context. If the driver reports that there is no context, creates one
+// and repeats the call.
 template <typename Work>
 cudaError_t in_context(Work work) {
   cudaError_t error = start();
@@ -37,7 +37,8 @@ cudaError_t in_context(Work work) {
   return remember(to_runtime(result));
 }
 
-// The stream-ordered allocation calls try first and make a context only when the driver asks for one (measured).
+// The stream-ordered allocation calls try first and create a context only when the driver reports that there is none
+// (measured).
 template <typename Work>
 cudaError_t in_context_if_asked(Work work) {
   cudaError_t error = start();

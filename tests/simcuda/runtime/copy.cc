@@ -1,5 +1,5 @@
 // Copies and fills. Layer: context. Threads: any.
-// Which driver function serves which direction is the real runtime's choice (measured).
+// The driver function used for each direction is the real runtime's choice (measured).
 #include "context.h"
 
 using namespace simcudart;
@@ -10,7 +10,7 @@ CUdeviceptr address(const void *pointer) {
   return reinterpret_cast<CUdeviceptr>(pointer);
 }
 
-// Host to host goes as a copy of one row.
+// A host-to-host copy is a 2D copy of one row.
 CUDA_MEMCPY2D one_row(void *to, const void *from, size_t bytes) {
   CUDA_MEMCPY2D row = {};
   row.srcMemoryType = CU_MEMORYTYPE_HOST;

@@ -1,4 +1,4 @@
-// Devices as the public API shows them. Layer: context. Threads: any.
+// The device calls of the runtime API. Layer: context. Threads: any.
 #include <cstring>
 
 #include "context.h"
@@ -23,7 +23,7 @@ cudaError_t cudaRuntimeGetVersion(int *version) {
 
 cudaError_t cudaDriverGetVersion(int *version) {
   if (version == nullptr) return remember(cudaErrorInvalidValue);
-  *version = 0;  // what the real runtime says where there is no driver
+  *version = 0;  // the real runtime's answer without a driver
   const cudaError_t error = start();
   if (error == cudaErrorInsufficientDriver) return cudaSuccess;
   return remember(to_runtime(call(driver.cuDriverGetVersion, version)));

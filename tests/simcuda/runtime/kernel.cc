@@ -1,6 +1,6 @@
 // Launching by host address: nvcc's generated code registers stub and name, here simcudart_register_kernel does.
 // Layer: context. Threads: any; one mutex guards the registrations. Owns: one library, until exit.
-// The library and the kernel are asked for at the first launch, as the real runtime does (measured).
+// The library and the kernel are loaded at the first launch, as in the real runtime (measured).
 #include "kernel.h"
 
 #include <pthread.h>
@@ -12,7 +12,7 @@ namespace simcudart {
 namespace {
 
 constexpr int kMaxKernels = 256;
-// The simulated driver accepts any image and takes the kernels from the names that the test has registered with it.
+// The simulated driver accepts any image; its kernels are those that the test registered by name.
 constexpr char kImage[] = "simcudart kernels";
 
 struct Kernel {
@@ -38,7 +38,7 @@ CUresult load(Kernel &kernel) {
   return result;
 }
 
-// cudaErrorInvalidDeviceFunction: nobody registered this address.
+// cudaErrorInvalidDeviceFunction: this address is not registered.
 cudaError_t find(const void *function, CUkernel *handle) {
   pthread_mutex_lock(&mutex);
   cudaError_t error = cudaErrorInvalidDeviceFunction;
@@ -97,7 +97,7 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **function
   const CUresult result = call(driver.cuGetProcAddress_v2, symbol, function, static_cast<int>(version),
                                static_cast<cuuint64_t>(flags), &found);
   if (status != nullptr) *status = static_cast<cudaDriverEntryPointQueryResult>(found);
-  // A name that the driver does not have is an answer, not a failure: the status says so.
+  // A missing name is a valid answer, not a failure: the status reports it.
   if (result == CUDA_ERROR_NOT_FOUND) {
     *function = nullptr;
     return cudaSuccess;

@@ -3,7 +3,7 @@
 
 namespace simcudart {
 
-// Gives the library of the registered kernels back to the driver. Called from: exit.
+// Unloads the library of the registered kernels. Called from: exit.
 void unload_kernels();
 
 }  // namespace simcudart

@@ -1,4 +1,4 @@
-// The last error of each thread, and the words for a code. Layer: last_error.h.
+// Each thread's last error, and the text of a code. Layer: last_error.h.
 #include "last_error.h"
 
 namespace simcudart {

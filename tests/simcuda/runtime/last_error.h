@@ -1,4 +1,4 @@
-// Error codes: the driver's turned into the runtime's, and the last one of each thread. Layer: the public header.
+// Error codes: conversion from driver to runtime codes, and each thread's last error. Layer: the public header.
 // Threads: the last error belongs to its thread.
 #pragma once
 
@@ -7,12 +7,12 @@
 
 namespace simcudart {
 
-// Since CUDA 10.1 the two enums have the same values for every code that both have.
+// Since CUDA 10.1 codes that exist in both enums have equal values.
 inline cudaError_t to_runtime(CUresult result) {
   return static_cast<cudaError_t>(result);
 }
 
-// Keeps a failure for cudaGetLastError and hands it on; a success changes nothing.
+// Stores a failure for cudaGetLastError and returns it; success changes nothing.
 cudaError_t remember(cudaError_t error);
 
 }  // namespace simcudart

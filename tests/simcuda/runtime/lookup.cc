@@ -25,7 +25,7 @@ constexpr Lookup kLookups[] = {
 #undef SIMCUDART_LOOKUP
 };
 
-// The first rows are asked through what dlsym gave, the rest through what the last of these answered.
+// The first rows use the pointer from dlsym, the rest the pointer that the last of these returned.
 constexpr size_t kRowsThroughDlsym = 3;
 
 void fill_slot(const char *symbol, void *address) {

@@ -1,12 +1,13 @@
-// Allocation and what a pointer is. Layer: context. Threads: any.
-// Every allocation is one public driver function, none goes another way (measured).
+// Allocation and pointer attributes. Layer: context. Threads: any.
+// Every allocation is one public driver function; none bypasses the public API (measured).
 #include "context.h"
 
 using namespace simcudart;
 
 namespace {
 
-constexpr unsigned kPitchElementBytes = 4;  // the runtime does not know the element; cuMemAllocPitch wants 4, 8 or 16
+constexpr unsigned kPitchElementBytes =
+    4;  // the runtime does not know the element size; cuMemAllocPitch requires 4, 8 or 16
 
 CUdeviceptr address(const void *pointer) {
   return reinterpret_cast<CUdeviceptr>(pointer);
@@ -16,7 +17,7 @@ void *pointer_to(CUdeviceptr address) {
   return reinterpret_cast<void *>(address);
 }
 
-// Takes a driver call that yields an address; the program's pointer changes only when it succeeded.
+// Wraps a driver call that returns an address; the program's pointer changes only on success.
 template <typename Allocate>
 CUresult store(void **pointer, Allocate allocate) {
   CUdeviceptr block = 0;
@@ -111,7 +112,7 @@ cudaError_t cudaMemGetInfo(size_t *free, size_t *total) {
 
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const void *pointer) {
   if (attributes == nullptr) return remember(cudaErrorInvalidValue);
-  // What and in which order the real runtime asks (measured).
+  // The real runtime's queries, in its order (measured).
   CUpointer_attribute asked[] = {CU_POINTER_ATTRIBUTE_CONTEXT,        CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
                                  CU_POINTER_ATTRIBUTE_DEVICE_POINTER, CU_POINTER_ATTRIBUTE_HOST_POINTER,
                                  CU_POINTER_ATTRIBUTE_IS_MANAGED,     CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
@@ -129,7 +130,7 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const vo
   attributes->type = managed != 0 ? cudaMemoryTypeManaged : static_cast<cudaMemoryType>(type);
   attributes->device = device;
   attributes->devicePointer = pointer_to(device_pointer);
-  // Memory that CUDA does not know is still the program's own, at the address that it has.
+  // Memory unknown to CUDA belongs to the program and keeps its address.
   attributes->hostPointer = type == 0 ? const_cast<void *>(pointer) : host_pointer;
   return cudaSuccess;
 }

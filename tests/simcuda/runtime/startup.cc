@@ -1,4 +1,4 @@
-// The runtime's first call: load the driver, initialise it, ask every device once. Layer: driver.h.
+// The runtime's first call: loads the driver, initialises it, queries every device once. Layer: driver.h.
 // Called from: every public function, through start(). Owns: the device table, for ever.
 #include "startup.h"
 
@@ -12,7 +12,7 @@ namespace simcudart {
 
 namespace {
 
-constexpr int kOldestDriver = 13000;  // this runtime's own version: an older driver is refused
+constexpr int kOldestDriver = 13000;  // this runtime's own version; older drivers are refused
 
 pthread_once_t once = PTHREAD_ONCE_INIT;
 cudaError_t outcome = cudaErrorInitializationError;
@@ -25,7 +25,7 @@ CUresult ask(Device &device, int ordinal) {
   }
   if (result == CUDA_SUCCESS) result = call(driver.cuDeviceTotalMem_v2, &device.total_bytes, device.handle);
   for (int i = 1; i <= kAttributes && result == CUDA_SUCCESS; ++i) {
-    // A driver need not know every attribute; what it does not know stays 0.
+    // A driver may lack an attribute; it then stays 0.
     call(driver.cuDeviceGetAttribute, &device.attributes[i], static_cast<CUdevice_attribute>(i), device.handle);
   }
   if (result == CUDA_SUCCESS) result = call(driver.cuDeviceGetUuid, &device.uuid, device.handle);
@@ -63,7 +63,7 @@ void run_once() {
   if (result == CUDA_SUCCESS) result = call(driver.cuInit, 0U);
   if (result == CUDA_SUCCESS) {
     CUmoduleLoadingMode mode = {};
-    call(driver.cuModuleGetLoadingMode, &mode);  // optional: nothing here depends on the answer
+    call(driver.cuModuleGetLoadingMode, &mode);  // optional: nothing here depends on the result
     result = ask_all();
   }
   outcome = to_runtime(result);

@@ -1,4 +1,4 @@
-// What the runtime learns from the driver when it starts, once a process. Layer: driver.h.
+// The driver properties that the runtime reads once per process, at its start. Layer: driver.h.
 // Threads: start() from any; the devices are constant once it has returned. Owns: the device table, for ever.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace simcudart {
 
-// The real runtime asks for this many attributes of every device and answers from them afterwards.
+// The real runtime queries this many attributes of every device and answers from them afterwards.
 constexpr int kAttributes = 111;
 
 struct Device {
@@ -15,7 +15,7 @@ struct Device {
   char name[256];
   CUuuid uuid;
   size_t total_bytes;
-  int attributes[kAttributes + 1];  // by CUdevice_attribute; 0 stands for none
+  int attributes[kAttributes + 1];  // indexed by CUdevice_attribute; index 0 is unused
 };
 
 struct Devices {
@@ -23,7 +23,7 @@ struct Devices {
   int count = 0;
 };
 
-// Loads and initialises the driver at the first call; the same answer ever after, also to a forked child.
+// Loads and initialises the driver at the first call. Later calls return the same result, also in a forked child.
 cudaError_t start();
 
 // REQUIRES: start() has succeeded.

@@ -1,6 +1,7 @@
-/* The CUDA runtime API as the small runtime of the simulated machine offers it, C and C++: NVIDIA's names, values and
- * signatures (13.0), our own wording; cudaDeviceProp is a subset. The same source builds against NVIDIA's headers.
- * Threads: every function from any thread. Errors: as cudaError_t, and kept for cudaGetLastError of the thread. */
+/* The CUDA runtime API as the small runtime of the simulated machine implements it, C and C++: NVIDIA's names, values
+ * and signatures (13.0), independently written; cudaDeviceProp is a subset. The same source builds against NVIDIA's
+ * headers. Threads: every function from any thread. Errors: as cudaError_t, and kept per thread for cudaGetLastError.
+ */
 #ifndef SIMCUDART_CUDA_RUNTIME_API_H_
 #define SIMCUDART_CUDA_RUNTIME_API_H_
 
@@ -11,7 +12,8 @@
 #ifdef SIMCUDART_BUILD_SHARED
 #define SIMCUDART_API __attribute__((visibility("default")))
 #else
-#define SIMCUDART_API /* the static flavour stays hidden in whatever links it, so that two copies never meet */
+#define SIMCUDART_API /* the static flavour stays hidden in its executable or library, so that two copies never \
+                         conflict */
 #endif
 
 typedef enum cudaError {
@@ -88,7 +90,7 @@ typedef struct cudaUUID_st {
   char bytes[16];
 } cudaUUID_t;
 
-/* Filled when the runtime starts, never asked for again: what a program sees here is what the driver said then. */
+/* Filled when the runtime starts and never updated: a program sees the driver's answers of that time. */
 struct cudaDeviceProp {
   char name[256];
   cudaUUID_t uuid;
@@ -192,8 +194,8 @@ SIMCUDART_API cudaError_t
 cudaGetDriverEntryPointByVersion(const char *symbol, void **function, unsigned int version, unsigned long long flags,
                                  enum cudaDriverEntryPointQueryResult *status SIMCUDART_DEFAULT(NULL));
 
-/* Ours: says that launching the host address `function` means the kernel `name`, as nvcc's generated code tells
- * NVIDIA's runtime. REQUIRES: `name` lives for ever; at most 256 functions. Before any launch of it. */
+/* Not in NVIDIA's API: registers the kernel `name` for launches of the host address `function`, as nvcc's generated
+ * code does with NVIDIA's runtime. REQUIRES: `name` lives for ever; at most 256 functions. Before any launch of it. */
 SIMCUDART_API cudaError_t simcudart_register_kernel(const void *function, const char *name);
 
 #ifdef __cplusplus

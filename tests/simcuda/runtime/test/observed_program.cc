@@ -1,5 +1,5 @@
-// A runtime-API program that writes down, on stdout, how its runtime reaches the driver: every dlopen, every dlsym and
-// every look-up, with the pointer that it went through. The simulator's own trace shows the calls that follow.
+// A runtime-API program that logs on stdout how its runtime reaches the driver: every dlopen, every dlsym and every
+// look-up, with the pointer that it used. The simulator's trace shows the calls that follow.
 // Usage: observed_program query | allocate. Called from: sequence_test.
 #include <cuda_runtime.h>
 #include <dlfcn.h>
@@ -17,7 +17,7 @@ using Dlsym = void *(*)(void *, const char *);
 GetProcAddress real_get = nullptr;
 
 Dlsym real_dlsym() {
-  // dlsym is what this program replaces, so the libc's is asked for by version: 2.34 is where it moved into libc.
+  // This program replaces dlsym, so it takes libc's by version: 2.34 is where it moved into libc.
   static const auto found = reinterpret_cast<Dlsym>(dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.34"));
   return found;
 }
@@ -76,7 +76,7 @@ int query() {
   return 0;
 }
 
-// Leaves its allocation to the exit, as many programs do.
+// Does not free its allocation before exit, as many programs do not.
 int allocate() {
   void *block = nullptr;
   const cudaError_t allocated = cudaMalloc(&block, 1 << 20);

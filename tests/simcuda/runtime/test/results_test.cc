@@ -1,5 +1,5 @@
-// What a program sees through the small runtime on the simulated machine of two devices of 8 GiB. Built twice, against
-// either flavour; needs LD_LIBRARY_PATH and the SIMCUDA_ settings that ctest gives it.
+// Results that a program gets from the small runtime, on the simulated machine of two devices of 8 GiB. Built against
+// each flavour; needs LD_LIBRARY_PATH and the SIMCUDA_ settings that ctest sets.
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <dlfcn.h>
@@ -24,7 +24,7 @@ std::vector<unsigned char> counting(size_t bytes) {
   return values;
 }
 
-// A block of device memory that a test frees however it ends.
+// A block of device memory that is freed however the test ends.
 class Block {
  public:
   explicit Block(size_t bytes) { REQUIRE(cudaMalloc(&pointer_, bytes) == cudaSuccess); }
@@ -37,7 +37,7 @@ class Block {
   void *pointer_ = nullptr;
 };
 
-// The driver's own functions and those of the simulator, from the library that the runtime has opened.
+// Functions of the driver and of the simulator, from the library that the runtime opened.
 template <typename Function>
 Function from_driver(const char *name) {
   void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
@@ -54,19 +54,19 @@ unsigned long long calls(const char *symbol) {
 
 decltype(&::simcuda_host_view) host_view = nullptr;
 
-// Runs on a thread of the simulator, where Catch must not be called.
+// Runs on a simulator thread, where Catch must not be called.
 void add_one(const simcuda_launch *launch) {
   auto *bytes = static_cast<unsigned char *>(host_view(*static_cast<CUdeviceptr *>(launch->params[0])));
   const unsigned count = launch->grid[0] * launch->block[0];
   for (unsigned i = 0; i < count; ++i) bytes[i] = static_cast<unsigned char>(bytes[i] + 1);
 }
 
-// What nvcc would make of a __global__ function: an address to launch by.
+// Stands for the host stub that nvcc generates for a __global__ function: an address to launch by.
 void add_one_stub() {}
 
 }  // namespace
 
-TEST_CASE("devices are there with their names and memory") {
+TEST_CASE("devices are listed with their names and memory") {
   int count = 0;
   REQUIRE(cudaGetDeviceCount(&count) == cudaSuccess);
   CHECK(count == 2);
@@ -81,7 +81,7 @@ TEST_CASE("devices are there with their names and memory") {
   CHECK(cudaGetLastError() == cudaSuccess);
 }
 
-TEST_CASE("an allocation of nothing asks no driver, and a refused one leaves its pointer alone") {
+TEST_CASE("a zero-byte allocation bypasses the driver, and a refused one leaves its pointer unchanged") {
   REQUIRE(cudaFree(nullptr) == cudaSuccess);
   const unsigned long long before = calls("cuMemAlloc_v2");
   void *pointer = &pointer;
@@ -98,7 +98,7 @@ TEST_CASE("an allocation of nothing asks no driver, and a refused one leaves its
   CHECK(cudaGetLastError() == cudaErrorInvalidValue);
 }
 
-TEST_CASE("an allocation takes its bytes from what is free, and a free brings them back") {
+TEST_CASE("an allocation reduces free memory, and a free restores it") {
   size_t free_before = 0, free_between = 0, free_after = 0, total = 0;
   REQUIRE(cudaMemGetInfo(&free_before, &total) == cudaSuccess);
   CHECK(total == 8 * kGiB);
@@ -128,7 +128,7 @@ TEST_CASE("copies in every direction move the bytes") {
   CHECK(cudaGetLastError() == cudaErrorInvalidMemcpyDirection);
 }
 
-TEST_CASE("work of one stream is done in order, and another stream waits for its event") {
+TEST_CASE("work of one stream runs in order, and another stream waits for its event") {
   const std::vector<unsigned char> sent = counting(50'000);
   std::vector<unsigned char> received(sent.size());
   const Block first(sent.size()), second(sent.size());
@@ -151,7 +151,7 @@ TEST_CASE("work of one stream is done in order, and another stream waits for its
   CHECK(cudaStreamDestroy(writer) == cudaSuccess);
 }
 
-TEST_CASE("a pitched allocation holds its rows apart") {
+TEST_CASE("a pitched allocation separates its rows") {
   void *pointer = nullptr;
   size_t pitch = 0;
   REQUIRE(cudaMallocPitch(&pointer, &pitch, 100, 3) == cudaSuccess);
@@ -168,7 +168,7 @@ TEST_CASE("a pitched allocation holds its rows apart") {
   CHECK(cudaFree(pointer) == cudaSuccess);
 }
 
-TEST_CASE("a pointer is told for what it is") {
+TEST_CASE("pointer attributes report the kind of memory") {
   const Block block(kMiB);
   cudaPointerAttributes attributes = {};
   REQUIRE(cudaPointerGetAttributes(&attributes, block.get()) == cudaSuccess);
@@ -205,7 +205,7 @@ TEST_CASE("each thread has its own device") {
   CHECK(free_after == free_before);
 }
 
-TEST_CASE("a context that the program made current through the driver is the one that is used") {
+TEST_CASE("a context that the program made current through the driver is used") {
   REQUIRE(cudaFree(nullptr) == cudaSuccess);
   const auto create = from_driver<decltype(&::cuCtxCreate_v4)>("cuCtxCreate_v4");
   const auto destroy = from_driver<decltype(&::cuCtxDestroy_v2)>("cuCtxDestroy_v2");
@@ -230,7 +230,7 @@ TEST_CASE("a context that the program made current through the driver is the one
   CHECK(device == 1);
 }
 
-TEST_CASE("a reset takes the allocations along, and the device works again") {
+TEST_CASE("a reset frees the allocations, and the device works again") {
   size_t free_before = 0, free_after = 0, total = 0;
   REQUIRE(cudaMemGetInfo(&free_before, &total) == cudaSuccess);
   void *pointer = nullptr;
@@ -267,7 +267,7 @@ TEST_CASE("a kernel is launched by its host address") {
   CHECK(received[32] == 4);
 }
 
-TEST_CASE("the driver's functions can be had by name and version") {
+TEST_CASE("the driver's functions can be looked up by name and version") {
   void *function = nullptr;
   cudaDriverEntryPointQueryResult status = cudaDriverEntryPointSymbolNotFound;
   REQUIRE(cudaGetDriverEntryPointByVersion("cuMemAlloc", &function, 12000, cudaEnableDefault, &status) == cudaSuccess);
@@ -278,7 +278,7 @@ TEST_CASE("the driver's functions can be had by name and version") {
   CHECK(function == nullptr);
 }
 
-TEST_CASE("what the driver does not have is answered as needing a newer one") {
+TEST_CASE("a function that the driver lacks fails as requiring a newer driver") {
   cudaStream_t stream = nullptr;
   REQUIRE(cudaStreamCreate(&stream) == cudaSuccess);
   int priority = 77;
@@ -288,7 +288,7 @@ TEST_CASE("what the driver does not have is answered as needing a newer one") {
   CHECK(cudaStreamDestroy(stream) == cudaSuccess);
 }
 
-TEST_CASE("codes have names and words") {
+TEST_CASE("codes have names and texts") {
   CHECK(std::string(cudaGetErrorName(cudaErrorMemoryAllocation)) == "cudaErrorMemoryAllocation");
   CHECK(std::string(cudaGetErrorString(cudaErrorMemoryAllocation)) == "out of memory");
   CHECK(std::string(cudaGetErrorString(static_cast<cudaError_t>(998))) == "unrecognized error code");

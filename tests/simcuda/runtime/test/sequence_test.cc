@@ -1,4 +1,4 @@
-// The small runtime reaches the driver exactly as the real one was seen to do. Runs the observed programs.
+// The small runtime calls the driver in exactly the measured sequence of the real one. Runs the observed programs.
 
 #include <stdlib.h>
 
@@ -18,7 +18,7 @@ using Lines = std::vector<std::string>;
 struct Run {
   int status = -1;
   Lines output;
-  Lines trace;  // the driver calls in their order, look-ups left out
+  Lines trace;  // the driver calls in order, without look-ups
 
   long count(const std::string &call) const { return std::count(trace.begin(), trace.end(), call); }
 };
@@ -49,7 +49,7 @@ Run run(const std::string &program, const std::string &mode, const char *driver_
   return result;
 }
 
-// Whether `expected` stands in `calls` in this order, one right after the other.
+// Whether `calls` contains `expected` as consecutive calls.
 bool stands_in(const Lines &calls, const Lines &expected) {
   return std::search(calls.begin(), calls.end(), expected.begin(), expected.end()) != calls.end();
 }
@@ -96,7 +96,7 @@ TEST_CASE("the runtime opens the driver once, asks dlsym once and makes 440 look
   }
 }
 
-TEST_CASE("start-up asks every device once, in the measured order, and properties are never asked again") {
+TEST_CASE("start-up queries every device once, in the measured order, and properties need no further queries") {
   constexpr int kDevices = 2;
   for (const std::string &program : kPrograms) {
     CAPTURE(program);
@@ -111,12 +111,12 @@ TEST_CASE("start-up asks every device once, in the measured order, and propertie
   }
 }
 
-TEST_CASE("the first allocation makes the primary context, and exit releases it without freeing the allocation") {
+TEST_CASE("the first allocation creates the primary context, and exit releases it without freeing the allocation") {
   for (const std::string &program : kPrograms) {
     CAPTURE(program);
     const Run seen = run(program, "allocate", SIMCUDART_DRIVER, 1);
     CHECK(seen.status == 0);
-    // Asking what is current first, and making the context current, stand for the real one's private tables.
+    // The query of the current context and SetCurrent stand for the real runtime's private tables.
     CHECK(stands_in(seen.trace, {"cuDeviceGetUuid", "cuCtxGetCurrent", "cuCtxSetCurrent", "cuDevicePrimaryCtxRetain",
                                  "cuCtxSetCurrent", "cuCtxGetCurrent", "cuCtxGetDevice_v2", "cuMemAlloc_v2"}));
     REQUIRE_FALSE(seen.trace.empty());
@@ -127,7 +127,7 @@ TEST_CASE("the first allocation makes the primary context, and exit releases it 
   }
 }
 
-TEST_CASE("without cuGetProcAddress_v2 the runtime asks dlsym for every export and works with what is there") {
+TEST_CASE("without cuGetProcAddress_v2 the runtime looks up every export with dlsym and works with those it finds") {
   for (const std::string &program : kPrograms) {
     CAPTURE(program);
     const Run seen = run(program, "allocate", SIMCUDART_SMALL_DRIVER, 1);
