@@ -88,7 +88,7 @@ AddressSpace *AddressSpace::create(std::uint64_t physical_bytes, bool shared, Ho
   return nullptr;
 }
 
-AddressSpace *AddressSpace::create_narrow(std::uint64_t most_bytes) {
+AddressSpace *AddressSpace::create_legacy32(std::uint64_t most_bytes) {
   for (std::uint64_t bytes = most_bytes / kNarrowStep * kNarrowStep; bytes >= kNarrowStep; bytes -= kNarrowStep) {
     for (std::uint64_t first = kNarrowStep; first + bytes < kNarrowEnd; first += kNarrowStep) {
       if (const auto mapping = map_device(bytes, Host::kKeptOut, false, reinterpret_cast<void *>(first))) {

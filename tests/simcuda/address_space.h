@@ -19,7 +19,7 @@ class AddressSpace {
   enum class Host : unsigned char { kKeptOut, kLetIn };
   static AddressSpace *create(std::uint64_t physical_bytes, bool shared, Host host = Host::kKeptOut);
   // Addresses below 4 GiB: the largest free piece, at most `most_bytes`. Null: none.
-  static AddressSpace *create_narrow(std::uint64_t most_bytes);
+  static AddressSpace *create_legacy32(std::uint64_t most_bytes);
 
   std::optional<std::uint64_t> take(std::uint64_t bytes);
   // Discards the contents of whole pages.

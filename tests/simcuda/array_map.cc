@@ -75,9 +75,9 @@ void apply(const Change &change) {
   for (const TileRun &run : change.region.runs) {
     mapped.erase(mapped.lower_bound(run.first), mapped.lower_bound(run.first + run.count));
     if (change.memory == nullptr) continue;
-    const auto behind = mapped.lower_bound(run.first);
+    const auto next = mapped.lower_bound(run.first);
     for (std::uint64_t tile = run.first; tile < run.first + run.count; ++tile) {
-      mapped.emplace_hint(behind, tile, change.memory);
+      mapped.emplace_hint(next, tile, change.memory);
     }
   }
 }

@@ -10,7 +10,7 @@ std::optional<Chunk::Block> Chunk::take(std::uint64_t bytes, const std::function
   auto first = ranges_.end();
   std::uint64_t run = 0;
   for (auto range = ranges_.begin(); range != ranges_.end(); ++range) {
-    if (range->second.used || !(range->second.clean() || usable(range->second.behind))) {
+    if (range->second.used || !(range->second.clean() || usable(range->second.pending_free))) {
       run = 0;
       continue;
     }
@@ -28,18 +28,19 @@ Chunk::Block Chunk::carve(Ranges::iterator first, std::uint64_t bytes) {
   for (std::uint64_t left = bytes; left > 0; piece = ranges_.erase(piece)) {
     const Range range = piece->second;
     const std::uint64_t part = std::min(left, range.bytes);
-    if (!range.behind.reached() && range.behind.number > block.behind.number) block.behind = range.behind;
-    if (part < range.bytes) ranges_.emplace(piece->first + part, Range{range.bytes - part, false, range.behind});
+    if (!range.pending_free.reached() && range.pending_free.number > block.pending_free.number)
+      block.pending_free = range.pending_free;
+    if (part < range.bytes) ranges_.emplace(piece->first + part, Range{range.bytes - part, false, range.pending_free});
     left -= part;
   }
   ranges_.emplace(block.address, Range{bytes, true, {}});
   return block;
 }
 
-std::uint64_t Chunk::give(std::uint64_t address, Mark behind) {
+std::uint64_t Chunk::give(std::uint64_t address, Mark pending_free) {
   Range &range = ranges_.at(address);
   range.used = false;
-  range.behind = std::move(behind);
+  range.pending_free = std::move(pending_free);
   const std::uint64_t bytes = range.bytes;
   merge_clean();
   return bytes;
@@ -47,7 +48,7 @@ std::uint64_t Chunk::give(std::uint64_t address, Mark behind) {
 
 void Chunk::settle(const std::function<bool(const Mark &)> &passed) {
   for (auto &[address, range] : ranges_) {
-    if (!range.used && !range.clean() && passed(range.behind)) range.behind = {};
+    if (!range.used && !range.clean() && passed(range.pending_free)) range.pending_free = {};
   }
   merge_clean();
 }

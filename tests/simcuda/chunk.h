@@ -17,12 +17,12 @@ class Chunk {
 
   struct Block {
     std::uint64_t address = 0;
-    Mark behind;  // the latest pending free that covers this memory
+    Mark pending_free;  // the latest pending free that covers this memory
   };
   // Memory is usable if no free of it is pending, or if `usable` accepts the pending free.
   std::optional<Block> take(std::uint64_t bytes, const std::function<bool(const Mark &)> &usable);
   // Returns the block's size. REQUIRES: take() returned the address.
-  std::uint64_t give(std::uint64_t address, Mark behind);
+  std::uint64_t give(std::uint64_t address, Mark pending_free);
 
   // Removes the pending frees that `passed` accepts: any stream may then use their memory.
   void settle(const std::function<bool(const Mark &)> &passed);
@@ -34,8 +34,8 @@ class Chunk {
   struct Range {
     std::uint64_t bytes = 0;
     bool used = false;
-    Mark behind;
-    bool clean() const { return !used && behind.stream == nullptr; }
+    Mark pending_free;
+    bool clean() const { return !used && pending_free.stream == nullptr; }
   };
   using Ranges = std::map<std::uint64_t, Range>;
 

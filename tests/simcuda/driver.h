@@ -28,9 +28,9 @@ struct Device {
   unsigned physical = 0;  // index on the machine
   std::uint64_t bytes = 0;
   CUuuid uuid = {};
-  AddressSpace *space = nullptr;    // created with the first context
-  AddressSpace *managed = nullptr;  // created at the first managed allocation
-  AddressSpace *narrow = nullptr;   // addresses below 4 GiB, created at the first request of a 32-bit export
+  AddressSpace *space = nullptr;     // created with the first context
+  AddressSpace *managed = nullptr;   // created at the first managed allocation
+  AddressSpace *legacy32 = nullptr;  // addresses below 4 GiB, created at the first request of a 32-bit export
   std::unique_ptr<Context> primary;
   unsigned primary_retained = 0;
   std::shared_ptr<MemPool> default_pool;  // created at the first query
@@ -55,7 +55,7 @@ struct Allocation {
   bool published = false;  // other processes may have it open
   std::optional<Import> import = {};
   std::shared_ptr<MemPool> pool = {};
-  Mark behind = {};                            // the stream-ordered free of a pool's block that precedes this use
+  Mark pending_free = {};                      // the stream-ordered free of a pool's block that precedes this use
   std::unique_ptr<Advised> managed = nullptr;  // null: device memory only
 };
 
@@ -117,7 +117,7 @@ int ordinal_of(const Device &device);
 std::map<std::uint64_t, Allocation>::iterator allocation_at(std::uint64_t address);
 std::map<std::uintptr_t, HostBlock>::iterator host_block_at(std::uint64_t address);
 // Device memory for a context, as cuMemAlloc returns it. Under the lock. OUT_OF_MEMORY leaves *address unchanged.
-CUresult allocate(Context &context, std::uint64_t bytes, std::uint64_t *address, bool narrow = false);
+CUresult allocate(Context &context, std::uint64_t bytes, std::uint64_t *address, bool legacy32 = false);
 // The same from the given address space, at a multiple of granule bytes.
 CUresult allocate_in(AddressSpace *space, Context &context, std::uint64_t granule, std::uint64_t bytes,
                      std::uint64_t *address);

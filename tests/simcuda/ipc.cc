@@ -8,7 +8,7 @@
 #include "implemented.h"
 #include "tests/simcuda/capture.h"
 #include "tests/simcuda/driver.h"
-#include "tests/simcuda/their_file.h"
+#include "tests/simcuda/exporter_file.h"
 
 namespace simcuda {
 namespace {
@@ -46,7 +46,7 @@ CUresult open_theirs(const Content &content, Context &context, CUdeviceptr *addr
   CUresult result = CUDA_SUCCESS;
   if (opened_before(content, context, address, &result)) return result;
   Device *const device = device_with(content.device);
-  const TheirFile file(content.process, content.descriptor, content.inode);
+  const ExporterFile file(content.process, content.descriptor, content.inode);
   if (device == nullptr || !file.holds(content.id, content.offset, content.bytes)) return CUDA_ERROR_INVALID_VALUE;
   if (!has_addresses(*device)) return CUDA_ERROR_MAP_FAILED;
   const std::uint64_t bytes = (content.bytes + kGranuleBytes - 1) / kGranuleBytes * kGranuleBytes;

@@ -117,7 +117,7 @@ Machine::Sum Machine::sum(unsigned device) const {
   for (unsigned i = 0; i < used; ++i) {
     const std::uint64_t pending = page_->slot[i].held[device].pending.load();  // before committed: see Held
     sum.bytes += pending + page_->slot[i].held[device].committed.load();
-    sum.unsettled |= i != slot_ && pending != 0;
+    sum.reservation_pending |= i != slot_ && pending != 0;
   }
   return sum;
 }
@@ -135,7 +135,7 @@ bool Machine::reserve(unsigned device, std::uint64_t bytes) {
       return true;
     }
     mine.pending.fetch_sub(bytes);
-    if (tries != 0 && !all.unsettled) return false;
+    if (tries != 0 && !all.reservation_pending) return false;
     if (tries % 1000 == 0) {
       reap();  // in every round: another process may have died during its reservation
     } else {

@@ -78,7 +78,7 @@ class Machine {
 
   struct Sum {
     std::uint64_t bytes;
-    bool unsettled;  // another process had a reservation in progress
+    bool reservation_pending;  // another process had a reservation in progress
   };
   Sum sum(unsigned device) const;
   bool take_slot();

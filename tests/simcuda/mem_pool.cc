@@ -48,10 +48,10 @@ std::map<std::uint64_t, Chunk>::iterator chunk_of(MemPool &pool, std::uint64_t a
   return std::prev(pool.chunks.upper_bound(address));
 }
 
-void give(std::map<std::uint64_t, Allocation>::iterator block, Mark behind) {
+void give(std::map<std::uint64_t, Allocation>::iterator block, Mark pending_free) {
   MemPool &pool = *block->second.pool;
   if (block->second.published) pool.device->space->publish(block->first, 0);
-  pool.used -= chunk_of(pool, block->first)->second.give(block->first, std::move(behind));
+  pool.used -= chunk_of(pool, block->first)->second.give(block->first, std::move(pending_free));
   driver().allocations.erase(block);
 }
 
@@ -107,7 +107,7 @@ CUresult allocate_in_order(const std::shared_ptr<MemPool> &pool, const std::shar
                                                           .device = pool->device,
                                                           .id = driver().next_id++,
                                                           .pool = pool,
-                                                          .behind = block->behind});
+                                                          .pending_free = block->pending_free});
   *address = block->address;
   return CUDA_SUCCESS;
 }

@@ -9,8 +9,8 @@
 
 #include "implemented.h"
 #include "tests/simcuda/entry.h"
+#include "tests/simcuda/exporter_file.h"
 #include "tests/simcuda/mem_pool.h"
-#include "tests/simcuda/their_file.h"
 
 namespace simcuda {
 namespace {
@@ -108,7 +108,7 @@ CUresult cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool, CUmemPo
   const Lock lock(driver().mutex);
   const std::shared_ptr<MemPool> found = find_pool(pool);
   if (found == nullptr || data.magic != kBlockMagic || found->origin != data.origin) return CUDA_ERROR_INVALID_VALUE;
-  const TheirFile file(data.origin.process, data.origin.descriptor, data.origin.inode);
+  const ExporterFile file(data.origin.process, data.origin.descriptor, data.origin.inode);
   if (!file.holds(data.id, data.offset, data.bytes)) return CUDA_ERROR_INVALID_VALUE;
   if (!has_addresses(*found->device)) return CUDA_ERROR_OUT_OF_MEMORY;
   const std::uint64_t bytes = (data.bytes + kGranuleBytes - 1) / kGranuleBytes * kGranuleBytes;

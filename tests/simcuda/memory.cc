@@ -11,7 +11,7 @@
 namespace simcuda {
 namespace {
 
-constexpr std::uint64_t kNarrowBytes = std::uint64_t{1} << 30;  // other devices need some below 4 GiB, too
+constexpr std::uint64_t kLegacy32Bytes = std::uint64_t{1} << 30;  // other devices need some below 4 GiB, too
 
 }  // namespace
 
@@ -50,16 +50,16 @@ CUresult take_memory(Device &device, AddressSpace *space, std::uint64_t bytes, s
 }
 
 void give_memory(Device &device, std::uint64_t address, std::uint64_t bytes) {
-  for (AddressSpace *space : {device.space, device.managed, device.narrow}) {
+  for (AddressSpace *space : {device.space, device.managed, device.legacy32}) {
     if (space != nullptr && space->contains(address)) space->give(address, bytes);
   }
   driver().machine->release(device.physical, bytes);
 }
 
-CUresult allocate(Context &context, std::uint64_t bytes, std::uint64_t *address, bool narrow) {
+CUresult allocate(Context &context, std::uint64_t bytes, std::uint64_t *address, bool legacy32) {
   Device &device = *context.device;
-  if (narrow && device.narrow == nullptr) device.narrow = AddressSpace::create_narrow(kNarrowBytes);
-  return allocate_in(narrow ? device.narrow : device.space, context, kGranuleBytes, bytes, address);
+  if (legacy32 && device.legacy32 == nullptr) device.legacy32 = AddressSpace::create_legacy32(kLegacy32Bytes);
+  return allocate_in(legacy32 ? device.legacy32 : device.space, context, kGranuleBytes, bytes, address);
 }
 
 CUresult allocate_in(AddressSpace *space, Context &context, std::uint64_t granule, std::uint64_t bytes,
@@ -138,8 +138,8 @@ CUresult cuMemFree_v2(CUdeviceptr dptr) {
   if (block->second.pool == nullptr) {
     drain(lock, *block->second.context);
   } else {
-    const Mark behind = block->second.behind;
-    wait(lock, behind);
+    const Mark pending_free = block->second.pending_free;
+    wait(lock, pending_free);
   }
   finish_free(dptr, id);
   return CUDA_SUCCESS;

@@ -86,7 +86,7 @@ nvmlPciInfo_t pci_of(unsigned device) {
 }
 
 template <class Info>
-nvmlReturn_t tell_holders(nvmlDevice_t device, unsigned *count, Info *infos) {
+nvmlReturn_t report_holders(nvmlDevice_t device, unsigned *count, Info *infos) {
   if (count == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
   return with_device(device, [&](Machine &seen, unsigned index) {
     const auto holders = seen.holders(index);
@@ -264,12 +264,12 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *me
 
 nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned int *infoCount,
                                                   nvmlProcessInfo_v1_t *infos) {
-  return simcuda::tell_holders(device, infoCount, infos);
+  return simcuda::report_holders(device, infoCount, infos);
 }
 
 nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned int *infoCount,
                                                      nvmlProcessInfo_t *infos) {
-  return simcuda::tell_holders(device, infoCount, infos);
+  return simcuda::report_holders(device, infoCount, infos);
 }
 
 #pragma GCC visibility pop

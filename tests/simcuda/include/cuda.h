@@ -15,7 +15,7 @@
 #include "simcuda/api_managed.h"
 #include "simcuda/api_memory.h"
 #include "simcuda/api_memset.h"
-#include "simcuda/api_narrow.h"
+#include "simcuda/api_legacy32.h"
 #include "simcuda/api_pool.h"
 #include "simcuda/api_stream.h"
 #include "simcuda/api_vmm.h"

@@ -1,7 +1,7 @@
-/* The CUDA runtime API as the small runtime of the simulated machine implements it, C and C++: NVIDIA's names, values
- * and signatures (13.0), independently written; cudaDeviceProp is a subset. The same source builds against NVIDIA's
- * headers. Threads: every function from any thread. Errors: as cudaError_t, and kept per thread for cudaGetLastError.
- */
+/* The CUDA runtime API as the small runtime of the simulated machine implements it, C and C++: NVIDIA's names,
+ * values and signatures (13.0), independently written; cudaDeviceProp is a subset. The same source builds against
+ * NVIDIA's headers. Threads: every function from any thread. Errors: as cudaError_t, and kept per thread for
+ * cudaGetLastError. */
 #ifndef SIMCUDART_CUDA_RUNTIME_API_H_
 #define SIMCUDART_CUDA_RUNTIME_API_H_
 

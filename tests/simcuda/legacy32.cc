@@ -11,11 +11,11 @@
 namespace simcuda {
 namespace {
 
-unsigned narrowed(std::uint64_t value) {
+unsigned saturate32(std::uint64_t value) {
   return static_cast<unsigned>(std::min<std::uint64_t>(value, UINT_MAX));
 }
 
-CUresult allocate_narrow(std::uint64_t bytes, CUdeviceptr_v1 *dptr) {
+CUresult allocate_legacy32(std::uint64_t bytes, CUdeviceptr_v1 *dptr) {
   Lock lock(driver().mutex);
   Context *context = nullptr;
   if (const CUresult error = current(lock, &context); error != CUDA_SUCCESS) return error;
@@ -32,20 +32,20 @@ CUresult allocate_narrow(std::uint64_t bytes, CUdeviceptr_v1 *dptr) {
 CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice dev) {
   std::size_t all = 0;
   const CUresult error = simcuda::cuDeviceTotalMem_v2(bytes == nullptr ? nullptr : &all, dev);
-  if (error == CUDA_SUCCESS) *bytes = narrowed(all);
+  if (error == CUDA_SUCCESS) *bytes = saturate32(all);
   return error;
 }
 
 CUresult cuMemGetInfo(unsigned int *free, unsigned int *total) {
   std::size_t all_free = 0, all = 0;
   if (const CUresult error = simcuda::cuMemGetInfo_v2(&all_free, &all); error != CUDA_SUCCESS) return error;
-  if (free != nullptr) *free = narrowed(all_free);
-  if (total != nullptr) *total = narrowed(all);
+  if (free != nullptr) *free = saturate32(all_free);
+  if (total != nullptr) *total = saturate32(all);
   return CUDA_SUCCESS;
 }
 
 CUresult cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytesize) {
-  return allocate_narrow(bytesize, dptr);
+  return allocate_legacy32(bytesize, dptr);
 }
 
 CUresult cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pPitch, unsigned int WidthInBytes, unsigned int Height,
@@ -53,7 +53,7 @@ CUresult cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pPitch, unsigned in
   if (ElementSizeBytes != 4 && ElementSizeBytes != 8 && ElementSizeBytes != 16) return CUDA_ERROR_INVALID_VALUE;
   const std::uint64_t pitch = (std::uint64_t{WidthInBytes} + kGranuleBytes - 1) / kGranuleBytes * kGranuleBytes;
   if (pitch > UINT_MAX) return CUDA_ERROR_OUT_OF_MEMORY;
-  const CUresult error = allocate_narrow(pitch * Height, pPitch == nullptr ? nullptr : dptr);
+  const CUresult error = allocate_legacy32(pitch * Height, pPitch == nullptr ? nullptr : dptr);
   if (error == CUDA_SUCCESS) *pPitch = static_cast<unsigned>(pitch);
   return error;
 }
@@ -67,7 +67,7 @@ CUresult cuMemGetAddressRange(CUdeviceptr_v1 *pbase, unsigned int *psize, CUdevi
   std::size_t size = 0;
   if (const CUresult error = simcuda::cuMemGetAddressRange_v2(&base, &size, dptr); error != CUDA_SUCCESS) return error;
   if (pbase != nullptr) *pbase = static_cast<CUdeviceptr_v1>(base);
-  if (psize != nullptr) *psize = narrowed(size);
+  if (psize != nullptr) *psize = saturate32(size);
   return CUDA_SUCCESS;
 }
 
@@ -93,7 +93,7 @@ CUresult cuArrayGetDescriptor(CUDA_ARRAY_DESCRIPTOR_v1 *pArrayDescriptor, CUarra
   CUDA_ARRAY_DESCRIPTOR wide = {};
   const CUresult error = simcuda::cuArrayGetDescriptor_v2(pArrayDescriptor == nullptr ? nullptr : &wide, hArray);
   if (error != CUDA_SUCCESS) return error;
-  *pArrayDescriptor = {narrowed(wide.Width), narrowed(wide.Height), wide.Format, wide.NumChannels};
+  *pArrayDescriptor = {saturate32(wide.Width), saturate32(wide.Height), wide.Format, wide.NumChannels};
   return CUDA_SUCCESS;
 }
 
@@ -101,8 +101,9 @@ CUresult cuArray3DGetDescriptor(CUDA_ARRAY3D_DESCRIPTOR_v1 *pArrayDescriptor, CU
   CUDA_ARRAY3D_DESCRIPTOR wide = {};
   const CUresult error = simcuda::cuArray3DGetDescriptor_v2(pArrayDescriptor == nullptr ? nullptr : &wide, hArray);
   if (error != CUDA_SUCCESS) return error;
-  *pArrayDescriptor = {narrowed(wide.Width), narrowed(wide.Height), narrowed(wide.Depth),
-                       wide.Format,          wide.NumChannels,      wide.Flags};
+  *pArrayDescriptor = {saturate32(wide.Width), saturate32(wide.Height),
+                       saturate32(wide.Depth), wide.Format,
+                       wide.NumChannels,       wide.Flags};
   return CUDA_SUCCESS;
 }
 

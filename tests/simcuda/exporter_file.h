@@ -9,13 +9,13 @@
 
 namespace simcuda {
 
-class TheirFile {
+class ExporterFile {
  public:
   // Empty if the file does not exist or is another one.
-  TheirFile(pid_t process, int descriptor, std::uint64_t inode);
-  ~TheirFile();
-  TheirFile(const TheirFile &) = delete;
-  TheirFile &operator=(const TheirFile &) = delete;
+  ExporterFile(pid_t process, int descriptor, std::uint64_t inode);
+  ~ExporterFile();
+  ExporterFile(const ExporterFile &) = delete;
+  ExporterFile &operator=(const ExporterFile &) = delete;
   // Whether the memory `id` still exists.
   bool holds(std::uint64_t id, std::uint64_t offset, std::uint64_t bytes) const;
   int descriptor() const { return descriptor_; }

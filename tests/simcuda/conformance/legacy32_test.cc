@@ -1,5 +1,5 @@
-// The exports of CUDA 2.0, which no program of today links: 32-bit addresses and sizes.
-#define __CUDA_API_VERSION_INTERNAL  // their names bear no suffix
+// The 32-bit exports of CUDA 2.0, which no current program links.
+#define __CUDA_API_VERSION_INTERNAL  // their names have no suffix
 #include <climits>
 
 #include "tests/simcuda/conformance/fixture.h"
@@ -7,7 +7,7 @@
 namespace simcuda::conformance {
 namespace {
 
-TEST_CASE("a 32-bit allocation lies below 4 GiB, holds bytes and is freed") {
+TEST_CASE("a 32-bit allocation lies below 4 GiB, stores bytes and is freed") {
   if (!simulator()) return;
   const CurrentContext context;
   const std::size_t before = free_bytes();
@@ -42,7 +42,7 @@ TEST_CASE("a 32-bit pitched allocation has aligned rows") {
   CHECK(cuMemAllocPitch(&address, nullptr, 1000, 30, 4) == CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("addresses below 4 GiB run out before the device does") {
+TEST_CASE("addresses below 4 GiB run out before the device's memory does") {
   if (!simulator()) return;
   const CurrentContext context;
   CUdeviceptr_v1 address = 77;
@@ -50,7 +50,7 @@ TEST_CASE("addresses below 4 GiB run out before the device does") {
   CHECK(address == 77);
 }
 
-TEST_CASE("a size that 32 bits do not hold is told as the largest that they do") {
+TEST_CASE("a size that does not fit 32 bits is reported as the largest that does") {
   if (!simulator()) return;
   const CurrentContext context;
   std::size_t all = 0;
@@ -66,7 +66,7 @@ TEST_CASE("a size that 32 bits do not hold is told as the largest that they do")
   CHECK(cuDeviceTotalMem(nullptr, 0) == CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("arrays and pinned memory come by the old names, too") {
+TEST_CASE("arrays and pinned memory work under the old names, too") {
   if (!simulator()) return;
   const CurrentContext context;
   CUarray flat = nullptr, deep = nullptr;

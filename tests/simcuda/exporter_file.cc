@@ -1,4 +1,4 @@
-#include "tests/simcuda/their_file.h"
+#include "tests/simcuda/exporter_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -9,7 +9,7 @@
 
 namespace simcuda {
 
-TheirFile::TheirFile(pid_t process, int descriptor, std::uint64_t inode) {
+ExporterFile::ExporterFile(pid_t process, int descriptor, std::uint64_t inode) {
   char path[48];
   std::snprintf(path, sizeof path, "/proc/%d/fd/%d", process, descriptor);
   descriptor_ = ::open(path, O_RDWR | O_CLOEXEC);
@@ -19,11 +19,11 @@ TheirFile::TheirFile(pid_t process, int descriptor, std::uint64_t inode) {
   if (found) bytes_ = static_cast<std::uint64_t>(status.st_size);
 }
 
-TheirFile::~TheirFile() {
+ExporterFile::~ExporterFile() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
-bool TheirFile::holds(std::uint64_t id, std::uint64_t offset, std::uint64_t bytes) const {
+bool ExporterFile::holds(std::uint64_t id, std::uint64_t offset, std::uint64_t bytes) const {
   return bytes <= bytes_ && bytes_ != 0 && id != 0 && AddressSpace::published(descriptor_, offset) == id;
 }
 

@@ -1,5 +1,5 @@
-// Every kind of work that a stream can be given happens behind the host, in every kind of stream, and waits as long as
-// SIMCUDA_LATENCY_US says.
+// Every kind of stream work runs asynchronously to the host, in every kind of stream, and is delayed by
+// SIMCUDA_LATENCY_US.
 #include <atomic>
 #include <functional>
 #include <thread>
@@ -35,10 +35,10 @@ class Bench {
     fill(source_, kNew);
     view_ = simulator().host_view(target_);
     const std::size_t sizes[] = {sizeof view_};
-    simulator().register_kernel("behind_the_host_fill", fill_with_new, sizes, 1);  // once; later it is known
+    simulator().register_kernel("async_work_fill", fill_with_new, sizes, 1);  // once; later calls find it registered
     CUmodule module = nullptr;
     REQUIRE(cuModuleLoadData(&module, "image") == CUDA_SUCCESS);
-    REQUIRE(cuModuleGetFunction(&kernel_, module, "behind_the_host_fill") == CUDA_SUCCESS);
+    REQUIRE(cuModuleGetFunction(&kernel_, module, "async_work_fill") == CUDA_SUCCESS);
     const CUstream capturing = new_stream(CU_STREAM_NON_BLOCKING);
     begin(capturing);
     REQUIRE(cuMemsetD8Async(target_, kNew, kBytes, capturing) == CUDA_SUCCESS);
@@ -104,7 +104,7 @@ class Bench {
   CUgraphExec graph_ = nullptr;
 };
 
-TEST_CASE("every kind of work waits for its turn in every kind of stream") {
+TEST_CASE("every kind of work waits for earlier work in every kind of stream") {
   if (!simulator()) return;
   const CurrentContext context;
   Bench bench;
@@ -125,8 +125,8 @@ TEST_CASE("every kind of work waits for its turn in every kind of stream") {
   }
 }
 
-// With a latency that nobody lives to see (CMakeLists.txt) whatever has a latency stays undone.
-TEST_CASE("every kind of work has the latency that was asked for", "[.endless]") {
+// CMakeLists.txt sets a latency longer than any test: work that has a latency stays undone.
+TEST_CASE("every kind of work has the configured latency", "[.endless]") {
   REQUIRE(simulator());
   start_driver();
   CUcontext context = nullptr;  // not destroyed: that would wait
@@ -146,7 +146,7 @@ TEST_CASE("every kind of work has the latency that was asked for", "[.endless]")
   }
 }
 
-TEST_CASE("a copy by a peer runs in the peer's stream, behind the host") {
+TEST_CASE("a peer copy runs in the peer's stream, asynchronously to the host") {
   const CurrentContext owner(0);
   const CUdeviceptr source = device_memory(kBytes);
   const CUevent of_owner = new_event(CU_EVENT_DISABLE_TIMING);
@@ -201,12 +201,12 @@ TEST_CASE("the per-thread default streams of threads do not wait for each other"
   CHECK(cuStreamQuery(CU_STREAM_PER_THREAD) == CUDA_ERROR_NOT_READY);
 }
 
-TEST_CASE("beside a kernel that does not end other streams and events go on") {
-  if (!simulator()) return;  // on a real device it takes a kernel of its own
+TEST_CASE("other streams and events proceed beside a kernel that does not end") {
+  if (!simulator()) return;  // a real device needs a real kernel for this
   static std::atomic<bool> enough;
   enough = false;
   simulator().register_kernel(
-      "behind_the_host_persist",
+      "async_work_persist",
       [](const simcuda_launch *) {
         while (!enough) std::this_thread::yield();
       },
@@ -215,7 +215,7 @@ TEST_CASE("beside a kernel that does not end other streams and events go on") {
   CUmodule module = nullptr;
   CUfunction persist = nullptr;
   REQUIRE(cuModuleLoadData(&module, "image") == CUDA_SUCCESS);
-  REQUIRE(cuModuleGetFunction(&persist, module, "behind_the_host_persist") == CUDA_SUCCESS);
+  REQUIRE(cuModuleGetFunction(&persist, module, "async_work_persist") == CUDA_SUCCESS);
   const CUstream forever = new_stream(CU_STREAM_NON_BLOCKING);
   const CUevent before = new_event(), after = new_event();
   REQUIRE(cuCtxRecordEvent(context.get(), before) == CUDA_SUCCESS);

@@ -2,8 +2,8 @@
  * never use them (simcuda/names.h). Read by C, C++ and by generate.py, which generates an exported entry point for
  * each; checked against cuda.h (tests/unit/driver/abi_test.cc).
  */
-#ifndef SIMCUDA_API_NARROW_H_
-#define SIMCUDA_API_NARROW_H_
+#ifndef SIMCUDA_API_LEGACY32_H_
+#define SIMCUDA_API_LEGACY32_H_
 
 #include "simcuda/array_types.h"
 
@@ -28,4 +28,4 @@ CUresult cuArray3DGetDescriptor(CUDA_ARRAY3D_DESCRIPTOR_v1 *pArrayDescriptor, CU
 }
 #endif
 
-#endif /* SIMCUDA_API_NARROW_H_ */
+#endif /* SIMCUDA_API_LEGACY32_H_ */
