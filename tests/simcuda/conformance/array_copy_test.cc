@@ -1,11 +1,11 @@
-// Copies to and from arrays: rows, rectangles and boxes, and what does not fit.
+// Copies to and from arrays: rows, rectangles, boxes, and invalid ranges.
 #include "tests/simcuda/conformance/fixture.h"
 #include "tests/simcuda/conformance/shape.h"
 
 namespace simcuda::conformance {
 namespace {
 
-TEST_CASE("a row goes into a 1D array and comes back, over the host and over the device") {
+TEST_CASE("a row copied into a 1D array comes back, through the host and on the device") {
   const CurrentContext context;
   const CUarray array = new_array(shape(256)), other = new_array(shape(256));
   const auto bytes = counting(1000);
@@ -29,7 +29,7 @@ TEST_CASE("a row goes into a 1D array and comes back, over the host and over the
   CHECK(back == bytes);
 }
 
-TEST_CASE("what lies outside a 1D array, or in none, is refused") {
+TEST_CASE("copies outside a 1D array, or without one, are refused") {
   const CurrentContext context;
   const CUarray array = new_array(shape(256));
   const auto bytes = counting(2000);
@@ -38,7 +38,7 @@ TEST_CASE("what lies outside a 1D array, or in none, is refused") {
   CHECK(cuMemcpyHtoA(nullptr, 0, bytes.data(), 25) != CUDA_SUCCESS);
 }
 
-TEST_CASE("a rectangle goes into a 2D array and comes back from where it lies") {
+TEST_CASE("a rectangle copied into a 2D array comes back from its position") {
   const CurrentContext context;
   const CUarray array = new_array(shape(64, 32));
   const auto bytes = counting(100 * 20);
@@ -88,7 +88,7 @@ CUDA_MEMCPY3D box_to_array(const std::vector<unsigned char> &bytes, CUarray arra
   return copy;
 }
 
-TEST_CASE("a box goes into a 3D array, and from there into device memory") {
+TEST_CASE("a box copied into a 3D array can be copied into device memory") {
   const CurrentContext context;
   const CUarray array = new_array(shape(16, 8, 4));
   const auto bytes = counting(40 * 5 * 3);
@@ -129,7 +129,7 @@ TEST_CASE("a box goes into a 3D array, and from there into device memory") {
   CHECK(cuMemcpy3D(nullptr) == CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("the levels of a mipmapped array are apart from each other") {
+TEST_CASE("the levels of a mipmapped array do not overlap") {
   const CurrentContext context;
   const CUDA_ARRAY3D_DESCRIPTOR asked = shape(16, 8, 4);
   CUmipmappedArray mipmapped = nullptr;

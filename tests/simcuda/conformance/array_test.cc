@@ -1,4 +1,4 @@
-// CUDA arrays: which descriptors make one, what it costs the device, how long it lives.
+// CUDA arrays: valid descriptors, device cost, lifetime.
 #include <iostream>
 
 #include "tests/simcuda/conformance/fixture.h"
@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kKiB = 1024;
 
-// What a device that stores tiles of 64 bytes by 8 rows takes for it, in whole 64 KiB.
+// The cost on a device that stores tiles of 64 bytes by 8 rows, in whole 64 KiB.
 std::size_t in_tiles(std::size_t row_bytes, std::size_t rows, std::size_t slices) {
   const auto up = [](std::size_t value, std::size_t granule) { return (value + granule - 1) / granule * granule; };
   return up(up(row_bytes, 64) * up(rows, 8) * slices, 64 * kKiB);
@@ -24,7 +24,7 @@ std::size_t cost_of(const CUDA_ARRAY3D_DESCRIPTOR &shape) {
   return before - after;
 }
 
-TEST_CASE("an array costs the device what its tiles take, and nothing once it is destroyed") {
+TEST_CASE("an array costs the device its tiles, and nothing once it is destroyed") {
   if (!simulator()) return;
   const CurrentContext context;
   CHECK(cost_of(shape(1000)) == in_tiles(4000, 1, 1));
@@ -46,7 +46,7 @@ TEST_CASE("an array costs the device what its tiles take, and nothing once it is
 struct FormatCost {
   CUarray_format format;
   unsigned channels;
-  std::size_t bits;  // an element's, in all planes together
+  std::size_t bits;  // of an element, in all planes together
 };
 constexpr FormatCost kFormats[] = {
     {CU_AD_FORMAT_UNSIGNED_INT8, 1, 8},
@@ -102,7 +102,7 @@ constexpr FormatCost kFormats[] = {
     {CU_AD_FORMAT_UNORM_INT_101010_2, 4, 32},
 };
 
-TEST_CASE("every format costs its bits, and takes the channels that it has") {
+TEST_CASE("every format costs its bits, and accepts only its channel counts") {
   if (!simulator()) return;
   const CurrentContext context;
   for (const FormatCost &one : kFormats) {
@@ -119,7 +119,7 @@ TEST_CASE("every format costs its bits, and takes the channels that it has") {
   CHECK(std::size(kFormats) == RATION_ARRAY_FORMATS);
 }
 
-TEST_CASE("a descriptor that makes no array is refused and leaves the handle alone") {
+TEST_CASE("an invalid array descriptor is refused and leaves the handle unchanged") {
   const CurrentContext context;
   const auto refused = [](CUDA_ARRAY3D_DESCRIPTOR asked) {
     CUarray untouched = reinterpret_cast<CUarray>(&asked);
@@ -151,7 +151,7 @@ TEST_CASE("a descriptor that makes no array is refused and leaves the handle alo
   CHECK(cuArray3DCreate(&array, nullptr) == CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("an array that the device has no room for is out of memory") {
+TEST_CASE("an array that does not fit the device is out of memory") {
   const CurrentContext context;
   const CUDA_ARRAY3D_DESCRIPTOR huge = shape(16384, 16384, 16384);
   CUarray untouched = reinterpret_cast<CUarray>(&untouched);
@@ -159,7 +159,7 @@ TEST_CASE("an array that the device has no room for is out of memory") {
   CHECK(untouched == reinterpret_cast<CUarray>(&untouched));
 }
 
-TEST_CASE("an array tells its descriptor") {
+TEST_CASE("an array returns its descriptor") {
   const CurrentContext context;
   const CUDA_ARRAY3D_DESCRIPTOR asked = shape(40, 30, 20, CUDA_ARRAY3D_SURFACE_LDST);
   const CUarray deep = new_array(asked);
@@ -177,7 +177,7 @@ TEST_CASE("an array tells its descriptor") {
   CHECK(cuArrayGetDescriptor(nullptr, array) == CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("a context takes its arrays along, and a destroyed array is no handle any more") {
+TEST_CASE("a destroyed context destroys its arrays, and a destroyed array's handle is invalid") {
   if (!simulator()) return;
   const CurrentContext staying;
   const std::size_t before = free_bytes();
@@ -195,7 +195,7 @@ TEST_CASE("a context takes its arrays along, and a destroyed array is no handle 
   CHECK(cuArrayDestroy(nullptr) == CUDA_ERROR_INVALID_HANDLE);
 }
 
-TEST_CASE("the planes of an array are arrays of its memory") {
+TEST_CASE("the planes of an array are arrays of the same memory") {
   if (!simulator()) return;
   const CurrentContext context;
   CUDA_ARRAY3D_DESCRIPTOR asked = shape(640, 480);
@@ -229,7 +229,7 @@ TEST_CASE("an array whose memory is mapped later costs nothing") {
   CHECK(cost_of(shape(1024, 1024, 0, CUDA_ARRAY3D_DEFERRED_MAPPING)) == 0);
 }
 
-TEST_CASE("an array of deferred mapping says what it needs, and no other one does") {
+TEST_CASE("only an array of deferred mapping returns its memory requirements") {
   const CurrentContext context;
   CUDA_ARRAY_MEMORY_REQUIREMENTS needs = {};
   const CUarray plain = new_array(shape(1024, 1024));

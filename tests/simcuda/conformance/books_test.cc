@@ -1,4 +1,4 @@
-// What the simulated device holds for this process, by kind.
+// The bytes that the simulated device holds for this process, by kind.
 #include "tests/simcuda/conformance/fixture.h"
 
 namespace simcuda::conformance {
@@ -10,7 +10,7 @@ simcuda_books books(CUdevice device) {
   return read;
 }
 
-TEST_CASE("the device's books follow every allocation, free and context") {
+TEST_CASE("the device's figures follow every allocation, free and context") {
   if (!simulator()) return;
   const CurrentContext staying;
   std::size_t free = 0, total = 0;

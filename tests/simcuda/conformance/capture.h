@@ -1,4 +1,4 @@
-// What the tests of captures and of contexts' events share. A count is atomic: streams add to it side by side.
+// Shared by the tests of captures and of contexts' events. A count is atomic: several streams add to it.
 #pragma once
 #include <atomic>
 #include <thread>
@@ -7,7 +7,7 @@
 
 namespace simcuda::conformance {
 
-// Gives what must not happen every chance to.
+// Gives an unwanted event time to happen.
 template <class Holds>
 bool stays(Holds holds) {
   for (int look = 0; look < 2000; ++look) {
@@ -31,7 +31,7 @@ inline void begin(CUstream stream, CUstreamCaptureMode mode = CU_STREAM_CAPTURE_
   REQUIRE(cuStreamBeginCapture(stream, mode) == CUDA_SUCCESS);
 }
 
-// The graph of a capture that went well.
+// The graph of a successful capture.
 inline CUgraph end(CUstream stream) {
   CUgraph graph = nullptr;
   REQUIRE(cuStreamEndCapture(stream, &graph) == CUDA_SUCCESS);
@@ -60,7 +60,7 @@ inline void launch(CUgraph graph, CUstream stream) {
   REQUIRE(cuGraphExecDestroy(exec) == CUDA_SUCCESS);
 }
 
-// The thread's capture mode for as long as this lives.
+// Sets the thread's capture mode for its own lifetime.
 class ThreadMode {
  public:
   explicit ThreadMode(CUstreamCaptureMode mode) : mode_(mode) {

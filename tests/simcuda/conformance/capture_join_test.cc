@@ -1,4 +1,4 @@
-// Who joins a capture, how it ends, and what is told of it meanwhile.
+// Joining a capture, ending it, and querying it meanwhile.
 #include <thread>
 
 #include "tests/simcuda/conformance/capture.h"
@@ -6,7 +6,7 @@
 namespace simcuda::conformance {
 namespace {
 
-TEST_CASE("a stream that waits for a captured event joins the capture, and must come back") {
+TEST_CASE("a stream that waits for a captured event joins the capture, and must be joined back") {
   const CurrentContext context;
   const CUstream origin = new_stream(CU_STREAM_NON_BLOCKING), side = new_stream(CU_STREAM_NON_BLOCKING);
   const CUevent fork = new_event(), back = new_event();
@@ -30,7 +30,7 @@ TEST_CASE("a stream that waits for a captured event joins the capture, and must 
   }
 }
 
-TEST_CASE("a capture ends where it began") {
+TEST_CASE("a capture ends in its origin stream") {
   const CurrentContext context;
   const CUstream origin = new_stream(CU_STREAM_NON_BLOCKING), side = new_stream(CU_STREAM_NON_BLOCKING);
   const CUevent fork = new_event();
@@ -66,7 +66,7 @@ TEST_CASE("only the thread that began a capture ends it, unless it is relaxed") 
   CHECK(end_elsewhere() == CUDA_SUCCESS);
 }
 
-TEST_CASE("what is captured and what is not cannot wait for each other, nor can two captures") {
+TEST_CASE("captured and uncaptured work cannot wait for each other, nor can two captures") {
   const CurrentContext context;
   const CUstream one = new_stream(CU_STREAM_NON_BLOCKING), two = new_stream(CU_STREAM_NON_BLOCKING);
   const CUevent outside = new_event(), inside = new_event();
@@ -84,7 +84,7 @@ TEST_CASE("what is captured and what is not cannot wait for each other, nor can 
   CHECK(end_result(two) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 }
 
-TEST_CASE("nothing more is captured by a capture that was spoilt") {
+TEST_CASE("an invalidated capture records nothing more") {
   const CurrentContext context;
   const CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
   const CUevent event = new_event();
@@ -101,7 +101,7 @@ TEST_CASE("nothing more is captured by a capture that was spoilt") {
   CHECK(number == 1);
 }
 
-TEST_CASE("a capture is told by id, graph and dependencies, in every version of the call") {
+TEST_CASE("every version of the query returns a capture's id, graph and dependencies") {
   const CurrentContext context;
   const CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
@@ -133,7 +133,7 @@ TEST_CASE("a capture is told by id, graph and dependencies, in every version of 
   CHECK(end_result(stream) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 }
 
-TEST_CASE("a stream captures once at a time, the legacy stream never, a thread's own does") {
+TEST_CASE("a stream captures once at a time, the legacy stream never, a per-thread default stream does") {
   const CurrentContext context;
   const CUstream stream = new_stream();
   begin(stream);
@@ -148,8 +148,8 @@ TEST_CASE("a stream captures once at a time, the legacy stream never, a thread's
   REQUIRE(cuGraphDestroy(graph) == CUDA_SUCCESS);
 }
 
-TEST_CASE("a stream that is destroyed takes its capture along") {
-  if (!simulator()) return;  // not documented; what matters is that nothing is held up for ever
+TEST_CASE("a destroyed stream ends its capture") {
+  if (!simulator()) return;  // not documented; the test only requires that nothing hangs
   const CurrentContext context;
   const CUstream origin = new_stream(), side = new_stream(CU_STREAM_NON_BLOCKING);
   const CUevent fork = new_event();
@@ -164,7 +164,7 @@ TEST_CASE("a stream that is destroyed takes its capture along") {
   CHECK(cuStreamWaitEvent(side, fork, 0) == CUDA_ERROR_CAPTURED_EVENT);
 }
 
-TEST_CASE("a context that is destroyed takes its captures along") {
+TEST_CASE("a destroyed context ends its captures") {
   const CurrentContext staying;
   {
     const CurrentContext going;

@@ -1,4 +1,4 @@
-// What a capture forbids, to whom, and which captures an offence spoils.
+// Which calls a capture forbids, for which threads, and which captures a forbidden call invalidates.
 #include <functional>
 #include <thread>
 #include <vector>
@@ -17,7 +17,7 @@ struct Unseen {
   std::function<CUresult()> call;
 };
 
-// Calls that no capture sees. Their arguments are good, so that only a capture can be against them.
+// Calls that a capture cannot record. Their arguments are valid, so that only a capture can make them fail.
 class UnseenCalls {
  public:
   UnseenCalls()
@@ -77,7 +77,7 @@ class UnseenCalls {
   std::vector<unsigned char> page_;
 };
 
-// How a call on a thread of that mode goes while a stream captures, and what becomes of the capture.
+// The result of a call on a thread of that mode while a stream captures, and the capture's state afterwards.
 void check(CUstreamCaptureMode capture, CUstreamCaptureMode thread, bool same_thread, bool refused) {
   const CurrentContext context;
   const CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
@@ -105,18 +105,18 @@ void check(CUstreamCaptureMode capture, CUstreamCaptureMode thread, bool same_th
   }
 }
 
-TEST_CASE("a thread with a capture of its own makes no call that the capture would not see") {
+TEST_CASE("a thread with its own capture makes no call that the capture cannot record") {
   for (const auto thread : {kGlobal, kThreadLocal}) {
     for (const auto capture : {kGlobal, kThreadLocal}) check(capture, thread, true, true);
   }
 }
 
-TEST_CASE("a relaxed capture forbids nothing, and a relaxed thread may do anything, harming nothing") {
+TEST_CASE("a relaxed capture forbids nothing, and a relaxed thread may make any call without invalidating a capture") {
   for (const auto thread : {kGlobal, kThreadLocal, kRelaxed}) check(kRelaxed, thread, true, false);
   for (const auto capture : {kGlobal, kThreadLocal}) check(capture, kRelaxed, true, false);
 }
 
-TEST_CASE("another thread's capture forbids only what is global on both sides") {
+TEST_CASE("another thread's capture forbids a call only if both are global") {
   check(kGlobal, kGlobal, false, true);
   check(kThreadLocal, kGlobal, false, false);
   check(kRelaxed, kGlobal, false, false);
@@ -124,7 +124,7 @@ TEST_CASE("another thread's capture forbids only what is global on both sides") 
   check(kGlobal, kRelaxed, false, false);
 }
 
-TEST_CASE("an offence spoils the captures that forbade it and no other") {
+TEST_CASE("a forbidden call invalidates the captures that forbade it and no other") {
   const CurrentContext context;
   const CUstream mine = new_stream(CU_STREAM_NON_BLOCKING), relaxed = new_stream(CU_STREAM_NON_BLOCKING);
   begin(mine, kThreadLocal);
@@ -136,7 +136,7 @@ TEST_CASE("an offence spoils the captures that forbade it and no other") {
   CHECK(end_result(relaxed) == CUDA_SUCCESS);
 }
 
-TEST_CASE("a thread's capture mode is swapped") {
+TEST_CASE("a thread's capture mode can be exchanged") {
   start_driver();
   CUstreamCaptureMode mode = kRelaxed;
   REQUIRE(cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS);
@@ -157,7 +157,7 @@ TEST_CASE("a thread's capture mode is swapped") {
   CHECK(cuThreadExchangeStreamCaptureMode(nullptr) == CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("beside a capturing blocking stream the legacy stream is of no use") {
+TEST_CASE("the legacy stream is unusable while a blocking stream captures") {
   const CurrentContext context;
   const CUdeviceptr device = device_memory(64);
   const CUstream blocking = new_stream();
@@ -181,7 +181,7 @@ TEST_CASE("beside a capturing blocking stream the legacy stream is of no use") {
   CHECK(number == 0);
 }
 
-TEST_CASE("asking whether the legacy stream captures spoils nothing") {
+TEST_CASE("querying the legacy stream's capture status invalidates nothing") {
   const CurrentContext context;
   const CUstream blocking = new_stream();
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -192,7 +192,7 @@ TEST_CASE("asking whether the legacy stream captures spoils nothing") {
   CHECK(end_result(blocking) == CUDA_SUCCESS);
 }
 
-TEST_CASE("beside a capturing non-blocking stream the legacy stream works as ever") {
+TEST_CASE("the legacy stream works normally while a non-blocking stream captures") {
   const CurrentContext context;
   const CUstream apart = new_stream(CU_STREAM_NON_BLOCKING);
   std::atomic<int> number{0};
@@ -203,7 +203,7 @@ TEST_CASE("beside a capturing non-blocking stream the legacy stream works as eve
   CHECK(number == 1);
 }
 
-TEST_CASE("a context with a capture cannot be waited for, whatever the thread's mode") {
+TEST_CASE("a context with a capture cannot be synchronised, whatever the thread's mode") {
   const CurrentContext context;
   const CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
   const ThreadMode relaxed(kRelaxed);
@@ -213,7 +213,7 @@ TEST_CASE("a context with a capture cannot be waited for, whatever the thread's 
   CHECK(cuCtxSynchronize() == CUDA_SUCCESS);
 }
 
-TEST_CASE("another context's capture is no business of a relaxed thread's synchronise") {
+TEST_CASE("another context's capture does not affect a relaxed thread's synchronise") {
   const CurrentContext capturing;
   const CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
   begin(stream);
@@ -226,7 +226,7 @@ TEST_CASE("another context's capture is no business of a relaxed thread's synchr
   CHECK(end_result(stream) == CUDA_SUCCESS);
 }
 
-TEST_CASE("a captured event is no point in time") {
+TEST_CASE("a captured event cannot be queried, awaited or timed") {
   const CurrentContext context;
   const CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
   const CUevent event = new_event();
@@ -242,7 +242,7 @@ TEST_CASE("a captured event is no point in time") {
   }
 }
 
-TEST_CASE("events that were recorded before a capture may be asked about by a relaxed thread") {
+TEST_CASE("a relaxed thread may query events that were recorded before a capture") {
   const CurrentContext context;
   const CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
   const CUevent event = new_event();
@@ -256,7 +256,7 @@ TEST_CASE("events that were recorded before a capture may be asked about by a re
   CHECK(end_result(stream) == CUDA_SUCCESS);
 }
 
-TEST_CASE("a stream callback and a synchronous copy are not for capture") {
+TEST_CASE("a stream callback and a synchronous copy cannot be captured") {
   const CurrentContext context;
   const CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
   begin(stream);
@@ -269,7 +269,7 @@ TEST_CASE("a stream callback and a synchronous copy are not for capture") {
   CHECK(end_result(CU_STREAM_PER_THREAD) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 }
 
-TEST_CASE("memory that a capture did not allocate is not freed in it") {
+TEST_CASE("a capture cannot free memory that it did not allocate") {
   const CurrentContext context;
   const CUdeviceptr device = device_memory(64);
   const CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);

@@ -1,4 +1,4 @@
-// What is captured, and what becomes of it when its graph is launched.
+// What is captured, and what a launch of the graph does.
 #include <vector>
 
 #include "tests/simcuda/conformance/capture.h"
@@ -6,7 +6,7 @@
 namespace simcuda::conformance {
 namespace {
 
-TEST_CASE("captured work is not done until its graph is launched, and is done again at each launch") {
+TEST_CASE("captured work runs only when its graph is launched, and again at each launch") {
   const CurrentContext context;
   const CUdeviceptr device = device_memory(64), copy = device_memory(64);
   const CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
@@ -41,7 +41,7 @@ TEST_CASE("captured work is not done until its graph is launched, and is done ag
   CHECK(cuGraphLaunch(exec, stream) == CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("a captured copy reads its source when it is launched") {
+TEST_CASE("a captured copy reads its source at launch") {
   const CurrentContext context;
   const CUdeviceptr device = device_memory(64);
   void *pinned = nullptr;
@@ -61,7 +61,7 @@ TEST_CASE("a captured copy reads its source when it is launched") {
   }
 }
 
-TEST_CASE("a captured kernel gets at each launch the arguments that it was captured with") {
+TEST_CASE("a captured kernel receives its captured arguments at each launch") {
   if (!simulator()) return;
   const CurrentContext context;
   static int sum = 0;
@@ -72,7 +72,7 @@ TEST_CASE("a captured kernel gets at each launch the arguments that it was captu
       [](const simcuda_launch *one) {
         auto *value = static_cast<int *>(one->params[0]);
         sum += *value;
-        *value = 1000;  // a kernel's parameters are its own
+        *value = 1000;  // a kernel has its own copy of the parameters
       },
       sizes, 1);
   CUmodule module = nullptr;
@@ -92,7 +92,7 @@ TEST_CASE("a captured kernel gets at each launch the arguments that it was captu
   CHECK(sum == 10);
 }
 
-TEST_CASE("a launched graph runs behind the host, in its stream's order") {
+TEST_CASE("a launched graph runs asynchronously to the host, in its stream's order") {
   const CurrentContext context;
   const CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
   std::atomic<int> number{0};
@@ -109,7 +109,7 @@ TEST_CASE("a launched graph runs behind the host, in its stream's order") {
   CHECK(number == 1);
 }
 
-TEST_CASE("launches of one graph follow each other, whatever their streams") {
+TEST_CASE("launches of one graph run one after another, even in different streams") {
   const CurrentContext context;
   const CUstream first = new_stream(CU_STREAM_NON_BLOCKING), second = new_stream(CU_STREAM_NON_BLOCKING);
   std::atomic<int> number{0};
@@ -128,7 +128,7 @@ TEST_CASE("launches of one graph follow each other, whatever their streams") {
   CHECK(number == 2);
 }
 
-TEST_CASE("a graph that is launched into a capture becomes part of it") {
+TEST_CASE("a graph launched into a capture becomes part of it") {
   const CurrentContext context;
   const CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
   std::atomic<int> number{0};
@@ -146,7 +146,7 @@ TEST_CASE("a graph that is launched into a capture becomes part of it") {
   CHECK(number == 2);
 }
 
-TEST_CASE("a capture goes on in an existing graph") {
+TEST_CASE("a capture continues in an existing graph") {
   const CurrentContext context;
   const CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
   CUgraph graph = nullptr, seen = nullptr;

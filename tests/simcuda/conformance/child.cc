@@ -1,5 +1,5 @@
-// One CUDA process of the process tests: does what its first argument says and tells about it on stdout, a line at a
-// time. Finds the driver as a program without a link to it does, so that it runs on any driver, however small.
+// One CUDA process of the process tests: runs the command in its first argument and reports on stdout, line by line.
+// Loads the driver at run time, not by linking, so that it runs on any driver, however small.
 #define __CUDA_API_VERSION_INTERNAL  // exports by their own names
 #include <cuda.h>
 #include <dlfcn.h>
@@ -44,7 +44,7 @@ void say(CUresult result) {
   say(std::to_string(static_cast<int>(result)));
 }
 
-// Until the parent closes our input.
+// Until the parent closes this process's input.
 void await_leave() {
   char byte = 0;
   while (::read(STDIN_FILENO, &byte, 1) > 0) {
@@ -81,7 +81,7 @@ int devices() {
   return 0;
 }
 
-// Takes blocks until it is refused, says how many, and keeps them.
+// Allocates blocks until one is refused, reports the number, and keeps them.
 int fill(std::size_t bytes) {
   if (const CUresult error = start(); error != CUDA_SUCCESS) return static_cast<int>(error);
   say("ready");
@@ -122,7 +122,7 @@ int churn(unsigned seed) {
   }
 }
 
-// Says what the monitor sees as used on device 0, once it is `expected` or after long enough.
+// Reports the monitor's figure of used bytes on device 0, once it is `expected` or the wait times out.
 int await_used(unsigned long long expected) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   nvmlDevice_t device = nullptr;
@@ -142,7 +142,7 @@ int await_used(unsigned long long expected) {
   return 0;
 }
 
-// What a child of fork gets from each call: its exit status is the number of answers that were not NOT_INITIALIZED.
+// The results of a forked child's calls: its exit status counts those other than NOT_INITIALIZED.
 int answers_after_fork() {
   CUdeviceptr address = 0;
   CUcontext context = nullptr;
@@ -166,7 +166,7 @@ int status_of(pid_t child) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-// Forks again and again while another thread is inside the driver.
+// Forks repeatedly while another thread is inside the driver.
 int fork_after() {
   if (const CUresult error = start(); error != CUDA_SUCCESS) return static_cast<int>(error);
   CUcontext context = nullptr;
@@ -194,7 +194,7 @@ int fork_after() {
   busy.join();
   say(std::to_string(wrong));
   CUdeviceptr address = 0;
-  say(allocate(&address, 16));  // the parent is none the worse
+  say(allocate(&address, 16));  // the parent still works
   return 0;
 }
 
@@ -233,7 +233,7 @@ int touch() {
   if (const CUresult error = start(); error != CUDA_SUCCESS) return static_cast<int>(error);
   CUdeviceptr address = 0;
   say(DRIVER(cuMemAlloc_v2)(&address, 4096));
-  *reinterpret_cast<volatile char *>(address) = 1;  // as on hardware: no host may
+  *reinterpret_cast<volatile char *>(address) = 1;  // as on hardware: the host may not
   say("survived");
   return 0;
 }
@@ -264,7 +264,7 @@ int before_init() {
   return 0;
 }
 
-// With what every driver has.
+// The commands for which every driver has the functions.
 int least() {
   say(DRIVER(cuInit)(0));
   CUdevice device = -1;

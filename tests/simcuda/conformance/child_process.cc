@@ -17,7 +17,7 @@ extern char **environ;
 namespace simcuda::conformance {
 namespace {
 
-// Ours but for what configures the driver: each test says all of that itself.
+// This process's environment without the driver's settings: each test sets all of those itself.
 std::vector<std::string> with_environment(const Environment &wanted, const std::string &driver_folder) {
   std::vector<std::string> all;
   for (char **entry = environ; *entry != nullptr; ++entry) {

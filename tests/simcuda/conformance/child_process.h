@@ -1,5 +1,5 @@
-// A child program with its own environment, its output read line by line, and its end.
-// Layer: none. Owns: the process (killed and reaped at the latest here) and both pipes.
+// A child program with a separate environment, its output line by line, and its exit status.
+// Layer: none. Owns: the process (killed and reaped here at the latest) and both pipes.
 #pragma once
 #include <sys/types.h>
 
@@ -14,7 +14,7 @@ using Environment = std::map<std::string, std::string>;
 
 class ChildProcess {
  public:
-  // Runs the child program of these tests, or another one, over the given driver folder.
+  // Runs these tests' child program, or another one, over the given driver folder.
   ChildProcess(const std::vector<std::string> &arguments, const Environment &environment,
                const std::string &driver_folder = SIMCUDA_FOLDER, const char *program = SIMCUDA_CHILD);
   ~ChildProcess();
@@ -35,7 +35,7 @@ class ChildProcess {
   std::FILE *output_ = nullptr;
 };
 
-// A new folder, removed with all in it when this goes.
+// A new folder, removed with its contents by the destructor.
 class Folder {
  public:
   Folder();

@@ -49,7 +49,7 @@ std::size_t used() {
   return total - free;
 }
 
-// One descriptor, out or in, beside one byte.
+// One descriptor, sent or received, with one byte.
 bool pass(int socket, int *descriptor, bool out) {
   char byte = 0;
   iovec content{&byte, 1};

@@ -1,5 +1,5 @@
 // Two processes that share physical memory by a file descriptor. Layer: none. Threads: before the first CUDA call.
 #pragma once
 
-// The parent gives memory to its child, each writes what the other one reads; says what went wrong, or "shared".
+// The parent shares memory with its child, and each reads what the other one wrote. Returns the error, or "shared".
 int share_memory();

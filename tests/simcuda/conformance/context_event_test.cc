@@ -6,7 +6,7 @@
 namespace simcuda::conformance {
 namespace {
 
-TEST_CASE("an event of a context comes behind all its streams") {
+TEST_CASE("an event of a context follows the work of all its streams") {
   const CurrentContext context;
   const CUstream blocking = new_stream(), apart = new_stream(CU_STREAM_NON_BLOCKING);
   for (const unsigned flags : {unsigned{CU_EVENT_DISABLE_TIMING}, unsigned{CU_EVENT_DEFAULT}}) {
@@ -23,7 +23,7 @@ TEST_CASE("an event of a context comes behind all its streams") {
   }
 }
 
-TEST_CASE("an event of a context covers the streams of other threads and those destroyed with work in them") {
+TEST_CASE("an event of a context covers the streams of other threads and those destroyed with queued work") {
   const CurrentContext context;
   const CUevent event = new_event();
   Gate elsewhere, orphaned;
@@ -44,7 +44,7 @@ TEST_CASE("an event of a context covers the streams of other threads and those d
   CHECK(cuEventSynchronize(event) == CUDA_SUCCESS);
 }
 
-TEST_CASE("an event of a context does not come behind later work, nor does it tie streams together") {
+TEST_CASE("an event of a context does not follow later work, and does not order streams") {
   const CurrentContext context;
   const CUstream held = new_stream(), other = new_stream();
   const CUevent event = new_event(), timed = new_event();
@@ -60,7 +60,7 @@ TEST_CASE("an event of a context does not come behind later work, nor does it ti
   CHECK(cuEventQuery(timed) == CUDA_ERROR_NOT_READY);
 }
 
-TEST_CASE("an event of a context keeps the time") {
+TEST_CASE("an event of a context records the time") {
   const CurrentContext context;
   const CUstream stream = new_stream();
   const CUevent start = new_event(), end = new_event();
@@ -76,16 +76,16 @@ TEST_CASE("an event of a context keeps the time") {
   CHECK(milliseconds >= 0);
 }
 
-TEST_CASE("an event is recorded in its own context alone") {
+TEST_CASE("an event can be recorded only in its own context") {
   const CurrentContext first;
   const CUevent event = new_event();
   const CurrentContext second;
   CHECK(cuCtxRecordEvent(second.get(), event) == CUDA_ERROR_INVALID_HANDLE);
-  CHECK(cuCtxRecordEvent(first.get(), event) == CUDA_SUCCESS);  // whichever is current
+  CHECK(cuCtxRecordEvent(first.get(), event) == CUDA_SUCCESS);  // whichever context is current
   CHECK(cuCtxRecordEvent(nullptr, event) == CUDA_ERROR_INVALID_CONTEXT);
 }
 
-TEST_CASE("recording an event of a context in which a stream captures fails and spoils the capture") {
+TEST_CASE("recording an event of a context in which a stream captures fails and invalidates the capture") {
   const CurrentContext context;
   const CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
   const CUevent event = new_event();
@@ -96,7 +96,7 @@ TEST_CASE("recording an event of a context in which a stream captures fails and 
   CHECK(cuCtxRecordEvent(context.get(), event) == CUDA_SUCCESS);
 }
 
-TEST_CASE("another context's capture does not stand in the way of a context's event") {
+TEST_CASE("another context's capture does not prevent a context's event") {
   const CurrentContext quiet;
   const CUevent event = new_event();
   const CurrentContext capturing;
@@ -106,7 +106,7 @@ TEST_CASE("another context's capture does not stand in the way of a context's ev
   CHECK(end_result(stream) == CUDA_SUCCESS);
 }
 
-TEST_CASE("a context that waits for an event holds up all its later work, and the host goes on") {
+TEST_CASE("a context that waits for an event delays all its later work, but not the host") {
   const CurrentContext first;
   const CUstream held = new_stream(CU_STREAM_NON_BLOCKING);
   const CUevent event = new_event();
@@ -133,7 +133,7 @@ TEST_CASE("a context that waits for an event holds up all its later work, and th
   CHECK(number == 2);
 }
 
-TEST_CASE("a context does not wait for what is captured, and trying to spoils the capture") {
+TEST_CASE("a context cannot wait for captured work, and the attempt invalidates the capture") {
   const CurrentContext context;
   const CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
   const CUevent inside = new_event(), outside = new_event();

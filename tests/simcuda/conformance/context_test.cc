@@ -1,5 +1,5 @@
-// Contexts: what they cost, what goes with them, and which one is current.
-#define __CUDA_API_VERSION_INTERNAL  // the older versions have tests, too: exports by their own names
+// Contexts: cost, owned resources, and each thread's current one.
+#define __CUDA_API_VERSION_INTERNAL  // the older versions have tests, too: exports keep their own names
 #include <cuda.h>
 
 #include <thread>
@@ -21,7 +21,7 @@ CUcontext current() {
   return context;
 }
 
-TEST_CASE("a context costs device memory and gives back all it had when it is destroyed") {
+TEST_CASE("a context costs device memory and releases all its memory when it is destroyed") {
   const CurrentContext watching;
   const std::size_t before = free_here();
   CUcontext context = nullptr;
@@ -34,7 +34,7 @@ TEST_CASE("a context costs device memory and gives back all it had when it is de
   CHECK(free_here() == before);
 }
 
-TEST_CASE("every version of cuCtxCreate makes a context and makes it current") {
+TEST_CASE("every version of cuCtxCreate creates a context and makes it current") {
   start_driver();
   CUcontext made[4] = {};
   REQUIRE(cuCtxCreate(&made[0], 0, 0) == CUDA_SUCCESS);
@@ -57,7 +57,7 @@ TEST_CASE("every version of cuCtxCreate makes a context and makes it current") {
   CHECK(cuCtxCreate_v2(&made[0], 0, 99) == CUDA_ERROR_INVALID_DEVICE);
 }
 
-TEST_CASE("a context that somebody attached to lives until he detaches") {
+TEST_CASE("an attached context lives until it is detached") {
   const CurrentContext watching;
   CUcontext context = nullptr, same = nullptr;
   REQUIRE(cuCtxCreate_v2(&context, 0, 0) == CUDA_SUCCESS);
@@ -69,7 +69,7 @@ TEST_CASE("a context that somebody attached to lives until he detaches") {
   CHECK(current() == watching.get());
 }
 
-TEST_CASE("contexts are pushed, popped and set, each thread for itself") {
+TEST_CASE("contexts are pushed, popped and set separately on each thread") {
   const CurrentContext first;
   const CurrentContext second;
   CUcontext popped = nullptr;
@@ -92,7 +92,7 @@ TEST_CASE("contexts are pushed, popped and set, each thread for itself") {
   REQUIRE(cuCtxPushCurrent_v2(second.get()) == CUDA_SUCCESS);
 }
 
-TEST_CASE("a thread whose context was destroyed by another is told so") {
+TEST_CASE("a thread whose context was destroyed by another gets an error") {
   const CurrentContext watching;
   CUcontext context = nullptr;
   REQUIRE(cuCtxCreate_v2(&context, 0, 0) == CUDA_SUCCESS);
@@ -122,7 +122,7 @@ TEST_CASE("a primary context lives from its first retain to its last release") {
   REQUIRE(cuCtxPushCurrent_v2(first) == CUDA_SUCCESS);
   device_memory(kMiB);
   REQUIRE(cuDevicePrimaryCtxRelease(0) == CUDA_SUCCESS);
-  device_memory(kMiB);  // somebody still holds it
+  device_memory(kMiB);  // another reference remains
   REQUIRE(cuDevicePrimaryCtxRelease_v2(0) == CUDA_SUCCESS);
   CUdeviceptr address = 0;
   CHECK(cuMemAlloc_v2(&address, 1) == CUDA_ERROR_CONTEXT_IS_DESTROYED);

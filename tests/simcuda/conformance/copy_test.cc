@@ -1,4 +1,4 @@
-// Copies and fills move the right bytes and nothing else.
+// Copies and fills change the right bytes and nothing else.
 #include <cstring>
 
 #include "tests/simcuda/conformance/fixture.h"
@@ -6,7 +6,7 @@
 namespace simcuda::conformance {
 namespace {
 
-TEST_CASE("bytes come back as they went, at every size and offset") {
+TEST_CASE("bytes come back unchanged, at every size and offset") {
   const CurrentContext context;
   const CUdeviceptr device = device_memory(4 * kMiB);
   for (const std::size_t bytes : {std::size_t{1}, std::size_t{7}, std::size_t{4096}, std::size_t{65537}, 2 * kMiB}) {
@@ -29,7 +29,7 @@ TEST_CASE("a copy touches nothing outside its range") {
   CHECK(read_back(device, 4096) == expected);
 }
 
-TEST_CASE("copies between allocations, of any pair of kinds, arrive") {
+TEST_CASE("copies between allocations of any two kinds arrive") {
   const CurrentContext context;
   const auto sent = counting(3 * kMiB);
   const CUdeviceptr first = device_memory(sent.size()), second = device_memory(sent.size());
@@ -40,7 +40,7 @@ TEST_CASE("copies between allocations, of any pair of kinds, arrive") {
   CHECK(received == sent);
 }
 
-TEST_CASE("a copy beyond an allocation, or of no allocation, is an invalid value") {
+TEST_CASE("a copy past an allocation, or of no allocation, is an invalid value") {
   const CurrentContext context;
   const CUdeviceptr device = device_memory(512);
   std::vector<unsigned char> host(4096);
@@ -53,7 +53,7 @@ TEST_CASE("a copy beyond an allocation, or of no allocation, is an invalid value
   CHECK(cuMemcpyDtoH(host.data(), device, 1) == CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("pageable memory is free again when an asynchronous copy from it returns") {
+TEST_CASE("an asynchronous copy has read its pageable source when it returns") {
   const CurrentContext context;
   for (const std::size_t bytes : {std::size_t{1000}, kMiB}) {
     const CUdeviceptr device = device_memory(bytes);
@@ -61,7 +61,7 @@ TEST_CASE("pageable memory is free again when an asynchronous copy from it retur
     auto source = counting(bytes);
     const auto sent = source;
     Gate gate;
-    if (bytes <= 4096) gate.hold(stream);  // so little is set aside: the call must not wait for its turn
+    if (bytes <= 4096) gate.hold(stream);  // so few bytes are staged: the call must not wait for the stream
     REQUIRE(cuMemcpyHtoDAsync(device, source.data(), bytes, stream) == CUDA_SUCCESS);
     std::fill(source.begin(), source.end(), static_cast<unsigned char>(0));
     gate.open();
@@ -70,7 +70,7 @@ TEST_CASE("pageable memory is free again when an asynchronous copy from it retur
   }
 }
 
-TEST_CASE("an asynchronous copy to pinned memory is done when its stream is") {
+TEST_CASE("an asynchronous copy to pinned memory is complete when its stream is") {
   const CurrentContext context;
   const auto sent = counting(kMiB);
   const CUdeviceptr device = device_memory(kMiB);
@@ -87,7 +87,7 @@ TEST_CASE("an asynchronous copy to pinned memory is done when its stream is") {
   CHECK(std::memcmp(pinned, expected.data(), kMiB) == 0);
 }
 
-TEST_CASE("fills write elements of every width, and only as many as asked") {
+TEST_CASE("fills write elements of every width, and only the requested number") {
   const CurrentContext context;
   const CUdeviceptr device = device_memory(64);
   REQUIRE(cuMemsetD8(device, 0x11, 64) == CUDA_SUCCESS);
@@ -106,7 +106,7 @@ TEST_CASE("fills write elements of every width, and only as many as asked") {
   CHECK(cuMemsetD32(device + 2, 0, 1) == CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("rows of a rectangle are filled and copied, and what lies between them stays") {
+TEST_CASE("fills and copies of a rectangle leave the bytes between rows unchanged") {
   const CurrentContext context;
   constexpr std::size_t kPitch = 64, kRows = 5;
   const CUdeviceptr device = device_memory(kPitch * kRows);
@@ -131,11 +131,11 @@ TEST_CASE("rows of a rectangle are filled and copied, and what lies between them
     const std::size_t x = i % 20;
     REQUIRE(host[i] == (x < 4 ? 2 : x < 8 ? 1 : 9));
   }
-  copy.Height = kRows + 1;  // beyond the allocation
+  copy.Height = kRows + 1;  // past the allocation
   CHECK(cuMemcpy2D(&copy) == CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("bytes cross from one device to another") {
+TEST_CASE("a copy between two devices arrives") {
   start_driver();
   int count = 0;
   REQUIRE(cuDeviceGetCount(&count) == CUDA_SUCCESS);

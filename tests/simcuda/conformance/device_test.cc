@@ -8,7 +8,7 @@
 namespace simcuda::conformance {
 namespace {
 
-TEST_CASE("every device attribute is answered") {
+TEST_CASE("every device attribute has a value") {
   start_driver();
   int value = 0, answered = 0;
   for (int i = 1; i < CU_DEVICE_ATTRIBUTE_MAX; ++i) {
@@ -23,7 +23,7 @@ TEST_CASE("every device attribute is answered") {
   CHECK(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_WARP_SIZE, -1) == CUDA_ERROR_INVALID_DEVICE);
 }
 
-TEST_CASE("devices differ in UUID and bus address, and are found by the latter") {
+TEST_CASE("devices differ in UUID and bus address, and can be looked up by bus address") {
   start_driver();
   int count = 0;
   REQUIRE(cuDeviceGetCount(&count) == CUDA_SUCCESS);
@@ -50,7 +50,7 @@ TEST_CASE("devices differ in UUID and bus address, and are found by the latter")
   CHECK(cuDeviceGet(&none, -1) == CUDA_ERROR_INVALID_DEVICE);
 }
 
-TEST_CASE("a name that does not fit is cut and ended") {
+TEST_CASE("a name that does not fit is truncated and terminated") {
   start_driver();
   char name[4] = {'x', 'x', 'x', 'x'};
   REQUIRE(cuDeviceGetName(name, sizeof name, 0) == CUDA_SUCCESS);
@@ -58,7 +58,7 @@ TEST_CASE("a name that does not fit is cut and ended") {
   CHECK(cuDeviceGetName(nullptr, 4, 0) == CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("the driver says which version it is, and initialises again without harm") {
+TEST_CASE("the driver returns its version, and can be initialised again") {
   int version = 0;
   REQUIRE(cuDriverGetVersion(&version) == CUDA_SUCCESS);
   CHECK(version >= 12000);
@@ -77,7 +77,7 @@ TEST_CASE("errors have names and texts") {
   CHECK(text == nullptr);
 }
 
-TEST_CASE("peers can be reached, each once") {
+TEST_CASE("each pair of peers can be enabled once") {
   start_driver();
   int count = 0, can = 0;
   REQUIRE(cuDeviceGetCount(&count) == CUDA_SUCCESS);

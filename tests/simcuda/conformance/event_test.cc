@@ -4,7 +4,7 @@
 namespace simcuda::conformance {
 namespace {
 
-TEST_CASE("an event is ready when the work before it is done") {
+TEST_CASE("an event is complete when the work before it is complete") {
   const CurrentContext context;
   const CUstream stream = new_stream();
   const CUevent event = new_event();
@@ -18,7 +18,7 @@ TEST_CASE("an event is ready when the work before it is done") {
   CHECK(cuEventQuery(event) == CUDA_SUCCESS);
 }
 
-TEST_CASE("an event in the legacy default stream comes after the work of blocking streams") {
+TEST_CASE("an event in the legacy default stream follows the work of blocking streams") {
   const CurrentContext context;
   const CUstream blocking = new_stream();
   const CUevent event = new_event();
@@ -30,7 +30,7 @@ TEST_CASE("an event in the legacy default stream comes after the work of blockin
   CHECK(cuEventSynchronize(event) == CUDA_SUCCESS);
 }
 
-TEST_CASE("time between events is told once both have passed") {
+TEST_CASE("elapsed time is available once both events are complete") {
   const CurrentContext context;
   const CUstream stream = new_stream();
   const CUevent start = new_event(), end = new_event(), silent = new_event(CU_EVENT_DISABLE_TIMING);
@@ -49,14 +49,14 @@ TEST_CASE("time between events is told once both have passed") {
   CHECK(cuEventElapsedTime(&milliseconds, start, silent) == CUDA_ERROR_INVALID_HANDLE);
 }
 
-TEST_CASE("an event of one context is not recorded in a stream of another") {
+TEST_CASE("an event of one context cannot be recorded in a stream of another") {
   const CurrentContext first;
   const CUevent event = new_event();
   const CurrentContext second;
   CHECK(cuEventRecord(event, nullptr) == CUDA_ERROR_INVALID_HANDLE);
 }
 
-TEST_CASE("a destroyed event is no event") {
+TEST_CASE("a destroyed event's handle is invalid") {
   const CurrentContext context;
   const CUevent event = new_event();
   REQUIRE(cuEventDestroy(event) == CUDA_SUCCESS);

@@ -1,6 +1,6 @@
-// What the conformance tests share: a context for a test's length, a gate that holds a stream up, and the simulator's
-// own entry points where the driver is the simulator. Everything else is the public driver API, so that the same
-// tests can run on a real driver.
+// Shared by the conformance tests: a context for one test, a gate that blocks a stream, and the simulator's own entry
+// points where the driver is the simulator. All else is the public driver API, so that the tests can run on a real
+// driver.
 #pragma once
 #include <cuda.h>
 
@@ -36,13 +36,13 @@ CUdeviceptr device_memory(std::size_t bytes);
 CUstream new_stream(unsigned flags = CU_STREAM_DEFAULT);
 CUevent new_event(unsigned flags = CU_EVENT_DEFAULT);
 std::size_t free_bytes();
-// Whether device 0 can do it.
+// Whether device 0 supports it.
 bool supports(CUdevice_attribute attribute);
 std::vector<unsigned char> counting(std::size_t bytes, unsigned char first = 1);
 std::vector<unsigned char> read_back(CUdeviceptr address, std::size_t bytes);
 
-// Work that waits in a stream until the gate is opened, at the latest when the gate goes; that waits until nobody is
-// left in it.
+// Work that blocks a stream until the gate is opened, at the latest by the destructor, which waits until all such work
+// has ended.
 class Gate {
  public:
   Gate() = default;
@@ -58,10 +58,10 @@ class Gate {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool open_ = false;
-  unsigned inside_ = 0;  // held and not yet let go
+  unsigned inside_ = 0;  // blocked and not yet released
 };
 
-// What the driver answers about a pointer; REQUIREs that it does.
+// The attributes of a pointer; REQUIREs that the query succeeds.
 template <class Value>
 Value attribute(CUpointer_attribute which, CUdeviceptr pointer) {
   Value value{};

@@ -70,7 +70,7 @@ TEST_CASE("a green context keeps the primary context alive") {
   CHECK(active == 0);
 }
 
-TEST_CASE("memory that is allocated while a green context is current is the primary context's and outlives it") {
+TEST_CASE("memory allocated while a green context is current belongs to the primary context and outlives it") {
   Green green;
   const CUdeviceptr device = device_memory(4096);
   CUcontext owner = nullptr;
@@ -85,7 +85,7 @@ TEST_CASE("memory that is allocated while a green context is current is the prim
   REQUIRE(cuCtxPopCurrent(&popped) == CUDA_SUCCESS);
 }
 
-TEST_CASE("waiting for the primary context covers its green contexts, waiting for a green one itself alone") {
+TEST_CASE("synchronising the primary context covers its green contexts, a green one covers only itself") {
   const Green one, other;
   const CUstream stream = green_stream(one.handle());
   const CUevent of_primary = new_event(), of_green = new_event(), of_other = new_event();
@@ -94,7 +94,7 @@ TEST_CASE("waiting for the primary context covers its green contexts, waiting fo
   REQUIRE(cuCtxRecordEvent(one.primary(), of_primary) == CUDA_SUCCESS);
   REQUIRE(cuGreenCtxRecordEvent(one.handle(), of_green) == CUDA_SUCCESS);
   REQUIRE(cuCtxRecordEvent(other.context(), of_other) == CUDA_SUCCESS);
-  CHECK(cuCtxSynchronize() == CUDA_SUCCESS);  // the other's, which is current
+  CHECK(cuCtxSynchronize() == CUDA_SUCCESS);  // of the other context, which is current
   CHECK(cuEventQuery(of_primary) == CUDA_ERROR_NOT_READY);
   CHECK(cuEventQuery(of_green) == CUDA_ERROR_NOT_READY);
   CHECK(cuEventQuery(of_other) == CUDA_SUCCESS);
@@ -105,7 +105,7 @@ TEST_CASE("waiting for the primary context covers its green contexts, waiting fo
   CHECK(cuEventQuery(of_green) == CUDA_SUCCESS);
 }
 
-TEST_CASE("what a primary context waits for holds up its green contexts, too, and not the other way round") {
+TEST_CASE("a wait of the primary context delays its green contexts, too, and not the other way round") {
   const Green green, other;
   const CurrentContext elsewhere;
   const CUstream held = new_stream();
@@ -132,7 +132,7 @@ TEST_CASE("what a primary context waits for holds up its green contexts, too, an
   REQUIRE(cuCtxPopCurrent(&popped) == CUDA_SUCCESS);
 }
 
-TEST_CASE("a green context's streams tell where they belong") {
+TEST_CASE("a green context's streams return their contexts") {
   const Green green;
   const CUstream made = green_stream(green.handle()), usual = new_stream();
   REQUIRE(cuCtxPushCurrent(green.primary()) == CUDA_SUCCESS);
@@ -158,7 +158,7 @@ TEST_CASE("a green context's streams tell where they belong") {
   CHECK(cuGreenCtxStreamCreate(&refused, green.handle(), CU_STREAM_DEFAULT, 0) == CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("a green context and its handles are told apart from other contexts") {
+TEST_CASE("a green context and its handles differ from other contexts") {
   const Green green;
   CUdevice device = -1;
   REQUIRE(cuCtxGetDevice(&device) == CUDA_SUCCESS);
@@ -169,7 +169,7 @@ TEST_CASE("a green context and its handles are told apart from other contexts") 
   if (simulator()) CHECK(cuCtxSetCurrent(reinterpret_cast<CUcontext>(green.handle())) == CUDA_ERROR_INVALID_CONTEXT);
 }
 
-TEST_CASE("what is left of a destroyed green context answers that it has gone") {
+TEST_CASE("the handles of a destroyed green context return CONTEXT_IS_DESTROYED") {
   if (!simulator()) return;  // a real driver may crash on a dead handle
   Green green;
   const CUgreenCtx handle = green.handle();
@@ -187,7 +187,7 @@ TEST_CASE("what is left of a destroyed green context answers that it has gone") 
   REQUIRE(cuCtxPopCurrent(&popped) == CUDA_SUCCESS);
 }
 
-TEST_CASE("a reset of the device ends its green contexts") {
+TEST_CASE("a reset of the device destroys its green contexts") {
   if (!simulator()) return;
   start_driver();
   CUgreenCtx green = nullptr;
@@ -203,7 +203,7 @@ TEST_CASE("a reset of the device ends its green contexts") {
   CHECK(active == 0);
 }
 
-TEST_CASE("a capture in a green context stands in the way of the primary context's event") {
+TEST_CASE("a capture in a green context prevents the primary context's event") {
   const Green green;
   const CUstream stream = green_stream(green.handle());
   const CUevent event = new_event();

@@ -1,4 +1,4 @@
-// Memory that one process shares and another one opens, on one machine.
+// Memory that one process exports and another one opens, on one machine.
 #include <signal.h>
 
 #include "tests/simcuda/conformance/peer.h"
@@ -6,7 +6,7 @@
 namespace simcuda::conformance {
 namespace {
 
-TEST_CASE("what one process writes into shared memory the other one reads, both ways") {
+TEST_CASE("each process reads what the other one writes into shared memory") {
   Two two;
   REQUIRE(two.exporter("take 100000 7") == "0");
   const std::string handle = two.exporter.share();
@@ -20,11 +20,11 @@ TEST_CASE("what one process writes into shared memory the other one reads, both 
   CHECK(two.importer("close opened") == "0");
 }
 
-TEST_CASE("an opened range is as long as what was shared, and begins where that begins") {
+TEST_CASE("an opened range has the size and the start of the exported allocation") {
   Two two;
   REQUIRE(two.importer("take 1536 1") == "0");
   REQUIRE(two.exporter("take 512 3") == "0");
-  REQUIRE(two.exporter("take 100000 7") == "0");  // begins amid a page
+  REQUIRE(two.exporter("take 100000 7") == "0");  // begins inside a page
   REQUIRE(two.importer("open " + two.exporter.share()) == "0 new");
   CHECK(two.importer("range opened") == "0 1 100000");
   CHECK(two.importer("read opened 100001") == "1");
@@ -32,7 +32,7 @@ TEST_CASE("an opened range is as long as what was shared, and begins where that 
   CHECK(two.exporter("attributes own") == "0 2 0 1 1");
 }
 
-TEST_CASE("a handle that is opened twice gives the same address, which stays until it is closed twice") {
+TEST_CASE("a handle opened twice gives the same address, which stays valid until it is closed twice") {
   Two two;
   REQUIRE(two.exporter("take 100000 7") == "0");
   const std::string handle = two.exporter.share();
@@ -45,7 +45,7 @@ TEST_CASE("a handle that is opened twice gives the same address, which stays unt
   CHECK(two.importer("close opened") == "1");
 }
 
-TEST_CASE("another context of a process does not open what the first one has open") {
+TEST_CASE("a second context of a process cannot open what the first one has open") {
   Two two;
   REQUIRE(two.exporter("take 100000 7") == "0");
   const std::string handle = two.exporter.share();
@@ -54,7 +54,7 @@ TEST_CASE("another context of a process does not open what the first one has ope
   CHECK(two.importer("open " + handle) == "201");
 }
 
-TEST_CASE("openings go with their context") {
+TEST_CASE("a destroyed context closes its imports") {
   Two two;
   REQUIRE(two.exporter("take 100000 7") == "0");
   const std::string handle = two.exporter.share();
@@ -66,7 +66,7 @@ TEST_CASE("openings go with their context") {
   CHECK(two.importer("read opened 100000") == "0 7");
 }
 
-TEST_CASE("memory that is opened costs the device nothing, and is not for its opener to free or to share") {
+TEST_CASE("imported memory costs the device nothing, and its importer can neither free nor export it") {
   Two two;
   REQUIRE(two.exporter("take 33554432 7") == "0");
   const std::string handle = two.exporter.share();
@@ -79,7 +79,7 @@ TEST_CASE("memory that is opened costs the device nothing, and is not for its op
   CHECK(two.importer("close own") == "1");
 }
 
-TEST_CASE("addresses are used again, and show what is opened there and nothing else") {
+TEST_CASE("import addresses are reused and show only the newly imported memory") {
   Two two;
   for (int turn = 0; turn < 50; ++turn) {
     REQUIRE(two.exporter("take 33554432 " + std::to_string(turn)) == "0");
@@ -93,7 +93,7 @@ TEST_CASE("addresses are used again, and show what is opened there and nothing e
   }
 }
 
-TEST_CASE("a handle of memory that is gone opens nothing, even where other memory is by now") {
+TEST_CASE("a handle of freed memory opens nothing, even if other memory took its place") {
   Two two;
   REQUIRE(two.exporter("take 100000 7") == "0");
   const std::string handle = two.exporter.share();
@@ -105,7 +105,7 @@ TEST_CASE("a handle of memory that is gone opens nothing, even where other memor
   CHECK(two.importer("read opened 100000") == "0 8");
 }
 
-TEST_CASE("a handle of a process that is gone opens nothing, and what was open stays readable") {
+TEST_CASE("a handle of an exited process opens nothing, and what was open stays readable") {
   Two two;
   REQUIRE(two.exporter("take 100000 7") == "0");
   const std::string handle = two.exporter.share();
@@ -117,14 +117,14 @@ TEST_CASE("a handle of a process that is gone opens nothing, and what was open s
   CHECK(two.importer("open " + handle) == "1");
 }
 
-TEST_CASE("a handle of another machine, or a broken one, opens nothing") {
+TEST_CASE("a handle of another machine, or an invalid one, opens nothing") {
   Two two;
   const Folder elsewhere;
   Peer other(elsewhere.path());
   REQUIRE(two.exporter("take 100000 7") == "0");
   std::string handle = two.exporter.share();
   CHECK(other("open " + handle) == "1");
-  const std::size_t id = 2 * 24;  // its first byte
+  const std::size_t id = 2 * 24;  // the first byte of the id
   handle[id] = handle[id] == 'f' ? '0' : 'f';
   CHECK(two.importer("open " + handle) == "1");
   CHECK(two.importer("open " + std::string(128, '0')) == "400");

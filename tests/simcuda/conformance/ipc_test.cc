@@ -1,4 +1,4 @@
-// Handles of memory for other processes.
+// IPC handles within one process.
 #include <cstring>
 
 #include "tests/simcuda/conformance/fixture.h"
@@ -10,7 +10,7 @@ bool same(const CUipcMemHandle &one, const CUipcMemHandle &other) {
   return std::memcmp(&one, &other, sizeof one) == 0;
 }
 
-TEST_CASE("a handle names the whole allocation, whichever of its addresses it is made from") {
+TEST_CASE("a handle names the whole allocation, whichever of its addresses is passed") {
   const CurrentContext context;
   const CUdeviceptr device = device_memory(kMiB), other = device_memory(kMiB);
   CUipcMemHandle whole = {}, inside = {}, elsewhere = {};
@@ -21,7 +21,7 @@ TEST_CASE("a handle names the whole allocation, whichever of its addresses it is
   CHECK_FALSE(same(whole, elsewhere));
 }
 
-TEST_CASE("memory at the same address has another handle when it is other memory") {
+TEST_CASE("new memory at an old address has another handle") {
   const CurrentContext context;
   CUipcMemHandle first = {}, second = {};
   CUdeviceptr device = device_memory(kMiB);
@@ -35,7 +35,7 @@ TEST_CASE("memory at the same address has another handle when it is other memory
   CHECK_FALSE(same(first, second));
 }
 
-TEST_CASE("a process does not open a handle of its own") {
+TEST_CASE("a process cannot open its own handle") {
   const CurrentContext context;
   const CUdeviceptr device = device_memory(kMiB);
   CUipcMemHandle handle = {};

@@ -1,4 +1,4 @@
-// Kernels are host functions that a test registers; a real driver has none of these.
+// Kernels are host functions that a test registers; a real driver has no such functions.
 #include <cstring>
 
 #include "tests/simcuda/conformance/fixture.h"
@@ -8,7 +8,7 @@ namespace {
 
 const char kImage[] = "any bytes are an image here";
 
-// add(unsigned *numbers, unsigned count, unsigned char addend): one launch does what all its threads would.
+// add(unsigned *numbers, unsigned count, unsigned char addend): one launch does the work of all its threads.
 void add(const simcuda_launch *launch) {
   const auto address = *static_cast<CUdeviceptr *>(launch->params[0]);
   const auto count = *static_cast<unsigned *>(launch->params[1]);
@@ -109,7 +109,7 @@ TEST_CASE("a launch without blocks, with too many threads or of an unknown funct
   CHECK(blocks == 8);
 }
 
-TEST_CASE("a device variable has one address in a module, costs memory and goes with the module") {
+TEST_CASE("a device variable has one address per module, costs memory and is freed with the module") {
   if (!simulator()) return;
   static const int once = simulator().register_global("table", 4 * kMiB);
   REQUIRE(once == 0);

@@ -1,4 +1,4 @@
-// Look-up by name, version and default-stream flag, over every row of the API catalogue; and every export of it.
+// Look-up by name, version and default-stream flag, for every row of the API catalogue; and every exported function.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -39,7 +39,7 @@ void *exported(const std::string &symbol) {
   return ::dlsym(RTLD_DEFAULT, symbol.c_str());
 }
 
-// What stderr receives while `body` runs.
+// The output on stderr while `body` runs.
 template <class Body>
 std::string errors_of(Body body) {
   std::FILE *file = std::tmpfile();
@@ -55,7 +55,7 @@ std::string errors_of(Body body) {
   return text;
 }
 
-// Those that the simulator does not simulate, by calling all that the look-up does not hand out.
+// The functions that the simulator lacks, found by calling all that the look-up does not return.
 bool is_loud(const std::string &symbol) {
   CUresult result = CUDA_SUCCESS;
   const std::string text = errors_of([&] { result = reinterpret_cast<CUresult (*)()>(exported(symbol))(); });
@@ -66,7 +66,7 @@ std::string text_of(const nlohmann::json &value) {
   return value.is_null() ? "" : value.get<std::string>();
 }
 
-TEST_CASE("every row of the look-up catalogue is handed out from its version on, or is loud and not handed out") {
+TEST_CASE("every row of the look-up catalogue is found from its version on, or reports itself and is not found") {
   start_driver();
   const auto rows = catalogue().at("get_proc_address");
   std::size_t covered = 0, simulated = 0;
@@ -97,7 +97,7 @@ TEST_CASE("every row of the look-up catalogue is handed out from its version on,
   CHECK(covered == rows.size());
 }
 
-TEST_CASE("every export of the driver exists, simulated or loud") {
+TEST_CASE("every export of the driver exists, and is simulated or reports itself") {
   start_driver();
   const auto rows = catalogue().at("exports");
   std::size_t covered = 0;
@@ -114,7 +114,7 @@ TEST_CASE("every export of the driver exists, simulated or loud") {
             << covered - implemented << " fail loudly)\n";
 }
 
-TEST_CASE("the newest version that is not newer than asked is found") {
+TEST_CASE("the look-up returns the newest version up to the requested one") {
   start_driver();
   CHECK(ask("cuGetProcAddress", 11030, 0).address == exported("cuGetProcAddress"));
   CHECK(ask("cuGetProcAddress", 11080, 0).address == exported("cuGetProcAddress"));
@@ -129,7 +129,7 @@ TEST_CASE("the newest version that is not newer than asked is found") {
   CHECK(ask("cuMemAlloc", 12000, 2).address == exported("cuMemAlloc_v2"));
 }
 
-TEST_CASE("what cannot be found says why") {
+TEST_CASE("a failed look-up returns its reason") {
   start_driver();
   const Answer unknown = ask("cuNoSuchFunction", 12000, 0);
   CHECK(unknown.result == CUDA_ERROR_NOT_FOUND);

@@ -1,4 +1,4 @@
-// Several processes on one simulated machine: one physical memory, whoever lives or dies.
+// Several processes on one simulated machine: one physical memory, whichever processes live or die.
 #include <signal.h>
 
 #include <atomic>
@@ -22,7 +22,7 @@ Environment on(const Folder &machine, const std::string &devices = "1GiB") {
           {"SIMCUDA_RETURN_MS", "1"}};
 }
 
-// What the monitor sees: first the bytes used, then a line per holder.
+// The monitor's output: first the bytes used, then a line per holder.
 std::vector<std::string> used(const Folder &machine, unsigned long long expected) {
   ChildProcess monitor({"await_used", std::to_string(expected)}, on(machine));
   auto lines = monitor.lines();
@@ -31,7 +31,7 @@ std::vector<std::string> used(const Folder &machine, unsigned long long expected
   return lines;
 }
 
-TEST_CASE("processes that fill a device together get exactly what there is") {
+TEST_CASE("processes that fill a device together get exactly its memory") {
   const Folder machine;
   constexpr unsigned kProcesses = 4;
   constexpr unsigned long long kBlock = 2 * kMiB;
@@ -50,7 +50,7 @@ TEST_CASE("processes that fill a device together get exactly what there is") {
   CHECK(seen.size() == 1 + kProcesses);
 }
 
-TEST_CASE("the memory of a process that exits comes back") {
+TEST_CASE("the memory of an exited process is reclaimed") {
   const Folder machine;
   ChildProcess holder({"hold", std::to_string(100 * kMiB)}, on(machine));
   REQUIRE(holder.line() == "0");
@@ -63,7 +63,7 @@ TEST_CASE("the memory of a process that exits comes back") {
   CHECK(used(machine, 0) == std::vector<std::string>{"0"});
 }
 
-TEST_CASE("the memory of a killed process comes back to another one") {
+TEST_CASE("the memory of a killed process is available to another one") {
   const Folder machine;
   {
     ChildProcess holder({"hold", std::to_string(900 * kMiB)}, on(machine));
@@ -78,7 +78,7 @@ TEST_CASE("the memory of a killed process comes back to another one") {
   CHECK(next.line() == "0");
 }
 
-TEST_CASE("processes that are killed at any moment leave the books right") {
+TEST_CASE("processes killed at any point leave the figures correct") {
   const Folder machine;
   const unsigned seed = std::random_device{}();
   INFO("seed " << seed);
@@ -99,7 +99,7 @@ TEST_CASE("processes that are killed at any moment leave the books right") {
   }
 }
 
-TEST_CASE("a stopped process keeps its memory and holds up nobody") {
+TEST_CASE("a stopped process keeps its memory and blocks no other process") {
   const Folder machine;
   ChildProcess stopped({"churn", "7"}, on(machine));
   REQUIRE(stopped.line() == "ready");
@@ -109,7 +109,7 @@ TEST_CASE("a stopped process keeps its memory and holds up nobody") {
   stopped.kill(SIGKILL);
 }
 
-TEST_CASE("the first process's layout of a machine holds, and its devices keep their names") {
+TEST_CASE("the first process defines the machine's devices, and they keep their names") {
   const Folder machine, other;
   const auto lines = [](const Environment &environment) {
     ChildProcess child({"devices"}, environment);
@@ -123,7 +123,7 @@ TEST_CASE("the first process's layout of a machine holds, and its devices keep t
   CHECK(elsewhere[2] != first[2]);
 }
 
-TEST_CASE("a machine folder that cannot be used is said in one line, and there is no device") {
+TEST_CASE("an unusable machine folder is reported in one line, and there is no device") {
   ChildProcess child({"devices"}, {{"SIMCUDA_MACHINE", "/proc/no-such-folder"}});
   CHECK(child.line() == "999");
 }

@@ -1,4 +1,4 @@
-// Managed memory: one address for host and device, and what the driver remembers of advice and prefetches.
+// Managed memory: one address for host and device, and the advice and prefetches that the driver records.
 #include <cstring>
 
 #include "tests/simcuda/conformance/fixture.h"
@@ -22,7 +22,7 @@ int range_attribute(CUmem_range_attribute which, CUdeviceptr address, std::size_
   return value;
 }
 
-TEST_CASE("devices say that they share managed memory with the host") {
+TEST_CASE("devices report that they share managed memory with the host") {
   start_driver();
   for (const CUdevice_attribute attribute :
        {CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS}) {
@@ -32,7 +32,7 @@ TEST_CASE("devices say that they share managed memory with the host") {
   }
 }
 
-TEST_CASE("managed memory is asked for with one of two flags and some size") {
+TEST_CASE("a managed allocation requires one of two flags and a nonzero size") {
   const CurrentContext context;
   CUdeviceptr address = 0x1234;
   for (const unsigned flags :
@@ -64,8 +64,8 @@ TEST_CASE("the host and the device see the same bytes of managed memory") {
   CHECK(cuMemFree(address) == CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("the simulated device is charged all of a managed allocation at once") {
-  if (!simulator()) return;  // a real one when a page is used, and it evicts
+TEST_CASE("the simulated device is charged the whole managed allocation at once") {
+  if (!simulator()) return;  // a real one is charged when a page is used, and it evicts
   const CurrentContext context;
   const std::size_t before = free_bytes();
   const CUdeviceptr address = managed_memory(kMiB + 1);
@@ -80,7 +80,7 @@ TEST_CASE("the simulated device is charged all of a managed allocation at once")
   CHECK(free_bytes() == before);
 }
 
-TEST_CASE("a managed pointer is a device's that the host may use") {
+TEST_CASE("a managed pointer belongs to a device and is accessible to the host") {
   const CurrentContext context;
   const CUdeviceptr address = managed_memory(1000), inside = address + 9;
   unsigned type = 0;
@@ -100,7 +100,7 @@ TEST_CASE("a managed pointer is a device's that the host may use") {
   CHECK(cuMemFree(address) == CUDA_SUCCESS);
 }
 
-TEST_CASE("of memory that nobody has said anything about nothing is told") {
+TEST_CASE("without advice the queries return the defaults") {
   const CurrentContext context;
   const CUdeviceptr address = managed_memory(4 * kPage);
   CHECK(range_attribute(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, address, 4 * kPage) == 0);
@@ -112,7 +112,7 @@ TEST_CASE("of memory that nobody has said anything about nothing is told") {
         CU_MEM_LOCATION_TYPE_INVALID);
 }
 
-TEST_CASE("advice holds for the pages that it was given for, and is told only where all pages agree") {
+TEST_CASE("advice applies to its pages, and a query returns it only where all pages agree") {
   const CurrentContext context;
   const CUdeviceptr address = managed_memory(4 * kPage);
   const CUdeviceptr second = address + kPage;
@@ -127,7 +127,7 @@ TEST_CASE("advice holds for the pages that it was given for, and is told only wh
   CHECK(range_attribute(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, address + 2 * kPage, 2 * kPage) == 1);
 }
 
-TEST_CASE("a preferred location is told by device number and by type, and forgotten when it is unset") {
+TEST_CASE("a preferred location is returned by device number and by type, and cleared when it is unset") {
   const CurrentContext context;
   const CUdeviceptr address = managed_memory(2 * kPage);
   REQUIRE(cuMemAdvise(address, 2 * kPage, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, kDevice) == CUDA_SUCCESS);
@@ -146,7 +146,7 @@ TEST_CASE("a preferred location is told by device number and by type, and forgot
         CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("who accesses memory is told in a list that is filled up") {
+TEST_CASE("the list of accessing devices is padded to its length") {
   const CurrentContext context;
   const CUdeviceptr address = managed_memory(2 * kPage);
   REQUIRE(cuMemAdvise(address, 2 * kPage, CU_MEM_ADVISE_SET_ACCESSED_BY, kDevice) == CUDA_SUCCESS);
@@ -163,7 +163,7 @@ TEST_CASE("who accesses memory is told in a list that is filled up") {
         CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("the last prefetch is told as soon as it was asked for") {
+TEST_CASE("a query returns the last prefetch as soon as it was requested") {
   const CurrentContext context;
   const CUdeviceptr address = managed_memory(2 * kPage);
   const CUstream stream = new_stream();
@@ -184,7 +184,7 @@ TEST_CASE("the last prefetch is told as soon as it was asked for") {
   CHECK(cuMemPrefetchAsync(address, kPage, {CU_MEM_LOCATION_TYPE_DEVICE, 99}, 0, stream) == CUDA_ERROR_INVALID_DEVICE);
 }
 
-TEST_CASE("advice, prefetches, attachments and questions are for managed memory only") {
+TEST_CASE("advice, prefetches, attachments and queries are valid for managed memory only") {
   const CurrentContext context;
   const CUdeviceptr block = device_memory(kPage), address = managed_memory(kPage);
   for (const CUdeviceptr wrong : {block, address + 1}) {
@@ -197,7 +197,7 @@ TEST_CASE("advice, prefetches, attachments and questions are for managed memory 
   }
 }
 
-TEST_CASE("range attributes are told in four bytes each, several at once") {
+TEST_CASE("range attributes have four bytes each, and several can be queried at once") {
   const CurrentContext context;
   const CUdeviceptr address = managed_memory(kPage);
   REQUIRE(cuMemAdvise(address, kPage, CU_MEM_ADVISE_SET_READ_MOSTLY, kDevice) == CUDA_SUCCESS);

@@ -6,13 +6,13 @@
 namespace simcuda::conformance {
 namespace {
 
-// The code is taken off.
+// Strips the result code.
 std::string told(const std::string &answer) {
   REQUIRE(answer.substr(0, 2) == "0 ");
   return answer.substr(2);
 }
 
-// A block of 100000 bytes of 7 in a pool that both know.
+// A block of 100000 bytes of value 7 in a pool that both processes have.
 struct Shared : Two {
   Shared() {
     REQUIRE(exporter("pool 1") == "0");
@@ -22,7 +22,7 @@ struct Shared : Two {
   std::string share() { return told(exporter("pool_share")); }
 };
 
-TEST_CASE("what one process writes into an exported pool's block its importer reads, both ways") {
+TEST_CASE("each process reads what the other one writes into a block of an exported pool") {
   Shared two;
   REQUIRE(two.importer("pool_open " + two.share()) == "0");
   CHECK(two.importer("read opened 100000") == "0 7");
@@ -31,7 +31,7 @@ TEST_CASE("what one process writes into an exported pool's block its importer re
   CHECK(two.importer("range opened") == "0 1 100000");
 }
 
-TEST_CASE("an import costs nothing, and freeing it takes it from its importer alone") {
+TEST_CASE("an import costs nothing, and freeing it affects only the importer") {
   Shared two;
   const std::string held = two.importer("held"), block = two.share();
   for (const std::string way : {"free opened", "free_in_order opened"}) {
@@ -45,7 +45,7 @@ TEST_CASE("an import costs nothing, and freeing it takes it from its importer al
   }
 }
 
-TEST_CASE("an imported pool allocates nothing and is nobody's current pool, and what came from it outlives it") {
+TEST_CASE("an imported pool cannot allocate or be current, and its imported blocks outlive it") {
   Shared two;
   CHECK(two.importer("pool_take 16 1") == "1");
   CHECK(two.importer("pool_current") == "1");
@@ -56,17 +56,17 @@ TEST_CASE("an imported pool allocates nothing and is nobody's current pool, and 
   CHECK(two.importer("free opened") == "0");
 }
 
-TEST_CASE("a pool that was made without handles is not exported, nor are its blocks") {
+TEST_CASE("a pool created without handle types cannot be exported, nor can its blocks") {
   Two two;
   REQUIRE(two.exporter("pool 0") == "0");
   REQUIRE(two.exporter("pool_take 16 1") == "0");
   CHECK(two.exporter("pool_export") == "1");
   CHECK(two.exporter("pool_share") == "1");
   REQUIRE(two.exporter("take 16 1") == "0");
-  CHECK(two.exporter("pool_share") == "1");  // no pool's
+  CHECK(two.exporter("pool_share") == "1");  // of no pool
 }
 
-TEST_CASE("a block is imported from its own pool only, and only while it lives") {
+TEST_CASE("a block can be imported only from its own pool, and only while it lives") {
   Shared two;
   const std::string block = two.share();
   REQUIRE(two.exporter("free_in_order own") == "0");
@@ -81,7 +81,7 @@ TEST_CASE("a block is imported from its own pool only, and only while it lives")
   CHECK(two.importer("pool_import /dev/null") == "1");
 }
 
-TEST_CASE("of an exporter that is gone nothing is imported, and what was stays readable") {
+TEST_CASE("nothing can be imported from an exited exporter, and earlier imports stay readable") {
   Shared two;
   const std::string block = two.share();
   REQUIRE(two.importer("pool_open " + block) == "0");
@@ -92,7 +92,7 @@ TEST_CASE("of an exporter that is gone nothing is imported, and what was stays r
   CHECK(two.importer("free opened") == "0");
 }
 
-TEST_CASE("where nobody else is on the machine no pool is made to be shared") {
+TEST_CASE("a process alone on its machine cannot create a shareable pool") {
   Peer alone("");
   CHECK(alone("pool 1") == "801");
 }

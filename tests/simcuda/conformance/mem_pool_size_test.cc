@@ -1,4 +1,4 @@
-// How much of a device a memory pool holds: how it grows, what it keeps, when it gives back.
+// A memory pool's share of the device: growth, retention, release.
 #include <thread>
 
 #include "tests/simcuda/conformance/pool.h"
@@ -8,7 +8,7 @@ namespace {
 
 constexpr CUdeviceptr kUntouched = 0x1234;
 
-TEST_CASE("what a pool reserves the device has no more, to the byte, whatever is used of it") {
+TEST_CASE("a pool's reserved bytes reduce the device's free memory exactly, whether used or not") {
   const CurrentContext context;
   Pool pool;
   const std::size_t before = free_bytes();
@@ -30,7 +30,7 @@ TEST_CASE("what a pool reserves the device has no more, to the byte, whatever is
   CHECK(free_bytes() == before);
 }
 
-TEST_CASE("a wait for a stream, an event or a context gives back what is beyond the threshold") {
+TEST_CASE("synchronising a stream, an event or a context releases memory past the threshold") {
   const CurrentContext context;
   Pool pool;
   const CUstream stream = new_stream();
@@ -61,7 +61,7 @@ TEST_CASE("a wait for a stream, an event or a context gives back what is beyond 
   if (simulator()) CHECK(pool.reserved() == 2 * kStep);
 }
 
-TEST_CASE("a wait gives back no memory that is in use or whose free has not been reached") {
+TEST_CASE("synchronising releases no memory that is in use or has a pending free") {
   const CurrentContext context;
   Pool pool;
   const CUstream stream = new_stream(CU_STREAM_NON_BLOCKING), other = new_stream(CU_STREAM_NON_BLOCKING);
@@ -79,7 +79,7 @@ TEST_CASE("a wait gives back no memory that is in use or whose free has not been
   CHECK(cuMemFree(live) == CUDA_SUCCESS);
 }
 
-TEST_CASE("trimming gives back what is idle and leaves at least what was asked for") {
+TEST_CASE("trimming releases idle memory and keeps at least the requested bytes") {
   const CurrentContext context;
   Pool pool;
   pool.keep(UINT64_MAX);
@@ -102,8 +102,8 @@ TEST_CASE("trimming gives back what is idle and leaves at least what was asked f
   CHECK(pool.reserved() == 0);
 }
 
-TEST_CASE("freed neighbours are one piece again, and the first that fits is taken") {
-  if (!simulator()) return;  // a real driver places as it likes
+TEST_CASE("freed neighbours merge, and allocation is first fit") {
+  if (!simulator()) return;  // a real driver's placement is unspecified
   const CurrentContext context;
   Pool pool;
   CUdeviceptr blocks[4];
@@ -133,8 +133,8 @@ TEST_CASE("a pool never reserves more than its maximum") {
   CHECK(cuMemFree(third) == CUDA_SUCCESS);
 }
 
-TEST_CASE("a full device refuses a pool its growth, not what it has reserved") {
-  if (!simulator()) return;  // a real driver keeps granules of its own
+TEST_CASE("a full device refuses a pool growth, but not its reserved memory") {
+  if (!simulator()) return;  // a real driver keeps spare granules
   const CurrentContext context;
   Pool pool;
   pool.keep(UINT64_MAX);
@@ -151,8 +151,8 @@ TEST_CASE("a full device refuses a pool its growth, not what it has reserved") {
   CHECK(cuMemFree(second) == CUDA_SUCCESS);
 }
 
-TEST_CASE("idle pieces that are too small make room for one that is large enough") {
-  if (!simulator()) return;  // a real driver maps the same memory anew
+TEST_CASE("idle chunks that are too small are released for one that is large enough") {
+  if (!simulator()) return;  // a real driver remaps the same memory
   const CurrentContext context;
   Pool pool;
   pool.keep(UINT64_MAX);
@@ -166,7 +166,7 @@ TEST_CASE("idle pieces that are too small make room for one that is large enough
   CHECK(cuMemFree(filler) == CUDA_SUCCESS);
 }
 
-TEST_CASE("a destroyed pool's blocks stay good, and its memory goes as they are freed") {
+TEST_CASE("a destroyed pool's blocks stay valid, and its memory is released as they are freed") {
   const CurrentContext context;
   const std::size_t before = free_bytes();
   CUmemoryPool pool = nullptr;
@@ -182,10 +182,10 @@ TEST_CASE("a destroyed pool's blocks stay good, and its memory goes as they are 
   if (simulator()) CHECK(before - free_bytes() == kStep);
   CHECK(cuMemFreeAsync(first, nullptr) == CUDA_SUCCESS);
   while (cuStreamQuery(nullptr) == CUDA_ERROR_NOT_READY) std::this_thread::yield();
-  if (simulator()) CHECK(free_bytes() == before);  // without a wait
+  if (simulator()) CHECK(free_bytes() == before);  // without synchronising
 }
 
-TEST_CASE("a pool that is destroyed before its frees are reached is gone when they are") {
+TEST_CASE("a pool destroyed with pending frees is released when they complete") {
   const CurrentContext context;
   const std::size_t before = free_bytes();
   const CUstream stream = new_stream();
@@ -201,7 +201,7 @@ TEST_CASE("a pool that is destroyed before its frees are reached is gone when th
   CHECK(free_bytes() == before);
 }
 
-TEST_CASE("a pool is its device's, whichever device the stream runs on") {
+TEST_CASE("a pool belongs to its device, whichever device the stream runs on") {
   start_driver();
   int count = 0;
   REQUIRE(cuDeviceGetCount(&count) == CUDA_SUCCESS);
@@ -222,7 +222,7 @@ TEST_CASE("a pool is its device's, whichever device the stream runs on") {
   CHECK(cuMemFree(address) == CUDA_SUCCESS);
 }
 
-TEST_CASE("resetting the primary context leaves a pool's memory alone") {
+TEST_CASE("resetting the primary context does not affect a pool's memory") {
   start_driver();
   CUcontext primary = nullptr;
   REQUIRE(cuDevicePrimaryCtxRetain(&primary, 0) == CUDA_SUCCESS);

@@ -1,4 +1,4 @@
-// Memory pools: which a device has, and what can be asked of one and set.
+// Memory pools: a device's pools, their attributes and properties.
 #include "tests/simcuda/conformance/pool.h"
 
 namespace simcuda::conformance {
@@ -18,7 +18,7 @@ CUmemoryPool current_pool() {
   return pool;
 }
 
-TEST_CASE("a device that says it has pools has a default one, which is current until another is set") {
+TEST_CASE("a device that supports pools has a default one, which is current until another is set") {
   start_driver();
   int supported = 0;
   REQUIRE(cuDeviceGetAttribute(&supported, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 0) == CUDA_SUCCESS);
@@ -38,7 +38,7 @@ TEST_CASE("a device that says it has pools has a default one, which is current u
   CHECK(default_pool() == first);
 }
 
-TEST_CASE("the current pool is where an allocation comes from that names none") {
+TEST_CASE("an allocation that names no pool comes from the current pool") {
   const CurrentContext context;
   Pool pool;
   REQUIRE(cuDeviceSetMemPool(0, pool.get()) == CUDA_SUCCESS);
@@ -48,7 +48,7 @@ TEST_CASE("the current pool is where an allocation comes from that names none") 
   CHECK(cuMemFree(address) == CUDA_SUCCESS);
 }
 
-TEST_CASE("a location and a type name the same pools as the device does") {
+TEST_CASE("a location and a type name the same pools as the device") {
   const CurrentContext context;
   const Pool pool;
   CUmemLocation here = kDevice;
@@ -74,7 +74,7 @@ TEST_CASE("a location and a type name the same pools as the device does") {
   CHECK(cuMemGetMemPool(&found, &here, CU_MEM_ALLOCATION_TYPE_MANAGED) == CUDA_ERROR_NOT_SUPPORTED);
 }
 
-TEST_CASE("a pool that is no pool, or no longer one, or another device's, is refused") {
+TEST_CASE("an invalid or destroyed pool, or one of another device, is refused") {
   start_driver();
   CUmemoryPool pool = nullptr;
   CHECK(cuDeviceGetDefaultMemPool(&pool, 99) == CUDA_ERROR_INVALID_DEVICE);
@@ -87,7 +87,7 @@ TEST_CASE("a pool that is no pool, or no longer one, or another device's, is ref
     const Pool other(pool_props(1));
     CHECK(cuDeviceSetMemPool(0, other.get()) == CUDA_ERROR_INVALID_VALUE);
   }
-  if (!simulator()) return;  // whose dead handles are errors
+  if (!simulator()) return;  // where invalid handles are errors
   const CUmemPoolProps props = pool_props();
   REQUIRE(cuMemPoolCreate(&pool, &props) == CUDA_SUCCESS);
   REQUIRE(cuMemPoolDestroy(pool) == CUDA_SUCCESS);
@@ -98,7 +98,7 @@ TEST_CASE("a pool that is no pool, or no longer one, or another device's, is ref
   CHECK(cuDeviceSetMemPool(0, pool) == CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("properties that no pool can have are refused") {
+TEST_CASE("invalid pool properties are refused") {
   start_driver();
   CUmemoryPool pool = nullptr;
   const auto refused = [&](auto change) {
@@ -127,7 +127,7 @@ TEST_CASE("properties that no pool can have are refused") {
   CHECK(pool == nullptr);
 }
 
-TEST_CASE("a new pool reuses in every way, keeps nothing and has nothing") {
+TEST_CASE("a new pool permits every kind of reuse, keeps nothing and is empty") {
   const Pool pool;
   for (const auto attribute :
        {CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC,
@@ -135,7 +135,7 @@ TEST_CASE("a new pool reuses in every way, keeps nothing and has nothing") {
     int values[2] = {-1, -1};
     REQUIRE(cuMemPoolGetAttribute(pool.get(), attribute, values) == CUDA_SUCCESS);
     CHECK(values[0] == 1);
-    CHECK(values[1] == -1);  // an int, no more
+    CHECK(values[1] == -1);  // the attribute is only an int
     pool.allow(attribute, false);
     REQUIRE(cuMemPoolGetAttribute(pool.get(), attribute, values) == CUDA_SUCCESS);
     CHECK(values[0] == 0);
@@ -149,7 +149,7 @@ TEST_CASE("a new pool reuses in every way, keeps nothing and has nothing") {
   CHECK(pool.bytes(CU_MEMPOOL_ATTR_RELEASE_THRESHOLD) == 123);
 }
 
-TEST_CASE("what a pool has cannot be set, and its high marks only be reset") {
+TEST_CASE("a pool's usage cannot be set, and its high marks can only be reset") {
   const CurrentContext context;
   Pool pool;
   const CUdeviceptr address = pool.allocate(kMiB, nullptr);
@@ -165,7 +165,7 @@ TEST_CASE("what a pool has cannot be set, and its high marks only be reset") {
   CHECK(set(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, 0) == CUDA_ERROR_INVALID_VALUE);
   CHECK(set(CU_MEMPOOL_ATTR_USED_MEM_HIGH, 0) == CUDA_SUCCESS);
   CHECK(pool.bytes(CU_MEMPOOL_ATTR_USED_MEM_HIGH) == 0);
-  REQUIRE(cuCtxSynchronize() == CUDA_SUCCESS);  // what is reserved goes back
+  REQUIRE(cuCtxSynchronize() == CUDA_SUCCESS);  // reserved memory is released
   CHECK(pool.bytes(CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH) >= kMiB);
   CHECK(set(CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, 0) == CUDA_SUCCESS);
   CHECK(pool.bytes(CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH) == 0);
@@ -174,7 +174,7 @@ TEST_CASE("what a pool has cannot be set, and its high marks only be reset") {
   CHECK(set(static_cast<CUmemPool_attribute>(0), 0) == CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("a pool is open to its own device for ever, and to others as it was said") {
+TEST_CASE("a pool is always accessible to its own device, and to others as granted") {
   start_driver();
   int count = 0;
   REQUIRE(cuDeviceGetCount(&count) == CUDA_SUCCESS);

@@ -1,4 +1,4 @@
-// Device memory: what is granted, what is refused, what it costs.
+// Device memory: granted and refused allocations, and their cost.
 #include <algorithm>
 #include <cstdint>
 
@@ -23,7 +23,7 @@ TEST_CASE("an allocation without a current context is refused with INVALID_CONTE
   CHECK(address == kUntouched);
 }
 
-TEST_CASE("an allocation of nothing, or to nowhere, is an invalid value") {
+TEST_CASE("an allocation of zero bytes, or without an output pointer, is an invalid value") {
   const CurrentContext context;
   CUdeviceptr address = kUntouched;
   CHECK(cuMemAlloc(&address, 0) == CUDA_ERROR_INVALID_VALUE);
@@ -31,7 +31,7 @@ TEST_CASE("an allocation of nothing, or to nowhere, is an invalid value") {
   CHECK(address == kUntouched);
 }
 
-TEST_CASE("more than there is is refused with OUT_OF_MEMORY and leaves the outputs alone") {
+TEST_CASE("an allocation past the free memory is OUT_OF_MEMORY and leaves the outputs unchanged") {
   const CurrentContext context;
   std::size_t total = 0;
   REQUIRE(cuMemGetInfo(nullptr, &total) == CUDA_SUCCESS);
@@ -48,7 +48,7 @@ TEST_CASE("more than there is is refused with OUT_OF_MEMORY and leaves the outpu
   CHECK(free_bytes() == before);
 }
 
-TEST_CASE("a device is filled to the last block and empty again when all is freed") {
+TEST_CASE("a device can be filled to the last block and is empty again after the frees") {
   const CurrentContext context;
   const std::size_t before = free_bytes();
   constexpr std::size_t kBlock = 256 * kMiB;
@@ -65,7 +65,7 @@ TEST_CASE("a device is filled to the last block and empty again when all is free
   CHECK(free_bytes() == before);
 }
 
-TEST_CASE("free memory falls by what an allocation costs and rises again by the same") {
+TEST_CASE("free memory falls by an allocation's cost and rises again by the same") {
   const CurrentContext context;
   for (const std::size_t bytes :
        {std::size_t{1}, std::size_t{511}, std::size_t{512}, std::size_t{513}, kMiB + 1, 5 * kMiB}) {
@@ -81,8 +81,8 @@ TEST_CASE("free memory falls by what an allocation costs and rises again by the 
   }
 }
 
-TEST_CASE("exactly what is free can be had in one piece") {
-  if (!simulator()) return;  // a real driver keeps granules of its own
+TEST_CASE("all free memory can be allocated in one piece") {
+  if (!simulator()) return;  // a real driver keeps spare granules
   const CurrentContext context;
   const std::size_t all = free_bytes();
   const CUdeviceptr address = device_memory(all);
@@ -117,7 +117,7 @@ TEST_CASE("a pitched allocation has rows that are wide enough and aligned") {
   CHECK(cuMemAllocPitch(&address, &pitch, 0, 30, 4) == CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("memory information takes null for what is not wanted") {
+TEST_CASE("memory information accepts null for an output") {
   const CurrentContext context;
   std::size_t free = 0, total = 0, device_total = 0;
   CHECK(cuMemGetInfo(&free, nullptr) == CUDA_SUCCESS);
@@ -128,7 +128,7 @@ TEST_CASE("memory information takes null for what is not wanted") {
   CHECK(total <= device_total);
 }
 
-TEST_CASE("freed memory does not show its old bytes as another block's neighbour writes") {
+TEST_CASE("freed memory does not overlap a neighbouring block that is written") {
   const CurrentContext context;
   const CUdeviceptr first = device_memory(kMiB), second = device_memory(kMiB);
   REQUIRE(cuMemsetD8(first, 1, kMiB) == CUDA_SUCCESS);

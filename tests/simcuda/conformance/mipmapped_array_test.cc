@@ -1,4 +1,4 @@
-// Mipmapped arrays: as many levels as there can be, each half of the one before, all of one memory.
+// Mipmapped arrays: levels of half the previous size each, all in one allocation.
 #include "tests/simcuda/conformance/fixture.h"
 #include "tests/simcuda/conformance/shape.h"
 
@@ -15,7 +15,7 @@ CUDA_ARRAY3D_DESCRIPTOR level_of(CUmipmappedArray array, unsigned level) {
   return told;
 }
 
-TEST_CASE("the levels halve, and there are no more than the largest side has") {
+TEST_CASE("each level has half the size, and the largest side limits their number") {
   const CurrentContext context;
   const CUmipmappedArray array = new_mipmapped(shape(64, 16), 99);
   CHECK((level_of(array, 0).Width == 64 && level_of(array, 0).Height == 16));
@@ -37,7 +37,7 @@ TEST_CASE("layers do not halve, depth does") {
   CHECK(level_of(new_mipmapped(shape(64, 64, 6, CUDA_ARRAY3D_CUBEMAP), 9), 2).Depth == 6);
 }
 
-TEST_CASE("a mipmapped array costs its levels' tiles together, and takes its levels along") {
+TEST_CASE("a mipmapped array costs the tiles of all its levels, and destroys its levels with it") {
   if (!simulator()) return;
   const CurrentContext context;
   const std::size_t before = free_bytes();
@@ -85,7 +85,7 @@ TEST_CASE("a sparse mipmapped array costs nothing and has a tail of small levels
   CHECK(cuMipmappedArrayGetSparseProperties(&sparse, new_mipmapped(shape(16, 16), 2)) == CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("a bad mipmapped descriptor is refused") {
+TEST_CASE("an invalid mipmapped descriptor is refused") {
   const CurrentContext context;
   CUmipmappedArray untouched = reinterpret_cast<CUmipmappedArray>(&untouched);
   const CUDA_ARRAY3D_DESCRIPTOR empty = shape(0, 16), right = shape(16, 16);

@@ -1,6 +1,6 @@
-// One of several processes that share memory: does what each line of its standard input says, and answers each with a
-// line: a driver's code first, then what there is to tell. Blocks are `own` and `opened`, the last one or, with a
-// number behind, the one so many came before; `own0+512` is a place in the first.
+// One of several processes that share memory: executes each line of its standard input and answers each with a line: a
+// driver's code first, then the results. Blocks are `own` and `opened`, the last one or, with an index, an earlier one;
+// `own0+512` is an address in the first.
 #include <cuda.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-// The call of CUDA 4.1, whose name the header takes for a later one.
+// The export of CUDA 4.1; the header maps its name to a later one.
 #undef cuIpcOpenMemHandle
 extern "C" CUresult cuIpcOpenMemHandle(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags);
 
@@ -78,7 +78,7 @@ void open(Peer &peer, std::istream &line, decltype(&cuIpcOpenMemHandle) call) {
   answer(code, code != CUDA_SUCCESS ? "" : again ? "again" : "new");
 }
 
-// The bytes that are all the same, or what differs.
+// The common value of the bytes, or the first difference.
 void read(const Peer &peer, std::istream &line) {
   std::string which;
   std::size_t bytes = 0;
@@ -90,7 +90,7 @@ void read(const Peer &peer, std::istream &line) {
   answer(code, code != CUDA_SUCCESS ? "" : same ? std::to_string(host[0]) : "mixed");
 }
 
-// As a place in the middle has it, where that says the same as the start.
+// The answer for an address inside the block, checked to equal the answer for its start.
 void range(const Peer &peer, std::istream &line) {
   std::string which;
   line >> which;
@@ -119,7 +119,7 @@ void attributes(const Peer &peer, std::istream &line) {
   answer(code, told.str());
 }
 
-// What the block is called in this process; whether it is synchronous.
+// The block's name in this process; whether it is synchronous.
 void identity(const Peer &peer, std::istream &line) {
   std::string which;
   line >> which;
@@ -131,7 +131,7 @@ void identity(const Peer &peer, std::istream &line) {
   answer(code, std::to_string(id) + " " + std::to_string(synchronous));
 }
 
-// Done before it is told: nothing orders the work of one process behind that of another.
+// Completed before the answer: the work of two processes is not ordered.
 CUresult fill(CUdeviceptr address, unsigned value, std::size_t bytes) {
   const CUresult code = cuMemsetD8(address, static_cast<unsigned char>(value), bytes);
   return code != CUDA_SUCCESS ? code : cuCtxSynchronize();
@@ -145,7 +145,7 @@ CUresult make_pool(Peer &peer, unsigned handle_types) {
   return cuMemPoolCreate(&peer.pool, &props);
 }
 
-// Where another process finds the descriptor.
+// The descriptor's path for another process.
 void export_pool(const Peer &peer) {
   int file = -1;
   const CUresult code = cuMemPoolExportToShareableHandle(&file, peer.pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
@@ -176,7 +176,7 @@ CUresult import_block(Peer &peer, const std::string &text) {
   return code;
 }
 
-// False: it is about something else.
+// False: the line is another command.
 bool obey_about_pools(Peer &peer, const std::string &op, std::istream &line) {
   std::size_t number = 0;
   unsigned value = 0;

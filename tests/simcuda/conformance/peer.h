@@ -1,4 +1,4 @@
-// Two processes of one simulated machine that do what they are told (peer.cc).
+// Two processes of one simulated machine that execute commands (peer.cc).
 #pragma once
 #include "tests/catch.h"
 #include "tests/simcuda/conformance/child_process.h"
@@ -17,7 +17,7 @@ class Peer {
     child_.tell(line);
     return child_.line();
   }
-  // The handle of what it took.
+  // The handle of its last allocation.
   std::string share(const std::string &which = "own") {
     const std::string told = (*this)("share " + which);
     REQUIRE(told.substr(0, 2) == "0 ");

@@ -1,10 +1,10 @@
-// What the driver tells about pointers, and pinned host memory.
+// Pointer attributes, and pinned host memory.
 #include "tests/simcuda/conformance/fixture.h"
 
 namespace simcuda::conformance {
 namespace {
 
-TEST_CASE("an address range is the allocation as it was asked for, from any address in it") {
+TEST_CASE("an address range is the requested allocation, for any address in it") {
   const CurrentContext context;
   const CUdeviceptr address = device_memory(1000);
   CUdeviceptr base = 0;
@@ -18,7 +18,7 @@ TEST_CASE("an address range is the allocation as it was asked for, from any addr
   CHECK(cuMemGetAddressRange(&base, &size, address) != CUDA_SUCCESS);
 }
 
-TEST_CASE("a device pointer knows its context, kind, device and range") {
+TEST_CASE("a device pointer has its context, kind, device and range") {
   const CurrentContext context;
   const CUdeviceptr address = device_memory(kMiB);
   CHECK(attribute<CUcontext>(CU_POINTER_ATTRIBUTE_CONTEXT, address) == context.get());
@@ -32,7 +32,7 @@ TEST_CASE("a device pointer knows its context, kind, device and range") {
   CHECK(cuPointerGetAttribute(&host, CU_POINTER_ATTRIBUTE_HOST_POINTER, address) == CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("two allocations never have the same buffer number, not even at one address") {
+TEST_CASE("two allocations never have the same buffer number, even at one address") {
   const CurrentContext context;
   const CUdeviceptr first = device_memory(kMiB);
   const auto number = attribute<unsigned long long>(CU_POINTER_ATTRIBUTE_BUFFER_ID, first);
@@ -41,7 +41,7 @@ TEST_CASE("two allocations never have the same buffer number, not even at one ad
   CHECK(attribute<unsigned long long>(CU_POINTER_ATTRIBUTE_BUFFER_ID, second) != number);
 }
 
-TEST_CASE("whether memory is managed is told in four bytes") {
+TEST_CASE("the managed attribute has four bytes") {
   const CurrentContext context;
   const CUdeviceptr address = device_memory(kMiB);
   unsigned char bytes[8] = {9, 9, 9, 9, 9, 9, 9, 9};
@@ -50,7 +50,7 @@ TEST_CASE("whether memory is managed is told in four bytes") {
   CHECK(bytes[4] == 9);
 }
 
-TEST_CASE("an unknown pointer is an error alone and nothing in a list") {
+TEST_CASE("an unknown pointer is an error in a single query and yields nulls in a list") {
   const CurrentContext context;
   int local = 0;
   const auto pointer = reinterpret_cast<CUdeviceptr>(&local);
@@ -97,7 +97,7 @@ TEST_CASE("pinned host memory is its own device address, and costs no device mem
   CHECK(cuMemFreeHost(pinned) == CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("host memory is registered once and can be forgotten again") {
+TEST_CASE("host memory can be registered once and unregistered again") {
   const CurrentContext context;
   std::vector<unsigned char> memory(2 * kMiB);
   REQUIRE(cuMemHostRegister(memory.data(), memory.size(), 0) == CUDA_SUCCESS);

@@ -1,10 +1,10 @@
-// What the tests of memory pools share.
+// Shared by the tests of memory pools.
 #pragma once
 #include "tests/simcuda/conformance/fixture.h"
 
 namespace simcuda::conformance {
 
-inline constexpr std::size_t kStep = 32 * kMiB;  // by which the simulator's pools grow
+inline constexpr std::size_t kStep = 32 * kMiB;  // the growth step of the simulator's pools
 
 inline CUmemPoolProps pool_props(CUdevice device = 0) {
   CUmemPoolProps props = {};
@@ -13,7 +13,7 @@ inline CUmemPoolProps pool_props(CUdevice device = 0) {
   return props;
 }
 
-// A pool for a test's length, with all that it has allocated.
+// A pool for one test; the destructor frees its blocks.
 class Pool {
  public:
   explicit Pool(const CUmemPoolProps &props = pool_props()) {
@@ -21,7 +21,7 @@ class Pool {
     REQUIRE(cuMemPoolCreate(&pool_, &props) == CUDA_SUCCESS);
   }
   ~Pool() {
-    for (const CUdeviceptr block : blocks_) cuMemFree(block);  // most have been freed: an error
+    for (const CUdeviceptr block : blocks_) cuMemFree(block);  // most are freed already: an error
     cuMemPoolDestroy(pool_);
   }
   Pool(const Pool &) = delete;

@@ -1,4 +1,4 @@
-// Whole processes: before initialisation, fork, exit, and what the environment asks for.
+// Whole processes: before initialisation, fork, exit, and the environment settings.
 #include <fstream>
 
 #include "tests/catch.h"
@@ -17,18 +17,18 @@ Lines run(const std::vector<std::string> &arguments, const Environment &environm
   return lines;
 }
 
-TEST_CASE("before cuInit nothing works but asking for the version") {
+TEST_CASE("before cuInit only the version query works") {
   CHECK(run({"before_init"}) == Lines{"3", "3", "3", "0"});
 }
 
-// g++ 12's ThreadSanitizer holds locks of its own over a fork beside other threads: the child waits for them for ever.
+// g++ 12's ThreadSanitizer holds its own locks across a fork beside other threads: the child waits for them for ever.
 #if !defined(__SANITIZE_THREAD__)
-TEST_CASE("a child that was forked from a running driver is told NOT_INITIALIZED, at once and always") {
+TEST_CASE("a child forked from a running driver gets NOT_INITIALIZED at once, from every call") {
   CHECK(run({"fork_after"}) == Lines{"0", "0"});
 }
 #endif
 
-TEST_CASE("a child that was forked before initialises the driver itself") {
+TEST_CASE("a child forked before initialisation can initialise the driver itself") {
   CHECK(run({"fork_before"}) == Lines{"0", "0"});
 }
 
@@ -37,7 +37,7 @@ TEST_CASE("exported memory has the same bytes in another process of the machine,
   CHECK(run({"share_memory"}, {{"SIMCUDA_MACHINE", machine.path()}}) == Lines{"shared"});
 }
 
-TEST_CASE("a process ends while its streams still work") {
+TEST_CASE("a process can exit while its streams still work") {
   CHECK(run({"leave_busy"}) == Lines{"0"});
 }
 
@@ -52,7 +52,7 @@ TEST_CASE("the host cannot touch device memory") {
   CHECK(child.wait() != 0);
 }
 
-TEST_CASE("CUDA_VISIBLE_DEVICES picks devices by index and by UUID, and ends at the first bad one") {
+TEST_CASE("CUDA_VISIBLE_DEVICES selects devices by index and by UUID, and ends at the first invalid one") {
   const Environment machine{{"SIMCUDA_DEVICES", "1GiB,2GiB,3GiB"}};
   const Lines all = run({"devices"}, machine);
   REQUIRE(all.size() == 5);
@@ -70,11 +70,11 @@ TEST_CASE("CUDA_VISIBLE_DEVICES picks devices by index and by UUID, and ends at 
   CHECK(visible("1,-1,0") == Lines{"0", "1", all[3]});
   CHECK(visible("1,1") == Lines{"0", "1", all[3]});
   CHECK(visible("") == Lines{"100"});
-  CHECK(visible("GPU-") == Lines{"100"});  // could be any
+  CHECK(visible("GPU-") == Lines{"100"});  // ambiguous
   CHECK(visible("nonsense") == Lines{"100"});
 }
 
-TEST_CASE("SIMCUDA_DEVICES takes a count, a list and a multiplication sign") {
+TEST_CASE("SIMCUDA_DEVICES accepts a count, a list and a multiplication sign") {
   const auto sizes = [](const std::string &devices) {
     Lines sizes;
     const Lines lines = run({"devices"}, {{"SIMCUDA_DEVICES", devices}});
@@ -88,12 +88,12 @@ TEST_CASE("SIMCUDA_DEVICES takes a count, a list and a multiplication sign") {
   CHECK(run({"devices"}, {{"SIMCUDA_DEVICES", "many"}}) == Lines{"999"});
 }
 
-TEST_CASE("eight devices of 141 GiB can be had, and one of them filled") {
+TEST_CASE("eight devices of 141 GiB are possible, and one of them can be filled") {
   ChildProcess child({"hold", std::to_string(140ull << 30)}, {{"SIMCUDA_DEVICES", "8x141GiB"}});
   CHECK(child.line() == "0");
 }
 
-TEST_CASE("a scripted fault answers the chosen call and no other") {
+TEST_CASE("a scripted fault affects the selected call and no other") {
   CHECK(run({"four_allocations"}, {{"SIMCUDA_FAIL", "cuMemAlloc_v2@2:2,cuMemAlloc_v2@4:719"}}) ==
         Lines{"0", "2", "0", "719"});
 }
@@ -114,11 +114,11 @@ TEST_CASE("the trace has a line for each call, with its result") {
                        "cuMemAlloc_v2 0 16"});
 }
 
-TEST_CASE("a smaller driver has what it has") {
+TEST_CASE("a smaller driver exports only its functions") {
   CHECK(run({"least"}, {}, SIMCUDA_FOLDER "_small") == Lines{"0", "0", "0", "0", "0", "no copies", "no look-up"});
 }
 
-TEST_CASE("the barest driver allocates without context functions") {
+TEST_CASE("the minimal driver allocates without context functions") {
   CHECK(run({"least"}, {}, SIMCUDA_FOLDER "_bare") == Lines{"0", "0", "0", "0", "no copies", "no look-up"});
 }
 

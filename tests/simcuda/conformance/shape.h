@@ -1,4 +1,4 @@
-// Arrays of one float an element, for the tests of arrays.
+// Arrays with one float per element, for the tests of arrays.
 #pragma once
 #include "tests/simcuda/conformance/fixture.h"
 

@@ -1,11 +1,11 @@
-// What the tests of arrays whose memory is mapped later share: pools of tiles, and operations on an array's tiles.
+// Shared by the tests of arrays whose memory is mapped later: tile pools, and operations on an array's tiles.
 #pragma once
 #include "tests/simcuda/conformance/shape.h"
 #include "tests/simcuda/conformance/vmm.h"
 
 namespace simcuda::conformance {
 
-inline constexpr std::size_t kTile = 64 * 1024;  // of every device that has sparse arrays
+inline constexpr std::size_t kTile = 64 * 1024;  // on every device that supports sparse arrays
 
 inline bool has_sparse_arrays() {
   return supports(CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED);
@@ -34,7 +34,7 @@ inline CUarray sparse_array() {
   return new_array(shape(kSide, kSide, 0, CUDA_ARRAY3D_SPARSE));
 }
 
-// An operation on a whole level of 512 by 512, until it is told otherwise.
+// An operation on a whole level of 512 by 512, unless changed.
 inline CUarrayMapInfo operation(CUmemOperationType type) {
   CUarrayMapInfo asked = {};
   asked.subresourceType = CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_SPARSE_LEVEL;
@@ -68,7 +68,7 @@ CUarrayMapInfo mapping(Handle array, CUmemGenericAllocationHandle pool, std::siz
   return asked;
 }
 
-// The same of some tiles alone.
+// The same for some tiles only.
 inline CUarrayMapInfo of_tiles(CUarrayMapInfo asked, const CUDA_ARRAY_SPARSE_PROPERTIES &cut, unsigned x, unsigned y,
                                unsigned across = 1, unsigned down = 1) {
   auto &level = asked.subresource.sparseLevel;
@@ -79,14 +79,14 @@ inline CUarrayMapInfo of_tiles(CUarrayMapInfo asked, const CUDA_ARRAY_SPARSE_PRO
   return asked;
 }
 
-// The same of the tail.
+// The same for the tail.
 inline CUarrayMapInfo of_tail(CUarrayMapInfo asked, std::size_t offset, std::size_t bytes) {
   asked.subresourceType = CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_MIPTAIL;
   asked.subresource.miptail = {0, offset, bytes};
   return asked;
 }
 
-// One operation, and the wait for it.
+// Performs one operation and waits for it.
 inline CUresult change(CUarrayMapInfo asked, CUstream stream = nullptr) {
   const CUresult result = cuMemMapArrayAsync(&asked, 1, stream);
   REQUIRE(cuStreamSynchronize(stream) == CUDA_SUCCESS);

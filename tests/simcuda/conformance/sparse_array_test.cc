@@ -1,11 +1,11 @@
-// How long the memory lives that sparse arrays and those of deferred mapping lie on: as long as a handle names it, a
-// tile lies on it, or a mapping or unmapping is on its way in a stream.
+// The lifetime of memory under sparse and deferred-mapping arrays: as long as a handle names it, a tile uses it, or a
+// mapping or unmapping is queued in a stream.
 #include "tests/simcuda/conformance/sparse.h"
 
 namespace simcuda::conformance {
 namespace {
 
-// What the device has given away since the start of a test; a real one gives memory in pieces that it does not tell.
+// Bytes that the device has allocated since the start of a test; a real one allocates in chunks of unknown size.
 class Held {
  public:
   bool is(std::size_t bytes) const { return !simulator() || before_ - free_bytes() == bytes; }
@@ -14,7 +14,7 @@ class Held {
   std::size_t before_ = free_bytes();
 };
 
-TEST_CASE("memory that was released goes when no tile lies on it any more") {
+TEST_CASE("released memory is freed when no tile uses it any more") {
   const CurrentContext context;
   if (!has_sparse_arrays()) return;
   const Held held;
@@ -36,7 +36,7 @@ TEST_CASE("memory that was released goes when no tile lies on it any more") {
   CHECK(cuArrayDestroy(array) == CUDA_SUCCESS);
 }
 
-TEST_CASE("memory that no tile lies on any more goes when it is released") {
+TEST_CASE("memory that no tile uses is freed when it is released") {
   const CurrentContext context;
   if (!has_sparse_arrays()) return;
   const Held held;
@@ -51,7 +51,7 @@ TEST_CASE("memory that no tile lies on any more goes when it is released") {
   CHECK(held.is(0));
 }
 
-TEST_CASE("what was mapped at once can be unmapped tile by tile, and its last tile takes the memory along") {
+TEST_CASE("tiles mapped together can be unmapped singly, and the last one frees the memory") {
   const CurrentContext context;
   if (!has_sparse_arrays()) return;
   const Held held;
@@ -69,7 +69,7 @@ TEST_CASE("what was mapped at once can be unmapped tile by tile, and its last ti
   CHECK(held.is(0));
 }
 
-TEST_CASE("a tile that is mapped to other memory lets go of what it lay on") {
+TEST_CASE("a remapped tile drops its previous memory") {
   const CurrentContext context;
   if (!has_sparse_arrays()) return;
   const Held held;
@@ -88,7 +88,7 @@ TEST_CASE("a tile that is mapped to other memory lets go of what it lay on") {
   CHECK(held.is(0));
 }
 
-TEST_CASE("several arrays may lie on the same memory, which goes with the last of them") {
+TEST_CASE("several arrays may use the same memory, which is freed with the last of them") {
   const CurrentContext context;
   if (!has_sparse_arrays()) return;
   const Held held;
@@ -103,7 +103,7 @@ TEST_CASE("several arrays may lie on the same memory, which goes with the last o
   CHECK(held.is(0));
 }
 
-TEST_CASE("a mipmapped array that is destroyed takes what its levels and its tail lie on along") {
+TEST_CASE("a destroyed mipmapped array frees the memory of its levels and its tail") {
   const CurrentContext context;
   if (!has_sparse_arrays()) return;
   const Held held;
@@ -126,7 +126,7 @@ TEST_CASE("a mipmapped array that is destroyed takes what its levels and its tai
   CHECK(held.is(0));
 }
 
-TEST_CASE("an array of deferred mapping is mapped as a whole, whatever part is named") {
+TEST_CASE("an array of deferred mapping is mapped as a whole, whichever part is named") {
   const CurrentContext context;
   if (!supports(CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED)) return;
   const Held held;
@@ -145,7 +145,7 @@ TEST_CASE("an array of deferred mapping is mapped as a whole, whatever part is n
   CHECK(held.is(0));
 }
 
-TEST_CASE("a context that goes takes what its arrays lie on along") {
+TEST_CASE("a destroyed context frees the memory of its arrays") {
   const CurrentContext staying;
   if (!has_sparse_arrays()) return;
   const Held held;
@@ -161,7 +161,7 @@ TEST_CASE("a context that goes takes what its arrays lie on along") {
   CHECK(held.is(0));
 }
 
-TEST_CASE("memory is kept from the call on, and goes only when the stream has come to the unmapping") {
+TEST_CASE("memory is kept from the call on, and freed only when the stream has reached the unmapping") {
   const CurrentContext context;
   if (!has_sparse_arrays()) return;
   const Held held;
@@ -184,7 +184,7 @@ TEST_CASE("memory is kept from the call on, and goes only when the stream has co
     gate.hold(stream);
     CHECK(cuMemMapArrayAsync(&unmap, 1, stream) == CUDA_SUCCESS);
     map = {};
-    unmap = {};  // the list is the program's again
+    unmap = {};  // the program may change the list again
     CHECK(held.is(kGranule));
     CHECK(cuStreamQuery(stream) == CUDA_ERROR_NOT_READY);
   }
@@ -192,9 +192,9 @@ TEST_CASE("memory is kept from the call on, and goes only when the stream has co
   CHECK(held.is(0));
 }
 
-TEST_CASE("an array that has gone when another context's stream comes to map it keeps nothing") {
+TEST_CASE("an array destroyed before another context's stream maps it keeps nothing") {
   const CurrentContext owner;
-  if (!has_sparse_arrays() || !simulator()) return;  // cuda.h has no word about it
+  if (!has_sparse_arrays() || !simulator()) return;  // cuda.h does not specify it
   const CurrentContext other;
   const CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
   CUcontext popped = nullptr;
@@ -215,7 +215,7 @@ TEST_CASE("an array that has gone when another context's stream comes to map it 
   CHECK(held.is(0));
 }
 
-TEST_CASE("what a list maps and unmaps happens in its order, in the thread's own stream where that was asked for") {
+TEST_CASE("a list's mappings and unmappings apply in order, also in a per-thread default stream") {
   const CurrentContext context;
   if (!has_sparse_arrays()) return;
   const Held held;

@@ -1,4 +1,4 @@
-// The parts of an array that cuMemMapArrayAsync can be told of: tiles of a level and a layer, and parts of the tail.
+// The parts of an array that cuMemMapArrayAsync accepts: tiles of a level and a layer, and parts of the tail.
 #include "tests/simcuda/conformance/sparse.h"
 
 namespace simcuda::conformance {
@@ -6,7 +6,7 @@ namespace {
 
 constexpr CUresult kRefused = CUDA_ERROR_INVALID_VALUE;
 
-TEST_CASE("offsets and extents are those of tiles inside the level") {
+TEST_CASE("offsets and extents must be those of tiles inside the level") {
   const CurrentContext context;
   if (!has_sparse_arrays()) return;
   const CUarray array = sparse_array();
@@ -29,7 +29,7 @@ TEST_CASE("offsets and extents are those of tiles inside the level") {
   CHECK(with([](auto &at) { at.layer = 1; }) == kRefused);
   CHECK(with([&](auto &at) { at.offsetX = tiles * cut.tileExtent.width; }) == kRefused);
   CHECK(with([&](auto &at) { at.extentWidth = (tiles + 1) * cut.tileExtent.width; }) == kRefused);
-  if (simulator()) {  // of nothing cuda.h says nothing
+  if (simulator()) {  // cuda.h does not specify an empty region
     CHECK(with([](auto &at) { at.extentWidth = 0; }) == kRefused);
     CHECK(with([](auto &at) { at.extentDepth = 0; }) == kRefused);
   }
@@ -44,14 +44,14 @@ TEST_CASE("the last tile of a row may end at the level's edge, and takes a whole
   CUarrayMapInfo whole = mapping(array, pool);
   whole.subresource.sparseLevel.extentWidth = whole.subresource.sparseLevel.extentHeight = 1000;
   CHECK(change(whole) == CUDA_SUCCESS);
-  whole.offset = kTile;  // 63 tiles are left behind it
+  whole.offset = kTile;  // leaves 63 tiles
   CHECK(change(whole) == kRefused);
   whole.subresource.sparseLevel.extentWidth = 7 * 128;
   CHECK(change(whole) == CUDA_SUCCESS);
   CHECK(cuMemRelease(pool) == CUDA_SUCCESS);
 }
 
-TEST_CASE("layers, levels and depth are those of the array") {
+TEST_CASE("layers, levels and depth must exist in the array") {
   const CurrentContext context;
   if (!has_sparse_arrays() || !simulator()) return;
   const unsigned layers = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SPARSE;
@@ -84,12 +84,12 @@ TEST_CASE("layers, levels and depth are those of the array") {
   CHECK(change(level) == kRefused);
 }
 
-TEST_CASE("a part of the tail is whole tiles of it") {
+TEST_CASE("a part of the tail consists of whole tiles") {
   const CurrentContext context;
   if (!has_sparse_arrays() || !simulator()) return;
   const CUmipmappedArray array = new_mipmapped(shape(256, 256, 20, CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SPARSE), 9);
   const std::size_t tail = cut_of(array).miptailSize;
-  REQUIRE(tail == 8 * kTile);  // twenty times 64 by 64 floats and what is smaller
+  REQUIRE(tail == 8 * kTile);  // twenty times 64 by 64 floats and the smaller levels
   CHECK(change(of_tail(unmapping(array), 0, tail)) == CUDA_SUCCESS);
   CHECK(change(of_tail(unmapping(array), 7 * kTile, kTile)) == CUDA_SUCCESS);
   CHECK(change(of_tail(unmapping(array), 8 * kTile, kTile)) == kRefused);
@@ -100,10 +100,10 @@ TEST_CASE("a part of the tail is whole tiles of it") {
   CUarrayMapInfo layer = of_tail(unmapping(array), 0, kTile);
   layer.subresource.miptail.layer = 1;
   CHECK(change(layer) == kRefused);
-  CHECK(change(of_tail(unmapping(sparse_array()), 0, kTile)) == kRefused);  // has none
+  CHECK(change(of_tail(unmapping(sparse_array()), 0, kTile)) == kRefused);  // it has no tail
 }
 
-TEST_CASE("each layer, slice, level and the tail has tiles of its own") {
+TEST_CASE("each layer, slice and level, and the tail, has separate tiles") {
   const CurrentContext context;
   if (!has_sparse_arrays() || !simulator()) return;
   const std::size_t before = free_bytes();

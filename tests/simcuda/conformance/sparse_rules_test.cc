@@ -1,4 +1,4 @@
-// What cuMemMapArrayAsync refuses: all of a list with one bad entry.
+// Lists that cuMemMapArrayAsync refuses: one invalid entry refuses the whole list.
 #include "tests/simcuda/conformance/capture.h"
 #include "tests/simcuda/conformance/sparse.h"
 
@@ -9,14 +9,14 @@ constexpr CUresult kRefused = CUDA_ERROR_INVALID_VALUE;
 
 TEST_CASE("a list without entries is refused") {
   const CurrentContext context;
-  if (!has_sparse_arrays() || !simulator()) return;  // cuda.h has no word about it
+  if (!has_sparse_arrays() || !simulator()) return;  // cuda.h does not specify it
   CUarrayMapInfo asked = unmapping(sparse_array());
   CHECK(cuMemMapArrayAsync(&asked, 1, nullptr) == CUDA_SUCCESS);
   CHECK(cuMemMapArrayAsync(&asked, 0, nullptr) == kRefused);
   CHECK(cuMemMapArrayAsync(nullptr, 1, nullptr) == kRefused);
 }
 
-TEST_CASE("a list with one bad entry changes nothing") {
+TEST_CASE("a list with one invalid entry changes nothing") {
   const CurrentContext context;
   if (!has_sparse_arrays() || !simulator()) return;
   const std::size_t before = free_bytes();
@@ -30,7 +30,7 @@ TEST_CASE("a list with one bad entry changes nothing") {
   CHECK(free_bytes() == before);
 }
 
-TEST_CASE("only whole arrays of two or three dimensions whose memory is mapped later can be mapped") {
+TEST_CASE("only whole 2D or 3D arrays whose memory is mapped later can be mapped") {
   const CurrentContext context;
   if (!has_sparse_arrays()) return;
   const CUmemGenericAllocationHandle pool = tile_pool();
@@ -65,7 +65,7 @@ TEST_CASE("only whole arrays of two or three dimensions whose memory is mapped l
   CHECK(cuMemRelease(pool) == CUDA_SUCCESS);
 }
 
-TEST_CASE("tiles lie on live memory of a tile pool that is large enough") {
+TEST_CASE("tiles require live memory of a tile pool that is large enough") {
   const CurrentContext context;
   if (!has_sparse_arrays()) return;
   const CUarray array = sparse_array();
@@ -95,7 +95,7 @@ TEST_CASE("tiles lie on live memory of a tile pool that is large enough") {
   CHECK(cuMemRelease(of_host) == CUDA_SUCCESS);
 }
 
-TEST_CASE("the mask names the stream's device alone, whose the array and its memory are, too") {
+TEST_CASE("the mask names only the stream's device, which must own the array and its memory") {
   const CurrentContext context;
   if (!has_sparse_arrays()) return;
   int count = 0;
@@ -123,9 +123,9 @@ TEST_CASE("the mask names the stream's device alone, whose the array and its mem
   CHECK(cuMemRelease(elsewhere) == CUDA_SUCCESS);
 }
 
-TEST_CASE("a mapping is not captured, and spoils the capture") {
+TEST_CASE("a mapping cannot be captured, and invalidates the capture") {
   const CurrentContext context;
-  if (!has_sparse_arrays() || !simulator()) return;  // cuda.h has no word about it
+  if (!has_sparse_arrays() || !simulator()) return;  // cuda.h does not specify it
   const std::size_t before = free_bytes();
   const CUstream stream = new_stream();
   const CUmemGenericAllocationHandle pool = tile_pool();
@@ -142,7 +142,7 @@ TEST_CASE("a mapping is not captured, and spoils the capture") {
   CHECK(free_bytes() == before);
 }
 
-TEST_CASE("a stream that is none maps nothing") {
+TEST_CASE("an invalid stream maps nothing") {
   const CurrentContext context;
   if (!has_sparse_arrays() || !simulator()) return;
   CUarrayMapInfo asked = unmapping(sparse_array());

@@ -1,4 +1,4 @@
-// Memory in stream order: who may use what was freed, and when.
+// Stream-ordered memory: which streams may reuse freed memory, and when.
 #include <thread>
 
 #include "tests/simcuda/conformance/pool.h"
@@ -8,12 +8,12 @@ namespace {
 
 constexpr CUdeviceptr kUntouched = 0x1234;
 
-// Until the device has passed everything, without telling the driver to wait for it.
+// Waits until the device has completed everything, without a synchronising call to the driver.
 void await_idle(CUstream stream) {
   while (cuStreamQuery(stream) == CUDA_ERROR_NOT_READY) std::this_thread::yield();
 }
 
-TEST_CASE("memory of a stream holds what the stream writes") {
+TEST_CASE("stream-ordered memory stores what its stream writes") {
   const CurrentContext context;
   const CUstream stream = new_stream();
   CUdeviceptr first = 0, second = 0;
@@ -33,7 +33,7 @@ TEST_CASE("memory of a stream holds what the stream writes") {
         std::vector<unsigned char>(values.begin() + kMiB / 2, values.end()));
 }
 
-TEST_CASE("nothing, to nowhere, from no pool or to no stream is not allocated in stream order") {
+TEST_CASE("a stream-ordered allocation requires a size, an output pointer, a valid pool and a valid stream") {
   const CurrentContext context;
   Pool pool;
   CUdeviceptr address = kUntouched;
@@ -52,7 +52,7 @@ TEST_CASE("nothing, to nowhere, from no pool or to no stream is not allocated in
   CHECK(pool.reserved() == 0);
 }
 
-TEST_CASE("what a stream frees is the same stream's at once, also in parts and in one piece") {
+TEST_CASE("a stream can reuse its own frees at once, in parts and merged") {
   const CurrentContext context;
   Pool pool;
   const CUstream stream = new_stream();
@@ -73,7 +73,7 @@ TEST_CASE("what a stream frees is the same stream's at once, also in parts and i
   gate.open();
 }
 
-TEST_CASE("what a stream frees is another stream's only when the free has been reached") {
+TEST_CASE("another stream can reuse a free only once it has completed") {
   const CurrentContext context;
   Pool pool;
   pool.keep(UINT64_MAX);
@@ -90,7 +90,7 @@ TEST_CASE("what a stream frees is another stream's only when the free has been r
   CHECK(pool.allocate(kMiB, other) == first);
 }
 
-TEST_CASE("a pool that may not look itself learns from a wait what has been freed") {
+TEST_CASE("a pool without opportunistic reuse learns of completed frees by synchronising") {
   const CurrentContext context;
   Pool pool;
   pool.keep(UINT64_MAX);
@@ -116,7 +116,7 @@ TEST_CASE("only the start of a stream's live memory can be freed, and only once"
   CHECK(cuMemFree(address) == CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("freeing a pool's memory at once waits for no stream") {
+TEST_CASE("a synchronous free of a pool's memory waits for no stream") {
   const CurrentContext context;
   Pool pool;
   const CUstream stream = new_stream();
@@ -127,8 +127,8 @@ TEST_CASE("freeing a pool's memory at once waits for no stream") {
   CHECK(pool.used() == 0);
 }
 
-TEST_CASE("memory that comes behind a free of its stream can be freed at once only after that") {
-  if (!simulator()) return;  // that the second block is the first one's memory is the simulator's own promise
+TEST_CASE("memory that follows a free of its stream can be freed synchronously only after that") {
+  if (!simulator()) return;  // that the second block reuses the first one's memory is specific to the simulator
   const CurrentContext context;
   Pool pool;
   const CUstream stream = new_stream();
@@ -151,8 +151,8 @@ TEST_CASE("memory that comes behind a free of its stream can be freed at once on
   CHECK(open);
 }
 
-TEST_CASE("a capture is refused memory in stream order, and spoilt") {
-  if (!simulator()) return;  // a real driver captures a node that allocates
+TEST_CASE("a capture is refused stream-ordered memory, and invalidated") {
+  if (!simulator()) return;  // a real driver captures an allocation node
   const CurrentContext context;
   const CUstream stream = new_stream();
   Pool pool;
@@ -171,7 +171,7 @@ TEST_CASE("a capture is refused memory in stream order, and spoilt") {
   CHECK(cuMemFreeAsync(before, stream) == CUDA_SUCCESS);
 }
 
-TEST_CASE("a capture elsewhere keeps nobody from allocating and freeing in stream order") {
+TEST_CASE("a capture elsewhere does not prevent stream-ordered allocations and frees") {
   const CurrentContext context;
   const CUstream capturing = new_stream(CU_STREAM_NON_BLOCKING), stream = new_stream(CU_STREAM_NON_BLOCKING);
   Pool pool;
@@ -183,7 +183,7 @@ TEST_CASE("a capture elsewhere keeps nobody from allocating and freeing in strea
   CHECK(cuGraphDestroy(graph) == CUDA_SUCCESS);
 }
 
-TEST_CASE("a block of a pool is a range of its own, of its pool and of no context") {
+TEST_CASE("a block of a pool is a separate range, of its pool and of no context") {
   const CurrentContext context;
   Pool pool;
   const CUdeviceptr address = pool.allocate(1000, nullptr), next = pool.allocate(1000, nullptr);
@@ -217,7 +217,7 @@ TEST_CASE("a block of a pool is a range of its own, of its pool and of no contex
   CHECK(cuMemFree(next) == CUDA_SUCCESS);
 }
 
-TEST_CASE("the same memory is another buffer when it is another block's") {
+TEST_CASE("the same memory is another buffer when it belongs to another block") {
   const CurrentContext context;
   Pool pool;
   unsigned long long first = 0, second = 0;
@@ -245,7 +245,7 @@ TEST_CASE("a pool's memory outlives the context in whose stream it was allocated
   CHECK(cuMemFreeAsync(address, nullptr) == CUDA_SUCCESS);
 }
 
-TEST_CASE("in its own flavour stream 0 of an allocation is the thread's stream") {
+TEST_CASE("in the per-thread flavour an allocation's stream 0 is the thread's stream") {
   const CurrentContext context;
   Pool pool;
   pool.keep(UINT64_MAX);

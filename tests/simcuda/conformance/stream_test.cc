@@ -1,5 +1,5 @@
-// Streams run behind the host, each in order, and the default streams keep their promises. Gates make the order
-// certain.
+// Streams run asynchronously to the host, each in order, and the default streams keep their guarantees. Gates make the
+// order deterministic.
 #include <signal.h>
 
 #include <atomic>
@@ -7,7 +7,7 @@
 
 #include "tests/simcuda/conformance/fixture.h"
 
-// The per-thread flavours under their export names, whatever this file's default stream is.
+// The per-thread flavours under their export names, regardless of this file's default stream.
 namespace simcuda::conformance {
 namespace {
 
@@ -18,7 +18,7 @@ void double_it(void *number) {
   *static_cast<int *>(number) *= 2;
 }
 
-TEST_CASE("work of one stream happens in order, behind the host") {
+TEST_CASE("work of one stream runs in order, asynchronously to the host") {
   const CurrentContext context;
   const CUstream stream = new_stream();
   Gate gate;
@@ -35,7 +35,7 @@ TEST_CASE("work of one stream happens in order, behind the host") {
   CHECK(cuStreamQuery(stream) == CUDA_SUCCESS);
 }
 
-TEST_CASE("a fill waits in its stream and is not seen before its turn") {
+TEST_CASE("a fill waits in its stream and is not visible before it runs") {
   const CurrentContext context;
   const CUdeviceptr device = device_memory(4096);
   REQUIRE(cuMemsetD8(device, 1, 4096) == CUDA_SUCCESS);
@@ -53,7 +53,7 @@ TEST_CASE("a fill waits in its stream and is not seen before its turn") {
   CHECK(read_back(device, 4096) == std::vector<unsigned char>(4096, 2));
 }
 
-TEST_CASE("the legacy default stream waits for blocking streams, and they for it") {
+TEST_CASE("the legacy default stream waits for blocking streams, and they wait for it") {
   const CurrentContext context;
   const CUstream blocking = new_stream();
   int number = 0;
@@ -79,7 +79,7 @@ TEST_CASE("the legacy default stream waits for blocking streams, and they for it
   }
 }
 
-TEST_CASE("a non-blocking stream neither waits for the legacy default stream nor holds it up") {
+TEST_CASE("a non-blocking stream neither waits for the legacy default stream nor delays it") {
   const CurrentContext context;
   const CUstream free_running = new_stream(CU_STREAM_NON_BLOCKING);
   int number = 0;
@@ -120,7 +120,7 @@ TEST_CASE("stream 0 of the per-thread flavours is a stream of the calling thread
   CHECK(mine != legacy);
 }
 
-TEST_CASE("a stream waits for an event of another one, as it was recorded when the wait was asked for") {
+TEST_CASE("a stream waits for another one's event as it was recorded at the time of the call") {
   const CurrentContext context;
   const CUstream first = new_stream(CU_STREAM_NON_BLOCKING), second = new_stream(CU_STREAM_NON_BLOCKING);
   const CUevent event = new_event();
@@ -137,7 +137,7 @@ TEST_CASE("a stream waits for an event of another one, as it was recorded when t
   CHECK(number == 2);
 }
 
-TEST_CASE("a destroyed stream still does its work, and its handle is dead") {
+TEST_CASE("a destroyed stream completes its work, and its handle is invalid") {
   const CurrentContext context;
   const CUstream stream = new_stream();
   Gate gate;
@@ -154,7 +154,7 @@ TEST_CASE("a destroyed stream still does its work, and its handle is dead") {
   CHECK(number == 1);
 }
 
-TEST_CASE("freeing memory waits for the work that is queued") {
+TEST_CASE("freeing memory waits for queued work") {
   const CurrentContext context;
   const CUdeviceptr device = device_memory(kMiB);
   const CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
@@ -169,7 +169,7 @@ TEST_CASE("freeing memory waits for the work that is queued") {
     cuMemFree(device);
     open_before_return = gate.is_open() && number == 1;
   });
-  // A free that does not wait gets every chance to return too early.
+  // Gives a free that does not wait time to return too early.
   while (simulator() && simulator().calls("cuMemFree_v2") == frees) std::this_thread::yield();
   for (int i = 0; i < 1000; ++i) std::this_thread::yield();
   gate.open();
@@ -177,7 +177,7 @@ TEST_CASE("freeing memory waits for the work that is queued") {
   CHECK(open_before_return);
 }
 
-TEST_CASE("memory that is freed in stream order is there until its turn comes") {
+TEST_CASE("memory freed in stream order stays valid until the free is reached") {
   const CurrentContext context;
   const std::size_t before = free_bytes();
   const CUdeviceptr device = device_memory(4 * kMiB);
@@ -202,7 +202,7 @@ TEST_CASE("a host function must not call CUDA") {
   CHECK(seen == CUDA_ERROR_NOT_PERMITTED);
 }
 
-TEST_CASE("a stream callback is told its stream and success") {
+TEST_CASE("a stream callback receives its stream and success") {
   const CurrentContext context;
   const CUstream stream = new_stream();
   struct Seen {
@@ -217,7 +217,7 @@ TEST_CASE("a stream callback is told its stream and success") {
   CHECK(cuStreamAddCallback(stream, note, &seen, 1) == CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("the program's signals are never delivered on a thread of the driver") {
+TEST_CASE("the program's signals are never delivered on a driver thread") {
   const CurrentContext context;
   const CUstream stream = new_stream();
   Gate gate;
@@ -235,7 +235,7 @@ TEST_CASE("the program's signals are never delivered on a thread of the driver")
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-TEST_CASE("a stream tells its flags, priority, context and device") {
+TEST_CASE("a stream returns its flags, priority, context and device") {
   const CurrentContext context;
   CUstream stream = nullptr;
   int least = 0, greatest = 0, priority = 1;

@@ -1,10 +1,10 @@
-// What the tests of virtual memory management share: the usual properties, and a mapping for a test's length.
+// Shared by the tests of virtual memory management: the usual properties, and a mapping for one test.
 #pragma once
 #include "tests/simcuda/conformance/fixture.h"
 
 namespace simcuda::conformance {
 
-inline constexpr std::size_t kGranule = 2 * kMiB;  // the simulator's; a real device's may be smaller or larger
+inline constexpr std::size_t kGranule = 2 * kMiB;  // the simulator's; a real device's may differ
 
 inline CUmemAllocationProp properties_of(CUmemLocationType type, int id = 0,
                                          CUmemAllocationHandleType types = CU_MEM_HANDLE_TYPE_NONE) {
@@ -36,7 +36,7 @@ inline CUresult allow(CUdeviceptr address, std::size_t bytes, CUmemAccess_flags 
   return cuMemSetAccess(address, bytes, &wanted, 1);
 }
 
-// Granules of physical memory in a reserved range of their own, usable by device 0; all gone at the end.
+// Granules of physical memory in a separate reserved range, accessible to device 0; all released at the end.
 class MappedRange {
  public:
   explicit MappedRange(std::size_t granules = 1, const CUmemAllocationProp &properties = on_device())

@@ -1,4 +1,4 @@
-// Physical memory of virtual memory management: what it costs, how long it lives, and who else can have it.
+// Physical memory of virtual memory management: cost, lifetime, and sharing.
 #include <unistd.h>
 
 #include "tests/simcuda/conformance/vmm.h"
@@ -20,7 +20,7 @@ std::size_t free_of(int device) {
   return free_bytes();
 }
 
-TEST_CASE("devices say that they can manage virtual memory") {
+TEST_CASE("devices report that they support virtual memory management") {
   start_driver();
   for (const CUdevice_attribute attribute : {CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
                                              CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED}) {
@@ -30,7 +30,7 @@ TEST_CASE("devices say that they can manage virtual memory") {
   }
 }
 
-TEST_CASE("physical memory comes in whole granules, without any context") {
+TEST_CASE("physical memory is allocated in whole granules, without any context") {
   start_driver();
   const CUmemAllocationProp properties = on_device();
   std::size_t least = 0, recommended = 0;
@@ -47,7 +47,7 @@ TEST_CASE("physical memory comes in whole granules, without any context") {
   CHECK(cuMemRelease(physical(least)) == CUDA_SUCCESS);
 }
 
-TEST_CASE("properties that no memory can have are refused") {
+TEST_CASE("invalid properties are refused") {
   start_driver();
   CUmemGenericAllocationHandle handle = 0;
   CUmemAllocationProp properties = on_device();
@@ -62,7 +62,7 @@ TEST_CASE("properties that no memory can have are refused") {
         CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("physical memory costs the device of its location, and the host's costs none") {
+TEST_CASE("physical memory is charged to the device of its location, and host memory to none") {
   start_driver();
   int count = 0;
   REQUIRE(cuDeviceGetCount(&count) == CUDA_SUCCESS);
@@ -85,21 +85,21 @@ TEST_CASE("physical memory costs the device of its location, and the host's cost
   CHECK(free_of(last) == before);
 }
 
-TEST_CASE("physical memory that is not there is refused with OUT_OF_MEMORY") {
+TEST_CASE("physical memory past the device's size is OUT_OF_MEMORY") {
   const CurrentContext context;
   const std::size_t before = free_bytes();
   const std::size_t most = before / kGranule * kGranule;
   CHECK(create(most + kGranule, on_device()) == CUDA_ERROR_OUT_OF_MEMORY);
   CHECK(create(std::size_t{1} << 60, on_device()) == CUDA_ERROR_OUT_OF_MEMORY);
   CHECK(free_bytes() == before);
-  if (!simulator()) return;  // a real driver keeps granules of its own
+  if (!simulator()) return;  // a real driver keeps spare granules
   const CUmemGenericAllocationHandle all = physical(most);
   CUdeviceptr address = 0;
   CHECK(cuMemAlloc(&address, kGranule) == CUDA_ERROR_OUT_OF_MEMORY);
   CHECK(cuMemRelease(all) == CUDA_SUCCESS);
 }
 
-TEST_CASE("physical memory goes with the last reference or the last mapping, whichever is later") {
+TEST_CASE("physical memory is freed with the last reference or the last mapping, whichever is later") {
   const CurrentContext context;
   const std::size_t before = free_bytes();
   const CUmemGenericAllocationHandle handle = physical(kGranule);
@@ -132,7 +132,7 @@ TEST_CASE("only mapped memory of cuMemCreate has a handle to retain") {
   CHECK(cuMemAddressFree(range, kGranule) == CUDA_SUCCESS);
 }
 
-TEST_CASE("a handle tells with what properties it was made") {
+TEST_CASE("a handle returns its creation properties") {
   start_driver();
   const CUmemGenericAllocationHandle handle =
       physical(kGranule, on_device(0, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
@@ -145,7 +145,7 @@ TEST_CASE("a handle tells with what properties it was made") {
   CHECK(cuMemRelease(handle) == CUDA_SUCCESS);
 }
 
-TEST_CASE("memory is exported as a file descriptor only where that was asked for") {
+TEST_CASE("memory can be exported as a file descriptor only if requested at creation") {
   start_driver();
   const CUmemGenericAllocationHandle handle = physical(kGranule);
   int descriptor = -5;

@@ -1,10 +1,10 @@
-// What the driver tells about addresses of virtual memory management.
+// Queries of addresses of virtual memory management.
 #include "tests/simcuda/conformance/vmm.h"
 
 namespace simcuda::conformance {
 namespace {
 
-TEST_CASE("the range of a mapped address is what was reserved, its mapping what was mapped") {
+TEST_CASE("the range of a mapped address is its reservation, its mapping the mapped block") {
   const CurrentContext context;
   const MappedRange range(3);
   const CUdeviceptr second = range.address() + kGranule, inside = second + 99;
@@ -19,7 +19,7 @@ TEST_CASE("the range of a mapped address is what was reserved, its mapping what 
   CHECK(size == kGranule);
 }
 
-TEST_CASE("a mapped address is a device's, of no context, and not for legacy IPC") {
+TEST_CASE("a mapped address belongs to a device and to no context, and has no legacy IPC handle") {
   const CurrentContext context;
   const MappedRange range(1, on_device(0, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
   const CUdeviceptr address = range.address();
@@ -41,7 +41,7 @@ TEST_CASE("a mapped address is a device's, of no context, and not for legacy IPC
   CHECK(attribute<unsigned>(CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, address) == 1);
 }
 
-TEST_CASE("the access that is told is the current device's") {
+TEST_CASE("the reported access is the current device's") {
   const CurrentContext context;
   const MappedRange range;
   CHECK(attribute<int>(CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, range.address()) == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
@@ -54,7 +54,7 @@ TEST_CASE("the access that is told is the current device's") {
   CHECK(attribute<int>(CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, range.address()) == CU_MEM_ACCESS_FLAGS_PROT_NONE);
 }
 
-TEST_CASE("two places of the same memory are two buffers and one block") {
+TEST_CASE("two mappings of the same memory are two buffers and one block") {
   const CurrentContext context;
   const CUmemGenericAllocationHandle handle = physical(kGranule);
   const CUdeviceptr range = reserved(2 * kGranule);
@@ -69,7 +69,7 @@ TEST_CASE("two places of the same memory are two buffers and one block") {
   CHECK(cuMemAddressFree(range, 2 * kGranule) == CUDA_SUCCESS);
 }
 
-TEST_CASE("of an address that is only reserved the range is known, and that nothing is mapped") {
+TEST_CASE("an address that is only reserved has a range and no mapping") {
   const CurrentContext context;
   const CUdeviceptr range = reserved(2 * kGranule);
   CHECK(attribute<int>(CU_POINTER_ATTRIBUTE_MAPPED, range) == 0);

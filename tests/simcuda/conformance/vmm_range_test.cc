@@ -1,4 +1,4 @@
-// Reserved addresses, what is mapped there, and who may use it.
+// Reserved addresses, mappings, and access to them.
 #include "tests/simcuda/conformance/vmm.h"
 
 namespace simcuda::conformance {
@@ -15,7 +15,7 @@ unsigned long long access_of(CUdeviceptr address, int device = 0) {
   return flags;
 }
 
-TEST_CASE("reserved addresses are aligned as asked for and cost nothing") {
+TEST_CASE("reserved addresses have the requested alignment and cost nothing") {
   const CurrentContext context;
   const std::size_t before = free_bytes();
   CUdeviceptr address = 0;
@@ -28,7 +28,7 @@ TEST_CASE("reserved addresses are aligned as asked for and cost nothing") {
   CHECK(cuMemAddressFree(address, 64 * kGranule) == CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("a reservation of no whole pages, or with a strange alignment or flags, is refused") {
+TEST_CASE("a reservation of partial pages, or with an invalid alignment or flags, is refused") {
   start_driver();
   CUdeviceptr address = 0x1234;
   CHECK(cuMemAddressReserve(&address, 0, 0, 0, 0) == CUDA_ERROR_INVALID_VALUE);
@@ -38,7 +38,7 @@ TEST_CASE("a reservation of no whole pages, or with a strange alignment or flags
   CHECK(address == 0x1234);
 }
 
-TEST_CASE("memory is mapped only into addresses that are reserved and not mapped yet") {
+TEST_CASE("memory can be mapped only into reserved addresses without a mapping") {
   start_driver();
   const CUmemGenericAllocationHandle handle = physical(2 * kGranule);
   const CUdeviceptr range = reserved(4 * kGranule);
@@ -60,7 +60,7 @@ TEST_CASE("memory is mapped only into addresses that are reserved and not mapped
   CHECK(cuMemAddressFree(range, 4 * kGranule) == CUDA_SUCCESS);
 }
 
-TEST_CASE("mappings side by side go in one call, whole ones alone") {
+TEST_CASE("one call unmaps adjacent mappings, but only whole ones") {
   start_driver();
   const CUmemGenericAllocationHandle wide = physical(2 * kGranule), narrow = physical(kGranule);
   const CUdeviceptr range = reserved(5 * kGranule);
@@ -73,7 +73,7 @@ TEST_CASE("mappings side by side go in one call, whole ones alone") {
   CHECK(cuMemUnmap(range, 5 * kGranule) == CUDA_ERROR_INVALID_VALUE);
   CHECK(cuMemUnmap(range, 0) == CUDA_ERROR_INVALID_VALUE);
   CHECK(cuMemUnmap(range, 3 * kGranule) == CUDA_SUCCESS);
-  if (simulator()) CHECK(cuMemMap(range, kGranule, 0, wide, 0) == CUDA_ERROR_INVALID_VALUE);  // gone with its mapping
+  if (simulator()) CHECK(cuMemMap(range, kGranule, 0, wide, 0) == CUDA_ERROR_INVALID_VALUE);  // freed with its mapping
   REQUIRE(cuMemMap(range, kGranule, 0, narrow, 0) == CUDA_SUCCESS);
   CHECK(cuMemUnmap(range, kGranule) == CUDA_SUCCESS);
   CHECK(cuMemUnmap(range + 4 * kGranule, kGranule) == CUDA_SUCCESS);
@@ -81,7 +81,7 @@ TEST_CASE("mappings side by side go in one call, whole ones alone") {
   CHECK(cuMemAddressFree(range, 5 * kGranule) == CUDA_SUCCESS);
 }
 
-TEST_CASE("nobody may use a new mapping before somebody is let at it") {
+TEST_CASE("a new mapping is inaccessible until access is granted") {
   const CurrentContext context;
   const CUmemGenericAllocationHandle handle = physical(kGranule);
   const CUdeviceptr range = reserved(kGranule);
@@ -126,7 +126,7 @@ TEST_CASE("access is set for whole mappings, all of them or none") {
   CHECK(access_of(address + kGranule) == kNone);
 }
 
-TEST_CASE("each device is let at a mapping by itself") {
+TEST_CASE("each device is granted access to a mapping separately") {
   start_driver();
   int count = 0;
   REQUIRE(cuDeviceGetCount(&count) == CUDA_SUCCESS);
@@ -140,7 +140,7 @@ TEST_CASE("each device is let at a mapping by itself") {
   CHECK(access_of(range.address(), 0) == kReadWrite);
 }
 
-TEST_CASE("copies and fills cross from one mapping into the next, but not out of the last") {
+TEST_CASE("copies and fills cross from one mapping into the next, but not past the last") {
   const CurrentContext context;
   const MappedRange range(3);
   const CUdeviceptr middle = range.address() + kGranule - 1000;
@@ -154,8 +154,7 @@ TEST_CASE("copies and fills cross from one mapping into the next, but not out of
   CHECK(cuMemsetD8(range.address() + 1, 0, range.bytes()) != CUDA_SUCCESS);
 }
 
-TEST_CASE(
-    "memory that is mapped twice shows the same bytes at both places, and keeps them while it is mapped nowhere") {
+TEST_CASE("memory mapped twice has the same bytes at both addresses, and keeps them while unmapped") {
   const CurrentContext context;
   const CUmemGenericAllocationHandle handle = physical(kGranule);
   const CUdeviceptr first = reserved(kGranule), second = reserved(kGranule);
@@ -174,7 +173,7 @@ TEST_CASE(
   for (const CUdeviceptr place : {first, second}) CHECK(cuMemAddressFree(place, kGranule) == CUDA_SUCCESS);
 }
 
-TEST_CASE("work that is late finds its mapping gone and harms nobody") {
+TEST_CASE("late work whose mapping is gone does no harm") {
   if (!simulator()) return;  // a real device faults
   const CurrentContext context;
   const CUmemGenericAllocationHandle handle = physical(kGranule), other = physical(kGranule);
@@ -201,7 +200,7 @@ TEST_CASE("work that is late finds its mapping gone and harms nobody") {
   CHECK(cuMemAddressFree(range, kGranule) == CUDA_SUCCESS);
 }
 
-TEST_CASE("the host is let at memory of the host, under the device's address") {
+TEST_CASE("the host can be granted access to host memory, at the device's address") {
   const CurrentContext context;
   const MappedRange range(1, properties_of(CU_MEM_LOCATION_TYPE_HOST));
   const CUmemAccessDesc host{{CU_MEM_LOCATION_TYPE_HOST, 0}, kReadWrite};
@@ -216,7 +215,7 @@ TEST_CASE("the host is let at memory of the host, under the device's address") {
   if (simulator()) CHECK(cuMemSetAccess(device.address(), kGranule, &host, 1) == CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("mapped memory is not cuMemFree's to free, and outlives every context") {
+TEST_CASE("cuMemFree cannot free mapped memory, which outlives every context") {
   const CurrentContext staying;
   CUcontext going = nullptr;
   REQUIRE(cuCtxCreate(&going, nullptr, 0, 0) == CUDA_SUCCESS);
