@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Random mixtures of all doors on four threads (programs/any_door.cc): STEPS. The device's own books, looked at after
-each step, never show more than the limit; afterwards the whole of it can be had again."""
+"""Random mixtures of all allocating functions on four threads (programs/any_door.cc): STEPS. After each step the
+device's own figures stay within the limit; at the end the whole limit can be allocated again."""
 import random
 import sys
 
@@ -15,7 +15,7 @@ def mixed(mode, threads, **more):
         seed = random.SystemRandom().randrange(1 << 20)
         done = run("any_door", str(seed), str(STEPS), str(threads), str(LIMIT), SIMCUDA_DEVICES="2GiB", RATION_LIMIT=LIMIT,
                    RATION_MODE=mode, **more)
-        expect(f"seed {seed}: status, having said {done.out!r} {done.err[-400:]!r}", done.status, 0)
+        expect(f"seed {seed}: status, output {done.out!r} {done.err[-400:]!r}", done.status, 0)
         expect_that(done.out, done.out.endswith(f"{STEPS // threads * threads} steps\n"))
     return case
 

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Mode async: synchronous allocations from a memory pool of the driver's (programs/async.cc)."""
+"""Mode async: synchronous allocations from a driver memory pool (programs/async.cc)."""
 from harness import GIB, MIB, expect, expect_that, main, of_type, run
 
 MACHINE = {"SIMCUDA_DEVICES": "2x4GiB"}
-STEP = 32 * MIB  # by which the simulator's pools grow
+STEP = 32 * MIB  # the growth step of the simulator's pools
 LIMIT = 320 * MIB
 OUT_OF_MEMORY, INVALID_VALUE, INVALID_CONTEXT = 2, 1, 201
 OPPORTUNISTIC, INTERNAL_DEPENDENCIES, RELEASE_THRESHOLD = 2, 3, 4  # CUmemPool_attribute
 
 
 def told(case, folder=None, err="", most=LIMIT, **settings):
-    """[(name, value)] as it printed them, and what it logged."""
+    """[(name, value)] as printed, and the log."""
     done = run("async", case, folder=folder, RATION_MODE="async", **{"RATION_LIMIT": most} | MACHINE | settings)
     expect_that(f"{case}: status {done.status}, {done.err!r}", done.status == 0 and err in done.err)
     expect_that(f"{case}: {done.err!r}", bool(done.err) == bool(err))
@@ -48,7 +48,7 @@ def served(folder):
 
 
 def attributes(*wanted, **settings):
-    """What the pool is told of itself; the driver's defaults hold for the rest."""
+    """The attributes set on the pool; all others keep the driver's defaults."""
     def case(folder):
         trace = f"{folder}/trace"
         told("served", most=GIB, SIMCUDA_TRACE=trace, **settings)
@@ -63,7 +63,7 @@ def calls(trace):
 
 
 def once_more(folder):
-    """Where the driver has no memory the stream is waited for, and it is asked again, before anybody is refused."""
+    """If the driver is out of memory, Ration synchronises the stream and tries again before it refuses."""
     trace = f"{folder}/trace"
     lines, records = told("first", folder, SIMCUDA_TRACE=trace, SIMCUDA_FAIL="cuMemAllocFromPoolAsync@1:2")
     expect("blocks", dict(lines)["cuMemAllocFromPoolAsync"], 2)
@@ -74,7 +74,7 @@ def once_more(folder):
 
 
 def another_error(folder):
-    """Only a lack of memory is worth another try; whatever else the driver says is the program's to know."""
+    """Ration retries only for OUT_OF_MEMORY; the program gets any other code of the driver."""
     trace = f"{folder}/trace"
     done = run("steps", "init", "context=0", "alloc=1m", RATION_MODE="async", SIMCUDA_TRACE=trace,
                SIMCUDA_FAIL="cuMemAllocFromPoolAsync@1:719", **MACHINE)
@@ -109,7 +109,7 @@ def whole(blocks=20, **settings):
 
 
 def smaller_device(folder):
-    """The device has less than the limit: its own refusal, after everything that was freed went back."""
+    """The device has less than the limit: the driver refuses, after all freed memory was released."""
     lines, records = told("whole", folder, most=4 * GIB, SIMCUDA_DEVICES="640MiB")
     fills = [value for name, value in lines if name == "blocks"]
     expect_that(f"filled {fills}", len(set(fills)) == 1 and fills[0] > 0)
@@ -146,7 +146,7 @@ def twice(folder):
 
 
 def no_pools(folder):
-    """Where a device, or the driver, has no memory pools mode pool serves it, and that is said."""
+    """For a device or a driver without memory pools mode pool serves, and the log says so."""
     lines, records = told("served", folder, "mode pool serves it", most=GIB, SIMCUDA_ATTRIBUTES="115=0")
     expect("pools of the driver's", dict(lines)["cuMemPoolCreate"], 0)
     expect("mode", (records[0]["mode"], {device["mode"] for device in records[0]["devices"]}), ("pool", {"pool"}))
@@ -155,7 +155,7 @@ def no_pools(folder):
 
 def pool_refused(folder):
     lines, records = told("served", folder, "mode pool serves it", most=GIB, SIMCUDA_FAIL="cuMemPoolCreate@1:801,cuMemPoolCreate@2:801")
-    expect("pools of the driver's", dict(lines)["cuMemPoolCreate"], 2)  # without a cap, too
+    expect("pools of the driver's", dict(lines)["cuMemPoolCreate"], 2)  # one for the attempt without a cap
     expect_that("slabs", of_type(records, "slab_alloc") != [])
 
 
@@ -165,7 +165,7 @@ def synchronous(folder):
 
 
 def without_caps():
-    """A driver whose pools have no cap: what is left in their last step is nobody's, for they might grow by another."""
+    """A driver whose pools have no cap: their last partial step stays unused, as they might grow by another."""
     return whole(blocks=19, SIMCUDA_FAIL="cuDriverGetVersion@1:1,cuDriverGetVersion@2:1,cuDriverGetVersion@3:1")
 
 

@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""Each way to memory beside cuMemAlloc_v2 alone (programs/doors.cc): it meets the limit as far as what is known of what
-it takes allows, a free or the end of its context gives all of it back, and the log tells the same."""
+"""Each allocating function other than cuMemAlloc_v2 alone (programs/doors.cc). It obeys the limit as far as its size is
+known, a free or the end of its context releases all memory, and the log agrees."""
 import re
 
 from harness import GIB, MIB, expect, expect_that, main, of_type, run
 
 LIMIT = 512 * MIB
-# Door → the MiB that one block takes of the device, and of the limit.
+# Function → the MiB that one block takes of the device, and of the limit.
 LIMITED = {"cuArrayCreate": 100, "cuArrayCreate_v2": 100, "cuArray3DCreate": 100, "cuArray3DCreate_v2": 100, "deep": 100,
            "cuMipmappedArrayCreate": 85, "cuMemAlloc": 100, "cuMemAllocPitch": 100, "cuMemAllocManaged": 100,
            "cuMemCreate": 100}
-# Where the driver has no word for an array's size, it takes the bound of the limit: a block 25 deep lies in tiles that are
-# 32 deep at most.
-UNTOLD = {"deep": (100, 128), "cuArray3DCreate_v2": (100, 100), "cuMipmappedArrayCreate": (85, 85)}
-TOLD_NOTHING = "cuArrayGetMemoryRequirements@1:801,cuMipmappedArrayGetMemoryRequirements@1:801"
-# The driver's pools grow by 32 MiB, and keep what was freed until they are made to give it back.
+# If the driver cannot report an array's size, Ration charges an upper bound: a block 25 deep lies
+# in tiles that are 32 deep at most.
+ESTIMATED = {"deep": (100, 128), "cuArray3DCreate_v2": (100, 100), "cuMipmappedArrayCreate": (85, 85)}
+NO_REQUIREMENTS = "cuArrayGetMemoryRequirements@1:801,cuMipmappedArrayGetMemoryRequirements@1:801"
+# The driver's pools grow by 32 MiB, and keep freed memory until they are trimmed.
 ORDERED = {"cuMemAllocAsync": "cuMemFreeAsync", "cuMemAllocAsync_ptsz": "cuMemFreeAsync_ptsz",
            "freed by cuMemFree": "cuMemFree_v2", "from the default pool": "cuMemFreeAsync",
            "from the default pool by a thread's stream": "cuMemFreeAsync_ptsz",
@@ -23,7 +23,7 @@ KINDS = {"cuMemAllocManaged": "managed", "cuMemCreate": "vmm"}
 COUNTED = {"sparse": "array", "deferred": "array", "cuMemAllocHost": "host", "cuMemAllocHost_v2": "host",
            "cuMemHostAlloc": "host", "cuMemHostRegister": "host", "cuMemHostRegister_v2": "host", "cuMemCreate on the host": "host"}
 OUTLIVES = {"cuMemCreate", "cuMemCreate on the host"}
-MOST = 8  # the counted ones are never refused
+MOST = 8  # host and sparse allocations are logged but never refused
 LINE = re.compile(r"^blocks=(\d+) code=(\d+) untouched=(\d) held=(\d+) free=(\d+) narrow=(\d+),(\d+),(\d+)$", re.MULTILINE)
 ENDS = {"cuArrayCreate": "cuArrayDestroy", "cuArray3DCreate": "cuArrayDestroy",
         "cuMipmappedArrayCreate": "cuMipmappedArrayDestroy", "cuMemAlloc": "cuMemFree", "cuMemAllocPitch": "cuMemFree",
@@ -31,8 +31,8 @@ ENDS = {"cuArrayCreate": "cuArrayDestroy", "cuArray3DCreate": "cuArrayDestroy",
         "cuMemAllocManaged": "cuMemFree_v2", "cuMemCreate": "cuMemRelease"}
 
 
-def lines(door, most, **settings):
-    done = run("doors", door, str(most), SIMCUDA_DEVICES="16GiB", **settings)
+def lines(function, most, **settings):
+    done = run("doors", function, str(most), SIMCUDA_DEVICES="16GiB", **settings)
     expect_that(f"status {done.status}, printed {done.out!r} {done.err!r}", done.status == 0 and done.err == "")
     return done, [tuple(map(int, line)) for line in LINE.findall(done.out)]
 
@@ -47,45 +47,45 @@ def live_of(records):
     return live
 
 
-def check_frees(records, door, count):
+def check_frees(records, function, count):
     api = next(record["api"] for record in of_type(records, "alloc"))
     frees = [record["api"] for record in of_type(records, "free")]
     end = ENDS[api.removesuffix("_v2")]
-    expect("frees", frees, [end] * count + [end if door in OUTLIVES else "cuCtxDestroy_v2"] * count + [end] * count)
-    expect_that(f"{api} by the door {door}", door in (api, "deep", "sparse", "deferred", "cuMemCreate on the host"))
+    expect("frees", frees, [end] * count + [end if function in OUTLIVES else "cuCtxDestroy_v2"] * count + [end] * count)
+    expect_that(f"{api} logged for {function}", function in (api, "deep", "sparse", "deferred", "cuMemCreate on the host"))
 
 
-def limited(door, mode, sizes=None, **simulated):
+def limited(function, mode, sizes=None, **simulated):
     def case(folder):
-        takes, counts = (mib * MIB for mib in sizes or (LIMITED[door], LIMITED[door]))
+        takes, counts = (mib * MIB for mib in sizes or (LIMITED[function], LIMITED[function]))
         blocks = LIMIT // counts
-        _, alone = lines(door, 10, preload=None)
+        _, alone = lines(function, 10, preload=None)
         expect_that(f"without Ration {alone[0]}", alone[0][0] > blocks)
-        done, told = lines(door, 1000, folder=folder, RATION_LIMIT=LIMIT, RATION_MODE=mode, **simulated)
+        done, printed = lines(function, 1000, folder=folder, RATION_LIMIT=LIMIT, RATION_MODE=mode, **simulated)
         free = LIMIT - blocks * counts
-        expect("lines", told, [(blocks, 2, 1, blocks * takes, free, free, LIMIT, LIMIT)] * 3 +
+        expect("lines", printed, [(blocks, 2, 1, blocks * takes, free, free, LIMIT, LIMIT)] * 3 +
                [(0, 0, 1, 0, LIMIT, LIMIT, LIMIT, LIMIT)])
         records = done.logs["run.jsonl"]
         expect("allocs", {(a["kind"], a["size"]) for a in of_type(records, "alloc")},
-               {(KINDS.get(door, "device" if door.startswith("cuMemAlloc") else "array"), counts)})
+               {(KINDS.get(function, "device" if function.startswith("cuMemAlloc") else "array"), counts)})
         expect("ooms", [(o["reason"], o["used"]) for o in of_type(records, "oom")], [("limit", blocks * counts)] * 3)
         expect("live at the end", live_of(records), 0)
-        check_frees(records, door, blocks)
+        check_frees(records, function, blocks)
     return case
 
 
-def ordered(door, mode):
-    """100 MiB take 128 of the device; what is freed stays there until somebody else needs it."""
+def ordered(function, mode):
+    """100 MiB take 128 of the device; freed memory stays in the pool until another allocation needs it."""
     def case(folder):
         blocks, step = 4, 128 * MIB
-        _, alone = lines(door, 10, preload=None)
+        _, alone = lines(function, 10, preload=None)
         expect_that(f"without Ration {alone[0]}", alone[0][0] > blocks)
-        done, told = lines(door, 1000, folder=folder, RATION_LIMIT=LIMIT, RATION_MODE=mode)
-        expect("lines", [line[:5] for line in told], [(blocks, 2, 1, blocks * step, 0)] * 3 + [(0, 0, 1, 0, LIMIT)])
+        done, printed = lines(function, 1000, folder=folder, RATION_LIMIT=LIMIT, RATION_MODE=mode)
+        expect("lines", [line[:5] for line in printed], [(blocks, 2, 1, blocks * step, 0)] * 3 + [(0, 0, 1, 0, LIMIT)])
         records = done.logs["run.jsonl"]
         expect("allocs", {(a["kind"], a["src"], a["size"]) for a in of_type(records, "alloc")},
                {("pool", "pool", 100 * MIB)})
-        expect("frees", {record["api"] for record in of_type(records, "free")}, {ORDERED[door]})
+        expect("frees", {record["api"] for record in of_type(records, "free")}, {ORDERED[function]})
         expect("ooms", [(o["reason"], o["reserved"]) for o in of_type(records, "oom")], [("limit", blocks * step)] * 3)
         reserved = [record["pool_reserved"] for record in of_type(records, "sample")]
         expect("reserved at most, and at the end", (max(reserved), reserved[-1]), (LIMIT, 0))
@@ -94,27 +94,28 @@ def ordered(door, mode):
     return case
 
 
-def counted(door, mode):
+def counted(function, mode):
     def case(folder):
-        done, told = lines(door, MOST, folder=folder, RATION_LIMIT=LIMIT, RATION_MODE=mode)
-        expect("lines", told, [(MOST, 0, 1, 0, LIMIT, LIMIT, LIMIT, LIMIT)] * 3 + [(0, 0, 1, 0, LIMIT, LIMIT, LIMIT, LIMIT)])
+        done, printed = lines(function, MOST, folder=folder, RATION_LIMIT=LIMIT, RATION_MODE=mode)
+        expect("lines", printed, [(MOST, 0, 1, 0, LIMIT, LIMIT, LIMIT, LIMIT)] * 3 + [(0, 0, 1, 0, LIMIT, LIMIT, LIMIT, LIMIT)])
         records = done.logs["run.jsonl"]
-        host = COUNTED[door] == "host"
+        host = COUNTED[function] == "host"
         expect("allocs", [(a["kind"], a["size"], a.get("charged", True)) for a in of_type(records, "alloc")],
                [("host", 100 * MIB, False) if host else ("array", 0, True)] * MOST * 3)
         expect("ooms", of_type(records, "oom"), [])
         expect("live at the end", live_of(records), 0)
-        check_frees(records, door, MOST)
+        check_frees(records, function, MOST)
     return case
 
 
 def unlimited_total(folder):
-    """What 32 bits do not hold is told as the most that they do."""
-    _, told = lines("sparse", 1, RATION_LIMIT="8GiB")
-    expect("narrow", told[0][4:], (8 * GIB, *[(1 << 32) - 1] * 3))
+    """A size that does not fit 32 bits is reported as the largest that does."""
+    _, printed = lines("sparse", 1, RATION_LIMIT="8GiB")
+    expect("narrow", printed[0][4:], (8 * GIB, *[(1 << 32) - 1] * 3))
 
 
-main({f"{door}, {mode}": case(door, mode) for mode in ("direct", "pool", "async")
-      for doors, case in ((LIMITED, limited), (COUNTED, counted), (ORDERED, ordered)) for door in doors}
-     | {f"{door}, untold": limited(door, "direct", sizes, SIMCUDA_FAIL=TOLD_NOTHING) for door, sizes in UNTOLD.items()}
+main({f"{function}, {mode}": case(function, mode) for mode in ("direct", "pool", "async")
+      for functions, case in ((LIMITED, limited), (COUNTED, counted), (ORDERED, ordered)) for function in functions}
+     | {f"{function}, estimated": limited(function, "direct", sizes, SIMCUDA_FAIL=NO_REQUIREMENTS)
+        for function, sizes in ESTIMATED.items()}
      | {"sizes that 32 bits do not hold": unlimited_total})

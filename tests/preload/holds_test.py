@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What keeps memory taken, and what lets go of it (programs/holds.cc): after each step as much is free as must be."""
+"""What keeps memory allocated and what releases it (programs/holds.cc): the free memory after each step."""
 from harness import MIB, expect, main, of_type, run
 
 LIMIT = 512
@@ -7,7 +7,7 @@ HELD = LIMIT - 100
 TWICE = HELD - 100
 POOLED = LIMIT - 128  # the driver's pools grow by 32 MiB
 
-# name: ops and what is then free of the device
+# name: operations, each with the free memory that the device must then have
 STEPS = {
     "a mapping keeps what was released": [("create", HELD), ("map", HELD), ("release", HELD), ("unmap", LIMIT)],
     "a handle keeps what was unmapped": [("create", HELD), ("map", HELD), ("unmap", HELD), ("release", LIMIT)],
@@ -33,8 +33,8 @@ STEPS = {
     "a pool that is destroyed gives it back with its last block": [
         ("pool_here", LIMIT), ("take", POOLED), ("destroy", POOLED), ("free", LIMIT)],
 }
-# The log tells of these when they happen, not when somebody asks what is free.
-TELLING = {"trim": "cuMemPoolTrimTo"}
+# These operations log a sample when they happen, not at the next query of free memory.
+SAMPLED = {"trim": "cuMemPoolTrimTo"}
 
 
 def held(mode, steps, elsewhere=False):
@@ -42,10 +42,10 @@ def held(mode, steps, elsewhere=False):
         done = run("holds", *(op for op, _ in steps), folder=folder, SIMCUDA_DEVICES="2x2GiB", RATION_LIMIT=LIMIT * MIB,
                    RATION_MODE=mode)
         expect("status, stderr", (done.status, done.err), (0, ""))
-        told = [f"{op}=0 {LIMIT} {free}" if elsewhere else f"{op}=0 {free} {LIMIT}" for op, free in steps]
-        expect("lines", done.out.splitlines(), told)
+        printed = [f"{op}=0 {LIMIT} {free}" if elsewhere else f"{op}=0 {free} {LIMIT}" for op, free in steps]
+        expect("lines", done.out.splitlines(), printed)
         samples = [record["api"] for record in of_type(done.logs["run.jsonl"], "sample")]
-        expect("told by", [api for api in samples if api in TELLING.values()], [TELLING[op] for op, _ in steps if op in TELLING])
+        expect("sampled by", [api for api in samples if api in SAMPLED.values()], [SAMPLED[op] for op, _ in steps if op in SAMPLED])
     return case
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The limit as a program sees it (programs/limit_cases.cc, programs/accounts.cc), and that the log tells the same."""
+"""The limit as a program sees it (programs/limit_cases.cc, programs/accounts.cc), and the log's agreement with it."""
 import json
 import random
 from collections import Counter
@@ -26,7 +26,7 @@ def cases(folder):
     records = done.logs["run.jsonl"]
     live = held_to_the_limit(records, limit)
     expect("live at the end", {device: size for device, size in live.items() if size}, {})
-    # What a context took along is logged under the call that ended it.
+    # The end of a context frees its memory; these frees are logged under the call that ended it.
     ended_by = Counter(record["api"] for record in of_type(records, "free"))
     for api in ("cuCtxDestroy_v2", "cuCtxDestroy", "cuCtxDetach", "cuDevicePrimaryCtxRelease_v2",
                 "cuDevicePrimaryCtxReset", "cuDevicePrimaryCtxReset_v2", "cuMemFree_v2", "cuMemFreeAsync",
@@ -36,7 +36,7 @@ def cases(folder):
 
 
 def accounts(mode, slack, **settings):
-    """`slack`: bytes of the ration that a pool cannot hand out."""
+    """`slack`: bytes of the limit that a pool cannot allocate."""
     def case(folder):
         limit, seed = 512 * MIB, random.randrange(1 << 24)
         print(f"seed {seed}")
@@ -57,7 +57,7 @@ def show_limit_off(folder):
 
 
 def json_numbers(folder):
-    """Sizes in the log are JSON integers, whole to the byte."""
+    """Sizes in the log are JSON integers, exact to the byte."""
     done = run("looked_up", "soname", "dlsym", folder=folder, RATION_LIMIT="40%")
     expect("meta", json.dumps(done.logs["run.jsonl"][0]["devices"][0]["limit"]), str(int(16 * GIB * 0.4)))
 

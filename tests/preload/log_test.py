@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The log, whatever ends the process and wherever it was to be written; and that no log ever reaches the program."""
+"""The log, for every way in which a process can end and every log path; no log failure affects the program."""
 import os
 import pathlib
 import re
@@ -63,7 +63,7 @@ def two_logs(logs, *allocations):
 
 
 def child_of_a_user(folder):
-    """The child of a process that uses CUDA is told what the driver tells it, and does not hang."""
+    """The child of a process that uses CUDA gets the driver's own result code, and does not hang."""
     plain = run("processes", "fork_after_use", preload=None, SIMCUDA_DEVICES="16GiB")
     done = run("processes", "fork_after_use", folder=folder, **LIMITED)
     expect("stdout", done.out.replace("blocks=10 ", "blocks=161 "), plain.out)
@@ -71,7 +71,7 @@ def child_of_a_user(folder):
 
 
 def earlier_log(folder):
-    """What an earlier run left is replaced."""
+    """A log of an earlier run is replaced."""
     path = pathlib.Path(folder) / "run.jsonl"
     path.write_text("left over\n" * 10000)
     done = run("linked_lazy", folder=folder, **LIMITED)
@@ -105,7 +105,7 @@ def fifo(folder):
 
 
 def removed_folder(folder):
-    """The current folder is gone when the log is opened."""
+    """The current folder was removed before the log is opened."""
     gone = pathlib.Path(folder) / "gone"
     gone.mkdir()
     environment = clean_environment() | LIMITED | {"LD_PRELOAD": LIBRARIES, "RATION_LOG": "run.jsonl",
@@ -116,7 +116,7 @@ def removed_folder(folder):
 
 
 def file_size_limit(folder):
-    """RLIMIT_FSIZE would be a signal: the log ends there, whole, and the program does not notice."""
+    """A write past RLIMIT_FSIZE would raise a signal: the log ends there with a whole line, and the program is unaffected."""
     done = run("endings", "file_size", folder=folder, **LIMITED)
     expect("status, stderr", (done.status, done.err), (0, ""))
     size = (pathlib.Path(folder) / "run.jsonl").stat().st_size
@@ -125,7 +125,7 @@ def file_size_limit(folder):
 
 
 def closed_descriptors(folder):
-    """A daemon that closes every descriptor at its start must not find the log among its own."""
+    """A daemon that closes every descriptor at its start must not close the log's."""
     environment = clean_environment() | LIMITED | {"LD_PRELOAD": LIBRARIES, "RATION_LOG": f"{folder}/run.jsonl",
                                                    "LD_LIBRARY_PATH": str(driver_folder("sim"))}
     done = subprocess.run(["sh", "-c", 'exec "$0" <&- 2>&-', PROGRAMS / "linked_lazy"], env=environment,

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Others in the process: programs without CUDA, callers whose identity matters, other preloads that interpose dlsym."""
+"""Neighbours in the process: programs without CUDA, callers whose identity matters, other preloads that interpose dlsym."""
 import os
 import re
 import subprocess
@@ -15,7 +15,7 @@ def holds(done):
 
 
 def without_cuda(folder):
-    """A process that never touches CUDA sees none, never maps the core and leaves no log."""
+    """A process that never uses CUDA loads no driver, never maps the core and writes no log."""
     done = run("without_cuda", folder=folder, LD_LIBRARY_PATH=PROGRAMS, **LIMITED)
     holds(done)
     expect("stderr", done.err, "")
@@ -24,7 +24,7 @@ def without_cuda(folder):
 def true(folder):
     environment = clean_environment() | {"LD_PRELOAD": LIBRARIES, "RATION_LOG": f"{folder}/run.jsonl", **LIMITED}
     done = subprocess.run(["cat", "/proc/self/maps"], env=environment, capture_output=True, text=True, check=True)
-    expect_that("the front is mapped", "libration.so" in done.stdout)
+    expect_that("the preload library is mapped", "libration.so" in done.stdout)
     expect_that("the core is mapped", "libration-core.so" not in done.stdout)
     expect("files", os.listdir(folder), [])
 
@@ -52,8 +52,8 @@ def origin(folder):
     expect("with Ration", run("origin", **LIMITED).out, plain.out)
 
 
-def interposer(library, order, is_met=True):
-    """`is_met`: Ration's own look-ups go through it."""
+def interposer(library, order, is_used=True):
+    """`is_used`: Ration's own look-ups go through the interposer."""
     def case(folder):
         ours, theirs = LIBRARIES, str(PROGRAMS / library)
         first, _, last = LIBRARIES.rpartition(":")
@@ -63,7 +63,7 @@ def interposer(library, order, is_met=True):
             done = run("looked_up", "soname", how, folder=folder, preload=preload, **LIMITED)
             expect_that(f"{how}: status {done.status}: {done.out} {done.err}",
                         "blocks=10 code=2 untouched=1" in done.out)
-            if how == "dlsym" and is_met:
+            if how == "dlsym" and is_used:
                 expect_that(f"{how}: it is not in the chain: {done.out}", re.search(r"interposed=[1-9]", done.out))
     return case
 
@@ -92,7 +92,8 @@ CASES = {
     "an interposer and a direct link": direct_link,
 }
 if SANITIZED:
-    # A sanitizer's runtime is itself an interposer of dlopen: it loses its caller, and serves none before its own start.
+    # A sanitizer's runtime interposes dlopen itself: it loses the caller, and serves no call before
+    # its own start.
     for name in ("$ORIGIN of the caller", "an interposer that asks libc before us", "an interposer that asks libc after us"):
         del CASES[name]
 main(CASES)

@@ -1,7 +1,7 @@
 # ration_preload_test(NAME name COMMAND command...)
-# One test of the built libration.so. The command finds in its environment what it needs to run programs under it
-# (harness.py): PRELOAD_LIBRARIES (LD_PRELOAD's value: a sanitizer's runtime must stand first), PRELOAD_BUILD,
-# PRELOAD_PROGRAMS, PRELOAD_SANITIZE.
+# One test of the built libration.so. The command's environment holds what it needs to run programs
+# under it (harness.py): PRELOAD_LIBRARIES (LD_PRELOAD's value: a sanitizer's runtime must come
+# first), PRELOAD_BUILD, PRELOAD_PROGRAMS, PRELOAD_SANITIZE.
 set(preload_libraries ${CMAKE_BINARY_DIR}/lib/libration.so)
 if(RATION_SANITIZER_RUNTIME)
   file(REAL_PATH ${RATION_SANITIZER_RUNTIME} runtime)
@@ -14,19 +14,20 @@ function(ration_preload_test)
   set(environment "PRELOAD_LIBRARIES=${preload_libraries}" "PRELOAD_BUILD=${CMAKE_BINARY_DIR}"
     "PRELOAD_PROGRAMS=${PRELOAD_PROGRAMS}" "PRELOAD_SANITIZE=${RATION_SANITIZE}")
   if(RATION_SANITIZE MATCHES "thread")
-    list(APPEND environment "TSAN_OPTIONS=atexit_sleep_ms=0")  # a second for each of hundreds of processes
+    list(APPEND environment "TSAN_OPTIONS=atexit_sleep_ms=0")  # saves a second for each of hundreds of processes
   endif()
-  # The time is a hang's, not a measure: the slowest takes seconds.
+  # The timeout only ends a hanging test: the slowest takes seconds.
   set_tests_properties(preload.${arg_NAME} PROPERTIES LABELS "quick;sim" TIMEOUT 240 ENVIRONMENT "${environment}")
 endfunction()
 
-# ration_preload_script(FAMILY NAME SCRIPT ARGUMENT...): SCRIPT_test.py of the calling folder as preload.FAMILY.NAME. It
-# takes one place beside other tests: whatever it starts mostly waits for a device.
+# ration_preload_script(FAMILY NAME SCRIPT ARGUMENT...): SCRIPT_test.py of the calling folder as
+# preload.FAMILY.NAME. It counts as one processor: the processes that it starts mostly wait for a
+# device.
 function(ration_preload_script family name script)
   ration_preload_test(NAME ${family}.${name}
     COMMAND Python3::Interpreter ${CMAKE_CURRENT_SOURCE_DIR}/${script}_test.py ${ARGN})
 endfunction()
-# The same with the full count.
+# The same with the full number of rounds.
 function(ration_long_preload_script family name script)
   ration_preload_script(${family} long.${name} ${script} ${ARGN})
   set_tests_properties(preload.${family}.long.${name} PROPERTIES LABELS "long;sim" TIMEOUT 3600)

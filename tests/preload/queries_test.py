@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What a program is told of its pointers (queries.cc) is the same with and without Ration, of blocks of a pool too."""
+"""Pointer queries of a program (queries.cc) return the same with and without Ration, also for blocks of a pool."""
 from harness import expect, expect_that, main, run
 
 MACHINE = {"SIMCUDA_DEVICES": "4GiB"}
-# The range of a dead block: the driver knows none there, and a pool none of its blocks.
+# The range of a freed block: the driver reports none for an address, and a pool none for its block.
 OURS = {"a dead block, range": ("500", "1")}
-# The driver shares nothing of a pool by a handle of that kind.
+# The driver exports no pool memory by a handle of that kind.
 OF_THE_DRIVER = OURS | {f"{which} block{where}, shareable": ("0 1", "0 0") for which in ("a", "a large", "a pitched")
                         for where in ("", " inside")}
 DIFFERENT = {"direct": {}, "pool": OURS, "async": OF_THE_DRIVER}
@@ -23,7 +23,7 @@ def same(mode, **settings):
         expect_that(f"{len(plain)} answers", len(plain) > 250)
         for (what, before), (also, after) in zip(plain, told):
             expect("question", also, what)
-            if what != "places used again":  # the simulator's own business
+            if what != "places used again":  # depends on the simulator's placement
                 expect(what, after, before.replace(*DIFFERENT[mode].get(what, ("", "")), 1))
         expect("answers", len(told), len(plain))
         known = dict(told)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""routes_test.py GROUP | GROUP/ROUTE...: those routes of routes.txt meet the limit.
+"""routes_test.py GROUP | GROUP/ROUTE...: those routes of routes.txt obey the limit.
 
 Each program first runs without Ration, where it must get more blocks than the limit allows, then with it: exactly 10
 blocks, then code 2 with the out-parameter untouched, and a log of 10 allocations and the refusals.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""With no limit asked, a program cannot tell whether Ration is there: the same results and queries, call by call."""
+"""Without a limit, Ration is transparent to a program: the same results and queries, call by call."""
 import pathlib
 
 from harness import expect, expect_that, main, of_type, run
@@ -22,11 +22,11 @@ def same(program, **environment):
 
 MEMORY_QUERIES = ("in a context of its own", "in the primary context", "without a context", "with one block", "at the end",
                   "cuMemGetInfo_v2(free)")
-SLACK = 64 << 10  # what a pool may lack for its slabs' first granules and its blocks' ends
+SLACK = 64 << 10  # the overhead of a pool: its slabs' first granules and its blocks' ends
 
 
 def same_answer(before, after):
-    """Where a pool puts a block is its own business; everything else, the free bytes but for SLACK, is as it was."""
+    """A pool may place a block anywhere; everything else is unchanged, the free bytes up to SLACK."""
     was, now = ((*line.partition(" = ")[::2],) for line in (before, after))
     expect("call", now[0], was[0])
     old, new = ([int(number) for number in words[1].split()] for words in (was, now))
@@ -54,7 +54,7 @@ def nearly_same(program, **environment):
 
 
 def calls_of_the_program(folder):
-    """What reaches the driver from the program's own calls is the same too: nothing is swallowed, repeated or reordered."""
+    """The program's own calls reach the driver unchanged: none is dropped, repeated or reordered."""
     traces = []
     names = {line.split()[1].split("(")[0] for line in run("mixed_calls", preload=None, **DEVICES).out.splitlines()}
     hooked = ("cuMemAlloc", "cuMemFree", "cuCtxCreate", "cuCtxDestroy", "cuCtxAttach", "cuCtxDetach", "cuDevicePrimaryCtxRe",
@@ -62,7 +62,8 @@ def calls_of_the_program(folder):
     for name, preload in (("plain", {"preload": None}), ("ration", {})):
         trace = pathlib.Path(folder) / name
         run("mixed_calls", SIMCUDA_TRACE=trace, RATION_MODE="direct", **preload, **DEVICES)
-        # A request beyond the address space is refused with the driver's code, but without asking it.
+        # A request larger than the address space is refused with the driver's code, without a
+        # driver call.
         refused = ("cuMemAlloc_v2 2", "cuMemAllocPitch_v2 2")
         traces.append([line for line in trace.read_text().splitlines()
                        if line.startswith(hooked) and not line.startswith(refused)])

@@ -1,4 +1,4 @@
-// Arguments as no caller should give them, and what pointers are told to be while others come and go.
+// Invalid arguments, and pointer attributes while other blocks are allocated and freed.
 #include <nvml.h>
 
 #include <atomic>
@@ -11,7 +11,7 @@
 namespace failures {
 namespace {
 
-// The code is what the driver itself answers, asked behind Ration's back.
+// Expects the driver's own result code, from a call that bypasses Ration.
 template <class Function, class... Arguments>
 void as_the_driver(const char *name, Function *function, Arguments... arguments) {
   CAPTURE(name);
@@ -79,10 +79,10 @@ TEST_CASE("a device number that names no device is the driver's to refuse", "[ar
     as_the_driver("cuDeviceGetDefaultMemPool", &cuDeviceGetDefaultMemPool, &pool, nothing);
     as_the_driver("cuMemPoolCreate", &cuMemPoolCreate, &pool, &props);
     as_the_driver("cuMemCreate", &cuMemCreate, &handle, 2 * kMiB, &prop, 0ULL);
-    prop.location.type = static_cast<CUmemLocationType>(nothing & INT32_MAX);  // all that the type can hold
+    prop.location.type = static_cast<CUmemLocationType>(nothing & INT32_MAX);  // the largest value of the type
     as_the_driver("cuMemCreate", &cuMemCreate, &handle, 2 * kMiB, &prop, 0ULL);
     prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    as_the_driver("cuMemCreate", &cuMemCreate, &handle, 2 * kLimit, &prop, 0ULL);  // more than any device may have
+    as_the_driver("cuMemCreate", &cuMemCreate, &handle, 2 * kLimit, &prop, 0ULL);  // larger than any device
   }
   REQUIRE(cuCtxSetCurrent(context) == CUDA_SUCCESS);
   all_is_free();
@@ -115,7 +115,7 @@ struct Told {
   bool operator==(const Told &) const = default;
 };
 
-// By the list of attributes at once.
+// The same with the list form of the query.
 CUresult ask(decltype(&cuPointerGetAttributes) function, CUdeviceptr address, Told &told) {
   void *places[] = {&told.managed, &told.type, &told.ordinal, &told.context};
   CUpointer_attribute which[] = {CU_POINTER_ATTRIBUTE_IS_MANAGED, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
@@ -146,7 +146,7 @@ TEST_CASE("what a pointer is stays true of each kind of memory while others are 
                         {"managed", managed, true},
                         {"in stream order", ordered, false},
                         {"of the host", reinterpret_cast<CUdeviceptr>(host), false}};
-  Told wanted[std::size(kinds)];  // the driver's own words
+  Told wanted[std::size(kinds)];  // the driver's own answers
   for (size_t i = 0; i < std::size(kinds); ++i) {
     REQUIRE(ask(behind_ration("cuPointerGetAttributes", &cuPointerGetAttributes), kinds[i].address, wanted[i]) ==
             CUDA_SUCCESS);

@@ -45,7 +45,7 @@ void all_is_free(size_t limit) {
   REQUIRE(cuMemFree_v2(take(limit - kSlack)) == CUDA_SUCCESS);
 }
 
-// The symbol table ends where the strings begin, as every linker lays them out.
+// The symbol table ends where the strings begin: every linker orders them so.
 void *behind(const char *name) {
   const auto *driver = static_cast<const link_map *>(dlopen("libcuda.so.1", RTLD_NOW));
   REQUIRE(driver != nullptr);

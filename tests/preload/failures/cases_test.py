@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Failures that were seen in other software of this kind (tests/failures.txt): cases_test.py PART runs each case of that part
-of the program `failure_cases` in a process of its own, in mode direct and in mode pool."""
+"""Failures seen in other software of this kind (tests/failures.txt): cases_test.py PART runs each case of that part of
+the program `failure_cases` in a separate process, in mode direct and in mode pool."""
 import pathlib
 import sys
 
@@ -12,7 +12,7 @@ MACHINE = {"SIMCUDA_DEVICES": "2x4GiB", "SIMCUDA_CONTEXT_BYTES": "1MiB", "RATION
 MODES = ("direct", "pool")
 TINY = {"RATION_LIMIT": "64MiB", "SIMCUDA_CONTEXT_BYTES": "256MiB"}
 GROWING = {"RATION_PREALLOCATE": "false"}
-SPECIAL = {  # what a case needs else
+SPECIAL = {  # settings beyond the default ones
     "memory freed through another door is given back and its charge with it": GROWING,
     "what races for the last room is counted or refused and never live but uncounted": GROWING,
     "a limit below what a context takes is told as it is and can be used": TINY,
@@ -26,7 +26,7 @@ SPECIAL = {  # what a case needs else
 
 
 def names():
-    """As this version of Catch2 lists them: version 2 by the first flag, version 3 by the others."""
+    """The names that Catch2 lists: version 2 by the first flag, version 3 by the others."""
     for flags in (["--list-test-names-only"], ["--list-tests", "--verbosity", "quiet"]):
         listed = run("failure_cases", f"[{PART}]", *flags, preload=None).out.splitlines()
         if listed and not listed[0].startswith("Error"):

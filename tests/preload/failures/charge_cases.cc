@@ -1,4 +1,4 @@
-// What is charged, to which device, and for how long: pitched blocks, managed and physical memory, arrays.
+// Charges: their size, device and duration, for pitched blocks, managed and physical memory, and arrays.
 #include <atomic>
 #include <barrier>
 #include <thread>
@@ -12,7 +12,7 @@ namespace {
 TEST_CASE("a pitched block is charged its rows with all of their padding", "[charges]") {
   enter();
   const CUdeviceptr first = take(kMiB);
-  const bool driver_own = held() == kMiB;  // else it lies in a slab
+  const bool driver_own = held() == kMiB;  // otherwise it lies in a slab
   for (const unsigned element : {4U, 8U, 16U}) {
     for (const size_t width : {1U, 16U, 500U, 511U, 512U, 513U, 4097U, 100000U}) {
       for (const size_t height : {1U, 7U, 100U}) {
@@ -26,7 +26,7 @@ TEST_CASE("a pitched block is charged its rows with all of their padding", "[cha
         CAPTURE(element, width, height, pitch, charged);
         REQUIRE(charged >= pitch * height);
         REQUIRE(charged < pitch * height + 2 * kGranule);
-        if (driver_own) {  // what the device gave is known to the byte
+        if (driver_own) {  // the driver reports its size to the byte
           REQUIRE(charged <= held() - held_before);
           REQUIRE(charged + kGranule > held() - held_before);
         }
@@ -38,7 +38,7 @@ TEST_CASE("a pitched block is charged its rows with all of their padding", "[cha
   all_is_free();
 }
 
-// A block of 60 MiB in one of three ways.
+// A block of 60 MiB, allocated in one of three ways.
 CUresult take_somehow(unsigned which, CUdeviceptr *block) {
   size_t pitch = 0;
   switch (which % 3) {
@@ -51,7 +51,7 @@ CUresult take_somehow(unsigned which, CUdeviceptr *block) {
   }
 }
 
-// Each round eight threads ask for 40 blocks, where 17 fit; none is freed before all have asked.
+// Each round eight threads request 40 blocks, where 17 fit; none is freed before all requests are done.
 TEST_CASE("what races for the last room is counted or refused and never live but uncounted", "[charges]") {
   constexpr unsigned kThreads = 8;
   const CUcontext context = enter();
@@ -110,7 +110,7 @@ TEST_CASE("physical memory is charged to the device that its properties name", "
   REQUIRE(memory().free == kLimit - 600 * kMiB);
   REQUIRE(cuCtxSetCurrent(second) == CUDA_SUCCESS);
   REQUIRE(memory().free == kOtherLimit - 400 * kMiB);
-  REQUIRE(cuMemRelease(handles[1]) == CUDA_SUCCESS);  // the other device's
+  REQUIRE(cuMemRelease(handles[1]) == CUDA_SUCCESS);  // of the other device
   REQUIRE(cuMemRelease(handles[0]) == CUDA_SUCCESS);
   all_is_free(kOtherLimit);
   REQUIRE(cuCtxSetCurrent(first) == CUDA_SUCCESS);

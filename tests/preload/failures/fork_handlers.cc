@@ -12,7 +12,7 @@ int fork_handlers() {
   return registered;
 }
 
-// libc's own is what pthread_atfork comes down to; the program's stands before it.
+// pthread_atfork calls libc's function of this name; the program's definition precedes it.
 extern "C" __attribute__((visibility("default"))) int __register_atfork(void (*prepare)(), void (*parent)(),
                                                                         void (*child)(), void *object) {
   using Register = int (*)(void (*)(), void (*)(), void (*)(), void *);

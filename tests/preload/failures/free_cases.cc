@@ -1,4 +1,4 @@
-// Frees: of what another door gave, of what was never seen, of what is nothing.
+// Frees: of memory allocated by another function, of memory unknown to Ration, and of invalid addresses.
 #include <atomic>
 #include <random>
 #include <thread>
@@ -75,7 +75,7 @@ TEST_CASE("memory of any age is freed in any order and from any thread", "[frees
   all_is_free();
 }
 
-// The answers are the driver's own, asked behind Ration's back.
+// The expected codes are the driver's own, from calls that bypass Ration.
 TEST_CASE("a free of what is nothing is answered as the driver does", "[frees]") {
   enter();
   const CUdeviceptr block = take(kBytes);
@@ -83,7 +83,7 @@ TEST_CASE("a free of what is nothing is answered as the driver does", "[frees]")
   const auto release_in_order = behind_ration("cuMemFreeAsync", &cuMemFreeAsync);
   std::mt19937_64 random(20260922);
   for (int i = 0; i < 2000; ++i) {
-    const CUdeviceptr nothing = random() >> random() % 64 | 1;  // odd: no block's address
+    const CUdeviceptr nothing = random() >> random() % 64 | 1;  // odd: no block has this address
     REQUIRE(cuMemFree_v2(nothing) == release(nothing));
     REQUIRE(cuMemFreeAsync(nothing, nullptr) == release_in_order(nothing, nullptr));
   }

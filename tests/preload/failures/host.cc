@@ -1,8 +1,7 @@
-// host HOW: what a process can see of itself beside the GPU, told before it uses CUDA, while it does, and behind: the
-// file mode mask, what signals do and which are blocked, its folder, threads, rlimits and the answer of a signal of its
-// own. `use` tells it once; `generations N` lets each process use CUDA, tell its descriptors, its mappings of our
-// making and the fork handlers that were registered since its birth, and fork the next; `exit` ends by exit(7) while
-// one thread allocates and another one holds the locks of stdout and stderr.
+// host HOW: prints process state other than the GPU's, before, during and after the use of CUDA: umask, signal actions
+// and mask, folder, threads, rlimits and the effect of a signal. `use` prints it once. `generations N`: each process
+// uses CUDA, prints its descriptors, Ration's mappings and the fork handlers registered since its start, and forks the
+// next. `exit` calls exit(7) while one thread allocates and another one holds the locks of stdout and stderr.
 #include <dirent.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -22,7 +21,7 @@ namespace {
 
 volatile sig_atomic_t answered = 0;
 
-// Takes memory, is refused, gives it back; what each call answered is its own test's business.
+// Allocates up to a refusal and frees; other tests check the result codes.
 void use_cuda() {
   CUcontext context = nullptr;
   cuInit(0);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the program owns stays as it is (host.cc): told with Ration as without it, whatever Ration was asked to do."""
+"""The program's own state (host.cc) is the same with and without Ration, whatever Ration's settings."""
 import os
 import pathlib
 import re
@@ -32,7 +32,7 @@ def same(way):
 
 
 def generations(way):
-    """Nothing grows from one generation to the next, and none registers more than the first did."""
+    """No resource grows from one generation to the next, and only the first registers fork handlers."""
     def case(folder):
         done = run("host", "generations", str(GENERATIONS), folder=folder, **limited(folder), **WAYS[way])
         expect("status, stderr", (done.status, done.err), (0, ""))
@@ -47,18 +47,18 @@ def generations(way):
 
 
 def outlived(folder):
-    """A child that lives on keeps nothing of its parent's log: the next run has the log for itself."""
+    """A child that outlives its parent does not hold the parent's log: the next run can use its name."""
     settings = limited(folder) | {"RATION_LOG": f"{folder}/run.jsonl", "LD_PRELOAD": LIBRARIES,
                                   "LD_LIBRARY_PATH": f"{driver_folder('sim')}"}
     first = subprocess.Popen([PROGRAMS / "steps", "init", "context=0", "alloc=1m", "orphan:total=0+obey"], stdin=subprocess.PIPE,
                              stdout=subprocess.PIPE, env=clean_environment() | {k: str(v) for k, v in settings.items()})
     try:
-        said = [first.stdout.readline() for _ in range(4)]  # the last one is the child's
+        said = [first.stdout.readline() for _ in range(4)]  # the last line is the child's
         expect_that(f"{said}", said[-1].startswith(b"total=0 total=0: "))
         expect("status", first.wait(timeout=HANG), 0)
         done = run("steps", "init", "context=0", "alloc=2m", folder=folder, **limited(folder))
     finally:
-        first.stdin.close()  # which ends the child
+        first.stdin.close()  # this ends the child
         first.stdout.close()
     sizes = {name: [one["size"] for one in of_type(records, "alloc")] for name, records in done.logs.items()}
     expect("allocations of the second run", sizes.pop("run.jsonl"), [2 * MIB])
@@ -76,13 +76,13 @@ def ending(way):
 
 
 def cleared(folder):
-    """The kernel still knows what the process was started with."""
+    """The process's initial environment in /proc is intact."""
     done = run("host", "cleared", folder=folder, **limited(folder))
     expect("status, stdout, stderr", (done.status, done.out, done.err), (0, "blocks=10 code=2 untouched=1\n", ""))
 
 
 def quiet(folder):
-    """Many refusals, a log, a group: and not a word."""
+    """Many refusals, a log, a group: no output."""
     for settings in WAYS.values():
         done = run("steps", "init", "context=0", *["alloc=2g"] * 20, *["alloc=100m"] * 12, "query", folder=folder,
                    **limited(folder), **settings)
@@ -94,6 +94,6 @@ def quiet(folder):
 
 CASES = {f"umask, signals, folder and threads are the program's, {way}": same(way) for way in WAYS}
 CASES |= {f"no descriptor, mapping or fork handler comes with a generation, {way}": generations(way) for way in WAYS}
-if "thread" not in os.environ.get("PRELOAD_SANITIZE", ""):  # whose runtime itself waits for stdio's locks at exit
+if "thread" not in os.environ.get("PRELOAD_SANITIZE", ""):  # under ThreadSanitizer the runtime itself waits for stdio's locks at exit
     CASES |= {f"an exit amid calls and held locks of stdio is the program's own, {way}": ending(way) for way in WAYS}
 main(CASES | {"a child that lives on does not keep the log": outlived, "a program that clears its environment is held to its limit": cleared, "a quiet run says nothing": quiet})

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Failures of several processes and several devices: choices of devices, starts at once, one process after the other."""
+"""Failures of several processes and several devices: device selection, simultaneous starts, one process after another."""
 import itertools
 import json
 import pathlib
@@ -9,15 +9,15 @@ sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1]), str(pathlib.Pa
 from harness import GIB, MIB, expect, expect_that, main, run  # noqa: E402
 from members import MODES, REFUSED, Machine, ended_clean  # noqa: E402
 
-LIMITS = {0: 400 * MIB, 1: 300 * MIB, 2: 200 * MIB}  # by ordinal, as the program counts
+LIMITS = {0: 400 * MIB, 1: 300 * MIB, 2: 200 * MIB}  # by ordinal, in the program's order
 SHARED = {"RATION_GROUP": "g", "RATION_GROUP_LIMIT": "1GiB"}
 WAYS = ("direct", "pool")  # preallocated
-BLOCK = 99  # MiB: a limit of N times 100 MiB has room for N, whatever a pool keeps for itself
+BLOCK = 99  # MiB: N blocks fit a limit of N times 100 MiB, also beside a pool's own overhead
 CROWD = 150
 
 
 def blocks_by_device(folder, visible, count, limit, mode="direct"):
-    """How many blocks a program gets of each device that it sees, the last one first."""
+    """The number of blocks that a program gets from each visible device, the last device first."""
     took = []
     for device in reversed(range(count)):
         done = run("steps", "init", f"context={device}", *[f"alloc={BLOCK}m"] * 6, CUDA_VISIBLE_DEVICES=visible,
@@ -56,7 +56,7 @@ def by_uuid(folder):
 
 
 def nvml_first(folder):
-    """NVML is asked before CUDA, and only the second device is shown to CUDA."""
+    """NVML is queried before CUDA, and only the second device is visible to CUDA."""
     for mode in WAYS:
         for visible, allowed in (("1", 3), ("2,1", 3), ("1,0", 3)):
             limit = "0=300MiB,1=200MiB"[:None if "," in visible else 8]
@@ -82,7 +82,7 @@ def sixteen(folder):
 
 
 def one_after_another(mode):
-    """Whoever comes second is told what is left; when the first has ended, all of it."""
+    """The second process sees the remaining memory; once the first has ended, all of it."""
     def case(folder):
         with Machine(folder, **MODES[mode], **SHARED, RATION_LIMIT="1GiB") as machine:
             first = machine.member()
@@ -104,18 +104,18 @@ def one_after_another(mode):
 
 
 def dead_and_asked(folder):
-    """What a killed process held is free to whoever only asks; nobody joins or is refused in between."""
+    """A killed process's memory is free for a process that only queries; no process joins or is refused in between."""
     with Machine(folder, **MODES["direct"], **SHARED) as machine:
         heir, victim = machine.member(), machine.member()
         victim.do("alloc=700m")
         expect("before", heir.memory()[0], GIB - 700 * MIB)
         victim.kill()
-        expect("behind", heir.memory()[0], GIB)
+        expect("after", heir.memory()[0], GIB)
         ended_clean(machine)
 
 
 def killed_then_refused(folder):
-    """A death, a refusal, more deaths: whoever lives keeps its own, and sums never wrap."""
+    """A death, a refusal, more deaths: living processes keep their memory, and sums never wrap."""
     with Machine(folder, **MODES["direct"], **SHARED) as machine:
         keeper, heir = machine.member(), machine.member()
         keeper.do("alloc=300m")
@@ -123,7 +123,7 @@ def killed_then_refused(folder):
             victim = machine.member()
             victim.do("alloc=600m")
             expect("beyond", heir("alloc=200m"), REFUSED)
-            expect_that("nobody is ended by a refusal", all(one.process.poll() is None for one in (keeper, heir, victim)))
+            expect_that("a refusal ends no process", all(one.process.poll() is None for one in (keeper, heir, victim)))
             victim.kill()
             heir.do("alloc=700m")
             expect("free", keeper.memory()[0], GIB - 1000 * MIB)
@@ -135,7 +135,7 @@ def killed_then_refused(folder):
 
 
 def many_at_once(folder):
-    """Nobody waits until another one is through with its start, and nobody is left out."""
+    """No process waits for another one's start, and all of them start."""
     with Machine(folder, **MODES["direct"], **SHARED) as machine:
         members = [machine.start() for _ in range(CROWD)]
         for member in members:

@@ -1,4 +1,4 @@
-// How much there is: under limits below, at and above what the device has, by CUDA and by NVML.
+// Total and free memory from CUDA and NVML, with limits below, at and above the device's memory.
 #include <nvml.h>
 
 #include "cases.h"
@@ -6,7 +6,7 @@
 namespace failures {
 namespace {
 
-constexpr size_t kDevice = 4096 * kMiB;  // what the simulated ones have
+constexpr size_t kDevice = 4096 * kMiB;  // the memory of a simulated device
 
 nvmlMemory_t nvml_memory() {
   nvmlDevice_t device = nullptr;

@@ -1,5 +1,5 @@
-// The same through the runtime API: sizes that come and go, pinned and managed memory, kernels, and refusals with the
-// runtime's code. Prints what does not hold, and the sum.
+// The same through the runtime API: allocations of many sizes, pinned and managed memory, kernels, and refusals with
+// the runtime's code. Prints failed checks, and the number of passed ones.
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
 

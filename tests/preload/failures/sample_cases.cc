@@ -1,4 +1,4 @@
-// What the programs do that such software is usually tried with, each here with what must come out of it.
+// The usual sample programs for such software, each with its expected result.
 #include <stdlib.h>
 
 #include <atomic>
@@ -10,7 +10,7 @@
 namespace failures {
 namespace {
 
-// From a byte to `most`: each power of two with what lies beside it.
+// From one byte to `most`: each power of two and its neighbours.
 std::vector<size_t> sizes_up_to(size_t most) {
   std::vector<size_t> sizes;
   for (size_t power = 1; power <= most; power *= 2) {
@@ -90,7 +90,7 @@ TEST_CASE("managed blocks of every size live side by side as far as the limit go
     if (code == CUDA_SUCCESS) {
       sum += size;
       blocks.push_back(block);
-      *reinterpret_cast<volatile char *>(block + size - 1) = 3;  // the host's as well
+      *reinterpret_cast<volatile char *>(block + size - 1) = 3;  // from the host as well
     } else {
       REQUIRE(code == CUDA_ERROR_OUT_OF_MEMORY);
       REQUIRE(block == kUntouched);
@@ -188,7 +188,7 @@ TEST_CASE("kernels in a loop run and work on one device waits for none on anothe
   REQUIRE(cuMemFreeAsync(behind_it, nullptr) == CUDA_SUCCESS);
   const CUcontext second = enter(1);
   const CUfunction count = function_named("count");
-  for (int i = 0; i < 10; ++i) {  // as much as the device has without any of it again
+  for (int i = 0; i < 10; ++i) {  // many times the device's memory in total
     const CUdeviceptr block = take(10 * kMiB);
     launch(count);
     REQUIRE(cuCtxSynchronize() == CUDA_SUCCESS);

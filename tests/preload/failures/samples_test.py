@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The runtime API's side of the samples (runtime.cc), by the small runtime that is linked statically and as a library."""
+"""The samples through the runtime API (runtime.cc), with the small runtime linked statically and as a library."""
 import pathlib
 import sys
 

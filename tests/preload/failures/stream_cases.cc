@@ -1,4 +1,4 @@
-// Stream-ordered memory: the code of a refusal, what pools keep, what comes and goes for ever.
+// Stream-ordered memory: the code of a refusal, memory kept by pools, endless allocation and free.
 #include <random>
 #include <vector>
 
@@ -65,7 +65,7 @@ TEST_CASE("stream-ordered memory counts where it lies, not where it is freed", "
   REQUIRE(memory().free == kLimit);
   REQUIRE(cuMemFreeAsync(block, nullptr) == CUDA_SUCCESS);
   REQUIRE(cuCtxSynchronize() == CUDA_SUCCESS);
-  REQUIRE(memory().free == kLimit);  // neither less nor more
+  REQUIRE(memory().free == kLimit);  // exactly the limit
   REQUIRE(held(1) >= 320 * kMiB);    // still in the pool of its own device
   const CUdeviceptr all = take(kLimit - kSlack);
   REQUIRE(cuCtxSetCurrent(second) == CUDA_SUCCESS);

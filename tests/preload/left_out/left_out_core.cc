@@ -1,5 +1,5 @@
-// A core that stands before the whole one and leaves out the hook that LEFT_OUT names: calls of that function go to the
-// driver as if there were no row for it. Layer: door.h. Threads: racing first callers write the same.
+// A core that wraps the real one and leaves out the hook that LEFT_OUT names: calls of that function reach the driver
+// as if it had no row in the hook table. Layer: core_abi.h. Threads: racing first callers write the same values.
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,30 +17,30 @@ constexpr unsigned kHooks = sizeof(kSymbols) / sizeof(kSymbols[0]);
 
 void *bodies[kHooks];
 RationCoreAbi core;
-const RationPreloadAbi *given = nullptr;
+const RationPreloadAbi *preload = nullptr;
 const RationCoreAbi *whole = nullptr;
 
-// The real functions are known from here on.
+// Called once the driver's real functions can be looked up.
 int begin() {
   const char *const named = getenv("LEFT_OUT");
   for (unsigned i = 0; i < kHooks; ++i) {
     const bool left_out = named != nullptr && strcmp(named, kSymbols[i]) == 0;
-    void *const real = left_out ? given->real_dlsym(given->driver(), kSymbols[i]) : nullptr;
-    bodies[i] = real != nullptr ? real : whole->bodies[i];  // what the driver lacks cannot be left out
+    void *const real = left_out ? preload->real_dlsym(preload->driver(), kSymbols[i]) : nullptr;
+    bodies[i] = real != nullptr ? real : whole->bodies[i];  // a function that the driver lacks cannot be left out
   }
   return whole->begin();
 }
 
 }  // namespace
 
-extern "C" __attribute__((visibility("default"))) const RationCoreAbi *ration_core_start(const RationPreloadAbi *door) {
-  void *const file = door->real_dlopen(WHOLE_CORE, RTLD_NOW | RTLD_LOCAL);
-  void *const start = file != nullptr ? door->real_dlsym(file, "ration_core_start") : nullptr;
-  whole = start != nullptr ? reinterpret_cast<ration_core_start_t>(start)(door) : nullptr;
+extern "C" __attribute__((visibility("default"))) const RationCoreAbi *ration_core_start(const RationPreloadAbi *abi) {
+  void *const file = abi->real_dlopen(WHOLE_CORE, RTLD_NOW | RTLD_LOCAL);
+  void *const start = file != nullptr ? abi->real_dlsym(file, "ration_core_start") : nullptr;
+  whole = start != nullptr ? reinterpret_cast<ration_core_start_t>(start)(abi) : nullptr;
   if (whole == nullptr || whole->hook_count != kHooks) {
     return nullptr;
   }
-  given = door;
+  preload = abi;
   core = *whole;
   core.bodies = bodies;
   core.begin = &begin;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Each test that tests/coverage.txt names for a hook fails where that hook alone is left out, and passes where none is:
-CTEST BUILD LIBRARY. As many at a time as there are processors, each until its first failure."""
+"""Each test that tests/coverage.txt names for a hook fails if only that hook is left out, and passes if none is:
+CTEST BUILD LIBRARY. Runs one test per processor at a time, each until its first failure."""
 import concurrent.futures
 import json
 import os
@@ -21,7 +21,7 @@ def known_tests():
 
 
 def status(test, hook):
-    """Of the test's own command under the core that leaves out `hook`."""
+    """The exit status of the test's own command under the core that leaves out `hook`, and its output."""
     properties = {item["name"]: item["value"] for item in test["properties"]}
     settings = dict(setting.split("=", 1) for setting in properties.get("ENVIRONMENT", []))
     settings |= {"PRELOAD_LIBRARIES": LIBRARY, "LEFT_OUT": hook, "PRELOAD_UNTIL_FAILED": "1"}
@@ -29,22 +29,22 @@ def status(test, hook):
         done = subprocess.run(test["command"], cwd=properties["WORKING_DIRECTORY"], env=os.environ | settings, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=properties.get("TIMEOUT", 240), check=False)
     except subprocess.TimeoutExpired as stuck:
-        return -1, f"it hangs, having said {stuck.stdout!r}"
+        return -1, f"it hangs, output {stuck.stdout!r}"
     return done.returncode, done.stdout
 
 
 def passes(run):
     def case(_):
         code, said = run.result()
-        expect(f"status, having said {said[-2000:]}", code, 0)
+        expect(f"status, output {said[-2000:]}", code, 0)
     return case
 
 
 def fails(run):
     def case(_):
         code, said = run.result()
-        expect_that(f"it passes all the same: {said[-2000:]}", code != 0)
-        expect_that(f"it did not come to an end: {said[-2000:]}", "\ncovered: " in said)
+        expect_that(f"it passes without the hook: {said[-2000:]}", code != 0)
+        expect_that(f"it did not finish: {said[-2000:]}", "\ncovered: " in said)
     return case
 
 
