@@ -19,7 +19,7 @@ void as_the_driver(const char *name, Function *function, Arguments... arguments)
   REQUIRE(function(arguments...) == wanted);
 }
 
-TEST_CASE("no question and no request crashes for want of where its answer goes", "[arguments]") {
+TEST_CASE("queries and allocations without an output pointer do not crash", "[arguments]") {
   enter();
   const CUdeviceptr block = take(kMiB);
   CUpointer_attribute which = CU_POINTER_ATTRIBUTE_RANGE_SIZE;
@@ -57,7 +57,7 @@ TEST_CASE("no question and no request crashes for want of where its answer goes"
   all_is_free();
 }
 
-TEST_CASE("a device number that names no device is the driver's to refuse", "[arguments]") {
+TEST_CASE("the driver refuses a device number without a device", "[arguments]") {
   const CUcontext context = enter();
   size_t bytes = 0;
   CUcontext other = nullptr;
@@ -88,7 +88,7 @@ TEST_CASE("a device number that names no device is the driver's to refuse", "[ar
   all_is_free();
 }
 
-TEST_CASE("physical memory needs no context and is charged all the same", "[arguments]") {
+TEST_CASE("physical memory needs no context and is charged", "[arguments]") {
   const CUcontext context = enter();
   REQUIRE(cuCtxSetCurrent(nullptr) == CUDA_SUCCESS);
   CUmemGenericAllocationHandle handle = 0;
@@ -131,7 +131,7 @@ bool is_true(const Kind &kind, const Told &wanted) {
          (managed != 0) == kind.managed && (told.managed != 0) == kind.managed;
 }
 
-TEST_CASE("what a pointer is stays true of each kind of memory while others are freed", "[arguments]") {
+TEST_CASE("pointer attributes of each kind of memory stay correct while others are freed", "[arguments]") {
   const CUcontext context = enter();
   CUdeviceptr managed = 0;
   CUdeviceptr ordered = 0;

@@ -13,15 +13,15 @@ MODES = ("direct", "pool")
 TINY = {"RATION_LIMIT": "64MiB", "SIMCUDA_CONTEXT_BYTES": "256MiB"}
 GROWING = {"RATION_PREALLOCATE": "false"}
 SPECIAL = {  # settings beyond the default ones
-    "memory freed through another door is given back and its charge with it": GROWING,
-    "what races for the last room is counted or refused and never live but uncounted": GROWING,
-    "a limit below what a context takes is told as it is and can be used": TINY,
-    "a context that is charged more than the limit leaves nothing and wraps nothing": TINY | {"RATION_CHARGE_CONTEXT": "true"},
-    "a context that is charged is in what is used as on the device itself": {"RATION_CHARGE_CONTEXT": "true"},
-    "a reserve of all there is leaves nothing and is told as nothing": {"RATION_LIMIT": "", "RATION_RESERVE": "4GiB"},
-    "a limit above the device is told as the device": {"RATION_LIMIT": "32GiB"},
-    "without a limit the device is told as it is": {"RATION_LIMIT": ""},
-    "managed memory that is only written down does not make what is used wrap": TINY | {"RATION_MANAGED": "count"},
+    "memory freed through another function is released with its charge": GROWING,
+    "each of several racing requests is counted or refused and never live but uncounted": GROWING,
+    "a limit below the size of a context is reported unchanged and usable": TINY,
+    "a context charged more than the limit leaves no free memory and nothing wraps": TINY | {"RATION_CHARGE_CONTEXT": "true"},
+    "a charged context counts as used memory as on the device itself": {"RATION_CHARGE_CONTEXT": "true"},
+    "a reserve of the whole device leaves nothing and is reported as nothing": {"RATION_LIMIT": "", "RATION_RESERVE": "4GiB"},
+    "a limit above the device is reported as the device": {"RATION_LIMIT": "32GiB"},
+    "without a limit the device is reported unchanged": {"RATION_LIMIT": ""},
+    "managed memory that is only counted does not make the used bytes wrap": TINY | {"RATION_MANAGED": "count"},
 }
 
 

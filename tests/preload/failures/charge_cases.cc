@@ -9,7 +9,7 @@
 namespace failures {
 namespace {
 
-TEST_CASE("a pitched block is charged its rows with all of their padding", "[charges]") {
+TEST_CASE("a pitched block is charged its rows including their padding", "[charges]") {
   enter();
   const CUdeviceptr first = take(kMiB);
   const bool driver_own = held() == kMiB;  // otherwise it lies in a slab
@@ -52,7 +52,7 @@ CUresult take_somehow(unsigned which, CUdeviceptr *block) {
 }
 
 // Each round eight threads request 40 blocks, where 17 fit; none is freed before all requests are done.
-TEST_CASE("what races for the last room is counted or refused and never live but uncounted", "[charges]") {
+TEST_CASE("each of several racing requests is counted or refused and never live but uncounted", "[charges]") {
   constexpr unsigned kThreads = 8;
   const CUcontext context = enter();
   std::atomic<int> live{0};
@@ -97,7 +97,7 @@ TEST_CASE("what races for the last room is counted or refused and never live but
   all_is_free();
 }
 
-TEST_CASE("physical memory is charged to the device that its properties name", "[charges]") {
+TEST_CASE("physical memory is charged to the device of its properties", "[charges]") {
   const CUcontext second = enter(1);
   const CUcontext first = enter(0);
   CUmemGenericAllocationHandle handles[2] = {};
@@ -117,7 +117,7 @@ TEST_CASE("physical memory is charged to the device that its properties name", "
   all_is_free();
 }
 
-TEST_CASE("threads that make and release physical memory and free addresses lose no byte of either", "[charges]") {
+TEST_CASE("threads that create and release physical memory and free addresses lose no byte of either", "[charges]") {
   const CUcontext context = enter();
   std::atomic<int> wrong{0};
   std::vector<std::thread> threads;
@@ -150,7 +150,7 @@ TEST_CASE("threads that make and release physical memory and free addresses lose
   all_is_free();
 }
 
-TEST_CASE("each array is charged at least what the device gives for it", "[charges]") {
+TEST_CASE("each array is charged at least its cost on the device", "[charges]") {
   enter();
   for (const size_t side : {1U, 63U, 1000U, 4096U}) {
     for (const unsigned channels : {1U, 2U, 4U}) {

@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kBytes = 64 * kMiB;
 
-TEST_CASE("memory that Ration never saw is freed by the driver", "[frees]") {
+TEST_CASE("memory unknown to Ration is freed by the driver", "[frees]") {
   enter();
   const auto allocate = behind_ration("cuMemAlloc_v2", &cuMemAlloc_v2);
   REQUIRE(allocate != &cuMemAlloc_v2);
@@ -29,7 +29,7 @@ TEST_CASE("memory that Ration never saw is freed by the driver", "[frees]") {
   all_is_free();
 }
 
-TEST_CASE("memory freed through another door is given back and its charge with it", "[frees]") {
+TEST_CASE("memory freed through another function is released with its charge", "[frees]") {
   enter();
   const CUmemoryPool pool = keeping_pool(0);
   for (int round = 0; round < 20; ++round) {  // 20 times 5 blocks would not fit
@@ -55,7 +55,7 @@ TEST_CASE("memory freed through another door is given back and its charge with i
   all_is_free();
 }
 
-TEST_CASE("memory of any age is freed in any order and from any thread", "[frees]") {
+TEST_CASE("memory of any age can be freed in any order and from any thread", "[frees]") {
   const CUcontext context = enter();
   CUdeviceptr blocks[100];
   for (CUdeviceptr &block : blocks) {
@@ -76,7 +76,7 @@ TEST_CASE("memory of any age is freed in any order and from any thread", "[frees
 }
 
 // The expected codes are the driver's own, from calls that bypass Ration.
-TEST_CASE("a free of what is nothing is answered as the driver does", "[frees]") {
+TEST_CASE("a free of an invalid address returns the driver's code", "[frees]") {
   enter();
   const CUdeviceptr block = take(kBytes);
   const auto release = behind_ration("cuMemFree_v2", &cuMemFree_v2);

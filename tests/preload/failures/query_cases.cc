@@ -33,7 +33,7 @@ void total_is(size_t bytes) {
   REQUIRE(nvml_memory().total == bytes);
 }
 
-TEST_CASE("a limit below what a context takes is told as it is and can be used", "[questions]") {
+TEST_CASE("a limit below the size of a context is reported unchanged and usable", "[questions]") {
   enter();
   total_is(64 * kMiB);
   REQUIRE(memory().free == 64 * kMiB);
@@ -46,7 +46,7 @@ TEST_CASE("a limit below what a context takes is told as it is and can be used",
   all_is_free(64 * kMiB);
 }
 
-TEST_CASE("a context that is charged more than the limit leaves nothing and wraps nothing", "[questions]") {
+TEST_CASE("a context charged more than the limit leaves no free memory and nothing wraps", "[questions]") {
   enter();
   total_is(64 * kMiB);
   REQUIRE(memory().free == 0);
@@ -55,7 +55,7 @@ TEST_CASE("a context that is charged more than the limit leaves nothing and wrap
   refused(1);
 }
 
-TEST_CASE("a context that is charged is in what is used as on the device itself", "[questions]") {
+TEST_CASE("a charged context counts as used memory as on the device itself", "[questions]") {
   enter();
   simcuda_books books{};
   REQUIRE(simcuda_device_books(0, &books) == 0);
@@ -68,7 +68,7 @@ TEST_CASE("a context that is charged is in what is used as on the device itself"
   all_is_free(kLimit - books.context_bytes);
 }
 
-TEST_CASE("a reserve of all there is leaves nothing and is told as nothing", "[questions]") {
+TEST_CASE("a reserve of the whole device leaves nothing and is reported as nothing", "[questions]") {
   enter();
   REQUIRE(memory().free == 0);
   REQUIRE(nvml_memory().free == 0);
@@ -79,7 +79,7 @@ TEST_CASE("a reserve of all there is leaves nothing and is told as nothing", "[q
   REQUIRE(block == kUntouched);
 }
 
-TEST_CASE("a limit above the device is told as the device", "[questions]") {
+TEST_CASE("a limit above the device is reported as the device", "[questions]") {
   enter();
   total_is(kDevice);
   size_t free_really = 0;
@@ -90,7 +90,7 @@ TEST_CASE("a limit above the device is told as the device", "[questions]") {
   refused(kDevice);
 }
 
-TEST_CASE("without a limit the device is told as it is", "[questions]") {
+TEST_CASE("without a limit the device is reported unchanged", "[questions]") {
   enter();
   size_t free_really = 0;
   size_t total = 0;
@@ -99,7 +99,7 @@ TEST_CASE("without a limit the device is told as it is", "[questions]") {
   REQUIRE(memory().free == free_really);
 }
 
-TEST_CASE("managed memory that is only written down does not make what is used wrap", "[questions]") {
+TEST_CASE("managed memory that is only counted does not make the used bytes wrap", "[questions]") {
   enter();
   CUdeviceptr managed = 0;
   REQUIRE(cuMemAllocManaged(&managed, 200 * kMiB, CU_MEM_ATTACH_GLOBAL) == CUDA_SUCCESS);

@@ -23,7 +23,7 @@ std::vector<size_t> sizes_up_to(size_t most) {
   return sizes;
 }
 
-TEST_CASE("blocks of every size from a byte to the limit come and go", "[samples]") {
+TEST_CASE("blocks of every size from a byte to the limit can be allocated and freed", "[samples]") {
   enter();
   const std::vector<size_t> sizes = sizes_up_to(kLimit - kSlack);
   REQUIRE(sizes.size() > 80);
@@ -46,7 +46,7 @@ TEST_CASE("blocks of every size from a byte to the limit come and go", "[samples
   all_is_free();
 }
 
-TEST_CASE("ten blocks that come and go together leave every time what there was", "[samples]") {
+TEST_CASE("ten blocks allocated and freed together restore the free memory each time", "[samples]") {
   enter();
   for (int round = 0; round < 50; ++round) {
     CUdeviceptr blocks[10];
@@ -61,7 +61,7 @@ TEST_CASE("ten blocks that come and go together leave every time what there was"
   all_is_free();
 }
 
-TEST_CASE("pinned memory of every size costs nothing of the ration", "[samples]") {
+TEST_CASE("pinned memory of every size costs none of the limit", "[samples]") {
   enter();
   for (const size_t size : sizes_up_to(16 * kMiB)) {
     void *one = nullptr;
@@ -80,7 +80,7 @@ TEST_CASE("pinned memory of every size costs nothing of the ration", "[samples]"
   }
 }
 
-TEST_CASE("managed blocks of every size live side by side as far as the limit goes", "[samples]") {
+TEST_CASE("managed blocks of every size live side by side up to the limit", "[samples]") {
   enter();
   std::vector<CUdeviceptr> blocks;
   size_t sum = 0;
@@ -105,7 +105,7 @@ TEST_CASE("managed blocks of every size live side by side as far as the limit go
   all_is_free();
 }
 
-TEST_CASE("an array of 32 MiB takes 32 MiB of the ration", "[samples]") {
+TEST_CASE("an array of 32 MiB takes 32 MiB of the limit", "[samples]") {
   enter();
   CUarray flat = nullptr;
   CUarray deep = nullptr;
@@ -120,7 +120,7 @@ TEST_CASE("an array of 32 MiB takes 32 MiB of the ration", "[samples]") {
   REQUIRE(memory().free == kLimit);
 }
 
-TEST_CASE("four threads that make physical memory get together what the limit has", "[samples]") {
+TEST_CASE("four threads that create physical memory together get exactly the limit", "[samples]") {
   enter();
   std::atomic<int> made{0};
   std::atomic<int> refusals{0};
@@ -159,7 +159,7 @@ TEST_CASE("four threads that make physical memory get together what the limit ha
   all_is_free();
 }
 
-TEST_CASE("kernels in a loop run and work on one device waits for none on another", "[samples]") {
+TEST_CASE("kernels run in a loop and work on one device does not wait for another", "[samples]") {
   static std::atomic<bool> open{false};
   static std::atomic<int> runs{0};
   REQUIRE(simcuda_register_kernel(
@@ -199,7 +199,7 @@ TEST_CASE("kernels in a loop run and work on one device waits for none on anothe
   REQUIRE(cuCtxSynchronize_v2(second) == CUDA_SUCCESS);
 }
 
-TEST_CASE("one block of more than the limit is refused and one of the limit is had", "[samples]") {
+TEST_CASE("a block above the limit is refused and one of the limit is granted", "[samples]") {
   enter();
   refused(4096 * kMiB);
   refused(kLimit + 1);

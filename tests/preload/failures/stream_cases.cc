@@ -19,7 +19,7 @@ CUdeviceptr take_in(CUstream stream, size_t bytes) {
   return block;
 }
 
-TEST_CASE("a refusal in stream order is out of memory and leaves the address alone", "[streams]") {
+TEST_CASE("a stream-ordered refusal is out of memory and leaves the address unchanged", "[streams]") {
   enter();
   const CUmemoryPool pool = keeping_pool(0);
   for (const size_t bytes : {kLimit + 1, 2 * kLimit, SIZE_MAX / 2}) {
@@ -33,7 +33,7 @@ TEST_CASE("a refusal in stream order is out of memory and leaves the address alo
   REQUIRE(memory().free == kLimit);
 }
 
-TEST_CASE("what a memory pool keeps after its frees stays charged until it is given back", "[streams]") {
+TEST_CASE("memory that a pool keeps after its frees stays charged until it is released", "[streams]") {
   enter();
   const CUmemoryPool pool = keeping_pool(0);
   std::vector<CUdeviceptr> blocks(15);
@@ -55,7 +55,7 @@ TEST_CASE("what a memory pool keeps after its frees stays charged until it is gi
   all_is_free();
 }
 
-TEST_CASE("stream-ordered memory counts where it lies, not where it is freed", "[streams]") {
+TEST_CASE("stream-ordered memory is charged to its own device, not to the freeing stream's", "[streams]") {
   const CUcontext second = enter(1);
   const CUmemoryPool pool = keeping_pool(1);
   CUdeviceptr block = 0;
@@ -77,7 +77,7 @@ TEST_CASE("stream-ordered memory counts where it lies, not where it is freed", "
   all_is_free();
 }
 
-TEST_CASE("what is allocated and freed in stream order for ever is never refused", "[streams]") {
+TEST_CASE("endless stream-ordered allocation and free is never refused", "[streams]") {
   enter();
   const CUstream streams[] = {nullptr, new_stream(), new_stream()};
   for (int round = 0; round < 600; ++round) {
