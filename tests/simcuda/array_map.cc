@@ -22,15 +22,15 @@ bool mapped_later(const CUDA_ARRAY3D_DESCRIPTOR &shape) {
          (shape.Flags & CUDA_ARRAY3D_CUBEMAP) == 0;
 }
 
-CUresult find_resource(const CUarrayMapInfo &asked, std::shared_ptr<ArrayMemory> *memory) {
+CUresult find_resource(const CUarrayMapInfo &request, std::shared_ptr<ArrayMemory> *memory) {
   const void *owner = nullptr;
-  if (asked.resourceType == CU_RESOURCE_TYPE_ARRAY) {
-    const Array *array = find_array(asked.resource.array);
+  if (request.resourceType == CU_RESOURCE_TYPE_ARRAY) {
+    const Array *array = find_array(request.resource.array);
     if (array == nullptr) return CUDA_ERROR_INVALID_HANDLE;
     if (array->view) return CUDA_ERROR_INVALID_VALUE;
     owner = array;
-  } else if (asked.resourceType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY) {
-    owner = find_mipmapped_array(asked.resource.mipmap);
+  } else if (request.resourceType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY) {
+    owner = find_mipmapped_array(request.resource.mipmap);
     if (owner == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   } else {
     return CUDA_ERROR_INVALID_VALUE;
@@ -39,32 +39,32 @@ CUresult find_resource(const CUarrayMapInfo &asked, std::shared_ptr<ArrayMemory>
   return mapped_later((*memory)->shape) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-bool fits(const CUarrayMapInfo &asked, std::uint64_t bytes, int ordinal) {
-  const MemoryHandle *const handle = memory_handle(asked.memHandle.memHandle);
-  if (handle == nullptr || asked.memHandleType != CU_MEM_HANDLE_TYPE_GENERIC) return false;
+bool fits(const CUarrayMapInfo &request, std::uint64_t bytes, int ordinal) {
+  const MemoryHandle *const handle = memory_handle(request.memHandle.memHandle);
+  if (handle == nullptr || request.memHandleType != CU_MEM_HANDLE_TYPE_GENERIC) return false;
   const PhysicalMemory &pool = *handle->memory;
   if ((pool.properties.allocFlags.usage & CU_MEM_CREATE_USAGE_TILE_POOL) == 0) return false;
   if (pool.on_host() || pool.properties.location.id != ordinal) return false;
-  return asked.offset % kTileBytes == 0 && asked.offset <= pool.bytes && bytes <= pool.bytes - asked.offset;
+  return request.offset % kTileBytes == 0 && request.offset <= pool.bytes && bytes <= pool.bytes - request.offset;
 }
 
-CUresult check(const CUarrayMapInfo &asked, const Device &device, Change *change) {
+CUresult check(const CUarrayMapInfo &request, const Device &device, Change *change) {
   std::shared_ptr<ArrayMemory> memory;
-  if (const CUresult error = find_resource(asked, &memory); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = find_resource(request, &memory); error != CUDA_SUCCESS) return error;
   const int ordinal = ordinal_of(device);
-  if (memory->context->device != &device || asked.deviceBitMask != std::uint64_t{1} << ordinal) {
+  if (memory->context->device != &device || request.deviceBitMask != std::uint64_t{1} << ordinal) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  if (asked.flags != 0 || asked.reserved[0] != 0 || asked.reserved[1] != 0) return CUDA_ERROR_INVALID_VALUE;
-  if (const CUresult error = region_of(*memory, asked, &change->region); error != CUDA_SUCCESS) return error;
+  if (request.flags != 0 || request.reserved[0] != 0 || request.reserved[1] != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult error = region_of(*memory, request, &change->region); error != CUDA_SUCCESS) return error;
   change->array = memory;
-  if (asked.memOperationType == CU_MEM_OPERATION_TYPE_UNMAP) {
-    return asked.memHandle.memHandle == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  if (request.memOperationType == CU_MEM_OPERATION_TYPE_UNMAP) {
+    return request.memHandle.memHandle == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   }
-  if (asked.memOperationType != CU_MEM_OPERATION_TYPE_MAP || !fits(asked, change->region.bytes, ordinal)) {
+  if (request.memOperationType != CU_MEM_OPERATION_TYPE_MAP || !fits(request, change->region.bytes, ordinal)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  change->memory = std::make_shared<const MemoryHold>(asked.memHandle.memHandle);
+  change->memory = std::make_shared<const MemoryHold>(request.memHandle.memHandle);
   return CUDA_SUCCESS;
 }
 

@@ -8,12 +8,12 @@ namespace {
 CUresult tell_sparse(const ArrayMemory &memory, CUDA_ARRAY_SPARSE_PROPERTIES *properties) {
   if ((memory.shape.Flags & CUDA_ARRAY3D_SPARSE) == 0) return CUDA_ERROR_INVALID_VALUE;
   const Tile tile = tile_of(memory.shape);
-  CUDA_ARRAY_SPARSE_PROPERTIES told = {};
-  told.tileExtent = {tile.width, tile.height, tile.depth};
-  told.miptailSize = tail_tiles(memory) * kTileBytes;
-  if (told.miptailSize != 0) told.flags = CU_ARRAY_SPARSE_PROPERTIES_SINGLE_MIPTAIL;
-  if (memory.mipmapped) told.miptailFirstLevel = first_tail_level(memory);
-  *properties = told;
+  CUDA_ARRAY_SPARSE_PROPERTIES reported = {};
+  reported.tileExtent = {tile.width, tile.height, tile.depth};
+  reported.miptailSize = tail_tiles(memory) * kTileBytes;
+  if (reported.miptailSize != 0) reported.flags = CU_ARRAY_SPARSE_PROPERTIES_SINGLE_MIPTAIL;
+  if (memory.mipmapped) reported.miptailFirstLevel = first_tail_level(memory);
+  *properties = reported;
   return CUDA_SUCCESS;
 }
 

@@ -63,8 +63,8 @@ void add(TileRegion &region, std::uint64_t first, std::uint64_t count) {
   }
 }
 
-CUresult part_of_level(const ArrayMemory &memory, const CUarrayMapInfo &asked, TileRegion *region) {
-  const auto &box = asked.subresource.sparseLevel;
+CUresult part_of_level(const ArrayMemory &memory, const CUarrayMapInfo &request, TileRegion *region) {
+  const auto &box = request.subresource.sparseLevel;
   if (box.level >= first_tail_level(memory)) return CUDA_ERROR_INVALID_VALUE;
   const Level level = cut(memory.parts[box.level]->shape);
   if (box.layer >= level.layers || !level.x.has(box.offsetX, box.extentWidth) ||
@@ -83,8 +83,8 @@ CUresult part_of_level(const ArrayMemory &memory, const CUarrayMapInfo &asked, T
   return CUDA_SUCCESS;
 }
 
-CUresult part_of_tail(const ArrayMemory &memory, const CUarrayMapInfo &asked, TileRegion *region) {
-  const auto &part = asked.subresource.miptail;
+CUresult part_of_tail(const ArrayMemory &memory, const CUarrayMapInfo &request, TileRegion *region) {
+  const auto &part = request.subresource.miptail;
   const std::uint64_t bytes = tail_tiles(memory) * kTileBytes;
   if (part.layer != 0 || part.size == 0 || part.offset % kTileBytes != 0 || part.size % kTileBytes != 0) {
     return CUDA_ERROR_INVALID_VALUE;
@@ -119,16 +119,16 @@ std::uint64_t tail_tiles(const ArrayMemory &memory) {
   return in_units(bytes, kTileBytes);
 }
 
-CUresult region_of(const ArrayMemory &memory, const CUarrayMapInfo &asked, TileRegion *region) {
+CUresult region_of(const ArrayMemory &memory, const CUarrayMapInfo &request, TileRegion *region) {
   if ((memory.shape.Flags & CUDA_ARRAY3D_DEFERRED_MAPPING) != 0) {
     *region = {{{0, 1}}, memory.needed};
     return CUDA_SUCCESS;
   }
-  switch (asked.subresourceType) {
+  switch (request.subresourceType) {
     case CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_SPARSE_LEVEL:
-      return part_of_level(memory, asked, region);
+      return part_of_level(memory, request, region);
     case CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_MIPTAIL:
-      return part_of_tail(memory, asked, region);
+      return part_of_tail(memory, request, region);
   }
   return CUDA_ERROR_INVALID_VALUE;
 }

@@ -30,6 +30,6 @@ struct TileRegion {
 };
 
 // INVALID_VALUE: the array has no such part, or the part is not aligned to tiles. REQUIRES: memory is mapped later.
-CUresult region_of(const ArrayMemory &memory, const CUarrayMapInfo &asked, TileRegion *region);
+CUresult region_of(const ArrayMemory &memory, const CUarrayMapInfo &request, TileRegion *region);
 
 }  // namespace simcuda

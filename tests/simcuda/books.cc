@@ -7,36 +7,36 @@
 #include "tests/simcuda/mem_pool.h"
 
 int simcuda_device_books(int device, simcuda_books *books) {
-  simcuda::Device *asked = nullptr;
+  simcuda::Device *target = nullptr;
   if (books == nullptr || simcuda::phase() != simcuda::Phase::kReady) return -1;
-  if (simcuda::device_of(device, &asked) != CUDA_SUCCESS) return -1;
+  if (simcuda::device_of(device, &target) != CUDA_SUCCESS) return -1;
   simcuda::Driver &state = simcuda::driver();
   const simcuda::Lock lock(state.mutex);
   *books = {};
   const auto count = [&](const simcuda::Context &context) {
-    const bool costs = context.device == asked && !context.green() && (context.alive || context.closing);
+    const bool costs = context.device == target && !context.green() && (context.alive || context.closing);
     books->contexts += costs ? 1 : 0;
     books->context_bytes += costs ? state.settings->context_bytes : 0;
   };
-  count(*asked->primary);
+  count(*target->primary);
   for (const auto &[handle, context] : state.contexts) count(*context);
   for (const auto &[handle, pool] : state.mem_pools) {
-    if (pool->device == asked) books->pool_bytes += pool->reserved;
+    if (pool->device == target) books->pool_bytes += pool->reserved;
   }
   for (const auto &[handle, memory] : state.array_memory) {
-    if (memory->context->device != asked) continue;
+    if (memory->context->device != target) continue;
     ++books->arrays;
     books->array_bytes += memory->bytes;
   }
   for (const auto &[address, allocation] : state.allocations) {
     // A pool's memory is counted in the pool's reserved bytes, and imported memory in its exporter.
-    if (allocation.device != asked || allocation.pool != nullptr || allocation.import) continue;
+    if (allocation.device != target || allocation.pool != nullptr || allocation.import) continue;
     ++books->allocations;
     books->allocation_bytes += allocation.bytes;
   }
   std::set<const simcuda::PhysicalMemory *> counted;
   for (const auto &[number, handle] : state.virtual_memory.handles) {
-    if (handle.memory->charged != asked || !counted.insert(handle.memory.get()).second) continue;
+    if (handle.memory->charged != target || !counted.insert(handle.memory.get()).second) continue;
     ++books->physical;
     books->physical_bytes += handle.memory->bytes;
   }

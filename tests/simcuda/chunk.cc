@@ -46,7 +46,7 @@ std::uint64_t Chunk::give(std::uint64_t address, Mark pending_free) {
   return bytes;
 }
 
-void Chunk::settle(const std::function<bool(const Mark &)> &passed) {
+void Chunk::reconcile(const std::function<bool(const Mark &)> &passed) {
   for (auto &[address, range] : ranges_) {
     if (!range.used && !range.clean() && passed(range.pending_free)) range.pending_free = {};
   }

@@ -25,7 +25,7 @@ class Chunk {
   std::uint64_t give(std::uint64_t address, Mark pending_free);
 
   // Removes the pending frees that `passed` accepts: any stream may then use their memory.
-  void settle(const std::function<bool(const Mark &)> &passed);
+  void reconcile(const std::function<bool(const Mark &)> &passed);
   // No block is in it, and no free of it is pending.
   bool idle() const;
   std::uint64_t bytes() const { return bytes_; }

@@ -29,7 +29,7 @@ CUresult with_context(CUcontext handle, Body body) {
 }
 
 template <class Value, class Read>
-CUresult tell(Value *value, Read read) {
+CUresult report(Value *value, Read read) {
   if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_current([&](Lock &, Context &context) {
     *value = read(context);
@@ -44,7 +44,7 @@ bool settable(CUlimit limit) {
 }  // namespace
 
 CUresult cuCtxGetDevice(CUdevice *device) {
-  return tell(device, [](Context &context) { return ordinal_of(*context.device); });
+  return report(device, [](Context &context) { return ordinal_of(*context.device); });
 }
 
 CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx) {
@@ -64,7 +64,7 @@ CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned int *version) {
 }
 
 CUresult cuCtxGetFlags(unsigned int *flags) {
-  return tell(flags, [](Context &context) { return context.flags; });
+  return report(flags, [](Context &context) { return context.flags; });
 }
 
 CUresult cuCtxSetFlags(unsigned int flags) {
@@ -99,7 +99,7 @@ CUresult cuCtxSynchronize_v2(CUcontext ctx) {
 
 CUresult cuCtxGetLimit(size_t *pvalue, CUlimit limit) {
   if (!settable(limit)) return CUDA_ERROR_UNSUPPORTED_LIMIT;
-  return tell(pvalue, [limit](Context &context) { return context.limits[limit]; });
+  return report(pvalue, [limit](Context &context) { return context.limits[limit]; });
 }
 
 CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
@@ -111,7 +111,7 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
 }
 
 CUresult cuCtxGetCacheConfig(CUfunc_cache *pconfig) {
-  return tell(pconfig, [](Context &context) { return context.cache; });
+  return report(pconfig, [](Context &context) { return context.cache; });
 }
 
 CUresult cuCtxSetCacheConfig(CUfunc_cache config) {
@@ -122,7 +122,7 @@ CUresult cuCtxSetCacheConfig(CUfunc_cache config) {
 }
 
 CUresult cuCtxGetSharedMemConfig(CUsharedconfig *pConfig) {
-  return tell(pConfig, [](Context &context) { return context.shared; });
+  return report(pConfig, [](Context &context) { return context.shared; });
 }
 
 CUresult cuCtxSetSharedMemConfig(CUsharedconfig config) {

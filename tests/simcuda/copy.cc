@@ -44,27 +44,27 @@ CUresult copy_2d(const CUDA_MEMCPY2D *pCopy, CUstream stream, Form form) {
   Context *context = nullptr;
   if (const CUresult error = current(lock, &context); error != CUDA_SUCCESS) return error;
   if (pCopy == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const CUDA_MEMCPY2D asked = *pCopy;
-  if (asked.WidthInBytes == 0 || asked.Height == 0) return CUDA_SUCCESS;
-  const Side from{asked.srcMemoryType,
-                  asked.srcHost,
-                  asked.srcDevice,
-                  asked.srcArray,
-                  asked.srcXInBytes,
-                  asked.srcY,
+  const CUDA_MEMCPY2D request = *pCopy;
+  if (request.WidthInBytes == 0 || request.Height == 0) return CUDA_SUCCESS;
+  const Side from{request.srcMemoryType,
+                  request.srcHost,
+                  request.srcDevice,
+                  request.srcArray,
+                  request.srcXInBytes,
+                  request.srcY,
                   0,
-                  asked.srcPitch,
+                  request.srcPitch,
                   0};
-  const Side to{asked.dstMemoryType,
-                asked.dstHost,
-                asked.dstDevice,
-                asked.dstArray,
-                asked.dstXInBytes,
-                asked.dstY,
+  const Side to{request.dstMemoryType,
+                request.dstHost,
+                request.dstDevice,
+                request.dstArray,
+                request.dstXInBytes,
+                request.dstY,
                 0,
-                asked.dstPitch,
+                request.dstPitch,
                 0};
-  return copy_box(lock, *context, to, from, {asked.WidthInBytes, asked.Height, 1}, stream, form);
+  return copy_box(lock, *context, to, from, {request.WidthInBytes, request.Height, 1}, stream, form);
 }
 
 }  // namespace

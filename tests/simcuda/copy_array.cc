@@ -39,16 +39,16 @@ CUresult copy_3d(const CUDA_MEMCPY3D *pCopy, CUstream stream, Form form) {
   Context *context = nullptr;
   if (const CUresult error = current(lock, &context); error != CUDA_SUCCESS) return error;
   if (pCopy == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const CUDA_MEMCPY3D &asked = *pCopy;
-  if (asked.srcLOD != 0 || asked.dstLOD != 0 || asked.reserved0 != nullptr || asked.reserved1 != nullptr) {
+  const CUDA_MEMCPY3D &request = *pCopy;
+  if (request.srcLOD != 0 || request.dstLOD != 0 || request.reserved0 != nullptr || request.reserved1 != nullptr) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  if (asked.WidthInBytes == 0 || asked.Height == 0 || asked.Depth == 0) return CUDA_SUCCESS;
-  const Side from{asked.srcMemoryType, asked.srcHost, asked.srcDevice, asked.srcArray, asked.srcXInBytes,
-                  asked.srcY,          asked.srcZ,    asked.srcPitch,  asked.srcHeight};
-  const Side to{asked.dstMemoryType, asked.dstHost, asked.dstDevice, asked.dstArray, asked.dstXInBytes,
-                asked.dstY,          asked.dstZ,    asked.dstPitch,  asked.dstHeight};
-  return copy_box(lock, *context, to, from, {asked.WidthInBytes, asked.Height, asked.Depth}, stream, form);
+  if (request.WidthInBytes == 0 || request.Height == 0 || request.Depth == 0) return CUDA_SUCCESS;
+  const Side from{request.srcMemoryType, request.srcHost, request.srcDevice, request.srcArray, request.srcXInBytes,
+                  request.srcY,          request.srcZ,    request.srcPitch,  request.srcHeight};
+  const Side to{request.dstMemoryType, request.dstHost, request.dstDevice, request.dstArray, request.dstXInBytes,
+                request.dstY,          request.dstZ,    request.dstPitch,  request.dstHeight};
+  return copy_box(lock, *context, to, from, {request.WidthInBytes, request.Height, request.Depth}, stream, form);
 }
 
 }  // namespace

@@ -107,8 +107,8 @@ constexpr Value kValues[] = {
 }  // namespace
 
 int attribute_of(const Device &device, CUdevice_attribute attribute) {
-  const std::map<int, int> &asked = driver().settings->attributes;
-  if (const auto found = asked.find(attribute); found != asked.end()) return found->second;
+  const std::map<int, int> &overrides = driver().settings->attributes;
+  if (const auto found = overrides.find(attribute); found != overrides.end()) return found->second;
   if (attribute == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID) return static_cast<int>(device.physical + 1);
   if (attribute == CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES) {
     return driver().settings->machine.empty() ? 0

@@ -29,13 +29,13 @@ bool make_life_sign() {
 }
 
 Driver *make() {
-  const Settings &asked = settings();
-  Machine *machine = Machine::join(asked);
+  const Settings &options = settings();
+  Machine *machine = Machine::join(options);
   if (machine == nullptr || !make_life_sign()) return nullptr;
   auto *made = new Driver;
-  made->settings = &asked;
+  made->settings = &options;
   made->machine = machine;
-  for (const unsigned physical : visible_devices(*machine, asked.visible)) {
+  for (const unsigned physical : visible_devices(*machine, options.visible)) {
     Device &device = made->devices.emplace_back();
     device.physical = physical;
     device.bytes = machine->device(physical).bytes;

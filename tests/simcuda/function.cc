@@ -7,7 +7,7 @@ namespace simcuda {
 namespace {
 
 template <class Handle, class Value, class Read>
-CUresult tell(Handle handle, Value *value, Read read) {
+CUresult report(Handle handle, Value *value, Read read) {
   const Lock lock(driver().mutex);
   const Function *function = find_function(handle);
   if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
@@ -19,7 +19,7 @@ CUresult tell(Handle handle, Value *value, Read read) {
 template <class Handle>
 CUresult get_attribute(int *pi, CUfunction_attribute attrib, Handle handle) {
   if (attrib < 0 || attrib >= CU_FUNC_ATTRIBUTE_MAX) return CUDA_ERROR_INVALID_VALUE;
-  return tell(handle, pi, [attrib](const Function &function) { return function.attributes[attrib]; });
+  return report(handle, pi, [attrib](const Function &function) { return function.attributes[attrib]; });
 }
 
 template <class Handle>
@@ -53,16 +53,16 @@ CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel ker
   return set_attribute(kernel, attrib, val);
 }
 CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel) {
-  return tell(kernel, pFunc, [kernel](const Function &) { return reinterpret_cast<CUfunction>(kernel); });
+  return report(kernel, pFunc, [kernel](const Function &) { return reinterpret_cast<CUfunction>(kernel); });
 }
 CUresult cuFuncGetName(const char **name, CUfunction hfunc) {
-  return tell(hfunc, name, [](const Function &function) { return function.kernel->name.c_str(); });
+  return report(hfunc, name, [](const Function &function) { return function.kernel->name.c_str(); });
 }
 CUresult cuKernelGetName(const char **name, CUkernel hfunc) {
-  return tell(hfunc, name, [](const Function &function) { return function.kernel->name.c_str(); });
+  return report(hfunc, name, [](const Function &function) { return function.kernel->name.c_str(); });
 }
 CUresult cuFuncGetModule(CUmodule *hmod, CUfunction hfunc) {
-  return tell(hfunc, hmod, [](const Function &function) { return reinterpret_cast<CUmodule>(function.image); });
+  return report(hfunc, hmod, [](const Function &function) { return reinterpret_cast<CUmodule>(function.image); });
 }
 
 CUresult cuFuncGetParamInfo(CUfunction func, size_t paramIndex, size_t *paramOffset, size_t *paramSize) {
@@ -86,7 +86,7 @@ CUresult cuFuncLoad(CUfunction function) {
   return accept(function);
 }
 CUresult cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction function) {
-  return tell(function, state, [](const Function &) { return CU_FUNCTION_LOADING_STATE_LOADED; });
+  return report(function, state, [](const Function &) { return CU_FUNCTION_LOADING_STATE_LOADED; });
 }
 
 }  // namespace simcuda

@@ -44,8 +44,8 @@ CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice de
   if (phCtx == nullptr || flags != CU_GREEN_CTX_DEFAULT_STREAM) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult error = device_of(dev, &device); error != CUDA_SUCCESS) return error;
   Lock lock(driver().mutex);
-  const ResourceDescriptor *asked = find_descriptor(desc);
-  if (asked == nullptr || asked->device != dev) return CUDA_ERROR_INVALID_VALUE;
+  const ResourceDescriptor *request = find_descriptor(desc);
+  if (request == nullptr || request->device != dev) return CUDA_ERROR_INVALID_VALUE;
   Context &primary = *device->primary;
   if (!primary.alive) {
     if (const CUresult error = bring_up(lock, primary); error != CUDA_SUCCESS) return error;
@@ -55,7 +55,7 @@ CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice de
   made->root = &primary;
   made->flags = primary.flags;
   made->id = driver().next_id++;
-  made->multiprocessors = asked->multiprocessors;
+  made->multiprocessors = request->multiprocessors;
   made->legacy = new_stream(*made, Stream::Kind::kLegacy, 0);
   std::copy(std::begin(primary.limits), std::end(primary.limits), made->limits);
   made->alive = true;

@@ -85,7 +85,7 @@ int id_of(const std::optional<CUmemLocation> &location) {
   return location ? location->id : 0;  // without a type the id is ignored
 }
 
-CUresult tell(void *data, std::size_t bytes, CUmem_range_attribute attribute, const Advice &advice) {
+CUresult report(void *data, std::size_t bytes, CUmem_range_attribute attribute, const Advice &advice) {
   int value = 0;
   if (data == nullptr || bytes == 0 || bytes % sizeof value != 0) return CUDA_ERROR_INVALID_VALUE;
   if (attribute == CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY) {
@@ -152,7 +152,8 @@ CUresult cuMemRangeGetAttributes(void **data, size_t *dataSizes, CUmem_range_att
   if (range.advised == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const Advice advice = agreed(range);
   for (std::size_t i = 0; i < numAttributes; ++i) {
-    if (const CUresult error = tell(data[i], dataSizes[i], attributes[i], advice); error != CUDA_SUCCESS) return error;
+    if (const CUresult error = report(data[i], dataSizes[i], attributes[i], advice); error != CUDA_SUCCESS)
+      return error;
   }
   return CUDA_SUCCESS;
 }

@@ -11,8 +11,8 @@ constexpr std::uint64_t round_up(std::uint64_t bytes, std::uint64_t step) {
   return (bytes + step - 1) / step * step;
 }
 
-void settle(MemPool &pool) {
-  for (auto &[address, chunk] : pool.chunks) chunk.settle([](const Mark &mark) { return mark.reached(); });
+void reconcile(MemPool &pool) {
+  for (auto &[address, chunk] : pool.chunks) chunk.reconcile([](const Mark &mark) { return mark.reached(); });
 }
 
 // The last chunk before the maximum may be smaller than a step.
@@ -95,7 +95,7 @@ CUresult allocate_in_order(const std::shared_ptr<MemPool> &pool, const std::shar
   auto block = take(*pool, stream, cost);
   if (!block && !grow(*pool, cost)) {
     // Idle chunks that are too small are released to make room for one that is large enough.
-    if (pool->allow_opportunistic) settle(*pool);
+    if (pool->allow_opportunistic) reconcile(*pool);
     trim(*pool, 0);
     if (!grow(*pool, cost)) return CUDA_ERROR_OUT_OF_MEMORY;
   }
@@ -145,14 +145,14 @@ void trim(MemPool &pool, std::uint64_t keep) {
 void destroy_pool(const std::shared_ptr<MemPool> &pool) {
   pool->destroyed = true;
   if (pool->device->current_pool == pool) pool->device->current_pool = nullptr;
-  settle(*pool);
+  reconcile(*pool);
   trim(*pool, 0);
   forget_if_empty(*pool);
 }
 
 void after_waiting(Lock &) {
   for (const auto &[handle, pool] : driver().mem_pools) {
-    settle(*pool);
+    reconcile(*pool);
     trim(*pool, pool->release_threshold);
   }
   std::erase_if(driver().mem_pools,

@@ -226,9 +226,10 @@ CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool, CUme
     return CUDA_ERROR_INVALID_VALUE;
   }
   return with_pool(memPool, [=](const std::shared_ptr<MemPool> &found) {
-    const auto told = found->access.find(device);
-    const auto untold = device == found->device ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
-    *flags = told == found->access.end() ? untold : told->second;
+    const auto granted = found->access.find(device);
+    const auto default_access =
+        device == found->device ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    *flags = granted == found->access.end() ? default_access : granted->second;
     return CUDA_SUCCESS;
   });
 }

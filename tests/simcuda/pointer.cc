@@ -108,7 +108,7 @@ CUresult put(void *data, Value value) {
 
 // Writes exactly as many bytes as cuda.h gives the attribute. For an unknown pointer: the nulls that
 // cuPointerGetAttributes guarantees.
-CUresult tell(void *data, CUpointer_attribute attribute, CUdeviceptr ptr, const Block &block) {
+CUresult report(void *data, CUpointer_attribute attribute, CUdeviceptr ptr, const Block &block) {
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
       put(data, handle_of(block.context));
@@ -176,7 +176,7 @@ CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdevi
   Context *context = nullptr;
   if (const CUresult error = current(lock, &context); error != CUDA_SUCCESS) return error;
   const Block block = block_at(ptr, *context);
-  return answers(block, attribute) ? tell(data, attribute, ptr, block) : CUDA_ERROR_INVALID_VALUE;
+  return answers(block, attribute) ? report(data, attribute, ptr, block) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes, void **data,
@@ -188,7 +188,7 @@ CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute 
   const Block block = block_at(ptr, *context);
   for (unsigned i = 0; i < numAttributes; ++i) {
     if (data[i] == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    const CUresult error = tell(data[i], attributes[i], ptr, block);
+    const CUresult error = report(data[i], attributes[i], ptr, block);
     // Only in this call are "no host address" and "no context" answers instead of errors.
     const bool answer =
         attributes[i] == CU_POINTER_ATTRIBUTE_HOST_POINTER || attributes[i] == CU_POINTER_ATTRIBUTE_CONTEXT;

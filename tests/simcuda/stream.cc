@@ -76,8 +76,8 @@ bool heeds_legacy(const Stream &stream) {
 
 // The waits of cuCtxWaitEvent, of the stream's context or of its primary context.
 void add_awaited(const Context &context, std::vector<Mark> &after) {
-  for (const Context *asked : {&context, static_cast<const Context *>(context.root)}) {
-    for (const Mark &mark : asked->awaited) {
+  for (const Context *waiting : {&context, static_cast<const Context *>(context.root)}) {
+    for (const Mark &mark : waiting->awaited) {
       if (!mark.reached()) after.push_back(mark);
     }
   }

@@ -20,7 +20,7 @@ CUresult with_stream(CUstream handle, Body body) {
 }
 
 template <class Value, class Read>
-CUresult tell(CUstream handle, Value *value, Read read) {
+CUresult report(CUstream handle, Value *value, Read read) {
   if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_stream(handle, [&](Lock &, const std::shared_ptr<Stream> &stream) {
     *value = read(*stream);
@@ -84,25 +84,25 @@ CUresult cuStreamSynchronize(CUstream hStream) {
 }
 
 CUresult cuStreamGetFlags(CUstream hStream, unsigned int *flags) {
-  return tell(hStream, flags, [](const Stream &stream) {
+  return report(hStream, flags, [](const Stream &stream) {
     return stream.kind == Stream::Kind::kNonBlocking ? unsigned{CU_STREAM_NON_BLOCKING} : unsigned{CU_STREAM_DEFAULT};
   });
 }
 
 CUresult cuStreamGetPriority(CUstream hStream, int *priority) {
-  return tell(hStream, priority, [](const Stream &stream) { return stream.priority; });
+  return report(hStream, priority, [](const Stream &stream) { return stream.priority; });
 }
 
 CUresult cuStreamGetCtx(CUstream hStream, CUcontext *pctx) {
-  return tell(hStream, pctx, [](const Stream &stream) { return handle_of(stream.context); });
+  return report(hStream, pctx, [](const Stream &stream) { return handle_of(stream.context); });
 }
 
 CUresult cuStreamGetDevice(CUstream hStream, CUdevice *device) {
-  return tell(hStream, device, [](const Stream &stream) { return ordinal_of(*stream.context->device); });
+  return report(hStream, device, [](const Stream &stream) { return ordinal_of(*stream.context->device); });
 }
 
 CUresult cuStreamGetId(CUstream hStream, unsigned long long *streamId) {
-  return tell(hStream, streamId, [](const Stream &stream) { return stream.id; });
+  return report(hStream, streamId, [](const Stream &stream) { return stream.id; });
 }
 
 CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData) {

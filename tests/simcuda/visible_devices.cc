@@ -27,13 +27,13 @@ std::optional<unsigned> device_named(const Machine &machine, std::string name) {
 
 }  // namespace
 
-std::vector<unsigned> visible_devices(const Machine &machine, const std::optional<std::string> &asked) {
+std::vector<unsigned> visible_devices(const Machine &machine, const std::optional<std::string> &selection) {
   std::vector<unsigned> visible;
-  if (!asked) {
+  if (!selection) {
     for (unsigned i = 0; i < machine.devices(); ++i) visible.push_back(i);
     return visible;
   }
-  std::istringstream list(*asked);
+  std::istringstream list(*selection);
   for (std::string name; std::getline(list, name, ',');) {
     const auto index = device_named(machine, name);
     if (!index || std::find(visible.begin(), visible.end(), *index) != visible.end()) break;

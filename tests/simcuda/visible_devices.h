@@ -11,7 +11,7 @@ namespace simcuda {
 
 // Not set: all. Otherwise a list of indices and of UUIDs or unambiguous prefixes of them ("GPU-…"). It ends at the
 // first entry that names no device or repeats one, as CUDA documents it. Empty: none.
-std::vector<unsigned> visible_devices(const Machine &machine, const std::optional<std::string> &asked);
+std::vector<unsigned> visible_devices(const Machine &machine, const std::optional<std::string> &selection);
 
 // "GPU-01234567-89ab-cdef-0123-456789abcdef"
 std::string uuid_text(const unsigned char (&uuid)[16]);

@@ -131,9 +131,9 @@ TEST_CASE("a box copied into a 3D array can be copied into device memory") {
 
 TEST_CASE("the levels of a mipmapped array do not overlap") {
   const CurrentContext context;
-  const CUDA_ARRAY3D_DESCRIPTOR asked = shape(16, 8, 4);
+  const CUDA_ARRAY3D_DESCRIPTOR request = shape(16, 8, 4);
   CUmipmappedArray mipmapped = nullptr;
-  REQUIRE(cuMipmappedArrayCreate(&mipmapped, &asked, 2) == CUDA_SUCCESS);
+  REQUIRE(cuMipmappedArrayCreate(&mipmapped, &request, 2) == CUDA_SUCCESS);
   CUarray level[2] = {};
   for (unsigned i = 0; i < 2; ++i) REQUIRE(cuMipmappedArrayGetLevel(&level[i], mipmapped, i) == CUDA_SUCCESS);
   const auto first = counting(40 * 5 * 3), second = counting(16, 200);

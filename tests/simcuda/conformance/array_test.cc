@@ -107,13 +107,13 @@ TEST_CASE("every format costs its bits, and accepts only its channel counts") {
   const CurrentContext context;
   for (const FormatCost &one : kFormats) {
     INFO("format " << one.format);
-    CUDA_ARRAY3D_DESCRIPTOR asked = shape(1024, 1024);
-    asked.Format = one.format;
-    asked.NumChannels = one.channels;
-    CHECK(cost_of(asked) == one.bits * 128 * kKiB);
-    asked.NumChannels = 5;
+    CUDA_ARRAY3D_DESCRIPTOR request = shape(1024, 1024);
+    request.Format = one.format;
+    request.NumChannels = one.channels;
+    CHECK(cost_of(request) == one.bits * 128 * kKiB);
+    request.NumChannels = 5;
     CUarray none = nullptr;
-    CHECK(cuArray3DCreate(&none, &asked) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(cuArray3DCreate(&none, &request) == CUDA_ERROR_INVALID_VALUE);
   }
   std::cout << "covered: " << std::size(kFormats) << " of " << RATION_ARRAY_FORMATS << " formats\n";
   CHECK(std::size(kFormats) == RATION_ARRAY_FORMATS);
@@ -121,10 +121,10 @@ TEST_CASE("every format costs its bits, and accepts only its channel counts") {
 
 TEST_CASE("an invalid array descriptor is refused and leaves the handle unchanged") {
   const CurrentContext context;
-  const auto refused = [](CUDA_ARRAY3D_DESCRIPTOR asked) {
-    CUarray untouched = reinterpret_cast<CUarray>(&asked);
-    const CUresult result = cuArray3DCreate(&untouched, &asked);
-    CHECK(untouched == reinterpret_cast<CUarray>(&asked));
+  const auto refused = [](CUDA_ARRAY3D_DESCRIPTOR request) {
+    CUarray untouched = reinterpret_cast<CUarray>(&request);
+    const CUresult result = cuArray3DCreate(&untouched, &request);
+    CHECK(untouched == reinterpret_cast<CUarray>(&request));
     return result == CUDA_ERROR_INVALID_VALUE;
   };
   CHECK(refused(shape(0)));
@@ -161,13 +161,13 @@ TEST_CASE("an array that does not fit the device is out of memory") {
 
 TEST_CASE("an array returns its descriptor") {
   const CurrentContext context;
-  const CUDA_ARRAY3D_DESCRIPTOR asked = shape(40, 30, 20, CUDA_ARRAY3D_SURFACE_LDST);
-  const CUarray deep = new_array(asked);
-  CUDA_ARRAY3D_DESCRIPTOR told = {};
-  REQUIRE(cuArray3DGetDescriptor(&told, deep) == CUDA_SUCCESS);
-  CHECK((told.Width == 40 && told.Height == 30 && told.Depth == 20));
-  CHECK((told.Format == CU_AD_FORMAT_FLOAT && told.NumChannels == 1));
-  CHECK((told.Flags & CUDA_ARRAY3D_SURFACE_LDST) != 0);
+  const CUDA_ARRAY3D_DESCRIPTOR request = shape(40, 30, 20, CUDA_ARRAY3D_SURFACE_LDST);
+  const CUarray deep = new_array(request);
+  CUDA_ARRAY3D_DESCRIPTOR reported = {};
+  REQUIRE(cuArray3DGetDescriptor(&reported, deep) == CUDA_SUCCESS);
+  CHECK((reported.Width == 40 && reported.Height == 30 && reported.Depth == 20));
+  CHECK((reported.Format == CU_AD_FORMAT_FLOAT && reported.NumChannels == 1));
+  CHECK((reported.Flags & CUDA_ARRAY3D_SURFACE_LDST) != 0);
   const CUDA_ARRAY_DESCRIPTOR flat = {50, 60, CU_AD_FORMAT_HALF, 4};
   CUarray array = nullptr;
   REQUIRE(cuArrayCreate(&array, &flat) == CUDA_SUCCESS);
@@ -189,8 +189,8 @@ TEST_CASE("a destroyed context destroys its arrays, and a destroyed array's hand
   }
   REQUIRE(cuCtxSetCurrent(staying.get()) == CUDA_SUCCESS);
   CHECK(free_bytes() == before);
-  CUDA_ARRAY3D_DESCRIPTOR told = {};
-  CHECK(cuArray3DGetDescriptor(&told, stale) == CUDA_ERROR_INVALID_HANDLE);
+  CUDA_ARRAY3D_DESCRIPTOR reported = {};
+  CHECK(cuArray3DGetDescriptor(&reported, stale) == CUDA_ERROR_INVALID_HANDLE);
   CHECK(cuArrayDestroy(stale) == CUDA_ERROR_INVALID_HANDLE);
   CHECK(cuArrayDestroy(nullptr) == CUDA_ERROR_INVALID_HANDLE);
 }
@@ -198,28 +198,28 @@ TEST_CASE("a destroyed context destroys its arrays, and a destroyed array's hand
 TEST_CASE("the planes of an array are arrays of the same memory") {
   if (!simulator()) return;
   const CurrentContext context;
-  CUDA_ARRAY3D_DESCRIPTOR asked = shape(640, 480);
-  asked.Format = CU_AD_FORMAT_NV12;
-  asked.NumChannels = 3;
-  const CUarray whole = new_array(asked);
+  CUDA_ARRAY3D_DESCRIPTOR request = shape(640, 480);
+  request.Format = CU_AD_FORMAT_NV12;
+  request.NumChannels = 3;
+  const CUarray whole = new_array(request);
   const std::size_t free = free_bytes();
   CUarray luma = nullptr, chroma = nullptr;
   REQUIRE(cuArrayGetPlane(&luma, whole, 0) == CUDA_SUCCESS);
   REQUIRE(cuArrayGetPlane(&chroma, whole, 1) == CUDA_SUCCESS);
   CHECK(free_bytes() == free);
-  CUDA_ARRAY_DESCRIPTOR told = {};
-  REQUIRE(cuArrayGetDescriptor(&told, luma) == CUDA_SUCCESS);
-  CHECK((told.Width == 640 && told.Height == 480 && told.NumChannels == 1));
-  CHECK(told.Format == CU_AD_FORMAT_UNSIGNED_INT8);
-  REQUIRE(cuArrayGetDescriptor(&told, chroma) == CUDA_SUCCESS);
-  CHECK((told.Width == 320 && told.Height == 240 && told.NumChannels == 2));
+  CUDA_ARRAY_DESCRIPTOR reported = {};
+  REQUIRE(cuArrayGetDescriptor(&reported, luma) == CUDA_SUCCESS);
+  CHECK((reported.Width == 640 && reported.Height == 480 && reported.NumChannels == 1));
+  CHECK(reported.Format == CU_AD_FORMAT_UNSIGNED_INT8);
+  REQUIRE(cuArrayGetDescriptor(&reported, chroma) == CUDA_SUCCESS);
+  CHECK((reported.Width == 320 && reported.Height == 240 && reported.NumChannels == 2));
   CUarray none = nullptr;
   CHECK(cuArrayGetPlane(&none, whole, 2) == CUDA_ERROR_INVALID_VALUE);
   CHECK(cuArrayGetPlane(&none, luma, 0) == CUDA_ERROR_INVALID_VALUE);
   CHECK(cuArrayGetPlane(&none, new_array(shape(64, 64)), 0) == CUDA_ERROR_INVALID_VALUE);
   CHECK(cuArrayDestroy(luma) != CUDA_SUCCESS);
   CHECK(cuArrayDestroy(whole) == CUDA_SUCCESS);
-  CHECK(cuArrayGetDescriptor(&told, chroma) == CUDA_ERROR_INVALID_HANDLE);
+  CHECK(cuArrayGetDescriptor(&reported, chroma) == CUDA_ERROR_INVALID_HANDLE);
 }
 
 TEST_CASE("an array whose memory is mapped later costs nothing") {

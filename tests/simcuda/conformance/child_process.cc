@@ -69,7 +69,7 @@ ChildProcess::~ChildProcess() {
   std::fclose(output_);
 }
 
-void ChildProcess::tell(const std::string &line) {
+void ChildProcess::send(const std::string &line) {
   const std::string text = line + "\n";
   REQUIRE(::write(input_, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
 }

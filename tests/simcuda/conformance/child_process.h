@@ -22,7 +22,7 @@ class ChildProcess {
   ChildProcess &operator=(const ChildProcess &) = delete;
 
   pid_t pid() const { return pid_; }
-  void tell(const std::string &line);
+  void send(const std::string &line);
   std::string line();  // the next line of its output; empty at the end
   std::vector<std::string> lines();
   void close_input();

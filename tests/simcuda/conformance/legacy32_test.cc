@@ -76,12 +76,13 @@ TEST_CASE("arrays and pinned memory work under the old names, too") {
   REQUIRE(cuArrayCreate(&flat, &flat_shape) == CUDA_SUCCESS);
   CHECK(before - free_bytes() == 4 * kMiB);
   REQUIRE(cuArray3DCreate(&deep, &deep_shape) == CUDA_SUCCESS);
-  CUDA_ARRAY_DESCRIPTOR_v1 flat_told = {};
-  CUDA_ARRAY3D_DESCRIPTOR_v1 deep_told = {};
-  CHECK(cuArrayGetDescriptor(&flat_told, flat) == CUDA_SUCCESS);
-  CHECK((flat_told.Width == 1024 && flat_told.Height == 1024));
-  CHECK(cuArray3DGetDescriptor(&deep_told, deep) == CUDA_SUCCESS);
-  CHECK((deep_told.Width == 64 && deep_told.Height == 32 && deep_told.Depth == 16 && deep_told.NumChannels == 2));
+  CUDA_ARRAY_DESCRIPTOR_v1 flat_reported = {};
+  CUDA_ARRAY3D_DESCRIPTOR_v1 deep_reported = {};
+  CHECK(cuArrayGetDescriptor(&flat_reported, flat) == CUDA_SUCCESS);
+  CHECK((flat_reported.Width == 1024 && flat_reported.Height == 1024));
+  CHECK(cuArray3DGetDescriptor(&deep_reported, deep) == CUDA_SUCCESS);
+  CHECK((deep_reported.Width == 64 && deep_reported.Height == 32 && deep_reported.Depth == 16 &&
+         deep_reported.NumChannels == 2));
   CHECK(cuArrayDestroy(flat) == CUDA_SUCCESS);
   CHECK(cuArrayDestroy(deep) == CUDA_SUCCESS);
   CHECK(cuArrayCreate(&flat, nullptr) == CUDA_ERROR_INVALID_VALUE);

@@ -204,12 +204,12 @@ TEST_CASE("range attributes have four bytes each, and several can be queried at 
   int read_mostly = 7, preferred = 7;
   void *values[] = {&read_mostly, &preferred};
   std::size_t sizes[] = {4, 4};
-  CUmem_range_attribute asked[] = {CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION};
-  REQUIRE(cuMemRangeGetAttributes(values, sizes, asked, 2, address, kPage) == CUDA_SUCCESS);
+  CUmem_range_attribute queried[] = {CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION};
+  REQUIRE(cuMemRangeGetAttributes(values, sizes, queried, 2, address, kPage) == CUDA_SUCCESS);
   CHECK(read_mostly == 1);
   CHECK(preferred == CU_DEVICE_INVALID);
-  CHECK(cuMemRangeGetAttributes(values, sizes, asked, 0, address, kPage) == CUDA_ERROR_INVALID_VALUE);
-  CHECK(cuMemRangeGetAttribute(values, 8, asked[0], address, kPage) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuMemRangeGetAttributes(values, sizes, queried, 0, address, kPage) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuMemRangeGetAttribute(values, 8, queried[0], address, kPage) == CUDA_ERROR_INVALID_VALUE);
   CHECK(cuMemRangeGetAttribute(values, 6, CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, address, kPage) ==
         CUDA_ERROR_INVALID_VALUE);
 }

@@ -7,7 +7,7 @@ namespace simcuda::conformance {
 namespace {
 
 // Strips the result code.
-std::string told(const std::string &answer) {
+std::string payload(const std::string &answer) {
   REQUIRE(answer.substr(0, 2) == "0 ");
   return answer.substr(2);
 }
@@ -16,10 +16,10 @@ std::string told(const std::string &answer) {
 struct Shared : Two {
   Shared() {
     REQUIRE(exporter("pool 1") == "0");
-    REQUIRE(importer("pool_import " + told(exporter("pool_export"))) == "0");
+    REQUIRE(importer("pool_import " + payload(exporter("pool_export"))) == "0");
     REQUIRE(exporter("pool_take 100000 7") == "0");
   }
-  std::string share() { return told(exporter("pool_share")); }
+  std::string share() { return payload(exporter("pool_share")); }
 };
 
 TEST_CASE("each process reads what the other one writes into a block of an exported pool") {
@@ -75,7 +75,7 @@ TEST_CASE("a block can be imported only from its own pool, and only while it liv
   CHECK(two.importer("pool_open " + block) == "1");
   const std::string other = two.share();
   REQUIRE(two.exporter("pool 1") == "0");
-  REQUIRE(two.importer("pool_import " + told(two.exporter("pool_export"))) == "0");
+  REQUIRE(two.importer("pool_import " + payload(two.exporter("pool_export"))) == "0");
   CHECK(two.importer("pool_open " + other) == "1");
   CHECK(two.importer("pool_open " + std::string(128, '0')) == "1");
   CHECK(two.importer("pool_import /dev/null") == "1");

@@ -9,10 +9,10 @@ constexpr std::size_t kKiB = 1024;
 
 CUDA_ARRAY3D_DESCRIPTOR level_of(CUmipmappedArray array, unsigned level) {
   CUarray at = nullptr;
-  CUDA_ARRAY3D_DESCRIPTOR told = {};
+  CUDA_ARRAY3D_DESCRIPTOR reported = {};
   REQUIRE(cuMipmappedArrayGetLevel(&at, array, level) == CUDA_SUCCESS);
-  REQUIRE(cuArray3DGetDescriptor(&told, at) == CUDA_SUCCESS);
-  return told;
+  REQUIRE(cuArray3DGetDescriptor(&reported, at) == CUDA_SUCCESS);
+  return reported;
 }
 
 TEST_CASE("each level has half the size, and the largest side limits their number") {
@@ -64,8 +64,8 @@ TEST_CASE("a mipmapped array costs the tiles of all its levels, and destroys its
   CHECK(before - free_bytes() == cost);
   REQUIRE(cuMipmappedArrayDestroy(array) == CUDA_SUCCESS);
   CHECK(free_bytes() == before);
-  CUDA_ARRAY3D_DESCRIPTOR told = {};
-  CHECK(cuArray3DGetDescriptor(&told, level) == CUDA_ERROR_INVALID_HANDLE);
+  CUDA_ARRAY3D_DESCRIPTOR reported = {};
+  CHECK(cuArray3DGetDescriptor(&reported, level) == CUDA_ERROR_INVALID_HANDLE);
   CHECK(cuMipmappedArrayDestroy(array) == CUDA_ERROR_INVALID_HANDLE);
 }
 

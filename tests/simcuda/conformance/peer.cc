@@ -28,15 +28,15 @@ struct Peer {
 CUdeviceptr named(const Peer &peer, const std::string &which) {
   const bool opened = which.rfind("opened", 0) == 0;
   const std::vector<CUdeviceptr> &all = opened ? peer.opened : peer.own;
-  const std::string behind = which.substr(opened ? 6 : 3);
-  const std::size_t plus = behind.find('+');
-  const std::string number = behind.substr(0, plus);
+  const std::string suffix = which.substr(opened ? 6 : 3);
+  const std::size_t plus = suffix.find('+');
+  const std::string number = suffix.substr(0, plus);
   const std::size_t index = number.empty() ? all.size() - 1 : std::stoul(number);
-  return index >= all.size() ? 0 : all[index] + (plus == std::string::npos ? 0 : std::stoul(behind.substr(plus)));
+  return index >= all.size() ? 0 : all[index] + (plus == std::string::npos ? 0 : std::stoul(suffix.substr(plus)));
 }
 
-void answer(CUresult code, const std::string &told = "") {
-  std::cout << static_cast<int>(code) << (told.empty() ? "" : " ") << told << std::endl;
+void answer(CUresult code, const std::string &details = "") {
+  std::cout << static_cast<int>(code) << (details.empty() ? "" : " ") << details << std::endl;
 }
 
 template <class Handle>
@@ -110,13 +110,13 @@ void attributes(const Peer &peer, std::istream &line) {
   int ordinal = -1;
   bool shareable = false;
   CUcontext context = nullptr;
-  CUpointer_attribute asked[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
-                                 CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, CU_POINTER_ATTRIBUTE_CONTEXT};
+  CUpointer_attribute queried[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+                                   CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, CU_POINTER_ATTRIBUTE_CONTEXT};
   void *places[] = {&type, &ordinal, &shareable, &context};
-  const CUresult code = cuPointerGetAttributes(4, asked, places, named(peer, which));
-  std::ostringstream told;
-  told << type << " " << ordinal << " " << shareable << " " << (context == peer.context);
-  answer(code, told.str());
+  const CUresult code = cuPointerGetAttributes(4, queried, places, named(peer, which));
+  std::ostringstream details;
+  details << type << " " << ordinal << " " << shareable << " " << (context == peer.context);
+  answer(code, details.str());
 }
 
 // The block's name in this process; whether it is synchronous.
@@ -125,9 +125,9 @@ void identity(const Peer &peer, std::istream &line) {
   line >> which;
   unsigned long long id = 0;
   unsigned synchronous = 0;
-  CUpointer_attribute asked[] = {CU_POINTER_ATTRIBUTE_BUFFER_ID, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS};
+  CUpointer_attribute queried[] = {CU_POINTER_ATTRIBUTE_BUFFER_ID, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS};
   void *places[] = {&id, &synchronous};
-  const CUresult code = cuPointerGetAttributes(2, asked, places, named(peer, which));
+  const CUresult code = cuPointerGetAttributes(2, queried, places, named(peer, which));
   answer(code, std::to_string(id) + " " + std::to_string(synchronous));
 }
 

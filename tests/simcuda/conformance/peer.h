@@ -14,14 +14,14 @@ class Peer {
                {{"SIMCUDA_MACHINE", machine}, {"SIMCUDA_DEVICES", devices}, {"SIMCUDA_CONTEXT_BYTES", kContextBytes}},
                SIMCUDA_FOLDER, SIMCUDA_PEER) {}
   std::string operator()(const std::string &line) {
-    child_.tell(line);
+    child_.send(line);
     return child_.line();
   }
   // The handle of its last allocation.
   std::string share(const std::string &which = "own") {
-    const std::string told = (*this)("share " + which);
-    REQUIRE(told.substr(0, 2) == "0 ");
-    return told.substr(2);
+    const std::string answer = (*this)("share " + which);
+    REQUIRE(answer.substr(0, 2) == "0 ");
+    return answer.substr(2);
   }
   ChildProcess &child() { return child_; }
 

@@ -9,15 +9,15 @@ inline CUDA_ARRAY3D_DESCRIPTOR shape(std::size_t width, std::size_t height = 0, 
   return {width, height, depth, CU_AD_FORMAT_FLOAT, 1, flags};
 }
 
-inline CUarray new_array(const CUDA_ARRAY3D_DESCRIPTOR &asked) {
+inline CUarray new_array(const CUDA_ARRAY3D_DESCRIPTOR &request) {
   CUarray array = nullptr;
-  REQUIRE(cuArray3DCreate(&array, &asked) == CUDA_SUCCESS);
+  REQUIRE(cuArray3DCreate(&array, &request) == CUDA_SUCCESS);
   return array;
 }
 
-inline CUmipmappedArray new_mipmapped(const CUDA_ARRAY3D_DESCRIPTOR &asked, unsigned levels) {
+inline CUmipmappedArray new_mipmapped(const CUDA_ARRAY3D_DESCRIPTOR &request, unsigned levels) {
   CUmipmappedArray array = nullptr;
-  REQUIRE(cuMipmappedArrayCreate(&array, &asked, levels) == CUDA_SUCCESS);
+  REQUIRE(cuMipmappedArrayCreate(&array, &request, levels) == CUDA_SUCCESS);
   return array;
 }
 

@@ -18,14 +18,14 @@ inline CUmemGenericAllocationHandle tile_pool(std::size_t bytes = kGranule, int 
 }
 
 inline CUDA_ARRAY_SPARSE_PROPERTIES cut_of(CUarray array) {
-  CUDA_ARRAY_SPARSE_PROPERTIES told = {};
-  REQUIRE(cuArrayGetSparseProperties(&told, array) == CUDA_SUCCESS);
-  return told;
+  CUDA_ARRAY_SPARSE_PROPERTIES reported = {};
+  REQUIRE(cuArrayGetSparseProperties(&reported, array) == CUDA_SUCCESS);
+  return reported;
 }
 inline CUDA_ARRAY_SPARSE_PROPERTIES cut_of(CUmipmappedArray array) {
-  CUDA_ARRAY_SPARSE_PROPERTIES told = {};
-  REQUIRE(cuMipmappedArrayGetSparseProperties(&told, array) == CUDA_SUCCESS);
-  return told;
+  CUDA_ARRAY_SPARSE_PROPERTIES reported = {};
+  REQUIRE(cuMipmappedArrayGetSparseProperties(&reported, array) == CUDA_SUCCESS);
+  return reported;
 }
 
 // Four tiles by four where a tile is the standard one of 128 by 128 floats.
@@ -36,59 +36,59 @@ inline CUarray sparse_array() {
 
 // An operation on a whole level of 512 by 512, unless changed.
 inline CUarrayMapInfo operation(CUmemOperationType type) {
-  CUarrayMapInfo asked = {};
-  asked.subresourceType = CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_SPARSE_LEVEL;
-  asked.subresource.sparseLevel.extentWidth = asked.subresource.sparseLevel.extentHeight = kSide;
-  asked.subresource.sparseLevel.extentDepth = 1;
-  asked.memOperationType = type;
-  asked.memHandleType = CU_MEM_HANDLE_TYPE_GENERIC;
-  asked.deviceBitMask = 1;
-  return asked;
+  CUarrayMapInfo request = {};
+  request.subresourceType = CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_SPARSE_LEVEL;
+  request.subresource.sparseLevel.extentWidth = request.subresource.sparseLevel.extentHeight = kSide;
+  request.subresource.sparseLevel.extentDepth = 1;
+  request.memOperationType = type;
+  request.memHandleType = CU_MEM_HANDLE_TYPE_GENERIC;
+  request.deviceBitMask = 1;
+  return request;
 }
 
 inline CUarrayMapInfo unmapping(CUarray array) {
-  CUarrayMapInfo asked = operation(CU_MEM_OPERATION_TYPE_UNMAP);
-  asked.resourceType = CU_RESOURCE_TYPE_ARRAY;
-  asked.resource.array = array;
-  return asked;
+  CUarrayMapInfo request = operation(CU_MEM_OPERATION_TYPE_UNMAP);
+  request.resourceType = CU_RESOURCE_TYPE_ARRAY;
+  request.resource.array = array;
+  return request;
 }
 inline CUarrayMapInfo unmapping(CUmipmappedArray array) {
-  CUarrayMapInfo asked = operation(CU_MEM_OPERATION_TYPE_UNMAP);
-  asked.resourceType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
-  asked.resource.mipmap = array;
-  return asked;
+  CUarrayMapInfo request = operation(CU_MEM_OPERATION_TYPE_UNMAP);
+  request.resourceType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
+  request.resource.mipmap = array;
+  return request;
 }
 
 template <class Handle>
 CUarrayMapInfo mapping(Handle array, CUmemGenericAllocationHandle pool, std::size_t offset = 0) {
-  CUarrayMapInfo asked = unmapping(array);
-  asked.memOperationType = CU_MEM_OPERATION_TYPE_MAP;
-  asked.memHandle.memHandle = pool;
-  asked.offset = offset;
-  return asked;
+  CUarrayMapInfo request = unmapping(array);
+  request.memOperationType = CU_MEM_OPERATION_TYPE_MAP;
+  request.memHandle.memHandle = pool;
+  request.offset = offset;
+  return request;
 }
 
 // The same for some tiles only.
-inline CUarrayMapInfo of_tiles(CUarrayMapInfo asked, const CUDA_ARRAY_SPARSE_PROPERTIES &cut, unsigned x, unsigned y,
+inline CUarrayMapInfo of_tiles(CUarrayMapInfo request, const CUDA_ARRAY_SPARSE_PROPERTIES &cut, unsigned x, unsigned y,
                                unsigned across = 1, unsigned down = 1) {
-  auto &level = asked.subresource.sparseLevel;
+  auto &level = request.subresource.sparseLevel;
   level.offsetX = x * cut.tileExtent.width;
   level.offsetY = y * cut.tileExtent.height;
   level.extentWidth = across * cut.tileExtent.width;
   level.extentHeight = down * cut.tileExtent.height;
-  return asked;
+  return request;
 }
 
 // The same for the tail.
-inline CUarrayMapInfo of_tail(CUarrayMapInfo asked, std::size_t offset, std::size_t bytes) {
-  asked.subresourceType = CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_MIPTAIL;
-  asked.subresource.miptail = {0, offset, bytes};
-  return asked;
+inline CUarrayMapInfo of_tail(CUarrayMapInfo request, std::size_t offset, std::size_t bytes) {
+  request.subresourceType = CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_MIPTAIL;
+  request.subresource.miptail = {0, offset, bytes};
+  return request;
 }
 
 // Performs one operation and waits for it.
-inline CUresult change(CUarrayMapInfo asked, CUstream stream = nullptr) {
-  const CUresult result = cuMemMapArrayAsync(&asked, 1, stream);
+inline CUresult change(CUarrayMapInfo request, CUstream stream = nullptr) {
+  const CUresult result = cuMemMapArrayAsync(&request, 1, stream);
   REQUIRE(cuStreamSynchronize(stream) == CUDA_SUCCESS);
   return result;
 }

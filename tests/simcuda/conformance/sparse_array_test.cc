@@ -152,8 +152,8 @@ TEST_CASE("a destroyed context frees the memory of its arrays") {
   const CUmemGenericAllocationHandle pool = tile_pool();
   {
     const CurrentContext going;
-    CUarrayMapInfo asked = mapping(sparse_array(), pool);
-    CHECK(cuMemMapArrayAsync(&asked, 1, new_stream()) == CUDA_SUCCESS);
+    CUarrayMapInfo request = mapping(sparse_array(), pool);
+    CHECK(cuMemMapArrayAsync(&request, 1, new_stream()) == CUDA_SUCCESS);
   }
   REQUIRE(cuCtxSetCurrent(staying.get()) == CUDA_SUCCESS);
   CHECK(held.is(kGranule));
@@ -202,11 +202,11 @@ TEST_CASE("an array destroyed before another context's stream maps it keeps noth
   const Held held;
   const CUarray array = sparse_array();
   const CUmemGenericAllocationHandle pool = tile_pool();
-  CUarrayMapInfo asked = mapping(array, pool);
+  CUarrayMapInfo request = mapping(array, pool);
   {
     Gate gate;
     gate.hold(stream);
-    CHECK(cuMemMapArrayAsync(&asked, 1, stream) == CUDA_SUCCESS);
+    CHECK(cuMemMapArrayAsync(&request, 1, stream) == CUDA_SUCCESS);
     CHECK(cuMemRelease(pool) == CUDA_SUCCESS);
     CHECK(cuArrayDestroy(array) == CUDA_SUCCESS);
     CHECK(held.is(kGranule));

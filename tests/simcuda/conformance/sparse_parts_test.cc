@@ -14,9 +14,9 @@ TEST_CASE("offsets and extents must be those of tiles inside the level") {
   const unsigned tiles = kSide / cut.tileExtent.width;
   const CUmemGenericAllocationHandle pool = tile_pool();
   const auto with = [&](auto set) {
-    CUarrayMapInfo asked = of_tiles(mapping(array, pool), cut, 0, 0);
-    set(asked.subresource.sparseLevel);
-    return change(asked);
+    CUarrayMapInfo request = of_tiles(mapping(array, pool), cut, 0, 0);
+    set(request.subresource.sparseLevel);
+    return change(request);
   };
   CHECK(with([](auto &) {}) == CUDA_SUCCESS);
   CHECK(with([](auto &at) { at.offsetX = at.extentWidth /= 2; }) == kRefused);
@@ -109,11 +109,11 @@ TEST_CASE("each layer, slice and level, and the tail, has separate tiles") {
   const std::size_t before = free_bytes();
   std::size_t parts = 0;
   const auto lies_on_its_own = [&](const CUarrayMapInfo &part) {
-    CUarrayMapInfo asked = part;
-    asked.memOperationType = CU_MEM_OPERATION_TYPE_MAP;
-    asked.memHandle.memHandle = tile_pool();
-    REQUIRE(change(asked) == CUDA_SUCCESS);
-    REQUIRE(cuMemRelease(asked.memHandle.memHandle) == CUDA_SUCCESS);
+    CUarrayMapInfo request = part;
+    request.memOperationType = CU_MEM_OPERATION_TYPE_MAP;
+    request.memHandle.memHandle = tile_pool();
+    REQUIRE(change(request) == CUDA_SUCCESS);
+    REQUIRE(cuMemRelease(request.memHandle.memHandle) == CUDA_SUCCESS);
     ++parts;
     CHECK(before - free_bytes() == parts * kGranule);
   };

@@ -10,9 +10,9 @@ constexpr CUresult kRefused = CUDA_ERROR_INVALID_VALUE;
 TEST_CASE("a list without entries is refused") {
   const CurrentContext context;
   if (!has_sparse_arrays() || !simulator()) return;  // cuda.h does not specify it
-  CUarrayMapInfo asked = unmapping(sparse_array());
-  CHECK(cuMemMapArrayAsync(&asked, 1, nullptr) == CUDA_SUCCESS);
-  CHECK(cuMemMapArrayAsync(&asked, 0, nullptr) == kRefused);
+  CUarrayMapInfo request = unmapping(sparse_array());
+  CHECK(cuMemMapArrayAsync(&request, 1, nullptr) == CUDA_SUCCESS);
+  CHECK(cuMemMapArrayAsync(&request, 0, nullptr) == kRefused);
   CHECK(cuMemMapArrayAsync(nullptr, 1, nullptr) == kRefused);
 }
 
@@ -102,13 +102,13 @@ TEST_CASE("the mask names only the stream's device, which must own the array and
   REQUIRE(cuDeviceGetCount(&count) == CUDA_SUCCESS);
   const CUarray array = sparse_array();
   for (const unsigned mask : {0u, 3u, 2u, 0x80000000u}) {
-    CUarrayMapInfo asked = unmapping(array);
-    asked.deviceBitMask = mask;
-    CHECK(change(asked) == kRefused);
+    CUarrayMapInfo request = unmapping(array);
+    request.deviceBitMask = mask;
+    CHECK(change(request) == kRefused);
   }
-  CUarrayMapInfo asked = unmapping(array);
-  asked.reserved[1] = 1;
-  CHECK(change(asked) == kRefused);
+  CUarrayMapInfo request = unmapping(array);
+  request.reserved[1] = 1;
+  CHECK(change(request) == kRefused);
   if (count == 1 || !simulator()) return;
   const CUmemGenericAllocationHandle elsewhere = tile_pool(kGranule, 1);
   CHECK(change(mapping(array, elsewhere)) == kRefused);
@@ -129,14 +129,14 @@ TEST_CASE("a mapping cannot be captured, and invalidates the capture") {
   const std::size_t before = free_bytes();
   const CUstream stream = new_stream();
   const CUmemGenericAllocationHandle pool = tile_pool();
-  CUarrayMapInfo asked = mapping(sparse_array(), pool), bad = asked;
+  CUarrayMapInfo request = mapping(sparse_array(), pool), bad = request;
   bad.flags = 1;
   begin(stream);
   CHECK(cuMemMapArrayAsync(&bad, 1, stream) == kRefused);
   CHECK(capture_status(stream) == CU_STREAM_CAPTURE_STATUS_ACTIVE);
-  CHECK(cuMemMapArrayAsync(&asked, 1, stream) == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  CHECK(cuMemMapArrayAsync(&request, 1, stream) == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   CHECK(capture_status(stream) == CU_STREAM_CAPTURE_STATUS_INVALIDATED);
-  CHECK(cuMemMapArrayAsync(&asked, 1, stream) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  CHECK(cuMemMapArrayAsync(&request, 1, stream) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
   CHECK(end_result(stream) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
   CHECK(cuMemRelease(pool) == CUDA_SUCCESS);
   CHECK(free_bytes() == before);
@@ -145,10 +145,10 @@ TEST_CASE("a mapping cannot be captured, and invalidates the capture") {
 TEST_CASE("an invalid stream maps nothing") {
   const CurrentContext context;
   if (!has_sparse_arrays() || !simulator()) return;
-  CUarrayMapInfo asked = unmapping(sparse_array());
-  CHECK(cuMemMapArrayAsync(&asked, 1, reinterpret_cast<CUstream>(&asked)) == CUDA_ERROR_INVALID_HANDLE);
+  CUarrayMapInfo request = unmapping(sparse_array());
+  CHECK(cuMemMapArrayAsync(&request, 1, reinterpret_cast<CUstream>(&request)) == CUDA_ERROR_INVALID_HANDLE);
   CUresult without_context = CUDA_SUCCESS;
-  std::thread([&] { without_context = cuMemMapArrayAsync(&asked, 1, nullptr); }).join();
+  std::thread([&] { without_context = cuMemMapArrayAsync(&request, 1, nullptr); }).join();
   CHECK(without_context == CUDA_ERROR_INVALID_CONTEXT);
 }
 

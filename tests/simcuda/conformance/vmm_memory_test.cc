@@ -136,12 +136,12 @@ TEST_CASE("a handle returns its creation properties") {
   start_driver();
   const CUmemGenericAllocationHandle handle =
       physical(kGranule, on_device(0, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
-  CUmemAllocationProp told = {};
-  REQUIRE(cuMemGetAllocationPropertiesFromHandle(&told, handle) == CUDA_SUCCESS);
-  CHECK(told.type == CU_MEM_ALLOCATION_TYPE_PINNED);
-  CHECK(told.location.type == CU_MEM_LOCATION_TYPE_DEVICE);
-  CHECK(told.location.id == 0);
-  CHECK(told.requestedHandleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  CUmemAllocationProp reported = {};
+  REQUIRE(cuMemGetAllocationPropertiesFromHandle(&reported, handle) == CUDA_SUCCESS);
+  CHECK(reported.type == CU_MEM_ALLOCATION_TYPE_PINNED);
+  CHECK(reported.location.type == CU_MEM_LOCATION_TYPE_DEVICE);
+  CHECK(reported.location.id == 0);
+  CHECK(reported.requestedHandleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
   CHECK(cuMemRelease(handle) == CUDA_SUCCESS);
 }
 

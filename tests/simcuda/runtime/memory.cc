@@ -113,9 +113,9 @@ cudaError_t cudaMemGetInfo(size_t *free, size_t *total) {
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const void *pointer) {
   if (attributes == nullptr) return remember(cudaErrorInvalidValue);
   // The real runtime's queries, in its order (measured).
-  CUpointer_attribute asked[] = {CU_POINTER_ATTRIBUTE_CONTEXT,        CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-                                 CU_POINTER_ATTRIBUTE_DEVICE_POINTER, CU_POINTER_ATTRIBUTE_HOST_POINTER,
-                                 CU_POINTER_ATTRIBUTE_IS_MANAGED,     CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
+  CUpointer_attribute queried[] = {CU_POINTER_ATTRIBUTE_CONTEXT,        CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                   CU_POINTER_ATTRIBUTE_DEVICE_POINTER, CU_POINTER_ATTRIBUTE_HOST_POINTER,
+                                   CU_POINTER_ATTRIBUTE_IS_MANAGED,     CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL};
   CUcontext context = nullptr;
   unsigned type = 0;
   CUdeviceptr device_pointer = 0;
@@ -124,7 +124,7 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const vo
   int device = -2;
   void *answers[] = {&context, &type, &device_pointer, &host_pointer, &managed, &device};
   const cudaError_t error =
-      in_context([&] { return call(driver.cuPointerGetAttributes, 6U, asked, answers, address(pointer)); });
+      in_context([&] { return call(driver.cuPointerGetAttributes, 6U, queried, answers, address(pointer)); });
   if (error != cudaSuccess) return error;
   *attributes = {};
   attributes->type = managed != 0 ? cudaMemoryTypeManaged : static_cast<cudaMemoryType>(type);

@@ -210,7 +210,7 @@ TEST_CASE("a context that the program made current through the driver is used") 
   const auto create = from_driver<decltype(&::cuCtxCreate_v4)>("cuCtxCreate_v4");
   const auto destroy = from_driver<decltype(&::cuCtxDestroy_v2)>("cuCtxDestroy_v2");
   const auto attribute = from_driver<decltype(&::cuPointerGetAttribute)>("cuPointerGetAttribute");
-  CUresult created = CUDA_ERROR_UNKNOWN, asked = CUDA_ERROR_UNKNOWN;
+  CUresult created = CUDA_ERROR_UNKNOWN, queried = CUDA_ERROR_UNKNOWN;
   cudaError_t allocated = cudaErrorUnknown;
   CUcontext own = nullptr, owner = nullptr;
   int device = -1;
@@ -218,14 +218,14 @@ TEST_CASE("a context that the program made current through the driver is used") 
     created = create(&own, nullptr, 0, 1);
     void *pointer = nullptr;
     allocated = cudaMalloc(&pointer, kMiB);
-    asked = attribute(&owner, CU_POINTER_ATTRIBUTE_CONTEXT, reinterpret_cast<CUdeviceptr>(pointer));
+    queried = attribute(&owner, CU_POINTER_ATTRIBUTE_CONTEXT, reinterpret_cast<CUdeviceptr>(pointer));
     cudaGetDevice(&device);
     destroy(own);
   });
   other.join();
   REQUIRE(created == CUDA_SUCCESS);
   REQUIRE(allocated == cudaSuccess);
-  REQUIRE(asked == CUDA_SUCCESS);
+  REQUIRE(queried == CUDA_SUCCESS);
   CHECK(owner == own);
   CHECK(device == 1);
 }
