@@ -9,7 +9,7 @@ OUT_OF_MEMORY, INVALID_VALUE, INVALID_CONTEXT = 2, 1, 201
 OPPORTUNISTIC, INTERNAL_DEPENDENCIES, RELEASE_THRESHOLD = 2, 3, 4  # CUmemPool_attribute
 
 
-def told(case, folder=None, err="", most=LIMIT, **settings):
+def outcome(case, folder=None, err="", most=LIMIT, **settings):
     """[(name, value)] as printed, and the log."""
     done = run("async", case, folder=folder, RATION_MODE="async", **{"RATION_LIMIT": most} | MACHINE | settings)
     expect_that(f"{case}: status {done.status}, {done.err!r}", done.status == 0 and err in done.err)
@@ -35,7 +35,7 @@ def check_log(records, most):
 
 
 def served(folder):
-    lines, records = told("served", folder, most=GIB)
+    lines, records = outcome("served", folder, most=GIB)
     seen = dict(lines)
     expect("the same bytes again", seen["held again"], seen["held"])
     expect("in whole steps", seen["held"], 2 * STEP)
@@ -51,7 +51,7 @@ def attributes(*wanted, **settings):
     """The attributes set on the pool; all others keep the driver's defaults."""
     def case(folder):
         trace = f"{folder}/trace"
-        told("served", most=GIB, SIMCUDA_TRACE=trace, **settings)
+        outcome("served", most=GIB, SIMCUDA_TRACE=trace, **settings)
         set_so = [words[2] for words in calls(trace) if words[0] == "cuMemPoolSetAttribute"]
         expect("attributes", set_so, [f"{RELEASE_THRESHOLD}={GIB}", *wanted])
     return case
@@ -65,7 +65,7 @@ def calls(trace):
 def once_more(folder):
     """If the driver is out of memory, Ration synchronises the stream and tries again before it refuses."""
     trace = f"{folder}/trace"
-    lines, records = told("first", folder, SIMCUDA_TRACE=trace, SIMCUDA_FAIL="cuMemAllocFromPoolAsync@1:2")
+    lines, records = outcome("first", folder, SIMCUDA_TRACE=trace, SIMCUDA_FAIL="cuMemAllocFromPoolAsync@1:2")
     expect("blocks", dict(lines)["cuMemAllocFromPoolAsync"], 2)
     asked = [words[:2] for words in calls(trace) if words[0] in ("cuMemAllocFromPoolAsync", "cuStreamSynchronize")]
     expect("calls", asked[:4], [["cuMemAllocFromPoolAsync", "2"], ["cuStreamSynchronize", "0"],
@@ -84,20 +84,20 @@ def another_error(folder):
 
 def preallocated(value, held, err="", **settings):
     def case(folder):
-        lines, records = told("first", folder, err, RATION_ASYNC_PREALLOCATE=value, **settings)
+        lines, records = outcome("first", folder, err, RATION_ASYNC_PREALLOCATE=value, **settings)
         seen = dict(lines)
         expect("held", seen["held"], held)
         expect("total and free", (seen["total"], seen["free"]), (LIMIT, LIMIT - MIB))
         blocks = 1 + (1 if held > STEP else 0)
         if not err:
             expect("blocks", (seen["cuMemAllocFromPoolAsync"], seen["cuMemFreeAsync"]), (blocks, blocks - 1))
-        expect("told", max(r["pool_reserved"] for r in of_type(records, "sample")), held)
+        expect("printed", max(r["pool_reserved"] for r in of_type(records, "sample")), held)
     return case
 
 
 def whole(blocks=20, **settings):
     def case(folder):
-        lines, records = told("whole", folder, **settings)
+        lines, records = outcome("whole", folder, **settings)
         for turn in range(3):
             expect("filled", lines[4 * turn:4 * turn + 4],
                    [("untouched", 1), ("blocks", blocks), ("refused", OUT_OF_MEMORY), ("free", (20 - blocks) * 16 * MIB)])
@@ -110,36 +110,36 @@ def whole(blocks=20, **settings):
 
 def smaller_device(folder):
     """The device has less than the limit: the driver refuses, after all freed memory was released."""
-    lines, records = told("whole", folder, most=4 * GIB, SIMCUDA_DEVICES="640MiB")
+    lines, records = outcome("whole", folder, most=4 * GIB, SIMCUDA_DEVICES="640MiB")
     fills = [value for name, value in lines if name == "blocks"]
     expect_that(f"filled {fills}", len(set(fills)) == 1 and fills[0] > 0)
     expect_that("refused by the device", "device" in {r["reason"] for r in of_type(records, "oom")})
 
 
 def contexts(folder):
-    lines, _ = told("contexts", folder)
-    expect("told", lines, [("dead", INVALID_VALUE), ("with another context", 0),
+    lines, _ = outcome("contexts", folder)
+    expect("printed", lines, [("dead", INVALID_VALUE), ("with another context", 0),
                            ("freed without a context", INVALID_CONTEXT), ("in the next one", 0),
                            ("too much", OUT_OF_MEMORY)])
 
 
 def peers(_):
-    lines, _ = told("peers")
-    expect("told", lines, [("before", 0), ("enabled", 0), ("after", 3), ("enabled twice", 704), ("the other way", 0),
+    lines, _ = outcome("peers")
+    expect("printed", lines, [("before", 0), ("enabled", 0), ("after", 3), ("enabled twice", 704), ("the other way", 0),
                            ("enabled back", 0), ("both ways", 3), ("disabled", 0)])
 
 
 def early_peers(_):
-    expect("told", told("early_peers")[0], [("enabled", 0), ("after", 3)])
+    expect("printed", outcome("early_peers")[0], [("enabled", 0), ("after", 3)])
 
 
 def former_peers(_):
-    expect("told", told("former_peers")[0], [("enabled", 0), ("disabled", 0), ("after", 0)])
+    expect("printed", outcome("former_peers")[0], [("enabled", 0), ("disabled", 0), ("after", 0)])
 
 
 def twice(folder):
-    lines, records = told("twice", folder, err="cannot be shared", SIMCUDA_LATENCY_US="2000")
-    expect("told", lines, [("inside", INVALID_VALUE), ("freed", 0), ("again", INVALID_VALUE),
+    lines, records = outcome("twice", folder, err="cannot be shared", SIMCUDA_LATENCY_US="2000")
+    expect("printed", lines, [("inside", INVALID_VALUE), ("freed", 0), ("again", INVALID_VALUE),
                            ("again in stream order", INVALID_VALUE), ("range", INVALID_VALUE), ("type", INVALID_VALUE),
                            ("shared", INVALID_VALUE), ("freed in stream order", 0), ("again", INVALID_VALUE)])
     expect("failed frees", records[-1]["failed_frees"], 4)
@@ -147,20 +147,20 @@ def twice(folder):
 
 def no_pools(folder):
     """For a device or a driver without memory pools mode pool serves, and the log says so."""
-    lines, records = told("served", folder, "mode pool serves it", most=GIB, SIMCUDA_ATTRIBUTES="115=0")
+    lines, records = outcome("served", folder, "mode pool serves it", most=GIB, SIMCUDA_ATTRIBUTES="115=0")
     expect("pools of the driver's", dict(lines)["cuMemPoolCreate"], 0)
     expect("mode", (records[0]["mode"], {device["mode"] for device in records[0]["devices"]}), ("pool", {"pool"}))
     expect_that("slabs", of_type(records, "slab_alloc") != [])
 
 
 def pool_refused(folder):
-    lines, records = told("served", folder, "mode pool serves it", most=GIB, SIMCUDA_FAIL="cuMemPoolCreate@1:801,cuMemPoolCreate@2:801")
+    lines, records = outcome("served", folder, "mode pool serves it", most=GIB, SIMCUDA_FAIL="cuMemPoolCreate@1:801,cuMemPoolCreate@2:801")
     expect("pools of the driver's", dict(lines)["cuMemPoolCreate"], 2)  # one for the attempt without a cap
     expect_that("slabs", of_type(records, "slab_alloc") != [])
 
 
 def synchronous(folder):
-    lines, _ = told("served", folder, most=GIB, RATION_FREE="synchronous", SIMCUDA_LATENCY_US="500")
+    lines, _ = outcome("served", folder, most=GIB, RATION_FREE="synchronous", SIMCUDA_LATENCY_US="500")
     expect("blocks", dict(lines)["cuMemFreeAsync"], 5)
 
 

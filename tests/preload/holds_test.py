@@ -9,28 +9,28 @@ POOLED = LIMIT - 128  # the driver's pools grow by 32 MiB
 
 # name: operations, each with the free memory that the device must then have
 STEPS = {
-    "a mapping keeps what was released": [("create", HELD), ("map", HELD), ("release", HELD), ("unmap", LIMIT)],
-    "a handle keeps what was unmapped": [("create", HELD), ("map", HELD), ("unmap", HELD), ("release", LIMIT)],
+    "a mapping keeps released memory": [("create", HELD), ("map", HELD), ("release", HELD), ("unmap", LIMIT)],
+    "a handle keeps unmapped memory": [("create", HELD), ("map", HELD), ("unmap", HELD), ("release", LIMIT)],
     "so does a handle that was retained": [
         ("create", HELD), ("map", HELD), ("retain", HELD), ("release", HELD), ("unmap", HELD), ("release", LIMIT)],
-    "a sparse array keeps what was released": [
+    "a sparse array keeps released memory": [
         ("tiles", HELD), ("sparse", HELD), ("lay", HELD), ("release", HELD), ("lift", LIMIT)],
     "a sparse array keeps it until its last tile is unmapped": [
         ("tiles", HELD), ("sparse", HELD), ("lay", HELD), ("release", HELD), ("lift_first", HELD), ("lift_others", LIMIT)],
-    "a handle keeps what no array lies on any more": [
+    "a handle keeps memory that no array uses any more": [
         ("tiles", HELD), ("sparse", HELD), ("lay", HELD), ("lift", HELD), ("release", LIMIT)],
-    "a sparse array that is destroyed lets go": [
+    "a destroyed sparse array releases its memory": [
         ("tiles", HELD), ("sparse", HELD), ("lay", HELD), ("release", HELD), ("destroy_array", LIMIT)],
-    "an array that lies on another piece lets go of the first": [
+    "an array mapped to another piece releases the first": [
         ("tiles", HELD), ("sparse", HELD), ("lay", HELD), ("release", HELD), ("tiles", TWICE), ("lay", HELD), ("lift", HELD),
         ("release", LIMIT)],
-    "an array of deferred mapping lies on one piece, in a thread's stream": [
+    "an array of deferred mapping uses one piece, in a thread's stream": [
         ("tiles", HELD), ("deferred", HELD), ("lay_all", HELD), ("release", HELD), ("lift_all", LIMIT)],
-    "a pool keeps what was freed until it is trimmed": [
+    "a pool keeps freed memory until it is trimmed": [
         ("pool_here", LIMIT), ("take", POOLED), ("free", POOLED), ("trim", LIMIT)],
-    "a pool that is destroyed gives it back": [
+    "a destroyed pool releases its memory": [
         ("pool_here", LIMIT), ("take", POOLED), ("free", POOLED), ("destroy", LIMIT)],
-    "a pool that is destroyed gives it back with its last block": [
+    "a destroyed pool releases its memory with its last block": [
         ("pool_here", LIMIT), ("take", POOLED), ("destroy", POOLED), ("free", LIMIT)],
 }
 # These operations log a sample when they happen, not at the next query of free memory.
@@ -51,4 +51,4 @@ def held(mode, steps, elsewhere=False):
 
 THERE = [("pool_there", LIMIT), ("take", POOLED), ("free", POOLED), ("trim", LIMIT)]
 main({f"{name}, {mode}": held(mode, steps) for mode in ("direct", "pool") for name, steps in STEPS.items()}
-     | {f"a pool takes of the device that it is on, {mode}": held(mode, THERE, elsewhere=True) for mode in ("direct", "pool")})
+     | {f"a pool uses the memory of its own device, {mode}": held(mode, THERE, elsewhere=True) for mode in ("direct", "pool")})

@@ -62,7 +62,7 @@ def json_numbers(folder):
     expect("meta", json.dumps(done.logs["run.jsonl"][0]["devices"][0]["limit"]), str(int(16 * GIB * 0.4)))
 
 
-main({"a program sees its ration": cases, "threads keep within it": accounts("direct", 0),
+main({"a program sees its limit": cases, "threads keep within it": accounts("direct", 0),
       "threads keep within it, a pool": accounts("pool", 64 << 10),
       "threads keep within it, a pool that grows": accounts("pool", 64 << 10, RATION_PREALLOCATE="false"),
      

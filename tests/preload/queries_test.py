@@ -19,14 +19,14 @@ def answers(done):
 def same(mode, **settings):
     def case(folder):
         plain = answers(run("queries", preload=None, **MACHINE))
-        told = answers(run("queries", folder=folder, RATION_LIMIT="1GiB", RATION_MODE=mode, **settings, **MACHINE))
+        under_ration = answers(run("queries", folder=folder, RATION_LIMIT="1GiB", RATION_MODE=mode, **settings, **MACHINE))
         expect_that(f"{len(plain)} answers", len(plain) > 250)
-        for (what, before), (also, after) in zip(plain, told):
+        for (what, before), (also, after) in zip(plain, under_ration):
             expect("question", also, what)
             if what != "places used again":  # depends on the simulator's placement
                 expect(what, after, before.replace(*DIFFERENT[mode].get(what, ("", "")), 1))
-        expect("answers", len(told), len(plain))
-        known = dict(told)
+        expect("answers", len(under_ration), len(plain))
+        known = dict(under_ration)
         expect("identifiers", known["identifiers"], "0 2560 blocks, 2560 of them")
         if mode == "pool":
             expect("places used again", known["places used again"].split(), ["0"])

@@ -107,28 +107,28 @@ struct Kind {
   bool managed;
 };
 
-struct Told {
+struct Reported {
   unsigned managed = 77;
   CUmemorytype type = {};
   int ordinal = 77;
   CUcontext context = nullptr;
-  bool operator==(const Told &) const = default;
+  bool operator==(const Reported &) const = default;
 };
 
 // The same with the list form of the query.
-CUresult ask(decltype(&cuPointerGetAttributes) function, CUdeviceptr address, Told &told) {
-  void *places[] = {&told.managed, &told.type, &told.ordinal, &told.context};
+CUresult ask(decltype(&cuPointerGetAttributes) function, CUdeviceptr address, Reported &reported) {
+  void *places[] = {&reported.managed, &reported.type, &reported.ordinal, &reported.context};
   CUpointer_attribute which[] = {CU_POINTER_ATTRIBUTE_IS_MANAGED, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
                                  CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_CONTEXT};
   return function(4, which, places, address);
 }
 
-bool is_true(const Kind &kind, const Told &wanted) {
-  Told told;
+bool is_true(const Kind &kind, const Reported &wanted) {
+  Reported reported;
   unsigned managed = 77;
-  return ask(&cuPointerGetAttributes, kind.address, told) == CUDA_SUCCESS && told == wanted &&
+  return ask(&cuPointerGetAttributes, kind.address, reported) == CUDA_SUCCESS && reported == wanted &&
          cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, kind.address) == CUDA_SUCCESS &&
-         (managed != 0) == kind.managed && (told.managed != 0) == kind.managed;
+         (managed != 0) == kind.managed && (reported.managed != 0) == kind.managed;
 }
 
 TEST_CASE("pointer attributes of each kind of memory stay correct while others are freed", "[arguments]") {
@@ -146,7 +146,7 @@ TEST_CASE("pointer attributes of each kind of memory stay correct while others a
                         {"managed", managed, true},
                         {"in stream order", ordered, false},
                         {"of the host", reinterpret_cast<CUdeviceptr>(host), false}};
-  Told wanted[std::size(kinds)];  // the driver's own answers
+  Reported wanted[std::size(kinds)];  // the driver's own answers
   for (size_t i = 0; i < std::size(kinds); ++i) {
     REQUIRE(ask(behind_ration("cuPointerGetAttributes", &cuPointerGetAttributes), kinds[i].address, wanted[i]) ==
             CUDA_SUCCESS);

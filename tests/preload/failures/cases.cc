@@ -15,10 +15,10 @@ CUcontext enter(CUdevice device) {
 }
 
 Memory memory() {
-  Memory told;
-  REQUIRE(cuMemGetInfo_v2(&told.free, &told.total) == CUDA_SUCCESS);
-  REQUIRE(told.free <= told.total);
-  return told;
+  Memory reported;
+  REQUIRE(cuMemGetInfo_v2(&reported.free, &reported.total) == CUDA_SUCCESS);
+  REQUIRE(reported.free <= reported.total);
+  return reported;
 }
 
 unsigned long long held(CUdevice device) {
@@ -46,7 +46,7 @@ void all_is_free(size_t limit) {
 }
 
 // The symbol table ends where the strings begin: every linker orders them so.
-void *behind(const char *name) {
+void *symbol_in_driver(const char *name) {
   const auto *driver = static_cast<const link_map *>(dlopen("libcuda.so.1", RTLD_NOW));
   REQUIRE(driver != nullptr);
   const ElfW(Sym) *symbols = nullptr;

@@ -39,11 +39,11 @@ void refused(size_t bytes);
 void all_is_free(size_t limit = kLimit);
 
 // The driver's own function, read from its library in memory: Ration intercepts no look-up of it.
-void *behind(const char *name);
+void *symbol_in_driver(const char *name);
 
 template <class Function>
 Function *behind_ration(const char *name, Function *) {
-  return reinterpret_cast<Function *>(behind(name));
+  return reinterpret_cast<Function *>(symbol_in_driver(name));
 }
 
 // A driver pool, on any device, that never releases memory by itself.

@@ -36,12 +36,12 @@ def generations(way):
     def case(folder):
         done = run("host", "generations", str(GENERATIONS), folder=folder, **limited(folder), **WAYS[way])
         expect("status, stderr", (done.status, done.err), (0, ""))
-        told = [tuple(map(int, re.findall(r"\d+", line))) for line in done.out.splitlines()]
-        expect("generations", len(told), GENERATIONS + 1)
-        expect_that(f"the first one registered fork handlers, and has the library mapped: {told}",
-                    (told[0][2] > 0 or SANITIZED) and told[0][1] > 0)
-        for generation in told[1:]:
-            expect_that(f"descriptors, mappings: {told}", generation[0] <= told[1][0] and generation[1] <= told[1][1])
+        reported = [tuple(map(int, re.findall(r"\d+", line))) for line in done.out.splitlines()]
+        expect("generations", len(reported), GENERATIONS + 1)
+        expect_that(f"the first one registered fork handlers, and has the library mapped: {reported}",
+                    (reported[0][2] > 0 or SANITIZED) and reported[0][1] > 0)
+        for generation in reported[1:]:
+            expect_that(f"descriptors, mappings: {reported}", generation[0] <= reported[1][0] and generation[1] <= reported[1][1])
             expect("fork handlers of a child", generation[2], 0)
     return case
 
@@ -93,7 +93,7 @@ def quiet(folder):
 
 
 CASES = {f"umask, signals, folder and threads are the program's, {way}": same(way) for way in WAYS}
-CASES |= {f"no descriptor, mapping or fork handler comes with a generation, {way}": generations(way) for way in WAYS}
+CASES |= {f"a fork generation adds no descriptor, mapping or fork handler, {way}": generations(way) for way in WAYS}
 if "thread" not in os.environ.get("PRELOAD_SANITIZE", ""):  # under ThreadSanitizer the runtime itself waits for stdio's locks at exit
-    CASES |= {f"an exit amid calls and held locks of stdio is the program's own, {way}": ending(way) for way in WAYS}
-main(CASES | {"a child that lives on does not keep the log": outlived, "a program that clears its environment is held to its limit": cleared, "a quiet run says nothing": quiet})
+    CASES |= {f"exit works amid calls and with held stdio locks, {way}": ending(way) for way in WAYS}
+main(CASES | {"a child that outlives its parent does not keep the log": outlived, "a program that clears its environment is held to its limit": cleared, "a quiet run says nothing": quiet})

@@ -65,9 +65,9 @@ def nvml_first(folder):
                         SIMCUDA_DEVICES="3x2GiB", RATION_LIMIT=limit, RATION_MODE=mode)
                     for count in (allowed, allowed + 1)]
             expect(f"{visible}: within, beyond", [(one.status, one.err) for one in run_], [(0, ""), (1, f"alloc={BLOCK} failed\n")])
-            told = json.loads(run_[0].out.splitlines()[-1])
-            expect(f"{visible}: total", told["total"], 300 * MIB)
-            expect_that(f"{visible}: free {told['free']}", told["free"] <= 3 * MIB)
+            reported = json.loads(run_[0].out.splitlines()[-1])
+            expect(f"{visible}: total", reported["total"], 300 * MIB)
+            expect_that(f"{visible}: free {reported['free']}", reported["free"] <= 3 * MIB)
 
 
 def sixteen(folder):
@@ -152,12 +152,12 @@ def many_at_once(folder):
 
 
 CASES = {f"a limit holds under every choice and order of devices, {mode}": choices(mode) for mode in WAYS}
-CASES |= {f"a second process is told what the first one leaves, {mode}": one_after_another(mode) for mode in MODES}
+CASES |= {f"a second process sees what the first one leaves, {mode}": one_after_another(mode) for mode in MODES}
 main(CASES | {
     "a limit by UUID follows its device": by_uuid,
-    "a limit holds on a second device alone and after NVML was asked": nvml_first,
-    "sixteen devices have each its own limit": sixteen,
-    "what a killed process held is free to who only asks": dead_and_asked,
-    "refusals and deaths in turn end nobody and wrap nothing": killed_then_refused,
-    "a crowd that starts at once is served": many_at_once,
+    "a limit holds on a second device alone and after an NVML query": nvml_first,
+    "each of sixteen devices has a separate limit": sixteen,
+    "a killed process's memory is free for a process that only queries": dead_and_asked,
+    "alternating refusals and deaths end no other process and wrap nothing": killed_then_refused,
+    "many processes can start at once": many_at_once,
 })

@@ -37,7 +37,7 @@ void refusals() {
   checks.expect("all of it", cudaMalloc(&block, 1000 * kMiB) == cudaSuccess);
   size_t free_bytes = 0;
   size_t total = 0;
-  checks.expect("told", cudaMemGetInfo(&free_bytes, &total) == cudaSuccess && total == 1024 * kMiB);
+  checks.expect("total", cudaMemGetInfo(&free_bytes, &total) == cudaSuccess && total == 1024 * kMiB);
   checks.expect("what is left", free_bytes <= 24 * kMiB);
   checks.expect("given back", cudaFree(block) == cudaSuccess);
 }
