@@ -46,11 +46,11 @@ void take(Membership &group, const char *device_and_bytes, const char *limits) {
     std::fprintf(stderr, "member: %s refused\n", device_and_bytes);
     std::exit(1);
   }
-  Told told;
-  told.used = bytes / 2;
-  told.allocations = 3;
-  told.failures = {0, 1, 0, 0, 0};
-  group.tell(device, told);
+  Published figures;
+  figures.used = bytes / 2;
+  figures.allocations = 3;
+  figures.failures = {0, 1, 0, 0, 0};
+  group.publish(device, figures);
 }
 
 }  // namespace
