@@ -131,7 +131,9 @@ std::size_t SharedPool::slabs(Address from, Slab *slabs, std::size_t count) cons
 
 AddSlabOutcome SharedPool::add_slab(const Slab &slab) noexcept {
   const Guard guard(mutex_);
-  return pool_.add_slab(slab);
+  const AddSlabOutcome outcome = pool_.add_slab(slab);
+  pool_.prepare();
+  return outcome;
 }
 
 std::uint64_t SharedPool::give_back(Upstream &upstream) noexcept {

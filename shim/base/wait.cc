@@ -42,8 +42,8 @@ long twice(long ns) {
 }  // namespace
 
 void Backoff::sleep() noexcept {
-  const std::atomic<std::uint32_t> nobody_wakes{0};
-  sleep_on(nobody_wakes, 0, next_ns_);
+  const std::atomic<std::uint32_t> unshared{0};
+  sleep_on(unshared, 0, next_ns_);
   next_ns_ = twice(next_ns_);
 }
 

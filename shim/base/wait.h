@@ -2,9 +2,9 @@
 // Layer: base. Threads: any; never under a lock. Called from: any path of a hook that is not a hit.
 //
 // A waiting thread pauses the core first, then yields, then sleeps on a futex for at most kLongestSleepNs at a time.
-// Because it ends up asleep, a waiter of real-time priority cannot starve the thread that it waits for. Whoever makes a
-// condition true calls wake_waiters(), so the sleep is normally short; where the change comes from the driver or from
-// another process nothing calls it and the time limit applies. Nothing here is a cancellation point.
+// Because it ends up asleep, a waiter of real-time priority cannot starve the thread that it waits for. The thread that
+// makes a condition true calls wake_waiters(), so the sleep is normally short. Where the driver or another process
+// makes it true, nothing calls it and the time limit applies. Nothing here is a cancellation point.
 #pragma once
 
 #include <atomic>

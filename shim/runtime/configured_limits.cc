@@ -21,7 +21,7 @@ ConfiguredLimits::ConfiguredLimits(config::Settings settings) : settings_(std::m
                                                       [](const auto &group) { return !group.tree; }));
 }
 
-std::vector<std::string> ConfiguredLimits::meet(const std::vector<events::DeviceFacts> &devices) {
+std::vector<std::string> ConfiguredLimits::resolve_devices(const std::vector<events::DeviceFacts> &devices) {
   std::vector<config::DeviceIdentity> identities;
   for (const events::DeviceFacts &device : devices) {
     identities.push_back({device.ordinal, device.uuid, device.total});

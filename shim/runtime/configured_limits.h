@@ -1,5 +1,5 @@
 // Limits and preallocation from the settings, for policy.
-// Layer: runtime. Threads: read-only after meet().
+// Layer: runtime. Threads: read-only after resolve_devices().
 #pragma once
 
 #include <optional>
@@ -18,7 +18,7 @@ class ConfiguredLimits : public policy::LimitSource {
  public:
   explicit ConfiguredLimits(config::Settings settings);
 
-  std::vector<std::string> meet(const std::vector<events::DeviceFacts> &devices) override;
+  std::vector<std::string> resolve_devices(const std::vector<events::DeviceFacts> &devices) override;
   policy::DeviceLimit limit_on(const events::DeviceFacts &device) const override;
   policy::Preallocation preallocation_on(const events::DeviceFacts &device) const override;
   policy::Preallocation async_preallocation_on(const events::DeviceFacts &device) const override;

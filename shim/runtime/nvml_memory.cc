@@ -36,7 +36,7 @@ std::unique_ptr<const Forecast> make_forecast(const ListGpus &list, const Foreca
   for (const VisibleDevice &device : visible_devices(listed, config::process_environment())) {
     forecast->devices.push_back({device.ordinal, device.uuid, "", device.total, device.total, false});
   }
-  forecast->limits.meet(forecast->devices);
+  forecast->limits.resolve_devices(forecast->devices);
   return forecast;
 }
 

@@ -25,7 +25,7 @@ AddressBook::Inserted AddressBook::insert(std::uint64_t address, const Block &bl
         return Inserted::entered;
       }
     }
-    waiter.pause();  // the other thread has its driver call behind it or is in it; it holds no lock of ours
+    waiter.pause();  // the other thread is in its driver call or past it, and holds no lock of ours
   }
 }
 

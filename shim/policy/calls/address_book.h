@@ -1,9 +1,9 @@
-// Pointer -> block: what this process holds on its devices, for every pointer that it got through us.
-// Layer: policy. Threads: any; sharded, no driver call under a lock.
+// Pointer -> block, for every pointer that the process obtained from the driver through a hook.
+// Layer: policy/calls. Threads: any; sharded, no driver call under a lock.
 //
 // A block ends in three steps: begin_end, the driver's own free, finish_end. Between the first and the last the driver
-// may already hand its address to another thread; that thread's insert waits, so that the log never shows one address
-// with two owners.
+// may already give its address to another thread. That thread's insert waits, so the log never shows two owners of one
+// address.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ struct Block {
   ContextRef context;
   events::Kind kind = events::Kind::device;
   bool charged = true;
-  StreamPools::PoolRef pool = nullptr;  // of the driver's, that is charged as a whole
+  StreamPools::PoolRef pool = nullptr;  // the driver's pool, which is charged as a whole
 };
 using AddressedBlock = std::pair<std::uint64_t, Block>;
 
@@ -35,32 +35,31 @@ class AddressBook {
     entered,
     context_gone,  // its context was destroyed meanwhile, and the block with it
   };
-  // `displaced` gets a block that was still entered at this address: the driver gave the address out again, so it had
-  // ended without our seeing how. Entered blocks are ending until announce(): nobody ends one before its record.
+  // `displaced` gets a block that was still entered at this address: it ended unseen, since the driver reused the
+  // address. An entered block counts as ending until announce(), so that no thread ends it before its record.
   Inserted insert(std::uint64_t address, const Block &block, std::optional<Block> &displaced);
 
-  // False: its context is gone meanwhile, and it is the caller's to finish.
+  // False: its context has gone meanwhile, and the caller must finish its end.
   [[nodiscard]] bool announce(std::uint64_t address) { return cancel_end(address); }
 
   enum class Found {
-    unknown,           // none of ours, or this thread is inside the call that ends it
-    begun,             // ours to finish or to cancel
+    unknown,           // not in the book, or this thread is inside the call that ends it
+    begun,             // the caller finishes or cancels it
     ending_elsewhere,  // another thread is freeing it
   };
-  // Where another thread is about to end the whole context this waits: the context may yet live on.
+  // Waits where another thread is ending the whole context, which may yet live on.
   Found begin_end(std::uint64_t address, Block &block);
   void finish_end(std::uint64_t address);
   // A live block that starts there.
   std::optional<Block> find(std::uint64_t address);
-  // The driver refused: the block lives on. False: its context is gone, nobody else will end it, so it is the caller's
-  // to finish.
+  // The driver refused: the block lives on. False: its context has gone, and the caller must finish its end.
   bool cancel_end(std::uint64_t address);
 
-  // The same for every block of a context that is not ending already; none of them needs memory of the host.
+  // The same for every block of a context that is not ending already. Need no host memory.
   void begin_end_of(const ContextRef &context) noexcept;
   void cancel_end_of(const ContextRef &context) noexcept;
-  // Up to a batch of the blocks that this thread began to end with `context`, each to be finished before the next
-  // batch is asked for. Answers how many.
+  // Up to a batch of the blocks that this thread began to end with `context`; answers how many. Each must be finished
+  // before the next batch is requested.
   using Batch = std::array<AddressedBlock, 32>;
   std::size_t begun_of(const ContextRef &context, Batch &batch) noexcept;
 

@@ -205,7 +205,7 @@ CUresult Admission::enter_pooled(const StreamPools::PoolRef &pool, const Request
     room_.wait_for_work();
     stream_pools_.trim(request.api, pool->device);
   };
-  if (const std::uint64_t missing = stream_pools_.settle(request.api, *pool); missing > 0) {
+  if (const std::uint64_t missing = stream_pools_.reconcile(request.api, *pool); missing > 0) {
     const ledger::ReserveOutcome more = ledger_.account(pool->device).reserve(missing);
     if (more != ledger::ReserveOutcome::granted) {
       give_back();

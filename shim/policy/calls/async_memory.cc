@@ -106,7 +106,7 @@ void AsyncMemory::preallocate(const Request &request, const Contexts::Current &w
     events::say("mode async: device " + std::to_string(where.device) + ": " + std::to_string(bytes) +
                 " bytes cannot be preallocated (error " + std::to_string(result) + ")");
   }
-  if (const std::uint64_t missing = stream_pools_.settle(request.api, *pool); missing > 0) {
+  if (const std::uint64_t missing = stream_pools_.reconcile(request.api, *pool); missing > 0) {
     account.charge(missing);
     stream_pools_.add(request.api, *pool, missing);
     stream_pools_.trim(request.api, where.device);

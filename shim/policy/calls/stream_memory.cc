@@ -132,7 +132,7 @@ CUresult StreamMemory::destroy_pool(CUmemoryPool pool, DriverCall call) {
 CUresult StreamMemory::trim_pool(const char *api, CUmemoryPool handle, DriverCall call) {
   const CUresult result = call();
   if (const StreamPools::PoolRef pool = stream_pools_.known(handle); result == CUDA_SUCCESS && pool != nullptr) {
-    stream_pools_.settle(api, *pool);
+    stream_pools_.reconcile(api, *pool);
   }
   return result;
 }

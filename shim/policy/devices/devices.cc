@@ -94,9 +94,9 @@ bool Devices::discover() {
   {
     Guard guard(mutex_);
     if (devices_.load(std::memory_order_relaxed) == nullptr) {
-      lines = limits_.meet(facts);
+      lines = limits_.resolve_devices(facts);
       for (std::size_t i = 0; i < facts.size(); ++i) {
-        lines.push_back(settle_limit((*found)[i], facts[i]));
+        lines.push_back(resolve_limit((*found)[i], facts[i]));
         enter_groups(facts[i], lines);
       }
       devices_.store(found.release(), std::memory_order_release);  // pairs with the acquire in all()
@@ -110,7 +110,7 @@ bool Devices::discover() {
   return true;
 }
 
-std::string Devices::settle_limit(Device &device, const events::DeviceFacts &facts) const {
+std::string Devices::resolve_limit(Device &device, const events::DeviceFacts &facts) const {
   std::string line;
   DeviceLimit limit = limits_.limit_on(facts);
   if (limit.asked && facts.total == 0 && !real.cuMemGetInfo_v2.present()) {
@@ -175,7 +175,7 @@ void Devices::learn_total(int ordinal) {
   Device &device = (*devices_.load(std::memory_order_relaxed))[static_cast<std::size_t>(ordinal)];
   if (device.total.load(std::memory_order_relaxed) == 0) {
     device.total.store(total, std::memory_order_relaxed);
-    settle_limit(device, facts_of(device));  // says nothing: the total is known
+    resolve_limit(device, facts_of(device));  // no line for the user: the total is known
     std::vector<std::string> nothing;
     enter_groups(facts_of(device), nothing);
   }

@@ -1,5 +1,5 @@
-// The groups that this process is in, and its devices in each: the half of Devices that knows what is shared.
-// Layer: policy. No file is touched under its lock, only memory that is mapped already.
+// The groups of this process and its devices in each: the part of Devices that uses the ledger's memberships.
+// Layer: policy/devices. Threads: under the lock no file is touched, only memory that is mapped already.
 #include <algorithm>
 
 #include "events/diagnostics.h"
@@ -24,11 +24,11 @@ void Devices::join_groups() {
   }
   for (ledger::Membership *membership : groups_) {
     if (membership != nullptr && membership->has_limits()) {
-      membership->reclaim_from_dead(0);  // whose limits, on any device, should not be taken for those of the living
+      membership->reclaim_from_dead(0);  // so that no dead member's limit counts, on any device
     }
   }
   if (groups_.empty()) {
-    // Only to be seen by `ration ps`: where that fails nothing else does.
+    // For `ration ps` only: a failure has no other effect.
     if (ledger::Membership *membership = ledger_.join(folder, ledger::GroupKind::kNone, {}, problem)) {
       groups_.push_back(membership);
     }
@@ -38,8 +38,7 @@ void Devices::join_groups() {
   }
 }
 
-// What the group may take there, as far as these settings say; `enforceable` is false as long as that is a share of
-// what nobody knows.
+// What these settings let the group take there. `enforceable` is false while that is a share of an unknown total.
 std::optional<std::uint64_t> Devices::group_limit(std::size_t group, const events::DeviceFacts &facts,
                                                   bool &enforceable) const {
   const auto limit_on = [&](const events::DeviceFacts &device) { return limits_.group_limit_on(group, device); };

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kUuidLength = sizeof("GPU-01234567-89ab-cdef-0123-456789abcdef") - 1;
 
-// What the groups have left there; nothing where none of them has a limit.
+// What the groups have left there; nothing where no group has a limit.
 std::optional<std::uint64_t> left_in_groups(const LimitSource &limits, const events::DeviceFacts &device) {
   const std::string folder = limits.state_folder();
   const std::vector<GroupAsked> groups = limits.groups();

@@ -11,7 +11,7 @@ namespace {
 
 using driver::real;
 
-// By how much a pool grows is not documented. Until a pool was seen to grow this is taken for it; one that grows by
+// The step by which a pool grows is not documented. Until a pool was seen to grow this is assumed; a pool that grows by
 // more is held to the limit after the call.
 constexpr std::uint64_t kLargestStep = 32U << 20U;
 constexpr std::uint64_t kGranule = 512;
@@ -34,12 +34,12 @@ void StreamPools::created(CUmemoryPool handle, const CUmemLocation &location) no
   const bool on_device =
       location.type == CU_MEM_LOCATION_TYPE_DEVICE && location.id >= 0 && location.id < ledger::kMaxDevices;
   if (!on_host && !on_device) {
-    return;  // managed, without a place of its own: whoever allocates from it says where
+    return;  // managed, without a location of its own: each allocation states one
   }
   auto made = std::make_shared<Pool>(handle, on_host ? -1 : location.id);
   Guard guard(mutex_);
   pools_[handle] = std::move(made);
-} catch (...) {  // no memory of the host: it is taken for one of the device that is current at its first block
+} catch (...) {  // no memory of the host: it counts for the device that is current at its first block
 }
 
 StreamPools::PoolRef StreamPools::known(CUmemoryPool handle) {
@@ -58,7 +58,7 @@ StreamPools::PoolRef StreamPools::find(CUmemoryPool handle, int device) {
   made->reserved_ = reserved;
   Guard guard(mutex_);
   const auto [entry, inserted] = pools_.try_emplace(handle, made);
-  if (inserted && reserved > 0) {  // another of our calls, or code that we do not see, filled it
+  if (inserted && reserved > 0) {  // another call of ours, or a call that we do not see, filled it
     entry->second->charged_ = reserved;
     charged_[device] += reserved;
     ledger_.account(device).charge(reserved);
@@ -90,7 +90,7 @@ StreamPools::PoolRef StreamPools::begin_destroy(CUmemoryPool handle) {
       Guard guard(mutex_);
       pool->destroyed_ = true;
       if (pool->asking_ == 0) {
-        pools_.erase(handle);  // behind the driver's call another thread may get the same handle
+        pools_.erase(handle);  // after the driver's call another thread may get the same handle
         return pool;
       }
     }
@@ -107,7 +107,7 @@ void StreamPools::finish_destroy(const PoolRef &pool, bool success) noexcept {
   pool->destroyed_ = false;
   try {
     pools_[pool->handle] = pool;
-  } catch (...) {  // no memory of the host: met anew at its next block, and charged once more
+  } catch (...) {  // no memory of the host: its next block makes it known, and charged, again
   }
 }
 
@@ -167,7 +167,7 @@ void StreamPools::finish(Pool &pool, std::uint64_t bound, bool success) {
   }
 }
 
-std::uint64_t StreamPools::settle(const char *api, Pool &pool) noexcept {
+std::uint64_t StreamPools::reconcile(const char *api, Pool &pool) noexcept {
   const Asking asking(*this, pool);
   if (pool.device < 0 || !asking) {
     return 0;
@@ -242,7 +242,7 @@ bool StreamPools::trim(const char *api, int device) noexcept try {
     if (const Asking asking(*this, *pool); asking && real.cuMemPoolTrimTo.present()) {
       real.cuMemPoolTrimTo(pool->handle, 0);
     }
-    settle(api, *pool);
+    reconcile(api, *pool);
   }
   return account.charged() < before;
 } catch (...) {  // no memory of the host to list them
@@ -257,7 +257,7 @@ void StreamPools::trim_by(const char *api, Pool &pool, std::uint64_t bytes) noex
       real.cuMemPoolTrimTo(pool.handle, reserved - std::min(reserved, bytes));
     }
   }
-  settle(api, pool);
+  reconcile(api, pool);
 }
 
 bool StreamPools::is_alone(const Pool &pool, std::uint64_t bytes) {
@@ -292,11 +292,11 @@ bool StreamPools::retains(int device) noexcept try {
   return false;
 }
 
-void StreamPools::settle_all(const char *api, int device) noexcept try {
+void StreamPools::reconcile_all(const char *api, int device) noexcept try {
   for (const PoolRef &pool : pools_of(device)) {
-    settle(api, *pool);
+    reconcile(api, *pool);
   }
-} catch (...) {  // charged as it was
+} catch (...) {  // the charge stays
 }
 
 void StreamPools::record(const char *api, int device) noexcept {

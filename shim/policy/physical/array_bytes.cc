@@ -1,8 +1,8 @@
 // The padding rule. Arrays are stored in GOBs of 64 bytes by 8 rows, which are stacked to blocks of up to 32 in height
 // and 32 in depth (drm_fourcc.h, DRM_FORMAT_MOD_NVIDIA_BLOCK_LINEAR_2D). A driver chooses the block; the hardware
 // shrinks it at each level until it is less than twice the level's extent (Mesa, src/nouveau/nil, tiling). So every
-// extent is padded to the largest block that can be, but no array to more than twice what GOBs alone take: height and
-// depth that are both just above a block would make it four times, and no driver need waste that.
+// extent is padded to the largest possible block, but no array to more than twice what GOBs alone take: height and
+// depth that both just exceed a block would make it four times, which no driver needs.
 #include "policy/physical/array_bytes.h"
 
 #include <algorithm>
@@ -48,7 +48,7 @@ Element compressed(unsigned bytes) {
   return {{{bytes, 4, 4}}};
 }
 
-// One plane of brightness, one of colour pairs that are shared by so many elements.
+// One luma plane, and one plane of chroma pairs that this many elements share.
 Element two_planes(unsigned bytes, unsigned across, unsigned down) {
   return {{{bytes}, {2 * bytes, across, down}}};
 }
@@ -133,7 +133,7 @@ struct Extent {
   std::uint64_t width, height, depth;  // none is 0
 };
 
-// Least: in GOBs. Most: in the largest blocks that there can be.
+// Least: in GOBs. Most: in the largest possible blocks.
 struct Range {
   std::uint64_t least = 0, most = 0;
 };

@@ -47,7 +47,7 @@ std::optional<std::uint64_t> ArrayCosts::ask(bool mipmapped, CUdeviceptr made, C
   error = mipmapped
               ? real.cuMipmappedArrayGetMemoryRequirements(&needs, reinterpret_cast<CUmipmappedArray>(made), device)
               : real.cuArrayGetMemoryRequirements(&needs, reinterpret_cast<CUarray>(made), device);
-  // An array of nothing there is not: no answer.
+  // No array has 0 bytes: no answer.
   return error == CUDA_SUCCESS && needs.size != 0 ? std::optional<std::uint64_t>(needs.size) : std::nullopt;
 }
 
@@ -78,7 +78,7 @@ void ArrayCosts::remember(const Key &key, std::optional<std::uint64_t> bytes) no
     known_.clear();
   }
   known_.insert_or_assign(key, bytes);
-} catch (...) {  // no memory of the host: asked again
+} catch (...) {  // no memory of the host: queried again
 }
 
 bool ArrayCosts::recall(const Key &key, std::optional<std::uint64_t> &bytes) {
@@ -102,7 +102,7 @@ std::optional<std::uint64_t> ArrayCosts::of(int device, const ArrayShape &shape)
   }
   CUresult error = CUDA_SUCCESS;
   bytes = ask_deferred(shape, error);
-  // What cannot be deferred never can; any other failure may pass.
+  // A shape that cannot be deferred never can; any other failure may be temporary.
   if (bytes.has_value() || error == CUDA_ERROR_INVALID_VALUE || error == CUDA_ERROR_NOT_SUPPORTED) {
     remember(key, bytes);
   }

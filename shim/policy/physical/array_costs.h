@@ -1,9 +1,10 @@
-// What a CUDA array costs its device: what the driver says (cuArrayGetMemoryRequirements, CUDA 11.6), else a bound.
-// Layer: policy. Threads: any; driver calls outside the lock, with the context current. Owns: nothing of the driver's.
+// What a CUDA array costs its device: the driver's figure (cuArrayGetMemoryRequirements, CUDA 11.6), else a bound.
+// Layer: policy/physical. Threads: any; driver calls outside the lock, with the context current. Owns: no driver
+// object.
 //
-// The driver tells of arrays of deferred mapping only, which take no memory (cuda.h). So once for each shape one like
-// it is made with that flag, asked, and destroyed. That a driver honours the flag is taken from its refusal to tell of
-// any other array; one that tells of every array is asked of the program's own, when that is there.
+// The driver answers only for arrays of deferred mapping, which take no memory (cuda.h). So for each shape one such
+// array is created, queried and destroyed, once. A driver that refuses to answer for any other array honours that flag;
+// one that answers for every array is asked about the program's own.
 #pragma once
 
 #include <array>
@@ -30,25 +31,25 @@ class ArrayCosts {
  public:
   using Key = std::array<std::uint64_t, 8>;
 
-  // What is known without an array of the shape; nothing where the driver must be asked of a real one first, or has no
-  // answer. Asks it at most once for each shape.
+  // The cost before an array of the shape exists; nothing where the driver must be asked about a real one first, or has
+  // no answer. Queries the driver at most once for each shape.
   std::optional<std::uint64_t> of(int device, const ArrayShape &shape) noexcept;
-  // The same of one that was just made.
+  // The same for an array that was just created.
   std::optional<std::uint64_t> of(int device, const ArrayShape &shape, CUdeviceptr made) noexcept;
 
-  // Whether the first array of this driver would tell how it is to be asked.
+  // Whether it is still unknown for which arrays this driver answers.
   bool is_to_learn() const noexcept;
-  // Learns that by an array of one element. REQUIRES: its bound, kProbeBytes, is reserved.
+  // Finds that out with an array of one element. REQUIRES: its bound, kProbeBytes, is reserved.
   void probe() noexcept;
   static constexpr std::uint64_t kProbeBytes = 64U << 10U;
 
  private:
   enum class Tells : unsigned char { unknown, none, deferred, all };
-  static constexpr std::size_t kMostShapes = 1024;  // a program that has more of them is asked for them again
+  static constexpr std::size_t kMostShapes = 1024;  // beyond that, shapes are queried again
 
-  // What the driver says of `made`; nothing and INVALID_VALUE: not of such an array.
+  // The driver's figure for `made`; nothing and INVALID_VALUE: it does not answer for such an array.
   static std::optional<std::uint64_t> ask(bool mipmapped, CUdeviceptr made, CUresult &error) noexcept;
-  // nothing: it cannot be made, which `error` says.
+  // Nothing: it cannot be created, for the reason in `error`.
   static std::optional<std::uint64_t> ask_deferred(const ArrayShape &shape, CUresult &error) noexcept;
   bool recall(const Key &key, std::optional<std::uint64_t> &bytes);
   void remember(const Key &key, std::optional<std::uint64_t> bytes) noexcept;

@@ -11,7 +11,7 @@ void PhysicalMemory::created(const Piece &piece) {
   handles_[piece.handle] = {made, 1};
 }
 
-// Out of the table before the driver's call: behind it another thread's cuMemCreate may get the same handle.
+// Out of the table before the driver's call: after it another thread's cuMemCreate may get the same handle.
 PhysicalMemory::PieceRef PhysicalMemory::begin_release(CUmemGenericAllocationHandle handle) {
   Guard guard(mutex_);
   const auto found = handles_.find(handle);
@@ -93,7 +93,7 @@ void PhysicalMemory::cancel_unmap(const std::vector<Mapping> &mappings) noexcept
 void PhysicalMemory::deferred_made(std::uint64_t array) noexcept try {
   Guard guard(mutex_);
   deferred_.insert(array);
-} catch (...) {  // its region is what the entry says: at worst that stays held until the array goes
+} catch (...) {  // the region as the entry describes it: at worst it stays held until the array goes
 }
 
 void PhysicalMemory::array_mapped(const CUarrayMapInfo &entry, const PieceRef &piece, Lost &lost) noexcept try {
@@ -104,7 +104,7 @@ void PhysicalMemory::array_mapped(const CUarrayMapInfo &entry, const PieceRef &p
     ++gained->holds_;
   }
   if (piece != nullptr) {
-    --piece->holds_;  // the one that became the region's
+    --piece->holds_;  // the hold that became the region's
   }
   lost.insert(lost.end(), change.lost.begin(), change.lost.end());
 } catch (...) {  // as the header says

@@ -1,10 +1,9 @@
 // Physical memory that the program allocates apart from its addresses (cuMemCreate, cuMemMap): what keeps it alive.
-// Layer: policy. Threads: any; no driver call under the lock. Owns: nothing of the driver's.
+// Layer: policy/physical. Threads: any; no driver call under the lock. Owns: nothing of the driver's.
 //
-// It is there until its last handle was released and its last mapping undone, in whatever order (cuda.h, cuMemRelease);
-// a region of a sparse array is such a mapping.
-// Every hold is taken before the driver's call that needs it and dropped after the one that ends it, so that memory is
-// never thought to be gone while the driver still has it.
+// It exists until its last handle is released and its last mapping undone, in any order (cuda.h, cuMemRelease); a
+// region of a sparse array is such a mapping. A hold is taken before the driver call that needs it and dropped after
+// the one that ends it, so memory never counts as gone while the driver still has it.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +22,7 @@ namespace ration::policy {
 class PhysicalMemory {
  public:
   struct Piece {
-    CUmemGenericAllocationHandle handle = 0;  // that it was made with
+    CUmemGenericAllocationHandle handle = 0;  // of its creation
     std::uint64_t bytes = 0;
     int device = 0;
     bool charged = true;
@@ -34,22 +33,22 @@ class PhysicalMemory {
   };
   using PieceRef = std::shared_ptr<Piece>;
 
-  // The driver just made it: one reference. Throws bad_alloc.
+  // The driver has created it: one reference. Throws bad_alloc.
   void created(const Piece &piece);
 
-  // A reference goes. nullptr: not one of ours.
+  // A reference is being released. nullptr: not one of ours.
   PieceRef begin_release(CUmemGenericAllocationHandle handle);
   void cancel_release(CUmemGenericAllocationHandle handle, const PieceRef &piece);
-  // A hold on what is mapped at an address, or has a handle, before the driver is asked for one more. nullptr: not
+  // A hold on the piece that is mapped at an address, or has a handle, before the driver adds a reference. nullptr: not
   // ours.
   PieceRef hold_at(CUdeviceptr address);
   PieceRef hold(CUmemGenericAllocationHandle handle);
-  // The driver gave one more reference, perhaps under another handle; or mapped it. The hold becomes that. Without
+  // The driver added a reference, perhaps under another handle, or mapped the piece: the hold becomes that. Without
   // memory of the host the piece stays held for good: never too low.
   void retained(CUmemGenericAllocationHandle handle, const PieceRef &piece) noexcept;
   void mapped(CUdeviceptr address, std::uint64_t bytes, const PieceRef &piece) noexcept;
 
-  // What is mapped wholly between two addresses, out of the table until the driver answered.
+  // Takes the mappings wholly inside a range out of the table until the driver has answered.
   struct Mapping {
     CUdeviceptr address;
     std::uint64_t bytes;
@@ -58,15 +57,15 @@ class PhysicalMemory {
   std::vector<Mapping> begin_unmap(CUdeviceptr address, std::uint64_t bytes);
   void cancel_unmap(const std::vector<Mapping> &mappings) noexcept;
 
-  // Arrays that are mapped piece by piece: a region lies on a piece from now on (nullptr: on none of ours), whose hold
-  // becomes that. Each piece that lost a region is in `lost` as often, with a hold that the caller drops when the
-  // device has let go of it. Without memory of the host pieces stay held for good: never too low.
+  // A region of a sparse array now lies on a piece (nullptr: on none of ours), and the hold becomes that mapping.
+  // `lost` gets a piece once for each region that it lost, with a hold that the caller drops when the device has undone
+  // the mapping. Without memory of the host pieces stay held for good: never too low.
   using Lost = std::vector<PieceRef>;
   void deferred_made(std::uint64_t array) noexcept;
   void array_mapped(const CUarrayMapInfo &entry, const PieceRef &piece, Lost &lost) noexcept;
   Lost array_gone(std::uint64_t array) noexcept;
 
-  // True: it was the last hold; the memory is gone.
+  // True: that was the last hold, and the memory is gone.
   bool drop(const PieceRef &piece);
 
  private:

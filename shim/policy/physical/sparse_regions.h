@@ -1,5 +1,5 @@
 // Which parts of sparse arrays, and of those of deferred mapping, lie on which physical memory (cuMemMapArrayAsync).
-// Layer: policy. Threads: none; PhysicalMemory guards it. Owns: nothing of the driver's.
+// Layer: policy/physical. Threads: none; PhysicalMemory guards it. Owns: nothing of the driver's.
 #pragma once
 
 #include <algorithm>
@@ -30,11 +30,11 @@ struct ArrayRegion {
 template <class Memory>
 class SparseRegions {
  public:
-  // What the change takes: each memory that lost a region, and each that is in one more, as often as it is.
+  // The effect of a change: each piece that lost a region, and each that gained one, as often as it did.
   struct Change {
     std::vector<Memory> lost, gained;
   };
-  // From now on the region lies on `memory`, or on none. All or, where the host has no memory, nothing.
+  // The region lies on `memory` from now on, or on none. Where the host has no memory nothing changes.
   Change place(const ArrayRegion &region, const Memory &memory);
   // The array has gone.
   Change forget(std::uint64_t array);
@@ -45,10 +45,10 @@ class SparseRegions {
     Triple end;
     Memory memory;
   };
-  using Boxes = std::map<Triple, Box>;  // by their start; no two of them meet
+  using Boxes = std::map<Triple, Box>;  // by their start; disjoint
   struct Layer {
     Boxes boxes;
-    Triple largest{};  // that any box ever was, so that a search need not begin at the first one
+    Triple largest{};  // of any box so far: bounds where a search must begin
   };
   using Place = std::array<std::uint64_t, 4>;  // array, part, level, layer
 
@@ -120,7 +120,7 @@ std::vector<typename SparseRegions<Memory>::Boxes::iterator> SparseRegions<Memor
   return found;
 }
 
-// What of a box lies outside of `away`, in up to six boxes.
+// The part of a box outside `away`, in up to six boxes.
 template <class Memory>
 void SparseRegions<Memory>::cut(Triple start, Triple end, const Memory &memory, const ArrayRegion &away, Boxes &left) {
   for (std::size_t axis = 0; axis < 3; ++axis) {
@@ -131,9 +131,9 @@ void SparseRegions<Memory>::cut(Triple start, Triple end, const Memory &memory, 
       start[axis] = away.start[axis];
     }
     if (end[axis] > away.end[axis]) {
-      Triple behind = start;
-      behind[axis] = away.end[axis];
-      left.insert_or_assign(behind, Box{end, memory});
+      Triple after = start;
+      after[axis] = away.end[axis];
+      left.insert_or_assign(after, Box{end, memory});
       end[axis] = away.end[axis];
     }
   }

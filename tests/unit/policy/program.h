@@ -13,7 +13,7 @@ namespace ration::test {
 // A limit in bytes on every device, or a share of its total, or none.
 class TestLimits : public policy::LimitSource {
  public:
-  std::vector<std::string> meet(const std::vector<events::DeviceFacts> &devices) override {
+  std::vector<std::string> resolve_devices(const std::vector<events::DeviceFacts> &devices) override {
     met = devices;
     return lines;
   }

@@ -25,7 +25,7 @@ struct StreamBooks {
       account(device).release(bound);
       return;
     }
-    missing = pools.settle(kApi, *pool);
+    missing = pools.reconcile(kApi, *pool);
   }
   void free(CUmemoryPool handle, CUdeviceptr address) {
     REQUIRE(memory.free(address) == CUDA_SUCCESS);

@@ -20,6 +20,7 @@ struct Lane {
         path(pool->claim.path()) {
     REQUIRE(path != nullptr);
     REQUIRE(pool->blocks.add_slab({at, 16 * kMiB, 2}) == pool::AddSlabOutcome::kAdded);
+    REQUIRE(pool->blocks.reserve(16'384));  // a hit needs its host memory beforehand
     open();
   }
   void open() {

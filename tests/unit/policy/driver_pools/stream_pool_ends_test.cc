@@ -62,7 +62,7 @@ TEST_CASE("a pool that is destroyed is not asked about, and its handle may mean 
   books.allocate(kPool, kMiB);
   const StreamPools::PoolRef pool = books.pools.begin_destroy(kPool);
   const int calls = books.driver.calls();
-  CHECK(books.pools.settle(kApi, *pool) == 0);
+  CHECK(books.pools.reconcile(kApi, *pool) == 0);
   CHECK(books.pools.trim(kApi, 0) == false);
   CHECK(books.driver.calls() == calls);
   books.pools.created(kPool, at(CU_MEM_LOCATION_TYPE_DEVICE, 1));
@@ -86,11 +86,11 @@ TEST_CASE("who destroys a pool waits for whoever asks about it") {
     });
     for (int calls = -1; calls != books.driver.calls(); std::this_thread::yield()) {
       calls = books.driver.calls();
-      books.pools.settle(kApi, *pool);  // asks nothing any more once the pool is about to go
+      books.pools.reconcile(kApi, *pool);  // asks nothing any more once the pool is about to go
     }
     CHECK(!begun);
   };
-  books.pools.settle(kApi, *pool);
+  books.pools.reconcile(kApi, *pool);
   destroyer.join();
   CHECK(begun);
 }

@@ -24,7 +24,7 @@ TEST_CASE("the step is what divides all growth that was seen") {
   books.allocate(kPool, 512 * 3 * 5000);
   CHECK(books.pools.upper_bound(*pool, 1) == 512);
   books.memory.pools[kPool].reserved += 7;  // of a driver that counts bytes
-  books.pools.settle(kApi, *pool);
+  books.pools.reconcile(kApi, *pool);
   CHECK(books.pools.upper_bound(*pool, 1) == 512);
 }
 
@@ -62,7 +62,7 @@ TEST_CASE("while a call is in flight its bound stays charged, whatever the pool 
   books.allocate(kPool, kMiB);
   CHECK(books.charged() == 34 * kMiB);
   books.pools.finish(*pool, 32 * kMiB, true);
-  books.pools.settle(kApi, *pool);
+  books.pools.reconcile(kApi, *pool);
   CHECK(books.charged() == 2 * kMiB);
 }
 
@@ -78,7 +78,7 @@ TEST_CASE("what another call took while the pool was asked is not given away by 
     REQUIRE(books.memory.allocate(&books.last, 32 * kMiB, kPool) == CUDA_SUCCESS);
     books.pools.finish(*pool, bound, true);
   };
-  books.pools.settle(kApi, *pool);  // was told that it holds nothing
+  books.pools.reconcile(kApi, *pool);  // was told that it holds nothing
   CHECK(books.charged() == 32 * kMiB);
   CHECK(books.charged() >= books.memory.held());
 }
@@ -91,7 +91,7 @@ TEST_CASE("a pool that took more than its bound says how much is missing") {
   CHECK(books.missing == 68 * kMiB);
   REQUIRE(books.account().reserve(books.missing) == ledger::ReserveOutcome::granted);
   books.pools.add(kApi, *books.pools.known(kPool), books.missing);
-  CHECK(books.pools.settle(kApi, *books.pools.known(kPool)) == 0);
+  CHECK(books.pools.reconcile(kApi, *books.pools.known(kPool)) == 0);
   CHECK(books.charged() == 100 * kMiB);
   CHECK(books.told() == 100 * kMiB);
 }
@@ -135,7 +135,7 @@ TEST_CASE("a driver that stops saying what a pool reserves leaves the charge as 
   StreamBooks books;
   books.allocate(kPool, kMiB);
   books.driver.fails["cuMemPoolGetAttribute"] = CUDA_ERROR_INVALID_VALUE;
-  CHECK(books.pools.settle(kApi, *books.pools.known(kPool)) == 0);
+  CHECK(books.pools.reconcile(kApi, *books.pools.known(kPool)) == 0);
   books.allocate(kPool, kMiB);
   CHECK(books.charged() == 64 * kMiB);  // both bounds
 }
@@ -148,7 +148,7 @@ TEST_CASE("a pool of the host's memory is charged nothing and asked nothing") {
     CHECK(books.pools.find(kPool, 0)->device == -1);
   }
   const int calls = books.driver.calls();
-  CHECK(books.pools.settle(kApi, *books.pools.find(kPool, 0)) == 0);
+  CHECK(books.pools.reconcile(kApi, *books.pools.find(kPool, 0)) == 0);
   CHECK(books.driver.calls() == calls);
 }
 
