@@ -46,10 +46,7 @@ bool BlockPools::free_hit(std::uint64_t address) noexcept {
                                     ? path->free(current, address, journal_, most_to_free_untold(*path), device)
                                     : FastPath::Freed::no;
   if (freed == FastPath::Freed::due) {
-    Quarantine &quarantine = known_state(device)->quarantine;
-    if (quarantine.take_in()) {
-      quarantine.collect(Quarantine::Sealing::always);  // an error of it is for whoever needs the memory
-    }
+    known_state(device)->quarantine.collect_due();
   }
   return freed != FastPath::Freed::no;
 }

@@ -34,7 +34,7 @@ FastPath::Freed FastPath::free(CUcontext handle, std::uint64_t address, events::
   }
   pool::SharedPool &blocks = pool_->blocks;
   blocks.assert_locked();
-#ifdef RATION_BREAK_QUARANTINE  // as in quarantine_intake.cc
+#ifdef RATION_BREAK_QUARANTINE  // as in quarantine.cc
   const pool::FreeOutcome outcome = blocks.free_locked(address);
 #else
   const pool::FreeOutcome outcome = blocks.retire_locked(address, most);

@@ -54,7 +54,7 @@ bool MissHandler::may_grow() {
 bool MissHandler::collect() noexcept {
   pools_.reclaim_unshared();
   seen_retired_ = state_.quarantine.retired();
-  seen_cleaned_ = state_.quarantine.cleaned();
+  seen_cleaned_ = state_.quarantine.reclaimed();
   const std::uint64_t held = state_.quarantine.bytes();
   const bool may_grow_now = may_grow();
   // Asking costs driver calls, so not at every block of a program that frees and allocates in turn.

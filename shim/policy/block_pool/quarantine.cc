@@ -1,307 +1,245 @@
 #include "policy/block_pool/quarantine.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "base/wait.h"
 
 namespace ration::policy {
 
-// Detached first: the moment that is taken then lies behind every free that it speaks for.
-void Quarantine::seal(Cleaned &cleaned) {
-  std::list<Epoch> fresh;
-  {
-    Guard guard(mutex_);
-    gather();
-    if (open_blocks_ == 0) {
-      return;
-    }
-    if (!spare_epochs_.empty()) {
-      fresh.splice(fresh.end(), spare_epochs_, spare_epochs_.begin());
-    }
+Quarantine::PendingRecord &Quarantine::PendingRecord::operator=(PendingRecord &&other) noexcept {
+  if (this != &other) {
+    close();
+    open_ = std::exchange(other.open_, nullptr);
   }
-  if (fresh.empty()) {
-    fresh.emplace_back();
+  return *this;
+}
+
+void Quarantine::PendingRecord::close() {
+  if (open_ != nullptr) {
+    open_->fetch_sub(1);  // pairs with the acquire in reclaim
+    wake_waiters();
+    open_ = nullptr;
   }
-  Epoch &epoch = fresh.front();
-  std::uint64_t blocks = 0;
-  std::uint64_t bytes = 0;
-  {
-    Guard guard(mutex_);
-    epoch.batches.splice(epoch.batches.end(), open_);
-    blocks = std::exchange(open_blocks_, 0);
-    bytes = std::exchange(open_bytes_, 0);
-    publish_due();
-    ++sealing_;
-  }
-  CUresult error = CUDA_SUCCESS;
-  const FenceTracker::Taken taken = fences_.try_take(epoch.moment, error);
+}
+
+void Quarantine::set_sizes(std::uint64_t pool_bytes, std::uint64_t slack_bytes) {
   Guard guard(mutex_);
-  --sealing_;
-  wake_waiters();
-  if (taken == FenceTracker::Taken::taken) {
-    const auto later = std::find_if(sealed_.begin(), sealed_.end(),
-                                    [&](const Epoch &other) { return other.moment.number > epoch.moment.number; });
-    sealed_.splice(later, fresh);
-    next_seal_blocks_ = 0;
-    publish_due();
-    return;
-  }
-  open_.splice(open_.begin(), epoch.batches);
-  spare_epochs_.splice(spare_epochs_.end(), fresh);
-  open_blocks_ += blocks;
-  open_bytes_ += bytes;
-  next_seal_blocks_ = open_blocks_ + kBatchBlocks;  // not again at every free
+  finest_bytes_ = std::max(pool_bytes / 8, slack_bytes);
   publish_due();
-  cleaned.capturing |= taken == FenceTracker::Taken::capturing;
-  cleaned.ending |= taken == FenceTracker::Taken::ending;
-  if (taken == FenceTracker::Taken::failed) {
-    cleaned.error = error;
-  }
 }
 
-Quarantine::Epoch *Quarantine::oldest_not_passed(std::uint64_t up_to) {
-  Guard guard(mutex_);
-  for (Epoch &epoch : sealed_) {
-    if (!epoch.passed && epoch.moment.number <= up_to) {
-      ++epoch.users;
-      return &epoch;
-    }
+bool Quarantine::make_room() {
+  if (!open_.empty() && open_.back().count < Batch::kMostBlocks) {
+    return true;
   }
-  return nullptr;
-}
-
-void Quarantine::note_answer(Epoch &epoch, CUresult answer, Cleaned &cleaned) {
-  if (answer != CUDA_SUCCESS && answer != CUDA_ERROR_NOT_READY) {
-    cleaned.error = answer;
+  if (!has_spare_batch()) {
+    return false;
   }
-  Guard guard(mutex_);
-  --epoch.users;
-  epoch.passed |= answer == CUDA_SUCCESS;
-}
-
-// A slice at a time, so that a free on another thread never waits for a whole epoch.
-bool Quarantine::reclaim_slice(Cleaned &cleaned, bool &outstanding) {
-  Fence over;
-  {
-    Guard guard(mutex_);
-    outstanding = false;
-    auto epoch = sealed_.begin();
-    for (;; ++epoch) {
-      if (epoch == sealed_.end()) {
-        return false;
-      }
-      if (!epoch->passed) {
-        continue;
-      }
-      const auto ready = std::find_if(epoch->batches.begin(), epoch->batches.end(), [](const Batch &batch) {
-        return batch.unrecorded.load(std::memory_order_acquire) == 0;
-      });
-      if (ready != epoch->batches.end()) {
-        const std::size_t left = ready->count - std::min(ready->count, kSliceBlocks);
-        release(&ready->entries[left], ready->count - left, cleaned);
-        ready->count = left;
-        if (ready->count == 0) {
-          spare_batches_.splice(spare_batches_.end(), epoch->batches, ready);
-        }
-        return true;
-      }
-      if (epoch->batches.empty() && epoch->users == 0) {
-        break;
-      }
-      outstanding |= !epoch->batches.empty();
-    }
-    over = std::exchange(epoch->moment, {});
-    epoch->passed = false;
-    spare_epochs_.splice(spare_epochs_.end(), sealed_, epoch);
-  }
-  fences_.recycle(over);
+  open_.splice(open_.end(), spare_batches_, spare_batches_.begin());
   return true;
 }
 
+bool Quarantine::has_spare_batch() {
+  try {
+    if (spare_batches_.empty()) {
+      spare_batches_.emplace_back();
+    }
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
+// REQUIRES: make_room().
+Quarantine::Batch &Quarantine::enter(ContextPool &pool, pool::Address address) {
+  Batch &batch = open_.back();
+  batch.entries[batch.count++] = {address, &pool};
+  return batch;
+}
+
+Quarantine::Retired Quarantine::retire(ContextPool &pool, pool::Address address, std::uint64_t &bytes,
+                                       PendingRecord &pending, bool &due, IpcExporter *exports) {
+  due = false;
+  Guard guard(mutex_);
+  if (pool.closed.load(std::memory_order_relaxed)) {
+    return Retired::not_a_block;
+  }
+  gather();
+#ifdef RATION_BREAK_QUARANTINE  // for the test that shows that the data tests see it
+  const pool::FreeOutcome broken = pool.blocks.free(address);
+  bytes = broken.bytes;
+  pending = PendingRecord();
+  return broken ? Retired::retired : Retired::not_a_block;
+#endif
+  if (!make_room()) {
+    return Retired::no_host_memory;
+  }
+  const pool::FreeOutcome outcome = pool.blocks.retire(address);
+  if (!outcome) {
+    return Retired::not_a_block;
+  }
+  bytes = outcome.bytes;
+  if (exports != nullptr && exports->keep(pool, address, bytes)) {
+    return Retired::kept;
+  }
+  Batch &batch = enter(pool, address);
+  note_added({1, bytes});
+  batch.unrecorded.fetch_add(1, std::memory_order_relaxed);
+  pending = PendingRecord(batch.unrecorded);
+  publish_due();
+  due = is_due();
+  return Retired::retired;
+}
+
+bool Quarantine::take_back(ContextPool &pool, pool::Address address, std::uint64_t bytes) {
+  Guard guard(mutex_);
+  gather();
+  if (!make_room()) {
+    return false;
+  }
+  enter(pool, address);
+  note_added({1, bytes});
+  publish_due();
+  return true;
+}
+
+// The analysis does not follow a lock into a callback; both run under ours, and the inner one under the fast path's
+// too. Room for all that a fast path can hold comes before its lock: obtaining it may be a system call.
+void Quarantine::gather() {
+  static_assert(FastPath::kMostFreed <= Batch::kMostBlocks);
+  bool any = false;
+  fast_paths_.each_of(device_, [&](FastPath &path) RATION_THREAD_ANNOTATION(no_thread_safety_analysis) {
+    if (path.keeps_any() && has_spare_batch()) {
+      path.hand_over(device_, [&](ContextPool &pool, const pool::Address *addresses, std::size_t count,
+                                  std::uint64_t bytes) RATION_THREAD_ANNOTATION(no_thread_safety_analysis) {
+        for (std::size_t i = 0; i < count && make_room(); ++i) {
+          enter(pool, addresses[i]);
+        }
+        note_added({count, bytes});
+      });
+      any = true;
+    }
+  });
+  if (any) {
+    publish_due();
+  }
+}
+
+bool Quarantine::worth_sealing() {
+  return DeferredQueue::worth_sealing() || open_size_.blocks >= Batch::kMostBlocks / 4 ||
+         open_size_.bytes >= finest_bytes_ / 4;
+}
+
+bool Quarantine::is_due() {
+  return open_size_.blocks >= next_seal_blocks_ &&
+         (open_size_.blocks >= Batch::kMostBlocks << coarseness_ || open_size_.bytes >= finest_bytes_ << coarseness_);
+}
+
+// A seal that was refused is not tried again at every free.
+void Quarantine::note_seal(Seal seal) {
+  if (seal != Seal::begun) {
+    next_seal_blocks_ = seal == Seal::taken ? 0 : open_size_.blocks + Batch::kMostBlocks;
+  }
+  publish_due();
+}
+
+// To each what is left until then as if it were the only one: with several at work an epoch may come to hold more.
+void Quarantine::publish_due() {
+  std::uint64_t blocks = Batch::kMostBlocks << coarseness_;
+  std::uint64_t bytes = finest_bytes_ << coarseness_;
+  if (open_size_.blocks < next_seal_blocks_) {
+    blocks = next_seal_blocks_;
+    bytes = UINT64_MAX;
+  }
+  fast_paths_.each_of(device_, [&](FastPath &path) RATION_THREAD_ANNOTATION(no_thread_safety_analysis) {
+    path.set_due(std::min<std::uint64_t>(blocks - std::min(blocks, open_size_.blocks), FastPath::kMostFreed),
+                 bytes - std::min(bytes, open_size_.bytes));
+  });
+}
+
 // The pool's lock is taken once for as many neighbours as are its own: mostly all.
-void Quarantine::release(const Entry *entries, std::size_t count, Cleaned &cleaned) {
+DeferredSize Quarantine::release(const Batch::Entry *entries, std::size_t count) {
+  DeferredSize released;
   std::array<pool::Address, kSliceBlocks> addresses;
   for (std::size_t begin = 0, end = 0; begin < count; begin = end) {
     ContextPool &pool = *entries[begin].pool;
     for (; end < count && end - begin < addresses.size() && entries[end].pool == &pool; ++end) {
       addresses[end - begin] = entries[end].address;
     }
-    const std::size_t blocks = end - begin;
-    const std::uint64_t bytes = pool.blocks.reclaim(addresses.data(), blocks).bytes;
-    bytes_.fetch_sub(bytes, std::memory_order_relaxed);
-    blocks_.fetch_sub(blocks, std::memory_order_relaxed);
-    cleaned_.fetch_add(blocks, std::memory_order_relaxed);
-    cleaned.bytes += bytes;
-    cleaned.blocks += blocks;
+    released.blocks += end - begin;
+    released.bytes += pool.blocks.reclaim(addresses.data(), end - begin).bytes;
   }
+  note_reclaimed(released);
+  return released;
 }
 
-Quarantine::Cleaned Quarantine::collect(Sealing sealing) noexcept {
-  Cleaned cleaned;
-  if (is_empty()) {
-    return cleaned;
+// A slice of a batch at a time, so that a free on another thread never waits for a whole epoch.
+bool Quarantine::reclaim(Items &batches, Cleaned &cleaned) {
+  const auto ready = std::find_if(batches.begin(), batches.end(), [](const Batch &batch) {
+    return batch.unrecorded.load(std::memory_order_acquire) == 0;
+  });
+  if (ready == batches.end()) {
+    return false;
   }
-  const CaptureExclusion undisturbed(fences_.captures());
-  if (sealing == Sealing::worthwhile) {
-    ask_about_all(cleaned);
-    if (cleaned.blocks > 0 || !worth_sealing()) {
-      return cleaned;
-    }
+  const std::size_t left = ready->count - std::min(ready->count, kSliceBlocks);
+  cleaned.add(release(&ready->entries[left], ready->count - left));
+  ready->count = left;
+  if (ready->count == 0) {
+    spare_batches_.splice(spare_batches_.end(), batches, ready);
   }
-  try {
-    seal(cleaned);
-  } catch (...) {  // no memory of the host for an epoch: it stays open
-    cleaned.error = CUDA_ERROR_OUT_OF_MEMORY;
+  return true;
+}
+
+void Quarantine::collect_due() noexcept {
+  (void)collect(Sealing::due);  // an error of it belongs to the call that needs the memory
+}
+
+// A program that has to wait is bound by the device: only fewer and longer waits can help it.
+Quarantine::Cleaned Quarantine::wait(std::uint64_t seen) noexcept {
+  Cleaned cleaned = DeferredQueue::wait(seen);
+  if (cleaned.waited) {
+    Guard guard(mutex_);
+    coarseness_ = std::min(coarseness_ + 1, kCoarsest);
+    publish_due();
   }
-  ask_about_all(cleaned);
   return cleaned;
 }
 
-void Quarantine::ask_about_all(Cleaned &cleaned) {
-  CUresult answer = CUDA_SUCCESS;
-  while (answer == CUDA_SUCCESS) {
-    Epoch *epoch = oldest_not_passed(UINT64_MAX);
-    if (epoch == nullptr) {
-      break;
-    }
-    answer = fences_.query(epoch->moment);
-    note_answer(*epoch, answer, cleaned);
-  }
-  bool outstanding = false;
-  while (reclaim_slice(cleaned, outstanding)) {
-  }
-}
-
-// Waits for an epoch that the caller uses, and takes part in reclaiming it.
-void Quarantine::wait_for(Epoch &epoch, Cleaned &cleaned) {
-  cleaned.waited = true;
-  const CUresult answer = fences_.wait(epoch.moment);
-  note_answer(epoch, answer, cleaned);
-  cleaned.capturing |= answer == CUDA_ERROR_NOT_READY;
-  cleaned.others_cleaned |= answer == CUDA_SUCCESS;  // if not we
-  for (bool outstanding = true; outstanding;) {
-    Waiter waiter;
-    while (reclaim_slice(cleaned, outstanding)) {
-    }
-    if (outstanding) {
-      waiter.pause();  // another thread is writing the record of a free that is in there
-    }
-  }
-}
-
-// Of open blocks and of epochs, also of those that are only waiting to be recycled.
-bool Quarantine::is_empty() {
+std::uint64_t Quarantine::retired() {
   Guard guard(mutex_);
   gather();
-  return open_blocks_ == 0 && sealed_.empty();
+  return DeferredQueue::blocks() + reclaimed();
 }
 
-// Never past what other threads have given back since the caller last looked into its pool: the epoch behind it may be
-// one that does not end before the caller is served.
-Quarantine::Cleaned Quarantine::wait(std::uint64_t seen) noexcept {
-  for (Waiter waiter;;) {
-    Cleaned cleaned = collect(Sealing::always);
-    if (cleaned.blocks > 0 || cleaned.error != CUDA_SUCCESS) {
-      return cleaned;
-    }
-    Epoch *oldest = nullptr;
-    switch (choose(seen, oldest)) {
-      case Choice::look_again:
-        cleaned.others_cleaned = true;
-        return cleaned;
-      case Choice::wait:
-        wait_for(*oldest, cleaned);
-        grow_coarser();
-        return cleaned;
-      case Choice::nothing:
-        if (!cleaned.ending) {
-          return cleaned;
-        }
-        break;
-      case Choice::in_other_hands:
-        break;
-    }
-    waiter.pause();
-  }
-}
-
-Quarantine::Choice Quarantine::choose(std::uint64_t seen, Epoch *&oldest) {
+std::uint64_t Quarantine::bytes() {
   Guard guard(mutex_);
-  if (cleaned_.load(std::memory_order_relaxed) != seen) {
-    return Choice::look_again;
-  }
-  for (Epoch &epoch : sealed_) {
-    if (epoch.passed) {
-      return Choice::in_other_hands;  // its blocks, or what is left of it, are about to be given back
-    }
-    ++epoch.users;
-    oldest = &epoch;
-    return Choice::wait;
-  }
-  return sealing_ > 0 ? Choice::in_other_hands : Choice::nothing;
+  gather();
+  return DeferredQueue::bytes();
 }
 
-// A program that has to wait is bound by the device: fewer and longer waits are all that is left to win.
-void Quarantine::grow_coarser() {
+std::uint64_t Quarantine::blocks() {
   Guard guard(mutex_);
-  coarseness_ = std::min(coarseness_ + 1, kCoarsest);
-  publish_due();
+  gather();
+  return DeferredQueue::blocks();
 }
 
-Quarantine::Cleaned Quarantine::drain() noexcept {
-  Cleaned cleaned;
-  for (Waiter waiter;;) {
-    cleaned.ending = false;
-    const Cleaned now = collect(Sealing::always);
-    cleaned.blocks += now.blocks;
-    cleaned.bytes += now.bytes;
-    cleaned.error = now.error;
-    cleaned.capturing = now.capturing;
-    if (now.error != CUDA_SUCCESS || now.capturing) {
-      return cleaned;
-    }
-    if (!now.ending && !sealing()) {
-      break;
-    }
-    waiter.pause();
-  }
-  const std::uint64_t last = fences_.now();
-  while (cleaned.error == CUDA_SUCCESS && !cleaned.capturing) {
-    Epoch *epoch = oldest_not_passed(last);
-    if (epoch == nullptr) {
-      break;
-    }
-    wait_for(*epoch, cleaned);
-  }
-  return cleaned;
-}
-
-bool Quarantine::worth_sealing() {
-  Guard guard(mutex_);
-  return sealed_.empty() || open_blocks_ >= kBatchBlocks / 4 || open_bytes_ >= finest_bytes_ / 4;
-}
-
-bool Quarantine::sealing() {
-  Guard guard(mutex_);
-  return sealing_ > 0;
-}
-
-void Quarantine::forget_in(std::list<Batch> &batches, const ContextPool &pool, Cleaned &cleaned) {
+DeferredSize Quarantine::forget_in(Items &batches, const ContextPool &pool) {
+  DeferredSize forgotten;
   for (Batch &batch : batches) {
     std::size_t kept = 0;
     for (std::size_t i = 0; i < batch.count; ++i) {
-      if (batch.entries[i].pool == &pool) {
-        release(&batch.entries[i], 1, cleaned);
-      } else {
+      if (batch.entries[i].pool != &pool) {
         batch.entries[kept++] = batch.entries[i];
+        continue;
       }
+      forgotten.add(release(&batch.entries[i], 1));
     }
     batch.count = kept;
   }
+  return forgotten;
 }
 
-// What could not be gathered, for want of the host's memory.
+// What gather() had no host memory for.
 void Quarantine::reclaim_kept(ContextPool &pool) noexcept {
   if (FastPath *path = pool.claim.path()) {
     path->hand_over(device_, [](ContextPool &owner, const pool::Address *addresses, std::size_t count, std::uint64_t) {
@@ -314,27 +252,13 @@ void Quarantine::reclaim_kept(ContextPool &pool) noexcept {
 }
 
 void Quarantine::forget(ContextPool &pool) noexcept {
-  for (Waiter waiter;;) {
-    {
-      Guard guard(mutex_);
-      pool.closed.store(true, std::memory_order_relaxed);
-      gather();
-      reclaim_kept(pool);
-      if (sealing_ == 0) {  // else some batches are in another thread's hands for the moment
-        Cleaned open;
-        forget_in(open_, pool, open);
-        open_blocks_ -= open.blocks;
-        open_bytes_ -= open.bytes;
-        publish_due();
-        Cleaned sealed;
-        for (Epoch &epoch : sealed_) {
-          forget_in(epoch.batches, pool, sealed);
-        }
-        return;
-      }
-    }
-    waiter.pause();
-  }
+  Guard guard(mutex_);
+  pool.closed.store(true, std::memory_order_relaxed);
+  gather();
+  reclaim_kept(pool);
+  each_list([&](Items &batches, DeferredSize &size)
+                RATION_THREAD_ANNOTATION(no_thread_safety_analysis) { size.remove(forget_in(batches, pool)); });
+  publish_due();
 }
 
 }  // namespace ration::policy

@@ -1,35 +1,45 @@
-// Freed blocks that the device may still be using: retired in their pool, reclaimed once everything that was submitted
-// before their free has finished (fences.h). One for each device.
-// Layer: policy. Threads: any; driver calls outside the lock, which is taken before a pool's own. Owns: the batches.
-//
-// Frees collect in batches; after so many frees or bytes these are sealed into an epoch: one moment for all of them.
+// The deferred queue (deferred_queue.h) of one device's pools: blocks that are retired in their pool until no work that
+// was submitted before their free can use them. Layer: policy/block_pool.
+// Threads: any; driver calls outside the lock, which is taken before a pool's own. Owns: the batches.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <cstdint>
 #include <list>
+#include <utility>
 
 #include "base/lock.h"
-#include "driver/functions.h"
 #include "policy/block_pool/context_pool.h"
 #include "policy/block_pool/fast_path.h"
 #include "policy/block_pool/ipc_exporter.h"
-#include "policy/contexts/fence_tracker.h"
+#include "policy/contexts/deferred_queue.h"
 
 namespace ration::policy {
 
-class Quarantine {
+// Retired blocks, so that 1,024 of them cost one list node.
+struct QuarantineBatch {
+  static constexpr std::size_t kMostBlocks = 1024;
+  struct Entry {
+    pool::Address address;
+    ContextPool *pool;
+  };
+  std::array<Entry, kMostBlocks> entries;
+  std::size_t count = 0;
+  std::atomic<int> unrecorded{0};  // pending records
+};
+
+class Quarantine final : public DeferredQueue<QuarantineBatch> {
  public:
   Quarantine(FenceTracker &fences, FastPaths &fast_paths, int device)
-      : fences_(fences), fast_paths_(fast_paths), device_(device) {}
+      : DeferredQueue(fences, Rank::kQuarantine), fast_paths_(fast_paths), device_(device) {}
 
-  // A free that was taken in but is not in the log yet: until it is, its block is nobody else's.
+  // A free that was taken in but is not in the log yet: until it is, its block is not reused.
   class PendingRecord {
    public:
     PendingRecord() = default;
     explicit PendingRecord(std::atomic<int> &open) : open_(&open) {}
-    PendingRecord(PendingRecord &&other) noexcept : open_(other.open_) { other.open_ = nullptr; }
+    PendingRecord(PendingRecord &&other) noexcept : open_(std::exchange(other.open_, nullptr)) {}
     PendingRecord &operator=(PendingRecord &&other) noexcept;
     ~PendingRecord() { close(); }
     void close();
@@ -39,117 +49,59 @@ class Quarantine {
   };
   enum class Retired {
     retired,
-    kept,            // another process may have it open: it is the exports', and there is no ticket
+    kept,            // another process may have it open: the exporter keeps it, and there is no pending record
     not_a_block,     // nothing live starts there; nothing changed
     no_host_memory,  // nothing changed
   };
   // `bytes` gets the block's size. True in `due` when it is time to collect().
-  Retired retire(ContextPool &pool, pool::Address address, std::uint64_t &bytes, PendingRecord &ticket, bool &due,
+  Retired retire(ContextPool &pool, pool::Address address, std::uint64_t &bytes, PendingRecord &pending, bool &due,
                  IpcExporter *exports = nullptr);
-  // A retired block that was kept and is nobody else's any more. False: the host has no memory, nothing changed.
+  // A retired block that the exporter kept and that no other process has open any more. False: the host has no memory,
+  // nothing changed.
   bool take_back(ContextPool &pool, pool::Address address, std::uint64_t bytes);
-  // Takes in what was freed on the short way; true when it is time to collect().
-  bool take_in();
   // How large the device's pools are, and how many bytes may well stay unsealed.
   void set_sizes(std::uint64_t pool_bytes, std::uint64_t slack_bytes);
 
-  struct Cleaned {
-    std::uint64_t blocks = 0;
-    std::uint64_t bytes = 0;
-    CUresult error = CUDA_SUCCESS;  // of a driver call of ours; such a call cleans nothing
-    bool capturing = false;         // what is not sealed cannot be while a capture runs
-    bool ending = false;            // nor while a context is being destroyed
-    bool waited = false;            // for the device
-    bool others_cleaned = false;    // maybe: look into the pool again
-  };
-  // Gives back what is clean by now. Never waits for the device.
-  enum class Sealing {
-    always,      // what is open too
-    worthwhile,  // only where nothing was clean and much is open, or nothing is sealed: each epoch costs driver calls
-  };
-  Cleaned collect(Sealing sealing) noexcept;
-  // The same, having waited for the oldest epoch where nothing was clean; at once where cleaned() is no longer `seen`.
-  // Neither blocks nor others_cleaned nor an error nor a capture: there is nothing left to wait for.
+  // For a free of the fast path that was due; what the fast path knows of other paths' frees may be old.
+  void collect_due() noexcept;
   Cleaned wait(std::uint64_t seen) noexcept;
-  Cleaned wait() noexcept { return wait(cleaned()); }
-  // Blocks that were taken in so far; that were given back so far.
+  Cleaned wait() noexcept { return wait(reclaimed()); }
+  // With what the fast path retired. `retired`: so far.
   std::uint64_t retired();
-  std::uint64_t cleaned() const { return cleaned_.load(std::memory_order_relaxed); }
-  // Waits until everything that was freed before the call is clean (free=synchronous).
-  Cleaned drain() noexcept;
-
-  // The context's pool goes: its blocks are reclaimed at once, for the device is through with a context that is gone.
-  void forget(ContextPool &pool) noexcept;
   std::uint64_t bytes();
   std::uint64_t blocks();
 
+  // The pool's context has ended, so the device is through with its blocks: they are reclaimed at once.
+  void forget(ContextPool &pool) noexcept;
+
  private:
-  static constexpr std::size_t kBatchBlocks = 1024;
   static constexpr std::size_t kSliceBlocks = 64;
   static constexpr unsigned kCoarsest = 2;
-  struct Entry {
-    pool::Address address;
-    ContextPool *pool;
-  };
-  struct Batch {
-    std::array<Entry, kBatchBlocks> entries;
-    std::size_t count = 0;
-    std::atomic<int> unrecorded{0};  // tickets
-  };
-  struct Epoch {
-    std::list<Batch> batches;
-    Fence moment;
-    int users = 0;        // threads that ask the driver about the moment
-    bool passed = false;  // for ever
-  };
+  using Batch = QuarantineBatch;
+
+  bool reclaim(Items &items, Cleaned &cleaned) override REQUIRES(mutex_);
+  // What the fast paths retired becomes open. If the host has no memory for it, it stays there, covered by no fence.
+  void gather() override REQUIRES(mutex_);
+  bool worth_sealing() override REQUIRES(mutex_);
+  bool is_due() override REQUIRES(mutex_);
+  void note_seal(Seal seal) override REQUIRES(mutex_);
 
   bool make_room() REQUIRES(mutex_);
-  // What the fast paths keep becomes open. Where the host has no memory for it, it stays with them: no moment speaks
-  // for it.
-  void gather() REQUIRES(mutex_);
-  void reclaim_kept(ContextPool &pool) noexcept REQUIRES(mutex_);
   bool has_spare_batch() REQUIRES(mutex_);
-  void count_in(std::uint64_t blocks, std::uint64_t bytes) REQUIRES(mutex_);
-  bool is_due() const REQUIRES(mutex_);
+  Batch &enter(ContextPool &pool, pool::Address address) REQUIRES(mutex_);
   // Tells the fast paths when their frees are due.
   void publish_due() REQUIRES(mutex_);
-  void seal(Cleaned &cleaned);
-  void ask_about_all(Cleaned &cleaned);
-  // To be answered with note_answer; nullptr when none is left.
-  Epoch *oldest_not_passed(std::uint64_t up_to);
-  void note_answer(Epoch &epoch, CUresult answer, Cleaned &cleaned);
-  void wait_for(Epoch &epoch, Cleaned &cleaned);
-  // Gives back some blocks of an epoch that has passed; false when there are none, but for `outstanding` ones whose
-  // record another thread is writing.
-  bool reclaim_slice(Cleaned &cleaned, bool &outstanding);
-  // Entries one behind another.
-  void release(const Entry *entries, std::size_t count, Cleaned &cleaned) REQUIRES(mutex_);
-  void forget_in(std::list<Batch> &batches, const ContextPool &pool, Cleaned &cleaned) REQUIRES(mutex_);
-  bool is_empty();
-  void grow_coarser();
-  bool sealing();
-  bool worth_sealing();
-  enum class Choice { wait, look_again, in_other_hands, nothing };
-  Choice choose(std::uint64_t seen, Epoch *&oldest);
+  // Adjacent entries.
+  DeferredSize release(const Batch::Entry *entries, std::size_t count) REQUIRES(mutex_);
+  DeferredSize forget_in(Items &batches, const ContextPool &pool) REQUIRES(mutex_);
+  void reclaim_kept(ContextPool &pool) noexcept REQUIRES(mutex_);
 
-  FenceTracker &fences_;
   FastPaths &fast_paths_;
   const int device_;
-  RankedMutex mutex_{Rank::kQuarantine};
-  std::list<Batch> open_ GUARDED_BY(mutex_);
-  std::uint64_t open_blocks_ GUARDED_BY(mutex_) = 0;
-  std::uint64_t open_bytes_ GUARDED_BY(mutex_) = 0;
-  std::list<Epoch> sealed_ GUARDED_BY(mutex_);  // oldest first
-  std::list<Batch> spare_batches_ GUARDED_BY(mutex_);
-  std::list<Epoch> spare_epochs_ GUARDED_BY(mutex_);
+  Items spare_batches_ GUARDED_BY(mutex_);
   std::uint64_t finest_bytes_ GUARDED_BY(mutex_) = 0;      // of an epoch
   std::uint64_t next_seal_blocks_ GUARDED_BY(mutex_) = 0;  // not before so many are open
-  int sealing_ GUARDED_BY(mutex_) = 0;                     // threads that hold batches in neither list
   unsigned coarseness_ GUARDED_BY(mutex_) = 0;             // epochs are 2^this times the finest
-  std::atomic<std::uint64_t> bytes_{0};                    // written under the lock
-  std::atomic<std::uint64_t> blocks_{0};
-  std::atomic<std::uint64_t> retired_{0};
-  std::atomic<std::uint64_t> cleaned_{0};
 };
 
 }  // namespace ration::policy

@@ -14,8 +14,8 @@ bool allocate_hit(void *, std::uint64_t,
                   unsigned long long *) asm("__wrap__ZN6ration6policy10BlockPools12allocate_hitEmPy");
 bool real_free_hit(void *, std::uint64_t) asm("__real__ZN6ration6policy10BlockPools8free_hitEm");
 bool free_hit(void *, std::uint64_t) asm("__wrap__ZN6ration6policy10BlockPools8free_hitEm");
-bool real_take_in(void *) asm("__real__ZN6ration6policy10Quarantine7take_inEv");
-bool take_in(void *) asm("__wrap__ZN6ration6policy10Quarantine7take_inEv");
+void real_collect_due(void *) asm("__real__ZN6ration6policy10Quarantine11collect_dueEv");
+void collect_due(void *) asm("__wrap__ZN6ration6policy10Quarantine11collect_dueEv");
 void real_tell(void *, const void *) asm("__real__ZN6ration6ledger7Account7publishERKNS0_9PublishedE");
 void tell(void *, const void *) asm("__wrap__ZN6ration6ledger7Account7publishERKNS0_9PublishedE");
 
@@ -39,9 +39,9 @@ bool free_hit(void *pools, std::uint64_t address) {
   return served;
 }
 
-bool take_in(void *quarantine) {
+void collect_due(void *quarantine) {
   say(Seen::looked);
-  return real_take_in(quarantine);
+  real_collect_due(quarantine);
 }
 
 void tell(void *account, const void *told) {

@@ -35,13 +35,17 @@ struct Lane {
     int device = -1;
     return path->free(context->handle, address, fixture.journal, UINT64_MAX, device);
   }
-  // Frees until one is due, which is looked after as BlockPools does it; how many that took.
+  // Frees until one is due, which is looked after as BlockPools does it; how many that took to a seal.
   int frees_until_due(std::uint64_t bytes = 512) {
     for (int frees = 1; frees <= 10'000; ++frees) {
       const FastPath::Freed freed = free(take(bytes));
       REQUIRE(freed != FastPath::Freed::no);
-      if (freed == FastPath::Freed::due && fixture.quarantine.take_in()) {
-        return frees;
+      if (freed == FastPath::Freed::due) {
+        const auto seals = fixture.driver.calls("cuCtxRecordEvent");
+        fixture.quarantine.collect_due();
+        if (fixture.driver.calls("cuCtxRecordEvent") != seals) {
+          return frees;
+        }
       }
     }
     return 0;
@@ -144,6 +148,7 @@ TEST_CASE("what does not start a live block of its pool, or has no room there, i
 TEST_CASE("what is freed on the short way counts as quarantined at once") {
   QuarantineFixture fixture;
   Lane way(fixture);
+  fixture.driver.timeline.submit(way.context->handle);
   CHECK(way.frees_until_due() == 1024);
   way.free(way.take(1024));
   fixture.free_one();
@@ -153,6 +158,7 @@ TEST_CASE("what is freed on the short way counts as quarantined at once") {
   way.free(way.take());
   CHECK(fixture.quarantine.retired() == 1028);
   way.free(way.take());
+  fixture.driver.timeline.finish(way.context->handle);
   CHECK(fixture.collect().blocks == 1029);
   CHECK(fixture.retired() == 0);
   CHECK(way.pool->blocks.statistics().retired_blocks == 0);
@@ -176,8 +182,8 @@ TEST_CASE("on the short way too epochs grow where the program had to wait, and a
   QuarantineFixture fixture;
   Lane way(fixture);
   for (const int frees : {1024, 2048, 4096}) {
-    CHECK(way.frees_until_due() == frees);
     fixture.driver.timeline.submit(fixture.context->handle);
+    CHECK(way.frees_until_due() == frees);
     CHECK(fixture.quarantine.wait().waited);
   }
   fixture.driver.fails["cuCtxRecordEvent"] = CUDA_ERROR_LAUNCH_FAILED;
@@ -211,7 +217,7 @@ TEST_CASE("a pool that goes takes along what its path keeps, and what others kee
       each->free(each->take());
     }
     if (taken_in) {
-      fixture.quarantine.take_in();
+      (void)fixture.quarantine.blocks();  // gathers
     }
   }
   way.path->close();
@@ -230,7 +236,7 @@ TEST_CASE("a path that is full, because the host has no memory to take its block
   for (int frees = 0; frees < static_cast<int>(FastPath::kMostFreed); ++frees) {
     block = way.take();
     if (way.free(block) == FastPath::Freed::due) {
-      fixture.quarantine.take_in();
+      (void)fixture.quarantine.blocks();  // gathers
     }
   }
   block = way.take();
