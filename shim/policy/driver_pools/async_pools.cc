@@ -185,10 +185,10 @@ CUresult AsyncPools::take(const char *api, int device, const ContextRef &context
   if (error != CUDA_SUCCESS) {
     return error;
   }
-  std::uint64_t seen = home.frees.returned();
+  std::uint64_t seen = home.frees.reclaimed();
   CUresult result = try_take(home, stream, bytes, address);
   while (result == CUDA_ERROR_OUT_OF_MEMORY && reclaim(api, device, seen)) {
-    seen = home.frees.returned();
+    seen = home.frees.reclaimed();
     result = try_take(home, stream, bytes, address);
   }
   // A synchronise lets the driver join and map anew what is free.

@@ -97,10 +97,10 @@ class AsyncPools {
   CUstream stream_of(const ContextRef &context, CUresult &error);
   CUresult try_take(const Home &home, CUstream stream, std::uint64_t bytes, CUdeviceptr *address);
   // True: some of them went back; those that could not are kept.
-  bool give_back(Home &home, std::list<DeferredBlock> &clean, bool settled) noexcept;
-  CUresult free_through(const ContextRef &context, Home &home, const DeferredBlock &block, bool settled);
-  void record_wait(const char *api, int device, const DeferredFrees::Looked &looked,
-                   const std::list<DeferredBlock> &clean, std::uint64_t start_ns);
+  bool give_back(Home &home, DeferredFrees::Items &clean) noexcept;
+  // With `synchronised`, the driver's pool counts it as free afterwards.
+  CUresult free_through(const ContextRef &context, Home &home, const DeferredBlock &block, bool synchronised);
+  void record_wait(const char *api, int device, const DeferredFrees::Cleaned &cleaned, std::uint64_t start_ns);
 
   Devices &devices_;
   Contexts &contexts_;

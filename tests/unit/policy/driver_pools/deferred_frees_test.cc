@@ -1,7 +1,6 @@
 // When a block of mode async that the program has freed may go back to the driver.
 #include "policy/driver_pools/deferred_frees.h"
 
-#include <list>
 #include <thread>
 
 #include "catch.h"
@@ -24,17 +23,14 @@ struct Deferral : QuarantineFixture {
     REQUIRE(frees.add({address, bytes, context}));
     return address;
   }
-  std::size_t collected() {
-    std::list<DeferredBlock> clean;
-    frees.collect(clean, true);
-    return return_all(clean);
-  }
-  std::size_t return_all(std::list<DeferredBlock> &clean) {
-    for (const DeferredBlock &block : clean) {
-      frees.given_back(block);
-      frees.out_of_hands();
+  std::size_t collected() { return return_all(collect()); }
+  DeferredFrees::Cleaned collect() { return frees.collect(DeferredFrees::Sealing::always); }
+  std::size_t return_all(const DeferredFrees::Cleaned &cleaned) {
+    for (const DeferredBlock &block : cleaned.items) {
+      frees.begin_return(block);
+      frees.finish_return();
     }
-    return clean.size();
+    return cleaned.items.size();
   }
 };
 
@@ -53,7 +49,7 @@ TEST_CASE("a deferred block is clean once every context got past its free") {
   fixture.driver.timeline.finish(other->handle);
   CHECK(fixture.collected() == 1);
   CHECK(fixture.frees.bytes() + fixture.frees.blocks() + fixture.frees.in_hands() == 0);
-  CHECK(fixture.frees.returned() == 1);
+  CHECK(fixture.frees.reclaimed() == 1);
 }
 
 TEST_CASE("a block that is deferred behind a look is not clean with those before it") {
@@ -77,14 +73,14 @@ TEST_CASE("looking never waits; waiting waits for the oldest alone, draining for
     CHECK(fixture.collected() == 0);
   }
   CHECK(fixture.driver.calls("cuEventSynchronize") == 0);
-  std::list<DeferredBlock> clean;
-  CHECK(fixture.frees.wait(clean).waited);
-  CHECK(clean.size() == 1);
+  const DeferredFrees::Cleaned clean = fixture.frees.wait(fixture.frees.reclaimed());
+  CHECK(clean.waited);
+  CHECK(clean.items.size() == 1);
   CHECK(fixture.frees.in_hands() == 1);
   fixture.return_all(clean);
-  std::list<DeferredBlock> rest;
-  CHECK(fixture.frees.drain(rest).waited);
-  CHECK(rest.size() == 2);
+  const DeferredFrees::Cleaned rest = fixture.frees.drain();
+  CHECK(rest.waited);
+  CHECK(rest.items.size() == 2);
   CHECK(fixture.return_all(rest) == 2);
   CHECK(fixture.driver.calls("cuEventSynchronize") == 2);
 }
@@ -100,10 +96,9 @@ TEST_CASE("draining waits for the device, too, where a context that was about to
     while (fixture.fences.now() < before + 3) std::this_thread::yield();  // two looks at least met it ending
     other->refuse_end();
   });
-  std::list<DeferredBlock> clean;
-  const DeferredFrees::Looked looked = fixture.frees.drain(clean);
-  CHECK(looked.waited);
-  CHECK(clean.size() == 1);
+  const DeferredFrees::Cleaned clean = fixture.frees.drain();
+  CHECK(clean.waited);
+  CHECK(clean.items.size() == 1);
   fixture.return_all(clean);
 }
 
@@ -115,9 +110,8 @@ TEST_CASE("an address is a dead block's from its free until the driver has it ba
   CHECK(fixture.frees.covers(address + 999));
   CHECK_FALSE(fixture.frees.covers(address + 1000));
   CHECK_FALSE(fixture.frees.covers(address - 1));
-  std::list<DeferredBlock> clean;
-  fixture.frees.collect(clean, true);
-  REQUIRE(clean.size() == 1);
+  DeferredFrees::Cleaned clean = fixture.collect();
+  REQUIRE(clean.items.size() == 1);
   CHECK(fixture.frees.covers(address));
   fixture.return_all(clean);
   CHECK_FALSE(fixture.frees.covers(address));
@@ -126,12 +120,11 @@ TEST_CASE("an address is a dead block's from its free until the driver has it ba
 TEST_CASE("clean blocks that cannot go back are looked at again") {
   Deferral fixture;
   const CUdeviceptr address = fixture.free_one(1000);
-  std::list<DeferredBlock> clean;
-  fixture.frees.collect(clean, true);
-  REQUIRE(clean.size() == 1);
-  fixture.frees.keep(clean);
+  DeferredFrees::Cleaned clean = fixture.collect();
+  REQUIRE(clean.items.size() == 1);
+  fixture.frees.keep(clean.items);
   CHECK(fixture.frees.in_hands() == 0);
-  CHECK(fixture.frees.returned() == 0);
+  CHECK(fixture.frees.reclaimed() == 0);
   CHECK(fixture.frees.covers(address));
   CHECK(fixture.frees.bytes() == 1000);
   CHECK(fixture.collected() == 1);
@@ -142,11 +135,10 @@ TEST_CASE("nothing becomes clean while a capture runs, and what was deferred sta
   fixture.free_one();
   fixture.captures.begin_capture();
   fixture.captures.finish_begin(nullptr, CUDA_SUCCESS, fixture.context);
-  std::list<DeferredBlock> clean;
-  const DeferredFrees::Looked looked = fixture.frees.wait(clean);
-  CHECK(looked.capturing);
-  CHECK_FALSE(looked.waited);
-  CHECK(clean.empty());
+  const DeferredFrees::Cleaned clean = fixture.frees.wait(fixture.frees.reclaimed());
+  CHECK(clean.capturing);
+  CHECK_FALSE(clean.waited);
+  CHECK(clean.items.empty());
   CHECK(fixture.frees.blocks() == 1);
 }
 
@@ -154,10 +146,12 @@ TEST_CASE("a driver that refuses an event cleans nothing, and its error is told"
   Deferral fixture;
   fixture.free_one();
   fixture.driver.fails["cuCtxRecordEvent"] = CUDA_ERROR_UNKNOWN;
-  std::list<DeferredBlock> clean;
-  CHECK(fixture.frees.wait(clean).error == CUDA_ERROR_UNKNOWN);
-  CHECK(fixture.frees.drain(clean).error == CUDA_ERROR_UNKNOWN);
-  CHECK(clean.empty());
+  const DeferredFrees::Cleaned waited = fixture.frees.wait(fixture.frees.reclaimed());
+  const DeferredFrees::Cleaned drained = fixture.frees.drain();
+  CHECK(waited.error == CUDA_ERROR_UNKNOWN);
+  CHECK(drained.error == CUDA_ERROR_UNKNOWN);
+  CHECK(waited.items.empty());
+  CHECK(drained.items.empty());
   fixture.driver.fails.clear();
   CHECK(fixture.collected() == 1);
 }
@@ -171,12 +165,11 @@ TEST_CASE("the host has no memory: a block is not deferred, or it stays deferred
   CHECK(fixture.frees.blocks() + fixture.frees.bytes() == 0);
   fixture.free_one();
   for (int left = 0; left < 3; ++left) {
-    std::list<DeferredBlock> clean;
     allocations_left = left;
-    (void)fixture.frees.collect(clean, true);
+    DeferredFrees::Cleaned clean = fixture.collect();
     allocations_left = -1;
-    CHECK(clean.size() + fixture.frees.blocks() >= 1);
-    fixture.frees.keep(clean);
+    CHECK(clean.items.size() + fixture.frees.blocks() >= 1);
+    fixture.frees.keep(clean.items);
     CHECK(fixture.frees.blocks() == 1);
   }
   CHECK(fixture.collected() == 1);
@@ -184,28 +177,28 @@ TEST_CASE("the host has no memory: a block is not deferred, or it stays deferred
 
 TEST_CASE("it is time to look when enough blocks or bytes are open") {
   Deferral fixture;
-  CHECK_FALSE(fixture.frees.is_due(kMiB));
+  CHECK_FALSE(fixture.frees.is_worth_collecting(kMiB));
   fixture.free_one(kMiB - 1);
-  CHECK_FALSE(fixture.frees.is_due(kMiB));
+  CHECK_FALSE(fixture.frees.is_worth_collecting(kMiB));
   fixture.free_one(1);
-  CHECK(fixture.frees.is_due(kMiB));
+  CHECK(fixture.frees.is_worth_collecting(kMiB));
   CHECK(fixture.collected() == 2);
   for (int i = 0; i < 1023; ++i) {
     fixture.free_one(1);
   }
-  CHECK_FALSE(fixture.frees.is_due(kMiB));
+  CHECK_FALSE(fixture.frees.is_worth_collecting(kMiB));
   fixture.free_one(1);
-  CHECK(fixture.frees.is_due(kMiB));
+  CHECK(fixture.frees.is_worth_collecting(kMiB));
 }
 
-TEST_CASE("a thread whose driver calls come back to it looks another time") {
+TEST_CASE("a collect inside the driver call of another one, and a drain, do not wait for it") {
   Deferral fixture;
   fixture.free_one();
-  bool busy = false;
+  std::size_t inside = 0;
   fixture.driver.after_record = [&] {
-    std::list<DeferredBlock> clean;
-    busy = fixture.frees.collect(clean, true).busy;
+    fixture.driver.after_record = nullptr;
+    inside = fixture.collected() + fixture.return_all(fixture.frees.drain());
   };
   CHECK(fixture.collected() == 1);
-  CHECK(busy);
+  CHECK(inside == 0);
 }
