@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/clock.h"
+#include "base/wait.h"
 #include "events/diagnostics.h"
 
 namespace ration::policy {
@@ -20,6 +22,33 @@ bool is_within(CUdeviceptr address, CUdeviceptr base, std::uint64_t bytes) {
 }
 
 }  // namespace
+
+void IpcImporter::Closed::add(Items &one) noexcept {
+  Guard guard(mutex_);
+  note_added({one.size(), 0});
+  open_.splice(open_.end(), one);
+}
+
+// The leases go with `cleaned`, outside the lock: each is a system call.
+bool IpcImporter::Closed::reclaim(Items &items, Cleaned &cleaned) {
+  cleaned.blocks += items.size();
+  note_reclaimed({items.size(), 0});
+  cleaned.items.splice(cleaned.items.end(), items);
+  return true;
+}
+
+void IpcImporter::Closed::wait_briefly() noexcept {
+  const std::uint64_t start = now_ns();
+  for (Backoff backoff; blocks() != 0 && FenceTracker::can_tell();) {
+    const Cleaned cleaned = fences_.by_events() ? collect(Sealing::worthwhile) : wait(reclaimed());
+    if (cleaned.error != CUDA_SUCCESS || cleaned.capturing || now_ns() - start > kBrieflyNs) {
+      return;
+    }
+    if (blocks() != 0) {
+      backoff.sleep();
+    }
+  }
+}
 
 // As the driver does with its own: the same address, and one more close that it takes.
 bool IpcImporter::open_again(const ledger::ExportToken &token, const ContextRef &context, CUdeviceptr *address) {
@@ -149,13 +178,14 @@ CUresult IpcImporter::close(CUdeviceptr address, const ContextRef &context, bool
       return result;
     }
   }
+  std::list<Opened> closed;
   {
     Guard guard(mutex_);
     --last->in->users;
-    closed_.splice(closed_.end(), opened_, last);
+    closed.splice(closed.end(), opened_, last);
   }
-  owes_.store(true);
-  wait_briefly();
+  closed_.add(closed);
+  closed_.wait_briefly();
   return CUDA_SUCCESS;
 }
 

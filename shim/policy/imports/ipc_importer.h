@@ -16,14 +16,14 @@
 #include "base/reentrant_gate.h"
 #include "ledger/export_lease.h"
 #include "policy/contexts/contexts.h"
-#include "policy/contexts/fence_tracker.h"
+#include "policy/contexts/deferred_queue.h"
 
 namespace ration::policy {
 
 class IpcImporter {
  public:
   IpcImporter(FenceTracker &fences, std::string state_folder)
-      : fences_(fences), state_folder_(std::move(state_folder)) {}
+      : closed_(fences), state_folder_(std::move(state_folder)) {}
 
   // `act` opens a handle of the driver's. A token of nothing that can be had: INVALID_VALUE.
   using Open = FunctionRef<CUresult(const CUipcMemHandle &, CUdeviceptr *)>;
@@ -48,11 +48,7 @@ class IpcImporter {
   // Its openings went with the context.
   void finish_end(const ContextRef &context) noexcept;
   // Lets go of what was closed before the device was through with it, where it is by now.
-  void settle() noexcept {
-    if (owes_.load(std::memory_order_relaxed)) {
-      look_again();
-    }
-  }
+  void settle() noexcept { closed_.poll(); }
 
  private:
   struct Mapping {
@@ -72,28 +68,35 @@ class IpcImporter {
     bool marked = false;
     std::unique_ptr<ledger::ExportLease> lease;
   };
+  // What was closed. Its owners may reuse it once these, and with them their leases, are destroyed.
+  class Closed final : public DeferredQueue<Opened> {
+   public:
+    explicit Closed(FenceTracker &fences) : DeferredQueue(fences, Rank::kDeferredFrees) {}
+    void add(Items &one) noexcept;
+    void poll() noexcept {
+      if (blocks() != 0 && FenceTracker::can_tell()) {
+        collect(Sealing::worthwhile);
+      }
+    }
+    // Bounded, because what runs on the device may itself wait for this thread.
+    void wait_briefly() noexcept;
+
+   private:
+    bool reclaim(Items &items, Cleaned &cleaned) override REQUIRES(mutex_);
+  };
   Opened *around(CUdeviceptr address) REQUIRES(mutex_);
   bool open_again(const ledger::ExportToken &token, const ContextRef &context, CUdeviceptr *address);
   CUresult map(const ledger::ExportToken &token, const ledger::ExportedBlock &block, const ContextRef &context,
                const Open &act, std::shared_ptr<Mapping> &mapping);
   static CUresult unmap(const Mapping &mapping);
-  void look_again() noexcept;
-  void look() noexcept;
-  bool take_moment();
-  void wait_briefly() noexcept;
 
-  FenceTracker &fences_;
+  Closed closed_;
   const std::string state_folder_;
   ReentrantGate::Owner turn_{nullptr};
   std::atomic<bool> in_use_{false};
-  std::atomic<bool> owes_{false};      // something was closed that the device may still use
   std::atomic<bool> said_{false};      // why a token cannot be followed
   RankedMutex mutex_{Rank::kImports};  // whoever changes what it guards has the turn, too
   std::list<Opened> opened_ GUARDED_BY(mutex_);
-  // By the turn alone: what was closed, and of that what `moment_` covers. Their owners may use it again once these go.
-  std::list<Opened> closed_;
-  std::list<Opened> covered_;
-  Fence moment_;
 };
 
 }  // namespace ration::policy
