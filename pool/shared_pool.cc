@@ -12,9 +12,13 @@ AllocateOutcome SharedPool::allocate(std::uint64_t bytes, Upstream &upstream) no
 
 AllocateOutcome SharedPool::hit(std::uint64_t bytes) noexcept {
   const Guard guard(mutex_);
-  const AllocateOutcome outcome = pool_.allocate(bytes);
+  const AllocateOutcome outcome = search(bytes);
   pool_.prepare();
   return outcome;
+}
+
+AllocateOutcome SharedPool::search(std::uint64_t bytes) noexcept {
+  return missed_at_ == supplied_ && missed_bytes_ == bytes ? missed_ : search_anew(bytes);
 }
 
 AllocateOutcome SharedPool::allocate_from(Upstream &upstream, std::uint64_t bytes) noexcept {
@@ -25,7 +29,7 @@ AllocateOutcome SharedPool::allocate_from(Upstream &upstream, std::uint64_t byte
     std::uint64_t returned = 0;
     {
       const Guard guard(mutex_);
-      if (const AllocateOutcome outcome = pool_.allocate(bytes); outcome.kind != Kind::kNoRoom)
+      if (const AllocateOutcome outcome = search(bytes); outcome.kind != Kind::kNoRoom)
         return outcome;  // another thread has grown the pool
       if (grower_ != std::thread::id()) {
         while (grower_ != std::thread::id()) changed_.wait(mutex_);
@@ -43,7 +47,7 @@ AllocateOutcome SharedPool::allocate_from(Upstream &upstream, std::uint64_t byte
     }
     if (upstream.wait()) continue;
     const Guard guard(mutex_);
-    return pool_.allocate(bytes);  // another thread may have freed a block, or reclaimed what both waited for
+    return search(bytes);  // another thread may have freed a block, or reclaimed what both waited for
   }
 }
 
@@ -56,8 +60,8 @@ AllocateOutcome SharedPool::grow_for(std::uint64_t bytes, Upstream &upstream) no
   {
     // One critical section, so that no other thread takes the new slab before our allocation.
     const Guard guard(mutex_);
-    if (slab) added = pool_.add_slab(*slab);
-    outcome = pool_.allocate(bytes);  // even without a slab: another thread may have freed a block
+    if (slab) added = add_slab_locked(*slab);
+    outcome = search(bytes);  // even without a slab: another thread may have freed a block
   }
   if (added != AddSlabOutcome::kAdded) upstream.shrink(*slab);  // before another thread requests its bytes
   if (added == AddSlabOutcome::kNoHostMemory && outcome.kind == Kind::kNoRoom) outcome.kind = Kind::kNoHostMemory;
@@ -69,7 +73,7 @@ AllocateOutcome SharedPool::grow_for(std::uint64_t bytes, Upstream &upstream) no
 
 FreeOutcome SharedPool::free(Address address) noexcept {
   const Guard guard(mutex_);
-  return pool_.free(address);
+  return free_locked(address);
 }
 
 FreeOutcome SharedPool::retire(Address address) noexcept {
@@ -79,14 +83,14 @@ FreeOutcome SharedPool::retire(Address address) noexcept {
 
 FreeOutcome SharedPool::reclaim(Address address) noexcept {
   const Guard guard(mutex_);
-  return pool_.reclaim(address);
+  return reclaim_locked(address);
 }
 
 SharedPool::Reclaimed SharedPool::reclaim(const Address *addresses, std::size_t count) noexcept {
   Reclaimed reclaimed{0, 0};
   const Guard guard(mutex_);
   for (std::size_t i = 0; i < count; ++i) {
-    if (const FreeOutcome outcome = pool_.reclaim(addresses[i])) {
+    if (const FreeOutcome outcome = reclaim_locked(addresses[i])) {
       ++reclaimed.blocks;
       reclaimed.bytes += outcome.bytes;
     }
@@ -131,7 +135,7 @@ std::size_t SharedPool::slabs(Address from, Slab *slabs, std::size_t count) cons
 
 AddSlabOutcome SharedPool::add_slab(const Slab &slab) noexcept {
   const Guard guard(mutex_);
-  const AddSlabOutcome outcome = pool_.add_slab(slab);
+  const AddSlabOutcome outcome = add_slab_locked(slab);
   pool_.prepare();
   return outcome;
 }

@@ -52,13 +52,19 @@ class SharedPool {
   // is refused with kNoHostMemory, and the next allocate() obtains it ahead.
   void assert_locked() const RATION_POOL_ANNOTATE(assert_capability(mutex_)) {}
   AllocateOutcome allocate_locked(std::uint64_t bytes) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
-    return pool_.is_prepared() ? pool_.allocate(bytes) : AllocateOutcome{AllocateOutcome::Kind::kNoHostMemory, {}, 0};
+    return pool_.is_prepared() ? search_anew(bytes) : AllocateOutcome{AllocateOutcome::Kind::kNoHostMemory, {}, 0};
   }
   FreeOutcome free_locked(Address address) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
+    ++supplied_;
     return pool_.free(address);
   }
   FreeOutcome reclaim_locked(Address address) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
+    ++supplied_;
     return pool_.reclaim(address);
+  }
+  AddSlabOutcome add_slab_locked(const Slab &slab) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
+    ++supplied_;
+    return pool_.add_slab(slab);
   }
   FreeOutcome retire_locked(Address address, std::uint64_t most = UINT64_MAX) noexcept
       RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
@@ -77,6 +83,17 @@ class SharedPool {
 
  private:
   AllocateOutcome hit(std::uint64_t bytes) noexcept;
+  // Searches the pool, unless a search for as many bytes failed and nothing was added to the pool since.
+  AllocateOutcome search(std::uint64_t bytes) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_));
+  AllocateOutcome search_anew(std::uint64_t bytes) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
+    const AllocateOutcome outcome = pool_.allocate(bytes);
+    if (outcome.kind == AllocateOutcome::Kind::kNoRoom) [[unlikely]] {
+      missed_bytes_ = bytes;
+      missed_at_ = supplied_;
+      missed_ = outcome;
+    }
+    return outcome;
+  }
   [[gnu::cold, gnu::noinline]] AllocateOutcome allocate_from(Upstream &upstream, std::uint64_t bytes) noexcept;
   AllocateOutcome grow_for(std::uint64_t bytes, Upstream &upstream) noexcept;
 
@@ -88,6 +105,11 @@ class SharedPool {
   // Slabs that threads other than the grower removed, and those of them that the upstream has received.
   std::uint64_t removed_ RATION_POOL_ANNOTATE(guarded_by(mutex_)) = 0;
   std::uint64_t returned_ RATION_POOL_ANNOTATE(guarded_by(mutex_)) = 0;
+  // Counts what may have made room; and when the latest failed search was, for how many bytes.
+  std::uint64_t supplied_ RATION_POOL_ANNOTATE(guarded_by(mutex_)) = 0;
+  std::uint64_t missed_at_ RATION_POOL_ANNOTATE(guarded_by(mutex_)) = UINT64_MAX;
+  std::uint64_t missed_bytes_ RATION_POOL_ANNOTATE(guarded_by(mutex_)) = 0;
+  AllocateOutcome missed_ RATION_POOL_ANNOTATE(guarded_by(mutex_)) = {};
 };
 
 }  // namespace ration::pool
