@@ -1,5 +1,7 @@
 #include "pool/shared_pool.h"
 
+#include <memory>
+
 namespace ration::pool {
 
 AllocateOutcome SharedPool::allocate(std::uint64_t bytes, Upstream &upstream) noexcept {
@@ -158,6 +160,14 @@ std::uint64_t SharedPool::give_back(Upstream &upstream) noexcept {
     ++returned_;
     changed_.notify_all();
   }
+}
+
+void SharedPool::reset() noexcept RATION_POOL_ANNOTATE(no_thread_safety_analysis) {
+  std::destroy_at(&pool_);
+  std::construct_at(&pool_);
+  grower_ = {};
+  removed_ = returned_ = supplied_ = 0;
+  missed_at_ = UINT64_MAX;
 }
 
 bool SharedPool::reserve(std::size_t blocks) noexcept {

@@ -20,9 +20,7 @@ class SharedPool {
   // The largest request that is passed to the upstream: a slab for more would exceed the size limit.
   static constexpr std::uint64_t kMostBytes = kMaximumBytes - 2 * kGranuleBytes;
 
-  SharedPool() : SharedPool(nullptr) {}
-  // `lock`: outlives the pool, so that a thread can lock it before it knows that the pool exists; nullptr: its own.
-  explicit SharedPool(Mutex *lock) : mutex_(lock != nullptr ? *lock : own_) {}
+  SharedPool() = default;
   SharedPool(const SharedPool &) = delete;
   SharedPool &operator=(const SharedPool &) = delete;
 
@@ -50,6 +48,7 @@ class SharedPool {
 
   // For a caller that holds the lock. Never calls the upstream, nor the host for memory: an allocation that needs some
   // is refused with kNoHostMemory, and the next allocate() obtains it ahead.
+  Mutex &mutex() RATION_POOL_ANNOTATE(lock_returned(mutex_)) { return mutex_; }
   void assert_locked() const RATION_POOL_ANNOTATE(assert_capability(mutex_)) {}
   AllocateOutcome allocate_locked(std::uint64_t bytes) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
     return pool_.is_prepared() ? search_anew(bytes) : AllocateOutcome{AllocateOutcome::Kind::kNoHostMemory, {}, 0};
@@ -77,6 +76,8 @@ class SharedPool {
   // another thread, so grow() of this or another pool may call it.
   std::uint64_t give_back(Upstream &upstream) noexcept;
 
+  // As new, for another user of the lock's memory. REQUIRES: no other thread uses the blocks, or waits for them.
+  void reset() noexcept;
   bool reserve(std::size_t blocks) noexcept;
   [[nodiscard]] Statistics statistics() noexcept;
   [[nodiscard]] std::string check_invariants() const;
@@ -97,8 +98,7 @@ class SharedPool {
   [[gnu::cold, gnu::noinline]] AllocateOutcome allocate_from(Upstream &upstream, std::uint64_t bytes) noexcept;
   AllocateOutcome grow_for(std::uint64_t bytes, Upstream &upstream) noexcept;
 
-  Mutex own_;
-  Mutex &mutex_;
+  mutable Mutex mutex_;
   Condition changed_;  // of grower_ or returned_
   Pool pool_ RATION_POOL_ANNOTATE(guarded_by(mutex_));
   std::thread::id grower_ RATION_POOL_ANNOTATE(guarded_by(mutex_));  // default: none

@@ -21,7 +21,7 @@ Assembly::Assembly(const Options &options, policy::LimitSource &limits, events::
                 mapped_memory.end_piece("cuMemMapArrayAsync", piece);
               }),
       stream_pools(ledger, journal),
-      pools(devices, ledger, journal, contexts, fences, fast_paths, exports, room, options.synchronous_free),
+      pools(devices, ledger, journal, contexts, fences, context_pools, exports, room, options.synchronous_free),
       async_pools(devices, contexts, ledger, journal, stream_pools, fences, options.deterministic),
       imports(fences, limits.state_folder()),
       room(ledger, fences, pending, stream_pools, pools),

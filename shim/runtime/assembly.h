@@ -39,7 +39,7 @@ struct Assembly {
   ledger::Ledger ledger;
   events::Journal journal;
   policy::Devices devices;
-  policy::FastPaths fast_paths;
+  policy::ContextPools context_pools;
   policy::Contexts contexts;
   policy::Captures captures;
   policy::FenceTracker fences;

@@ -42,7 +42,7 @@ CUresult BlockPools::state_of_caller() {
 BlockPools::DevicePoolState &BlockPools::state_of(int device) {
   DevicePoolState *state = known_state(device);
   if (state == nullptr) {
-    auto made = std::make_unique<DevicePoolState>(fences_, fast_paths_, device, devices_.preallocation_on(device));
+    auto made = std::make_unique<DevicePoolState>(fences_, context_pools_, device, devices_.preallocation_on(device));
     if (devices_state_[device].compare_exchange_strong(state, made.get(), std::memory_order_acq_rel)) {
       state = made.release();
     }
@@ -57,12 +57,15 @@ BlockPools::~BlockPools() {
 }
 
 ContextPool &BlockPools::pool_of(const ContextRef &context) {
-  ContextPool *pool = context->pool.load(std::memory_order_acquire);
+  ContextPool *pool = existing_pool(*context);
   if (pool == nullptr) {
-    auto made = std::make_unique<ContextPool>(*context, claim_path(*context));
-    if (context->pool.compare_exchange_strong(pool, made.get())) {
-      pool = made.release();
+    ContextPool &made = context_pools_.acquire(*context);
+    PoolOfContext *other = nullptr;
+    if (context->pool.compare_exchange_strong(other, &made)) {
+      return made;
     }
+    made.release();  // another thread was faster
+    pool = existing_pool(*context);
   }
   return *pool;
 }
@@ -70,7 +73,7 @@ ContextPool &BlockPools::pool_of(const ContextRef &context) {
 std::vector<ContextRef> BlockPools::pooled_on(int device) {
   std::vector<ContextRef> contexts = contexts_.live();
   std::erase_if(contexts, [device](const ContextRef &context) {
-    return context->device != device || context->pool.load(std::memory_order_acquire) == nullptr;
+    return context->device != device || existing_pool(*context) == nullptr;
   });
   return contexts;
 }
@@ -117,7 +120,7 @@ CUresult BlockPools::allocate(const Request &request, const Contexts::Current &w
   event.slab = outcome.block.slab;
   journal_.record(event);
   publish_changes(where.device);
-  open_path(pool, state);
+  open_fast_path(pool, state);
   *address = outcome.block.address;
   return CUDA_SUCCESS;
 }
@@ -128,7 +131,7 @@ CUresult BlockPools::retire(const char *api, std::uint64_t address, CUstream str
     journal_.count_failed_free();
     return state;
   }
-  ContextPool &pool = *owner->pool.load(std::memory_order_acquire);
+  ContextPool &pool = *existing_pool(*owner);
   Quarantine &quarantine = state_of(owner->device).quarantine;
   const ContextPool::InFlight in_flight(pool);
   std::uint64_t bytes = 0;
@@ -179,7 +182,7 @@ CUresult BlockPools::free_in_stream(const char *api, std::uint64_t address, CUst
 }
 
 pool::SharedPool &BlockPools::blocks_of(const ContextRef &owner) {
-  return owner->pool.load(std::memory_order_acquire)->blocks;
+  return existing_pool(*owner)->blocks;
 }
 
 std::optional<pool::Block> BlockPools::block_at(std::uint64_t address, const ContextRef &owner) {
@@ -222,7 +225,7 @@ std::uint64_t BlockPools::free_bytes(int device) {
   }
   std::uint64_t bytes = state->quarantine.bytes();
   for (const ContextRef &context : pooled_on(device)) {
-    bytes += context->pool.load(std::memory_order_acquire)->blocks.statistics().free_bytes;
+    bytes += existing_pool(*context)->blocks.statistics().free_bytes;
   }
   return bytes;
 }
@@ -230,7 +233,7 @@ std::uint64_t BlockPools::free_bytes(int device) {
 std::uint64_t BlockPools::reclaimable(int device) {
   std::uint64_t bytes = 0;
   for (const ContextRef &context : pooled_on(device)) {
-    const pool::Statistics held = context->pool.load(std::memory_order_acquire)->blocks.statistics();
+    const pool::Statistics held = existing_pool(*context)->blocks.statistics();
     bytes += held.slab_bytes - held.used_bytes;
   }
   return bytes;
@@ -240,7 +243,7 @@ bool BlockPools::holds_elsewhere(int device, const Context *caller, std::uint64_
   std::uint64_t elsewhere = 0;
   for (const ContextRef &context : pooled_on(device)) {
     if (context.get() != caller) {
-      const pool::Statistics held = context->pool.load(std::memory_order_acquire)->blocks.statistics();
+      const pool::Statistics held = existing_pool(*context)->blocks.statistics();
       elsewhere += held.free_bytes + held.retired_bytes;
     }
   }
@@ -257,7 +260,7 @@ void BlockPools::explain(events::Oom &oom, const Context *of) {
   oom.used -= std::min(oom.used, not_used);
   oom.capturing = fences_.captures().running();
   if (of != nullptr) {
-    if (ContextPool *pool = of->pool.load(std::memory_order_acquire)) {
+    if (ContextPool *pool = existing_pool(*of)) {
       oom.largest_free = std::max(oom.largest_free, pool->blocks.statistics().largest_hole);
     }
   }

@@ -12,8 +12,7 @@
 
 #include "events/journal.h"
 #include "ledger/ledger.h"
-#include "policy/block_pool/context_pool.h"
-#include "policy/block_pool/fast_path.h"
+#include "policy/block_pool/context_pools.h"
 #include "policy/block_pool/ipc_exporter.h"
 #include "policy/block_pool/quarantine.h"
 #include "policy/block_pool/room.h"
@@ -29,13 +28,13 @@ namespace ration::policy {
 class BlockPools {
  public:
   BlockPools(Devices &devices, ledger::Ledger &ledger, events::Journal &journal, Contexts &contexts,
-             FenceTracker &fences, FastPaths &fast_paths, IpcExporter &exports, Room &room, bool synchronous_free)
+             FenceTracker &fences, ContextPools &context_pools, IpcExporter &exports, Room &room, bool synchronous_free)
       : devices_(devices),
         ledger_(ledger),
         journal_(journal),
         contexts_(contexts),
         fences_(fences),
-        fast_paths_(fast_paths),
+        context_pools_(context_pools),
         exports_(exports),
         room_(room),
         synchronous_free_(synchronous_free) {}
@@ -47,9 +46,9 @@ class BlockPools {
   // Whether this driver can tell when a freed block may be reused.
   static bool possible() { return FenceTracker::can_tell(); }
 
-  // The fast path (fast_path.h), where it is open. False: nothing happened, take the slow path. A hit touches only what
-  // the fast path's lock guards and the totals, and asks the driver only for the current context. A due free runs the
-  // quarantine, too. A call whose change must be published in the ledger is no hit.
+  // The fast path (context_pool.h), where it is open. False: nothing happened, take the slow path. A hit touches only
+  // what the fast path's lock guards and the totals, and asks the driver only for the current context. A due free runs
+  // the quarantine, too. A call whose change must be published in the ledger is no hit.
   bool allocate_hit(std::uint64_t bytes, CUdeviceptr *address) noexcept;
   bool free_hit(std::uint64_t address) noexcept;
 
@@ -119,9 +118,10 @@ class BlockPools {
   friend class TeardownUpstream;
   // What the pools of one device share.
   struct DevicePoolState {
-    DevicePoolState(FenceTracker &fences, FastPaths &fast_paths, int device, const Preallocation &preallocation_plan)
+    DevicePoolState(FenceTracker &fences, ContextPools &context_pools, int device,
+                    const Preallocation &preallocation_plan)
         : plan(preallocation_plan),
-          quarantine(fences, fast_paths, device),
+          quarantine(fences, context_pools, device),
           preallocation(plan.bytes > 0 ? due : done) {}
     enum State : int { due, running, done };
     const Preallocation plan;
@@ -135,11 +135,10 @@ class BlockPools {
   DevicePoolState &state_of(int device);
   DevicePoolState *known_state(int device) { return devices_state_[device].load(std::memory_order_acquire); }
   ContextPool &pool_of(const ContextRef &context);
-  FastPath *path_of_caller(CUcontext &current);
-  bool has_growth_to_tell(const FastPath &path, std::uint64_t bytes) const;
-  std::uint64_t most_to_free_untold(const FastPath &path) const;
-  FastPaths::Claim claim_path(const Context &context);
-  void open_path(ContextPool &pool, const DevicePoolState &state) noexcept;
+  ContextPool *pool_of_caller(CUcontext &current);
+  bool has_rise_to_publish(const ContextPool &pool, std::uint64_t bytes) const;
+  std::uint64_t most_to_free_unpublished(const ContextPool &pool) const;
+  void open_fast_path(ContextPool &pool, const DevicePoolState &state) noexcept;
   // The contexts that have a pool on a device.
   std::vector<ContextRef> pooled_on(int device);
   CUresult retire(const char *api, std::uint64_t address, CUstream stream, const ContextRef &owner);
@@ -166,7 +165,7 @@ class BlockPools {
   events::Journal &journal_;
   Contexts &contexts_;
   FenceTracker &fences_;
-  FastPaths &fast_paths_;
+  ContextPools &context_pools_;
   IpcExporter &exports_;
   Room &room_;
   const bool synchronous_free_;

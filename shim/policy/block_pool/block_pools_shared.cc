@@ -11,7 +11,7 @@ using driver::real;
 
 CUresult BlockPools::share(std::uint64_t address, const ContextRef &owner, CUipcMemHandle *handle,
                            std::string &refused) {
-  ContextPool &pool = *owner->pool.load(std::memory_order_acquire);
+  ContextPool &pool = *existing_pool(*owner);
   const ContextPool::InFlight in_flight(pool);
   const std::optional<pool::Block> block = pool.blocks.find(address);
   const std::optional<pool::Slab> slab = block ? pool.blocks.slab_of(block->address) : std::nullopt;
@@ -52,7 +52,7 @@ CUresult BlockPools::share(std::uint64_t address, const ContextRef &owner, CUipc
 // The context's end waits for calls in flight; a later call sees that the context has ended.
 void BlockPools::reclaim_unshared(std::size_t most) noexcept {
   exports_.settle(most, [this](const IpcExporter::Kept &kept) {
-    ContextPool &pool = *kept.owner->pool.load(std::memory_order_acquire);
+    ContextPool &pool = *existing_pool(*kept.owner);
     const ContextPool::InFlight in_flight(pool);
     return kept.owner->ended_by.load() == nullptr &&
            state_of(kept.owner->device).quarantine.take_back(pool, kept.address, kept.bytes);

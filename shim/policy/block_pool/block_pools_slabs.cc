@@ -25,7 +25,7 @@ class SlabReleaser final : public pool::NoUpstream {
       : pools_(pools), api_(api), context_(context) {}
   ~SlabReleaser() override {
     for (const pool::Slab &slab : refused_) {
-      (void)context_->pool.load(std::memory_order_acquire)->blocks.add_slab(slab);
+      (void)existing_pool(*context_)->blocks.add_slab(slab);
     }
   }
 
@@ -145,9 +145,9 @@ bool BlockPools::give_back_slabs(const char *api, int device) noexcept try {
   events::Trim trim{device, api, 0, 0};
   for (const ContextRef &context : pooled_on(device)) {
     // A slab in transit, or refused, is in neither list that the context's end goes through.
-    const ContextPool::InFlight in_flight(*context->pool.load(std::memory_order_acquire));
+    const ContextPool::InFlight in_flight(*existing_pool(*context));
     SlabReleaser releaser(*this, api, context);
-    context->pool.load(std::memory_order_acquire)->blocks.give_back(releaser);
+    existing_pool(*context)->blocks.give_back(releaser);
     trim.slabs += releaser.slabs;
     trim.bytes += releaser.bytes;
   }
@@ -274,7 +274,7 @@ class TeardownUpstream final : public pool::NoUpstream {
 void BlockPools::finish_end(const char *api, const ContextRef &context) noexcept {
   fences_.captures().forget(context);
   fences_.forget(context);
-  ContextPool *pool = context->pool.load(std::memory_order_acquire);
+  ContextPool *pool = existing_pool(*context);
   DevicePoolState *state = known_state(context->device);
   if (pool == nullptr || state == nullptr) {
     return;
@@ -299,7 +299,7 @@ void BlockPools::finish_end(const char *api, const ContextRef &context) noexcept
   Context *gone = context.get();
   if (state->first.compare_exchange_strong(gone, nullptr)) {
     state->preallocation.store(state->plan.bytes > 0 ? DevicePoolState::due : DevicePoolState::done);
-    fast_paths_.close_all(context->device);  // the next context to allocate may have to preallocate
+    context_pools_.close_all(context->device);  // the next context to allocate may have to preallocate
   }
 }
 

@@ -1,18 +1,24 @@
-// The pool of one context life: its blocks, and what its growth remembers.
-// Layer: policy. Threads: any. Owns: the pool's books; its slabs are the driver's and go with the context.
+// The pool of one context life: its blocks, and the fast path to them, one critical section for a hit.
+// Layer: policy/block_pool. Threads: any; the lock of `blocks` guards the fast path too, and nothing is taken under it.
+// Owns: the pool's books; its slabs belong to the driver and go with the context.
+//
+// The fast path is open while a call of the default kind concerns the pool alone: no log, no preallocation to come, no
+// free that waits, and a context that is alive and not about to end. A thread that changes one of these closes the fast
+// path under the lock first; the next allocation on the slow path opens it again.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
-#include <utility>
+#include <memory>
 
 #include "base/wait.h"
-#include "policy/block_pool/fast_path.h"
+#include "events/journal.h"
+#include "policy/contexts/contexts.h"
 #include "pool/shared_pool.h"
 
 namespace ration::policy {
 
-struct Context;
+class ContextPools;
 
 // No block can use the rest, and a driver rounds its bytes up, beyond a limit that they reach.
 constexpr std::uint64_t whole_granules(std::uint64_t bytes) {
@@ -24,20 +30,69 @@ constexpr std::uint64_t nine_tenths(std::uint64_t bytes) {
   return bytes - bytes / 10 - 1;
 }
 
-class ContextPool {
+class alignas(64) ContextPool final : public PoolOfContext {
  public:
   // The smallest slab of a pool that grows: the driver's own page for large allocations.
   static constexpr std::uint64_t kFirstSlabBytes = 2U << 20U;
+  // Frees that the fast path keeps for the quarantine.
+  static constexpr std::uint32_t kMostFreed = 1024;
 
-  explicit ContextPool(Context &owner, FastPaths::Claim claimed = {})
-      : context(owner), claim(std::move(claimed)), blocks(claim.path() != nullptr ? &claim.path()->mutex() : nullptr) {}
+  ContextPool() = default;
+  explicit ContextPool(Context &owner) : context(&owner) {}
   ContextPool(const ContextPool &) = delete;
   ContextPool &operator=(const ContextPool &) = delete;
 
-  Context &context;
-  const FastPaths::Claim claim;  // outlives the blocks, which it lends its lock
-  pool::SharedPool blocks;
-  // A call between a change to the blocks and its record. Whoever records the end of the whole pool waits for it.
+  // A hint: a thread that has the lock looks again.
+  bool serves(CUcontext handle) const { return handle_.load(std::memory_order_relaxed) == handle; }
+  // A live block for a thread whose current context is `handle`. False: nothing happened; take the slow path.
+  bool allocate_hit(CUcontext handle, std::uint64_t bytes, events::Journal &journal, std::uint64_t &address) noexcept;
+  enum class Freed {
+    no,     // nothing happened; take the slow path
+    freed,  // retired, and kept here for the quarantine
+    due,    // and it is time for the quarantine of `device` to gather what is kept
+  };
+  // A block of more than `most` bytes is not freed here: the fall of the use must be published, which no hit does.
+  Freed free_hit(CUcontext handle, std::uint64_t address, events::Journal &journal, std::uint64_t most,
+                 int &device) noexcept;
+  // `may_open` is asked under the lock. REQUIRES: has_fast_path().
+  template <class MayOpen>
+  void open_to_hits(CUcontext handle, const MayOpen &may_open) noexcept {
+    const pool::Guard guard(blocks.mutex());
+    if (may_open()) {
+      handle_.store(handle, std::memory_order_relaxed);
+    }
+  }
+  void close_to_hits() noexcept override;
+  bool has_fast_path() const { return table_ != nullptr; }
+
+  // The ordinal of its device; -1: it has no context. A hint.
+  int device() const { return device_.load(std::memory_order_relaxed); }
+  // Whether a free that this thread knows of may be kept here.
+  bool keeps_freed() const { return count_.load(std::memory_order_relaxed) != 0; }
+  // Calls take(pool, addresses, count, bytes) under the lock with what is kept, if it is `of_device`; the caller has it
+  // from then on.
+  template <class Take>
+  void hand_over(int of_device, const Take &take) {
+    const pool::Guard guard(blocks.mutex());
+    const std::uint32_t count = count_.load(std::memory_order_relaxed);
+    if (count == 0 || device_.load(std::memory_order_relaxed) != of_device) {
+      return;
+    }
+    take(*this, freed_.get(), count, bytes_);
+    count_.store(0, std::memory_order_relaxed);
+    bytes_ = 0;
+  }
+  // When a free is due.
+  void set_due(std::uint64_t blocks_left, std::uint64_t bytes_left) {
+    due_blocks_.store(blocks_left, std::memory_order_relaxed);
+    due_bytes_.store(bytes_left, std::memory_order_relaxed);
+  }
+
+  // The end of the context object: back to the table, or gone. REQUIRES: no other thread uses it but for hits.
+  void release() noexcept override;
+
+  // A call between a change to the blocks and its record. The thread that records the end of the whole pool waits for
+  // it.
   class InFlight {
    public:
     explicit InFlight(ContextPool &pool) : pool_(pool) { pool_.in_flight.fetch_add(1); }
@@ -51,12 +106,33 @@ class ContextPool {
    private:
     ContextPool &pool_;
   };
+
+ private:
+  friend class ContextPools;
+
+  std::atomic<CUcontext> handle_{nullptr};    // written under the lock; null: closed
+  std::atomic<int> device_{-1};               // written under the lock
+  std::atomic<std::uint32_t> count_{0};       // written under the lock; of freed_
+  std::uint64_t bytes_ = 0;                   // of those blocks; under the lock
+  std::unique_ptr<pool::Address[]> freed_;    // under the lock
+  std::atomic<std::uint64_t> due_blocks_{1};  // hints of the quarantine's
+  std::atomic<std::uint64_t> due_bytes_{1};
+  ContextPools *table_ = nullptr;
+
+ public:
+  pool::SharedPool blocks;
+  Context *context = nullptr;
   // Counted before the context's end is looked at; the end is set before this is: seq_cst both.
   std::atomic<int> in_flight{0};
-  // Blocks that other processes may have open, or are about to (exports.h): a free of any block then asks.
+  // Blocks that other processes may have open, or are about to (ipc_exporter.h): a free of any block then asks.
   std::atomic<int> shared{0};
   // Its context is gone and nothing is taken into quarantine any more; written under the quarantine's lock.
   std::atomic<bool> closed{false};
 };
+
+// nullptr: nothing was allocated in it yet.
+inline ContextPool *existing_pool(const Context &context) {
+  return static_cast<ContextPool *>(context.pool.load(std::memory_order_acquire));
+}
 
 }  // namespace ration::policy

@@ -27,10 +27,6 @@ class Announced {
   bool stays_ = false;
 };
 
-ContextPool *pool_of(const ContextRef &context) {
-  return context != nullptr ? context->pool.load(std::memory_order_acquire) : nullptr;
-}
-
 }  // namespace
 
 ledger::ExportFile *IpcExporter::file(std::string &problem) {
@@ -71,7 +67,7 @@ IpcExporter::Shared IpcExporter::share(const ContextRef &owner, const pool::Bloc
     return Shared::no_file;
   }
   const ledger::ExportNonce nonce = ledger::export_nonce();
-  ContextPool &pool = *pool_of(owner);
+  ContextPool &pool = *existing_pool(*owner);
   Announced announced(pool.shared);
   Guard guard(mutex_);
   const std::optional<pool::Block> live = pool.blocks.find(block.address);
@@ -119,7 +115,7 @@ bool IpcExporter::keep(ContextPool &pool, pool::Address address, std::uint64_t b
   }
   Guard guard(mutex_);
   const auto found = by_address_.find(address);
-  if (found == by_address_.end() || pool_of(entries_[found->second].block.owner) != &pool) {
+  if (found == by_address_.end() || existing_pool(*entries_[found->second].block.owner) != &pool) {
     return false;
   }
   Entry &entry = entries_[found->second];
@@ -202,7 +198,7 @@ void IpcExporter::forget(ContextPool &pool) noexcept {
   Guard guard(mutex_);
   for (std::size_t record = 0; record < entries_.size(); ++record) {
     Entry &entry = entries_[record];
-    if (entry.state == State::free || pool_of(entry.block.owner) != &pool) {
+    if (entry.state == State::free || entry.block.owner == nullptr || existing_pool(*entry.block.owner) != &pool) {
       continue;
     }
     if (entry.state == State::live) {

@@ -20,6 +20,8 @@
 
 namespace ration::policy {
 
+class ContextPool;
+
 class IpcExporter {
  public:
   explicit IpcExporter(std::string state_folder) : state_folder_(std::move(state_folder)) {}

@@ -95,7 +95,7 @@ std::uint64_t MissHandler::next_slab_bytes(std::uint64_t minimum_bytes) {
   std::uint64_t want = std::max(minimum_bytes, pool_.blocks.statistics().slab_bytes + kSlabGranule);
   if (plan.bytes > 0 &&
       state_.preallocation.load(std::memory_order_acquire) == BlockPools::DevicePoolState::State::due &&
-      state_.first.load(std::memory_order_relaxed) == &pool_.context) {
+      state_.first.load(std::memory_order_relaxed) == pool_.context) {
     want =
         std::min(want, std::max({minimum_bytes, plan.after, kSlabGranule}));  // the preallocated slab is still to come
   }
@@ -183,7 +183,7 @@ std::optional<pool::Slab> MissHandler::grow(std::uint64_t minimum_bytes) noexcep
     slab = take(minimum_bytes, minimum_bytes);
   }
   if (!slab && reason_ != events::Reason::device &&
-      pools_.holds_elsewhere(where_.device, &pool_.context, minimum_bytes)) {
+      pools_.holds_elsewhere(where_.device, pool_.context, minimum_bytes)) {
     reason_ = events::Reason::pool_holds;
   }
   return slab;

@@ -106,17 +106,17 @@ bool Quarantine::take_back(ContextPool &pool, pool::Address address, std::uint64
 // The analysis does not follow a lock into a callback; both run under ours, and the inner one under the fast path's
 // too. Room for all that a fast path can hold comes before its lock: obtaining it may be a system call.
 void Quarantine::gather() {
-  static_assert(FastPath::kMostFreed <= Batch::kMostBlocks);
+  static_assert(ContextPool::kMostFreed <= Batch::kMostBlocks);
   bool any = false;
-  fast_paths_.each_of(device_, [&](FastPath &path) RATION_THREAD_ANNOTATION(no_thread_safety_analysis) {
-    if (path.keeps_any() && has_spare_batch()) {
-      path.hand_over(device_, [&](ContextPool &pool, const pool::Address *addresses, std::size_t count,
-                                  std::uint64_t bytes) RATION_THREAD_ANNOTATION(no_thread_safety_analysis) {
-        for (std::size_t i = 0; i < count && make_room(); ++i) {
-          enter(pool, addresses[i]);
-        }
-        note_added({count, bytes});
-      });
+  pools_.each_of(device_, [&](ContextPool &pool) RATION_THREAD_ANNOTATION(no_thread_safety_analysis) {
+    if (pool.keeps_freed() && has_spare_batch()) {
+      pool.hand_over(device_, [&](ContextPool &, const pool::Address *addresses, std::size_t count, std::uint64_t bytes)
+                                  RATION_THREAD_ANNOTATION(no_thread_safety_analysis) {
+                                    for (std::size_t i = 0; i < count && make_room(); ++i) {
+                                      enter(pool, addresses[i]);
+                                    }
+                                    note_added({count, bytes});
+                                  });
       any = true;
     }
   });
@@ -151,8 +151,8 @@ void Quarantine::publish_due() {
     blocks = next_seal_blocks_;
     bytes = UINT64_MAX;
   }
-  fast_paths_.each_of(device_, [&](FastPath &path) RATION_THREAD_ANNOTATION(no_thread_safety_analysis) {
-    path.set_due(std::min<std::uint64_t>(blocks - std::min(blocks, open_size_.blocks), FastPath::kMostFreed),
+  pools_.each_of(device_, [&](ContextPool &pool) RATION_THREAD_ANNOTATION(no_thread_safety_analysis) {
+    pool.set_due(std::min<std::uint64_t>(blocks - std::min(blocks, open_size_.blocks), ContextPool::kMostFreed),
                  bytes - std::min(bytes, open_size_.bytes));
   });
 }
@@ -241,14 +241,12 @@ DeferredSize Quarantine::forget_in(Items &batches, const ContextPool &pool) {
 
 // What gather() had no host memory for.
 void Quarantine::reclaim_kept(ContextPool &pool) noexcept {
-  if (FastPath *path = pool.claim.path()) {
-    path->hand_over(device_, [](ContextPool &owner, const pool::Address *addresses, std::size_t count, std::uint64_t) {
-      owner.blocks.assert_locked();
-      for (std::size_t i = 0; i < count; ++i) {
-        (void)owner.blocks.reclaim_locked(addresses[i]);
-      }
-    });
-  }
+  pool.hand_over(device_, [](ContextPool &owner, const pool::Address *addresses, std::size_t count, std::uint64_t) {
+    owner.blocks.assert_locked();
+    for (std::size_t i = 0; i < count; ++i) {
+      (void)owner.blocks.reclaim_locked(addresses[i]);
+    }
+  });
 }
 
 void Quarantine::forget(ContextPool &pool) noexcept {

@@ -10,8 +10,7 @@
 #include <utility>
 
 #include "base/lock.h"
-#include "policy/block_pool/context_pool.h"
-#include "policy/block_pool/fast_path.h"
+#include "policy/block_pool/context_pools.h"
 #include "policy/block_pool/ipc_exporter.h"
 #include "policy/contexts/deferred_queue.h"
 
@@ -31,8 +30,8 @@ struct QuarantineBatch {
 
 class Quarantine final : public DeferredQueue<QuarantineBatch> {
  public:
-  Quarantine(FenceTracker &fences, FastPaths &fast_paths, int device)
-      : DeferredQueue(fences, Rank::kQuarantine), fast_paths_(fast_paths), device_(device) {}
+  Quarantine(FenceTracker &fences, ContextPools &pools, int device)
+      : DeferredQueue(fences, Rank::kQuarantine), pools_(pools), device_(device) {}
 
   // A free that was taken in but is not in the log yet: until it is, its block is not reused.
   class PendingRecord {
@@ -96,7 +95,7 @@ class Quarantine final : public DeferredQueue<QuarantineBatch> {
   DeferredSize forget_in(Items &batches, const ContextPool &pool) REQUIRES(mutex_);
   void reclaim_kept(ContextPool &pool) noexcept REQUIRES(mutex_);
 
-  FastPaths &fast_paths_;
+  ContextPools &pools_;
   const int device_;
   Items spare_batches_ GUARDED_BY(mutex_);
   std::uint64_t finest_bytes_ GUARDED_BY(mutex_) = 0;      // of an epoch

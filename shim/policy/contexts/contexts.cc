@@ -2,7 +2,6 @@
 
 #include "base/this_thread.h"
 #include "base/wait.h"
-#include "policy/block_pool/context_pool.h"
 
 namespace ration::policy {
 
@@ -10,7 +9,9 @@ using driver::real;
 
 Context::~Context() {
   close_to_hits();
-  delete pool.load(std::memory_order_acquire);
+  if (PoolOfContext *made = pool.load(std::memory_order_acquire)) {
+    made->release();
+  }
 }
 
 bool Context::pin() {
@@ -31,9 +32,8 @@ void Context::begin_end() {
 }
 
 void Context::close_to_hits() noexcept {
-  const ContextPool *made = pool.load();
-  if (made != nullptr && made->claim.path() != nullptr) {
-    made->claim.path()->close();
+  if (PoolOfContext *made = pool.load()) {
+    made->close_to_hits();
   }
 }
 

@@ -15,7 +15,17 @@
 
 namespace ration::policy {
 
-class ContextPool;
+// What a context knows of its pool.
+class PoolOfContext {
+ public:
+  // Returns once no hit is in the pool any more.
+  virtual void close_to_hits() noexcept = 0;
+  // The context object ends. REQUIRES: close_to_hits() came before.
+  virtual void release() noexcept = 0;
+
+ protected:
+  ~PoolOfContext() = default;
+};
 
 // One life of a context; a handle that the driver uses again gets a new one.
 struct Context {
@@ -29,7 +39,7 @@ struct Context {
   // Its handle means something else now, or nothing: no hit may take it for this one.
   std::atomic<bool> renamed{false};
   // Its pool; made at the first allocation, for the rest of its life. Owned.
-  std::atomic<ContextPool *> pool{nullptr};
+  std::atomic<PoolOfContext *> pool{nullptr};
 
   Context() = default;
   ~Context();

@@ -60,7 +60,7 @@ struct QuarantineFixture {
   TestLimits limits;
   ledger::Ledger ledger;
   policy::Devices devices{limits, ledger};
-  policy::FastPaths fast_paths;
+  policy::ContextPools context_pools;
   std::string problem;
   events::Journal journal{Program::journal_options(""), problem};
   policy::Contexts contexts{devices};
@@ -68,7 +68,7 @@ struct QuarantineFixture {
   policy::FenceTracker fences{contexts, captures};
   policy::ContextRef context;
   std::optional<policy::ContextPool> pool;
-  policy::Quarantine quarantine{fences, fast_paths, 0};
+  policy::Quarantine quarantine{fences, context_pools, 0};
 };
 
 }  // namespace ration::test

@@ -222,17 +222,15 @@ TEST_CASE("several blocks are reclaimed under one lock, and others are left alon
   CHECK(pool.find(addresses[2]));
 }
 
-TEST_CASE("a pool with a given lock uses only that lock") {
-  Mutex mutex;
-  SharedPool pool(&mutex);
+TEST_CASE("a caller that holds the pool's lock keeps others out") {
+  SharedPool pool;
   REQUIRE(pool.add_slab({kMiB, kMiB, 1}) == AddSlabOutcome::kAdded);
   NoUpstream none;
   REQUIRE(pool.allocate(1024, none));  // obtains the host memory for the next one
   std::atomic<bool> done{false};
   std::thread other;
   {
-    const Guard guard(mutex);
-    pool.assert_locked();
+    const Guard guard(pool.mutex());
     const AllocateOutcome outcome = pool.allocate_locked(1024);  // would block for ever if the pool locked by itself
     REQUIRE(outcome);
     other = std::thread([&, address = outcome.block.address] { done = pool.find(address).has_value(); });
@@ -245,8 +243,7 @@ TEST_CASE("a pool with a given lock uses only that lock") {
 }
 
 TEST_CASE("an allocation under the caller's lock is refused where it would need host memory") {
-  Mutex mutex;
-  SharedPool pool(&mutex);
+  SharedPool pool;
   NoUpstream none;
   REQUIRE(pool.add_slab({kMiB, 64 * kMiB, 1}) == AddSlabOutcome::kAdded);
   int refused = 0;
@@ -254,8 +251,7 @@ TEST_CASE("an allocation under the caller's lock is refused where it would need 
     const std::uint64_t before = pool.statistics().metadata_bytes;
     AllocateOutcome outcome{};
     {
-      const Guard guard(mutex);
-      pool.assert_locked();
+      const Guard guard(pool.mutex());
       outcome = pool.allocate_locked(512);
     }
     CHECK(pool.statistics().metadata_bytes == before);

@@ -1,46 +1,55 @@
-// The short way of a hit: when it is there, what it keeps, and what becomes of that.
+// The fast path of a context's pool: when it is open, which frees it keeps, and how the quarantine gathers them.
 #include "catch.h"
 #include "policy/block_pool/quarantine.h"
 #include "unit/policy/quarantine_fixture.h"
 
 using namespace ration;
 using namespace ration::test;
-using policy::FastPath;
+using policy::ContextPool;
 using policy::Quarantine;
 
 namespace {
 
+// What the slow path does for the next hits: it obtains the host memory that they need.
+void prepare(ContextPool &pool) {
+  pool::NoUpstream none;
+  if (const pool::AllocateOutcome outcome = pool.blocks.allocate(512, none)) {
+    REQUIRE(pool.blocks.free(outcome.block.address));
+  }
+}
+
 // The pool of one context with a fast path, in a fixture's quarantine.
-struct Lane {
-  explicit Lane(QuarantineFixture &in, std::uint64_t at = 0x900000000)
-      : fixture(in),
-        context(in.add_context()),
-        pool(std::make_unique<policy::ContextPool>(*context,
-                                                   policy::FastPaths::Claim(in.fast_paths, context->handle, 0))),
-        path(pool->claim.path()) {
-    REQUIRE(path != nullptr);
+struct FastPool {
+  explicit FastPool(QuarantineFixture &in, std::uint64_t at = 0x900000000)
+      : fixture(in), context(in.add_context()), pool(&in.context_pools.acquire(*context)) {
+    REQUIRE(pool->has_fast_path());
     REQUIRE(pool->blocks.add_slab({at, 16 * kMiB, 2}) == pool::AddSlabOutcome::kAdded);
     REQUIRE(pool->blocks.reserve(16'384));  // a hit needs its host memory beforehand
     open();
   }
+  ~FastPool() { pool->release(); }
+  FastPool(const FastPool &) = delete;
+  FastPool &operator=(const FastPool &) = delete;
+
   void open() {
-    fixture.fast_paths.note_use();
-    path->open(*pool, context->handle, [] { return true; });
+    fixture.context_pools.note_use();
+    pool->open_to_hits(context->handle, [] { return true; });
   }
   std::uint64_t take(std::uint64_t bytes = 512) {
     std::uint64_t address = 0;
-    return path->allocate(context->handle, bytes, fixture.journal, address) ? address : 0;
+    prepare(*pool);
+    return pool->allocate_hit(context->handle, bytes, fixture.journal, address) ? address : 0;
   }
-  FastPath::Freed free(std::uint64_t address) {
+  ContextPool::Freed free(std::uint64_t address) {
     int device = -1;
-    return path->free(context->handle, address, fixture.journal, UINT64_MAX, device);
+    return pool->free_hit(context->handle, address, fixture.journal, UINT64_MAX, device);
   }
   // Frees until one is due, which is looked after as BlockPools does it; how many that took to a seal.
   int frees_until_due(std::uint64_t bytes = 512) {
     for (int frees = 1; frees <= 10'000; ++frees) {
-      const FastPath::Freed freed = free(take(bytes));
-      REQUIRE(freed != FastPath::Freed::no);
-      if (freed == FastPath::Freed::due) {
+      const ContextPool::Freed freed = free(take(bytes));
+      REQUIRE(freed != ContextPool::Freed::no);
+      if (freed == ContextPool::Freed::due) {
         const auto seals = fixture.driver.calls("cuCtxRecordEvent");
         fixture.quarantine.collect_due();
         if (fixture.driver.calls("cuCtxRecordEvent") != seals) {
@@ -53,213 +62,219 @@ struct Lane {
 
   QuarantineFixture &fixture;
   policy::ContextRef context;
-  std::unique_ptr<policy::ContextPool> pool;
-  FastPath *path;
+  ContextPool *const pool;
 };
 
 }  // namespace
 
-TEST_CASE("a path serves the handle that it is open for, until it is closed") {
+TEST_CASE("a fast path serves the handle that it is open for, until it is closed") {
   QuarantineFixture fixture;
-  Lane way(fixture);
-  const CUcontext handle = way.context->handle;
-  CHECK(fixture.fast_paths.find(handle) == way.path);
-  const std::uint64_t block = way.take();
+  FastPool fast(fixture);
+  const CUcontext handle = fast.context->handle;
+  CHECK(fixture.context_pools.find(handle) == fast.pool);
+  const std::uint64_t block = fast.take();
   CHECK(block != 0);
-  CHECK(way.pool->blocks.find(block));
+  CHECK(fast.pool->blocks.find(block));
   std::uint64_t none = 0;
-  CHECK_FALSE(way.path->allocate(fixture.context->handle, 512, fixture.journal, none));
-  way.path->close();
-  CHECK(fixture.fast_paths.find(handle) == nullptr);
-  CHECK(way.take() == 0);
-  CHECK(way.free(block) == FastPath::Freed::no);
-  way.path->open(*way.pool, handle, [] { return false; });
-  CHECK(way.take() == 0);
-  way.open();
-  CHECK(way.free(block) == FastPath::Freed::due);  // the quarantine has not said yet when
-  CHECK(way.pool->blocks.statistics().retired_blocks == 1);
+  CHECK_FALSE(fast.pool->allocate_hit(fixture.context->handle, 512, fixture.journal, none));
+  fast.pool->close_to_hits();
+  CHECK(fixture.context_pools.find(handle) == nullptr);
+  CHECK(fast.take() == 0);
+  CHECK(fast.free(block) == ContextPool::Freed::no);
+  fast.pool->open_to_hits(handle, [] { return false; });
+  CHECK(fast.take() == 0);
+  fast.open();
+  CHECK(fast.free(block) == ContextPool::Freed::due);  // the quarantine has not said yet when
+  CHECK(fast.pool->blocks.statistics().retired_blocks == 1);
   CHECK(fixture.journal.tally().devices[0].allocs == 1);
   CHECK(fixture.journal.tally().devices[0].frees == 1);
   CHECK(fixture.journal.tally().devices[0].live_bytes == 0);
 }
 
-TEST_CASE("a block that is too large to be freed untold is not the path's to free") {
+TEST_CASE("the fast path does not free a block whose size must be published") {
   QuarantineFixture fixture;
-  Lane way(fixture);
-  const std::uint64_t block = way.take(4096);
+  FastPool fast(fixture);
+  const std::uint64_t block = fast.take(4096);
   int device = -1;
-  CHECK(way.path->free(way.context->handle, block, fixture.journal, 4095, device) == FastPath::Freed::no);
-  CHECK(way.pool->blocks.find(block));
+  CHECK(fast.pool->free_hit(fast.context->handle, block, fixture.journal, 4095, device) == ContextPool::Freed::no);
+  CHECK(fast.pool->blocks.find(block));
   CHECK(fixture.journal.tally().devices[0].frees == 0);
   CHECK(fixture.quarantine.blocks() == 0);
-  CHECK(way.path->free(way.context->handle, block, fixture.journal, 4096, device) != FastPath::Freed::no);
+  CHECK(fast.pool->free_hit(fast.context->handle, block, fixture.journal, 4096, device) != ContextPool::Freed::no);
   CHECK(fixture.quarantine.blocks() == 1);
 }
 
-TEST_CASE("a path whose pool has gone turns away who comes late, also when another pool has it") {
+TEST_CASE("a stale handle finds a recycled pool closed, also when another context has it") {
   QuarantineFixture fixture;
-  std::optional<Lane> gone(std::in_place, fixture);
+  std::optional<FastPool> gone(std::in_place, fixture);
   const CUcontext handle = gone->context->handle;
-  FastPath *path = gone->path;
-  REQUIRE(gone->free(gone->take()) != FastPath::Freed::no);
+  ContextPool *const pool = gone->pool;
+  REQUIRE(gone->free(gone->take()) != ContextPool::Freed::no);
   gone.reset();
   std::uint64_t none = 0;
   int device = 0;
-  CHECK_FALSE(path->allocate(handle, 512, fixture.journal, none));
-  CHECK(path->free(handle, 0x900000200, fixture.journal, UINT64_MAX, device) == FastPath::Freed::no);
+  CHECK_FALSE(pool->allocate_hit(handle, 512, fixture.journal, none));
+  CHECK(pool->free_hit(handle, 0x900000200, fixture.journal, UINT64_MAX, device) == ContextPool::Freed::no);
   CHECK(fixture.quarantine.blocks() == 0);
-  policy::ContextPool next(*fixture.context, policy::FastPaths::Claim(fixture.fast_paths, handle, 0));
-  REQUIRE(next.claim.path() == path);
+  policy::Context next;
+  next.handle = handle;  // so that it gets the same place
+  REQUIRE(&fixture.context_pools.acquire(next) == pool);
+  CHECK(pool->context == &next);
+  CHECK(pool->blocks.statistics().slab_bytes == 0);
   CHECK(fixture.quarantine.blocks() == 0);
-  REQUIRE(next.blocks.add_slab({0x900000000, kMiB, 3}) == pool::AddSlabOutcome::kAdded);
-  path->open(next, fixture.context->handle, [] { return true; });
-  CHECK_FALSE(path->allocate(handle, 512, fixture.journal, none));
-  CHECK(path->allocate(fixture.context->handle, 512, fixture.journal, none));
-  CHECK(path->free(handle, none, fixture.journal, UINT64_MAX, device) == FastPath::Freed::no);
+  REQUIRE(pool->blocks.add_slab({0x900000000, kMiB, 3}) == pool::AddSlabOutcome::kAdded);
+  prepare(*pool);
+  pool->open_to_hits(fixture.context->handle, [] { return true; });
+  CHECK_FALSE(pool->allocate_hit(handle, 512, fixture.journal, none));
+  CHECK(pool->allocate_hit(fixture.context->handle, 512, fixture.journal, none));
+  CHECK(pool->free_hit(handle, none, fixture.journal, UINT64_MAX, device) == ContextPool::Freed::no);
+  pool->release();
 }
 
-TEST_CASE("a handle has four fast_paths at most, and who gets none does without") {
+TEST_CASE("a handle has four places at most, and a pool that gets none has no fast path") {
   QuarantineFixture fixture;
-  const CUcontext handle = fixture.context->handle;
-  std::vector<policy::FastPaths::Claim> claims;
-  for (int i = 0; i < 4; ++i) {
-    claims.emplace_back(fixture.fast_paths, handle, 0);
-    CHECK(claims.back().path() != nullptr);
+  std::vector<ContextPool *> pools;
+  for (int i = 0; i < 5; ++i) {
+    pools.push_back(&fixture.context_pools.acquire(*fixture.context));
+    CHECK(pools.back()->has_fast_path() == (i < 4));
   }
-  CHECK(policy::FastPaths::Claim(fixture.fast_paths, handle, 0).path() == nullptr);
-  claims.pop_back();
-  CHECK(policy::FastPaths::Claim(fixture.fast_paths, handle, 0).path() != nullptr);
+  pools[3]->release();
+  pools[3] = &fixture.context_pools.acquire(*fixture.context);
+  CHECK(pools[3]->has_fast_path());
+  for (ContextPool *pool : pools) {
+    pool->release();
+  }
 }
 
-TEST_CASE("what does not start a live block of its pool, or has no room there, is not the path's business") {
+TEST_CASE("the fast path leaves alone what starts no live block of its pool or has no room there") {
   QuarantineFixture fixture;
-  Lane way(fixture);
-  const std::uint64_t block = way.take(1024);
-  CHECK(way.free(0) == FastPath::Freed::no);
-  CHECK(way.free(block + 512) == FastPath::Freed::no);
-  CHECK(way.free(fixture.take()) == FastPath::Freed::no);
-  CHECK(way.free(block) != FastPath::Freed::no);
-  CHECK(way.free(block) == FastPath::Freed::no);
-  CHECK(way.take(17 * kMiB) == 0);
+  FastPool fast(fixture);
+  const std::uint64_t block = fast.take(1024);
+  CHECK(fast.free(0) == ContextPool::Freed::no);
+  CHECK(fast.free(block + 512) == ContextPool::Freed::no);
+  CHECK(fast.free(fixture.take()) == ContextPool::Freed::no);
+  CHECK(fast.free(block) != ContextPool::Freed::no);
+  CHECK(fast.free(block) == ContextPool::Freed::no);
+  CHECK(fast.take(17 * kMiB) == 0);
   CHECK(fixture.journal.tally().devices[0].allocs == 1);
   CHECK(fixture.journal.tally().devices[0].frees == 1);
 }
 
-TEST_CASE("what is freed on the short way counts as quarantined at once") {
+TEST_CASE("what is freed on the fast path counts as quarantined at once") {
   QuarantineFixture fixture;
-  Lane way(fixture);
-  fixture.driver.timeline.submit(way.context->handle);
-  CHECK(way.frees_until_due() == 1024);
-  way.free(way.take(1024));
+  FastPool fast(fixture);
+  fixture.driver.timeline.submit(fast.context->handle);
+  CHECK(fast.frees_until_due() == 1024);
+  fast.free(fast.take(1024));
   fixture.free_one();
   CHECK(fixture.quarantine.blocks() == 1026);
-  way.free(way.take());
+  fast.free(fast.take());
   CHECK(fixture.quarantine.bytes() == 1024 * 512 + 1024 + 512 + 512);
-  way.free(way.take());
+  fast.free(fast.take());
   CHECK(fixture.quarantine.retired() == 1028);
-  way.free(way.take());
-  fixture.driver.timeline.finish(way.context->handle);
+  fast.free(fast.take());
+  fixture.driver.timeline.finish(fast.context->handle);
   CHECK(fixture.collect().blocks == 1029);
   CHECK(fixture.retired() == 0);
-  CHECK(way.pool->blocks.statistics().retired_blocks == 0);
+  CHECK(fast.pool->blocks.statistics().retired_blocks == 0);
 }
 
-TEST_CASE("on the short way too a seal is due after 1,024 frees or an eighth of the bytes") {
+TEST_CASE("on the fast path too a seal is due after 1,024 frees or an eighth of the bytes") {
   QuarantineFixture fixture;
-  Lane way(fixture);
-  CHECK(way.frees_until_due() == 1024);
+  FastPool fast(fixture);
+  CHECK(fast.frees_until_due() == 1024);
   fixture.collect();
-  CHECK(way.frees_until_due() == 1024);
+  CHECK(fast.frees_until_due() == 1024);
   fixture.collect();
-  CHECK(way.frees_until_due(kMiB) == QuarantineFixture::kBytes / kMiB / 8);
+  CHECK(fast.frees_until_due(kMiB) == QuarantineFixture::kBytes / kMiB / 8);
   fixture.collect();
   fixture.quarantine.set_sizes(QuarantineFixture::kBytes, 4 * kMiB);
   fixture.free_one();
-  CHECK(way.frees_until_due() == 1023);
+  CHECK(fast.frees_until_due() == 1023);
 }
 
-TEST_CASE("on the short way too epochs grow where the program had to wait, and a seal that failed is put off") {
+TEST_CASE("on the fast path too epochs grow where the program had to wait, and a seal that failed is put off") {
   QuarantineFixture fixture;
-  Lane way(fixture);
+  FastPool fast(fixture);
   for (const int frees : {1024, 2048, 4096}) {
     fixture.driver.timeline.submit(fixture.context->handle);
-    CHECK(way.frees_until_due() == frees);
+    CHECK(fast.frees_until_due() == frees);
     CHECK(fixture.quarantine.wait().waited);
   }
   fixture.driver.fails["cuCtxRecordEvent"] = CUDA_ERROR_LAUNCH_FAILED;
-  CHECK(way.frees_until_due() == 4096);
+  CHECK(fast.frees_until_due() == 4096);
   CHECK(fixture.collect().error == CUDA_ERROR_LAUNCH_FAILED);
-  CHECK(way.frees_until_due() == 1024);
+  CHECK(fast.frees_until_due() == 1024);
 }
 
-TEST_CASE("a seal speaks for what was freed on the short way before it, and for nothing after") {
+TEST_CASE("a seal speaks for what was freed on the fast path before it, and for nothing after") {
   QuarantineFixture fixture;
-  Lane way(fixture);
-  fixture.driver.timeline.submit(way.context->handle);
-  way.free(way.take());
+  FastPool fast(fixture);
+  fixture.driver.timeline.submit(fast.context->handle);
+  fast.free(fast.take());
   CHECK(fixture.collect().blocks == 0);
   CHECK(fixture.driver.calls("cuCtxRecordEvent") == 2);
-  fixture.driver.timeline.submit(way.context->handle);
-  way.free(way.take());
-  fixture.driver.timeline.finish(way.context->handle);
-  fixture.driver.timeline.submit(way.context->handle);
+  fixture.driver.timeline.submit(fast.context->handle);
+  fast.free(fast.take());
+  fixture.driver.timeline.finish(fast.context->handle);
+  fixture.driver.timeline.submit(fast.context->handle);
   CHECK(fixture.quarantine.collect(Quarantine::Sealing::worthwhile).blocks == 1);
   CHECK(fixture.quarantine.blocks() == 1);
-  CHECK(way.pool->blocks.statistics().retired_blocks == 1);
+  CHECK(fast.pool->blocks.statistics().retired_blocks == 1);
 }
 
-TEST_CASE("a pool that goes takes along what its path keeps, and what others keep stays") {
+TEST_CASE("a pool that ends takes along the frees that its fast path keeps, and no others") {
   QuarantineFixture fixture;
-  Lane way(fixture);
-  Lane other(fixture, 0xa00000000);
+  FastPool fast(fixture);
+  FastPool other(fixture, 0xa00000000);
   for (const bool taken_in : {true, false}) {
-    for (Lane *each : {&way, &other}) {
+    for (FastPool *each : {&fast, &other}) {
       each->free(each->take());
     }
     if (taken_in) {
       (void)fixture.quarantine.blocks();  // gathers
     }
   }
-  way.path->close();
-  fixture.quarantine.forget(*way.pool);
-  CHECK(way.pool->blocks.statistics().retired_blocks == 0);
+  fast.pool->close_to_hits();
+  fixture.quarantine.forget(*fast.pool);
+  CHECK(fast.pool->blocks.statistics().retired_blocks == 0);
   CHECK(fixture.quarantine.blocks() == 2);
   CHECK(fixture.collect().blocks == 2);
 }
 
-TEST_CASE("a path that is full, because the host has no memory to take its blocks in, keeps all of them") {
+TEST_CASE("a fast path that is full, because the host has no memory to gather its frees, keeps all of them") {
   QuarantineFixture fixture;
-  Lane way(fixture);
-  REQUIRE(way.pool->blocks.reserve(2 * FastPath::kMostFreed));
+  FastPool fast(fixture);
+  REQUIRE(fast.pool->blocks.reserve(2 * ContextPool::kMostFreed));
   std::uint64_t block = 0;
   allocations_left = 0;
-  for (int frees = 0; frees < static_cast<int>(FastPath::kMostFreed); ++frees) {
-    block = way.take();
-    if (way.free(block) == FastPath::Freed::due) {
+  for (int frees = 0; frees < static_cast<int>(ContextPool::kMostFreed); ++frees) {
+    block = fast.take();
+    if (fast.free(block) == ContextPool::Freed::due) {
       (void)fixture.quarantine.blocks();  // gathers
     }
   }
-  block = way.take();
-  const FastPath::Freed freed = way.free(block);
+  block = fast.take();
+  const ContextPool::Freed freed = fast.free(block);
   std::uint64_t bytes = 0;
   Quarantine::PendingRecord ticket;
   bool due = false;
-  const Quarantine::Retired retired = fixture.quarantine.retire(*way.pool, block, bytes, ticket, due);
+  const Quarantine::Retired retired = fixture.quarantine.retire(*fast.pool, block, bytes, ticket, due);
   allocations_left = -1;
-  CHECK(freed == FastPath::Freed::no);
+  CHECK(freed == ContextPool::Freed::no);
   CHECK(retired == Quarantine::Retired::no_host_memory);
-  CHECK(way.pool->blocks.find(block));
-  CHECK(fixture.quarantine.blocks() == FastPath::kMostFreed);
-  CHECK(fixture.collect().blocks == FastPath::kMostFreed);
+  CHECK(fast.pool->blocks.find(block));
+  CHECK(fixture.quarantine.blocks() == ContextPool::kMostFreed);
+  CHECK(fixture.collect().blocks == ContextPool::kMostFreed);
 }
 
 TEST_CASE("no free of a pool that shares a block is a hit, its allocations are") {
   QuarantineFixture fixture;
-  Lane way(fixture);
-  const std::uint64_t address = way.take();
-  way.pool->shared.fetch_add(1);
-  CHECK(way.free(address) == FastPath::Freed::no);
-  CHECK(way.take() != 0);
-  way.pool->shared.fetch_sub(1);
-  CHECK(way.free(address) != FastPath::Freed::no);
+  FastPool fast(fixture);
+  const std::uint64_t address = fast.take();
+  fast.pool->shared.fetch_add(1);
+  CHECK(fast.free(address) == ContextPool::Freed::no);
+  CHECK(fast.take() != 0);
+  fast.pool->shared.fetch_sub(1);
+  CHECK(fast.free(address) != ContextPool::Freed::no);
 }

@@ -1,0 +1,67 @@
+#include "policy/block_pool/context_pool.h"
+
+#include "policy/block_pool/context_pools.h"
+
+namespace ration::policy {
+
+bool ContextPool::allocate_hit(CUcontext handle, std::uint64_t bytes, events::Journal &journal,
+                               std::uint64_t &address) noexcept {
+  const pool::Guard guard(blocks.mutex());
+  if (!serves(handle)) {
+    return false;
+  }
+  const pool::AllocateOutcome outcome = blocks.allocate_locked(bytes);
+  if (!outcome) {
+    return false;
+  }
+  // Under the lock: a thread that closes the fast path finds every block that was taken here in the totals.
+  journal.count_pool_alloc(device(), outcome.block.bytes);
+  address = outcome.block.address;
+  return true;
+}
+
+ContextPool::Freed ContextPool::free_hit(CUcontext handle, std::uint64_t address, events::Journal &journal,
+                                         [[maybe_unused]] std::uint64_t most, int &device) noexcept {
+  const pool::Guard guard(blocks.mutex());
+  const std::uint32_t count = count_.load(std::memory_order_relaxed);
+  if (!serves(handle) || count == kMostFreed) {
+    return Freed::no;
+  }
+  if (shared.load() != 0) {
+    return Freed::no;  // this may be the block that another process has open
+  }
+#ifdef RATION_BREAK_QUARANTINE  // as in quarantine.cc
+  const pool::FreeOutcome outcome = blocks.free_locked(address);
+#else
+  const pool::FreeOutcome outcome = blocks.retire_locked(address, most);
+#endif
+  if (!outcome) {
+    return Freed::no;  // of another pool, of none, or too large
+  }
+  device = device_.load(std::memory_order_relaxed);
+  journal.count_pool_free(device, outcome.bytes);
+#ifdef RATION_BREAK_QUARANTINE
+  return Freed::freed;
+#endif
+  freed_[count] = address;
+  count_.store(count + 1, std::memory_order_relaxed);
+  bytes_ += outcome.bytes;
+  const bool due =
+      count + 1 >= due_blocks_.load(std::memory_order_relaxed) || bytes_ >= due_bytes_.load(std::memory_order_relaxed);
+  return due ? Freed::due : Freed::freed;
+}
+
+void ContextPool::close_to_hits() noexcept {
+  const pool::Guard guard(blocks.mutex());
+  handle_.store(nullptr, std::memory_order_relaxed);
+}
+
+void ContextPool::release() noexcept {
+  if (table_ == nullptr) {
+    delete this;
+    return;
+  }
+  table_->recycle(*this);
+}
+
+}  // namespace ration::policy
