@@ -2,7 +2,7 @@
 // bytes to MOST MiB, log-uniform, of which LIVE are live, PAIRS times, and now and then frees all of them; the mappings
 // of files in FOLDER are sealed, and every call is asked what it touched. COUNT 1: and what system calls it made. A
 // quarter of the blocks are pitched. touch, call, allocate: a control, where hits do just that. Runs over a core that
-// has witness.cc in it.
+// has recorder.cc in it.
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,11 +14,11 @@
 #include <vector>
 
 #include "host_allocations.h"
+#include "recorder.h"
 #include "seal.h"
 #include "system_calls.h"
 #include "tests/shapes/random.h"
 #include "verdict.h"
-#include "witness.h"
 
 namespace {
 
@@ -28,18 +28,18 @@ constexpr unsigned kBurstEvery = 16;  // times LIVE
 constexpr unsigned kMostComplaints = 5;
 
 enum class Control { none, touch, call, allocate } control = Control::none;
-struct Witnessed {
+struct Recorded {
   bool served = false;
-  bool looked = false;
-  bool told = false;
+  bool due = false;
+  bool published = false;
 };
-thread_local Witnessed seen;
+thread_local Recorded seen;
 
 struct Totals {
-  unsigned long long calls = 0, hits = 0, unnoticed = 0, looked = 0, told = 0, faulted = 0, asked = 0, waited = 0,
+  unsigned long long calls = 0, hits = 0, unnoticed = 0, due = 0, published = 0, faulted = 0, asked = 0, waited = 0,
                      complaints = 0;
   void add(const Totals &more) {
-    for (const auto figure : {&Totals::calls, &Totals::hits, &Totals::unnoticed, &Totals::looked, &Totals::told,
+    for (const auto figure : {&Totals::calls, &Totals::hits, &Totals::unnoticed, &Totals::due, &Totals::published,
                               &Totals::faulted, &Totals::asked, &Totals::waited, &Totals::complaints}) {
       this->*figure += more.*figure;
     }
@@ -52,7 +52,7 @@ class Worker {
       : context_(context), octaves_(octaves), blocks_(live), random_(seed), verdict_(verdict) {
     if (counting) system_calls_ = std::make_unique<SystemCalls>();
   }
-  // `warm`: everybody is; `sealed`: and it is sealed.
+  // `warm`: all threads are warmed up; `sealed`: and the mappings are sealed.
   void run(unsigned pairs, std::latch &warm, std::latch &sealed) {
     verdict_.succeeded("cuCtxSetCurrent", cuCtxSetCurrent(context_));
     replace(pairs / 4);
@@ -125,7 +125,7 @@ class Worker {
     const unsigned long long allocated = host_allocations();
     SealedCall sealed;
     const CUresult code = call();
-    if (seen.served && !seen.looked && host_allocations() != allocated) {
+    if (seen.served && !seen.due && host_allocations() != allocated) {
       complain(name, "was a hit and called malloc, times", static_cast<int>(host_allocations() - allocated));
     }
     const SystemCalls::Counts after = system_calls();
@@ -135,19 +135,19 @@ class Worker {
   }
   void judge(const char *name, const SealedCall &sealed, unsigned long long waits, unsigned long long others,
              int last) {
-    const bool hit = seen.served && !seen.looked;
+    const bool hit = seen.served && !seen.due;
     ++totals_.calls;
     totals_.hits += hit ? 1 : 0;
     totals_.unnoticed += hit && !sealed.alone() ? 1 : 0;
-    totals_.looked += seen.looked ? 1 : 0;
-    totals_.told += seen.told ? 1 : 0;
+    totals_.due += seen.due ? 1 : 0;
+    totals_.published += seen.published ? 1 : 0;
     totals_.faulted += sealed.faulted() ? 1 : 0;
-    totals_.asked += sealed.faulted() && !seen.told ? 1 : 0;  // what is left, where a pool had no room
+    totals_.asked += sealed.faulted() && !seen.published ? 1 : 0;  // the rest: requests for which the pool had no room
     totals_.waited += hit && waits > 0 ? 1 : 0;
-    // What is served on the short way leaves the ledger alone, also where it was due.
+    // The fast path leaves the ledger alone, also for a free that was due.
     if (sealed.faulted() && seen.served) complain(name, "was served and touched the ledger", last);
-    if (!sealed.faulted() && seen.told && sealed.alone()) complain(name, "told and touched nothing", last);
-    if (seen.told && seen.served) complain(name, "was served and told", last);
+    if (!sealed.faulted() && seen.published && sealed.alone()) complain(name, "published and touched nothing", last);
+    if (seen.published && seen.served) complain(name, "was served and published", last);
     if (hit && others > 0) complain(name, "was a hit and made a system call, number", last);
   }
   void complain(const char *name, const char *what, int number) {
@@ -170,10 +170,10 @@ class Worker {
 
 }  // namespace
 
-void preload_witness(Seen what) noexcept {
+void preload_record(Seen what) noexcept {
   seen.served |= what == Seen::served;
-  seen.looked |= what == Seen::looked;
-  seen.told |= what == Seen::told;
+  seen.due |= what == Seen::due;
+  seen.published |= what == Seen::published;
   if (what == Seen::served && control == Control::touch) touch_sealed();
   if (what == Seen::served && control == Control::call) getppid();
   if (what == Seen::served && control == Control::allocate) ::operator delete(::operator new(1));
@@ -216,10 +216,10 @@ int main(int argc, char **argv) {
     live += worker->live_bytes();
   }
   dprintf(1,
-          "calls=%llu hits=%llu unnoticed=%llu looked=%llu told=%llu faulted=%llu asked=%llu waited=%llu live=%llu\n",
-          totals.calls, totals.hits, totals.unnoticed, totals.looked, totals.told, totals.faulted, totals.asked,
+          "calls=%llu hits=%llu unnoticed=%llu due=%llu published=%llu faulted=%llu asked=%llu waited=%llu live=%llu\n",
+          totals.calls, totals.hits, totals.unnoticed, totals.due, totals.published, totals.faulted, totals.asked,
           totals.waited, live);
   char byte = 0;
-  if (read(0, &byte, 1) < 0) verdict.fail(kOtherFailure);  // whoever wants to look at this process has done so
+  if (read(0, &byte, 1) < 0) verdict.fail(kOtherFailure);  // until the test has looked at this process
   return verdict.status();
 }

@@ -9,9 +9,9 @@ from members import Machine  # noqa: E402
 from harness import BUILD, GIB, LIBRARIES, LIBRARY, MIB, SANITIZED, expect, expect_that, main  # noqa: E402
 
 PAIRS = int(sys.argv[1])
-FRONT = str(BUILD / "lib/ration/witnessed/libration.so")
+PRELOAD = str(BUILD / "lib/ration/recorded/libration.so")
 RATION = str(12 * GIB)
-POOL = {"RATION_MODE": "pool", "RATION_PREALLOCATE_AFTER": "0", "LD_PRELOAD": LIBRARIES.replace(str(LIBRARY), FRONT)}
+POOL = {"RATION_MODE": "pool", "RATION_PREALLOCATE_AFTER": "0", "LD_PRELOAD": LIBRARIES.replace(str(LIBRARY), PRELOAD)}
 GROUPS = {"in a group": {"RATION_GROUP": "g", "RATION_GROUP_LIMIT": RATION},
           "in a group that only counts": {"RATION_GROUP": "g", "RATION_LIMIT": RATION},
           "in no group": {"RATION_LIMIT": RATION}}
@@ -23,7 +23,7 @@ RIGHT, WRONG = 0, 1
 
 
 def churn(folder, settings, *what, status=RIGHT):
-    """What the churn says of its calls, once `ration ps` has looked at the process: figures, rows, complaints."""
+    """What the churn prints of its calls, after `ration ps` looked at the process: figures, rows, complaints."""
     with Machine(folder, devices="16GiB", **POOL | settings) as machine:
         member = machine.start("every_hit", str(machine.state), *what)
         said, complaints = member.read(), []
@@ -42,10 +42,10 @@ def every_hit(backed, settings, *what):
         seen, rows, _ = churn(folder, settings, *what, str(PAIRS), COUNTED)
         alone = seen["hits"] - seen["unnoticed"]
         expect_that(f"many hits among {seen}", 10 * alone > seen["calls"])
-        expect_that(f"calls that told and frees that were due, too, among {seen}",
-                    seen["told"] > 20 and seen["faulted"] > 20 and seen["looked"] > 5)
-        expect_that(f"whatever touched the ledger told: {seen}", seen["asked"] <= (seen["calls"] // 100 if backed == "grown" else 0))
-        expect_that(f"one thread has nobody to wait for: {seen}", what[0] != "1" or seen["waited"] == 0)
+        expect_that(f"calls that published and frees that were due among {seen}",
+                    seen["published"] > 20 and seen["faulted"] > 20 and seen["due"] > 5)
+        expect_that(f"each call that touched the ledger published: {seen}", seen["asked"] <= (seen["calls"] // 100 if backed == "grown" else 0))
+        expect_that(f"one thread waits for no other: {seen}", what[0] != "1" or seen["waited"] == 0)
         expect("processes", len(rows), 1)
         used, reserved = rows[0]["used"], rows[0]["reserved"]
         # Threads that free at once see each other's frees late.

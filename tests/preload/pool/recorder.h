@@ -1,0 +1,15 @@
+// What a core with recorder.cc in it reports of a call while it runs, on the thread that makes the call.
+// The program defines and exports preload_record.
+#pragma once
+
+namespace preload::pool {
+
+enum class Seen : int {
+  served,     // the fast path served it: BlockPools::allocate_hit or free_hit returned true
+  due,        // and this free was due, so the quarantine is collected
+  published,  // figures are being published to other processes
+};
+
+}  // namespace preload::pool
+
+extern "C" [[gnu::visibility("default")]] void preload_record(preload::pool::Seen what) noexcept;
