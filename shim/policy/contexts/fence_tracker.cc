@@ -161,7 +161,10 @@ CUresult FenceTracker::query_mark(const Fence::Mark &mark, std::uint64_t number)
   return result;
 }
 
-CUresult FenceTracker::query(const Fence &moment) {
+CUresult FenceTracker::query([[maybe_unused]] const Fence &moment) {
+#ifdef RATION_BREAK_QUARANTINE  // as in quarantine.cc
+  return CUDA_SUCCESS;
+#endif
   for (const Fence::Mark &mark : moment.marks) {
     const CUresult result = query_mark(mark, moment.number);
     if (result != CUDA_SUCCESS) {
