@@ -104,7 +104,7 @@ class BlockPools {
     return journal_.tally().devices[device].live_bytes.load(std::memory_order_relaxed);
   }
   // Waits until no slab in this range is being ended, so that the range's next owner is logged later.
-  void settle(std::uint64_t address, std::uint64_t bytes) { slabs_.settle(address, bytes); }
+  void wait_for_ends(std::uint64_t address, std::uint64_t bytes) { slabs_.wait_for_ends(address, bytes); }
 
   // Before a synchronise of the program's: the number of the fence that has passed if the driver answers success.
   std::uint64_t before_synchronise() noexcept;

@@ -51,7 +51,7 @@ CUresult BlockPools::share(std::uint64_t address, const ContextRef &owner, CUipc
 
 // The context's end waits for calls in flight; a later call sees that the context has ended.
 void BlockPools::reclaim_unshared(std::size_t most) noexcept {
-  exports_.settle(most, [this](const IpcExporter::Kept &kept) {
+  exports_.reconcile(most, [this](const IpcExporter::Kept &kept) {
     ContextPool &pool = *existing_pool(*kept.owner);
     const ContextPool::InFlight in_flight(pool);
     return kept.owner->ended_by.load() == nullptr &&

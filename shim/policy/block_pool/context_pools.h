@@ -5,11 +5,14 @@
 // Why a stale handle is harmless: find() reads only this array, which always exists, and its answer is a hint. A pool's
 // handle changes under the pool's lock and each hit compares it again under that lock, so a thread that comes late
 // finds a pool that is closed or serves another context, and takes the slow path. If the driver reused the handle, the
-// pool belongs to the context that has it now, which is what the driver would use. recycle() closes the pool under the
-// lock, after which no hit touches the blocks; all other users hold the context (ContextRef), which is gone by then,
-// and Quarantine::forget ran when it ended. So the blocks are reset without the lock. A program under ThreadSanitizer
-// sees libc's functions, not our atomics: locks that are as old as the runtime need no other proof that they were made
-// before they are taken, and a last lock and unlock orders the reset before the next owner.
+// pool belongs to the context that has it now, which is what the driver would use.
+//
+// Why recycling is safe: recycle() runs when the context object is destroyed. It closes the pool under the lock, after
+// which no hit touches the blocks. All other users hold the context (ContextRef); for the quarantine the slabs of its
+// blocks do, in the directory, until it forgot the pool. So the blocks are reset without the lock.
+//
+// A program under ThreadSanitizer sees libc's functions, not our atomics: locks as old as the runtime need no other
+// proof that they were made before they are taken, and a last lock and unlock orders the reset before the next owner.
 #pragma once
 
 #include <atomic>

@@ -9,7 +9,7 @@
 namespace ration::policy {
 namespace {
 
-// A block that may be shared: whoever frees one of that pool's blocks asks.
+// A block that may be shared: every free of that pool's blocks asks the exporter meanwhile.
 class Announced {
  public:
   explicit Announced(std::atomic<int> &shared) : shared_(shared) { shared_.fetch_add(1); }
@@ -58,12 +58,12 @@ bool IpcExporter::free_record(std::uint32_t &record) {
   return true;
 }
 
-// Announced before the look into the pool: a free that comes behind that look, under the pool's lock, sees it.
+// Announced before the pool is asked: a free that comes after that, under the pool's lock, sees it.
 IpcExporter::Shared IpcExporter::share(const ContextRef &owner, const pool::Block &block,
                                        const ledger::ExportedBlock &in, ledger::ExportToken &token,
                                        std::string &problem) {
-  ledger::ExportFile *const told = file(problem);
-  if (told == nullptr) {
+  ledger::ExportFile *const records = file(problem);
+  if (records == nullptr) {
     return Shared::no_file;
   }
   const ledger::ExportNonce nonce = ledger::export_nonce();
@@ -83,7 +83,7 @@ IpcExporter::Shared IpcExporter::share(const ContextRef &owner, const pool::Bloc
     return Shared::no_place;
   }
   by_address_.emplace(block.address, record);
-  token = told->publish(record, in, nonce);
+  token = records->publish(record, in, nonce);
   entries_[record] = {State::live, {owner, block.address, block.bytes}, token, in};
   announced.stay();
   return Shared::shared;
@@ -155,7 +155,7 @@ std::vector<IpcExporter::Candidate> IpcExporter::candidates(std::size_t most) {
   return found;
 }
 
-// The generation tells that it is what was looked at: another thread may have returned it, and shared the next one.
+// The generation identifies the candidate: another thread may have returned it and shared the next block there.
 bool IpcExporter::begin_return(const Candidate &candidate, Kept &block) {
   Guard guard(mutex_);
   Entry &entry = entries_[candidate.record];
@@ -168,7 +168,7 @@ bool IpcExporter::begin_return(const Candidate &candidate, Kept &block) {
 }
 
 void IpcExporter::finish_return(std::uint32_t record, bool taken) {
-  Kept dropped;  // its context may go with it, and with that its pool: outside the lock
+  Kept dropped;  // its context, and with it its pool, may end with it: outside the lock
   Guard guard(mutex_);
   Entry &entry = entries_[record];
   entry.state = taken ? State::free : State::kept;
@@ -178,7 +178,7 @@ void IpcExporter::finish_return(std::uint32_t record, bool taken) {
   }
 }
 
-void IpcExporter::settle(std::size_t most, FunctionRef<bool(const Kept &)> take_back) noexcept try {
+void IpcExporter::reconcile(std::size_t most, FunctionRef<bool(const Kept &)> take_back) noexcept try {
   if (!keeps_any()) {
     return;
   }
@@ -218,7 +218,7 @@ void IpcExporter::leave() noexcept try {
   if (const ledger::ExportFile *file = file_.load(std::memory_order_acquire)) {
     file->remove_if_unused();
   }
-} catch (...) {  // whoever looks next removes it
+} catch (...) {  // the next `ration ps` removes it
 }
 
 }  // namespace ration::policy

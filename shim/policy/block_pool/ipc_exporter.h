@@ -1,7 +1,7 @@
-// The blocks of this process's pools that it shares with others; and those that it has freed while somebody has them
-// open, which are kept out of their pool until nobody has (ledger/export_file.h).
-// Layer: policy. Threads: any; no system call under the lock, which is taken inside the quarantine's and before a
-// pool's. Owns: the file, made at the first share.
+// The blocks of this process's pools that it shares with others, and those that it freed while another process has them
+// open: these are kept out of their pool until none has (ledger/export_file.h). They wait for other processes' locks,
+// not for a fence, and then enter the quarantine. Layer: policy/block_pool. Threads: any; no system call under the
+// lock, which is taken inside the quarantine's and before a pool's. Owns: the file, made at the first share.
 #pragma once
 
 #include <atomic>
@@ -38,12 +38,12 @@ class IpcExporter {
   // The token of a live block: the same one for as long as it lives. `in` is where it lies. Throws bad_alloc.
   Shared share(const ContextRef &owner, const pool::Block &block, const ledger::ExportedBlock &in,
                ledger::ExportToken &token, std::string &problem);
-  // Of a token of this process's own: the driver's handle. False: its block has ended, or it is none.
+  // For a token of this process: the driver's handle. False: its block has ended, or it is no such token.
   bool is_own(const ledger::ExportToken &token) const;
   bool find_own(const ledger::ExportToken &token, ledger::ExportedBlock &block);
 
-  // Whether a block that was just retired was shared: then nobody can open it any more, and it is kept here. Called
-  // under the quarantine's lock, so that no block that is shared gets past it.
+  // Whether a block that was just retired was shared: then it can be opened no more, and is kept here. Called under the
+  // quarantine's lock, so that no shared block enters the quarantine.
   bool keep(ContextPool &pool, pool::Address address, std::uint64_t bytes) noexcept;
   bool keeps_any() const { return kept_.load(std::memory_order_relaxed) != 0; }
   std::uint64_t kept_bytes(int device);
@@ -53,11 +53,11 @@ class IpcExporter {
     pool::Address address = 0;
     std::uint64_t bytes = 0;
   };
-  // Looks whether somebody still has what is kept, `most` of it; what nobody has is offered to `take_back`, which
-  // answers whether it did.
-  void settle(std::size_t most, FunctionRef<bool(const Kept &)> take_back) noexcept;
+  // Asks, for `most` of the kept blocks, whether another process still has them open; offers the others to `take_back`,
+  // which returns whether it took the block.
+  void reconcile(std::size_t most, FunctionRef<bool(const Kept &)> take_back) noexcept;
 
-  // The pool's context has gone: what it shared can be opened no more, and what was kept of it is reclaimed.
+  // The pool's context has ended: what it shared can be opened no more, and what was kept of it is reclaimed.
   void forget(ContextPool &pool) noexcept;
   // At the end of the process.
   void leave() noexcept;
@@ -86,7 +86,7 @@ class IpcExporter {
   RankedMutex mutex_{Rank::kExports};
   std::vector<Entry> entries_ GUARDED_BY(mutex_);                                   // by record
   std::unordered_map<pool::Address, std::uint32_t> by_address_ GUARDED_BY(mutex_);  // live ones
-  std::size_t next_kept_ GUARDED_BY(mutex_) = 0;                                    // where the next look begins
+  std::size_t next_kept_ GUARDED_BY(mutex_) = 0;                                    // where the next reconcile() begins
 };
 
 }  // namespace ration::policy

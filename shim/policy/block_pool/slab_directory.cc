@@ -6,19 +6,19 @@
 #include "base/wait.h"
 
 namespace ration::policy {
-std::vector<SlabDirectory::Slab>::iterator SlabDirectory::first_behind(std::uint64_t address) {
+std::vector<SlabDirectory::Slab>::iterator SlabDirectory::first_after(std::uint64_t address) {
   return std::upper_bound(slabs_.begin(), slabs_.end(), address,
                           [](std::uint64_t at, const Slab &slab) { return at < slab.end; });
 }
 
 bool SlabDirectory::insert(std::uint64_t address, std::uint64_t bytes, const ContextRef &context) {
-  settle(address, bytes);
+  wait_for_ends(address, bytes);
   Guard guard(mutex_);
-  const auto place = first_behind(address);
-  // Whatever the driver gives twice had ended without our seeing how.
+  const auto place = first_after(address);
+  // A range that the driver gives twice had ended in a way that we did not see.
   const auto last =
       std::find_if(place, slabs_.end(), [&](const Slab &slab) { return slab.address >= address + bytes; });
-  // A range that somebody else has meanwhile, while this context is being destroyed, was given up by that.
+  // If another context has the range meanwhile, while this one is being destroyed, the destruction released it.
   if (context->ended_by.load(std::memory_order_acquire) != nullptr || (place != last && context->is_ending())) {
     return false;
   }
@@ -34,7 +34,7 @@ bool SlabDirectory::insert(std::uint64_t address, std::uint64_t bytes, const Con
 
 void SlabDirectory::erase(std::uint64_t address, const Context &context) {
   Guard guard(mutex_);
-  const auto place = first_behind(address);
+  const auto place = first_after(address);
   if (place != slabs_.end() && place->address == address && place->context.get() == &context) {
     slabs_.erase(place);
     wake_waiters();
@@ -42,12 +42,12 @@ void SlabDirectory::erase(std::uint64_t address, const Context &context) {
   count_.store(slabs_.size(), std::memory_order_relaxed);
 }
 
-void SlabDirectory::settle(std::uint64_t address, std::uint64_t bytes) {
+void SlabDirectory::wait_for_ends(std::uint64_t address, std::uint64_t bytes) {
   Waiter waiter;
   while (count_.load(std::memory_order_relaxed) != 0) {
     {
       Guard guard(mutex_);
-      const auto place = first_behind(address);
+      const auto place = first_after(address);
       const bool ending = std::any_of(place, slabs_.end(), [&](const Slab &slab) {
         return slab.address < address + bytes && slab.ender != nullptr && slab.ender != this_thread();
       });
@@ -64,7 +64,7 @@ ContextRef SlabDirectory::find(std::uint64_t address) {
   while (count_.load(std::memory_order_relaxed) != 0) {
     {
       Guard guard(mutex_);
-      const auto place = first_behind(address);
+      const auto place = first_after(address);
       if (place == slabs_.end() || place->address > address || place->ender == this_thread()) {
         return nullptr;
       }
@@ -98,7 +98,7 @@ void SlabDirectory::cancel_end(const ContextRef &context) noexcept {
 
 void SlabDirectory::set_ender(std::uint64_t address, const void *ender) noexcept {
   Guard guard(mutex_);
-  const auto place = first_behind(address);
+  const auto place = first_after(address);
   if (place != slabs_.end() && place->address == address) {
     place->ender = ender;
   }

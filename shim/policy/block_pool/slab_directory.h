@@ -1,8 +1,8 @@
-// Address -> slab: which context's pool an address belongs to.
-// Layer: policy. Threads: any; no driver call under the lock.
+// Address to slab: which context's pool an address belongs to.
+// Layer: policy/block_pool. Threads: any; no driver call under the lock.
 //
-// A context that goes is announced before the driver is called, as in address_book.h: once the driver has destroyed it
-// it may hand its addresses to another thread, and that thread's insert waits until the old slabs are done with.
+// The end of a context is announced before the driver is called, as in address_book.h: once the driver has destroyed
+// the context it may give its addresses to another thread, and that thread's insert waits until the old slabs ended.
 #pragma once
 
 #include <atomic>
@@ -20,11 +20,11 @@ class SlabDirectory {
   bool insert(std::uint64_t address, std::uint64_t bytes, const ContextRef &context);
   // Only where it is still that context's.
   void erase(std::uint64_t address, const Context &context);
-  // Returns once no slab that is about to end lies there: its records come before those of whoever got the range.
-  void settle(std::uint64_t address, std::uint64_t bytes);
+  // Returns once no slab that is about to end lies there: its records come before those of the range's next owner.
+  void wait_for_ends(std::uint64_t address, std::uint64_t bytes);
 
-  // The context of the slab around `address`, or nullptr: none, or this thread is inside the call that ends it. While
-  // another thread is in such a call this waits: the context may yet live on.
+  // The context of the slab around `address`, or nullptr: none, or this thread is inside the call that ends it. Waits
+  // while another thread is in such a call: the driver may refuse to end the context.
   ContextRef find(std::uint64_t address);
 
   // Of every slab of a context, or of one slab.
@@ -41,13 +41,13 @@ class SlabDirectory {
     const void *ender = nullptr;  // the thread that is ending it
   };
   void set_ender(std::uint64_t address, const void *ender) noexcept;
-  // The first slab that ends behind `address`.
-  std::vector<Slab>::iterator first_behind(std::uint64_t address) REQUIRES(mutex_);
+  // The first slab that ends after `address`.
+  std::vector<Slab>::iterator first_after(std::uint64_t address) REQUIRES(mutex_);
 
   RankedMutex mutex_{Rank::kSlabs};
   std::vector<Slab> slabs_ GUARDED_BY(mutex_);  // by address, disjoint
-  // How many there are, so that a process without a pool never takes the lock. Relaxed: whoever holds an address got
-  // it behind the insert of its slab.
+  // How many there are, so that a process without a pool never takes the lock. Relaxed: a thread that holds an address
+  // got it after the insert of its slab.
   std::atomic<std::size_t> count_{0};
 };
 

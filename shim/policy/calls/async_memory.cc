@@ -45,7 +45,7 @@ CUresult AsyncMemory::allocate(Request request, const Contexts::Current &where, 
   request.kind = events::Kind::pool;
   const int device = where.device;
   preallocate(request, where, pool);
-  async_.settle(device);
+  async_.poll_if_due(device);
   const std::uint64_t bytes = request.upper_bound;
   const auto undo = [&](CUdeviceptr obtained) { return async_.put_back(where.context, obtained); };
   request.upper_bound = stream_pools_.upper_bound(*pool, bytes);
@@ -125,7 +125,7 @@ CUresult AsyncMemory::finish_free(const char *api, int device) {
   if (synchronous_free_) {
     return async_.drain(api, device);
   }
-  async_.settle(device);
+  async_.poll_if_due(device);
   return CUDA_SUCCESS;
 }
 

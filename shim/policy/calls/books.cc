@@ -10,7 +10,7 @@ CUresult Books::enter(AddressBook &book, const Request &request, const Block &bl
   AddressBook::Inserted inserted{};
   try {
     if (&book == &blocks) {
-      pools_.settle(key, block.size);
+      pools_.wait_for_ends(key, block.size);
     }
     inserted = book.insert(key, block, displaced);
   } catch (...) {

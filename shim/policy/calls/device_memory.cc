@@ -5,7 +5,7 @@
 namespace ration::policy {
 
 CUresult DeviceMemory::allocate_slow(const Request &request, bool pooled, Act act, CUdeviceptr *address) {
-  imports_.settle();
+  imports_.poll();
   if (admission_.limit_unknown()) {
     return Admission::refuse_unknown(act, undo_free);
   }

@@ -32,7 +32,7 @@ void Queries::present_memory(std::size_t *free_bytes, std::size_t *total_bytes) 
 
 // What our own pools hold is the program's to have; of the rest the limits and the device decide.
 std::uint64_t Queries::free_on(const char *api, const Device &device, std::uint64_t really_free) {
-  pending_.settle(device.ordinal, false);
+  pending_.poll(device.ordinal);
   stream_pools_.reconcile_all(api, device.ordinal);
   room_.release_orphans(api, device.ordinal);
   ledger_.account(device.ordinal).reclaim_from_dead();

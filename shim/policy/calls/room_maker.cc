@@ -49,7 +49,7 @@ bool RoomMaker::give_back(const char *api, int device) noexcept {
 bool RoomMaker::make_room(const char *api, int device, std::uint64_t bytes) noexcept try {
   const ledger::Account &account = ledger_.account(device);
   const auto enough = [&] { return account.available() >= bytes; };
-  if (enough() || (pending_.settle(device, false) && enough()) || (pending_.settle(device, true) && enough())) {
+  if (enough() || (pending_.poll(device) && enough()) || (pending_.flush(device) && enough())) {
     return true;
   }
   // The driver's pools keep what was freed in stream order until the stream reaches the free, and longer.

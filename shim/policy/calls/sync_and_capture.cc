@@ -17,7 +17,7 @@ CUresult SyncAndCapture::end_capture(CUstream stream, DriverCall call) {
   const std::uint64_t number = captures_.number_of(stream, context);  // another thread may begin the next
   const CUresult result = call();
   captures_.finish_end(number, result);
-  imports_.settle();
+  imports_.poll();
   return result;
 }
 
@@ -43,7 +43,7 @@ CUresult SyncAndCapture::synchronise(CUcontext handle, DriverCall call) {
   if (result == CUDA_SUCCESS && context != nullptr) {
     FenceTracker::passed(*context, began);
   }
-  imports_.settle();
+  imports_.poll();
   return result;
 }
 

@@ -18,7 +18,7 @@ bool thread_is_gone(int thread) {
   return tgkill(getpid(), thread, 0) != 0 && errno == ESRCH;
 }
 
-// Where the driver does not say, it captures.
+// If the driver does not say, it captures.
 bool asks_as_running(CUstream stream) {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
   return capture_status(stream, status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
@@ -58,7 +58,7 @@ void Captures::begin_capture() {
         return;
       }
     }
-    waiter.pause();  // a look at the device is short; a synchronise of ours ends with the work that was there before it
+    waiter.pause();  // a query is short; a synchronise of ours ends with the work that was submitted before it
   }
 }
 
@@ -125,8 +125,8 @@ void Captures::forget(const ContextRef &context) {
   captures_.remove_if([&](const Capture &capture) { return capture.context == context; });
 }
 
-// The driver's word where it has one. A stream of another thread's own can only be asked about there: it captures for
-// as long as its thread lives. The streams of a context go with it, so it is pinned.
+// The driver answers if it can. A per-thread stream of another thread can only be queried there: it captures as long as
+// its thread lives. The streams of a context end with it, so the context is pinned.
 bool Captures::may_still_run(const Capture &capture) {
   if (capture.context == nullptr) {
     return asks_as_running(capture.stream);
@@ -136,7 +136,7 @@ bool Captures::may_still_run(const Capture &capture) {
   }
   const Pin pin(*capture.context);
   if (!pin) {
-    return true;  // or gone, at the next look
+    return true;  // if it has ended, the next query says so
   }
   if (capture.stream != CU_STREAM_PER_THREAD) {
     return asks_as_running(capture.stream);
@@ -185,7 +185,7 @@ bool Captures::enter() {
     }
     try {
       confirm();
-    } catch (...) {  // no memory to ask: as if all still ran
+    } catch (...) {  // no memory to ask: all of them count as running
     }
     confirmed = true;
     Guard guard(mutex_);

@@ -1,5 +1,5 @@
-// Stream captures of this process, and the gate that keeps them and our own looks at the device apart.
-// Layer: policy. Threads: any; driver calls outside the lock.
+// Stream captures of this process, and what keeps them apart from our own queries of the device.
+// Layer: policy/contexts. Threads: any; driver calls outside the lock.
 //
 // cuCtxRecordEvent and cuCtxSynchronize invalidate every capture of their context (driver API manual), so they run only
 // while no capture does, and a capture that begins meanwhile waits for them. A capture may take in streams of several
@@ -18,14 +18,14 @@ namespace ration::policy {
 
 class Captures {
  public:
-  // What a begin-capture and an end-capture call stand in; every begun begin is finished.
+  // Around begin-capture and end-capture calls; every begin is finished.
   void begin_capture();
   // `context` is the stream's; a per-thread default stream is one for each thread and context.
   void finish_begin(CUstream stream, CUresult result, const ContextRef &context);
-  // Before an end: which capture it can only mean; 0: none that is known.
+  // Before an end: the capture that it can only mean; 0: none that is known.
   std::uint64_t number_of(CUstream stream, const ContextRef &context);
   void finish_end(std::uint64_t number, CUresult result);
-  // A destroyed stream captures no more. Before the driver's call, so that nobody asks about a dead handle.
+  // A destroyed stream captures no more. Before the driver's call, so that no thread asks about a dead handle.
   void forget(CUstream stream);
   void forget(const ContextRef &context);
 
@@ -34,7 +34,7 @@ class Captures {
   // The same without asking the driver about captures that may be over.
   bool enter_if_quiet();
   void leave();
-  // Whether any capture is known to run; whether one does that another thread began, and none that this one did.
+  // Whether any capture is known to run; whether other threads began all of those, and at least one.
   bool running();
   bool run_elsewhere_only();
 
@@ -62,8 +62,8 @@ class Captures {
 // Whether a stream that lives captures, by whichever function the driver has; NOT_SUPPORTED where it has none.
 CUresult capture_status(CUstream stream, CUstreamCaptureStatus &status);
 
-// Driver calls of ours that a capture of the calling thread, or a global one of another, would forbid and be
-// invalidated by are harmless to it in relaxed mode (cuThreadExchangeStreamCaptureMode).
+// In relaxed mode (cuThreadExchangeStreamCaptureMode) our driver calls do not invalidate a capture of this thread, or a
+// global one of another, that would forbid them otherwise.
 class RelaxedCapture {
  public:
   RelaxedCapture();
@@ -76,8 +76,8 @@ class RelaxedCapture {
   const bool exchanged_;
 };
 
-// A few short calls that no capture of the process is to notice: while there is none, or else in relaxed mode, which
-// costs two driver calls.
+// Around a few short calls that must not disturb any capture of the process: none begins meanwhile, or, if one runs,
+// they run in relaxed mode, which costs two driver calls.
 class CaptureExclusion {
  public:
   explicit CaptureExclusion(Captures &captures) : captures_(captures), quiet_(captures.enter_if_quiet()) {

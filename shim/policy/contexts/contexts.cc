@@ -65,7 +65,7 @@ CurrentFor::~CurrentFor() {
 
 Contexts::Current Contexts::current() {
   if (!real.cuCtxGetCurrent.present()) {
-    return {unknown_, 0, CUDA_SUCCESS};  // everything is held to the first device's limit: the strictest reading
+    return {unknown_, 0, CUDA_SUCCESS};  // all is charged to the first device: the strictest reading
   }
   CUcontext handle = nullptr;
   const CUresult result = real.cuCtxGetCurrent(&handle);
@@ -77,7 +77,7 @@ Contexts::Current Contexts::current() {
   }
   CUdevice device = 0;
   if (real.cuCtxGetDevice.present()) {
-    // Not every handle that is current is alive; one that is not must not be taken for a context to wait for.
+    // A handle can be current although its context has ended; no fence may wait for such a context.
     if (const CUresult alive = real.cuCtxGetDevice(&device); alive != CUDA_SUCCESS) {
       return {unknown_, 0, alive};
     }
@@ -150,7 +150,7 @@ ContextRef Contexts::note(CUcontext handle, int device) {
   return note_locked(handle, device);
 }
 
-// Whoever had it is gone.
+// Its former owner has ended.
 void Contexts::take_handle_away(CUcontext handle) {
   const auto found = contexts_.find(handle);
   if (found != contexts_.end()) {
@@ -186,7 +186,7 @@ ContextRef Contexts::primary_of(int device) {
 }
 
 void Contexts::forget(const ContextRef &context, const char *api) {
-  context->ended_by.store(api);  // pairs with whoever enters or ends a block, or is about to take one from the pool
+  context->ended_by.store(api);  // pairs with threads that enter or end a block, or are about to take one from the pool
   context->close_to_hits();
   Guard guard(mutex_);
   const auto found = contexts_.find(context->handle);

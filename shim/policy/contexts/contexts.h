@@ -1,5 +1,5 @@
-// The contexts that this process has seen, and which of them are gone.
-// Layer: policy. Threads: any; driver calls outside the lock.
+// The contexts that this process has seen, and which of them have ended.
+// Layer: policy/contexts. Threads: any; driver calls outside the lock.
 #pragma once
 
 #include <atomic>
@@ -27,18 +27,18 @@ class PoolOfContext {
   ~PoolOfContext() = default;
 };
 
-// One life of a context; a handle that the driver uses again gets a new one.
+// One life of a context; a handle that the driver reuses gets a new one.
 struct Context {
   CUcontext handle = nullptr;
-  unsigned number = 0;  // order of appearance, from 1; 0 where the driver does not say what is current
+  unsigned number = 0;  // order of appearance, from 1; 0 if the driver does not say which context is current
   int device = 0;
   std::atomic<const char *> ended_by{nullptr};  // the call that destroyed it
   std::atomic<std::uint64_t> own_bytes{0};      // charged for the context itself (charge_context)
-  // Everything that was submitted to it before this moment (fences.h) has finished.
+  // Everything that was submitted to it before the fence of this number (fence_tracker.h) has finished.
   std::atomic<std::uint64_t> passed{0};
-  // Its handle means something else now, or nothing: no hit may take it for this one.
+  // Its handle means another context now, or none: no hit may use this one's pool.
   std::atomic<bool> renamed{false};
-  // Its pool; made at the first allocation, for the rest of its life. Owned.
+  // Its pool; made at the first allocation, for the rest of its life.
   std::atomic<PoolOfContext *> pool{nullptr};
 
   Context() = default;
@@ -46,27 +46,28 @@ struct Context {
   Context(const Context &) = delete;
   Context &operator=(const Context &) = delete;
 
-  // Keeps it from being destroyed under a driver call of ours that names it. False: it is being destroyed, or is gone.
+  // Prevents its destruction during a driver call of ours that names it. False: it is being destroyed, or has ended.
   bool pin();
   void unpin() {
     pins_.fetch_sub(1);
     wake_waiters();
   }
-  // Waits until no pin is left, and lets none in until refuse_end(). The program's call that ends it comes between.
+  // Waits until no pin is left, and admits none until refuse_end(). The program's call that ends it comes between.
   void begin_end();
   void refuse_end() {
     ending_.fetch_sub(1);
     wake_waiters();
   }
   bool is_ending() const { return ending_.load() != 0; }
-  // Whether its handle may lead to its pool without a look at anything else. Whoever sets one of these three closes the
-  // way behind it, whoever opens the way has made the pool before: seq_cst all, so one sees the other.
+  // Whether the fast path of its pool may open. A thread that sets one of these three closes the fast path afterwards;
+  // a thread that opens it has published the pool before: all seq_cst, so one of the two sees the other.
   bool may_be_hit() const { return ending_.load() == 0 && ended_by.load() == nullptr && !renamed.load(); }
   // Returns once no hit is in its pool any more.
   void close_to_hits() noexcept;
 
  private:
-  // Whoever pins counts first and looks then, whoever ends the other way round: seq_cst both, so one sees the other.
+  // A thread that pins counts first and then looks, a thread that ends it does the reverse: seq_cst, so one of the two
+  // sees the other.
   std::atomic<int> pins_{0};
   std::atomic<int> ending_{0};
 };
@@ -88,8 +89,8 @@ class Pin {
   Context *const context_;
 };
 
-// Makes a context current for as long as it lives, where it is not already. REQUIRES: it is pinned, or the program
-// itself just named it.
+// Makes a context current during its own lifetime, unless it is already. REQUIRES: the context is pinned, or the
+// program itself just named it.
 class CurrentFor {
  public:
   explicit CurrentFor(CUcontext context);
@@ -111,16 +112,16 @@ class Contexts {
   explicit Contexts(Devices &devices) : devices_(devices) {}
 
   // One call at a time that retains, releases or resets a device's primary context: its handle stays the same, so only
-  // the order of the calls tells one life from the next. A turn, not a lock: it spans the driver's call, and a thread
-  // whose driver calls back into us has it already.
+  // the order of the calls tells one life from the next. A gate, not a lock: it spans the driver's call, and a thread
+  // that is called back by the driver is inside already.
   class PrimaryGate : public ReentrantGate {
    public:
     PrimaryGate(Contexts &contexts, int device) : ReentrantGate(contexts.primary_gates_[device]) {}
   };
 
-  // What the calling thread works on; under a green context its device's primary one, whose memory it uses. Where
-  // nothing is current, `error` is what a call that needs a context is answered, and should the driver serve it all the
-  // same, it is the first device's: the strictest reading.
+  // The context of the calling thread; under a green context its device's primary one, whose memory it uses. If nothing
+  // is current, `error` is the answer to a call that needs a context; if the driver serves the call all the same, it is
+  // charged to the first device: the strictest reading.
   struct Current {
     ContextRef context;
     int device = 0;
@@ -131,19 +132,19 @@ class Contexts {
   ContextRef find(CUcontext handle);
   // The context that the stream belongs to; a default stream is the current context's.
   ContextRef of_stream(CUstream stream);
-  // A context that is current, was just created (a new life, even while the one that had the handle before is still
-  // being forgotten), or was retained as `device`'s primary one.
+  // A context that is current, was just created (a new life, even while the former owner of the handle is still being
+  // forgotten), or was retained as `device`'s primary one.
   ContextRef note(CUcontext handle, int device);
   ContextRef note_created(CUcontext handle, int device);
   ContextRef note_primary(CUcontext handle, int device);
   ContextRef primary_of(int device);
-  // `handle` came from `green`: its memory is that of `device`'s primary context.
+  // `handle` came from `green`: it uses the memory of `device`'s primary context.
   void note_green(CUcontext handle, CUgreenCtx green, int device);
   void forget_green(CUgreenCtx green);
   bool is_green(CUcontext handle);
   // Every context that is alive; green ones are part of their primary one.
   std::vector<ContextRef> live();
-  // The driver says that `api` destroyed it: no block may be entered for it any more.
+  // The driver says that `api` destroyed it: no block may be entered for it from now on.
   void forget(const ContextRef &context, const char *api);
 
   // References that the program holds: cuCtxAttach/Detach on a context, retain/release on a device's primary one.

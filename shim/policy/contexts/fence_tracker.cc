@@ -15,7 +15,7 @@ bool has_passed(const Context &context, std::uint64_t number) {
          context.passed.load(std::memory_order_acquire) >= number;
 }
 
-// A thread on which nothing is current cannot ask about events.
+// A thread with no current context cannot query events.
 class SomeContext {
  public:
   explicit SomeContext(CUcontext context) {
@@ -40,7 +40,7 @@ bool FenceTracker::can_tell() {
   return real.cuCtxGetCurrent.present() && (has_events() || real.cuCtxSynchronize.present());
 }
 
-// Raised only, so that whoever reads it late reads too little.
+// Only rises, so that a late reader reads too little.
 void FenceTracker::passed(Context &context, std::uint64_t since) {
   std::uint64_t before = context.passed.load(std::memory_order_relaxed);
   while (before < since && !context.passed.compare_exchange_weak(before, since, std::memory_order_release)) {
@@ -64,14 +64,14 @@ CUevent FenceTracker::event_for(const ContextRef &context, CUresult &error) {
 }
 
 // One event a context. REQUIRES: marks hold the contexts, each pinned; no capture can begin.
-CUresult FenceTracker::record(Fence &moment) {
-  for (Fence::Mark &mark : moment.marks) {
+CUresult FenceTracker::record(Fence &fence) {
+  for (Fence::Mark &mark : fence.marks) {
     CUresult result = CUDA_SUCCESS;
     mark.event = event_for(mark.context, result);
     if (mark.event != nullptr) {
       result = real.cuCtxRecordEvent(mark.context->handle, mark.event);
     }
-    if (result == CUDA_ERROR_CONTEXT_IS_DESTROYED) {  // by a way that we do not see: nothing of it runs any more
+    if (result == CUDA_ERROR_CONTEXT_IS_DESTROYED) {  // in a way that we do not see: nothing of it runs any more
       contexts_.forget(mark.context, "unknown");
     } else if (result != CUDA_SUCCESS) {
       return result;
@@ -80,37 +80,37 @@ CUresult FenceTracker::record(Fence &moment) {
   return CUDA_SUCCESS;
 }
 
-FenceTracker::Taken FenceTracker::take(Fence &moment, CUresult &error) {
+FenceTracker::Taken FenceTracker::take(Fence &fence, CUresult &error) {
   std::vector<ContextRef> live = contexts_.live();
-  moment.marks.reserve(live.size());
-  // Numbered before the first event is recorded: what passes a later number was then recorded behind this moment too,
-  // and a synchronise that began at this number or later covers it.
-  moment.number = clock_.fetch_add(1) + 1;
+  fence.marks.reserve(live.size());
+  // Numbered before the first event is recorded: what passes a later number was recorded after this fence too, and a
+  // synchronise that began at this number or later covers it.
+  fence.number = clock_.fetch_add(1) + 1;
   if (by_events()) {
-    const Taken taken = take_by_events(moment, live, error);
+    const Taken taken = take_by_events(fence, live, error);
     if (error != CUDA_ERROR_NOT_SUPPORTED || !real.cuCtxSynchronize.present()) {
       return taken;
     }
     events_refused_.store(true, std::memory_order_relaxed);
-    return take(moment, error);
+    return take(fence, error);
   }
   for (ContextRef &context : live) {
-    moment.marks.push_back({std::move(context), nullptr});
+    fence.marks.push_back({std::move(context), nullptr});
   }
   error = CUDA_SUCCESS;
   return Taken::taken;
 }
 
-FenceTracker::Taken FenceTracker::try_take(Fence &moment, CUresult &error) noexcept try {
-  return take(moment, error);
+FenceTracker::Taken FenceTracker::try_take(Fence &fence, CUresult &error) noexcept try {
+  return take(fence, error);
 } catch (...) {
-  moment.marks.clear();
+  fence.marks.clear();
   error = CUDA_ERROR_OUT_OF_MEMORY;
   return Taken::failed;
 }
 
-// Pinned all the while, so that none of the contexts is destroyed under a call that names it.
-FenceTracker::Taken FenceTracker::take_by_events(Fence &moment, std::vector<ContextRef> &live, CUresult &error) {
+// All are pinned, so that no context is destroyed during a call that names it.
+FenceTracker::Taken FenceTracker::take_by_events(Fence &fence, std::vector<ContextRef> &live, CUresult &error) {
   error = CUDA_SUCCESS;
   if (!captures_.enter()) {
     return Taken::capturing;
@@ -118,25 +118,25 @@ FenceTracker::Taken FenceTracker::take_by_events(Fence &moment, std::vector<Cont
   bool all_pinned = true;
   for (ContextRef &context : live) {
     if (context->pin()) {
-      moment.marks.push_back({std::move(context), nullptr});
+      fence.marks.push_back({std::move(context), nullptr});
     } else if (context->ended_by.load(std::memory_order_acquire) == nullptr) {
-      all_pinned = false;  // the driver may yet refuse to destroy it
+      all_pinned = false;  // the driver may refuse to destroy it
     }
   }
   try {
-    error = all_pinned ? record(moment) : CUDA_SUCCESS;
+    error = all_pinned ? record(fence) : CUDA_SUCCESS;
   } catch (...) {
     error = CUDA_ERROR_OUT_OF_MEMORY;
   }
   captures_.leave();
-  for (Fence::Mark &mark : moment.marks) {
+  for (Fence::Mark &mark : fence.marks) {
     mark.context->unpin();
   }
   if (all_pinned && error == CUDA_SUCCESS) {
     return Taken::taken;
   }
-  recycle(moment);
-  if (error == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) {  // one that began behind our back
+  recycle(fence);
+  if (error == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) {  // one that began in a way that we do not see
     return Taken::capturing;
   }
   return all_pinned ? Taken::failed : Taken::ending;
@@ -161,12 +161,12 @@ CUresult FenceTracker::query_mark(const Fence::Mark &mark, std::uint64_t number)
   return result;
 }
 
-CUresult FenceTracker::query([[maybe_unused]] const Fence &moment) {
+CUresult FenceTracker::query([[maybe_unused]] const Fence &fence) {
 #ifdef RATION_BREAK_QUARANTINE  // as in quarantine.cc
   return CUDA_SUCCESS;
 #endif
-  for (const Fence::Mark &mark : moment.marks) {
-    const CUresult result = query_mark(mark, moment.number);
+  for (const Fence::Mark &mark : fence.marks) {
+    const CUresult result = query_mark(mark, fence.number);
     if (result != CUDA_SUCCESS) {
       return result;
     }
@@ -178,11 +178,11 @@ bool FenceTracker::is_idle() {
   if (!by_events()) {
     return false;
   }
-  const CaptureExclusion undisturbed(captures_);
-  Fence moment;
+  const CaptureExclusion exclusion(captures_);
+  Fence fence;
   CUresult error = CUDA_SUCCESS;
-  const bool idle = take(moment, error) == Taken::taken && query(moment) == CUDA_SUCCESS;
-  recycle(moment);
+  const bool idle = take(fence, error) == Taken::taken && query(fence) == CUDA_SUCCESS;
+  recycle(fence);
   return idle;
 }
 
@@ -216,7 +216,7 @@ CUresult FenceTracker::wait_for_mark(const Fence::Mark &mark, std::uint64_t numb
       if (has_passed(*mark.context, number)) {
         return CUDA_SUCCESS;
       }
-      waiter.pause();  // it is being destroyed; the driver answers soon whether it is
+      waiter.pause();  // it is being destroyed, unless the driver refuses; it answers soon
       continue;
     }
     if (mark.event == nullptr) {
@@ -231,10 +231,10 @@ CUresult FenceTracker::wait_for_mark(const Fence::Mark &mark, std::uint64_t numb
   }
 }
 
-CUresult FenceTracker::wait(const Fence &moment) {
+CUresult FenceTracker::wait(const Fence &fence) {
   const RelaxedCapture relaxed;
-  for (const Fence::Mark &mark : moment.marks) {
-    const CUresult result = wait_for_mark(mark, moment.number);
+  for (const Fence::Mark &mark : fence.marks) {
+    const CUresult result = wait_for_mark(mark, fence.number);
     if (result != CUDA_SUCCESS) {
       return result;
     }
@@ -242,14 +242,14 @@ CUresult FenceTracker::wait(const Fence &moment) {
   return CUDA_SUCCESS;
 }
 
-void FenceTracker::recycle(Fence &moment) noexcept {
-  for (Fence::Mark &mark : moment.marks) {
+void FenceTracker::recycle(Fence &fence) noexcept {
+  for (Fence::Mark &mark : fence.marks) {
     if (mark.event == nullptr) {
       continue;
     }
     try {
       Guard guard(mutex_);
-      // The events of a context went with it. forget() comes behind its end: one of the two sees the other.
+      // The events of a context end with it. forget() comes after its end: one of the two sees the other.
       if (mark.context->ended_by.load(std::memory_order_acquire) == nullptr) {
         spare_[mark.context.get()].push_back(mark.event);
       }
@@ -261,8 +261,8 @@ void FenceTracker::recycle(Fence &moment) noexcept {
       real.cuEventDestroy_v2(mark.event);
     }
   }
-  moment.marks.clear();
-  moment.number = 0;
+  fence.marks.clear();
+  fence.number = 0;
 }
 
 void FenceTracker::forget(const ContextRef &context) {

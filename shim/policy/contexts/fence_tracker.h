@@ -1,10 +1,11 @@
-// What the device is through with: a moment is everything that was submitted to any context before it was taken.
-// Layer: policy. Threads: any; driver calls outside the lock.
+// Fences: a fence has passed when everything that was submitted to any context before it was taken has finished.
+// Layer: policy/contexts. Threads: any; driver calls outside the lock.
 //
 // Every live context counts, not only those of the block's device: a copy between devices runs in a stream of either
-// context, and under peer access any context's kernel may write here. Where the driver has cuCtxRecordEvent (12.5) a
-// moment is one event a context, which takes in the streams of all threads and the green contexts of a primary one, and
-// nothing that is submitted later. Elsewhere only cuCtxSynchronize tells, so a moment is a number to synchronise past.
+// context, and under peer access any context's kernel may write here. If the driver has cuCtxRecordEvent (12.5), a
+// fence is one event for each context, which covers the streams of all threads and the green contexts of a primary one,
+// and nothing that is submitted later. Otherwise only cuCtxSynchronize says it, so a fence is a number to synchronise
+// past.
 #pragma once
 
 #include <atomic>
@@ -19,7 +20,7 @@
 
 namespace ration::policy {
 
-// How long a call may wait for the device where it need not: a program then holds less memory in quarantine.
+// How long a call may wait for the device without need, so that a program holds less memory in quarantine.
 inline constexpr std::uint64_t kBrieflyNs = 10'000'000;
 
 struct Fence {
@@ -35,9 +36,9 @@ class FenceTracker {
  public:
   FenceTracker(Contexts &contexts, Captures &captures) : contexts_(contexts), captures_(captures) {}
 
-  // Whether this driver can tell at all; without it nothing may ever be used again.
+  // Whether this driver can say it at all; if not, no block may ever be reused.
   static bool can_tell();
-  // By events, or by synchronising: where it lacks them, or exports them and answers NOT_SUPPORTED.
+  // By events, or by synchronising: if it lacks them, or exports them and answers NOT_SUPPORTED.
   bool by_events() const { return has_events() && !events_refused_.load(std::memory_order_relaxed); }
 
   enum class Taken {
@@ -46,21 +47,21 @@ class FenceTracker {
     ending,     // a context is being destroyed
     failed,     // `error` is the driver's own
   };
-  // REQUIRES: `moment` has no marks, and CaptureExclusion. Only on `taken` does it have any.
-  Taken take(Fence &moment, CUresult &error);
-  // The same; where the host has no memory for it: `failed`, OUT_OF_MEMORY.
-  Taken try_take(Fence &moment, CUresult &error) noexcept;
+  // REQUIRES: `fence` has no marks, and CaptureExclusion. Only on `taken` does it have any.
+  Taken take(Fence &fence, CUresult &error);
+  // The same; if the host has no memory for it: `failed`, OUT_OF_MEMORY.
+  Taken try_take(Fence &fence, CUresult &error) noexcept;
   // CUDA_SUCCESS: passed. NOT_READY: not yet. Else the driver's own error, of which nothing follows. Never waits.
   // REQUIRES: CaptureExclusion.
-  CUresult query(const Fence &moment);
-  // The same, having waited for it, relaxed by itself. NOT_READY: a capture is in the way of synchronising.
-  CUresult wait(const Fence &moment);
-  // Whether nothing that was submitted before the call still runs; false where that cannot be told without waiting.
+  CUresult query(const Fence &fence);
+  // The same, having waited for it, in relaxed mode by itself. NOT_READY: a capture prevents synchronising.
+  CUresult wait(const Fence &fence);
+  // Whether nothing that was submitted before the call still runs; false if that cannot be known without waiting.
   bool is_idle();
-  // Its events may serve another moment. REQUIRES: nobody asks about it any more.
-  void recycle(Fence &moment) noexcept;
+  // Its events may serve another fence. REQUIRES: no thread asks about it any more.
+  void recycle(Fence &fence) noexcept;
 
-  // The program synchronises a context itself: what it answered success for had all been submitted before it began.
+  // The program synchronises a context itself: success covers what was submitted before the call began.
   std::uint64_t now() const { return clock_.load(); }
   static void passed(Context &context, std::uint64_t since);
   void forget(const ContextRef &context);
@@ -68,8 +69,8 @@ class FenceTracker {
 
  private:
   static bool has_events();
-  Taken take_by_events(Fence &moment, std::vector<ContextRef> &live, CUresult &error);
-  CUresult record(Fence &moment);
+  Taken take_by_events(Fence &fence, std::vector<ContextRef> &live, CUresult &error);
+  CUresult record(Fence &fence);
   CUevent event_for(const ContextRef &context, CUresult &error);
   static CUresult query_mark(const Fence::Mark &mark, std::uint64_t number);
   CUresult wait_for_mark(const Fence::Mark &mark, std::uint64_t number);
@@ -78,7 +79,7 @@ class FenceTracker {
   Contexts &contexts_;
   Captures &captures_;
   std::atomic<std::uint64_t> clock_{0};
-  std::atomic<bool> events_refused_{false};  // once and for all
+  std::atomic<bool> events_refused_{false};  // for good
   RankedMutex mutex_{Rank::kProgress};
   std::unordered_map<Context *, std::vector<CUevent>> spare_ GUARDED_BY(mutex_);
 };

@@ -35,8 +35,8 @@ bool AsyncPools::supported_on(CUdevice device) {
 }
 
 AsyncPools::~AsyncPools() {
-  for (std::atomic<Home *> &home : homes_) {
-    delete home.load(std::memory_order_acquire);
+  for (std::atomic<DevicePool *> &device_pool : device_pools_) {
+    delete device_pool.load(std::memory_order_acquire);
   }
 }
 
@@ -60,7 +60,7 @@ void AsyncPools::allow(CUmemoryPool pool, int from) {
   }
 }
 
-void AsyncPools::make(Home &home, int device) {
+void AsyncPools::make(DevicePool &device_pool, int device) {
   const Device *known_device = devices_.find(device);
   if (known_device == nullptr || !supported_on(known_device->handle)) {
     events::say("mode async: device " + std::to_string(device) + " has no memory pools; mode pool serves it");
@@ -72,11 +72,11 @@ void AsyncPools::make(Home &home, int device) {
   props.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
   const std::uint64_t limit = ledger_.account(device).limit();
   props.maxSize = has_caps() && limit != UINT64_MAX ? limit : 0;
-  home.capped = props.maxSize != 0;
+  device_pool.capped = props.maxSize != 0;
   CUmemoryPool pool = nullptr;
   CUresult result = real.cuMemPoolCreate(&pool, &props);
-  if (result != CUDA_SUCCESS && home.capped) {
-    home.capped = false;
+  if (result != CUDA_SUCCESS && device_pool.capped) {
+    device_pool.capped = false;
     props.maxSize = 0;
     result = real.cuMemPoolCreate(&pool, &props);
   }
@@ -101,39 +101,41 @@ void AsyncPools::make(Home &home, int device) {
     allow(pool, each);
   }
   stream_pools_.created(pool, props.location);
-  home.pool = stream_pools_.find(pool, device);
+  device_pool.pool = stream_pools_.find(pool, device);
 }
 
-AsyncPools::Home &AsyncPools::home_on(int device) {
-  if (Home *home = known(device)) {
-    return *home;
+AsyncPools::DevicePool &AsyncPools::device_pool_on(int device) {
+  if (DevicePool *device_pool = known(device)) {
+    return *device_pool;
   }
   const ReentrantGate turn(making_);
   if (known(device) == nullptr) {
-    auto home = std::make_unique<Home>(fences_);
-    make(*home, device);
-    homes_[device].store(home.release(), std::memory_order_release);
+    auto device_pool = std::make_unique<DevicePool>(fences_);
+    make(*device_pool, device);
+    device_pools_[device].store(device_pool.release(), std::memory_order_release);
   }
   return *known(device);
 }
 
 StreamPools::PoolRef AsyncPools::pool_on(int device) {
-  return home_on(device).pool;
+  return device_pool_on(device).pool;
 }
 
 bool AsyncPools::owns(const StreamPools::PoolRef &pool) const {
-  const Home *home = pool != nullptr && pool->device >= 0 ? known(pool->device) : nullptr;
-  return home != nullptr && home->pool == pool;
+  const DevicePool *device_pool = pool != nullptr && pool->device >= 0 ? known(pool->device) : nullptr;
+  return device_pool != nullptr && device_pool->pool == pool;
 }
 
 bool AsyncPools::owns_handle(std::uintptr_t handle) const {
-  return std::any_of(std::begin(homes_), std::end(homes_), [handle](const std::atomic<Home *> &each) {
-    const Home *home = each.load(std::memory_order_acquire);
-    return home != nullptr && home->pool != nullptr && reinterpret_cast<std::uintptr_t>(home->pool->handle) == handle;
-  });
+  return std::any_of(std::begin(device_pools_), std::end(device_pools_),
+                     [handle](const std::atomic<DevicePool *> &each) {
+                       const DevicePool *device_pool = each.load(std::memory_order_acquire);
+                       return device_pool != nullptr && device_pool->pool != nullptr &&
+                              reinterpret_cast<std::uintptr_t>(device_pool->pool->handle) == handle;
+                     });
 }
 
-// One for each context life; of the context itself, whichever green one is current.
+// One for each context life; it belongs to the context itself, whichever green context is current.
 CUstream AsyncPools::stream_of(const ContextRef &context, CUresult &error) {
   {
     Guard guard(mutex_);
@@ -161,9 +163,10 @@ CUstream AsyncPools::stream_of(const ContextRef &context, CUresult &error) {
   return kept;
 }
 
-CUresult AsyncPools::try_take(const Home &home, CUstream stream, std::uint64_t bytes, CUdeviceptr *address) {
+CUresult AsyncPools::try_take(const DevicePool &device_pool, CUstream stream, std::uint64_t bytes,
+                              CUdeviceptr *address) {
   CUdeviceptr block = 0;
-  CUresult result = real.cuMemAllocFromPoolAsync(&block, bytes, home.pool->handle, stream);
+  CUresult result = real.cuMemAllocFromPoolAsync(&block, bytes, device_pool.pool->handle, stream);
   if (result != CUDA_SUCCESS) {
     return result;
   }
@@ -178,22 +181,22 @@ CUresult AsyncPools::try_take(const Home &home, CUstream stream, std::uint64_t b
 
 CUresult AsyncPools::take(const char *api, int device, const ContextRef &context, std::uint64_t bytes,
                           CUdeviceptr *address) {
-  Home &home = home_on(device);
+  DevicePool &device_pool = device_pool_on(device);
   const RelaxedCapture relaxed;
   CUresult error = CUDA_SUCCESS;
   const CUstream stream = stream_of(context, error);
   if (error != CUDA_SUCCESS) {
     return error;
   }
-  std::uint64_t seen = home.frees.reclaimed();
-  CUresult result = try_take(home, stream, bytes, address);
+  std::uint64_t seen = device_pool.frees.reclaimed();
+  CUresult result = try_take(device_pool, stream, bytes, address);
   while (result == CUDA_ERROR_OUT_OF_MEMORY && reclaim(api, device, seen)) {
-    seen = home.frees.reclaimed();
-    result = try_take(home, stream, bytes, address);
+    seen = device_pool.frees.reclaimed();
+    result = try_take(device_pool, stream, bytes, address);
   }
-  // A synchronise lets the driver join and map anew what is free.
+  // A synchronise lets the driver coalesce and remap what is free.
   if (result == CUDA_ERROR_OUT_OF_MEMORY && real.cuStreamSynchronize(stream) == CUDA_SUCCESS) {
-    result = try_take(home, stream, bytes, address);
+    result = try_take(device_pool, stream, bytes, address);
   }
   return result;
 }
@@ -210,18 +213,18 @@ CUresult AsyncPools::put_back(const ContextRef &context, CUdeviceptr address) {
 }
 
 bool AsyncPools::is_capped(int device) const {
-  const Home *home = known(device);
-  return home != nullptr && home->capped;
+  const DevicePool *device_pool = known(device);
+  return device_pool != nullptr && device_pool->capped;
 }
 
 std::uint64_t AsyncPools::idle_bytes(int device) const {
-  const Home *home = known(device);
-  return home == nullptr || home->pool == nullptr ? 0 : StreamPools::idle_bytes(*home->pool);
+  const DevicePool *device_pool = known(device);
+  return device_pool == nullptr || device_pool->pool == nullptr ? 0 : StreamPools::idle_bytes(*device_pool->pool);
 }
 
 std::uint64_t AsyncPools::deferred_bytes(int device) const {
-  const Home *home = known(device);
-  return home == nullptr ? 0 : home->frees.bytes();
+  const DevicePool *device_pool = known(device);
+  return device_pool == nullptr ? 0 : device_pool->frees.bytes();
 }
 
 std::uint64_t AsyncPools::free_bytes(int device) {
@@ -229,21 +232,22 @@ std::uint64_t AsyncPools::free_bytes(int device) {
 }
 
 bool AsyncPools::defer(int device, const DeferredBlock &block) noexcept {
-  Home *home = known(device);
+  DevicePool *device_pool = known(device);
   in_use_.store(true, std::memory_order_relaxed);
-  return home != nullptr && home->frees.add(block);
+  return device_pool != nullptr && device_pool->frees.add(block);
 }
 
 bool AsyncPools::covers(CUdeviceptr address) {
   return in_use_.load(std::memory_order_relaxed) &&
-         std::any_of(std::begin(homes_), std::end(homes_), [address](const std::atomic<Home *> &each) {
-           Home *home = each.load(std::memory_order_acquire);
-           return home != nullptr && home->frees.covers(address);
-         });
+         std::any_of(std::begin(device_pools_), std::end(device_pools_),
+                     [address](const std::atomic<DevicePool *> &each) {
+                       DevicePool *device_pool = each.load(std::memory_order_acquire);
+                       return device_pool != nullptr && device_pool->frees.covers(address);
+                     });
 }
 
 bool AsyncPools::begin_preallocation(int device) {
-  return !home_on(device).preallocated.exchange(true);
+  return !device_pool_on(device).preallocated.exchange(true);
 }
 
 CUresult AsyncPools::preallocate(int device, const ContextRef &context, std::uint64_t bytes) {
@@ -254,7 +258,7 @@ CUresult AsyncPools::preallocate(int device, const ContextRef &context, std::uin
     return error;
   }
   CUdeviceptr all = 0;
-  error = real.cuMemAllocFromPoolAsync(&all, bytes, home_on(device).pool->handle, stream);
+  error = real.cuMemAllocFromPoolAsync(&all, bytes, device_pool_on(device).pool->handle, stream);
   if (error != CUDA_SUCCESS) {
     return error;
   }
@@ -268,11 +272,11 @@ void AsyncPools::peer_changed(int from, int to, bool enabled) noexcept try {
     int &count = peers_[std::uint64_t{static_cast<unsigned>(from)} << 32U | static_cast<unsigned>(to)];
     count = std::max(0, count + (enabled ? 1 : -1));
   }
-  const Home *home = known(to);
-  if (enabled && home != nullptr && home->pool != nullptr && from != to) {
-    allow(home->pool->handle, from);
+  const DevicePool *device_pool = known(to);
+  if (enabled && device_pool != nullptr && device_pool->pool != nullptr && from != to) {
+    allow(device_pool->pool->handle, from);
   }
-} catch (...) {  // no memory of the host: pools that are made later do not know
+} catch (...) {  // no memory of the host: pools that are made later miss this pair
 }
 
 void AsyncPools::forget(const ContextRef &context) noexcept {

@@ -1,11 +1,11 @@
-// Mode async: a memory pool of the driver's for each device, made by us, from which synchronous allocations come on a
-// private stream. Each is handed out when it is complete there; a block that the program frees goes back on that stream
-// once the device is through with it (deferred_frees.h), so the driver may use it for anyone at once.
-// Layer: policy. Threads: any; no driver call under the lock. Owns: the pools, for the process's life, and the streams.
+// Mode async: one memory pool of the driver's for each device, from which synchronous allocations come on a private
+// stream; each is handed out when it is complete there. Freed blocks go back on that stream once the device is through
+// with them (deferred_frees.h), so the driver may reuse them at once. Layer: policy/driver_pools.
+// Threads: any; no driver call under the lock. Owns: the pools, for the process's life, and the streams.
 //
-// What a pool holds is charged as of any pool of the driver's (stream_pools.h): by what it reserves. It keeps what is
-// freed up to its release threshold, the limit. Blocks go with the program's context although the pool knows none:
-// freed through another context, or through the next one where there is none.
+// A pool is charged as any pool of the driver's (stream_pools.h): by what it reserves. It keeps what is freed up to its
+// release threshold, the limit. A block ends with the program's context although the driver's pool knows none: it is
+// then freed through another context, or through the next one if there is none.
 #pragma once
 
 #include <atomic>
@@ -23,7 +23,7 @@ namespace ration::policy {
 
 class AsyncPools {
  public:
-  // `deterministic`: a block is never used again because of an order that the driver found or made by itself.
+  // `deterministic`: no block is reused because of an order that the driver found or made by itself.
   AsyncPools(Devices &devices, Contexts &contexts, ledger::Ledger &ledger, events::Journal &journal,
              StreamPools &stream_pools, FenceTracker &fences, bool deterministic)
       : devices_(devices),
@@ -37,69 +37,70 @@ class AsyncPools {
   AsyncPools(const AsyncPools &) = delete;
   AsyncPools &operator=(const AsyncPools &) = delete;
 
-  // Whether this driver has what it takes.
+  // Whether this driver has the functions for it.
   static bool possible();
   // Whether this device has memory pools at all.
   static bool supported_on(CUdevice device);
 
-  // The device's pool, made at the first call; nullptr where the device has none, which is said once.
+  // The device's pool, made at the first call; nullptr if the device has none, which is logged once.
   StreamPools::PoolRef pool_on(int device);
   bool owns(const StreamPools::PoolRef &pool) const;
   bool owns_handle(std::uintptr_t handle) const;  // as the driver writes it
 
-  // A complete block of the device's pool for `context`. Where the driver has no memory, what the program freed goes
-  // back first, waited for if need be; one last try comes behind one more synchronise of the stream.
+  // A complete block of the device's pool for `context`. If the driver has no memory, freed blocks go back first, after
+  // a wait if need be; one last try follows one more synchronise of the stream.
   CUresult take(const char *api, int device, const ContextRef &context, std::uint64_t bytes, CUdeviceptr *address);
   CUresult put_back(const ContextRef &context, CUdeviceptr address);
-  // Whether the pool can only serve what it has reserved already or its cap allows: nobody's limit can be exceeded.
+  // Whether the driver caps the pool, so that it cannot exceed the limit.
   bool is_capped(int device) const;
-  // Reserved by the pool, and in no block.
+  // Reserved by the pool and in no block.
   std::uint64_t idle_bytes(int device) const;
-  // The same with what is freed and not clean yet.
+  // The same, with what is freed and not clean yet.
   std::uint64_t free_bytes(int device);
 
   // A block that the program has freed. False: the host has no memory; nothing changed.
   bool defer(int device, const DeferredBlock &block) noexcept;
   std::uint64_t deferred_bytes(int device) const;
   bool covers(CUdeviceptr address);
-  // Gives back what is clean; the second only where enough has come together. Neither waits.
+  // Gives back what is clean; poll_if_due() only if enough is open. Neither waits.
   void collect(int device) noexcept;
-  void settle(int device) noexcept;
-  // Gives back to the pool what is clean, having waited for some where nothing was; at once where returned() is no
-  // longer `seen`. False: there is nothing, or it cannot be told when.
+  void poll_if_due(int device) noexcept;
+  // Gives back to the pool what is clean, having waited for some if nothing was; returns at once if returned() is no
+  // longer `seen`. False: there is nothing, or it cannot be known when.
   bool reclaim(const char *api, int device, std::uint64_t seen) noexcept;
   std::uint64_t returned(int device) const;
   CUresult drain(const char *api, int device) noexcept;
 
-  // True, once for each device: it is the caller's to preallocate.
+  // True once for each device: the caller preallocates.
   bool begin_preallocation(int device);
-  // Has the pool reserve so much in one block, which goes back at once.
+  // Makes the pool reserve so much, by one block that goes back at once.
   CUresult preallocate(int device, const ContextRef &context, std::uint64_t bytes);
 
-  // Contexts on device `from` may use memory of device `to` from now on, or one of them no more.
+  // Contexts on device `from` may use memory of device `to` from now on, or one of them no longer.
   void peer_changed(int from, int to, bool enabled) noexcept;
-  // Its stream went with it.
+  // Its stream ended with it.
   void forget(const ContextRef &context) noexcept;
 
  private:
-  struct Home {
-    explicit Home(FenceTracker &fences) : frees(fences) {}
+  struct DevicePool {
+    explicit DevicePool(FenceTracker &fences) : frees(fences) {}
     StreamPools::PoolRef pool;  // nullptr: the device has none
     bool capped = false;
     std::atomic<bool> preallocated{false};
     DeferredFrees frees;
   };
-  Home *known(int device) const { return homes_[device].load(std::memory_order_acquire); }
-  Home &home_on(int device);
-  void make(Home &home, int device);
+  DevicePool *known(int device) const { return device_pools_[device].load(std::memory_order_acquire); }
+  DevicePool &device_pool_on(int device);
+  void make(DevicePool &device_pool, int device);
   bool set_up(CUmemoryPool pool, int device);
   static void allow(CUmemoryPool pool, int from);
   CUstream stream_of(const ContextRef &context, CUresult &error);
-  CUresult try_take(const Home &home, CUstream stream, std::uint64_t bytes, CUdeviceptr *address);
-  // True: some of them went back; those that could not are kept.
-  bool give_back(Home &home, DeferredFrees::Items &clean) noexcept;
+  CUresult try_take(const DevicePool &device_pool, CUstream stream, std::uint64_t bytes, CUdeviceptr *address);
+  // True: some of them went back; the others are kept.
+  bool give_back(DevicePool &device_pool, DeferredFrees::Items &clean) noexcept;
   // With `synchronised`, the driver's pool counts it as free afterwards.
-  CUresult free_through(const ContextRef &context, Home &home, const DeferredBlock &block, bool synchronised);
+  CUresult free_through(const ContextRef &context, DevicePool &device_pool, const DeferredBlock &block,
+                        bool synchronised);
   void record_wait(const char *api, int device, const DeferredFrees::Cleaned &cleaned, std::uint64_t start_ns);
 
   Devices &devices_;
@@ -109,8 +110,8 @@ class AsyncPools {
   StreamPools &stream_pools_;
   FenceTracker &fences_;
   const bool deterministic_;
-  ReentrantGate::Owner making_{nullptr};  // of whoever makes a pool
-  std::atomic<Home *> homes_[ledger::kMaxDevices] = {};
+  ReentrantGate::Owner making_{nullptr};  // one thread makes a pool at a time
+  std::atomic<DevicePool *> device_pools_[ledger::kMaxDevices] = {};
   std::atomic<bool> in_use_{false};  // something was deferred
   RankedMutex mutex_{Rank::kAsyncPools};
   std::unordered_map<const Context *, CUstream> streams_ GUARDED_BY(mutex_);

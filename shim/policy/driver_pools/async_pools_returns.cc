@@ -1,4 +1,5 @@
-// What the program has freed goes back to the driver's pools: the half of AsyncPools behind a free. Layer: policy.
+// What the program has freed goes back to the driver's pools: the part of AsyncPools that serves frees.
+// Layer: policy/driver_pools.
 #include <algorithm>
 
 #include "base/clock.h"
@@ -14,8 +15,8 @@ constexpr std::uint64_t kLeastDueBytes = 64U << 20U;
 
 }  // namespace
 
-// Out of the books first: behind the driver's call the address may be somebody else's.
-CUresult AsyncPools::free_through(const ContextRef &context, Home &home, const DeferredBlock &block,
+// Out of the books first: after the driver's call another thread may have the address.
+CUresult AsyncPools::free_through(const ContextRef &context, DevicePool &device_pool, const DeferredBlock &block,
                                   bool synchronised) {
   CUresult error = CUDA_SUCCESS;
   const CUstream stream = stream_of(context, error);
@@ -26,15 +27,15 @@ CUresult AsyncPools::free_through(const ContextRef &context, Home &home, const D
   if (!current) {
     return current.error();
   }
-  home.frees.begin_return(block);
+  device_pool.frees.begin_return(block);
   if (real.cuMemFreeAsync(block.address, stream) == CUDA_SUCCESS && synchronised) {
-    real.cuStreamSynchronize(stream);  // the pool may count on it
+    real.cuStreamSynchronize(stream);  // the pool counts it as free then
   }
-  home.frees.finish_return();
+  device_pool.frees.finish_return();
   return CUDA_SUCCESS;
 }
 
-bool AsyncPools::give_back(Home &home, DeferredFrees::Items &clean) noexcept {
+bool AsyncPools::give_back(DevicePool &device_pool, DeferredFrees::Items &clean) noexcept {
   const RelaxedCapture relaxed;
   DeferredFrees::Items kept;
   bool any = false;
@@ -44,12 +45,12 @@ bool AsyncPools::give_back(Home &home, DeferredFrees::Items &clean) noexcept {
     const bool is_last = std::next(clean.begin()) == clean.end();
     try {
       if (const Pin pin(*block.context); pin) {
-        result = free_through(block.context, home, block, is_last);
+        result = free_through(block.context, device_pool, block, is_last);
       } else {
         for (const ContextRef &other : contexts_.live()) {
           const Pin other_pin(*other);
           if (other_pin && result != CUDA_SUCCESS) {
-            result = free_through(other, home, block, is_last);
+            result = free_through(other, device_pool, block, is_last);
           }
         }
       }
@@ -62,7 +63,7 @@ bool AsyncPools::give_back(Home &home, DeferredFrees::Items &clean) noexcept {
       kept.splice(kept.end(), clean, clean.begin());
     }
   }
-  home.frees.keep(kept);
+  device_pool.frees.keep(kept);
   return any;
 }
 
@@ -75,36 +76,36 @@ void AsyncPools::record_wait(const char *api, int device, const DeferredFrees::C
 }
 
 void AsyncPools::collect(int device) noexcept {
-  if (Home *home = known(device)) {
-    DeferredFrees::Cleaned cleaned = home->frees.collect(DeferredFrees::Sealing::always);
-    give_back(*home, cleaned.items);
+  if (DevicePool *device_pool = known(device)) {
+    DeferredFrees::Cleaned cleaned = device_pool->frees.collect(DeferredFrees::Sealing::always);
+    give_back(*device_pool, cleaned.items);
   }
 }
 
-void AsyncPools::settle(int device) noexcept {
-  Home *home = known(device);
-  if (home != nullptr &&
-      home->frees.is_worth_collecting(std::max(kLeastDueBytes, ledger_.account(device).charged() / 8))) {
+void AsyncPools::poll_if_due(int device) noexcept {
+  DevicePool *device_pool = known(device);
+  if (device_pool != nullptr &&
+      device_pool->frees.is_worth_collecting(std::max(kLeastDueBytes, ledger_.account(device).charged() / 8))) {
     collect(device);
   }
 }
 
 std::uint64_t AsyncPools::returned(int device) const {
-  const Home *home = known(device);
-  return home == nullptr ? 0 : home->frees.reclaimed();
+  const DevicePool *device_pool = known(device);
+  return device_pool == nullptr ? 0 : device_pool->frees.reclaimed();
 }
 
 bool AsyncPools::reclaim(const char *api, int device, std::uint64_t seen) noexcept {
-  Home *home = known(device);
-  if (home == nullptr) {
+  DevicePool *device_pool = known(device);
+  if (device_pool == nullptr) {
     return false;
   }
-  DeferredFrees &frees = home->frees;
+  DeferredFrees &frees = device_pool->frees;
   while (frees.reclaimed() == seen) {
     const std::uint64_t start = now_ns();
     DeferredFrees::Cleaned cleaned = frees.wait(seen);
     record_wait(api, device, cleaned, start);
-    if (!give_back(*home, cleaned.items) && !cleaned.others_cleaned) {
+    if (!give_back(*device_pool, cleaned.items) && !cleaned.others_cleaned) {
       return frees.reclaimed() != seen;
     }
   }
@@ -112,14 +113,14 @@ bool AsyncPools::reclaim(const char *api, int device, std::uint64_t seen) noexce
 }
 
 CUresult AsyncPools::drain(const char *api, int device) noexcept {
-  Home *home = known(device);
-  if (home == nullptr) {
+  DevicePool *device_pool = known(device);
+  if (device_pool == nullptr) {
     return CUDA_SUCCESS;
   }
   const std::uint64_t start = now_ns();
-  DeferredFrees::Cleaned cleaned = home->frees.drain();
+  DeferredFrees::Cleaned cleaned = device_pool->frees.drain();
   record_wait(api, device, cleaned, start);
-  give_back(*home, cleaned.items);
+  give_back(*device_pool, cleaned.items);
   return cleaned.error;
 }
 

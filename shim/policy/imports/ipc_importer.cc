@@ -50,7 +50,7 @@ void IpcImporter::Closed::wait_briefly() noexcept {
   }
 }
 
-// As the driver does with its own: the same address, and one more close that it takes.
+// As the driver does with its own handles: the same address, and one more close to come.
 bool IpcImporter::open_again(const ledger::ExportToken &token, const ContextRef &context, CUdeviceptr *address) {
   Guard guard(mutex_);
   for (Opened &opened : opened_) {
@@ -63,7 +63,7 @@ bool IpcImporter::open_again(const ledger::ExportToken &token, const ContextRef 
   return false;
 }
 
-// The slab that the block is in, as this context has it already or the driver opens it now.
+// The slab that the block is in: already mapped in this context, or opened by the driver now.
 CUresult IpcImporter::map(const ledger::ExportToken &token, const ledger::ExportedBlock &block,
                           const ContextRef &context, const Open &act, std::shared_ptr<Mapping> &mapping) {
   {
@@ -95,7 +95,7 @@ CUresult IpcImporter::unmap(const Mapping &mapping) {
   if (!real.cuIpcCloseMemHandle.present()) {
     return CUDA_SUCCESS;
   }
-  if (mapping.context->handle == nullptr) {  // this driver does not say what is current
+  if (mapping.context->handle == nullptr) {  // this driver does not say which context is current
     return real.cuIpcCloseMemHandle(mapping.base);
   }
   const Pin pin(*mapping.context);
@@ -111,10 +111,10 @@ CUresult IpcImporter::unmap(const Mapping &mapping) {
 
 CUresult IpcImporter::open(const ledger::ExportToken &token, const ContextRef &context, const Open &act,
                            CUdeviceptr *address) {
-  const ReentrantGate turn(turn_);
+  const ReentrantGate gate(gate_);
   in_use_.store(true);
-  settle();
-  std::list<Opened> one(1);  // what comes after the driver's call needs no memory
+  poll();
+  std::list<Opened> one(1);  // after the driver's call no memory is needed
   Opened &opened = one.front();
   std::string problem;
   opened.lease = ledger::ExportLease::take(state_folder_, token, problem);
@@ -141,20 +141,20 @@ CUresult IpcImporter::open(const ledger::ExportToken &token, const ContextRef &c
     opened_.splice(opened_.end(), one);
   }
   if (context->ended_by.load(std::memory_order_acquire) != nullptr) {
-    finish_end(context);  // once more: the first time may have come before this
+    finish_end(context);  // again: the first call may have come before this
     return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   }
   *address = found;
   return CUDA_SUCCESS;
 }
 
-// Its owner may use the block again once the device is through with everything here that may.
+// The exporter may reuse the block once the device is through with all work of this process that may use it.
 CUresult IpcImporter::close(CUdeviceptr address, const ContextRef &context, bool &handled) {
   handled = covers(address);
   if (!handled) {
     return CUDA_SUCCESS;
   }
-  const ReentrantGate turn(turn_);
+  const ReentrantGate gate(gate_);
   std::list<Opened>::iterator last;
   bool unmaps = false;
   {
@@ -243,7 +243,7 @@ void IpcImporter::finish_end(const ContextRef &context) noexcept {
   if (!in_use()) {
     return;
   }
-  const ReentrantGate turn(turn_);
+  const ReentrantGate gate(gate_);
   std::list<Opened> gone;
   Guard guard(mutex_);
   for (auto each = opened_.begin(); each != opened_.end();) {

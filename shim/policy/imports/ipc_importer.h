@@ -1,6 +1,6 @@
-// The blocks of other processes that this one has open: each a part of a slab that the driver maps whole, once for all
-// of them. Layer: policy. Threads: any; one opens or closes at a time, and no lock is held across a driver call.
-// Owns: the mappings and the leases (ledger/export_lease.h).
+// The blocks of other processes that this one has open: each is a part of a slab that the driver maps whole, once for
+// all of them. Layer: policy/imports. Threads: any; one thread opens or closes at a time, and no lock is held across a
+// driver call. Owns: the mappings and the leases (ledger/export_lease.h).
 #pragma once
 
 #include <array>
@@ -25,10 +25,10 @@ class IpcImporter {
   IpcImporter(FenceTracker &fences, std::string state_folder)
       : closed_(fences), state_folder_(std::move(state_folder)) {}
 
-  // `act` opens a handle of the driver's. A token of nothing that can be had: INVALID_VALUE.
+  // `act` opens a handle of the driver's. A token of no block that can be opened: INVALID_VALUE.
   using Open = FunctionRef<CUresult(const CUipcMemHandle &, CUdeviceptr *)>;
   CUresult open(const ledger::ExportToken &token, const ContextRef &context, const Open &act, CUdeviceptr *address);
-  // `handled`: an address in one of the mappings; else it is the driver's to close.
+  // `handled`: the address is in one of the mappings; if not, the driver closes it.
   CUresult close(CUdeviceptr address, const ContextRef &context, bool &handled);
 
   struct Range {
@@ -38,17 +38,17 @@ class IpcImporter {
   // Whether an address lies in a mapping, and if so in which block.
   bool covers(CUdeviceptr address);
   std::optional<Range> block_at(CUdeviceptr address);
-  // As of a pool's block (pool/pool.h): each as long as it is open. 0, false, nullopt: there is none.
+  // As of a pool's block (pool/pool.h), as long as it is open. 0, false, nullopt: there is none.
   std::uint64_t name(CUdeviceptr address, std::uint64_t fresh);
   bool mark(CUdeviceptr address, bool marked);
   std::optional<bool> is_marked(CUdeviceptr address);
 
   // Whether anything was ever opened.
   bool in_use() const { return in_use_.load(); }
-  // Its openings went with the context.
+  // Its imports ended with the context.
   void finish_end(const ContextRef &context) noexcept;
-  // Lets go of what was closed before the device was through with it, where it is by now.
-  void settle() noexcept { closed_.poll(); }
+  // Releases what was closed before the device was through with it, if it is by now.
+  void poll() noexcept { closed_.poll(); }
 
  private:
   struct Mapping {
@@ -92,10 +92,10 @@ class IpcImporter {
 
   Closed closed_;
   const std::string state_folder_;
-  ReentrantGate::Owner turn_{nullptr};
+  ReentrantGate::Owner gate_{nullptr};
   std::atomic<bool> in_use_{false};
-  std::atomic<bool> said_{false};      // why a token cannot be followed
-  RankedMutex mutex_{Rank::kImports};  // whoever changes what it guards has the turn, too
+  std::atomic<bool> said_{false};      // why a token cannot be used
+  RankedMutex mutex_{Rank::kImports};  // a thread that changes what it guards is inside gate_ too
   std::list<Opened> opened_ GUARDED_BY(mutex_);
 };
 

@@ -10,7 +10,7 @@ namespace {
 
 using driver::real;
 
-// An event behind everything that is in `stream` now, or nullptr.
+// An event after everything that is in `stream` now, or nullptr.
 CUevent record_event(CUstream stream) {
   if (!real.cuEventCreate.present() || !real.cuEventRecord.present() || !real.cuEventQuery.present() ||
       !real.cuEventSynchronize.present() || !real.cuEventDestroy_v2.present()) {
@@ -58,7 +58,7 @@ void PendingFrees::add(Pending pending, CUstream stream) noexcept {
   std::list<Pending> added;
   try {
     added.emplace_back();
-  } catch (...) {  // no memory to remember it: settled here, or charged for good
+  } catch (...) {  // no memory to remember it: released here, or charged for good
     if (event != nullptr && real.cuEventSynchronize(event) == CUDA_SUCCESS) {
       real.cuEventDestroy_v2(event);
       finish(pending);
@@ -70,7 +70,7 @@ void PendingFrees::add(Pending pending, CUstream stream) noexcept {
   pending_.splice(pending_.end(), added);
 }
 
-bool PendingFrees::settle_one(const Pending &pending, bool wait) {
+bool PendingFrees::release_if_passed(const Pending &pending, bool wait) {
   // The events of a context go with it: after that they must not be touched.
   if (pending.context->ended_by.load(std::memory_order_acquire) == nullptr) {
     CUresult passed = real.cuEventQuery(pending.event);
@@ -99,31 +99,32 @@ std::list<PendingFrees::Pending> PendingFrees::take_out(const Which &which) {
   return taken;
 }
 
-bool PendingFrees::settle(int device, bool wait) {
-  std::list<Pending> taken;  // so that the driver can be asked about them without the lock
-  bool others_settled = false;
+bool PendingFrees::release_passed(int device, bool wait) {
+  std::list<Pending> taken;  // so that the driver is asked without the lock
+  bool others_released = false;
   for (Waiter waiter;;) {
     {
       Guard guard(mutex_);
       taken = take_out([&](const Pending &one) { return one.device == device && one.event != nullptr; });
       if (!taken.empty()) {
-        ++settling_[device];
+        ++releasing_[device];
         break;
       }
-      if (!wait || settling_[device] == 0) {
-        return others_settled;
+      if (!wait || releasing_[device] == 0) {
+        return others_released;
       }
     }
-    others_settled = true;
+    others_released = true;
     waiter.pause();  // the other thread waits for the device, or is about to put them back
   }
   const RelaxedCapture relaxed;
-  const std::size_t released = taken.remove_if([&](const Pending &pending) { return settle_one(pending, wait); });
+  const std::size_t released =
+      taken.remove_if([&](const Pending &pending) { return release_if_passed(pending, wait); });
   Guard guard(mutex_);
   pending_.splice(pending_.end(), taken);
-  --settling_[device];
+  --releasing_[device];
   wake_waiters();
-  return released > 0 || others_settled;
+  return released > 0 || others_released;
 }
 
 void PendingFrees::drop(const ContextRef &context) {

@@ -1,5 +1,9 @@
 // Memory whose stream-ordered free or unmapping was accepted but has not run yet: still charged, because the device
-// still holds it. Layer: policy. Threads: any; driver calls outside the lock. Owns: the events that it records.
+// still holds it. Layer: policy/physical. Threads: any; driver calls outside the lock. Owns: the events that it
+// records.
+//
+// Not the deferred queue (contexts/deferred_queue.h): there one fence answers for all that was added before it. Here
+// each free has an event of its own on its own stream, and no order between two streams is known.
 #pragma once
 
 #include <cstdint>
@@ -22,15 +26,16 @@ class PendingFrees {
   PendingFrees(ledger::Ledger &ledger, std::function<void(const PhysicalMemory::PieceRef &)> let_go)
       : ledger_(ledger), let_go_(std::move(let_go)) {}
 
-  // Bytes that come back when `stream` has passed this point. Where no event can be recorded there they stay charged
-  // until their context goes: never too low.
+  // Bytes that are released when `stream` has passed this point. If no event can be recorded there, they stay charged
+  // until their context ends: never too low.
   void add(const ContextRef &context, int device, std::uint64_t bytes, CUstream stream) noexcept;
   // The same for holds on physical memory, all of one device.
   void add(const ContextRef &context, Pieces pieces, CUstream stream) noexcept;
-  // Releases what has passed; with `wait`, waits for the rest of the device first, also for what another thread is
-  // waiting for. True: something was released.
-  bool settle(int device, bool wait);
-  // The context is gone, and with it everything that was pending there.
+  // Releases what has passed. True: something was released.
+  bool poll(int device) { return release_passed(device, false); }
+  // The same, having waited for everything of the device, also for what another thread is waiting for.
+  bool flush(int device) { return release_passed(device, true); }
+  // The context has ended, and with it everything that was pending there.
   void drop(const ContextRef &context);
 
  private:
@@ -45,15 +50,16 @@ class PendingFrees {
   void finish(const Pending &pending);
   template <class Which>
   std::list<Pending> take_out(const Which &which) REQUIRES(mutex_);
-  // True: the bytes came back.
-  bool settle_one(const Pending &pending, bool wait);
+  bool release_passed(int device, bool wait);
+  // True: its bytes were released.
+  bool release_if_passed(const Pending &pending, bool wait);
 
   ledger::Ledger &ledger_;
   const std::function<void(const PhysicalMemory::PieceRef &)> let_go_;
   RankedMutex mutex_{Rank::kPendingFrees};
   std::list<Pending> pending_ GUARDED_BY(mutex_);  // a list: moved about without memory of the host
   // Threads that have entries of the device taken out.
-  int settling_[ledger::kMaxDevices] GUARDED_BY(mutex_) = {};
+  int releasing_[ledger::kMaxDevices] GUARDED_BY(mutex_) = {};
 };
 
 }  // namespace ration::policy

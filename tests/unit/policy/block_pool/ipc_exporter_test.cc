@@ -48,8 +48,8 @@ struct Shop : QuarantineFixture {
     bool due = false;
     return quarantine.retire(*pool, address, bytes, ticket, due, &exports);
   }
-  void settle() {
-    exports.settle(
+  void reconcile() {
+    exports.reconcile(
         100, [this](const IpcExporter::Kept &kept) { return quarantine.take_back(*pool, kept.address, kept.bytes); });
   }
 
@@ -70,10 +70,10 @@ TEST_CASE("a shared block is kept out of quarantine when it is freed, until nobo
   CHECK(shop.quarantine.blocks() == 0);
   CHECK(shop.exports.kept_bytes(0) == 4096);
   CHECK(shop.exports.kept_bytes(1) == 0);
-  shop.settle();
+  shop.reconcile();
   CHECK(shop.exports.keeps_any());
   lease.reset();
-  shop.settle();
+  shop.reconcile();
   CHECK_FALSE(shop.exports.keeps_any());
   CHECK(shop.quarantine.blocks() == 1);
   CHECK(shop.collect().blocks == 1);
@@ -87,7 +87,7 @@ TEST_CASE("a block has one token as long as it lives, and the next one at its pl
   const ledger::ExportToken first = shop.shared(block);
   CHECK(shop.shared(block).nonce[0] == first.nonce[0]);
   REQUIRE(shop.free(block) == Quarantine::Retired::kept);
-  shop.settle();
+  shop.reconcile();
   shop.collect();
   REQUIRE(shop.take() == block);
   const ledger::ExportToken second = shop.shared(block);
@@ -117,13 +117,13 @@ TEST_CASE("a kept block that the host has no memory to take back stays kept") {
   shop.shared(block);
   REQUIRE(shop.free(block) == Quarantine::Retired::kept);
   int asked = 0;
-  shop.exports.settle(100, [&](const IpcExporter::Kept &) {
+  shop.exports.reconcile(100, [&](const IpcExporter::Kept &) {
     ++asked;
     return false;
   });
   CHECK(asked == 1);
   CHECK(shop.exports.keeps_any());
-  shop.settle();
+  shop.reconcile();
   CHECK_FALSE(shop.exports.keeps_any());
 }
 
@@ -143,7 +143,7 @@ TEST_CASE("a context that goes takes along what it shared: nothing of it opens, 
   CHECK(shop.pool->shared.load() == 0);
   CHECK(shop.exports.kept_bytes(0) == 0);
   int offered = 0;
-  shop.exports.settle(100, [&](const IpcExporter::Kept &) { return ++offered > 0; });
+  shop.exports.reconcile(100, [&](const IpcExporter::Kept &) { return ++offered > 0; });
   CHECK(offered == 0);
   CHECK(shop.exports.keeps_any());  // the record that is still open
 }
@@ -188,7 +188,7 @@ TEST_CASE("of a free and a share of one block, in two threads at once, the later
     const bool was_kept = shop.free(block) == Quarantine::Retired::kept;
     answered.wait(round);
     wrong += was_kept == (outcome == IpcExporter::Shared::shared) ? 0 : 1;
-    shop.settle();
+    shop.reconcile();
     shop.collect();
   }
   sharer.join();

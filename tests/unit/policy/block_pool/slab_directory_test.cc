@@ -120,9 +120,9 @@ TEST_CASE("a range is settled and entered once no slab there is about to end") {
   slabs.insert(0x1000, 0x1000, kOne);
   slabs.insert(0x4000, 0x1000, kOtherContext);
   slabs.begin_end(kOne);
-  slabs.settle(0x1000, 0x1000);  // by the thread that ends it
-  std::thread([&] { slabs.settle(0x2000, 0x3000); }).join();
-  waits_for([&] { slabs.settle(0x0800, 0x1000); }, [&] { slabs.erase(0x1000, *kOne); });
+  slabs.wait_for_ends(0x1000, 0x1000);  // by the thread that ends it
+  std::thread([&] { slabs.wait_for_ends(0x2000, 0x3000); }).join();
+  waits_for([&] { slabs.wait_for_ends(0x0800, 0x1000); }, [&] { slabs.erase(0x1000, *kOne); });
   slabs.begin_end(kOtherContext);
   waits_for([&] { slabs.insert(0x4800, 0x1000, kOne); }, [&] { slabs.erase(0x4000, *kOtherContext); });
   CHECK(slabs.find(0x4800) == kOne);

@@ -118,12 +118,12 @@ TEST_CASE("an owner gets a block back when the device is through with what came 
   customer.driver.timeline.submit(customer.context->handle);
   CHECK(customer.close(address) == CUDA_SUCCESS);
   CHECK(customer.is_open(0));
-  customer.imports.settle();
+  customer.imports.poll();
   CHECK(customer.is_open(0));
   const FakeTimeline::Point before = customer.driver.timeline.submitted();
   customer.driver.timeline.submit(customer.context->handle);  // of no concern to it
   customer.driver.timeline.finish(before);
-  customer.imports.settle();
+  customer.imports.poll();
   CHECK_FALSE(customer.is_open(0));
 }
 
@@ -142,7 +142,7 @@ TEST_CASE("a close during a capture leaves the capture whole, and lets go behind
   const CUresult ended = customer.driver.timeline.end_capture(stream);
   CHECK(ended == CUDA_SUCCESS);
   customer.captures.finish_end(number, ended);
-  customer.imports.settle();
+  customer.imports.poll();
   CHECK_FALSE(customer.is_open(0));
 }
 
