@@ -1,8 +1,7 @@
-// adversary ROUNDS SEED [contexts] [peer] [green] [across] [async]: six threads own blocks for a while, and free them
-// behind work that is still queued. A round is a block's life: its owner writes its own pattern into all of it, by its
-// own stream, and later finds nothing else there after synchronising that stream alone; then it queues work that writes
-// or reads the block late, and frees it at once. `across`: also work that other contexts' streams do; `async`: some
-// blocks are freed by cuMemFreeAsync. The statuses are those of verdict.h.
+// adversary ROUNDS SEED [contexts] [peer] [green] [across] [async]: six threads own blocks for a while and free them
+// while work on them is still queued. In a round a block's owner fills it with its own pattern by its own stream,
+// checks the bytes after synchronising that stream alone, queues work that writes or reads the block late, and frees it
+// at once. `across`: work also in other contexts' streams; `async`: some frees are cuMemFreeAsync. Statuses: verdict.h.
 #include <stdlib.h>
 
 #include <algorithm>

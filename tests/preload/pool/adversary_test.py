@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Whether anybody's late work reaches somebody else's bytes (adversary.cc): VARIANT ROUNDS [SEED]."""
+"""No late work reaches another owner's bytes (adversary.cc): VARIANT ROUNDS [SEED]."""
 import os
 import pathlib
 import random
@@ -15,7 +15,7 @@ RIGHT, WRONG_BYTES = 0, 3  # verdict.h
 LIMIT = 12 * MIB  # tight: what six threads hold, and little besides, so that blocks come back soon
 LAGGING = {"SIMCUDA_DEVICES": "2x16GiB", "SIMCUDA_LATENCY_US": "100-300"}
 EVERYTHING = ("contexts", "peer", "green", "across", "async")
-# What a program can count on without Ration: its free waits for the contexts of the memory, not for a peer's.
+# What a program can rely on without Ration: its free waits for the contexts of the memory, not for a peer's.
 ITS_OWN = ("contexts", "peer", "green", "async")
 POOL = {"RATION_MODE": "pool", "RATION_LIMIT": LIMIT}
 HALF_PREALLOCATED = {"RATION_PREALLOCATE": "6MiB", "RATION_PREALLOCATE_AFTER": "0", "RATION_HEADROOM": "0"}
@@ -69,7 +69,7 @@ def in_mode_direct(_):
 def broken(_):
     """A core whose blocks are reused at once must be caught, by the bytes and by nothing else."""
     front = str(BUILD / "lib/ration/broken/libration.so")
-    expect_that("the broken front is there", os.path.exists(front))
+    expect_that("the broken core's preload library exists", os.path.exists(front))
     preload = LIBRARIES.replace(str(LIBRARY), front)
     for sim, settings in VARIANTS.values():
         if settings.get("RATION_FREE") != "synchronous":

@@ -81,7 +81,7 @@ void Worker::run() {
   free_handed_over();
 }
 
-// False: there was no room, and something has been done about it.
+// False: there was no room; some block was freed for the next try.
 bool Worker::take(Held *place) {
   Held block = *place;
   block.site = below(arena_.sites.size());
@@ -165,7 +165,7 @@ const Kind &Worker::choose_kind(const Held &block, bool elsewhere, std::optional
 
 std::optional<Worker::Left> Worker::leave_behind(const Held &block, std::optional<bool> reads) {
   Verdict &verdict = arena_.verdict;
-  // Only small blocks can be read from elsewhere.
+  // Other contexts read small blocks only.
   const bool too_large = reads.value_or(false) && block.bytes > kReadScratchBytes;
   const bool elsewhere = arena_.across && desks_.size() > 1 && !too_large && one_in(3);
   const std::size_t site = elsewhere ? (block.site + 1 + below(desks_.size() - 1)) % desks_.size() : block.site;
@@ -228,7 +228,7 @@ void Worker::give_back(Held *place) {
   place->address = 0;
   if (!go_to(block.site) || !holds_only(block)) return;
   auto left = leave_behind(block, std::nullopt);
-  // A second one of the same sort: what a late reader finds must not depend on which of two comes first.
+  // Two of the same kind: what a late reader finds must not depend on their order.
   const bool two = left && one_in(4);
   if (two) left = leave_behind(block, left->reads);
   if (left) free_block(block, *left, !two);

@@ -1,5 +1,5 @@
-// One thread of the adversary, and what all of them share.
-// Layer: work.h, handed_out.h. Threads: Arena any; a Worker is its thread's own.
+// One thread of the adversary, and the state that all of them share.
+// Layer: work.h, handed_out.h. Threads: Arena any; a Worker belongs to one thread.
 #pragma once
 
 #include <array>
@@ -33,11 +33,11 @@ struct Arena {
   bool across = false;
   bool async = false;
   std::atomic<long long> rounds_left{0};
-  std::latch all_set_up{kThreads};  // nobody takes what another one still needs for its streams
+  std::latch all_set_up{kThreads};  // no thread allocates before all have made their streams
   void *late_host = nullptr;        // kMostBytes, pinned, what a late copy from the host leaves
 
   bool prepare();
-  // Blocks that somebody else shall free.
+  // Blocks that another thread shall free.
   void hand_over(CUdeviceptr address);
   std::optional<CUdeviceptr> handed_over();
 
@@ -68,12 +68,12 @@ class Worker {
   struct Read {
     std::size_t site = 0;
     CUstream stream = nullptr;
-    std::uint32_t bytes = 0;  // 0: none under way
+    std::uint32_t bytes = 0;  // 0: none is queued
     std::uint32_t word = 0;
     void *pinned = nullptr;
   };
 
-  // Where work was left behind.
+  // Where work is still queued.
   struct Left {
     std::size_t site = 0;
     CUstream stream = nullptr;

@@ -1,4 +1,4 @@
-// What the driver was called for between two looks, by export. Layer: simcuda.h. Threads: one.
+// Which driver functions were called between two points, by export. Layer: simcuda.h. Threads: one.
 #pragma once
 
 #include <simcuda/simcuda.h>

@@ -33,7 +33,7 @@ void give_back(const std::vector<CUdeviceptr> &blocks) {
   for (const CUdeviceptr block : blocks) verdict.succeeded("cuMemFree", cuMemFree_v2(block));
 }
 
-// Everything that there is can be had again, which takes cleaning what was freed just before.
+// All memory can be allocated again, which takes cleaning what was freed just before.
 bool all_is_served() {
   CUresult last = CUDA_SUCCESS;
   const auto blocks = take_all(&last);
@@ -87,7 +87,7 @@ void a_destroyed_stream(preload::Checks &checks) {
   }
 }
 
-// A thread's own stream cannot be asked about from another thread: that its capture is over must be known from the end.
+// A per-thread stream cannot be queried from another thread: only the end call says that its capture is over.
 void an_ended_one_of_a_living_thread(preload::Checks &checks) {
   for (const bool own_export : {false, true}) {
     const CUstream stream = own_export ? nullptr : CU_STREAM_PER_THREAD;

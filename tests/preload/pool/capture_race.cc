@@ -1,5 +1,5 @@
 // capture_race MODE ROUNDS SEED [polite]: one thread captures a few operations into a graph, ends the capture, launches
-// the graph and checks its bytes, again and again; three others allocate, use and free meanwhile, more than fits
+// the graph and checks its bytes, repeatedly; three others allocate, use and free meanwhile, more than fits
 // without cleaning and growing. MODE: global | thread_local | relaxed. polite: the others exchange to relaxed mode
 // first, as they must without Ration.
 #include <simcuda/simcuda.h>
@@ -30,7 +30,7 @@ struct Race {
   std::atomic<unsigned long long> taken{0}, refused{0};
 };
 
-// Takes and frees blocks at random; what it writes on them keeps them from being clean at once.
+// Allocates and frees blocks at random; its writes keep them from being clean at once.
 void allocate_and_free(Race &race, std::uint64_t seed) {
   Verdict &verdict = race.verdict;
   std::mt19937_64 random(seed);
@@ -47,7 +47,7 @@ void allocate_and_free(Race &race, std::uint64_t seed) {
       CUdeviceptr block = 0;
       const CUresult code = cuMemAlloc_v2(&block, std::size_t{512} << random() % 12);
       if (code == CUDA_ERROR_OUT_OF_MEMORY) {
-        ++race.refused;  // what is quarantined cannot be had while a capture runs
+        ++race.refused;  // quarantined memory is not obtainable while a capture runs
       } else if (verdict.succeeded("cuMemAlloc beside a capture", code)) {
         ++race.taken;
         blocks.push_back(block);
@@ -113,7 +113,7 @@ void capture(Race &race, unsigned long long rounds, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   Recorder recorder;
   if (!recorder.set_up(verdict)) return;
-  // Until the others have met enough of them, whoever the scheduler prefers.
+  // Until the others have met enough captures, whatever the scheduler prefers.
   for (std::uint32_t round = 1; (round <= rounds || race.taken < rounds / 10) && !verdict.failed(); ++round) {
     const CUstream streams[] = {recorder.blocking, recorder.non_blocking, CU_STREAM_PER_THREAD};
     const CUstream stream = streams[random() % 3];

@@ -24,7 +24,7 @@ def race(mode, *polite, driver="with cuCtxRecordEvent", **settings):
 
 
 def race_in_pool(mode, driver):
-    # Tight, and grown into bit by bit: hits, misses that grow, misses that must clean.
+    # A tight limit that the pool grows into: hits, misses that grow, misses that must clean.
     return lambda _: race(mode, driver=driver, RATION_PREALLOCATE="false", RATION_LIMIT=12 * MIB, **POOL)
 
 

@@ -1,4 +1,4 @@
-// Beginning and ending a capture in every way that the driver has. Layer: verdict.h. Threads: the capturing one.
+// Begins and ends a capture in every way that the driver has. Layer: verdict.h. Threads: the capturing one.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the pool asks of the driver and of the kernel (lifo.cc, hit.cc): CASE [PAIRS]."""
+"""The pool's driver calls and system calls (lifo.cc, hit.cc): CASE [PAIRS]."""
 import pathlib
 import signal
 import sys
@@ -33,7 +33,7 @@ def lifo(driver, own):
     ours = sum(count for symbol, count in calls.items() if symbol not in FREE_OF_CHARGE)
     print(f"{driver}: {PAIRS} pairs, {waits} waits, {ours} driver calls: {calls}")
     expect_that(f"{waits} waits", waits * 3000 <= PAIRS)
-    # With work queued it must ask again about what is not done yet, as often as the device is behind.
+    # With work queued it must query again for what has not passed yet, as often as the device is late.
     expect_that(f"{ours} driver calls", ours * 100 <= PAIRS)
     expect_that("no driver call at all: nothing was ever cleaned", ours > 0)
 
@@ -41,7 +41,7 @@ def lifo(driver, own):
 def hit_calls(_):
     calls = calls_of(run("hit", EXPORTS, **RATION, **WARM))
     expect("driver calls", set(calls), FREE_OF_CHARGE)
-    # Few frees are no hits: the ledger is told of them.
+    # Few frees are no hits: those that publish figures.
     expect_that(f"{calls} for 500 pairs", sum(calls.values()) <= 1010)
 
 
@@ -60,7 +60,7 @@ if sys.argv[1] == "lifo":
     main({f"{driver}{', each with a memset' if own else ''}":
           (lambda _, driver=driver, own=own: lifo(driver, own)) for driver in DRIVERS for own in ((), MEMSET)})
 else:
-    cases = {"a hit asks nothing of the driver": hit_calls}
+    cases = {"a hit makes no driver call": hit_calls}
     if not SANITIZED:  # a sanitizer's allocator has system calls of its own
-        cases |= {"a hit makes no system call": hit_system_calls, "the filter bites": filter_bites}
+        cases |= {"a hit makes no system call": hit_system_calls, "the filter works": filter_bites}
     main(cases)

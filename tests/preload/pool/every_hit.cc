@@ -1,7 +1,7 @@
 // every_hit FOLDER THREADS LIVE MOST PAIRS COUNT [touch|call|allocate]: each of the THREADS replaces blocks of 512
-// bytes to MOST MiB, log-uniform, of which LIVE are live, PAIRS times, and now and then frees all of them; the mappings
-// of files in FOLDER are sealed, and every call is asked what it touched. COUNT 1: and what system calls it made. A
-// quarter of the blocks are pitched. touch, call, allocate: a control, where hits do just that. Runs over a core that
+// bytes to MOST MiB, log-uniform, of which LIVE are live, PAIRS times, and frees all of them at times; the mappings of
+// files in FOLDER are sealed, and each call is checked for what it touched. COUNT 1: and for system calls. A quarter of
+// the blocks are pitched. touch, call, allocate: controls, in which hits do just that. Runs over a core that
 // has recorder.cc in it.
 #include <sched.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// Which addresses were handed out, how often again, and that no two live blocks overlap.
+// Checks that no two live blocks overlap, and counts addresses that are handed out again.
 // Layer: C++ alone. Threads: any; one lock.
 #pragma once
 
@@ -21,7 +21,7 @@ class HandedOut {
     live_[address] = bytes;
     return free_behind && free_before;
   }
-  // Before the free: the address may be somebody else's at once.
+  // Before the free: another thread may get the address at once.
   void give(std::uint64_t address) {
     const std::lock_guard guard(mutex_);
     live_.erase(address);

@@ -1,6 +1,6 @@
-// hit EXPORTS | hit strict | hit strict-control: warmed-up pairs of cuMemAlloc and cuMemFree. EXPORTS: what the driver
-// was called for meanwhile. strict: under a filter that ends the process at any system call but write(2) and the exit;
-// strict-control makes one.
+// hit EXPORTS | hit strict | hit strict-control: warmed-up pairs of cuMemAlloc and cuMemFree. EXPORTS: which driver
+// functions were called meanwhile. strict: under a filter that ends the process at any system call but write(2) and the
+// exit; strict-control makes one.
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@ namespace {
 
 using namespace preload::pool;
 
-// Frees are looked after 1,024 at a time: warm is when several such lots have gone by, and the next one is not due.
+// The quarantine collects every 1,024 frees: warm is when it has several times, and the next time is not due.
 constexpr int kPairs = 500, kWarming = 4 * 1024 + 100;
 
 bool take_and_give_back(int pairs, Verdict &verdict) {

@@ -13,7 +13,7 @@ unsigned long long preload::pool::host_allocations() noexcept {
   return count;
 }
 
-// A sanitizer has an allocator of its own, which these would hide from it: nothing is counted there.
+// These would hide a sanitizer's own allocator: nothing is counted there.
 #if !defined(RATION_SANITIZED)
 extern "C" {
 

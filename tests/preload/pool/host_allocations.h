@@ -1,5 +1,5 @@
-// Counts the calling thread's calls of malloc and its kin: the program's own definitions stand before libc's, for every
-// library of the process that does not bring an allocator of its own.
+// Counts the calling thread's calls of malloc and its kin: the program's own definitions precede libc's, for every
+// library of the process without an allocator of its own.
 // Threads: each counts for itself.
 #pragma once
 

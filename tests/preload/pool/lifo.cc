@@ -1,5 +1,5 @@
-// lifo PAIRS EXPORTS [memset]: PAIRS times a block of 1 MiB is taken and given back, with `memset` behind one that is
-// queued on it; then what the driver was called for meanwhile.
+// lifo PAIRS EXPORTS [memset]: allocates and frees a block of 1 MiB PAIRS times, with `memset` after queuing one on it;
+// then prints which driver functions were called meanwhile.
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +22,7 @@ int main(int argc, char **argv) {
   }
   CallCounts counts(argv[2]);
   for (unsigned long long i = 0; i <= pairs && !verdict.failed(); ++i) {
-    if (i == 1) counts.start();  // the first one is what preallocates
+    if (i == 1) counts.start();  // the first one preallocates
     CUdeviceptr block = 0;
     verdict.succeeded("cuMemAlloc", cuMemAlloc_v2(&block, 1 << 20));
     if (with_memset) verdict.succeeded("cuMemsetD8Async", cuMemsetD8Async(block, 1, 512, stream));

@@ -1,7 +1,7 @@
-// persistent CASE [other]: a kernel runs until the host says so, and the host says so only after later allocations have
+// persistent CASE [other]: a kernel runs until the host stops it, which it does only after later allocations have
 // succeeded; `other`: it runs in another context than the blocks'. A ration of 64 MiB, blocks of 1 MiB. CASE:
-// room   blocks are freed before the kernel starts and while it runs; there is room beside them
-// sealed nearly all blocks are freed before the kernel starts: they come back although it runs
+// room   blocks are freed before the kernel starts and while it runs; there is room besides
+// sealed nearly all blocks are freed before the kernel starts: they are reused although it runs
 #include <simcuda/simcuda.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,13 +19,13 @@ using namespace preload::pool;
 constexpr size_t kBlockBytes = 1 << 20;
 constexpr unsigned kHangSeconds = 40;
 
-std::atomic<int> told{0};
+std::atomic<int> stopped{0};
 std::atomic<int> started{0};
 
-void run_until_told(const simcuda_launch *) {
+void run_until_stopped(const simcuda_launch *) {
   started = 1;
   started.notify_all();
-  told.wait(0);
+  stopped.wait(0);
 }
 
 class Case {
@@ -56,7 +56,7 @@ class Case {
     if (verdict_.succeeded("cuCtxSetCurrent", cuCtxSetCurrent(elsewhere_ ? other_ : context_)) &&
         verdict_.succeeded("cuStreamCreate", cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING)) &&
         verdict_.succeeded("cuModuleLoadData", cuModuleLoadData(&module, "any image")) &&
-        verdict_.succeeded("cuModuleGetFunction", cuModuleGetFunction(&kernel, module, "run_until_told")) &&
+        verdict_.succeeded("cuModuleGetFunction", cuModuleGetFunction(&kernel, module, "run_until_stopped")) &&
         verdict_.succeeded("cuLaunchKernel", cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream_, nullptr, nullptr)) &&
         verdict_.succeeded("cuCtxSetCurrent", cuCtxSetCurrent(context_))) {
       started.wait(0);
@@ -64,12 +64,12 @@ class Case {
   }
   void end() {
     const bool ran = cuStreamQuery(stream_) == CUDA_ERROR_NOT_READY;
-    told = 1;
-    told.notify_all();
+    stopped = 1;
+    stopped.notify_all();
     verdict_.succeeded("cuStreamSynchronize", cuStreamSynchronize(stream_));
     if (!ran) verdict_.fail(kNothingTested);
     give_back(static_cast<int>(blocks_.size()));
-    take(50);  // what waited for the kernel is of use again
+    take(50);  // what waited for the kernel is clean now
     give_back(50);
   }
 
@@ -89,7 +89,7 @@ int main(int argc, char **argv) {
   const std::string_view name = argc > 1 ? argv[1] : "";
   Verdict verdict;
   Case test(verdict, argc > 2 && strcmp(argv[2], "other") == 0);
-  simcuda_register_kernel("run_until_told", run_until_told, nullptr, 0);
+  simcuda_register_kernel("run_until_stopped", run_until_stopped, nullptr, 0);
   if (!test.start()) return verdict.status();
   if (name == "room") {
     test.take(12);

@@ -31,6 +31,6 @@ for where in (None, "other"):
     for driver in DRIVERS:
         for memory in MEMORY:
             cases[f"{memory}, {driver}{suffix}"] = case_of("room", where, driver, memory)
-    # Only an event tells that what was there before the kernel is done.
+    # Only an event shows that the work before the kernel has finished.
     cases[f"blocks sealed before the kernel{suffix}"] = case_of("sealed", where, "with cuCtxRecordEvent")
 main(cases)

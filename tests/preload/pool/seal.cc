@@ -26,7 +26,7 @@ int mapping_count = 0;
 
 std::atomic<int> openers{0};
 std::atomic<unsigned long long> openings{0};
-// Of the thread: its call, and whether it has them open.
+// Of the thread: its call, and whether it has the mappings open.
 thread_local bool in_call = false;
 thread_local volatile sig_atomic_t has_open = 0;
 
@@ -44,7 +44,7 @@ bool covers(uintptr_t address) {
   return false;
 }
 
-// Again and again, where other threads whose calls are over seal what this one needs.
+// Repeatedly, if other threads whose calls are over seal what this one needs.
 void on_fault(int, siginfo_t *info, void *) {
   if (!in_call || !covers(reinterpret_cast<uintptr_t>(info->si_addr))) {
     signal(SIGSEGV, SIG_DFL);
@@ -101,7 +101,7 @@ void SealedCall::end() {
   faulted_ = has_open != 0;
   alone_ = alone_ && (faulted_ || openings.load() == openings_);
   if (!faulted_) return;
-  give_access(false);  // first: to whoever finds no opener it is sealed
+  give_access(false);  // first: a thread that finds no opener finds it sealed
   openers.fetch_sub(1);
 }
 

@@ -1,15 +1,15 @@
-// All access to some files' mappings taken away, so that whoever touches one is found out: the fault is noted with the
-// call that its thread is in, and the mappings are open until that call is over.
-// Layer: libc only. Threads: each with calls of its own. Owns: the handler of SIGSEGV.
+// Removes all access to some files' mappings, to detect each touch: the fault is noted with the call that its thread is
+// in, and the mappings are open until that call is over.
+// Layer: libc only. Threads: any, each for its own calls. Owns: the handler of SIGSEGV.
 #pragma once
 
 namespace preload::pool {
 
-// The mappings that there are by now of files below `folder`; how many. Once.
+// Finds the present mappings of files below `folder`; returns how many. Once.
 int find_mappings(const char *folder);
 void seal();
 void unseal();
-// For a control: reads a byte of what is sealed.
+// For a control: reads a sealed byte.
 void touch_sealed();
 
 // One at a time on a thread.
@@ -19,7 +19,7 @@ class SealedCall {
   // What it touched is sealed again.
   void end();
   bool faulted() const { return faulted_; }
-  // Nobody else had it open meanwhile, so nothing that was touched went unnoticed. Behind end().
+  // No other thread had them open meanwhile, so each touch was noticed. After end().
   bool alone() const { return alone_; }
 
  private:

@@ -1,4 +1,4 @@
-// Where the adversary works: the contexts of the process, and each thread's streams and buffers there.
+// The contexts in which the adversary works, and each thread's streams and buffers there.
 // Layer: C++ over the driver API. Threads: a Site is constant once made; a Bench belongs to one thread.
 #pragma once
 
@@ -29,12 +29,12 @@ struct Site {
   CUdeviceptr late = 0;           // kMostBytes of what a late copy from the device leaves
 };
 
-// What one thread has at one site.
+// One thread's streams and buffers at one site.
 struct Desk {
   CUstream blocking = nullptr;
   CUstream non_blocking = nullptr;
   CUstream capturing = nullptr;  // only ever records graphs
-  CUdeviceptr scratch = 0;       // kScratchBytes, and kFillerBytes that are nobody's
+  CUdeviceptr scratch = 0;       // kScratchBytes, and kFillerBytes that are never read
   CUstream stream(StreamKind kind) const;
 };
 

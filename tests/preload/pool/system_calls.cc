@@ -35,7 +35,7 @@ bool SystemCalls::begin() {
       prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0
           ? -1
           : static_cast<int>(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &filter));
-  listener_.store(listener >= 0 ? listener : kNever);  // and nothing that would wake: that is a system call already
+  listener_.store(listener >= 0 ? listener : kNever);  // without a wake-up, which would be a system call already
   return listener >= 0;
 }
 

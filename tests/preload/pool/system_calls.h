@@ -1,5 +1,5 @@
-// The system calls of one thread, counted from outside: a filter hands each to a second thread, which lets it go on.
-// Threads: as said at each. Owns: that second thread.
+// The system calls of one thread, counted from outside: a filter hands each to a second thread, which continues it.
+// Threads: see each function. Owns: that second thread.
 #pragma once
 
 #include <atomic>
@@ -13,14 +13,14 @@ inline constexpr unsigned kNotTheCallers = 0x5ea1ed;
 class SystemCalls {
  public:
   struct Counts {
-    unsigned long long waits = 0;  // sched_yield and the sleeps: what waiting for another thread's turn takes
+    unsigned long long waits = 0;  // sched_yield and the sleeps: waiting for another thread
     unsigned long long others = 0;
     int last = -1;  // of the others, by number
   };
 
-  // Before the thread that is to be counted has begun: it must not come from one that is counted.
+  // Before the counted thread starts, from a thread that is not counted.
   SystemCalls();
-  // After that thread has ended.
+  // After the counted thread has ended.
   ~SystemCalls();
   SystemCalls(const SystemCalls &) = delete;
   SystemCalls &operator=(const SystemCalls &) = delete;

@@ -1,4 +1,4 @@
-// How a data test ends: the exit statuses that its caller tells apart, and the counts behind them.
+// How a data test ends: the exit statuses that its caller distinguishes.
 // Layer: C++ over the driver API. Threads: any.
 #pragma once
 
@@ -15,14 +15,14 @@ namespace preload::pool {
 
 enum Status : int {
   kRight = 0,
-  kOtherFailure = 1,   // a call answered what it should not
-  kWrongBytes = 3,     // somebody else's bytes in a block, or one block with two owners
-  kNothingTested = 4,  // the run never met what it is about (no address came back, nothing was in flight)
+  kOtherFailure = 1,   // a call returned a wrong code
+  kWrongBytes = 3,     // another owner's bytes in a block, or a block with two owners
+  kNothingTested = 4,  // the run did not exercise its subject (no address was reused, nothing was in flight)
 };
 
 class Verdict {
  public:
-  // The first claim that fails decides; everybody stops at their next look.
+  // The first failure decides; all threads stop at their next check.
   void fail(Status status) {
     int none = kRight;
     status_.compare_exchange_strong(none, status);

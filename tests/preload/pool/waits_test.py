@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""What Ration waits for before a freed block is used again: every context that there is, whoever made it and whether or
-not memory was ever taken in it; and nothing that the program has waited for itself."""
+"""What Ration waits for before it reuses a freed block: every context, whoever made it and also if no memory was allocated
+in it, but not for what the program has synchronised itself."""
 import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from harness import expect, main, run  # noqa: E402
 
-# Before cuCtxRecordEvent nothing but a synchronise of each context tells what is clean: the trace shows them.
+# Before cuCtxRecordEvent only a synchronise of each context shows what is clean: the trace has them.
 OLDER = {"sim": "older", "SIMCUDA_MISSING": "cuCtxRecordEvent"}
 SETTINGS = {"RATION_MODE": "pool", "RATION_LIMIT": "16MiB", "RATION_PREALLOCATE_AFTER": "0", "RATION_HEADROOM": "0"}
 NEEDS_THE_FREED = ("alloc=10m", "free=0", "alloc=10m")
 
 
 def synchronised(wanted, *ops):
-    """So often a context is synchronised, by whomever."""
+    """How often a context is synchronised."""
     def case(folder):
         trace = pathlib.Path(folder) / "trace"
         done = run("steps", "init", *ops, SIMCUDA_TRACE=trace, SIMCUDA_DEVICES="2x1GiB", **OLDER, **SETTINGS)
@@ -26,7 +26,7 @@ def synchronised(wanted, *ops):
 
 
 def waited_for(make):
-    """A context in which nothing is ever allocated may still work on another one's block."""
+    """A context in which nothing is ever allocated may still use another context's block."""
     return synchronised(2, "context=0", make, "current=0", *NEEDS_THE_FREED)
 
 

@@ -8,7 +8,7 @@
 namespace preload::pool {
 namespace {
 
-// The per-thread stream is met in both ways: by some calls through exports of its own, by the others as a handle.
+// The per-thread stream is used in both ways: through exports of its own, and as a handle.
 bool by_own_export(CUstream stream) {
   return stream == CU_STREAM_PER_THREAD;
 }
@@ -74,7 +74,7 @@ struct Filling {
   std::uint32_t word;
 };
 
-// The host writes device memory through the simulator's view: what mapped or managed memory lets a real one do.
+// The host writes device memory through the simulator's view: as mapped or managed memory allows with a real device.
 void fill_from_host(void *filling) {
   const auto *asked = static_cast<Filling *>(filling);
   std::fill_n(static_cast<std::uint32_t *>(simcuda_host_view(asked->address)), asked->words, asked->word);
@@ -89,7 +89,7 @@ CUresult host_function(const Act &act) {
   return code;
 }
 
-// A memset and a kernel that were captured beforehand. The graph is left to the driver: it may be running for long.
+// A memset and a kernel that were captured beforehand. The graph is not destroyed: it may run for long.
 CUresult graph(const Act &act) {
   CUgraph recorded = nullptr;
   CUgraphExec executable = nullptr;

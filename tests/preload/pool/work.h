@@ -1,5 +1,5 @@
 // Every kind of queued work that touches a block, by the driver call that queues it.
-// Layer: site.h. Threads: any. What an act points to must live until its stream is through with it.
+// Layer: site.h. Threads: any. The targets of an act must live until its stream has passed it.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace preload::pool {
 
-// What late work leaves: bytes that no owner ever writes, and that say what wrote them. An owner's first byte is below.
+// The bytes of late work: no owner writes them, and they identify the writer. An owner's first byte is smaller.
 inline constexpr unsigned char kLateFromHost = 0xc1, kLateFromDevice = 0xc2, kLateMemset = 0xc3, kLateKernel = 0xc4,
                                kLateHostFunction = 0xc5, kLateGraph = 0xc6;
 const char *late_writer(std::uint32_t word);
@@ -42,9 +42,9 @@ struct Kind {
 
 std::span<const Kind> kinds();
 
-// One operation that takes the stream's latency and touches nobody's bytes.
+// One operation that takes the stream's latency and touches no block.
 CUresult submit_filler(CUstream stream, CUdeviceptr scratch);
-// Whether the stream still has something to do.
+// Whether the stream still has work queued.
 bool in_flight(CUstream stream);
 CUresult fetch(void *target, CUdeviceptr address, std::uint32_t bytes, CUstream stream);
 CUresult free_in_order(CUdeviceptr address, CUstream stream);

@@ -21,7 +21,7 @@ struct CaptureRecorder : QuarantineFixture {
     captures.finish_end(number, result);
     return result;
   }
-  // Whether the device can be looked at now.
+  // Whether the device can be queried now.
   bool is_quiet() {
     const bool quiet = captures.enter();
     if (quiet) {

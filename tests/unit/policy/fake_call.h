@@ -8,7 +8,7 @@ namespace ration::test {
 
 template <class Body>
 CUresult call(const char *function, const Body &body) {
-  const WellFed fed;
+  const UnlimitedHostMemory fed;
   const CUresult scripted = FakeDriver::fake->enter(function);
   return scripted != CUDA_SUCCESS ? scripted : body();
 }

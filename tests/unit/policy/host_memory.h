@@ -1,4 +1,4 @@
-// Host memory that runs out on purpose. The operators that obey are in no_memory_test.cc.
+// Host memory that runs out on purpose; the operators that obey are in no_memory_test.cc.
 #pragma once
 
 namespace ration::test {
@@ -6,13 +6,13 @@ namespace ration::test {
 // How many allocations of this thread still succeed; negative: all.
 inline thread_local int allocations_left = -1;
 
-// The fake driver's own needs are always met.
-class WellFed {
+// Inside, the fake driver's own allocations always succeed.
+class UnlimitedHostMemory {
  public:
-  WellFed() : left_(allocations_left) { allocations_left = -1; }
-  ~WellFed() { allocations_left = left_; }
-  WellFed(const WellFed &) = delete;
-  WellFed &operator=(const WellFed &) = delete;
+  UnlimitedHostMemory() : left_(allocations_left) { allocations_left = -1; }
+  ~UnlimitedHostMemory() { allocations_left = left_; }
+  UnlimitedHostMemory(const UnlimitedHostMemory &) = delete;
+  UnlimitedHostMemory &operator=(const UnlimitedHostMemory &) = delete;
 
  private:
   const int left_;

@@ -38,14 +38,14 @@ struct QuarantineFixture {
     return outcome.block.address;
   }
   policy::Quarantine::PendingRecord retire(pool::Address address, bool *due = nullptr) {
-    policy::Quarantine::PendingRecord ticket;
+    policy::Quarantine::PendingRecord pending;
     std::uint64_t bytes = 0;
     bool is_due = false;
-    REQUIRE(quarantine.retire(*pool, address, bytes, ticket, is_due) == policy::Quarantine::Retired::retired);
+    REQUIRE(quarantine.retire(*pool, address, bytes, pending, is_due) == policy::Quarantine::Retired::retired);
     if (due != nullptr) {
       *due = is_due;
     }
-    return ticket;
+    return pending;
   }
   // One block, taken and freed; whether the free says that a seal is due.
   bool free_one(std::uint64_t bytes = 512) {

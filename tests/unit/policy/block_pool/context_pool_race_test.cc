@@ -1,4 +1,4 @@
-// BlockPools of contexts that end while other threads are at work in them.
+// Pools of contexts that end while other threads use them.
 #include <functional>
 #include <thread>
 
@@ -6,7 +6,7 @@
 #include "unit/events/log_lines.h"
 #include "unit/events/scratch_folder.h"
 #include "unit/policy/pooled_program.h"
-#include "unit/policy/turns.h"
+#include "unit/policy/yield_often.h"
 
 using namespace ration;
 using namespace ration::test;
@@ -17,7 +17,7 @@ std::function<void()> at_the_caller;  // called between the look at what is curr
 
 }  // namespace
 
-TEST_CASE("an address that came from the driver again belongs to its new pool, and the log says so in order") {
+TEST_CASE("an address that the driver reuses belongs to its new pool, and the log has the records in order") {
   const ScratchFolder folder;
   FakeDriver driver;
   PooledProgram program(driver, limit_of(4 * kMiB), folder / "log");
@@ -74,7 +74,7 @@ TEST_CASE("a block taken while its context is being destroyed ends with it, and 
   CHECK(sums.reserved.at(0) == 0);
 }
 
-TEST_CASE("a context that has gone before its pool is reached takes no slab, not even where its handle lives again") {
+TEST_CASE("a context that ended before its pool is reached takes no slab, even if its handle is reused") {
   const ScratchFolder folder;
   FakeDriver driver;
   auto limits = limit_of(20 * kMiB);
@@ -97,7 +97,7 @@ TEST_CASE("a context that has gone before its pool is reached takes no slab, not
   CHECK(program.take(1024) != kUntouched);
 }
 
-TEST_CASE("a context whose pool is growing ends once the growth is in the books") {
+TEST_CASE("a context whose pool is growing ends after the new slab is in the books") {
   const ScratchFolder folder;
   FakeDriver driver;
   PooledProgram program(driver, limit_of(kSlab), folder / "log");
@@ -128,7 +128,7 @@ TEST_CASE("a context whose pool is growing ends once the growth is in the books"
   CHECK((sums.reserved.count(0) == 0 || sums.reserved.at(0) == 0));  // gone before it was entered, or entered and gone
 }
 
-TEST_CASE("a free of a pool's block that meets the release of a context that lives on waits for it and succeeds") {
+TEST_CASE("a free of a pool's block during the release of a context that survives waits and succeeds") {
   FakeDriver driver;
   PooledProgram program(driver, limit_of(kSlab));
   const CUcontext context = program.retain();
@@ -158,7 +158,7 @@ TEST_CASE("a free of a pool's block that meets the release of a context that liv
   CHECK(program.tally().failed_frees == 0);
 }
 
-TEST_CASE("threads that create, fill and destroy contexts of pools leave nothing behind") {
+TEST_CASE("threads that create, fill and destroy contexts with pools leave nothing charged") {
   const ScratchFolder folder;
   FakeDriver driver;
   PooledProgram program(driver, limit_of(40 * kMiB), folder / "log");

@@ -1,4 +1,4 @@
-// BlockPools of contexts that come and go: what the log says of them, what is charged, and who may still use them.
+// Pools of contexts that are created and end: what the log says of them, what is charged, and which calls still work.
 #include "catch.h"
 #include "unit/events/log_lines.h"
 #include "unit/events/scratch_folder.h"
@@ -7,7 +7,7 @@
 using namespace ration;
 using namespace ration::test;
 
-TEST_CASE("a context that is destroyed ends its blocks, then its slabs, all by the name of that call") {
+TEST_CASE("a destroyed context ends its blocks, then its slabs, all recorded under the name of that call") {
   const ScratchFolder folder;
   FakeDriver driver;
   PooledProgram program(driver, limit_of(20 * kMiB), folder / "log");
@@ -58,7 +58,7 @@ TEST_CASE("a destroy that the driver refuses leaves the pool as it was") {
   CHECK(program.charged() == kSlab);
 }
 
-TEST_CASE("a block whose context has gone is no longer ours to answer for") {
+TEST_CASE("a free of a block whose context has ended goes to the driver") {
   FakeDriver driver;
   PooledProgram program(driver, limit_of(kSlab));
   const CUcontext gone = program.create();
@@ -70,7 +70,7 @@ TEST_CASE("a block whose context has gone is no longer ours to answer for") {
   CHECK(program.charged() == 0);
 }
 
-TEST_CASE("a reset and the last release end the pool, the next life starts with one of its own") {
+TEST_CASE("a reset and the last release end the pool, and the next life starts with its own") {
   FakeDriver driver;
   PooledProgram program(driver, limit_of(4 * kMiB));
   program.retain();
@@ -89,7 +89,7 @@ TEST_CASE("a reset and the last release end the pool, the next life starts with 
   CHECK(program.take(1024) != kUntouched);
 }
 
-TEST_CASE("a green context's blocks are its primary one's, and outlive it") {
+TEST_CASE("a green context's blocks belong to its primary context and outlive the green one") {
   const ScratchFolder folder;
   FakeDriver driver;
   PooledProgram program(driver, limit_of(kSlab), folder / "log");
@@ -110,7 +110,7 @@ TEST_CASE("a green context's blocks are its primary one's, and outlive it") {
   }
 }
 
-TEST_CASE("a primary context that only green ones hold dies with the last of them, and its pool too") {
+TEST_CASE("a primary context held only by green ones ends with the last of them, and so does its pool") {
   FakeDriver driver;
   PooledProgram program(driver, limit_of(kSlab));
   const CUgreenCtx first = program.create_green();
@@ -128,7 +128,7 @@ TEST_CASE("a primary context that only green ones hold dies with the last of the
   CHECK(driver.live_blocks() == 0);
 }
 
-TEST_CASE("where the driver does not tell whether a primary context lives, green ones count among those that hold it") {
+TEST_CASE("if the driver does not say whether a primary context is alive, green ones count as references") {
   FakeDriver driver;
   driver::real.cuDevicePrimaryCtxGetState.set(nullptr);
   PooledProgram program(driver, limit_of(kSlab));
@@ -146,7 +146,7 @@ TEST_CASE("where the driver does not tell whether a primary context lives, green
   CHECK(driver.live_blocks() == 0);
 }
 
-TEST_CASE("a context that is current though it has gone is refused in the driver's words") {
+TEST_CASE("a current context that has ended is refused with the driver's own error") {
   FakeDriver driver;
   PooledProgram program(driver, limit_of(kSlab));
   const CUcontext gone = program.create();

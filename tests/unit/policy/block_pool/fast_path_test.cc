@@ -44,7 +44,7 @@ struct FastPool {
     int device = -1;
     return pool->free_hit(context->handle, address, fixture.journal, UINT64_MAX, device);
   }
-  // Frees until one is due, which is looked after as BlockPools does it; how many that took to a seal.
+  // Frees until the quarantine seals, called as BlockPools does; the number of frees.
   int frees_until_due(std::uint64_t bytes = 512) {
     for (int frees = 1; frees <= 10'000; ++frees) {
       const ContextPool::Freed freed = free(take(bytes));
@@ -179,7 +179,7 @@ TEST_CASE("what is freed on the fast path counts as quarantined at once") {
   CHECK(fast.pool->blocks.statistics().retired_blocks == 0);
 }
 
-TEST_CASE("on the fast path too a seal is due after 1,024 frees or an eighth of the bytes") {
+TEST_CASE("a seal is due after 1,024 frees of the fast path or an eighth of the bytes") {
   QuarantineFixture fixture;
   FastPool fast(fixture);
   CHECK(fast.frees_until_due() == 1024);
@@ -193,7 +193,7 @@ TEST_CASE("on the fast path too a seal is due after 1,024 frees or an eighth of 
   CHECK(fast.frees_until_due() == 1023);
 }
 
-TEST_CASE("on the fast path too epochs grow where the program had to wait, and a seal that failed is put off") {
+TEST_CASE("epochs of the fast path's frees grow when the program had to wait, and a failed seal is postponed") {
   QuarantineFixture fixture;
   FastPool fast(fixture);
   for (const int frees : {1024, 2048, 4096}) {
@@ -207,7 +207,7 @@ TEST_CASE("on the fast path too epochs grow where the program had to wait, and a
   CHECK(fast.frees_until_due() == 1024);
 }
 
-TEST_CASE("a seal speaks for what was freed on the fast path before it, and for nothing after") {
+TEST_CASE("a seal covers what the fast path freed before it, and nothing after") {
   QuarantineFixture fixture;
   FastPool fast(fixture);
   fixture.driver.timeline.submit(fast.context->handle);
@@ -257,9 +257,9 @@ TEST_CASE("a fast path that is full, because the host has no memory to gather it
   block = fast.take();
   const ContextPool::Freed freed = fast.free(block);
   std::uint64_t bytes = 0;
-  Quarantine::PendingRecord ticket;
+  Quarantine::PendingRecord pending;
   bool due = false;
-  const Quarantine::Retired retired = fixture.quarantine.retire(*fast.pool, block, bytes, ticket, due);
+  const Quarantine::Retired retired = fixture.quarantine.retire(*fast.pool, block, bytes, pending, due);
   allocations_left = -1;
   CHECK(freed == ContextPool::Freed::no);
   CHECK(retired == Quarantine::Retired::no_host_memory);
@@ -268,7 +268,7 @@ TEST_CASE("a fast path that is full, because the host has no memory to gather it
   CHECK(fixture.collect().blocks == ContextPool::kMostFreed);
 }
 
-TEST_CASE("no free of a pool that shares a block is a hit, its allocations are") {
+TEST_CASE("a pool that shares a block serves no frees as hits, only allocations") {
   QuarantineFixture fixture;
   FastPool fast(fixture);
   const std::uint64_t address = fast.take();

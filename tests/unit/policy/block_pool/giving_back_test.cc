@@ -1,4 +1,4 @@
-// What the pools give back before anything is denied, and the reason of a denial.
+// What the pools return to the driver before a request is denied, and the reason of a denial.
 #include "catch.h"
 #include "unit/events/log_lines.h"
 #include "unit/events/scratch_folder.h"
@@ -25,7 +25,7 @@ TEST_CASE("a wholly free slab goes back before anything is waited for") {
   CHECK(program.early() == 0);
 }
 
-TEST_CASE("slabs that are too small go back for one that is large enough") {
+TEST_CASE("slabs that are too small are returned for one that is large enough") {
   const ScratchFolder folder;
   FakeDriver driver;
   PooledProgram program(driver, limit_of(6 * kMiB), folder / "log");
@@ -41,7 +41,7 @@ TEST_CASE("slabs that are too small go back for one that is large enough") {
   CHECK(sums_of(lines).reserved.at(0) == program.charged());
 }
 
-TEST_CASE("no slab goes back for a request that will not fit all the same") {
+TEST_CASE("no slab is returned for a request that would not fit anyway") {
   FakeDriver driver;
   PooledProgram program(driver, limit_of(8 * kMiB));
   program.create();
@@ -54,7 +54,7 @@ TEST_CASE("no slab goes back for a request that will not fit all the same") {
   CHECK(program.free(kept) == CUDA_SUCCESS);
 }
 
-TEST_CASE("what the pool of another context holds free is given back, and what it cannot give is named") {
+TEST_CASE("free slabs of another context's pool are returned, and a denial names what it cannot return") {
   const ScratchFolder folder;
   FakeDriver driver;
   PooledProgram program(driver, limit_of(4 * kMiB), folder / "log");
@@ -76,7 +76,7 @@ TEST_CASE("what the pool of another context holds free is given back, and what i
   CHECK(sums_of(lines).reserved_peak.at(0) <= 4 * kMiB);
 }
 
-TEST_CASE("what is no business of the pool gets its free slabs, or is denied because the pool holds them") {
+TEST_CASE("a request outside the pool gets its free slabs, or is denied because the pool holds them") {
   FakeDriver driver;
   PooledProgram program(driver, limit_of(4 * kMiB));
   program.create();
@@ -90,7 +90,7 @@ TEST_CASE("what is no business of the pool gets its free slabs, or is denied bec
   CHECK(program.denied(events::Reason::limit) == 1);
 }
 
-TEST_CASE("where the device is full, free slabs go back too, and the reason is the device") {
+TEST_CASE("if the device is full, free slabs are returned too, and the reason is the device") {
   FakeDriver driver;
   driver.taken_by_others = driver.total - 4 * kMiB;
   PooledProgram program(driver, limit_of(100 * kMiB));

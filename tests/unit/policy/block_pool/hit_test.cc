@@ -1,4 +1,4 @@
-// Hits of a whole program without a log: nothing may tell them from calls that took the long way.
+// Hits of a whole program without a log: they must not differ from calls on the slow path.
 #include <thread>
 
 #include "catch.h"
@@ -24,7 +24,7 @@ void stay_in(CUcontext context) {
   FakeTimeline::mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 }
 
-// Several threads may take, also while their context goes, after which a free is refused.
+// Several threads may allocate, also while their context ends, after which a free is refused.
 struct Unwatched : Program {
   using Program::Program;
   CUdeviceptr take(std::uint64_t bytes) {
@@ -34,7 +34,7 @@ struct Unwatched : Program {
   }
 };
 
-// What threads that hit do to blocks of a program, until they are told to stop or their context is gone.
+// What threads on the fast path do to a program's blocks until they are stopped or their context has ended.
 template <class Kind>
 struct Hitters {
   Hitters(Kind &in, FakeDriver &driver, CUcontext context, unsigned count) : program(in) {
@@ -78,7 +78,7 @@ struct Hitters {
 
 }  // namespace
 
-TEST_CASE("totals and what is told to be free are exact after every hit") {
+TEST_CASE("totals and the reported free memory are exact after every hit") {
   FakeDriver driver;
   PooledProgram program(driver, limit_of(kSlab));
   const CUcontext context = warm(program);
@@ -101,7 +101,7 @@ TEST_CASE("totals and what is told to be free are exact after every hit") {
   CHECK(program.tally().failed_frees == 1);
 }
 
-TEST_CASE("a block is freed from a thread of another context as from its own, and as ever from one without") {
+TEST_CASE("a block can be freed from a thread of another context, and not from one without a context") {
   FakeDriver driver;
   PooledProgram program(driver, limit_of(2 * kSlab));
   const CUcontext context = warm(program);
@@ -121,12 +121,12 @@ TEST_CASE("a block is freed from a thread of another context as from its own, an
   CHECK(program.tally().devices[0].live_bytes == 0);
 }
 
-TEST_CASE("a handle that means another context leads to no block of the one before") {
+TEST_CASE("a handle that now means another context leads to no block of its former owner") {
   FakeDriver driver;
   PooledProgram program(driver, limit_of(4 * kSlab));
   program.retain();
   const CUcontext context = warm(program);
-  REQUIRE(driver.destroy(context) == CUDA_SUCCESS);  // behind our back
+  REQUIRE(driver.destroy(context) == CUDA_SUCCESS);  // in a way that we do not see
   SECTION("one that was created") {
     REQUIRE(program.create() == context);
   }
@@ -139,21 +139,21 @@ TEST_CASE("a handle that means another context leads to no block of the one befo
   CHECK(driver.calls("cuMemAlloc_v2") > slabs);
 }
 
-TEST_CASE("a context that is found to have gone serves no hit") {
+TEST_CASE("a context that turns out to have ended serves no hit") {
   FakeDriver driver;
   PooledProgram program(driver, limit_of(4 * kSlab));
   const CUcontext other = warm(program);
   const CUcontext context = warm(program);
-  REQUIRE(driver.destroy(context) == CUDA_SUCCESS);  // behind our back
+  REQUIRE(driver.destroy(context) == CUDA_SUCCESS);  // in a way that we do not see
   FakeDriver::current = other;
-  program.take(8 * kSlab);  // has everything looked after
+  program.take(8 * kSlab);  // collects everything
   FakeDriver::current = context;
   CHECK(program.take(512) == kUntouched);
   FakeDriver::current = other;
   CHECK(program.take(512) != kUntouched);
 }
 
-TEST_CASE("a pool that served hits preallocates when the device's first context has gone") {
+TEST_CASE("a pool that served hits preallocates after the device's first context has ended") {
   FakeDriver driver;
   auto limits = limit_of(16 * kMiB);
   limits->plan.bytes = 8 * kMiB;
@@ -212,7 +212,7 @@ TEST_CASE(
   CHECK(driver.timeline.dead_uses() == 0);
 }
 
-TEST_CASE("a context that ends under hits takes every block with it and leaves exact totals") {
+TEST_CASE("a context that ends during hits ends every block with it and leaves exact totals") {
   FakeDriver driver;
   Unwatched program(limit_of(40 * kMiB), "", mode_pool());
   for (int life = 0; life < 30; ++life) {

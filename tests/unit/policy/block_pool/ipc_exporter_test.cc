@@ -1,4 +1,4 @@
-// Blocks that a process shares: whether anybody can open them, and where they are once they are freed.
+// Blocks that a process shares: whether others can open them, and where they are after their free.
 #include "policy/block_pool/ipc_exporter.h"
 
 #include <atomic>
@@ -17,9 +17,9 @@ using policy::Quarantine;
 namespace {
 
 // A fixture whose pool belongs to its context as a program's does.
-struct Shop : QuarantineFixture {
-  Shop() { context->pool.store(&*pool); }
-  ~Shop() { context->pool.store(nullptr); }
+struct Exporting : QuarantineFixture {
+  Exporting() { context->pool.store(&*pool); }
+  ~Exporting() { context->pool.store(nullptr); }
 
   IpcExporter::Shared share(pool::Address address, ledger::ExportToken &token) {
     const std::optional<pool::Block> block = pool->blocks.find(address);
@@ -43,10 +43,10 @@ struct Shop : QuarantineFixture {
     return ledger::ExportLease::take(folder.path(), token, said);
   }
   Quarantine::Retired free(pool::Address address) {
-    Quarantine::PendingRecord ticket;
+    Quarantine::PendingRecord pending;
     std::uint64_t bytes = 0;
     bool due = false;
-    return quarantine.retire(*pool, address, bytes, ticket, due, &exports);
+    return quarantine.retire(*pool, address, bytes, pending, due, &exports);
   }
   void reconcile() {
     exports.reconcile(
@@ -60,138 +60,138 @@ struct Shop : QuarantineFixture {
 
 }  // namespace
 
-TEST_CASE("a shared block is kept out of quarantine when it is freed, until nobody has it open") {
-  Shop shop;
-  const pool::Address block = shop.take(4096);
-  auto lease = shop.open(shop.shared(block));
+TEST_CASE("a shared block is kept out of quarantine when it is freed, until no process has it open") {
+  Exporting fixture;
+  const pool::Address block = fixture.take(4096);
+  auto lease = fixture.open(fixture.shared(block));
   REQUIRE(lease != nullptr);
-  CHECK(shop.free(block) == Quarantine::Retired::kept);
-  CHECK(shop.free(block) == Quarantine::Retired::not_a_block);
-  CHECK(shop.quarantine.blocks() == 0);
-  CHECK(shop.exports.kept_bytes(0) == 4096);
-  CHECK(shop.exports.kept_bytes(1) == 0);
-  shop.reconcile();
-  CHECK(shop.exports.keeps_any());
+  CHECK(fixture.free(block) == Quarantine::Retired::kept);
+  CHECK(fixture.free(block) == Quarantine::Retired::not_a_block);
+  CHECK(fixture.quarantine.blocks() == 0);
+  CHECK(fixture.exports.kept_bytes(0) == 4096);
+  CHECK(fixture.exports.kept_bytes(1) == 0);
+  fixture.reconcile();
+  CHECK(fixture.exports.keeps_any());
   lease.reset();
-  shop.reconcile();
-  CHECK_FALSE(shop.exports.keeps_any());
-  CHECK(shop.quarantine.blocks() == 1);
-  CHECK(shop.collect().blocks == 1);
-  CHECK(shop.retired() == 0);
-  CHECK(shop.pool->blocks.check_invariants().empty());
+  fixture.reconcile();
+  CHECK_FALSE(fixture.exports.keeps_any());
+  CHECK(fixture.quarantine.blocks() == 1);
+  CHECK(fixture.collect().blocks == 1);
+  CHECK(fixture.retired() == 0);
+  CHECK(fixture.pool->blocks.check_invariants().empty());
 }
 
-TEST_CASE("a block has one token as long as it lives, and the next one at its place another") {
-  Shop shop;
-  const pool::Address block = shop.take();
-  const ledger::ExportToken first = shop.shared(block);
-  CHECK(shop.shared(block).nonce[0] == first.nonce[0]);
-  REQUIRE(shop.free(block) == Quarantine::Retired::kept);
-  shop.reconcile();
-  shop.collect();
-  REQUIRE(shop.take() == block);
-  const ledger::ExportToken second = shop.shared(block);
+TEST_CASE("a block has one token during its life, and the next block at its place has another") {
+  Exporting fixture;
+  const pool::Address block = fixture.take();
+  const ledger::ExportToken first = fixture.shared(block);
+  CHECK(fixture.shared(block).nonce[0] == first.nonce[0]);
+  REQUIRE(fixture.free(block) == Quarantine::Retired::kept);
+  fixture.reconcile();
+  fixture.collect();
+  REQUIRE(fixture.take() == block);
+  const ledger::ExportToken second = fixture.shared(block);
   CHECK(second.nonce[0] != first.nonce[0]);
-  CHECK(shop.open(first) == nullptr);
-  CHECK(shop.open(second) != nullptr);
+  CHECK(fixture.open(first) == nullptr);
+  CHECK(fixture.open(second) != nullptr);
   ledger::ExportedBlock found;
-  CHECK(shop.exports.is_own(first));
-  CHECK_FALSE(shop.exports.find_own(first, found));
-  REQUIRE(shop.exports.find_own(second, found));
+  CHECK(fixture.exports.is_own(first));
+  CHECK_FALSE(fixture.exports.find_own(first, found));
+  REQUIRE(fixture.exports.find_own(second, found));
   CHECK(found.bytes == 512);
 }
 
-TEST_CASE("other blocks of a pool that shares go their usual way") {
-  Shop shop;
-  const pool::Address block = shop.take();
-  const pool::Address other = shop.take();
-  shop.shared(block);
-  CHECK(shop.free(other) == Quarantine::Retired::retired);
-  CHECK(shop.free(block) == Quarantine::Retired::kept);
-  CHECK(shop.pool->shared.load() == 0);
+TEST_CASE("blocks that are not shared enter the quarantine as usual") {
+  Exporting fixture;
+  const pool::Address block = fixture.take();
+  const pool::Address other = fixture.take();
+  fixture.shared(block);
+  CHECK(fixture.free(other) == Quarantine::Retired::retired);
+  CHECK(fixture.free(block) == Quarantine::Retired::kept);
+  CHECK(fixture.pool->shared.load() == 0);
 }
 
 TEST_CASE("a kept block that the host has no memory to take back stays kept") {
-  Shop shop;
-  const pool::Address block = shop.take();
-  shop.shared(block);
-  REQUIRE(shop.free(block) == Quarantine::Retired::kept);
+  Exporting fixture;
+  const pool::Address block = fixture.take();
+  fixture.shared(block);
+  REQUIRE(fixture.free(block) == Quarantine::Retired::kept);
   int asked = 0;
-  shop.exports.reconcile(100, [&](const IpcExporter::Kept &) {
+  fixture.exports.reconcile(100, [&](const IpcExporter::Kept &) {
     ++asked;
     return false;
   });
   CHECK(asked == 1);
-  CHECK(shop.exports.keeps_any());
-  shop.reconcile();
-  CHECK_FALSE(shop.exports.keeps_any());
+  CHECK(fixture.exports.keeps_any());
+  fixture.reconcile();
+  CHECK_FALSE(fixture.exports.keeps_any());
 }
 
-TEST_CASE("a context that goes takes along what it shared: nothing of it opens, and its pool is empty") {
-  Shop shop;
-  const pool::Address freed = shop.take();
-  const pool::Address live = shop.take();
-  const ledger::ExportToken of_freed = shop.shared(freed);
-  const ledger::ExportToken of_live = shop.shared(live);
-  const auto lease = shop.open(of_freed);
+TEST_CASE("after a context ends nothing it shared can be opened, and its pool is empty") {
+  Exporting fixture;
+  const pool::Address freed = fixture.take();
+  const pool::Address live = fixture.take();
+  const ledger::ExportToken of_freed = fixture.shared(freed);
+  const ledger::ExportToken of_live = fixture.shared(live);
+  const auto lease = fixture.open(of_freed);
   REQUIRE(lease != nullptr);
-  REQUIRE(shop.free(freed) == Quarantine::Retired::kept);
-  shop.exports.forget(*shop.pool);
-  CHECK(shop.open(of_freed) == nullptr);
-  CHECK(shop.open(of_live) == nullptr);
-  CHECK(shop.retired() == 0);
-  CHECK(shop.pool->shared.load() == 0);
-  CHECK(shop.exports.kept_bytes(0) == 0);
+  REQUIRE(fixture.free(freed) == Quarantine::Retired::kept);
+  fixture.exports.forget(*fixture.pool);
+  CHECK(fixture.open(of_freed) == nullptr);
+  CHECK(fixture.open(of_live) == nullptr);
+  CHECK(fixture.retired() == 0);
+  CHECK(fixture.pool->shared.load() == 0);
+  CHECK(fixture.exports.kept_bytes(0) == 0);
   int offered = 0;
-  shop.exports.reconcile(100, [&](const IpcExporter::Kept &) { return ++offered > 0; });
+  fixture.exports.reconcile(100, [&](const IpcExporter::Kept &) { return ++offered > 0; });
   CHECK(offered == 0);
-  CHECK(shop.exports.keeps_any());  // the record that is still open
+  CHECK(fixture.exports.keeps_any());  // the record that is still open
 }
 
-TEST_CASE("without a folder nothing is shared, and why is said") {
-  Shop shop;
+TEST_CASE("without a folder nothing is shared, and the reason is given") {
+  Exporting fixture;
   IpcExporter homeless{""};
-  const std::optional<pool::Block> block = shop.pool->blocks.find(shop.take());
+  const std::optional<pool::Block> block = fixture.pool->blocks.find(fixture.take());
   REQUIRE(block);
   ledger::ExportToken token;
   std::string said;
-  CHECK(homeless.share(shop.context, *block, {}, token, said) == IpcExporter::Shared::no_file);
+  CHECK(homeless.share(fixture.context, *block, {}, token, said) == IpcExporter::Shared::no_file);
   CHECK_FALSE(said.empty());
-  CHECK(shop.pool->shared.load() == 0);
+  CHECK(fixture.pool->shared.load() == 0);
 }
 
-TEST_CASE("of a free and a share of one block, in two threads at once, the later one knows of the first") {
-  Shop shop;
+TEST_CASE("of a concurrent free and share of one block the later one sees the first") {
+  Exporting fixture;
   constexpr int kRounds = 200;
   std::atomic<int> offered{0};
   std::atomic<int> answered{0};
   pool::Address block = 0;
   IpcExporter::Shared outcome{};
   std::thread sharer([&] {
-    FakeDriver::current = shop.context->handle;
+    FakeDriver::current = fixture.context->handle;
     for (int round = 0; round < kRounds; ++round) {
       offered.wait(round);
       ledger::ExportToken token;
-      outcome = shop.share(block, token);
+      outcome = fixture.share(block, token);
       ++answered;
       answered.notify_one();
     }
   });
   int wrong = 0;
   for (int round = 0; round < kRounds; ++round) {
-    block = shop.take();
+    block = fixture.take();
     ++offered;
     offered.notify_one();
     for (int turn = 0; turn < round % 4; ++turn) {
       std::this_thread::yield();
     }
-    const bool was_kept = shop.free(block) == Quarantine::Retired::kept;
+    const bool was_kept = fixture.free(block) == Quarantine::Retired::kept;
     answered.wait(round);
     wrong += was_kept == (outcome == IpcExporter::Shared::shared) ? 0 : 1;
-    shop.reconcile();
-    shop.collect();
+    fixture.reconcile();
+    fixture.collect();
   }
   sharer.join();
   CHECK(wrong == 0);
-  CHECK(shop.pool->shared.load() == 0);
+  CHECK(fixture.pool->shared.load() == 0);
 }

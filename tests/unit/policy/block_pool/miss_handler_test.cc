@@ -1,4 +1,4 @@
-// How a pool grows: by how much, from where, and in which order before anything is denied.
+// How a pool grows: by how much, from where, and in which order before a request is denied.
 #include <thread>
 
 #include "catch.h"
@@ -51,7 +51,7 @@ TEST_CASE("a slab takes what the device has") {
   CHECK(driver.asked() == Sizes{2 * kMiB, 3 * kMiB});
 }
 
-TEST_CASE("a pool that grows leaves the headroom alone for as long as a request does not need it") {
+TEST_CASE("a growing pool leaves the headroom alone unless a request needs it") {
   FakeDriver driver;
   driver.taken_by_others = driver.total - 8 * kMiB;
   auto limits = std::make_unique<TestLimits>();
@@ -66,7 +66,7 @@ TEST_CASE("a pool that grows leaves the headroom alone for as long as a request 
   CHECK(driver.asked().back() == 4 * kMiB);
 }
 
-TEST_CASE("where the driver has less than it says nine tenths are asked for, again and again") {
+TEST_CASE("if the driver has less than it says, nine tenths are requested repeatedly") {
   FakeDriver driver;
   PooledProgram program(driver, limit_of(100 * kMiB));
   program.create();
@@ -88,7 +88,7 @@ TEST_CASE("where the driver has less than it says nine tenths are asked for, aga
   CHECK(driver.asked().back() % kSlab == 0);
 }
 
-TEST_CASE("what is clean is taken before the pool grows, and nothing is waited for while it can") {
+TEST_CASE("clean blocks are reused before the pool grows, and nothing is waited for while it can") {
   FakeDriver driver;
   PooledProgram program(driver, limit_of(100 * kMiB));
   const CUcontext context = program.create();
@@ -121,7 +121,7 @@ TEST_CASE("what fits to the last byte but for the pool's granule comes from the 
   CHECK(program.charged() == 0);
 }
 
-TEST_CASE("another error of the driver than memory goes back verbatim, nothing is charged and nothing tried again") {
+TEST_CASE("a driver error other than out of memory is returned verbatim, without charge or retry") {
   FakeDriver driver;
   PooledProgram program(driver, limit_of(4 * kMiB));
   program.create();
@@ -146,7 +146,7 @@ TEST_CASE("free memory is what the pool has, what is freed, and what the limit s
   CHECK(program.memory().total_bytes == 4 * kMiB);
 }
 
-TEST_CASE("of contexts that race for the last slab one gets it") {
+TEST_CASE("of contexts that race for the last slab exactly one gets it") {
   for (int round = 0; round < 300; ++round) {
     FakeDriver driver;
     PooledProgram program(driver, limit_of(kSlab));
@@ -172,7 +172,7 @@ TEST_CASE("of contexts that race for the last slab one gets it") {
   }
 }
 
-TEST_CASE("threads that race for the last of the limit never get past it") {
+TEST_CASE("threads that race for the rest of the limit never exceed it") {
   FakeDriver driver;
   PooledProgram program(driver, limit_of(9 * kMiB));
   const CUcontext contexts[] = {program.create(), program.create()};

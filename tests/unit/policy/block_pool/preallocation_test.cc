@@ -1,4 +1,4 @@
-// What the first pool of a device takes at once: how much, when, and never twice.
+// Preallocation by the first pool of a device: how much, when, and never twice.
 #include <algorithm>
 #include <thread>
 
@@ -55,7 +55,7 @@ TEST_CASE("without a plan nothing is preallocated") {
   CHECK(driver.asked() == Sizes{2 * kMiB});
 }
 
-TEST_CASE("a little live memory preallocates nothing, the request that makes it enough does") {
+TEST_CASE("a little live memory preallocates nothing, the request that reaches the threshold does") {
   FakeDriver driver;
   PooledProgram program(driver, plan(100 * kMiB, 100 * kMiB, 8 * kMiB));
   program.create();
@@ -80,7 +80,7 @@ TEST_CASE("what is held already counts towards the plan") {
   CHECK(driver.asked() == Sizes{2 * kMiB, 48 * kMiB});
 }
 
-TEST_CASE("before the large slab no small one is larger than what starts it") {
+TEST_CASE("before the large slab no small one is larger than the threshold") {
   FakeDriver driver;
   PooledProgram program(driver, plan(800 * kMiB, 800 * kMiB, 7 * kMiB));
   const CUcontext context = program.create();
@@ -117,7 +117,7 @@ TEST_CASE("small slabs that are free go back for the large one, while nothing ru
   }
 }
 
-TEST_CASE("the headroom of what is really free is left alone") {
+TEST_CASE("preallocation leaves the headroom of the device's free memory alone") {
   FakeDriver driver;
   driver.taken_by_others = driver.total - 60 * kMiB;
   PooledProgram program(driver, plan(100 * kMiB, 100 * kMiB, 0, 10 * kMiB));
@@ -126,7 +126,7 @@ TEST_CASE("the headroom of what is really free is left alone") {
   CHECK(driver.asked() == Sizes{50 * kMiB});
 }
 
-TEST_CASE("where the driver has less than it says nine tenths are tried until it has so much") {
+TEST_CASE("if the driver has less than it says, nine tenths are tried until it succeeds") {
   FakeDriver driver;
   driver.most_at_once = 70 * kMiB;
   PooledProgram program(driver, plan(100 * kMiB, 100 * kMiB));
@@ -140,7 +140,7 @@ TEST_CASE("where the driver has less than it says nine tenths are tried until it
   CHECK(program.charged() == asked.back());
 }
 
-TEST_CASE("where nothing of the plan is to be had the pool grows for the request as for any other") {
+TEST_CASE("if nothing of the plan can be had, the pool grows for the request as usual") {
   for (const CUresult error : {CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_LAUNCH_FAILED}) {
     INFO(error);
     FakeDriver driver;
@@ -168,7 +168,7 @@ TEST_CASE("a preallocation that the driver refuses for another reason is not tri
   CHECK(driver.asked() == Sizes{2 * kMiB});
 }
 
-TEST_CASE("only the first context of a device preallocates, on each device one") {
+TEST_CASE("only the first context of each device preallocates") {
   FakeDriver driver;
   PooledProgram program(driver, plan(100 * kMiB, 50 * kMiB, 4 * kMiB));
   const CUcontext first = program.create();
@@ -196,7 +196,7 @@ TEST_CASE("a slab that was preallocated and given back is not preallocated again
   CHECK(program.charged() == 2 * kMiB);
 }
 
-TEST_CASE("after the first context the next one is the first again") {
+TEST_CASE("after the first context ends the next one becomes the first") {
   FakeDriver driver;
   PooledProgram program(driver, plan(100 * kMiB, 100 * kMiB));
   for (int life = 0; life < 3; ++life) {

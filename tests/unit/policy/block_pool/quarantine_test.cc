@@ -77,8 +77,8 @@ TEST_CASE("waiting with nothing in quarantine asks the driver nothing") {
   CHECK(fixture.driver.calls("cuEventSynchronize") + fixture.driver.calls("cuCtxRecordEvent") == 0);
 }
 
-// The first seal has recorded its event when the second begins and ends: whatever passes the first says nothing of it.
-TEST_CASE("a seal inside another one's is not taken for it") {
+// The first seal has recorded its event when the second begins and ends: passing the first says nothing of the second.
+TEST_CASE("a seal during another seal does not count for it") {
   QuarantineFixture fixture;
   fixture.driver.timeline.submit(fixture.context->handle);
   fixture.free_one();
@@ -98,7 +98,7 @@ TEST_CASE("a seal inside another one's is not taken for it") {
   CHECK(fixture.collect().blocks == 1);
 }
 
-TEST_CASE("a context that has gone is through with everything, and its events are not touched again") {
+TEST_CASE("an ended context counts as passed, and its events are not used again") {
   QuarantineFixture fixture;
   const policy::ContextRef other = fixture.add_context();
   fixture.driver.timeline.submit(other->handle);
@@ -112,7 +112,7 @@ TEST_CASE("a context that has gone is through with everything, and its events ar
   CHECK(fixture.driver.timeline.dead_uses() == 0);
 }
 
-TEST_CASE("a new context never gets an event of one that has gone") {
+TEST_CASE("a new context never gets an event of one that has ended") {
   QuarantineFixture fixture;
   for (int round = 0; round < 20; ++round) {
     policy::ContextRef other = fixture.add_context();
@@ -130,7 +130,7 @@ TEST_CASE("a new context never gets an event of one that has gone") {
   CHECK(fixture.driver.timeline.dead_uses() == 0);
 }
 
-TEST_CASE("a thread on which nothing is current can ask too") {
+TEST_CASE("a thread with no current context can query fences too") {
   QuarantineFixture fixture;
   fixture.driver.timeline.submit(fixture.context->handle);
   fixture.free_one();
@@ -177,7 +177,7 @@ TEST_CASE("while a context is being destroyed nothing is sealed, and afterwards 
   }
 }
 
-TEST_CASE("an error of a look at the device cleans nothing and is what is answered") {
+TEST_CASE("an error of a driver call cleans nothing and is returned") {
   QuarantineFixture fixture;
   fixture.free_one();
   fixture.driver.fails["cuCtxRecordEvent"] = CUDA_ERROR_LAUNCH_FAILED;
@@ -196,7 +196,7 @@ TEST_CASE("an error of a look at the device cleans nothing and is what is answer
   CHECK(fixture.quarantine.wait().blocks == 1);
 }
 
-TEST_CASE("events are used again") {
+TEST_CASE("events are reused") {
   QuarantineFixture fixture;
   fixture.add_context();
   for (int round = 0; round < 50; ++round) {
@@ -223,14 +223,14 @@ TEST_CASE("a block is not handed out before its free is in the log") {
 TEST_CASE("only the start of a live block can be freed, and only once") {
   QuarantineFixture fixture;
   const pool::Address address = fixture.take(4096);
-  Quarantine::PendingRecord ticket;
+  Quarantine::PendingRecord pending;
   std::uint64_t bytes = 7;
   bool due = true;
-  CHECK(fixture.quarantine.retire(*fixture.pool, address + 512, bytes, ticket, due) ==
+  CHECK(fixture.quarantine.retire(*fixture.pool, address + 512, bytes, pending, due) ==
         Quarantine::Retired::not_a_block);
   CHECK_FALSE(due);
-  CHECK(fixture.quarantine.retire(*fixture.pool, address, bytes, ticket, due) == Quarantine::Retired::retired);
+  CHECK(fixture.quarantine.retire(*fixture.pool, address, bytes, pending, due) == Quarantine::Retired::retired);
   CHECK(bytes == 4096);
-  CHECK(fixture.quarantine.retire(*fixture.pool, address, bytes, ticket, due) == Quarantine::Retired::not_a_block);
+  CHECK(fixture.quarantine.retire(*fixture.pool, address, bytes, pending, due) == Quarantine::Retired::not_a_block);
   CHECK(fixture.quarantine.blocks() == 1);
 }

@@ -1,4 +1,4 @@
-// Blocks of a pool as the program sees them: freed, waited for, handed out again.
+// Blocks of a pool as the program sees them: freed, waited for, reused.
 #include <random>
 
 #include "catch.h"
@@ -28,7 +28,7 @@ TEST_CASE("an allocation that would be denied waits for what was freed, and says
   CHECK(sums_of(lines).one_owner_each);
 }
 
-TEST_CASE("an error of the wait is what the allocation is answered, and leaves the pointer alone") {
+TEST_CASE("an error of the wait is returned by the allocation, and leaves the pointer alone") {
   FakeDriver driver;
   PooledProgram program(driver, limit_of(kSlab));
   const CUcontext context = program.create();
@@ -79,7 +79,7 @@ TEST_CASE("a synchronous free has waited for the work before it when it returns"
   CHECK(program.tally().devices[0].waits == 1);
 }
 
-TEST_CASE("a synchronous free answers the error of the work that it waits for, and has freed all the same") {
+TEST_CASE("a synchronous free returns the error of the work that it waits for, and still frees the block") {
   FakeDriver driver;
   PooledProgram program(driver, limit_of(kSlab), "", mode_pool(true));
   const CUcontext context = program.create();
@@ -94,7 +94,7 @@ TEST_CASE("a synchronous free answers the error of the work that it waits for, a
   CHECK(program.early() == 0);
 }
 
-TEST_CASE("a stream-ordered free never waits, whatever a free is") {
+TEST_CASE("a stream-ordered free never waits, also with free=synchronous") {
   FakeDriver driver;
   PooledProgram program(driver, limit_of(kSlab), "", mode_pool(true));
   const CUcontext context = program.create();
@@ -104,7 +104,7 @@ TEST_CASE("a stream-ordered free never waits, whatever a free is") {
   CHECK(driver.timeline.is_behind(driver.timeline.submitted()));
 }
 
-TEST_CASE("whatever is no start of a live block is refused by us and never the driver's") {
+TEST_CASE("an address that starts no live block is refused by Ration and never forwarded") {
   FakeDriver driver;
   PooledProgram program(driver, limit_of(kSlab));
   program.create();
@@ -121,7 +121,7 @@ TEST_CASE("whatever is no start of a live block is refused by us and never the d
   CHECK(program.tally().failed_frees == 5);
 }
 
-TEST_CASE("a free is refused as the driver refuses one where nothing is current, or what is current has gone") {
+TEST_CASE("a free without a current context, or with an ended one, is refused as the driver does") {
   FakeDriver driver;
   PooledProgram program(driver, limit_of(4 * kSlab));
   const CUcontext context = program.create();

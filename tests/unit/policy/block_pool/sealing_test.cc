@@ -9,7 +9,7 @@ using policy::Quarantine;
 
 namespace {
 
-// Frees until one says that a seal is due; how many that took.
+// Frees until one says that a seal is due; the number of frees.
 int frees_until_due(QuarantineFixture &fixture, std::uint64_t bytes = 512) {
   for (int frees = 1; frees <= 10'000; ++frees) {
     if (fixture.free_one(bytes)) {
@@ -28,7 +28,7 @@ TEST_CASE("a seal is due after 1,024 frees") {
   CHECK(frees_until_due(fixture) == 1024);
 }
 
-TEST_CASE("a seal is due after an eighth of the pool's bytes, or after what may well lie about") {
+TEST_CASE("a seal is due after an eighth of the pool's bytes, or after the slack if that is more") {
   QuarantineFixture fixture;
   CHECK(frees_until_due(fixture, kMiB) == QuarantineFixture::kBytes / kMiB / 8);
   fixture.collect();
@@ -36,7 +36,7 @@ TEST_CASE("a seal is due after an eighth of the pool's bytes, or after what may 
   CHECK(frees_until_due(fixture, kMiB) == QuarantineFixture::kBytes / kMiB / 4);
 }
 
-TEST_CASE("epochs grow where the program had to wait, up to four times") {
+TEST_CASE("epochs grow when the program had to wait, up to four times") {
   QuarantineFixture fixture;
   for (const int frees : {1024, 2048, 4096, 4096}) {
     CHECK(frees_until_due(fixture) == frees);
@@ -70,7 +70,7 @@ TEST_CASE("a seal costs one recorded event for each context, however many blocks
   CHECK(fixture.driver.calls("cuEventQuery") <= 3);
 }
 
-TEST_CASE("where it must be worthwhile what is open is sealed when nothing is, or when it is much") {
+TEST_CASE("a worthwhile collect seals if nothing is sealed, or if much is open") {
   QuarantineFixture fixture;
   const auto collect = [&] { return fixture.quarantine.collect(Quarantine::Sealing::worthwhile); };
   const auto seals = [&] { return fixture.driver.calls("cuCtxRecordEvent"); };
@@ -109,7 +109,7 @@ TEST_CASE("a drain waits for everything that was freed, in however many epochs")
   CHECK(fixture.retired() == 0);
 }
 
-TEST_CASE("a drain answers the error of its wait, and of its seal") {
+TEST_CASE("a drain returns the error of its wait, and of its seal") {
   QuarantineFixture fixture;
   fixture.driver.timeline.submit(fixture.context->handle);
   fixture.free_one();

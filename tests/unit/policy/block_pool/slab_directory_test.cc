@@ -1,10 +1,10 @@
-// Whose slab an address lies in, also while slabs come and go.
+// Which slab an address lies in, also while slabs are inserted and end.
 #include "policy/block_pool/slab_directory.h"
 
 #include <thread>
 
 #include "catch.h"
-#include "unit/policy/turns.h"
+#include "unit/policy/yield_often.h"
 
 using namespace ration;
 using namespace ration::test;
@@ -59,13 +59,13 @@ TEST_CASE("only a whole slab is erased, by its own address") {
   slabs.insert(0x1000, 0x1000, kOne);
   slabs.erase(0x1200, *kOne);
   slabs.erase(0x2000, *kOne);
-  slabs.erase(0x1000, *kOtherContext);  // the range is somebody else's by now
+  slabs.erase(0x1000, *kOtherContext);  // the range belongs to another context by now
   CHECK(slabs.find(0x1800) == kOne);
   slabs.erase(0x1000, *kOne);
   CHECK(slabs.find(0x1800) == nullptr);
 }
 
-TEST_CASE("a range that the driver gives twice is the last one's") {
+TEST_CASE("a range that the driver gives twice belongs to its latest owner") {
   SlabDirectory slabs;
   for (std::uint64_t at = 0x1000; at < 0x5000; at += 0x1000) {
     slabs.insert(at, 0x1000, kOne);
@@ -78,7 +78,7 @@ TEST_CASE("a range that the driver gives twice is the last one's") {
   CHECK(slabs.find(0x4000) == kOne);
 }
 
-TEST_CASE("whoever looks for an address waits while another thread may be ending its slab") {
+TEST_CASE("a look-up of an address waits while another thread may be ending its slab") {
   SlabDirectory slabs;
   slabs.insert(0x1000, 0x1000, kOne);
   slabs.insert(0x2000, 0x1000, kOtherContext);
@@ -91,7 +91,7 @@ TEST_CASE("whoever looks for an address waits while another thread may be ending
   waits_for([&] { CHECK(slabs.find(0x1000) == nullptr); }, [&] { slabs.erase(0x1000, *kOne); });
 }
 
-TEST_CASE("one slab's end is begun and called off alone") {
+TEST_CASE("one slab's end is begun and cancelled without the others") {
   SlabDirectory slabs;
   slabs.insert(0x1000, 0x1000, kOne);
   slabs.insert(0x2000, 0x1000, kOne);
@@ -104,7 +104,7 @@ TEST_CASE("one slab's end is begun and called off alone") {
   CHECK(slabs.find(0x1800) == kOne);
 }
 
-TEST_CASE("a slab whose end another thread has begun stays that one's to end") {
+TEST_CASE("a slab whose end another thread has begun is left to that thread") {
   SlabDirectory slabs;
   slabs.insert(0x1000, 0x1000, kOne);
   slabs.begin_end(0x1000);
@@ -115,7 +115,7 @@ TEST_CASE("a slab whose end another thread has begun stays that one's to end") {
   CHECK(slabs.find(0x1000) == nullptr);
 }
 
-TEST_CASE("a range is settled and entered once no slab there is about to end") {
+TEST_CASE("a range is waited for and entered once no slab there is about to end") {
   SlabDirectory slabs;
   slabs.insert(0x1000, 0x1000, kOne);
   slabs.insert(0x4000, 0x1000, kOtherContext);

@@ -1,10 +1,10 @@
-// Captures of several threads, and looks at the device meanwhile.
+// Captures of several threads, and queries of the device meanwhile.
 #include <thread>
 
 #include "catch.h"
 #include "policy/contexts/captures.h"
 #include "unit/policy/capture_recorder.h"
-#include "unit/policy/turns.h"
+#include "unit/policy/yield_often.h"
 
 using namespace ration;
 using namespace ration::test;
@@ -32,7 +32,7 @@ TEST_CASE("a stream is not destroyed while another thread asks about it") {
   CHECK(recorder.driver.timeline.dead_uses() == 0);
 }
 
-TEST_CASE("a begin waits for a look at the device, which no capture meets") {
+TEST_CASE("a begin-capture waits for a query of the device, so that the two never overlap") {
   CaptureRecorder recorder;
   REQUIRE(recorder.captures.enter());
   std::atomic<bool> begun{false};
@@ -54,7 +54,7 @@ TEST_CASE("a begin waits for a look at the device, which no capture meets") {
   CHECK_FALSE(recorder.is_quiet());
 }
 
-TEST_CASE("a look at the device waits for a thread that is inside its begin") {
+TEST_CASE("a query of the device waits for a thread inside its begin-capture call") {
   for (const CUresult answer : {CUDA_SUCCESS, CUDA_ERROR_ILLEGAL_STATE}) {
     INFO(answer);
     CaptureRecorder recorder;
@@ -80,7 +80,7 @@ TEST_CASE("a look at the device waits for a thread that is inside its begin") {
   }
 }
 
-TEST_CASE("a thread's own stream captures for as long as its thread lives, whatever others are told of theirs") {
+TEST_CASE("a per-thread stream captures as long as its thread lives, whatever others learn of theirs") {
   CaptureRecorder recorder;
   std::atomic<bool> begun{false};
   std::atomic<bool> looked{false};
@@ -101,12 +101,12 @@ TEST_CASE("a thread's own stream captures for as long as its thread lives, whate
   CHECK_FALSE(recorder.is_quiet());
   looked = true;
   capturing.join();
-  while (!recorder.is_quiet()) {  // a thread that was joined may be a moment from gone
+  while (!recorder.is_quiet()) {  // a thread that was joined may not be gone yet
     std::this_thread::yield();
   }
 }
 
-TEST_CASE("whose capture it is that runs") {
+TEST_CASE("captures of other threads are told from those of this thread") {
   CaptureRecorder recorder;
   CHECK_FALSE(recorder.captures.run_elsewhere_only());
   REQUIRE(recorder.begin(recorder.stream) == CUDA_SUCCESS);

@@ -1,4 +1,4 @@
-// Captures and our looks at the device are never at the same time, and no capture is thought to run for ever.
+// Captures and our queries of the device never overlap, and no capture counts as running for ever.
 #include "policy/contexts/captures.h"
 
 #include <thread>
@@ -37,7 +37,7 @@ TEST_CASE("what was sealed before a capture is cleaned while it runs") {
   CHECK(recorder.driver.timeline.spoilt() == 0);
 }
 
-TEST_CASE("no synchronise of ours meets a capture") {
+TEST_CASE("no synchronise of ours overlaps a capture") {
   CaptureRecorder recorder;
   driver::real.cuCtxRecordEvent.set(nullptr);
   recorder.driver.timeline.submit(recorder.context->handle);
@@ -50,7 +50,7 @@ TEST_CASE("no synchronise of ours meets a capture") {
   CHECK(recorder.quarantine.wait().blocks == 1);
 }
 
-TEST_CASE("a capture that began behind our back leaves everything in quarantine") {
+TEST_CASE("a capture that we did not see begin leaves everything in quarantine") {
   CaptureRecorder recorder;
   recorder.free_one();
   REQUIRE(recorder.driver.timeline.begin_capture(recorder.stream, nullptr) == CUDA_SUCCESS);
@@ -70,7 +70,7 @@ TEST_CASE("a begin that the driver refuses is no capture") {
 
 TEST_CASE("an end in the wrong thread leaves the capture as it is, every other answer ends it") {
   CaptureRecorder recorder;
-  driver::real.cuStreamGetCaptureInfo.set(nullptr);  // nobody else says so
+  driver::real.cuStreamGetCaptureInfo.set(nullptr);  // no other function says so
   driver::real.cuStreamIsCapturing.set(nullptr);
   REQUIRE(recorder.begin(recorder.stream) == CUDA_SUCCESS);
   std::thread([&] { CHECK(recorder.end(recorder.stream) == CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD); }).join();
@@ -84,7 +84,7 @@ TEST_CASE("an end in the wrong thread leaves the capture as it is, every other a
   CHECK(recorder.is_quiet());
 }
 
-TEST_CASE("the driver's word that a capture is over is enough") {
+TEST_CASE("a capture that the driver reports as over is forgotten") {
   for (const bool newer : {true, false}) {
     INFO(newer);
     CaptureRecorder recorder;
@@ -99,7 +99,7 @@ TEST_CASE("the driver's word that a capture is over is enough") {
   }
 }
 
-TEST_CASE("a capture that the driver says nothing of goes on") {
+TEST_CASE("a capture that the driver does not report on counts as running") {
   CaptureRecorder recorder;
   REQUIRE(recorder.begin(recorder.stream) == CUDA_SUCCESS);
   recorder.driver.fails["cuStreamGetCaptureInfo"] = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
@@ -133,11 +133,11 @@ TEST_CASE("the captures of a context end with it") {
   driver::real.cuStreamGetCaptureInfo.set(nullptr);
   driver::real.cuStreamIsCapturing.set(nullptr);
   REQUIRE(recorder.begin(recorder.stream) == CUDA_SUCCESS);
-  SECTION("which says that it has gone") {
+  SECTION("whose end the driver reports") {
     recorder.destroy(recorder.context);
     CHECK(recorder.is_quiet());
   }
-  SECTION("whose end is told") {
+  SECTION("whose end Ration was called for") {
     recorder.captures.forget(recorder.context);
     CHECK(recorder.is_quiet());
   }
@@ -155,7 +155,7 @@ TEST_CASE("a capture that the host has no memory to remember runs for ever") {
   CHECK_FALSE(recorder.is_quiet());
 }
 
-TEST_CASE("a thread is relaxed for as long as we call the driver, and then what it was before") {
+TEST_CASE("a thread is in relaxed mode while we call the driver, and in its former mode afterwards") {
   FakeDriver driver;
   FakeTimeline::mode = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
   {

@@ -1,4 +1,4 @@
-// What a program that captures sees of its pool: captures stay whole, and what they keep from being cleaned is said.
+// What a capturing program sees of its pool: captures stay valid, and records say what they kept from being cleaned.
 #include <thread>
 
 #include "catch.h"
@@ -11,7 +11,7 @@ using namespace ration::test;
 
 namespace {
 
-// A thread that has begun a capture and ends it when it is told to.
+// A thread that has begun a capture and ends it on request.
 class CapturingThread {
  public:
   CapturingThread(PooledProgram &program, CUcontext context, CUstream stream)
@@ -53,7 +53,7 @@ class CapturingThread {
 
 }  // namespace
 
-TEST_CASE("nothing that Ration calls on its own account spoils another thread's capture") {
+TEST_CASE("no driver call of Ration's own invalidates another thread's capture") {
   FakeDriver driver;
   PooledProgram program(driver, limit_of(4 * kSlab));
   const CUcontext context = program.create();
@@ -75,7 +75,7 @@ TEST_CASE("nothing that Ration calls on its own account spoils another thread's 
   CHECK(driver.timeline.forbidden().empty());
 }
 
-TEST_CASE("giving slabs back for what is no business of the pool spoils no capture") {
+TEST_CASE("returning slabs for a request outside the pool invalidates no capture") {
   FakeDriver driver;
   PooledProgram program(driver, limit_of(6 * kMiB));
   const CUcontext context = program.create();
@@ -91,7 +91,7 @@ TEST_CASE("giving slabs back for what is no business of the pool spoils no captu
   CHECK(driver.timeline.forbidden().empty());
 }
 
-TEST_CASE("waiting for what was sealed before spoils no capture") {
+TEST_CASE("waiting for what was sealed before invalidates no capture") {
   FakeDriver driver;
   PooledProgram program(driver, limit_of(kSlab));
   const CUcontext context = program.create();
@@ -124,7 +124,7 @@ TEST_CASE("a free into a capturing stream is refused and the block lives on") {
   }
 }
 
-TEST_CASE("a free into a stream that is wrong is answered what the driver says of it") {
+TEST_CASE("a free into an invalid stream returns the driver's error") {
   FakeDriver driver;
   PooledProgram program(driver, limit_of(kSlab));
   program.create();
@@ -134,7 +134,7 @@ TEST_CASE("a free into a stream that is wrong is answered what the driver says o
   CHECK(program.tally().devices[0].frees == 0);
 }
 
-TEST_CASE("an allocation of the thread that captures is denied, and the record says that it captured") {
+TEST_CASE("an allocation of the capturing thread is denied, and the record says that it captured") {
   const ScratchFolder folder;
   FakeDriver driver;
   PooledProgram program(driver, limit_of(kSlab), folder / "log");
@@ -186,7 +186,7 @@ TEST_CASE("a synchronous free during a capture does not wait for it") {
   CHECK(driver.timeline.spoilt() == 0);
 }
 
-TEST_CASE("a capture goes with the context of its stream, whatever was current when it began") {
+TEST_CASE("a capture ends with the context of its stream, whatever was current when it began") {
   FakeDriver driver;
   driver::real.cuStreamGetCaptureInfo.set(nullptr);
   driver::real.cuStreamIsCapturing.set(nullptr);
@@ -201,7 +201,7 @@ TEST_CASE("a capture goes with the context of its stream, whatever was current w
   CHECK(program.take(kWhole) != kUntouched);
 }
 
-TEST_CASE("a capture that went with its context is in no record") {
+TEST_CASE("a capture that ended with its context is in no record") {
   const ScratchFolder folder;
   FakeDriver driver;
   PooledProgram program(driver, limit_of(kSlab), folder / "log");
@@ -226,7 +226,7 @@ TEST_CASE("a stream that is destroyed in the middle of its capture is waited for
   CHECK(driver.timeline.dead_uses() == 0);
 }
 
-TEST_CASE("threads that capture and threads that allocate leave every capture whole and no block shared") {
+TEST_CASE("threads that capture and threads that allocate leave every capture valid and no block with two owners") {
   FakeDriver driver;
   PooledProgram program(driver, limit_of(2 * kSlab));
   const CUcontext context = program.create();

@@ -47,7 +47,7 @@ TEST_CASE("a block entered while its context is being destroyed ends with it") {
   CHECK(driver.live_blocks() == 0);
 }
 
-TEST_CASE("a free that meets the release of a context that lives on waits for it and succeeds") {
+TEST_CASE("a free during the release of a context that survives waits and succeeds") {
   FakeDriver driver;
   Program program(limit_of(1000));
   const CUcontext context = program.retain();
@@ -78,7 +78,7 @@ TEST_CASE("a free that meets the release of a context that lives on waits for it
   CHECK(program.tally().failed_frees == 0);
 }
 
-TEST_CASE("a block whose free fails because its context just went is not charged for ever") {
+TEST_CASE("a block whose free fails because its context just ended is not charged for ever") {
   const ScratchFolder folder;
   FakeDriver driver;
   Program program(limit_of(1000), folder / "log");
@@ -95,7 +95,7 @@ TEST_CASE("a block whose free fails because its context just went is not charged
   CHECK(frees[0].at("api") == "cuCtxDestroy_v2");
 }
 
-TEST_CASE("a new context at the handle of one that is still being forgotten is held to the limit") {
+TEST_CASE("a new context with the handle of one that is still being forgotten is held to the limit") {
   FakeDriver driver;
   Program program(limit_of(1000));
   const CUcontext first = program.create();
@@ -116,7 +116,7 @@ TEST_CASE("a new context at the handle of one that is still being forgotten is h
   CHECK(program.charged() == 0);
 }
 
-TEST_CASE("an address that a destroyed context freed is logged free before it is logged taken") {
+TEST_CASE("an address of a destroyed context is logged as freed before it is logged as allocated") {
   const ScratchFolder folder;
   FakeDriver driver;
   Program program(limit_of(10'000), folder / "log");
@@ -143,7 +143,7 @@ TEST_CASE("an address that a destroyed context freed is logged free before it is
   CHECK(sums_of(log_lines(folder / "log")).one_owner_each);
 }
 
-TEST_CASE("threads that create, fill and destroy contexts leave nothing behind") {
+TEST_CASE("threads that create, fill and destroy contexts leave nothing charged") {
   const ScratchFolder folder;
   FakeDriver driver;
   Program program(limit_of(50'000), folder / "log");

@@ -1,4 +1,4 @@
-// Contexts come and go, and take their blocks along.
+// Contexts begin and end, and their blocks end with them.
 #include "catch.h"
 #include "unit/events/log_lines.h"
 #include "unit/events/scratch_folder.h"
@@ -7,7 +7,7 @@
 using namespace ration;
 using namespace ration::test;
 
-TEST_CASE("a context that is destroyed takes its blocks along and no others") {
+TEST_CASE("a destroyed context ends its own blocks and no others") {
   const ScratchFolder folder;
   FakeDriver driver;
   Program program(limit_of(100'000), folder / "log");
@@ -42,7 +42,7 @@ TEST_CASE("a destroy that fails leaves every block as it was") {
   CHECK(program.tally().failed_frees == 0);
 }
 
-TEST_CASE("a context that Ration never saw is the driver's alone") {
+TEST_CASE("a context that Ration never saw is left to the driver") {
   FakeDriver driver;
   Program program;
   CHECK(program.destroy(reinterpret_cast<CUcontext>(0x77)) == CUDA_ERROR_INVALID_CONTEXT);
@@ -63,7 +63,7 @@ TEST_CASE("a context is noted when it is first seen current, on its own device")
   CHECK(program.charged(1) == 0);
 }
 
-TEST_CASE("of a primary context only the last release ends the blocks") {
+TEST_CASE("only the last release of a primary context ends its blocks") {
   FakeDriver driver;
   Program program(limit_of(1000));
   program.retain();
@@ -78,7 +78,7 @@ TEST_CASE("of a primary context only the last release ends the blocks") {
   CHECK(driver.live_blocks() == 0);
 }
 
-TEST_CASE("where the driver does not tell whether a primary context lives the program's own count decides") {
+TEST_CASE("if the driver does not say whether a primary context is alive, the program's own count decides") {
   FakeDriver driver;
   driver::real.cuDevicePrimaryCtxGetState.set(nullptr);
   Program program(limit_of(1000));
@@ -111,7 +111,7 @@ TEST_CASE("a reset ends every block of the primary context, and the next life st
   CHECK(program.charged(1) == 0);
 }
 
-TEST_CASE("a created context that got the handle of a primary one is not taken for it") {
+TEST_CASE("a created context with the handle of a former primary one is not mistaken for it") {
   FakeDriver driver;
   Program program(limit_of(1000));
   const CUcontext primary = program.retain();
@@ -124,7 +124,7 @@ TEST_CASE("a created context that got the handle of a primary one is not taken f
   CHECK(program.charged() == 600);
 }
 
-TEST_CASE("a context is destroyed by the last detach, each attach counts") {
+TEST_CASE("the last detach destroys a context, and each attach counts") {
   FakeDriver driver;
   Program program(limit_of(1000));
   const CUcontext context = program.create();
@@ -137,7 +137,7 @@ TEST_CASE("a context is destroyed by the last detach, each attach counts") {
   CHECK(program.charged() == 0);
 }
 
-TEST_CASE("a detach that the driver refuses counts for nothing") {
+TEST_CASE("a detach that the driver refuses does not count") {
   FakeDriver driver;
   Program program(limit_of(1000));
   const CUcontext context = program.create();
@@ -153,7 +153,7 @@ TEST_CASE("a detach that the driver refuses counts for nothing") {
   CHECK(program.charged() == 0);
 }
 
-TEST_CASE("a context's own memory counts where that was asked for, and comes back with it") {
+TEST_CASE("a context's own memory is charged on request, and released with it") {
   FakeDriver driver;
   driver.taken_by_others = 300;
   Program program(limit_of(1000), "", {true, true});

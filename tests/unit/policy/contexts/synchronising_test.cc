@@ -10,7 +10,7 @@ using policy::Quarantine;
 
 namespace {
 
-// A slab of two blocks, both taken; nothing more is to be had.
+// A slab of two blocks, both taken; the limit leaves no more.
 struct Full {
   explicit Full(FakeDriver &fake) : driver(fake), program(fake, limit_of(kSlab)) {
     context = program.retain();
@@ -30,7 +30,7 @@ struct Full {
 
 }  // namespace
 
-TEST_CASE("a driver without events of whole contexts is synchronised, every context of it") {
+TEST_CASE("with a driver that lacks context events every context is synchronised") {
   QuarantineFixture fixture;
   driver::real.cuCtxRecordEvent.set(nullptr);
   const policy::ContextRef other = fixture.add_context(1);
@@ -46,7 +46,7 @@ TEST_CASE("a driver without events of whole contexts is synchronised, every cont
   CHECK(FakeDriver::current == fixture.context->handle);
 }
 
-TEST_CASE("a driver that exports what it does not support is synchronised, and asked once") {
+TEST_CASE("a driver that exports context events without supporting them is asked once and then synchronised") {
   QuarantineFixture fixture;
   fixture.driver.fails["cuCtxRecordEvent"] = CUDA_ERROR_NOT_SUPPORTED;
   for (int round = 0; round < 3; ++round) {
@@ -60,7 +60,7 @@ TEST_CASE("a driver that exports what it does not support is synchronised, and a
   CHECK(fixture.driver.calls("cuCtxSynchronize") == 3);
 }
 
-TEST_CASE("where neither is to be had nothing is clean") {
+TEST_CASE("without events or synchronising nothing becomes clean") {
   QuarantineFixture fixture;
   fixture.driver.fails["cuCtxRecordEvent"] = CUDA_ERROR_NOT_SUPPORTED;
   driver::real.cuCtxSynchronize.set(nullptr);
@@ -69,7 +69,7 @@ TEST_CASE("where neither is to be had nothing is clean") {
   CHECK(fixture.retired() == 1);
 }
 
-TEST_CASE("a synchronise that fails cleans nothing and is what is answered") {
+TEST_CASE("a failed synchronise cleans nothing, and its error is returned") {
   QuarantineFixture fixture;
   driver::real.cuCtxRecordEvent.set(nullptr);
   fixture.free_one();
@@ -116,7 +116,7 @@ TEST_CASE("the program's own synchronise cleans what it freed before, without a 
   }
 }
 
-TEST_CASE("the program's own synchronise cleans the few blocks too that no seal was due for") {
+TEST_CASE("the program's own synchronise also cleans blocks that no seal was due for") {
   FakeDriver driver;
   driver::real.cuCtxRecordEvent.set(nullptr);
   PooledProgram program(driver, limit_of(kSlab));
@@ -162,7 +162,7 @@ TEST_CASE("a synchronise of the program that fails cleans nothing") {
   CHECK(full.program.early() == 0);
 }
 
-TEST_CASE("a synchronise of the program cleans the context that it is of and no other") {
+TEST_CASE("a synchronise of the program cleans its own context and no other") {
   FakeDriver driver;
   driver::real.cuCtxRecordEvent.set(nullptr);
   Full full(driver);
@@ -192,7 +192,7 @@ TEST_CASE("a synchronise of a green context cleans nothing of its primary one") 
   CHECK(full.program.early() == 0);
 }
 
-TEST_CASE("the work of green contexts is waited for with that of their primary one") {
+TEST_CASE("a wait for a primary context covers the work of its green contexts") {
   FakeDriver driver;
   Full full(driver);
   const CUcontext green = full.program.enter_green(full.program.create_green());

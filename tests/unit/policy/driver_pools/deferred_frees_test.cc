@@ -52,7 +52,7 @@ TEST_CASE("a deferred block is clean once every context got past its free") {
   CHECK(fixture.frees.reclaimed() == 1);
 }
 
-TEST_CASE("a block that is deferred behind a look is not clean with those before it") {
+TEST_CASE("a block that is deferred after a collect is not clean with those before it") {
   Deferral fixture;
   fixture.driver.timeline.submit(fixture.context->handle);
   fixture.free_one();
@@ -65,7 +65,7 @@ TEST_CASE("a block that is deferred behind a look is not clean with those before
   CHECK(fixture.frees.blocks() == 1);
 }
 
-TEST_CASE("looking never waits; waiting waits for the oldest alone, draining for all") {
+TEST_CASE("collecting never waits, waiting waits for the oldest epoch alone, draining for all") {
   Deferral fixture;
   for (int i = 0; i < 3; ++i) {
     fixture.driver.timeline.submit(fixture.context->handle);
@@ -85,7 +85,7 @@ TEST_CASE("looking never waits; waiting waits for the oldest alone, draining for
   CHECK(fixture.driver.calls("cuEventSynchronize") == 2);
 }
 
-TEST_CASE("draining waits for the device, too, where a context that was about to end lives on") {
+TEST_CASE("a drain waits for the device if a context that was about to end survives") {
   Deferral fixture;
   const policy::ContextRef other = fixture.add_context(1);
   fixture.driver.timeline.submit(fixture.context->handle);
@@ -93,7 +93,7 @@ TEST_CASE("draining waits for the device, too, where a context that was about to
   other->begin_end();
   const std::uint64_t before = fixture.fences.now();
   std::jthread refuser([&] {
-    while (fixture.fences.now() < before + 3) std::this_thread::yield();  // two looks at least met it ending
+    while (fixture.fences.now() < before + 3) std::this_thread::yield();  // at least two seals met it ending
     other->refuse_end();
   });
   const DeferredFrees::Cleaned clean = fixture.frees.drain();
@@ -102,7 +102,7 @@ TEST_CASE("draining waits for the device, too, where a context that was about to
   fixture.return_all(clean);
 }
 
-TEST_CASE("an address is a dead block's from its free until the driver has it back, and no longer") {
+TEST_CASE("an address belongs to a freed block until the driver has the block back") {
   Deferral fixture;
   CHECK_FALSE(fixture.frees.covers(fixture.next));
   const CUdeviceptr address = fixture.free_one(1000);
@@ -117,7 +117,7 @@ TEST_CASE("an address is a dead block's from its free until the driver has it ba
   CHECK_FALSE(fixture.frees.covers(address));
 }
 
-TEST_CASE("clean blocks that cannot go back are looked at again") {
+TEST_CASE("clean blocks that cannot go back are offered again") {
   Deferral fixture;
   const CUdeviceptr address = fixture.free_one(1000);
   DeferredFrees::Cleaned clean = fixture.collect();
@@ -142,7 +142,7 @@ TEST_CASE("nothing becomes clean while a capture runs, and what was deferred sta
   CHECK(fixture.frees.blocks() == 1);
 }
 
-TEST_CASE("a driver that refuses an event cleans nothing, and its error is told") {
+TEST_CASE("a driver that refuses an event cleans nothing, and its error is returned") {
   Deferral fixture;
   fixture.free_one();
   fixture.driver.fails["cuCtxRecordEvent"] = CUDA_ERROR_UNKNOWN;
@@ -175,7 +175,7 @@ TEST_CASE("the host has no memory: a block is not deferred, or it stays deferred
   CHECK(fixture.collected() == 1);
 }
 
-TEST_CASE("it is time to look when enough blocks or bytes are open") {
+TEST_CASE("it is worth collecting when enough blocks or bytes are open") {
   Deferral fixture;
   CHECK_FALSE(fixture.frees.is_worth_collecting(kMiB));
   fixture.free_one(kMiB - 1);

@@ -1,4 +1,4 @@
-// BlockPools of the driver's that are destroyed: what they held stays charged until the device is through with it.
+// Destroyed pools of the driver's: what they held stays charged until the device is through with it.
 #include <atomic>
 #include <thread>
 
@@ -8,7 +8,7 @@ using namespace ration;
 using namespace ration::test;
 using policy::StreamPools;
 
-TEST_CASE("what is destroyed stays charged while a block lives in it, and then until its frees are waited for") {
+TEST_CASE("a destroyed pool stays charged while a block lives in it, and then until its frees were waited for") {
   StreamBooks books;
   books.allocate(kPool, kMiB);
   books.allocate(kPool, kMiB);
@@ -46,7 +46,7 @@ TEST_CASE("only the orphans that were there before a wait are given back after i
   CHECK(books.charged() == 0);
 }
 
-TEST_CASE("a pool that the driver did not destroy is as it was") {
+TEST_CASE("a pool that the driver refuses to destroy is unchanged") {
   StreamBooks books;
   books.allocate(kPool, kMiB);
   books.destroy(kPool, false);
@@ -57,7 +57,7 @@ TEST_CASE("a pool that the driver did not destroy is as it was") {
   CHECK(books.charged() == 0);
 }
 
-TEST_CASE("a pool that is destroyed is not asked about, and its handle may mean another one") {
+TEST_CASE("a destroyed pool is not queried, and its handle may mean another one") {
   StreamBooks books;
   books.allocate(kPool, kMiB);
   const StreamPools::PoolRef pool = books.pools.begin_destroy(kPool);
@@ -72,7 +72,7 @@ TEST_CASE("a pool that is destroyed is not asked about, and its handle may mean 
   CHECK(books.pools.begin_destroy(FakeMemPools::handle(9)) == nullptr);
 }
 
-TEST_CASE("who destroys a pool waits for whoever asks about it") {
+TEST_CASE("destroying a pool waits for threads that query it") {
   StreamBooks books;
   books.allocate(kPool, kMiB);
   const StreamPools::PoolRef pool = books.pools.known(kPool);

@@ -1,11 +1,11 @@
-// What the driver's own pools are charged: never less than they hold, whoever asks when.
+// What the driver's own pools are charged: never less than they hold, whenever it is queried.
 #include "unit/policy/stream_books.h"
 
 using namespace ration;
 using namespace ration::test;
 using policy::StreamPools;
 
-TEST_CASE("a call is bounded by the largest step that a pool is thought to grow by, until it was seen to grow") {
+TEST_CASE("a call is bounded by the largest growth step until the pool was seen to grow") {
   StreamBooks books;
   const StreamPools::PoolRef pool = books.pools.find(kPool, 0);
   CHECK(books.pools.upper_bound(*pool, 1) == 32 * kMiB);
@@ -28,7 +28,7 @@ TEST_CASE("the step is what divides all growth that was seen") {
   CHECK(books.pools.upper_bound(*pool, 1) == 512);
 }
 
-TEST_CASE("behind a call the charge is what the pool says that it reserves, and the log is told that") {
+TEST_CASE("after a call the charge is what the pool says it reserves, and the log has that figure") {
   StreamBooks books;
   books.memory.step = 2 * kMiB;
   books.allocate(kPool, kMiB);
@@ -66,7 +66,7 @@ TEST_CASE("while a call is in flight its bound stays charged, whatever the pool 
   CHECK(books.charged() == 2 * kMiB);
 }
 
-TEST_CASE("what another call took while the pool was asked is not given away by the older answer") {
+TEST_CASE("what another call took during a query is not released by the older answer") {
   StreamBooks books;
   books.memory.step = 2 * kMiB;
   const StreamPools::PoolRef pool = books.pools.find(kPool, 0);
@@ -96,7 +96,7 @@ TEST_CASE("a pool that took more than its bound says how much is missing") {
   CHECK(books.told() == 100 * kMiB);
 }
 
-TEST_CASE("what a pool held before anybody saw it is charged with its first block, once") {
+TEST_CASE("what a pool held before it was first seen is charged once, with its first block") {
   StreamBooks books;
   books.memory.pools[kPool] = {0, 96 * kMiB};
   CHECK(books.pools.known(kPool) == nullptr);
@@ -106,7 +106,7 @@ TEST_CASE("what a pool held before anybody saw it is charged with its first bloc
   CHECK(books.charged() == 96 * kMiB);
 }
 
-TEST_CASE("trimming asks each pool of the device, and no other device's") {
+TEST_CASE("trimming asks each pool of the device, and none of another device") {
   StreamBooks books;
   books.allocate(kPool, kMiB);
   books.free(kPool, books.last);
@@ -140,7 +140,7 @@ TEST_CASE("a driver that stops saying what a pool reserves leaves the charge as 
   CHECK(books.charged() == 64 * kMiB);  // both bounds
 }
 
-TEST_CASE("a pool of the host's memory is charged nothing and asked nothing") {
+TEST_CASE("a pool of host memory is not charged and not queried") {
   StreamBooks books;
   for (const CUmemLocationType where :
        {CU_MEM_LOCATION_TYPE_HOST, CU_MEM_LOCATION_TYPE_HOST_NUMA, CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT}) {
@@ -152,7 +152,7 @@ TEST_CASE("a pool of the host's memory is charged nothing and asked nothing") {
   CHECK(books.driver.calls() == calls);
 }
 
-TEST_CASE("a pool is its location's, and one without a place of its own is whose who first allocates from it") {
+TEST_CASE("a pool belongs to its location's device, and one without a location to the first that allocates from it") {
   StreamBooks books;
   books.pools.created(kPool, at(CU_MEM_LOCATION_TYPE_DEVICE, 1));
   CHECK(books.pools.find(kPool, 0)->device == 1);

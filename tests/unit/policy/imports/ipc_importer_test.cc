@@ -1,4 +1,4 @@
-// Blocks of others: how often the driver is asked, what an address is said to be, and when an owner gets a block back.
+// Imported blocks: how often the driver is called, what an address belongs to, and when the exporter may reuse a block.
 #include "policy/imports/ipc_importer.h"
 
 #include "catch.h"
@@ -14,14 +14,14 @@ namespace {
 
 constexpr CUdeviceptr kBase = 0x700000000;
 
-struct Customer : QuarantineFixture {
-  Customer() {
+struct Importing : QuarantineFixture {
+  Importing() {
     std::string said;
     file = ledger::ExportFile::make(folder.path(), said);
     REQUIRE(file != nullptr);
   }
   // A block in slab number `slab`, each of which the driver has a handle for.
-  ledger::ExportToken sell(std::uint32_t record, std::uint64_t offset, unsigned char slab = 0) {
+  ledger::ExportToken publish(std::uint32_t record, std::uint64_t offset, unsigned char slab = 0) {
     ledger::ExportedBlock in;
     in.handle[0] = slab;
     in.offset = offset;
@@ -61,100 +61,100 @@ struct Customer : QuarantineFixture {
 
 }  // namespace
 
-TEST_CASE("blocks of one slab are opened by one call of the driver's, each at its own place") {
-  Customer customer;
-  const CUdeviceptr first = customer.opened_at(customer.sell(0, 512));
-  const CUdeviceptr second = customer.opened_at(customer.sell(1, 4096));
-  const CUdeviceptr elsewhere = customer.opened_at(customer.sell(2, 512, 1));
+TEST_CASE("blocks of one slab are opened by one driver call, each at its own address") {
+  Importing fixture;
+  const CUdeviceptr first = fixture.opened_at(fixture.publish(0, 512));
+  const CUdeviceptr second = fixture.opened_at(fixture.publish(1, 4096));
+  const CUdeviceptr elsewhere = fixture.opened_at(fixture.publish(2, 512, 1));
   CHECK(first == kBase + 512);
   CHECK(second == kBase + 4096);
   CHECK(elsewhere == kBase + 2 * kMiB + 512);
-  CHECK(customer.opened == 2);
-  REQUIRE(customer.imports.block_at(second + 999));
-  CHECK(customer.imports.block_at(second + 999)->base == second);
-  CHECK(customer.imports.block_at(second + 999)->bytes == 1000);
-  CHECK_FALSE(customer.imports.block_at(second + 1000));
-  CHECK(customer.imports.covers(second + 1000));
-  CHECK_FALSE(customer.imports.covers(kBase + kMiB));
-  CHECK(customer.close(first + 1) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(fixture.opened == 2);
+  REQUIRE(fixture.imports.block_at(second + 999));
+  CHECK(fixture.imports.block_at(second + 999)->base == second);
+  CHECK(fixture.imports.block_at(second + 999)->bytes == 1000);
+  CHECK_FALSE(fixture.imports.block_at(second + 1000));
+  CHECK(fixture.imports.covers(second + 1000));
+  CHECK_FALSE(fixture.imports.covers(kBase + kMiB));
+  CHECK(fixture.close(first + 1) == CUDA_ERROR_INVALID_VALUE);
 }
 
 TEST_CASE("a token that is opened twice gives one address, and is open until it is closed twice") {
-  Customer customer;
-  const ledger::ExportToken token = customer.sell(0, 512);
-  const CUdeviceptr address = customer.opened_at(token);
-  CHECK(customer.opened_at(token) == address);
-  CHECK(customer.opened == 1);
-  CHECK(customer.close(address) == CUDA_SUCCESS);
-  CHECK(customer.is_open(0));
-  CHECK(customer.close(address) == CUDA_SUCCESS);
-  CHECK_FALSE(customer.is_open(0));
-  CHECK_FALSE(customer.imports.covers(address));
+  Importing fixture;
+  const ledger::ExportToken token = fixture.publish(0, 512);
+  const CUdeviceptr address = fixture.opened_at(token);
+  CHECK(fixture.opened_at(token) == address);
+  CHECK(fixture.opened == 1);
+  CHECK(fixture.close(address) == CUDA_SUCCESS);
+  CHECK(fixture.is_open(0));
+  CHECK(fixture.close(address) == CUDA_SUCCESS);
+  CHECK_FALSE(fixture.is_open(0));
+  CHECK_FALSE(fixture.imports.covers(address));
 }
 
-TEST_CASE("what has ended is not opened again, not even where it is open") {
-  Customer customer;
-  const ledger::ExportToken token = customer.sell(0, 512);
-  customer.opened_at(token);
-  customer.file->end(0);
+TEST_CASE("a block that has ended is not opened again, even where it is still open") {
+  Importing fixture;
+  const ledger::ExportToken token = fixture.publish(0, 512);
+  fixture.opened_at(token);
+  fixture.file->end(0);
   CUdeviceptr address = kUntouched;
-  CHECK(customer.open(token, address) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(fixture.open(token, address) == CUDA_ERROR_INVALID_VALUE);
   CHECK(address == kUntouched);
 }
 
-TEST_CASE("what the driver does not open nobody has") {
-  Customer customer;
-  customer.answer = CUDA_ERROR_MAP_FAILED;
+TEST_CASE("a block that the driver does not open is not imported") {
+  Importing fixture;
+  fixture.answer = CUDA_ERROR_MAP_FAILED;
   CUdeviceptr address = kUntouched;
-  CHECK(customer.open(customer.sell(0, 512), address) == CUDA_ERROR_MAP_FAILED);
+  CHECK(fixture.open(fixture.publish(0, 512), address) == CUDA_ERROR_MAP_FAILED);
   CHECK(address == kUntouched);
-  CHECK_FALSE(customer.is_open(0));
-  CHECK_FALSE(customer.imports.covers(kBase));
+  CHECK_FALSE(fixture.is_open(0));
+  CHECK_FALSE(fixture.imports.covers(kBase));
 }
 
-TEST_CASE("an owner gets a block back when the device is through with what came before its close") {
-  Customer customer;
-  const CUdeviceptr address = customer.opened_at(customer.sell(0, 512));
-  customer.driver.timeline.submit(customer.context->handle);
-  CHECK(customer.close(address) == CUDA_SUCCESS);
-  CHECK(customer.is_open(0));
-  customer.imports.poll();
-  CHECK(customer.is_open(0));
-  const FakeTimeline::Point before = customer.driver.timeline.submitted();
-  customer.driver.timeline.submit(customer.context->handle);  // of no concern to it
-  customer.driver.timeline.finish(before);
-  customer.imports.poll();
-  CHECK_FALSE(customer.is_open(0));
+TEST_CASE("the exporter may reuse a block once all work submitted before its close has finished") {
+  Importing fixture;
+  const CUdeviceptr address = fixture.opened_at(fixture.publish(0, 512));
+  fixture.driver.timeline.submit(fixture.context->handle);
+  CHECK(fixture.close(address) == CUDA_SUCCESS);
+  CHECK(fixture.is_open(0));
+  fixture.imports.poll();
+  CHECK(fixture.is_open(0));
+  const FakeTimeline::Point before = fixture.driver.timeline.submitted();
+  fixture.driver.timeline.submit(fixture.context->handle);  // of no concern to it
+  fixture.driver.timeline.finish(before);
+  fixture.imports.poll();
+  CHECK_FALSE(fixture.is_open(0));
 }
 
-TEST_CASE("a close during a capture leaves the capture whole, and lets go behind it") {
-  Customer customer;
-  const CUdeviceptr address = customer.opened_at(customer.sell(0, 512));
-  FakeDriver::current = customer.context->handle;
+TEST_CASE("a close during a capture leaves the capture valid, and the block is released after it") {
+  Importing fixture;
+  const CUdeviceptr address = fixture.opened_at(fixture.publish(0, 512));
+  FakeDriver::current = fixture.context->handle;
 
-  const CUstream stream = customer.driver.timeline.open_stream(customer.context->handle);
-  customer.captures.begin_capture();
-  REQUIRE(customer.driver.timeline.begin_capture(stream, customer.context->handle) == CUDA_SUCCESS);
-  customer.captures.finish_begin(stream, CUDA_SUCCESS, customer.context);
-  CHECK(customer.close(address) == CUDA_SUCCESS);
-  CHECK(customer.is_open(0));
-  const std::uint64_t number = customer.captures.number_of(stream, customer.context);
-  const CUresult ended = customer.driver.timeline.end_capture(stream);
+  const CUstream stream = fixture.driver.timeline.open_stream(fixture.context->handle);
+  fixture.captures.begin_capture();
+  REQUIRE(fixture.driver.timeline.begin_capture(stream, fixture.context->handle) == CUDA_SUCCESS);
+  fixture.captures.finish_begin(stream, CUDA_SUCCESS, fixture.context);
+  CHECK(fixture.close(address) == CUDA_SUCCESS);
+  CHECK(fixture.is_open(0));
+  const std::uint64_t number = fixture.captures.number_of(stream, fixture.context);
+  const CUresult ended = fixture.driver.timeline.end_capture(stream);
   CHECK(ended == CUDA_SUCCESS);
-  customer.captures.finish_end(number, ended);
-  customer.imports.poll();
-  CHECK_FALSE(customer.is_open(0));
+  fixture.captures.finish_end(number, ended);
+  fixture.imports.poll();
+  CHECK_FALSE(fixture.is_open(0));
 }
 
-TEST_CASE("a context that goes takes its openings along") {
-  Customer customer;
-  const policy::ContextRef gone = customer.context;
-  const CUdeviceptr address = customer.opened_at(customer.sell(0, 512));
-  customer.context = customer.add_context();
-  const CUdeviceptr same = customer.opened_at(customer.sell(1, 512));
+TEST_CASE("the imports of a context end with it") {
+  Importing fixture;
+  const policy::ContextRef gone = fixture.context;
+  const CUdeviceptr address = fixture.opened_at(fixture.publish(0, 512));
+  fixture.context = fixture.add_context();
+  const CUdeviceptr same = fixture.opened_at(fixture.publish(1, 512));
   CHECK(same == address);  // the fake driver's word
-  customer.imports.finish_end(gone);
-  CHECK_FALSE(customer.is_open(0));
-  CHECK(customer.is_open(1));
-  CHECK(customer.imports.covers(same));
+  fixture.imports.finish_end(gone);
+  CHECK_FALSE(fixture.is_open(0));
+  CHECK(fixture.is_open(1));
+  CHECK(fixture.imports.covers(same));
 }

@@ -1,4 +1,4 @@
-// Stream-ordered frees: the bytes stay charged until the device has really let go of them.
+// Stream-ordered frees: the bytes stay charged until the device has really freed them.
 #include <thread>
 
 #include "catch.h"
@@ -9,7 +9,7 @@
 using namespace ration;
 using namespace ration::test;
 
-TEST_CASE("a stream-ordered free that has passed at once gives its bytes back at once") {
+TEST_CASE("a stream-ordered free that has passed at once releases its bytes at once") {
   FakeDriver driver;
   Program program(limit_of(1000));
   program.create();
@@ -18,7 +18,7 @@ TEST_CASE("a stream-ordered free that has passed at once gives its bytes back at
   CHECK(driver.live_events() == 0);
 }
 
-TEST_CASE("bytes stay charged while their stream is behind, and are waited for before anything is denied") {
+TEST_CASE("bytes stay charged until their stream passes, and are waited for before a request is denied") {
   FakeDriver driver;
   Program program(limit_of(1000));
   program.create();
@@ -32,7 +32,7 @@ TEST_CASE("bytes stay charged while their stream is behind, and are waited for b
   CHECK(driver.live_events() == 0);
 }
 
-TEST_CASE("what has passed is given back without a wait") {
+TEST_CASE("frees that have passed are released without a wait") {
   FakeDriver driver;
   Program program(limit_of(1000));
   program.create();
@@ -43,7 +43,7 @@ TEST_CASE("what has passed is given back without a wait") {
   CHECK(driver.calls("cuEventSynchronize") == 0);
 }
 
-TEST_CASE("where what has passed is not enough the rest is waited for") {
+TEST_CASE("if the frees that have passed do not suffice, the rest is waited for") {
   FakeDriver driver;
   Program program(limit_of(1000));
   program.create();
@@ -57,7 +57,7 @@ TEST_CASE("where what has passed is not enough the rest is waited for") {
   CHECK(driver.calls("cuEventSynchronize") == 1);
 }
 
-TEST_CASE("a denial comes only after the wait, and what is still held stays charged") {
+TEST_CASE("a request is denied only after the wait, and what is still held stays charged") {
   FakeDriver driver;
   Program program(limit_of(1000));
   program.create();
@@ -70,7 +70,7 @@ TEST_CASE("a denial comes only after the wait, and what is still held stays char
   CHECK(program.denied(events::Reason::limit) == 1);
 }
 
-TEST_CASE("a wait that fails keeps the bytes charged until their context goes") {
+TEST_CASE("a failed wait keeps the bytes charged until their context ends") {
   FakeDriver driver;
   Program program(limit_of(1000));
   const CUcontext context = program.create();
@@ -84,7 +84,7 @@ TEST_CASE("a wait that fails keeps the bytes charged until their context goes") 
   CHECK(program.charged() == 0);
 }
 
-TEST_CASE("where the driver has no events the bytes stay charged until their context goes") {
+TEST_CASE("without events the bytes stay charged until their context ends") {
   FakeDriver driver;
   driver::real.cuEventQuery.set(nullptr);
   Program program(limit_of(1000));
@@ -96,7 +96,7 @@ TEST_CASE("where the driver has no events the bytes stay charged until their con
   CHECK(program.charged() == 0);
 }
 
-TEST_CASE("an event that cannot be recorded is given back and the bytes stay charged") {
+TEST_CASE("an event that cannot be recorded is destroyed and the bytes stay charged") {
   FakeDriver driver;
   Program program(limit_of(1000));
   program.create();
@@ -120,7 +120,7 @@ TEST_CASE("a stream-ordered free that the driver refuses leaves the block alive"
   CHECK(program.charged() == 0);
 }
 
-TEST_CASE("a stream-ordered free of what is none of ours changes no total") {
+TEST_CASE("a stream-ordered free of a foreign block changes no total") {
   FakeDriver driver;
   Program program;
   program.create();
@@ -144,7 +144,7 @@ TEST_CASE("the log has the free at once, with its stream") {
   CHECK(frees[0].at("stream") == 2);
 }
 
-TEST_CASE("another device's pending frees are neither asked about nor given back") {
+TEST_CASE("another device's pending frees are neither queried nor released") {
   FakeDriver driver;
   Program program(limit_of(1000));
   const CUcontext first = program.create(0);
@@ -158,7 +158,7 @@ TEST_CASE("another device's pending frees are neither asked about nor given back
   CHECK(program.charged(1) == 1000);
 }
 
-TEST_CASE("a context destroyed while its frees are waited for gives them back once") {
+TEST_CASE("a context destroyed while its frees are waited for releases them once") {
   FakeDriver driver;
   Program program(limit_of(1000));
   const CUcontext context = program.create();
@@ -174,7 +174,7 @@ TEST_CASE("a context destroyed while its frees are waited for gives them back on
   CHECK(program.charged() == 1000);
 }
 
-TEST_CASE("a thread that finds another one waiting for the device waits with it instead of being denied") {
+TEST_CASE("a thread that finds another waiting for the device waits with it instead of being denied") {
   FakeDriver driver;
   Program program(limit_of(1000));
   const CUcontext context = program.create();

@@ -1,4 +1,4 @@
-// A chance for other threads to do what they must not.
+// Gives other threads time to do what they must not.
 #pragma once
 
 #include <thread>
