@@ -99,7 +99,6 @@ class DeferredQueue {
     blocks_.fetch_sub(size.blocks, std::memory_order_relaxed);
     bytes_.fetch_sub(size.bytes, std::memory_order_relaxed);
     reclaimed_.fetch_add(size.blocks);
-    wake_waiters();
   }
   // Of payloads that count as added already.
   void reopen(Items &items, DeferredSize size) REQUIRES(mutex_) {

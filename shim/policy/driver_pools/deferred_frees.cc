@@ -52,9 +52,12 @@ bool DeferredFrees::reclaim(Items &items, Cleaned &cleaned) {
 }
 
 void DeferredFrees::begin_return(const DeferredBlock &block) noexcept {
-  Guard guard(mutex_);
-  held_.erase(block.address);
+  {
+    Guard guard(mutex_);
+    held_.erase(block.address);
+  }
   note_reclaimed({1, block.bytes});
+  wake_waiters();
 }
 
 void DeferredFrees::keep(Items &blocks) noexcept {
