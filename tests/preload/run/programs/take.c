@@ -1,5 +1,5 @@
-/* take COUNT BYTES KEEP [SIGNAL]: allocates COUNT blocks, prints how many it got, frees all but KEEP of them, and ends by
-   SIGNAL. */
+/* take COUNT BYTES KEEP [SIGNAL]: allocates COUNT blocks, prints how many it got, frees all but KEEP of them, and ends
+   by SIGNAL. */
 #include <cuda.h>
 #include <signal.h>
 #include <stdio.h>
