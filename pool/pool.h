@@ -76,6 +76,8 @@ class Pool {
   // at least as large as the request and the host has memory for a page of metadata; the address is a multiple of 512
   // and never a slab's own. 0 bytes get a granule.
   AllocateOutcome allocate(std::uint64_t bytes) noexcept;
+  // The outcome of an allocation that finds no hole.
+  AllocateOutcome no_room() noexcept { return refusal(AllocateOutcome::Kind::kNoRoom); }
   // Whether the next allocate() needs no host memory: for callers that must not call malloc.
   [[nodiscard]] bool is_prepared() const noexcept {
     return nodes_.has(1) && blocks_.has(1) && bins_.has(kMostBinned) && index_.is_prepared() && unindexed_ == 0;

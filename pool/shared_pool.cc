@@ -20,7 +20,7 @@ AllocateOutcome SharedPool::hit(std::uint64_t bytes) noexcept {
 }
 
 AllocateOutcome SharedPool::search(std::uint64_t bytes) noexcept {
-  return missed_at_ == supplied_ && missed_bytes_ == bytes ? missed_ : search_anew(bytes);
+  return bytes >= least_missed_ ? pool_.no_room() : search_anew(bytes);
 }
 
 AllocateOutcome SharedPool::allocate_from(Upstream &upstream, std::uint64_t bytes) noexcept {
@@ -166,8 +166,8 @@ void SharedPool::reset() noexcept RATION_POOL_ANNOTATE(no_thread_safety_analysis
   std::destroy_at(&pool_);
   std::construct_at(&pool_);
   grower_ = {};
-  removed_ = returned_ = supplied_ = 0;
-  missed_at_ = UINT64_MAX;
+  removed_ = returned_ = 0;
+  least_missed_ = kNoneMissed;
 }
 
 bool SharedPool::reserve(std::size_t blocks) noexcept {

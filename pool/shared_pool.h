@@ -3,6 +3,7 @@
 // across an upstream call. Owns: the pool. The destructor gives no slab back.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -54,15 +55,15 @@ class SharedPool {
     return pool_.is_prepared() ? search_anew(bytes) : AllocateOutcome{AllocateOutcome::Kind::kNoHostMemory, {}, 0};
   }
   FreeOutcome free_locked(Address address) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
-    ++supplied_;
+    least_missed_ = kNoneMissed;
     return pool_.free(address);
   }
   FreeOutcome reclaim_locked(Address address) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
-    ++supplied_;
+    least_missed_ = kNoneMissed;
     return pool_.reclaim(address);
   }
   AddSlabOutcome add_slab_locked(const Slab &slab) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
-    ++supplied_;
+    least_missed_ = kNoneMissed;
     return pool_.add_slab(slab);
   }
   FreeOutcome retire_locked(Address address, std::uint64_t most = UINT64_MAX) noexcept
@@ -83,16 +84,15 @@ class SharedPool {
   [[nodiscard]] std::string check_invariants() const;
 
  private:
+  static constexpr std::uint64_t kNoneMissed = UINT64_MAX;  // no pool has a hole of so many bytes
+
   AllocateOutcome hit(std::uint64_t bytes) noexcept;
-  // Searches the pool, unless a search for as many bytes failed and nothing was added to the pool since.
+  // Searches the pool, unless a search for as few bytes failed and nothing was added to the pool since.
   AllocateOutcome search(std::uint64_t bytes) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_));
   AllocateOutcome search_anew(std::uint64_t bytes) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
     const AllocateOutcome outcome = pool_.allocate(bytes);
-    if (outcome.kind == AllocateOutcome::Kind::kNoRoom) [[unlikely]] {
-      missed_bytes_ = bytes;
-      missed_at_ = supplied_;
-      missed_ = outcome;
-    }
+    if (outcome.kind == AllocateOutcome::Kind::kNoRoom) [[unlikely]]
+      least_missed_ = std::min(least_missed_, bytes);
     return outcome;
   }
   [[gnu::cold, gnu::noinline]] AllocateOutcome allocate_from(Upstream &upstream, std::uint64_t bytes) noexcept;
@@ -105,11 +105,8 @@ class SharedPool {
   // Slabs that threads other than the grower removed, and those of them that the upstream has received.
   std::uint64_t removed_ RATION_POOL_ANNOTATE(guarded_by(mutex_)) = 0;
   std::uint64_t returned_ RATION_POOL_ANNOTATE(guarded_by(mutex_)) = 0;
-  // Counts what may have made room; and when the latest failed search was, for how many bytes.
-  std::uint64_t supplied_ RATION_POOL_ANNOTATE(guarded_by(mutex_)) = 0;
-  std::uint64_t missed_at_ RATION_POOL_ANNOTATE(guarded_by(mutex_)) = UINT64_MAX;
-  std::uint64_t missed_bytes_ RATION_POOL_ANNOTATE(guarded_by(mutex_)) = 0;
-  AllocateOutcome missed_ RATION_POOL_ANNOTATE(guarded_by(mutex_)) = {};
+  // Bytes of the smallest request that found no hole since something was added to the pool.
+  std::uint64_t least_missed_ RATION_POOL_ANNOTATE(guarded_by(mutex_)) = kNoneMissed;
 };
 
 }  // namespace ration::pool
