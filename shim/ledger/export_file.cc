@@ -9,7 +9,7 @@
 #include <cstring>
 #include <new>
 
-#include "base/clock.h"
+#include "base/fork_exclusion.h"
 #include "ledger/join_descriptor.h"
 #include "ledger/life_byte.h"
 #include "ledger/process_identity.h"
@@ -22,7 +22,6 @@ using shared::ExportRecord;
 
 constexpr char kPrefix[] = "ipc-";
 constexpr int kTries = 100;
-constexpr std::uint64_t kForksNs = 50'000'000;
 
 bool write_header(int descriptor, std::uint64_t exporter) {
   ExportHeader header{};
@@ -106,7 +105,7 @@ std::unique_ptr<ExportFile> ExportFile::make(const std::string &state_folder, st
   for (int tries = 0; tries < kTries && problem.empty(); ++tries) {
     std::unique_ptr<ExportFile> made(new ExportFile());
     made->folder_ = state_folder;
-    const ForkExclusion exclusion(now_ns() + kForksNs);
+    const ForkExclusion exclusion;
     const Descriptor folder = open_state_folder(state_folder, true, problem);
     if (!folder) {
       continue;

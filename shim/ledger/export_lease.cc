@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "base/clock.h"
+#include "base/fork_exclusion.h"
 #include "ledger/export_file.h"
 #include "ledger/join_descriptor.h"
 #include "ledger/life_byte.h"
@@ -16,8 +16,6 @@ namespace {
 
 using shared::ExportHeader;
 using shared::ExportRecord;
-
-constexpr std::uint64_t kForksNs = 50'000'000;
 
 bool is_ours(const ExportHeader &header, std::uint64_t exporter) {
   return header.magic == shared::kExportMagic && header.version == shared::kExportVersion &&
@@ -99,7 +97,7 @@ std::unique_ptr<ExportLease> ExportLease::take(const std::string &state_folder, 
   std::unique_ptr<ExportLease> lease(new ExportLease());
   watch_forks();
   const JoinGate gate;
-  const ForkExclusion exclusion(now_ns() + kForksNs);
+  const ForkExclusion exclusion;
   const Descriptor folder = open_state_folder(state_folder, false, problem);
   if (!folder) {
     problem = problem.empty() ? "" : state_folder + ": " + problem;

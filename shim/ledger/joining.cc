@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/clock.h"
+#include "base/fork_exclusion.h"
 #include "base/wait.h"
 #include "ledger/join_descriptor.h"
 #include "ledger/kill_points.h"

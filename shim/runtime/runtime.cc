@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/fork_exclusion.h"
 #include "base/wait.h"
 #include "config/settings.h"
 #include "runtime/assembly.h"
@@ -110,7 +111,10 @@ struct Builder {
     family<policy::SyncAndCapture> = &assembly.sync_and_capture;
     family<policy::Queries> = &assembly.queries;
   }
+  // A child forked during the build would inherit, held for ever, what another thread holds of libc (glibc 2.36): the
+  // lock of the exit handlers, and the loader's inside dl_iterate_phdr.
   static Runtime *build() noexcept try {
+    const ForkExclusion exclusion;
     std::vector<config::Problem> problems;
     config::Settings settings = read_own_settings(problems);
     for (const config::Problem &problem : problems) {

@@ -1,0 +1,81 @@
+#include "base/fork_exclusion.h"
+
+#include <pthread.h>
+
+#include <atomic>
+
+#include "base/clock.h"
+#include "base/wait.h"
+
+namespace ration {
+namespace {
+
+constinit std::atomic<int> exclusions{0};
+constinit std::atomic<unsigned> generation{0};  // forks between the first process and this one
+constinit std::atomic<int> forks_in_progress{0};
+constinit std::atomic<std::uint64_t> unwaited_forks{0};  // forks that ever went on without waiting
+
+// Both sides store first, then load, so one of the two sees the other.
+void before_fork() {
+  const std::uint64_t deadline = now_ns() + ForkExclusion::kLongestNs;
+  for (Waiter waiter;;) {
+    forks_in_progress.fetch_add(1);
+    if (exclusions.load() == 0 || now_ns() > deadline) {
+      unwaited_forks.fetch_add(1);
+      return;
+    }
+    forks_in_progress.fetch_sub(1);
+    wake_waiters();
+    waiter.pause();
+  }
+}
+
+void after_fork() {
+  forks_in_progress.fetch_sub(1);
+  wake_waiters();
+}
+
+void in_child() {
+  generation.fetch_add(1);
+  forks_in_progress.store(0);
+  exclusions.store(0);
+}
+
+// Not a guarded static: a child that is forked during its construction would inherit it locked. Registering twice is
+// harmless.
+void watch_forks() {
+  static std::atomic<bool> registered = false;
+  if (!registered.load()) {
+    registered.store(pthread_atfork(before_fork, after_fork, in_child) == 0);
+  }
+}
+
+}  // namespace
+
+ForkExclusion::ForkExclusion() : ForkExclusion(now_ns() + kLongestNs) {}
+
+ForkExclusion::ForkExclusion(std::uint64_t deadline_ns) {
+  watch_forks();
+  generation_ = generation.load();
+  exclusions.fetch_add(1);
+  for (Waiter waiter;; waiter.pause()) {
+    unwaited_before_ = unwaited_forks.load();
+    no_forks_ = forks_in_progress.load() == 0;
+    if (no_forks_ || now_ns() >= deadline_ns) {
+      return;
+    }
+  }
+}
+
+ForkExclusion::~ForkExclusion() {
+  if (generation_ == generation.load()) {  // else forked from within, by a signal handler: not counted here
+    exclusions.fetch_sub(1);
+    wake_waiters();
+  }
+}
+
+bool ForkExclusion::failed() const {
+  return !no_forks_ || unwaited_forks.load() != unwaited_before_;
+}
+
+}  // namespace ration
