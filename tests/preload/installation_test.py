@@ -22,7 +22,7 @@ def preload_from(folder, core=None):
 def closed(folder, preload, *said):
     """Every allocating call returns 2 however it was found, every other call reaches the driver, and one line says why."""
     done = run("probe", preload=preload, **LIMITED)
-    expect("stdout", done.out, f"freed=0 told=0 total={4 << 30} found=0\nby_pointer=2\nblocks=0 code=2 untouched=1\n"
+    expect("stdout", done.out, f"freed=0 reported=0 total={4 << 30} found=0\nby_pointer=2\nblocks=0 code=2 untouched=1\n"
            f"core={int('another build' in said[0])}\n")
     expect("lines on stderr", len(done.err.splitlines()), 1)
     for words in said:

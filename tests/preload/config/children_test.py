@@ -95,16 +95,16 @@ def under_run(folder):
     expect(f"status, having said {done.stderr}", done.returncode, 0)
     expect("totals", [int(number) for number in re.findall(r" total=(\d+)", done.stdout)], [GIB, GIB, 2 * GIB, 3 * GIB])
     heads = [json.loads(path.read_text().splitlines()[0]) for path in pathlib.Path(folder).glob("*.jsonl")]
-    told = sorted((head["settings"]["limit"]["value"], head["settings"]["limit"]["source"]) for head in heads)
-    expect("sources", told, [("1GiB", "flag"), ("2GiB", "environment"), ("3GiB", "flag")])
+    reported = sorted((head["settings"]["limit"]["value"], head["settings"]["limit"]["source"]) for head in heads)
+    expect("sources", reported, [("1GiB", "flag"), ("2GiB", "environment"), ("3GiB", "flag")])
 
 
 def nvml_later(folder):
     """The first NVML query comes after the program has changed its variables for its children."""
     done = run("monitor", "init", "context=0", "set=RATION_DISABLE:1", "set=RATION_LIMIT:2GiB", "start", "index=0",
                RATION_STATE_DIR=f"{folder}/state", RATION_LIMIT="1GiB", **MACHINE)
-    told = [json.loads(line) for line in done.out.splitlines()]
-    expect("total", [answer["v1"][0] for answer in told if answer["op"] == "index=0"], [GIB])
+    reported = [json.loads(line) for line in done.out.splitlines()]
+    expect("total", [answer["v1"][0] for answer in reported if answer["op"] == "index=0"], [GIB])
 
 
 main(CASES

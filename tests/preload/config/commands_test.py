@@ -35,9 +35,9 @@ def said_of(command, folder, rules):
     environment = clean_environment() | {"XDG_CONFIG_HOME": str(folder), "RATION_STATE_DIR": f"{folder}/state",
                                          "RATION_LOG": str(log), "PATH": f"{folder}:/usr/bin:/bin"}
     ration = BUILD / "bin/ration"
-    told = subprocess.run([ration, "env", "--json", "--", *command], env=environment, cwd=folder, capture_output=True, text=True, check=False)
+    reported = subprocess.run([ration, "env", "--json", "--", *command], env=environment, cwd=folder, capture_output=True, text=True, check=False)
     subprocess.run([ration, "run", "--sim", "4GiB", "--", *command], env=environment, cwd=folder, capture_output=True, check=True)
-    expected = next(row for row in json.loads(told.stdout)["settings"] if row["key"] == "limit")
+    expected = next(row for row in json.loads(reported.stdout)["settings"] if row["key"] == "limit")
     seen = json.loads(log.read_text().splitlines()[0])["settings"]["limit"]
     log.unlink()
     return (expected["value"], expected["place"]), (seen["value"], seen["place"])

@@ -20,19 +20,19 @@ class Peer:
         self.member.send(op)
         line = self.member.read()
         expect_that(f"{op}: no answer; {self.member.err()!r}", line != "")
-        code, _, told = line.partition(" ")
-        return code, told
+        code, _, reported = line.partition(" ")
+        return code, reported
 
     def code(self, op):
         return self.ask(op)[0]
 
     def do(self, *ops):
         """Runs ops that must succeed; returns the printed values of the last one."""
-        told = ""
+        reported = ""
         for op in ops:
-            code, told = self.ask(op)
+            code, reported = self.ask(op)
             expect(f"{op}: {self.member.err()}", code, "0")
-        return told
+        return reported
 
     def share(self, which="own"):
         return self.do(f"share {which}")

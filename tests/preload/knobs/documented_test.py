@@ -60,7 +60,7 @@ def large_headroom(_):
     expect_that("and it shows", then(RATION_HEADROOM="512MiB") != then())
 
 
-def told(variable, value):
+def reported(variable, value):
     done = subprocess.run([BUILD / "bin/ration", "env", "--json"], env=clean_environment() | {"HOME": "/nowhere", variable: value},
                           capture_output=True, text=True, check=False)
     return done.returncode, json.loads(done.stdout), done.stderr
@@ -78,14 +78,14 @@ def values(key):
         if not any(word in ("SIZE", "DEVICE=SIZE,...", "FILE", "FOLDER", "FAULTS", "NAME", "POWER") for word in words):
             refused += [value for value in ("true", "0", "off", "auto", "1GiB", "x") if value not in words]
         for value in taken:
-            code, document, said = told(option["variable"], value)
+            code, document, said = reported(option["variable"], value)
             problems = [problem for problem in document["problems"] if "no effect" not in problem["line"]]
             expect(f"{key}={value}: {said}", (code, problems if key != "group_limit" else []), (0, []))
             row = [row for row in document["settings"] if row["key"] == key]
             expect(f"{key}={value}", [(one["value"], one["source"], one["variable"]) for one in row] if key != "disable" or value == "0" else [],
                    [(value, "environment", option["variable"])] if key != "disable" or value == "0" else [])
         for value in refused:
-            code, document, said = told(option["variable"], value)
+            code, document, said = reported(option["variable"], value)
             expect_that(f"{key}={value} is taken", code == 125 and option["variable"] in said and len(document["problems"]) >= 1)
     return case
 
@@ -109,7 +109,7 @@ def texts_agree(_):
 
 
 def env_lists_everything(_):
-    _, document, _ = told("RATION_MODE", "pool")
+    _, document, _ = reported("RATION_MODE", "pool")
     expect("settings", [(row["key"], row["default"], row["built"]) for row in document["settings"]],
            [(key, option["default"], option["state"] == "kBuilt") for key, option in OPTIONS.items()])
 

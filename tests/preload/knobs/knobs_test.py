@@ -41,7 +41,7 @@ def check(environment, expected):
         done = run("knobs", *managed, folder=folder, SIMCUDA_DEVICES="4GiB", **{"SIMCUDA_CONTEXT_BYTES": "1"} | state | environment)
     expect_that(f"status {done.status}, {done.err!r}", done.status == 0)
     words = done.out.split()
-    told = {name: int(value) for name, value in zip(words[::2], words[1::2])}
+    reported = {name: int(value) for name, value in zip(words[::2], words[1::2])}
     records = done.logs.get("run.jsonl", [])
     expect("mode", records[0]["mode"] if records else "none", expected.get("mode", "pool"))
     said = expected.get("said", "").replace("~", " ")
@@ -50,30 +50,30 @@ def check(environment, expected):
     if expected["limit"] == "none":  # close to the end of the device a pool grows in small steps
         expected, slack = expected | {"limit": "4GiB"}, 64 * MIB
     limit = size(expected["limit"])
-    expect_that(f"could have {told['got'] / MIB} MiB", limit - slack <= told["got"] <= limit)
-    expect("refused", told["code"], 2)
-    expect_that(f"the device held {told['held']}", told["held"] <= max(limit, 0))
+    expect_that(f"could have {reported['got'] / MIB} MiB", limit - slack <= reported["got"] <= limit)
+    expect("refused", reported["code"], 2)
+    expect_that(f"the device held {reported['held']}", reported["held"] <= max(limit, 0))
     total = size(expected.get("total", expected["limit"]))
-    expect("total", (told["total"], told["device_total"]), (total, total))
-    expect_that(f"free {told['free']}", limit - slack <= told["free"] <= limit)
+    expect("total", (reported["total"], reported["device_total"]), (total, total))
+    expect_that(f"free {reported['free']}", limit - slack <= reported["free"] <= limit)
     if "managed" in expected:
-        expect("managed", told["managed"], int(expected["managed"]))
-    check_growth(told, expected)
+        expect("managed", reported["managed"], int(expected["managed"]))
+    check_growth(reported, expected)
 
 
-def check_growth(told, expected):
+def check_growth(reported, expected):
     prealloc, mode = expected.get("prealloc"), expected.get("mode", "pool")
     if prealloc == "no":
-        expect_that(f"held {told['then']}", 41 * MIB <= told["then"] <= LARGEST_GROWTH)
+        expect_that(f"held {reported['then']}", 41 * MIB <= reported["then"] <= LARGEST_GROWTH)
     elif prealloc is not None:
-        expect_that(f"preallocated {told['then']}", size(prealloc) - MIB < told["then"] <= size(prealloc))
+        expect_that(f"preallocated {reported['then']}", size(prealloc) - MIB < reported["then"] <= size(prealloc))
     if expected.get("first") == "yes":
-        expect("from the first allocation on", told["first"], told["then"])
+        expect("from the first allocation on", reported["first"], reported["then"])
     elif prealloc is not None:
-        expect_that(f"first held {told['first']}", told["first"] < 41 * MIB)
-    if told["got"] == 0:
+        expect_that(f"first held {reported['first']}", reported["first"] < 41 * MIB)
+    if reported["got"] == 0:
         return
-    expect_that(f"calls {told}", (told["direct"] == 0) == (mode == "async") and (told["pooled"] > 0) == (mode == "async"))
+    expect_that(f"calls {reported}", (reported["direct"] == 0) == (mode == "async") and (reported["pooled"] > 0) == (mode == "async"))
 
 
 def main():

@@ -41,13 +41,13 @@ def case(name, seed, steps):
                    SIMCUDA_DEVICES=f"{len(limits)}x{DEVICE}", SIMCUDA_CONTEXT_BYTES="0", **settings)
         expect_that(f"{done.status} {done.out} {done.err}", done.status == 0 and done.err == "")
         print(f"        {done.out.strip()}")
-        told = dict((key, int(value)) for key, value in (word.split("=") for word in done.out.split()))
+        reported = dict((key, int(value)) for key, value in (word.split("=") for word in done.out.split()))
         for key in ("refused", "lost", "misused"):
-            expect_that(f"nothing was {key}: {told}", told[key] > 0)
+            expect_that(f"nothing was {key}: {reported}", reported[key] > 0)
         records = done.logs["run.jsonl"]
         books = added_up(records)
         end = records[-1]
-        expect("end", (end["allocs"], end["ooms"], end["failed_frees"]), (told["taken"], told["refused"], told["misused"]))
+        expect("end", (end["allocs"], end["ooms"], end["failed_frees"]), (reported["taken"], reported["refused"], reported["misused"]))
         expect("live at the end", len(books.live), len(limits))
         pooled = settings["RATION_MODE"] == "pool"
         expect("has slabs", len(of_type(records, "slab_alloc")) > 0, pooled)

@@ -19,11 +19,11 @@ std::uint64_t device_holds(int device) {
 std::string Claims::hold(std::size_t blocks) {
   watch_.follow();
   for (int device = 0; device < devices(); ++device) {
-    const std::uint64_t told = watch_.held(device);
+    const std::uint64_t reported = watch_.held(device);
     const std::uint64_t held = device_holds(device);
-    if (told != held) {
+    if (reported != held) {
       return "device " + std::to_string(device) + " holds " + std::to_string(held) + ", the log says " +
-             std::to_string(told);
+             std::to_string(reported);
     }
     // An allocation by the driver is charged as requested, and the device rounds it up.
     if (held > limit(device) + watch_.of_driver() * kGranule) {

@@ -40,9 +40,9 @@ void range(const std::string &what, CUdeviceptr address, CUdeviceptr block) {
   CUdeviceptr base = 77;
   size_t bytes = 77;
   const CUresult code = cuMemGetAddressRange_v2(&base, &bytes, address);
-  const std::string told = code == CUDA_SUCCESS ? std::to_string(base == block) + " " + std::to_string(bytes)
-                                                : std::string(base == 77 && bytes == 77 ? "untouched" : "touched");
-  say("range of " + what + " " + told, code);
+  const std::string reported = code == CUDA_SUCCESS ? std::to_string(base == block) + " " + std::to_string(bytes)
+                                                    : std::string(base == 77 && bytes == 77 ? "untouched" : "touched");
+  say("range of " + what + " " + reported, code);
 }
 
 template <class Value>

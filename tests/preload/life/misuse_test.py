@@ -19,23 +19,23 @@ def answers(done):
     return [tuple(line.rsplit(": ", 1)) for line in done.out.splitlines()]
 
 
-def failed_frees(told):
-    return sum(1 for what, code in told if re.search(r"freed( in stream order)?$", what) and code != "0")
+def failed_frees(reported):
+    return sum(1 for what, code in reported if re.search(r"freed( in stream order)?$", what) and code != "0")
 
 
 def same(mode, differences):
     def case(folder):
         plain = answers(run("misuse", preload=None, **MACHINE))
         done = run("misuse", folder=folder, RATION_LIMIT="1GiB", RATION_MODE=mode, **MACHINE)
-        told = answers(done)
+        reported = answers(done)
         expect_that(f"{len(plain)} answers", len(plain) > 100)
-        for before, after in zip(plain, told):
+        for before, after in zip(plain, reported):
             expect("answer", after, (before[0], differences.get(before[0], before[1])))
-        expect("answers", len(told), len(plain))
+        expect("answers", len(reported), len(plain))
         records = done.logs["run.jsonl"]
         books = added_up(records, {0: GIB})
         expect("live at the end", len(books.live), 0)
-        expect("failed frees", records[-1]["failed_frees"], failed_frees(told))
+        expect("failed frees", records[-1]["failed_frees"], failed_frees(reported))
         return records
     return case
 
@@ -62,15 +62,15 @@ def slabs(preallocate):
         log = pathlib.Path(folder) / "run.jsonl"
         done = run("misuse", str(log), folder=folder, RATION_LIMIT="1GiB", RATION_MODE="pool",
                    RATION_PREALLOCATE=preallocate, **MACHINE)
-        told = answers(done)
-        inside = [(what, code) for what, code in told if what.startswith(("no block of a slab", "range of no block", "a hole", "range of a hole"))]
+        reported = answers(done)
+        inside = [(what, code) for what, code in reported if what.startswith(("no block of a slab", "range of no block", "a hole", "range of a hole"))]
         expect_that(f"{len(inside)} places", len(inside) > 20)
         expect("unexpected answers", [each for each in inside if each[1] != "1"], [])
         expect("touched", [what for what, _ in inside if what.endswith(" touched")], [])
-        expect("slabs", told[-1], ("slabs: 1, blocks at a slab's start", "0"))
+        expect("slabs", reported[-1], ("slabs: 1, blocks at a slab's start", "0"))
         records = done.logs["run.jsonl"]
         added_up(records, {0: GIB})
-        expect("failed frees", records[-1]["failed_frees"], failed_frees(told))
+        expect("failed frees", records[-1]["failed_frees"], failed_frees(reported))
     return case
 
 

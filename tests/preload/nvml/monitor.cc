@@ -41,10 +41,10 @@ bool handle_by(const std::string &way, unsigned index, nvmlDevice_t &device) {
 bool tell_name(unsigned index) {
   nvmlDevice_t device = nullptr;
   char uuid[96] = {};
-  const bool told =
+  const bool reported =
       nvml.by_index(index, &device) == NVML_SUCCESS && nvml.uuid(device, uuid, sizeof(uuid)) == NVML_SUCCESS;
   dprintf(1, "{\"op\":\"name\",\"uuid\":\"%s\"}\n", uuid);
-  return told;
+  return reported;
 }
 
 bool tell(const std::string &way, unsigned index) {
@@ -66,10 +66,10 @@ bool race(unsigned count) {
   if (nvml.by_index(0, &device) != NVML_SUCCESS) {
     return false;
   }
-  std::vector<nvmlMemory_t> told(count);
+  std::vector<nvmlMemory_t> reported(count);
   std::vector<std::thread> threads;
   std::atomic<unsigned> ready{0};
-  for (nvmlMemory_t &one : told) {
+  for (nvmlMemory_t &one : reported) {
     threads.emplace_back([&] {
       ++ready;
       while (ready < count) {
@@ -83,10 +83,10 @@ bool race(unsigned count) {
   for (std::thread &thread : threads) {
     thread.join();
   }
-  const auto same = std::count_if(told.begin(), told.end(), [&](const nvmlMemory_t &one) {
-    return one.total != 0 && one.total == told[0].total && one.free == told[0].free;
+  const auto same = std::count_if(reported.begin(), reported.end(), [&](const nvmlMemory_t &one) {
+    return one.total != 0 && one.total == reported[0].total && one.free == reported[0].free;
   });
-  dprintf(1, "{\"op\":\"race\",\"total\":%llu,\"same\":%d}\n", told[0].total, static_cast<int>(same));
+  dprintf(1, "{\"op\":\"race\",\"total\":%llu,\"same\":%d}\n", reported[0].total, static_cast<int>(same));
   return true;
 }
 
@@ -109,9 +109,9 @@ bool ask_wrongly(unsigned index) {
 bool tell_memory() {
   size_t free_bytes = 0;
   size_t total = 0;
-  const bool told = cuda<decltype(&cuMemGetInfo_v2)>("cuMemGetInfo_v2")(&free_bytes, &total) == CUDA_SUCCESS;
+  const bool reported = cuda<decltype(&cuMemGetInfo_v2)>("cuMemGetInfo_v2")(&free_bytes, &total) == CUDA_SUCCESS;
   dprintf(1, "{\"op\":\"memory\",\"free\":%zu,\"total\":%zu}\n", free_bytes, total);
-  return told;
+  return reported;
 }
 
 bool enter(CUdevice device) {

@@ -25,9 +25,9 @@ int main(int argc, char **argv) {
   void *resolved = nullptr;
   const CUresult first = calls.allocate(&one, preload::kBlockBytes);
   const CUresult freed = first == CUDA_SUCCESS ? release(one) : CUDA_SUCCESS;
-  const CUresult told = memory(&free_bytes, &total);
+  const CUresult reported = memory(&free_bytes, &total);
   const CUresult found = resolve("cuMemAlloc", &resolved, 3020, 0, nullptr);
-  dprintf(1, "freed=%d told=%d total=%zu found=%d\n", static_cast<int>(freed), static_cast<int>(told), total,
+  dprintf(1, "freed=%d reported=%d total=%zu found=%d\n", static_cast<int>(freed), static_cast<int>(reported), total,
           static_cast<int>(found));
   const CUresult by_pointer = reinterpret_cast<decltype(&::cuMemAlloc_v2)>(resolved)(&two, preload::kBlockBytes);
   if (by_pointer == CUDA_SUCCESS) {

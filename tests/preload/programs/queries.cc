@@ -14,8 +14,8 @@
 
 namespace {
 
-void say(const std::string &what, CUresult code, const std::string &told = "") {
-  std::printf("%s: %d %s\n", what.c_str(), static_cast<int>(code), code == CUDA_SUCCESS ? told.c_str() : "");
+void say(const std::string &what, CUresult code, const std::string &reported = "") {
+  std::printf("%s: %d %s\n", what.c_str(), static_cast<int>(code), code == CUDA_SUCCESS ? reported.c_str() : "");
 }
 
 void must(CUresult code) {
@@ -57,10 +57,10 @@ void ask(const std::string &block, const char *name, CUpointer_attribute which, 
     void *places[] = {&listed};
     const CUresult in_list = cuPointerGetAttributes(1, &which, places, address);
     const auto number = static_cast<unsigned long long>(alone);
-    const std::string told = std::to_string(is_address && number >= start ? number - start : number);
+    const std::string reported = std::to_string(is_address && number >= start ? number - start : number);
     const bool same = code != CUDA_SUCCESS || alone == listed;
     say(block + (address == start ? ", " : " inside, ") + name, code,
-        told + " in a list " + std::to_string(in_list) + (same ? "" : " another"));
+        reported + " in a list " + std::to_string(in_list) + (same ? "" : " another"));
   }
 }
 

@@ -1,5 +1,5 @@
 // CUDA arrays of the fake driver, whose handles are its blocks: what they need is up to the test, and so is to whom it
-// is told. Stands in driver::real behind a FakeDriver. Threads: one.
+// is asked. Stands in driver::real behind a FakeDriver. Threads: one.
 #pragma once
 
 #include <map>
@@ -34,12 +34,12 @@ class FakeArrays {
     fill(
         driver::real.cuArrayGetMemoryRequirements,
         +[](CUDA_ARRAY_MEMORY_REQUIREMENTS *needs, CUarray array, CUdevice device) {
-          return call("cuArrayGetMemoryRequirements", [&] { return arrays->tell(needs, array, device); });
+          return call("cuArrayGetMemoryRequirements", [&] { return arrays->report(needs, array, device); });
         });
     fill(
         driver::real.cuMipmappedArrayGetMemoryRequirements,
         +[](CUDA_ARRAY_MEMORY_REQUIREMENTS *needs, CUmipmappedArray array, CUdevice device) {
-          return call("cuMipmappedArrayGetMemoryRequirements", [&] { return arrays->tell(needs, array, device); });
+          return call("cuMipmappedArrayGetMemoryRequirements", [&] { return arrays->report(needs, array, device); });
         });
   }
 
@@ -78,7 +78,7 @@ class FakeArrays {
     return address < next_deferred_ ? CUDA_SUCCESS : FakeDriver::fake->free(address);  // which may have gone
   }
   template <class Handle>
-  CUresult tell(CUDA_ARRAY_MEMORY_REQUIREMENTS *told, Handle handle, CUdevice device) {
+  CUresult report(CUDA_ARRAY_MEMORY_REQUIREMENTS *reported, Handle handle, CUdevice device) {
     const auto found = live_.find(reinterpret_cast<CUdeviceptr>(handle));
     if (tells == Tells::kNothing) {
       return CUDA_ERROR_NOT_SUPPORTED;
@@ -87,7 +87,7 @@ class FakeArrays {
     if (found == live_.end() || device < FakeDriver::kFirstHandle || (tells == Tells::kDeferred && !deferred)) {
       return CUDA_ERROR_INVALID_VALUE;
     }
-    told->size = needs(found->second);
+    reported->size = needs(found->second);
     return CUDA_SUCCESS;
   }
 

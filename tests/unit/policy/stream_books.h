@@ -38,7 +38,7 @@ struct StreamBooks {
   }
   ledger::Account &account(int device = 0) { return ledger.account(device); }
   std::uint64_t charged(int device = 0) { return account(device).charged(); }
-  std::uint64_t told() { return journal.tally().devices[0].reserved_bytes; }
+  std::uint64_t reported() { return journal.tally().devices[0].reserved_bytes; }
 
   FakeDriver driver;
   FakeMemPools memory;

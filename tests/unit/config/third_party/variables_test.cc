@@ -219,8 +219,8 @@ TEST_CASE("each value of a third-party variable has its documented effect or get
     CHECK(dispositions_of(reading.settings) == row.dispositions);
     for (const ThirdPartyVariable &word : reading.settings.third_party) {
       CHECK_FALSE(word.reason.empty());
-      const bool told = reading.lines().find(word.variable + "=") != std::string::npos;
-      CHECK((word.disposition != Disposition::kRefused || told));
+      const bool reported = reading.lines().find(word.variable + "=") != std::string::npos;
+      CHECK((word.disposition != Disposition::kRefused || reported));
     }
     ++covered;
   }

@@ -1,11 +1,11 @@
-// What a program is told about memory.
+// What the memory queries of a program answer.
 #include "catch.h"
 #include "unit/policy/program.h"
 
 using namespace ration;
 using namespace ration::test;
 
-TEST_CASE("with no limit asked a program is told what the driver says") {
+TEST_CASE("without a limit a program gets the driver's figures") {
   FakeDriver driver;
   driver.taken_by_others = 5 * kMiB;
   Program program;

@@ -106,7 +106,7 @@ TEST_CASE("a per-thread stream captures as long as its thread lives, whatever ot
   }
 }
 
-TEST_CASE("captures of other threads are told from those of this thread") {
+TEST_CASE("captures of other threads are distinguished from those of this thread") {
   CaptureRecorder recorder;
   CHECK_FALSE(recorder.captures.run_elsewhere_only());
   REQUIRE(recorder.begin(recorder.stream) == CUDA_SUCCESS);

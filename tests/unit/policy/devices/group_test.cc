@@ -34,7 +34,7 @@ struct Team {
     limits->folder = folder.path();
     limits->group_limit = limit;
     limits->plan = plan;
-    told = stderr_of([&] {
+    reported = stderr_of([&] {
       program.emplace(driver, std::move(limits), log, options);
       program->parts.devices.join_groups();
     });
@@ -55,7 +55,7 @@ struct Team {
   std::optional<PooledProgram> program;
   std::unique_ptr<ledger::Membership> neighbour;
   int place = -1;
-  std::string told;
+  std::string reported;
 };
 
 }  // namespace
@@ -113,11 +113,11 @@ TEST_CASE("a group that cannot be joined refuses everything and says why") {
   auto limits = std::make_unique<GroupLimits>();
   limits->folder = folder / "missing/folder";
   std::optional<PooledProgram> program;
-  const std::string told = stderr_of([&] {
+  const std::string reported = stderr_of([&] {
     program.emplace(driver, std::move(limits));
     program->parts.devices.join_groups();
   });
-  CHECK(told.find("ration: group 'team' cannot be joined, so every allocation is refused: ") == 0);
+  CHECK(reported.find("ration: group 'team' cannot be joined, so every allocation is refused: ") == 0);
   driver.create(&FakeDriver::current, 0);
   CHECK(program->take(512) == kUntouched);
   CHECK(program->last == CUDA_ERROR_OUT_OF_MEMORY);
@@ -178,7 +178,7 @@ TEST_CASE("a share of a device that the driver tells no size of is refused until
   CHECK(program.take(kMiB) == kUntouched);
 }
 
-TEST_CASE("another member's smaller limit holds and is told, and the larger one holds again after him") {
+TEST_CASE("another member's smaller limit holds with a message until that member ends") {
   Team team(100 * kMiB);
   team.neighbour->state_limit(team.place, 50 * kMiB);
   CHECK(team.program->take(51 * kMiB) == kUntouched);
@@ -266,8 +266,7 @@ TEST_CASE("a device that is full is not asked again where nobody died") {
   CHECK(team.driver.asked().size() == 1);
 }
 
-TEST_CASE(
-    "what is used is never further from what was told than 1 MiB or a 64th of what is reserved, whatever is a hit") {
+TEST_CASE("the published usage stays within 1 MiB or a 64th of what is reserved, even if every call is a hit") {
   Team team(1000 * kMiB, mode_pool());
   const auto used = [&] {
     std::string problem;
@@ -284,14 +283,14 @@ TEST_CASE(
   team.program->free(first);
   CHECK(used() == 0);
   std::uint64_t now = 0;
-  std::uint64_t told_before = 0;
-  int tellings = 0;
+  std::uint64_t published_before = 0;
+  int publications = 0;
   const auto is_near = [&] {
-    const std::uint64_t told = used();
-    tellings += told != told_before ? 1 : 0;
-    told_before = told;
+    const std::uint64_t reported = used();
+    publications += reported != published_before ? 1 : 0;
+    published_before = reported;
     const std::uint64_t off = std::max(kMiB, team.program->charged() / 64);
-    return told <= now + off && told + off >= now;
+    return reported <= now + off && reported + off >= now;
   };
   std::vector<CUdeviceptr> small;
   for (int i = 0; i < 1000; ++i) {  // 10 MiB in all
@@ -311,5 +310,5 @@ TEST_CASE(
   REQUIRE(team.program->free(large) == CUDA_SUCCESS);
   now = 0;
   CHECK(is_near());
-  CHECK(tellings < 100);  // of 2,002 calls
+  CHECK(publications < 100);  // of 2,002 calls
 }

@@ -32,7 +32,7 @@ struct Watcher : TestLimits {
   std::optional<std::uint64_t> group_limit_on(std::size_t, const events::DeviceFacts &) const override {
     return group_limit;
   }
-  MemoryFigures told(bool show_limit = true) {
+  MemoryFigures reported(bool show_limit = true) {
     MemoryFigures memory{1100 * kMiB, kKept, 900 * kMiB};
     presented = policy::present_before_cuda(*this, device, show_limit, memory);
     return memory;
@@ -126,46 +126,46 @@ TEST_CASE("used never wraps, whatever NVML says") {
   CHECK((memory.free == 0 && memory.used() == 0));
 }
 
-TEST_CASE("before CUDA a process without limits is told what NVML says") {
+TEST_CASE("before CUDA a process without limits gets NVML's figures") {
   Watcher watcher;
-  const MemoryFigures memory = watcher.told();
+  const MemoryFigures memory = watcher.reported();
   CHECK(watcher.presented == Presented::untouched);
   CHECK((memory.total == 1100 * kMiB && memory.reserved == kKept && memory.free == 900 * kMiB));
 }
 
-TEST_CASE("before CUDA a process is told its limit, and no more free than the device has") {
+TEST_CASE("before CUDA a process sees its limit, and no more free than the device has") {
   Watcher watcher;
   watcher.asked = true;
   watcher.bytes = 400 * kMiB;
-  MemoryFigures memory = watcher.told();
+  MemoryFigures memory = watcher.reported();
   CHECK((memory.total == 400 * kMiB && memory.reserved == 0 && memory.free == 400 * kMiB));
   watcher.bytes = 1000 * kMiB;
-  memory = watcher.told();
+  memory = watcher.reported();
   CHECK((memory.total == 1000 * kMiB && memory.free == 900 * kMiB && memory.used() == 100 * kMiB));
-  memory = watcher.told(false);
+  memory = watcher.reported(false);
   CHECK((memory.total == 1100 * kMiB && memory.reserved == kKept && memory.free == 900 * kMiB));
 }
 
 TEST_CASE("before CUDA the smallest limit of the group and what its living members hold count") {
   Watcher watcher;
   watcher.group_limit = 800 * kMiB;
-  CHECK(watcher.told().free == 800 * kMiB);
+  CHECK(watcher.reported().free == 800 * kMiB);
   std::unique_ptr<ledger::Membership> member = watcher.join();
   const int place = member->device(watcher.device.uuid, 0);
-  CHECK(watcher.told().free == 800 * kMiB);
+  CHECK(watcher.reported().free == 800 * kMiB);
   member->state_limit(place, 600 * kMiB);
   REQUIRE(member->reserve(place, 250 * kMiB, true) == ledger::ReserveOutcome::granted);
-  CHECK(watcher.told().free == 350 * kMiB);
-  CHECK(watcher.told().total == 1100 * kMiB);
+  CHECK(watcher.reported().free == 350 * kMiB);
+  CHECK(watcher.reported().total == 1100 * kMiB);
   watcher.group_limit = 100 * kMiB;
-  CHECK(watcher.told().free == 0);
+  CHECK(watcher.reported().free == 0);
   watcher.group_limit.reset();
-  CHECK(watcher.told().free == 350 * kMiB);
+  CHECK(watcher.reported().free == 350 * kMiB);
   watcher.device.uuid = "GPU-99999999-4455-6677-8899-aabbccddeeff";
-  watcher.told();
+  watcher.reported();
   CHECK(watcher.presented == Presented::untouched);
   watcher.device.uuid = "GPU-00112233-4455-6677-8899-aabbccddeeff";
   member.reset();
-  watcher.told();
+  watcher.reported();
   CHECK(watcher.presented == Presented::untouched);
 }

@@ -24,7 +24,7 @@ TEST_CASE("a destroyed pool stays charged while a block lives in it, and then un
   const std::uint64_t orphaned = books.pools.orphaned(0);
   books.pools.release_orphans(kApi, 0, orphaned);
   CHECK(books.charged() == 0);
-  CHECK(books.told() == 0);
+  CHECK(books.reported() == 0);
   books.pools.release_orphans(kApi, 0, orphaned);  // another thread that had waited for the same
   CHECK(books.charged() == 0);
   CHECK(books.pools.has_orphans(0) == false);

@@ -33,7 +33,7 @@ TEST_CASE("after a call the charge is what the pool says it reserves, and the lo
   books.memory.step = 2 * kMiB;
   books.allocate(kPool, kMiB);
   CHECK(books.charged() == 2 * kMiB);
-  CHECK(books.told() == 2 * kMiB);
+  CHECK(books.reported() == 2 * kMiB);
   books.allocate(kPool, kMiB);  // there was room in it
   CHECK(books.charged() == 2 * kMiB);
   books.free(kPool, books.last);
@@ -47,7 +47,7 @@ TEST_CASE("a call that the driver refuses leaves nothing charged") {
   books.driver.fails["cuMemAllocFromPoolAsync"] = CUDA_ERROR_OUT_OF_MEMORY;
   books.allocate(kPool, kMiB);
   CHECK(books.charged() == 0);
-  CHECK(books.told() == 0);
+  CHECK(books.reported() == 0);
   books.driver.fails.clear();
   books.allocate(kPool, kMiB);
   CHECK(books.charged() == books.memory.held());
@@ -78,7 +78,7 @@ TEST_CASE("what another call took during a query is not released by the older an
     REQUIRE(books.memory.allocate(&books.last, 32 * kMiB, kPool) == CUDA_SUCCESS);
     books.pools.finish(*pool, bound, true);
   };
-  books.pools.reconcile(kApi, *pool);  // was told that it holds nothing
+  books.pools.reconcile(kApi, *pool);  // reported that it holds nothing
   CHECK(books.charged() == 32 * kMiB);
   CHECK(books.charged() >= books.memory.held());
 }
@@ -93,7 +93,7 @@ TEST_CASE("a pool that took more than its bound says how much is missing") {
   books.pools.add(kApi, *books.pools.known(kPool), books.missing);
   CHECK(books.pools.reconcile(kApi, *books.pools.known(kPool)) == 0);
   CHECK(books.charged() == 100 * kMiB);
-  CHECK(books.told() == 100 * kMiB);
+  CHECK(books.reported() == 100 * kMiB);
 }
 
 TEST_CASE("what a pool held before it was first seen is charged once, with its first block") {
