@@ -166,7 +166,7 @@ void SharedPool::reset() noexcept RATION_POOL_ANNOTATE(no_thread_safety_analysis
   std::destroy_at(&pool_);
   std::construct_at(&pool_);
   grower_ = {};
-  removed_ = returned_ = 0;
+  removed_ = returned_ = failed_searches_ = 0;
   least_missed_ = kNoneMissed;
 }
 
@@ -178,6 +178,11 @@ bool SharedPool::reserve(std::size_t blocks) noexcept {
 Statistics SharedPool::statistics() noexcept {
   const Guard guard(mutex_);
   return pool_.statistics();
+}
+
+std::uint64_t SharedPool::failed_searches() const noexcept {
+  const Guard guard(mutex_);
+  return failed_searches_;
 }
 
 std::string SharedPool::check_invariants() const {

@@ -81,6 +81,8 @@ class SharedPool {
   void reset() noexcept;
   bool reserve(std::size_t blocks) noexcept;
   [[nodiscard]] Statistics statistics() noexcept;
+  // Searches that found no hole: at most one of a request's before the pool grows, is given a slab or reclaims blocks.
+  [[nodiscard]] std::uint64_t failed_searches() const noexcept;
   [[nodiscard]] std::string check_invariants() const;
 
  private:
@@ -91,8 +93,10 @@ class SharedPool {
   AllocateOutcome search(std::uint64_t bytes) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_));
   AllocateOutcome search_anew(std::uint64_t bytes) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
     const AllocateOutcome outcome = pool_.allocate(bytes);
-    if (outcome.kind == AllocateOutcome::Kind::kNoRoom) [[unlikely]]
+    if (outcome.kind == AllocateOutcome::Kind::kNoRoom) [[unlikely]] {
+      ++failed_searches_;
       least_missed_ = std::min(least_missed_, bytes);
+    }
     return outcome;
   }
   [[gnu::cold, gnu::noinline]] AllocateOutcome allocate_from(Upstream &upstream, std::uint64_t bytes) noexcept;
@@ -107,6 +111,7 @@ class SharedPool {
   std::uint64_t returned_ RATION_POOL_ANNOTATE(guarded_by(mutex_)) = 0;
   // Bytes of the smallest request that found no hole since something was added to the pool.
   std::uint64_t least_missed_ RATION_POOL_ANNOTATE(guarded_by(mutex_)) = kNoneMissed;
+  std::uint64_t failed_searches_ RATION_POOL_ANNOTATE(guarded_by(mutex_)) = 0;
 };
 
 }  // namespace ration::pool

@@ -210,6 +210,28 @@ TEST_CASE("the pool collects clean blocks first, then grows, then waits") {
   CHECK(script.waited == 0);
 }
 
+TEST_CASE("a request that misses searches once before the pool changes") {
+  Script script(4 * kMiB);
+  script.least_slab_bytes = 4 * kMiB;
+  SharedPool pool;
+  CHECK(pool.allocate(2 * kMiB, script));
+  CHECK(pool.failed_searches() == 1);  // then it grew, and found room
+  CHECK(!pool.allocate(2 * kMiB, script));
+  CHECK(!pool.allocate(3 * kMiB, script));
+  CHECK(pool.failed_searches() == 2);  // a larger request cannot fit where a smaller one did not
+  const AllocateOutcome small = pool.allocate(kMiB, script);
+  REQUIRE(small);
+  const std::uint64_t largest = pool.allocate(2 * kMiB, script).largest_free;
+  CHECK(largest == pool.statistics().largest_hole);  // of now, not of the search
+  CHECK(pool.failed_searches() == 2);
+  CHECK(pool.free(small.block.address));
+  CHECK(!pool.allocate(2 * kMiB, script));
+  CHECK(pool.failed_searches() == 3);
+  script.on_collect = [&, freed = false]() mutable { return std::exchange(freed, true) ? false : true; };
+  CHECK(!pool.allocate(2 * kMiB, script));
+  CHECK(pool.failed_searches() == 3);  // what was said to be reclaimed was not of this pool
+}
+
 TEST_CASE("a request waits as long as waiting reclaims memory, and is then refused") {
   Script script(Pool::slab_bytes_for(4 * kMiB));
   script.least_slab_bytes = Pool::slab_bytes_for(4 * kMiB);
