@@ -122,7 +122,7 @@ class Pool {
   // Obtains the host memory for about this many blocks, so that allocations up to there make no system call.
   bool reserve(std::size_t blocks) noexcept;
   [[nodiscard]] Statistics statistics() noexcept;
-  // The first violated invariant, or empty. O(blocks); for tests and debugging.
+  // The first violated invariant, or empty. O(blocks). Defined in tests/pool_checks, for tests alone.
   [[nodiscard]] std::string check_invariants() const;
 
  private:

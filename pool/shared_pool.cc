@@ -185,9 +185,4 @@ std::uint64_t SharedPool::failed_searches() const noexcept {
   return failed_searches_;
 }
 
-std::string SharedPool::check_invariants() const {
-  const Guard guard(mutex_);
-  return pool_.check_invariants();
-}
-
 }  // namespace ration::pool

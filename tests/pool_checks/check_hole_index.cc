@@ -1,5 +1,4 @@
-// The index's own invariants, for tests and debugging: bounds, separators, and links between nodes and entries.
-// Layer: pool, a leaf (standard library only). Threads: the caller locks.
+// The invariants of the index: bounds, separators, and links between nodes and entries. Threads: the caller locks.
 #include <string>
 
 #include "pool/hole_index.h"

@@ -1,10 +1,10 @@
-// Pool::check_invariants: blocks and holes tile each slab between two sentinels, without gaps, and all sums agree.
-// Layer: pool, a leaf (standard library only). Threads: the caller locks.
+// The invariants of a pool: blocks and holes tile each slab between two sentinels, without gaps, and all sums agree.
+// Threads: the caller locks; a SharedPool locks itself.
 #include <algorithm>
 #include <string>
 #include <utility>
 
-#include "pool/pool.h"
+#include "pool/shared_pool.h"
 
 namespace ration::pool {
 
@@ -102,6 +102,11 @@ std::string Pool::check_region(const Region &region, Tally &tally) const {
     ++(node.word() != 0 ? tally.binned : tally.unbinned);
   }
   return "";
+}
+
+std::string SharedPool::check_invariants() const {
+  const Guard guard(mutex_);
+  return pool_.check_invariants();
 }
 
 }  // namespace ration::pool
