@@ -6,25 +6,9 @@
 namespace ration::config {
 
 std::string_view name_of(Source source) {
-  switch (source) {
-    case Source::kDefault:
-      return "default";
-    case Source::kThirdParty:
-      return "foreign";
-    case Source::kSystemFile:
-      return "system file";
-    case Source::kDropIn:
-      return "conf.d file";
-    case Source::kUserFile:
-      return "user file";
-    case Source::kNamedFile:
-      return "named file";
-    case Source::kEnvironment:
-      return "environment";
-    case Source::kFlag:
-      return "flag";
-  }
-  return "default";
+  static constexpr std::string_view kNames[] = {"default",   "foreign",    "system file", "conf.d file",
+                                                "user file", "named file", "environment", "flag"};
+  return kNames[static_cast<std::size_t>(source)];
 }
 
 bool is_file(Source source) {

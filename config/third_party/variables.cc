@@ -185,19 +185,8 @@ std::vector<Found> find_in(Environment environment, const Variable &row) {
 }  // namespace
 
 std::string_view name_of(Disposition disposition) {
-  switch (disposition) {
-    case Disposition::kHonoured:
-      return "honoured";
-    case Disposition::kOverridden:
-      return "overridden";
-    case Disposition::kLeft:
-      return "left";
-    case Disposition::kIgnored:
-      return "ignored";
-    case Disposition::kRefused:
-      return "refused";
-  }
-  return "ignored";
+  static constexpr std::string_view kNames[] = {"honoured", "overridden", "left", "ignored", "refused"};
+  return kNames[static_cast<std::size_t>(disposition)];
 }
 
 void import_third_party(Environment environment, std::string_view framework, bool limit_malformed, Settings &settings,

@@ -12,16 +12,24 @@ namespace ration::events {
 // Why an allocation was denied.
 enum class Reason { limit, group, device, pool_holds, fault };
 inline constexpr int kReasonCount = 5;
-const char *name_of(Reason reason);
+inline constexpr const char *kReasonNames[kReasonCount] = {"limit", "group", "device", "pool_holds", "fault"};
+constexpr const char *name_of(Reason reason) {
+  return kReasonNames[static_cast<int>(reason)];
+}
 
 // Origin of a block. A block of the driver's moves the reserved bytes; a block of the pool lies in a slab, whose own
 // record has moved them.
 enum class Source { driver, pool };
-const char *name_of(Source source);
+constexpr const char *name_of(Source source) {
+  return source == Source::pool ? "pool" : "driver";
+}
 
 // Kind of memory. Host memory, and managed memory that is only counted, moves no device's totals.
 enum class Kind { device, managed, host, array, vmm, pool };
-const char *name_of(Kind kind);
+inline constexpr const char *kKindNames[] = {"device", "managed", "host", "array", "vmm", "pool"};
+constexpr const char *name_of(Kind kind) {
+  return kKindNames[static_cast<int>(kind)];
+}
 
 // The route by which the call reached the hook; best effort.
 enum class Via { driver, runtime };

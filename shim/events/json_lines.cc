@@ -21,44 +21,6 @@ std::uint64_t load(const std::atomic<std::uint64_t> &value) {
 
 }  // namespace
 
-const char *name_of(Reason reason) {
-  switch (reason) {
-    case Reason::limit:
-      return "limit";
-    case Reason::group:
-      return "group";
-    case Reason::device:
-      return "device";
-    case Reason::pool_holds:
-      return "pool_holds";
-    case Reason::fault:
-      return "fault";
-  }
-  return "limit";
-}
-
-const char *name_of(Source source) {
-  return source == Source::pool ? "pool" : "driver";
-}
-
-const char *name_of(Kind kind) {
-  switch (kind) {
-    case Kind::device:
-      return "device";
-    case Kind::managed:
-      return "managed";
-    case Kind::host:
-      return "host";
-    case Kind::array:
-      return "array";
-    case Kind::vmm:
-      return "vmm";
-    case Kind::pool:
-      return "pool";
-  }
-  return "device";
-}
-
 void format(Line &line, const Alloc &event, int thread) {
   add(line,
       R"({{"t":"alloc","tid":{},"dev":{},"ctx":{},"stream":0,"api":"{}","via":"{}","kind":"{}","addr":"{:#x}",)"
