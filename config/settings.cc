@@ -1,5 +1,7 @@
 #include "config/settings.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 namespace ration::config {
@@ -82,6 +84,37 @@ Settings::Preallocation Settings::preallocation_on(const DeviceIdentity &device)
   result.after = preallocate_after.bytes_of(total);
   result.headroom = headroom ? headroom->bytes_of(total) : std::max(kLeastHeadroom, total / kHeadroomPart);
   return result;
+}
+
+// The effective user owns the files that the process creates.
+std::string Settings::state_folder() const {
+  return state_directory.empty() ? "/dev/shm/ration-" + std::to_string(geteuid()) : state_directory;
+}
+
+std::string expand_path(std::string_view pattern, long pid, std::string_view host, std::string_view program) {
+  std::string out;
+  for (std::size_t i = 0; i < pattern.size(); ++i) {
+    const char mark = pattern[i] == '%' && i + 1 < pattern.size() ? pattern[i + 1] : '\0';
+    switch (mark) {
+      case 'p':
+        out += std::to_string(pid);
+        break;
+      case 'h':
+        out += host;
+        break;
+      case 'n':
+        out += program;
+        break;
+      case '%':
+        out += '%';
+        break;
+      default:
+        out += pattern[i];
+        continue;  // only the % is copied
+    }
+    ++i;
+  }
+  return out;
 }
 
 }  // namespace ration::config

@@ -6,9 +6,9 @@
 #include <cstring>
 
 #include "base/clock.h"
-#include "ledger/address_space.h"
 #include "ledger/device_key.h"
 #include "ledger/kill_points.h"
+#include "ledger/process_identity.h"
 #include "ledger/totals.h"
 
 namespace ration::ledger {
