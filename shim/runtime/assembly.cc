@@ -16,10 +16,7 @@ Assembly::Assembly(const Options &options, policy::LimitSource &limits, events::
       contexts(devices),
       fences(contexts, captures),
       exports(limits.state_folder()),
-      pending(ledger,
-              [this](const policy::PhysicalMemory::PieceRef &piece) {
-                mapped_memory.end_piece("cuMemMapArrayAsync", piece);
-              }),
+      pending(ledger, mapped_memory),
       stream_pools(ledger, journal),
       pools(devices, ledger, journal, contexts, fences, context_pools, exports, room, options.synchronous_free),
       async_pools(devices, contexts, ledger, journal, stream_pools, fences, options.deterministic),

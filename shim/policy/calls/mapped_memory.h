@@ -9,7 +9,7 @@
 
 namespace ration::policy {
 
-class MappedMemory {
+class MappedMemory final : public PendingFrees::PieceOwner {
  public:
   MappedMemory(Devices &devices, Contexts &contexts, ledger::Ledger &ledger, events::Journal &journal, Books &books,
                BlockPools &pools, PendingFrees &pending, Admission &admission)
@@ -35,8 +35,7 @@ class MappedMemory {
   // An array has this handle now: whatever an array before it had mapped has gone with that one.
   void array_made(const char *api, std::uint64_t array, bool deferred);
   void array_gone(const char *api, std::uint64_t array);
-  // Drops one hold on a piece; the last one ends it.
-  void end_piece(const char *api, const PhysicalMemory::PieceRef &piece);
+  void end_piece(const char *api, const PhysicalMemory::PieceRef &piece) override;
 
  private:
   // `call` with a hold on `piece`: kept by `keep` on success, else dropped.

@@ -32,7 +32,7 @@ CUevent record_event(CUstream stream) {
 void PendingFrees::finish(const Pending &pending) {
   ledger_.account(pending.device).release(pending.bytes);
   for (const PhysicalMemory::PieceRef &piece : pending.pieces) {
-    let_go_(piece);
+    owner_.end_piece("cuMemMapArrayAsync", piece);
   }
 }
 

@@ -7,7 +7,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <list>
 #include <utility>
 
@@ -22,9 +21,15 @@ namespace ration::policy {
 class PendingFrees {
  public:
   using Pieces = PhysicalMemory::Lost;
-  // `let_go`: of a piece's hold. Called without a lock.
-  PendingFrees(ledger::Ledger &ledger, std::function<void(const PhysicalMemory::PieceRef &)> let_go)
-      : ledger_(ledger), let_go_(std::move(let_go)) {}
+  class PieceOwner {
+   public:
+    // Drops one hold on a piece; the last one ends it. Called without a lock.
+    virtual void end_piece(const char *api, const PhysicalMemory::PieceRef &piece) = 0;
+
+   protected:
+    ~PieceOwner() = default;
+  };
+  PendingFrees(ledger::Ledger &ledger, PieceOwner &owner) : ledger_(ledger), owner_(owner) {}
 
   // Bytes that are released when `stream` has passed this point. If no event can be recorded there, they stay charged
   // until their context ends: never too low.
@@ -55,7 +60,7 @@ class PendingFrees {
   bool release_if_passed(const Pending &pending, bool wait);
 
   ledger::Ledger &ledger_;
-  const std::function<void(const PhysicalMemory::PieceRef &)> let_go_;
+  PieceOwner &owner_;
   RankedMutex mutex_{Rank::kPendingFrees};
   std::list<Pending> pending_ GUARDED_BY(mutex_);  // a list: moved about without memory of the host
   // Threads that have entries of the device taken out.
