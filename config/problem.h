@@ -18,7 +18,10 @@ struct Problem {
 
 // The end of a line about a limit that cannot be parsed.
 inline constexpr std::string_view kStrictestHolds =
-    "; until then no more than 75% of each device, nor than any other limit";
+    "; until it is corrected, the limit is 75% of each device or any smaller limit that is set";
+
+// Of a setting whose option is State::kAccepted.
+inline constexpr std::string_view kNotImplemented = "this setting is not implemented yet and has no effect";
 
 // `instead` ends the line: what holds until the mistake is fixed.
 Problem problem_of(std::string_view key, std::string_view variable, std::string_view value, std::string sentence,

@@ -207,8 +207,7 @@ class SettingsReader {
     for (const Option &option : options()) {
       const Origin *origin = settings_.origin_of(option.key);
       if (origin != nullptr && has_no_effect(option, origin->value)) {
-        problems_.push_back(
-            problem_at(option.key, origin->written(), "this setting is not built yet and has no effect", "", false));
+        problems_.push_back(problem_at(option.key, origin->written(), std::string(kNotImplemented), "", false));
       }
     }
   }

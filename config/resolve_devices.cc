@@ -17,7 +17,7 @@ std::string error_in_item(const LimitItem &item, const std::vector<DeviceIdentit
       std::count_if(devices.begin(), devices.end(), [](const auto &each) { return each.uuid.empty(); });
   const std::string name = quoted(item.name);
   if (fitting == 0) {
-    return "device " + name + " is none of those that this process sees";
+    return "device " + name + " is not visible to this process";
   }
   if (item.uuid_prefix.empty()) {
     return {};

@@ -123,7 +123,7 @@ std::vector<Statement> statements_of_variables(const SettingsContext &context) {
       statement.again.assign(std::make_move_iterator(values.begin() + 1), std::make_move_iterator(values.end()));
     }
     if (context.privileged && (option.values == "FILE" || option.values == "FOLDER")) {
-      statement.wrong = "a program with more rights than its user's reads and writes no file that the user names";
+      statement.wrong = "a program with more rights than its user neither reads nor writes files that the user names";
     }
   }
   return statements;

@@ -125,7 +125,7 @@ def manual(template):
     lines = []
     for o in options():
         where = [o["variable"]] + ([o["flag"]] if o["flag"] else []) + ([f"\"{o['key']}\""] if o["scope"] == "kAnywhere" else [])
-        later = "" if o["state"] == "kBuilt" else " Read and checked; what it steers is not built yet."
+        later = "" if o["state"] == "kBuilt" else " Accepted, but not implemented yet."
         lines += [".TP", ".B " + roff(", ".join(where)), roff(f"{o['text']}."), ".br",
                   roff(f"Values: {o['values']}. Default: {o['default']}.{later}")]
     return template.replace('.\\" settings', "\n".join(lines))

@@ -73,7 +73,7 @@ std::string sentence_of(std::string_view what) {
   if (const std::size_t end = sentence.rfind('\''); last != std::string::npos && end > last) {
     sentence.erase(last, end + 1 - last);
   }
-  return "it is no JSON: " + printable(sentence);
+  return "it is not valid JSON: " + printable(sentence);
 }
 
 class TreeBuilder : public nlohmann::json_sax<Json> {
@@ -109,7 +109,7 @@ class TreeBuilder : public nlohmann::json_sax<Json> {
     tree_.wrong = sentence_of(error.what());
     tree_.place = places_.of(at);
     if (at < text_.size() && text_[at] == '\0') {  // the parser takes it for the end of the text
-      tree_.wrong = "it is no JSON: there is a NUL byte";
+      tree_.wrong = "it is not valid JSON: there is a NUL byte";
     }
     if (wants_quotes(text_, at)) {
       tree_.wrong += " (a size with a unit stands between quotation marks)";
@@ -150,7 +150,7 @@ class TreeBuilder : public nlohmann::json_sax<Json> {
 
   bool open(JsonNode::Kind kind) {
     if (open_.size() == kDeepestJson) {
-      tree_.wrong = "it is nested deeper than " + std::to_string(kDeepestJson) + " levels, which no setting is";
+      tree_.wrong = "it is nested deeper than " + std::to_string(kDeepestJson) + " levels; no setting is";
       tree_.place = places_.of(offset() - 1);
       return false;
     }
@@ -181,7 +181,7 @@ JsonTree parse_json(std::string_view text) {
   const char *end = text.data() + text.size();
   const bool read = Json::sax_parse(Cursor{text.data(), &reached}, Cursor{end, &reached}, &builder);
   if (!read && tree.wrong.empty()) {
-    tree.wrong = "it is no JSON";
+    tree.wrong = "it is not valid JSON";
   }
   return tree;
 }

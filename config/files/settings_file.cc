@@ -63,7 +63,7 @@ class FileReader {
     for (auto member = object.children.begin(); member != object.children.end(); ++member) {
       const bool structure = option_of_key(member->key) == nullptr && member->key != "$schema";
       if (structure && child_of(object, member->key) != &*member) {
-        refuse(member->place, quoted(member->key) + " stands here a second time");
+        refuse(member->place, quoted(member->key) + " appears twice");
       }
     }
   }
@@ -182,9 +182,10 @@ class FileReader {
       reading_.in_doubt = true;
       if (!has_enough_problems()) {
         const bool known = option_of_key(each.text) != nullptr;
-        refuse(locked.place, "locked names " + quoted(each.text) +
-                                 (known ? ", to which this file gives no value beside it"
-                                        : ", which is no key; the nearest is " + std::string(nearest_key(each.text))));
+        refuse(locked.place,
+               "locked names " + quoted(each.text) +
+                   (known ? ", but this file sets no value for it"
+                          : ", which is not a key; the nearest is " + std::string(nearest_key(each.text))));
       }
     }
   }

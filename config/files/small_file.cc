@@ -56,7 +56,7 @@ std::string error_in_status(const struct stat &status, Trust trust) {
     return "it belongs to another user (" + std::to_string(status.st_uid) + "); only yours or root's is read";
   }
   if (trust == Trust::kOwnersOnly && (status.st_mode & kWritableByOthers) != 0) {
-    return "others may write to it; chmod go-w it";
+    return "other users may write to it; run chmod go-w on it";
   }
   return {};
 }
@@ -78,7 +78,7 @@ std::string read_all(int file, std::string &text) {
     text.append(chunk, static_cast<std::size_t>(got));
     if (text.size() > kMostBytes) {
       text.clear();
-      return "it is larger than 1 MiB, which no file of settings is";
+      return "it is larger than 1 MiB; no settings file is";
     }
   }
 }

@@ -87,10 +87,10 @@ std::variant<Fraction, std::string> parse_fraction(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
   if (error == std::errc::invalid_argument || end != number.data() + number.size() || !std::isfinite(value)) {
-    return quoted(text) + " is no fraction; it is written as 0.75, 0.75+ or 0.75-0.85";
+    return quoted(text) + " is not a fraction; write 0.75, 0.75+ or 0.75-0.85";
   }
   if (!(value > 0)) {
-    return "a fraction of nothing, " + quoted(text) + ", leaves no memory; it is above 0";
+    return "the fraction " + quoted(text) + " leaves no memory; it must be above 0";
   }
   if (value >= 1) {
     return Fraction{Size::of_share(1, 1), value > 1};
@@ -156,8 +156,7 @@ ParsedValue parse_mem_fraction(std::string_view value, Environment environment) 
   const Fraction &last = std::get<Fraction>(to);
   constexpr std::uint64_t kParts = 1'000'000'000'000'000'000;  // every share is a whole number of these
   if (grows && (last.above_one || first.above_one || first.share.bytes_of(kParts) > last.share.bytes_of(kParts))) {
-    return wrong(quoted(std::string(start) + "-" + std::string(cap)) +
-                 " is to grow to at most 1, from what is not more");
+    return wrong(quoted(std::string(start) + "-" + std::string(cap)) + " must rise, and end at 1 or below");
   }
   ParsedValue parsed = limit_of(last.share);
   if (value_in(environment, "XLA_CLIENT_MEM_FRACTION") && value_in(environment, "XLA_PYTHON_CLIENT_MEM_FRACTION")) {
@@ -204,7 +203,7 @@ ParsedValue parse_xla_allocator(std::string_view value, Environment environment)
 
 ParsedValue parse_tf_allocator(std::string_view value, Environment) {
   return value == "cuda_malloc_async" ? sets<&Settings::mode>("mode", "async", Mode::kAsync)
-                                      : ignored("only cuda_malloc_async says something here");
+                                      : ignored("only cuda_malloc_async is supported");
 }
 
 ParsedValue parse_tf_growth(std::string_view value, Environment) {

@@ -1,6 +1,7 @@
 // The table of third-party variables, and their import below every setting of ours. Layer: config.
 #include <algorithm>
 
+#include "config/options.h"
 #include "config/problem.h"
 #include "config/third_party/parsers.h"
 #include "config/values/quotes.h"
@@ -22,7 +23,7 @@ struct Variable {
   std::string_view reason = {};  // of kNothing
 };
 
-constexpr std::string_view kOwnPool = "it bounds a pool of its own program's; RATION_LIMIT holds any program";
+constexpr std::string_view kOwnPool = "only its own framework reads it; RATION_LIMIT limits any program";
 
 constexpr Variable kVariables[] = {
     {"XLA_CLIENT_MEM_FRACTION", parse_mem_fraction, Sets::kLimit},
@@ -51,7 +52,7 @@ constexpr Variable kVariables[] = {
     {"PYTORCH_CUDA_ALLOC_CONF", nullptr, Sets::kNothing, kOwnPool},
     {"PYTORCH_ALLOC_CONF", nullptr, Sets::kNothing, kOwnPool},
     {"TENSOR_FUSION_CUDA_MEM_LIMIT", nullptr, Sets::kNothing,
-     "its own library holds it; here it is written RATION_LIMIT=0=8GiB,GPU-1f2e=8GiB"},
+     "it belongs to another library; the setting here is RATION_LIMIT=0=8GiB,GPU-1f2e=8GiB"},
     {"NVSHARE_ENABLE_SINGLE_OVERSUB", nullptr, Sets::kNothing,
      "nothing is swapped out here; RATION_MANAGED=count leaves managed memory unlimited"},
 };
@@ -103,7 +104,7 @@ class Importer {
  private:
   void import_limit(const Found &found, ParsedValue &parsed) {
     if (!limits_hold_) {
-      return conclude(found, Disposition::kOverridden, settings_.origin_of("limit")->written() + " stands above it");
+      return conclude(found, Disposition::kOverridden, settings_.origin_of("limit")->written() + " takes precedence");
     }
     std::string text;
     for (LimitItem &item : parsed.limit) {
@@ -137,10 +138,12 @@ class Importer {
     if (const Origin *stronger = settings_.origin_of(first.key)) {
       return first.confirms && stronger->source == Source::kThirdParty
                  ? conclude(found, Disposition::kHonoured, std::string(first.key) + " = " + stronger->value)
-                 : conclude(found, Disposition::kOverridden, stronger->written() + " stands above it");
+                 : conclude(found, Disposition::kOverridden, stronger->written() + " takes precedence");
     }
+    const bool implemented = first.key.empty() || !has_no_effect(*option_of_key(first.key), first.text);
     conclude(found, Disposition::kHonoured,
-             first.key.empty() ? first.text : std::string(first.key) + " = " + first.text);
+             (first.key.empty() ? "" : std::string(first.key) + " = ") + std::string(first.text) +
+                 (implemented ? "" : " (not implemented yet)"));
     for (const Assignment &each : parsed.settings) {
       assign_unless_set(found, each);
     }

@@ -142,10 +142,10 @@ std::string error_in_unit(std::string_view number, std::string_view unit) {
     return "a number has one decimal point; write for example 1.5GiB";
   }
   if (const std::string_view meant = likely_unit(unit); !meant.empty()) {
-    return quoted(unit) + " is no unit (upper and lower case matter); likely meant: " + std::string(number) +
+    return quoted(unit) + " is not a unit (upper and lower case matter); likely meant: " + std::string(number) +
            std::string(meant);
   }
-  return quoted(unit) + " is no unit; the units are k m g t KiB MiB GiB TiB KB MB GB TB and %";
+  return quoted(unit) + " is not a unit; the units are k m g t KiB MiB GiB TiB KB MB GB TB and %";
 }
 
 std::string error_in_small(std::string_view text, std::uint64_t bytes) {

@@ -29,6 +29,8 @@ bool check(const std::string &path) {
     if (const std::string wrong = config::error_in_statement(statement); !wrong.empty()) {
       log_line("config: " + statement.origin.written() + ": " + wrong);
       good = false;
+    } else if (config::has_no_effect(*statement.option, statement.origin.value)) {
+      log_line("config: " + statement.origin.written() + ": " + std::string(config::kNotImplemented));
     }
   }
   return good;

@@ -51,6 +51,7 @@ Json setting_of(const config::Settings &settings, const config::Option &option) 
   row["variable"] = option.variable;
   row["default"] = option.fallback;
   row["built"] = option.state == config::State::kBuilt;
+  row["has_effect"] = origins.empty() || !config::has_no_effect(option, origins.front()->value);
   return row;
 }
 

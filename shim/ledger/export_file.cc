@@ -125,7 +125,7 @@ std::unique_ptr<ExportFile> ExportFile::make(const std::string &state_folder, st
       return made;
     }
   }
-  problem = state_folder + ": " + (problem.empty() ? "it is removed again and again" : problem);
+  problem = state_folder + ": " + (problem.empty() ? "other processes keep removing it" : problem);
   return nullptr;
 }
 

@@ -30,7 +30,7 @@ const char *why_untrusted(const struct stat &found) {
   if (found.st_uid != geteuid()) {
     return "it belongs to another user";
   }
-  return (found.st_mode & (S_IWGRP | S_IWOTH)) != 0 ? "others may write to it" : nullptr;
+  return (found.st_mode & (S_IWGRP | S_IWOTH)) != 0 ? "other users may write to it" : nullptr;
 }
 
 std::string header_problem(const Header &header, int descriptor) {
@@ -166,7 +166,7 @@ Descriptor open_state_folder(const std::string &path, bool make, std::string &pr
       return Descriptor();
     }
   }
-  problem = "it is removed again and again";
+  problem = "other processes keep removing it";
   return Descriptor();
 }
 

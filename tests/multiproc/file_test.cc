@@ -179,14 +179,14 @@ TEST_CASE("a file or folder is not trusted if others may write to it or own it")
   for (const mode_t mode : {0620U, 0602U, 0666U}) {
     const Folder folder;
     REQUIRE(chmod(make_file(folder.path()).c_str(), mode) == 0);
-    CHECK(contains(join_problem(folder.path()), "others may write to it"));
-    CHECK(contains(reported_problem(folder.path()), "others may write to it"));
+    CHECK(contains(join_problem(folder.path()), "other users may write to it"));
+    CHECK(contains(reported_problem(folder.path()), "other users may write to it"));
   }
   for (const mode_t mode : {0720U, 0702U, 01777U}) {
     const Folder folder;
     REQUIRE(chmod(folder.path().c_str(), mode) == 0);
-    CHECK(contains(join_problem(folder.path()), "others may write to it"));
-    CHECK(contains(reported_problem(folder.path()), "others may write to it"));
+    CHECK(contains(join_problem(folder.path()), "other users may write to it"));
+    CHECK(contains(reported_problem(folder.path()), "other users may write to it"));
   }
   if (!is_root()) {
     return;

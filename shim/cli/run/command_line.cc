@@ -25,9 +25,11 @@ std::string unknown_flag(const std::string &flag) {
   std::replace(key.begin(), key.end(), '-', '_');
   const std::string shown = config::shown(flag);
   if (const config::Option *option = config::option_of_key(key); option != nullptr && option->flag.empty()) {
-    return shown + " is no option of `ration run`; set the variable " + std::string(option->variable);
+    return shown + " is not an option of `ration run`" +
+           (option->state == config::State::kBuilt ? "; set the variable " + std::string(option->variable)
+                                                   : ", and not implemented yet");
   }
-  return shown + " is no option; the nearest is " + std::string(config::nearest_flag(flag)) +
+  return shown + " is not an option; the nearest is " + std::string(config::nearest_flag(flag)) +
          " (`ration run --help` lists them)";
 }
 

@@ -128,7 +128,7 @@ std::vector<std::string> summary_lines(std::vector<events::Summary> summaries) {
     lines.push_back(std::to_string(summaries.size()) + " processes used CUDA");
   }
   if (rows.empty()) {
-    lines.push_back("no device memory was asked for");
+    lines.push_back("no device memory was requested");
   }
   for (std::size_t i = 0; i < std::min(rows.size(), kMostShown); ++i) {
     lines.push_back(peak_line(rows[i]));

@@ -57,7 +57,7 @@ json as_json(const ProcessRow &row, std::uint64_t now_unix_ns) {
           {"failures_by_reason", std::move(reasons)},
           {"age_ns", age_of(row.start_unix_ns)},
           {"start_unix_ns", row.start_unix_ns},
-          {"told_age_ns", age_of(row.use.published_unix_ns)},
+          {"published_age_ns", age_of(row.use.published_unix_ns)},
           {"uid", row.uid},
           {"pid_namespace", row.pid_namespace},
           {"identity", identity_text(row.identity)}};

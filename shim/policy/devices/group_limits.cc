@@ -77,14 +77,14 @@ void Devices::enter_groups(const events::DeviceFacts &facts, std::vector<std::st
     const std::optional<std::uint64_t> limit = group_limit(i, facts, enforceable);
     if (!enforceable) {
       all_enforceable = false;
-      lines.push_back(on + " is a share of its memory, and the driver does not tell how much it has: every " +
+      lines.push_back(on + " is a share of its memory, and the driver does not report its size: every " +
                       "allocation is refused until it does; ask for a limit in bytes");
     } else if (limit.has_value()) {
       group->state_limit(place, limit.value());
       if (const std::uint64_t held = group->limit(place); held != limit.value()) {
         lines.push_back(on + ": " + std::to_string(limit.value()) +
-                        " bytes were asked for, but another member states " + std::to_string(held) +
-                        ", and the smallest holds");
+                        " bytes were requested, but another member states " + std::to_string(held) +
+                        ", and the smallest limit applies");
       }
     }
   }

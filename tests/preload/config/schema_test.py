@@ -116,7 +116,8 @@ def checked(folder, document):
 
 def checked_file(path, document=""):
     done = subprocess.run([BUILD / "bin/ration", "config", "--check", path], capture_output=True, text=True, check=False)
-    expect_that(f"{document}: {done.stdout} {done.stderr}", done.stdout == "" and (done.returncode == 0) == (done.stderr == ""))
+    mistakes = [line for line in done.stderr.splitlines() if not line.endswith("this setting is not implemented yet and has no effect")]
+    expect_that(f"{document}: {done.stdout} {done.stderr}", done.stdout == "" and (done.returncode == 0) == (mistakes == []))
     return {0: True, 125: False}[done.returncode], done.stderr
 
 
@@ -157,7 +158,7 @@ def twice(folder):
         good, said = checked_file(path)
         expect_that(f"{text}: {said}", not good)
     path.write_text('{"rules": [], "rules": []}')
-    expect("said", checked_file(path)[1], f'ration: config: {path}:1:15: "rules" stands here a second time\n')
+    expect("said", checked_file(path)[1], f'ration: config: {path}:1:15: "rules" appears twice\n')
 
 
 def structure(folder):

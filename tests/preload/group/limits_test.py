@@ -24,9 +24,9 @@ def smallest(ending):
             late = machine.member(RATION_GROUP_LIMIT="2GiB")
             expect("of a later member", late("alloc=200m"), REFUSED)
             for member, stated in ((wide, 0), (narrow, 0), (silent, 0), (late, 1)):
-                expect(f"warnings: {member.err()}", member.err().count("the smallest holds"), stated)
+                expect(f"warnings: {member.err()}", member.err().count("the smallest limit applies"), stated)
             expect_that(f"warning: {late.err()}", late.err().startswith("ration: the limit of group 'g' on device 0: "
-                        f"{2 * GIB} bytes were asked for, but another member states {512 * MIB}"))
+                        f"{2 * GIB} bytes were requested, but another member states {512 * MIB}"))
             ending(narrow)
             wide.do("alloc=700m")
             expect("the larger limit applies again", late("alloc=100m"), REFUSED)
@@ -63,7 +63,7 @@ def by_ordinal(folder):
         expect("over 1 GiB", crossed("alloc=100m"), REFUSED)
         expect("over 1 GiB", straight("alloc=100m"), REFUSED)
         straight.do("current=0 alloc=1000m")
-        expect(f"warnings: {crossed.err()}", crossed.err().count("the smallest holds"), 1)
+        expect(f"warnings: {crossed.err()}", crossed.err().count("the smallest limit applies"), 1)
         ended_clean(machine)
 
 

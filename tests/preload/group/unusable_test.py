@@ -64,6 +64,6 @@ def unusable(break_it, why, mode):
     return case
 
 
-BREAKAGES = {"a folder that others may write to": (group_writable, "others may write to it"), "noise": (noise, ""), "a newer layout": (newer, "version"),
+BREAKAGES = {"a folder that others may write to": (group_writable, "other users may write to it"), "noise": (noise, ""), "a newer layout": (newer, "version"),
         "a folder below a file": (a_file, ""), "a link": (a_link, "link")}
 main({f"{name}, mode {mode}": unusable(*way, mode) for name, way in BREAKAGES.items() for mode in MODES})

@@ -105,11 +105,11 @@ TEST_CASE("rules are matched against the running program") {
 TEST_CASE("a file that cannot be used gives the strictest reading and one line on stderr") {
   const Folder folder;
   const std::pair<std::string, const char *> rows[] = {
-      {"{\"limit\": \"1GiB\"", ":1:16: it is no JSON"},
+      {"{\"limit\": \"1GiB\"", ":1:16: it is not valid JSON"},
       {"{\"limit\": \"8Gib\"}", ":1:2: limit=8Gib: "},
       {std::string(2 << 20, ' '), ": it is larger than 1 MiB"},
-      {std::string("{\0}", 3), ":1:2: it is no JSON"},
-      {"{\"limit\": \"\xff\"}", ":1:12: it is no JSON"},
+      {std::string("{\0}", 3), ":1:2: it is not valid JSON"},
+      {"{\"limit\": \"\xff\"}", ":1:12: it is not valid JSON"},
       {"{\"limit\": " + std::string(100000, '['), "it is nested deeper than 16 levels"},
   };
   for (const auto &[text, expected] : rows) {
@@ -144,7 +144,7 @@ TEST_CASE("a user's file that others may write to is not read") {
   REQUIRE(chmod(folder.user(R"({"log": "/nowhere/x", "limit": "1GiB"})").c_str(), 0666) == 0);
   const Ended ended = take({folder.home()});
   CHECK(ended.out == "got 30\n");
-  CHECK(says(ended.err, "others may write to it"));
+  CHECK(says(ended.err, "other users may write to it"));
   CHECK_FALSE(says(ended.err, "nowhere"));
 }
 
@@ -189,7 +189,7 @@ TEST_CASE("ration env says why a third-party variable was honoured or not") {
   CHECK(ended.status == 0);
   CHECK(says(ended.out, "XLA_PYTHON_CLIENT_MEM_FRACTION=0.4: honoured: limit = 40%\n"));
   CHECK(says(ended.out, "TF_GPU_ALLOCATOR=cuda_malloc: ignored: "));
-  CHECK(says(ended.out, "XLA_PYTHON_CLIENT_ALLOCATOR=bfc: overridden: RATION_MODE=pool stands above it\n"));
+  CHECK(says(ended.out, "XLA_PYTHON_CLIENT_ALLOCATOR=bfc: overridden: RATION_MODE=pool takes precedence\n"));
   CHECK(says(ended.out, "CUDA_DEVICE_MEMORY_LIMIT_0=8GiB: refused: "));
   CHECK(says(ended.err, "CUDA_DEVICE_MEMORY_LIMIT_0=8GiB: "));
 }

@@ -100,7 +100,7 @@ const Row kRows[] = {
 };
 
 bool says_no_effect(const Problem &problem) {
-  return problem.sentence == "this setting is not built yet and has no effect";
+  return problem.sentence == "this setting is not implemented yet and has no effect";
 }
 
 }  // namespace

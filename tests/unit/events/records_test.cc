@@ -26,7 +26,7 @@ std::vector<json> log_of(const std::vector<events::DeviceFacts> &devices) {
   std::string problem;
   events::JournalOptions options = logging_to(folder / "log");
   options.meta.settings = {{"limit", "4g", "environment"}, {"limit", "8g", "system file", "/f:1:2", true}};
-  options.meta.foreign = {{"GPU_MEMORY_LIMIT", "1", "overridden", "RATION_LIMIT=4g stands above it"}};
+  options.meta.foreign = {{"GPU_MEMORY_LIMIT", "1", "overridden", "RATION_LIMIT=4g takes precedence"}};
   options.meta.environment = {{"RATION_LIMIT", "4g"}};
   events::Journal journal(options, problem);
   REQUIRE(problem.empty());
@@ -79,7 +79,7 @@ TEST_CASE("the first line names the program, the host and the settings") {
   const json word = {{"variable", "GPU_MEMORY_LIMIT"},
                      {"value", "1"},
                      {"standing", "overridden"},
-                     {"reason", "RATION_LIMIT=4g stands above it"}};
+                     {"reason", "RATION_LIMIT=4g takes precedence"}};
   CHECK(meta.at("foreign") == json::array({word}));
   CHECK(meta.at("env").at("RATION_LIMIT") == "4g");
   REQUIRE(meta.at("devices").size() == 2);

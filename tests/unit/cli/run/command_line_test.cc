@@ -47,21 +47,21 @@ TEST_CASE("words after the command belong to the command") {
 
 TEST_CASE("the message for an unknown option names the nearest one") {
   const std::pair<Words, const char *> rows[] = {
-      {{"--limt", "8g", "ls"}, "--limt is no option; the nearest is --limit"},
-      {{"--lmit=8g", "ls"}, "--lmit is no option; the nearest is --limit"},
-      {{"-l", "8g", "ls"}, "-l is no option"},
-      {{"-", "ls"}, "- is no option"},
+      {{"--limt", "8g", "ls"}, "--limt is not an option; the nearest is --limit"},
+      {{"--lmit=8g", "ls"}, "--lmit is not an option; the nearest is --limit"},
+      {{"-l", "8g", "ls"}, "-l is not an option"},
+      {{"-", "ls"}, "- is not an option"},
       {{"--preallocate=false", "ls"}, "set the variable RATION_PREALLOCATE"},
-      {{"--large-alignment", "2m", "ls"}, "set the variable RATION_LARGE_ALIGNMENT"},
+      {{"--large-alignment", "2m", "ls"}, "is not an option of `ration run`, and not implemented yet"},
       {{"--limit"}, "--limit needs a value"},
       {{"--limit", "--", "ls"}, "--limit needs a value"},
       {{"--limit=", "ls"}, "--limit has an empty value"},
       {{"--group-tree=", "ls"}, "--group-tree has an empty value"},
       {{"--group", "--", "ls"}, "--group needs a value"},
-      {{"--group-tre=8g", "ls"}, "--group-tre is no option; the nearest is --group-tree"},
+      {{"--group-tre=8g", "ls"}, "--group-tre is not an option; the nearest is --group-tree"},
       {{"--limit", "", "ls"}, "--limit has an empty value"},
-      {{"--help=x"}, "--help is no option"},
-      {{"--\nx"}, "--\\x0ax is no option"},
+      {{"--help=x"}, "--help is not an option"},
+      {{"--\nx"}, "--\\x0ax is not an option"},
   };
   for (const auto &[line, says] : rows) {
     INFO(line.front());

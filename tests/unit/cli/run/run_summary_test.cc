@@ -39,8 +39,8 @@ TEST_CASE("without a page the summary says that there were no CUDA calls") {
 }
 
 TEST_CASE("a process without allocations is not reported as one without CUDA calls") {
-  CHECK(summary_lines({process(1, {})}) == Lines{"no device memory was asked for"});
-  CHECK(summary_lines({process(1, {device(0, 0)})}) == Lines{"no device memory was asked for"});
+  CHECK(summary_lines({process(1, {})}) == Lines{"no device memory was requested"});
+  CHECK(summary_lines({process(1, {device(0, 0)})}) == Lines{"no device memory was requested"});
 }
 
 TEST_CASE("one process on one device: peak, limit and counts are exact") {
@@ -108,7 +108,7 @@ TEST_CASE("a process that only pinned host memory is reported") {
   events::Summary pinning = process(1, {device(0, 0)});
   pinning.host_peak_bytes = 1 << 20;
   CHECK(summary_lines({pinning}) ==
-        Lines{"no device memory was asked for", "  pinned host memory: peak 1 MiB (1048576 bytes), no limit"});
+        Lines{"no device memory was requested", "  pinned host memory: peak 1 MiB (1048576 bytes), no limit"});
 }
 
 TEST_CASE("of several processes the one that pinned most is named") {

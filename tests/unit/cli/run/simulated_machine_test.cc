@@ -34,8 +34,8 @@ TEST_CASE("an invalid machine is refused with the reason") {
       {"0.5", "is a share"},
       {"2", "below the smallest"},
       {"8GiB,", "empty"},
-      {"2x2x8GiB", "no unit"},
-      {"2X8GiB", "no unit"},
+      {"2x2x8GiB", "not a unit"},
+      {"2X8GiB", "not a unit"},
   };
   for (const auto &[text, says] : rows) {
     INFO(text);

@@ -63,7 +63,7 @@ TEST_CASE("a process's object has these keys, and figures in bytes") {
       {"failures_by_reason", {{"limit", 1}, {"group", 2}, {"device", 3}, {"pool_holds", 4}, {"fault", 5}}},
       {"age_ns", 90 * kSecond},
       {"start_unix_ns", kNow - 90 * kSecond},
-      {"told_age_ns", kSecond},
+      {"published_age_ns", kSecond},
       {"uid", 1000},
       {"pid_namespace", 4026531836},
       {"identity", "fedcba9876543210"}};

@@ -101,7 +101,7 @@ TEST_CASE("a duplicate structural key puts the limit in doubt, and two lists of 
 
 TEST_CASE("an error names file, line, column and key, and what was likely meant") {
   const std::pair<const char *, const char *> rows[] = {
-      {"{\n  \"limit\": \"8Gib\"}", "/f.json:2:3: limit=8Gib: \"Gib\" is no unit"},
+      {"{\n  \"limit\": \"8Gib\"}", "/f.json:2:3: limit=8Gib: \"Gib\" is not a unit"},
       {R"({"limit": 1})", "/f.json:1:2: limit=1: a bare 1 could be"},
       {R"({"limit": 1e41})", "/f.json:1:2: limit=1e41: exponents are not read"},
       {R"({"limit": true})", "/f.json:1:2: limit=true: it stands between quotation marks; the values are SIZE DEVICE"},
@@ -124,8 +124,8 @@ TEST_CASE("an error names file, line, column and key, and what was likely meant"
       {R"({"RATION_LIMIT": "8g"})", "there is no such key; the nearest is limit"},
       {R"({"state_dir": "/x"})", "it is no key of a file; set the variable RATION_STATE_DIR"},
       {R"({"match": {"exe": "x"}, "limit": "1g"})", "a match stands in a rule"},
-      {R"({"locked": ["limti"]})", "locked names \"limti\", which is no key; the nearest is limit"},
-      {R"({"locked": ["limit"]})", "locked names \"limit\", to which this file gives no value beside it"},
+      {R"({"locked": ["limti"]})", "locked names \"limti\", which is not a key; the nearest is limit"},
+      {R"({"locked": ["limit"]})", "locked names \"limit\", but this file sets no value for it"},
       {R"({"locked": "limit", "limit": "1g"})", "locked is a list of keys"},
       {R"({"rules": {}})", "/f.json:1:2: rules are a list"},
       {R"({"rules": [1]})", "a rule is an object with a match"},
@@ -137,15 +137,15 @@ TEST_CASE("an error names file, line, column and key, and what was likely meant"
       {R"({"rules": [{"match": {"exe": "*"}, "rules": []}]})", "there is no such key"},
       {R"([])", "/f.json:1:1: a file of settings is one object"},
       {R"("limit")", "a file of settings is one object"},
-      {"", "/f.json:1:1: it is no JSON"},
+      {"", "/f.json:1:1: it is not valid JSON"},
       {"{\"limit\": 8GiB}", "(a size with a unit stands between quotation marks)"},
       {"{\"limit\": 40%}", "(a size with a unit stands between quotation marks)"},
-      {"{\"limit\": \"8GiB\",}", "/f.json:1:18: it is no JSON"},
-      {"{\"limit\": \"8GiB\"} {}", "it is no JSON"},
-      {"{\"limit\": \"8G", "it is no JSON"},
-      {"{\"limit\": 1e999}", "it is no JSON"},
-      {"{\n\"log\": \"\xff\"}", "/f.json:2:9: it is no JSON"},
-      {"\xff\xfe{\0", "/f.json:1:1: it is no JSON"},
+      {"{\"limit\": \"8GiB\",}", "/f.json:1:18: it is not valid JSON"},
+      {"{\"limit\": \"8GiB\"} {}", "it is not valid JSON"},
+      {"{\"limit\": \"8G", "it is not valid JSON"},
+      {"{\"limit\": 1e999}", "it is not valid JSON"},
+      {"{\n\"log\": \"\xff\"}", "/f.json:2:9: it is not valid JSON"},
+      {"\xff\xfe{\0", "/f.json:1:1: it is not valid JSON"},
   };
   for (const auto &[text, expected] : rows) {
     INFO(text);

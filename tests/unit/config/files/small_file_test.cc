@@ -61,7 +61,7 @@ TEST_CASE("the user's own file is refused if others may write to it; a named fil
   const std::string path = files.write("f", "{}");
   for (const mode_t mode : {0664u, 0646u, 0666u, 0620u}) {
     REQUIRE(chmod(path.c_str(), mode) == 0);
-    CHECK(wrong_with(path, Trust::kOwnersOnly) == "others may write to it; chmod go-w it");
+    CHECK(wrong_with(path, Trust::kOwnersOnly) == "other users may write to it; run chmod go-w on it");
     CHECK(wrong_with(path, Trust::kAnybody).empty());
   }
   for (const mode_t mode : {0644u, 0600u, 0755u}) {
@@ -111,5 +111,6 @@ TEST_CASE("any file that must not be used puts the limit in doubt") {
   const Reading reading = files.read();
   CHECK(limit(reading) == kStrictest);
   REQUIRE(reading.problems.size() == 1);
-  CHECK(reading.problems[0].line.find(files.path("system/conf.d/x.json") + ": it is a folder; until then") == 0);
+  CHECK(reading.problems[0].line.find(files.path("system/conf.d/x.json") + ": it is a folder; until it is corrected") ==
+        0);
 }

@@ -191,7 +191,7 @@ TEST_CASE("an absent device gets a line, and other limits are unchanged") {
   Reading reading = read({"RATION_LIMIT=0=8GiB,5=2GiB"});
   reading.settings.resolve_devices({kFirst, kSecond}, reading.problems);
   REQUIRE(reading.problems.size() == 1);
-  CHECK(reading.problems[0].line.find("\"5\" is none of those") != std::string::npos);
+  CHECK(reading.problems[0].line.find("\"5\" is not visible") != std::string::npos);
   CHECK(reading.settings.limit_on(kFirst).bytes == 8 * kGiB);
   CHECK(reading.settings.limit_on(kSecond).bytes == kSixteenGiB);
 }

@@ -199,23 +199,23 @@ TEST_CASE("a share of a device whose size nobody tells is refused, with one line
   });
   CHECK(program.last == CUDA_ERROR_OUT_OF_MEMORY);
   CHECK(said ==
-        "ration: the limit on device 0 is a share of its memory, and the driver does not tell how much it has: every "
+        "ration: the limit on device 0 is a share of its memory, and the driver does not report its size: every "
         "allocation is refused; ask for a limit in bytes\n"
-        "ration: the limit on device 1 is a share of its memory, and the driver does not tell how much it has: every "
+        "ration: the limit on device 1 is a share of its memory, and the driver does not report its size: every "
         "allocation is refused; ask for a limit in bytes\n");
 }
 
 TEST_CASE("lines about the devices are said once") {
   FakeDriver driver;
   auto limits = limit_of(1000);
-  limits->lines = {"device \"7\" is none of those that this process sees"};
+  limits->lines = {"device \"7\" is not visible to this process"};
   Program program(std::move(limits));
   const std::string said = stderr_of([&] {
     program.create();
     program.take(1);
     program.take(1);
   });
-  CHECK(said == "ration: device \"7\" is none of those that this process sees\n");
+  CHECK(said == "ration: device \"7\" is not visible to this process\n");
   REQUIRE(program.limits->met.size() == 2);
   CHECK(program.limits->met[1].ordinal == 1);
   CHECK(program.limits->met[1].name == "fake 1");

@@ -189,7 +189,7 @@ TEST_CASE("another member's smaller limit holds with a message until that member
   third.parts.devices.join_groups();
   CHECK(stderr_of([&] {
           third.parts.describe();
-        }).find("73400320 bytes were asked for, but another member states 52428800") != std::string::npos);
+        }).find("73400320 bytes were requested, but another member states 52428800") != std::string::npos);
   team.neighbour.reset();
   CHECK(team.program->take(70 * kMiB) != kUntouched);
   CHECK(team.program->take(1) == kUntouched);
