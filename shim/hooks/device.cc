@@ -1,4 +1,5 @@
-// cuMemAlloc, cuMemAllocPitch, cuMemAllocManaged, cuMemFree: memory of one device, synchronously.
+// cuMemAlloc_v2, cuMemAllocPitch_v2, cuMemAllocManaged, cuMemFree_v2: memory of one device, synchronously. The calls of
+// CUDA 2.0 are in legacy32.cc.
 // Layer: hooks. Threads: any.
 #include "hooks/boundary.h"
 #include "hooks/hooks.h"

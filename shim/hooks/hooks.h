@@ -1,4 +1,4 @@
-// The bodies, under the exact names of the driver's exports; hidden in the core, reached through the front's slots.
+// The bodies, under the exact names of the driver's exports; hidden in the core, reached through the preload library's slots.
 // Layer: hooks.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The core's only export: takes the front's door, hands the bodies over.
+// The core's only export: exchanges tables with the preload library.
 // Layer: hooks. Threads: racing first callers all come through here; everything is idempotent or serialised inside.
 #include "driver/nvml.h"
 #include "hooks/boundary.h"
@@ -46,7 +46,7 @@ extern "C" __attribute__((visibility("default"))) const RationCoreAbi *ration_co
     const RationPreloadAbi *given) {
   using namespace ration;
   if (given == nullptr || given->hook_count != driver::kHookCount) {
-    return &hooks::core;  // the front sees that the builds differ and closes
+    return &hooks::core;  // the preload library sees that the builds differ, and refuses memory
   }
   hooks::given_preload.store(given, std::memory_order_relaxed);
   runtime::set_reports({&given->coverage->unknown_versions, &hooks::via_of});
