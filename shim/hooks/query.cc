@@ -63,7 +63,7 @@ CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdevi
       real.cuPointerGetAttribute,
       [=](Queries &queries, const auto &call) {
         if (queries.is_dead(ptr)) {
-          return CUDA_ERROR_INVALID_VALUE;
+          return Queries::in_context(CUDA_ERROR_INVALID_VALUE);
         }
         const CUresult result = call();
         if (result == CUDA_SUCCESS) {

@@ -186,7 +186,11 @@ pool::SharedPool &BlockPools::blocks_of(const ContextRef &owner) {
 }
 
 std::optional<pool::Block> BlockPools::block_at(std::uint64_t address, const ContextRef &owner) {
-  return blocks_of(owner).find(address);
+  std::optional<pool::Block> block = blocks_of(owner).find(address);
+  if (block && address - block->address >= std::max<std::uint64_t>(1, block->requested)) {
+    block.reset();  // the rest of its last granule is no block to the driver
+  }
+  return block;
 }
 
 void BlockPools::record_wait(const char *api, int device, const char *how, const Quarantine::Cleaned &cleaned,

@@ -66,17 +66,23 @@ void Queries::present_total(std::size_t *total_bytes, CUdevice handle) {
   }
 }
 
+CUresult Queries::in_context(CUresult code) {
+  CUcontext current = nullptr;
+  const bool has_context = driver::real.cuCtxGetCurrent(&current) != CUDA_SUCCESS || current != nullptr;
+  return has_context ? code : CUDA_ERROR_INVALID_CONTEXT;
+}
+
 CUresult Queries::address_range(CUdeviceptr address, CUdeviceptr *base, std::size_t *bytes, bool &handled) {
   if (async_.is_deferred(address)) {
     handled = true;
-    return CUDA_ERROR_INVALID_VALUE;
+    return in_context(CUDA_ERROR_NOT_FOUND);
   }
   IpcImporter::Range range{};
   if (const ContextRef owner = pools_.owner_of(address)) {
     handled = true;
     const std::optional<pool::Block> block = pools_.block_at(address, owner);
     if (!block) {
-      return CUDA_ERROR_INVALID_VALUE;
+      return in_context(CUDA_ERROR_NOT_FOUND);
     }
     range = {block->address, block->requested};
   } else {
@@ -86,9 +92,12 @@ CUresult Queries::address_range(CUdeviceptr address, CUdeviceptr *base, std::siz
     }
     const std::optional<IpcImporter::Range> block = imports_.block_at(address);
     if (!block) {
-      return CUDA_ERROR_INVALID_VALUE;
+      return in_context(CUDA_ERROR_NOT_FOUND);
     }
     range = *block;
+  }
+  if (const CUresult error = in_context(CUDA_SUCCESS); error != CUDA_SUCCESS) {
+    return error;
   }
   if (base != nullptr) {
     *base = range.base;

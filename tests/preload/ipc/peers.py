@@ -7,7 +7,7 @@ sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1]), str(pathlib.Pa
 from harness import PROGRAMS, expect, expect_that  # noqa: E402
 from members import Machine  # noqa: E402
 
-INVALID_VALUE, OUT_OF_MEMORY, INVALID_CONTEXT, INVALID_HANDLE = "1", "2", "201", "400"
+INVALID_VALUE, OUT_OF_MEMORY, INVALID_CONTEXT, INVALID_HANDLE, NOT_FOUND = "1", "2", "201", "400", "500"
 
 
 class Peer:

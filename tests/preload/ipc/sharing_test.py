@@ -5,7 +5,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-from peers import INVALID_CONTEXT, INVALID_HANDLE, INVALID_VALUE, OUT_OF_MEMORY, Peers  # noqa: E402
+from peers import INVALID_CONTEXT, INVALID_HANDLE, INVALID_VALUE, NOT_FOUND, OUT_OF_MEMORY, Peers  # noqa: E402
 from harness import MIB, expect, expect_that, main, of_type, read_log  # noqa: E402
 
 
@@ -41,7 +41,7 @@ def own_range(machine):
     expect("the same token for a place inside", exporter.share("own1+777"), token)
     importer.do(f"open {token}")
     expect("range", importer.do("range opened"), "1 100000")
-    expect("dead addresses of the slab", importer.code("range opened+100352"), INVALID_VALUE)
+    expect("dead addresses of the slab", importer.code("range opened+100352"), NOT_FOUND)
     expect("attributes", importer.do("attributes opened"), "2 0 0 1")
     expect("those of the exporter's", exporter.do("attributes own1"), "2 0 1 1")
     expect("freed by its opener", importer.code("free opened"), INVALID_VALUE)
@@ -79,7 +79,7 @@ def of_one_slab(machine):
     for i in (0, 2, 3):
         expect(f"block {i}", importer.do(f"read opened{i} 20000"), str(i))
         expect(f"range {i}", importer.do(f"range opened{i}"), "1 20000")
-    expect("the closed one", importer.code("range opened1"), INVALID_VALUE)
+    expect("the closed one", importer.code("range opened1"), NOT_FOUND)
     importer.do("close opened0", "close opened2", "close opened3")
     expect("once too often", importer.code("close opened3"), INVALID_VALUE)
     importer.do(f"open {tokens[1]}")
@@ -95,7 +95,7 @@ def freed_while_open(machine):
     importer.do(f"open {token}")
     exporter.do("free own0")
     expect("freed twice", exporter.code("free own0"), INVALID_VALUE)
-    expect("its range", exporter.code("range own0"), INVALID_VALUE)
+    expect("its range", exporter.code("range own0"), NOT_FOUND)
     for value in range(20):
         exporter.do(f"take {MIB} {value}")
     expect("another large one", exporter.code(f"take {large} 8"), OUT_OF_MEMORY)

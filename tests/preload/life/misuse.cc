@@ -85,10 +85,22 @@ void ask(CUcontext context) {
   attributes("a place in a block", block + 700, block, kBytes, context);
   dprintf(1, "buffer ids differ: %d\n", buffer_id(block) != buffer_id(next));
   dprintf(1, "buffer ids of one block differ: %d\n", buffer_id(block) != buffer_id(block + 1));
+  const CUdeviceptr odd = take(1000);  // no multiple of any granule
+  range("the last byte of an odd block", odd + 999, odd);
+  range("the byte after an odd block", odd + 1000, odd);
+  attributes("the byte after an odd block", odd + 1000, 0, 0, nullptr);
   say("a block freed", cuMemFree_v2(block));
   say("the next one freed", cuMemFree_v2(next));
   range("a dead block", block, block);
   attributes("a dead block", block, 0, 0, nullptr);
+  CUcontext popped = nullptr;
+  say("the context popped", cuCtxPopCurrent_v2(&popped));
+  for (const CUdeviceptr address : {odd, odd + 1000, block}) {
+    range("an address without a context", address, odd);
+    attributes("an address without a context", address, 0, 0, nullptr);
+  }
+  say("the context pushed", cuCtxPushCurrent_v2(popped));
+  say("the odd block freed", cuMemFree_v2(odd));
 }
 
 void free_wrongly(CUcontext context) {
