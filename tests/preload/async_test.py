@@ -82,6 +82,15 @@ def another_error(folder):
     expect("tries", [words[0] for words in calls(trace)].count("cuMemAllocFromPoolAsync"), 1)
 
 
+def not_taken_back(folder):
+    """A freed block that the driver does not take back is offered to it again, and its memory is not lost."""
+    trace = f"{folder}/trace"
+    done = run("steps", "init", "context=0", "alloc=40m", "free=0", "alloc=40m", "free=1", "alloc=40m", RATION_MODE="async",
+               RATION_LIMIT=64 * MIB, SIMCUDA_TRACE=trace, SIMCUDA_FAIL="cuMemFreeAsync@1:719", **MACHINE)
+    expect("codes", done.out.splitlines()[2:], ["alloc=40m: 0", "free=0: 0", "alloc=40m: 0", "free=1: 0", "alloc=40m: 0"])
+    expect("given back", [words[1] for words in calls(trace) if words[0] == "cuMemFreeAsync"], ["719", "0", "0"])
+
+
 def preallocated(value, held, err="", **settings):
     def case(folder):
         lines, records = outcome("first", folder, err, RATION_ASYNC_PREALLOCATE=value, **settings)
@@ -140,7 +149,7 @@ def former_peers(_):
 def twice(folder):
     lines, records = outcome("twice", folder, err="cannot be shared", SIMCUDA_LATENCY_US="2000")
     expect("printed", lines, [("inside", INVALID_VALUE), ("freed", 0), ("again", INVALID_VALUE),
-                           ("again in stream order", INVALID_VALUE), ("range", INVALID_VALUE), ("type", INVALID_VALUE),
+                           ("again in stream order", INVALID_VALUE), ("range", 500), ("type", INVALID_VALUE),
                            ("shared", INVALID_VALUE), ("freed in stream order", 0), ("again", INVALID_VALUE)])
     expect("failed frees", records[-1]["failed_frees"], 4)
 
@@ -175,6 +184,7 @@ main({
     "deterministic": attributes(f"{OPPORTUNISTIC}=0", f"{INTERNAL_DEPENDENCIES}=0", TF_DETERMINISTIC_ALLOCATOR="1"),
     "one more try": once_more,
     "no more try": another_error,
+    "a block that the driver does not take back": not_taken_back,
     "nothing preallocated": preallocated("0", STEP),
     "a size preallocated": preallocated("256MiB", 256 * MIB),
     "what mode pool would have": preallocated("-1", LIMIT),

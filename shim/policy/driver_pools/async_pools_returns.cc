@@ -1,6 +1,7 @@
 // What the program has freed goes back to the driver's pools: the part of AsyncPools that serves frees.
 // Layer: policy/driver_pools.
 #include <algorithm>
+#include <utility>
 
 #include "base/clock.h"
 #include "policy/driver_pools/async_pools.h"
@@ -27,12 +28,13 @@ CUresult AsyncPools::free_through(const ContextRef &context, DevicePool &device_
   if (!current) {
     return current.error();
   }
-  device_pool.frees.begin_return(block);
-  if (real.cuMemFreeAsync(block.address, stream) == CUDA_SUCCESS && synchronised) {
+  DeferredFrees::Held held = device_pool.frees.begin_return(block);
+  error = real.cuMemFreeAsync(block.address, stream);
+  if (error == CUDA_SUCCESS && synchronised) {
     real.cuStreamSynchronize(stream);  // the pool counts it as free then
   }
-  device_pool.frees.finish_return();
-  return CUDA_SUCCESS;
+  device_pool.frees.finish_return(block, std::move(held), error == CUDA_SUCCESS);
+  return error;
 }
 
 bool AsyncPools::give_back(DevicePool &device_pool, DeferredFrees::Items &clean) noexcept {

@@ -1,6 +1,7 @@
 #include "policy/driver_pools/deferred_frees.h"
 
 #include <iterator>
+#include <utility>
 
 namespace ration::policy {
 namespace {
@@ -51,12 +52,19 @@ bool DeferredFrees::reclaim(Items &items, Cleaned &cleaned) {
   return true;
 }
 
-void DeferredFrees::begin_return(const DeferredBlock &block) noexcept {
-  {
+DeferredFrees::Held DeferredFrees::begin_return(const DeferredBlock &block) noexcept {
+  Guard guard(mutex_);
+  return held_.extract(block.address);
+}
+
+void DeferredFrees::finish_return(const DeferredBlock &block, Held held, bool returned) noexcept {
+  if (returned) {
+    note_reclaimed({1, block.bytes});
+    in_hands_.fetch_sub(1);
+  } else {
     Guard guard(mutex_);
-    held_.erase(block.address);
+    held_.insert(std::move(held));
   }
-  note_reclaimed({1, block.bytes});
   wake_waiters();
 }
 

@@ -26,12 +26,11 @@ class DeferredFrees final : public DeferredQueue<DeferredBlock> {
   // Whether a freed block that the driver still has is around an address.
   bool covers(CUdeviceptr address);
 
-  // Around the driver's call that takes a clean block back. REQUIRES: it came from Cleaned::items.
-  void begin_return(const DeferredBlock &block) noexcept;
-  void finish_return() {
-    in_hands_.fetch_sub(1);
-    wake_waiters();
-  }
+  // Around the driver's call that takes a clean block back; `returned`: it did, else the block stays the driver's.
+  // REQUIRES: it came from Cleaned::items.
+  using Held = std::map<CUdeviceptr, std::uint64_t>::node_type;  // moved about without memory of the host
+  Held begin_return(const DeferredBlock &block) noexcept;
+  void finish_return(const DeferredBlock &block, Held held, bool returned) noexcept;
   // Clean blocks that cannot go back yet; they are offered again later.
   void keep(Items &blocks) noexcept;
   std::uint64_t in_hands() const { return in_hands_.load(); }

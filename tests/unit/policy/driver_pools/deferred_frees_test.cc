@@ -27,8 +27,7 @@ struct Deferral : QuarantineFixture {
   DeferredFrees::Cleaned collect() { return frees.collect(DeferredFrees::Sealing::always); }
   std::size_t return_all(const DeferredFrees::Cleaned &cleaned) {
     for (const DeferredBlock &block : cleaned.items) {
-      frees.begin_return(block);
-      frees.finish_return();
+      frees.finish_return(block, frees.begin_return(block), true);
     }
     return cleaned.items.size();
   }
