@@ -1,5 +1,6 @@
 #include "base/fork_exclusion.h"
 
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,43 +24,51 @@ int exit_code_of_fork(const Body &body) {
 }
 
 struct Forks {
-  static constexpr int kCount = 200;
+  static constexpr int kCount = 20;
   int inside = 0;      // of kCount children: forked while another thread was in a section
   int unreported = 0;  // of those: the section did not report it
 };
 
-// Of the time of the other thread, nearly all is spent in sections.
+std::atomic<bool> forking{false};
+
+// Handlers before a fork run in the reverse order of their registration: this one before that of the exclusion.
+void watch_first() {
+  { const ForkExclusion registers_its_handlers; }
+  static const int registered = pthread_atfork([] { forking = true; }, nullptr, nullptr);
+  REQUIRE(registered == 0);
+}
+
+// One section for each fork: it lasts until the fork has begun, and a while longer.
 Forks forks_beside_sections() {
-  std::atomic<bool> inside{false};
-  std::atomic<bool> done{false};
-  std::atomic<int> failed{0};
-  std::thread other([&] {
-    while (!done) {
+  watch_first();
+  Forks forks;
+  for (int fork = 0; fork < Forks::kCount; ++fork) {
+    forking = false;
+    std::atomic<bool> inside{false};
+    bool failed = false;
+    std::thread other([&] {
       const ForkExclusion exclusion;
       {
         const ForkExclusion nested;  // its end must not end the outer one
       }
       inside = true;
+      while (!forking) {
+        std::this_thread::yield();
+      }
       for (int turn = 0; turn < 1000; ++turn) {
         std::this_thread::yield();
       }
-      failed += exclusion.failed() ? 1 : 0;
+      failed = exclusion.failed();
       inside = false;
+    });
+    while (!inside) {
+      std::this_thread::yield();
     }
-  });
-  Forks forks;
-  for (int fork = 0; fork < Forks::kCount; ++fork) {
-    const int before = failed;
-    if (exit_code_of_fork([&] { return inside ? 1 : 0; }) == 1) {
-      ++forks.inside;
-      while (failed == before && inside) {
-        std::this_thread::yield();
-      }
-      forks.unreported += failed == before ? 1 : 0;
-    }
+    const bool found_inside = exit_code_of_fork([&] { return inside ? 1 : 0; }) == 1;
+    other.join();
+    forks.inside += found_inside ? 1 : 0;
+    forks.unreported += found_inside && !failed ? 1 : 0;
   }
-  done = true;
-  other.join();
   return forks;
 }
 
@@ -68,7 +77,7 @@ Forks forks_beside_sections() {
 TEST_CASE("forks wait for a section, or the section reports them") {
   const Forks forks = forks_beside_sections();
   CHECK(forks.unreported == 0);
-  CHECK(forks.inside < Forks::kCount / 2);  // a section that lasts longer than a fork waits is met inside
+  CHECK(forks.inside < Forks::kCount);  // a section that lasts longer than a fork waits is met inside
 }
 
 TEST_CASE("a thread that forks inside its own section goes on, and the section reports it") {
@@ -87,6 +96,6 @@ TEST_CASE("a section that ends in a forked child leaves the sections of the chil
               return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : 2;
             }
           }
-          return forks_beside_sections().inside < Forks::kCount / 2 ? 0 : 1;
+          return forks_beside_sections().inside < Forks::kCount ? 0 : 1;
         }) == 0);
 }
