@@ -14,6 +14,7 @@ constinit std::atomic<int> exclusions{0};
 constinit std::atomic<unsigned> generation{0};  // forks between the first process and this one
 constinit std::atomic<int> forks_in_progress{0};
 constinit std::atomic<std::uint64_t> unwaited_forks{0};  // forks that ever went on without waiting
+constinit std::atomic<void (*)()> callbacks[4]{};
 
 // Both sides store first, then load, so one of the two sees the other.
 void before_fork() {
@@ -39,6 +40,11 @@ void in_child() {
   generation.fetch_add(1);
   forks_in_progress.store(0);
   exclusions.store(0);
+  for (const auto &callback : callbacks) {
+    if (void (*const call)() = callback.load()) {
+      call();
+    }
+  }
 }
 
 // Not a guarded static: a child that is forked during its construction would inherit it locked. Registering twice is
@@ -51,6 +57,17 @@ void watch_forks() {
 }
 
 }  // namespace
+
+bool call_in_forked_child(void (*callback)()) noexcept {
+  watch_forks();
+  for (auto &place : callbacks) {
+    void (*found)() = nullptr;
+    if (place.compare_exchange_strong(found, callback) || found == callback) {
+      return true;
+    }
+  }
+  return false;
+}
 
 ForkExclusion::ForkExclusion() : ForkExclusion(now_ns() + kLongestNs) {}
 

@@ -7,6 +7,10 @@
 
 namespace ration {
 
+// `callback` runs in every child that is forked from now on, also by a fork that waits for a section now: glibc 2.36
+// runs no handler in a child that was registered after its fork began. Adding one twice is harmless. False: no place.
+bool call_in_forked_child(void (*callback)()) noexcept;
+
 // While one lives, new forks wait; its constructor waits for forks in progress. Neither side waits beyond `deadline_ns`
 // (of now_ns()) or 50 ms, because a fork may itself wait for a lock of the caller.
 class ForkExclusion {

@@ -49,6 +49,6 @@ extern "C" __attribute__((visibility("default"))) const RationCoreAbi *ration_co
     return &hooks::core;  // the preload library sees that the builds differ, and refuses memory
   }
   hooks::given_preload.store(given, std::memory_order_relaxed);
-  runtime::set_reports({&given->coverage->unknown_versions, &hooks::via_of});
+  runtime::prepare({&given->coverage->unknown_versions, &hooks::via_of});
   return &hooks::core;
 }

@@ -1,9 +1,10 @@
 #include "ledger/join_descriptor.h"
 
-#include <pthread.h>
 #include <unistd.h>
 
 #include <atomic>
+
+#include "base/fork_exclusion.h"
 
 namespace ration::ledger {
 namespace {
@@ -26,12 +27,8 @@ void in_child() {
 
 }  // namespace
 
-// Not a guarded static: a child that is forked during its construction would inherit it locked.
 void watch_forks() {
-  static bool registered = false;
-  if (!registered) {
-    registered = pthread_atfork(nullptr, nullptr, in_child) == 0;
-  }
+  call_in_forked_child(in_child);
 }
 
 JoinGate::JoinGate() : ReentrantGate(gate_owner) {}

@@ -1,6 +1,5 @@
 #include "runtime/runtime.h"
 
-#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -88,12 +87,12 @@ void in_child() {
   builder.store(0, std::memory_order_relaxed);
 }
 
-// Once per program image; a forked child inherits both registrations. Only the building thread comes here; no guarded
-// static, which a child forked in the middle would inherit locked. There both may be registered twice: harmless.
-void register_handlers() {
+// Once per program image; a forked child inherits the registration. Only the building thread comes here; no guarded
+// static, which a child forked in the middle would inherit locked. There it may be registered twice: harmless.
+void register_at_exit() {
   static bool registered = false;
   if (!registered) {
-    registered = std::atexit(at_exit) == 0 && pthread_atfork(nullptr, nullptr, in_child) == 0;
+    registered = std::atexit(at_exit) == 0;
   }
 }
 
@@ -115,6 +114,7 @@ struct Builder {
   // lock of the exit handlers, and the loader's inside dl_iterate_phdr.
   static Runtime *build() noexcept try {
     const ForkExclusion exclusion;
+    call_in_forked_child(in_child);
     std::vector<config::Problem> problems;
     config::Settings settings = read_own_settings(problems);
     for (const config::Problem &problem : problems) {
@@ -145,7 +145,7 @@ struct Builder {
     }
     assembly->books.set_via(via_of.load(std::memory_order_relaxed));
     assembly->devices.join_groups();
-    register_handlers();
+    register_at_exit();
     Runtime *runtime = new Runtime(*assembly);
     serve(*assembly);
     (void)limits.release();                                      // these three live as long as the process
@@ -157,7 +157,8 @@ struct Builder {
   }
 };
 
-void set_reports(const Reports &given) {
+void prepare(const Reports &given) {
+  call_in_forked_child(in_child);  // early: a fork that has begun before it runs no handler
   unknown_versions.store(given.unknown_versions, std::memory_order_relaxed);
   via_of.store(given.via_of, std::memory_order_relaxed);
 }

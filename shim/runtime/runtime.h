@@ -51,11 +51,12 @@ class Runtime {
   std::atomic<bool> described_{false};
 };
 
-// Called once by the core's start: a counter that `end` reports and a way to tell the program's calls apart.
+// A counter that `end` reports and a way to tell the program's calls apart.
 struct Reports {
   const std::uint64_t *unknown_versions = nullptr;
   events::Via (*via_of)(const void *caller) = nullptr;
 };
-void set_reports(const Reports &reports);
+// Called by the core's start, before the first get().
+void prepare(const Reports &reports);
 
 }  // namespace ration::runtime

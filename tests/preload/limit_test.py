@@ -51,6 +51,19 @@ def accounts(mode, slack, **settings):
     return case
 
 
+def zero_bytes(mode):
+    """The driver refuses zero bytes, also in a process whose contexts have taken it beyond its limit."""
+    def case(folder):
+        steps = ["steps", "init", "context=0", "context=0", "alloc=0", "managed=0", "pitched=0"]
+        machine = {"SIMCUDA_CONTEXT_BYTES": "16MiB"}
+        plain = run(*steps, preload=None, **machine)
+        under = run(*steps, RATION_MODE=mode, RATION_LIMIT="20MiB", RATION_CHARGE_CONTEXT="true", **machine)
+        expect("codes", under.out, plain.out)
+        refused = run(*steps, "alloc=1", RATION_MODE=mode, RATION_LIMIT="20MiB", RATION_CHARGE_CONTEXT="true", **machine)
+        expect("one byte", refused.out.splitlines()[-1], "alloc=1: 2")
+    return case
+
+
 def show_limit_off(folder):
     done = run("probe", folder=folder, RATION_LIMIT="1GiB", RATION_SHOW_LIMIT="false")
     expect_that(f"{done.out} {done.err}", "total=17179869184" in done.out and "blocks=10 code=2" in done.out)
@@ -62,7 +75,7 @@ def json_numbers(folder):
     expect("meta", json.dumps(done.logs["run.jsonl"][0]["devices"][0]["limit"]), str(int(16 * GIB * 0.4)))
 
 
-main({"a program sees its limit": cases, "threads keep within it": accounts("direct", 0),
+main({f"zero bytes beyond the limit in mode {mode}": zero_bytes(mode) for mode in ("pool", "async", "direct")} | {"a program sees its limit": cases, "threads keep within it": accounts("direct", 0),
       "threads keep within it, a pool": accounts("pool", 64 << 10),
       "threads keep within it, a pool that grows": accounts("pool", 64 << 10, RATION_PREALLOCATE="false"),
      

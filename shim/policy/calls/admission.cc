@@ -126,7 +126,8 @@ CUresult Admission::admit(const Request &request, const Contexts::Current &where
   ledger::Account &account = ledger_.account(where.device);
   ledger::ReserveOutcome reserved{};
   std::uint64_t returned = 0;
-  if (!reserve(request, where, returned, reserved)) {
+  // Zero bytes are the driver's to refuse, also in a process beyond its limit, where not even they fit.
+  if (request.upper_bound != 0 && !reserve(request, where, returned, reserved)) {
     return deny_reserve(request, where, reserved);
   }
   CUresult result = act(obtained);

@@ -196,6 +196,17 @@ const std::map<std::string, Op> kOps = {
     {"reset", [](auto &d) { return cuDevicePrimaryCtxReset_v2(number(d)); }},
     {"reset_v1", [](auto &d) { return cuDevicePrimaryCtxReset(number(d)); }},
     {"alloc", allocate},
+    {"managed",
+     [](auto &b) {
+       CUdeviceptr address = 0;
+       return cuMemAllocManaged(&address, bytes_of(b), CU_MEM_ATTACH_GLOBAL);
+     }},
+    {"pitched",
+     [](auto &rows) {
+       CUdeviceptr address = 0;
+       size_t pitch = 0;
+       return cuMemAllocPitch_v2(&address, &pitch, 100, bytes_of(rows), 4);
+     }},
     {"free", [](auto &b) { return cuMemFree_v2(blocks.at(bytes_of(b))); }},
     {"free_async", [](auto &b) { return cuMemFreeAsync(blocks.at(bytes_of(b)), stream); }},
     {"free_null", [](auto &) { return cuMemFree_v2(0); }},

@@ -30,6 +30,7 @@ struct Forks {
 };
 
 std::atomic<bool> forking{false};
+std::atomic<bool> in_forked_child{false};
 
 // Handlers before a fork run in the reverse order of their registration: this one before that of the exclusion.
 void watch_first() {
@@ -78,6 +79,30 @@ TEST_CASE("forks wait for a section, or the section reports them") {
   const Forks forks = forks_beside_sections();
   CHECK(forks.unreported == 0);
   CHECK(forks.inside < Forks::kCount);  // a section that lasts longer than a fork waits is met inside
+}
+
+TEST_CASE("a callback that is added while a fork waits runs in its child") {
+  watch_first();
+  int ran = 0;
+  for (int fork = 0; fork < Forks::kCount && ran == 0; ++fork) {
+    forking = false;
+    std::atomic<bool> inside{false};
+    std::thread other([&] {
+      const ForkExclusion exclusion;
+      inside = true;
+      while (!forking) {
+        std::this_thread::yield();
+      }
+      REQUIRE(ration::call_in_forked_child([] { in_forked_child = true; }));
+    });
+    while (!inside) {
+      std::this_thread::yield();
+    }
+    ran += exit_code_of_fork([] { return in_forked_child ? 1 : 0; });
+    other.join();
+  }
+  CHECK(ran == 1);
+  CHECK_FALSE(in_forked_child);
 }
 
 TEST_CASE("a thread that forks inside its own section goes on, and the section reports it") {

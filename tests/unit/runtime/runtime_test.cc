@@ -200,7 +200,7 @@ TEST_CASE("the end counts the versions that nobody knew") {
 
 TEST_CASE("child: meets unknown versions", "[.]") {
   static std::uint64_t unknown_versions = 0;
-  runtime::set_reports({&unknown_versions, nullptr});
+  runtime::prepare({&unknown_versions, nullptr});
   REQUIRE(Runtime::get() != nullptr);
   unknown_versions = 4;
 }
