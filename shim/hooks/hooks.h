@@ -1,5 +1,5 @@
-// The bodies, under the exact names of the driver's exports; hidden in the core, reached through the preload library's slots.
-// Layer: hooks.
+// The bodies, under the exact names of the driver's exports; hidden in the core, reached through the preload library's
+// slots. Layer: hooks.
 #pragma once
 
 #include "driver/abi.h"
