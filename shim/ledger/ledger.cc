@@ -29,7 +29,7 @@ bool Account::share(Membership *membership, int device) {
 bool Account::reserve_own(std::uint64_t bytes) {
   std::uint64_t held = charged_.load(std::memory_order_relaxed);
   for (;;) {
-    const std::uint64_t limit = limit_.load(std::memory_order_relaxed);
+    const std::uint64_t limit = std::min(limit_.load(std::memory_order_relaxed), kMostHeld);
     // Subtractions cannot wrap; held + bytes could.
     if (held > limit || bytes > limit - held) {
       return false;
@@ -90,7 +90,7 @@ std::uint64_t Account::available() const {
     return 0;
   }
   const std::uint64_t held = charged();
-  const std::uint64_t most = limit();
+  const std::uint64_t most = std::min(limit(), kMostHeld);
   return std::min(held < most ? most - held : 0, group_available());
 }
 

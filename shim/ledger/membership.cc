@@ -20,8 +20,6 @@ namespace {
 
 constexpr std::uint64_t kReclaimNs = 50'000'000;
 constexpr int kOvertakings = 100;
-// Of one member on one device: more than any has, and so little that the sum over all members never wraps around.
-constexpr std::uint64_t kMostHeld = std::uint64_t{1} << 50;
 
 std::uint64_t left(WideValue total, std::uint64_t limit) {
   return total.low < limit ? limit - total.low : 0;

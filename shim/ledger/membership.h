@@ -36,6 +36,9 @@ struct Holder {
   std::uint64_t reserved = 0;
 };
 
+// Of one process on one device: more than any has, and so little that the sum over all members never wraps around.
+inline constexpr std::uint64_t kMostHeld = std::uint64_t{1} << 50;
+
 class Membership {
  public:
   // nullptr: `problem` says why, and the remedy. Waits at most 100 ms.
@@ -52,7 +55,7 @@ class Membership {
   void state_limit(int device, std::uint64_t bytes);
   void show_limit(int device, std::uint64_t bytes);
 
-  // Atomically adds to the total, if it stays within the limit. With `reclaim`, a refusal comes only after memory of
+  // Atomically adds to the total, if it stays within the limit. With `look`, a refusal comes only after memory of
   // dead members was reclaimed: some system calls for each member, at most 50 ms.
   [[nodiscard]] ReserveOutcome reserve(int device, std::uint64_t bytes, bool look);
   void release(int device, std::uint64_t bytes);

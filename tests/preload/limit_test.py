@@ -64,6 +64,16 @@ def zero_bytes(mode):
     return case
 
 
+def beyond_any_device(mode):
+    """Without a limit, a request that no device could serve is refused at once."""
+    def case(folder):
+        done = run("steps", "init", "context=0", f"alloc={1 << 51}", f"alloc={(1 << 64) - 1}", "managed=4611686018427387904",
+                   "alloc=1m", folder=folder, RATION_MODE=mode)
+        expect("codes", [line.rsplit(" ", 1)[1] for line in done.out.splitlines()[2:]], ["2", "2", "2", "0"])
+        expect("reasons", {record["reason"] for record in of_type(done.logs["run.jsonl"], "oom")}, {"device"})
+    return case
+
+
 def show_limit_off(folder):
     done = run("probe", folder=folder, RATION_LIMIT="1GiB", RATION_SHOW_LIMIT="false")
     expect_that(f"{done.out} {done.err}", "total=17179869184" in done.out and "blocks=10 code=2" in done.out)
@@ -75,7 +85,8 @@ def json_numbers(folder):
     expect("meta", json.dumps(done.logs["run.jsonl"][0]["devices"][0]["limit"]), str(int(16 * GIB * 0.4)))
 
 
-main({f"zero bytes beyond the limit in mode {mode}": zero_bytes(mode) for mode in ("pool", "async", "direct")} | {"a program sees its limit": cases, "threads keep within it": accounts("direct", 0),
+main({f"a request beyond any device in mode {mode}": beyond_any_device(mode) for mode in ("pool", "async", "direct")}
+     | {f"zero bytes beyond the limit in mode {mode}": zero_bytes(mode) for mode in ("pool", "async", "direct")} | {"a program sees its limit": cases, "threads keep within it": accounts("direct", 0),
       "threads keep within it, a pool": accounts("pool", 64 << 10),
       "threads keep within it, a pool that grows": accounts("pool", 64 << 10, RATION_PREALLOCATE="false"),
      

@@ -92,18 +92,18 @@ CUresult BlockPools::allocate(const Request &request, const Contexts::Current &w
   }
   pool::AllocateOutcome outcome{};
   for (int tries = 0;; ++tries) {
-    MissHandler growth(*this, request, where, pool, state);
-    outcome = pool.blocks.allocate(request.upper_bound, growth);
+    MissHandler miss(*this, request, where, pool, state);
+    outcome = pool.blocks.allocate(request.upper_bound, miss);
     if (outcome) {
       break;
     }
     // The driver's own error goes back, unless it is out of memory, or concerns calls of ours alone.
-    if (growth.error() != CUDA_SUCCESS && growth.error() != CUDA_ERROR_OUT_OF_MEMORY &&
-        growth.error() != CUDA_ERROR_NOT_SUPPORTED) {
-      return growth.error();
+    if (miss.error() != CUDA_SUCCESS && miss.error() != CUDA_ERROR_OUT_OF_MEMORY &&
+        miss.error() != CUDA_ERROR_NOT_SUPPORTED) {
+      return miss.error();
     }
-    if (tries == kMostTries || !growth.overtaken()) {
-      denied = growth.reason();
+    if (tries == kMostTries || !miss.overtaken()) {
+      denied = miss.reason();
       return CUDA_ERROR_OUT_OF_MEMORY;
     }
   }
@@ -136,8 +136,8 @@ CUresult BlockPools::retire(const char *api, std::uint64_t address, CUstream str
   const ContextPool::InFlight in_flight(pool);
   std::uint64_t bytes = 0;
   bool due = false;
-  Quarantine::PendingRecord ticket;
-  switch (quarantine.retire(pool, address, bytes, ticket, due, &exports_)) {
+  Quarantine::PendingRecord pending;
+  switch (quarantine.retire(pool, address, bytes, pending, due, &exports_)) {
     case Quarantine::Retired::not_a_block:
       journal_.count_failed_free();
       return CUDA_ERROR_INVALID_VALUE;
@@ -150,7 +150,7 @@ CUresult BlockPools::retire(const char *api, std::uint64_t address, CUstream str
   }
   journal_.record(events::Free{address, bytes, owner->device, owner->number, api,
                                reinterpret_cast<std::uintptr_t>(stream), events::Source::pool});
-  ticket.close();
+  pending.close();
   if (due) {
     quarantine.collect(Quarantine::Sealing::always);  // its error is for the allocation that needs the memory
   }

@@ -20,7 +20,7 @@ namespace ration::policy {
 
 class ContextPools;
 
-// No block can use the rest, and a driver rounds its bytes up, beyond a limit that they reach.
+// Rounded down: no block fits in the rest, and a driver would round it up, past a limit that it reaches.
 constexpr std::uint64_t whole_granules(std::uint64_t bytes) {
   return bytes / pool::kGranuleBytes * pool::kGranuleBytes;
 }

@@ -16,7 +16,7 @@
 
 namespace ration::policy {
 
-// Retired blocks, so that 1,024 of them cost one list node.
+// Up to 1,024 retired blocks in one list node.
 struct QuarantineBatch {
   static constexpr std::size_t kMostBlocks = 1024;
   struct Entry {

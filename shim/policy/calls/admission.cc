@@ -90,8 +90,10 @@ CUresult Admission::deny_reserve(const Request &request, const Contexts::Current
                                  ledger::ReserveOutcome outcome) {
   const std::uint64_t held_free = pools_.free_bytes(where.device);
   const bool held = held_free > 0 && request.upper_bound <= ledger_.account(where.device).available() + held_free;
-  return where.error != CUDA_SUCCESS ? where.error
-                                     : deny(request, where, held ? events::Reason::pool_holds : reason_of(outcome));
+  const bool unlimited =
+      outcome == ledger::ReserveOutcome::over_limit && ledger_.account(where.device).limit() == UINT64_MAX;
+  const events::Reason reason = unlimited ? events::Reason::device : reason_of(outcome);
+  return where.error != CUDA_SUCCESS ? where.error : deny(request, where, held ? events::Reason::pool_holds : reason);
 }
 
 // `returned` gets what mode async had returned to its pool before the last try.

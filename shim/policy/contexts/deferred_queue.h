@@ -64,8 +64,8 @@ class DeferredQueue {
   };
   // Reclaims what is clean. Never waits for the device.
   Cleaned collect(Sealing sealing) noexcept;
-  // The same; if nothing was clean, waits for the oldest epoch, unless reclaimed() is no longer `seen`. Neither blocks
-  // nor others_cleaned nor an error nor a capture: nothing is left to wait for.
+  // The same; if nothing was clean, waits for the oldest epoch, unless reclaimed() is no longer `seen`. If blocks,
+  // others_cleaned, error and capturing are all empty, nothing is left to wait for.
   Cleaned wait(std::uint64_t seen) noexcept;
   // Waits until everything that was added before the call is clean.
   Cleaned drain() noexcept;

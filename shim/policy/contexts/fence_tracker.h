@@ -36,7 +36,7 @@ class FenceTracker {
  public:
   FenceTracker(Contexts &contexts, Captures &captures) : contexts_(contexts), captures_(captures) {}
 
-  // Whether this driver can say it at all; if not, no block may ever be reused.
+  // Whether this driver can tell when work has finished; if not, no block may ever be reused.
   static bool can_tell();
   // By events, or by synchronising: if it lacks them, or exports them and answers NOT_SUPPORTED.
   bool by_events() const { return has_events() && !events_refused_.load(std::memory_order_relaxed); }
@@ -51,8 +51,8 @@ class FenceTracker {
   Taken take(Fence &fence, CUresult &error);
   // The same; if the host has no memory for it: `failed`, OUT_OF_MEMORY.
   Taken try_take(Fence &fence, CUresult &error) noexcept;
-  // CUDA_SUCCESS: passed. NOT_READY: not yet. Else the driver's own error, of which nothing follows. Never waits.
-  // REQUIRES: CaptureExclusion.
+  // CUDA_SUCCESS: passed. NOT_READY: not yet. Else the driver's own error, which proves nothing about the work. Never
+  // waits. REQUIRES: CaptureExclusion.
   CUresult query(const Fence &fence);
   // The same, having waited for it, in relaxed mode by itself. NOT_READY: a capture prevents synchronising.
   CUresult wait(const Fence &fence);

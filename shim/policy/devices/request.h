@@ -15,7 +15,7 @@ struct Request {
   std::uint64_t requested;    // bytes that the program asked for
   std::uint64_t upper_bound;  // bytes that the driver may take for it, or a pool's block must have
   const void *caller;         // return address of the program's call
-  bool pooled = false;        // a pool's block will do: nothing but memory can be wrong with the request
+  bool pooled = false;        // may come from a pool: nothing but memory can be wrong with the request
   events::Kind kind = events::Kind::device;
   bool charged = true;  // counts against the limit; else it is recorded only
 };

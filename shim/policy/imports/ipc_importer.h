@@ -25,7 +25,7 @@ class IpcImporter {
   IpcImporter(FenceTracker &fences, std::string state_folder)
       : closed_(fences), state_folder_(std::move(state_folder)) {}
 
-  // `act` opens a handle of the driver's. A token of no block that can be opened: INVALID_VALUE.
+  // `act` opens a handle of the driver's. A token whose block cannot be opened: INVALID_VALUE.
   using Open = FunctionRef<CUresult(const CUipcMemHandle &, CUdeviceptr *)>;
   CUresult open(const ledger::ExportToken &token, const ContextRef &context, const Open &act, CUdeviceptr *address);
   // `handled`: the address is in one of the mappings; if not, the driver closes it.

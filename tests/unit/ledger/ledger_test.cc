@@ -8,12 +8,15 @@
 
 using namespace ration::ledger;
 
-TEST_CASE("an account without a limit grants everything that fits into 64 bits") {
+TEST_CASE("an account without a limit grants everything that a member can hold") {
   Account account;
-  CHECK(account.available() == UINT64_MAX);
-  CHECK(account.reserve(UINT64_MAX) == ReserveOutcome::granted);
+  CHECK(account.limit() == UINT64_MAX);
+  CHECK(account.available() == kMostHeld);
+  CHECK(account.reserve(kMostHeld + 1) == ReserveOutcome::over_limit);
+  CHECK(account.reserve(UINT64_MAX) == ReserveOutcome::over_limit);
+  CHECK(account.reserve(kMostHeld) == ReserveOutcome::granted);
   CHECK(account.reserve(1) == ReserveOutcome::over_limit);
-  CHECK(account.charged() == UINT64_MAX);
+  CHECK(account.charged() == kMostHeld);
 }
 
 TEST_CASE("the last byte of a limit is granted and the next one refused") {
