@@ -14,10 +14,9 @@ class FunctionRef;
 template <class Result, class... Arguments>
 class FunctionRef<Result(Arguments...)> {
  public:
-  template <class Callable>
-  requires(!std::is_same_v<std::remove_cvref_t<Callable>, FunctionRef> &&
-           std::is_invocable_r_v<Result, Callable &, Arguments...>) FunctionRef(Callable &&callable)
-  noexcept {  // implicit: a lambda is passed as it is
+  template <class Callable, class = std::enable_if_t<!std::is_same_v<std::remove_cvref_t<Callable>, FunctionRef> &&
+                                                     std::is_invocable_r_v<Result, Callable &, Arguments...>>>
+  FunctionRef(Callable &&callable) noexcept {  // implicit: a lambda is passed as it is
     using Target = std::remove_reference_t<Callable>;
     if constexpr (std::is_function_v<Target>) {
       target_.function = reinterpret_cast<void (*)()>(&callable);
