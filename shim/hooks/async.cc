@@ -3,7 +3,6 @@
 // Layer: hooks. Threads: any.
 #include "hooks/boundary.h"
 #include "hooks/hooks.h"
-#include "hooks/streams.h"
 #include "policy/calls/stream_memory.h"
 
 using ration::driver::real;

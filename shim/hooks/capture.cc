@@ -2,7 +2,6 @@
 // Layer: hooks. Threads: any.
 #include "hooks/boundary.h"
 #include "hooks/hooks.h"
-#include "hooks/streams.h"
 #include "policy/calls/sync_and_capture.h"
 
 using ration::driver::real;

@@ -13,3 +13,15 @@ extern "C" {
 #define RATION_NVML_HOOK(symbol, parameters) nvmlReturn_t symbol parameters;
 #include "hook_table.inc"
 }
+
+namespace ration::hooks {
+
+// The handle that means the same stream whichever flavour of a call it is given to.
+inline CUstream legacy(CUstream stream) {
+  return stream != nullptr ? stream : CU_STREAM_LEGACY;
+}
+inline CUstream per_thread(CUstream stream) {
+  return stream != nullptr ? stream : CU_STREAM_PER_THREAD;
+}
+
+}  // namespace ration::hooks

@@ -4,7 +4,6 @@
 
 #include "hooks/boundary.h"
 #include "hooks/hooks.h"
-#include "hooks/streams.h"
 #include "policy/calls/mapped_memory.h"
 
 using ration::driver::real;

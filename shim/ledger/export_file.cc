@@ -99,7 +99,6 @@ std::unique_ptr<ExportFile> ExportFile::make(const std::string &state_folder, st
     problem = "there is no state folder";
     return nullptr;
   }
-  watch_forks();
   const JoinGate gate;
   problem.clear();
   for (int tries = 0; tries < kTries && problem.empty(); ++tries) {

@@ -95,7 +95,6 @@ std::unique_ptr<ExportLease> ExportLease::take(const std::string &state_folder, 
   }
   const std::string name = export_file_name(token.exporter);
   std::unique_ptr<ExportLease> lease(new ExportLease());
-  watch_forks();
   const JoinGate gate;
   const ForkExclusion exclusion;
   const Descriptor folder = open_state_folder(state_folder, false, problem);

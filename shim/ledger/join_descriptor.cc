@@ -25,15 +25,17 @@ void in_child() {
   }
 }
 
-}  // namespace
-
-void watch_forks() {
+ReentrantGate::Owner &watched_gate() {
   call_in_forked_child(in_child);
+  return gate_owner;
 }
 
-JoinGate::JoinGate() : ReentrantGate(gate_owner) {}
+}  // namespace
+
+JoinGate::JoinGate() : ReentrantGate(watched_gate()) {}
 
 void JoinDescriptor::take(Descriptor opened) {
+  call_in_forked_child(in_child);
   opened_ = std::move(opened);
   FileIdentity found;
   if (opened_ && identify(opened_.number(), found)) {

@@ -8,9 +8,6 @@
 
 namespace ration::ledger {
 
-// Call it before the first JoinGate or JoinDescriptor. Calling it twice is harmless.
-void watch_forks();
-
 // Lets one thread at a time through all that follows. A forked child starts with an open gate.
 class JoinGate : public ReentrantGate {
  public:

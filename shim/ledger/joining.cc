@@ -238,7 +238,6 @@ std::unique_ptr<Membership> Membership::join(const std::string &state_folder, Gr
   const std::string group_file = file_name(kind, name);
   const std::string path = state_folder + "/" + group_file;
   const std::uint64_t begun = now_ns();
-  watch_forks();
   int tries = 0;
   Waiter waiter;
   do {
