@@ -14,7 +14,7 @@ struct Node {
   enum class Kind : std::uint32_t {
     kBlock,
     kHole,
-    kSentinel,  // one before the first node of a slab, which takes its first granule, and one after the last
+    kSentinel,  // one before the first node of a slab, of no size, and one after the last
   };
 
   std::uint64_t

@@ -54,7 +54,7 @@ struct Statistics {
   std::uint64_t slab_bytes;     // of all slabs
   std::uint64_t used_bytes;     // in live blocks, as rounded
   std::uint64_t retired_bytes;  // in retired blocks, as rounded
-  std::uint64_t free_bytes;     // in holes; a slab's first granule is in none of these three
+  std::uint64_t free_bytes;     // in holes
   std::uint64_t largest_hole;   // bytes; too low where a free had no host memory to index a larger one
   std::uint64_t blocks;         // live ones
   std::uint64_t retired_blocks;
@@ -105,7 +105,7 @@ class Pool {
   // The slab that contains `address`, in a block or not. O(log slabs).
   [[nodiscard]] std::optional<Slab> slab_of(Address address) const noexcept;
 
-  // The whole granules of the slab become one hole, except that at its first address.
+  // The whole granules of the slab become one hole; it never merges with that of an adjacent slab.
   AddSlabOutcome add_slab(const Slab &slab) noexcept;
   // Removes a wholly free slab; false where a block in it is live or retired, or where there is no such slab.
   bool remove_slab(std::uint64_t id) noexcept;
@@ -113,10 +113,18 @@ class Pool {
   [[nodiscard]] std::optional<Slab> wholly_free_slab() const noexcept;
   // Writes at most `count` slabs that start at or above `from`, in address order; returns how many.
   std::size_t slabs(Address from, Slab *slabs, std::size_t count) const noexcept;
-  // The size of a slab that holds a request of `bytes`, whatever its alignment.
-  // REQUIRES: bytes <= kMaximumBytes - 2 * kGranuleBytes.
-  static constexpr std::uint64_t slab_bytes_for(std::uint64_t bytes) {
-    return pool::bytes_of(granules_of(bytes)) + kGranuleBytes;
+  // The size of a slab that holds a request of `bytes`, if the slab starts on a granule.
+  // REQUIRES: bytes <= kMaximumBytes.
+  static constexpr std::uint64_t slab_bytes_for(std::uint64_t bytes) { return pool::bytes_of(granules_of(bytes)); }
+
+  // Whether some hole is at least so large.
+  [[nodiscard]] bool has_hole(std::uint64_t bytes) noexcept {
+    flush_cached_hole();
+    return index_.largest() >= granules_of(bytes);
+  }
+  // Whether the holes together are many times as large, so that one of them is, most likely.
+  [[nodiscard]] bool has_ample_room(std::uint64_t bytes) const noexcept {
+    return granules_of(bytes) < (usable_granules_ - used_granules_ - retired_granules_) / kAmple;
   }
 
   // Obtains the host memory for about this many blocks, so that allocations up to there make no system call.
@@ -134,6 +142,8 @@ class Pool {
 
   // Bins that an allocation may enter: that of the cached hole, whose size was not flushed, and that of the remainder.
   static constexpr std::size_t kMostBinned = 2;
+
+  static constexpr std::uint64_t kAmple = 64;
 
   // One block in sixteen is in the index, as a start for the search of interior addresses.
   static constexpr bool is_index_sample(std::uint64_t granule) { return mixed(granule) >> 60 == 0; }

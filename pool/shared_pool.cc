@@ -142,12 +142,23 @@ AddSlabOutcome SharedPool::add_slab(const Slab &slab) noexcept {
   return outcome;
 }
 
-std::uint64_t SharedPool::give_back(Upstream &upstream) noexcept {
+bool SharedPool::has_hole(std::uint64_t bytes) noexcept {
+  const Guard guard(mutex_);
+  return pool_.has_hole(bytes);
+}
+
+bool SharedPool::has_wholly_free_slab() const noexcept {
+  const Guard guard(mutex_);
+  return pool_.wholly_free_slab().has_value();
+}
+
+std::uint64_t SharedPool::give_back(Upstream &upstream, std::uint64_t wanted_bytes) noexcept {
   for (std::uint64_t bytes = 0;;) {
     std::optional<Slab> slab;
     bool counted = false;
     {
       const Guard guard(mutex_);
+      if (wanted_bytes <= kMaximumBytes && pool_.has_hole(wanted_bytes)) return bytes;
       slab = pool_.wholly_free_slab();
       if (!slab || !pool_.remove_slab(slab->id)) return bytes;
       counted = grower_ != std::this_thread::get_id();  // the grower knows about its own

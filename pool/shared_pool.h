@@ -66,6 +66,10 @@ class SharedPool {
     least_missed_ = kNoneMissed;
     return pool_.add_slab(slab);
   }
+  // Whether a hole is as large, most likely.
+  bool has_room_locked(std::uint64_t bytes) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
+    return pool_.has_ample_room(bytes) || pool_.has_hole(bytes);
+  }
   FreeOutcome retire_locked(Address address, std::uint64_t most = UINT64_MAX) noexcept
       RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
     return pool_.retire(address, most);
@@ -73,9 +77,11 @@ class SharedPool {
 
   // For memory that was obtained before the first request.
   AddSlabOutcome add_slab(const Slab &slab) noexcept;
-  // Returns every wholly free slab to the upstream, and the number of those bytes to the caller. Never waits for
-  // another thread, so grow() of this or another pool may call it.
-  std::uint64_t give_back(Upstream &upstream) noexcept;
+  // Returns wholly free slabs to the upstream until there is none, or until a hole holds `wanted_bytes`; returns the
+  // number of those bytes. Never waits for another thread, so grow() of this or another pool may call it.
+  std::uint64_t give_back(Upstream &upstream, std::uint64_t wanted_bytes = UINT64_MAX) noexcept;
+  bool has_hole(std::uint64_t bytes) noexcept;
+  [[nodiscard]] bool has_wholly_free_slab() const noexcept;
 
   // As new, for another user of the lock's memory. REQUIRES: no other thread uses the blocks, or waits for them.
   void reset() noexcept;

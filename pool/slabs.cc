@@ -8,9 +8,8 @@
 namespace ration::pool {
 namespace {
 
-// The first granule is never allocated: no block has the slab's own address, and two slabs never coalesce.
 std::uint64_t first_usable(const Slab &slab) {
-  return (slab.address >> kGranuleShift) + 1;
+  return (slab.address + kGranuleBytes - 1) >> kGranuleShift;
 }
 std::uint64_t usable_end(const Slab &slab) {
   return (slab.address + slab.bytes) >> kGranuleShift;
@@ -45,7 +44,7 @@ AddSlabOutcome Pool::add_slab(const Slab &slab) noexcept {
     return AddSlabOutcome::kNoHostMemory;
   }
   flush_cached_hole();
-  region->begin = new_node(first_usable(slab) - 1, 0, 0, Node::Kind::kSentinel);
+  region->begin = new_node(first_usable(slab), 0, 0, Node::Kind::kSentinel);
   const std::uint32_t hole = new_node(first_usable(slab), region->begin, 0, Node::Kind::kHole);
   region->end = new_node(usable_end(slab), hole, 0, Node::Kind::kSentinel);
   const std::uint64_t granules = size_of(nodes_, hole);

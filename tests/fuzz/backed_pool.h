@@ -101,18 +101,19 @@ class BackedPool final : private Upstream {
     return true;
   }
 
-  // After the last slab, or after the next one that overlaps. Some slabs are adjacent, some unaligned.
+  // After the last slab, or after the next one that overlaps. Some slabs are adjacent; all start on a granule, as a
+  // pool requires of an upstream that gives no more than was asked.
   Address place_for(std::uint64_t bytes) {
-    const std::uint64_t gap = slabs_ % 3 * 300;
+    const std::uint64_t gap = slabs_ % 3 * 512;
     Address from = next_ + bytes < kEnd ? next_ : kBase;
     for (;;) {
       const auto above = model_.slabs().lower_bound(from + bytes);
       if (above == model_.slabs().begin()) break;
       const Slab &below = std::prev(above)->second;
       if (below.address + below.bytes <= from) break;
-      from = below.address + below.bytes + gap;
+      from = (below.address + below.bytes + 511) / 512 * 512 + gap;
     }
-    next_ = from + bytes + gap;
+    next_ = (from + bytes + 511) / 512 * 512 + gap;
     return from;
   }
 

@@ -31,7 +31,7 @@ class PoolModel {
     const bool wraps = slab.address + slab.bytes < slab.address;
     const bool large = slab.bytes > kMaximumBytes || wraps;
     const bool may_be_large = large || slab.address + slab.bytes > kAddressEnd;
-    const bool small = !wraps && (slab.address + slab.bytes) / 512 <= slab.address / 512 + 1;
+    const bool small = !wraps && (slab.address + slab.bytes) / 512 <= (slab.address + 511) / 512;
     const bool overlaps = !wraps && std::ranges::any_of(slabs_, [&slab](const auto &entry) {
       const Slab &other = entry.second;
       return slab.address < other.address + other.bytes && other.address < slab.address + slab.bytes;
@@ -65,7 +65,6 @@ class PoolModel {
     const auto slab = slab_around(block.address);
     if (!slab || block.address + size > slab->address + slab->bytes) return "outside every slab";
     if (slab->id != block.slab) return "named a wrong slab";
-    if (block.address == slab->address) return "offset 0 of a slab";
     const auto after = occupied_.lower_bound(block.address);
     if (after != occupied_.end() && after->first < block.address + size) return "overlaps the block after it";
     if (after != occupied_.begin() && std::prev(after)->first + std::prev(after)->second > block.address) {
@@ -143,7 +142,7 @@ class PoolModel {
     std::uint64_t usable = 0;
     for (const auto &[base, slab] : slabs_) {
       bytes += slab.bytes;
-      usable += ((base + slab.bytes) / 512 - base / 512 - 1) * 512;
+      usable += ((base + slab.bytes) / 512 - (base + 511) / 512) * 512;
     }
     if (statistics.slab_bytes != bytes) return "miscounted the bytes of the slabs";
     if (statistics.free_bytes != usable - bytes_in(live_) - bytes_in(retired_)) return "miscounted the free bytes";
@@ -192,7 +191,7 @@ class PoolModel {
   [[nodiscard]] std::uint64_t largest_hole() const {
     std::uint64_t largest = 0;
     for (const auto &[base, slab] : slabs_) {
-      Address from = (base / 512 + 1) * 512;
+      Address from = (base + 511) / 512 * 512;
       const Address end = (base + slab.bytes) / 512 * 512;
       for (auto block = occupied_.lower_bound(base); block != occupied_.end() && block->first < end; ++block) {
         largest = std::max(largest, block->first - from);

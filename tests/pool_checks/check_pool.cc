@@ -54,7 +54,7 @@ std::string Pool::check_invariants() const {
 
 std::string Pool::check_region(const Region &region, Tally &tally) const {
   const auto is_sentinel = [this](std::uint32_t node) { return nodes_.at(node).kind() == Node::Kind::kSentinel; };
-  if (!is_sentinel(region.begin) || nodes_.at(region.begin).granule() != region.slab.address >> kGranuleShift) {
+  if (!is_sentinel(region.begin) || nodes_.at(region.begin).granule() != granules_of(region.slab.address)) {
     return "does not begin with its sentinel";
   }
   const std::uint64_t end = (region.slab.address + region.slab.bytes) >> kGranuleShift;
@@ -66,8 +66,9 @@ std::string Pool::check_region(const Region &region, Tally &tally) const {
       return "at offset " + std::to_string(node.address() - region.slab.address) + ": " + what;
     };
     if (node.previous != before || nodes_.at(node.next).previous != at) return wrong("a broken link");
-    if (node.granule() <= nodes_.at(before).granule() || node.granule() >= end) return wrong("out of order");
-    if (before == region.begin && node.granule() != nodes_.at(before).granule() + 1) return wrong("a gap before it");
+    const std::uint64_t least = nodes_.at(before).granule() + (before == region.begin ? 0 : 1);
+    if (node.granule() < least || node.granule() >= end) return wrong("out of order");
+    if (before == region.begin && node.granule() != nodes_.at(before).granule()) return wrong("a gap before it");
     before = at;
     const std::uint64_t granules = size_of(nodes_, at);
     tally.entries += node.leaf() != 0 ? 1 : 0;

@@ -22,7 +22,7 @@ def same(program, **environment):
 
 MEMORY_QUERIES = ("in a context of its own", "in the primary context", "without a context", "with one block", "at the end",
                   "cuMemGetInfo_v2(free)")
-SLACK = 64 << 10  # the overhead of a pool: its slabs' first granules and its blocks' ends
+SLACK = 64 << 10  # the overhead of a pool: its blocks' ends
 
 
 def same_answer(before, after):

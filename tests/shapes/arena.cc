@@ -29,8 +29,8 @@ bool fits(const Trace &trace, std::uint64_t bytes, const NamedPolicy &named, std
 }  // namespace
 
 Arena::Arena(std::uint64_t bytes, Policy &policy) : policy_(policy) {
-  holes_.start = {1};
-  holes_.granules = {bytes / pool::kGranuleBytes - 1};
+  holes_.start = {0};
+  holes_.granules = {bytes / pool::kGranuleBytes};
   holes_.entered = {0};
 }
 

@@ -127,7 +127,8 @@ CUresult BlockPools::allocate(const Request &request, const Contexts::Current &w
   return CUDA_SUCCESS;
 }
 
-CUresult BlockPools::retire(const char *api, std::uint64_t address, CUstream stream, const ContextRef &owner) {
+CUresult BlockPools::retire(const char *api, std::uint64_t address, CUstream stream, const ContextRef &owner,
+                            std::uint64_t &bytes) {
   const CUresult state = state_of_caller();
   if (state != CUDA_SUCCESS) {
     journal_.count_failed_free();
@@ -136,7 +137,6 @@ CUresult BlockPools::retire(const char *api, std::uint64_t address, CUstream str
   ContextPool &pool = *existing_pool(*owner);
   Quarantine &quarantine = state_of(owner->device).quarantine;
   const ContextPool::InFlight in_flight(pool);
-  std::uint64_t bytes = 0;
   bool due = false;
   Quarantine::PendingRecord pending;
   switch (quarantine.retire(pool, address, bytes, pending, due, &exports_)) {
@@ -153,7 +153,7 @@ CUresult BlockPools::retire(const char *api, std::uint64_t address, CUstream str
   journal_.record(events::Free{address, bytes, owner->device, owner->number, api,
                                reinterpret_cast<std::uintptr_t>(stream), events::Source::pool});
   pending.close();
-  if (due) {
+  if (due || bytes >= quarantine.large_bytes()) {
     quarantine.collect(Quarantine::Sealing::always);  // its error is for the allocation that needs the memory
   }
   publish_changes(owner->device);
@@ -161,10 +161,46 @@ CUresult BlockPools::retire(const char *api, std::uint64_t address, CUstream str
   return CUDA_SUCCESS;
 }
 
+bool BlockPools::can_grow(const DevicePoolState &state, int device, std::uint64_t block_bytes) {
+  return !state.full.load(std::memory_order_relaxed) &&
+         ledger_.account(device).available() >= pool::Pool::slab_bytes_for(block_bytes);
+}
+
+void BlockPools::settle(const char *api, const ContextRef &owner, std::uint64_t bytes) noexcept {
+  ContextPool &pool = *existing_pool(*owner);
+  DevicePoolState &state = state_of(owner->device);
+  if (pool.blocks.has_hole(bytes) || can_grow(state, owner->device, bytes)) {
+    return;
+  }
+  const std::uint64_t start = now_ns();
+  const Quarantine::Cleaned cleaned = state.quarantine.settle(*owner);
+  if (cleaned.waited) {
+    record_wait(api, owner->device, fences_.by_events() ? "event" : "synchronize", cleaned, start);
+  }
+}
+
+// The context may have ended since; then its blocks went with it.
+void BlockPools::settle_hit(CUcontext handle, std::uint64_t bytes) noexcept {
+  const ContextRef context = contexts_.find(handle);
+  ContextPool *pool = context != nullptr ? existing_pool(*context) : nullptr;
+  if (pool == nullptr) {
+    return;
+  }
+  const ContextPool::InFlight in_flight(*pool);
+  if (context->ended_by.load() == nullptr) {
+    settle("cuMemFree_v2", context, bytes);
+  }
+}
+
 CUresult BlockPools::free(const char *api, std::uint64_t address, const ContextRef &owner) {
-  const CUresult result = retire(api, address, nullptr, owner);
-  if (result != CUDA_SUCCESS || !synchronous_free_) {
+  std::uint64_t bytes = 0;
+  const CUresult result = retire(api, address, nullptr, owner, bytes);
+  if (result != CUDA_SUCCESS) {
     return result;
+  }
+  if (!synchronous_free_) {
+    settle(api, owner, bytes);
+    return CUDA_SUCCESS;
   }
   const std::uint64_t start = now_ns();
   const Quarantine::Cleaned cleaned = state_of(owner->device).quarantine.drain();
@@ -180,7 +216,8 @@ CUresult BlockPools::free_in_stream(const char *api, std::uint64_t address, CUst
     journal_.count_failed_free();
     return state;
   }
-  return retire(api, address, stream, owner);
+  std::uint64_t bytes = 0;
+  return retire(api, address, stream, owner, bytes);
 }
 
 pool::SharedPool &BlockPools::blocks_of(const ContextRef &owner) {
@@ -200,13 +237,11 @@ void BlockPools::record_wait(const char *api, int device, const char *how, const
   journal_.record(events::Wait{device, api, how, cleaned.blocks, cleaned.bytes, now_ns() - start_ns, cleaned.error});
 }
 
-// Without events, sealing costs nothing, and the program's own synchronise is what makes blocks clean.
+// What was freed before the program's own synchronise must not wait for what the program submits after it.
 std::uint64_t BlockPools::before_synchronise() noexcept {
-  if (!fences_.by_events()) {
-    for (std::atomic<DevicePoolState *> &each : devices_state_) {
-      if (DevicePoolState *state = each.load(std::memory_order_acquire)) {
-        state->quarantine.collect(Quarantine::Sealing::always);
-      }
+  for (std::atomic<DevicePoolState *> &each : devices_state_) {
+    if (DevicePoolState *state = each.load(std::memory_order_acquire)) {
+      state->quarantine.collect(Quarantine::Sealing::always);
     }
   }
   return fences_.now();

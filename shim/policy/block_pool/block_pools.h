@@ -85,8 +85,9 @@ class BlockPools {
   std::uint64_t free_bytes(int device);
   // What the pools of a device hold beyond their live blocks.
   std::uint64_t reclaimable(int device);
-  // Returns wholly free slabs to the driver. False: there were none, or the driver refused.
-  bool give_back_slabs(const char *api, int device) noexcept;
+  // Returns wholly free slabs to the driver if the device is idle, because the driver's free waits for its work. False:
+  // there were none, the device is at work, or the driver refused.
+  bool give_back_slabs(const Room::Need &need, Room::Patience patience) noexcept;
   // Whether another thread is taking a slab of the device or returning one: a request refused now may fit afterwards.
   bool has_slab_in_transit(int device);
   // Whether `bytes` would fit under the limit if other contexts' pools held nothing free.
@@ -130,6 +131,7 @@ class BlockPools {
     std::atomic<Context *> first{nullptr};  // the only one that preallocates; an identity, never dereferenced
     std::atomic<int> preallocation;
     std::atomic<int> in_transit{0};  // threads that hold bytes of a slab that is being taken or returned
+    std::atomic<bool> full{false};   // the driver had no memory for a slab lately
   };
 
   DevicePoolState &state_of(int device);
@@ -139,9 +141,12 @@ class BlockPools {
   bool has_rise_to_publish(const ContextPool &pool, std::uint64_t bytes) const;
   std::uint64_t most_to_free_unpublished(const ContextPool &pool) const;
   void open_fast_path(ContextPool &pool, const DevicePoolState &state) noexcept;
+  void settle_hit(CUcontext handle, std::uint64_t bytes) noexcept;
   // The contexts that have a pool on a device.
   std::vector<ContextRef> pooled_on(int device);
-  CUresult retire(const char *api, std::uint64_t address, CUstream stream, const ContextRef &owner);
+  // `bytes` gets the block's size.
+  CUresult retire(const char *api, std::uint64_t address, CUstream stream, const ContextRef &owner,
+                  std::uint64_t &bytes);
   void record_wait(const char *api, int device, const char *how, const Quarantine::Cleaned &cleaned,
                    std::uint64_t start_ns);
 
@@ -149,6 +154,11 @@ class BlockPools {
   void preallocate_now(const Request &request, const Contexts::Current &where, ContextPool &pool,
                        DevicePoolState &state);
   void drain_briefly(const char *api, int device, DevicePoolState &state);
+  bool can_grow(const DevicePoolState &state, int device, std::uint64_t block_bytes);
+  // After a free: waits as the driver's would where what is clean could not serve such a block again.
+  void settle(const char *api, const ContextRef &owner, std::uint64_t bytes) noexcept;
+  bool becomes_idle(DevicePoolState &state, int device);
+  bool is_worth_returning(const Room::Need &need, Room::Patience patience);
   enum class Take { taken, over_limit, over_group_limit, device_full, failed };
   // Takes one slab of exactly `bytes` for the current context.
   Take take_slab(std::uint64_t bytes, const char *why, const Contexts::Current &where, DevicePoolState &state,
@@ -157,6 +167,8 @@ class BlockPools {
   bool return_slab(const char *api, const ContextRef &context, const pool::Slab &slab) noexcept;
   void forget_slab(const char *api, const Context &context, const pool::Slab &slab) noexcept;
   void slab_bytes_changed(DevicePoolState &state, int device);
+  // The limit, or the device's size.
+  std::uint64_t most_bytes(int device);
   // Quarantined bytes below which a pool that may grow does not ask the driver what is clean.
   std::uint64_t slack_bytes(const DevicePoolState &state, int device);
 

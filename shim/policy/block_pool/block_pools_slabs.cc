@@ -64,6 +64,7 @@ BlockPools::Take BlockPools::take_slab(std::uint64_t bytes, const char *why, con
   if (result != CUDA_SUCCESS) {
     account.release(bytes);
     if (result == CUDA_ERROR_OUT_OF_MEMORY) {
+      state.full.store(true, std::memory_order_relaxed);
       return Take::device_full;
     }
     error = result;
@@ -84,6 +85,7 @@ BlockPools::Take BlockPools::take_slab(std::uint64_t bytes, const char *why, con
   slab = {address, bytes, last_slab_.fetch_add(1, std::memory_order_relaxed) + 1};
   journal_.record(events::SlabAlloc{address, bytes, where.device, where.context->number, slab.id, "cuMemAlloc_v2", why,
                                     start != 0 ? now_ns() - start : 0});
+  state.full.store(false, std::memory_order_relaxed);
   state.slab_bytes.fetch_add(bytes, std::memory_order_relaxed);
   slab_bytes_changed(state, where.device);
   account.request_publication();
@@ -91,13 +93,19 @@ BlockPools::Take BlockPools::take_slab(std::uint64_t bytes, const char *why, con
 }
 
 void BlockPools::slab_bytes_changed(DevicePoolState &state, int device) {
-  state.quarantine.set_sizes(state.slab_bytes.load(std::memory_order_relaxed), slack_bytes(state, device));
+  state.quarantine.set_sizes(state.slab_bytes.load(std::memory_order_relaxed), slack_bytes(state, device),
+                             most_bytes(device));
+}
+
+std::uint64_t BlockPools::most_bytes(int device) {
+  const Device *known = devices_.find(device);
+  const std::uint64_t total = known != nullptr ? known->total.load(std::memory_order_relaxed) : 0;
+  const std::uint64_t limit = ledger_.account(device).limit();
+  return total == 0 ? limit : std::min(limit, total);
 }
 
 std::uint64_t BlockPools::slack_bytes(const DevicePoolState &state, int device) {
-  const Device *known = devices_.find(device);
-  const std::uint64_t total = known != nullptr ? known->total.load(std::memory_order_relaxed) : 0;
-  const std::uint64_t slack = std::min(ledger_.account(device).limit(), total) / 8;
+  const std::uint64_t slack = most_bytes(device) / 8;
   return state.plan.bytes > 0 ? slack : std::min(slack, kMostSlackOnDemand);
 }
 
@@ -107,6 +115,7 @@ void BlockPools::forget_slab(const char *api, const Context &context, const pool
   ledger_.account(context.device).release(slab.bytes);
   slabs_.erase(slab.address, context);
   if (DevicePoolState *state = known_state(context.device)) {
+    state->full.store(false, std::memory_order_relaxed);
     state->slab_bytes.fetch_sub(slab.bytes, std::memory_order_relaxed);
     slab_bytes_changed(*state, context.device);
   }
@@ -134,20 +143,53 @@ bool BlockPools::return_slab(const char *api, const ContextRef &context, const p
   }
 }
 
-bool BlockPools::give_back_slabs(const char *api, int device) noexcept try {
-  DevicePoolState *state = known_state(device);
+bool BlockPools::is_worth_returning(const Room::Need &need, Room::Patience patience) {
+  if (patience == Room::Patience::briefly) {
+    return reclaimable(need.device) > 0;
+  }
+  const std::vector<ContextRef> contexts = pooled_on(need.device);
+  return std::any_of(contexts.begin(), contexts.end(),
+                     [](const ContextRef &context) { return existing_pool(*context)->blocks.has_wholly_free_slab(); });
+}
+
+// With what was freed clean, so that its slabs are wholly free. Bounded in time.
+bool BlockPools::becomes_idle(DevicePoolState &state, int device) {
+  const std::uint64_t start = now_ns();
+  for (Backoff backoff;; backoff.sleep()) {
+    const bool over = fences_.captures().is_run_here() || now_ns() - start > kIdlePatienceNs;
+    const bool idle = fences_.is_idle(device);
+    if (over || (idle && state.quarantine.blocks() == 0)) {
+      return idle;
+    }
+    state.quarantine.collect(Quarantine::Sealing::always);
+  }
+}
+
+bool BlockPools::give_back_slabs(const Room::Need &need, Room::Patience patience) noexcept try {
+  DevicePoolState *state = known_state(need.device);
   if (state == nullptr) {
     return false;
   }
   reclaim_unshared();
   state->quarantine.collect(Quarantine::Sealing::always);
-  const SlabInTransit in_transit(*this, device);
-  events::Trim trim{device, api, 0, 0};
-  for (const ContextRef &context : pooled_on(device)) {
+  if (!is_worth_returning(need, patience)) {
+    return false;
+  }
+  if (!fences_.by_events()) {
+    if (patience == Room::Patience::briefly) {
+      state->quarantine.drain();  // such a driver does not say how far the device is
+    }
+  } else if (!(patience == Room::Patience::none ? fences_.is_idle(need.device) : becomes_idle(*state, need.device))) {
+    return false;
+  }
+  const SlabInTransit in_transit(*this, need.device);
+  events::Trim trim{need.device, need.api, 0, 0};
+  for (const ContextRef &context : pooled_on(need.device)) {
     // A slab in transit, or refused, is in neither list that the context's end goes through.
-    const ContextPool::InFlight in_flight(*existing_pool(*context));
-    SlabReleaser releaser(*this, api, context);
-    existing_pool(*context)->blocks.give_back(releaser);
+    ContextPool &pool = *existing_pool(*context);
+    const ContextPool::InFlight in_flight(pool);
+    SlabReleaser releaser(*this, need.api, context);
+    pool.blocks.give_back(releaser, &pool == need.asking ? need.block_bytes : UINT64_MAX);
     trim.slabs += releaser.slabs;
     trim.bytes += releaser.bytes;
   }
@@ -222,12 +264,9 @@ void BlockPools::preallocate_now(const Request &request, const Contexts::Current
     account.reclaim_from_dead();
   }
   if (state.slab_bytes.load(std::memory_order_relaxed) > 0) {
-    // Free small slabs would only fragment the device. But the driver's free waits for running work, which may itself
-    // be waiting for this call.
+    // Free small slabs would only fragment the device.
     drain_briefly(request.api, where.device, state);
-    if (fences_.is_idle()) {
-      room_.give_back(request.api, where.device);
-    }
+    room_.give_back({request.api, where.device, 0}, Room::Patience::none);
   }
   const RelaxedCapture relaxed;
   const std::uint64_t free_now = really_free().value_or(UINT64_MAX);

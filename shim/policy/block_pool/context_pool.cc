@@ -21,14 +21,14 @@ bool ContextPool::allocate_hit(CUcontext handle, std::uint64_t bytes, events::Jo
 }
 
 ContextPool::Freed ContextPool::free_hit(CUcontext handle, std::uint64_t address, events::Journal &journal,
-                                         [[maybe_unused]] std::uint64_t most, int &device) noexcept {
+                                         [[maybe_unused]] std::uint64_t most) noexcept {
   const pool::Guard guard(blocks.mutex());
   const std::uint32_t count = count_.load(std::memory_order_relaxed);
   if (!serves(handle) || count == kMostFreed) {
-    return Freed::no;
+    return {};
   }
   if (shared.load() != 0) {
-    return Freed::no;  // this may be the block that another process has open
+    return {};  // this may be the block that another process has open
   }
 #ifdef RATION_BREAK_QUARANTINE  // as in quarantine.cc
   const pool::FreeOutcome outcome = blocks.free_locked(address);
@@ -36,19 +36,26 @@ ContextPool::Freed ContextPool::free_hit(CUcontext handle, std::uint64_t address
   const pool::FreeOutcome outcome = blocks.retire_locked(address, most);
 #endif
   if (!outcome) {
-    return Freed::no;  // of another pool, of none, or too large
+    return {};  // of another pool, of none, or too large
   }
-  device = device_.load(std::memory_order_relaxed);
-  journal.count_pool_free(device, outcome.bytes);
+  Freed freed{Freed::freed, device_.load(std::memory_order_relaxed)};
+  journal.count_pool_free(freed.device, outcome.bytes);
 #ifdef RATION_BREAK_QUARANTINE
-  return Freed::freed;
+  return freed;
 #endif
   freed_[count] = address;
   count_.store(count + 1, std::memory_order_relaxed);
   bytes_ += outcome.bytes;
-  const bool due =
-      count + 1 >= due_blocks_.load(std::memory_order_relaxed) || bytes_ >= due_bytes_.load(std::memory_order_relaxed);
-  return due ? Freed::due : Freed::freed;
+  if (!blocks.has_room_locked(outcome.bytes)) [[unlikely]] {
+    freed.unserved_bytes = outcome.bytes;
+  }
+  if (outcome.bytes >= large_bytes_.load(std::memory_order_relaxed)) [[unlikely]] {
+    freed.kind = Freed::large;
+  } else if (count + 1 >= due_blocks_.load(std::memory_order_relaxed) ||
+             bytes_ >= due_bytes_.load(std::memory_order_relaxed)) {
+    freed.kind = Freed::due;
+  }
+  return freed;
 }
 
 void ContextPool::close_to_hits() noexcept {

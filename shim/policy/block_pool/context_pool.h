@@ -46,14 +46,19 @@ class alignas(64) ContextPool final : public PoolOfContext {
   bool serves(CUcontext handle) const { return handle_.load(std::memory_order_relaxed) == handle; }
   // A live block for a thread whose current context is `handle`. False: nothing happened; take the slow path.
   bool allocate_hit(CUcontext handle, std::uint64_t bytes, events::Journal &journal, std::uint64_t &address) noexcept;
-  enum class Freed {
-    no,     // nothing happened; take the slow path
-    freed,  // retired, and kept here for the quarantine
-    due,    // and it is time for the quarantine of `device` to gather what is kept
+  struct Freed {
+    enum Kind {
+      no,     // nothing happened; take the slow path
+      freed,  // retired, and kept here for the quarantine
+      due,    // and it is time for the quarantine of `device` to gather what is kept
+      large,  // and to seal it, too
+    };
+    Kind kind = no;
+    int device = 0;
+    std::uint64_t unserved_bytes = 0;  // the block's size where no hole is as large
   };
   // A block of more than `most` bytes is not freed here: the fall of the use must be published, which no hit does.
-  Freed free_hit(CUcontext handle, std::uint64_t address, events::Journal &journal, std::uint64_t most,
-                 int &device) noexcept;
+  Freed free_hit(CUcontext handle, std::uint64_t address, events::Journal &journal, std::uint64_t most) noexcept;
   // `may_open` is asked under the lock. REQUIRES: has_fast_path().
   template <class MayOpen>
   void open_to_hits(CUcontext handle, const MayOpen &may_open) noexcept {
@@ -83,9 +88,10 @@ class alignas(64) ContextPool final : public PoolOfContext {
     bytes_ = 0;
   }
   // When a free is due.
-  void set_due(std::uint64_t blocks_left, std::uint64_t bytes_left) {
+  void set_due(std::uint64_t blocks_left, std::uint64_t bytes_left, std::uint64_t large_bytes) {
     due_blocks_.store(blocks_left, std::memory_order_relaxed);
     due_bytes_.store(bytes_left, std::memory_order_relaxed);
+    large_bytes_.store(large_bytes, std::memory_order_relaxed);
   }
 
   // The end of the context object: back to the table, or gone. REQUIRES: no other thread uses it but for hits.
@@ -117,6 +123,7 @@ class alignas(64) ContextPool final : public PoolOfContext {
   std::unique_ptr<pool::Address[]> freed_;    // under the lock
   std::atomic<std::uint64_t> due_blocks_{1};  // hints of the quarantine's
   std::atomic<std::uint64_t> due_bytes_{1};
+  std::atomic<std::uint64_t> large_bytes_{UINT64_MAX};
   ContextPools *table_ = nullptr;
 
  public:

@@ -45,12 +45,16 @@ bool BlockPools::free_hit(std::uint64_t address) noexcept {
   if (pool == nullptr) {
     return false;
   }
-  int device = 0;
-  const ContextPool::Freed freed = pool->free_hit(current, address, journal_, most_to_free_unpublished(*pool), device);
-  if (freed == ContextPool::Freed::due) {
-    known_state(device)->quarantine.collect_due();
+  const ContextPool::Freed freed = pool->free_hit(current, address, journal_, most_to_free_unpublished(*pool));
+  if (freed.kind == ContextPool::Freed::due) {
+    known_state(freed.device)->quarantine.collect_due();
+  } else if (freed.kind == ContextPool::Freed::large) {
+    known_state(freed.device)->quarantine.collect_large();
   }
-  return freed != ContextPool::Freed::no;
+  if (freed.unserved_bytes != 0) {
+    settle_hit(current, freed.unserved_bytes);
+  }
+  return freed.kind != ContextPool::Freed::no;
 }
 
 // At the end of every allocation on the slow path. With a log, or frees that wait, every call has more to do than the

@@ -1,6 +1,7 @@
 #include "policy/block_pool/miss_handler.h"
 
 #include <algorithm>
+#include <array>
 #include <ctime>
 #include <utility>
 
@@ -19,10 +20,10 @@ constexpr std::uint64_t whole_slab(std::uint64_t bytes) {
   return (bytes + kSlabGranule - 1) / kSlabGranule * kSlabGranule;
 }
 
-std::uint64_t slab_of_several(std::uint64_t block_bytes) {
-  const std::uint64_t bytes = std::max<std::uint64_t>(1, block_bytes);
-  return whole_slab(pool::Pool::slab_bytes_for(std::max<std::uint64_t>(1, kLeastOfOneSize / bytes) * bytes));
-}
+// Where fewer blocks of one size fit under the limit, each slab holds a whole number of them: the rest of each slab
+// would be one block less in the end.
+constexpr std::uint64_t kFewBlocks = 64;
+
 // A pool that could grow first gives the device a moment to finish when half of what the pools hold is quarantined, or
 // this much.
 constexpr std::uint64_t kLeastCapBytes = 64U << 20U;
@@ -91,6 +92,10 @@ bool MissHandler::drain_briefly() {
 
 std::uint64_t MissHandler::next_slab_bytes(std::uint64_t minimum_bytes) {
   const Preallocation &plan = state_.plan;
+  const bool few = minimum_bytes + pool::kGranuleBytes > pools_.most_bytes(where_.device) / kFewBlocks;
+  const auto whole = [&](std::uint64_t bytes) {
+    return few ? bytes / minimum_bytes * minimum_bytes : whole_slab(bytes);
+  };
   // 2, 4, 8 MiB and so on: each as large as all slabs before it and a granule.
   std::uint64_t want = std::max(minimum_bytes, pool_.blocks.statistics().slab_bytes + kSlabGranule);
   if (plan.bytes > 0 &&
@@ -99,23 +104,23 @@ std::uint64_t MissHandler::next_slab_bytes(std::uint64_t minimum_bytes) {
     want =
         std::min(want, std::max({minimum_bytes, plan.after, kSlabGranule}));  // the preallocated slab is still to come
   }
-  std::uint64_t least = std::min(slab_of_several(request_.upper_bound), whole_granules(account_.available()));
+  std::uint64_t least = std::min(whole(std::max(kLeastOfOneSize / minimum_bytes, std::uint64_t{1}) * minimum_bytes),
+                                 whole_granules(account_.available()));
   // In a group, at most an eighth of what is left, in whole blocks of this request's size.
   if (const std::uint64_t eighth = account_.group_available() / 8; eighth < want) {
-    const std::uint64_t blocks = std::max<std::uint64_t>(1, eighth / std::max<std::uint64_t>(1, request_.upper_bound));
-    want = std::max(minimum_bytes, pool::Pool::slab_bytes_for(blocks * request_.upper_bound));
+    want = std::max(minimum_bytes, eighth / minimum_bytes * minimum_bytes);
     least = 0;
   }
-  want = whole_slab(want);
+  want = whole(want);
   std::uint64_t most = account_.available();
   if (const std::optional<std::uint64_t> free_bytes = really_free()) {
     most = std::min(most, *free_bytes - std::min(*free_bytes, plan.headroom));
     least = std::min(least, whole_granules(*free_bytes));
   }
   // Never less than the driver takes for it in any case. A slab that must use the headroom holds several blocks: one of
-  // 2 MiB would hold a single block of 1 MiB.
-  const std::uint64_t floor = whole_slab(minimum_bytes);
-  const std::uint64_t bytes = whole_granules(std::min(want, most));
+  // 2 MiB would hold two blocks of 1 MiB.
+  const std::uint64_t floor = whole(minimum_bytes);
+  const std::uint64_t bytes = few ? whole(std::min(want, most)) : whole_granules(std::min(want, most));
   return bytes >= floor ? bytes : std::max(floor, std::min(least, want));
 }
 
@@ -128,7 +133,12 @@ std::optional<pool::Slab> MissHandler::take(std::uint64_t from_bytes, std::uint6
     const auto effort = in_between ? ledger::Effort::kImmediate : most;
     switch (pools_.take_slab(bytes, "grow", where_, state_, effort, slab, grow_error_)) {
       case BlockPools::Take::taken:
-        return slab;
+        if (slab.address % pool::kGranuleBytes == 0 || slab.bytes >= minimum_bytes + pool::kGranuleBytes) {
+          return slab;
+        }
+        shrink(slab);  // a driver that aligns to less: the block would not fit behind the first granule's rest
+        bytes = minimum_bytes += pool::kGranuleBytes;
+        continue;
       case BlockPools::Take::failed:
         return std::nullopt;
       case BlockPools::Take::over_limit:
@@ -157,10 +167,7 @@ std::optional<pool::Slab> MissHandler::grow(std::uint64_t minimum_bytes) noexcep
   const RelaxedCapture relaxed;
   std::optional<pool::Slab> slab = take(next_slab_bytes(minimum_bytes), minimum_bytes);
   if (!slab && grow_error_ == CUDA_SUCCESS) {
-    const bool room = reason_ == events::Reason::device
-                          ? pools_.room_.give_back(request_.api, where_.device)
-                          : pools_.room_.make_room(request_.api, where_.device, minimum_bytes);
-    if (room) {
+    if (make_room(minimum_bytes, Room::Patience::none)) {
       slab = take(minimum_bytes, minimum_bytes);
     }
   }
@@ -196,7 +203,48 @@ void MissHandler::shrink(const pool::Slab &slab) noexcept {
   pools_.return_slab(request_.api, where_.context, slab);
 }
 
+bool MissHandler::make_room(std::uint64_t slab_bytes, Room::Patience patience) {
+  const Room::Need need{request_.api, where_.device, slab_bytes, &pool_, request_.upper_bound};
+  return reason_ == events::Reason::device ? pools_.room_.give_back(need, patience)
+                                           : pools_.room_.make_room(need, patience);
+}
+
+// Whether some stretch of a slab without a live block is long enough: if all that is retired were clean, the request
+// could be served. In pieces, so that no other thread waits for the pool's lock.
+bool MissHandler::has_stretch() {
+  pool::Slab slab{};
+  for (pool::Address from = 0; pool_.blocks.slabs(from, &slab, 1) == 1; from = slab.address + 1) {
+    const pool::Address end = slab.address + slab.bytes;
+    std::array<pool::Block, 128> blocks;
+    for (pool::Address free_from = slab.address; free_from < end;) {
+      const std::size_t count = pool_.blocks.live_blocks(free_from, blocks.data(), blocks.size());
+      for (std::size_t i = 0; i < count && free_from < end; ++i) {
+        if (std::min(blocks[i].address, end) >= free_from + request_.upper_bound) {
+          return true;
+        }
+        free_from = blocks[i].address + blocks[i].bytes;
+      }
+      if (count < blocks.size() && free_from + request_.upper_bound <= end) {
+        return true;
+      }
+      if (count < blocks.size()) {
+        break;
+      }
+    }
+  }
+  return false;
+}
+
 bool MissHandler::wait() noexcept {
+  if (has_stretch() && wait_for_clean()) {
+    return true;
+  }
+  // Only slabs that go back to the driver can serve it, and they can only while the device is idle.
+  return grow_error_ == CUDA_SUCCESS && !std::exchange(waited_for_idle_, true) &&
+         make_room(pool::Pool::slab_bytes_for(request_.upper_bound), Room::Patience::briefly);
+}
+
+bool MissHandler::wait_for_clean() {
   for (Backoff backoff;;) {
     const std::uint64_t start = now_ns();
     const Quarantine::Cleaned cleaned = state_.quarantine.wait(seen_cleaned_);

@@ -28,6 +28,9 @@ class MissHandler final : public pool::Upstream {
 
  private:
   bool may_grow();
+  bool make_room(std::uint64_t slab_bytes, Room::Patience patience);
+  bool has_stretch();
+  bool wait_for_clean();
   void remember(const Quarantine::Cleaned &cleaned);
   bool drain_briefly();
   std::uint64_t next_slab_bytes(std::uint64_t minimum_bytes);
@@ -48,6 +51,7 @@ class MissHandler final : public pool::Upstream {
   std::uint64_t seen_cleaned_ = 0;
   bool capturing_ = false;
   bool drained_briefly_ = false;
+  bool waited_for_idle_ = false;
   std::uint64_t capture_deadline_ns_ = 0;
 };
 

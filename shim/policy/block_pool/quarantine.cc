@@ -22,9 +22,10 @@ void Quarantine::PendingRecord::close() {
   }
 }
 
-void Quarantine::set_sizes(std::uint64_t pool_bytes, std::uint64_t slack_bytes) {
+void Quarantine::set_sizes(std::uint64_t pool_bytes, std::uint64_t slack_bytes, std::uint64_t most_bytes) {
   Guard guard(mutex_);
   finest_bytes_ = std::max(pool_bytes / 8, slack_bytes);
+  large_bytes_.store(most_bytes / kFewBlocks, std::memory_order_relaxed);
   publish_due();
 }
 
@@ -153,7 +154,7 @@ void Quarantine::publish_due() {
   }
   pools_.each_of(device_, [&](ContextPool &pool) RATION_THREAD_ANNOTATION(no_thread_safety_analysis) {
     pool.set_due(std::min<std::uint64_t>(blocks - std::min(blocks, open_size_.blocks), ContextPool::kMostFreed),
-                 bytes - std::min(bytes, open_size_.bytes));
+                 bytes - std::min(bytes, open_size_.bytes), large_bytes());
   });
 }
 
@@ -192,6 +193,10 @@ bool Quarantine::reclaim(Items &batches, Cleaned &cleaned) {
 
 void Quarantine::collect_due() noexcept {
   (void)collect(Sealing::due);  // an error of it belongs to the call that needs the memory
+}
+
+void Quarantine::collect_large() noexcept {
+  (void)collect(Sealing::always);
 }
 
 // A program that has to wait is bound by the device: only fewer and longer waits can help it.

@@ -58,11 +58,16 @@ class Quarantine final : public DeferredQueue<QuarantineBatch> {
   // A retired block that the exporter kept and that no other process has open any more. False: the host has no memory,
   // nothing changed.
   bool take_back(ContextPool &pool, pool::Address address, std::uint64_t bytes);
-  // How large the device's pools are, and how many bytes may well stay unsealed.
-  void set_sizes(std::uint64_t pool_bytes, std::uint64_t slack_bytes);
+  // How large the device's pools are, how many bytes may well stay unsealed, and how large the pools can become.
+  void set_sizes(std::uint64_t pool_bytes, std::uint64_t slack_bytes, std::uint64_t most_bytes);
+  // The free of a block of so many bytes seals at once: few of them fit, so the program will need this one again soon,
+  // and what it submits until then would count against it.
+  std::uint64_t large_bytes() const { return large_bytes_.load(std::memory_order_relaxed); }
 
-  // For a free of the fast path that was due; what the fast path knows of other paths' frees may be old.
+  // For a free of the fast path that was due, or of a large block; what the fast path knows of other paths' frees may
+  // be old.
   void collect_due() noexcept;
+  void collect_large() noexcept;
   Cleaned wait(std::uint64_t seen) noexcept;
   Cleaned wait() noexcept { return wait(reclaimed()); }
   // With what the fast path retired. `retired`: so far.
@@ -76,6 +81,7 @@ class Quarantine final : public DeferredQueue<QuarantineBatch> {
  private:
   static constexpr std::size_t kSliceBlocks = 64;
   static constexpr unsigned kCoarsest = 2;
+  static constexpr std::uint64_t kFewBlocks = 64;
   using Batch = QuarantineBatch;
 
   bool reclaim(Items &items, Cleaned &cleaned) override REQUIRES(mutex_);
@@ -101,6 +107,7 @@ class Quarantine final : public DeferredQueue<QuarantineBatch> {
   std::uint64_t finest_bytes_ GUARDED_BY(mutex_) = 0;      // of an epoch
   std::uint64_t next_seal_blocks_ GUARDED_BY(mutex_) = 0;  // not before so many are open
   unsigned coarseness_ GUARDED_BY(mutex_) = 0;             // epochs are 2^this times the finest
+  std::atomic<std::uint64_t> large_bytes_{UINT64_MAX};
 };
 
 }  // namespace ration::policy

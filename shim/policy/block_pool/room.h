@@ -6,12 +6,24 @@
 
 namespace ration::policy {
 
+class ContextPool;
+
 class Room {
  public:
-  // Makes `bytes` reservable in the device's account. False: nothing that is left would make them so.
-  virtual bool make_room(const char *api, int device, std::uint64_t bytes) noexcept = 0;
-  // Returns to the driver all that is wholly free. False: nothing was.
-  virtual bool give_back(const char *api, int device) noexcept = 0;
+  struct Need {
+    const char *api;
+    int device;
+    std::uint64_t bytes;                  // to reserve
+    const ContextPool *asking = nullptr;  // this pool keeps its slabs where it has a hole for `block_bytes`
+    std::uint64_t block_bytes = 0;
+  };
+  // Whether to wait for the device, for kIdlePatienceNs at most. REQUIRES of `briefly`: other threads wait for nothing
+  // that this thread holds.
+  enum class Patience { none, briefly };
+  // Makes the bytes reservable in the device's account. False: nothing that is left would make them so.
+  virtual bool make_room(const Need &need, Patience patience) noexcept = 0;
+  // Returns to the driver all that is wholly free, if the device is idle. False: nothing was.
+  virtual bool give_back(const Need &need, Patience patience) noexcept = 0;
 
  protected:
   ~Room() = default;

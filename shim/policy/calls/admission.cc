@@ -108,7 +108,10 @@ bool Admission::reserve(const Request &request, const Contexts::Current &where, 
     if (outcome == ledger::ReserveOutcome::granted) {
       return true;
     }
-    if (room_.make_room(request.api, where.device, request.upper_bound) ||
+    if (where.error != CUDA_SUCCESS) {
+      return false;  // the driver would not have got as far as memory
+    }
+    if (room_.make_room({request.api, where.device, request.upper_bound}, Room::Patience::briefly) ||
         async_.reclaim(request.api, where.device, returned)) {
       continue;
     }
@@ -133,12 +136,13 @@ CUresult Admission::admit(const Request &request, const Contexts::Current &where
     return deny_reserve(request, where, reserved);
   }
   CUresult result = act(obtained);
-  if (result == CUDA_ERROR_OUT_OF_MEMORY && room_.give_back(request.api, where.device)) {
+  const Room::Need need{request.api, where.device, request.upper_bound};
+  if (result == CUDA_ERROR_OUT_OF_MEMORY && room_.give_back(need, Room::Patience::briefly)) {
     result = act(obtained);
   }
   while (result == CUDA_ERROR_OUT_OF_MEMORY && async_.reclaim(request.api, where.device, returned)) {
     returned = async_.returned(where.device);
-    room_.give_back(request.api, where.device);
+    room_.give_back(need, Room::Patience::none);
     result = act(obtained);
   }
   for (ReturningMemory returning(account); result == CUDA_ERROR_OUT_OF_MEMORY && returning.expected();) {
@@ -205,7 +209,7 @@ CUresult Admission::enter_pooled(const StreamPools::PoolRef &pool, const Request
   const auto give_back = [&] {
     undo(obtained);
     stream_pools_.block_ended(*pool);
-    room_.wait_for_work();
+    room_.wait_for_work(pool->device);
     stream_pools_.trim(request.api, pool->device);
   };
   if (const std::uint64_t missing = stream_pools_.reconcile(request.api, *pool); missing > 0) {

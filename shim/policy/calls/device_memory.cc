@@ -26,12 +26,12 @@ CUresult DeviceMemory::allocate_slow(const Request &request, bool pooled, Act ac
     }
     return result;
   }
-  // A slab needs a granule more than its block: what fits to the last byte the driver can still serve by itself.
+  // A slab is whole granules: what fits to the last byte the driver can still serve by itself.
   const ledger::Account &account = ledger_.account(where.device);
   const bool no_slab_ever = pool::Pool::slab_bytes_for(request.upper_bound) > account.limit();
   if ((*denied == events::Reason::limit || *denied == events::Reason::group) &&
       (request.upper_bound <= account.available() ||
-       (no_slab_ever && room_.make_room(request.api, where.device, request.upper_bound)))) {
+       (no_slab_ever && room_.make_room({request.api, where.device, request.upper_bound}, Room::Patience::briefly)))) {
     return allocate_direct(request, where, act, address);
   }
   return admission_.deny(request, where, *denied);

@@ -16,14 +16,17 @@ class RoomMaker final : public Room {
             BlockPools &pools)
       : ledger_(ledger), fences_(fences), pending_(pending), stream_pools_(stream_pools), pools_(pools) {}
 
-  bool make_room(const char *api, int device, std::uint64_t bytes) noexcept override;
-  bool give_back(const char *api, int device) noexcept override;
-  // Waits for what was submitted to any context before the call. False: a capture prevents it, or the driver failed.
-  bool wait_for_work() noexcept;
+  bool make_room(const Need &need, Patience patience) noexcept override;
+  bool give_back(const Need &need, Patience patience) noexcept override;
+  // Waits for what was submitted to the device's contexts before the call, and lets the driver's pools take note of it.
+  // False: it has not finished after kIdlePatienceNs, a capture prevents it, or the driver failed.
+  bool wait_for_work(int device) noexcept;
   // Releases what destroyed driver pools held, where the device is idle. Never waits.
   void release_orphans(const char *api, int device) noexcept;
 
  private:
+  CUresult poll_briefly(const Fence &fence);
+
   ledger::Ledger &ledger_;
   FenceTracker &fences_;
   PendingFrees &pending_;

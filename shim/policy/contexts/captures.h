@@ -37,6 +37,7 @@ class Captures {
   // Whether any capture is known to run; whether other threads began all of those, and at least one.
   bool running();
   bool run_elsewhere_only();
+  bool is_run_here() { return running() && !run_elsewhere_only(); }
 
  private:
   struct Capture {

@@ -69,6 +69,9 @@ class DeferredQueue {
   Cleaned wait(std::uint64_t seen) noexcept;
   // Waits until everything that was added before the call is clean.
   Cleaned drain() noexcept;
+  // Waits as the driver's own free does: for what was submitted to `context` before the call. Reclaims what is clean
+  // then. During a capture it waits for nothing.
+  Cleaned settle(const Context &context) noexcept;
 
   // Added and not reclaimed yet; reclaimed so far.
   std::uint64_t blocks() const { return blocks_.load(std::memory_order_relaxed); }
@@ -133,6 +136,7 @@ class DeferredQueue {
   // Some epoch that has not passed, for a thread that will answer with note_answer; nullptr: there is none.
   Epoch *use_oldest();
   Epoch *use_newest(std::uint64_t up_to);
+  Cleaned seal_all();
   void note_answer(Epoch &epoch, CUresult answer, Cleaned &cleaned);
   void wait_for(Epoch &epoch, Cleaned &cleaned);
   bool reclaim_some(Cleaned &cleaned, bool &refused);
@@ -382,8 +386,9 @@ typename DeferredQueue<Payload>::Cleaned DeferredQueue<Payload>::wait(std::uint6
   }
 }
 
+// Returns once everything that was added before the call is sealed, unless the driver or a capture prevents it.
 template <class Payload>
-typename DeferredQueue<Payload>::Cleaned DeferredQueue<Payload>::drain() noexcept {
+typename DeferredQueue<Payload>::Cleaned DeferredQueue<Payload>::seal_all() {
   Cleaned all;
   for (Waiter waiter;; waiter.pause()) {
     Cleaned now = collect(Sealing::always);
@@ -396,9 +401,14 @@ typename DeferredQueue<Payload>::Cleaned DeferredQueue<Payload>::drain() noexcep
     }
     Guard guard(mutex_);
     if (!now.ending && !is_sealed_elsewhere()) {
-      break;
+      return all;
     }
   }
+}
+
+template <class Payload>
+typename DeferredQueue<Payload>::Cleaned DeferredQueue<Payload>::drain() noexcept {
+  Cleaned all = seal_all();
   const std::uint64_t last = fences_.now();
   while (all.error == CUDA_SUCCESS && !all.capturing) {
     Epoch *const newest = use_newest(last);
@@ -409,6 +419,28 @@ typename DeferredQueue<Payload>::Cleaned DeferredQueue<Payload>::drain() noexcep
     const CaptureExclusion exclusion(fences_.captures());
     poll(all);
   }
+  return all;
+}
+
+template <class Payload>
+typename DeferredQueue<Payload>::Cleaned DeferredQueue<Payload>::settle(const Context &context) noexcept {
+  Cleaned all = seal_all();
+  Epoch *const newest = all.error == CUDA_SUCCESS && !all.capturing ? use_newest(fences_.now()) : nullptr;
+  if (newest == nullptr) {
+    return all;
+  }
+  CUresult answer = CUDA_SUCCESS;
+  {
+    const CaptureExclusion exclusion(fences_.captures());
+    answer = fences_.query(newest->fence, &context);
+  }
+  if (answer == CUDA_ERROR_NOT_READY) {
+    all.waited = true;
+    answer = fences_.wait(newest->fence, &context);
+  }
+  note_answer(*newest, answer == CUDA_SUCCESS ? CUDA_ERROR_NOT_READY : answer, all);  // of one context only
+  const CaptureExclusion exclusion(fences_.captures());
+  poll(all);
   return all;
 }
 

@@ -80,8 +80,9 @@ CUresult FenceTracker::record(Fence &fence) {
   return CUDA_SUCCESS;
 }
 
-FenceTracker::Taken FenceTracker::take(Fence &fence, CUresult &error) {
+FenceTracker::Taken FenceTracker::take(Fence &fence, CUresult &error, int device) {
   std::vector<ContextRef> live = contexts_.live();
+  std::erase_if(live, [device](const ContextRef &context) { return device >= 0 && context->device != device; });
   fence.marks.reserve(live.size());
   // Numbered before the first event is recorded: what passes a later number was recorded after this fence too, and a
   // synchronise that began at this number or later covers it.
@@ -92,7 +93,7 @@ FenceTracker::Taken FenceTracker::take(Fence &fence, CUresult &error) {
       return taken;
     }
     events_refused_.store(true, std::memory_order_relaxed);
-    return take(fence, error);
+    return take(fence, error, device);
   }
   for (ContextRef &context : live) {
     fence.marks.push_back({std::move(context), nullptr});
@@ -161,11 +162,14 @@ CUresult FenceTracker::query_mark(const Fence::Mark &mark, std::uint64_t number)
   return result;
 }
 
-CUresult FenceTracker::query([[maybe_unused]] const Fence &fence) {
+CUresult FenceTracker::query([[maybe_unused]] const Fence &fence, [[maybe_unused]] const Context *only) {
 #ifdef RATION_BREAK_QUARANTINE  // as in quarantine.cc
   return CUDA_SUCCESS;
 #endif
   for (const Fence::Mark &mark : fence.marks) {
+    if (only != nullptr && mark.context.get() != only) {
+      continue;
+    }
     const CUresult result = query_mark(mark, fence.number);
     if (result != CUDA_SUCCESS) {
       return result;
@@ -174,14 +178,14 @@ CUresult FenceTracker::query([[maybe_unused]] const Fence &fence) {
   return CUDA_SUCCESS;
 }
 
-bool FenceTracker::is_idle() {
+bool FenceTracker::is_idle(int device) {
   if (!by_events()) {
     return false;
   }
   const CaptureExclusion exclusion(captures_);
   Fence fence;
   CUresult error = CUDA_SUCCESS;
-  const bool idle = take(fence, error) == Taken::taken && query(fence) == CUDA_SUCCESS;
+  const bool idle = take(fence, error, device) == Taken::taken && query(fence) == CUDA_SUCCESS;
   recycle(fence);
   return idle;
 }
@@ -231,9 +235,12 @@ CUresult FenceTracker::wait_for_mark(const Fence::Mark &mark, std::uint64_t numb
   }
 }
 
-CUresult FenceTracker::wait(const Fence &fence) {
+CUresult FenceTracker::wait(const Fence &fence, const Context *only) {
   const RelaxedCapture relaxed;
   for (const Fence::Mark &mark : fence.marks) {
+    if (only != nullptr && mark.context.get() != only) {
+      continue;
+    }
     const CUresult result = wait_for_mark(mark, fence.number);
     if (result != CUDA_SUCCESS) {
       return result;

@@ -22,6 +22,9 @@ namespace ration::policy {
 
 // How long a call may wait for the device without need, so that a program holds less memory in quarantine.
 inline constexpr std::uint64_t kBrieflyNs = 10'000'000;
+// How long a request waits for a device to become idle where only that lets it be served: the driver would have served
+// it at once, and the device's work may itself wait for this call to return.
+inline constexpr std::uint64_t kIdlePatienceNs = 1'000'000'000;
 
 struct Fence {
   struct Mark {
@@ -47,17 +50,20 @@ class FenceTracker {
     ending,     // a context is being destroyed
     failed,     // `error` is the driver's own
   };
-  // REQUIRES: `fence` has no marks, and CaptureExclusion. Only on `taken` does it have any.
-  Taken take(Fence &fence, CUresult &error);
+  // Of the contexts of one device or of all. REQUIRES: `fence` has no marks, and CaptureExclusion. Only on `taken` does
+  // it have any.
+  static constexpr int kAllDevices = -1;
+  Taken take(Fence &fence, CUresult &error, int device = kAllDevices);
   // The same; if the host has no memory for it: `failed`, OUT_OF_MEMORY.
   Taken try_take(Fence &fence, CUresult &error) noexcept;
   // CUDA_SUCCESS: passed. NOT_READY: not yet. Else the driver's own error, which proves nothing about the work. Never
-  // waits. REQUIRES: CaptureExclusion.
-  CUresult query(const Fence &fence);
+  // waits. With `only`, what that context contributed. REQUIRES: CaptureExclusion.
+  CUresult query(const Fence &fence, const Context *only = nullptr);
   // The same, having waited for it, in relaxed mode by itself. NOT_READY: a capture prevents synchronising.
-  CUresult wait(const Fence &fence);
-  // Whether nothing that was submitted before the call still runs; false if that cannot be known without waiting.
-  bool is_idle();
+  CUresult wait(const Fence &fence, const Context *only = nullptr);
+  // Whether nothing that was submitted to the device's contexts before the call still runs; false if that cannot be
+  // known without waiting.
+  bool is_idle(int device);
   // Its events may serve another fence. REQUIRES: no thread asks about it any more.
   void recycle(Fence &fence) noexcept;
 

@@ -272,24 +272,17 @@ std::uint64_t StreamPools::idle_bytes(const Pool &pool) {
   return reserved - std::min(reserved, attribute(pool.handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, known));
 }
 
-bool StreamPools::retains(int device) noexcept try {
-  if (has_orphans(device)) {
-    return true;
-  }
-  const std::vector<PoolRef> pools = pools_of(device);
-  return std::any_of(pools.begin(), pools.end(), [this](const PoolRef &pool) {
-    const Asking asking(*this, *pool);
-    if (!asking) {
-      return false;
+std::uint64_t StreamPools::idle(int device) noexcept try {
+  std::uint64_t bytes = 0;
+  for (const PoolRef &pool : pools_of(device)) {
+    if (const Asking asking(*this, *pool); asking) {
+      bytes += idle_bytes(*pool);
     }
-    bool known = false;
-    bool used_known = false;
-    const std::uint64_t reserved = attribute(pool->handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, known);
-    const std::uint64_t used = attribute(pool->handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, used_known);
-    return known && (!used_known || reserved > used);
-  });
+  }
+  Guard guard(mutex_);
+  return bytes + (orphaned_[device] - released_[device]);
 } catch (...) {
-  return false;
+  return 0;
 }
 
 void StreamPools::reconcile_all(const char *api, int device) noexcept try {

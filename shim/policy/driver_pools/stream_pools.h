@@ -71,8 +71,8 @@ class StreamPools {
   bool trim(const char *api, int device) noexcept;
   // What a pool holds beyond its live blocks; 0: the driver does not say. REQUIRES: no thread destroys it.
   static std::uint64_t idle_bytes(const Pool &pool);
-  // Whether any pool holds more than its live blocks, as far as the driver reports.
-  bool retains(int device) noexcept;
+  // What the pools of a device hold beyond their live blocks, as far as the driver reports, and orphans.
+  std::uint64_t idle(int device) noexcept;
   // Bytes that orphans ever held: a mark for release_orphans().
   std::uint64_t orphaned(int device);
   bool has_orphans(int device);

@@ -70,6 +70,23 @@ void PendingFrees::add(Pending pending, CUstream stream) noexcept {
   pending_.splice(pending_.end(), added);
 }
 
+std::uint64_t PendingFrees::bytes_of(const Pending &pending) {
+  std::uint64_t bytes = pending.bytes;
+  for (const PhysicalMemory::PieceRef &piece : pending.pieces) {
+    bytes += piece->bytes;
+  }
+  return bytes;
+}
+
+std::uint64_t PendingFrees::bytes(int device) {
+  Guard guard(mutex_);
+  std::uint64_t bytes = releasing_bytes_[device];
+  for (const Pending &pending : pending_) {
+    bytes += pending.device == device && pending.event != nullptr ? bytes_of(pending) : 0;
+  }
+  return bytes;
+}
+
 bool PendingFrees::release_if_passed(const Pending &pending, bool wait) {
   // The events of a context go with it: after that they must not be touched.
   if (pending.context->ended_by.load(std::memory_order_acquire) == nullptr) {
@@ -102,12 +119,17 @@ std::list<PendingFrees::Pending> PendingFrees::take_out(const Which &which) {
 bool PendingFrees::release_passed(int device, bool wait) {
   std::list<Pending> taken;  // so that the driver is asked without the lock
   bool others_released = false;
+  std::uint64_t bytes = 0;
   for (Waiter waiter;;) {
     {
       Guard guard(mutex_);
       taken = take_out([&](const Pending &one) { return one.device == device && one.event != nullptr; });
       if (!taken.empty()) {
         ++releasing_[device];
+        for (const Pending &pending : taken) {
+          bytes += bytes_of(pending);
+        }
+        releasing_bytes_[device] += bytes;
         break;
       }
       if (!wait || releasing_[device] == 0) {
@@ -123,6 +145,7 @@ bool PendingFrees::release_passed(int device, bool wait) {
   Guard guard(mutex_);
   pending_.splice(pending_.end(), taken);
   --releasing_[device];
+  releasing_bytes_[device] -= bytes;
   wake_waiters();
   return released > 0 || others_released;
 }

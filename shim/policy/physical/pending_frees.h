@@ -40,6 +40,8 @@ class PendingFrees {
   bool poll(int device) { return release_passed(device, false); }
   // The same, having waited for everything of the device, also for what another thread is waiting for.
   bool flush(int device) { return release_passed(device, true); }
+  // What would be released if everything of the device had passed; holds on physical memory in full.
+  std::uint64_t bytes(int device);
   // The context has ended, and with it everything that was pending there.
   void drop(const ContextRef &context);
 
@@ -58,13 +60,15 @@ class PendingFrees {
   bool release_passed(int device, bool wait);
   // True: its bytes were released.
   bool release_if_passed(const Pending &pending, bool wait);
+  static std::uint64_t bytes_of(const Pending &pending);
 
   ledger::Ledger &ledger_;
   PieceOwner &owner_;
   RankedMutex mutex_{Rank::kPendingFrees};
   std::list<Pending> pending_ GUARDED_BY(mutex_);  // a list: moved about without memory of the host
-  // Threads that have entries of the device taken out.
+  // Threads that have entries of the device taken out, and the bytes of those.
   int releasing_[ledger::kMaxDevices] GUARDED_BY(mutex_) = {};
+  std::uint64_t releasing_bytes_[ledger::kMaxDevices] GUARDED_BY(mutex_) = {};
 };
 
 }  // namespace ration::policy

@@ -7,7 +7,7 @@ from harness import GIB, main, of_type, read_log
 
 LIMIT = GIB
 SHARED = {"RATION_GROUP": "g", "RATION_GROUP_LIMIT": str(LIMIT)}
-SLACK = 64 << 10  # of a free figure: first granules of slabs, rounding of blocks
+SLACK = 64 << 10  # of a free figure: rounding of blocks
 
 
 def least_free(watcher):

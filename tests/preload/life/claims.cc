@@ -49,7 +49,7 @@ std::string Claims::handed_out(std::uint64_t address, std::uint64_t bytes, int d
   if (entry != live.begin() && std::prev(entry)->first + std::prev(entry)->second.bytes > address) {
     return "it begins in the block before";
   }
-  return address % kGranule == 0 && !watch_.slabs().contains(address) ? "" : "an address that no block may have";
+  return address % kGranule == 0 ? "" : "an address that no block may have";
 }
 
 std::string Claims::rightly_refused(unsigned context, int device, std::uint64_t bytes) {
@@ -60,10 +60,8 @@ std::string Claims::rightly_refused(unsigned context, int device, std::uint64_t 
   }
   const std::uint64_t held = watch_.held(device) - watch_.wholly_free(device);
   const std::uint64_t room = limit(device) - std::min(held, limit(device));
-  // A slab's first granule is never handed out.
-  return room < rounded(bytes) + kGranule
-             ? ""
-             : "refused " + std::to_string(bytes) + " bytes with room for " + std::to_string(room);
+  return room < rounded(bytes) ? ""
+                               : "refused " + std::to_string(bytes) + " bytes with room for " + std::to_string(room);
 }
 
 }  // namespace preload

@@ -71,7 +71,7 @@ std::uint64_t LogWatch::largest_hole(unsigned context) const {
       continue;
     }
     const std::uint64_t end = start + slab.bytes;
-    std::uint64_t at = start + kGranule;
+    std::uint64_t at = start;
     for (auto block = live_.lower_bound(start); block != live_.end() && block->first < end; ++block) {
       largest = std::max(largest, block->first - at);
       at = block->first + block->second.bytes;

@@ -11,7 +11,7 @@ namespace {
 using namespace preload::pool;
 
 constexpr std::size_t kBlockBytes = 1 << 20;
-constexpr int kBlocks = 15;
+constexpr int kBlocks = 16;
 
 CUcontext context = nullptr;
 Verdict verdict;

@@ -16,6 +16,10 @@ bool real_free_hit(void *, std::uint64_t) asm("__real__ZN6ration6policy10BlockPo
 bool free_hit(void *, std::uint64_t) asm("__wrap__ZN6ration6policy10BlockPools8free_hitEm");
 void real_collect_due(void *) asm("__real__ZN6ration6policy10Quarantine11collect_dueEv");
 void collect_due(void *) asm("__wrap__ZN6ration6policy10Quarantine11collect_dueEv");
+void real_collect_large(void *) asm("__real__ZN6ration6policy10Quarantine13collect_largeEv");
+void collect_large(void *) asm("__wrap__ZN6ration6policy10Quarantine13collect_largeEv");
+void real_settle_hit(void *, void *, std::uint64_t) asm("__real__ZN6ration6policy10BlockPools10settle_hitEP8CUctx_stm");
+void settle_hit(void *, void *, std::uint64_t) asm("__wrap__ZN6ration6policy10BlockPools10settle_hitEP8CUctx_stm");
 void real_publish(void *, const void *) asm("__real__ZN6ration6ledger7Account7publishERKNS0_9PublishedE");
 void publish(void *, const void *) asm("__wrap__ZN6ration6ledger7Account7publishERKNS0_9PublishedE");
 
@@ -42,6 +46,16 @@ bool free_hit(void *pools, std::uint64_t address) {
 void collect_due(void *quarantine) {
   record(Seen::due);
   real_collect_due(quarantine);
+}
+
+void collect_large(void *quarantine) {
+  record(Seen::due);
+  real_collect_large(quarantine);
+}
+
+void settle_hit(void *pools, void *context, std::uint64_t bytes) {
+  record(Seen::due);
+  real_settle_hit(pools, context, bytes);
 }
 
 void publish(void *account, const void *figures) {

@@ -31,7 +31,7 @@ def waited_for(make):
 
 
 def spared(call):
-    return synchronised(1, "context=0", *NEEDS_THE_FREED[:2], call, *NEEDS_THE_FREED[2:])
+    return synchronised(1, "context=0", "alloc=2m", "free=0", call, "alloc=16m")
 
 
 main({"one context": synchronised(1, "context=0", *NEEDS_THE_FREED)}

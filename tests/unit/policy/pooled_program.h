@@ -18,8 +18,8 @@ inline runtime::Options mode_pool(bool synchronous_free = false) {
   return options;
 }
 
-inline constexpr std::uint64_t kSlab = 2 * kMiB;      // the smallest, and the first of a pool that grows
-inline constexpr std::uint64_t kWhole = kSlab - 512;  // the largest block in it
+inline constexpr std::uint64_t kSlab = 2 * kMiB;  // the smallest, and the first of a pool that grows
+inline constexpr std::uint64_t kWhole = kSlab;    // the largest block in it
 
 struct PooledProgram : Program {
   explicit PooledProgram(FakeDriver &fake, std::unique_ptr<TestLimits> given, std::string log = "",

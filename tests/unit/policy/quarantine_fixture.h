@@ -12,12 +12,13 @@ namespace ration::test {
 
 struct QuarantineFixture {
   static constexpr std::uint64_t kBytes = 64 * kMiB;
+  static constexpr std::uint64_t kUnlimited = UINT64_MAX;
 
   QuarantineFixture() {
     context = add_context();
     pool.emplace(*context);
     REQUIRE(pool->blocks.add_slab({0x100000000, kBytes, 1}) == pool::AddSlabOutcome::kAdded);
-    quarantine.set_sizes(kBytes, 0);
+    quarantine.set_sizes(kBytes, 0, kUnlimited);
   }
 
   policy::ContextRef add_context(int device = 0) {

@@ -58,26 +58,26 @@ TEST_CASE("a request of 0 bytes gets a unique address") {
   CHECK(take(pool, 0) != take(pool, 0));
 }
 
-TEST_CASE("a slab's own address is never allocated") {
+TEST_CASE("a block can fill its slab") {
   for (const std::uint64_t bytes : {std::uint64_t{512}, 64 * kMiB}) {
     Pool pool;
-    give(pool, bytes);
-    CHECK(take(pool, bytes) == kBase + kGranuleBytes);
+    REQUIRE(pool.add_slab({kBase, bytes, 7}) == AddSlabOutcome::kAdded);
+    CHECK(take(pool, bytes) == kBase);
     CHECK_FALSE(pool.allocate(1));
-    CHECK_FALSE(pool.find(kBase));
-    CHECK_FALSE(pool.free(kBase));
-    CHECK(pool.slab_of(kBase)->id == 7);
+    CHECK(pool.find(kBase)->slab == 7);
+    CHECK(pool.free(kBase));
+    CHECK(pool.wholly_free_slab()->id == 7);
   }
 }
 
 TEST_CASE("blocks are aligned even where the slab is not") {
   for (const auto skew : std::initializer_list<std::uint64_t>{1, 256, 511}) {
     Pool pool;
-    give(pool, 4096, kBase + skew);
+    REQUIRE(pool.add_slab({kBase + skew, 4096 + kGranuleBytes, 7}) == AddSlabOutcome::kAdded);
     const Address address = take(pool, 4096);
     CHECK(address % kGranuleBytes == 0);
     CHECK(address > kBase + skew);
-    CHECK(address + 4096 <= kBase + skew + Pool::slab_bytes_for(4096));
+    CHECK(address + 4096 <= kBase + skew + 4096 + kGranuleBytes);
   }
 }
 
@@ -168,7 +168,7 @@ TEST_CASE("statistics add up to the size of the slabs") {
   take(pool, 5000);
   const Statistics now = pool.statistics();
   CHECK(now.used_bytes == 5120);
-  CHECK(now.used_bytes + now.free_bytes + kGranuleBytes == now.slab_bytes);
+  CHECK(now.used_bytes + now.free_bytes == now.slab_bytes);
   CHECK(now.blocks == 1);
   CHECK(now.slabs == 1);
   CHECK(now.metadata_bytes > 0);
@@ -211,14 +211,14 @@ TEST_CASE("a slab is removed only when no block in it is live") {
 TEST_CASE("a slab that is too small, too large or overlaps another is rejected") {
   Pool pool;
   give(pool, kMiB);
-  CHECK(pool.add_slab({kBase + kGiB, kGranuleBytes, 1}) == AddSlabOutcome::kTooSmall);
+  CHECK(pool.add_slab({kBase + kGiB, kGranuleBytes - 1, 1}) == AddSlabOutcome::kTooSmall);
   CHECK(pool.add_slab({kBase + kGiB + 1, 2 * kGranuleBytes - 2, 1}) == AddSlabOutcome::kTooSmall);
   CHECK(pool.add_slab({kBase + kGiB, 0, 1}) == AddSlabOutcome::kTooSmall);
   CHECK(pool.add_slab({kBase + kGiB, kMaximumBytes + 1, 1}) == AddSlabOutcome::kTooLarge);
   CHECK(pool.add_slab({~Address{0} - kMiB, 2 * kMiB, 1}) == AddSlabOutcome::kTooLarge);
   CHECK(pool.add_slab({kBase, kMiB, 1}) == AddSlabOutcome::kOverlaps);
   CHECK(pool.add_slab({kBase - kMiB, kMiB + 1, 1}) == AddSlabOutcome::kOverlaps);
-  CHECK(pool.add_slab({kBase + kMiB, kMiB, 1}) == AddSlabOutcome::kOverlaps);
+  CHECK(pool.add_slab({kBase + kMiB - 1, kMiB, 1}) == AddSlabOutcome::kOverlaps);
   CHECK(pool.statistics().slabs == 1);
   CHECK(pool.check_invariants() == "");
 }

@@ -25,7 +25,7 @@ class Supply final : public Upstream {
     const std::lock_guard guard(mutex_);
     if (minimum_bytes > budget_) return std::nullopt;
     budget_ -= minimum_bytes;
-    const Slab slab{next_, given_too_small ? kGranuleBytes : minimum_bytes, ++grown};
+    const Slab slab{next_, given_too_small ? kGranuleBytes - 1 : minimum_bytes, ++grown};
     next_ += minimum_bytes + kMiB;
     slabs[slab.id] = minimum_bytes;
     return slab;
@@ -81,7 +81,7 @@ TEST_CASE("a pool without room grows by what the request needs") {
   SharedPool pool;
   REQUIRE(pool.allocate(kMiB, supply));
   CHECK(supply.slabs.size() == 1);
-  CHECK(supply.slabs.at(1) == kMiB + kGranuleBytes);
+  CHECK(supply.slabs.at(1) == kMiB);
   CHECK(pool.check_invariants() == "");
 }
 
@@ -140,7 +140,7 @@ TEST_CASE("giving back returns the free slabs and keeps the one in use") {
   for (int index = 0; index < 3; ++index) blocks.push_back(pool.allocate(kMiB, supply).block.address);
   REQUIRE(pool.free(blocks[0]));
   REQUIRE(pool.free(blocks[2]));
-  CHECK(pool.give_back(supply) == 2 * (kMiB + kGranuleBytes));
+  CHECK(pool.give_back(supply) == 2 * kMiB);
   CHECK(supply.slabs.size() == 1);
   CHECK(pool.find(blocks[1]));
   CHECK_FALSE(pool.slab_of(blocks[0]));

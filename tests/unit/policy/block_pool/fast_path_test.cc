@@ -40,14 +40,13 @@ struct FastPool {
     prepare(*pool);
     return pool->allocate_hit(context->handle, bytes, fixture.journal, address) ? address : 0;
   }
-  ContextPool::Freed free(std::uint64_t address) {
-    int device = -1;
-    return pool->free_hit(context->handle, address, fixture.journal, UINT64_MAX, device);
+  ContextPool::Freed::Kind free(std::uint64_t address) {
+    return pool->free_hit(context->handle, address, fixture.journal, UINT64_MAX).kind;
   }
   // Frees until the quarantine seals, called as BlockPools does; the number of frees.
   int frees_until_due(std::uint64_t bytes = 512) {
     for (int frees = 1; frees <= 10'000; ++frees) {
-      const ContextPool::Freed freed = free(take(bytes));
+      const ContextPool::Freed::Kind freed = free(take(bytes));
       REQUIRE(freed != ContextPool::Freed::no);
       if (freed == ContextPool::Freed::due) {
         const auto seals = fixture.driver.calls("cuCtxRecordEvent");
@@ -95,12 +94,11 @@ TEST_CASE("the fast path does not free a block whose size must be published") {
   QuarantineFixture fixture;
   FastPool fast(fixture);
   const std::uint64_t block = fast.take(4096);
-  int device = -1;
-  CHECK(fast.pool->free_hit(fast.context->handle, block, fixture.journal, 4095, device) == ContextPool::Freed::no);
+  CHECK(fast.pool->free_hit(fast.context->handle, block, fixture.journal, 4095).kind == ContextPool::Freed::no);
   CHECK(fast.pool->blocks.find(block));
   CHECK(fixture.journal.tally().devices[0].frees == 0);
   CHECK(fixture.quarantine.blocks() == 0);
-  CHECK(fast.pool->free_hit(fast.context->handle, block, fixture.journal, 4096, device) != ContextPool::Freed::no);
+  CHECK(fast.pool->free_hit(fast.context->handle, block, fixture.journal, 4096).kind != ContextPool::Freed::no);
   CHECK(fixture.quarantine.blocks() == 1);
 }
 
@@ -112,9 +110,8 @@ TEST_CASE("a stale handle finds a recycled pool closed, also when another contex
   REQUIRE(gone->free(gone->take()) != ContextPool::Freed::no);
   gone.reset();
   std::uint64_t none = 0;
-  int device = 0;
   CHECK_FALSE(pool->allocate_hit(handle, 512, fixture.journal, none));
-  CHECK(pool->free_hit(handle, 0x900000200, fixture.journal, UINT64_MAX, device) == ContextPool::Freed::no);
+  CHECK(pool->free_hit(handle, 0x900000200, fixture.journal, UINT64_MAX).kind == ContextPool::Freed::no);
   CHECK(fixture.quarantine.blocks() == 0);
   policy::Context next;
   next.handle = handle;  // so that it gets the same place
@@ -127,7 +124,7 @@ TEST_CASE("a stale handle finds a recycled pool closed, also when another contex
   pool->open_to_hits(fixture.context->handle, [] { return true; });
   CHECK_FALSE(pool->allocate_hit(handle, 512, fixture.journal, none));
   CHECK(pool->allocate_hit(fixture.context->handle, 512, fixture.journal, none));
-  CHECK(pool->free_hit(handle, none, fixture.journal, UINT64_MAX, device) == ContextPool::Freed::no);
+  CHECK(pool->free_hit(handle, none, fixture.journal, UINT64_MAX).kind == ContextPool::Freed::no);
   pool->release();
 }
 
@@ -188,7 +185,7 @@ TEST_CASE("a seal is due after 1,024 frees of the fast path or an eighth of the 
   fixture.collect();
   CHECK(fast.frees_until_due(kMiB) == QuarantineFixture::kBytes / kMiB / 8);
   fixture.collect();
-  fixture.quarantine.set_sizes(QuarantineFixture::kBytes, 4 * kMiB);
+  fixture.quarantine.set_sizes(QuarantineFixture::kBytes, 4 * kMiB, QuarantineFixture::kUnlimited);
   fixture.free_one();
   CHECK(fast.frees_until_due() == 1023);
 }
@@ -255,7 +252,7 @@ TEST_CASE("a fast path that is full, because the host has no memory to gather it
     }
   }
   block = fast.take();
-  const ContextPool::Freed freed = fast.free(block);
+  const ContextPool::Freed::Kind freed = fast.free(block);
   std::uint64_t bytes = 0;
   Quarantine::PendingRecord pending;
   bool due = false;

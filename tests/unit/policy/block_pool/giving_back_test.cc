@@ -9,20 +9,23 @@ using namespace ration::test;
 
 using Sizes = std::vector<std::uint64_t>;
 
-TEST_CASE("a wholly free slab goes back before anything is waited for") {
-  FakeDriver driver;
-  PooledProgram program(driver, limit_of(6 * kMiB));
-  const CUcontext context = program.create();
-  const CUdeviceptr first = program.take(kWhole);
-  const CUdeviceptr second = program.take(3 * kMiB);
-  REQUIRE(driver.asked() == Sizes{2 * kMiB, 4 * kMiB});
-  program.free(first);
-  REQUIRE(program.synchronise() == CUDA_SUCCESS);
-  driver.timeline.submit(context);
-  program.free(second);  // still in use
-  CHECK(program.take(2 * kMiB - 1024) != kUntouched);
-  CHECK(driver.calls("cuEventSynchronize") == 0);
-  CHECK(program.early() == 0);
+TEST_CASE("a wholly free slab goes back to the driver if the device is idle, and not while it is at work") {
+  for (const bool idle : {true, false}) {
+    INFO(idle);
+    FakeDriver driver;
+    PooledProgram program(driver, limit_of(6 * kMiB));
+    const CUcontext context = program.create();
+    const CUdeviceptr first = program.take(kWhole);
+    REQUIRE(program.take(3 * kMiB) != kUntouched);
+    program.free(first);
+    if (!idle) {
+      driver.timeline.submit(context);
+    }
+    CHECK((program.take(3 * kMiB) != kUntouched) == idle);
+    CHECK(driver.calls("cuMemFree_v2") == (idle ? 1 : 0));
+    CHECK(driver.calls("cuEventSynchronize") == 0);
+    CHECK(program.early() == 0);
+  }
 }
 
 TEST_CASE("slabs that are too small are returned for one that is large enough") {
@@ -31,7 +34,7 @@ TEST_CASE("slabs that are too small are returned for one that is large enough") 
   PooledProgram program(driver, limit_of(6 * kMiB), folder / "log");
   program.create();
   program.free(program.take(kWhole));
-  CHECK(program.take(6 * kMiB - 512) != kUntouched);
+  CHECK(program.take(6 * kMiB) != kUntouched);
   CHECK(driver.asked().back() == 6 * kMiB);
   CHECK(driver.live_blocks() == 1);
   const std::vector<json> lines = log_lines(folder / "log");
@@ -97,13 +100,13 @@ TEST_CASE("if the device is full, free slabs are returned too, and the reason is
   program.create();
   program.free(program.take(kWhole));
   CHECK(program.take(3 * kMiB) != kUntouched);
-  CHECK(program.charged() == 3 * kMiB + 512);
+  CHECK(program.charged() == 3 * kMiB);
   CHECK(program.take(3 * kMiB) == kUntouched);
   CHECK(program.denied(events::Reason::device) == 1);
   program.free(program.take(1024));
-  CHECK(program.take_direct(kMiB) == kUntouched);
+  CHECK(program.take_direct(2 * kMiB) == kUntouched);
   CHECK(program.denied(events::Reason::device) == 2);
-  CHECK(program.charged() == 3 * kMiB + 512);
+  CHECK(program.charged() == 3 * kMiB);
 }
 
 TEST_CASE("a slab that the driver does not take back stays the pool's") {

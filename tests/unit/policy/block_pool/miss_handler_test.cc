@@ -22,13 +22,25 @@ TEST_CASE("slabs start at 2 MiB and double") {
   CHECK(program.charged() == 30 * kMiB);
 }
 
-TEST_CASE("a slab has room for the block that it is for, in steps of 2 MiB") {
+TEST_CASE("a slab has room for the block that it is for, in steps of 2 MiB where many such blocks fit") {
   FakeDriver driver;
-  PooledProgram program(driver, limit_of(100 * kMiB));
+  PooledProgram program(driver, limit_of(4096 * kMiB));
   program.create();
   CHECK(program.take(kWhole) != kUntouched);
-  CHECK(program.take(20 * kMiB) != kUntouched);  // and a granule in front
+  CHECK(program.take(20 * kMiB + 1) != kUntouched);
   CHECK(driver.asked() == Sizes{2 * kMiB, 22 * kMiB});
+}
+
+TEST_CASE("where few such blocks fit, slabs hold whole blocks and nothing is lost") {
+  for (const std::uint64_t count : {1, 3, 7, 10, 64}) {
+    INFO(count);
+    FakeDriver driver;
+    PooledProgram program(driver, limit_of(100 * kMiB));
+    program.create();
+    for (std::uint64_t taken = 0; taken < count; ++taken) {
+      CHECK(program.take(100 * kMiB / count / 512 * 512) != kUntouched);
+    }
+  }
 }
 
 TEST_CASE("a slab takes what the limit leaves, in whole granules") {
@@ -37,7 +49,8 @@ TEST_CASE("a slab takes what the limit leaves, in whole granules") {
   program.create();
   CHECK(program.take(kWhole) != kUntouched);
   CHECK(program.take(kWhole) != kUntouched);
-  CHECK(driver.asked() == Sizes{2 * kMiB, 3 * kMiB + 512});
+  CHECK(program.take(kMiB + 512) != kUntouched);
+  CHECK(driver.asked() == Sizes{2 * kMiB, 2 * kMiB, kMiB + 512});
   CHECK(driver.used(0) <= 5 * kMiB + 700);
 }
 
@@ -108,14 +121,14 @@ TEST_CASE("clean blocks are reused before the pool grows, and nothing is waited 
   CHECK(driver.calls("cuEventSynchronize") == 0);
 }
 
-TEST_CASE("what fits to the last byte but for the pool's granule comes from the driver") {
+TEST_CASE("what fits to the last byte but in no whole granules comes from the driver") {
   FakeDriver driver;
-  PooledProgram program(driver, limit_of(4 * kMiB));
+  PooledProgram program(driver, limit_of(4 * kMiB + 100));
   program.create();
-  const CUdeviceptr address = program.take(4 * kMiB);
+  const CUdeviceptr address = program.take(4 * kMiB + 100);
   CHECK(address != kUntouched);
   CHECK(driver.is_live(address));
-  CHECK(program.charged() == 4 * kMiB);
+  CHECK(program.charged() == 4 * kMiB + 100);
   CHECK(program.take(512) == kUntouched);
   CHECK(program.free(address) == CUDA_SUCCESS);
   CHECK(program.charged() == 0);
@@ -139,10 +152,10 @@ TEST_CASE("free memory is what the pool has, what is freed, and what the limit s
   PooledProgram program(driver, limit_of(4 * kMiB));
   const CUcontext context = program.create();
   const CUdeviceptr address = program.take(kMiB);
-  CHECK(program.free_bytes() == 3 * kMiB - 512);
+  CHECK(program.free_bytes() == 3 * kMiB);
   driver.timeline.submit(context);
   program.free(address);
-  CHECK(program.free_bytes() == 4 * kMiB - 512);
+  CHECK(program.free_bytes() == 4 * kMiB);
   CHECK(program.memory().total_bytes == 4 * kMiB);
 }
 

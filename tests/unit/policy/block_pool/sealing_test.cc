@@ -32,7 +32,7 @@ TEST_CASE("a seal is due after an eighth of the pool's bytes, or after the slack
   QuarantineFixture fixture;
   CHECK(frees_until_due(fixture, kMiB) == QuarantineFixture::kBytes / kMiB / 8);
   fixture.collect();
-  fixture.quarantine.set_sizes(QuarantineFixture::kBytes, QuarantineFixture::kBytes / 4);
+  fixture.quarantine.set_sizes(QuarantineFixture::kBytes, QuarantineFixture::kBytes / 4, QuarantineFixture::kUnlimited);
   CHECK(frees_until_due(fixture, kMiB) == QuarantineFixture::kBytes / kMiB / 4);
 }
 

@@ -105,28 +105,17 @@ TEST_CASE("the program's own synchronise cleans what it freed before, without a 
     if (!events) {
       driver::real.cuCtxRecordEvent.set(nullptr);
     }
-    Full full(driver);
-    driver.timeline.submit(full.context);
-    full.program.free(full.first);
-    CHECK(full.program.synchronise() == CUDA_SUCCESS);
-    CHECK(full.take_again() == full.first);
-    CHECK_FALSE(full.waited());
+    PooledProgram program(driver, limit_of(kSlab));
+    const CUcontext context = program.create();
+    driver.timeline.submit(context);
+    program.free(program.take(1024));
+    CHECK(program.synchronise() == CUDA_SUCCESS);
+    driver.timeline.submit(context);  // too late to count
+    CHECK(program.take(kWhole) != kUntouched);
+    CHECK(program.tally().devices[0].waits == 0);
     CHECK(driver.calls("cuCtxSynchronize") == 1);
-    CHECK(full.program.early() == 0);
+    CHECK(program.early() == 0);
   }
-}
-
-TEST_CASE("the program's own synchronise also cleans blocks that no seal was due for") {
-  FakeDriver driver;
-  driver::real.cuCtxRecordEvent.set(nullptr);
-  PooledProgram program(driver, limit_of(kSlab));
-  const CUcontext context = program.create();
-  driver.timeline.submit(context);
-  program.free(program.take(1024));
-  CHECK(program.synchronise() == CUDA_SUCCESS);
-  CHECK(program.take(kWhole) != kUntouched);
-  CHECK(program.tally().devices[0].waits == 0);
-  CHECK(program.early() == 0);
 }
 
 TEST_CASE("what the program frees while it synchronises is not cleaned by that") {
@@ -152,30 +141,30 @@ TEST_CASE("what the program frees while it synchronises is not cleaned by that")
 TEST_CASE("a synchronise of the program that fails cleans nothing") {
   FakeDriver driver;
   driver::real.cuCtxRecordEvent.set(nullptr);
-  Full full(driver);
-  driver.timeline.submit(full.context);
-  full.program.free(full.first);
+  PooledProgram program(driver, limit_of(kSlab));
+  driver.timeline.submit(program.create());
+  program.free(program.take(1024));
   driver.fails["cuCtxSynchronize"] = CUDA_ERROR_LAUNCH_FAILED;
-  CHECK(full.program.synchronise() == CUDA_ERROR_LAUNCH_FAILED);
-  CHECK(full.take_again() == kUntouched);
-  CHECK(full.program.last == CUDA_ERROR_LAUNCH_FAILED);
-  CHECK(full.program.early() == 0);
+  CHECK(program.synchronise() == CUDA_ERROR_LAUNCH_FAILED);
+  CHECK(program.take(kWhole) == kUntouched);
+  CHECK(program.last == CUDA_ERROR_LAUNCH_FAILED);
+  CHECK(program.early() == 0);
 }
 
 TEST_CASE("a synchronise of the program cleans its own context and no other") {
   FakeDriver driver;
   driver::real.cuCtxRecordEvent.set(nullptr);
-  Full full(driver);
-  const CUcontext other = full.program.create();
+  PooledProgram program(driver, limit_of(kSlab));
+  const CUcontext other = program.create();
+  const CUcontext context = program.create();
   driver.timeline.submit(other);
-  driver.timeline.submit(full.context);
-  FakeDriver::current = full.context;
-  full.program.free(full.first);
-  CHECK(full.program.synchronise() == CUDA_SUCCESS);
-  CHECK(full.take_again() == full.first);
-  CHECK(full.waited());
+  driver.timeline.submit(context);
+  program.free(program.take(1024));
+  CHECK(program.synchronise() == CUDA_SUCCESS);
+  CHECK(program.take(kWhole) != kUntouched);
+  CHECK(program.tally().devices[0].waits > 0);
   CHECK(driver.calls("cuCtxSynchronize") == 2);  // the other one's by us
-  CHECK(full.program.early() == 0);
+  CHECK(program.early() == 0);
 }
 
 TEST_CASE("a synchronise of a green context cleans nothing of its primary one") {

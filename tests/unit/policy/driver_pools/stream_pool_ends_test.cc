@@ -19,7 +19,7 @@ TEST_CASE("a destroyed pool stays charged while a block lives in it, and then un
   CHECK(books.pools.has_orphans(0) == false);
   books.pools.block_ended(*pool);
   CHECK(books.pools.has_orphans(0));
-  CHECK(books.pools.retains(0));
+  CHECK(books.pools.idle(0) == 32 * kMiB);
   CHECK(books.charged() == 32 * kMiB);
   const std::uint64_t orphaned = books.pools.orphaned(0);
   books.pools.release_orphans(kApi, 0, orphaned);

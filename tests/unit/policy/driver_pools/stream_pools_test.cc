@@ -119,16 +119,16 @@ TEST_CASE("trimming asks each pool of the device, and none of another device") {
   CHECK(books.pools.trim(kApi, 0) == false);  // there is nothing left
 }
 
-TEST_CASE("a pool retains what it reserves and is not in use, as far as the driver says") {
+TEST_CASE("what a pool reserves and does not use is idle, as far as the driver says") {
   StreamBooks books;
-  CHECK(books.pools.retains(0) == false);
+  CHECK(books.pools.idle(0) == 0);
   books.allocate(kPool, 32 * kMiB);
-  CHECK(books.pools.retains(0) == false);
+  CHECK(books.pools.idle(0) == 0);
   books.free(kPool, books.last);
-  CHECK(books.pools.retains(0));
-  CHECK(books.pools.retains(1) == false);
+  CHECK(books.pools.idle(0) == 32 * kMiB);
+  CHECK(books.pools.idle(1) == 0);
   books.driver.fails["cuMemPoolGetAttribute"] = CUDA_ERROR_INVALID_VALUE;
-  CHECK(books.pools.retains(0) == false);
+  CHECK(books.pools.idle(0) == 0);
 }
 
 TEST_CASE("a driver that stops saying what a pool reserves leaves the charge as it was") {

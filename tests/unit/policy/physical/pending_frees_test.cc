@@ -57,7 +57,7 @@ TEST_CASE("if the frees that have passed do not suffice, the rest is waited for"
   CHECK(driver.calls("cuEventSynchronize") == 1);
 }
 
-TEST_CASE("a request is denied only after the wait, and what is still held stays charged") {
+TEST_CASE("a request that not even the pending frees could serve is denied without a wait") {
   FakeDriver driver;
   Program program(limit_of(1000));
   program.create();
@@ -65,8 +65,8 @@ TEST_CASE("a request is denied only after the wait, and what is still held stays
   driver.streams_wait = true;
   program.free_async(program.take(600));
   CHECK(program.take(601) == kUntouched);
-  CHECK(driver.calls("cuEventSynchronize") == 1);
-  CHECK(program.charged() == 400);
+  CHECK(driver.calls("cuEventSynchronize") == 0);
+  CHECK(program.charged() == 1000);
   CHECK(program.denied(events::Reason::limit) == 1);
 }
 

@@ -1,0 +1,243 @@
+// as_driver CASE BYTES [BLOCKS]: calls whose answers must be those of a driver on a device of the limit's size. Prints
+// the code of each; `waits` where a call returned only after the queued work was let go, which happens after kPatience.
+// The queued work is a host function that ends when the program says so, at the end of the case.
+#include <cuda.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+namespace {
+
+constexpr size_t kMiB = 1 << 20;
+constexpr auto kPatience = std::chrono::seconds(5);
+
+std::atomic<int> let_go{0};
+std::atomic<int> running{0};
+std::mutex programs_lock;
+
+void until_let_go(void *) {
+  running = 1;
+  running.notify_all();
+  let_go.wait(0);
+}
+void takes_the_lock(void *) {
+  const std::lock_guard guard(programs_lock);
+}
+void takes_a_while(void *) {
+  for (int turn = 0; turn < 1'000'000; ++turn) let_go.load();
+}
+
+// Lets the work go when one call lasts too long.
+class Watch {
+ public:
+  Watch() : thread_([this] { watch(); }) {}
+  ~Watch() {
+    {
+      const std::lock_guard guard(mutex_);
+      over_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+  template <class Call>
+  CUresult operator()(const char *name, const Call &call) {
+    const bool was_let_go = let_go != 0;
+    since_ = std::chrono::steady_clock::now().time_since_epoch().count();
+    const CUresult result = call();
+    since_ = 0;
+    printf("%s: %d%s\n", name, static_cast<int>(result), !was_let_go && let_go != 0 ? ", waits" : "");
+    return result;
+  }
+
+ private:
+  void watch() {
+    std::unique_lock guard(mutex_);
+    while (!changed_.wait_for(guard, std::chrono::milliseconds(10), [this] { return over_; })) {
+      const auto since = since_.load();
+      const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
+      if (since != 0 && now - since > std::chrono::nanoseconds(kPatience).count()) {
+        let_go = 1;
+        let_go.notify_all();
+      }
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool over_ = false;
+  std::atomic<std::chrono::steady_clock::rep> since_{0};
+  std::thread thread_;
+};
+
+class Program {
+ public:
+  CUresult open() {
+    CUcontext made = nullptr;
+    const CUresult result = cuDevicePrimaryCtxRetain(&made, 0);
+    return result == CUDA_SUCCESS ? cuCtxSetCurrent(made) : result;
+  }
+  CUdeviceptr allocate(size_t bytes) {
+    CUdeviceptr block = 0;
+    watch_("cuMemAlloc", [&] { return cuMemAlloc_v2(&block, bytes); });
+    return block;
+  }
+  CUdeviceptr allocate_managed(size_t bytes) {
+    CUdeviceptr block = 0;
+    watch_("cuMemAllocManaged", [&] { return cuMemAllocManaged(&block, bytes, CU_MEM_ATTACH_GLOBAL); });
+    return block;
+  }
+  void free(CUdeviceptr block) {
+    watch_("cuMemFree", [&] { return cuMemFree_v2(block); });
+  }
+  void synchronise() {
+    watch_("cuCtxSynchronize", [] { return cuCtxSynchronize(); });
+  }
+  void queue(CUhostFn function) {
+    CUstream stream = nullptr;
+    watch_("cuStreamCreate", [&] { return cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING); });
+    watch_("cuLaunchHostFunc", [&] { return cuLaunchHostFunc(stream, function, nullptr); });
+  }
+  // From here on the device is at work until the program's end.
+  void start_work() {
+    queue(until_let_go);
+    running.wait(0);
+  }
+
+ private:
+  Watch watch_;
+};
+
+// A block of three quarters of the device, again and again, with work behind each free.
+void in_turn(Program &program, size_t bytes) {
+  for (int turn = 0; turn < 50; ++turn) {
+    const CUdeviceptr block = program.allocate(bytes / 4 * 3);
+    program.free(block);
+    program.queue(takes_a_while);
+  }
+  program.synchronise();
+  program.allocate(bytes / 4 * 3);
+  program.allocate(bytes / 4);
+}
+
+void large_after_idle(Program &program, size_t bytes) {
+  const CUdeviceptr block = program.allocate(bytes / 8 * 5);
+  program.free(block);
+  program.start_work();
+  program.allocate(bytes / 8 * 5);
+}
+
+void all_after_idle(Program &program, size_t bytes) {
+  std::vector<CUdeviceptr> blocks(16);
+  for (CUdeviceptr &block : blocks) block = program.allocate(bytes / 16);
+  for (const CUdeviceptr block : blocks) program.free(block);
+  program.start_work();
+  for (CUdeviceptr &block : blocks) block = program.allocate(bytes / 16);
+}
+
+void small_after_synchronise(Program &program, size_t bytes) {
+  std::vector<CUdeviceptr> blocks(512);
+  for (CUdeviceptr &block : blocks) block = program.allocate(bytes / 512);
+  for (const CUdeviceptr block : blocks) program.free(block);
+  program.synchronise();
+  program.start_work();
+  for (CUdeviceptr &block : blocks) block = program.allocate(bytes / 512);
+}
+
+// The slab of the freed block is too small, and must not go back to the driver while the device is at work.
+void larger_beside_work(Program &program, size_t bytes) {
+  const CUdeviceptr block = program.allocate(bytes / 64 * 30);
+  program.free(block);
+  program.start_work();
+  program.allocate(bytes / 64 * 50);
+  program.allocate_managed(bytes / 64 * 50);
+}
+
+void never_fits(Program &program, size_t bytes) {
+  program.allocate(bytes / 64);
+  program.allocate(bytes / 60 * 49);
+  program.start_work();
+  program.allocate(bytes / 60 * 50);
+  program.allocate_managed(bytes / 60 * 50);
+  program.allocate(bytes * 4);
+}
+
+// The device's work needs a lock that the program holds while it allocates.
+void allocates_under_a_lock(Program &program, size_t bytes) {
+  for (int turn = 0; turn < 20; ++turn) {
+    const CUdeviceptr block = program.allocate(bytes / 8 * 5);
+    program.queue(takes_a_while);
+    program.queue(takes_the_lock);
+    program.free(block);
+    const std::lock_guard guard(programs_lock);
+    program.free(program.allocate(bytes / 8 * 5));
+  }
+}
+
+// So many blocks of the same size that nothing is left.
+void fits(Program &program, size_t bytes, size_t blocks) {
+  for (size_t block = 0; block < blocks; ++block) program.allocate(bytes / blocks / 512 * 512);
+}
+
+// Threads that together never need more than there is. Prints the refusals.
+void threads(int count, size_t block_bytes, int turns) {
+  std::atomic<int> refused{0};
+  CUcontext current = nullptr;
+  cuCtxGetCurrent(&current);
+  std::vector<std::thread> all;
+  for (int thread = 0; thread < count; ++thread) {
+    all.emplace_back([&] {
+      cuCtxSetCurrent(current);
+      for (int turn = 0; turn < turns; ++turn) {
+        CUdeviceptr block = 0;
+        if (cuMemAlloc_v2(&block, block_bytes) != CUDA_SUCCESS) {
+          ++refused;
+        } else {
+          cuMemFree_v2(block);
+        }
+      }
+    });
+  }
+  for (std::thread &thread : all) thread.join();
+  printf("refused: %d\n", refused.load());
+}
+
+int run(std::string_view name, size_t bytes, size_t blocks) {
+  const std::map<std::string_view, void (*)(Program &, size_t)> cases = {
+      {"in_turn", in_turn},
+      {"large_after_idle", large_after_idle},
+      {"all_after_idle", all_after_idle},
+      {"small_after_synchronise", small_after_synchronise},
+      {"larger_beside_work", larger_beside_work},
+      {"never_fits", never_fits},
+      {"allocates_under_a_lock", allocates_under_a_lock}};
+  Program program;
+  if (cuInit(0) != CUDA_SUCCESS || program.open() != CUDA_SUCCESS) return 2;
+  if (const auto found = cases.find(name); found != cases.end()) {
+    found->second(program, bytes);
+  } else if (name == "threads") {
+    threads(8, bytes / 64 * 7, 20000);
+  } else if (name == "threads_large") {
+    threads(8, bytes / 1024 * 96, 5000);
+  } else if (name == "fits") {
+    fits(program, bytes, blocks);
+  } else {
+    return 2;
+  }
+  let_go = 1;
+  let_go.notify_all();
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char **argv) {
+  return argc > 2 ? run(argv[1], strtoull(argv[2], nullptr, 10), argc > 3 ? strtoull(argv[3], nullptr, 10) : 1) : 2;
+}

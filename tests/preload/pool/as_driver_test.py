@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+"""Under a limit a program gets the answers of a driver on a device of that size, and waits where that driver does
+(as_driver.cc). Each case runs twice: without Ration on such a device, and under it on a larger one."""
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from harness import GIB, MIB, expect, main, run  # noqa: E402
+
+CASES = ("in_turn", "large_after_idle", "all_after_idle", "small_after_synchronise", "larger_beside_work", "never_fits",
+         "allocates_under_a_lock", "threads")
+SETTINGS = {"preallocated": {}, "preallocated at first": {"RATION_PREALLOCATE_AFTER": "0"},
+            "grown on demand": {"RATION_PREALLOCATE": "false"}, "no pool": {"RATION_MODE": "direct"}}
+# What must differ, by case and settings: the driver's lines, ours, and why.
+ALLOWED = {
+    # The freed block's slab is too small, and while the device is at work it cannot go back without a wait.
+    ("larger_beside_work", name): ("cuMemAlloc: 0\ncuMemAllocManaged: 2", "cuMemAlloc: 2\ncuMemAllocManaged: 2")
+    for name in ("preallocated", "grown on demand")
+}
+
+
+def natively(case, limit, *more):
+    return run("as_driver", case, str(limit), *more, preload=None, SIMCUDA_DEVICES=limit, SIMCUDA_CONTEXT_BYTES="0")
+
+
+def under_ration(case, limit, *more, **settings):
+    return run("as_driver", case, str(limit), *more, **{"RATION_MODE": "pool", "RATION_LIMIT": limit} | settings)
+
+
+def same(case, limit, name):
+    def one(_):
+        native, ours = natively(case, limit), under_ration(case, limit, **SETTINGS[name])
+        expect("status, natively and under Ration", (native.status, ours.status), (0, 0))
+        wanted = native.out.replace(*ALLOWED.get((case, name), ("", "")))
+        expect("answers", ours.out.splitlines(), wanted.splitlines())
+    return one
+
+
+def fits(settings):
+    """Equal blocks that fill the limit, whatever their number."""
+    def one(_):
+        for limit in (64 * MIB, 100_000_000, 8 * GIB):
+            for blocks in (1, 2, 3, 4, 7, 16, 31, 58, 63, 64):
+                done = under_ration("fits", limit, str(blocks), **settings)
+                expect(f"{blocks} blocks in {limit}", done.out.splitlines(), ["cuMemAlloc: 0"] * blocks)
+    return one
+
+
+cases = {f"{case}, {name}": same(case, 64 * MIB, name) for name in SETTINGS for case in CASES}
+cases |= {f"blocks that fill the limit, {name}": fits(settings) for name, settings in SETTINGS.items()}
+main(cases)
