@@ -1,0 +1,41 @@
+#include "tests/oracle/objects.h"
+
+namespace oracle {
+
+Objects &objects() {
+  static auto *all = new Objects;
+  return *all;
+}
+
+int current_context() {
+  CUcontext current = nullptr;
+  if (cuCtxGetCurrent(&current) != CUDA_SUCCESS || current == nullptr) return -1;
+  for (int i = 0; i < kMost; ++i) {
+    const Context &context = objects().contexts[i];
+    if (context.life == Life::kLive && context.handle == current) return i;
+  }
+  return -1;
+}
+
+Block *block_at(CUdeviceptr address) {
+  for (Block &block : objects().blocks) {
+    if (block.life == Life::kLive && address >= block.address && address - block.address < block.bytes) return &block;
+  }
+  return nullptr;
+}
+
+void end_with(int context) {
+  Objects &all = objects();
+  for (Block &block : all.blocks) {
+    if (block.context == context && block.life == Life::kLive) block.life = Life::kDead;
+  }
+  for (Array &array : all.arrays) {
+    if (array.context == context && array.life == Life::kLive) array.life = Life::kDead;
+  }
+  for (Stream &stream : all.streams) {
+    if (stream.context == context && stream.life == Life::kLive) stream.life = Life::kDead;
+  }
+  all.contexts[context].gated = nullptr;
+}
+
+}  // namespace oracle

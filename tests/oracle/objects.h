@@ -1,0 +1,88 @@
+// What a program has: contexts, streams, blocks and so on, by the numbers that it gives them. A program that runs its
+// threads side by side uses each object in one thread only. Layer: the driver API, stamp.h. Threads: see above.
+#pragma once
+
+#ifndef __CUDA_API_VERSION_INTERNAL
+#define __CUDA_API_VERSION_INTERNAL  // the exports' own names
+#endif
+#include <cuda.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace oracle {
+
+inline constexpr int kMost = 256;  // objects of a kind
+
+enum class Life { kNone, kLive, kDead };
+
+struct Context {
+  Life life = Life::kNone;
+  CUcontext handle = nullptr;
+  CUdevice device = 0;
+  bool primary = false;
+  CUfunction gated = nullptr;  // the kernel that waits for a flag
+};
+
+struct Stream {
+  Life life = Life::kNone;
+  CUstream handle = nullptr;
+  int context = -1;
+};
+
+enum class Kind { kPlain, kManaged, kOrdered, kMapped };
+
+struct Block {
+  Life life = Life::kNone;
+  Kind kind = Kind::kPlain;
+  CUdeviceptr address = 0;
+  size_t bytes = 0;
+  size_t marked = 0;                   // its first bytes, that bear marks
+  int context = -1;                    // that takes the block along when it ends; -1: none does
+  int home = -1;                       // where its marks are queued
+  bool readable = false;               // they have been written
+  std::vector<std::uint32_t> owners;   // the marks that its memory may show
+};
+
+struct Array {
+  Life life = Life::kNone;
+  void *handle = nullptr;
+  bool mipmapped = false;
+  int context = -1;
+};
+
+struct Pool {
+  Life life = Life::kNone;
+  CUmemoryPool handle = nullptr;
+};
+
+struct Physical {
+  Life life = Life::kNone;
+  CUmemGenericAllocationHandle handle = 0;
+  size_t bytes = 0;
+  CUdevice device = 0;
+};
+
+struct Objects {
+  std::array<Context, kMost> contexts;
+  std::array<Stream, kMost> streams;
+  std::array<Block, kMost> blocks;
+  std::array<Array, kMost> arrays;
+  std::array<Pool, kMost> pools;
+  std::array<Physical, kMost> physical;
+  bool numbers_return = false;  // the number of a block that has ended may be given to another
+};
+
+Objects &objects();
+
+// The number of the current context; -1: none, or one that the program has not made.
+int current_context();
+// The live block that contains the address; null: none.
+Block *block_at(CUdeviceptr address);
+// After a context has ended: its blocks, arrays and streams have ended, too.
+void end_with(int context);
+
+}  // namespace oracle
