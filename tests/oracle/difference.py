@@ -1,0 +1,144 @@
+"""What a program met under Ration that it did not meet natively, and the lists of differences that may be."""
+import fnmatch
+import pathlib
+from dataclasses import dataclass
+
+SLACK = 64 << 10  # the overhead of a pool: its slabs' first granules and its blocks' ends
+
+# After these nothing that follows depends on the answer.
+ASKS = ("info", "total", "range", "attribute", "read", "check", "free_null", "free_foreign", "free_again", "free_inside")
+TAKES = ("alloc", "managed", "alloc_async", "alloc_from", "physical", "pitch")
+
+
+@dataclass
+class Difference:
+    program: object
+    index: int  # of the step; -1: at the end
+    verb: str
+    native: str
+    under: str
+    where: dict
+
+    def signature(self):
+        return self.verb, self.native, self.under
+
+    def __str__(self):
+        step = self.program.steps[self.index] if self.index >= 0 else "end"
+        return f"step {self.index} `{step}`: {self.native} natively, {self.under} under Ration"
+
+
+@dataclass
+class Line:
+    verb: str
+    native: str
+    under: str
+    where: list
+    reason: str
+    text: str
+    matched: int = 0
+
+    def matches(self, difference):
+        found = (fnmatch.fnmatchcase(value, pattern) for value, pattern in
+                 zip(difference.signature(), (self.verb, self.native, self.under)))
+        return all(found) and all(holds(condition, difference.where) for condition in self.where)
+
+
+def holds(condition, where):
+    for operator in (">=", "=", ""):
+        if operator and operator in condition:
+            key, wanted = condition.split(operator)
+            value = where.get(key, "")
+            return int(value) >= int(wanted) if operator == ">=" else str(value) == wanted
+    return bool(where.get(condition.removeprefix("not-"))) != condition.startswith("not-")
+
+
+def read_list(path):
+    lines = []
+    for text in pathlib.Path(path).read_text().splitlines():
+        if text and not text.startswith("#"):
+            verb, native, under, where, reason = (part.strip() for part in text.split("|"))
+            lines.append(Line(verb, native, under, where.split(), reason, text))
+    return lines
+
+
+class State:
+    """What a program has done natively so far, as far as the lists ask for it."""
+
+    def __init__(self, program):
+        self.program = program
+        self.closed, self.sizes, self.seen = set(), {}, set()
+        settings = program.settings
+        self.fixed = {"mode": settings.get("RATION_MODE", "pool"), "free": settings.get("RATION_FREE", "deferred"),
+                      "preallocate": settings.get("RATION_PREALLOCATE", "true"), "devices": program.devices,
+                      "late": "late" in program.header}
+
+    def where(self, words):
+        wanted = int(words[3]) if words[1] in TAKES and len(words) > 3 else 0
+        wanted *= int(words[4]) if words[1] == "pitch" else 1
+        held = sum(self.sizes.values())
+        return self.fixed | {"busy": bool(self.closed), "fill": (held + wanted) * 100 // self.program.limit,
+                             "wanted": wanted * 100 // self.program.limit} | {f"after-{verb}": True for verb in self.seen}
+
+    def step(self, words, answer):
+        verb, code = words[1], answer.split(":")[0].rstrip("w!")
+        if code != "0":
+            return
+        if verb in ("kernel", "host_function"):
+            self.closed |= {word for word in words[3:] if word[0] == "f"}
+        elif verb == "set":
+            self.closed.discard(words[2])
+        elif verb == "pitch":
+            self.sizes[words[2]] = int(answer.split(":")[1].rstrip("w")) * int(words[4])
+        elif verb in TAKES:
+            self.sizes[words[2]] = int(words[3])
+        elif verb in ("array", "mipmapped"):
+            self.sizes[words[2]] = 4 * int(words[3]) * max(1, int(words[4]))
+        elif verb in ("free", "free_async", "end_array"):
+            self.sizes.pop(words[2], None)
+        if answer.endswith("w"):
+            self.closed.clear()
+        self.seen.add(verb)
+
+
+def simplified(verb, native, under):
+    """The two answers without what may differ: a block's memory that a pool spends, calls that waited natively."""
+    native, under = native.removesuffix("w"), under
+    if verb == "info" and native.startswith("0:") and under.startswith("0:"):
+        (free, total), (free_under, total_under) = (map(int, answer.rstrip("W")[2:].split("/")) for answer in (native, under))
+        if total != total_under:
+            return native, under
+        change = "less" if free_under < free - SLACK else "more" if free_under > free + SLACK else "same"
+        return "0:same", f"0:{change}" + ("W" if under.endswith("W") else "")
+    return native, under
+
+
+def differences(program, native, under):
+    """The differences in order; what follows one that changes what the program has is not compared."""
+    state = State(program)
+    end = native.index("end") if "end" in native else len(native)
+    if any(line.startswith("together") for line in program.header):
+        return together(program, native, under)
+    for index, answer in enumerate(native[:end]):
+        words = program.steps[index].split()
+        verb = words[1]
+        seen = under[index] if index < len(under) else "nothing"
+        if seen.startswith(("hangs", "died", "init", "end")):
+            yield Difference(program, index, verb, answer, seen, state.where(words))
+            return
+        if "?" not in (answer, seen):
+            before, after = simplified(verb, answer, seen)
+            if before != after:
+                yield Difference(program, index, verb, before, after, state.where(words))
+                refused = before.split(":")[0] != "0" and after.split(":")[0].rstrip("W!") != "0"
+                if after.endswith("W") or not (verb in ASKS or refused):
+                    return
+        state.step(words, answer)
+    if native[end:] != under[end:]:
+        yield Difference(program, -1, "end", " ".join(native[end:]), " ".join(under[end:]), state.fixed)
+
+
+def together(program, native, under):
+    where = State(program).fixed | {"together": True}
+    if native == ["end"] and under != native:
+        wrong = under[0] if under[0] != "end" else " ".join(under)
+        yield Difference(program, -1, "together", "end", wrong.partition(":")[2] or wrong, where)

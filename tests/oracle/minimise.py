@@ -1,0 +1,39 @@
+"""The smallest program that still shows a difference."""
+from difference import differences
+from programs import PATIENT_MS, QUICK_MS, play_natively, play_under
+
+
+def differences_of(programs, patience_ms):
+    native = play_natively(programs)
+    under = play_under(programs, native, patience_ms)
+    return [list(differences(*three)) for three in zip(programs, native, under)]
+
+
+def shows(found, signature):
+    return any(difference.signature() == signature for difference in found)
+
+
+def confirmed(program):
+    """The differences that a patient run shows."""
+    return differences_of([program], PATIENT_MS)[0]
+
+
+def without_parts(steps, length):
+    return [steps[:start] + steps[start + length:] for start in range(0, len(steps), length)]
+
+
+def minimise(program, signature):
+    """Removes steps, and what else it can, as long as a step still has this difference."""
+    patience = 4 * QUICK_MS
+    length = max(1, len(program.steps) // 2)
+    while True:
+        candidates = [program.with_steps(steps) for steps in without_parts(program.steps, length)]
+        found = differences_of(candidates, patience)
+        smaller = next((candidate for candidate, each in zip(candidates, found) if shows(each, signature)), None)
+        if smaller is not None and smaller.steps:
+            program = smaller
+            length = min(length, max(1, len(program.steps) // 2))
+        elif length > 1:
+            length //= 2
+        else:
+            return program
