@@ -2,7 +2,7 @@
 // everything when a call of the program waits. Layer: none. Threads: any.
 #pragma once
 
-#include <vector>
+#include <bitset>
 
 namespace oracle {
 
@@ -22,8 +22,11 @@ class Flags {
   void unlock_all();
   // Marks a flag as one that device work waits for.
   void await(const Gate &gate);
-  // Opens all awaited flags and, if asked, all locks. False: there was nothing to open.
-  bool release(bool locks);
+  // Opens all awaited flags and all locks. False: there was nothing to open.
+  bool release();
+  // The awaited flags that are not set.
+  std::bitset<kMostFlags> closed() const;
+  void set_all(const std::bitset<kMostFlags> &which);
   // Called by device work.
   void pass(const Gate &gate);
 };

@@ -13,9 +13,12 @@ std::string ended(Block *block, CUresult code, bool whole) {
   return code_text(code) + (whole ? "" : "!");
 }
 
+// Freeing memory of a pool, and freeing in a stream, wait for no other stream's work: a program that leaves some on the
+// block would destroy its own data.
 std::string free_block(const Words &words) {
   Block *block = live_block(words, 0);
   if (block == nullptr || block->kind == Kind::kMapped) return kSkipped;
+  if (block->kind == Kind::kOrdered && !used_only_in(*block, nullptr)) return kSkipped;
   const bool whole = intact(*block);
   return ended(block, cuMemFree_v2(block->address), whole);
 }
@@ -24,6 +27,7 @@ std::string free_in_order(const Words &words) {
   Block *block = live_block(words, 0);
   CUstream stream = nullptr;
   if (block == nullptr || block->kind == Kind::kMapped || !stream_word(words, 1, stream)) return kSkipped;
+  if (!used_only_in(*block, stream == nullptr ? CU_STREAM_LEGACY : stream)) return kSkipped;
   const bool whole = intact(*block);
   return ended(block, cuMemFreeAsync(block->address, stream), whole);
 }

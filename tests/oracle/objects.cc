@@ -1,5 +1,7 @@
 #include "tests/oracle/objects.h"
 
+#include <algorithm>
+
 namespace oracle {
 
 Objects &objects() {
@@ -22,6 +24,12 @@ Block *block_at(CUdeviceptr address) {
     if (block.life == Life::kLive && address >= block.address && address - block.address < block.bytes) return &block;
   }
   return nullptr;
+}
+
+bool used_only_in(Block &block, CUstream stream) {
+  std::erase_if(block.used_in, [](CUstream used) { return cuStreamQuery(used) != CUDA_ERROR_NOT_READY; });
+  return std::all_of(block.used_in.begin(), block.used_in.end(),
+                     [stream](CUstream used) { return used == stream && stream != nullptr; });
 }
 
 void end_with(int context) {

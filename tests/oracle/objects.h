@@ -44,6 +44,7 @@ struct Block {
   int context = -1;                    // that takes the block along when it ends; -1: none does
   int home = -1;                       // where its marks are queued
   bool readable = false;               // they have been written
+  std::vector<CUstream> used_in;       // streams whose work on it may not be done
   std::vector<std::uint32_t> owners;   // the marks that its memory may show
 };
 
@@ -82,6 +83,8 @@ Objects &objects();
 int current_context();
 // The live block that contains the address; null: none.
 Block *block_at(CUdeviceptr address);
+// Forgets the work on a block that is done, and whether none but the stream's is left; null: none at all.
+bool used_only_in(Block &block, CUstream stream);
 // After a context has ended: its blocks, arrays and streams have ended, too.
 void end_with(int context);
 

@@ -1,6 +1,6 @@
 // play PATIENCE_MS: plays the programs of standard input, each in a process of its own, and prints for each a line: its
-// name and what each step answered, or `t0:` and what went wrong where the threads ran side by side; then `end` and the
-// blocks whose bytes are another's. PATIENCE_MS is how long a call may wait; 0: natively, as long as nothing else happens.
+// name and what each step answered, or `t0:` and what went wrong where the threads ran side by side; then `end`, the
+// blocks whose bytes are another's, and the most bytes that each device held. PATIENCE_MS is how long a call may wait; 0: natively, as long as nothing else happens.
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -18,6 +18,7 @@
 #include <set>
 #include <thread>
 
+#include "simcuda/simcuda.h"
 #include "tests/oracle/flags.h"
 #include "tests/oracle/operations.h"
 #include "tests/oracle/program.h"
@@ -92,6 +93,17 @@ class Hand {
   std::thread thread_;
 };
 
+// The most that each device has held for the program, contexts aside.
+unsigned long long held[2] = {};
+
+void look_at_devices() {
+  for (int device = 0; device < 2; ++device) {
+    simcuda_books books = {};
+    if (simcuda_device_books(device, &books) != 0) continue;
+    held[device] = std::max(held[device], books.allocation_bytes + books.array_bytes + books.pool_bytes + books.physical_bytes);
+  }
+}
+
 void take_turns(const Program &program) {
   Hand *hands[kMostThreads] = {};
   for (size_t i = 0; i < program.steps.size(); ++i) {
@@ -108,6 +120,7 @@ void take_turns(const Program &program) {
     }
     answer += watch().leave();
     settle();
+    look_at_devices();
     say(" " + answer);
   }
 }
@@ -132,7 +145,7 @@ void run_together(const Program &program) {
         for (const Step *step : own) {
           if (round > 0 && makes_its_place(*step)) continue;
           const std::string answer = run_step(*step);
-          if (answer[0] != '0' || answer.back() == '!') wrong[number].insert(step->verb + "=" + answer);
+          if ((answer[0] != '0' && answer != kSkipped) || answer.back() == '!') wrong[number].insert(step->verb + "=" + answer);
         }
       }
     });
@@ -145,7 +158,7 @@ void run_together(const Program &program) {
 
 // With all work done.
 void check_blocks() {
-  flags().release(true);
+  flags().release();
   for (int i = 0; i < kMost; ++i) {
     const Context &context = objects().contexts[i];
     if (context.life != Life::kLive || cuCtxSetCurrent(context.handle) != CUDA_SUCCESS) continue;
@@ -171,7 +184,9 @@ void play(const Program &program, int patience_ms) {
     watch().start(patience_ms, hung);
     take_turns(program);
   }
+  look_at_devices();
   check_blocks();
+  for (const auto bytes : held) say(" " + std::to_string(bytes));
 }
 
 std::string play_in_child(const Program &program, int patience_ms) {

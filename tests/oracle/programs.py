@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "preload"))
 from harness import BUILD, LIBRARIES, Failure, clean_environment  # noqa: E402
 
-DEVICE = 16 << 30  # of a run under Ration
 QUICK_MS, PATIENT_MS = 40, 4000  # how long a call may wait where it does not natively
 
 # Names and weights; a program's number chooses among them.
@@ -93,11 +92,16 @@ def play_natively(programs):
                  for program in programs], 0, False)
 
 
+def device_under(program):
+    """Much larger than the limit; a larger one makes each run longer."""
+    return 2 * program.limit + (4 << 30)
+
+
 def play_under(programs, native, patience_ms):
     """`native`: the answers natively; calls that waited there may wait."""
     texts = []
     for program, answers in zip(programs, native):
         waited = [index for index, answer in enumerate(answers) if answer.endswith("w")]
-        texts.append(program.for_player({"SIMCUDA_DEVICES": f"{program.devices}x{DEVICE}", "RATION_LIMIT": program.limit}
+        texts.append(program.for_player({"SIMCUDA_DEVICES": f"{program.devices}x{device_under(program)}", "RATION_LIMIT": program.limit}
                                         | program.settings, waited))
     return play(texts, patience_ms, True)

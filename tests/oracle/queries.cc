@@ -69,8 +69,9 @@ std::string meaning(CUpointer_attribute attribute, const Block *block, const uns
       return *value == 0 || block == nullptr ? "none" : distance(block->address, *value);
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
       return std::to_string(*value);
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
-      return "";
+      return *value == 0 ? "none" : "some";
     default: {
       unsigned number = 0;
       std::memcpy(&number, value, sizeof number);

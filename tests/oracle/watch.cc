@@ -29,7 +29,7 @@ struct Call {
 
 std::mutex mutex;
 Call call;
-bool owed = false;
+std::bitset<kMostFlags> owed;  // natively these have been set
 int patience = 0;
 void (*on_hung)() = nullptr;
 
@@ -40,19 +40,19 @@ void look_natively(std::unique_lock<std::mutex> &guard) {
   const bool stuck = others_sleep();
   guard.lock();
   if (!stuck || !call.running || call.number != number) return;
-  if (flags().release(true)) call.waits = true;
+  if (flags().release()) call.waits = true;
 }
 
 void look_with_patience() {
   const auto elapsed = Clock::now() - call.since;
   if (call.waited_natively) {
-    flags().release(true);
-  } else if (owed) {
+    flags().release();
+  } else if (owed.any()) {
     if (elapsed < kOwed) return;
-    flags().release(false);
-    owed = false;
+    flags().set_all(owed);
+    owed.reset();
     call.since = Clock::now();
-  } else if (!call.waits && elapsed >= milliseconds(patience) && flags().release(true)) {
+  } else if (!call.waits && elapsed >= milliseconds(patience) && flags().release()) {
     call.waits = true;
   }
 }
@@ -96,9 +96,9 @@ std::string Watch::leave() {
   const bool as_natively = patience != 0 && call.waited_natively;
   if (as_natively && call.late) {
     flags().unlock_all();
-    owed = true;
+    owed |= flags().closed();
   } else if (as_natively) {
-    flags().release(true);
+    flags().release();
   }
   const bool released = waits || (as_natively && !call.late);
   guard.unlock();

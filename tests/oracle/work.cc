@@ -10,7 +10,8 @@
 namespace oracle {
 namespace {
 
-constexpr size_t kCopied = 64 << 10;
+constexpr size_t kFetched = 64 << 10;
+constexpr size_t kCopied = 1024;  // no more than what bears marks at a block's beginning
 constexpr const char *kKernel = "oracle_gated";
 
 void run_kernel(const simcuda_launch *launch) {
@@ -89,21 +90,23 @@ std::string fill(const Words &words) {
 // The target may show the source's marks from now on.
 std::string copy(const Words &words) {
   Block *target = live_block(words, 0);
-  const Block *source = live_block(words, 1);
+  Block *source = live_block(words, 1);
   CUstream stream = nullptr;
   if (target == nullptr || source == nullptr || target == source || !stream_word(words, 2, stream)) return kSkipped;
   if (!source->readable || !target->readable) return kSkipped;
   target->owners.insert(target->owners.end(), source->owners.begin(), source->owners.end());
-  const size_t bytes = std::min({target->marked, source->marked, kCopied});
+  for (Block *used : {target, source}) used->used_in.push_back(stream == nullptr ? CU_STREAM_LEGACY : stream);
+  const size_t bytes = std::min({target->marked, source->marked, kCopied}) / 4 * 4;
   return code_text(cuMemcpyDtoDAsync_v2(target->address, source->address, bytes, stream));
 }
 
 std::string fetch(const Words &words) {
-  const Block *block = live_block(words, 0);
+  Block *block = live_block(words, 0);
   CUstream stream = nullptr;
   if (block == nullptr || !stream_word(words, 1, stream)) return kSkipped;
-  static auto *target = new char[kCopied];
-  return code_text(cuMemcpyDtoHAsync_v2(target, block->address, std::min(block->bytes, kCopied), stream));
+  block->used_in.push_back(stream == nullptr ? CU_STREAM_LEGACY : stream);
+  static auto *target = new char[kFetched];
+  return code_text(cuMemcpyDtoHAsync_v2(target, block->address, std::min(block->bytes, kFetched), stream));
 }
 
 }  // namespace
