@@ -86,8 +86,9 @@ std::string make_array(const Words &words, bool mipmapped) {
   Array *array = unused_array(words);
   if (array == nullptr) return kSkipped;
   const CUDA_ARRAY3D_DESCRIPTOR shape = {size_word(words, 1), size_word(words, 2), 0, CU_AD_FORMAT_FLOAT, 1, 0};
-  const CUresult code = mipmapped ? cuMipmappedArrayCreate(reinterpret_cast<CUmipmappedArray *>(&array->handle), &shape, 3)
-                                  : cuArray3DCreate_v2(reinterpret_cast<CUarray *>(&array->handle), &shape);
+  const CUresult code = mipmapped
+                            ? cuMipmappedArrayCreate(reinterpret_cast<CUmipmappedArray *>(&array->handle), &shape, 3)
+                            : cuArray3DCreate_v2(reinterpret_cast<CUarray *>(&array->handle), &shape);
   if (code == CUDA_SUCCESS) {
     array->life = Life::kLive;
     array->mipmapped = mipmapped;

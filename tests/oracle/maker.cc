@@ -14,8 +14,8 @@ std::uint64_t round_up(std::uint64_t bytes, std::uint64_t unit) {
 }  // namespace
 
 Maker::Maker(std::uint64_t seed, std::uint64_t number) : random_(seed * 0x9e3779b97f4a7c15 + number) {
-  const std::vector<std::uint64_t> limits = {64 * kMiB,  64 * kMiB,   64 * kMiB + 300 * kKiB, 100 * kMiB,
-                                             256 * kMiB, 512 * kMiB,  kGiB,                   8 * kGiB};
+  const std::vector<std::uint64_t> limits = {
+      64 * kMiB, 64 * kMiB, 64 * kMiB + 300 * kKiB, 100 * kMiB, 256 * kMiB, 512 * kMiB, kGiB, 8 * kGiB};
   limit_ = one_of(limits);
   devices = chance(20) ? 2 : 1;
   threads = chance(70) ? 1 : 2 + static_cast<int>(below(2));
@@ -78,7 +78,11 @@ std::uint64_t Maker::size(bool fits) {
       bytes = 1 + below(chance(50) ? 100'000 : 10'000'000);
   }
   if (chance(20)) bytes += one_of<std::uint64_t>({1, 511, 512, ~std::uint64_t{0}, ~std::uint64_t{511}});
-  if (!fits) return chance(50) ? bytes : chance(30) ? 0 : chance(30) ? ~std::uint64_t{0} - below(1025) : room() + 1 + below(2000);
+  if (!fits)
+    return chance(50)   ? bytes
+           : chance(30) ? 0
+           : chance(30) ? ~std::uint64_t{0} - below(1025)
+                        : room() + 1 + below(2000);
   if (round_up(bytes, 512) > room()) bytes = room() / (1 + below(4)) / 512 * 512;
   return std::max<std::uint64_t>(bytes, 1);
 }

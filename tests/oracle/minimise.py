@@ -22,13 +22,12 @@ def without_parts(steps, length):
     return [steps[:start] + steps[start + length:] for start in range(0, len(steps), length)]
 
 
-def minimise(program, signature):
-    """Removes steps, and what else it can, as long as a step still has this difference."""
-    patience = 4 * QUICK_MS
+def minimise(program, signature, play=differences_of):
+    """Removes steps as long as the program still has this difference."""
     length = max(1, len(program.steps) // 2)
     while True:
         candidates = [program.with_steps(steps) for steps in without_parts(program.steps, length)]
-        found = differences_of(candidates, patience)
+        found = play(candidates, 4 * QUICK_MS)
         smaller = next((candidate for candidate, each in zip(candidates, found) if shows(each, signature)), None)
         if smaller is not None and smaller.steps:
             program = smaller

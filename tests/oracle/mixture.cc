@@ -8,7 +8,8 @@ namespace {
 std::string block_name(Maker &maker, bool live) {
   const std::vector<int> blocks = maker.live_blocks();
   if (live && !blocks.empty()) return "b" + std::to_string(maker.one_of(blocks));
-  return maker.blocks.empty() ? "foreign" : "b" + std::to_string(maker.below(static_cast<unsigned>(maker.blocks.size())));
+  return maker.blocks.empty() ? "foreign"
+                              : "b" + std::to_string(maker.below(static_cast<unsigned>(maker.blocks.size())));
 }
 
 std::string some_place(Maker &maker) {
@@ -62,8 +63,8 @@ void take(Maker &maker) {
       maker.allocate(maker.size(fits), "alloc_async");
       break;
     case 5:
-      maker.step(std::string(maker.chance(70) ? "array" : "mipmapped") + " a" + std::to_string(maker.next_array++) + " " +
-                 std::to_string(1 + maker.below(2000)) + " " + std::to_string(maker.below(2000)));
+      maker.step(std::string(maker.chance(70) ? "array" : "mipmapped") + " a" + std::to_string(maker.next_array++) +
+                 " " + std::to_string(1 + maker.below(2000)) + " " + std::to_string(maker.below(2000)));
       break;
     case 6: {
       const std::string number = std::to_string(200 + maker.next_array++);
@@ -83,14 +84,16 @@ void use_pools(Maker &maker) {
   const std::string device = std::to_string(std::max(0, maker.device()));
   switch (maker.below(4)) {
     case 0:
-      return maker.step("threshold default" + device + " " + std::to_string(maker.chance(50) ? ~0ull : maker.below(100) << 20));
+      return maker.step("threshold default" + device + " " +
+                        std::to_string(maker.chance(50) ? ~0ull : maker.below(100) << 20));
     case 1:
       return maker.step("trim default" + device + " 0");
     default: {
       const std::string number = std::to_string(maker.next_pool++);
       const std::string block = "b" + std::to_string(240 + maker.next_pool % 10);
       maker.step("pool q" + number + " " + device);
-      maker.step("alloc_from " + block + " " + std::to_string(maker.size(true) / 2 + 1) + " q" + number + " " + maker.some_stream());
+      maker.step("alloc_from " + block + " " + std::to_string(maker.size(true) / 2 + 1) + " q" + number + " " +
+                 maker.some_stream());
       if (maker.chance(50)) maker.step("end_pool q" + number);
       if (maker.chance(60)) maker.step("free_async " + block + " " + maker.some_stream());
     }
@@ -144,7 +147,8 @@ void change_context(Maker &maker) {
 
 void add_mixture(Maker &maker, int steps) {
   for (int i = 0; i < steps; ++i) {
-    if (maker.threads > 1 && maker.chance(40)) maker.turn(static_cast<int>(maker.below(static_cast<unsigned>(maker.threads))));
+    if (maker.threads > 1 && maker.chance(40))
+      maker.turn(static_cast<int>(maker.below(static_cast<unsigned>(maker.threads))));
     const unsigned which = maker.below(100);
     if (which < 34) {
       take(maker);

@@ -40,12 +40,12 @@ struct Block {
   Kind kind = Kind::kPlain;
   CUdeviceptr address = 0;
   size_t bytes = 0;
-  size_t marked = 0;                   // its first bytes, that bear marks
-  int context = -1;                    // that takes the block along when it ends; -1: none does
-  int home = -1;                       // where its marks are queued
-  bool readable = false;               // they have been written
-  std::vector<CUstream> used_in;       // streams whose work on it may not be done
-  std::vector<std::uint32_t> owners;   // the marks that its memory may show
+  size_t marked = 0;                  // its first bytes, that bear marks
+  int context = -1;                   // that takes the block along when it ends; -1: none does
+  int home = -1;                      // where its marks are queued
+  bool readable = false;              // they have been written
+  std::vector<CUstream> used_in;      // streams whose work on it may not be done
+  std::vector<std::uint32_t> owners;  // the marks that its memory may show
 };
 
 struct Array {

@@ -1,5 +1,5 @@
-// What a program can do: an operation makes one call of the driver, with what belongs to it, and answers the call's code,
-// with `:` and what the program saw. "-": what it is about does not exist. "?": nothing that could be compared.
+// What a program can do: an operation makes one call of the driver, with what belongs to it, and answers the call's
+// code, with `:` and what the program saw. "-": what it is about does not exist. "?": nothing that could be compared.
 // Layer: the driver API, objects.h, stamp.h, flags.h. Threads: see objects.h.
 #pragma once
 

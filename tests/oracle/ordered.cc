@@ -74,8 +74,7 @@ std::string end_pool(const Words &words) {
 std::string threshold(const Words &words) {
   const CUmemoryPool pool = pool_word(words, 0);
   cuuint64_t bytes = size_word(words, 1);
-  return pool == nullptr ? kSkipped
-                         : code_text(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &bytes));
+  return pool == nullptr ? kSkipped : code_text(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &bytes));
 }
 
 std::string trim(const Words &words) {

@@ -1,6 +1,7 @@
 // play PATIENCE_MS: plays the programs of standard input, each in a process of its own, and prints for each a line: its
 // name and what each step answered, or `t0:` and what went wrong where the threads ran side by side; then `end`, the
-// blocks whose bytes are another's, and the most bytes that each device held. PATIENCE_MS is how long a call may wait; 0: natively, as long as nothing else happens.
+// blocks whose bytes are another's, and the most bytes that each device held. PATIENCE_MS is how long a call may wait;
+// 0: natively, as long as nothing else happens.
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -50,7 +51,8 @@ void say(const std::string &text) {
 const Operations &operations() {
   static const Operations all = [] {
     Operations each;
-    for (auto *add : {add_contexts, add_allocations, add_ordered, add_physical, add_frees, add_queries, add_work}) add(each);
+    for (auto *add : {add_contexts, add_allocations, add_ordered, add_physical, add_frees, add_queries, add_work})
+      add(each);
     return each;
   }();
   return all;
@@ -100,7 +102,8 @@ void look_at_devices() {
   for (int device = 0; device < 2; ++device) {
     simcuda_books books = {};
     if (simcuda_device_books(device, &books) != 0) continue;
-    held[device] = std::max(held[device], books.allocation_bytes + books.array_bytes + books.pool_bytes + books.physical_bytes);
+    held[device] =
+        std::max(held[device], books.allocation_bytes + books.array_bytes + books.pool_bytes + books.physical_bytes);
   }
 }
 
@@ -145,7 +148,8 @@ void run_together(const Program &program) {
         for (const Step *step : own) {
           if (round > 0 && makes_its_place(*step)) continue;
           const std::string answer = run_step(*step);
-          if ((answer[0] != '0' && answer != kSkipped) || answer.back() == '!') wrong[number].insert(step->verb + "=" + answer);
+          if ((answer[0] != '0' && answer != kSkipped) || answer.back() == '!')
+            wrong[number].insert(step->verb + "=" + answer);
         }
       }
     });
@@ -199,7 +203,8 @@ std::string play_in_child(const Program &program, int patience_ms) {
   int status = 0;
   ::waitpid(child, &status, 0);
   std::string answers = program.name + report;
-  if (WIFSIGNALED(status)) answers += WTERMSIG(status) == SIGALRM ? " hangs" : " died=" + std::to_string(WTERMSIG(status));
+  if (WIFSIGNALED(status))
+    answers += WTERMSIG(status) == SIGALRM ? " hangs" : " died=" + std::to_string(WTERMSIG(status));
   return answers;
 }
 

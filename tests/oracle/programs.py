@@ -72,13 +72,13 @@ def generate(seed, first, count):
     return programs
 
 
-def play(texts, patience_ms, preload):
-    """The answers of each program, in order."""
+def play(texts, patience_ms, libraries=None):
+    """The answers of each program, in order; `libraries` are preloaded."""
     environment = clean_environment() | {"LD_LIBRARY_PATH": f"{BUILD}/lib/ration/sim"}
     with tempfile.TemporaryDirectory() as state:
         os.chmod(state, 0o700)
-        if preload:
-            environment |= {"LD_PRELOAD": LIBRARIES, "RATION_STATE_DIR": state}
+        if libraries:
+            environment |= {"LD_PRELOAD": libraries, "RATION_STATE_DIR": state}
         done = subprocess.run([BUILD / "bin/oracle_play", str(patience_ms)], input="".join(texts), env=environment,
                               capture_output=True, text=True, check=False)
     lines = done.stdout.splitlines()
@@ -88,8 +88,11 @@ def play(texts, patience_ms, preload):
 
 
 def play_natively(programs):
-    return play([program.for_player({"SIMCUDA_DEVICES": f"{program.devices}x{program.limit}", "SIMCUDA_CONTEXT_BYTES": "0"})
-                 for program in programs], 0, False)
+    return play([program.for_player(natively(program)) for program in programs], 0)
+
+
+def natively(program, part=1):
+    return {"SIMCUDA_DEVICES": f"{program.devices}x{program.limit // part}", "SIMCUDA_CONTEXT_BYTES": "0"}
 
 
 def device_under(program):
@@ -97,11 +100,11 @@ def device_under(program):
     return 2 * program.limit + (4 << 30)
 
 
-def play_under(programs, native, patience_ms):
+def play_under(programs, native, patience_ms, libraries=LIBRARIES):
     """`native`: the answers natively; calls that waited there may wait."""
     texts = []
     for program, answers in zip(programs, native):
         waited = [index for index, answer in enumerate(answers) if answer.endswith("w")]
         texts.append(program.for_player({"SIMCUDA_DEVICES": f"{program.devices}x{device_under(program)}", "RATION_LIMIT": program.limit}
                                         | program.settings, waited))
-    return play(texts, patience_ms, True)
+    return play(texts, patience_ms, libraries)

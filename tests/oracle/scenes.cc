@@ -135,6 +135,7 @@ void context_ends(Maker &maker) {
 
 void add_scenes(Maker &maker) {
   const int count = 1 + static_cast<int>(maker.below(3));
+  if (maker.chance(40)) maker.line("late");
   for (int i = 0; i < count; ++i) {
     if (maker.threads > 1) maker.turn(static_cast<int>(maker.below(static_cast<unsigned>(maker.threads))));
     switch (maker.below(10)) {
@@ -149,7 +150,6 @@ void add_scenes(Maker &maker) {
         free_behind_work(maker);
         break;
       case 4:
-        if (i == 0 && maker.chance(60)) maker.line("late");
         lock_after_free(maker);
         break;
       case 5:

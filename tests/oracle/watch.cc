@@ -15,7 +15,7 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kLook{1};
-constexpr milliseconds kOwed{3};       // how long a call waits before it gets what the program is owed
+constexpr milliseconds kOwed{3};  // how long a call waits before it gets what the program is owed
 constexpr milliseconds kHopeless{8000};
 
 struct Call {
