@@ -82,9 +82,11 @@ class State:
 
     def where(self, words):
         wanted = int(words[3]) if words[1] in TAKES and len(words) > 3 else 0
-        wanted *= int(words[4]) if words[1] == "pitch" else 1
+        if words[1] == "pitch":
+            wanted = (wanted + 511) // 512 * 512 * int(words[4])
+        door = words[4] if words[1] == "alloc" and len(words) > 4 else ""
         held = sum(self.sizes.values())
-        return self.fixed | {"busy": bool(self.closed), "fill": (held + wanted) * 100 // self.program.limit,
+        return self.fixed | {"door": door, "busy": bool(self.closed), "fill": (held + wanted) * 100 // self.program.limit,
                              "wanted": wanted * 100 // self.program.limit} | {f"after-{verb}": True for verb in self.seen}
 
     def step(self, words, answer):

@@ -58,7 +58,7 @@ std::string free_again(const Words &words) {
   const int number = number_of(word(words, 0));
   if (number < 0 || number >= kMost || objects().blocks[number].life != Life::kDead) return kSkipped;
   const CUdeviceptr address = objects().blocks[number].address;
-  if (block_at(address) != nullptr) return kIncomparable;
+  if (is_of_another(objects().blocks[number], address)) return kIncomparable;
   return code_text(free_by(words, 1, address));
 }
 

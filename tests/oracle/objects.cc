@@ -19,11 +19,10 @@ int current_context() {
   return -1;
 }
 
-Block *block_at(CUdeviceptr address) {
-  for (Block &block : objects().blocks) {
-    if (block.life == Life::kLive && address >= block.address && address - block.address < block.bytes) return &block;
-  }
-  return nullptr;
+bool is_of_another(const Block &block, CUdeviceptr address) {
+  return std::any_of(objects().blocks.begin(), objects().blocks.end(), [&](const Block &other) {
+    return &other != &block && other.life != Life::kNone && address - other.address < other.bytes;
+  });
 }
 
 bool used_only_in(Block &block, CUstream stream) {

@@ -81,8 +81,8 @@ Objects &objects();
 
 // The number of the current context; -1: none, or one that the program has not made.
 int current_context();
-// The live block that contains the address; null: none.
-Block *block_at(CUdeviceptr address);
+// Whether a block but this one contains the address, or did: its free may still be queued.
+bool is_of_another(const Block &block, CUdeviceptr address);
 // Forgets the work on a block that is done, and whether none but the stream's is left; null: none at all.
 bool used_only_in(Block &block, CUstream stream);
 // After a context has ended: its blocks, arrays and streams have ended, too.

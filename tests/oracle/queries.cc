@@ -30,8 +30,8 @@ const Block *asked(const Words &words, CUdeviceptr &place, bool &others) {
   if (number < 0 || number >= kMost || objects().blocks[number].life == Life::kNone) return nullptr;
   const Block *block = &objects().blocks[number];
   place = place_word(*block, words, 1);
-  const Block *owner = block_at(place);
-  others = owner != nullptr && owner != block;
+  const bool own = block->life == Life::kLive && place - block->address < block->bytes;
+  others = !own && is_of_another(*block, place);
   return block;
 }
 
