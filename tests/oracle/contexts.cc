@@ -6,7 +6,7 @@ namespace oracle {
 namespace {
 
 template <class Member>
-Member *unused(std::array<Member, kMost> &all, const Words &words) {
+Member *unused(Numbered<Member> &all, const Words &words) {
   const int number = number_of(word(words, 0));
   return number >= 0 && number < kMost && all[number].life == Life::kNone ? &all[number] : nullptr;
 }

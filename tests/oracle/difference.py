@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from programs import Failure
 
+CHUNK = 32 << 20  # of a pool of the simulated driver's
 SLACK = 64 << 10  # the overhead of a pool: its slabs' first granules and its blocks' ends
 
 # After these nothing that follows depends on the answer.
@@ -74,7 +75,7 @@ class State:
 
     def __init__(self, program):
         self.program = program
-        self.closed, self.sizes, self.seen = set(), {}, set()
+        self.closed, self.sizes, self.ordered, self.seen = set(), {}, set(), set()
         settings = program.settings
         self.fixed = {"mode": settings.get("RATION_MODE", "pool"), "free": settings.get("RATION_FREE", "deferred"),
                       "preallocate": settings.get("RATION_PREALLOCATE", "true"), "devices": program.devices,
@@ -85,7 +86,8 @@ class State:
         if words[1] == "pitch":
             wanted = (wanted + 511) // 512 * 512 * int(words[4])
         door = words[4] if words[1] == "alloc" and len(words) > 4 else ""
-        held = sum(self.sizes.values())
+        ordered = sum(bytes_held for name, bytes_held in self.sizes.items() if name in self.ordered)
+        held = sum(self.sizes.values()) - ordered + (ordered + CHUNK - 1) // CHUNK * CHUNK
         return self.fixed | {"door": door, "busy": bool(self.closed), "fill": (held + wanted) * 100 // self.program.limit,
                              "wanted": wanted * 100 // self.program.limit} | {f"after-{verb}": True for verb in self.seen}
 
@@ -111,6 +113,7 @@ class State:
         self.fixed["contexts"] += verb in ("retain", "create")
         if verb in ("alloc_async", "alloc_from"):
             self.fixed["ordered"] = True
+            self.ordered.add(words[2])
 
 
 def simplified(verb, native, under):

@@ -36,7 +36,7 @@ void Maker::step(const std::string &text) {
 
 void Maker::turn(int thread) {
   thread_ = thread;
-  if (current_[thread] < 0 && !contexts.empty() && !chance(3)) {
+  if (current_[static_cast<size_t>(thread)] < 0 && !contexts.empty() && !chance(3)) {
     const Context &context = contexts[below(static_cast<unsigned>(contexts.size()))];
     if (context.live) use(context.number);
   }

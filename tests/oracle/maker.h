@@ -51,7 +51,7 @@ class Maker {
 
   // The device of the current context; -1: none.
   int device() const;
-  int context() const { return current_[thread_]; }
+  int context() const { return current_[static_cast<size_t>(thread_)]; }
   std::uint64_t limit() const { return limit_; }
   std::uint64_t room() const;
   // A size that matters; `fits`: at most what is left of the limit.

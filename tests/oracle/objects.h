@@ -67,13 +67,25 @@ struct Physical {
   CUdevice device = 0;
 };
 
+// Objects of a kind, by number.
+template <class Object>
+class Numbered {
+ public:
+  Object &operator[](int number) { return all_[static_cast<size_t>(number)]; }
+  auto begin() { return all_.begin(); }
+  auto end() { return all_.end(); }
+
+ private:
+  std::array<Object, kMost> all_;
+};
+
 struct Objects {
-  std::array<Context, kMost> contexts;
-  std::array<Stream, kMost> streams;
-  std::array<Block, kMost> blocks;
-  std::array<Array, kMost> arrays;
-  std::array<Pool, kMost> pools;
-  std::array<Physical, kMost> physical;
+  Numbered<Context> contexts;
+  Numbered<Stream> streams;
+  Numbered<Block> blocks;
+  Numbered<Array> arrays;
+  Numbered<Pool> pools;
+  Numbered<Physical> physical;
   bool numbers_return = false;  // the number of a block that has ended may be given to another
 };
 

@@ -23,6 +23,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 LISTS = [HERE / "allowed.txt", HERE / "known.txt"]
 BATCH, WORKERS = 100, 2
 MOST_REPORTED = 12
+TRIES = 5
 
 
 class Judge:
@@ -51,11 +52,19 @@ class Judge:
         self.seen[key] += 1
         if key in self.found or len(self.found) >= 4 * MOST_REPORTED:
             return
-        again = self.first_unlisted(confirmed(program))
+        again = self.again(program, difference)
         if again is None:
             self.unsteady += 1
         else:
             self.found.setdefault((*again.signature(), again.where["mode"]), again)
+
+    def again(self, program, difference):
+        """What a patient run shows. Threads side by side get several; wrong bytes and too much memory count at once."""
+        for _ in range(TRIES if difference.where.get("together") else 1):
+            again = self.first_unlisted(confirmed(program))
+            if again is not None:
+                return again
+        return difference if difference.verb in ("end", "held") or difference.under.endswith("!") else None
 
     def say_how_far(self):
         count = sum(self.played.values())

@@ -7,8 +7,6 @@
 namespace oracle {
 namespace {
 
-constexpr std::uint64_t kMiB = 1 << 20;
-
 std::string some_door(Maker &maker) {
   const unsigned which = maker.below(100);
   return which < 60 ? "alloc" : which < 70 ? "pitch" : which < 80 ? "managed" : "alloc_async";
