@@ -11,8 +11,8 @@ def differences_of(programs, patience_ms):
     return [list(differences(*three)) for three in zip(programs, native, under)]
 
 
-def shows(found, signature):
-    return any(difference.signature() == signature for difference in found)
+def shows(found, signature, listed):
+    return any(difference.signature() == signature and not listed(difference) for difference in found)
 
 
 def confirmed(program):
@@ -34,13 +34,13 @@ def simpler(program):
             and not any(line.startswith("together") for line in program.header) else [])
 
 
-def minimise(program, signature, play=differences_of):
-    """Removes steps as long as the program still has this difference."""
+def minimise(program, signature, listed=lambda difference: False, play=differences_of):
+    """Removes steps as long as the program still has this difference, and no list has it."""
     length = max(1, len(program.steps) // 2)
     while True:
         candidates = [program.with_steps(steps) for steps in without_parts(program.steps, length)] + simpler(program)
         found = play(candidates, 4 * QUICK_MS)
-        smaller = next((candidate for candidate, each in zip(candidates, found) if shows(each, signature)), None)
+        smaller = next((candidate for candidate, each in zip(candidates, found) if shows(each, signature, listed)), None)
         if smaller is not None:
             program = smaller
             length = min(length, max(1, len(program.steps) // 2))

@@ -73,7 +73,7 @@ class Judge:
 
     def report(self, long):
         for key, difference in list(self.found.items())[:MOST_REPORTED]:
-            smallest = minimise(difference.program, difference.signature())
+            smallest = minimise(difference.program, difference.signature(), self.listed)
             again = next((each for each in confirmed(smallest) if each.signature() == difference.signature()), difference)
             print(f"DIFFERENCE ({self.seen[key]} times): {again}\n{again.program.text()}", flush=True)
         for key, difference in list(self.found.items())[MOST_REPORTED:]:

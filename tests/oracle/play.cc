@@ -107,6 +107,14 @@ void look_at_devices() {
   }
 }
 
+// After these, device work may go on until it waits or is done.
+bool moves_work(const Step &step) {
+  static const std::set<std::string> verbs = {"kernel",  "host_function", "fill",        "copy",       "fetch",
+                                              "set",     "unlock",        "alloc_async", "alloc_from", "free_async",
+                                              "destroy", "reset",         "release"};
+  return verbs.contains(step.verb);
+}
+
 void take_turns(const Program &program) {
   Hand *hands[kMostThreads] = {};
   for (size_t i = 0; i < program.steps.size(); ++i) {
@@ -122,7 +130,7 @@ void take_turns(const Program &program) {
       hand->run(job);
     }
     answer += watch().leave();
-    settle();
+    if (moves_work(step)) settle();
     look_at_devices();
     say(" " + answer);
   }

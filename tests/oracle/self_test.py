@@ -24,7 +24,7 @@ def refusals(programs, _native):
 def made_smaller(programs, native):
     """A context and one or two blocks are enough for a refusal on half a device."""
     difference = max(refusals(programs, native), key=lambda each: len(each.program.steps))
-    smallest = minimise(difference.program, difference.signature(), on_half_a_device)
+    smallest = minimise(difference.program, difference.signature(), play=on_half_a_device)
     return [" ".join(smallest.steps)] if len(smallest.steps) <= 6 < len(difference.program.steps) else []
 
 
