@@ -88,7 +88,10 @@ class State:
         door = words[4] if words[1] == "alloc" and len(words) > 4 else ""
         ordered = sum(bytes_held for name, bytes_held in self.sizes.items() if name in self.ordered)
         held = sum(self.sizes.values()) - ordered + (ordered + CHUNK - 1) // CHUNK * CHUNK
-        return self.fixed | {"door": door, "busy": bool(self.closed), "fill": (held + wanted) * 100 // self.program.limit,
+        # The largest hole between N blocks has at least one part in N + 1 of what they leave.
+        scattered = wanted * (len(self.sizes) + 1) > self.program.limit - held and bool(self.sizes)
+        return self.fixed | {"door": door, "busy": bool(self.closed), "scattered": scattered,
+                             "fill": (held + wanted) * 100 // self.program.limit,
                              "wanted": wanted * 100 // self.program.limit} | {f"after-{verb}": True for verb in self.seen}
 
     def step(self, words, answer):
