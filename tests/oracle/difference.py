@@ -75,33 +75,43 @@ class State:
 
     def __init__(self, program):
         self.program = program
-        self.closed, self.sizes, self.ordered, self.seen = set(), {}, set(), set()
+        self.closed = {}  # flag -> context of the work that waits for it
+        self.sizes, self.ordered, self.seen = {}, set(), set()
+        self.current, self.streams, self.devices = {}, {}, {}  # by thread, by stream, by context
         settings = program.settings
         self.fixed = {"mode": settings.get("RATION_MODE", "pool"), "free": settings.get("RATION_FREE", "deferred"),
                       "preallocate": settings.get("RATION_PREALLOCATE", "true"), "devices": program.devices,
                       "late": "late" in program.header, "contexts": 0}
 
-    def where(self, words):
+    def where(self, words=("", "")):
         wanted = int(words[3]) if words[1] in TAKES and len(words) > 3 else 0
         if words[1] == "pitch":
             wanted = (wanted + 511) // 512 * 512 * int(words[4])
-        door = words[4] if words[1] == "alloc" and len(words) > 4 else ""
         ordered = sum(bytes_held for name, bytes_held in self.sizes.items() if name in self.ordered)
         held = sum(self.sizes.values()) - ordered + (ordered + CHUNK - 1) // CHUNK * CHUNK
+        limit = self.program.limit
         # The largest hole between N blocks has at least one part in N + 1 of what they leave.
-        scattered = wanted * (len(self.sizes) + 1) > self.program.limit - held and bool(self.sizes)
-        return self.fixed | {"door": door, "busy": bool(self.closed), "scattered": scattered,
-                             "fill": (held + wanted) * 100 // self.program.limit,
-                             "wanted": wanted * 100 // self.program.limit} | {f"after-{verb}": True for verb in self.seen}
+        scattered = bool(self.sizes) and wanted * (len(self.sizes) + 1) > limit - held
+        own = self.current.get(words[0])
+        elsewhere = any(context != own and self.devices.get(context) == self.devices.get(own) for context in self.closed.values())
+        return self.fixed | {f"after-{verb}": True for verb in self.seen} | {
+            "door": words[4] if words[1] == "alloc" and len(words) > 4 else "", "busy": bool(self.closed),
+            "elsewhere": elsewhere, "scattered": scattered, "fill": (held + wanted) * 100 // limit,
+            "wanted": wanted * 100 // limit}
 
     def step(self, words, answer):
         verb, code = words[1], answer.split(":")[0].rstrip("w!")
+        if answer.endswith("w"):
+            self.closed.clear()
         if code != "0":
             return
+        self.seen.add(verb)
+        self.follow_contexts(words)
         if verb in ("kernel", "host_function"):
-            self.closed |= {word for word in words[3:] if word[0] == "f"}
+            context = self.streams.get(words[2], self.current.get(words[0]))
+            self.closed |= {word: context for word in words[3:] if word[0] == "f"}
         elif verb == "set":
-            self.closed.discard(words[2])
+            self.closed.pop(words[2], None)
         elif verb == "pitch":
             self.sizes[words[2]] = int(answer.split(":")[1].rstrip("w")) * int(words[4])
         elif verb in TAKES:
@@ -110,13 +120,19 @@ class State:
             self.sizes[words[2]] = 4 * int(words[3]) * max(1, int(words[4]))
         elif verb in ("free", "free_async", "end_array"):
             self.sizes.pop(words[2], None)
-        if answer.endswith("w"):
-            self.closed.clear()
-        self.seen.add(verb)
-        self.fixed["contexts"] += verb in ("retain", "create")
         if verb in ("alloc_async", "alloc_from"):
             self.fixed["ordered"] = True
             self.ordered.add(words[2])
+
+    def follow_contexts(self, words):
+        verb, thread = words[1], words[0]
+        if verb in ("retain", "create"):
+            self.fixed["contexts"] += 1
+            self.devices[words[2]] = words[3]
+        if verb in ("create", "use", "push"):
+            self.current[thread] = words[2]
+        if verb == "stream":
+            self.streams[words[2]] = self.current.get(thread)
 
 
 def simplified(verb, native, under):
@@ -155,7 +171,7 @@ def differences(program, native, under):
                 if after.endswith("W") or not (verb in ASKS or refused):
                     return
         state.step(words, answer)
-    yield from at_the_end(program, native, under, state.where(["", ""]))
+    yield from at_the_end(program, native, under, state.where())
 
 
 def at_the_end(program, native, under, where):
