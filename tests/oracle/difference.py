@@ -77,7 +77,7 @@ class State:
         self.program = program
         self.closed = {}  # flag -> context of the work that waits for it
         self.sizes, self.ordered, self.seen = {}, set(), set()
-        self.current, self.streams, self.devices = {}, {}, {}  # by thread, by stream, by context
+        self.current, self.streams, self.devices, self.owners = {}, {}, {}, {}  # by thread, stream, context, block
         settings = program.settings
         self.fixed = {"mode": settings.get("RATION_MODE", "pool"), "free": settings.get("RATION_FREE", "deferred"),
                       "preallocate": settings.get("RATION_PREALLOCATE", "true"), "devices": program.devices,
@@ -92,7 +92,7 @@ class State:
         limit = self.program.limit
         # The largest hole between N blocks has at least one part in N + 1 of what they leave.
         scattered = bool(self.sizes) and wanted * (len(self.sizes) + 1) > limit - held
-        own = self.current.get(words[0])
+        own = self.owners.get(words[2] if len(words) > 2 else "", self.current.get(words[0]))
         elsewhere = any(context != own and self.devices.get(context) == self.devices.get(own) for context in self.closed.values())
         return self.fixed | {f"after-{verb}": True for verb in self.seen} | {
             "door": words[4] if words[1] == "alloc" and len(words) > 4 else "", "busy": bool(self.closed),
@@ -133,6 +133,8 @@ class State:
             self.current[thread] = words[2]
         if verb == "stream":
             self.streams[words[2]] = self.current.get(thread)
+        if verb in TAKES:
+            self.owners[words[2]] = self.current.get(thread)
 
 
 def simplified(verb, native, under):
