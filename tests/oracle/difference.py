@@ -1,0 +1,203 @@
+"""What a program met under Ration that it did not meet natively, and the lists of differences that may be."""
+import fnmatch
+import pathlib
+import re
+from dataclasses import dataclass
+
+from programs import Failure
+
+CHUNK = 32 << 20  # of a pool of the simulated driver's
+SLACK = 64 << 10  # the overhead of a pool: its slabs' first granules and its blocks' ends
+
+# After these nothing that follows depends on the answer.
+ASKS = ("info", "total", "range", "attribute", "read", "check", "free_null", "free_foreign", "free_again", "free_inside")
+TAKES = ("alloc", "managed", "alloc_async", "alloc_from", "physical", "pitch")
+
+
+@dataclass
+class Difference:
+    program: object
+    index: int  # of the step; -1: at the end
+    verb: str
+    native: str
+    under: str
+    where: dict
+
+    def signature(self):
+        """Equal for differences of one kind."""
+        return self.verb, self.native, re.sub(r"^\d+ more", "more", self.under)
+
+    def __str__(self):
+        step = self.program.steps[self.index] if self.index >= 0 else "end"
+        return f"step {self.index} `{step}`: {self.native} natively, {self.under} under Ration"
+
+
+@dataclass
+class Line:
+    verb: str
+    native: str
+    under: str
+    where: list
+    reason: str
+    text: str
+    matched: int = 0
+
+    def matches(self, difference):
+        found = (any(fnmatch.fnmatchcase(value, each) for each in pattern.split()) for value, pattern in
+                 zip(difference.signature(), (self.verb, self.native, self.under)))
+        waits = self.under.endswith("W") == difference.under.endswith("W")
+        return waits and all(found) and all(holds(condition, difference.where) for condition in self.where)
+
+
+def holds(condition, where):
+    if condition.startswith("not-"):
+        return not holds(condition[4:], where)
+    if ">=" in condition:
+        key, least = condition.split(">=")
+        return int(where.get(key, 0)) >= int(least)
+    if "=" in condition:
+        key, wanted = condition.split("=")
+        return str(where.get(key, "")) == wanted
+    return bool(where.get(condition))
+
+
+def read_list(path):
+    lines = []
+    for text in pathlib.Path(path).read_text().splitlines():
+        if text and not text.startswith("#"):
+            verb, native, under, where, reason = (part.strip() for part in text.split("|"))
+            lines.append(Line(verb, native, under, where.split(), reason, text))
+    return lines
+
+
+class State:
+    """What a program has done natively so far, as far as the lists ask for it."""
+
+    def __init__(self, program):
+        self.program = program
+        self.closed = {}  # flag -> context of the work that waits for it
+        self.sizes, self.ordered, self.seen = {}, set(), set()
+        self.current, self.streams, self.devices, self.owners = {}, {}, {}, {}  # by thread, stream, context, block
+        settings = program.settings
+        self.fixed = {"mode": settings.get("RATION_MODE", "pool"), "free": settings.get("RATION_FREE", "deferred"),
+                      "preallocate": settings.get("RATION_PREALLOCATE", "true"), "devices": program.devices,
+                      "late": "late" in program.header, "contexts": 0}
+
+    def where(self, words=("", "")):
+        wanted = int(words[3]) if words[1] in TAKES and len(words) > 3 else 0
+        if words[1] == "pitch":
+            wanted = (wanted + 511) // 512 * 512 * int(words[4])
+        ordered = sum(bytes_held for name, bytes_held in self.sizes.items() if name in self.ordered)
+        held = sum(self.sizes.values()) - ordered + (ordered + CHUNK - 1) // CHUNK * CHUNK
+        limit = self.program.limit
+        # The largest hole between N blocks has at least one part in N + 1 of what they leave.
+        scattered = bool(self.sizes) and wanted * (len(self.sizes) + 1) > limit - held
+        own = self.owners.get(words[2] if len(words) > 2 else "", self.current.get(words[0]))
+        elsewhere = any(context != own and self.devices.get(context) == self.devices.get(own) for context in self.closed.values())
+        return self.fixed | {f"after-{verb}": True for verb in self.seen} | {
+            "door": words[4] if words[1] == "alloc" and len(words) > 4 else "", "busy": bool(self.closed),
+            "elsewhere": elsewhere, "scattered": scattered, "fill": (held + wanted) * 100 // limit,
+            "wanted": wanted * 100 // limit}
+
+    def step(self, words, answer):
+        verb, code = words[1], answer.split(":")[0].rstrip("w!")
+        if answer.endswith("w"):
+            self.closed.clear()
+        if code != "0":
+            return
+        self.seen.add(verb)
+        self.follow_contexts(words)
+        if verb in ("kernel", "host_function"):
+            context = self.streams.get(words[2], self.current.get(words[0]))
+            self.closed |= {word: context for word in words[3:] if word[0] == "f"}
+        elif verb == "set":
+            self.closed.pop(words[2], None)
+        elif verb == "pitch":
+            self.sizes[words[2]] = int(answer.split(":")[1].rstrip("w")) * int(words[4])
+        elif verb in TAKES:
+            self.sizes[words[2]] = int(words[3])
+        elif verb in ("array", "mipmapped"):
+            self.sizes[words[2]] = 4 * int(words[3]) * max(1, int(words[4]))
+        elif verb in ("free", "free_async", "end_array"):
+            self.sizes.pop(words[2], None)
+        if verb in ("alloc_async", "alloc_from"):
+            self.fixed["ordered"] = True
+            self.ordered.add(words[2])
+
+    def follow_contexts(self, words):
+        verb, thread = words[1], words[0]
+        if verb in ("retain", "create"):
+            self.fixed["contexts"] += 1
+            self.devices[words[2]] = words[3]
+        if verb in ("create", "use", "push"):
+            self.current[thread] = words[2]
+        if verb == "stream":
+            self.streams[words[2]] = self.current.get(thread)
+        if verb in TAKES:
+            self.owners[words[2]] = self.current.get(thread)
+
+
+def simplified(verb, native, under):
+    """The two answers without what may differ: a block's memory that a pool spends, calls that waited natively."""
+    native, under = native.removesuffix("w"), under
+    if verb == "info" and native.startswith("0:") and under.startswith("0:"):
+        (free, total), (free_under, total_under) = (map(int, answer.rstrip("W")[2:].split("/")) for answer in (native, under))
+        if total != total_under:
+            return native, under
+        change = "less" if free_under < free - SLACK else "more" if free_under > free + SLACK else "same"
+        return "0:same", f"0:{change}" + ("W" if under.endswith("W") else "")
+    return native, under
+
+
+def differences(program, native, under):
+    """The differences in order; what follows one that changes what the program has is not compared."""
+    state = State(program)
+    end = native.index("end") if "end" in native else len(native)
+    if any(line.startswith("together") for line in program.header):
+        yield from together(program, native, under)
+        return
+    for index, answer in enumerate(native[:end]):
+        words = program.steps[index].split()
+        verb = words[1]
+        seen = under[index] if index < len(under) else "nothing"
+        if seen.startswith(("hangs", "died", "init", "end")):
+            yield Difference(program, index, verb, answer, seen, state.where(words))
+            return
+        if (seen == "-") != (answer == "-") and "late" in program.header:
+            return  # not freed while work on it is queued, which here takes longer
+        if "?" in (answer, seen) and seen.endswith("W"):
+            return  # the flags that it released are not released natively
+        if "?" not in (answer, seen):
+            before, after = simplified(verb, answer, seen)
+            if before != after:
+                yield Difference(program, index, verb, before, after, state.where(words))
+                refused = before.split(":")[0] != "0" and after.split(":")[0].rstrip("W!") != "0"
+                if after.endswith("W") or not (verb in ASKS or refused):
+                    return
+        state.step(words, answer)
+    yield from at_the_end(program, native, under, state.where())
+
+
+def at_the_end(program, native, under, where):
+    """Blocks with another's bytes, and a device that held more than the limit."""
+    if any(word.endswith("!") for word in native):
+        raise Failure(f"program {program.name} destroys its own data natively: {native}\n{program.text()}")
+    if "end" not in under:
+        yield Difference(program, -1, "end", "end", " ".join(under[-2:]), where)
+        return
+    blocks, held = [], []
+    for word in under[under.index("end") + 1:]:
+        (blocks if word.startswith("b") else held).append(word)
+    if blocks:
+        yield Difference(program, -1, "end", "end", " ".join(blocks), where)
+    more = max(map(int, held)) - program.limit
+    if more > 0:
+        yield Difference(program, -1, "held", "limit", f"{more} more", where)
+
+
+def together(program, native, under):
+    where = State(program).fixed | {"together": True}
+    if native[0] == "end":
+        for wrong in under[:under.index("end")] if "end" in under else under:
+            yield Difference(program, -1, "together", "0", wrong.partition(":")[2] or wrong, where)
+        yield from at_the_end(program, native, under, where)

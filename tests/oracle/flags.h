@@ -1,0 +1,36 @@
+// What device work waits for: flags, which a program sets, and locks, which it takes and gives back. The watch releases
+// everything when a call of the program waits. Layer: none. Threads: any.
+#pragma once
+
+#include <bitset>
+
+namespace oracle {
+
+inline constexpr int kMostFlags = 64;
+
+// A piece of device work: it waits for the flag, then for the lock; -1: for none.
+struct Gate {
+  int flag = -1;
+  int lock = -1;
+};
+
+class Flags {
+ public:
+  void set(int flag);
+  void lock(int lock);
+  void unlock(int lock);
+  void unlock_all();
+  // Marks a flag as one that device work waits for.
+  void await(const Gate &gate);
+  // Opens all awaited flags and all locks. False: there was nothing to open.
+  bool release();
+  // The awaited flags that are not set.
+  std::bitset<kMostFlags> closed() const;
+  void set_all(const std::bitset<kMostFlags> &which);
+  // Called by device work.
+  void pass(const Gate &gate);
+};
+
+Flags &flags();
+
+}  // namespace oracle

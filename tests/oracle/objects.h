@@ -1,0 +1,103 @@
+// What a program has: contexts, streams, blocks and so on, by the numbers that it gives them. A program that runs its
+// threads side by side uses each object in one thread only. Layer: the driver API, stamp.h. Threads: see above.
+#pragma once
+
+#ifndef __CUDA_API_VERSION_INTERNAL
+#define __CUDA_API_VERSION_INTERNAL  // the exports' own names
+#endif
+#include <cuda.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace oracle {
+
+inline constexpr int kMost = 256;  // objects of a kind
+
+enum class Life { kNone, kLive, kDead };
+
+struct Context {
+  Life life = Life::kNone;
+  CUcontext handle = nullptr;
+  CUdevice device = 0;
+  bool primary = false;
+  CUfunction gated = nullptr;  // the kernel that waits for a flag
+};
+
+struct Stream {
+  Life life = Life::kNone;
+  CUstream handle = nullptr;
+  int context = -1;
+};
+
+enum class Kind { kPlain, kManaged, kOrdered, kMapped };
+
+struct Block {
+  Life life = Life::kNone;
+  Kind kind = Kind::kPlain;
+  CUdeviceptr address = 0;
+  size_t bytes = 0;
+  size_t marked = 0;                  // its first bytes, that bear marks
+  int context = -1;                   // that takes the block along when it ends; -1: none does
+  int home = -1;                      // where its marks are queued
+  bool readable = false;              // they have been written
+  std::vector<CUstream> used_in;      // streams whose work on it may not be done
+  std::vector<std::uint32_t> owners;  // the marks that its memory may show
+};
+
+struct Array {
+  Life life = Life::kNone;
+  void *handle = nullptr;
+  bool mipmapped = false;
+  int context = -1;
+};
+
+struct Pool {
+  Life life = Life::kNone;
+  CUmemoryPool handle = nullptr;
+};
+
+struct Physical {
+  Life life = Life::kNone;
+  CUmemGenericAllocationHandle handle = 0;
+  size_t bytes = 0;
+  CUdevice device = 0;
+};
+
+// Objects of a kind, by number.
+template <class Object>
+class Numbered {
+ public:
+  Object &operator[](int number) { return all_[static_cast<size_t>(number)]; }
+  auto begin() { return all_.begin(); }
+  auto end() { return all_.end(); }
+
+ private:
+  std::array<Object, kMost> all_;
+};
+
+struct Objects {
+  Numbered<Context> contexts;
+  Numbered<Stream> streams;
+  Numbered<Block> blocks;
+  Numbered<Array> arrays;
+  Numbered<Pool> pools;
+  Numbered<Physical> physical;
+  bool numbers_return = false;  // the number of a block that has ended may be given to another
+};
+
+Objects &objects();
+
+// The number of the current context; -1: none, or one that the program has not made.
+int current_context();
+// Whether a block but this one contains the address, or did: its free may still be queued.
+bool is_of_another(const Block &block, CUdeviceptr address);
+// Forgets the work on a block that is done, and whether none but the stream's is left; null: none at all.
+bool used_only_in(Block &block, CUstream stream);
+// After a context has ended: its blocks, arrays and streams have ended, too.
+void end_with(int context);
+
+}  // namespace oracle

@@ -1,0 +1,33 @@
+// The text of a program, one operation a line: `t1 alloc b3 1048576` is what thread 1 does. README.md lists the
+// operations. Layer: none. Threads: one.
+#pragma once
+
+#include <iosfwd>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace oracle {
+
+struct Step {
+  int thread = 0;
+  std::string verb;
+  std::vector<std::string> words;  // the operation's arguments
+};
+
+struct Program {
+  std::string name;
+  std::vector<std::pair<std::string, std::string>> environment;  // `set NAME=VALUE`
+  std::vector<bool> waited;                                      // `waited I...`: the steps that waited natively
+  int rounds = 0;     // `together N`: the threads run side by side, N times their steps; 0: they take turns
+  bool late = false;  // `late`: what ended natively in a wait goes on here until a call waits
+  std::vector<Step> steps;
+};
+
+// The next program, from its line `program NAME` to `end`; false at the end of the input.
+bool read_program(std::istream &input, Program &program);
+
+// The 3 of `b3`; -1 for a word without a number.
+int number_of(const std::string &word);
+
+}  // namespace oracle

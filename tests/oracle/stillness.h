@@ -1,0 +1,12 @@
+// Whether every other thread of the process sleeps: then nothing happens any more unless someone acts. Layer: none.
+// Threads: any.
+#pragma once
+
+namespace oracle {
+
+// Looks twice. Threads in an uninterruptible sleep count as busy.
+bool others_sleep();
+// Returns when all other threads sleep, at the latest after about a second.
+void settle();
+
+}  // namespace oracle
