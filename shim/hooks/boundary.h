@@ -5,10 +5,16 @@
 #include <atomic>
 #include <cstdint>
 #include <type_traits>
+#include <variant>
 
+#include "base/cancellation.h"
 #include "core_abi.h"
 #include "driver/functions.h"
 #include "runtime/runtime.h"
+
+namespace ration::policy {
+class DeviceMemory;
+}
 
 namespace ration::hooks {
 
@@ -38,6 +44,10 @@ enum class Crossing {
   forwarding,  // returns or reports memory: fails open, and nested calls too consult the books
 };
 
+// The family whose hits are too short for two more calls: it switches cancellation off where it is slow.
+template <class Family>
+using Uncancelled = std::conditional_t<std::is_same_v<Family, policy::DeviceMemory>, std::monostate, CancellationOff>;
+
 // `body` gets the family's object; `real_call` is the driver's own answer to the program's call.
 template <Crossing kCrossing, class Family, class Real, class Body>
 CUresult cross(const Real &real_call, const Body &body) noexcept {
@@ -52,6 +62,7 @@ CUresult cross(const Real &real_call, const Body &body) noexcept {
   if (!inside.nested()) {
     runtime->describe();
   }
+  [[maybe_unused]] const Uncancelled<Family> uncancelled;
   try {
     return body(*runtime::family<Family>);
   } catch (...) {

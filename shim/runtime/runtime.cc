@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/cancellation.h"
 #include "base/fork_exclusion.h"
 #include "base/wait.h"
 #include "config/settings.h"
@@ -165,12 +166,14 @@ void prepare(const Reports &given) {
 
 // Logging fails open: without memory of the host the next call tries again.
 void Runtime::describe_now() noexcept try {
+  const CancellationOff uncancelled;
   assembly_.describe();
   described_.store(assembly_.journal.described(), std::memory_order_relaxed);
 } catch (...) {
 }
 
 Runtime *Runtime::get_built() noexcept {
+  const CancellationOff uncancelled;
   for (Waiter waiter;;) {
     if (Runtime *runtime = instance.load(std::memory_order_acquire)) {
       return runtime;

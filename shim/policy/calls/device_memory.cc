@@ -2,9 +2,12 @@
 
 #include <optional>
 
+#include "base/cancellation.h"
+
 namespace ration::policy {
 
 CUresult DeviceMemory::allocate_slow(const Request &request, bool pooled, Act act, CUdeviceptr *address) {
+  const CancellationOff uncancelled;
   imports_.poll();
   if (admission_.limit_unknown()) {
     return Admission::refuse_unknown(act, undo_free);
@@ -43,12 +46,14 @@ CUresult DeviceMemory::allocate_direct(const Request &request, const Contexts::C
 }
 
 CUresult DeviceMemory::allocate_managed(Request request, Act act, CUdeviceptr *address) {
+  const CancellationOff uncancelled;
   request.kind = events::Kind::managed;
   request.charged = options_.limit_managed;
   return admission_.obtain_here(books_.blocks, request, act, undo_free, address);
 }
 
 CUresult DeviceMemory::free_slow(const char *api, CUdeviceptr address, DriverCall call) {
+  const CancellationOff uncancelled;
   if (const ContextRef owner = address != 0 ? pools_.owner_of(address) : nullptr) {
     return pools_.free(api, address, owner);
   }

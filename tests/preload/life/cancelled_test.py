@@ -1,0 +1,23 @@
+#!/usr/bin/env python3
+"""A thread that is cancelled inside a call of the driver ends, and nothing else does (cancelled.cc)."""
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+
+from harness import expect, main, run  # noqa: E402
+
+ROUNDS = 200
+
+
+def cancelled(mode):
+    def case(folder):
+        done = run("cancelled", str(ROUNDS), folder=folder, RATION_MODE=mode, RATION_LIMIT="64MiB")
+        expect(f"status, having said {done.err!r}", done.status, 0)
+        expect("cancelled threads", done.out, f"cancelled: {ROUNDS}\n")
+        frees = sum(record["t"] == "free" for record in done.logs["run.jsonl"])
+        expect("every allocation has its free", sum(record["t"] == "alloc" for record in done.logs["run.jsonl"]), frees)
+    return case
+
+
+main({f"with a log, mode {mode}": cancelled(mode) for mode in ("pool", "direct", "async")})
