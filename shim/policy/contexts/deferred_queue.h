@@ -136,7 +136,7 @@ class DeferredQueue {
   // Some epoch that has not passed, for a thread that will answer with note_answer; nullptr: there is none.
   Epoch *use_oldest();
   Epoch *use_newest(std::uint64_t up_to);
-  Cleaned seal_all();
+  Cleaned seal_all(bool waits_for_ends);
   void note_answer(Epoch &epoch, CUresult answer, Cleaned &cleaned);
   void wait_for(Epoch &epoch, Cleaned &cleaned);
   bool reclaim_some(Cleaned &cleaned, bool &refused);
@@ -386,9 +386,10 @@ typename DeferredQueue<Payload>::Cleaned DeferredQueue<Payload>::wait(std::uint6
   }
 }
 
-// Returns once everything that was added before the call is sealed, unless the driver or a capture prevents it.
+// Returns once everything that was added before the call is sealed, unless the driver or a capture prevents it; or a
+// context that is being destroyed, whose end may wait for work.
 template <class Payload>
-typename DeferredQueue<Payload>::Cleaned DeferredQueue<Payload>::seal_all() {
+typename DeferredQueue<Payload>::Cleaned DeferredQueue<Payload>::seal_all(bool waits_for_ends) {
   Cleaned all;
   for (Waiter waiter;; waiter.pause()) {
     Cleaned now = collect(Sealing::always);
@@ -400,7 +401,7 @@ typename DeferredQueue<Payload>::Cleaned DeferredQueue<Payload>::seal_all() {
       return all;
     }
     Guard guard(mutex_);
-    if (!now.ending && !is_sealed_elsewhere()) {
+    if (now.ending ? !waits_for_ends : !is_sealed_elsewhere()) {
       return all;
     }
   }
@@ -408,7 +409,7 @@ typename DeferredQueue<Payload>::Cleaned DeferredQueue<Payload>::seal_all() {
 
 template <class Payload>
 typename DeferredQueue<Payload>::Cleaned DeferredQueue<Payload>::drain() noexcept {
-  Cleaned all = seal_all();
+  Cleaned all = seal_all(true);
   const std::uint64_t last = fences_.now();
   while (all.error == CUDA_SUCCESS && !all.capturing) {
     Epoch *const newest = use_newest(last);
@@ -424,7 +425,7 @@ typename DeferredQueue<Payload>::Cleaned DeferredQueue<Payload>::drain() noexcep
 
 template <class Payload>
 typename DeferredQueue<Payload>::Cleaned DeferredQueue<Payload>::settle(const Context &context) noexcept {
-  Cleaned all = seal_all();
+  Cleaned all = seal_all(false);
   Epoch *const newest = all.error == CUDA_SUCCESS && !all.capturing ? use_newest(fences_.now()) : nullptr;
   if (newest == nullptr) {
     return all;

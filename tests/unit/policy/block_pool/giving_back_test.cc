@@ -106,7 +106,7 @@ TEST_CASE("if the device is full, free slabs are returned too, and the reason is
   program.free(program.take(1024));
   CHECK(program.take_direct(2 * kMiB) == kUntouched);
   CHECK(program.denied(events::Reason::device) == 2);
-  CHECK(program.charged() == 3 * kMiB);
+  CHECK(program.charged() > 3 * kMiB);  // and nothing, where that would not suffice
 }
 
 TEST_CASE("a slab that the driver does not take back stays the pool's") {
