@@ -9,6 +9,7 @@
 
 #include "driver/abi.h"
 #include "driver/array_abi.h"
+#include "driver/copy_abi.h"
 
 namespace ration::driver {
 

@@ -4,6 +4,7 @@
 
 #include "driver/abi.h"
 #include "driver/array_abi.h"
+#include "driver/copy_abi.h"
 #include "driver/nvml_abi.h"
 
 extern "C" {

@@ -6,6 +6,7 @@
 #include "hooks/boundary.h"
 #include "hooks/caller.h"
 #include "hooks/hooks.h"
+#include "policy/calls/device_reach.h"
 
 using ration::driver::Match;
 using ration::driver::NamedHook;
@@ -17,6 +18,13 @@ void count(std::uint64_t &counter) {
   __atomic_fetch_add(&counter, 1, __ATOMIC_RELAXED);
 }
 
+// The program gets a function of the driver by which its work may use another device's memory unseen.
+void note_unknown(const char *name, int version) {
+  if (ration::policy::DeviceReach::is_of_family(name, version) && ration::runtime::Runtime::existing() != nullptr) {
+    ration::runtime::family<ration::policy::DeviceReach>->note_unknown();
+  }
+}
+
 // Our export in place of the driver's function. Return code and status stay the driver's; a name that the driver lacks
 // is not invented.
 void swap(const char *name, void **function, int version, cuuint64_t flags) {
@@ -26,9 +34,11 @@ void swap(const char *name, void **function, int version, cuuint64_t flags) {
     found = ration::driver::by_name(name, version, flags);
     if (found.match == Match::unknown_version) {
       count(ration::hooks::preload_abi()->coverage->unknown_versions);
+      note_unknown(name, version);
       return;
     }
     if (found.match == Match::none) {
+      note_unknown(name, version);
       return;
     }
     real.adopt(found.hook, *function);

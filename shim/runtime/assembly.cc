@@ -36,6 +36,7 @@ Assembly::Assembly(const Options &options, policy::LimitSource &limits, events::
       context_life(devices, contexts, ledger, books, pools, async_pools, imports, pending, mapped_memory, options.async,
                    options.charge_context),
       sync_and_capture(contexts, captures, pools, imports, options.pool),
+      device_reach(contexts, pools),
       queries(devices, ledger, pools, stream_pools, async_pools, pending, imports, admission, room, async_memory,
               options.show_limit) {}
 

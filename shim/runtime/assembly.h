@@ -7,6 +7,7 @@
 #include "policy/calls/array_memory.h"
 #include "policy/calls/context_life.h"
 #include "policy/calls/device_memory.h"
+#include "policy/calls/device_reach.h"
 #include "policy/calls/host_memory.h"
 #include "policy/calls/mapped_memory.h"
 #include "policy/calls/queries.h"
@@ -62,6 +63,7 @@ struct Assembly {
   policy::SharedBlocks shared_blocks;
   policy::ContextLife context_life;
   policy::SyncAndCapture sync_and_capture;
+  policy::DeviceReach device_reach;
   policy::Queries queries;
 };
 

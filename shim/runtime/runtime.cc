@@ -109,6 +109,7 @@ struct Builder {
     family<policy::SharedBlocks> = &assembly.shared_blocks;
     family<policy::ContextLife> = &assembly.context_life;
     family<policy::SyncAndCapture> = &assembly.sync_and_capture;
+    family<policy::DeviceReach> = &assembly.device_reach;
     family<policy::Queries> = &assembly.queries;
   }
   // A child forked during the build would inherit, held for ever, what another thread holds of libc (glibc 2.36): the

@@ -58,6 +58,8 @@ class BlockPools {
 
   // The context whose slab contains `address`; nullptr: none, the driver answers for that address.
   ContextRef owner_of(std::uint64_t address) { return slabs_.find(address); }
+  // Its device, or -1. Never waits.
+  int device_at(std::uint64_t address) { return slabs_.device_at(address); }
   // REQUIRES: `owner` is owner_of's answer. Anything but the start of a live block: INVALID_VALUE.
   CUresult free(const char *api, std::uint64_t address, const ContextRef &owner);
   CUresult free_in_stream(const char *api, std::uint64_t address, CUstream stream, const ContextRef &owner);

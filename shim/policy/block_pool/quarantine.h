@@ -31,7 +31,7 @@ struct QuarantineBatch {
 class Quarantine final : public DeferredQueue<QuarantineBatch> {
  public:
   Quarantine(FenceTracker &fences, ContextPools &pools, int device)
-      : DeferredQueue(fences, Rank::kQuarantine), pools_(pools), device_(device) {}
+      : DeferredQueue(fences, Rank::kQuarantine, device), pools_(pools), device_(device) {}
 
   // A free that was taken in but is not in the log yet: until it is, its block is not reused.
   class PendingRecord {

@@ -77,6 +77,15 @@ ContextRef SlabDirectory::find(std::uint64_t address) {
   return nullptr;
 }
 
+int SlabDirectory::device_at(std::uint64_t address) {
+  if (count_.load(std::memory_order_relaxed) == 0) {
+    return -1;
+  }
+  Guard guard(mutex_);
+  const auto place = first_after(address);
+  return place != slabs_.end() && place->address <= address ? place->context->device : -1;
+}
+
 void SlabDirectory::begin_end(const ContextRef &context) noexcept {
   Guard guard(mutex_);
   for (Slab &slab : slabs_) {

@@ -27,6 +27,9 @@ class SlabDirectory {
   // while another thread is in such a call: the driver may refuse to end the context.
   ContextRef find(std::uint64_t address);
 
+  // The device of the slab around `address`, or -1. Never waits.
+  int device_at(std::uint64_t address);
+
   // Of every slab of a context, or of one slab.
   void begin_end(const ContextRef &context) noexcept;
   void cancel_end(const ContextRef &context) noexcept;

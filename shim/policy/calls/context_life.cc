@@ -202,6 +202,14 @@ CUresult ContextLife::destroy_green(const char *api, CUgreenCtx green, DriverCal
 }
 
 CUresult ContextLife::change_peer(CUcontext peer, bool enabled, DriverCall call) {
+  if (enabled) {
+    const Contexts::Current from = contexts_.current();
+    if (const ContextRef to = contexts_.find(peer); to != nullptr) {
+      contexts_.note_peer(from.device, to->device);
+    } else {
+      contexts_.note_anywhere();
+    }
+  }
   const CUresult result = call();
   if (result == CUDA_SUCCESS && async_mode_) {
     const Contexts::Current where = contexts_.current();

@@ -134,20 +134,27 @@ std::vector<ContextRef> Contexts::live() {
   return live;
 }
 
-ContextRef Contexts::note_locked(CUcontext handle, int device) {
+ContextRef Contexts::note_locked(CUcontext handle, int device, Seen seen) {
   ContextRef &slot = contexts_[handle];
   if (slot == nullptr) {
     slot = std::make_shared<Context>();
     slot->handle = handle;
     slot->device = device;
     slot->number = ++last_number_;
+    if (seen == Seen::later) {
+      slot->reached.add_all();  // by copies before
+    }
+    if (first_device_ >= 0 && first_device_ != device) {
+      several_devices_.store(true, std::memory_order_relaxed);
+    }
+    first_device_ = device;
   }
   return slot;
 }
 
 ContextRef Contexts::note(CUcontext handle, int device) {
   Guard guard(mutex_);
-  return note_locked(handle, device);
+  return note_locked(handle, device, Seen::later);
 }
 
 // Its former owner has ended.
@@ -166,13 +173,13 @@ ContextRef Contexts::note_created(CUcontext handle, int device) {
   green_.erase(handle);
   references_.erase(handle);
   std::erase_if(primaries_, [handle](const auto &primary) { return primary.second == handle; });
-  return note_locked(handle, device);
+  return note_locked(handle, device, Seen::from_birth);
 }
 
 ContextRef Contexts::note_primary(CUcontext handle, int device) {
   Guard guard(mutex_);
   primaries_[device] = handle;
-  return note_locked(handle, device);
+  return note_locked(handle, device, Seen::from_birth);
 }
 
 ContextRef Contexts::primary_of(int device) {

@@ -27,6 +27,26 @@ class PoolOfContext {
   ~PoolOfContext() = default;
 };
 
+// Devices, by ordinal; only ever grows. Relaxed: a thread that frees a block comes after the calls that used it.
+class DeviceSet {
+ public:
+  void add(int device) noexcept { words_[word_of(device)].fetch_or(bit_of(device), std::memory_order_relaxed); }
+  void add_all() noexcept {
+    for (std::atomic<std::uint64_t> &word : words_) {
+      word.store(~std::uint64_t{0}, std::memory_order_relaxed);
+    }
+  }
+  bool has(int device) const noexcept {
+    return (words_[word_of(device)].load(std::memory_order_relaxed) & bit_of(device)) != 0;
+  }
+
+ private:
+  static_assert(ledger::kMaxDevices % 64 == 0);
+  static std::size_t word_of(int device) { return static_cast<std::size_t>(device) / 64; }
+  static std::uint64_t bit_of(int device) { return std::uint64_t{1} << device % 64; }
+  std::atomic<std::uint64_t> words_[ledger::kMaxDevices / 64] = {};
+};
+
 // One life of a context; a handle that the driver reuses gets a new one.
 struct Context {
   CUcontext handle = nullptr;
@@ -36,6 +56,8 @@ struct Context {
   std::atomic<std::uint64_t> own_bytes{0};      // charged for the context itself (charge_context)
   // Everything that was submitted to it before the fence of this number (fence_tracker.h) has finished.
   std::atomic<std::uint64_t> passed{0};
+  // Other devices whose memory its work may have used, peer access apart.
+  DeviceSet reached;
   // Its handle means another context now, or none: no hit may use this one's pool.
   std::atomic<bool> renamed{false};
   // Its pool; made at the first allocation, for the rest of its life.
@@ -142,6 +164,17 @@ class Contexts {
   void note_green(CUcontext handle, CUgreenCtx green, int device);
   void forget_green(CUgreenCtx green);
   bool is_green(CUcontext handle);
+  // Whether work of the context may use memory of the device (device_reach.h): it is of that device, was given peer
+  // access to it, or took part in a copy. The notes come before the driver's call that makes it possible.
+  bool may_reach(const Context &context, int device) const {
+    return context.device == device || context.reached.has(device) || peers_[context.device].has(device) ||
+           anywhere_.load(std::memory_order_relaxed);
+  }
+  void note_peer(int from, int to) noexcept { peers_[from].add(to); }
+  // What work reaches is no longer known.
+  void note_anywhere() noexcept { anywhere_.store(true, std::memory_order_relaxed); }
+  // Whether contexts of several devices were seen.
+  bool on_several_devices() const noexcept { return several_devices_.load(std::memory_order_relaxed); }
   // Every context that is alive; green ones are part of their primary one.
   std::vector<ContextRef> live();
   // The driver says that `api` destroyed it: no block may be entered for it from now on.
@@ -152,7 +185,8 @@ class Contexts {
   int add_primary_reference(int device, int change);
 
  private:
-  ContextRef note_locked(CUcontext handle, int device) REQUIRES(mutex_);
+  enum class Seen { from_birth, later };
+  ContextRef note_locked(CUcontext handle, int device, Seen seen) REQUIRES(mutex_);
   void take_handle_away(CUcontext handle) REQUIRES(mutex_);
 
   Devices &devices_;
@@ -168,6 +202,11 @@ class Contexts {
   };
   std::unordered_map<CUcontext, Green> green_ GUARDED_BY(mutex_);
   unsigned last_number_ GUARDED_BY(mutex_) = 0;
+  int first_device_ GUARDED_BY(mutex_) = -1;
+  std::atomic<bool> several_devices_{false};
+  // By device, not by context: a driver's pool opens to a device as a whole.
+  DeviceSet peers_[ledger::kMaxDevices];
+  std::atomic<bool> anywhere_{false};
   const ContextRef unknown_ = std::make_shared<Context>();
 };
 

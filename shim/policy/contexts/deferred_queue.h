@@ -79,7 +79,9 @@ class DeferredQueue {
   std::uint64_t reclaimed() const { return reclaimed_.load(); }
 
  protected:
-  DeferredQueue(FenceTracker &fences, Rank rank) : fences_(fences), mutex_(rank) {}
+  // `device`: where all payloads are, or kAllDevices.
+  DeferredQueue(FenceTracker &fences, Rank rank, int device = FenceTracker::kAllDevices)
+      : fences_(fences), mutex_(rank), fenced_device_(device) {}
   virtual ~DeferredQueue() = default;
 
   // Reclaims some of the clean `items`, into cleaned.items or for good (note_reclaimed); removes them from the list.
@@ -148,6 +150,7 @@ class DeferredQueue {
  protected:
   FenceTracker &fences_;
   RankedMutex mutex_;
+  const int fenced_device_;
   Items open_ GUARDED_BY(mutex_);
   DeferredSize open_size_ GUARDED_BY(mutex_);
   std::atomic<std::uint64_t> in_hands_{0};  // blocks of Cleaned::items that the caller has not finished
@@ -184,7 +187,7 @@ typename DeferredQueue<Payload>::Epoch *DeferredQueue<Payload>::begin_seal(Clean
 template <class Payload>
 void DeferredQueue<Payload>::finish_seal(Epoch &epoch, Cleaned &cleaned) {
   CUresult error = CUDA_SUCCESS;
-  const FenceTracker::Taken taken = fences_.try_take(epoch.fence, error);
+  const FenceTracker::Taken taken = fences_.try_take(epoch.fence, error, fenced_device_);
   Guard guard(mutex_);
   wake_waiters();
   const auto self = std::find_if(sealing_.begin(), sealing_.end(), [&](const Epoch &each) { return &each == &epoch; });

@@ -15,19 +15,59 @@ bool has_passed(const Context &context, std::uint64_t number) {
          context.passed.load(std::memory_order_acquire) >= number;
 }
 
+CUcontext current_context() {
+  CUcontext current = nullptr;
+  return real.cuCtxGetCurrent(&current) == CUDA_SUCCESS ? current : nullptr;
+}
+
 // A thread with no current context cannot query events.
 class SomeContext {
  public:
-  explicit SomeContext(CUcontext context) {
-    CUcontext current = nullptr;
-    if (real.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == nullptr) {
+  explicit SomeContext(CUcontext context) : caller_(current_context()) {
+    if (caller_ == nullptr) {
       lent_.emplace(context);
     }
   }
+  CUcontext caller() const { return caller_; }
 
  private:
+  const CUcontext caller_;
   std::optional<CurrentFor> lent_;
 };
+
+// After one of these every call of the context answers it, and none of its work runs any more (cuda.h: the process must
+// be relaunched to continue).
+bool breaks_context(CUresult error) {
+  switch (error) {
+    case CUDA_ERROR_ECC_UNCORRECTABLE:
+    case CUDA_ERROR_NVLINK_UNCORRECTABLE:
+    case CUDA_ERROR_CONTAINED:
+    case CUDA_ERROR_ILLEGAL_ADDRESS:
+    case CUDA_ERROR_LAUNCH_TIMEOUT:
+    case CUDA_ERROR_ASSERT:
+    case CUDA_ERROR_HARDWARE_STACK_ERROR:
+    case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+    case CUDA_ERROR_MISALIGNED_ADDRESS:
+    case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+    case CUDA_ERROR_INVALID_PC:
+    case CUDA_ERROR_LAUNCH_FAILED:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Whether `error`, an answer about `context`, says that it is broken, and the caller's current context is another. The
+// driver may have answered for the caller's context: only the same question inside `context` itself tells. REQUIRES:
+// it is pinned.
+template <class Ask>
+bool is_broken_for_others(const Context &context, CUcontext caller, CUresult error, const Ask &ask) {
+  if (!breaks_context(error) || caller == context.handle) {
+    return false;
+  }
+  const CurrentFor own(context.handle);
+  return own && breaks_context(ask());
+}
 
 }  // namespace
 
@@ -63,14 +103,22 @@ CUevent FenceTracker::event_for(const ContextRef &context, CUresult &error) {
   return error == CUDA_SUCCESS ? event : nullptr;
 }
 
+// REQUIRES: its context is pinned.
+CUresult FenceTracker::record(Fence::Mark &mark) {
+  CUresult result = CUDA_SUCCESS;
+  const auto ask = [&] {
+    mark.event = mark.event != nullptr ? mark.event : event_for(mark.context, result);
+    return mark.event != nullptr ? real.cuCtxRecordEvent(mark.context->handle, mark.event) : result;
+  };
+  result = ask();
+  mark.broken = is_broken_for_others(*mark.context, current_context(), result, ask);
+  return mark.broken ? CUDA_SUCCESS : result;
+}
+
 // One event a context. REQUIRES: marks hold the contexts, each pinned; no capture can begin.
 CUresult FenceTracker::record(Fence &fence) {
   for (Fence::Mark &mark : fence.marks) {
-    CUresult result = CUDA_SUCCESS;
-    mark.event = event_for(mark.context, result);
-    if (mark.event != nullptr) {
-      result = real.cuCtxRecordEvent(mark.context->handle, mark.event);
-    }
+    const CUresult result = record(mark);
     if (result == CUDA_ERROR_CONTEXT_IS_DESTROYED) {  // in a way that we do not see: nothing of it runs any more
       contexts_.forget(mark.context, "unknown");
     } else if (result != CUDA_SUCCESS) {
@@ -82,7 +130,7 @@ CUresult FenceTracker::record(Fence &fence) {
 
 FenceTracker::Taken FenceTracker::take(Fence &fence, CUresult &error, int device) {
   std::vector<ContextRef> live = contexts_.live();
-  std::erase_if(live, [device](const ContextRef &context) { return device >= 0 && context->device != device; });
+  std::erase_if(live, [&](const ContextRef &context) { return device >= 0 && !contexts_.may_reach(*context, device); });
   fence.marks.reserve(live.size());
   // Numbered before the first event is recorded: what passes a later number was recorded after this fence too, and a
   // synchronise that began at this number or later covers it.
@@ -102,8 +150,8 @@ FenceTracker::Taken FenceTracker::take(Fence &fence, CUresult &error, int device
   return Taken::taken;
 }
 
-FenceTracker::Taken FenceTracker::try_take(Fence &fence, CUresult &error) noexcept try {
-  return take(fence, error);
+FenceTracker::Taken FenceTracker::try_take(Fence &fence, CUresult &error, int device) noexcept try {
+  return take(fence, error, device);
 } catch (...) {
   fence.marks.clear();
   error = CUDA_ERROR_OUT_OF_MEMORY;
@@ -144,7 +192,7 @@ FenceTracker::Taken FenceTracker::take_by_events(Fence &fence, std::vector<Conte
 }
 
 CUresult FenceTracker::query_mark(const Fence::Mark &mark, std::uint64_t number) {
-  if (has_passed(*mark.context, number)) {
+  if (mark.broken || has_passed(*mark.context, number)) {
     return CUDA_SUCCESS;
   }
   if (mark.event == nullptr) {
@@ -155,11 +203,12 @@ CUresult FenceTracker::query_mark(const Fence::Mark &mark, std::uint64_t number)
     return has_passed(*mark.context, number) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
   }
   const SomeContext some(mark.context->handle);
-  const CUresult result = real.cuEventQuery(mark.event);
+  const auto ask = [&] { return real.cuEventQuery(mark.event); };
+  const CUresult result = ask();
   if (result == CUDA_SUCCESS) {
     passed(*mark.context, number);
   }
-  return result;
+  return is_broken_for_others(*mark.context, some.caller(), result, ask) ? CUDA_SUCCESS : result;
 }
 
 CUresult FenceTracker::query([[maybe_unused]] const Fence &fence, [[maybe_unused]] const Context *only) {
@@ -224,14 +273,17 @@ CUresult FenceTracker::wait_for_mark(const Fence::Mark &mark, std::uint64_t numb
       continue;
     }
     if (mark.event == nullptr) {
-      return synchronise(*mark.context);
+      const CUresult result = synchronise(*mark.context);
+      const auto same = [&] { return result; };  // asked inside the context already
+      return is_broken_for_others(*mark.context, current_context(), result, same) ? CUDA_SUCCESS : result;
     }
     const SomeContext some(mark.context->handle);
-    const CUresult result = real.cuEventSynchronize(mark.event);
+    const auto ask = [&] { return real.cuEventSynchronize(mark.event); };
+    const CUresult result = ask();
     if (result == CUDA_SUCCESS) {
       passed(*mark.context, number);
     }
-    return result;
+    return is_broken_for_others(*mark.context, some.caller(), result, ask) ? CUDA_SUCCESS : result;
   }
 }
 

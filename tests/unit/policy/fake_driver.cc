@@ -160,6 +160,11 @@ CUresult FakeDriver::event_state(CUevent event) {
   if (!timeline.has_event(event)) {
     return CUDA_ERROR_INVALID_HANDLE;
   }
+  for (const CUcontext context : {current, timeline.owner_of(event)}) {
+    if (const auto error = broken.find(context); error != broken.end()) {
+      return error->second;
+    }
+  }
   FakeTimeline::Point point;
   if (!timeline.point_of(event, point)) {
     return streams_wait && next_passed-- <= 0 ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
@@ -191,6 +196,11 @@ CUresult FakeDriver::record_context(CUcontext context, CUevent event) {
       return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     }
   }
+  for (const CUcontext each : {current, context}) {
+    if (const auto error = broken.find(each); error != broken.end()) {
+      return error->second;
+    }
+  }
   const CUresult result = timeline.record(context, event);
   if (const auto door = after_record) {
     door();
@@ -204,6 +214,9 @@ CUresult FakeDriver::synchronise() {
     if (device_of(current) < 0) {
       return CUDA_ERROR_INVALID_CONTEXT;
     }
+  }
+  if (const auto error = broken.find(current); error != broken.end()) {
+    return error->second;
   }
   const FakeTimeline::Point before = timeline.submitted_to(current);
   if (const auto door = during_synchronise) {

@@ -29,6 +29,7 @@ class FakeDriver {
   std::atomic<bool> streams_wait{false};          // events are not ready until this is false or somebody synchronises
   std::atomic<int> next_passed{0};                // so many queries of an event are answered ready all the same
   std::map<std::string, CUresult> fails;          // function -> what it answers, having done nothing
+  std::map<CUcontext, CUresult> broken;           // what its events and synchronises, and all calls in it, answer
   std::function<void(CUdeviceptr)> after_free;    // inside the driver's free, the address is free already
   std::function<void(CUcontext)> during_destroy;  // inside a destroy or release, the context still there
   std::function<void()> after_destroy;            // inside a destroy, the context and its addresses free already

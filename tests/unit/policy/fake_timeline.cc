@@ -88,6 +88,12 @@ bool FakeTimeline::has_event(CUevent event) {
   return events_.count(event) != 0;
 }
 
+CUcontext FakeTimeline::owner_of(CUevent event) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = events_.find(event);
+  return found != events_.end() ? found->second.owner : nullptr;
+}
+
 std::size_t FakeTimeline::live_events() const {
   const std::lock_guard lock(mutex_);
   return events_.size();

@@ -34,6 +34,7 @@ class FakeTimeline {
   CUevent new_event(CUcontext owner);
   bool destroy_event(CUevent event);
   bool has_event(CUevent event);
+  CUcontext owner_of(CUevent event) const;
   std::size_t live_events() const;
   CUresult record(CUcontext context, CUevent event);  // of a whole context
   bool point_of(CUevent event, Point &point) const;   // false: no context was recorded in it

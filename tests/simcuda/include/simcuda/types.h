@@ -5,6 +5,7 @@
 
 #include "driver/abi.h"
 #include "driver/array_abi.h"
+#include "driver/copy_abi.h"
 #include "simcuda/device_attribute.h"
 #include "simcuda/memory_location.h"
 
@@ -12,7 +13,6 @@ typedef struct CUmod_st *CUmodule;
 typedef struct CUlib_st *CUlibrary;
 typedef struct CUfunc_st *CUfunction;
 typedef struct CUkern_st *CUkernel;
-typedef struct CUgraphExec_st *CUgraphExec;
 typedef struct CUlaunchAttribute_st CUlaunchAttribute; /* opaque: launch attributes are accepted and ignored */
 
 typedef void (*CUhostFn)(void *userData);
@@ -59,13 +59,6 @@ typedef enum CUsharedconfig_enum {
   CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE = 0x01,
   CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE = 0x02
 } CUsharedconfig;
-
-typedef enum CUmemorytype_enum {
-  CU_MEMORYTYPE_HOST = 0x01,
-  CU_MEMORYTYPE_DEVICE = 0x02,
-  CU_MEMORYTYPE_ARRAY = 0x03,
-  CU_MEMORYTYPE_UNIFIED = 0x04
-} CUmemorytype;
 
 typedef enum CUcomputemode_enum {
   CU_COMPUTEMODE_DEFAULT = 0,
@@ -132,25 +125,6 @@ typedef struct CUdevprop_st {
   int clockRate;
   int textureAlign;
 } CUdevprop;
-
-typedef struct CUDA_MEMCPY2D_st {
-  size_t srcXInBytes;
-  size_t srcY;
-  CUmemorytype srcMemoryType;
-  const void *srcHost;
-  CUdeviceptr srcDevice;
-  CUarray srcArray;
-  size_t srcPitch;
-  size_t dstXInBytes;
-  size_t dstY;
-  CUmemorytype dstMemoryType;
-  void *dstHost;
-  CUdeviceptr dstDevice;
-  CUarray dstArray;
-  size_t dstPitch;
-  size_t WidthInBytes;
-  size_t Height;
-} CUDA_MEMCPY2D;
 
 typedef struct CUlaunchConfig_st {
   unsigned int gridDimX;

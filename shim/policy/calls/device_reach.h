@@ -1,0 +1,40 @@
+// Which other devices' memory a context's work may use without peer access: by copies, fills and graphs. A fence for a
+// device's blocks counts only the contexts that may reach it (Contexts::may_reach).
+// Layer: policy/calls. Threads: any; no lock is held across a driver call.
+// Called from: hooks, before the driver's call.
+#pragma once
+
+#include "policy/block_pool/block_pools.h"
+
+namespace ration::policy {
+
+class DeviceReach {
+ public:
+  DeviceReach(Contexts &contexts, BlockPools &pools) : contexts_(contexts), pools_(pools) {}
+
+  struct Work {
+    CUstream stream = nullptr;
+    CUdeviceptr addresses[2] = {};  // 0: none
+    CUcontext parties[2] = {};      // beside those of the stream and of the calling thread
+    bool anywhere = false;          // what it uses is not looked at
+  };
+  // A load while all contexts are of one device.
+  void note(const Work &work) noexcept {
+    if (contexts_.on_several_devices()) {
+      note_now(work);
+    }
+  }
+
+  // Whether a function of the driver that no hook meets may be one of these: a version that is newer than the hooks',
+  // or a newer function. `version`: as cuGetProcAddress takes it.
+  static bool is_of_family(const char *name, int version);
+  void note_unknown() noexcept { contexts_.note_anywhere(); }
+
+ private:
+  void note_now(const Work &work) noexcept;
+
+  Contexts &contexts_;
+  BlockPools &pools_;
+};
+
+}  // namespace ration::policy
