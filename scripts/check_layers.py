@@ -88,6 +88,8 @@ FAMILIES = {
     "legacy32": {"device_memory", "queries"},
     "pitch": {"device_memory"},
     "query": {"queries"},
+    "reach": {"device_reach"},
+    "resolve": {"device_reach"},  # look-ups of what no hook meets
     "vmm": {"mapped_memory"},
 }
 

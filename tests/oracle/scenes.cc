@@ -95,7 +95,25 @@ void work_on_the_other_device(Maker &maker) {
   if (maker.devices < 2 || maker.context() < 0) return;
   const int here = maker.context();
   const int there = maker.make_context(1 - maker.device(), maker.chance(50));
-  maker.gate(maker.some_stream());
+  const std::string stream = maker.some_stream();
+  maker.gate(stream);
+  if (maker.chance(50)) {  // that uses a block of the first one, by a copy of either direction, or may use any
+    const int number = maker.allocate(maker.size(true) / 8);
+    const std::vector<int> live = maker.live_blocks();
+    switch (maker.below(number >= 0 && live.size() > 1 ? 4 : 1)) {
+      case 0:
+        maker.step("peer c" + std::to_string(here));
+        break;
+      case 1:
+        if (!live.empty()) maker.step("fetch b" + std::to_string(maker.one_of(live)) + " " + stream);
+        break;
+      case 2:
+        maker.step("copy b" + std::to_string(maker.one_of(live)) + " b" + std::to_string(number) + " " + stream);
+        break;
+      default:
+        maker.step("copy b" + std::to_string(number) + " b" + std::to_string(maker.one_of(live)) + " " + stream);
+    }
+  }
   maker.use(here);
   fill_and_refill(maker);
   if (maker.chance(30)) maker.use(there);

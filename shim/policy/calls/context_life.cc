@@ -41,13 +41,16 @@ void ContextLife::charge_own_memory(const ContextRef &context) {
 }
 
 void ContextLife::created(CUcontext handle, CUdevice device) noexcept try {
-  charge_own_memory(contexts_.note_created(handle, devices_.ordinal_of(device)));
+  const ContextRef made = contexts_.note_created(handle, devices_.ordinal_of(device));
+  finish_unseen_ends();
+  charge_own_memory(made);
 } catch (...) {  // out of memory: the context is noted when it is first seen current
 }
 
 CUresult ContextLife::retain_primary(CUcontext *handle, CUdevice device, DriverCall call) {
   const int ordinal = devices_.ordinal_of(device);
   const Contexts::PrimaryGate turn(contexts_, ordinal);
+  finish_unseen_ends();
   const CUresult result = call();
   if (result == CUDA_SUCCESS) {
     try {
@@ -78,6 +81,7 @@ void ContextLife::end_begun_blocks(AddressBook &book, const char *api, const Con
 
 CUresult ContextLife::end_known(const char *api, const ContextRef &context, DriverCall call,
                                 FunctionRef<bool()> is_gone) {
+  finish_unseen_ends();
   // Begun before the call: once the driver has destroyed the context it may give its addresses to another thread. No
   // driver call of ours names the context meanwhile.
   context->begin_end();
@@ -93,6 +97,11 @@ CUresult ContextLife::end_known(const char *api, const ContextRef &context, Driv
     return result;
   }
   contexts_.forget(context, api);
+  finish_end(api, context);
+  return result;
+}
+
+void ContextLife::finish_end(const char *api, const ContextRef &context) {
   books_.blocks.begin_end_of(context);  // what other threads entered meanwhile
   books_.arrays.begin_end_of(context);
   pools_.begin_end(context);
@@ -104,7 +113,17 @@ CUresult ContextLife::end_known(const char *api, const ContextRef &context, Driv
   imports_.finish_end(context);
   pending_.drop(context);
   ledger_.account(context->device).release(context->own_bytes.exchange(0, std::memory_order_relaxed));
-  return result;
+}
+
+void ContextLife::finish_unseen_ends() noexcept try {
+  if (!contexts_.has_ended_unseen()) {
+    return;
+  }
+  for (const ContextRef &context : contexts_.take_ended_unseen()) {
+    context->begin_end();  // returns once no driver call of ours names it
+    finish_end("unknown", context);
+  }
+} catch (...) {  // out of memory of the host
 }
 
 CUresult ContextLife::destroy(const char *api, CUcontext handle, DriverCall call) {

@@ -50,6 +50,10 @@ class ContextLife {
  private:
   // `is_gone` is asked after a successful `call`.
   CUresult end_known(const char *api, const ContextRef &context, DriverCall call, FunctionRef<bool()> is_gone);
+  // REQUIRES: the driver has destroyed it, and contexts_ knows.
+  void finish_end(const char *api, const ContextRef &context);
+  // Of contexts that the driver destroyed by calls that we did not see.
+  void finish_unseen_ends() noexcept;
   void end_begun_blocks(AddressBook &book, const char *api, const ContextRef &context);
   void charge_own_memory(const ContextRef &context);
   bool device_of(CUgreenCtx green, CUdevice &device);  // false, and untouched: we did not see its creation

@@ -1,5 +1,7 @@
 #include "policy/contexts/contexts.h"
 
+#include <utility>
+
 #include "base/this_thread.h"
 #include "base/wait.h"
 
@@ -162,6 +164,9 @@ void Contexts::take_handle_away(CUcontext handle) {
   const auto found = contexts_.find(handle);
   if (found != contexts_.end()) {
     found->second->renamed.store(true);
+    if (!found->second->is_ending()) {
+      note_ended_unseen(found->second);
+    }
     found->second->close_to_hits();
     contexts_.erase(found);
   }
@@ -201,6 +206,32 @@ void Contexts::forget(const ContextRef &context, const char *api) {
     contexts_.erase(found);
     references_.erase(context->handle);
   }
+}
+
+void Contexts::forget_unseen(const ContextRef &context) noexcept {
+  {
+    Guard guard(mutex_);
+    note_ended_unseen(context);
+  }
+  forget(context, "unknown");
+}
+
+void Contexts::note_ended_unseen(const ContextRef &context) noexcept {
+  if (context->ended_by.load() != nullptr) {
+    return;  // another thread saw its end
+  }
+  context->ended_by.store("unknown");
+  try {
+    ended_unseen_.push_back(context);
+    has_ended_unseen_.store(true, std::memory_order_relaxed);
+  } catch (...) {  // out of memory of the host: what it held stays charged
+  }
+}
+
+std::vector<ContextRef> Contexts::take_ended_unseen() {
+  Guard guard(mutex_);
+  has_ended_unseen_.store(false, std::memory_order_relaxed);
+  return std::exchange(ended_unseen_, {});
 }
 
 int Contexts::add_reference(CUcontext handle, int change) {

@@ -179,6 +179,10 @@ class Contexts {
   std::vector<ContextRef> live();
   // The driver says that `api` destroyed it: no block may be entered for it from now on.
   void forget(const ContextRef &context, const char *api);
+  // The same, if the driver says so of a context whose end we did not see; what it held is released by whoever takes it.
+  void forget_unseen(const ContextRef &context) noexcept;
+  std::vector<ContextRef> take_ended_unseen();
+  bool has_ended_unseen() const noexcept { return has_ended_unseen_.load(std::memory_order_relaxed); }
 
   // References that the program holds: cuCtxAttach/Detach on a context, retain/release on a device's primary one.
   int add_reference(CUcontext handle, int change);
@@ -188,11 +192,14 @@ class Contexts {
   enum class Seen { from_birth, later };
   ContextRef note_locked(CUcontext handle, int device, Seen seen) REQUIRES(mutex_);
   void take_handle_away(CUcontext handle) REQUIRES(mutex_);
+  void note_ended_unseen(const ContextRef &context) noexcept REQUIRES(mutex_);
 
   Devices &devices_;
   ReentrantGate::Owner primary_gates_[ledger::kMaxDevices] = {};
   RankedMutex mutex_{Rank::kContexts};
   std::unordered_map<CUcontext, ContextRef> contexts_ GUARDED_BY(mutex_);
+  std::vector<ContextRef> ended_unseen_ GUARDED_BY(mutex_);
+  std::atomic<bool> has_ended_unseen_{false};
   std::unordered_map<CUcontext, int> references_ GUARDED_BY(mutex_);
   std::unordered_map<int, CUcontext> primaries_ GUARDED_BY(mutex_);
   std::unordered_map<int, int> primary_references_ GUARDED_BY(mutex_);

@@ -120,7 +120,7 @@ CUresult FenceTracker::record(Fence &fence) {
   for (Fence::Mark &mark : fence.marks) {
     const CUresult result = record(mark);
     if (result == CUDA_ERROR_CONTEXT_IS_DESTROYED) {  // in a way that we do not see: nothing of it runs any more
-      contexts_.forget(mark.context, "unknown");
+      contexts_.forget_unseen(mark.context);
     } else if (result != CUDA_SUCCESS) {
       return result;
     }

@@ -104,6 +104,11 @@ struct PooledProgram : Program {
                                             [&] { return driver::real.cuGreenCtxDestroy(green); });
   }
 
+  // Any context's work may use the blocks of both devices; early() takes it so.
+  void give_peer_access() {
+    parts.contexts.note_peer(0, 1);
+    parts.contexts.note_peer(1, 0);
+  }
   // Blocks that had a new owner too early.
   int early() {
     const std::lock_guard lock(mutex_);

@@ -162,6 +162,7 @@ TEST_CASE("threads that create, fill and destroy contexts with pools leave nothi
   const ScratchFolder folder;
   FakeDriver driver;
   PooledProgram program(driver, limit_of(40 * kMiB), folder / "log");
+  program.give_peer_access();
   std::vector<std::thread> threads;
   std::atomic<int> refused{0};
   for (unsigned thread = 0; thread < 5; ++thread) {

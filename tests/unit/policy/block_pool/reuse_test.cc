@@ -146,6 +146,7 @@ TEST_CASE("random work, frees and allocations in several contexts never share a 
       driver::real.cuCtxRecordEvent.set(nullptr);
     }
     PooledProgram program(driver, limit_of(2 * kSlab));
+    program.give_peer_access();
     std::mt19937 random(seed);
     const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
     std::vector<CUcontext> contexts = {program.create(), program.create(), program.create(1)};
