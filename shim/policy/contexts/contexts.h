@@ -179,7 +179,7 @@ class Contexts {
   std::vector<ContextRef> live();
   // The driver says that `api` destroyed it: no block may be entered for it from now on.
   void forget(const ContextRef &context, const char *api);
-  // The same, if the driver says so of a context whose end we did not see; what it held is released by whoever takes it.
+  // The same, if we did not see its end; the thread that takes it releases what it held.
   void forget_unseen(const ContextRef &context) noexcept;
   std::vector<ContextRef> take_ended_unseen();
   bool has_ended_unseen() const noexcept { return has_ended_unseen_.load(std::memory_order_relaxed); }

@@ -1,8 +1,8 @@
 // Fences: a fence has passed when everything that was submitted to any context before it was taken has finished.
 // Layer: policy/contexts. Threads: any; driver calls outside the lock.
 //
-// Every live context counts that may reach the block's device: those of the device, and those that were given peer access
-// to it or took part in a copy with it (Contexts::may_reach). If the driver has cuCtxRecordEvent (12.5), a
+// Every live context counts that may reach the block's device: those of the device, and those that were given peer
+// access to it or took part in a copy with it (Contexts::may_reach). If the driver has cuCtxRecordEvent (12.5), a
 // fence is one event for each context, which covers the streams of all threads and the green contexts of a primary one,
 // and nothing that is submitted later. Otherwise only cuCtxSynchronize says it, so a fence is a number to synchronise
 // past.
@@ -51,14 +51,15 @@ class FenceTracker {
     ending,     // a context is being destroyed
     failed,     // `error` is the driver's own
   };
-  // Of the contexts that may reach one device, or of all. REQUIRES: `fence` has no marks, and CaptureExclusion. Only on `taken` does
-  // it have any.
+  // Of the contexts that may reach one device, or of all. REQUIRES: `fence` has no marks, and
+  // CaptureExclusion. Only on `taken` does it have any.
   static constexpr int kAllDevices = -1;
   Taken take(Fence &fence, CUresult &error, int device = kAllDevices);
   // The same; if the host has no memory for it: `failed`, OUT_OF_MEMORY.
   Taken try_take(Fence &fence, CUresult &error, int device) noexcept;
   // CUDA_SUCCESS: passed. NOT_READY: not yet. Else the driver's own error, which proves nothing about the work; that of
-  // a context that is broken for good is none for threads whose current context is another. Never waits. With `only`, what that context contributed. REQUIRES: CaptureExclusion.
+  // a context that is broken for good is none for threads whose current context is another. Never waits. With
+  // `only`, what that context contributed. REQUIRES: CaptureExclusion.
   CUresult query(const Fence &fence, const Context *only = nullptr);
   // The same, having waited for it, in relaxed mode by itself. NOT_READY: a capture prevents synchronising.
   CUresult wait(const Fence &fence, const Context *only = nullptr);

@@ -76,17 +76,34 @@ const std::map<std::string, Way> kWays = {
     BOTH(cuMemcpyDtoDAsync_v2, at.own, at.block + kBytes - kUsed, kUsed, at.stream)
 #undef BOTH
 #undef WAY
-    {"cuMemcpy2DAsync_v2", [](const Devices &at) { const auto copy = rectangle(at); return cuMemcpy2DAsync_v2(&copy, at.stream); }},
-    {"cuMemcpy2DAsync_v2_ptsz", [](const Devices &at) { const auto copy = rectangle(at); return cuMemcpy2DAsync_v2_ptsz(&copy, at.stream); }},
-    {"cuMemcpy3DAsync_v2", [](const Devices &at) { const auto copy = box(at); return cuMemcpy3DAsync_v2(&copy, at.stream); }},
-    {"cuMemcpy3DAsync_v2_ptsz", [](const Devices &at) { const auto copy = box(at); return cuMemcpy3DAsync_v2_ptsz(&copy, at.stream); }},
+    {"cuMemcpy2DAsync_v2",
+     [](const Devices &at) {
+       const auto copy = rectangle(at);
+       return cuMemcpy2DAsync_v2(&copy, at.stream);
+     }},
+    {"cuMemcpy2DAsync_v2_ptsz",
+     [](const Devices &at) {
+       const auto copy = rectangle(at);
+       return cuMemcpy2DAsync_v2_ptsz(&copy, at.stream);
+     }},
+    {"cuMemcpy3DAsync_v2",
+     [](const Devices &at) {
+       const auto copy = box(at);
+       return cuMemcpy3DAsync_v2(&copy, at.stream);
+     }},
+    {"cuMemcpy3DAsync_v2_ptsz",
+     [](const Devices &at) {
+       const auto copy = box(at);
+       return cuMemcpy3DAsync_v2_ptsz(&copy, at.stream);
+     }},
     // Copies between devices that do not wait for the host.
     {"cuMemcpy", [](const Devices &at) { return cuMemcpy(at.block, at.own, kUsed); }},
     {"cuMemcpy_ptds", [](const Devices &at) { return cuMemcpy_ptds(at.block, at.own, kUsed); }},
     {"cuMemcpyDtoD_v2", [](const Devices &at) { return cuMemcpyDtoD_v2(at.block, at.own, kUsed); }},
     {"cuMemcpyDtoD_v2_ptds", [](const Devices &at) { return cuMemcpyDtoD_v2_ptds(at.block, at.own, kUsed); }},
     {"cuMemcpyPeer", [](const Devices &at) { return cuMemcpyPeer(at.block, at.first, at.own, at.second, kUsed); }},
-    {"cuMemcpyPeer_ptds", [](const Devices &at) { return cuMemcpyPeer_ptds(at.block, at.first, at.own, at.second, kUsed); }},
+    {"cuMemcpyPeer_ptds",
+     [](const Devices &at) { return cuMemcpyPeer_ptds(at.block, at.first, at.own, at.second, kUsed); }},
 };
 
 }  // namespace

@@ -6,8 +6,8 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from harness import GIB, expect, main, run  # noqa: E402
 
-ASYNCHRONOUS = ("cuMemcpyAsync", "cuMemcpyPeerAsync", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuMemcpyDtoDAsync_v2",
-                "cuMemcpy2DAsync_v2", "cuMemcpy3DAsync_v2", "graph")
+ASYNCHRONOUS = ("cuMemcpyAsync", "cuMemcpyPeerAsync", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2",
+                "cuMemcpyDtoDAsync_v2", "cuMemcpy2DAsync_v2", "cuMemcpy3DAsync_v2", "graph")
 RETURNS_AT_ONCE = ("cuMemcpy", "cuMemcpyDtoD_v2", "cuMemcpyPeer")
 REACHING = ("peer_access", *ASYNCHRONOUS, *(f"{way}_ptsz" for way in ASYNCHRONOUS),
             *RETURNS_AT_ONCE, *(f"{way}_ptds" for way in RETURNS_AT_ONCE))

@@ -36,5 +36,6 @@ def spared(call):
 
 main({"one context": synchronised(1, "context=0", *NEEDS_THE_FREED)}
      | {f"another one by {make}": waited_for(make) for make in ("context=0", "context_v1=0", "context_v3=0", "context_v4=0",
-                                                                "context=1", "retain=0")}
+                                                                "retain=0")}
+     | {"not one of another device": synchronised(1, "context=0", "context=1", "current=0", *NEEDS_THE_FREED)}
      | {f"not again after {call}": spared(call) for call in ("synchronize", "synchronize_v2=0")})
