@@ -16,7 +16,6 @@
 
 namespace {
 
-constexpr size_t kMiB = 1 << 20;
 constexpr auto kPatience = std::chrono::seconds(5);
 
 std::atomic<int> let_go{0};
