@@ -274,7 +274,12 @@ std::uint64_t StreamPools::idle_bytes(const Pool &pool) {
 
 std::uint64_t StreamPools::idle(int device) noexcept try {
   std::uint64_t bytes = 0;
-  for (const PoolRef &pool : pools_of(device)) {
+  bool is_settled = false;
+  {
+    Guard guard(mutex_);
+    is_settled = settled_[device] == order_mark(device);
+  }
+  for (const PoolRef &pool : is_settled ? std::vector<PoolRef>() : pools_of(device)) {
     if (const Asking asking(*this, *pool); asking) {
       bytes += idle_bytes(*pool);
     }
@@ -283,6 +288,11 @@ std::uint64_t StreamPools::idle(int device) noexcept try {
   return bytes + (orphaned_[device] - released_[device]);
 } catch (...) {
   return 0;
+}
+
+void StreamPools::settled(int device, std::uint64_t mark) {
+  Guard guard(mutex_);
+  settled_[device] = std::max(settled_[device], mark);
 }
 
 void StreamPools::reconcile_all(const char *api, int device) noexcept try {
