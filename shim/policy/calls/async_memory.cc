@@ -12,22 +12,26 @@ namespace {
 using driver::real;
 
 // A block of which fewer fit under the limit is worth a fence of its own, and must not lose the rest of a step.
-constexpr std::uint64_t kFewBlocks = 64;
-constexpr std::uint64_t kSmallPart = 8;
+constexpr std::uint64_t kFewAtMost = 64;
 
 }  // namespace
 
-// A pool grows by whole steps, and nothing else can have the rest of one. It does not grow where that rest is a large
-// part of what is left, nor where few blocks of this size fit and all rests would be one block less in the end.
-bool AsyncMemory::is_too_coarse(const Ask &ask) {
+// A pool grows by whole steps. Where few blocks of this size would fill the limit, nearly to the last byte, the rests of
+// all steps would be one block less in the end.
+bool AsyncMemory::loses_a_block(const Ask &ask) {
   const std::uint64_t limit = ledger_.account(ask.where.device).limit();
-  const std::uint64_t available = ledger_.account(ask.where.device).available();
-  if (limit == UINT64_MAX || ask.bytes == 0) {
+  if (limit == UINT64_MAX || ask.bytes == 0 || limit / ask.bytes > kFewAtMost ||
+      limit % ask.bytes > limit / kFewAtMost) {
     return false;
   }
-  const std::uint64_t in_steps = limit / ask.bound * (ask.bound / ask.bytes) + limit % ask.bound / ask.bytes;
-  const bool loses_a_block = limit / ask.bytes <= kFewBlocks && in_steps < limit / ask.bytes;
-  return loses_a_block || available < ask.bound || (available - ask.bound) / kSmallPart < ask.bound - ask.bytes;
+  // The last step of a pool that is capped may be smaller.
+  const std::uint64_t in_last = async_.is_capped(ask.where.device) ? limit % ask.bound / ask.bytes : 0;
+  return limit / ask.bound * (ask.bound / ask.bytes) + in_last < limit / ask.bytes;
+}
+
+// While anything else is charged, what is free in the pool can be had only with a step's room for it to grow.
+bool AsyncMemory::strands_a_step(const Ask &ask, std::uint64_t available) {
+  return available / 2 < ask.bound && !(async_.is_capped(ask.where.device) && stream_pools_.is_alone(*ask.pool, 0));
 }
 
 bool AsyncMemory::could_serve_later(const Ask &ask) {
@@ -123,7 +127,8 @@ CUresult AsyncMemory::allocate(Request request, const Contexts::Current &where, 
     async_.collect(device);  // before the pool grows
   }
   const Ask ask{request, where, pool, bytes, stream_pools_.upper_bound(*pool, bytes)};
-  const bool by_driver = is_too_coarse(ask) && ledger_.account(device).available() >= bytes &&
+  const std::uint64_t available = ledger_.account(device).available();
+  const bool by_driver = available >= bytes && (loses_a_block(ask) || strands_a_step(ask, available)) &&
                          async_.idle_bytes(device) < bytes;
   CUresult result = CUDA_SUCCESS;
   if (!by_driver && take_in_turn(ask, address, result)) {
@@ -196,7 +201,7 @@ CUresult AsyncMemory::finish_free(const char *api, const Block &block) {
   const ledger::Account &account = ledger_.account(device);
   // A large one has its fence before any later work. It waits as the driver's free does where the next allocation of
   // its size would have to.
-  if (block.size >= account.limit() / kFewBlocks) {
+  if (block.size >= account.limit() / kFewAtMost) {
     async_.collect(device);
   } else {
     async_.poll_if_due(device);

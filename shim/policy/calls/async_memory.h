@@ -51,7 +51,8 @@ class AsyncMemory {
     std::uint64_t bytes;
     std::uint64_t bound;  // the most that the pool may grow by
   };
-  bool is_too_coarse(const Ask &ask);
+  bool loses_a_block(const Ask &ask);
+  bool strands_a_step(const Ask &ask, std::uint64_t available);
   bool could_serve_later(const Ask &ask);
   CUresult take(const Ask &ask, std::uint64_t bound, CUdeviceptr *obtained);
   CUresult take_near_limit(const Ask &ask, CUdeviceptr *obtained);

@@ -69,7 +69,7 @@ class AsyncPools {
   bool defer(int device, const DeferredBlock &block) noexcept;
   std::uint64_t deferred_bytes(int device) const;
   bool covers(CUdeviceptr address);
-  // Gives back what is clean; poll_if_due() only if enough is open. Neither waits.
+  // Gives back what is clean; poll_if_due() only if enough is open, or the latest was some time ago. Neither waits.
   void collect(int device) noexcept;
   void poll_if_due(int device) noexcept;
   // Gives back to the pool what is clean, having waited for some if nothing was; returns at once if returned() is no
@@ -99,6 +99,7 @@ class AsyncPools {
     bool capped = false;
     std::atomic<bool> preallocated{false};
     std::atomic<bool> full{false};  // the driver had no memory for the latest block
+    std::atomic<std::uint64_t> collected_ns{0};  // when the latest collect() began
     DeferredFrees frees;
   };
   DevicePool *known(int device) const { return device_pools_[device].load(std::memory_order_acquire); }

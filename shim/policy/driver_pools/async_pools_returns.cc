@@ -13,6 +13,8 @@ using driver::real;
 
 // An epoch for each of so many bytes costs the driver calls of one.
 constexpr std::uint64_t kLeastDueBytes = 64U << 20U;
+// A free has a fence of its own, before any later work, unless so many come that their fences would cost too much.
+constexpr std::uint64_t kSealEveryNs = 200'000;
 
 }  // namespace
 
@@ -109,6 +111,7 @@ void AsyncPools::record_wait(const char *api, int device, const DeferredFrees::C
 
 void AsyncPools::collect(int device) noexcept {
   if (DevicePool *device_pool = known(device)) {
+    device_pool->collected_ns.store(now_ns(), std::memory_order_relaxed);
     DeferredFrees::Cleaned cleaned = device_pool->frees.collect(DeferredFrees::Sealing::always);
     give_back(*device_pool, cleaned.items);
   }
@@ -116,7 +119,10 @@ void AsyncPools::collect(int device) noexcept {
 
 void AsyncPools::poll_if_due(int device) noexcept {
   DevicePool *device_pool = known(device);
-  if (device_pool != nullptr &&
+  if (device_pool == nullptr || device_pool->frees.blocks() == 0) {
+    return;
+  }
+  if (now_ns() - device_pool->collected_ns.load(std::memory_order_relaxed) > kSealEveryNs ||
       device_pool->frees.is_worth_collecting(std::max(kLeastDueBytes, ledger_.account(device).charged() / 8))) {
     collect(device);
   }

@@ -72,11 +72,12 @@ class StreamPools {
   bool trim(const char *api, int device) noexcept;
   // What a pool holds beyond its live blocks; 0: the driver does not say. REQUIRES: no thread destroys it.
   static std::uint64_t idle_bytes(const Pool &pool);
-  // What a wait for the device may let a trim release: what its pools hold beyond their live blocks, as far as the
-  // driver reports, if anything was freed in stream order since the last such wait; and orphans.
+  // The most that a trim may release after a wait for the device: what its pools hold beyond their live blocks, as far
+  // as the driver reports, but no more than the steps around what was freed in stream order since the last such wait;
+  // and orphans.
   std::uint64_t idle(int device) noexcept;
   // A block of the device ended in stream order.
-  void freed_in_order(int device) { freed_in_order_[device].fetch_add(1); }
+  void freed_in_order(int device, std::uint64_t bytes);
   // A mark of what was freed in stream order until now; the device has finished what was submitted before that mark.
   std::uint64_t order_mark(int device) const { return freed_in_order_[device].load(); }
   void settled(int device, std::uint64_t mark);
@@ -119,7 +120,7 @@ class StreamPools {
   std::uint64_t orphaned_[ledger::kMaxDevices] GUARDED_BY(mutex_) = {};
   std::uint64_t released_[ledger::kMaxDevices] GUARDED_BY(mutex_) = {};
   std::uint64_t recorded_[ledger::kMaxDevices] GUARDED_BY(mutex_) = {};
-  std::atomic<std::uint64_t> freed_in_order_[ledger::kMaxDevices] = {};
+  std::atomic<std::uint64_t> freed_in_order_[ledger::kMaxDevices] = {};  // bytes, each block with a step around it
   std::uint64_t settled_[ledger::kMaxDevices] GUARDED_BY(mutex_) = {};
 };
 
