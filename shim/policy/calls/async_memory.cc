@@ -201,14 +201,15 @@ CUresult AsyncMemory::finish_free(const char *api, const Block &block) {
   const ledger::Account &account = ledger_.account(device);
   // A large one has its fence before any later work. It waits as the driver's free does where the next allocation of
   // its size would have to.
-  if (block.size >= account.limit() / kFewAtMost) {
+  const bool large = block.size >= account.limit() / kFewAtMost;
+  if (large) {
     async_.collect(device);
   } else {
     async_.poll_if_due(device);
   }
   const bool full = account.available() < block.size ||
                     (async_.was_full(device) && really_free().value_or(UINT64_MAX) < block.size);
-  if (full && async_.idle_bytes(device) < block.size) {
+  if (full && async_.idle_bytes(device) / (large ? 2 : 1) < block.size) {  // what is free is rarely all in one
     async_.settle(api, device, *block.context);
   }
   return CUDA_SUCCESS;
