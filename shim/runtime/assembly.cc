@@ -35,8 +35,8 @@ Assembly::Assembly(const Options &options, policy::LimitSource &limits, events::
       shared_blocks(contexts, pools, exports, imports, admission, async_memory),
       context_life(devices, contexts, ledger, books, pools, async_pools, imports, pending, mapped_memory, options.async,
                    options.charge_context),
-      sync_and_capture(contexts, captures, pools, imports, options.pool),
-      device_reach(contexts, pools),
+      sync_and_capture(contexts, captures, pools, async_pools, imports, options.pool || options.async),
+      device_reach(contexts, pools, async_memory),
       queries(devices, ledger, pools, stream_pools, async_pools, pending, imports, admission, room, async_memory,
               options.show_limit) {}
 

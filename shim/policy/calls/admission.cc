@@ -96,6 +96,14 @@ CUresult Admission::deny_reserve(const Request &request, const Contexts::Current
   return where.error != CUDA_SUCCESS ? where.error : deny(request, where, held ? events::Reason::pool_holds : reason);
 }
 
+bool Admission::deferred_could_serve(const Request &request, int device) {
+  if (async_.deferred_bytes(device) == 0 || request.upper_bound > ledger_.account(device).limit()) {
+    return false;
+  }
+  const std::uint64_t ours = async_.free_bytes(device);
+  return ours >= request.upper_bound || room_.within_reach(device) >= request.upper_bound - ours;
+}
+
 // `returned` gets what mode async had returned to its pool before the last try.
 bool Admission::reserve(const Request &request, const Contexts::Current &where, std::uint64_t &returned,
                         ledger::ReserveOutcome &outcome) {
@@ -111,8 +119,9 @@ bool Admission::reserve(const Request &request, const Contexts::Current &where, 
     if (where.error != CUDA_SUCCESS) {
       return false;  // the driver would not have got as far as memory
     }
-    if (room_.make_room({request.api, where.device, request.upper_bound}, Room::Patience::briefly) ||
-        async_.reclaim(request.api, where.device, returned)) {
+    if (async_.release_retained(where.device) ||
+        room_.make_room({request.api, where.device, request.upper_bound}, Room::Patience::briefly) ||
+        (deferred_could_serve(request, where.device) && async_.reclaim(request.api, where.device, returned))) {
       continue;
     }
     if (pools_.has_slab_in_transit(where.device)) {
@@ -140,7 +149,8 @@ CUresult Admission::admit(const Request &request, const Contexts::Current &where
   if (result == CUDA_ERROR_OUT_OF_MEMORY && room_.give_back(need, Room::Patience::briefly)) {
     result = act(obtained);
   }
-  while (result == CUDA_ERROR_OUT_OF_MEMORY && async_.reclaim(request.api, where.device, returned)) {
+  while (result == CUDA_ERROR_OUT_OF_MEMORY && deferred_could_serve(request, where.device) &&
+         async_.reclaim(request.api, where.device, returned)) {
     returned = async_.returned(where.device);
     room_.give_back(need, Room::Patience::none);
     result = act(obtained);

@@ -49,6 +49,7 @@ class Admission {
 
  private:
   CUresult deny_reserve(const Request &request, const Contexts::Current &where, ledger::ReserveOutcome outcome);
+  bool deferred_could_serve(const Request &request, int device);
   bool reserve(const Request &request, const Contexts::Current &where, std::uint64_t &returned,
                ledger::ReserveOutcome &outcome);
 

@@ -3,67 +3,139 @@
 #include <algorithm>
 #include <string>
 
+#include "base/wait.h"
 #include "events/diagnostics.h"
 
 namespace ration::policy {
+namespace {
 
 using driver::real;
 
-CUresult AsyncMemory::take(const Request &request, const Contexts::Current &where, const StreamPools::PoolRef &pool,
-                           std::uint64_t bytes, std::uint64_t bound, Obtained &obtained) {
-  stream_pools_.begin(*pool, bound);
-  const CUresult result = async_.take(request.api, where.device, where.context, bytes, &obtained.address);
-  stream_pools_.finish(*pool, bound, result == CUDA_SUCCESS);
-  obtained.bytes = bound;  // until the pool says what it reserves
+// A block of which fewer fit under the limit is worth a fence of its own, and must not lose the rest of a step.
+constexpr std::uint64_t kFewAtMost = 64;
+
+}  // namespace
+
+// A pool grows by whole steps. Where few blocks of this size would fill the limit, nearly to the last byte, the rests of
+// all steps would be one block less in the end.
+bool AsyncMemory::loses_a_block(const Ask &ask) {
+  const std::uint64_t limit = ledger_.account(ask.where.device).limit();
+  if (limit == UINT64_MAX || ask.bytes == 0 || limit / ask.bytes > kFewAtMost ||
+      limit % ask.bytes > limit / kFewAtMost) {
+    return false;
+  }
+  // The last step of a pool that is capped may be smaller.
+  const std::uint64_t in_last = async_.is_capped(ask.where.device) ? limit % ask.bound / ask.bytes : 0;
+  return limit / ask.bound * (ask.bound / ask.bytes) + in_last < limit / ask.bytes;
+}
+
+// While anything else is charged, what is free in the pool can be had only with a step's room for it to grow.
+bool AsyncMemory::strands_a_step(const Ask &ask, std::uint64_t available) {
+  return available / 2 < ask.bound && !(async_.is_capped(ask.where.device) && stream_pools_.is_alone(*ask.pool, 0));
+}
+
+bool AsyncMemory::could_serve_later(const Ask &ask) {
+  const int device = ask.where.device;
+  const std::uint64_t left = std::min(ledger_.account(device).available(), really_free().value_or(UINT64_MAX));
+  return async_.deferred_bytes(device) > 0 && left + async_.free_bytes(device) >= ask.bytes;
+}
+
+// REQUIRES: `bound` is reserved.
+CUresult AsyncMemory::take(const Ask &ask, std::uint64_t bound, CUdeviceptr *obtained) {
+  stream_pools_.begin(*ask.pool, bound);
+  const CUresult result = async_.take(ask.where.device, ask.where.context, ask.bytes, obtained);
+  stream_pools_.finish(*ask.pool, bound, result == CUDA_SUCCESS);
+  if (result != CUDA_SUCCESS) {
+    ledger_.account(ask.where.device).release(bound);
+  }
   return result;
 }
 
-CUresult AsyncMemory::take_near_limit(const Request &request, const Contexts::Current &where,
-                                      const StreamPools::PoolRef &pool, std::uint64_t bytes, Obtained &obtained) {
-  ledger::Account &account = ledger_.account(where.device);
-  CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
-  const BlockPools::SlabInTransit in_transit(pools_, where.device);
+// With all that is left of the limit reserved, the pool's cap keeps it from growing beyond the limit.
+CUresult AsyncMemory::take_near_limit(const Ask &ask, CUdeviceptr *obtained) {
+  const int device = ask.where.device;
+  ledger::Account &account = ledger_.account(device);
   const std::uint64_t rest = account.available();
-  // With all that is left of the limit reserved, the pool's cap keeps it from growing beyond the limit.
-  if (async_.idle_bytes(where.device) >= bytes && async_.is_capped(where.device) &&
+  const std::uint64_t idle = async_.idle_bytes(device);
+  if ((idle >= ask.bytes || rest >= ask.bytes) && async_.is_capped(device) &&
       account.reserve(rest, ledger::Effort::kImmediate) == ledger::ReserveOutcome::granted) {
-    if (account.charged() >= account.limit() && stream_pools_.is_alone(*pool, rest)) {
-      result = take(request, where, pool, bytes, rest, obtained);
+    if (account.charged() >= account.limit() && stream_pools_.is_alone(*ask.pool, rest)) {
+      return take(ask, rest, obtained);
     }
-    if (result != CUDA_SUCCESS) {
-      account.release(rest);
+    account.release(rest);
+  }
+  if (idle >= ask.bytes && rest < ask.bound && ask.bound <= account.limit()) {
+    stream_pools_.trim_by(ask.request.api, *ask.pool, ask.bound - rest);
+    if (account.available() < ask.bound) {  // only a larger chunk is free
+      stream_pools_.trim_by(ask.request.api, *ask.pool, ask.bound);
+    }
+    if (account.reserve(ask.bound, ledger::Effort::kImmediate) == ledger::ReserveOutcome::granted) {
+      return take(ask, ask.bound, obtained);
     }
   }
-  if (result != CUDA_SUCCESS && rest < request.upper_bound && request.upper_bound <= account.limit()) {
-    stream_pools_.trim_by(request.api, *pool, request.upper_bound - rest);
+  return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+// What it reserves meanwhile is more than it needs: others wait for the rest.
+// False: the pool has no memory for it.
+bool AsyncMemory::take_and_enter(const Ask &ask, CUdeviceptr *address, CUresult &result) {
+  const BlockPools::SlabInTransit in_transit(pools_, ask.where.device);
+  CUdeviceptr obtained = 0;
+  const auto undo = [&](CUdeviceptr taken) { return async_.put_back(ask.where.context, taken); };
+  if (ledger_.account(ask.where.device).reserve(ask.bound) == ledger::ReserveOutcome::granted) {
+    result = take(ask, ask.bound, &obtained);
+  } else if ((obtained = async_.take_retained(ask.pool, ask.bytes)) == 0) {
+    result = take_near_limit(ask, &obtained);
   }
-  return result;
+  if (result == CUDA_SUCCESS) {
+    result = admission_.enter_pooled(ask.pool, ask.request, ask.where, ask.where.context, ask.bytes, undo, obtained,
+                                     address);
+    return true;
+  }
+  return result != CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+// Waits for what was freed before only where that can serve it.
+bool AsyncMemory::take_in_turn(const Ask &ask, CUdeviceptr *address, CUresult &result) {
+  const int device = ask.where.device;
+  for (Waiter waiter;;) {
+    const std::uint64_t seen = async_.returned(device);
+    const bool others = pools_.has_slab_in_transit(device);
+    result = CUDA_SUCCESS;
+    if (take_and_enter(ask, address, result)) {
+      return true;
+    }
+    if (async_.returned(device) != seen || async_.release_retained(device) ||
+        (could_serve_later(ask) && async_.reclaim(ask.request.api, device, seen))) {
+      continue;
+    }
+    if (!others && !pools_.has_slab_in_transit(device)) {
+      return false;
+    }
+    waiter.pause();
+  }
 }
 
 CUresult AsyncMemory::allocate(Request request, const Contexts::Current &where, const StreamPools::PoolRef &pool,
-                               CUdeviceptr *address) {
-  request.kind = events::Kind::pool;
+                               Act act, CUdeviceptr *address) {
   const int device = where.device;
+  request.kind = events::Kind::pool;
   preallocate(request, where, pool);
   async_.poll_if_due(device);
   const std::uint64_t bytes = request.upper_bound;
-  const auto undo = [&](CUdeviceptr obtained) { return async_.put_back(where.context, obtained); };
-  request.upper_bound = stream_pools_.upper_bound(*pool, bytes);
-  Obtained obtained;
-  CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
   if (async_.deferred_bytes(device) >= bytes && async_.idle_bytes(device) < bytes) {
     async_.collect(device);  // before the pool grows
   }
-  if (ledger_.account(device).available() < request.upper_bound) {
-    result = take_near_limit(request, where, pool, bytes, obtained);
+  const Ask ask{request, where, pool, bytes, stream_pools_.upper_bound(*pool, bytes)};
+  const std::uint64_t available = ledger_.account(device).available();
+  const bool by_driver = available >= bytes && (loses_a_block(ask) || strands_a_step(ask, available)) &&
+                         async_.idle_bytes(device) < bytes;
+  CUresult result = CUDA_SUCCESS;
+  if (!by_driver && take_in_turn(ask, address, result)) {
+    return result;
   }
-  if (result != CUDA_SUCCESS) {
-    const auto grow = [&](Obtained &got) { return take(request, where, pool, bytes, request.upper_bound, got); };
-    result = admission_.admit(request, where, grow, undo, obtained);
-  }
-  return result == CUDA_SUCCESS
-             ? admission_.enter_pooled(pool, request, where, where.context, bytes, undo, obtained.address, address)
-             : result;
+  request.kind = events::Kind::device;
+  return admission_.obtain(books_.blocks, request, where, act, undo_free, address);
 }
 
 // One allocation and its free. The driver keeps what was freed, up to the release threshold.
@@ -121,11 +193,25 @@ CUresult AsyncMemory::defer(CUdeviceptr address, const Block &block) {
   return async_.defer(block.device, {address, block.size, block.context}) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-CUresult AsyncMemory::finish_free(const char *api, int device) {
+CUresult AsyncMemory::finish_free(const char *api, const Block &block) {
+  const int device = block.device;
   if (synchronous_free_) {
     return async_.drain(api, device);
   }
-  async_.poll_if_due(device);
+  const ledger::Account &account = ledger_.account(device);
+  // A large one has its fence before any later work. It waits as the driver's free does where the next allocation of
+  // its size would have to.
+  const bool large = block.size >= account.limit() / kFewAtMost;
+  if (large) {
+    async_.collect(device);
+  } else {
+    async_.poll_if_due(device);
+  }
+  const bool full = account.available() < block.size ||
+                    (async_.was_full(device) && really_free().value_or(UINT64_MAX) < block.size);
+  if (full && async_.idle_bytes(device) / (large ? 2 : 1) < block.size) {  // what is free is rarely all in one
+    async_.settle(api, device, *block.context);
+  }
   return CUDA_SUCCESS;
 }
 

@@ -27,13 +27,14 @@ class AsyncMemory {
   bool enabled() const { return enabled_; }
   // The device's pool; nullptr: not mode async, or the device has none.
   StreamPools::PoolRef pool_on(int device) { return enabled_ ? async_.pool_on(device) : nullptr; }
-  CUresult allocate(Request request, const Contexts::Current &where, const StreamPools::PoolRef &pool,
+  // From the pool, or by `act` where the pool would take more of the limit than is left for it.
+  CUresult allocate(Request request, const Contexts::Current &where, const StreamPools::PoolRef &pool, Act act,
                     CUdeviceptr *address);
 
   bool owns(const Block &block) const { return async_.owns(block.pool); }
   // A block of ours that ends: the driver gets it once the device has finished the work before this free.
   CUresult defer(CUdeviceptr address, const Block &block);
-  CUresult finish_free(const char *api, int device);
+  CUresult finish_free(const char *api, const Block &block);
   // Whether the address was freed already and is still a block to the driver; the answer to its next free.
   bool is_deferred(CUdeviceptr address) { return async_.covers(address); }
   CUresult refuse_deferred();
@@ -42,11 +43,21 @@ class AsyncMemory {
 
  private:
   void preallocate(const Request &request, const Contexts::Current &where, const StreamPools::PoolRef &pool);
-  CUresult take(const Request &request, const Contexts::Current &where, const StreamPools::PoolRef &pool,
-                std::uint64_t bytes, std::uint64_t bound, Obtained &obtained);
-  // Near the limit: from what the pool has reserved already. OUT_OF_MEMORY: the pool must grow.
-  CUresult take_near_limit(const Request &request, const Contexts::Current &where, const StreamPools::PoolRef &pool,
-                           std::uint64_t bytes, Obtained &obtained);
+  // What one request asks of the device's pool.
+  struct Ask {
+    const Request &request;
+    const Contexts::Current &where;
+    const StreamPools::PoolRef &pool;
+    std::uint64_t bytes;
+    std::uint64_t bound;  // the most that the pool may grow by
+  };
+  bool loses_a_block(const Ask &ask);
+  bool strands_a_step(const Ask &ask, std::uint64_t available);
+  bool could_serve_later(const Ask &ask);
+  CUresult take(const Ask &ask, std::uint64_t bound, CUdeviceptr *obtained);
+  CUresult take_near_limit(const Ask &ask, CUdeviceptr *obtained);
+  bool take_and_enter(const Ask &ask, CUdeviceptr *address, CUresult &result);
+  bool take_in_turn(const Ask &ask, CUdeviceptr *address, CUresult &result);
 
   Devices &devices_;
   ledger::Ledger &ledger_;

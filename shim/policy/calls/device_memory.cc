@@ -15,7 +15,7 @@ CUresult DeviceMemory::allocate_slow(const Request &request, bool pooled, Act ac
   const Contexts::Current where = admission_.current();
   if (pooled && where.error == CUDA_SUCCESS) {
     if (const StreamPools::PoolRef pool = async_.pool_on(where.device)) {
-      return async_.allocate(request, where, pool, address);
+      return async_.allocate(request, where, pool, act, address);
     }
   }
   if (!options_.pool || !pooled || where.error != CUDA_SUCCESS || !BlockPools::possible()) {
@@ -60,16 +60,16 @@ CUresult DeviceMemory::free_slow(const char *api, CUdeviceptr address, DriverCal
   if (async_.is_deferred(address)) {
     return async_.refuse_deferred();
   }
-  std::optional<int> deferred_on;
+  std::optional<Block> deferred;
   const auto end = [&](const Block *block) {
     if (block == nullptr || !async_.owns(*block)) {
       return call();
     }
-    deferred_on = block->device;
+    deferred = *block;
     return async_.defer(address, *block);
   };
   const CUresult result = books_.end(books_.blocks, api, address, end);
-  return result == CUDA_SUCCESS && deferred_on ? async_.finish_free(api, *deferred_on) : result;
+  return result == CUDA_SUCCESS && deferred ? async_.finish_free(api, *deferred) : result;
 }
 
 }  // namespace ration::policy

@@ -26,11 +26,25 @@ bool DeviceReach::is_of_family(const char *name, int version) {
          std::find(std::begin(kOfArraysAndHost), std::end(kOfArraysAndHost), asked) == std::end(kOfArraysAndHost);
 }
 
+// Only of blocks whose frees wait for a fence: those in slabs, and those of mode async, which the driver knows.
+int DeviceReach::device_at(CUdeviceptr address) {
+  const int device = pools_.device_at(address);
+  int ordinal = -1;
+  if (device >= 0 || !async_.enabled()) {
+    return device;
+  }
+  const RelaxedCapture relaxed;
+  const bool known = driver::real.cuPointerGetAttribute.present() &&
+                     driver::real.cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address) ==
+                         CUDA_SUCCESS;
+  return known && ordinal >= 0 && ordinal < ledger::kMaxDevices ? ordinal : -1;
+}
+
 void DeviceReach::note_now(const Work &work) noexcept try {
   int devices[] = {-1, -1};
   bool any = work.anywhere;
   for (std::size_t i = 0; i < std::size(devices); ++i) {
-    devices[i] = work.addresses[i] != 0 && !work.anywhere ? pools_.device_at(work.addresses[i]) : -1;
+    devices[i] = work.addresses[i] != 0 && !work.anywhere ? device_at(work.addresses[i]) : -1;
     any |= devices[i] >= 0;
   }
   if (!any) {

@@ -5,12 +5,14 @@
 #pragma once
 
 #include "policy/block_pool/block_pools.h"
+#include "policy/calls/async_memory.h"
 
 namespace ration::policy {
 
 class DeviceReach {
  public:
-  DeviceReach(Contexts &contexts, BlockPools &pools) : contexts_(contexts), pools_(pools) {}
+  DeviceReach(Contexts &contexts, BlockPools &pools, const AsyncMemory &async)
+      : contexts_(contexts), pools_(pools), async_(async) {}
 
   struct Work {
     CUstream stream = nullptr;
@@ -32,9 +34,11 @@ class DeviceReach {
 
  private:
   void note_now(const Work &work) noexcept;
+  int device_at(CUdeviceptr address);
 
   Contexts &contexts_;
   BlockPools &pools_;
+  const AsyncMemory &async_;
 };
 
 }  // namespace ration::policy

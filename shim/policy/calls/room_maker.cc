@@ -1,13 +1,59 @@
 #include "policy/calls/room_maker.h"
 
+#include <algorithm>
+
 #include "base/clock.h"
 #include "base/wait.h"
 
 namespace ration::policy {
 
+namespace {
+
 using driver::real;
 
-bool RoomMaker::wait_for_work(int device) noexcept try {
+// The driver's pools take note of finished work at the next synchronise call only. Of this stream it never waits.
+class EmptyStream {
+ public:
+  explicit EmptyStream(CUcontext context) : context_(context) {
+    const RelaxedCapture relaxed;
+    if (context != nullptr && real.cuStreamCreate.present() && real.cuStreamSynchronize.present() &&
+        real.cuStreamDestroy_v2.present()) {
+      const CurrentFor current(context);
+      if (!current || real.cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS) {
+        stream_ = nullptr;
+      }
+    }
+  }
+  ~EmptyStream() {
+    if (stream_ != nullptr) {
+      const RelaxedCapture relaxed;
+      real.cuStreamDestroy_v2(stream_);
+    }
+  }
+  EmptyStream(const EmptyStream &) = delete;
+  EmptyStream &operator=(const EmptyStream &) = delete;
+
+  void synchronise() const {
+    if (stream_ != nullptr) {
+      const CurrentFor current(context_);
+      if (current) {
+        real.cuStreamSynchronize(stream_);
+      }
+    }
+  }
+
+ private:
+  const CUcontext context_;
+  CUstream stream_ = nullptr;
+};
+
+}  // namespace
+
+bool RoomMaker::wait_for_work(int device) noexcept {
+  return wait_for_work(device, [] { return false; });
+}
+
+bool RoomMaker::wait_for_work(int device, FunctionRef<bool()> enough) noexcept try {
   Fence fence;
   CUresult error = CUDA_SUCCESS;
   FenceTracker::Taken taken{};
@@ -18,8 +64,7 @@ bool RoomMaker::wait_for_work(int device) noexcept try {
   if (taken != FenceTracker::Taken::taken) {
     return false;
   }
-  const CUresult passed = fences_.by_events() ? poll_briefly(fence) : fences_.wait(fence);
-  // The driver's pools take note of finished work at the next synchronise call only.
+  const CUresult passed = fences_.by_events() ? poll_briefly(fence, enough) : fences_.wait(fence);
   for (const Fence::Mark &mark : fence.marks) {
     if (const Pin pin(*mark.context); passed == CUDA_SUCCESS && mark.event != nullptr && pin) {
       const CurrentFor current(mark.context->handle);
@@ -34,13 +79,25 @@ bool RoomMaker::wait_for_work(int device) noexcept try {
   return false;
 }
 
-CUresult RoomMaker::poll_briefly(const Fence &fence) {
+CUresult RoomMaker::poll_briefly(const Fence &fence, FunctionRef<bool()> enough) {
   const std::uint64_t start = now_ns();
+  if (fence.marks.empty()) {
+    return CUDA_SUCCESS;
+  }
+  Context &context = *fence.marks.front().context;
+  const Pin pin(context);
+  const EmptyStream synchronised(pin ? context.handle : nullptr);
   for (Backoff backoff;; backoff.sleep()) {
-    const CaptureExclusion exclusion(fences_.captures());
-    const CUresult passed = fences_.query(fence);
-    if (passed != CUDA_ERROR_NOT_READY || now_ns() - start > kIdlePatienceNs) {
-      return passed;
+    {
+      const CaptureExclusion exclusion(fences_.captures());
+      const CUresult passed = fences_.query(fence);
+      if (passed != CUDA_ERROR_NOT_READY || now_ns() - start > kIdlePatienceNs) {
+        return passed;
+      }
+      synchronised.synchronise();
+    }
+    if (enough()) {
+      return CUDA_ERROR_NOT_READY;
     }
   }
 }
@@ -58,6 +115,12 @@ void RoomMaker::release_orphans(const char *api, int device) noexcept try {
 bool RoomMaker::give_back(const Need &need, Patience patience) noexcept {
   const bool trimmed = stream_pools_.trim(need.api, need.device);
   return pools_.give_back_slabs(need, patience) || trimmed;
+}
+
+std::uint64_t RoomMaker::within_reach(int device) noexcept {
+  const std::uint64_t left = std::min(ledger_.account(device).available(), really_free().value_or(UINT64_MAX));
+  const std::uint64_t bytes = pools_.reclaimable(device) + pending_.bytes(device) + stream_pools_.idle(device);
+  return left + std::min(bytes, UINT64_MAX - left);
 }
 
 bool RoomMaker::make_room(const Need &need, Patience patience) noexcept try {
@@ -81,10 +144,14 @@ bool RoomMaker::make_room(const Need &need, Patience patience) noexcept try {
   if (patience == Patience::briefly && pending > 0 && pending_.flush(device) && enough()) {
     return true;
   }
-  if (const std::uint64_t orphans = stream_pools_.orphaned(device);
-      patience == Patience::briefly && idle > 0 && wait_for_work(device)) {
-    stream_pools_.release_orphans(need.api, device, orphans);
-    stream_pools_.trim(need.api, device);
+  if (patience == Patience::briefly && idle > 0) {
+    const std::uint64_t orphans = stream_pools_.orphaned(device);
+    const std::uint64_t freed = stream_pools_.order_mark(device);
+    if (wait_for_work(device, [&] { return stream_pools_.trim(need.api, device) && enough(); })) {
+      stream_pools_.release_orphans(need.api, device, orphans);
+      stream_pools_.trim(need.api, device);
+      stream_pools_.settled(device, freed);
+    }
     if (enough()) {
       return true;
     }

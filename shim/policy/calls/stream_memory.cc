@@ -112,6 +112,7 @@ CUresult StreamMemory::free(const char *api, CUdeviceptr address, CUstream strea
     books_.record_end(api, address, block, stream);
     books_.blocks.finish_end(address);
     if (block.pool != nullptr) {
+      stream_pools_.freed_in_order(block.device, block.size);
       stream_pools_.block_ended(*block.pool);
     } else if (block.charged) {
       pending_.add(block.context, block.device, block.size, stream);

@@ -29,7 +29,7 @@ CUresult SyncAndCapture::destroy_stream(CUstream stream, DriverCall call) {
 }
 
 CUresult SyncAndCapture::synchronise(CUcontext handle, DriverCall call) {
-  if (!pool_) {
+  if (!defers_) {
     return call();
   }
   CUcontext meant = handle;
@@ -38,6 +38,7 @@ CUresult SyncAndCapture::synchronise(CUcontext handle, DriverCall call) {
   }
   // A green context's covers only itself, and what it does not cover it does not clean.
   const ContextRef context = meant != nullptr && !contexts_.is_green(meant) ? contexts_.find(meant) : nullptr;
+  async_.before_synchronise();
   const std::uint64_t began = pools_.before_synchronise();
   const CUresult result = call();
   if (result == CUDA_SUCCESS && context != nullptr) {

@@ -4,15 +4,17 @@
 
 #include "policy/block_pool/block_pools.h"
 #include "policy/devices/request.h"
+#include "policy/driver_pools/async_pools.h"
 #include "policy/imports/ipc_importer.h"
 
 namespace ration::policy {
 
 class SyncAndCapture {
  public:
-  // `pool`: mode pool; else nothing waits for a synchronise.
-  SyncAndCapture(Contexts &contexts, Captures &captures, BlockPools &pools, IpcImporter &imports, bool pool)
-      : contexts_(contexts), captures_(captures), pools_(pools), imports_(imports), pool_(pool) {}
+  // `defers`: mode pool or async; else nothing waits for a synchronise.
+  SyncAndCapture(Contexts &contexts, Captures &captures, BlockPools &pools, AsyncPools &async, IpcImporter &imports,
+                 bool defers)
+      : contexts_(contexts), captures_(captures), pools_(pools), async_(async), imports_(imports), defers_(defers) {}
 
   CUresult begin_capture(CUstream stream, DriverCall call);
   CUresult end_capture(CUstream stream, DriverCall call);
@@ -24,8 +26,9 @@ class SyncAndCapture {
   Contexts &contexts_;
   Captures &captures_;
   BlockPools &pools_;
+  AsyncPools &async_;
   IpcImporter &imports_;
-  const bool pool_;
+  const bool defers_;
 };
 
 }  // namespace ration::policy

@@ -105,6 +105,11 @@ class DeferredQueue {
     bytes_.fetch_sub(size.bytes, std::memory_order_relaxed);
     reclaimed_.fetch_add(size.blocks);
   }
+  // Payloads that count as reclaimed are in the user's hands once more.
+  void unreclaim(DeferredSize size) REQUIRES(mutex_) {
+    blocks_.fetch_add(size.blocks, std::memory_order_relaxed);
+    bytes_.fetch_add(size.bytes, std::memory_order_relaxed);
+  }
   // Of payloads that count as added already.
   void reopen(Items &items, DeferredSize size) REQUIRES(mutex_) {
     open_.splice(open_.begin(), items);

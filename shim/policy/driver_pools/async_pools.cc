@@ -110,7 +110,7 @@ AsyncPools::DevicePool &AsyncPools::device_pool_on(int device) {
   }
   const ReentrantGate turn(making_);
   if (known(device) == nullptr) {
-    auto device_pool = std::make_unique<DevicePool>(fences_);
+    auto device_pool = std::make_unique<DevicePool>(fences_, device);
     make(*device_pool, device);
     device_pools_[device].store(device_pool.release(), std::memory_order_release);
   }
@@ -179,8 +179,7 @@ CUresult AsyncPools::try_take(const DevicePool &device_pool, CUstream stream, st
   return CUDA_SUCCESS;
 }
 
-CUresult AsyncPools::take(const char *api, int device, const ContextRef &context, std::uint64_t bytes,
-                          CUdeviceptr *address) {
+CUresult AsyncPools::take(int device, const ContextRef &context, std::uint64_t bytes, CUdeviceptr *address) {
   DevicePool &device_pool = device_pool_on(device);
   const RelaxedCapture relaxed;
   CUresult error = CUDA_SUCCESS;
@@ -188,16 +187,12 @@ CUresult AsyncPools::take(const char *api, int device, const ContextRef &context
   if (error != CUDA_SUCCESS) {
     return error;
   }
-  std::uint64_t seen = device_pool.frees.reclaimed();
   CUresult result = try_take(device_pool, stream, bytes, address);
-  while (result == CUDA_ERROR_OUT_OF_MEMORY && reclaim(api, device, seen)) {
-    seen = device_pool.frees.reclaimed();
-    result = try_take(device_pool, stream, bytes, address);
-  }
   // A synchronise lets the driver coalesce and remap what is free.
   if (result == CUDA_ERROR_OUT_OF_MEMORY && real.cuStreamSynchronize(stream) == CUDA_SUCCESS) {
     result = try_take(device_pool, stream, bytes, address);
   }
+  device_pool.full.store(result == CUDA_ERROR_OUT_OF_MEMORY, std::memory_order_relaxed);
   return result;
 }
 
@@ -217,6 +212,11 @@ bool AsyncPools::is_capped(int device) const {
   return device_pool != nullptr && device_pool->capped;
 }
 
+bool AsyncPools::was_full(int device) const {
+  const DevicePool *device_pool = known(device);
+  return device_pool != nullptr && device_pool->full.load(std::memory_order_relaxed);
+}
+
 std::uint64_t AsyncPools::idle_bytes(int device) const {
   const DevicePool *device_pool = known(device);
   return device_pool == nullptr || device_pool->pool == nullptr ? 0 : StreamPools::idle_bytes(*device_pool->pool);
@@ -228,7 +228,8 @@ std::uint64_t AsyncPools::deferred_bytes(int device) const {
 }
 
 std::uint64_t AsyncPools::free_bytes(int device) {
-  return idle_bytes(device) + deferred_bytes(device);
+  const DevicePool *device_pool = known(device);
+  return device_pool == nullptr ? 0 : idle_bytes(device) + deferred_bytes(device) + device_pool->frees.retained_bytes();
 }
 
 bool AsyncPools::defer(int device, const DeferredBlock &block) noexcept {

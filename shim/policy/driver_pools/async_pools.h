@@ -47,22 +47,29 @@ class AsyncPools {
   bool owns(const StreamPools::PoolRef &pool) const;
   bool owns_handle(std::uintptr_t handle) const;  // as the driver writes it
 
-  // A complete block of the device's pool for `context`. If the driver has no memory, freed blocks go back first, after
-  // a wait if need be; one last try follows one more synchronise of the stream.
-  CUresult take(const char *api, int device, const ContextRef &context, std::uint64_t bytes, CUdeviceptr *address);
+  // A complete block of the device's pool for `context`. If the driver has no memory, one last try follows one more
+  // synchronise of the stream, for which the program's work never waits.
+  CUresult take(int device, const ContextRef &context, std::uint64_t bytes, CUdeviceptr *address);
   CUresult put_back(const ContextRef &context, CUdeviceptr address);
+  // A clean block of that size which the driver did not get; 0: there is none. Where the pool may not grow and nothing
+  // keeps it from growing, what goes back to it could not be had again.
+  CUdeviceptr take_retained(const StreamPools::PoolRef &pool, std::uint64_t bytes) noexcept;
+  // Gives them back to the driver. False: there were none.
+  bool release_retained(int device) noexcept;
   // Whether the driver caps the pool, so that it cannot exceed the limit.
   bool is_capped(int device) const;
+  // Whether the driver had no memory for the latest block.
+  bool was_full(int device) const;
   // Reserved by the pool and in no block.
   std::uint64_t idle_bytes(int device) const;
-  // The same, with what is freed and not clean yet.
+  // The same, with what is freed and not back in the pool yet.
   std::uint64_t free_bytes(int device);
 
   // A block that the program has freed. False: the host has no memory; nothing changed.
   bool defer(int device, const DeferredBlock &block) noexcept;
   std::uint64_t deferred_bytes(int device) const;
   bool covers(CUdeviceptr address);
-  // Gives back what is clean; poll_if_due() only if enough is open. Neither waits.
+  // Gives back what is clean; poll_if_due() only if enough is open, or the latest was some time ago. Neither waits.
   void collect(int device) noexcept;
   void poll_if_due(int device) noexcept;
   // Gives back to the pool what is clean, having waited for some if nothing was; returns at once if returned() is no
@@ -70,6 +77,10 @@ class AsyncPools {
   bool reclaim(const char *api, int device, std::uint64_t seen) noexcept;
   std::uint64_t returned(int device) const;
   CUresult drain(const char *api, int device) noexcept;
+  // Waits as the driver's own free does: for what was submitted to `context` before.
+  void settle(const char *api, int device, const Context &context) noexcept;
+  // The program synchronises: what was freed before gets its fence now.
+  void before_synchronise() noexcept;
 
   // True once for each device: the caller preallocates.
   bool begin_preallocation(int device);
@@ -83,10 +94,12 @@ class AsyncPools {
 
  private:
   struct DevicePool {
-    explicit DevicePool(FenceTracker &fences) : frees(fences) {}
+    DevicePool(FenceTracker &fences, int device) : frees(fences, device) {}
     StreamPools::PoolRef pool;  // nullptr: the device has none
     bool capped = false;
     std::atomic<bool> preallocated{false};
+    std::atomic<bool> full{false};  // the driver had no memory for the latest block
+    std::atomic<std::uint64_t> collected_ns{0};  // when the latest collect() began
     DeferredFrees frees;
   };
   DevicePool *known(int device) const { return device_pools_[device].load(std::memory_order_acquire); }
@@ -96,8 +109,9 @@ class AsyncPools {
   static void allow(CUmemoryPool pool, int from);
   CUstream stream_of(const ContextRef &context, CUresult &error);
   CUresult try_take(const DevicePool &device_pool, CUstream stream, std::uint64_t bytes, CUdeviceptr *address);
-  // True: some of them went back; the others are kept.
+  // True: some of them went back, or are retained; the others are kept.
   bool give_back(DevicePool &device_pool, DeferredFrees::Items &clean) noexcept;
+  bool return_all(DevicePool &device_pool, DeferredFrees::Items &clean) noexcept;
   // With `synchronised`, the driver's pool counts it as free afterwards.
   CUresult free_through(const ContextRef &context, DevicePool &device_pool, const DeferredBlock &block,
                         bool synchronised);

@@ -13,6 +13,8 @@ using driver::real;
 
 // An epoch for each of so many bytes costs the driver calls of one.
 constexpr std::uint64_t kLeastDueBytes = 64U << 20U;
+// A free has a fence of its own, before any later work, unless so many come that their fences would cost too much.
+constexpr std::uint64_t kSealEveryNs = 200'000;
 
 }  // namespace
 
@@ -38,6 +40,36 @@ CUresult AsyncPools::free_through(const ContextRef &context, DevicePool &device_
 }
 
 bool AsyncPools::give_back(DevicePool &device_pool, DeferredFrees::Items &clean) noexcept {
+  if (clean.empty()) {
+    return false;
+  }
+  const StreamPools::Pool &pool = *device_pool.pool;
+  const bool may_grow = ledger_.account(pool.device).available() >= stream_pools_.upper_bound(pool, 1);
+  if (may_grow || (device_pool.capped && stream_pools_.is_alone(pool, 0))) {
+    return return_all(device_pool, clean);
+  }
+  return device_pool.frees.retain(clean) || return_all(device_pool, clean);
+}
+
+CUdeviceptr AsyncPools::take_retained(const StreamPools::PoolRef &pool, std::uint64_t bytes) noexcept {
+  const CUdeviceptr address = known(pool->device)->frees.take_retained(bytes);
+  if (address != 0) {
+    stream_pools_.begin(*pool, 0);
+    stream_pools_.finish(*pool, 0, true);
+  }
+  return address;
+}
+
+bool AsyncPools::release_retained(int device) noexcept {
+  DevicePool *device_pool = known(device);
+  if (device_pool == nullptr || device_pool->frees.retained_bytes() == 0) {
+    return false;
+  }
+  DeferredFrees::Items all = device_pool->frees.release_retained();
+  return return_all(*device_pool, all);
+}
+
+bool AsyncPools::return_all(DevicePool &device_pool, DeferredFrees::Items &clean) noexcept {
   const RelaxedCapture relaxed;
   DeferredFrees::Items kept;
   bool any = false;
@@ -79,6 +111,7 @@ void AsyncPools::record_wait(const char *api, int device, const DeferredFrees::C
 
 void AsyncPools::collect(int device) noexcept {
   if (DevicePool *device_pool = known(device)) {
+    device_pool->collected_ns.store(now_ns(), std::memory_order_relaxed);
     DeferredFrees::Cleaned cleaned = device_pool->frees.collect(DeferredFrees::Sealing::always);
     give_back(*device_pool, cleaned.items);
   }
@@ -86,7 +119,10 @@ void AsyncPools::collect(int device) noexcept {
 
 void AsyncPools::poll_if_due(int device) noexcept {
   DevicePool *device_pool = known(device);
-  if (device_pool != nullptr &&
+  if (device_pool == nullptr || device_pool->frees.blocks() == 0) {
+    return;
+  }
+  if (now_ns() - device_pool->collected_ns.load(std::memory_order_relaxed) > kSealEveryNs ||
       device_pool->frees.is_worth_collecting(std::max(kLeastDueBytes, ledger_.account(device).charged() / 8))) {
     collect(device);
   }
@@ -112,6 +148,22 @@ bool AsyncPools::reclaim(const char *api, int device, std::uint64_t seen) noexce
     }
   }
   return true;
+}
+
+void AsyncPools::settle(const char *api, int device, const Context &context) noexcept {
+  DevicePool &device_pool = *known(device);
+  const std::uint64_t start = now_ns();
+  DeferredFrees::Cleaned cleaned = device_pool.frees.settle(context);
+  record_wait(api, device, cleaned, start);
+  give_back(device_pool, cleaned.items);
+}
+
+void AsyncPools::before_synchronise() noexcept {
+  for (int device = 0; in_use_.load(std::memory_order_relaxed) && device < ledger::kMaxDevices; ++device) {
+    if (const DevicePool *device_pool = known(device); device_pool != nullptr && device_pool->frees.blocks() > 0) {
+      collect(device);
+    }
+  }
 }
 
 CUresult AsyncPools::drain(const char *api, int device) noexcept {

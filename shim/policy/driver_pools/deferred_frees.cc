@@ -14,6 +14,11 @@ DeferredSize size_of(const DeferredFrees::Items &blocks) {
   return size;
 }
 
+// The driver's pools serve whole granules of 512 bytes.
+constexpr std::uint64_t granules(std::uint64_t bytes) {
+  return (bytes + 511) / 512;
+}
+
 }  // namespace
 
 bool DeferredFrees::add(const DeferredBlock &block) noexcept try {
@@ -36,7 +41,7 @@ bool DeferredFrees::is_worth_collecting(std::uint64_t most_bytes) {
 }
 
 bool DeferredFrees::covers(CUdeviceptr address) {
-  if (blocks() == 0) {
+  if (blocks() == 0 && retained_bytes() == 0) {
     return false;
   }
   Guard guard(mutex_);
@@ -74,6 +79,59 @@ void DeferredFrees::keep(Items &blocks) noexcept {
   reopen(blocks, size);
   in_hands_.fetch_sub(size.blocks);
   wake_waiters();
+}
+
+bool DeferredFrees::retain(Items &clean) noexcept {
+  DeferredSize size;
+  try {
+    Guard guard(mutex_);
+    while (!clean.empty()) {
+      const std::uint64_t bytes = clean.front().bytes;
+      Items &same = retained_[granules(bytes)];
+      same.splice(same.end(), clean, clean.begin());
+      size.add({1, bytes});
+    }
+  } catch (...) {  // no memory of the host: the rest goes back
+  }
+  retained_bytes_.fetch_add(size.bytes, std::memory_order_relaxed);
+  note_reclaimed(size);
+  in_hands_.fetch_sub(size.blocks);
+  wake_waiters();
+  return clean.empty();
+}
+
+CUdeviceptr DeferredFrees::take_retained(std::uint64_t bytes) noexcept {
+  if (retained_bytes() == 0) {
+    return 0;
+  }
+  Guard guard(mutex_);
+  const auto same = retained_.find(granules(bytes));
+  if (same == retained_.end()) {
+    return 0;
+  }
+  const DeferredBlock &block = same->second.front();
+  const CUdeviceptr address = block.address;
+  held_.erase(address);
+  retained_bytes_.fetch_sub(block.bytes, std::memory_order_relaxed);
+  same->second.pop_front();
+  if (same->second.empty()) {
+    retained_.erase(same);
+  }
+  return address;
+}
+
+DeferredFrees::Items DeferredFrees::release_retained() noexcept {
+  Items all;
+  Guard guard(mutex_);
+  for (auto &[size, blocks] : retained_) {
+    all.splice(all.end(), blocks);
+  }
+  retained_.clear();
+  const DeferredSize size = size_of(all);
+  retained_bytes_.fetch_sub(size.bytes, std::memory_order_relaxed);
+  in_hands_.fetch_add(size.blocks);
+  unreclaim(size);
+  return all;
 }
 
 }  // namespace ration::policy

@@ -17,7 +17,7 @@ struct DeferredBlock {
 
 class DeferredFrees final : public DeferredQueue<DeferredBlock> {
  public:
-  explicit DeferredFrees(FenceTracker &fences) : DeferredQueue(fences, Rank::kDeferredFrees) {}
+  DeferredFrees(FenceTracker &fences, int device) : DeferredQueue(fences, Rank::kDeferredFrees, device) {}
 
   // False: the host has no memory; nothing changed.
   bool add(const DeferredBlock &block) noexcept;
@@ -35,11 +35,22 @@ class DeferredFrees final : public DeferredQueue<DeferredBlock> {
   void keep(Items &blocks) noexcept;
   std::uint64_t in_hands() const { return in_hands_.load(); }
 
+  // Clean blocks that the driver does not get yet: the next request of their size can have them. False: the host has no
+  // memory, and `clean` holds the rest.
+  bool retain(Items &clean) noexcept;
+  // One of that size; 0: there is none.
+  CUdeviceptr take_retained(std::uint64_t bytes) noexcept;
+  // All of them, to be given back as if they had just become clean.
+  Items release_retained() noexcept;
+  std::uint64_t retained_bytes() const { return retained_bytes_.load(std::memory_order_relaxed); }
+
  private:
   bool reclaim(Items &items, Cleaned &cleaned) override REQUIRES(mutex_);
 
   static constexpr std::uint64_t kMostOpenBlocks = 1024;
   std::map<CUdeviceptr, std::uint64_t> held_ GUARDED_BY(mutex_);  // address → bytes, until the driver gets it
+  std::map<std::uint64_t, Items> retained_ GUARDED_BY(mutex_);  // by granules; no list is empty
+  std::atomic<std::uint64_t> retained_bytes_{0};
 };
 
 }  // namespace ration::policy

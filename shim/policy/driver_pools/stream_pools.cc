@@ -274,15 +274,29 @@ std::uint64_t StreamPools::idle_bytes(const Pool &pool) {
 
 std::uint64_t StreamPools::idle(int device) noexcept try {
   std::uint64_t bytes = 0;
-  for (const PoolRef &pool : pools_of(device)) {
+  std::uint64_t most = order_mark(device);
+  {
+    Guard guard(mutex_);
+    most -= std::min(most, settled_[device]);
+  }
+  for (const PoolRef &pool : most == 0 ? std::vector<PoolRef>() : pools_of(device)) {
     if (const Asking asking(*this, *pool); asking) {
       bytes += idle_bytes(*pool);
     }
   }
   Guard guard(mutex_);
-  return bytes + (orphaned_[device] - released_[device]);
+  return std::min(bytes, most) + (orphaned_[device] - released_[device]);
 } catch (...) {
   return 0;
+}
+
+void StreamPools::freed_in_order(int device, std::uint64_t bytes) {
+  freed_in_order_[device].fetch_add(bytes + kLargestStep);
+}
+
+void StreamPools::settled(int device, std::uint64_t mark) {
+  Guard guard(mutex_);
+  settled_[device] = std::max(settled_[device], mark);
 }
 
 void StreamPools::reconcile_all(const char *api, int device) noexcept try {

@@ -7,6 +7,7 @@
 // since that query. Frees only lower the figure, so the sum is never too low.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <unordered_map>
@@ -71,8 +72,15 @@ class StreamPools {
   bool trim(const char *api, int device) noexcept;
   // What a pool holds beyond its live blocks; 0: the driver does not say. REQUIRES: no thread destroys it.
   static std::uint64_t idle_bytes(const Pool &pool);
-  // What the pools of a device hold beyond their live blocks, as far as the driver reports, and orphans.
+  // The most that a trim may release after a wait for the device: what its pools hold beyond their live blocks, as far
+  // as the driver reports, but no more than the steps around what was freed in stream order since the last such wait;
+  // and orphans.
   std::uint64_t idle(int device) noexcept;
+  // A block of the device ended in stream order.
+  void freed_in_order(int device, std::uint64_t bytes);
+  // A mark of what was freed in stream order until now; the device has finished what was submitted before that mark.
+  std::uint64_t order_mark(int device) const { return freed_in_order_[device].load(); }
+  void settled(int device, std::uint64_t mark);
   // Bytes that orphans ever held: a mark for release_orphans().
   std::uint64_t orphaned(int device);
   bool has_orphans(int device);
@@ -112,6 +120,8 @@ class StreamPools {
   std::uint64_t orphaned_[ledger::kMaxDevices] GUARDED_BY(mutex_) = {};
   std::uint64_t released_[ledger::kMaxDevices] GUARDED_BY(mutex_) = {};
   std::uint64_t recorded_[ledger::kMaxDevices] GUARDED_BY(mutex_) = {};
+  std::atomic<std::uint64_t> freed_in_order_[ledger::kMaxDevices] = {};  // bytes, each block with a step around it
+  std::uint64_t settled_[ledger::kMaxDevices] GUARDED_BY(mutex_) = {};
 };
 
 }  // namespace ration::policy

@@ -16,7 +16,6 @@
 
 namespace {
 
-constexpr size_t kMiB = 1 << 20;
 constexpr auto kPatience = std::chrono::seconds(5);
 
 std::atomic<int> let_go{0};
@@ -181,6 +180,21 @@ void allocates_under_a_lock(Program &program, size_t bytes) {
   }
 }
 
+// What one block of a full device leaves the next block can have, whoever else holds memory of it.
+void again_when_full(Program &program, size_t bytes) {
+  program.allocate_managed(bytes / 16);
+  std::vector<CUdeviceptr> blocks(60);
+  for (CUdeviceptr &block : blocks) block = program.allocate(bytes / 64);
+  program.allocate(bytes / 64);
+  for (size_t block = 0; block < blocks.size(); block += 3) {
+    program.free(blocks[block]);
+    blocks[block] = program.allocate(bytes / 64);
+  }
+  for (size_t block = 0; block < blocks.size(); block += 3) program.free(blocks[block]);
+  for (size_t block = 0; block < blocks.size(); block += 3) program.allocate(bytes / 64);
+  program.allocate(bytes / 64);
+}
+
 // So many blocks of the same size that nothing is left.
 void fits(Program &program, size_t bytes, size_t blocks) {
   for (size_t block = 0; block < blocks; ++block) program.allocate(bytes / blocks / 512 * 512);
@@ -217,6 +231,7 @@ int run(std::string_view name, size_t bytes, size_t blocks) {
       {"small_after_synchronise", small_after_synchronise},
       {"larger_beside_work", larger_beside_work},
       {"never_fits", never_fits},
+      {"again_when_full", again_when_full},
       {"allocates_under_a_lock", allocates_under_a_lock}};
   Program program;
   if (cuInit(0) != CUDA_SUCCESS || program.open() != CUDA_SUCCESS) return 2;

@@ -10,7 +10,8 @@ from harness import GIB, MIB, expect, main, run  # noqa: E402
 CASES = ("in_turn", "large_after_idle", "all_after_idle", "small_after_synchronise", "larger_beside_work", "never_fits",
          "allocates_under_a_lock", "threads")
 SETTINGS = {"preallocated": {}, "preallocated at first": {"RATION_PREALLOCATE_AFTER": "0"},
-            "grown on demand": {"RATION_PREALLOCATE": "false"}, "no pool": {"RATION_MODE": "direct"}}
+            "grown on demand": {"RATION_PREALLOCATE": "false"}, "no pool": {"RATION_MODE": "direct"},
+            "the driver's pool": {"RATION_MODE": "async"}}
 # What must differ, by case and settings: the driver's lines, ours, and why.
 ALLOWED = {
     # The freed block's slab is too small, and while the device is at work it cannot go back without a wait.
@@ -46,6 +47,9 @@ def fits(settings):
     return one
 
 
-cases = {f"{case}, {name}": same(case, 64 * MIB, name) for name in SETTINGS for case in CASES}
+# Of 64 MiB one step of the driver's pool is half.
+cases = {f"{case}, {name}": same(case, (GIB if name == "the driver's pool" else 64 * MIB), name)
+         for name in SETTINGS for case in CASES}
+cases |= {f"{case}, {name}": same(case, GIB, name) for name in SETTINGS for case in ("again_when_full", "threads_large")}
 cases |= {f"blocks that fill the limit, {name}": fits(settings) for name, settings in SETTINGS.items()}
 main(cases)

@@ -32,7 +32,7 @@ TEST_CASE("a slab has room for the block that it is for, in steps of 2 MiB where
 }
 
 TEST_CASE("where few such blocks fit, slabs hold whole blocks and nothing is lost") {
-  for (const std::uint64_t count : {1, 3, 7, 10, 64}) {
+  for (const std::uint64_t count : {1U, 3U, 7U, 10U, 64U}) {
     INFO(count);
     FakeDriver driver;
     PooledProgram program(driver, limit_of(100 * kMiB));

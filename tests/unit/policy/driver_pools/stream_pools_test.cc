@@ -125,8 +125,16 @@ TEST_CASE("what a pool reserves and does not use is idle, as far as the driver s
   books.allocate(kPool, 32 * kMiB);
   CHECK(books.pools.idle(0) == 0);
   books.free(kPool, books.last);
+  CHECK(books.pools.idle(0) == 0);  // not in stream order: no wait lets more of it go
+  books.pools.freed_in_order(0, kMiB);
   CHECK(books.pools.idle(0) == 32 * kMiB);
   CHECK(books.pools.idle(1) == 0);
+  const std::uint64_t mark = books.pools.order_mark(0);
+  books.pools.settled(0, mark);
+  CHECK(books.pools.idle(0) == 0);
+  books.pools.freed_in_order(0, kMiB);
+  books.pools.settled(0, mark);  // a wait that began before
+  CHECK(books.pools.idle(0) == 32 * kMiB);
   books.driver.fails["cuMemPoolGetAttribute"] = CUDA_ERROR_INVALID_VALUE;
   CHECK(books.pools.idle(0) == 0);
 }
