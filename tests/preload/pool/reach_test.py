@@ -6,25 +6,34 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from harness import GIB, expect, main, run  # noqa: E402
 
-ASYNCHRONOUS = ("cuMemcpyAsync", "cuMemcpyPeerAsync", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2",
-                "cuMemcpyDtoDAsync_v2", "cuMemcpy2DAsync_v2", "cuMemcpy3DAsync_v2", "graph")
-RETURNS_AT_ONCE = ("cuMemcpy", "cuMemcpyDtoD_v2", "cuMemcpyPeer")
-REACHING = ("peer_access", *ASYNCHRONOUS, *(f"{way}_ptsz" for way in ASYNCHRONOUS),
-            *RETURNS_AT_ONCE, *(f"{way}_ptds" for way in RETURNS_AT_ONCE))
+MEMSETS = tuple(f"cuMemset{width}" for width in ("D8", "D16", "D32", "D2D8", "D2D16", "D2D32"))
+QUEUED = ("cuMemcpyAsync", "cuMemcpyPeerAsync", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuMemcpyDtoDAsync_v2",
+          "cuMemcpy2DAsync_v2", "cuMemcpy3DAsync_v2", "cuGraphLaunch", *(f"{memset}Async" for memset in MEMSETS))
+AT_ONCE = ("cuMemcpy", "cuMemcpyPeer", "cuMemcpyHtoD_v2", "cuMemcpyDtoH_v2", "cuMemcpyDtoD_v2", "cuMemcpyDtoA_v2",
+           "cuMemcpyAtoD_v2", "cuMemcpy2D_v2", "cuMemcpy2DUnaligned_v2", "cuMemcpy3D_v2",
+           *(f"{memset}_v2" for memset in MEMSETS))
+# The simulated driver has no such function.
+UNSERVED = ("cuMemcpyBatchAsync", "cuMemcpyBatchAsync_v2", "cuMemcpy3DBatchAsync", "cuMemcpy3DBatchAsync_v2",
+            "cuMemBatchDecompressAsync", "cuMemcpy3DPeerAsync")
+REACHING = ("peer_access", *QUEUED, *(f"{way}_ptsz" for way in QUEUED), *AT_ONCE, *(f"{way}_ptds" for way in AT_ONCE))
+NOT_SERVED = (*UNSERVED, *(f"{way}_ptsz" for way in UNSERVED), "cuMemcpy3DPeer", "cuMemcpy3DPeer_ptds")
 DEVICES = {"SIMCUDA_DEVICES": "2x8GiB", "RATION_LIMIT": str(4 * GIB), "RATION_MODE": "pool",
            "RATION_PREALLOCATE": "false"}
 
 
-def one(way, reused, **settings):
+def one(way, reused, served="served", **settings):
     def case(_):
         done = run("reach", way, **DEVICES | settings)
         expect("status", done.status, 0)
         expect("answers", done.out.splitlines(),
-               ["code: 0", f"free: 0, allocation: 0, reused: {int(reused)}", "end: 0"])
+               [served, f"free: 0, allocation: 0, reused: {int(reused)}", "end: 0"])
     return case
 
 
 cases = {f"{way} on another device keeps no block": one(way, True) for way in ("nothing", "own_copy")}
 cases |= {f"{way} keeps the block": one(way, False) for way in REACHING}
+cases |= {f"{way} keeps the block": one(way, False, "not supported") for way in NOT_SERVED}
+cases |= {f"{way} in mode async": one(way, way == "own_copy", RATION_MODE="async")
+          for way in ("own_copy", "peer_access", "cuMemcpyAsync", "cuMemcpyDtoHAsync_v2")}
 cases |= {"a free that waits does not wait for another device": one("nothing", True, RATION_FREE="synchronous")}
 main(cases)
