@@ -16,8 +16,8 @@ constexpr std::uint64_t kFewAtMost = 64;
 
 }  // namespace
 
-// A pool grows by whole steps. Where few blocks of this size would fill the limit, nearly to the last byte, the rests of
-// all steps would be one block less in the end.
+// A pool grows by whole steps. Where few blocks of this size would fill the limit, nearly to the last byte, the rests
+// of all steps would be one block less in the end.
 bool AsyncMemory::loses_a_block(const Ask &ask) {
   const std::uint64_t limit = ledger_.account(ask.where.device).limit();
   if (limit == UINT64_MAX || ask.bytes == 0 || limit / ask.bytes > kFewAtMost ||
@@ -76,8 +76,8 @@ AsyncMemory::Taken AsyncMemory::take_and_enter(const Ask &ask, std::uint64_t bou
 
 AsyncMemory::Taken AsyncMemory::enter(const Ask &ask, CUdeviceptr obtained, CUdeviceptr *address, CUresult &result) {
   const auto undo = [&](CUdeviceptr taken) { return async_.put_back(ask.where.context, taken); };
-  result = admission_.enter_pooled(ask.pool, ask.request, ask.where, ask.where.context, ask.bytes, undo, obtained,
-                                   address);
+  result =
+      admission_.enter_pooled(ask.pool, ask.request, ask.where, ask.where.context, ask.bytes, undo, obtained, address);
   return Taken::over;
 }
 
@@ -165,8 +165,8 @@ CUresult AsyncMemory::allocate(Request request, const Contexts::Current &where, 
   std::uint64_t reservations = 0;
   const Ask ask{request, where, pool, bytes, stream_pools_.upper_bound(*pool, bytes), &reservations};
   const std::uint64_t available = ledger_.account(device).available();
-  const bool by_driver = available >= bytes && (loses_a_block(ask) || strands_a_step(ask, available)) &&
-                         async_.idle_bytes(device) < bytes;
+  const bool by_driver =
+      available >= bytes && (loses_a_block(ask) || strands_a_step(ask, available)) && async_.idle_bytes(device) < bytes;
   CUresult result = CUDA_SUCCESS;
   if (!by_driver && take_in_turn(ask, address, result)) {
     return result;
@@ -244,8 +244,8 @@ CUresult AsyncMemory::finish_free(const char *api, const Block &block) {
   } else {
     async_.poll_if_due(device);
   }
-  const bool full = account.available() < block.size ||
-                    (async_.was_full(device) && really_free().value_or(UINT64_MAX) < block.size);
+  const bool full =
+      account.available() < block.size || (async_.was_full(device) && really_free().value_or(UINT64_MAX) < block.size);
   if (full && async_.idle_bytes(device) / (large ? 2 : 1) < block.size) {  // what is free is rarely all in one
     async_.settle(api, device, *block.context);
   }

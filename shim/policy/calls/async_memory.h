@@ -51,7 +51,7 @@ class AsyncMemory {
     const Contexts::Current &where;
     const StreamPools::PoolRef &pool;
     std::uint64_t bytes;
-    std::uint64_t bound;  // the most that the pool may grow by
+    std::uint64_t bound;          // the most that the pool may grow by
     std::uint64_t *reservations;  // counts those of this request
   };
   // Some of the limit, reserved for a call that needs less: whoever fails to reserve meanwhile waits for its end.
