@@ -196,7 +196,10 @@ def at_the_end(program, native, under, where):
 
 
 def together(program, native, under):
-    where = State(program).fixed | {"together": True}
+    words = [step.split() for step in program.steps]
+    contexts = {step[2] for step in words if step[1] == "create"} | {step[3] for step in words if step[1] == "retain"}
+    where = (State(program).fixed | {f"after-{step[1]}": True for step in words}
+             | {"together": True, "contexts": len(contexts)})
     if native[0] == "end":
         for wrong in under[:under.index("end")] if "end" in under else under:
             yield Difference(program, -1, "together", "0", wrong.partition(":")[2] or wrong, where)

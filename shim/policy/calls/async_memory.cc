@@ -16,8 +16,8 @@ constexpr std::uint64_t kFewAtMost = 64;
 
 }  // namespace
 
-// A pool grows by whole steps. Where few blocks of this size would fill the limit, nearly to the last byte, the rests of
-// all steps would be one block less in the end.
+// A pool grows by whole steps. Where few blocks of this size would fill the limit, nearly to the last byte, the rests
+// of all steps would be one block less in the end.
 bool AsyncMemory::loses_a_block(const Ask &ask) {
   const std::uint64_t limit = ledger_.account(ask.where.device).limit();
   if (limit == UINT64_MAX || ask.bytes == 0 || limit / ask.bytes > kFewAtMost ||
@@ -40,6 +40,19 @@ bool AsyncMemory::could_serve_later(const Ask &ask) {
   return async_.deferred_bytes(device) > 0 && left + async_.free_bytes(device) >= ask.bytes;
 }
 
+AsyncMemory::Reservation::Reservation(AsyncMemory &memory, const Ask &ask, std::uint64_t bytes, ledger::Effort effort)
+    : memory_(memory),
+      ask_(ask),
+      in_transit_(memory.pools_, ask.where.device),
+      granted_(memory.ledger_.account(ask.where.device).reserve(bytes, effort) == ledger::ReserveOutcome::granted) {}
+
+AsyncMemory::Reservation::~Reservation() {
+  if (granted_) {
+    memory_.reservations_ended_[ask_.where.device].fetch_add(1);  // before it is in transit no more
+    ++*ask_.reservations;
+  }
+}
+
 // REQUIRES: `bound` is reserved.
 CUresult AsyncMemory::take(const Ask &ask, std::uint64_t bound, CUdeviceptr *obtained) {
   stream_pools_.begin(*ask.pool, bound);
@@ -51,69 +64,92 @@ CUresult AsyncMemory::take(const Ask &ask, std::uint64_t bound, CUdeviceptr *obt
   return result;
 }
 
+AsyncMemory::Taken AsyncMemory::take_and_enter(const Ask &ask, std::uint64_t bound, CUdeviceptr *address,
+                                               CUresult &result) {
+  CUdeviceptr obtained = 0;
+  result = take(ask, bound, &obtained);
+  if (result == CUDA_SUCCESS) {
+    return enter(ask, obtained, address, result);
+  }
+  return result == CUDA_ERROR_OUT_OF_MEMORY ? Taken::no_room : Taken::over;
+}
+
+AsyncMemory::Taken AsyncMemory::enter(const Ask &ask, CUdeviceptr obtained, CUdeviceptr *address, CUresult &result) {
+  const auto undo = [&](CUdeviceptr taken) { return async_.put_back(ask.where.context, taken); };
+  result =
+      admission_.enter_pooled(ask.pool, ask.request, ask.where, ask.where.context, ask.bytes, undo, obtained, address);
+  return Taken::over;
+}
+
 // With all that is left of the limit reserved, the pool's cap keeps it from growing beyond the limit.
-CUresult AsyncMemory::take_near_limit(const Ask &ask, CUdeviceptr *obtained) {
+AsyncMemory::Taken AsyncMemory::take_near_limit(const Ask &ask, CUdeviceptr *address, CUresult &result) {
   const int device = ask.where.device;
   ledger::Account &account = ledger_.account(device);
   const std::uint64_t rest = account.available();
   const std::uint64_t idle = async_.idle_bytes(device);
-  if ((idle >= ask.bytes || rest >= ask.bytes) && async_.is_capped(device) &&
-      account.reserve(rest, ledger::Effort::kImmediate) == ledger::ReserveOutcome::granted) {
+  if ((idle >= ask.bytes || rest >= ask.bytes) && async_.is_capped(device)) {
+    const Reservation all_of_it(*this, ask, rest, ledger::Effort::kImmediate);
+    if (!all_of_it) {
+      return Taken::crowded_out;
+    }
     if (account.charged() >= account.limit() && stream_pools_.is_alone(*ask.pool, rest)) {
-      return take(ask, rest, obtained);
+      return take_and_enter(ask, rest, address, result);
     }
     account.release(rest);
   }
-  if (idle >= ask.bytes && rest < ask.bound && ask.bound <= account.limit()) {
-    stream_pools_.trim_by(ask.request.api, *ask.pool, ask.bound - rest);
-    if (account.available() < ask.bound) {  // only a larger chunk is free
-      stream_pools_.trim_by(ask.request.api, *ask.pool, ask.bound);
-    }
-    if (account.reserve(ask.bound, ledger::Effort::kImmediate) == ledger::ReserveOutcome::granted) {
-      return take(ask, ask.bound, obtained);
-    }
+  if (idle < ask.bytes || rest >= ask.bound || ask.bound > account.limit()) {
+    return Taken::crowded_out;
   }
-  return CUDA_ERROR_OUT_OF_MEMORY;
+  stream_pools_.trim_by(ask.request.api, *ask.pool, ask.bound - rest);
+  if (account.available() < ask.bound) {  // only a larger chunk is free
+    stream_pools_.trim_by(ask.request.api, *ask.pool, ask.bound);
+  }
+  const Reservation step(*this, ask, ask.bound, ledger::Effort::kImmediate);
+  return step ? take_and_enter(ask, ask.bound, address, result) : Taken::crowded_out;
 }
 
-// What it reserves meanwhile is more than it needs: others wait for the rest.
-// False: the pool has no memory for it.
-bool AsyncMemory::take_and_enter(const Ask &ask, CUdeviceptr *address, CUresult &result) {
-  const BlockPools::SlabInTransit in_transit(pools_, ask.where.device);
-  CUdeviceptr obtained = 0;
-  const auto undo = [&](CUdeviceptr taken) { return async_.put_back(ask.where.context, taken); };
-  if (ledger_.account(ask.where.device).reserve(ask.bound) == ledger::ReserveOutcome::granted) {
-    result = take(ask, ask.bound, &obtained);
-  } else if ((obtained = async_.take_retained(ask.pool, ask.bytes)) == 0) {
-    result = take_near_limit(ask, &obtained);
+AsyncMemory::Taken AsyncMemory::take_once(const Ask &ask, CUdeviceptr *address, CUresult &result) {
+  {
+    const Reservation step(*this, ask, ask.bound, ledger::Effort::kReclaimFromDead);
+    if (step) {
+      return take_and_enter(ask, ask.bound, address, result);
+    }
   }
-  if (result == CUDA_SUCCESS) {
-    result = admission_.enter_pooled(ask.pool, ask.request, ask.where, ask.where.context, ask.bytes, undo, obtained,
-                                     address);
-    return true;
+  if (const CUdeviceptr retained = async_.take_retained(ask.pool, ask.bytes); retained != 0) {
+    return enter(ask, retained, address, result);
   }
-  return result != CUDA_ERROR_OUT_OF_MEMORY;
+  return take_near_limit(ask, address, result);
 }
 
-// Waits for what was freed before only where that can serve it.
+// Waits for what was freed before only where that can serve it, and for other threads only where they may have crowded
+// it out: a thread that had its reservation in vain goes on, so that they cannot wait for one another.
 bool AsyncMemory::take_in_turn(const Ask &ask, CUdeviceptr *address, CUresult &result) {
+  constexpr int kMostLooks = 100;
   const int device = ask.where.device;
-  for (Waiter waiter;;) {
+  Waiter waiter;
+  for (int looks = 0; looks < kMostLooks;) {
     const std::uint64_t seen = async_.returned(device);
-    const bool others = pools_.has_slab_in_transit(device);
-    result = CUDA_SUCCESS;
-    if (take_and_enter(ask, address, result)) {
+    const std::uint64_t ended = reservations_ended_[device].load() - *ask.reservations;
+    const Taken taken = take_once(ask, address, result);
+    if (taken == Taken::over) {
       return true;
     }
     if (async_.returned(device) != seen || async_.release_retained(device) ||
         (could_serve_later(ask) && async_.reclaim(ask.request.api, device, seen))) {
       continue;
     }
-    if (!others && !pools_.has_slab_in_transit(device)) {
+    if (taken == Taken::no_room) {
       return false;
+    }
+    if (reservations_ended_[device].load() - *ask.reservations == ended) {  // of others
+      if (!pools_.has_slab_in_transit(device)) {
+        return false;
+      }
+      ++looks;  // most likely at threads that only try
     }
     waiter.pause();
   }
+  return false;
 }
 
 CUresult AsyncMemory::allocate(Request request, const Contexts::Current &where, const StreamPools::PoolRef &pool,
@@ -126,10 +162,11 @@ CUresult AsyncMemory::allocate(Request request, const Contexts::Current &where, 
   if (async_.deferred_bytes(device) >= bytes && async_.idle_bytes(device) < bytes) {
     async_.collect(device);  // before the pool grows
   }
-  const Ask ask{request, where, pool, bytes, stream_pools_.upper_bound(*pool, bytes)};
+  std::uint64_t reservations = 0;
+  const Ask ask{request, where, pool, bytes, stream_pools_.upper_bound(*pool, bytes), &reservations};
   const std::uint64_t available = ledger_.account(device).available();
-  const bool by_driver = available >= bytes && (loses_a_block(ask) || strands_a_step(ask, available)) &&
-                         async_.idle_bytes(device) < bytes;
+  const bool by_driver =
+      available >= bytes && (loses_a_block(ask) || strands_a_step(ask, available)) && async_.idle_bytes(device) < bytes;
   CUresult result = CUDA_SUCCESS;
   if (!by_driver && take_in_turn(ask, address, result)) {
     return result;
@@ -207,8 +244,8 @@ CUresult AsyncMemory::finish_free(const char *api, const Block &block) {
   } else {
     async_.poll_if_due(device);
   }
-  const bool full = account.available() < block.size ||
-                    (async_.was_full(device) && really_free().value_or(UINT64_MAX) < block.size);
+  const bool full =
+      account.available() < block.size || (async_.was_full(device) && really_free().value_or(UINT64_MAX) < block.size);
   if (full && async_.idle_bytes(device) / (large ? 2 : 1) < block.size) {  // what is free is rarely all in one
     async_.settle(api, device, *block.context);
   }

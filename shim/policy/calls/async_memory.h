@@ -2,6 +2,8 @@
 // Layer: policy/calls. Threads: any; no lock is held across a driver call.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <optional>
 
 #include "policy/calls/admission.h"
@@ -49,14 +51,38 @@ class AsyncMemory {
     const Contexts::Current &where;
     const StreamPools::PoolRef &pool;
     std::uint64_t bytes;
-    std::uint64_t bound;  // the most that the pool may grow by
+    std::uint64_t bound;          // the most that the pool may grow by
+    std::uint64_t *reservations;  // counts those of this request
+  };
+  // Some of the limit, reserved for a call that needs less: whoever fails to reserve meanwhile waits for its end.
+  class Reservation {
+   public:
+    Reservation(AsyncMemory &memory, const Ask &ask, std::uint64_t bytes, ledger::Effort effort);
+    ~Reservation();
+    Reservation(const Reservation &) = delete;
+    Reservation &operator=(const Reservation &) = delete;
+    explicit operator bool() const { return granted_; }
+
+   private:
+    AsyncMemory &memory_;
+    const Ask &ask_;
+    const BlockPools::SlabInTransit in_transit_;
+    const bool granted_;
+  };
+  // How one attempt to take a block from the pool ended.
+  enum class Taken {
+    over,         // `result` is the answer
+    no_room,      // the pool has no room for it
+    crowded_out,  // not enough is left to try; other threads may have reserved it
   };
   bool loses_a_block(const Ask &ask);
   bool strands_a_step(const Ask &ask, std::uint64_t available);
   bool could_serve_later(const Ask &ask);
   CUresult take(const Ask &ask, std::uint64_t bound, CUdeviceptr *obtained);
-  CUresult take_near_limit(const Ask &ask, CUdeviceptr *obtained);
-  bool take_and_enter(const Ask &ask, CUdeviceptr *address, CUresult &result);
+  Taken take_and_enter(const Ask &ask, std::uint64_t bound, CUdeviceptr *address, CUresult &result);
+  Taken enter(const Ask &ask, CUdeviceptr obtained, CUdeviceptr *address, CUresult &result);
+  Taken take_near_limit(const Ask &ask, CUdeviceptr *address, CUresult &result);
+  Taken take_once(const Ask &ask, CUdeviceptr *address, CUresult &result);
   bool take_in_turn(const Ask &ask, CUdeviceptr *address, CUresult &result);
 
   Devices &devices_;
@@ -69,6 +95,7 @@ class AsyncMemory {
   Admission &admission_;
   const bool enabled_;
   const bool synchronous_free_;
+  std::atomic<std::uint64_t> reservations_ended_[ledger::kMaxDevices] = {};
 };
 
 }  // namespace ration::policy

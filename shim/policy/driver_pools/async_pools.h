@@ -98,7 +98,7 @@ class AsyncPools {
     StreamPools::PoolRef pool;  // nullptr: the device has none
     bool capped = false;
     std::atomic<bool> preallocated{false};
-    std::atomic<bool> full{false};  // the driver had no memory for the latest block
+    std::atomic<bool> full{false};               // the driver had no memory for the latest block
     std::atomic<std::uint64_t> collected_ns{0};  // when the latest collect() began
     DeferredFrees frees;
   };
