@@ -34,9 +34,9 @@ int DeviceReach::device_at(CUdeviceptr address) {
     return device;
   }
   const RelaxedCapture relaxed;
-  const bool known = driver::real.cuPointerGetAttribute.present() &&
-                     driver::real.cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address) ==
-                         CUDA_SUCCESS;
+  const bool known =
+      driver::real.cuPointerGetAttribute.present() &&
+      driver::real.cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address) == CUDA_SUCCESS;
   return known && ordinal >= 0 && ordinal < ledger::kMaxDevices ? ordinal : -1;
 }
 

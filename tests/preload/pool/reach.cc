@@ -103,57 +103,47 @@ const std::map<std::string, Way> kWays = {
 #define ONE(symbol, ...) {#symbol, [](const Devices &at) { return symbol(__VA_ARGS__); }},
 #define QUEUED(symbol, ...) ONE(symbol, __VA_ARGS__) ONE(symbol##_ptsz, __VA_ARGS__)
 #define AT_ONCE(symbol, ...) ONE(symbol, __VA_ARGS__) ONE(symbol##_ptds, __VA_ARGS__)
-#define BOXED(symbol, value, ...)             \
-  {#symbol, [](const Devices &at) {                 \
-     const auto copy = value;                       \
+#define BOXED(symbol, value, ...)                     \
+  {#symbol, [](const Devices &at) {                   \
+     const auto copy = value;                         \
      return symbol(&copy __VA_OPT__(, ) __VA_ARGS__); \
    }},
     QUEUED(cuMemcpyAsync, at.block + 512, at.own, kUsed, at.stream)
-    QUEUED(cuMemcpyPeerAsync, at.block, at.first, at.own, at.second, kUsed, at.stream)
-    QUEUED(cuMemcpyHtoDAsync_v2, at.block, at.host, kUsed, at.stream)
-    QUEUED(cuMemcpyDtoHAsync_v2, at.host, at.block, kUsed, at.stream)
-    QUEUED(cuMemcpyDtoDAsync_v2, at.own, at.block + kBytes - kUsed, kUsed, at.stream)
-    QUEUED(cuGraphLaunch, graph_of_second(at), at.stream)
-    QUEUED(cuMemsetD8Async, at.block, 1, kUsed, at.stream)
-    QUEUED(cuMemsetD16Async, at.block, 1, kUsed / 2, at.stream)
-    QUEUED(cuMemsetD32Async, at.block, 1, kUsed / 4, at.stream)
-    QUEUED(cuMemsetD2D8Async, at.block, 64, 1, 64, 16, at.stream)
-    QUEUED(cuMemsetD2D16Async, at.block, 64, 1, 32, 16, at.stream)
-    QUEUED(cuMemsetD2D32Async, at.block, 64, 1, 16, 16, at.stream)
+        QUEUED(cuMemcpyPeerAsync, at.block, at.first, at.own, at.second, kUsed, at.stream)
+            QUEUED(cuMemcpyHtoDAsync_v2, at.block, at.host, kUsed, at.stream)
+                QUEUED(cuMemcpyDtoHAsync_v2, at.host, at.block, kUsed, at.stream)
+                    QUEUED(cuMemcpyDtoDAsync_v2, at.own, at.block + kBytes - kUsed, kUsed, at.stream)
+                        QUEUED(cuGraphLaunch, graph_of_second(at), at.stream)
+                            QUEUED(cuMemsetD8Async, at.block, 1, kUsed, at.stream)
+                                QUEUED(cuMemsetD16Async, at.block, 1, kUsed / 2, at.stream)
+                                    QUEUED(cuMemsetD32Async, at.block, 1, kUsed / 4, at.stream)
+                                        QUEUED(cuMemsetD2D8Async, at.block, 64, 1, 64, 16, at.stream)
+                                            QUEUED(cuMemsetD2D16Async, at.block, 64, 1, 32, 16, at.stream)
+                                                QUEUED(cuMemsetD2D32Async, at.block, 64, 1, 16, 16, at.stream)
     // What is in a batch is not looked at. The simulated driver serves none.
     QUEUED(cuMemcpyBatchAsync, nullptr, nullptr, nullptr, 0, nullptr, nullptr, 0, nullptr, at.stream)
-    QUEUED(cuMemcpyBatchAsync_v2, nullptr, nullptr, nullptr, 0, nullptr, nullptr, 0, at.stream)
-    QUEUED(cuMemcpy3DBatchAsync, 0, nullptr, nullptr, 0, at.stream)
-    QUEUED(cuMemcpy3DBatchAsync_v2, 0, nullptr, 0, at.stream)
-    QUEUED(cuMemBatchDecompressAsync, nullptr, 0, 0, nullptr, at.stream)
+        QUEUED(cuMemcpyBatchAsync_v2, nullptr, nullptr, nullptr, 0, nullptr, nullptr, 0, at.stream)
+            QUEUED(cuMemcpy3DBatchAsync, 0, nullptr, nullptr, 0, at.stream)
+                QUEUED(cuMemcpy3DBatchAsync_v2, 0, nullptr, 0, at.stream)
+                    QUEUED(cuMemBatchDecompressAsync, nullptr, 0, 0, nullptr, at.stream)
     // What has returned may still be under way, and leaves its mark all the same.
-    AT_ONCE(cuMemcpy, at.block, at.own, kUsed)
-    AT_ONCE(cuMemcpyPeer, at.block, at.first, at.own, at.second, kUsed)
-    AT_ONCE(cuMemcpyHtoD_v2, at.block, at.host, kUsed)
-    AT_ONCE(cuMemcpyDtoH_v2, at.host, at.block, kUsed)
-    AT_ONCE(cuMemcpyDtoD_v2, at.block, at.own, kUsed)
-    AT_ONCE(cuMemcpyDtoA_v2, at.array, 0, at.block, 64)
-    AT_ONCE(cuMemcpyAtoD_v2, at.block, at.array, 0, 64)
-    AT_ONCE(cuMemsetD8_v2, at.block, 1, kUsed)
-    AT_ONCE(cuMemsetD16_v2, at.block, 1, kUsed / 2)
-    AT_ONCE(cuMemsetD32_v2, at.block, 1, kUsed / 4)
-    AT_ONCE(cuMemsetD2D8_v2, at.block, 64, 1, 64, 16)
-    AT_ONCE(cuMemsetD2D16_v2, at.block, 64, 1, 32, 16)
-    AT_ONCE(cuMemsetD2D32_v2, at.block, 64, 1, 16, 16)
-    BOXED(cuMemcpy2D_v2, rectangle(at))
-    BOXED(cuMemcpy2D_v2_ptds, rectangle(at))
-    BOXED(cuMemcpy2DUnaligned_v2, rectangle(at))
-    BOXED(cuMemcpy2DUnaligned_v2_ptds, rectangle(at))
-    BOXED(cuMemcpy2DAsync_v2, rectangle(at), at.stream)
-    BOXED(cuMemcpy2DAsync_v2_ptsz, rectangle(at), at.stream)
-    BOXED(cuMemcpy3D_v2, box<CUDA_MEMCPY3D>(at))
-    BOXED(cuMemcpy3D_v2_ptds, box<CUDA_MEMCPY3D>(at))
-    BOXED(cuMemcpy3DAsync_v2, box<CUDA_MEMCPY3D>(at), at.stream)
-    BOXED(cuMemcpy3DAsync_v2_ptsz, box<CUDA_MEMCPY3D>(at), at.stream)
-    BOXED(cuMemcpy3DPeer, peer_box(at))
-    BOXED(cuMemcpy3DPeer_ptds, peer_box(at))
-    BOXED(cuMemcpy3DPeerAsync, peer_box(at), at.stream)
-    BOXED(cuMemcpy3DPeerAsync_ptsz, peer_box(at), at.stream)
+    AT_ONCE(cuMemcpy, at.block, at.own, kUsed) AT_ONCE(cuMemcpyPeer, at.block, at.first, at.own, at.second, kUsed)
+        AT_ONCE(cuMemcpyHtoD_v2, at.block, at.host, kUsed) AT_ONCE(cuMemcpyDtoH_v2, at.host, at.block, kUsed) AT_ONCE(
+            cuMemcpyDtoD_v2, at.block, at.own, kUsed) AT_ONCE(cuMemcpyDtoA_v2, at.array, 0, at.block, 64)
+            AT_ONCE(cuMemcpyAtoD_v2, at.block, at.array, 0, 64) AT_ONCE(cuMemsetD8_v2, at.block, 1, kUsed)
+                AT_ONCE(cuMemsetD16_v2, at.block, 1, kUsed / 2) AT_ONCE(cuMemsetD32_v2, at.block, 1, kUsed / 4) AT_ONCE(
+                    cuMemsetD2D8_v2, at.block, 64, 1, 64, 16) AT_ONCE(cuMemsetD2D16_v2, at.block, 64, 1, 32, 16)
+                    AT_ONCE(cuMemsetD2D32_v2, at.block, 64, 1, 16, 16) BOXED(cuMemcpy2D_v2, rectangle(at))
+                        BOXED(cuMemcpy2D_v2_ptds, rectangle(at)) BOXED(cuMemcpy2DUnaligned_v2, rectangle(at)) BOXED(
+                            cuMemcpy2DUnaligned_v2_ptds, rectangle(at)) BOXED(cuMemcpy2DAsync_v2, rectangle(at),
+                                                                              at.stream)
+                            BOXED(cuMemcpy2DAsync_v2_ptsz, rectangle(at), at.stream) BOXED(
+                                cuMemcpy3D_v2, box<CUDA_MEMCPY3D>(at)) BOXED(cuMemcpy3D_v2_ptds, box<CUDA_MEMCPY3D>(at))
+                                BOXED(cuMemcpy3DAsync_v2, box<CUDA_MEMCPY3D>(at), at.stream)
+                                    BOXED(cuMemcpy3DAsync_v2_ptsz, box<CUDA_MEMCPY3D>(at), at.stream)
+                                        BOXED(cuMemcpy3DPeer, peer_box(at)) BOXED(cuMemcpy3DPeer_ptds, peer_box(at))
+                                            BOXED(cuMemcpy3DPeerAsync, peer_box(at), at.stream)
+                                                BOXED(cuMemcpy3DPeerAsync_ptsz, peer_box(at), at.stream)
 #undef BOXED
 #undef AT_ONCE
 #undef QUEUED
@@ -169,8 +159,7 @@ int main(int count, char **arguments) {
       cuDevicePrimaryCtxRetain(&at.second, 1) != CUDA_SUCCESS || cuCtxSetCurrent(at.first) != CUDA_SUCCESS ||
       cuMemAlloc(&at.block, kBytes) != CUDA_SUCCESS || cuCtxSetCurrent(at.second) != CUDA_SUCCESS ||
       cuMemAlloc(&at.own, kBytes) != CUDA_SUCCESS || cuMemHostAlloc(&at.host, kUsed, 0) != CUDA_SUCCESS ||
-      cuStreamCreate(&at.stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS ||
-      (at.array = array_of_second()) == nullptr ||
+      cuStreamCreate(&at.stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS || (at.array = array_of_second()) == nullptr ||
       cuLaunchHostFunc(at.stream, until_let_go, nullptr) != CUDA_SUCCESS) {
     return 1;
   }
