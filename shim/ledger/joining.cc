@@ -24,8 +24,9 @@ using shared::Slot;
 namespace {
 
 constexpr std::uint64_t kJoinNs = 100'000'000;
-// how long to retry a join that a fork overlapped, before accepting one
-constexpr std::uint64_t kForksNs = kJoinNs / 2;
+// How long to retry a join that a fork overlapped, before accepting one. On a busy machine the fork of a large process
+// takes some tenths of a second.
+constexpr std::uint64_t kForksNs = 10 * kJoinNs;
 // for a busy machine on which one try takes all the time: the first may only make the file
 constexpr int kLeastTries = 10;
 constexpr std::uint32_t kNoSlot = UINT32_MAX;
@@ -191,6 +192,7 @@ struct Joined {
   GroupFile file;
   Try found;
   bool in_folder = false;  // the problem is the folder's, not the file's
+  bool beside_fork = false;
   FileIdentity identity;
 };
 
@@ -222,8 +224,8 @@ Joined open_and_lock(const std::string &state_folder, const std::string &group_f
   if (found.slot != kNoSlot && is_damaged(joined.file, found.slot)) {
     found.problem = "it is damaged; let the group's processes end and remove it";
   }
-  const bool inherited = exclusion.failed() && now_ns() < beside_forks_ns;
-  if (found.slot != kNoSlot && (inherited || !has_name(opened.number(), folder.number(), group_file))) {
+  joined.beside_fork = exclusion.failed() && now_ns() < beside_forks_ns;
+  if (found.slot != kNoSlot && (joined.beside_fork || !has_name(opened.number(), folder.number(), group_file))) {
     unlock_life(opened.number(), found.slot);  // explicit, because a forked child may have the descriptor too
     found = {kNoSlot, true, {}};
   }
@@ -240,7 +242,7 @@ std::unique_ptr<Membership> Membership::join(const std::string &state_folder, Gr
   const std::uint64_t begun = now_ns();
   int tries = 0;
   Waiter waiter;
-  do {
+  for (bool beside_fork = false; tries < kLeastTries || beside_fork || now_ns() - begun < kJoinNs; ++tries) {
     Joined joined = open_and_lock(state_folder, group_file, name, process.identity, begun + kForksNs);
     const Try &found = joined.found;
     if (!found.problem.empty()) {
@@ -252,8 +254,9 @@ std::unique_ptr<Membership> Membership::join(const std::string &state_folder, Gr
       return std::unique_ptr<Membership>(
           new Membership(std::move(joined.file), found.slot, kind, name, path, joined.identity));
     }
+    beside_fork = joined.beside_fork;
     waiter.pause();
-  } while (++tries < kLeastTries || now_ns() - begun < kJoinNs);
+  }
   problem = path + ": a process that is stopped is removing it";
   return nullptr;
 }
