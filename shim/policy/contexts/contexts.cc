@@ -17,8 +17,13 @@ Context::~Context() {
 }
 
 bool Context::pin() {
+  const auto is_ending = [&] { return ending_.load() != 0 || ended_by.load(std::memory_order_acquire) != nullptr; };
+  // Without this look, one who waits for the end and tries to pin between two pauses would wake itself by its unpin().
+  if (is_ending()) {
+    return false;
+  }
   pins_.fetch_add(1);
-  if (ending_.load() != 0 || ended_by.load(std::memory_order_acquire) != nullptr) {
+  if (is_ending()) {
     unpin();
     return false;
   }
