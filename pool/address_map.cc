@@ -1,36 +1,79 @@
 #include "pool/address_map.h"
 
 #include <algorithm>
-#include <new>
 #include <utility>
+
+#include "pool/host_array.h"
 
 namespace ration::pool {
 
 AddressMap::~AddressMap() {
-  operator delete (buckets_, std::align_val_t{alignof(Bucket)});
+  for (const Table &table : {table_, old_}) {
+    if (table.count != 0) host_array::give(table.buckets, table.count * sizeof(Bucket), alignof(Bucket));
+  }
+}
+
+// Behind a full bucket or in the table that moves.
+AddressMap::Place AddressMap::look_up_away(std::uint64_t granule) const noexcept {
+  const std::uint64_t bits = mixed(granule);
+  for (const Table &table : {table_, old_}) {
+    if (table.buckets == nullptr) break;
+    for (Bucket *at = table.home(bits);; at = table.next(at)) {
+      if (const Place place = look_up_in(*at, granule, bits, kAway); place.node != 0) return place;
+      if (at->overflows() == 0) break;
+    }
+  }
+  return {};
 }
 
 // Grows by a quarter, so that the spare part stays small beside the blocks. At a load of three quarters nearly every
 // node lies in its home bucket.
 bool AddressMap::grow(std::size_t blocks) noexcept {
+  if (is_moving()) move_some();
+  if (blocks <= capacity_of(table_.count)) return true;
   constexpr std::size_t kFirstBuckets = 8;
-  std::size_t count = std::max(kFirstBuckets, bucket_count_ + bucket_count_ / 4);
-  while (count * kWays * 3 / 4 < blocks) count += count / 4;
-  const std::align_val_t alignment{alignof(Bucket)};
-  auto *fresh = static_cast<Bucket *>(operator new(count * sizeof(Bucket), alignment, std::nothrow));
+  std::size_t count = std::max(kFirstBuckets, table_.count + table_.count / 4);
+  while (capacity_of(count) < blocks && count <= kMostBuckets) count += count / 4;
+  if (count > kMostBuckets) return false;
+  auto *fresh = static_cast<Bucket *>(host_array::take(count * sizeof(Bucket), alignof(Bucket)));
   if (fresh == nullptr) return false;
-  for (std::size_t at = 0; at < count; ++at) new (fresh + at) Bucket{};
-  Bucket *old = std::exchange(buckets_, fresh);
-  const std::size_t old_count = std::exchange(bucket_count_, count);
-  room_ = count * kWays * 3 / 4;
-  size_ = 0;
-  for (std::size_t at = 0; at < old_count; ++at) {
+  // Not for one block at a time: the move ends long before a quarter more has come.
+  while (is_moving()) move_some();
+  const Table old = std::exchange(table_, Table{fresh, count});
+  room_ = capacity_of(count);
+  if (size_ == 0) {
+    if (old.count != 0) host_array::give(old.buckets, old.count * sizeof(Bucket), alignof(Bucket));
+    return true;
+  }
+  old_ = old;
+  moved_ = 0;
+  room_ = 0;
+  move_some();
+  return true;
+}
+
+void AddressMap::move_some() noexcept {
+  for (const std::size_t end = std::min(old_.count, moved_ + kMoved); moved_ < end; ++moved_) {
+    Bucket &bucket = old_.buckets[moved_];
     for (std::uint32_t lane = 0; lane < kWays; ++lane) {
-      if (old[at].tags[lane] != 0) insert(nodes_.at(old[at].node[lane]).granule(), old[at].node[lane]);
+      if (bucket.tags[lane] == 0) continue;
+      bucket.tags[lane] = 0;
+      put(nodes_.at(bucket.node[lane]).granule(), bucket.node[lane]);
     }
   }
-  operator delete(old, alignment);
-  return true;
+  if (moved_ < old_.count) return;
+  const Table empty = std::exchange(old_, Table{});
+  host_array::give(empty.buckets, empty.count * sizeof(Bucket), alignof(Bucket));
+  room_ = capacity_of(table_.count);
+}
+
+// Counts in the old table may stay too high, which costs a look into the next bucket: nodes that moved are not counted.
+void AddressMap::erase_away(const Place &place) noexcept {
+  lanes::put_byte(place.bucket->tags.data(), place.lane - kAway, 0);
+  const std::uint64_t bits = mixed(nodes_.at(place.node).granule());
+  const bool is_old = place.bucket >= old_.buckets && place.bucket < old_.buckets + old_.count;
+  const Table &table = is_old ? old_ : table_;
+  for (Bucket *at = table.home(bits); at != place.bucket; at = table.next(at)) at->change_overflows(-1);
 }
 
 }  // namespace ration::pool

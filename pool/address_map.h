@@ -1,4 +1,5 @@
 // Hash table from a block's start to its node. A bucket is one cache line: twelve node numbers and a hash byte of each.
+// It grows without a pause: a larger table is set up beside it, and each insertion moves some buckets there.
 // Layer: pool, a leaf (standard library only). Threads: none of its own; the caller locks. Owns: its table.
 #pragma once
 
@@ -19,62 +20,48 @@ class AddressMap {
   AddressMap &operator=(const AddressMap &) = delete;
   ~AddressMap();
 
-  // Ensures that the next `blocks` insertions need no host memory; false when the host has none.
+  // Ensures that the next `blocks` insertions need no host memory; false when the host has none. While the map grows,
+  // each call also moves some nodes, and the last gives back the smaller table.
   [[nodiscard]] bool prepare(std::size_t blocks = 1) noexcept { return has(blocks) || grow(size_ + blocks); }
-  // Whether they need none as it is.
+  // Whether a prepare() would do nothing.
   [[nodiscard]] bool has(std::size_t blocks) const noexcept { return size_ + blocks <= room_; }
 
-  // A node's position; valid until the next insertion or erasure.
+  struct Bucket;
+  // A node's position; valid until the next prepare(), insertion or erasure.
   struct Place {
     std::uint32_t node = 0;  // 0: none
-    std::uint32_t lane = 0;
-    std::uint32_t bucket = 0;
-    std::uint32_t home = 0;  // bucket that the hash selects
+    std::uint32_t lane = 0;  // plus kAway, if the bucket is not the one that the hash selects
+    Bucket *bucket = nullptr;
   };
   // The node that starts at this granule.
   [[nodiscard]] Place look_up(std::uint64_t granule) const noexcept {
-    if (size_ == 0) return {};
-    const Hash hash = hash_of(granule);
-    for (std::uint32_t at = hash.home;; at = next_bucket(at)) {
-      const Bucket &bucket = buckets_[at];
-      for (std::uint32_t alike = lanes::equal_bytes(bucket.tags.data(), hash.tag) & kAll; alike != 0;
-           alike &= alike - 1) {
-        const auto lane = static_cast<std::uint32_t>(std::countr_zero(alike));
-        if (nodes_.at(bucket.node[lane]).granule() == granule) return {bucket.node[lane], lane, at, hash.home};
-      }
-      if (bucket.overflows() == 0) return {};
-    }
+    const std::uint64_t bits = mixed(granule);
+    Bucket *const home = table_.home(bits);
+    if (const Place place = look_up_in(*home, granule, bits, 0); place.node != 0) return place;
+    return home->overflows() == 0 && !is_moving() ? Place{} : look_up_away(granule);
   }
   // Its number, or 0.
   [[nodiscard]] std::uint32_t find(std::uint64_t granule) const noexcept { return look_up(granule).node; }
   // REQUIRES: a successful prepare(), and that the map has no node of that granule.
   void insert(std::uint64_t granule, std::uint32_t node) noexcept {
     ++size_;
-    const Hash hash = hash_of(granule);
-    for (std::uint32_t at = hash.home;; at = next_bucket(at)) {
-      Bucket &bucket = buckets_[at];
-      if (const std::uint32_t empty = lanes::equal_bytes(bucket.tags.data(), 0) & kAll; empty != 0) {
-        const auto lane = static_cast<std::uint32_t>(std::countr_zero(empty));
-        lanes::put_byte(bucket.tags.data(), lane, hash.tag);
-        bucket.node[lane] = node;
-        return;
-      }
-      bucket.change_overflows(1);
-    }
+    put(granule, node);
   }
-  // REQUIRES: a place that look_up() returned.
+  // REQUIRES: a place that look_up() returned, and the node's granule as it was then.
   void erase(const Place &place) noexcept {
     --size_;
-    lanes::put_byte(buckets_[place.bucket].tags.data(), place.lane, 0);
-    for (std::uint32_t at = place.home; at != place.bucket; at = next_bucket(at)) buckets_[at].change_overflows(-1);
+    if (place.lane >= kAway) [[unlikely]]
+      return erase_away(place);
+    lanes::put_byte(place.bucket->tags.data(), place.lane, 0);
   }
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
-  [[nodiscard]] std::size_t host_bytes() const noexcept { return bucket_count_ * sizeof(Bucket); }
+  [[nodiscard]] std::size_t host_bytes() const noexcept { return (table_.count + old_.count) * sizeof(Bucket); }
+  // Buckets of the smaller table that one prepare() empties, of twelve nodes at most.
+  static constexpr std::size_t kMoved = 16;
+  [[nodiscard]] bool is_moving() const noexcept { return old_.buckets != nullptr; }
 
- private:
   static constexpr std::uint32_t kWays = 12;
-  static constexpr std::uint32_t kAll = (1U << kWays) - 1;
   struct alignas(64) Bucket {
     std::array<std::uint8_t, 16> tags;  // 0: an empty lane; the last four bytes count overflows
     std::array<std::uint32_t, kWays> node;
@@ -90,24 +77,60 @@ class AddressMap {
   };
   static_assert(sizeof(Bucket) == 64, "a look-up costs one cache line");
 
-  struct Hash {
-    std::uint32_t home;
-    std::uint8_t tag;
+ private:
+  static constexpr std::uint32_t kAll = (1U << kWays) - 1;
+
+  struct Table {
+    Bucket *buckets = nullptr;
+    std::size_t count = 0;
+
+    [[nodiscard]] Bucket *home(std::uint64_t bits) const noexcept { return buckets + ((bits >> 32) * count >> 32); }
+    [[nodiscard]] Bucket *next(Bucket *bucket) const noexcept {
+      return bucket + 1 == buckets + count ? buckets : bucket + 1;
+    }
   };
-  [[nodiscard]] Hash hash_of(std::uint64_t granule) const noexcept {
+  static constexpr std::size_t kMostBuckets = UINT32_MAX;
+  static constexpr std::size_t capacity_of(std::size_t buckets) noexcept { return buckets * kWays * 3 / 4; }
+
+  static std::uint8_t tag_of(std::uint64_t bits) noexcept { return static_cast<std::uint8_t>(bits >> 24 | 1); }
+
+  static constexpr std::uint32_t kAway = 16;
+
+  [[nodiscard]] Place look_up_in(Bucket &bucket, std::uint64_t granule, std::uint64_t bits,
+                                 std::uint32_t away) const noexcept {
+    for (std::uint32_t alike = lanes::equal_bytes(bucket.tags.data(), tag_of(bits)) & kAll; alike != 0;
+         alike &= alike - 1) {
+      const auto lane = static_cast<std::uint32_t>(std::countr_zero(alike));
+      if (nodes_.at(bucket.node[lane]).granule() == granule) return {bucket.node[lane], lane | away, &bucket};
+    }
+    return {};
+  }
+  void put(std::uint64_t granule, std::uint32_t node) noexcept {
     const std::uint64_t bits = mixed(granule);
-    return {static_cast<std::uint32_t>((bits >> 32) * bucket_count_ >> 32), static_cast<std::uint8_t>(bits >> 24 | 1)};
+    for (Bucket *at = table_.home(bits);; at = table_.next(at)) {
+      if (const std::uint32_t empty = lanes::equal_bytes(at->tags.data(), 0) & kAll; empty != 0) {
+        const auto lane = static_cast<std::uint32_t>(std::countr_zero(empty));
+        lanes::put_byte(at->tags.data(), lane, tag_of(bits));
+        at->node[lane] = node;
+        return;
+      }
+      at->change_overflows(1);
+    }
   }
-  [[nodiscard]] std::uint32_t next_bucket(std::uint32_t bucket) const noexcept {
-    return bucket + 1 == bucket_count_ ? 0 : bucket + 1;
-  }
+
+  [[gnu::cold, gnu::noinline]] Place look_up_away(std::uint64_t granule) const noexcept;
   [[gnu::cold, gnu::noinline]] bool grow(std::size_t blocks) noexcept;
+  [[gnu::cold, gnu::noinline]] void erase_away(const Place &place) noexcept;
+  void move_some() noexcept;
+
+  static inline constinit Bucket empty_{};  // of every map until it first grows; only read
 
   const Nodes &nodes_;
-  Bucket *buckets_ = nullptr;
-  std::size_t bucket_count_ = 0;
+  Table table_{&empty_, 0};
   std::size_t size_ = 0;
-  std::size_t room_ = 0;  // capacity in blocks
+  std::size_t room_ = 0;   // capacity in blocks; 0 while nodes move
+  Table old_;              // while its nodes move
+  std::size_t moved_ = 0;  // buckets of it
 };
 
 }  // namespace ration::pool

@@ -1,15 +1,16 @@
 // Items with 32-bit indices in one array of host memory, which only grows; an index is half a pointer.
+// Growth does not pause the caller: the array is enlarged in place or by its page table, and fresh items join the spare
+// ones a batch at a time.
 // Layer: pool, a leaf (standard library only). Threads: none of its own; the caller locks. Owns: all its items.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <memory>
-#include <new>
 #include <type_traits>
 #include <utility>
+
+#include "pool/host_array.h"
 
 namespace ration::pool {
 
@@ -20,9 +21,16 @@ template <class Item, std::size_t kUnit = sizeof(Item), std::uint32_t kLargest =
           std::size_t kLeastGrowth = 4>
 class IndexedPool {
  public:
+  IndexedPool() = default;
+  IndexedPool(const IndexedPool &) = delete;
+  IndexedPool &operator=(const IndexedPool &) = delete;
+  ~IndexedPool() {
+    if (items_ != nullptr) host_array::give(items_, host_bytes(), alignof(Item));
+  }
+
   // Whether the next `items` take() calls need no host memory. A pool that is full never gets any.
   [[nodiscard]] bool has(std::size_t items) const noexcept { return spares_ >= items; }
-  [[nodiscard]] bool is_full() const noexcept { return capacity_ >= kLargest / kStep; }
+  [[nodiscard]] bool is_full() const noexcept { return linked_ == capacity_ && capacity_ >= kLargest / kStep; }
   // Ensures that the next `items` take() calls need no host memory; false when the host has none. Items may move.
   [[nodiscard]] bool prepare(std::size_t items) noexcept { return has(items) || grow(items - spares_); }
 
@@ -45,38 +53,45 @@ class IndexedPool {
     return static_cast<std::uint32_t>(static_cast<std::size_t>(reinterpret_cast<const std::byte *>(&item) - origin_) /
                                       kUnit);
   }
-  // Of items, spare ones included.
-  [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
+  // Items so far, spare ones included.
+  [[nodiscard]] std::size_t capacity() const noexcept { return linked_; }
   [[nodiscard]] std::size_t host_bytes() const noexcept { return capacity_ * sizeof(Item); }
 
  private:
   static constexpr std::size_t kStep = sizeof(Item) / kUnit;
   static_assert(sizeof(Item) % kUnit == 0);
   static_assert(std::is_trivially_copyable_v<Item> && std::is_trivially_destructible_v<Item>);
-  struct Delete {
-    void operator()(std::byte *items) const noexcept { operator delete (items, std::align_val_t{alignof(Item)}); }
-  };
+  // So many fresh items join the spare ones at once: some microseconds.
+  static constexpr std::size_t kBatch = 1024;
 
   // By a sixteenth, so that the spare part stays small beside the used one.
-  [[gnu::cold, gnu::noinline]] bool grow(std::size_t items) noexcept {
-    const std::size_t had = capacity_;
-    const std::size_t count = std::min<std::size_t>(kLargest / kStep, had + std::max({items, had / 16, kLeastGrowth}));
-    if (count < had + items) return false;
-    void *memory = operator new (count * sizeof(Item), std::align_val_t{alignof(Item)}, std::nothrow);
-    if (memory == nullptr) return false;
-    if (had != 0) std::memcpy(memory, items_.get(), had * sizeof(Item));
-    items_.reset(static_cast<std::byte *>(memory));
-    origin_ = items_.get() - sizeof(Item);
-    capacity_ = count;
-    for (std::size_t number = count; number > had; --number) give(static_cast<std::uint32_t>(number * kStep));
+  [[gnu::cold, gnu::noinline]] bool grow(std::size_t items_more) noexcept {
+    if (items_more > capacity_ - linked_ && !enlarge(items_more - (capacity_ - linked_))) return false;
+    const std::size_t from = linked_;
+    linked_ = std::min(capacity_, from + std::max(items_more, kBatch));
+    for (std::size_t number = linked_; number > from; --number) give(static_cast<std::uint32_t>(number * kStep));
     return true;
   }
 
-  std::unique_ptr<std::byte, Delete> items_;
+  bool enlarge(std::size_t items_more) noexcept {
+    const std::size_t had = capacity_;
+    const std::size_t count =
+        std::min<std::size_t>(kLargest / kStep, had + std::max({items_more, had / 16, kLeastGrowth}));
+    if (count < had + items_more) return false;
+    void *memory = host_array::enlarge(items_, host_bytes(), count * sizeof(Item), alignof(Item));
+    if (memory == nullptr) return false;
+    items_ = static_cast<std::byte *>(memory);
+    origin_ = items_ - sizeof(Item);
+    capacity_ = count;
+    return true;
+  }
+
   std::byte *origin_ = nullptr;  // one item before the first, so that index 0 takes no memory
-  std::size_t capacity_ = 0;
   std::uint32_t spare_ = 0;
   std::size_t spares_ = 0;
+  std::byte *items_ = nullptr;
+  std::size_t capacity_ = 0;
+  std::size_t linked_ = 0;  // items that were ever spare or taken, the lowest
 };
 
 }  // namespace ration::pool

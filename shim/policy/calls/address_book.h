@@ -73,7 +73,7 @@ class AddressBook {
     RankedMutex mutex{Rank::kAddressBook};
     std::unordered_map<std::uint64_t, Entry> entries GUARDED_BY(mutex);
   };
-  static constexpr std::size_t kShards = 16;
+  static constexpr std::size_t kShards = 256;  // a shard that grows moves its entries at once
   Shard &shard_of(std::uint64_t address) { return shards_[(address >> 21 ^ address >> 9) % kShards]; }
 
   Shard shards_[kShards];

@@ -1,5 +1,8 @@
 #include "pool/address_map.h"
 
+#include <cstdint>
+#include <random>
+#include <unordered_map>
 #include <vector>
 
 #include "catch.h"
@@ -89,4 +92,65 @@ TEST_CASE("after a prepare, that number of blocks needs no more host memory") {
     filled.map.insert(granule, node);
   }
   CHECK(filled.map.host_bytes() == bytes);
+}
+
+TEST_CASE("growth moves a bounded share of the nodes with each insertion") {
+  Filled filled(0);
+  constexpr std::size_t kBlocks = 200000;
+  REQUIRE(filled.nodes.prepare(kBlocks));
+  std::size_t old_bytes = 0, insertions = 0, moves = 0;
+  for (std::uint64_t granule = 1; granule <= kBlocks; ++granule) {
+    const std::uint32_t node = filled.nodes.take();
+    filled.nodes.at(node).granule(granule);
+    const std::size_t bytes = filled.map.host_bytes();
+    const bool was_moving = filled.map.is_moving();
+    REQUIRE(filled.map.prepare());
+    if (filled.map.is_moving() && !was_moving) {
+      old_bytes = bytes;
+      insertions = 0;
+    } else if (was_moving && !filled.map.is_moving()) {
+      CHECK((insertions + 1) * AddressMap::kMoved * 64 >= old_bytes);  // a bucket has 64 bytes
+      CHECK(filled.map.host_bytes() == bytes - old_bytes);
+      ++moves;
+    }
+    filled.map.insert(granule, node);
+    ++insertions;
+  }
+  CHECK(moves > 20);
+  for (std::uint64_t granule = 1; granule <= kBlocks; ++granule) REQUIRE(filled.map.find(granule) != 0);
+}
+
+TEST_CASE("a map that grows and shrinks finds what a plain table finds, whatever moves meanwhile") {
+  for (const std::uint64_t stride : {std::uint64_t{1}, std::uint64_t{2048}, std::uint64_t{0xFFFFFFFB}}) {
+    std::mt19937_64 random(stride);  // NOLINT(cert-msc51-cpp): the same run every time
+    Filled filled(0);
+    constexpr std::uint64_t kGranules = 60000;
+    REQUIRE(filled.nodes.prepare(kGranules));
+    std::unordered_map<std::uint64_t, std::uint32_t> model;
+    std::size_t erased_while_moving = 0, found_while_moving = 0;
+    for (std::size_t step = 0; step < 400000; ++step) {
+      const std::uint64_t granule = stride * (1 + random() % kGranules);
+      const AddressMap::Place place = filled.map.look_up(granule);
+      const auto known = model.find(granule);
+      REQUIRE(place.node == (known == model.end() ? 0 : known->second));
+      const bool moving = filled.map.is_moving();
+      found_while_moving += moving && place.node != 0;
+      if (place.node == 0) {
+        const std::uint32_t node = filled.nodes.take();
+        filled.nodes.at(node).granule(granule);
+        REQUIRE(filled.map.prepare());
+        filled.map.insert(granule, node);
+        model.emplace(granule, node);
+      } else if (moving || random() % 4 == 0) {
+        filled.map.erase(place);
+        filled.nodes.give(place.node);
+        model.erase(known);
+        erased_while_moving += moving;
+      }
+    }
+    CHECK(erased_while_moving > 100);
+    CHECK(found_while_moving > 100);
+    REQUIRE(filled.map.size() == model.size());
+    for (const auto &[granule, node] : model) REQUIRE(filled.map.find(granule) == node);
+  }
 }
