@@ -12,6 +12,7 @@
 #include "base/fork_exclusion.h"
 #include "ledger/join_descriptor.h"
 #include "ledger/life_byte.h"
+#include "ledger/process_end.h"
 #include "ledger/process_identity.h"
 
 namespace ration::ledger {
@@ -31,6 +32,7 @@ bool write_header(int descriptor, std::uint64_t exporter) {
   header.record_bytes = sizeof(ExportRecord);
   header.records = shared::kExportRecords;
   header.exporter = exporter;
+  header.pid_namespace = this_pid_namespace();
   return pwrite(descriptor, &header, sizeof(header), 0) == static_cast<ssize_t>(sizeof(header));
 }
 
@@ -159,7 +161,23 @@ void ExportFile::end(std::uint32_t index) {
   record(index).state.fetch_and(~std::uint64_t{1});
 }
 
-ExportFile::Snapshot::Snapshot(const ExportFile &file) {
+// REQUIRES: nobody holds the lock on the record's byte. An opener that lives has executed another program, or is about
+// to close the block.
+bool ExportFile::has_ending_opener(std::uint32_t index) const {
+  for (shared::ExportWord &opener : record(index).opener) {
+    ProcessMark mark = opener.load();
+    const ProcessState state = mark == 0 ? ProcessState::lives : state_of(mark);
+    if (state == ProcessState::ending) {
+      return true;
+    }
+    if (state == ProcessState::gone) {
+      (void)opener.compare_exchange_strong(mark, 0);
+    }
+  }
+  return false;
+}
+
+ExportFile::Snapshot::Snapshot(const ExportFile &file) : records_(file) {
   std::string problem;
   const Descriptor folder = open_state_folder(file.folder_, false, problem);
   if (!folder) {
@@ -173,7 +191,7 @@ ExportFile::Snapshot::Snapshot(const ExportFile &file) {
 }
 
 bool ExportFile::Snapshot::is_open(std::uint32_t index) const {
-  return !file_ || !is_dead(file_.number(), shared::life_of_record(index));
+  return !file_ || !is_dead(file_.number(), shared::life_of_record(index)) || records_.has_ending_opener(index);
 }
 
 bool ExportFile::Snapshot::none_open() const {

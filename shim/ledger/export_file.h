@@ -35,8 +35,8 @@ class ExportFile {
 
   // A snapshot of which records are open. An opener takes a shared lock on the record's byte, then checks the record;
   // the exporter ends the record, then checks the lock. One of the two sees the other, so an open block is never
-  // reused. The kernel drops the lock of an opener that dies. Where the file has lost its name, every record counts as
-  // open.
+  // reused. The kernel drops the lock of an opener that dies, but before it takes the device from it: a record stays
+  // open while one of its openers is ending. Where the file has lost its name, every record counts as open.
   class Snapshot {
    public:
     explicit Snapshot(const ExportFile &file);
@@ -44,6 +44,7 @@ class ExportFile {
     bool none_open() const;  // no record is open
 
    private:
+    const ExportFile &records_;
     Descriptor file_;
   };
 
@@ -53,6 +54,7 @@ class ExportFile {
  private:
   ExportFile() = default;
   shared::ExportRecord &record(std::uint32_t index) const;
+  bool has_ending_opener(std::uint32_t index) const;
   bool set_up(int folder, int descriptor, const std::string &temporary, std::string &problem);
 
   shared::ExportHeader *header_ = nullptr;

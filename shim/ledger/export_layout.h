@@ -1,6 +1,7 @@
 // Layout of the file of a process that shares pool blocks: a header page, then one record for each block; and the token
 // that a program receives in place of a driver's handle.
-// Layer: ledger. Threads, and processes: the exporter writes, others read; any of them may die between two stores.
+// Layer: ledger. Threads, and processes: the exporter writes, others read, except `opener`; any of them may die
+// between two stores.
 #pragma once
 
 #include <atomic>
@@ -33,7 +34,7 @@ namespace shared {
 
 inline constexpr std::uint64_t kExportMagic = 0x5450584549544152;  // "RATIEXPT"
 // Grows with every change of this file. Only this version is accepted.
-inline constexpr std::uint32_t kExportVersion = 1;
+inline constexpr std::uint32_t kExportVersion = 2;
 
 // One less than there are life bytes: the first is the exporter's, the others belong to the records.
 inline constexpr std::uint32_t kExportRecords = 4095;
@@ -49,11 +50,16 @@ struct ExportHeader {
   std::uint32_t record_bytes;
   std::uint32_t records;
   std::uint64_t exporter;
-  char unused[4064];
+  std::uint64_t pid_namespace;  // 0: unknown
+  char unused[4056];
 };
 
 using ExportWord = std::atomic<std::uint64_t>;
 static_assert(ExportWord::is_always_lock_free);
+
+// Openers of a record that the exporter can tell from their lock alone: where more have it open, or one is of another
+// PID namespace, its lock counts only.
+inline constexpr std::uint32_t kOpeners = 16;
 
 struct ExportRecord {
   ExportWord state;  // generation << 1 | live; written last, cleared first
@@ -63,9 +69,12 @@ struct ExportRecord {
   ExportWord slab_bytes;
   ExportWord unused[2];
   ExportWord handle[8];
+  // Marks of its openers (ledger/process_end.h), 0: free. An opener takes a place by an exchange and clears it when it
+  // closes the block; the exporter clears it after the opener's death.
+  ExportWord opener[kOpeners];
 };
 
-static_assert(sizeof(ExportHeader) == 4096 && sizeof(ExportRecord) == 128);
+static_assert(sizeof(ExportHeader) == 4096 && sizeof(ExportRecord) == 256);
 
 inline constexpr std::size_t kExportBytes = sizeof(ExportHeader) + std::size_t{kExportRecords} * sizeof(ExportRecord);
 

@@ -10,6 +10,8 @@
 #include "ledger/export_file.h"
 #include "ledger/join_descriptor.h"
 #include "ledger/life_byte.h"
+#include "ledger/process_end.h"
+#include "ledger/process_identity.h"
 
 namespace ration::ledger {
 namespace {
@@ -40,12 +42,34 @@ ExportedBlock block_of(const ExportRecord &record) {
 
 ExportLease::~ExportLease() {
   if (header_ != nullptr) {
-    munmap(const_cast<ExportHeader *>(header_), shared::kExportBytes);
+    leave();
+    munmap(header_, shared::kExportBytes);
   }
 }
 
-const ExportRecord &ExportLease::record() const {
-  return reinterpret_cast<const ExportRecord *>(reinterpret_cast<const char *>(header_) + sizeof(ExportHeader))[index_];
+ExportRecord &ExportLease::record() const {
+  return reinterpret_cast<ExportRecord *>(reinterpret_cast<char *>(header_) + sizeof(ExportHeader))[index_];
+}
+
+void ExportLease::enter() {
+  const ProcessMark mark = this_process_mark();
+  if (mark == 0 || header_->pid_namespace == 0 || header_->pid_namespace != this_pid_namespace()) {
+    return;
+  }
+  address_space_ = this_address_space();
+  for (shared::ExportWord &place : record().opener) {
+    std::uint64_t none = 0;
+    if (place.compare_exchange_strong(none, mark)) {
+      place_ = &place;
+      return;
+    }
+  }
+}
+
+void ExportLease::leave() {
+  if (place_ != nullptr && address_space_ == this_address_space()) {
+    place_->store(0);
+  }
 }
 
 bool ExportLease::is_live() const {
@@ -59,12 +83,12 @@ bool ExportLease::lock(int descriptor, const ExportToken &token, std::string &pr
     problem = "it was cut short";
     return false;
   }
-  void *const mapped = mmap(nullptr, shared::kExportBytes, PROT_READ, MAP_SHARED, descriptor, 0);
+  void *const mapped = mmap(nullptr, shared::kExportBytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
   if (mapped == MAP_FAILED) {
     problem = error_text(errno);
     return false;
   }
-  header_ = static_cast<const ExportHeader *>(mapped);
+  header_ = static_cast<ExportHeader *>(mapped);
   if (madvise(mapped, shared::kExportBytes, MADV_DONTFORK) != 0 || !is_ours(*header_, token.exporter)) {
     problem = "it is not a file of this version of Ration";
     return false;
@@ -80,6 +104,7 @@ bool ExportLease::lock(int descriptor, const ExportToken &token, std::string &pr
     return false;
   }
   block_ = block_of(record());
+  enter();
   return block_.bytes <= block_.slab_bytes && block_.offset <= block_.slab_bytes - block_.bytes;
 }
 

@@ -27,12 +27,16 @@ class ExportLease {
  private:
   ExportLease() = default;
   bool lock(int descriptor, const ExportToken &token, std::string &problem);
-  const shared::ExportRecord &record() const;
+  shared::ExportRecord &record() const;
+  void enter();
+  void leave();
 
-  const shared::ExportHeader *header_ = nullptr;
+  shared::ExportHeader *header_ = nullptr;
   std::uint32_t index_ = 0;
   std::uint64_t live_state_ = 0;
   ExportedBlock block_;
+  shared::ExportWord *place_ = nullptr;  // ours among the record's openers; null: none
+  std::uint64_t address_space_ = 0;      // that has the mapping: a forked child's has not
 };
 
 }  // namespace ration::ledger

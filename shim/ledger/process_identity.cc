@@ -2,13 +2,13 @@
 
 #include <sys/mman.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
 
 #include "base/clock.h"
+#include "ledger/process_end.h"
 
 namespace ration::ledger {
 namespace {
@@ -46,8 +46,7 @@ ProcessIdentity this_process() {
   process.identity = random_number();
   process.pid = getpid();
   process.uid = geteuid();
-  struct stat space {};
-  process.pid_namespace = stat("/proc/self/ns/pid", &space) == 0 ? space.st_ino : 0;
+  process.pid_namespace = this_pid_namespace();
   process.start_unix_ns = unix_ns();
   char program[4096];
   const ssize_t length = readlink("/proc/self/exe", program, sizeof(program));

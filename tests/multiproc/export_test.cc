@@ -1,6 +1,17 @@
 // Blocks that one process shares and others open: which opens succeed, how long they last, and what the owner sees.
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <fstream>
+#include <thread>
+#include <vector>
 
 #include "exports.h"
 #include "ledger/group_view.h"
@@ -48,6 +59,102 @@ TEST_CASE("a block is closed when its opener is killed") {
   wait_while(meeting->has_it, 0);
   CHECK(is_open(*file, 0));
   child.kill();
+  CHECK_FALSE(is_open(*file, 0));
+}
+
+namespace {
+
+// As the kernel does first where a process is killed: takes the mappings of `file`, and with them its locks.
+void unmap_all_of(const std::string &file) {
+  std::ifstream maps("/proc/thread-self/maps");  // the first thread has no memory any more
+  for (std::string line; std::getline(maps, line);) {
+    std::uintptr_t begin = 0, end = 0;
+    if (line.find(file) != std::string::npos && std::sscanf(line.c_str(), "%lx-%lx", &begin, &end) == 2) {
+      expect(munmap(reinterpret_cast<void *>(begin), end - begin) == 0, "no mapping");
+    }
+  }
+}
+
+struct Ending {
+  Gate has_it, unmap, unmapped, over;
+};
+
+}  // namespace
+
+TEST_CASE("a block stays open while its killed opener still has its files, though its lock is gone") {
+  const Folder folder;
+  const auto file = make_file(folder);
+  const ExportToken token = file->publish(7, block_at(512), export_nonce());
+  const Shared<Ending> ending;
+  Child child([&] {
+    // The first thread ends, as all do in a process that is killed; another still holds what they share.
+    std::thread other([&] {
+      auto lease = open_one(folder, token);
+      expect(lease != nullptr, "the token opens nothing");
+      open(ending->has_it, 1);
+      wait_while(ending->unmap, 0);
+      unmap_all_of(file->path());
+      (void)lease.release();
+      open(ending->unmapped, 1);
+      wait_while(ending->over, 0);
+      _exit(0);
+    });
+    other.detach();
+    syscall(SYS_exit, 0);
+  });
+  wait_while(ending->has_it, 0);
+  file->end(7);
+  CHECK(is_open(*file, 7));
+  open(ending->unmap, 1);
+  wait_while(ending->unmapped, 0);
+  CHECK(is_open(*file, 7));
+  CHECK_FALSE(is_open(*file, 6));
+  open(ending->over, 1);
+  CHECK(child.ended() == 0);
+  CHECK_FALSE(is_open(*file, 7));
+}
+
+TEST_CASE("a block is closed when its opener executes another program or waits, dead, for its parent") {
+  const Folder folder;
+  const auto file = make_file(folder);
+  const ExportToken token = file->publish(0, block_at(512), export_nonce());
+  for (const bool executes : {true, false}) {
+    const Shared<Meeting> meeting;
+    const pid_t opener = fork();
+    if (opener == 0) {
+      const auto lease = open_one(folder, token);
+      expect(lease != nullptr, "the token opens nothing");
+      open(meeting->has_it, 1);
+      wait_while(meeting->over, 0);
+      if (executes) execlp("sleep", "sleep", "100", nullptr);
+      _exit(0);
+    }
+    REQUIRE(opener > 0);
+    wait_while(meeting->has_it, 0);
+    CHECK(is_open(*file, 0));
+    open(meeting->over, 1);
+    siginfo_t dead{};
+    if (!executes) REQUIRE(waitid(P_PID, static_cast<id_t>(opener), &dead, WEXITED | WNOWAIT) == 0);
+    while (executes && is_open(*file, 0)) sched_yield();
+    CHECK_FALSE(is_open(*file, 0));
+    kill(opener, SIGKILL);
+    REQUIRE(waitpid(opener, nullptr, 0) == opener);
+  }
+}
+
+TEST_CASE("of more openers than a record has places for, each keeps the block open") {
+  const Folder folder;
+  const auto file = make_file(folder);
+  const ExportToken token = file->publish(0, block_at(512), export_nonce());
+  std::vector<std::unique_ptr<ExportLease>> leases;
+  for (std::uint32_t number = 0; number < shared::kOpeners + 2; ++number) {
+    leases.push_back(open_one(folder, token));
+    REQUIRE(leases.back() != nullptr);
+  }
+  while (!leases.empty()) {
+    CHECK(is_open(*file, 0));
+    leases.pop_back();
+  }
   CHECK_FALSE(is_open(*file, 0));
 }
 
