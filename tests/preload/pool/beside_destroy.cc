@@ -1,10 +1,12 @@
 // beside_destroy: one thread destroys a context whose work runs until the program lets it go; another allocates what
 // only a block that was freed beside that work could give. Prints how the second thread waits, `sleeps` or `spins`, by
-// its state at many looks, then both codes.
+// its processor time beside that of this thread, which a busy machine leaves in proportion; then both codes.
 #include <cuda.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -14,6 +16,7 @@ namespace {
 
 constexpr size_t kMiB = size_t{1} << 20;
 constexpr int kLooks = 5000;
+constexpr double kWatched = 0.1;  // seconds of processor time
 
 std::atomic<int> let_go{0};
 std::atomic<int> running{0};
@@ -40,6 +43,13 @@ char state_of(pid_t thread) {
 void look_until_asleep(const std::atomic<pid_t> &thread, const std::atomic<bool> &over = false) {
   for (int looks = 0; looks < kLooks && !over && (thread == 0 || state_of(thread) != 'S'); ++looks) {
   }
+}
+
+double processor_seconds(pthread_t thread) {
+  clockid_t clock{};
+  timespec now{};
+  if (pthread_getcpuclockid(thread, &clock) != 0 || clock_gettime(clock, &now) != 0) return 0;
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
 void need(CUresult result, const char *call) {
@@ -79,9 +89,14 @@ int main() {
     over = true;
   });
   look_until_asleep(allocating, over);
-  int asleep = 0;
-  for (int looks = 0; looks < kLooks; ++looks) asleep += over || state_of(allocating) == 'S';
-  puts(asleep > kLooks / 2 ? "sleeps" : "spins");
+  double own = processor_seconds(pthread_self());
+  const pthread_t waiter = allocator.native_handle();
+  double taken = processor_seconds(waiter);
+  while (processor_seconds(pthread_self()) - own < kWatched) {
+  }
+  own = processor_seconds(pthread_self()) - own;
+  taken = processor_seconds(waiter) - taken;
+  puts(over ? "does not wait" : taken < own / 4 ? "sleeps" : "spins");
   let_go = 1;
   let_go.notify_all();
   destroyer.join();
