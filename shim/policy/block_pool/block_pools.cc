@@ -280,6 +280,20 @@ std::uint64_t BlockPools::reclaimable(int device) {
   return bytes;
 }
 
+std::uint64_t BlockPools::returnable(int device) {
+  std::uint64_t bytes = 0;
+  for (const ContextRef &context : pooled_on(device)) {
+    const pool::SharedPool &blocks = existing_pool(*context)->blocks;
+    pool::Slab slab{};
+    for (pool::Address from = 0; blocks.slabs(from, &slab, 1) == 1; from = slab.address + 1) {
+      pool::Block first{};
+      const bool lives = blocks.live_blocks(slab.address, &first, 1) == 1 && first.address < slab.address + slab.bytes;
+      bytes += lives ? 0 : slab.bytes;
+    }
+  }
+  return bytes;
+}
+
 bool BlockPools::holds_elsewhere(int device, const Context *caller, std::uint64_t bytes) {
   std::uint64_t elsewhere = 0;
   for (const ContextRef &context : pooled_on(device)) {

@@ -87,6 +87,8 @@ class BlockPools {
   std::uint64_t free_bytes(int device);
   // What the pools of a device hold beyond their live blocks.
   std::uint64_t reclaimable(int device);
+  // The part of that which can go back to the driver: slabs without a live block.
+  std::uint64_t returnable(int device);
   // Returns wholly free slabs to the driver if the device is idle, because the driver's free waits for its work. False:
   // there were none, the device is at work, or the driver refused.
   bool give_back_slabs(const Room::Need &need, Room::Patience patience) noexcept;

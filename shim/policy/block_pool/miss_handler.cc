@@ -23,6 +23,7 @@ constexpr std::uint64_t whole_slab(std::uint64_t bytes) {
 // Where fewer blocks of one size fit under the limit, each slab holds a whole number of them: the rest of each slab
 // would be one block less in the end.
 constexpr std::uint64_t kFewBlocks = 64;
+constexpr std::uint64_t kSmallPart = 32;  // of the limit, before preallocation
 
 // A pool that could grow first gives the device a moment to finish when half of what the pools hold is quarantined, or
 // this much.
@@ -101,8 +102,9 @@ std::uint64_t MissHandler::next_slab_bytes(std::uint64_t minimum_bytes) {
   if (plan.bytes > 0 &&
       state_.preallocation.load(std::memory_order_acquire) == BlockPools::DevicePoolState::State::due &&
       state_.first.load(std::memory_order_relaxed) == pool_.context) {
-    want =
-        std::min(want, std::max({minimum_bytes, plan.after, kSlabGranule}));  // the preallocated slab is still to come
+    // The preallocated slab is still to come, and what stays free of this one is kept from it.
+    const std::uint64_t small = std::min(plan.after, pools_.most_bytes(where_.device) / kSmallPart);
+    want = std::min(want, std::max({minimum_bytes, small, kSlabGranule}));
   }
   std::uint64_t least = std::min(whole(std::max(kLeastOfOneSize / minimum_bytes, std::uint64_t{1}) * minimum_bytes),
                                  whole_granules(account_.available()));

@@ -119,7 +119,7 @@ bool RoomMaker::give_back(const Need &need, Patience patience) noexcept {
 
 std::uint64_t RoomMaker::within_reach(int device) noexcept {
   const std::uint64_t left = std::min(ledger_.account(device).available(), really_free().value_or(UINT64_MAX));
-  const std::uint64_t bytes = pools_.reclaimable(device) + pending_.bytes(device) + stream_pools_.idle(device);
+  const std::uint64_t bytes = pools_.returnable(device) + pending_.bytes(device) + stream_pools_.idle(device);
   return left + std::min(bytes, UINT64_MAX - left);
 }
 
@@ -135,7 +135,7 @@ bool RoomMaker::make_room(const Need &need, Patience patience) noexcept try {
     return true;
   }
   // Nothing is disturbed or waited for where that cannot suffice.
-  const std::uint64_t held = pools_.reclaimable(device);
+  const std::uint64_t held = pools_.returnable(device);
   const std::uint64_t pending = pending_.bytes(device);
   const std::uint64_t idle = stream_pools_.idle(device);
   if (need.bytes > account.limit() || account.available() + held + pending + idle < need.bytes) {
