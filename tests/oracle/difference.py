@@ -199,7 +199,8 @@ def together(program, native, under):
     words = [step.split() for step in program.steps]
     contexts = {step[2] for step in words if step[1] == "create"} | {step[3] for step in words if step[1] == "retain"}
     where = (State(program).fixed | {f"after-{step[1]}": True for step in words}
-             | {"together": True, "contexts": len(contexts)})
+             | {"together": True, "contexts": len(contexts),
+                "sizes": len({tuple(step[3:5]) if step[1] == "pitch" else step[3] for step in words if step[1] in TAKES})})
     if native[0] == "end":
         for wrong in under[:under.index("end")] if "end" in under else under:
             yield Difference(program, -1, "together", "0", wrong.partition(":")[2] or wrong, where)
