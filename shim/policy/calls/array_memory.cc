@@ -15,15 +15,15 @@ CUresult ArrayMemory::create(Request request, const ArrayShape &shape, Act act, 
   // The bound may be what does not fit. Else the program's own array tells how the driver is to be asked.
   if (where.error == CUDA_SUCCESS && request.upper_bound > account.available() && costs_.is_to_learn() &&
       account.reserve(ArrayCosts::kProbeBytes) == ledger::ReserveOutcome::granted) {
-    costs_.probe();
+    costs_.probe(where);
     account.release(ArrayCosts::kProbeBytes);
   }
-  std::optional<std::uint64_t> bytes = where.error == CUDA_SUCCESS ? costs_.of(where.device, shape) : std::nullopt;
+  std::optional<std::uint64_t> bytes = where.error == CUDA_SUCCESS ? costs_.of(where, shape) : std::nullopt;
   request.requested = request.upper_bound = bytes.value_or(request.upper_bound);
   const auto act_and_ask = [&](Obtained &obtained) {
     const CUresult result = act(obtained);
     if (result == CUDA_SUCCESS) {
-      bytes = bytes.has_value() ? bytes : costs_.of(where.device, shape, obtained.address);
+      bytes = bytes.has_value() ? bytes : costs_.of(where, shape, obtained.address);
       obtained.bytes = bytes.value_or(request.upper_bound);
       mapped_.array_made(request.api, obtained.address, (shape.descriptor.Flags & CUDA_ARRAY3D_DEFERRED_MAPPING) != 0);
     }
@@ -33,7 +33,13 @@ CUresult ArrayMemory::create(Request request, const ArrayShape &shape, Act act, 
 }
 
 CUresult ArrayMemory::destroy(const char *api, std::uint64_t handle, DriverCall call) {
-  const CUresult result = books_.end(books_.arrays, api, handle, [&](const Block *) { return call(); });
+  const CUresult result = books_.end(books_.arrays, api, handle, [&](const Block *block) {
+    // The driver waits for running work in this call anyway.
+    if (block != nullptr && costs_.keeps_any() && admission_.current().context == block->context) {
+      costs_.destroy_queried(*block->context);
+    }
+    return call();
+  });
   if (result == CUDA_SUCCESS) {
     mapped_.array_gone(api, handle);
   }

@@ -1,5 +1,8 @@
 #include "policy/physical/array_costs.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "policy/contexts/captures.h"
 
 namespace ration::policy {
@@ -51,25 +54,76 @@ std::optional<std::uint64_t> ArrayCosts::ask(bool mipmapped, CUdeviceptr made, C
   return error == CUDA_SUCCESS && needs.size != 0 ? std::optional<std::uint64_t>(needs.size) : std::nullopt;
 }
 
-std::optional<std::uint64_t> ArrayCosts::ask_deferred(const ArrayShape &shape, CUresult &error) noexcept {
+std::optional<std::uint64_t> ArrayCosts::ask_deferred(const ContextRef &context, const ArrayShape &shape,
+                                                      CUresult &error) noexcept {
   const RelaxedCapture relaxed;
   CUDA_ARRAY3D_DESCRIPTOR deferred = shape.descriptor;
   deferred.Flags |= CUDA_ARRAY3D_DEFERRED_MAPPING;
-  std::optional<std::uint64_t> bytes;
+  CUdeviceptr made = 0;
   if (shape.mipmapped) {
-    CUmipmappedArray made = nullptr;
-    if ((error = real.cuMipmappedArrayCreate(&made, &deferred, shape.levels)) == CUDA_SUCCESS) {
-      bytes = ask(true, number_of(made), error);
-      real.cuMipmappedArrayDestroy(made);
-    }
+    CUmipmappedArray array = nullptr;
+    error = real.cuMipmappedArrayCreate(&array, &deferred, shape.levels);
+    made = number_of(array);
   } else {
-    CUarray made = nullptr;
-    if ((error = real.cuArray3DCreate_v2(&made, &deferred)) == CUDA_SUCCESS) {
-      bytes = ask(false, number_of(made), error);
-      real.cuArrayDestroy(made);
-    }
+    CUarray array = nullptr;
+    error = real.cuArray3DCreate_v2(&array, &deferred);
+    made = number_of(array);
+  }
+  if (error != CUDA_SUCCESS) {
+    return std::nullopt;
+  }
+  const std::optional<std::uint64_t> bytes = ask(shape.mipmapped, made, error);
+  if (!keep(context, shape.mipmapped, made)) {
+    Queried::destroy(shape.mipmapped, made);
   }
   return bytes;
+}
+
+bool ArrayCosts::Queried::is_gone() const {
+  const ContextRef owner = context.lock();
+  return owner == nullptr || owner->ended_by.load(std::memory_order_relaxed) != nullptr;
+}
+
+void ArrayCosts::Queried::destroy(bool mipmapped, CUdeviceptr array) noexcept {
+  if (mipmapped) {
+    real.cuMipmappedArrayDestroy(reinterpret_cast<CUmipmappedArray>(array));
+  } else {
+    real.cuArrayDestroy(reinterpret_cast<CUarray>(array));
+  }
+}
+
+bool ArrayCosts::keep(const ContextRef &context, bool mipmapped, CUdeviceptr array) noexcept try {
+  Guard guard(mutex_);
+  std::erase_if(queried_, [](const Queried &one) { return one.is_gone(); });
+  if (queried_.size() >= kMostQueried) {
+    return false;
+  }
+  queried_.push_back({context, mipmapped, array});
+  keeps_any_.store(true, std::memory_order_relaxed);
+  return true;
+} catch (...) {
+  return false;
+}
+
+void ArrayCosts::destroy_queried(const Context &context) noexcept {
+  const auto take = [&](Queried &taken) {
+    Guard guard(mutex_);
+    const auto found = std::find_if(queried_.begin(), queried_.end(),
+                                    [&](const Queried &one) { return one.context.lock().get() == &context; });
+    if (found == queried_.end()) {
+      return false;
+    }
+    taken = std::move(*found);
+    queried_.erase(found);
+    keeps_any_.store(!queried_.empty(), std::memory_order_relaxed);
+    return true;
+  };
+  const RelaxedCapture relaxed;
+  for (Queried one{}; take(one);) {
+    if (!one.is_gone()) {
+      Queried::destroy(one.mipmapped, one.array);
+    }
+  }
 }
 
 void ArrayCosts::remember(const Key &key, std::optional<std::uint64_t> bytes) noexcept try {
@@ -91,17 +145,17 @@ bool ArrayCosts::recall(const Key &key, std::optional<std::uint64_t> &bytes) {
   return true;
 }
 
-std::optional<std::uint64_t> ArrayCosts::of(int device, const ArrayShape &shape) noexcept {
+std::optional<std::uint64_t> ArrayCosts::of(const Contexts::Current &where, const ArrayShape &shape) noexcept {
   if (is_mapped_later(shape.descriptor)) {
     return 0;
   }
-  const Key key = key_of(device, shape);
+  const Key key = key_of(where.device, shape);
   std::optional<std::uint64_t> bytes;
   if (recall(key, bytes) || tells_.load(std::memory_order_acquire) != Tells::deferred || !can_ask(shape.mipmapped)) {
     return bytes;
   }
   CUresult error = CUDA_SUCCESS;
-  bytes = ask_deferred(shape, error);
+  bytes = ask_deferred(where.context, shape, error);
   // A shape that cannot be deferred never can; any other failure may be temporary.
   if (bytes.has_value() || error == CUDA_ERROR_INVALID_VALUE || error == CUDA_ERROR_NOT_SUPPORTED) {
     remember(key, bytes);
@@ -109,7 +163,8 @@ std::optional<std::uint64_t> ArrayCosts::of(int device, const ArrayShape &shape)
   return bytes;
 }
 
-std::optional<std::uint64_t> ArrayCosts::of(int device, const ArrayShape &shape, CUdeviceptr made) noexcept {
+std::optional<std::uint64_t> ArrayCosts::of(const Contexts::Current &where, const ArrayShape &shape,
+                                            CUdeviceptr made) noexcept {
   const Tells tells = tells_.load(std::memory_order_acquire);
   if (is_mapped_later(shape.descriptor) || tells == Tells::none || !can_ask(shape.mipmapped)) {
     return std::nullopt;
@@ -119,7 +174,7 @@ std::optional<std::uint64_t> ArrayCosts::of(int device, const ArrayShape &shape,
     const std::optional<std::uint64_t> bytes = ask(shape.mipmapped, made, error);
     if (bytes.has_value()) {
       tells_.store(Tells::all, std::memory_order_release);
-      remember(key_of(device, shape), bytes);
+      remember(key_of(where.device, shape), bytes);
     }
     if (error != CUDA_ERROR_INVALID_VALUE) {
       if (error == CUDA_ERROR_NOT_SUPPORTED) {
@@ -129,19 +184,19 @@ std::optional<std::uint64_t> ArrayCosts::of(int device, const ArrayShape &shape,
     }
     tells_.store(Tells::deferred, std::memory_order_release);
   }
-  return of(device, shape);
+  return of(where, shape);
 }
 
 bool ArrayCosts::is_to_learn() const noexcept {
   return tells_.load(std::memory_order_acquire) == Tells::unknown && can_ask(false);
 }
 
-void ArrayCosts::probe() noexcept {
+void ArrayCosts::probe(const Contexts::Current &where) noexcept {
   const RelaxedCapture relaxed;
   const ArrayShape one{{1, 1, 0, CU_AD_FORMAT_UNSIGNED_INT8, 1, 0}};
   CUarray made = nullptr;
   if (real.cuArray3DCreate_v2(&made, &one.descriptor) == CUDA_SUCCESS) {
-    (void)of(0, one, number_of(made));
+    (void)of(where, one, number_of(made));
     real.cuArrayDestroy(made);
   }
 }

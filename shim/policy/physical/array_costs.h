@@ -1,20 +1,24 @@
 // What a CUDA array costs its device: the driver's figure (cuArrayGetMemoryRequirements, CUDA 11.6), else a bound.
-// Layer: policy/physical. Threads: any; driver calls outside the lock, with the context current. Owns: no driver
-// object.
+// Layer: policy/physical. Threads: any; driver calls outside the lock, with the context current. Owns: arrays of
+// deferred mapping that were queried and not destroyed yet.
 //
 // The driver answers only for arrays of deferred mapping, which take no memory (cuda.h). So for each shape one such
-// array is created, queried and destroyed, once. A driver that refuses to answer for any other array honours that flag;
-// one that answers for every array is asked about the program's own.
+// array is created and queried, once. Its destruction waits for running work, so it comes before one of the program's
+// own. A driver that refuses to answer for any other array honours that flag; one that answers for every array is asked
+// about the program's own.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
+#include <vector>
 
 #include "base/lock.h"
 #include "driver/functions.h"
+#include "policy/contexts/contexts.h"
 #include "policy/physical/array_bytes.h"
 
 namespace ration::policy {
@@ -33,30 +37,48 @@ class ArrayCosts {
 
   // The cost before an array of the shape exists; nothing where the driver must be asked about a real one first, or has
   // no answer. Queries the driver at most once for each shape.
-  std::optional<std::uint64_t> of(int device, const ArrayShape &shape) noexcept;
+  std::optional<std::uint64_t> of(const Contexts::Current &where, const ArrayShape &shape) noexcept;
   // The same for an array that was just created.
-  std::optional<std::uint64_t> of(int device, const ArrayShape &shape, CUdeviceptr made) noexcept;
+  std::optional<std::uint64_t> of(const Contexts::Current &where, const ArrayShape &shape, CUdeviceptr made) noexcept;
 
   // Whether it is still unknown for which arrays this driver answers.
   bool is_to_learn() const noexcept;
   // Finds that out with an array of one element. REQUIRES: its bound, kProbeBytes, is reserved.
-  void probe() noexcept;
+  void probe(const Contexts::Current &where) noexcept;
   static constexpr std::uint64_t kProbeBytes = 64U << 10U;
+
+  bool keeps_any() const noexcept { return keeps_any_.load(std::memory_order_relaxed); }
+  // Destroys the arrays that were queried in the context. REQUIRES: it is current.
+  void destroy_queried(const Context &context) noexcept;
 
  private:
   enum class Tells : unsigned char { unknown, none, deferred, all };
   static constexpr std::size_t kMostShapes = 1024;  // beyond that, shapes are queried again
+  static constexpr std::size_t kMostQueried = 256;  // beyond that, an array is destroyed at once
+  struct Queried {
+    std::weak_ptr<Context> context;
+    bool mipmapped;
+    CUdeviceptr array;
+    static void destroy(bool mipmapped, CUdeviceptr array) noexcept;
+    // The driver has destroyed it with its context.
+    bool is_gone() const;
+  };
 
   // The driver's figure for `made`; nothing and INVALID_VALUE: it does not answer for such an array.
   static std::optional<std::uint64_t> ask(bool mipmapped, CUdeviceptr made, CUresult &error) noexcept;
   // Nothing: it cannot be created, for the reason in `error`.
-  static std::optional<std::uint64_t> ask_deferred(const ArrayShape &shape, CUresult &error) noexcept;
+  std::optional<std::uint64_t> ask_deferred(const ContextRef &context, const ArrayShape &shape,
+                                            CUresult &error) noexcept;
+  // False: too many are kept.
+  bool keep(const ContextRef &context, bool mipmapped, CUdeviceptr array) noexcept;
   bool recall(const Key &key, std::optional<std::uint64_t> &bytes);
   void remember(const Key &key, std::optional<std::uint64_t> bytes) noexcept;
 
   std::atomic<Tells> tells_{Tells::unknown};
   RankedMutex mutex_{Rank::kArrayCosts};
   std::map<Key, std::optional<std::uint64_t>> known_ GUARDED_BY(mutex_);
+  std::vector<Queried> queried_ GUARDED_BY(mutex_);
+  std::atomic<bool> keeps_any_{false};
 };
 
 }  // namespace ration::policy

@@ -1,6 +1,7 @@
 // What arrays are charged: the driver's word where it gives one, the bound else.
 #include "policy/physical/array_costs.h"
 
+#include <memory>
 #include <new>
 #include <optional>
 
@@ -24,6 +25,10 @@ struct ArrayStudio {
   std::optional<ArrayProgram> door;
   ArrayProgram &its() { return door.value(); }
 };
+
+policy::Contexts::Current somewhere() {
+  return {std::make_shared<policy::Context>()};
+}
 
 // Nine tenths of the bound.
 std::uint64_t nine_tenths_of(const CUDA_ARRAY3D_DESCRIPTOR &shape) {
@@ -97,7 +102,6 @@ TEST_CASE("an array fits that needs no more than there is, also where its bound 
     CHECK(recorder.its().create(shape_of(111)) != kUntouched);
     CHECK(recorder.program.charged() == 111 * kMiB * 9 / 10);
     CHECK(recorder.program.denied(events::Reason::limit) == 0);
-    CHECK(recorder.arrays.live() == 1);
   }
   SECTION("and another one came first") {
     ArrayStudio recorder(Tells::kDeferred);
@@ -136,7 +140,6 @@ TEST_CASE("an array that needs more than its bound is held to the limit all the 
     CHECK(recorder.its().last == CUDA_ERROR_OUT_OF_MEMORY);
     CHECK(recorder.program.charged() == 90 * kMiB);
     CHECK(recorder.program.charged() == recorder.driver.used(0));
-    CHECK(recorder.arrays.live() == 1);
   }
 }
 
@@ -152,36 +155,81 @@ TEST_CASE("mipmapped arrays are asked for by their own query") {
   ArrayStudio recorder(Tells::kDeferred);
   recorder.arrays.needs = nine_tenths_of;
   policy::ArrayCosts costs;
+  const policy::Contexts::Current where = somewhere();
   policy::ArrayShape shape = shape_of(10);
   CUarray made = nullptr;
   REQUIRE(driver::real.cuArray3DCreate_v2(&made, &shape.descriptor) == CUDA_SUCCESS);
-  CHECK(costs.of(0, shape, reinterpret_cast<CUdeviceptr>(made)) == 9 * kMiB);
+  CHECK(costs.of(where, shape, reinterpret_cast<CUdeviceptr>(made)) == 9 * kMiB);
   shape.mipmapped = true;
   shape.levels = 3;
-  CHECK(costs.of(0, shape) == 9 * kMiB);
+  CHECK(costs.of(where, shape) == 9 * kMiB);
   CHECK(recorder.driver.calls("cuMipmappedArrayGetMemoryRequirements") == 1);
   shape.levels = 4;  // another shape
-  CHECK(costs.of(0, shape) == 9 * kMiB);
-  CHECK(costs.of(0, shape) == 9 * kMiB);
+  CHECK(costs.of(where, shape) == 9 * kMiB);
+  CHECK(costs.of(where, shape) == 9 * kMiB);
   CHECK(recorder.driver.calls("cuMipmappedArrayGetMemoryRequirements") == 2);
+  CHECK(recorder.arrays.live() == 4);
+  costs.destroy_queried(*somewhere().context);
+  CHECK(recorder.arrays.live() == 4);
+  CHECK(costs.keeps_any());
+  costs.destroy_queried(*where.context);
   CHECK(recorder.arrays.live() == 1);
+  CHECK_FALSE(costs.keeps_any());
 }
 
 TEST_CASE("a shape that cannot be deferred is charged its bound, and that is known for good unless memory was short") {
   ArrayStudio recorder(Tells::kDeferred);
   REQUIRE(recorder.its().create(shape_of(1)) != kUntouched);
   policy::ArrayCosts costs;
+  const policy::Contexts::Current where = somewhere();
   CUarray made = nullptr;
   const policy::ArrayShape other = shape_of(2);
   REQUIRE(driver::real.cuArray3DCreate_v2(&made, &other.descriptor) == CUDA_SUCCESS);
-  REQUIRE(costs.of(0, other, reinterpret_cast<CUdeviceptr>(made)).has_value());
+  REQUIRE(costs.of(where, other, reinterpret_cast<CUdeviceptr>(made)).has_value());
   recorder.driver.fails["cuArray3DCreate_v2"] = CUDA_ERROR_OUT_OF_MEMORY;
-  CHECK_FALSE(costs.of(0, shape_of(3)).has_value());
+  CHECK_FALSE(costs.of(where, shape_of(3)).has_value());
   recorder.driver.fails["cuArray3DCreate_v2"] = CUDA_ERROR_INVALID_VALUE;
-  CHECK_FALSE(costs.of(0, shape_of(4)).has_value());
+  CHECK_FALSE(costs.of(where, shape_of(4)).has_value());
   recorder.driver.fails.clear();
-  CHECK(costs.of(0, shape_of(3)) == 3 * kMiB);
-  CHECK_FALSE(costs.of(0, shape_of(4)).has_value());
+  CHECK(costs.of(where, shape_of(3)) == 3 * kMiB);
+  CHECK_FALSE(costs.of(where, shape_of(4)).has_value());
+}
+
+TEST_CASE("an array that was queried is destroyed just before one of the program's own, which waits for running work") {
+  ArrayStudio recorder(Tells::kDeferred);
+  const CUdeviceptr first = recorder.its().create(shape_of(10));
+  const CUdeviceptr second = recorder.its().create(shape_of(20));
+  REQUIRE(second != kUntouched);
+  CHECK(recorder.driver.calls("cuArrayDestroy") == 0);
+  CHECK(recorder.arrays.live() == 4);
+  CHECK(recorder.its().destroy(0x77) != CUDA_SUCCESS);  // which does not wait
+  CHECK(recorder.arrays.live() == 4);
+  CHECK(recorder.its().destroy(first) == CUDA_SUCCESS);
+  CHECK(recorder.arrays.live() == 1);
+}
+
+TEST_CASE("few arrays that were queried are kept, and none of a context that ended") {
+  ArrayStudio recorder(Tells::kDeferred);
+  policy::ArrayCosts costs;
+  CUarray made = nullptr;
+  const policy::ArrayShape one = shape_of(1);
+  REQUIRE(driver::real.cuArray3DCreate_v2(&made, &one.descriptor) == CUDA_SUCCESS);
+  const policy::Contexts::Current first = somewhere(), second = somewhere();
+  REQUIRE(costs.of(first, one, reinterpret_cast<CUdeviceptr>(made)).has_value());
+  const int shapes = 300;
+  for (int i = 1; i < shapes; ++i) {
+    REQUIRE(costs.of(first, shape_of(i + 1)).has_value());
+  }
+  const std::size_t kept = recorder.arrays.live() - 1;
+  CHECK(kept < shapes);
+  CHECK(recorder.driver.calls("cuArrayDestroy") == shapes - static_cast<int>(kept));
+  first.context->ended_by = "cuCtxDestroy_v2";
+  REQUIRE(costs.of(second, shape_of(shapes + 1)).has_value());
+  CHECK(recorder.arrays.live() == 1 + kept + 1);  // the driver has destroyed the first context's, the fake has not
+  costs.destroy_queried(*first.context);
+  CHECK(recorder.arrays.live() == 1 + kept + 1);
+  costs.destroy_queried(*second.context);
+  CHECK(recorder.arrays.live() == 1 + kept);
 }
 
 TEST_CASE("without memory of the host an array is refused or right, and nothing is left over") {
