@@ -18,7 +18,7 @@ std::string ended(Block *block, CUresult code, bool whole) {
 std::string free_block(const Words &words) {
   Block *block = live_block(words, 0);
   if (block == nullptr || block->kind == Kind::kMapped) return kSkipped;
-  if (block->kind == Kind::kOrdered && !used_only_in(*block, nullptr)) return kSkipped;
+  if (block->kind == Kind::kOrdered && !unused(*block)) return kSkipped;
   const bool whole = intact(*block);
   return ended(block, cuMemFree_v2(block->address), whole);
 }
@@ -27,7 +27,7 @@ std::string free_in_order(const Words &words) {
   Block *block = live_block(words, 0);
   CUstream stream = nullptr;
   if (block == nullptr || block->kind == Kind::kMapped || !stream_word(words, 1, stream)) return kSkipped;
-  if (!used_only_in(*block, stream == nullptr ? CU_STREAM_LEGACY : stream)) return kSkipped;
+  if (!used_only_in(*block, Queue(stream))) return kSkipped;
   const bool whole = intact(*block);
   return ended(block, cuMemFreeAsync(block->address, stream), whole);
 }

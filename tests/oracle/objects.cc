@@ -1,5 +1,7 @@
 #include "tests/oracle/objects.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 namespace oracle {
@@ -25,10 +27,32 @@ bool is_of_another(const Block &block, CUdeviceptr address) {
   });
 }
 
-bool used_only_in(Block &block, CUstream stream) {
-  std::erase_if(block.used_in, [](CUstream used) { return cuStreamQuery(used) != CUDA_ERROR_NOT_READY; });
-  return std::all_of(block.used_in.begin(), block.used_in.end(),
-                     [stream](CUstream used) { return used == stream && stream != nullptr; });
+Queue::Queue(CUstream of) : stream(of == nullptr ? CU_STREAM_LEGACY : of) {
+  if (stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD) (void)cuCtxGetCurrent(&context);
+  if (stream == CU_STREAM_PER_THREAD) thread = gettid();
+}
+
+namespace {
+
+// Another thread's stream cannot be asked.
+bool is_done(const Queue &queue) {
+  if (queue.thread != 0 && queue.thread != gettid()) return false;
+  if (queue.context != nullptr && cuCtxPushCurrent_v2(queue.context) != CUDA_SUCCESS) return true;
+  const bool done = cuStreamQuery(queue.stream) != CUDA_ERROR_NOT_READY;
+  if (queue.context != nullptr) cuCtxPopCurrent_v2(nullptr);
+  return done;
+}
+
+}  // namespace
+
+bool used_only_in(Block &block, const Queue &queue) {
+  std::erase_if(block.used_in, is_done);
+  return std::all_of(block.used_in.begin(), block.used_in.end(), [&](const Queue &used) { return used == queue; });
+}
+
+bool unused(Block &block) {
+  std::erase_if(block.used_in, is_done);
+  return block.used_in.empty();
 }
 
 void end_with(int context) {

@@ -7,6 +7,8 @@
 #endif
 #include <cuda.h>
 
+#include <sys/types.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -33,6 +35,15 @@ struct Stream {
   int context = -1;
 };
 
+// A queue of work: a default stream is one for each context, the per-thread one also for each thread.
+struct Queue {
+  explicit Queue(CUstream of);  // in the current context
+  bool operator==(const Queue &) const = default;
+  CUstream stream;
+  CUcontext context = nullptr;
+  pid_t thread = 0;
+};
+
 enum class Kind { kPlain, kManaged, kOrdered, kMapped };
 
 struct Block {
@@ -44,7 +55,7 @@ struct Block {
   int context = -1;                   // that takes the block along when it ends; -1: none does
   int home = -1;                      // where its marks are queued
   bool readable = false;              // they have been written
-  std::vector<CUstream> used_in;      // streams whose work on it may not be done
+  std::vector<Queue> used_in;         // whose work on it may not be done
   std::vector<std::uint32_t> owners;  // the marks that its memory may show
 };
 
@@ -96,7 +107,9 @@ int current_context();
 // Whether a block but this one contains the address, or did: its free may still be queued.
 bool is_of_another(const Block &block, CUdeviceptr address);
 // Forgets the work on a block that is done, and whether none but the stream's is left; null: none at all.
-bool used_only_in(Block &block, CUstream stream);
+bool used_only_in(Block &block, const Queue &queue);
+// Whether no work that uses the block is queued.
+bool unused(Block &block);
 // After a context has ended: its blocks, arrays and streams have ended, too.
 void end_with(int context);
 

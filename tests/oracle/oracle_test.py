@@ -14,7 +14,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from difference import differences, read_list
+from difference import destroys_its_own, differences, read_list
 from minimise import confirmed, minimise
 from programs import PATIENT_MS, QUICK_MS, Failure, generate, parse, play_natively, play_under
 from self_test import self_test
@@ -31,7 +31,7 @@ class Judge:
     def __init__(self):
         self.lines = [line for path in LISTS if path.exists() for line in read_list(path)]
         self.played = collections.Counter()
-        self.unsteady = 0
+        self.unsteady = self.own_fault = 0
         self.found = {}  # signature and settings -> a confirmed difference
         self.seen = collections.Counter()
 
@@ -46,6 +46,7 @@ class Judge:
 
     def judge(self, program, native, under):
         self.played[program.settings.get("RATION_MODE", "pool")] += 1
+        self.own_fault += destroys_its_own(native)
         difference = self.first_unlisted(differences(program, native, under))
         if difference is None:
             return
@@ -83,7 +84,10 @@ class Judge:
             print(f"{line.matched or 'UNUSED: 0'} matched: {line.text}")
         listed = sum(line.matched for line in self.lines)
         print(f"{sum(self.played.values())} programs ({dict(self.played)}), {len(self.found)} kinds of differences, "
-              f"{listed} listed, {self.unsteady} that a patient run did not show")
+              f"{listed} listed, {self.unsteady} that a patient run did not show, "
+              f"{self.own_fault} programs that destroy their own data")
+        if self.own_fault > sum(self.played.values()) / 100:
+            raise Failure("too many programs destroy their own data natively")
 
 
 def play_batch(seed, first, count):

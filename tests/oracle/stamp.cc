@@ -45,7 +45,7 @@ void stamp(Block &block) {
 CUresult stamp_in_order(Block &block, CUstream stream) {
   const std::uint32_t mark = new_mark(block);
   if (block.marked == 0) block.marked = std::min(block.bytes, kOrderedBytes);
-  block.used_in.push_back(stream == nullptr ? CU_STREAM_LEGACY : stream);
+  block.used_in.emplace_back(stream);
   return cuMemsetD32Async(block.address, mark, std::min(block.bytes, kOrderedBytes) / sizeof mark, stream);
 }
 

@@ -95,7 +95,7 @@ std::string copy(const Words &words) {
   if (target == nullptr || source == nullptr || target == source || !stream_word(words, 2, stream)) return kSkipped;
   if (!source->readable || !target->readable) return kSkipped;
   target->owners.insert(target->owners.end(), source->owners.begin(), source->owners.end());
-  for (Block *used : {target, source}) used->used_in.push_back(stream == nullptr ? CU_STREAM_LEGACY : stream);
+  for (Block *used : {target, source}) used->used_in.emplace_back(stream);
   const size_t bytes = std::min({target->marked, source->marked, kCopied}) / 4 * 4;
   return code_text(cuMemcpyDtoDAsync_v2(target->address, source->address, bytes, stream));
 }
@@ -104,7 +104,7 @@ std::string fetch(const Words &words) {
   Block *block = live_block(words, 0);
   CUstream stream = nullptr;
   if (block == nullptr || !stream_word(words, 1, stream)) return kSkipped;
-  block->used_in.push_back(stream == nullptr ? CU_STREAM_LEGACY : stream);
+  block->used_in.emplace_back(stream);
   static auto *target = new char[kFetched];
   return code_text(cuMemcpyDtoHAsync_v2(target, block->address, std::min(block->bytes, kFetched), stream));
 }

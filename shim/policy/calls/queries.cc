@@ -67,9 +67,9 @@ void Queries::present_total(std::size_t *total_bytes, CUdevice handle) {
 }
 
 CUresult Queries::in_context(CUresult code) {
-  CUcontext current = nullptr;
-  const bool has_context = driver::real.cuCtxGetCurrent(&current) != CUDA_SUCCESS || current != nullptr;
-  return has_context ? code : CUDA_ERROR_INVALID_CONTEXT;
+  CUdevice device = 0;
+  const CUresult error = driver::real.cuCtxGetDevice(&device);
+  return error == CUDA_ERROR_INVALID_CONTEXT || error == CUDA_ERROR_CONTEXT_IS_DESTROYED ? error : code;
 }
 
 CUresult Queries::address_range(CUdeviceptr address, CUdeviceptr *base, std::size_t *bytes, bool &handled) {

@@ -42,7 +42,7 @@ class Queries {
   // context and makes none.
   Presented present_device(std::string_view uuid, bool alone, MemoryFigures &memory);
 
-  // `code`, or INVALID_CONTEXT where no context is current: the driver looks at that first.
+  // `code`, or the error of a thread whose current context is none or destroyed: the driver looks at that first.
   static CUresult in_context(CUresult code);
   // `handled`: the address was ours to answer for; else ask the driver.
   CUresult address_range(CUdeviceptr address, CUdeviceptr *base, std::size_t *bytes, bool &handled);
