@@ -37,6 +37,7 @@ enum class Rank : int {
   kPhysicalMemory,
   kArrayCosts,
   kStreamPools,
+  kOrphanFences,
   kAsyncPools,
   kDeferredFrees,
   kMembership,

@@ -201,7 +201,7 @@ def at_the_end(program, native, under, where):
 def rounding(program):
     """The most that the driver adds to blocks of the program's which Ration charges by the bytes asked for."""
     steps = [step.split() for step in program.steps]
-    return sum(4095 if step[1] == "managed" else 511 for step in steps if step[1] == "managed" or step[4:] == ["old"])
+    return sum(4095 if step[1] == "managed" else 511 for step in steps if step[1] in ("alloc", "managed"))
 
 
 def together(program, native, under):

@@ -1,6 +1,8 @@
 #include "policy/calls/room_maker.h"
 
 #include <algorithm>
+#include <iterator>
+#include <list>
 
 #include "base/clock.h"
 #include "base/wait.h"
@@ -10,6 +12,8 @@ namespace ration::policy {
 namespace {
 
 using driver::real;
+
+constexpr std::size_t kMostOrphanFences = 64;
 
 // The driver's pools take note of finished work at the next synchronise call only. Of this stream it never waits.
 class EmptyStream {
@@ -102,7 +106,62 @@ CUresult RoomMaker::poll_briefly(const Fence &fence, FunctionRef<bool()> enough)
   }
 }
 
+void RoomMaker::fence_orphans(int device) noexcept try {
+  std::list<OrphanFence> added(1);
+  OrphanFence &one = added.front();
+  one.device = device;
+  one.up_to = stream_pools_.orphaned(device);
+  {
+    const CaptureExclusion exclusion(fences_.captures());
+    CUresult error = CUDA_SUCCESS;
+    if (!fences_.by_events() || fences_.try_take(one.fence, error, device) != FenceTracker::Taken::taken) {
+      return;
+    }
+  }
+  std::list<OrphanFence> earlier;  // the new one covers what they do
+  {
+    Guard guard(mutex_);
+    if (orphan_fences_.size() >= kMostOrphanFences) {
+      for (auto each = orphan_fences_.begin(); each != orphan_fences_.end();) {
+        const auto next = std::next(each);
+        if (each->device == device) {
+          earlier.splice(earlier.end(), orphan_fences_, each);
+        }
+        each = next;
+      }
+    }
+    orphan_fences_.splice(orphan_fences_.end(), added);
+  }
+  for (OrphanFence &each : earlier) {
+    fences_.recycle(each.fence);
+  }
+} catch (...) {  // no memory of the host: they go when the device is idle
+}
+
 void RoomMaker::release_orphans(const char *api, int device) noexcept try {
+  if (!stream_pools_.has_orphans(device)) {
+    return;
+  }
+  std::list<OrphanFence> taken;  // so that the driver is asked without the lock
+  {
+    Guard guard(mutex_);
+    taken.swap(orphan_fences_);
+  }
+  {
+    const CaptureExclusion exclusion(fences_.captures());
+    taken.remove_if([&](OrphanFence &one) {
+      if (one.device != device || fences_.query(one.fence) != CUDA_SUCCESS) {
+        return false;
+      }
+      stream_pools_.release_orphans(api, device, one.up_to);
+      fences_.recycle(one.fence);
+      return true;
+    });
+  }
+  {
+    Guard guard(mutex_);
+    orphan_fences_.splice(orphan_fences_.begin(), taken);
+  }
   if (!stream_pools_.has_orphans(device)) {
     return;
   }
@@ -128,6 +187,10 @@ bool RoomMaker::make_room(const Need &need, Patience patience) noexcept try {
   const ledger::Account &account = ledger_.account(device);
   const auto enough = [&] { return account.available() >= need.bytes; };
   if (enough() || (pending_.poll(device) && enough())) {
+    return true;
+  }
+  release_orphans(need.api, device);
+  if (enough()) {
     return true;
   }
   // The driver's pools keep what was freed in stream order until the stream reaches the free, and longer.

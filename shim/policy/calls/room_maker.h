@@ -3,7 +3,11 @@
 // Layer: policy/calls. Threads: any; no lock is held across a driver call.
 #pragma once
 
+#include <cstdint>
+#include <list>
+
 #include "base/function_ref.h"
+#include "base/lock.h"
 #include "policy/block_pool/block_pools.h"
 #include "policy/block_pool/room.h"
 #include "policy/driver_pools/stream_pools.h"
@@ -27,10 +31,17 @@ class RoomMaker final : public Room {
   // times, when the pools have taken note of what has finished so far; true ends the wait.
   bool wait_for_work(int device, FunctionRef<bool()> enough) noexcept;
   bool wait_for_work(int device) noexcept;
-  // Releases what destroyed driver pools held, where the device is idle. Never waits.
+  // The driver's pools of the device have a new orphan: what it holds goes with the work that is submitted by now.
+  void fence_orphans(int device) noexcept;
+  // Releases what destroyed driver pools held, as far as the device is through with it. Never waits.
   void release_orphans(const char *api, int device) noexcept;
 
  private:
+  struct OrphanFence {
+    int device = 0;
+    std::uint64_t up_to = 0;  // StreamPools::orphaned() before it was taken
+    Fence fence{};
+  };
   CUresult poll_briefly(const Fence &fence, FunctionRef<bool()> enough);
 
   ledger::Ledger &ledger_;
@@ -38,6 +49,8 @@ class RoomMaker final : public Room {
   PendingFrees &pending_;
   StreamPools &stream_pools_;
   BlockPools &pools_;
+  RankedMutex mutex_{Rank::kOrphanFences};
+  std::list<OrphanFence> orphan_fences_ GUARDED_BY(mutex_);  // a list: moved about without memory of the host
 };
 
 }  // namespace ration::policy

@@ -113,7 +113,9 @@ CUresult StreamMemory::free(const char *api, CUdeviceptr address, CUstream strea
     books_.blocks.finish_end(address);
     if (block.pool != nullptr) {
       stream_pools_.freed_in_order(block.device, block.size);
-      stream_pools_.block_ended(*block.pool);
+      if (stream_pools_.block_ended(*block.pool)) {
+        room_.fence_orphans(block.device);
+      }
     } else if (block.charged) {
       pending_.add(block.context, block.device, block.size, stream);
     }
@@ -124,8 +126,8 @@ CUresult StreamMemory::free(const char *api, CUdeviceptr address, CUstream strea
 CUresult StreamMemory::destroy_pool(CUmemoryPool pool, DriverCall call) {
   const StreamPools::PoolRef known = stream_pools_.begin_destroy(pool);
   const CUresult result = call();
-  if (known != nullptr) {
-    stream_pools_.finish_destroy(known, result == CUDA_SUCCESS);
+  if (known != nullptr && stream_pools_.finish_destroy(known, result == CUDA_SUCCESS)) {
+    room_.fence_orphans(known->device);
   }
   return result;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "policy/calls/async_memory.h"
+#include "policy/calls/room_maker.h"
 #include "policy/physical/pending_frees.h"
 
 namespace ration::policy {
@@ -11,7 +12,7 @@ class StreamMemory {
  public:
   StreamMemory(Devices &devices, Contexts &contexts, Captures &captures, events::Journal &journal, Books &books,
                BlockPools &pools, StreamPools &stream_pools, PendingFrees &pending, Admission &admission,
-               AsyncMemory &async)
+               AsyncMemory &async, RoomMaker &room)
       : devices_(devices),
         contexts_(contexts),
         captures_(captures),
@@ -21,7 +22,8 @@ class StreamMemory {
         stream_pools_(stream_pools),
         pending_(pending),
         admission_(admission),
-        async_(async) {}
+        async_(async),
+        room_(room) {}
 
   // From `pool`; nullptr: the one that is current on the stream's device.
   CUresult allocate(Request request, CUmemoryPool pool, CUstream stream, Act act, CUdeviceptr *address);
@@ -48,6 +50,7 @@ class StreamMemory {
   PendingFrees &pending_;
   Admission &admission_;
   AsyncMemory &async_;
+  RoomMaker &room_;
 };
 
 }  // namespace ration::policy

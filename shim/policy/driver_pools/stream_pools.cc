@@ -98,23 +98,25 @@ StreamPools::PoolRef StreamPools::begin_destroy(CUmemoryPool handle) {
   }
 }
 
-void StreamPools::finish_destroy(const PoolRef &pool, bool success) noexcept {
+bool StreamPools::finish_destroy(const PoolRef &pool, bool success) noexcept {
   Guard guard(mutex_);
   if (success) {
-    orphan(*pool);
-    return;
+    return orphan(*pool);
   }
   pool->destroyed_ = false;
   try {
     pools_[pool->handle] = pool;
   } catch (...) {  // no memory of the host: its next block makes it known, and charged, again
   }
+  return false;
 }
 
-void StreamPools::orphan(Pool &pool) {
-  if (pool.destroyed_ && pool.live_ == 0 && pool.in_flight_ == 0 && pool.device >= 0) {
-    orphaned_[pool.device] += std::exchange(pool.charged_, 0);
+bool StreamPools::orphan(Pool &pool) {
+  if (!pool.destroyed_ || pool.live_ != 0 || pool.in_flight_ != 0 || pool.device < 0 || pool.charged_ == 0) {
+    return false;
   }
+  orphaned_[pool.device] += std::exchange(pool.charged_, 0);
+  return true;
 }
 
 std::uint64_t StreamPools::orphaned(int device) {
@@ -215,10 +217,10 @@ void StreamPools::add(const char *api, Pool &pool, std::uint64_t bytes) {
   record(api, pool.device);
 }
 
-void StreamPools::block_ended(Pool &pool) noexcept {
+bool StreamPools::block_ended(Pool &pool) noexcept {
   Guard guard(mutex_);
   pool.live_ -= pool.live_ > 0 ? 1 : 0;
-  orphan(pool);
+  return orphan(pool);
 }
 
 std::vector<StreamPools::PoolRef> StreamPools::pools_of(int device) {

@@ -53,7 +53,8 @@ class StreamPools {
   // Around the program's call that destroys it: waits for queries in flight and lets no other begin. A destroyed pool
   // stays charged while blocks live in it, and then until the device has reached their frees: an orphan.
   PoolRef begin_destroy(CUmemoryPool handle);
-  void finish_destroy(const PoolRef &pool, bool success) noexcept;
+  // True: it became an orphan.
+  bool finish_destroy(const PoolRef &pool, bool success) noexcept;
 
   // The most that the pool may reserve for a block.
   std::uint64_t upper_bound(const Pool &pool, std::uint64_t bytes);
@@ -65,8 +66,8 @@ class StreamPools {
   std::uint64_t reconcile(const char *api, Pool &pool) noexcept;
   // The caller has reserved that much more.
   void add(const char *api, Pool &pool, std::uint64_t bytes);
-  // A block ended, in stream order or at once.
-  void block_ended(Pool &pool) noexcept;
+  // A block ended, in stream order or at once. True: its pool became an orphan.
+  bool block_ended(Pool &pool) noexcept;
 
   // Trims every pool of a device. True: less is charged than before.
   bool trim(const char *api, int device) noexcept;
@@ -108,7 +109,7 @@ class StreamPools {
     bool allowed_ = false;
   };
   std::vector<PoolRef> pools_of(int device);
-  void orphan(Pool &pool) REQUIRES(mutex_);
+  bool orphan(Pool &pool) REQUIRES(mutex_);
   void record(const char *api, int device) noexcept;
 
   ledger::Ledger &ledger_;

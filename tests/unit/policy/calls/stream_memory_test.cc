@@ -101,14 +101,60 @@ TEST_CASE("what the device is still busy with is waited for before anything is r
 TEST_CASE("what a destroyed pool held is waited for before anything is refused") {
   Streamed streamed(64 * kMiB);
   const CUmemoryPool pool = FakeMemPools::handle(7);
-  const CUdeviceptr address = streamed.take(64 * kMiB, pool);
-  CHECK(streamed.give_back(address) == CUDA_SUCCESS);
-  streamed.driver.streams_wait = true;
+  const CUcontext context = FakeDriver::current;
+  CHECK(streamed.give_back(streamed.take(64 * kMiB, pool)) == CUDA_SUCCESS);
+  streamed.driver.timeline.submit(context);
   CHECK(streamed.destroy(pool) == CUDA_SUCCESS);
   CHECK(streamed.program.charged() == 64 * kMiB);
+  int queries = 0;
+  streamed.driver.on_query = [&] {
+    if (++queries == 4) {
+      streamed.driver.timeline.finish(context);
+    }
+  };
   CHECK(streamed.program.take(64 * kMiB) != kUntouched);
-  CHECK(streamed.driver.calls("cuEventSynchronize") == 1);
+  CHECK(queries >= 4);
   CHECK(streamed.program.charged() == 64 * kMiB);
+}
+
+TEST_CASE("what a destroyed pool held is given out when its frees have run, whatever was submitted after them") {
+  Streamed streamed(64 * kMiB);
+  const CUmemoryPool pool = FakeMemPools::handle(7);
+  const CUcontext context = FakeDriver::current;
+  CUdeviceptr address = 0;
+  SECTION("its last block ends before it") {
+    CHECK(streamed.give_back(streamed.take(64 * kMiB, pool)) == CUDA_SUCCESS);
+    streamed.driver.timeline.submit(context);
+    CHECK(streamed.destroy(pool) == CUDA_SUCCESS);
+  }
+  SECTION("its last block ends after it") {
+    address = streamed.take(64 * kMiB, pool);
+    CHECK(streamed.destroy(pool) == CUDA_SUCCESS);
+    streamed.driver.timeline.submit(context);
+    CHECK(streamed.give_back(address) == CUDA_SUCCESS);
+  }
+  CHECK(streamed.program.charged() == 64 * kMiB);
+  streamed.driver.timeline.finish(context);
+  streamed.driver.timeline.submit(context);
+  CHECK(streamed.program.take(64 * kMiB) != kUntouched);
+  CHECK(streamed.driver.calls("cuEventSynchronize") == 0);
+  CHECK(streamed.denied() == 0);
+}
+
+TEST_CASE("few fences are kept for destroyed pools, and the newest answers for those that are not") {
+  Streamed streamed(10240 * kMiB);
+  const CUcontext context = FakeDriver::current;
+  streamed.driver.timeline.submit(context);
+  for (int i = 1; i <= 100; ++i) {
+    const CUmemoryPool pool = FakeMemPools::handle(static_cast<unsigned>(i));
+    CHECK(streamed.give_back(streamed.take(64 * kMiB, pool)) == CUDA_SUCCESS);
+    CHECK(streamed.destroy(pool) == CUDA_SUCCESS);
+  }
+  CHECK(streamed.program.charged() == 6400 * kMiB);
+  CHECK(streamed.driver.timeline.live_events() < 80);
+  streamed.driver.timeline.finish(context);
+  streamed.driver.timeline.submit(context);
+  CHECK(streamed.program.take(10240 * kMiB) != kUntouched);
 }
 
 TEST_CASE("where waiting does not help, a call is refused and the charge stays") {
