@@ -68,7 +68,7 @@ CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps) {
       [=](StreamMemory &memory, const auto &call) {
         const CUresult result = call();
         if (result == CUDA_SUCCESS) {
-          memory.pool_created(*pool, poolProps->location);
+          memory.pool_created(*pool, *poolProps);
         }
         return result;
       },

@@ -29,8 +29,8 @@ class StreamMemory {
   CUresult allocate(Request request, CUmemoryPool pool, CUstream stream, Act act, CUdeviceptr *address);
   // The block ends now; its bytes stay charged until `stream` reaches this point.
   CUresult free(const char *api, CUdeviceptr address, CUstream stream, DriverCall call);
-  void pool_created(CUmemoryPool pool, const CUmemLocation &location) noexcept {
-    stream_pools_.created(pool, location);
+  void pool_created(CUmemoryPool pool, const CUmemPoolProps &properties) noexcept {
+    stream_pools_.created(pool, properties);
   }
   CUresult destroy_pool(CUmemoryPool pool, DriverCall call);
   CUresult trim_pool(const char *api, CUmemoryPool pool, DriverCall call);

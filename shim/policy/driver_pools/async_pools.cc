@@ -100,7 +100,7 @@ void AsyncPools::make(DevicePool &device_pool, int device) {
   for (const int each : from) {
     allow(pool, each);
   }
-  stream_pools_.created(pool, props.location);
+  stream_pools_.created(pool, props);
   device_pool.pool = stream_pools_.find(pool, device);
 }
 

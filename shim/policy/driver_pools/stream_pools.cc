@@ -28,7 +28,8 @@ bool StreamPools::can_tell() {
   return real.cuMemPoolGetAttribute.present();
 }
 
-void StreamPools::created(CUmemoryPool handle, const CUmemLocation &location) noexcept try {
+void StreamPools::created(CUmemoryPool handle, const CUmemPoolProps &properties) noexcept try {
+  const CUmemLocation &location = properties.location;
   const bool on_host = location.type == CU_MEM_LOCATION_TYPE_HOST || location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
                        location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
   const bool on_device =
@@ -36,7 +37,7 @@ void StreamPools::created(CUmemoryPool handle, const CUmemLocation &location) no
   if (!on_host && !on_device) {
     return;  // managed, without a location of its own: each allocation states one
   }
-  auto made = std::make_shared<Pool>(handle, on_host ? -1 : location.id);
+  auto made = std::make_shared<Pool>(handle, on_host ? -1 : location.id, properties.maxSize);
   Guard guard(mutex_);
   pools_[handle] = std::move(made);
 } catch (...) {  // no memory of the host: it counts for the device that is current at its first block
@@ -196,7 +197,8 @@ std::uint64_t StreamPools::reconcile(const char *api, Pool &pool) noexcept {
     } else if (reserved > pool.charged_) {
       missing = reserved - pool.charged_;
     }
-    if (const std::uint64_t growth = reserved - std::min(reserved, pool.reserved_); growth > 0) {
+    const bool may_be_cut = pool.cap != 0 && reserved + kLargestStep > pool.cap;  // the last step to its cap
+    if (const std::uint64_t growth = reserved - std::min(reserved, pool.reserved_); growth > 0 && !may_be_cut) {
       pool.step_ = std::max(kGranule, std::gcd(pool.step_ != 0 ? pool.step_ : kLargestStep, growth));
     }
     pool.reserved_ = reserved;

@@ -23,9 +23,11 @@ namespace ration::policy {
 class StreamPools {
  public:
   struct Pool {
-    Pool(CUmemoryPool its_handle, int its_device) : handle(its_handle), device(its_device) {}
+    Pool(CUmemoryPool its_handle, int its_device, std::uint64_t its_cap = 0)
+        : handle(its_handle), device(its_device), cap(its_cap) {}
     const CUmemoryPool handle;
-    const int device;  // ordinal; -1: its memory is the host's
+    const int device;         // ordinal; -1: its memory is the host's
+    const std::uint64_t cap;  // what it may hold at the most; 0: not known
 
    private:
     friend class StreamPools;
@@ -45,8 +47,8 @@ class StreamPools {
   // Whether this driver reports what a pool reserves; else blocks are charged one by one.
   static bool can_tell();
 
-  // The program created a pool at this location.
-  void created(CUmemoryPool handle, const CUmemLocation &location) noexcept;
+  // A pool was created with these properties.
+  void created(CUmemoryPool handle, const CUmemPoolProps &properties) noexcept;
   // The pool of a handle; one whose creation was not seen belongs to `device`. Throws bad_alloc.
   PoolRef find(CUmemoryPool handle, int device);
   PoolRef known(CUmemoryPool handle);  // nullptr: no allocation came from it

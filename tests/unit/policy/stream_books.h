@@ -50,11 +50,11 @@ struct StreamBooks {
   std::uint64_t missing = 0;
 };
 
-inline CUmemLocation at(CUmemLocationType type, int id) {
-  CUmemLocation location{};
-  location.type = type;
-  location.id = id;
-  return location;
+inline CUmemPoolProps at(CUmemLocationType type, int id) {
+  CUmemPoolProps properties{};
+  properties.location.type = type;
+  properties.location.id = id;
+  return properties;
 }
 
 }  // namespace ration::test

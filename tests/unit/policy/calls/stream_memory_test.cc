@@ -200,8 +200,8 @@ TEST_CASE("where the driver does not say what a pool reserves, blocks are charge
 
 TEST_CASE("a pool of the host's memory counts against no device") {
   Streamed streamed(kMiB);
-  CUmemLocation host{};
-  host.type = CU_MEM_LOCATION_TYPE_HOST;
+  CUmemPoolProps host{};
+  host.location.type = CU_MEM_LOCATION_TYPE_HOST;
   streamed.program.parts.stream_memory.pool_created(FakeMemPools::handle(7), host);
   const CUdeviceptr address = streamed.take(50 * kMiB, FakeMemPools::handle(7));
   CHECK(address != kUntouched);

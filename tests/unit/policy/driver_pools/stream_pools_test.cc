@@ -170,3 +170,18 @@ TEST_CASE("a pool belongs to its location's device, and one without a location t
   CHECK(books.pools.known(kOther) == nullptr);
   CHECK(books.pools.find(kOther, 1)->device == 1);
 }
+
+TEST_CASE("the last step of a pool to its cap may be smaller, and says nothing of the next one") {
+  StreamBooks books;
+  CUmemPoolProps capped = at(CU_MEM_LOCATION_TYPE_DEVICE, 0);
+  capped.maxSize = 100 * kMiB;
+  books.pools.created(kPool, capped);
+  books.memory.step = 100 * kMiB;  // three steps and the rest
+  books.allocate(kPool, 100 * kMiB);
+  books.free(kPool, books.last);
+  CHECK(books.pools.upper_bound(*books.pools.known(kPool), kMiB) == 32 * kMiB);
+  books.pools.created(kOther, at(CU_MEM_LOCATION_TYPE_DEVICE, 0));
+  books.memory.step = 2 * kMiB;
+  books.allocate(kOther, kMiB);
+  CHECK(books.pools.upper_bound(*books.pools.known(kOther), kMiB) == 2 * kMiB);
+}
