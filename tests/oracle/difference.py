@@ -75,6 +75,7 @@ class State:
         self.program = program
         self.closed = {}  # flag -> context of the work that waits for it
         self.sizes, self.ordered, self.seen = {}, set(), set()
+        self.queued = 0  # bytes of frees that may be queued behind such work
         self.current, self.streams, self.devices, self.owners = {}, {}, {}, {}  # by thread, stream, context, block
         settings = program.settings
         self.fixed = {"mode": settings.get("RATION_MODE", "pool"), "free": settings.get("RATION_FREE", "deferred"),
@@ -86,7 +87,7 @@ class State:
         if words[1] == "pitch":
             wanted = (wanted + 511) // 512 * 512 * int(words[4])
         ordered = sum(bytes_held for name, bytes_held in self.sizes.items() if name in self.ordered)
-        held = sum(self.sizes.values()) - ordered + (ordered + CHUNK - 1) // CHUNK * CHUNK
+        held = sum(self.sizes.values()) + self.queued - ordered + (ordered + CHUNK - 1) // CHUNK * CHUNK
         limit = self.program.limit
         # The largest hole between N blocks has at least one part in N + 1 of what they leave.
         scattered = bool(self.sizes) and wanted * (len(self.sizes) + 1) > limit - held
@@ -117,7 +118,10 @@ class State:
         elif verb in ("array", "mipmapped"):
             self.sizes[words[2]] = 4 * int(words[3]) * max(1, int(words[4]))
         elif verb in ("free", "free_async", "end_array"):
-            self.sizes.pop(words[2], None)
+            ended = self.sizes.pop(words[2], 0)
+            self.queued += ended if verb == "free_async" else 0
+        if not self.closed:
+            self.queued = 0
         if verb in ("alloc_async", "alloc_from"):
             self.fixed["ordered"] = True
             self.ordered.add(words[2])
