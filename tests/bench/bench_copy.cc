@@ -1,0 +1,52 @@
+// Cost of a hook of copies, of no bytes, linked directly to the simulated driver, whose own time is part of both
+// figures: while all contexts are of one device, and when there is a context of another.
+#include <cuda.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "paired.h"
+#include "second_thread.h"
+
+using namespace ration::bench;
+
+namespace {
+
+bool in_context_of(int ordinal) {
+  CUdevice device = 0;
+  CUcontext context = nullptr;
+  return cuDeviceGet(&device, ordinal) == CUDA_SUCCESS && cuDevicePrimaryCtxRetain(&context, device) == CUDA_SUCCESS &&
+         cuCtxSetCurrent(context) == CUDA_SUCCESS;
+}
+
+bool say_copies(const char *name, CUdeviceptr to, CUdeviceptr from) {
+  constexpr int kCalls = 2000;
+  if (cuMemcpyDtoDAsync(to, from, 0, nullptr) != CUDA_SUCCESS) {
+    return false;
+  }
+  std::printf("%s %f\n", name, least_ns(kCalls, [to, from] {
+                for (int i = 0; i < kCalls; ++i) cuMemcpyDtoDAsync(to, from, 0, nullptr);
+              }));
+  return true;
+}
+
+int child() {
+  const SecondThread second_thread;
+  setenv("SIMCUDA_DEVICES", "2x16GiB", 1);
+  CUdeviceptr from = 0, to = 0;
+  void *host = nullptr;
+  const bool good =
+      cuInit(0) == CUDA_SUCCESS && in_context_of(0) && cuMemAlloc(&from, 1 << 20) == CUDA_SUCCESS &&
+      cuMemAlloc(&to, 1 << 20) == CUDA_SUCCESS && say_copies("one_device", to, from) && in_context_of(1) &&
+      in_context_of(0) && say_copies("two_devices", to, from) && cuMemAllocHost(&host, 1 << 20) == CUDA_SUCCESS &&
+      say_copies("two_devices_host_memory", reinterpret_cast<CUdeviceptr>(host), reinterpret_cast<CUdeviceptr>(host));
+  return good ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int count, char **arguments) {
+  if (count == 2 && std::strcmp(arguments[1], "--child") == 0) return child();
+  return compare_children("copy", count, arguments, Under::kPool);
+}
