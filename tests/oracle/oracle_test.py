@@ -142,7 +142,7 @@ def main(arguments):
     if len(arguments) > 1:
         return play_random(count, int(arguments[1]), int(arguments[2]) if len(arguments) > 2 else 0)
     if count < LONG:  # what decides about a change plays the same programs for each
-        return play_random(count, seed_of_run(1), 0)
+        return play_random(count, 1, 0)
     other = seed_of_run(random.SystemRandom().randrange(1 << 30))
     return all([play_random(count // 2, 1, 0), play_random(count - count // 2, other, 0)])
 
