@@ -26,6 +26,8 @@ bool is_locked_elsewhere(int file) {
 }
 
 // One byte beyond RLIMIT_FSIZE would raise SIGXFSZ in the program. Read each time: the program may change the limit.
+constexpr std::uint64_t kPage = 4096;  // a divisor of the machine's page size
+
 bool within_size_limit(std::uint64_t end) {
   struct rlimit limit {};
   return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || end <= limit.rlim_cur;
@@ -141,23 +143,66 @@ bool LogFile::is_open_still() {
   return true;
 }
 
+bool LogFile::put(std::string_view text, std::uint64_t at) {
+  ssize_t written = 0;
+  do {
+    written = pwrite(file_, text.data(), text.size(), static_cast<off_t>(at));
+  } while (written < 0 && errno == EINTR);
+  return written == static_cast<ssize_t>(text.size());
+}
+
 // Linux checks for a fatal signal between the pages of one write, so a process that is killed there leaves half a line.
 // Therefore no line crosses a page: blanks, which JSON readers skip, extend the line before it to the page's end. That
 // write stays inside its page itself.
-void LogFile::keep_in_one_page(std::size_t bytes) {
-  constexpr std::uint64_t kPage = 4096;  // a divisor of the machine's page size
-  const std::uint64_t room = kPage - offset_ % kPage;
-  if (!seekable_ || offset_ == 0 || offset_ != end_ || bytes <= room || bytes > kPage || room == kPage ||
-      !within_size_limit(offset_ + room)) {
-    return;
+bool LogFile::fill_page() {
+  const std::uint64_t room = kPage - end_ % kPage;
+  if (room == kPage) {
+    return true;
+  }
+  if (!within_size_limit(end_ + room)) {
+    return false;
   }
   char blanks[kPage + 1];
   std::memset(blanks, ' ', room);
   blanks[room] = '\n';
-  if (pwrite(file_, blanks, room + 1, static_cast<off_t>(offset_ - 1)) == static_cast<ssize_t>(room + 1)) {
-    offset_ += room;
-    end_ = offset_;
+  if (!put({blanks, room + 1}, end_ - 1)) {
+    return false;
   }
+  end_ += room;
+  return true;
+}
+
+void LogFile::keep_in_one_page(std::size_t bytes) {
+  const std::uint64_t room = kPage - offset_ % kPage;
+  if (seekable_ && offset_ != 0 && offset_ == end_ && bytes > room && bytes <= kPage && fill_page()) {
+    offset_ = end_;
+  }
+}
+
+// The new tail comes first, into a page of its own, then the new line over the old tail. Killed in between, the process
+// leaves both tails, whose numbers follow one another as line and tail do.
+LogFile::Moved LogFile::move_tail(std::string_view text, std::size_t tail_bytes) {
+  const std::uint64_t room = kPage - offset_ % kPage;
+  const std::size_t line_bytes = text.size() - tail_bytes;
+  const std::uint64_t page_end = offset_ + room;
+  if (!seekable_ || offset_ == 0 || offset_ == end_ || end_ > page_end || text.size() <= room || line_bytes == 0 ||
+      line_bytes > room || tail_bytes > kPage || !within_size_limit(page_end + tail_bytes)) {
+    return Moved::not_apt;
+  }
+  char line[kPage];
+  std::memset(line, ' ', room);
+  std::memcpy(line, text.data(), line_bytes - 1);
+  line[room - 1] = '\n';
+  if (!fill_page()) {
+    return Moved::failed;
+  }
+  if (!put(text.substr(line_bytes), page_end) || !put({line, room}, offset_)) {
+    (void)!ftruncate(file_, static_cast<off_t>(page_end));
+    return Moved::failed;
+  }
+  offset_ = page_end;
+  end_ = page_end + tail_bytes;
+  return Moved::done;
 }
 
 bool LogFile::write(std::string_view text, std::size_t tail_bytes) {
@@ -165,6 +210,9 @@ bool LogFile::write(std::string_view text, std::size_t tail_bytes) {
     return false;
   }
   keep_in_one_page(text.size());
+  if (const Moved moved = move_tail(text, tail_bytes); moved != Moved::not_apt) {
+    return moved == Moved::done;
+  }
   const std::uint64_t end = offset_ + text.size();
   if (seekable_ && !within_size_limit(end)) {
     return false;

@@ -19,16 +19,20 @@ class LogFile {
   bool is_open() const { return file_ >= 0; }
   const std::string &path() const { return path_; }
 
-  // Adds whole lines; the next write replaces the last `tail_bytes` of them. One write(2), so a reader never sees half
-  // a line. False: nothing was added (full disk, file size limit, or the program closed the descriptor and the path
-  // leads elsewhere); the old tail may be lost.
+  // Adds whole lines; the next write replaces the last `tail_bytes` of them. A reader never sees half a line. False:
+  // nothing was added (full disk, file size limit, or the program closed the descriptor and the path leads elsewhere);
+  // the old tail may be lost.
   bool write(std::string_view text, std::size_t tail_bytes);
 
  private:
   enum class Claim { taken, busy, failed };
   Claim try_claim(const std::string &path, const std::string &tree, std::string &problem);
+  enum class Moved { not_apt, failed, done };
   bool is_open_still();
+  bool put(std::string_view text, std::uint64_t at);  // replaces what is there, or adds it
+  bool fill_page();
   void keep_in_one_page(std::size_t bytes);
+  Moved move_tail(std::string_view text, std::size_t tail_bytes);
 
   int file_ = -1;
   bool seekable_ = true;

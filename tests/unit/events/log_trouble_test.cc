@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <filesystem>
+#include <sstream>
 
 #include "catch.h"
 #include "unit/events/child_process.h"
@@ -119,6 +120,53 @@ TEST_CASE("records lost at the end are counted before it") {
   CHECK(lines[1].at("count") == 1);
   CHECK(lines[2].at("t") == "end");
   CHECK(is_consecutive(lines));
+}
+
+TEST_CASE("lines after the end stay in one page each, so that an exit amid a write leaves the end whole") {
+  const ScratchFolder folder;
+  std::string problem;
+  events::Journal journal(logging_to(folder / "log"), problem);
+  journal.describe(two_devices(), 0);
+  journal.end(0);
+  for (std::uint64_t i = 1; i <= 60; ++i) {
+    journal.record(an_alloc(i << 12, i));
+    const std::vector<json> lines = log_lines(folder / "log");
+    CHECK(is_consecutive(lines));
+    CHECK(lines.back().at("t") == "end");
+    CHECK(lines.back().at("allocs") == i);
+    CHECK(of_type(lines, "end").size() == 1);
+  }
+  std::size_t at = 0;
+  std::istringstream text(text_of(folder / "log"));
+  for (std::string line; std::getline(text, line); at += line.size() + 1) {
+    CHECK(at / 4096 == (at + line.size()) / 4096);
+  }
+  CHECK(at > 3 * 4096);
+}
+
+TEST_CASE("where the end finds no room in the next page, it stays and counts the loss") {
+  const ScratchFolder folder;
+  CHECK(exit_code_of([&] {
+          std::string problem;
+          events::Journal journal(logging_to(folder / "log"), problem);
+          journal.describe(two_devices(), 0);
+          journal.end(0);
+          limit_file_size(4096);
+          for (std::uint64_t i = 1; i <= 20; ++i) {
+            journal.record(an_alloc(i << 12, i));
+          }
+          limit_file_size(RLIM_INFINITY);
+          journal.record(an_alloc(0x100000, 1));
+          return 0;
+        }) == 0);
+  const std::vector<json> lines = log_lines(folder / "log");
+  CHECK(is_consecutive(lines));
+  CHECK(lines.back().at("t") == "end");
+  CHECK(lines.back().at("allocs") == 21);
+  const std::uint64_t lost = lines.back().at("dropped");
+  CHECK(lost > 0);
+  CHECK(of_type(lines, "alloc").size() == 21 - lost);
+  CHECK(of_type(lines, "dropped").size() == 1);
 }
 
 TEST_CASE("a first line that did not fit is written before everything else once it does") {
