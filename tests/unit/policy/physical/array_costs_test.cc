@@ -216,13 +216,13 @@ TEST_CASE("few arrays that were queried are kept, and none of a context that end
   REQUIRE(driver::real.cuArray3DCreate_v2(&made, &one.descriptor) == CUDA_SUCCESS);
   const policy::Contexts::Current first = somewhere(), second = somewhere();
   REQUIRE(costs.of(first, one, reinterpret_cast<CUdeviceptr>(made)).has_value());
-  const int shapes = 300;
-  for (int i = 1; i < shapes; ++i) {
-    REQUIRE(costs.of(first, shape_of(i + 1)).has_value());
+  const std::size_t shapes = 300;
+  for (std::size_t i = 2; i <= shapes; ++i) {
+    REQUIRE(costs.of(first, shape_of(i)).has_value());
   }
   const std::size_t kept = recorder.arrays.live() - 1;
   CHECK(kept < shapes);
-  CHECK(recorder.driver.calls("cuArrayDestroy") == shapes - static_cast<int>(kept));
+  CHECK(recorder.driver.calls("cuArrayDestroy") == static_cast<int>(shapes - kept));
   first.context->ended_by = "cuCtxDestroy_v2";
   REQUIRE(costs.of(second, shape_of(shapes + 1)).has_value());
   CHECK(recorder.arrays.live() == 1 + kept + 1);  // the driver has destroyed the first context's, the fake has not
