@@ -123,10 +123,10 @@ class AddressMap {
   [[gnu::cold, gnu::noinline]] void erase_away(const Place &place) noexcept;
   void move_some() noexcept;
 
-  static inline constinit Bucket empty_{};  // of every map until it first grows; only read
+  static inline constinit Bucket no_bucket{};  // of every map until it first grows; only read
 
   const Nodes &nodes_;
-  Table table_{&empty_, 0};
+  Table table_{&no_bucket, 0};
   std::size_t size_ = 0;
   std::size_t room_ = 0;   // capacity in blocks; 0 while nodes move
   Table old_;              // while its nodes move
