@@ -14,7 +14,9 @@ function(ration_preload_test)
   set(environment "PRELOAD_LIBRARIES=${preload_libraries}" "PRELOAD_BUILD=${CMAKE_BINARY_DIR}"
     "PRELOAD_PROGRAMS=${PRELOAD_PROGRAMS}" "PRELOAD_SANITIZE=${RATION_SANITIZE}")
   if(RATION_SANITIZE MATCHES "thread")
-    list(APPEND environment "TSAN_OPTIONS=atexit_sleep_ms=0")  # saves a second for each of hundreds of processes
+    # The first saves a second for each of hundreds of processes.
+    list(APPEND environment
+      "TSAN_OPTIONS=atexit_sleep_ms=0:print_suppressions=0:suppressions=${CMAKE_SOURCE_DIR}/tests/preload/thread_sanitizer.supp")
   endif()
   # The timeout only ends a hanging test: the slowest takes seconds.
   set_tests_properties(preload.${arg_NAME} PROPERTIES LABELS "quick;sim" TIMEOUT 240 ENVIRONMENT "${environment}")
