@@ -90,7 +90,7 @@ class State:
         held = sum(self.sizes.values()) + self.queued - ordered + (ordered + CHUNK - 1) // CHUNK * CHUNK
         limit = self.program.limit
         # The largest hole between N blocks has at least one part in N + 1 of what they leave.
-        scattered = bool(self.sizes) and wanted * (len(self.sizes) + 1) > limit - held
+        scattered = bool(self.sizes) and wanted * (len(self.sizes) + 1) >= limit - held
         own = self.owners.get(words[2] if len(words) > 2 else "", self.current.get(words[0]))
         elsewhere = any(context != own and self.devices.get(context) == self.devices.get(own) for context in self.closed.values())
         return self.fixed | {f"after-{verb}": True for verb in self.seen} | {
