@@ -31,7 +31,7 @@ bool AsyncMemory::loses_a_block(const Ask &ask) {
 
 // While anything else is charged, what is free in the pool can be had only with a step's room for it to grow.
 bool AsyncMemory::strands_a_step(const Ask &ask, std::uint64_t available) {
-  return available / 2 < ask.bound && !(async_.is_capped(ask.where.device) && stream_pools_.is_alone(*ask.pool, 0));
+  return available / 2 < ask.bound && !(async_.is_capped(ask.where.device) && stream_pools_.is_alone(*ask.pool));
 }
 
 bool AsyncMemory::could_serve_later(const Ask &ask) {
@@ -53,24 +53,17 @@ AsyncMemory::Reservation::~Reservation() {
   }
 }
 
-// REQUIRES: `bound` is reserved.
-CUresult AsyncMemory::take(const Ask &ask, std::uint64_t bound, CUdeviceptr *obtained) {
-  stream_pools_.begin(*ask.pool, bound);
-  const CUresult result = async_.take(ask.where.device, ask.where.context, ask.bytes, obtained);
-  stream_pools_.finish(*ask.pool, bound, result == CUDA_SUCCESS);
-  if (result != CUDA_SUCCESS) {
-    ledger_.account(ask.where.device).release(bound);
-  }
-  return result;
-}
-
-AsyncMemory::Taken AsyncMemory::take_and_enter(const Ask &ask, std::uint64_t bound, CUdeviceptr *address,
+AsyncMemory::Taken AsyncMemory::take_and_enter(const Ask &ask, const StreamPools::Call &call, CUdeviceptr *address,
                                                CUresult &result) {
   CUdeviceptr obtained = 0;
-  result = take(ask, bound, &obtained);
+  result = async_.take(ask.where.device, ask.where.context, ask.bytes, &obtained);
+  if (const std::uint64_t unused = stream_pools_.finish(*ask.pool, call, result == CUDA_SUCCESS); unused > 0) {
+    ledger_.account(ask.where.device).release(unused);
+  }
   if (result == CUDA_SUCCESS) {
     return enter(ask, obtained, address, result);
   }
+  stream_pools_.reconcile(ask.request.api, *ask.pool);  // releases what others left charged for this call
   return result == CUDA_ERROR_OUT_OF_MEMORY ? Taken::no_room : Taken::over;
 }
 
@@ -92,8 +85,8 @@ AsyncMemory::Taken AsyncMemory::take_near_limit(const Ask &ask, CUdeviceptr *add
     if (!all_of_it) {
       return Taken::crowded_out;
     }
-    if (account.charged() >= account.limit() && stream_pools_.is_alone(*ask.pool, rest)) {
-      return take_and_enter(ask, rest, address, result);
+    if (const std::optional<StreamPools::Call> call = stream_pools_.begin_to_cap(*ask.pool, rest)) {
+      return take_and_enter(ask, *call, address, result);
     }
     account.release(rest);
   }
@@ -105,14 +98,14 @@ AsyncMemory::Taken AsyncMemory::take_near_limit(const Ask &ask, CUdeviceptr *add
     stream_pools_.trim_by(ask.request.api, *ask.pool, ask.bound);
   }
   const Reservation step(*this, ask, ask.bound, ledger::Effort::kImmediate);
-  return step ? take_and_enter(ask, ask.bound, address, result) : Taken::crowded_out;
+  return step ? take_and_enter(ask, stream_pools_.begin(*ask.pool, ask.bound), address, result) : Taken::crowded_out;
 }
 
 AsyncMemory::Taken AsyncMemory::take_once(const Ask &ask, CUdeviceptr *address, CUresult &result) {
   {
     const Reservation step(*this, ask, ask.bound, ledger::Effort::kReclaimFromDead);
     if (step) {
-      return take_and_enter(ask, ask.bound, address, result);
+      return take_and_enter(ask, stream_pools_.begin(*ask.pool, ask.bound), address, result);
     }
   }
   if (const CUdeviceptr retained = async_.take_retained(ask.pool, ask.bytes); retained != 0) {
@@ -197,13 +190,13 @@ void AsyncMemory::preallocate(const Request &request, const Contexts::Current &w
     const std::uint64_t bound = stream_pools_.upper_bound(*pool, bytes);
     result = CUDA_ERROR_OUT_OF_MEMORY;
     if (account.reserve(bound) == ledger::ReserveOutcome::granted) {
-      stream_pools_.begin(*pool, bound);
+      const StreamPools::Call call = stream_pools_.begin(*pool, bound);
       result = async_.preallocate(where.device, where.context, bytes);
-      stream_pools_.finish(*pool, bound, result == CUDA_SUCCESS);
+      const std::uint64_t unused = stream_pools_.finish(*pool, call, result == CUDA_SUCCESS);
       if (result == CUDA_SUCCESS) {
         stream_pools_.block_ended(*pool);
-      } else {
-        account.release(bound);
+      } else if (unused > 0) {
+        account.release(unused);
       }
     }
     if (result == CUDA_SUCCESS || plan.exact || result != CUDA_ERROR_OUT_OF_MEMORY) {

@@ -78,8 +78,7 @@ class AsyncMemory {
   bool loses_a_block(const Ask &ask);
   bool strands_a_step(const Ask &ask, std::uint64_t available);
   bool could_serve_later(const Ask &ask);
-  CUresult take(const Ask &ask, std::uint64_t bound, CUdeviceptr *obtained);
-  Taken take_and_enter(const Ask &ask, std::uint64_t bound, CUdeviceptr *address, CUresult &result);
+  Taken take_and_enter(const Ask &ask, const StreamPools::Call &call, CUdeviceptr *address, CUresult &result);
   Taken enter(const Ask &ask, CUdeviceptr obtained, CUdeviceptr *address, CUresult &result);
   Taken take_near_limit(const Ask &ask, CUdeviceptr *address, CUresult &result);
   Taken take_once(const Ask &ask, CUdeviceptr *address, CUresult &result);

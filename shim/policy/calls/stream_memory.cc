@@ -72,9 +72,9 @@ CUresult StreamMemory::allocate_from(const StreamPools::PoolRef &pool, Request r
   const std::uint64_t bytes = request.upper_bound;
   request.upper_bound = stream_pools_.upper_bound(*pool, bytes);
   const auto counted = [&](Obtained &got) {
-    stream_pools_.begin(*pool, request.upper_bound);
+    const StreamPools::Call call = stream_pools_.begin(*pool, request.upper_bound);
     const CUresult result = act(got);
-    stream_pools_.finish(*pool, request.upper_bound, result == CUDA_SUCCESS);
+    stream_pools_.finish(*pool, call, result == CUDA_SUCCESS);  // no call relies on the cap of a program's own pool
     got.bytes = request.upper_bound;  // until the pool says what it reserves
     return result;
   };

@@ -45,7 +45,7 @@ bool AsyncPools::give_back(DevicePool &device_pool, DeferredFrees::Items &clean)
   }
   const StreamPools::Pool &pool = *device_pool.pool;
   const bool may_grow = ledger_.account(pool.device).available() >= stream_pools_.upper_bound(pool, 1);
-  if (may_grow || (device_pool.capped && stream_pools_.is_alone(pool, 0))) {
+  if (may_grow || (device_pool.capped && stream_pools_.is_alone(pool))) {
     return return_all(device_pool, clean);
   }
   return device_pool.frees.retain(clean) || return_all(device_pool, clean);
@@ -54,8 +54,7 @@ bool AsyncPools::give_back(DevicePool &device_pool, DeferredFrees::Items &clean)
 CUdeviceptr AsyncPools::take_retained(const StreamPools::PoolRef &pool, std::uint64_t bytes) noexcept {
   const CUdeviceptr address = known(pool->device)->frees.take_retained(bytes);
   if (address != 0) {
-    stream_pools_.begin(*pool, 0);
-    stream_pools_.finish(*pool, 0, true);
+    stream_pools_.block_begun(*pool);
   }
   return address;
 }

@@ -151,23 +151,41 @@ std::uint64_t StreamPools::upper_bound(const Pool &pool, std::uint64_t bytes) {
   return __builtin_add_overflow(bytes, step - 1, &bound) ? UINT64_MAX : bound / step * step;
 }
 
-void StreamPools::begin(Pool &pool, std::uint64_t bound) {
-  Guard guard(mutex_);
-  pool.in_flight_ += bound;
-  pool.charged_ += bound;
-  charged_[pool.device] += bound;
+StreamPools::Call StreamPools::start(Pool &pool, const Call &call) {
+  pool.in_flight_ += call.growth;
+  pool.to_cap_ += call.to_cap ? 1 : 0;
+  pool.charged_ += call.charged;
+  charged_[pool.device] += call.charged;
+  return call;
 }
 
-void StreamPools::finish(Pool &pool, std::uint64_t bound, bool success) {
+StreamPools::Call StreamPools::begin(Pool &pool, std::uint64_t bound) {
   Guard guard(mutex_);
-  pool.in_flight_ -= bound;
-  if (success) {
-    pool.completed_ += bound;
-    ++pool.live_;
-  } else {
-    pool.charged_ -= bound;
-    charged_[pool.device] -= bound;
+  return start(pool, {bound, bound, false});
+}
+
+std::optional<StreamPools::Call> StreamPools::begin_to_cap(Pool &pool, std::uint64_t bound) {
+  Guard guard(mutex_);
+  if (pool.cap == 0 || pool.charged_ + bound < pool.cap) {
+    return std::nullopt;
   }
+  return start(pool, {bound, pool.cap, true});
+}
+
+std::uint64_t StreamPools::finish(Pool &pool, const Call &call, bool success) {
+  Guard guard(mutex_);
+  pool.in_flight_ -= call.growth;
+  pool.to_cap_ -= call.to_cap ? 1 : 0;
+  if (success) {
+    pool.completed_ += call.growth;
+    ++pool.live_;
+  }
+  if (success || pool.to_cap_ > 0) {
+    return 0;
+  }
+  pool.charged_ -= call.charged;
+  charged_[pool.device] -= call.charged;
+  return call.charged;
 }
 
 std::uint64_t StreamPools::reconcile(const char *api, Pool &pool) noexcept {
@@ -175,25 +193,32 @@ std::uint64_t StreamPools::reconcile(const char *api, Pool &pool) noexcept {
   if (pool.device < 0 || !asking) {
     return 0;
   }
-  std::uint64_t completed_before = 0;
-  {
-    Guard guard(mutex_);
-    completed_before = pool.completed_;
-  }
-  bool known = false;
-  const std::uint64_t reserved = attribute(pool.handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, known);
-  if (!known) {
-    return 0;
-  }
   std::uint64_t fallen = 0;
   std::uint64_t missing = 0;
-  {
+  for (bool is_current = false; !is_current;) {
+    std::uint64_t completed_before = 0;
+    std::uint64_t falls_before = 0;
+    {
+      Guard guard(mutex_);
+      completed_before = pool.completed_;
+      falls_before = pool.falls_;
+    }
+    bool known = false;
+    const std::uint64_t reserved = attribute(pool.handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, known);
+    if (!known) {
+      return 0;
+    }
     Guard guard(mutex_);
     const std::uint64_t bound = reserved + pool.in_flight_ + (pool.completed_ - completed_before);
+    is_current = reserved <= pool.charged_ || pool.falls_ == falls_before;  // else the charge fell to a later figure
+    if (!is_current) {
+      continue;
+    }
     if (bound < pool.charged_) {
       fallen = pool.charged_ - bound;
       pool.charged_ = bound;
       charged_[pool.device] -= fallen;
+      ++pool.falls_;
     } else if (reserved > pool.charged_) {
       missing = reserved - pool.charged_;
     }
@@ -217,6 +242,11 @@ void StreamPools::add(const char *api, Pool &pool, std::uint64_t bytes) {
     charged_[pool.device] += bytes;
   }
   record(api, pool.device);
+}
+
+void StreamPools::block_begun(Pool &pool) noexcept {
+  Guard guard(mutex_);
+  ++pool.live_;
 }
 
 bool StreamPools::block_ended(Pool &pool) noexcept {
@@ -264,10 +294,10 @@ void StreamPools::trim_by(const char *api, Pool &pool, std::uint64_t bytes) noex
   reconcile(api, pool);
 }
 
-bool StreamPools::is_alone(const Pool &pool, std::uint64_t bytes) {
+bool StreamPools::is_alone(const Pool &pool) {
   const std::uint64_t all = ledger_.account(pool.device).charged();
   Guard guard(mutex_);
-  return all <= pool.charged_ + bytes;
+  return all <= pool.charged_;
 }
 
 std::uint64_t StreamPools::idle_bytes(const Pool &pool) {

@@ -4,12 +4,14 @@
 //
 // A call reserves an upper bound first and counts as in flight until the driver has answered. The charge of a pool may
 // then fall to the driver's figure of reserved bytes, plus the bounds of all calls that were in flight at any time
-// since that query. Frees only lower the figure, so the sum is never too low.
+// since that query. Frees only lower the figure, so the sum is never too low. A call that relies on its pool's cap may
+// let the pool grow to that cap, whatever is reserved for the call: the cap counts as its bound.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -32,8 +34,10 @@ class StreamPools {
    private:
     friend class StreamPools;
     std::uint64_t charged_ = 0;    // bounds of calls in flight included
-    std::uint64_t in_flight_ = 0;  // bounds
-    std::uint64_t completed_ = 0;  // bounds of all calls that ever succeeded
+    std::uint64_t in_flight_ = 0;  // by which the calls in flight may let it grow
+    std::uint64_t completed_ = 0;  // the same of all calls that ever succeeded
+    int to_cap_ = 0;               // calls in flight that rely on the cap
+    std::uint64_t falls_ = 0;      // how often the charge fell to an answer of the driver
     std::uint64_t reserved_ = 0;   // the driver's latest figure
     std::uint64_t step_ = 0;       // by which it was seen to grow; 0: not yet
     std::uint64_t live_ = 0;       // blocks
@@ -41,6 +45,11 @@ class StreamPools {
     bool destroyed_ = false;       // or being destroyed: its handle may be invalid
   };
   using PoolRef = std::shared_ptr<Pool>;
+  struct Call {
+    std::uint64_t charged = 0;  // reserved for it
+    std::uint64_t growth = 0;   // by which it may let the pool grow
+    bool to_cap = false;
+  };
 
   StreamPools(ledger::Ledger &ledger, events::Journal &journal) : ledger_(ledger), journal_(journal) {}
 
@@ -62,12 +71,19 @@ class StreamPools {
   std::uint64_t upper_bound(const Pool &pool, std::uint64_t bytes);
   // Around the driver's call. The caller reserves `bound` in the device's account before, and releases it where the
   // call fails.
-  void begin(Pool &pool, std::uint64_t bound);
-  void finish(Pool &pool, std::uint64_t bound, bool success);
+  Call begin(Pool &pool, std::uint64_t bound);
+  // The same for a call that only the pool's cap keeps within the limit. nullopt: what is charged for the pool, with
+  // `bound`, does not cover that cap.
+  std::optional<Call> begin_to_cap(Pool &pool, std::uint64_t bound);
+  // Answers how much of what was reserved for it the caller releases now: nothing of a call that succeeded, nor of one
+  // that failed while another relies on the cap. The next reconcile() releases that.
+  std::uint64_t finish(Pool &pool, const Call &call, bool success);
   // Lowers the charge to the driver's figure. Answers how much more the pool holds than was reserved for it.
   std::uint64_t reconcile(const char *api, Pool &pool) noexcept;
   // The caller has reserved that much more.
   void add(const char *api, Pool &pool, std::uint64_t bytes);
+  // A block that the pool never got back is in use again.
+  void block_begun(Pool &pool) noexcept;
   // A block ended, in stream order or at once. True: its pool became an orphan.
   bool block_ended(Pool &pool) noexcept;
 
@@ -92,8 +108,7 @@ class StreamPools {
   void reconcile_all(const char *api, int device) noexcept;
   // Trims one pool by `bytes`, where it has that much free.
   void trim_by(const char *api, Pool &pool, std::uint64_t bytes) noexcept;
-  // Whether nothing else is charged on its device but `bytes`.
-  bool is_alone(const Pool &pool, std::uint64_t bytes);
+  bool is_alone(const Pool &pool);  // nothing else is charged on its device
 
  private:
   // A query about a pool that the program may be destroying. False: it is, and the driver must not be asked about it.
@@ -112,6 +127,7 @@ class StreamPools {
   };
   std::vector<PoolRef> pools_of(int device);
   bool orphan(Pool &pool) REQUIRES(mutex_);
+  Call start(Pool &pool, const Call &call) REQUIRES(mutex_);
   void record(const char *api, int device) noexcept;
 
   ledger::Ledger &ledger_;

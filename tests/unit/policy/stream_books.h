@@ -18,11 +18,12 @@ struct StreamBooks {
     const policy::StreamPools::PoolRef pool = pools.find(handle, device);
     const std::uint64_t bound = pools.upper_bound(*pool, bytes);
     REQUIRE(account(device).reserve(bound) == ledger::ReserveOutcome::granted);
-    pools.begin(*pool, bound);
+    const policy::StreamPools::Call call = pools.begin(*pool, bound);
     const CUresult result = memory.allocate(&last, bytes, handle);
-    pools.finish(*pool, bound, result == CUDA_SUCCESS);
+    if (const std::uint64_t unused = pools.finish(*pool, call, result == CUDA_SUCCESS); unused > 0) {
+      account(device).release(unused);
+    }
     if (result != CUDA_SUCCESS) {
-      account(device).release(bound);
       return;
     }
     missing = pools.reconcile(kApi, *pool);

@@ -58,10 +58,10 @@ TEST_CASE("while a call is in flight its bound stays charged, whatever the pool 
   books.memory.step = 2 * kMiB;
   const StreamPools::PoolRef pool = books.pools.find(kPool, 0);
   REQUIRE(books.account().reserve(32 * kMiB) == ledger::ReserveOutcome::granted);
-  books.pools.begin(*pool, 32 * kMiB);
+  const StreamPools::Call call = books.pools.begin(*pool, 32 * kMiB);
   books.allocate(kPool, kMiB);
   CHECK(books.charged() == 34 * kMiB);
-  books.pools.finish(*pool, 32 * kMiB, true);
+  CHECK(books.pools.finish(*pool, call, true) == 0);
   books.pools.reconcile(kApi, *pool);
   CHECK(books.charged() == 2 * kMiB);
 }
@@ -74,13 +74,78 @@ TEST_CASE("what another call took during a query is not released by the older an
     books.memory.on_asked = nullptr;
     const std::uint64_t bound = books.pools.upper_bound(*pool, 32 * kMiB);
     REQUIRE(books.account().reserve(bound) == ledger::ReserveOutcome::granted);
-    books.pools.begin(*pool, bound);
+    const StreamPools::Call call = books.pools.begin(*pool, bound);
     REQUIRE(books.memory.allocate(&books.last, 32 * kMiB, kPool) == CUDA_SUCCESS);
-    books.pools.finish(*pool, bound, true);
+    books.pools.finish(*pool, call, true);
   };
   books.pools.reconcile(kApi, *pool);  // reported that it holds nothing
   CHECK(books.charged() == 32 * kMiB);
   CHECK(books.charged() >= books.memory.held());
+}
+
+TEST_CASE("an answer that is older than another's is asked again before the pool is said to hold more than its charge") {
+  StreamBooks books;
+  books.allocate(kPool, 96 * kMiB);
+  books.free(kPool, books.last);
+  const StreamPools::PoolRef pool = books.pools.known(kPool);
+  books.memory.on_asked = [&] {
+    books.memory.on_asked = nullptr;
+    books.pools.trim(kApi, 0);
+  };
+  CHECK(books.pools.reconcile(kApi, *pool) == 0);
+  CHECK(books.charged() == 0);
+}
+
+TEST_CASE("while a call relies on the cap of its pool, the charge does not fall below that cap") {
+  const bool other_succeeds = GENERATE(true, false);
+  const bool succeeds = GENERATE(true, false);
+  CAPTURE(other_succeeds, succeeds);
+  StreamBooks books;
+  CUmemPoolProps capped = at(CU_MEM_LOCATION_TYPE_DEVICE, 0);
+  capped.maxSize = 96 * kMiB;
+  books.pools.created(kPool, capped);
+  const StreamPools::PoolRef pool = books.pools.known(kPool);
+  CHECK_FALSE(books.pools.begin_to_cap(*pool, 95 * kMiB));
+  REQUIRE(books.account().reserve(64 * kMiB) == ledger::ReserveOutcome::granted);
+  const StreamPools::Call other = books.pools.begin(*pool, 64 * kMiB);
+  CHECK_FALSE(books.pools.begin_to_cap(*pool, 31 * kMiB));
+  REQUIRE(books.account().reserve(32 * kMiB) == ledger::ReserveOutcome::granted);
+  const std::optional<StreamPools::Call> relying = books.pools.begin_to_cap(*pool, 32 * kMiB);
+  REQUIRE(relying);
+
+  CHECK(books.pools.finish(*pool, other, other_succeeds) == 0);
+  books.pools.reconcile(kApi, *pool);
+  CHECK(books.charged() == 96 * kMiB);
+
+  if (succeeds) {
+    REQUIRE(books.memory.allocate(&books.last, 96 * kMiB, kPool) == CUDA_SUCCESS);
+    CHECK(books.pools.finish(*pool, *relying, true) == 0);
+  } else if (const std::uint64_t unused = books.pools.finish(*pool, *relying, false); unused > 0) {
+    books.account().release(unused);
+  }
+  CHECK(books.pools.reconcile(kApi, *pool) == 0);
+  CHECK(books.charged() == books.memory.held());
+}
+
+TEST_CASE("a call that relied on the cap counts with that cap against an answer from before its end") {
+  StreamBooks books;
+  CUmemPoolProps capped = at(CU_MEM_LOCATION_TYPE_DEVICE, 0);
+  capped.maxSize = 96 * kMiB;
+  books.pools.created(kPool, capped);
+  const StreamPools::PoolRef pool = books.pools.known(kPool);
+  REQUIRE(books.account().reserve(64 * kMiB) == ledger::ReserveOutcome::granted);
+  const StreamPools::Call other = books.pools.begin(*pool, 64 * kMiB);
+  REQUIRE(books.account().reserve(32 * kMiB) == ledger::ReserveOutcome::granted);
+  const std::optional<StreamPools::Call> relying = books.pools.begin_to_cap(*pool, 32 * kMiB);
+  REQUIRE(relying);
+  books.pools.finish(*pool, other, true);  // from what the pool held
+  books.memory.on_asked = [&] {
+    books.memory.on_asked = nullptr;
+    REQUIRE(books.memory.allocate(&books.last, 96 * kMiB, kPool) == CUDA_SUCCESS);
+    books.pools.finish(*pool, *relying, true);
+  };
+  books.pools.reconcile(kApi, *pool);
+  CHECK(books.charged() == 96 * kMiB);
 }
 
 TEST_CASE("a pool that took more than its bound says how much is missing") {
