@@ -74,7 +74,8 @@ CUresult StreamMemory::allocate_from(const StreamPools::PoolRef &pool, Request r
   const auto counted = [&](Obtained &got) {
     const StreamPools::Call call = stream_pools_.begin(*pool, request.upper_bound);
     const CUresult result = act(got);
-    stream_pools_.finish(*pool, call, result == CUDA_SUCCESS);  // no call relies on the cap of a program's own pool
+    // No call relies on the cap of a program's own pool: what is reserved for a failed one is released by admit().
+    stream_pools_.finish(*pool, call, result == CUDA_SUCCESS);
     got.bytes = request.upper_bound;  // until the pool says what it reserves
     return result;
   };

@@ -83,7 +83,7 @@ TEST_CASE("what another call took during a query is not released by the older an
   CHECK(books.charged() >= books.memory.held());
 }
 
-TEST_CASE("an answer that is older than another's is asked again before the pool is said to hold more than its charge") {
+TEST_CASE("an answer older than another's is asked for again before the pool is said to hold more than its charge") {
   StreamBooks books;
   books.allocate(kPool, 96 * kMiB);
   books.free(kPool, books.last);
