@@ -69,8 +69,8 @@ class StreamPools {
 
   // The most that the pool may reserve for a block.
   std::uint64_t upper_bound(const Pool &pool, std::uint64_t bytes);
-  // Around the driver's call. The caller reserves `bound` in the device's account before, and releases it where the
-  // call fails.
+  // Around the driver's call. The caller reserves `bound` in the device's account before, and releases what finish()
+  // answers.
   Call begin(Pool &pool, std::uint64_t bound);
   // The same for a call that only the pool's cap keeps within the limit. nullopt: what is charged for the pool, with
   // `bound`, does not cover that cap.

@@ -36,11 +36,12 @@ struct Recorded {
 thread_local Recorded seen;
 
 struct Totals {
-  unsigned long long calls = 0, hits = 0, unnoticed = 0, due = 0, published = 0, faulted = 0, asked = 0, waited = 0,
-                     complaints = 0;
+  unsigned long long calls = 0, hits = 0, unnoticed = 0, due = 0, published = 0, faulted = 0, asked = 0,
+                     asked_at_free = 0, waited = 0, complaints = 0;
   void add(const Totals &more) {
-    for (const auto figure : {&Totals::calls, &Totals::hits, &Totals::unnoticed, &Totals::due, &Totals::published,
-                              &Totals::faulted, &Totals::asked, &Totals::waited, &Totals::complaints}) {
+    for (const auto figure :
+         {&Totals::calls, &Totals::hits, &Totals::unnoticed, &Totals::due, &Totals::published, &Totals::faulted,
+          &Totals::asked, &Totals::asked_at_free, &Totals::waited, &Totals::complaints}) {
       this->*figure += more.*figure;
     }
   }
@@ -142,7 +143,9 @@ class Worker {
     totals_.due += seen.due ? 1 : 0;
     totals_.published += seen.published ? 1 : 0;
     totals_.faulted += sealed.faulted() ? 1 : 0;
-    totals_.asked += sealed.faulted() && !seen.published ? 1 : 0;  // the rest: requests for which the pool had no room
+    // The rest: requests for which the pool had no room, and frees that it could not serve again.
+    const bool asked = sealed.faulted() && !seen.published;
+    (strcmp(name, "cuMemFree") == 0 ? totals_.asked_at_free : totals_.asked) += asked ? 1 : 0;
     totals_.waited += hit && waits > 0 ? 1 : 0;
     // The fast path leaves the ledger alone, also for a free that was due.
     if (sealed.faulted() && seen.served) complain(name, "was served and touched the ledger", last);
@@ -216,9 +219,10 @@ int main(int argc, char **argv) {
     live += worker->live_bytes();
   }
   dprintf(1,
-          "calls=%llu hits=%llu unnoticed=%llu due=%llu published=%llu faulted=%llu asked=%llu waited=%llu live=%llu\n",
+          "calls=%llu hits=%llu unnoticed=%llu due=%llu published=%llu faulted=%llu asked=%llu "
+          "asked_at_free=%llu waited=%llu live=%llu\n",
           totals.calls, totals.hits, totals.unnoticed, totals.due, totals.published, totals.faulted, totals.asked,
-          totals.waited, live);
+          totals.asked_at_free, totals.waited, live);
   char byte = 0;
   if (read(0, &byte, 1) < 0) verdict.fail(kOtherFailure);  // until the test has looked at this process
   return verdict.status();
