@@ -104,6 +104,11 @@ bool Admission::deferred_could_serve(const Request &request, int device) {
   return ours >= request.upper_bound || room_.within_reach(device) >= request.upper_bound - ours;
 }
 
+bool Admission::has_room(const Request &request, const Contexts::Current &where) {
+  return request.upper_bound <= ledger_.account(where.device).available() ||
+         room_.make_room({request.api, where.device, request.upper_bound}, Room::Patience::none);
+}
+
 // `returned` gets what mode async had returned to its pool before the last try.
 bool Admission::reserve(const Request &request, const Contexts::Current &where, std::uint64_t &returned,
                         ledger::ReserveOutcome &outcome) {

@@ -29,6 +29,8 @@ class Admission {
   // The driver refuses in its own words; what it serves all the same goes back: OUT_OF_MEMORY.
   static CUresult refuse_unknown(Act act, Undo undo);
 
+  // Whether the request's bound fits, if need be into what can be made free without a wait.
+  bool has_room(const Request &request, const Contexts::Current &where);
   // Reserves `request.upper_bound`, runs `act`, commits what it obtained. Denied: OUT_OF_MEMORY, and nothing is held.
   // The driver's own error goes back verbatim.
   CUresult admit(const Request &request, const Contexts::Current &where, Act act, Undo undo, Obtained &obtained);

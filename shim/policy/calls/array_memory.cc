@@ -13,7 +13,7 @@ CUresult ArrayMemory::create(Request request, const ArrayShape &shape, Act act, 
   const Contexts::Current where = admission_.current();
   ledger::Account &account = ledger_.account(where.device);
   // The bound may be what does not fit. Else the program's own array tells how the driver is to be asked.
-  if (where.error == CUDA_SUCCESS && request.upper_bound > account.available() && costs_.is_to_learn() &&
+  if (where.error == CUDA_SUCCESS && costs_.is_to_learn() && !admission_.has_room(request, where) &&
       account.reserve(ArrayCosts::kProbeBytes) == ledger::ReserveOutcome::granted) {
     costs_.probe(where);
     account.release(ArrayCosts::kProbeBytes);
