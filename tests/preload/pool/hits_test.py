@@ -46,9 +46,10 @@ def every_hit(backed, settings, *what):
                     seen["published"] > 20 and seen["faulted"] > 20 and seen["due"] > 5)
         expect_that(f"each allocation that touched the ledger published: {seen}",
                     seen["asked"] <= (seen["calls"] // 100 if backed == "grown" else 0))
-        # A free asks whether the pool can grow where the pool could not serve a block of its size again.
-        expect_that(f"few frees touched the ledger and published nothing: {seen}",
-                    seen["asked"] + seen["asked_at_free"] <= seen["calls"] // 100)
+        # A free asks whether the pool can grow where the pool could not serve a block of its size again. Frees that
+        # were due are several times as many.
+        expect_that(f"hardly a free touched the ledger and published nothing: {seen}",
+                    seen["asked_at_free"] <= seen["calls"] // 1000)
         expect_that(f"one thread waits for no other: {seen}", what[0] != "1" or seen["waited"] == 0)
         expect("processes", len(rows), 1)
         used, reserved = rows[0]["used"], rows[0]["reserved"]
