@@ -5,6 +5,7 @@
 #include <elf.h>
 
 #include "link_map.h"
+#include "loaded_objects.h"
 #include "preload.h"
 
 #define RATION_HOOK(symbol, parameters, name, since, stream, need, closed) \
@@ -87,7 +88,7 @@ struct Bounds {
 
 Loader loader;
 int loader_ready;
-void *driver_handle;
+Library driver_library{"libcuda.so.1", "libcuda.so", nullptr, 0};
 AddressTable table;
 Bounds driver_bounds;
 int table_ready;
@@ -95,10 +96,6 @@ int table_ready;
 unsigned slot_of(const void *address) {
   const auto bits = reinterpret_cast<uintptr_t>(address);
   return static_cast<unsigned>((bits >> 4) ^ (bits >> 10)) & (kAddressSlots - 1);
-}
-
-void *loaded(const char *name) {
-  return real().dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
 }
 
 // The extent of the object that contains `address`, from its ELF header to the end of its last segment.
@@ -147,17 +144,6 @@ void fill_table(void *driver) {
 
 }  // namespace
 
-// A library that was loaded by path and has no SONAME is not found under a fixed name: search for its file name.
-void *loaded_library(const char *name, const char *file_prefix) {
-  void *handle = loaded(name);
-  for (const link_map *map = _r_debug.r_map; map != nullptr && handle == nullptr; map = map->l_next) {
-    if (map->l_name != nullptr && starts_with(base_name(map->l_name), file_prefix)) {
-      handle = loaded(map->l_name);
-    }
-  }
-  return handle;
-}
-
 const Loader &real() {
   if (__atomic_load_n(&loader_ready, __ATOMIC_ACQUIRE) == 0) {
     loader.dlopen = reinterpret_cast<decltype(loader.dlopen)>(next_definition("dlopen"));
@@ -174,14 +160,11 @@ void leave_no_error() {
 }
 
 void *loaded_driver() {
-  void *handle = __atomic_load_n(&driver_handle, __ATOMIC_ACQUIRE);
-  if (handle == nullptr) {
-    handle = loaded_library("libcuda.so.1", "libcuda.so");
-    if (handle != nullptr) {
-      __atomic_store_n(&driver_handle, handle, __ATOMIC_RELEASE);
-    }
-  }
-  return handle;
+  return loaded_library(driver_library);
+}
+
+void *found_driver() {
+  return found_library(driver_library);
 }
 
 void *any_driver() {

@@ -3,6 +3,7 @@
 // Layer: preload. Threads: no lock; racing threads store equal values.
 #include "../driver/nvml_abi.h"
 #include "link_map.h"
+#include "loaded_objects.h"
 #include "preload.h"
 
 #define RATION_NVML_HOOK(symbol, parameters) \
@@ -22,7 +23,7 @@ constexpr const char *nvml_symbols[kNvmlHookCount] = {
 #include "hook_table.inc"
 };
 
-void *nvml_handle;
+Library nvml_library{"libnvidia-ml.so.1", "libnvidia-ml.so", nullptr, 0};
 
 nvmlReturn_t absent() {
   return NVML_ERROR_FUNCTION_NOT_FOUND;
@@ -31,12 +32,11 @@ nvmlReturn_t absent() {
 }  // namespace
 
 void *loaded_nvml() {
-  void *handle = __atomic_load_n(&nvml_handle, __ATOMIC_ACQUIRE);
-  if (handle == nullptr) {
-    handle = loaded_library("libnvidia-ml.so.1", "libnvidia-ml.so");
-    __atomic_store_n(&nvml_handle, handle, __ATOMIC_RELEASE);
-  }
-  return handle;
+  return loaded_library(nvml_library);
+}
+
+void *found_nvml() {
+  return found_library(nvml_library);
 }
 
 void *real_nvml_function(unsigned hook, bool &found) {

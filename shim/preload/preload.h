@@ -54,6 +54,8 @@ void leave_no_error();
 
 // The process's libcuda, without loading it; nullptr while there is none.
 void *loaded_driver();
+// What loaded_driver() found before, if anything.
+void *found_driver();
 // The same, but loads it if necessary: a program can call a hook before a driver is loaded (weak references).
 void *any_driver();
 
@@ -68,9 +70,6 @@ void *closed_target(unsigned hook);
 // Whether `address` is one of our exports, for the driver or for NVML.
 bool is_entry(const void *address);
 
-// The handle of a loaded library, by its name or by a prefix of its file name; nullptr: not loaded.
-void *loaded_library(const char *name, const char *file_prefix);
-
 // The hook of the driver's function at `address` under `symbol` (nullptr: under any), or kHookCount.
 Hook hook_at(void *driver, const void *address, const char *symbol);
 
@@ -79,6 +78,8 @@ bool in_driver(uintptr_t address);
 
 // The libnvidia-ml that the program loaded, which then stays loaded; nullptr while there is none.
 void *loaded_nvml();
+// What loaded_nvml() found before, if anything.
+void *found_nvml();
 // NVML's own function of a hook; a function that returns FUNCTION_NOT_FOUND where there is none (yet: `found` is
 // false).
 void *real_nvml_function(unsigned hook, bool &found);

@@ -3,13 +3,16 @@
 // Layer: preload. Called from: trampolines_*.S, on any thread, possibly before every constructor of the process.
 #include <dlfcn.h>
 
+#include "hook_names.h"
 #include "link_map.h"
+#include "loaded_objects.h"
 #include "preload.h"
 
 namespace ration::preload {
 namespace {
 
-// Prefixes of the names that may be swapped. Every other name costs only these comparisons.
+// Prefixes of the names that may be swapped: what other names cost. A name that begins so and is not hooked costs one
+// search of a table more.
 bool is_driver_name(const char *name) {
   return name[0] == 'c' && name[1] == 'u';
 }
@@ -51,13 +54,7 @@ link_map *object_of(uintptr_t caller) {
 // call each other without end. An interposer before this library is not called from here.
 bool caller_interposes(uintptr_t caller) {
   const link_map *map = object_of(caller);
-  const link_map *own = own_map();
-  for (const link_map *after = own != nullptr ? own->l_next : nullptr; after != nullptr; after = after->l_next) {
-    if (after == map) {
-      return defines(*map, "dlsym");
-    }
-  }
-  return false;
+  return map != nullptr && defines(*map, "dlsym") && precedes(*map);
 }
 
 // Whether a look-up found a real loader function: the next one after this library, or libc's own, after other
@@ -79,6 +76,7 @@ bool is_real(const void *found, Function next) {
 // look-ups of its own functions are not swapped: on WSL2 both libraries are loaders of the real ones.
 struct Driver {
   static void *loaded() { return loaded_driver(); }
+  static void *found() { return found_driver(); }
   static void *entry_for(void *driver, const void *found, const char *name, uintptr_t caller) {
     const Hook hook = hook_at(driver, found, name);
     return hook == kHookCount || in_driver(caller) ? nullptr : entries[hook];
@@ -86,17 +84,38 @@ struct Driver {
 };
 struct Management {
   static void *loaded() { return loaded_nvml(); }
+  static void *found() { return found_nvml(); }
   static void *entry_for(void *nvml, const void *found, const char *name, uintptr_t caller) {
     void *entry = nvml_entry_for(nvml, found, name);
     return entry == nullptr || object_of(reinterpret_cast<uintptr_t>(found)) == object_of(caller) ? nullptr : entry;
   }
 };
 
+void *libc() {
+  static void *handle;  // racing threads store equal values
+  void *found = __atomic_load_n(&handle, __ATOMIC_ACQUIRE);
+  if (found == nullptr) {
+    found = real().dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+    __atomic_store_n(&handle, found, __ATOMIC_RELEASE);
+  }
+  return found;
+}
+
+// Whether the program would get our export. With RTLD_NEXT that depends on its place, and nothing after us may have it.
+bool only_ours(const Lookup &lookup) {
+  if (lookup.handle() != RTLD_NEXT) {
+    return is_entry(lookup.ask_real(lookup.handle()));
+  }
+  const link_map *from = object_of(lookup.call.caller);
+  return from != nullptr && !precedes(*from) && is_entry(lookup.ask_real(RTLD_DEFAULT)) &&
+         lookup.ask_real(RTLD_NEXT) == nullptr;
+}
+
 // Our exports must not make a process without CUDA appear to have CUDA. While no such library is loaded, a name that
 // only this library defines is looked up in libc, which returns NULL and sets a normal dlerror.
 Answer without_library(const Lookup &lookup) {
-  if (is_entry(lookup.ask_real(lookup.handle()))) {
-    lookup.call.first = reinterpret_cast<uintptr_t>(real().dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD));
+  if (only_ours(lookup)) {
+    lookup.call.first = reinterpret_cast<uintptr_t>(libc());
   }
   return kGoOn;
 }
@@ -125,9 +144,12 @@ Answer name_in(const Lookup &lookup) {
 template <class Library>
 Answer next_name_in(const Lookup &lookup) {
   void *library = Library::loaded();
+  if (library == nullptr) {
+    return without_library(lookup);
+  }
   const link_map *from = object_of(lookup.call.caller);
   const bool is_library = from != nullptr && from->l_name != nullptr && from->l_name[0] != '\0';
-  if (library == nullptr || !is_library || defines(*from, lookup.name()) || defines(*from, "dlsym")) {
+  if (!is_library || defines(*from, lookup.name()) || defines(*from, "dlsym")) {
     return kGoOn;
   }
   // A look-up in its handle covers the library and the libraries that it links with.
@@ -145,8 +167,13 @@ Answer next_name_in(const Lookup &lookup) {
   return {true, entry};
 }
 
+// Names that only begin like hooked ones are passed on. In a handle, with the library at hand, the address that was
+// found tells sooner than the name.
 template <class Library>
 Answer hooked_name(const Lookup &lookup) {
+  if ((lookup.handle() == RTLD_NEXT || Library::found() == nullptr) && !is_hooked(lookup.name())) {
+    return kGoOn;
+  }
   return lookup.handle() == RTLD_NEXT ? next_name_in<Library>(lookup) : name_in<Library>(lookup);
 }
 

@@ -54,6 +54,7 @@ WANTED = {
     "ledger_reserve_release/threads:1": None,
     "start.bin_true": None,
     "dlsym.hooked_name": None,
+    "dlsym.foreign_name": ("1.5 x", "dlsym.foreign_name", (100, 151)),
     "hook.alloc_free": None,
 }
 TRACES = ("train", "train-7", "steady1k-7", "shape_without_a_bound")
@@ -68,6 +69,7 @@ QUIET = {
     "pool": {"get_current_through": 20, "lifo_1000_alone": 60, "lifo_1000_quarantined": 90, "lifo_1000_through": 180,
              "lifo_1000_calls_through": 2, "replace_1000_alone": 60, "replace_1000_quarantined": 90,
              "replace_1000_through": 180, "replace_1000_calls_through": 2},
+    "dlsym": {"foreign_name": (100, 150)},
 }
 QUIET_ARENAS = {"train": 1.0075, "train-7": 1.0085, "steady1k-7": 1.15, "shape_without_a_bound": 9}
 
@@ -108,7 +110,9 @@ def smoke():
 def table(folder, figures, arenas, *options):
     folder = pathlib.Path(folder)
     for bench, values in figures.items():
-        listed = [{"name": name, "unit": "", "value": value} for name, value in values.items()]
+        listed = [{"name": name, "unit": ""} |
+                  ({"without": value[0], "with": value[1]} if isinstance(value, tuple) else {"value": value})
+                  for name, value in values.items()]
         (folder / f"bench_{bench}.json").write_text(json.dumps({"bench": bench, "figures": listed}))
     for name, ratio in arenas.items():
         (folder / f"replay_{name}.json").write_text(json.dumps({"min_arena_ratio": ratio}))

@@ -40,6 +40,7 @@ int main() {
   for (const char *name : {"cuInit", "cuMemAlloc_v2", "cuGetProcAddress_v2", "cuNoSuchFunction",
                            "nvmlDeviceGetMemoryInfo", "nvmlDeviceGetMemoryInfo_v2", "nvmlNoSuchFunction"}) {
     expect_absent("RTLD_DEFAULT", name, [=] { return dlsym(RTLD_DEFAULT, name); });
+    expect_absent("RTLD_NEXT", name, [=] { return dlsym(RTLD_NEXT, name); });
     expect_absent("the program's handle", name, [=] { return dlsym(program, name); });
     expect_absent("RTLD_DEFAULT with a version", name, [=] { return dlvsym(RTLD_DEFAULT, name, "RATION_1"); });
   }

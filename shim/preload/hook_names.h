@@ -1,0 +1,9 @@
+// Which names belong to hooked functions of the driver or of NVML.
+// Layer: preload. Threads: any; constant.
+#pragma once
+
+namespace ration::preload {
+
+bool is_hooked(const char *name);
+
+}  // namespace ration::preload
