@@ -12,18 +12,7 @@ namespace {
 
 constexpr unsigned kHiddenVersion = 0x8000;  // DT_VERSYM bit: not the default version (gABI, symbol versioning)
 
-struct SymbolTable {
-  const ElfW(Sym) *symbols = nullptr;
-  const char *strings = nullptr;
-  const uint32_t *gnu_hash = nullptr;
-  const uint16_t *versions = nullptr;
-};
-
-// glibc relocates these pointers in place except in the vDSO, whose dynamic section is read-only.
-template <class T>
-const T *pointer_of(const link_map &map, ElfW(Addr) value) {
-  return reinterpret_cast<const T *>(value < map.l_addr ? value + map.l_addr : value);
-}
+}  // namespace
 
 SymbolTable symbol_table(const link_map &map) {
   SymbolTable table;
@@ -51,17 +40,8 @@ SymbolTable symbol_table(const link_map &map) {
   return table;
 }
 
-uint32_t gnu_hash_of(const char *name) {
-  uint32_t hash = 5381;
-  for (; *name != '\0'; ++name) {
-    hash = hash * 33 + static_cast<unsigned char>(*name);
-  }
-  return hash;
-}
-
 // DT_GNU_HASH layout: nbuckets, symoffset, bloom_size, bloom_shift, bloom[], buckets[], chain[].
-const ElfW(Sym) * definition_in(const link_map &map, const char *name) {
-  const SymbolTable table = symbol_table(map);
+const ElfW(Sym) * definition_in(const SymbolTable &table, const char *name, uint32_t hash) {
   if (table.gnu_hash == nullptr || table.symbols == nullptr || table.strings == nullptr) {
     return nullptr;
   }
@@ -71,10 +51,16 @@ const ElfW(Sym) * definition_in(const link_map &map, const char *name) {
   const uint32_t *buckets =
       table.gnu_hash + 4 + bloom_words * static_cast<uint32_t>(sizeof(ElfW(Addr)) / sizeof(uint32_t));
   const uint32_t *chain = buckets + bucket_count;
-  if (bucket_count == 0) {
+  if (bucket_count == 0 || bloom_words == 0) {
     return nullptr;
   }
-  const uint32_t hash = gnu_hash_of(name);
+  const auto *bloom = reinterpret_cast<const ElfW(Addr) *>(table.gnu_hash + 4);
+  constexpr uint32_t kBits = 8 * sizeof(ElfW(Addr));
+  const ElfW(Addr) word = bloom[hash / kBits % bloom_words];
+  const ElfW(Addr) mask = ElfW(Addr){1} << hash % kBits | ElfW(Addr){1} << (hash >> table.gnu_hash[3]) % kBits;
+  if ((word & mask) != mask) {
+    return nullptr;
+  }
   const ElfW(Sym) *hidden = nullptr;
   for (uint32_t index = buckets[hash % bucket_count]; index >= first; ++index) {
     const uint32_t value = chain[index - first];
@@ -91,8 +77,6 @@ const ElfW(Sym) * definition_in(const link_map &map, const char *name) {
   }
   return hidden;
 }
-
-}  // namespace
 
 bool same(const char *a, const char *b) {
   while (*a != '\0' && *a == *b) {
@@ -131,7 +115,7 @@ const link_map *own_map() {
 }
 
 bool defines(const link_map &map, const char *name) {
-  return definition_in(map, name) != nullptr;
+  return definition_in(symbol_table(map), name, gnu_hash_of(name)) != nullptr;
 }
 
 void *next_definition(const char *name) {
@@ -142,7 +126,7 @@ void *next_definition(const char *name) {
       if (map == own) {
         continue;
       }
-      if (const ElfW(Sym) *symbol = definition_in(*map, name)) {
+      if (const ElfW(Sym) *symbol = definition_in(symbol_table(*map), name, gnu_hash_of(name))) {
         return reinterpret_cast<void *>(map->l_addr + symbol->st_value);
       }
     }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <link.h>
+#include <stdint.h>
 
 namespace ration::preload {
 
@@ -19,7 +20,33 @@ const link_map *own_map();
 // default version is preferred to hidden ones (DT_VERSYM). nullptr: no object defines it.
 void *next_definition(const char *name);
 
-// Whether this one object defines `name` as a function.
+// Whether this one object defines `name`.
 bool defines(const link_map &map, const char *name);
+
+// What one object defines.
+struct SymbolTable {
+  const ElfW(Sym) *symbols = nullptr;
+  const char *strings = nullptr;
+  const uint32_t *gnu_hash = nullptr;
+  const uint16_t *versions = nullptr;
+};
+SymbolTable symbol_table(const link_map &map);
+
+// An address in a dynamic section. glibc relocates these in place except in the vDSO, whose section is read-only.
+template <class T>
+const T *pointer_of(const link_map &map, ElfW(Addr) value) {
+  return reinterpret_cast<const T *>(value < map.l_addr ? value + map.l_addr : value);
+}
+
+constexpr uint32_t gnu_hash_of(const char *name) {
+  uint32_t hash = 5381;
+  for (; *name != '\0'; ++name) {
+    hash = hash * 33 + static_cast<unsigned char>(*name);
+  }
+  return hash;
+}
+
+// `hash`: gnu_hash_of(name). nullptr: it does not define it.
+const ElfW(Sym) * definition_in(const SymbolTable &table, const char *name, uint32_t hash);
 
 }  // namespace ration::preload

@@ -1,16 +1,12 @@
 #include "loaded_objects.h"
 
 #include <dlfcn.h>
-#include <stddef.h>
 
 #include "core_file.h"
 #include "link_map.h"
 #include "preload.h"
 
 namespace ration::preload {
-namespace {
-
-using Visit = int (*)(dl_phdr_info *, size_t, void *);
 
 // The next definition after this library: a sanitizer's own must not be called before it has started.
 int for_each_object(Visit visit, void *argument) {
@@ -23,6 +19,8 @@ int for_each_object(Visit visit, void *argument) {
   }
   return found != nullptr ? found(visit, argument) : 0;
 }
+
+namespace {
 
 uint64_t objects_ever_added() {
   uint64_t adds = 0;

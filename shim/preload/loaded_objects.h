@@ -3,9 +3,14 @@
 #pragma once
 
 #include <link.h>
+#include <stddef.h>
 #include <stdint.h>
 
 namespace ration::preload {
+
+// As dl_iterate_phdr, whose lock is held meanwhile and may be taken again.
+using Visit = int (*)(dl_phdr_info *, size_t, void *);
+int for_each_object(Visit visit, void *argument);
 
 // A library that the process may load at any time.
 struct Library {

@@ -7,6 +7,7 @@
 #include "link_map.h"
 #include "loaded_objects.h"
 #include "preload.h"
+#include "variables.h"
 
 namespace ration::preload {
 namespace {
@@ -203,6 +204,9 @@ int resolve(const Lookup &lookup, void *real_function) {
     return 0;
   }
   Answer answer = kGoOn;
+  if ((is_driver_name(name) || is_management_name(name)) && may_have_new_variables() && is_hooked(name)) {
+    return_variables();
+  }
   if (is_driver_name(name)) {
     answer = hooked_name<Driver>(lookup);
   } else if (is_management_name(name)) {
@@ -236,6 +240,7 @@ __attribute__((visibility("hidden"))) int ration_resolve_dlvsym(RationCall *call
 // RTLD_DEEPBIND would bind the library's own references past every preload. It is removed before the call, because
 // nothing runs after a tail jump.
 __attribute__((visibility("hidden"))) int ration_resolve_dlopen(RationCall *call) {
+  ration::preload::variables_may_come(reinterpret_cast<const char *>(call->first));
   call->second &= ~static_cast<uintptr_t>(RTLD_DEEPBIND);
   call->target = reinterpret_cast<void *>(ration::preload::real().dlopen);
   return 0;

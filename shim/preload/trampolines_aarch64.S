@@ -119,7 +119,7 @@ ration_entry_\symbol:
   ldr x16, [x16, :lo12:ration_slots + 8 * hook_index]
   br x16
   .cfi_endproc
-  .size \symbol, . - \symbol
+  .size \symbol, 0
   .type first_\symbol, %function
 first_\symbol:
   .cfi_startproc

@@ -124,6 +124,7 @@ ration_first_use:
   .cfi_endproc
   .size ration_first_use, . - ration_first_use
 
+/* Of size 0: where a program has a variable of that name, its linker may have it copied from here. */
   .set hook_index, 0
   .macro ENTRY symbol
   .text
@@ -139,7 +140,7 @@ ration_entry_\symbol:
   endbr64
   jmpq *(ration_slots + 8 * hook_index)(%rip)
   .cfi_endproc
-  .size \symbol, . - \symbol
+  .size \symbol, 0
   .type first_\symbol, @function
 first_\symbol:
   .cfi_startproc
