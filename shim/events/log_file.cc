@@ -85,6 +85,9 @@ LogFile::Claim LogFile::try_claim(const std::string &path, const std::string &tr
       close(file);
       return Claim::busy;
     }
+    if (status.st_size == 0 && status.st_uid == geteuid() && (status.st_mode & 0600) != 0600) {
+      fchmod(file, (status.st_mode & 07777) | 0600);  // a umask that takes from the owner: others append beside it
+    }
     if (ftruncate(file, 0) != 0) {
       problem = std::strerror(errno);
       close(file);

@@ -24,6 +24,9 @@ int create_file(const std::string &path) {
       break;
     }
   }
+  if (file >= 0) {
+    fchmod(file, 0600);  // whatever the umask takes
+  }
   return file;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -119,6 +120,7 @@ std::unique_ptr<ExportFile> ExportFile::make(const std::string &state_folder, st
       problem = errno == ENOENT ? "" : error_text(errno);  // ENOENT: the folder was removed
       continue;
     }
+    fchmod(file.number(), 0600);  // whatever the umask takes
     const bool done = made->set_up(folder.number(), file.number(), temporary, problem);
     // exists only after a failure, or where the name was given by a link
     unlinkat(folder.number(), temporary.c_str(), 0);

@@ -144,14 +144,37 @@ GroupFile GroupFile::map(int descriptor, std::string &problem) {
   return problem.empty() ? std::move(file) : GroupFile();
 }
 
+// A folder that is for its owner alone, who cannot use it: one of ours, made under a umask that takes from the owner.
+bool lacks_modes(const struct stat &found) {
+  return found.st_uid == geteuid() && (found.st_mode & 0077) == 0 && (found.st_mode & 0700) != 0700;
+}
+
+// True: it may be opened now.
+bool repair_state_folder(const std::string &path) {
+  const Descriptor folder(open(path.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat found {};
+  if (!folder || fstat(folder.number(), &found) != 0 || !lacks_modes(found)) {
+    return false;
+  }
+  const std::string itself = "/proc/self/fd/" + std::to_string(folder.number());
+  return chmod(itself.c_str(), 0700) == 0;  // fchmod(2) does not take a descriptor of this kind
+}
+
 Descriptor open_state_folder(const std::string &path, bool make, std::string &problem) {
   for (int tries = 0; tries < 100; ++tries) {
     Descriptor folder(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     struct stat found {};
+    const bool refused = !folder && errno == EACCES;
     if (folder && fstat(folder.number(), &found) == 0) {
       const char *const wrong = why_untrusted(found);
+      if (lacks_modes(found)) {  // root, or an owner who may read it
+        fchmod(folder.number(), 0700);
+      }
       problem = wrong == nullptr ? "" : wrong;
       return wrong == nullptr ? std::move(folder) : Descriptor();
+    }
+    if (refused && repair_state_folder(path)) {
+      continue;
     }
     if (errno != ENOENT || !make) {
       // A link answers ENOTDIR here, like a file.
@@ -191,6 +214,7 @@ bool make_group_file(int folder, const std::string &name, const std::string &gro
     problem = errno == ENOENT ? "" : error_text(errno);  // ENOENT: the folder was removed
     return errno == ENOENT;
   }
+  fchmod(file.number(), 0600);  // whatever the umask takes
   // until it has its name, no process may take it for a dead maker's file
   if (lock_all_lives(file.number()) == LifeLock::failed) {
     problem = "its file system has no open-file-description locks";

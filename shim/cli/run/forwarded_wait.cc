@@ -14,18 +14,18 @@ namespace ration::cli {
 
 namespace {
 
-constexpr int kForwarded[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+// Job control: a stopped `ration` stops, and the shell signals the command by itself.
+constexpr int kJobControl[] = {SIGTSTP, SIGTTIN, SIGTTOU, SIGCONT};
 
-// Blocks the forwarded signals from before the fork, so that none is lost between fork and wait. No handler is
-// installed: it would change what the command inherits.
+// Blocks what is forwarded, and SIGCHLD, from before the fork, so that nothing is lost between fork and wait. No
+// handler is installed: it would change what the command inherits. A fault of our own ends us all the same.
 class BlockedSignals {
  public:
   BlockedSignals() {
-    sigemptyset(&watched_);
-    for (const int signal : kForwarded) {
-      sigaddset(&watched_, signal);
+    sigfillset(&watched_);
+    for (const int signal : kJobControl) {
+      sigdelset(&watched_, signal);
     }
-    sigaddset(&watched_, SIGCHLD);
     sigprocmask(SIG_BLOCK, &watched_, &inherited_mask_);
     // While SIGCHLD is ignored the kernel reaps the child itself, and its status is lost.
     struct sigaction by_default {};
@@ -63,8 +63,17 @@ class BlockedSignals {
 // The terminal signals its whole foreground group, and so the command. A hang-up goes to the session's leader alone,
 // whose end then hangs up the group: as the leader we forward it.
 bool command_got(const siginfo_t &signal) {
-  const bool from_kernel = signal.si_code == SI_KERNEL;
-  return from_kernel && !(signal.si_signo == SIGHUP && getsid(0) == getpid());
+  const int number = signal.si_signo;
+  const bool by_terminal = number == SIGINT || number == SIGQUIT || number == SIGWINCH || number == SIGHUP;
+  return by_terminal && signal.si_code == SI_KERNEL && !(number == SIGHUP && getsid(0) == getpid());
+}
+
+void forward(const siginfo_t &signal, pid_t child) {
+  if (signal.si_code == SI_QUEUE) {
+    sigqueue(child, signal.si_signo, signal.si_value);
+  } else {
+    kill(child, signal.si_signo);
+  }
 }
 
 int wait_for(pid_t child, const BlockedSignals &signals) {
@@ -76,7 +85,7 @@ int wait_for(pid_t child, const BlockedSignals &signals) {
     }
     const siginfo_t signal = signals.wait();
     if (signal.si_signo != SIGCHLD && !command_got(signal)) {
-      kill(child, signal.si_signo);
+      forward(signal, child);
     }
   }
 }

@@ -13,8 +13,8 @@ struct Started {
   int exit_status = 0;  // the command's own, or 128 + the signal that ended it
 };
 
-// Forwards INT TERM HUP QUIT, except where the terminal has already signalled the whole process group. The command gets
-// the signal mask and dispositions that we inherited. `for_shell`: after ENOEXEC /bin/sh runs the file, as execvp(3)
+// Forwards every signal that can be caught, job control's apart, except where the terminal has already signalled the
+// whole process group. The command gets the signal mask and dispositions that we inherited. `for_shell`: after ENOEXEC /bin/sh runs the file, as execvp(3)
 // does.
 Started start_and_wait(const std::string &path, const std::vector<std::string> &arguments,
                        const std::vector<const char *> &environment, bool for_shell);

@@ -1,5 +1,7 @@
 #include "cli/run/temporary_folder.h"
 
+#include <sys/stat.h>
+
 #include <cstdlib>
 #include <filesystem>
 
@@ -13,7 +15,8 @@ TemporaryFolder::TemporaryFolder(const std::string &parent) {
   for (const std::string &folder :
        {parent, environment.value("TMPDIR"), std::string("/tmp"), std::string("/dev/shm")}) {
     std::string name = folder + "/ration-XXXXXX";
-    if (!folder.empty() && mkdtemp(name.data()) != nullptr) {  // 0700
+    if (!folder.empty() && mkdtemp(name.data()) != nullptr) {
+      chmod(name.c_str(), 0700);  // whatever the umask takes
       path_ = name;
       return;
     }
