@@ -44,7 +44,11 @@ std::string real_folder(const std::string &folder) {
 }  // namespace
 
 MachineFile MachineFile::open(const std::string &path, bool create) {
-  return MachineFile(::open(path.c_str(), O_RDWR | O_CLOEXEC | (create ? O_CREAT : 0), 0600));
+  const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC | (create ? O_CREAT : 0), 0600);
+  if (create && file >= 0) {
+    ::fchmod(file, 0600);  // whatever the umask of the first process takes
+  }
+  return MachineFile(file);
 }
 
 MachineFile::~MachineFile() {
