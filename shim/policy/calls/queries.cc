@@ -69,7 +69,9 @@ void Queries::present_total(std::size_t *total_bytes, CUdevice handle) {
 CUresult Queries::in_context(CUresult code) {
   CUdevice device = 0;
   const CUresult error = driver::real.cuCtxGetDevice(&device);
-  return error == CUDA_ERROR_INVALID_CONTEXT || error == CUDA_ERROR_CONTEXT_IS_DESTROYED ? error : code;
+  const bool of_thread = error == CUDA_ERROR_INVALID_CONTEXT || error == CUDA_ERROR_CONTEXT_IS_DESTROYED ||
+                         error == CUDA_ERROR_NOT_PERMITTED;  // in a host function
+  return of_thread ? error : code;
 }
 
 CUresult Queries::address_range(CUdeviceptr address, CUdeviceptr *base, std::size_t *bytes, bool &handled) {

@@ -171,6 +171,12 @@ void in_one_list(CUdeviceptr block) {
           std::to_string(size) + " " + std::to_string(is_synchronous));
 }
 
+void ask_in_host_function(void *block) {
+  CUdeviceptr base = 0;
+  std::size_t bytes = 0;
+  say("a range in a host function", cuMemGetAddressRange(&base, &bytes, *static_cast<CUdeviceptr *>(block)));
+}
+
 }  // namespace
 
 int main() {
@@ -201,6 +207,8 @@ int main() {
   say("a handle of a block", cuMemRetainAllocationHandle(&handle, reinterpret_cast<void *>(large)));
   identifiers();
   synchronous_ones();
+  must(cuLaunchHostFunc(nullptr, &ask_in_host_function, &small));
+  must(cuCtxSynchronize());
   must(cuMemFree(small));
   ask_all("a dead block", small, small + 999);
   must(cuMemFree(large));
