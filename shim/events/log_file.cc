@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -33,12 +34,46 @@ bool within_size_limit(std::uint64_t end) {
   return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || end <= limit.rlim_cur;
 }
 
+// Where a program closed its standard streams, what it prints to them must not reach the log.
+int open_beyond_streams(const std::string &path, int flags, mode_t mode = 0) {
+  const int file = open(path.c_str(), flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, mode);
+  if (file < 0 || file > STDERR_FILENO) {
+    return file;
+  }
+  const int beyond = fcntl(file, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  const int error = errno;
+  close(file);
+  errno = error;
+  return beyond;
+}
+
 bool first_line_bears(int file, const std::string &tree) {
   std::string head(64 * 1024, '\0');
   const ssize_t got = pread(file, head.data(), head.size(), 0);
   head.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
   const std::string_view line = std::string_view(head).substr(0, head.find('\n'));
   return line.find("\"tree\":\"" + tree + "\"") != std::string_view::npos;
+}
+
+// Also of a file that is empty, or that ends in the middle of these words.
+bool begins_as_log(int file) {
+  constexpr std::string_view kBegin = R"({"t":"meta","schema":"ration.events/)";
+  char head[kBegin.size()];
+  const ssize_t got = pread(file, head, sizeof(head), 0);
+  return got >= 0 &&
+         std::string_view(head, static_cast<std::size_t>(got)) == kBegin.substr(0, static_cast<std::size_t>(got));
+}
+
+// The program's own output would be cut, or mixed with records. /dev/null has neither.
+bool is_standard_stream(const struct stat &status) {
+  const bool null = S_ISCHR(status.st_mode) && status.st_rdev == makedev(1, 3);
+  for (int stream = 0; stream <= 2 && !null; ++stream) {
+    struct stat other {};
+    if (fstat(stream, &other) == 0 && other.st_dev == status.st_dev && other.st_ino == status.st_ino) {
+      return true;
+    }
+  }
+  return false;
 }
 
 // The parent's latest log, as a forked child sees it. A fork may come between any two of these stores; a child that
@@ -65,7 +100,7 @@ void close_inherited_log() {
 }
 
 LogFile::Claim LogFile::try_claim(const std::string &path, const std::string &tree, std::string &problem) {
-  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666);
+  const int file = open_beyond_streams(path, O_RDWR | O_CREAT, 0666);
   struct stat status {};
   if (file < 0 || fstat(file, &status) != 0) {
     problem = std::strerror(errno);
@@ -80,7 +115,17 @@ LogFile::Claim LogFile::try_claim(const std::string &path, const std::string &tr
     close(file);
     return Claim::failed;
   }
+  if (is_standard_stream(status)) {
+    problem = "it is a standard stream of the program";
+    close(file);
+    return Claim::failed;
+  }
   if (regular) {
+    if (!begins_as_log(file)) {
+      problem = "it is not a log, and stays as it is";
+      close(file);
+      return Claim::failed;
+    }
     if (is_locked_elsewhere(file) || first_line_bears(file, tree)) {
       close(file);
       return Claim::busy;
@@ -132,7 +177,7 @@ bool LogFile::is_open_still() {
   if (fstat(file_, &status) == 0 && status.st_dev == device_ && status.st_ino == inode_) {
     return true;
   }
-  const int file = open(path_.c_str(), O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+  const int file = open_beyond_streams(path_, O_RDWR);
   if (file < 0) {
     return false;
   }

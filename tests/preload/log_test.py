@@ -73,7 +73,7 @@ def child_of_a_user(folder):
 def earlier_log(folder):
     """A log of an earlier run is replaced."""
     path = pathlib.Path(folder) / "run.jsonl"
-    path.write_text("left over\n" * 10000)
+    path.write_text('{"t":"meta","schema":"ration.events/1"}\n' * 10000)
     done = run("linked_lazy", folder=folder, **LIMITED)
     expect("allocations", len(of_type(done.logs["run.jsonl"], "alloc")), 10)
 

@@ -19,7 +19,7 @@ namespace {
 constexpr std::int64_t kPid = 4242;
 
 std::string line_of(const std::string &tree) {
-  return R"({"t":"meta","tree":")" + tree + "\"}\n";
+  return R"({"t":"meta","schema":"ration.events/1","tree":")" + tree + "\"}\n";
 }
 
 // Leaves the log of a process that is dead by now.
@@ -48,11 +48,11 @@ TEST_CASE("a log of an earlier run is overwritten") {
   CHECK(text_of(folder / "log").empty());
 }
 
-TEST_CASE("a file that is not a log is overwritten, too") {
+TEST_CASE("a long log of an earlier run is emptied") {
   const ScratchFolder folder;
-  std::ofstream(folder / "log") << std::string(200'000, 'x');
+  std::ofstream(folder / "log") << line_of("1-1") << std::string(200'000, 'x');
   events::LogFile file;
-  CHECK(claimed(file, folder / "log", "1-1") == folder / "log");
+  CHECK(claimed(file, folder / "log", "2-2") == folder / "log");
   CHECK(text_of(folder / "log").empty());
 }
 

@@ -2,8 +2,10 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <sstream>
 
 #include "catch.h"
@@ -46,6 +48,54 @@ TEST_CASE("a log that cannot be opened is one sentence with its path, and the to
   const std::string fifo = folder / "fifo";
   REQUIRE(mkfifo(fifo.c_str(), 0600) == 0);
   CHECK(problem_of_log(fifo) == fifo + ": not a regular file");
+}
+
+TEST_CASE("a file that is no log stays as it is") {
+  const ScratchFolder folder;
+  const std::string script = folder / "train.py";
+  std::ofstream(script) << "{ 'epochs': 3 }\n";
+  CHECK(problem_of_log(script) == script + ": it is not a log, and stays as it is");
+  std::stringstream contents;
+  contents << std::ifstream(script).rdbuf();
+  CHECK(contents.str() == "{ 'epochs': 3 }\n");
+}
+
+TEST_CASE("an earlier log is written anew, also one that is empty or ends in its first words") {
+  const ScratchFolder folder;
+  for (const std::string before :
+       {"", "{\"t\":\"me", "{\"t\":\"meta\",\"schema\":\"ration.events/1\",\"ver\":\"0\"}\n{}\n"}) {
+    std::ofstream(folder / "log") << before;
+    std::string problem;
+    events::Journal journal(logging_to(folder / "log"), problem);
+    CHECK(problem.empty());
+    CHECK(journal.logging());
+  }
+}
+
+TEST_CASE("a standard stream of the program takes no log") {
+  const ScratchFolder folder;
+  const std::string output = folder / "output";
+  const int before = dup(STDIN_FILENO);
+  const int file = open(output.c_str(), O_RDWR | O_CREAT, 0600);
+  REQUIRE(dup2(file, STDIN_FILENO) == STDIN_FILENO);
+  CHECK(problem_of_log(output) == output + ": it is a standard stream of the program");
+  dup2(before, STDIN_FILENO);
+  close(before);
+  close(file);
+}
+
+TEST_CASE("where a program has closed a standard stream, its number is not the log's") {
+  const ScratchFolder folder;
+  const int before = dup(STDIN_FILENO);
+  close(STDIN_FILENO);
+  std::string problem;
+  {
+    events::Journal journal(logging_to(folder / "log"), problem);
+    CHECK(journal.logging());
+    CHECK(fcntl(STDIN_FILENO, F_GETFD) == -1);
+  }
+  dup2(before, STDIN_FILENO);
+  close(before);
 }
 
 TEST_CASE("a full device takes no record, and nothing is printed") {
