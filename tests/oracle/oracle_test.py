@@ -59,6 +59,7 @@ class Judge:
             self.unsteady += 1
         else:
             self.found.setdefault((*again.signature(), again.where["mode"]), again)
+            print(f"found: program {program.name}: {again}\n{again.program.text()}", flush=True)
 
     def again(self, program, difference):
         """What a patient run shows. Threads side by side get several; wrong bytes and too much memory count at once."""

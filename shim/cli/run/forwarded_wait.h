@@ -14,8 +14,8 @@ struct Started {
 };
 
 // Forwards every signal that can be caught, job control's apart, except where the terminal has already signalled the
-// whole process group. The command gets the signal mask and dispositions that we inherited. `for_shell`: after ENOEXEC /bin/sh runs the file, as execvp(3)
-// does.
+// whole process group. The command gets the signal mask and dispositions that we inherited. `for_shell`: after ENOEXEC
+// /bin/sh runs the file, as execvp(3) does.
 Started start_and_wait(const std::string &path, const std::vector<std::string> &arguments,
                        const std::vector<const char *> &environment, bool for_shell);
 
