@@ -1,4 +1,5 @@
 """What a program met under Ration that it did not meet natively, and the lists of differences that may be."""
+import collections
 import fnmatch
 import pathlib
 import re
@@ -68,13 +69,18 @@ def read_list(path):
     return lines
 
 
+def chunks(bytes_held):
+    return (bytes_held + CHUNK - 1) // CHUNK * CHUNK
+
+
 class State:
     """What a program has done natively so far, as far as the lists ask for it."""
 
     def __init__(self, program):
         self.program = program
         self.closed = {}  # flag -> context of the work that waits for it
-        self.sizes, self.ordered, self.seen = {}, set(), set()
+        self.sizes, self.ordered, self.seen = {}, {}, set()  # ordered: block -> pool
+        self.pooled, self.most_pooled = set(), 0  # blocks that mode async takes from its pool
         self.queued = 0  # bytes of frees that may be queued behind such work
         self.current, self.streams, self.devices, self.owners = {}, {}, {}, {}  # by thread, stream, context, block
         settings = program.settings
@@ -86,9 +92,12 @@ class State:
         wanted = int(words[3]) if words[1] in TAKES and len(words) > 3 else 0
         if words[1] == "pitch":
             wanted = (wanted + 511) // 512 * 512 * int(words[4])
-        ordered = sum(bytes_held for name, bytes_held in self.sizes.items() if name in self.ordered)
-        held = sum(self.sizes.values()) + self.queued - ordered + (ordered + CHUNK - 1) // CHUNK * CHUNK
+        ordered = collections.Counter()
+        for name in self.ordered.keys() & self.sizes.keys():
+            ordered[self.ordered[name]] += self.sizes[name]
+        held = sum(self.sizes.values()) + self.queued + sum(chunks(bytes_held) - bytes_held for bytes_held in ordered.values())
         limit = self.program.limit
+        beside = held - self.pooled_bytes()
         # The largest hole between N blocks has at least one part in N + 1 of what they leave.
         scattered = bool(self.sizes) and wanted * (len(self.sizes) + 1) >= limit - held
         own = self.owners.get(words[2] if len(words) > 2 else "", self.current.get(words[0]))
@@ -96,7 +105,10 @@ class State:
         return self.fixed | {f"after-{verb}": True for verb in self.seen} | {
             "door": words[4] if words[1] == "alloc" and len(words) > 4 else "", "busy": bool(self.closed),
             "elsewhere": elsewhere, "scattered": scattered, "fill": (held + wanted) * 100 // limit,
-            "wanted": wanted * 100 // limit}
+            "crowded": beside > 0 and chunks(self.most_pooled) + beside + chunks(wanted) > limit}
+
+    def pooled_bytes(self):
+        return sum(self.sizes[name] for name in self.pooled & self.sizes.keys())
 
     def step(self, words, answer):
         verb, code = words[1], answer.split(":")[0].rstrip("w!")
@@ -124,7 +136,14 @@ class State:
             self.queued = 0
         if verb in ("alloc_async", "alloc_from"):
             self.fixed["ordered"] = True
-            self.ordered.add(words[2])
+            self.ordered[words[2]] = words[4] if verb == "alloc_from" else "default"
+        elif verb in TAKES:
+            self.ordered.pop(words[2], None)
+        if verb == "pitch" or verb == "alloc" and words[-1] != "old":
+            self.pooled.add(words[2])
+            self.most_pooled = max(self.most_pooled, self.pooled_bytes())
+        elif verb in TAKES:
+            self.pooled.discard(words[2])
 
     def follow_contexts(self, words):
         verb, thread = words[1], words[0]

@@ -54,7 +54,7 @@ class AsyncPools {
   // A clean block of that size which the driver did not get; 0: there is none. Where the pool may not grow and nothing
   // keeps it from growing, what goes back to it could not be had again.
   CUdeviceptr take_retained(const StreamPools::PoolRef &pool, std::uint64_t bytes) noexcept;
-  // Gives them back to the driver. False: there were none.
+  // Gives them back to the driver. False: none went; what the driver did not take stays retained.
   bool release_retained(int device) noexcept;
   // Whether the driver caps the pool, so that it cannot exceed the limit.
   bool is_capped(int device) const;
@@ -112,6 +112,8 @@ class AsyncPools {
   // True: some of them went back, or are retained; the others are kept.
   bool give_back(DevicePool &device_pool, DeferredFrees::Items &clean) noexcept;
   bool return_all(DevicePool &device_pool, DeferredFrees::Items &clean) noexcept;
+  // Leaves what no context could free.
+  bool return_some(DevicePool &device_pool, DeferredFrees::Items &clean) noexcept;
   // With `synchronised`, the driver's pool counts it as free afterwards.
   CUresult free_through(const ContextRef &context, DevicePool &device_pool, const DeferredBlock &block,
                         bool synchronised);

@@ -65,10 +65,20 @@ bool AsyncPools::release_retained(int device) noexcept {
     return false;
   }
   DeferredFrees::Items all = device_pool->frees.release_retained();
-  return return_all(*device_pool, all);
+  const bool any = return_some(*device_pool, all);
+  if (!all.empty() && !device_pool->frees.retain(all)) {  // retained still: who waits for what is freed gains nothing
+    device_pool->frees.keep(all);
+  }
+  return any;
 }
 
 bool AsyncPools::return_all(DevicePool &device_pool, DeferredFrees::Items &clean) noexcept {
+  const bool any = return_some(device_pool, clean);
+  device_pool.frees.keep(clean);
+  return any;
+}
+
+bool AsyncPools::return_some(DevicePool &device_pool, DeferredFrees::Items &clean) noexcept {
   const RelaxedCapture relaxed;
   DeferredFrees::Items kept;
   bool any = false;
@@ -96,7 +106,7 @@ bool AsyncPools::return_all(DevicePool &device_pool, DeferredFrees::Items &clean
       kept.splice(kept.end(), clean, clean.begin());
     }
   }
-  device_pool.frees.keep(kept);
+  clean.splice(clean.end(), kept);
   return any;
 }
 
