@@ -13,6 +13,8 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr char kNulByte[] = "it is not valid JSON: there is a NUL byte";
+
 // The parser reports its position only in an error, so it reads through an iterator that records its progress.
 struct Cursor {
   using iterator_category = std::input_iterator_tag;
@@ -109,7 +111,7 @@ class TreeBuilder : public nlohmann::json_sax<Json> {
     tree_.wrong = sentence_of(error.what());
     tree_.place = places_.of(at);
     if (at < text_.size() && text_[at] == '\0') {  // the parser takes it for the end of the text
-      tree_.wrong = "it is not valid JSON: there is a NUL byte";
+      tree_.wrong = kNulByte;
     }
     if (wants_quotes(text_, at)) {
       tree_.wrong += " (a size with a unit stands between quotation marks)";
@@ -182,6 +184,10 @@ JsonTree parse_json(std::string_view text) {
   const bool read = Json::sax_parse(Cursor{text.data(), &reached}, Cursor{end, &reached}, &builder);
   if (!read && tree.wrong.empty()) {
     tree.wrong = "it is not valid JSON";
+  }
+  if (const std::size_t nul = text.find('\0'); read && nul != std::string_view::npos) {
+    tree.wrong = kNulByte;
+    tree.place = Places(text).of(nul);
   }
   return tree;
 }

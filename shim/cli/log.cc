@@ -2,7 +2,12 @@
 
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
+#include <iostream>
 #include <string>
+
+#include "base/quiet_write.h"
 
 namespace ration::cli {
 
@@ -12,12 +17,22 @@ void log_line(std::string_view line) {
   text += line;
   text += '\n';
   for (std::string_view rest = text; !rest.empty();) {
-    const ssize_t written = write(STDERR_FILENO, rest.data(), rest.size());
+    const ssize_t written = write_quietly(STDERR_FILENO, rest.data(), rest.size());
     if (written <= 0) {
       return;  // a lost message must not change an exit status
     }
     rest.remove_prefix(static_cast<std::size_t>(written));
   }
+}
+
+bool flush_stdout() {
+  errno = 0;
+  if (std::cout.flush()) {
+    return true;
+  }
+  log_line(std::string("cannot write to standard output") +
+           (errno != 0 ? std::string(": ") + std::strerror(errno) : ""));
+  return false;
 }
 
 }  // namespace ration::cli

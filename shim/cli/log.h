@@ -7,4 +7,7 @@ namespace ration::cli {
 
 void log_line(std::string_view line);
 
+// False: what was printed to stdout could not be written, which is logged.
+bool flush_stdout();
+
 }  // namespace ration::cli

@@ -4,6 +4,8 @@
 #include <string>
 #include <variant>
 
+#include "cli/exit_status.h"
+#include "cli/log.h"
 #include "cli/verb_options.h"
 #include "cli/verbs.h"
 
@@ -12,7 +14,7 @@ int main(int argc, char **argv) {
   try {
     const auto parsed = parse_arguments({argv + 1, argv + std::max(argc, 1)});
     if (const int *status = std::get_if<int>(&parsed)) {
-      return *status;
+      return *status != 0 || flush_stdout() ? *status : kOurError;
     }
     return std::visit([](const auto &request) { return run_verb(request); }, std::get<Request>(parsed));
   } catch (const std::exception &error) {  // an error of ours, such as no memory; never the command's

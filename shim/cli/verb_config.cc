@@ -46,7 +46,7 @@ bool list() {
     std::cout << config::printable(place.path) << "  " << config::name_of(place.source) << "  " << state << '\n';
     good = good && file.wrong.empty();
   }
-  return std::cout.flush() && good;
+  return flush_stdout() && good;
 }
 
 }  // namespace

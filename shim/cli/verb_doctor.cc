@@ -12,12 +12,13 @@ namespace {
 
 bool print_coverage(bool json) {
   if (json) {
-    return static_cast<bool>(std::cout << coverage_json(coverage_rows()) << std::endl);
+    std::cout << coverage_json(coverage_rows()) << '\n';
+    return flush_stdout();
   }
   for (const std::string &line : coverage_text(coverage_rows())) {
     std::cout << line << '\n';
   }
-  return static_cast<bool>(std::cout.flush());
+  return flush_stdout();
 }
 
 }  // namespace
@@ -27,11 +28,7 @@ int run_verb(const DoctorRequest &request) {
     log_line("doctor needs --coverage");
     return kOurError;
   }
-  if (!print_coverage(request.json)) {
-    log_line("doctor: cannot write");
-    return kOurError;
-  }
-  return 0;
+  return print_coverage(request.json) ? 0 : kOurError;
 }
 
 }  // namespace ration::cli

@@ -122,7 +122,7 @@ int run_verb(const EnvRequest &request) {
   } else {
     print_table(settings);
   }
-  return std::cout.flush() && !fatal ? 0 : kOurError;
+  return flush_stdout() && !fatal ? 0 : kOurError;
 }
 
 }  // namespace ration::cli

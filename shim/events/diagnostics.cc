@@ -1,37 +1,18 @@
 #include "events/diagnostics.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <spdlog/details/null_mutex.h>
 #include <spdlog/logger.h>
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/base_sink.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <ctime>
 #include <memory>
 #include <string>
 
+#include "base/quiet_write.h"
+
 namespace ration::events {
 namespace {
-
-// The reader of stderr may be gone. A program that never writes there must not die of SIGPIPE because of this line.
-void write_without_sigpipe(const spdlog::memory_buf_t &line) {
-  sigset_t broken_pipe;
-  sigset_t before;
-  sigset_t pending;
-  sigemptyset(&broken_pipe);
-  sigaddset(&broken_pipe, SIGPIPE);
-  sigpending(&pending);
-  pthread_sigmask(SIG_BLOCK, &broken_pipe, &before);
-  const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
-  if (written < 0 && errno == EPIPE && sigismember(&pending, SIGPIPE) == 0) {
-    constexpr timespec kAtOnce = {0, 0};
-    sigtimedwait(&broken_pipe, nullptr, &kAtOnce);  // removes the signal that this write caused
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-}
 
 // spdlog's own stderr sinks lock a process-wide mutex, which a forked child may inherit locked. One write(2) needs no
 // lock.
@@ -40,7 +21,7 @@ class StderrSink : public spdlog::sinks::base_sink<spdlog::details::null_mutex> 
   void sink_it_(const spdlog::details::log_msg &message) override {
     spdlog::memory_buf_t line;
     formatter_->format(message, line);
-    write_without_sigpipe(line);
+    write_quietly(STDERR_FILENO, line.data(), line.size());
   }
   void flush_() override {}
 };

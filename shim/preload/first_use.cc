@@ -8,6 +8,7 @@
 
 #include <initializer_list>
 
+#include "base/quiet_write.h"
 #include "core_file.h"
 #include "link_map.h"
 #include "preload.h"
@@ -205,8 +206,7 @@ void say(const char *text, const char *detail) {
       line[used++] = *part;
     }
   }
-  const ssize_t ignored = write(STDERR_FILENO, line, used);
-  (void)ignored;
+  write_quietly(STDERR_FILENO, line, used);
 }
 
 }  // namespace ration::preload

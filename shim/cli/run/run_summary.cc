@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "cli/text_table.h"
+#include "config/values/quotes.h"
 #include "config/values/size.h"
 
 namespace ration::cli {
@@ -29,7 +30,7 @@ std::string exact(std::uint64_t bytes) {
 }
 
 std::string name_of(const events::Summary &process) {
-  return process.program + " (pid " + std::to_string(process.pid) + ")";
+  return config::printable(process.program) + " (pid " + std::to_string(process.pid) + ")";
 }
 
 std::string peak_line(const Row &row) {

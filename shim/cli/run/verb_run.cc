@@ -1,6 +1,5 @@
 // `ration run`: checks everything, starts the command under the library, prints a summary. Layer: cli.
 #include <algorithm>
-#include <csignal>
 #include <cstring>
 
 #include "cli/exit_status.h"
@@ -30,6 +29,10 @@ void print_summary(const TemporaryFolder &pages, const Program &program, const c
   std::vector<events::Summary> summaries = read_summaries(pages.path());
   if (summaries.empty() && program.obstacle != Obstacle::kNone) {
     return;  // inspect() has logged that it cannot be intercepted
+  }
+  if (summaries.empty() && settings.limit_asked()) {
+    log_line("no CUDA calls under Ration: nothing was limited");  // or a child lost LD_PRELOAD
+    return;
   }
   for (const std::string &line : summary_lines(std::move(summaries))) {
     log_line(line);
@@ -69,7 +72,6 @@ int start(const RunRequest &request) {
     throw Refusal{started.exec_error == ENOENT ? kNotFound : kNotExecutable,
                   request.command.front() + ": " + std::strerror(started.exec_error)};
   }
-  std::signal(SIGPIPE, SIG_IGN);  // a closed stderr must not replace the command's exit status
   print_summary(pages, program, settings);
   if (!settings.disabled) {
     // Looking returns the command's memory to its groups, and removes a group that it was the last member of.

@@ -61,7 +61,7 @@ bool print_tables(const Usage &usage, const std::string &state_folder) {
   if (usage.is_empty() && usage.problems.empty()) {
     log_line("no process runs under ration here; looked in " + config::shown(state_folder));
   }
-  return static_cast<bool>(std::cout.flush());
+  return flush_stdout();
 }
 
 void log_problems(const Usage &usage, std::vector<std::string> &logged) {

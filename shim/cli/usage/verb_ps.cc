@@ -25,9 +25,11 @@ int run_verb(const PsRequest &request) {
       log_line("ps: cannot write " + config::quoted(*request.textfile) + ": " + problem);
     }
   } else if (request.prometheus) {
-    written = static_cast<bool>(std::cout << prometheus_text(usage, own_pid_namespace()) << std::flush);
+    std::cout << prometheus_text(usage, own_pid_namespace());
+    written = flush_stdout();
   } else if (request.json) {
-    written = static_cast<bool>(std::cout << usage_json(usage, 2) << std::endl);
+    std::cout << usage_json(usage, 2) << '\n';
+    written = flush_stdout();
   } else {
     written = print_tables(usage, folder);
   }

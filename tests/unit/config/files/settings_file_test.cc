@@ -160,6 +160,7 @@ TEST_CASE("a NUL byte in the text is an error at its position, not the end of th
   CHECK(wrong_of(std::string("{\"limit\": \"1g\"\0}", 16)).find("/f.json:1:15: ") == 0);
   CHECK(wrong_of(std::string("{\"limit\": \"1g\"\0}", 16)).find("there is a NUL byte") != std::string::npos);
   CHECK(wrong_of(std::string("{\"log\": \"\0\"}", 12)).find("/f.json:1:10: ") == 0);
+  CHECK(wrong_of(std::string("{\"limit\": \"1g\"}\0{}", 18)).find("/f.json:1:16: ") == 0);
 }
 
 TEST_CASE("columns count characters, not bytes") {

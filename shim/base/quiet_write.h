@@ -1,0 +1,41 @@
+// Writes a message of ours to a descriptor of the program's. Layer: base. Threads: any; no lock.
+#pragma once
+
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <ctime>
+
+namespace ration {
+
+// One write(2). A reader that is gone (SIGPIPE) and a file at RLIMIT_FSIZE (SIGXFSZ) must not end a program that never
+// writes there: the signal that this write causes is taken back, one that was pending before stays. Answers write's.
+inline ssize_t write_quietly(int descriptor, const char *text, std::size_t bytes) noexcept {
+  sigset_t caused;
+  sigset_t before;
+  sigset_t pending;
+  sigemptyset(&caused);
+  sigaddset(&caused, SIGPIPE);
+  sigaddset(&caused, SIGXFSZ);
+  sigpending(&pending);
+  pthread_sigmask(SIG_BLOCK, &caused, &before);
+  const ssize_t written = write(descriptor, text, bytes);
+  const int error = written < 0 ? errno : 0;
+  const int signal = error == EPIPE ? SIGPIPE : SIGXFSZ;
+  if ((error == EPIPE || error == EFBIG) && sigismember(&pending, signal) == 0) {
+    sigemptyset(&caused);
+    sigaddset(&caused, signal);
+    constexpr timespec kAtOnce = {0, 0};
+    sigtimedwait(&caused, nullptr, &kAtOnce);
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (error != 0) {
+    errno = error;
+  }
+  return written;
+}
+
+}  // namespace ration

@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""Messages of Ration's to a standard error that takes none: the program must not end by them. Of the command's own
+output no error is passed over."""
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import pathlib
+
+TESTS = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(TESTS / "preload"))
+from harness import BUILD, HANG, LIBRARIES, LIBRARY, PROGRAMS, clean_environment, driver_folder, expect, expect_that, main  # noqa: E402
+
+STEPS = [str(PROGRAMS / "steps"), "init", "context=0", "alloc=1m"]
+COMMAND = str(BUILD / "bin/ration")
+LARGEST_FILE = 1 << 40
+
+
+def environment(folder, libraries, **settings):
+    state = pathlib.Path(folder) / "state"
+    state.mkdir(mode=0o700, exist_ok=True)
+    simulated = str(driver_folder("sim"))
+    return clean_environment() | {"LD_LIBRARY_PATH": simulated, "RATION_STATE_DIR": str(state),
+                                  **({"LD_PRELOAD": libraries} if libraries else {}), **settings}
+
+
+def no_reader():
+    reading, writing = os.pipe()
+    os.close(reading)
+    return writing
+
+
+def at_the_size_limit():
+    stderr = os.memfd_create("stderr")
+    os.lseek(stderr, LARGEST_FILE, os.SEEK_SET)
+    return stderr
+
+
+def no_more_bytes():
+    resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST_FILE, LARGEST_FILE))
+
+
+def status(command, variables, stderr, limited):
+    # Python ignores both signals; the program gets them as it would from a shell.
+    done = subprocess.run(command, env=variables, stdout=subprocess.DEVNULL, stderr=stderr, timeout=HANG, check=False,
+                          restore_signals=True, preexec_fn=no_more_bytes if limited else None)
+    os.close(stderr)
+    return done.returncode
+
+
+def said(command, variables):
+    return subprocess.run(command, env=variables, capture_output=True, text=True, timeout=HANG, check=False)
+
+
+def quiet(command, libraries, **settings):
+    """With each standard error the command ends as with one that takes what it says."""
+    def case(folder):
+        where = libraries(folder) if callable(libraries) else libraries
+        variables = environment(folder, where, **settings)
+        plain = said(command, variables)
+        expect_that(f"something is said: {plain.stderr!r}", "ration: " in plain.stderr)
+        expect("without a reader", status(command, variables, no_reader(), False), plain.returncode)
+        expect("at the size limit", status(command, variables, at_the_size_limit(), True), plain.returncode)
+    return case
+
+
+def without_core(folder):
+    """Only the part that is loaded first: it refuses every allocation, and says why."""
+    alone = pathlib.Path(folder) / "alone"
+    alone.mkdir(exist_ok=True)
+    shutil.copy(LIBRARY, alone)
+    return LIBRARIES.replace(str(LIBRARY), str(alone / LIBRARY.name))
+
+
+def full(*arguments):
+    def case(folder):
+        variables = environment(folder, "")
+        with open("/dev/full", "w", encoding="ascii") as device:
+            done = subprocess.run([COMMAND, *arguments], env=variables, stdout=device, stderr=subprocess.PIPE, text=True,
+                                  timeout=HANG, check=False)
+        expect("status", done.returncode, 125)
+        expect_that(f"a line says why: {done.stderr!r}", "ration: cannot write to standard output" in done.stderr)
+    return case
+
+
+def limited_without_cuda(folder):
+    done = said([COMMAND, "run", "--limit", "1GiB", "true"], environment(folder, ""))
+    expect("the summary", done.stderr, "ration: no CUDA calls under Ration: nothing was limited\n")
+
+
+def raw_name(folder):
+    """A program's name reaches the terminal only in printable characters."""
+    named = pathlib.Path(folder) / "\x1b[31mred\nration: forged"
+    shutil.copy(PROGRAMS / "steps", named)
+    done = said([COMMAND, "run", "--sim", "1GiB", str(named), *STEPS[1:]], environment(folder, ""))
+    expect("status", done.returncode, 0)
+    expect_that(f"printable: {done.stderr!r}", all(" " <= c <= "~" or c == "\n" for c in done.stderr))
+    expect_that(f"no line is forged: {done.stderr!r}", "\nration: forged" not in done.stderr and "\\x1b[31mred" in done.stderr)
+
+
+main({
+    "what the library says about a setting ends no program": quiet(STEPS, LIBRARIES, RATION_LIMIT="1parsec"),
+    "what it says without its core ends no program": quiet(STEPS, without_core),
+    "the summary does not end `ration run`": quiet([COMMAND, "run", "--sim", "1GiB", *STEPS], ""),
+    "help to a full standard output": full("--help"),
+    "help of a verb to a full standard output": full("run", "--help"),
+    "version to a full standard output": full("--version"),
+    "env to a full standard output": full("env"),
+    "env --json to a full standard output": full("env", "--json"),
+    "ps --json to a full standard output": full("ps", "--json"),
+    "ps --prometheus to a full standard output": full("ps", "--prometheus"),
+    "config to a full standard output": full("config"),
+    "doctor to a full standard output": full("doctor", "--coverage"),
+    "a limit that nothing met": limited_without_cuda,
+    "a name with control characters": raw_name,
+})
