@@ -152,8 +152,11 @@ CUresult AsyncMemory::allocate(Request request, const Contexts::Current &where, 
   preallocate(request, where, pool);
   async_.poll_if_due(device);
   const std::uint64_t bytes = request.upper_bound;
-  if (async_.deferred_bytes(device) >= bytes && async_.idle_bytes(device) < bytes) {
-    async_.collect(device);  // before the pool grows
+  if (async_.idle_bytes(device) < bytes) {  // before the pool grows, or the driver serves it
+    async_.release_needless(device);
+    if (async_.deferred_bytes(device) >= bytes && async_.idle_bytes(device) < bytes) {
+      async_.collect(device);
+    }
   }
   std::uint64_t reservations = 0;
   const Ask ask{request, where, pool, bytes, stream_pools_.upper_bound(*pool, bytes), &reservations};

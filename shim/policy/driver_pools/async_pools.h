@@ -56,6 +56,8 @@ class AsyncPools {
   CUdeviceptr take_retained(const StreamPools::PoolRef &pool, std::uint64_t bytes) noexcept;
   // Gives them back to the driver. False: none went; what the driver did not take stays retained.
   bool release_retained(int device) noexcept;
+  // The same where the pool could serve them again by now.
+  void release_needless(int device) noexcept;
   // Whether the driver caps the pool, so that it cannot exceed the limit.
   bool is_capped(int device) const;
   // Whether the driver had no memory for the latest block.
@@ -109,6 +111,7 @@ class AsyncPools {
   static void allow(CUmemoryPool pool, int from);
   CUstream stream_of(const ContextRef &context, CUresult &error);
   CUresult try_take(const DevicePool &device_pool, CUstream stream, std::uint64_t bytes, CUdeviceptr *address);
+  bool serves_again(const DevicePool &device_pool);
   // True: some of them went back, or are retained; the others are kept.
   bool give_back(DevicePool &device_pool, DeferredFrees::Items &clean) noexcept;
   bool return_all(DevicePool &device_pool, DeferredFrees::Items &clean) noexcept;

@@ -43,12 +43,17 @@ bool AsyncPools::give_back(DevicePool &device_pool, DeferredFrees::Items &clean)
   if (clean.empty()) {
     return false;
   }
-  const StreamPools::Pool &pool = *device_pool.pool;
-  const bool may_grow = ledger_.account(pool.device).available() >= stream_pools_.upper_bound(pool, 1);
-  if (may_grow || (device_pool.capped && stream_pools_.is_alone(pool))) {
+  if (serves_again(device_pool)) {
     return return_all(device_pool, clean);
   }
   return device_pool.frees.retain(clean) || return_all(device_pool, clean);
+}
+
+// Whether a block that goes back to the pool can be had again.
+bool AsyncPools::serves_again(const DevicePool &device_pool) {
+  const StreamPools::Pool &pool = *device_pool.pool;
+  const bool may_grow = ledger_.account(pool.device).available() >= stream_pools_.upper_bound(pool, 1);
+  return may_grow || (device_pool.capped && stream_pools_.is_alone(pool));
 }
 
 CUdeviceptr AsyncPools::take_retained(const StreamPools::PoolRef &pool, std::uint64_t bytes) noexcept {
@@ -57,6 +62,13 @@ CUdeviceptr AsyncPools::take_retained(const StreamPools::PoolRef &pool, std::uin
     stream_pools_.block_begun(*pool);
   }
   return address;
+}
+
+void AsyncPools::release_needless(int device) noexcept {
+  DevicePool *device_pool = known(device);
+  if (device_pool != nullptr && device_pool->frees.retained_bytes() > 0 && serves_again(*device_pool)) {
+    release_retained(device);
+  }
 }
 
 bool AsyncPools::release_retained(int device) noexcept {
