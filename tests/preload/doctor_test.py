@@ -83,7 +83,7 @@ def usage_errors(_):
 def full_disk(_):
     for line in (["--coverage"], ["--coverage", "--json"]):
         with open("/dev/full", "w", encoding="ascii") as full:
-            expect("stderr", ration("doctor", *line, status=125, output=full).stderr, "ration: doctor: cannot write\n")
+            expect("stderr", ration("doctor", *line, status=125, output=full).stderr, "ration: cannot write to standard output\n")
 
 
 def help_text(_):
