@@ -111,6 +111,10 @@ class Pool {
   bool remove_slab(std::uint64_t id) noexcept;
   // A slab without a live or retired block, if there is one. O(slabs).
   [[nodiscard]] std::optional<Slab> wholly_free_slab() const noexcept;
+  // Whether there is one slab, and blocks may be placed in it without regard to those that left it.
+  [[nodiscard]] bool is_in_one_piece() const noexcept {
+    return regions_.size() == 1 && (live_count_ != 0 || retired_count_ == 0);
+  }
   // Writes at most `count` slabs that start at or above `from`, in address order; returns how many.
   std::size_t slabs(Address from, Slab *slabs, std::size_t count) const noexcept;
   // The size of a slab that holds a request of `bytes`, if the slab starts on a granule.

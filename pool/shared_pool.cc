@@ -1,5 +1,6 @@
 #include "pool/shared_pool.h"
 
+#include <array>
 #include <memory>
 
 namespace ration::pool {
@@ -173,10 +174,44 @@ std::uint64_t SharedPool::give_back(Upstream &upstream, std::uint64_t wanted_byt
   }
 }
 
+bool SharedPool::merge(Upstream &upstream) noexcept {
+  std::array<Slab, 32> slabs;
+  std::size_t count = 0;
+  {
+    // One critical section, so that no other thread places a block in one of them meanwhile.
+    const Guard guard(mutex_);
+    if (grower_ != std::thread::id()) {
+      while (merging_) changed_.wait(mutex_);
+      return false;
+    }
+    while (count < slabs.size()) {
+      const std::optional<Slab> slab = pool_.wholly_free_slab();
+      if (!slab || !pool_.remove_slab(slab->id)) break;
+      slabs[count++] = *slab;
+    }
+    if (count == 0) return false;
+    grower_ = std::this_thread::get_id();
+    merging_ = true;
+  }
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    upstream.shrink(slabs[i]);
+    bytes += slabs[i].bytes;
+  }
+  const std::optional<Slab> slab = upstream.grow(bytes);
+  if (slab && add_slab(*slab) != AddSlabOutcome::kAdded) upstream.shrink(*slab);
+  const Guard guard(mutex_);
+  grower_ = {};
+  merging_ = false;
+  changed_.notify_all();
+  return true;
+}
+
 void SharedPool::reset() noexcept RATION_POOL_ANNOTATE(no_thread_safety_analysis) {
   std::destroy_at(&pool_);
   std::construct_at(&pool_);
   grower_ = {};
+  merging_ = false;
   removed_ = returned_ = failed_searches_ = 0;
   least_missed_ = kNoneMissed;
 }

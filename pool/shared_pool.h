@@ -70,6 +70,9 @@ class SharedPool {
   bool has_room_locked(std::uint64_t bytes) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
     return pool_.has_ample_room(bytes) || pool_.has_hole(bytes);
   }
+  [[nodiscard]] bool is_in_one_piece_locked() const noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
+    return pool_.is_in_one_piece();
+  }
   FreeOutcome retire_locked(Address address, std::uint64_t most = UINT64_MAX) noexcept
       RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
     return pool_.retire(address, most);
@@ -80,6 +83,10 @@ class SharedPool {
   // Returns wholly free slabs to the upstream until there is none, or until a hole holds `wanted_bytes`; returns the
   // number of those bytes. Never waits for another thread, so grow() of this or another pool may call it.
   std::uint64_t give_back(Upstream &upstream, std::uint64_t wanted_bytes = UINT64_MAX) noexcept;
+  // Returns every wholly free slab to the upstream (of very many, some), then grows by one of `grow(released bytes)`;
+  // meanwhile no request of this pool is refused. False: none was wholly free, another thread grows, or this one waited
+  // for another's merge.
+  bool merge(Upstream &upstream) noexcept;
   bool has_hole(std::uint64_t bytes) noexcept;
   [[nodiscard]] bool has_wholly_free_slab() const noexcept;
 
@@ -112,6 +119,7 @@ class SharedPool {
   Condition changed_;  // of grower_ or returned_
   Pool pool_ RATION_POOL_ANNOTATE(guarded_by(mutex_));
   std::thread::id grower_ RATION_POOL_ANNOTATE(guarded_by(mutex_));  // default: none
+  bool merging_ RATION_POOL_ANNOTATE(guarded_by(mutex_)) = false;    // that is what the grower does
   // Slabs that threads other than the grower removed, and those of them that the upstream has received.
   std::uint64_t removed_ RATION_POOL_ANNOTATE(guarded_by(mutex_)) = 0;
   std::uint64_t returned_ RATION_POOL_ANNOTATE(guarded_by(mutex_)) = 0;

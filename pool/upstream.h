@@ -27,8 +27,8 @@ class Upstream {
   // Reclaims retired blocks that have become clean, without waiting for the device; returns whether it reclaimed any.
   // REQUIRES, also of wait(): not `false` while another thread is about to reclaim what this call would have found.
   virtual bool collect() noexcept = 0;
-  // A new slab of at least `minimum_bytes`, and a granule more if it does not start on one, or none. May call the pool,
-  // give_back() included, but not allocate().
+  // A new slab of at least `minimum_bytes`, and a granule more if it does not start on one, or none. (For merge() of
+  // any size: `minimum_bytes` is what was released.) May call the pool, give_back() included, but not allocate().
   virtual std::optional<Slab> grow(std::uint64_t minimum_bytes) noexcept = 0;
   // Takes back a wholly free slab of this upstream.
   virtual void shrink(const Slab &slab) noexcept = 0;

@@ -92,6 +92,7 @@ CUresult BlockPools::allocate(const Request &request, const Contexts::Current &w
   if (state.preallocation.load(std::memory_order_acquire) != DevicePoolState::done) {
     preallocate(request, where, pool, state);
   }
+  merge_slabs(request, where, pool, state);
   pool::AllocateOutcome outcome{};
   for (int tries = 0;; ++tries) {
     MissHandler miss(*this, request, where, pool, state);

@@ -120,6 +120,7 @@ class BlockPools {
  private:
   friend class MissHandler;
   friend class SlabReleaser;
+  friend class SlabMerger;
   friend class TeardownUpstream;
   // What the pools of one device share.
   struct DevicePoolState {
@@ -134,8 +135,9 @@ class BlockPools {
     std::atomic<std::uint64_t> slab_bytes{0};
     std::atomic<Context *> first{nullptr};  // the only one that preallocates; an identity, never dereferenced
     std::atomic<int> preallocation;
-    std::atomic<int> in_transit{0};  // threads that hold bytes of a slab that is being taken or returned
-    std::atomic<bool> full{false};   // the driver had no memory for a slab lately
+    std::atomic<int> in_transit{0};                 // threads that hold bytes of a slab that is being taken or returned
+    std::atomic<bool> full{false};                  // the driver had no memory for a slab lately
+    std::atomic<std::uint64_t> merge_waited_ns{0};  // when a request last waited for slabs to merge
   };
 
   DevicePoolState &state_of(int device);
@@ -157,10 +159,18 @@ class BlockPools {
   void preallocate(const Request &request, const Contexts::Current &where, ContextPool &pool, DevicePoolState &state);
   void preallocate_now(const Request &request, const Contexts::Current &where, ContextPool &pool,
                        DevicePoolState &state);
-  void drain_briefly(const char *api, int device, DevicePoolState &state);
+  void drain_briefly(const char *api, int device, DevicePoolState &state, std::uint64_t most_ns);
   bool can_grow(const DevicePoolState &state, int device, std::uint64_t block_bytes);
   // After a free: waits as the driver's would where what is clean could not serve such a block again.
   void settle(const char *api, const ContextRef &owner, std::uint64_t bytes) noexcept;
+  // Before one of few blocks that fit is placed: free slabs that could hold more of them as one slab become one.
+  void merge_slabs(const Request &request, const Contexts::Current &where, ContextPool &pool, DevicePoolState &state);
+  void clean_for_merge(const char *api, int device, DevicePoolState &state);
+  bool may_need_rest(const ContextPool &pool, std::uint64_t bytes) const;
+  // Whether anything is left of a limit; touches no shared memory.
+  bool has_rest(int device) const;
+  // What of the limit no pool holds and this process alone could take. 0 in a group, or without a limit.
+  std::uint64_t rest_of_limit(int device);
   bool becomes_idle(DevicePoolState &state, int device);
   bool is_worth_returning(const Room::Need &need, Room::Patience patience);
   enum class Take { taken, over_limit, over_group_limit, device_full, failed };

@@ -1,11 +1,11 @@
 // Slabs: the part of BlockPools that takes them from the driver and returns them.
 // Layer: policy/block_pool.
 #include <algorithm>
-#include <list>
 
 #include "base/clock.h"
 #include "base/wait.h"
 #include "policy/block_pool/block_pools.h"
+#include "policy/block_pool/slab_releaser.h"
 
 namespace ration::policy {
 namespace {
@@ -16,38 +16,6 @@ using driver::real;
 constexpr std::uint64_t kMostSlackOnDemand = 64U << 20U;
 
 }  // namespace
-
-// Returns one pool's free slabs to the driver. A slab that the driver refuses goes back to the pool after the pool has
-// offered all of its slabs.
-class SlabReleaser final : public pool::NoUpstream {
- public:
-  SlabReleaser(BlockPools &pools, const char *api, const ContextRef &context)
-      : pools_(pools), api_(api), context_(context) {}
-  ~SlabReleaser() override {
-    for (const pool::Slab &slab : refused_) {
-      (void)existing_pool(*context_)->blocks.add_slab(slab);
-    }
-  }
-
-  void shrink(const pool::Slab &slab) noexcept override try {
-    refused_.push_back(slab);
-    if (pools_.return_slab(api_, context_, slab)) {
-      refused_.pop_back();
-      ++slabs;
-      bytes += slab.bytes;
-    }
-  } catch (...) {  // no memory to remember a refusal: the slab stays charged, and goes with its context
-  }
-
-  std::uint64_t slabs = 0;
-  std::uint64_t bytes = 0;
-
- private:
-  BlockPools &pools_;
-  const char *const api_;
-  const ContextRef &context_;
-  std::list<pool::Slab> refused_;
-};
 
 BlockPools::Take BlockPools::take_slab(std::uint64_t bytes, const char *why, const Contexts::Current &where,
                                        DevicePoolState &state, ledger::Effort effort, pool::Slab &slab,
@@ -233,7 +201,7 @@ void BlockPools::preallocate(const Request &request, const Contexts::Current &wh
 }
 
 // Bounded in time: the device's work may itself wait for this call to return.
-void BlockPools::drain_briefly(const char *api, int device, DevicePoolState &state) {
+void BlockPools::drain_briefly(const char *api, int device, DevicePoolState &state, std::uint64_t most_ns) {
   if (state.quarantine.blocks() == 0 || !fences_.by_events()) {
     return;
   }
@@ -245,7 +213,7 @@ void BlockPools::drain_briefly(const char *api, int device, DevicePoolState &sta
     all.bytes += cleaned.bytes;
     all.error = cleaned.error;
     if (state.quarantine.blocks() == 0 || cleaned.error != CUDA_SUCCESS || cleaned.capturing ||
-        now_ns() - start > kBrieflyNs) {
+        now_ns() - start > most_ns) {
       break;
     }
     all.waited = true;
@@ -267,7 +235,7 @@ void BlockPools::preallocate_now(const Request &request, const Contexts::Current
   }
   if (state.slab_bytes.load(std::memory_order_relaxed) > 0) {
     // Free small slabs would only fragment the device.
-    drain_briefly(request.api, where.device, state);
+    drain_briefly(request.api, where.device, state, kBrieflyNs);
     room_.give_back({request.api, where.device, 0}, Room::Patience::none);
   }
   const RelaxedCapture relaxed;

@@ -10,6 +10,9 @@ bool ContextPool::allocate_hit(CUcontext handle, std::uint64_t bytes, events::Jo
   if (!serves(handle)) {
     return false;
   }
+  if (is_of_few(bytes) && !blocks.is_in_one_piece_locked()) [[unlikely]] {
+    return false;  // slabs, or holes, may have to be merged first
+  }
   const pool::AllocateOutcome outcome = blocks.allocate_locked(bytes);
   if (!outcome) {
     return false;

@@ -26,11 +26,18 @@ std::uint64_t BlockPools::most_to_free_unpublished(const ContextPool &pool) cons
   return device >= 0 ? ledger_.account(device).max_unpublished_fall(used(device)) : UINT64_MAX;
 }
 
+// One of few blocks may need a slab that takes what is left of the limit, too.
+bool BlockPools::may_need_rest(const ContextPool &pool, std::uint64_t bytes) const {
+  const int device = pool.device();
+  return pool.is_of_few(bytes) && device >= 0 && has_rest(device);
+}
+
 bool BlockPools::allocate_hit(std::uint64_t bytes, CUdeviceptr *address) noexcept {
   CUcontext current = nullptr;
   ContextPool *pool = pool_of_caller(current);
   std::uint64_t block = 0;
-  if (pool == nullptr || has_rise_to_publish(*pool, bytes) || !pool->allocate_hit(current, bytes, journal_, block)) {
+  if (pool == nullptr || has_rise_to_publish(*pool, bytes) || may_need_rest(*pool, bytes) ||
+      !pool->allocate_hit(current, bytes, journal_, block)) {
     return false;
   }
   *address = block;

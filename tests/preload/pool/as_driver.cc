@@ -200,6 +200,32 @@ void fits(Program &program, size_t bytes, size_t blocks) {
   for (size_t block = 0; block < blocks; ++block) program.allocate(bytes / blocks / 512 * 512);
 }
 
+// Equal blocks that fill the limit, by numbers of blocks in turn, each time after all have left. With other blocks in
+// between, of which nothing stays either. Prints the refusals.
+void fits_in_turn(size_t bytes, const std::vector<size_t> &numbers) {
+  size_t refused = 0;
+  size_t state = 1;
+  for (const size_t blocks : numbers) {
+    std::vector<CUdeviceptr> held;
+    for (size_t block = 0; block < blocks; ++block) {
+      CUdeviceptr address = 0;
+      if (cuMemAlloc(&address, bytes / blocks / 512 * 512) == CUDA_SUCCESS) {
+        held.push_back(address);
+      } else {
+        ++refused;
+      }
+    }
+    for (const CUdeviceptr address : held) cuMemFree(address);
+    for (int turn = 0; turn < 20; ++turn) {
+      state = state * 6364136223846793005U + 1442695040888963407U;
+      CUdeviceptr address = 0;
+      refused += cuMemAlloc(&address, 1 + (state >> 16) % (bytes / 2)) == CUDA_SUCCESS ? 0 : 1;
+      cuMemFree(address);
+    }
+  }
+  printf("refused %zu\n", refused);
+}
+
 // Threads that together never need more than there is. Prints the refusals.
 void threads(int count, size_t block_bytes, int turns) {
   std::atomic<int> refused{0};
@@ -243,6 +269,12 @@ int run(std::string_view name, size_t bytes, size_t blocks) {
     threads(8, bytes / 1024 * 96, 5000);
   } else if (name == "fits") {
     fits(program, bytes, blocks);
+  } else if (name == "fits_in_turn") {
+    std::vector<size_t> numbers;
+    for (size_t number = 1; number <= 66; ++number) {  // each of 1 to 66 once, in any order
+      if (number * blocks % 67 <= 64) numbers.push_back(number * blocks % 67);
+    }
+    fits_in_turn(bytes, numbers);
   } else {
     return 2;
   }

@@ -47,9 +47,21 @@ def fits(settings):
     return one
 
 
+def fits_in_turn(settings):
+    """The same in one process, whatever filled the limit before."""
+    def one(_):
+        for limit in (64 * MIB, 100_000_000, 8 * GIB):
+            for order in (1, 2, 29, 66):
+                done = under_ration("fits_in_turn", limit, str(order), **settings)
+                expect(f"numbers in order {order}, in {limit}", done.out.splitlines(), ["refused 0"])
+    return one
+
+
 # Of 64 MiB one step of the driver's pool is half.
 cases = {f"{case}, {name}": same(case, (GIB if name == "the driver's pool" else 64 * MIB), name)
          for name in SETTINGS for case in CASES}
 cases |= {f"{case}, {name}": same(case, GIB, name) for name in SETTINGS for case in ("again_when_full", "threads_large")}
 cases |= {f"blocks that fill the limit, {name}": fits(settings) for name, settings in SETTINGS.items()}
+cases |= {f"blocks that fill the limit in turn, {name}": fits_in_turn(settings) for name, settings in SETTINGS.items()
+          if name != "the driver's pool"}
 main(cases)

@@ -181,6 +181,56 @@ TEST_CASE("a request waits for slabs in transit to the upstream") {
   CHECK(script.waited == 0);
 }
 
+TEST_CASE("a merge replaces the wholly free slabs by one, and leaves the others") {
+  Script script(64 * kMiB);
+  SharedPool pool;
+  const AllocateOutcome kept = pool.allocate(3 * kMiB, script);
+  for (const std::uint64_t bytes : {5 * kMiB, 7 * kMiB}) {
+    REQUIRE(pool.add_slab(*script.grow(bytes)) == AddSlabOutcome::kAdded);
+  }
+  REQUIRE(pool.statistics().slabs == 3);
+  CHECK(pool.merge(script));
+  CHECK(pool.statistics().slabs == 2);
+  CHECK(pool.has_hole(12 * kMiB));
+  CHECK(pool.find(kept.block.address));
+  CHECK(pool.check_invariants() == "");
+  script.before_grow = [&] { CHECK_FALSE(pool.merge(script)); };  // another thread's growth is not disturbed
+  CHECK(pool.allocate(20 * kMiB, script));
+}
+
+TEST_CASE("a merge that gets no slab leaves the pool to grow") {
+  Script script(64 * kMiB);
+  SharedPool pool;
+  CHECK_FALSE(pool.merge(script));
+  REQUIRE(pool.add_slab(*script.grow(5 * kMiB)) == AddSlabOutcome::kAdded);
+  script.before_grow = [&] { script.least_slab_bytes = 100 * kMiB; };
+  CHECK(pool.merge(script));
+  CHECK(pool.statistics().slabs == 0);
+  script.before_grow = {};
+  script.least_slab_bytes = 0;
+  CHECK(pool.allocate(kMiB, script));
+}
+
+TEST_CASE("no other thread places a block in a slab that is being merged") {
+  Script script(64 * kMiB);
+  SharedPool pool;
+  for (int slab = 0; slab < 2; ++slab) {
+    REQUIRE(pool.add_slab(*script.grow(8 * kMiB)) == AddSlabOutcome::kAdded);
+  }
+  Gate shrinking;
+  std::atomic<bool> served = false;
+  std::jthread other([&] {
+    shrinking.pass();
+    const AllocateOutcome outcome = pool.allocate(9 * kMiB, script);
+    served = bool(outcome);
+  });
+  script.on_shrink = [&] { shrinking.open(); };
+  CHECK(pool.merge(script));
+  other.join();
+  CHECK(served);
+  CHECK(pool.statistics().slabs == 1);
+}
+
 TEST_CASE("slabs that the grower gives back help it, and cause no second attempt where they do not suffice") {
   Script script(Pool::slab_bytes_for(4 * kMiB));
   SharedPool pool;

@@ -1,0 +1,161 @@
+// Slabs that no block is in become one slab: the part of BlockPools that a driver's free makes unnecessary, because it
+// leaves no borders between what is free.
+// Layer: policy/block_pool.
+#include <algorithm>
+
+#include "base/clock.h"
+#include "policy/block_pool/slab_releaser.h"
+
+namespace ration::policy {
+namespace {
+
+// A rest of the limit that is so much smaller than the free slabs joins them.
+constexpr std::uint64_t kSmallRest = 8;
+// An idle device passes a fence within some microseconds. A longer wait is worth it now and then.
+constexpr std::uint64_t kFenceNs = 200'000;
+constexpr std::uint64_t kWaitsApart = 100;
+
+// Slabs without a live block, and how many blocks of one size fit in them.
+struct FreeSlabs {
+  std::uint64_t count = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t blocks = 0;
+
+  FreeSlabs(const pool::SharedPool &pool, std::uint64_t block_bytes) {
+    pool::Slab slab{};
+    for (pool::Address from = 0; pool.slabs(from, &slab, 1) == 1; from = slab.address + 1) {
+      pool::Block first{};
+      if (pool.live_blocks(slab.address, &first, 1) == 0 || first.address >= slab.address + slab.bytes) {
+        ++count;
+        bytes += slab.bytes;
+        blocks += slab.bytes / block_bytes;
+      }
+    }
+  }
+};
+
+// The size of the slab that takes their place; 0: they stay. `rest`: bytes of the limit beside them. One that could not
+// hold the request is given back where the pool grows.
+std::uint64_t merged_bytes(const FreeSlabs &free, std::uint64_t rest, std::uint64_t block_bytes) {
+  const std::uint64_t all = whole_granules(free.bytes + rest);
+  if (free.count == 0 || all < block_bytes || (free.count == 1 && free.blocks == 0)) {
+    return 0;
+  }
+  if (rest >= pool::kGranuleBytes && rest < free.bytes / kSmallRest) {
+    return all;
+  }
+  if (all / block_bytes > free.blocks + rest / block_bytes) {
+    const std::uint64_t whole = (free.bytes + block_bytes - 1) / block_bytes * block_bytes;
+    return std::min(std::max(whole, free.bytes), all);
+  }
+  return free.count > 1 ? free.bytes : 0;
+}
+
+}  // namespace
+
+class SlabMerger final : public SlabReleaser {
+ public:
+  SlabMerger(BlockPools &pools, const Request &request, const Contexts::Current &where,
+             BlockPools::DevicePoolState &state, std::uint64_t expected, std::uint64_t merged)
+      : SlabReleaser(pools, request.api, where.context),
+        where_(where),
+        state_(state),
+        least_(pool::Pool::slab_bytes_for(request.upper_bound)),
+        expected_(expected),
+        merged_(merged) {}
+
+  std::optional<pool::Slab> grow(std::uint64_t released) noexcept override try {
+    const RelaxedCapture relaxed;
+    // Where a slab stayed, or the driver refused one, no more than what went.
+    const std::uint64_t most = released == expected_ && !refused() ? merged_ : std::min(released, this->bytes);
+    for (std::uint64_t bytes = most; bytes >= least_; bytes = whole_granules(nine_tenths(bytes))) {
+      pool::Slab slab{};
+      CUresult error = CUDA_SUCCESS;
+      switch (pools_.take_slab(bytes, "merge", where_, state_, ledger::Effort::kImmediate, slab, error)) {
+        case BlockPools::Take::taken:
+          return slab;
+        case BlockPools::Take::failed:
+          return std::nullopt;
+        case BlockPools::Take::over_limit:
+        case BlockPools::Take::over_group_limit:
+        case BlockPools::Take::device_full:
+          break;
+      }
+    }
+    return std::nullopt;
+  } catch (...) {  // no memory of the host: the pool grows for the request
+    return std::nullopt;
+  }
+
+ private:
+  const Contexts::Current &where_;
+  BlockPools::DevicePoolState &state_;
+  const std::uint64_t least_;
+  const std::uint64_t expected_;
+  const std::uint64_t merged_;
+};
+
+bool BlockPools::has_rest(int device) const {
+  const ledger::Account &account = ledger_.account(device);
+  const std::uint64_t limit = account.limit();
+  return limit != UINT64_MAX && account.charged() <= limit && limit - account.charged() >= pool::kGranuleBytes;
+}
+
+std::uint64_t BlockPools::rest_of_limit(int device) {
+  const ledger::Account &account = ledger_.account(device);
+  return has_rest(device) && account.group_available() == UINT64_MAX ? account.available() : 0;
+}
+
+void BlockPools::merge_slabs(const Request &request, const Contexts::Current &where, ContextPool &pool,
+                             DevicePoolState &state) {
+  if (request.upper_bound < ContextPool::few_bytes(state.quarantine.large_bytes()) || !fences_.by_events() ||
+      request.upper_bound > pool::SharedPool::kMostBytes) {
+    return;
+  }
+  const std::uint64_t bytes = pool::Pool::slab_bytes_for(std::max<std::uint64_t>(1, request.upper_bound));
+  struct Wanted {
+    std::uint64_t free = 0;
+    std::uint64_t merged = 0;
+  };
+  const auto wanted = [&]() -> Wanted {
+    const FreeSlabs free(pool.blocks, bytes);
+    std::uint64_t rest = free.count > 0 ? rest_of_limit(where.device) : 0;
+    if (rest > 0) {
+      const std::uint64_t on_device = really_free().value_or(UINT64_MAX);
+      rest = std::min(rest, on_device - std::min(on_device, state.plan.headroom));
+    }
+    return {free.bytes, merged_bytes(free, rest, bytes)};
+  };
+  const pool::Statistics held = pool.blocks.statistics();
+  // Placed now, it would lie beside what the program has freed.
+  const bool empty = held.used_bytes == 0 && held.retired_bytes > 0 && held.largest_hole >= bytes;
+  if (!empty && wanted().merged == 0) {
+    return;
+  }
+  clean_for_merge(request.api, where.device, state);
+  if (state.quarantine.blocks() > 0 || wanted().merged == 0 || !fences_.is_idle(where.device)) {
+    return;
+  }
+  if (const Wanted now = wanted(); now.merged != 0) {
+    const SlabInTransit in_transit(*this, where.device);
+    SlabMerger merger(*this, request, where, state, now.free, now.merged);
+    if (pool.blocks.merge(merger)) {
+      journal_.record(events::Trim{where.device, request.api, merger.slabs, merger.bytes});
+    }
+  }
+}
+
+// Never long, as the driver's allocation does not wait.
+void BlockPools::clean_for_merge(const char *api, int device, DevicePoolState &state) {
+  state.quarantine.collect(Quarantine::Sealing::always);
+  if (state.quarantine.blocks() == 0) {
+    return;
+  }
+  const std::uint64_t now = now_ns();
+  std::uint64_t waited = state.merge_waited_ns.load(std::memory_order_relaxed);
+  const bool longer =
+      now - waited > kWaitsApart * kBrieflyNs && state.merge_waited_ns.compare_exchange_strong(waited, now);
+  drain_briefly(api, device, state, longer ? kBrieflyNs : kFenceNs);
+}
+
+}  // namespace ration::policy
