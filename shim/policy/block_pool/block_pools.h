@@ -114,6 +114,13 @@ class BlockPools {
   // Before a synchronise of the program's: the number of the fence that has passed if the driver answers success.
   std::uint64_t before_synchronise() noexcept;
 
+  // What of the limit nothing holds and this process alone could take. 0 in a group, or without a limit.
+  std::uint64_t rest_of_limit(int device);
+  // What the device has free beyond what preallocation leaves alone.
+  std::uint64_t free_beyond_headroom(int device);
+  // Whether so few blocks of that size fit under the limit that it matters where each lies.
+  bool is_of_few(int device, std::uint64_t bytes) { return bytes >= most_bytes(device) / 128; }
+
   // While it lives, has_slab_in_transit() is true.
   class SlabInTransit;
 
@@ -169,8 +176,6 @@ class BlockPools {
   bool may_need_rest(const ContextPool &pool, std::uint64_t bytes) const;
   // Whether anything is left of a limit; touches no shared memory.
   bool has_rest(int device) const;
-  // What of the limit no pool holds and this process alone could take. 0 in a group, or without a limit.
-  std::uint64_t rest_of_limit(int device);
   bool becomes_idle(DevicePoolState &state, int device);
   bool is_worth_returning(const Room::Need &need, Room::Patience patience);
   enum class Take { taken, over_limit, over_group_limit, device_full, failed };

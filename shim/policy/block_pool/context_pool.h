@@ -93,9 +93,8 @@ class alignas(64) ContextPool final : public PoolOfContext {
     due_bytes_.store(bytes_left, std::memory_order_relaxed);
     large_bytes_.store(large_bytes, std::memory_order_relaxed);
   }
-  // Of blocks of this size few fit under the limit, so that it matters where each lies.
-  static constexpr std::uint64_t few_bytes(std::uint64_t large_bytes) { return large_bytes / 2; }
-  bool is_of_few(std::uint64_t bytes) const { return bytes >= few_bytes(large_bytes_.load(std::memory_order_relaxed)); }
+  // Of blocks of this size few fit under the limit, so that it matters where each lies (BlockPools::is_of_few).
+  bool is_of_few(std::uint64_t bytes) const { return bytes >= large_bytes_.load(std::memory_order_relaxed) / 2; }
 
   // The end of the context object: back to the table, or gone. REQUIRES: no other thread uses it but for hits.
   void release() noexcept override;

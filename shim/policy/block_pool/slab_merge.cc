@@ -4,51 +4,29 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "policy/block_pool/merged_bytes.h"
 #include "policy/block_pool/slab_releaser.h"
 
 namespace ration::policy {
 namespace {
 
-// A rest of the limit that is so much smaller than the free slabs joins them.
-constexpr std::uint64_t kSmallRest = 8;
 // An idle device passes a fence within some microseconds. A longer wait is worth it now and then.
 constexpr std::uint64_t kFenceNs = 200'000;
 constexpr std::uint64_t kWaitsApart = 100;
 
-// Slabs without a live block, and how many blocks of one size fit in them.
-struct FreeSlabs {
-  std::uint64_t count = 0;
-  std::uint64_t bytes = 0;
-  std::uint64_t blocks = 0;
-
-  FreeSlabs(const pool::SharedPool &pool, std::uint64_t block_bytes) {
-    pool::Slab slab{};
-    for (pool::Address from = 0; pool.slabs(from, &slab, 1) == 1; from = slab.address + 1) {
-      pool::Block first{};
-      if (pool.live_blocks(slab.address, &first, 1) == 0 || first.address >= slab.address + slab.bytes) {
-        ++count;
-        bytes += slab.bytes;
-        blocks += slab.bytes / block_bytes;
-      }
+// The slabs without a live block.
+FreePieces free_slabs(const pool::SharedPool &pool, std::uint64_t block_bytes) {
+  FreePieces free;
+  pool::Slab slab{};
+  for (pool::Address from = 0; pool.slabs(from, &slab, 1) == 1; from = slab.address + 1) {
+    pool::Block first{};
+    if (pool.live_blocks(slab.address, &first, 1) == 0 || first.address >= slab.address + slab.bytes) {
+      ++free.count;
+      free.bytes += slab.bytes;
+      free.blocks += slab.bytes / block_bytes;
     }
   }
-};
-
-// The size of the slab that takes their place; 0: they stay. `rest`: bytes of the limit beside them. One that could not
-// hold the request is given back where the pool grows.
-std::uint64_t merged_bytes(const FreeSlabs &free, std::uint64_t rest, std::uint64_t block_bytes) {
-  const std::uint64_t all = whole_granules(free.bytes + rest);
-  if (free.count == 0 || all < block_bytes || (free.count == 1 && free.blocks == 0)) {
-    return 0;
-  }
-  if (rest >= pool::kGranuleBytes && rest < free.bytes / kSmallRest) {
-    return all;
-  }
-  if (all / block_bytes > free.blocks + rest / block_bytes) {
-    const std::uint64_t whole = (free.bytes + block_bytes - 1) / block_bytes * block_bytes;
-    return std::min(std::max(whole, free.bytes), all);
-  }
-  return free.count > 1 ? free.bytes : 0;
+  return free;
 }
 
 }  // namespace
@@ -106,9 +84,14 @@ std::uint64_t BlockPools::rest_of_limit(int device) {
   return has_rest(device) && account.group_available() == UINT64_MAX ? account.available() : 0;
 }
 
+std::uint64_t BlockPools::free_beyond_headroom(int device) {
+  const std::uint64_t free_bytes = really_free().value_or(UINT64_MAX);
+  return free_bytes - std::min(free_bytes, state_of(device).plan.headroom);
+}
+
 void BlockPools::merge_slabs(const Request &request, const Contexts::Current &where, ContextPool &pool,
                              DevicePoolState &state) {
-  if (request.upper_bound < ContextPool::few_bytes(state.quarantine.large_bytes()) || !fences_.by_events() ||
+  if (!is_of_few(where.device, request.upper_bound) || !fences_.by_events() ||
       request.upper_bound > pool::SharedPool::kMostBytes) {
     return;
   }
@@ -118,11 +101,10 @@ void BlockPools::merge_slabs(const Request &request, const Contexts::Current &wh
     std::uint64_t merged = 0;
   };
   const auto wanted = [&]() -> Wanted {
-    const FreeSlabs free(pool.blocks, bytes);
+    const FreePieces free = free_slabs(pool.blocks, bytes);
     std::uint64_t rest = free.count > 0 ? rest_of_limit(where.device) : 0;
     if (rest > 0) {
-      const std::uint64_t on_device = really_free().value_or(UINT64_MAX);
-      rest = std::min(rest, on_device - std::min(on_device, state.plan.headroom));
+      rest = std::min(rest, free_beyond_headroom(where.device));
     }
     return {free.bytes, merged_bytes(free, rest, bytes)};
   };

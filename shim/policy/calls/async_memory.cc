@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <string>
 
+#include "base/clock.h"
 #include "base/wait.h"
 #include "events/diagnostics.h"
+#include "policy/block_pool/merged_bytes.h"
 
 namespace ration::policy {
 namespace {
@@ -13,6 +15,10 @@ using driver::real;
 
 // A block of which fewer fit under the limit is worth a fence of its own, and must not lose the rest of a step.
 constexpr std::uint64_t kFewAtMost = 64;
+// An idle device passes a fence within some microseconds.
+constexpr std::uint64_t kFenceNs = 200'000;
+// What is freed may count as so much more to the driver: a look at it is then worth its cost.
+constexpr std::uint64_t kRoundedUp = 2U << 20U;
 
 }  // namespace
 
@@ -151,6 +157,7 @@ CUresult AsyncMemory::allocate(Request request, const Contexts::Current &where, 
   request.kind = events::Kind::pool;
   preallocate(request, where, pool);
   async_.poll_if_due(device);
+  merge_chunks(request, where, pool);
   const std::uint64_t bytes = request.upper_bound;
   if (async_.idle_bytes(device) < bytes) {  // before the pool grows, or the driver serves it
     async_.release_needless(device);
@@ -169,6 +176,84 @@ CUresult AsyncMemory::allocate(Request request, const Contexts::Current &where, 
   }
   request.kind = events::Kind::device;
   return admission_.obtain(books_.blocks, request, where, act, undo_free, address);
+}
+
+CUresult AsyncMemory::extend(const Contexts::Current &where, const StreamPools::PoolRef &pool, std::uint64_t bytes) {
+  ledger::Account &account = ledger_.account(where.device);
+  const std::uint64_t bound = stream_pools_.upper_bound(*pool, bytes);
+  std::optional<StreamPools::Call> call;
+  if (account.reserve(bound) == ledger::ReserveOutcome::granted) {
+    call = stream_pools_.begin(*pool, bound);
+  } else if (const std::uint64_t rest = account.available();
+             async_.is_capped(where.device) && rest >= bytes &&
+             account.reserve(rest, ledger::Effort::kImmediate) == ledger::ReserveOutcome::granted) {
+    call = stream_pools_.begin_to_cap(*pool, rest);
+    if (!call) {
+      account.release(rest);
+    }
+  }
+  if (!call) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  const CUresult result = async_.preallocate(where.device, where.context, bytes);
+  const std::uint64_t unused = stream_pools_.finish(*pool, *call, result == CUDA_SUCCESS);
+  if (result == CUDA_SUCCESS) {
+    stream_pools_.block_ended(*pool);
+  } else if (unused > 0) {
+    account.release(unused);
+  }
+  return result;
+}
+
+void AsyncMemory::charge_missing(const char *api, StreamPools::Pool &pool) {
+  if (const std::uint64_t missing = stream_pools_.reconcile(api, pool); missing > 0) {
+    ledger_.account(pool.device).charge(missing);
+    stream_pools_.add(api, pool, missing);
+    stream_pools_.trim(api, pool.device);
+  }
+}
+
+// What the program has freed goes back first, without a wait for anything but a fence of an idle device.
+bool AsyncMemory::has_no_block(const StreamPools::Pool &pool) {
+  const int device = pool.device;
+  const std::uint64_t freed = async_.deferred_bytes(device) + async_.retained_bytes(device);
+  if (async_.used_bytes(device) > freed + freed / 8 + kRoundedUp) {
+    return false;
+  }
+  const std::uint64_t start = now_ns();
+  for (Backoff backoff; async_.deferred_bytes(device) > 0 && now_ns() - start < kFenceNs; backoff.sleep()) {
+    async_.collect(device);
+  }
+  async_.release_retained(device);
+  return async_.used_bytes(device) == 0;
+}
+
+void AsyncMemory::merge_chunks(const Request &request, const Contexts::Current &where,
+                               const StreamPools::PoolRef &pool) {
+  const int device = where.device;
+  const std::uint64_t bytes = std::max<std::uint64_t>(1, request.upper_bound);
+  if (!pools_.is_of_few(device, bytes) || async_.idle_bytes(device) + async_.deferred_bytes(device) == 0 ||
+      !has_no_block(*pool)) {
+    return;
+  }
+  const std::uint64_t held = async_.idle_bytes(device);
+  const bool single = single_chunk_[device].load(std::memory_order_relaxed) == held;
+  const FreePieces free{single ? 1U : 2U, held, single ? held / bytes : 0};
+  const std::uint64_t rest = std::min(pools_.rest_of_limit(device), pools_.free_beyond_headroom(device));
+  const std::uint64_t merged = merged_bytes(free, rest, bytes);
+  // Chunks that hold nothing are trimmed where the pool must grow: little of the limit, or one block, is no matter.
+  if (held == 0 || merged == 0 || (!single && (held < ledger_.account(device).limit() / 2 || held / bytes < 2))) {
+    return;
+  }
+  const BlockPools::SlabInTransit in_transit(pools_, device);
+  stream_pools_.trim_by(request.api, *pool, held);
+  CUresult result = extend(where, pool, merged);
+  for (std::uint64_t less = merged; result == CUDA_ERROR_OUT_OF_MEMORY && less / 2 >= bytes;) {
+    less = nine_tenths(less);
+    result = extend(where, pool, less);
+  }
+  charge_missing(request.api, *pool);
+  single_chunk_[device].store(async_.idle_bytes(device), std::memory_order_relaxed);
 }
 
 // One allocation and its free. The driver keeps what was freed, up to the release threshold.
@@ -190,18 +275,7 @@ void AsyncMemory::preallocate(const Request &request, const Contexts::Current &w
   }
   CUresult result = CUDA_SUCCESS;
   while (bytes >= std::max<std::uint64_t>(1, plan.exact ? 0 : request.upper_bound)) {
-    const std::uint64_t bound = stream_pools_.upper_bound(*pool, bytes);
-    result = CUDA_ERROR_OUT_OF_MEMORY;
-    if (account.reserve(bound) == ledger::ReserveOutcome::granted) {
-      const StreamPools::Call call = stream_pools_.begin(*pool, bound);
-      result = async_.preallocate(where.device, where.context, bytes);
-      const std::uint64_t unused = stream_pools_.finish(*pool, call, result == CUDA_SUCCESS);
-      if (result == CUDA_SUCCESS) {
-        stream_pools_.block_ended(*pool);
-      } else if (unused > 0) {
-        account.release(unused);
-      }
-    }
+    result = extend(where, pool, bytes);
     if (result == CUDA_SUCCESS || plan.exact || result != CUDA_ERROR_OUT_OF_MEMORY) {
       break;
     }
@@ -211,11 +285,7 @@ void AsyncMemory::preallocate(const Request &request, const Contexts::Current &w
     events::say("mode async: device " + std::to_string(where.device) + ": " + std::to_string(bytes) +
                 " bytes cannot be preallocated (error " + std::to_string(result) + ")");
   }
-  if (const std::uint64_t missing = stream_pools_.reconcile(request.api, *pool); missing > 0) {
-    account.charge(missing);
-    stream_pools_.add(request.api, *pool, missing);
-    stream_pools_.trim(request.api, where.device);
-  }
+  charge_missing(request.api, *pool);
 }
 
 CUresult AsyncMemory::defer(CUdeviceptr address, const Block &block) {

@@ -75,6 +75,12 @@ class AsyncMemory {
     no_room,      // the pool has no room for it
     crowded_out,  // not enough is left to try; other threads may have reserved it
   };
+  // Before one of few blocks that fit: the chunks of a pool without a block become one where it then holds more.
+  void merge_chunks(const Request &request, const Contexts::Current &where, const StreamPools::PoolRef &pool);
+  void charge_missing(const char *api, StreamPools::Pool &pool);
+  bool has_no_block(const StreamPools::Pool &pool);
+  // Makes the pool reserve so much. OUT_OF_MEMORY: also where the limit has not so much left.
+  CUresult extend(const Contexts::Current &where, const StreamPools::PoolRef &pool, std::uint64_t bytes);
   bool loses_a_block(const Ask &ask);
   bool strands_a_step(const Ask &ask, std::uint64_t available);
   bool could_serve_later(const Ask &ask);
@@ -95,6 +101,7 @@ class AsyncMemory {
   const bool enabled_;
   const bool synchronous_free_;
   std::atomic<std::uint64_t> reservations_ended_[ledger::kMaxDevices] = {};
+  std::atomic<std::uint64_t> single_chunk_[ledger::kMaxDevices] = {};  // what a pool reserved when it had one
 };
 
 }  // namespace ration::policy

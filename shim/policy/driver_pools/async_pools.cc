@@ -222,6 +222,16 @@ std::uint64_t AsyncPools::idle_bytes(int device) const {
   return device_pool == nullptr || device_pool->pool == nullptr ? 0 : StreamPools::idle_bytes(*device_pool->pool);
 }
 
+std::uint64_t AsyncPools::used_bytes(int device) const {
+  const DevicePool *device_pool = known(device);
+  return device_pool == nullptr || device_pool->pool == nullptr ? 0 : StreamPools::used_bytes(*device_pool->pool);
+}
+
+std::uint64_t AsyncPools::retained_bytes(int device) const {
+  DevicePool *device_pool = known(device);
+  return device_pool == nullptr ? 0 : device_pool->frees.retained_bytes();
+}
+
 std::uint64_t AsyncPools::deferred_bytes(int device) const {
   const DevicePool *device_pool = known(device);
   return device_pool == nullptr ? 0 : device_pool->frees.bytes();

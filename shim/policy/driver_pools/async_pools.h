@@ -64,7 +64,10 @@ class AsyncPools {
   bool was_full(int device) const;
   // Reserved by the pool and in no block.
   std::uint64_t idle_bytes(int device) const;
-  // The same, with what is freed and not back in the pool yet.
+  // In blocks, those included that the program has freed and the driver has not got.
+  std::uint64_t used_bytes(int device) const;
+  std::uint64_t retained_bytes(int device) const;
+  // The idle ones, with what is freed and not back in the pool yet.
   std::uint64_t free_bytes(int device);
 
   // A block that the program has freed. False: the host has no memory; nothing changed.

@@ -306,6 +306,12 @@ std::uint64_t StreamPools::idle_bytes(const Pool &pool) {
   return reserved - std::min(reserved, attribute(pool.handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, known));
 }
 
+std::uint64_t StreamPools::used_bytes(const Pool &pool) {
+  bool known = false;
+  const std::uint64_t used = attribute(pool.handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, known);
+  return known ? used : UINT64_MAX;
+}
+
 std::uint64_t StreamPools::idle(int device) noexcept try {
   std::uint64_t bytes = 0;
   std::uint64_t most = order_mark(device);

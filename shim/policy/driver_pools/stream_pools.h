@@ -91,6 +91,7 @@ class StreamPools {
   bool trim(const char *api, int device) noexcept;
   // What a pool holds beyond its live blocks; 0: the driver does not say. REQUIRES: no thread destroys it.
   static std::uint64_t idle_bytes(const Pool &pool);
+  static std::uint64_t used_bytes(const Pool &pool);  // UINT64_MAX: the driver does not say
   // The most that a trim may release after a wait for the device: what its pools hold beyond their live blocks, as far
   // as the driver reports, but no more than the steps around what was freed in stream order since the last such wait;
   // and orphans.

@@ -63,5 +63,5 @@ cases = {f"{case}, {name}": same(case, (GIB if name == "the driver's pool" else 
 cases |= {f"{case}, {name}": same(case, GIB, name) for name in SETTINGS for case in ("again_when_full", "threads_large")}
 cases |= {f"blocks that fill the limit, {name}": fits(settings) for name, settings in SETTINGS.items()}
 cases |= {f"blocks that fill the limit in turn, {name}": fits_in_turn(settings) for name, settings in SETTINGS.items()
-          if name != "the driver's pool"}
+}
 main(cases)

@@ -1,0 +1,37 @@
+// How large one piece of device memory is that takes the place of several free ones.
+// Layer: policy/block_pool. Threads: pure functions.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "policy/block_pool/context_pool.h"
+
+namespace ration::policy {
+
+// Free slabs of a pool, or chunks of a driver's pool, and how many blocks of one size fit in them.
+struct FreePieces {
+  std::uint64_t count = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t blocks = 0;
+};
+
+// 0: they stay as they are. `rest`: bytes of the limit beside them. A single piece that could not hold the request is
+// given back where the pool grows.
+constexpr std::uint64_t merged_bytes(const FreePieces &free, std::uint64_t rest, std::uint64_t block_bytes) {
+  constexpr std::uint64_t kSmallRest = 8;  // a rest that is so much smaller joins them
+  const std::uint64_t all = whole_granules(free.bytes + rest);
+  if (free.count == 0 || all < block_bytes || (free.count == 1 && free.blocks == 0)) {
+    return 0;
+  }
+  if (rest >= pool::kGranuleBytes && rest < free.bytes / kSmallRest) {
+    return all;
+  }
+  if (all / block_bytes > free.blocks + rest / block_bytes) {
+    const std::uint64_t whole = (free.bytes + block_bytes - 1) / block_bytes * block_bytes;
+    return std::min(std::max(whole, free.bytes), all);
+  }
+  return free.count > 1 ? free.bytes : 0;
+}
+
+}  // namespace ration::policy
