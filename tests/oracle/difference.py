@@ -81,6 +81,8 @@ class State:
         self.closed = {}  # flag -> context of the work that waits for it
         self.sizes, self.ordered, self.seen = {}, {}, set()  # ordered: block -> pool
         self.pooled, self.most_pooled = set(), 0  # blocks that mode async takes from its pool
+        self.kinds = set()  # of what was allocated since nothing was live: door, bytes and context
+        self.disturbed = False  # work waited for a flag meanwhile
         self.queued = 0  # bytes of frees that may be queued behind such work
         self.current, self.streams, self.devices, self.owners = {}, {}, {}, {}  # by thread, stream, context, block
         settings = program.settings
@@ -98,13 +100,17 @@ class State:
         held = sum(self.sizes.values()) + self.queued + sum(chunks(bytes_held) - bytes_held for bytes_held in ordered.values())
         limit = self.program.limit
         beside = held - self.pooled_bytes()
-        # The largest hole between N blocks has at least one part in N + 1 of what they leave.
-        scattered = bool(self.sizes) and wanted * (len(self.sizes) + 1) >= limit - held
         own = self.owners.get(words[2] if len(words) > 2 else "", self.current.get(words[0]))
+        alike = (not self.disturbed and not self.closed and wanted * 128 >= limit and words[1] == "alloc" and
+                 len(self.devices) == 1 and self.kinds | {("alloc", wanted, own)} == {("alloc", wanted, own)})
+        # The largest hole between N blocks has at least one part in N + 1 of what they leave. The first blocks may lie in
+        # a small slab, beside the preallocated one.
+        slabs = 2 if self.fixed["mode"] == "pool" and self.program.settings.get("RATION_PREALLOCATE_AFTER") != "0" else 1
+        scattered = bool(self.sizes) and not alike and wanted * (len(self.sizes) + slabs) >= limit - held
         elsewhere = any(context != own and self.devices.get(context) == self.devices.get(own) for context in self.closed.values())
         return self.fixed | {f"after-{verb}": True for verb in self.seen} | {
             "door": words[4] if words[1] == "alloc" and len(words) > 4 else "", "busy": bool(self.closed),
-            "elsewhere": elsewhere, "scattered": scattered, "fill": (held + wanted) * 100 // limit,
+            "elsewhere": elsewhere, "alike": alike, "scattered": scattered, "fill": (held + wanted) * 100 // limit,
             "crowded": beside > 0 and chunks(self.most_pooled) + beside + chunks(wanted) > limit}
 
     def pooled_bytes(self):
@@ -134,6 +140,12 @@ class State:
             self.queued += ended if verb == "free_async" else 0
         if not self.closed:
             self.queued = 0
+        self.disturbed |= bool(self.closed)
+        if not self.sizes:
+            self.kinds, self.disturbed = set(), bool(self.closed)
+        elif verb in TAKES or verb in ("array", "mipmapped"):
+            self.kinds.add((verb if verb != "alloc" or words[-1] != "old" else "old", self.sizes[words[2]],
+                            self.current.get(words[0])))
         if verb in ("alloc_async", "alloc_from"):
             self.fixed["ordered"] = True
             self.ordered[words[2]] = words[4] if verb == "alloc_from" else "default"

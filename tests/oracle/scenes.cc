@@ -48,6 +48,21 @@ void fill_and_refill(Maker &maker) {
   if (maker.chance(40)) maker.set_some_flag();
 }
 
+// Equal blocks that fill what is left, then, once none of them is live, equal blocks of another size.
+void fill_in_turn(Maker &maker) {
+  const int turns = 2 + static_cast<int>(maker.below(3));
+  for (int turn = 0; turn < turns; ++turn) {
+    const unsigned count = 1 + maker.below(maker.chance(80) ? 8 : 40);
+    const std::uint64_t bytes = maker.room() / count / 512 * 512;
+    if (bytes == 0) return;
+    std::vector<int> numbers;
+    for (unsigned i = 0; i < count; ++i) numbers.push_back(maker.allocate(bytes));
+    if (std::count(numbers.begin(), numbers.end(), -1) != 0) return;
+    free_some(maker, numbers, 100);
+    if (maker.chance(50)) maker.step("sync");
+  }
+}
+
 // Blocks freed on an idle device, then work, then an allocation.
 void free_then_work(Maker &maker) {
   const std::string stream = maker.some_stream();
@@ -154,7 +169,7 @@ void add_scenes(Maker &maker) {
   if (maker.chance(40)) maker.line("late");
   for (int i = 0; i < count; ++i) {
     if (maker.threads > 1) maker.turn(static_cast<int>(maker.below(static_cast<unsigned>(maker.threads))));
-    switch (maker.below(10)) {
+    switch (maker.below(11)) {
       case 0:
       case 1:
         fill_and_refill(maker);
@@ -176,6 +191,9 @@ void add_scenes(Maker &maker) {
         break;
       case 7:
         context_ends(maker);
+        break;
+      case 8:
+        fill_in_turn(maker);
         break;
       default:
         add_mixture(maker, 3 + static_cast<int>(maker.below(12)));

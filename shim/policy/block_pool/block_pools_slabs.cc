@@ -234,10 +234,10 @@ void BlockPools::preallocate_now(const Request &request, const Contexts::Current
     account.reclaim_from_dead();
   }
   if (state.slab_bytes.load(std::memory_order_relaxed) > 0) {
-    // Free small slabs would only fragment the device.
     drain_briefly(request.api, where.device, state, kBrieflyNs);
-    room_.give_back({request.api, where.device, 0}, Room::Patience::none);
   }
+  // Free small slabs would only fragment the device, and what the driver's pools keep would be missing in one piece.
+  room_.give_back({request.api, where.device, 0}, Room::Patience::none);
   const RelaxedCapture relaxed;
   const std::uint64_t free_now = really_free().value_or(UINT64_MAX);
   const std::uint64_t least =

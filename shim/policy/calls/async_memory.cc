@@ -24,15 +24,14 @@ constexpr std::uint64_t kRoundedUp = 2U << 20U;
 
 // A pool grows by whole steps. Where few blocks of this size would fill the limit, nearly to the last byte, the rests
 // of all steps would be one block less in the end.
-bool AsyncMemory::loses_a_block(const Ask &ask) {
-  const std::uint64_t limit = ledger_.account(ask.where.device).limit();
-  if (limit == UINT64_MAX || ask.bytes == 0 || limit / ask.bytes > kFewAtMost ||
-      limit % ask.bytes > limit / kFewAtMost) {
+bool AsyncMemory::loses_a_block(int device, std::uint64_t bytes, std::uint64_t bound) {
+  const std::uint64_t limit = ledger_.account(device).limit();
+  if (limit == UINT64_MAX || bytes == 0 || limit / bytes > kFewAtMost || limit % bytes > limit / kFewAtMost) {
     return false;
   }
   // The last step of a pool that is capped may be smaller.
-  const std::uint64_t in_last = async_.is_capped(ask.where.device) ? limit % ask.bound / ask.bytes : 0;
-  return limit / ask.bound * (ask.bound / ask.bytes) + in_last < limit / ask.bytes;
+  const std::uint64_t in_last = async_.is_capped(device) ? limit % bound / bytes : 0;
+  return limit / bound * (bound / bytes) + in_last < limit / bytes;
 }
 
 // While anything else is charged, what is free in the pool can be had only with a step's room for it to grow.
@@ -168,10 +167,15 @@ CUresult AsyncMemory::allocate(Request request, const Contexts::Current &where, 
   std::uint64_t reservations = 0;
   const Ask ask{request, where, pool, bytes, stream_pools_.upper_bound(*pool, bytes), &reservations};
   const std::uint64_t available = ledger_.account(device).available();
-  const bool by_driver =
-      available >= bytes && (loses_a_block(ask) || strands_a_step(ask, available)) && async_.idle_bytes(device) < bytes;
+  const bool by_driver = available >= bytes &&
+                         (loses_a_block(device, ask.bytes, ask.bound) || strands_a_step(ask, available)) &&
+                         async_.idle_bytes(device) < bytes;
   CUresult result = CUDA_SUCCESS;
+  const bool first = pools_.is_of_few(device, bytes) && async_.idle_bytes(device) + async_.used_bytes(device) == 0;
   if (!by_driver && take_in_turn(ask, address, result)) {
+    if (first && result == CUDA_SUCCESS) {
+      single_chunk_[device].store(async_.idle_bytes(device) + async_.used_bytes(device), std::memory_order_relaxed);
+    }
     return result;
   }
   request.kind = events::Kind::device;
@@ -239,14 +243,31 @@ void AsyncMemory::merge_chunks(const Request &request, const Contexts::Current &
   const std::uint64_t held = async_.idle_bytes(device);
   const bool single = single_chunk_[device].load(std::memory_order_relaxed) == held;
   const FreePieces free{single ? 1U : 2U, held, single ? held / bytes : 0};
-  const std::uint64_t rest = std::min(pools_.rest_of_limit(device), pools_.free_beyond_headroom(device));
-  const std::uint64_t merged = merged_bytes(free, rest, bytes);
+  const auto merged_with = [&](std::uint64_t kept_elsewhere) {
+    const std::uint64_t rest = pools_.rest_of_limit(device) + kept_elsewhere;
+    return merged_bytes(free, std::min(rest, pools_.free_beyond_headroom(device) + kept_elsewhere), bytes);
+  };
+  stream_pools_.reconcile_all(request.api, device);  // the program's synchronise may have released something
+  const std::uint64_t idle = stream_pools_.idle(device);
+  const std::uint64_t merged = merged_with(idle - std::min(idle, held));
+  if (held == 0) {
+    return;
+  }
+  const std::uint64_t limit = ledger_.account(device).limit();
   // Chunks that hold nothing are trimmed where the pool must grow: little of the limit, or one block, is no matter.
-  if (held == 0 || merged == 0 || (!single && (held < ledger_.account(device).limit() / 2 || held / bytes < 2))) {
+  if (merged == 0 || (!single && (held < limit / 2 || held / bytes < 2))) {
+    if (loses_a_block(device, bytes, stream_pools_.upper_bound(*pool, bytes)) &&
+        (!single || free.blocks < limit / bytes)) {
+      stream_pools_.trim_by(request.api, *pool, held);  // the driver serves such blocks
+    }
     return;
   }
   const BlockPools::SlabInTransit in_transit(pools_, device);
-  stream_pools_.trim_by(request.api, *pool, held);
+  if (merged == merged_with(0)) {
+    stream_pools_.trim_by(request.api, *pool, held);
+  } else {
+    stream_pools_.trim(request.api, device);
+  }
   CUresult result = extend(where, pool, merged);
   for (std::uint64_t less = merged; result == CUDA_ERROR_OUT_OF_MEMORY && less / 2 >= bytes;) {
     less = nine_tenths(less);

@@ -81,7 +81,7 @@ class AsyncMemory {
   bool has_no_block(const StreamPools::Pool &pool);
   // Makes the pool reserve so much. OUT_OF_MEMORY: also where the limit has not so much left.
   CUresult extend(const Contexts::Current &where, const StreamPools::PoolRef &pool, std::uint64_t bytes);
-  bool loses_a_block(const Ask &ask);
+  bool loses_a_block(int device, std::uint64_t bytes, std::uint64_t bound);
   bool strands_a_step(const Ask &ask, std::uint64_t available);
   bool could_serve_later(const Ask &ask);
   Taken take_and_enter(const Ask &ask, const StreamPools::Call &call, CUdeviceptr *address, CUresult &result);
