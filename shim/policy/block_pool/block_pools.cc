@@ -47,6 +47,8 @@ BlockPools::DevicePoolState &BlockPools::state_of(int device) {
     auto made = std::make_unique<DevicePoolState>(fences_, context_pools_, device, devices_.preallocation_on(device));
     if (devices_state_[device].compare_exchange_strong(state, made.get(), std::memory_order_acq_rel)) {
       state = made.release();
+      for (int end = devices_end_.load(); end <= device && !devices_end_.compare_exchange_weak(end, device + 1);) {
+      }
     }
   }
   return *state;
@@ -238,11 +240,32 @@ void BlockPools::record_wait(const char *api, int device, const char *how, const
   journal_.record(events::Wait{device, api, how, cleaned.blocks, cleaned.bytes, now_ns() - start_ns, cleaned.error});
 }
 
+bool BlockPools::has_unsealed_frees() noexcept {
+  for (int device = 0, end = devices_end_.load(std::memory_order_relaxed); device < end; ++device) {
+    if (DevicePoolState *state = known_state(device); state != nullptr && state->quarantine.has_unsealed()) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void BlockPools::seal_frees() noexcept {
+  if (fences_.captures().running()) {
+    return;
+  }
+  for (int device = 0, end = devices_end_.load(std::memory_order_relaxed); device < end; ++device) {
+    if (DevicePoolState *state = known_state(device); state != nullptr && state->quarantine.has_unsealed()) {
+      state->quarantine.collect(Quarantine::Sealing::before_work);
+    }
+  }
+}
+
 // What was freed before the program's own synchronise must not wait for what the program submits after it.
 std::uint64_t BlockPools::before_synchronise() noexcept {
   for (std::atomic<DevicePoolState *> &each : devices_state_) {
     if (DevicePoolState *state = each.load(std::memory_order_acquire)) {
       state->quarantine.collect(Quarantine::Sealing::always);
+      state->quarantine.seal_finely();
     }
   }
   return fences_.now();

@@ -111,6 +111,10 @@ class BlockPools {
   // Waits until no slab in this range is being ended, so that the range's next owner is logged later.
   void wait_for_ends(std::uint64_t address, std::uint64_t bytes) { slabs_.wait_for_ends(address, bytes); }
 
+  // Before work is submitted: whether a free has no fence yet, most likely; and its fence, unless so many were taken
+  // lately that they cost too much.
+  bool has_unsealed_frees() noexcept;
+  void seal_frees() noexcept;
   // Before a synchronise of the program's: the number of the fence that has passed if the driver answers success.
   std::uint64_t before_synchronise() noexcept;
 
@@ -203,6 +207,7 @@ class BlockPools {
   SlabDirectory slabs_;
   std::atomic<std::uint64_t> last_slab_{0};
   std::atomic<DevicePoolState *> devices_state_[ledger::kMaxDevices] = {};
+  std::atomic<int> devices_end_{0};  // behind the last device with a state
 };
 
 class BlockPools::SlabInTransit {

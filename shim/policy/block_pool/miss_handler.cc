@@ -23,7 +23,8 @@ constexpr std::uint64_t whole_slab(std::uint64_t bytes) {
 // Where fewer blocks of one size fit under the limit, each slab holds a whole number of them: the rest of each slab
 // would be one block less in the end.
 constexpr std::uint64_t kFewBlocks = 64;
-constexpr std::uint64_t kSmallPart = 32;  // of the limit, before preallocation
+constexpr std::uint64_t kSmallPart = 32;    // of the limit, before preallocation
+constexpr std::uint64_t kLargestPart = 16;  // of a limit: a slab with one small block in it cannot go back
 
 // A pool that could grow first gives the device a moment to finish when half of what the pools hold is quarantined, or
 // this much.
@@ -99,6 +100,9 @@ std::uint64_t MissHandler::next_slab_bytes(std::uint64_t minimum_bytes) {
   };
   // 2, 4, 8 MiB and so on: each as large as all slabs before it and a granule.
   std::uint64_t want = std::max(minimum_bytes, pool_.blocks.statistics().slab_bytes + kSlabGranule);
+  if (account_.limit() != UINT64_MAX) {
+    want = std::min(want, std::max({minimum_bytes, account_.limit() / kLargestPart, kSlabGranule}));
+  }
   if (plan.bytes > 0 &&
       state_.preallocation.load(std::memory_order_acquire) == BlockPools::DevicePoolState::State::due &&
       state_.first.load(std::memory_order_relaxed) == pool_.context) {

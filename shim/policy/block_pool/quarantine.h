@@ -75,6 +75,13 @@ class Quarantine final : public DeferredQueue<QuarantineBatch> {
   std::uint64_t bytes();
   std::uint64_t blocks();
 
+  // Whether a free has no fence yet, most likely. No lock.
+  bool has_unsealed() {
+    bool kept = DeferredQueue::has_unsealed();
+    pools_.each_of(device_, [&](const ContextPool &pool) { kept |= pool.keeps_freed(); });
+    return kept;
+  }
+
   // The pool's context has ended, so the device is through with its blocks: they are reclaimed at once.
   void forget(ContextPool &pool) noexcept;
 

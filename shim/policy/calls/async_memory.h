@@ -33,6 +33,14 @@ class AsyncMemory {
   CUresult allocate(Request request, const Contexts::Current &where, const StreamPools::PoolRef &pool, Act act,
                     CUdeviceptr *address);
 
+  // As BlockPools'.
+  bool has_unsealed_frees() const { return enabled_ && async_.has_unsealed_frees(); }
+  void seal_frees() noexcept {
+    if (enabled_) {
+      async_.seal_frees();
+    }
+  }
+
   bool owns(const Block &block) const { return async_.owns(block.pool); }
   // A block of ours that ends: the driver gets it once the device has finished the work before this free.
   CUresult defer(CUdeviceptr address, const Block &block);

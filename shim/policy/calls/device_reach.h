@@ -1,5 +1,6 @@
-// Which other devices' memory a context's work may use without peer access: by copies, fills and graphs. A fence for a
-// device's blocks counts only the contexts that may reach it (Contexts::may_reach).
+// What is to know of work before it is submitted. Which other devices' memory a context's work may use without peer
+// access (by copies, fills and graphs): a fence for a device's blocks counts only the contexts that may reach it
+// (Contexts::may_reach). And which frees come before it.
 // Layer: policy/calls. Threads: any; no lock is held across a driver call.
 // Called from: hooks, before the driver's call.
 #pragma once
@@ -11,7 +12,7 @@ namespace ration::policy {
 
 class DeviceReach {
  public:
-  DeviceReach(Contexts &contexts, BlockPools &pools, const AsyncMemory &async)
+  DeviceReach(Contexts &contexts, BlockPools &pools, AsyncMemory &async)
       : contexts_(contexts), pools_(pools), async_(async) {}
 
   struct Work {
@@ -27,6 +28,14 @@ class DeviceReach {
     }
   }
 
+  // Frees without a fence: one that is taken later would cover the work that is about to be submitted, and whoever
+  // needs their memory would wait for that. Some loads.
+  bool has_unsealed_frees() noexcept { return pools_.has_unsealed_frees() || async_.has_unsealed_frees(); }
+  void seal_frees() noexcept {
+    pools_.seal_frees();
+    async_.seal_frees();
+  }
+
   // Whether a function of the driver that no hook meets may be one of these: a version that is newer than the hooks',
   // or a newer function. `version`: as cuGetProcAddress takes it.
   static bool is_of_family(const char *name, int version);
@@ -38,7 +47,7 @@ class DeviceReach {
 
   Contexts &contexts_;
   BlockPools &pools_;
-  const AsyncMemory &async_;
+  AsyncMemory &async_;
 };
 
 }  // namespace ration::policy

@@ -26,6 +26,7 @@
 #include <list>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/lock.h"
 #include "base/this_thread.h"
 #include "base/wait.h"
@@ -59,9 +60,16 @@ class DeferredQueue {
   };
   enum class Sealing {
     always,
-    worthwhile,  // only if nothing was clean and worth_sealing(): each epoch costs driver calls
-    due,         // only if is_due(); otherwise nothing is done at all
+    worthwhile,   // only if nothing was clean and worth_sealing(): each epoch costs driver calls
+    due,          // only if is_due(); otherwise nothing is done at all
+    before_work,  // unless there were many such seals
   };
+  // The program synchronises: as many seals before work as in the beginning.
+  void seal_finely() noexcept {
+    Guard guard(mutex_);
+    before_work_left_ = kMostBeforeWork;
+  }
+  bool has_unsealed() const { return unsealed_.load(std::memory_order_relaxed) != 0; }
   // Reclaims what is clean. Never waits for the device.
   Cleaned collect(Sealing sealing) noexcept;
   // The same; if nothing was clean, waits for the oldest epoch, unless reclaimed() is no longer `seen`. If blocks,
@@ -97,6 +105,7 @@ class DeferredQueue {
 
   void note_added(DeferredSize size) REQUIRES(mutex_) {
     open_size_.add(size);
+    unsealed_.store(open_size_.blocks, std::memory_order_relaxed);
     blocks_.fetch_add(size.blocks, std::memory_order_relaxed);
     bytes_.fetch_add(size.bytes, std::memory_order_relaxed);
   }
@@ -114,6 +123,7 @@ class DeferredQueue {
   void reopen(Items &items, DeferredSize size) REQUIRES(mutex_) {
     open_.splice(open_.begin(), items);
     open_size_.add(size);
+    unsealed_.store(open_size_.blocks, std::memory_order_relaxed);
   }
   // Calls visit(items, size) with every list of payloads.
   template <class Visit>
@@ -161,6 +171,24 @@ class DeferredQueue {
   std::atomic<std::uint64_t> in_hands_{0};  // blocks of Cleaned::items that the caller has not finished
 
  private:
+  // A fence for each free before work costs more than one for a thousand: after so many only one a millisecond.
+  static constexpr std::uint64_t kMostBeforeWork = 64;
+  static constexpr std::uint64_t kBeforeWorkNs = 1'000'000;
+  bool seals_before_work() REQUIRES(mutex_) {
+    unsealed_.store(open_size_.blocks, std::memory_order_relaxed);
+    if (open_size_.blocks == 0) {
+      return false;
+    }
+    if (const std::uint64_t now = now_ns(); before_work_left_ == 0 && now - before_work_ns_ >= kBeforeWorkNs) {
+      before_work_left_ = std::min((now - before_work_ns_) / kBeforeWorkNs, kMostBeforeWork);
+      before_work_ns_ = now;
+    }
+    return before_work_left_ != 0 && before_work_left_-- != 0;
+  }
+
+  std::uint64_t before_work_left_ GUARDED_BY(mutex_) = kMostBeforeWork;
+  std::uint64_t before_work_ns_ GUARDED_BY(mutex_) = 0;
+  std::atomic<std::uint64_t> unsealed_{0};  // what open_size_ says, for threads without the lock
   std::list<Epoch> sealing_ GUARDED_BY(mutex_);
   std::list<Epoch> sealed_ GUARDED_BY(mutex_);  // oldest first
   std::list<Epoch> spare_ GUARDED_BY(mutex_);
@@ -182,6 +210,7 @@ typename DeferredQueue<Payload>::Epoch *DeferredQueue<Payload>::begin_seal(Clean
   epoch.items.splice(epoch.items.end(), open_);
   epoch.sealer = this_thread();
   epoch.size = std::exchange(open_size_, {});
+  unsealed_.store(0, std::memory_order_relaxed);
   note_seal(Seal::begun);
   return &epoch;
 } catch (...) {  // everything stays open
@@ -298,7 +327,8 @@ typename DeferredQueue<Payload>::Cleaned DeferredQueue<Payload>::collect(Sealing
   {
     Guard guard(mutex_);
     gather();
-    if ((open_size_.blocks == 0 && sealed_.empty()) || (sealing == Sealing::due && !is_due())) {
+    if ((open_size_.blocks == 0 && sealed_.empty()) || (sealing == Sealing::due && !is_due()) ||
+        (sealing == Sealing::before_work && !seals_before_work())) {
       return cleaned;
     }
     if (sealing != Sealing::worthwhile) {

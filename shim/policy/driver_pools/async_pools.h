@@ -84,6 +84,9 @@ class AsyncPools {
   CUresult drain(const char *api, int device) noexcept;
   // Waits as the driver's own free does: for what was submitted to `context` before.
   void settle(const char *api, int device, const Context &context) noexcept;
+  // Before work is submitted, as BlockPools'.
+  bool has_unsealed_frees() const;
+  void seal_frees() noexcept;
   // The program synchronises: what was freed before gets its fence now.
   void before_synchronise() noexcept;
 

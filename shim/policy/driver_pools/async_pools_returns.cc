@@ -179,10 +179,29 @@ void AsyncPools::settle(const char *api, int device, const Context &context) noe
   give_back(device_pool, cleaned.items);
 }
 
+bool AsyncPools::has_unsealed_frees() const {
+  for (int device = 0; in_use_.load(std::memory_order_relaxed) && device < ledger::kMaxDevices; ++device) {
+    if (const DevicePool *device_pool = known(device); device_pool != nullptr && device_pool->frees.has_unsealed()) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void AsyncPools::seal_frees() noexcept {
+  for (int device = 0; !fences_.captures().running() && device < ledger::kMaxDevices; ++device) {
+    if (DevicePool *device_pool = known(device); device_pool != nullptr && device_pool->frees.has_unsealed()) {
+      DeferredFrees::Cleaned cleaned = device_pool->frees.collect(DeferredFrees::Sealing::before_work);
+      give_back(*device_pool, cleaned.items);
+    }
+  }
+}
+
 void AsyncPools::before_synchronise() noexcept {
   for (int device = 0; in_use_.load(std::memory_order_relaxed) && device < ledger::kMaxDevices; ++device) {
-    if (const DevicePool *device_pool = known(device); device_pool != nullptr && device_pool->frees.blocks() > 0) {
+    if (DevicePool *device_pool = known(device); device_pool != nullptr && device_pool->frees.blocks() > 0) {
       collect(device);
+      device_pool->frees.seal_finely();
     }
   }
 }

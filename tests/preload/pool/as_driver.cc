@@ -168,6 +168,16 @@ void never_fits(Program &program, size_t bytes) {
   program.allocate(bytes * 4);
 }
 
+// Of three blocks one is small. All are freed on an idle device; then work begins.
+void mixed_after_idle(Program &program, size_t bytes) {
+  const CUdeviceptr first = program.allocate(bytes / 100 * 39);
+  const CUdeviceptr small = program.allocate(bytes / 200);
+  const CUdeviceptr second = program.allocate(bytes / 100 * 39);
+  for (const CUdeviceptr block : {first, small, second}) program.free(block);
+  program.start_work();
+  program.allocate(bytes / 100 * 68);
+}
+
 // The device's work needs a lock that the program holds while it allocates.
 void allocates_under_a_lock(Program &program, size_t bytes) {
   for (int turn = 0; turn < 20; ++turn) {
@@ -257,6 +267,7 @@ int run(std::string_view name, size_t bytes, size_t blocks) {
       {"small_after_synchronise", small_after_synchronise},
       {"larger_beside_work", larger_beside_work},
       {"never_fits", never_fits},
+      {"mixed_after_idle", mixed_after_idle},
       {"again_when_full", again_when_full},
       {"allocates_under_a_lock", allocates_under_a_lock}};
   Program program;

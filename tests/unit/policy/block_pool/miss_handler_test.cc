@@ -11,15 +11,23 @@ using namespace ration::test;
 
 using Sizes = std::vector<std::uint64_t>;
 
-TEST_CASE("slabs start at 2 MiB and double") {
+TEST_CASE("slabs start at 2 MiB and double, up to a sixteenth of the limit") {
   FakeDriver driver;
-  PooledProgram program(driver, limit_of(100 * kMiB));
+  PooledProgram program(driver, limit_of(256 * kMiB));
   program.create();
-  while (driver.live_blocks() < 4) {
+  while (driver.live_blocks() < 6) {
     REQUIRE(program.take(kMiB - 512) != kUntouched);
   }
-  CHECK(driver.asked() == Sizes{2 * kMiB, 4 * kMiB, 8 * kMiB, 16 * kMiB});
-  CHECK(program.charged() == 30 * kMiB);
+  CHECK(driver.asked() == Sizes{2 * kMiB, 4 * kMiB, 8 * kMiB, 16 * kMiB, 16 * kMiB, 16 * kMiB});
+}
+
+TEST_CASE("a small block beside a large one leaves the rest of the limit to others") {
+  FakeDriver driver;
+  PooledProgram program(driver, limit_of(1024 * kMiB));
+  program.create();
+  CHECK(program.take(400 * kMiB) != kUntouched);
+  CHECK(program.take(kMiB) != kUntouched);
+  CHECK(program.take(550 * kMiB) != kUntouched);
 }
 
 TEST_CASE("a slab has room for the block that it is for, in steps of 2 MiB where many such blocks fit") {
@@ -103,18 +111,20 @@ TEST_CASE("if the driver has less than it says, nine tenths are requested repeat
 
 TEST_CASE("clean blocks are reused before the pool grows, and nothing is waited for while it can") {
   FakeDriver driver;
-  PooledProgram program(driver, limit_of(100 * kMiB));
+  PooledProgram program(driver, limit_of(256 * kMiB));
   const CUcontext context = program.create();
   // More than may lie about unasked-for.
   std::vector<CUdeviceptr> blocks;
   while (driver.live_blocks() < 4) {
     blocks.push_back(program.take(kMiB - 512));
   }
-  program.free(blocks.back());  // the others keep their slabs, which would be merged
-  CHECK(program.take(15 * kMiB) != kUntouched);
+  blocks.push_back(program.take(15 * kMiB - 512));  // the others keep their slabs, which would be merged
+  REQUIRE(driver.live_blocks() == 4);
+  program.free(blocks.back());
+  CHECK(program.take(14 * kMiB) != kUntouched);
   CHECK(driver.live_blocks() == 4);
   driver.timeline.submit(context);
-  CHECK(program.take(15 * kMiB) != kUntouched);
+  CHECK(program.take(14 * kMiB) != kUntouched);
   CHECK(driver.live_blocks() == 5);
   CHECK(driver.calls("cuEventSynchronize") == 0);
 }

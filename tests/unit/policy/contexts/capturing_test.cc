@@ -65,7 +65,7 @@ TEST_CASE("no driver call of Ration's own invalidates another thread's capture")
   CHECK(program.take(kWhole) != kUntouched);  // asks about what was sealed, and grows
   const CUdeviceptr second = program.take(kWhole);
   CHECK(second != kUntouched);
-  CHECK(program.take(3 * kMiB) == kUntouched);  // gives back, and is denied
+  CHECK(program.take(7 * kMiB) == kUntouched);  // gives back, and is denied
   CHECK(program.free_bytes() > 0);
   FakeDriver::current = nullptr;
   program.free(second);  // asks what the thread's state is
