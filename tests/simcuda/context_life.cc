@@ -48,8 +48,10 @@ CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int n
 }
 
 CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev) {
-  if (ctxCreateParams != nullptr) return CUDA_ERROR_NOT_SUPPORTED;
-  return create(pctx, flags, dev, 3020);
+  if (ctxCreateParams == nullptr) return create(pctx, flags, dev, 3020);
+  if (ctxCreateParams->cigParams != nullptr) return CUDA_ERROR_NOT_SUPPORTED;
+  return simcuda::cuCtxCreate_v3(pctx, ctxCreateParams->execAffinityParams, ctxCreateParams->numExecAffinityParams,
+                                 flags, dev);
 }
 
 CUresult cuCtxDestroy(CUcontext ctx) {

@@ -57,6 +57,29 @@ TEST_CASE("every version of cuCtxCreate creates a context and makes it current")
   CHECK(cuCtxCreate_v2(&made[0], 0, 99) == CUDA_ERROR_INVALID_DEVICE);
 }
 
+TEST_CASE("cuCtxCreate_v4 creates a plain context from parameters that are all zero") {
+  start_driver();
+  CUctxCreateParams nothing = {};
+  CUcontext context = nullptr;
+  REQUIRE(cuCtxCreate_v4(&context, &nothing, CU_CTX_SCHED_YIELD, 0) == CUDA_SUCCESS);
+  CHECK(current() == context);
+  unsigned flags = 0;
+  REQUIRE(cuCtxGetFlags(&flags) == CUDA_SUCCESS);
+  CHECK((flags & CU_CTX_SCHED_MASK) == CU_CTX_SCHED_YIELD);
+  CHECK(cuCtxDestroy_v2(context) == CUDA_SUCCESS);
+  CHECK(cuCtxCreate_v4(&context, &nothing, 0, 99) == CUDA_ERROR_INVALID_DEVICE);
+}
+
+TEST_CASE("cuCtxCreate_v4 refuses parameters that the simulator lacks") {
+  if (!simulator()) return;
+  CUcontext context = nullptr;
+  CUctxCreateParams affine = {}, graphical = {};
+  affine.numExecAffinityParams = 1;
+  graphical.cigParams = reinterpret_cast<CUctxCigParam *>(&graphical);
+  CHECK(cuCtxCreate_v4(&context, &affine, 0, 0) == CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY);
+  CHECK(cuCtxCreate_v4(&context, &graphical, 0, 0) == CUDA_ERROR_NOT_SUPPORTED);
+}
+
 TEST_CASE("an attached context lives until it is detached") {
   const CurrentContext watching;
   CUcontext context = nullptr, same = nullptr;

@@ -14,6 +14,13 @@ typedef struct CUlib_st *CUlibrary;
 typedef struct CUfunc_st *CUfunction;
 typedef struct CUkern_st *CUkernel;
 typedef struct CUlaunchAttribute_st CUlaunchAttribute; /* opaque: launch attributes are accepted and ignored */
+typedef struct CUctxCigParam_st CUctxCigParam;         /* opaque: contexts in graphics are not simulated */
+
+typedef struct CUctxCreateParams_st {
+  CUexecAffinityParam *execAffinityParams;
+  int numExecAffinityParams;
+  CUctxCigParam *cigParams;
+} CUctxCreateParams;
 
 typedef void (*CUhostFn)(void *userData);
 typedef void (*CUstreamCallback)(CUstream hStream, CUresult status, void *userData);
