@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Turns the API catalogue and simcuda's own headers into the driver's entry points, look-up table and exports map.
 
-usage: generate.py CATALOGUE.json API_HEADER_FOLDER OUTPUT_FOLDER
+usage: generate.py CATALOGUE.json INTEROP_EXPORTS.txt API_HEADER_FOLDER OUTPUT_FOLDER
 
-A function is implemented when a header declares it; every other export of the catalogue becomes one that fails loudly.
+A function is implemented when a header declares it; every other export of the two lists becomes one that fails loudly.
 """
 import json
 import pathlib
@@ -87,12 +87,14 @@ def lookup(rows, implemented):
 
 
 def main():
-    catalogue, headers, output = json.loads(pathlib.Path(sys.argv[1]).read_text()), pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
-    symbols = sorted(row["symbol"] for row in catalogue["exports"])
+    catalogue, interop, headers, output = (pathlib.Path(argument) for argument in sys.argv[1:])
+    catalogue = json.loads(catalogue.read_text())
+    others = [line for line in interop.read_text().splitlines() if not line.startswith("#")]
+    symbols = sorted([*(row["symbol"] for row in catalogue["exports"]), *others])
     implemented = prototypes(headers)
     unknown = sorted(set(implemented) - set(symbols))
     if unknown:
-        sys.exit(f"generate.py: declared but not in the catalogue: {', '.join(unknown)}")
+        sys.exit(f"generate.py: declared but in neither list: {', '.join(unknown)}")
     output.mkdir(parents=True, exist_ok=True)
     files = {
         "entries.cc": entries(symbols, implemented),
