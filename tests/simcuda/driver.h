@@ -16,11 +16,10 @@
 #include "tests/simcuda/managed.h"
 #include "tests/simcuda/settings.h"
 #include "tests/simcuda/stream.h"
+#include "tests/simcuda/version.h"
 #include "tests/simcuda/vmm.h"
 
 namespace simcuda {
-
-inline constexpr int kDriverVersion = 13000;
 
 struct MemPool;  // mem_pool.h
 

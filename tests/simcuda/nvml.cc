@@ -1,76 +1,21 @@
-// libnvidia-ml.so.1 of the simulated machine: all its devices, regardless of CUDA_VISIBLE_DEVICES, and their holders.
-// Layer: machine.h. Threads: any. Owns: its view of the machine, for ever.
-#include <dlfcn.h>
-
-#include <algorithm>
+// libnvidia-ml.so.1 of the simulated machine: all its devices, regardless of CUDA_VISIBLE_DEVICES. Here: the library
+// itself, and what a device is. Layer: nvml_library.h. Threads: any.
+#include <cstddef>
 #include <cstdio>
 #include <cstring>
-#include <mutex>
 #include <string>
 
-#include "tests/simcuda/include/nvml.h"
-#include "tests/simcuda/machine.h"
+#include "tests/simcuda/nvml_library.h"
 #include "tests/simcuda/settings.h"
+#include "tests/simcuda/version.h"
 #include "tests/simcuda/visible_devices.h"
-
-struct nvmlDevice_st {};
 
 namespace simcuda {
 namespace {
 
 constexpr char kName[] = "simcuda GPU";
-constexpr char kDriverVersion[] = "580.00";
-
-struct Library {
-  std::mutex mutex;
-  unsigned users = 0;
-  Machine *machine = nullptr;
-};
-
-Library &library() {
-  static auto *const once = new Library;
-  return *once;
-}
-
-nvmlDevice_st handles[kMostMachineDevices];
-
-// A process alone on its machine keeps the account in its own libcuda.
-Machine *private_machine() {
-  void *driver = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-  void *symbol = driver == nullptr ? nullptr : ::dlsym(driver, "simcuda_private_machine");
-  void *page = symbol == nullptr ? nullptr : reinterpret_cast<void *(*)()>(symbol)();
-  return page == nullptr ? nullptr : Machine::watch(page);
-}
-
-// Null: nvmlInit was not called. A private machine's first driver may load later, so every call looks again.
-Machine *machine() {
-  Library &state = library();
-  const std::lock_guard<std::mutex> guard(state.mutex);
-  if (state.users == 0) return nullptr;
-  if (settings().machine.empty()) {
-    static Machine *found = nullptr;
-    if (found == nullptr) found = private_machine();
-    if (found != nullptr) return found;
-  }
-  return state.machine;
-}
-
-nvmlReturn_t copy_text(const std::string &text, char *to, unsigned length) {
-  if (to == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
-  if (text.size() >= length) return NVML_ERROR_INSUFFICIENT_SIZE;
-  std::memcpy(to, text.c_str(), text.size() + 1);
-  return NVML_SUCCESS;
-}
-
-template <class Body>
-nvmlReturn_t with_device(nvmlDevice_t device, Body body) {
-  Machine *const seen = machine();
-  if (seen == nullptr) return NVML_ERROR_UNINITIALIZED;
-  for (unsigned i = 0; i < seen->devices(); ++i) {
-    if (device == &handles[i]) return body(*seen, i);
-  }
-  return NVML_ERROR_INVALID_ARGUMENT;
-}
+constexpr char kDisplayDriver[] = "580.00";
+constexpr char kLibrary[] = "13.580.00";
 
 // NVML does not guarantee an index order; bus ids follow the order of the devices (cuDeviceGetPCIBusId).
 unsigned device_at(const Machine &seen, unsigned index) {
@@ -85,19 +30,12 @@ nvmlPciInfo_t pci_of(unsigned device) {
   return pci;
 }
 
-template <class Info>
-nvmlReturn_t report_holders(nvmlDevice_t device, unsigned *count, Info *infos) {
-  if (count == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
-  return with_device(device, [&](Machine &seen, unsigned index) {
-    const auto holders = seen.holders(index);
-    const unsigned room = infos == nullptr ? 0 : *count;
-    *count = static_cast<unsigned>(holders.size());
-    if (holders.size() > room) return NVML_ERROR_INSUFFICIENT_SIZE;
-    for (std::size_t i = 0; i < holders.size(); ++i) {
-      infos[i] = {};
-      infos[i].pid = holders[i].pid;
-      infos[i].usedGpuMemory = holders[i].bytes;
-    }
+// Older versions of the structure are beginnings of the newest.
+nvmlReturn_t begin_of_pci(nvmlDevice_t device, nvmlPciInfo_t *to, std::size_t bytes) {
+  if (to == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  return with_device(device, [&](Machine &, unsigned index) {
+    const nvmlPciInfo_t pci = pci_of(index);
+    std::memcpy(to, &pci, bytes);
     return NVML_SUCCESS;
   });
 }
@@ -144,12 +82,20 @@ const char *nvmlErrorString(nvmlReturn_t result) {
       return "Invalid Argument";
     case NVML_ERROR_NOT_SUPPORTED:
       return "Not Supported";
+    case NVML_ERROR_NO_PERMISSION:
+      return "Insufficient Permissions";
+    case NVML_ERROR_ALREADY_INITIALIZED:
+      return "Already Initialized";
     case NVML_ERROR_NOT_FOUND:
       return "Not Found";
     case NVML_ERROR_INSUFFICIENT_SIZE:
       return "Insufficient Size";
     case NVML_ERROR_DRIVER_NOT_LOADED:
       return "Driver Not Loaded";
+    case NVML_ERROR_FUNCTION_NOT_FOUND:
+      return "Function Not Found";
+    case NVML_ERROR_ARGUMENT_VERSION_MISMATCH:
+      return "Argument Version Mismatch";
     default:
       return "Unknown Error";
   }
@@ -157,7 +103,23 @@ const char *nvmlErrorString(nvmlReturn_t result) {
 
 nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned int length) {
   if (simcuda::machine() == nullptr) return NVML_ERROR_UNINITIALIZED;
-  return simcuda::copy_text(simcuda::kDriverVersion, version, length);
+  return simcuda::copy_text(simcuda::kDisplayDriver, version, length);
+}
+
+nvmlReturn_t nvmlSystemGetNVMLVersion(char *version, unsigned int length) {
+  if (simcuda::machine() == nullptr) return NVML_ERROR_UNINITIALIZED;
+  return simcuda::copy_text(simcuda::kLibrary, version, length);
+}
+
+// Works before nvmlInit, as the manual says.
+nvmlReturn_t nvmlSystemGetCudaDriverVersion(int *cudaDriverVersion) {
+  if (cudaDriverVersion == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  *cudaDriverVersion = simcuda::kDriverVersion;
+  return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2(int *cudaDriverVersion) {
+  return nvmlSystemGetCudaDriverVersion(cudaDriverVersion);
 }
 
 nvmlReturn_t nvmlDeviceGetCount(unsigned int *deviceCount) {
@@ -180,7 +142,7 @@ nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t *dev
   simcuda::Machine *const seen = simcuda::machine();
   if (seen == nullptr) return NVML_ERROR_UNINITIALIZED;
   if (device == nullptr || index >= seen->devices()) return NVML_ERROR_INVALID_ARGUMENT;
-  *device = &simcuda::handles[simcuda::device_at(*seen, index)];
+  *device = simcuda::handle_at(simcuda::device_at(*seen, index));
   return NVML_SUCCESS;
 }
 
@@ -190,7 +152,7 @@ nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device) {
   if (uuid == nullptr || device == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
   for (unsigned i = 0; i < seen->devices(); ++i) {
     if (simcuda::uuid_text(seen->device(i).uuid) != uuid) continue;
-    *device = &simcuda::handles[i];
+    *device = simcuda::handle_at(i);
     return NVML_SUCCESS;
   }
   return NVML_ERROR_NOT_FOUND;
@@ -207,7 +169,7 @@ nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *pciBusId, nvmlDevice_t
   for (unsigned i = 0; i < seen->devices(); ++i) {
     const nvmlPciInfo_t pci = simcuda::pci_of(i);
     if (std::strcmp(pciBusId, pci.busId) != 0 && std::strcmp(pciBusId, pci.busIdLegacy) != 0) continue;
-    *device = &simcuda::handles[i];
+    *device = simcuda::handle_at(i);
     return NVML_SUCCESS;
   }
   return NVML_ERROR_NOT_FOUND;
@@ -221,12 +183,32 @@ nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned int *index) {
   });
 }
 
-nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci) {
-  if (pci == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
-  return simcuda::with_device(device, [&](simcuda::Machine &, unsigned index) {
-    *pci = simcuda::pci_of(index);
+nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t device, unsigned int *minorNumber) {
+  if (minorNumber == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  return simcuda::with_device(device, [&](simcuda::Machine &, unsigned place) {
+    *minorNumber = place;
     return NVML_SUCCESS;
   });
+}
+
+nvmlReturn_t nvmlDeviceIsMigDeviceHandle(nvmlDevice_t device, unsigned int *isMigDevice) {
+  if (isMigDevice == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  return simcuda::with_device(device, [&](simcuda::Machine &, unsigned) {
+    *isMigDevice = 0;
+    return NVML_SUCCESS;
+  });
+}
+
+nvmlReturn_t nvmlDeviceGetPciInfo(nvmlDevice_t device, nvmlPciInfo_t *pci) {
+  return simcuda::begin_of_pci(device, pci, offsetof(nvmlPciInfo_t, pciSubSystemId));
+}
+
+nvmlReturn_t nvmlDeviceGetPciInfo_v2(nvmlDevice_t device, nvmlPciInfo_t *pci) {
+  return simcuda::begin_of_pci(device, pci, offsetof(nvmlPciInfo_t, busId));
+}
+
+nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci) {
+  return simcuda::begin_of_pci(device, pci, sizeof(*pci));
 }
 
 nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned int length) {
@@ -239,37 +221,6 @@ nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned int len
   return simcuda::with_device(device, [&](simcuda::Machine &seen, unsigned index) {
     return simcuda::copy_text(simcuda::uuid_text(seen.device(index).uuid), uuid, length);
   });
-}
-
-nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory) {
-  if (memory == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
-  return simcuda::with_device(device, [&](simcuda::Machine &seen, unsigned index) {
-    const unsigned long long bytes = seen.device(index).bytes, used = seen.used(index);
-    const unsigned long long reserved = simcuda::settings().nvml_reserved;
-    *memory = {bytes + reserved, bytes - used, used + reserved};
-    return NVML_SUCCESS;
-  });
-}
-
-nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory) {
-  if (memory == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
-  if (memory->version != nvmlMemory_v2) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-  return simcuda::with_device(device, [&](simcuda::Machine &seen, unsigned index) {
-    const unsigned long long bytes = seen.device(index).bytes, used = seen.used(index);
-    const unsigned long long reserved = simcuda::settings().nvml_reserved;
-    *memory = {nvmlMemory_v2, bytes + reserved, reserved, bytes - used, used};
-    return NVML_SUCCESS;
-  });
-}
-
-nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned int *infoCount,
-                                                  nvmlProcessInfo_v1_t *infos) {
-  return simcuda::report_holders(device, infoCount, infos);
-}
-
-nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned int *infoCount,
-                                                     nvmlProcessInfo_t *infos) {
-  return simcuda::report_holders(device, infoCount, infos);
 }
 
 #pragma GCC visibility pop

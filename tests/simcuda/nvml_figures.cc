@@ -1,0 +1,111 @@
+// A device's memory and its processes, as NVML reports them. Layer: nvml_library.h. Threads: any.
+#include "tests/simcuda/nvml_library.h"
+#include "tests/simcuda/settings.h"
+
+namespace simcuda {
+namespace {
+
+constexpr unsigned kNoInstance = ~0u;  // of a device that is not divided (NVML's manual, nvmlProcessInfo_t)
+
+nvmlProcessInfo_v1_t as(nvmlProcessInfo_v1_t, unsigned pid, unsigned long long bytes) {
+  return {pid, bytes};
+}
+
+nvmlProcessInfo_t as(nvmlProcessInfo_t, unsigned pid, unsigned long long bytes) {
+  return {pid, bytes, kNoInstance, kNoInstance};
+}
+
+template <class Info>
+nvmlReturn_t report_holders(nvmlDevice_t device, unsigned *count, Info *infos) {
+  if (count == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  return with_device(device, [&](Machine &seen, unsigned index) {
+    const auto holders = seen.holders(index);
+    const unsigned room = infos == nullptr ? 0 : *count;
+    *count = static_cast<unsigned>(holders.size());
+    if (holders.size() > room) return NVML_ERROR_INSUFFICIENT_SIZE;
+    for (std::size_t i = 0; i < holders.size(); ++i) infos[i] = as(Info{}, holders[i].pid, holders[i].bytes);
+    return NVML_SUCCESS;
+  });
+}
+
+// All processes compute: none draws, and there is no MPS.
+nvmlReturn_t report_none(nvmlDevice_t device, unsigned *count) {
+  if (count == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  return with_device(device, [&](Machine &, unsigned) {
+    *count = 0;
+    return NVML_SUCCESS;
+  });
+}
+
+}  // namespace
+}  // namespace simcuda
+
+#pragma GCC visibility push(default)
+
+nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory) {
+  if (memory == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  return simcuda::with_device(device, [&](simcuda::Machine &seen, unsigned index) {
+    const unsigned long long bytes = seen.device(index).bytes, used = seen.used(index);
+    const unsigned long long reserved = simcuda::settings().nvml_reserved;
+    *memory = {bytes + reserved, bytes - used, used + reserved};
+    return NVML_SUCCESS;
+  });
+}
+
+nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory) {
+  if (memory == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  if (memory->version != nvmlMemory_v2) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+  return simcuda::with_device(device, [&](simcuda::Machine &seen, unsigned index) {
+    const unsigned long long bytes = seen.device(index).bytes, used = seen.used(index);
+    const unsigned long long reserved = simcuda::settings().nvml_reserved;
+    *memory = {nvmlMemory_v2, bytes + reserved, reserved, bytes - used, used};
+    return NVML_SUCCESS;
+  });
+}
+
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned int *infoCount,
+                                                  nvmlProcessInfo_v1_t *infos) {
+  return simcuda::report_holders(device, infoCount, infos);
+}
+
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device, unsigned int *infoCount,
+                                                     nvmlProcessInfo_t *infos) {
+  return simcuda::report_holders(device, infoCount, infos);
+}
+
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned int *infoCount,
+                                                     nvmlProcessInfo_t *infos) {
+  return simcuda::report_holders(device, infoCount, infos);
+}
+
+nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses(nvmlDevice_t device, unsigned int *infoCount,
+                                                   nvmlProcessInfo_v1_t * /*infos*/) {
+  return simcuda::report_none(device, infoCount);
+}
+
+nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v2(nvmlDevice_t device, unsigned int *infoCount,
+                                                      nvmlProcessInfo_t * /*infos*/) {
+  return simcuda::report_none(device, infoCount);
+}
+
+nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device, unsigned int *infoCount,
+                                                      nvmlProcessInfo_t * /*infos*/) {
+  return simcuda::report_none(device, infoCount);
+}
+
+nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses(nvmlDevice_t device, unsigned int *infoCount,
+                                                     nvmlProcessInfo_v1_t * /*infos*/) {
+  return simcuda::report_none(device, infoCount);
+}
+
+nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v2(nvmlDevice_t device, unsigned int *infoCount,
+                                                        nvmlProcessInfo_t * /*infos*/) {
+  return simcuda::report_none(device, infoCount);
+}
+
+nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t device, unsigned int *infoCount,
+                                                        nvmlProcessInfo_t * /*infos*/) {
+  return simcuda::report_none(device, infoCount);
+}
+
+#pragma GCC visibility pop

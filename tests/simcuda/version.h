@@ -1,0 +1,6 @@
+// The version of CUDA that the simulated driver and its libnvidia-ml.so.1 report. Layer: none.
+#pragma once
+
+namespace simcuda {
+inline constexpr int kDriverVersion = 13000;
+}  // namespace simcuda
