@@ -221,7 +221,11 @@ class SettingsReader {
 }  // namespace
 
 Settings read_settings(const SettingsContext &context, std::vector<Problem> &problems) {
-  return SettingsReader(context).read(problems);
+  const std::vector<const char *> environment = environment_of(context);
+  SettingsContext whole = context;
+  whole.environment = environment.data();
+  whole.at_start.clear();
+  return SettingsReader(whole).read(problems);
 }
 
 std::string error_in_statement(const Statement &statement) {

@@ -109,7 +109,7 @@ Settings read_environment(const char *const *environment, std::vector<Problem> &
 // `pattern` with %p (pid), %h (host), %n (program's short name) and %% replaced; any other % stays.
 std::string expand_path(std::string_view pattern, long pid, std::string_view host, std::string_view program);
 
-// The one place that touches the environment of this process.
+// The one place that touches the environment of this process. Never null.
 const char *const *process_environment();
 
 }  // namespace ration::config

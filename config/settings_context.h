@@ -13,18 +13,22 @@
 namespace ration::config {
 
 struct SettingsContext {
-  const char *const *environment = nullptr;  // NULL-terminated "NAME=value" list
+  const char *const *environment = nullptr;  // NULL-terminated "NAME=value" list, as it is now
   ProgramIdentity program;                   // matched by the rules of files
   std::string system_folder;                 // empty: none
   // The program has more rights than the user who started it (AT_SECURE): no file that this user names is read or
   // written, not even to report a mistake in it.
   bool privileged = false;
-  std::string framework;  // a loaded library that reads XLA_* and TF_* itself; empty: none
+  std::string framework;              // a loaded library that reads XLA_* and TF_* itself; empty: none
+  std::vector<std::string> at_start;  // start_environment.h; they hold where `environment` does not have the name
 };
 
 // Of this process. The system folder is fixed at build time: a variable that moved it could remove its ceilings.
 SettingsContext own_context();
 std::string system_folder();
+
+// The variables that hold, NULL-terminated; valid as long as `context`.
+std::vector<const char *> environment_of(const SettingsContext &context);
 
 // Where files of settings may lie, strongest first; of the drop-ins only those that exist.
 struct FilePlace {

@@ -131,11 +131,12 @@ std::vector<Statement> statements_of_variables(const SettingsContext &context) {
 
 std::vector<FilePlace> places_of_files(const SettingsContext &context) {
   std::vector<FilePlace> places;
-  const std::string named = first_of(option_of_key("config")->variable, context.environment);
+  const std::vector<const char *> environment = environment_of(context);
+  const std::string named = first_of(option_of_key("config")->variable, environment.data());
   if (!named.empty()) {
     places.push_back({named, Source::kNamedFile, Trust::kAnybody});
   }
-  if (const std::string path = user_file(context.environment); !path.empty()) {
+  if (const std::string path = user_file(environment.data()); !path.empty()) {
     places.push_back({path, Source::kUserFile, Trust::kOwnersOnly});
   }
   if (const std::string folder = drop_in_folder(context); !folder.empty()) {

@@ -27,6 +27,8 @@ struct ThirdPartyVariable {
 
 std::string_view name_of(Disposition disposition);
 
+bool is_third_party_variable(std::string_view name);
+
 // Call once, after every source of ours has been read: third-party variables rank below all of them.
 // `framework` names the library in this process that reads XLA_* and TF_* itself; empty: there is none.
 // `limit_malformed`: our own limit could not be parsed, so third-party limits hold beside it.

@@ -192,6 +192,11 @@ std::string_view name_of(Disposition disposition) {
   return kNames[static_cast<std::size_t>(disposition)];
 }
 
+bool is_third_party_variable(std::string_view name) {
+  return std::any_of(std::begin(kVariables), std::end(kVariables),
+                     [&](const Variable &row) { return is_named_by(row, name); });
+}
+
 void import_third_party(Environment environment, std::string_view framework, bool limit_malformed, Settings &settings,
                         std::vector<Problem> &problems) {
   Importer importer(environment, limit_malformed, settings, problems);

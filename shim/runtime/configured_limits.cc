@@ -3,15 +3,14 @@
 #include <algorithm>
 #include <utility>
 
-#include "config/settings_context.h"
 #include "runtime/loaded_framework.h"
 
 namespace ration::runtime {
 
-config::Settings read_own_settings(std::vector<config::Problem> &problems) {
+config::SettingsContext own_settings_context() {
   config::SettingsContext own = config::own_context();
   own.framework = loaded_framework();
-  return config::read_settings(own, problems);
+  return own;
 }
 
 // The settings have the trees from the outermost to the innermost, then the named group; policy wants the innermost

@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "config/settings.h"
+#include "config/settings_context.h"
 #include "policy/devices/devices.h"
 
 namespace ration::runtime {
 
-// The settings of this process from every source. Called at first use, and once before that if NVML is queried.
-config::Settings read_own_settings(std::vector<config::Problem> &problems);
+// The inputs of this process's settings. Called at first use, and once before that if NVML is queried.
+config::SettingsContext own_settings_context();
 
 class ConfiguredLimits : public policy::LimitSource {
  public:

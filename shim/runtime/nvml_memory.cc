@@ -29,7 +29,7 @@ constinit std::atomic<const Forecast *> latest{nullptr};
 std::unique_ptr<const Forecast> make_forecast(const ListGpus &list, const Forecast *before) {
   const std::vector<ListedGpu> listed = list();
   std::vector<config::Problem> problems;  // reported at the first CUDA call; a monitor's output stays its own
-  config::Settings settings = read_own_settings(problems);
+  config::Settings settings = config::read_settings(own_settings_context(), problems);
   const bool show_limit = settings.show_limit;
   auto forecast = std::make_unique<Forecast>(
       Forecast{getpid(), show_limit, ConfiguredLimits(std::move(settings)), {}, listed.size() == 1, before});

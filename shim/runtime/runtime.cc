@@ -41,8 +41,9 @@ bool in_pools(const config::Settings &settings) {
   return settings.mode != config::Mode::kDirect && policy::BlockPools::possible();
 }
 
-events::JournalOptions journal_options(const config::Settings &settings) {
+events::JournalOptions journal_options(const config::Settings &settings, config::SettingsContext own) {
   events::JournalOptions options;
+  own.environment = config::process_environment();  // another thread may have replaced the list since
   if (!settings.log.empty()) {
     options.log = config::expand_path(settings.log, getpid(), host_name(), program_invocation_short_name);
     options.tree_marks.push_back("RATION_LOG=" + settings.log);
@@ -52,8 +53,8 @@ events::JournalOptions journal_options(const config::Settings &settings) {
     options.tree_marks.push_back("RATION_SUMMARY=" + settings.summary_directory);
   }
   options.meta.mode = in_async_pools(settings) ? "async" : in_pools(settings) ? "pool" : "direct";
-  for (const char *const *entry = config::process_environment(); *entry != nullptr; ++entry) {
-    const std::string_view text(*entry);
+  for (const char *entry : config::environment_of(own)) {
+    const std::string_view text(entry == nullptr ? "" : entry);  // the list ends with a null
     if (text.substr(0, 7) == "RATION_") {
       const std::size_t equals = std::min(text.find('='), text.size());
       options.meta.environment.emplace_back(text.substr(0, equals), text.substr(std::min(equals + 1, text.size())));
@@ -118,7 +119,8 @@ struct Builder {
     const ForkExclusion exclusion;
     call_in_forked_child(in_child);
     std::vector<config::Problem> problems;
-    config::Settings settings = read_own_settings(problems);
+    config::SettingsContext own = own_settings_context();
+    config::Settings settings = config::read_settings(own, problems);
     for (const config::Problem &problem : problems) {
       events::say(problem.line);
     }
@@ -138,7 +140,7 @@ struct Builder {
     }
     options.synchronous_free = settings.free == config::Free::kSynchronous;
     options.large_direct = settings.ipc == config::Ipc::kDirect;
-    events::JournalOptions journal = journal_options(settings);
+    events::JournalOptions journal = journal_options(settings, std::move(own));
     auto limits = std::make_unique<ConfiguredLimits>(std::move(settings));
     std::string problem;
     auto assembly = std::make_unique<Assembly>(options, *limits, std::move(journal), problem);

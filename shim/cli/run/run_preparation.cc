@@ -120,6 +120,7 @@ config::Settings settings_of(const RunRequest &request, const EnvironmentBlock &
   config::SettingsContext from = config::own_context();
   const std::vector<const char *> entries = environment.pointers();
   from.environment = entries.data();
+  from.at_start.clear();  // the command is started with exactly these entries
   if (!request.command.empty()) {
     from.program = identity_of(request.command, environment.value("PATH"));
   }

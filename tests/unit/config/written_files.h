@@ -46,7 +46,7 @@ class WrittenFiles {
       block.push_back(entry.c_str());
     }
     block.push_back(nullptr);
-    const SettingsContext from{block.data(), program, path("system"), privileged, framework};
+    const SettingsContext from{block.data(), program, path("system"), privileged, framework, {}};
     Reading reading;
     reading.settings = read_settings(from, reading.problems);
     return reading;

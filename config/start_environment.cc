@@ -1,0 +1,81 @@
+#include "config/start_environment.h"
+
+#include <fcntl.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <unordered_set>
+
+#include "config/options.h"
+#include "config/third_party/third_party.h"
+
+namespace ration::config {
+
+namespace {
+
+// execve takes 6 MiB at most; prctl(PR_SET_MM) can make the text of any size.
+constexpr std::size_t kMostBytes = std::size_t{8} << 20;
+
+// The place of the user's file (XDG Base Directory Specification) is a setting of the start as much as a variable is.
+constexpr std::string_view kPlaces[] = {"HOME", "XDG_CONFIG_HOME"};
+
+std::string_view name_in(std::string_view entry) {
+  return entry.substr(0, std::min(entry.find('='), entry.size()));
+}
+
+bool concerns_settings(std::string_view name) {
+  return option_of_variable(name) != nullptr || is_third_party_variable(name) ||
+         std::find(std::begin(kPlaces), std::end(kPlaces), name) != std::end(kPlaces);
+}
+
+}  // namespace
+
+std::vector<std::string> entries_of_settings(std::string_view text) {
+  std::vector<std::string> entries;
+  for (std::size_t end = text.find('\0'); end != std::string_view::npos; end = text.find('\0')) {
+    const std::string_view entry = text.substr(0, end);
+    const std::string_view name = name_in(entry);
+    if (name.size() < entry.size() && concerns_settings(name)) {
+      entries.emplace_back(entry);
+    }
+    text.remove_prefix(end + 1);
+  }
+  return entries;
+}
+
+std::vector<std::string> variables_at_start() {
+  if (getauxval(AT_SECURE) != 0) {
+    return {};
+  }
+  std::string text;
+  const int file = open("/proc/self/environ", O_RDONLY | O_CLOEXEC);
+  char chunk[4096];
+  for (ssize_t got = file < 0 ? 0 : read(file, chunk, sizeof(chunk)); got > 0 && text.size() < kMostBytes;
+       got = read(file, chunk, sizeof(chunk))) {
+    text.append(chunk, static_cast<std::size_t>(got));
+  }
+  if (file >= 0) {
+    close(file);
+  }
+  return entries_of_settings(text);
+}
+
+std::vector<const char *> with_absent_ones(const char *const *now, const std::vector<std::string> &at_start) {
+  std::vector<const char *> entries;
+  std::unordered_set<std::string_view> names;
+  for (; *now != nullptr; ++now) {
+    entries.push_back(*now);
+    names.insert(name_in(*now));
+  }
+  for (const std::string &entry : at_start) {
+    if (names.count(name_in(entry)) == 0) {
+      entries.push_back(entry.c_str());
+    }
+  }
+  entries.push_back(nullptr);
+  return entries;
+}
+
+}  // namespace ration::config

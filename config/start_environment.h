@@ -1,0 +1,23 @@
+// The variables that the process was started with, for settings that are merely absent at the first call: programs
+// empty their environment in place before they use CUDA.
+// Layer: config. Threads: values.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ration::config {
+
+// The entries of `text` ("NAME=value", each ended by a NUL byte) that settings or the places of their files come from.
+// A program may have overwritten any part of `text` (setproctitle), so everything else is passed over.
+std::vector<std::string> entries_of_settings(std::string_view text);
+
+// Of this process, as the kernel keeps them (proc(5)). Empty where it does not tell, and in a program that has more
+// rights than its user: such a program removes the variables of that user for a reason.
+std::vector<std::string> variables_at_start();
+
+// The entries of `now`, and those of `at_start` whose name is not in `now`. NULL-terminated; valid as long as both are.
+std::vector<const char *> with_absent_ones(const char *const *now, const std::vector<std::string> &at_start);
+
+}  // namespace ration::config
