@@ -1,6 +1,7 @@
 #include "config/groups.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "config/values/option_parsers.h"
 #include "config/values/quotes.h"
@@ -14,6 +15,7 @@ using Group = Settings::Group;
 constexpr std::size_t kLongestGroup = 64;
 constexpr std::string_view kGroupCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
 constexpr std::size_t kTreeDigits = 16;
+constexpr std::size_t kMostTrees = 256;  // each is a file that the process joins
 
 void append(const LimitMap &from, LimitMap &to) {
   to.insert(to.end(), from.begin(), from.end());
@@ -101,7 +103,12 @@ std::string read_group_limit(Settings &settings, const Option &, std::string_vie
 
 std::string read_group_tree(Settings &settings, const Option &, std::string_view value) {
   std::string first_wrong;
-  for (std::size_t begin = 0; begin <= value.size();) {
+  if (const auto named = std::count(value.begin(), value.end(), ';') + 1; std::cmp_greater(named, kMostTrees)) {
+    first_wrong = "it lists " + std::to_string(named) + " trees, and " + std::to_string(kMostTrees) +
+                  " is the most; start fewer `ration run --group-tree` inside one another";
+  }
+  std::size_t read = 0;
+  for (std::size_t begin = 0; begin <= value.size() && read < kMostTrees; ++read) {
     const std::size_t end = std::min(value.find(';', begin), value.size());
     const std::string wrong = read_tree(settings, value.substr(begin, end - begin));
     first_wrong = first_wrong.empty() ? wrong : first_wrong;

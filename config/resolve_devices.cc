@@ -1,5 +1,8 @@
 // Matches the items of limits with the devices, once these are known. Layer: config.
 #include <algorithm>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
 
 #include "config/options.h"
 #include "config/settings.h"
@@ -8,6 +11,8 @@
 namespace ration::config {
 
 namespace {
+
+constexpr std::size_t kMostProblems = 8;  // of one limit: a list for many machines names devices that are not here
 
 enum class Doubt { kNone, kStrictest };
 
@@ -32,19 +37,32 @@ std::string error_in_item(const LimitItem &item, const std::vector<DeviceIdentit
   return {};
 }
 
-// Whether one setting names a device by ordinal and by UUID with two different limits. Of two settings the smaller
-// limit holds.
-bool contradict(const LimitItem &one, const LimitItem &other, const DeviceIdentity &device) {
-  return !one.name.empty() && !other.name.empty() && one.name != other.name && one.stated == other.stated &&
-         one.fits(device) && other.fits(device) &&
-         one.size.bytes_of(device.total_bytes) != other.size.bytes_of(device.total_bytes);
+// The first two items by which one setting names a device, by ordinal and by UUID, with two different limits. Of two
+// settings the smaller limit holds. One name with two limits is an error of its setting already, so each item is
+// compared with the first of its setting only.
+std::pair<const LimitItem *, const LimitItem *> contradiction(const LimitMap &limit, const DeviceIdentity &device) {
+  std::unordered_map<std::string_view, const LimitItem *> first_of_setting;
+  for (const LimitItem &item : limit) {
+    if (item.name.empty() || !item.fits(device)) {
+      continue;
+    }
+    const LimitItem &first = *first_of_setting.emplace(item.stated, &item).first->second;
+    if (first.name != item.name && first.size.bytes_of(device.total_bytes) != item.size.bytes_of(device.total_bytes)) {
+      return {&first, &item};
+    }
+  }
+  return {nullptr, nullptr};
 }
 
 // Resolves the items of one limit; `in_doubt` is set where one of them is ambiguous.
 void resolve(const LimitMap &limit, std::string_view key, const std::vector<DeviceIdentity> &devices, bool &in_doubt,
              std::vector<Problem> &problems) {
+  std::size_t reported = 0;
   const auto report = [&](const LimitItem &item, std::string sentence, Doubt doubt) {
     in_doubt = in_doubt || doubt == Doubt::kStrictest;
+    if (++reported > kMostProblems) {
+      return;
+    }
     const std::string_view instead = doubt == Doubt::kStrictest ? kStrictestHolds : std::string_view();
     problems.push_back(problem_at(key, item.stated, std::move(sentence), instead, false));
   };
@@ -55,14 +73,12 @@ void resolve(const LimitMap &limit, std::string_view key, const std::vector<Devi
     }
   }
   for (const DeviceIdentity &device : devices) {
-    for (auto item = limit.begin(); item != limit.end() && !device.uuid.empty(); ++item) {
-      const auto other =
-          std::find_if(limit.begin(), item, [&](const LimitItem &each) { return contradict(each, *item, device); });
-      if (other != item) {
-        report(*item, quoted(other->name) + " and " + quoted(item->name) + " are one device with two limits",
-               Doubt::kStrictest);
-        break;
-      }
+    if (device.uuid.empty()) {
+      continue;
+    }
+    if (const auto [one, other] = contradiction(limit, device); other != nullptr) {
+      report(*other, quoted(one->name) + " and " + quoted(other->name) + " are one device with two limits",
+             Doubt::kStrictest);
     }
   }
 }

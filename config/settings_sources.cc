@@ -1,7 +1,8 @@
 #include "config/settings_sources.h"
 
-#include <algorithm>
-#include <optional>
+#include <iterator>
+#include <string_view>
+#include <unordered_set>
 
 #include "config/files/small_file.h"
 #include "config/flag_marks.h"
@@ -15,12 +16,13 @@ namespace {
 // The distinct values of a variable. execve lets a caller pass one name twice; getenv returns the first.
 std::vector<std::string> values_of(std::string_view variable, const char *const *environment) {
   std::vector<std::string> values;
+  std::unordered_set<std::string_view> seen;
   for (; *environment != nullptr; ++environment) {
     const std::string_view entry(*environment);
     if (entry.substr(0, variable.size()) == variable && entry.substr(variable.size(), 1) == "=") {
-      std::string value(entry.substr(variable.size() + 1));
-      if (std::find(values.begin(), values.end(), value) == values.end()) {
-        values.push_back(std::move(value));
+      const std::string_view value = entry.substr(variable.size() + 1);
+      if (seen.insert(value).second) {
+        values.emplace_back(value);
       }
     }
   }

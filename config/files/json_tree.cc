@@ -75,7 +75,9 @@ std::string sentence_of(std::string_view what) {
   if (const std::size_t end = sentence.rfind('\''); last != std::string::npos && end > last) {
     sentence.erase(last, end + 1 - last);
   }
-  return "it is not valid JSON: " + printable(sentence);
+  constexpr std::size_t kLongest = 200;  // a number that is too large is quoted whole
+  const bool cut = sentence.size() > kLongest;
+  return "it is not valid JSON: " + printable(sentence.substr(0, kLongest)) + (cut ? "..." : "");
 }
 
 class TreeBuilder : public nlohmann::json_sax<Json> {
@@ -145,12 +147,28 @@ class TreeBuilder : public nlohmann::json_sax<Json> {
     return parent.children.emplace_back(std::move(node));
   }
 
+  bool is_one_too_many() {
+    if (++values_ <= kMostJsonValues) {
+      return false;
+    }
+    tree_.wrong = "it has more than " + std::to_string(kMostJsonValues) +
+                  " values, counting those in objects and lists; no settings file has: remove what is no setting";
+    tree_.place = places_.of(offset() - 1);
+    return true;
+  }
+
   bool add(JsonNode::Kind kind, std::string text) {
+    if (is_one_too_many()) {
+      return false;
+    }
     place_for(kind).text = std::move(text);
     return true;
   }
 
   bool open(JsonNode::Kind kind) {
+    if (is_one_too_many()) {
+      return false;
+    }
     if (open_.size() == kDeepestJson) {
       tree_.wrong = "it is nested deeper than " + std::to_string(kDeepestJson) + " levels; no setting is";
       tree_.place = places_.of(offset() - 1);
@@ -170,6 +188,7 @@ class TreeBuilder : public nlohmann::json_sax<Json> {
   const char *const &reached_;
   JsonTree &tree_;
   std::vector<JsonNode *> open_;
+  std::size_t values_ = 0;
   std::string key_;
   JsonPlace key_place_;
 };

@@ -1,6 +1,7 @@
 #include "config/files/settings_file.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "config/files/file_values.h"
 #include "config/values/quotes.h"
@@ -60,10 +61,11 @@ class FileReader {
 
   // Structural keys must be unique. Duplicate settings are an error of their option (read_member).
   void once_each(const JsonNode &object) {
-    for (auto member = object.children.begin(); member != object.children.end(); ++member) {
-      const bool structure = option_of_key(member->key) == nullptr && member->key != "$schema";
-      if (structure && child_of(object, member->key) != &*member) {
-        refuse(member->place, quoted(member->key) + " appears twice");
+    std::unordered_set<std::string_view> keys;
+    for (const JsonNode &member : object.children) {
+      const bool structure = option_of_key(member.key) == nullptr && member.key != "$schema";
+      if (structure && !keys.insert(member.key).second) {
+        refuse(member.place, quoted(member.key) + " appears twice");
       }
     }
   }

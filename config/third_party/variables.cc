@@ -1,5 +1,6 @@
 // The table of third-party variables, and their import below every setting of ours. Layer: config.
 #include <algorithm>
+#include <unordered_set>
 
 #include "config/options.h"
 #include "config/problem.h"
@@ -173,12 +174,12 @@ class Importer {
 // Every variable of the environment that `row` names and that is not empty, once: getenv's first holds.
 std::vector<Found> find_in(Environment environment, const Variable &row) {
   std::vector<Found> all;
+  std::unordered_set<std::string_view> names;
   for (; *environment != nullptr; ++environment) {
     const std::string_view entry(*environment);
     const std::size_t equals = std::min(entry.find('='), entry.size());
     const std::string_view name = entry.substr(0, equals);
-    if (equals + 1 < entry.size() && is_named_by(row, name) &&
-        std::none_of(all.begin(), all.end(), [&](const Found &each) { return each.name == name; })) {
+    if (equals + 1 < entry.size() && is_named_by(row, name) && names.insert(name).second) {
       all.push_back({row, name, entry.substr(equals + 1)});
     }
   }

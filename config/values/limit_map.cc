@@ -1,6 +1,7 @@
 #include "config/values/limit_map.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "config/values/ascii.h"
 #include "config/values/quotes.h"
@@ -103,7 +104,12 @@ std::string parse_limit(std::string_view text, LimitMap &items) {
     return {};
   }
   std::string first_wrong;
-  for (std::size_t begin = 0; begin <= text.size();) {
+  if (const auto named = std::count(text.begin(), text.end(), ',') + 1; std::cmp_greater(named, kMostDevices)) {
+    first_wrong = "it names " + std::to_string(named) + " devices, and " + std::to_string(kMostDevices) +
+                  " is the most; name fewer, or write one size for all";
+  }
+  std::size_t read = 0;
+  for (std::size_t begin = 0; begin <= text.size() && read < kMostDevices; ++read) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
     LimitItem item;
     std::string wrong = parse_item(text.substr(begin, end - begin), item);

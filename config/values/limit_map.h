@@ -30,7 +30,10 @@ struct LimitItem {
 
 using LimitMap = std::vector<LimitItem>;
 
-// Appends every item that can be parsed to `items`. Returns the first error; empty: none.
+// More than any machine has. What a limit names beyond them is an error.
+inline constexpr std::size_t kMostDevices = 256;
+
+// Appends every item that can be parsed, of the first kMostDevices, to `items`. Returns the first error; empty: none.
 std::string parse_limit(std::string_view text, LimitMap &items);
 
 }  // namespace ration::config

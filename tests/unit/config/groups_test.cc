@@ -212,6 +212,19 @@ TEST_CASE("a malformed list of trees is the strictest reading for each of them, 
   }
 }
 
+TEST_CASE("of more than 256 trees the first 256 are held, in doubt") {
+  std::string list = "RATION_GROUP_TREE=0000000000000000=1g";
+  for (int i = 1; i < 300; ++i) {
+    const std::string digits = std::to_string(i);
+    list += ";" + std::string(16 - digits.size(), '0') + digits;
+  }
+  const Reading reading = read({list});
+  REQUIRE(reading.settings.groups.size() == 256);
+  CHECK(reading.settings.group_limit_on(reading.settings.groups[255], device(0)) == kStrictest);
+  REQUIRE(reading.problems.size() == 1);
+  CHECK(reading.problems[0].line.find("it lists 300 trees, and 256 is the most") != std::string::npos);
+}
+
 TEST_CASE("a mistake in the trees does not affect the named group, and vice versa") {
   const Reading trees = read({"RATION_GROUP_TREE=" + kOuter + "=x", "RATION_GROUP=a", "RATION_GROUP_LIMIT=14GiB"});
   CHECK(stated(trees, 0) == kStrictest);

@@ -33,6 +33,15 @@ std::string wrong_of(std::string_view text) {
   return reading.problems.empty() ? "" : reading.problems[0].written + ": " + reading.problems[0].sentence;
 }
 
+// A file of so many values, counting itself.
+std::string of_values(int count) {
+  std::string text = "{\"a0\": 1";
+  for (int i = 1; i < count - 1; ++i) {
+    text += ", \"a" + std::to_string(i) + "\": 1";
+  }
+  return text + "}";
+}
+
 std::uint64_t limit_of(const Reading &reading) {
   return reading.settings.limit_on(device(0)).bytes;
 }
@@ -173,12 +182,12 @@ TEST_CASE("an error does not quote the contents of the file") {
   CHECK(wrong_of("password: hunter2").find("hunter") == std::string::npos);
 }
 
+TEST_CASE("an error does not quote a number of any length") {
+  CHECK(wrong_of("{\"limit\": " + std::string(100000, '1') + "}").size() < 400);
+}
+
 TEST_CASE("a file of another format gets a few lines and puts the limit in doubt") {
-  std::string many = "{\"a0\": 1";
-  for (int i = 1; i < 20000; ++i) {
-    many += ", \"a" + std::to_string(i) + "\": 1";
-  }
-  CHECK(text_read(many + "}").problems.size() == 8);
+  CHECK(text_read(of_values(16384)).problems.size() == 8);
   std::string rules = "{\"rules\": [1";
   for (int i = 1; i < 200; ++i) {
     rules += ", 1";
@@ -186,6 +195,37 @@ TEST_CASE("a file of another format gets a few lines and puts the limit in doubt
   const FileReading reading = text_read(rules + "]}");
   CHECK(reading.problems.size() == 8);
   CHECK(reading.in_doubt);
+}
+
+TEST_CASE("a file of more than 16384 values is refused and puts the limit in doubt") {
+  CHECK_FALSE(text_read(of_values(16384)).in_doubt);
+  for (const std::string &text : {of_values(16385), of_values(60000), "{\"limit\": " + of_values(60000) + "}"}) {
+    const FileReading reading = text_read(text);
+    REQUIRE(reading.problems.size() == 1);
+    CHECK(reading.problems[0].line.find("/f.json:1:") == 0);
+    CHECK(reading.problems[0].line.find("it has more than 16384 values") != std::string::npos);
+    CHECK(reading.problems[0].line.find("remove what is no setting; until it is corrected") != std::string::npos);
+    CHECK(reading.in_doubt);
+    CHECK(reading.statements.empty());
+  }
+}
+
+TEST_CASE("a limit in a file that names more than 256 devices is in doubt, and the first 256 hold") {
+  std::string items = "\"0\": \"8GiB\"";
+  for (int i = 1; i < 300; ++i) {
+    items += ", \"" + std::to_string(i) + "\": \"1GiB\"";
+  }
+  const WrittenFiles files;
+  files.system("{\"limit\": {" + items + "}}");
+  Reading reading = files.read();
+  CHECK(reading.settings.limit_on(device(0)).bytes == 8 * kGiB);
+  CHECK(reading.settings.limit_on(device(255)).bytes == kGiB);
+  CHECK(reading.settings.limit_on(device(256)).bytes == kStrictest);
+  REQUIRE(reading.problems.size() == 1);
+  CHECK(reading.problems[0].line.find("/system/config.json:1:2: limit=") != std::string::npos);
+  CHECK(reading.problems[0].line.find("it names 300 devices, and 256 is the most; name fewer") != std::string::npos);
+  reading.settings.resolve_devices({device(0, "GPU-1f2e")}, reading.problems);
+  CHECK(reading.problems.size() == 1 + 8);  // of 255 devices that are not visible
 }
 
 TEST_CASE("nesting deeper than sixteen levels is refused") {
