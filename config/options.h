@@ -13,7 +13,7 @@ namespace ration::config {
 // kLimits: a malformed or empty value is the strictest reading. kTightens: a malformed one is; an empty one is unset.
 enum class Effect { kComfort, kTightens, kLimits };
 enum class State { kBuilt, kAccepted, kInternal };
-enum class Scope { kAnywhere, kVariable };
+enum class Scope { kAnywhere, kSystemFile, kVariable };
 
 struct Option {
   std::string_view key, variable;

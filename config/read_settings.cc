@@ -3,6 +3,7 @@
 
 #include "config/flag_marks.h"
 #include "config/groups.h"
+#include "config/locks.h"
 #include "config/options.h"
 #include "config/settings_context.h"
 #include "config/settings_sources.h"
@@ -19,21 +20,32 @@ bool is_ceiling(const Option &option) {
   return option.effect == Effect::kLimits;
 }
 
-void set_source_in(LimitMap &items, const std::string &written) {
+// Of the items that were just parsed, which have no source yet. `everywhere`: an ordinal may mean any device, so its
+// limit holds on all.
+bool set_source_in(LimitMap &items, const std::string &written, bool everywhere) {
+  bool spread = false;
   for (LimitItem &item : items) {
-    if (item.stated.empty()) {
-      item.stated = written;
+    if (!item.stated.empty()) {
+      continue;
+    }
+    item.stated = written;
+    if (everywhere && item.ordinal >= 0) {
+      item.ordinal = -1;
+      item.name.clear();
+      spread = true;
     }
   }
+  return spread;
 }
 
-// Every limit that was just parsed remembers its source.
-void set_source(Settings &settings, const std::string &written) {
-  set_source_in(settings.limit, written);
-  set_source_in(settings.stray_group_limit, written);
+// Every limit that was just parsed remembers its source. Returns whether one holds on more devices than it names.
+bool set_source(Settings &settings, const std::string &written, bool everywhere) {
+  bool spread = set_source_in(settings.limit, written, everywhere);
+  spread = set_source_in(settings.stray_group_limit, written, everywhere) || spread;
   for (Settings::Group &group : settings.groups) {
-    set_source_in(group.limit, written);
+    spread = set_source_in(group.limit, written, everywhere) || spread;
   }
+  return spread;
 }
 
 class SettingsReader {
@@ -50,6 +62,7 @@ class SettingsReader {
     FilesRead files = statements_of_files(from_, statements_, problems_);
     settings_.limit_in_doubt = settings_.limit_in_doubt || files.in_doubt;
     settings_.files = std::move(files.paths);
+    lock_what_locks_need(statements_);
     for (const Option &option : options()) {
       if (option.key != "disable" && option.key != "config") {
         resolve(option);
@@ -134,8 +147,11 @@ class SettingsReader {
       refuse(*statement, std::move(wrong), holds);
     }
     if (holds != nullptr && holds->origin.locked && strongest->origin.value != holds->origin.value) {
-      problems_.push_back(problem_at(option.key, strongest->origin.written(), "a system file locks this setting",
-                                     "; " + holds->origin.written() + " holds", false));
+      const std::string why = holds->needed_by.empty()
+                                  ? "a system file locks this setting; " + holds->origin.written() + " holds"
+                                  : "a locked setting needs " + holds->origin.key + "=" + shown(holds->origin.value) +
+                                        ", which holds; it is " + holds->needed_by;
+      problems_.push_back(problem_at(option.key, strongest->origin.written(), why, "", false));
     }
   }
 
@@ -143,12 +159,19 @@ class SettingsReader {
   bool apply(const Statement &statement, Settings &settings) {
     settings_.origins.push_back(statement.origin);
     std::string wrong = read_into(settings, statement);
-    set_source(settings, statement.origin.written());
+    const bool everywhere = statement.origin.locked && renumbers_devices(from_.environment);
+    const bool spread = set_source(settings, statement.origin.written(), everywhere);
     for (const std::string &value : statement.again) {
       Settings other;
       (void)(value.empty() ? std::string() : statement.option->read(other, *statement.option, value));
-      set_source(other, statement.origin.written());
+      (void)set_source(other, statement.origin.written(), everywhere);
       merge(other);
+    }
+    if (spread) {
+      problems_.push_back(problem_at(statement.option->key, statement.origin.written(),
+                                     "the locked limit names ordinals, which CUDA_VISIBLE_DEVICES or CUDA_DEVICE_ORDER "
+                                     "may have changed; the smallest size holds on every device",
+                                     "", false));
     }
     const bool good = wrong.empty();
     if (!good) {

@@ -118,8 +118,8 @@ std::vector<Statement> statements_of_variables(const SettingsContext &context) {
       continue;
     }
     const Source source = is_marked(marks, option.key, values[0]) ? Source::kFlag : Source::kEnvironment;
-    Statement &statement =
-        statements.emplace_back(Statement{&option, {std::string(option.key), values[0], source, {}, false}, {}, {}});
+    Statement &statement = statements.emplace_back(
+        Statement{&option, {std::string(option.key), values[0], source, {}, false}, {}, {}, false, {}});
     if (values.size() > 1) {
       statement.wrong = "the environment gives it a second time, as " + quoted(values[1]);
       statement.again.assign(std::make_move_iterator(values.begin() + 1), std::make_move_iterator(values.end()));

@@ -54,7 +54,7 @@ def settings_table():
     lines = ["| variable | flag | values | default | what it does |", "|---|---|---|---|---|"]
     for o in options():
         later = "" if o["state"] == "kBuilt" else " †"
-        alone = " ‡" if o["scope"] == "kVariable" else ""
+        alone = {"kVariable": " ‡", "kSystemFile": " §"}.get(o["scope"], "")
         lines.append(f"| `{o['variable']}`{alone} | {code(o['flag'])} | {cell(o['values'])} | {cell(o['default'])} | {cell(o['text'])}{later} |")
     return lines
 
@@ -72,6 +72,7 @@ PROGRAM = {"type": "object", "minProperties": 1, "additionalProperties": False,
 POWER = {"anyOf": [{"enum": [1 << shift for shift in range(20, 64)]},
                    {"type": "string", "pattern": f"^(0*[1-9][0-9]{{6,19}}|{DECIMAL}([kmgtKMGT]|[KMGT]i?B))$"}]}
 TEXTS = {"NAME": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"},
+         "FOLDER": {"type": "string", "pattern": "^/"},
          "FILE": {"type": "string", "minLength": 1}, "FAULTS": {"type": "string", "minLength": 1},
          "DURATION": {"type": "string", "pattern": "^[0-9]+(ms|[smh])$"}}
 
@@ -101,7 +102,7 @@ def schema_of_values(values):
 
 def schema():
     keys = {o["key"]: {"description": f"{o['text']} (default: {o['default']})", **schema_of_values(o["values"])}
-            for o in options() if o["scope"] == "kAnywhere"}
+            for o in options() if o["scope"] != "kVariable"}
     locked = {"description": "of a system file: ceilings over everything",
               "type": "array", "items": {"enum": list(keys)}}
     rule = {"type": "object", "required": ["match"], "additionalProperties": False,
@@ -124,7 +125,7 @@ def roff(text):
 def manual(template):
     lines = []
     for o in options():
-        where = [o["variable"]] + ([o["flag"]] if o["flag"] else []) + ([f"\"{o['key']}\""] if o["scope"] == "kAnywhere" else [])
+        where = [o["variable"]] + ([o["flag"]] if o["flag"] else []) + ([f"\"{o['key']}\""] if o["scope"] != "kVariable" else [])
         later = "" if o["state"] == "kBuilt" else " Accepted, but not implemented yet."
         lines += [".TP", ".B " + roff(", ".join(where)), roff(f"{o['text']}."), ".br",
                   roff(f"Values: {o['values']}. Default: {o['default']}.{later}")]

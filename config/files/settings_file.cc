@@ -48,6 +48,10 @@ class FileReader {
 
  private:
   std::string at(const JsonPlace &place) const { return path_ + ":" + place.text(); }
+  bool is_of_system() const { return source_ == Source::kSystemFile || source_ == Source::kDropIn; }
+  bool may_stand_here(const Option &option) const {
+    return option.scope == Scope::kAnywhere || (option.scope == Scope::kSystemFile && is_of_system());
+  }
   bool has_enough_problems() const { return reading_.problems.size() >= kMostProblems; }
 
   // The structure of the file is wrong, and the intended meaning may have been a limit.
@@ -118,10 +122,10 @@ class FileReader {
         continue;
       }
       const Option *option = option_of_key(member.key);
-      if (option == nullptr || option->scope != Scope::kAnywhere) {
+      if (option == nullptr || !may_stand_here(*option)) {
         note_unknown(member, option);
       } else {
-        read_member(*option, member, first);
+        read_member(*option, member, first, is_rule);
       }
     }
     for (const JsonNode &member : object.children) {
@@ -140,7 +144,9 @@ class FileReader {
       return;
     }
     if (option != nullptr && option->state != State::kInternal) {
-      note(member.key, member.place, "it is no key of a file; set the variable " + std::string(option->variable));
+      const std::string_view where = option->scope == Scope::kSystemFile ? "the user's files" : "a file";
+      note(member.key, member.place,
+           "it is no key of " + std::string(where) + "; set the variable " + std::string(option->variable));
       return;
     }
     const Option *variable = option_of_variable(member.key);
@@ -148,10 +154,11 @@ class FileReader {
     note(member.key, member.place, "there is no such key; the nearest is " + std::string(nearest));
   }
 
-  void read_member(const Option &option, const JsonNode &member, std::size_t first) {
+  void read_member(const Option &option, const JsonNode &member, std::size_t first, bool in_rule) {
     FileValue value = value_in_file(option, member);
-    Statement statement{&option, {std::string(option.key), std::move(value.text), source_, at(member.place)}, {}, {}};
-    statement.wrong = std::move(value.wrong);
+    Statement statement{&option, {std::string(option.key), std::move(value.text), source_, at(member.place)},
+                        {},      std::move(value.wrong),
+                        in_rule, {}};
     const auto earlier =
         std::find_if(reading_.statements.begin() + static_cast<std::ptrdiff_t>(first), reading_.statements.end(),
                      [&](const Statement &each) { return each.option == &option; });
@@ -169,7 +176,7 @@ class FileReader {
       refuse(locked.place, R"(locked is a list of keys, as "locked": ["limit"])");
       return;
     }
-    const bool may_lock = source_ == Source::kSystemFile || source_ == Source::kDropIn;
+    const bool may_lock = is_of_system();
     if (!may_lock) {
       note("locked", locked.place, "only a file of the system folder locks; its keys hold unlocked");
     }

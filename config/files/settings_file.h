@@ -20,6 +20,8 @@ struct Statement {
   Origin origin;
   std::vector<std::string> again;  // other values from the same source: a contradiction
   std::string wrong;               // an error that is known before the value is parsed
+  bool in_rule = false;            // holds for programs that a rule matches
+  std::string needed_by;           // the locked setting that locks this one with it, as written(); empty: none
 };
 
 struct FileReading {

@@ -5,6 +5,7 @@
 #include "cli/log.h"
 #include "cli/verbs.h"
 #include "config/files/small_file.h"
+#include "config/locks.h"
 #include "config/settings_context.h"
 #include "config/values/quotes.h"
 
@@ -32,6 +33,9 @@ bool check(const std::string &path) {
     } else if (config::has_no_effect(*statement.option, statement.origin.value)) {
       log_line("config: " + statement.origin.written() + ": " + std::string(config::kNotImplemented));
     }
+  }
+  for (const std::string &line : config::escapable_locks(reading)) {
+    log_line("config: " + line);
   }
   return good;
 }

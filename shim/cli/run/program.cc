@@ -93,10 +93,6 @@ bool gains_privileges(const std::string &path) {
   return other_user || other_group || (getuid() != 0 && has_file_capabilities(path));
 }
 
-bool is_dynamic_linker(const ElfFile &elf) {
-  return elf.soname.starts_with("ld-linux") || elf.soname.starts_with("ld64");
-}
-
 void find_obstacle(Program &program) {
   const ElfFile &elf = program.elf;
   if (!elf.is_elf) {
@@ -132,6 +128,10 @@ void prepend_interpreter(Program &program, std::vector<std::string> interpreter)
 }
 
 }  // namespace
+
+bool is_dynamic_linker(const ElfFile &elf) {
+  return elf.soname.starts_with("ld-linux") || elf.soname.starts_with("ld64");
+}
 
 Shebang read_shebang(const std::string &path) {
   std::ifstream file(path, std::ios::binary);

@@ -28,6 +28,9 @@ struct Program {
   Obstacle obstacle = Obstacle::kNone;
 };
 
+// Whether the file is the dynamic loader itself, which starts the program that it is given (ld.so(8)).
+bool is_dynamic_linker(const ElfFile &elf);
+
 // Searches for `name` as execvp(3) does, along `search_path` (the value of PATH).
 Program inspect_program(const std::string &name, const std::string &search_path);
 

@@ -48,9 +48,15 @@ config::ProgramIdentity identity_of(const std::vector<std::string> &command, con
   const Program program = inspect_program(command.front(), search_path);
   std::vector<std::string> words = program.words.empty() ? std::vector{command.front()} : program.words;
   words.insert(words.end(), command.begin() + 1, command.end());
+  std::string runs = program.runs;
+  if (const std::size_t loaders = config::words_of_loader(words);
+      is_dynamic_linker(program.elf) && loaders < words.size()) {
+    words.erase(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(loaders));
+    runs = words.front();
+  }
   std::error_code unknown;
-  const std::filesystem::path file = std::filesystem::canonical(program.runs, unknown);
-  return {unknown ? program.runs : file.string(), config::joined_words(words)};
+  const std::filesystem::path file = std::filesystem::canonical(runs, unknown);
+  return {unknown ? runs : file.string(), config::joined_words(words)};
 }
 
 // Logs a line for each mistake; throws Refusal where there is one.

@@ -11,7 +11,7 @@
 #include "cli/log.h"
 #include "cli/text_table.h"
 #include "cli/usage/usage_tables.h"
-#include "config/settings.h"
+#include "config/settings_context.h"
 #include "config/values/quotes.h"
 
 namespace ration::cli {
@@ -29,7 +29,7 @@ std::size_t output_width() {
 
 std::string state_folder() {
   std::vector<config::Problem> problems;
-  const config::Settings settings = config::read_environment(config::process_environment(), problems);
+  const config::Settings settings = config::read_settings(config::own_context(), problems);
   for (const config::Problem &problem : problems) {
     if (problem.key == "state_dir") {  // `ration env` reports the others; they concern a program that is started
       log_line(problem.line);

@@ -131,7 +131,7 @@ TEST_CASE("an error names file, line, column and key, and what was likely meant"
       {R"({"log": "a\u0000b"})", "it contains a control character"},
       {R"({"limti": "8g"})", "/f.json:1:2: limti: there is no such key; the nearest is limit"},
       {R"({"RATION_LIMIT": "8g"})", "there is no such key; the nearest is limit"},
-      {R"({"state_dir": "/x"})", "it is no key of a file; set the variable RATION_STATE_DIR"},
+      {R"({"config": "/x"})", "it is no key of a file; set the variable RATION_CONFIG"},
       {R"({"match": {"exe": "x"}, "limit": "1g"})", "a match stands in a rule"},
       {R"({"locked": ["limti"]})", "locked names \"limti\", which is not a key; the nearest is limit"},
       {R"({"locked": ["limit"]})", "locked names \"limit\", but this file sets no value for it"},
