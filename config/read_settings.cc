@@ -20,30 +20,12 @@ bool is_ceiling(const Option &option) {
   return option.effect == Effect::kLimits;
 }
 
-// Of the items that were just parsed, which have no source yet. `everywhere`: an ordinal may mean any device, so its
-// limit holds on all.
-bool set_source_in(LimitMap &items, const std::string &written, bool everywhere) {
-  bool spread = false;
-  for (LimitItem &item : items) {
-    if (!item.stated.empty()) {
-      continue;
-    }
-    item.stated = written;
-    if (everywhere && item.ordinal >= 0) {
-      item.ordinal = -1;
-      item.name.clear();
-      spread = true;
-    }
-  }
-  return spread;
-}
-
 // Every limit that was just parsed remembers its source. Returns whether one holds on more devices than it names.
 bool set_source(Settings &settings, const std::string &written, bool everywhere) {
-  bool spread = set_source_in(settings.limit, written, everywhere);
-  spread = set_source_in(settings.stray_group_limit, written, everywhere) || spread;
+  bool spread = set_source_of_new(settings.limit, written, everywhere);
+  spread = set_source_of_new(settings.stray_group_limit, written, everywhere) || spread;
   for (Settings::Group &group : settings.groups) {
-    spread = set_source_in(group.limit, written, everywhere) || spread;
+    spread = set_source_of_new(group.limit, written, everywhere) || spread;
   }
   return spread;
 }

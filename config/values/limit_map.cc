@@ -92,6 +92,22 @@ bool LimitItem::fits(const DeviceIdentity &device) const {
   return after_uuid_mark(lowered).substr(0, uuid_prefix.size()) == uuid_prefix;
 }
 
+bool set_source_of_new(LimitMap &items, const std::string &written, bool everywhere) {
+  bool spread = false;
+  for (LimitItem &item : items) {
+    if (!item.stated.empty()) {
+      continue;
+    }
+    item.stated = written;
+    if (everywhere && item.ordinal >= 0) {
+      item.ordinal = -1;
+      item.name.clear();
+      spread = true;
+    }
+  }
+  return spread;
+}
+
 std::string parse_limit(std::string_view text, LimitMap &items) {
   if (text.find_first_of("=,") == std::string_view::npos) {
     std::variant<Size, std::string> size = parse_size(text);

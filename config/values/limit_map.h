@@ -36,4 +36,8 @@ inline constexpr std::size_t kMostDevices = 256;
 // Appends every item that can be parsed, of the first kMostDevices, to `items`. Returns the first error; empty: none.
 std::string parse_limit(std::string_view text, LimitMap &items);
 
+// Gives the items that have no source yet this one, as Origin::written(). `everywhere`: an ordinal may mean any device,
+// so its limit holds on all; returns whether there is one.
+bool set_source_of_new(LimitMap &items, const std::string &written, bool everywhere);
+
 }  // namespace ration::config

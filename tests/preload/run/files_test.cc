@@ -1,89 +1,19 @@
 // Settings files, as read by `ration env`, `ration config` and the library in a process.
-#include <dlfcn.h>
-#include <sched.h>
-#include <sys/auxv.h>
-#include <sys/mount.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include "files.h"
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
+#include <sys/stat.h>
 
 #include "catch.h"
-#include "child.h"
 
 using run_test::Ended;
+using run_test::env;
+using run_test::Folder;
+using run_test::kMiB100;
+using run_test::kNoNamespace;
 using run_test::ration_run;
-
-namespace {
-
-constexpr int kNoNamespace = 77;
-const std::string kMiB100 = "104857600";
-
-bool says(const std::string &text, const std::string &part) {
-  return text.find(part) != std::string::npos;
-}
-
-class Folder {
- public:
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "ration-files-XXXXXX").string();
-    path_ = mkdtemp(name.data());
-    std::filesystem::create_directories(path_ + "/user/ration");
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  Folder(const Folder &) = delete;
-  Folder &operator=(const Folder &) = delete;
-
-  std::string write(const std::string &name, const std::string &text) const {
-    std::ofstream(path_ + "/" + name) << text;
-    return path_ + "/" + name;
-  }
-  std::string user(const std::string &text) const { return write("user/ration/config.json", text); }
-  std::string home() const { return "XDG_CONFIG_HOME=" + path_ + "/user"; }
-  const std::string &path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
-// The child sees an /etc of its own with these system files. Nothing outside the child changes.
-std::function<void()> with_system_files(const std::vector<std::pair<std::string, std::string>> &files) {
-  return [files] {
-    const int spaces = geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWNS | CLONE_NEWUSER;
-    if (unshare(spaces) != 0 || mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
-        mount("etc", "/etc", "tmpfs", 0, nullptr) != 0) {
-      _exit(kNoNamespace);
-    }
-    std::filesystem::create_directories("/etc/ration/conf.d");
-    for (const auto &[name, text] : files) {
-      std::ofstream("/etc/ration/" + name) << text;
-    }
-  };
-}
-
-Ended env(const std::vector<std::string> &arguments, const std::vector<std::string> &environment = {},
-          const std::function<void()> &prepare = {}) {
-  std::vector<std::string> line = {COMMAND_UNDER_TEST, "env"};
-  line.insert(line.end(), arguments.begin(), arguments.end());
-  return run_test::run(line, environment, prepare);
-}
-
-std::vector<std::string> for_take(const std::vector<std::string> &environment) {
-  std::vector<std::string> all = {"SIMCUDA_DEVICES=4GiB", std::string("LD_PRELOAD=") + LIBRARY_FOLDER + "/libration.so",
-                                  "RATION_MODE=direct",
-                                  std::string("LD_LIBRARY_PATH=") + LIBRARY_FOLDER + "/ration/sim"};
-  all.insert(all.end(), environment.begin(), environment.end());
-  return all;
-}
-
-// Counts the blocks of 100 MiB that a process gets under the library without `ration run`, as sshd or cron starts it.
-Ended take(const std::vector<std::string> &environment, const std::function<void()> &prepare = {}) {
-  return run_test::run({TAKE, "40", kMiB100, "0"}, for_take(environment), prepare);
-}
-
-}  // namespace
+using run_test::says;
+using run_test::take;
+using run_test::with_system_files;
 
 TEST_CASE("a limit of the user's file applies to a process without RATION_ variables") {
   const Folder folder;
@@ -170,57 +100,6 @@ TEST_CASE("system files apply to every process, and a locked key is a ceiling") 
              "limit               environment  RATION_LIMIT=2g\n"
              "  and               system file  /etc/ration/config.json:1:2: limit=1GiB (locked)\n"));
   CHECK(says(env({}, {}, files).out, "limit               conf.d file  /etc/ration/conf.d/10.json:1:2: limit=3GiB\n"));
-}
-
-TEST_CASE("a rule about a program holds where the dynamic loader starts it") {
-  Dl_info loader{};
-  REQUIRE(dladdr(reinterpret_cast<void *>(getauxval(AT_BASE)), &loader) != 0);
-  const Folder folder;
-  const std::string take_path = std::filesystem::canonical(TAKE).string();
-  const std::pair<const char *, std::string> matches[] = {{"exe", take_path}, {"argv", std::string(TAKE) + " 40 *"}};
-  for (const auto &[part, pattern] : matches) {
-    INFO(part);
-    const std::string path = folder.user(std::string(R"({"rules": [{"match": {")") + part + R"(": ")" + pattern +
-                                         R"("}, "limit": "1GiB"}]})");
-    for (const std::vector<std::string> &by_loader :
-         {std::vector<std::string>{}, {loader.dli_fname}, {loader.dli_fname, "--argv0", "x"}}) {
-      std::vector<std::string> line = by_loader;
-      line.insert(line.end(), {TAKE, "40", kMiB100, "0"});
-      CHECK(run_test::run(line, for_take({folder.home()})).out == "got 10\n");
-      line.insert(line.begin(), "--");
-      CHECK(says(env(line, {folder.home()}).out, "limit               user file    " + path));
-    }
-  }
-}
-
-TEST_CASE("managed memory counts against a locked limit") {
-  const auto files = with_system_files({{"config.json", R"({"limit": "1GiB", "locked": ["limit"]})"}});
-  const Ended ended = env({}, {"RATION_MANAGED=count"}, files);
-  if (ended.status == kNoNamespace) {
-    WARN("the kernel refuses a mount namespace; not tested");
-    return;
-  }
-  CHECK(says(ended.out, "managed             system file  /etc/ration/config.json:1:2: managed=limit (locked)\n"));
-  CHECK(says(ended.err, "RATION_MANAGED=count: a locked setting needs managed=limit, which holds"));
-}
-
-TEST_CASE("ration ps looks where the system's file says that ledgers are") {
-  const Folder folder;
-  const auto files = with_system_files({{"config.json", R"({"state_dir": "relative"})"}});
-  const Ended ended = run_test::run({COMMAND_UNDER_TEST, "ps"}, {folder.home()}, files);
-  if (ended.status == kNoNamespace) {
-    WARN("the kernel refuses a mount namespace; not tested");
-    return;
-  }
-  CHECK(says(ended.err, "/etc/ration/config.json:1:2: state_dir=relative: it must be an absolute path"));
-}
-
-TEST_CASE("ration config --check warns of a lock that a program can escape, in a valid file") {
-  const Folder folder;
-  const std::string path = folder.write("f.json", R"({"limit": {"0": "1GiB"}, "locked": ["limit"]})");
-  const Ended ended = run_test::run({COMMAND_UNDER_TEST, "config", "--check", path});
-  CHECK(ended.status == 0);
-  CHECK(says(ended.err, "ration: config: " + path + ":1:2: limit=0=1GiB: ordinals change with CUDA_VISIBLE_DEVICES"));
 }
 
 TEST_CASE("ration env shows the source of each value for its command and options") {
