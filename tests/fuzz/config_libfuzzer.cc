@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "config/files/settings_file.h"
+#include "config/locks.h"
 #include "config/settings_context.h"
 #include "config/values/quotes.h"
 
@@ -26,9 +27,12 @@ const char *wrong_with(const FileReading &reading, std::size_t lines) {
     if (problem.fatal_for_cli && !reading.in_doubt) return "refuses a limit without the strictest reading";
   }
   for (const Statement &statement : reading.statements) {
-    if (statement.option == nullptr || statement.option->scope != Scope::kAnywhere) return "returns an unknown setting";
+    if (statement.option == nullptr || statement.option->scope == Scope::kVariable) return "returns an unknown setting";
     const std::string wrong = error_in_statement(statement);
     if (!is_plain(wrong) || !is_plain(statement.origin.written())) return "quotes text that is not printable";
+  }
+  for (const std::string &line : escapable_locks(reading)) {
+    if (!is_plain(line) || line.find("/f:") != 0) return "warns in text that is not printable";
   }
   return nullptr;
 }
