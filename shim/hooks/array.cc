@@ -1,6 +1,8 @@
 // CUDA arrays: memory with a handle and no address.
 // Layer: hooks. Threads: any.
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 
 #include "hooks/boundary.h"
 #include "hooks/hooks.h"
@@ -29,6 +31,18 @@ CUresult undo_mipmapped(CUdeviceptr handle) {
 // Every bound that a device can state is an int (CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE…), and no width is 0.
 bool can_be(const CUDA_ARRAY3D_DESCRIPTOR &shape) {
   return shape.Width != 0 && shape.Width <= INT32_MAX && shape.Height <= INT32_MAX && shape.Depth <= INT32_MAX;
+}
+
+// Formats of planes have three channels; there are none between these and the basic ones.
+bool is_element(const CUDA_ARRAY3D_DESCRIPTOR &shape) {
+  const bool basic = shape.Format < CU_AD_FORMAT_NV12;
+  constexpr CUarray_format kBasic[] = {
+      CU_AD_FORMAT_UNSIGNED_INT8, CU_AD_FORMAT_UNSIGNED_INT16, CU_AD_FORMAT_UNSIGNED_INT32, CU_AD_FORMAT_SIGNED_INT8,
+      CU_AD_FORMAT_SIGNED_INT16,  CU_AD_FORMAT_SIGNED_INT32,   CU_AD_FORMAT_HALF,           CU_AD_FORMAT_FLOAT};
+  if (basic && std::find(std::begin(kBasic), std::end(kBasic), shape.Format) == std::end(kBasic)) {
+    return false;
+  }
+  return shape.NumChannels >= 1 && shape.NumChannels <= 4 && (!basic || shape.NumChannels != 3);
 }
 
 ArrayShape shape_of(const CUDA_ARRAY_DESCRIPTOR_v1 &flat) {
@@ -69,7 +83,9 @@ CUresult create(const Slot &slot, const char *api, const void *caller, CUresult 
   return ration::hooks::obtaining<Crossing::allocating, ArrayMemory>(
       handle, 0, make, [&](ArrayMemory &arrays, Act act) {
         CUdeviceptr made = 0;
-        const CUresult result = arrays.create({api, 0, 0, caller}, shape, act, undo, &made);
+        ration::policy::Request request{api, 0, 0, caller};
+        request.invalid = is_element(shape.descriptor) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+        const CUresult result = arrays.create(request, shape, act, undo, &made);
         if (result == CUDA_SUCCESS) {
           *handle = reinterpret_cast<Handle>(made);
         }

@@ -26,7 +26,8 @@ extern "C" CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t
                                        unsigned int ElementSizeBytes) {
   // cuda.h: 4, 8 or 16. The driver refuses every other element size, and empty rows.
   const bool valid = ElementSizeBytes == 4 || ElementSizeBytes == 8 || ElementSizeBytes == 16;
-  const ration::hooks::Pitched asked{"cuMemAllocPitch_v2", __builtin_return_address(0), WidthInBytes, Height, valid};
+  const ration::hooks::Pitched asked{
+      "cuMemAllocPitch_v2", __builtin_return_address(0), WidthInBytes, Height, valid, valid};
   return ration::hooks::allocate_pitched(real.cuMemAllocPitch_v2, asked, dptr, pPitch, WidthInBytes, Height,
                                          ElementSizeBytes);
 }
@@ -34,10 +35,13 @@ extern "C" CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t
 // Managed pages migrate with use; the size is the most that can come to lie on the device.
 extern "C" CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags) {
   const void *caller = __builtin_return_address(0);
+  const bool valid = flags == 1 || flags == 2;  // cuda.h: CU_MEM_ATTACH_GLOBAL, CU_MEM_ATTACH_HOST
   return allocating<DeviceMemory>(
       real.cuMemAllocManaged, bytesize,
       [=](DeviceMemory &memory, Act act) {
-        return memory.allocate_managed({"cuMemAllocManaged", bytesize, bytesize, caller}, act, dptr);
+        ration::policy::Request request{"cuMemAllocManaged", bytesize, bytesize, caller};
+        request.invalid = valid ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+        return memory.allocate_managed(request, act, dptr);
       },
       dptr, bytesize, flags);
 }

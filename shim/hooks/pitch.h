@@ -27,7 +27,8 @@ struct Pitched {
   const void *caller;
   std::uint64_t width;
   std::uint64_t height;
-  bool pooled;  // a pool's block will do
+  bool pooled;        // a pool's block will do
+  bool valid = true;  // the element size is one that the driver takes
 };
 
 // `slot` with two places and `rest`. Only success writes `*dptr` and `*pitch_bytes`.
@@ -51,8 +52,9 @@ CUresult allocate_pitched(const Slot &slot, const Pitched &asked, Address *dptr,
     const std::uint64_t bytes = pitched_bytes(asked.width, asked.height, 1);
     const std::uint64_t bound = pitched_bytes(asked.width, asked.height, kPitchAlignment);
     CUdeviceptr address = 0;
-    const CUresult result = memory.allocate(
-        {asked.api, bytes, bound, asked.caller, asked.pooled && bytes != 0 && bound != UINT64_MAX}, act, &address);
+    policy::Request request{asked.api, bytes, bound, asked.caller, asked.pooled && bytes != 0 && bound != UINT64_MAX};
+    request.invalid = asked.valid ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    const CUresult result = memory.allocate(request, act, &address);
     if (result == CUDA_SUCCESS) {
       *dptr = static_cast<Address>(address);
       *pitch_bytes = pitch;

@@ -32,6 +32,19 @@ CUresult undo_create(CUdeviceptr made) {
   return real.cuMemRelease.present() ? real.cuMemRelease(made) : CUDA_ERROR_NOT_FOUND;
 }
 
+// What the driver answers to such a request whatever memory there is; CUDA_SUCCESS: it would try.
+CUresult state_of(size_t size, const CUmemAllocationProp &prop, unsigned long long flags) {
+  constexpr int kMinimum = 0;  // CU_MEM_ALLOC_GRANULARITY_MINIMUM
+  size_t granularity = 1;
+  if (real.cuMemGetAllocationGranularity.present()) {
+    if (const CUresult result = real.cuMemGetAllocationGranularity(&granularity, &prop, kMinimum);
+        result != CUDA_SUCCESS) {
+      return result;
+    }
+  }
+  return flags != 0 || granularity == 0 || size % granularity != 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
 }  // namespace
 
 extern "C" {
@@ -45,7 +58,9 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CU
   return ration::hooks::allocating<MappedMemory>(
       real.cuMemCreate, size,
       [=](MappedMemory &memory, Act act) {
-        return memory.create({"cuMemCreate", size, size, caller}, prop->location, act, undo_create, handle);
+        ration::policy::Request request{"cuMemCreate", size, size, caller};
+        request.invalid = state_of(size, *prop, flags);
+        return memory.create(request, prop->location, act, undo_create, handle);
       },
       handle, size, prop, flags);
 }

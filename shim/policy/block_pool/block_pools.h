@@ -180,7 +180,7 @@ class BlockPools {
   bool may_need_rest(const ContextPool &pool, std::uint64_t bytes) const;
   // Whether anything is left of a limit; touches no shared memory.
   bool has_rest(int device) const;
-  bool becomes_idle(DevicePoolState &state, int device);
+  bool becomes_idle(const char *api, DevicePoolState &state, int device);
   bool is_worth_returning(const Room::Need &need, Room::Patience patience);
   enum class Take { taken, over_limit, over_group_limit, device_full, failed };
   // Takes one slab of exactly `bytes` for the current context.

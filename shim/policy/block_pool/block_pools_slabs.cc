@@ -123,15 +123,22 @@ bool BlockPools::is_worth_returning(const Room::Need &need, Room::Patience patie
 }
 
 // With what was freed clean, so that its slabs are wholly free. Bounded in time.
-bool BlockPools::becomes_idle(DevicePoolState &state, int device) {
+bool BlockPools::becomes_idle(const char *api, DevicePoolState &state, int device) {
   const std::uint64_t start = now_ns();
+  Quarantine::Cleaned all;
   for (Backoff backoff;; backoff.sleep()) {
     const bool over = fences_.captures().is_run_here() || now_ns() - start > kIdlePatienceNs;
     const bool idle = fences_.is_idle(device);
     if (over || (idle && state.quarantine.blocks() == 0)) {
+      if (all.waited) {
+        record_wait(api, device, "poll", all, start);
+      }
       return idle;
     }
-    state.quarantine.collect(Quarantine::Sealing::always);
+    const Quarantine::Cleaned cleaned = state.quarantine.collect(Quarantine::Sealing::always);
+    all.add(cleaned);
+    all.error = cleaned.error;
+    all.waited = true;
   }
 }
 
@@ -149,7 +156,8 @@ bool BlockPools::give_back_slabs(const Room::Need &need, Room::Patience patience
     if (patience == Room::Patience::briefly) {
       state->quarantine.drain();  // such a driver does not say how far the device is
     }
-  } else if (!(patience == Room::Patience::none ? fences_.is_idle(need.device) : becomes_idle(*state, need.device))) {
+  } else if (!(patience == Room::Patience::none ? fences_.is_idle(need.device)
+                                                : becomes_idle(need.api, *state, need.device))) {
     return false;
   }
   const SlabInTransit in_transit(*this, need.device);

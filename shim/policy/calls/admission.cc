@@ -75,12 +75,16 @@ void Admission::record_oom(const char *api, std::uint64_t requested, int device,
     explain_group(account, event.group);
   }
   pools_.explain(event, of);
+  event.used -= std::min(event.used, async_.free_bytes(device));
   event.quarantined += async_.deferred_bytes(device);
   journal_.record(event);
   pools_.publish(device);
 }
 
 CUresult Admission::deny(const Request &request, const Contexts::Current &where, events::Reason reason) {
+  if (request.invalid != CUDA_SUCCESS) {
+    return request.invalid;
+  }
   record_oom(request.api, request.requested, where.device, reason, where.context.get());
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -88,7 +92,7 @@ CUresult Admission::deny(const Request &request, const Contexts::Current &where,
 // Where no context is current the driver would not have got as far as memory.
 CUresult Admission::deny_reserve(const Request &request, const Contexts::Current &where,
                                  ledger::ReserveOutcome outcome) {
-  const std::uint64_t held_free = pools_.free_bytes(where.device);
+  const std::uint64_t held_free = pools_.free_bytes(where.device) + async_.free_bytes(where.device);
   const bool held = held_free > 0 && request.upper_bound <= ledger_.account(where.device).available() + held_free;
   const bool unlimited =
       outcome == ledger::ReserveOutcome::over_limit && ledger_.account(where.device).limit() == UINT64_MAX;

@@ -17,7 +17,8 @@ struct Request {
   const void *caller;         // return address of the program's call
   bool pooled = false;        // may come from a pool: nothing but memory can be wrong with the request
   events::Kind kind = events::Kind::device;
-  bool charged = true;  // counts against the limit; else it is recorded only
+  bool charged = true;              // counts against the limit; else it is recorded only
+  CUresult invalid = CUDA_SUCCESS;  // what the driver answers whatever memory there is; CUDA_SUCCESS: not known
 };
 
 // What one driver call obtained: an address, or a handle's value.

@@ -178,6 +178,33 @@ void mixed_after_idle(Program &program, size_t bytes) {
   program.allocate(bytes / 100 * 68);
 }
 
+// With nothing left, what is wrong with a request still comes first.
+void invalid_when_full(Program &program, size_t bytes) {
+  program.allocate(bytes);
+  CUdeviceptr block = 0;
+  size_t pitch = 0;
+  for (const unsigned flags : {0U, 1U, 7U}) printf("managed %u: %d\n", flags, cuMemAllocManaged(&block, bytes, flags));
+  for (const unsigned element : {4U, 5U}) {
+    printf("pitch %u: %d\n", element, cuMemAllocPitch(&block, &pitch, bytes / 8, 8, element));
+  }
+  for (const unsigned channels : {0U, 3U, 4U, 5U}) {
+    for (const unsigned format : {0x20U, 0x21U}) {
+      CUDA_ARRAY3D_DESCRIPTOR shape{};
+      shape.Width = shape.Height = 4096;
+      shape.Format = static_cast<CUarray_format>(format);
+      shape.NumChannels = channels;
+      CUarray array = nullptr;
+      printf("array %u of %u: %d\n", channels, format, cuArray3DCreate(&array, &shape));
+    }
+  }
+  CUmemAllocationProp prop{};
+  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  CUmemGenericAllocationHandle handle = 0;
+  printf("physical: %d %d %d\n", cuMemCreate(&handle, bytes, &prop, 0), cuMemCreate(&handle, (3U << 20) + 1, &prop, 0),
+         cuMemCreate(&handle, bytes, &prop, 7));
+}
+
 // The device's work needs a lock that the program holds while it allocates.
 void allocates_under_a_lock(Program &program, size_t bytes) {
   for (int turn = 0; turn < 20; ++turn) {
@@ -267,6 +294,7 @@ int run(std::string_view name, size_t bytes, size_t blocks) {
       {"small_after_synchronise", small_after_synchronise},
       {"larger_beside_work", larger_beside_work},
       {"never_fits", never_fits},
+      {"invalid_when_full", invalid_when_full},
       {"mixed_after_idle", mixed_after_idle},
       {"again_when_full", again_when_full},
       {"allocates_under_a_lock", allocates_under_a_lock}};

@@ -7,7 +7,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from harness import GIB, MIB, expect, main, run  # noqa: E402
 
-CASES = ("in_turn", "large_after_idle", "all_after_idle", "small_after_synchronise", "larger_beside_work", "never_fits",
+CASES = ("in_turn", "large_after_idle", "all_after_idle", "small_after_synchronise", "larger_beside_work", "never_fits", "invalid_when_full",
          "allocates_under_a_lock", "threads")
 SETTINGS = {"preallocated": {}, "preallocated at first": {"RATION_PREALLOCATE_AFTER": "0"},
             "grown on demand": {"RATION_PREALLOCATE": "false"}, "no pool": {"RATION_MODE": "direct"},
