@@ -10,8 +10,7 @@
 namespace ration::policy {
 namespace {
 
-// An idle device passes a fence within some microseconds. A longer wait is worth it now and then.
-constexpr std::uint64_t kFenceNs = 200'000;
+// A request waits longer than a fence takes on an idle device once in so many times that wait.
 constexpr std::uint64_t kWaitsApart = 100;
 
 // The slabs without a live block.
@@ -102,6 +101,11 @@ void BlockPools::merge_slabs(const Request &request, const Contexts::Current &wh
   };
   const auto wanted = [&]() -> Wanted {
     const FreePieces free = free_slabs(pool.blocks, bytes);
+    // One that was preallocated with less than the limit stays as large as that.
+    const bool as_planned = state.plan.bytes > 0 && state.plan.bytes < whole_granules(most_bytes(where.device));
+    if (free.count == 1 && as_planned) {
+      return {};
+    }
     std::uint64_t rest = free.count > 0 ? rest_of_limit(where.device) : 0;
     if (rest > 0) {
       rest = std::min(rest, free_beyond_headroom(where.device));

@@ -15,8 +15,6 @@ using driver::real;
 
 // A block of which fewer fit under the limit is worth a fence of its own, and must not lose the rest of a step.
 constexpr std::uint64_t kFewAtMost = 64;
-// An idle device passes a fence within some microseconds.
-constexpr std::uint64_t kFenceNs = 200'000;
 // What is freed may count as so much more to the driver: a look at it is then worth its cost.
 constexpr std::uint64_t kRoundedUp = 2U << 20U;
 
@@ -243,9 +241,11 @@ void AsyncMemory::merge_chunks(const Request &request, const Contexts::Current &
   const std::uint64_t held = async_.idle_bytes(device);
   const bool single = single_chunk_[device].load(std::memory_order_relaxed) == held;
   const FreePieces free{single ? 1U : 2U, held, single ? held / bytes : 0};
+  const bool exact = loses_a_block(device, bytes, stream_pools_.upper_bound(*pool, bytes));
   const auto merged_with = [&](std::uint64_t kept_elsewhere) {
-    const std::uint64_t rest = pools_.rest_of_limit(device) + kept_elsewhere;
-    return merged_bytes(free, std::min(rest, pools_.free_beyond_headroom(device) + kept_elsewhere), bytes);
+    const std::uint64_t left = std::min(pools_.rest_of_limit(device), pools_.free_beyond_headroom(device));
+    const std::uint64_t merged = merged_bytes(free, left + kept_elsewhere, bytes);
+    return exact && merged != 0 ? whole_granules(held + left + kept_elsewhere) : merged;  // no rest is of whole steps
   };
   stream_pools_.reconcile_all(request.api, device);  // the program's synchronise may have released something
   const std::uint64_t idle = stream_pools_.idle(device);
@@ -256,8 +256,7 @@ void AsyncMemory::merge_chunks(const Request &request, const Contexts::Current &
   const std::uint64_t limit = ledger_.account(device).limit();
   // Chunks that hold nothing are trimmed where the pool must grow: little of the limit, or one block, is no matter.
   if (merged == 0 || (!single && (held < limit / 2 || held / bytes < 2))) {
-    if (loses_a_block(device, bytes, stream_pools_.upper_bound(*pool, bytes)) &&
-        (!single || free.blocks < limit / bytes)) {
+    if (exact && (!single || free.blocks < limit / bytes)) {
       stream_pools_.trim_by(request.api, *pool, held);  // the driver serves such blocks
     }
     return;
@@ -307,6 +306,7 @@ void AsyncMemory::preallocate(const Request &request, const Contexts::Current &w
                 " bytes cannot be preallocated (error " + std::to_string(result) + ")");
   }
   charge_missing(request.api, *pool);
+  single_chunk_[where.device].store(async_.idle_bytes(where.device), std::memory_order_relaxed);
 }
 
 CUresult AsyncMemory::defer(CUdeviceptr address, const Block &block) {

@@ -22,6 +22,8 @@ namespace ration::policy {
 
 // How long a call may wait for the device without need, so that a program holds less memory in quarantine.
 inline constexpr std::uint64_t kBrieflyNs = 10'000'000;
+// An idle device passes a fence within some microseconds.
+inline constexpr std::uint64_t kFenceNs = 200'000;
 // How long a request waits for a device to become idle where only that lets it be served: the driver would have served
 // it at once, and the device's work may itself wait for this call to return.
 inline constexpr std::uint64_t kIdlePatienceNs = 1'000'000'000;
