@@ -82,7 +82,7 @@ class State:
         self.sizes, self.ordered, self.seen = {}, {}, set()  # ordered: block -> pool
         self.pooled, self.most_pooled = set(), 0  # blocks that mode async takes from its pool
         self.kinds = set()  # of what was allocated since nothing was live: door, bytes and context
-        self.disturbed = False  # work waited for a flag meanwhile
+        self.disturbed = False  # work waited for a flag meanwhile, or a block was freed in stream order
         self.queued = 0  # bytes of frees that may be queued behind such work
         self.current, self.streams, self.devices, self.owners = {}, {}, {}, {}  # by thread, stream, context, block
         settings = program.settings
@@ -140,9 +140,9 @@ class State:
             self.queued += ended if verb == "free_async" else 0
         if not self.closed:
             self.queued = 0
-        self.disturbed |= bool(self.closed)
+        self.disturbed |= bool(self.closed) or verb == "free_async"
         if not self.sizes:
-            self.kinds, self.disturbed = set(), bool(self.closed)
+            self.kinds, self.disturbed = set(), bool(self.closed) or verb == "free_async"
         elif verb in TAKES or verb in ("array", "mipmapped"):
             self.kinds.add((verb if verb != "alloc" or words[-1] != "old" else "old", self.sizes[words[2]],
                             self.current.get(words[0])))

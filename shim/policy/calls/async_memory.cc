@@ -268,7 +268,8 @@ void AsyncMemory::merge_chunks(const Request &request, const Contexts::Current &
     stream_pools_.trim(request.api, device);
   }
   CUresult result = extend(where, pool, merged);
-  for (std::uint64_t less = merged; result == CUDA_ERROR_OUT_OF_MEMORY && less / 2 >= bytes;) {
+  // Where an exact chunk cannot be had the driver serves such blocks.
+  for (std::uint64_t less = merged; result == CUDA_ERROR_OUT_OF_MEMORY && !exact && less / 2 >= bytes;) {
     less = nine_tenths(less);
     result = extend(where, pool, less);
   }
