@@ -68,10 +68,16 @@ AllocateOutcome SharedPool::grow_for(std::uint64_t bytes, Upstream &upstream) no
   }
   if (added != AddSlabOutcome::kAdded) upstream.shrink(*slab);  // before another thread requests its bytes
   if (added == AddSlabOutcome::kNoHostMemory && outcome.kind == Kind::kNoRoom) outcome.kind = Kind::kNoHostMemory;
-  const Guard guard(mutex_);
-  grower_ = {};
-  changed_.notify_all();
+  give_up_growth();
   return outcome;
+}
+
+void SharedPool::give_up_growth() noexcept {
+  const Guard guard(mutex_);
+  if (grower_ == std::this_thread::get_id()) {
+    grower_ = {};
+    changed_.notify_all();
+  }
 }
 
 FreeOutcome SharedPool::free(Address address) noexcept {

@@ -88,6 +88,8 @@ class SharedPool {
   // for another's merge.
   bool merge(Upstream &upstream) noexcept;
   bool has_hole(std::uint64_t bytes) noexcept;
+  // For a thread that will not come back from its upstream's grow().
+  void give_up_growth() noexcept;
   [[nodiscard]] bool has_wholly_free_slab() const noexcept;
 
   // As new, for another user of the lock's memory. REQUIRES: no other thread uses the blocks, or waits for them.

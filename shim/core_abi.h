@@ -8,8 +8,17 @@
 #include <stdint.h>
 
 /* Per-thread state in the static TLS of the preloaded library, where access never allocates. */
+struct RationHeld {
+  void (*release)(void *);
+  void *what;
+};
 struct RationThread {
-  int depth; /* > 0: this thread is already inside Ration */
+  int starting;     /* > 0: this thread is loading or starting the core */
+  const void *call; /* where on the stack its call of a hook was entered; NULL: it is in none */
+  /* What its calls hold across driver calls (base/held.h), and how much of that found no place here. */
+  struct RationHeld held[32];
+  unsigned held_count;
+  unsigned held_unnoted;
 };
 
 /* How often each route was taken; for display only, so racing increments may be lost. */
@@ -30,6 +39,7 @@ struct RationPreloadAbi {
   void *const *entries; /* our export of each hook, in table order */
   unsigned hook_count;
   void *(*nvml)(void); /* dlopen handle of the libnvidia-ml that the program loaded, or NULL */
+  int (*in_driver)(const void *code);
 };
 
 /* core -> preloaded library */

@@ -5,17 +5,30 @@
 
 #include <pthread.h>
 
+#include "base/held.h"
+
 namespace ration {
 
 // A cancellation that arrives meanwhile acts at the program's next cancellation point.
 class CancellationOff {
  public:
-  CancellationOff() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
-  ~CancellationOff() { pthread_setcancelstate(before_, nullptr); }
+  CancellationOff() {
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_);
+    if (before_ == PTHREAD_CANCEL_ENABLE) {
+      held::note(allow, nullptr);
+    }
+  }
+  ~CancellationOff() {
+    if (before_ == PTHREAD_CANCEL_ENABLE && held::forget(allow, nullptr)) {
+      allow(nullptr);
+    }
+  }
   CancellationOff(const CancellationOff &) = delete;
   CancellationOff &operator=(const CancellationOff &) = delete;
 
  private:
+  static void allow(void *) noexcept { pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, nullptr); }
+
   int before_ = PTHREAD_CANCEL_ENABLE;
 };
 

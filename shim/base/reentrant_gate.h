@@ -4,6 +4,7 @@
 
 #include <atomic>
 
+#include "base/held.h"
 #include "base/this_thread.h"
 #include "base/wait.h"
 
@@ -27,11 +28,11 @@ class ReentrantGate {
       waiter.pause();
     }
     inside_ = entered_ = true;
+    held::note(open, &owner_);
   }
   ~ReentrantGate() {
-    if (entered_) {
-      owner_.store(nullptr);
-      wake_waiters();
+    if (entered_ && held::forget(open, &owner_)) {
+      open(&owner_);
     }
   }
   ReentrantGate(const ReentrantGate &) = delete;
@@ -43,6 +44,11 @@ class ReentrantGate {
   bool is_nested() const { return inside_ && !entered_; }
 
  private:
+  static void open(void *owner) noexcept {
+    static_cast<Owner *>(owner)->store(nullptr);
+    wake_waiters();
+  }
+
   Owner &owner_;
   bool inside_ = false;
   bool entered_ = false;

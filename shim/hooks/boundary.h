@@ -25,17 +25,36 @@ inline const RationPreloadAbi *preload_abi() {
   return given_preload.load(std::memory_order_relaxed);
 }
 
+// Whether a function begins here that serves one row of the hook table.
+bool is_body(const void *function);
+
+// A call of a hook while it lasts. The program may leave a call without returning from it: by longjmp, from a signal
+// handler or a callback, or for another stack. What such a call marked stays, so a mark alone proves nothing.
 class Inside {
  public:
-  Inside() : thread_(preload_abi()->thread()) { ++thread_->depth; }
-  ~Inside() { --thread_->depth; }
+  Inside() : thread_(preload_abi()->thread()), before_(thread_->call) {
+    if (before_ == nullptr) {
+      thread_->call = this;
+    } else {
+      enter_beside();
+    }
+  }
+  ~Inside() {
+    if (!nested_) {
+      thread_->call = before_;
+    }
+  }
   Inside(const Inside &) = delete;
   Inside &operator=(const Inside &) = delete;
   // The call came from inside a call of ours: the driver through its own exports, or a callback of it.
-  bool nested() const { return thread_->depth > 1; }
+  bool nested() const { return nested_; }
 
  private:
+  void enter_beside() noexcept;
+
   RationThread *const thread_;
+  const void *before_;  // what the mark says once this call is over
+  bool nested_ = false;
 };
 
 enum class Crossing {

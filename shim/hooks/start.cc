@@ -1,5 +1,9 @@
 // The core's only export: exchanges tables with the preload library.
 // Layer: hooks. Threads: racing first callers all come through here; everything is idempotent or serialised inside.
+#include <algorithm>
+#include <iterator>
+
+#include "base/held.h"
 #include "driver/nvml.h"
 #include "hooks/boundary.h"
 #include "hooks/caller.h"
@@ -40,6 +44,12 @@ constexpr RationCoreAbi core = {RATION_VERSION, bodies,      driver::kHookCount,
                                 &begin_nvml,    nvml_bodies, driver::kNvmlHookCount};
 
 }  // namespace
+
+bool is_body(const void *function) {
+  return std::find(std::begin(bodies), std::end(bodies), function) != std::end(bodies) ||
+         std::find(std::begin(nvml_bodies), std::end(nvml_bodies), function) != std::end(nvml_bodies);
+}
+
 }  // namespace ration::hooks
 
 extern "C" __attribute__((visibility("default"))) const RationCoreAbi *ration_core_start(
@@ -49,6 +59,7 @@ extern "C" __attribute__((visibility("default"))) const RationCoreAbi *ration_co
     return &hooks::core;  // the preload library sees that the builds differ, and refuses memory
   }
   hooks::given_preload.store(given, std::memory_order_relaxed);
+  held::thread_state.store(given->thread, std::memory_order_relaxed);
   runtime::prepare({&given->coverage->unknown_versions, &hooks::via_of});
   return &hooks::core;
 }

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/auxv.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <initializer_list>
@@ -26,6 +27,15 @@ __attribute__((tls_model("initial-exec"))) __thread RationThread thread_state;
 
 RationThread *this_thread() {
   return &thread_state;
+}
+
+int is_in_driver(const void *code) {
+  void *driver = found_driver();
+  if (driver == nullptr) {
+    return 0;
+  }
+  hook_at(driver, code, nullptr);
+  return in_driver(reinterpret_cast<uintptr_t>(code)) ? 1 : 0;
 }
 
 constexpr char kDisable[] = "RATION_DISABLE=";
@@ -105,8 +115,9 @@ const RationCoreAbi *load_core(char *path, const char *&why) {
     why = "cannot load its core ";
     return nullptr;
   }
-  static const RationPreloadAbi preload_abi = {RATION_VERSION, real().dlopen, real().dlsym, &any_driver, &this_thread,
-                                               &coverage,      entries,       kHookCount,   &loaded_nvml};
+  static const RationPreloadAbi preload_abi = {RATION_VERSION, real().dlopen, real().dlsym, &any_driver,
+                                               &this_thread,   &coverage,     entries,      kHookCount,
+                                               &loaded_nvml,   &is_in_driver};
   const auto start = reinterpret_cast<ration_core_start_t>(real().dlsym(handle, "ration_core_start"));
   const RationCoreAbi *core = start != nullptr ? start(&preload_abi) : nullptr;
   if (core == nullptr) {
@@ -121,6 +132,30 @@ const RationCoreAbi *load_core(char *path, const char *&why) {
   }
   return core;
 }
+
+// While a thread loads and starts the core. A signal handler could leave it half-way for good, by siglongjmp, or call
+// the driver through slots that lead nowhere yet. Signals that the thread causes itself are not put off.
+class Starting {
+ public:
+  Starting() {
+    sigset_t all;
+    sigfillset(&all);
+    for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT}) {
+      sigdelset(&all, own);
+    }
+    sigprocmask(SIG_BLOCK, &all, &before_);
+    ++thread_state.starting;
+  }
+  ~Starting() {
+    --thread_state.starting;
+    sigprocmask(SIG_SETMASK, &before_, nullptr);
+  }
+  Starting(const Starting &) = delete;
+  Starting &operator=(const Starting &) = delete;
+
+ private:
+  sigset_t before_;
+};
 
 void *store_slot(unsigned hook, void *target) {
   __atomic_store_n(&ration_slots[hook], target, __ATOMIC_RELEASE);
@@ -157,14 +192,13 @@ State resolve_state() {
 
 void *target_of(unsigned hook) {
   // The driver, or the core's start, calls back on the thread that is loading the core.
-  if (thread_state.depth > 0) {
+  if (thread_state.starting > 0) {
     return real_function(hook);
   }
   auto resolved = static_cast<State>(__atomic_load_n(&state, __ATOMIC_ACQUIRE));
   if (resolved == State::kUnknown) {
-    ++thread_state.depth;
+    const Starting starting;
     resolved = resolve_state();
-    --thread_state.depth;
   }
   switch (resolved) {
     case State::kBound:
@@ -181,17 +215,16 @@ void *target_of(unsigned hook) {
 void *nvml_target_of(unsigned hook) {
   bool found = false;
   void *real_one = real_nvml_function(hook, found);
-  if (thread_state.depth > 0 || !found) {
+  if (thread_state.starting > 0 || !found) {
     return real_one;
   }
   char path[kPathMax];
   const char *why = nullptr;
-  ++thread_state.depth;
+  const Starting starting;
   const RationCoreAbi *core = disabled() ? nullptr : load_core(path, why);
   if (core != nullptr) {
     core->begin_nvml();
   }
-  --thread_state.depth;
   return store_slot(kHookCount + hook, core != nullptr ? core->nvml_bodies[hook] : real_one);
 }
 

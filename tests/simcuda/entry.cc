@@ -18,6 +18,8 @@ namespace {
 
 constexpr unsigned kMostSymbols = 1024;
 std::atomic<unsigned long long> counts[kMostSymbols];
+std::atomic<int> watched{-1};
+std::atomic<void (*)(void)> watcher{nullptr};
 
 struct ThreadState {
   DefaultStream stream;
@@ -56,6 +58,9 @@ bool admit(unsigned index, DefaultStream stream, Needs needs, CUresult *refusal)
   const unsigned long long call = counts[index].fetch_add(1, std::memory_order_relaxed) + 1;  // no partner: statistics
   thread_state.stream = stream;
   thread_state.note[0] = '\0';
+  if (watched.load() == static_cast<int>(index)) {
+    watcher.load()();
+  }
   for (const Fault &fault : settings().faults) {
     if (fault.call == call && fault.symbol == kSymbols[index]) {
       *refusal = static_cast<CUresult>(fault.code);
@@ -108,6 +113,14 @@ unsigned long long simcuda_calls(const char *symbol) {
 
 void simcuda_calls_reset(void) {
   for (auto &count : simcuda::counts) count.store(0, std::memory_order_relaxed);  // no partner: statistics
+}
+
+int simcuda_on_call(const char *symbol, void (*callback)(void)) {
+  const int index = symbol == nullptr || callback == nullptr ? -1 : simcuda::index_of(symbol);
+  simcuda::watched.store(-1);
+  simcuda::watcher.store(callback);
+  simcuda::watched.store(index);
+  return symbol == nullptr || index >= 0 ? 0 : -1;
 }
 
 unsigned simcuda_exports(unsigned *implemented) {

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/held.h"
 #include "events/journal.h"
 #include "ledger/ledger.h"
 #include "policy/block_pool/context_pools.h"
@@ -168,6 +169,7 @@ class BlockPools {
                    std::uint64_t start_ns);
 
   void preallocate(const Request &request, const Contexts::Current &where, ContextPool &pool, DevicePoolState &state);
+  static void end_preallocation(void *state) noexcept;
   void preallocate_now(const Request &request, const Contexts::Current &where, ContextPool &pool,
                        DevicePoolState &state);
   void drain_briefly(const char *api, int device, DevicePoolState &state, std::uint64_t most_ns);
@@ -212,15 +214,24 @@ class BlockPools {
 
 class BlockPools::SlabInTransit {
  public:
-  SlabInTransit(BlockPools &pools, int device) : count_(pools.state_of(device).in_transit) { count_.fetch_add(1); }
+  SlabInTransit(BlockPools &pools, int device) : count_(pools.state_of(device).in_transit) {
+    count_.fetch_add(1);
+    held::note(arrive, &count_);
+  }
   ~SlabInTransit() {
-    count_.fetch_sub(1);
-    wake_waiters();
+    if (held::forget(arrive, &count_)) {
+      arrive(&count_);
+    }
   }
   SlabInTransit(const SlabInTransit &) = delete;
   SlabInTransit &operator=(const SlabInTransit &) = delete;
 
  private:
+  static void arrive(void *count) noexcept {
+    static_cast<std::atomic<int> *>(count)->fetch_sub(1);
+    wake_waiters();
+  }
+
   std::atomic<int> &count_;
 };
 

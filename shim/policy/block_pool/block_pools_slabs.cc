@@ -184,6 +184,11 @@ bool BlockPools::has_slab_in_transit(int device) {
   return state != nullptr && state->in_transit.load(std::memory_order_acquire) != 0;
 }
 
+void BlockPools::end_preallocation(void *state) noexcept {
+  static_cast<DevicePoolState *>(state)->preallocation.store(DevicePoolState::done);
+  wake_waiters();
+}
+
 // Only a device's first context preallocates, and only its own live blocks count for that.
 void BlockPools::preallocate(const Request &request, const Contexts::Current &where, ContextPool &pool,
                              DevicePoolState &state) {
@@ -195,12 +200,14 @@ void BlockPools::preallocate(const Request &request, const Contexts::Current &wh
   }
   int due = DevicePoolState::due;
   if (state.preallocation.compare_exchange_strong(due, DevicePoolState::running)) {
+    held::note(end_preallocation, &state);
     try {
       preallocate_now(request, where, pool, state);
     } catch (...) {  // no memory of the host: the pool grows on demand
     }
-    state.preallocation.store(DevicePoolState::done);
-    wake_waiters();
+    if (held::forget(end_preallocation, &state)) {
+      end_preallocation(&state);
+    }
   }
   Waiter waiter;
   while (state.preallocation.load(std::memory_order_acquire) == DevicePoolState::running) {

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "base/held.h"
 #include "base/wait.h"
 #include "events/journal.h"
 #include "policy/contexts/contexts.h"
@@ -103,15 +104,24 @@ class alignas(64) ContextPool final : public PoolOfContext {
   // it.
   class InFlight {
    public:
-    explicit InFlight(ContextPool &pool) : pool_(pool) { pool_.in_flight.fetch_add(1); }
+    explicit InFlight(ContextPool &pool) : pool_(pool) {
+      pool_.in_flight.fetch_add(1);
+      held::note(land, &pool_);
+    }
     ~InFlight() {
-      pool_.in_flight.fetch_sub(1);
-      wake_waiters();
+      if (held::forget(land, &pool_)) {
+        land(&pool_);
+      }
     }
     InFlight(const InFlight &) = delete;
     InFlight &operator=(const InFlight &) = delete;
 
    private:
+    static void land(void *pool) noexcept {
+      static_cast<ContextPool *>(pool)->in_flight.fetch_sub(1);
+      wake_waiters();
+    }
+
     ContextPool &pool_;
   };
 

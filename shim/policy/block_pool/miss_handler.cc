@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/held.h"
 #include "base/wait.h"
 #include "policy/devices/returning_memory.h"
 
@@ -164,7 +165,18 @@ std::optional<pool::Slab> MissHandler::take(std::uint64_t from_bytes, std::uint6
   }
 }
 
-std::optional<pool::Slab> MissHandler::grow(std::uint64_t minimum_bytes) noexcept try {
+std::optional<pool::Slab> MissHandler::grow(std::uint64_t minimum_bytes) noexcept {
+  held::note(give_up_growth, &pool_.blocks);
+  const std::optional<pool::Slab> slab = grow_now(minimum_bytes);
+  (void)held::forget(give_up_growth, &pool_.blocks);
+  return slab;
+}
+
+void MissHandler::give_up_growth(void *blocks) noexcept {
+  static_cast<pool::SharedPool *>(blocks)->give_up_growth();
+}
+
+std::optional<pool::Slab> MissHandler::grow_now(std::uint64_t minimum_bytes) noexcept try {
   if (where_.context->ended_by.load(std::memory_order_acquire) != nullptr) {
     grow_error_ = CUDA_ERROR_CONTEXT_IS_DESTROYED;
     return std::nullopt;

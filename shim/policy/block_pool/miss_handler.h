@@ -27,6 +27,8 @@ class MissHandler final : public pool::Upstream {
   bool overtaken() const;
 
  private:
+  static void give_up_growth(void *blocks) noexcept;
+  std::optional<pool::Slab> grow_now(std::uint64_t minimum_bytes) noexcept;
   bool may_grow();
   bool make_room(std::uint64_t slab_bytes, Room::Patience patience);
   bool has_stretch();

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <vector>
 
+#include "base/held.h"
 #include "base/wait.h"
 
 namespace ration::policy {
@@ -36,12 +37,22 @@ CUresult capture_status(CUstream stream, CUstreamCaptureStatus &status) {
 
 RelaxedCapture::RelaxedCapture()
     : exchanged_(real.cuThreadExchangeStreamCaptureMode.present() &&
-                 real.cuThreadExchangeStreamCaptureMode(&mode_) == CUDA_SUCCESS) {}
+                 real.cuThreadExchangeStreamCaptureMode(&mode_) == CUDA_SUCCESS) {
+  if (exchanged_) {
+    held::note(exchange_back, reinterpret_cast<void *>(static_cast<std::uintptr_t>(mode_)));
+  }
+}
 
 RelaxedCapture::~RelaxedCapture() {
-  if (exchanged_) {
-    real.cuThreadExchangeStreamCaptureMode(&mode_);
+  void *const mode = reinterpret_cast<void *>(static_cast<std::uintptr_t>(mode_));
+  if (exchanged_ && held::forget(exchange_back, mode)) {
+    exchange_back(mode);
   }
+}
+
+void RelaxedCapture::exchange_back(void *mode) noexcept {
+  auto before = static_cast<CUstreamCaptureMode>(reinterpret_cast<std::uintptr_t>(mode));
+  real.cuThreadExchangeStreamCaptureMode(&before);
 }
 
 bool Captures::same(const Capture &one, const Capture &other) {
@@ -55,6 +66,7 @@ void Captures::begin_capture() {
       Guard guard(mutex_);
       if (quiet_ == 0) {
         ++beginning_;
+        held::note(end_beginning_for, this);
         return;
       }
     }
@@ -64,26 +76,39 @@ void Captures::begin_capture() {
 
 void Captures::finish_begin(CUstream stream, CUresult result, const ContextRef &context) {
   if (result != CUDA_SUCCESS) {
-    Guard guard(mutex_);
-    --beginning_;
-    wake_waiters();
+    end_beginning();
     return;
   }
   std::list<Capture> begun;
   try {
     begun.push_back({stream, context, gettid(), 0});
   } catch (...) {  // no memory of the host
-    Guard guard(mutex_);
-    lost_one_ = true;
-    --beginning_;
-    wake_waiters();
+    {
+      Guard guard(mutex_);
+      lost_one_ = true;
+    }
+    end_beginning();
     return;
   }
-  Guard guard(mutex_);
-  captures_.remove_if([&](const Capture &capture) { return same(capture, begun.front()); });
-  begun.front().number = ++last_number_;
-  captures_.splice(captures_.end(), begun);
-  --beginning_;
+  {
+    Guard guard(mutex_);
+    captures_.remove_if([&](const Capture &capture) { return same(capture, begun.front()); });
+    begun.front().number = ++last_number_;
+    captures_.splice(captures_.end(), begun);
+  }
+  end_beginning();
+}
+
+void Captures::end_beginning() {
+  if (held::forget(end_beginning_for, this)) {
+    end_beginning_for(this);
+  }
+}
+
+void Captures::end_beginning_for(void *captures) noexcept {
+  auto &all = *static_cast<Captures *>(captures);
+  Guard guard(all.mutex_);
+  --all.beginning_;
   wake_waiters();
 }
 
@@ -174,10 +199,14 @@ bool Captures::enter() {
       }
       if (captures_.empty() && beginning_ == 0) {
         ++quiet_;
+        held::note(leave_for, this);
         return true;
       }
       ask = !captures_.empty();
-      asking_ += ask ? 1 : 0;
+      if (ask) {
+        ++asking_;
+        held::note(end_asking_for, this);
+      }
     }
     if (!ask) {  // another thread is inside its begin-capture call
       waiter.pause();
@@ -188,22 +217,39 @@ bool Captures::enter() {
     } catch (...) {  // no memory to ask: all of them count as running
     }
     confirmed = true;
-    Guard guard(mutex_);
-    --asking_;
-    wake_waiters();
+    if (held::forget(end_asking_for, this)) {
+      end_asking_for(this);
+    }
   }
+}
+
+void Captures::end_asking_for(void *captures) noexcept {
+  auto &all = *static_cast<Captures *>(captures);
+  Guard guard(all.mutex_);
+  --all.asking_;
+  wake_waiters();
 }
 
 bool Captures::enter_if_quiet() {
   Guard guard(mutex_);
   const bool quiet = !lost_one_ && beginning_ == 0 && captures_.empty();
-  quiet_ += quiet ? 1 : 0;
+  if (quiet) {
+    ++quiet_;
+    held::note(leave_for, this);
+  }
   return quiet;
 }
 
 void Captures::leave() {
-  Guard guard(mutex_);
-  --quiet_;
+  if (held::forget(leave_for, this)) {
+    leave_for(this);
+  }
+}
+
+void Captures::leave_for(void *captures) noexcept {
+  auto &all = *static_cast<Captures *>(captures);
+  Guard guard(all.mutex_);
+  --all.quiet_;
   wake_waiters();
 }
 

@@ -40,6 +40,10 @@ class Captures {
   bool is_run_here() { return running() && !run_elsewhere_only(); }
 
  private:
+  static void leave_for(void *captures) noexcept;
+  static void end_beginning_for(void *captures) noexcept;
+  static void end_asking_for(void *captures) noexcept;
+  void end_beginning();
   struct Capture {
     CUstream stream = nullptr;
     ContextRef context;
@@ -73,6 +77,8 @@ class RelaxedCapture {
   RelaxedCapture &operator=(const RelaxedCapture &) = delete;
 
  private:
+  static void exchange_back(void *mode) noexcept;
+
   CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
   const bool exchanged_;
 };

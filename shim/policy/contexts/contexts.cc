@@ -23,6 +23,7 @@ bool Context::pin() {
     return false;
   }
   pins_.fetch_add(1);
+  held::note(drop_pin, this);
   if (is_ending()) {
     unpin();
     return false;
@@ -44,6 +45,15 @@ void Context::close_to_hits() noexcept {
   }
 }
 
+void CurrentFor::pop(void *) noexcept {
+  CUcontext popped = nullptr;
+  real.cuCtxPopCurrent_v2(&popped);
+}
+
+void CurrentFor::set_again(void *before) noexcept {
+  real.cuCtxSetCurrent(static_cast<CUcontext>(before));
+}
+
 CurrentFor::CurrentFor(CUcontext context) {
   if (real.cuCtxGetCurrent.present() && real.cuCtxGetCurrent(&before_) == CUDA_SUCCESS && before_ == context) {
     how_ = How::already;
@@ -53,20 +63,22 @@ CurrentFor::CurrentFor(CUcontext context) {
   error_ = CUDA_ERROR_INVALID_CONTEXT;
   if (real.cuCtxPushCurrent_v2.present() && real.cuCtxPopCurrent_v2.present()) {
     way = How::pushed;
+    restore_ = pop;
     error_ = real.cuCtxPushCurrent_v2(context);
   } else if (real.cuCtxSetCurrent.present() && real.cuCtxGetCurrent.present()) {
     way = How::set;
+    restore_ = set_again;
     error_ = real.cuCtxSetCurrent(context);
   }
   how_ = error_ == CUDA_SUCCESS ? way : How::failed;
+  if (how_ == How::pushed || how_ == How::set) {
+    held::note(restore_, before_);
+  }
 }
 
 CurrentFor::~CurrentFor() {
-  if (how_ == How::pushed) {
-    CUcontext popped = nullptr;
-    real.cuCtxPopCurrent_v2(&popped);
-  } else if (how_ == How::set) {
-    real.cuCtxSetCurrent(before_);
+  if ((how_ == How::pushed || how_ == How::set) && held::forget(restore_, before_)) {
+    restore_(before_);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/held.h"
 #include "base/lock.h"
 #include "base/reentrant_gate.h"
 #include "driver/functions.h"
@@ -71,8 +72,9 @@ struct Context {
   // Prevents its destruction during a driver call of ours that names it. False: it is being destroyed, or has ended.
   bool pin();
   void unpin() {
-    pins_.fetch_sub(1);
-    wake_waiters();
+    if (held::forget(drop_pin, this)) {
+      drop_pin(this);
+    }
   }
   // Waits until no pin is left, and admits none until refuse_end(). The program's call that ends it comes between.
   void begin_end();
@@ -88,6 +90,11 @@ struct Context {
   void close_to_hits() noexcept;
 
  private:
+  static void drop_pin(void *context) noexcept {
+    static_cast<Context *>(context)->pins_.fetch_sub(1);
+    wake_waiters();
+  }
+
   // A thread that pins counts first and then looks, a thread that ends it does the reverse: seq_cst, so one of the two
   // sees the other.
   std::atomic<int> pins_{0};
@@ -124,9 +131,13 @@ class CurrentFor {
 
  private:
   enum class How { failed, already, pushed, set };
+  static void pop(void *) noexcept;
+  static void set_again(void *before) noexcept;
+
   CUresult error_ = CUDA_SUCCESS;
   How how_ = How::failed;
   CUcontext before_ = nullptr;
+  held::Release restore_ = nullptr;
 };
 
 class Contexts {

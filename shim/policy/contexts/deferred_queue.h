@@ -27,6 +27,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/held.h"
 #include "base/lock.h"
 #include "base/this_thread.h"
 #include "base/wait.h"
@@ -138,6 +139,7 @@ class DeferredQueue {
 
  private:
   struct Epoch {
+    DeferredQueue *queue = nullptr;
     Items items;
     DeferredSize size;
     Fence fence;
@@ -148,9 +150,15 @@ class DeferredQueue {
 
   // Detaches what is open; nullptr: there is nothing, or no host memory for an epoch.
   Epoch *begin_seal(Cleaned &cleaned) noexcept REQUIRES(mutex_);
+  typename std::list<Epoch>::iterator position_of(const Epoch &epoch) REQUIRES(mutex_);
+  void drop_seal(Epoch &epoch) REQUIRES(mutex_);
+  // What a thread does for an epoch across driver calls.
+  static void leave_seal(void *epoch) noexcept;
+  static void leave_use(void *epoch) noexcept;
   void finish_seal(Epoch &epoch, Cleaned &cleaned);
   void poll(Cleaned &cleaned);
   // Some epoch that has not passed, for a thread that will answer with note_answer; nullptr: there is none.
+  Epoch *use(Epoch &epoch) REQUIRES(mutex_);
   Epoch *use_oldest();
   Epoch *use_newest(std::uint64_t up_to);
   Cleaned seal_all(bool waits_for_ends);
@@ -208,10 +216,12 @@ typename DeferredQueue<Payload>::Epoch *DeferredQueue<Payload>::begin_seal(Clean
   sealing_.splice(sealing_.end(), spare_, spare_.begin());
   Epoch &epoch = sealing_.back();
   epoch.items.splice(epoch.items.end(), open_);
+  epoch.queue = this;
   epoch.sealer = this_thread();
   epoch.size = std::exchange(open_size_, {});
   unsealed_.store(0, std::memory_order_relaxed);
   note_seal(Seal::begun);
+  held::note(leave_seal, &epoch);
   return &epoch;
 } catch (...) {  // everything stays open
   cleaned.error = CUDA_ERROR_OUT_OF_MEMORY;
@@ -222,24 +232,63 @@ template <class Payload>
 void DeferredQueue<Payload>::finish_seal(Epoch &epoch, Cleaned &cleaned) {
   CUresult error = CUDA_SUCCESS;
   const FenceTracker::Taken taken = fences_.try_take(epoch.fence, error, fenced_device_);
+  if (!held::forget(leave_seal, &epoch)) {
+    return;  // open once more
+  }
   Guard guard(mutex_);
   wake_waiters();
-  const auto self = std::find_if(sealing_.begin(), sealing_.end(), [&](const Epoch &each) { return &each == &epoch; });
   if (taken == FenceTracker::Taken::taken) {
+    const auto self = position_of(epoch);
     const auto later = std::find_if(sealed_.begin(), sealed_.end(),
                                     [&](const Epoch &other) { return other.fence.number > epoch.fence.number; });
     sealed_.splice(later, sealing_, self);
     note_seal(Seal::taken);
     return;
   }
-  reopen(epoch.items, epoch.size);
-  spare_.splice(spare_.end(), sealing_, self);
-  note_seal(Seal::refused);
+  drop_seal(epoch);
   cleaned.capturing |= taken == FenceTracker::Taken::capturing;
   cleaned.ending |= taken == FenceTracker::Taken::ending;
   if (taken == FenceTracker::Taken::failed) {
     cleaned.error = error;
   }
+}
+
+template <class Payload>
+typename std::list<typename DeferredQueue<Payload>::Epoch>::iterator DeferredQueue<Payload>::position_of(
+    const Epoch &epoch) {
+  return std::find_if(sealing_.begin(), sealing_.end(), [&](const Epoch &each) { return &each == &epoch; });
+}
+
+template <class Payload>
+void DeferredQueue<Payload>::drop_seal(Epoch &epoch) {
+  reopen(epoch.items, epoch.size);
+  spare_.splice(spare_.end(), sealing_, position_of(epoch));
+  note_seal(Seal::refused);
+}
+
+template <class Payload>
+void DeferredQueue<Payload>::leave_seal(void *left) noexcept {
+  auto &epoch = *static_cast<Epoch *>(left);
+  Fence fence;  // names contexts, whose ends are not for under the lock
+  Guard guard(epoch.queue->mutex_);
+  fence = std::exchange(epoch.fence, {});
+  epoch.queue->drop_seal(epoch);
+  wake_waiters();
+}
+
+template <class Payload>
+void DeferredQueue<Payload>::leave_use(void *left) noexcept {
+  auto &epoch = *static_cast<Epoch *>(left);
+  Guard guard(epoch.queue->mutex_);
+  --epoch.users;
+  wake_waiters();
+}
+
+template <class Payload>
+typename DeferredQueue<Payload>::Epoch *DeferredQueue<Payload>::use(Epoch &epoch) {
+  ++epoch.users;
+  held::note(leave_use, &epoch);
+  return &epoch;
 }
 
 template <class Payload>
@@ -249,8 +298,7 @@ typename DeferredQueue<Payload>::Epoch *DeferredQueue<Payload>::use_oldest() {
   if (found == sealed_.end()) {
     return nullptr;
   }
-  ++found->users;
-  return &*found;
+  return use(*found);
 }
 
 template <class Payload>
@@ -261,8 +309,7 @@ typename DeferredQueue<Payload>::Epoch *DeferredQueue<Payload>::use_newest(std::
   if (found == sealed_.rend()) {
     return nullptr;
   }
-  ++found->users;
-  return &*found;
+  return use(*found);
 }
 
 template <class Payload>
@@ -270,9 +317,10 @@ void DeferredQueue<Payload>::note_answer(Epoch &epoch, CUresult answer, Cleaned 
   if (answer != CUDA_SUCCESS && answer != CUDA_ERROR_NOT_READY) {
     cleaned.error = answer;
   }
+  const bool used = held::forget(leave_use, &epoch);
   Guard guard(mutex_);
-  --epoch.users;
-  epoch.passed |= answer == CUDA_SUCCESS;
+  epoch.users -= used ? 1 : 0;
+  epoch.passed |= used && answer == CUDA_SUCCESS;
 }
 
 // `refused`: payloads of an epoch that has passed may not be reclaimed yet.
@@ -393,8 +441,7 @@ typename DeferredQueue<Payload>::Choice DeferredQueue<Payload>::choose(std::uint
   if (in_hands || sealed_.front().passed) {
     return Choice::in_other_hands;
   }
-  oldest = &sealed_.front();
-  ++oldest->users;
+  oldest = use(sealed_.front());
   return Choice::wait;
 }
 

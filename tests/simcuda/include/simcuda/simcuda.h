@@ -15,6 +15,10 @@ extern "C" {
 SIMCUDA_API unsigned long long simcuda_calls(const char *symbol);
 SIMCUDA_API void simcuda_calls_reset(void);
 
+/* Calls back at the start of each call of one export, on its thread and with no lock of the simulator held, as a tool's
+ * callback of a driver does. The callback need not return. NULL ends it. 0 = done, -1 = no such export. */
+SIMCUDA_API int simcuda_on_call(const char *symbol, void (*callback)(void));
+
 /* The number of functions that the library exports, and how many of them are simulated. */
 SIMCUDA_API unsigned simcuda_exports(unsigned *implemented);
 

@@ -1,0 +1,83 @@
+// Whether a call that an earlier one marked as being inside really is.
+// Layer: hooks. Threads: concerns the calling thread only. Called from: hook, only where a mark stands.
+#include "hooks/boundary.h"
+
+#include <unwind.h>
+
+#include "base/held.h"
+
+// This library's extent, by its linker-made names.
+extern "C" {
+extern const char __ehdr_start[] __attribute__((visibility("hidden")));
+extern const char etext[] __attribute__((visibility("hidden")));
+}
+
+namespace ration::hooks {
+namespace {
+
+enum class Earlier {
+  lives,  // it is on the stack of this call
+  gone,   // another function has its place on the stack
+  unseen
+};
+
+bool is_ours(std::uintptr_t code) {
+  return reinterpret_cast<std::uintptr_t>(__ehdr_start) <= code && code < reinterpret_cast<std::uintptr_t>(etext);
+}
+
+// Goes up the callers. libgcc gives for each the code and the stack pointer: its frame reaches to its caller's. Where
+// a signal interrupted a function, that one may have been on another stack.
+struct Search {
+  std::uintptr_t wanted;
+  Earlier found = Earlier::unseen;
+  std::uintptr_t caller = 0;  // the nearest that is not ours
+  std::uintptr_t code = 0;
+  std::uintptr_t frame = 0;
+  bool in_this_call = true;  // not beyond the body of the call that asks: the driver may have jumped to it
+  bool was_body = false;
+
+  _Unwind_Reason_Code look(std::uintptr_t next_code, std::uintptr_t next_frame, bool interrupted, bool is_body) {
+    if (frame != 0 && !interrupted && frame <= wanted && wanted < next_frame) {
+      found = is_ours(code) && !in_this_call ? Earlier::lives : Earlier::gone;
+      return _URC_END_OF_STACK;
+    }
+    in_this_call = in_this_call && !was_body && is_ours(next_code);
+    if (caller == 0 && !is_ours(next_code)) {
+      caller = next_code;
+    }
+    code = next_code;
+    frame = next_frame;
+    was_body = is_body;
+    return _URC_NO_REASON;
+  }
+};
+
+_Unwind_Reason_Code look(_Unwind_Context *context, void *search) {
+  int interrupted = 0;
+  const std::uintptr_t code = _Unwind_GetIPInfo(context, &interrupted);
+  const bool at_body = is_body(reinterpret_cast<const void *>(_Unwind_GetRegionStart(context)));
+  return static_cast<Search *>(search)->look(code, _Unwind_GetCFA(context), interrupted != 0, at_body);
+}
+
+}  // namespace
+
+// Not seen are calls on another stack, and calls whose place no function has taken yet: what they left may still mean
+// something, or may not. The driver's own calls then count as inside, because the outer call has their bytes; the
+// program's are limited.
+void Inside::enter_beside() noexcept {
+  Search search{reinterpret_cast<std::uintptr_t>(before_)};
+  _Unwind_Backtrace(&look, &search);
+  nested_ =
+      search.found == Earlier::lives ||
+      (search.found == Earlier::unseen && preload_abi()->in_driver(reinterpret_cast<const void *>(search.caller)) != 0);
+  if (nested_) {
+    return;
+  }
+  if (search.found == Earlier::gone) {
+    before_ = nullptr;
+  }
+  thread_->call = this;
+  held::release_left();
+}
+
+}  // namespace ration::hooks
