@@ -67,7 +67,7 @@ void Journal::describe(std::vector<DeviceFacts> devices, int driver_version) noe
     tally.limit_asked.store(device.limit_asked ? 1 : 0, std::memory_order_relaxed);
   }
   tally_->device_count.store(static_cast<std::uint32_t>(devices.size()), std::memory_order_relaxed);
-  if (logging_) {
+  if (logging_ && !is_inherited()) {
     Meta meta = options_.meta;
     const bool another = std::all_of(devices.begin(), devices.end(), [&](const DeviceFacts &device) {
       return !device.mode.empty() && device.mode == devices.front().mode;
@@ -153,6 +153,9 @@ void Journal::record(const Event &event) noexcept {
     count(event);
     return;
   }
+  if (is_inherited()) {
+    return;
+  }
   bool counted = false;
   try {
     if (!described()) {
@@ -230,7 +233,7 @@ template void Journal::record(const Trim &) noexcept;
 template void Journal::record(const Sample &) noexcept;
 
 void Journal::end(std::uint64_t unknown_versions) noexcept try {
-  if (!logging_) {
+  if (!logging_ || is_inherited()) {
     return;
   }
   if (!described()) {

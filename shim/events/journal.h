@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/address_space.h"
 #include "base/lock.h"
 #include "events/event.h"
 #include "events/log_file.h"
@@ -84,7 +85,10 @@ class Journal {
   void mend_end() noexcept REQUIRES(writer_);
   void lose_one() noexcept REQUIRES(writer_);
   std::uint64_t now_ns() const;
+  // In a child that no handler of fork(2) told: the log is its parent's.
+  bool is_inherited() const { return this_address_space() != address_space_; }
 
+  const std::uint64_t address_space_ = this_address_space();
   JournalOptions options_;
   Process process_;
   std::uint64_t start_ns_;

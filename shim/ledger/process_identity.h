@@ -1,8 +1,10 @@
-// Identity of a process and of its address space. Layer: ledger. Threads: any. Owns: one page of the process, for good.
+// Identity of a process. Layer: ledger. Threads: any.
 #pragma once
 
 #include <cstdint>
 #include <string>
+
+#include "base/address_space.h"
 
 namespace ration::ledger {
 
@@ -21,9 +23,6 @@ ProcessIdentity this_process();
 // From the kernel, or, before its generator is ready, from the process ID and the time.
 std::uint64_t random_number();
 
-// Identifies this address space, so that a forked child can tell what it did not inherit from its parent. Differs
-// between parent and child, however many forks lie between them. A process ID may be equal: across PID
-// namespaces, and after it wraps around.
-std::uint64_t this_address_space();
+using ration::this_address_space;
 
 }  // namespace ration::ledger

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "base/address_space.h"
 #include "policy/calls/array_memory.h"
 #include "policy/calls/context_life.h"
 #include "policy/calls/device_memory.h"
@@ -36,6 +37,7 @@ struct Assembly {
   // Writes the log's first line, where the driver can be asked about the devices that it names.
   void describe();
 
+  const Birthplace birthplace;
   const bool async_mode;
   ledger::Ledger ledger;
   events::Journal journal;

@@ -71,8 +71,10 @@ events::JournalOptions journal_options(const config::Settings &settings, config:
   return options;
 }
 
+// The log and the files of shared blocks are the parent's in a child that exits.
 void at_exit() {
-  if (Assembly *assembly = built.load(std::memory_order_acquire)) {
+  Assembly *assembly = built.load(std::memory_order_acquire);
+  if (assembly != nullptr && assembly->birthplace.is_here()) {
     assembly->describe();
     assembly->shared_blocks.stop();
     const std::uint64_t *counter = unknown_versions.load(std::memory_order_relaxed);
