@@ -10,9 +10,11 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# The version that glibc gives the three look-up functions: the architecture's first (readelf of glibc 2.36).
+# The version that glibc gives the four look-up functions: the architecture's first (readelf of glibc 2.36).
 OLDEST = {"Advanced Micro Devices X86-64": "GLIBC_2.2.5", "AArch64": "GLIBC_2.17"}
-LOOKUPS = ("dlsym", "dlvsym", "dlopen")
+LOOKUPS = ("dlsym", "dlvsym", "dlopen", "dlmopen")
+# dlmopen came later to the first architecture.
+LATER = {("dlmopen", "GLIBC_2.2.5"): "GLIBC_2.3.4"}
 LIBRARIES = ("libration.so", "libration-core.so")
 C_LIBRARY = re.compile(r"(libc|libdl|libm|libpthread|librt)\.so\.\d+|ld-linux.*\.so\.\d+")
 
@@ -55,7 +57,7 @@ def read_library(path):
 
 
 def preload_exports(machine, hooked):
-    versions = {f"{name}@{OLDEST[machine]}" for name in LOOKUPS} | {f"{name}@@GLIBC_2.34" for name in LOOKUPS}
+    versions = {f"{name}@{LATER.get((name, OLDEST[machine]), OLDEST[machine])}" for name in LOOKUPS} | {f"{name}@@GLIBC_2.34" for name in LOOKUPS}
     return versions | hooked
 
 

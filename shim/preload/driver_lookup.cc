@@ -148,6 +148,7 @@ const Loader &real() {
   if (__atomic_load_n(&loader_ready, __ATOMIC_ACQUIRE) == 0) {
     loader.dlopen = reinterpret_cast<decltype(loader.dlopen)>(next_definition("dlopen"));
     loader.dlvsym = reinterpret_cast<decltype(loader.dlvsym)>(next_definition("dlvsym"));
+    loader.dlmopen = reinterpret_cast<decltype(loader.dlmopen)>(next_definition("dlmopen"));
     loader.dlsym = reinterpret_cast<decltype(loader.dlsym)>(next_definition("dlsym"));
     __atomic_store_n(&loader_ready, 1, __ATOMIC_RELEASE);
   }

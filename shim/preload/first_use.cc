@@ -84,20 +84,6 @@ bool disabled_now() {
   return disabled_at_start();
 }
 
-// Settings are read in the core; this one must work without it. Read once in a process: a value set later applies to
-// its children, and the first NVML call may come long after the first CUDA call.
-bool disabled() {
-  static int known;  // the process that read it, and the value; racing threads store the same
-  const int self = getpid() * 2;
-  const int before = __atomic_load_n(&known, __ATOMIC_RELAXED);
-  if ((before & ~1) == self) {
-    return (before & 1) != 0;
-  }
-  const bool answer = disabled_now();
-  __atomic_store_n(&known, self + (answer ? 1 : 0), __ATOMIC_RELAXED);
-  return answer;
-}
-
 const RationCoreAbi *loaded_core;  // set once the core is loaded
 
 // Loads the core and starts it. nullptr: `why` and `path` describe the error. `path` holds kPathMax bytes.
@@ -235,6 +221,20 @@ void *bind(unsigned hook) {
 }
 
 }  // namespace
+
+// Settings are read in the core; this one must work without it. Read once in a process: a value set later applies to
+// its children, and the first NVML call may come long after the first CUDA call.
+bool disabled() {
+  static int known;  // the process that read it, and the value; racing threads store the same
+  const int self = getpid() * 2;
+  const int before = __atomic_load_n(&known, __ATOMIC_RELAXED);
+  if ((before & ~1) == self) {
+    return (before & 1) != 0;
+  }
+  const bool answer = disabled_now();
+  __atomic_store_n(&known, self + (answer ? 1 : 0), __ATOMIC_RELAXED);
+  return answer;
+}
 
 void say(const char *text, const char *detail) {
   constexpr char kPrefix[] = "ration: libration.so ";

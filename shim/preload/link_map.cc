@@ -114,6 +114,19 @@ const link_map *own_map() {
   return nullptr;
 }
 
+bool is_called(const link_map &map, const char *prefix) {
+  if (map.l_name != nullptr && starts_with(base_name(map.l_name), prefix)) {
+    return true;
+  }
+  const SymbolTable table = symbol_table(map);
+  for (const ElfW(Dyn) *entry = map.l_ld; entry != nullptr && entry->d_tag != DT_NULL; ++entry) {
+    if (entry->d_tag == DT_SONAME && table.strings != nullptr) {
+      return starts_with(table.strings + entry->d_un.d_val, prefix);
+    }
+  }
+  return false;
+}
+
 bool defines(const link_map &map, const char *name) {
   return definition_in(symbol_table(map), name, gnu_hash_of(name)) != nullptr;
 }

@@ -23,6 +23,9 @@ void *next_definition(const char *name);
 // Whether this one object defines `name`.
 bool defines(const link_map &map, const char *name);
 
+// Whether the file of an object, or the name that it gives itself, begins so.
+bool is_called(const link_map &map, const char *prefix);
+
 // What one object defines.
 struct SymbolTable {
   const ElfW(Sym) *symbols = nullptr;

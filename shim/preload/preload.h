@@ -3,13 +3,14 @@
 // Threads: everything is constant-initialised; racing threads store equal values.
 #pragma once
 
+#include <dlfcn.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "../core_abi.h"
 
 extern "C" {
-// Passed by the three loader trampolines to their resolvers; offsets are fixed in trampolines_*.S.
+// Passed by the four loader trampolines to their resolvers; offsets are fixed in trampolines_*.S.
 struct RationCall {
   uintptr_t first;
   uintptr_t second;
@@ -23,6 +24,7 @@ __attribute__((visibility("hidden"))) extern void *ration_slots[];  // the drive
 __attribute__((visibility("hidden"))) void ration_dlsym_entry();
 __attribute__((visibility("hidden"))) void ration_dlvsym_entry();
 __attribute__((visibility("hidden"))) void ration_dlopen_entry();
+__attribute__((visibility("hidden"))) void ration_dlmopen_entry();
 }
 
 namespace ration::preload {
@@ -44,10 +46,14 @@ struct Loader {
   void *(*dlopen)(const char *, int);
   void *(*dlsym)(void *, const char *);
   void *(*dlvsym)(void *, const char *, const char *);
+  void *(*dlmopen)(Lmid_t, const char *, int);
 };
 
 // The next definitions after this library in search order, so that other preloads stay in the chain.
 const Loader &real();
+
+// RATION_DISABLE=1, as it was at the first question. It must be readable without the core.
+bool disabled();
 
 // Call after look-ups of ours that may have failed: the program's dlerror() must not report them.
 void leave_no_error();

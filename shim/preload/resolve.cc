@@ -24,6 +24,11 @@ bool is_loader_name(const char *name) {
   return name[0] == 'd' && name[1] == 'l';
 }
 
+bool is_driver_file(const char *path) {
+  const char *file = base_name(path);
+  return starts_with(file, "libcuda.so") || starts_with(file, "libnvidia-ml.so");
+}
+
 struct Answer {
   bool given;
   void *value;
@@ -76,6 +81,8 @@ bool is_real(const void *found, Function next) {
 // A library with hooked functions: its handle, and our export for its answer to `caller` (nullptr: none). A library's
 // look-ups of its own functions are not swapped: on WSL2 both libraries are loaders of the real ones.
 struct Driver {
+  static constexpr const char *kFile = "libcuda.so";
+  static bool has(const void *, const void *found) { return in_driver(reinterpret_cast<uintptr_t>(found)); }
   static void *loaded() { return loaded_driver(); }
   static void *found() { return found_driver(); }
   static void *entry_for(void *driver, const void *found, const char *name, uintptr_t caller) {
@@ -84,6 +91,10 @@ struct Driver {
   }
 };
 struct Management {
+  static constexpr const char *kFile = "libnvidia-ml.so";
+  static bool has(void *nvml, const void *found) {
+    return object_of(reinterpret_cast<uintptr_t>(found)) == nvml;  // glibc's handle of an object is its entry
+  }
   static void *loaded() { return loaded_nvml(); }
   static void *found() { return found_nvml(); }
   static void *entry_for(void *nvml, const void *found, const char *name, uintptr_t caller) {
@@ -91,6 +102,19 @@ struct Management {
     return entry == nullptr || object_of(reinterpret_cast<uintptr_t>(found)) == object_of(caller) ? nullptr : entry;
   }
 };
+
+// Whether a function is of another file that is the same library: a program may open copies of it by their paths. The
+// library's own look-ups in another file are its own business (WSL2).
+template <class Library>
+bool is_of_a_copy(void *library, const void *found, uintptr_t caller) {
+  if (Library::has(library, found) || disabled()) {
+    return false;
+  }
+  const link_map *map = object_of(reinterpret_cast<uintptr_t>(found));
+  const link_map *asking = object_of(caller);
+  return map != nullptr && is_called(*map, Library::kFile) &&
+         (asking == nullptr || !is_called(*asking, Library::kFile));
+}
 
 void *libc() {
   static void *handle;  // racing threads store equal values
@@ -132,6 +156,11 @@ Answer name_in(const Lookup &lookup) {
   }
   void *found = lookup.ask_real(lookup.handle());
   void *entry = found != nullptr ? Library::entry_for(library, found, lookup.name(), lookup.call.caller) : nullptr;
+  // One copy serves the process: limits and devices are those of the driver that was found first.
+  if (entry == nullptr && found != nullptr && is_of_a_copy<Library>(library, found, lookup.call.caller)) {
+    found = lookup.ask_real(library);
+    entry = found != nullptr ? Library::entry_for(library, found, lookup.name(), lookup.call.caller) : nullptr;
+  }
   if (entry == nullptr) {
     return {true, found};
   }
@@ -190,6 +219,8 @@ Answer loader_name(const Lookup &lookup) {
     ours = reinterpret_cast<void *>(&ration_dlvsym_entry);
   } else if (same(lookup.name(), "dlopen") && is_real(found, real().dlopen)) {
     ours = reinterpret_cast<void *>(&ration_dlopen_entry);
+  } else if (same(lookup.name(), "dlmopen") && is_real(found, real().dlmopen)) {
+    ours = reinterpret_cast<void *>(&ration_dlmopen_entry);
   }
   if (ours == nullptr || caller_interposes(lookup.call.caller)) {
     return {true, found};
@@ -243,6 +274,20 @@ __attribute__((visibility("hidden"))) int ration_resolve_dlopen(RationCall *call
   ration::preload::variables_may_come(reinterpret_cast<const char *>(call->first));
   call->second &= ~static_cast<uintptr_t>(RTLD_DEEPBIND);
   call->target = reinterpret_cast<void *>(ration::preload::real().dlopen);
+  return 0;
+}
+
+// The same. In a namespace of its own a driver would be a copy that nothing of ours meets.
+__attribute__((visibility("hidden"))) int ration_resolve_dlmopen(RationCall *call) {
+  const auto *file = reinterpret_cast<const char *>(call->second);
+  ration::preload::variables_may_come(file);
+  if (file != nullptr && ration::preload::is_driver_file(file) && !ration::preload::disabled()) {
+    call->first = static_cast<uintptr_t>(LM_ID_BASE);
+  }
+  if (static_cast<Lmid_t>(call->first) == LM_ID_BASE) {
+    call->third &= ~static_cast<uintptr_t>(RTLD_DEEPBIND);
+  }
+  call->target = reinterpret_cast<void *>(ration::preload::real().dlmopen);
   return 0;
 }
 

@@ -37,11 +37,11 @@
   .size \label, . - \label
   .endm
 
-  .macro VERSIONED label name
+  .macro VERSIONED label name first=GLIBC_2.17
   .globl \label\()_old
   .type \label\()_old, %function
   .set \label\()_old, \label
-  .symver \label\()_old, \name\()@GLIBC_2.17
+  .symver \label\()_old, \name\()@\first
   .globl \label\()_new
   .type \label\()_new, %function
   .set \label\()_new, \label
@@ -62,6 +62,11 @@
   .globl ration_dlopen_entry
   RESOLVED ration_dlopen_entry ration_resolve_dlopen
   VERSIONED ration_dlopen_entry dlopen
+
+  .hidden ration_dlmopen_entry
+  .globl ration_dlmopen_entry
+  RESOLVED ration_dlmopen_entry ration_resolve_dlmopen
+  VERSIONED ration_dlmopen_entry dlmopen GLIBC_2.17
 
 /* First use: x17 = index of the hook. Preserves x0-x8 and the vector argument registers. */
   .p2align 4

@@ -1,6 +1,6 @@
 /* x86-64 entries of libration.so.
  *
- * dlsym, dlvsym, dlopen: pass a writable copy of the arguments and the caller's return address to a resolver. Either it
+ * dlsym, dlvsym, dlopen, dlmopen: pass a writable copy of the arguments and the caller's return address to a resolver. Either it
  * stores a result, or the call continues by a tail JUMP, so that glibc's __builtin_return_address(0) is still the
  * program's: RTLD_NEXT, $ORIGIN and namespaces still refer to the caller. In assembly, because a compiler makes that
  * jump only when it optimises.
@@ -47,11 +47,11 @@
   .endm
 
 /* .symver renames the label it is applied to, so each version needs its own alias. */
-  .macro VERSIONED label name
+  .macro VERSIONED label name first=GLIBC_2.2.5
   .globl \label\()_old
   .type \label\()_old, @function
   .set \label\()_old, \label
-  .symver \label\()_old, \name\()@GLIBC_2.2.5
+  .symver \label\()_old, \name\()@\first
   .globl \label\()_new
   .type \label\()_new, @function
   .set \label\()_new, \label
@@ -72,6 +72,11 @@
   .globl ration_dlopen_entry
   RESOLVED ration_dlopen_entry ration_resolve_dlopen
   VERSIONED ration_dlopen_entry dlopen
+
+  .hidden ration_dlmopen_entry
+  .globl ration_dlmopen_entry
+  RESOLVED ration_dlmopen_entry ration_resolve_dlmopen
+  VERSIONED ration_dlmopen_entry dlmopen GLIBC_2.3.4
 
 /* First use: r11 = index of the hook. Preserves every register that can carry an argument. */
   .p2align 4
