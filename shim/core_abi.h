@@ -40,6 +40,7 @@ struct RationPreloadAbi {
   unsigned hook_count;
   void *(*nvml)(void); /* dlopen handle of the libnvidia-ml that the program loaded, or NULL */
   int (*in_driver)(const void *code);
+  void (*on_own_stack)(void (*function)(void *), void *argument);
 };
 
 /* core -> preloaded library */

@@ -60,6 +60,6 @@ extern "C" __attribute__((visibility("default"))) const RationCoreAbi *ration_co
   }
   hooks::given_preload.store(given, std::memory_order_relaxed);
   held::thread_state.store(given->thread, std::memory_order_relaxed);
-  runtime::prepare({&given->coverage->unknown_versions, &hooks::via_of});
+  runtime::prepare({&given->coverage->unknown_versions, &hooks::via_of, given->on_own_stack});
   return &hooks::core;
 }

@@ -13,9 +13,8 @@
 #include "base/quiet_write.h"
 #include "core_file.h"
 #include "link_map.h"
+#include "own_stack.h"
 #include "preload.h"
-
-extern "C" char **environ;
 
 namespace ration::preload {
 namespace {
@@ -103,7 +102,7 @@ const RationCoreAbi *load_core(char *path, const char *&why) {
   }
   static const RationPreloadAbi preload_abi = {RATION_VERSION, real().dlopen, real().dlsym, &any_driver,
                                                &this_thread,   &coverage,     entries,      kHookCount,
-                                               &loaded_nvml,   &is_in_driver};
+                                               &loaded_nvml,   &is_in_driver, &on_own_stack};
   const auto start = reinterpret_cast<ration_core_start_t>(real().dlsym(handle, "ration_core_start"));
   const RationCoreAbi *core = start != nullptr ? start(&preload_abi) : nullptr;
   if (core == nullptr) {
@@ -184,7 +183,7 @@ void *target_of(unsigned hook) {
   auto resolved = static_cast<State>(__atomic_load_n(&state, __ATOMIC_ACQUIRE));
   if (resolved == State::kUnknown) {
     const Starting starting;
-    resolved = resolve_state();
+    on_own_stack([](void *answer) { *static_cast<State *>(answer) = resolve_state(); }, &resolved);
   }
   switch (resolved) {
     case State::kBound:
@@ -196,6 +195,16 @@ void *target_of(unsigned hook) {
   }
 }
 
+const RationCoreAbi *core_for_nvml() {
+  char path[kPathMax];
+  const char *why = nullptr;
+  const RationCoreAbi *core = load_core(path, why);
+  if (core != nullptr) {
+    core->begin_nvml();
+  }
+  return core;
+}
+
 // A call to NVML needs the core but initialises nothing: no driver, no log. Without a core NVML's own function answers,
 // without a message: no memory is at stake.
 void *nvml_target_of(unsigned hook) {
@@ -204,12 +213,10 @@ void *nvml_target_of(unsigned hook) {
   if (thread_state.starting > 0 || !found) {
     return real_one;
   }
-  char path[kPathMax];
-  const char *why = nullptr;
-  const Starting starting;
-  const RationCoreAbi *core = disabled() ? nullptr : load_core(path, why);
-  if (core != nullptr) {
-    core->begin_nvml();
+  const RationCoreAbi *core = nullptr;
+  if (!disabled()) {
+    const Starting starting;
+    on_own_stack([](void *answer) { *static_cast<const RationCoreAbi **>(answer) = core_for_nvml(); }, &core);
   }
   return store_slot(kHookCount + hook, core != nullptr ? core->nvml_bodies[hook] : real_one);
 }
@@ -221,20 +228,6 @@ void *bind(unsigned hook) {
 }
 
 }  // namespace
-
-// Settings are read in the core; this one must work without it. Read once in a process: a value set later applies to
-// its children, and the first NVML call may come long after the first CUDA call.
-bool disabled() {
-  static int known;  // the process that read it, and the value; racing threads store the same
-  const int self = getpid() * 2;
-  const int before = __atomic_load_n(&known, __ATOMIC_RELAXED);
-  if ((before & ~1) == self) {
-    return (before & 1) != 0;
-  }
-  const bool answer = disabled_now();
-  __atomic_store_n(&known, self + (answer ? 1 : 0), __ATOMIC_RELAXED);
-  return answer;
-}
 
 void say(const char *text, const char *detail) {
   constexpr char kPrefix[] = "ration: libration.so ";

@@ -107,6 +107,32 @@ ration_first_use:
   .cfi_endproc
   .size ration_first_use, . - ration_first_use
 
+/* ration_call_on(end of a stack, function, argument) */
+  .p2align 4
+  .hidden ration_call_on
+  .globl ration_call_on
+  .type ration_call_on, %function
+ration_call_on:
+  .cfi_startproc
+  bti c
+  stp x29, x30, [sp, #-16]!
+  .cfi_def_cfa_offset 16
+  .cfi_offset x29, -16
+  .cfi_offset x30, -8
+  mov x29, sp
+  .cfi_def_cfa_register x29
+  mov sp, x0
+  mov x0, x2
+  blr x1
+  mov sp, x29
+  ldp x29, x30, [sp], #16
+  .cfi_def_cfa sp, 0
+  .cfi_restore x29
+  .cfi_restore x30
+  ret
+  .cfi_endproc
+  .size ration_call_on, . - ration_call_on
+
   .set hook_index, 0
   .macro ENTRY symbol
   .text

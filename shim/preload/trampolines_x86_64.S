@@ -129,6 +129,28 @@ ration_first_use:
   .cfi_endproc
   .size ration_first_use, . - ration_first_use
 
+/* ration_call_on(end of a stack, function, argument): the frame is found from rbp on both stacks. */
+  .p2align 4
+  .hidden ration_call_on
+  .globl ration_call_on
+  .type ration_call_on, @function
+ration_call_on:
+  .cfi_startproc
+  endbr64
+  pushq %rbp
+  .cfi_def_cfa_offset 16
+  .cfi_offset %rbp, -16
+  movq %rsp, %rbp
+  .cfi_def_cfa_register %rbp
+  movq %rdi, %rsp
+  movq %rdx, %rdi
+  call *%rsi
+  leave
+  .cfi_def_cfa %rsp, 8
+  ret
+  .cfi_endproc
+  .size ration_call_on, . - ration_call_on
+
 /* Of size 0: where a program has a variable of that name, its linker may have it copied from here. */
   .set hook_index, 0
   .macro ENTRY symbol

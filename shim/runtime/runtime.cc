@@ -25,6 +25,8 @@ constinit std::atomic<pid_t> builder{0};  // the process whose thread is buildin
 // Set by every racing first caller, to the same values: relaxed.
 constinit std::atomic<const std::uint64_t *> unknown_versions{nullptr};
 constinit std::atomic<events::Via (*)(const void *)> via_of{nullptr};
+using Function = void (*)(void *);
+constinit std::atomic<void (*)(Function, void *)> on_own_stack{nullptr};
 
 std::string host_name() {
   char name[HOST_NAME_MAX + 1] = {};
@@ -117,6 +119,13 @@ struct Builder {
   }
   // A child forked during the build would inherit, held for ever, what another thread holds of libc (glibc 2.36): the
   // lock of the exit handlers, and the loader's inside dl_iterate_phdr.
+  static void build_into(void *runtime) noexcept { *static_cast<Runtime **>(runtime) = build(); }
+  static Runtime *build_on_own_stack() noexcept {
+    Runtime *runtime = nullptr;
+    const auto call = on_own_stack.load(std::memory_order_relaxed);
+    call != nullptr ? call(build_into, &runtime) : build_into(&runtime);
+    return runtime;
+  }
   static Runtime *build() noexcept try {
     const ForkExclusion exclusion;
     call_in_forked_child(in_child);
@@ -167,6 +176,7 @@ void prepare(const Reports &given) {
   call_in_forked_child(in_child);  // early: a fork that has begun before it runs no handler
   unknown_versions.store(given.unknown_versions, std::memory_order_relaxed);
   via_of.store(given.via_of, std::memory_order_relaxed);
+  on_own_stack.store(given.on_own_stack, std::memory_order_relaxed);
 }
 
 // Logging fails open: without memory of the host the next call tries again.
@@ -188,7 +198,7 @@ Runtime *Runtime::get_built() noexcept {
     if (builder.compare_exchange_strong(owner, self, std::memory_order_acquire)) {
       Runtime *runtime = instance.load(std::memory_order_acquire);
       if (runtime == nullptr) {
-        runtime = Builder::build();
+        runtime = Builder::build_on_own_stack();
         instance.store(runtime, std::memory_order_release);  // pairs with the acquire in existing()
       }
       builder.store(0);

@@ -51,10 +51,11 @@ class Runtime {
   std::atomic<bool> described_{false};
 };
 
-// A counter that `end` reports and a way to tell the program's calls apart.
+// A counter that `end` reports, a way to tell the program's calls apart, and a way to call with much stack.
 struct Reports {
   const std::uint64_t *unknown_versions = nullptr;
   events::Via (*via_of)(const void *caller) = nullptr;
+  void (*on_own_stack)(void (*function)(void *), void *argument) = nullptr;
 };
 // Called by the core's start, before the first get().
 void prepare(const Reports &reports);
