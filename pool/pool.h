@@ -111,6 +111,7 @@ class Pool {
   bool remove_slab(std::uint64_t id) noexcept;
   // A slab without a live or retired block, if there is one. O(slabs).
   [[nodiscard]] std::optional<Slab> wholly_free_slab() const noexcept;
+  [[nodiscard]] std::uint64_t retired_bytes() const noexcept { return pool::bytes_of(retired_granules_); }
   // Whether there is one slab, and blocks may be placed in it without regard to those that left it.
   [[nodiscard]] bool is_in_one_piece() const noexcept {
     return regions_.size() == 1 && (live_count_ != 0 || retired_count_ == 0);

@@ -70,6 +70,9 @@ class SharedPool {
   bool has_room_locked(std::uint64_t bytes) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
     return pool_.has_ample_room(bytes) || pool_.has_hole(bytes);
   }
+  [[nodiscard]] std::uint64_t retired_bytes_locked() const noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
+    return pool_.retired_bytes();
+  }
   [[nodiscard]] bool is_in_one_piece_locked() const noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
     return pool_.is_in_one_piece();
   }

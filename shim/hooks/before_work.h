@@ -16,8 +16,10 @@ CUresult before(const policy::DeviceReach::Work &work, const Slot &slot, Argumen
   if (runtime::Runtime::existing() != nullptr) {  // else there is no block that could be reused
     policy::DeviceReach &reach = *runtime::family<policy::DeviceReach>;
     reach.note(work);
-    if (reach.has_unsealed_frees() && preload_abi()->thread()->depth == 0) {
-      reach.seal_frees();
+    if (reach.has_unsealed_frees()) {
+      if (const Inside inside; !inside.nested()) {
+        reach.seal_frees();
+      }
     }
   }
   return slot(arguments...);

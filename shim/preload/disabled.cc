@@ -1,6 +1,7 @@
 // RATION_DISABLE=1, read without the core.
 // Layer: preload. Threads: any; racing threads store equal values.
 #include <fcntl.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include "link_map.h"
@@ -13,22 +14,30 @@ namespace {
 
 constexpr char kDisable[] = "RATION_DISABLE=";
 
-// `environ` is null before libc's own constructor (.preinit_array) and after clearenv(); the kernel still has the
-// environment that the process was started with.
+// The kernel still has the environment that the process was started with (config/start_environment.h). The first entry
+// of the name counts, as with getenv.
 bool disabled_at_start() {
-  const int file = open("/proc/self/environ", O_RDONLY | O_CLOEXEC);
+  const int file = getauxval(AT_SECURE) == 0 ? open("/proc/self/environ", O_RDONLY | O_CLOEXEC) : -1;
   if (file < 0) {
     return false;
   }
   constexpr char kWanted[] = "RATION_DISABLE=1";  // with its terminating zero, which every entry has
+  constexpr size_t kName = sizeof(kDisable) - 1;
+  constexpr size_t kMostBytes = size_t{8} << 20;  // execve takes 6 MiB at most
   char chunk[1024];
-  size_t matched = 0;
-  bool found = false;
+  size_t total = 0;
+  size_t matched = 0;  // characters of this entry that are as wanted
   bool differs = false;
-  for (ssize_t got = read(file, chunk, sizeof(chunk)); got > 0 && !found; got = read(file, chunk, sizeof(chunk))) {
-    for (ssize_t i = 0; i < got && !found; ++i) {
+  bool decided = false;
+  bool disabled = false;
+  for (ssize_t got = read(file, chunk, sizeof(chunk)); got > 0 && !decided && total < kMostBytes;
+       got = read(file, chunk, sizeof(chunk))) {
+    total += static_cast<size_t>(got);
+    for (ssize_t i = 0; i < got && !decided; ++i) {
       differs = differs || chunk[i] != kWanted[matched];
-      found = !differs && ++matched == sizeof(kWanted);
+      matched += differs ? 0 : 1;
+      disabled = !differs && matched == sizeof(kWanted);
+      decided = disabled || (differs && matched >= kName);
       if (chunk[i] == '\0') {
         matched = 0;
         differs = false;
@@ -36,19 +45,17 @@ bool disabled_at_start() {
     }
   }
   close(file);
-  return found;
+  return disabled;
 }
 
+// A variable that is merely absent counts as at the start: programs empty their environment before they use CUDA.
 bool disabled_now() {
-  if (environ == nullptr) {
-    return disabled_at_start();
-  }
-  for (char **entry = environ; *entry != nullptr; ++entry) {
+  for (char **entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     if (starts_with(*entry, kDisable)) {
       return same(*entry + sizeof(kDisable) - 1, "1");
     }
   }
-  return false;
+  return disabled_at_start();
 }
 
 }  // namespace

@@ -3,8 +3,6 @@
 // Threads: no lock is held across dlopen or dlsym: a thread inside a library's constructor holds the loader's lock and
 // may arrive here. Racing threads load the same core (the loader serialises them) and store equal slots.
 #include <dlfcn.h>
-#include <fcntl.h>
-#include <sys/auxv.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -35,52 +33,6 @@ int is_in_driver(const void *code) {
   }
   hook_at(driver, code, nullptr);
   return in_driver(reinterpret_cast<uintptr_t>(code)) ? 1 : 0;
-}
-
-constexpr char kDisable[] = "RATION_DISABLE=";
-
-// The kernel still has the environment that the process was started with (config/start_environment.h). The first entry
-// of the name counts, as with getenv.
-bool disabled_at_start() {
-  const int file = getauxval(AT_SECURE) == 0 ? open("/proc/self/environ", O_RDONLY | O_CLOEXEC) : -1;
-  if (file < 0) {
-    return false;
-  }
-  constexpr char kWanted[] = "RATION_DISABLE=1";  // with its terminating zero, which every entry has
-  constexpr size_t kName = sizeof(kDisable) - 1;
-  constexpr size_t kMostBytes = size_t{8} << 20;  // execve takes 6 MiB at most
-  char chunk[1024];
-  size_t total = 0;
-  size_t matched = 0;  // characters of this entry that are as wanted
-  bool differs = false;
-  bool decided = false;
-  bool disabled = false;
-  for (ssize_t got = read(file, chunk, sizeof(chunk)); got > 0 && !decided && total < kMostBytes;
-       got = read(file, chunk, sizeof(chunk))) {
-    total += static_cast<size_t>(got);
-    for (ssize_t i = 0; i < got && !decided; ++i) {
-      differs = differs || chunk[i] != kWanted[matched];
-      matched += differs ? 0 : 1;
-      disabled = !differs && matched == sizeof(kWanted);
-      decided = disabled || (differs && matched >= kName);
-      if (chunk[i] == '\0') {
-        matched = 0;
-        differs = false;
-      }
-    }
-  }
-  close(file);
-  return disabled;
-}
-
-// A variable that is merely absent counts as at the start: programs empty their environment before they use CUDA.
-bool disabled_now() {
-  for (char **entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
-    if (starts_with(*entry, kDisable)) {
-      return same(*entry + sizeof(kDisable) - 1, "1");
-    }
-  }
-  return disabled_at_start();
 }
 
 const RationCoreAbi *loaded_core;  // set once the core is loaded

@@ -169,11 +169,22 @@ bool BlockPools::can_grow(const DevicePoolState &state, int device, std::uint64_
          ledger_.account(device).available() >= pool::Pool::slab_bytes_for(block_bytes);
 }
 
+// An allocation would have to wait for that sooner or later, perhaps under a lock that the work needs: the free waits.
+bool BlockPools::holds_much(const DevicePoolState &state, int device) {
+  return state.quarantine.freed_bytes() > most_bytes(device) / 2;
+}
+
 void BlockPools::settle(const char *api, const ContextRef &owner, std::uint64_t bytes) noexcept {
   ContextPool &pool = *existing_pool(*owner);
   DevicePoolState &state = state_of(owner->device);
   if (pool.blocks.has_hole(bytes) || can_grow(state, owner->device, bytes)) {
-    return;
+    if (!holds_much(state, owner->device)) {
+      return;
+    }
+    state.quarantine.collect(Quarantine::Sealing::always);
+    if (!holds_much(state, owner->device)) {
+      return;
+    }
   }
   const std::uint64_t start = now_ns();
   const Quarantine::Cleaned cleaned = state.quarantine.settle(*owner);

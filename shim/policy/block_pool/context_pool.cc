@@ -49,7 +49,9 @@ ContextPool::Freed ContextPool::free_hit(CUcontext handle, std::uint64_t address
   freed_[count] = address;
   count_.store(count + 1, std::memory_order_relaxed);
   bytes_ += outcome.bytes;
-  if (!blocks.has_room_locked(outcome.bytes)) [[unlikely]] {
+  constexpr std::uint64_t kHalf = 32;  // of the limit, in large blocks
+  if (!blocks.has_room_locked(outcome.bytes) ||
+      blocks.retired_bytes_locked() / kHalf > large_bytes_.load(std::memory_order_relaxed)) [[unlikely]] {
     freed.unserved_bytes = outcome.bytes;
   }
   if (outcome.bytes >= large_bytes_.load(std::memory_order_relaxed)) [[unlikely]] {

@@ -56,7 +56,7 @@ class alignas(64) ContextPool final : public PoolOfContext {
     };
     Kind kind = no;
     int device = 0;
-    std::uint64_t unserved_bytes = 0;  // the block's size where no hole is as large
+    std::uint64_t unserved_bytes = 0;  // the block's size where no hole is as large, or much is freed and not clean
   };
   // A block of more than `most` bytes is not freed here: the fall of the use must be published, which no hit does.
   Freed free_hit(CUcontext handle, std::uint64_t address, events::Journal &journal, std::uint64_t most) noexcept;

@@ -74,6 +74,7 @@ class Quarantine final : public DeferredQueue<QuarantineBatch> {
   std::uint64_t retired();
   std::uint64_t bytes();
   std::uint64_t blocks();
+  std::uint64_t freed_bytes() const { return DeferredQueue::bytes(); }  // without what the fast path retired since
 
   // Whether a free has no fence yet, most likely. No lock.
   bool has_unsealed() {

@@ -334,7 +334,15 @@ CUresult AsyncMemory::finish_free(const char *api, const Block &block) {
   }
   const bool full =
       account.available() < block.size || (async_.was_full(device) && really_free().value_or(UINT64_MAX) < block.size);
-  if (full && async_.idle_bytes(device) / (large ? 2 : 1) < block.size) {  // what is free is rarely all in one
+  // An allocation would have to wait for half of the limit sooner or later, perhaps under a lock that the work needs.
+  const auto holds_much = [&] {
+    return account.limit() != UINT64_MAX && async_.deferred_bytes(device) > account.limit() / 2;
+  };
+  if (holds_much()) {
+    async_.collect(device);
+  }
+  // What is free is rarely all in one.
+  if ((full && async_.idle_bytes(device) / (large ? 2 : 1) < block.size) || holds_much()) {
     async_.settle(api, device, *block.context);
   }
   return CUDA_SUCCESS;

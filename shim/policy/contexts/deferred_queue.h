@@ -236,8 +236,8 @@ void DeferredQueue<Payload>::finish_seal(Epoch &epoch, Cleaned &cleaned) {
     return;  // open once more
   }
   Guard guard(mutex_);
-  wake_waiters();
   if (taken == FenceTracker::Taken::taken) {
+    wake_waiters();  // not of a refusal: this thread may be waiting itself, and would not sleep
     const auto self = position_of(epoch);
     const auto later = std::find_if(sealed_.begin(), sealed_.end(),
                                     [&](const Epoch &other) { return other.fence.number > epoch.fence.number; });
@@ -447,7 +447,9 @@ typename DeferredQueue<Payload>::Choice DeferredQueue<Payload>::choose(std::uint
 
 template <class Payload>
 typename DeferredQueue<Payload>::Cleaned DeferredQueue<Payload>::wait(std::uint64_t seen) noexcept {
-  for (Waiter waiter;; waiter.pause()) {
+  Waiter waiter;
+  // Each look takes a fence and wakes all waiters, this thread included.
+  for (Backoff backoff;;) {
     Cleaned cleaned = collect(Sealing::always);
     if (cleaned.blocks > 0 || cleaned.error != CUDA_SUCCESS) {
       return cleaned;
@@ -464,8 +466,10 @@ typename DeferredQueue<Payload>::Cleaned DeferredQueue<Payload>::wait(std::uint6
         if (!cleaned.ending) {
           return cleaned;
         }
+        backoff.sleep();
         break;
       case Choice::in_other_hands:
+        waiter.pause();
         break;
     }
   }
