@@ -6,6 +6,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <climits>
@@ -16,6 +18,7 @@ namespace ration::events {
 namespace {
 
 constexpr int kMostSiblings = 1000;
+constexpr int kMostTries = 3;
 
 // Takes an open-file-description lock. The kernel releases it with the last descriptor, so a dead process holds none. A
 // file system without locks (ENOLCK, ENOSYS) does not prevent a log.
@@ -45,6 +48,30 @@ int open_beyond_streams(const std::string &path, int flags, mode_t mode = 0) {
   close(file);
   errno = error;
   return beyond;
+}
+
+// Between a look at the descriptor and a write another thread of the program may close it, having taken it for its own,
+// and open a file. The kernel then gives that file the lowest number that is free, which is never one as high as this
+// unless the program has as many files open. The same description: its locks stay.
+int out_of_reach(int file) {
+  constexpr rlim_t kHighest = 4096;  // the process's table of descriptors grows by what is below, eight bytes each
+  struct rlimit limit {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) {
+    return file;
+  }
+  const rlim_t most = std::min(limit.rlim_cur, kHighest);
+  const int high = fcntl(file, F_DUPFD_CLOEXEC, static_cast<int>(most - most / 64));
+  if (high < 0) {
+    return file;  // all those are taken
+  }
+  close(file);
+  return high;
+}
+
+// Its number is out of reach before anything is asked about it.
+int open_log(const std::string &path, int flags, mode_t mode = 0) {
+  const int file = open_beyond_streams(path, flags, mode);
+  return file >= 0 ? out_of_reach(file) : file;
 }
 
 bool first_line_bears(int file, const std::string &tree) {
@@ -100,7 +127,7 @@ void close_inherited_log() {
 }
 
 LogFile::Claim LogFile::try_claim(const std::string &path, const std::string &tree, std::string &problem) {
-  const int file = open_beyond_streams(path, O_RDWR | O_CREAT, 0666);
+  const int file = open_log(path, O_RDWR | O_CREAT, 0666);
   struct stat status {};
   if (file < 0 || fstat(file, &status) != 0) {
     problem = std::strerror(errno);
@@ -143,7 +170,7 @@ LogFile::Claim LogFile::try_claim(const std::string &path, const std::string &tr
   seekable_ = regular;
   device_ = status.st_dev;
   inode_ = status.st_ino;
-  note_latest(file, status);
+  note_latest(file_, status);
   char absolute[PATH_MAX];
   path_ = realpath(path.c_str(), absolute) != nullptr ? absolute : path;
   return Claim::taken;
@@ -177,7 +204,7 @@ bool LogFile::is_open_still() {
   if (fstat(file_, &status) == 0 && status.st_dev == device_ && status.st_ino == inode_) {
     return true;
   }
-  const int file = open_beyond_streams(path_, O_RDWR);
+  const int file = open_log(path_, O_RDWR);
   if (file < 0) {
     return false;
   }
@@ -187,16 +214,33 @@ bool LogFile::is_open_still() {
     return false;
   }
   file_ = file;
-  note_latest(file, status);
+  note_latest(file_, status);
   return true;
 }
 
+// Each write follows its own look at the descriptor. Where that is closed in between, the log is opened again.
+ssize_t LogFile::put_some(std::string_view text, std::uint64_t at) {
+  for (int closed = 0;;) {
+    if (!is_open_still()) {
+      return -1;
+    }
+    const ssize_t written = seekable_ ? pwrite(file_, text.data(), text.size(), static_cast<off_t>(at))
+                                      : ::write(file_, text.data(), text.size());
+    if (written >= 0 || (errno != EINTR && (errno != EBADF || ++closed == kMostTries))) {
+      return written;
+    }
+  }
+}
+
 bool LogFile::put(std::string_view text, std::uint64_t at) {
-  ssize_t written = 0;
-  do {
-    written = pwrite(file_, text.data(), text.size(), static_cast<off_t>(at));
-  } while (written < 0 && errno == EINTR);
-  return written == static_cast<ssize_t>(text.size());
+  return put_some(text, at) == static_cast<ssize_t>(text.size());
+}
+
+// Takes away what a failed write left.
+void LogFile::cut(std::uint64_t end) {
+  if (is_open_still()) {
+    (void)!ftruncate(file_, static_cast<off_t>(end));
+  }
 }
 
 // Linux checks for a fatal signal between the pages of one write, so a process that is killed there leaves half a line.
@@ -210,10 +254,13 @@ bool LogFile::fill_page() {
   if (!within_size_limit(end_ + room)) {
     return false;
   }
-  char blanks[kPage + 1];
-  std::memset(blanks, ' ', room);
-  blanks[room] = '\n';
-  if (!put({blanks, room + 1}, end_ - 1)) {
+  static constexpr auto kBlanks = [] {  // the caller's stack may be small
+    std::array<char, kPage + 1> line{};
+    line.fill(' ');
+    line.back() = '\n';
+    return line;
+  }();
+  if (!put({&kBlanks[kPage - room], room + 1}, end_ - 1)) {
     return false;
   }
   end_ += room;
@@ -245,7 +292,7 @@ LogFile::Moved LogFile::move_tail(std::string_view text, std::size_t tail_bytes)
     return Moved::failed;
   }
   if (!put(text.substr(line_bytes), page_end) || !put({line, room}, offset_)) {
-    (void)!ftruncate(file_, static_cast<off_t>(page_end));
+    cut(page_end);
     return Moved::failed;
   }
   offset_ = page_end;
@@ -254,9 +301,6 @@ LogFile::Moved LogFile::move_tail(std::string_view text, std::size_t tail_bytes)
 }
 
 bool LogFile::write(std::string_view text, std::size_t tail_bytes) {
-  if (!is_open_still()) {
-    return false;
-  }
   keep_in_one_page(text.size());
   if (const Moved moved = move_tail(text, tail_bytes); moved != Moved::not_apt) {
     return moved == Moved::done;
@@ -265,16 +309,11 @@ bool LogFile::write(std::string_view text, std::size_t tail_bytes) {
   if (seekable_ && !within_size_limit(end)) {
     return false;
   }
-  const auto at = static_cast<off_t>(offset_);
-  ssize_t written = 0;
-  do {
-    written = seekable_ ? pwrite(file_, text.data(), text.size(), at) : ::write(file_, text.data(), text.size());
-  } while (written < 0 && errno == EINTR);
+  const ssize_t written = put_some(text, offset_);
   const bool whole = written == static_cast<ssize_t>(text.size());
   const std::uint64_t valid_end = whole ? end : offset_;  // a partial line is removed
   if (seekable_ && written > 0 && (!whole || end < end_)) {
-    const int ignored = ftruncate(file_, static_cast<off_t>(valid_end));
-    (void)ignored;
+    cut(valid_end);
   }
   if (whole) {
     offset_ = end - tail_bytes;

@@ -29,7 +29,9 @@ class LogFile {
   Claim try_claim(const std::string &path, const std::string &tree, std::string &problem);
   enum class Moved { not_apt, failed, done };
   bool is_open_still();
+  ssize_t put_some(std::string_view text, std::uint64_t at);
   bool put(std::string_view text, std::uint64_t at);  // replaces what is there, or adds it
+  void cut(std::uint64_t end);
   bool fill_page();
   void keep_in_one_page(std::size_t bytes);
   Moved move_tail(std::string_view text, std::size_t tail_bytes);
