@@ -165,7 +165,12 @@ int usage_error(std::string line) {
   return kOurError;
 }
 
-std::variant<Request, int> parse_arguments(const std::vector<std::string> &words) {
+std::variant<Request, int> parse_arguments(std::vector<std::string> words) {
+  if (!words.empty() && words[0] == "help") {  // `help VERB` is `VERB --help`
+    words.erase(words.begin());
+    words.resize(std::min(words.size(), std::size_t{1}));
+    words.emplace_back("--help");
+  }
   CLI::App app("A limit of GPU memory for every CUDA process", "ration");
   app.set_version_flag("--version", "ration " RATION_VERSION);
   app.footer(kExamples);

@@ -12,7 +12,7 @@ namespace ration::cli {
 using Request = std::variant<RunRequest, EnvRequest, ConfigRequest, PsRequest, TopRequest, DoctorRequest>;
 
 // Otherwise the exit status, after a help text, the version or an error was printed.
-std::variant<Request, int> parse_arguments(const std::vector<std::string> &words);
+std::variant<Request, int> parse_arguments(std::vector<std::string> words);
 
 // Logs one sentence and returns the exit status for it.
 int usage_error(std::string line);

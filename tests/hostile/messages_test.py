@@ -73,6 +73,11 @@ def without_core(folder):
     return LIBRARIES.replace(str(LIBRARY), str(alone / LIBRARY.name))
 
 
+def said(*arguments):
+    done = subprocess.run([COMMAND, *arguments], capture_output=True, text=True, timeout=HANG, check=False)
+    return done.returncode, done.stdout
+
+
 def full(*arguments):
     def case(folder):
         variables = environment(folder, "")
@@ -105,6 +110,9 @@ main({
     "the summary does not end `ration run`": quiet([COMMAND, "run", "--sim", "1GiB", *STEPS], ""),
     "help to a full standard output": full("--help"),
     "help of a verb to a full standard output": full("run", "--help"),
+    "help by its verb": lambda _: expect("help run", said("help", "run"), said("run", "--help")),
+    "help alone": lambda _: expect("help", said("help"), said("--help")),
+    "help of no verb": lambda _: expect("help nothing", said("help", "nothing")[0] != 0, True),
     "version to a full standard output": full("--version"),
     "env to a full standard output": full("env"),
     "env --json to a full standard output": full("env", "--json"),
