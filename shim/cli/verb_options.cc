@@ -166,7 +166,8 @@ int usage_error(std::string line) {
 }
 
 std::variant<Request, int> parse_arguments(std::vector<std::string> words) {
-  if (!words.empty() && words[0] == "help") {  // `help VERB` is `VERB --help`
+  const bool help = !words.empty() && words[0] == "help";
+  if (help) {  // `help VERB` is `VERB --help`
     words.erase(words.begin());
     words.resize(std::min(words.size(), std::size_t{1}));
     words.emplace_back("--help");
@@ -190,6 +191,11 @@ std::variant<Request, int> parse_arguments(std::vector<std::string> words) {
   add("env", "print the settings in force and their sources", describe_env, env);
   add("config", "list the settings files, or check one", describe_config, config);
 
+  const auto verbs = app.get_subcommands([](const CLI::App *) { return true; });
+  const auto is_named = [&](const CLI::App *verb) { return verb->get_name() == words[0]; };
+  if (help && words.size() > 1 && std::none_of(verbs.begin(), verbs.end(), is_named)) {
+    return usage_error("help: unknown verb '" + words[0] + "'");
+  }
   std::vector<std::string> own = words;
   if (!words.empty() && words[0] == "run") {
     auto split = split_line({words.begin() + 1, words.end()});

@@ -73,7 +73,7 @@ def without_core(folder):
     return LIBRARIES.replace(str(LIBRARY), str(alone / LIBRARY.name))
 
 
-def said(*arguments):
+def printed(*arguments):
     done = subprocess.run([COMMAND, *arguments], capture_output=True, text=True, timeout=HANG, check=False)
     return done.returncode, done.stdout
 
@@ -110,9 +110,9 @@ main({
     "the summary does not end `ration run`": quiet([COMMAND, "run", "--sim", "1GiB", *STEPS], ""),
     "help to a full standard output": full("--help"),
     "help of a verb to a full standard output": full("run", "--help"),
-    "help by its verb": lambda _: expect("help run", said("help", "run"), said("run", "--help")),
-    "help alone": lambda _: expect("help", said("help"), said("--help")),
-    "help of no verb": lambda _: expect("help nothing", said("help", "nothing")[0] != 0, True),
+    "help by its verb": lambda _: expect("help run", printed("help", "run"), printed("run", "--help")),
+    "help alone": lambda _: expect("help", printed("help"), printed("--help")),
+    "help of no verb": lambda _: expect("help nothing", printed("help", "nothing")[0] != 0, True),
     "version to a full standard output": full("--version"),
     "env to a full standard output": full("env"),
     "env --json to a full standard output": full("env", "--json"),
