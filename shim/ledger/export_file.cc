@@ -124,9 +124,16 @@ std::unique_ptr<ExportFile> ExportFile::make(const std::string &state_folder, st
     const bool done = made->set_up(folder.number(), file.number(), temporary, problem);
     // exists only after a failure, or where the name was given by a link
     unlinkat(folder.number(), temporary.c_str(), 0);
-    if (done) {
+    if (!done) {
+      continue;
+    }
+    file.close();
+    const Descriptor probe = open_group_file(folder.number(), made->name_, problem);
+    if (!probe || !is_dead(probe.number(), shared::kExporterLife)) {
       return made;
     }
+    unlinkat(folder.number(), made->name_.c_str(), 0);
+    problem = kLosesLocks;
   }
   problem = state_folder + ": " + (problem.empty() ? "other processes keep removing it" : problem);
   return nullptr;

@@ -28,7 +28,7 @@ constexpr int kInterruptions = 1000;
 // any user could have created its folder in /dev/shm first.
 const char *why_untrusted(const struct stat &found) {
   if (found.st_uid != geteuid()) {
-    return "it belongs to another user";
+    return "it belongs to another user; set RATION_STATE_DIR to a folder of your own";
   }
   return (found.st_mode & (S_IWGRP | S_IWOTH)) != 0 ? "other users may write to it" : nullptr;
 }

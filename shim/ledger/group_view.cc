@@ -23,8 +23,6 @@ constexpr std::uint64_t kReclaimNs = 1'000'000'000;
 constexpr std::uint64_t kQuickReclaimNs = 50'000'000;
 constexpr int kReadings = 100;
 constexpr std::uint32_t kNoSlot = UINT32_MAX;
-// made by Ration itself; a folder that the user named is not removed
-constexpr char kOwnFolders[] = "/dev/shm/ration-";
 
 std::vector<std::string> names_in(int folder) {
   std::vector<std::string> names;
@@ -152,9 +150,6 @@ std::vector<Group> read_groups(const std::string &state_folder, std::string &pro
       }
       groups.push_back(std::move(group));
     }
-  }
-  if (groups.empty() && state_folder.compare(0, sizeof(kOwnFolders) - 1, kOwnFolders) == 0) {
-    rmdir(state_folder.c_str());  // fails where the folder is not empty; the next process that joins makes it again
   }
   std::stable_sort(groups.begin(), groups.end(), [](const Group &a, const Group &b) { return a.kind < b.kind; });
   return groups;

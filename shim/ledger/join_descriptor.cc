@@ -45,9 +45,13 @@ void JoinDescriptor::take(Descriptor opened) {
   }
 }
 
-JoinDescriptor::~JoinDescriptor() {
+void JoinDescriptor::close() {
   opened_ = Descriptor();
   joining.store(-1);
+}
+
+JoinDescriptor::~JoinDescriptor() {
+  close();
 }
 
 }  // namespace ration::ledger

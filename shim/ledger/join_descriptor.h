@@ -22,6 +22,7 @@ class JoinDescriptor {
   JoinDescriptor(const JoinDescriptor &) = delete;
   JoinDescriptor &operator=(const JoinDescriptor &) = delete;
   void take(Descriptor opened);
+  void close();
   explicit operator bool() const { return static_cast<bool>(opened_); }
   int number() const { return opened_.number(); }
 

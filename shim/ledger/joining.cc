@@ -230,6 +230,10 @@ Joined open_and_lock(const std::string &state_folder, const std::string &group_f
     found = {kNoSlot, true, {}};
   }
   (void)identify(opened.number(), joined.identity);
+  opened.close();  // the mapping keeps the lock from now on, or nothing does
+  if (found.slot != kNoSlot && is_dead(probe.number(), found.slot)) {
+    found = {kNoSlot, false, kLosesLocks};
+  }
   return joined;
 }
 

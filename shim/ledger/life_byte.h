@@ -9,6 +9,10 @@
 
 namespace ration::ledger {
 
+// overlayfs, and perhaps other stacked file systems: a mapping there does not keep the file's locks.
+inline constexpr char kLosesLocks[] =
+    "its file system drops a lock with the descriptor; set RATION_STATE_DIR to a folder on another one, such as tmpfs";
+
 enum class LifeLock {
   taken,
   held,      // a living owner holds it

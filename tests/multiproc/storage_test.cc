@@ -15,6 +15,7 @@
 
 #include "catch.h"
 #include "failed_joins.h"
+#include "ledger/export_file.h"
 #include "ledger/shared_layout.h"
 
 using namespace multiproc;
@@ -98,6 +99,31 @@ TEST_CASE("on a full file system one line says so, no process is killed, and mem
     expect(try_join(folder.path(), problem) == nullptr && contains(problem, "No space left on device"),
            problem.c_str());
     expect(names_in(folder.path()).empty(), "a temporary file stayed");
+  }));
+}
+
+TEST_CASE("where a file system drops locks with their descriptor, joins and shared blocks are refused in words") {
+  const Folder folder;
+  check_mounted(Child([&] {
+    const auto in = [&](const char *name) { return folder.path() + "/" + name; };
+    if (!mounted(folder.path(), "mode=700")) {
+      _exit(kSkipped);
+    }
+    for (const char *name : {"lower", "upper", "work", "merged"}) {
+      expect(mkdir(in(name).c_str(), 0700) == 0, "no folder");
+    }
+    const std::string options = "lowerdir=" + in("lower") + ",upperdir=" + in("upper") + ",workdir=" + in("work");
+    if (mount("overlay", in("merged").c_str(), "overlay", 0, options.c_str()) != 0) {
+      _exit(kSkipped);
+    }
+    std::string problem;
+    for (int member = 0; member < 2; ++member) {
+      expect(try_join(in("merged"), problem) == nullptr, "joined without a life sign");
+      expect(contains(problem, "set RATION_STATE_DIR"), problem.c_str());
+    }
+    expect(ExportFile::make(in("merged"), problem) == nullptr, "a block was shared without a life sign");
+    expect(contains(problem, "set RATION_STATE_DIR"), problem.c_str());
+    expect(try_join(in("upper"), problem) != nullptr, problem.c_str());  // without the overlay it is kept
   }));
 }
 
