@@ -14,6 +14,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/open_beyond_streams.h"
+
 namespace ration::events {
 namespace {
 
@@ -37,19 +39,6 @@ bool within_size_limit(std::uint64_t end) {
   return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || end <= limit.rlim_cur;
 }
 
-// Where a program closed its standard streams, what it prints to them must not reach the log.
-int open_beyond_streams(const std::string &path, int flags, mode_t mode = 0) {
-  const int file = open(path.c_str(), flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, mode);
-  if (file < 0 || file > STDERR_FILENO) {
-    return file;
-  }
-  const int beyond = fcntl(file, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-  const int error = errno;
-  close(file);
-  errno = error;
-  return beyond;
-}
-
 // Between a look at the descriptor and a write another thread of the program may close it, having taken it for its own,
 // and open a file. The kernel then gives that file the lowest number that is free, which is never one as high as this
 // unless the program has as many files open. The same description: its locks stay.
@@ -70,7 +59,7 @@ int out_of_reach(int file) {
 
 // Its number is out of reach before anything is asked about it.
 int open_log(const std::string &path, int flags, mode_t mode = 0) {
-  const int file = open_beyond_streams(path, flags, mode);
+  const int file = open_beyond_streams(AT_FDCWD, path.c_str(), flags | O_NOCTTY | O_NONBLOCK, mode);
   return file >= 0 ? out_of_reach(file) : file;
 }
 

@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/open_beyond_streams.h"
+
 namespace ration::events {
 namespace {
 
@@ -19,7 +21,7 @@ int create_file(const std::string &path) {
   int file = -1;
   for (int number = 1; file < 0 && number <= kMostPagesOfOnePid; ++number) {
     const std::string candidate = number == 1 ? path : path + "." + std::to_string(number);
-    file = open(candidate.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    file = open_beyond_streams(AT_FDCWD, candidate.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
     if (file < 0 && errno != EEXIST) {
       break;
     }

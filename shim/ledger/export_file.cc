@@ -11,6 +11,7 @@
 #include <new>
 
 #include "base/fork_exclusion.h"
+#include "base/open_beyond_streams.h"
 #include "ledger/join_descriptor.h"
 #include "ledger/life_byte.h"
 #include "ledger/process_end.h"
@@ -115,7 +116,7 @@ std::unique_ptr<ExportFile> ExportFile::make(const std::string &state_folder, st
     const std::string temporary = temporary_name();
     JoinDescriptor file;
     file.take(Descriptor(
-        openat(folder.number(), temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)));
+        open_beyond_streams(folder.number(), temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600)));
     if (!file) {
       problem = errno == ENOENT ? "" : error_text(errno);  // ENOENT: the folder was removed
       continue;

@@ -6,11 +6,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <new>
 #include <system_error>
 
+#include "base/open_beyond_streams.h"
+#include "base/readable.h"
 #include "ledger/kill_points.h"
 #include "ledger/life_byte.h"
 #include "ledger/process_identity.h"
@@ -111,6 +114,20 @@ std::string temporary_name() {
   return name;
 }
 
+std::uint32_t GroupFile::slots() const {
+  const std::uint32_t ready = header_->ready_slots.load(std::memory_order_acquire);  // pairs with grow()'s release
+  const std::uint32_t known = known_slots_.load(std::memory_order_relaxed);
+  if (ready <= known || ready > shared::kSlots) {
+    return std::min(ready, known);
+  }
+  const auto *const end = reinterpret_cast<const char *>(&slot(ready));
+  if (!is_readable(end - sizeof(std::uint64_t))) {
+    return known;
+  }
+  known_slots_.store(ready, std::memory_order_relaxed);
+  return ready;
+}
+
 GroupFile::~GroupFile() {
   if (header_ != nullptr) {
     munmap(header_, shared::kFileBytes);
@@ -162,7 +179,7 @@ bool repair_state_folder(const std::string &path) {
 
 Descriptor open_state_folder(const std::string &path, bool make, std::string &problem) {
   for (int tries = 0; tries < 100; ++tries) {
-    Descriptor folder(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    Descriptor folder(open_beyond_streams(AT_FDCWD, path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
     struct stat found {};
     const bool refused = !folder && errno == EACCES;
     if (folder && fstat(folder.number(), &found) == 0) {
@@ -195,7 +212,7 @@ Descriptor open_state_folder(const std::string &path, bool make, std::string &pr
 
 Descriptor open_group_file(int folder, const std::string &name, std::string &problem) {
   // O_NONBLOCK: opening a FIFO of that name must not hang.
-  Descriptor file(openat(folder, name.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  Descriptor file(open_beyond_streams(folder, name.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
   struct stat found {};
   if (!file || fstat(file.number(), &found) != 0) {
     problem = errno == ENOENT ? "" : errno == ELOOP ? "it is a link" : error_text(errno);
@@ -209,7 +226,7 @@ Descriptor open_group_file(int folder, const std::string &name, std::string &pro
 bool make_group_file(int folder, const std::string &name, const std::string &group, std::string &problem) {
   const std::string temporary = temporary_name();
   at(KillPoint::kFileMade);
-  const Descriptor file(openat(folder, temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  const Descriptor file(open_beyond_streams(folder, temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
   if (!file) {
     problem = errno == ENOENT ? "" : error_text(errno);  // ENOENT: the folder was removed
     return errno == ENOENT;

@@ -7,6 +7,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <string>
 #include <utility>
 
@@ -18,9 +19,11 @@ namespace ration::ledger {
 class GroupFile {
  public:
   GroupFile() = default;
-  GroupFile(GroupFile &&other) noexcept : header_(std::exchange(other.header_, nullptr)) {}
+  GroupFile(GroupFile &&other) noexcept
+      : header_(std::exchange(other.header_, nullptr)), known_slots_(other.known_slots_.load()) {}
   GroupFile &operator=(GroupFile &&other) noexcept {
     std::swap(header_, other.header_);
+    known_slots_.store(other.known_slots_.load());
     return *this;
   }
   ~GroupFile();
@@ -30,11 +33,8 @@ class GroupFile {
   shared::Slot &slot(std::uint32_t index) const {
     return reinterpret_cast<shared::Slot *>(reinterpret_cast<char *>(header_) + sizeof(shared::Header))[index];
   }
-  // Slots that the file has space for, at most kSlots whatever the file says.
-  std::uint32_t slots() const {
-    const std::uint32_t ready = header_->ready_slots.load(std::memory_order_acquire);  // pairs with grow()'s release
-    return ready < shared::kSlots ? ready : shared::kSlots;
-  }
+  // Slots that the file has space for, at most kSlots. Not what the file says alone: it may have been overwritten.
+  std::uint32_t slots() const;
 
   // Maps what `descriptor` refers to, after checking that it is a group's file of this layout. Otherwise `problem` says
   // what it is.
@@ -43,6 +43,7 @@ class GroupFile {
  private:
   explicit GroupFile(shared::Header *header) : header_(header) {}
   shared::Header *header_ = nullptr;
+  mutable std::atomic<std::uint32_t> known_slots_{0};  // that the file was seen to have
 };
 
 // Owns a file descriptor and closes it.

@@ -94,7 +94,7 @@ const Call kCalls[] = {
      [] {
        CUmemAllocationProp wanted{};
        wanted.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-       wanted.location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
+       wanted.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
        CUmemGenericAllocationHandle handle = 0;
        return cuMemCreate(&handle, 2 << 20, &wanted, 0);
      }},

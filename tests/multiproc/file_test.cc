@@ -96,6 +96,21 @@ TEST_CASE("a damaged header is refused, whichever of its words is wrong") {
   }
 }
 
+TEST_CASE("a member whose file's header is overwritten touches no slot that the file has not") {
+  const Folder folder;
+  Child member([&] {
+    const std::unique_ptr<Membership> joined = join(folder.path());
+    expect(joined->device(kDevice0, 0) == 0, "the device is missing");
+    joined->state_limit(0, kMiB);
+    std::string problem;
+    write_word(folder / file_name(GroupKind::kNamed, "g"), offsetof(shared::Header, ready_slots), shared::kSlots);
+    expect(!granted(joined->reserve(0, 2 * kMiB, true)), "granted more than the limit");  // looks at every slot
+    expect(joined->holders(0, 8).empty(), "somebody holds memory");
+    expect(granted(joined->reserve(0, kMiB, true)), "refused what fits");
+  });
+  CHECK(member.ended() == 0);
+}
+
 TEST_CASE("a file of another layout version is refused with a remedy and not written to") {
   for (const std::uint32_t version : {shared::kLayoutVersion + 1, shared::kLayoutVersion - 1}) {
     const Folder folder;

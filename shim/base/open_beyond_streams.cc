@@ -1,0 +1,60 @@
+#include "base/open_beyond_streams.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace ration {
+namespace {
+
+// Holds the numbers of closed standard streams. Nothing can be read from a descriptor of this kind, or written to it.
+class HeldStreams {
+ public:
+  HeldStreams() {
+    for (int stream = 0; stream <= STDERR_FILENO; ++stream) {
+      if (fcntl(stream, F_GETFD) < 0 && errno == EBADF) {
+        hold();
+      }
+    }
+  }
+  ~HeldStreams() {
+    const int error = errno;
+    while (count_ > 0) {
+      close(numbers_[--count_]);
+    }
+    errno = error;
+  }
+  HeldStreams(const HeldStreams &) = delete;
+  HeldStreams &operator=(const HeldStreams &) = delete;
+
+ private:
+  void hold() {
+    const int held = open("/", O_PATH | O_CLOEXEC);
+    if (held > STDERR_FILENO) {  // another thread has opened the stream
+      close(held);
+    } else if (held >= 0) {
+      numbers_[count_++] = held;
+    }
+  }
+
+  int numbers_[STDERR_FILENO + 1];
+  int count_ = 0;
+};
+
+}  // namespace
+
+int open_beyond_streams(int folder, const char *path, int flags, mode_t mode) noexcept {
+  const HeldStreams held;
+  const int file = openat(folder, path, flags | O_CLOEXEC, mode);
+  if (file < 0 || file > STDERR_FILENO) {
+    return file;
+  }
+  const int beyond = fcntl(file, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);  // another thread has closed a stream
+  const int error = errno;
+  close(file);
+  errno = error;
+  return beyond;
+}
+
+}  // namespace ration
