@@ -1,5 +1,5 @@
-// Opens files of ours under numbers beyond those of the standard streams, which a program may have closed: what it prints
-// to them must not reach our files.
+// Opens files of ours under numbers beyond those of the standard streams, which a program may have closed: what it
+// prints to them must not reach our files.
 // Layer: base. Threads: any. Only system calls.
 #pragma once
 
