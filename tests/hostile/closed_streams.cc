@@ -1,5 +1,6 @@
-// Closes its standard streams, and prints to their numbers from another thread all the time: while CUDA starts, while it
-// allocates and shares a block. Exits with 0 if each call answered 0. (The numbers may lead to files of the driver's.)
+// Closes its standard streams, and prints to their numbers from another thread all the time: while CUDA starts, while
+// it allocates and shares a block. Exits with 0 if each call answered 0. (The numbers may lead to files of the
+// driver's.)
 #include <cuda.h>
 #include <fcntl.h>
 #include <unistd.h>
