@@ -76,6 +76,7 @@ void SharedPool::give_up_growth() noexcept {
   const Guard guard(mutex_);
   if (grower_ == std::this_thread::get_id()) {
     grower_ = {};
+    merging_ = false;
     changed_.notify_all();
   }
 }
@@ -206,10 +207,7 @@ bool SharedPool::merge(Upstream &upstream) noexcept {
   }
   const std::optional<Slab> slab = upstream.grow(bytes);
   if (slab && add_slab(*slab) != AddSlabOutcome::kAdded) upstream.shrink(*slab);
-  const Guard guard(mutex_);
-  grower_ = {};
-  merging_ = false;
-  changed_.notify_all();
+  give_up_growth();
   return true;
 }
 

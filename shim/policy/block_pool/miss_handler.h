@@ -25,9 +25,10 @@ class MissHandler final : public pool::Upstream {
   events::Reason reason() const { return reason_; }
   // Another thread freed while this one looked: the room may have moved between hole, block and quarantine meanwhile.
   bool overtaken() const;
+  // For base/held.h, of a thread that left grow(), or a merge, without returning.
+  static void give_up_growth(void *blocks) noexcept;
 
  private:
-  static void give_up_growth(void *blocks) noexcept;
   std::optional<pool::Slab> grow_now(std::uint64_t minimum_bytes) noexcept;
   bool may_grow();
   bool make_room(std::uint64_t slab_bytes, Room::Patience patience);

@@ -4,7 +4,9 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "base/held.h"
 #include "policy/block_pool/merged_bytes.h"
+#include "policy/block_pool/miss_handler.h"
 #include "policy/block_pool/slab_releaser.h"
 
 namespace ration::policy {
@@ -125,7 +127,10 @@ void BlockPools::merge_slabs(const Request &request, const Contexts::Current &wh
   if (const Wanted now = wanted(); now.merged != 0) {
     const SlabInTransit in_transit(*this, where.device);
     SlabMerger merger(*this, request, where, state, now.free, now.merged);
-    if (pool.blocks.merge(merger)) {
+    held::note(MissHandler::give_up_growth, &pool.blocks);
+    const bool done = pool.blocks.merge(merger);
+    (void)held::forget(MissHandler::give_up_growth, &pool.blocks);
+    if (done) {
       journal_.record(events::Trim{where.device, request.api, merger.slabs, merger.bytes});
     }
   }
