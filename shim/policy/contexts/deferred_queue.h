@@ -179,9 +179,9 @@ class DeferredQueue {
   std::atomic<std::uint64_t> in_hands_{0};  // blocks of Cleaned::items that the caller has not finished
 
  private:
-  // A fence for each free before work costs more than one for a thousand: after so many only one a millisecond.
+  // A fence for each free before work costs more than one for a thousand: after so many only one in 10 ms.
   static constexpr std::uint64_t kMostBeforeWork = 64;
-  static constexpr std::uint64_t kBeforeWorkNs = 1'000'000;
+  static constexpr std::uint64_t kBeforeWorkNs = 10'000'000;
   bool seals_before_work() REQUIRES(mutex_) {
     unsealed_.store(open_size_.blocks, std::memory_order_relaxed);
     if (open_size_.blocks == 0) {
