@@ -174,9 +174,10 @@ class BlockPools {
                        DevicePoolState &state);
   void drain_briefly(const char *api, int device, DevicePoolState &state, std::uint64_t most_ns);
   bool can_grow(const DevicePoolState &state, int device, std::uint64_t block_bytes);
-  // After a free: waits as the driver's would where what is clean could not serve such a block again, or where half of
-  // the limit is freed and not clean.
+  // Whether half of the limit is freed and not clean.
   bool holds_much(const DevicePoolState &state, int device);
+  // After a free: waits as the driver's would where what is clean could not serve such a block again, or where the
+  // pools hold much.
   void settle(const char *api, const ContextRef &owner, std::uint64_t bytes) noexcept;
   // Before one of few blocks that fit is placed: free slabs that could hold more of them as one slab become one.
   void merge_slabs(const Request &request, const Contexts::Current &where, ContextPool &pool, DevicePoolState &state);

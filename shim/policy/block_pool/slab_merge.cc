@@ -121,18 +121,17 @@ void BlockPools::merge_slabs(const Request &request, const Contexts::Current &wh
     return;
   }
   clean_for_merge(request.api, where.device, state);
-  if (state.quarantine.blocks() > 0 || wanted().merged == 0 || !fences_.is_idle(where.device)) {
+  const Wanted now = wanted();
+  if (state.quarantine.blocks() > 0 || now.merged == 0 || !fences_.is_idle(where.device)) {
     return;
   }
-  if (const Wanted now = wanted(); now.merged != 0) {
-    const SlabInTransit in_transit(*this, where.device);
-    SlabMerger merger(*this, request, where, state, now.free, now.merged);
-    held::note(MissHandler::give_up_growth, &pool.blocks);
-    const bool done = pool.blocks.merge(merger);
-    (void)held::forget(MissHandler::give_up_growth, &pool.blocks);
-    if (done) {
-      journal_.record(events::Trim{where.device, request.api, merger.slabs, merger.bytes});
-    }
+  const SlabInTransit in_transit(*this, where.device);
+  SlabMerger merger(*this, request, where, state, now.free, now.merged);
+  held::note(MissHandler::give_up_growth, &pool.blocks);
+  const bool done = pool.blocks.merge(merger);
+  (void)held::forget(MissHandler::give_up_growth, &pool.blocks);
+  if (done) {
+    journal_.record(events::Trim{where.device, request.api, merger.slabs, merger.bytes});
   }
 }
 
