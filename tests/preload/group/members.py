@@ -72,6 +72,11 @@ class Member:
         except subprocess.TimeoutExpired as stuck:
             raise Failure("a member does not end") from stuck
 
+    def ends(self, status=0, said=""):
+        """Ends it with `status`; stderr is read afterwards, so that it has what was printed at the end."""
+        ended = self.end()
+        expect(f"status, having said {said} {self.err()!r}", ended, status)
+
 
 class Machine:
     """One simulated machine and one state folder. As a context manager it kills the members that still run."""
@@ -152,7 +157,7 @@ def ended_clean(machine):
     """Ends all members; then a snapshot must leave the state folder empty."""
     for member in machine.members:
         if member.process.poll() is None:
-            expect(f"status, stderr {member.err()!r}", member.end(), 0)
+            member.ends()
     machine.ps()
     left = [path.name for path in machine.state.glob("*")]
     expect_that(f"left in the state folder: {left}", not left)

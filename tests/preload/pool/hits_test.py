@@ -31,7 +31,7 @@ def churn(folder, settings, *what, status=RIGHT):
             complaints.append(said)
             said = member.read()
         rows = machine.ps()["processes"] if said and status == RIGHT else []
-        expect(f"status, having said {complaints} {said} {member.err()}", member.end(), status)
+        member.ends(status, f"{complaints} {said}")
     figures = {key: int(number) for key, number in re.findall(r"(\w+)=(\d+)", said)}
     print(" ", said)
     return figures, rows, complaints
