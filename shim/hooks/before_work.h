@@ -2,6 +2,8 @@
 // Layer: hooks. Threads: any.
 #pragma once
 
+#include <optional>
+
 #include "hooks/boundary.h"
 #include "hooks/hooks.h"
 #include "policy/calls/device_reach.h"
@@ -13,9 +15,12 @@ CUresult before(const policy::DeviceReach::Work &work, const Slot &slot, Argumen
   if (!slot.present()) {
     return kAbsent;
   }
+  std::optional<policy::DeviceReach::Noted> noted;
   if (runtime::Runtime::existing() != nullptr) {  // else there is no block that could be reused
     policy::DeviceReach &reach = *runtime::family<policy::DeviceReach>;
-    reach.note(work);
+    if (reach.is_needed()) {
+      noted.emplace(reach, work);
+    }
     if (reach.has_unsealed_frees()) {
       if (const Inside inside; !inside.nested()) {
         reach.seal_frees();

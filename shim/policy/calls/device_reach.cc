@@ -40,40 +40,59 @@ int DeviceReach::device_at(CUdeviceptr address) {
   return known && ordinal >= 0 && ordinal < ledger::kMaxDevices ? ordinal : -1;
 }
 
-void DeviceReach::note_now(const Work &work) noexcept try {
-  int devices[] = {-1, -1};
-  bool any = work.anywhere;
-  for (std::size_t i = 0; i < std::size(devices); ++i) {
-    devices[i] = work.addresses[i] != 0 && !work.anywhere ? device_at(work.addresses[i]) : -1;
-    any |= devices[i] >= 0;
+DeviceReach::Noted::Noted(DeviceReach &reach, const Work &work) noexcept : contexts_(reach.contexts_) {
+  try {
+    note(reach, work);
+  } catch (...) {  // out of memory of the host
+    contexts_.note_anywhere();
   }
-  if (!any) {
+}
+
+void DeviceReach::Noted::note(DeviceReach &reach, const Work &work) {
+  if (work.anywhere) {
+    devices_[0] = Reach::kAllDevices;
+  } else {
+    std::transform(std::begin(work.addresses), std::end(work.addresses), devices_,
+                   [&](CUdeviceptr address) { return address != 0 ? reach.device_at(address) : -1; });
+  }
+  if (devices_[0] < 0 && devices_[1] < 0) {
     return;
   }
-  const auto note = [&](const ContextRef &context) {
-    if (context == nullptr) {
-      return;
-    }
-    if (work.anywhere) {
-      context->reached.add_all();
-    }
-    for (const int device : devices) {
-      if (device >= 0 && device != context->device) {
-        context->reached.add(device);
-      }
-    }
-  };
-  note(contexts_.current().context);
+  enter(contexts_.current().context);
   if (!is_default(work.stream)) {
-    note(contexts_.of_stream(work.stream));
+    enter(contexts_.of_stream(work.stream));
   }
   for (const CUcontext party : work.parties) {
     if (party != nullptr) {
-      note(contexts_.find(party));
+      enter(contexts_.find(party));
     }
   }
-} catch (...) {  // out of memory of the host
-  contexts_.note_anywhere();
+}
+
+void DeviceReach::Noted::enter(ContextRef context) noexcept {
+  if (context == nullptr) {
+    return;
+  }
+  for (const int device : devices_) {
+    if (device >= 0 && device != context->device) {
+      context->reach.enter(device);
+    }
+  }
+  inside_[count_++] = std::move(context);
+}
+
+DeviceReach::Noted::~Noted() {
+  if (count_ == 0) {
+    return;
+  }
+  const std::uint64_t number = contexts_.tick();
+  for (int i = 0; i < count_; ++i) {
+    for (const int device : devices_) {
+      if (device >= 0 && device != inside_[i]->device) {
+        inside_[i]->reach.leave(device, number);
+      }
+    }
+  }
 }
 
 }  // namespace ration::policy

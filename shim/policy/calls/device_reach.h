@@ -21,12 +21,25 @@ class DeviceReach {
     CUcontext parties[2] = {};      // beside those of the stream and of the calling thread
     bool anywhere = false;          // what it uses is not looked at
   };
+  // What a call's work may reach; ends behind the driver's call.
+  class Noted {
+   public:
+    Noted(DeviceReach &reach, const Work &work) noexcept;
+    ~Noted();
+    Noted(const Noted &) = delete;
+    Noted &operator=(const Noted &) = delete;
+
+   private:
+    void note(DeviceReach &reach, const Work &work);
+    void enter(ContextRef context) noexcept;
+
+    Contexts &contexts_;
+    int devices_[2] = {-1, -1};
+    ContextRef inside_[4];  // of the thread, of the stream, and the parties
+    int count_ = 0;
+  };
   // A load while all contexts are of one device.
-  void note(const Work &work) noexcept {
-    if (contexts_.on_several_devices()) {
-      note_now(work);
-    }
-  }
+  bool is_needed() const noexcept { return contexts_.on_several_devices(); }
 
   // Frees without a fence: one that is taken later would cover the work that is about to be submitted, and whoever
   // needs their memory would wait for that. Some loads.
@@ -42,7 +55,6 @@ class DeviceReach {
   void note_unknown() noexcept { contexts_.note_anywhere(); }
 
  private:
-  void note_now(const Work &work) noexcept;
   int device_at(CUdeviceptr address);
 
   Contexts &contexts_;

@@ -2,8 +2,10 @@
 // Layer: policy/contexts. Threads: any; driver calls outside the lock.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -48,6 +50,39 @@ class DeviceSet {
   std::atomic<std::uint64_t> words_[ledger::kMaxDevices / 64] = {};
 };
 
+// The other devices whose memory the work of a context may use, peer access apart. A call that submits such work enters
+// before it and leaves behind it; the device counts until everything that was submitted by then has finished.
+class Reach {
+ public:
+  static constexpr int kAllDevices = ledger::kMaxDevices;
+
+  void enter(int device) noexcept {
+    inside_.fetch_add(1);
+    raise(device, 1);
+  }
+  // `number`: of a fence that was taken now (Contexts::tick). A call that never leaves counts for ever.
+  void leave(int device, std::uint64_t number) noexcept {
+    raise(device, number);
+    inside_.fetch_sub(1);
+  }
+  void add_for_ever(int device) noexcept { raise(device, std::numeric_limits<std::uint64_t>::max()); }
+  // `passed`: Context::passed. A thread that frees a block comes after the calls that used it.
+  bool has(int device, const std::atomic<std::uint64_t> &passed) const noexcept {
+    const bool inside = inside_.load() != 0;  // before the number that such a call leaves
+    const std::uint64_t until = std::max(until_[device].load(), until_[kAllDevices].load());
+    return until != 0 && (inside || passed.load(std::memory_order_acquire) < until);
+  }
+
+ private:
+  void raise(int device, std::uint64_t number) noexcept {
+    std::uint64_t before = until_[device].load();
+    while (before < number && !until_[device].compare_exchange_weak(before, number)) {
+    }
+  }
+  std::atomic<int> inside_{0};
+  std::atomic<std::uint64_t> until_[ledger::kMaxDevices + 1] = {};  // the number of a fence; 0: never
+};
+
 // One life of a context; a handle that the driver reuses gets a new one.
 struct Context {
   CUcontext handle = nullptr;
@@ -57,8 +92,7 @@ struct Context {
   std::atomic<std::uint64_t> own_bytes{0};      // charged for the context itself (charge_context)
   // Everything that was submitted to it before the fence of this number (fence_tracker.h) has finished.
   std::atomic<std::uint64_t> passed{0};
-  // Other devices whose memory its work may have used, peer access apart.
-  DeviceSet reached;
+  Reach reach;
   // Its handle means another context now, or none: no hit may use this one's pool.
   std::atomic<bool> renamed{false};
   // Its pool; made at the first allocation, for the rest of its life.
@@ -176,14 +210,18 @@ class Contexts {
   void forget_green(CUgreenCtx green);
   bool is_green(CUcontext handle);
   // Whether work of the context may use memory of the device (device_reach.h): it is of that device, was given peer
-  // access to it, or took part in a copy. The notes come before the driver's call that makes it possible.
+  // access to it, or took part in a copy that may not have ended. The notes come before the driver's call that makes it
+  // possible.
   bool may_reach(const Context &context, int device) const {
-    return context.device == device || context.reached.has(device) || peers_[context.device].has(device) ||
+    return context.device == device || context.reach.has(device, context.passed) || peers_[context.device].has(device) ||
            anywhere_.load(std::memory_order_relaxed);
   }
   void note_peer(int from, int to) noexcept { peers_[from].add(to); }
   // What work reaches is no longer known.
   void note_anywhere() noexcept { anywhere_.store(true, std::memory_order_relaxed); }
+  // Numbers fences, and the ends of calls whose work reaches another device, in one order, from 1.
+  std::uint64_t tick() noexcept { return clock_.fetch_add(1) + 1; }
+  std::uint64_t now() const noexcept { return clock_.load(); }
   // Whether contexts of several devices were seen.
   bool on_several_devices() const noexcept { return several_devices_.load(std::memory_order_relaxed); }
   // Every context that is alive; green ones are part of their primary one.
@@ -222,6 +260,7 @@ class Contexts {
   unsigned last_number_ GUARDED_BY(mutex_) = 0;
   int first_device_ GUARDED_BY(mutex_) = -1;
   std::atomic<bool> several_devices_{false};
+  std::atomic<std::uint64_t> clock_{0};
   // By device, not by context: a driver's pool opens to a device as a whole.
   DeviceSet peers_[ledger::kMaxDevices];
   std::atomic<bool> anywhere_{false};

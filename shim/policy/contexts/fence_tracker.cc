@@ -134,7 +134,7 @@ FenceTracker::Taken FenceTracker::take(Fence &fence, CUresult &error, int device
   fence.marks.reserve(live.size());
   // Numbered before the first event is recorded: what passes a later number was recorded after this fence too, and a
   // synchronise that began at this number or later covers it.
-  fence.number = clock_.fetch_add(1) + 1;
+  fence.number = contexts_.tick();
   if (by_events()) {
     const Taken taken = take_by_events(fence, live, error);
     if (error != CUDA_ERROR_NOT_SUPPORTED || !real.cuCtxSynchronize.present()) {

@@ -72,7 +72,7 @@ class FenceTracker {
   void recycle(Fence &fence) noexcept;
 
   // The program synchronises a context itself: success covers what was submitted before the call began.
-  std::uint64_t now() const { return clock_.load(); }
+  std::uint64_t now() const { return contexts_.now(); }
   static void passed(Context &context, std::uint64_t since);
   void forget(const ContextRef &context);
   Captures &captures() { return captures_; }
@@ -89,7 +89,6 @@ class FenceTracker {
 
   Contexts &contexts_;
   Captures &captures_;
-  std::atomic<std::uint64_t> clock_{0};
   std::atomic<bool> events_refused_{false};  // for good
   RankedMutex mutex_{Rank::kProgress};
   std::unordered_map<Context *, std::vector<CUevent>> spare_ GUARDED_BY(mutex_);

@@ -1,7 +1,8 @@
-// reach WAY [synchronous]: device 1 is held at work; WAY makes its stream use a block of device 0, or not. The block is
-// freed and one of its size is allocated at once: prints the code of WAY, and whether the address came back while the
-// work was held.
+// reach WAY: device 1 is held at work; WAY makes its stream use a block of device 0, or not. The block is freed and one
+// of its size is allocated at once: prints the code of WAY, and whether the address came back while the work was held.
+// Then the work ends, device 1 is held at other work, and the same is printed of another block.
 #include <cuda.h>
+#include <sched.h>
 #include <stdio.h>
 
 #include <atomic>
@@ -33,11 +34,17 @@ namespace {
 
 constexpr size_t kBytes = size_t{64} << 20;
 constexpr size_t kUsed = 4096;
-std::atomic<int> let_go{0};
 
-void until_let_go(void *) {
-  let_go.wait(0);
-}
+struct Hold {
+  std::atomic<int> let_go{0};
+  CUresult begin(CUstream stream) {
+    return cuLaunchHostFunc(stream, [](void *hold) { static_cast<Hold *>(hold)->let_go.wait(0); }, this);
+  }
+  void end() {
+    let_go = 1;
+    let_go.notify_all();
+  }
+};
 
 struct Devices {
   CUcontext first = nullptr, second = nullptr;
@@ -150,29 +157,52 @@ const std::map<std::string, Way> kWays = {
 #undef ONE
 };
 
+void print_reuse(const Devices &at, CUdeviceptr &block) {
+  const CUdeviceptr before = block;
+  cuCtxSetCurrent(at.first);
+  const CUresult freed = cuMemFree(block);
+  const CUresult allocated = cuMemAlloc(&block, kBytes);
+  printf("free: %d, allocation: %d, reused: %d\n", static_cast<int>(freed), static_cast<int>(allocated),
+         block == before);
+}
+
+// Returns once the context is idle, without a call that waits for it: Ration would learn from one what has ended.
+void until_idle(CUcontext context) {
+  CUevent event = nullptr;
+  cuCtxSetCurrent(context);
+  if (cuEventCreate(&event, 0) == CUDA_SUCCESS && cuCtxRecordEvent(context, event) == CUDA_SUCCESS) {
+    while (cuEventQuery(event) == CUDA_ERROR_NOT_READY) {
+      sched_yield();
+    }
+  }
+}
+
 }  // namespace
 
 int main(int count, char **arguments) {
   const auto way = count > 1 ? kWays.find(arguments[1]) : kWays.end();
   Devices at;
+  Hold first;
+  Hold second;
   if (way == kWays.end() || cuInit(0) != CUDA_SUCCESS || cuDevicePrimaryCtxRetain(&at.first, 0) != CUDA_SUCCESS ||
       cuDevicePrimaryCtxRetain(&at.second, 1) != CUDA_SUCCESS || cuCtxSetCurrent(at.first) != CUDA_SUCCESS ||
       cuMemAlloc(&at.block, kBytes) != CUDA_SUCCESS || cuCtxSetCurrent(at.second) != CUDA_SUCCESS ||
       cuMemAlloc(&at.own, kBytes) != CUDA_SUCCESS || cuMemHostAlloc(&at.host, kUsed, 0) != CUDA_SUCCESS ||
       cuStreamCreate(&at.stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS || (at.array = array_of_second()) == nullptr ||
-      cuLaunchHostFunc(at.stream, until_let_go, nullptr) != CUDA_SUCCESS) {
+      first.begin(at.stream) != CUDA_SUCCESS) {
     return 1;
   }
   const CUresult code = way->second(at);
   printf("%s\n", code == CUDA_SUCCESS ? "served" : code == CUDA_ERROR_NOT_SUPPORTED ? "not supported" : "refused");
-  CUdeviceptr again = 0;
+  print_reuse(at, at.block);
+  first.end();
+  until_idle(at.second);
+  CUdeviceptr other = 0;
   cuCtxSetCurrent(at.first);
-  const CUresult freed = cuMemFree(at.block);
-  const CUresult allocated = cuMemAlloc(&again, kBytes);
-  printf("free: %d, allocation: %d, reused: %d\n", static_cast<int>(freed), static_cast<int>(allocated),
-         again == at.block);
-  let_go = 1;
-  let_go.notify_all();
+  cuMemAlloc(&other, kBytes);  // takes what the first work kept
+  second.begin(at.stream);
+  print_reuse(at, at.block);
+  second.end();
   cuCtxSetCurrent(at.second);
   printf("end: %d\n", static_cast<int>(cuCtxSynchronize()));
   return 0;

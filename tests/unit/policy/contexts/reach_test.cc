@@ -13,6 +13,11 @@ struct Neighbour : QuarantineFixture {
     FakeDriver::current = context->handle;
     driver.timeline.submit(other->handle);
   }
+  // As a copy with the device does that is under way with what runs.
+  void copy(int device) {
+    other->reach.enter(device);
+    other->reach.leave(device, contexts.tick());
+  }
   // Frees a block and collects once.
   std::uint64_t clean_after_free() {
     free_one();
@@ -35,14 +40,64 @@ TEST_CASE("work in another context of the block's device keeps it") {
   CHECK(neighbour.collect().blocks == 1);
 }
 
-TEST_CASE("work of a context that copied to or from the device keeps its blocks from then on") {
+TEST_CASE("work of a context that copied to or from the device keeps its blocks until the copy has ended") {
   Neighbour neighbour;
-  neighbour.other->reached.add(2);
+  neighbour.copy(2);
   CHECK(neighbour.clean_after_free() == 1);
-  neighbour.other->reached.add(0);
+  neighbour.copy(0);
   CHECK(neighbour.clean_after_free() == 0);
   neighbour.driver.timeline.finish(neighbour.other->handle);
   CHECK(neighbour.collect().blocks == 1);
+  neighbour.driver.timeline.submit(neighbour.other->handle);
+  CHECK(neighbour.clean_after_free() == 1);
+  SECTION("and another copy counts as the first did") {
+    neighbour.copy(0);
+    CHECK(neighbour.clean_after_free() == 0);
+  }
+  SECTION("and a copy with a third device makes none of it") {
+    neighbour.copy(2);
+    CHECK(neighbour.clean_after_free() == 1);
+  }
+}
+
+TEST_CASE("a fence that was taken before a copy's call returned does not end its reach") {
+  Neighbour neighbour;
+  neighbour.other->reach.enter(0);
+  CHECK(neighbour.clean_after_free() == 0);
+  neighbour.other->reach.leave(0, neighbour.contexts.tick());
+  neighbour.driver.timeline.finish(neighbour.other->handle);
+  CHECK(neighbour.collect().blocks == 1);
+  neighbour.driver.timeline.submit(neighbour.other->handle);
+  CHECK(neighbour.clean_after_free() == 0);
+}
+
+TEST_CASE("a call that never returned reaches for ever") {
+  Neighbour neighbour;
+  neighbour.other->reach.enter(0);
+  neighbour.driver.timeline.finish(neighbour.other->handle);
+  CHECK(neighbour.clean_after_free() == 1);
+  neighbour.driver.timeline.submit(neighbour.other->handle);
+  CHECK(neighbour.clean_after_free() == 0);
+}
+
+TEST_CASE("a graph reaches all devices until it has ended") {
+  Neighbour neighbour;
+  neighbour.copy(policy::Reach::kAllDevices);
+  CHECK(neighbour.clean_after_free() == 0);
+  neighbour.driver.timeline.finish(neighbour.other->handle);
+  CHECK(neighbour.collect().blocks == 1);
+  neighbour.driver.timeline.submit(neighbour.other->handle);
+  CHECK(neighbour.clean_after_free() == 1);
+}
+
+TEST_CASE("the program's own synchronise ends the reach of what came before it") {
+  Neighbour neighbour;
+  neighbour.copy(0);
+  const std::uint64_t began = neighbour.fences.now();
+  neighbour.driver.timeline.finish(neighbour.other->handle);
+  policy::FenceTracker::passed(*neighbour.other, began);
+  neighbour.driver.timeline.submit(neighbour.other->handle);
+  CHECK(neighbour.clean_after_free() == 1);
 }
 
 TEST_CASE("work on a device with peer access keeps the peer's blocks, in contexts made later, too") {
