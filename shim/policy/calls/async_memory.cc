@@ -37,6 +37,13 @@ bool AsyncMemory::strands_a_step(const Ask &ask, std::uint64_t available) {
   return available / 2 < ask.bound && !(async_.is_capped(ask.where.device) && stream_pools_.is_alone(*ask.pool));
 }
 
+bool AsyncMemory::is_for_driver(const Ask &ask) {
+  const std::uint64_t available = ledger_.account(ask.where.device).available();
+  return available >= ask.bytes &&
+         (loses_a_block(ask.where.device, ask.bytes, ask.bound) || strands_a_step(ask, available)) &&
+         async_.idle_bytes(ask.where.device) < ask.bytes;
+}
+
 bool AsyncMemory::could_serve_later(const Ask &ask) {
   const int device = ask.where.device;
   const std::uint64_t left = std::min(ledger_.account(device).available(), really_free().value_or(UINT64_MAX));
@@ -100,6 +107,9 @@ AsyncMemory::Taken AsyncMemory::take_near_limit(const Ask &ask, CUdeviceptr *add
   if (account.available() < ask.bound) {  // only a larger chunk is free
     stream_pools_.trim_by(ask.request.api, *ask.pool, ask.bound);
   }
+  if (is_for_driver(ask)) {
+    return Taken::no_room;
+  }
   const Reservation step(*this, ask, ask.bound, ledger::Effort::kImmediate);
   return step ? take_and_enter(ask, stream_pools_.begin(*ask.pool, ask.bound), address, result) : Taken::crowded_out;
 }
@@ -123,7 +133,7 @@ bool AsyncMemory::take_in_turn(const Ask &ask, CUdeviceptr *address, CUresult &r
   constexpr int kMostLooks = 100;
   const int device = ask.where.device;
   Waiter waiter;
-  for (int looks = 0; looks < kMostLooks;) {
+  for (int looks = 0; looks < kMostLooks && !is_for_driver(ask);) {
     const std::uint64_t seen = async_.returned(device);
     const std::uint64_t ended = reservations_ended_[device].load() - *ask.reservations;
     const Taken taken = take_once(ask, address, result);
@@ -164,13 +174,9 @@ CUresult AsyncMemory::allocate(Request request, const Contexts::Current &where, 
   }
   std::uint64_t reservations = 0;
   const Ask ask{request, where, pool, bytes, stream_pools_.upper_bound(*pool, bytes), &reservations};
-  const std::uint64_t available = ledger_.account(device).available();
-  const bool by_driver = available >= bytes &&
-                         (loses_a_block(device, ask.bytes, ask.bound) || strands_a_step(ask, available)) &&
-                         async_.idle_bytes(device) < bytes;
   CUresult result = CUDA_SUCCESS;
   const bool first = pools_.is_of_few(device, bytes) && async_.idle_bytes(device) + async_.used_bytes(device) == 0;
-  if (!by_driver && take_in_turn(ask, address, result)) {
+  if (take_in_turn(ask, address, result)) {
     if (first && result == CUDA_SUCCESS) {
       single_chunk_[device].store(async_.idle_bytes(device) + async_.used_bytes(device), std::memory_order_relaxed);
     }

@@ -91,6 +91,8 @@ class AsyncMemory {
   CUresult extend(const Contexts::Current &where, const StreamPools::PoolRef &pool, std::uint64_t bytes);
   bool loses_a_block(int device, std::uint64_t bytes, std::uint64_t bound);
   bool strands_a_step(const Ask &ask, std::uint64_t available);
+  // Whether the driver itself serves it better than its pool (decision 013).
+  bool is_for_driver(const Ask &ask);
   bool could_serve_later(const Ask &ask);
   Taken take_and_enter(const Ask &ask, const StreamPools::Call &call, CUdeviceptr *address, CUresult &result);
   Taken enter(const Ask &ask, CUdeviceptr obtained, CUdeviceptr *address, CUresult &result);
