@@ -16,6 +16,7 @@
 #include "ledger/life_byte.h"
 #include "ledger/process_end.h"
 #include "ledger/process_identity.h"
+#include "ledger/shared_mapping.h"
 
 namespace ration::ledger {
 namespace {
@@ -81,13 +82,8 @@ bool ExportFile::set_up(int folder, int descriptor, const std::string &temporary
     problem = error_text(errno);
     return false;
   }
-  void *const mapped = mmap(nullptr, shared::kExportBytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-  if (mapped == MAP_FAILED) {
-    problem = error_text(errno);
-    return false;
-  }
-  header_ = static_cast<ExportHeader *>(mapped);
-  if (madvise(mapped, shared::kExportBytes, MADV_DONTFORK) != 0) {
+  header_ = static_cast<ExportHeader *>(map_shared(descriptor, shared::kExportBytes));
+  if (header_ == nullptr) {
     problem = error_text(errno);
     return false;
   }

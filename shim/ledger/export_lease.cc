@@ -12,6 +12,7 @@
 #include "ledger/life_byte.h"
 #include "ledger/process_end.h"
 #include "ledger/process_identity.h"
+#include "ledger/shared_mapping.h"
 
 namespace ration::ledger {
 namespace {
@@ -83,13 +84,12 @@ bool ExportLease::lock(int descriptor, const ExportToken &token, std::string &pr
     problem = "it was cut short";
     return false;
   }
-  void *const mapped = mmap(nullptr, shared::kExportBytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-  if (mapped == MAP_FAILED) {
+  header_ = static_cast<ExportHeader *>(map_shared(descriptor, shared::kExportBytes));
+  if (header_ == nullptr) {
     problem = error_text(errno);
     return false;
   }
-  header_ = static_cast<ExportHeader *>(mapped);
-  if (madvise(mapped, shared::kExportBytes, MADV_DONTFORK) != 0 || !is_ours(*header_, token.exporter)) {
+  if (!is_ours(*header_, token.exporter)) {
     problem = "it is not a file of this version of Ration";
     return false;
   }

@@ -17,6 +17,7 @@
 #include "ledger/kill_points.h"
 #include "ledger/life_byte.h"
 #include "ledger/process_identity.h"
+#include "ledger/shared_mapping.h"
 
 namespace ration::ledger {
 namespace {
@@ -147,16 +148,12 @@ GroupFile GroupFile::map(int descriptor, std::string &problem) {
     return {};
   }
   // Maps the most that the file can grow to. Pages past its current size are never touched.
-  void *const mapped = mmap(nullptr, shared::kFileBytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-  if (mapped == MAP_FAILED) {
+  void *const mapped = map_shared(descriptor, shared::kFileBytes);
+  if (mapped == nullptr) {
     problem = error_text(errno);
     return {};
   }
   GroupFile file(static_cast<Header *>(mapped));
-  if (madvise(mapped, shared::kFileBytes, MADV_DONTFORK) != 0) {
-    problem = error_text(errno);
-    return {};
-  }
   problem = header_problem(file.header(), descriptor);
   return problem.empty() ? std::move(file) : GroupFile();
 }
