@@ -15,6 +15,7 @@
 #include <cstring>
 
 #include "base/open_beyond_streams.h"
+#include "base/out_of_reach.h"
 
 namespace ration::events {
 namespace {
@@ -40,24 +41,7 @@ bool within_size_limit(std::uint64_t end) {
 }
 
 // Between a look at the descriptor and a write another thread of the program may close it, having taken it for its own,
-// and open a file. The kernel then gives that file the lowest number that is free, which is never one as high as this
-// unless the program has as many files open. The same description: its locks stay.
-int out_of_reach(int file) {
-  constexpr rlim_t kHighest = 4096;  // the process's table of descriptors grows by what is below, eight bytes each
-  struct rlimit limit {};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) {
-    return file;
-  }
-  const rlim_t most = std::min(limit.rlim_cur, kHighest);
-  const int high = fcntl(file, F_DUPFD_CLOEXEC, static_cast<int>(most - most / 64));
-  if (high < 0) {
-    return file;  // all those are taken
-  }
-  close(file);
-  return high;
-}
-
-// Its number is out of reach before anything is asked about it.
+// and open a file. Its number is out of reach before anything is asked about it. The same description: its locks stay.
 int open_log(const std::string &path, int flags, mode_t mode = 0) {
   const int file = open_beyond_streams(AT_FDCWD, path.c_str(), flags | O_NOCTTY | O_NONBLOCK, mode);
   return file >= 0 ? out_of_reach(file) : file;
