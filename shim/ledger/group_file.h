@@ -57,6 +57,7 @@ class Descriptor {
   }
   ~Descriptor();
   int number() const { return number_; }
+  int release() { return std::exchange(number_, -1); }
   explicit operator bool() const { return number_ >= 0; }
 
  private:

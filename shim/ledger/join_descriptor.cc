@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "base/fork_exclusion.h"
+#include "ledger/life_probe.h"
 
 namespace ration::ledger {
 namespace {
@@ -23,6 +24,7 @@ void in_child() {
       found == FileIdentity{joining_device.load(), joining_inode.load()}) {
     close(descriptor);
   }
+  close_inherited_probes();
 }
 
 ReentrantGate::Owner &watched_gate() {

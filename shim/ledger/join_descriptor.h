@@ -1,4 +1,5 @@
-// Keeps a process's join descriptor out of forked children, which would keep their parent's slot alive.
+// Keeps a process's join descriptor out of forked children, which would keep their parent's slot alive; and its probes,
+// which would only pile up.
 // Works through pthread_atfork(3): a child that is made without it is not covered.
 // Layer: ledger. Threads: one joins at a time; others may fork meanwhile. Owns: the descriptor.
 #pragma once

@@ -13,6 +13,7 @@
 #include "ledger/join_descriptor.h"
 #include "ledger/kill_points.h"
 #include "ledger/life_byte.h"
+#include "ledger/life_probe.h"
 #include "ledger/membership.h"
 #include "ledger/totals.h"
 
@@ -193,12 +194,13 @@ struct Joined {
   Try found;
   bool in_folder = false;  // the problem is the folder's, not the file's
   bool beside_fork = false;
-  FileIdentity identity;
+  LifeProbe probe;
 };
 
 // One try to open the file and to lock a slot, without a fork meanwhile that would inherit the descriptors.
-Joined open_and_lock(const std::string &state_folder, const std::string &group_file, const std::string &group,
-                     std::uint64_t random, std::uint64_t beside_forks_ns) {
+Joined open_and_lock(const std::string &state_folder, GroupKind kind, const std::string &group, std::uint64_t random,
+                     std::uint64_t beside_forks_ns) {
+  const std::string group_file = file_name(kind, group);
   Joined joined;
   Try &found = joined.found;
   const ForkExclusion exclusion(beside_forks_ns);
@@ -209,7 +211,7 @@ Joined open_and_lock(const std::string &state_folder, const std::string &group_f
   }
   JoinDescriptor opened;
   opened.take(open_group_file(folder.number(), group_file, found.problem));
-  const Descriptor probe =
+  Descriptor probe =
       opened ? open_group_file(folder.number(), group_file, found.problem) : Descriptor();  // a description of its own
   if (!probe) {
     found.again =
@@ -229,10 +231,15 @@ Joined open_and_lock(const std::string &state_folder, const std::string &group_f
     unlock_life(opened.number(), found.slot);  // explicit, because a forked child may have the descriptor too
     found = {kNoSlot, true, {}};
   }
-  (void)identify(opened.number(), joined.identity);
+  FileIdentity identity;
+  (void)identify(opened.number(), identity);
   opened.close();  // the mapping keeps the lock from now on, or nothing does
   if (found.slot != kNoSlot && is_dead(probe.number(), found.slot)) {
     found = {kNoSlot, false, kLosesLocks};
+  }
+  joined.probe = LifeProbe(state_folder + "/" + group_file, identity);
+  if (found.slot != kNoSlot && kind != GroupKind::kNone) {  // processes without a group wait for nobody's memory
+    joined.probe.keep(std::move(probe));
   }
   return joined;
 }
@@ -241,13 +248,12 @@ Joined open_and_lock(const std::string &state_folder, const std::string &group_f
 
 std::unique_ptr<Membership> Membership::join(const std::string &state_folder, GroupKind kind, const std::string &name,
                                              const ProcessIdentity &process, std::string &problem) {
-  const std::string group_file = file_name(kind, name);
-  const std::string path = state_folder + "/" + group_file;
+  const std::string path = state_folder + "/" + file_name(kind, name);
   const std::uint64_t begun = now_ns();
   int tries = 0;
   Waiter waiter;
   for (bool beside_fork = false; tries < kLeastTries || beside_fork || now_ns() - begun < kJoinNs; ++tries) {
-    Joined joined = open_and_lock(state_folder, group_file, name, process.identity, begun + kForksNs);
+    Joined joined = open_and_lock(state_folder, kind, name, process.identity, begun + kForksNs);
     const Try &found = joined.found;
     if (!found.problem.empty()) {
       problem = (joined.in_folder ? state_folder : path) + ": " + found.problem;
@@ -256,7 +262,7 @@ std::unique_ptr<Membership> Membership::join(const std::string &state_folder, Gr
     if (found.slot != kNoSlot) {
       take(joined.file, found.slot, process);
       return std::unique_ptr<Membership>(
-          new Membership(std::move(joined.file), found.slot, kind, name, path, joined.identity));
+          new Membership(std::move(joined.file), found.slot, kind, name, std::move(joined.probe)));
     }
     beside_fork = joined.beside_fork;
     waiter.pause();

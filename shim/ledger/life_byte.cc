@@ -60,4 +60,9 @@ bool is_dead(int descriptor, std::uint32_t slot, std::uint32_t slots) {
   return fcntl(descriptor, F_OFD_GETLK, &range) == 0 && range.l_type == F_UNLCK;
 }
 
+bool is_alive(int descriptor, std::uint32_t slot) {
+  struct flock range = range_of(F_WRLCK, slot, 1);
+  return fcntl(descriptor, F_OFD_GETLK, &range) == 0 && range.l_type != F_UNLCK;
+}
+
 }  // namespace ration::ledger

@@ -1,7 +1,5 @@
 #include "ledger/membership.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
 #include <cstring>
 
@@ -27,14 +25,12 @@ std::uint64_t left(WideValue total, std::uint64_t limit) {
 
 }  // namespace
 
-Membership::Membership(GroupFile file, std::uint32_t slot, GroupKind kind, std::string name, std::string path,
-                       FileIdentity identity)
+Membership::Membership(GroupFile file, std::uint32_t slot, GroupKind kind, std::string name, LifeProbe probe)
     : file_(std::move(file)),
       slot_(slot),
       kind_(kind),
       name_(std::move(name)),
-      path_(std::move(path)),
-      identity_(identity),
+      probe_(std::move(probe)),
       address_space_(this_address_space()) {
   for (std::uint32_t device = 0; device < shared::kDevices; ++device) {
     const Cell &cell = file_.slot(slot_).cells[device];
@@ -235,12 +231,9 @@ void Membership::reclaim_from_dead(int device) noexcept try {
     return;
   }
   std::string problem;
-  // Opened anew: the program could have closed a kept descriptor, whose number may mean another file by now.
-  const Descriptor probe = open_group_file(AT_FDCWD, path_, problem);
-  FileIdentity found;
-  if (probe && identify(probe.number(), found) && found == identity_) {
+  if (const LifeProbe::Look look = probe_.look(problem)) {
     std::uint32_t cursor = cursor_.load(std::memory_order_relaxed);
-    reap(file_, probe.number(), slot_, now_ns() + kReclaimNs, cursor);
+    reap(file_, look.number(), slot_, now_ns() + kReclaimNs, cursor);
     cursor_.store(cursor, std::memory_order_relaxed);
   }
   check_limit(file_, static_cast<std::uint32_t>(device));
@@ -255,6 +248,14 @@ bool Membership::member_died_within(int device, std::uint64_t seconds) noexcept 
   const std::uint64_t last = file_.header().device[device].last_reap_ns.load(std::memory_order_relaxed);
   const std::uint64_t now = now_ns();
   return last != 0 && now - last < seconds * 1'000'000'000;
+}
+
+std::string Membership::trouble() {
+  std::string problem;
+  if (!is_here(0) || probe_.look(problem) || trouble_said_.exchange(true, std::memory_order_relaxed)) {
+    return {};
+  }
+  return "members that have ended cannot be found, so what they held stays charged: " + problem;
 }
 
 }  // namespace ration::ledger

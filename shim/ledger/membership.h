@@ -13,6 +13,7 @@
 #include "base/lock.h"
 #include "ledger/group_file.h"
 #include "ledger/group_view.h"
+#include "ledger/life_probe.h"
 #include "ledger/process_identity.h"
 
 namespace ration::ledger {
@@ -79,10 +80,11 @@ class Membership {
   // The same. True: a member that held memory there was found dead within the last `seconds`, by any process, so the
   // device may be about to get it back.
   bool member_died_within(int device, std::uint64_t seconds) noexcept;
+  // What is wrong with the group's file, and what follows from it. Empty: nothing, or it was said before.
+  std::string trouble();
 
  private:
-  Membership(GroupFile file, std::uint32_t slot, GroupKind kind, std::string name, std::string path,
-             FileIdentity identity);
+  Membership(GroupFile file, std::uint32_t slot, GroupKind kind, std::string name, LifeProbe probe);
   bool change(std::uint32_t device, std::uint64_t add, std::uint64_t subtract, bool limited);
   bool is_here(int device) const;
 
@@ -97,13 +99,13 @@ class Membership {
   const std::uint32_t slot_;
   const GroupKind kind_;
   const std::string name_;
-  const std::string path_;
-  const FileIdentity identity_;
+  const LifeProbe probe_;
   const std::uint64_t address_space_;
   // Serialises the operations of one slot. Held for some exchanges, never across a system call.
   mutable RankedMutex mutex_{Rank::kMembership};
   Own own_[shared::kDevices] GUARDED_BY(mutex_);
   std::atomic<std::uint32_t> cursor_{0};
+  std::atomic<bool> trouble_said_{false};
 };
 
 // The file name of a group, and the group of a file name. False: not a group's file name.

@@ -144,7 +144,8 @@ Reaping reap(const GroupFile &file, int probe, std::uint32_t own_slot, std::uint
     if ((life & 1) == 0 || index == own_slot) {
       continue;
     }
-    if (is_dead(probe, index)) {
+    // the own byte, because another thread may have made the number another file's, where nothing is locked
+    if (is_dead(probe, index) && (own_slot >= slots || is_alive(probe, own_slot))) {
       stated |= reclaim_dead_owner(file, index, life);
       result.found = true;
     }

@@ -41,7 +41,8 @@ void recompute_limits(const GroupFile &file, DeviceSet devices);
 // Recomputes a limit only if it is wrong, in case a process died before it did so.
 void check_limit(const GroupFile &file, std::uint32_t device);
 
-// Frees the slots of dead owners. `probe` is a descriptor of the file with a description of its own. Stops at
+// Frees the slots of dead owners. `probe` is a descriptor of the file with a description of its own. A
+// member gives its own slot, whose life byte the probe must show locked, others a number that is no slot. Stops at
 // `deadline_ns` (CLOCK_MONOTONIC); `cursor` is the slot to continue from.
 struct Reaping {
   bool found = false;  // a dead owner

@@ -5,6 +5,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -148,6 +149,18 @@ TEST_CASE("members of a removed or replaced file go on, and new members join ano
   CHECK(contains(join_problem(folder.path()), "too short for a file of Ration's"));
   std::filesystem::remove(folder / "group-g");
   CHECK(join(folder.path())->total(0) == 0);
+}
+
+TEST_CASE("members of a removed file get what dead ones among them held") {
+  const Folder folder;
+  const std::unique_ptr<Membership> member = holder(folder.path(), 100 * kMiB, 40 * kMiB);
+  Child dead([&] {
+    const std::unique_ptr<Membership> held = holder(folder.path(), 100 * kMiB, 60 * kMiB);
+    std::filesystem::remove(folder / "group-g");
+    raise(SIGKILL);
+  });
+  REQUIRE(dead.ended() == 128 + SIGKILL);
+  CHECK(granted(member->reserve(0, 60 * kMiB, true)));
 }
 
 TEST_CASE("an entry that is not a regular file is refused under a group's name, without a hang") {

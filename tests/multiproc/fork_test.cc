@@ -7,6 +7,7 @@
 
 #include <array>
 #include <csignal>
+#include <filesystem>
 
 #include "catch.h"
 #include "groups.h"
@@ -119,6 +120,37 @@ TEST_CASE("a forked child is refused by its parent's membership, and joins by it
   });
   CHECK(parent.ended() == 0);
   expect_no_members(folder.path());
+}
+
+namespace {
+
+std::size_t open_files_of(const std::string &folder) {
+  std::size_t count = 0;
+  for (const auto &entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    count += std::filesystem::read_symlink(entry.path(), gone).string().rfind(folder, 0) == 0 ? 1 : 0;
+  }
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("a forked child keeps no file of its parent's groups open, a member one of each") {
+  const Folder folder;
+  Child parent([&] {
+    std::unique_ptr<Membership> member = join(folder.path(), "g"), other = join(folder.path(), "other");
+    expect(open_files_of(folder.path()) == 2, "another number of open files");
+    Child child([&] {
+      expect(open_files_of(folder.path()) == 0, "the child has its parent's files");
+      const std::unique_ptr<Membership> own = join(folder.path());
+      expect(open_files_of(folder.path()) == 1, "another number of open files");
+    });
+    expect(child.ended() == 0, "the child failed");
+    expect(open_files_of(folder.path()) == 2, "another number of open files");
+    other.reset();
+    expect(open_files_of(folder.path()) == 1, "a membership that ended left its file open");
+  });
+  CHECK(parent.ended() == 0);
 }
 
 TEST_CASE("neither a child that outlives its parent nor a daemon keeps what the parent held") {

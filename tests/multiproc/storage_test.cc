@@ -4,9 +4,11 @@
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -191,20 +193,26 @@ TEST_CASE("a process at one of its resource limits is refused with a message and
   CHECK(address_space.ended() == 0);
 }
 
-TEST_CASE("a member without free descriptors goes on, and finds dead members once it has some") {
-  const Folder folder;
-  Child child([&] {
-    std::unique_ptr<Membership> dead = join(folder.path());
-    const std::unique_ptr<Membership> member = join(folder.path());
-    expect(member->device(kDevice0, 0) == 0, "the device is missing");
-    member->state_limit(0, 100 * kMiB);
-    expect(granted(dead->reserve(0, 60 * kMiB, true)), "refused what fits");
-    dead.reset();
-    limit_to(RLIMIT_NOFILE, 0);
-    expect(granted(member->reserve(0, 40 * kMiB, true)), "refused what fits");
-    expect(!granted(member->reserve(0, 1, true)), "granted bytes that a member holds");
-    limit_to(RLIMIT_NOFILE, 100);
-    expect(granted(member->reserve(0, 60 * kMiB, true)), "the dead member's bytes are lost");
-  });
-  CHECK(child.ended() == 0);
+TEST_CASE("a member without free descriptors goes on, and finds dead members by the one that it keeps, or later") {
+  for (const bool kept : {true, false}) {
+    const Folder folder;
+    Child child([&] {
+      std::unique_ptr<Membership> dead = join(folder.path());
+      const std::unique_ptr<Membership> member = join(folder.path());
+      expect(member->device(kDevice0, 0) == 0, "the device is missing");
+      member->state_limit(0, 100 * kMiB);
+      expect(granted(dead->reserve(0, 60 * kMiB, true)), "refused what fits");
+      dead.reset();
+      if (!kept) {
+        expect(syscall(SYS_close_range, STDERR_FILENO + 1, UINT_MAX, 0) == 0, "descriptors stay open");
+      }
+      limit_to(RLIMIT_NOFILE, 0);
+      expect(granted(member->reserve(0, 40 * kMiB, true)), "refused what fits");
+      expect(granted(member->reserve(0, 1, true)) == kept, "granted bytes that a member holds, or lost a dead one's");
+      expect(member->trouble().empty() == kept && member->trouble().empty(), "says it never, or twice");
+      limit_to(RLIMIT_NOFILE, 100);
+      expect(granted(member->reserve(0, 60 * kMiB - 1, true)), "the dead member's bytes are lost");
+    });
+    CHECK(child.ended() == 0);
+  }
 }

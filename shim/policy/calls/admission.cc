@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/wait.h"
+#include "events/diagnostics.h"
 #include "policy/devices/returning_memory.h"
 
 namespace ration::policy {
@@ -20,9 +21,12 @@ events::Reason reason_of(ledger::ReserveOutcome outcome) {
 // The group that leaves least, and its largest members.
 void explain_group(const ledger::Account &account, events::GroupState &group) {
   int place = -1;
-  const ledger::Membership *const tightest = account.tightest(place);
+  ledger::Membership *const tightest = account.tightest(place);
   if (tightest == nullptr) {
     return;
+  }
+  if (const std::string trouble = tightest->trouble(); !trouble.empty()) {
+    events::say(ledger::group_label(tightest->kind(), tightest->name()) + ": " + trouble);
   }
   constexpr std::size_t kMostHolders = 8;
   group.name = (tightest->kind() == ledger::GroupKind::kTree ? "tree:" : "") + tightest->name();

@@ -5,6 +5,7 @@
 
 #include "catch.h"
 #include "group_folder.h"
+#include "ledger/life_byte.h"
 
 using namespace ration::ledger;
 using shared::Cell;
@@ -28,6 +29,13 @@ class HandMade {
     REQUIRE(problem.empty());
     REQUIRE(grow(file_, descriptor_.number(), 3));
     REQUIRE(file_.slots() == 4);
+  }
+  // Somebody locks the life byte of slot 0, for as long as the descriptor lives.
+  Descriptor live() const {
+    std::string problem;
+    Descriptor member = open_group_file(folder_descriptor_.number(), "group-g", problem);
+    REQUIRE(lock_life(member.number(), 0) == LifeLock::taken);
+    return member;
   }
   const GroupFile &file() const { return file_; }
   int probe() const { return descriptor_.number(); }
@@ -168,6 +176,7 @@ TEST_CASE("reaping reclaims from all unlocked slots, recomputes their limits, an
   recompute_limit(made.file(), kDevice);
   REQUIRE(made.limit() == 997);
   std::uint32_t cursor = 2;
+  const Descriptor own = made.live();
   const Reaping reaping = reap(made.file(), made.probe(), 0, UINT64_MAX, cursor);
   CHECK(reaping.found);
   CHECK(reaping.whole);
@@ -175,4 +184,16 @@ TEST_CASE("reaping reclaims from all unlocked slots, recomputes their limits, an
   CHECK(made.limit() == 1000);
   CHECK(made.slot(0).life == 1);
   CHECK_FALSE(reap(made.file(), made.probe(), 0, UINT64_MAX, cursor).found);
+}
+
+TEST_CASE("a probe that does not see its own member alive is another file's, and finds nobody dead") {
+  const HandMade made, other;
+  made.own(0);
+  made.own(kOwner);
+  const Descriptor own = made.live();
+  std::uint32_t cursor = 0;
+  CHECK_FALSE(reap(made.file(), other.probe(), 0, UINT64_MAX, cursor).found);
+  CHECK_FALSE(reap(made.file(), -1, 0, UINT64_MAX, cursor).found);
+  CHECK(made.slot().life == 1);
+  CHECK(reap(made.file(), made.probe(), 0, UINT64_MAX, cursor).found);
 }
