@@ -129,6 +129,12 @@ std::uint32_t GroupFile::slots() const {
   return ready;
 }
 
+bool GroupFile::is_cut(int descriptor) const {
+  const std::size_t known = sizeof(Header) + known_slots_.load(std::memory_order_relaxed) * sizeof(Slot);
+  struct stat found {};
+  return fstat(descriptor, &found) == 0 && found.st_size < static_cast<off_t>(known);
+}
+
 GroupFile::~GroupFile() {
   if (header_ != nullptr) {
     munmap(header_, shared::kFileBytes);

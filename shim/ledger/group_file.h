@@ -35,6 +35,8 @@ class GroupFile {
   }
   // Slots that the file has space for, at most kSlots. Not what the file says alone: it may have been overwritten.
   std::uint32_t slots() const;
+  // Whether the file, which `descriptor` refers to, has become shorter than it was seen to be. Touches no page of it.
+  bool is_cut(int descriptor) const;
 
   // Maps what `descriptor` refers to, after checking that it is a group's file of this layout. Otherwise `problem` says
   // what it is.

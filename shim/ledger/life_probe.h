@@ -43,6 +43,7 @@ class LifeProbe {
   };
   // Empty: `problem` says why, beginning with the path.
   Look look(std::string &problem) const;
+  const std::string &path() const { return path_; }
 
  private:
   std::string path_;

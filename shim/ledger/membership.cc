@@ -32,15 +32,22 @@ Membership::Membership(GroupFile file, std::uint32_t slot, GroupKind kind, std::
       name_(std::move(name)),
       probe_(std::move(probe)),
       address_space_(this_address_space()) {
+  (void)file_.slots();  // known from now on, its own among them
   for (std::uint32_t device = 0; device < shared::kDevices; ++device) {
     const Cell &cell = file_.slot(slot_).cells[device];
     own_[device].operation = cell.applied.load(std::memory_order_relaxed);
   }
 }
 
-// A forked child does not have the mapping.
+// A forked child does not have the mapping, and a file that was cut short has no pages.
 bool Membership::is_here(int device) const {
-  return device >= 0 && static_cast<std::uint32_t>(device) < shared::kDevices && this_address_space() == address_space_;
+  return device >= 0 && static_cast<std::uint32_t>(device) < shared::kDevices &&
+         this_address_space() == address_space_ && !lost_.load(std::memory_order_relaxed);
+}
+
+// Processes without a group share no limit: what is wrong with their file refuses nothing.
+bool Membership::only_shown_and_lost() const {
+  return kind_ == GroupKind::kNone && lost_.load(std::memory_order_relaxed);
 }
 
 int Membership::device(std::string_view uuid, int ordinal) {
@@ -125,7 +132,7 @@ bool Membership::change(std::uint32_t device, std::uint64_t add, std::uint64_t s
 
 ReserveOutcome Membership::reserve(int device, std::uint64_t bytes, bool look) {
   if (!is_here(device)) {
-    return ReserveOutcome::over_group_limit;
+    return only_shown_and_lost() ? ReserveOutcome::granted : ReserveOutcome::over_group_limit;
   }
   const auto index = static_cast<std::uint32_t>(device);
   const bool limits = kind_ != GroupKind::kNone;  // processes without a group share no limit, whatever the file says
@@ -157,7 +164,10 @@ void Membership::charge(int device, std::uint64_t bytes) {
 }
 
 std::uint64_t Membership::limit(int device) const {
-  return is_here(device) ? file_.header().device[device].limit.load().low : 0;
+  if (!is_here(device)) {
+    return only_shown_and_lost() ? kNoLimit : 0;
+  }
+  return file_.header().device[device].limit.load().low;
 }
 
 bool Membership::has_limits() const {
@@ -232,6 +242,10 @@ void Membership::reclaim_from_dead(int device) noexcept try {
   }
   std::string problem;
   if (const LifeProbe::Look look = probe_.look(problem)) {
+    if (file_.is_cut(look.number())) {
+      lost_.store(true, std::memory_order_relaxed);
+      return;
+    }
     std::uint32_t cursor = cursor_.load(std::memory_order_relaxed);
     reap(file_, look.number(), slot_, now_ns() + kReclaimNs, cursor);
     cursor_.store(cursor, std::memory_order_relaxed);
@@ -245,6 +259,9 @@ bool Membership::member_died_within(int device, std::uint64_t seconds) noexcept 
     return false;
   }
   reclaim_from_dead(device);
+  if (!is_here(device)) {
+    return false;
+  }
   const std::uint64_t last = file_.header().device[device].last_reap_ns.load(std::memory_order_relaxed);
   const std::uint64_t now = now_ns();
   return last != 0 && now - last < seconds * 1'000'000'000;
@@ -252,10 +269,13 @@ bool Membership::member_died_within(int device, std::uint64_t seconds) noexcept 
 
 std::string Membership::trouble() {
   std::string problem;
-  if (!is_here(0) || probe_.look(problem) || trouble_said_.exchange(true, std::memory_order_relaxed)) {
+  const bool lost = lost_.load(std::memory_order_relaxed);
+  const bool blind = !lost && is_here(0) && !probe_.look(problem);
+  if ((!lost && !blind) || trouble_said_.exchange(true, std::memory_order_relaxed)) {
     return {};
   }
-  return "members that have ended cannot be found, so what they held stays charged: " + problem;
+  return lost ? "its file was cut short, so every allocation is refused: " + probe_.path()
+              : "members that have ended cannot be found, so what they held stays charged: " + problem;
 }
 
 }  // namespace ration::ledger

@@ -87,6 +87,7 @@ class Membership {
   Membership(GroupFile file, std::uint32_t slot, GroupKind kind, std::string name, LifeProbe probe);
   bool change(std::uint32_t device, std::uint64_t add, std::uint64_t subtract, bool limited);
   bool is_here(int device) const;
+  bool only_shown_and_lost() const;
 
   struct Own {  // of one device: the state from which the next operation starts
     std::uint64_t operation = 0;
@@ -105,6 +106,7 @@ class Membership {
   mutable RankedMutex mutex_{Rank::kMembership};
   Own own_[shared::kDevices] GUARDED_BY(mutex_);
   std::atomic<std::uint32_t> cursor_{0};
+  std::atomic<bool> lost_{false};  // the file was cut short: its pages must not be touched any more
   std::atomic<bool> trouble_said_{false};
 };
 

@@ -112,6 +112,44 @@ TEST_CASE("a member whose file's header is overwritten touches no slot that the 
   CHECK(member.ended() == 0);
 }
 
+TEST_CASE("a member that finds its file cut short touches it no more, refuses, and says so once") {
+  for (const std::size_t size : {sizeof(shared::Header), sizeof(shared::Header) + sizeof(shared::Slot)}) {
+    INFO("cut to " << size);
+    const Folder folder;
+    Child member([&] {
+      const std::unique_ptr<Membership> joined = holder(folder.path(), 2 * kMiB, kMiB);
+      const std::unique_ptr<Membership> last = join(folder.path());
+      expect(joined->holders(0, 8).size() == 1, "a member is missing");
+      expect(truncate((folder / "group-g").c_str(), static_cast<off_t>(size)) == 0, "cannot cut the file");
+      expect(!granted(joined->reserve(0, 2 * kMiB, true)), "granted more than the limit");  // looks at every slot
+      expect(!granted(joined->reserve(0, 1, true)), "granted without a ledger");
+      joined->release(0, kMiB);
+      joined->publish(0, {kMiB, 1, {}});
+      expect(joined->holders(0, 8).empty() && joined->available(0) == 0, "a ledger without a file");
+      expect(contains(joined->trouble(), "cut short, so every allocation is refused: " + (folder / "group-g")),
+             "what?");
+      expect(joined->trouble().empty(), "says it twice");
+    });
+    CHECK(member.ended() == 0);
+  }
+}
+
+TEST_CASE("a process without a group goes on where its file was cut short") {
+  const Folder folder;
+  Child process([&] {
+    std::string problem;
+    const std::unique_ptr<Membership> shown =
+        Membership::join(folder.path(), GroupKind::kNone, {}, this_process(), problem);
+    expect(shown != nullptr && shown->device(kDevice0, 0) == 0, problem.c_str());
+    expect(granted(shown->reserve(0, kMiB, true)), "refused without a limit");
+    expect(truncate((folder / "ungrouped").c_str(), sizeof(shared::Header)) == 0, "cannot cut the file");
+    shown->reclaim_from_dead(0);
+    expect(granted(shown->reserve(0, kMiB, true)) && shown->limit(0) == kNoLimit, "refused without a limit");
+    shown->release(0, 2 * kMiB);
+  });
+  CHECK(process.ended() == 0);
+}
+
 TEST_CASE("a file of another layout version is refused with a remedy and not written to") {
   for (const std::uint32_t version : {shared::kLayoutVersion + 1, shared::kLayoutVersion - 1}) {
     const Folder folder;
