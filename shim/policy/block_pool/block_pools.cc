@@ -170,15 +170,15 @@ bool BlockPools::can_grow(const DevicePoolState &state, int device, std::uint64_
 }
 
 // An allocation would have to wait for that sooner or later, perhaps under a lock that the work needs: the free waits.
-bool BlockPools::holds_much(const DevicePoolState &state, int device) {
-  return state.quarantine.freed_bytes() > most_bytes(device) / 2;
+bool BlockPools::holds_much(DevicePoolState &state, int device) {
+  return state.quarantine.freed_bytes() > most_bytes(device) / 2 || state.quarantine.exceeds_cap();
 }
 
 void BlockPools::settle(const char *api, const ContextRef &owner, std::uint64_t bytes) noexcept {
   ContextPool &pool = *existing_pool(*owner);
   DevicePoolState &state = state_of(owner->device);
   if (pool.blocks.has_hole(bytes) || can_grow(state, owner->device, bytes)) {
-    if (!holds_much(state, owner->device)) {
+    if (!holds_much(state, owner->device) || (!fences_.by_events() && fences_.captures().running())) {
       return;
     }
     state.quarantine.collect(Quarantine::Sealing::always);

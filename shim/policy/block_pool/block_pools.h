@@ -174,8 +174,8 @@ class BlockPools {
                        DevicePoolState &state);
   void drain_briefly(const char *api, int device, DevicePoolState &state, std::uint64_t most_ns);
   bool can_grow(const DevicePoolState &state, int device, std::uint64_t block_bytes);
-  // Whether half of the limit is freed and not clean.
-  bool holds_much(const DevicePoolState &state, int device);
+  // Whether half of the limit is freed and not clean, or more than the quarantine's cap.
+  bool holds_much(DevicePoolState &state, int device);
   // After a free: waits as the driver's would where what is clean could not serve such a block again, or where the
   // pools hold much.
   void settle(const char *api, const ContextRef &owner, std::uint64_t bytes) noexcept;

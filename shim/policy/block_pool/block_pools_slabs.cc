@@ -61,8 +61,10 @@ BlockPools::Take BlockPools::take_slab(std::uint64_t bytes, const char *why, con
 }
 
 void BlockPools::slab_bytes_changed(DevicePoolState &state, int device) {
+  const ledger::Account &account = ledger_.account(device);
+  const bool takes_from_others = account.limit() == UINT64_MAX || account.group_available() != UINT64_MAX;
   state.quarantine.set_sizes(state.slab_bytes.load(std::memory_order_relaxed), slack_bytes(state, device),
-                             most_bytes(device));
+                             most_bytes(device), takes_from_others);
 }
 
 std::uint64_t BlockPools::most_bytes(int device) {

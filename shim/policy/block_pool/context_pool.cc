@@ -51,7 +51,8 @@ ContextPool::Freed ContextPool::free_hit(CUcontext handle, std::uint64_t address
   bytes_ += outcome.bytes;
   constexpr std::uint64_t kHalf = 32;  // of the limit, in large blocks
   if (!blocks.has_room_locked(outcome.bytes) ||
-      blocks.retired_bytes_locked() / kHalf > large_bytes_.load(std::memory_order_relaxed)) [[unlikely]] {
+      blocks.retired_bytes_locked() / kHalf > large_bytes_.load(std::memory_order_relaxed) ||
+      blocks.retired_bytes_locked() > most_unwaited_bytes_.load(std::memory_order_relaxed)) [[unlikely]] {
     freed.unserved_bytes = outcome.bytes;
   }
   if (outcome.bytes >= large_bytes_.load(std::memory_order_relaxed)) [[unlikely]] {

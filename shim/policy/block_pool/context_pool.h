@@ -89,10 +89,12 @@ class alignas(64) ContextPool final : public PoolOfContext {
     bytes_ = 0;
   }
   // When a free is due.
-  void set_due(std::uint64_t blocks_left, std::uint64_t bytes_left, std::uint64_t large_bytes) {
+  void set_due(std::uint64_t blocks_left, std::uint64_t bytes_left, std::uint64_t large_bytes,
+               std::uint64_t most_unwaited_bytes) {
     due_blocks_.store(blocks_left, std::memory_order_relaxed);
     due_bytes_.store(bytes_left, std::memory_order_relaxed);
     large_bytes_.store(large_bytes, std::memory_order_relaxed);
+    most_unwaited_bytes_.store(most_unwaited_bytes, std::memory_order_relaxed);
   }
   // Of blocks of this size few fit under the limit, so that it matters where each lies (BlockPools::is_of_few).
   bool is_of_few(std::uint64_t bytes) const { return bytes >= large_bytes_.load(std::memory_order_relaxed) / 2; }
@@ -136,6 +138,7 @@ class alignas(64) ContextPool final : public PoolOfContext {
   std::atomic<std::uint64_t> due_blocks_{1};  // hints of the quarantine's
   std::atomic<std::uint64_t> due_bytes_{1};
   std::atomic<std::uint64_t> large_bytes_{UINT64_MAX};
+  std::atomic<std::uint64_t> most_unwaited_bytes_{UINT64_MAX};
   ContextPools *table_ = nullptr;
 
  public:

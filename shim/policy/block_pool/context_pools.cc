@@ -26,7 +26,7 @@ ContextPool &ContextPools::acquire(Context &context) {
     pool.shared.store(0);
     pool.closed.store(false);
     pool.freed_ = std::move(freed);
-    pool.set_due(1, 1, UINT64_MAX);  // the first free asks the quarantine
+    pool.set_due(1, 1, UINT64_MAX, UINT64_MAX);  // the first free asks the quarantine
     pool.device_.store(context.device);
     return pool;
   }

@@ -27,9 +27,6 @@ constexpr std::uint64_t kFewBlocks = 64;
 constexpr std::uint64_t kSmallPart = 32;    // of the limit, before preallocation
 constexpr std::uint64_t kLargestPart = 16;  // of a limit: a slab with one small block in it cannot go back
 
-// A pool that could grow first gives the device a moment to finish when half of what the pools hold is quarantined, or
-// this much.
-constexpr std::uint64_t kLeastCapBytes = 64U << 20U;
 // How long a request that would be denied waits for another thread's capture, during which nothing can be cleaned.
 constexpr std::uint64_t kCapturePatienceNs = 1'000'000'000;
 
@@ -71,8 +68,8 @@ bool MissHandler::collect() noexcept {
   if (cleaned.blocks > 0) {
     return true;
   }
-  const std::uint64_t cap = std::max(kLeastCapBytes, state_.slab_bytes.load(std::memory_order_relaxed) / 2);
-  return may_grow_now && held > cap && cleaned.error == CUDA_SUCCESS && !cleaned.capturing && drain_briefly();
+  return may_grow_now && held > state_.quarantine.cap_bytes() && cleaned.error == CUDA_SUCCESS && !cleaned.capturing &&
+         drain_briefly();
 }
 
 // Enforces the cap on quarantined bytes. Bounded in time: the device's work may wait for this call to return.

@@ -22,11 +22,18 @@ void Quarantine::PendingRecord::close() {
   }
 }
 
-void Quarantine::set_sizes(std::uint64_t pool_bytes, std::uint64_t slack_bytes, std::uint64_t most_bytes) {
+void Quarantine::set_sizes(std::uint64_t pool_bytes, std::uint64_t slack_bytes, std::uint64_t most_bytes,
+                           bool takes_from_others) {
   Guard guard(mutex_);
   finest_bytes_ = std::max(pool_bytes / 8, slack_bytes);
   large_bytes_.store(most_bytes / kFewBlocks, std::memory_order_relaxed);
+  cap_bytes_.store(std::max(kLeastCapBytes, pool_bytes / 2), std::memory_order_relaxed);
+  takes_from_others_.store(takes_from_others, std::memory_order_relaxed);
   publish_due();
+}
+
+std::uint64_t Quarantine::most_unwaited_bytes() const {
+  return is_capped() ? cap_bytes() + std::min(left_bytes_.load(std::memory_order_relaxed), freed_bytes()) : UINT64_MAX;
 }
 
 bool Quarantine::make_room() {
@@ -154,7 +161,7 @@ void Quarantine::publish_due() {
   }
   pools_.each_of(device_, [&](ContextPool &pool) RATION_THREAD_ANNOTATION(no_thread_safety_analysis) {
     pool.set_due(std::min<std::uint64_t>(blocks - std::min(blocks, open_size_.blocks), ContextPool::kMostFreed),
-                 bytes - std::min(bytes, open_size_.bytes), large_bytes());
+                 bytes - std::min(bytes, open_size_.bytes), large_bytes(), most_unwaited_bytes());
   });
 }
 
@@ -207,6 +214,15 @@ Quarantine::Cleaned Quarantine::wait(std::uint64_t seen) noexcept {
     coarseness_ = std::min(coarseness_ + 1, kCoarsest);
     publish_due();
   }
+  return cleaned;
+}
+
+// What other contexts keep does not count against the cap: until they pass, the next wait is for as much again.
+Quarantine::Cleaned Quarantine::settle(const Context &context) noexcept {
+  Cleaned cleaned = DeferredQueue::settle(context);
+  Guard guard(mutex_);
+  left_bytes_.store(cleaned.left_bytes, std::memory_order_relaxed);
+  publish_due();
   return cleaned;
 }
 

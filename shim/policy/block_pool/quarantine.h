@@ -58,8 +58,10 @@ class Quarantine final : public DeferredQueue<QuarantineBatch> {
   // A retired block that the exporter kept and that no other process has open any more. False: the host has no memory,
   // nothing changed.
   bool take_back(ContextPool &pool, pool::Address address, std::uint64_t bytes);
-  // How large the device's pools are, how many bytes may well stay unsealed, and how large the pools can become.
-  void set_sizes(std::uint64_t pool_bytes, std::uint64_t slack_bytes, std::uint64_t most_bytes);
+  // How large the device's pools are, how many bytes may well stay unsealed, how large the pools can become, and
+  // whether other processes could have what they take.
+  void set_sizes(std::uint64_t pool_bytes, std::uint64_t slack_bytes, std::uint64_t most_bytes,
+                 bool takes_from_others = false);
   // The free of a block of so many bytes seals at once: few of them fit, so the program will need this one again soon,
   // and what it submits until then would count against it.
   std::uint64_t large_bytes() const { return large_bytes_.load(std::memory_order_relaxed); }
@@ -70,11 +72,18 @@ class Quarantine final : public DeferredQueue<QuarantineBatch> {
   void collect_large() noexcept;
   Cleaned wait(std::uint64_t seen) noexcept;
   Cleaned wait() noexcept { return wait(reclaimed()); }
+  Cleaned settle(const Context &context) noexcept;
   // With what the fast path retired. `retired`: so far.
   std::uint64_t retired();
   std::uint64_t bytes();
   std::uint64_t blocks();
   std::uint64_t freed_bytes() const { return DeferredQueue::bytes(); }  // without what the fast path retired since
+
+  // A pool that could grow should first look for memory here once this much is freed and not clean: half of what the
+  // pools hold, 64 MiB at least.
+  std::uint64_t cap_bytes() const { return cap_bytes_.load(std::memory_order_relaxed); }
+  // Whether it is more, where only a call that waits learns what is clean, and growth would take from other processes.
+  bool exceeds_cap() { return is_capped() && bytes() > most_unwaited_bytes(); }
 
   // Whether a free has no fence yet, most likely. No lock.
   bool has_unsealed() {
@@ -90,6 +99,7 @@ class Quarantine final : public DeferredQueue<QuarantineBatch> {
   static constexpr std::size_t kSliceBlocks = 64;
   static constexpr unsigned kCoarsest = 2;
   static constexpr std::uint64_t kFewBlocks = 64;
+  static constexpr std::uint64_t kLeastCapBytes = 64U << 20U;
   using Batch = QuarantineBatch;
 
   bool reclaim(Items &items, Cleaned &cleaned) override REQUIRES(mutex_);
@@ -102,6 +112,9 @@ class Quarantine final : public DeferredQueue<QuarantineBatch> {
   bool make_room() REQUIRES(mutex_);
   bool has_spare_batch() REQUIRES(mutex_);
   Batch &enter(ContextPool &pool, pool::Address address) REQUIRES(mutex_);
+  bool is_capped() const { return takes_from_others_.load(std::memory_order_relaxed) && !fences_.by_events(); }
+  // UINT64_MAX: no cap.
+  std::uint64_t most_unwaited_bytes() const;
   // Tells the fast paths when their frees are due.
   void publish_due() REQUIRES(mutex_);
   // Adjacent entries.
@@ -116,6 +129,9 @@ class Quarantine final : public DeferredQueue<QuarantineBatch> {
   std::uint64_t next_seal_blocks_ GUARDED_BY(mutex_) = 0;  // not before so many are open
   unsigned coarseness_ GUARDED_BY(mutex_) = 0;             // epochs are 2^this times the finest
   std::atomic<std::uint64_t> large_bytes_{UINT64_MAX};
+  std::atomic<std::uint64_t> cap_bytes_{kLeastCapBytes};
+  std::atomic<bool> takes_from_others_{false};
+  std::atomic<std::uint64_t> left_bytes_{0};  // that other contexts kept at the latest settle()
 };
 
 }  // namespace ration::policy

@@ -56,6 +56,7 @@ class DeferredQueue {
     bool capturing = false;         // open payloads cannot be sealed while a capture runs
     bool ending = false;            // nor while a context is being destroyed
     bool waited = false;            // for the device
+    std::uint64_t left_bytes = 0;   // of settle(): what other contexts keep of all that was added before
     bool others_cleaned = false;    // another thread may have reclaimed some: look for memory again
     Items items;                    // those of them that the caller must finish, if the user hands them out
   };
@@ -162,6 +163,7 @@ class DeferredQueue {
   Epoch *use_oldest();
   Epoch *use_newest(std::uint64_t up_to);
   Cleaned seal_all(bool waits_for_ends);
+  std::uint64_t unpassed_bytes(std::uint64_t up_to);
   void note_answer(Epoch &epoch, CUresult answer, Cleaned &cleaned);
   void wait_for(Epoch &epoch, Cleaned &cleaned);
   bool reclaim_some(Cleaned &cleaned, bool &refused);
@@ -519,6 +521,7 @@ typename DeferredQueue<Payload>::Cleaned DeferredQueue<Payload>::settle(const Co
   if (newest == nullptr) {
     return all;
   }
+  const std::uint64_t number = newest->fence.number;
   CUresult answer = CUDA_SUCCESS;
   {
     const CaptureExclusion exclusion(fences_.captures());
@@ -531,7 +534,18 @@ typename DeferredQueue<Payload>::Cleaned DeferredQueue<Payload>::settle(const Co
   note_answer(*newest, answer == CUDA_SUCCESS ? CUDA_ERROR_NOT_READY : answer, all);  // of one context only
   const CaptureExclusion exclusion(fences_.captures());
   poll(all);
+  all.left_bytes = unpassed_bytes(number);
   return all;
+}
+
+template <class Payload>
+std::uint64_t DeferredQueue<Payload>::unpassed_bytes(std::uint64_t up_to) {
+  Guard guard(mutex_);
+  std::uint64_t bytes = 0;
+  for (const Epoch &epoch : sealed_) {
+    bytes += !epoch.passed && epoch.fence.number <= up_to ? epoch.size.bytes : 0;
+  }
+  return bytes;
 }
 
 }  // namespace ration::policy
