@@ -1,6 +1,8 @@
 // The `ration` command. Layer: cli. Data go to stdout, messages to stderr.
 #include <algorithm>
+#include <csignal>
 #include <exception>
+#include <optional>
 #include <string>
 #include <variant>
 
@@ -9,14 +11,39 @@
 #include "cli/verb_options.h"
 #include "cli/verbs.h"
 
+namespace {
+
+// While it lives, output to a file at RLIMIT_FSIZE is an error that is logged; the signal would end us without a line.
+class FileSizeErrors {
+ public:
+  FileSizeErrors() {
+    struct sigaction ignored {};
+    ignored.sa_handler = SIG_IGN;
+    sigaction(SIGXFSZ, &ignored, &inherited_);
+  }
+  ~FileSizeErrors() { sigaction(SIGXFSZ, &inherited_, nullptr); }
+  FileSizeErrors(const FileSizeErrors &) = delete;
+  FileSizeErrors &operator=(const FileSizeErrors &) = delete;
+
+ private:
+  struct sigaction inherited_ {};
+};
+
+}  // namespace
+
 int main(int argc, char **argv) {
   using namespace ration::cli;
   try {
+    std::optional<FileSizeErrors> errors(std::in_place);
     const auto parsed = parse_arguments({argv + 1, argv + std::max(argc, 1)});
     if (const int *status = std::get_if<int>(&parsed)) {
       return *status != 0 || flush_stdout() ? *status : kOurError;
     }
-    return std::visit([](const auto &request) { return run_verb(request); }, std::get<Request>(parsed));
+    const Request &request = std::get<Request>(parsed);
+    if (std::holds_alternative<RunRequest>(request)) {
+      errors.reset();  // the command inherits what is ignored
+    }
+    return std::visit([](const auto &each) { return run_verb(each); }, request);
   } catch (const std::exception &error) {  // an error of ours, such as no memory; never the command's
     return usage_error(error.what());
   }

@@ -4,6 +4,7 @@ output no error is passed over."""
 import os
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import pathlib
@@ -78,20 +79,75 @@ def printed(*arguments):
     return done.returncode, done.stdout
 
 
+def complains(arguments, variables, stdout, limited):
+    """The command's output cannot be written: the documented status, and a line that says why."""
+    done = subprocess.run([COMMAND, *arguments], env=variables, stdout=stdout, stderr=subprocess.PIPE, text=True, timeout=HANG,
+                          check=False, preexec_fn=no_more_bytes if limited else None)
+    os.close(stdout)
+    expect(f"status, having said {done.stderr!r}", done.returncode, 125)
+    expect_that(f"a line says why: {done.stderr!r}", done.stderr.count("cannot write") == 1 and done.stderr.startswith("ration: "))
+
+
+def unwritten(arguments, variables):
+    complains(arguments, variables, os.open("/dev/full", os.O_WRONLY), False)
+    complains(arguments, variables, at_the_size_limit(), True)
+
+
 def full(*arguments):
+    return lambda folder: unwritten(arguments, environment(folder, ""))
+
+
+def full_with_rows(*arguments):
+    """As long as a process runs under Ration here, there is something to print."""
     def case(folder):
-        variables = environment(folder, "")
-        with open("/dev/full", "w", encoding="ascii") as device:
-            done = subprocess.run([COMMAND, *arguments], env=variables, stdout=device, stderr=subprocess.PIPE, text=True,
-                                  timeout=HANG, check=False)
-        expect("status", done.returncode, 125)
-        expect_that(f"a line says why: {done.stderr!r}", "ration: cannot write to standard output" in done.stderr)
+        variables = environment(folder, LIBRARIES, RATION_GROUP="g", RATION_GROUP_LIMIT="1GiB")
+        with subprocess.Popen([STEPS[0], "obey"], env=variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                              bufsize=1) as member:
+            for op in STEPS[1:]:
+                member.stdin.write(op + "\n")
+                expect("the member", member.stdout.readline(), f"{op}: 0\n")
+            unwritten(arguments, environment(folder, ""))
     return case
 
 
-def limited_without_cuda(folder):
-    done = said([COMMAND, "run", "--limit", "1GiB", "true"], environment(folder, ""))
-    expect("the summary", done.stderr, "ration: no CUDA calls under Ration: nothing was limited\n")
+def gone_reader(folder):
+    """`ration ... | head` ends as other commands of a pipe do, without a word."""
+    for arguments in (("env",), ("config",), ("ps", "--json"), ("doctor", "--coverage"), ("help",)):
+        closed = no_reader()
+        done = subprocess.run([COMMAND, *arguments], env=environment(folder, ""), stdout=closed, stderr=subprocess.PIPE,
+                              timeout=HANG, check=False, restore_signals=True)
+        os.close(closed)
+        expect(f"{arguments}: status and standard error", (done.returncode, done.stderr), (-signal.SIGPIPE, b""))
+
+
+def command_keeps_its_signals(_):
+    """What the command ignores itself a program that it runs does not."""
+    done = subprocess.run([COMMAND, "run", "--", "grep", "SigIgn", "/proc/self/status"], capture_output=True, text=True,
+                          timeout=HANG, check=False)
+    ignored = int(done.stdout.split()[1], 16)
+    expect(f"signals ignored: {ignored:x}", ignored & (1 << (signal.SIGXFSZ - 1)), 0)
+
+
+def summed_up(*command):
+    """That nothing was limited is said where a limit was asked for, also if the program used CUDA without Ration."""
+    def case(folder):
+        for option in ("--limit=1GiB", "--group-tree=1GiB", "--reserve=1GiB"):
+            done = said([COMMAND, "run", "--sim", "2GiB", option, "--", *command], environment(folder, ""))
+            expect(f"{option}: status", done.returncode, 0)
+            expect("the summary", done.stderr, "ration: no CUDA calls under Ration: nothing was limited\n")
+    return case
+
+
+def nul_behind(folder):
+    """JSON followed by a NUL is refused in words: by the command, and by the library, which then doubts the limit."""
+    path = pathlib.Path(folder) / "ration.json"
+    path.write_bytes(b'{"limit": "1GiB"}\0')
+    for arguments in (("config", "--check", str(path)), ("run", "true")):
+        done = said([COMMAND, *arguments], environment(folder, "", RATION_CONFIG=str(path)))
+        expect(f"status, having said {done.stderr!r}", done.returncode, 125)
+        expect_that(f"in words: {done.stderr!r}", "ration.json:1:18: " in done.stderr and "there is a NUL byte" in done.stderr)
+    done = said(STEPS, environment(folder, LIBRARIES, RATION_CONFIG=str(path)))
+    expect_that(f"in words: {done.stderr!r}", "there is a NUL byte; until it is corrected, the limit is 75%" in done.stderr)
 
 
 def raw_name(folder):
@@ -114,12 +170,21 @@ main({
     "help alone": lambda _: expect("help", printed("help"), printed("--help")),
     "help of no verb": lambda _: expect("help nothing", printed("help", "nothing")[0] != 0, True),
     "version to a full standard output": full("--version"),
+    "help by its verb to a full standard output": full("help", "run"),
     "env to a full standard output": full("env"),
     "env --json to a full standard output": full("env", "--json"),
+    "ps to a full standard output": full_with_rows("ps"),
+    "top to a full standard output": full_with_rows("top", "--once"),
+    "top --json to a full standard output": full_with_rows("top", "--json", "--once"),
     "ps --json to a full standard output": full("ps", "--json"),
     "ps --prometheus to a full standard output": full("ps", "--prometheus"),
     "config to a full standard output": full("config"),
     "doctor to a full standard output": full("doctor", "--coverage"),
-    "a limit that nothing met": limited_without_cuda,
+    "doctor --json to a full standard output": full("doctor", "--coverage", "--json"),
+    "a reader of the command's output that is gone": gone_reader,
+    "a command inherits no ignored signal": command_keeps_its_signals,
+    "a limit that nothing met": summed_up("true"),
+    "a limit that a child without LD_PRELOAD did not meet": summed_up("env", "-u", "LD_PRELOAD", *STEPS),
+    "JSON followed by NUL": nul_behind,
     "a name with control characters": raw_name,
 })
