@@ -12,14 +12,23 @@
 namespace ration::preload {
 namespace {
 
-// Prefixes of the names that may be swapped: what other names cost. A name that begins so and is not hooked costs one
-// search of a table more.
-bool is_driver_name(const char *name) {
-  return name[0] == 'c' && name[1] == 'u';
+constexpr bool is_capital(char letter) {
+  return letter >= 'A' && letter <= 'Z';
 }
-bool is_management_name(const char *name) {
-  return name[0] == 'n' && name[1] == 'v' && name[2] == 'm' && name[3] == 'l';
+
+// Prefixes of the names that may be swapped: what other names cost (curl_easy_init, cublasCreate). A name that begins
+// so and is not hooked costs one search of a table more.
+constexpr bool is_driver_name(const char *name) {
+  return name[0] == 'c' && name[1] == 'u' && is_capital(name[2]);
 }
+constexpr bool is_management_name(const char *name) {
+  return name[0] == 'n' && name[1] == 'v' && name[2] == 'm' && name[3] == 'l' && is_capital(name[4]);
+}
+#define RATION_HOOK(symbol, parameters, name, since, stream, need, closed) static_assert(is_driver_name(#symbol));
+#define RATION_NVML_HOOK(symbol, parameters) static_assert(is_management_name(#symbol));
+#include "hook_table.inc"
+#undef RATION_HOOK
+#undef RATION_NVML_HOOK
 bool is_loader_name(const char *name) {
   return name[0] == 'd' && name[1] == 'l';
 }

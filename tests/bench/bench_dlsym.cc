@@ -1,5 +1,5 @@
 // Cost of dlsym: of a hooked driver function, of another driver function, and of names outside CUDA:
-// foreign_name begins as the driver's do, and no driver is loaded.
+// foreign_name and foreign_name_found begin as the driver's do, and no driver is loaded.
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -8,6 +8,8 @@
 #include "paired.h"
 
 using namespace ration::bench;
+
+extern "C" __attribute__((visibility("default"))) void curl_of_the_program() {}
 
 namespace {
 
@@ -23,6 +25,8 @@ double look_up(void *handle, const char *name) {
 
 int child() {
   std::printf("foreign_name %f\n", look_up(RTLD_DEFAULT, "curl_easy_init"));
+  if (dlsym(RTLD_DEFAULT, "curl_of_the_program") == nullptr) return 1;
+  std::printf("foreign_name_found %f\n", look_up(RTLD_DEFAULT, "curl_of_the_program"));
   void *driver = dlopen("libcuda.so.1", RTLD_NOW);
   if (driver == nullptr || dlsym(driver, "cuMemAlloc_v2") == nullptr) return 1;
   std::printf("hooked_name %f\n", look_up(driver, "cuMemAlloc_v2"));

@@ -55,6 +55,7 @@ WANTED = {
     "start.bin_true": None,
     "dlsym.hooked_name": None,
     "dlsym.foreign_name": ("1.5 x", "dlsym.foreign_name", (100, 151)),
+    "dlsym.foreign_name_found": ("1.5 x", "dlsym.foreign_name_found", (100, 151)),
     "hook.alloc_free": None,
 }
 TRACES = ("train", "train-7", "steady1k-7", "shape_without_a_bound")
@@ -69,7 +70,7 @@ QUIET = {
     "pool": {"get_current_through": 20, "lifo_1000_alone": 60, "lifo_1000_quarantined": 90, "lifo_1000_through": 180,
              "lifo_1000_calls_through": 2, "replace_1000_alone": 60, "replace_1000_quarantined": 90,
              "replace_1000_through": 180, "replace_1000_calls_through": 2},
-    "dlsym": {"foreign_name": (100, 150)},
+    "dlsym": {"foreign_name": (100, 150), "foreign_name_found": (100, 150)},
 }
 QUIET_ARENAS = {"train": 1.0075, "train-7": 1.0085, "steady1k-7": 1.15, "shape_without_a_bound": 9}
 
