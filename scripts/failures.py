@@ -47,11 +47,15 @@ def ask(command, settings, folder):
     return [line.strip() for line in done.stdout.splitlines() if line.strip()]
 
 
+def is_script(test):
+    return any(word.endswith("_test.py") for word in test["command"])
+
+
 def cases_of(test):
     """The cases that the test itself lists, by harness.py or by Catch2. Empty if it is not built."""
     if not test["command"]:
         return set()
-    if any(word.endswith("_test.py") for word in test["command"]):
+    if is_script(test):
         return set(ask(test["command"], test["environment"], test["folder"]))
     for flags in ASKED:
         listed = ask(test["command"] + flags, test["environment"], test["folder"])
@@ -125,4 +129,5 @@ def main():
     return 2
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

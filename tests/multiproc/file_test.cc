@@ -264,7 +264,7 @@ TEST_CASE("a file or folder is not trusted if others may write to it or own it")
     become_other_user();
     std::string problem;
     expect(try_join(folder.path(), problem) == nullptr, "joined in another's folder");
-    expect(contains(problem, "it belongs to another user"), problem.c_str());
+    expect(contains(problem, "it belongs to another user; set RATION_STATE_DIR"), problem.c_str());
   });
   CHECK(other_user.ended() == 0);
   const Folder shared_folder;  // the folder is the other user's, the file is not
