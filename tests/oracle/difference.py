@@ -83,6 +83,7 @@ class State:
         self.pooled, self.most_pooled = set(), 0  # blocks that mode async takes from its pool
         self.kinds = set()  # of what was allocated since nothing was live: door, bytes and context
         self.disturbed = False  # work waited for a flag meanwhile, or a block was freed in stream order
+        self.lingers = False  # with `late`: work that natively ended in a wait may still go on here
         self.queued = 0  # bytes of frees that may be queued behind such work
         self.current, self.streams, self.devices, self.owners = {}, {}, {}, {}  # by thread, stream, context, block
         settings = program.settings
@@ -120,6 +121,9 @@ class State:
         verb, code = words[1], answer.split(":")[0].rstrip("w!")
         if answer.endswith("w"):
             self.closed.clear()
+            self.lingers = self.fixed["late"]
+        if verb == "sync":
+            self.lingers = False
         if code != "0":
             return
         self.seen.add(verb)
@@ -140,9 +144,10 @@ class State:
             self.queued += ended if verb == "free_async" else 0
         if not self.closed:
             self.queued = 0
-        self.disturbed |= bool(self.closed) or verb == "free_async"
+        disturbs = bool(self.closed) or self.lingers or verb == "free_async"
+        self.disturbed |= disturbs
         if not self.sizes:
-            self.kinds, self.disturbed = set(), bool(self.closed) or verb == "free_async"
+            self.kinds, self.disturbed = set(), disturbs
         elif verb in TAKES or verb in ("array", "mipmapped"):
             self.kinds.add((verb if verb != "alloc" or words[-1] != "old" else "old", self.sizes[words[2]],
                             self.current.get(words[0])))
