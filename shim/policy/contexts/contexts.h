@@ -213,8 +213,8 @@ class Contexts {
   // access to it, or took part in a copy that may not have ended. The notes come before the driver's call that makes it
   // possible.
   bool may_reach(const Context &context, int device) const {
-    return context.device == device || context.reach.has(device, context.passed) || peers_[context.device].has(device) ||
-           anywhere_.load(std::memory_order_relaxed);
+    return context.device == device || context.reach.has(device, context.passed) ||
+           peers_[context.device].has(device) || anywhere_.load(std::memory_order_relaxed);
   }
   void note_peer(int from, int to) noexcept { peers_[from].add(to); }
   // What work reaches is no longer known.

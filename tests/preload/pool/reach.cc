@@ -38,7 +38,8 @@ constexpr size_t kUsed = 4096;
 struct Hold {
   std::atomic<int> let_go{0};
   CUresult begin(CUstream stream) {
-    return cuLaunchHostFunc(stream, [](void *hold) { static_cast<Hold *>(hold)->let_go.wait(0); }, this);
+    return cuLaunchHostFunc(
+        stream, [](void *hold) { static_cast<Hold *>(hold)->let_go.wait(0); }, this);
   }
   void end() {
     let_go = 1;
