@@ -240,8 +240,7 @@ void AsyncMemory::merge_chunks(const Request &request, const Contexts::Current &
                                const StreamPools::PoolRef &pool) {
   const int device = where.device;
   const std::uint64_t bytes = std::max<std::uint64_t>(1, request.upper_bound);
-  if (!pools_.is_of_few(device, bytes) || async_.idle_bytes(device) + async_.deferred_bytes(device) == 0 ||
-      !has_no_block(*pool)) {
+  if (!pools_.is_of_few(device, bytes) || async_.free_bytes(device) == 0 || !has_no_block(*pool)) {
     return;
   }
   const std::uint64_t held = async_.idle_bytes(device);
