@@ -22,7 +22,7 @@ std::string error_in_item(const LimitItem &item, const std::vector<DeviceIdentit
       std::count_if(devices.begin(), devices.end(), [](const auto &each) { return each.uuid.empty(); });
   const std::string name = quoted(item.name);
   if (fitting == 0) {
-    return "device " + name + " is not visible to this process";
+    return "this process has no device " + name + ", so that limit holds nowhere";
   }
   if (item.uuid_prefix.empty()) {
     return {};
@@ -83,6 +83,26 @@ void resolve(const LimitMap &limit, std::string_view key, const std::vector<Devi
   }
 }
 
+// A limit of 0 is never meant.
+void report_reserves(const Settings &settings, const std::vector<DeviceIdentity> &devices,
+                     std::vector<Problem> &problems) {
+  std::vector<Size> reserves = settings.more_reserves;
+  if (settings.reserve) {
+    reserves.push_back(*settings.reserve);
+  }
+  std::size_t reported = 0;
+  for (const DeviceIdentity &device : devices) {
+    const auto takes_all = [&](const Size &size) { return size.bytes_of(device.total_bytes) >= device.total_bytes; };
+    if (std::any_of(reserves.begin(), reserves.end(), takes_all) && ++reported <= kMostProblems) {
+      const Origin *origin = settings.origin_of("reserve");
+      problems.push_back(problem_at("reserve", origin != nullptr ? origin->written() : "reserve",
+                                    "it leaves nothing of device " + std::to_string(device.ordinal) + ", which has " +
+                                        show_bytes(device.total_bytes) + "; every allocation there is refused",
+                                    {}, false));
+    }
+  }
+}
+
 }  // namespace
 
 void Settings::resolve_devices(const std::vector<DeviceIdentity> &devices, std::vector<Problem> &problems) {
@@ -91,6 +111,7 @@ void Settings::resolve_devices(const std::vector<DeviceIdentity> &devices, std::
   for (Group &group : groups) {
     resolve(group.limit, group.tree ? "group_tree" : "group_limit", devices, group.in_doubt, problems);
   }
+  report_reserves(*this, devices, problems);
 }
 
 }  // namespace ration::config

@@ -11,11 +11,17 @@
 #include <cstring>
 
 #include "base/open_beyond_streams.h"
+#include "events/diagnostics.h"
 
 namespace ration::events {
 namespace {
 
 constexpr int kMostPagesOfOnePid = 1000;
+
+// Without a page `ration run` does not hear of the process. A folder that is gone belonged to a run that has ended.
+void say_unheard(const std::string &path, const char *why) {
+  say("no figures for the summary of ration run: " + path + ": " + why);
+}
 
 int create_file(const std::string &path) {
   int file = -1;
@@ -35,15 +41,22 @@ int create_file(const std::string &path) {
 void *map_file(const std::string &path) {
   struct rlimit limit {};
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < sizeof(SummaryPage)) {
+    say_unheard(path, "the limit of file sizes (ulimit -f) is too small");
     return MAP_FAILED;  // posix_fallocate beyond the limit would raise SIGXFSZ in the program
   }
   const int file = create_file(path);
   if (file < 0) {
+    if (errno != ENOENT) {
+      say_unheard(path, std::strerror(errno));
+    }
     return MAP_FAILED;
   }
   // Allocates space first: a store into a mapped hole on a full file system would raise SIGBUS in the program.
   void *page = MAP_FAILED;
-  if (posix_fallocate(file, 0, sizeof(SummaryPage)) == 0) {
+  const int error = posix_fallocate(file, 0, sizeof(SummaryPage));
+  if (error != 0) {
+    say_unheard(path, std::strerror(error));
+  } else {
     page = mmap(nullptr, sizeof(SummaryPage), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   }
   close(file);

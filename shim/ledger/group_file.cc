@@ -34,7 +34,9 @@ const char *why_untrusted(const struct stat &found) {
   if (found.st_uid != geteuid()) {
     return "it belongs to another user; set RATION_STATE_DIR to a folder of your own";
   }
-  return (found.st_mode & (S_IWGRP | S_IWOTH)) != 0 ? "other users may write to it" : nullptr;
+  return (found.st_mode & (S_IWGRP | S_IWOTH)) != 0
+             ? "other users may write to it; run chmod go-w on it, or set RATION_STATE_DIR to a folder of your own"
+             : nullptr;
 }
 
 std::string header_problem(const Header &header, int descriptor) {

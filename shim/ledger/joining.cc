@@ -138,7 +138,8 @@ Try find_slot(const GroupFile &file, int descriptor, int probe, std::uint64_t ra
       return found;
     }
     if (found.slot != kNoSlot && !grow(file, descriptor, i)) {
-      return {kNoSlot, false, "no space for another process: " + error_text(errno)};
+      return {kNoSlot, false,
+              "no space for another process: " + error_text(errno) + "; set RATION_STATE_DIR to another folder"};
     }
   }
   if (found.slot == kNoSlot && !found.again) {
@@ -257,6 +258,9 @@ std::unique_ptr<Membership> Membership::join(const std::string &state_folder, Gr
     const Try &found = joined.found;
     if (!found.problem.empty()) {
       problem = (joined.in_folder ? state_folder : path) + ": " + found.problem;
+      if (joined.in_folder && problem.find("RATION_STATE_DIR") == std::string::npos) {
+        problem += "; set RATION_STATE_DIR to another folder";
+      }
       return nullptr;
     }
     if (found.slot != kNoSlot) {
@@ -267,7 +271,7 @@ std::unique_ptr<Membership> Membership::join(const std::string &state_folder, Gr
     beside_fork = joined.beside_fork;
     waiter.pause();
   }
-  problem = path + ": a process that is stopped is removing it";
+  problem = path + ": its folder keeps no file of that name, or a process that is stopped is removing it";
   return nullptr;
 }
 

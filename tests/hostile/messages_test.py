@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import pathlib
+import re
 
 TESTS = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(TESTS / "preload"))
@@ -134,8 +135,20 @@ def summed_up(*command):
         for option in ("--limit=1GiB", "--group-tree=1GiB", "--reserve=1GiB"):
             done = said([COMMAND, "run", "--sim", "2GiB", option, "--", *command], environment(folder, ""))
             expect(f"{option}: status", done.returncode, 0)
-            expect("the summary", done.stderr, "ration: no CUDA calls under Ration: nothing was limited\n")
+            expect("the summary", done.stderr, "ration: no process under Ration reported CUDA calls; one without LD_PRELOAD was not limited\n")
     return case
+
+
+def unheard(folder):
+    """That a program's figures are missing, and why, is said where it may not write them; its limit holds."""
+    hide = 'rmdir "$RATION_SUMMARY" && : > "$RATION_SUMMARY" && exec "$@"'
+    program = [COMMAND, "run", "--limit=100MiB", "--", "sh", "-c", hide, "sh", *STEPS, "alloc=200m"]
+    done = said(program, environment(folder, ""))
+    expect("status", done.returncode, 0)
+    first, second, *rest = done.stderr.splitlines()
+    expect_that(f"the cause: {first}", re.fullmatch(r"ration: no figures for the summary of ration run: \S+: Not a directory", first))
+    expect_that(f"the summary: {second} {rest}", "not limited" in second and not rest)
+    expect_that(f"the limit: {done.stdout}", "alloc=200m: 2" in done.stdout)
 
 
 def nul_behind(folder):
@@ -184,6 +197,7 @@ main({
     "a reader of the command's output that is gone": gone_reader,
     "a command inherits no ignored signal": command_keeps_its_signals,
     "a limit that nothing met": summed_up("true"),
+    "a program that may not write its figures": unheard,
     "a limit that a child without LD_PRELOAD did not meet": summed_up("env", "-u", "LD_PRELOAD", *STEPS),
     "JSON followed by NUL": nul_behind,
     "a name with control characters": raw_name,

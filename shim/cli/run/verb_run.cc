@@ -31,7 +31,7 @@ void print_summary(const TemporaryFolder &pages, const Program &program, const c
     return;  // inspect() has logged that it cannot be intercepted
   }
   if (summaries.empty() && settings.limit_asked()) {
-    log_line("no CUDA calls under Ration: nothing was limited");  // or a child lost LD_PRELOAD
+    log_line("no process under Ration reported CUDA calls; one without LD_PRELOAD was not limited");
     return;
   }
   for (const std::string &line : summary_lines(std::move(summaries))) {

@@ -36,7 +36,7 @@ class Turnover {
         !verdict_.succeeded("cuStreamCreate", cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING))) {
       return;
     }
-    std::vector<CUdeviceptr> held(blocks);
+    std::vector<CUdeviceptr> held(static_cast<std::size_t>(blocks));
     for (CUdeviceptr &block : held) take(block);
     for (unsigned long long turn = 0; turn < turns_ && !verdict_.failed(); ++turn) {
       CUdeviceptr &block = held[turn % held.size()];

@@ -191,9 +191,21 @@ TEST_CASE("an absent device gets a line, and other limits are unchanged") {
   Reading reading = read({"RATION_LIMIT=0=8GiB,5=2GiB"});
   reading.settings.resolve_devices({kFirst, kSecond}, reading.problems);
   REQUIRE(reading.problems.size() == 1);
-  CHECK(reading.problems[0].line.find("\"5\" is not visible") != std::string::npos);
+  CHECK(reading.problems[0].line.find("has no device \"5\"") != std::string::npos);
   CHECK(reading.settings.limit_on(kFirst).bytes == 8 * kGiB);
   CHECK(reading.settings.limit_on(kSecond).bytes == kSixteenGiB);
+}
+
+TEST_CASE("a reserve that leaves nothing of a device gets a line") {
+  for (const auto &[written, lines] : {std::pair{"16GiB", 2U}, {"100%", 2U}, {"15GiB", 0U}, {"0", 0U}}) {
+    INFO(written);
+    Reading reading = read({std::string("RATION_RESERVE=") + written});
+    reading.settings.resolve_devices({kFirst, kSecond}, reading.problems);
+    REQUIRE(reading.problems.size() == lines);
+    for (const auto &problem : reading.problems) {
+      CHECK(problem.line.find(std::string("RATION_RESERVE=") + written + ": it leaves nothing of device ") == 0);
+    }
+  }
 }
 
 TEST_CASE("without UUIDs from the driver a limit by UUID gets a line and holds on every device") {
