@@ -27,7 +27,13 @@ CUresult before(const policy::DeviceReach::Work &work, const Slot &slot, Argumen
       }
     }
   }
-  return slot(arguments...);
+  const CUresult result = slot(arguments...);
+  if (noted && noted->leave(result)) {
+    if (const Inside inside; !inside.nested()) {
+      noted->fence();
+    }
+  }
+  return result;
 }
 
 }  // namespace ration::hooks

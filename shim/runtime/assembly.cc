@@ -37,7 +37,7 @@ Assembly::Assembly(const Options &options, policy::LimitSource &limits, events::
       context_life(devices, contexts, ledger, books, pools, async_pools, imports, pending, mapped_memory, options.async,
                    options.charge_context),
       sync_and_capture(contexts, captures, pools, async_pools, imports, options.pool || options.async),
-      device_reach(contexts, pools, async_memory),
+      device_reach(contexts, fences, pools, async_memory),
       queries(devices, ledger, pools, stream_pools, async_pools, pending, imports, admission, room, async_memory,
               options.show_limit) {}
 

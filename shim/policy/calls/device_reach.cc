@@ -40,7 +40,8 @@ int DeviceReach::device_at(CUdeviceptr address) {
   return known && ordinal >= 0 && ordinal < ledger::kMaxDevices ? ordinal : -1;
 }
 
-DeviceReach::Noted::Noted(DeviceReach &reach, const Work &work) noexcept : contexts_(reach.contexts_) {
+DeviceReach::Noted::Noted(DeviceReach &reach, const Work &work) noexcept
+    : contexts_(reach.contexts_), fences_(reach.fences_) {
   try {
     note(reach, work);
   } catch (...) {  // out of memory of the host
@@ -73,25 +74,37 @@ void DeviceReach::Noted::enter(ContextRef context) noexcept {
   if (context == nullptr) {
     return;
   }
+  bool reaches = false;
   for (const int device : devices_) {
     if (device >= 0 && device != context->device) {
       context->reach.enter(device);
+      reaches = true;
     }
   }
-  inside_[count_++] = std::move(context);
+  if (reaches) {
+    inside_[count_++] = std::move(context);
+  }
 }
 
-DeviceReach::Noted::~Noted() {
+bool DeviceReach::Noted::leave(CUresult result) noexcept {
   if (count_ == 0) {
-    return;
+    return false;
   }
-  const std::uint64_t number = contexts_.tick();
+  const bool submitted = result != CUDA_ERROR_INVALID_VALUE || devices_[0] == Reach::kAllDevices;  // or a part of it
+  const std::uint64_t number = submitted ? contexts_.tick() : 0;
   for (int i = 0; i < count_; ++i) {
     for (const int device : devices_) {
       if (device >= 0 && device != inside_[i]->device) {
         inside_[i]->reach.leave(device, number);
       }
     }
+  }
+  return submitted;
+}
+
+void DeviceReach::Noted::fence() noexcept {
+  for (int i = 0; i < count_; ++i) {
+    fences_.end_reach(inside_[i]);
   }
 }
 

@@ -12,8 +12,8 @@ namespace ration::policy {
 
 class DeviceReach {
  public:
-  DeviceReach(Contexts &contexts, BlockPools &pools, AsyncMemory &async)
-      : contexts_(contexts), pools_(pools), async_(async) {}
+  DeviceReach(Contexts &contexts, FenceTracker &fences, BlockPools &pools, AsyncMemory &async)
+      : contexts_(contexts), fences_(fences), pools_(pools), async_(async) {}
 
   struct Work {
     CUstream stream = nullptr;
@@ -21,11 +21,14 @@ class DeviceReach {
     CUcontext parties[2] = {};      // beside those of the stream and of the calling thread
     bool anywhere = false;          // what it uses is not looked at
   };
-  // What a call's work may reach; ends behind the driver's call.
+  // What a call's work may reach.
   class Noted {
    public:
     Noted(DeviceReach &reach, const Work &work) noexcept;
-    ~Noted();
+    ~Noted() = default;
+    // Behind the driver's call, with its answer. True: fence() tells later work apart.
+    bool leave(CUresult result) noexcept;
+    void fence() noexcept;
     Noted(const Noted &) = delete;
     Noted &operator=(const Noted &) = delete;
 
@@ -34,6 +37,7 @@ class DeviceReach {
     void enter(ContextRef context) noexcept;
 
     Contexts &contexts_;
+    FenceTracker &fences_;
     int devices_[2] = {-1, -1};
     ContextRef inside_[4];  // of the thread, of the stream, and the parties
     int count_ = 0;
@@ -58,6 +62,7 @@ class DeviceReach {
   int device_at(CUdeviceptr address);
 
   Contexts &contexts_;
+  FenceTracker &fences_;
   BlockPools &pools_;
   AsyncMemory &async_;
 };

@@ -55,32 +55,36 @@ class DeviceSet {
 class Reach {
  public:
   static constexpr int kAllDevices = ledger::kMaxDevices;
+  static constexpr std::uint64_t kForEver = std::numeric_limits<std::uint64_t>::max();
 
   void enter(int device) noexcept {
+    raise(device, kEntered);
     inside_.fetch_add(1);
-    raise(device, 1);
   }
-  // `number`: of a fence that was taken now (Contexts::tick). A call that never leaves counts for ever.
+  // `number`: of a fence that was taken now (Contexts::tick); 0: the call submitted nothing. A call that never leaves
+  // counts for ever.
   void leave(int device, std::uint64_t number) noexcept {
     raise(device, number);
     inside_.fetch_sub(1);
   }
-  void add_for_ever(int device) noexcept { raise(device, std::numeric_limits<std::uint64_t>::max()); }
-  // `passed`: Context::passed. A thread that frees a block comes after the calls that used it.
-  bool has(int device, const std::atomic<std::uint64_t> &passed) const noexcept {
+  void add_for_ever(int device) noexcept { raise(device, kForEver); }
+  // The number of the fence with which the device no longer counts; 0: it does not. A thread that frees a block comes
+  // after the calls that used it.
+  std::uint64_t until(int device) const noexcept {
     const bool inside = inside_.load() != 0;  // before the number that such a call leaves
     const std::uint64_t until = std::max(until_[device].load(), until_[kAllDevices].load());
-    return until != 0 && (inside || passed.load(std::memory_order_acquire) < until);
+    return until == 0 ? 0 : inside ? kForEver : until == kEntered ? 0 : until;
   }
 
  private:
+  static constexpr std::uint64_t kEntered = 1;
   void raise(int device, std::uint64_t number) noexcept {
     std::uint64_t before = until_[device].load();
     while (before < number && !until_[device].compare_exchange_weak(before, number)) {
     }
   }
   std::atomic<int> inside_{0};
-  std::atomic<std::uint64_t> until_[ledger::kMaxDevices + 1] = {};  // the number of a fence; 0: never
+  std::atomic<std::uint64_t> until_[ledger::kMaxDevices + 1] = {};  // 0: never noted
 };
 
 // One life of a context; a handle that the driver reuses gets a new one.
@@ -213,13 +217,17 @@ class Contexts {
   // access to it, or took part in a copy that may not have ended. The notes come before the driver's call that makes it
   // possible.
   bool may_reach(const Context &context, int device) const {
-    return context.device == device || context.reach.has(device, context.passed) ||
-           peers_[context.device].has(device) || anywhere_.load(std::memory_order_relaxed);
+    return may_reach_at_any_time(context, device) ||
+           context.passed.load(std::memory_order_acquire) < context.reach.until(device);
+  }
+  // The same, calls apart that note their reach.
+  bool may_reach_at_any_time(const Context &context, int device) const {
+    return context.device == device || peers_[context.device].has(device) || anywhere_.load(std::memory_order_relaxed);
   }
   void note_peer(int from, int to) noexcept { peers_[from].add(to); }
   // What work reaches is no longer known.
   void note_anywhere() noexcept { anywhere_.store(true, std::memory_order_relaxed); }
-  // Numbers fences, and the ends of calls whose work reaches another device, in one order, from 1.
+  // Numbers fences, and the ends of calls whose work reaches another device, in one order, from 2.
   std::uint64_t tick() noexcept { return clock_.fetch_add(1) + 1; }
   std::uint64_t now() const noexcept { return clock_.load(); }
   // Whether contexts of several devices were seen.
@@ -260,7 +268,7 @@ class Contexts {
   unsigned last_number_ GUARDED_BY(mutex_) = 0;
   int first_device_ GUARDED_BY(mutex_) = -1;
   std::atomic<bool> several_devices_{false};
-  std::atomic<std::uint64_t> clock_{0};
+  std::atomic<std::uint64_t> clock_{1};
   // By device, not by context: a driver's pool opens to a device as a whole.
   DeviceSet peers_[ledger::kMaxDevices];
   std::atomic<bool> anywhere_{false};

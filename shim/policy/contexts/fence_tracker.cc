@@ -118,6 +118,9 @@ CUresult FenceTracker::record(Fence::Mark &mark) {
 // One event a context. REQUIRES: marks hold the contexts, each pinned; no capture can begin.
 CUresult FenceTracker::record(Fence &fence) {
   for (Fence::Mark &mark : fence.marks) {
+    if (mark.reach != nullptr) {
+      continue;
+    }
     const CUresult result = record(mark);
     if (result == CUDA_ERROR_CONTEXT_IS_DESTROYED) {  // in a way that we do not see: nothing of it runs any more
       contexts_.forget_unseen(mark.context);
@@ -128,10 +131,67 @@ CUresult FenceTracker::record(Fence &fence) {
   return CUDA_SUCCESS;
 }
 
+ReachEvent::~ReachEvent() {
+  if (event != nullptr) {
+    fences.spare(context, event);
+  }
+}
+
+void FenceTracker::end_reach(const ContextRef &context) noexcept try {
+  if (!by_events()) {
+    return;
+  }
+  auto ended = std::make_shared<ReachEvent>(*this, context);
+  if (!captures_.enter_if_quiet()) {
+    return;
+  }
+  CUresult error = CUDA_ERROR_INVALID_CONTEXT;
+  try {
+    const Pin pin(*context);
+    ended->number = contexts_.tick();
+    ended->event = pin ? event_for(context, error) : nullptr;
+    error = ended->event != nullptr ? real.cuCtxRecordEvent(context->handle, ended->event) : error;
+  } catch (...) {
+    error = CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  captures_.leave();
+  if (error != CUDA_SUCCESS) {
+    return;
+  }
+  std::shared_ptr<const ReachEvent> made = std::move(ended);  // what is dropped is dropped without the lock
+  Guard guard(mutex_);
+  if (context->ended_by.load(std::memory_order_acquire) == nullptr) {
+    std::shared_ptr<const ReachEvent> &latest = reach_events_[context.get()];
+    if (latest == nullptr || latest->number < made->number) {
+      latest.swap(made);
+    }
+  }
+} catch (...) {  // no memory of the host: a fence has an event of its own
+}
+
+std::shared_ptr<const ReachEvent> FenceTracker::reach_event(const Context &context, int device) {
+  if (device < 0 || !by_events() || contexts_.may_reach_at_any_time(context, device)) {
+    return nullptr;
+  }
+  const std::uint64_t until = context.reach.until(device);
+  Guard guard(mutex_);
+  const auto found = reach_events_.find(&context);
+  return found != reach_events_.end() && found->second->number >= until ? found->second : nullptr;
+}
+
 FenceTracker::Taken FenceTracker::take(Fence &fence, CUresult &error, int device) {
   std::vector<ContextRef> live = contexts_.live();
   std::erase_if(live, [&](const ContextRef &context) { return device >= 0 && !contexts_.may_reach(*context, device); });
   fence.marks.reserve(live.size());
+  std::erase_if(live, [&](ContextRef &context) {
+    std::shared_ptr<const ReachEvent> reach = reach_event(*context, device);
+    if (reach == nullptr) {
+      return false;
+    }
+    const CUevent event = reach->event;
+    fence.marks.push_back({std::move(context), event, false, std::move(reach)});
+    return true;
+  });
   // Numbered before the first event is recorded: what passes a later number was recorded after this fence too, and a
   // synchronise that began at this number or later covers it.
   fence.number = contexts_.tick();
@@ -144,7 +204,7 @@ FenceTracker::Taken FenceTracker::take(Fence &fence, CUresult &error, int device
     return take(fence, error, device);
   }
   for (ContextRef &context : live) {
-    fence.marks.push_back({std::move(context), nullptr});
+    fence.marks.push_back({std::move(context)});
   }
   error = CUDA_SUCCESS;
   return Taken::taken;
@@ -162,12 +222,13 @@ FenceTracker::Taken FenceTracker::try_take(Fence &fence, CUresult &error, int de
 FenceTracker::Taken FenceTracker::take_by_events(Fence &fence, std::vector<ContextRef> &live, CUresult &error) {
   error = CUDA_SUCCESS;
   if (!captures_.enter()) {
+    recycle(fence);
     return Taken::capturing;
   }
   bool all_pinned = true;
   for (ContextRef &context : live) {
     if (context->pin()) {
-      fence.marks.push_back({std::move(context), nullptr});
+      fence.marks.push_back({std::move(context)});
     } else if (context->ended_by.load(std::memory_order_acquire) == nullptr) {
       all_pinned = false;  // the driver may refuse to destroy it
     }
@@ -179,7 +240,9 @@ FenceTracker::Taken FenceTracker::take_by_events(Fence &fence, std::vector<Conte
   }
   captures_.leave();
   for (Fence::Mark &mark : fence.marks) {
-    mark.context->unpin();
+    if (mark.reach == nullptr) {
+      mark.context->unpin();
+    }
   }
   if (all_pinned && error == CUDA_SUCCESS) {
     return Taken::taken;
@@ -192,6 +255,7 @@ FenceTracker::Taken FenceTracker::take_by_events(Fence &fence, std::vector<Conte
 }
 
 CUresult FenceTracker::query_mark(const Fence::Mark &mark, std::uint64_t number) {
+  number = mark.reach != nullptr ? mark.reach->number : number;
   if (mark.broken || has_passed(*mark.context, number)) {
     return CUDA_SUCCESS;
   }
@@ -259,6 +323,7 @@ CUresult FenceTracker::synchronise(Context &context) {
 }
 
 CUresult FenceTracker::wait_for_mark(const Fence::Mark &mark, std::uint64_t number) {
+  number = mark.reach != nullptr ? mark.reach->number : number;
   for (Waiter waiter;;) {
     const CUresult now = query_mark(mark, number);
     if (now != CUDA_ERROR_NOT_READY) {
@@ -303,30 +368,38 @@ CUresult FenceTracker::wait(const Fence &fence, const Context *only) {
 
 void FenceTracker::recycle(Fence &fence) noexcept {
   for (Fence::Mark &mark : fence.marks) {
-    if (mark.event == nullptr) {
-      continue;
-    }
-    try {
-      Guard guard(mutex_);
-      // The events of a context end with it. forget() comes after its end: one of the two sees the other.
-      if (mark.context->ended_by.load(std::memory_order_acquire) == nullptr) {
-        spare_[mark.context.get()].push_back(mark.event);
-      }
-      continue;
-    } catch (...) {
-    }
-    const Pin pin(*mark.context);
-    if (pin) {
-      real.cuEventDestroy_v2(mark.event);
+    if (mark.event != nullptr && mark.reach == nullptr) {
+      spare(mark.context, mark.event);
     }
   }
   fence.marks.clear();
   fence.number = 0;
 }
 
+void FenceTracker::spare(const ContextRef &context, CUevent event) noexcept {
+  try {
+    Guard guard(mutex_);
+    // The events of a context end with it. forget() comes after its end: one of the two sees the other.
+    if (context->ended_by.load(std::memory_order_acquire) == nullptr) {
+      spare_[context.get()].push_back(event);
+    }
+    return;
+  } catch (...) {
+  }
+  const Pin pin(*context);
+  if (pin) {
+    real.cuEventDestroy_v2(event);
+  }
+}
+
 void FenceTracker::forget(const ContextRef &context) {
+  std::shared_ptr<const ReachEvent> dropped;  // without the lock
   Guard guard(mutex_);
   spare_.erase(context.get());
+  if (const auto found = reach_events_.find(context.get()); found != reach_events_.end()) {
+    dropped = std::move(found->second);
+    reach_events_.erase(found);
+  }
 }
 
 }  // namespace ration::policy

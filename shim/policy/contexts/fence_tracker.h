@@ -10,7 +10,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/lock.h"
@@ -28,11 +30,27 @@ inline constexpr std::uint64_t kFenceNs = 200'000;
 // it at once, and the device's work may itself wait for this call to return.
 inline constexpr std::uint64_t kIdlePatienceNs = 1'000'000'000;
 
+class FenceTracker;
+
+// An event behind the latest calls of a context whose work reaches other devices: their blocks wait for no later work.
+struct ReachEvent {
+  explicit ReachEvent(FenceTracker &tracker, ContextRef of) : fences(tracker), context(std::move(of)) {}
+  ~ReachEvent();
+  ReachEvent(const ReachEvent &) = delete;
+  ReachEvent &operator=(const ReachEvent &) = delete;
+
+  FenceTracker &fences;
+  const ContextRef context;
+  CUevent event = nullptr;
+  std::uint64_t number = 0;  // of a fence that would cover the same
+};
+
 struct Fence {
   struct Mark {
     ContextRef context;
-    CUevent event = nullptr;  // null: by synchronising
-    bool broken = false;      // its context was when the fence was taken
+    CUevent event = nullptr;                            // null: by synchronising
+    bool broken = false;                                // its context was when the fence was taken
+    std::shared_ptr<const ReachEvent> reach = nullptr;  // then `event` is its
   };
   std::uint64_t number = 0;  // ascending
   std::vector<Mark> marks;
@@ -68,6 +86,9 @@ class FenceTracker {
   // Whether nothing that was submitted before the call to contexts that may reach the device still runs; false if that
   // cannot be known without waiting.
   bool is_idle(int device);
+  // A call of the context that noted its reach has returned. Without this the first fence after it has the context's
+  // later work, too. One driver call; none during a capture.
+  void end_reach(const ContextRef &context) noexcept;
   // Its events may serve another fence. REQUIRES: no thread asks about it any more.
   void recycle(Fence &fence) noexcept;
 
@@ -82,6 +103,10 @@ class FenceTracker {
   Taken take_by_events(Fence &fence, std::vector<ContextRef> &live, CUresult &error);
   CUresult record(Fence &fence);
   CUevent event_for(const ContextRef &context, CUresult &error);
+  friend struct ReachEvent;
+  void spare(const ContextRef &context, CUevent event) noexcept;
+  // The event that serves a fence of the device instead of one of its own; nullptr: none does.
+  std::shared_ptr<const ReachEvent> reach_event(const Context &context, int device);
   static CUresult query_mark(const Fence::Mark &mark, std::uint64_t number);
   CUresult record(Fence::Mark &mark);
   CUresult wait_for_mark(const Fence::Mark &mark, std::uint64_t number);
@@ -92,6 +117,7 @@ class FenceTracker {
   std::atomic<bool> events_refused_{false};  // for good
   RankedMutex mutex_{Rank::kProgress};
   std::unordered_map<Context *, std::vector<CUevent>> spare_ GUARDED_BY(mutex_);
+  std::unordered_map<const Context *, std::shared_ptr<const ReachEvent>> reach_events_ GUARDED_BY(mutex_);
 };
 
 }  // namespace ration::policy

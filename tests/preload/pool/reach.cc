@@ -1,6 +1,7 @@
-// reach WAY: device 1 is held at work; WAY makes its stream use a block of device 0, or not. The block is freed and one
-// of its size is allocated at once: prints the code of WAY, and whether the address came back while the work was held.
-// Then the work ends, device 1 is held at other work, and the same is printed of another block.
+// reach WAY [ended]: device 1 is held at work; WAY makes its stream use a block of device 0, or not. The block is freed
+// and one of its size is allocated at once: prints the code of WAY, and whether the address came back while the work
+// was held. Then the work ends, device 1 is held at other work, and the same is printed of another block. `ended`: WAY
+// comes to its end before device 1 is held.
 #include <cuda.h>
 #include <sched.h>
 #include <stdio.h>
@@ -183,6 +184,7 @@ void until_idle(CUcontext context) {
 int main(int count, char **arguments) {
   const auto way = count > 1 ? kWays.find(arguments[1]) : kWays.end();
   Devices at;
+  const bool ended = count > 2;
   Hold first;
   Hold second;
   if (way == kWays.end() || cuInit(0) != CUDA_SUCCESS || cuDevicePrimaryCtxRetain(&at.first, 0) != CUDA_SUCCESS ||
@@ -190,11 +192,15 @@ int main(int count, char **arguments) {
       cuMemAlloc(&at.block, kBytes) != CUDA_SUCCESS || cuCtxSetCurrent(at.second) != CUDA_SUCCESS ||
       cuMemAlloc(&at.own, kBytes) != CUDA_SUCCESS || cuMemHostAlloc(&at.host, kUsed, 0) != CUDA_SUCCESS ||
       cuStreamCreate(&at.stream, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS || (at.array = array_of_second()) == nullptr ||
-      first.begin(at.stream) != CUDA_SUCCESS) {
+      (!ended && first.begin(at.stream) != CUDA_SUCCESS)) {
     return 1;
   }
   const CUresult code = way->second(at);
   printf("%s\n", code == CUDA_SUCCESS ? "served" : code == CUDA_ERROR_NOT_SUPPORTED ? "not supported" : "refused");
+  if (ended) {
+    until_idle(at.second);
+    first.begin(at.stream);
+  }
   print_reuse(at, at.block);
   first.end();
   until_idle(at.second);

@@ -22,9 +22,9 @@ DEVICES = {"SIMCUDA_DEVICES": "2x8GiB", "RATION_LIMIT": str(4 * GIB), "RATION_MO
            "RATION_PREALLOCATE": "false"}
 
 
-def one(way, reused, served="served", then=True, **settings):
+def one(way, reused, served="served", then=True, how=(), **settings):
     def case(_):
-        done = run("reach", way, **DEVICES | settings)
+        done = run("reach", way, *how, **DEVICES | settings)
         expect("status", done.status, 0)
         expect("answers", done.out.splitlines(),
                [served, *(f"free: 0, allocation: 0, reused: {int(each)}" for each in (reused, then)), "end: 0"])
@@ -34,6 +34,7 @@ def one(way, reused, served="served", then=True, **settings):
 cases = {f"{way} on another device keeps no block": one(way, True) for way in ("nothing", "own_copy")}
 cases |= {f"{way} keeps the block": one(way, False, then=way != "peer_access") for way in REACHING}
 cases |= {f"{way} keeps the block": one(way, False, "not supported") for way in NOT_SERVED}
+cases |= {f"{way} that has ended keeps no block": one(way, True, how=("ended",)) for way in REACHING if way != "peer_access"}
 cases |= {f"{way} in mode async": one(way, way == "own_copy", then=way != "peer_access", RATION_MODE="async")
           for way in ("own_copy", "peer_access", "cuMemcpyAsync", "cuMemcpyDtoHAsync_v2")}
 cases |= {"a free that waits does not wait for another device": one("nothing", True, RATION_FREE="synchronous")}

@@ -71,6 +71,40 @@ TEST_CASE("a fence that was taken before a copy's call returned does not end its
   CHECK(neighbour.clean_after_free() == 0);
 }
 
+TEST_CASE("what a context is given after a copy does not count") {
+  Neighbour neighbour;
+  neighbour.copy(0);
+  neighbour.fences.end_reach(neighbour.other);
+  const FakeTimeline::Point copied = neighbour.driver.timeline.submitted_to(neighbour.other->handle);
+  neighbour.driver.timeline.submit(neighbour.other->handle);
+  CHECK(neighbour.clean_after_free() == 0);
+  SECTION("once the copy has ended") {
+    neighbour.driver.timeline.finish(copied);
+    CHECK(neighbour.collect().blocks == 1);
+  }
+  SECTION("unless another copy, which counts until its own event") {
+    neighbour.copy(0);
+    neighbour.driver.timeline.finish(copied);
+    CHECK(neighbour.collect().blocks == 1);
+    CHECK(neighbour.clean_after_free() == 0);
+  }
+  SECTION("a wait ends with the copy") {
+    CHECK(neighbour.quarantine.wait(neighbour.quarantine.reclaimed()).blocks == 1);
+    CHECK(neighbour.driver.timeline.is_behind(neighbour.driver.timeline.submitted_to(neighbour.other->handle)));
+  }
+}
+
+TEST_CASE("a copy that was refused reaches nothing") {
+  Neighbour neighbour;
+  neighbour.copy(0);
+  neighbour.driver.timeline.finish(neighbour.other->handle);
+  CHECK(neighbour.clean_after_free() == 1);
+  neighbour.driver.timeline.submit(neighbour.other->handle);
+  neighbour.other->reach.enter(0);
+  neighbour.other->reach.leave(0, 0);
+  CHECK(neighbour.clean_after_free() == 1);
+}
+
 TEST_CASE("a call that never returned reaches for ever") {
   Neighbour neighbour;
   neighbour.other->reach.enter(0);
