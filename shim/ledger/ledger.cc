@@ -94,6 +94,12 @@ std::uint64_t Account::available() const {
   return std::min(held < most ? most - held : 0, group_available());
 }
 
+std::uint64_t Account::attainable() const {
+  const std::uint64_t beside = group_available();
+  const std::uint64_t held = charged();
+  return beside == UINT64_MAX ? limit() : std::min(limit(), held + std::min(beside, UINT64_MAX - held));
+}
+
 std::uint64_t Account::group_available() const {
   std::uint64_t least = UINT64_MAX;
   for (int i = 0; i < shares(); ++i) {

@@ -23,7 +23,7 @@ constexpr std::uint64_t kRoundedUp = 2U << 20U;
 // A pool grows by whole steps. Where few blocks of this size would fill the limit, nearly to the last byte, the rests
 // of all steps would be one block less in the end.
 bool AsyncMemory::loses_a_block(int device, std::uint64_t bytes, std::uint64_t bound) {
-  const std::uint64_t limit = ledger_.account(device).limit();
+  const std::uint64_t limit = ledger_.account(device).attainable();
   if (limit == UINT64_MAX || bytes == 0 || limit / bytes > kFewAtMost || limit % bytes > limit / kFewAtMost) {
     return false;
   }

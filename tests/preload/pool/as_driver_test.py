@@ -47,6 +47,17 @@ def fits(settings):
     return one
 
 
+def fits_in_group(settings):
+    """The same in a group with a limit, where the process has none of its own."""
+    def one(folder):
+        group = {"RATION_GROUP": "g", "RATION_STATE_DIR": folder, "RATION_MODE": "pool"} | settings
+        for limit in (64 * MIB, 100_000_000, GIB):
+            for blocks in (1, 2, 3, 7, 24, 32, 48, 64):
+                done = run("as_driver", "fits", str(limit), str(blocks), RATION_GROUP_LIMIT=limit, **group)
+                expect(f"{blocks} blocks in {limit}", done.out.splitlines(), ["cuMemAlloc: 0"] * blocks)
+    return one
+
+
 def fits_in_turn(settings):
     """The same in one process, whatever filled the limit before."""
     def one(_):
@@ -62,6 +73,7 @@ cases = {f"{case}, {name}": same(case, (GIB if name == "the driver's pool" else 
          for name in SETTINGS for case in CASES}
 cases |= {f"{case}, {name}": same(case, GIB, name) for name in SETTINGS for case in ("again_when_full", "threads_large", "mixed_after_idle")}
 cases |= {f"blocks that fill the limit, {name}": fits(settings) for name, settings in SETTINGS.items()}
+cases |= {f"blocks that fill a group's limit, {name}": fits_in_group(settings) for name, settings in SETTINGS.items()}
 cases |= {f"blocks that fill the limit in turn, {name}": fits_in_turn(settings) for name, settings in SETTINGS.items()
 }
 main(cases)
