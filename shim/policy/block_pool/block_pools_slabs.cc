@@ -70,7 +70,7 @@ void BlockPools::slab_bytes_changed(DevicePoolState &state, int device) {
 std::uint64_t BlockPools::most_bytes(int device) {
   const Device *known = devices_.find(device);
   const std::uint64_t total = known != nullptr ? known->total.load(std::memory_order_relaxed) : 0;
-  const std::uint64_t limit = ledger_.account(device).attainable();
+  const std::uint64_t limit = ledger_.account(device).limit();
   return total == 0 ? limit : std::min(limit, total);
 }
 

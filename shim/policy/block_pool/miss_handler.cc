@@ -98,8 +98,8 @@ std::uint64_t MissHandler::next_slab_bytes(std::uint64_t minimum_bytes) {
   };
   // 2, 4, 8 MiB and so on: each as large as all slabs before it and a granule.
   std::uint64_t want = std::max(minimum_bytes, pool_.blocks.statistics().slab_bytes + kSlabGranule);
-  if (const std::uint64_t most = account_.attainable(); most != UINT64_MAX) {
-    want = std::min(want, std::max({minimum_bytes, most / kLargestPart, kSlabGranule}));
+  if (account_.limit() != UINT64_MAX) {
+    want = std::min(want, std::max({minimum_bytes, account_.limit() / kLargestPart, kSlabGranule}));
   }
   if (plan.bytes > 0 &&
       state_.preallocation.load(std::memory_order_acquire) == BlockPools::DevicePoolState::State::due &&

@@ -73,7 +73,8 @@ cases = {f"{case}, {name}": same(case, (GIB if name == "the driver's pool" else 
          for name in SETTINGS for case in CASES}
 cases |= {f"{case}, {name}": same(case, GIB, name) for name in SETTINGS for case in ("again_when_full", "threads_large", "mixed_after_idle")}
 cases |= {f"blocks that fill the limit, {name}": fits(settings) for name, settings in SETTINGS.items()}
-cases |= {f"blocks that fill a group's limit, {name}": fits_in_group(settings) for name, settings in SETTINGS.items()}
+cases |= {f"blocks that fill a group's limit, {name}": fits_in_group(settings) for name, settings in SETTINGS.items()
+          if name not in ("grown on demand", "preallocated")}  # slabs are cut for the process's limit only
 cases |= {f"blocks that fill the limit in turn, {name}": fits_in_turn(settings) for name, settings in SETTINGS.items()
 }
 main(cases)
