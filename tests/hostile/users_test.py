@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Members that can no longer open their group's file: another user, another root folder (confining.cc)."""
+import contextlib
 import os
 import pathlib
 import sys
@@ -14,16 +15,23 @@ MOST, REST = 900 * MIB, 124 * MIB
 BLIND = "ration: group 'g': members that have ended cannot be found, so what they held stays charged: "
 
 
+@contextlib.contextmanager
+def beside_a_holder(folder, ops):
+    """A machine, a member that has executed `ops`, and another one that holds most of the group's limit."""
+    with Machine(folder, **GROUP) as machine:
+        (machine.folder / "empty").mkdir()
+        member, other = machine.start("confining"), machine.start("confining")
+        member.do("start")
+        other.do(f"start alloc={MOST}")
+        for op in ops:
+            member.do(op.format(empty=machine.folder / "empty"))
+        yield machine, member, other
+
+
 def confined(*ops):
     """A member executes `ops`; then another one dies that holds most of the group's limit."""
     def case(folder):
-        with Machine(folder, **GROUP) as machine:
-            (machine.folder / "empty").mkdir()
-            member, other = machine.start("confining"), machine.start("confining")
-            member.do("start")
-            other.do(f"start alloc={MOST}")
-            for op in ops:
-                member.do(op.format(empty=machine.folder / "empty"))
+        with beside_a_holder(folder, ops) as (_, member, other):
             expect("the group is full", member(f"alloc={REST + 1}"), REFUSED)
             other.kill()
             member.do(f"alloc={MOST}")
@@ -35,13 +43,7 @@ def confined(*ops):
 def blind(*ops):
     """The same where the member has closed what it did not open: nothing is left to look with."""
     def case(folder):
-        with Machine(folder, **GROUP) as machine:
-            (machine.folder / "empty").mkdir()
-            member, other = machine.start("confining"), machine.start("confining")
-            member.do("start")
-            other.do(f"start alloc={MOST}")
-            for op in ops:
-                member.do(op.format(empty=machine.folder / "empty"))
+        with beside_a_holder(folder, ops) as (machine, member, other):
             other.kill()
             for _ in range(2):
                 expect("what a dead member held", member(f"alloc={MOST}"), REFUSED)
