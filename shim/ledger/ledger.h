@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ledger/membership.h"
+#include "ledger/transits.h"
 
 namespace ration::ledger {
 
@@ -43,6 +44,8 @@ class Account {
   void release(std::uint64_t bytes);
   // Charges bytes that are already in use (a context's own memory), whatever the limits say.
   void charge(std::uint64_t bytes);
+
+  Transits &transits() { return transits_; }
 
   // Reserved and committed bytes.
   std::uint64_t charged() const { return charged_.load(std::memory_order_relaxed); }
@@ -107,6 +110,7 @@ class Account {
   std::atomic<std::uint64_t> publish_span_{kNeverPublish};
   Share shares_[kMostShares] = {};
   std::atomic<int> share_count_{0};
+  Transits transits_;
 };
 
 class Ledger {

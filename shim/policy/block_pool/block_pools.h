@@ -93,8 +93,6 @@ class BlockPools {
   // Returns wholly free slabs to the driver if the device is idle, because the driver's free waits for its work. False:
   // there were none, the device is at work, or the driver refused.
   bool give_back_slabs(const Room::Need &need, Room::Patience patience) noexcept;
-  // Whether another thread is taking a slab of the device or returning one: a request refused now may fit afterwards.
-  bool has_slab_in_transit(int device);
   // Whether `bytes` would fit under the limit if other contexts' pools held nothing free.
   bool holds_elsewhere(int device, const Context *caller, std::uint64_t bytes);
   // Fills in what an oom record says of the pools; `of` is the requesting context.
@@ -126,9 +124,6 @@ class BlockPools {
   // Whether so few blocks of that size fit under the limit that it matters where each lies.
   bool is_of_few(int device, std::uint64_t bytes) { return bytes >= most_bytes(device) / 128; }
 
-  // While it lives, has_slab_in_transit() is true.
-  class SlabInTransit;
-
  private:
   friend class MissHandler;
   friend class SlabReleaser;
@@ -147,7 +142,6 @@ class BlockPools {
     std::atomic<std::uint64_t> slab_bytes{0};
     std::atomic<Context *> first{nullptr};  // the only one that preallocates; an identity, never dereferenced
     std::atomic<int> preallocation;
-    std::atomic<int> in_transit{0};                 // threads that hold bytes of a slab that is being taken or returned
     std::atomic<bool> full{false};                  // the driver had no memory for a slab lately
     std::atomic<std::uint64_t> merge_waited_ns{0};  // when a request last waited for slabs to merge
   };
@@ -213,29 +207,6 @@ class BlockPools {
   std::atomic<std::uint64_t> last_slab_{0};
   std::atomic<DevicePoolState *> devices_state_[ledger::kMaxDevices] = {};
   std::atomic<int> devices_end_{0};  // behind the last device with a state
-};
-
-class BlockPools::SlabInTransit {
- public:
-  SlabInTransit(BlockPools &pools, int device) : count_(pools.state_of(device).in_transit) {
-    count_.fetch_add(1);
-    held::note(arrive, &count_);
-  }
-  ~SlabInTransit() {
-    if (held::forget(arrive, &count_)) {
-      arrive(&count_);
-    }
-  }
-  SlabInTransit(const SlabInTransit &) = delete;
-  SlabInTransit &operator=(const SlabInTransit &) = delete;
-
- private:
-  static void arrive(void *count) noexcept {
-    static_cast<std::atomic<int> *>(count)->fetch_sub(1);
-    wake_waiters();
-  }
-
-  std::atomic<int> &count_;
 };
 
 }  // namespace ration::policy

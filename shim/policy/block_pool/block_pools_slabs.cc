@@ -21,11 +21,12 @@ BlockPools::Take BlockPools::take_slab(std::uint64_t bytes, const char *why, con
                                        DevicePoolState &state, ledger::Effort effort, pool::Slab &slab,
                                        CUresult &error) {
   ledger::Account &account = ledger_.account(where.device);
-  const SlabInTransit in_transit(*this, where.device);
+  ledger::Transit transit(account.transits());
   const ledger::ReserveOutcome reserved = account.reserve(bytes, effort);
   if (reserved != ledger::ReserveOutcome::granted) {
     return reserved == ledger::ReserveOutcome::over_limit ? Take::over_limit : Take::over_group_limit;
   }
+  transit.hold();
   const std::uint64_t start = journal_.logging() ? now_ns() : 0;
   CUdeviceptr address = 0;
   const CUresult result = real.cuMemAlloc_v2(&address, bytes);
@@ -162,7 +163,7 @@ bool BlockPools::give_back_slabs(const Room::Need &need, Room::Patience patience
                                                 : becomes_idle(need.api, *state, need.device))) {
     return false;
   }
-  const SlabInTransit in_transit(*this, need.device);
+  ledger::Transit transit(ledger_.account(need.device).transits());
   events::Trim trim{need.device, need.api, 0, 0};
   for (const ContextRef &context : pooled_on(need.device)) {
     // A slab in transit, or refused, is in neither list that the context's end goes through.
@@ -174,16 +175,12 @@ bool BlockPools::give_back_slabs(const Room::Need &need, Room::Patience patience
     trim.bytes += releaser.bytes;
   }
   if (trim.slabs > 0) {
+    transit.hold();
     journal_.record(trim);
   }
   return trim.slabs > 0;
 } catch (...) {  // no memory of the host to list the pools
   return false;
-}
-
-bool BlockPools::has_slab_in_transit(int device) {
-  DevicePoolState *state = known_state(device);
-  return state != nullptr && state->in_transit.load(std::memory_order_acquire) != 0;
 }
 
 void BlockPools::end_preallocation(void *state) noexcept {

@@ -180,6 +180,8 @@ std::optional<pool::Slab> MissHandler::grow_now(std::uint64_t minimum_bytes) noe
   }
   grow_error_ = CUDA_SUCCESS;
   const RelaxedCapture relaxed;
+  const ledger::Transits &transits = account_.transits();
+  std::uint64_t ended = transits.ended();
   std::optional<pool::Slab> slab = take(next_slab_bytes(minimum_bytes), minimum_bytes);
   if (!slab && grow_error_ == CUDA_SUCCESS) {
     if (make_room(minimum_bytes, Room::Patience::none)) {
@@ -190,8 +192,9 @@ std::optional<pool::Slab> MissHandler::grow_now(std::uint64_t minimum_bytes) noe
   bool changed = false;
   Waiter waiter;
   while (!slab && grow_error_ == CUDA_SUCCESS && reason_ != events::Reason::device &&
-         pools_.has_slab_in_transit(where_.device)) {
+         transits.may_have_refused(ended)) {
     waiter.pause();
+    ended = transits.ended();
     // A search for dead members by each thread would count as transit for the others.
     slab = take(minimum_bytes, minimum_bytes, ledger::Effort::kImmediate);
     changed = true;

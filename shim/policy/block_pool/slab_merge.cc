@@ -125,7 +125,8 @@ void BlockPools::merge_slabs(const Request &request, const Contexts::Current &wh
   if (state.quarantine.blocks() > 0 || now.merged == 0 || !fences_.is_idle(where.device)) {
     return;
   }
-  const SlabInTransit in_transit(*this, where.device);
+  ledger::Transit transit(ledger_.account(where.device).transits());
+  transit.hold();
   SlabMerger merger(*this, request, where, state, now.free, now.merged);
   held::note(MissHandler::give_up_growth, &pool.blocks);
   const bool done = pool.blocks.merge(merger);

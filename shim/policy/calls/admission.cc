@@ -119,15 +119,25 @@ bool Admission::has_room(const Request &request, const Contexts::Current &where)
 
 // `returned` gets what mode async had returned to its pool before the last try.
 bool Admission::reserve(const Request &request, const Contexts::Current &where, std::uint64_t &returned,
-                        ledger::ReserveOutcome &outcome) {
+                        ledger::ReserveOutcome &outcome, std::optional<ledger::Transit> *settling) {
   ledger::Account &account = ledger_.account(where.device);
   auto effort = ledger::Effort::kReclaimFromDead;
   Waiter waiter;
   for (;;) {
+    const std::uint64_t ended = account.transits().ended();
     returned = async_.returned(where.device);
+    if (settling != nullptr) {
+      settling->emplace(account.transits());
+    }
     outcome = account.reserve(request.upper_bound, effort);
     if (outcome == ledger::ReserveOutcome::granted) {
+      if (settling != nullptr) {
+        (*settling)->hold();
+      }
       return true;
+    }
+    if (settling != nullptr) {
+      settling->reset();  // others, and this one, wait for those that hold something
     }
     if (where.error != CUDA_SUCCESS) {
       return false;  // the driver would not have got as far as memory
@@ -137,7 +147,7 @@ bool Admission::reserve(const Request &request, const Contexts::Current &where, 
         (deferred_could_serve(request, where.device) && async_.reclaim(request.api, where.device, returned))) {
       continue;
     }
-    if (pools_.has_slab_in_transit(where.device)) {
+    if (account.transits().may_have_refused(ended)) {
       waiter.pause();
       effort = ledger::Effort::kImmediate;  // a look for the dead by each thread would be a change for the others
     } else if (effort == ledger::Effort::kImmediate) {
@@ -149,12 +159,12 @@ bool Admission::reserve(const Request &request, const Contexts::Current &where, 
 }
 
 CUresult Admission::admit(const Request &request, const Contexts::Current &where, Act act, Undo undo,
-                          Obtained &obtained) {
+                          Obtained &obtained, std::optional<ledger::Transit> *settling) {
   ledger::Account &account = ledger_.account(where.device);
   ledger::ReserveOutcome reserved{};
   std::uint64_t returned = 0;
   // Zero bytes are the driver's to refuse, also in a process beyond its limit, where not even they fit.
-  if (request.upper_bound != 0 && !reserve(request, where, returned, reserved)) {
+  if (request.upper_bound != 0 && !reserve(request, where, returned, reserved, settling)) {
     return deny_reserve(request, where, reserved);
   }
   CUresult result = act(obtained);
@@ -206,7 +216,9 @@ CUresult Admission::obtain(AddressBook &book, const Request &request, const Cont
                            Undo undo, CUdeviceptr *key) {
   const std::uint64_t start = journal_.logging() ? now_ns() : 0;
   Obtained obtained;
-  const CUresult result = request.charged ? admit(request, where, act, undo, obtained) : act(obtained);
+  std::optional<ledger::Transit> settling;
+  const CUresult result =
+      request.charged ? admit(request, where, act, undo, obtained, request.exact ? nullptr : &settling) : act(obtained);
   if (result != CUDA_SUCCESS) {
     return result;
   }

@@ -2,6 +2,8 @@
 // Layer: policy/calls. Threads: any; no lock is held across a driver call.
 #pragma once
 
+#include <optional>
+
 #include "policy/calls/books.h"
 #include "policy/calls/room_maker.h"
 #include "policy/driver_pools/async_pools.h"
@@ -32,8 +34,10 @@ class Admission {
   // Whether the request's bound fits, if need be into what can be made free without a wait.
   bool has_room(const Request &request, const Contexts::Current &where);
   // Reserves `request.upper_bound`, runs `act`, commits what it obtained. Denied: OUT_OF_MEMORY, and nothing is held.
-  // The driver's own error goes back verbatim.
-  CUresult admit(const Request &request, const Contexts::Current &where, Act act, Undo undo, Obtained &obtained);
+  // The driver's own error goes back verbatim. `settling`, where what is committed may be more than is needed: gets a
+  // transit, which the caller ends once that is released.
+  CUresult admit(const Request &request, const Contexts::Current &where, Act act, Undo undo, Obtained &obtained,
+                 std::optional<ledger::Transit> *settling = nullptr);
   // The same, and enters it in a book. Only success writes `*key`.
   CUresult obtain(AddressBook &book, const Request &request, const Contexts::Current &where, Act act, Undo undo,
                   CUdeviceptr *key);
@@ -53,7 +57,7 @@ class Admission {
   CUresult deny_reserve(const Request &request, const Contexts::Current &where, ledger::ReserveOutcome outcome);
   bool deferred_could_serve(const Request &request, int device);
   bool reserve(const Request &request, const Contexts::Current &where, std::uint64_t &returned,
-               ledger::ReserveOutcome &outcome);
+               ledger::ReserveOutcome &outcome, std::optional<ledger::Transit> *settling);
 
   Devices &devices_;
   Contexts &contexts_;

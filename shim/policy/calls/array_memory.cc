@@ -13,13 +13,17 @@ CUresult ArrayMemory::create(Request request, const ArrayShape &shape, Act act, 
   const Contexts::Current where = admission_.current();
   ledger::Account &account = ledger_.account(where.device);
   // The bound may be what does not fit. Else the program's own array tells how the driver is to be asked.
-  if (where.error == CUDA_SUCCESS && costs_.is_to_learn() && !admission_.has_room(request, where) &&
-      account.reserve(ArrayCosts::kProbeBytes) == ledger::ReserveOutcome::granted) {
-    costs_.probe(where);
-    account.release(ArrayCosts::kProbeBytes);
+  if (where.error == CUDA_SUCCESS && costs_.is_to_learn() && !admission_.has_room(request, where)) {
+    ledger::Transit transit(account.transits());
+    if (account.reserve(ArrayCosts::kProbeBytes) == ledger::ReserveOutcome::granted) {
+      transit.hold();
+      costs_.probe(where);
+      account.release(ArrayCosts::kProbeBytes);
+    }
   }
   std::optional<std::uint64_t> bytes = where.error == CUDA_SUCCESS ? costs_.of(where, shape) : std::nullopt;
   request.requested = request.upper_bound = bytes.value_or(request.upper_bound);
+  request.exact = bytes.has_value();
   const auto act_and_ask = [&](Obtained &obtained) {
     const CUresult result = act(obtained);
     if (result == CUDA_SUCCESS) {

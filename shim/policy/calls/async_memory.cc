@@ -51,14 +51,16 @@ bool AsyncMemory::could_serve_later(const Ask &ask) {
 }
 
 AsyncMemory::Reservation::Reservation(AsyncMemory &memory, const Ask &ask, std::uint64_t bytes, ledger::Effort effort)
-    : memory_(memory),
-      ask_(ask),
-      in_transit_(memory.pools_, ask.where.device),
-      granted_(memory.ledger_.account(ask.where.device).reserve(bytes, effort) == ledger::ReserveOutcome::granted) {}
+    : ask_(ask),
+      transit_(memory.ledger_.account(ask.where.device).transits()),
+      granted_(memory.ledger_.account(ask.where.device).reserve(bytes, effort) == ledger::ReserveOutcome::granted) {
+  if (granted_) {
+    transit_.hold();
+  }
+}
 
 AsyncMemory::Reservation::~Reservation() {
   if (granted_) {
-    memory_.reservations_ended_[ask_.where.device].fetch_add(1);  // before it is in transit no more
     ++*ask_.reservations;
   }
 }
@@ -132,10 +134,11 @@ AsyncMemory::Taken AsyncMemory::take_once(const Ask &ask, CUdeviceptr *address, 
 bool AsyncMemory::take_in_turn(const Ask &ask, CUdeviceptr *address, CUresult &result) {
   constexpr int kMostLooks = 100;
   const int device = ask.where.device;
+  const ledger::Transits &transits = ledger_.account(device).transits();
   Waiter waiter;
   for (int looks = 0; looks < kMostLooks && !is_for_driver(ask);) {
     const std::uint64_t seen = async_.returned(device);
-    const std::uint64_t ended = reservations_ended_[device].load() - *ask.reservations;
+    const std::uint64_t ended = transits.ended() - *ask.reservations;
     const Taken taken = take_once(ask, address, result);
     if (taken == Taken::over) {
       return true;
@@ -147,8 +150,8 @@ bool AsyncMemory::take_in_turn(const Ask &ask, CUdeviceptr *address, CUresult &r
     if (taken == Taken::no_room) {
       return false;
     }
-    if (reservations_ended_[device].load() - *ask.reservations == ended) {  // of others
-      if (!pools_.has_slab_in_transit(device)) {
+    if (transits.ended() - *ask.reservations == ended) {  // of others
+      if (!transits.any()) {
         return false;
       }
       ++looks;  // most likely at threads that only try
@@ -266,7 +269,8 @@ void AsyncMemory::merge_chunks(const Request &request, const Contexts::Current &
     }
     return;
   }
-  const BlockPools::SlabInTransit in_transit(pools_, device);
+  ledger::Transit transit(ledger_.account(device).transits());
+  transit.hold();
   if (merged == merged_with(0)) {
     stream_pools_.trim_by(request.api, *pool, held);
   } else {

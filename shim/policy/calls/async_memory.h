@@ -72,9 +72,8 @@ class AsyncMemory {
     explicit operator bool() const { return granted_; }
 
    private:
-    AsyncMemory &memory_;
     const Ask &ask_;
-    const BlockPools::SlabInTransit in_transit_;
+    ledger::Transit transit_;
     const bool granted_;
   };
   // How one attempt to take a block from the pool ended.
@@ -110,7 +109,6 @@ class AsyncMemory {
   Admission &admission_;
   const bool enabled_;
   const bool synchronous_free_;
-  std::atomic<std::uint64_t> reservations_ended_[ledger::kMaxDevices] = {};
   std::atomic<std::uint64_t> single_chunk_[ledger::kMaxDevices] = {};  // what a pool reserved when it had one
 };
 

@@ -1,5 +1,6 @@
 #include "policy/calls/stream_memory.h"
 
+#include <optional>
 #include <vector>
 
 namespace ration::policy {
@@ -80,7 +81,8 @@ CUresult StreamMemory::allocate_from(const StreamPools::PoolRef &pool, Request r
     return result;
   };
   Obtained obtained;
-  const CUresult result = admission_.admit(request, where, counted, undo, obtained);
+  std::optional<ledger::Transit> settling;
+  const CUresult result = admission_.admit(request, where, counted, undo, obtained, &settling);
   // The pool holds its memory, and no context takes that along.
   return result == CUDA_SUCCESS
              ? admission_.enter_pooled(pool, request, where, books_.no_context, bytes, undo, obtained.address, address)

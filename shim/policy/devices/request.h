@@ -17,6 +17,7 @@ struct Request {
   const void *caller;         // return address of the program's call
   bool pooled = false;        // may come from a pool: nothing but memory can be wrong with the request
   events::Kind kind = events::Kind::device;
+  bool exact = true;                // `upper_bound` is what the driver takes
   bool charged = true;              // counts against the limit; else it is recorded only
   CUresult invalid = CUDA_SUCCESS;  // what the driver answers whatever memory there is; CUDA_SUCCESS: not known
 };

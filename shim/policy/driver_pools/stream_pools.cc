@@ -137,9 +137,9 @@ void StreamPools::release_orphans(const char *api, int device, std::uint64_t up_
     bytes = up_to - std::min(up_to, released_[device]);  // another thread may have waited for later ones
     released_[device] += bytes;
     charged_[device] -= bytes;
+    ledger_.account(device).release(bytes);  // under the lock, as above
   }
   if (bytes > 0) {
-    ledger_.account(device).release(bytes);
     record(api, device);
   }
 }
@@ -193,7 +193,6 @@ std::uint64_t StreamPools::reconcile(const char *api, Pool &pool) noexcept {
   if (pool.device < 0 || !asking) {
     return 0;
   }
-  std::uint64_t fallen = 0;
   std::uint64_t missing = 0;
   for (bool is_current = false; !is_current;) {
     std::uint64_t completed_before = 0;
@@ -215,10 +214,11 @@ std::uint64_t StreamPools::reconcile(const char *api, Pool &pool) noexcept {
       continue;
     }
     if (bound < pool.charged_) {
-      fallen = pool.charged_ - bound;
+      const std::uint64_t fallen = pool.charged_ - bound;
       pool.charged_ = bound;
       charged_[pool.device] -= fallen;
       ++pool.falls_;
+      ledger_.account(pool.device).release(fallen);  // under the lock: who finds the charge lower finds it released
     } else if (reserved > pool.charged_) {
       missing = reserved - pool.charged_;
     }
@@ -227,9 +227,6 @@ std::uint64_t StreamPools::reconcile(const char *api, Pool &pool) noexcept {
       pool.step_ = std::max(kGranule, std::gcd(pool.step_ != 0 ? pool.step_ : kLargestStep, growth));
     }
     pool.reserved_ = reserved;
-  }
-  if (fallen > 0) {
-    ledger_.account(pool.device).release(fallen);
   }
   record(api, pool.device);
   return missing;

@@ -264,7 +264,15 @@ void fits_in_turn(size_t bytes, const std::vector<size_t> &numbers) {
 }
 
 // Threads that together never need more than there is. Prints the refusals.
-void threads(int count, size_t block_bytes, int turns) {
+CUresult ordered(CUdeviceptr *block, size_t bytes) {
+  return cuMemAllocAsync(block, bytes, nullptr);
+}
+CUresult free_ordered(CUdeviceptr block) {
+  return cuMemFreeAsync(block, nullptr);
+}
+
+void threads(int count, size_t block_bytes, int turns, CUresult (*allocate)(CUdeviceptr *, size_t) = cuMemAlloc_v2,
+             CUresult (*free)(CUdeviceptr) = cuMemFree_v2) {
   std::atomic<int> refused{0};
   CUcontext current = nullptr;
   cuCtxGetCurrent(&current);
@@ -274,10 +282,10 @@ void threads(int count, size_t block_bytes, int turns) {
       cuCtxSetCurrent(current);
       for (int turn = 0; turn < turns; ++turn) {
         CUdeviceptr block = 0;
-        if (cuMemAlloc_v2(&block, block_bytes) != CUDA_SUCCESS) {
+        if (allocate(&block, block_bytes) != CUDA_SUCCESS) {
           ++refused;
         } else {
-          cuMemFree_v2(block);
+          free(block);
         }
       }
     });
@@ -306,6 +314,8 @@ int run(std::string_view name, size_t bytes, size_t blocks) {
     threads(8, bytes / 64 * 7, 20000);
   } else if (name == "threads_large") {
     threads(8, bytes / 1024 * 96, 5000);
+  } else if (name == "threads_ordered") {  // each may make the driver's pool grow by half of the limit
+    threads(8, bytes / 64, 2000, ordered, free_ordered);
   } else if (name == "fits") {
     fits(program, bytes, blocks);
   } else if (name == "fits_in_turn") {

@@ -8,7 +8,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from harness import GIB, MIB, expect, main, run  # noqa: E402
 
 CASES = ("in_turn", "large_after_idle", "all_after_idle", "small_after_synchronise", "larger_beside_work", "never_fits", "invalid_when_full",
-         "allocates_under_a_lock", "threads")
+         "allocates_under_a_lock", "threads", "threads_ordered")
 SETTINGS = {"preallocated": {}, "preallocated at first": {"RATION_PREALLOCATE_AFTER": "0"},
             "grown on demand": {"RATION_PREALLOCATE": "false"}, "no pool": {"RATION_MODE": "direct"},
             "the driver's pool": {"RATION_MODE": "async"}}

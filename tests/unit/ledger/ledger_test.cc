@@ -162,3 +162,21 @@ TEST_CASE("reserved and committed bytes never exceed the limit during a race") {
   CHECK(rounds > 0);
   CHECK(account.charged() == 0);
 }
+
+TEST_CASE("what held bytes at some time since a look may have refused; what only tried has not") {
+  Account account;
+  const Transits &transits = account.transits();
+  const std::uint64_t before = transits.ended();
+  {
+    Transit tries(account.transits());
+    CHECK(transits.may_have_refused(before));
+  }
+  CHECK_FALSE(transits.may_have_refused(before));
+  {
+    Transit holds(account.transits());
+    holds.hold();
+    CHECK(transits.may_have_refused(before));
+  }
+  CHECK(transits.may_have_refused(before));
+  CHECK_FALSE(transits.may_have_refused(transits.ended()));
+}

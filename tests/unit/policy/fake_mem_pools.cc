@@ -12,11 +12,19 @@ FakeMemPools *fake = nullptr;
 
 }  // namespace
 
+template <class Body>
+CUresult FakeMemPools::locked(const char *function, const Body &body) {
+  return call(function, [&] {
+    const std::lock_guard lock(fake->mutex_);
+    return body();
+  });
+}
+
 FakeMemPools::FakeMemPools() {
   fake = this;
   fill(
       real.cuMemPoolGetAttribute, +[](CUmemoryPool pool, CUmemPool_attribute attribute, void *value) {
-        const CUresult result = call("cuMemPoolGetAttribute", [&] {
+        const CUresult result = locked("cuMemPoolGetAttribute", [&] {
           const Pool &asked = fake->pools[pool];
           return answer(static_cast<cuuint64_t *>(value),
                         attribute == CU_MEMPOOL_ATTR_USED_MEM_CURRENT ? asked.used : asked.reserved);
@@ -28,7 +36,7 @@ FakeMemPools::FakeMemPools() {
       });
   fill(
       real.cuMemPoolTrimTo, +[](CUmemoryPool pool, std::size_t) {
-        return call("cuMemPoolTrimTo", [&] {
+        return locked("cuMemPoolTrimTo", [&] {
           Pool &trimmed = fake->pools[pool];
           ++trimmed.trims;
           const std::uint64_t kept = trimmed.used + fake->kept_in_use;
@@ -45,7 +53,7 @@ FakeMemPools::FakeMemPools() {
 }
 
 CUresult FakeMemPools::allocate(CUdeviceptr *address, std::uint64_t bytes, CUmemoryPool pool) {
-  return call("cuMemAllocFromPoolAsync", [&] {
+  const CUresult result = locked("cuMemAllocFromPoolAsync", [&] {
     Pool &from = pools[pool];
     from.used += bytes;
     from.reserved = std::max(from.reserved, (from.used + step - 1) / step * step);
@@ -53,10 +61,14 @@ CUresult FakeMemPools::allocate(CUdeviceptr *address, std::uint64_t bytes, CUmem
     blocks_[next_address_] = {pool, bytes};
     return answer(address, next_address_);
   });
+  if (const auto door = fake->on_alloc) {
+    door();
+  }
+  return result;
 }
 
 CUresult FakeMemPools::free(CUdeviceptr address) {
-  return call("cuMemFreeAsync", [&] {
+  return locked("cuMemFreeAsync", [&] {
     const auto found = blocks_.find(address);
     if (found == blocks_.end()) {
       return FakeDriver::fake->free(address);

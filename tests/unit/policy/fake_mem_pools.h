@@ -1,9 +1,10 @@
 // The driver's memory pools for one test, beside its FakeDriver: they grow by steps, and keep what is freed until they
-// are trimmed. Threads: one at a time, but for what a door starts.
+// are trimmed. Threads: any; a test reads and sets what is public while no other runs.
 #pragma once
 
 #include <functional>
 #include <map>
+#include <mutex>
 
 #include "unit/policy/fake_driver.h"
 
@@ -22,6 +23,7 @@ class FakeMemPools {
   std::uint64_t step = 32 * kMiB;  // by which a pool grows
   std::uint64_t kept_in_use = 0;   // of what was freed: the device is not through with it
   std::function<void()> on_asked;  // inside cuMemPoolGetAttribute, behind the answer
+  std::function<void()> on_alloc;  // inside cuMemAllocFromPoolAsync, having allocated
   std::map<CUmemoryPool, Pool> pools;
   CUmemoryPool current = handle(1);  // of the first device
 
@@ -31,10 +33,14 @@ class FakeMemPools {
   std::uint64_t held() const;
 
  private:
+  template <class Body>
+  static CUresult locked(const char *function, const Body &body);
+
   struct Block {
     CUmemoryPool pool;
     std::uint64_t bytes;
   };
+  std::mutex mutex_;
   std::map<CUdeviceptr, Block> blocks_;
   CUdeviceptr next_address_ = 0x100000000000;
 };

@@ -1,4 +1,8 @@
 // Stream-ordered memory through the policy: what is refused, waited for and rolled back.
+#include <atomic>
+#include <thread>
+
+#include "base/wait.h"
 #include "catch.h"
 #include "unit/events/log_lines.h"
 #include "unit/events/scratch_folder.h"
@@ -16,13 +20,14 @@ struct Streamed {
   }
   CUdeviceptr take(std::uint64_t bytes, CUmemoryPool pool = nullptr) {
     CUdeviceptr address = kUntouched;
-    last = program.parts.stream_memory.allocate(
+    const CUresult result = program.parts.stream_memory.allocate(
         {"cuMemAllocAsync", bytes, bytes, nullptr}, pool, CU_STREAM_LEGACY,
         [&](policy::Obtained &got) {
           got.bytes = bytes;
           return memory.allocate(&got.address, bytes, pool != nullptr ? pool : memory.current);
         },
         &address);
+    last.store(result);
     return address;
   }
   CUresult give_back(CUdeviceptr address) {
@@ -42,7 +47,7 @@ struct Streamed {
   FakeDriver driver;
   FakeMemPools memory;
   Program program;
-  CUresult last = CUDA_SUCCESS;
+  std::atomic<CUresult> last{CUDA_SUCCESS};
 };
 
 }  // namespace
@@ -222,4 +227,27 @@ TEST_CASE("the log says what the pools reserve whenever that changes") {
     said.push_back(line.at("pool_reserved"));
   }
   CHECK(said == std::vector<std::uint64_t>{32 * kMiB, 64 * kMiB});
+}
+
+TEST_CASE("a stream-ordered call waits for another that has reserved more than it needs") {
+  Streamed streamed(64 * kMiB);
+  streamed.take(kMiB);
+  const std::thread::id first = std::this_thread::get_id();
+  std::atomic<bool> tries{false};
+  streamed.memory.on_asked = [&] { tries = tries || std::this_thread::get_id() != first; };
+  std::thread other;
+  CUdeviceptr others = kUntouched;
+  streamed.memory.on_alloc = [&, context = FakeDriver::current] {
+    if (std::this_thread::get_id() == first) {  // its bound is reserved: half of the limit
+      other = std::thread([&, context] {
+        FakeDriver::current = context;
+        others = streamed.take(kMiB);
+      });
+      wait_until([&] { return tries.load(); });
+    }
+  };
+  CHECK(streamed.take(kMiB) != kUntouched);
+  other.join();
+  CHECK(others != kUntouched);
+  CHECK(streamed.denied() == 0);
 }
