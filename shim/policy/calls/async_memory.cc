@@ -86,21 +86,35 @@ AsyncMemory::Taken AsyncMemory::enter(const Ask &ask, CUdeviceptr obtained, CUde
   return Taken::over;
 }
 
-// With all that is left of the limit reserved, the pool's cap keeps it from growing beyond the limit.
+// With all that is left of the limit reserved, the pool's cap keeps it from growing beyond the limit. nullopt: other
+// memory is charged, so the cap does not.
+std::optional<AsyncMemory::Taken> AsyncMemory::take_to_cap(const Ask &ask, std::uint64_t rest, CUdeviceptr *address,
+                                                           CUresult &result) {
+  const Reservation all_of_it(*this, ask, rest, ledger::Effort::kImmediate);
+  if (!all_of_it) {
+    return Taken::crowded_out;
+  }
+  if (const std::optional<StreamPools::Call> call = stream_pools_.begin_to_cap(*ask.pool, rest)) {
+    return take_and_enter(ask, *call, address, result);
+  }
+  ledger_.account(ask.where.device).release(rest);
+  return std::nullopt;
+}
+
 AsyncMemory::Taken AsyncMemory::take_near_limit(const Ask &ask, CUdeviceptr *address, CUresult &result) {
   const int device = ask.where.device;
   ledger::Account &account = ledger_.account(device);
-  const std::uint64_t rest = account.available();
+  std::uint64_t rest = account.available();
   const std::uint64_t idle = async_.idle_bytes(device);
   if ((idle >= ask.bytes || rest >= ask.bytes) && async_.is_capped(device)) {
-    const Reservation all_of_it(*this, ask, rest, ledger::Effort::kImmediate);
-    if (!all_of_it) {
-      return Taken::crowded_out;
+    std::optional<Taken> taken = take_to_cap(ask, rest, address, result);
+    if (!taken && stream_pools_.trim(ask.request.api, device, ask.pool.get())) {  // what the program's own pools keep
+      rest = account.available();
+      taken = take_to_cap(ask, rest, address, result);
     }
-    if (const std::optional<StreamPools::Call> call = stream_pools_.begin_to_cap(*ask.pool, rest)) {
-      return take_and_enter(ask, *call, address, result);
+    if (taken) {
+      return *taken;
     }
-    account.release(rest);
   }
   if (idle < ask.bytes || rest >= ask.bound || ask.bound > account.limit()) {
     return Taken::crowded_out;

@@ -95,6 +95,7 @@ class AsyncMemory {
   bool could_serve_later(const Ask &ask);
   Taken take_and_enter(const Ask &ask, const StreamPools::Call &call, CUdeviceptr *address, CUresult &result);
   Taken enter(const Ask &ask, CUdeviceptr obtained, CUdeviceptr *address, CUresult &result);
+  std::optional<Taken> take_to_cap(const Ask &ask, std::uint64_t rest, CUdeviceptr *address, CUresult &result);
   Taken take_near_limit(const Ask &ask, CUdeviceptr *address, CUresult &result);
   Taken take_once(const Ask &ask, CUdeviceptr *address, CUresult &result);
   bool take_in_turn(const Ask &ask, CUdeviceptr *address, CUresult &result);

@@ -266,10 +266,13 @@ std::vector<StreamPools::PoolRef> StreamPools::pools_of(int device) {
   return pools;
 }
 
-bool StreamPools::trim(const char *api, int device) noexcept try {
+bool StreamPools::trim(const char *api, int device, const Pool *kept) noexcept try {
   const ledger::Account &account = ledger_.account(device);
   const std::uint64_t before = account.charged();
   for (const PoolRef &pool : pools_of(device)) {
+    if (pool.get() == kept) {
+      continue;
+    }
     if (const Asking asking(*this, *pool); asking && real.cuMemPoolTrimTo.present()) {
       real.cuMemPoolTrimTo(pool->handle, 0);
     }

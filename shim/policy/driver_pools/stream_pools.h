@@ -87,8 +87,8 @@ class StreamPools {
   // A block ended, in stream order or at once. True: its pool became an orphan.
   bool block_ended(Pool &pool) noexcept;
 
-  // Trims every pool of a device. True: less is charged than before.
-  bool trim(const char *api, int device) noexcept;
+  // Trims every pool of a device, but for `kept`. True: less is charged than before.
+  bool trim(const char *api, int device, const Pool *kept = nullptr) noexcept;
   // What a pool holds beyond its live blocks; 0: the driver does not say. REQUIRES: no thread destroys it.
   static std::uint64_t idle_bytes(const Pool &pool);
   static std::uint64_t used_bytes(const Pool &pool);  // UINT64_MAX: the driver does not say
