@@ -220,6 +220,8 @@ void Journal::mend_end() noexcept try {
 void Journal::lose_one() noexcept {
   ++dropped_;
   ++dropped_in_all_;
+  tally_->lost_records.store(static_cast<std::uint32_t>(std::min<std::uint64_t>(dropped_in_all_, UINT32_MAX)),
+                             std::memory_order_relaxed);
   mend_end();
 }
 

@@ -110,6 +110,7 @@ bool read_summary(const std::string &file, Summary &summary) {
     summary.failed_frees = load(page->failed_frees);
     summary.null_frees = load(page->null_frees);
     summary.failed_allocs = load(page->failed_allocs);
+    summary.lost_records = page->lost_records.load(std::memory_order_relaxed);
     summary.refused_shares = load(page->refused_shares);
     summary.host_bytes = load(page->host_bytes);
     summary.host_peak_bytes = load(page->host_peak_bytes);

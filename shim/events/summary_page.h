@@ -33,7 +33,7 @@ struct DeviceTally {
 
 struct SummaryPage {
   static constexpr std::uint64_t kMagic = 0x31594c4c4154'4152;  // "RATALLY1", little-endian
-  static constexpr std::uint32_t kVersion = 3;
+  static constexpr std::uint32_t kVersion = 4;
 
   std::atomic<std::uint64_t> magic;  // written last: a page without it is incomplete
   std::uint32_t version;
@@ -41,7 +41,7 @@ struct SummaryPage {
   std::int64_t pid;
   char program[48];
   std::atomic<std::uint32_t> device_count;
-  std::uint32_t unused;
+  std::atomic<std::uint32_t> lost_records;  // of the log, for want of room or memory; stops at its largest value
   std::atomic<std::uint64_t> failed_frees;
   std::atomic<std::uint64_t> null_frees;
   std::atomic<std::uint64_t> failed_allocs;   // by the driver, for another reason than memory
@@ -64,7 +64,7 @@ struct Summary {
   };
   std::int64_t pid = 0;
   std::string program;
-  std::uint64_t failed_frees = 0, null_frees = 0, failed_allocs = 0, refused_shares = 0;
+  std::uint64_t failed_frees = 0, null_frees = 0, failed_allocs = 0, refused_shares = 0, lost_records = 0;
   std::uint64_t host_bytes = 0, host_peak_bytes = 0;
   std::vector<Device> devices;  // by ordinal; an unused device has total 0
 };

@@ -150,6 +150,13 @@ def unheard(folder):
     expect_that(f"the limit: {done.stdout}", "alloc=200m: 2" in done.stdout)
 
 
+def incomplete_log(folder):
+    """That a log lacks records is said at the run's end: the log itself cannot say so on a full disk."""
+    done = said([COMMAND, "run", "--sim", "1GiB", "--log", "/dev/full", *STEPS], environment(folder, ""))
+    expect("status", done.returncode, 0)
+    expect_that(f"the summary: {done.stderr}", re.search(r"ration: the log lacks \d+ records? that could not be written", done.stderr))
+
+
 def nul_behind(folder):
     """JSON followed by a NUL is refused in words: by the command, and by the library, which then doubts the limit."""
     path = pathlib.Path(folder) / "ration.json"
@@ -197,6 +204,7 @@ main({
     "a command inherits no ignored signal": command_keeps_its_signals,
     "a limit that nothing met": summed_up("true"),
     "a limit that a child without LD_PRELOAD did not meet": summed_up("env", "-u", "LD_PRELOAD", *STEPS),
+    "a log that lacks records": incomplete_log,
     "JSON followed by NUL": nul_behind,
     "a name with control characters": raw_name,
 } | ({} if SANITIZED else {"a program that may not write its figures": unheard}))  # env loads no sanitizer's runtime

@@ -65,6 +65,20 @@ std::string count_line(const Row &row) {
   return line;
 }
 
+// Empty where no log lost anything.
+std::string lost_line(const std::vector<events::Summary> &processes) {
+  std::uint64_t lost = 0;
+  std::size_t logs = 0;
+  for (const events::Summary &process : processes) {
+    lost += process.lost_records;
+    logs += process.lost_records != 0 ? 1 : 0;
+  }
+  const std::string whose = processes.size() > 1 ? " of " + counted(logs, "process", "processes") : "";
+  return lost == 0 ? ""
+                   : "the log" + whose + " lacks " + counted(lost, "record", "records") +
+                         " that could not be written: is the disk full, or a file size limit reached?";
+}
+
 // Failures that belong to no device; empty where there are none.
 std::string failure_line(const events::Summary &process) {
   std::string line;
@@ -144,6 +158,9 @@ std::vector<std::string> summary_lines(std::vector<events::Summary> summaries) {
   }
   if (std::string pinned = host_line(summaries); !pinned.empty()) {
     lines.push_back(std::move(pinned));
+  }
+  if (std::string lost = lost_line(summaries); !lost.empty()) {
+    lines.push_back(std::move(lost));
   }
   return lines;
 }

@@ -107,6 +107,7 @@ TEST_CASE("a full device takes no record, and nothing is printed") {
     journal.record(an_alloc(0x1000, 7));
     journal.end(0);
     CHECK(journal.tally().devices[0].peak_bytes == 7);
+    CHECK(journal.tally().lost_records == 1);
   });
   CHECK(problem.empty());
   CHECK(said.empty());

@@ -132,6 +132,18 @@ TEST_CASE("of many processes the largest peaks are reported, in at most nine lin
   CHECK(lines[8].find("train (pid 50) pinned host memory: peak 1 MiB") == 0);
 }
 
+TEST_CASE("a log that lacks records is named, with the processes where there are several") {
+  events::Summary one = process(42, {device(1 << 20, 1)});
+  one.lost_records = 1;
+  CHECK(summary_lines({one}).back() ==
+        "the log lacks 1 record that could not be written: is the disk full, or a file size limit reached?");
+  events::Summary other = process(43, {device(1 << 20, 1)});
+  other.lost_records = 4;
+  CHECK(summary_lines({one, other, process(44, {device(1 << 20, 1)})}).back() ==
+        "the log of 2 processes lacks 5 records that could not be written: is the disk full, or a file size limit "
+        "reached?");
+}
+
 TEST_CASE("pages of nested runs are found, and other files are ignored") {
   const cli::TemporaryFolder folder;
   mkdir((folder.path() + "/inner").c_str(), 0700);
