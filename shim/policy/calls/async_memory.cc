@@ -17,6 +17,8 @@ using driver::real;
 constexpr std::uint64_t kFewAtMost = 64;
 // What is freed may count as so much more to the driver: a look at it is then worth its cost.
 constexpr std::uint64_t kRoundedUp = 2U << 20U;
+// In which the driver's pools serve.
+constexpr std::uint64_t kPoolGranule = 512;
 
 }  // namespace
 
@@ -28,8 +30,9 @@ bool AsyncMemory::loses_a_block(int device, std::uint64_t bytes, std::uint64_t b
     return false;
   }
   // The last step of a pool that is capped may be smaller.
-  const std::uint64_t in_last = async_.is_capped(device) ? limit % bound / bytes : 0;
-  return limit / bound * (bound / bytes) + in_last < limit / bytes;
+  const std::uint64_t rounded = (bytes + kPoolGranule - 1) / kPoolGranule * kPoolGranule;
+  const std::uint64_t in_last = async_.is_capped(device) ? limit % bound / rounded : 0;
+  return limit / bound * (bound / rounded) + in_last < limit / bytes;
 }
 
 // While anything else is charged, what is free in the pool can be had only with a step's room for it to grow.

@@ -236,6 +236,10 @@ void again_when_full(Program &program, size_t bytes) {
 void fits(Program &program, size_t bytes, size_t blocks) {
   for (size_t block = 0; block < blocks; ++block) program.allocate(bytes / blocks / 512 * 512);
 }
+// The driver rounds such a size up, so that one of the blocks may not fit.
+void fits_rounded(Program &program, size_t bytes, size_t blocks) {
+  for (size_t block = 0; block < blocks; ++block) program.allocate(bytes / blocks);
+}
 
 // Equal blocks that fill the limit, by numbers of blocks in turn, each time after all have left. With other blocks in
 // between, of which nothing stays either. Prints the refusals.
@@ -318,6 +322,8 @@ int run(std::string_view name, size_t bytes, size_t blocks) {
     threads(8, bytes / 64, 2000, ordered, free_ordered);
   } else if (name == "fits") {
     fits(program, bytes, blocks);
+  } else if (name == "fits_rounded") {
+    fits_rounded(program, bytes, blocks);
   } else if (name == "fits_in_turn") {
     std::vector<size_t> numbers;
     for (size_t number = 1; number <= 66; ++number) {  // each of 1 to 66 once, in any order

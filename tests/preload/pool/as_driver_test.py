@@ -5,7 +5,7 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-from harness import GIB, MIB, expect, main, run  # noqa: E402
+from harness import GIB, MIB, expect, expect_that, main, run  # noqa: E402
 
 CASES = ("in_turn", "large_after_idle", "all_after_idle", "small_after_synchronise", "larger_beside_work", "never_fits", "invalid_when_full",
          "allocates_under_a_lock", "threads", "threads_ordered")
@@ -47,6 +47,20 @@ def fits(settings):
     return one
 
 
+def fits_rounded(settings):
+    """Blocks that fill the limit to the last byte: where the driver's rounding refuses one, no more are refused."""
+    def under_settings(*case):
+        return under_ration(*case, **settings)
+
+    def one(_):
+        for limit in (64 * MIB, 100_000_000):
+            for blocks in (3, 7, 18, 34, 62):
+                done = [play("fits_rounded", limit, str(blocks)) for play in (natively, under_settings)]
+                served = [run.out.splitlines().count("cuMemAlloc: 0") for run in done]
+                expect_that(f"{blocks} blocks in {limit}: served {served}", served[1] >= served[0] >= blocks - 1)
+    return one
+
+
 def fits_in_group(settings):
     """The same in a group with a limit, where the process has none of its own."""
     def one(folder):
@@ -73,6 +87,7 @@ cases = {f"{case}, {name}": same(case, (GIB if name == "the driver's pool" else 
          for name in SETTINGS for case in CASES}
 cases |= {f"{case}, {name}": same(case, GIB, name) for name in SETTINGS for case in ("again_when_full", "threads_large", "mixed_after_idle")}
 cases |= {f"blocks that fill the limit, {name}": fits(settings) for name, settings in SETTINGS.items()}
+cases |= {f"blocks that fill the limit with the driver's rounding, {name}": fits_rounded(settings) for name, settings in SETTINGS.items()}
 cases |= {f"blocks that fill a group's limit, {name}": fits_in_group(settings) for name, settings in SETTINGS.items()
           if name not in ("grown on demand", "preallocated")}  # slabs are cut for the process's limit only
 cases |= {f"blocks that fill the limit in turn, {name}": fits_in_turn(settings) for name, settings in SETTINGS.items()
