@@ -168,6 +168,9 @@ CUresult Admission::admit(const Request &request, const Contexts::Current &where
     return deny_reserve(request, where, reserved);
   }
   CUresult result = act(obtained);
+  if (result == CUDA_ERROR_OUT_OF_MEMORY && settling != nullptr) {
+    settling->reset();  // what follows may wait for work
+  }
   const Room::Need need{request.api, where.device, request.upper_bound};
   if (result == CUDA_ERROR_OUT_OF_MEMORY && room_.give_back(need, Room::Patience::briefly)) {
     result = act(obtained);
