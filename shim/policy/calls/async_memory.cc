@@ -147,9 +147,10 @@ AsyncMemory::Taken AsyncMemory::take_once(const Ask &ask, CUdeviceptr *address, 
 }
 
 // Waits for what was freed before only where that can serve it, and for other threads only where they may have crowded
-// it out: a thread that had its reservation in vain goes on, so that they cannot wait for one another.
+// it out. A thread that had its reservation in vain looks less often, so that they do not wait for one another for long.
 bool AsyncMemory::take_in_turn(const Ask &ask, CUdeviceptr *address, CUresult &result) {
   constexpr int kMostLooks = 100;
+  constexpr int kLooksInVain = 5;  // for one that cost calls of the driver
   const int device = ask.where.device;
   const ledger::Transits &transits = ledger_.account(device).transits();
   Waiter waiter;
@@ -164,13 +165,13 @@ bool AsyncMemory::take_in_turn(const Ask &ask, CUdeviceptr *address, CUresult &r
         (could_serve_later(ask) && async_.reclaim(ask.request.api, device, seen))) {
       continue;
     }
-    if (taken == Taken::no_room) {
+    const bool none_ended = transits.ended() - *ask.reservations == ended;  // of others
+    if (none_ended && !transits.any()) {
       return false;
     }
-    if (transits.ended() - *ask.reservations == ended) {  // of others
-      if (!transits.any()) {
-        return false;
-      }
+    if (taken == Taken::no_room) {
+      looks += kLooksInVain;  // another thread may have held the chunk, or was replacing it
+    } else if (none_ended) {
       ++looks;  // most likely at threads that only try
     }
     waiter.pause();
@@ -296,7 +297,8 @@ void AsyncMemory::merge_chunks(const Request &request, const Contexts::Current &
   CUresult result = extend(where, pool, merged);
   // Where an exact chunk cannot be had the driver serves such blocks.
   for (std::uint64_t less = merged; result == CUDA_ERROR_OUT_OF_MEMORY && !exact && less / 2 >= bytes;) {
-    less = nine_tenths(less);
+    // Other threads may have taken blocks of that size meanwhile: the rest of one would be lost.
+    less = std::min(nine_tenths(less), std::max(bytes, ledger_.account(device).available())) / bytes * bytes;
     result = extend(where, pool, less);
   }
   charge_missing(request.api, *pool);

@@ -94,10 +94,12 @@ bool AsyncPools::return_some(DevicePool &device_pool, DeferredFrees::Items &clea
   const RelaxedCapture relaxed;
   DeferredFrees::Items kept;
   bool any = false;
+  clean.sort([](const DeferredBlock &one, const DeferredBlock &other) { return one.context < other.context; });
   while (!clean.empty()) {
     const DeferredBlock &block = clean.front();
     CUresult result = CUDA_ERROR_CONTEXT_IS_DESTROYED;
-    const bool is_last = std::next(clean.begin()) == clean.end();
+    const auto next = std::next(clean.begin());
+    const bool is_last = next == clean.end() || next->context != block.context;  // each context has its own stream
     try {
       if (const Pin pin(*block.context); pin) {
         result = free_through(block.context, device_pool, block, is_last);

@@ -298,6 +298,29 @@ void threads(int count, size_t block_bytes, int turns, CUresult (*allocate)(CUde
   printf("refused: %d\n", refused.load());
 }
 
+// Each thread takes two of eight blocks that fill the limit, and again: whoever finds the pool empty in between makes
+// one chunk of its chunks, while the others go on. That happens at a program's beginning only.
+void threads_at_first(size_t bytes) {
+  std::atomic<int> refused{0};
+  std::vector<std::thread> all;
+  for (int thread = 0; thread < 4; ++thread) {
+    all.emplace_back([&] {
+      CUctxCreateParams plain{};
+      CUcontext own = nullptr;
+      cuCtxCreate(&own, &plain, 0, 0);
+      for (int turn = 0; turn < 2; ++turn) {
+        CUdeviceptr blocks[2] = {};
+        for (CUdeviceptr &block : blocks) {
+          if (cuMemAlloc_v2(&block, bytes / 8) != CUDA_SUCCESS) ++refused;
+        }
+        for (const CUdeviceptr block : blocks) cuMemFree_v2(block);
+      }
+    });
+  }
+  for (std::thread &thread : all) thread.join();
+  printf("refused: %d\n", refused.load());
+}
+
 int run(std::string_view name, size_t bytes, size_t blocks) {
   const std::map<std::string_view, void (*)(Program &, size_t)> cases = {
       {"in_turn", in_turn},
@@ -320,6 +343,8 @@ int run(std::string_view name, size_t bytes, size_t blocks) {
     threads(8, bytes / 1024 * 96, 5000);
   } else if (name == "threads_ordered") {  // each may make the driver's pool grow by half of the limit
     threads(8, bytes / 64, 2000, ordered, free_ordered);
+  } else if (name == "threads_at_first") {
+    threads_at_first(bytes);
   } else if (name == "fits") {
     fits(program, bytes, blocks);
   } else if (name == "fits_rounded") {

@@ -82,12 +82,21 @@ def fits_in_turn(settings):
     return one
 
 
+def threads_at_first(settings):
+    """Eight blocks that fill the limit, by four threads, at the beginning of a program; which of them is first differs."""
+    def one(_):
+        for _ in range(40):
+            expect("answers", under_ration("threads_at_first", 512 * MIB, **settings).out, "refused: 0\n")
+    return one
+
+
 # Of 64 MiB one step of the driver's pool is half.
 cases = {f"{case}, {name}": same(case, (GIB if name == "the driver's pool" else 64 * MIB), name)
          for name in SETTINGS for case in CASES}
 cases |= {f"{case}, {name}": same(case, GIB, name) for name in SETTINGS for case in ("again_when_full", "threads_large", "mixed_after_idle")}
 cases |= {f"blocks that fill the limit, {name}": fits(settings) for name, settings in SETTINGS.items()}
 cases |= {f"blocks that fill the limit with the driver's rounding, {name}": fits_rounded(settings) for name, settings in SETTINGS.items()}
+cases["threads at first, the driver's pool"] = threads_at_first(SETTINGS["the driver's pool"])
 cases |= {f"blocks that fill a group's limit, {name}": fits_in_group(settings) for name, settings in SETTINGS.items()
           if name not in ("grown on demand", "preallocated")}  # slabs are cut for the process's limit only
 cases |= {f"blocks that fill the limit in turn, {name}": fits_in_turn(settings) for name, settings in SETTINGS.items()
