@@ -147,7 +147,7 @@ AsyncMemory::Taken AsyncMemory::take_once(const Ask &ask, CUdeviceptr *address, 
 }
 
 // Waits for what was freed before only where that can serve it, and for other threads only where they may have crowded
-// it out. A thread that had its reservation in vain looks less often, so that they do not wait for one another for long.
+// it out. A thread that had its reservation in vain looks less often: they could wait for one another.
 bool AsyncMemory::take_in_turn(const Ask &ask, CUdeviceptr *address, CUresult &result) {
   constexpr int kMostLooks = 100;
   constexpr int kLooksInVain = 5;  // for one that cost calls of the driver
