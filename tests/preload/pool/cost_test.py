@@ -3,6 +3,7 @@
 import pathlib
 import signal
 import sys
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import harness  # noqa: E402
@@ -13,6 +14,7 @@ RATION = {"RATION_MODE": "pool", "RATION_LIMIT": "8GiB", "SIMCUDA_DEVICES": "16G
 WARM = {"RATION_PREALLOCATE_AFTER": "0"}  # the first block brings the whole ration: from then on there are hits only
 DRIVERS = {"with cuCtxRecordEvent": ("sim", {}), "without": ("older", {"SIMCUDA_MISSING": "cuCtxRecordEvent"})}
 WAITS = {"cuEventSynchronize", "cuCtxSynchronize", "cuCtxSynchronize_v2", "cuStreamSynchronize"}
+BEFORE_WORK_SECONDS = 0.01  # so often at most; a sanitizer's build lasts longer for as many pairs
 FREE_OF_CHARGE = {"cuCtxGetCurrent"}
 PAIRS = int(sys.argv[2]) if len(sys.argv) > 2 else 1000
 
@@ -26,15 +28,18 @@ def calls_of(done):
 
 def lifo(driver, own):
     sim, missing = DRIVERS[driver]
+    start = time.monotonic()
     calls = calls_of(run("lifo", str(PAIRS), EXPORTS, *own[:1], sim=sim, **RATION, **missing))
+    turns = int((time.monotonic() - start) / BEFORE_WORK_SECONDS)
     for symbol in own[1:]:
         expect(f"calls of {symbol}", calls.pop(symbol, 0), PAIRS)
     waits = sum(count for symbol, count in calls.items() if symbol in WAITS)
     ours = sum(count for symbol, count in calls.items() if symbol not in FREE_OF_CHARGE)
     print(f"{driver}: {PAIRS} pairs, {waits} waits, {ours} driver calls: {calls}")
     expect_that(f"{waits} waits", waits * 3000 <= PAIRS)
-    # With work queued it must query again for what has not passed yet, as often as the device is late.
-    expect_that(f"{ours} driver calls", ours * 100 <= PAIRS)
+    # With work queued it must query again for what has not passed yet, as often as the device is late; and before work
+    # what was freed gets a fence, which is recorded and asked for.
+    expect_that(f"{ours} driver calls", ours <= PAIRS / 100 + 3 * turns * bool(own))
     expect_that("no driver call at all: nothing was ever cleaned", ours > 0)
 
 
