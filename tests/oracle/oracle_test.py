@@ -23,6 +23,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 LISTS = [HERE / "allowed.txt", HERE / "known.txt"]
 BATCH, WORKERS = 100, 2
 MOST_REPORTED = 12
+MOST_OTHERS = 20
 TRIES = 5
 LONG = 20_000  # programs
 
@@ -34,6 +35,7 @@ class Judge:
         self.unsteady = self.own_fault = 0
         self.found = {}  # signature and settings -> a confirmed difference
         self.seen = collections.Counter()
+        self.others = collections.defaultdict(list)  # programs of a kind that was found already, which may hide another
 
     def listed(self, difference):
         line = next((line for line in self.lines if line.matches(difference)), None)
@@ -53,6 +55,7 @@ class Judge:
         key = (*difference.signature(), difference.where["mode"])
         self.seen[key] += 1
         if key in self.found or len(self.found) >= 4 * MOST_REPORTED:
+            self.others[key].append(program.name)
             return
         again = self.again(program, difference)
         if again is None:
@@ -78,7 +81,9 @@ class Judge:
         for key, difference in list(self.found.items())[:MOST_REPORTED]:
             smallest = minimise(difference.program, difference.signature(), self.listed)
             again = next((each for each in confirmed(smallest) if each.signature() == difference.signature()), difference)
+            others = self.others[key][:MOST_OTHERS]
             print(f"DIFFERENCE ({self.seen[key]} times): {again}\n{again.program.text()}", flush=True)
+            print(f"most likely of the same kind: programs {', '.join(others)}" if others else "no other program", flush=True)
         for key, difference in list(self.found.items())[MOST_REPORTED:]:
             print(f"DIFFERENCE ({self.seen[key]} times), program {difference.program.name}: {difference}")
         for line in self.lines if long else ():
