@@ -12,14 +12,16 @@ namespace ration {
 // A cancellation that arrives meanwhile acts at the program's next cancellation point.
 class CancellationOff {
  public:
-  CancellationOff() {
+  CancellationOff() : CancellationOff(held::thread()) {}
+  // `thread`: the calling one's state; nullptr where there is none.
+  explicit CancellationOff(RationThread *thread) : thread_(thread) {
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_);
-    if (before_ == PTHREAD_CANCEL_ENABLE) {
-      held::note(allow, nullptr);
+    if (before_ == PTHREAD_CANCEL_ENABLE && thread_ != nullptr) {
+      held::note(*thread_, allow, nullptr);
     }
   }
   ~CancellationOff() {
-    if (before_ == PTHREAD_CANCEL_ENABLE && held::forget(allow, nullptr)) {
+    if (before_ == PTHREAD_CANCEL_ENABLE && (thread_ == nullptr || held::forget(*thread_, allow, nullptr))) {
       allow(nullptr);
     }
   }
@@ -29,6 +31,7 @@ class CancellationOff {
  private:
   static void allow(void *) noexcept { pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, nullptr); }
 
+  RationThread *const thread_;
   int before_ = PTHREAD_CANCEL_ENABLE;
 };
 

@@ -37,6 +37,13 @@ CUresult free(const Slot &slot, const char *api, CUdeviceptr address, CUstream s
       stream);
 }
 
+// A question or a setting of a pool.
+template <class Slot, class... Rest>
+CUresult of_pool(const Slot &slot, CUmemoryPool pool, Rest... rest) {
+  return forwarding<StreamMemory>(
+      slot, [&](StreamMemory &memory, const auto &) { return slot(memory.behind(pool), rest...); }, pool, rest...);
+}
+
 }  // namespace
 
 extern "C" {
@@ -65,14 +72,8 @@ CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUmemo
 CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps) {
   return forwarding<StreamMemory>(
       real.cuMemPoolCreate,
-      [=](StreamMemory &memory, const auto &call) {
-        const CUresult result = call();
-        if (result == CUDA_SUCCESS) {
-          memory.pool_created(*pool, *poolProps);
-        }
-        return result;
-      },
-      pool, poolProps);
+      [=](StreamMemory &memory, const auto &call) { return memory.create_pool(pool, poolProps, call); }, pool,
+      poolProps);
 }
 
 CUresult cuMemPoolDestroy(CUmemoryPool pool) {
@@ -84,8 +85,29 @@ CUresult cuMemPoolDestroy(CUmemoryPool pool) {
 CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep) {
   return forwarding<StreamMemory>(
       real.cuMemPoolTrimTo,
-      [=](StreamMemory &memory, const auto &call) { return memory.trim_pool("cuMemPoolTrimTo", pool, call); }, pool,
-      minBytesToKeep);
+      [=](StreamMemory &memory, const auto &) { return memory.trim_pool("cuMemPoolTrimTo", pool, minBytesToKeep); },
+      pool, minBytesToKeep);
+}
+
+CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value) {
+  return of_pool(real.cuMemPoolSetAttribute, pool, attr, value);
+}
+
+CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value) {
+  return of_pool(real.cuMemPoolGetAttribute, pool, attr, value);
+}
+
+CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count) {
+  return of_pool(real.cuMemPoolSetAccess, pool, map, count);
+}
+
+CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool, CUmemLocation *location) {
+  return forwarding<StreamMemory>(
+      real.cuMemPoolGetAccess,
+      [=](StreamMemory &memory, const auto &) {
+        return real.cuMemPoolGetAccess(flags, memory.behind(memPool), location);
+      },
+      flags, memPool, location);
 }
 
 CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {

@@ -1,8 +1,6 @@
 // What a hook of work does before the driver's call. Nothing is admitted or changed, so there is no boundary.
-// Layer: hooks. Threads: any.
+// Layer: hooks. Threads: any; a cancellation inside the driver's call unwinds through here.
 #pragma once
-
-#include <optional>
 
 #include "hooks/boundary.h"
 #include "hooks/hooks.h"
@@ -10,30 +8,48 @@
 
 namespace ration::hooks {
 
+// Of work that uses no memory of another device's, as far as is known.
+inline constexpr auto kNoMemory = [] { return policy::DeviceReach::Work{}; };
+
+[[gnu::noinline]] inline void seal_frees(policy::DeviceReach &reach) noexcept {
+  if (const Inside inside; !inside.nested()) {
+    reach.seal_frees();
+  }
+}
+
+// Apart, so that what most calls run through needs no room on the stack.
 template <class Slot, class... Arguments>
-CUresult before(const policy::DeviceReach::Work &work, const Slot &slot, Arguments... arguments) noexcept {
-  if (!slot.present()) {
-    return kAbsent;
+[[gnu::noinline]] CUresult carefully(policy::DeviceReach &reach, const policy::DeviceReach::Work &work,
+                                     const Slot &slot, Arguments... arguments) {
+  if (reach.has_unsealed_frees()) {
+    seal_frees(reach);
   }
-  std::optional<policy::DeviceReach::Noted> noted;
-  if (runtime::Runtime::existing() != nullptr) {  // else there is no block that could be reused
-    policy::DeviceReach &reach = *runtime::family<policy::DeviceReach>;
-    if (reach.is_needed()) {
-      noted.emplace(reach, work);
-    }
-    if (reach.has_unsealed_frees()) {
-      if (const Inside inside; !inside.nested()) {
-        reach.seal_frees();
-      }
-    }
+  if (!reach.is_needed()) {
+    return slot(arguments...);
   }
+  policy::DeviceReach::Noted noted(reach, work);
   const CUresult result = slot(arguments...);
-  if (noted && noted->leave(result)) {
+  if (noted.leave(result)) {
     if (const Inside inside; !inside.nested()) {
-      noted->fence();
+      noted.fence();
     }
   }
   return result;
+}
+
+// `describe` answers what the work is; most calls need not know.
+template <class Describe, class Slot, class... Arguments>
+[[gnu::always_inline]] inline CUresult before(const Describe &describe, const Slot &slot, Arguments... arguments) {
+  if (!slot.present()) {
+    return kAbsent;
+  }
+  if (runtime::Runtime::existing() != nullptr) {  // else there is no block that could be reused
+    policy::DeviceReach &reach = *runtime::family<policy::DeviceReach>;
+    if (reach.is_needed() || reach.has_unsealed_frees()) {
+      return carefully(reach, describe(), slot, arguments...);
+    }
+  }
+  return slot(arguments...);
 }
 
 }  // namespace ration::hooks

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cstdint>
 #include <type_traits>
-#include <variant>
 
 #include "base/cancellation.h"
 #include "core_abi.h"
@@ -48,6 +47,7 @@ class Inside {
   Inside &operator=(const Inside &) = delete;
   // The call came from inside a call of ours: the driver through its own exports, or a callback of it.
   bool nested() const { return nested_; }
+  RationThread *thread() const { return thread_; }
 
  private:
   void enter_beside() noexcept;
@@ -64,8 +64,11 @@ enum class Crossing {
 };
 
 // The family whose hits are too short for two more calls: it switches cancellation off where it is slow.
+struct NotSwitched {
+  explicit NotSwitched(RationThread * /*thread*/) {}
+};
 template <class Family>
-using Uncancelled = std::conditional_t<std::is_same_v<Family, policy::DeviceMemory>, std::monostate, CancellationOff>;
+using Uncancelled = std::conditional_t<std::is_same_v<Family, policy::DeviceMemory>, NotSwitched, CancellationOff>;
 
 // `body` gets the family's object; `real_call` is the driver's own answer to the program's call.
 template <Crossing kCrossing, class Family, class Real, class Body>
@@ -81,7 +84,7 @@ CUresult cross(const Real &real_call, const Body &body) noexcept {
   if (!inside.nested()) {
     runtime->describe();
   }
-  [[maybe_unused]] const Uncancelled<Family> uncancelled;
+  [[maybe_unused]] const Uncancelled<Family> uncancelled(inside.thread());
   try {
     return body(*runtime::family<Family>);
   } catch (...) {

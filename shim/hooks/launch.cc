@@ -4,86 +4,87 @@
 
 using ration::driver::real;
 using ration::hooks::before;
+using ration::hooks::kNoMemory;
 
 extern "C" {
 
 CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
                         unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
                         unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra) {
-  return before({}, real.cuLaunchKernel, f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ,
+  return before(kNoMemory, real.cuLaunchKernel, f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ,
                 sharedMemBytes, hStream, kernelParams, extra);
 }
 
 CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
                              unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
                              unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra) {
-  return before({}, real.cuLaunchKernel_ptsz, f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ,
+  return before(kNoMemory, real.cuLaunchKernel_ptsz, f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ,
                 sharedMemBytes, hStream, kernelParams, extra);
 }
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra) {
-  return before({}, real.cuLaunchKernelEx, config, f, kernelParams, extra);
+  return before(kNoMemory, real.cuLaunchKernelEx, config, f, kernelParams, extra);
 }
 
 CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra) {
-  return before({}, real.cuLaunchKernelEx_ptsz, config, f, kernelParams, extra);
+  return before(kNoMemory, real.cuLaunchKernelEx_ptsz, config, f, kernelParams, extra);
 }
 
 CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
                                    unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
                                    unsigned int sharedMemBytes, CUstream hStream, void **kernelParams) {
-  return before({}, real.cuLaunchCooperativeKernel, f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ,
-                sharedMemBytes, hStream, kernelParams);
+  return before(kNoMemory, real.cuLaunchCooperativeKernel, f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY,
+                blockDimZ, sharedMemBytes, hStream, kernelParams);
 }
 
 CUresult cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
                                         unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
                                         unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
                                         void **kernelParams) {
-  return before({}, real.cuLaunchCooperativeKernel_ptsz, f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY,
+  return before(kNoMemory, real.cuLaunchCooperativeKernel_ptsz, f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY,
                 blockDimZ, sharedMemBytes, hStream, kernelParams);
 }
 
 CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData) {
-  return before({}, real.cuLaunchHostFunc, hStream, fn, userData);
+  return before(kNoMemory, real.cuLaunchHostFunc, hStream, fn, userData);
 }
 
 CUresult cuLaunchHostFunc_ptsz(CUstream hStream, CUhostFn fn, void *userData) {
-  return before({}, real.cuLaunchHostFunc_ptsz, hStream, fn, userData);
+  return before(kNoMemory, real.cuLaunchHostFunc_ptsz, hStream, fn, userData);
 }
 
 CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags) {
-  return before({}, real.cuStreamAddCallback, hStream, callback, userData, flags);
+  return before(kNoMemory, real.cuStreamAddCallback, hStream, callback, userData, flags);
 }
 
 CUresult cuStreamAddCallback_ptsz(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags) {
-  return before({}, real.cuStreamAddCallback_ptsz, hStream, callback, userData, flags);
+  return before(kNoMemory, real.cuStreamAddCallback_ptsz, hStream, callback, userData, flags);
 }
 
 CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags) {
-  return before({}, real.cuStreamWaitValue32_v2, stream, addr, value, flags);
+  return before(kNoMemory, real.cuStreamWaitValue32_v2, stream, addr, value, flags);
 }
 
 CUresult cuStreamWaitValue32_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags) {
-  return before({}, real.cuStreamWaitValue32_v2_ptsz, stream, addr, value, flags);
+  return before(kNoMemory, real.cuStreamWaitValue32_v2_ptsz, stream, addr, value, flags);
 }
 
 CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags) {
-  return before({}, real.cuStreamWaitValue64_v2, stream, addr, value, flags);
+  return before(kNoMemory, real.cuStreamWaitValue64_v2, stream, addr, value, flags);
 }
 
 CUresult cuStreamWaitValue64_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags) {
-  return before({}, real.cuStreamWaitValue64_v2_ptsz, stream, addr, value, flags);
+  return before(kNoMemory, real.cuStreamWaitValue64_v2_ptsz, stream, addr, value, flags);
 }
 
 CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray,
                                unsigned int flags) {
-  return before({}, real.cuStreamBatchMemOp_v2, stream, count, paramArray, flags);
+  return before(kNoMemory, real.cuStreamBatchMemOp_v2, stream, count, paramArray, flags);
 }
 
 CUresult cuStreamBatchMemOp_v2_ptsz(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray,
                                     unsigned int flags) {
-  return before({}, real.cuStreamBatchMemOp_v2_ptsz, stream, count, paramArray, flags);
+  return before(kNoMemory, real.cuStreamBatchMemOp_v2_ptsz, stream, count, paramArray, flags);
 }
 
 }  // extern "C"

@@ -53,334 +53,358 @@ Work boxed(CUstream stream, const CUDA_MEMCPY3D_PEER *box) {
 extern "C" {
 
 CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount) {
-  return before(touching(nullptr, dst, src), real.cuMemcpy, dst, src, ByteCount);
+  return before([=] { return touching(nullptr, dst, src); }, real.cuMemcpy, dst, src, ByteCount);
 }
 
 CUresult cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount) {
-  return before(touching(nullptr, dst, src), real.cuMemcpy_ptds, dst, src, ByteCount);
+  return before([=] { return touching(nullptr, dst, src); }, real.cuMemcpy_ptds, dst, src, ByteCount);
 }
 
 CUresult cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext,
                       size_t ByteCount) {
-  return before(between(nullptr, dstDevice, dstContext, srcDevice, srcContext), real.cuMemcpyPeer, dstDevice,
-                dstContext, srcDevice, srcContext, ByteCount);
+  return before([=] { return between(nullptr, dstDevice, dstContext, srcDevice, srcContext); }, real.cuMemcpyPeer,
+                dstDevice, dstContext, srcDevice, srcContext, ByteCount);
 }
 
 CUresult cuMemcpyPeer_ptds(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext,
                            size_t ByteCount) {
-  return before(between(nullptr, dstDevice, dstContext, srcDevice, srcContext), real.cuMemcpyPeer_ptds, dstDevice,
-                dstContext, srcDevice, srcContext, ByteCount);
+  return before([=] { return between(nullptr, dstDevice, dstContext, srcDevice, srcContext); }, real.cuMemcpyPeer_ptds,
+                dstDevice, dstContext, srcDevice, srcContext, ByteCount);
 }
 
 CUresult cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount) {
-  return before(touching(nullptr, dstDevice), real.cuMemcpyHtoD_v2, dstDevice, srcHost, ByteCount);
+  return before([=] { return touching(nullptr, dstDevice); }, real.cuMemcpyHtoD_v2, dstDevice, srcHost, ByteCount);
 }
 
 CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount) {
-  return before(touching(nullptr, dstDevice), real.cuMemcpyHtoD_v2_ptds, dstDevice, srcHost, ByteCount);
+  return before([=] { return touching(nullptr, dstDevice); }, real.cuMemcpyHtoD_v2_ptds, dstDevice, srcHost, ByteCount);
 }
 
 CUresult cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount) {
-  return before(touching(nullptr, srcDevice), real.cuMemcpyDtoH_v2, dstHost, srcDevice, ByteCount);
+  return before([=] { return touching(nullptr, srcDevice); }, real.cuMemcpyDtoH_v2, dstHost, srcDevice, ByteCount);
 }
 
 CUresult cuMemcpyDtoH_v2_ptds(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount) {
-  return before(touching(nullptr, srcDevice), real.cuMemcpyDtoH_v2_ptds, dstHost, srcDevice, ByteCount);
+  return before([=] { return touching(nullptr, srcDevice); }, real.cuMemcpyDtoH_v2_ptds, dstHost, srcDevice, ByteCount);
 }
 
 CUresult cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount) {
-  return before(touching(nullptr, dstDevice, srcDevice), real.cuMemcpyDtoD_v2, dstDevice, srcDevice, ByteCount);
+  return before([=] { return touching(nullptr, dstDevice, srcDevice); }, real.cuMemcpyDtoD_v2, dstDevice, srcDevice,
+                ByteCount);
 }
 
 CUresult cuMemcpyDtoD_v2_ptds(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount) {
-  return before(touching(nullptr, dstDevice, srcDevice), real.cuMemcpyDtoD_v2_ptds, dstDevice, srcDevice, ByteCount);
+  return before([=] { return touching(nullptr, dstDevice, srcDevice); }, real.cuMemcpyDtoD_v2_ptds, dstDevice,
+                srcDevice, ByteCount);
 }
 
 CUresult cuMemcpyDtoA_v2(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount) {
-  return before(touching(nullptr, srcDevice), real.cuMemcpyDtoA_v2, dstArray, dstOffset, srcDevice, ByteCount);
+  return before([=] { return touching(nullptr, srcDevice); }, real.cuMemcpyDtoA_v2, dstArray, dstOffset, srcDevice,
+                ByteCount);
 }
 
 CUresult cuMemcpyDtoA_v2_ptds(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount) {
-  return before(touching(nullptr, srcDevice), real.cuMemcpyDtoA_v2_ptds, dstArray, dstOffset, srcDevice, ByteCount);
+  return before([=] { return touching(nullptr, srcDevice); }, real.cuMemcpyDtoA_v2_ptds, dstArray, dstOffset, srcDevice,
+                ByteCount);
 }
 
 CUresult cuMemcpyAtoD_v2(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount) {
-  return before(touching(nullptr, dstDevice), real.cuMemcpyAtoD_v2, dstDevice, srcArray, srcOffset, ByteCount);
+  return before([=] { return touching(nullptr, dstDevice); }, real.cuMemcpyAtoD_v2, dstDevice, srcArray, srcOffset,
+                ByteCount);
 }
 
 CUresult cuMemcpyAtoD_v2_ptds(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount) {
-  return before(touching(nullptr, dstDevice), real.cuMemcpyAtoD_v2_ptds, dstDevice, srcArray, srcOffset, ByteCount);
+  return before([=] { return touching(nullptr, dstDevice); }, real.cuMemcpyAtoD_v2_ptds, dstDevice, srcArray, srcOffset,
+                ByteCount);
 }
 
 CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy) {
-  return before(boxed(nullptr, pCopy), real.cuMemcpy2D_v2, pCopy);
+  return before([=] { return boxed(nullptr, pCopy); }, real.cuMemcpy2D_v2, pCopy);
 }
 
 CUresult cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D *pCopy) {
-  return before(boxed(nullptr, pCopy), real.cuMemcpy2D_v2_ptds, pCopy);
+  return before([=] { return boxed(nullptr, pCopy); }, real.cuMemcpy2D_v2_ptds, pCopy);
 }
 
 CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy) {
-  return before(boxed(nullptr, pCopy), real.cuMemcpy2DUnaligned_v2, pCopy);
+  return before([=] { return boxed(nullptr, pCopy); }, real.cuMemcpy2DUnaligned_v2, pCopy);
 }
 
 CUresult cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D *pCopy) {
-  return before(boxed(nullptr, pCopy), real.cuMemcpy2DUnaligned_v2_ptds, pCopy);
+  return before([=] { return boxed(nullptr, pCopy); }, real.cuMemcpy2DUnaligned_v2_ptds, pCopy);
 }
 
 CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy) {
-  return before(boxed(nullptr, pCopy), real.cuMemcpy3D_v2, pCopy);
+  return before([=] { return boxed(nullptr, pCopy); }, real.cuMemcpy3D_v2, pCopy);
 }
 
 CUresult cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D *pCopy) {
-  return before(boxed(nullptr, pCopy), real.cuMemcpy3D_v2_ptds, pCopy);
+  return before([=] { return boxed(nullptr, pCopy); }, real.cuMemcpy3D_v2_ptds, pCopy);
 }
 
 CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy) {
-  return before(boxed(nullptr, pCopy), real.cuMemcpy3DPeer, pCopy);
+  return before([=] { return boxed(nullptr, pCopy); }, real.cuMemcpy3DPeer, pCopy);
 }
 
 CUresult cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER *pCopy) {
-  return before(boxed(nullptr, pCopy), real.cuMemcpy3DPeer_ptds, pCopy);
+  return before([=] { return boxed(nullptr, pCopy); }, real.cuMemcpy3DPeer_ptds, pCopy);
 }
 
 CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream) {
-  return before(touching(hStream, dst, src), real.cuMemcpyAsync, dst, src, ByteCount, hStream);
+  return before([=] { return touching(hStream, dst, src); }, real.cuMemcpyAsync, dst, src, ByteCount, hStream);
 }
 
 CUresult cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream) {
-  return before(touching(hStream, dst, src), real.cuMemcpyAsync_ptsz, dst, src, ByteCount, hStream);
+  return before([=] { return touching(hStream, dst, src); }, real.cuMemcpyAsync_ptsz, dst, src, ByteCount, hStream);
 }
 
 CUresult cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext,
                            size_t ByteCount, CUstream hStream) {
-  return before(between(hStream, dstDevice, dstContext, srcDevice, srcContext), real.cuMemcpyPeerAsync, dstDevice,
-                dstContext, srcDevice, srcContext, ByteCount, hStream);
+  return before([=] { return between(hStream, dstDevice, dstContext, srcDevice, srcContext); }, real.cuMemcpyPeerAsync,
+                dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
 }
 
 CUresult cuMemcpyPeerAsync_ptsz(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
                                 CUcontext srcContext, size_t ByteCount, CUstream hStream) {
-  return before(between(hStream, dstDevice, dstContext, srcDevice, srcContext), real.cuMemcpyPeerAsync_ptsz, dstDevice,
-                dstContext, srcDevice, srcContext, ByteCount, hStream);
+  return before([=] { return between(hStream, dstDevice, dstContext, srcDevice, srcContext); },
+                real.cuMemcpyPeerAsync_ptsz, dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream);
 }
 
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream) {
-  return before(touching(hStream, dstDevice), real.cuMemcpyHtoDAsync_v2, dstDevice, srcHost, ByteCount, hStream);
-}
-
-CUresult cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream) {
-  return before(touching(hStream, dstDevice), real.cuMemcpyHtoDAsync_v2_ptsz, dstDevice, srcHost, ByteCount, hStream);
-}
-
-CUresult cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream) {
-  return before(touching(hStream, srcDevice), real.cuMemcpyDtoHAsync_v2, dstHost, srcDevice, ByteCount, hStream);
-}
-
-CUresult cuMemcpyDtoHAsync_v2_ptsz(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream) {
-  return before(touching(hStream, srcDevice), real.cuMemcpyDtoHAsync_v2_ptsz, dstHost, srcDevice, ByteCount, hStream);
-}
-
-CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream) {
-  return before(touching(hStream, dstDevice, srcDevice), real.cuMemcpyDtoDAsync_v2, dstDevice, srcDevice, ByteCount,
+  return before([=] { return touching(hStream, dstDevice); }, real.cuMemcpyHtoDAsync_v2, dstDevice, srcHost, ByteCount,
                 hStream);
 }
 
-CUresult cuMemcpyDtoDAsync_v2_ptsz(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream) {
-  return before(touching(hStream, dstDevice, srcDevice), real.cuMemcpyDtoDAsync_v2_ptsz, dstDevice, srcDevice,
+CUresult cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream) {
+  return before([=] { return touching(hStream, dstDevice); }, real.cuMemcpyHtoDAsync_v2_ptsz, dstDevice, srcHost,
                 ByteCount, hStream);
 }
 
+CUresult cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream) {
+  return before([=] { return touching(hStream, srcDevice); }, real.cuMemcpyDtoHAsync_v2, dstHost, srcDevice, ByteCount,
+                hStream);
+}
+
+CUresult cuMemcpyDtoHAsync_v2_ptsz(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream) {
+  return before([=] { return touching(hStream, srcDevice); }, real.cuMemcpyDtoHAsync_v2_ptsz, dstHost, srcDevice,
+                ByteCount, hStream);
+}
+
+CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream) {
+  return before([=] { return touching(hStream, dstDevice, srcDevice); }, real.cuMemcpyDtoDAsync_v2, dstDevice,
+                srcDevice, ByteCount, hStream);
+}
+
+CUresult cuMemcpyDtoDAsync_v2_ptsz(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream) {
+  return before([=] { return touching(hStream, dstDevice, srcDevice); }, real.cuMemcpyDtoDAsync_v2_ptsz, dstDevice,
+                srcDevice, ByteCount, hStream);
+}
+
 CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream) {
-  return before(boxed(hStream, pCopy), real.cuMemcpy2DAsync_v2, pCopy, hStream);
+  return before([=] { return boxed(hStream, pCopy); }, real.cuMemcpy2DAsync_v2, pCopy, hStream);
 }
 
 CUresult cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D *pCopy, CUstream hStream) {
-  return before(boxed(hStream, pCopy), real.cuMemcpy2DAsync_v2_ptsz, pCopy, hStream);
+  return before([=] { return boxed(hStream, pCopy); }, real.cuMemcpy2DAsync_v2_ptsz, pCopy, hStream);
 }
 
 CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream) {
-  return before(boxed(hStream, pCopy), real.cuMemcpy3DAsync_v2, pCopy, hStream);
+  return before([=] { return boxed(hStream, pCopy); }, real.cuMemcpy3DAsync_v2, pCopy, hStream);
 }
 
 CUresult cuMemcpy3DAsync_v2_ptsz(const CUDA_MEMCPY3D *pCopy, CUstream hStream) {
-  return before(boxed(hStream, pCopy), real.cuMemcpy3DAsync_v2_ptsz, pCopy, hStream);
+  return before([=] { return boxed(hStream, pCopy); }, real.cuMemcpy3DAsync_v2_ptsz, pCopy, hStream);
 }
 
 CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream) {
-  return before(boxed(hStream, pCopy), real.cuMemcpy3DPeerAsync, pCopy, hStream);
+  return before([=] { return boxed(hStream, pCopy); }, real.cuMemcpy3DPeerAsync, pCopy, hStream);
 }
 
 CUresult cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream) {
-  return before(boxed(hStream, pCopy), real.cuMemcpy3DPeerAsync_ptsz, pCopy, hStream);
+  return before([=] { return boxed(hStream, pCopy); }, real.cuMemcpy3DPeerAsync_ptsz, pCopy, hStream);
 }
 
 CUresult cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
                             CUmemcpyAttributes *attrs, size_t *attrIdxs, size_t numAttrs, size_t *failIdx,
                             CUstream hStream) {
-  return before(anywhere(hStream), real.cuMemcpyBatchAsync, dsts, srcs, sizes, count, attrs, attrIdxs, numAttrs,
-                failIdx, hStream);
+  return before([=] { return anywhere(hStream); }, real.cuMemcpyBatchAsync, dsts, srcs, sizes, count, attrs, attrIdxs,
+                numAttrs, failIdx, hStream);
 }
 
 CUresult cuMemcpyBatchAsync_ptsz(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
                                  CUmemcpyAttributes *attrs, size_t *attrIdxs, size_t numAttrs, size_t *failIdx,
                                  CUstream hStream) {
-  return before(anywhere(hStream), real.cuMemcpyBatchAsync_ptsz, dsts, srcs, sizes, count, attrs, attrIdxs, numAttrs,
-                failIdx, hStream);
+  return before([=] { return anywhere(hStream); }, real.cuMemcpyBatchAsync_ptsz, dsts, srcs, sizes, count, attrs,
+                attrIdxs, numAttrs, failIdx, hStream);
 }
 
 CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
                                CUmemcpyAttributes *attrs, size_t *attrIdxs, size_t numAttrs, CUstream hStream) {
-  return before(anywhere(hStream), real.cuMemcpyBatchAsync_v2, dsts, srcs, sizes, count, attrs, attrIdxs, numAttrs,
-                hStream);
+  return before([=] { return anywhere(hStream); }, real.cuMemcpyBatchAsync_v2, dsts, srcs, sizes, count, attrs,
+                attrIdxs, numAttrs, hStream);
 }
 
 CUresult cuMemcpyBatchAsync_v2_ptsz(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
                                     CUmemcpyAttributes *attrs, size_t *attrIdxs, size_t numAttrs, CUstream hStream) {
-  return before(anywhere(hStream), real.cuMemcpyBatchAsync_v2_ptsz, dsts, srcs, sizes, count, attrs, attrIdxs, numAttrs,
-                hStream);
+  return before([=] { return anywhere(hStream); }, real.cuMemcpyBatchAsync_v2_ptsz, dsts, srcs, sizes, count, attrs,
+                attrIdxs, numAttrs, hStream);
 }
 
 CUresult cuMemcpy3DBatchAsync(size_t numParams, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx,
                               unsigned long long flags, CUstream hStream) {
-  return before(anywhere(hStream), real.cuMemcpy3DBatchAsync, numParams, opList, failIdx, flags, hStream);
+  return before([=] { return anywhere(hStream); }, real.cuMemcpy3DBatchAsync, numParams, opList, failIdx, flags,
+                hStream);
 }
 
 CUresult cuMemcpy3DBatchAsync_ptsz(size_t numParams, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx,
                                    unsigned long long flags, CUstream hStream) {
-  return before(anywhere(hStream), real.cuMemcpy3DBatchAsync_ptsz, numParams, opList, failIdx, flags, hStream);
+  return before([=] { return anywhere(hStream); }, real.cuMemcpy3DBatchAsync_ptsz, numParams, opList, failIdx, flags,
+                hStream);
 }
 
 CUresult cuMemcpy3DBatchAsync_v2(size_t numParams, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags,
                                  CUstream hStream) {
-  return before(anywhere(hStream), real.cuMemcpy3DBatchAsync_v2, numParams, opList, flags, hStream);
+  return before([=] { return anywhere(hStream); }, real.cuMemcpy3DBatchAsync_v2, numParams, opList, flags, hStream);
 }
 
 CUresult cuMemcpy3DBatchAsync_v2_ptsz(size_t numParams, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags,
                                       CUstream hStream) {
-  return before(anywhere(hStream), real.cuMemcpy3DBatchAsync_v2_ptsz, numParams, opList, flags, hStream);
+  return before([=] { return anywhere(hStream); }, real.cuMemcpy3DBatchAsync_v2_ptsz, numParams, opList, flags,
+                hStream);
 }
 
 CUresult cuMemBatchDecompressAsync(CUmemDecompressParams *paramsArray, size_t count, unsigned int flags,
                                    size_t *errorIndex, CUstream stream) {
-  return before(anywhere(stream), real.cuMemBatchDecompressAsync, paramsArray, count, flags, errorIndex, stream);
+  return before([=] { return anywhere(stream); }, real.cuMemBatchDecompressAsync, paramsArray, count, flags, errorIndex,
+                stream);
 }
 
 CUresult cuMemBatchDecompressAsync_ptsz(CUmemDecompressParams *paramsArray, size_t count, unsigned int flags,
                                         size_t *errorIndex, CUstream stream) {
-  return before(anywhere(stream), real.cuMemBatchDecompressAsync_ptsz, paramsArray, count, flags, errorIndex, stream);
+  return before([=] { return anywhere(stream); }, real.cuMemBatchDecompressAsync_ptsz, paramsArray, count, flags,
+                errorIndex, stream);
 }
 
 CUresult cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, size_t N) {
-  return before(touching(nullptr, dstDevice), real.cuMemsetD8_v2, dstDevice, uc, N);
+  return before([=] { return touching(nullptr, dstDevice); }, real.cuMemsetD8_v2, dstDevice, uc, N);
 }
 
 CUresult cuMemsetD8_v2_ptds(CUdeviceptr dstDevice, unsigned char uc, size_t N) {
-  return before(touching(nullptr, dstDevice), real.cuMemsetD8_v2_ptds, dstDevice, uc, N);
+  return before([=] { return touching(nullptr, dstDevice); }, real.cuMemsetD8_v2_ptds, dstDevice, uc, N);
 }
 
 CUresult cuMemsetD16_v2(CUdeviceptr dstDevice, unsigned short us, size_t N) {
-  return before(touching(nullptr, dstDevice), real.cuMemsetD16_v2, dstDevice, us, N);
+  return before([=] { return touching(nullptr, dstDevice); }, real.cuMemsetD16_v2, dstDevice, us, N);
 }
 
 CUresult cuMemsetD16_v2_ptds(CUdeviceptr dstDevice, unsigned short us, size_t N) {
-  return before(touching(nullptr, dstDevice), real.cuMemsetD16_v2_ptds, dstDevice, us, N);
+  return before([=] { return touching(nullptr, dstDevice); }, real.cuMemsetD16_v2_ptds, dstDevice, us, N);
 }
 
 CUresult cuMemsetD32_v2(CUdeviceptr dstDevice, unsigned int ui, size_t N) {
-  return before(touching(nullptr, dstDevice), real.cuMemsetD32_v2, dstDevice, ui, N);
+  return before([=] { return touching(nullptr, dstDevice); }, real.cuMemsetD32_v2, dstDevice, ui, N);
 }
 
 CUresult cuMemsetD32_v2_ptds(CUdeviceptr dstDevice, unsigned int ui, size_t N) {
-  return before(touching(nullptr, dstDevice), real.cuMemsetD32_v2_ptds, dstDevice, ui, N);
+  return before([=] { return touching(nullptr, dstDevice); }, real.cuMemsetD32_v2_ptds, dstDevice, ui, N);
 }
 
 CUresult cuMemsetD2D8_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height) {
-  return before(touching(nullptr, dstDevice), real.cuMemsetD2D8_v2, dstDevice, dstPitch, uc, Width, Height);
+  return before([=] { return touching(nullptr, dstDevice); }, real.cuMemsetD2D8_v2, dstDevice, dstPitch, uc, Width,
+                Height);
 }
 
 CUresult cuMemsetD2D8_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height) {
-  return before(touching(nullptr, dstDevice), real.cuMemsetD2D8_v2_ptds, dstDevice, dstPitch, uc, Width, Height);
+  return before([=] { return touching(nullptr, dstDevice); }, real.cuMemsetD2D8_v2_ptds, dstDevice, dstPitch, uc, Width,
+                Height);
 }
 
 CUresult cuMemsetD2D16_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height) {
-  return before(touching(nullptr, dstDevice), real.cuMemsetD2D16_v2, dstDevice, dstPitch, us, Width, Height);
+  return before([=] { return touching(nullptr, dstDevice); }, real.cuMemsetD2D16_v2, dstDevice, dstPitch, us, Width,
+                Height);
 }
 
 CUresult cuMemsetD2D16_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height) {
-  return before(touching(nullptr, dstDevice), real.cuMemsetD2D16_v2_ptds, dstDevice, dstPitch, us, Width, Height);
+  return before([=] { return touching(nullptr, dstDevice); }, real.cuMemsetD2D16_v2_ptds, dstDevice, dstPitch, us,
+                Width, Height);
 }
 
 CUresult cuMemsetD2D32_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height) {
-  return before(touching(nullptr, dstDevice), real.cuMemsetD2D32_v2, dstDevice, dstPitch, ui, Width, Height);
+  return before([=] { return touching(nullptr, dstDevice); }, real.cuMemsetD2D32_v2, dstDevice, dstPitch, ui, Width,
+                Height);
 }
 
 CUresult cuMemsetD2D32_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height) {
-  return before(touching(nullptr, dstDevice), real.cuMemsetD2D32_v2_ptds, dstDevice, dstPitch, ui, Width, Height);
+  return before([=] { return touching(nullptr, dstDevice); }, real.cuMemsetD2D32_v2_ptds, dstDevice, dstPitch, ui,
+                Width, Height);
 }
 
 CUresult cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream) {
-  return before(touching(hStream, dstDevice), real.cuMemsetD8Async, dstDevice, uc, N, hStream);
+  return before([=] { return touching(hStream, dstDevice); }, real.cuMemsetD8Async, dstDevice, uc, N, hStream);
 }
 
 CUresult cuMemsetD8Async_ptsz(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream) {
-  return before(touching(hStream, dstDevice), real.cuMemsetD8Async_ptsz, dstDevice, uc, N, hStream);
+  return before([=] { return touching(hStream, dstDevice); }, real.cuMemsetD8Async_ptsz, dstDevice, uc, N, hStream);
 }
 
 CUresult cuMemsetD16Async(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream) {
-  return before(touching(hStream, dstDevice), real.cuMemsetD16Async, dstDevice, us, N, hStream);
+  return before([=] { return touching(hStream, dstDevice); }, real.cuMemsetD16Async, dstDevice, us, N, hStream);
 }
 
 CUresult cuMemsetD16Async_ptsz(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream) {
-  return before(touching(hStream, dstDevice), real.cuMemsetD16Async_ptsz, dstDevice, us, N, hStream);
+  return before([=] { return touching(hStream, dstDevice); }, real.cuMemsetD16Async_ptsz, dstDevice, us, N, hStream);
 }
 
 CUresult cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream) {
-  return before(touching(hStream, dstDevice), real.cuMemsetD32Async, dstDevice, ui, N, hStream);
+  return before([=] { return touching(hStream, dstDevice); }, real.cuMemsetD32Async, dstDevice, ui, N, hStream);
 }
 
 CUresult cuMemsetD32Async_ptsz(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream) {
-  return before(touching(hStream, dstDevice), real.cuMemsetD32Async_ptsz, dstDevice, ui, N, hStream);
+  return before([=] { return touching(hStream, dstDevice); }, real.cuMemsetD32Async_ptsz, dstDevice, ui, N, hStream);
 }
 
 CUresult cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height,
                            CUstream hStream) {
-  return before(touching(hStream, dstDevice), real.cuMemsetD2D8Async, dstDevice, dstPitch, uc, Width, Height, hStream);
+  return before([=] { return touching(hStream, dstDevice); }, real.cuMemsetD2D8Async, dstDevice, dstPitch, uc, Width,
+                Height, hStream);
 }
 
 CUresult cuMemsetD2D8Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height,
                                 CUstream hStream) {
-  return before(touching(hStream, dstDevice), real.cuMemsetD2D8Async_ptsz, dstDevice, dstPitch, uc, Width, Height,
-                hStream);
+  return before([=] { return touching(hStream, dstDevice); }, real.cuMemsetD2D8Async_ptsz, dstDevice, dstPitch, uc,
+                Width, Height, hStream);
 }
 
 CUresult cuMemsetD2D16Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height,
                             CUstream hStream) {
-  return before(touching(hStream, dstDevice), real.cuMemsetD2D16Async, dstDevice, dstPitch, us, Width, Height, hStream);
+  return before([=] { return touching(hStream, dstDevice); }, real.cuMemsetD2D16Async, dstDevice, dstPitch, us, Width,
+                Height, hStream);
 }
 
 CUresult cuMemsetD2D16Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height,
                                  CUstream hStream) {
-  return before(touching(hStream, dstDevice), real.cuMemsetD2D16Async_ptsz, dstDevice, dstPitch, us, Width, Height,
-                hStream);
+  return before([=] { return touching(hStream, dstDevice); }, real.cuMemsetD2D16Async_ptsz, dstDevice, dstPitch, us,
+                Width, Height, hStream);
 }
 
 CUresult cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height,
                             CUstream hStream) {
-  return before(touching(hStream, dstDevice), real.cuMemsetD2D32Async, dstDevice, dstPitch, ui, Width, Height, hStream);
+  return before([=] { return touching(hStream, dstDevice); }, real.cuMemsetD2D32Async, dstDevice, dstPitch, ui, Width,
+                Height, hStream);
 }
 
 CUresult cuMemsetD2D32Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height,
                                  CUstream hStream) {
-  return before(touching(hStream, dstDevice), real.cuMemsetD2D32Async_ptsz, dstDevice, dstPitch, ui, Width, Height,
-                hStream);
+  return before([=] { return touching(hStream, dstDevice); }, real.cuMemsetD2D32Async_ptsz, dstDevice, dstPitch, ui,
+                Width, Height, hStream);
 }
 
 CUresult cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream) {
-  return before(anywhere(hStream), real.cuGraphLaunch, hGraphExec, hStream);
+  return before([=] { return anywhere(hStream); }, real.cuGraphLaunch, hGraphExec, hStream);
 }
 
 CUresult cuGraphLaunch_ptsz(CUgraphExec hGraphExec, CUstream hStream) {
-  return before(anywhere(hStream), real.cuGraphLaunch_ptsz, hGraphExec, hStream);
+  return before([=] { return anywhere(hStream); }, real.cuGraphLaunch_ptsz, hGraphExec, hStream);
 }
 
 }  // extern "C"

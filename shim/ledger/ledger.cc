@@ -111,6 +111,16 @@ std::uint64_t Account::group_available() const {
   return least;
 }
 
+std::uint64_t Account::group_limit() const {
+  std::uint64_t least = UINT64_MAX;
+  for (int i = 0; i < shares(); ++i) {
+    if (const std::uint64_t limit = shares_[i].membership->limit(shares_[i].device); limit != kNoLimit) {
+      least = std::min(least, limit);
+    }
+  }
+  return least;
+}
+
 Membership *Account::tightest(int &device) const {
   const Share *least = std::min_element(shares_, shares_ + shares(), [](const Share &a, const Share &b) {
     return a.membership->available(a.device) < b.membership->available(b.device);

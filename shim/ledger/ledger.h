@@ -53,6 +53,8 @@ class Account {
   std::uint64_t available() const;
   // The same for groups with a limit only; UINT64_MAX: none has one.
   std::uint64_t group_available() const;
+  // The smallest limit of its groups, however much of it others hold; UINT64_MAX: none has one.
+  std::uint64_t group_limit() const;
   // What the account could hold at most by now: its limit, or what its groups leave it; UINT64_MAX: neither.
   std::uint64_t attainable() const;
 

@@ -18,6 +18,7 @@ Assembly::Assembly(const Options &options, policy::LimitSource &limits, events::
       exports(limits.state_folder()),
       pending(ledger, mapped_memory),
       stream_pools(ledger, journal),
+      default_pools(devices, ledger, stream_pools),
       pools(devices, ledger, journal, contexts, fences, context_pools, exports, room, options.synchronous_free),
       async_pools(devices, contexts, ledger, journal, stream_pools, fences, options.deterministic),
       imports(fences, limits.state_folder()),
@@ -31,15 +32,15 @@ Assembly::Assembly(const Options &options, policy::LimitSource &limits, events::
       host_memory(books, admission),
       mapped_memory(devices, contexts, ledger, journal, books, pools, pending, admission),
       array_memory(ledger, books, admission, mapped_memory),
-      stream_memory(devices, contexts, captures, journal, books, pools, stream_pools, pending, admission, async_memory,
-                    room),
+      stream_memory(devices, ledger, contexts, captures, journal, books, pools, stream_pools, default_pools, pending,
+                    admission, async_memory, room),
       shared_blocks(contexts, pools, exports, imports, admission, async_memory),
       context_life(devices, contexts, ledger, books, pools, async_pools, imports, pending, mapped_memory, options.async,
                    options.charge_context),
       sync_and_capture(contexts, captures, pools, async_pools, imports, options.pool || options.async),
       device_reach(contexts, fences, pools, async_memory),
-      queries(devices, ledger, pools, stream_pools, async_pools, pending, imports, admission, room, async_memory,
-              options.show_limit) {}
+      queries(devices, ledger, pools, stream_pools, default_pools, async_pools, pending, imports, admission, room,
+              async_memory, options.show_limit) {}
 
 void Assembly::describe() {
   if (journal.described() || devices.all() == nullptr) {

@@ -49,6 +49,7 @@ struct Assembly {
   policy::IpcExporter exports;
   policy::PendingFrees pending;
   policy::StreamPools stream_pools;
+  policy::DefaultPools default_pools;
   policy::BlockPools pools;
   policy::AsyncPools async_pools;
   policy::IpcImporter imports;

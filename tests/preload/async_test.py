@@ -47,6 +47,24 @@ def served(folder):
     expect("slabs", of_type(records, "slab_alloc"), [])
 
 
+def reserved_by_threads(folder):
+    """Whatever the order in which threads find the driver's figure changed, the records add up to no more than the limit."""
+    done = run("as_driver", "threads_large", str(GIB), folder=folder, RATION_MODE="async", RATION_LIMIT=GIB)
+    expect("status", done.status, 0)
+    records = done.logs["run.jsonl"]
+    driver, pools, most = {}, 0, 0
+    for record in records:
+        if record["t"] == "sample":
+            pools = record["pool_reserved"]
+        elif record["t"] == "alloc" and record["src"] == "driver":
+            driver[record["addr"]] = record["size"]
+        elif record["t"] == "free":
+            driver.pop(record["addr"], None)
+        most = max(most, pools + sum(driver.values()))
+    expect_that(f"{most} bytes reserved", most <= GIB)
+    expect("the peak that is reported", records[-1]["reserved_peak"], [most])
+
+
 def attributes(*wanted, **settings):
     """The attributes set on the pool; all others keep the driver's defaults."""
     def case(folder):
@@ -180,6 +198,7 @@ def without_caps():
 
 main({
     "blocks of the driver's pool, used again": served,
+    "what threads have reserved": reserved_by_threads,
     "attributes": attributes(),
     "deterministic": attributes(f"{OPPORTUNISTIC}=0", f"{INTERNAL_DEPENDENCIES}=0", TF_DETERMINISTIC_ALLOCATOR="1"),
     "one more try": once_more,

@@ -251,15 +251,6 @@ void BlockPools::record_wait(const char *api, int device, const char *how, const
   journal_.record(events::Wait{device, api, how, cleaned.blocks, cleaned.bytes, now_ns() - start_ns, cleaned.error});
 }
 
-bool BlockPools::has_unsealed_frees() noexcept {
-  for (int device = 0, end = devices_end_.load(std::memory_order_relaxed); device < end; ++device) {
-    if (DevicePoolState *state = known_state(device); state != nullptr && state->quarantine.has_unsealed()) {
-      return true;
-    }
-  }
-  return false;
-}
-
 void BlockPools::seal_frees() noexcept {
   if (fences_.captures().running()) {
     return;

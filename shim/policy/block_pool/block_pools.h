@@ -112,7 +112,14 @@ class BlockPools {
 
   // Before work is submitted: whether a free has no fence yet, most likely; and its fence, unless so many were taken
   // lately that they cost too much.
-  bool has_unsealed_frees() noexcept;
+  bool has_unsealed_frees() noexcept {
+    for (int device = 0, end = devices_end_.load(std::memory_order_relaxed); device < end; ++device) {
+      if (DevicePoolState *state = known_state(device); state != nullptr && state->quarantine.has_unsealed()) {
+        return true;
+      }
+    }
+    return false;
+  }
   void seal_frees() noexcept;
   // Before a synchronise of the program's: the number of the fence that has passed if the driver answers success.
   std::uint64_t before_synchronise() noexcept;

@@ -9,6 +9,10 @@
 
 namespace ration::policy {
 
+// A request waits longer than a fence takes on an idle device, so that pieces become one, once in so many times that
+// wait.
+inline constexpr std::uint64_t kWaitsApart = 100;
+
 // Free slabs of a pool, or chunks of a driver's pool, and how many blocks of one size fit in them.
 struct FreePieces {
   std::uint64_t count = 0;

@@ -12,9 +12,6 @@
 namespace ration::policy {
 namespace {
 
-// A request waits longer than a fence takes on an idle device once in so many times that wait.
-constexpr std::uint64_t kWaitsApart = 100;
-
 // The slabs without a live block.
 FreePieces free_slabs(const pool::SharedPool &pool, std::uint64_t block_bytes) {
   FreePieces free;

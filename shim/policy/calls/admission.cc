@@ -37,6 +37,26 @@ void explain_group(const ledger::Account &account, events::GroupState &group) {
   }
 }
 
+// What the figures say, where the try that failed last was for more than the request: a slab, or a step of a pool.
+// `left`: of the limits.
+events::Reason cause_of(const events::Oom &oom, std::uint64_t left) {
+  const std::uint64_t held_free = oom.reserved - std::min(oom.reserved, oom.used);
+  const auto fits = [&](std::uint64_t bytes) { return bytes >= oom.requested || held_free >= oom.requested - bytes; };
+  switch (oom.reason) {
+    case events::Reason::limit:
+    case events::Reason::group:
+      if (left >= oom.requested || !fits(left)) {
+        return oom.reason;
+      }
+      return fits(oom.device_free) ? events::Reason::pool_holds : events::Reason::device;
+    case events::Reason::device:
+      return oom.device_free < oom.requested && fits(oom.device_free) && fits(left) ? events::Reason::pool_holds
+                                                                                    : oom.reason;
+    default:
+      return oom.reason;
+  }
+}
+
 }  // namespace
 
 CUresult undo_free(CUdeviceptr address) {
@@ -75,12 +95,15 @@ void Admission::record_oom(const char *api, std::uint64_t requested, int device,
                     charged, limit, free_bytes, std::min(account.available(), free_bytes)};
   event.reserved = charged;
   event.sharing = sharing;
-  if (reason == events::Reason::group) {
-    explain_group(account, event.group);
-  }
   pools_.explain(event, of);
   event.used -= std::min(event.used, async_.free_bytes(device));
   event.quarantined += async_.deferred_bytes(device);
+  if (!sharing) {
+    event.reason = cause_of(event, account.available());
+  }
+  if (event.reason == events::Reason::group) {
+    explain_group(account, event.group);
+  }
   journal_.record(event);
   pools_.publish(device);
 }

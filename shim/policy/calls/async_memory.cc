@@ -15,11 +15,12 @@ using driver::real;
 
 // A block of which fewer fit under the limit is worth a fence of its own, and must not lose the rest of a step.
 constexpr std::uint64_t kFewAtMost = 64;
+// A smaller part of a step leaves no rest that matters.
+constexpr std::uint64_t kSplintered = 64;
+// Of the limit: so much may lie in rests of steps, if it is less than one block.
+constexpr std::uint64_t kInRests = 32;
 // What is freed may count as so much more to the driver: a look at it is then worth its cost.
 constexpr std::uint64_t kRoundedUp = 2U << 20U;
-// In which the driver's pools serve.
-constexpr std::uint64_t kPoolGranule = 512;
-
 }  // namespace
 
 // A pool grows by whole steps. Where few blocks of this size would fill the limit, nearly to the last byte, the rests
@@ -30,21 +31,56 @@ bool AsyncMemory::loses_a_block(int device, std::uint64_t bytes, std::uint64_t b
     return false;
   }
   // The last step of a pool that is capped may be smaller.
-  const std::uint64_t rounded = (bytes + kPoolGranule - 1) / kPoolGranule * kPoolGranule;
-  const std::uint64_t in_last = async_.is_capped(device) ? limit % bound / rounded : 0;
-  return limit / bound * (bound / rounded) + in_last < limit / bytes;
+  const std::uint64_t in_last = async_.is_capped(device) ? limit % bound / StreamPools::whole_granules(bytes) : 0;
+  return limit / bound * (bound / StreamPools::whole_granules(bytes)) + in_last < limit / bytes;
+}
+
+// What is idle in pieces too small for the request, as far as is known.
+std::uint64_t AsyncMemory::splinters(const Ask &ask, std::uint64_t idle) {
+  const Splinters &known = splinters_[ask.where.device];
+  const bool of_size = ask.bytes >= known.for_bytes.load(std::memory_order_relaxed);
+  return of_size ? std::min(idle, known.bytes.load(std::memory_order_relaxed)) : 0;
+}
+
+// After the pool has served it: where it grew, nothing that was idle could serve it.
+void AsyncMemory::note_splinters(const Ask &ask) {
+  if (ask.bytes < ask.bound / kSplintered || async_.idle_bytes(ask.where.device) < ask.idle) {
+    return;
+  }
+  Splinters &known = splinters_[ask.where.device];
+  known.bytes.store(ask.idle + ask.bound % StreamPools::whole_granules(ask.bytes), std::memory_order_relaxed);
+  known.for_bytes.store(ask.bytes, std::memory_order_relaxed);
+}
+
+// Whether fewer blocks of this size, by more than one, are to be had once the pool has grown for it.
+bool AsyncMemory::wastes_a_block(const Ask &ask, std::uint64_t available) {
+  const int device = ask.where.device;
+  const std::uint64_t limit = ledger_.account(device).attainable();
+  if (limit == UINT64_MAX || ask.bytes < ask.bound / kSplintered || available < ask.bound) {
+    return false;
+  }
+  const std::uint64_t bytes = StreamPools::whole_granules(ask.bytes);
+  const std::uint64_t in_bound = ask.bound / bytes;
+  if (in_bound + (available - ask.bound) / bytes >= available / bytes) {
+    return false;
+  }
+  const std::uint64_t rests = ask.bound - in_bound * bytes + splinters(ask, async_.idle_bytes(device));
+  return rests > limit / kInRests || rests >= bytes;
 }
 
 // While anything else is charged, what is free in the pool can be had only with a step's room for it to grow.
 bool AsyncMemory::strands_a_step(const Ask &ask, std::uint64_t available) {
-  return available / 2 < ask.bound && !(async_.is_capped(ask.where.device) && stream_pools_.is_alone(*ask.pool));
+  return available / 2 < ask.bound && !(async_.is_capped(ask.where.device) && stream_pools_.can_reach_cap(*ask.pool));
 }
 
 bool AsyncMemory::is_for_driver(const Ask &ask) {
   const std::uint64_t available = ledger_.account(ask.where.device).available();
-  return available >= ask.bytes &&
-         (loses_a_block(ask.where.device, ask.bytes, ask.bound) || strands_a_step(ask, available)) &&
-         async_.idle_bytes(ask.where.device) < ask.bytes;
+  if (available < ask.bytes || (!loses_a_block(ask.where.device, ask.bytes, ask.bound) &&
+                                !strands_a_step(ask, available) && !wastes_a_block(ask, available))) {
+    return false;
+  }
+  const std::uint64_t idle = async_.idle_bytes(ask.where.device);
+  return idle - splinters(ask, idle) < ask.bytes;
 }
 
 bool AsyncMemory::could_serve_later(const Ask &ask) {
@@ -76,6 +112,7 @@ AsyncMemory::Taken AsyncMemory::take_and_enter(const Ask &ask, const StreamPools
     ledger_.account(ask.where.device).release(unused);
   }
   if (result == CUDA_SUCCESS) {
+    note_splinters(ask);
     return enter(ask, obtained, address, result);
   }
   stream_pools_.reconcile(ask.request.api, *ask.pool);  // releases what others left charged for this call
@@ -194,7 +231,8 @@ CUresult AsyncMemory::allocate(Request request, const Contexts::Current &where, 
     }
   }
   std::uint64_t reservations = 0;
-  const Ask ask{request, where, pool, bytes, stream_pools_.upper_bound(*pool, bytes), &reservations};
+  const Ask ask{request,      where, pool, bytes, stream_pools_.upper_bound(*pool, bytes), async_.idle_bytes(device),
+                &reservations};
   CUresult result = CUDA_SUCCESS;
   const bool first = pools_.is_of_few(device, bytes) && async_.idle_bytes(device) + async_.used_bytes(device) == 0;
   if (take_in_turn(ask, address, result)) {
@@ -243,14 +281,26 @@ void AsyncMemory::charge_missing(const char *api, StreamPools::Pool &pool) {
 }
 
 // What the program has freed goes back first, without a wait for anything but a fence of an idle device.
-bool AsyncMemory::has_no_block(const StreamPools::Pool &pool) {
+bool AsyncMemory::has_no_block(const StreamPools::Pool &pool, const ContextRef &context) {
   const int device = pool.device;
-  const std::uint64_t freed = async_.deferred_bytes(device) + async_.retained_bytes(device);
-  if (async_.used_bytes(device) > freed + freed / 8 + kRoundedUp) {
+  const auto freed = [&] { return async_.deferred_bytes(device) + async_.retained_bytes(device); };
+  const auto may_be_empty = [&](std::uint64_t bytes) {
+    return async_.used_bytes(device) <= bytes + bytes / 8 + kRoundedUp;
+  };
+  if (!may_be_empty(freed() + async_.ordered_bytes(device))) {
     return false;
   }
+  async_.note_ordered(device, context);
+  if (!may_be_empty(freed())) {
+    return false;
+  }
+  async_.collect(device);
   const std::uint64_t start = now_ns();
-  for (Backoff backoff; async_.deferred_bytes(device) > 0 && now_ns() - start < kFenceNs; backoff.sleep()) {
+  std::uint64_t waited = merge_waited_ns_[device].load(std::memory_order_relaxed);
+  const bool longer = async_.deferred_bytes(device) > 0 && start - waited > kWaitsApart * kBrieflyNs &&
+                      merge_waited_ns_[device].compare_exchange_strong(waited, start);
+  const std::uint64_t most_ns = longer ? kBrieflyNs : kFenceNs;
+  for (Backoff backoff; async_.deferred_bytes(device) > 0 && now_ns() - start < most_ns; backoff.sleep()) {
     async_.collect(device);
   }
   async_.release_retained(device);
@@ -261,7 +311,8 @@ void AsyncMemory::merge_chunks(const Request &request, const Contexts::Current &
                                const StreamPools::PoolRef &pool) {
   const int device = where.device;
   const std::uint64_t bytes = std::max<std::uint64_t>(1, request.upper_bound);
-  if (!pools_.is_of_few(device, bytes) || async_.free_bytes(device) == 0 || !has_no_block(*pool)) {
+  if (!pools_.is_of_few(device, bytes) || async_.free_bytes(device) + async_.ordered_bytes(device) == 0 ||
+      !has_no_block(*pool, where.context)) {
     return;
   }
   const std::uint64_t held = async_.idle_bytes(device);

@@ -44,6 +44,12 @@ class AsyncMemory {
   bool owns(const Block &block) const { return async_.owns(block.pool); }
   // A block of ours that ends: the driver gets it once the device has finished the work before this free.
   CUresult defer(CUdeviceptr address, const Block &block);
+  // The program has freed it in stream order.
+  void freed_in_order(const Block &block) noexcept {
+    if (owns(block)) {
+      async_.freed_in_order(block.device, block.size);
+    }
+  }
   CUresult finish_free(const char *api, const Block &block);
   // Whether the address was freed already and is still a block to the driver; the answer to its next free.
   bool is_deferred(CUdeviceptr address) { return async_.covers(address); }
@@ -60,6 +66,7 @@ class AsyncMemory {
     const StreamPools::PoolRef &pool;
     std::uint64_t bytes;
     std::uint64_t bound;          // the most that the pool may grow by
+    std::uint64_t idle;           // in the pool, before
     std::uint64_t *reservations;  // counts those of this request
   };
   // Some of the limit, reserved for a call that needs less: whoever fails to reserve meanwhile waits for its end.
@@ -85,10 +92,13 @@ class AsyncMemory {
   // Before one of few blocks that fit: the chunks of a pool without a block become one where it then holds more.
   void merge_chunks(const Request &request, const Contexts::Current &where, const StreamPools::PoolRef &pool);
   void charge_missing(const char *api, StreamPools::Pool &pool);
-  bool has_no_block(const StreamPools::Pool &pool);
+  bool has_no_block(const StreamPools::Pool &pool, const ContextRef &context);
   // Makes the pool reserve so much. OUT_OF_MEMORY: also where the limit has not so much left.
   CUresult extend(const Contexts::Current &where, const StreamPools::PoolRef &pool, std::uint64_t bytes);
   bool loses_a_block(int device, std::uint64_t bytes, std::uint64_t bound);
+  std::uint64_t splinters(const Ask &ask, std::uint64_t idle);
+  void note_splinters(const Ask &ask);
+  bool wastes_a_block(const Ask &ask, std::uint64_t available);
   bool strands_a_step(const Ask &ask, std::uint64_t available);
   // Whether the driver itself serves it better than its pool (decision 013).
   bool is_for_driver(const Ask &ask);
@@ -110,6 +120,13 @@ class AsyncMemory {
   Admission &admission_;
   const bool enabled_;
   const bool synchronous_free_;
+  // A hint: figures of two requests may be mixed up.
+  struct Splinters {
+    std::atomic<std::uint64_t> bytes{0};
+    std::atomic<std::uint64_t> for_bytes{0};
+  };
+  Splinters splinters_[ledger::kMaxDevices];
+  std::atomic<std::uint64_t> merge_waited_ns_[ledger::kMaxDevices] = {};
   std::atomic<std::uint64_t> single_chunk_[ledger::kMaxDevices] = {};  // what a pool reserved when it had one
 };
 

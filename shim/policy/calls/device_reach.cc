@@ -87,6 +87,7 @@ void DeviceReach::Noted::enter(ContextRef context) noexcept {
 }
 
 bool DeviceReach::Noted::leave(CUresult result) noexcept {
+  left_ = true;
   if (count_ == 0) {
     return false;
   }

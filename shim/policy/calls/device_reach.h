@@ -25,7 +25,12 @@ class DeviceReach {
   class Noted {
    public:
     Noted(DeviceReach &reach, const Work &work) noexcept;
-    ~Noted() = default;
+    // Where the driver's call did not return: its thread was cancelled.
+    ~Noted() {
+      if (!left_) {
+        (void)leave(CUDA_SUCCESS);
+      }
+    }
     // Behind the driver's call, with its answer. True: fence() tells later work apart.
     bool leave(CUresult result) noexcept;
     void fence() noexcept;
@@ -41,6 +46,7 @@ class DeviceReach {
     int devices_[2] = {-1, -1};
     ContextRef inside_[4];  // of the thread, of the stream, and the parties
     int count_ = 0;
+    bool left_ = false;
   };
   // A load while all contexts are of one device.
   bool is_needed() const noexcept { return contexts_.on_several_devices(); }

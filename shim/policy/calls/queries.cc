@@ -25,9 +25,16 @@ void Queries::present_memory(std::size_t *free_bytes, std::size_t *total_bytes) 
   if (free_bytes != nullptr) {
     *free_bytes = free_on("cuMemGetInfo_v2", *device, *free_bytes);
   }
-  if (total_bytes != nullptr && shows_limit(*device)) {
-    *total_bytes = std::min<std::uint64_t>(*total_bytes, device->limit.load(std::memory_order_relaxed));
+  if (const std::optional<std::uint64_t> shown = shown_limit(*device); shown && total_bytes != nullptr) {
+    *total_bytes = std::min<std::uint64_t>(*total_bytes, *shown);
   }
+}
+
+std::optional<std::uint64_t> Queries::shown_limit(const Device &device) const {
+  const std::uint64_t own =
+      device.limit_asked.load(std::memory_order_relaxed) ? device.limit.load(std::memory_order_relaxed) : UINT64_MAX;
+  const std::uint64_t limit = std::min(own, ledger_.account(device.ordinal).group_limit());
+  return show_limit_ && limit != UINT64_MAX ? std::optional(limit) : std::nullopt;
 }
 
 // What our own pools hold is the program's to have; of the rest the limits and the device decide.
@@ -39,7 +46,7 @@ std::uint64_t Queries::free_on(const char *api, const Device &device, std::uint6
   const std::uint64_t obtainable = std::min(really_free, ledger_.account(device.ordinal).available());
   const std::uint64_t total = device.total.load(std::memory_order_relaxed);
   return std::min(pools_.free_bytes(device.ordinal) + async_pools_.free_bytes(device.ordinal) + obtainable,
-                  shows_limit(device) || total == 0 ? device.limit.load(std::memory_order_relaxed) : total);
+                  shown_limit(device).value_or(total == 0 ? device.limit.load(std::memory_order_relaxed) : total));
 }
 
 Presented Queries::present_device(std::string_view uuid, bool alone, MemoryFigures &memory) {
@@ -53,16 +60,15 @@ Presented Queries::present_device(std::string_view uuid, bool alone, MemoryFigur
   if (meant == devices->end() || meant->total.load(std::memory_order_relaxed) == 0) {
     return Presented::untouched;
   }
-  const std::optional<std::uint64_t> shown =
-      shows_limit(*meant) ? std::optional(meant->limit.load(std::memory_order_relaxed)) : std::nullopt;
-  memory.show(shown, free_on("nvmlDeviceGetMemoryInfo", *meant, memory.free));
+  memory.show(shown_limit(*meant), free_on("nvmlDeviceGetMemoryInfo", *meant, memory.free));
   return Presented::yes;
 }
 
 void Queries::present_total(std::size_t *total_bytes, CUdevice handle) {
   const Device *device = devices_.find_handle(handle);
-  if (total_bytes != nullptr && device != nullptr && shows_limit(*device)) {
-    *total_bytes = std::min<std::uint64_t>(*total_bytes, device->limit.load(std::memory_order_relaxed));
+  const std::optional<std::uint64_t> shown = device != nullptr ? shown_limit(*device) : std::nullopt;
+  if (shown && total_bytes != nullptr) {
+    *total_bytes = std::min<std::uint64_t>(*total_bytes, *shown);
   }
 }
 
@@ -154,6 +160,8 @@ void Queries::correct_attribute(CUpointer_attribute attribute, CUdeviceptr addre
       std::memcpy(&pool, data, sizeof(pool));
       if (async_.enabled() && async_pools_.owns_handle(pool)) {
         put(data, std::uintptr_t{0});
+      } else {
+        put(data, default_pools_.shown(reinterpret_cast<CUmemoryPool>(pool)));
       }
       return;
     }

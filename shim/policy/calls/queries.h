@@ -12,6 +12,7 @@
 
 #include "policy/calls/async_memory.h"
 #include "policy/devices/memory_figures.h"
+#include "policy/driver_pools/default_pools.h"
 #include "policy/imports/ipc_importer.h"
 #include "policy/physical/pending_frees.h"
 
@@ -21,12 +22,13 @@ class Queries {
  public:
   // `show_limit`: the limit is reported as the size of the device.
   Queries(Devices &devices, ledger::Ledger &ledger, BlockPools &pools, StreamPools &stream_pools,
-          AsyncPools &pools_async, PendingFrees &pending, IpcImporter &imports, Admission &admission, RoomMaker &room,
-          AsyncMemory &async, bool show_limit)
+          DefaultPools &default_pools, AsyncPools &pools_async, PendingFrees &pending, IpcImporter &imports,
+          Admission &admission, RoomMaker &room, AsyncMemory &async, bool show_limit)
       : devices_(devices),
         ledger_(ledger),
         pools_(pools),
         stream_pools_(stream_pools),
+        default_pools_(default_pools),
         async_pools_(pools_async),
         pending_(pending),
         imports_(imports),
@@ -57,9 +59,8 @@ class Queries {
 
  private:
   std::uint64_t free_on(const char *api, const Device &device, std::uint64_t really_free);
-  bool shows_limit(const Device &device) const {
-    return show_limit_ && device.limit_asked.load(std::memory_order_relaxed);
-  }
+  // What the program sees as the device's size: the smaller of its own limit and its groups'. nullopt: the real size.
+  std::optional<std::uint64_t> shown_limit(const Device &device) const;
   // Of a pool's block or an imported one: its BUFFER_ID, 0 for any other; whether SYNC_MEMOPS is set.
   std::uint64_t buffer_id(CUdeviceptr address);
   std::optional<bool> is_marked(CUdeviceptr address);
@@ -68,6 +69,7 @@ class Queries {
   ledger::Ledger &ledger_;
   BlockPools &pools_;
   StreamPools &stream_pools_;
+  DefaultPools &default_pools_;
   AsyncPools &async_pools_;
   PendingFrees &pending_;
   IpcImporter &imports_;

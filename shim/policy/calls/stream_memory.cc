@@ -1,6 +1,8 @@
 #include "policy/calls/stream_memory.h"
 
+#include <algorithm>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace ration::policy {
@@ -18,18 +20,21 @@ bool is_captured(CUstream stream) {
 
 }  // namespace
 
-StreamPools::PoolRef StreamMemory::find_pool(CUmemoryPool handle, int device) {
+StreamPools::PoolRef StreamMemory::find_pool(CUmemoryPool &handle, int device) {
   if (!StreamPools::can_tell()) {
     return nullptr;
   }
-  if (handle == nullptr) {
+  CUmemoryPool named = std::exchange(handle, nullptr);
+  if (named == nullptr) {
     const std::vector<Device> *devices = devices_.all();
     if (devices == nullptr || device >= static_cast<int>(devices->size()) || !real.cuDeviceGetMemPool.present() ||
-        real.cuDeviceGetMemPool(&handle, (*devices)[static_cast<std::size_t>(device)].handle) != CUDA_SUCCESS) {
+        real.cuDeviceGetMemPool(&named, (*devices)[static_cast<std::size_t>(device)].handle) != CUDA_SUCCESS) {
       return nullptr;
     }
   }
-  return stream_pools_.find(handle, device);
+  const CUmemoryPool behind = default_pools_.behind(named);
+  handle = behind != named ? behind : nullptr;
+  return stream_pools_.find(behind, device);
 }
 
 CUresult StreamMemory::allocate(Request request, CUmemoryPool handle, CUstream stream, Act act, CUdeviceptr *address) {
@@ -65,7 +70,44 @@ CUresult StreamMemory::allocate(Request request, CUmemoryPool handle, CUstream s
     return admission_.obtain(books_.blocks, request, where, act, undo, address);
   }
   where.device = pool->device;
-  return allocate_from(pool, request, where, act, undo, address);
+  if (handle == nullptr || where.error != CUDA_SUCCESS || request.invalid != CUDA_SUCCESS) {
+    return allocate_from(pool, request, where, act, undo, address);
+  }
+  const auto act_behind = [&](Obtained &got) {
+    got.bytes = request.requested;
+    return real.cuMemAllocFromPoolAsync(&got.address, request.requested, handle, stream);
+  };
+  return allocate_from(pool, request, where, act_behind, undo, address);
+}
+
+// Where less is left than the pool may grow by, all of it is reserved and the pool's cap does the rest. nullopt:
+// nothing was obtained.
+std::optional<CUresult> StreamMemory::allocate_to_cap(StreamPools::Pool &pool, const Request &request, Act act,
+                                                      Obtained &obtained) {
+  ledger::Account &account = ledger_.account(pool.device);
+  const std::uint64_t rest = account.available();
+  if (pool.cap == 0 || rest >= request.upper_bound) {
+    return std::nullopt;
+  }
+  ledger::Transit transit(account.transits());
+  if (account.reserve(rest, ledger::Effort::kImmediate) != ledger::ReserveOutcome::granted) {
+    return std::nullopt;
+  }
+  transit.hold();
+  const std::optional<StreamPools::Call> call = stream_pools_.begin_to_cap(pool, rest);
+  if (!call) {
+    account.release(rest);
+    return std::nullopt;
+  }
+  const CUresult result = act(obtained);
+  if (const std::uint64_t unused = stream_pools_.finish(pool, *call, result == CUDA_SUCCESS); unused > 0) {
+    account.release(unused);
+  }
+  if (result == CUDA_SUCCESS) {
+    return result;
+  }
+  stream_pools_.reconcile(request.api, pool);  // releases what others left charged for this call
+  return std::nullopt;
 }
 
 CUresult StreamMemory::allocate_from(const StreamPools::PoolRef &pool, Request request, const Contexts::Current &where,
@@ -82,7 +124,8 @@ CUresult StreamMemory::allocate_from(const StreamPools::PoolRef &pool, Request r
   };
   Obtained obtained;
   std::optional<ledger::Transit> settling;
-  const CUresult result = admission_.admit(request, where, counted, undo, obtained, &settling);
+  const std::optional<CUresult> to_cap = allocate_to_cap(*pool, request, act, obtained);
+  const CUresult result = to_cap ? *to_cap : admission_.admit(request, where, counted, undo, obtained, &settling);
   // The pool holds its memory, and no context takes that along.
   return result == CUDA_SUCCESS
              ? admission_.enter_pooled(pool, request, where, books_.no_context, bytes, undo, obtained.address, address)
@@ -116,6 +159,7 @@ CUresult StreamMemory::free(const char *api, CUdeviceptr address, CUstream strea
     books_.blocks.finish_end(address);
     if (block.pool != nullptr) {
       stream_pools_.freed_in_order(block.device, block.size);
+      async_.freed_in_order(block);
       if (stream_pools_.block_ended(*block.pool)) {
         room_.fence_orphans(block.device);
       }
@@ -123,6 +167,31 @@ CUresult StreamMemory::free(const char *api, CUdeviceptr address, CUstream strea
       pending_.add(block.context, block.device, block.size, stream);
     }
   }
+  return result;
+}
+
+// With a cap, so that what is free in it can be had when the limit leaves no room for it to grow.
+CUresult StreamMemory::create_pool(CUmemoryPool *pool, const CUmemPoolProps *properties, DriverCall call) {
+  CUmemPoolProps capped = properties != nullptr ? *properties : CUmemPoolProps{};
+  const int device = capped.location.id;
+  std::uint64_t most = UINT64_MAX;
+  if (capped.location.type == CU_MEM_LOCATION_TYPE_DEVICE && device >= 0 && device < ledger::kMaxDevices) {
+    most = std::min(ledger_.account(device).limit(), ledger_.account(device).group_limit());
+  }
+  const bool lowered = pool != nullptr && most != UINT64_MAX && (capped.maxSize == 0 || capped.maxSize > most) &&
+                       StreamPools::have_caps();
+  CUresult result = CUDA_ERROR_INVALID_VALUE;
+  if (lowered) {
+    capped.maxSize = most;
+    result = real.cuMemPoolCreate(pool, &capped);
+  }
+  if (result != CUDA_SUCCESS) {
+    if (result = call(); result != CUDA_SUCCESS) {
+      return result;
+    }
+    capped = *properties;
+  }
+  stream_pools_.created(*pool, capped);
   return result;
 }
 
@@ -135,9 +204,10 @@ CUresult StreamMemory::destroy_pool(CUmemoryPool pool, DriverCall call) {
   return result;
 }
 
-CUresult StreamMemory::trim_pool(const char *api, CUmemoryPool handle, DriverCall call) {
-  const CUresult result = call();
-  if (const StreamPools::PoolRef pool = stream_pools_.known(handle); result == CUDA_SUCCESS && pool != nullptr) {
+CUresult StreamMemory::trim_pool(const char *api, CUmemoryPool handle, std::size_t kept) {
+  const CUmemoryPool behind = default_pools_.behind(handle);
+  const CUresult result = real.cuMemPoolTrimTo(behind, kept);
+  if (const StreamPools::PoolRef pool = stream_pools_.known(behind); result == CUDA_SUCCESS && pool != nullptr) {
     stream_pools_.reconcile(api, *pool);
   }
   return result;

@@ -10,17 +10,22 @@ namespace {
 
 constexpr std::size_t kUuidLength = sizeof("GPU-01234567-89ab-cdef-0123-456789abcdef") - 1;
 
-// What the groups have left there; nothing where no group has a limit.
-std::optional<std::uint64_t> left_in_groups(const LimitSource &limits, const events::DeviceFacts &device) {
+// The smallest limit of the groups there, and what the groups have left; nothing where no group has a limit.
+struct InGroups {
+  std::uint64_t limit;
+  std::uint64_t left;
+};
+std::optional<InGroups> in_groups(const LimitSource &limits, const events::DeviceFacts &device) {
   const std::string folder = limits.state_folder();
   const std::vector<GroupAsked> groups = limits.groups();
-  std::optional<std::uint64_t> least;
+  std::optional<InGroups> least;
   for (std::size_t i = 0; i < groups.size(); ++i) {
     const ledger::GroupDevice held = ledger::read_group_device(folder, groups[i].kind, groups[i].name, device.uuid)
                                          .value_or(ledger::GroupDevice{device.uuid});
     const std::uint64_t limit = std::min(held.limit, limits.group_limit_on(i, device).value_or(ledger::kNoLimit));
     if (limit != ledger::kNoLimit) {
-      least = std::min(least.value_or(limit), limit - std::min(limit, held.reserved));
+      const std::uint64_t left = limit - std::min(limit, held.reserved);
+      least = least ? InGroups{std::min(least->limit, limit), std::min(least->left, left)} : InGroups{limit, left};
     }
   }
   return least;
@@ -46,12 +51,13 @@ bool same_uuid(std::string_view a, std::string_view b) {
 Presented present_before_cuda(const LimitSource &limits, const events::DeviceFacts &device, bool show_limit,
                               MemoryFigures &memory) {
   const DeviceLimit own = limits.limit_on(device);
-  const std::optional<std::uint64_t> left = left_in_groups(limits, device);
-  if (!own.asked && !left) {
+  const std::optional<InGroups> groups = in_groups(limits, device);
+  if (!own.asked && !groups) {
     return Presented::untouched;
   }
-  const std::uint64_t obtainable = std::min({memory.free, own.bytes, left.value_or(own.bytes)});
-  memory.show(own.asked && show_limit ? std::optional(own.bytes) : std::nullopt, obtainable);
+  const std::uint64_t limit = std::min(own.asked ? own.bytes : UINT64_MAX, groups ? groups->limit : UINT64_MAX);
+  const std::uint64_t obtainable = std::min({memory.free, own.bytes, groups ? groups->left : own.bytes});
+  memory.show(show_limit ? std::optional(limit) : std::nullopt, obtainable);
   return Presented::yes;
 }
 

@@ -11,13 +11,6 @@ namespace {
 using driver::real;
 
 constexpr int kMemoryPoolsSupported = 115;  // CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED
-constexpr int kMaxSizeSince = 12030;        // the first driver version whose pools have a cap (CUmemPoolProps::maxSize)
-
-bool has_caps() {
-  int version = 0;
-  return real.cuDriverGetVersion.present() && real.cuDriverGetVersion(&version) == CUDA_SUCCESS &&
-         version >= kMaxSizeSince;
-}
 
 }  // namespace
 
@@ -70,8 +63,9 @@ void AsyncPools::make(DevicePool &device_pool, int device) {
   CUmemPoolProps props{};
   props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
   props.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
-  const std::uint64_t limit = ledger_.account(device).limit();
-  props.maxSize = has_caps() && limit != UINT64_MAX ? limit : 0;
+  const ledger::Account &account = ledger_.account(device);
+  const std::uint64_t limit = std::min(account.limit(), account.group_limit());
+  props.maxSize = StreamPools::have_caps() && limit != UINT64_MAX ? limit : 0;
   device_pool.capped = props.maxSize != 0;
   CUmemoryPool pool = nullptr;
   CUresult result = real.cuMemPoolCreate(&pool, &props);
@@ -240,6 +234,35 @@ std::uint64_t AsyncPools::deferred_bytes(int device) const {
 std::uint64_t AsyncPools::free_bytes(int device) {
   const DevicePool *device_pool = known(device);
   return device_pool == nullptr ? 0 : idle_bytes(device) + deferred_bytes(device) + device_pool->frees.retained_bytes();
+}
+
+std::uint64_t AsyncPools::ordered_bytes(int device) const {
+  const DevicePool *device_pool = known(device);
+  return device_pool == nullptr ? 0 : device_pool->ordered.load(std::memory_order_relaxed);
+}
+
+void AsyncPools::freed_in_order(int device, std::uint64_t bytes) noexcept {
+  if (DevicePool *device_pool = known(device)) {
+    device_pool->ordered.fetch_add(StreamPools::whole_granules(bytes), std::memory_order_relaxed);
+  }
+}
+
+// Of what is freed meanwhile the pool may or may not know: it is counted until the next time.
+void AsyncPools::note_ordered(int device, const ContextRef &context) {
+  DevicePool *device_pool = known(device);
+  std::uint64_t ordered = ordered_bytes(device);
+  if (ordered == 0) {
+    return;
+  }
+  const RelaxedCapture relaxed;
+  CUresult error = CUDA_SUCCESS;
+  const CUstream stream = stream_of(context, error);
+  if (error != CUDA_SUCCESS || real.cuStreamSynchronize(stream) != CUDA_SUCCESS) {
+    return;
+  }
+  if (const std::uint64_t used = used_bytes(device); used < ordered) {
+    device_pool->ordered.compare_exchange_strong(ordered, used, std::memory_order_relaxed);
+  }
 }
 
 bool AsyncPools::defer(int device, const DeferredBlock &block) noexcept {

@@ -67,12 +67,18 @@ class AsyncPools {
   // In blocks, those included that the program has freed and the driver has not got.
   std::uint64_t used_bytes(int device) const;
   std::uint64_t retained_bytes(int device) const;
+  // What the program has freed in stream order since the pool last counted none of it as used.
+  std::uint64_t ordered_bytes(int device) const;
   // The idle ones, with what is freed and not back in the pool yet.
   std::uint64_t free_bytes(int device);
 
   // A block that the program has freed. False: the host has no memory; nothing changed.
   bool defer(int device, const DeferredBlock &block) noexcept;
   std::uint64_t deferred_bytes(int device) const;
+  // A block that the program has freed in stream order.
+  void freed_in_order(int device, std::uint64_t bytes) noexcept;
+  // Lets the pool take note of those whose streams have reached their frees. Waits for no work of the program's.
+  void note_ordered(int device, const ContextRef &context);
   bool covers(CUdeviceptr address);
   // Gives back what is clean; poll_if_due() only if enough is open, or the latest was some time ago. Neither waits.
   void collect(int device) noexcept;
@@ -108,6 +114,7 @@ class AsyncPools {
     std::atomic<bool> preallocated{false};
     std::atomic<bool> full{false};               // the driver had no memory for the latest block
     std::atomic<std::uint64_t> collected_ns{0};  // when the latest collect() began
+    std::atomic<std::uint64_t> ordered{0};       // bytes, as ordered_bytes()
     DeferredFrees frees;
   };
   DevicePool *known(int device) const { return device_pools_[device].load(std::memory_order_acquire); }

@@ -3,20 +3,22 @@
 #include <iterator>
 #include <utility>
 
+#include "policy/driver_pools/stream_pools.h"
+
 namespace ration::policy {
 namespace {
+
+// What the driver's pool holds for it.
+std::uint64_t held_bytes(std::uint64_t bytes) {
+  return StreamPools::whole_granules(bytes);
+}
 
 DeferredSize size_of(const DeferredFrees::Items &blocks) {
   DeferredSize size;
   for (const DeferredBlock &block : blocks) {
-    size.add({1, block.bytes});
+    size.add({1, held_bytes(block.bytes)});
   }
   return size;
-}
-
-// The driver's pools serve whole granules of 512 bytes.
-constexpr std::uint64_t granules(std::uint64_t bytes) {
-  return (bytes + 511) / 512;
 }
 
 }  // namespace
@@ -26,7 +28,7 @@ bool DeferredFrees::add(const DeferredBlock &block) noexcept try {
   Guard guard(mutex_);
   held_.emplace(block.address, block.bytes);
   open_.splice(open_.end(), one);
-  note_added({1, block.bytes});
+  note_added({1, held_bytes(block.bytes)});
   return true;
 } catch (...) {
   return false;
@@ -64,7 +66,7 @@ DeferredFrees::Held DeferredFrees::begin_return(const DeferredBlock &block) noex
 
 void DeferredFrees::finish_return(const DeferredBlock &block, Held held, bool returned) noexcept {
   if (returned) {
-    note_reclaimed({1, block.bytes});
+    note_reclaimed({1, held_bytes(block.bytes)});
     in_hands_.fetch_sub(1);
   } else {
     Guard guard(mutex_);
@@ -86,8 +88,8 @@ bool DeferredFrees::retain(Items &clean) noexcept {
   try {
     Guard guard(mutex_);
     while (!clean.empty()) {
-      const std::uint64_t bytes = clean.front().bytes;
-      Items &same = retained_[granules(bytes)];
+      const std::uint64_t bytes = held_bytes(clean.front().bytes);
+      Items &same = retained_[bytes];
       same.splice(same.end(), clean, clean.begin());
       size.add({1, bytes});
     }
@@ -105,14 +107,14 @@ CUdeviceptr DeferredFrees::take_retained(std::uint64_t bytes) noexcept {
     return 0;
   }
   Guard guard(mutex_);
-  const auto same = retained_.find(granules(bytes));
+  const auto same = retained_.find(held_bytes(bytes));
   if (same == retained_.end()) {
     return 0;
   }
   const DeferredBlock &block = same->second.front();
   const CUdeviceptr address = block.address;
   held_.erase(address);
-  retained_bytes_.fetch_sub(block.bytes, std::memory_order_relaxed);
+  retained_bytes_.fetch_sub(held_bytes(block.bytes), std::memory_order_relaxed);
   same->second.pop_front();
   if (same->second.empty()) {
     retained_.erase(same);

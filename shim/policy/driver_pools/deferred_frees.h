@@ -49,7 +49,7 @@ class DeferredFrees final : public DeferredQueue<DeferredBlock> {
 
   static constexpr std::uint64_t kMostOpenBlocks = 1024;
   std::map<CUdeviceptr, std::uint64_t> held_ GUARDED_BY(mutex_);  // address → bytes, until the driver gets it
-  std::map<std::uint64_t, Items> retained_ GUARDED_BY(mutex_);    // by granules; no list is empty
+  std::map<std::uint64_t, Items> retained_ GUARDED_BY(mutex_);    // by bytes in the driver's pool; no list is empty
   std::atomic<std::uint64_t> retained_bytes_{0};
 };
 

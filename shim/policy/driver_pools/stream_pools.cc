@@ -14,7 +14,7 @@ using driver::real;
 // The step by which a pool grows is not documented. Until a pool was seen to grow this is assumed; a pool that grows by
 // more is held to the limit after the call.
 constexpr std::uint64_t kLargestStep = 32U << 20U;
-constexpr std::uint64_t kGranule = 512;
+constexpr int kMaxSizeSince = 12030;  // the first driver version that knows CUmemPoolProps::maxSize
 
 std::uint64_t attribute(CUmemoryPool pool, CUmemPool_attribute which, bool &known) {
   cuuint64_t value = 0;
@@ -26,6 +26,12 @@ std::uint64_t attribute(CUmemoryPool pool, CUmemPool_attribute which, bool &know
 
 bool StreamPools::can_tell() {
   return real.cuMemPoolGetAttribute.present();
+}
+
+bool StreamPools::have_caps() {
+  int version = 0;
+  return real.cuDriverGetVersion.present() && real.cuDriverGetVersion(&version) == CUDA_SUCCESS &&
+         version >= kMaxSizeSince;
 }
 
 void StreamPools::created(CUmemoryPool handle, const CUmemPoolProps &properties) noexcept try {
@@ -131,17 +137,24 @@ bool StreamPools::has_orphans(int device) {
 }
 
 void StreamPools::release_orphans(const char *api, int device, std::uint64_t up_to) noexcept {
+  const ReentrantGate turn(recording_);
+  const auto left = [&] {
+    return up_to - std::min(up_to, released_[device]);
+  };  // others may have waited for later ones
   std::uint64_t bytes = 0;
   {
     Guard guard(mutex_);
-    bytes = up_to - std::min(up_to, released_[device]);  // another thread may have waited for later ones
-    released_[device] += bytes;
-    charged_[device] -= bytes;
-    ledger_.account(device).release(bytes);  // under the lock, as above
+    bytes = left();
   }
-  if (bytes > 0) {
-    record(api, device);
+  if (bytes == 0) {
+    return;
   }
+  record(api, device, bytes);
+  Guard guard(mutex_);
+  bytes = std::min(bytes, left());
+  released_[device] += bytes;
+  charged_[device] -= bytes;
+  ledger_.account(device).release(bytes);  // under the lock: who finds the charge lower finds it released
 }
 
 std::uint64_t StreamPools::upper_bound(const Pool &pool, std::uint64_t bytes) {
@@ -156,6 +169,7 @@ StreamPools::Call StreamPools::start(Pool &pool, const Call &call) {
   pool.to_cap_ += call.to_cap ? 1 : 0;
   pool.charged_ += call.charged;
   charged_[pool.device] += call.charged;
+  called_[pool.device] += call.charged;
   return call;
 }
 
@@ -176,6 +190,7 @@ std::uint64_t StreamPools::finish(Pool &pool, const Call &call, bool success) {
   Guard guard(mutex_);
   pool.in_flight_ -= call.growth;
   pool.to_cap_ -= call.to_cap ? 1 : 0;
+  called_[pool.device] -= call.charged;
   if (success) {
     pool.completed_ += call.growth;
     ++pool.live_;
@@ -207,29 +222,58 @@ std::uint64_t StreamPools::reconcile(const char *api, Pool &pool) noexcept {
     if (!known) {
       return 0;
     }
-    Guard guard(mutex_);
-    const std::uint64_t bound = reserved + pool.in_flight_ + (pool.completed_ - completed_before);
-    is_current = reserved <= pool.charged_ || pool.falls_ == falls_before;  // else the charge fell to a later figure
-    if (!is_current) {
-      continue;
+    const Seen seen{reserved, completed_before};
+    std::uint64_t fall = 0;
+    {
+      Guard guard(mutex_);
+      is_current = reserved <= pool.charged_ || pool.falls_ == falls_before;  // else the charge fell to a later figure
+      if (!is_current) {
+        continue;
+      }
+      fall = beyond(pool, seen);
+      missing = reserved - std::min(reserved, pool.charged_);
+      note_growth(pool, reserved);
     }
-    if (bound < pool.charged_) {
-      const std::uint64_t fallen = pool.charged_ - bound;
-      pool.charged_ = bound;
-      charged_[pool.device] -= fallen;
-      ++pool.falls_;
-      ledger_.account(pool.device).release(fallen);  // under the lock: who finds the charge lower finds it released
-    } else if (reserved > pool.charged_) {
-      missing = reserved - pool.charged_;
+    if (fall > 0) {
+      lower(api, pool, seen);
     }
-    const bool may_be_cut = pool.cap != 0 && reserved + kLargestStep > pool.cap;  // the last step to its cap
-    if (const std::uint64_t growth = reserved - std::min(reserved, pool.reserved_); growth > 0 && !may_be_cut) {
-      pool.step_ = std::max(kGranule, std::gcd(pool.step_ != 0 ? pool.step_ : kLargestStep, growth));
-    }
-    pool.reserved_ = reserved;
   }
   record(api, pool.device);
   return missing;
+}
+
+// By how much the charge is more than the driver's figure and what came after it.
+std::uint64_t StreamPools::beyond(const Pool &pool, const Seen &seen) {
+  const std::uint64_t bound = seen.reserved + pool.in_flight_ + (pool.completed_ - seen.completed_before);
+  return pool.charged_ - std::min(pool.charged_, bound);
+}
+
+// Logged first, so that the line of another thread that takes the room comes later. Calls that begin meanwhile may need
+// some of it.
+void StreamPools::lower(const char *api, Pool &pool, const Seen &seen) {
+  const ReentrantGate turn(recording_);
+  std::uint64_t fall = 0;
+  {
+    Guard guard(mutex_);
+    fall = beyond(pool, seen);
+  }
+  record(api, pool.device, fall);
+  Guard guard(mutex_);
+  fall = std::min(fall, beyond(pool, seen));
+  if (fall > 0) {
+    pool.charged_ -= fall;
+    charged_[pool.device] -= fall;
+    ++pool.falls_;
+    ledger_.account(pool.device).release(fall);  // under the lock, as above
+  }
+}
+
+void StreamPools::note_growth(Pool &pool, std::uint64_t reserved) {
+  const bool may_be_cut = pool.cap != 0 && reserved + kLargestStep > pool.cap;  // the last step to its cap
+  if (const std::uint64_t growth = reserved - std::min(reserved, pool.reserved_); growth > 0 && !may_be_cut) {
+    pool.step_ = std::max(kGranuleBytes, std::gcd(pool.step_ != 0 ? pool.step_ : kLargestStep, growth));
+  }
+  pool.reserved_ = reserved;
 }
 
 void StreamPools::add(const char *api, Pool &pool, std::uint64_t bytes) {
@@ -294,10 +338,10 @@ void StreamPools::trim_by(const char *api, Pool &pool, std::uint64_t bytes) noex
   reconcile(api, pool);
 }
 
-bool StreamPools::is_alone(const Pool &pool) {
-  const std::uint64_t all = ledger_.account(pool.device).charged();
+bool StreamPools::can_reach_cap(const Pool &pool) {
   Guard guard(mutex_);
-  return all <= pool.charged_;
+  const std::uint64_t left = ledger_.account(pool.device).available();
+  return pool.cap != 0 && pool.cap - std::min(pool.cap, pool.charged_) <= left;
 }
 
 std::uint64_t StreamPools::idle_bytes(const Pool &pool) {
@@ -346,15 +390,18 @@ void StreamPools::reconcile_all(const char *api, int device) noexcept try {
 } catch (...) {  // the charge stays
 }
 
-void StreamPools::record(const char *api, int device) noexcept {
+void StreamPools::record(const char *api, int device, std::uint64_t falling) noexcept {
   events::Sample event{device, api, 0, 0};
+  const ReentrantGate turn(recording_);
   {
     Guard guard(mutex_);
-    if (charged_[device] == recorded_[device]) {
+    // Without what calls in flight have reserved: the driver may refuse them.
+    const std::uint64_t kept = charged_[device] - std::min(charged_[device], called_[device] + falling);
+    if (kept == recorded_[device]) {
       return;
     }
-    event.before = std::exchange(recorded_[device], charged_[device]);
-    event.pool_reserved = charged_[device];
+    event.before = std::exchange(recorded_[device], kept);
+    event.pool_reserved = kept;
   }
   journal_.record(event);
 }

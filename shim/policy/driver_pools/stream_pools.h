@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/lock.h"
+#include "base/reentrant_gate.h"
 #include "driver/functions.h"
 #include "events/journal.h"
 #include "ledger/ledger.h"
@@ -53,8 +54,15 @@ class StreamPools {
 
   StreamPools(ledger::Ledger &ledger, events::Journal &journal) : ledger_(ledger), journal_(journal) {}
 
+  // The driver's pools serve whole granules of 512 bytes.
+  static constexpr std::uint64_t kGranuleBytes = 512;
+  static constexpr std::uint64_t whole_granules(std::uint64_t bytes) {
+    return (bytes + kGranuleBytes - 1) / kGranuleBytes * kGranuleBytes;
+  }
   // Whether this driver reports what a pool reserves; else blocks are charged one by one.
   static bool can_tell();
+  // Whether its pools can have a cap (CUmemPoolProps::maxSize).
+  static bool have_caps();
 
   // A pool was created with these properties.
   void created(CUmemoryPool handle, const CUmemPoolProps &properties) noexcept;
@@ -109,7 +117,7 @@ class StreamPools {
   void reconcile_all(const char *api, int device) noexcept;
   // Trims one pool by `bytes`, where it has that much free.
   void trim_by(const char *api, Pool &pool, std::uint64_t bytes) noexcept;
-  bool is_alone(const Pool &pool);  // nothing else is charged on its device
+  bool can_reach_cap(const Pool &pool);  // what is left is all that its cap leaves it, so nothing keeps it from growing
 
  private:
   // A query about a pool that the program may be destroying. False: it is, and the driver must not be asked about it.
@@ -126,19 +134,30 @@ class StreamPools {
     Pool &pool_;
     bool allowed_ = false;
   };
+  // The driver's figure of what a pool reserves, and what had completed before that query.
+  struct Seen {
+    std::uint64_t reserved;
+    std::uint64_t completed_before;
+  };
+  static std::uint64_t beyond(const Pool &pool, const Seen &seen);
+  void lower(const char *api, Pool &pool, const Seen &seen);
+  static void note_growth(Pool &pool, std::uint64_t reserved);
   std::vector<PoolRef> pools_of(int device);
   bool orphan(Pool &pool) REQUIRES(mutex_);
   Call start(Pool &pool, const Call &call) REQUIRES(mutex_);
-  void record(const char *api, int device) noexcept;
+  // `falling`: of what is charged, what is about to be released.
+  void record(const char *api, int device, std::uint64_t falling = 0) noexcept;
 
   ledger::Ledger &ledger_;
   events::Journal &journal_;
+  ReentrantGate::Owner recording_{nullptr};  // records are in the order of what they say
   RankedMutex mutex_{Rank::kStreamPools};
   std::unordered_map<CUmemoryPool, PoolRef> pools_ GUARDED_BY(mutex_);
   std::uint64_t charged_[ledger::kMaxDevices] GUARDED_BY(mutex_) = {};
   // Running totals: the first bytes to be orphaned are the first to be released.
   std::uint64_t orphaned_[ledger::kMaxDevices] GUARDED_BY(mutex_) = {};
   std::uint64_t released_[ledger::kMaxDevices] GUARDED_BY(mutex_) = {};
+  std::uint64_t called_[ledger::kMaxDevices] GUARDED_BY(mutex_) = {};  // of charged_, for calls in flight
   std::uint64_t recorded_[ledger::kMaxDevices] GUARDED_BY(mutex_) = {};
   std::atomic<std::uint64_t> freed_in_order_[ledger::kMaxDevices] = {};  // bytes, each block with a step around it
   std::uint64_t settled_[ledger::kMaxDevices] GUARDED_BY(mutex_) = {};

@@ -66,13 +66,13 @@ def memory_left(mode):
             runtime = machine.start("group_by_runtime")
             first.do("alloc=500m")
             expect_free("what the group leaves", second, 524 * MIB, 800 * MIB)
-            expect_free("by the runtime", runtime, 524 * MIB, 4 * GIB)
+            expect_free("by the runtime", runtime, 524 * MIB, LIMIT)
             second.do("alloc=100m")
-            expect_free("to the first", first, 424 * MIB, 4 * GIB)
+            expect_free("to the first", first, 424 * MIB, LIMIT)
             first.kill()
             expect_free("after a death", second, 700 * MIB, 800 * MIB)
             second.do("alloc=600m")
-            expect_free("at last", runtime, 324 * MIB, 4 * GIB)
+            expect_free("at last", runtime, 324 * MIB, LIMIT)
             ended_clean(machine)
     return case
 

@@ -206,7 +206,7 @@ CASES |= {
     "beside a neighbour, the rest minus the headroom": beside_a_neighbour("context=0 alloc=1k", "P272m a", AT_ONCE),
     "beside a neighbour, beyond the headroom on demand": beside_a_neighbour(
         "context=0 alloc=1k alloc=500m alloc=100m", "P272m a s a a", AT_ONCE),
-    "beside a neighbour, refused by the device": beside_a_neighbour("context=0 alloc=1k alloc=600m", "P272m a x:device", AT_ONCE),
+    "beside a neighbour, refused by the device": beside_a_neighbour("context=0 alloc=1k alloc=600m", "P272m a x:pool_holds", AT_ONCE),
     "beside a neighbour, free memory before": beside_a_neighbour("context=0 query", "", LIMITED, free=784 * MIB),
     "beside a neighbour, free memory after": beside_a_neighbour("context=0 alloc=1k query", "P272m a", AT_ONCE, free=784 * MIB),
 }

@@ -80,16 +80,16 @@ def groups(folder):
     with Machine(folder, devices="2x8GiB", RATION_MODE="direct", RATION_GROUP="g") as machine:
         only_watching = "start index=0 index=1"
         limit = {"RATION_GROUP_LIMIT": "0=2GiB"}
-        expect("without members", asked(machine, only_watching, **limit), [(DEVICE, 2 * GIB), (DEVICE, DEVICE)])
+        expect("without members", asked(machine, only_watching, **limit), [(2 * GIB, 2 * GIB), (DEVICE, DEVICE)])
         holder = machine.member(**limit)
         holder.do("alloc=600m")
         left = 2 * GIB - 600 * MIB
-        expect("one holds memory, and stated the limit", asked(machine, only_watching), [(DEVICE, left), (DEVICE, DEVICE)])
+        expect("one holds memory, and stated the limit", asked(machine, only_watching), [(2 * GIB, left), (DEVICE, DEVICE)])
         expect("a narrower limit of its own", asked(machine, only_watching, RATION_LIMIT="1GiB"), [(GIB, GIB)] * 2)
-        expect("a member", asked(machine, "start init context=0 alloc=100 index=0"), [(DEVICE, left - 100 * MIB)])
+        expect("a member", asked(machine, "start init context=0 alloc=100 index=0"), [(2 * GIB, left - 100 * MIB)])
         expect("another group", asked(machine, only_watching, RATION_GROUP="h")[0][0], DEVICE)
         holder.kill()
-        expect("after a member died", asked(machine, only_watching, **limit)[0], (DEVICE, 2 * GIB))
+        expect("after a member died", asked(machine, only_watching, **limit)[0], (2 * GIB, 2 * GIB))
         ended_clean(machine)
 
 
@@ -99,7 +99,7 @@ def trees(folder):
         tree.do("init context=0 alloc=1g")
         tree.send(f"exec={PROGRAMS / 'monitor'} start index=0")
         said = json.loads(tree.read())
-        expect("in a tree whose holder became the monitor", said["v1"][:2], [DEVICE, 3 * GIB])
+        expect("in a tree whose holder became the monitor", said["v1"][:2], [3 * GIB, 3 * GIB])
         ended_clean(machine)
 
 

@@ -241,6 +241,13 @@ void fits_rounded(Program &program, size_t bytes, size_t blocks) {
   for (size_t block = 0; block < blocks; ++block) program.allocate(bytes / blocks);
 }
 
+// Equal blocks until one is refused. Prints how many there are.
+void fill(size_t block_bytes) {
+  size_t served = 0;
+  for (CUdeviceptr address = 0; cuMemAlloc(&address, block_bytes) == CUDA_SUCCESS;) ++served;
+  printf("served %zu\n", served);
+}
+
 // Equal blocks that fill the limit, by numbers of blocks in turn, each time after all have left. With other blocks in
 // between, of which nothing stays either. Prints the refusals.
 void fits_in_turn(size_t bytes, const std::vector<size_t> &numbers) {
@@ -349,6 +356,8 @@ int run(std::string_view name, size_t bytes, size_t blocks) {
     fits(program, bytes, blocks);
   } else if (name == "fits_rounded") {
     fits_rounded(program, bytes, blocks);
+  } else if (name == "fill") {
+    fill(blocks);
   } else if (name == "fits_in_turn") {
     std::vector<size_t> numbers;
     for (size_t number = 1; number <= 66; ++number) {  // each of 1 to 66 once, in any order

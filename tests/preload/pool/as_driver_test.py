@@ -61,6 +61,18 @@ def fits_rounded(settings):
     return one
 
 
+def fills(settings):
+    """Equal blocks of any size, as many as on a device of the limit's size. In mode async one may be lost."""
+    def one(_):
+        for limit, block in ((64 * MIB, 20 * MIB), (64 * MIB, 828504), (64 * MIB, 399961), (256 * MIB, 34329882), (256 * MIB, 3706010),
+                             (GIB, 22974874), (GIB, 11270253), (8 * GIB, 100 * MIB)):
+            served = [int(run.out.split()[1]) for run in (natively("fill", limit, str(block)),
+                                                          under_ration("fill", limit, str(block), **settings))]
+            least = served[0] - (settings.get("RATION_MODE") == "async")
+            expect_that(f"{block} bytes each in {limit}: {served}", served[1] >= least)
+    return one
+
+
 def fits_in_group(settings):
     """The same in a group with a limit, where the process has none of its own."""
     def one(folder):
@@ -96,6 +108,7 @@ cases = {f"{case}, {name}": same(case, (GIB if name == "the driver's pool" else 
 cases |= {f"{case}, {name}": same(case, GIB, name) for name in SETTINGS for case in ("again_when_full", "threads_large", "mixed_after_idle")}
 cases |= {f"blocks that fill the limit, {name}": fits(settings) for name, settings in SETTINGS.items()}
 cases |= {f"blocks that fill the limit with the driver's rounding, {name}": fits_rounded(settings) for name, settings in SETTINGS.items()}
+cases |= {f"equal blocks of any size, {name}": fills(settings) for name, settings in SETTINGS.items()}
 cases["threads at first, the driver's pool"] = threads_at_first(SETTINGS["the driver's pool"])
 cases |= {f"blocks that fill a group's limit, {name}": fits_in_group(settings) for name, settings in SETTINGS.items()
           if name not in ("grown on demand", "preallocated")}  # slabs are cut for the process's limit only

@@ -90,7 +90,7 @@ TEST_CASE("before the large slab no small one is larger than the threshold") {
   }
   const Sizes asked = driver.asked();
   CHECK(asked.size() > 4);
-  CHECK(*std::max_element(asked.begin(), asked.end()) == 8 * kMiB);  // in steps of 2 MiB
+  CHECK(*std::max_element(asked.begin(), asked.end()) == 7 * kMiB);  // in whole blocks
 }
 
 TEST_CASE("small slabs that are free go back for the large one, while nothing runs") {

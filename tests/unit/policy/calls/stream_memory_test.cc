@@ -186,9 +186,7 @@ TEST_CASE("a block whose free the driver refused lives on, and ends once") {
 TEST_CASE("a pool that the program trims is charged what it then holds") {
   Streamed streamed(64 * kMiB);
   streamed.give_back(streamed.take(64 * kMiB));
-  CHECK(streamed.program.parts.stream_memory.trim_pool("cuMemPoolTrimTo", streamed.memory.current, [&] {
-    return driver::real.cuMemPoolTrimTo(streamed.memory.current, 0);
-  }) == CUDA_SUCCESS);
+  CHECK(streamed.program.parts.stream_memory.trim_pool("cuMemPoolTrimTo", streamed.memory.current, 0) == CUDA_SUCCESS);
   CHECK(streamed.program.charged() == 0);
 }
 
@@ -207,7 +205,11 @@ TEST_CASE("a pool of the host's memory counts against no device") {
   Streamed streamed(kMiB);
   CUmemPoolProps host{};
   host.location.type = CU_MEM_LOCATION_TYPE_HOST;
-  streamed.program.parts.stream_memory.pool_created(FakeMemPools::handle(7), host);
+  CUmemoryPool pool = nullptr;
+  REQUIRE(streamed.program.parts.stream_memory.create_pool(&pool, &host, [&] {
+    pool = FakeMemPools::handle(7);
+    return CUDA_SUCCESS;
+  }) == CUDA_SUCCESS);
   const CUdeviceptr address = streamed.take(50 * kMiB, FakeMemPools::handle(7));
   CHECK(address != kUntouched);
   CHECK(streamed.program.charged() == 0);

@@ -199,7 +199,7 @@ TEST_CASE("free memory is what the group leaves") {
   Team team(100 * kMiB);
   REQUIRE(team.neighbour_takes(30 * kMiB));
   CHECK(team.program->memory().free_bytes == 70 * kMiB);
-  CHECK(team.program->memory().total_bytes == team.driver.total);
+  CHECK(team.program->memory().total_bytes == 100 * kMiB);
   team.neighbour.reset();
   CHECK(team.program->memory().free_bytes == 100 * kMiB);
 }

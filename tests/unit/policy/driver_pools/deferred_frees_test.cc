@@ -41,7 +41,7 @@ TEST_CASE("a deferred block is clean once every context got past its free") {
   fixture.driver.timeline.submit(fixture.context->handle);
   fixture.driver.timeline.submit(other->handle);
   fixture.free_one(1000);
-  CHECK(fixture.frees.bytes() == 1000);
+  CHECK(fixture.frees.bytes() == 1024);  // in whole granules
   CHECK(fixture.collected() == 0);
   fixture.driver.timeline.finish(fixture.context->handle);
   CHECK(fixture.collected() == 0);
@@ -125,7 +125,7 @@ TEST_CASE("clean blocks that cannot go back are offered again") {
   CHECK(fixture.frees.in_hands() == 0);
   CHECK(fixture.frees.reclaimed() == 0);
   CHECK(fixture.frees.covers(address));
-  CHECK(fixture.frees.bytes() == 1000);
+  CHECK(fixture.frees.bytes() == 1024);  // in whole granules
   CHECK(fixture.collected() == 1);
 }
 
@@ -177,9 +177,9 @@ TEST_CASE("the host has no memory: a block is not deferred, or it stays deferred
 TEST_CASE("it is worth collecting when enough blocks or bytes are open") {
   Deferral fixture;
   CHECK_FALSE(fixture.frees.is_worth_collecting(kMiB));
-  fixture.free_one(kMiB - 1);
+  fixture.free_one(kMiB - 1024);
   CHECK_FALSE(fixture.frees.is_worth_collecting(kMiB));
-  fixture.free_one(1);
+  fixture.free_one(513);
   CHECK(fixture.frees.is_worth_collecting(kMiB));
   CHECK(fixture.collected() == 2);
   for (int i = 0; i < 1023; ++i) {
