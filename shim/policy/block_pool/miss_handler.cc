@@ -27,9 +27,6 @@ constexpr std::uint64_t kFewBlocks = 1024;
 constexpr std::uint64_t kSmallPart = 32;    // of the limit, before preallocation
 constexpr std::uint64_t kLargestPart = 16;  // of a limit: a slab with one small block in it cannot go back
 
-// How long a request that would be denied waits for another thread's capture, during which nothing can be cleaned.
-constexpr std::uint64_t kCapturePatienceNs = 1'000'000'000;
-
 }  // namespace
 
 MissHandler::MissHandler(BlockPools &pools, const Request &request, const Contexts::Current &where, ContextPool &pool,

@@ -332,7 +332,7 @@ void AsyncMemory::merge_chunks(const Request &request, const Contexts::Current &
   }
   const std::uint64_t limit = ledger_.account(device).limit();
   // Chunks that hold nothing are trimmed where the pool must grow: little of the limit, or one block, is no matter.
-  if (merged == 0 || (!single && (held < limit / 2 || held / bytes < 2))) {
+  if (merged == 0 || (!single && (held < limit / 2 || merged / bytes < 2))) {
     if (exact && (!single || free.blocks < limit / bytes)) {
       stream_pools_.trim_by(request.api, *pool, held);  // the driver serves such blocks
     }

@@ -24,6 +24,8 @@ namespace ration::policy {
 
 // How long a call may wait for the device without need, so that a program holds less memory in quarantine.
 inline constexpr std::uint64_t kBrieflyNs = 10'000'000;
+// How long a request that would be denied waits for another thread's capture, during which nothing can be cleaned.
+inline constexpr std::uint64_t kCapturePatienceNs = 1'000'000'000;
 // An idle device passes a fence within some microseconds.
 inline constexpr std::uint64_t kFenceNs = 200'000;
 // How long a request waits for a device to become idle where only that lets it be served: the driver would have served

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/wait.h"
 #include "policy/driver_pools/async_pools.h"
 
 namespace ration::policy {
@@ -162,13 +163,20 @@ bool AsyncPools::reclaim(const char *api, int device, std::uint64_t seen) noexce
     return false;
   }
   DeferredFrees &frees = device_pool->frees;
-  while (frees.reclaimed() == seen) {
+  const std::uint64_t begun = now_ns();
+  for (Backoff backoff; frees.reclaimed() == seen;) {
     const std::uint64_t start = now_ns();
     DeferredFrees::Cleaned cleaned = frees.wait(seen);
     record_wait(api, device, cleaned, start);
-    if (!give_back(*device_pool, cleaned.items) && !cleaned.others_cleaned) {
+    if (give_back(*device_pool, cleaned.items) || cleaned.others_cleaned) {
+      continue;
+    }
+    const bool for_a_capture = cleaned.capturing && cleaned.error == CUDA_SUCCESS &&
+                               fences_.captures().run_elsewhere_only() && now_ns() - begun < kCapturePatienceNs;
+    if (!for_a_capture) {
       return frees.reclaimed() != seen;
     }
+    backoff.sleep();
   }
   return true;
 }
