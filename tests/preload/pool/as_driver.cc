@@ -328,6 +328,39 @@ void threads_at_first(size_t bytes) {
   printf("refused: %d\n", refused.load());
 }
 
+// Blocks of half the limit in turn, each with work behind it, while another thread captures for half of the time.
+void beside_captures(size_t bytes) {
+  std::atomic<bool> over{false};
+  CUcontext context = nullptr;
+  cuCtxGetCurrent(&context);
+  std::thread capturing([&] {
+    cuCtxSetCurrent(context);
+    CUstream stream = nullptr;
+    cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+    while (!over) {
+      CUgraph graph = nullptr;
+      cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED);
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      cuStreamEndCapture(stream, &graph);
+      cuGraphDestroy(graph);
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+  });
+  int refused = 0;
+  for (int turn = 0; turn < 400; ++turn) {
+    CUdeviceptr block = 0;
+    if (cuMemAlloc(&block, bytes / 2) != CUDA_SUCCESS) {
+      ++refused;
+      continue;
+    }
+    cuMemsetD8Async(block, 1, 4096, nullptr);
+    cuMemFree(block);
+  }
+  over = true;
+  capturing.join();
+  printf("refused: %d\n", refused);
+}
+
 int run(std::string_view name, size_t bytes, size_t blocks) {
   const std::map<std::string_view, void (*)(Program &, size_t)> cases = {
       {"in_turn", in_turn},
@@ -352,6 +385,8 @@ int run(std::string_view name, size_t bytes, size_t blocks) {
     threads(8, bytes / 64, 2000, ordered, free_ordered);
   } else if (name == "threads_at_first") {
     threads_at_first(bytes);
+  } else if (name == "beside_captures") {
+    beside_captures(bytes);
   } else if (name == "fits") {
     fits(program, bytes, blocks);
   } else if (name == "fits_rounded") {

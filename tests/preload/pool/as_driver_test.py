@@ -105,7 +105,7 @@ def threads_at_first(settings):
 # Of 64 MiB one step of the driver's pool is half.
 cases = {f"{case}, {name}": same(case, (GIB if name == "the driver's pool" else 64 * MIB), name)
          for name in SETTINGS for case in CASES}
-cases |= {f"{case}, {name}": same(case, GIB, name) for name in SETTINGS for case in ("again_when_full", "threads_large", "mixed_after_idle")}
+cases |= {f"{case}, {name}": same(case, GIB, name) for name in SETTINGS for case in ("again_when_full", "threads_large", "mixed_after_idle", "beside_captures")}
 cases |= {f"blocks that fill the limit, {name}": fits(settings) for name, settings in SETTINGS.items()}
 cases |= {f"blocks that fill the limit with the driver's rounding, {name}": fits_rounded(settings) for name, settings in SETTINGS.items()}
 cases |= {f"equal blocks of any size, {name}": fills(settings) for name, settings in SETTINGS.items()}
