@@ -4,6 +4,7 @@
 namespace ration::cli {
 
 inline constexpr int kProblemSeen = 1;  // ps and top: something could not be read, so the output is incomplete
+inline constexpr int kUsageError = 2;   // of every verb but run
 inline constexpr int kOurError = 125;   // a bad option or setting, a limit that cannot be enforced: nothing was started
 inline constexpr int kNotExecutable = 126;
 inline constexpr int kNotFound = 127;

@@ -45,6 +45,6 @@ int main(int argc, char **argv) {
     }
     return std::visit([](const auto &each) { return run_verb(each); }, request);
   } catch (const std::exception &error) {  // an error of ours, such as no memory; never the command's
-    return usage_error(error.what());
+    return usage_error(error.what(), kOurError);
   }
 }

@@ -26,7 +26,7 @@ bool print_coverage(bool json) {
 int run_verb(const DoctorRequest &request) {
   if (!request.coverage) {
     log_line("doctor needs --coverage");
-    return kOurError;
+    return kUsageError;
   }
   return print_coverage(request.json) ? 0 : kOurError;
 }

@@ -52,7 +52,7 @@ constexpr const char *kPsFooter =
     "  ration ps\n"
     "  ration ps --json | jq '.processes[] | {pid, reserved}'\n"
     "  ration ps --textfile /var/lib/node_exporter/ration.prom     for node_exporter's textfile collector\n\n"
-    "Exit status: 0; 1 if something could not be read (the rest is shown); 125 a bad option, or the output could not "
+    "Exit status: 0; 1 if something could not be read (the rest is shown); 2 a bad option; 125 the output could not "
     "be\n"
     "written.";
 
@@ -62,7 +62,7 @@ constexpr const char *kTopFooter =
     "Examples:\n"
     "  ration top\n"
     "  ration top --json --interval 5 >>usage.jsonl\n\n"
-    "Exit status: 0; 1 if something could not be read; 125 a bad option. A signal ends it after the terminal is\n"
+    "Exit status: 0; 1 if something could not be read; 2 a bad option. A signal ends it after the terminal is\n"
     "restored.";
 
 constexpr const char *kDoctorFooter =
@@ -74,7 +74,7 @@ constexpr const char *kDoctorFooter =
     "Examples:\n"
     "  ration doctor --coverage | grep GAP\n"
     "  ration doctor --coverage --json | jq '.rows[] | select(.standing == \"gap\") | .export'\n\n"
-    "Exit status: 0; 125 a bad option, or the output could not be written.";
+    "Exit status: 0; 2 a bad option; 125 the output could not be written.";
 
 class RunFormatter : public CLI::Formatter {
  public:
@@ -122,7 +122,7 @@ void describe_env(CLI::App &verb, EnvRequest &request) {
       "Variables that a framework reads itself are not applied in a process that has loaded the framework.\n\n"
       "Examples:\n  ration env\n  RATION_LIMIT=40% ration env --json\n"
       "  ration env --mode direct -- python3 serve.py      what `ration run` would use with the same arguments\n\n"
-      "Exit status: 0, or 125 if a setting cannot be used as written.");
+      "Exit status: 0; 2 a bad option; 125 a setting cannot be used as written.");
 }
 
 void describe_config(CLI::App &verb, ConfigRequest &request) {
@@ -130,7 +130,7 @@ void describe_config(CLI::App &verb, ConfigRequest &request) {
   verb.footer(
       "Without --check: the files that settings are read from, the highest precedence first.\n\n"
       "Examples:\n  ration config\n  ration config --check ration.json\n\n"
-      "Exit status: 0, or 125 if a file cannot be used as written.");
+      "Exit status: 0; 2 a bad option; 125 a file cannot be used as written.");
 }
 
 void describe_ps(CLI::App &verb, PsRequest &request) {
@@ -159,10 +159,10 @@ void describe_doctor(CLI::App &verb, DoctorRequest &request) {
 
 }  // namespace
 
-int usage_error(std::string line) {
+int usage_error(std::string line, int status) {
   std::replace(line.begin(), line.end(), '\n', ' ');  // CLI11 splits some messages into several lines
   log_line(line);
-  return kOurError;
+  return status;
 }
 
 std::variant<Request, int> parse_arguments(std::vector<std::string> words) {
@@ -172,6 +172,7 @@ std::variant<Request, int> parse_arguments(std::vector<std::string> words) {
     words.resize(std::min(words.size(), std::size_t{1}));
     words.emplace_back("--help");
   }
+  const int status = !words.empty() && words[0] == "run" ? kOurError : kUsageError;
   CLI::App app("A limit of GPU memory for every CUDA process", "ration");
   app.set_version_flag("--version", "ration " RATION_VERSION);
   app.footer(kExamples);
@@ -194,13 +195,13 @@ std::variant<Request, int> parse_arguments(std::vector<std::string> words) {
   const auto verbs = app.get_subcommands([](const CLI::App *) { return true; });
   const auto is_named = [&](const CLI::App *verb) { return verb->get_name() == words[0]; };
   if (help && words.size() > 1 && std::none_of(verbs.begin(), verbs.end(), is_named)) {
-    return usage_error("help: unknown verb '" + words[0] + "'");
+    return usage_error("help: unknown verb '" + words[0] + "'", status);
   }
   std::vector<std::string> own = words;
   if (!words.empty() && words[0] == "run") {
     auto split = split_line({words.begin() + 1, words.end()});
     if (const std::string *wrong = std::get_if<std::string>(&split)) {
-      return usage_error("run: " + *wrong);
+      return usage_error("run: " + *wrong, status);
     }
     auto &[options, command] = std::get<SplitLine>(split);
     own = std::move(options);
@@ -213,13 +214,13 @@ std::variant<Request, int> parse_arguments(std::vector<std::string> words) {
   } catch (const CLI::Success &request) {  // --help and --version
     return app.exit(request);
   } catch (const CLI::ParseError &error) {
-    return usage_error(error.what());
+    return usage_error(error.what(), status);
   }
   if (parsed) {
     return *std::move(parsed);
   }
   std::cerr << app.help();
-  return kOurError;
+  return status;
 }
 
 }  // namespace ration::cli

@@ -74,10 +74,10 @@ def as_text(_):
 
 def usage_errors(_):
     for line in ([], ["--json"], ["--coverage", "word"], ["--no-such-option"], ["--coverage", "--json", "--gaps"]):
-        done = ration("doctor", *line, status=125)
+        done = ration("doctor", *line, status=2)
         expect(f"stdout of {line}", done.stdout, "")
         expect(f"lines on stderr of {line}: {done.stderr}", len(done.stderr.splitlines()), 1)
-    expect("what it needs", ration("doctor", status=125).stderr, "ration: doctor needs --coverage\n")
+    expect("what it needs", ration("doctor", status=2).stderr, "ration: doctor needs --coverage\n")
 
 
 def full_disk(_):

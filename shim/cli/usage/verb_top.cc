@@ -117,7 +117,7 @@ int run_verb(const TopRequest &request) {
   const double seconds = request.interval_seconds;
   if (!(seconds >= kShortestSeconds && seconds <= kLongestSeconds)) {  // also false for NaN
     log_line("top: --interval takes seconds from 0.1 to 86400");
-    return kOurError;
+    return kUsageError;
   }
   const std::string folder = state_folder();
   if (folder.empty()) {

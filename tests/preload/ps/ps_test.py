@@ -43,7 +43,7 @@ def no_processes(folder):
 
 def usage_errors(folder):
     for line in USAGE_ERRORS:
-        done = ration(folder, *line, status=125)
+        done = ration(folder, *line, status=2)
         expect(f"stdout of {line}", done.stdout, "")
         expect(f"lines on stderr of {line}: {done.stderr}", len(done.stderr.splitlines()), 1)
 
