@@ -65,6 +65,7 @@ void Journal::describe(std::vector<DeviceFacts> devices, int driver_version) noe
     tally.total.store(device.total, std::memory_order_relaxed);
     tally.limit.store(device.limit, std::memory_order_relaxed);
     tally.limit_asked.store(device.limit_asked ? 1 : 0, std::memory_order_relaxed);
+    tally.group_limit.store(device.group_limit, std::memory_order_relaxed);
   }
   tally_->device_count.store(static_cast<std::uint32_t>(devices.size()), std::memory_order_relaxed);
   if (logging_ && !is_inherited()) {

@@ -28,12 +28,12 @@ struct DeviceTally {
   std::atomic<std::uint64_t> limit;  // effective
   std::atomic<std::uint64_t> limit_asked;
   std::atomic<std::uint64_t> denied[kReasonCount];
-  std::uint64_t unused;
+  std::atomic<std::uint64_t> group_limit;  // 0: none
 };
 
 struct SummaryPage {
   static constexpr std::uint64_t kMagic = 0x31594c4c4154'4152;  // "RATALLY1", little-endian
-  static constexpr std::uint32_t kVersion = 4;
+  static constexpr std::uint32_t kVersion = 5;
 
   std::atomic<std::uint64_t> magic;  // written last: a page without it is incomplete
   std::uint32_t version;
@@ -61,6 +61,7 @@ struct Summary {
     bool limit_asked;
     std::uint64_t denied[kReasonCount];
     std::uint64_t reserved_bytes, reserved_peak_bytes, waits;
+    std::uint64_t group_limit;  // 0: none
   };
   std::int64_t pid = 0;
   std::string program;

@@ -52,6 +52,8 @@ void Assembly::describe() {
   }
   std::vector<events::DeviceFacts> facts = devices.facts();
   for (events::DeviceFacts &device : facts) {
+    const std::uint64_t group_limit = ledger.account(device.ordinal).group_limit();
+    device.group_limit = group_limit != ledger::kNoLimit ? group_limit : 0;
     const policy::Device *known = async_mode ? devices.find(device.ordinal) : nullptr;
     device.mode = known != nullptr && !policy::AsyncPools::supported_on(known->handle) ? "pool" : "";
   }

@@ -36,7 +36,12 @@ std::string name_of(const events::Summary &process) {
 std::string peak_line(const Row &row) {
   std::string line =
       name_of(*row.process) + " device " + std::to_string(row.ordinal) + ": peak " + exact(row.device->peak_bytes);
-  return line + (row.device->limit_asked ? " of the limit of " + exact(row.device->limit) : ", no limit");
+  line += row.device->limit_asked ? " of the limit of " + exact(row.device->limit) : ", no limit";
+  if (row.device->group_limit != 0) {
+    line += row.device->limit_asked ? ", in a group of " : " of its own, in a group of ";
+    line += exact(row.device->group_limit);
+  }
+  return line;
 }
 
 std::string refusals(const events::Summary::Device &device) {
