@@ -147,7 +147,7 @@ struct DeviceFacts {
   std::uint64_t limit;  // effective; == total where none was asked for
   bool limit_asked;
   std::uint64_t group_limit = 0;  // of its groups, the smallest; 0: none. Not in the log
-  std::string mode{};  // the mode that serves it, where it is not the process's
+  std::string mode{};             // the mode that serves it, where it is not the process's
 };
 
 // The first line: program, host and settings.

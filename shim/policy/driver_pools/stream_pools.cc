@@ -136,22 +136,24 @@ bool StreamPools::has_orphans(int device) {
   return orphaned_[device] != released_[device];
 }
 
+// Others may have waited for later ones.
+std::uint64_t StreamPools::unreleased(int device, std::uint64_t up_to) {
+  return up_to - std::min(up_to, released_[device]);
+}
+
 void StreamPools::release_orphans(const char *api, int device, std::uint64_t up_to) noexcept {
   const ReentrantGate turn(recording_);
-  const auto left = [&] {
-    return up_to - std::min(up_to, released_[device]);
-  };  // others may have waited for later ones
   std::uint64_t bytes = 0;
   {
     Guard guard(mutex_);
-    bytes = left();
+    bytes = unreleased(device, up_to);
   }
   if (bytes == 0) {
     return;
   }
   record(api, device, bytes);
   Guard guard(mutex_);
-  bytes = std::min(bytes, left());
+  bytes = std::min(bytes, unreleased(device, up_to));
   released_[device] += bytes;
   charged_[device] -= bytes;
   ledger_.account(device).release(bytes);  // under the lock: who finds the charge lower finds it released

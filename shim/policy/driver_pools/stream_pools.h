@@ -139,11 +139,12 @@ class StreamPools {
     std::uint64_t reserved;
     std::uint64_t completed_before;
   };
-  static std::uint64_t beyond(const Pool &pool, const Seen &seen);
+  std::uint64_t beyond(const Pool &pool, const Seen &seen) REQUIRES(mutex_);
   void lower(const char *api, Pool &pool, const Seen &seen);
-  static void note_growth(Pool &pool, std::uint64_t reserved);
+  void note_growth(Pool &pool, std::uint64_t reserved) REQUIRES(mutex_);
   std::vector<PoolRef> pools_of(int device);
   bool orphan(Pool &pool) REQUIRES(mutex_);
+  std::uint64_t unreleased(int device, std::uint64_t up_to) REQUIRES(mutex_);
   Call start(Pool &pool, const Call &call) REQUIRES(mutex_);
   // `falling`: of what is charged, what is about to be released.
   void record(const char *api, int device, std::uint64_t falling = 0) noexcept;

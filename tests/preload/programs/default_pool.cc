@@ -36,8 +36,15 @@ void say_figures() {
   say("threshold", figure(CU_MEMPOOL_ATTR_RELEASE_THRESHOLD));
 }
 
+CUmemLocation on_device(int device) {
+  CUmemLocation location{};
+  location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  location.id = device;
+  return location;
+}
+
 void say_access(int device) {
-  CUmemLocation location{CU_MEM_LOCATION_TYPE_DEVICE, {device}};
+  CUmemLocation location = on_device(device);
   CUmemAccess_flags flags{};
   const CUresult result = cuMemPoolGetAccess(&flags, pool, &location);
   say("cuMemPoolGetAccess", result);
@@ -79,7 +86,7 @@ void access() {
   const CUdeviceptr block = take(kMiB);
   say_access(0);
   say_access(1);
-  const CUmemAccessDesc other{{CU_MEM_LOCATION_TYPE_DEVICE, {1}}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  const CUmemAccessDesc other{on_device(1), CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
   say("cuMemPoolSetAccess", cuMemPoolSetAccess(pool, &other, 1));
   say_access(1);
   CUdevice second = 0;
@@ -114,7 +121,7 @@ void rests(std::size_t bytes) {
 CUmemoryPool own_pool() {
   CUmemPoolProps properties{};
   properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
+  properties.location = on_device(0);
   CUmemoryPool made = nullptr;
   cuMemPoolCreate(&made, &properties);
   return made;

@@ -59,9 +59,10 @@ TEST_CASE("without a limit the summary names none") {
 TEST_CASE("the limit of a group is named beside the process's own") {
   events::Summary::Device member = device(1 << 20, 1);
   member.group_limit = 4ull << 30;
-  CHECK(summary_lines({process(42, {member})})[0] ==
-        "train (pid 42) device 0: peak 1 MiB (1048576 bytes) of the limit of 8,192 MiB (8589934592 bytes), in a group of "
-        "4,096 MiB (4294967296 bytes)");
+  CHECK(
+      summary_lines({process(42, {member})})[0] ==
+      "train (pid 42) device 0: peak 1 MiB (1048576 bytes) of the limit of 8,192 MiB (8589934592 bytes), in a group of "
+      "4,096 MiB (4294967296 bytes)");
   member.limit_asked = false;
   CHECK(summary_lines({process(42, {member})})[0] ==
         "train (pid 42) device 0: peak 1 MiB (1048576 bytes), no limit of its own, in a group of 4,096 MiB (4294967296 "
