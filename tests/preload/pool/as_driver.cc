@@ -340,10 +340,10 @@ void beside_captures(size_t bytes) {
     while (!over) {
       CUgraph graph = nullptr;
       cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED);
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      takes_a_while(nullptr);
       cuStreamEndCapture(stream, &graph);
       cuGraphDestroy(graph);
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      takes_a_while(nullptr);
     }
   });
   int refused = 0;
