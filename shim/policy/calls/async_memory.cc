@@ -52,11 +52,12 @@ void AsyncMemory::note_splinters(const Ask &ask) {
   known.for_bytes.store(ask.bytes, std::memory_order_relaxed);
 }
 
-// Whether fewer blocks of this size, by more than one, are to be had once the pool has grown for it.
+// Whether fewer blocks of this size, by more than one, are to be had once the pool has grown for it. Not in a program
+// of many sizes: beside a block of the driver's, what is free in the pool cannot be had once less than a step is left.
 bool AsyncMemory::wastes_a_block(const Ask &ask, std::uint64_t available) {
   const int device = ask.where.device;
   const std::uint64_t limit = ledger_.account(device).attainable();
-  if (limit == UINT64_MAX || ask.bytes < ask.bound / kSplintered || available < ask.bound) {
+  if (!ask.again || limit == UINT64_MAX || available < ask.bound) {
     return false;
   }
   const std::uint64_t bytes = StreamPools::whole_granules(ask.bytes);
@@ -80,7 +81,7 @@ bool AsyncMemory::is_for_driver(const Ask &ask) {
     return false;
   }
   const std::uint64_t idle = async_.idle_bytes(ask.where.device);
-  return idle - splinters(ask, idle) < ask.bytes;
+  return idle - (ask.again ? splinters(ask, idle) : 0) < ask.bytes;
 }
 
 bool AsyncMemory::could_serve_later(const Ask &ask) {
@@ -231,8 +232,9 @@ CUresult AsyncMemory::allocate(Request request, const Contexts::Current &where, 
     }
   }
   std::uint64_t reservations = 0;
-  const Ask ask{request,      where, pool, bytes, stream_pools_.upper_bound(*pool, bytes), async_.idle_bytes(device),
-                &reservations};
+  const std::uint64_t bound = stream_pools_.upper_bound(*pool, bytes);
+  const bool again = bytes >= bound / kSplintered && latest_[device].exchange(bytes) == bytes;
+  const Ask ask{request, where, pool, bytes, bound, async_.idle_bytes(device), again, &reservations};
   CUresult result = CUDA_SUCCESS;
   const bool first = pools_.is_of_few(device, bytes) && async_.idle_bytes(device) + async_.used_bytes(device) == 0;
   if (take_in_turn(ask, address, result)) {

@@ -67,6 +67,7 @@ class AsyncMemory {
     std::uint64_t bytes;
     std::uint64_t bound;          // the most that the pool may grow by
     std::uint64_t idle;           // in the pool, before
+    bool again;                   // the latest request that was not small was of this size
     std::uint64_t *reservations;  // counts those of this request
   };
   // Some of the limit, reserved for a call that needs less: whoever fails to reserve meanwhile waits for its end.
@@ -126,6 +127,7 @@ class AsyncMemory {
     std::atomic<std::uint64_t> for_bytes{0};
   };
   Splinters splinters_[ledger::kMaxDevices];
+  std::atomic<std::uint64_t> latest_[ledger::kMaxDevices] = {};  // bytes of the latest request that was not small
   std::atomic<std::uint64_t> merge_waited_ns_[ledger::kMaxDevices] = {};
   std::atomic<std::uint64_t> single_chunk_[ledger::kMaxDevices] = {};  // what a pool reserved when it had one
 };

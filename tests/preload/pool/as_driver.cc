@@ -347,7 +347,7 @@ void beside_captures(size_t bytes) {
     }
   });
   int refused = 0;
-  for (int turn = 0; turn < 400; ++turn) {
+  for (int turn = 0; turn < 2000; ++turn) {
     CUdeviceptr block = 0;
     if (cuMemAlloc(&block, bytes / 2) != CUDA_SUCCESS) {
       ++refused;
