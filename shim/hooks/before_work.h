@@ -13,6 +13,7 @@ inline constexpr auto kNoMemory = [] { return policy::DeviceReach::Work{}; };
 
 [[gnu::noinline]] inline void seal_frees(policy::DeviceReach &reach) noexcept {
   if (const Inside inside; !inside.nested()) {
+    const CancellationOff uncancelled(inside.thread());
     reach.seal_frees();
   }
 }
@@ -31,6 +32,7 @@ template <class Slot, class... Arguments>
   const CUresult result = slot(arguments...);
   if (noted.leave(result)) {
     if (const Inside inside; !inside.nested()) {
+      const CancellationOff uncancelled(inside.thread());
       noted.fence();
     }
   }

@@ -93,7 +93,7 @@ std::string failure_line(const events::Summary &process) {
     }
   };
   add(process.failed_allocs, "allocation", "allocations", " failed in the driver");
-  add(process.failed_frees, "free", "frees", " of no live block");
+  add(process.failed_frees, "free", "frees", " refused");
   add(process.refused_shares, "handle", "handles", " to share memory refused (the pool holds it)");
   return line;
 }

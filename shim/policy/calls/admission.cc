@@ -37,6 +37,15 @@ void explain_group(const ledger::Account &account, events::GroupState &group) {
   }
 }
 
+// The driver's pools count whole granules, the log what was asked for.
+std::uint64_t without_rounding(std::uint64_t used, const events::DeviceTally &tally) {
+  const std::uint64_t live = tally.live_bytes.load(std::memory_order_relaxed);
+  const std::uint64_t frees = tally.frees.load(std::memory_order_relaxed);
+  const std::uint64_t blocks = tally.allocs.load(std::memory_order_relaxed) - frees;
+  const bool rounded = used > live && used - live < blocks * StreamPools::kGranuleBytes;
+  return rounded ? live : used;
+}
+
 // What the figures say, where the try that failed last was for more than the request: a slab, or a step of a pool.
 // `left`: of the limits.
 events::Reason cause_of(const events::Oom &oom, std::uint64_t left) {
@@ -100,6 +109,9 @@ void Admission::record_oom(const char *api, std::uint64_t requested, int device,
   event.quarantined += async_.deferred_bytes(device);
   if (!sharing) {
     event.reason = cause_of(event, account.available());
+  }
+  if (async_.used_bytes(device) > 0) {
+    event.used = without_rounding(event.used, journal_.tally().devices[device]);
   }
   if (event.reason == events::Reason::group) {
     explain_group(account, event.group);
@@ -204,7 +216,10 @@ CUresult Admission::admit(const Request &request, const Contexts::Current &where
     room_.give_back(need, Room::Patience::none);
     result = act(obtained);
   }
-  for (ReturningMemory returning(account); result == CUDA_ERROR_OUT_OF_MEMORY && returning.expected();) {
+  // A pool at its own cap refuses while the device has enough.
+  const auto device_is_full = [&] { return really_free().value_or(0) < request.upper_bound; };
+  for (ReturningMemory returning(account);
+       result == CUDA_ERROR_OUT_OF_MEMORY && device_is_full() && returning.expected();) {
     account.release(request.upper_bound);
     returning.sleep();
     returned = async_.returned(where.device);
@@ -236,6 +251,22 @@ CUresult Admission::admit(const Request &request, const Contexts::Current &where
     account.commit(request.upper_bound, obtained.bytes);
   }
   return CUDA_SUCCESS;
+}
+
+CUresult Admission::obtain_beside_pool(AddressBook &book, Request request, const Contexts::Current &where, Act act,
+                                       Undo undo, CUdeviceptr *key) {
+  const ledger::Account &account = ledger_.account(where.device);
+  const std::uint64_t left = account.available();
+  const std::uint64_t most = left >= request.upper_bound ? left : account.limit();
+  const std::uint64_t whole = std::max(request.upper_bound, StreamPools::whole_granules(request.upper_bound));
+  const bool is_last = request.upper_bound >= StreamPools::kGranuleBytes || request.upper_bound == most;
+  request.upper_bound = is_last ? std::min(whole, std::max(request.upper_bound, most)) : whole;
+  const auto act_whole = [&](Obtained &got) {
+    const CUresult result = act(got);
+    got.bytes = request.upper_bound;
+    return result;
+  };
+  return obtain(book, request, where, act_whole, undo, key);
 }
 
 CUresult Admission::obtain(AddressBook &book, const Request &request, const Contexts::Current &where, Act act,

@@ -35,7 +35,7 @@ CUresult DeviceMemory::allocate_slow(const Request &request, bool pooled, Act ac
   if ((*denied == events::Reason::limit || *denied == events::Reason::group) &&
       (request.upper_bound <= account.available() ||
        (no_slab_ever && room_.make_room({request.api, where.device, request.upper_bound}, Room::Patience::briefly)))) {
-    return allocate_direct(request, where, act, address);
+    return admission_.obtain_beside_pool(books_.blocks, request, where, act, undo_free, address);
   }
   return admission_.deny(request, where, *denied);
 }

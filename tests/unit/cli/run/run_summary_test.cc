@@ -89,7 +89,7 @@ TEST_CASE("calls that failed for another reason are reported") {
   events::Summary failing = process(1, {device(1 << 20, 1)});
   failing.failed_allocs = 1;
   failing.failed_frees = 2;
-  CHECK(summary_lines({failing}).back() == "  1 allocation failed in the driver, 2 frees of no live block");
+  CHECK(summary_lines({failing}).back() == "  1 allocation failed in the driver, 2 frees refused");
 }
 
 TEST_CASE("reserved bytes are reported where they differ from the blocks' bytes") {
@@ -105,7 +105,7 @@ TEST_CASE("a refused IPC handle is reported separately from refused memory") {
   CHECK(summary_lines({sharing}).back() == "  1 handle to share memory refused (the pool holds it)");
   sharing.failed_frees = 1;
   CHECK(summary_lines({sharing}).back() ==
-        "  1 free of no live block, 1 handle to share memory refused (the pool holds it)");
+        "  1 free refused, 1 handle to share memory refused (the pool holds it)");
 }
 
 TEST_CASE("pinned host memory is reported, and the unfreed part of it") {
