@@ -111,7 +111,8 @@ class State:
         elsewhere = any(context != own and self.devices.get(context) == self.devices.get(own) for context in self.closed.values())
         return self.fixed | {f"after-{verb}": True for verb in self.seen} | {
             "door": words[4] if words[1] == "alloc" and len(words) > 4 else "", "busy": bool(self.closed),
-            "elsewhere": elsewhere, "alike": alike, "scattered": scattered, "fill": (held + wanted) * 100 // limit,
+            "elsewhere": elsewhere, "alike": alike, "uneven": wanted > 0 and limit % wanted * 64 > limit,
+            "scattered": scattered, "fill": (held + wanted) * 100 // limit,
             "crowded": beside > 0 and chunks(self.most_pooled) + beside + chunks(wanted) > limit}
 
     def pooled_bytes(self):
