@@ -104,8 +104,7 @@ TEST_CASE("a refused IPC handle is reported separately from refused memory") {
   sharing.refused_shares = 1;
   CHECK(summary_lines({sharing}).back() == "  1 handle to share memory refused (the pool holds it)");
   sharing.failed_frees = 1;
-  CHECK(summary_lines({sharing}).back() ==
-        "  1 free refused, 1 handle to share memory refused (the pool holds it)");
+  CHECK(summary_lines({sharing}).back() == "  1 free refused, 1 handle to share memory refused (the pool holds it)");
 }
 
 TEST_CASE("pinned host memory is reported, and the unfreed part of it") {
