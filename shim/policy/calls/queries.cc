@@ -161,7 +161,7 @@ void Queries::correct_attribute(CUpointer_attribute attribute, CUdeviceptr addre
       if (async_.enabled() && async_pools_.owns_handle(pool)) {
         put(data, std::uintptr_t{0});
       } else {
-        put(data, default_pools_.shown(reinterpret_cast<CUmemoryPool>(pool)));
+        put(data, reinterpret_cast<std::uintptr_t>(default_pools_.shown(reinterpret_cast<CUmemoryPool>(pool))));
       }
       return;
     }
