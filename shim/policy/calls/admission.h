@@ -31,6 +31,7 @@ class Admission {
   // The driver refuses in its own words; what it serves all the same goes back: OUT_OF_MEMORY.
   static CUresult refuse_unknown(Act act, Undo undo);
 
+  void poll_pending(int device) noexcept { room_.poll_pending(device); }
   // Whether the request's bound fits, if need be into what can be made free without a wait.
   bool has_room(const Request &request, const Contexts::Current &where);
   // Reserves `request.upper_bound`, runs `act`, commits what it obtained. Denied: OUT_OF_MEMORY, and nothing is held.

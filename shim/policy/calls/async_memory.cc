@@ -145,6 +145,7 @@ std::optional<AsyncMemory::Taken> AsyncMemory::take_to_cap(const Ask &ask, std::
 AsyncMemory::Taken AsyncMemory::take_near_limit(const Ask &ask, CUdeviceptr *address, CUresult &result) {
   const int device = ask.where.device;
   ledger::Account &account = ledger_.account(device);
+  admission_.poll_pending(device);  // what else is charged keeps the pool from its cap
   std::uint64_t rest = account.available();
   const std::uint64_t idle = async_.idle_bytes(device);
   if ((idle >= ask.bytes || rest >= ask.bytes) && async_.is_capped(device)) {

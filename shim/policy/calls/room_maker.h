@@ -26,6 +26,8 @@ class RoomMaker final : public Room {
   // What a request of the device could have at the most once everything has finished that was submitted; mode async's
   // own pool apart.
   std::uint64_t within_reach(int device) noexcept;
+  // Releases what was freed in stream order, as far as the streams have got there. Never waits.
+  void poll_pending(int device) noexcept { pending_.poll(device); }
   // Waits for what was submitted to the device's contexts before the call, and lets the driver's pools take note of it.
   // False: it has not finished after kIdlePatienceNs, a capture prevents it, or the driver failed. Asks `enough` at
   // times, when the pools have taken note of what has finished so far; true ends the wait.
