@@ -65,6 +65,12 @@ def reserved_by_threads(folder):
     expect("the peak that is reported", records[-1]["reserved_peak"], [most])
 
 
+def tiny(folder):
+    """Blocks that the driver serves beside its pool take no more of the device than they are charged."""
+    lines, _ = outcome("tiny", folder, most=63 * MIB)
+    expect_that(f"{lines}", dict(lines)["held"] <= 63 * MIB)
+
+
 def attributes(*wanted, **settings):
     """The attributes set on the pool; all others keep the driver's defaults."""
     def case(folder):
@@ -199,6 +205,7 @@ def without_caps():
 main({
     "blocks of the driver's pool, used again": served,
     "what threads have reserved": reserved_by_threads,
+    "small blocks beside large ones": tiny,
     "attributes": attributes(),
     "deterministic": attributes(f"{OPPORTUNISTIC}=0", f"{INTERNAL_DEPENDENCIES}=0", TF_DETERMINISTIC_ALLOCATOR="1"),
     "one more try": once_more,

@@ -328,6 +328,7 @@ void AsyncMemory::merge_chunks(const Request &request, const Contexts::Current &
     return exact && merged != 0 ? whole_granules(held + left + kept_elsewhere) : merged;  // no rest is of whole steps
   };
   stream_pools_.reconcile_all(request.api, device);  // the program's synchronise may have released something
+  admission_.poll_pending(device);
   const std::uint64_t idle = stream_pools_.idle(device);
   const std::uint64_t merged = merged_with(idle - std::min(idle, held));
   if (held == 0) {

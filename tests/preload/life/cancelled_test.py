@@ -14,7 +14,7 @@ def cancelled(mode):
     def case(folder):
         done = run("cancelled", str(ROUNDS), folder=folder, RATION_MODE=mode, RATION_LIMIT="64MiB")
         expect(f"status, having said {done.err!r}", done.status, 0)
-        expect("cancelled threads", done.out, f"cancelled: {ROUNDS}\n")
+        expect("cancelled threads", done.out, f"cancelled: {2 * ROUNDS}\n")
         frees = sum(record["t"] == "free" for record in done.logs["run.jsonl"])
         expect("every allocation has its free", sum(record["t"] == "alloc" for record in done.logs["run.jsonl"]), frees)
     return case

@@ -77,6 +77,16 @@ std::vector<CUdeviceptr> fill(std::size_t bytes, CUresult &code) {
   return blocks;
 }
 
+// Large blocks, and then small ones, of which the device needs nearly twice as much for each.
+void tiny() {
+  CUresult code = CUDA_SUCCESS;
+  fill(20 * kMiB, code);
+  say("code", code);
+  fill(513, code);
+  say("code", code);
+  say("held", held());
+}
+
 // Fills up to the limit, and again; then with one block, and with managed memory.
 void whole() {
   std::size_t free = 0, total = 0;
@@ -196,6 +206,7 @@ struct Case {
 constexpr Case kCases[] = {{"served", served},
                            {"first", first},
                            {"whole", whole},
+                           {"tiny", tiny},
                            {"contexts", contexts},
                            {"peers", peers},
                            {"early_peers", early_peers},
