@@ -145,7 +145,6 @@ std::optional<AsyncMemory::Taken> AsyncMemory::take_to_cap(const Ask &ask, std::
 AsyncMemory::Taken AsyncMemory::take_near_limit(const Ask &ask, CUdeviceptr *address, CUresult &result) {
   const int device = ask.where.device;
   ledger::Account &account = ledger_.account(device);
-  admission_.poll_pending(device);  // what else is charged keeps the pool from its cap
   std::uint64_t rest = account.available();
   const std::uint64_t idle = async_.idle_bytes(device);
   if ((idle >= ask.bytes || rest >= ask.bytes) && async_.is_capped(device)) {
@@ -234,6 +233,9 @@ CUresult AsyncMemory::allocate(Request request, const Contexts::Current &where, 
   }
   std::uint64_t reservations = 0;
   const std::uint64_t bound = stream_pools_.upper_bound(*pool, bytes);
+  if (ledger_.account(device).available() < bound) {
+    admission_.poll_pending(device);  // what else is charged keeps the pool from its cap
+  }
   const bool again = bytes >= bound / kSplintered && latest_[device].exchange(bytes) == bytes;
   const Ask ask{request, where, pool, bytes, bound, async_.idle_bytes(device), again, &reservations};
   CUresult result = CUDA_SUCCESS;
