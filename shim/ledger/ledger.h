@@ -3,6 +3,7 @@
 // runtime joins.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -55,6 +56,8 @@ class Account {
   std::uint64_t group_available() const;
   // The smallest limit of its groups, however much of it others hold; UINT64_MAX: none has one.
   std::uint64_t group_limit() const;
+  // The smaller of its own limit and its groups', which a pool of the driver's gets as its cap; UINT64_MAX: none.
+  std::uint64_t cap() const { return std::min(limit(), group_limit()); }
   // What the account could hold at most by now: its limit, or what its groups leave it; UINT64_MAX: neither.
   std::uint64_t attainable() const;
 

@@ -44,7 +44,7 @@ std::uint64_t AsyncMemory::splinters(const Ask &ask, std::uint64_t idle) {
 
 // After the pool has served it: where it grew, nothing that was idle could serve it.
 void AsyncMemory::note_splinters(const Ask &ask) {
-  if (ask.bytes < ask.bound / kSplintered || async_.idle_bytes(ask.where.device) < ask.idle) {
+  if (!ask.large || async_.idle_bytes(ask.where.device) < ask.idle) {
     return;
   }
   Splinters &known = splinters_[ask.where.device];
@@ -71,7 +71,7 @@ bool AsyncMemory::wastes_a_block(const Ask &ask, std::uint64_t available) {
 
 // While anything else is charged, what is free in the pool can be had only with a step's room for it to grow.
 bool AsyncMemory::strands_a_step(const Ask &ask, std::uint64_t available) {
-  return available / 2 < ask.bound && !(async_.is_capped(ask.where.device) && stream_pools_.can_reach_cap(*ask.pool));
+  return available / 2 < ask.bound && !stream_pools_.can_reach_cap(*ask.pool);
 }
 
 bool AsyncMemory::is_for_driver(const Ask &ask) {
@@ -236,8 +236,9 @@ CUresult AsyncMemory::allocate(Request request, const Contexts::Current &where, 
   if (ledger_.account(device).available() < bound) {
     admission_.poll_pending(device);  // what else is charged keeps the pool from its cap
   }
-  const bool again = bytes >= bound / kSplintered && latest_[device].exchange(bytes) == bytes;
-  const Ask ask{request, where, pool, bytes, bound, async_.idle_bytes(device), again, &reservations};
+  const bool large = bytes >= bound / kSplintered;
+  const bool again = large && latest_[device].exchange(bytes) == bytes;
+  const Ask ask{request, where, pool, bytes, bound, large ? async_.idle_bytes(device) : 0, large, again, &reservations};
   CUresult result = CUDA_SUCCESS;
   const bool first = pools_.is_of_few(device, bytes) && async_.idle_bytes(device) + async_.used_bytes(device) == 0;
   if (take_in_turn(ask, address, result)) {

@@ -66,7 +66,8 @@ class AsyncMemory {
     const StreamPools::PoolRef &pool;
     std::uint64_t bytes;
     std::uint64_t bound;          // the most that the pool may grow by
-    std::uint64_t idle;           // in the pool, before
+    std::uint64_t idle;           // in the pool, before; of a large request
+    bool large;                   // a part of a step that leaves a rest worth counting
     bool again;                   // the latest request that was not small was of this size
     std::uint64_t *reservations;  // counts those of this request
   };

@@ -176,7 +176,7 @@ CUresult StreamMemory::create_pool(CUmemoryPool *pool, const CUmemPoolProps *pro
   const int device = capped.location.id;
   std::uint64_t most = UINT64_MAX;
   if (capped.location.type == CU_MEM_LOCATION_TYPE_DEVICE && device >= 0 && device < ledger::kMaxDevices) {
-    most = std::min(ledger_.account(device).limit(), ledger_.account(device).group_limit());
+    most = ledger_.account(device).cap();
   }
   const bool lowered = pool != nullptr && most != UINT64_MAX && (capped.maxSize == 0 || capped.maxSize > most) &&
                        StreamPools::have_caps();

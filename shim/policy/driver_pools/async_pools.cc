@@ -63,9 +63,8 @@ void AsyncPools::make(DevicePool &device_pool, int device) {
   CUmemPoolProps props{};
   props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
   props.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
-  const ledger::Account &account = ledger_.account(device);
-  const std::uint64_t limit = std::min(account.limit(), account.group_limit());
-  props.maxSize = StreamPools::have_caps() && limit != UINT64_MAX ? limit : 0;
+  const std::uint64_t most = ledger_.account(device).cap();
+  props.maxSize = StreamPools::have_caps() && most != UINT64_MAX ? most : 0;
   device_pool.capped = props.maxSize != 0;
   CUmemoryPool pool = nullptr;
   CUresult result = real.cuMemPoolCreate(&pool, &props);

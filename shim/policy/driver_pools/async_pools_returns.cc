@@ -54,7 +54,7 @@ bool AsyncPools::give_back(DevicePool &device_pool, DeferredFrees::Items &clean)
 bool AsyncPools::serves_again(const DevicePool &device_pool) {
   const StreamPools::Pool &pool = *device_pool.pool;
   const bool may_grow = ledger_.account(pool.device).available() >= stream_pools_.upper_bound(pool, 1);
-  return may_grow || (device_pool.capped && stream_pools_.can_reach_cap(pool));
+  return may_grow || stream_pools_.can_reach_cap(pool);
 }
 
 CUdeviceptr AsyncPools::take_retained(const StreamPools::PoolRef &pool, std::uint64_t bytes) noexcept {

@@ -78,8 +78,7 @@ void DefaultPools::learn(Pair &pair, const Device &device) noexcept {
 }
 
 CUmemoryPool DefaultPools::make(CUmemoryPool original, const Device &device) noexcept {
-  const ledger::Account &account = ledger_.account(device.ordinal);
-  const std::uint64_t most = std::min(account.limit(), account.group_limit());
+  const std::uint64_t most = ledger_.account(device.ordinal).cap();
   if (original == nullptr || most == UINT64_MAX || !is_empty(original)) {
     return nullptr;
   }
