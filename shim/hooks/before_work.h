@@ -18,17 +18,11 @@ inline constexpr auto kNoMemory = [] { return policy::DeviceReach::Work{}; };
   }
 }
 
-// Apart, so that what most calls run through needs no room on the stack.
+// Work that may reach memory of another device's.
 template <class Slot, class... Arguments>
-[[gnu::noinline]] CUresult carefully(policy::DeviceReach &reach, const policy::DeviceReach::Work &work,
-                                     const Slot &slot, Arguments... arguments) {
-  if (reach.has_unsealed_frees()) {
-    seal_frees(reach);
-  }
-  if (!reach.is_needed()) {
-    return slot(arguments...);
-  }
-  policy::DeviceReach::Noted noted(reach, work);
+[[gnu::noinline]] CUresult noted(policy::DeviceReach &reach, const policy::DeviceReach::Work &work,
+                                 const policy::DeviceReach::Used &used, const Slot &slot, Arguments... arguments) {
+  policy::DeviceReach::Noted noted(reach, work, used);
   const CUresult result = slot(arguments...);
   if (noted.leave(result)) {
     if (const Inside inside; !inside.nested()) {
@@ -39,6 +33,20 @@ template <class Slot, class... Arguments>
   return result;
 }
 
+// Apart, so that what most calls run through needs no room on the stack.
+template <class Slot, class... Arguments>
+[[gnu::noinline]] CUresult carefully(policy::DeviceReach &reach, const policy::DeviceReach::Work &work,
+                                     const Slot &slot, Arguments... arguments) {
+  if (reach.may_have_unsealed_frees()) {
+    seal_frees(reach);
+  }
+  const policy::DeviceReach::Used used = reach.is_needed() ? reach.used_abroad(work) : policy::DeviceReach::Used{};
+  if (!used.any()) {
+    return slot(arguments...);
+  }
+  return noted(reach, work, used, slot, arguments...);
+}
+
 // `describe` answers what the work is; most calls need not know.
 template <class Describe, class Slot, class... Arguments>
 [[gnu::always_inline]] inline CUresult before(const Describe &describe, const Slot &slot, Arguments... arguments) {
@@ -47,7 +55,7 @@ template <class Describe, class Slot, class... Arguments>
   }
   if (runtime::Runtime::existing() != nullptr) {  // else there is no block that could be reused
     policy::DeviceReach &reach = *runtime::family<policy::DeviceReach>;
-    if (reach.is_needed() || reach.has_unsealed_frees()) {
+    if (reach.is_needed() || reach.may_have_unsealed_frees()) {
       return carefully(reach, describe(), slot, arguments...);
     }
   }

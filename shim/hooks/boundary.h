@@ -32,17 +32,13 @@ bool is_body(const void *function);
 class Inside {
  public:
   Inside() : thread_(preload_abi()->thread()), before_(thread_->call) {
-    if (before_ == nullptr) {
+    if (before_ == nullptr) [[likely]] {
       thread_->call = this;
     } else {
       enter_beside();
     }
   }
-  ~Inside() {
-    if (!nested_) {
-      thread_->call = before_;
-    }
-  }
+  ~Inside() { thread_->call = before_; }
   Inside(const Inside &) = delete;
   Inside &operator=(const Inside &) = delete;
   // The call came from inside a call of ours: the driver through its own exports, or a callback of it.
@@ -53,7 +49,7 @@ class Inside {
   void enter_beside() noexcept;
 
   RationThread *const thread_;
-  const void *before_;  // what the mark says once this call is over
+  const void *before_;  // what the mark says once this call is over; of a nested call, what it says meanwhile, too
   bool nested_ = false;
 };
 
@@ -81,7 +77,7 @@ CUresult cross(const Real &real_call, const Body &body) noexcept {
   if (runtime == nullptr) {
     return kCrossing == Crossing::allocating ? CUDA_ERROR_OUT_OF_MEMORY : real_call();
   }
-  if (!inside.nested()) {
+  if (!runtime->is_described() && !inside.nested()) [[unlikely]] {
     runtime->describe();
   }
   [[maybe_unused]] const Uncancelled<Family> uncancelled(inside.thread());

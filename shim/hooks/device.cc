@@ -17,7 +17,9 @@ extern "C" CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize) {
   return allocating<DeviceMemory>(
       real.cuMemAlloc_v2, bytesize,
       [=](DeviceMemory &memory, Act act) {
-        return memory.allocate({"cuMemAlloc_v2", bytesize, bytesize, caller, bytesize != 0}, act, dptr);
+        return bytesize != 0 && memory.allocate_hit(bytesize, dptr)
+                   ? CUDA_SUCCESS
+                   : memory.allocate_missed({"cuMemAlloc_v2", bytesize, bytesize, caller, bytesize != 0}, act, dptr);
       },
       dptr, bytesize);
 }

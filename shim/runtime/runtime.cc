@@ -180,7 +180,7 @@ void prepare(const Reports &given) {
 }
 
 // Logging fails open: without memory of the host the next call tries again.
-void Runtime::describe_now() noexcept try {
+void Runtime::describe() noexcept try {
   const CancellationOff uncancelled;
   assembly_.describe();
   described_.store(assembly_.journal.described(), std::memory_order_relaxed);

@@ -34,17 +34,13 @@ class Runtime {
   static void forget() noexcept { instance.store(nullptr, std::memory_order_relaxed); }
 
   // Writes the log's first line, which names the devices: tried at each call until the driver can be asked about them.
-  void describe() noexcept {
-    if (!described_.load(std::memory_order_relaxed)) {  // a late reader tries in vain
-      describe_now();
-    }
-  }
+  void describe() noexcept;
+  bool is_described() const noexcept { return described_.load(std::memory_order_relaxed); }  // a late reader: no
 
  private:
   friend struct Builder;
   explicit Runtime(Assembly &assembly) : assembly_(assembly) {}
   static Runtime *get_built() noexcept;
-  void describe_now() noexcept;
 
   static inline constinit std::atomic<Runtime *> instance{nullptr};
   Assembly &assembly_;

@@ -41,7 +41,7 @@ ContextPool::Freed ContextPool::free_hit(CUcontext handle, std::uint64_t address
   if (!outcome) {
     return {};  // of another pool, of none, or too large
   }
-  Freed freed{Freed::freed, device_.load(std::memory_order_relaxed)};
+  Freed freed{Freed::freed, count == 0, device_.load(std::memory_order_relaxed)};
   journal.count_pool_free(freed.device, outcome.bytes);
 #ifdef RATION_BREAK_QUARANTINE
   return freed;
@@ -49,10 +49,8 @@ ContextPool::Freed ContextPool::free_hit(CUcontext handle, std::uint64_t address
   freed_[count] = address;
   count_.store(count + 1, std::memory_order_relaxed);
   bytes_ += outcome.bytes;
-  constexpr std::uint64_t kHalf = 32;  // of the limit, in large blocks
   if (!blocks.has_room_locked(outcome.bytes) ||
-      blocks.retired_bytes_locked() / kHalf > large_bytes_.load(std::memory_order_relaxed) ||
-      blocks.retired_bytes_locked() > most_unwaited_bytes_.load(std::memory_order_relaxed)) [[unlikely]] {
+      blocks.retired_bytes_locked() > most_retired_bytes_.load(std::memory_order_relaxed)) [[unlikely]] {
     freed.unserved_bytes = outcome.bytes;
   }
   if (outcome.bytes >= large_bytes_.load(std::memory_order_relaxed)) [[unlikely]] {

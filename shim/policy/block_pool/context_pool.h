@@ -7,6 +7,7 @@
 // path under the lock first; the next allocation on the slow path opens it again.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -47,15 +48,16 @@ class alignas(64) ContextPool final : public PoolOfContext {
   bool serves(CUcontext handle) const { return handle_.load(std::memory_order_relaxed) == handle; }
   // A live block for a thread whose current context is `handle`. False: nothing happened; take the slow path.
   bool allocate_hit(CUcontext handle, std::uint64_t bytes, events::Journal &journal, std::uint64_t &address) noexcept;
-  struct Freed {
-    enum Kind {
+  struct Freed {  // fits two registers
+    enum Kind : std::uint8_t {
       no,     // nothing happened; take the slow path
       freed,  // retired, and kept here for the quarantine
       due,    // and it is time for the quarantine of `device` to gather what is kept
       large,  // and to seal it, too
     };
     Kind kind = no;
-    int device = 0;
+    bool first = false;  // of those kept here
+    std::int32_t device = 0;
     std::uint64_t unserved_bytes = 0;  // the block's size where no hole is as large, or much is freed and not clean
   };
   // A block of more than `most` bytes is not freed here: the fall of the use must be published, which no hit does.
@@ -94,10 +96,13 @@ class alignas(64) ContextPool final : public PoolOfContext {
     due_blocks_.store(blocks_left, std::memory_order_relaxed);
     due_bytes_.store(bytes_left, std::memory_order_relaxed);
     large_bytes_.store(large_bytes, std::memory_order_relaxed);
-    most_unwaited_bytes_.store(most_unwaited_bytes, std::memory_order_relaxed);
+    few_bytes_.store(large_bytes / 2, std::memory_order_relaxed);
+    constexpr std::uint64_t kHalf = 32;  // of the limit, in large blocks
+    const std::uint64_t half = large_bytes < UINT64_MAX / kHalf ? large_bytes * kHalf : UINT64_MAX;
+    most_retired_bytes_.store(std::min(half, most_unwaited_bytes), std::memory_order_relaxed);
   }
   // Of blocks of this size few fit under the limit, so that it matters where each lies (BlockPools::is_of_few).
-  bool is_of_few(std::uint64_t bytes) const { return bytes >= large_bytes_.load(std::memory_order_relaxed) / 2; }
+  bool is_of_few(std::uint64_t bytes) const { return bytes >= few_bytes_.load(std::memory_order_relaxed); }
 
   // The end of the context object: back to the table, or gone. REQUIRES: no other thread uses it but for hits.
   void release() noexcept override;
@@ -138,7 +143,8 @@ class alignas(64) ContextPool final : public PoolOfContext {
   std::atomic<std::uint64_t> due_blocks_{1};  // hints of the quarantine's
   std::atomic<std::uint64_t> due_bytes_{1};
   std::atomic<std::uint64_t> large_bytes_{UINT64_MAX};
-  std::atomic<std::uint64_t> most_unwaited_bytes_{UINT64_MAX};
+  std::atomic<std::uint64_t> few_bytes_{UINT64_MAX / 2};
+  std::atomic<std::uint64_t> most_retired_bytes_{UINT64_MAX};
   ContextPools *table_ = nullptr;
 
  public:

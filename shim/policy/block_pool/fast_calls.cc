@@ -53,6 +53,9 @@ bool BlockPools::free_hit(std::uint64_t address) noexcept {
     return false;
   }
   const ContextPool::Freed freed = pool->free_hit(current, address, journal_, most_to_free_unpublished(*pool));
+  if (freed.first) {
+    fences_.note_unsealed();
+  }
   if (freed.kind == ContextPool::Freed::due) {
     known_state(freed.device)->quarantine.collect_due();
   } else if (freed.kind == ContextPool::Freed::large) {

@@ -6,8 +6,9 @@
 
 namespace ration::policy {
 
-CUresult DeviceMemory::allocate_slow(const Request &request, bool pooled, Act act, CUdeviceptr *address) {
+CUresult DeviceMemory::allocate_missed(const Request &request, Act act, CUdeviceptr *address) {
   const CancellationOff uncancelled;
+  const bool pooled = request.pooled && is_for_pools(request.upper_bound);
   imports_.poll();
   if (admission_.limit_unknown()) {
     return Admission::refuse_unknown(act, undo_free);

@@ -32,10 +32,14 @@ class DeviceMemory {
 
   // Runs `act` only where no pool serves the request. Denied: OUT_OF_MEMORY. Only success writes `*address`.
   CUresult allocate(const Request &request, Act act, CUdeviceptr *address) {
-    const bool pooled = request.pooled && !(options_.large_direct && request.upper_bound >= kLargeBytes);
-    return pooled && pools_.allocate_hit(request.upper_bound, address) ? CUDA_SUCCESS
-                                                                       : allocate_slow(request, pooled, act, address);
+    return request.pooled && allocate_hit(request.upper_bound, address) ? CUDA_SUCCESS
+                                                                        : allocate_missed(request, act, address);
   }
+  // Its two parts: the second is for a request that the first did not serve.
+  bool allocate_hit(std::uint64_t bytes, CUdeviceptr *address) noexcept {
+    return is_for_pools(bytes) && pools_.allocate_hit(bytes, address);
+  }
+  CUresult allocate_missed(const Request &request, Act act, CUdeviceptr *address);
   CUresult allocate_managed(Request request, Act act, CUdeviceptr *address);
   // A block that is none of ours is the driver's to answer.
   CUresult free(const char *api, CUdeviceptr address, DriverCall call) {
@@ -43,7 +47,7 @@ class DeviceMemory {
   }
 
  private:
-  CUresult allocate_slow(const Request &request, bool pooled, Act act, CUdeviceptr *address);
+  bool is_for_pools(std::uint64_t bytes) const { return !options_.large_direct || bytes < kLargeBytes; }
   CUresult allocate_direct(const Request &request, const Contexts::Current &where, Act act, CUdeviceptr *address);
   CUresult free_slow(const char *api, CUdeviceptr address, DriverCall call);
 

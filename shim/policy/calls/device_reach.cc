@@ -40,49 +40,66 @@ int DeviceReach::device_at(CUdeviceptr address) {
   return known && ordinal >= 0 && ordinal < ledger::kMaxDevices ? ordinal : -1;
 }
 
-DeviceReach::Noted::Noted(DeviceReach &reach, const Work &work) noexcept
-    : contexts_(reach.contexts_), fences_(reach.fences_) {
+DeviceReach::Used DeviceReach::used_abroad(const Work &work) noexcept {
+  if (work.anywhere) {
+    return {{Reach::kAllDevices, -1}};
+  }
+  const auto at = [this](CUdeviceptr address) { return address != 0 ? device_at(address) : -1; };
+  const Used used{{at(work.addresses[0]), at(work.addresses[1])}};
+  return used.any() && is_abroad(work, used) ? used : Used{};
+}
+
+bool DeviceReach::is_abroad(const Work &work, const Used &used) noexcept try {
+  bool abroad = false;
+  each_context(work, [&](const ContextRef &context) { abroad |= used.is_abroad(*context); });
+  return abroad;
+} catch (...) {
+  return true;
+}
+
+// Those that the work may be of.
+template <class Visit>
+void DeviceReach::each_context(const Work &work, const Visit &visit) {
+  const auto visit_known = [&visit](const ContextRef &context) {
+    if (context != nullptr) {
+      visit(context);
+    }
+  };
+  visit_known(contexts_.current().context);
+  if (!is_default(work.stream)) {
+    visit_known(contexts_.of_stream(work.stream));
+  }
+  for (const CUcontext party : work.parties) {
+    if (party != nullptr) {
+      visit_known(contexts_.find(party));
+    }
+  }
+}
+
+void DeviceReach::seal_frees() noexcept {
+  if (has_unsealed_frees()) {
+    pools_.seal_frees();
+    async_.seal_frees();
+  }
+  fences_.take_unsealed_note();
+  if (has_unsealed_frees()) {  // not all were sealed, or others came
+    fences_.note_unsealed();
+  }
+}
+
+DeviceReach::Noted::Noted(DeviceReach &reach, const Work &work, const Used &used) noexcept
+    : contexts_(reach.contexts_), fences_(reach.fences_), used_(used) {
   try {
-    note(reach, work);
+    reach.each_context(work, [this](const ContextRef &context) { enter(context); });
   } catch (...) {  // out of memory of the host
     contexts_.note_anywhere();
   }
 }
 
-void DeviceReach::Noted::note(DeviceReach &reach, const Work &work) {
-  if (work.anywhere) {
-    devices_[0] = Reach::kAllDevices;
-  } else {
-    std::transform(std::begin(work.addresses), std::end(work.addresses), devices_,
-                   [&](CUdeviceptr address) { return address != 0 ? reach.device_at(address) : -1; });
-  }
-  if (devices_[0] < 0 && devices_[1] < 0) {
-    return;
-  }
-  enter(contexts_.current().context);
-  if (!is_default(work.stream)) {
-    enter(contexts_.of_stream(work.stream));
-  }
-  for (const CUcontext party : work.parties) {
-    if (party != nullptr) {
-      enter(contexts_.find(party));
-    }
-  }
-}
-
-void DeviceReach::Noted::enter(ContextRef context) noexcept {
-  if (context == nullptr) {
-    return;
-  }
-  bool reaches = false;
-  for (const int device : devices_) {
-    if (device >= 0 && device != context->device) {
-      context->reach.enter(device);
-      reaches = true;
-    }
-  }
-  if (reaches) {
-    inside_[count_++] = std::move(context);
+void DeviceReach::Noted::enter(const ContextRef &context) noexcept {
+  if (used_.is_abroad(*context)) {
+    used_.each_abroad(*context, [&](int device) { context->reach.enter(device); });
+    inside_[count_++] = context;
   }
 }
 
@@ -91,14 +108,11 @@ bool DeviceReach::Noted::leave(CUresult result) noexcept {
   if (count_ == 0) {
     return false;
   }
-  const bool submitted = result != CUDA_ERROR_INVALID_VALUE || devices_[0] == Reach::kAllDevices;  // or a part of it
+  const bool submitted =
+      result != CUDA_ERROR_INVALID_VALUE || used_.devices[0] == Reach::kAllDevices;  // or a part of it
   const std::uint64_t number = submitted ? contexts_.tick() : 0;
   for (int i = 0; i < count_; ++i) {
-    for (const int device : devices_) {
-      if (device >= 0 && device != inside_[i]->device) {
-        inside_[i]->reach.leave(device, number);
-      }
-    }
+    used_.each_abroad(*inside_[i], [&](int device) { inside_[i]->reach.leave(device, number); });
   }
   return submitted;
 }

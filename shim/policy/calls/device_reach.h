@@ -21,10 +21,30 @@ class DeviceReach {
     CUcontext parties[2] = {};      // beside those of the stream and of the calling thread
     bool anywhere = false;          // what it uses is not looked at
   };
-  // What a call's work may reach.
+  // Where what it uses is; -1: nowhere that a fence is needed for.
+  struct Used {
+    int devices[2] = {-1, -1};
+    bool any() const { return devices[0] >= 0 || devices[1] >= 0; }
+    template <class Visit>
+    void each_abroad(const Context &from, const Visit &visit) const {
+      for (const int device : devices) {
+        if (device >= 0 && device != from.device) {
+          visit(device);
+        }
+      }
+    }
+    bool is_abroad(const Context &from) const {
+      bool any = false;
+      each_abroad(from, [&any](int) { any = true; });
+      return any;
+    }
+  };
+  // None if it is all of the devices of the contexts that use it.
+  Used used_abroad(const Work &work) noexcept;
+  // What a call's work may reach. REQUIRES: used.any().
   class Noted {
    public:
-    Noted(DeviceReach &reach, const Work &work) noexcept;
+    Noted(DeviceReach &reach, const Work &work, const Used &used) noexcept;
     // Where the driver's call did not return: its thread was cancelled.
     ~Noted() {
       if (!left_) {
@@ -38,12 +58,11 @@ class DeviceReach {
     Noted &operator=(const Noted &) = delete;
 
    private:
-    void note(DeviceReach &reach, const Work &work);
-    void enter(ContextRef context) noexcept;
+    void enter(const ContextRef &context) noexcept;
 
     Contexts &contexts_;
     FenceTracker &fences_;
-    int devices_[2] = {-1, -1};
+    const Used used_;
     ContextRef inside_[4];  // of the thread, of the stream, and the parties
     int count_ = 0;
     bool left_ = false;
@@ -51,13 +70,10 @@ class DeviceReach {
   // A load while all contexts are of one device.
   bool is_needed() const noexcept { return contexts_.on_several_devices(); }
 
-  // Frees without a fence: one that is taken later would cover the work that is about to be submitted, and whoever
-  // needs their memory would wait for that. Some loads.
-  bool has_unsealed_frees() noexcept { return pools_.has_unsealed_frees() || async_.has_unsealed_frees(); }
-  void seal_frees() noexcept {
-    pools_.seal_frees();
-    async_.seal_frees();
-  }
+  // Frees without a fence, most likely: one that is taken later would cover the work that is about to be submitted, and
+  // whoever needs their memory would wait for that. A load.
+  bool may_have_unsealed_frees() const noexcept { return fences_.unsealed_noted(); }
+  void seal_frees() noexcept;
 
   // Whether a function of the driver that no hook meets may be one of these: a version that is newer than the hooks',
   // or a newer function. `version`: as cuGetProcAddress takes it.
@@ -65,6 +81,10 @@ class DeviceReach {
   void note_unknown() noexcept { contexts_.note_anywhere(); }
 
  private:
+  bool has_unsealed_frees() noexcept { return pools_.has_unsealed_frees() || async_.has_unsealed_frees(); }
+  bool is_abroad(const Work &work, const Used &used) noexcept;
+  template <class Visit>
+  void each_context(const Work &work, const Visit &visit);
   int device_at(CUdeviceptr address);
 
   Contexts &contexts_;

@@ -22,10 +22,11 @@ void Queries::present_memory(std::size_t *free_bytes, std::size_t *total_bytes) 
   if (device == nullptr) {
     return;
   }
+  const std::optional<std::uint64_t> shown = shown_limit(*device);
   if (free_bytes != nullptr) {
-    *free_bytes = free_on("cuMemGetInfo_v2", *device, *free_bytes);
+    *free_bytes = free_on("cuMemGetInfo_v2", *device, *free_bytes, shown);
   }
-  if (const std::optional<std::uint64_t> shown = shown_limit(*device); shown && total_bytes != nullptr) {
+  if (shown && total_bytes != nullptr) {
     *total_bytes = std::min<std::uint64_t>(*total_bytes, *shown);
   }
 }
@@ -38,7 +39,8 @@ std::optional<std::uint64_t> Queries::shown_limit(const Device &device) const {
 }
 
 // What our own pools hold is the program's to have; of the rest the limits and the device decide.
-std::uint64_t Queries::free_on(const char *api, const Device &device, std::uint64_t really_free) {
+std::uint64_t Queries::free_on(const char *api, const Device &device, std::uint64_t really_free,
+                               const std::optional<std::uint64_t> &shown) {
   pending_.poll(device.ordinal);
   stream_pools_.reconcile_all(api, device.ordinal);
   room_.release_orphans(api, device.ordinal);
@@ -46,7 +48,7 @@ std::uint64_t Queries::free_on(const char *api, const Device &device, std::uint6
   const std::uint64_t obtainable = std::min(really_free, ledger_.account(device.ordinal).available());
   const std::uint64_t total = device.total.load(std::memory_order_relaxed);
   return std::min(pools_.free_bytes(device.ordinal) + async_pools_.free_bytes(device.ordinal) + obtainable,
-                  shown_limit(device).value_or(total == 0 ? device.limit.load(std::memory_order_relaxed) : total));
+                  shown.value_or(total == 0 ? device.limit.load(std::memory_order_relaxed) : total));
 }
 
 Presented Queries::present_device(std::string_view uuid, bool alone, MemoryFigures &memory) {
@@ -60,7 +62,8 @@ Presented Queries::present_device(std::string_view uuid, bool alone, MemoryFigur
   if (meant == devices->end() || meant->total.load(std::memory_order_relaxed) == 0) {
     return Presented::untouched;
   }
-  memory.show(shown_limit(*meant), free_on("nvmlDeviceGetMemoryInfo", *meant, memory.free));
+  const std::optional<std::uint64_t> shown = shown_limit(*meant);
+  memory.show(shown, free_on("nvmlDeviceGetMemoryInfo", *meant, memory.free, shown));
   return Presented::yes;
 }
 

@@ -58,7 +58,8 @@ class Queries {
   CUresult set_attribute(CUpointer_attribute attribute, CUdeviceptr address, const void *value, DriverCall call);
 
  private:
-  std::uint64_t free_on(const char *api, const Device &device, std::uint64_t really_free);
+  std::uint64_t free_on(const char *api, const Device &device, std::uint64_t really_free,
+                        const std::optional<std::uint64_t> &shown);
   // What the program sees as the device's size: the smaller of its own limit and its groups'. nullopt: the real size.
   std::optional<std::uint64_t> shown_limit(const Device &device) const;
   // Of a pool's block or an imported one: its BUFFER_ID, 0 for any other; whether SYNC_MEMOPS is set.

@@ -107,7 +107,7 @@ class DeferredQueue {
 
   void note_added(DeferredSize size) REQUIRES(mutex_) {
     open_size_.add(size);
-    unsealed_.store(open_size_.blocks, std::memory_order_relaxed);
+    publish_open();
     blocks_.fetch_add(size.blocks, std::memory_order_relaxed);
     bytes_.fetch_add(size.bytes, std::memory_order_relaxed);
   }
@@ -125,7 +125,7 @@ class DeferredQueue {
   void reopen(Items &items, DeferredSize size) REQUIRES(mutex_) {
     open_.splice(open_.begin(), items);
     open_size_.add(size);
-    unsealed_.store(open_size_.blocks, std::memory_order_relaxed);
+    publish_open();
   }
   // Calls visit(items, size) with every list of payloads.
   template <class Visit>
@@ -184,8 +184,14 @@ class DeferredQueue {
   // A fence for each free before work costs more than one for a thousand: after so many only one in 10 ms.
   static constexpr std::uint64_t kMostBeforeWork = 64;
   static constexpr std::uint64_t kBeforeWorkNs = 10'000'000;
-  bool seals_before_work() REQUIRES(mutex_) {
+  void publish_open() REQUIRES(mutex_) {
     unsealed_.store(open_size_.blocks, std::memory_order_relaxed);
+    if (open_size_.blocks != 0) {
+      fences_.note_unsealed();
+    }
+  }
+  bool seals_before_work() REQUIRES(mutex_) {
+    publish_open();
     if (open_size_.blocks == 0) {
       return false;
     }

@@ -100,6 +100,12 @@ class FenceTracker {
   void forget(const ContextRef &context);
   Captures &captures() { return captures_; }
 
+  // Whether something was freed and may have no fence yet: a load, for whoever is about to submit work. It stays noted
+  // until somebody who looked takes the note.
+  bool unsealed_noted() const noexcept { return unsealed_.load(std::memory_order_relaxed); }
+  void note_unsealed() noexcept { unsealed_.store(true, std::memory_order_release); }
+  void take_unsealed_note() noexcept { (void)unsealed_.exchange(false); }  // then look again
+
  private:
   static bool has_events();
   Taken take_by_events(Fence &fence, std::vector<ContextRef> &live, CUresult &error);
@@ -117,6 +123,7 @@ class FenceTracker {
   Contexts &contexts_;
   Captures &captures_;
   std::atomic<bool> events_refused_{false};  // for good
+  std::atomic<bool> unsealed_{false};
   RankedMutex mutex_{Rank::kProgress};
   std::unordered_map<Context *, std::vector<CUevent>> spare_ GUARDED_BY(mutex_);
   std::unordered_map<const Context *, std::shared_ptr<const ReachEvent>> reach_events_ GUARDED_BY(mutex_);
