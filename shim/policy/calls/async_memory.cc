@@ -325,10 +325,11 @@ void AsyncMemory::merge_chunks(const Request &request, const Contexts::Current &
   const bool single = single_chunk_[device].load(std::memory_order_relaxed) == held;
   const FreePieces free{single ? 1U : 2U, held, single ? held / bytes : 0};
   const bool exact = loses_a_block(device, bytes, stream_pools_.upper_bound(*pool, bytes));
+  const auto left = [&] { return std::min(pools_.rest_of_limit(device), pools_.free_beyond_headroom(device)); };
   const auto merged_with = [&](std::uint64_t kept_elsewhere) {
-    const std::uint64_t left = std::min(pools_.rest_of_limit(device), pools_.free_beyond_headroom(device));
-    const std::uint64_t merged = merged_bytes(free, left + kept_elsewhere, bytes);
-    return exact && merged != 0 ? whole_granules(held + left + kept_elsewhere) : merged;  // no rest is of whole steps
+    const std::uint64_t rest = left() + kept_elsewhere;
+    const std::uint64_t merged = merged_bytes(free, rest, bytes);
+    return exact && merged != 0 ? whole_granules(held + rest) : merged;  // no rest is of whole steps
   };
   stream_pools_.reconcile_all(request.api, device);  // the program's synchronise may have released something
   admission_.poll_pending(device);
@@ -338,8 +339,10 @@ void AsyncMemory::merge_chunks(const Request &request, const Contexts::Current &
     return;
   }
   const std::uint64_t limit = ledger_.account(device).limit();
+  const std::uint64_t rest = left();
+  const bool loses_one = (held + rest) / bytes > held / bytes + rest / bytes;
   // Chunks that hold nothing are trimmed where the pool must grow: little of the limit, or one block, is no matter.
-  if (merged == 0 || (!single && (held < limit / 2 || merged / bytes < 2))) {
+  if (merged == 0 || (!single && !loses_one && (held < limit / 2 || merged / bytes < 2))) {
     if (exact && (!single || free.blocks < limit / bytes)) {
       stream_pools_.trim_by(request.api, *pool, held);  // the driver serves such blocks
     }
