@@ -13,7 +13,10 @@ CUresult ArrayMemory::create(Request request, const ArrayShape &shape, Act act, 
   const Contexts::Current where = admission_.current();
   ledger::Account &account = ledger_.account(where.device);
   // The bound may be what does not fit. Else the program's own array tells how the driver is to be asked.
-  if (where.error == CUDA_SUCCESS && costs_.is_to_learn() && !admission_.has_room(request, where)) {
+  Request least = request;
+  least.upper_bound = shape.least();
+  if (where.error == CUDA_SUCCESS && costs_.is_to_learn() && !admission_.has_room(request, where) &&
+      admission_.has_room(least, where)) {
     ledger::Transit transit(account.transits());
     if (account.reserve(ArrayCosts::kProbeBytes) == ledger::ReserveOutcome::granted) {
       transit.hold();

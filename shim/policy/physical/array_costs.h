@@ -29,6 +29,7 @@ struct ArrayShape {
   bool mipmapped = false;
 
   std::uint64_t bound() const { return array_bytes(descriptor, levels); }
+  std::uint64_t least() const { return least_array_bytes(descriptor, levels); }
 };
 
 class ArrayCosts {

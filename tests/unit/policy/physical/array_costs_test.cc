@@ -79,6 +79,14 @@ TEST_CASE("a driver without the query has its arrays charged by the bound, and i
   CHECK(recorder.driver.calls("cuArray3DCreate_v2") == 1);
 }
 
+TEST_CASE("an array whose elements alone do not fit is refused before anything is asked") {
+  ArrayStudio recorder(Tells::kDeferred);
+  CHECK(recorder.its().create(shape_of(101)) == kUntouched);
+  CHECK(recorder.its().last == CUDA_ERROR_OUT_OF_MEMORY);
+  CHECK(recorder.driver.calls("cuArray3DCreate_v2") == 0);
+  CHECK(recorder.driver.calls("cuArrayDestroy") == 0);
+}
+
 TEST_CASE("a shape is asked for once, and each device for itself") {
   ArrayStudio recorder(Tells::kDeferred);
   recorder.arrays.needs = nine_tenths_of;
@@ -98,9 +106,11 @@ TEST_CASE("a shape is asked for once, and each device for itself") {
 TEST_CASE("an array fits that needs no more than there is, also where its bound is more") {
   SECTION("and is the first one") {
     ArrayStudio recorder(Tells::kDeferred);
-    recorder.arrays.needs = nine_tenths_of;
-    CHECK(recorder.its().create(shape_of(111)) != kUntouched);
-    CHECK(recorder.program.charged() == 111 * kMiB * 9 / 10);
+    recorder.arrays.needs = [](const CUDA_ARRAY3D_DESCRIPTOR &shape) { return shape.Width == 1 ? 1 : 99 * kMiB; };
+    const policy::ArrayShape narrow{{40, 111 * kMiB / 64, 0, CU_AD_FORMAT_UNSIGNED_INT8, 1, 0}};
+    CHECK(narrow.bound() == 111 * kMiB);
+    CHECK(recorder.its().create(narrow) != kUntouched);
+    CHECK(recorder.program.charged() == 99 * kMiB);
     CHECK(recorder.program.denied(events::Reason::limit) == 0);
   }
   SECTION("and another one came first") {
