@@ -137,8 +137,12 @@ class LogReader {
     process().last_sequence = sequence;
   }
 
+  // Of these `addr` is a handle, which may be any number; no pool serves them.
+  static bool has_handle(const LogRecord &record) { return record.kind == "array" || record.kind == "vmm"; }
+
   bool allocate(const LogRecord &record) {
     if (!record.address || !record.size || !record.requested || !record.device || !record.context) return false;
+    if (has_handle(record)) return true;
     // A pitched request includes its rows' padding.
     const std::uint64_t bytes = record.api.starts_with("cuMemAllocPitch") ? *record.size : *record.requested;
     if (bytes == 0 || bytes > kMaximumBytes || *record.size > kMaximumBytes) return false;
@@ -164,6 +168,7 @@ class LogReader {
 
   bool free(const LogRecord &record) {
     if (!record.address) return false;
+    if (has_handle(record)) return true;
     Process &owner = process();
     const auto block = owner.live.find(*record.address);
     if (block == owner.live.end()) {

@@ -28,6 +28,7 @@ enum class Rank : int {
   kGreens,
   kCaptures,
   kAddressBook,
+  kEndingRanges,
   kSlabs,
   kQuarantine,
   kExports,

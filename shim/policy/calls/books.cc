@@ -11,6 +11,9 @@ CUresult Books::enter(AddressBook &book, const Request &request, const Block &bl
   try {
     if (&book == &blocks) {
       pools_.wait_for_ends(key, block.size);
+      if (journal_.logging()) {
+        ending_.wait_for(key, block.size);
+      }
     }
     inserted = book.insert(key, block, displaced);
   } catch (...) {
@@ -56,6 +59,10 @@ CUresult Books::end(AddressBook &book, const char *api, std::uint64_t address, E
     return CUDA_ERROR_INVALID_VALUE;
   }
   const bool known = found == AddressBook::Found::begun;
+  std::optional<EndingRanges::Ending> ending;
+  if (known && &book == &blocks && journal_.logging()) {
+    ending.emplace(ending_, address, block.size);
+  }
   const CUresult result = end(known ? &block : nullptr);
   if (result != CUDA_SUCCESS) {
     known ? keep(book, {address, block}) : journal_.count_failed_free();

@@ -10,6 +10,7 @@
 #include "ledger/ledger.h"
 #include "policy/block_pool/block_pools.h"
 #include "policy/calls/address_book.h"
+#include "policy/calls/ending_ranges.h"
 #include "policy/devices/request.h"
 
 namespace ration::policy {
@@ -52,6 +53,7 @@ class Books {
   events::Journal &journal_;
   BlockPools &pools_;
   StreamPools &stream_pools_;
+  EndingRanges ending_;
   ViaOf via_of_ = nullptr;
 };
 

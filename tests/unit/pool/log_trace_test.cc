@@ -191,6 +191,18 @@ TEST_CASE("a block ends when a new one overlaps any part of it") {
   CHECK(text_of(parse(adjacent).trace) == "a 1 512; a 2 512; a 3 512; ");
 }
 
+TEST_CASE("the handle of an array or of physical memory is no address") {
+  for (const std::string kind : {"array", "vmm"}) {
+    Log log;
+    log.meta(7).alloc(0x1000, 100).alloc(0x800, 4096, 0, 1, kind).alloc(0x1000, 64, 0, 1, kind);
+    log.record(R"("t":"free","tid":7,"dev":0,"ctx":1,"api":"any","kind":")" + kind + R"(","addr":"0x1000","size":64)");
+    log.free(0x1000);
+    const LogTrace read = parse(log);
+    CHECK(text_of(read.trace) == "a 1 100; f 1; ");
+    CHECK(read.flaws.empty());
+  }
+}
+
 TEST_CASE("missing records are counted by their numbers") {
   Log log;
   log.meta(7).lose(4).alloc(0x1000, 100).lose(1).alloc(0x2000, 100);

@@ -1,4 +1,5 @@
 // How a block ends by a free: once, for one thread, and in the log before anybody else can have its address.
+#include <algorithm>
 #include <thread>
 
 #include "catch.h"
@@ -139,6 +140,46 @@ TEST_CASE("an address that the driver hands on from inside a free is logged free
   CHECK(sums_of(lines).one_owner_each);
   CHECK(sums_of(lines).allocs == 2);
   CHECK(program.free(again) == CUDA_SUCCESS);
+}
+
+TEST_CASE("a part of a block that the driver hands on from inside its free is logged taken after the free") {
+  const ScratchFolder folder;
+  FakeDriver driver;
+  Program program(limit_of(10'000), folder / "log");
+  const CUcontext context = program.create();
+  const CUdeviceptr address = program.take(4096);
+  const CUdeviceptr part = address + 1024;
+  std::atomic<bool> has_it{false};
+  std::thread next_owner;
+  driver.after_free = [&](CUdeviceptr) {
+    driver.after_free = nullptr;
+    next_owner = std::thread([&] {
+      FakeDriver::current = context;
+      const auto act = [&](policy::Obtained &got) {
+        got = {part, 512};
+        has_it = true;
+        return CUDA_SUCCESS;
+      };
+      CUdeviceptr taken = kUntouched;
+      program.parts.device_memory.allocate({"cuMemAlloc_v2", 512, 512, nullptr, false}, act, &taken);
+    });
+    while (!has_it) {
+      std::this_thread::yield();
+    }
+    for (int i = 0; i < 1000; ++i) {  // time enough to log it, if nothing held it back
+      std::this_thread::yield();
+    }
+  };
+  CHECK(program.free(address) == CUDA_SUCCESS);
+  next_owner.join();
+  const std::vector<json> lines = log_lines(folder / "log");
+  const auto of_block = [&](const char *type, CUdeviceptr block) {
+    return std::find_if(lines.begin(), lines.end(), [&](const json &line) {
+      return line.at("t") == type && std::stoull(line.at("addr").get<std::string>(), nullptr, 16) == block;
+    });
+  };
+  REQUIRE(of_block("alloc", part) != lines.end());
+  CHECK(of_block("free", address) < of_block("alloc", part));
 }
 
 TEST_CASE("racing threads leave a log in which no address has two owners") {

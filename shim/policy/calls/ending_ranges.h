@@ -1,0 +1,49 @@
+// The ranges of addresses whose blocks are being ended in the driver. It may give a part of such a range to another
+// thread before the end is logged; that thread waits, so that the log never shows two owners of one byte.
+// Layer: policy/calls. Threads: any. For calls that are logged: without a log nobody sees the order.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+#include "base/lock.h"
+
+namespace ration::policy {
+
+class EndingRanges {
+ public:
+  EndingRanges() = default;
+  EndingRanges(const EndingRanges &) = delete;
+  EndingRanges &operator=(const EndingRanges &) = delete;
+
+  struct Range {
+    EndingRanges *owner = nullptr;
+    const void *ender = nullptr;  // its thread; nullptr: none is ended here
+    std::uint64_t address = 0, bytes = 0;
+  };
+  // From before the driver's call until the end is logged. Of very many at once some are not seen.
+  class Ending {
+   public:
+    Ending(EndingRanges &ranges, std::uint64_t address, std::uint64_t bytes) noexcept;
+    ~Ending();
+    Ending(const Ending &) = delete;
+    Ending &operator=(const Ending &) = delete;
+
+   private:
+    Range *range_;
+  };
+
+  // Until no other thread is ending a block in this range.
+  void wait_for(std::uint64_t address, std::uint64_t bytes) noexcept;
+
+ private:
+  static void end(void *range) noexcept;
+  bool is_ending(std::uint64_t address, std::uint64_t bytes) noexcept;
+
+  RankedMutex mutex_{Rank::kEndingRanges};
+  std::array<Range, 64> ranges_ GUARDED_BY(mutex_);
+  std::atomic<unsigned> count_{0};
+};
+
+}  // namespace ration::policy
