@@ -115,6 +115,11 @@ class State:
             "scattered": scattered, "fill": (held + wanted) * 100 // limit,
             "crowded": beside > 0 and chunks(self.most_pooled) + beside + chunks(wanted) > limit}
 
+    def fill_the_limit(self, size):
+        """Whether few blocks of this size do, nearly to the last byte: mode async may leave them to the driver."""
+        limit = self.program.limit
+        return size > 0 and limit // size <= 64 and limit % size <= limit // 64
+
     def pooled_bytes(self):
         return sum(self.sizes[name] for name in self.pooled & self.sizes.keys())
 
@@ -157,7 +162,7 @@ class State:
             self.ordered[words[2]] = words[4] if verb == "alloc_from" else "default"
         elif verb in TAKES:
             self.ordered.pop(words[2], None)
-        if verb == "pitch" or verb == "alloc" and words[-1] != "old":
+        if (verb == "pitch" or verb == "alloc" and words[-1] != "old") and not self.fill_the_limit(self.sizes[words[2]]):
             self.pooled.add(words[2])
             self.most_pooled = max(self.most_pooled, self.pooled_bytes())
         elif verb in TAKES:
