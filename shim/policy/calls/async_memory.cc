@@ -207,7 +207,9 @@ bool AsyncMemory::take_in_turn(const Ask &ask, CUdeviceptr *address, CUresult &r
     if (none_ended && !transits.any()) {
       return false;
     }
-    if (taken == Taken::no_room) {
+    if (async_.is_preallocating(device)) {
+      // It ends in its time, with what was asked for in the pool.
+    } else if (taken == Taken::no_room) {
       looks += kLooksInVain;  // another thread may have held the chunk, or was replacing it
     } else if (none_ended) {
       ++looks;  // most likely at threads that only try
@@ -372,8 +374,11 @@ void AsyncMemory::preallocate(const Request &request, const Contexts::Current &w
   if (!async_.begin_preallocation(where.device)) {
     return;
   }
-  const Preallocation plan = devices_.async_preallocation_on(where.device);
   ledger::Account &account = ledger_.account(where.device);
+  ledger::Transit transit(account.transits());
+  transit.hold();
+  const AsyncPools::Preallocating preallocating(async_, where.device);
+  const Preallocation plan = devices_.async_preallocation_on(where.device);
   std::uint64_t bytes = plan.bytes;
   if (!plan.exact) {
     const std::uint64_t free_now = really_free().value_or(UINT64_MAX);

@@ -98,6 +98,19 @@ class AsyncPools {
 
   // True once for each device: the caller preallocates.
   bool begin_preallocation(int device);
+  // While the caller does, so that others wait for its end.
+  class Preallocating {
+   public:
+    Preallocating(AsyncPools &pools, int device);
+    ~Preallocating();
+    Preallocating(const Preallocating &) = delete;
+    Preallocating &operator=(const Preallocating &) = delete;
+
+   private:
+    static void end(void *running) noexcept;
+    std::atomic<bool> &running_;
+  };
+  bool is_preallocating(int device) const;
   // Makes the pool reserve so much, by one block that goes back at once.
   CUresult preallocate(int device, const ContextRef &context, std::uint64_t bytes);
 
@@ -111,7 +124,7 @@ class AsyncPools {
     DevicePool(FenceTracker &fences, int device) : frees(fences, device) {}
     StreamPools::PoolRef pool;  // nullptr: the device has none
     bool capped = false;
-    std::atomic<bool> preallocated{false};
+    std::atomic<bool> preallocated{false}, preallocating{false};
     std::atomic<bool> full{false};               // the driver had no memory for the latest block
     std::atomic<std::uint64_t> collected_ns{0};  // when the latest collect() began
     std::atomic<std::uint64_t> ordered{0};       // bytes, as ordered_bytes()

@@ -110,6 +110,8 @@ cases |= {f"blocks that fill the limit, {name}": fits(settings) for name, settin
 cases |= {f"blocks that fill the limit with the driver's rounding, {name}": fits_rounded(settings) for name, settings in SETTINGS.items()}
 cases |= {f"equal blocks of any size, {name}": fills(settings) for name, settings in SETTINGS.items()}
 cases["threads at first, the driver's pool"] = threads_at_first(SETTINGS["the driver's pool"])
+cases["threads at first, the driver's pool, preallocated"] = threads_at_first(
+    SETTINGS["the driver's pool"] | {"RATION_ASYNC_PREALLOCATE": str(512 * MIB)})
 cases |= {f"blocks that fill a group's limit, {name}": fits_in_group(settings) for name, settings in SETTINGS.items()
           if name not in ("grown on demand", "preallocated")}  # slabs are cut for the process's limit only
 cases |= {f"blocks that fill the limit in turn, {name}": fits_in_turn(settings) for name, settings in SETTINGS.items()
