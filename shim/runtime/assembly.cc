@@ -22,7 +22,7 @@ Assembly::Assembly(const Options &options, policy::LimitSource &limits, events::
       pools(devices, ledger, journal, contexts, fences, context_pools, exports, room, options.synchronous_free),
       async_pools(devices, contexts, ledger, journal, stream_pools, fences, options.deterministic),
       imports(fences, limits.state_folder()),
-      room(ledger, fences, pending, stream_pools, pools),
+      room(ledger, journal, fences, pending, stream_pools, pools),
       books(ledger, journal, pools, stream_pools),
       admission(devices, contexts, ledger, journal, books, pools, stream_pools, async_pools, room),
       async_memory(devices, ledger, journal, books, pools, stream_pools, async_pools, admission, options.async,

@@ -182,6 +182,16 @@ std::uint64_t RoomMaker::within_reach(int device) noexcept {
   return left + std::min(bytes, UINT64_MAX - left);
 }
 
+void RoomMaker::record_wait(const Need &need, const char *how, std::uint64_t start_ns,
+                            std::uint64_t available_before) noexcept {
+  const std::uint64_t waited = now_ns() - start_ns;
+  const std::uint64_t available = ledger_.account(need.device).available();
+  if (waited >= kFenceNs) {
+    const std::uint64_t gained = available - std::min(available, available_before);
+    journal_.record(events::Wait{need.device, need.api, how, 0, gained, waited, CUDA_SUCCESS});
+  }
+}
+
 bool RoomMaker::make_room(const Need &need, Patience patience) noexcept try {
   const int device = need.device;
   const ledger::Account &account = ledger_.account(device);
@@ -204,17 +214,26 @@ bool RoomMaker::make_room(const Need &need, Patience patience) noexcept try {
   if (need.bytes > account.limit() || account.available() + held + pending + idle < need.bytes) {
     return false;
   }
-  if (patience == Patience::briefly && pending > 0 && pending_.flush(device) && enough()) {
-    return true;
+  if (patience == Patience::briefly && pending > 0) {
+    const std::uint64_t start = now_ns();
+    const std::uint64_t before = account.available();
+    const bool released = pending_.flush(device);
+    record_wait(need, "event", start, before);
+    if (released && enough()) {
+      return true;
+    }
   }
   if (patience == Patience::briefly && idle > 0) {
     const std::uint64_t orphans = stream_pools_.orphaned(device);
     const std::uint64_t freed = stream_pools_.order_mark(device);
+    const std::uint64_t start = now_ns();
+    const std::uint64_t before = account.available();
     if (wait_for_work(device, [&] { return stream_pools_.trim(need.api, device) && enough(); })) {
       stream_pools_.release_orphans(need.api, device, orphans);
       stream_pools_.trim(need.api, device);
       stream_pools_.settled(device, freed);
     }
+    record_wait(need, "poll", start, before);
     if (enough()) {
       return true;
     }

@@ -17,9 +17,14 @@ namespace ration::policy {
 
 class RoomMaker final : public Room {
  public:
-  RoomMaker(ledger::Ledger &ledger, FenceTracker &fences, PendingFrees &pending, StreamPools &stream_pools,
-            BlockPools &pools)
-      : ledger_(ledger), fences_(fences), pending_(pending), stream_pools_(stream_pools), pools_(pools) {}
+  RoomMaker(ledger::Ledger &ledger, events::Journal &journal, FenceTracker &fences, PendingFrees &pending,
+            StreamPools &stream_pools, BlockPools &pools)
+      : ledger_(ledger),
+        journal_(journal),
+        fences_(fences),
+        pending_(pending),
+        stream_pools_(stream_pools),
+        pools_(pools) {}
 
   bool make_room(const Need &need, Patience patience) noexcept override;
   bool give_back(const Need &need, Patience patience) noexcept override;
@@ -39,6 +44,8 @@ class RoomMaker final : public Room {
   void release_orphans(const char *api, int device) noexcept;
 
  private:
+  // Of the device, for what was freed in stream order. Of a wait, not of a look.
+  void record_wait(const Need &need, const char *how, std::uint64_t start_ns, std::uint64_t available_before) noexcept;
   struct OrphanFence {
     int device = 0;
     std::uint64_t up_to = 0;  // StreamPools::orphaned() before it was taken
@@ -47,6 +54,7 @@ class RoomMaker final : public Room {
   CUresult poll_briefly(const Fence &fence, FunctionRef<bool()> enough);
 
   ledger::Ledger &ledger_;
+  events::Journal &journal_;
   FenceTracker &fences_;
   PendingFrees &pending_;
   StreamPools &stream_pools_;

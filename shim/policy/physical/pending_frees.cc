@@ -2,8 +2,10 @@
 
 #include <iterator>
 
+#include "base/clock.h"
 #include "base/wait.h"
 #include "policy/contexts/captures.h"
+#include "policy/contexts/fence_tracker.h"
 
 namespace ration::policy {
 namespace {
@@ -13,7 +15,7 @@ using driver::real;
 // An event after everything that is in `stream` now, or nullptr.
 CUevent record_event(CUstream stream) {
   if (!real.cuEventCreate.present() || !real.cuEventRecord.present() || !real.cuEventQuery.present() ||
-      !real.cuEventSynchronize.present() || !real.cuEventDestroy_v2.present()) {
+      !real.cuEventDestroy_v2.present()) {
     return nullptr;
   }
   CUevent event = nullptr;
@@ -87,20 +89,24 @@ std::uint64_t PendingFrees::bytes(int device) {
   return bytes;
 }
 
-bool PendingFrees::release_if_passed(const Pending &pending, bool wait) {
+bool PendingFrees::release_if_passed(const Pending &pending, std::uint64_t until_ns) {
   // The events of a context go with it: after that they must not be touched.
-  if (pending.context->ended_by.load(std::memory_order_acquire) == nullptr) {
-    CUresult passed = real.cuEventQuery(pending.event);
-    if (passed == CUDA_ERROR_NOT_READY && wait) {
-      passed = real.cuEventSynchronize(pending.event);
+  for (Backoff backoff; pending.context->ended_by.load(std::memory_order_acquire) == nullptr; backoff.sleep()) {
+    const CUresult passed = real.cuEventQuery(pending.event);
+    if (passed == CUDA_SUCCESS) {
+      real.cuEventDestroy_v2(pending.event);
+      break;
     }
-    if (passed != CUDA_SUCCESS) {  // the context's own error; its memory comes back with the context
-      return false;
+    if (passed != CUDA_ERROR_NOT_READY || until_ns == 0 || now_ns() >= until_ns) {
+      return false;  // not yet, or the context's own error; its memory comes back with the context
     }
-    real.cuEventDestroy_v2(pending.event);
   }
   finish(pending);
   return true;
+}
+
+bool PendingFrees::flush(int device) {
+  return release_passed(device, now_ns() + kIdlePatienceNs);
 }
 
 template <class Which>
@@ -116,7 +122,7 @@ std::list<PendingFrees::Pending> PendingFrees::take_out(const Which &which) {
   return taken;
 }
 
-bool PendingFrees::release_passed(int device, bool wait) {
+bool PendingFrees::release_passed(int device, std::uint64_t until_ns) {
   std::list<Pending> taken;  // so that the driver is asked without the lock
   bool others_released = false;
   std::uint64_t bytes = 0;
@@ -132,7 +138,7 @@ bool PendingFrees::release_passed(int device, bool wait) {
         releasing_bytes_[device] += bytes;
         break;
       }
-      if (!wait || releasing_[device] == 0) {
+      if (until_ns == 0 || releasing_[device] == 0) {
         return others_released;
       }
     }
@@ -141,7 +147,7 @@ bool PendingFrees::release_passed(int device, bool wait) {
   }
   const RelaxedCapture relaxed;
   const std::size_t released =
-      taken.remove_if([&](const Pending &pending) { return release_if_passed(pending, wait); });
+      taken.remove_if([&](const Pending &pending) { return release_if_passed(pending, until_ns); });
   Guard guard(mutex_);
   pending_.splice(pending_.end(), taken);
   --releasing_[device];

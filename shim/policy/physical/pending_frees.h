@@ -37,9 +37,10 @@ class PendingFrees {
   // The same for holds on physical memory, all of one device.
   void add(const ContextRef &context, Pieces pieces, CUstream stream) noexcept;
   // Releases what has passed. True: something was released.
-  bool poll(int device) { return release_passed(device, false); }
-  // The same, having waited for everything of the device, also for what another thread is waiting for.
-  bool flush(int device) { return release_passed(device, true); }
+  bool poll(int device) { return release_passed(device, 0); }
+  // The same, having waited for everything of the device, also for what another thread is waiting for: until the work
+  // has finished, or kIdlePatienceNs, because that work may itself wait for this call to return.
+  bool flush(int device);
   // What would be released if everything of the device had passed; holds on physical memory in full.
   std::uint64_t bytes(int device);
   // The context has ended, and with it everything that was pending there.
@@ -57,9 +58,9 @@ class PendingFrees {
   void finish(const Pending &pending);
   template <class Which>
   std::list<Pending> take_out(const Which &which) REQUIRES(mutex_);
-  bool release_passed(int device, bool wait);
+  bool release_passed(int device, std::uint64_t until_ns);  // until_ns: 0 to look only
   // True: its bytes were released.
-  bool release_if_passed(const Pending &pending, bool wait);
+  bool release_if_passed(const Pending &pending, std::uint64_t until_ns);
   static std::uint64_t bytes_of(const Pending &pending);
 
   ledger::Ledger &ledger_;

@@ -167,7 +167,18 @@ CUresult FakeDriver::event_state(CUevent event) {
   }
   FakeTimeline::Point point;
   if (!timeline.point_of(event, point)) {
-    return streams_wait && next_passed-- <= 0 ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+    if (!streams_wait || next_passed-- > 0) {
+      return CUDA_SUCCESS;
+    }
+    if (keeps_waiting || ++looks_ % kPolled != 0) {
+      return CUDA_ERROR_NOT_READY;
+    }
+    ++polls;
+    if (const auto door = during_wait) {
+      door();
+    }
+    streams_wait = false;
+    return timeline.has_event(event) ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
   }
   if (current == nullptr) {
     return CUDA_ERROR_INVALID_CONTEXT;

@@ -25,8 +25,11 @@ class FakeDriver {
 
   std::uint64_t total = 16384 * kMiB;
   std::uint64_t taken_by_others = 0;
-  std::uint64_t most_at_once = UINT64_MAX;        // larger allocations do not succeed, whatever is free
-  std::atomic<bool> streams_wait{false};          // events are not ready until this is false or somebody synchronises
+  std::uint64_t most_at_once = UINT64_MAX;  // larger allocations do not succeed, whatever is free
+  std::atomic<bool> streams_wait{false};    // events are not ready until this is false or somebody synchronises
+  std::atomic<bool> keeps_waiting{false};   // however long anybody polls
+  std::atomic<int> polls{0};                // that outlasted the streams: kPolled looks in a row
+  static constexpr int kPolled = 20;
   std::atomic<int> next_passed{0};                // so many queries of an event are answered ready all the same
   std::map<std::string, CUresult> fails;          // function -> what it answers, having done nothing
   std::map<CUcontext, CUresult> broken;           // what its events and synchronises, and all calls in it, answer
@@ -34,7 +37,7 @@ class FakeDriver {
   std::function<void(CUcontext)> during_destroy;  // inside a destroy or release, the context still there
   std::function<void()> after_destroy;            // inside a destroy, the context and its addresses free already
   std::function<void()> after_alloc;              // inside the driver's allocation, having allocated
-  std::function<void()> during_wait;              // inside cuEventSynchronize
+  std::function<void()> during_wait;              // inside cuEventSynchronize, and at the end of a poll
   std::function<void()> during_synchronise;       // inside cuCtxSynchronize, nothing finished yet
   std::function<void()> after_record;             // inside cuCtxRecordEvent, the event recorded
   std::function<void()> on_query;                 // inside cuEventQuery, before its answer
@@ -93,6 +96,7 @@ class FakeDriver {
   int device_of(CUcontext context) const;  // -1: no such context
   void end_context(CUcontext context);
 
+  std::atomic<int> looks_{0};  // of streams that wait
   mutable std::mutex mutex_;
   std::map<std::string, int> calls_;
   std::map<CUdeviceptr, Block> blocks_;
