@@ -130,8 +130,8 @@ CUresult BlockPools::allocate(const Request &request, const Contexts::Current &w
   return CUDA_SUCCESS;
 }
 
-CUresult BlockPools::retire(const char *api, std::uint64_t address, CUstream stream, const ContextRef &owner,
-                            std::uint64_t &bytes) {
+CUresult BlockPools::retire(const char *api, std::uint64_t address, std::optional<CUstream> stream,
+                            const ContextRef &owner, std::uint64_t &bytes) {
   const CUresult state = state_of_caller();
   if (state != CUDA_SUCCESS) {
     journal_.count_failed_free();
@@ -142,7 +142,7 @@ CUresult BlockPools::retire(const char *api, std::uint64_t address, CUstream str
   const ContextPool::InFlight in_flight(pool);
   bool due = false;
   Quarantine::PendingRecord pending;
-  switch (quarantine.retire(pool, address, bytes, pending, due, &exports_)) {
+  switch (quarantine.retire(pool, address, bytes, pending, due, &exports_, stream.has_value())) {
     case Quarantine::Retired::not_a_block:
       journal_.count_failed_free();
       return CUDA_ERROR_INVALID_VALUE;
@@ -154,7 +154,7 @@ CUresult BlockPools::retire(const char *api, std::uint64_t address, CUstream str
       break;
   }
   journal_.record(events::Free{address, bytes, owner->device, owner->number, api,
-                               reinterpret_cast<std::uintptr_t>(stream), events::Source::pool});
+                               reinterpret_cast<std::uintptr_t>(stream.value_or(nullptr)), events::Source::pool});
   pending.close();
   if (due || bytes >= quarantine.large_bytes()) {
     quarantine.collect(Quarantine::Sealing::always);  // its error is for the allocation that needs the memory
@@ -208,7 +208,7 @@ void BlockPools::settle_hit(CUcontext handle, std::uint64_t bytes) noexcept {
 
 CUresult BlockPools::free(const char *api, std::uint64_t address, const ContextRef &owner) {
   std::uint64_t bytes = 0;
-  const CUresult result = retire(api, address, nullptr, owner, bytes);
+  const CUresult result = retire(api, address, std::nullopt, owner, bytes);
   if (result != CUDA_SUCCESS) {
     return result;
   }

@@ -164,7 +164,8 @@ class BlockPools {
   // The contexts that have a pool on a device.
   std::vector<ContextRef> pooled_on(int device);
   // `bytes` gets the block's size.
-  CUresult retire(const char *api, std::uint64_t address, CUstream stream, const ContextRef &owner,
+  // `stream`: nullopt unless it is freed in stream order.
+  CUresult retire(const char *api, std::uint64_t address, std::optional<CUstream> stream, const ContextRef &owner,
                   std::uint64_t &bytes);
   void record_wait(const char *api, int device, const char *how, const Quarantine::Cleaned &cleaned,
                    std::uint64_t start_ns);

@@ -66,7 +66,7 @@ Quarantine::Batch &Quarantine::enter(ContextPool &pool, pool::Address address) {
 }
 
 Quarantine::Retired Quarantine::retire(ContextPool &pool, pool::Address address, std::uint64_t &bytes,
-                                       PendingRecord &pending, bool &due, IpcExporter *exports) {
+                                       PendingRecord &pending, bool &due, IpcExporter *exports, bool ordered) {
   due = false;
   Guard guard(mutex_);
   if (pool.closed.load(std::memory_order_relaxed)) {
@@ -91,7 +91,7 @@ Quarantine::Retired Quarantine::retire(ContextPool &pool, pool::Address address,
     return Retired::kept;
   }
   Batch &batch = enter(pool, address);
-  note_added({1, bytes});
+  note_added({1, bytes, ordered ? 1U : 0U});
   batch.unrecorded.fetch_add(1, std::memory_order_relaxed);
   pending = PendingRecord(batch.unrecorded);
   publish_due();
@@ -106,7 +106,7 @@ bool Quarantine::take_back(ContextPool &pool, pool::Address address, std::uint64
     return false;
   }
   enter(pool, address);
-  note_added({1, bytes});
+  note_added({1, bytes, 0});
   publish_due();
   return true;
 }
@@ -123,7 +123,7 @@ void Quarantine::gather() {
                                     for (std::size_t i = 0; i < count && make_room(); ++i) {
                                       enter(pool, addresses[i]);
                                     }
-                                    note_added({count, bytes});
+                                    note_added({count, bytes, 0});
                                   });
       any = true;
     }

@@ -52,9 +52,9 @@ class Quarantine final : public DeferredQueue<QuarantineBatch> {
     not_a_block,     // nothing live starts there; nothing changed
     no_host_memory,  // nothing changed
   };
-  // `bytes` gets the block's size. True in `due` when it is time to collect().
+  // `bytes` gets the block's size. True in `due` when it is time to collect(). `ordered`: it is freed in stream order.
   Retired retire(ContextPool &pool, pool::Address address, std::uint64_t &bytes, PendingRecord &pending, bool &due,
-                 IpcExporter *exports = nullptr);
+                 IpcExporter *exports = nullptr, bool ordered = false);
   // A retired block that the exporter kept and that no other process has open any more. False: the host has no memory,
   // nothing changed.
   bool take_back(ContextPool &pool, pool::Address address, std::uint64_t bytes);

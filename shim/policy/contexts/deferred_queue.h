@@ -38,9 +38,11 @@ namespace ration::policy {
 struct DeferredSize {
   std::uint64_t blocks = 0;
   std::uint64_t bytes = 0;
+  std::uint64_t ordered = 0;  // of the blocks: freed in stream order
 
-  void add(DeferredSize other) { blocks += other.blocks, bytes += other.bytes; }
-  void remove(DeferredSize other) { blocks -= other.blocks, bytes -= other.bytes; }
+  void add(DeferredSize other) { blocks += other.blocks, bytes += other.bytes, ordered += other.ordered; }
+  void remove(DeferredSize other) { blocks -= other.blocks, bytes -= other.bytes, ordered -= other.ordered; }
+  bool is_ordered() const { return ordered == blocks; }
 };
 
 template <class Payload>
@@ -74,8 +76,10 @@ class DeferredQueue {
   bool has_unsealed() const { return unsealed_.load(std::memory_order_relaxed) != 0; }
   // Reclaims what is clean. Never waits for the device.
   Cleaned collect(Sealing sealing) noexcept;
-  // The same; if nothing was clean, waits for the oldest epoch, unless reclaimed() is no longer `seen`. If blocks,
-  // others_cleaned, error and capturing are all empty, nothing is left to wait for.
+  // The same; if nothing was clean, waits for the oldest epoch, unless reclaimed() is no longer `seen`. Where all was
+  // freed in stream order, kIdlePatienceNs at most: the driver would not have waited in those frees, and the work
+  // before them may wait for this call to return. If blocks, others_cleaned, error and capturing are all empty, nothing
+  // is left to wait for.
   Cleaned wait(std::uint64_t seen) noexcept;
   // Waits until everything that was added before the call is clean.
   Cleaned drain() noexcept;
@@ -166,10 +170,13 @@ class DeferredQueue {
   std::uint64_t unpassed_bytes(std::uint64_t up_to);
   void note_answer(Epoch &epoch, CUresult answer, Cleaned &cleaned);
   void wait_for(Epoch &epoch, Cleaned &cleaned);
+  void poll_for(Epoch &epoch, std::uint64_t seen, Cleaned &cleaned);
+  void reclaim_all(Cleaned &cleaned);
+  bool is_all_ordered() REQUIRES(mutex_);
   bool reclaim_some(Cleaned &cleaned, bool &refused);
   // By another thread: a driver call that takes a fence may call back into us.
   bool is_sealed_elsewhere() REQUIRES(mutex_);
-  enum class Choice { wait, look_again, in_other_hands, nothing };
+  enum class Choice { wait, poll, look_again, in_other_hands, nothing };
   Choice choose(std::uint64_t seen, Epoch *&oldest);
 
  protected:
@@ -418,6 +425,30 @@ void DeferredQueue<Payload>::wait_for(Epoch &epoch, Cleaned &cleaned) {
   note_answer(epoch, answer, cleaned);
   cleaned.capturing |= answer == CUDA_ERROR_NOT_READY;
   cleaned.others_cleaned |= answer == CUDA_SUCCESS;
+  reclaim_all(cleaned);
+}
+
+template <class Payload>
+void DeferredQueue<Payload>::poll_for(Epoch &epoch, std::uint64_t seen, Cleaned &cleaned) {
+  cleaned.waited = true;
+  const std::uint64_t start = now_ns();
+  CUresult answer = CUDA_ERROR_NOT_READY;
+  for (Backoff backoff;; backoff.sleep()) {
+    {
+      const CaptureExclusion exclusion(fences_.captures());
+      answer = fences_.query(epoch.fence);
+    }
+    if (answer != CUDA_ERROR_NOT_READY || reclaimed() != seen || now_ns() - start >= kIdlePatienceNs) {
+      break;
+    }
+  }
+  note_answer(epoch, answer, cleaned);
+  cleaned.others_cleaned |= answer == CUDA_SUCCESS || reclaimed() != seen;
+  reclaim_all(cleaned);
+}
+
+template <class Payload>
+void DeferredQueue<Payload>::reclaim_all(Cleaned &cleaned) {
   bool refused = false;
   for (Waiter waiter;; waiter.pause()) {
     while (reclaim_some(cleaned, refused)) {
@@ -426,6 +457,13 @@ void DeferredQueue<Payload>::wait_for(Epoch &epoch, Cleaned &cleaned) {
       return;
     }
   }
+}
+
+template <class Payload>
+bool DeferredQueue<Payload>::is_all_ordered() {
+  const auto is_ordered = [](const Epoch &epoch) { return epoch.size.is_ordered(); };
+  return fences_.by_events() && open_size_.is_ordered() && std::all_of(sealing_.begin(), sealing_.end(), is_ordered) &&
+         std::all_of(sealed_.begin(), sealed_.end(), is_ordered);
 }
 
 template <class Payload>
@@ -450,7 +488,7 @@ typename DeferredQueue<Payload>::Choice DeferredQueue<Payload>::choose(std::uint
     return Choice::in_other_hands;
   }
   oldest = use(sealed_.front());
-  return Choice::wait;
+  return is_all_ordered() ? Choice::poll : Choice::wait;
 }
 
 template <class Payload>
@@ -469,6 +507,9 @@ typename DeferredQueue<Payload>::Cleaned DeferredQueue<Payload>::wait(std::uint6
         return cleaned;
       case Choice::wait:
         wait_for(*oldest, cleaned);
+        return cleaned;
+      case Choice::poll:
+        poll_for(*oldest, seen, cleaned);
         return cleaned;
       case Choice::nothing:
         if (!cleaned.ending) {

@@ -28,6 +28,28 @@ TEST_CASE("an allocation that would be denied waits for what was freed, and says
   CHECK(sums_of(lines).one_owner_each);
 }
 
+TEST_CASE("an allocation waits for ever for a free that would have waited, and not for a stream-ordered one") {
+  FakeDriver driver;
+  PooledProgram program(driver, limit_of(kSlab));
+  const CUcontext context = program.create();
+  const CUdeviceptr first = program.take(kMiB);
+  driver.timeline.submit(context);  // which ends when somebody synchronises
+  SECTION("of one alone") {
+    REQUIRE(program.free_async(first) == CUDA_SUCCESS);
+    CHECK(program.take(kWhole) == kUntouched);
+    CHECK(program.last == CUDA_ERROR_OUT_OF_MEMORY);
+    CHECK(driver.timeline.is_behind(driver.timeline.submitted()));
+    CHECK(program.denied(events::Reason::pool_holds) == 1);
+  }
+  SECTION("of one beside a plain one") {
+    const CUdeviceptr second = program.take(kMiB / 2);
+    REQUIRE(program.free_async(first) == CUDA_SUCCESS);
+    REQUIRE(program.free(second) == CUDA_SUCCESS);
+    CHECK(program.take(kWhole) != kUntouched);
+  }
+  CHECK(program.early() == 0);
+}
+
 TEST_CASE("an error of the wait is returned by the allocation, and leaves the pointer alone") {
   FakeDriver driver;
   PooledProgram program(driver, limit_of(kSlab));
