@@ -153,12 +153,8 @@ void add(Range &range, const Extent &extent, const Plane &plane) {
   range.most = plus(range.most, times(times(gob_column, high), deep));
 }
 
-bool is_mapped_later(const CUDA_ARRAY3D_DESCRIPTOR &shape) {
-  return (shape.Flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING)) != 0;
-}
-
 Range range_of(const CUDA_ARRAY3D_DESCRIPTOR &shape, unsigned levels, unsigned unknown) {
-  if (is_mapped_later(shape)) {
+  if ((shape.Flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING)) != 0) {
     return {};
   }
   const bool layered = (shape.Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)) != 0;
