@@ -342,7 +342,8 @@ void AsyncMemory::merge_chunks(const Request &request, const Contexts::Current &
   }
   const std::uint64_t limit = ledger_.account(device).limit();
   const std::uint64_t rest = left();
-  const bool loses_one = (held + rest) / bytes > held / bytes + rest / bytes;
+  const bool loses_one = (held + rest) / bytes > held / bytes + rest / bytes &&
+                         !ledger_.account(device).transits().any();  // else the figures are of two moments
   // Chunks that hold nothing are trimmed where the pool must grow: little of the limit, or one block, is no matter.
   if (merged == 0 || (!single && !loses_one && (held < limit / 2 || merged / bytes < 2))) {
     if (exact && (!single || free.blocks < limit / bytes)) {
