@@ -71,7 +71,7 @@ class DeviceReach {
   bool is_needed() const noexcept { return contexts_.on_several_devices(); }
 
   // Frees without a fence, most likely: one that is taken later would cover the work that is about to be submitted, and
-  // whoever needs their memory would wait for that. A load.
+  // a call that needs their memory would wait for that. A load.
   bool may_have_unsealed_frees() const noexcept { return fences_.unsealed_noted(); }
   void seal_frees() noexcept;
 

@@ -84,26 +84,19 @@ bool RoomMaker::wait_for_work(int device, FunctionRef<bool()> enough) noexcept t
 }
 
 CUresult RoomMaker::poll_briefly(const Fence &fence, FunctionRef<bool()> enough) {
-  const std::uint64_t start = now_ns();
   if (fence.marks.empty()) {
     return CUDA_SUCCESS;
   }
   Context &context = *fence.marks.front().context;
   const Pin pin(context);
   const EmptyStream synchronised(pin ? context.handle : nullptr);
-  for (Backoff backoff;; backoff.sleep()) {
+  return fences_.poll(fence, [&] {
     {
       const CaptureExclusion exclusion(fences_.captures());
-      const CUresult passed = fences_.query(fence);
-      if (passed != CUDA_ERROR_NOT_READY || now_ns() - start > kIdlePatienceNs) {
-        return passed;
-      }
       synchronised.synchronise();
     }
-    if (enough()) {
-      return CUDA_ERROR_NOT_READY;
-    }
-  }
+    return enough();
+  });
 }
 
 void RoomMaker::fence_orphans(int device) noexcept try {

@@ -431,17 +431,7 @@ void DeferredQueue<Payload>::wait_for(Epoch &epoch, Cleaned &cleaned) {
 template <class Payload>
 void DeferredQueue<Payload>::poll_for(Epoch &epoch, std::uint64_t seen, Cleaned &cleaned) {
   cleaned.waited = true;
-  const std::uint64_t start = now_ns();
-  CUresult answer = CUDA_ERROR_NOT_READY;
-  for (Backoff backoff;; backoff.sleep()) {
-    {
-      const CaptureExclusion exclusion(fences_.captures());
-      answer = fences_.query(epoch.fence);
-    }
-    if (answer != CUDA_ERROR_NOT_READY || reclaimed() != seen || now_ns() - start >= kIdlePatienceNs) {
-      break;
-    }
-  }
+  const CUresult answer = fences_.poll(epoch.fence, [&] { return reclaimed() != seen; });
   note_answer(epoch, answer, cleaned);
   cleaned.others_cleaned |= answer == CUDA_SUCCESS || reclaimed() != seen;
   reclaim_all(cleaned);

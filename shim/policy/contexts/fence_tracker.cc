@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/wait.h"
 
 namespace ration::policy {
@@ -289,6 +290,22 @@ CUresult FenceTracker::query([[maybe_unused]] const Fence &fence, [[maybe_unused
     }
   }
   return CUDA_SUCCESS;
+}
+
+CUresult FenceTracker::poll(const Fence &fence, FunctionRef<bool()> enough) {
+  const std::uint64_t start = now_ns();
+  for (Backoff backoff;; backoff.sleep()) {
+    {
+      const CaptureExclusion exclusion(captures_);
+      const CUresult passed = query(fence);
+      if (passed != CUDA_ERROR_NOT_READY || now_ns() - start >= kIdlePatienceNs) {
+        return passed;
+      }
+    }
+    if (enough()) {
+      return CUDA_ERROR_NOT_READY;
+    }
+  }
 }
 
 bool FenceTracker::is_idle(int device) {

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "base/lock.h"
 #include "driver/functions.h"
 #include "policy/contexts/captures.h"
@@ -85,6 +86,8 @@ class FenceTracker {
   CUresult query(const Fence &fence, const Context *only = nullptr);
   // The same, having waited for it, in relaxed mode by itself. NOT_READY: a capture prevents synchronising.
   CUresult wait(const Fence &fence, const Context *only = nullptr);
+  // query() until it has passed or failed, `enough` says so, or kIdlePatienceNs are over: then NOT_READY.
+  CUresult poll(const Fence &fence, FunctionRef<bool()> enough);
   // Whether nothing that was submitted before the call to contexts that may reach the device still runs; false if that
   // cannot be known without waiting.
   bool is_idle(int device);
@@ -100,8 +103,8 @@ class FenceTracker {
   void forget(const ContextRef &context);
   Captures &captures() { return captures_; }
 
-  // Whether something was freed and may have no fence yet: a load, for whoever is about to submit work. It stays noted
-  // until somebody who looked takes the note.
+  // Whether something was freed and may have no fence yet: a load, for a call that is about to submit work. It stays
+  // noted until a call that looked takes the note.
   bool unsealed_noted() const noexcept { return unsealed_.load(std::memory_order_relaxed); }
   void note_unsealed() noexcept { unsealed_.store(true, std::memory_order_release); }
   void take_unsealed_note() noexcept { (void)unsealed_.exchange(false); }  // then look again

@@ -154,7 +154,7 @@ void add(Range &range, const Extent &extent, const Plane &plane) {
 }
 
 Range range_of(const CUDA_ARRAY3D_DESCRIPTOR &shape, unsigned levels, unsigned unknown) {
-  if ((shape.Flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING)) != 0) {
+  if (is_mapped_later(shape)) {
     return {};
   }
   const bool layered = (shape.Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)) != 0;

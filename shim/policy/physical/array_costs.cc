@@ -10,10 +10,6 @@ namespace {
 
 using driver::real;
 
-bool is_mapped_later(const CUDA_ARRAY3D_DESCRIPTOR &shape) {
-  return (shape.Flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING)) != 0;
-}
-
 bool can_ask(bool mipmapped) {
   const bool asks = mipmapped ? real.cuMipmappedArrayGetMemoryRequirements.present() &&
                                     real.cuMipmappedArrayCreate.present() && real.cuMipmappedArrayDestroy.present()

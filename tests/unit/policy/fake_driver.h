@@ -27,7 +27,7 @@ class FakeDriver {
   std::uint64_t taken_by_others = 0;
   std::uint64_t most_at_once = UINT64_MAX;  // larger allocations do not succeed, whatever is free
   std::atomic<bool> streams_wait{false};    // events are not ready until this is false or somebody synchronises
-  std::atomic<bool> keeps_waiting{false};   // however long anybody polls
+  std::atomic<bool> keeps_waiting{false};   // however long a thread polls
   std::atomic<int> polls{0};                // that outlasted the streams: kPolled looks in a row
   static constexpr int kPolled = 20;
   std::atomic<int> next_passed{0};                // so many queries of an event are answered ready all the same

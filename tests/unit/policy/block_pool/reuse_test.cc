@@ -33,7 +33,7 @@ TEST_CASE("an allocation waits for ever for a free that would have waited, and n
   PooledProgram program(driver, limit_of(kSlab));
   const CUcontext context = program.create();
   const CUdeviceptr first = program.take(kMiB);
-  driver.timeline.submit(context);  // which ends when somebody synchronises
+  driver.timeline.submit(context);  // which ends when a thread synchronises
   SECTION("of one alone") {
     REQUIRE(program.free_async(first) == CUDA_SUCCESS);
     CHECK(program.take(kWhole) == kUntouched);
