@@ -72,13 +72,13 @@ bool ExportFile::set_up(int folder, int descriptor, const std::string &temporary
     problem = "its file system has no open-file-description locks";
     return false;
   }
-  const std::uint64_t exporter = random_number();
-  name_ = export_file_name(exporter);
+  exporter_ = random_number();
+  name_ = export_file_name(exporter_);
   if (const int error = allocate_space(descriptor, 0, shared::kExportBytes); error != 0) {
     problem = error_text(error);
     return false;
   }
-  if (!write_header(descriptor, exporter) || !identify(descriptor, identity_)) {
+  if (!write_header(descriptor, exporter_) || !identify(descriptor, identity_)) {
     problem = error_text(errno);
     return false;
   }
@@ -136,6 +136,10 @@ std::unique_ptr<ExportFile> ExportFile::make(const std::string &state_folder, st
   return nullptr;
 }
 
+bool ExportFile::has_pages() const {
+  return ledger::has_pages(header_, shared::kExportBytes);
+}
+
 ExportToken ExportFile::publish(std::uint32_t index, const ExportedBlock &block, const ExportNonce &nonce) {
   ExportRecord &held = record(index);
   const std::uint64_t generation = (held.state.load(std::memory_order_relaxed) >> 1) + 1;
@@ -164,12 +168,17 @@ ExportToken ExportFile::publish(std::uint32_t index, const ExportedBlock &block,
 }
 
 void ExportFile::end(std::uint32_t index) {
-  record(index).state.fetch_and(~std::uint64_t{1});
+  if (has_pages()) {
+    record(index).state.fetch_and(~std::uint64_t{1});
+  }
 }
 
 // REQUIRES: nobody holds the lock on the record's byte. An opener that lives has executed another program, or is about
 // to close the block.
 bool ExportFile::has_ending_opener(std::uint32_t index) const {
+  if (!has_pages()) {
+    return true;
+  }
   for (shared::ExportWord &opener : record(index).opener) {
     ProcessMark mark = opener.load();
     const ProcessState state = mark == 0 ? ProcessState::lives : state_of(mark);

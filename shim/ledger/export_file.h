@@ -26,7 +26,9 @@ class ExportFile {
   ExportFile(const ExportFile &) = delete;
   ExportFile &operator=(const ExportFile &) = delete;
 
-  std::uint64_t exporter() const { return header_->exporter; }
+  std::uint64_t exporter() const { return exporter_; }
+  // Whether the file is as long as it was made. One system call. Where it is not, nothing may be published.
+  bool has_pages() const;
   std::string path() const { return folder_ + "/" + name_; }
 
   // Writes memory only. REQUIRES: the record is new, or it has ended and a Snapshot taken since shows no opener.
@@ -36,7 +38,8 @@ class ExportFile {
   // A snapshot of which records are open. An opener takes a shared lock on the record's byte, then checks the record;
   // the exporter ends the record, then checks the lock. One of the two sees the other, so an open block is never
   // reused. The kernel drops the lock of an opener that dies, but before it takes the device from it: a record stays
-  // open while one of its openers is ending. Where the file has lost its name, every record counts as open.
+  // open while one of its openers is ending. Where the file has lost its name or was cut short, every record counts as
+  // open.
   class Snapshot {
    public:
     explicit Snapshot(const ExportFile &file);
@@ -58,6 +61,7 @@ class ExportFile {
   bool set_up(int folder, int descriptor, const std::string &temporary, std::string &problem);
 
   shared::ExportHeader *header_ = nullptr;
+  std::uint64_t exporter_ = 0;
   std::string folder_;
   std::string name_;
   FileIdentity identity_;

@@ -68,13 +68,13 @@ void ExportLease::enter() {
 }
 
 void ExportLease::leave() {
-  if (place_ != nullptr && address_space_ == this_address_space()) {
+  if (place_ != nullptr && address_space_ == this_address_space() && has_pages(header_, shared::kExportBytes)) {
     place_->store(0);
   }
 }
 
 bool ExportLease::is_live() const {
-  return record().state.load() == live_state_;
+  return has_pages(header_, shared::kExportBytes) && record().state.load() == live_state_;
 }
 
 // Locks first, then checks the record. A process that dies in between leaves no lock.

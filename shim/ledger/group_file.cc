@@ -13,7 +13,6 @@
 #include <system_error>
 
 #include "base/open_beyond_streams.h"
-#include "base/readable.h"
 #include "ledger/kill_points.h"
 #include "ledger/life_byte.h"
 #include "ledger/process_identity.h"
@@ -27,6 +26,10 @@ using shared::Slot;
 
 constexpr char kTemporaryPrefix[] = ".new-";
 constexpr int kInterruptions = 1000;
+
+std::size_t bytes_of(std::uint32_t slots) {
+  return sizeof(Header) + std::size_t{slots} * sizeof(Slot);
+}
 
 // A user that may write to the file can put anything into it, or truncate it under a mapping. This holds for root, too:
 // any user could have created its folder in /dev/shm first.
@@ -56,8 +59,7 @@ std::string header_problem(const Header &header, int descriptor) {
   // The size is read after the count: another process may add a slot at the same time.
   const std::uint32_t ready = header.ready_slots.load(std::memory_order_acquire);
   struct stat found {};
-  if (ready > shared::kSlots || fstat(descriptor, &found) != 0 ||
-      found.st_size < static_cast<off_t>(sizeof(Header) + std::size_t{ready} * sizeof(Slot))) {
+  if (ready > shared::kSlots || fstat(descriptor, &found) != 0 || found.st_size < static_cast<off_t>(bytes_of(ready))) {
     return "it was cut short; let the group's processes end and remove it";
   }
   return {};
@@ -123,8 +125,7 @@ std::uint32_t GroupFile::slots() const {
   if (ready <= known || ready > shared::kSlots) {
     return std::min(ready, known);
   }
-  const auto *const end = reinterpret_cast<const char *>(&slot(ready));
-  if (!is_readable(end - sizeof(std::uint64_t))) {
+  if (!ledger::has_pages(header_, bytes_of(ready))) {
     return known;
   }
   known_slots_.store(ready, std::memory_order_relaxed);
@@ -132,9 +133,17 @@ std::uint32_t GroupFile::slots() const {
 }
 
 bool GroupFile::is_cut(int descriptor) const {
-  const std::size_t known = sizeof(Header) + known_slots_.load(std::memory_order_relaxed) * sizeof(Slot);
+  const std::size_t known = bytes_of(known_slots_.load(std::memory_order_relaxed));
   struct stat found {};
   return fstat(descriptor, &found) == 0 && found.st_size < static_cast<off_t>(known);
+}
+
+bool GroupFile::has_pages() const {
+  if (!ledger::has_pages(header_, bytes_of(known_slots_.load(std::memory_order_relaxed)))) {
+    return false;
+  }
+  (void)slots();  // those of members that joined since are touched, too
+  return true;
 }
 
 GroupFile::~GroupFile() {
@@ -269,8 +278,7 @@ bool grow(const GroupFile &file, int descriptor, std::uint32_t index) {
   if (before > index) {
     return true;
   }
-  const auto end_of = [](std::uint32_t slots) { return sizeof(Header) + std::size_t{slots} * sizeof(Slot); };
-  if (const int error = allocate_space(descriptor, end_of(before), end_of(index + 1)); error != 0) {
+  if (const int error = allocate_space(descriptor, bytes_of(before), bytes_of(index + 1)); error != 0) {
     errno = error;
     return false;
   }

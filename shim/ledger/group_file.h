@@ -37,6 +37,9 @@ class GroupFile {
   std::uint32_t slots() const;
   // Whether the file, which `descriptor` refers to, has become shorter than it was seen to be. Touches no page of it.
   bool is_cut(int descriptor) const;
+  // Whether the pages that the file was seen to have are there, as the kernel sees it: one system call, two where the
+  // file has grown.
+  bool has_pages() const;
 
   // Maps what `descriptor` refers to, after checking that it is a group's file of this layout. Otherwise `problem` says
   // what it is.

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/clock.h"
+#include "base/ticks.h"
 #include "ledger/device_key.h"
 #include "ledger/kill_points.h"
 #include "ledger/process_identity.h"
@@ -31,7 +32,8 @@ Membership::Membership(GroupFile file, std::uint32_t slot, GroupKind kind, std::
       kind_(kind),
       name_(std::move(name)),
       probe_(std::move(probe)),
-      address_space_(this_address_space()) {
+      address_space_(this_address_space()),
+      moment_(ticks_of_a_moment()) {
   (void)file_.slots();  // known from now on, its own among them
   for (std::uint32_t device = 0; device < shared::kDevices; ++device) {
     const Cell &cell = file_.slot(slot_).cells[device];
@@ -42,7 +44,22 @@ Membership::Membership(GroupFile file, std::uint32_t slot, GroupKind kind, std::
 // A forked child does not have the mapping, and a file that was cut short has no pages.
 bool Membership::is_here(int device) const {
   return device >= 0 && static_cast<std::uint32_t>(device) < shared::kDevices &&
-         this_address_space() == address_space_ && !lost_.load(std::memory_order_relaxed);
+         this_address_space() == address_space_ && !is_lost();
+}
+
+// A page behind the end of the file raises SIGBUS. The kernel is asked at most once in a moment: that costs several
+// times an operation's price, and the answer may be out of date as soon as it is there.
+bool Membership::is_lost() const {
+  const std::uint64_t now = ticks();
+  if (now - looked_.load(std::memory_order_relaxed) < moment_ || lost_.load(std::memory_order_relaxed)) {
+    return lost_.load(std::memory_order_relaxed);
+  }
+  if (!file_.has_pages()) {
+    lost_.store(true, std::memory_order_relaxed);
+    return true;
+  }
+  looked_.store(now, std::memory_order_relaxed);
+  return false;
 }
 
 // Processes without a group share no limit: what is wrong with their file refuses nothing.

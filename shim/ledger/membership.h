@@ -87,6 +87,7 @@ class Membership {
   Membership(GroupFile file, std::uint32_t slot, GroupKind kind, std::string name, LifeProbe probe);
   bool change(std::uint32_t device, std::uint64_t add, std::uint64_t subtract, bool limited);
   bool is_here(int device) const;
+  bool is_lost() const;
   bool only_shown_and_lost() const;
 
   struct Own {  // of one device: the state from which the next operation starts
@@ -106,7 +107,9 @@ class Membership {
   mutable RankedMutex mutex_{Rank::kMembership};
   Own own_[shared::kDevices] GUARDED_BY(mutex_);
   std::atomic<std::uint32_t> cursor_{0};
-  std::atomic<bool> lost_{false};  // the file was cut short: its pages must not be touched any more
+  const std::uint64_t moment_;                    // in ticks, between two looks at the file
+  mutable std::atomic<std::uint64_t> looked_{0};  // in ticks, when it was last seen to be whole
+  mutable std::atomic<bool> lost_{false};         // it was cut short: its pages must not be touched any more
   std::atomic<bool> trouble_said_{false};
 };
 

@@ -4,6 +4,8 @@
 
 #include <cerrno>
 
+#include "base/readable.h"
+
 namespace ration::ledger {
 namespace {
 
@@ -41,6 +43,10 @@ void *map_shared(int descriptor, std::size_t bytes) {
   give_back(first, kPage);
   // not every kernel that takes the calls of Linux copies a mapping
   return whole != MAP_FAILED ? whole : map_uninherited(descriptor, bytes);
+}
+
+bool has_pages(const void *mapped, std::size_t bytes) {
+  return is_readable(static_cast<const char *>(mapped) + bytes - sizeof(std::uint64_t));
 }
 
 }  // namespace ration::ledger

@@ -10,4 +10,7 @@ namespace ration::ledger {
 // The first `bytes` of the file, which may be shorter: pages past its end must not be touched. nullptr: errno says why.
 void *map_shared(int descriptor, std::size_t bytes);
 
+// Whether the page that the first `bytes` of the mapping end in is there: pages before it are, too. One system call.
+bool has_pages(const void *mapped, std::size_t bytes);
+
 }  // namespace ration::ledger

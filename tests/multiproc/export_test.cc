@@ -21,6 +21,31 @@ using namespace ration::ledger;
 
 namespace {
 
+TEST_CASE("an exporter and an opener whose file was cut short do not die of it, and the block stays open") {
+  const Folder folder;
+  const Shared<Meeting> meeting;
+  Child exporter([&] {
+    const auto file = make_file(folder);
+    const ExportToken token = file->publish(3, block_at(512), export_nonce());
+    Child opener([&] {
+      const auto lease = open_one(folder, token);
+      expect(lease != nullptr && lease->is_live(), "the token opens nothing");
+      open(meeting->has_it, 1);
+      wait_while(meeting->over, 0);
+      expect(!lease->is_live(), "the record is gone");
+    });
+    wait_while(meeting->has_it, 0);
+    expect(file->has_pages() && truncate(file->path().c_str(), 0) == 0, "cannot cut the file");
+    expect(!file->has_pages(), "nothing is missing");
+    open(meeting->over, 1);
+    expect(opener.ended() == 0, "the opener died");
+    file->end(3);
+    expect(is_open(*file, 3), "a block whose record is gone is reused");
+    file->remove_if_unused();
+  });
+  CHECK(exporter.ended() == 0);
+}
+
 TEST_CASE("another process opens a block by its token, and the owner sees it open until it is closed") {
   const Folder folder;
   const auto file = make_file(folder);

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <vector>
 
+#include "base/clock.h"
 #include "catch.h"
 #include "failed_joins.h"
 #include "ledger/shared_layout.h"
@@ -33,6 +34,13 @@ void write_word(const std::string &path, std::size_t place, std::uint32_t word) 
   std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
   file.seekp(static_cast<std::streamoff>(place));
   file.write(reinterpret_cast<const char *>(&word), sizeof(word));
+}
+
+constexpr std::uint64_t kBetweenLooks = 1'000'000;  // more than a member goes without a look at its file
+
+void spend(std::uint64_t nanoseconds) {
+  for (const std::uint64_t begun = now_ns(); now_ns() - begun < nanoseconds;) {
+  }
 }
 
 }  // namespace
@@ -134,6 +142,43 @@ TEST_CASE("a member that finds its file cut short touches it no more, refuses, a
   }
 }
 
+TEST_CASE("whatever a member does first after its file was cut short, it does not die of it") {
+  using Step = void (*)(Membership &);
+  const std::pair<const char *, Step> steps[] = {
+      {"reserve", [](Membership &m) { expect(!granted(m.reserve(0, 1, false)), "granted without a ledger"); }},
+      {"release", [](Membership &m) { m.release(0, kMiB); }},
+      {"charge", [](Membership &m) { m.charge(0, kMiB); }},
+      {"publish",
+       [](Membership &m) {
+         m.publish(0, {kMiB, 1, {}});
+       }},
+      {"state a limit", [](Membership &m) { m.state_limit(0, kMiB); }},
+      {"show a limit", [](Membership &m) { m.show_limit(0, kMiB); }},
+      {"find a device", [](Membership &m) { expect(m.device(kDevice0, 0) == -1, "a device without a ledger"); }},
+      {"limit", [](Membership &m) { expect(m.limit(0) == 0, "a limit that grants"); }},
+      {"limits", [](Membership &m) { expect(!m.has_limits(), "limits without a ledger"); }},
+      {"total", [](Membership &m) { expect(m.total(0) == 0, "a total without a ledger"); }},
+      {"available", [](Membership &m) { expect(m.available(0) == 0, "something is available"); }},
+      {"holders", [](Membership &m) { expect(m.holders(0, 8).empty(), "somebody holds memory"); }},
+      {"look for the dead", [](Membership &m) { m.reclaim_from_dead(0); }},
+      {"ask for deaths", [](Membership &m) { expect(!m.member_died_within(0, 60), "a dead member"); }},
+  };
+  for (const std::size_t size : {std::size_t{0}, sizeof(shared::Header)}) {
+    for (const auto &[name, step] : steps) {
+      INFO("cut to " << size << ", then: " << name);
+      const Folder folder;
+      Child member([&folder, size = size, step = step] {
+        const std::unique_ptr<Membership> joined = holder(folder.path(), 2 * kMiB, kMiB);
+        expect(truncate((folder / "group-g").c_str(), static_cast<off_t>(size)) == 0, "cannot cut the file");
+        spend(kBetweenLooks);
+        step(*joined);
+        expect(contains(joined->trouble(), "its file was cut short"), "what?");
+      });
+      CHECK(member.ended() == 0);
+    }
+  }
+}
+
 TEST_CASE("a process without a group goes on where its file was cut short") {
   const Folder folder;
   Child process([&] {
@@ -143,7 +188,7 @@ TEST_CASE("a process without a group goes on where its file was cut short") {
     expect(shown != nullptr && shown->device(kDevice0, 0) == 0, problem.c_str());
     expect(granted(shown->reserve(0, kMiB, true)), "refused without a limit");
     expect(truncate((folder / "ungrouped").c_str(), sizeof(shared::Header)) == 0, "cannot cut the file");
-    shown->reclaim_from_dead(0);
+    spend(kBetweenLooks);
     expect(granted(shown->reserve(0, kMiB, true)) && shown->limit(0) == kNoLimit, "refused without a limit");
     shown->release(0, 2 * kMiB);
   });

@@ -66,6 +66,10 @@ IpcExporter::Shared IpcExporter::share(const ContextRef &owner, const pool::Bloc
   if (records == nullptr) {
     return Shared::no_file;
   }
+  if (!records->has_pages()) {
+    problem = records->path() + ": it was cut short";
+    return Shared::no_file;
+  }
   const ledger::ExportNonce nonce = ledger::export_nonce();
   ContextPool &pool = *existing_pool(*owner);
   Announced announced(pool.shared);

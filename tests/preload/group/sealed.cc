@@ -1,6 +1,7 @@
 // sealed FILE hits|grows: warms a pool up, then makes the mappings of the group's FILE inaccessible. hits: 100,000
-// pairs that the pool serves must succeed. grows: one allocation that the pool cannot serve must end the process by
-// SIGSEGV, which proves that the file is inaccessible.
+// pairs that the pool serves must succeed, and have not met the file: accessible again, it serves an allocation that
+// the pool cannot. grows: such an allocation is refused meanwhile, which proves that the file is inaccessible, and
+// afterwards.
 #include <simcuda/simcuda.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +17,7 @@ using namespace preload::pool;
 
 // So few that the live bytes never change enough to be published.
 constexpr int kSlots = 8, kWarming = 5000, kPairs = 100'000;
-constexpr size_t kMost = size_t{1} << 20, kBeyond = size_t{600} << 20;
+constexpr size_t kMost = size_t{1} << 20, kBeyond = size_t{511} << 20;  // beside the preallocated 512 MiB, within 1 GiB
 
 CUdeviceptr slots[kSlots];
 
@@ -60,14 +61,17 @@ int main(int argc, char **argv) {
   for (unsigned i = 0; i < kWarming && !verdict.failed(); ++i) replace(i, verdict);
   const unsigned long long taken = simcuda_calls("cuMemAlloc_v2");
   if (protect(argv[1], PROT_NONE) == 0) return kNothingTested;
+  CUdeviceptr block = 0;
   if (strcmp(argv[2], "grows") == 0) {
-    CUdeviceptr block = 0;
-    cuMemAlloc_v2(&block, kBeyond);
-    return kNothingTested;
+    if (cuMemAlloc_v2(&block, kBeyond) != CUDA_ERROR_OUT_OF_MEMORY) verdict.fail(kNothingTested);
+    protect(argv[1], PROT_READ | PROT_WRITE);
+    if (cuMemAlloc_v2(&block, kBeyond) != CUDA_ERROR_OUT_OF_MEMORY) verdict.fail(kNothingTested);
+    return verdict.status();
   }
   for (unsigned i = 0; i < kPairs && !verdict.failed(); ++i) replace(kWarming + i, verdict);
   if (simcuda_calls("cuMemAlloc_v2") != taken) verdict.fail(kNothingTested);
   protect(argv[1], PROT_READ | PROT_WRITE);
+  verdict.succeeded("cuMemAlloc, by the driver", cuMemAlloc_v2(&block, kBeyond));
   dprintf(1, "%d hits\n", kPairs);
   return verdict.status();
 }

@@ -1,0 +1,35 @@
+// A counter of the processor's that costs less to read than a clock: for what must happen now and then, and need not
+// happen at a certain time.
+// Layer: base. Threads: any; no system call. Processors may differ by some ticks.
+#pragma once
+
+#include <cstdint>
+
+#include "base/clock.h"
+
+namespace ration {
+
+inline std::uint64_t ticks() noexcept {
+#if defined(__x86_64__)
+  return __builtin_ia32_rdtsc();
+#elif defined(__aarch64__)
+  std::uint64_t count = 0;
+  asm volatile("mrs %0, cntvct_el0" : "=r"(count));
+  return count;
+#else
+  return now_ns();
+#endif
+}
+
+// Between 8 and 33 microseconds on processors whose counter runs at 1 to 4 GHz, or says how fast it runs.
+inline std::uint64_t ticks_of_a_moment() noexcept {
+#if defined(__aarch64__)
+  std::uint64_t in_a_second = 0;
+  asm("mrs %0, cntfrq_el0" : "=r"(in_a_second));
+  return in_a_second / 65'536;
+#else
+  return 32'768;
+#endif
+}
+
+}  // namespace ration
