@@ -80,7 +80,7 @@ class State:
         self.program = program
         self.closed = {}  # flag -> context of the work that waits for it
         self.sizes, self.ordered, self.seen = {}, {}, set()  # ordered: block -> pool
-        self.pooled, self.most_pooled = set(), 0  # blocks that mode async takes from its pool
+        self.synchronous, self.most_held = set(), 0  # blocks of cuMemAlloc and cuMemAllocPitch, which mode async may pool
         self.kinds = set()  # of what was allocated since nothing was live: door, bytes and context
         self.disturbed = False  # work waited for a flag meanwhile, or a block was freed in stream order
         self.lingers = False  # with `late`: work that natively ended in a wait may still go on here
@@ -113,7 +113,7 @@ class State:
             "door": words[4] if words[1] == "alloc" and len(words) > 4 else "", "busy": bool(self.closed),
             "elsewhere": elsewhere, "alike": alike, "uneven": wanted > 0 and limit % wanted * 64 > limit,
             "scattered": scattered, "fill": (held + wanted) * 100 // limit,
-            "crowded": beside > 0 and chunks(self.most_pooled) + beside + chunks(wanted) > limit}
+            "crowded": beside > 0 and chunks(self.most_held) + beside + chunks(wanted) > limit}
 
     def fill_the_limit(self, size):
         """Whether few blocks of this size do, nearly to the last byte: mode async may leave them to the driver."""
@@ -121,7 +121,8 @@ class State:
         return size > 0 and limit // size <= 64 and limit % size <= limit // 64
 
     def pooled_bytes(self):
-        return sum(self.sizes[name] for name in self.pooled & self.sizes.keys())
+        sizes = (self.sizes[name] for name in self.synchronous & self.sizes.keys())
+        return sum(size for size in sizes if not self.fill_the_limit(size))
 
     def step(self, words, answer):
         verb, code = words[1], answer.split(":")[0].rstrip("w!")
@@ -162,11 +163,11 @@ class State:
             self.ordered[words[2]] = words[4] if verb == "alloc_from" else "default"
         elif verb in TAKES:
             self.ordered.pop(words[2], None)
-        if (verb == "pitch" or verb == "alloc" and words[-1] != "old") and not self.fill_the_limit(self.sizes[words[2]]):
-            self.pooled.add(words[2])
-            self.most_pooled = max(self.most_pooled, self.pooled_bytes())
+        if verb == "pitch" or verb == "alloc" and words[-1] != "old":
+            self.synchronous.add(words[2])
+            self.most_held = max(self.most_held, sum(self.sizes[name] for name in self.synchronous & self.sizes.keys()))
         elif verb in TAKES:
-            self.pooled.discard(words[2])
+            self.synchronous.discard(words[2])
 
     def follow_contexts(self, words):
         verb, thread = words[1], words[0]
