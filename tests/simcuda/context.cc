@@ -46,7 +46,7 @@ CUresult current(Lock &lock, Context **context) {
   if (top == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   if (!top->alive) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   *context = top;
-  return CUDA_SUCCESS;
+  return top->health();
 }
 
 Context *current_or_null() {
@@ -87,6 +87,7 @@ CUresult bring_up(Lock &lock, Context &context) {
   if (!state.machine->reserve(device.physical, state.settings->context_bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
   set_defaults(context);
   context.id = state.next_id++;
+  context.fault = CUDA_SUCCESS;
   context.legacy = new_stream(context, Stream::Kind::kLegacy, 0);
   context.alive = true;
   return CUDA_SUCCESS;

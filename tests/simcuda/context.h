@@ -20,6 +20,7 @@ struct Context {
   bool primary = false;
   bool alive = false;  // a primary context is destroyed and recreated under the same handle
   bool closing = false;
+  CUresult fault = CUDA_SUCCESS;  // of a root: what its work did wrong; every later call in the context answers it
   unsigned flags = 0;
   unsigned api_version = 3020;
   unsigned attached = 1;
@@ -39,13 +40,15 @@ struct Context {
   Context(const Context &) = delete;
   Context &operator=(const Context &) = delete;
   bool green() const { return root != this; }
+  CUresult health() const { return root->fault; }
 };
 
 inline CUcontext handle_of(Context *context) {
   return reinterpret_cast<CUcontext>(context);
 }
 
-// The context in which calls of this thread work. INVALID_CONTEXT: none; CONTEXT_IS_DESTROYED: it was destroyed.
+// The context in which calls of this thread work. INVALID_CONTEXT: none; CONTEXT_IS_DESTROYED: it was destroyed; its
+// fault: it has one.
 CUresult current(Lock &lock, Context **context);
 // The same without the check that it is alive; null: none.
 Context *current_or_null();

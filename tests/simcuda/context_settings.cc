@@ -93,7 +93,7 @@ CUresult cuCtxSynchronize_v2(CUcontext ctx) {
     if (const CUresult error = may_act_unseen(); error != CUDA_SUCCESS) return error;
     drain(lock, context);
     after_waiting(lock);
-    return CUDA_SUCCESS;
+    return context.health();
   });
 }
 

@@ -120,7 +120,8 @@ void *simcuda_host_view(CUdeviceptr address) {
   if (simcuda::phase() != simcuda::Phase::kReady) return nullptr;
   const simcuda::Lock lock(simcuda::driver().mutex);
   const auto reserved = simcuda::mapped_at(address);
-  return reserved && reserved->mapping == nullptr ? nullptr : simcuda::view_of(address);
+  std::byte *const view = simcuda::view_of(address);
+  return reserved && reserved->mapping == nullptr && !simcuda::is_watched(view) ? nullptr : view;
 }
 
 void *simcuda_private_machine(void) {

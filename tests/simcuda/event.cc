@@ -126,7 +126,7 @@ CUresult cuEventSynchronize(CUevent hEvent) {
   const std::vector<Mark> marks = event->marks;  // a later record does not prolong this wait
   for (const Mark &mark : marks) wait(lock, mark);
   after_waiting(lock);
-  return CUDA_SUCCESS;
+  return event->context->health();
 }
 
 CUresult cuEventDestroy(CUevent hEvent) {

@@ -142,7 +142,7 @@ CUresult cuMemFree_v2(CUdeviceptr dptr) {
     wait(lock, pending_free);
   }
   finish_free(dptr, id);
-  return CUDA_SUCCESS;
+  return context->health();
 }
 
 CUresult cuMemGetInfo_v2(size_t *free, size_t *total) {

@@ -45,6 +45,7 @@ void serve(std::shared_ptr<Stream> stream) {
     operation = {};
     lock.lock();
     ++stream->completed;
+    find_faults(*stream);
     state.progress.notify_all();
   }
   stream->served = false;
@@ -207,7 +208,7 @@ CUresult run(Lock &lock, const std::shared_ptr<Stream> &stream, Form form, Until
   }
   const Mark mark = submit(lock, stream, Pace::kDelayed, std::move(work));
   if (until == Until::kDone) wait(lock, mark);
-  return CUDA_SUCCESS;
+  return until == Until::kDone ? stream->context->health() : CUDA_SUCCESS;
 }
 
 }  // namespace simcuda

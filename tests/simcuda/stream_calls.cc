@@ -79,7 +79,7 @@ CUresult cuStreamSynchronize(CUstream hStream) {
     if (const CUresult error = may_ask(*stream); error != CUDA_SUCCESS) return error;
     if (!idle(*stream->context, stream)) wait(lock, submit(lock, stream, Pace::kInstant, [] {}));
     after_waiting(lock);
-    return CUDA_SUCCESS;
+    return stream->context->health();
   });
 }
 

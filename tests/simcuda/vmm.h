@@ -1,6 +1,6 @@
 // Virtual memory management: physical memory, the handles that name it, reserved addresses and their mappings.
 // Layer: driver.h. Threads: under Driver::mutex. Owns: a reservation's views, for ever, so that late stream work never
-// faults; its writes to an unmapped range are lost, as no program can rely on them.
+// ends the process; what it writes to an unmapped range is lost, and its context has a fault.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -9,8 +9,7 @@
 #include <optional>
 #include <vector>
 
-#define __CUDA_API_VERSION_INTERNAL
-#include <cuda.h>
+#include "tests/simcuda/stream.h"
 
 namespace simcuda {
 
@@ -63,6 +62,8 @@ struct VirtualMemory {
   std::map<std::uint64_t, Reservation> reservations;
   std::multimap<std::uint64_t, std::pair<std::uint64_t, std::byte *>>
       spare;  // freed reservations: bytes → address, view
+  // Views of granules that were unmapped while that work was unfinished.
+  std::map<std::byte *, std::shared_ptr<const std::vector<Mark>>> lost;
 };
 
 // Null: no such handle, or a released one.
@@ -102,6 +103,15 @@ std::optional<Mapped> mapped_at(std::uint64_t address);
 enum class Use : unsigned char { kRead, kWrite };
 // Whether the device may access the whole range, over any number of adjacent mappings.
 bool reachable(const Device &device, Use use, std::uint64_t address, std::uint64_t bytes);
+
+// From now on, unfinished work that touches the view faults (vmm_faults.cc). REQUIRES: a view of fresh memory.
+void watch_unmapped(std::byte *view, std::uint64_t bytes);
+bool is_watched(const std::byte *view);
+// The view gets other memory, or another owner.
+void unwatch(std::byte *view, std::uint64_t bytes);
+// After each operation of a stream: its context gets a fault if a watched view was touched meanwhile. Of several
+// streams that run at the same time it is the first one to end.
+void find_faults(const Stream &stream);
 
 // Grants or revokes the host program's own access to a mapping's bytes.
 void let_host(std::uint64_t address, Mapping &mapping, CUmemAccess_flags access);

@@ -1,5 +1,5 @@
-// Reserved addresses and their mappings. Unmapping waits for nothing: running work loses its memory, as on hardware for
-// a program that does not wait by itself. Layer: vmm.h. Threads: any.
+// Reserved addresses and their mappings. Unmapping waits for nothing: running work loses its memory, and faults if it
+// touches it, as on hardware for a program that does not wait by itself. Layer: vmm.h. Threads: any.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -56,6 +56,7 @@ std::optional<std::pair<std::uint64_t, std::byte *>> take_spare(std::uint64_t by
     if (found->second.first % alignment != 0) continue;
     const auto taken = found->second;
     spare.erase(found);
+    unwatch(taken.second, bytes);
     return taken;
   }
   return std::nullopt;
@@ -169,6 +170,7 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAlloc
     reservation->mappings.erase(placed);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
+  unwatch(reservation->view + (ptr - start), size);
   ++known->mappings;
   return CUDA_SUCCESS;
 }
@@ -191,6 +193,7 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
   if (no_child(::mmap(view, size, PROT_READ | PROT_WRITE, kNowhere | MAP_FIXED, -1, 0), size) == nullptr) {
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
+  watch_unmapped(view, size);
   std::for_each(first, last, [](auto &placed) {
     auto &[address, mapping] = placed;
     let_host(address, mapping, CU_MEM_ACCESS_FLAGS_PROT_NONE);
