@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
@@ -24,6 +25,7 @@ std::atomic<void (*)(void)> watcher{nullptr};
 struct ThreadState {
   DefaultStream stream;
   unsigned device_side;
+  unsigned mappings;
   char note[121];
 };
 thread_local ThreadState thread_state{};
@@ -33,6 +35,17 @@ int index_of(const char *symbol) {
   const auto *const found =
       std::lower_bound(kSymbols, end, symbol, [](const char *a, const char *b) { return std::strcmp(a, b) < 0; });
   return found != end && std::strcmp(*found, symbol) == 0 ? static_cast<int>(found - kSymbols) : -1;
+}
+
+// Spins: a sleep of microseconds takes many times as long.
+void spend(unsigned index) {
+  for (const Cost &cost : settings().costs) {
+    if (cost.symbol != kSymbols[index]) continue;
+    const std::chrono::duration<double, std::micro> whole(cost.microseconds * thread_state.mappings);
+    const auto begun = std::chrono::steady_clock::now();
+    while (std::chrono::steady_clock::now() - begun < whole) {
+    }
+  }
 }
 
 // Opened for each line: the program under test may close every descriptor that it did not open.
@@ -58,6 +71,7 @@ bool admit(unsigned index, DefaultStream stream, Needs needs, CUresult *refusal)
   const unsigned long long call = counts[index].fetch_add(1, std::memory_order_relaxed) + 1;  // no partner: statistics
   thread_state.stream = stream;
   thread_state.note[0] = '\0';
+  thread_state.mappings = 1;
   if (watched.load() == static_cast<int>(index)) {
     watcher.load()();
   }
@@ -79,6 +93,7 @@ bool admit(unsigned index, DefaultStream stream, Needs needs, CUresult *refusal)
 }
 
 CUresult leave(unsigned index, CUresult result) {
+  spend(index);
   trace(kSymbols[index], result);
   return result;
 }
@@ -88,6 +103,10 @@ CUresult not_simulated(unsigned index) {
   complain(std::string("simcuda: ") + kSymbols[index] + " is not simulated");
   thread_state.note[0] = '\0';
   return leave(index, CUDA_ERROR_NOT_SUPPORTED);
+}
+
+void about(unsigned mappings) {
+  thread_state.mappings = mappings;
 }
 
 void note(const char *format, ...) {

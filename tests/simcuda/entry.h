@@ -24,6 +24,9 @@ CUresult leave(unsigned index, CUresult result);
 
 CUresult not_simulated(unsigned index);
 
+// How many mappings the call is about: it takes its cost for each of them.
+void about(unsigned mappings);
+
 // Details of a call for the trace. At most 120 characters are kept.
 void note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -13,6 +13,7 @@ constexpr std::uint64_t kDefaultDeviceBytes = 16ull << 30;
 constexpr std::uint64_t kDefaultContextBytes = 256ull << 20;
 constexpr unsigned kDefaultReturnMs = 2;
 constexpr unsigned kMostDevices = 16;
+constexpr double kMostCost = 1e6;  // microseconds
 
 std::vector<std::string> split(std::string_view text, char by) {
   std::vector<std::string> parts;
@@ -76,6 +77,21 @@ std::vector<Fault> parse_faults(const std::string &text) {
   return faults;
 }
 
+std::vector<Cost> parse_costs(const std::string &text) {
+  std::vector<Cost> costs;
+  if (text.empty()) return costs;
+  for (const std::string &part : split(text, ',')) {
+    const auto equals = std::min(part.find('='), part.size() - 1);
+    const auto microseconds = whole_number<double>(std::string_view(part).substr(equals + 1));
+    if (microseconds && *microseconds >= 0 && *microseconds <= kMostCost && part[equals] == '=') {
+      costs.push_back({part.substr(0, equals), *microseconds});
+    } else {
+      complain("simcuda: SIMCUDA_COSTS: '" + part + "' is not SYMBOL=MICROSECONDS; ignored");
+    }
+  }
+  return costs;
+}
+
 std::map<int, int> parse_attributes(const std::string &text) {
   std::map<int, int> attributes;
   if (text.empty()) return attributes;
@@ -133,6 +149,7 @@ Settings *read() {
   if (const char *visible = std::getenv("CUDA_VISIBLE_DEVICES")) read->visible = visible;
   if (const std::string missing = text_of("SIMCUDA_MISSING"); !missing.empty()) read->missing = split(missing, ',');
   read->faults = parse_faults(text_of("SIMCUDA_FAIL"));
+  read->costs = parse_costs(text_of("SIMCUDA_COSTS"));
   read->attributes = parse_attributes(text_of("SIMCUDA_ATTRIBUTES"));
   return read;
 }

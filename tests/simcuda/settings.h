@@ -16,6 +16,12 @@ struct Fault {
   int code;
 };
 
+// What a call takes at least, or each mapping that a call is about.
+struct Cost {
+  std::string symbol;
+  double microseconds;
+};
+
 struct Settings {
   std::vector<std::uint64_t> device_bytes;  // empty: SIMCUDA_DEVICES is invalid
   std::uint64_t context_bytes;
@@ -30,6 +36,7 @@ struct Settings {
   std::optional<std::string> visible;
   std::vector<std::string> missing;
   std::vector<Fault> faults;
+  std::vector<Cost> costs;
   std::map<int, int> attributes;  // override of every device's attributes
 };
 

@@ -3,6 +3,7 @@
 
 #include "implemented.h"
 #include "tests/simcuda/driver.h"
+#include "tests/simcuda/entry.h"
 #include "tests/simcuda/vmm.h"
 
 namespace simcuda {
@@ -61,6 +62,7 @@ CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *des
   const Lock lock(driver().mutex);
   const auto mappings = whole_mappings(ptr, size);
   if (mappings.empty()) return CUDA_ERROR_INVALID_VALUE;
+  about(static_cast<unsigned>(mappings.size()));
   for (const auto &[address, mapping] : mappings) {
     for (std::size_t i = 0; i < count; ++i) {
       if (!is_access(desc[i].flags)) return CUDA_ERROR_INVALID_VALUE;

@@ -189,6 +189,7 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
     ++last;
   }
   if (unmapped != size) return CUDA_ERROR_INVALID_VALUE;
+  about(static_cast<unsigned>(std::distance(first, last)));
   std::byte *const view = found->reservation->view + (ptr - found->reserved_at);
   if (no_child(::mmap(view, size, PROT_READ | PROT_WRITE, kNowhere | MAP_FIXED, -1, 0), size) == nullptr) {
     return CUDA_ERROR_OUT_OF_MEMORY;

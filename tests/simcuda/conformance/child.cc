@@ -247,6 +247,37 @@ int four_allocations() {
   return 0;
 }
 
+// Whole milliseconds of a call.
+template <class Call>
+int milliseconds_of(Call call) {
+  const auto begun = std::chrono::steady_clock::now();
+  if (const CUresult error = call(); error != CUDA_SUCCESS) return -static_cast<int>(error);
+  return static_cast<int>(
+      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begun).count());
+}
+
+// Maps four granules, one call each, then allows access to all and unmaps all in one call each. Says what each kind of
+// call took.
+int map_four() {
+  constexpr size_t kGranule = size_t{2} << 20;
+  if (const CUresult error = start(); error != CUDA_SUCCESS) return static_cast<int>(error);
+  const CUmemLocation device{CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  CUmemAllocationProp properties{};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location = device;
+  const CUmemAccessDesc access{device, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  CUmemGenericAllocationHandle handle = 0;
+  CUdeviceptr range = 0;
+  say(std::to_string(milliseconds_of([&] { return DRIVER(cuMemCreate)(&handle, kGranule, &properties, 0); })));
+  if (const CUresult error = DRIVER(cuMemAddressReserve)(&range, 4 * kGranule, 0, 0, 0)) return static_cast<int>(error);
+  for (CUdeviceptr at = range; at < range + 4 * kGranule; at += kGranule) {
+    say(std::to_string(milliseconds_of([&] { return DRIVER(cuMemMap)(at, kGranule, 0, handle, 0); })));
+  }
+  say(std::to_string(milliseconds_of([&] { return DRIVER(cuMemSetAccess)(range, 4 * kGranule, &access, 1); })));
+  say(std::to_string(milliseconds_of([&] { return DRIVER(cuMemUnmap)(range, 4 * kGranule); })));
+  return 0;
+}
+
 int look_up(const char *name) {
   void *address = nullptr;
   say(DRIVER(cuGetProcAddress_v2)(name, &address, 12000, 0, nullptr));
@@ -297,6 +328,7 @@ int main(int count, char **arguments) {
   if (what == "leave_late") return leave_late();
   if (what == "touch") return touch();
   if (what == "four_allocations") return four_allocations();
+  if (what == "map_four") return map_four();
   if (what == "look_up" && count > 2) return look_up(arguments[2]);
   if (what == "before_init") return before_init();
   if (what == "least") return least();

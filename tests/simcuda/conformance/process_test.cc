@@ -98,6 +98,14 @@ TEST_CASE("a scripted fault affects the selected call and no other") {
         Lines{"0", "2", "0", "719"});
 }
 
+TEST_CASE("a call takes its cost at least, and for each mapping that it is about") {
+  const Lines took =
+      run({"map_four"}, {{"SIMCUDA_COSTS", "cuMemCreate=20000,cuMemMap=3000.5,cuMemSetAccess=5000,cuMemUnmap=4000"}});
+  REQUIRE(took.size() == 7);
+  const int least[] = {20, 3, 3, 3, 3, 20, 16};
+  for (std::size_t i = 0; i < took.size(); ++i) CHECK(std::stoi(took[i]) >= least[i]);
+}
+
 TEST_CASE("a function that is declared missing is not found") {
   CHECK(run({"look_up", "cuMemGetInfo"}) == Lines{"0"});
   CHECK(run({"look_up", "cuMemGetInfo"}, {{"SIMCUDA_MISSING", "cuCtxSynchronize,cuMemGetInfo_v2"}}) == Lines{"500"});

@@ -39,8 +39,8 @@ SIMCUDA_API int simcuda_register_kernel(const char *name, simcuda_kernel kernel,
 /* Registers a device variable: each module and library has its own, allocated at the first look-up. */
 SIMCUDA_API int simcuda_register_global(const char *name, size_t bytes);
 
-/* The host's read-write view of the bytes at a device address; NULL outside every device's memory. Of addresses that were
- * unmapped under running work the view remains, so that the work's touch becomes a fault of its context. */
+/* The host's read-write view of the bytes at a device address; NULL outside every device's memory. Of addresses that
+ * were unmapped under running work the view remains, so that the work's touch becomes a fault of its context. */
 SIMCUDA_API void *simcuda_host_view(CUdeviceptr address);
 
 /* The bytes that a device holds for this process, as charged. Allocations (device variables included): multiples of
