@@ -304,6 +304,11 @@ bool has_name(int descriptor, int folder, const std::string &name) {
          own == FileIdentity{named.st_dev, named.st_ino};
 }
 
+bool is_unnamed(int descriptor) {
+  struct stat found {};
+  return fstat(descriptor, &found) == 0 && found.st_nlink == 0;
+}
+
 bool remove_if_dead(int folder, const std::string &name) {
   std::string problem;
   const Descriptor file = open_group_file(folder, name, problem);

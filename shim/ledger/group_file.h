@@ -104,6 +104,9 @@ bool identify(int descriptor, FileIdentity &identity);
 // Whether `descriptor` refers to the file that has `name` now.
 bool has_name(int descriptor, int folder, const std::string &name);
 
+// Whether the file that `descriptor` refers to has been removed from its folder.
+bool is_unnamed(int descriptor);
+
 // Removes the file if it has no members; also a file under a temporary name whose maker died.
 bool remove_if_dead(int folder, const std::string &name);
 

@@ -263,6 +263,9 @@ void Membership::reclaim_from_dead(int device) noexcept try {
       lost_.store(true, std::memory_order_relaxed);
       return;
     }
+    if (is_unnamed(look.number())) {
+      removed_.store(true, std::memory_order_relaxed);
+    }
     std::uint32_t cursor = cursor_.load(std::memory_order_relaxed);
     reap(file_, look.number(), slot_, now_ns() + kReclaimNs, cursor);
     cursor_.store(cursor, std::memory_order_relaxed);
@@ -287,12 +290,17 @@ bool Membership::member_died_within(int device, std::uint64_t seconds) noexcept 
 std::string Membership::trouble() {
   std::string problem;
   const bool lost = lost_.load(std::memory_order_relaxed);
-  const bool blind = !lost && is_here(0) && !probe_.look(problem);
-  if ((!lost && !blind) || trouble_said_.exchange(true, std::memory_order_relaxed)) {
+  const bool removed = removed_.load(std::memory_order_relaxed);
+  const bool blind = !lost && !removed && is_here(0) && !probe_.look(problem);
+  if ((!lost && !removed && !blind) || trouble_said_.exchange(true, std::memory_order_relaxed)) {
     return {};
   }
-  return lost ? "its file was cut short, so every allocation is refused: " + probe_.path()
-              : "members that have ended cannot be found, so what they held stays charged: " + problem;
+  if (lost) {
+    return "its file was cut short, so every allocation is refused: " + probe_.path();
+  }
+  return removed ? "its file was removed, so processes that join from now on share another limit: " + probe_.path() +
+                       "; let the group's processes end"
+                 : "members that have ended cannot be found, so what they held stays charged: " + problem;
 }
 
 }  // namespace ration::ledger

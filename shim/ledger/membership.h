@@ -110,6 +110,7 @@ class Membership {
   const std::uint64_t moment_;                    // in ticks, between two looks at the file
   mutable std::atomic<std::uint64_t> looked_{0};  // in ticks, when it was last seen to be whole
   mutable std::atomic<bool> lost_{false};         // it was cut short: its pages must not be touched any more
+  std::atomic<bool> removed_{false};              // its last name was taken from it
   std::atomic<bool> trouble_said_{false};
 };
 

@@ -179,6 +179,20 @@ TEST_CASE("whatever a member does first after its file was cut short, it does no
   }
 }
 
+TEST_CASE("a member whose file was removed keeps its limit, and says once that newcomers do not share it") {
+  const Folder folder;
+  Child member([&] {
+    const std::unique_ptr<Membership> joined = holder(folder.path(), 2 * kMiB, kMiB);
+    expect(!granted(joined->reserve(0, 2 * kMiB, true)) && joined->trouble().empty(), "trouble with a whole file");
+    expect(unlink((folder / "group-g").c_str()) == 0, "cannot remove the file");
+    expect(!granted(joined->reserve(0, 2 * kMiB, true)), "granted more than the limit");
+    expect(contains(joined->trouble(), "its file was removed, so processes that join from now on"), "what?");
+    expect(joined->trouble().empty(), "says it twice");
+    expect(granted(joined->reserve(0, kMiB, true)), "refused what fits");
+  });
+  CHECK(member.ended() == 0);
+}
+
 TEST_CASE("a process without a group goes on where its file was cut short") {
   const Folder folder;
   Child process([&] {
