@@ -52,6 +52,8 @@ class FileReader {
   bool may_stand_here(const Option &option) const {
     return option.scope == Scope::kAnywhere || (option.scope == Scope::kSystemFile && is_of_system());
   }
+  static bool may_begin_path(char c) { return c == '/' || c == '*' || c == '?' || c == '['; }
+
   bool has_enough_problems() const { return reading_.problems.size() >= kMostProblems; }
 
   // The structure of the file is wrong, and the intended meaning may have been a limit.
@@ -107,6 +109,10 @@ class FileReader {
           (part.key != "exe" && part.key != "argv")) {
         refuse(part.place, quoted(part.key) + " is no pattern of a program; " + std::string(kMatchExample));
         return false;
+      }
+      if (program_ == nullptr && part.key == "exe" && !part.text.empty() && !may_begin_path(part.text.front())) {
+        note(part.key, part.place,
+             "the whole path is compared, so it matches nothing; write " + quoted("*/" + part.text));
       }
       fits =
           fits && (program_ == nullptr || fits_pattern(part.key == "exe" ? program_->exe : program_->argv, part.text));

@@ -1,5 +1,7 @@
 // `ration config`: lists the settings files, or prints the mistakes in a file. Layer: cli.
+#include <filesystem>
 #include <iostream>
+#include <system_error>
 
 #include "cli/exit_status.h"
 #include "cli/log.h"
@@ -13,6 +15,17 @@ namespace ration::cli {
 
 namespace {
 
+// What the file is where it lies. Elsewhere it is taken for a system file, which may set every key.
+config::Source source_of(const std::string &path) {
+  std::error_code ignored;
+  for (const config::FilePlace &place : config::places_of_files(config::own_context())) {
+    if (std::filesystem::equivalent(path, place.path, ignored)) {
+      return place.source;
+    }
+  }
+  return config::Source::kSystemFile;
+}
+
 // Logs a line for each mistake. True where there is none.
 bool check(const std::string &path) {
   const config::SmallFile file = config::read_small_file(path, config::Trust::kAnybody);
@@ -20,8 +33,8 @@ bool check(const std::string &path) {
     log_line("config: " + config::printable(path) + ": " + (file.there ? file.wrong : "there is no such file"));
     return false;
   }
-  // As a system file, which may set every key, and without a program for its rules.
-  const config::FileReading reading = config::read_settings_text(file.text, path, config::Source::kSystemFile, nullptr);
+  // Without a program for its rules.
+  const config::FileReading reading = config::read_settings_text(file.text, path, source_of(path), nullptr);
   bool good = reading.problems.empty();
   for (const config::Problem &problem : reading.problems) {
     log_line("config: " + problem.written + ": " + problem.sentence);

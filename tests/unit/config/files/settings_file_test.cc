@@ -48,6 +48,16 @@ std::uint64_t limit_of(const Reading &reading) {
 
 }  // namespace
 
+TEST_CASE("a pattern that no whole path can match is a mistake of a file that is checked, and of no other") {
+  const std::string text = R"({"rules": [{"match": {"exe": "job"}, "limit": "1GiB"}]})";
+  CHECK(wrong_of(text) == "/f.json:1:23: exe: the whole path is compared, so it matches nothing; write \"*/job\"");
+  for (const char *const pattern : {"/usr/bin/job", "*/job", "*job", "?usr/job", "[/]job"}) {
+    CHECK(wrong_of(R"({"rules": [{"match": {"exe": ")" + std::string(pattern) + R"("}, "limit": "1GiB"}]})").empty());
+  }
+  const ProgramIdentity program{"/usr/bin/job", "job"};
+  CHECK(text_read(text, &program).problems.empty());
+}
+
 TEST_CASE("numbers, booleans, strings and objects of devices are values, exact to the digit") {
   const FileReading reading = text_read(R"({"$schema": "x", "limit": {"0": "8GiB", "GPU-1f2e": 0.4, "2": 1073741824},
     "headroom": 0, "async_preallocate": -1, "reserve": 0.10000000000000000555, "show_limit": false,
@@ -94,8 +104,8 @@ TEST_CASE("numbers of one value are equal in any spelling") {
 
 TEST_CASE("a duplicate structural key puts the limit in doubt, and two lists of locked keys both hold") {
   for (const char *text :
-       {R"({"rules": [], "rules": []})", R"({"rules": [{"match": {"exe": "a"}, "match": {"exe": "*"}}]})",
-        R"({"rules": [{"match": {"exe": "a", "exe": "*"}}]})"}) {
+       {R"({"rules": [], "rules": []})", R"({"rules": [{"match": {"exe": "*a"}, "match": {"exe": "*"}}]})",
+        R"({"rules": [{"match": {"exe": "*a", "exe": "*"}}]})"}) {
     INFO(text);
     CHECK(text_read(text).in_doubt);
     CHECK(text_read(text).problems.size() == 1);
