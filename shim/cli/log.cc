@@ -8,14 +8,13 @@
 #include <string>
 
 #include "base/quiet_write.h"
+#include "base/visible.h"
 
 namespace ration::cli {
 
 void log_line(std::string_view line) {
   // One write, so that lines of several processes on one terminal do not mix.
-  std::string text = "ration: ";
-  text += line;
-  text += '\n';
+  const std::string text = "ration: " + visible(line) + "\n";
   for (std::string_view rest = text; !rest.empty();) {
     const ssize_t written = write_quietly(STDERR_FILENO, rest.data(), rest.size());
     if (written <= 0) {

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/quiet_write.h"
+#include "base/visible.h"
 
 namespace ration::events {
 namespace {
@@ -38,11 +39,7 @@ spdlog::logger &logger() {
 }  // namespace
 
 void say(std::string_view line) noexcept try {
-  std::string one_line(line);
-  for (char &c : one_line) {
-    c = c == '\n' || c == '\r' ? ' ' : c;
-  }
-  logger().log(spdlog::level::warn, one_line);
+  logger().log(spdlog::level::warn, visible(line));
 } catch (...) {  // fails open
 }
 

@@ -135,7 +135,7 @@ def summed_up(*command):
         for option in ("--limit=1GiB", "--group-tree=1GiB", "--reserve=1GiB"):
             done = said([COMMAND, "run", "--sim", "2GiB", option, "--", *command], environment(folder, ""))
             expect(f"{option}: status", done.returncode, 0)
-            expect("the summary", done.stderr, "ration: no process under Ration reported CUDA calls; one without LD_PRELOAD was not limited\n")
+            expect("the summary", done.stderr, "ration: no process reported CUDA calls to Ration; where one made some without LD_PRELOAD, no limit held\n")
     return case
 
 
@@ -146,7 +146,7 @@ def unheard(folder):
     expect("status", done.returncode, 0)
     first, second, *rest = done.stderr.splitlines()
     expect_that(f"the cause: {first}", re.fullmatch(r"ration: no figures for the summary of ration run: \S+: Not a directory", first))
-    expect_that(f"the summary: {second} {rest}", "not limited" in second and not rest)
+    expect_that(f"the summary: {second} {rest}", "no limit held" in second and not rest)
     expect_that(f"the limit: {done.stdout}", "alloc=200m: 2" in done.stdout)
 
 
@@ -167,6 +167,28 @@ def nul_behind(folder):
         expect_that(f"in words: {done.stderr!r}", "ration.json:1:18: " in done.stderr and "there is a NUL byte" in done.stderr)
     done = said(STEPS, environment(folder, LIBRARIES, RATION_CONFIG=str(path)))
     expect_that(f"in words: {done.stderr!r}", "there is a NUL byte; until it is corrected, the limit is 75%" in done.stderr)
+
+
+def raw_command(folder):
+    """A command's name in a message of the command's own, too, and in one of the library's."""
+    for arguments in (("run", "--", "./\x1b[31m\nration: forged"), ("\x1b[31m\nration: forged",)):
+        done = said([COMMAND, *arguments], environment(folder, ""))
+        line, = done.stderr.splitlines()
+        expect_that(f"escaped: {line!r}", "\\x1b[31m ration: forged" in line)
+    done = said(STEPS, environment(folder, LIBRARIES, RATION_MODE="\x1b[31m\nration: forged"))
+    expect_that(f"escaped: {done.stderr!r}", "\x1b" not in done.stderr and "\nration: forged" not in done.stderr)
+
+
+def own_lock(folder):
+    """A lock in the user's own file is a mistake to the check as well: it does not hold."""
+    home = pathlib.Path(folder) / "home"
+    path = home / "ration/config.json"
+    path.parent.mkdir(parents=True)
+    path.write_text('{"limit": "1GiB", "locked": ["limit"]}')
+    for checked, status in ((path, 125), (pathlib.Path(shutil.copy(path, folder)), 0)):
+        done = said([COMMAND, "config", "--check", str(checked)], environment(folder, "", XDG_CONFIG_HOME=str(home)))
+        expect(f"{checked}: status, having said {done.stderr!r}", done.returncode, status)
+        expect("in words", "only a file of the system folder locks" in done.stderr, status != 0)
 
 
 def raw_name(folder):
@@ -207,4 +229,6 @@ main({
     "a log that lacks records": incomplete_log,
     "JSON followed by NUL": nul_behind,
     "a name with control characters": raw_name,
+    "a command with control characters": raw_command,
+    "a lock in the user's own file": own_lock,
 } | ({} if SANITIZED else {"a program that may not write its figures": unheard}))  # env loads no sanitizer's runtime

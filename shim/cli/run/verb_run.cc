@@ -31,7 +31,7 @@ void print_summary(const TemporaryFolder &pages, const Program &program, const c
     return;  // inspect() has logged that it cannot be intercepted
   }
   if (summaries.empty() && settings.limit_asked()) {
-    log_line("no process under Ration reported CUDA calls; one without LD_PRELOAD was not limited");
+    log_line("no process reported CUDA calls to Ration; where one made some without LD_PRELOAD, no limit held");
     return;
   }
   for (const std::string &line : summary_lines(std::move(summaries))) {

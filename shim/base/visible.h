@@ -1,0 +1,27 @@
+// A line for a terminal: names and texts of others in it can neither forge a second line nor move the cursor.
+// Layer: base. Threads: any.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace ration {
+
+// Line ends become blanks, other control characters `\xNN`; all else, UTF-8 included, stays. Throws only bad_alloc.
+inline std::string visible(std::string_view text) {
+  constexpr char kHex[] = "0123456789abcdef";
+  std::string line;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '\n' || c == '\r') {
+      line += ' ';
+    } else if (byte < ' ' || byte == 0x7f) {
+      line += {'\\', 'x', kHex[byte >> 4], kHex[byte & 15]};
+    } else {
+      line += c;
+    }
+  }
+  return line;
+}
+
+}  // namespace ration
