@@ -3,6 +3,7 @@
 // Threads: no lock is held across dlopen or dlsym: a thread inside a library's constructor holds the loader's lock and
 // may arrive here. Racing threads load the same core (the loader serialises them) and store equal slots.
 #include <dlfcn.h>
+#include <errno.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 
 #include "base/quiet_write.h"
 #include "core_file.h"
+#include "fork_gate.h"
 #include "link_map.h"
 #include "own_stack.h"
 #include "preload.h"
@@ -70,7 +72,7 @@ const RationCoreAbi *load_core(char *path, const char *&why) {
   return core;
 }
 
-// While a thread loads and starts the core. A signal handler could leave it half-way for good, by siglongjmp, or call
+// While a thread loads and starts the core. No fork of another thread's happens meanwhile. A signal handler could leave it half-way for good, by siglongjmp, or call
 // the driver through slots that lead nowhere yet. Signals that the thread causes itself are not put off.
 class Starting {
  public:
@@ -82,8 +84,10 @@ class Starting {
     }
     sigprocmask(SIG_BLOCK, &all, &before_);
     ++thread_state.starting;
+    keep_forks_out();
   }
   ~Starting() {
+    let_forks_in();
     --thread_state.starting;
     sigprocmask(SIG_SETMASK, &before_, nullptr);
   }
@@ -174,8 +178,10 @@ void *nvml_target_of(unsigned hook) {
 }
 
 void *bind(unsigned hook) {
+  const int before = errno;
   void *target = hook < kHookCount ? target_of(hook) : nvml_target_of(hook - kHookCount);
   leave_no_error();
+  errno = before;
   return target;
 }
 

@@ -1,0 +1,55 @@
+// A thread's first call loads Ration's core (loading.cc); meanwhile the first thread forks. Prints whether the core was
+// loaded when the child was made, the codes of the child's calls or the signal that ended it, and errno of the first call.
+#include "forks_at_start.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define __CUDA_API_VERSION_INTERNAL
+#include <cuda.h>
+
+extern "C" {
+__attribute__((visibility("default"))) LoadingCore loading_core;
+}
+
+namespace {
+
+int error_of_first = 0;
+
+void *first(void *) {
+  errno = EXDEV;
+  cuMemFree_v2(0);  // answers that nothing is initialised, and initialises nothing
+  error_of_first = errno;
+  return nullptr;
+}
+
+int child() {
+  CUcontext context = nullptr;
+  CUdeviceptr block = 0;
+  int codes = static_cast<int>(cuInit(0)) << 4;
+  codes += cuCtxCreate_v2(&context, 0, 0) == CUDA_SUCCESS && cuMemAlloc_v2(&block, 512) == CUDA_SUCCESS ? 0 : 1;
+  return codes + (loading_core.done.load() ? 0 : 2);
+}
+
+}  // namespace
+
+int main() {
+  pthread_t thread;
+  if (pthread_create(&thread, nullptr, first, nullptr) != 0) return 1;
+  while (!loading_core.begun.load()) {
+    sched_yield();
+  }
+  const pid_t process = fork();
+  if (process == 0) _exit(child());
+  int status = 0;
+  waitpid(process, &status, 0);
+  pthread_join(thread, nullptr);
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  printf("loaded=%d init=%d alloc=%d signal=%d errno=%d\n", (code & 2) == 0, code >> 4, code & 1,
+         WIFSIGNALED(status) ? WTERMSIG(status) : 0, error_of_first);
+  return 0;
+}
