@@ -6,10 +6,15 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <unordered_set>
 
 #include "config/options.h"
 #include "config/third_party/third_party.h"
+
+// Of glibc's loader: the stack as the kernel left it to the program (System V ABI, process initialisation).
+extern "C" __attribute__((weak)) void *__libc_stack_end;
 
 namespace ration::config {
 
@@ -45,6 +50,36 @@ std::vector<std::string> entries_of_settings(std::string_view text) {
   return entries;
 }
 
+// The arguments themselves may have been moved, by setproctitle(3) or getopt(3): what lies behind the highest that is
+// still there are variables. Behind them lies the program's path (AT_EXECFN), which a loader that was started by name
+// makes one of the arguments; eight zero bytes end the stack.
+std::string_view text_at_start() noexcept {
+  if (&__libc_stack_end == nullptr) {
+    return {};
+  }
+  const auto *const words = static_cast<const std::uintptr_t *>(__libc_stack_end);  // argc, then argv
+  const auto stack = reinterpret_cast<std::uintptr_t>(words);
+  std::uintptr_t last = 0;
+  for (std::uintptr_t i = 1; i <= words[0] && words[i] != 0; ++i) {
+    last = words[i] > stack && words[i] - stack < kMostBytes ? std::max(last, words[i]) : last;
+  }
+  if (last == 0) {
+    return {};
+  }
+  const char *const begin =
+      reinterpret_cast<const char *>(last) + std::strlen(reinterpret_cast<const char *>(last)) + 1;
+  const char *end = begin;
+  const std::uintptr_t path = getauxval(AT_EXECFN);
+  if (path > last && path - last < kMostBytes) {
+    end = reinterpret_cast<const char *>(path);
+  } else {
+    while (*end != 0) {
+      end += std::strlen(end) + 1;
+    }
+  }
+  return std::string_view(begin, static_cast<std::size_t>(end - begin));
+}
+
 std::vector<std::string> variables_at_start() {
   if (getauxval(AT_SECURE) != 0) {
     return {};
@@ -56,9 +91,10 @@ std::vector<std::string> variables_at_start() {
        got = read(file, chunk, sizeof(chunk))) {
     text.append(chunk, static_cast<std::size_t>(got));
   }
-  if (file >= 0) {
-    close(file);
+  if (file < 0) {
+    return entries_of_settings(text_at_start());
   }
+  close(file);
   return entries_of_settings(text);
 }
 

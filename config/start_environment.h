@@ -13,7 +13,12 @@ namespace ration::config {
 // A program may have overwritten any part of `text` (setproctitle), so everything else is passed over.
 std::vector<std::string> entries_of_settings(std::string_view text);
 
-// Of this process, as the kernel keeps them (proc(5)). Empty where it does not tell, and in a program that has more
+// The text of this process's variables where the kernel wrote it when the program was started: between the program's
+// arguments and its path, above the first thread's stack. Empty where that cannot be told.
+std::string_view text_at_start() noexcept;
+
+// Of this process, as the kernel keeps them (proc(5)); where it does not tell, as after a change of the user, as they
+// lie in memory. Empty in a program that has more
 // rights than its user: such a program removes the variables of that user for a reason.
 std::vector<std::string> variables_at_start();
 

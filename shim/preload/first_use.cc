@@ -72,8 +72,9 @@ const RationCoreAbi *load_core(char *path, const char *&why) {
   return core;
 }
 
-// While a thread loads and starts the core. No fork of another thread's happens meanwhile. A signal handler could leave it half-way for good, by siglongjmp, or call
-// the driver through slots that lead nowhere yet. Signals that the thread causes itself are not put off.
+// While a thread loads and starts the core. No fork of another thread's happens meanwhile. A signal handler could leave
+// it half-way for good, by siglongjmp, or call the driver through slots that lead nowhere yet. Signals that the thread
+// causes itself are not put off.
 class Starting {
  public:
   Starting() {

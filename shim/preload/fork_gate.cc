@@ -1,7 +1,7 @@
 // Keeps forks out of the loading of the core: a child would inherit the loader half-way, and run into code that is not
 // relocated yet.
-// Layer: preload. Threads: any. A fork waits for a loading thread, and a loading thread for forks, 50 ms at most: either
-// may hold a lock that the other one needs, as a fork in a library's constructor does.
+// Layer: preload. Threads: any. A fork waits for a loading thread, and a loading thread for forks, 50 ms at most:
+// either may hold a lock that the other one needs, as a fork in a library's constructor does.
 #include "fork_gate.h"
 
 #include <pthread.h>

@@ -12,6 +12,7 @@ from harness import (GIB, HANG, LIBRARIES, PROGRAMS, clean_environment, driver_f
                      run)
 
 WAYS = {"environ = empty": "empty", "environ = nullptr": "null", "clearenv()": "clearenv", "unsetenv() of each": "unset"}
+HIDDEN = {"clearenv(), and /proc tells nothing": "hidden"}
 ONE = {"RATION_LIMIT": "1GiB"}
 INERT = ONE | {"RATION_DISABLE": "1"}
 LOOK = "init context=0 query"  # shows the total, and so the limit of the process
@@ -94,9 +95,9 @@ def watched(way):
 
 LATER = "set=RATION_LIMIT=2GiB"
 
-main({f"{name}: a limit holds": held(way) for name, way in WAYS.items()}
+main({f"{name}: a limit holds": held(way) for name, way in (WAYS | HIDDEN).items()}
      | {f"{name}: a disabled process stays so": inert(way) for name, way in WAYS.items()}
-     | {f"{name}: a monitor shows the limit": watched(way) for name, way in WAYS.items()}
+     | {f"{name}: a monitor shows the limit": watched(way) for name, way in (WAYS | HIDDEN).items()}
      | {
          "Python's os.environ.clear()": by_python,
          "its log and its group": logged,

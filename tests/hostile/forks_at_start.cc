@@ -1,5 +1,6 @@
 // A thread's first call loads Ration's core (loading.cc); meanwhile the first thread forks. Prints whether the core was
-// loaded when the child was made, the codes of the child's calls or the signal that ended it, and errno of the first call.
+// loaded when the child was made, the codes of the child's calls or the signal that ended it, and errno of the first
+// call.
 #include "forks_at_start.h"
 
 #include <errno.h>
@@ -28,11 +29,12 @@ void *first(void *) {
 }
 
 int child() {
+  const bool loaded = loading_core.done.load();
   CUcontext context = nullptr;
   CUdeviceptr block = 0;
   int codes = static_cast<int>(cuInit(0)) << 4;
   codes += cuCtxCreate_v2(&context, 0, 0) == CUDA_SUCCESS && cuMemAlloc_v2(&block, 512) == CUDA_SUCCESS ? 0 : 1;
-  return codes + (loading_core.done.load() ? 0 : 2);
+  return codes + (loaded ? 0 : 2);
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 // A library whose constructor sanitises the environment of its program in place, as SANITISE says: programs do so
 // before they start their own work. Its variables, and those of the program, are then gone.
+#include <dlfcn.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,6 +11,7 @@
 namespace {
 
 char *no_entries[] = {nullptr};
+bool hidden = false;  // what the kernel tells of the variables of the start
 
 void unset_each() {
   while (environ != nullptr && environ[0] != nullptr) {
@@ -46,6 +49,10 @@ __attribute__((constructor)) void sanitise(int, char **arguments, char **entries
     case 'c':  // clearenv()
       clearenv();
       break;
+    case 'h':  // clearenv() in a process whose /proc entries belong to another user, or without /proc
+      hidden = true;
+      clearenv();
+      break;
     case 'u':  // unsetenv() of each
       unset_each();
       break;
@@ -62,3 +69,15 @@ __attribute__((constructor)) void sanitise(int, char **arguments, char **entries
 }
 
 }  // namespace
+
+extern "C" __attribute__((visibility("default"))) int open(const char *file, int flags, ...) {
+  if (hidden && strcmp(file, "/proc/self/environ") == 0) {
+    errno = EACCES;
+    return -1;
+  }
+  __builtin_va_list rest;
+  __builtin_va_start(rest, flags);
+  const int mode = __builtin_va_arg(rest, int);
+  __builtin_va_end(rest);
+  return reinterpret_cast<int (*)(const char *, int, int)>(dlsym(RTLD_NEXT, "open"))(file, flags, mode);
+}

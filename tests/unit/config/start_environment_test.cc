@@ -1,6 +1,9 @@
 // The variables of the start, and when they hold.
 #include "config/start_environment.h"
 
+#include <fstream>
+#include <iterator>
+
 #include "catch.h"
 #include "config/settings_context.h"
 #include "unit/config/written_files.h"
@@ -33,6 +36,12 @@ std::uint64_t limit_of(const Entries &now, const Entries &at_start) {
 constexpr std::uint64_t kGiB = 1ull << 30;
 
 }  // namespace
+
+TEST_CASE("the text of the start lies in memory as the kernel tells it") {
+  std::ifstream told("/proc/self/environ", std::ios::binary);
+  const std::string wanted((std::istreambuf_iterator<char>(told)), {});
+  CHECK(text_at_start() == wanted);
+}
 
 TEST_CASE("of the text of the start only the entries of settings are taken") {
   CHECK(entries_of_settings("A=1\0RATION_LIMIT=1g\0HOME=/h\0CUDA_DEVICE_MEMORY_LIMIT_3=1g\0PATH=/bin\0"s) ==
