@@ -94,6 +94,7 @@ void Membership::state_limit(int device, std::uint64_t bytes) {
   const auto index = static_cast<std::uint32_t>(device);
   file_.slot(slot_).cells[index].stated.store(std::min(bytes, kNoLimit - 1) + 1, std::memory_order_release);
   recompute_limit(file_, index);
+  (void)limit(device);  // seen
 }
 
 void Membership::show_limit(int device, std::uint64_t bytes) {
@@ -181,10 +182,14 @@ void Membership::charge(int device, std::uint64_t bytes) {
 }
 
 std::uint64_t Membership::limit(int device) const {
-  if (!is_here(device)) {
-    return only_shown_and_lost() ? kNoLimit : 0;
+  if (device < 0 || only_shown_and_lost()) {
+    return device < 0 ? 0 : kNoLimit;
   }
-  return file_.header().device[device].limit.load().low;
+  std::atomic<std::uint64_t> &seen = seen_limits_[static_cast<std::size_t>(device)];
+  if (is_here(device)) {
+    seen.store(file_.header().device[device].limit.load().low, std::memory_order_relaxed);
+  }
+  return seen.load(std::memory_order_relaxed);
 }
 
 bool Membership::has_limits() const {

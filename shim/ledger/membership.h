@@ -63,8 +63,11 @@ class Membership {
   // Charges bytes that are already in use, whatever the limit says.
   void charge(int device, std::uint64_t bytes);
 
+  // Of a ledger that is not usable: the last one that was seen.
   std::uint64_t limit(int device) const;
   std::uint64_t total(int device) const;
+  // Whether everything is refused, because the ledger is not usable.
+  bool refuses_all() const { return !is_here(0) && !only_shown_and_lost(); }
   std::uint64_t available(int device) const;
 
   // Whether a member stated a limit for the group on any device.
@@ -107,6 +110,7 @@ class Membership {
   mutable RankedMutex mutex_{Rank::kMembership};
   Own own_[shared::kDevices] GUARDED_BY(mutex_);
   std::atomic<std::uint32_t> cursor_{0};
+  mutable std::array<std::atomic<std::uint64_t>, shared::kDevices> seen_limits_{};
   const std::uint64_t moment_;                    // in ticks, between two looks at the file
   mutable std::atomic<std::uint64_t> looked_{0};  // in ticks, when it was last seen to be whole
   mutable std::atomic<bool> lost_{false};         // it was cut short: its pages must not be touched any more

@@ -155,7 +155,7 @@ TEST_CASE("whatever a member does first after its file was cut short, it does no
       {"state a limit", [](Membership &m) { m.state_limit(0, kMiB); }},
       {"show a limit", [](Membership &m) { m.show_limit(0, kMiB); }},
       {"find a device", [](Membership &m) { expect(m.device(kDevice0, 0) == -1, "a device without a ledger"); }},
-      {"limit", [](Membership &m) { expect(m.limit(0) == 0, "a limit that grants"); }},
+      {"limit", [](Membership &m) { expect(m.limit(0) == 2 * kMiB, "another limit than before"); }},
       {"limits", [](Membership &m) { expect(!m.has_limits(), "limits without a ledger"); }},
       {"total", [](Membership &m) { expect(m.total(0) == 0, "a total without a ledger"); }},
       {"available", [](Membership &m) { expect(m.available(0) == 0, "something is available"); }},
