@@ -9,6 +9,7 @@
 
 #include <initializer_list>
 
+#include "base/clock.h"
 #include "base/quiet_write.h"
 #include "core_file.h"
 #include "fork_gate.h"
@@ -19,8 +20,21 @@
 namespace ration::preload {
 namespace {
 
-enum class State : int { kUnknown = 0, kBound, kInert, kClosed };
-int state;  // a State
+// kClosedNow: the core could not be loaded, and may be later, when descriptors or memory are free again or the process
+// has its root folder back.
+enum class State : int { kUnknown = 0, kBound, kInert, kClosed, kClosedNow };
+int state;  // a State, never kClosedNow
+
+// Each try reads the file system, so that after the first ones calls that come sooner do not try again.
+constexpr int kTriesAtOnce = 100;
+constexpr uint64_t kBetweenTriesNs = 10'000'000;
+int failed_tries;
+uint64_t failed_at_ns;
+
+bool has_just_failed() {
+  return __atomic_load_n(&failed_tries, __ATOMIC_RELAXED) >= kTriesAtOnce &&
+         now_ns() - __atomic_load_n(&failed_at_ns, __ATOMIC_RELAXED) < kBetweenTriesNs;
+}
 
 __attribute__((tls_model("initial-exec"))) __thread RationThread thread_state;
 
@@ -39,8 +53,9 @@ int is_in_driver(const void *code) {
 
 const RationCoreAbi *loaded_core;  // set once the core is loaded
 
-// Loads the core and starts it. nullptr: `why` and `path` describe the error. `path` holds kPathMax bytes.
-const RationCoreAbi *load_core(char *path, const char *&why) {
+// Loads the core and starts it. nullptr: `why` and `path` describe the error, and whether it may `pass`. `path` holds
+// kPathMax bytes.
+const RationCoreAbi *load_core(char *path, const char *&why, bool &may_pass) {
   path[0] = '\0';
   if (const RationCoreAbi *core = __atomic_load_n(&loaded_core, __ATOMIC_ACQUIRE)) {
     return core;
@@ -52,6 +67,7 @@ const RationCoreAbi *load_core(char *path, const char *&why) {
   void *handle = is_whole_file(path) ? real().dlopen(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
   if (handle == nullptr) {
     why = "cannot load its core ";
+    may_pass = true;
     return nullptr;
   }
   static const RationPreloadAbi preload_abi = {RATION_VERSION, real().dlopen, real().dlsym, &any_driver,
@@ -112,7 +128,16 @@ State resolve_state() {
   }
   char path[kPathMax];
   const char *why = nullptr;
-  const RationCoreAbi *core = load_core(path, why);
+  bool may_pass = false;
+  const RationCoreAbi *core = load_core(path, why, may_pass);
+  if (may_pass) {
+    __atomic_store_n(&failed_at_ns, now_ns(), __ATOMIC_RELAXED);
+    const int before = __atomic_load_n(&failed_tries, __ATOMIC_RELAXED);
+    if (before < kTriesAtOnce && __atomic_fetch_add(&failed_tries, 1, __ATOMIC_RELAXED) == 0) {
+      say(why, path, " until it can be");
+    }
+    return State::kClosedNow;
+  }
   if (core != nullptr && core->begin() == 0) {
     why = "cannot start its core ";
     core = nullptr;
@@ -127,7 +152,7 @@ State resolve_state() {
   if (__atomic_compare_exchange_n(&state, &unknown, static_cast<int>(resolved), false, __ATOMIC_ACQ_REL,
                                   __ATOMIC_ACQUIRE) &&
       resolved == State::kClosed) {
-    say(why, path);
+    say(why, path, "");
   }
   return static_cast<State>(__atomic_load_n(&state, __ATOMIC_ACQUIRE));
 }
@@ -138,6 +163,9 @@ void *target_of(unsigned hook) {
     return real_function(hook);
   }
   auto resolved = static_cast<State>(__atomic_load_n(&state, __ATOMIC_ACQUIRE));
+  if (resolved == State::kUnknown && has_just_failed()) {
+    return closed_target(hook);
+  }
   if (resolved == State::kUnknown) {
     const Starting starting;
     on_own_stack([](void *answer) { *static_cast<State *>(answer) = resolve_state(); }, &resolved);
@@ -147,6 +175,8 @@ void *target_of(unsigned hook) {
       return __atomic_load_n(&ration_slots[hook], __ATOMIC_ACQUIRE);
     case State::kInert:
       return store_slot(hook, real_function(hook));
+    case State::kClosedNow:
+      return closed_target(hook);
     default:
       return store_slot(hook, closed_target(hook));
   }
@@ -155,7 +185,8 @@ void *target_of(unsigned hook) {
 const RationCoreAbi *core_for_nvml() {
   char path[kPathMax];
   const char *why = nullptr;
-  const RationCoreAbi *core = load_core(path, why);
+  bool may_pass = false;
+  const RationCoreAbi *core = load_core(path, why, may_pass);
   if (core != nullptr) {
     core->begin_nvml();
   }
@@ -188,12 +219,13 @@ void *bind(unsigned hook) {
 
 }  // namespace
 
-void say(const char *text, const char *detail) {
+void say(const char *text, const char *detail, const char *how_long) {
   constexpr char kPrefix[] = "ration: libration.so ";
-  constexpr char kSuffix[] = ": every allocation is refused (RATION_DISABLE=1 runs without Ration)\n";
+  constexpr char kRefused[] = ": every allocation is refused";
+  constexpr char kSuffix[] = " (RATION_DISABLE=1 runs without Ration)\n";
   char line[kPathMax + 256];
   size_t used = 0;
-  for (const char *part : {kPrefix, text, detail, kSuffix}) {
+  for (const char *part : {kPrefix, text, detail, kRefused, how_long, kSuffix}) {
     for (; *part != '\0' && used < sizeof(line); ++part) {
       line[used++] = *part;
     }

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "preload.h"
 
 // Of every shared object (Itanium C++ ABI, 3.3.5.3), by the compiler's start files, which this library does without.
@@ -17,18 +18,12 @@ __attribute__((visibility("hidden"))) void *__dso_handle = nullptr;
 namespace ration::preload {
 namespace {
 
-constexpr int64_t kLongestNs = 50'000'000;
+constexpr uint64_t kLongestNs = 50'000'000;
 
 int loading;     // threads that load the core
 int forking;     // threads that fork
 int registered;  // with the C library; twice is harmless
 __attribute__((tls_model("initial-exec"))) __thread int loads_itself;
-
-int64_t now_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
 
 bool is_zero(const int &count) {
   return __atomic_load_n(&count, __ATOMIC_SEQ_CST) == 0;
@@ -39,7 +34,7 @@ void add(int &count, int change) {
 }
 
 // False: it is later than that.
-bool pause_until(int64_t deadline_ns) {
+bool pause_until(uint64_t deadline_ns) {
   constexpr timespec kShort = {0, 50'000};
   nanosleep(&kShort, nullptr);
   return now_ns() < deadline_ns;
@@ -47,7 +42,7 @@ bool pause_until(int64_t deadline_ns) {
 
 // Both sides store first, then load, so one of the two sees the other. The fork is the one that steps back.
 void before_fork() {
-  const int64_t deadline_ns = now_ns() + kLongestNs;
+  const uint64_t deadline_ns = now_ns() + kLongestNs;
   add(forking, 1);
   while (loads_itself == 0 && !is_zero(loading)) {
     add(forking, -1);
@@ -77,7 +72,7 @@ void keep_forks_out() {
   }
   add(loading, 1);
   ++loads_itself;
-  const int64_t deadline_ns = now_ns() + kLongestNs;
+  const uint64_t deadline_ns = now_ns() + kLongestNs;
   while (!is_zero(forking) && pause_until(deadline_ns)) {
   }
 }

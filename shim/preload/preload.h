@@ -99,7 +99,7 @@ inline void count(uint64_t &counter) {
   __atomic_store_n(&counter, __atomic_load_n(&counter, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
 }
 
-// Writes one line to stderr, with one write(2): why there is no core.
-void say(const char *text, const char *detail);
+// Writes one line to stderr, with one write(2): why there is no core, and `how_long` allocations are refused.
+void say(const char *text, const char *detail, const char *how_long);
 
 }  // namespace ration::preload
