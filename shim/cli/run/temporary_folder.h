@@ -1,4 +1,5 @@
-// A private folder that its destructor removes. Layer: cli. Owns: the folder and everything in it.
+// A private folder that its destructor removes, or the next process that makes one there if this one is killed.
+// Layer: cli. Owns: the folder and everything in it.
 #pragma once
 
 #include <string>
@@ -21,6 +22,7 @@ class TemporaryFolder {
  private:
   std::string path_;
   bool kept_ = false;
+  int lock_ = -1;
 };
 
 }  // namespace ration::cli

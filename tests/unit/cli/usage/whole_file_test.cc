@@ -7,7 +7,7 @@
 #include <iterator>
 
 #include "catch.h"
-#include "cli/run/temporary_folder.h"
+#include "unit/events/scratch_folder.h"
 
 using namespace ration::cli;
 
@@ -26,7 +26,7 @@ std::size_t files_in(const std::string &folder) {
 }  // namespace
 
 TEST_CASE("a file is replaced with mode 0644, and no temporary file is left") {
-  const TemporaryFolder folder("");
+  const ration::test::ScratchFolder folder;
   const std::string path = folder.path() + "/ration.prom";
   const mode_t before = umask(0077);
   CHECK(replace_file(path, std::string(100000, 'x')).empty());
@@ -40,7 +40,7 @@ TEST_CASE("a file is replaced with mode 0644, and no temporary file is left") {
 }
 
 TEST_CASE("only a regular file is replaced") {
-  const TemporaryFolder folder("");
+  const ration::test::ScratchFolder folder;
   const std::string link = folder.path() + "/link";
   const std::string target = folder.path() + "/target";
   std::ofstream(target) << "old";
@@ -53,6 +53,6 @@ TEST_CASE("only a regular file is replaced") {
 }
 
 TEST_CASE("a missing folder gives its error") {
-  const TemporaryFolder folder("");
+  const ration::test::ScratchFolder folder;
   CHECK(replace_file(folder.path() + "/missing/ration.prom", "new") == "No such file or directory");
 }
