@@ -189,7 +189,7 @@ std::uint64_t Membership::limit(int device) const {
   if (is_here(device)) {
     seen.store(file_.header().device[device].limit.load().low, std::memory_order_relaxed);
   }
-  return seen.load(std::memory_order_relaxed);
+  return this_address_space() == address_space_ ? seen.load(std::memory_order_relaxed) : 0;
 }
 
 bool Membership::has_limits() const {

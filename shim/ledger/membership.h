@@ -63,7 +63,7 @@ class Membership {
   // Charges bytes that are already in use, whatever the limit says.
   void charge(int device, std::uint64_t bytes);
 
-  // Of a ledger that is not usable: the last one that was seen.
+  // Of a file that was cut short: the last one that was seen.
   std::uint64_t limit(int device) const;
   std::uint64_t total(int device) const;
   // Whether everything is refused, because the ledger is not usable.

@@ -1,5 +1,5 @@
-// Removes all access to some files' mappings, to detect each touch: the fault is noted with the call that its thread is
-// in, and the mappings are open until that call is over.
+// Removes all access to some files' mappings, to detect each touch: the fault, or the question to the kernel whether a
+// touch would be one, is noted with the call that its thread is in, and the mappings are open until that call is over.
 // Layer: libc only. Threads: any, each for its own calls. Owns: the handler of SIGSEGV.
 #pragma once
 
