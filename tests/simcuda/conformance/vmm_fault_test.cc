@@ -23,7 +23,8 @@ CUresult unmapped_under(const std::function<void(CUdeviceptr, CUstream)> &touch)
   REQUIRE(cuMemUnmap(range + kGranule, kGranule) == CUDA_SUCCESS);
   gate.open();
   const CUresult result = cuStreamSynchronize(stream);
-  for (const std::size_t i : {0, 2}) REQUIRE(cuMemUnmap(range + i * kGranule, kGranule) == CUDA_SUCCESS);
+  for (const std::size_t i : {std::size_t{0}, std::size_t{2}})
+    REQUIRE(cuMemUnmap(range + i * kGranule, kGranule) == CUDA_SUCCESS);
   REQUIRE(cuMemRelease(handle) == CUDA_SUCCESS);
   REQUIRE(cuMemAddressFree(range, 3 * kGranule) == CUDA_SUCCESS);
   return result;
