@@ -14,7 +14,7 @@
 #include "config/third_party/third_party.h"
 
 // Of glibc's loader: the stack as the kernel left it to the program (System V ABI, process initialisation).
-extern "C" __attribute__((weak)) void *__libc_stack_end;
+extern "C" __attribute__((weak)) void *stack_of_start __asm__("__libc_stack_end");
 
 namespace ration::config {
 
@@ -54,10 +54,10 @@ std::vector<std::string> entries_of_settings(std::string_view text) {
 // still there are variables. Behind them lies the program's path (AT_EXECFN), which a loader that was started by name
 // makes one of the arguments; eight zero bytes end the stack.
 std::string_view text_at_start() noexcept {
-  if (&__libc_stack_end == nullptr) {
+  if (&stack_of_start == nullptr) {
     return {};
   }
-  const auto *const words = static_cast<const std::uintptr_t *>(__libc_stack_end);  // argc, then argv
+  const auto *const words = static_cast<const std::uintptr_t *>(stack_of_start);  // argc, then argv
   const auto stack = reinterpret_cast<std::uintptr_t>(words);
   std::uintptr_t last = 0;
   for (std::uintptr_t i = 1; i <= words[0] && words[i] != 0; ++i) {

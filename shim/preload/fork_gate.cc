@@ -12,7 +12,7 @@
 
 // Of every shared object (Itanium C++ ABI, 3.3.5.3), by the compiler's start files, which this library does without.
 extern "C" {
-__attribute__((visibility("hidden"))) void *__dso_handle = nullptr;
+__attribute__((visibility("hidden"))) void *dso_handle __asm__("__dso_handle") = nullptr;
 }
 
 namespace ration::preload {
