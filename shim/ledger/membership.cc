@@ -182,8 +182,11 @@ void Membership::charge(int device, std::uint64_t bytes) {
 }
 
 std::uint64_t Membership::limit(int device) const {
-  if (device < 0 || only_shown_and_lost()) {
-    return device < 0 ? 0 : kNoLimit;
+  if (only_shown_and_lost()) {
+    return kNoLimit;
+  }
+  if (device < 0 || static_cast<std::uint32_t>(device) >= shared::kDevices) {
+    return 0;
   }
   std::atomic<std::uint64_t> &seen = seen_limits_[static_cast<std::size_t>(device)];
   if (is_here(device)) {
