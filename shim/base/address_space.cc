@@ -12,7 +12,6 @@ using Number = std::atomic<std::uint64_t>;
 
 // The number is in a page that the kernel zeroes in a forked child (madvise(2), MADV_WIPEONFORK, Linux 4.14). The child
 // inherits `last`, so it draws a number that its parent does not have.
-constinit std::atomic<Number *> page{nullptr};
 constinit Number last{0};
 constinit Number no_page{0};  // `page` is its address where no page could be made: the process ID then serves instead
 
@@ -21,7 +20,7 @@ Number *make_page() {
   const bool wiped = mapped != MAP_FAILED && madvise(mapped, sizeof(Number), MADV_WIPEONFORK) == 0;
   Number *const made = wiped ? static_cast<Number *>(mapped) : &no_page;
   Number *others = nullptr;
-  const bool first = page.compare_exchange_strong(others, made, std::memory_order_acq_rel);
+  const bool first = address_space::page.compare_exchange_strong(others, made, std::memory_order_acq_rel);
   if (mapped != MAP_FAILED && !(first && wiped)) {
     munmap(mapped, sizeof(Number));
   }
@@ -30,7 +29,11 @@ Number *make_page() {
 
 }  // namespace
 
-std::uint64_t this_address_space() {
+namespace address_space {
+
+constinit std::atomic<Number *> page{nullptr};
+
+std::uint64_t find_number() {
   Number *number = page.load(std::memory_order_acquire);
   if (number == nullptr) {
     number = make_page();
@@ -45,6 +48,8 @@ std::uint64_t this_address_space() {
   }
   return here;
 }
+
+}  // namespace address_space
 
 bool Birthplace::is_here() const {
   return address_space_ == this_address_space() && process_ == getpid();

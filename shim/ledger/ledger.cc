@@ -104,9 +104,7 @@ std::uint64_t Account::group_available() const {
   std::uint64_t least = UINT64_MAX;
   for (int i = 0; i < shares(); ++i) {
     const Share &share = shares_[i];
-    if (share.membership->limit(share.device) != kNoLimit || share.membership->refuses_all()) {
-      least = std::min(least, share.membership->available(share.device));
-    }
+    least = std::min(least, share.membership->available_below_limit(share.device));
   }
   return least;
 }

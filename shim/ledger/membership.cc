@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "base/clock.h"
-#include "base/ticks.h"
 #include "ledger/device_key.h"
 #include "ledger/kill_points.h"
 #include "ledger/process_identity.h"
@@ -49,16 +48,15 @@ bool Membership::is_here(int device) const {
 
 // A page behind the end of the file raises SIGBUS. The kernel is asked at most once in a moment: that costs several
 // times an operation's price, and the answer may be out of date as soon as it is there.
-bool Membership::is_lost() const {
-  const std::uint64_t now = ticks();
-  if (now - looked_.load(std::memory_order_relaxed) < moment_ || lost_.load(std::memory_order_relaxed)) {
-    return lost_.load(std::memory_order_relaxed);
+bool Membership::look(std::uint64_t now) const {
+  if (lost_.load(std::memory_order_relaxed)) {
+    return true;
   }
   if (!file_.has_pages()) {
     lost_.store(true, std::memory_order_relaxed);
     return true;
   }
-  looked_.store(now, std::memory_order_relaxed);
+  whole_until_.store(now + moment_, std::memory_order_relaxed);
   return false;
 }
 
@@ -182,17 +180,28 @@ void Membership::charge(int device, std::uint64_t bytes) {
 }
 
 std::uint64_t Membership::limit(int device) const {
-  if (only_shown_and_lost()) {
+  if (kind_ == GroupKind::kNone) {
     return kNoLimit;
   }
-  if (device < 0 || static_cast<std::uint32_t>(device) >= shared::kDevices) {
+  if (!is_here(device)) {
+    const bool is_cut = this_address_space() == address_space_ && lost_.load(std::memory_order_relaxed);
+    return is_cut ? seen_limits_[static_cast<std::size_t>(device)].load(std::memory_order_relaxed) : 0;
+  }
+  const std::uint64_t limit = file_.header().device[device].limit.load().low;
+  seen_limits_[static_cast<std::size_t>(device)].store(limit, std::memory_order_relaxed);
+  return limit;
+}
+
+std::uint64_t Membership::available_below_limit(int device) const {
+  if (kind_ == GroupKind::kNone) {
+    return UINT64_MAX;
+  }
+  if (!is_here(device)) {
     return 0;
   }
-  std::atomic<std::uint64_t> &seen = seen_limits_[static_cast<std::size_t>(device)];
-  if (is_here(device)) {
-    seen.store(file_.header().device[device].limit.load().low, std::memory_order_relaxed);
-  }
-  return this_address_space() == address_space_ ? seen.load(std::memory_order_relaxed) : 0;
+  const shared::Device &shared_device = file_.header().device[device];
+  const std::uint64_t limit = shared_device.limit.load().low;
+  return limit == kNoLimit ? UINT64_MAX : left(shared_device.total.load(), limit);
 }
 
 bool Membership::has_limits() const {
@@ -205,7 +214,11 @@ std::uint64_t Membership::total(int device) const {
 }
 
 std::uint64_t Membership::available(int device) const {
-  return is_here(device) ? left(file_.header().device[device].total.load(), limit(device)) : 0;
+  if (!is_here(device)) {
+    return 0;
+  }
+  const shared::Device &shared_device = file_.header().device[device];
+  return left(shared_device.total.load(), shared_device.limit.load().low);
 }
 
 std::vector<Holder> Membership::holders(int device, std::size_t most) const {

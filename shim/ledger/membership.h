@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/lock.h"
+#include "base/ticks.h"
 #include "ledger/group_file.h"
 #include "ledger/group_view.h"
 #include "ledger/life_probe.h"
@@ -66,8 +67,8 @@ class Membership {
   // Of a file that was cut short: the last one that was seen.
   std::uint64_t limit(int device) const;
   std::uint64_t total(int device) const;
-  // Whether everything is refused, because the ledger is not usable.
-  bool refuses_all() const { return !is_here(0) && !only_shown_and_lost(); }
+  // What the limit leaves; UINT64_MAX: there is no limit. 0 where the ledger is not usable.
+  std::uint64_t available_below_limit(int device) const;
   std::uint64_t available(int device) const;
 
   // Whether a member stated a limit for the group on any device.
@@ -90,7 +91,11 @@ class Membership {
   Membership(GroupFile file, std::uint32_t slot, GroupKind kind, std::string name, LifeProbe probe);
   bool change(std::uint32_t device, std::uint64_t add, std::uint64_t subtract, bool limited);
   bool is_here(int device) const;
-  bool is_lost() const;
+  bool is_lost() const {
+    const std::uint64_t now = ticks();
+    return now >= whole_until_.load(std::memory_order_relaxed) && look(now);
+  }
+  [[gnu::cold, gnu::noinline]] bool look(std::uint64_t now) const;
   bool only_shown_and_lost() const;
 
   struct Own {  // of one device: the state from which the next operation starts
@@ -111,10 +116,10 @@ class Membership {
   Own own_[shared::kDevices] GUARDED_BY(mutex_);
   std::atomic<std::uint32_t> cursor_{0};
   mutable std::array<std::atomic<std::uint64_t>, shared::kDevices> seen_limits_{};
-  const std::uint64_t moment_;                    // in ticks, between two looks at the file
-  mutable std::atomic<std::uint64_t> looked_{0};  // in ticks, when it was last seen to be whole
-  mutable std::atomic<bool> lost_{false};         // it was cut short: its pages must not be touched any more
-  std::atomic<bool> removed_{false};              // its last name was taken from it
+  const std::uint64_t moment_;                         // in ticks, between two looks at the file
+  mutable std::atomic<std::uint64_t> whole_until_{0};  // in ticks: no look is due until then
+  mutable std::atomic<bool> lost_{false};              // it was cut short: its pages must not be touched any more
+  std::atomic<bool> removed_{false};                   // its last name was taken from it
   std::atomic<bool> trouble_said_{false};
 };
 
