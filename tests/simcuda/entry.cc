@@ -38,8 +38,8 @@ int index_of(const char *symbol) {
 }
 
 // Spins: a sleep of microseconds takes many times as long.
-void spend(unsigned index) {
-  for (const Cost &cost : settings().costs) {
+void spend(const std::vector<Cost> &costs, unsigned index) {
+  for (const Cost &cost : costs) {
     if (cost.symbol != kSymbols[index]) continue;
     const std::chrono::duration<double, std::micro> whole(cost.microseconds * thread_state.mappings);
     const auto begun = std::chrono::steady_clock::now();
@@ -49,9 +49,7 @@ void spend(unsigned index) {
 }
 
 // Opened for each line: the program under test may close every descriptor that it did not open.
-void trace(const char *symbol, CUresult result) {
-  const std::string &path = settings().trace;
-  if (path.empty()) return;
+void trace(const std::string &path, const char *symbol, CUresult result) {
   char line[256];
   const int length = std::snprintf(line, sizeof line, "%s %d%s%s\n", symbol, static_cast<int>(result),
                                    thread_state.note[0] == '\0' ? "" : " ", thread_state.note);
@@ -93,8 +91,9 @@ bool admit(unsigned index, DefaultStream stream, Needs needs, CUresult *refusal)
 }
 
 CUresult leave(unsigned index, CUresult result) {
-  spend(index);
-  trace(kSymbols[index], result);
+  const Settings &all = settings();
+  if (!all.costs.empty()) spend(all.costs, index);
+  if (!all.trace.empty()) trace(all.trace, kSymbols[index], result);
   return result;
 }
 
