@@ -185,7 +185,9 @@ std::uint64_t Membership::limit(int device) const {
   }
   if (!is_here(device)) {
     const bool is_cut = this_address_space() == address_space_ && lost_.load(std::memory_order_relaxed);
-    return is_cut ? seen_limits_[static_cast<std::size_t>(device)].load(std::memory_order_relaxed) : 0;
+    return is_cut && device >= 0 && static_cast<std::uint32_t>(device) < shared::kDevices
+               ? seen_limits_[static_cast<std::size_t>(device)].load(std::memory_order_relaxed)
+               : 0;
   }
   const std::uint64_t limit = file_.header().device[device].limit.load().low;
   seen_limits_[static_cast<std::size_t>(device)].store(limit, std::memory_order_relaxed);

@@ -156,6 +156,8 @@ TEST_CASE("whatever a member does first after its file was cut short, it does no
       {"show a limit", [](Membership &m) { m.show_limit(0, kMiB); }},
       {"find a device", [](Membership &m) { expect(m.device(kDevice0, 0) == -1, "a device without a ledger"); }},
       {"limit", [](Membership &m) { expect(m.limit(0) == 2 * kMiB, "another limit than before"); }},
+      {"limit of no device",
+       [](Membership &m) { (void)m.has_limits(), expect(m.limit(-1) == 0, "a limit of no device"); }},
       {"limits", [](Membership &m) { expect(!m.has_limits(), "limits without a ledger"); }},
       {"total", [](Membership &m) { expect(m.total(0) == 0, "a total without a ledger"); }},
       {"available", [](Membership &m) { expect(m.available(0) == 0, "something is available"); }},
