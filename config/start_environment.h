@@ -18,8 +18,8 @@ std::vector<std::string> entries_of_settings(std::string_view text);
 std::string_view text_at_start() noexcept;
 
 // Of this process, as the kernel keeps them (proc(5)); where it does not tell, as after a change of the user, as they
-// lie in memory. Empty in a program that has more
-// rights than its user: such a program removes the variables of that user for a reason.
+// lie in memory. Empty in a program that has more rights than its user: such a program removes the variables of that
+// user for a reason.
 std::vector<std::string> variables_at_start();
 
 // The entries of `now`, and those of `at_start` whose name is not in `now`. NULL-terminated; valid as long as both are.

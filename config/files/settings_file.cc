@@ -52,6 +52,7 @@ class FileReader {
   bool may_stand_here(const Option &option) const {
     return option.scope == Scope::kAnywhere || (option.scope == Scope::kSystemFile && is_of_system());
   }
+
   static bool may_begin_path(char c) { return c == '/' || c == '*' || c == '?' || c == '['; }
 
   bool has_enough_problems() const { return reading_.problems.size() >= kMostProblems; }

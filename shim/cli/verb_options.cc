@@ -159,9 +159,8 @@ void describe_doctor(CLI::App &verb, DoctorRequest &request) {
 
 }  // namespace
 
-int usage_error(std::string line, int status) {
-  std::replace(line.begin(), line.end(), '\n', ' ');  // CLI11 splits some messages into several lines
-  log_line(line);
+int usage_error(const std::string &line, int status) {
+  log_line(line);  // one line, where CLI11 splits a message into several
   return status;
 }
 

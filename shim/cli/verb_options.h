@@ -15,6 +15,6 @@ using Request = std::variant<RunRequest, EnvRequest, ConfigRequest, PsRequest, T
 std::variant<Request, int> parse_arguments(std::vector<std::string> words);
 
 // Logs one sentence and returns the exit status for it.
-int usage_error(std::string line, int status);
+int usage_error(const std::string &line, int status);
 
 }  // namespace ration::cli

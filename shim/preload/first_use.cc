@@ -10,9 +10,9 @@
 #include <initializer_list>
 
 #include "base/clock.h"
+#include "base/fork_exclusion.h"
 #include "base/quiet_write.h"
 #include "core_file.h"
-#include "fork_gate.h"
 #include "link_map.h"
 #include "own_stack.h"
 #include "preload.h"
@@ -88,9 +88,8 @@ const RationCoreAbi *load_core(char *path, const char *&why, bool &may_pass) {
   return core;
 }
 
-// While a thread loads and starts the core. No fork of another thread's happens meanwhile. A signal handler could leave
-// it half-way for good, by siglongjmp, or call the driver through slots that lead nowhere yet. Signals that the thread
-// causes itself are not put off.
+// While a thread loads and starts the core. A signal handler could leave it half-way for good, by siglongjmp, or call
+// the driver through slots that lead nowhere yet. Signals that the thread causes itself are not put off.
 class Starting {
  public:
   Starting() {
@@ -101,10 +100,8 @@ class Starting {
     }
     sigprocmask(SIG_BLOCK, &all, &before_);
     ++thread_state.starting;
-    keep_forks_out();
   }
   ~Starting() {
-    let_forks_in();
     --thread_state.starting;
     sigprocmask(SIG_SETMASK, &before_, nullptr);
   }
@@ -168,6 +165,7 @@ void *target_of(unsigned hook) {
   }
   if (resolved == State::kUnknown) {
     const Starting starting;
+    const ForkExclusion no_forks;  // a child would inherit the loader half-way
     on_own_stack([](void *answer) { *static_cast<State *>(answer) = resolve_state(); }, &resolved);
   }
   switch (resolved) {
@@ -204,6 +202,7 @@ void *nvml_target_of(unsigned hook) {
   const RationCoreAbi *core = nullptr;
   if (!disabled()) {
     const Starting starting;
+    const ForkExclusion no_forks;
     on_own_stack([](void *answer) { *static_cast<const RationCoreAbi **>(answer) = core_for_nvml(); }, &core);
   }
   return store_slot(kHookCount + hook, core != nullptr ? core->nvml_bodies[hook] : real_one);

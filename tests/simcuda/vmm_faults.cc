@@ -45,8 +45,8 @@ void watch_unmapped(std::byte *view, std::uint64_t bytes) {
 
 bool is_watched(const std::byte *view) {
   const auto &lost = driver().virtual_memory.lost;
-  return std::any_of(lost.begin(), lost.end(),
-                     [view](const auto &entry) { return view >= entry.first && view < entry.first + kVmmGranularity; });
+  const auto after = lost.upper_bound(const_cast<std::byte *>(view));
+  return after != lost.begin() && view < std::prev(after)->first + kVmmGranularity;
 }
 
 void unwatch(std::byte *view, std::uint64_t bytes) {

@@ -10,6 +10,22 @@
 using namespace ration;
 using namespace ration::test;
 
+namespace {
+
+// A limit of 1,000 bytes, and a free of as many that its stream has not reached.
+struct QueuedFree {
+  explicit QueuedFree(const std::string &log = {}) : program(limit_of(1000), log) {
+    program.create();
+    driver.streams_wait = true;
+    program.free_async(program.take(1000));
+  }
+
+  FakeDriver driver;
+  Program program;
+};
+
+}  // namespace
+
 TEST_CASE("a stream-ordered free that has passed at once releases its bytes at once") {
   FakeDriver driver;
   Program program(limit_of(1000));
@@ -35,11 +51,8 @@ TEST_CASE("bytes stay charged until their stream passes, and are waited for befo
 
 TEST_CASE("a wait for queued frees is logged, a look is not") {
   const ScratchFolder folder;
-  FakeDriver driver;
-  Program program(limit_of(1000), folder / "log");
-  program.create();
-  driver.streams_wait = true;
-  program.free_async(program.take(1000));
+  QueuedFree queued(folder / "log");
+  auto &[driver, program] = queued;
   SECTION("which takes its time") {
     constexpr std::uint64_t kLong = 1'000'000;
     driver.during_wait = [] {
@@ -62,11 +75,8 @@ TEST_CASE("a wait for queued frees is logged, a look is not") {
 }
 
 TEST_CASE("a wait for queued frees ends, because what runs may wait for the call itself") {
-  FakeDriver driver;
-  Program program(limit_of(1000));
-  program.create();
-  driver.streams_wait = true;
-  program.free_async(program.take(1000));
+  QueuedFree queued;
+  auto &[driver, program] = queued;
   driver.keeps_waiting = true;
   CHECK(program.take(1000) == kUntouched);
   CHECK(program.last == CUDA_ERROR_OUT_OF_MEMORY);
@@ -77,11 +87,8 @@ TEST_CASE("a wait for queued frees ends, because what runs may wait for the call
 }
 
 TEST_CASE("frees that have passed are released without a wait") {
-  FakeDriver driver;
-  Program program(limit_of(1000));
-  program.create();
-  driver.streams_wait = true;
-  program.free_async(program.take(1000));
+  QueuedFree queued;
+  auto &[driver, program] = queued;
   driver.streams_wait = false;
   CHECK(program.take(1000) != kUntouched);
   CHECK(driver.polls == 0);
