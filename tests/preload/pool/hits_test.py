@@ -41,8 +41,7 @@ def every_hit(backed, settings, *what):
     def case(folder):
         seen, rows, _ = churn(folder, settings, *what, str(PAIRS), COUNTED)
         alone = seen["hits"] - seen["unnoticed"]
-        # a thread that is not scheduled while it has the ledger open hides the other's hits
-        expect_that(f"many hits among {seen}", (10 if what[0] == "1" else 50) * alone > seen["calls"])
+        expect_that(f"many hits among {seen}", 10 * alone > seen["calls"])
         expect_that(f"calls that published and frees that were due among {seen}",
                     seen["published"] > 20 and seen["faulted"] > 20 and seen["due"] > 5)
         expect_that(f"each allocation that touched the ledger published: {seen}",
