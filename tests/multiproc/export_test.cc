@@ -15,6 +15,7 @@
 
 #include "exports.h"
 #include "ledger/group_view.h"
+#include "ledger/process_end.h"
 
 using namespace multiproc;
 using namespace ration::ledger;
@@ -116,6 +117,10 @@ TEST_CASE("a block stays open while its killed opener still has its files, thoug
     std::thread other([&] {
       auto lease = open_one(folder, token);
       expect(lease != nullptr, "the token opens nothing");
+      const ProcessMark itself = this_process_mark();
+      while (state_of(itself) != ProcessState::ending) {
+        std::this_thread::yield();  // the first thread is on its way
+      }
       open(ending->has_it, 1);
       wait_while(ending->unmap, 0);
       unmap_all_of(file->path());
