@@ -5,10 +5,16 @@
 //   const std::uint64_t before = account.transits().ended();
 //   … a reservation fails, although nothing else changed …
 //   const bool again = account.transits().may_have_refused(before);
+//
+// A thread that should look again only once those have ended that were under way at its look asks for that by turns.
+// Each transit belongs to the turn in which it began. The next turn begins when nothing is left of the turn before the
+// present one, so at most two are under way at any time.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <iterator>
 
 #include "base/held.h"
 #include "base/wait.h"
@@ -17,15 +23,52 @@ namespace ration::ledger {
 
 class Transits {
  public:
-  bool any() const { return threads_.load() != 0; }
+  bool any() const {
+    return std::any_of(std::begin(phases_), std::end(phases_), [](const Phase &each) { return each.threads != 0; });
+  }
   // Those that held something. Threads that only try do not count: two of them would keep each other trying.
   std::uint64_t ended() const { return ended_.load(); }
   // Whether one that held something was under way at some time since ended() was `before`.
   bool may_have_refused(std::uint64_t before) const { return any() || ended() != before; }
 
+  std::uint64_t turn() const { return turn_.load(); }
+  // Whether all have ended that were under way when turn() was `then`, those that only tried included.
+  bool have_ended(std::uint64_t then) {
+    for (std::uint64_t turn = turn_.load(); turn < then + 2;) {
+      if (phase_of(turn + kPhases - 1).threads.load() != 0) {
+        return false;
+      }
+      if (turn_.compare_exchange_strong(turn, turn + 1)) {
+        ++turn;
+      }
+    }
+    return true;
+  }
+
  private:
   friend class Transit;
-  std::atomic<int> threads_{0};
+  static constexpr std::uint64_t kPhases = 3;
+  struct Phase {
+    Transits &transits;
+    std::atomic<int> threads{0};
+  };
+  Phase &phase_of(std::uint64_t turn) { return phases_[turn % kPhases]; }
+
+  // A thread that was late for its turn belongs to the present one.
+  Phase &begin() {
+    for (;;) {
+      const std::uint64_t turn = turn_.load();
+      Phase &phase = phase_of(turn);
+      phase.threads.fetch_add(1);
+      if (turn_.load() == turn) {
+        return phase;
+      }
+      phase.threads.fetch_sub(1);
+    }
+  }
+
+  std::atomic<std::uint64_t> turn_{0};
+  Phase phases_[kPhases] = {{*this}, {*this}, {*this}};
   std::atomic<std::uint64_t> ended_{0};
 };
 
@@ -33,13 +76,10 @@ class Transits {
 // needed was released.
 class Transit {
  public:
-  explicit Transit(Transits &transits) : transits_(transits) {
-    transits_.threads_.fetch_add(1);
-    held::note(end_left, &transits_);
-  }
+  explicit Transit(Transits &transits) : phase_(transits.begin()) { held::note(end_left, &phase_); }
   ~Transit() {
-    if (held::forget(end_left, &transits_)) {
-      end(transits_, holds_);
+    if (held::forget(end_left, &phase_)) {
+      end(phase_, holds_);
     }
   }
   Transit(const Transit &) = delete;
@@ -49,14 +89,14 @@ class Transit {
   void hold() { holds_ = true; }
 
  private:
-  static void end(Transits &transits, bool held) noexcept {
-    transits.ended_.fetch_add(held ? 1 : 0);  // first: who sees no thread sees this
-    transits.threads_.fetch_sub(1);
+  static void end(Transits::Phase &phase, bool held) noexcept {
+    phase.transits.ended_.fetch_add(held ? 1 : 0);  // first: who sees no thread sees this
+    phase.threads.fetch_sub(1);
     wake_waiters();
   }
-  static void end_left(void *transits) noexcept { end(*static_cast<Transits *>(transits), true); }
+  static void end_left(void *phase) noexcept { end(*static_cast<Transits::Phase *>(phase), true); }
 
-  Transits &transits_;
+  Transits::Phase &phase_;
   bool holds_ = false;
 };
 

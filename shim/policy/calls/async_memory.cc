@@ -90,18 +90,39 @@ bool AsyncMemory::could_serve_later(const Ask &ask) {
   return async_.deferred_bytes(device) > 0 && left + async_.free_bytes(device) >= ask.bytes;
 }
 
-AsyncMemory::Reservation::Reservation(AsyncMemory &memory, const Ask &ask, std::uint64_t bytes, ledger::Effort effort)
-    : ask_(ask),
-      transit_(memory.ledger_.account(ask.where.device).transits()),
-      granted_(memory.ledger_.account(ask.where.device).reserve(bytes, effort) == ledger::ReserveOutcome::granted) {
-  if (granted_) {
-    transit_.hold();
+AsyncMemory::Reservation::Reservation(AsyncMemory &memory, const Ask &ask)
+    : pools_(memory.stream_pools_), ask_(ask), transit_(memory.ledger_.account(ask.where.device).transits()) {}
+
+AsyncMemory::Reservation::~Reservation() {
+  if (holds_) {
+    ++*ask_.reservations;
   }
 }
 
-AsyncMemory::Reservation::~Reservation() {
-  if (granted_) {
-    ++*ask_.reservations;
+void AsyncMemory::Reservation::hold() {
+  holds_ = true;
+  transit_.hold();
+}
+
+std::optional<StreamPools::Call> AsyncMemory::Reservation::step(ledger::Effort effort) {
+  const std::optional<StreamPools::Call> call = pools_.reserve(*ask_.pool, ask_.bound, effort);
+  if (call) {
+    hold();
+  }
+  return call;
+}
+
+std::optional<StreamPools::Call> AsyncMemory::Reservation::to_cap() {
+  const std::optional<StreamPools::Call> call = pools_.reserve_to_cap(*ask_.pool);
+  if (call) {
+    hold();
+  }
+  return call;
+}
+
+void AsyncMemory::Reservation::trim_by(std::uint64_t bytes) {
+  if (pools_.trim_by(ask_.request.api, *ask_.pool, bytes)) {
+    hold();
   }
 }
 
@@ -109,9 +130,7 @@ AsyncMemory::Taken AsyncMemory::take_and_enter(const Ask &ask, const StreamPools
                                                CUresult &result) {
   CUdeviceptr obtained = 0;
   result = async_.take(ask.where.device, ask.where.context, ask.bytes, &obtained);
-  if (const std::uint64_t unused = stream_pools_.finish(*ask.pool, call, result == CUDA_SUCCESS); unused > 0) {
-    ledger_.account(ask.where.device).release(unused);
-  }
+  stream_pools_.settle(*ask.pool, call, result == CUDA_SUCCESS);
   if (result == CUDA_SUCCESS) {
     note_splinters(ask);
     return enter(ask, obtained, address, result);
@@ -129,16 +148,11 @@ AsyncMemory::Taken AsyncMemory::enter(const Ask &ask, CUdeviceptr obtained, CUde
 
 // With all that is left of the limit reserved, the pool's cap keeps it from growing beyond the limit. nullopt: other
 // memory is charged, so the cap does not.
-std::optional<AsyncMemory::Taken> AsyncMemory::take_to_cap(const Ask &ask, std::uint64_t rest, CUdeviceptr *address,
-                                                           CUresult &result) {
-  const Reservation all_of_it(*this, ask, rest, ledger::Effort::kImmediate);
-  if (!all_of_it) {
-    return Taken::crowded_out;
-  }
-  if (const std::optional<StreamPools::Call> call = stream_pools_.begin_to_cap(*ask.pool, rest)) {
+std::optional<AsyncMemory::Taken> AsyncMemory::take_to_cap(const Ask &ask, CUdeviceptr *address, CUresult &result) {
+  Reservation rest(*this, ask);
+  if (const std::optional<StreamPools::Call> call = rest.to_cap()) {
     return take_and_enter(ask, *call, address, result);
   }
-  ledger_.account(ask.where.device).release(rest);
   return std::nullopt;
 }
 
@@ -148,10 +162,10 @@ AsyncMemory::Taken AsyncMemory::take_near_limit(const Ask &ask, CUdeviceptr *add
   std::uint64_t rest = account.available();
   const std::uint64_t idle = async_.idle_bytes(device);
   if ((idle >= ask.bytes || rest >= ask.bytes) && async_.is_capped(device)) {
-    std::optional<Taken> taken = take_to_cap(ask, rest, address, result);
+    std::optional<Taken> taken = take_to_cap(ask, address, result);
     if (!taken && stream_pools_.trim(ask.request.api, device, ask.pool.get())) {  // what the program's own pools keep
       rest = account.available();
-      taken = take_to_cap(ask, rest, address, result);
+      taken = take_to_cap(ask, address, result);
     }
     if (taken) {
       return *taken;
@@ -160,22 +174,23 @@ AsyncMemory::Taken AsyncMemory::take_near_limit(const Ask &ask, CUdeviceptr *add
   if (idle < ask.bytes || rest >= ask.bound || ask.bound > account.limit()) {
     return Taken::crowded_out;
   }
-  stream_pools_.trim_by(ask.request.api, *ask.pool, ask.bound - rest);
+  Reservation reservation(*this, ask);  // holds what is trimmed, too
+  reservation.trim_by(ask.bound - rest);
   if (account.available() < ask.bound) {  // only a larger chunk is free
-    stream_pools_.trim_by(ask.request.api, *ask.pool, ask.bound);
+    reservation.trim_by(ask.bound);
   }
   if (is_for_driver(ask)) {
     return Taken::no_room;
   }
-  const Reservation step(*this, ask, ask.bound, ledger::Effort::kImmediate);
-  return step ? take_and_enter(ask, stream_pools_.begin(*ask.pool, ask.bound), address, result) : Taken::crowded_out;
+  const std::optional<StreamPools::Call> call = reservation.step(ledger::Effort::kImmediate);
+  return call ? take_and_enter(ask, *call, address, result) : Taken::crowded_out;
 }
 
 AsyncMemory::Taken AsyncMemory::take_once(const Ask &ask, CUdeviceptr *address, CUresult &result) {
   {
-    const Reservation step(*this, ask, ask.bound, ledger::Effort::kReclaimFromDead);
-    if (step) {
-      return take_and_enter(ask, stream_pools_.begin(*ask.pool, ask.bound), address, result);
+    Reservation reservation(*this, ask);
+    if (const std::optional<StreamPools::Call> call = reservation.step(ledger::Effort::kReclaimFromDead)) {
+      return take_and_enter(ask, *call, address, result);
     }
   }
   if (const CUdeviceptr retained = async_.take_retained(ask.pool, ask.bytes); retained != 0) {
@@ -185,17 +200,18 @@ AsyncMemory::Taken AsyncMemory::take_once(const Ask &ask, CUdeviceptr *address, 
 }
 
 // Waits for what was freed before only where that can serve it, and for other threads only where they may have crowded
-// it out. A thread that had its reservation in vain looks less often: they could wait for one another.
+// it out: for each that was under way at this thread's look, however long that one is kept from running. Whoever had a
+// reservation in vain waits for them all, and looks a limited number of times: such threads could wait for one another.
 bool AsyncMemory::take_in_turn(const Ask &ask, CUdeviceptr *address, CUresult &result) {
-  constexpr int kMostLooks = 100;
-  constexpr int kLooksInVain = 5;  // for one that cost calls of the driver
+  constexpr int kMostInVain = 20;
   const int device = ask.where.device;
-  const ledger::Transits &transits = ledger_.account(device).transits();
+  ledger::Transits &transits = ledger_.account(device).transits();
   Waiter waiter;
-  for (int looks = 0; looks < kMostLooks && !is_for_driver(ask);) {
+  for (int in_vain = 0; in_vain < kMostInVain && !is_for_driver(ask);) {
     const std::uint64_t seen = async_.returned(device);
     const std::uint64_t ended = transits.ended() - *ask.reservations;
     const Taken taken = take_once(ask, address, result);
+    const std::uint64_t turn = transits.turn();
     if (taken == Taken::over) {
       return true;
     }
@@ -203,17 +219,21 @@ bool AsyncMemory::take_in_turn(const Ask &ask, CUdeviceptr *address, CUresult &r
         (could_serve_later(ask) && async_.reclaim(ask.request.api, device, seen))) {
       continue;
     }
-    const bool none_ended = transits.ended() - *ask.reservations == ended;  // of others
-    if (none_ended && !transits.any()) {
+    const auto another_ended = [&] { return transits.ended() - *ask.reservations != ended; };
+    const auto may_look = [&] {
+      return transits.have_ended(turn) || async_.returned(device) != seen ||
+             (taken == Taken::crowded_out && another_ended());
+    };
+    while (!may_look()) {
+      waiter.pause();
+    }
+    if (async_.returned(device) != seen) {
+      continue;
+    }
+    if (!another_ended()) {
       return false;
     }
-    if (async_.is_preallocating(device)) {
-      // It ends in its time, with what was asked for in the pool.
-    } else if (taken == Taken::no_room) {
-      looks += kLooksInVain;  // another thread may have held the chunk, or was replacing it
-    } else if (none_ended) {
-      ++looks;  // most likely at threads that only try
-    }
+    in_vain += taken == Taken::no_room ? 1 : 0;  // another thread may have held the chunk, or was replacing it
     waiter.pause();
   }
   return false;
@@ -254,28 +274,18 @@ CUresult AsyncMemory::allocate(Request request, const Contexts::Current &where, 
 }
 
 CUresult AsyncMemory::extend(const Contexts::Current &where, const StreamPools::PoolRef &pool, std::uint64_t bytes) {
-  ledger::Account &account = ledger_.account(where.device);
   const std::uint64_t bound = stream_pools_.upper_bound(*pool, bytes);
-  std::optional<StreamPools::Call> call;
-  if (account.reserve(bound) == ledger::ReserveOutcome::granted) {
-    call = stream_pools_.begin(*pool, bound);
-  } else if (const std::uint64_t rest = account.available();
-             async_.is_capped(where.device) && rest >= bytes &&
-             account.reserve(rest, ledger::Effort::kImmediate) == ledger::ReserveOutcome::granted) {
-    call = stream_pools_.begin_to_cap(*pool, rest);
-    if (!call) {
-      account.release(rest);
-    }
+  std::optional<StreamPools::Call> call = stream_pools_.reserve(*pool, bound, ledger::Effort::kReclaimFromDead);
+  if (!call && async_.is_capped(where.device) && ledger_.account(where.device).available() >= bytes) {
+    call = stream_pools_.reserve_to_cap(*pool);
   }
   if (!call) {
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   const CUresult result = async_.preallocate(where.device, where.context, bytes);
-  const std::uint64_t unused = stream_pools_.finish(*pool, *call, result == CUDA_SUCCESS);
+  stream_pools_.settle(*pool, *call, result == CUDA_SUCCESS);
   if (result == CUDA_SUCCESS) {
     stream_pools_.block_ended(*pool);
-  } else if (unused > 0) {
-    account.release(unused);
   }
   return result;
 }
@@ -378,7 +388,6 @@ void AsyncMemory::preallocate(const Request &request, const Contexts::Current &w
   ledger::Account &account = ledger_.account(where.device);
   ledger::Transit transit(account.transits());
   transit.hold();
-  const AsyncPools::Preallocating preallocating(async_, where.device);
   const Preallocation plan = devices_.async_preallocation_on(where.device);
   std::uint64_t bytes = plan.bytes;
   if (!plan.exact) {

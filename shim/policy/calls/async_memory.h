@@ -74,16 +74,23 @@ class AsyncMemory {
   // Some of the limit, reserved for a call that needs less: whoever fails to reserve meanwhile waits for its end.
   class Reservation {
    public:
-    Reservation(AsyncMemory &memory, const Ask &ask, std::uint64_t bytes, ledger::Effort effort);
+    Reservation(AsyncMemory &memory, const Ask &ask);
     ~Reservation();
     Reservation(const Reservation &) = delete;
     Reservation &operator=(const Reservation &) = delete;
-    explicit operator bool() const { return granted_; }
+    // nullopt: not so much is left.
+    std::optional<StreamPools::Call> step(ledger::Effort effort);
+    // All that is left. nullopt: other memory is charged, so the pool's cap does not keep it from growing too much.
+    std::optional<StreamPools::Call> to_cap();
+    void trim_by(std::uint64_t bytes);
 
    private:
+    void hold();
+
+    StreamPools &pools_;
     const Ask &ask_;
     ledger::Transit transit_;
-    const bool granted_;
+    bool holds_ = false;
   };
   // How one attempt to take a block from the pool ended.
   enum class Taken {
@@ -107,7 +114,7 @@ class AsyncMemory {
   bool could_serve_later(const Ask &ask);
   Taken take_and_enter(const Ask &ask, const StreamPools::Call &call, CUdeviceptr *address, CUresult &result);
   Taken enter(const Ask &ask, CUdeviceptr obtained, CUdeviceptr *address, CUresult &result);
-  std::optional<Taken> take_to_cap(const Ask &ask, std::uint64_t rest, CUdeviceptr *address, CUresult &result);
+  std::optional<Taken> take_to_cap(const Ask &ask, CUdeviceptr *address, CUresult &result);
   Taken take_near_limit(const Ask &ask, CUdeviceptr *address, CUresult &result);
   Taken take_once(const Ask &ask, CUdeviceptr *address, CUresult &result);
   bool take_in_turn(const Ask &ask, CUdeviceptr *address, CUresult &result);

@@ -85,24 +85,17 @@ CUresult StreamMemory::allocate(Request request, CUmemoryPool handle, CUstream s
 std::optional<CUresult> StreamMemory::allocate_to_cap(StreamPools::Pool &pool, const Request &request, Act act,
                                                       Obtained &obtained) {
   ledger::Account &account = ledger_.account(pool.device);
-  const std::uint64_t rest = account.available();
-  if (pool.cap == 0 || rest >= request.upper_bound) {
+  if (pool.cap == 0 || account.available() >= request.upper_bound) {
     return std::nullopt;
   }
   ledger::Transit transit(account.transits());
-  if (account.reserve(rest, ledger::Effort::kImmediate) != ledger::ReserveOutcome::granted) {
+  const std::optional<StreamPools::Call> call = stream_pools_.reserve_to_cap(pool);
+  if (!call) {
     return std::nullopt;
   }
   transit.hold();
-  const std::optional<StreamPools::Call> call = stream_pools_.begin_to_cap(pool, rest);
-  if (!call) {
-    account.release(rest);
-    return std::nullopt;
-  }
   const CUresult result = act(obtained);
-  if (const std::uint64_t unused = stream_pools_.finish(pool, *call, result == CUDA_SUCCESS); unused > 0) {
-    account.release(unused);
-  }
+  stream_pools_.settle(pool, *call, result == CUDA_SUCCESS);
   if (result == CUDA_SUCCESS) {
     return result;
   }

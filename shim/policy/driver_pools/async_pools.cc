@@ -285,28 +285,6 @@ bool AsyncPools::begin_preallocation(int device) {
   return !device_pool_on(device).preallocated.exchange(true);
 }
 
-AsyncPools::Preallocating::Preallocating(AsyncPools &pools, int device)
-    : running_(pools.device_pool_on(device).preallocating) {
-  running_.store(true);
-  held::note(end, &running_);
-}
-
-AsyncPools::Preallocating::~Preallocating() {
-  if (held::forget(end, &running_)) {
-    end(&running_);
-  }
-}
-
-void AsyncPools::Preallocating::end(void *running) noexcept {
-  static_cast<std::atomic<bool> *>(running)->store(false);
-  wake_waiters();
-}
-
-bool AsyncPools::is_preallocating(int device) const {
-  const DevicePool *device_pool = known(device);
-  return device_pool != nullptr && device_pool->preallocating.load();
-}
-
 CUresult AsyncPools::preallocate(int device, const ContextRef &context, std::uint64_t bytes) {
   const RelaxedCapture relaxed;
   CUresult error = CUDA_SUCCESS;

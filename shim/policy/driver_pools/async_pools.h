@@ -98,19 +98,6 @@ class AsyncPools {
 
   // True once for each device: the caller preallocates.
   bool begin_preallocation(int device);
-  // While the caller does, so that others wait for its end.
-  class Preallocating {
-   public:
-    Preallocating(AsyncPools &pools, int device);
-    ~Preallocating();
-    Preallocating(const Preallocating &) = delete;
-    Preallocating &operator=(const Preallocating &) = delete;
-
-   private:
-    static void end(void *running) noexcept;
-    std::atomic<bool> &running_;
-  };
-  bool is_preallocating(int device) const;
   // Makes the pool reserve so much, by one block that goes back at once.
   CUresult preallocate(int device, const ContextRef &context, std::uint64_t bytes);
 
@@ -124,7 +111,7 @@ class AsyncPools {
     DevicePool(FenceTracker &fences, int device) : frees(fences, device) {}
     StreamPools::PoolRef pool;  // nullptr: the device has none
     bool capped = false;
-    std::atomic<bool> preallocated{false}, preallocating{false};
+    std::atomic<bool> preallocated{false};
     std::atomic<bool> full{false};               // the driver had no memory for the latest block
     std::atomic<std::uint64_t> collected_ns{0};  // when the latest collect() began
     std::atomic<std::uint64_t> ordered{0};       // bytes, as ordered_bytes()
@@ -143,9 +130,9 @@ class AsyncPools {
   bool return_all(DevicePool &device_pool, DeferredFrees::Items &clean) noexcept;
   // Leaves what no context could free.
   bool return_some(DevicePool &device_pool, DeferredFrees::Items &clean) noexcept;
-  // With `synchronised`, the driver's pool counts it as free afterwards.
-  CUresult free_through(const ContextRef &context, DevicePool &device_pool, const DeferredBlock &block,
-                        bool synchronised);
+  // By a call in that context, which is pinned. Leaves what the driver did not take. True: it took some.
+  bool free_through(const ContextRef &context, DevicePool &device_pool, DeferredFrees::Items &blocks) noexcept;
+  bool free_elsewhere(DevicePool &device_pool, DeferredFrees::Items &blocks) noexcept;
   void record_wait(const char *api, int device, const DeferredFrees::Cleaned &cleaned, std::uint64_t start_ns);
 
   Devices &devices_;

@@ -19,25 +19,38 @@ constexpr std::uint64_t kSealEveryNs = 200'000;
 
 }  // namespace
 
-// Out of the books first: after the driver's call another thread may have the address.
-CUresult AsyncPools::free_through(const ContextRef &context, DevicePool &device_pool, const DeferredBlock &block,
-                                  bool synchronised) {
+// Out of the books first: after the driver's call another thread may have the address. They count as returned when the
+// stream has passed them all: no other stream could have one before, and who looks for memory may be in another
+// context.
+bool AsyncPools::free_through(const ContextRef &context, DevicePool &device_pool,
+                              DeferredFrees::Items &blocks) noexcept {
   CUresult error = CUDA_SUCCESS;
   const CUstream stream = stream_of(context, error);
-  if (error != CUDA_SUCCESS) {
-    return error;
-  }
   const CurrentFor current(context->handle);
-  if (!current) {
-    return current.error();
+  if (error != CUDA_SUCCESS || !current) {
+    return false;
   }
-  DeferredFrees::Held held = device_pool.frees.begin_return(block);
-  error = real.cuMemFreeAsync(block.address, stream);
-  if (error == CUDA_SUCCESS && synchronised) {
-    real.cuStreamSynchronize(stream);  // the pool counts it as free then
+  DeferredFrees::Items taken;
+  DeferredFrees::Items refused;
+  while (!blocks.empty()) {
+    const DeferredBlock &block = blocks.front();
+    DeferredFrees::Held held = device_pool.frees.begin_return(block);
+    const bool done = real.cuMemFreeAsync(block.address, stream) == CUDA_SUCCESS;
+    if (!done) {
+      device_pool.frees.finish_return(block, std::move(held), false);
+    }
+    DeferredFrees::Items &into = done ? taken : refused;
+    into.splice(into.end(), blocks, blocks.begin());
   }
-  device_pool.frees.finish_return(block, std::move(held), error == CUDA_SUCCESS);
-  return error;
+  blocks.swap(refused);
+  if (taken.empty()) {
+    return false;
+  }
+  real.cuStreamSynchronize(stream);  // the pool counts them as free then
+  for (const DeferredBlock &block : taken) {
+    device_pool.frees.finish_return(block, {}, true);
+  }
+  return true;
 }
 
 bool AsyncPools::give_back(DevicePool &device_pool, DeferredFrees::Items &clean) noexcept {
@@ -97,32 +110,32 @@ bool AsyncPools::return_some(DevicePool &device_pool, DeferredFrees::Items &clea
   bool any = false;
   clean.sort([](const DeferredBlock &one, const DeferredBlock &other) { return one.context < other.context; });
   while (!clean.empty()) {
-    const DeferredBlock &block = clean.front();
-    CUresult result = CUDA_ERROR_CONTEXT_IS_DESTROYED;
-    const auto next = std::next(clean.begin());
-    const bool is_last = next == clean.end() || next->context != block.context;  // each context has its own stream
-    try {
-      if (const Pin pin(*block.context); pin) {
-        result = free_through(block.context, device_pool, block, is_last);
-      } else {
-        for (const ContextRef &other : contexts_.live()) {
-          const Pin other_pin(*other);
-          if (other_pin && result != CUDA_SUCCESS) {
-            result = free_through(other, device_pool, block, is_last);
-          }
-        }
-      }
-    } catch (...) {  // no memory of the host to list them
-    }
-    any |= result == CUDA_SUCCESS;
-    if (result == CUDA_SUCCESS) {
-      clean.pop_front();
+    const ContextRef context = clean.front().context;  // each has its own stream
+    const auto next =
+        std::find_if(clean.begin(), clean.end(), [&](const DeferredBlock &block) { return block.context != context; });
+    DeferredFrees::Items blocks;
+    blocks.splice(blocks.end(), clean, clean.begin(), next);
+    if (const Pin pin(*context); pin) {
+      any |= free_through(context, device_pool, blocks);
     } else {
-      kept.splice(kept.end(), clean, clean.begin());
+      any |= free_elsewhere(device_pool, blocks);
     }
+    kept.splice(kept.end(), blocks);
   }
   clean.splice(clean.end(), kept);
   return any;
+}
+
+// Their context has ended.
+bool AsyncPools::free_elsewhere(DevicePool &device_pool, DeferredFrees::Items &blocks) noexcept try {
+  bool any = false;
+  for (const ContextRef &other : contexts_.live()) {
+    const Pin pin(*other);
+    any |= pin && !blocks.empty() && free_through(other, device_pool, blocks);
+  }
+  return any;
+} catch (...) {  // no memory of the host to list the others
+  return false;
 }
 
 void AsyncPools::record_wait(const char *api, int device, const DeferredFrees::Cleaned &cleaned,

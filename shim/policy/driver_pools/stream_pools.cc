@@ -14,6 +14,7 @@ using driver::real;
 // The step by which a pool grows is not documented. Until a pool was seen to grow this is assumed; a pool that grows by
 // more is held to the limit after the call.
 constexpr std::uint64_t kLargestStep = 32U << 20U;
+constexpr int kOvertakings = 100;     // by other processes, of a request that fits
 constexpr int kMaxSizeSince = 12030;  // the first driver version that knows CUmemPoolProps::maxSize
 
 std::uint64_t attribute(CUmemoryPool pool, CUmemPool_attribute which, bool &known) {
@@ -180,16 +181,51 @@ StreamPools::Call StreamPools::begin(Pool &pool, std::uint64_t bound) {
   return start(pool, {bound, bound, false});
 }
 
-std::optional<StreamPools::Call> StreamPools::begin_to_cap(Pool &pool, std::uint64_t bound) {
+std::optional<StreamPools::Call> StreamPools::reserve(Pool &pool, std::uint64_t bound, ledger::Effort effort) {
+  ledger::Account &account = ledger_.account(pool.device);
+  ledger::ReserveOutcome outcome{};
+  const auto reserve_at_once = [&]() -> std::optional<Call> {
+    Guard guard(mutex_);
+    outcome = account.reserve(bound, ledger::Effort::kImmediate);
+    if (outcome != ledger::ReserveOutcome::granted) {
+      return std::nullopt;
+    }
+    return start(pool, {bound, bound, false});
+  };
+  std::optional<Call> call = reserve_at_once();
+  if (outcome == ledger::ReserveOutcome::over_group_limit && effort == ledger::Effort::kReclaimFromDead) {
+    account.reclaim_from_dead();  // system calls, so not under the lock
+    for (int tries = 0; !call && tries < kOvertakings && bound <= account.available(); ++tries) {
+      call = reserve_at_once();
+    }
+  }
+  return call;
+}
+
+std::optional<StreamPools::Call> StreamPools::reserve_to_cap(Pool &pool) {
   Guard guard(mutex_);
-  if (pool.cap == 0 || pool.charged_ + bound < pool.cap) {
+  ledger::Account &account = ledger_.account(pool.device);
+  const std::uint64_t rest = account.available();
+  if (!leaves_its_cap(pool, rest) ||
+      account.reserve(rest, ledger::Effort::kImmediate) != ledger::ReserveOutcome::granted) {
     return std::nullopt;
   }
-  return start(pool, {bound, pool.cap, true});
+  return start(pool, {rest, pool.cap, true});
+}
+
+void StreamPools::settle(Pool &pool, const Call &call, bool success) {
+  Guard guard(mutex_);
+  if (const std::uint64_t unused = end(pool, call, success); unused > 0) {
+    ledger_.account(pool.device).release(unused);
+  }
 }
 
 std::uint64_t StreamPools::finish(Pool &pool, const Call &call, bool success) {
   Guard guard(mutex_);
+  return end(pool, call, success);
+}
+
+std::uint64_t StreamPools::end(Pool &pool, const Call &call, bool success) {
   pool.in_flight_ -= call.growth;
   pool.to_cap_ -= call.to_cap ? 1 : 0;
   called_[pool.device] -= call.charged;
@@ -329,7 +365,9 @@ bool StreamPools::trim(const char *api, int device, const Pool *kept) noexcept t
   return false;
 }
 
-void StreamPools::trim_by(const char *api, Pool &pool, std::uint64_t bytes) noexcept {
+bool StreamPools::trim_by(const char *api, Pool &pool, std::uint64_t bytes) noexcept {
+  const ledger::Account &account = ledger_.account(pool.device);
+  const std::uint64_t before = account.charged();
   if (const Asking asking(*this, pool); asking && real.cuMemPoolTrimTo.present()) {
     bool known = false;
     const std::uint64_t reserved = attribute(pool.handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, known);
@@ -338,11 +376,15 @@ void StreamPools::trim_by(const char *api, Pool &pool, std::uint64_t bytes) noex
     }
   }
   reconcile(api, pool);
+  return account.charged() < before;
 }
 
 bool StreamPools::can_reach_cap(const Pool &pool) {
   Guard guard(mutex_);
-  const std::uint64_t left = ledger_.account(pool.device).available();
+  return leaves_its_cap(pool, ledger_.account(pool.device).available());
+}
+
+bool StreamPools::leaves_its_cap(const Pool &pool, std::uint64_t left) {
   return pool.cap != 0 && pool.cap - std::min(pool.cap, pool.charged_) <= left;
 }
 

@@ -80,9 +80,13 @@ class StreamPools {
   // Around the driver's call. The caller reserves `bound` in the device's account before, and releases what finish()
   // answers.
   Call begin(Pool &pool, std::uint64_t bound);
-  // The same for a call that only the pool's cap keeps within the limit. nullopt: what is charged for the pool, with
-  // `bound`, does not cover that cap.
-  std::optional<Call> begin_to_cap(Pool &pool, std::uint64_t bound);
+  // Reserve in the device's account too; settle() releases what finish() would have answered. Both change with the
+  // charge of the pool at one moment: to whoever compares the two, nothing of this call is other memory.
+  std::optional<Call> reserve(Pool &pool, std::uint64_t bound, ledger::Effort effort);
+  // All that is left, for a call that only the pool's cap keeps within the limit. nullopt: other memory is charged, so
+  // what is charged for the pool would not cover that cap.
+  std::optional<Call> reserve_to_cap(Pool &pool);
+  void settle(Pool &pool, const Call &call, bool success);
   // Answers how much of what was reserved for it the caller releases now: nothing of a call that succeeded, nor of one
   // that failed while another relies on the cap. The next reconcile() releases that.
   std::uint64_t finish(Pool &pool, const Call &call, bool success);
@@ -115,8 +119,8 @@ class StreamPools {
   // Releases the orphans up to a mark of orphaned(): the device has finished what was submitted before it.
   void release_orphans(const char *api, int device, std::uint64_t up_to) noexcept;
   void reconcile_all(const char *api, int device) noexcept;
-  // Trims one pool by `bytes`, where it has that much free.
-  void trim_by(const char *api, Pool &pool, std::uint64_t bytes) noexcept;
+  // Trims one pool by `bytes`, where it has that much free. True: less is charged than before.
+  bool trim_by(const char *api, Pool &pool, std::uint64_t bytes) noexcept;
   bool can_reach_cap(const Pool &pool);  // what is left is all that its cap leaves it, so nothing keeps it from growing
 
  private:
@@ -146,6 +150,8 @@ class StreamPools {
   bool orphan(Pool &pool) REQUIRES(mutex_);
   std::uint64_t unreleased(int device, std::uint64_t up_to) REQUIRES(mutex_);
   Call start(Pool &pool, const Call &call) REQUIRES(mutex_);
+  std::uint64_t end(Pool &pool, const Call &call, bool success) REQUIRES(mutex_);
+  bool leaves_its_cap(const Pool &pool, std::uint64_t left) REQUIRES(mutex_);
   // `falling`: of what is charged, what is about to be released.
   void record(const char *api, int device, std::uint64_t falling = 0) noexcept;
 

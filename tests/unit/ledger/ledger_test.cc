@@ -180,3 +180,26 @@ TEST_CASE("what held bytes at some time since a look may have refused; what only
   CHECK(transits.may_have_refused(before));
   CHECK_FALSE(transits.may_have_refused(transits.ended()));
 }
+
+TEST_CASE("those that were under way at a look have ended, whatever others have begun since") {
+  Account account;
+  Transits &transits = account.transits();
+  CHECK(transits.have_ended(transits.turn()));
+  auto early = std::make_unique<Transit>(account.transits());
+  const std::uint64_t look = transits.turn();
+  CHECK_FALSE(transits.have_ended(look));
+  auto late = std::make_unique<Transit>(account.transits());
+  const std::uint64_t later_look = transits.turn();
+  CHECK_FALSE(transits.have_ended(look));
+  early.reset();
+  CHECK(transits.have_ended(look));
+  CHECK_FALSE(transits.have_ended(later_look));
+  for (int turn = 0; turn < 10; ++turn) {  // never none at all
+    auto next = std::make_unique<Transit>(account.transits());
+    const std::uint64_t present = transits.turn();
+    late = std::move(next);
+    CHECK(transits.have_ended(later_look));
+    CHECK_FALSE(transits.have_ended(present));
+    CHECK(transits.any());
+  }
+}

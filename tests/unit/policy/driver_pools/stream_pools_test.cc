@@ -1,4 +1,8 @@
 // What the driver's own pools are charged: never less than they hold, whenever it is queried.
+#include <atomic>
+#include <optional>
+#include <thread>
+
 #include "unit/policy/stream_books.h"
 
 using namespace ration;
@@ -105,13 +109,16 @@ TEST_CASE("while a call relies on the cap of its pool, the charge does not fall 
   capped.maxSize = 96 * kMiB;
   books.pools.created(kPool, capped);
   const StreamPools::PoolRef pool = books.pools.known(kPool);
-  CHECK_FALSE(books.pools.begin_to_cap(*pool, 95 * kMiB));
+  books.account().set_limit(95 * kMiB);
+  CHECK_FALSE(books.pools.reserve_to_cap(*pool));
   REQUIRE(books.account().reserve(64 * kMiB) == ledger::ReserveOutcome::granted);
   const StreamPools::Call other = books.pools.begin(*pool, 64 * kMiB);
-  CHECK_FALSE(books.pools.begin_to_cap(*pool, 31 * kMiB));
-  REQUIRE(books.account().reserve(32 * kMiB) == ledger::ReserveOutcome::granted);
-  const std::optional<StreamPools::Call> relying = books.pools.begin_to_cap(*pool, 32 * kMiB);
+  CHECK_FALSE(books.pools.reserve_to_cap(*pool));
+  CHECK(books.charged() == 64 * kMiB);
+  books.account().set_limit(96 * kMiB);
+  const std::optional<StreamPools::Call> relying = books.pools.reserve_to_cap(*pool);
   REQUIRE(relying);
+  CHECK(books.charged() == 96 * kMiB);
 
   CHECK(books.pools.finish(*pool, other, other_succeeds) == 0);
   books.pools.reconcile(kApi, *pool);
@@ -119,10 +126,8 @@ TEST_CASE("while a call relies on the cap of its pool, the charge does not fall 
 
   if (succeeds) {
     REQUIRE(books.memory.allocate(&books.last, 96 * kMiB, kPool) == CUDA_SUCCESS);
-    CHECK(books.pools.finish(*pool, *relying, true) == 0);
-  } else if (const std::uint64_t unused = books.pools.finish(*pool, *relying, false); unused > 0) {
-    books.account().release(unused);
   }
+  books.pools.settle(*pool, *relying, succeeds);
   CHECK(books.pools.reconcile(kApi, *pool) == 0);
   CHECK(books.charged() == books.memory.held());
 }
@@ -135,17 +140,48 @@ TEST_CASE("a call that relied on the cap counts with that cap against an answer 
   const StreamPools::PoolRef pool = books.pools.known(kPool);
   REQUIRE(books.account().reserve(64 * kMiB) == ledger::ReserveOutcome::granted);
   const StreamPools::Call other = books.pools.begin(*pool, 64 * kMiB);
-  REQUIRE(books.account().reserve(32 * kMiB) == ledger::ReserveOutcome::granted);
-  const std::optional<StreamPools::Call> relying = books.pools.begin_to_cap(*pool, 32 * kMiB);
+  books.account().set_limit(96 * kMiB);
+  const std::optional<StreamPools::Call> relying = books.pools.reserve_to_cap(*pool);
   REQUIRE(relying);
   books.pools.finish(*pool, other, true);  // from what the pool held
   books.memory.on_asked = [&] {
     books.memory.on_asked = nullptr;
     REQUIRE(books.memory.allocate(&books.last, 96 * kMiB, kPool) == CUDA_SUCCESS);
-    books.pools.finish(*pool, *relying, true);
+    books.pools.settle(*pool, *relying, true);
   };
   books.pools.reconcile(kApi, *pool);
   CHECK(books.charged() == 96 * kMiB);
+}
+
+TEST_CASE("what one thread reserves for a pool is at no time other memory to another") {
+  StreamBooks books;
+  CUmemPoolProps capped = at(CU_MEM_LOCATION_TYPE_DEVICE, 0);
+  capped.maxSize = 96 * kMiB;
+  books.account().set_limit(96 * kMiB);
+  books.pools.created(kPool, capped);
+  const StreamPools::PoolRef pool = books.pools.known(kPool);
+  std::atomic<bool> over{false};
+  std::thread reserving([&] {
+    while (!over) {
+      if (const auto call = books.pools.reserve(*pool, 32 * kMiB, ledger::Effort::kImmediate)) {
+        books.pools.settle(*pool, *call, false);
+      }
+      if (const auto call = books.pools.reserve_to_cap(*pool)) {
+        books.pools.settle(*pool, *call, false);
+      }
+    }
+  });
+  int others = 0;
+  for (int look = 0; look < 200'000; ++look) {
+    others += books.pools.can_reach_cap(*pool) ? 0 : 1;
+  }
+  over = true;
+  reserving.join();
+  CHECK(others == 0);
+  REQUIRE(books.account().reserve(kMiB) == ledger::ReserveOutcome::granted);
+  CHECK_FALSE(books.pools.can_reach_cap(*pool));
+  CHECK_FALSE(books.pools.reserve_to_cap(*pool));
+  CHECK(books.charged() == kMiB);
 }
 
 TEST_CASE("a pool that took more than its bound says how much is missing") {
