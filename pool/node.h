@@ -45,6 +45,9 @@ struct Node {
   // Freed by the program, while the device may still use the block.
   [[nodiscard]] bool is_retired() const { return (packed & kRetired) != 0; }
   void retire() { packed |= kRetired; }
+  // Neither a block of the program's nor free: its memory serves elsewhere, or there is none.
+  [[nodiscard]] bool is_withheld() const { return (packed & kWithheld) != 0; }
+  void withhold() { packed = (packed & ~kWordMask) | kRetired | kWithheld; }
   // Has a name in Pool::names_.
   [[nodiscard]] bool is_named() const { return (packed & kNamed) != 0; }
   void named() { packed |= kNamed; }
@@ -68,6 +71,7 @@ struct Node {
   static constexpr std::uint64_t kRetired = 2 * kGranuleBytes;
   static constexpr std::uint64_t kNamed = 4 * kGranuleBytes;
   static constexpr std::uint64_t kMarked = 8 * kGranuleBytes;
+  static constexpr std::uint64_t kWithheld = 16 * kGranuleBytes;
   static constexpr unsigned kSlotShift = 2;
   static constexpr unsigned kLeafShift = kSlotShift + kSlotBits;
   static constexpr std::uint32_t kKindMask = (1U << kSlotShift) - 1;

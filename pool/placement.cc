@@ -22,6 +22,8 @@ constexpr std::uint64_t kRunGranules = (std::uint64_t{2} << 20) / kGranuleBytes;
 constexpr std::uint32_t kHighest = 4;
 constexpr std::uint32_t kLowest = 2;
 constexpr std::uint32_t kTiled = 16;
+constexpr std::uint64_t kScarceRunGranules = (std::uint64_t{128} << 10) / kGranuleBytes;
+constexpr std::uint32_t kAmongScarce = 64;
 
 }  // namespace
 
@@ -36,9 +38,32 @@ Pool::Placement Pool::cached_placement(std::uint64_t granules) const noexcept {
 Pool::Placement Pool::choose_hole(std::uint64_t granules) noexcept {
   using Side = HoleIndex::Side;
   if (runs_.is_repeated(granules) && granules >= kRunGranules) return choose_in_run(granules);
-  if (granules < kLargeGranules) return {index_.find(granules, Side::kHigh), false};
+  if (scarce_ && granules < kRunGranules && granules >= kScarceRunGranules && runs_.is_repeated(granules)) {
+    runs_.extend();
+    if (const std::uint32_t hole = continue_small_run(granules); hole != 0) return {hole, true};
+  }
+  if (granules < kLargeGranules) return {index_.find(granules, Side::kHigh, scarce_ ? kAmongScarce : 1), false};
   if (lifetimes_.is_short_lived(granules)) return {index_.find(granules, Side::kHigh, kHighest), false};
   return choose_tight(granules);
+}
+
+bool Pool::wants_page(std::uint64_t bytes) const noexcept {
+  const std::uint64_t granules = pool::granules_of(bytes);
+  return granules < kRunGranules && granules >= kScarceRunGranules && runs_.is_repeated(granules) &&
+         continue_small_run(granules) == 0;
+}
+
+// The hole behind the last block, or at the start of the fresh page; or 0.
+std::uint32_t Pool::continue_small_run(std::uint64_t granules) const noexcept {
+  if (const std::uint32_t before = place_of(runs_.last_address(), false).node; before != 0) {
+    const std::uint32_t next = nodes_.at(before).next;
+    if (nodes_.at(next).is_hole() && size_of(nodes_, next) >= granules) return next;
+  }
+  const Region *region = fresh_page_ == 0 ? nullptr : region_at(fresh_page_);
+  if (region == nullptr) return 0;
+  const std::uint32_t node = node_around(*region, fresh_page_ >> kGranuleShift);
+  const bool fits = nodes_.at(node).is_hole() && size_of(nodes_, node) >= granules;
+  return fits ? node : 0;
 }
 
 Pool::Placement Pool::choose_in_run(std::uint64_t granules) noexcept {

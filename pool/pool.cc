@@ -81,7 +81,7 @@ AddressMap::Place Pool::place_of(Address address, bool retired) const noexcept {
 
 [[gnu::flatten]] FreeOutcome Pool::reclaim(Address address) noexcept {
   const AddressMap::Place place = place_of(address, true);
-  if (place.node == 0) return {FreeOutcome::Kind::kNotABlock, 0};
+  if (place.node == 0 || nodes_.at(place.node).is_withheld()) return {FreeOutcome::Kind::kNotABlock, 0};
   const std::uint64_t granules = size_of(nodes_, place.node);
   if (blocks_.size() >= kMany) prefetch_around(place.node);
   coalesce(place, granules);

@@ -51,7 +51,7 @@ struct [[nodiscard]] FreeOutcome {
 enum class [[nodiscard]] AddSlabOutcome{kAdded, kTooSmall, kTooLarge, kOverlaps, kNoHostMemory};
 
 struct Statistics {
-  std::uint64_t slab_bytes;     // of all slabs
+  std::uint64_t slab_bytes;     // of all slabs, without what is withheld
   std::uint64_t used_bytes;     // in live blocks, as rounded
   std::uint64_t retired_bytes;  // in retired blocks, as rounded
   std::uint64_t free_bytes;     // in holes
@@ -111,11 +111,38 @@ class Pool {
   bool remove_slab(std::uint64_t id) noexcept;
   // A slab without a live or retired block, if there is one. O(slabs).
   [[nodiscard]] std::optional<Slab> wholly_free_slab() const noexcept;
+  [[nodiscard]] std::uint64_t free_bytes() const noexcept {
+    return pool::bytes_of(usable_granules_ - used_granules_ - retired_granules_);
+  }
   [[nodiscard]] std::uint64_t retired_bytes() const noexcept { return pool::bytes_of(retired_granules_); }
   // Whether there is one slab, and blocks may be placed in it without regard to those that left it.
   [[nodiscard]] bool is_in_one_piece() const noexcept {
     return regions_.size() == 1 && (live_count_ != 0 || retired_count_ == 0);
   }
+  // Part of a hole, of whole granules -> withheld: in no hole, in no block and in no sum, until restore(). False: the
+  // range is not inside one hole, or the host has no memory; nothing changed. O(log blocks).
+  bool withhold(Address address, std::uint64_t bytes) noexcept;
+  // Withheld -> hole, from where a withheld range starts; returns its bytes, or 0: none starts there. O(log blocks).
+  // Needs no host memory.
+  std::uint64_t restore(Address address) noexcept;
+  // Keeps the first `bytes` of a withheld range and makes a withheld range of its own of the rest. False: no withheld
+  // range starts there, it is not longer, or the host has no memory.
+  bool split_withheld(Address address, std::uint64_t bytes) noexcept;
+  struct Hole {
+    Address address;
+    std::uint64_t bytes;
+  };
+  // Writes at most `count` holes that start at or above `from`, in address order; returns how many. O(log blocks +
+  // nodes between them). To continue, start above the last one's address.
+  std::size_t holes(Address from, Hole *holes, std::size_t count) const noexcept;
+  // The hole that contains `address`; false: none does. O(log blocks).
+  bool hole_around(Address address, Hole &hole) const noexcept;
+  // While memory is scarce a small block gets the tightest of many holes instead of the highest one.
+  void set_scarce(bool scarce) noexcept { scarce_ = scarce; }
+  // Whether the next block of a long run of this size has no place behind its predecessor, nor in the fresh page: most
+  // likely such blocks go together, and then a page of their own is wholly free again.
+  [[nodiscard]] bool wants_page(std::uint64_t bytes) const noexcept;
+  void set_fresh_page(Address address) noexcept { fresh_page_ = address; }
   // Writes at most `count` slabs that start at or above `from`, in address order; returns how many.
   std::size_t slabs(Address from, Slab *slabs, std::size_t count) const noexcept;
   // The size of a slab that holds a request of `bytes`, if the slab starts on a granule.
@@ -160,6 +187,7 @@ class Pool {
   [[nodiscard]] Placement cached_placement(std::uint64_t granules) const noexcept;
   [[nodiscard]] Placement choose_hole(std::uint64_t granules) noexcept;
   [[nodiscard, gnu::noinline]] Placement choose_in_run(std::uint64_t granules) noexcept;
+  [[nodiscard]] std::uint32_t continue_small_run(std::uint64_t granules) const noexcept;
   [[nodiscard]] Placement choose_tight(std::uint64_t granules) noexcept;
   // The hole for the next block of a long run, whose last block is `before`.
   [[nodiscard]] std::uint32_t continue_run(std::uint32_t before, std::uint64_t granules) noexcept;
@@ -171,6 +199,7 @@ class Pool {
   void drop_node(std::uint32_t node) noexcept;
   // The block that starts there if it is retired exactly as asked.
   [[nodiscard]] AddressMap::Place place_of(Address address, bool retired) const noexcept;
+  std::uint32_t occupy(std::uint32_t hole, std::uint64_t start, std::uint64_t granules) noexcept;
   // The live block that contains the address, or 0.
   [[nodiscard]] std::uint32_t block_around(Address address) const noexcept;
   void end_life(std::uint32_t block, std::uint64_t granules) noexcept;
@@ -216,6 +245,10 @@ class Pool {
   std::uint64_t usable_granules_ = 0;
   std::uint64_t used_granules_ = 0;
   std::uint64_t retired_granules_ = 0;
+  std::uint64_t withheld_granules_ = 0;
+  std::uint64_t withheld_count_ = 0;
+  bool scarce_ = false;
+  Address fresh_page_ = 0;
   std::uint64_t live_count_ = 0;
   std::uint64_t retired_count_ = 0;
   std::uint64_t holes_ = 0;

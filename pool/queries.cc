@@ -97,7 +97,7 @@ Statistics Pool::statistics() noexcept {
   flush_cached_hole();
   std::uint64_t slab_bytes = 0;
   for (const Region &region : regions_) slab_bytes += region.slab.bytes;
-  return {.slab_bytes = slab_bytes,
+  return {.slab_bytes = slab_bytes - pool::bytes_of(withheld_granules_),
           .used_bytes = pool::bytes_of(used_granules_),
           .retired_bytes = pool::bytes_of(retired_granules_),
           .free_bytes = pool::bytes_of(usable_granules_ - used_granules_ - retired_granules_),

@@ -56,6 +56,7 @@ AllocateOutcome SharedPool::allocate_from(Upstream &upstream, std::uint64_t byte
 
 // REQUIRES: this thread is the grower; it no longer is afterwards.
 AllocateOutcome SharedPool::grow_for(std::uint64_t bytes, Upstream &upstream) noexcept {
+  if (stitches()) return stitch_for(bytes, upstream);
   using Kind = AllocateOutcome::Kind;
   const std::optional<Slab> slab = upstream.grow(Pool::slab_bytes_for(bytes));
   AddSlabOutcome added = AddSlabOutcome::kAdded;
@@ -88,7 +89,7 @@ FreeOutcome SharedPool::free(Address address) noexcept {
 
 FreeOutcome SharedPool::retire(Address address) noexcept {
   const Guard guard(mutex_);
-  return pool_.retire(address);
+  return retire_locked(address);
 }
 
 FreeOutcome SharedPool::reclaim(Address address) noexcept {
@@ -110,22 +111,31 @@ SharedPool::Reclaimed SharedPool::reclaim(const Address *addresses, std::size_t 
 
 std::optional<Block> SharedPool::find(Address address) const noexcept {
   const Guard guard(mutex_);
-  return pool_.find(address);
+  if (const std::optional<Block> block = pool_.find(address); block || stitcher_ == nullptr) return block;
+  const stitch::View *view = stitcher_->around(address);
+  return view == nullptr ? std::nullopt : std::optional(stitcher_->describe(*view));
 }
 
 std::uint64_t SharedPool::name(Address address, std::uint64_t fresh) noexcept {
   const Guard guard(mutex_);
-  return pool_.name(address, fresh);
+  stitch::View *view = stitcher_ == nullptr ? nullptr : stitcher_->around(address);
+  if (view == nullptr) return pool_.name(address, fresh);
+  if (view->name == 0) view->name = fresh;
+  return view->name;
 }
 
 bool SharedPool::mark(Address address, bool marked) noexcept {
   const Guard guard(mutex_);
-  return pool_.mark(address, marked);
+  stitch::View *view = stitcher_ == nullptr ? nullptr : stitcher_->around(address);
+  if (view == nullptr) return pool_.mark(address, marked);
+  view->marked = marked;
+  return true;
 }
 
 bool SharedPool::is_marked(Address address) const noexcept {
   const Guard guard(mutex_);
-  return pool_.is_marked(address);
+  const stitch::View *view = stitcher_ == nullptr ? nullptr : stitcher_->around(address);
+  return view == nullptr ? pool_.is_marked(address) : view->marked;
 }
 
 std::optional<Slab> SharedPool::slab_of(Address address) const noexcept {
@@ -135,7 +145,10 @@ std::optional<Slab> SharedPool::slab_of(Address address) const noexcept {
 
 std::size_t SharedPool::live_blocks(Address from, Block *blocks, std::size_t count) const noexcept {
   const Guard guard(mutex_);
-  return pool_.live_blocks(from, blocks, count);
+  const std::size_t found = pool_.live_blocks(from, blocks, count);
+  // The views' addresses are above those of the home range.
+  return found == count || stitcher_ == nullptr ? found
+                                                : found + stitcher_->live_blocks(from, blocks + found, count - found);
 }
 
 std::size_t SharedPool::slabs(Address from, Slab *slabs, std::size_t count) const noexcept {
@@ -212,6 +225,9 @@ bool SharedPool::merge(Upstream &upstream) noexcept {
 }
 
 void SharedPool::reset() noexcept RATION_POOL_ANNOTATE(no_thread_safety_analysis) {
+  stitcher_.reset();
+  watched_bytes_ = UINT64_MAX;
+  page_bytes_ = 0;
   std::destroy_at(&pool_);
   std::construct_at(&pool_);
   grower_ = {};
@@ -227,7 +243,17 @@ bool SharedPool::reserve(std::size_t blocks) noexcept {
 
 Statistics SharedPool::statistics() noexcept {
   const Guard guard(mutex_);
-  return pool_.statistics();
+  Statistics sums = pool_.statistics();
+  if (stitcher_ == nullptr) return sums;
+  const stitch::Stitcher::Counts counts = stitcher_->counts();
+  sums.slab_bytes = counts.granule_bytes;
+  sums.used_bytes += counts.live_bytes;
+  sums.blocks += counts.live;
+  sums.retired_bytes += counts.retired_bytes;
+  sums.retired_blocks += counts.retired;
+  sums.free_bytes = counts.granule_bytes - sums.used_bytes - sums.retired_bytes;
+  sums.largest_hole = std::max(sums.largest_hole, counts.stock_bytes);
+  return sums;
 }
 
 std::uint64_t SharedPool::failed_searches() const noexcept {

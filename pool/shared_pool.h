@@ -6,12 +6,15 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "pool/lock.h"
 #include "pool/pool.h"
+#include "pool/stitch/stitcher.h"
 #include "pool/upstream.h"
 
 namespace ration::pool {
@@ -24,6 +27,16 @@ class SharedPool {
   SharedPool() = default;
   SharedPool(const SharedPool &) = delete;
   SharedPool &operator=(const SharedPool &) = delete;
+
+  // From now on of granules: grow() of the upstream provides handles of physical memory. REQUIRES: nothing was
+  // allocated yet. False: the host has no memory.
+  bool stitch_from(const stitch::Layout &layout) noexcept;
+  // Whether it is.
+  [[nodiscard]] bool stitches() const noexcept { return page_bytes_ != 0; }
+  // Gives granules that the upstream has a place where blocks can be; before the first request.
+  bool add_granule(std::uint64_t handle, std::uint64_t bytes, Upstream &upstream) noexcept;
+  [[nodiscard]] stitch::Stitcher::Counts stitch_counts() const noexcept;
+  [[nodiscard]] std::vector<stitch::Stitcher::Backing> backing(const Block &block) const;
 
   // Without room: collects clean blocks, grows, waits for retired blocks, each as often as it helps; then returns
   // kNoRoom. One thread grows at a time and the others wait for it, so that no request is refused while memory is in
@@ -56,11 +69,13 @@ class SharedPool {
   }
   FreeOutcome free_locked(Address address) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
     least_missed_ = kNoneMissed;
-    return pool_.free(address);
+    const FreeOutcome outcome = pool_.free(address);
+    return outcome || stitcher_ == nullptr ? outcome : stitcher_->free(address);
   }
   FreeOutcome reclaim_locked(Address address) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
     least_missed_ = kNoneMissed;
-    return pool_.reclaim(address);
+    const FreeOutcome outcome = pool_.reclaim(address);
+    return outcome || stitcher_ == nullptr ? outcome : stitcher_->reclaim(address);
   }
   AddSlabOutcome add_slab_locked(const Slab &slab) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
     least_missed_ = kNoneMissed;
@@ -71,14 +86,15 @@ class SharedPool {
     return pool_.has_ample_room(bytes) || pool_.has_hole(bytes);
   }
   [[nodiscard]] std::uint64_t retired_bytes_locked() const noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
-    return pool_.retired_bytes();
+    return pool_.retired_bytes() + (stitcher_ == nullptr ? 0 : stitcher_->counts().retired_bytes);
   }
   [[nodiscard]] bool is_in_one_piece_locked() const noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
     return pool_.is_in_one_piece();
   }
   FreeOutcome retire_locked(Address address, std::uint64_t most = UINT64_MAX) noexcept
       RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
-    return pool_.retire(address, most);
+    const FreeOutcome outcome = pool_.retire(address, most);
+    return outcome.kind != FreeOutcome::Kind::kNotABlock || stitcher_ == nullptr ? outcome : retire_view(address, most);
   }
 
   // For memory that was obtained before the first request.
@@ -110,6 +126,10 @@ class SharedPool {
   // Searches the pool, unless a search for as few bytes failed and nothing was added to the pool since.
   AllocateOutcome search(std::uint64_t bytes) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_));
   AllocateOutcome search_anew(std::uint64_t bytes) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
+    if (bytes >= watched_bytes_ && stitcher_->takes(bytes)) [[unlikely]] {
+      if (bytes >= page_bytes_) least_missed_ = std::min(least_missed_, bytes);  // noted once
+      return {AllocateOutcome::Kind::kNoRoom, {}, 0};
+    }
     const AllocateOutcome outcome = pool_.allocate(bytes);
     if (outcome.kind == AllocateOutcome::Kind::kNoRoom) [[unlikely]] {
       ++failed_searches_;
@@ -119,6 +139,12 @@ class SharedPool {
   }
   [[gnu::cold, gnu::noinline]] AllocateOutcome allocate_from(Upstream &upstream, std::uint64_t bytes) noexcept;
   AllocateOutcome grow_for(std::uint64_t bytes, Upstream &upstream) noexcept;
+  AllocateOutcome stitch_for(std::uint64_t bytes, Upstream &upstream) noexcept;
+  FreeOutcome retire_view(Address address, std::uint64_t most) noexcept
+      RATION_POOL_ANNOTATE(requires_capability(mutex_));
+  enum class Planned { home, block };
+  AllocateOutcome carry_out(std::uint64_t bytes, Planned what, Upstream &upstream) noexcept;
+  bool grow_stock(std::uint64_t bytes, Upstream &upstream) noexcept;
 
   mutable Mutex mutex_;
   Condition changed_;  // of grower_ or returned_
@@ -131,6 +157,9 @@ class SharedPool {
   // Bytes of the smallest request that found no hole since something was added to the pool.
   std::uint64_t least_missed_ RATION_POOL_ANNOTATE(guarded_by(mutex_)) = kNoneMissed;
   std::uint64_t failed_searches_ RATION_POOL_ANNOTATE(guarded_by(mutex_)) = 0;
+  std::unique_ptr<stitch::Stitcher> stitcher_ RATION_POOL_ANNOTATE(guarded_by(mutex_));
+  std::uint64_t watched_bytes_ RATION_POOL_ANNOTATE(guarded_by(mutex_)) = UINT64_MAX;  // from there the stitcher looks
+  std::uint64_t page_bytes_ = 0;  // written before the first request
 };
 
 }  // namespace ration::pool

@@ -17,6 +17,10 @@ struct Slab {
   std::uint64_t id;
 };
 
+namespace stitch {
+class DeviceMemory;
+}
+
 class Upstream {
  public:
   Upstream() = default;
@@ -30,6 +34,10 @@ class Upstream {
   // A new slab of at least `minimum_bytes`, and a granule more if it does not start on one, or none. (For merge() of
   // any size: `minimum_bytes` is what was released.) May call the pool, give_back() included, but not allocate().
   virtual std::optional<Slab> grow(std::uint64_t minimum_bytes) noexcept = 0;
+  // Of a pool that stitches: a handle of physical memory instead, which is the slab's id; its address is 0. The driver
+  // calls for it; and what grow() could have now without an effort.
+  virtual stitch::DeviceMemory *memory() noexcept { return nullptr; }
+  virtual std::uint64_t room() noexcept { return 0; }
   // Takes back a wholly free slab of this upstream.
   virtual void shrink(const Slab &slab) noexcept = 0;
   // Waits for retired blocks that may still be in use, and reclaims those that have become clean. Returns whether it

@@ -68,12 +68,12 @@ void declare(CLI::App &app, Arguments &arguments) {
                            ->check(check_arena);
   app.add_flag("--find-min", arguments.find_min, "Replay in the smallest possible arena, found to 0.05 % (the default)")
       ->excludes(arena);
-  app.add_option("--backing", arguments.backing, "Memory of the arena: slab. (vmm, mapped granules, is not built yet.)")
-      ->type_name("slab")
+  app.add_option(
+         "--backing", arguments.backing,
+         "Memory of the arena: one slab, or (vmm) granules, pages of 2 MiB that are mapped where they are needed")
+      ->type_name("slab|vmm")
       ->check([](const std::string &value) {
-        if (value == "slab") return std::string();
-        if (value == "vmm") return std::string("the backing `vmm` is not built yet; use `slab`");
-        return "`" + value + "` is not a backing; use `slab`";
+        return value == "slab" || value == "vmm" ? "" : "`" + value + "` is not a backing; use `slab` or `vmm`";
       });
   app.add_option(
          "--threads", arguments.threads,
@@ -84,7 +84,8 @@ void declare(CLI::App &app, Arguments &arguments) {
   app.add_option(
          "--placements", arguments.placements,
          "Write one line per operation to OUT: `a ID OFFSET BYTES` (offset in the arena, bytes as requested) or "
-         "`f ID`; of a log, ID is the `seq` of the block's record. One thread only")
+         "`f ID`; of a log, ID is the `seq` of the block's record. With vmm `a ID BYTES G0 G1 ...`: the pages of the "
+         "block's bytes, `G:OFFSET` for a part of one. One thread only")
       ->type_name("OUT");
   app.add_flag("--json", arguments.json, "Print one JSON object, sizes in bytes, instead of a table");
   app.footer(
@@ -116,6 +117,20 @@ void print(const nlohmann::ordered_json &result, bool as_json) {
   }
 }
 
+nlohmann::ordered_json json_of(const DriverCalls &calls) {
+  return {{"create", calls.create}, {"release", calls.release}, {"map", calls.map},
+          {"access", calls.access}, {"unmap", calls.unmap},     {"us", calls.us}};
+}
+
+// What the driver had to do, by the figures of granule_costs.h.
+void describe_driver(const Driver &driver, nlohmann::ordered_json &result) {
+  result["preallocation"] = json_of(driver.preallocation);
+  result["driver"] = json_of(driver.requests);
+  result["last_driver_operation"] = driver.last_operation;
+  result["stitched_blocks"] = driver.stitched;
+  result["revived_blocks"] = driver.revived;
+}
+
 int report_stop(const Arguments &arguments, nlohmann::ordered_json result, const Stop &stop) {
   result["fits"] = false;
   result["failed_operation"] = stop.operation;
@@ -144,33 +159,36 @@ void describe_log(const Arguments &arguments, const Input &input, nlohmann::orde
 int run(Arguments arguments) {
   const Input input = read_input(arguments.trace, arguments.selection);
   const Trace &trace = input.trace;
-  nlohmann::ordered_json result = {{"trace", arguments.trace},
-                                   {"operations", trace.operations.size()},
-                                   {"peak_bytes", trace.peak_bytes},
-                                   {"peak_live_blocks", trace.peak_live},
-                                   {"backing", "slab"},
-                                   {"threads", arguments.threads}};
+  nlohmann::ordered_json result = {{"trace", arguments.trace},       {"operations", trace.operations.size()},
+                                   {"peak_bytes", trace.peak_bytes}, {"peak_live_blocks", trace.peak_live},
+                                   {"backing", arguments.backing},   {"threads", arguments.threads}};
+  const Backing backing = arguments.backing == "vmm" ? Backing::vmm : Backing::slab;
   if (input.pool) describe_log(arguments, input, result);
   // Where one copy does not fit, N do not either: report it before measuring.
   if (arguments.arena_bytes != 0) {
-    if (const std::optional<Stop> stop = replay(trace, arguments.arena_bytes)) {
+    if (const std::optional<Stop> stop = replay(trace, arguments.arena_bytes, backing)) {
       result["arena_bytes"] = arguments.arena_bytes;
       return report_stop(arguments, std::move(result), *stop);
     }
   }
-  const std::uint64_t minimum = find_minimum(trace);
+  const std::uint64_t minimum = find_minimum(trace, backing);
   if (arguments.arena_bytes == 0) {
     arguments.arena_bytes = arguments.threads == 1 ? minimum : 2 * arguments.threads * minimum;
   }
   result["arena_bytes"] = arguments.arena_bytes;
   if (!arguments.placements.empty()) {
     std::ofstream out(arguments.placements);
-    (void)replay(trace, arguments.arena_bytes, &out);
+    (void)replay(trace, arguments.arena_bytes, backing, &out);
     if (!out.flush()) throw TraceError(arguments.placements + ": cannot be written");
   }
-  const Measurement measured = measure(trace, arguments.arena_bytes, arguments.threads);
+  const Measurement measured = measure(trace, arguments.arena_bytes, arguments.threads, backing);
   if (measured.stop) return report_stop(arguments, std::move(result), *measured.stop);
   result["fits"] = true;
+  if (backing == Backing::vmm && arguments.threads == 1) {
+    Driver driver;
+    (void)replay(trace, arguments.arena_bytes, backing, nullptr, &driver);
+    describe_driver(driver, result);
+  }
   result["min_arena_bytes"] = minimum;
   result["min_arena_ratio"] = static_cast<double>(minimum) / static_cast<double>(trace.peak_bytes);
   result["alloc_ns_median"] = percentile(measured.alloc_ns, 50);

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <thread>
 
+#include "pool/replay/granule_arena.h"
 #include "pool/replay/replay.h"
 #include "pool/shared_pool.h"
 
@@ -38,8 +39,7 @@ struct Copy {
 };
 
 template <bool kTimed>
-void run_copy(const Trace &trace, SharedPool &pool, std::barrier<> &start, Copy &copy) {
-  NoUpstream upstream;  // the arena is the only slab
+void run_copy(const Trace &trace, SharedPool &pool, Upstream &upstream, std::barrier<> &start, Copy &copy) {
   std::vector<Address> addresses(trace.ids);
   if (kTimed) {
     copy.alloc_ns.reserve(trace.operations.size());
@@ -68,16 +68,23 @@ void run_copy(const Trace &trace, SharedPool &pool, std::barrier<> &start, Copy 
 }
 
 template <bool kTimed>
-std::vector<Copy> run_copies(const Trace &trace, std::uint64_t arena_bytes, unsigned threads,
+std::vector<Copy> run_copies(const Trace &trace, std::uint64_t arena_bytes, unsigned threads, Backing backing,
                              std::uint64_t &metadata_bytes) {
   SharedPool pool;
-  (void)pool.add_slab({kArenaAddress, arena_bytes, 0});
+  NoUpstream none;
+  std::optional<GranuleArena> arena;
+  if (backing == Backing::slab) {
+    (void)pool.add_slab({kArenaAddress, arena_bytes, 0});
+  } else {
+    arena.emplace(arena_bytes).preallocate(pool);
+  }
+  Upstream &upstream = arena ? static_cast<Upstream &>(*arena) : none;
   std::vector<Copy> copies(threads);
   std::barrier start(static_cast<std::ptrdiff_t>(threads));
   {
     std::vector<std::jthread> running;
     for (Copy &copy : copies) {
-      running.emplace_back([&trace, &pool, &start, &copy] { run_copy<kTimed>(trace, pool, start, copy); });
+      running.emplace_back([&] { run_copy<kTimed>(trace, pool, upstream, start, copy); });
     }
   }
   metadata_bytes = pool.statistics().metadata_bytes;
@@ -90,11 +97,11 @@ void add_samples(std::vector<std::uint64_t> &all, const std::vector<std::uint64_
 
 }  // namespace
 
-Measurement measure(const Trace &trace, std::uint64_t arena_bytes, unsigned threads) {
+Measurement measure(const Trace &trace, std::uint64_t arena_bytes, unsigned threads, Backing backing) {
   Measurement result;
   result.clock_ns = median_clock_ns();
   std::uint64_t metadata_bytes = 0;
-  for (const Copy &copy : run_copies<true>(trace, arena_bytes, threads, metadata_bytes)) {
+  for (const Copy &copy : run_copies<true>(trace, arena_bytes, threads, backing, metadata_bytes)) {
     if (copy.stop && !result.stop) result.stop = copy.stop;
     add_samples(result.alloc_ns, copy.alloc_ns, result.clock_ns);
     add_samples(result.free_ns, copy.free_ns, result.clock_ns);
@@ -106,7 +113,7 @@ Measurement measure(const Trace &trace, std::uint64_t arena_bytes, unsigned thre
   const double pairs = static_cast<double>(trace.operations.size()) / 2 * threads;
   for (int pass = 0; pass < kPasses && !result.stop; ++pass) {
     double wall_ns = 0;
-    for (const Copy &copy : run_copies<false>(trace, arena_bytes, threads, metadata_bytes)) {
+    for (const Copy &copy : run_copies<false>(trace, arena_bytes, threads, backing, metadata_bytes)) {
       if (copy.stop && !result.stop) result.stop = copy.stop;
       wall_ns += static_cast<double>(copy.wall_ns);
     }

@@ -11,6 +11,8 @@ namespace ration::pool {
 struct Pool::Tally {
   std::uint64_t used_granules = 0;
   std::uint64_t retired_granules = 0;
+  std::uint64_t withheld_granules = 0;
+  std::uint64_t withheld = 0;
   std::uint64_t free_granules = 0;
   std::uint64_t largest = 0;
   std::uint64_t blocks = 0;
@@ -38,6 +40,8 @@ std::string Pool::check_invariants() const {
   if (tally.used_granules + tally.retired_granules + tally.free_granules != usable_granules_) {
     return "free bytes are miscounted";
   }
+  if (tally.withheld_granules != withheld_granules_) return "withheld bytes are miscounted";
+  if (tally.withheld != withheld_count_) return "withheld ranges are miscounted";
   if (tally.blocks != live_count_) return "blocks are miscounted";
   if (tally.retired_blocks != retired_count_) return "retired blocks are miscounted";
   if (tally.holes != holes_) return "holes are miscounted";
@@ -45,7 +49,8 @@ std::string Pool::check_invariants() const {
     return "the largest hole is wrong";
   if (tally.entries != index_.entries()) return "the index has other entries than the nodes";
   if (tally.unindexed != unindexed_) return "unindexed holes are miscounted";
-  if (tally.blocks + tally.retired_blocks != blocks_.size()) return "the map has other entries than the blocks";
+  if (tally.blocks + tally.retired_blocks + tally.withheld != blocks_.size())
+    return "the map has other entries than the blocks";
   if (tally.named != names_.size()) return "a name without a block";
   if (tally.binned != bins_.size()) return "the bins have other entries than the holes";
   if (tally.unbinned != unbinned_) return "unbinned holes are miscounted";
@@ -74,8 +79,10 @@ std::string Pool::check_region(const Region &region, Tally &tally) const {
     tally.entries += node.leaf() != 0 ? 1 : 0;
     if (node.is_block()) {
       after_hole = false;
-      (node.is_retired() ? tally.retired_granules : tally.used_granules) += granules;
-      ++(node.is_retired() ? tally.retired_blocks : tally.blocks);
+      (node.is_withheld()  ? tally.withheld_granules
+       : node.is_retired() ? tally.retired_granules
+                           : tally.used_granules) += granules;
+      ++(node.is_withheld() ? tally.withheld : node.is_retired() ? tally.retired_blocks : tally.blocks);
       tally.named += node.is_named() && !node.is_retired() ? 1 : 0;
       if (node.is_named() && !node.is_retired() && !names_.contains(at)) return wrong("a named block without a name");
       if (blocks_.find(node.granule()) != at) return wrong("a block that is not in the map");

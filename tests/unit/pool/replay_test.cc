@@ -97,7 +97,7 @@ TEST_CASE("every placement lies in the arena, aligned, and overlaps no other") {
     const Trace trace = read_trace(folder.write("t", random_trace(seed)));
     const std::uint64_t arena = find_minimum(trace);
     std::ostringstream placements;
-    REQUIRE_FALSE(replay(trace, arena, &placements));
+    REQUIRE_FALSE(replay(trace, arena, Backing::slab, &placements));
     CHECK(check_placements(trace, placements.str(), arena) == "");
   }
 }
@@ -196,7 +196,7 @@ TEST_CASE("sparse block numbers are accepted and kept in the placements") {
   const Trace trace = read_trace(Folder().write("t", "a 4294967294 512\na 7 512\nf 4294967294\na 4294967294 1\n"));
   CHECK(trace.ids == 2);
   std::ostringstream placements;
-  REQUIRE_FALSE(replay(trace, 4096, &placements));
+  REQUIRE_FALSE(replay(trace, 4096, Backing::slab, &placements));
   CHECK(check_placements(trace, placements.str(), 4096) == "");
   CHECK(placements.str().starts_with("a 4294967294 "));
 }
@@ -252,7 +252,7 @@ TEST_CASE("the program rejects wrong usage with 2 and a message") {
   const Folder folder;
   const std::string trace = "--trace " + folder.write("t", "a 0 1\n") + " ";
   const std::map<std::string, std::string> wrong = {
-      {trace + "--backing vmm", "not built yet"},
+      {trace + "--backing arena", "`arena` is not a backing"},
       {trace + "--backing tape", "tape"},
       {trace + "--arena 8XB", "unit"},
       {trace + "--arena 257TiB", "is not a size"},

@@ -1,0 +1,92 @@
+#include "pool/replay/granule_arena.h"
+
+#include <ostream>
+
+#include "pool/replay/granule_costs.h"
+#include "pool/stitch/sizes.h"
+
+namespace ration::pool::replay {
+namespace {
+
+// Arbitrary addresses; the views' are above the home range's.
+constexpr Address kHome = 0x100000000000;
+constexpr Address kViews = 0x200000000000;
+constexpr std::uint64_t kViewsBytes = std::uint64_t{1} << 46;
+
+}  // namespace
+
+GranuleArena::GranuleArena(std::uint64_t bytes) : bytes_(bytes / kPageBytes * kPageBytes) {
+  for (std::uint64_t page = bytes / kPageBytes; page-- > 0;) free_.push_back(page);
+}
+
+void GranuleArena::preallocate(SharedPool &pool) {
+  (void)pool.stitch_from({.page_bytes = kPageBytes,
+                          .home = kHome,
+                          .home_bytes = stitch::home_bytes(bytes_, kPageBytes),
+                          .views = kViews,
+                          .views_bytes = kViewsBytes,
+                          .slab = 1});
+  for (const std::uint64_t bytes : stitch::preallocation_sizes(bytes_, kPageBytes)) {
+    if (const std::optional<std::uint64_t> handle = create(bytes)) (void)pool.add_granule(*handle, bytes, *this);
+  }
+}
+
+void GranuleArena::write_pages(std::ostream &out, const SharedPool &pool, const Block &block) const {
+  std::uint64_t left = block.requested;
+  for (const stitch::Stitcher::Backing &each : pool.backing(block)) {
+    if (left == 0) break;
+    out << ' ' << handles_.at(each.handle).at(each.page);
+    const std::uint64_t bytes = std::min(left, each.bytes);
+    if (bytes != kPageBytes) out << ':' << each.offset;
+    left -= bytes;
+  }
+}
+
+std::optional<std::uint64_t> GranuleArena::create(std::uint64_t bytes) noexcept {
+  if (bytes == 0 || bytes % kPageBytes != 0 || bytes > room()) return std::nullopt;
+  std::vector<std::uint64_t> pages(free_.end() - static_cast<std::ptrdiff_t>(bytes / kPageBytes), free_.end());
+  free_.resize(free_.size() - pages.size());
+  handles_.emplace(++last_handle_, std::move(pages));
+  ++calls_.create;
+  calls_.us += costs::kCreateUs * costs::factor(bytes);
+  return last_handle_;
+}
+
+void GranuleArena::release(std::uint64_t handle, std::uint64_t bytes) noexcept {
+  const auto at = handles_.find(handle);
+  free_.insert(free_.end(), at->second.begin(), at->second.end());
+  handles_.erase(at);
+  ++calls_.release;
+  calls_.us += costs::kReleaseUs * costs::factor(bytes);
+}
+
+bool GranuleArena::map(Address address, std::uint64_t handle, std::uint64_t bytes) noexcept {
+  if (handles_.at(handle).size() * kPageBytes != bytes || !mappings_.emplace(address, bytes).second) return false;
+  ++calls_.map;
+  calls_.us += costs::kMapUs * costs::factor(bytes);
+  return true;
+}
+
+bool GranuleArena::allow(Address address, std::uint64_t bytes) noexcept {
+  for (auto at = mappings_.find(address); at != mappings_.end() && at->first < address + bytes; ++at) {
+    ++calls_.access;
+    calls_.us += costs::kAccessUs * costs::factor(at->second);
+  }
+  return true;
+}
+
+bool GranuleArena::unmap(Address address, std::uint64_t bytes) noexcept {
+  for (auto at = mappings_.find(address); at != mappings_.end() && at->first < address + bytes;) {
+    ++calls_.unmap;
+    calls_.us += costs::kUnmapUs * costs::factor(at->second);
+    at = mappings_.erase(at);
+  }
+  return true;
+}
+
+std::optional<Slab> GranuleArena::grow(std::uint64_t bytes) noexcept {
+  const std::optional<std::uint64_t> handle = create(bytes);
+  return handle ? std::optional(Slab{0, bytes, *handle}) : std::nullopt;
+}
+
+}  // namespace ration::pool::replay

@@ -1,0 +1,49 @@
+// A device that has nothing but numbered pages, for replays on granules: counts what it is asked, and what it would
+// cost. Layer: the replay program. Threads: as a pool's upstream; one at a time grows.
+#pragma once
+
+#include <iosfwd>
+#include <map>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "pool/replay/replay.h"
+#include "pool/shared_pool.h"
+
+namespace ration::pool::replay {
+
+class GranuleArena final : public Upstream, public stitch::DeviceMemory {
+ public:
+  static constexpr std::uint64_t kPageBytes = std::uint64_t{2} << 20;
+
+  explicit GranuleArena(std::uint64_t bytes);
+  // The pool takes all of it, as the shim preallocates.
+  void preallocate(SharedPool &pool);
+  [[nodiscard]] const DriverCalls &calls() const { return calls_; }
+  // ` G0 G1 ...`, as replay() writes them.
+  void write_pages(std::ostream &out, const SharedPool &pool, const Block &block) const;
+
+  std::optional<std::uint64_t> create(std::uint64_t bytes) noexcept override;
+  void release(std::uint64_t handle, std::uint64_t bytes) noexcept override;
+  bool map(Address address, std::uint64_t handle, std::uint64_t bytes) noexcept override;
+  bool allow(Address address, std::uint64_t bytes) noexcept override;
+  bool unmap(Address address, std::uint64_t bytes) noexcept override;
+
+  stitch::DeviceMemory *memory() noexcept override { return this; }
+  std::uint64_t room() noexcept override { return free_.size() * kPageBytes; }
+  bool collect() noexcept override { return false; }
+  std::optional<Slab> grow(std::uint64_t bytes) noexcept override;
+  void shrink(const Slab &slab) noexcept override { release(slab.id, slab.bytes); }
+  bool wait() noexcept override { return false; }
+
+ private:
+  const std::uint64_t bytes_;
+  DriverCalls calls_;
+  std::vector<std::uint64_t> free_;                                        // pages
+  std::unordered_map<std::uint64_t, std::vector<std::uint64_t>> handles_;  // their pages
+  std::map<Address, std::uint64_t> mappings_;                              // bytes
+  std::uint64_t last_handle_ = 0;
+};
+
+}  // namespace ration::pool::replay

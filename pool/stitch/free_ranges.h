@@ -1,0 +1,63 @@
+// Free parts of a reserved address range.
+// Layer: pool, a leaf (standard library only). Threads: none of its own; the caller locks.
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+#include "pool/granule.h"
+
+namespace ration::pool::stitch {
+
+class FreeRanges {
+ public:
+  struct Range {
+    Address address = 0;
+    std::uint64_t bytes = 0;
+  };
+  // The lowest free `bytes`, or 0. Throws std::bad_alloc.
+  Address take(std::uint64_t bytes) {
+    for (auto at = free_.begin(); at != free_.end(); ++at) {
+      if (at->second < bytes) continue;
+      const Address address = at->first;
+      if (at->second > bytes) free_.emplace(address + bytes, at->second - bytes);
+      free_.erase(address);
+      return address;
+    }
+    return 0;
+  }
+  // The lowest address that take() could return, or 0.
+  [[nodiscard]] Address next(std::uint64_t bytes) const {
+    for (const auto &[address, size] : free_) {
+      if (size >= bytes) return address;
+    }
+    return 0;
+  }
+  // Returns it with the free ranges beside it. Throws std::bad_alloc.
+  Range give(Address address, std::uint64_t bytes) {
+    auto at = free_.emplace(address, bytes).first;
+    if (const auto after = std::next(at); after != free_.end() && address + bytes == after->first) {
+      at->second += after->second;
+      free_.erase(after);
+    }
+    if (at != free_.begin()) {
+      const auto before = std::prev(at);
+      if (before->first + before->second == address) {
+        before->second += at->second;
+        free_.erase(at);
+        at = before;
+      }
+    }
+    return {at->first, at->second};
+  }
+  // The size of the free range that starts there, or 0.
+  [[nodiscard]] std::uint64_t at(Address address) const {
+    const auto found = free_.find(address);
+    return found == free_.end() ? 0 : found->second;
+  }
+
+ private:
+  std::map<Address, std::uint64_t> free_;
+};
+
+}  // namespace ration::pool::stitch

@@ -1,0 +1,52 @@
+// Whether a program asks for the same large sizes again and again: then the holes that such blocks left fit the next.
+// Layer: pool, a leaf (standard library only). Threads: none of its own; the caller locks.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "pool/granule.h"
+
+namespace ration::pool::stitch {
+
+class SeenSizes {
+ public:
+  void note(std::uint64_t bytes) noexcept {
+    const std::uint64_t granules = granules_of(bytes);
+    std::uint64_t &place = seen_[mixed(granules) >> (64 - kBits)];
+    const bool fresh = place != granules;
+    place = granules;
+    few_.note(fresh);
+    many_.note(fresh);
+    noted_ += noted_ < kMany ? 1 : 0;
+  }
+  // Most of the last requests had sizes of their own.
+  [[nodiscard]] bool are_random() const noexcept { return noted_ >= kFew && few_.share() > kScale / 2; }
+  // Training asks for less than one fresh size in a thousand requests, serving for one in sixteen.
+  [[nodiscard]] bool are_irregular() const noexcept { return noted_ == kMany && many_.share() > kScale / 32; }
+
+ private:
+  static constexpr unsigned kBits = 12;
+  static constexpr std::uint64_t kFew = 16;
+  static constexpr std::uint64_t kMany = 1024;
+  static constexpr std::uint64_t kScale = std::uint64_t{1} << 20;
+
+  // A moving average over about kWindow requests.
+  template <std::uint64_t kWindow>
+  class Average {
+   public:
+    void note(bool fresh) noexcept { sum_ += (fresh ? kScale : 0) - sum_ / kWindow; }
+    [[nodiscard]] std::uint64_t share() const noexcept { return sum_ / kWindow; }
+
+   private:
+    std::uint64_t sum_ = 0;
+  };
+
+  std::array<std::uint64_t, std::size_t{1} << kBits> seen_{};
+  Average<kFew> few_;
+  Average<kMany> many_;
+  std::uint64_t noted_ = 0;
+};
+
+}  // namespace ration::pool::stitch

@@ -1,0 +1,110 @@
+// The part of SharedPool for pools of granules: what a request without a hole gets.
+// Layer: pool, a leaf (standard library only). Threads: as SharedPool; one thread at a time is here.
+#include <new>
+
+#include "pool/shared_pool.h"
+
+namespace ration::pool {
+
+bool SharedPool::stitch_from(const stitch::Layout &layout) noexcept {
+  const Guard guard(mutex_);
+  stitcher_.reset(new (std::nothrow) stitch::Stitcher(pool_));
+  if (stitcher_ == nullptr || !stitcher_->open(layout)) {
+    stitcher_.reset();
+    return false;
+  }
+  watched_bytes_ = layout.page_bytes / 16;
+  page_bytes_ = layout.page_bytes;
+  return true;
+}
+
+FreeOutcome SharedPool::retire_view(Address address, std::uint64_t most) noexcept {
+  const stitch::View *view = stitcher_->around(address);
+  if (view != nullptr && view->address == address && view->bytes > most) return {FreeOutcome::Kind::kTooLarge, 0};
+  return stitcher_->retire(address);
+}
+
+// One critical section before the driver's calls and one behind them, so that no other thread takes the room.
+AllocateOutcome SharedPool::carry_out(std::uint64_t bytes, Planned what, Upstream &upstream) noexcept {
+  stitch::Plan plan;
+  {
+    const Guard guard(mutex_);
+    const bool planned = what == Planned::home ? stitcher_->plan_home(plan) : stitcher_->plan(bytes, plan);
+    if (!planned && !plan.needs_driver()) return pool_.no_room();
+  }
+  if (plan.needs_driver()) plan.execute(*upstream.memory());
+  const Guard guard(mutex_);
+  least_missed_ = kNoneMissed;
+  if (const std::optional<Block> block = stitcher_->finish(bytes, plan)) {
+    return {AllocateOutcome::Kind::kAllocated, *block, 0};
+  }
+  return search(bytes);
+}
+
+bool SharedPool::grow_stock(std::uint64_t bytes, Upstream &upstream) noexcept {
+  const std::optional<Slab> slab = upstream.grow(bytes);
+  if (!slab) return false;
+  {
+    const Guard guard(mutex_);
+    if (stitcher_->add(slab->id, slab->bytes)) return true;
+  }
+  upstream.shrink(*slab);
+  return false;
+}
+
+AllocateOutcome SharedPool::stitch_for(std::uint64_t bytes, Upstream &upstream) noexcept {
+  using Kind = AllocateOutcome::Kind;
+  bool contiguous = true;
+  std::uint64_t missing = 0;
+  AllocateOutcome outcome{Kind::kNoRoom, {}, 0};
+  {
+    const Guard guard(mutex_);
+    contiguous = bytes < page_bytes_ || !stitcher_->counts().scarce;
+    missing = stitcher_->missing_at_end(bytes);
+  }
+  if (contiguous) {
+    if (bytes >= page_bytes_) outcome = carry_out(bytes, Planned::home, upstream);
+    if (!outcome && upstream.room() >= missing && grow_stock(missing, upstream)) {
+      outcome = carry_out(bytes, bytes < page_bytes_ ? Planned::block : Planned::home, upstream);
+    }
+  }
+  if (!outcome) outcome = carry_out(bytes, Planned::block, upstream);
+  if (!outcome) {
+    {
+      const Guard guard(mutex_);
+      missing = stitcher_->missing_bytes();
+    }
+    if (grow_stock(missing, upstream)) outcome = carry_out(bytes, Planned::block, upstream);
+  }
+  if (!outcome && !contiguous) {
+    const Guard guard(mutex_);
+    outcome = pool_.allocate(bytes);
+  }
+  give_up_growth();
+  return outcome;
+}
+
+bool SharedPool::add_granule(std::uint64_t handle, std::uint64_t bytes, Upstream &upstream) noexcept {
+  stitch::Plan plan;
+  {
+    const Guard guard(mutex_);
+    if (!stitcher_->add(handle, bytes) || !stitcher_->plan_home(plan)) return false;
+  }
+  plan.execute(*upstream.memory());
+  const Guard guard(mutex_);
+  least_missed_ = kNoneMissed;
+  (void)stitcher_->finish(0, plan);
+  return true;
+}
+
+stitch::Stitcher::Counts SharedPool::stitch_counts() const noexcept {
+  const Guard guard(mutex_);
+  return stitcher_ == nullptr ? stitch::Stitcher::Counts{} : stitcher_->counts();
+}
+
+std::vector<stitch::Stitcher::Backing> SharedPool::backing(const Block &block) const {
+  const Guard guard(mutex_);
+  return stitcher_->backing(block);
+}
+
+}  // namespace ration::pool

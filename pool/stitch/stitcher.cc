@@ -1,0 +1,387 @@
+// Requests: the choice of the parts of a view, and the plan that maps them.
+// Layer: pool, a leaf (standard library only). Threads: the caller locks.
+#include "pool/stitch/stitcher.h"
+
+#include <algorithm>
+#include <array>
+
+namespace ration::pool::stitch {
+namespace {
+
+using State = Granule::State;
+
+// A remainder may leave this part of a page as a smaller hole before it gets a page of its own.
+constexpr std::uint64_t kTolerated = 4;
+// Two ends instead of one are one mapping more: worth it from this part of a page on.
+constexpr std::uint64_t kPairPenalty = 32;
+// Mappings of dormant views beyond which the oldest are dropped, for each granule and in any case.
+constexpr std::uint64_t kMappingsEach = 8;
+constexpr std::uint64_t kMappings = 16384;
+constexpr std::uint64_t kDroppedAtOnce = 4;
+// Stitched blocks of a regular program until it is treated like an irregular one.
+constexpr std::uint64_t kMisses = 8;
+
+}  // namespace
+
+bool Stitcher::open(const Layout &layout) noexcept try {
+  if (pool_.add_slab({layout.home, layout.home_bytes, layout.slab}) != AddSlabOutcome::kAdded) return false;
+  if (!pool_.withhold(layout.home, layout.home_bytes)) {
+    (void)pool_.remove_slab(layout.slab);
+    return false;
+  }
+  layout_ = layout;
+  (void)gaps_.give(layout.home, layout.home_bytes);
+  (void)view_space_.give(layout.views, layout.views_bytes);
+  return true;
+} catch (...) {
+  return false;
+}
+
+bool Stitcher::takes(std::uint64_t bytes) noexcept {
+  if (bytes < page()) return scarce_ && granules_.stock_pages() != 0 && pool_.wants_page(bytes);
+  sizes_.note(bytes);
+  const bool scarce = sizes_.are_random() || (sizes_.are_irregular() && !is_ample());
+  if (scarce_ != scarce) {
+    scarce_ = scarce;
+    pool_.set_scarce(scarce);
+    if (!scarce) break_up(UINT64_MAX);
+  }
+  return scarce_;
+}
+
+// --- what is free ---
+
+GranuleId Stitcher::home_at(Address address) const {
+  const auto after = home_.upper_bound(address);
+  if (after == home_.begin()) return 0;
+  const auto &[start, id] = *std::prev(after);
+  return address - start < granules_.at(id).pages * page() ? id : 0;
+}
+
+Stitcher::Scan Stitcher::scan() const {
+  Scan scan;
+  std::array<Pool::Hole, 256> holes;
+  const Address end = layout_.home + layout_.home_bytes;
+  for (Address from = layout_.home; from < end;) {
+    const std::size_t count = pool_.holes(from, holes.data(), holes.size());
+    for (std::size_t i = 0; i < count && holes[i].address < end; ++i) {
+      const Address hole_end = holes[i].address + holes[i].bytes;
+      auto at = std::prev(home_.upper_bound(holes[i].address));
+      for (; at != home_.end() && at->first < hole_end; ++at) {
+        const Address granule_end = at->first + granules_.at(at->second).pages * page();
+        const Address low = std::max(at->first, holes[i].address);
+        const Address high = std::min(granule_end, hole_end);
+        const bool several = granules_.at(at->second).pages > 1;
+        if (several && (low != at->first || high != granule_end)) {
+          scan.parts.push_back({{low, high - low}, at->second});
+        }
+        if (low == at->first && high == granule_end) {
+          scan.whole.emplace_back(holes[i].bytes, at->second);
+          scan.whole_bytes += high - low;
+        } else if (high == granule_end) {
+          scan.heads.push_back({high - low, granule_end});
+        } else if (low == at->first) {
+          scan.tails.push_back({high - low, at->first});
+        }
+      }
+    }
+    if (count < holes.size()) break;
+    from = holes[count - 1].address + 1;
+  }
+  std::sort(scan.heads.begin(), scan.heads.end());
+  std::sort(scan.tails.begin(), scan.tails.end());
+  std::sort(scan.whole.begin(), scan.whole.end());
+  return scan;
+}
+
+// Takes granules from holes into the stock, those of the smallest holes first, until it has so many pages.
+bool Stitcher::harvest(Scan &scan, std::uint64_t pages) {
+  for (const auto &[hole_bytes, id] : scan.whole) {
+    if (granules_.stock_pages() >= pages) break;
+    Granule &granule = granules_.at(id);
+    if (!pool_.withhold(granule.home, granule.pages * page())) return false;
+    granule.state = State::transit;
+    granules_.put(id);
+  }
+  return granules_.stock_pages() >= pages;
+}
+
+void Stitcher::close_parts(Scan &scan) {
+  for (const auto &[piece, id] : scan.parts) {
+    std::vector<Piece> &closed = closed_[id];
+    closed.reserve(closed.size() + 1);
+    if (!pool_.withhold(piece.address, piece.bytes)) return;
+    closed.push_back(piece);
+    std::uint64_t bytes = 0;
+    for (const Piece &each : closed) bytes += each.bytes;
+    if (bytes < granules_.at(id).pages * page()) continue;
+    for (const Piece &each : closed) (void)pool_.restore(each.address);
+    closed_.erase(id);
+    Granule &granule = granules_.at(id);
+    if (!pool_.withhold(granule.home, granule.pages * page())) return;
+    granule.state = State::transit;
+    granules_.put(id);
+  }
+}
+
+bool Stitcher::reopen_parts() noexcept {
+  if (closed_.empty()) return false;
+  for (const auto &[id, closed] : closed_) {
+    for (const Piece &each : closed) (void)pool_.restore(each.address);
+  }
+  closed_.clear();
+  return true;
+}
+
+// --- the choice ---
+
+bool Stitcher::pair_up(std::uint64_t bytes, const Scan &scan, std::uint64_t penalty, std::uint64_t &waste,
+                       Choice &choice) {
+  bool found = false;
+  for (const Edge &head : scan.heads) {
+    if (head.bytes >= bytes) break;
+    const auto tail = std::lower_bound(scan.tails.begin(), scan.tails.end(), Edge{bytes - head.bytes, 0});
+    if (tail == scan.tails.end() || head.bytes + tail->bytes - bytes + penalty >= waste) continue;
+    waste = head.bytes + tail->bytes - bytes + penalty;
+    choice.head = head;
+    choice.tail = {bytes - head.bytes, tail->boundary};
+    found = true;
+  }
+  return found;
+}
+
+std::optional<Stitcher::Choice> Stitcher::choose(std::uint64_t bytes, Scan &scan, std::uint64_t pages) const {
+  const std::uint64_t whole = bytes / page();
+  const std::uint64_t rest = bytes % page();
+  if (rest == 0 && whole <= pages) return Choice{whole, {}, {}, false};
+  std::uint64_t waste = UINT64_MAX;
+  Choice best;
+  // One end; one of a granule of several pages may hold whole ones, too.
+  const auto consider = [&](const Edge &edge, bool is_head) {
+    const std::uint64_t held = std::min((edge.bytes - rest) / page(), whole);
+    const std::uint64_t left = (edge.bytes - rest) % page();
+    if (whole - held > pages || left >= waste || (held == whole && whole == 0)) return;
+    waste = left;
+    best = Choice{whole - held, {}, {}, false};
+    (is_head ? best.head : best.tail) = {rest + held * page(), edge.boundary};
+  };
+  const auto consider_all = [&](const std::vector<Edge> &edges, bool is_head) {
+    const Edge least{std::max<std::uint64_t>(rest, 1), 0};
+    auto edge = std::lower_bound(edges.begin(), edges.end(), least);
+    if (edge != edges.end() && edge->bytes < page()) consider(*edge, is_head);  // the tightest of a page
+    edge = std::lower_bound(edge, edges.end(), Edge{page(), 0});
+    for (; edge != edges.end(); ++edge) consider(*edge, is_head);
+  };
+  consider_all(scan.tails, false);
+  consider_all(scan.heads, true);
+  const std::uint64_t penalty = page() / kPairPenalty;
+  if (waste != 0 && rest != 0 && whole <= pages && pair_up(rest, scan, penalty, waste, best)) best.pages = whole;
+  if (waste != 0 && whole != 0 && whole - 1 <= pages && pair_up(rest + page(), scan, penalty, waste, best)) {
+    best.pages = whole - 1;
+  }
+  if (waste > page() / kTolerated && rest != 0 && whole + 1 <= pages) return Choice{whole, {}, {rest, 0}, true};
+  return waste == UINT64_MAX ? std::nullopt : std::optional(best);
+}
+
+// Blocks of one size, each requested after the other, go together most likely: then the pages that they share are free.
+std::optional<Stitcher::Choice> Stitcher::continue_run(std::uint64_t bytes, const Scan &scan,
+                                                       std::uint64_t pages) const {
+  if (bytes != run_bytes_ || bytes < page()) return std::nullopt;
+  const auto head = std::find_if(scan.heads.begin(), scan.heads.end(),
+                                 [this](const Edge &edge) { return edge.boundary == run_end_; });
+  if (head == scan.heads.end() || head->bytes >= page()) return std::nullopt;
+  const std::uint64_t left = bytes - head->bytes;
+  const bool opens = left % page() != 0;
+  if (left / page() + (opens ? 1 : 0) + granule_bytes_ / page() / 128 > pages) return std::nullopt;
+  return Choice{left / page(), *head, {left % page(), 0}, opens};
+}
+
+// --- plans ---
+
+bool Stitcher::plan(std::uint64_t bytes, Plan &plan) noexcept try {
+  const std::uint64_t rounded = pool::bytes_of(granules_of(bytes));
+  missing_bytes_ = page();
+  try {
+    if (!is_ample()) break_up(UINT64_MAX);
+    if (rounded < page()) {
+      break_up(1);
+      if (granules_.stock_pages() != 0) return plan_page(plan);
+    } else if (revive(rounded, plan)) {
+      return true;
+    }
+    break_up(rounded / page() + 1);
+    if (plan_view(rounded, plan, false)) return true;
+    break_up(UINT64_MAX);
+    return plan_view(rounded, plan, false) || (reopen_parts() && plan_view(rounded, plan, true));
+  } catch (...) {
+    undo(plan);
+    return false;
+  }
+} catch (...) {
+  return false;
+}
+
+bool Stitcher::plan_page(Plan &plan) {
+  GranuleId id = granules_.largest_within(1);
+  if (id == 0) id = granules_.smallest_above(1);
+  if (granules_.at(id).pages > 1 && scarce_) {
+    id = part_off(id, 1, plan);
+  } else {
+    granules_.take(id);
+  }
+  home_in(id, plan);
+  return true;
+}
+
+void Stitcher::home_in(GranuleId id, Plan &plan) {
+  const Granule &granule = granules_.at(id);
+  const std::uint64_t bytes = granule.pages * page();
+  plan.homings.push_back({id, granule.handle, bytes, granule.home, granule.home != 0});
+  if (granule.home != 0) return;
+  const Address address = gaps_.take(bytes);
+  if (address == 0) throw std::bad_alloc();
+  if (gaps_.at(address + bytes) != 0 && !pool_.split_withheld(address, bytes)) {
+    (void)gaps_.give(address, bytes);
+    throw std::bad_alloc();
+  }
+  plan.homings.back().address = address;
+}
+
+void Stitcher::drop_views_of(GranuleId id, Plan &plan) {
+  while (!granules_.at(id).views.empty()) {
+    drop(*views_.find(granules_.at(id).views.back(), View::State::dormant), plan);
+  }
+}
+
+// REQUIRES: dormant.
+void Stitcher::drop(View &view, Plan &plan) {
+  plan.dropped.push_back({view.range, view.range_bytes});
+  for (const GranuleId id : view.granules) std::erase(granules_.at(id).views, view.address);
+  views_.erase(view.address);
+}
+
+void Stitcher::drop_surplus(Plan &plan) {
+  for (std::uint64_t i = 0; i < kDroppedAtOnce; ++i) {
+    if (views_.dormant_mappings() <= kMappings + kMappingsEach * granules_.count()) return;
+    View *oldest = views_.oldest(View::State::dormant);
+    if (oldest == nullptr) return;
+    drop(*oldest, plan);
+  }
+}
+
+// A granule of so many pages, parted off one of the stock.
+GranuleId Stitcher::part_off(GranuleId from, std::uint64_t pages, Plan &plan) {
+  granules_.take(from);
+  drop_views_of(from, plan);
+  const Granule was = granules_.at(from);
+  plan.splits.push_back({from, was.handle, was.pages * page(), was.home, {}});
+  Plan::Split &split = plan.splits.back();
+  const GranuleId part = granules_.add(pages);
+  split.into.push_back({part, 0, pages * page()});
+  const GranuleId rest = granules_.add(was.pages - pages);
+  split.into.push_back({rest, 0, (was.pages - pages) * page()});
+  return part;
+}
+
+// A granule of at most `most` pages.
+GranuleId Stitcher::take_pages(std::uint64_t most, Plan &plan) {
+  if (const GranuleId id = granules_.largest_within(most); id != 0) {
+    granules_.take(id);
+    return id;
+  }
+  if (const GranuleId id = granules_.smallest_above(most); id != 0) return part_off(id, most, plan);
+  for (Plan::Split &split : plan.splits) {
+    if (!split.rest_is_free) continue;
+    Plan::Part &rest = split.into.back();
+    if (rest.bytes <= most * page()) {
+      split.rest_is_free = false;
+      return rest.granule;
+    }
+    const GranuleId smaller = granules_.add(rest.bytes / page() - most);
+    const GranuleId part = rest.granule;
+    granules_.resize(part, most);
+    rest.bytes = most * page();
+    split.into.push_back({smaller, 0, granules_.at(smaller).pages * page()});
+    return part;
+  }
+  throw std::bad_alloc();  // the caller has counted the pages
+}
+
+bool Stitcher::withhold_edges(const Choice &choice, View &view) {
+  if (choice.head.bytes != 0) {
+    const Piece head{choice.head.boundary - choice.head.bytes, choice.head.bytes};
+    if (!pool_.withhold(head.address, head.bytes)) return false;
+    view.head = head;
+  }
+  if (choice.tail.bytes != 0 && !choice.opens) {
+    if (!pool_.withhold(choice.tail.boundary, choice.tail.bytes)) return false;
+    view.tail = {choice.tail.boundary, choice.tail.bytes};
+  }
+  return true;
+}
+
+bool Stitcher::plan_view(std::uint64_t bytes, Plan &plan, bool last) {
+  Scan free = scan();
+  if (scarce_ && !last && !free.parts.empty()) {
+    close_parts(free);
+    free = scan();
+  }
+  if (scarce_) (void)harvest(free, UINT64_MAX);
+  const std::uint64_t pages = granules_.stock_pages() + (scarce_ ? 0 : free.whole_bytes / page());
+  std::optional<Choice> choice = continue_run(bytes, free, pages);
+  if (!choice) choice = choose(bytes, free, pages);
+  if (!choice) {
+    const std::uint64_t needed = (bytes + page() - 1) / page();
+    missing_bytes_ = (needed - std::min(needed - 1, pages)) * page();
+    return false;
+  }
+  if (!scarce_ && !harvest(free, choice->pages + (choice->opens ? 1 : 0))) return false;
+  drop_surplus(plan);
+  View view;
+  view.bytes = bytes;
+  if (!withhold_edges(*choice, view)) {
+    leave(view);
+    return false;
+  }
+  try {
+    if (view.head.bytes != 0) view.granules.push_back(home_at(view.head.address));
+    for (std::uint64_t left = choice->pages; left != 0;) {
+      view.granules.push_back(take_pages(left, plan));
+      left -= granules_.at(view.granules.back()).pages;
+    }
+    if (choice->opens) {
+      view.granules.push_back(take_pages(1, plan));
+      home_in(view.granules.back(), plan);
+      plan.opened = plan.homings.back().address;
+    } else if (view.tail.bytes != 0) {
+      view.granules.push_back(home_at(view.tail.address));
+    }
+    for (const GranuleId id : view.granules) {
+      plan.mappings.push_back({id, granules_.at(id).handle, granules_.at(id).pages * page()});
+      plan.view_bytes += plan.mappings.back().bytes;
+      granules_.at(id).views.reserve(granules_.at(id).views.size() + 1);
+    }
+    view.range = view_space_.take(plan.view_bytes);
+    if (view.range == 0) throw std::bad_alloc();
+  } catch (...) {
+    leave(view);
+    throw;
+  }
+  view.range_bytes = plan.view_bytes;
+  view.address = view.range + (view.head.bytes != 0 ? plan.mappings.front().bytes - view.head.bytes : 0);
+  plan.view_range = view.range;
+  run_bytes_ = bytes;
+  run_end_ = choice->opens ? plan.opened + page() : choice->tail.bytes != 0 ? choice->tail.boundary + page() : 0;
+  try {
+    plan.view = views_.insert(std::move(view)).address;
+  } catch (...) {  // `view` is as it was
+    (void)view_space_.give(view.range, view.range_bytes);
+    leave(view);
+    throw;
+  }
+  const View &placed = *views_.find(plan.view, View::State::mapping);
+  for (const GranuleId id : placed.granules) granules_.at(id).views.push_back(placed.address);
+  return true;
+}
+
+}  // namespace ration::pool::stitch

@@ -1,0 +1,180 @@
+// Serves blocks of a pool from granules of physical memory instead of slabs. The home range, one slab of the pool, has
+// each granule at most once; a block that no hole can hold gets a view, in which free granules from anywhere, and the
+// free ends of two more, are mapped side by side. Nothing is ever moved.
+// Layer: pool, a leaf (standard library only: no CUDA). Threads: none of its own; the caller locks, and makes, executes
+// and finishes one plan at a time. Owns: the books, not the memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "pool/pool.h"
+#include "pool/stitch/free_ranges.h"
+#include "pool/stitch/granules.h"
+#include "pool/stitch/plan.h"
+#include "pool/stitch/seen_sizes.h"
+#include "pool/stitch/views.h"
+
+namespace ration::pool::stitch {
+
+struct Layout {
+  std::uint64_t page_bytes;  // the device's granularity of allocation, a power of two
+  Address home;              // reserved ranges, on pages
+  std::uint64_t home_bytes;  // of this many bytes at most once in use: twice the memory or more
+  Address views;
+  std::uint64_t views_bytes;
+  std::uint64_t slab;  // the id of the home range in the pool
+};
+
+class Stitcher {
+ public:
+  explicit Stitcher(Pool &pool) : pool_(pool) {}
+  Stitcher(const Stitcher &) = delete;
+  Stitcher &operator=(const Stitcher &) = delete;
+
+  // False: the host has no memory, or the pool has a slab there.
+  [[nodiscard]] bool open(const Layout &layout) noexcept;
+  [[nodiscard]] const Layout &layout() const { return layout_; }
+
+  // --- requests ---
+
+  // Notes a request of a page or more; whether it is to be stitched rather than placed in a hole.
+  bool takes(std::uint64_t bytes) noexcept;
+  // Makes `plan` for a block of `bytes`; false: what is free does not suffice, missing_bytes() says how much more
+  // would.
+  bool plan(std::uint64_t bytes, Plan &plan) noexcept;
+  [[nodiscard]] std::uint64_t missing_bytes() const { return missing_bytes_; }
+  // A view's block, which is live then. nullopt: the plan made room in the home range, or failed.
+  std::optional<Block> finish(std::uint64_t bytes, Plan &plan) noexcept;
+
+  // --- memory ---
+
+  // Takes over a handle; it holds nothing yet. False: the host has no memory.
+  bool add(std::uint64_t handle, std::uint64_t bytes) noexcept;
+  // Makes `plan` to give what holds nothing a place in the home range.
+  bool plan_home(Plan &plan) noexcept;
+  // How much more memory at the end of the home range makes a hole of `bytes` there.
+  [[nodiscard]] std::uint64_t missing_at_end(std::uint64_t bytes) noexcept;
+  // Makes `plan` to release what holds nothing, at least `bytes` of it or all; returns how much that is.
+  std::uint64_t plan_release(std::uint64_t bytes, Plan &plan) noexcept;
+
+  // --- blocks in views; as in Pool ---
+
+  FreeOutcome free(Address address) noexcept;
+  FreeOutcome retire(Address address) noexcept;
+  FreeOutcome reclaim(Address address) noexcept;
+  [[nodiscard]] const View *around(Address address) const noexcept { return views_.around(address); }
+  [[nodiscard]] View *around(Address address) noexcept { return const_cast<View *>(views_.around(address)); }
+  std::size_t live_blocks(Address from, Block *blocks, std::size_t count) const noexcept;
+  [[nodiscard]] Block describe(const View &view) const;
+
+  struct Counts {
+    std::uint64_t granules;
+    std::uint64_t granule_bytes;
+    std::uint64_t stock_bytes;
+    std::uint64_t views;  // live, retired and dormant
+    std::uint64_t live;
+    std::uint64_t live_bytes;
+    std::uint64_t retired;
+    std::uint64_t retired_bytes;
+    std::uint64_t stitched;  // blocks, ever
+    std::uint64_t revived;   // of those, without a driver call
+    bool scarce;
+  };
+  [[nodiscard]] Counts counts() const noexcept;
+  // The pages that back a live block: `handle`, the page in it, and the offset of the first byte in the first page.
+  struct Backing {
+    std::uint64_t handle;
+    std::uint64_t page;
+    std::uint64_t offset;
+    std::uint64_t bytes;
+  };
+  std::vector<Backing> backing(const Block &block) const;
+  // The first violated invariant, or empty. Defined in tests/pool_checks, for tests alone.
+  [[nodiscard]] std::string check_invariants() const;
+
+ private:
+  // The end of a hole that can be the end of a view.
+  struct Edge {
+    std::uint64_t bytes;
+    Address boundary;  // of the granule: the edge ends there, or starts there
+    bool operator<(const Edge &other) const {
+      return bytes != other.bytes ? bytes < other.bytes : boundary < other.boundary;
+    }
+  };
+  struct Scan {
+    std::vector<Edge> heads;                                 // end at a granule's end
+    std::vector<Edge> tails;                                 // start at a granule's start
+    std::vector<std::pair<std::uint64_t, GranuleId>> whole;  // in holes of so many bytes
+    std::uint64_t whole_bytes = 0;
+    std::vector<std::pair<Piece, GranuleId>> parts;  // of holes, in granules of several pages
+  };
+  // How a block is put together.
+  struct Choice {
+    std::uint64_t pages = 0;  // whole ones
+    Edge head{0, 0};          // `bytes`: as used
+    Edge tail{0, 0};
+    bool opens = false;  // the tail is in a page that holds nothing yet
+  };
+
+  [[nodiscard]] std::uint64_t page() const { return layout_.page_bytes; }
+  Scan scan() const;
+  [[nodiscard]] std::optional<Choice> choose(std::uint64_t bytes, Scan &scan, std::uint64_t pages) const;
+  [[nodiscard]] std::optional<Choice> continue_run(std::uint64_t bytes, const Scan &scan, std::uint64_t pages) const;
+  static bool pair_up(std::uint64_t bytes, const Scan &scan, std::uint64_t penalty, std::uint64_t &waste,
+                      Choice &choice);
+  bool harvest(Scan &scan, std::uint64_t pages);
+  // Keeps new blocks out of granules of several pages that have few left, until the last one goes.
+  void close_parts(Scan &scan);
+  bool reopen_parts() noexcept;
+  bool revive(std::uint64_t bytes, Plan &plan);
+  bool retake(View &view);
+  bool plan_view(std::uint64_t bytes, Plan &plan, bool last);
+  bool plan_page(Plan &plan);
+  bool withhold_edges(const Choice &choice, View &view);
+  GranuleId take_pages(std::uint64_t most, Plan &plan);
+  GranuleId part_off(GranuleId from, std::uint64_t pages, Plan &plan);
+  void home_in(GranuleId id, Plan &plan);
+  void drop_views_of(GranuleId id, Plan &plan);
+  void drop(View &view, Plan &plan);
+  void drop_surplus(Plan &plan);
+  void undo(Plan &plan) noexcept;
+  void finish_splits(Plan &plan) noexcept;
+  void finish_homings(Plan &plan) noexcept;
+  std::optional<Block> finish_view(std::uint64_t bytes, Plan &plan) noexcept;
+  [[nodiscard]] std::uint64_t spare_bytes() const;
+  [[nodiscard]] bool is_ample() const;
+  void rest(View &view) noexcept;
+  // Resting views become dormant, the oldest first, until the stock has so many pages.
+  void break_up(std::uint64_t pages) noexcept;
+  // Gives back what a view holds.
+  void leave(View &view) noexcept;
+  void restock(GranuleId id) noexcept;
+  void gone(GranuleId id, Address home) noexcept;
+  void return_gap(Address address, std::uint64_t bytes) noexcept;
+  [[nodiscard]] GranuleId home_at(Address address) const;
+
+  Pool &pool_;
+  Layout layout_{};
+  Granules granules_;
+  Views views_;
+  std::map<Address, GranuleId> home_;  // by the place in the home range
+  std::map<GranuleId, std::vector<Piece>> closed_;
+  FreeRanges gaps_;  // of the home range; each is one withheld range of the pool
+  FreeRanges view_space_;
+  SeenSizes sizes_;
+  bool scarce_ = false;
+  std::uint64_t run_bytes_ = 0;  // of the last stitched block
+  Address run_end_ = 0;          // of the page of its tail
+  std::uint64_t missing_bytes_ = 0;
+  std::uint64_t granule_bytes_ = 0;
+  std::uint64_t stitched_ = 0;
+  std::uint64_t revived_ = 0;
+};
+
+}  // namespace ration::pool::stitch

@@ -1,0 +1,411 @@
+// The ends of plans, and of blocks in views.
+// Layer: pool, a leaf (standard library only). Threads: the caller locks.
+#include <algorithm>
+
+#include "pool/stitch/stitcher.h"
+
+namespace ration::pool::stitch {
+namespace {
+
+using State = Granule::State;
+
+// Dormant views of the request's size that are looked at.
+constexpr int kMostLookedAt = 32;
+// Memory is ample while this part of it is free. Then a view may be larger than its block, by at most the free part of
+// all memory divided by kLoose.
+constexpr std::uint64_t kAmple = 3;
+constexpr std::uint64_t kLoose = 4;
+
+}  // namespace
+
+// --- dormant views ---
+
+std::uint64_t Stitcher::spare_bytes() const {
+  return granules_.stock_pages() * page() + views_.resting_bytes() + pool_.free_bytes();
+}
+
+bool Stitcher::is_ample() const {
+  return spare_bytes() > granule_bytes_ / kAmple;
+}
+
+bool Stitcher::revive(std::uint64_t bytes, Plan &plan) {
+  View *found = nullptr;
+  const double spare = static_cast<double>(spare_bytes()) / static_cast<double>(granule_bytes_ + 1) / kLoose;
+  const std::uint64_t most = bytes + static_cast<std::uint64_t>(static_cast<double>(bytes) * spare);
+  views_.each_unused(View::State::resting, bytes, most, [&](View &view) {
+    // A block of whole pages leaves none in part.
+    if (bytes % page() == 0 && view.bytes != bytes) return false;
+    found = &view;
+    return true;
+  });
+  int looked_at = 0;
+  if (found == nullptr) {
+    views_.each_unused(View::State::dormant, bytes, bytes, [&](View &view) {
+      if (retake(view)) found = &view;
+      return found != nullptr || ++looked_at == kMostLookedAt;
+    });
+  }
+  if (found == nullptr) return false;
+  views_.change(*found, View::State::mapping);
+  plan.view = found->address;
+  plan.view_range = found->range;
+  plan.view_bytes = found->range_bytes;
+  plan.view_mapped = true;
+  ++revived_;
+  return true;
+}
+
+void Stitcher::break_up(std::uint64_t pages) noexcept {
+  while (granules_.stock_pages() < pages) {
+    View *view = views_.oldest(View::State::resting);
+    if (view == nullptr) return;
+    leave(*view);
+    views_.change(*view, View::State::dormant);
+  }
+}
+
+void Stitcher::rest(View &view) noexcept {
+  views_.change(view, View::State::resting);
+  if (!scarce_ || !is_ample()) break_up(UINT64_MAX);
+}
+
+// Takes all that a view is made of, if all of it is free.
+bool Stitcher::retake(View &view) {
+  const std::size_t first = view.head.bytes != 0 ? 1 : 0;
+  const std::size_t end = view.granules.size() - (view.tail.bytes != 0 ? 1 : 0);
+  const auto is_free = [this](GranuleId id) {
+    const Granule &granule = granules_.at(id);
+    if (granule.state == State::stock) return true;
+    Pool::Hole hole{};
+    return granule.state == State::home && pool_.hole_around(granule.home, hole) &&
+           hole.address + hole.bytes >= granule.home + granule.pages * page();
+  };
+  const auto is_home = [this](const Piece &piece, GranuleId id) {
+    Pool::Hole hole{};
+    return piece.bytes == 0 ||
+           (granules_.at(id).state == State::home && home_at(piece.address) == id &&
+            pool_.hole_around(piece.address, hole) && hole.address + hole.bytes >= piece.address + piece.bytes);
+  };
+  for (std::size_t i = first; i < end; ++i) {
+    if (!is_free(view.granules[i])) return false;
+  }
+  if (!is_home(view.head, view.granules.front()) || !is_home(view.tail, view.granules.back())) return false;
+  const auto take_piece = [this](const Piece &piece) {
+    return piece.bytes == 0 || pool_.withhold(piece.address, piece.bytes);
+  };
+  if (!take_piece(view.head)) return false;
+  if (!take_piece(view.tail)) {
+    (void)pool_.restore(view.head.address);
+    return false;
+  }
+  std::size_t taken = first;
+  for (; taken < end; ++taken) {
+    Granule &granule = granules_.at(view.granules[taken]);
+    if (granule.state == State::stock) {
+      granules_.take(view.granules[taken]);
+    } else if (pool_.withhold(granule.home, granule.pages * page())) {
+      granule.state = State::transit;
+    } else {
+      break;  // the host has no memory
+    }
+  }
+  if (taken == end) return true;
+  while (taken-- > first) restock(view.granules[taken]);
+  if (view.head.bytes != 0) (void)pool_.restore(view.head.address);
+  if (view.tail.bytes != 0) (void)pool_.restore(view.tail.address);
+  return false;
+}
+
+void Stitcher::restock(GranuleId id) noexcept {
+  const Granule &granule = granules_.at(id);
+  if (granule.state != State::transit && granule.state != State::view) return;
+  if (granule.handle != 0) {
+    granules_.put(id);
+  } else {
+    granules_.remove(id);  // a part of a handle that was not divided
+  }
+}
+
+void Stitcher::leave(View &view) noexcept {
+  const std::size_t first = view.head.bytes != 0 ? 1 : 0;
+  for (std::size_t i = first; i < view.granules.size(); ++i) restock(view.granules[i]);  // the tail's is at home
+  if (view.head.bytes != 0) (void)pool_.restore(view.head.address);
+  if (view.tail.bytes != 0) (void)pool_.restore(view.tail.address);
+}
+
+// --- the end of a plan ---
+
+std::optional<Block> Stitcher::finish(std::uint64_t bytes, Plan &plan) noexcept {
+  for (const Plan::Mapped &each : plan.dropped) {
+    if (!each.done) continue;  // the driver keeps it: its addresses are lost
+    try {
+      (void)view_space_.give(each.address, each.bytes);
+    } catch (...) {  // no memory of the host: they are lost, too
+    }
+  }
+  for (const Plan::Release &each : plan.releases) {
+    if (each.done) {
+      gone(each.granule, each.home);
+    } else {
+      restock(each.granule);
+    }
+  }
+  finish_splits(plan);
+  finish_homings(plan);
+  pool_.set_fresh_page(plan.view == 0 && plan.homings.size() == 1 ? plan.homings.front().address : 0);
+  return plan.view == 0 ? std::nullopt : finish_view(bytes, plan);
+}
+
+// The handle is released; its place in the home range is a gap.
+void Stitcher::gone(GranuleId id, Address home) noexcept {
+  const std::uint64_t bytes = granules_.at(id).pages * page();
+  granule_bytes_ -= bytes;
+  if (home != 0) {
+    home_.erase(home);
+    return_gap(home, bytes);
+  }
+  granules_.remove(id);
+}
+
+// REQUIRES: withheld as a range of its own.
+void Stitcher::return_gap(Address address, std::uint64_t bytes) noexcept {
+  try {
+    const FreeRanges::Range whole = gaps_.give(address, bytes);
+    if (whole.bytes == bytes) return;
+    // One range of the pool for each gap.
+    if (address + bytes < whole.address + whole.bytes) (void)pool_.restore(address + bytes);
+    if (whole.address < address) (void)pool_.restore(whole.address);
+    (void)pool_.restore(address);
+    (void)pool_.withhold(whole.address, whole.bytes);
+  } catch (...) {  // no memory of the host: these addresses are lost
+  }
+}
+
+void Stitcher::finish_splits(Plan &plan) noexcept {
+  for (Plan::Split &split : plan.splits) {
+    for (const Plan::Part &part : split.into) {
+      Granule &granule = granules_.at(part.granule);
+      granule.handle = part.handle;
+      if (part.done) {
+        granule_bytes_ += part.bytes;
+        continue;
+      }
+    }
+    if (split.released) {
+      gone(split.from, granules_.at(split.from).home);
+    } else {
+      restock(split.from);
+    }
+    if (split.rest_is_free) restock(split.into.back().granule);
+  }
+}
+
+void Stitcher::finish_homings(Plan &plan) noexcept {
+  for (const Plan::Homing &each : plan.homings) {
+    Granule &granule = granules_.at(each.granule);
+    if (!each.mapped) {
+      return_gap(each.address, each.bytes);
+      restock(each.granule);
+      continue;
+    }
+    granule.home = each.address;
+    try {
+      home_.emplace(each.address, each.granule);
+    } catch (...) {  // no memory of the host: the pool does not get it
+      granule.home = 0;
+      continue;
+    }
+    granule.state = State::home;
+    (void)pool_.restore(each.address);
+  }
+}
+
+std::optional<Block> Stitcher::finish_view(std::uint64_t bytes, Plan &plan) noexcept {
+  View &view = *views_.find(plan.view, View::State::mapping);
+  const std::uint64_t tail_bytes =
+      plan.opened == 0 ? 0 : view.bytes + (view.address - view.range) - (view.range_bytes - page());
+  const bool complete = plan.view_mapped && (plan.opened == 0 || pool_.withhold(plan.opened, tail_bytes));
+  if (complete) {
+    if (plan.opened != 0) view.tail = {plan.opened, tail_bytes};
+    for (std::size_t i = view.head.bytes != 0 ? 1 : 0; i < view.granules.size(); ++i) {
+      Granule &granule = granules_.at(view.granules[i]);
+      if (granule.state == State::transit) granule.state = State::view;
+    }
+    view.requested = bytes;
+    view.marked = false;
+    view.name = 0;
+    views_.change(view, View::State::live);
+    ++stitched_;
+    return describe(view);
+  }
+  const std::vector<GranuleId> granules = view.granules;
+  leave(view);
+  for (const GranuleId id : granules) std::erase(granules_.at(id).views, view.address);
+  try {
+    (void)view_space_.give(view.range, view.range_bytes);
+  } catch (...) {
+  }
+  views_.erase(view.address);
+  return std::nullopt;
+}
+
+// A plan that was not completely made: nothing was executed.
+void Stitcher::undo(Plan &plan) noexcept {
+  for (const Plan::Homing &each : plan.homings) {
+    if (granules_.at(each.granule).home == 0 && each.address != 0) return_gap(each.address, each.bytes);
+    restock(each.granule);
+  }
+  for (Plan::Split &split : plan.splits) {
+    for (const Plan::Part &part : split.into) {
+      if (granules_.at(part.granule).state != State::absent) granules_.remove(part.granule);
+    }
+    restock(split.from);
+  }
+  for (const Plan::Release &each : plan.releases) restock(each.granule);
+  // The views that were to be dropped stay mapped; their addresses are lost.
+  plan = Plan{};
+}
+
+// --- blocks ---
+
+Block Stitcher::describe(const View &view) const {
+  return {view.address, view.bytes, view.requested, layout_.slab};
+}
+
+FreeOutcome Stitcher::free(Address address) noexcept {
+  View *view = views_.find(address, View::State::live);
+  if (view == nullptr) return {FreeOutcome::Kind::kNotABlock, 0};
+  const std::uint64_t bytes = view->bytes;
+  rest(*view);
+  return {FreeOutcome::Kind::kFreed, bytes};
+}
+
+FreeOutcome Stitcher::retire(Address address) noexcept {
+  View *view = views_.find(address, View::State::live);
+  if (view == nullptr) return {FreeOutcome::Kind::kNotABlock, 0};
+  views_.change(*view, View::State::retired);
+  return {FreeOutcome::Kind::kFreed, view->bytes};
+}
+
+FreeOutcome Stitcher::reclaim(Address address) noexcept {
+  View *view = views_.find(address, View::State::retired);
+  if (view == nullptr) return {FreeOutcome::Kind::kNotABlock, 0};
+  rest(*view);
+  return {FreeOutcome::Kind::kFreed, view->bytes};
+}
+
+std::size_t Stitcher::live_blocks(Address from, Block *blocks, std::size_t count) const noexcept {
+  std::size_t found = 0;
+  for (auto at = views_.all().lower_bound(from); at != views_.all().end() && found < count; ++at) {
+    if (at->second.state == View::State::live) blocks[found++] = describe(at->second);
+  }
+  return found;
+}
+
+// --- memory ---
+
+bool Stitcher::add(std::uint64_t handle, std::uint64_t bytes) noexcept try {
+  const GranuleId id = granules_.add(bytes / page());
+  granules_.at(id).handle = handle;
+  granules_.put(id);
+  granule_bytes_ += bytes;
+  return true;
+} catch (...) {
+  return false;
+}
+
+// In the order of their places, so that holes grow together.
+bool Stitcher::plan_home(Plan &plan) noexcept try {
+  break_up(UINT64_MAX);
+  if (granules_.stock_pages() == 0) return false;
+  try {
+    while (!granules_.stock().empty()) {
+      const GranuleId id = granules_.stock().rbegin()->second;
+      granules_.take(id);
+      home_in(id, plan);
+    }
+  } catch (...) {
+    undo(plan);
+    return false;
+  }
+  return true;
+} catch (...) {
+  return false;
+}
+
+std::uint64_t Stitcher::missing_at_end(std::uint64_t bytes) noexcept {
+  const std::uint64_t rounded = pool::bytes_of(granules_of(bytes));
+  const std::uint64_t whole = (rounded + page() - 1) / page() * page();
+  const Address next = gaps_.next(whole);
+  Pool::Hole hole{};
+  if (next <= layout_.home || !pool_.hole_around(next - 1, hole)) return whole;
+  const std::uint64_t there = std::min(next - hole.address, rounded - 1);
+  return (rounded - there + page() - 1) / page() * page();
+}
+
+std::uint64_t Stitcher::plan_release(std::uint64_t bytes, Plan &plan) noexcept try {
+  std::uint64_t released = 0;
+  break_up(UINT64_MAX);
+  Scan free = scan();
+  (void)harvest(free, UINT64_MAX);
+  while (released < bytes && !granules_.stock().empty()) {
+    GranuleId id = granules_.largest_within((bytes - released + page() - 1) / page());
+    if (id == 0) id = granules_.stock().begin()->second;
+    granules_.take(id);
+    drop_views_of(id, plan);
+    const Granule &granule = granules_.at(id);
+    plan.releases.push_back({id, granule.handle, granule.pages * page(), granule.home});
+    released += granule.pages * page();
+  }
+  return released;
+} catch (...) {
+  undo(plan);
+  return 0;
+}
+
+Stitcher::Counts Stitcher::counts() const noexcept {
+  return {.granules = granules_.count(),
+          .granule_bytes = granule_bytes_,
+          .stock_bytes = granules_.stock_pages() * page(),
+          .views = views_.all().size(),
+          .live = views_.live(),
+          .live_bytes = views_.live_bytes(),
+          .retired = views_.retired(),
+          .retired_bytes = views_.retired_bytes(),
+          .stitched = stitched_,
+          .revived = revived_,
+          .scarce = scarce_};
+}
+
+std::vector<Stitcher::Backing> Stitcher::backing(const Block &block) const {
+  std::vector<Backing> pages;
+  const auto add = [&](const Granule &granule, std::uint64_t offset, std::uint64_t bytes) {
+    while (bytes != 0) {
+      const std::uint64_t part = std::min(bytes, page() - offset % page());
+      pages.push_back({granule.handle, offset / page(), offset % page(), part});
+      offset += part;
+      bytes -= part;
+    }
+  };
+  if (const View *view = views_.around(block.address); view != nullptr) {
+    Address at = view->range;
+    for (const GranuleId id : view->granules) {
+      const Granule &granule = granules_.at(id);
+      const Address end = at + granule.pages * page();
+      const Address from = std::max(at, view->address);
+      add(granule, from - at, std::min(end, view->address + view->bytes) - from);
+      at = end;
+    }
+    return pages;
+  }
+  for (Address at = block.address; at < block.address + block.bytes;) {
+    const GranuleId id = home_at(at);
+    const Granule &granule = granules_.at(id);
+    const Address end = std::min(granule.home + granule.pages * page(), block.address + block.bytes);
+    add(granule, at - granule.home, end - at);
+    at = end;
+  }
+  return pages;
+}
+
+}  // namespace ration::pool::stitch

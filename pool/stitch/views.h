@@ -1,0 +1,100 @@
+// The views of a pool: address ranges in which granules from anywhere are mapped side by side, one for each stitched
+// block. A view outlives its block: the next block of that size takes it again while its granules hold nothing.
+// Layer: pool, a leaf (standard library only: no CUDA). Threads: none of its own; the caller locks.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "pool/granule.h"
+#include "pool/stitch/granules.h"
+
+namespace ration::pool::stitch {
+
+// Part of the home range that serves as one end of a view.
+struct Piece {
+  Address address = 0;  // in the home range
+  std::uint64_t bytes = 0;
+};
+
+struct View {
+  using ByBytes = std::multimap<std::uint64_t, Address>;
+  using ByUse = std::map<std::uint64_t, Address>;
+
+  enum class State : std::uint8_t {
+    mapping,  // a plan in execution maps it
+    live,
+    retired,
+    resting,  // holds what it is made of for the next block of its size
+    dormant,  // what it is made of serves others, and may be free again
+  };
+  Address address = 0;          // of the block
+  std::uint64_t bytes = 0;      // of the block, in whole granules of the pool
+  std::uint64_t requested = 0;  // as asked for
+  Address range = 0;            // of whole pages
+  std::uint64_t range_bytes = 0;
+  std::vector<GranuleId>
+      granules;  // in order; with a head the first one, with a tail the last one is of the home range
+  Piece head;
+  Piece tail;
+  State state = State::mapping;
+  bool marked = false;
+  std::uint64_t name = 0;
+  std::uint64_t used = 0;  // when its block last left it, in steps of a counter
+  // Of the indexes of the unused views, while it is not in them.
+  ByBytes::node_type by_bytes;
+  ByUse::node_type by_use;
+};
+
+class Views {
+ public:
+  // Blocks of all states in address order. Throws std::bad_alloc.
+  View &insert(View view);
+  void erase(Address address);
+  // The view whose block starts there, in that state; or nullptr.
+  View *find(Address address, View::State state);
+  // The live one whose block contains the address; or nullptr.
+  [[nodiscard]] const View *around(Address address) const;
+  [[nodiscard]] const std::map<Address, View> &all() const { return views_; }
+  // Those in a state without a block, of `bytes` up to `most` bytes, the smallest first, until visit(view) is true.
+  template <class Visit>
+  void each_unused(View::State state, std::uint64_t bytes, std::uint64_t most, Visit visit) {
+    const View::ByBytes &unused = unused_[place_of(state)].by_bytes;
+    for (auto at = unused.lower_bound(bytes); at != unused.end() && at->first <= most; ++at) {
+      if (visit(views_.find(at->second)->second)) return;
+    }
+  }
+  // Changes the state and what is counted by it. Needs no host memory.
+  void change(View &view, View::State state);
+  // Of those in a state without a block, the one that was left first; or nullptr.
+  View *oldest(View::State state);
+  [[nodiscard]] std::uint64_t live_bytes() const { return live_bytes_; }
+  [[nodiscard]] std::uint64_t live() const { return live_; }
+  [[nodiscard]] std::uint64_t retired_bytes() const { return retired_bytes_; }
+  [[nodiscard]] std::uint64_t retired() const { return retired_; }
+  [[nodiscard]] std::uint64_t resting_bytes() const { return resting_bytes_; }
+  [[nodiscard]] std::uint64_t dormant_mappings() const { return dormant_mappings_; }
+
+ private:
+  struct Unused {
+    View::ByBytes by_bytes;
+    View::ByUse by_use;
+  };
+  static std::size_t place_of(View::State state) { return state == View::State::resting ? 0 : 1; }
+  static bool is_unused(View::State state) { return state == View::State::resting || state == View::State::dormant; }
+  void count(const View &view, std::uint64_t sign);
+
+  std::map<Address, View> views_;  // by the block's address
+  Unused unused_[2];               // resting, dormant
+  std::uint64_t uses_ = 0;
+  std::uint64_t live_bytes_ = 0;
+  std::uint64_t live_ = 0;
+  std::uint64_t retired_bytes_ = 0;
+  std::uint64_t retired_ = 0;
+  std::uint64_t resting_bytes_ = 0;
+  std::uint64_t dormant_mappings_ = 0;
+};
+
+}  // namespace ration::pool::stitch
