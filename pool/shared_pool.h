@@ -34,7 +34,13 @@ class SharedPool {
   // Whether it is.
   [[nodiscard]] bool stitches() const noexcept { return page_bytes_ != 0; }
   // Gives granules that the upstream has a place where blocks can be; before the first request.
-  bool add_granule(std::uint64_t handle, std::uint64_t bytes, Upstream &upstream) noexcept;
+  bool add_granule(std::uint64_t handle, std::uint64_t bytes, stitch::DeviceMemory &memory) noexcept;
+  // Releases granules that hold nothing, of at least `bytes` together or all; returns how much that was. May run while
+  // another thread grows the pool.
+  std::uint64_t release_granules(std::uint64_t bytes, stitch::DeviceMemory &memory) noexcept;
+  [[nodiscard]] std::uint64_t free_granule_bytes() const noexcept;
+  // Throws std::bad_alloc.
+  [[nodiscard]] stitch::Stitcher::Everything everything() const;
   [[nodiscard]] stitch::Stitcher::Counts stitch_counts() const noexcept;
   [[nodiscard]] std::vector<stitch::Stitcher::Backing> backing(const Block &block) const;
 

@@ -25,6 +25,8 @@ class DeviceMemory {
   virtual bool map(Address address, std::uint64_t handle, std::uint64_t bytes) noexcept = 0;
   // Access for all that may have it, to several adjacent mappings at once.
   virtual bool allow(Address address, std::uint64_t bytes) noexcept = 0;
+  // No more calls of this plan follow.
+  virtual void settle() noexcept {}
   // Several adjacent mappings at once.
   virtual bool unmap(Address address, std::uint64_t bytes) noexcept = 0;
 };

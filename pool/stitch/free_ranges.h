@@ -22,6 +22,7 @@ class FreeRanges {
       const Address address = at->first;
       if (at->second > bytes) free_.emplace(address + bytes, at->second - bytes);
       free_.erase(address);
+      free_bytes_ -= bytes;
       return address;
     }
     return 0;
@@ -36,6 +37,7 @@ class FreeRanges {
   // Returns it with the free ranges beside it. Throws std::bad_alloc.
   Range give(Address address, std::uint64_t bytes) {
     auto at = free_.emplace(address, bytes).first;
+    free_bytes_ += bytes;
     if (const auto after = std::next(at); after != free_.end() && address + bytes == after->first) {
       at->second += after->second;
       free_.erase(after);
@@ -50,6 +52,7 @@ class FreeRanges {
     }
     return {at->first, at->second};
   }
+  [[nodiscard]] std::uint64_t free_bytes() const { return free_bytes_; }
   // The size of the free range that starts there, or 0.
   [[nodiscard]] std::uint64_t at(Address address) const {
     const auto found = free_.find(address);
@@ -58,6 +61,7 @@ class FreeRanges {
 
  private:
   std::map<Address, std::uint64_t> free_;
+  std::uint64_t free_bytes_ = 0;
 };
 
 }  // namespace ration::pool::stitch

@@ -45,6 +45,13 @@ class Granules {
   // Of those that exist, in transit or not.
   [[nodiscard]] std::uint64_t count() const { return count_; }
 
+  template <class Visit>
+  void each(Visit visit) const {
+    for (GranuleId id = 1; id < table_.size(); ++id) {
+      if (table_[id].state != Granule::State::absent) visit(id, table_[id]);
+    }
+  }
+
   // REQUIRES: not in the stock. Needs no host memory.
   void put(GranuleId id);
   // REQUIRES: in the stock; it is in transit afterwards.

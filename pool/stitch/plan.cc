@@ -21,6 +21,11 @@ bool split(Plan::Split &split, DeviceMemory &memory) {
 }  // namespace
 
 void Plan::execute(DeviceMemory &memory) noexcept {
+  carry_out(memory);
+  memory.settle();
+}
+
+void Plan::carry_out(DeviceMemory &memory) noexcept {
   for (Mapped &each : dropped) {
     each.done = memory.unmap(each.address, each.bytes);
     if (!each.done) return;

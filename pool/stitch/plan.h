@@ -67,6 +67,9 @@ struct Plan {
   }
   // Stops at the first refusal of the driver's, and leaves no view half mapped.
   void execute(DeviceMemory &memory) noexcept;
+
+ private:
+  void carry_out(DeviceMemory &memory) noexcept;
 };
 
 }  // namespace ration::pool::stitch

@@ -84,17 +84,44 @@ AllocateOutcome SharedPool::stitch_for(std::uint64_t bytes, Upstream &upstream) 
   return outcome;
 }
 
-bool SharedPool::add_granule(std::uint64_t handle, std::uint64_t bytes, Upstream &upstream) noexcept {
+bool SharedPool::add_granule(std::uint64_t handle, std::uint64_t bytes, stitch::DeviceMemory &memory) noexcept {
   stitch::Plan plan;
   {
     const Guard guard(mutex_);
     if (!stitcher_->add(handle, bytes) || !stitcher_->plan_home(plan)) return false;
   }
-  plan.execute(*upstream.memory());
+  plan.execute(memory);
   const Guard guard(mutex_);
   least_missed_ = kNoneMissed;
   (void)stitcher_->finish(0, plan);
   return true;
+}
+
+std::uint64_t SharedPool::release_granules(std::uint64_t bytes, stitch::DeviceMemory &memory) noexcept {
+  stitch::Plan plan;
+  {
+    const Guard guard(mutex_);
+    if (stitcher_ == nullptr || stitcher_->plan_release(bytes, plan) == 0) return 0;
+    ++removed_;
+  }
+  plan.execute(memory);
+  std::uint64_t released = 0;
+  for (const stitch::Plan::Release &each : plan.releases) released += each.done ? each.bytes : 0;
+  const Guard guard(mutex_);
+  (void)stitcher_->finish(0, plan);
+  ++returned_;
+  changed_.notify_all();
+  return released;
+}
+
+std::uint64_t SharedPool::free_granule_bytes() const noexcept {
+  const Guard guard(mutex_);
+  return stitcher_ == nullptr ? 0 : stitcher_->free_granule_bytes();
+}
+
+stitch::Stitcher::Everything SharedPool::everything() const {
+  const Guard guard(mutex_);
+  return stitcher_ == nullptr ? stitch::Stitcher::Everything{} : stitcher_->everything();
 }
 
 stitch::Stitcher::Counts SharedPool::stitch_counts() const noexcept {

@@ -262,7 +262,8 @@ void Stitcher::drop(View &view, Plan &plan) {
 
 void Stitcher::drop_surplus(Plan &plan) {
   for (std::uint64_t i = 0; i < kDroppedAtOnce; ++i) {
-    if (views_.dormant_mappings() <= kMappings + kMappingsEach * granules_.count()) return;
+    const bool many = views_.dormant_mappings() > kMappings + kMappingsEach * granules_.count();
+    if (!many && view_space_.free_bytes() > layout_.views_bytes / 2) return;
     View *oldest = views_.oldest(View::State::dormant);
     if (oldest == nullptr) return;
     drop(*oldest, plan);

@@ -63,6 +63,15 @@ class Stitcher {
   // Makes `plan` to release what holds nothing, at least `bytes` of it or all; returns how much that is.
   std::uint64_t plan_release(std::uint64_t bytes, Plan &plan) noexcept;
 
+  // What plan_release() could release.
+  [[nodiscard]] std::uint64_t free_granule_bytes() const noexcept;
+  // All that is mapped, and all handles, in whatever state. Throws std::bad_alloc.
+  struct Everything {
+    std::vector<Plan::Mapped> mappings;
+    std::vector<Plan::Part> handles;
+  };
+  [[nodiscard]] Everything everything() const;
+
   // --- blocks in views; as in Pool ---
 
   FreeOutcome free(Address address) noexcept;

@@ -363,6 +363,29 @@ std::uint64_t Stitcher::plan_release(std::uint64_t bytes, Plan &plan) noexcept t
   return 0;
 }
 
+std::uint64_t Stitcher::free_granule_bytes() const noexcept try {
+  std::uint64_t resting = 0;
+  for (const auto &[address, view] : views_.all()) {
+    if (view.state != View::State::resting) continue;
+    for (const GranuleId id : view.granules) {
+      resting += granules_.at(id).state == State::view ? granules_.at(id).pages * page() : 0;
+    }
+  }
+  return granules_.stock_pages() * page() + resting + scan().whole_bytes;
+} catch (...) {
+  return granules_.stock_pages() * page();
+}
+
+Stitcher::Everything Stitcher::everything() const {
+  Everything all;
+  for (const auto &[address, id] : home_) all.mappings.push_back({address, granules_.at(id).pages * page()});
+  for (const auto &[address, view] : views_.all()) all.mappings.push_back({view.range, view.range_bytes});
+  granules_.each([&](GranuleId id, const Granule &granule) {
+    if (granule.handle != 0) all.handles.push_back({id, granule.handle, granule.pages * page(), false});
+  });
+  return all;
+}
+
 Stitcher::Counts Stitcher::counts() const noexcept {
   return {.granules = granules_.count(),
           .granule_bytes = granule_bytes_,

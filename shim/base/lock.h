@@ -30,6 +30,7 @@ enum class Rank : int {
   kAddressBook,
   kEndingRanges,
   kSlabs,
+  kGranules,
   kQuarantine,
   kExports,
   kImports,

@@ -27,6 +27,7 @@ struct Options {
   bool async = false;             // blocks come from the driver's pools (mode async), where a device has them
   bool deterministic = false;     // mode async: those pools never reuse by an order that the driver found
   bool large_direct = false;      // ipc=direct
+  policy::Backing backing = policy::Backing::slab;
 };
 
 struct Assembly {

@@ -150,6 +150,9 @@ struct Builder {
                   " serves");
     }
     options.synchronous_free = settings.free == config::Free::kSynchronous;
+    options.backing = settings.backing == config::Backing::kVmm    ? policy::Backing::vmm
+                      : settings.backing == config::Backing::kAuto ? policy::Backing::best
+                                                                   : policy::Backing::slab;
     options.large_direct = settings.ipc == config::Ipc::kDirect;
     events::JournalOptions journal = journal_options(settings, std::move(own));
     auto limits = std::make_unique<ConfiguredLimits>(std::move(settings));

@@ -64,10 +64,12 @@ ContextPool &BlockPools::pool_of(const ContextRef &context) {
   ContextPool *pool = existing_pool(*context);
   if (pool == nullptr) {
     ContextPool &made = context_pools_.acquire(*context);
+    choose_backing(context, made, state_of(context->device));
     PoolOfContext *other = nullptr;
     if (context->pool.compare_exchange_strong(other, &made)) {
       return made;
     }
+    give_up_addresses(*context, made);
     made.release();  // another thread was faster
     pool = existing_pool(*context);
   }
@@ -310,6 +312,10 @@ std::uint64_t BlockPools::returnable(int device) {
   std::uint64_t bytes = 0;
   for (const ContextRef &context : pooled_on(device)) {
     const pool::SharedPool &blocks = existing_pool(*context)->blocks;
+    if (blocks.stitches()) {
+      bytes += blocks.free_granule_bytes();
+      continue;
+    }
     pool::Slab slab{};
     for (pool::Address from = 0; blocks.slabs(from, &slab, 1) == 1; from = slab.address + 1) {
       pool::Block first{};
@@ -352,6 +358,10 @@ CUresult BlockPools::share(std::uint64_t address, const ContextRef &owner, CUipc
   ContextPool &pool = *existing_pool(*owner);
   const ContextPool::InFlight in_flight(pool);
   const std::optional<pool::Block> block = pool.blocks.find(address);
+  if (block && pool.blocks.stitches()) {
+    refused = "granules have no handle for that (ipc=direct, or backing=slab)";
+    return CUDA_ERROR_NOT_SUPPORTED;
+  }
   const std::optional<pool::Slab> slab = block ? pool.blocks.slab_of(block->address) : std::nullopt;
   if (owner->ended_by.load() != nullptr || !slab || slab->id != block->slab) {
     return CUDA_ERROR_INVALID_VALUE;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -26,10 +27,15 @@
 
 namespace ration::policy {
 
+// What pools are made of: the driver's allocations, or granules of physical memory that are mapped where they are
+// needed (pool/stitch); `best`: granules on devices that have them.
+enum class Backing { slab, vmm, best };
+
 class BlockPools {
  public:
   BlockPools(Devices &devices, ledger::Ledger &ledger, events::Journal &journal, Contexts &contexts,
-             FenceTracker &fences, ContextPools &context_pools, IpcExporter &exports, Room &room, bool synchronous_free)
+             FenceTracker &fences, ContextPools &context_pools, IpcExporter &exports, Room &room, bool synchronous_free,
+             Backing backing = Backing::slab)
       : devices_(devices),
         ledger_(ledger),
         journal_(journal),
@@ -38,7 +44,8 @@ class BlockPools {
         context_pools_(context_pools),
         exports_(exports),
         room_(room),
-        synchronous_free_(synchronous_free) {}
+        synchronous_free_(synchronous_free),
+        backing_(backing) {}
 
   ~BlockPools();
   BlockPools(const BlockPools &) = delete;
@@ -97,6 +104,8 @@ class BlockPools {
   bool holds_elsewhere(int device, const Context *caller, std::uint64_t bytes);
   // Fills in what an oom record says of the pools; `of` is the requesting context.
   void explain(events::Oom &oom, const Context *of);
+  // A context of `peer` may access the memory of a device's contexts from now on.
+  void peer_may_access(int device, int peer) noexcept;
   // Publishes a device's figures in the ledger; the second only where they have changed enough (ledger::Account).
   void publish(int device) noexcept;
   void publish_changes(int device) noexcept {
@@ -135,6 +144,7 @@ class BlockPools {
   friend class MissHandler;
   friend class SlabReleaser;
   friend class SlabMerger;
+  friend class GranuleMemory;
   friend class TeardownUpstream;
   // What the pools of one device share.
   struct DevicePoolState {
@@ -151,6 +161,9 @@ class BlockPools {
     std::atomic<int> preallocation;
     std::atomic<bool> full{false};                  // the driver had no memory for a slab lately
     std::atomic<std::uint64_t> merge_waited_ns{0};  // when a request last waited for slabs to merge
+    static constexpr std::uint64_t kNotKnown = UINT64_MAX;
+    std::atomic<std::uint64_t> page_bytes{kNotKnown};  // of granules; 0: the device has none
+    std::atomic<std::uint64_t> peers{0};               // a bit for each device that may access this one's memory
   };
 
   DevicePoolState &state_of(int device);
@@ -193,6 +206,22 @@ class BlockPools {
   // Takes one slab of exactly `bytes` for the current context.
   Take take_slab(std::uint64_t bytes, const char *why, const Contexts::Current &where, DevicePoolState &state,
                  ledger::Effort effort, pool::Slab &slab, CUresult &error);
+  CUdevice handle_of(int device);
+  void choose_backing(const ContextRef &context, ContextPool &pool, DevicePoolState &state) noexcept;
+  void give_up_addresses(const Context &context, ContextPool &pool) noexcept;
+  bool allow_access(int device, std::uint64_t address, std::uint64_t bytes) noexcept;
+  // The log and the sums of a granule. The first throws bad_alloc.
+  void note_granule(std::uint64_t handle, std::uint64_t bytes, const char *why, const Context &context,
+                    std::uint64_t duration_ns);
+  void note_granule_end(std::uint64_t handle, std::uint64_t bytes, const char *api, const Context &context) noexcept;
+  // As take_slab(), in whole pages: the slab's id is the driver's handle then.
+  Take take_granule(std::uint64_t bytes, const char *why, const Contexts::Current &where, DevicePoolState &state,
+                    ledger::Effort effort, pool::Slab &slab, CUresult &error);
+  void return_granule(const char *api, const ContextRef &context, std::uint64_t handle, std::uint64_t bytes) noexcept;
+  void preallocate_granules(const Request &request, const Contexts::Current &where, ContextPool &pool,
+                            DevicePoolState &state, std::uint64_t bytes);
+  std::uint64_t give_back_granules(const Room::Need &need) noexcept;
+  void end_granules(const char *api, const ContextRef &context, ContextPool &pool) noexcept;
   // Returns a slab to the driver. False: the driver refused.
   bool return_slab(const char *api, const ContextRef &context, const pool::Slab &slab) noexcept;
   void forget_slab(const char *api, const Context &context, const pool::Slab &slab) noexcept;
@@ -211,6 +240,9 @@ class BlockPools {
   IpcExporter &exports_;
   Room &room_;
   const bool synchronous_free_;
+  const Backing backing_;
+  RankedMutex granules_mutex_{Rank::kGranules};
+  std::unordered_map<std::uint64_t, std::uint64_t> granule_ids_ GUARDED_BY(granules_mutex_);  // in the log, by handle
   SlabDirectory slabs_;
   std::atomic<std::uint64_t> last_slab_{0};
   std::atomic<DevicePoolState *> devices_state_[ledger::kMaxDevices] = {};

@@ -20,6 +20,9 @@ constexpr std::uint64_t kMostSlackOnDemand = 64U << 20U;
 BlockPools::Take BlockPools::take_slab(std::uint64_t bytes, const char *why, const Contexts::Current &where,
                                        DevicePoolState &state, ledger::Effort effort, pool::Slab &slab,
                                        CUresult &error) {
+  if (existing_pool(*where.context)->blocks.stitches()) {
+    return take_granule(bytes, why, where, state, effort, slab, error);
+  }
   ledger::Account &account = ledger_.account(where.device);
   ledger::Transit transit(account.transits());
   const ledger::ReserveOutcome reserved = account.reserve(bytes, effort);
@@ -94,6 +97,10 @@ void BlockPools::forget_slab(const char *api, const Context &context, const pool
 }
 
 bool BlockPools::return_slab(const char *api, const ContextRef &context, const pool::Slab &slab) noexcept {
+  if (existing_pool(*context)->blocks.stitches()) {
+    return_granule(api, context, slab.id, slab.bytes);
+    return true;
+  }
   for (Waiter waiter;;) {
     if (const Pin pin(*context); pin) {
       slabs_.begin_end(slab.address);  // a thread that ends the context waits for the pin first
@@ -152,8 +159,9 @@ bool BlockPools::give_back_slabs(const Room::Need &need, Room::Patience patience
   }
   reclaim_unshared();
   state->quarantine.collect(Quarantine::Sealing::always);
-  if (!is_worth_returning(need, patience)) {
-    return false;
+  const bool granules = give_back_granules(need) > 0;
+  if (granules || !is_worth_returning(need, patience)) {
+    return granules;
   }
   if (!fences_.by_events()) {
     if (patience == Room::Patience::briefly) {
@@ -259,6 +267,9 @@ void BlockPools::preallocate_now(const Request &request, const Contexts::Current
                ContextPool::kFirstSlabBytes);
   std::uint64_t bytes = std::min({plan.bytes - std::min(plan.bytes, account.charged()), account.available(),
                                   free_now == UINT64_MAX ? free_now : free_now - std::min(free_now, plan.headroom)});
+  if (pool.blocks.stitches()) {
+    return preallocate_granules(request, where, pool, state, bytes);
+  }
   while (whole_granules(bytes) >= least) {
     pool::Slab slab{};
     CUresult error = CUDA_SUCCESS;
@@ -319,6 +330,7 @@ void BlockPools::finish_end(const char *api, const ContextRef &context) noexcept
   }
   TeardownUpstream teardown(*this, api, *context);
   pool->blocks.give_back(teardown);
+  end_granules(api, context, *pool);
   Context *gone = context.get();
   if (state->first.compare_exchange_strong(gone, nullptr)) {
     state->preallocation.store(state->plan.bytes > 0 ? DevicePoolState::due : DevicePoolState::done);

@@ -149,6 +149,7 @@ class alignas(64) ContextPool final : public PoolOfContext {
 
  public:
   pool::SharedPool blocks;
+  pool::stitch::Layout layout{};  // where the blocks stitch
   Context *context = nullptr;
   // Counted before the context's end is looked at; the end is set before this is: seq_cst both.
   std::atomic<int> in_flight{0};

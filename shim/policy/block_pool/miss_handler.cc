@@ -37,6 +37,7 @@ MissHandler::MissHandler(BlockPools &pools, const Request &request, const Contex
       pool_(pool),
       state_(state),
       account_(pools.ledger_.account(where.device)),
+      memory_(pools, request.api, where.context),
       reason_(account_.limit() == UINT64_MAX ? events::Reason::device : events::Reason::limit) {}
 
 void MissHandler::remember(const Quarantine::Cleaned &cleaned) {
@@ -159,6 +160,10 @@ std::optional<pool::Slab> MissHandler::take(std::uint64_t from_bytes, std::uint6
   }
 }
 
+std::uint64_t MissHandler::room() noexcept {
+  return state_.full.load(std::memory_order_relaxed) ? 0 : account_.available();
+}
+
 std::optional<pool::Slab> MissHandler::grow(std::uint64_t minimum_bytes) noexcept {
   held::note(give_up_growth, &pool_.blocks);
   const std::optional<pool::Slab> slab = grow_now(minimum_bytes);
@@ -227,6 +232,10 @@ bool MissHandler::make_room(std::uint64_t slab_bytes, Room::Patience patience) {
 // Whether some stretch of a slab without a live block is long enough: if all that is retired were clean, the request
 // could be served. In pieces, so that no other thread waits for the pool's lock.
 bool MissHandler::has_stretch() {
+  if (pool_.blocks.stitches()) {  // from wherever it is clean
+    const pool::Statistics held = pool_.blocks.statistics();
+    return held.free_bytes + held.retired_bytes >= request_.upper_bound;
+  }
   pool::Slab slab{};
   for (pool::Address from = 0; pool_.blocks.slabs(from, &slab, 1) == 1; from = slab.address + 1) {
     const pool::Address end = slab.address + slab.bytes;

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "policy/block_pool/block_pools.h"
+#include "policy/block_pool/granule_memory.h"
 
 namespace ration::policy {
 
@@ -17,6 +18,8 @@ class MissHandler final : public pool::Upstream {
   // The pool calls them in this order, each as often as it helps: clean blocks, then the driver, then waiting.
   bool collect() noexcept override;
   std::optional<pool::Slab> grow(std::uint64_t minimum_bytes) noexcept override;
+  pool::stitch::DeviceMemory *memory() noexcept override { return &memory_; }
+  std::uint64_t room() noexcept override;
   void shrink(const pool::Slab &slab) noexcept override;
   bool wait() noexcept override;
 
@@ -46,6 +49,7 @@ class MissHandler final : public pool::Upstream {
   ContextPool &pool_;
   BlockPools::DevicePoolState &state_;
   ledger::Account &account_;
+  GranuleMemory memory_;
   CUresult grow_error_ = CUDA_SUCCESS;
   CUresult look_error_ = CUDA_SUCCESS;  // of the latest look into the quarantine
   events::Reason reason_;

@@ -90,7 +90,7 @@ std::uint64_t BlockPools::free_beyond_headroom(int device) {
 void BlockPools::merge_slabs(const Request &request, const Contexts::Current &where, ContextPool &pool,
                              DevicePoolState &state) {
   if (!is_of_few(where.device, request.upper_bound) || !fences_.by_events() ||
-      request.upper_bound > pool::SharedPool::kMostBytes) {
+      request.upper_bound > pool::SharedPool::kMostBytes || pool.blocks.stitches()) {
     return;
   }
   const std::uint64_t bytes = pool::Pool::slab_bytes_for(std::max<std::uint64_t>(1, request.upper_bound));

@@ -230,10 +230,15 @@ CUresult ContextLife::change_peer(CUcontext peer, bool enabled, DriverCall call)
     }
   }
   const CUresult result = call();
-  if (result == CUDA_SUCCESS && async_mode_) {
+  if (result == CUDA_SUCCESS) {
     const Contexts::Current where = contexts_.current();
     if (const ContextRef other = contexts_.find(peer); where.error == CUDA_SUCCESS && other != nullptr) {
-      async_.peer_changed(where.device, other->device, enabled);
+      if (async_mode_) {
+        async_.peer_changed(where.device, other->device, enabled);
+      }
+      if (enabled) {
+        pools_.peer_may_access(other->device, where.device);
+      }
     }
   }
   return result;

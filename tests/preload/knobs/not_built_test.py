@@ -15,7 +15,7 @@ import tables  # noqa: E402
 from harness import BUILD, PROGRAMS, clean_environment, driver_folder, expect, expect_that, main, run  # noqa: E402
 
 MARKED = {option["key"]: option for option in tables.options() if option["state"] == "kAccepted"}
-VALUES = {"vmm": "vmm", "POWER": "2MiB", "SIZE": "1GiB", "native": "native", "FAULTS": "cuMemAlloc@3", "DURATION": "30s"}
+VALUES = {"POWER": "2MiB", "SIZE": "1GiB", "native": "native", "FAULTS": "cuMemAlloc@3", "DURATION": "30s"}
 MACHINE = {"SIMCUDA_DEVICES": "4GiB", "RATION_LIMIT": "64MiB", "HOME": "/nowhere"}
 RATION = BUILD / "bin/ration"
 SUMMARY = re.compile(r"^ration: (?:knobs \(pid|  ).*\n", re.M)  # of `ration run`
@@ -67,22 +67,15 @@ def default_is_silent(key):
 def in_a_file(folder):
     """Each setting of a file says so with its place."""
     file = pathlib.Path(folder) / "settings.json"
-    file.write_text('{"backing": "vmm", "wait": "30s"}')
+    file.write_text('{"stacks": "native", "wait": "30s"}')
     (_, _, env), _ = lines_of(folder, RATION_CONFIG=str(file))
     sentences = [f"{file}:1:{column}: {text}: this setting is not implemented yet and has no effect"
-                 for column, text in ((2, "backing=vmm"), (20, "wait=30s"))]
+                 for column, text in ((2, "stacks=native"), (22, "wait=30s"))]
     expect("lines", env, [f"ration: {sentence}" for sentence in sentences])
     check = subprocess.run([RATION, "config", "--check", file], capture_output=True, text=True, check=False)
     expect("config --check", (check.returncode, check.stderr.splitlines()), (0, [f"ration: config: {each}" for each in sentences]))
 
 
-def from_a_third_party(folder):
-    """A variable that means such a setting says so, too."""
-    (_, _, env), document = lines_of(folder, XLA_PYTHON_CLIENT_ALLOCATOR="vmm")
-    expect("lines", env, ["ration: XLA_PYTHON_CLIENT_ALLOCATOR=vmm: this setting is not implemented yet and has no effect"])
-    expect("reason", [word["reason"] for word in document["foreign"]], ["backing = vmm (not implemented yet)"])
-
-
 expect_that(f"marked: {list(MARKED)}", MARKED)
 main({f"{key} has no effect": no_effect(key) for key in MARKED}
-     | {f"default of {key} is silent": default_is_silent(key) for key in MARKED} | {"in a file": in_a_file, "from a third party": from_a_third_party})
+     | {f"default of {key} is silent": default_is_silent(key) for key in MARKED} | {"in a file": in_a_file})

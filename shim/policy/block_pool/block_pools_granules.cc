@@ -1,0 +1,250 @@
+// Granules: the part of BlockPools for contexts whose pool is made of mapped physical memory instead of slabs.
+// Layer: policy/block_pool.
+#include <algorithm>
+
+#include "base/clock.h"
+#include "events/diagnostics.h"
+#include "policy/block_pool/block_pools.h"
+#include "policy/block_pool/granule_memory.h"
+#include "pool/stitch/sizes.h"
+
+namespace ration::policy {
+namespace {
+
+using driver::real;
+
+constexpr std::uint64_t kAllDevices = 64;  // bits of the peers
+
+}  // namespace
+
+CUdevice BlockPools::handle_of(int device) {
+  const Device *known = devices_.find(device);
+  return known != nullptr ? known->handle : device;
+}
+
+// Once for each pool, before its first request. Where anything is missing the pool is made of slabs.
+void BlockPools::choose_backing(const ContextRef &context, ContextPool &pool, DevicePoolState &state) noexcept try {
+  if (backing_ == Backing::slab) {
+    return;
+  }
+  if (state.page_bytes.load() == DevicePoolState::kNotKnown) {
+    const std::uint64_t found = GranuleMemory::page_bytes_of(handle_of(context->device));
+    std::uint64_t unknown = DevicePoolState::kNotKnown;
+    if (state.page_bytes.compare_exchange_strong(unknown, found) && found == 0 && backing_ == Backing::vmm) {
+      events::say("backing vmm: device " + std::to_string(context->device) + " cannot map granules; slabs serve it");
+    }
+  }
+  const std::uint64_t page_bytes = state.page_bytes.load();
+  const Device *known = devices_.find(context->device);
+  const std::uint64_t total = known != nullptr ? known->total.load(std::memory_order_relaxed) : 0;
+  if (page_bytes == 0 || total == 0) {
+    return;
+  }
+  const RelaxedCapture relaxed;
+  const std::uint64_t slab = last_slab_.fetch_add(1, std::memory_order_relaxed) + 1;
+  const std::optional<pool::stitch::Layout> layout = GranuleMemory::reserve(page_bytes, total, slab);
+  if (!layout) {
+    return;
+  }
+  if (!slabs_.insert(layout->home, layout->home_bytes + layout->views_bytes, context)) {
+    GranuleMemory::give_up(*layout);
+    return;
+  }
+  if (!pool.blocks.stitch_from(*layout)) {
+    slabs_.erase(layout->home, *context);
+    GranuleMemory::give_up(*layout);
+    return;
+  }
+  pool.layout = *layout;
+} catch (...) {  // no memory of the host: slabs
+}
+
+bool BlockPools::allow_access(int device, std::uint64_t address, std::uint64_t bytes) noexcept {
+  const DevicePoolState *state = known_state(device);
+  CUmemAccessDesc access[1 + kAllDevices];
+  std::size_t count = 0;
+  access[count++] = {{CU_MEM_LOCATION_TYPE_DEVICE, handle_of(device)}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  const std::uint64_t peers = state != nullptr ? state->peers.load() : 0;
+  for (int peer = 0; peer < static_cast<int>(kAllDevices); ++peer) {
+    if ((peers >> peer & 1) != 0 && peer != device) {
+      access[count++] = {{CU_MEM_LOCATION_TYPE_DEVICE, handle_of(peer)}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    }
+  }
+  return real.cuMemSetAccess(address, bytes, access, count) == CUDA_SUCCESS;
+}
+
+// Granules that are mapped meanwhile see the new peer, or are in the list.
+void BlockPools::peer_may_access(int device, int peer) noexcept try {
+  if (peer < 0 || peer >= static_cast<int>(kAllDevices) || peer == device || backing_ == Backing::slab) {
+    return;
+  }
+  DevicePoolState &state = state_of(device);
+  if ((state.peers.fetch_or(std::uint64_t{1} << peer) >> peer & 1) != 0) {
+    return;
+  }
+  const RelaxedCapture relaxed;
+  for (const ContextRef &context : pooled_on(device)) {
+    ContextPool &pool = *existing_pool(*context);
+    const ContextPool::InFlight in_flight(pool);
+    for (const pool::stitch::Plan::Mapped &each : pool.blocks.everything().mappings) {
+      (void)allow_access(device, each.address, each.bytes);
+    }
+  }
+} catch (...) {  // no memory of the host
+}
+
+void BlockPools::note_granule(std::uint64_t handle, std::uint64_t bytes, const char *why, const Context &context,
+                              std::uint64_t duration_ns) {
+  const std::uint64_t id = last_slab_.fetch_add(1, std::memory_order_relaxed) + 1;
+  {
+    const Guard guard(granules_mutex_);
+    granule_ids_.emplace(handle, id);
+  }
+  journal_.record(
+      events::SlabAlloc{handle, bytes, context.device, context.number, id, "cuMemCreate", why, duration_ns});
+  DevicePoolState &state = state_of(context.device);
+  state.full.store(false, std::memory_order_relaxed);
+  state.slab_bytes.fetch_add(bytes, std::memory_order_relaxed);
+  slab_bytes_changed(state, context.device);
+}
+
+void BlockPools::note_granule_end(std::uint64_t handle, std::uint64_t bytes, const char *api,
+                                  const Context &context) noexcept {
+  std::uint64_t id = 0;
+  {
+    const Guard guard(granules_mutex_);
+    const auto found = granule_ids_.find(handle);
+    if (found != granule_ids_.end()) {
+      id = found->second;
+      granule_ids_.erase(found);
+    }
+  }
+  journal_.record(events::SlabFree{handle, bytes, context.device, context.number, id, api});
+  if (DevicePoolState *state = known_state(context.device)) {
+    state->full.store(false, std::memory_order_relaxed);
+    state->slab_bytes.fetch_sub(bytes, std::memory_order_relaxed);
+    slab_bytes_changed(*state, context.device);
+  }
+}
+
+BlockPools::Take BlockPools::take_granule(std::uint64_t bytes, const char *why, const Contexts::Current &where,
+                                          DevicePoolState &state, ledger::Effort effort, pool::Slab &slab,
+                                          CUresult &error) {
+  bytes = bytes / state.page_bytes.load() * state.page_bytes.load();
+  ledger::Account &account = ledger_.account(where.device);
+  ledger::Transit transit(account.transits());
+  const ledger::ReserveOutcome reserved = account.reserve(bytes, effort);
+  if (reserved != ledger::ReserveOutcome::granted) {
+    return reserved == ledger::ReserveOutcome::over_limit ? Take::over_limit : Take::over_group_limit;
+  }
+  transit.hold();
+  const std::uint64_t start = journal_.logging() ? now_ns() : 0;
+  CUmemGenericAllocationHandle handle = 0;
+  const CUresult result = GranuleMemory::create_handle(handle_of(where.device), bytes, handle);
+  if (result != CUDA_SUCCESS) {
+    account.release(bytes);
+    if (result == CUDA_ERROR_OUT_OF_MEMORY) {
+      state.full.store(true, std::memory_order_relaxed);
+      return Take::device_full;
+    }
+    error = result;
+    return Take::failed;
+  }
+  try {
+    note_granule(handle, bytes, why, *where.context, start != 0 ? now_ns() - start : 0);
+  } catch (...) {
+    if (real.cuMemRelease(handle) == CUDA_SUCCESS) {
+      account.release(bytes);
+    }
+    throw;
+  }
+  slab = {0, bytes, handle};
+  account.request_publication();
+  return Take::taken;
+}
+
+void BlockPools::return_granule(const char *api, const ContextRef &context, std::uint64_t handle,
+                                std::uint64_t bytes) noexcept {
+  GranuleMemory memory(*this, api, context);
+  memory.release(handle, bytes);
+}
+
+// In granules of the sizes that a preallocation has; where the device has less, in smaller ones while it has any.
+void BlockPools::preallocate_granules(const Request &request, const Contexts::Current &where, ContextPool &pool,
+                                      DevicePoolState &state, std::uint64_t bytes) {
+  GranuleMemory memory(*this, request.api, where.context);
+  const std::uint64_t page_bytes = state.page_bytes.load();
+  for (std::uint64_t size : pool::stitch::preallocation_sizes(bytes, page_bytes)) {
+    for (std::uint64_t left = size; left >= page_bytes;) {
+      size = std::min(size, left);
+      pool::Slab granule{};
+      CUresult error = CUDA_SUCCESS;
+      if (take_granule(size, "preallocate", where, state, ledger::Effort::kImmediate, granule, error) != Take::taken) {
+        size = size / 2 / page_bytes * page_bytes;
+        if (size == 0) {
+          return;
+        }
+        continue;
+      }
+      if (!pool.blocks.add_granule(granule.id, granule.bytes, memory)) {
+        return_granule(request.api, where.context, granule.id, granule.bytes);
+        return;
+      }
+      left -= granule.bytes;
+    }
+  }
+}
+
+// Nothing waits for it: what is in no block is clean. REQUIRES: the quarantine was asked lately.
+std::uint64_t BlockPools::give_back_granules(const Room::Need &need) noexcept try {
+  std::uint64_t released = 0;
+  for (const ContextRef &context : pooled_on(need.device)) {
+    ContextPool &pool = *existing_pool(*context);
+    if (&pool == need.asking || !pool.blocks.stitches()) {
+      continue;
+    }
+    const ContextPool::InFlight in_flight(pool);
+    const Pin pin(*context);
+    if (!pin) {
+      continue;
+    }
+    GranuleMemory memory(*this, need.api, context);
+    const std::uint64_t wanted = need.bytes == 0 ? UINT64_MAX : need.bytes - std::min(need.bytes, released);
+    released += wanted == 0 ? 0 : pool.blocks.release_granules(wanted, memory);
+  }
+  if (released > 0) {
+    journal_.record(events::Trim{need.device, need.api, 0, released});
+  }
+  return released;
+} catch (...) {  // no memory of the host to list the pools
+  return 0;
+}
+
+// Unlike slabs, granules do not go with their context.
+void BlockPools::end_granules(const char *api, const ContextRef &context, ContextPool &pool) noexcept {
+  if (!pool.blocks.stitches()) {
+    return;
+  }
+  const RelaxedCapture relaxed;
+  GranuleMemory memory(*this, api, context);
+  try {
+    const pool::stitch::Stitcher::Everything all = pool.blocks.everything();
+    for (const pool::stitch::Plan::Mapped &each : all.mappings) {
+      (void)memory.unmap(each.address, each.bytes);
+    }
+    for (const pool::stitch::Plan::Part &each : all.handles) {
+      memory.release(each.handle, each.bytes);
+    }
+  } catch (...) {  // no memory of the host: they stay charged, as the driver has them
+  }
+  give_up_addresses(*context, pool);
+}
+
+void BlockPools::give_up_addresses(const Context &context, ContextPool &pool) noexcept {
+  if (pool.blocks.stitches()) {
+    slabs_.erase(pool.layout.home, context);
+    GranuleMemory::give_up(pool.layout);
+  }
+}
+
+}  // namespace ration::policy

@@ -1,0 +1,45 @@
+// The driver's side of pools of granules: physical memory, which is charged, and its places in reserved addresses.
+// Layer: policy/block_pool. Threads: an object lives on the stack of one call; the static functions: any.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "policy/block_pool/block_pools.h"
+#include "pool/stitch/device_memory.h"
+#include "pool/stitch/stitcher.h"
+
+namespace ration::policy {
+
+class GranuleMemory final : public pool::stitch::DeviceMemory {
+ public:
+  GranuleMemory(BlockPools &pools, const char *api, const ContextRef &context)
+      : pools_(pools), api_(api), context_(context) {}
+  // Gives back what the end of the last plan left reserved.
+  ~GranuleMemory() override { settle(); }
+
+  std::optional<std::uint64_t> create(std::uint64_t bytes) noexcept override;
+  // What it held stays reserved until settle(), for the parts of a handle that is divided.
+  void release(std::uint64_t handle, std::uint64_t bytes) noexcept override;
+  bool map(pool::Address address, std::uint64_t handle, std::uint64_t bytes) noexcept override;
+  bool allow(pool::Address address, std::uint64_t bytes) noexcept override;
+  bool unmap(pool::Address address, std::uint64_t bytes) noexcept override;
+  void settle() noexcept override;
+
+  // Whether this driver has all that granules need.
+  static bool possible();
+  // The size of a device's pages; 0: it has no granules, or a first one could not be used.
+  static std::uint64_t page_bytes_of(CUdevice device);
+  // Reserves addresses for a pool of at most `bytes`; nullopt: the driver has none.
+  static std::optional<pool::stitch::Layout> reserve(std::uint64_t page_bytes, std::uint64_t bytes, std::uint64_t slab);
+  static void give_up(const pool::stitch::Layout &layout) noexcept;
+  static CUresult create_handle(CUdevice device, std::uint64_t bytes, CUmemGenericAllocationHandle &handle);
+
+ private:
+  BlockPools &pools_;
+  const char *const api_;
+  const ContextRef &context_;
+  std::uint64_t reserved_ = 0;  // that no handle has
+};
+
+}  // namespace ration::policy
