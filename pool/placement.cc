@@ -37,6 +37,7 @@ Pool::Placement Pool::cached_placement(std::uint64_t granules) const noexcept {
 // The rare case first: sizes may be random, and a branch on them costs more than it saves.
 Pool::Placement Pool::choose_hole(std::uint64_t granules) noexcept {
   using Side = HoleIndex::Side;
+  if (growing_ && !scarce_) return {index_.find(granules, Side::kLow, kLowest), true};
   if (runs_.is_repeated(granules) && granules >= kRunGranules) return choose_in_run(granules);
   if (scarce_ && granules < kRunGranules && granules >= kScarceRunGranules && runs_.is_repeated(granules)) {
     runs_.extend();

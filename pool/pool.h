@@ -111,6 +111,8 @@ class Pool {
   bool remove_slab(std::uint64_t id) noexcept;
   // A slab without a live or retired block, if there is one. O(slabs).
   [[nodiscard]] std::optional<Slab> wholly_free_slab() const noexcept;
+  // Whether no block is live or retired.
+  [[nodiscard]] bool is_empty() const noexcept { return live_count_ == 0 && retired_count_ == 0; }
   [[nodiscard]] std::uint64_t free_bytes() const noexcept {
     return pool::bytes_of(usable_granules_ - used_granules_ - retired_granules_);
   }
@@ -137,6 +139,9 @@ class Pool {
   std::size_t holes(Address from, Hole *holes, std::size_t count) const noexcept;
   // The hole that contains `address`; false: none does. O(log blocks).
   bool hole_around(Address address, Hole &hole) const noexcept;
+  // While a slab grows at its high end, blocks are placed from the low end of the lowest holes, so that what is free
+  // lies at that end.
+  void set_growing(bool growing) noexcept { growing_ = growing; }
   // While memory is scarce a small block gets the tightest of many holes instead of the highest one.
   void set_scarce(bool scarce) noexcept { scarce_ = scarce; }
   // Whether the next block of a long run of this size has no place behind its predecessor, nor in the fresh page: most
@@ -248,6 +253,7 @@ class Pool {
   std::uint64_t withheld_granules_ = 0;
   std::uint64_t withheld_count_ = 0;
   bool scarce_ = false;
+  bool growing_ = false;
   Address fresh_page_ = 0;
   std::uint64_t live_count_ = 0;
   std::uint64_t retired_count_ = 0;

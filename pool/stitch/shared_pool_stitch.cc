@@ -89,6 +89,7 @@ bool SharedPool::add_granule(std::uint64_t handle, std::uint64_t bytes, stitch::
   {
     const Guard guard(mutex_);
     if (!stitcher_->add(handle, bytes) || !stitcher_->plan_home(plan)) return false;
+    pool_.set_growing(false);
   }
   plan.execute(memory);
   const Guard guard(mutex_);

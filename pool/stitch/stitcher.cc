@@ -30,6 +30,7 @@ bool Stitcher::open(const Layout &layout) noexcept try {
     return false;
   }
   layout_ = layout;
+  pool_.set_growing(true);
   (void)gaps_.give(layout.home, layout.home_bytes);
   (void)view_space_.give(layout.views, layout.views_bytes);
   return true;
@@ -39,12 +40,18 @@ bool Stitcher::open(const Layout &layout) noexcept try {
 
 bool Stitcher::takes(std::uint64_t bytes) noexcept {
   if (bytes < page()) return scarce_ && granules_.stock_pages() != 0 && pool_.wants_page(bytes);
+  // With no block left nothing is divided, and what the program will ask for is open again.
+  if (scarce_ && pool_.is_empty() && views_.live() == 0 && views_.retired() == 0) sizes_ = SeenSizes{};
   sizes_.note(bytes);
   const bool scarce = sizes_.are_random() || (sizes_.are_irregular() && !is_ample());
   if (scarce_ != scarce) {
     scarce_ = scarce;
     pool_.set_scarce(scarce);
-    if (!scarce) break_up(UINT64_MAX);
+    if (!scarce) {
+      break_up(UINT64_MAX);
+      (void)reopen_parts();
+      return_home();
+    }
   }
   return scarce_;
 }

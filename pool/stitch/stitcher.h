@@ -159,6 +159,7 @@ class Stitcher {
   [[nodiscard]] std::uint64_t spare_bytes() const;
   [[nodiscard]] bool is_ample() const;
   void rest(View &view) noexcept;
+  void return_home() noexcept;
   // Resting views become dormant, the oldest first, until the stock has so many pages.
   void break_up(std::uint64_t pages) noexcept;
   // Gives back what a view holds.

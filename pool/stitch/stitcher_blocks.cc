@@ -11,10 +11,8 @@ using State = Granule::State;
 
 // Dormant views of the request's size that are looked at.
 constexpr int kMostLookedAt = 32;
-// Memory is ample while this part of it is free. Then a view may be larger than its block, by at most the free part of
-// all memory divided by kLoose.
+// Memory is ample while this part of it is free.
 constexpr std::uint64_t kAmple = 3;
-constexpr std::uint64_t kLoose = 4;
 
 }  // namespace
 
@@ -30,11 +28,8 @@ bool Stitcher::is_ample() const {
 
 bool Stitcher::revive(std::uint64_t bytes, Plan &plan) {
   View *found = nullptr;
-  const double spare = static_cast<double>(spare_bytes()) / static_cast<double>(granule_bytes_ + 1) / kLoose;
-  const std::uint64_t most = bytes + static_cast<std::uint64_t>(static_cast<double>(bytes) * spare);
-  views_.each_unused(View::State::resting, bytes, most, [&](View &view) {
-    // A block of whole pages leaves none in part.
-    if (bytes % page() == 0 && view.bytes != bytes) return false;
+  // One that is larger would hold more than the block, and a later request may need just that.
+  views_.each_unused(View::State::resting, bytes, bytes, [&](View &view) {
     found = &view;
     return true;
   });
@@ -64,9 +59,21 @@ void Stitcher::break_up(std::uint64_t pages) noexcept {
   }
 }
 
+// Of the stock, what still has its place there, so that holes grow together.
+void Stitcher::return_home() noexcept {
+  for (auto at = granules_.stock().begin(); at != granules_.stock().end();) {
+    const GranuleId id = (at++)->second;
+    if (granules_.at(id).home == 0) continue;
+    granules_.take(id);
+    granules_.at(id).state = State::home;
+    (void)pool_.restore(granules_.at(id).home);
+  }
+}
+
 void Stitcher::rest(View &view) noexcept {
   views_.change(view, View::State::resting);
   if (!scarce_ || !is_ample()) break_up(UINT64_MAX);
+  if (!scarce_) return_home();
 }
 
 // Takes all that a view is made of, if all of it is free.

@@ -104,7 +104,7 @@ class BlockPools {
   bool holds_elsewhere(int device, const Context *caller, std::uint64_t bytes);
   // Fills in what an oom record says of the pools; `of` is the requesting context.
   void explain(events::Oom &oom, const Context *of);
-  // A context of `peer` may access the memory of a device's contexts from now on.
+  // A context of `peer` may access the memory of a device's contexts from now on: access was enabled, or it copies.
   void peer_may_access(int device, int peer) noexcept;
   // Publishes a device's figures in the ledger; the second only where they have changed enough (ledger::Account).
   void publish(int device) noexcept;

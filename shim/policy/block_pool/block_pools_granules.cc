@@ -75,7 +75,8 @@ bool BlockPools::allow_access(int device, std::uint64_t address, std::uint64_t b
 
 // Granules that are mapped meanwhile see the new peer, or are in the list.
 void BlockPools::peer_may_access(int device, int peer) noexcept try {
-  if (peer < 0 || peer >= static_cast<int>(kAllDevices) || peer == device || backing_ == Backing::slab) {
+  if (backing_ == Backing::slab || peer < 0 || peer >= static_cast<int>(kAllDevices) || device < 0 ||
+      device >= ledger::kMaxDevices || peer == device) {
     return;
   }
   DevicePoolState &state = state_of(device);

@@ -90,7 +90,10 @@ void DeviceReach::seal_frees() noexcept {
 DeviceReach::Noted::Noted(DeviceReach &reach, const Work &work, const Used &used) noexcept
     : contexts_(reach.contexts_), fences_(reach.fences_), used_(used) {
   try {
-    reach.each_context(work, [this](const ContextRef &context) { enter(context); });
+    reach.each_context(work, [&](const ContextRef &context) {
+      enter(context);
+      used_.each_abroad(*context, [&](int device) { reach.pools_.peer_may_access(device, context->device); });
+    });
   } catch (...) {  // out of memory of the host
     contexts_.note_anywhere();
   }
