@@ -169,6 +169,8 @@ class Pool {
   [[nodiscard]] Statistics statistics() noexcept;
   // The first violated invariant, or empty. O(blocks). Defined in tests/pool_checks, for tests alone.
   [[nodiscard]] std::string check_invariants() const;
+  // In address order; likewise.
+  [[nodiscard]] std::vector<Hole> withheld_ranges() const;
 
  private:
   struct Region {

@@ -58,6 +58,7 @@ class FreeRanges {
     const auto found = free_.find(address);
     return found == free_.end() ? 0 : found->second;
   }
+  [[nodiscard]] const std::map<Address, std::uint64_t> &all() const { return free_; }
 
  private:
   std::map<Address, std::uint64_t> free_;

@@ -44,6 +44,8 @@ class Granules {
   [[nodiscard]] const Granule &at(GranuleId id) const { return table_[id]; }
   // Of those that exist, in transit or not.
   [[nodiscard]] std::uint64_t count() const { return count_; }
+  // One above the ids so far.
+  [[nodiscard]] GranuleId end() const { return static_cast<GranuleId>(table_.size()); }
 
   template <class Visit>
   void each(Visit visit) const {

@@ -104,7 +104,8 @@ class Stitcher {
     std::uint64_t bytes;
   };
   std::vector<Backing> backing(const Block &block) const;
-  // The first violated invariant, or empty. Defined in tests/pool_checks, for tests alone.
+  // The first violated invariant, or empty. REQUIRES: no plan is under way. Defined in tests/pool_checks, for tests
+  // alone.
   [[nodiscard]] std::string check_invariants() const;
 
  private:
@@ -168,6 +169,7 @@ class Stitcher {
   void gone(GranuleId id, Address home) noexcept;
   void return_gap(Address address, std::uint64_t bytes) noexcept;
   [[nodiscard]] GranuleId home_at(Address address) const;
+  struct Check;
 
   Pool &pool_;
   Layout layout_{};

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "pool/granule.h"
@@ -76,6 +77,8 @@ class Views {
   [[nodiscard]] std::uint64_t retired() const { return retired_; }
   [[nodiscard]] std::uint64_t resting_bytes() const { return resting_bytes_; }
   [[nodiscard]] std::uint64_t dormant_mappings() const { return dormant_mappings_; }
+  // The first violated invariant, or empty. Defined in tests/pool_checks, for tests alone.
+  [[nodiscard]] std::string check_invariants() const;
 
  private:
   struct Unused {

@@ -112,9 +112,23 @@ std::string Pool::check_region(const Region &region, Tally &tally) const {
   return "";
 }
 
+std::vector<Pool::Hole> Pool::withheld_ranges() const {
+  std::vector<Hole> ranges;
+  for (const Region &region : regions_) {
+    for (std::uint32_t at = nodes_.at(region.begin).next; at != region.end; at = nodes_.at(at).next) {
+      const Node &node = nodes_.at(at);
+      if (node.is_block() && node.is_withheld()) ranges.push_back({node.address(), bytes_of(size_of(nodes_, at))});
+    }
+  }
+  return ranges;
+}
+
 std::string SharedPool::check_invariants() const {
   const Guard guard(mutex_);
-  return pool_.check_invariants();
+  if (std::string wrong = pool_.check_invariants(); !wrong.empty() || stitcher_ == nullptr) return wrong;
+  // The grower may have a plan under way.
+  const std::string wrong = grower_ == std::thread::id() ? stitcher_->check_invariants() : "";
+  return wrong.empty() ? "" : "stitcher: " + wrong;
 }
 
 }  // namespace ration::pool
