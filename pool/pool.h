@@ -130,6 +130,8 @@ class Pool {
   // Keeps the first `bytes` of a withheld range and makes a withheld range of its own of the rest. False: no withheld
   // range starts there, it is not longer, or the host has no memory.
   bool split_withheld(Address address, std::uint64_t bytes) noexcept;
+  // Joins a withheld range to the one that ends where it starts; needs no host memory. REQUIRES: both start there.
+  void join_withheld(Address address, Address next) noexcept;
   struct Hole {
     Address address;
     std::uint64_t bytes;

@@ -80,6 +80,15 @@ bool Pool::split_withheld(Address address, std::uint64_t bytes) noexcept {
   return true;
 }
 
+void Pool::join_withheld(Address address, Address next) noexcept {
+  const AddressMap::Place second = place_of(next, true);
+  const std::uint32_t first = place_of(address, true).node;
+  if (first == 0 || second.node == 0 || nodes_.at(first).next != second.node) return;
+  blocks_.erase(second);
+  drop_node(second.node);
+  --withheld_count_;
+}
+
 std::size_t Pool::holes(Address from, Hole *holes, std::size_t count) const noexcept {
   std::size_t found = 0;
   const auto after = std::upper_bound(regions_.begin(), regions_.end(), from, starts_after);

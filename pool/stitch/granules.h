@@ -24,7 +24,8 @@ struct Granule {
   };
   std::uint64_t handle = 0;
   std::uint64_t pages = 0;
-  Address home = 0;  // where it is mapped in the home range; 0: nowhere
+  Address home = 0;   // where it is mapped in the home range; 0: nowhere
+  bool bare = false;  // there without access: the driver refused that, and to take the mapping away
   State state = State::absent;
   std::vector<Address> views;  // that map it, live or not, by their block
 };

@@ -26,7 +26,7 @@ void Plan::execute(DeviceMemory &memory) noexcept {
 }
 
 void Plan::carry_out(DeviceMemory &memory) noexcept {
-  for (Mapped &each : dropped) {
+  for (Dropped &each : dropped) {
     each.done = memory.unmap(each.address, each.bytes);
     if (!each.done) return;
   }
@@ -47,25 +47,22 @@ void Plan::carry_out(DeviceMemory &memory) noexcept {
     return known;
   };
   for (Homing &each : homings) {
-    if (each.mapped) continue;
+    if (each.usable) continue;
     each.handle = handle_of(each.granule, each.handle);
-    if (!memory.map(each.address, each.handle, each.bytes)) return;
-    if (!memory.allow(each.address, each.bytes)) {
-      (void)memory.unmap(each.address, each.bytes);
-      return;
-    }
-    each.mapped = true;
+    if (!each.mapped && !memory.map(each.address, each.handle, each.bytes)) return;
+    each.usable = memory.allow(each.address, each.bytes);
+    each.mapped = each.usable || !memory.unmap(each.address, each.bytes);
+    if (!each.usable) return;
   }
   if (view == 0 || view_mapped) return;
-  std::uint64_t mapped = 0;
   for (Part &part : mappings) {
     part.handle = handle_of(part.granule, part.handle);
-    if (!memory.map(view_range + mapped, part.handle, part.bytes)) break;
+    if (!memory.map(view_range + mapped_bytes, part.handle, part.bytes)) break;
     part.done = true;
-    mapped += part.bytes;
+    mapped_bytes += part.bytes;
   }
-  view_mapped = mapped == view_bytes && memory.allow(view_range, view_bytes);
-  if (!view_mapped && mapped != 0) (void)memory.unmap(view_range, mapped);
+  view_mapped = mapped_bytes == view_bytes && memory.allow(view_range, view_bytes);
+  if (!view_mapped && mapped_bytes != 0 && memory.unmap(view_range, mapped_bytes)) mapped_bytes = 0;
 }
 
 }  // namespace ration::pool::stitch

@@ -13,7 +13,8 @@
 namespace ration::pool::stitch {
 
 struct Plan {
-  struct Mapped {
+  struct Dropped {
+    Address view;  // of the block
     Address address;
     std::uint64_t bytes;
     bool done = false;
@@ -41,6 +42,7 @@ struct Plan {
     std::uint64_t bytes;
     Address address;
     bool mapped;  // already, or now
+    bool usable;  // and with access
   };
   struct Release {
     GranuleId granule;
@@ -51,21 +53,22 @@ struct Plan {
   };
 
   // In the order of their execution.
-  std::vector<Mapped> dropped;  // views that nothing will use again
+  std::vector<Dropped> dropped;  // views that nothing will use again
   std::vector<Release> releases;
   std::vector<Split> splits;
   std::vector<Homing> homings;
   Address view = 0;  // of the block; 0: none
   Address view_range = 0;
   std::uint64_t view_bytes = 0;
-  std::vector<Part> mappings;  // of the view, in order
-  bool view_mapped = false;
-  Address opened = 0;  // the page of the view's tail, in the home range; 0: that page was there
+  std::vector<Part> mappings;      // of the view, in order
+  bool view_mapped = false;        // and with access
+  std::uint64_t mapped_bytes = 0;  // also what the driver refused to take away again
+  Address opened = 0;              // the page of the view's tail, in the home range; 0: that page was there
 
   [[nodiscard]] bool needs_driver() const {
     return !dropped.empty() || !splits.empty() || !homings.empty() || !releases.empty() || (view != 0 && !view_mapped);
   }
-  // Stops at the first refusal of the driver's, and leaves no view half mapped.
+  // Stops at the first refusal of the driver's, and leaves no view half mapped unless the driver refuses that, too.
   void execute(DeviceMemory &memory) noexcept;
 
  private:

@@ -1,21 +1,23 @@
 // The part of SharedPool for pools of granules: what a request without a hole gets.
 // Layer: pool, a leaf (standard library only). Threads: as SharedPool; one thread at a time is here.
+#include <memory>
 #include <new>
+#include <utility>
 
 #include "pool/shared_pool.h"
 
 namespace ration::pool {
 
-bool SharedPool::stitch_from(const stitch::Layout &layout) noexcept {
+bool SharedPool::stitch_from(const stitch::Layout &layout) noexcept try {
   const Guard guard(mutex_);
-  stitcher_.reset(new (std::nothrow) stitch::Stitcher(pool_));
-  if (stitcher_ == nullptr || !stitcher_->open(layout)) {
-    stitcher_.reset();
-    return false;
-  }
+  auto stitcher = std::make_unique<stitch::Stitcher>(pool_);
+  if (!stitcher->open(layout)) return false;
+  stitcher_ = std::move(stitcher);
   watched_bytes_ = layout.page_bytes / 16;
   page_bytes_ = layout.page_bytes;
   return true;
+} catch (const std::bad_alloc &) {
+  return false;
 }
 
 FreeOutcome SharedPool::retire_view(Address address, std::uint64_t most) noexcept {
@@ -76,7 +78,7 @@ AllocateOutcome SharedPool::stitch_for(std::uint64_t bytes, Upstream &upstream) 
     }
     if (grow_stock(missing, upstream)) outcome = carry_out(bytes, Planned::block, upstream);
   }
-  if (!outcome && !contiguous) {
+  if (!outcome) {  // what was kept for views may be a hole now
     const Guard guard(mutex_);
     outcome = pool_.allocate(bytes);
   }
@@ -88,8 +90,9 @@ bool SharedPool::add_granule(std::uint64_t handle, std::uint64_t bytes, stitch::
   stitch::Plan plan;
   {
     const Guard guard(mutex_);
-    if (!stitcher_->add(handle, bytes) || !stitcher_->plan_home(plan)) return false;
+    if (!stitcher_->add(handle, bytes)) return false;
     pool_.set_growing(false);
+    if (!stitcher_->plan_home(plan)) return true;  // it is the pool's, for views
   }
   plan.execute(memory);
   const Guard guard(mutex_);

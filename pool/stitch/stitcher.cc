@@ -24,16 +24,14 @@ constexpr std::uint64_t kMisses = 8;
 }  // namespace
 
 bool Stitcher::open(const Layout &layout) noexcept try {
-  if (pool_.add_slab({layout.home, layout.home_bytes, layout.slab}) != AddSlabOutcome::kAdded) return false;
-  if (!pool_.withhold(layout.home, layout.home_bytes)) {
-    (void)pool_.remove_slab(layout.slab);
-    return false;
-  }
   layout_ = layout;
   pool_.set_growing(true);
   (void)gaps_.give(layout.home, layout.home_bytes);
   (void)view_space_.give(layout.views, layout.views_bytes);
-  return true;
+  if (pool_.add_slab({layout.home, layout.home_bytes, layout.slab}) != AddSlabOutcome::kAdded) return false;
+  if (pool_.withhold(layout.home, layout.home_bytes)) return true;
+  (void)pool_.remove_slab(layout.slab);
+  return false;
 } catch (...) {
   return false;
 }
@@ -229,6 +227,7 @@ bool Stitcher::plan(std::uint64_t bytes, Plan &plan) noexcept try {
 }
 
 bool Stitcher::plan_page(Plan &plan) {
+  plan.homings.reserve(plan.homings.size() + 1);
   GranuleId id = granules_.largest_within(1);
   if (id == 0) id = granules_.smallest_above(1);
   if (granules_.at(id).pages > 1 && scarce_) {
@@ -240,29 +239,43 @@ bool Stitcher::plan_page(Plan &plan) {
   return true;
 }
 
+// REQUIRES: room in plan.homings, so that no granule is in transit without being in the plan.
 void Stitcher::home_in(GranuleId id, Plan &plan) {
   const Granule &granule = granules_.at(id);
   const std::uint64_t bytes = granule.pages * page();
-  plan.homings.push_back({id, granule.handle, bytes, granule.home, granule.home != 0});
-  if (granule.home != 0) return;
-  const Address address = gaps_.take(bytes);
+  const bool is_mapped = granule.home != 0;
+  plan.homings.push_back({id, granule.handle, bytes, granule.home, is_mapped, is_mapped && !granule.bare});
+  if (is_mapped) return;
+  const Address address = gaps_.next(bytes);
   if (address == 0) throw std::bad_alloc();
-  if (gaps_.at(address + bytes) != 0 && !pool_.split_withheld(address, bytes)) {
-    (void)gaps_.give(address, bytes);
-    throw std::bad_alloc();
+  const auto place = home_.emplace(address, id).first;
+  const bool is_part = gaps_.at(address) != bytes;
+  bool is_split = false;
+  try {
+    is_split = is_part && pool_.split_withheld(address, bytes);
+    if (is_part && !is_split) throw std::bad_alloc();
+    (void)gaps_.take(bytes);
+  } catch (...) {
+    if (is_split) pool_.join_withheld(address, address + bytes);
+    home_.erase(place);
+    throw;
   }
   plan.homings.back().address = address;
 }
 
 void Stitcher::drop_views_of(GranuleId id, Plan &plan) {
-  while (!granules_.at(id).views.empty()) {
-    drop(*views_.find(granules_.at(id).views.back(), View::State::dormant), plan);
+  for (const Address address : granules_.at(id).views) {
+    if (View *view = views_.find(address, View::State::dormant); view != nullptr) drop(*view, plan);
   }
 }
 
-// REQUIRES: dormant.
+// REQUIRES: dormant. Its granules list it until it is no longer mapped.
 void Stitcher::drop(View &view, Plan &plan) {
-  plan.dropped.push_back({view.range, view.range_bytes});
+  plan.dropped.push_back({view.address, view.range, view.range_bytes});
+  views_.change(view, View::State::mapping);
+}
+
+void Stitcher::forget(const View &view) noexcept {
   for (const GranuleId id : view.granules) std::erase(granules_.at(id).views, view.address);
   views_.erase(view.address);
 }
@@ -279,15 +292,16 @@ void Stitcher::drop_surplus(Plan &plan) {
 
 // A granule of so many pages, parted off one of the stock.
 GranuleId Stitcher::part_off(GranuleId from, std::uint64_t pages, Plan &plan) {
+  const Granule &was = granules_.at(from);
+  const std::uint64_t left = was.pages - pages;
+  plan.splits.push_back({from, was.handle, was.pages * page(), was.home, {}});
   granules_.take(from);
   drop_views_of(from, plan);
-  const Granule was = granules_.at(from);
-  plan.splits.push_back({from, was.handle, was.pages * page(), was.home, {}});
   Plan::Split &split = plan.splits.back();
+  split.into.reserve(2);
   const GranuleId part = granules_.add(pages);
   split.into.push_back({part, 0, pages * page()});
-  const GranuleId rest = granules_.add(was.pages - pages);
-  split.into.push_back({rest, 0, (was.pages - pages) * page()});
+  split.into.push_back({granules_.add(left), 0, left * page()});
   return part;
 }
 
@@ -305,11 +319,17 @@ GranuleId Stitcher::take_pages(std::uint64_t most, Plan &plan) {
       split.rest_is_free = false;
       return rest.granule;
     }
-    const GranuleId smaller = granules_.add(rest.bytes / page() - most);
     const GranuleId part = rest.granule;
+    const std::uint64_t left = rest.bytes - most * page();
+    split.into.push_back({0, 0, left});
+    try {
+      split.into.back().granule = granules_.add(left / page());
+    } catch (...) {
+      split.into.pop_back();
+      throw;
+    }
     granules_.resize(part, most);
-    rest.bytes = most * page();
-    split.into.push_back({smaller, 0, granules_.at(smaller).pages * page()});
+    (split.into.end() - 2)->bytes = most * page();
     return part;
   }
   throw std::bad_alloc();  // the caller has counted the pages
@@ -347,6 +367,8 @@ bool Stitcher::plan_view(std::uint64_t bytes, Plan &plan, bool last) {
   drop_surplus(plan);
   View view;
   view.bytes = bytes;
+  view.granules.reserve(choice->pages + 2);
+  plan.homings.reserve(plan.homings.size() + 1);
   if (!withhold_edges(*choice, view)) {
     leave(view);
     return false;
@@ -367,7 +389,7 @@ bool Stitcher::plan_view(std::uint64_t bytes, Plan &plan, bool last) {
     for (const GranuleId id : view.granules) {
       plan.mappings.push_back({id, granules_.at(id).handle, granules_.at(id).pages * page()});
       plan.view_bytes += plan.mappings.back().bytes;
-      granules_.at(id).views.reserve(granules_.at(id).views.size() + 1);
+      granules_.at(id).views.reserve(granules_.at(id).views.size() + 2);  // both ends may be in one
     }
     view.range = view_space_.take(plan.view_bytes);
     if (view.range == 0) throw std::bad_alloc();
@@ -383,7 +405,7 @@ bool Stitcher::plan_view(std::uint64_t bytes, Plan &plan, bool last) {
   try {
     plan.view = views_.insert(std::move(view)).address;
   } catch (...) {  // `view` is as it was
-    (void)view_space_.give(view.range, view.range_bytes);
+    return_range(view.range, view.range_bytes);
     leave(view);
     throw;
   }

@@ -152,11 +152,14 @@ class Stitcher {
   void home_in(GranuleId id, Plan &plan);
   void drop_views_of(GranuleId id, Plan &plan);
   void drop(View &view, Plan &plan);
+  void forget(const View &view) noexcept;
   void drop_surplus(Plan &plan);
   void undo(Plan &plan) noexcept;
   void finish_splits(Plan &plan) noexcept;
   void finish_homings(Plan &plan) noexcept;
   std::optional<Block> finish_view(std::uint64_t bytes, Plan &plan) noexcept;
+  void finish_dropped(const Plan &plan) noexcept;
+  void strand(View &view, std::uint64_t mapped_bytes) noexcept;
   [[nodiscard]] std::uint64_t spare_bytes() const;
   [[nodiscard]] bool is_ample() const;
   void rest(View &view) noexcept;
@@ -168,6 +171,7 @@ class Stitcher {
   void restock(GranuleId id) noexcept;
   void gone(GranuleId id, Address home) noexcept;
   void return_gap(Address address, std::uint64_t bytes) noexcept;
+  void return_range(Address address, std::uint64_t bytes) noexcept;
   [[nodiscard]] GranuleId home_at(Address address) const;
   struct Check;
 
@@ -185,6 +189,9 @@ class Stitcher {
   Address run_end_ = 0;          // of the page of its tail
   std::uint64_t missing_bytes_ = 0;
   std::uint64_t granule_bytes_ = 0;
+  // Addresses that are lost because the host had no memory to list them as free.
+  std::uint64_t lost_home_bytes_ = 0;
+  std::uint64_t lost_view_bytes_ = 0;
   std::uint64_t stitched_ = 0;
   std::uint64_t revived_ = 0;
 };

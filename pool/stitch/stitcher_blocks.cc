@@ -143,13 +143,7 @@ void Stitcher::leave(View &view) noexcept {
 // --- the end of a plan ---
 
 std::optional<Block> Stitcher::finish(std::uint64_t bytes, Plan &plan) noexcept {
-  for (const Plan::Mapped &each : plan.dropped) {
-    if (!each.done) continue;  // the driver keeps it: its addresses are lost
-    try {
-      (void)view_space_.give(each.address, each.bytes);
-    } catch (...) {  // no memory of the host: they are lost, too
-    }
-  }
+  finish_dropped(plan);
   for (const Plan::Release &each : plan.releases) {
     if (each.done) {
       gone(each.granule, each.home);
@@ -161,6 +155,18 @@ std::optional<Block> Stitcher::finish(std::uint64_t bytes, Plan &plan) noexcept 
   finish_homings(plan);
   pool_.set_fresh_page(plan.view == 0 && plan.homings.size() == 1 ? plan.homings.front().address : 0);
   return plan.view == 0 ? std::nullopt : finish_view(bytes, plan);
+}
+
+void Stitcher::finish_dropped(const Plan &plan) noexcept {
+  for (const Plan::Dropped &each : plan.dropped) {
+    View &view = *views_.find(each.view, View::State::mapping);
+    if (each.done) {
+      return_range(view.range, view.range_bytes);
+      forget(view);
+    } else {
+      views_.change(view, View::State::dormant);
+    }
+  }
 }
 
 // The handle is released; its place in the home range is a gap.
@@ -178,13 +184,19 @@ void Stitcher::gone(GranuleId id, Address home) noexcept {
 void Stitcher::return_gap(Address address, std::uint64_t bytes) noexcept {
   try {
     const FreeRanges::Range whole = gaps_.give(address, bytes);
-    if (whole.bytes == bytes) return;
     // One range of the pool for each gap.
-    if (address + bytes < whole.address + whole.bytes) (void)pool_.restore(address + bytes);
-    if (whole.address < address) (void)pool_.restore(whole.address);
-    (void)pool_.restore(address);
-    (void)pool_.withhold(whole.address, whole.bytes);
-  } catch (...) {  // no memory of the host: these addresses are lost
+    if (address + bytes < whole.address + whole.bytes) pool_.join_withheld(address, address + bytes);
+    if (whole.address < address) pool_.join_withheld(whole.address, address);
+  } catch (...) {
+    lost_home_bytes_ += bytes;
+  }
+}
+
+void Stitcher::return_range(Address address, std::uint64_t bytes) noexcept {
+  try {
+    (void)view_space_.give(address, bytes);
+  } catch (...) {
+    lost_view_bytes_ += bytes;
   }
 }
 
@@ -210,16 +222,14 @@ void Stitcher::finish_splits(Plan &plan) noexcept {
 void Stitcher::finish_homings(Plan &plan) noexcept {
   for (const Plan::Homing &each : plan.homings) {
     Granule &granule = granules_.at(each.granule);
+    granule.home = each.mapped ? each.address : 0;
+    granule.bare = each.mapped && !each.usable;
     if (!each.mapped) {
+      home_.erase(each.address);
       return_gap(each.address, each.bytes);
-      restock(each.granule);
-      continue;
     }
-    granule.home = each.address;
-    try {
-      home_.emplace(each.address, each.granule);
-    } catch (...) {  // no memory of the host: the pool does not get it
-      granule.home = 0;
+    if (!each.usable) {
+      restock(each.granule);
       continue;
     }
     granule.state = State::home;
@@ -245,21 +255,39 @@ std::optional<Block> Stitcher::finish_view(std::uint64_t bytes, Plan &plan) noex
     ++stitched_;
     return describe(view);
   }
-  const std::vector<GranuleId> granules = view.granules;
   leave(view);
-  for (const GranuleId id : granules) std::erase(granules_.at(id).views, view.address);
-  try {
-    (void)view_space_.give(view.range, view.range_bytes);
-  } catch (...) {
-  }
-  views_.erase(view.address);
+  strand(view, plan.mapped_bytes);
   return std::nullopt;
+}
+
+// Ends a view that holds nothing, or keeps what is mapped of it for nothing but to be dropped.
+void Stitcher::strand(View &view, std::uint64_t mapped_bytes) noexcept {
+  if (mapped_bytes == 0) {
+    return_range(view.range, view.range_bytes);
+    return forget(view);
+  }
+  std::size_t mapped = 0;
+  for (std::uint64_t bytes = 0; bytes < mapped_bytes; ++mapped)
+    bytes += granules_.at(view.granules[mapped]).pages * page();
+  for (std::size_t i = mapped; i < view.granules.size(); ++i) {
+    std::vector<Address> &listed = granules_.at(view.granules[i]).views;
+    if (const auto at = std::find(listed.begin(), listed.end(), view.address); at != listed.end()) listed.erase(at);
+  }
+  view.granules.resize(mapped);
+  if (mapped_bytes != view.range_bytes) return_range(view.range + mapped_bytes, view.range_bytes - mapped_bytes);
+  view.range_bytes = mapped_bytes;
+  view.bytes = 0;
+  view.head = view.tail = {};
+  views_.change(view, View::State::dormant);
 }
 
 // A plan that was not completely made: nothing was executed.
 void Stitcher::undo(Plan &plan) noexcept {
   for (const Plan::Homing &each : plan.homings) {
-    if (granules_.at(each.granule).home == 0 && each.address != 0) return_gap(each.address, each.bytes);
+    if (granules_.at(each.granule).home == 0 && each.address != 0) {
+      home_.erase(each.address);
+      return_gap(each.address, each.bytes);
+    }
     restock(each.granule);
   }
   for (Plan::Split &split : plan.splits) {
@@ -269,7 +297,7 @@ void Stitcher::undo(Plan &plan) noexcept {
     restock(split.from);
   }
   for (const Plan::Release &each : plan.releases) restock(each.granule);
-  // The views that were to be dropped stay mapped; their addresses are lost.
+  finish_dropped(plan);
   plan = Plan{};
 }
 
@@ -326,6 +354,7 @@ bool Stitcher::plan_home(Plan &plan) noexcept try {
   break_up(UINT64_MAX);
   if (granules_.stock_pages() == 0) return false;
   try {
+    plan.homings.reserve(granules_.stock().size());
     while (!granules_.stock().empty()) {
       const GranuleId id = granules_.stock().rbegin()->second;
       granules_.take(id);
@@ -353,15 +382,16 @@ std::uint64_t Stitcher::missing_at_end(std::uint64_t bytes) noexcept {
 std::uint64_t Stitcher::plan_release(std::uint64_t bytes, Plan &plan) noexcept try {
   std::uint64_t released = 0;
   break_up(UINT64_MAX);
+  (void)reopen_parts();
   Scan free = scan();
   (void)harvest(free, UINT64_MAX);
   while (released < bytes && !granules_.stock().empty()) {
     GranuleId id = granules_.largest_within((bytes - released + page() - 1) / page());
     if (id == 0) id = granules_.stock().begin()->second;
-    granules_.take(id);
-    drop_views_of(id, plan);
     const Granule &granule = granules_.at(id);
     plan.releases.push_back({id, granule.handle, granule.pages * page(), granule.home});
+    granules_.take(id);
+    drop_views_of(id, plan);
     released += granule.pages * page();
   }
   return released;

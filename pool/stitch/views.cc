@@ -3,7 +3,7 @@
 
 namespace ration::pool::stitch {
 
-View &Views::insert(View view) {
+View &Views::insert(View &&view) {
   const Address address = view.address;
   View::ByBytes by_bytes{{view.bytes, address}};
   View::ByUse by_use{{0, address}};
@@ -74,6 +74,7 @@ void Views::change(View &view, View::State state) {
     Unused &now = unused_[place_of(state)];
     view.used = ++uses_;
     view.by_use.key() = view.used;
+    view.by_bytes.key() = view.bytes;
     now.by_use.insert(std::move(view.by_use));
     now.by_bytes.insert(std::move(view.by_bytes));
   }

@@ -25,14 +25,14 @@ struct View {
   using ByUse = std::map<std::uint64_t, Address>;
 
   enum class State : std::uint8_t {
-    mapping,  // a plan in execution maps it
+    mapping,  // a plan in execution maps it, or drops it
     live,
     retired,
     resting,  // holds what it is made of for the next block of its size
     dormant,  // what it is made of serves others, and may be free again
   };
   Address address = 0;          // of the block
-  std::uint64_t bytes = 0;      // of the block, in whole granules of the pool
+  std::uint64_t bytes = 0;      // of the block, in whole granules of the pool; 0: a dormant view that fits none
   std::uint64_t requested = 0;  // as asked for
   Address range = 0;            // of whole pages
   std::uint64_t range_bytes = 0;
@@ -51,8 +51,8 @@ struct View {
 
 class Views {
  public:
-  // Blocks of all states in address order. Throws std::bad_alloc.
-  View &insert(View view);
+  // Blocks of all states in address order. Throws std::bad_alloc; `view` is as it was then.
+  View &insert(View &&view);
   void erase(Address address);
   // The view whose block starts there, in that state; or nullptr.
   View *find(Address address, View::State state);

@@ -108,6 +108,7 @@ struct Stitcher::Check {
       maps[id].insert(view.address);
     }
     if (bytes != view.range_bytes || bytes == 0) return "has a wrong range";
+    if (view.bytes == 0) return view.state == View::State::dormant ? "" : "is used although it fits no block";
     const GranuleId first = view.granules.front();
     const GranuleId last = view.granules.back();
     const std::uint64_t skipped = view.head.bytes == 0 ? 0 : bytes_of(first) - view.head.bytes;
@@ -140,7 +141,8 @@ struct Stitcher::Check {
     for (const auto &[address, bytes] : stitcher.view_space_.all()) {
       if (!ranges.add(address, bytes)) return "a view has free addresses";
     }
-    return ranges.bytes() == stitcher.layout_.views_bytes ? "" : "addresses of views are lost";
+    const std::uint64_t lost = stitcher.layout_.views_bytes - ranges.bytes();
+    return lost == stitcher.lost_view_bytes_ ? "" : "addresses of views are lost";
   }
 
   std::string granule(GranuleId id) {
@@ -197,7 +199,8 @@ struct Stitcher::Check {
   }
 
   std::string pool() {
-    if (places.bytes() != stitcher.layout_.home_bytes) return "addresses of the home range are lost";
+    std::uint64_t lost = stitcher.layout_.home_bytes - places.bytes();
+    if (lost != stitcher.lost_home_bytes_) return "addresses of the home range are lost";
     std::map<Address, std::uint64_t> actual;
     for (const Pool::Hole &each : stitcher.pool_.withheld_ranges()) actual.emplace(each.address, each.bytes);
     for (const auto &[address, bytes] : withheld.all()) {
@@ -207,8 +210,8 @@ struct Stitcher::Check {
       if (found->second != bytes) return "the pool withholds too much or too little at offset " + number(offset);
       actual.erase(found);
     }
-    if (actual.empty()) return "";
-    return "the pool withholds for nothing at offset " + number(actual.begin()->first - stitcher.layout_.home);
+    for (const auto &[address, bytes] : actual) lost -= bytes;
+    return lost == 0 ? "" : "the pool withholds something for nothing";
   }
 };
 

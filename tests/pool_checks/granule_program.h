@@ -39,19 +39,22 @@ class GranuleProgram {
     while (!live_.empty()) end(false);
     while (!retired_.empty()) reclaim(0);
   }
-  // Empties the pool and fills it with single pages; an error where some of its memory is missing.
+  // Empties the pool and fills it, with pages as long as it has some; an error where some of its memory is missing.
   std::string fill() {
     empty();
-    for (std::uint64_t page = 0; page < pages_; ++page) {
-      const AllocateOutcome outcome = pool.allocate(kPage, device);
-      if (!outcome) return "only " + std::to_string(page) + " pages of " + std::to_string(pages_) + " can be allocated";
-      device.take(outcome.block);
-      live_.push_back(outcome.block);
+    std::uint64_t filled = 0;
+    for (std::uint64_t bytes = kPage; bytes >= kGranuleBytes; bytes /= 2) {
+      while (const AllocateOutcome outcome = pool.allocate(bytes, device)) {
+        device.take(outcome.block);
+        live_.push_back(outcome.block);
+        filled += outcome.block.bytes;
+      }
     }
-    if (pool.allocate(1, device)) return "more than the device has";
     std::string wrong = this->wrong();
     empty();
-    return wrong.empty() ? this->wrong() : wrong;
+    if (wrong.empty()) wrong = this->wrong();
+    if (!wrong.empty() || filled == pages_ * kPage) return wrong;
+    return std::to_string(pages_ * kPage - filled) + " bytes cannot be had again";
   }
 
   std::uint64_t below(std::uint64_t n) { return random_() % n; }
@@ -59,6 +62,7 @@ class GranuleProgram {
     const AllocateOutcome outcome = pool.allocate(bytes, device);
     if (!outcome) {
       ++refused;
+      if (pool.has_hole(bytes)) wrong_ = "refused a request that a hole holds";
       if (outcome.kind != AllocateOutcome::Kind::kNoRoom) ++without_host_memory;
       return end(false);
     }

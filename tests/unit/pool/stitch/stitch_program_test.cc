@@ -40,3 +40,48 @@ TEST_CASE("whatever a program does, each granule is in one place and all memory 
   CHECK(revived > 100);
   CHECK(refused > 100);
 }
+
+namespace {
+
+// Plays the program of a seed while the device refuses `count` calls, from one on that is counted from the start of the
+// program. Whether any was refused; `wrong`: the first error.
+bool plays_refused(std::uint64_t seed, const Shape &shape, std::uint64_t after, std::uint64_t count,
+                   std::string &wrong) {
+  GranuleProgram program(seed, shape.pages);
+  if (!program.open(shape.preallocated, shape.each)) wrong = "was not opened";
+  program.device.refuse(after, count);
+  for (int step = 0; step < 120 && wrong.empty(); ++step) {
+    program.step();
+    wrong = program.wrong();
+  }
+  const bool refused = program.device.refused() != 0;
+  program.device.refuse(0, 0);
+  if (program.without_host_memory != 0) wrong = "had no host memory";
+  if (wrong.empty()) wrong = program.fill();
+  return refused;
+}
+
+// Refuses `count` calls at every `stride`-th call of a program.
+void check_refusals(std::uint64_t count, std::uint64_t stride) {
+  for (std::uint64_t seed = 0; const Shape &shape : kShapes) {
+    ++seed;
+    std::uint64_t after = 0;
+    for (std::string wrong; plays_refused(seed, shape, after, count, wrong); after += stride) {
+      CAPTURE(shape.pages, shape.preallocated, shape.each, seed, after, count);
+      REQUIRE(wrong == "");
+    }
+    CHECK(after > 30);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("where the device refuses any one call, the books are right and all memory can be had again") {
+  check_refusals(1, 1);
+}
+
+TEST_CASE("where the device refuses several calls on end, the books are right and all memory can be had again") {
+  check_refusals(2, 1);
+  check_refusals(3, 5);
+  check_refusals(20, 5);
+}
