@@ -1,9 +1,11 @@
 // A device for pools of granules that checks how it is used: no mapping over another, none of a released handle, none
-// taken away below a block, and no byte of its memory below two blocks. It refuses calls on request.
+// taken away below a block, and no byte of its memory below two blocks. It refuses calls on request, and never lacks
+// host memory.
 // Threads: any; one lock.
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <iterator>
 #include <map>
@@ -12,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "fuzz/host_memory.h"
 #include "pool/shared_pool.h"
 #include "pool/stitch/sizes.h"
 
@@ -48,7 +51,7 @@ class CheckedDevice final : public Upstream, public stitch::DeviceMemory {
 
   // The program got it.
   void take(const Block &block) {
-    const std::lock_guard guard(mutex_);
+    const Turn turn(mutex_);
     Blocked &blocked = blocks_[block.address];
     blocked.bytes = block.bytes;
     for (Address at = block.address; at < block.address + block.bytes;) {
@@ -70,7 +73,7 @@ class CheckedDevice final : public Upstream, public stitch::DeviceMemory {
   }
   // The program is about to free it, or to reclaim it.
   void leave(Address address) {
-    const std::lock_guard guard(mutex_);
+    const Turn turn(mutex_);
     const auto block = blocks_.find(address);
     if (block == blocks_.end()) return note("the test left an unknown block");
     for (const auto &[handle, offset] : block->second.parts) used_[handle].erase(offset);
@@ -81,26 +84,26 @@ class CheckedDevice final : public Upstream, public stitch::DeviceMemory {
 
   // The first misuse, or empty.
   [[nodiscard]] std::string wrong() const {
-    const std::lock_guard guard(mutex_);
+    const Turn turn(mutex_);
     return wrong_;
   }
   [[nodiscard]] std::uint64_t free_pages() const {
-    const std::lock_guard guard(mutex_);
+    const Turn turn(mutex_);
     return free_;
   }
   // Calls that can be refused, so far.
   [[nodiscard]] std::uint64_t calls() const {
-    const std::lock_guard guard(mutex_);
+    const Turn turn(mutex_);
     return calls_;
   }
   // Those from now on, counted from 0: so many are refused after the first `after`.
   void refuse(std::uint64_t after, std::uint64_t count = 1) {
-    const std::lock_guard guard(mutex_);
+    const Turn turn(mutex_);
     refused_from_ = calls_ + after;
     refused_to_ = count > UINT64_MAX - refused_from_ ? UINT64_MAX : refused_from_ + count;
   }
   [[nodiscard]] std::uint64_t refused() const {
-    const std::lock_guard guard(mutex_);
+    const Turn turn(mutex_);
     return refused_;
   }
   // grow() has none, as for a pool at its limit.
@@ -109,7 +112,7 @@ class CheckedDevice final : public Upstream, public stitch::DeviceMemory {
   // --- DeviceMemory ---
 
   std::optional<std::uint64_t> create(std::uint64_t bytes) noexcept override {
-    const std::lock_guard guard(mutex_);
+    const Call call(*this);
     if (bytes == 0 || bytes % kPage != 0) note("a handle of no whole pages");
     if (refuses() || bytes / kPage > free_) return std::nullopt;
     free_ -= bytes / kPage;
@@ -117,7 +120,7 @@ class CheckedDevice final : public Upstream, public stitch::DeviceMemory {
     return last_;
   }
   void release(std::uint64_t handle, std::uint64_t bytes) noexcept override {
-    const std::lock_guard guard(mutex_);
+    const Call call(*this);
     const auto at = handles_.find(handle);
     if (at == handles_.end()) return note("an unknown handle is released");
     if (at->second.bytes != bytes) note("a handle is released with another size");
@@ -126,7 +129,7 @@ class CheckedDevice final : public Upstream, public stitch::DeviceMemory {
     handles_.erase(at);
   }
   bool map(Address address, std::uint64_t handle, std::uint64_t bytes) noexcept override {
-    const std::lock_guard guard(mutex_);
+    const Call call(*this);
     const auto at = handles_.find(handle);
     if (at == handles_.end()) note("an unknown handle is mapped");
     if (at == handles_.end() || at->second.bytes != bytes) return misused("a handle is mapped with another size");
@@ -141,7 +144,7 @@ class CheckedDevice final : public Upstream, public stitch::DeviceMemory {
     return true;
   }
   bool allow(Address address, std::uint64_t bytes) noexcept override {
-    const std::lock_guard guard(mutex_);
+    const Call call(*this);
     if (!is_whole(address, bytes)) return misused("access for other than whole mappings");
     if (refuses()) return false;
     for (auto at = mappings_.find(address); at != mappings_.end() && at->first < address + bytes; ++at) {
@@ -150,7 +153,7 @@ class CheckedDevice final : public Upstream, public stitch::DeviceMemory {
     return true;
   }
   bool unmap(Address address, std::uint64_t bytes) noexcept override {
-    const std::lock_guard guard(mutex_);
+    const Call call(*this);
     if (!is_whole(address, bytes)) return misused("other than whole mappings are taken away");
     const auto block = blocks_.lower_bound(address + bytes);
     if (block != blocks_.begin() && std::prev(block)->first + std::prev(block)->second.bytes > address) {
@@ -177,6 +180,23 @@ class CheckedDevice final : public Upstream, public stitch::DeviceMemory {
   bool wait() noexcept override { return false; }
 
  private:
+  struct Turn {
+    explicit Turn(std::mutex &mutex) : guard(mutex) {}
+    std::lock_guard<std::mutex> guard;
+    host_memory::Limit plenty{host_memory::kPlenty};
+  };
+  // At most one is under way for a pool.
+  struct Call {
+    explicit Call(CheckedDevice &device) : device(device), is_alone(device.under_way_.fetch_add(1) == 0) {
+      if (!is_alone) device.note("two threads call the driver at once");
+    }
+    Call(const Call &) = delete;
+    Call &operator=(const Call &) = delete;
+    ~Call() { device.under_way_.fetch_sub(1); }
+    CheckedDevice &device;
+    const bool is_alone;
+    const Turn turn{device.mutex_};
+  };
   struct Handle {
     std::uint64_t bytes;
     std::uint64_t mapped;  // in so many places
@@ -231,6 +251,7 @@ class CheckedDevice final : public Upstream, public stitch::DeviceMemory {
 
   const std::uint64_t pages_;
   mutable std::mutex mutex_;
+  std::atomic<int> under_way_ = 0;
   std::uint64_t free_;
   bool provides_ = true;
   std::map<std::uint64_t, Handle> handles_;

@@ -1,12 +1,14 @@
-// A program that allocates, frees, retires and reclaims at random in a pool of granules, on a device that checks its
-// use. Its phases have sizes of all kinds, so that the pool stitches in some and not in others.
+// A program that allocates, frees, retires and reclaims in a pool of granules, on a device that checks its use. It
+// checks what the pool answers.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "fuzz/host_memory.h"
 #include "pool_checks/checked_device.h"
 
 namespace ration::pool {
@@ -15,70 +17,159 @@ class GranuleProgram {
  public:
   static constexpr std::uint64_t kPage = CheckedDevice::kPage;
 
-  GranuleProgram(std::uint64_t seed, std::uint64_t pages) : device(pages), pages_(pages), random_(seed) {}
+  explicit GranuleProgram(std::uint64_t pages) : device(pages), pages_(pages) {}
 
-  // Of `preallocated` pages in granules of `each`.
+  // With `preallocated` pages in granules of `each`.
   bool open(std::uint64_t preallocated, std::uint64_t each) {
     return pool.stitch_from(device.layout()) && device.preallocate(pool, preallocated, each);
   }
 
-  void step() {
-    if (below(64) == 0) phase_ = below(4);
-    const std::uint64_t what = below(16);
-    if (what < 9 && live_.size() < kMostLive) return allocate(size());
-    if (what < 13 || retired_.empty()) return end(below(3) == 0);
-    reclaim(below(retired_.size()));
+  // --- steps; where one chooses a block, by `number` ---
+
+  void allocate(std::uint64_t bytes) {
+    const std::uint64_t starved = host_memory::refused;
+    const AllocateOutcome outcome = request(bytes);
+    if (!outcome) {
+      ++refused;
+      if (host_memory::refused != starved) return;
+      if (outcome.kind != AllocateOutcome::Kind::kNoRoom) wrong_ = "had no host memory";
+      if (pool.has_hole(bytes)) wrong_ = "refused a request that a hole holds";
+      return;
+    }
+    if (outcome.block.bytes < bytes || outcome.block.requested != bytes) wrong_ = "gave another size";
+    device.take(outcome.block);
+    live_.push_back(outcome.block);
   }
-  // The first error, or empty.
-  [[nodiscard]] std::string wrong() const {
-    if (!wrong_.empty()) return wrong_;
-    std::string wrong = device.wrong();
-    return wrong.empty() ? pool.check_invariants() : wrong;
+  void free(std::uint64_t number) {
+    if (live_.empty()) return;
+    const Block block = remove(live_, number);
+    device.leave(block.address);
+    const host_memory::Limit none(0);
+    const FreeOutcome outcome = pool.free(block.address);
+    if (!outcome || outcome.bytes != block.bytes) wrong_ = "did not free a live block";
   }
-  void empty() {
-    while (!live_.empty()) end(false);
-    while (!retired_.empty()) reclaim(0);
+  void retire(std::uint64_t number) {
+    if (live_.empty()) return;
+    retired_.push_back(remove(live_, number));
+    const host_memory::Limit none(0);
+    const FreeOutcome outcome = pool.retire(retired_.back().address);
+    if (!outcome || outcome.bytes != retired_.back().bytes) wrong_ = "did not retire a live block";
+  }
+  void reclaim(std::uint64_t number) {
+    if (retired_.empty()) return;
+    const Block block = remove(retired_, number);
+    device.leave(block.address);
+    const host_memory::Limit none(0);
+    const FreeOutcome outcome = pool.reclaim(block.address);
+    if (!outcome || outcome.bytes != block.bytes) wrong_ = "did not reclaim a retired block";
+  }
+  // Asks for a block by any address in it, and for a retired one.
+  void find(std::uint64_t number) {
+    if (!live_.empty()) {
+      const Block &block = live_[number % live_.size()];
+      const std::optional<Block> found = pool.find(block.address + number % block.bytes);
+      if (!found || !is_same(*found, block)) wrong_ = "did not find a live block";
+      if (block.bytes > kGranuleBytes && pool.free(block.address + kGranuleBytes)) wrong_ = "freed a part of a block";
+      if (pool.reclaim(block.address)) wrong_ = "reclaimed a live block";
+    }
+    if (!retired_.empty()) {
+      const Block &block = retired_[number % retired_.size()];
+      if (pool.find(block.address)) wrong_ = "found a retired block";
+      if (pool.free(block.address)) wrong_ = "freed a retired block";
+    }
+  }
+  void list() {
+    std::vector<Block> listed(live_.size() + 1);
+    listed.resize(pool.live_blocks(0, listed.data(), listed.size()));
+    std::vector<Block> expected = live_;
+    std::ranges::sort(expected, {}, &Block::address);
+    if (!std::ranges::equal(listed, expected, is_same)) wrong_ = "listed other blocks than those that are live";
   }
   // Empties the pool and fills it, with pages as long as it has some; an error where some of its memory is missing.
   std::string fill() {
     empty();
-    std::uint64_t filled = 0;
     for (std::uint64_t bytes = kPage; bytes >= kGranuleBytes; bytes /= 2) {
-      while (const AllocateOutcome outcome = pool.allocate(bytes, device)) {
-        device.take(outcome.block);
-        live_.push_back(outcome.block);
-        filled += outcome.block.bytes;
-      }
+      for (std::uint64_t before = refused; before == refused;) allocate(bytes);
     }
+    std::uint64_t filled = 0;
+    for (const Block &block : live_) filled += block.bytes;
     std::string wrong = this->wrong();
     empty();
     if (wrong.empty()) wrong = this->wrong();
     if (!wrong.empty() || filled == pages_ * kPage) return wrong;
     return std::to_string(pages_ * kPage - filled) + " bytes cannot be had again";
   }
-
-  std::uint64_t below(std::uint64_t n) { return random_() % n; }
-  void allocate(std::uint64_t bytes) {
-    const AllocateOutcome outcome = pool.allocate(bytes, device);
-    if (!outcome) {
-      ++refused;
-      if (pool.has_hole(bytes)) wrong_ = "refused a request that a hole holds";
-      if (outcome.kind != AllocateOutcome::Kind::kNoRoom) ++without_host_memory;
-      return end(false);
-    }
-    if (outcome.block.bytes < bytes || outcome.block.requested != bytes) wrong_ = "gave another size";
-    device.take(outcome.block);
-    live_.push_back(outcome.block);
+  void empty() {
+    while (!live_.empty()) free(0);
+    while (!retired_.empty()) reclaim(0);
   }
+  // The host refuses the pool the next request for memory after so many, and all others until that call ends.
+  void starve(std::uint64_t after) { host_requests_ = after; }
+
+  // The first error, or empty.
+  [[nodiscard]] std::string wrong() const {
+    if (!wrong_.empty()) return wrong_;
+    std::string wrong = device.wrong();
+    return wrong.empty() ? pool.check_invariants() : wrong;
+  }
+  [[nodiscard]] std::size_t live() const { return live_.size(); }
+  [[nodiscard]] std::size_t retired() const { return retired_.size(); }
 
   CheckedDevice device;
   SharedPool pool;
   std::uint64_t refused = 0;
-  std::uint64_t without_host_memory = 0;
 
  private:
-  static constexpr std::size_t kMostLive = 64;
+  static bool is_same(const Block &a, const Block &b) {
+    return a.address == b.address && a.bytes == b.bytes && a.requested == b.requested && a.slab == b.slab;
+  }
+  static Block remove(std::vector<Block> &blocks, std::uint64_t number) {
+    Block &chosen = blocks[number % blocks.size()];
+    const Block block = chosen;
+    chosen = blocks.back();
+    blocks.pop_back();
+    return block;
+  }
+  AllocateOutcome request(std::uint64_t bytes) {
+    const std::uint64_t starved = host_memory::refused;
+    const host_memory::Limit limit(host_requests_);
+    const AllocateOutcome outcome = pool.allocate(bytes, device);
+    host_requests_ = host_memory::refused == starved ? host_memory::left : host_memory::kPlenty;
+    return outcome;
+  }
 
+  std::uint64_t pages_;
+  std::uint64_t host_requests_ = host_memory::kPlenty;
+  std::vector<Block> live_;
+  std::vector<Block> retired_;
+  std::string wrong_;
+};
+
+// Random steps. The phases of the program have sizes of all kinds, so that the pool stitches in some and not in others.
+class RandomSteps {
+ public:
+  RandomSteps(GranuleProgram &program, std::uint64_t seed, std::uint64_t pages)
+      : program_(program), pages_(pages), random_(seed) {}
+
+  void step() {
+    if (below(64) == 0) phase_ = below(4);
+    const std::uint64_t what = below(16);
+    if (what < 9 && program_.live() < kMostLive) {
+      const std::uint64_t refused = program_.refused;
+      program_.allocate(size());
+      if (program_.refused != refused) program_.free(below(kMostLive));
+    } else if (what < 13 || program_.retired() == 0) {
+      below(3) == 0 ? program_.retire(below(kMostLive)) : program_.free(below(kMostLive));
+    } else {
+      program_.reclaim(below(kMostLive));
+    }
+  }
+
+ private:
+  static constexpr std::uint64_t kMostLive = 64;
+  static constexpr std::uint64_t kPage = GranuleProgram::kPage;
+
+  std::uint64_t below(std::uint64_t n) { return random_() % n; }
   std::uint64_t size() {
     const std::uint64_t large = 1 + pages_ / 4;
     switch (below(8) == 0 ? below(4) : phase_) {
@@ -92,36 +183,11 @@ class GranuleProgram {
         return kPage * (1 + below(large));
     }
   }
-  static Block remove(std::vector<Block> &blocks, std::size_t which) {
-    const Block block = blocks[which];
-    blocks[which] = blocks.back();
-    blocks.pop_back();
-    return block;
-  }
-  void end(bool retire) {
-    if (live_.empty()) return;
-    const Block block = remove(live_, below(live_.size()));
-    if (retire) {
-      if (!pool.retire(block.address)) wrong_ = "did not retire a live block";
-      return retired_.push_back(block);
-    }
-    device.leave(block.address);
-    const FreeOutcome outcome = pool.free(block.address);
-    if (!outcome || outcome.bytes != block.bytes) wrong_ = "did not free a live block";
-  }
-  void reclaim(std::size_t which) {
-    const Block block = remove(retired_, which);
-    device.leave(block.address);
-    const FreeOutcome outcome = pool.reclaim(block.address);
-    if (!outcome || outcome.bytes != block.bytes) wrong_ = "did not reclaim a retired block";
-  }
 
+  GranuleProgram &program_;
   std::uint64_t pages_;
   std::mt19937_64 random_;
   std::uint64_t phase_ = 0;
-  std::vector<Block> live_;
-  std::vector<Block> retired_;
-  std::string wrong_;
 };
 
 }  // namespace ration::pool
