@@ -18,8 +18,6 @@ constexpr std::uint64_t kPairPenalty = 32;
 constexpr std::uint64_t kMappingsEach = 8;
 constexpr std::uint64_t kMappings = 16384;
 constexpr std::uint64_t kDroppedAtOnce = 4;
-// Stitched blocks of a regular program until it is treated like an irregular one.
-constexpr std::uint64_t kMisses = 8;
 
 }  // namespace
 
