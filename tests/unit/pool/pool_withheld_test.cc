@@ -86,11 +86,42 @@ TEST_CASE_METHOD(Fixture, "a split withheld range is restored in two steps") {
   CHECK(pool.check_invariants() == "");
 }
 
+TEST_CASE_METHOD(Fixture, "two withheld ranges side by side become one, and others do not") {
+  REQUIRE(pool.withhold(kBase, 16 * kMiB));
+  REQUIRE(pool.withhold(kBase + 16 * kMiB, 16 * kMiB));
+  REQUIRE(pool.withhold(kBase + 40 * kMiB, 8 * kMiB));
+  pool.join_withheld(kBase, kBase + 40 * kMiB);
+  pool.join_withheld(kBase + 16 * kMiB, kBase + 32 * kMiB);
+  pool.join_withheld(kBase, kBase + 16 * kMiB);
+  CHECK(pool.check_invariants() == "");
+  CHECK(pool.restore(kBase + 16 * kMiB) == 0);
+  CHECK(pool.restore(kBase) == 32 * kMiB);
+  CHECK(pool.restore(kBase + 40 * kMiB) == 8 * kMiB);
+  CHECK(pool.statistics().largest_hole == 64 * kMiB);
+}
+
 TEST_CASE_METHOD(Fixture, "random blocks and withheld ranges never overlap and all return") {
   std::mt19937_64 random(7);
   const auto below = [&random](std::uint64_t n) { return random() % n; };
   std::map<Address, std::pair<std::uint64_t, bool>> held;  // bytes, withheld
+  const auto split_or_join = [&] {
+    auto at = held.begin();
+    std::advance(at, below(held.size()));
+    const std::uint64_t bytes = at->second.first;
+    if (!at->second.second) return;
+    if (const auto next = std::next(at);
+        next != held.end() && next->second.second && at->first + bytes == next->first) {
+      pool.join_withheld(at->first, next->first);
+      at->second.first += next->second.first;
+      held.erase(next);
+    } else if (const std::uint64_t part = below(bytes / kGranuleBytes) * kGranuleBytes; part != 0) {
+      REQUIRE(pool.split_withheld(at->first, part));
+      at->second.first = part;
+      held[at->first + part] = {bytes - part, true};
+    }
+  };
   for (int step = 0; step < 20000; ++step) {
+    if (!held.empty() && below(4) == 0) split_or_join();
     if (below(5) < 2 && !held.empty()) {
       auto at = held.begin();
       std::advance(at, below(held.size()));
