@@ -111,8 +111,6 @@ class Pool {
   bool remove_slab(std::uint64_t id) noexcept;
   // A slab without a live or retired block, if there is one. O(slabs).
   [[nodiscard]] std::optional<Slab> wholly_free_slab() const noexcept;
-  // Whether no block is live or retired.
-  [[nodiscard]] bool is_empty() const noexcept { return live_count_ == 0 && retired_count_ == 0; }
   [[nodiscard]] std::uint64_t free_bytes() const noexcept {
     return pool::bytes_of(usable_granules_ - used_granules_ - retired_granules_);
   }

@@ -165,8 +165,12 @@ AddSlabOutcome SharedPool::add_slab(const Slab &slab) noexcept {
 
 bool SharedPool::has_hole(std::uint64_t bytes) noexcept {
   const Guard guard(mutex_);
-  if (pool_.has_hole(bytes) || stitcher_ == nullptr) return pool_.has_hole(bytes);
-  return stitcher_->free_granule_bytes() >= bytes;
+  return pool_.has_hole(bytes);
+}
+
+bool SharedPool::may_serve(std::uint64_t bytes) noexcept {
+  const Guard guard(mutex_);
+  return pool_.has_hole(bytes) || (stitcher_ != nullptr && stitcher_->free_granule_bytes() >= bytes);
 }
 
 bool SharedPool::has_wholly_free_slab() const noexcept {

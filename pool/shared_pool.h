@@ -113,6 +113,8 @@ class SharedPool {
   // for another's merge.
   bool merge(Upstream &upstream) noexcept;
   bool has_hole(std::uint64_t bytes) noexcept;
+  // Whether a hole is as large, or the granules that hold nothing are together.
+  bool may_serve(std::uint64_t bytes) noexcept;
   // For a thread that will not come back from its upstream's grow().
   void give_up_growth() noexcept;
   [[nodiscard]] bool has_wholly_free_slab() const noexcept;

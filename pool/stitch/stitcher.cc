@@ -19,6 +19,9 @@ constexpr std::uint64_t kMappingsEach = 8;
 constexpr std::uint64_t kMappings = 16384;
 constexpr std::uint64_t kDroppedAtOnce = 4;
 
+// Before less than this part of all memory is free, a program of recurring sizes is not stitched for the few others.
+constexpr std::uint64_t kVeryAmple = 2;
+
 }  // namespace
 
 bool Stitcher::open(const Layout &layout) noexcept try {
@@ -36,10 +39,8 @@ bool Stitcher::open(const Layout &layout) noexcept try {
 
 bool Stitcher::takes(std::uint64_t bytes) noexcept {
   if (bytes < page()) return scarce_ && granules_.stock_pages() != 0 && pool_.wants_page(bytes);
-  // With no block left nothing is divided, and what the program will ask for is open again.
-  if (scarce_ && pool_.is_empty() && views_.live() == 0 && views_.retired() == 0) sizes_ = SeenSizes{};
   sizes_.note(bytes);
-  const bool scarce = sizes_.are_random() || (sizes_.are_irregular() && !is_ample());
+  const bool scarce = sizes_.are_random() || (sizes_.are_irregular() && spare_bytes() < granule_bytes_ / kVeryAmple);
   if (scarce_ != scarce) {
     scarce_ = scarce;
     pool_.set_scarce(scarce);

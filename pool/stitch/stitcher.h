@@ -67,7 +67,7 @@ class Stitcher {
   [[nodiscard]] std::uint64_t free_granule_bytes() const noexcept;
   // All that is mapped, and all handles, in whatever state. Throws std::bad_alloc.
   struct Everything {
-    std::vector<Plan::Mapped> mappings;
+    std::vector<FreeRanges::Range> mappings;
     std::vector<Plan::Part> handles;
   };
   [[nodiscard]] Everything everything() const;

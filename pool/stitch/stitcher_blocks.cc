@@ -63,7 +63,7 @@ void Stitcher::break_up(std::uint64_t pages) noexcept {
 void Stitcher::return_home() noexcept {
   for (auto at = granules_.stock().begin(); at != granules_.stock().end();) {
     const GranuleId id = (at++)->second;
-    if (granules_.at(id).home == 0) continue;
+    if (granules_.at(id).home == 0 || granules_.at(id).bare) continue;
     granules_.take(id);
     granules_.at(id).state = State::home;
     (void)pool_.restore(granules_.at(id).home);

@@ -179,7 +179,7 @@ bool BlockPools::holds_much(DevicePoolState &state, int device) {
 void BlockPools::settle(const char *api, const ContextRef &owner, std::uint64_t bytes) noexcept {
   ContextPool &pool = *existing_pool(*owner);
   DevicePoolState &state = state_of(owner->device);
-  if (pool.blocks.has_hole(bytes) || can_grow(state, owner->device, bytes)) {
+  if (pool.blocks.may_serve(bytes) || can_grow(state, owner->device, bytes)) {
     if (!holds_much(state, owner->device) || (!fences_.by_events() && fences_.captures().running())) {
       return;
     }

@@ -87,7 +87,7 @@ void BlockPools::peer_may_access(int device, int peer) noexcept try {
   for (const ContextRef &context : pooled_on(device)) {
     ContextPool &pool = *existing_pool(*context);
     const ContextPool::InFlight in_flight(pool);
-    for (const pool::stitch::Plan::Mapped &each : pool.blocks.everything().mappings) {
+    for (const pool::stitch::FreeRanges::Range &each : pool.blocks.everything().mappings) {
       (void)allow_access(device, each.address, each.bytes);
     }
   }
@@ -230,7 +230,7 @@ void BlockPools::end_granules(const char *api, const ContextRef &context, Contex
   GranuleMemory memory(*this, api, context);
   try {
     const pool::stitch::Stitcher::Everything all = pool.blocks.everything();
-    for (const pool::stitch::Plan::Mapped &each : all.mappings) {
+    for (const pool::stitch::FreeRanges::Range &each : all.mappings) {
       (void)memory.unmap(each.address, each.bytes);
     }
     for (const pool::stitch::Plan::Part &each : all.handles) {
