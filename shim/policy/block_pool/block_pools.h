@@ -137,6 +137,11 @@ class BlockPools {
   std::uint64_t rest_of_limit(int device);
   // What the device has free beyond what preallocation leaves alone.
   std::uint64_t free_beyond_headroom(int device);
+  // Whether the pool of a context is made of granules.
+  static bool has_granules(const Context &context) {
+    const ContextPool *pool = existing_pool(context);
+    return pool != nullptr && pool->blocks.stitches();
+  }
   // Whether so few blocks of that size fit under the limit that it matters where each lies.
   bool is_of_few(int device, std::uint64_t bytes) { return bytes >= most_bytes(device) / 128; }
 

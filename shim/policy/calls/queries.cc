@@ -180,8 +180,15 @@ bool Queries::write_context(CUdeviceptr address, void *data) {
   const std::optional<Block> block = data != nullptr ? async_.block_at(address) : std::nullopt;
   if (block) {
     put(data, reinterpret_cast<std::uintptr_t>(block->context->handle));
+    return true;
   }
-  return block.has_value();
+  // Granules belong to no context of the driver's.
+  const ContextRef owner = data != nullptr ? pools_.owner_of(address) : nullptr;
+  if (owner != nullptr && pools_.block_at(address, owner)) {
+    put(data, reinterpret_cast<std::uintptr_t>(owner->handle));
+    return true;
+  }
+  return false;
 }
 
 std::uint64_t Queries::buffer_id(CUdeviceptr address) {
