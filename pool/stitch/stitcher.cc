@@ -320,13 +320,8 @@ GranuleId Stitcher::take_pages(std::uint64_t most, Plan &plan) {
     }
     const GranuleId part = rest.granule;
     const std::uint64_t left = rest.bytes - most * page();
-    split.into.push_back({0, 0, left});
-    try {
-      split.into.back().granule = granules_.add(left / page());
-    } catch (...) {
-      split.into.pop_back();
-      throw;
-    }
+    split.into.push_back({0, 0, left});  // of no granule while there is none
+    split.into.back().granule = granules_.add(left / page());
     granules_.resize(part, most);
     (split.into.end() - 2)->bytes = most * page();
     return part;
