@@ -90,7 +90,7 @@ TEST_CASE("a pool of granules keeps its books and its memory on a device that re
 }
 
 TEST_CASE("a pool of granules keeps its books and its memory in long programs", "[.long]") {
-  CHECK(holds(50, 0, any_size(), 20'000));
-  CHECK(holds(40, 0, random_size(), 20'000));
-  CHECK(holds(40, 1, repeated_size(), 20'000));
+  CHECK(holds(50, 0, any_size(), 6000));
+  CHECK(holds(40, 0, random_size(), 6000));
+  CHECK(holds(40, 1, repeated_size(), 6000));
 }

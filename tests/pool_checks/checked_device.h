@@ -91,6 +91,10 @@ class CheckedDevice final : public Upstream, public stitch::DeviceMemory {
     const Turn turn(mutex_);
     return free_;
   }
+  [[nodiscard]] std::uint64_t mappings() const {
+    const Turn turn(mutex_);
+    return mappings_.size();
+  }
   // Calls that can be refused, so far.
   [[nodiscard]] std::uint64_t calls() const {
     const Turn turn(mutex_);

@@ -1,5 +1,7 @@
 // A SharedPool of granules, on a device that checks its use.
+#include <algorithm>
 #include <array>
+#include <random>
 #include <vector>
 
 #include "catch.h"
@@ -289,6 +291,53 @@ TEST_CASE_METHOD(Fixture, "what a stitching pool kept out of use serves again wh
   CHECK(statistics.free_bytes == 0);
   CHECK(statistics.used_bytes == 16 * kPage);
   check();
+}
+
+TEST_CASE_METHOD(Fixture, "of very many views, those that were left first are dropped") {
+  open(kPages);
+  device.provide(false);
+  std::mt19937_64 random(3);
+  std::uint64_t most = 0;
+  for (int step = 0; step < 6000; ++step) {
+    const Block first = allocate(kPage + random() % (40 * kPage));
+    const Block second = allocate(kPage + random() % (20 * kPage));
+    free(first);
+    free(second);
+    most = std::max(most, device.mappings());
+    if (step % 500 == 0) check();
+  }
+  check();
+  CHECK(most > 16384);
+  // Beside those of dormant views: at home, and in views that rest or are live.
+  CHECK(most < 16384 + (8 + 2) * kPages + 100);
+}
+
+TEST_CASE_METHOD(Fixture, "blocks are stitched beside any number of holes") {
+  open(kPages);
+  std::vector<Block> small;
+  for (int i = 0; i < 1400; ++i) small.push_back(allocate(8192));
+  for (std::size_t i = 0; i < small.size(); i += 2) free(small[i]);
+  REQUIRE(pool.statistics().holes > 512);
+  become_random();
+  for (const std::uint64_t pages : {30U, 20U}) CHECK(is_in_view(allocate(pages * kPage + 4096)));
+  check();
+}
+
+TEST_CASE_METHOD(Fixture, "a request for more than any device has is refused, and changes nothing") {
+  open(8);
+  for (const std::uint64_t bytes :
+       {SharedPool::kMostBytes, kMaximumBytes, kMaximumBytes + 1, UINT64_MAX, (kPages + 1) * kPage}) {
+    CAPTURE(bytes);
+    CHECK(pool.allocate(bytes, device).kind == AllocateOutcome::Kind::kNoRoom);
+    check();
+  }
+  CHECK(device.free_pages() == kPages - 8);
+  become_random();
+  for (const std::uint64_t bytes : {SharedPool::kMostBytes, UINT64_MAX}) {
+    CHECK(pool.allocate(bytes, device).kind == AllocateOutcome::Kind::kNoRoom);
+    check();
+  }
+  CHECK(device.free_pages() == kPages - 8);
 }
 
 TEST_CASE_METHOD(Fixture, "the statistics count what is in views, and what rests there as free") {
