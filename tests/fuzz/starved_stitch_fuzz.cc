@@ -1,5 +1,8 @@
 // Programs in pools of granules whose host memory runs out at any request for some: the pool refuses what needs it,
 // keeps its books, and serves all its memory again once the host has some.
+#include <iterator>
+#include <random>
+
 #include "catch.h"
 #include "pool_checks/granule_program.h"
 
@@ -57,6 +60,28 @@ TEST_CASE("where the host refuses requests again and again, a pool of granules k
       CHECK(plays_starved(again, shape, 0, again, wrong));
       REQUIRE(wrong == "");
     }
+  }
+}
+
+TEST_CASE("where the host and the device refuse at random, a pool of granules keeps its books and all its memory") {
+  for (std::uint64_t seed = 0; seed < 160; ++seed) {
+    const Shape &shape = kShapes[seed % std::size(kShapes)];
+    CAPTURE(shape.pages, shape.preallocated, shape.each, seed);
+    std::mt19937_64 random(seed);
+    GranuleProgram program(shape.pages);
+    RandomSteps steps(program, seed, shape.pages);
+    REQUIRE(program.open(shape.preallocated, shape.each));
+    for (int step = 0; step < 250; ++step) {
+      if (random() % 4 == 0) program.starve(random() % 40);
+      if (random() % 6 == 0) program.device.refuse(random() % 20, 1 + random() % 4);
+      if (random() % 50 == 0) program.device.provide(random() % 2 == 0);
+      steps.step();
+      REQUIRE(program.wrong() == "");
+    }
+    program.starve(host_memory::kPlenty);
+    program.device.refuse(0, 0);
+    program.device.provide(true);
+    REQUIRE(program.fill() == "");
   }
 }
 
