@@ -16,18 +16,22 @@ constinit std::atomic<int> forks_in_progress{0};
 constinit std::atomic<std::uint64_t> unwaited_forks{0};  // forks that ever went on without waiting
 constinit std::atomic<void (*)()> callbacks[4]{};
 
-// Both sides store first, then load, so one of the two sees the other.
+// Both sides store first, then load, so one of the two sees the other. Waits without storing: a wake of its own would
+// end its pause.
 void before_fork() {
   const std::uint64_t deadline = now_ns() + ForkExclusion::kLongestNs;
-  for (Waiter waiter;;) {
+  const auto may_go_on = [deadline] { return exclusions.load() == 0 || now_ns() > deadline; };
+  for (Waiter waiter;; waiter.pause()) {
+    if (!may_go_on()) {
+      continue;
+    }
     forks_in_progress.fetch_add(1);
-    if (exclusions.load() == 0 || now_ns() > deadline) {
+    if (may_go_on()) {
       unwaited_forks.fetch_add(1);
       return;
     }
     forks_in_progress.fetch_sub(1);
     wake_waiters();
-    waiter.pause();
   }
 }
 

@@ -47,6 +47,7 @@ int main() {
   while (!loading_core.begun.load()) {
     sched_yield();
   }
+  loading_core.forking.store(true);
   const pid_t process = fork();
   if (process == 0) _exit(child());
   int status = 0;

@@ -5,5 +5,6 @@
 
 struct LoadingCore {
   std::atomic<bool> begun{false};
+  std::atomic<bool> forking{false};
   std::atomic<bool> done{false};
 };

@@ -14,7 +14,11 @@ extern "C" __attribute__((visibility("default"))) void *dlopen(const char *file,
     return behind(file, flags);
   }
   start->begun.store(true);
-  for (int turn = 0; turn < 1000; ++turn) {
+  while (!start->forking.load()) {
+    sched_yield();
+  }
+  // Few turns: on a busy machine each may take long, and no fork waits for ever.
+  for (int turn = 0; turn < 50; ++turn) {
     sched_yield();
   }
   void *const core = behind(file, flags);
