@@ -33,8 +33,8 @@ CUresult DeviceMemory::allocate_missed(const Request &request, Act act, CUdevice
   // A slab is whole granules: what fits to the last byte the driver can still serve by itself.
   const ledger::Account &account = ledger_.account(where.device);
   // And what fits beside granules, which are whole pages, once those that hold nothing went back.
-  const bool no_slab_ever = pool::Pool::slab_bytes_for(request.upper_bound) > account.limit() ||
-                            pools_.has_granules(*where.context);
+  const bool no_slab_ever =
+      pool::Pool::slab_bytes_for(request.upper_bound) > account.limit() || pools_.has_granules(*where.context);
   if ((*denied == events::Reason::limit || *denied == events::Reason::group) &&
       (request.upper_bound <= account.available() ||
        (no_slab_ever && room_.make_room({request.api, where.device, request.upper_bound}, Room::Patience::briefly)))) {

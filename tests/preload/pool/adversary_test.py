@@ -25,6 +25,8 @@ VARIANTS = {
     "growth": ("sim", {"RATION_PREALLOCATE": "false"}),
     "older": ("older", HALF_PREALLOCATED | {"SIMCUDA_MISSING": "cuCtxRecordEvent"}),
     "driver": ("sim", {"RATION_MODE": "async", "RATION_LIMIT": 32 * MIB}),  # one step of the simulator's pools
+    "granules": ("sim", HALF_PREALLOCATED | {"RATION_BACKING": "vmm"}),
+    "granules_growth": ("sim", {"RATION_PREALLOCATE": "false", "RATION_BACKING": "vmm"}),
     "synchronous": ("sim", HALF_PREALLOCATED | {"RATION_FREE": "synchronous"}),
 }
 
