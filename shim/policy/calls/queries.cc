@@ -184,7 +184,8 @@ bool Queries::write_context(CUdeviceptr address, void *data) {
   }
   // Granules belong to no context of the driver's.
   const ContextRef owner = data != nullptr ? pools_.owner_of(address) : nullptr;
-  if (owner != nullptr && pools_.block_at(address, owner)) {
+  if (owner != nullptr && BlockPools::has_granules(*owner) && pools_.block_at(address, owner) &&
+      in_context(CUDA_SUCCESS) == CUDA_SUCCESS) {
     put(data, reinterpret_cast<std::uintptr_t>(owner->handle));
     return true;
   }
