@@ -37,13 +37,25 @@ Pool::Placement Pool::cached_placement(std::uint64_t granules) const noexcept {
 // The rare case first: sizes may be random, and a branch on them costs more than it saves.
 Pool::Placement Pool::choose_hole(std::uint64_t granules) noexcept {
   using Side = HoleIndex::Side;
-  if (growing_ && !scarce_) return {index_.find(granules, Side::kLow, kLowest), true};
+  if (is_special_) [[unlikely]]
+    return choose_specially(granules);
   if (runs_.is_repeated(granules) && granules >= kRunGranules) return choose_in_run(granules);
-  if (scarce_ && granules < kRunGranules && granules >= kScarceRunGranules && runs_.is_repeated(granules)) {
+  if (granules < kLargeGranules) return {index_.find(granules, Side::kHigh), false};
+  if (lifetimes_.is_short_lived(granules)) return {index_.find(granules, Side::kHigh, kHighest), false};
+  return choose_tight(granules);
+}
+
+// While memory is scarce, or the slab grows.
+Pool::Placement Pool::choose_specially(std::uint64_t granules) noexcept {
+  using Side = HoleIndex::Side;
+  if (!scarce_) return {index_.find(granules, Side::kLow, kLowest), true};
+  const bool repeated = runs_.is_repeated(granules);
+  if (repeated && granules >= kRunGranules) return choose_in_run(granules);
+  if (repeated && granules >= kScarceRunGranules) {
     runs_.extend();
     if (const std::uint32_t hole = continue_small_run(granules); hole != 0) return {hole, true};
   }
-  if (granules < kLargeGranules) return {index_.find(granules, Side::kHigh, scarce_ ? kAmongScarce : 1), false};
+  if (granules < kLargeGranules) return {index_.find(granules, Side::kHigh, kAmongScarce), false};
   if (lifetimes_.is_short_lived(granules)) return {index_.find(granules, Side::kHigh, kHighest), false};
   return choose_tight(granules);
 }

@@ -141,9 +141,15 @@ class Pool {
   bool hole_around(Address address, Hole &hole) const noexcept;
   // While a slab grows at its high end, blocks are placed from the low end of the lowest holes, so that what is free
   // lies at that end.
-  void set_growing(bool growing) noexcept { growing_ = growing; }
+  void set_growing(bool growing) noexcept {
+    growing_ = growing;
+    is_special_ = scarce_ || growing_;
+  }
   // While memory is scarce a small block gets the tightest of many holes instead of the highest one.
-  void set_scarce(bool scarce) noexcept { scarce_ = scarce; }
+  void set_scarce(bool scarce) noexcept {
+    scarce_ = scarce;
+    is_special_ = scarce_ || growing_;
+  }
   // Whether the next block of a long run of this size has no place behind its predecessor, nor in the fresh page: most
   // likely such blocks go together, and then a page of their own is wholly free again.
   [[nodiscard]] bool wants_page(std::uint64_t bytes) const noexcept;
@@ -194,7 +200,8 @@ class Pool {
   [[nodiscard]] Placement cached_placement(std::uint64_t granules) const noexcept;
   [[nodiscard]] Placement choose_hole(std::uint64_t granules) noexcept;
   [[nodiscard, gnu::noinline]] Placement choose_in_run(std::uint64_t granules) noexcept;
-  [[nodiscard]] std::uint32_t continue_small_run(std::uint64_t granules) const noexcept;
+  [[nodiscard, gnu::cold, gnu::noinline]] Placement choose_specially(std::uint64_t granules) noexcept;
+  [[nodiscard, gnu::noinline]] std::uint32_t continue_small_run(std::uint64_t granules) const noexcept;
   [[nodiscard]] Placement choose_tight(std::uint64_t granules) noexcept;
   // The hole for the next block of a long run, whose last block is `before`.
   [[nodiscard]] std::uint32_t continue_run(std::uint32_t before, std::uint64_t granules) noexcept;
@@ -256,6 +263,7 @@ class Pool {
   std::uint64_t withheld_count_ = 0;
   bool scarce_ = false;
   bool growing_ = false;
+  bool is_special_ = false;  // either
   Address fresh_page_ = 0;
   std::uint64_t live_count_ = 0;
   std::uint64_t retired_count_ = 0;

@@ -76,12 +76,16 @@ class SharedPool {
   FreeOutcome free_locked(Address address) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
     least_missed_ = kNoneMissed;
     const FreeOutcome outcome = pool_.free(address);
-    return outcome || stitcher_ == nullptr ? outcome : stitcher_->free(address);
+    if (!outcome) [[unlikely]]
+      return free_view(address);
+    return outcome;
   }
   FreeOutcome reclaim_locked(Address address) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
     least_missed_ = kNoneMissed;
     const FreeOutcome outcome = pool_.reclaim(address);
-    return outcome || stitcher_ == nullptr ? outcome : stitcher_->reclaim(address);
+    if (!outcome) [[unlikely]]
+      return reclaim_view(address);
+    return outcome;
   }
   AddSlabOutcome add_slab_locked(const Slab &slab) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
     least_missed_ = kNoneMissed;
@@ -100,7 +104,9 @@ class SharedPool {
   FreeOutcome retire_locked(Address address, std::uint64_t most = UINT64_MAX) noexcept
       RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
     const FreeOutcome outcome = pool_.retire(address, most);
-    return outcome.kind != FreeOutcome::Kind::kNotABlock || stitcher_ == nullptr ? outcome : retire_view(address, most);
+    if (!outcome) [[unlikely]]
+      return retire_view(address, most, outcome);
+    return outcome;
   }
 
   // For memory that was obtained before the first request.
@@ -134,12 +140,11 @@ class SharedPool {
   // Searches the pool, unless a search for as few bytes failed and nothing was added to the pool since.
   AllocateOutcome search(std::uint64_t bytes) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_));
   AllocateOutcome search_anew(std::uint64_t bytes) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
-    if (bytes >= watched_bytes_ && stitcher_->takes(bytes)) [[unlikely]] {
-      if (bytes >= page_bytes_) least_missed_ = std::min(least_missed_, bytes);  // noted once
-      return {AllocateOutcome::Kind::kNoRoom, {}, 0};
-    }
-    const AllocateOutcome outcome = pool_.allocate(bytes);
-    if (outcome.kind == AllocateOutcome::Kind::kNoRoom) [[unlikely]] {
+    const bool taken = bytes >= watched_bytes_ && is_taken(bytes);
+    // One object, made in place: a second one to return costs a tenth of a hit.
+    const AllocateOutcome outcome =
+        taken ? AllocateOutcome{AllocateOutcome::Kind::kNoRoom, {}, 0} : pool_.allocate(bytes);
+    if (outcome.kind == AllocateOutcome::Kind::kNoRoom && !taken) [[unlikely]] {
       ++failed_searches_;
       least_missed_ = std::min(least_missed_, bytes);
     }
@@ -148,7 +153,14 @@ class SharedPool {
   [[gnu::cold, gnu::noinline]] AllocateOutcome allocate_from(Upstream &upstream, std::uint64_t bytes) noexcept;
   AllocateOutcome grow_for(std::uint64_t bytes, Upstream &upstream) noexcept;
   AllocateOutcome stitch_for(std::uint64_t bytes, Upstream &upstream) noexcept;
-  FreeOutcome retire_view(Address address, std::uint64_t most) noexcept
+  // Of what the pool itself does not know; out of the way of hits.
+  [[gnu::cold, gnu::noinline]] bool is_taken(std::uint64_t bytes) noexcept
+      RATION_POOL_ANNOTATE(requires_capability(mutex_));
+  [[gnu::cold, gnu::noinline]] FreeOutcome free_view(Address address) noexcept
+      RATION_POOL_ANNOTATE(requires_capability(mutex_));
+  [[gnu::cold, gnu::noinline]] FreeOutcome reclaim_view(Address address) noexcept
+      RATION_POOL_ANNOTATE(requires_capability(mutex_));
+  [[gnu::cold, gnu::noinline]] FreeOutcome retire_view(Address address, std::uint64_t most, FreeOutcome known) noexcept
       RATION_POOL_ANNOTATE(requires_capability(mutex_));
   enum class Planned { home, block };
   AllocateOutcome carry_out(std::uint64_t bytes, Planned what, Upstream &upstream) noexcept;

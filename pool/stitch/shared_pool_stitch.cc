@@ -20,7 +20,22 @@ bool SharedPool::stitch_from(const stitch::Layout &layout) noexcept try {
   return false;
 }
 
-FreeOutcome SharedPool::retire_view(Address address, std::uint64_t most) noexcept {
+bool SharedPool::is_taken(std::uint64_t bytes) noexcept {
+  if (!stitcher_->takes(bytes)) return false;
+  if (bytes >= page_bytes_) least_missed_ = std::min(least_missed_, bytes);  // noted once
+  return true;
+}
+
+FreeOutcome SharedPool::free_view(Address address) noexcept {
+  return stitcher_ == nullptr ? FreeOutcome{FreeOutcome::Kind::kNotABlock, 0} : stitcher_->free(address);
+}
+
+FreeOutcome SharedPool::reclaim_view(Address address) noexcept {
+  return stitcher_ == nullptr ? FreeOutcome{FreeOutcome::Kind::kNotABlock, 0} : stitcher_->reclaim(address);
+}
+
+FreeOutcome SharedPool::retire_view(Address address, std::uint64_t most, FreeOutcome known) noexcept {
+  if (known.kind != FreeOutcome::Kind::kNotABlock || stitcher_ == nullptr) return known;
   const stitch::View *view = stitcher_->around(address);
   if (view != nullptr && view->address == address && view->bytes > most) return {FreeOutcome::Kind::kTooLarge, 0};
   return stitcher_->retire(address);
