@@ -41,8 +41,7 @@ Pool::Placement Pool::choose_hole(std::uint64_t granules) noexcept {
     return choose_specially(granules);
   if (runs_.is_repeated(granules) && granules >= kRunGranules) return choose_in_run(granules);
   if (granules < kLargeGranules) return {index_.find(granules, Side::kHigh), false};
-  if (lifetimes_.is_short_lived(granules)) return {index_.find(granules, Side::kHigh, kHighest), false};
-  return choose_tight(granules);
+  return choose_large(granules);
 }
 
 // While memory is scarce, or the slab grows.
@@ -56,7 +55,12 @@ Pool::Placement Pool::choose_specially(std::uint64_t granules) noexcept {
     if (const std::uint32_t hole = continue_small_run(granules); hole != 0) return {hole, true};
   }
   if (granules < kLargeGranules) return {index_.find(granules, Side::kHigh, kAmongScarce), false};
-  if (lifetimes_.is_short_lived(granules)) return {index_.find(granules, Side::kHigh, kHighest), false};
+  return choose_large(granules);
+}
+
+// A single large block.
+Pool::Placement Pool::choose_large(std::uint64_t granules) noexcept {
+  if (lifetimes_.is_short_lived(granules)) return {index_.find(granules, HoleIndex::Side::kHigh, kHighest), false};
   return choose_tight(granules);
 }
 

@@ -202,6 +202,7 @@ class Pool {
   [[nodiscard, gnu::noinline]] Placement choose_in_run(std::uint64_t granules) noexcept;
   [[nodiscard, gnu::cold, gnu::noinline]] Placement choose_specially(std::uint64_t granules) noexcept;
   [[nodiscard, gnu::noinline]] std::uint32_t continue_small_run(std::uint64_t granules) const noexcept;
+  [[nodiscard]] Placement choose_large(std::uint64_t granules) noexcept;
   [[nodiscard]] Placement choose_tight(std::uint64_t granules) noexcept;
   // The hole for the next block of a long run, whose last block is `before`.
   [[nodiscard]] std::uint32_t continue_run(std::uint32_t before, std::uint64_t granules) noexcept;
@@ -211,6 +212,8 @@ class Pool {
   std::uint32_t take_whole_hole(std::uint32_t hole, std::uint64_t granules) noexcept;
   std::uint32_t new_node(std::uint64_t granule, std::uint32_t previous, std::uint32_t next, Node::Kind kind) noexcept;
   void drop_node(std::uint32_t node) noexcept;
+  template <class List>
+  std::size_t list_nodes(Address from, std::size_t count, List list) const noexcept;
   // The block that starts there if it is retired exactly as asked.
   [[nodiscard]] AddressMap::Place place_of(Address address, bool retired) const noexcept;
   std::uint32_t occupy(std::uint32_t hole, std::uint64_t start, std::uint64_t granules) noexcept;

@@ -63,7 +63,9 @@ bool Pool::is_marked(Address address) const noexcept {
   return block != 0 && nodes_.at(block).is_marked();
 }
 
-std::size_t Pool::live_blocks(Address from, Block *blocks, std::size_t count) const noexcept {
+// Calls list(node) with each node that starts at or above `from`, in address order, until it has listed `count`.
+template <class List>
+std::size_t Pool::list_nodes(Address from, std::size_t count, List list) const noexcept {
   std::size_t found = 0;
   const auto after = std::upper_bound(regions_.begin(), regions_.end(), from, starts_after);
   auto region = after == regions_.begin() ? after : std::prev(after);
@@ -73,11 +75,26 @@ std::size_t Pool::live_blocks(Address from, Block *blocks, std::size_t count) co
     if (granule >= nodes_.at(region->end).granule()) continue;
     if (granule > nodes_.at(at).granule()) at = node_around(*region, granule);
     for (; at != region->end && found < count; at = nodes_.at(at).next) {
-      const Node &node = nodes_.at(at);
-      if (node.is_block() && !node.is_retired() && node.address() >= from) blocks[found++] = describe(at);
+      if (nodes_.at(at).address() >= from && list(at, found)) ++found;
     }
   }
   return found;
+}
+
+std::size_t Pool::live_blocks(Address from, Block *blocks, std::size_t count) const noexcept {
+  return list_nodes(from, count, [&](std::uint32_t at, std::size_t found) {
+    const bool listed = nodes_.at(at).is_block() && !nodes_.at(at).is_retired();
+    if (listed) blocks[found] = describe(at);
+    return listed;
+  });
+}
+
+std::size_t Pool::holes(Address from, Hole *holes, std::size_t count) const noexcept {
+  return list_nodes(from, count, [&](std::uint32_t at, std::size_t found) {
+    const bool listed = nodes_.at(at).is_hole();
+    if (listed) holes[found] = {nodes_.at(at).address(), pool::bytes_of(size_of(nodes_, at))};
+    return listed;
+  });
 }
 
 std::optional<Slab> Pool::slab_of(Address address) const noexcept {

@@ -1,7 +1,5 @@
 // Withheld ranges: parts of a slab that are in no hole and in no block.
 // Layer: pool, a leaf (standard library only). Threads: the caller locks.
-#include <algorithm>
-
 #include "pool/pool.h"
 
 namespace ration::pool {
@@ -87,25 +85,6 @@ void Pool::join_withheld(Address address, Address next) noexcept {
   blocks_.erase(second);
   drop_node(second.node);
   --withheld_count_;
-}
-
-std::size_t Pool::holes(Address from, Hole *holes, std::size_t count) const noexcept {
-  std::size_t found = 0;
-  const auto after = std::upper_bound(regions_.begin(), regions_.end(), from, starts_after);
-  auto region = after == regions_.begin() ? after : std::prev(after);
-  for (; region != regions_.end() && found < count; ++region) {
-    std::uint32_t at = region->begin;
-    const std::uint64_t granule = from >> kGranuleShift;
-    if (granule >= nodes_.at(region->end).granule()) continue;
-    if (granule > nodes_.at(at).granule()) at = node_around(*region, granule);
-    for (; at != region->end && found < count; at = nodes_.at(at).next) {
-      const Node &node = nodes_.at(at);
-      if (node.is_hole() && node.address() >= from) {
-        holes[found++] = {node.address(), pool::bytes_of(size_of(nodes_, at))};
-      }
-    }
-  }
-  return found;
 }
 
 bool Pool::hole_around(Address address, Hole &hole) const noexcept {

@@ -19,6 +19,8 @@ constexpr std::uint64_t kMappingsEach = 8;
 constexpr std::uint64_t kMappings = 16384;
 constexpr std::uint64_t kDroppedAtOnce = 4;
 
+// A run does not open pages while less than this part of all memory is in the stock.
+constexpr std::uint64_t kKeptFromRuns = 128;
 // Before less than this part of all memory is free, a program of recurring sizes is not stitched for the few others.
 constexpr std::uint64_t kVeryAmple = 2;
 
@@ -102,12 +104,17 @@ Stitcher::Scan Stitcher::scan() const {
 bool Stitcher::harvest(Scan &scan, std::uint64_t pages) {
   for (const auto &[hole_bytes, id] : scan.whole) {
     if (granules_.stock_pages() >= pages) break;
-    Granule &granule = granules_.at(id);
-    if (!pool_.withhold(granule.home, granule.pages * page())) return false;
-    granule.state = State::transit;
-    granules_.put(id);
+    if (!take_from_home(id)) return false;
   }
   return granules_.stock_pages() >= pages;
+}
+
+bool Stitcher::take_from_home(GranuleId id) {
+  Granule &granule = granules_.at(id);
+  if (!pool_.withhold(granule.home, granule.pages * page())) return false;
+  granule.state = State::transit;
+  granules_.put(id);
+  return true;
 }
 
 void Stitcher::close_parts(Scan &scan) {
@@ -121,10 +128,7 @@ void Stitcher::close_parts(Scan &scan) {
     if (bytes < granules_.at(id).pages * page()) continue;
     for (const Piece &each : closed) (void)pool_.restore(each.address);
     closed_.erase(id);
-    Granule &granule = granules_.at(id);
-    if (!pool_.withhold(granule.home, granule.pages * page())) return;
-    granule.state = State::transit;
-    granules_.put(id);
+    if (!take_from_home(id)) return;
   }
 }
 
@@ -196,7 +200,7 @@ std::optional<Stitcher::Choice> Stitcher::continue_run(std::uint64_t bytes, cons
   if (head == scan.heads.end() || head->bytes >= page()) return std::nullopt;
   const std::uint64_t left = bytes - head->bytes;
   const bool opens = left % page() != 0;
-  if (left / page() + (opens ? 1 : 0) + granule_bytes_ / page() / 128 > pages) return std::nullopt;
+  if (left / page() + (opens ? 1 : 0) + granule_bytes_ / page() / kKeptFromRuns > pages) return std::nullopt;
   return Choice{left / page(), *head, {left % page(), 0}, opens};
 }
 

@@ -139,6 +139,9 @@ class Stitcher {
   static bool pair_up(std::uint64_t bytes, const Scan &scan, std::uint64_t penalty, std::uint64_t &waste,
                       Choice &choice);
   bool harvest(Scan &scan, std::uint64_t pages);
+  // A granule that is wholly in a hole of the home range goes into the stock, where it keeps its place. False: the host
+  // has no memory.
+  bool take_from_home(GranuleId id);
   // Keeps new blocks out of granules of several pages that have few left, until the last one goes.
   void close_parts(Scan &scan);
   bool reopen_parts() noexcept;

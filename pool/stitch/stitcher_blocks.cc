@@ -29,13 +29,13 @@ bool Stitcher::is_ample() const {
 bool Stitcher::revive(std::uint64_t bytes, Plan &plan) {
   View *found = nullptr;
   // One that is larger would hold more than the block, and a later request may need just that.
-  views_.each_unused(View::State::resting, bytes, bytes, [&](View &view) {
+  views_.each_unused(View::State::resting, bytes, [&](View &view) {
     found = &view;
     return true;
   });
   int looked_at = 0;
   if (found == nullptr) {
-    views_.each_unused(View::State::dormant, bytes, bytes, [&](View &view) {
+    views_.each_unused(View::State::dormant, bytes, [&](View &view) {
       if (retake(view)) found = &view;
       return found != nullptr || ++looked_at == kMostLookedAt;
     });
@@ -205,10 +205,7 @@ void Stitcher::finish_splits(Plan &plan) noexcept {
     for (const Plan::Part &part : split.into) {
       Granule &granule = granules_.at(part.granule);
       granule.handle = part.handle;
-      if (part.done) {
-        granule_bytes_ += part.bytes;
-        continue;
-      }
+      granule_bytes_ += part.done ? part.bytes : 0;
     }
     if (split.released) {
       gone(split.from, granules_.at(split.from).home);

@@ -59,11 +59,11 @@ class Views {
   // The live one whose block contains the address; or nullptr.
   [[nodiscard]] const View *around(Address address) const;
   [[nodiscard]] const std::map<Address, View> &all() const { return views_; }
-  // Those in a state without a block, of `bytes` up to `most` bytes, the smallest first, until visit(view) is true.
+  // Those in a state without a block, of exactly `bytes`, until visit(view) is true.
   template <class Visit>
-  void each_unused(View::State state, std::uint64_t bytes, std::uint64_t most, Visit visit) {
-    const View::ByBytes &unused = unused_[place_of(state)].by_bytes;
-    for (auto at = unused.lower_bound(bytes); at != unused.end() && at->first <= most; ++at) {
+  void each_unused(View::State state, std::uint64_t bytes, Visit visit) {
+    const auto [from, to] = unused_[place_of(state)].by_bytes.equal_range(bytes);
+    for (auto at = from; at != to; ++at) {
       if (visit(views_.find(at->second)->second)) return;
     }
   }

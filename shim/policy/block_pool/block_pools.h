@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "base/held.h"
 #include "events/journal.h"
 #include "ledger/ledger.h"
@@ -211,6 +212,10 @@ class BlockPools {
   // Takes one slab of exactly `bytes` for the current context.
   Take take_slab(std::uint64_t bytes, const char *why, const Contexts::Current &where, DevicePoolState &state,
                  ledger::Effort effort, pool::Slab &slab, CUresult &error);
+  Take obtain(std::uint64_t bytes, int device, DevicePoolState &state, ledger::Effort effort, ledger::Transit &transit,
+              CUresult &error, FunctionRef<CUresult()> call);
+  void slab_taken(DevicePoolState &state, int device, std::uint64_t bytes);
+  void slab_gone(int device, std::uint64_t bytes) noexcept;
   CUdevice handle_of(int device);
   void choose_backing(const ContextRef &context, ContextPool &pool, DevicePoolState &state) noexcept;
   void give_up_addresses(const Context &context, ContextPool &pool) noexcept;

@@ -103,10 +103,7 @@ void BlockPools::note_granule(std::uint64_t handle, std::uint64_t bytes, const c
   }
   journal_.record(
       events::SlabAlloc{handle, bytes, context.device, context.number, id, "cuMemCreate", why, duration_ns});
-  DevicePoolState &state = state_of(context.device);
-  state.full.store(false, std::memory_order_relaxed);
-  state.slab_bytes.fetch_add(bytes, std::memory_order_relaxed);
-  slab_bytes_changed(state, context.device);
+  slab_taken(state_of(context.device), context.device, bytes);
 }
 
 void BlockPools::note_granule_end(std::uint64_t handle, std::uint64_t bytes, const char *api,
@@ -121,11 +118,7 @@ void BlockPools::note_granule_end(std::uint64_t handle, std::uint64_t bytes, con
     }
   }
   journal_.record(events::SlabFree{handle, bytes, context.device, context.number, id, api});
-  if (DevicePoolState *state = known_state(context.device)) {
-    state->full.store(false, std::memory_order_relaxed);
-    state->slab_bytes.fetch_sub(bytes, std::memory_order_relaxed);
-    slab_bytes_changed(*state, context.device);
-  }
+  slab_gone(context.device, bytes);
 }
 
 BlockPools::Take BlockPools::take_granule(std::uint64_t bytes, const char *why, const Contexts::Current &where,
@@ -134,22 +127,12 @@ BlockPools::Take BlockPools::take_granule(std::uint64_t bytes, const char *why, 
   bytes = bytes / state.page_bytes.load() * state.page_bytes.load();
   ledger::Account &account = ledger_.account(where.device);
   ledger::Transit transit(account.transits());
-  const ledger::ReserveOutcome reserved = account.reserve(bytes, effort);
-  if (reserved != ledger::ReserveOutcome::granted) {
-    return reserved == ledger::ReserveOutcome::over_limit ? Take::over_limit : Take::over_group_limit;
-  }
-  transit.hold();
   const std::uint64_t start = journal_.logging() ? now_ns() : 0;
   CUmemGenericAllocationHandle handle = 0;
-  const CUresult result = GranuleMemory::create_handle(handle_of(where.device), bytes, handle);
-  if (result != CUDA_SUCCESS) {
-    account.release(bytes);
-    if (result == CUDA_ERROR_OUT_OF_MEMORY) {
-      state.full.store(true, std::memory_order_relaxed);
-      return Take::device_full;
-    }
-    error = result;
-    return Take::failed;
+  const Take taken = obtain(bytes, where.device, state, effort, transit, error,
+                            [&] { return GranuleMemory::create_handle(handle_of(where.device), bytes, handle); });
+  if (taken != Take::taken) {
+    return taken;
   }
   try {
     note_granule(handle, bytes, why, *where.context, start != 0 ? now_ns() - start : 0);

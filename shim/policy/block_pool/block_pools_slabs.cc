@@ -17,6 +17,43 @@ constexpr std::uint64_t kMostSlackOnDemand = 64U << 20U;
 
 }  // namespace
 
+// Reserves `bytes` and asks the driver for them.
+BlockPools::Take BlockPools::obtain(std::uint64_t bytes, int device, DevicePoolState &state, ledger::Effort effort,
+                                    ledger::Transit &transit, CUresult &error, FunctionRef<CUresult()> call) {
+  ledger::Account &account = ledger_.account(device);
+  const ledger::ReserveOutcome reserved = account.reserve(bytes, effort);
+  if (reserved != ledger::ReserveOutcome::granted) {
+    return reserved == ledger::ReserveOutcome::over_limit ? Take::over_limit : Take::over_group_limit;
+  }
+  transit.hold();
+  const CUresult result = call();
+  if (result == CUDA_SUCCESS) {
+    return Take::taken;
+  }
+  account.release(bytes);
+  if (result == CUDA_ERROR_OUT_OF_MEMORY) {
+    state.full.store(true, std::memory_order_relaxed);
+    return Take::device_full;
+  }
+  error = result;
+  return Take::failed;
+}
+
+// The pools of a device hold more than before.
+void BlockPools::slab_taken(DevicePoolState &state, int device, std::uint64_t bytes) {
+  state.full.store(false, std::memory_order_relaxed);
+  state.slab_bytes.fetch_add(bytes, std::memory_order_relaxed);
+  slab_bytes_changed(state, device);
+}
+
+void BlockPools::slab_gone(int device, std::uint64_t bytes) noexcept {
+  if (DevicePoolState *state = known_state(device)) {
+    state->full.store(false, std::memory_order_relaxed);
+    state->slab_bytes.fetch_sub(bytes, std::memory_order_relaxed);
+    slab_bytes_changed(*state, device);
+  }
+}
+
 BlockPools::Take BlockPools::take_slab(std::uint64_t bytes, const char *why, const Contexts::Current &where,
                                        DevicePoolState &state, ledger::Effort effort, pool::Slab &slab,
                                        CUresult &error) {
@@ -25,22 +62,12 @@ BlockPools::Take BlockPools::take_slab(std::uint64_t bytes, const char *why, con
   }
   ledger::Account &account = ledger_.account(where.device);
   ledger::Transit transit(account.transits());
-  const ledger::ReserveOutcome reserved = account.reserve(bytes, effort);
-  if (reserved != ledger::ReserveOutcome::granted) {
-    return reserved == ledger::ReserveOutcome::over_limit ? Take::over_limit : Take::over_group_limit;
-  }
-  transit.hold();
-  const std::uint64_t start = journal_.logging() ? now_ns() : 0;
   CUdeviceptr address = 0;
-  const CUresult result = real.cuMemAlloc_v2(&address, bytes);
-  if (result != CUDA_SUCCESS) {
-    account.release(bytes);
-    if (result == CUDA_ERROR_OUT_OF_MEMORY) {
-      state.full.store(true, std::memory_order_relaxed);
-      return Take::device_full;
-    }
-    error = result;
-    return Take::failed;
+  const std::uint64_t start = journal_.logging() ? now_ns() : 0;
+  const Take taken =
+      obtain(bytes, where.device, state, effort, transit, error, [&] { return real.cuMemAlloc_v2(&address, bytes); });
+  if (taken != Take::taken) {
+    return taken;
   }
   try {
     if (!slabs_.insert(address, bytes, where.context)) {
@@ -57,9 +84,7 @@ BlockPools::Take BlockPools::take_slab(std::uint64_t bytes, const char *why, con
   slab = {address, bytes, last_slab_.fetch_add(1, std::memory_order_relaxed) + 1};
   journal_.record(events::SlabAlloc{address, bytes, where.device, where.context->number, slab.id, "cuMemAlloc_v2", why,
                                     start != 0 ? now_ns() - start : 0});
-  state.full.store(false, std::memory_order_relaxed);
-  state.slab_bytes.fetch_add(bytes, std::memory_order_relaxed);
-  slab_bytes_changed(state, where.device);
+  slab_taken(state, where.device, bytes);
   account.request_publication();
   return Take::taken;
 }
@@ -88,11 +113,7 @@ void BlockPools::forget_slab(const char *api, const Context &context, const pool
   journal_.record(events::SlabFree{slab.address, slab.bytes, context.device, context.number, slab.id, api});
   ledger_.account(context.device).release(slab.bytes);
   slabs_.erase(slab.address, context);
-  if (DevicePoolState *state = known_state(context.device)) {
-    state->full.store(false, std::memory_order_relaxed);
-    state->slab_bytes.fetch_sub(slab.bytes, std::memory_order_relaxed);
-    slab_bytes_changed(*state, context.device);
-  }
+  slab_gone(context.device, slab.bytes);
   publish(context.device);
 }
 
