@@ -35,6 +35,7 @@ struct Settings {
   std::variant<bool, Size> async_preallocate = false;  // true: as much as mode pool
   bool deterministic_reuse = false;                    // mode async: TF_DETERMINISTIC_ALLOCATOR
   Backing backing = Backing::kSlab;
+  std::optional<Size> granule;
   Free free = Free::kDeferred;
   Managed managed = Managed::kLimit;
   std::optional<Size> large_alignment;

@@ -38,7 +38,7 @@ class SharedPool {
   // Releases granules that hold nothing, of at least `bytes` together or all; returns how much that was. May run while
   // another thread grows the pool.
   std::uint64_t release_granules(std::uint64_t bytes, stitch::DeviceMemory &memory) noexcept;
-  [[nodiscard]] std::uint64_t free_granule_bytes() const noexcept;
+  [[nodiscard]] std::uint64_t gather_granules() noexcept;
   // Throws std::bad_alloc.
   [[nodiscard]] stitch::Stitcher::Everything everything() const;
   [[nodiscard]] stitch::Stitcher::Counts stitch_counts() const noexcept;
@@ -164,6 +164,8 @@ class SharedPool {
       RATION_POOL_ANNOTATE(requires_capability(mutex_));
   enum class Planned { home, block };
   AllocateOutcome carry_out(std::uint64_t bytes, Planned what, Upstream &upstream) noexcept;
+  void wait_for_plan() noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_));
+  void end_plan() noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_));
   bool grow_stock(std::uint64_t bytes, Upstream &upstream) noexcept;
 
   mutable Mutex mutex_;
@@ -178,6 +180,7 @@ class SharedPool {
   std::uint64_t least_missed_ RATION_POOL_ANNOTATE(guarded_by(mutex_)) = kNoneMissed;
   std::uint64_t failed_searches_ RATION_POOL_ANNOTATE(guarded_by(mutex_)) = 0;
   std::unique_ptr<stitch::Stitcher> stitcher_ RATION_POOL_ANNOTATE(guarded_by(mutex_));
+  bool plan_runs_ RATION_POOL_ANNOTATE(guarded_by(mutex_)) = false;  // its driver calls, without the lock
   std::uint64_t watched_bytes_ RATION_POOL_ANNOTATE(guarded_by(mutex_)) = UINT64_MAX;  // from there the stitcher looks
   std::uint64_t page_bytes_ = 0;  // written before the first request
 };

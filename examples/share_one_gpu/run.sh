@@ -20,7 +20,7 @@ failed() {
 }
 
 has_gpu() {
-  [ -e /dev/nvidia0 ] || [ -e /dev/dxg ] || return 1
+  compgen -G '/dev/nvidia[0-9]*' >/dev/null || [ -e /dev/dxg ] || return 1
   python3 -c 'import ctypes, sys; sys.exit(ctypes.CDLL("libcuda.so.1").cuInit(0) != 0)' 2>/dev/null
 }
 

@@ -41,16 +41,31 @@ FreeOutcome SharedPool::retire_view(Address address, std::uint64_t most, FreeOut
   return stitcher_->retire(address);
 }
 
+// Two plans never run at once: the memory of a handle that one releases is the device's only when the views of it that
+// the other takes away are gone. No plan waits while it runs.
+void SharedPool::wait_for_plan() noexcept {
+  while (plan_runs_) changed_.wait(mutex_);
+}
+
+void SharedPool::end_plan() noexcept {
+  plan_runs_ = false;
+  changed_.notify_all();
+}
+
 // One critical section before the driver's calls and one behind them, so that no other thread takes the room.
 AllocateOutcome SharedPool::carry_out(std::uint64_t bytes, Planned what, Upstream &upstream) noexcept {
   stitch::Plan plan;
   {
     const Guard guard(mutex_);
+    wait_for_plan();
     const bool planned = what == Planned::home ? stitcher_->plan_home(plan) : stitcher_->plan(bytes, plan);
     if (!planned && !plan.needs_driver()) return pool_.no_room();
+    plan_runs_ = plan.needs_driver();
   }
-  if (plan.needs_driver()) plan.execute(*upstream.memory());
+  const bool runs = plan.needs_driver();
+  if (runs) plan.execute(*upstream.memory());
   const Guard guard(mutex_);
+  if (runs) end_plan();
   least_missed_ = kNoneMissed;
   if (const std::optional<Block> block = stitcher_->finish(bytes, plan)) {
     return {AllocateOutcome::Kind::kAllocated, *block, 0};
@@ -107,10 +122,13 @@ bool SharedPool::add_granule(std::uint64_t handle, std::uint64_t bytes, stitch::
     const Guard guard(mutex_);
     if (!stitcher_->add(handle, bytes)) return false;
     pool_.set_growing(false);
+    wait_for_plan();
     if (!stitcher_->plan_home(plan)) return true;  // it is the pool's, for views
+    plan_runs_ = true;
   }
   plan.execute(memory);
   const Guard guard(mutex_);
+  end_plan();
   least_missed_ = kNoneMissed;
   (void)stitcher_->finish(0, plan);
   return true;
@@ -120,8 +138,10 @@ std::uint64_t SharedPool::release_granules(std::uint64_t bytes, stitch::DeviceMe
   stitch::Plan plan;
   {
     const Guard guard(mutex_);
+    wait_for_plan();
     if (stitcher_ == nullptr || stitcher_->plan_release(bytes, plan) == 0) return 0;
     ++removed_;
+    plan_runs_ = true;
   }
   plan.execute(memory);
   std::uint64_t released = 0;
@@ -129,13 +149,13 @@ std::uint64_t SharedPool::release_granules(std::uint64_t bytes, stitch::DeviceMe
   const Guard guard(mutex_);
   (void)stitcher_->finish(0, plan);
   ++returned_;
-  changed_.notify_all();
+  end_plan();
   return released;
 }
 
-std::uint64_t SharedPool::free_granule_bytes() const noexcept {
+std::uint64_t SharedPool::gather_granules() noexcept {
   const Guard guard(mutex_);
-  return stitcher_ == nullptr ? 0 : stitcher_->free_granule_bytes();
+  return stitcher_ == nullptr ? 0 : stitcher_->gather();
 }
 
 stitch::Stitcher::Everything SharedPool::everything() const {

@@ -63,8 +63,10 @@ class Stitcher {
   // Makes `plan` to release what holds nothing, at least `bytes` of it or all; returns how much that is.
   std::uint64_t plan_release(std::uint64_t bytes, Plan &plan) noexcept;
 
-  // What plan_release() could release.
+  // Whole granules that hold nothing, but for what is closed to new blocks.
   [[nodiscard]] std::uint64_t free_granule_bytes() const noexcept;
+  // What plan_release() could release. As that does, it breaks up what waits to be used again.
+  std::uint64_t gather() noexcept;
   // All that is mapped, and all handles, in whatever state. Throws std::bad_alloc.
   struct Everything {
     std::vector<FreeRanges::Range> mappings;

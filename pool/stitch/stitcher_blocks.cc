@@ -410,6 +410,12 @@ std::uint64_t Stitcher::free_granule_bytes() const noexcept try {
   return granules_.stock_pages() * page();
 }
 
+std::uint64_t Stitcher::gather() noexcept {
+  break_up(UINT64_MAX);
+  (void)reopen_parts();
+  return free_granule_bytes();
+}
+
 Stitcher::Everything Stitcher::everything() const {
   Everything all;
   for (const auto &[address, id] : home_) all.mappings.push_back({address, granules_.at(id).pages * page()});

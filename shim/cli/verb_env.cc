@@ -3,6 +3,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "cli/driver_probe.h"
 #include "cli/exit_status.h"
 #include "cli/log.h"
 #include "cli/run/run_preparation.h"
@@ -55,12 +56,9 @@ Json setting_of(const config::Settings &settings, const config::Option &option) 
   return row;
 }
 
-Json as_json(const config::Settings &settings, const std::vector<config::Problem> &problems) {
-  Json document = {{"schema", "ration.env/1"},
-                   {"settings", Json::array()},
-                   {"foreign", Json::array()},
-                   {"files", settings.files},
-                   {"problems", Json::array()}};
+Json as_json(const config::Settings &settings, const std::vector<config::Problem> &problems, const Json &devices) {
+  Json document = {{"schema", "ration.env/1"}, {"settings", Json::array()}, {"foreign", Json::array()},
+                   {"files", settings.files},  {"devices", devices},        {"problems", Json::array()}};
   for (const config::Option &option : config::options()) {
     if (option.state != config::State::kInternal) {
       document["settings"].push_back(setting_of(settings, option));
@@ -82,7 +80,7 @@ void print_row(std::string_view name, std::string_view source, const std::string
   std::cout << std::left << std::setw(20) << name << std::setw(13) << source << text << '\n';
 }
 
-void print_table(const config::Settings &settings) {
+void print_table(const config::Settings &settings, const Json &devices) {
   for (const config::Option &option : config::options()) {
     if (option.state == config::State::kInternal) {
       continue;
@@ -102,11 +100,20 @@ void print_table(const config::Settings &settings) {
     std::cout << config::shown(word.variable) << '=' << config::shown(word.value) << ": "
               << config::name_of(word.disposition) << ": " << config::printable(word.reason) << '\n';
   }
+  for (const Json &device : devices) {
+    const std::string backing = device.value("backing", "");
+    print_row("device " + std::to_string(device.value("dev", 0)), "driver",
+              config::printable(device.value("name", "")) +
+                  (backing.empty() ? "" : ", backing " + backing + ": " + device.value("backing_reason", "")));
+  }
 }
 
 }  // namespace
 
 int run_verb(const EnvRequest &request) {
+  if (request.answers_probe) {
+    return answer_probe();
+  }
   EnvironmentBlock environment(config::process_environment());
   set_flags(request.run, environment);
   std::vector<config::Problem> problems;
@@ -116,11 +123,12 @@ int run_verb(const EnvRequest &request) {
     fatal = fatal || problem.fatal_for_cli;
     log_line(problem.line);
   }
+  const Json devices = fatal ? Json::array() : ask_driver(request.run, environment);
   if (request.json) {
     // A value may hold any bytes; those that are not UTF-8 become the replacement character.
-    std::cout << as_json(settings, problems).dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+    std::cout << as_json(settings, problems, devices).dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
   } else {
-    print_table(settings);
+    print_table(settings, devices);
   }
   return flush_stdout() && !fatal ? 0 : kOurError;
 }

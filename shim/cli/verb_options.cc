@@ -103,23 +103,31 @@ void describe_flags(CLI::App &verb, Flags &flags) {
   }
 }
 
-void describe_run(CLI::App &verb, RunRequest &request) {
-  describe_flags(verb, request.flags);
+void describe_simulation(CLI::App &verb, RunRequest &request) {
   verb.add_option_function<std::string>(
           "--sim", [&request](const std::string &value) { request.simulate = value; },
           "run on simulated GPUs, without a real one: 8GiB, 2x8GiB or 8GiB,4GiB")
       ->type_name("[Nx]SIZE");
+}
+
+void describe_run(CLI::App &verb, RunRequest &request) {
+  describe_flags(verb, request.flags);
+  describe_simulation(verb, request);
   verb.formatter(std::make_shared<RunFormatter>());
   verb.footer(kRunFooter);
 }
 
 void describe_env(CLI::App &verb, EnvRequest &request) {
   verb.add_flag("--json", request.json, "one JSON document, sizes in bytes");
+  verb.add_flag("--answer-probe", request.answers_probe, "")->group("");  // not for people: driver_probe.h
   describe_flags(verb, request.run.flags);
+  describe_simulation(verb, request.run);
   verb.remove_option(verb.get_option("--group-tree"));  // creates a tree; it sets nothing that is shown
   verb.add_option("command", request.run.command, "the command that the rules in settings files are matched against");
   verb.footer(
-      "Variables that a framework reads itself are not applied in a process that has loaded the framework.\n\n"
+      "Variables that a framework reads itself are not applied in a process that has loaded the framework.\n"
+      "Below the settings: the driver's devices, and what a pool on each is made of. A first granule is tried when a\n"
+      "program allocates; where that fails, slabs serve the device, and one line says why.\n\n"
       "Examples:\n  ration env\n  RATION_LIMIT=40% ration env --json\n"
       "  ration env --mode direct -- python3 serve.py      what `ration run` would use with the same arguments\n\n"
       "Exit status: 0; 2 a bad option; 125 a setting cannot be used as written.");

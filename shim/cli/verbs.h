@@ -21,6 +21,7 @@ struct RunRequest {
 struct EnvRequest {
   RunRequest run;  // shows the settings of this
   bool json = false;
+  bool answers_probe = false;  // driver_probe.h
 };
 
 struct ConfigRequest {

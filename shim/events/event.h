@@ -100,6 +100,7 @@ struct SlabAlloc {
   const char *backend;  // the driver's function, for instance cuMemAlloc_v2
   const char *why;      // preallocate or grow
   std::uint64_t duration_ns;
+  std::uint64_t range = 0;  // bytes of the addresses from `address` on, which hold no memory of their own; 0: a slab
 };
 
 // The pool released a slab, or lost it with its context.
@@ -148,6 +149,8 @@ struct DeviceFacts {
   bool limit_asked;
   std::uint64_t group_limit = 0;  // of its groups, the smallest; 0: none. Not in the log
   std::string mode{};             // the mode that serves it, where it is not the process's
+  std::string backing{};          // what its pools are made of; empty: it has none
+  std::string backing_reason{};
 };
 
 // The first line: program, host and settings.

@@ -69,6 +69,9 @@ void format(Line &line, const SlabAlloc &event, int thread) {
       R"("dur":{})",
       thread, event.device, event.context, event.slab, event.address, event.size, event.backend, event.why,
       event.duration_ns);
+  if (event.range != 0) {
+    add(line, R"(,"range":{})", event.range);
+  }
 }
 
 void format(Line &line, const SlabFree &event, int thread) {
@@ -143,6 +146,10 @@ std::string meta_line(const Meta &meta, const Process &process) {
                        {"limit_asked", device.limit_asked}});
     if (!device.mode.empty()) {
       devices.back()["mode"] = device.mode;
+    }
+    if (!device.backing.empty()) {
+      devices.back()["backing"] = device.backing;
+      devices.back()["backing_reason"] = device.backing_reason;
     }
   }
   json settings = json::object();

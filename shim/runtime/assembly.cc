@@ -11,6 +11,7 @@ using driver::real;
 Assembly::Assembly(const Options &options, policy::LimitSource &limits, events::JournalOptions journal_options,
                    std::string &problem)
     : async_mode(options.async),
+      pool_mode(options.pool),
       journal(std::move(journal_options), problem),
       devices(limits, ledger),
       contexts(devices),
@@ -55,8 +56,14 @@ void Assembly::describe() {
   for (events::DeviceFacts &device : facts) {
     const std::uint64_t group_limit = ledger.account(device.ordinal).group_limit();
     device.group_limit = group_limit != ledger::kNoLimit ? group_limit : 0;
-    const policy::Device *known = async_mode ? devices.find(device.ordinal) : nullptr;
-    device.mode = known != nullptr && !policy::AsyncPools::supported_on(known->handle) ? "pool" : "";
+    const policy::Device *known = devices.find(device.ordinal);
+    if (known == nullptr) {
+      continue;
+    }
+    device.mode = async_mode && !policy::AsyncPools::supported_on(known->handle) ? "pool" : "";
+    if (pool_mode && (!async_mode || !device.mode.empty())) {
+      device.backing = policy::name_of(pools.backing_on(known->handle, device.backing_reason));
+    }
   }
   journal.describe(std::move(facts), version);
 }

@@ -40,6 +40,7 @@ struct Assembly {
 
   const Birthplace birthplace;
   const bool async_mode;
+  const bool pool_mode;
   ledger::Ledger ledger;
   events::Journal journal;
   policy::Devices devices;

@@ -45,7 +45,8 @@ policy::Preallocation ConfiguredLimits::preallocation_on(const events::DeviceFac
     return {};
   }
   const auto plan = settings_.preallocation_on({device.ordinal, device.uuid, device.total});
-  return {plan.bytes, plan.after, plan.headroom, false};
+  const std::uint64_t granule_bytes = settings_.granule ? settings_.granule->bytes_of(device.total) : 0;
+  return {plan.bytes, plan.after, plan.headroom, false, granule_bytes};
 }
 
 // A size has the meaning of TF_CUDA_MALLOC_ASYNC_SUPPORTED_PREALLOC: all of it or nothing.

@@ -60,7 +60,8 @@ def interposer(library, order, is_used=True):
         between = f"{first}:{theirs}:{last}" if first else f"{theirs}:{last}"
         for how in ("dlsym", "dlsym_by_dlvsym_next_newest", "dlsym_by_dlsym_libc"):
             preload = between if order == "before" else f"{ours}:{theirs}"
-            done = run("looked_up", "soname", how, folder=folder, preload=preload, **LIMITED)
+            # The interposer wraps the call of which slabs are made.
+            done = run("looked_up", "soname", how, folder=folder, preload=preload, RATION_BACKING="slab", **LIMITED)
             expect_that(f"{how}: status {done.status}: {done.out} {done.err}",
                         "blocks=10 code=2 untouched=1" in done.out)
             if how == "dlsym" and is_used:

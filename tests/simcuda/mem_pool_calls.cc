@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "implemented.h"
+#include "tests/simcuda/capture.h"
 #include "tests/simcuda/device_attributes.h"
 #include "tests/simcuda/entry.h"
 #include "tests/simcuda/mem_pool.h"
@@ -144,6 +145,7 @@ CUresult cuMemPoolDestroy(CUmemoryPool pool) {
 
 CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep) {
   return with_pool(pool, [=](const std::shared_ptr<MemPool> &found) {
+    if (const CUresult error = may_act_unseen(); error != CUDA_SUCCESS) return error;
     trim(*found, minBytesToKeep);
     return CUDA_SUCCESS;
   });
@@ -177,6 +179,7 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void
 CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value) {
   if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return with_pool(pool, [=](const std::shared_ptr<MemPool> &found) {
+    if (const CUresult error = may_act_unseen(); error != CUDA_SUCCESS) return error;
     switch (attr) {
       case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
         return put<int>(value, found->follow_event_dependencies);

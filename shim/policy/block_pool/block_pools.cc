@@ -69,7 +69,7 @@ ContextPool &BlockPools::pool_of(const ContextRef &context) {
     if (context->pool.compare_exchange_strong(other, &made)) {
       return made;
     }
-    give_up_addresses(*context, made);
+    give_up_addresses("cuMemAddressFree", *context, made);
     made.release();  // another thread was faster
     pool = existing_pool(*context);
   }
@@ -308,12 +308,20 @@ std::uint64_t BlockPools::reclaimable(int device) {
   return bytes;
 }
 
+void BlockPools::clean(int device) noexcept {
+  if (DevicePoolState *state = known_state(device)) {
+    reclaim_unshared();
+    state->quarantine.collect(Quarantine::Sealing::always);
+  }
+}
+
 std::uint64_t BlockPools::returnable(int device) {
   std::uint64_t bytes = 0;
   for (const ContextRef &context : pooled_on(device)) {
-    const pool::SharedPool &blocks = existing_pool(*context)->blocks;
+    pool::SharedPool &blocks = existing_pool(*context)->blocks;
     if (blocks.stitches()) {
-      bytes += blocks.free_granule_bytes();
+      const pool::Statistics held = blocks.statistics();
+      bytes += held.retired_bytes == 0 ? blocks.gather_granules() : held.slab_bytes - held.used_bytes;
       continue;
     }
     pool::Slab slab{};

@@ -31,6 +31,9 @@ namespace ration::policy {
 // What pools are made of: the driver's allocations, or granules of physical memory that are mapped where they are
 // needed (pool/stitch); `best`: granules on devices that have them.
 enum class Backing { slab, vmm, best };
+constexpr const char *name_of(Backing backing) {
+  return backing == Backing::slab ? "slab" : backing == Backing::vmm ? "vmm" : "auto";
+}
 
 class BlockPools {
  public:
@@ -96,8 +99,11 @@ class BlockPools {
   std::uint64_t free_bytes(int device);
   // What the pools of a device hold beyond their live blocks.
   std::uint64_t reclaimable(int device);
-  // The part of that which can go back to the driver: slabs without a live block.
+  // The part of that which can go back to the driver: slabs without a live block, and whole granules; while blocks are
+  // retired, at most that much.
   std::uint64_t returnable(int device);
+  // Reclaims what the device is through with; waits for nothing.
+  void clean(int device) noexcept;
   // Returns wholly free slabs to the driver if the device is idle, because the driver's free waits for its work. False:
   // there were none, the device is at work, or the driver refused.
   bool give_back_slabs(const Room::Need &need, Room::Patience patience) noexcept;
@@ -138,6 +144,8 @@ class BlockPools {
   std::uint64_t rest_of_limit(int device);
   // What the device has free beyond what preallocation leaves alone.
   std::uint64_t free_beyond_headroom(int device);
+  // What pools of a device are made of, as far as its driver says, and why.
+  Backing backing_on(CUdevice device, std::string &reason) const;
   // Whether the pool of a context is made of granules.
   static bool has_granules(const Context &context) {
     const ContextPool *pool = existing_pool(context);
@@ -218,7 +226,7 @@ class BlockPools {
   void slab_gone(int device, std::uint64_t bytes) noexcept;
   CUdevice handle_of(int device);
   void choose_backing(const ContextRef &context, ContextPool &pool, DevicePoolState &state) noexcept;
-  void give_up_addresses(const Context &context, ContextPool &pool) noexcept;
+  void give_up_addresses(const char *api, const Context &context, ContextPool &pool) noexcept;
   bool allow_access(int device, std::uint64_t address, std::uint64_t bytes) noexcept;
   // The log and the sums of a granule. The first throws bad_alloc.
   void note_granule(std::uint64_t handle, std::uint64_t bytes, const char *why, const Context &context,

@@ -22,16 +22,42 @@ CUdevice BlockPools::handle_of(int device) {
   return known != nullptr ? known->handle : device;
 }
 
+Backing BlockPools::backing_on(CUdevice device, std::string &reason) const {
+  if (backing_ == Backing::slab) {
+    reason = "it was asked for";
+    return Backing::slab;
+  }
+  const GranuleMemory::Support found = GranuleMemory::support_on(device);
+  reason = found.reason;
+  return found.page_bytes != 0 ? Backing::vmm : Backing::slab;
+}
+
 // Once for each pool, before its first request. Where anything is missing the pool is made of slabs.
 void BlockPools::choose_backing(const ContextRef &context, ContextPool &pool, DevicePoolState &state) noexcept try {
   if (backing_ == Backing::slab) {
     return;
   }
   if (state.page_bytes.load() == DevicePoolState::kNotKnown) {
-    const std::uint64_t found = GranuleMemory::page_bytes_of(handle_of(context->device));
+    const CUdevice handle = handle_of(context->device);
+    GranuleMemory::Support found = GranuleMemory::support_on(handle);
+    const bool promised = found.page_bytes != 0;
+    if (promised) {
+      ledger::Account &account = ledger_.account(context->device);
+      switch (GranuleMemory::try_one(handle, found.page_bytes, account, found.reason)) {
+        case GranuleMemory::Tried::works:
+          break;
+        case GranuleMemory::Tried::fails:
+          found.page_bytes = 0;
+          break;
+        case GranuleMemory::Tried::no_room:
+          return;  // slabs serve this pool; the next one tries again
+      }
+    }
     std::uint64_t unknown = DevicePoolState::kNotKnown;
-    if (state.page_bytes.compare_exchange_strong(unknown, found) && found == 0 && backing_ == Backing::vmm) {
-      events::say("backing vmm: device " + std::to_string(context->device) + " cannot map granules; slabs serve it");
+    if (state.page_bytes.compare_exchange_strong(unknown, found.page_bytes) && found.page_bytes == 0 &&
+        (promised || backing_ == Backing::vmm)) {
+      events::say("backing " + std::string(name_of(backing_)) + ": device " + std::to_string(context->device) + ": " +
+                  found.reason + "; slabs serve it");
     }
   }
   const std::uint64_t page_bytes = state.page_bytes.load();
@@ -56,6 +82,8 @@ void BlockPools::choose_backing(const ContextRef &context, ContextPool &pool, De
     return;
   }
   pool.layout = *layout;
+  journal_.record(events::SlabAlloc{layout->home, 0, context->device, context->number, slab, "cuMemAddressReserve",
+                                    "range", 0, layout->home_bytes + layout->views_bytes});
 } catch (...) {  // no memory of the host: slabs
 }
 
@@ -158,7 +186,7 @@ void BlockPools::preallocate_granules(const Request &request, const Contexts::Cu
                                       DevicePoolState &state, std::uint64_t bytes) {
   GranuleMemory memory(*this, request.api, where.context);
   const std::uint64_t page_bytes = state.page_bytes.load();
-  for (std::uint64_t size : pool::stitch::preallocation_sizes(bytes, page_bytes)) {
+  for (std::uint64_t size : pool::stitch::preallocation_sizes(bytes, page_bytes, state.plan.granule_bytes)) {
     for (std::uint64_t left = size; left >= page_bytes;) {
       size = std::min(size, left);
       pool::Slab granule{};
@@ -221,11 +249,12 @@ void BlockPools::end_granules(const char *api, const ContextRef &context, Contex
     }
   } catch (...) {  // no memory of the host: they stay charged, as the driver has them
   }
-  give_up_addresses(*context, pool);
+  give_up_addresses(api, *context, pool);
 }
 
-void BlockPools::give_up_addresses(const Context &context, ContextPool &pool) noexcept {
+void BlockPools::give_up_addresses(const char *api, const Context &context, ContextPool &pool) noexcept {
   if (pool.blocks.stitches()) {
+    journal_.record(events::SlabFree{pool.layout.home, 0, context.device, context.number, pool.layout.slab, api});
     slabs_.erase(pool.layout.home, context);
     GranuleMemory::give_up(pool.layout);
   }

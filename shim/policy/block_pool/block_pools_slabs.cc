@@ -180,8 +180,10 @@ bool BlockPools::give_back_slabs(const Room::Need &need, Room::Patience patience
   }
   reclaim_unshared();
   state->quarantine.collect(Quarantine::Sealing::always);
-  const bool granules = give_back_granules(need) > 0;
-  if (granules || !is_worth_returning(need, patience)) {
+  // What is clean of granules goes back at once; what is retired may wait for the device, as slabs do.
+  bool granules = give_back_granules(need) > 0;
+  const bool enough = patience == Room::Patience::none || ledger_.account(need.device).available() >= need.bytes;
+  if ((granules && enough) || !is_worth_returning(need, patience)) {
     return granules;
   }
   if (!fences_.by_events()) {
@@ -190,8 +192,9 @@ bool BlockPools::give_back_slabs(const Room::Need &need, Room::Patience patience
     }
   } else if (!(patience == Room::Patience::none ? fences_.is_idle(need.device)
                                                 : becomes_idle(need.api, *state, need.device))) {
-    return false;
+    return granules;
   }
+  granules = give_back_granules(need) > 0 || granules;
   ledger::Transit transit(ledger_.account(need.device).transits());
   events::Trim trim{need.device, need.api, 0, 0};
   for (const ContextRef &context : pooled_on(need.device)) {
@@ -207,7 +210,7 @@ bool BlockPools::give_back_slabs(const Room::Need &need, Room::Patience patience
     transit.hold();
     journal_.record(trim);
   }
-  return trim.slabs > 0;
+  return trim.slabs > 0 || granules;
 } catch (...) {  // no memory of the host to list the pools
   return false;
 }
@@ -289,7 +292,7 @@ void BlockPools::preallocate_now(const Request &request, const Contexts::Current
   std::uint64_t bytes = std::min({plan.bytes - std::min(plan.bytes, account.charged()), account.available(),
                                   free_now == UINT64_MAX ? free_now : free_now - std::min(free_now, plan.headroom)});
   if (pool.blocks.stitches()) {
-    return preallocate_granules(request, where, pool, state, bytes);
+    return bytes >= least ? preallocate_granules(request, where, pool, state, bytes) : void();
   }
   while (whole_granules(bytes) >= least) {
     pool::Slab slab{};

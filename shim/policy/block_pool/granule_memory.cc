@@ -24,44 +24,161 @@ CUmemAllocationProp properties_on(CUdevice device) {
 }
 
 // The driver may say that it can what it cannot: in a container without its device files, for instance.
-bool works_on(CUdevice device, std::uint64_t bytes) {
-  CUmemGenericAllocationHandle handle = 0;
-  CUdeviceptr address = 0;
-  if (GranuleMemory::create_handle(device, bytes, handle) != CUDA_SUCCESS) {
-    return false;
-  }
-  bool works = false;
-  if (real.cuMemAddressReserve(&address, bytes, 0, 0, 0) == CUDA_SUCCESS) {
-    if (real.cuMemMap(address, bytes, 0, handle, 0) == CUDA_SUCCESS) {
-      const CUmemAccessDesc access{{CU_MEM_LOCATION_TYPE_DEVICE, device}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-      works = real.cuMemSetAccess(address, bytes, &access, 1) == CUDA_SUCCESS;
-      works = real.cuMemUnmap(address, bytes) == CUDA_SUCCESS && works;
+class FirstGranule {
+ public:
+  FirstGranule(CUdevice device, std::uint64_t bytes) : device_(device), bytes_(bytes) {}
+  FirstGranule(const FirstGranule &) = delete;
+  FirstGranule &operator=(const FirstGranule &) = delete;
+
+  // The name of the first call that failed, and its error; nullptr: all of it works.
+  const char *use(CUresult &error) {
+    const char *failed = make(error);
+    if (failed == nullptr) {
+      failed = copy(error);
     }
-    works = real.cuMemAddressFree(address, bytes) == CUDA_SUCCESS && works;
+    const char *const undone = undo(error);
+    return failed != nullptr ? failed : undone;
   }
-  return real.cuMemRelease(handle) == CUDA_SUCCESS && works;
+  bool is_gone() const { return !made_; }
+
+ private:
+  static bool failed(CUresult &error, CUresult result) {
+    if (result != CUDA_SUCCESS) {
+      error = result;
+    }
+    return result != CUDA_SUCCESS;
+  }
+
+  const char *make(CUresult &error) {
+    if (failed(error, GranuleMemory::create_handle(device_, bytes_, handle_))) {
+      return "cuMemCreate";
+    }
+    made_ = true;
+    if (failed(error, real.cuMemAddressReserve(&address_, bytes_, 0, 0, 0))) {
+      return "cuMemAddressReserve";
+    }
+    reserved_ = true;
+    if (failed(error, real.cuMemMap(address_, bytes_, 0, handle_, 0))) {
+      return "cuMemMap";
+    }
+    mapped_ = true;
+    const CUmemAccessDesc access{{CU_MEM_LOCATION_TYPE_DEVICE, device_}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    return failed(error, real.cuMemSetAccess(address_, bytes_, &access, 1)) ? "cuMemSetAccess" : nullptr;
+  }
+
+  // In a stream of its own, which waits for nobody and belongs to no capture.
+  const char *copy(CUresult &error) {
+    if (!real.cuStreamCreate.present() || !real.cuStreamDestroy_v2.present() || !real.cuStreamSynchronize.present() ||
+        !real.cuMemcpyHtoDAsync_v2.present() || !real.cuMemcpyDtoHAsync_v2.present()) {
+      return nullptr;  // then nobody can copy
+    }
+    CUstream stream = nullptr;
+    if (failed(error, real.cuStreamCreate(&stream, kNonBlocking))) {
+      return "cuStreamCreate";
+    }
+    const std::uint64_t written = kPattern ^ address_;
+    std::uint64_t read = 0;
+    const CUdeviceptr last = address_ + bytes_ - sizeof(written);
+    const bool submitted = !failed(error, real.cuMemcpyHtoDAsync_v2(last, &written, sizeof(written), stream)) &&
+                           !failed(error, real.cuMemcpyDtoHAsync_v2(&read, last, sizeof(read), stream));
+    // Nothing may run when the granule is unmapped.
+    const bool done = !failed(error, real.cuStreamSynchronize(stream));
+    const char *const wrong = submitted && done && read == written ? nullptr : "a copy";
+    if (wrong != nullptr && error == CUDA_SUCCESS) {
+      error = CUDA_ERROR_UNKNOWN;
+    }
+    (void)real.cuStreamDestroy_v2(stream);
+    return wrong;
+  }
+
+  const char *undo(CUresult &error) {
+    const char *wrong = nullptr;
+    if (mapped_ && failed(error, real.cuMemUnmap(address_, bytes_))) {
+      wrong = "cuMemUnmap";
+    }
+    if (reserved_ && failed(error, real.cuMemAddressFree(address_, bytes_))) {
+      wrong = "cuMemAddressFree";
+    }
+    if (made_) {
+      made_ = failed(error, real.cuMemRelease(handle_));
+      wrong = made_ ? "cuMemRelease" : wrong;
+    }
+    return wrong;
+  }
+
+  static constexpr unsigned kNonBlocking = 1;  // CU_STREAM_NON_BLOCKING
+  static constexpr std::uint64_t kPattern = 0x6e6f697461722121;
+
+  const CUdevice device_;
+  const std::uint64_t bytes_;
+  CUmemGenericAllocationHandle handle_ = 0;
+  CUdeviceptr address_ = 0;
+  bool made_ = false;
+  bool reserved_ = false;
+  bool mapped_ = false;
+};
+
+// The first function that granules need and the driver lacks.
+const char *missing_function() {
+  const struct {
+    bool present;
+    const char *name;
+  } needed[] = {{real.cuMemCreate.present(), "cuMemCreate"},
+                {real.cuMemRelease.present(), "cuMemRelease"},
+                {real.cuMemMap.present(), "cuMemMap"},
+                {real.cuMemUnmap.present(), "cuMemUnmap"},
+                {real.cuMemSetAccess.present(), "cuMemSetAccess"},
+                {real.cuMemAddressReserve.present(), "cuMemAddressReserve"},
+                {real.cuMemAddressFree.present(), "cuMemAddressFree"},
+                {real.cuMemGetAllocationGranularity.present(), "cuMemGetAllocationGranularity"},
+                {real.cuDeviceGetAttribute.present(), "cuDeviceGetAttribute"},
+                {FenceTracker::can_tell(), "events"}};
+  for (const auto &each : needed) {
+    if (!each.present) {
+      return each.name;
+    }
+  }
+  return nullptr;
 }
 
 }  // namespace
 
-bool GranuleMemory::possible() {
-  return real.cuMemCreate.present() && real.cuMemRelease.present() && real.cuMemMap.present() &&
-         real.cuMemUnmap.present() && real.cuMemSetAccess.present() && real.cuMemAddressReserve.present() &&
-         real.cuMemAddressFree.present() && real.cuMemGetAllocationGranularity.present() &&
-         real.cuDeviceGetAttribute.present() && FenceTracker::can_tell();
-}
-
-std::uint64_t GranuleMemory::page_bytes_of(CUdevice device) {
+GranuleMemory::Support GranuleMemory::support_on(CUdevice device) {
+  if (const char *missing = missing_function()) {
+    return {0, std::string("the driver lacks ") + missing};
+  }
   const RelaxedCapture relaxed;
   int supported = 0;
+  if (real.cuDeviceGetAttribute(&supported, kVirtualMemoryManagementSupported, device) != CUDA_SUCCESS ||
+      supported == 0) {
+    return {0, "the device has no virtual memory management"};
+  }
   const CUmemAllocationProp properties = properties_on(device);
   std::size_t page = 0;
-  if (!possible() || real.cuDeviceGetAttribute(&supported, kVirtualMemoryManagementSupported, device) != CUDA_SUCCESS ||
-      supported == 0 || real.cuMemGetAllocationGranularity(&page, &properties, kMinimum) != CUDA_SUCCESS ||
-      !std::has_single_bit(page) || page < pool::kGranuleBytes || !works_on(device, page)) {
-    return 0;
+  if (real.cuMemGetAllocationGranularity(&page, &properties, kMinimum) != CUDA_SUCCESS || !std::has_single_bit(page) ||
+      page < pool::kGranuleBytes) {
+    return {0, "the driver states no granularity"};
   }
-  return page;
+  return {page, "the device maps granules of " + std::to_string(page / 1024) + " KiB"};
+}
+
+GranuleMemory::Tried GranuleMemory::try_one(CUdevice device, std::uint64_t page_bytes, ledger::Account &account,
+                                            std::string &reason) {
+  if (account.reserve(page_bytes, ledger::Effort::kImmediate) != ledger::ReserveOutcome::granted) {
+    return Tried::no_room;
+  }
+  const RelaxedCapture relaxed;
+  CUresult error = CUDA_SUCCESS;
+  FirstGranule first(device, page_bytes);
+  const char *const failed = first.use(error);
+  if (first.is_gone()) {
+    account.release(page_bytes);
+  }
+  if (failed == nullptr) {
+    return Tried::works;
+  }
+  reason = std::string("a first granule failed: ") + failed + " answered " + std::to_string(error);
+  return error == CUDA_ERROR_OUT_OF_MEMORY ? Tried::no_room : Tried::fails;
 }
 
 std::optional<pool::stitch::Layout> GranuleMemory::reserve(std::uint64_t page_bytes, std::uint64_t bytes,

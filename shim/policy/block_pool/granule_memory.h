@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "policy/block_pool/block_pools.h"
 #include "pool/stitch/device_memory.h"
@@ -26,10 +27,16 @@ class GranuleMemory final : public pool::stitch::DeviceMemory {
   bool unmap(pool::Address address, std::uint64_t bytes) noexcept override;
   void settle() noexcept override;
 
-  // Whether this driver has all that granules need.
-  static bool possible();
-  // The size of a device's pages; 0: it has no granules, or a first one could not be used.
-  static std::uint64_t page_bytes_of(CUdevice device);
+  // What a device's driver says of granules; asks, and takes nothing.
+  struct Support {
+    std::uint64_t page_bytes = 0;  // 0: it has none
+    std::string reason;            // in words, either way
+  };
+  static Support support_on(CUdevice device);
+  // Makes a first granule in the current context, maps it, copies to and from it, unmaps and releases it, all charged
+  // meanwhile. What does not work is the reason.
+  enum class Tried { works, fails, no_room };
+  static Tried try_one(CUdevice device, std::uint64_t page_bytes, ledger::Account &account, std::string &reason);
   // Reserves addresses for a pool of at most `bytes`; nullopt: the driver has none.
   static std::optional<pool::stitch::Layout> reserve(std::uint64_t page_bytes, std::uint64_t bytes, std::uint64_t slab);
   static void give_up(const pool::stitch::Layout &layout) noexcept;

@@ -201,6 +201,7 @@ bool RoomMaker::make_room(const Need &need, Patience patience) noexcept try {
     return true;
   }
   // Nothing is disturbed or waited for where that cannot suffice.
+  pools_.clean(device);
   const std::uint64_t held = pools_.returnable(device);
   const std::uint64_t pending = pending_.bytes(device);
   const std::uint64_t idle = stream_pools_.idle(device);

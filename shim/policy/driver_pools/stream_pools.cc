@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/wait.h"
+#include "policy/contexts/captures.h"
 
 namespace ration::policy {
 namespace {
@@ -18,6 +19,7 @@ constexpr int kOvertakings = 100;     // by other processes, of a request that f
 constexpr int kMaxSizeSince = 12030;  // the first driver version that knows CUmemPoolProps::maxSize
 
 std::uint64_t attribute(CUmemoryPool pool, CUmemPool_attribute which, bool &known) {
+  const RelaxedCapture relaxed;  // a capture in global mode is lost by the question (an H200, driver 580)
   cuuint64_t value = 0;
   known = real.cuMemPoolGetAttribute.present() && real.cuMemPoolGetAttribute(pool, which, &value) == CUDA_SUCCESS;
   return value;
@@ -351,6 +353,7 @@ std::vector<StreamPools::PoolRef> StreamPools::pools_of(int device) {
 bool StreamPools::trim(const char *api, int device, const Pool *kept) noexcept try {
   const ledger::Account &account = ledger_.account(device);
   const std::uint64_t before = account.charged();
+  const RelaxedCapture relaxed;
   for (const PoolRef &pool : pools_of(device)) {
     if (pool.get() == kept) {
       continue;
@@ -368,6 +371,7 @@ bool StreamPools::trim(const char *api, int device, const Pool *kept) noexcept t
 bool StreamPools::trim_by(const char *api, Pool &pool, std::uint64_t bytes) noexcept {
   const ledger::Account &account = ledger_.account(pool.device);
   const std::uint64_t before = account.charged();
+  const RelaxedCapture relaxed;
   if (const Asking asking(*this, pool); asking && real.cuMemPoolTrimTo.present()) {
     bool known = false;
     const std::uint64_t reserved = attribute(pool.handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, known);

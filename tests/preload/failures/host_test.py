@@ -12,8 +12,9 @@ from harness import (HANG, LIBRARIES, MIB, PROGRAMS, SANITIZED, clean_environmen
 
 MACHINE = {"SIMCUDA_DEVICES": "4GiB"}
 GENERATIONS = 6
-WAYS = {"direct": {"RATION_MODE": "direct"}, "a pool": {"RATION_MODE": "pool"},
-        "a pool in a group": {"RATION_MODE": "pool", "RATION_GROUP": "g", "RATION_GROUP_LIMIT": "1GiB"}}
+# Slabs: the simulated driver has a thread for each stream, and a first granule is tried in one.
+WAYS = {"direct": {"RATION_MODE": "direct"}, "a pool": {"RATION_MODE": "pool", "RATION_BACKING": "slab"},
+        "a pool in a group": {"RATION_MODE": "pool", "RATION_BACKING": "slab", "RATION_GROUP": "g", "RATION_GROUP_LIMIT": "1GiB"}}
 
 
 def limited(folder):

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Mode pool under a group's limit: preallocation shrinks to what is left, and a member returns its own free slabs first."""
+import pathlib
+
 from members import MIB, REFUSED, Machine, ended_clean, expect, expect_that
 from harness import GIB, main, of_type, read_log
 
 LIMIT = GIB
-SHARED = {"RATION_GROUP": "g", "RATION_GROUP_LIMIT": str(LIMIT), "RATION_MODE": "pool", "RATION_HEADROOM": "0"}
+SHARED = {"RATION_BACKING": "slab", "RATION_GROUP": "g", "RATION_GROUP_LIMIT": str(LIMIT), "RATION_MODE": "pool", "RATION_HEADROOM": "0"}
 AT_ONCE = {"RATION_PREALLOCATE_AFTER": "0"}
 
 
@@ -72,7 +74,28 @@ def releases_own_slabs(folder):
     expect("oom", [one["reason"] for one in of_type(records, "oom")], ["group"])
 
 
-main({"the preallocated slab is what the group has left": shrinks,
+def granules(folder):
+    """With granules whoever preallocates takes what is left, and four at once share the limit; free ones go back."""
+    with Machine(folder, **SHARED | {"RATION_BACKING": "vmm"}, **AT_ONCE) as machine:
+        first, second = (machine.member(RATION_LOG=machine.folder / name, RATION_LIMIT="700MiB") for name in "ab")
+        first.do("alloc=1m")
+        second.do("alloc=1m alloc=300m")
+        expect("refused", second("alloc=100m"), REFUSED)
+        expect("reserved", machine.reserved(), {first.pid: 700 * MIB, second.pid: 324 * MIB})
+        ended_clean(machine)
+    (apart := pathlib.Path(folder) / "apart").mkdir()
+    with Machine(apart, **SHARED | {"RATION_BACKING": "vmm", "RATION_PREALLOCATE": "false"}) as machine:
+        other, member = machine.member(), machine.member(RATION_LOG=machine.folder / "c")
+        other.do("alloc=400m")
+        member.do("alloc=500m free=0 context=0 alloc=600m")
+        expect_that("sum of the reservations", sum(machine.reserved().values()) <= LIMIT)
+        expect("over the limit", member("alloc=100m"), REFUSED)
+        ended_clean(machine)
+    trim, *_ = of_type(read_log(machine.folder / "c"), "trim")
+    expect_that(f"trim {trim}", trim["slabs"] == 0 and 476 * MIB <= trim["bytes"] <= 504 * MIB)
+
+
+main({"granules": granules, "the preallocated slab is what the group has left": shrinks,
       "without a process limit the slab is the group limit": without_process_limit,
       "four preallocate at once": four_parts, "four preallocate the whole limit at once": four_wholes,
       "own free slabs are released before a refusal": releases_own_slabs})

@@ -62,7 +62,7 @@ bool take_part(const Task &task, Shared &shared, CUdeviceptr &block) {
   block = got ? block : 0;
   simcuda_books books{};
   simcuda_device_books(0, &books);
-  shared.held += books.allocation_bytes;
+  shared.held += books.allocation_bytes + books.physical_bytes;
   return true;
 }
 

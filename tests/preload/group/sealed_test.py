@@ -8,9 +8,9 @@ GROUPS = {"a group": {"RATION_GROUP": "g", "RATION_GROUP_LIMIT": "1GiB"},
           "a group that only counts": {"RATION_GROUP": "g", "RATION_LIMIT": "1GiB"}}
 
 
-def sealed(what, group):
+def sealed(what, group, backing="slab"):
     def case(folder):
-        with Machine(folder, **POOL, **group) as machine:
+        with Machine(folder, **POOL, **group, RATION_BACKING=backing) as machine:
             member = machine.start("sealed", str(machine.state / "group-g"), what)
             said = member.process.stdout.read()
             status = member.process.wait()
@@ -18,4 +18,5 @@ def sealed(what, group):
     return case
 
 
-main({f"{name}: {what}": sealed(what, group) for name, group in GROUPS.items() for what in ("hits", "grows")})
+main({f"{name}: {what}": sealed(what, group) for name, group in GROUPS.items() for what in ("hits", "grows")}
+     | {f"{name}, of granules: hits": sealed("hits", group, "vmm") for name, group in GROUPS.items()})

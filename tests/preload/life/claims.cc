@@ -11,7 +11,7 @@ namespace {
 // The bytes that the simulated device reports as held.
 std::uint64_t device_holds(int device) {
   simcuda_books books{};
-  return simcuda_device_books(device, &books) == 0 ? books.allocation_bytes : UINT64_MAX;
+  return simcuda_device_books(device, &books) == 0 ? books.allocation_bytes + books.physical_bytes : UINT64_MAX;
 }
 
 }  // namespace
@@ -60,8 +60,8 @@ std::string Claims::rightly_refused(unsigned context, int device, std::uint64_t 
   }
   const std::uint64_t held = watch_.held(device) - watch_.wholly_free(device);
   const std::uint64_t room = limit(device) - std::min(held, limit(device));
-  return room < rounded(bytes) ? ""
-                               : "refused " + std::to_string(bytes) + " bytes with room for " + std::to_string(room);
+  const std::uint64_t needed = watch_.has_granules(device) ? in_pages(bytes) : rounded(bytes);
+  return room < needed ? "" : "refused " + std::to_string(bytes) + " bytes with room for " + std::to_string(room);
 }
 
 }  // namespace preload

@@ -12,7 +12,8 @@ std::uint64_t address_of(const nlohmann::json &record) {
 }
 
 LogWatch::Extent extent_of(const nlohmann::json &record) {
-  return {rounded(record["size"]), record["dev"], record["ctx"], record.value("src", "") == "pool"};
+  return {rounded(record["size"]), record["dev"], record["ctx"], record.value("src", "") == "pool",
+          record.value("backend", "") == "cuMemCreate"};
 }
 
 }  // namespace
@@ -67,7 +68,7 @@ std::size_t LogWatch::of_driver() const {
 std::uint64_t LogWatch::largest_hole(unsigned context) const {
   std::uint64_t largest = 0;
   for (const auto &[start, slab] : slabs_) {
-    if (slab.context != context) {
+    if (slab.context != context || slab.granule) {
       continue;
     }
     const std::uint64_t end = start + slab.bytes;
@@ -83,12 +84,30 @@ std::uint64_t LogWatch::largest_hole(unsigned context) const {
 
 std::uint64_t LogWatch::wholly_free(int device) const {
   std::uint64_t bytes = 0;
+  std::uint64_t in_granules = 0;
+  std::uint64_t in_blocks = 0;
+  std::uint64_t largest = 0;
+  for (const auto &[handle, granule] : slabs_) {
+    largest = granule.granule && granule.device == device ? std::max(largest, granule.bytes) : largest;
+  }
+  for (const auto &[start, block] : live_) {
+    in_blocks += block.device == device && block.pool ? block.bytes + 2 * largest : 0;
+  }
   for (const auto &[start, slab] : slabs_) {
+    if (slab.granule) {
+      in_granules += slab.device == device ? slab.bytes : 0;
+      continue;
+    }
     const auto block = live_.lower_bound(start);
     const bool used = block != live_.end() && block->first < start + slab.bytes;
     bytes += slab.device == device && !used ? slab.bytes : 0;
   }
-  return bytes;
+  return bytes + in_granules - std::min(in_granules, in_blocks);
+}
+
+bool LogWatch::has_granules(int device) const {
+  return std::any_of(slabs_.begin(), slabs_.end(),
+                     [&](const auto &slab) { return slab.second.granule && slab.second.device == device; });
 }
 
 }  // namespace preload

@@ -12,6 +12,12 @@
 namespace preload {
 
 inline constexpr std::uint64_t kGranule = 512;
+inline constexpr std::uint64_t kPage = 2 << 20;  // of the device's memory
+
+// What a block of granules takes at most: whole pages, and one more where it begins within one.
+constexpr std::uint64_t in_pages(std::uint64_t bytes) {
+  return ((bytes + kPage - 1) / kPage + 1) * kPage;
+}
 
 constexpr std::uint64_t rounded(std::uint64_t bytes) {
   return (bytes + kGranule - 1) / kGranule * kGranule;
@@ -24,6 +30,7 @@ class LogWatch {
     int device;
     unsigned context;  // number of the context
     bool pool;         // a block in a slab, which is already held by the device
+    bool granule;      // has a handle for an address
   };
   using Extents = std::map<std::uint64_t, Extent>;  // by address
 
@@ -38,8 +45,9 @@ class LogWatch {
   std::size_t of_driver() const;
   // The largest free piece of a slab of that context.
   std::uint64_t largest_hole(unsigned context) const;
-  // The total size of the device's slabs without a live block.
+  // The total size of the device's slabs without a live block; of granules, what no live block can have a part of.
   std::uint64_t wholly_free(int device) const;
+  bool has_granules(int device) const;
 
  private:
   void add(const nlohmann::json &record);

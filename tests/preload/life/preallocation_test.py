@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Which slabs mode pool takes and releases, and when. ROWS have steps.cc's ops and the records expected in the log, in
-order: `2m` a slab that grew, `P1g` a preallocated one, `-2m` a released one, `a` an allocation, `f` a free, `x:limit` a
+order, over slabs: `2m` a slab that grew, `P1g` a preallocated one, `-2m` a released one, `a` an allocation, `f` a free, `x:limit` a
 denial. `s`, `P`, `-` accept any size; `P~900m` allows up to 2 MiB less."""
 import pathlib
 import re
@@ -18,7 +18,7 @@ SLACK = 64 << 10  # tolerance of a free figure: ends of blocks
 
 
 def settings(**asked):
-    return {"RATION_MODE": "pool"} | {f"RATION_{key.upper()}": str(value) for key, value in asked.items()}
+    return {"RATION_MODE": "pool", "RATION_BACKING": "slab"} | {f"RATION_{key.upper()}": str(value) for key, value in asked.items()}
 
 
 LIMITED = settings(limit="1GiB")
@@ -62,8 +62,19 @@ def matches(word, sign, size):
     return slab[1] == sign and size is not None and least <= size <= size_of(slab[3])
 
 
+def merged(records):
+    """A preallocation of granules as one of a slab; ranges hold no memory."""
+    whole = []
+    for sign, size in shown(records):
+        if sign == "P" and whole and whole[-1][0] == "P":
+            whole[-1] = "P", whole[-1][1] + size
+        elif size != 0:
+            whole.append((sign, size))
+    return whole
+
+
 def as_wanted(records, log):
-    seen, wanted = list(shown(records)), log.split()
+    seen, wanted = merged(records), log.split()
     fits = len(seen) == len(wanted) and all(matches(word, *each) for word, each in zip(wanted, seen))
     expect_that(f"log: {' '.join(sign + str(size or '') for sign, size in seen)}, expected: {log}", fits)
 
@@ -72,6 +83,11 @@ def row(ops, log, environment):
     def case(folder):
         as_wanted(steps(folder, ops, environment)[1], log)
     return case
+
+
+def of_granules(log):
+    """What granules take of a preallocation: whole pages."""
+    return re.sub(r"P~?(?=[0-9])", "P~", log)
 
 
 ROWS = {
@@ -199,6 +215,12 @@ def beside_a_neighbour(ops, log, environment, free=None):
 # The neighbour leaves 4,096 - 2,800 - 2 * 256 = 784 MiB; minus the headroom of 512: 272.
 CASES = {name: row(*each) for name, each in ROWS.items()}
 CASES |= {f"free and total: {name}": query(*each) for name, each in QUERIES.items()}
+# What is preallocated, and when, is the same with granules.
+CASES |= {f"granules: {name}": row(ops, of_granules(log), environment | {"RATION_BACKING": "vmm"})
+          for name, (ops, log, environment) in ROWS.items()
+          if re.fullmatch("(P[0-9]+[kmg]? |a |f |x:limit )*", log + " ") and "RATION_BACKING" in environment and "SIMCUDA_FAIL" not in environment}
+CASES |= {f"granules: free and total: {name}": query(ops, environment | {"RATION_BACKING": "vmm"}, *figures)
+          for name, (ops, environment, *figures) in QUERIES.items()}
 CASES |= {
     "preallocated at 32 MiB live": lazy,
     "a released slab is recorded": trims,

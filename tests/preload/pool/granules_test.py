@@ -26,25 +26,53 @@ def answered(case, settings):
         done = run("granules", case, folder=folder, RATION_MODE="pool", RATION_BACKING="vmm", RATION_LIMIT=limit, **settings)
         expect("status", (done.status, done.err), (0, ""))
         expect("answers", done.out.splitlines(), ANSWERS[case])
-        slabs = [record for record in done.logs["run.jsonl"] if record["t"] == "slab_alloc"]
+        slabs = [record for record in done.logs["run.jsonl"] if record["t"] == "slab_alloc" and record["size"]]
         expect_that("made of granules", slabs and all(slab["backend"] == "cuMemCreate" for slab in slabs))
     return one
 
 
-def without(_):
-    """A device that has none gets slabs, and the user a line."""
-    done = run("granules", "questions", RATION_MODE="pool", RATION_BACKING="vmm", RATION_LIMIT=GIB, SIMCUDA_ATTRIBUTES="102=0")
-    expect_that(f"said {done.err!r}", "cannot map granules" in done.err)
-    expect("answers", done.out.splitlines(), ANSWERS["questions"])
-    quiet = run("granules", "questions", RATION_MODE="pool", RATION_BACKING="auto", RATION_LIMIT=GIB, SIMCUDA_ATTRIBUTES="102=0")
-    expect("auto", (quiet.out.splitlines(), quiet.err), (ANSWERS["questions"], ""))
+def sub(folder, name):
+    (made := pathlib.Path(folder) / name).mkdir()
+    return made
 
 
-def a_first_granule_fails(_):
-    """A driver that promises granules and gives none."""
-    done = run("granules", "questions", RATION_MODE="pool", RATION_BACKING="auto", RATION_LIMIT=GIB, SIMCUDA_FAIL="cuMemMap@1:801")
-    expect("answers", (done.out.splitlines(), done.err), (ANSWERS["questions"], ""))
+def backing_of(done):
+    """What the log's first line says of the device, and what its slabs came from."""
+    device = done.logs["run.jsonl"][0]["devices"][0]
+    return device["backing"], device["backing_reason"], {each["backend"] for each in done.logs["run.jsonl"] if each["t"] == "slab_alloc" and each["size"]}
+
+
+def chosen(folder):
+    """auto: granules where the device has them."""
+    done = run("granules", "questions", folder=sub(folder, "with"), RATION_MODE="pool", RATION_LIMIT=GIB, RATION_BACKING="auto")
+    expect("granules", backing_of(done), ("vmm", "the device maps granules of 2048 KiB", {"cuMemCreate"}))
+    done = run("granules", "questions", folder=sub(folder, "asked"), RATION_MODE="pool", RATION_LIMIT=GIB, RATION_BACKING="slab")
+    expect("slabs", backing_of(done), ("slab", "it was asked for", {"cuMemAlloc_v2"}))
+
+
+def without(folder):
+    """A device that has none gets slabs; whoever asked for granules is told so."""
+    reason = "the device has no virtual memory management"
+    for backing, said in (("vmm", f"ration: backing vmm: device 0: {reason}; slabs serve it\n"), ("auto", "")):
+        done = run("granules", "questions", folder=sub(folder, backing), RATION_MODE="pool", RATION_BACKING=backing, RATION_LIMIT=GIB,
+                   SIMCUDA_ATTRIBUTES="102=0")
+        expect(f"answers, {backing}", (done.out.splitlines(), done.err), (ANSWERS["questions"], said))
+        expect(f"the log, {backing}", backing_of(done), ("slab", reason, {"cuMemAlloc_v2"}))
+
+
+FIRST_CALLS = ["cuMemCreate", "cuMemAddressReserve", "cuMemMap", "cuMemSetAccess", "cuStreamCreate", "cuMemcpyHtoDAsync_v2",
+               "cuMemcpyDtoHAsync_v2", "cuStreamSynchronize", "cuMemUnmap", "cuMemAddressFree", "cuMemRelease"]
+
+
+def a_first_granule_fails(folder):
+    """A driver that promises granules, and a first one cannot be used."""
+    for call in FIRST_CALLS:
+        done = run("granules", "questions", folder=sub(folder, call), RATION_MODE="pool", RATION_BACKING="auto", RATION_LIMIT=GIB, SIMCUDA_FAIL=f"{call}@1:801")
+        named = "a copy" if "Memcpy" in call or call == "cuStreamSynchronize" else call
+        said = f"ration: backing auto: device 0: a first granule failed: {named} answered 801; slabs serve it\n"
+        expect(f"answers, {call}", (done.out.splitlines(), done.err), (ANSWERS["questions"], said))
+        expect(f"slabs, {call}", backing_of(done)[2], {"cuMemAlloc_v2"})
 
 
 main({f"{case}, {name}": answered(case, settings) for case in ANSWERS for name, settings in SETTINGS.items()}
-     | {"a device without granules": without, "a first granule fails": a_first_granule_fails})
+     | {"auto": chosen, "a device without granules": without, "a first granule fails": a_first_granule_fails})

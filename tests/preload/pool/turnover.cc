@@ -56,7 +56,8 @@ class Turnover {
     simcuda_books books{};
     simcuda_device_books(0, &books);
     unsigned long long most = most_;
-    while (most < books.allocation_bytes && !most_.compare_exchange_weak(most, books.allocation_bytes)) {
+    const unsigned long long held = books.allocation_bytes + books.physical_bytes;
+    while (most < held && !most_.compare_exchange_weak(most, held)) {
     }
   }
 

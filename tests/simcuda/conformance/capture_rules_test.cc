@@ -62,6 +62,19 @@ class UnseenCalls {
            CUmodule made = nullptr;
            return cuModuleLoadData(&made, "image");
          }},
+        {"cuMemPoolGetAttribute",
+         [] {
+           CUmemoryPool pool = nullptr;
+           cuuint64_t bytes = 0;
+           cuDeviceGetDefaultMemPool(&pool, 0);
+           return cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &bytes);
+         }},
+        {"cuMemPoolTrimTo",
+         [] {
+           CUmemoryPool pool = nullptr;
+           cuDeviceGetDefaultMemPool(&pool, 0);
+           return cuMemPoolTrimTo(pool, 0);
+         }},
         {"cuMemcpyDtoH",
          [this] {
            unsigned char to[64];

@@ -42,6 +42,8 @@ const Row kRows[] = {
     {"RATION_BACKING=slab", true},
     {"RATION_BACKING=vmm", true},
     {"RATION_BACKING=auto", true},
+    {"RATION_GRANULE=64MiB", true},
+    {"RATION_GRANULE=0", false},
     {"RATION_BACKING=mmap", false},
     {"RATION_FREE=deferred", true},
     {"RATION_FREE=synchronous", true},
@@ -178,6 +180,7 @@ TEST_CASE("the defaults are those of the table") {
   CHECK_FALSE(settings.headroom.has_value());
   CHECK_FALSE(std::get<bool>(settings.async_preallocate));
   CHECK(settings.backing == Backing::kSlab);
+  CHECK_FALSE(settings.granule.has_value());
   CHECK(settings.free == Free::kDeferred);
   CHECK(settings.managed == Managed::kLimit);
   CHECK(settings.show_limit);
@@ -193,7 +196,8 @@ TEST_CASE("every setting reaches its member") {
                                   "RATION_PREALLOCATE_AFTER=0",
                                   "RATION_HEADROOM=1g",
                                   "RATION_ASYNC_PREALLOCATE=-1",
-                                  "RATION_BACKING=auto",
+                                  "RATION_BACKING=vmm",
+                                  "RATION_GRANULE=64MiB",
                                   "RATION_FREE=synchronous",
                                   "RATION_MANAGED=count",
                                   "RATION_LARGE_ALIGNMENT=2MiB",
@@ -214,7 +218,8 @@ TEST_CASE("every setting reaches its member") {
   CHECK(settings.preallocate_after == Size::of_bytes(0));
   CHECK(settings.headroom == Size::of_bytes(1ull << 30));
   CHECK(std::get<bool>(settings.async_preallocate));
-  CHECK(settings.backing == Backing::kAuto);
+  CHECK(settings.backing == Backing::kVmm);
+  CHECK(settings.granule == Size::of_bytes(64ull << 20));
   CHECK(settings.free == Free::kSynchronous);
   CHECK(settings.managed == Managed::kCount);
   CHECK(settings.large_alignment == Size::of_bytes(2ull << 20));
@@ -229,7 +234,7 @@ TEST_CASE("every setting reaches its member") {
   CHECK(settings.wait == std::chrono::minutes(2));
   CHECK(settings.state_directory == "/s");
   CHECK(settings.summary_directory == "/t");
-  CHECK(settings.origins.size() == 20);
+  CHECK(settings.origins.size() == 21);
   CHECK(settings.origins[0].key == "mode");
   CHECK(settings.origins[0].value == "direct");
 }
