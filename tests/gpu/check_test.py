@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+"""Shows that the check reports what fails: check_test.py BUILD. Uses a tree whose programs are scripts, over the simulator."""
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.dont_write_bytecode = True  # the source tree is only read
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+import conformance  # noqa: E402
+import items  # noqa: E402
+import questions  # noqa: E402
+import runs  # noqa: E402
+
+GOOD = """echo '{"name": "one", "status": "ok", "figures": {"n": 1}, "note": ""}'"""
+
+
+def expect(what, holds):
+    if not holds:
+        raise AssertionError(what)
+
+
+def make_tree(build, folder, **scripts):
+    """A tree with the build's command and libraries, and a shell script for each question."""
+    tree = folder / "tree"
+    (tree / questions.FOLDER).mkdir(parents=True)
+    for name in ("bin", "lib"):
+        (tree / name).symlink_to(build / name)
+    for name, text in scripts.items():
+        script = tree / questions.FOLDER / name
+        script.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+        script.chmod(0o755)
+    return tree
+
+
+def command(tree, out, *arguments):
+    return [sys.executable, "-B", HERE / "check.py", "--sim", "--prebuilt", tree, "--out", out, *arguments]
+
+
+def run_check(tree, folder, *arguments):
+    """(exit status, name -> result)."""
+    out = folder / "out.json"
+    done = subprocess.run(command(tree, out, *arguments), capture_output=True, text=True, timeout=120, check=False)
+    expect(f"a result file; it said {done.stderr}", out.exists())
+    found = json.loads(out.read_text(encoding="utf-8"))
+    expect("the keys of the contract", {"gpu", "uuid", "driver", "cuda", "date", "commit", "tests"} == set(found))
+    return done.returncode, {test["name"]: test for test in found["tests"]}
+
+
+def a_failure_is_reported(build, folder):
+    tree = make_tree(build, folder, good=GOOD, crash="kill -SEGV $$", silent="true", hang=f"{GOOD}\nsleep 60")
+    status, seen = run_check(tree, folder, "--only", "environment|questions", "--seconds", "6")
+    expect(f"exit status {status}", status == 1)
+    expect("the device is named", seen["environment"]["status"] == "ok")
+    expect(f"a good answer: {seen}", seen["questions.good.one"]["figures"] == {"n": 1})
+    expect("a good program", seen["questions.good"]["status"] == "ok")
+    expect("a crash fails", seen["questions.crash"]["status"] == "failed")
+    expect("a program that hangs keeps its answers", seen["questions.hang.one"]["status"] == "ok")
+    expect("a program that hangs is cut off", "timed out" in seen["questions.hang"]["note"])
+
+
+def all_held_is_success(build, folder):
+    status, seen = run_check(make_tree(build, folder, good=GOOD), folder, "--only", "questions.good")
+    expect(f"exit status {status}", status == 0 and len(seen) == 2)
+
+
+def a_killed_check_leaves_its_results(build, folder):
+    tree = make_tree(build, folder, a_good=GOOD, b_hang="echo $$ >\"$0.pid\"; sleep 60")
+    out, pid = folder / "out.json", tree / questions.FOLDER / "b_hang.pid"
+    with subprocess.Popen(command(tree, out, "--only", "questions"), stdout=subprocess.DEVNULL) as check:
+        end = time.monotonic() + 60
+        while not (pid.exists() and pid.read_text(encoding="utf-8").strip()) and time.monotonic() < end:
+            time.sleep(0.02)
+        check.send_signal(signal.SIGTERM)
+        expect(f"status {check.wait(20)}", check.returncode == 128 + signal.SIGTERM)
+    found = json.loads(out.read_text(encoding="utf-8"))
+    expect("what had ended is there", [test["name"] for test in found["tests"]][:1] == ["questions.a_good.one"])
+    hung = pathlib.Path("/proc", pid.read_text(encoding="utf-8").strip(), "cmdline")
+    expect("no process is left", not hung.exists() or not hung.read_bytes())
+
+
+def differing_output_fails(*_):
+    native = runs.Ended(0, "a\nb\n", "", 0.1)
+    for status, out, wanted in ((0, "a\nb\n", "ok"), (0, "a\nc\n", "failed"), (0, "a\n", "failed"), (1, "a\nb\n", "failed"),
+                                (None, "a\nb\n", "failed")):
+        seen = items.compared(native, runs.Ended(status, out, "", 0.1), {}, str.splitlines)
+        expect(f"{status} {out!r}: {seen}", seen.status == wanted)
+
+
+def failed_assertions_are_read(*_):
+    report = """<TestCase name="x"><Expression success="false" type="CHECK" filename="/a/b_test.cc" line="7">
+        <Original>
+          free &lt; total
+        </Original>
+        <Expanded>
+          3 &lt; 2
+        </Expanded>
+      </Expression></TestCase>"""
+    lines = conformance.failed_assertions(runs.Ended(1, report, "", 0.1))
+    expect(f"{lines}", lines == ["b_test.cc:7 CHECK( free < total ) with 3 < 2"])
+    expect("a crash without a report", len(conformance.failed_assertions(runs.Ended(-11, "", "", 0.1))) == 1)
+
+
+def main():
+    build = pathlib.Path(sys.argv[1]).resolve()
+    for case in (differing_output_fails, failed_assertions_are_read, all_held_is_success, a_failure_is_reported,
+                 a_killed_check_leaves_its_results):
+        folder = pathlib.Path(tempfile.mkdtemp())
+        try:
+            case(build, folder)
+            print(f"ok      {case.__name__.replace('_', ' ')}", flush=True)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+    return os.EX_OK
+
+
+if __name__ == "__main__":
+    sys.exit(main())
