@@ -28,7 +28,9 @@ void BlockPools::choose_backing(const ContextRef &context, ContextPool &pool, De
     return;
   }
   if (state.page_bytes.load() == DevicePoolState::kNotKnown) {
-    const std::uint64_t found = GranuleMemory::page_bytes_of(handle_of(context->device));
+    bool exportable = false;
+    const std::uint64_t found = GranuleMemory::page_bytes_of(handle_of(context->device), exportable);
+    state.exportable.store(exportable);
     std::uint64_t unknown = DevicePoolState::kNotKnown;
     if (state.page_bytes.compare_exchange_strong(unknown, found) && found == 0 && backing_ == Backing::vmm) {
       events::say("backing vmm: device " + std::to_string(context->device) + " cannot map granules; slabs serve it");
@@ -129,8 +131,9 @@ BlockPools::Take BlockPools::take_granule(std::uint64_t bytes, const char *why, 
   ledger::Transit transit(account.transits());
   const std::uint64_t start = journal_.logging() ? now_ns() : 0;
   CUmemGenericAllocationHandle handle = 0;
-  const Take taken = obtain(bytes, where.device, state, effort, transit, error,
-                            [&] { return GranuleMemory::create_handle(handle_of(where.device), bytes, handle); });
+  const Take taken = obtain(bytes, where.device, state, effort, transit, error, [&] {
+    return GranuleMemory::create_handle(handle_of(where.device), bytes, state.exportable.load(), handle);
+  });
   if (taken != Take::taken) {
     return taken;
   }

@@ -12,22 +12,26 @@ namespace {
 using driver::real;
 
 constexpr int kVirtualMemoryManagementSupported = 102;  // cuda.h, CU_DEVICE_ATTRIBUTE_...
-constexpr int kMinimum = 0;                             // CU_MEM_ALLOC_GRANULARITY_MINIMUM
+constexpr int kDescriptorsSupported = 103;
+constexpr int kMinimum = 0;  // CU_MEM_ALLOC_GRANULARITY_MINIMUM
 // Addresses cost nothing but page tables of what is mapped: a view has them for itself for as long as it may be used.
 constexpr std::uint64_t kViewSpaces = 16;
 
-CUmemAllocationProp properties_on(CUdevice device) {
+CUmemAllocationProp properties_on(CUdevice device, bool exportable) {
   CUmemAllocationProp properties{};
+  if (exportable) {
+    properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  }
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
   return properties;
 }
 
 // The driver may say that it can what it cannot: in a container without its device files, for instance.
-bool works_on(CUdevice device, std::uint64_t bytes) {
+bool works_on(CUdevice device, std::uint64_t bytes, bool exportable) {
   CUmemGenericAllocationHandle handle = 0;
   CUdeviceptr address = 0;
-  if (GranuleMemory::create_handle(device, bytes, handle) != CUDA_SUCCESS) {
+  if (GranuleMemory::create_handle(device, bytes, exportable, handle) != CUDA_SUCCESS) {
     return false;
   }
   bool works = false;
@@ -42,6 +46,19 @@ bool works_on(CUdevice device, std::uint64_t bytes) {
   return real.cuMemRelease(handle) == CUDA_SUCCESS && works;
 }
 
+bool has_attribute(CUdevice device, int attribute) {
+  int supported = 0;
+  return real.cuDeviceGetAttribute(&supported, attribute, device) == CUDA_SUCCESS && supported != 0;
+}
+
+std::uint64_t page_that_works(CUdevice device, bool exportable) {
+  const CUmemAllocationProp properties = properties_on(device, exportable);
+  std::size_t page = 0;
+  const bool works = real.cuMemGetAllocationGranularity(&page, &properties, kMinimum) == CUDA_SUCCESS &&
+                     std::has_single_bit(page) && page >= pool::kGranuleBytes && works_on(device, page, exportable);
+  return works ? page : 0;
+}
+
 }  // namespace
 
 bool GranuleMemory::possible() {
@@ -51,15 +68,16 @@ bool GranuleMemory::possible() {
          real.cuDeviceGetAttribute.present() && FenceTracker::can_tell();
 }
 
-std::uint64_t GranuleMemory::page_bytes_of(CUdevice device) {
+std::uint64_t GranuleMemory::page_bytes_of(CUdevice device, bool &exportable) {
   const RelaxedCapture relaxed;
-  int supported = 0;
-  const CUmemAllocationProp properties = properties_on(device);
-  std::size_t page = 0;
-  if (!possible() || real.cuDeviceGetAttribute(&supported, kVirtualMemoryManagementSupported, device) != CUDA_SUCCESS ||
-      supported == 0 || real.cuMemGetAllocationGranularity(&page, &properties, kMinimum) != CUDA_SUCCESS ||
-      !std::has_single_bit(page) || page < pool::kGranuleBytes || !works_on(device, page)) {
+  if (!possible() || !has_attribute(device, kVirtualMemoryManagementSupported)) {
     return 0;
+  }
+  exportable = real.cuMemExportToShareableHandle.present() && has_attribute(device, kDescriptorsSupported);
+  std::uint64_t page = exportable ? page_that_works(device, true) : 0;
+  if (page == 0) {
+    exportable = false;
+    page = page_that_works(device, false);
   }
   return page;
 }
@@ -88,8 +106,9 @@ void GranuleMemory::give_up(const pool::stitch::Layout &layout) noexcept {
   (void)real.cuMemAddressFree(layout.home, layout.home_bytes + layout.views_bytes);
 }
 
-CUresult GranuleMemory::create_handle(CUdevice device, std::uint64_t bytes, CUmemGenericAllocationHandle &handle) {
-  const CUmemAllocationProp properties = properties_on(device);
+CUresult GranuleMemory::create_handle(CUdevice device, std::uint64_t bytes, bool exportable,
+                                      CUmemGenericAllocationHandle &handle) {
+  const CUmemAllocationProp properties = properties_on(device, exportable);
   return real.cuMemCreate(&handle, bytes, &properties, 0);
 }
 
@@ -102,7 +121,8 @@ std::optional<std::uint64_t> GranuleMemory::create(std::uint64_t bytes) noexcept
   const std::uint64_t start = now_ns();
   const RelaxedCapture relaxed;
   CUmemGenericAllocationHandle handle = 0;
-  if (create_handle(pools_.handle_of(context_->device), bytes, handle) != CUDA_SUCCESS) {
+  if (create_handle(pools_.handle_of(context_->device), bytes, pools_.can_share_granules(context_->device), handle) !=
+      CUDA_SUCCESS) {
     account.release(bytes - used);
     return std::nullopt;
   }

@@ -28,12 +28,14 @@ class GranuleMemory final : public pool::stitch::DeviceMemory {
 
   // Whether this driver has all that granules need.
   static bool possible();
-  // The size of a device's pages; 0: it has no granules, or a first one could not be used.
-  static std::uint64_t page_bytes_of(CUdevice device);
+  // The size of a device's pages; 0: it has no granules, or a first one could not be used. `exportable`: they can be
+  // made so that other processes can map them.
+  static std::uint64_t page_bytes_of(CUdevice device, bool &exportable);
   // Reserves addresses for a pool of at most `bytes`; nullopt: the driver has none.
   static std::optional<pool::stitch::Layout> reserve(std::uint64_t page_bytes, std::uint64_t bytes, std::uint64_t slab);
   static void give_up(const pool::stitch::Layout &layout) noexcept;
-  static CUresult create_handle(CUdevice device, std::uint64_t bytes, CUmemGenericAllocationHandle &handle);
+  static CUresult create_handle(CUdevice device, std::uint64_t bytes, bool exportable,
+                                CUmemGenericAllocationHandle &handle);
 
  private:
   BlockPools &pools_;

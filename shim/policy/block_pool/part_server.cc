@@ -1,0 +1,188 @@
+#include "policy/block_pool/part_server.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdint>
+
+#include "base/clock.h"
+#include "base/fork_exclusion.h"
+#include "base/open_beyond_streams.h"
+#include "base/wait.h"
+#include "policy/block_pool/context_pool.h"
+#include "policy/block_pool/ipc_exporter.h"
+#include "policy/contexts/captures.h"
+
+namespace ration::policy {
+namespace {
+
+using driver::real;
+
+constexpr std::size_t kStackBytes = std::size_t{512} << 10U;
+constexpr std::uint64_t kLastRequestNs = 200'000'000;
+
+// Descriptors of the driver's, closed once they are sent.
+struct Exported {
+  std::array<int, ledger::kPartsAtOnce> numbers{};
+  std::uint32_t count = 0;
+
+  Exported() = default;
+  ~Exported() {
+    while (count > 0) {
+      close(numbers[--count]);
+    }
+  }
+  Exported(const Exported &) = delete;
+  Exported &operator=(const Exported &) = delete;
+  bool add(std::uint64_t handle) {
+    int number = -1;
+    if (real.cuMemExportToShareableHandle(&number, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) !=
+        CUDA_SUCCESS) {
+      return false;
+    }
+    numbers[count++] = number;
+    return true;
+  }
+};
+
+}  // namespace
+
+bool PartServer::start(const std::string &state_folder, std::uint64_t exporter, std::string &problem) {
+  if (running_.load()) {
+    return true;
+  }
+  const ReentrantGate gate(gate_);
+  if (running_.load()) {
+    return true;
+  }
+  if (stopped_.load()) {
+    problem = "the process ends";
+    return false;
+  }
+  if (!ledger::PartSocket::open(state_folder, exporter, problem)) {
+    return false;
+  }
+  state_folder_ = state_folder;
+  exporter_ = exporter;
+  running_.store(true);
+  if (make_thread(*this)) {
+    return true;
+  }
+  running_.store(false);
+  ledger::PartSocket::remove(state_folder_, exporter_);
+  problem = "no thread can be made that serves other processes";
+  return false;
+}
+
+// It gets no signal of the program's.
+bool PartServer::make_thread(PartServer &server) noexcept {
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0) {
+    return false;
+  }
+  pthread_attr_t attributes;
+  pthread_t thread{};
+  bool made = pthread_attr_init(&attributes) == 0;
+  if (made) {
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attributes, kStackBytes);
+    made = pthread_create(&thread, &attributes, run, &server) == 0;
+    if (!made) {  // what the program has of thread_local may need more
+      pthread_attr_destroy(&attributes);
+      made = pthread_attr_init(&attributes) == 0;
+      if (made) {
+        pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+        made = pthread_create(&thread, &attributes, run, &server) == 0;
+      }
+    }
+    pthread_attr_destroy(&attributes);
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return made;
+}
+
+void *PartServer::run(void *server) noexcept {
+  pthread_setname_np(pthread_self(), "ration-ipc");
+  static_cast<PartServer *>(server)->serve();
+  return nullptr;
+}
+
+void PartServer::serve() noexcept try {
+  using Received = ledger::PartSocket::Received;
+  std::string problem;
+  while (!stopped_.load()) {
+    ledger::PartRequest request;
+    switch (ledger::PartSocket::receive(request)) {
+      case Received::nothing:
+        break;
+      case Received::closed:
+        if (!stopped_.load() && !ledger::PartSocket::open(state_folder_, exporter_, problem)) {
+          running_.store(false);  // the next share tries again, and says why
+          return;
+        }
+        break;
+      case Received::request: {
+        ledger::PartReply reply;
+        const ledger::PartsState state = export_parts(request, reply);
+        if (state != ledger::PartsState::sent) {
+          reply = {};
+          reply.state = state;
+          (void)ledger::PartSocket::answer(reply, nullptr);
+        }
+        ledger::PartSocket::hang_up();
+        break;
+      }
+    }
+  }
+  running_.store(false);
+  wake_waiters();
+} catch (...) {  // no memory of the host
+  running_.store(false);
+  wake_waiters();
+}
+
+// The context's end waits for calls in flight; a later one sees that the context has ended.
+ledger::PartsState PartServer::export_parts(const ledger::PartRequest &request, ledger::PartReply &reply) {
+  IpcExporter::Exporting exporting(exports_, request.token, request.first);
+  if (!exporting) {
+    return ledger::PartsState::no_block;
+  }
+  const ContextPool::InFlight in_flight(*existing_pool(exporting.owner()));
+  if (exporting.owner().ended_by.load() != nullptr) {
+    return ledger::PartsState::no_block;
+  }
+  const ForkExclusion exclusion;
+  Exported exported;
+  {
+    const RelaxedCapture relaxed;
+    const HeldStreams held;
+    for (const IpcExporter::Part &part : exporting.parts()) {
+      if (stopped_.load() || !exported.add(part.handle)) {
+        break;
+      }
+      reply.bytes[reply.count++] = part.bytes;
+    }
+  }
+  reply.total = exporting.total();
+  reply.state = ledger::PartsState::sent;
+  return reply.count != 0 && ledger::PartSocket::answer(reply, exported.numbers.data()) ? ledger::PartsState::sent
+                                                                                        : ledger::PartsState::refused;
+}
+
+void PartServer::stop() noexcept try {
+  if (stopped_.exchange(true) || !running_.load()) {
+    return;
+  }
+  ledger::PartSocket::shut();
+  const std::uint64_t deadline = now_ns() + kLastRequestNs;
+  for (Waiter waiter; running_.load() && now_ns() < deadline; waiter.pause()) {
+  }
+  ledger::PartSocket::remove(state_folder_, exporter_);
+} catch (...) {  // no memory of the host: the socket stays until `ration ps`
+}
+
+}  // namespace ration::policy
