@@ -142,7 +142,7 @@ CUresult IpcImporter::open(const ledger::ExportToken &token, const ContextRef &c
   opened.lease = ledger::ExportLease::take(state_folder_, token, problem);
   if (opened.lease == nullptr) {
     say_once(problem);
-    return CUDA_ERROR_INVALID_VALUE;
+    return !problem.empty() && ledger::lacks_descriptors() ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;
   }
   if (open_again(token, context, address)) {
     return CUDA_SUCCESS;
