@@ -208,17 +208,16 @@ PartSocket::Received PartSocket::receive(PartRequest &request) {
     return Received::closed;
   }
   refill_spare();
-  if (!wait_for_input(listening.number(), -1)) {
-    return Received::nothing;
-  }
-  if (!listening.is_there()) {
+  pollfd waited{listening.number(), POLLIN, 0};
+  const int ready = poll(&waited, 1, -1);
+  if (!listening.is_there() || (waited.revents & POLLHUP) != 0) {  // closed, or shut
     return Received::closed;
+  }
+  if (ready <= 0) {
+    return Received::nothing;
   }
   Descriptor accepted = accept_one();
   if (!accepted) {
-    if (errno == EINVAL) {  // shut
-      return Received::closed;
-    }
     poll(nullptr, 0, errno == EMFILE || errno == ENFILE ? kWithoutDescriptors : 0);
     return Received::nothing;
   }
