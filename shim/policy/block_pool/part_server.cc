@@ -23,29 +23,9 @@ using driver::real;
 constexpr std::size_t kStackBytes = std::size_t{512} << 10U;
 constexpr std::uint64_t kLastRequestNs = 200'000'000;
 
-// Descriptors of the driver's, closed once they are sent.
-struct Exported {
-  std::array<int, ledger::kPartsAtOnce> numbers{};
-  std::uint32_t count = 0;
-
-  Exported() = default;
-  ~Exported() {
-    while (count > 0) {
-      close(numbers[--count]);
-    }
-  }
-  Exported(const Exported &) = delete;
-  Exported &operator=(const Exported &) = delete;
-  bool add(std::uint64_t handle) {
-    int number = -1;
-    if (real.cuMemExportToShareableHandle(&number, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) !=
-        CUDA_SUCCESS) {
-      return false;
-    }
-    numbers[count++] = number;
-    return true;
-  }
-};
+bool export_handle(std::uint64_t handle, int &file) {
+  return real.cuMemExportToShareableHandle(&file, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) == CUDA_SUCCESS;
+}
 
 }  // namespace
 
@@ -125,17 +105,10 @@ void PartServer::serve() noexcept try {
           return;
         }
         break;
-      case Received::request: {
-        ledger::PartReply reply;
-        const ledger::PartsState state = export_parts(request, reply);
-        if (state != ledger::PartsState::sent) {
-          reply = {};
-          reply.state = state;
-          (void)ledger::PartSocket::answer(reply, nullptr);
-        }
+      case Received::request:
+        answer(request);
         ledger::PartSocket::hang_up();
         break;
-      }
     }
   }
   running_.store(false);
@@ -145,9 +118,27 @@ void PartServer::serve() noexcept try {
   wake_waiters();
 }
 
-// The context's end waits for calls in flight; a later one sees that the context has ended.
-ledger::PartsState PartServer::export_parts(const ledger::PartRequest &request, ledger::PartReply &reply) {
-  IpcExporter::Exporting exporting(exports_, request.token, request.first);
+// A forked child would inherit the descriptors.
+void PartServer::answer(const ledger::PartRequest &request) {
+  const ForkExclusion exclusion;
+  ledger::PartReply reply;
+  Files files;
+  reply.state = export_parts(request, reply, files);
+  if (!ledger::PartSocket::answer(reply, files.numbers.data())) {
+    reply = {};
+    reply.state = ledger::PartsState::refused;
+    (void)ledger::PartSocket::answer(reply, nullptr);
+  }
+  for (std::uint32_t i = 0; i < files.count; ++i) {
+    close(files.numbers[i]);
+  }
+}
+
+// The context's end waits for calls in flight; a later one sees that the context has ended. Neither the context nor the
+// block waits for the answer: an opener that is still there keeps the block by its lease.
+ledger::PartsState PartServer::export_parts(const ledger::PartRequest &request, ledger::PartReply &reply,
+                                            Files &files) {
+  const IpcExporter::Exporting exporting(exports_, request.token, request.first);
   if (!exporting) {
     return ledger::PartsState::no_block;
   }
@@ -155,22 +146,17 @@ ledger::PartsState PartServer::export_parts(const ledger::PartRequest &request, 
   if (exporting.owner().ended_by.load() != nullptr) {
     return ledger::PartsState::no_block;
   }
-  const ForkExclusion exclusion;
-  Exported exported;
-  {
-    const RelaxedCapture relaxed;
-    const HeldStreams held;
-    for (const IpcExporter::Part &part : exporting.parts()) {
-      if (stopped_.load() || !exported.add(part.handle)) {
-        break;
-      }
-      reply.bytes[reply.count++] = part.bytes;
+  const RelaxedCapture relaxed;
+  const HeldStreams held;
+  for (const IpcExporter::Part &part : exporting.parts()) {
+    if (stopped_.load() || !export_handle(part.handle, files.numbers[files.count])) {
+      break;
     }
+    reply.bytes[files.count++] = part.bytes;
   }
+  reply.count = files.count;
   reply.total = exporting.total();
-  reply.state = ledger::PartsState::sent;
-  return reply.count != 0 && ledger::PartSocket::answer(reply, exported.numbers.data()) ? ledger::PartsState::sent
-                                                                                        : ledger::PartsState::refused;
+  return reply.count != 0 ? ledger::PartsState::sent : ledger::PartsState::refused;
 }
 
 void PartServer::stop() noexcept try {

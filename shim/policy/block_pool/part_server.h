@@ -4,6 +4,7 @@
 // Owns: the thread and its socket (ledger/part_socket.h); a forked child has neither.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <string>
@@ -31,7 +32,12 @@ class PartServer {
   static void *run(void *server) noexcept;
   static bool make_thread(PartServer &server) noexcept;
   void serve() noexcept;
-  ledger::PartsState export_parts(const ledger::PartRequest &request, ledger::PartReply &reply);
+  struct Files {
+    std::array<int, ledger::kPartsAtOnce> numbers{};
+    std::uint32_t count = 0;
+  };
+  void answer(const ledger::PartRequest &request);
+  ledger::PartsState export_parts(const ledger::PartRequest &request, ledger::PartReply &reply, Files &files);
 
   IpcExporter &exports_;
   std::string state_folder_;  // written before the thread starts

@@ -32,10 +32,26 @@ def peers(case, **settings):
     return with_machine
 
 
+def files_of(process):
+    """{number: what it is}"""
+    files = {}
+    for one in pathlib.Path(f"/proc/{process}/fd").iterdir():
+        try:
+            files[int(one.name)] = os.readlink(one)
+        except FileNotFoundError:  # closed meanwhile
+            pass
+    return files
+
+
 def descriptors(peer):
-    """{number: what it is} of a process."""
-    folder = pathlib.Path(f"/proc/{peer.member.pid}/fd")
-    return {int(one.name): os.readlink(one) for one in folder.iterdir()}
+    return files_of(peer.member.pid)
+
+
+def within_reason(condition):
+    """Waits for what another thread does after it has answered."""
+    late = time.monotonic() + LATE
+    while not condition() and time.monotonic() < late:
+        os.sched_yield()
 
 
 def sockets(peer):
@@ -49,9 +65,7 @@ def threads(peer):
 
 def expect_descriptors(peer, count):
     """The last connection may end after its opener has its answer."""
-    late = time.monotonic() + LATE
-    while len(descriptors(peer)) != count and time.monotonic() < late:
-        os.sched_yield()
+    within_reason(lambda: len(descriptors(peer)) == count)
     expect("descriptors", len(descriptors(peer)), count)
 
 
@@ -172,12 +186,13 @@ def descriptors_stay(machine):
     exporter, importer = machine.peer(), machine.peer()
     exporter.do(f"take {3 * PAGE} 7", "take 512 8")
     tokens = [exporter.share("own0"), exporter.share("own1")]
-    before = None
+    of_exporter = len(descriptors(exporter))
+    importer.do(f"open {tokens[0]}", "close opened")
+    of_importer = len(descriptors(importer))
     for turn in range(300):
         importer.do(f"open {tokens[turn % 2]}", "close opened")
-        before = before or (len(descriptors(exporter)), len(descriptors(importer)))
-    expect("of the importer", len(descriptors(importer)), before[1])
-    expect_descriptors(exporter, before[0])
+    expect("of the importer", len(descriptors(importer)), of_importer)
+    expect_descriptors(exporter, of_exporter)
     exporter.do("free own0", "free own1")
     for _ in range(300):
         exporter.do(f"take {3 * PAGE} 7")
@@ -193,6 +208,7 @@ def one_thread(machine):
     before, idle = len(descriptors(exporter)), threads(exporter)
     expect_that(f"none yet: {set(idle)}", "ration-ipc" not in idle)
     exporter.do("share own", "take 512 1", "share own")
+    within_reason(lambda: "ration-ipc" in threads(exporter))
     ours = threads(exporter)["ration-ipc"]
     expect("one", len(threads(exporter)), len(idle) + 1)
     blocked = int(next(line for line in (ours / "status").read_text().splitlines() if line.startswith("SigBlk")).split()[1], 16)
@@ -319,11 +335,6 @@ def closed_by_program(machine):
     expect("files left", machine.files(), [])
 
 
-def inherited(child):
-    links = [os.readlink(one) for one in pathlib.Path(f"/proc/{child}/fd").iterdir()]
-    return [link for link in links if link.startswith("socket:")]
-
-
 def forked(machine):
     """A forked child has neither thread nor socket, and keeps nothing alive."""
     exporter, importer = machine.peer(), machine.peer()
@@ -331,10 +342,10 @@ def forked(machine):
     token = exporter.share()
     child = int(exporter.do("fork"))
     expect("threads of the child", len(list(pathlib.Path(f"/proc/{child}/task").iterdir())), 1)
-    late = time.monotonic() + LATE
-    while inherited(child) and time.monotonic() < late:  # it closes them once it runs
-        os.sched_yield()
-    expect("sockets of the child", inherited(child), [])
+    def inherited():
+        return [what for what in files_of(child).values() if what.startswith("socket:")]
+    within_reason(lambda: not inherited())
+    expect("sockets of the child", inherited(), [])
     importer.do(f"open {token}")
     expect("read", importer.do(f"read opened {PAGE}"), "7")
     os.kill(child, signal.SIGKILL)
