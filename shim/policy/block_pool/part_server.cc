@@ -56,7 +56,23 @@ bool PartServer::start(const std::string &state_folder, std::uint64_t exporter, 
   return false;
 }
 
-// It gets no signal of the program's.
+// `stack_bytes`: 0 for as many as the program's threads have.
+bool PartServer::make_detached(PartServer &server, std::size_t stack_bytes) noexcept {
+  pthread_attr_t attributes;
+  if (pthread_attr_init(&attributes) != 0) {
+    return false;
+  }
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  if (stack_bytes != 0) {
+    pthread_attr_setstacksize(&attributes, stack_bytes);
+  }
+  pthread_t thread{};
+  const bool made = pthread_create(&thread, &attributes, run, &server) == 0;
+  pthread_attr_destroy(&attributes);
+  return made;
+}
+
+// It gets no signal of the program's. What the program has of thread_local variables may need a larger stack.
 bool PartServer::make_thread(PartServer &server) noexcept {
   sigset_t all;
   sigset_t before;
@@ -64,23 +80,7 @@ bool PartServer::make_thread(PartServer &server) noexcept {
   if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0) {
     return false;
   }
-  pthread_attr_t attributes;
-  pthread_t thread{};
-  bool made = pthread_attr_init(&attributes) == 0;
-  if (made) {
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&attributes, kStackBytes);
-    made = pthread_create(&thread, &attributes, run, &server) == 0;
-    if (!made) {  // what the program has of thread_local may need more
-      pthread_attr_destroy(&attributes);
-      made = pthread_attr_init(&attributes) == 0;
-      if (made) {
-        pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-        made = pthread_create(&thread, &attributes, run, &server) == 0;
-      }
-    }
-    pthread_attr_destroy(&attributes);
-  }
+  const bool made = make_detached(server, kStackBytes) || make_detached(server, 0);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return made;
 }
@@ -119,7 +119,7 @@ void PartServer::serve() noexcept try {
 }
 
 // A forked child would inherit the descriptors.
-void PartServer::answer(const ledger::PartRequest &request) {
+void PartServer::answer(const ledger::PartRequest &request) noexcept try {
   const ForkExclusion exclusion;
   ledger::PartReply reply;
   Files files;
@@ -132,6 +132,7 @@ void PartServer::answer(const ledger::PartRequest &request) {
   for (std::uint32_t i = 0; i < files.count; ++i) {
     close(files.numbers[i]);
   }
+} catch (...) {  // no memory of the host, and nothing exported: the opener asks again
 }
 
 // The context's end waits for calls in flight; a later one sees that the context has ended. Neither the context nor the

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -31,12 +32,13 @@ class PartServer {
  private:
   static void *run(void *server) noexcept;
   static bool make_thread(PartServer &server) noexcept;
+  static bool make_detached(PartServer &server, std::size_t stack_bytes) noexcept;
   void serve() noexcept;
   struct Files {
     std::array<int, ledger::kPartsAtOnce> numbers{};
     std::uint32_t count = 0;
   };
-  void answer(const ledger::PartRequest &request);
+  void answer(const ledger::PartRequest &request) noexcept;
   ledger::PartsState export_parts(const ledger::PartRequest &request, ledger::PartReply &reply, Files &files);
 
   IpcExporter &exports_;

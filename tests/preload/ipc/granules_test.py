@@ -15,7 +15,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 from peers import INVALID_VALUE, OUT_OF_MEMORY, Peers  # noqa: E402
-from harness import MIB, expect, expect_that, main  # noqa: E402
+from harness import MIB, SANITIZED, expect, expect_that, main  # noqa: E402
 
 PAGE = 2 * MIB
 NOT_SUPPORTED = "801"
@@ -223,6 +223,23 @@ def one_thread(machine):
     expect("files left", machine.files(), [])
 
 
+def no_thread(machine):
+    """Where there is no memory for a thread, sharing is refused with a line; then it works."""
+    exporter, importer = machine.peer(), machine.peer()
+    exporter.do(f"take {PAGE} 7")
+    process = exporter.member.pid
+    pages = int(pathlib.Path(f"/proc/{process}/statm").read_text().split()[0])
+    before = resource.prlimit(process, resource.RLIMIT_AS)
+    records = 5 * MIB // 4  # the exporter's file
+    resource.prlimit(process, resource.RLIMIT_AS, (pages * os.sysconf("SC_PAGESIZE") + records, before[1]))
+    expect("refused", exporter.code("share own"), OUT_OF_MEMORY)
+    expect_that(f"a line: {exporter.member.err()}", "no thread can be made" in exporter.member.err())
+    expect("sockets", sockets(exporter), [])
+    resource.prlimit(process, resource.RLIMIT_AS, before)
+    importer.do(f"open {exporter.share()}")
+    expect("read", importer.do(f"read opened {PAGE}"), "7")
+
+
 def strangers(machine):
     """Requests that are no openers' get nothing, and hold nobody up."""
     exporter, importer = machine.peer(), machine.peer()
@@ -400,6 +417,7 @@ main({
     "closed at work": peers(at_work),
     "no descriptor stays behind": peers(descriptors_stay),
     "one thread, out of the way": peers(one_thread),
+    **({} if SANITIZED else {"no memory for a thread": peers(no_thread)}),  # which needs more of its own
     "strangers at the socket": peers(strangers),
     "an exporter that does not answer": peers(no_answer),
     "openers that die": peers(opener_dies),
