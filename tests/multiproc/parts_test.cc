@@ -142,7 +142,7 @@ TEST_CASE("an opener gets descriptors of the parts that it asks for") {
   const Folder folder;
   const Server server(folder);
   Parts parts;
-  for (const std::uint64_t first : {0, 32, 1000}) {
+  for (const std::uint64_t first : {std::uint64_t{0}, std::uint64_t{32}, std::uint64_t{1000}}) {
     REQUIRE(fetch(folder, parts, first) == Fetched::parts);
     CHECK(came(parts, first, kPartsAtOnce));
   }
