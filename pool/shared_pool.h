@@ -43,6 +43,8 @@ class SharedPool {
   [[nodiscard]] stitch::Stitcher::Everything everything() const;
   [[nodiscard]] stitch::Stitcher::Counts stitch_counts() const noexcept;
   [[nodiscard]] std::vector<stitch::Stitcher::Backing> backing(const Block &block) const;
+  // Where a live block lies; empty: it does not live, or the pool has no granules. Throws bad_alloc.
+  [[nodiscard]] stitch::Stitcher::Parts parts_of(const Block &block) const;
 
   // Without room: collects clean blocks, grows, waits for retired blocks, each as often as it helps; then returns
   // kNoRoom. One thread grows at a time and the others wait for it, so that no request is refused while memory is in

@@ -168,6 +168,11 @@ stitch::Stitcher::Counts SharedPool::stitch_counts() const noexcept {
   return stitcher_ == nullptr ? stitch::Stitcher::Counts{} : stitcher_->counts();
 }
 
+stitch::Stitcher::Parts SharedPool::parts_of(const Block &block) const {
+  const Guard guard(mutex_);
+  return stitcher_ == nullptr ? stitch::Stitcher::Parts{} : stitcher_->parts(block);
+}
+
 std::vector<stitch::Stitcher::Backing> SharedPool::backing(const Block &block) const {
   const Guard guard(mutex_);
   return stitcher_->backing(block);

@@ -106,6 +106,17 @@ class Stitcher {
     std::uint64_t bytes;
   };
   std::vector<Backing> backing(const Block &block) const;
+  // The handles that a live block lies in, each whole, in the order of its bytes; it starts `offset` into the first.
+  struct Parts {
+    struct Part {
+      std::uint64_t handle;
+      std::uint64_t bytes;
+    };
+    std::vector<Part> parts;
+    std::uint64_t offset = 0;
+  };
+  // Empty: no such block. Throws std::bad_alloc.
+  [[nodiscard]] Parts parts(const Block &block) const;
   // The first violated invariant, or empty. REQUIRES: no plan is under way. Defined in tests/pool_checks, for tests
   // alone.
   [[nodiscard]] std::string check_invariants() const;

@@ -471,4 +471,27 @@ std::vector<Stitcher::Backing> Stitcher::backing(const Block &block) const {
   return pages;
 }
 
+Stitcher::Parts Stitcher::parts(const Block &block) const {
+  Parts found;
+  const Address block_end = block.address + block.bytes;
+  const auto add = [&](const Granule &granule, Address at) {
+    if (found.parts.empty()) found.offset = block.address - at;
+    found.parts.push_back({granule.handle, granule.pages * page()});
+    return at + granule.pages * page();
+  };
+  if (const View *view = views_.around(block.address); view != nullptr) {
+    Address at = view->range;
+    for (std::size_t i = 0; i < view->granules.size() && at < block_end; ++i) {
+      at = add(granules_.at(view->granules[i]), at);
+    }
+    return found;
+  }
+  for (Address at = block.address; at < block_end;) {
+    const GranuleId id = home_at(at);
+    if (id == 0) return {};
+    at = add(granules_.at(id), granules_.at(id).home);
+  }
+  return found;
+}
+
 }  // namespace ration::pool::stitch

@@ -6,43 +6,30 @@
 #include <cerrno>
 
 namespace ration {
-namespace {
-
-// Holds the numbers of closed standard streams. Nothing can be read from a descriptor of this kind, or written to it.
-class HeldStreams {
- public:
-  HeldStreams() {
-    for (int stream = 0; stream <= STDERR_FILENO; ++stream) {
-      if (fcntl(stream, F_GETFD) < 0 && errno == EBADF) {
-        hold();
-      }
+HeldStreams::HeldStreams() {
+  for (int stream = 0; stream < kStreams; ++stream) {
+    if (fcntl(stream, F_GETFD) < 0 && errno == EBADF) {
+      hold();
     }
   }
-  ~HeldStreams() {
-    const int error = errno;
-    while (count_ > 0) {
-      close(numbers_[--count_]);
-    }
-    errno = error;
+}
+
+HeldStreams::~HeldStreams() {
+  const int error = errno;
+  while (count_ > 0) {
+    close(numbers_[--count_]);
   }
-  HeldStreams(const HeldStreams &) = delete;
-  HeldStreams &operator=(const HeldStreams &) = delete;
+  errno = error;
+}
 
- private:
-  void hold() {
-    const int held = open("/", O_PATH | O_CLOEXEC);
-    if (held > STDERR_FILENO) {  // another thread has opened the stream
-      close(held);
-    } else if (held >= 0) {
-      numbers_[count_++] = held;
-    }
+void HeldStreams::hold() {
+  const int held = open("/", O_PATH | O_CLOEXEC);
+  if (held >= kStreams) {  // another thread has opened the stream
+    close(held);
+  } else if (held >= 0) {
+    numbers_[count_++] = held;
   }
-
-  int numbers_[STDERR_FILENO + 1];
-  int count_ = 0;
-};
-
-}  // namespace
+}
 
 int open_beyond_streams(int folder, const char *path, int flags, mode_t mode) noexcept {
   const HeldStreams held;

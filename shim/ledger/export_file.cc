@@ -149,6 +149,7 @@ ExportToken ExportFile::publish(std::uint32_t index, const ExportedBlock &block,
   held.offset.store(block.offset, std::memory_order_relaxed);
   held.bytes.store(block.bytes, std::memory_order_relaxed);
   held.slab_bytes.store(block.slab_bytes, std::memory_order_relaxed);
+  held.kind.store(static_cast<std::uint64_t>(block.kind), std::memory_order_relaxed);
   std::uint64_t words[8];
   static_assert(sizeof(words) == sizeof(block.handle));
   std::memcpy(words, block.handle, sizeof(words));

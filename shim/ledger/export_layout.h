@@ -22,19 +22,26 @@ struct ExportToken {
 };
 static_assert(sizeof(ExportToken) == 64);
 
-// The position of a block in the allocation that the driver's handle names.
+// What a block lies in.
+enum class ExportKind : std::uint64_t {
+  slab,      // an allocation of the driver's, which the handle names
+  granules,  // physical memory, whose descriptors the exporter sends (part_socket.h)
+};
+
+// The position of a block in what it lies in.
 struct ExportedBlock {
-  unsigned char handle[64] = {};
+  unsigned char handle[64] = {};  // of a slab
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
-  std::uint64_t slab_bytes = 0;
+  std::uint64_t slab_bytes = 0;  // or of all granules together
+  ExportKind kind = ExportKind::slab;
 };
 
 namespace shared {
 
 inline constexpr std::uint64_t kExportMagic = 0x5450584549544152;  // "RATIEXPT"
 // Grows with every change of this file. Only this version is accepted.
-inline constexpr std::uint32_t kExportVersion = 2;
+inline constexpr std::uint32_t kExportVersion = 3;
 
 // One less than there are life bytes: the first is the exporter's, the others belong to the records.
 inline constexpr std::uint32_t kExportRecords = 4095;
@@ -67,7 +74,8 @@ struct ExportRecord {
   ExportWord offset;
   ExportWord bytes;
   ExportWord slab_bytes;
-  ExportWord unused[2];
+  ExportWord kind;
+  ExportWord unused;
   ExportWord handle[8];
   // Marks of its openers (ledger/process_end.h), 0: free. An opener takes a place by an exchange and clears it when it
   // closes the block; the exporter clears it after the opener's death.

@@ -31,6 +31,7 @@ ExportedBlock block_of(const ExportRecord &record) {
   block.offset = record.offset.load(std::memory_order_relaxed);
   block.bytes = record.bytes.load(std::memory_order_relaxed);
   block.slab_bytes = record.slab_bytes.load(std::memory_order_relaxed);
+  block.kind = static_cast<ExportKind>(record.kind.load(std::memory_order_relaxed));
   std::uint64_t words[8];
   for (std::size_t i = 0; i < 8; ++i) {
     words[i] = record.handle[i].load(std::memory_order_relaxed);

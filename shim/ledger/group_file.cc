@@ -89,6 +89,11 @@ std::string error_text(int error) {
   return std::generic_category().message(error);
 }
 
+bool lacks_descriptors() {
+  const Descriptor tried(open_beyond_streams(AT_FDCWD, "/", O_PATH));
+  return !tried && (errno == EMFILE || errno == ENFILE);
+}
+
 int allocate_space(int descriptor, std::size_t begin, std::size_t end) {
   // One byte beyond RLIMIT_FSIZE would raise SIGXFSZ in the program.
   struct rlimit limit {};

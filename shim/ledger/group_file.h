@@ -69,6 +69,9 @@ class Descriptor {
   int number_;
 };
 
+// Whether the process can have no more descriptors now.
+bool lacks_descriptors();
+
 // The message of an errno value, without strerror(3), which is not thread-safe.
 std::string error_text(int error);
 

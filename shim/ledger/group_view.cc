@@ -14,6 +14,7 @@
 #include "ledger/export_file.h"
 #include "ledger/group_file.h"
 #include "ledger/membership.h"
+#include "ledger/part_socket.h"
 #include "ledger/totals.h"
 
 namespace ration::ledger {
@@ -144,6 +145,8 @@ std::vector<Group> read_groups(const std::string &state_folder, std::string &pro
     Group group;
     if (is_temporary_name(name) || is_export_file(name)) {
       remove_if_dead(folder.number(), name);
+    } else if (is_part_socket(name)) {
+      remove_socket_of_dead(folder.number(), name);
     } else if (group_of_file(name, group.kind, group.name) && read_or_remove(folder.number(), name, group)) {
       if (!group.problem.empty()) {
         group.problem = state_folder + "/" + name + ": " + group.problem;

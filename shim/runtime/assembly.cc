@@ -32,7 +32,7 @@ Assembly::Assembly(const Options &options, policy::LimitSource &limits, events::
       device_memory({options.pool, options.large_direct, options.limit_managed}, ledger, journal, books, pools,
                     admission, room, async_memory, imports),
       host_memory(books, admission),
-      mapped_memory(devices, contexts, ledger, journal, books, pools, pending, admission),
+      mapped_memory(devices, contexts, ledger, journal, books, pools, pending, admission, imports),
       array_memory(ledger, books, admission, mapped_memory),
       stream_memory(devices, ledger, contexts, captures, journal, books, pools, stream_pools, default_pools, pending,
                     admission, async_memory, room),
@@ -40,7 +40,7 @@ Assembly::Assembly(const Options &options, policy::LimitSource &limits, events::
       context_life(devices, contexts, ledger, books, pools, async_pools, imports, pending, mapped_memory, options.async,
                    options.charge_context),
       sync_and_capture(contexts, captures, pools, async_pools, imports, options.pool || options.async),
-      device_reach(contexts, fences, pools, async_memory),
+      device_reach(contexts, fences, pools, async_memory, imports),
       queries(devices, ledger, pools, stream_pools, default_pools, async_pools, pending, imports, admission, room,
               async_memory, options.show_limit) {}
 

@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "tests/simcuda/memory_file.h"
 #include "tests/simcuda/stream.h"
 
 namespace simcuda {
@@ -17,11 +18,13 @@ struct Device;
 
 inline constexpr std::uint64_t kVmmGranularity = std::uint64_t{2} << 20;
 
-// Part of a memory file; freed with the last handle that names it.
+// Part of a memory file; freed with the last handle that names it, and the last description that was exported.
 struct PhysicalMemory {
-  int file = -1;
-  bool own_file = false;  // an exportable one; all other memory lies in one file of the process
+  MemoryFileRef file;
   std::uint64_t offset = 0;
+  std::uint64_t label = 0;  // before the memory, where `labelled`
+  bool labelled = false;    // it may be exported
+  void *kept = nullptr;     // the description of what another process exported
   std::uint64_t bytes = 0;
   std::uint64_t id = 0;
   Device *charged = nullptr;  // null: memory of the host, or imported from another process
@@ -88,8 +91,8 @@ CUresult charge(PhysicalMemory &memory);
 // INVALID_VALUE, INVALID_DEVICE, NOT_SUPPORTED for properties that no memory can have.
 CUresult check_properties(const CUmemAllocationProp *properties);
 
-// A memory file with a label after its bytes, so that a receiver can identify it. False: no file could be created.
-bool make_own_file(PhysicalMemory &memory);
+// The end of memory that may have been exported: its bytes go once nothing holds them any more.
+void leave_exportable(PhysicalMemory &memory);
 
 struct Mapped {
   std::uint64_t reserved_at = 0;

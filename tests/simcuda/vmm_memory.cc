@@ -12,25 +12,12 @@
 namespace simcuda {
 namespace {
 
-constexpr std::uint64_t kSharedFileBytes = std::uint64_t{1} << 60;  // sparse; its addresses are never reused
-
-// One file per handle would exhaust the process's descriptors: a device has thousands of granules.
-bool place_in_shared_file(PhysicalMemory &memory) {
-  static int file = -1;
-  static std::uint64_t used = 0;
-  if (file < 0) {
-    file = ::memfd_create("simcuda-physical", MFD_CLOEXEC);
-    if (file < 0) return false;
-    if (::ftruncate(file, static_cast<off_t>(kSharedFileBytes)) != 0) {
-      ::close(file);
-      file = -1;
-      return false;
-    }
-  }
-  if (memory.bytes > kSharedFileBytes - used) return false;
-  memory.file = file;
-  memory.offset = used;
-  used += memory.bytes;
+bool place(PhysicalMemory &memory) {
+  memory.file = own_memory_file();
+  memory.labelled = memory.properties.requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE;
+  const std::uint64_t before = memory.labelled ? kLabelBytes : 0;
+  if (memory.file == nullptr || !take_place(before + memory.bytes, &memory.label)) return false;
+  memory.offset = memory.label + before;
   return true;
 }
 
@@ -42,10 +29,10 @@ bool is_host(CUmemLocationType type) {
 }  // namespace
 
 PhysicalMemory::~PhysicalMemory() {
-  if (own_file) {
-    ::close(file);
-  } else if (file >= 0) {
-    ::fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+  if (labelled) {
+    leave_exportable(*this);
+  } else if (file != nullptr) {
+    ::fallocate(file->descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
                 static_cast<off_t>(bytes));
   }
   if (charged != nullptr) driver().machine->release(charged->physical, bytes);
@@ -130,8 +117,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CU
   memory->bytes = size;
   memory->id = driver().next_id++;
   if (const CUresult error = charge(*memory); error != CUDA_SUCCESS) return error;
-  const bool exportable = prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE;
-  if (exportable ? !make_own_file(*memory) : !place_in_shared_file(*memory)) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!place(*memory)) return CUDA_ERROR_OUT_OF_MEMORY;
   *handle = add_handle(std::move(memory));
   return CUDA_SUCCESS;
 }

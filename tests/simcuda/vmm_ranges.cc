@@ -103,7 +103,7 @@ void let_host(std::uint64_t address, Mapping &mapping, CUmemAccess_flags access)
     return;
   }
   const int protection = access == CU_MEM_ACCESS_FLAGS_PROT_READ ? PROT_READ : PROT_READ | PROT_WRITE;
-  no_child(::mmap(at, mapping.bytes, protection, MAP_SHARED | MAP_FIXED, mapping.memory->file,
+  no_child(::mmap(at, mapping.bytes, protection, MAP_SHARED | MAP_FIXED, mapping.memory->file->descriptor,
                   static_cast<off_t>(mapping.memory->offset)),
            mapping.bytes);
 }
@@ -165,7 +165,7 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAlloc
   mapping.devices.resize(driver().devices.size(), CU_MEM_ACCESS_FLAGS_PROT_NONE);
   const auto placed = reservation->mappings.emplace(ptr, std::move(mapping)).first;
   if (no_child(::mmap(reservation->view + (ptr - start), size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-                      known->memory->file, static_cast<off_t>(known->memory->offset)),
+                      known->memory->file->descriptor, static_cast<off_t>(known->memory->offset)),
                size) == nullptr) {
     reservation->mappings.erase(placed);
     return CUDA_ERROR_OUT_OF_MEMORY;

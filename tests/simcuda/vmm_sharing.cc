@@ -1,6 +1,6 @@
-// Physical memory for other handles and other processes: a descriptor of the file with its bytes, which can be sent to
-// a process that sees the same device. Only the exporter is charged, while it references or maps the memory.
-// Layer: vmm.h. Threads: any.
+// Physical memory for other handles and other processes: a descriptor of its label (memory_file.h), which can be sent
+// to a process that sees the same device. Only the exporter is charged, while it references or maps the memory. Layer:
+// vmm.h. Threads: any.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -19,21 +19,26 @@ constexpr std::uint64_t kMagic = 0x6d6d767563647573ull;
 
 struct Label {
   std::uint64_t magic;
-  std::uint64_t process;
-  CUuuid device;  // zeros: memory of the host
+  std::uint64_t bytes;
+  std::uint64_t released;  // by the exporter: whoever holds it last discards it
+  CUuuid device;           // zeros: memory of the host
   CUmemAllocationProp properties;
 };
+static_assert(sizeof(Label) <= kLabelBytes);
 
 int descriptor_number(const void *os_handle) {
   return static_cast<int>(reinterpret_cast<std::intptr_t>(os_handle));
 }
 
-// The bytes and their owner; false: not a file of this simulator.
-bool read_label(int file, Label *label, std::uint64_t *bytes) {
-  struct stat status = {};
-  if (::fstat(file, &status) != 0 || status.st_size < static_cast<off_t>(sizeof *label)) return false;
-  *bytes = static_cast<std::uint64_t>(status.st_size) - sizeof *label;
-  return ::pread(file, label, sizeof *label, static_cast<off_t>(*bytes)) == sizeof *label && label->magic == kMagic;
+// False: not a description that this simulator exported.
+bool read_label(int file, std::uint64_t at, Label *label) {
+  return ::pread(file, label, sizeof *label, static_cast<off_t>(at)) == sizeof *label && label->magic == kMagic;
+}
+
+bool write_label(const PhysicalMemory &memory, bool released) {
+  Label label{kMagic, memory.bytes, released, {}, memory.properties};
+  if (!memory.on_host()) label.device = driver().devices[static_cast<std::size_t>(label.properties.location.id)].uuid;
+  return ::pwrite(memory.file->descriptor, &label, sizeof label, static_cast<off_t>(memory.label)) == sizeof label;
 }
 
 // This process's ordinal of the device, which may differ in the exporter.
@@ -46,29 +51,30 @@ bool find_ordinal(const CUuuid &uuid, int *ordinal) {
   return false;
 }
 
-bool same_file(int one, int other) {
-  struct stat first = {}, second = {};
-  if (::fstat(one, &first) != 0 || ::fstat(other, &second) != 0) return false;
-  return first.st_dev == second.st_dev && first.st_ino == second.st_ino;
-}
-
-std::shared_ptr<PhysicalMemory> still_known(int file) {
+std::shared_ptr<PhysicalMemory> still_known(const MemoryFile &file, std::uint64_t label) {
   for (const auto &[number, handle] : driver().virtual_memory.handles) {
-    if (handle.memory->own_file && same_file(handle.memory->file, file)) return handle.memory;
+    const PhysicalMemory &memory = *handle.memory;
+    if (memory.labelled && memory.file.get() == &file && memory.label == label) return handle.memory;
   }
   return nullptr;
 }
 
 }  // namespace
 
-bool make_own_file(PhysicalMemory &memory) {
-  Label label{kMagic, static_cast<std::uint64_t>(::getpid()), {}, memory.properties};
-  if (!memory.on_host()) label.device = driver().devices[static_cast<std::size_t>(label.properties.location.id)].uuid;
-  const int file = ::memfd_create("simcuda-exportable", MFD_CLOEXEC);
-  if (file < 0) return false;
-  memory.file = file;
-  memory.own_file = true;
-  return ::pwrite(file, &label, sizeof label, static_cast<off_t>(memory.bytes)) == sizeof label;
+// Both sides note first that they leave, and look then: the one that is last discards the bytes.
+void leave_exportable(PhysicalMemory &memory) {
+  const bool ours = memory.file == own_memory_file();
+  Label label = {};
+  bool released = ours;
+  if (ours && is_exported(*memory.file, memory.label)) (void)write_label(memory, true);
+  if (memory.kept != nullptr) {
+    drop_description(memory.kept);
+    released = read_label(memory.file->descriptor, memory.label, &label) && label.released != 0;
+  }
+  if (released && !is_exported(*memory.file, memory.label)) {
+    ::fallocate(memory.file->descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(memory.label),
+                static_cast<off_t>(kLabelBytes + memory.bytes));
+  }
 }
 
 CUresult cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocationHandle handle,
@@ -78,7 +84,8 @@ CUresult cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocat
   if (shareableHandle == nullptr || known == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
   if (handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_INVALID_VALUE;
   if ((known->memory->properties.requestedHandleTypes & handleType) == 0) return CUDA_ERROR_INVALID_VALUE;
-  const int descriptor = ::fcntl(known->memory->file, F_DUPFD_CLOEXEC, 0);
+  const bool labelled = write_label(*known->memory, false);
+  const int descriptor = labelled ? export_description(*known->memory->file, known->memory->label) : -1;
   if (descriptor < 0) return CUDA_ERROR_OPERATING_SYSTEM;
   std::memcpy(shareableHandle, &descriptor, sizeof descriptor);
   return CUDA_SUCCESS;
@@ -88,24 +95,30 @@ CUresult cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocat
 CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *osHandle,
                                         CUmemAllocationHandleType shHandleType) {
   if (handle == nullptr || shHandleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_INVALID_VALUE;
+  const int exported = descriptor_number(osHandle);
+  std::uint64_t at = 0;
   Label label = {};
-  std::uint64_t bytes = 0;
-  if (!read_label(descriptor_number(osHandle), &label, &bytes)) return CUDA_ERROR_INVALID_VALUE;
+  if (!position_of(exported, &at) || !read_label(exported, at, &label)) return CUDA_ERROR_INVALID_VALUE;
   const Lock lock(driver().mutex);
-  std::shared_ptr<PhysicalMemory> memory = still_known(descriptor_number(osHandle));
+  const MemoryFileRef file = memory_file_of(exported);
+  if (file == nullptr) return CUDA_ERROR_OPERATING_SYSTEM;
+  std::shared_ptr<PhysicalMemory> memory = still_known(*file, at);
   if (memory == nullptr) {
     memory = std::make_shared<PhysicalMemory>();
     memory->properties = label.properties;
-    memory->bytes = bytes;
+    memory->bytes = label.bytes;
     memory->id = driver().next_id++;
     if (!memory->on_host() && !find_ordinal(label.device, &memory->properties.location.id)) {
       return CUDA_ERROR_NOT_SUPPORTED;
     }
-    const bool ours = label.process == static_cast<std::uint64_t>(::getpid());  // and only the descriptor remained
+    const bool ours = file == own_memory_file();  // and only the descriptor remained
     if (const CUresult error = ours ? charge(*memory) : CUDA_SUCCESS; error != CUDA_SUCCESS) return error;
-    memory->file = ::fcntl(descriptor_number(osHandle), F_DUPFD_CLOEXEC, 0);
-    if (memory->file < 0) return CUDA_ERROR_OPERATING_SYSTEM;
-    memory->own_file = true;
+    memory->kept = ours ? nullptr : keep_description(exported, at);
+    if (!ours && memory->kept == nullptr) return CUDA_ERROR_OPERATING_SYSTEM;
+    memory->file = file;
+    memory->label = at;
+    memory->offset = at + kLabelBytes;
+    memory->labelled = true;
   }
   *handle = add_handle(std::move(memory));
   return CUDA_SUCCESS;

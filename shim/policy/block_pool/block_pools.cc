@@ -361,28 +361,38 @@ void BlockPools::explain(events::Oom &oom, const Context *of) {
   }
 }
 
+CUresult BlockPools::find_slab(const pool::Block &block, const ContextPool &pool, ledger::ExportedBlock &in) {
+  const std::optional<pool::Slab> slab = pool.blocks.slab_of(block.address);
+  if (!slab || slab->id != block.slab) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  CUipcMemHandle of_slab{};
+  const CUresult result = real.cuIpcGetMemHandle(&of_slab, slab->address);
+  std::memcpy(in.handle, &of_slab, sizeof(in.handle));
+  in.offset = block.address - slab->address;
+  in.slab_bytes = slab->bytes;
+  return result;
+}
+
 CUresult BlockPools::share(std::uint64_t address, const ContextRef &owner, CUipcMemHandle *handle,
                            std::string &refused) {
   ContextPool &pool = *existing_pool(*owner);
   const ContextPool::InFlight in_flight(pool);
   const std::optional<pool::Block> block = pool.blocks.find(address);
-  if (block && pool.blocks.stitches()) {
-    refused = "granules have no handle for that (ipc=direct, or backing=slab)";
-    return CUDA_ERROR_NOT_SUPPORTED;
-  }
-  const std::optional<pool::Slab> slab = block ? pool.blocks.slab_of(block->address) : std::nullopt;
-  if (owner->ended_by.load() != nullptr || !slab || slab->id != block->slab) {
+  if (!block || owner->ended_by.load() != nullptr) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  CUipcMemHandle of_slab{};
-  if (const CUresult result = real.cuIpcGetMemHandle(&of_slab, slab->address); result != CUDA_SUCCESS) {
+  ledger::ExportedBlock in;
+  in.bytes = block->requested;
+  if (pool.blocks.stitches()) {
+    if (!can_share_granules(owner->device)) {
+      refused = "this driver gives granules no handle for that (ipc=direct, or backing=slab)";
+      return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    in.kind = ledger::ExportKind::granules;
+  } else if (const CUresult result = find_slab(*block, pool, in); result != CUDA_SUCCESS) {
     return result;
   }
-  ledger::ExportedBlock in;
-  std::memcpy(in.handle, &of_slab, sizeof(in.handle));
-  in.offset = block->address - slab->address;
-  in.bytes = block->requested;
-  in.slab_bytes = slab->bytes;
   ledger::ExportToken token;
   for (const bool again : {false, true}) {
     switch (exports_.share(owner, *block, in, token, refused)) {

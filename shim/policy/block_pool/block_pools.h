@@ -151,6 +151,11 @@ class BlockPools {
     const ContextPool *pool = existing_pool(context);
     return pool != nullptr && pool->blocks.stitches();
   }
+  // Whether other processes can open what lies in the granules of a device.
+  bool can_share_granules(int device) {
+    const DevicePoolState *state = known_state(device);
+    return state != nullptr && state->exportable.load(std::memory_order_relaxed);
+  }
   // Whether so few blocks of that size fit under the limit that it matters where each lies.
   bool is_of_few(int device, std::uint64_t bytes) { return bytes >= most_bytes(device) / 128; }
 
@@ -177,6 +182,7 @@ class BlockPools {
     std::atomic<std::uint64_t> merge_waited_ns{0};  // when a request last waited for slabs to merge
     static constexpr std::uint64_t kNotKnown = UINT64_MAX;
     std::atomic<std::uint64_t> page_bytes{kNotKnown};  // of granules; 0: the device has none
+    std::atomic<bool> exportable{false};               // granules; written before page_bytes is
     std::atomic<std::uint64_t> peers{0};               // a bit for each device that may access this one's memory
   };
 
@@ -225,6 +231,7 @@ class BlockPools {
   void slab_taken(DevicePoolState &state, int device, std::uint64_t bytes);
   void slab_gone(int device, std::uint64_t bytes) noexcept;
   CUdevice handle_of(int device);
+  static CUresult find_slab(const pool::Block &block, const ContextPool &pool, ledger::ExportedBlock &in);
   void choose_backing(const ContextRef &context, ContextPool &pool, DevicePoolState &state) noexcept;
   void give_up_addresses(const char *api, const Context &context, ContextPool &pool) noexcept;
   bool allow_access(int device, std::uint64_t address, std::uint64_t bytes) noexcept;

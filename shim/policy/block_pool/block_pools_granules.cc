@@ -43,7 +43,7 @@ void BlockPools::choose_backing(const ContextRef &context, ContextPool &pool, De
     const bool promised = found.page_bytes != 0;
     if (promised) {
       ledger::Account &account = ledger_.account(context->device);
-      switch (GranuleMemory::try_one(handle, found.page_bytes, account, found.reason)) {
+      switch (GranuleMemory::try_one(handle, found, account)) {
         case GranuleMemory::Tried::works:
           break;
         case GranuleMemory::Tried::fails:
@@ -53,6 +53,7 @@ void BlockPools::choose_backing(const ContextRef &context, ContextPool &pool, De
           return;  // slabs serve this pool; the next one tries again
       }
     }
+    state.exportable.store(found.exportable);
     std::uint64_t unknown = DevicePoolState::kNotKnown;
     if (state.page_bytes.compare_exchange_strong(unknown, found.page_bytes) && found.page_bytes == 0 &&
         (promised || backing_ == Backing::vmm)) {
@@ -157,8 +158,9 @@ BlockPools::Take BlockPools::take_granule(std::uint64_t bytes, const char *why, 
   ledger::Transit transit(account.transits());
   const std::uint64_t start = journal_.logging() ? now_ns() : 0;
   CUmemGenericAllocationHandle handle = 0;
-  const Take taken = obtain(bytes, where.device, state, effort, transit, error,
-                            [&] { return GranuleMemory::create_handle(handle_of(where.device), bytes, handle); });
+  const Take taken = obtain(bytes, where.device, state, effort, transit, error, [&] {
+    return GranuleMemory::create_handle(handle_of(where.device), bytes, state.exportable.load(), handle);
+  });
   if (taken != Take::taken) {
     return taken;
   }

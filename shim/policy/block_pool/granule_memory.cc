@@ -12,12 +12,16 @@ namespace {
 using driver::real;
 
 constexpr int kVirtualMemoryManagementSupported = 102;  // cuda.h, CU_DEVICE_ATTRIBUTE_...
-constexpr int kMinimum = 0;                             // CU_MEM_ALLOC_GRANULARITY_MINIMUM
+constexpr int kDescriptorsSupported = 103;
+constexpr int kMinimum = 0;  // CU_MEM_ALLOC_GRANULARITY_MINIMUM
 // Addresses cost nothing but page tables of what is mapped: a view has them for itself for as long as it may be used.
 constexpr std::uint64_t kViewSpaces = 16;
 
-CUmemAllocationProp properties_on(CUdevice device) {
+CUmemAllocationProp properties_on(CUdevice device, bool exportable) {
   CUmemAllocationProp properties{};
+  if (exportable) {
+    properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  }
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
   return properties;
@@ -26,7 +30,8 @@ CUmemAllocationProp properties_on(CUdevice device) {
 // The driver may say that it can what it cannot: in a container without its device files, for instance.
 class FirstGranule {
  public:
-  FirstGranule(CUdevice device, std::uint64_t bytes) : device_(device), bytes_(bytes) {}
+  FirstGranule(CUdevice device, std::uint64_t bytes, bool exportable)
+      : device_(device), bytes_(bytes), exportable_(exportable) {}
   FirstGranule(const FirstGranule &) = delete;
   FirstGranule &operator=(const FirstGranule &) = delete;
 
@@ -50,7 +55,7 @@ class FirstGranule {
   }
 
   const char *make(CUresult &error) {
-    if (failed(error, GranuleMemory::create_handle(device_, bytes_, handle_))) {
+    if (failed(error, GranuleMemory::create_handle(device_, bytes_, exportable_, handle_))) {
       return "cuMemCreate";
     }
     made_ = true;
@@ -111,6 +116,7 @@ class FirstGranule {
 
   const CUdevice device_;
   const std::uint64_t bytes_;
+  const bool exportable_;
   CUmemGenericAllocationHandle handle_ = 0;
   CUdeviceptr address_ = 0;
   bool made_ = false;
@@ -141,35 +147,39 @@ const char *missing_function() {
   return nullptr;
 }
 
+bool has_attribute(CUdevice device, int attribute) {
+  int supported = 0;
+  return real.cuDeviceGetAttribute(&supported, attribute, device) == CUDA_SUCCESS && supported != 0;
+}
+
 }  // namespace
 
 GranuleMemory::Support GranuleMemory::support_on(CUdevice device) {
   if (const char *missing = missing_function()) {
-    return {0, std::string("the driver lacks ") + missing};
+    return {0, false, std::string("the driver lacks ") + missing};
   }
   const RelaxedCapture relaxed;
-  int supported = 0;
-  if (real.cuDeviceGetAttribute(&supported, kVirtualMemoryManagementSupported, device) != CUDA_SUCCESS ||
-      supported == 0) {
-    return {0, "the device has no virtual memory management"};
+  if (!has_attribute(device, kVirtualMemoryManagementSupported)) {
+    return {0, false, "the device has no virtual memory management"};
   }
-  const CUmemAllocationProp properties = properties_on(device);
+  const bool exportable = real.cuMemExportToShareableHandle.present() && has_attribute(device, kDescriptorsSupported);
+  const CUmemAllocationProp properties = properties_on(device, exportable);
   std::size_t page = 0;
   if (real.cuMemGetAllocationGranularity(&page, &properties, kMinimum) != CUDA_SUCCESS || !std::has_single_bit(page) ||
       page < pool::kGranuleBytes) {
-    return {0, "the driver states no granularity"};
+    return {0, false, "the driver states no granularity"};
   }
-  return {page, "the device maps granules of " + std::to_string(page / 1024) + " KiB"};
+  return {page, exportable, "the device maps granules of " + std::to_string(page / 1024) + " KiB"};
 }
 
-GranuleMemory::Tried GranuleMemory::try_one(CUdevice device, std::uint64_t page_bytes, ledger::Account &account,
-                                            std::string &reason) {
+GranuleMemory::Tried GranuleMemory::try_one(CUdevice device, Support &support, ledger::Account &account) {
+  const std::uint64_t page_bytes = support.page_bytes;
   if (account.reserve(page_bytes, ledger::Effort::kImmediate) != ledger::ReserveOutcome::granted) {
     return Tried::no_room;
   }
   const RelaxedCapture relaxed;
   CUresult error = CUDA_SUCCESS;
-  FirstGranule first(device, page_bytes);
+  FirstGranule first(device, page_bytes, support.exportable);
   const char *const failed = first.use(error);
   if (first.is_gone()) {
     account.release(page_bytes);
@@ -177,8 +187,15 @@ GranuleMemory::Tried GranuleMemory::try_one(CUdevice device, std::uint64_t page_
   if (failed == nullptr) {
     return Tried::works;
   }
-  reason = std::string("a first granule failed: ") + failed + " answered " + std::to_string(error);
-  return error == CUDA_ERROR_OUT_OF_MEMORY ? Tried::no_room : Tried::fails;
+  if (error == CUDA_ERROR_OUT_OF_MEMORY) {
+    return Tried::no_room;
+  }
+  if (support.exportable && first.is_gone()) {  // perhaps it can be had without
+    support.exportable = false;
+    return try_one(device, support, account);
+  }
+  support.reason = std::string("a first granule failed: ") + failed + " answered " + std::to_string(error);
+  return Tried::fails;
 }
 
 std::optional<pool::stitch::Layout> GranuleMemory::reserve(std::uint64_t page_bytes, std::uint64_t bytes,
@@ -205,8 +222,9 @@ void GranuleMemory::give_up(const pool::stitch::Layout &layout) noexcept {
   (void)real.cuMemAddressFree(layout.home, layout.home_bytes + layout.views_bytes);
 }
 
-CUresult GranuleMemory::create_handle(CUdevice device, std::uint64_t bytes, CUmemGenericAllocationHandle &handle) {
-  const CUmemAllocationProp properties = properties_on(device);
+CUresult GranuleMemory::create_handle(CUdevice device, std::uint64_t bytes, bool exportable,
+                                      CUmemGenericAllocationHandle &handle) {
+  const CUmemAllocationProp properties = properties_on(device, exportable);
   return real.cuMemCreate(&handle, bytes, &properties, 0);
 }
 
@@ -219,7 +237,8 @@ std::optional<std::uint64_t> GranuleMemory::create(std::uint64_t bytes) noexcept
   const std::uint64_t start = now_ns();
   const RelaxedCapture relaxed;
   CUmemGenericAllocationHandle handle = 0;
-  if (create_handle(pools_.handle_of(context_->device), bytes, handle) != CUDA_SUCCESS) {
+  if (create_handle(pools_.handle_of(context_->device), bytes, pools_.can_share_granules(context_->device), handle) !=
+      CUDA_SUCCESS) {
     account.release(bytes - used);
     return std::nullopt;
   }

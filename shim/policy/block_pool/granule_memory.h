@@ -30,17 +30,19 @@ class GranuleMemory final : public pool::stitch::DeviceMemory {
   // What a device's driver says of granules; asks, and takes nothing.
   struct Support {
     std::uint64_t page_bytes = 0;  // 0: it has none
+    bool exportable = false;       // they can be made so that other processes can map them
     std::string reason;            // in words, either way
   };
   static Support support_on(CUdevice device);
   // Makes a first granule in the current context, maps it, copies to and from it, unmaps and releases it, all charged
-  // meanwhile. What does not work is the reason.
+  // meanwhile; where it cannot be exported, without. What does not work is the reason.
   enum class Tried { works, fails, no_room };
-  static Tried try_one(CUdevice device, std::uint64_t page_bytes, ledger::Account &account, std::string &reason);
+  static Tried try_one(CUdevice device, Support &support, ledger::Account &account);
   // Reserves addresses for a pool of at most `bytes`; nullopt: the driver has none.
   static std::optional<pool::stitch::Layout> reserve(std::uint64_t page_bytes, std::uint64_t bytes, std::uint64_t slab);
   static void give_up(const pool::stitch::Layout &layout) noexcept;
-  static CUresult create_handle(CUdevice device, std::uint64_t bytes, CUmemGenericAllocationHandle &handle);
+  static CUresult create_handle(CUdevice device, std::uint64_t bytes, bool exportable,
+                                CUmemGenericAllocationHandle &handle);
 
  private:
   BlockPools &pools_;

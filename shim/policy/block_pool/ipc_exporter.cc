@@ -70,6 +70,9 @@ IpcExporter::Shared IpcExporter::share(const ContextRef &owner, const pool::Bloc
     problem = records->path() + ": it was cut short";
     return Shared::no_file;
   }
+  if (in.kind == ledger::ExportKind::granules && !server_.start(state_folder_, records->exporter(), problem)) {
+    return Shared::no_file;
+  }
   const ledger::ExportNonce nonce = ledger::export_nonce();
   ContextPool &pool = *existing_pool(*owner);
   Announced announced(pool.shared);
@@ -82,13 +85,25 @@ IpcExporter::Shared IpcExporter::share(const ContextRef &owner, const pool::Bloc
     token = entries_[before->second].token;
     return Shared::shared;
   }
+  ledger::ExportedBlock lies = in;
+  pool::stitch::Stitcher::Parts granules;
+  if (in.kind == ledger::ExportKind::granules) {
+    granules = pool.blocks.parts_of(*live);
+    if (granules.parts.empty()) {
+      return Shared::not_a_block;  // freed meanwhile
+    }
+    lies.offset = granules.offset;
+    for (const Part &part : granules.parts) {
+      lies.slab_bytes += part.bytes;
+    }
+  }
   std::uint32_t record = 0;
   if (!free_record(record)) {
     return Shared::no_place;
   }
   by_address_.emplace(block.address, record);
-  token = records->publish(record, in, nonce);
-  entries_[record] = {State::live, {owner, block.address, block.bytes}, token, in};
+  token = records->publish(record, lies, nonce);
+  entries_[record] = {State::live, {owner, block.address, block.bytes}, token, lies, std::move(granules.parts)};
   announced.stay();
   return Shared::shared;
 }
@@ -98,19 +113,51 @@ bool IpcExporter::is_own(const ledger::ExportToken &token) const {
   return own != nullptr && own->exporter() == token.exporter;
 }
 
+bool IpcExporter::is_of(const Entry &entry, const ledger::ExportToken &token) {
+  const ledger::ExportToken &wanted = entry.token;
+  return wanted.exporter == token.exporter && wanted.generation == token.generation &&
+         wanted.nonce[0] == token.nonce[0] && wanted.nonce[1] == token.nonce[1];
+}
+
 bool IpcExporter::find_own(const ledger::ExportToken &token, ledger::ExportedBlock &block) {
   Guard guard(mutex_);
   if (token.record >= entries_.size()) {
     return false;
   }
   const Entry &entry = entries_[token.record];
-  const ledger::ExportToken &wanted = entry.token;
-  if (entry.state != State::live || wanted.exporter != token.exporter || wanted.generation != token.generation ||
-      wanted.nonce[0] != token.nonce[0] || wanted.nonce[1] != token.nonce[1]) {
+  if (entry.state != State::live || !is_of(entry, token)) {
     return false;
   }
   block = entry.in;
   return true;
+}
+
+// A block that is kept is open: its opener may still ask.
+IpcExporter::Exporting::Exporting(IpcExporter &exports, const ledger::ExportToken &token, std::uint64_t first)
+    : exports_(exports), record_(token.record) {
+  parts_.reserve(ledger::kPartsAtOnce);
+  Guard guard(exports_.mutex_);
+  if (record_ >= exports_.entries_.size()) {
+    return;
+  }
+  Entry &entry = exports_.entries_[record_];
+  if ((entry.state != State::live && entry.state != State::kept) || entry.block.owner == nullptr ||
+      !exports_.is_of(entry, token) || first >= entry.parts.size()) {
+    return;
+  }
+  total_ = entry.parts.size();
+  const std::uint64_t end = std::min<std::uint64_t>(total_, first + ledger::kPartsAtOnce);
+  parts_.assign(entry.parts.begin() + static_cast<std::ptrdiff_t>(first),
+                entry.parts.begin() + static_cast<std::ptrdiff_t>(end));
+  ++entry.exporting;
+  owner_ = entry.block.owner;
+}
+
+IpcExporter::Exporting::~Exporting() {
+  if (owner_ != nullptr) {
+    Guard guard(exports_.mutex_);
+    --exports_.entries_[record_].exporting;
+  }
 }
 
 bool IpcExporter::keep(ContextPool &pool, pool::Address address, std::uint64_t bytes) noexcept {
@@ -163,7 +210,7 @@ std::vector<IpcExporter::Candidate> IpcExporter::candidates(std::size_t most) {
 bool IpcExporter::begin_return(const Candidate &candidate, Kept &block) {
   Guard guard(mutex_);
   Entry &entry = entries_[candidate.record];
-  if (entry.state != State::kept || entry.token.generation != candidate.generation) {
+  if (entry.state != State::kept || entry.token.generation != candidate.generation || entry.exporting != 0) {
     return false;
   }
   entry.state = State::returning;
@@ -173,11 +220,13 @@ bool IpcExporter::begin_return(const Candidate &candidate, Kept &block) {
 
 void IpcExporter::finish_return(std::uint32_t record, bool taken) {
   Kept dropped;  // its context, and with it its pool, may end with it: outside the lock
+  std::vector<Part> parts;
   Guard guard(mutex_);
   Entry &entry = entries_[record];
   entry.state = taken ? State::free : State::kept;
   if (taken) {
     std::swap(dropped, entry.block);
+    std::swap(parts, entry.parts);
     kept_.fetch_sub(1, std::memory_order_relaxed);
   }
 }
@@ -219,6 +268,7 @@ void IpcExporter::forget(ContextPool &pool) noexcept {
 }
 
 void IpcExporter::leave() noexcept try {
+  server_.stop();
   if (const ledger::ExportFile *file = file_.load(std::memory_order_acquire)) {
     file->remove_if_unused();
   }

@@ -238,6 +238,7 @@ CUresult ContextLife::change_peer(CUcontext peer, bool enabled, DriverCall call)
       }
       if (enabled) {
         pools_.peer_may_access(other->device, where.device);
+        imports_.peer_may_access(other->device, where.device);
       }
     }
   }

@@ -26,9 +26,14 @@ bool DeviceReach::is_of_family(const char *name, int version) {
          std::find(std::begin(kOfArraysAndHost), std::end(kOfArraysAndHost), asked) == std::end(kOfArraysAndHost);
 }
 
-// Only of blocks whose frees wait for a fence: those in slabs, and those of mode async, which the driver knows.
+// Only of blocks whose frees wait for a fence: those of pools, those of mode async, which the driver knows, and those
+// of other processes in granules, which a copy must be given access to.
 int DeviceReach::device_at(CUdeviceptr address) {
-  const int device = pools_.device_at(address);
+  int device = pools_.device_at(address);
+  if (device < 0) {
+    const ContextRef opener = imports_.opener_in_granules(address);
+    device = opener != nullptr ? opener->device : -1;
+  }
   int ordinal = -1;
   if (device >= 0 || !async_.enabled()) {
     return device;
@@ -92,7 +97,10 @@ DeviceReach::Noted::Noted(DeviceReach &reach, const Work &work, const Used &used
   try {
     reach.each_context(work, [&](const ContextRef &context) {
       enter(context);
-      used_.each_abroad(*context, [&](int device) { reach.pools_.peer_may_access(device, context->device); });
+      used_.each_abroad(*context, [&](int device) {
+        reach.pools_.peer_may_access(device, context->device);
+        reach.imports_.peer_may_access(device, context->device);
+      });
     });
   } catch (...) {  // out of memory of the host
     contexts_.note_anywhere();

@@ -7,13 +7,14 @@
 
 #include "policy/block_pool/block_pools.h"
 #include "policy/calls/async_memory.h"
+#include "policy/imports/ipc_importer.h"
 
 namespace ration::policy {
 
 class DeviceReach {
  public:
-  DeviceReach(Contexts &contexts, FenceTracker &fences, BlockPools &pools, AsyncMemory &async)
-      : contexts_(contexts), fences_(fences), pools_(pools), async_(async) {}
+  DeviceReach(Contexts &contexts, FenceTracker &fences, BlockPools &pools, AsyncMemory &async, IpcImporter &imports)
+      : contexts_(contexts), fences_(fences), pools_(pools), async_(async), imports_(imports) {}
 
   struct Work {
     CUstream stream = nullptr;
@@ -91,6 +92,7 @@ class DeviceReach {
   FenceTracker &fences_;
   BlockPools &pools_;
   AsyncMemory &async_;
+  IpcImporter &imports_;
 };
 
 }  // namespace ration::policy

@@ -87,11 +87,11 @@ CUresult MappedMemory::with_hold(const char *api, const PhysicalMemory::PieceRef
   return result;
 }
 
-// A block of a pool lies in memory that cuMemAlloc gave: to the driver no handle's.
+// A block of a pool, or another process's, is memory that cuMemAlloc gave: no handle's, whatever it is made of.
 CUresult MappedMemory::retain(const char *api, CUdeviceptr address, CUmemGenericAllocationHandle *handle,
                               DriverCall call) {
-  if (pools_.owner_of(address) != nullptr) {
-    return CUDA_ERROR_INVALID_VALUE;  // the program allocated it with cuMemAlloc, whatever it is made of
+  if (pools_.owner_of(address) != nullptr || imports_.covers(address)) {
+    return CUDA_ERROR_INVALID_VALUE;
   }
   const PhysicalMemory::PieceRef piece = physical_.hold_at(address);
   return with_hold(api, piece, call, [&] { physical_.retained(*handle, piece); });
@@ -104,7 +104,7 @@ CUresult MappedMemory::map(const char *api, CUdeviceptr address, std::uint64_t b
 }
 
 CUresult MappedMemory::unmap(const char *api, CUdeviceptr address, std::uint64_t bytes, DriverCall call) {
-  if (pools_.owner_of(address) != nullptr) {
+  if (pools_.owner_of(address) != nullptr || imports_.covers(address)) {
     return CUDA_ERROR_INVALID_VALUE;  // as above
   }
   const std::vector<PhysicalMemory::Mapping> mappings = physical_.begin_unmap(address, bytes);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "policy/calls/admission.h"
+#include "policy/imports/ipc_importer.h"
 #include "policy/physical/pending_frees.h"
 #include "policy/physical/physical_memory.h"
 
@@ -12,7 +13,7 @@ namespace ration::policy {
 class MappedMemory final : public PendingFrees::PieceOwner {
  public:
   MappedMemory(Devices &devices, Contexts &contexts, ledger::Ledger &ledger, events::Journal &journal, Books &books,
-               BlockPools &pools, PendingFrees &pending, Admission &admission)
+               BlockPools &pools, PendingFrees &pending, Admission &admission, IpcImporter &imports)
       : devices_(devices),
         contexts_(contexts),
         ledger_(ledger),
@@ -20,7 +21,8 @@ class MappedMemory final : public PendingFrees::PieceOwner {
         books_(books),
         pools_(pools),
         pending_(pending),
-        admission_(admission) {}
+        admission_(admission),
+        imports_(imports) {}
 
   CUresult create(Request request, const CUmemLocation &location, Act act, Undo undo,
                   CUmemGenericAllocationHandle *handle);
@@ -50,6 +52,7 @@ class MappedMemory final : public PendingFrees::PieceOwner {
   BlockPools &pools_;
   PendingFrees &pending_;
   Admission &admission_;
+  IpcImporter &imports_;
   PhysicalMemory physical_;
 };
 

@@ -171,6 +171,16 @@ void Queries::correct_attribute(CUpointer_attribute attribute, CUdeviceptr addre
     case CU_POINTER_ATTRIBUTE_CONTEXT:
       (void)write_context(address, data);
       return;
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+      if (const ContextRef owner = owner_in_granules(address)) {
+        put(data, pools_.can_share_granules(owner->device));
+      }
+      return;
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+      if (owner_in_granules(address) != nullptr || imports_.opener_in_granules(address) != nullptr) {
+        put(data, 0U);  // the program cannot export it
+      }
+      return;
     default:
       return;
   }
@@ -183,13 +193,20 @@ bool Queries::write_context(CUdeviceptr address, void *data) {
     return true;
   }
   // Granules belong to no context of the driver's.
-  const ContextRef owner = data != nullptr ? pools_.owner_of(address) : nullptr;
-  if (owner != nullptr && BlockPools::has_granules(*owner) && pools_.block_at(address, owner) &&
-      in_context(CUDA_SUCCESS) == CUDA_SUCCESS) {
+  ContextRef owner = data != nullptr ? owner_in_granules(address) : nullptr;
+  if (owner == nullptr && data != nullptr) {
+    owner = imports_.opener_in_granules(address);
+  }
+  if (owner != nullptr && in_context(CUDA_SUCCESS) == CUDA_SUCCESS) {
     put(data, reinterpret_cast<std::uintptr_t>(owner->handle));
     return true;
   }
   return false;
+}
+
+ContextRef Queries::owner_in_granules(CUdeviceptr address) {
+  ContextRef owner = pools_.owner_of(address);
+  return owner != nullptr && BlockPools::has_granules(*owner) && pools_.block_at(address, owner) ? owner : nullptr;
 }
 
 std::uint64_t Queries::buffer_id(CUdeviceptr address) {

@@ -54,6 +54,8 @@ class Queries {
   void correct_attribute(CUpointer_attribute attribute, CUdeviceptr address, void *data);
   // The context that a block of mode async was obtained in; the driver knows none. False: nothing was written.
   bool write_context(CUdeviceptr address, void *data);
+  // Whose block in granules is around the address; nullptr: none.
+  ContextRef owner_in_granules(CUdeviceptr address);
   // Runs `call`, which sets an attribute, or keeps what the driver cannot keep for one block.
   CUresult set_attribute(CUpointer_attribute attribute, CUdeviceptr address, const void *value, DriverCall call);
 

@@ -56,6 +56,9 @@ CUresult SharedBlocks::open(const CUipcMemHandle &handle, IpcImporter::Open open
   if (!exports_.find_own(token, block)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
+  if (block.kind == ledger::ExportKind::granules) {
+    return CUDA_ERROR_INVALID_CONTEXT;  // as the driver would
+  }
   CUipcMemHandle of_slab{};
   std::memcpy(&of_slab, block.handle, sizeof(of_slab));
   CUdeviceptr opened = 0;

@@ -29,7 +29,7 @@ void IpcImporter::Closed::add(Items &one) noexcept {
   open_.splice(open_.end(), one);
 }
 
-// The leases go with `cleaned`, outside the lock: each is a system call.
+// The leases and the mappings go with `cleaned`, outside the lock: each is a system call, or several of the driver.
 bool IpcImporter::Closed::reclaim(Items &items, Cleaned &cleaned) {
   cleaned.blocks += items.size();
   note_reclaimed({items.size(), 0});
@@ -69,7 +69,7 @@ CUresult IpcImporter::map(const ledger::ExportToken &token, const ledger::Export
   {
     Guard guard(mutex_);
     for (const Opened &opened : opened_) {
-      if (opened.in->context == context && opened.in->exporter == token.exporter &&
+      if (opened.in->context == context && opened.in->exporter == token.exporter && opened.in->granules == nullptr &&
           std::memcmp(opened.in->handle.data(), block.handle, sizeof(block.handle)) == 0) {
         mapping = opened.in;
         return CUDA_SUCCESS;
@@ -89,6 +89,28 @@ CUresult IpcImporter::map(const ledger::ExportToken &token, const ledger::Export
     mapping = std::move(made);
   }
   return result;
+}
+
+CUresult IpcImporter::map_granules(const ledger::ExportToken &token, const ledger::ExportedBlock &block,
+                                   const ContextRef &context, std::shared_ptr<Mapping> &mapping) {
+  auto made = std::make_shared<Mapping>();
+  made->context = context;
+  made->exporter = token.exporter;
+  made->bytes = block.slab_bytes;
+  std::string problem;
+  const CUresult result = ImportedGranules::map(state_folder_, token, block, made->granules, problem);
+  if (result == CUDA_SUCCESS) {
+    made->base = made->granules->base();
+    mapping = std::move(made);
+  }
+  say_once(problem);
+  return result;
+}
+
+void IpcImporter::say_once(const std::string &problem) {
+  if (!problem.empty() && !said_.exchange(true)) {
+    events::say("shared memory cannot be opened: " + problem);
+  }
 }
 
 CUresult IpcImporter::unmap(const Mapping &mapping) {
@@ -119,22 +141,22 @@ CUresult IpcImporter::open(const ledger::ExportToken &token, const ContextRef &c
   std::string problem;
   opened.lease = ledger::ExportLease::take(state_folder_, token, problem);
   if (opened.lease == nullptr) {
-    if (!problem.empty() && !said_.exchange(true)) {
-      events::say("shared memory cannot be opened: " + problem);
-    }
-    return CUDA_ERROR_INVALID_VALUE;
+    say_once(problem);
+    return !problem.empty() && ledger::lacks_descriptors() ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;
   }
   if (open_again(token, context, address)) {
     return CUDA_SUCCESS;
   }
   const ledger::ExportedBlock &block = opened.lease->block();
-  const CUresult result = map(token, block, context, act, opened.in);
+  const CUresult result = block.kind == ledger::ExportKind::granules ? map_granules(token, block, context, opened.in)
+                                                                     : map(token, block, context, act, opened.in);
   if (result != CUDA_SUCCESS) {
     return result;
   }
   opened.token = token;
   opened.range = {opened.in->base + block.offset, block.bytes};
   const CUdeviceptr found = opened.range.base;
+  const std::shared_ptr<Mapping> in = opened.in;
   {
     Guard guard(mutex_);
     ++opened.in->users;
@@ -144,6 +166,7 @@ CUresult IpcImporter::open(const ledger::ExportToken &token, const ContextRef &c
     finish_end(context);  // again: the first call may have come before this
     return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   }
+  allow_peers(*in);
   *address = found;
   return CUDA_SUCCESS;
 }
@@ -171,7 +194,7 @@ CUresult IpcImporter::close(CUdeviceptr address, const ContextRef &context, bool
       --last->count;
       return CUDA_SUCCESS;
     }
-    unmaps = last->in->users == 1;
+    unmaps = last->in->users == 1 && last->in->granules == nullptr;
   }
   if (unmaps) {
     if (const CUresult result = unmap(*last->in); result != CUDA_SUCCESS) {
@@ -236,6 +259,50 @@ std::optional<bool> IpcImporter::is_marked(CUdeviceptr address) {
   Guard guard(mutex_);
   const Opened *const opened = around(address);
   return opened == nullptr ? std::nullopt : std::optional(opened->marked);
+}
+
+ContextRef IpcImporter::opener_in_granules(CUdeviceptr address) {
+  if (!in_use()) {
+    return nullptr;
+  }
+  Guard guard(mutex_);
+  const Opened *const opened = around(address);
+  return opened == nullptr || opened->in->granules == nullptr ? nullptr : opened->in->context;
+}
+
+bool IpcImporter::allow(const ImportedGranules &granules, int peer) noexcept {
+  CUdevice device = 0;
+  return real.cuDeviceGet.present() && real.cuDeviceGet(&device, peer) == CUDA_SUCCESS && granules.allow(device);
+}
+
+void IpcImporter::allow_peers(const Mapping &mapping) noexcept {
+  const std::uint64_t peers = mapping.granules == nullptr ? 0 : peers_[mapping.context->device].load();
+  for (int peer = 0; peers >> peer != 0 && peer < kPeers; ++peer) {
+    if ((peers >> peer & 1) != 0) {
+      (void)allow(*mapping.granules, peer);
+    }
+  }
+}
+
+// What is opened meanwhile sees the new peer, or is in the list.
+void IpcImporter::peer_may_access(int device, int peer) noexcept try {
+  if (peer < 0 || peer >= kPeers || device < 0 || device >= ledger::kMaxDevices || peer == device ||
+      (peers_[device].fetch_or(std::uint64_t{1} << peer) >> peer & 1) != 0 || !in_use()) {
+    return;
+  }
+  std::vector<std::shared_ptr<Mapping>> mappings;
+  {
+    Guard guard(mutex_);
+    for (const Opened &opened : opened_) {
+      if (opened.in->granules != nullptr && opened.in->context->device == device) {
+        mappings.push_back(opened.in);
+      }
+    }
+  }
+  for (const std::shared_ptr<Mapping> &mapping : mappings) {
+    (void)allow(*mapping->granules, peer);
+  }
+} catch (...) {  // no memory of the host
 }
 
 // The device is through with a context that is gone.

@@ -1,6 +1,7 @@
 // The blocks of other processes that this one has open: each is a part of a slab that the driver maps whole, once for
-// all of them. Layer: policy/imports. Threads: any; one thread opens or closes at a time, and no lock is held across a
-// driver call. Owns: the mappings and the leases (ledger/export_lease.h).
+// all of them, or lies in granules that are mapped for it alone. Layer: policy/imports. Threads: any; one thread opens
+// or closes at a time, and no lock is held across a driver call. Owns: the mappings and the leases
+// (ledger/export_lease.h).
 #pragma once
 
 #include <array>
@@ -17,6 +18,7 @@
 #include "ledger/export_lease.h"
 #include "policy/contexts/contexts.h"
 #include "policy/contexts/deferred_queue.h"
+#include "policy/imports/imported_granules.h"
 
 namespace ration::policy {
 
@@ -43,6 +45,11 @@ class IpcImporter {
   bool mark(CUdeviceptr address, bool marked);
   std::optional<bool> is_marked(CUdeviceptr address);
 
+  // The context that opened the block in granules around the address; nullptr: there is none.
+  ContextRef opener_in_granules(CUdeviceptr address);
+  // A context of `peer` may access the memory of the contexts of `device` from now on.
+  void peer_may_access(int device, int peer) noexcept;
+
   // Whether anything was ever opened.
   bool in_use() const { return in_use_.load(); }
   // Its imports ended with the context.
@@ -58,17 +65,18 @@ class IpcImporter {
     CUdeviceptr base = 0;
     std::uint64_t bytes = 0;
     unsigned users = 0;
+    std::unique_ptr<ImportedGranules> granules;  // null: a slab
   };
   struct Opened {
+    std::unique_ptr<ledger::ExportLease> lease;  // ends last: what it allows to reuse is not mapped here any more
     std::shared_ptr<Mapping> in;
     ledger::ExportToken token;
     Range range{};
     unsigned count = 1;
     std::uint64_t name = 0;
     bool marked = false;
-    std::unique_ptr<ledger::ExportLease> lease;
   };
-  // What was closed. Its owners may reuse it once these, and with them their leases, are destroyed.
+  // What was closed. Granules stay mapped, and owners may not reuse their blocks, until these are destroyed.
   class Closed final : public DeferredQueue<Opened> {
    public:
     explicit Closed(FenceTracker &fences) : DeferredQueue(fences, Rank::kDeferredFrees) {}
@@ -85,9 +93,14 @@ class IpcImporter {
     bool reclaim(Items &items, Cleaned &cleaned) override REQUIRES(mutex_);
   };
   Opened *around(CUdeviceptr address) REQUIRES(mutex_);
+  static bool allow(const ImportedGranules &granules, int peer) noexcept;
+  void allow_peers(const Mapping &mapping) noexcept;
   bool open_again(const ledger::ExportToken &token, const ContextRef &context, CUdeviceptr *address);
   CUresult map(const ledger::ExportToken &token, const ledger::ExportedBlock &block, const ContextRef &context,
                const Open &act, std::shared_ptr<Mapping> &mapping);
+  CUresult map_granules(const ledger::ExportToken &token, const ledger::ExportedBlock &block, const ContextRef &context,
+                        std::shared_ptr<Mapping> &mapping);
+  void say_once(const std::string &problem);
   static CUresult unmap(const Mapping &mapping);
 
   Closed closed_;
@@ -97,6 +110,8 @@ class IpcImporter {
   std::atomic<bool> said_{false};      // why a token cannot be used
   RankedMutex mutex_{Rank::kImports};  // a thread that changes what it guards is inside gate_ too
   std::list<Opened> opened_ GUARDED_BY(mutex_);
+  static constexpr int kPeers = 64;                             // bits
+  std::atomic<std::uint64_t> peers_[ledger::kMaxDevices] = {};  // that may access a device's memory
 };
 
 }  // namespace ration::policy

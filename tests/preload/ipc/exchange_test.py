@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""exchange_test.py COUNT [SEED]: processes exchange blocks at random, free them while they are open, and are killed; every
+"""exchange_test.py COUNT [SEED] [vmm]: processes exchange blocks at random, free them while they are open, and are killed; every
 read returns the bytes that the block's owner wrote."""
 import pathlib
 import random

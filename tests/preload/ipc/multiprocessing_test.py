@@ -4,8 +4,9 @@
 import pathlib
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
+from peers import BACKING  # noqa: E402
 from harness import expect, main, run  # noqa: E402
 
 PROGRAM = str(pathlib.Path(__file__).resolve().parent / "by_multiprocessing.py")
@@ -14,7 +15,8 @@ PROGRAM = str(pathlib.Path(__file__).resolve().parent / "by_multiprocessing.py")
 def start_method(method, **settings):
     def case(folder):
         (pathlib.Path(folder) / "machine").mkdir()
-        done = run(PROGRAM, method, folder=folder, RATION_STATE_DIR=f"{folder}/state", RATION_MODE="pool", RATION_LIMIT="256MiB",
+        done = run(PROGRAM, method, folder=folder, RATION_STATE_DIR=f"{folder}/state", RATION_MODE="pool",
+                   RATION_BACKING=BACKING, RATION_LIMIT="256MiB",
                    SIMCUDA_MACHINE=f"{folder}/machine", SIMCUDA_DEVICES="1GiB", SIMCUDA_CONTEXT_BYTES="1MiB", **settings)
         expect(f"status; {done.err}", done.status, 0)
         expect("said", done.out.splitlines(), ["exchanged 20"])

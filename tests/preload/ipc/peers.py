@@ -10,6 +10,10 @@ from members import Machine  # noqa: E402
 INVALID_VALUE, OUT_OF_MEMORY, INVALID_CONTEXT, INVALID_HANDLE, NOT_FOUND = "1", "2", "201", "400", "500"
 
 
+# What pools are made of: the script's last argument, if it is one of these.
+BACKING = sys.argv.pop() if sys.argv[-1] in ("slab", "vmm") else "slab"
+
+
 class Peer:
     def __init__(self, machine, **settings):
         ration = settings.pop("ration", True)
@@ -48,10 +52,12 @@ class Peers(Machine):
     """A machine whose processes have pools that grow on demand."""
 
     def __init__(self, folder, **settings):
-        super().__init__(folder, **({"RATION_MODE": "pool", "RATION_PREALLOCATE": "false", "RATION_LIMIT": "64MiB"} | settings))
+        super().__init__(folder, **({"RATION_MODE": "pool", "RATION_BACKING": BACKING, "RATION_PREALLOCATE": "false",
+                                     "RATION_LIMIT": "64MiB"} | settings))
 
     def peer(self, **settings):
         return Peer(self, **settings)
 
     def files(self):
+        """Of exporters, and the sockets of those that share granules."""
         return sorted(path.name for path in self.state.glob("ipc-*"))

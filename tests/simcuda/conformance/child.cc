@@ -333,6 +333,7 @@ int main(int count, char **arguments) {
   if (what == "before_init") return before_init();
   if (what == "least") return least();
   if (what == "share_memory") return share_memory();
+  if (what == "give_memory_away") return give_memory_away();
   std::fprintf(stderr, "usage: %s WHAT [NUMBER]\n", arguments[0]);
   return 125;
 }

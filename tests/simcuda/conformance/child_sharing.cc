@@ -3,6 +3,8 @@
 #define __CUDA_API_VERSION_INTERNAL  // exports by their own names
 #include <cuda.h>
 #include <dlfcn.h>
+#include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -91,22 +93,27 @@ int take(int socket) {
   return static_cast<int>(DRIVER(cuCtxSynchronize)());
 }
 
-int give(int socket) {
-  if (const CUresult error = start(); error != CUDA_SUCCESS) return fail("start", error);
+// Maps fresh memory with the parent's bytes, and exports it.
+CUresult make(CUmemGenericAllocationHandle *handle, CUdeviceptr *address, int *descriptor) {
   CUmemAllocationProp properties = {};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
   properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  CUresult result = DRIVER(cuMemCreate)(handle, kBytes, &properties, 0);
+  if (result == CUDA_SUCCESS) result = map(*handle, address);
+  if (result == CUDA_SUCCESS) result = DRIVER(cuMemsetD8_v2)(*address, kFromParent, kBytes);
+  if (result == CUDA_SUCCESS) result = DRIVER(cuCtxSynchronize)();
+  const auto type = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  if (result == CUDA_SUCCESS) result = DRIVER(cuMemExportToShareableHandle)(descriptor, *handle, type, 0);
+  return result;
+}
+
+int give(int socket) {
+  if (const CUresult error = start(); error != CUDA_SUCCESS) return fail("start", error);
   CUmemGenericAllocationHandle handle = 0;
   CUdeviceptr address = 0;
-  CUresult result = DRIVER(cuMemCreate)(&handle, kBytes, &properties, 0);
-  if (result == CUDA_SUCCESS) result = map(handle, &address);
-  if (result == CUDA_SUCCESS) result = DRIVER(cuMemsetD8_v2)(address, kFromParent, kBytes);
-  if (result == CUDA_SUCCESS) result = DRIVER(cuCtxSynchronize)();
   int descriptor = -1;
-  const auto type = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-  if (result == CUDA_SUCCESS) result = DRIVER(cuMemExportToShareableHandle)(&descriptor, handle, type, 0);
-  if (result != CUDA_SUCCESS) return fail("export", result);
+  if (const CUresult error = make(&handle, &address, &descriptor); error != CUDA_SUCCESS) return fail("export", error);
   int status = -1;
   if (!pass(socket, &descriptor, true) || ::wait(&status) < 0) return fail("no child", CUDA_ERROR_UNKNOWN);
   if (status != 0) return 1;
@@ -115,15 +122,53 @@ int give(int socket) {
   return 0;
 }
 
-}  // namespace
+// The exporter ends its own hold while the descriptor is under way.
+int give_away(int socket) {
+  if (const CUresult error = start(); error != CUDA_SUCCESS) return fail("start", error);
+  const std::size_t before = used();
+  CUmemGenericAllocationHandle handle = 0;
+  CUdeviceptr address = 0;
+  int descriptor = -1;
+  CUresult result = make(&handle, &address, &descriptor);
+  if (result != CUDA_SUCCESS) return fail("export", result);
+  if (!pass(socket, &descriptor, true)) return fail("no child", CUDA_ERROR_UNKNOWN);
+  ::close(descriptor);
+  result = DRIVER(cuMemUnmap)(address, kBytes);
+  if (result == CUDA_SUCCESS) result = DRIVER(cuMemRelease)(handle);
+  if (result != CUDA_SUCCESS) return fail("release", result);
+  if (used() != before) return fail("the exporter is still charged", CUDA_ERROR_UNKNOWN);
+  char byte = 0;
+  int status = -1;
+  if (::write(socket, &byte, 1) != 1 || ::wait(&status) < 0 || status != 0) return 1;
+  std::puts("given away");
+  return 0;
+}
 
-int share_memory() {
+// Receives the descriptor once the exporter says that it has released the memory.
+int take_away(int socket) {
+  for (int waiting = 0; waiting < 2; ::sched_yield()) {
+    if (::ioctl(socket, FIONREAD, &waiting) != 0) return 1;
+  }
+  return take(socket);
+}
+
+int between(int (*parent)(int), int (*child)(int)) {
   int sockets[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0) return 1;
   if (::fork() == 0) {
     ::close(sockets[1]);
-    return take(sockets[0]);
+    return child(sockets[0]);
   }
   ::close(sockets[0]);
-  return give(sockets[1]);
+  return parent(sockets[1]);
+}
+
+}  // namespace
+
+int share_memory() {
+  return between(give, take);
+}
+
+int give_memory_away() {
+  return between(give_away, take_away);
 }

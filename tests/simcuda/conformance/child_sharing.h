@@ -3,3 +3,4 @@
 
 // The parent shares memory with its child, and each reads what the other one wrote. Returns the error, or "shared".
 int share_memory();
+int give_memory_away();

@@ -3,6 +3,8 @@
 // `own0+512` is an address in the first.
 #include <cuda.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -23,6 +25,7 @@ struct Peer {
   std::vector<CUdeviceptr> own;
   std::vector<CUdeviceptr> opened;
   CUmemoryPool pool = nullptr;
+  std::vector<int> exhausting;
 };
 
 CUdeviceptr named(const Peer &peer, const std::string &which) {
@@ -209,6 +212,53 @@ bool obey_about_pools(Peer &peer, const std::string &op, std::istream &line) {
   return true;
 }
 
+// What a process does beside the driver. False: the line is another command.
+bool obey_about_process(Peer &peer, const std::string &op, std::istream &line) {
+  int number = 0;
+  if (op == "exhaust") {  // no descriptor is left
+    for (int file = ::open("/", O_PATH | O_CLOEXEC); file >= 0; file = ::open("/", O_PATH | O_CLOEXEC)) {
+      peer.exhausting.push_back(file);
+    }
+    answer(CUDA_SUCCESS);
+  } else if (op == "relax") {
+    for (const int file : peer.exhausting) ::close(file);
+    peer.exhausting.clear();
+    answer(CUDA_SUCCESS);
+  } else if (op == "close_file" && line >> number) {
+    answer(::close(number) == 0 ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN);
+  } else if (op == "fork") {  // the child stays until it is killed, or this process ends
+    std::cout.flush();
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      while (true) ::pause();
+    }
+    answer(child > 0 ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN, std::to_string(child));
+  } else {
+    return false;
+  }
+  return true;
+}
+
+// About addresses as memory that has handles.
+bool obey_about_handles(const Peer &peer, const std::string &op, std::istream &line) {
+  std::string which;
+  std::size_t bytes = 0;
+  if (op == "retain" && line >> which) {
+    CUmemGenericAllocationHandle handle = 0;
+    answer(cuMemRetainAllocationHandle(&handle, reinterpret_cast<void *>(named(peer, which))));
+  } else if (op == "unmap" && line >> which >> bytes) {
+    answer(cuMemUnmap(named(peer, which), bytes));
+  } else if (op == "handle_types" && line >> which) {
+    std::uint64_t types = 0;
+    const CUresult code = cuPointerGetAttribute(&types, CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES, named(peer, which));
+    answer(code, std::to_string(types));
+  } else {
+    return false;
+  }
+  return true;
+}
+
 void obey(Peer &peer, const std::string &text) {
   std::istringstream line(text);
   std::string op;
@@ -216,7 +266,9 @@ void obey(Peer &peer, const std::string &text) {
   std::size_t number = 0;
   unsigned value = 0;
   std::string which;
-  if (obey_about_pools(peer, op, line)) return;
+  if (obey_about_pools(peer, op, line) || obey_about_process(peer, op, line) || obey_about_handles(peer, op, line)) {
+    return;
+  }
   if (op == "take" && line >> number >> value) {
     CUdeviceptr block = 0;
     const CUresult code = cuMemAlloc(&block, number);
@@ -224,6 +276,10 @@ void obey(Peer &peer, const std::string &text) {
     answer(code != CUDA_SUCCESS ? code : fill(block, value, number));
   } else if (op == "write" && line >> which >> value >> number) {
     answer(fill(named(peer, which), value, number));
+  } else if (op == "write_later" && line >> which >> value >> number) {
+    answer(cuMemsetD8Async(named(peer, which), static_cast<unsigned char>(value), number, nullptr));
+  } else if (op == "wait") {
+    answer(cuCtxSynchronize());
   } else if (op == "free" && line >> which) {
     answer(cuMemFree(named(peer, which)));
   } else if (op == "close" && line >> which) {

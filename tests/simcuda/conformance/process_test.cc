@@ -37,6 +37,11 @@ TEST_CASE("exported memory has the same bytes in another process of the machine,
   CHECK(run({"share_memory"}, {{"SIMCUDA_MACHINE", machine.path()}}) == Lines{"shared"});
 }
 
+TEST_CASE("exported memory stays with its descriptor, and with who imports it, after its exporter released it") {
+  const Folder machine;
+  CHECK(run({"give_memory_away"}, {{"SIMCUDA_MACHINE", machine.path()}}) == Lines{"given away"});
+}
+
 TEST_CASE("a process can exit while its streams still work") {
   CHECK(run({"leave_busy"}) == Lines{"0"});
 }

@@ -159,6 +159,20 @@ TEST_CASE("memory can be exported as a file descriptor only if requested at crea
   CHECK(none == kUntouched);
 }
 
+TEST_CASE("memory that may be exported costs no descriptor while it is not") {
+  const CurrentContext context;
+  const int before = ::dup(STDERR_FILENO);
+  REQUIRE(::close(before) == 0);
+  std::vector<CUmemGenericAllocationHandle> handles;
+  for (int i = 0; i < 20; ++i) {
+    handles.push_back(physical(kGranule, on_device(0, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)));
+  }
+  const int after = ::dup(STDERR_FILENO);
+  CHECK(::close(after) == 0);
+  CHECK(after <= before + 1);  // the first of all may cost one
+  for (const CUmemGenericAllocationHandle handle : handles) CHECK(cuMemRelease(handle) == CUDA_SUCCESS);
+}
+
 TEST_CASE("an imported handle is the exporter's memory and costs nothing more") {
   const CurrentContext context;
   const std::size_t before = free_bytes();

@@ -14,7 +14,7 @@ using policy::DeferredFrees;
 namespace {
 
 struct Deferral : QuarantineFixture {
-  DeferredFrees frees{fences, FenceTracker::kAllDevices};
+  DeferredFrees frees{fences, policy::FenceTracker::kAllDevices};
   CUdeviceptr next = 0x200000000;
 
   CUdeviceptr free_one(std::uint64_t bytes = 512) {

@@ -372,6 +372,51 @@ TEST_CASE_METHOD(Fixture, "the pages that back blocks are all of them, once, and
   }
 }
 
+// What lies `offset` into the parts, as backing() has it.
+void check_parts(const stitch::Stitcher::Parts &parts, const std::vector<stitch::Stitcher::Backing> &pages) {
+  std::size_t part = 0;
+  std::uint64_t at = parts.offset;
+  for (const stitch::Stitcher::Backing &each : pages) {
+    while (part < parts.parts.size() && at >= parts.parts[part].bytes) at -= parts.parts[part++].bytes;
+    REQUIRE(part < parts.parts.size());
+    CHECK(parts.parts[part].handle == each.handle);
+    CHECK(at == each.page * kPage + each.offset);
+    at += each.bytes;
+  }
+  CHECK(part + 1 == parts.parts.size());
+  CHECK(parts.offset < parts.parts.front().bytes);
+}
+
+TEST_CASE_METHOD(Fixture, "the parts of a block are the handles that it lies in, whole, and no others") {
+  open(kPages, 4);
+  become_random();
+  std::mt19937_64 random(7);
+  std::vector<Block> blocks;
+  std::size_t in_views = 0;
+  for (int round = 0; round < 300; ++round) {
+    const AllocateOutcome outcome = pool.allocate(1 + random() % (6 * kPage), device);
+    if (outcome) {
+      device.take(outcome.block);
+      blocks.push_back(outcome.block);
+      in_views += is_in_view(outcome.block) ? 1 : 0;
+      check_parts(pool.parts_of(outcome.block), pool.backing(outcome.block));
+    }
+    if (!outcome || blocks.size() > 12) {
+      const std::size_t at = random() % blocks.size();
+      free(blocks[at]);
+      CHECK((!is_in_view(blocks[at]) || pool.parts_of(blocks[at]).parts.empty()));
+      blocks.erase(blocks.begin() + static_cast<std::ptrdiff_t>(at));
+    }
+  }
+  CHECK(in_views > 50);
+}
+
+TEST_CASE("a pool of slabs has no parts") {
+  SharedPool slabs;
+  REQUIRE(slabs.add_slab({0x100000, kPage, 1}) == AddSlabOutcome::kAdded);
+  CHECK(slabs.parts_of({0x100000, 512, 512, 1}).parts.empty());
+}
+
 TEST_CASE_METHOD(Fixture, "a pool that was reset takes granules anew") {
   open(8);
   become_random();

@@ -1,0 +1,175 @@
+#include "policy/block_pool/part_server.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdint>
+
+#include "base/clock.h"
+#include "base/fork_exclusion.h"
+#include "base/open_beyond_streams.h"
+#include "base/wait.h"
+#include "policy/block_pool/context_pool.h"
+#include "policy/block_pool/ipc_exporter.h"
+#include "policy/contexts/captures.h"
+
+namespace ration::policy {
+namespace {
+
+using driver::real;
+
+constexpr std::size_t kStackBytes = std::size_t{512} << 10U;
+constexpr std::uint64_t kLastRequestNs = 200'000'000;
+
+bool export_handle(std::uint64_t handle, int &file) {
+  return real.cuMemExportToShareableHandle(&file, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) == CUDA_SUCCESS;
+}
+
+}  // namespace
+
+bool PartServer::start(const std::string &state_folder, std::uint64_t exporter, std::string &problem) {
+  if (running_.load()) {
+    return true;
+  }
+  const ReentrantGate gate(gate_);
+  if (running_.load()) {
+    return true;
+  }
+  if (stopped_.load()) {
+    problem = "the process ends";
+    return false;
+  }
+  if (!ledger::PartSocket::open(state_folder, exporter, problem)) {
+    return false;
+  }
+  state_folder_ = state_folder;
+  exporter_ = exporter;
+  running_.store(true);
+  if (make_thread(*this)) {
+    return true;
+  }
+  running_.store(false);
+  ledger::PartSocket::remove(state_folder_, exporter_);
+  problem = "no thread can be made that serves other processes";
+  return false;
+}
+
+// `stack_bytes`: 0 for as many as the program's threads have.
+bool PartServer::make_detached(PartServer &server, std::size_t stack_bytes) noexcept {
+  pthread_attr_t attributes;
+  if (pthread_attr_init(&attributes) != 0) {
+    return false;
+  }
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  if (stack_bytes != 0) {
+    pthread_attr_setstacksize(&attributes, stack_bytes);
+  }
+  pthread_t thread{};
+  const bool made = pthread_create(&thread, &attributes, run, &server) == 0;
+  pthread_attr_destroy(&attributes);
+  return made;
+}
+
+// It gets no signal of the program's. What the program has of thread_local variables may need a larger stack.
+bool PartServer::make_thread(PartServer &server) noexcept {
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0) {
+    return false;
+  }
+  const bool made = make_detached(server, kStackBytes) || make_detached(server, 0);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return made;
+}
+
+void *PartServer::run(void *server) noexcept {
+  pthread_setname_np(pthread_self(), "ration-ipc");
+  static_cast<PartServer *>(server)->serve();
+  return nullptr;
+}
+
+void PartServer::serve() noexcept try {
+  using Received = ledger::PartSocket::Received;
+  std::string problem;
+  while (!stopped_.load()) {
+    ledger::PartRequest request;
+    switch (ledger::PartSocket::receive(request)) {
+      case Received::nothing:
+        break;
+      case Received::closed:
+        if (!stopped_.load() && !ledger::PartSocket::open(state_folder_, exporter_, problem)) {
+          running_.store(false);  // the next share tries again, and says why
+          return;
+        }
+        break;
+      case Received::request:
+        answer(request);
+        ledger::PartSocket::hang_up();
+        break;
+    }
+  }
+  running_.store(false);
+  wake_waiters();
+} catch (...) {  // no memory of the host
+  running_.store(false);
+  wake_waiters();
+}
+
+// A forked child would inherit the descriptors.
+void PartServer::answer(const ledger::PartRequest &request) noexcept try {
+  const ForkExclusion exclusion;
+  ledger::PartReply reply;
+  Files files;
+  reply.state = export_parts(request, reply, files);
+  if (!ledger::PartSocket::answer(reply, files.numbers.data())) {
+    reply = {};
+    reply.state = ledger::PartsState::refused;
+    (void)ledger::PartSocket::answer(reply, nullptr);
+  }
+  for (std::uint32_t i = 0; i < files.count; ++i) {
+    close(files.numbers[i]);
+  }
+} catch (...) {  // no memory of the host, and nothing exported: the opener asks again
+}
+
+// The context's end waits for calls in flight; a later one sees that the context has ended. Neither the context nor the
+// block waits for the answer: an opener that is still there keeps the block by its lease.
+ledger::PartsState PartServer::export_parts(const ledger::PartRequest &request, ledger::PartReply &reply,
+                                            Files &files) {
+  const IpcExporter::Exporting exporting(exports_, request.token, request.first);
+  if (!exporting) {
+    return ledger::PartsState::no_block;
+  }
+  const ContextPool::InFlight in_flight(*existing_pool(exporting.owner()));
+  if (exporting.owner().ended_by.load() != nullptr) {
+    return ledger::PartsState::no_block;
+  }
+  const RelaxedCapture relaxed;
+  const HeldStreams held;
+  for (const IpcExporter::Part &part : exporting.parts()) {
+    if (stopped_.load() || !export_handle(part.handle, files.numbers[files.count])) {
+      break;
+    }
+    reply.bytes[files.count++] = part.bytes;
+  }
+  reply.count = files.count;
+  reply.total = exporting.total();
+  return reply.count != 0 ? ledger::PartsState::sent : ledger::PartsState::refused;
+}
+
+void PartServer::stop() noexcept try {
+  if (stopped_.exchange(true) || !running_.load()) {
+    return;
+  }
+  ledger::PartSocket::shut();
+  const std::uint64_t deadline = now_ns() + kLastRequestNs;
+  for (Waiter waiter; running_.load() && now_ns() < deadline; waiter.pause()) {
+  }
+  ledger::PartSocket::remove(state_folder_, exporter_);
+} catch (...) {  // no memory of the host: the socket stays until `ration ps`
+}
+
+}  // namespace ration::policy

@@ -1,0 +1,52 @@
+// Sends openers descriptors of the granules that this process's shared blocks lie in: the one thread that Ration has,
+// from the first share of such a block on.
+// Layer: policy/block_pool. Threads: any start and stop; its own serves, one request at a time, with no lock held.
+// Owns: the thread and its socket (ledger/part_socket.h); a forked child has neither.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "base/reentrant_gate.h"
+#include "ledger/part_socket.h"
+
+namespace ration::policy {
+
+class IpcExporter;
+
+class PartServer {
+ public:
+  explicit PartServer(IpcExporter &exports) : exports_(exports) {}
+  ~PartServer() { stop(); }
+  PartServer(const PartServer &) = delete;
+  PartServer &operator=(const PartServer &) = delete;
+
+  // Idempotent. False: `problem` says why nothing can be asked for.
+  bool start(const std::string &state_folder, std::uint64_t exporter, std::string &problem);
+  // For good. Returns once the thread makes no more driver calls, unless that takes long.
+  void stop() noexcept;
+
+ private:
+  static void *run(void *server) noexcept;
+  static bool make_thread(PartServer &server) noexcept;
+  static bool make_detached(PartServer &server, std::size_t stack_bytes) noexcept;
+  void serve() noexcept;
+  struct Files {
+    std::array<int, ledger::kPartsAtOnce> numbers{};
+    std::uint32_t count = 0;
+  };
+  void answer(const ledger::PartRequest &request) noexcept;
+  ledger::PartsState export_parts(const ledger::PartRequest &request, ledger::PartReply &reply, Files &files);
+
+  IpcExporter &exports_;
+  std::string state_folder_;  // written before the thread starts
+  std::uint64_t exporter_ = 0;
+  ReentrantGate::Owner gate_{nullptr};
+  std::atomic<bool> running_{false};
+  std::atomic<bool> stopped_{false};
+};
+
+}  // namespace ration::policy

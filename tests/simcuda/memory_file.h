@@ -1,0 +1,45 @@
+// The file in which a process's physical memory lies, all of it: a file for each handle would exhaust the process's
+// descriptors, because a device has thousands of granules. Memory that may be exported has a page with a label before
+// it. What is exported is an open file description of its own that stands at the label and has a lock on it: whoever
+// has that description, a descriptor in flight included, keeps the memory.
+// Layer: none. Threads: under Driver::mutex. Owns: its descriptor.
+#pragma once
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+
+namespace simcuda {
+
+struct MemoryFile {
+  int descriptor = -1;
+  dev_t device = 0;
+  ino_t inode = 0;
+
+  MemoryFile() = default;
+  ~MemoryFile();
+  MemoryFile(const MemoryFile &) = delete;
+  MemoryFile &operator=(const MemoryFile &) = delete;
+};
+using MemoryFileRef = std::shared_ptr<MemoryFile>;
+
+inline constexpr std::uint64_t kLabelBytes = 4096;  // of a page
+
+// This process's. Null: none can be made.
+MemoryFileRef own_memory_file();
+// A place of so many bytes there that no memory had before. False: none is left.
+bool take_place(std::uint64_t bytes, std::uint64_t *offset);
+// Of a process that exported the description.
+MemoryFileRef memory_file_of(int exported);
+
+// A description for the memory behind the label at `offset`; -1: there is none.
+int export_description(const MemoryFile &file, std::uint64_t offset);
+// Where a description stands; false: it cannot tell.
+bool position_of(int exported, std::uint64_t *offset);
+// Keeps the description without its descriptor; null: it cannot be kept.
+void *keep_description(int exported, std::uint64_t offset);
+void drop_description(void *kept);
+// Whether a description for that label exists.
+bool is_exported(const MemoryFile &file, std::uint64_t offset);
+
+}  // namespace simcuda
