@@ -34,7 +34,7 @@ struct Settings {
   std::optional<Size> headroom;                        // nullopt: max(512 MiB, 2 %)
   std::variant<bool, Size> async_preallocate = false;  // true: as much as mode pool
   bool deterministic_reuse = false;                    // mode async: TF_DETERMINISTIC_ALLOCATOR
-  Backing backing = Backing::kSlab;
+  Backing backing = Backing::kAuto;
   std::optional<Size> granule;
   Free free = Free::kDeferred;
   Managed managed = Managed::kLimit;

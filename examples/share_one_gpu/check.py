@@ -46,7 +46,7 @@ def replay(records):
             if at_peak[1] is None:
                 at_peak[1] = start + record["ts"]
         elif record["t"] == "oom":
-            expect(record["reason"] == "limit", f"a refusal for reason {record['reason']}")
+            expect(record["reason"] in ("limit", "pool_holds"), f"a refusal for reason {record['reason']}")
             refused += 1
         # The device holds the pool's slabs and the blocks of the driver itself.
         if record["t"] in ("slab_alloc", "slab_free") or record.get("src") == "driver":

@@ -40,19 +40,27 @@ bool Stitcher::open(const Layout &layout) noexcept try {
 }
 
 bool Stitcher::takes(std::uint64_t bytes) noexcept {
-  if (bytes < page()) return scarce_ && granules_.stock_pages() != 0 && pool_.wants_page(bytes);
-  sizes_.note(bytes);
-  const bool scarce = sizes_.are_random() || (sizes_.are_irregular() && spare_bytes() < granule_bytes_ / kVeryAmple);
-  if (scarce_ != scarce) {
-    scarce_ = scarce;
-    pool_.set_scarce(scarce);
-    if (!scarce) {
-      break_up(UINT64_MAX);
-      (void)reopen_parts();
-      return_home();
+  if (bytes < page()) {
+    if (scarce_ && is_empty()) {  // small blocks that fill all pages need them in one piece
+      sizes_ = {};
+      set_scarce(false);
     }
+    return scarce_ && granules_.stock_pages() != 0 && pool_.wants_page(bytes);
   }
+  sizes_.note(bytes);
+  set_scarce(sizes_.are_random() || (sizes_.are_irregular() && spare_bytes() < granule_bytes_ / kVeryAmple));
   return scarce_;
+}
+
+void Stitcher::set_scarce(bool scarce) noexcept {
+  if (scarce_ == scarce) return;
+  scarce_ = scarce;
+  pool_.set_scarce(scarce);
+  if (!scarce) {
+    break_up(UINT64_MAX);
+    (void)reopen_parts();
+    return_home();
+  }
 }
 
 // --- what is free ---

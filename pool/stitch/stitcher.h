@@ -178,6 +178,9 @@ class Stitcher {
   void strand(View &view, std::uint64_t mapped_bytes) noexcept;
   [[nodiscard]] std::uint64_t spare_bytes() const;
   [[nodiscard]] bool is_ample() const;
+  void set_scarce(bool scarce) noexcept;
+  // Whether no block lives or is retired.
+  [[nodiscard]] bool is_empty() const noexcept;
   void rest(View &view) noexcept;
   void return_home() noexcept;
   // Resting views become dormant, the oldest first, until the stock has so many pages.

@@ -22,6 +22,11 @@ std::uint64_t Stitcher::spare_bytes() const {
   return granules_.stock_pages() * page() + views_.resting_bytes() + pool_.free_bytes();
 }
 
+bool Stitcher::is_empty() const noexcept {
+  const Statistics held = pool_.statistics();
+  return held.used_bytes == 0 && held.retired_bytes == 0 && views_.live() == 0 && views_.retired() == 0;
+}
+
 bool Stitcher::is_ample() const {
   return spare_bytes() > granule_bytes_ / kAmple;
 }

@@ -127,6 +127,7 @@ CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps) {
   if (pool == nullptr || poolProps == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult error = judge(*poolProps); error != CUDA_SUCCESS) return error;
   const Lock lock(driver().mutex);
+  if (const CUresult error = may_act_unseen(); error != CUDA_SUCCESS) return error;
   MemPool made;
   made.device = &driver().devices[static_cast<std::size_t>(poolProps->location.id)];
   made.handle_types = poolProps->handleTypes;
@@ -155,6 +156,7 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void
   if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (attr < CU_MEMPOOL_ATTR_RELEASE_THRESHOLD) note("%d=%d", static_cast<int>(attr), read<int>(value));
   return with_pool(pool, [=](const std::shared_ptr<MemPool> &found) {
+    if (const CUresult error = may_act_unseen(); error != CUDA_SUCCESS) return error;
     switch (attr) {
       case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
         return set(found->follow_event_dependencies, value);

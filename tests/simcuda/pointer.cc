@@ -25,6 +25,7 @@ struct Block {
   Context *context = nullptr;  // null: pool blocks and mapped memory belong to no context
   int ordinal = CU_DEVICE_INVALID;
   int access = CU_MEM_ACCESS_FLAGS_PROT_NONE;  // of the current context's device
+  bool rdma = false;
   unsigned handle_types = CU_MEM_HANDLE_TYPE_NONE;
   bool sync_memops = false;
   const MemPool *pool = nullptr;
@@ -59,6 +60,7 @@ Block block_of(const Mapped &found, const Context &current) {
   block.ordinal = block.device ? mapping.memory->properties.location.id : CU_DEVICE_CPU;
   block.access = mapping.devices[static_cast<std::size_t>(ordinal_of(*current.device))];
   block.handle_types = mapping.memory->properties.requestedHandleTypes;
+  block.rdma = mapping.memory->properties.allocFlags.gpuDirectRDMACapable != 0;
   block.sync_memops = mapping.sync_memops;
   return block;
 }
@@ -150,7 +152,7 @@ CUresult report(void *data, CUpointer_attribute attribute, CUdeviceptr ptr, cons
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
       return put<bool>(data, block.shareable);
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
-      return put<int>(data, 0);
+      return put<int>(data, block.rdma);
     case CU_POINTER_ATTRIBUTE_P2P_TOKENS:
       return CUDA_ERROR_NOT_SUPPORTED;
   }

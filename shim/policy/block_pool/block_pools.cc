@@ -62,18 +62,24 @@ BlockPools::~BlockPools() {
 
 ContextPool &BlockPools::pool_of(const ContextRef &context) {
   ContextPool *pool = existing_pool(*context);
-  if (pool == nullptr) {
-    ContextPool &made = context_pools_.acquire(*context);
-    choose_backing(context, made, state_of(context->device));
-    PoolOfContext *other = nullptr;
-    if (context->pool.compare_exchange_strong(other, &made)) {
-      return made;
-    }
-    give_up_addresses("cuMemAddressFree", *context, made);
-    made.release();  // another thread was faster
-    pool = existing_pool(*context);
+  if (pool != nullptr) {
+    return *pool;
   }
-  return *pool;
+  DevicePoolState &state = state_of(context->device);
+  const ReentrantGate turn(state.choosing);
+  pool = existing_pool(*context);
+  if (pool != nullptr) {
+    return *pool;
+  }
+  ContextPool &made = context_pools_.acquire(*context);
+  choose_backing(context, made, state);
+  PoolOfContext *other = nullptr;
+  if (context->pool.compare_exchange_strong(other, &made)) {
+    return made;
+  }
+  give_up_addresses("cuMemAddressFree", *context, made);
+  made.release();  // a handler within this call was faster
+  return *existing_pool(*context);
 }
 
 std::vector<ContextRef> BlockPools::pooled_on(int device) {

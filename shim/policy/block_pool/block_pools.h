@@ -35,6 +35,12 @@ constexpr const char *name_of(Backing backing) {
   return backing == Backing::slab ? "slab" : backing == Backing::vmm ? "vmm" : "auto";
 }
 
+// How granules are made, where the device can: so that other processes can map them, and network cards reach them.
+struct GranuleKind {
+  bool exportable = false;
+  bool rdma = false;
+};
+
 class BlockPools {
  public:
   BlockPools(Devices &devices, ledger::Ledger &ledger, events::Journal &journal, Contexts &contexts,
@@ -145,16 +151,17 @@ class BlockPools {
   // What the device has free beyond what preallocation leaves alone.
   std::uint64_t free_beyond_headroom(int device);
   // What pools of a device are made of, as far as its driver says, and why.
-  Backing backing_on(CUdevice device, std::string &reason) const;
+  Backing backing_on(CUdevice device, std::string &reason);
   // Whether the pool of a context is made of granules.
   static bool has_granules(const Context &context) {
     const ContextPool *pool = existing_pool(context);
     return pool != nullptr && pool->blocks.stitches();
   }
   // Whether other processes can open what lies in the granules of a device.
-  bool can_share_granules(int device) {
+  bool can_share_granules(int device) { return granule_kind(device).exportable; }
+  GranuleKind granule_kind(int device) {
     const DevicePoolState *state = known_state(device);
-    return state != nullptr && state->exportable.load(std::memory_order_relaxed);
+    return state != nullptr ? state->kind.load(std::memory_order_relaxed) : GranuleKind{};
   }
   // Whether so few blocks of that size fit under the limit that it matters where each lies.
   bool is_of_few(int device, std::uint64_t bytes) { return bytes >= most_bytes(device) / 128; }
@@ -180,9 +187,10 @@ class BlockPools {
     std::atomic<int> preallocation;
     std::atomic<bool> full{false};                  // the driver had no memory for a slab lately
     std::atomic<std::uint64_t> merge_waited_ns{0};  // when a request last waited for slabs to merge
+    ReentrantGate::Owner choosing{nullptr};         // one thread at a time makes a context's pool
     static constexpr std::uint64_t kNotKnown = UINT64_MAX;
     std::atomic<std::uint64_t> page_bytes{kNotKnown};  // of granules; 0: the device has none
-    std::atomic<bool> exportable{false};               // granules; written before page_bytes is
+    std::atomic<GranuleKind> kind{};                   // of granules; written before page_bytes is
     std::atomic<std::uint64_t> peers{0};               // a bit for each device that may access this one's memory
   };
 
@@ -231,6 +239,7 @@ class BlockPools {
   void slab_taken(DevicePoolState &state, int device, std::uint64_t bytes);
   void slab_gone(int device, std::uint64_t bytes) noexcept;
   CUdevice handle_of(int device);
+  bool loses_much(CUdevice device, std::uint64_t page_bytes);
   static CUresult find_slab(const pool::Block &block, const ContextPool &pool, ledger::ExportedBlock &in);
   void choose_backing(const ContextRef &context, ContextPool &pool, DevicePoolState &state) noexcept;
   void give_up_addresses(const char *api, const Context &context, ContextPool &pool) noexcept;

@@ -14,6 +14,8 @@ namespace {
 using driver::real;
 
 constexpr std::uint64_t kAllDevices = 64;  // bits of the peers
+// What a limit has beyond whole pages is lost to granules. From this part of it on slabs serve it better.
+constexpr std::uint64_t kLostPart = 1024;
 
 }  // namespace
 
@@ -22,14 +24,28 @@ CUdevice BlockPools::handle_of(int device) {
   return known != nullptr ? known->handle : device;
 }
 
-Backing BlockPools::backing_on(CUdevice device, std::string &reason) const {
+Backing BlockPools::backing_on(CUdevice device, std::string &reason) {
   if (backing_ == Backing::slab) {
     reason = "it was asked for";
     return Backing::slab;
   }
   const GranuleMemory::Support found = GranuleMemory::support_on(device);
   reason = found.reason;
+  if (found.page_bytes != 0 && loses_much(device, found.page_bytes)) {
+    reason = "the limit is not in whole granules";
+    return Backing::slab;
+  }
   return found.page_bytes != 0 ? Backing::vmm : Backing::slab;
+}
+
+bool BlockPools::loses_much(CUdevice device, std::uint64_t page_bytes) {
+  const Device *known = devices_.find_handle(device);
+  if (backing_ != Backing::best || known == nullptr) {
+    return false;
+  }
+  const ledger::Account &account = ledger_.account(known->ordinal);
+  const std::uint64_t limit = std::min(account.limit(), account.group_limit());
+  return limit != UINT64_MAX && limit % page_bytes > limit / kLostPart;
 }
 
 // Once for each pool, before its first request. Where anything is missing the pool is made of slabs.
@@ -53,7 +69,7 @@ void BlockPools::choose_backing(const ContextRef &context, ContextPool &pool, De
           return;  // slabs serve this pool; the next one tries again
       }
     }
-    state.exportable.store(found.exportable);
+    state.kind.store(found.kind);
     std::uint64_t unknown = DevicePoolState::kNotKnown;
     if (state.page_bytes.compare_exchange_strong(unknown, found.page_bytes) && found.page_bytes == 0 &&
         (promised || backing_ == Backing::vmm)) {
@@ -64,7 +80,7 @@ void BlockPools::choose_backing(const ContextRef &context, ContextPool &pool, De
   const std::uint64_t page_bytes = state.page_bytes.load();
   const Device *known = devices_.find(context->device);
   const std::uint64_t total = known != nullptr ? known->total.load(std::memory_order_relaxed) : 0;
-  if (page_bytes == 0 || total == 0) {
+  if (page_bytes == 0 || total == 0 || loses_much(handle_of(context->device), page_bytes)) {
     return;
   }
   const RelaxedCapture relaxed;
@@ -159,7 +175,7 @@ BlockPools::Take BlockPools::take_granule(std::uint64_t bytes, const char *why, 
   const std::uint64_t start = journal_.logging() ? now_ns() : 0;
   CUmemGenericAllocationHandle handle = 0;
   const Take taken = obtain(bytes, where.device, state, effort, transit, error, [&] {
-    return GranuleMemory::create_handle(handle_of(where.device), bytes, state.exportable.load(), handle);
+    return GranuleMemory::create_handle(handle_of(where.device), bytes, state.kind.load(), handle);
   });
   if (taken != Take::taken) {
     return taken;

@@ -13,15 +13,17 @@ using driver::real;
 
 constexpr int kVirtualMemoryManagementSupported = 102;  // cuda.h, CU_DEVICE_ATTRIBUTE_...
 constexpr int kDescriptorsSupported = 103;
-constexpr int kMinimum = 0;  // CU_MEM_ALLOC_GRANULARITY_MINIMUM
+constexpr int kRdmaSupported = 110;  // ..._GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED
+constexpr int kMinimum = 0;          // CU_MEM_ALLOC_GRANULARITY_MINIMUM
 // Addresses cost nothing but page tables of what is mapped: a view has them for itself for as long as it may be used.
 constexpr std::uint64_t kViewSpaces = 16;
 
-CUmemAllocationProp properties_on(CUdevice device, bool exportable) {
+CUmemAllocationProp properties_on(CUdevice device, GranuleKind kind) {
   CUmemAllocationProp properties{};
-  if (exportable) {
+  if (kind.exportable) {
     properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
   }
+  properties.allocFlags.gpuDirectRDMACapable = kind.rdma ? 1 : 0;
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
   return properties;
@@ -30,8 +32,7 @@ CUmemAllocationProp properties_on(CUdevice device, bool exportable) {
 // The driver may say that it can what it cannot: in a container without its device files, for instance.
 class FirstGranule {
  public:
-  FirstGranule(CUdevice device, std::uint64_t bytes, bool exportable)
-      : device_(device), bytes_(bytes), exportable_(exportable) {}
+  FirstGranule(CUdevice device, std::uint64_t bytes, GranuleKind kind) : device_(device), bytes_(bytes), kind_(kind) {}
   FirstGranule(const FirstGranule &) = delete;
   FirstGranule &operator=(const FirstGranule &) = delete;
 
@@ -55,7 +56,7 @@ class FirstGranule {
   }
 
   const char *make(CUresult &error) {
-    if (failed(error, GranuleMemory::create_handle(device_, bytes_, exportable_, handle_))) {
+    if (failed(error, GranuleMemory::create_handle(device_, bytes_, kind_, handle_))) {
       return "cuMemCreate";
     }
     made_ = true;
@@ -96,17 +97,24 @@ class FirstGranule {
     return wrong;
   }
 
+  // What follows a failure fails, too: the first one counts.
   const char *undo(CUresult &error) {
     const char *wrong = nullptr;
-    if (mapped_ && failed(error, real.cuMemUnmap(address_, bytes_))) {
-      wrong = "cuMemUnmap";
+    const auto note = [&](const char *call, CUresult result) {
+      if (result != CUDA_SUCCESS && wrong == nullptr) {
+        wrong = call;
+        error = error == CUDA_SUCCESS ? result : error;
+      }
+      return result == CUDA_SUCCESS;
+    };
+    if (mapped_) {
+      note("cuMemUnmap", real.cuMemUnmap(address_, bytes_));
     }
-    if (reserved_ && failed(error, real.cuMemAddressFree(address_, bytes_))) {
-      wrong = "cuMemAddressFree";
+    if (reserved_) {
+      note("cuMemAddressFree", real.cuMemAddressFree(address_, bytes_));
     }
     if (made_) {
-      made_ = failed(error, real.cuMemRelease(handle_));
-      wrong = made_ ? "cuMemRelease" : wrong;
+      made_ = !note("cuMemRelease", real.cuMemRelease(handle_));
     }
     return wrong;
   }
@@ -116,7 +124,7 @@ class FirstGranule {
 
   const CUdevice device_;
   const std::uint64_t bytes_;
-  const bool exportable_;
+  const GranuleKind kind_;
   CUmemGenericAllocationHandle handle_ = 0;
   CUdeviceptr address_ = 0;
   bool made_ = false;
@@ -156,20 +164,21 @@ bool has_attribute(CUdevice device, int attribute) {
 
 GranuleMemory::Support GranuleMemory::support_on(CUdevice device) {
   if (const char *missing = missing_function()) {
-    return {0, false, std::string("the driver lacks ") + missing};
+    return {0, {}, std::string("the driver lacks ") + missing};
   }
   const RelaxedCapture relaxed;
   if (!has_attribute(device, kVirtualMemoryManagementSupported)) {
-    return {0, false, "the device has no virtual memory management"};
+    return {0, {}, "the device has no virtual memory management"};
   }
-  const bool exportable = real.cuMemExportToShareableHandle.present() && has_attribute(device, kDescriptorsSupported);
-  const CUmemAllocationProp properties = properties_on(device, exportable);
+  const GranuleKind kind{real.cuMemExportToShareableHandle.present() && has_attribute(device, kDescriptorsSupported),
+                         has_attribute(device, kRdmaSupported)};
+  const CUmemAllocationProp properties = properties_on(device, kind);
   std::size_t page = 0;
   if (real.cuMemGetAllocationGranularity(&page, &properties, kMinimum) != CUDA_SUCCESS || !std::has_single_bit(page) ||
       page < pool::kGranuleBytes) {
-    return {0, false, "the driver states no granularity"};
+    return {0, {}, "the driver states no granularity"};
   }
-  return {page, exportable, "the device maps granules of " + std::to_string(page / 1024) + " KiB"};
+  return {page, kind, "the device maps granules of " + std::to_string(page / 1024) + " KiB"};
 }
 
 GranuleMemory::Tried GranuleMemory::try_one(CUdevice device, Support &support, ledger::Account &account) {
@@ -179,7 +188,7 @@ GranuleMemory::Tried GranuleMemory::try_one(CUdevice device, Support &support, l
   }
   const RelaxedCapture relaxed;
   CUresult error = CUDA_SUCCESS;
-  FirstGranule first(device, page_bytes, support.exportable);
+  FirstGranule first(device, page_bytes, support.kind);
   const char *const failed = first.use(error);
   if (first.is_gone()) {
     account.release(page_bytes);
@@ -190,8 +199,8 @@ GranuleMemory::Tried GranuleMemory::try_one(CUdevice device, Support &support, l
   if (error == CUDA_ERROR_OUT_OF_MEMORY) {
     return Tried::no_room;
   }
-  if (support.exportable && first.is_gone()) {  // perhaps it can be had without
-    support.exportable = false;
+  if ((support.kind.exportable || support.kind.rdma) && first.is_gone()) {  // perhaps it can be had without
+    support.kind = {};
     return try_one(device, support, account);
   }
   support.reason = std::string("a first granule failed: ") + failed + " answered " + std::to_string(error);
@@ -222,9 +231,9 @@ void GranuleMemory::give_up(const pool::stitch::Layout &layout) noexcept {
   (void)real.cuMemAddressFree(layout.home, layout.home_bytes + layout.views_bytes);
 }
 
-CUresult GranuleMemory::create_handle(CUdevice device, std::uint64_t bytes, bool exportable,
+CUresult GranuleMemory::create_handle(CUdevice device, std::uint64_t bytes, GranuleKind kind,
                                       CUmemGenericAllocationHandle &handle) {
-  const CUmemAllocationProp properties = properties_on(device, exportable);
+  const CUmemAllocationProp properties = properties_on(device, kind);
   return real.cuMemCreate(&handle, bytes, &properties, 0);
 }
 
@@ -237,7 +246,7 @@ std::optional<std::uint64_t> GranuleMemory::create(std::uint64_t bytes) noexcept
   const std::uint64_t start = now_ns();
   const RelaxedCapture relaxed;
   CUmemGenericAllocationHandle handle = 0;
-  if (create_handle(pools_.handle_of(context_->device), bytes, pools_.can_share_granules(context_->device), handle) !=
+  if (create_handle(pools_.handle_of(context_->device), bytes, pools_.granule_kind(context_->device), handle) !=
       CUDA_SUCCESS) {
     account.release(bytes - used);
     return std::nullopt;

@@ -30,8 +30,8 @@ class GranuleMemory final : public pool::stitch::DeviceMemory {
   // What a device's driver says of granules; asks, and takes nothing.
   struct Support {
     std::uint64_t page_bytes = 0;  // 0: it has none
-    bool exportable = false;       // they can be made so that other processes can map them
-    std::string reason;            // in words, either way
+    GranuleKind kind{};
+    std::string reason;  // in words, either way
   };
   static Support support_on(CUdevice device);
   // Makes a first granule in the current context, maps it, copies to and from it, unmaps and releases it, all charged
@@ -41,7 +41,7 @@ class GranuleMemory final : public pool::stitch::DeviceMemory {
   // Reserves addresses for a pool of at most `bytes`; nullopt: the driver has none.
   static std::optional<pool::stitch::Layout> reserve(std::uint64_t page_bytes, std::uint64_t bytes, std::uint64_t slab);
   static void give_up(const pool::stitch::Layout &layout) noexcept;
-  static CUresult create_handle(CUdevice device, std::uint64_t bytes, bool exportable,
+  static CUresult create_handle(CUdevice device, std::uint64_t bytes, GranuleKind kind,
                                 CUmemGenericAllocationHandle &handle);
 
  private:

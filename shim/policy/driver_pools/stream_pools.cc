@@ -353,12 +353,12 @@ std::vector<StreamPools::PoolRef> StreamPools::pools_of(int device) {
 bool StreamPools::trim(const char *api, int device, const Pool *kept) noexcept try {
   const ledger::Account &account = ledger_.account(device);
   const std::uint64_t before = account.charged();
-  const RelaxedCapture relaxed;
   for (const PoolRef &pool : pools_of(device)) {
     if (pool.get() == kept) {
       continue;
     }
     if (const Asking asking(*this, *pool); asking && real.cuMemPoolTrimTo.present()) {
+      const RelaxedCapture relaxed;
       real.cuMemPoolTrimTo(pool->handle, 0);
     }
     reconcile(api, *pool);
@@ -371,8 +371,8 @@ bool StreamPools::trim(const char *api, int device, const Pool *kept) noexcept t
 bool StreamPools::trim_by(const char *api, Pool &pool, std::uint64_t bytes) noexcept {
   const ledger::Account &account = ledger_.account(pool.device);
   const std::uint64_t before = account.charged();
-  const RelaxedCapture relaxed;
   if (const Asking asking(*this, pool); asking && real.cuMemPoolTrimTo.present()) {
+    const RelaxedCapture relaxed;
     bool known = false;
     const std::uint64_t reserved = attribute(pool.handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, known);
     if (known) {

@@ -12,9 +12,10 @@ MACHINE = {"SIMCUDA_DEVICES": "2x4GiB", "SIMCUDA_CONTEXT_BYTES": "1MiB", "RATION
 MODES = ("direct", "pool")
 TINY = {"RATION_LIMIT": "64MiB", "SIMCUDA_CONTEXT_BYTES": "256MiB"}
 GROWING = {"RATION_PREALLOCATE": "false"}
-SLABS = {"RATION_BACKING": "slab"}  # where the case counts the physical memory that the program makes itself
+SLABS = {"RATION_BACKING": "slab"}  # where a case counts physical memory, or compares with the driver's own answers
 SPECIAL = {  # settings beyond the default ones
     "threads that create and release physical memory and free addresses lose no byte of either": SLABS,
+    "pointer attributes of each kind of memory stay correct while others are freed": SLABS,
     "memory freed through another function is released with its charge": GROWING,
     "each of several racing requests is counted or refused and never live but uncounted": GROWING,
     "a limit below the size of a context is reported unchanged and usable": TINY,

@@ -10,14 +10,15 @@ from harness import GIB, MIB, SANITIZED, expect, expect_that, main, run  # noqa:
 CASES = ("in_turn", "large_after_idle", "all_after_idle", "small_after_synchronise", "larger_beside_work", "never_fits", "invalid_when_full",
          "allocates_under_a_lock", "threads", "threads_ordered")
 SETTINGS = {"preallocated": {}, "preallocated at first": {"RATION_PREALLOCATE_AFTER": "0"},
-            "grown on demand": {"RATION_PREALLOCATE": "false"}, "no pool": {"RATION_MODE": "direct"},
+            "grown on demand": {"RATION_PREALLOCATE": "false"}, "slabs": {"RATION_BACKING": "slab"},
+            "slabs on demand": {"RATION_BACKING": "slab", "RATION_PREALLOCATE": "false"}, "no pool": {"RATION_MODE": "direct"},
             "the driver's pool": {"RATION_MODE": "async"}}
 # What must differ, by case and settings: the driver's lines, ours, and why.
 ALLOWED = {
     # The freed block's slab is too small, and while the device is at work it cannot go back without a wait.
     ("larger_beside_work", name): ("cuMemAlloc: 0\ncuMemAllocManaged: 2", "cuMemAlloc: 2\ncuMemAllocManaged: 2")
-    for name in ("preallocated", "grown on demand")
-} | {("mixed_after_idle", "grown on demand"): ("cuLaunchHostFunc: 0\ncuMemAlloc: 0", "cuLaunchHostFunc: 0\ncuMemAlloc: 2")}
+    for name in ("slabs", "slabs on demand")
+} | {("mixed_after_idle", "slabs on demand"): ("cuLaunchHostFunc: 0\ncuMemAlloc: 0", "cuLaunchHostFunc: 0\ncuMemAlloc: 2")}
 
 
 def natively(case, limit, *more):
@@ -85,12 +86,16 @@ def fits_in_group(settings):
 
 
 def fits_in_turn(settings):
-    """The same in one process, whatever filled the limit before."""
+    """The same in one process, whatever filled the limit before. Granules that were apart for blocks of other sizes hold up
+    to one block less each: of 3,531 requests, at most one in 25 is refused (decision 159)."""
+    granules = settings.get("RATION_MODE", "pool") == "pool" and "RATION_BACKING" not in settings
+
     def one(_):
         for limit in (64 * MIB, 100_000_000, 8 * GIB):
             for order in (1, 2, 29, 66):
                 done = under_ration("fits_in_turn", limit, str(order), **settings)
-                expect(f"numbers in order {order}, in {limit}", done.out.splitlines(), ["refused 0"])
+                refused = int(done.out.removeprefix("refused "))
+                expect_that(f"numbers in order {order}, in {limit}: {done.out}", refused <= (3531 // 25 if granules and limit % (2 * MIB) == 0 else 0))
     return one
 
 
@@ -113,7 +118,7 @@ cases["threads at first, the driver's pool"] = threads_at_first(SETTINGS["the dr
 cases["threads at first, the driver's pool, preallocated"] = threads_at_first(
     SETTINGS["the driver's pool"] | {"RATION_ASYNC_PREALLOCATE": str(512 * MIB)})
 cases |= {f"blocks that fill a group's limit, {name}": fits_in_group(settings) for name, settings in SETTINGS.items()
-          if name not in ("grown on demand", "preallocated")}  # slabs are cut for the process's limit only
+          if name not in ("grown on demand", "preallocated", "slabs", "slabs on demand")}  # slabs are cut for the process's limit only
 cases |= {f"blocks that fill the limit in turn, {name}": fits_in_turn(settings) for name, settings in SETTINGS.items()
 }
 main(cases)

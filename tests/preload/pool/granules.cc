@@ -129,6 +129,16 @@ void questions() {
   report("cuCtxSynchronize", cuCtxSynchronize());
 }
 
+// Whether a network card can reach a block.
+void rdma() {
+  CUdeviceptr block = 0;
+  cuMemAlloc_v2(&block, 64 * kMiB);
+  int capable = 0;
+  report("cuPointerGetAttribute",
+         cuPointerGetAttribute(&capable, CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE, block));
+  report("capable", capable);
+}
+
 }  // namespace
 
 int main(int count, char **words) {
@@ -148,6 +158,8 @@ int main(int count, char **words) {
     lives();
   } else if (name == "questions") {
     questions();
+  } else if (name == "rdma") {
+    rdma();
   } else {
     return 2;
   }

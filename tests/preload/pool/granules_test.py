@@ -60,6 +60,13 @@ def without(folder):
         expect(f"the log, {backing}", backing_of(done), ("slab", reason, {"cuMemAlloc_v2"}))
 
 
+def reached(folder):
+    """Granules are made for network cards where the device can."""
+    for can in (0, 1):
+        done = run("granules", "rdma", RATION_MODE="pool", RATION_BACKING="vmm", RATION_LIMIT=GIB, SIMCUDA_ATTRIBUTES=f"110={can}")
+        expect(f"attribute {can}", (done.out.splitlines(), done.err), (["cuPointerGetAttribute: 0", f"capable: {can}"], ""))
+
+
 FIRST_CALLS = ["cuMemCreate", "cuMemAddressReserve", "cuMemMap", "cuMemSetAccess", "cuStreamCreate", "cuMemcpyHtoDAsync_v2",
                "cuMemcpyDtoHAsync_v2", "cuStreamSynchronize", "cuMemUnmap", "cuMemAddressFree", "cuMemRelease"]
 
@@ -67,7 +74,7 @@ FIRST_CALLS = ["cuMemCreate", "cuMemAddressReserve", "cuMemMap", "cuMemSetAccess
 def a_first_granule_fails(folder):
     """A driver that promises granules, and a first one cannot be used."""
     for call in FIRST_CALLS:
-        done = run("granules", "questions", folder=sub(folder, call), RATION_MODE="pool", RATION_BACKING="auto", RATION_LIMIT=GIB, SIMCUDA_FAIL=f"{call}@1:801")
+        done = run("granules", "questions", folder=sub(folder, call), RATION_MODE="pool", RATION_BACKING="auto", RATION_LIMIT=GIB, SIMCUDA_FAIL=f"{call}@1:801,{call}@2:801")
         named = "a copy" if "Memcpy" in call or call == "cuStreamSynchronize" else call
         said = f"ration: backing auto: device 0: a first granule failed: {named} answered 801; slabs serve it\n"
         expect(f"answers, {call}", (done.out.splitlines(), done.err), (ANSWERS["questions"], said))
@@ -75,4 +82,4 @@ def a_first_granule_fails(folder):
 
 
 main({f"{case}, {name}": answered(case, settings) for case in ANSWERS for name, settings in SETTINGS.items()}
-     | {"auto": chosen, "a device without granules": without, "a first granule fails": a_first_granule_fails})
+     | {"auto": chosen, "a device without granules": without, "GPUDirect RDMA": reached, "a first granule fails": a_first_granule_fails})

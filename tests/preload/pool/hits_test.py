@@ -11,7 +11,8 @@ from harness import BUILD, GIB, LIBRARIES, LIBRARY, MIB, SANITIZED, expect, expe
 PAIRS = int(sys.argv[1])
 PRELOAD = str(BUILD / "lib/ration/recorded/libration.so")
 RATION = str(12 * GIB)
-POOL = {"RATION_MODE": "pool", "RATION_PREALLOCATE_AFTER": "0", "LD_PRELOAD": LIBRARIES.replace(str(LIBRARY), PRELOAD)}
+# Slabs, where whatever is no hit grows the pool; blocks that are stitched are no hits.
+POOL = {"RATION_MODE": "pool", "RATION_BACKING": "slab", "RATION_PREALLOCATE_AFTER": "0", "LD_PRELOAD": LIBRARIES.replace(str(LIBRARY), PRELOAD)}
 GROUPS = {"in a group": {"RATION_GROUP": "g", "RATION_GROUP_LIMIT": RATION},
           "in a group that only counts": {"RATION_GROUP": "g", "RATION_LIMIT": RATION},
           "in no group": {"RATION_LIMIT": RATION}}

@@ -69,6 +69,21 @@ class UnseenCalls {
            cuDeviceGetDefaultMemPool(&pool, 0);
            return cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &bytes);
          }},
+        {"cuMemPoolSetAttribute",
+         [] {
+           CUmemoryPool pool = nullptr;
+           cuuint64_t bytes = 0;
+           cuDeviceGetDefaultMemPool(&pool, 0);
+           return cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &bytes);
+         }},
+        {"cuMemPoolCreate",
+         [] {
+           CUmemPoolProps properties{};
+           properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+           properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
+           CUmemoryPool made = nullptr;
+           return cuMemPoolCreate(&made, &properties);
+         }},
         {"cuMemPoolTrimTo",
          [] {
            CUmemoryPool pool = nullptr;

@@ -179,7 +179,7 @@ TEST_CASE("the defaults are those of the table") {
   CHECK(settings.preallocate_after == Size::of_bytes(32ull << 20));
   CHECK_FALSE(settings.headroom.has_value());
   CHECK_FALSE(std::get<bool>(settings.async_preallocate));
-  CHECK(settings.backing == Backing::kSlab);
+  CHECK(settings.backing == Backing::kAuto);
   CHECK_FALSE(settings.granule.has_value());
   CHECK(settings.free == Free::kDeferred);
   CHECK(settings.managed == Managed::kLimit);
