@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """A pool of granules (RATION_BACKING=vmm) serves what one of slabs cannot, and looks like any other (granules.cc)."""
+import json
 import pathlib
+import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-from harness import GIB, MIB, expect, expect_that, main, run  # noqa: E402
+from harness import BUILD, GIB, MIB, clean_environment, expect, expect_that, main, run  # noqa: E402
 
 SETTINGS = {"preallocated": {}, "preallocated at first": {"RATION_PREALLOCATE_AFTER": "0"},
             "grown on demand": {"RATION_PREALLOCATE": "false"}}
@@ -50,6 +52,21 @@ def chosen(folder):
     expect("slabs", backing_of(done), ("slab", "it was asked for", {"cuMemAlloc_v2"}))
 
 
+def told(_):
+    """`ration env` says of each device what a pool there is made of, and why; without a driver it says nothing."""
+    for settings, backing, reason in (({}, "vmm", "the device maps granules of 2048 KiB"), ({"RATION_BACKING": "slab"}, "slab", "it was asked for"),
+                                      ({"SIMCUDA_ATTRIBUTES": "102=0"}, "slab", "the device has no virtual memory management"),
+                                      ({"RATION_LIMIT": "100000000"}, "slab", "the limit is not in whole granules")):
+        done = subprocess.run([BUILD / "bin/ration", "env", "--json", "--sim", "2x8GiB"], env=clean_environment() | settings,
+                              capture_output=True, text=True, check=True)
+        devices = json.loads(done.stdout)["devices"]
+        expect(f"devices, {settings}", [(one["dev"], one["backing"], one["backing_reason"]) for one in devices],
+               [(0, backing, reason), (1, backing, reason)])
+    if not pathlib.Path("/dev/nvidiactl").exists():
+        done = subprocess.run([BUILD / "bin/ration", "env", "--json"], env=clean_environment(), capture_output=True, text=True, check=True)
+        expect("without a driver", json.loads(done.stdout)["devices"], [])
+
+
 def without(folder):
     """A device that has none gets slabs; whoever asked for granules is told so."""
     reason = "the device has no virtual memory management"
@@ -82,4 +99,4 @@ def a_first_granule_fails(folder):
 
 
 main({f"{case}, {name}": answered(case, settings) for case in ANSWERS for name, settings in SETTINGS.items()}
-     | {"auto": chosen, "a device without granules": without, "GPUDirect RDMA": reached, "a first granule fails": a_first_granule_fails})
+     | {"auto": chosen, "ration env": told, "a device without granules": without, "GPUDirect RDMA": reached, "a first granule fails": a_first_granule_fails})
