@@ -94,6 +94,12 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
       [=](MappedMemory &memory, const auto &call) { return memory.unmap("cuMemUnmap", ptr, size, call); }, ptr, size);
 }
 
+CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count) {
+  return forwarding<MappedMemory>(
+      real.cuMemSetAccess, [=](MappedMemory &memory, const auto &call) { return memory.set_access(ptr, call); }, ptr,
+      size, desc, count);
+}
+
 CUresult cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream) {
   return map_arrays(real.cuMemMapArrayAsync, mapInfoList, count, hStream, ration::hooks::legacy(hStream));
 }

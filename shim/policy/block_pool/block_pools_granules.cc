@@ -61,12 +61,11 @@ void BlockPools::choose_backing(const ContextRef &context, ContextPool &pool, De
       ledger::Account &account = ledger_.account(context->device);
       switch (GranuleMemory::try_one(handle, found, account)) {
         case GranuleMemory::Tried::works:
+        case GranuleMemory::Tried::no_room:  // it says nothing of granules
           break;
         case GranuleMemory::Tried::fails:
           found.page_bytes = 0;
           break;
-        case GranuleMemory::Tried::no_room:
-          return;  // slabs serve this pool; the next one tries again
       }
     }
     state.kind.store(found.kind);

@@ -119,6 +119,10 @@ CUresult MappedMemory::unmap(const char *api, CUdeviceptr address, std::uint64_t
   return result;
 }
 
+CUresult MappedMemory::set_access(CUdeviceptr address, DriverCall call) {
+  return pools_.owner_of(address) != nullptr || imports_.covers(address) ? CUDA_ERROR_INVALID_VALUE : call();
+}
+
 // Each piece that is to be mapped is held before the driver is asked: a release on another thread may come between.
 // What lost a region stays held until the stream got there.
 CUresult MappedMemory::map_arrays(const CUarrayMapInfo *entries, std::size_t count, CUstream stream, DriverCall call) {

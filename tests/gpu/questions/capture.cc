@@ -146,7 +146,7 @@ const Call kCalls[] = {
      [](Scene &) {
        CUmemPoolProps properties{};
        properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-       properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
+       properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
        CUmemoryPool pool = nullptr;
        const CUresult code = cuMemPoolCreate(&pool, &properties);
        if (code == CUDA_SUCCESS) cuMemPoolDestroy(pool);

@@ -64,7 +64,8 @@ def check(environment, expected):
 
 def has_granules(environment, limit):
     """Whether every block of the pool is made of granules."""
-    slabs = environment.get("RATION_BACKING", "auto") == "slab" or environment.get("RATION_IPC") == "direct" or limit < PAGE
+    slabs = environment.get("RATION_BACKING", "auto") == "slab" or environment.get("RATION_IPC") == "direct"
+    slabs = slabs or limit % PAGE > limit // 1024  # decision 159
     return not slabs and environment.get("RATION_DISABLE") != "1"
 
 

@@ -125,6 +125,8 @@ void questions() {
   CUmemGenericAllocationHandle handle = 0;
   report("cuMemRetainAllocationHandle", cuMemRetainAllocationHandle(&handle, reinterpret_cast<void *>(block)));
   report("cuMemUnmap", cuMemUnmap(block, 2 * kMiB));
+  const CUmemAccessDesc access{{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READ};
+  report("cuMemSetAccess", cuMemSetAccess(block, 2 * kMiB, &access, 1));
   report("cuMemsetD8", cuMemsetD8_v2(block, 1, 64 * kMiB));
   report("cuCtxSynchronize", cuCtxSynchronize());
 }

@@ -17,7 +17,7 @@ ANSWERS = {
     "doors": ["managed: 16", "handles: 16", "blocks: 16"],
     "busy": ["cuMemAllocManaged: 0"],
     "lives": ["blocks: 16", "cuMemAlloc: 0"] * 3,
-    "questions": ["cuPointerGetAttribute: 0", "its context: 0", f"cuMemRetainAllocationHandle: {INVALID}", f"cuMemUnmap: {INVALID}",
+    "questions": ["cuPointerGetAttribute: 0", "its context: 0", f"cuMemRetainAllocationHandle: {INVALID}", f"cuMemUnmap: {INVALID}", f"cuMemSetAccess: {INVALID}",
                   "cuMemsetD8: 0", "cuCtxSynchronize: 0"],
 }
 

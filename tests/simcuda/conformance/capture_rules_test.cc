@@ -80,7 +80,7 @@ class UnseenCalls {
          [] {
            CUmemPoolProps properties{};
            properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-           properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
+           properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
            CUmemoryPool made = nullptr;
            return cuMemPoolCreate(&made, &properties);
          }},

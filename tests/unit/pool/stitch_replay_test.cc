@@ -7,7 +7,9 @@
 
 #include "catch.h"
 #include "pool/replay/granule_arena.h"
+#include "pool/replay/granule_costs.h"
 #include "pool/replay/replay.h"
+#include "pool/stitch/sizes.h"
 #include "shapes/shapes.h"
 
 using namespace ration::pool;
@@ -139,5 +141,17 @@ TEST_CASE("a program that repeats itself makes no driver call after its first st
   REQUIRE_FALSE(
       ration::pool::replay::replay(trace, trace.peak_bytes + trace.peak_bytes / 20, Backing::vmm, nullptr, &driver));
   CHECK(driver.last_operation == 0);
-  CHECK(driver.preallocation.create <= 128);
+  CHECK(driver.preallocation.create <= 1024);
+}
+
+TEST_CASE("a preallocation of any size takes at most a quarter of a second by the published costs") {
+  namespace costs = ration::pool::replay::costs;
+  for (const std::uint64_t gib : {1, 2, 3, 4, 8, 16, 40, 60, 80, 140}) {
+    double us = 0;
+    for (const std::uint64_t bytes : stitch::preallocation_sizes(gib << 30U, kPage)) {
+      us += costs::factor(bytes) * (costs::kCreateUs + costs::kMapUs + costs::kAccessUs);
+    }
+    INFO(gib << " GiB: " << us << " us");
+    CHECK(us <= 250e3);
+  }
 }
