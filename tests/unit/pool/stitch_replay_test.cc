@@ -146,7 +146,7 @@ TEST_CASE("a program that repeats itself makes no driver call after its first st
 
 TEST_CASE("a preallocation of any size takes at most a quarter of a second by the published costs") {
   namespace costs = ration::pool::replay::costs;
-  for (const std::uint64_t gib : {1, 2, 3, 4, 8, 16, 40, 60, 80, 140}) {
+  for (const std::uint64_t gib : {1U, 2U, 3U, 4U, 8U, 16U, 40U, 60U, 80U, 140U}) {
     double us = 0;
     for (const std::uint64_t bytes : stitch::preallocation_sizes(gib << 30U, kPage)) {
       us += costs::factor(bytes) * (costs::kCreateUs + costs::kMapUs + costs::kAccessUs);
