@@ -103,9 +103,9 @@ std::uint64_t MissHandler::next_slab_bytes(std::uint64_t minimum_bytes) {
       state_.preallocation.load(std::memory_order_acquire) == BlockPools::DevicePoolState::State::due &&
       state_.first.load(std::memory_order_relaxed) == pool_.context) {
     // The preallocated slab is still to come, and what stays free of this one is kept from it.
-    // Granules that are no larger than a block needs go back one by one.
-    const std::uint64_t small =
-        pool_.blocks.stitches() ? 0 : std::min(plan.after, pools_.most_bytes(where_.device) / kSmallPart);
+    // The first granules are no larger than a block needs, and go back one by one.
+    const bool first = pool_.blocks.stitches() && pool_.blocks.statistics().slab_bytes < plan.after;
+    const std::uint64_t small = first ? 0 : std::min(plan.after, pools_.most_bytes(where_.device) / kSmallPart);
     want = std::min(want, std::max({minimum_bytes, small, kSlabGranule}));
   }
   std::uint64_t least = std::min(whole(std::max(kLeastOfOneSize / minimum_bytes, std::uint64_t{1}) * minimum_bytes),
