@@ -16,6 +16,7 @@ constexpr int kDescriptorsSupported = 103;
 constexpr int kRdmaSupported = 110;  // ..._GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED
 constexpr int kMinimum = 0;          // CU_MEM_ALLOC_GRANULARITY_MINIMUM
 // Addresses cost nothing but page tables of what is mapped: a view has them for itself for as long as it may be used.
+// Fewer where the process has no more.
 constexpr std::uint64_t kViewSpaces = 16;
 
 CUmemAllocationProp properties_on(CUdevice device, GranuleKind kind) {
@@ -212,10 +213,14 @@ std::optional<pool::stitch::Layout> GranuleMemory::reserve(std::uint64_t page_by
   pool::stitch::Layout layout{};
   layout.page_bytes = page_bytes;
   layout.home_bytes = pool::stitch::home_bytes(bytes, page_bytes);
-  layout.views_bytes = kViewSpaces * layout.home_bytes;
   layout.slab = slab;
   CUdeviceptr address = 0;  // one range, so that the views lie above the home range
-  if (real.cuMemAddressReserve(&address, layout.home_bytes + layout.views_bytes, page_bytes, 0, 0) != CUDA_SUCCESS) {
+  CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+  for (std::uint64_t spaces = kViewSpaces; spaces != 0 && result != CUDA_SUCCESS; spaces /= 4) {
+    layout.views_bytes = spaces * layout.home_bytes;
+    result = real.cuMemAddressReserve(&address, layout.home_bytes + layout.views_bytes, page_bytes, 0, 0);
+  }
+  if (result != CUDA_SUCCESS) {
     return std::nullopt;
   }
   layout.home = address;
