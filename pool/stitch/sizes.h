@@ -23,7 +23,8 @@ constexpr std::uint64_t home_bytes(std::uint64_t bytes, std::uint64_t page_bytes
 // above.
 inline std::vector<std::uint64_t> preallocation_sizes(std::uint64_t bytes, std::uint64_t page_bytes,
                                                       std::uint64_t asked = 0) {
-  const std::uint64_t by_rule = page_bytes * std::bit_ceil(std::max<std::uint64_t>(1, bytes / page_bytes / kMostHandles));
+  const std::uint64_t by_rule =
+      page_bytes * std::bit_ceil(std::max<std::uint64_t>(1, bytes / page_bytes / kMostHandles));
   const std::uint64_t each = asked == 0 ? by_rule : std::max(page_bytes, asked / page_bytes * page_bytes);
   std::vector<std::uint64_t> sizes(bytes / each, each);
   if (const std::uint64_t rest = bytes % each / page_bytes * page_bytes; rest != 0) sizes.push_back(rest);
