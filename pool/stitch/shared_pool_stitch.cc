@@ -55,14 +55,15 @@ void SharedPool::end_plan() noexcept {
 // One critical section before the driver's calls and one behind them, so that no other thread takes the room.
 AllocateOutcome SharedPool::carry_out(std::uint64_t bytes, Planned what, Upstream &upstream) noexcept {
   stitch::Plan plan;
+  bool runs = false;
   {
     const Guard guard(mutex_);
     wait_for_plan();
     const bool planned = what == Planned::home ? stitcher_->plan_home(plan) : stitcher_->plan(bytes, plan);
-    if (!planned && !plan.needs_driver()) return pool_.no_room();
-    plan_runs_ = plan.needs_driver();
+    runs = plan.needs_driver();
+    if (!planned && !runs) return pool_.no_room();
+    plan_runs_ = runs;
   }
-  const bool runs = plan.needs_driver();
   if (runs) plan.execute(*upstream.memory());
   const Guard guard(mutex_);
   if (runs) end_plan();

@@ -36,6 +36,7 @@ constexpr const char *name_of(Backing backing) {
 }
 
 // How granules are made, where the device can: so that other processes can map them, and network cards reach them.
+// Aligned to its size, so that an atomic one needs no library.
 struct alignas(2) GranuleKind {
   bool exportable = false;
   bool rdma = false;

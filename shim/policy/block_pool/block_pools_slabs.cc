@@ -178,8 +178,7 @@ bool BlockPools::give_back_slabs(const Room::Need &need, Room::Patience patience
   if (state == nullptr) {
     return false;
   }
-  reclaim_unshared();
-  state->quarantine.collect(Quarantine::Sealing::always);
+  clean(need.device);
   // What is clean of granules goes back at once; what is retired may wait for the device, as slabs do.
   bool granules = give_back_granules(need) > 0;
   const bool enough = patience == Room::Patience::none || ledger_.account(need.device).available() >= need.bytes;

@@ -14,16 +14,22 @@ def slabs(log):
     return [(one["why"], one["size"]) for one in of_type(read_log(log), "slab_alloc")]
 
 
-def shrinks(folder):
-    with Machine(folder, **SHARED, **AT_ONCE) as machine:
+def takes_the_rest(folder, backing):
+    """The second of two members gets what the first leaves of the group's limit."""
+    with Machine(folder, **SHARED | {"RATION_BACKING": backing}, **AT_ONCE) as machine:
         first, second = (machine.member(RATION_LOG=machine.folder / name, RATION_LIMIT="700MiB") for name in "ab")
         first.do("alloc=1m")
         second.do("alloc=1m alloc=300m")
         expect("refused", second("alloc=100m"), REFUSED)
         expect("reserved", machine.reserved(), {first.pid: 700 * MIB, second.pid: 324 * MIB})
         ended_clean(machine)
-    expect("slabs of the first", slabs(machine.folder / "a"), [("preallocate", 700 * MIB)])
-    expect("slabs of the second", slabs(machine.folder / "b"), [("preallocate", 324 * MIB)])
+    return machine.folder
+
+
+def shrinks(folder):
+    logs = takes_the_rest(folder, "slab")
+    expect("slabs of the first", slabs(logs / "a"), [("preallocate", 700 * MIB)])
+    expect("slabs of the second", slabs(logs / "b"), [("preallocate", 324 * MIB)])
 
 
 def without_process_limit(folder):
@@ -75,14 +81,8 @@ def releases_own_slabs(folder):
 
 
 def granules(folder):
-    """With granules whoever preallocates takes what is left, and four at once share the limit; free ones go back."""
-    with Machine(folder, **SHARED | {"RATION_BACKING": "vmm"}, **AT_ONCE) as machine:
-        first, second = (machine.member(RATION_LOG=machine.folder / name, RATION_LIMIT="700MiB") for name in "ab")
-        first.do("alloc=1m")
-        second.do("alloc=1m alloc=300m")
-        expect("refused", second("alloc=100m"), REFUSED)
-        expect("reserved", machine.reserved(), {first.pid: 700 * MIB, second.pid: 324 * MIB})
-        ended_clean(machine)
+    """With granules a member preallocates what the group has left, and free granules go back before a refusal."""
+    takes_the_rest(folder, "vmm")
     (apart := pathlib.Path(folder) / "apart").mkdir()
     with Machine(apart, **SHARED | {"RATION_BACKING": "vmm", "RATION_PREALLOCATE": "false"}) as machine:
         other, member = machine.member(), machine.member(RATION_LOG=machine.folder / "c")
