@@ -98,7 +98,7 @@ class SharedPool {
     return pool_.has_ample_room(bytes) || pool_.has_hole(bytes);
   }
   [[nodiscard]] std::uint64_t retired_bytes_locked() const noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
-    return pool_.retired_bytes() + (stitcher_ == nullptr ? 0 : stitcher_->counts().retired_bytes);
+    return pool_.retired_bytes() + (stitcher_ == nullptr ? 0 : stitcher_->retired_bytes());
   }
   [[nodiscard]] bool is_in_one_piece_locked() const noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
     return pool_.is_in_one_piece();
@@ -155,9 +155,8 @@ class SharedPool {
   [[gnu::cold, gnu::noinline]] AllocateOutcome allocate_from(Upstream &upstream, std::uint64_t bytes) noexcept;
   AllocateOutcome grow_for(std::uint64_t bytes, Upstream &upstream) noexcept;
   AllocateOutcome stitch_for(std::uint64_t bytes, Upstream &upstream) noexcept;
+  [[gnu::noinline]] bool is_taken(std::uint64_t bytes) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_));
   // Of what the pool itself does not know; out of the way of hits.
-  [[gnu::cold, gnu::noinline]] bool is_taken(std::uint64_t bytes) noexcept
-      RATION_POOL_ANNOTATE(requires_capability(mutex_));
   [[gnu::cold, gnu::noinline]] FreeOutcome free_view(Address address) noexcept
       RATION_POOL_ANNOTATE(requires_capability(mutex_));
   [[gnu::cold, gnu::noinline]] FreeOutcome reclaim_view(Address address) noexcept

@@ -39,15 +39,15 @@ bool Stitcher::open(const Layout &layout) noexcept try {
   return false;
 }
 
-bool Stitcher::takes(std::uint64_t bytes) noexcept {
-  if (bytes < page()) {
-    if (scarce_ && is_empty()) {  // small blocks that fill all pages need them in one piece
-      sizes_ = {};
-      set_scarce(false);
-    }
-    return scarce_ && granules_.stock_pages() != 0 && pool_.wants_page(bytes);
+bool Stitcher::takes_small(std::uint64_t bytes) noexcept {
+  if (scarce_ && is_empty()) {  // small blocks that fill all pages need them in one piece
+    sizes_ = {};
+    set_scarce(false);
   }
-  sizes_.note(bytes);
+  return scarce_ && granules_.stock_pages() != 0 && pool_.wants_page(bytes);
+}
+
+bool Stitcher::is_stitched() noexcept {
   set_scarce(sizes_.are_random() || (sizes_.are_irregular() && spare_bytes() < granule_bytes_ / kVeryAmple));
   return scarce_;
 }

@@ -43,8 +43,14 @@ class Stitcher {
 
   // --- requests ---
 
-  // Notes a request of a page or more; whether it is to be stitched rather than placed in a hole.
-  bool takes(std::uint64_t bytes) noexcept;
+  // Notes a request of a page or more; whether it is to be stitched rather than placed in a hole. Needs not be asked of
+  // requests below watched_bytes(), which only its calls change.
+  bool takes(std::uint64_t bytes) noexcept {
+    if (bytes < page()) return takes_small(bytes);
+    sizes_.note(bytes);
+    return (scarce_ || sizes_.are_random() || sizes_.are_irregular()) && is_stitched();
+  }
+  [[nodiscard]] std::uint64_t watched_bytes() const noexcept { return scarce_ ? page() / kRunsBelowPage : page(); }
   // Makes `plan` for a block of `bytes`; false: what is free does not suffice, missing_bytes() says how much more
   // would.
   bool plan(std::uint64_t bytes, Plan &plan) noexcept;
@@ -98,6 +104,8 @@ class Stitcher {
     bool scarce;
   };
   [[nodiscard]] Counts counts() const noexcept;
+  // One of them; a free that hits asks.
+  [[nodiscard]] std::uint64_t retired_bytes() const noexcept { return views_.retired_bytes(); }
   // The pages that back a live block: `handle`, the page in it, and the offset of the first byte in the first page.
   struct Backing {
     std::uint64_t handle;
@@ -145,7 +153,12 @@ class Stitcher {
     bool opens = false;  // the tail is in a page that holds nothing yet
   };
 
+  static constexpr std::uint64_t kRunsBelowPage = 16;  // blocks of this part of a page may come in runs, too
+
   [[nodiscard]] std::uint64_t page() const { return layout_.page_bytes; }
+  bool takes_small(std::uint64_t bytes) noexcept;
+  // By the sizes that were noted: whether the next requests of a page or more are to be stitched.
+  bool is_stitched() noexcept;
   Scan scan() const;
   [[nodiscard]] std::optional<Choice> choose(std::uint64_t bytes, Scan &scan, std::uint64_t pages) const;
   [[nodiscard]] std::optional<Choice> continue_run(std::uint64_t bytes, const Scan &scan, std::uint64_t pages) const;

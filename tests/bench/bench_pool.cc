@@ -99,6 +99,7 @@ void run(const Arguments &arguments) {
     take_turn(figures, "_alone", "alone", Under::kNothing);
     take_turn(figures, "_quarantined", "quarantined", Under::kNothing);
     take_turn(figures, "_through", "driver", Under::kPool);
+    take_turn(figures, "_slabs", "driver", Under::kSlabs);
   }
   figures.report("pool", arguments.json);
 }

@@ -27,7 +27,8 @@ std::vector<std::string> environment_of(Under under) {
   if (under != Under::kNothing) {
     environment.insert(environment.end(),
                        {"LD_PRELOAD=" RATION_PRELOAD_LIBRARY, "RATION_LIMIT=50%", "RATION_PREALLOCATE_AFTER=0",
-                        under == Under::kPool ? "RATION_MODE=pool" : "RATION_MODE=direct"});
+                        under == Under::kRation ? "RATION_MODE=direct" : "RATION_MODE=pool",
+                        under == Under::kSlabs ? "RATION_BACKING=slab" : "RATION_BACKING=auto"});
   }
   return environment;
 }

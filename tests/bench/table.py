@@ -55,6 +55,7 @@ def through(kind, text):
         Row(f"{text}: pool alone", of(f"pool.{kind}_alone"), yardstick=MUTEX),
         Row(f"{text}: pool alone, retired and reclaimed later", of(f"pool.{kind}_quarantined"), yardstick=alone),
         Row(f"{text}: through the library", of(f"pool.{kind}_through"), yardstick=alone),
+        Row(f"{text}: over granules", of(f"pool.{kind}_through"), yardstick=("over slabs", of(f"pool.{kind}_slabs")), ratio_at_most=1.03),
         Row(f"{text}: the driver's cuCtxGetCurrent in it", called(kind)),
         Row(f"{text}: library - driver - pool alone", added(kind), at_most=80),
     ]
