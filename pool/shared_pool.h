@@ -35,6 +35,9 @@ class SharedPool {
   [[nodiscard]] bool stitches() const noexcept { return page_bytes_ != 0; }
   // Gives granules that the upstream has a place where blocks can be; before the first request.
   bool add_granule(std::uint64_t handle, std::uint64_t bytes, stitch::DeviceMemory &memory) noexcept;
+  // Takes over a granule that is mapped at the start of the home range; before any other. False: the host has no
+  // memory, and the granule is not mapped any more.
+  bool add_mapped_granule(std::uint64_t handle, std::uint64_t bytes, stitch::DeviceMemory &memory) noexcept;
   // Releases granules that hold nothing, of at least `bytes` together or all; returns how much that was. May run while
   // another thread grows the pool.
   std::uint64_t release_granules(std::uint64_t bytes, stitch::DeviceMemory &memory) noexcept;
@@ -183,7 +186,8 @@ class SharedPool {
   std::unique_ptr<stitch::Stitcher> stitcher_ RATION_POOL_ANNOTATE(guarded_by(mutex_));
   bool plan_runs_ RATION_POOL_ANNOTATE(guarded_by(mutex_)) = false;  // its driver calls, without the lock
   std::uint64_t watched_bytes_ RATION_POOL_ANNOTATE(guarded_by(mutex_)) = UINT64_MAX;  // from there the stitcher looks
-  std::uint64_t page_bytes_ = 0;  // written before the first request
+  std::uint64_t page_bytes_ = 0;                   // written before the first request, as the next is
+  std::uint64_t most_granule_bytes_ = UINT64_MAX;  // that it grows by at once
 };
 
 }  // namespace ration::pool

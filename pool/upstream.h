@@ -38,6 +38,10 @@ class Upstream {
   // calls for it; and what grow() could have now without an effort.
   virtual stitch::DeviceMemory *memory() noexcept { return nullptr; }
   virtual std::uint64_t room() noexcept { return 0; }
+  // The next handle where `bytes` in all are wanted: of at most `most_bytes`, unless it is doubtful that all can be had.
+  virtual std::optional<Slab> grow_by_part(std::uint64_t bytes, [[maybe_unused]] std::uint64_t most_bytes) noexcept {
+    return grow(bytes);
+  }
   // Takes back a wholly free slab of this upstream.
   virtual void shrink(const Slab &slab) noexcept = 0;
   // Waits for retired blocks that may still be in use, and reclaims those that have become clean. Returns whether it

@@ -15,6 +15,7 @@ bool SharedPool::stitch_from(const stitch::Layout &layout) noexcept try {
   stitcher_ = std::move(stitcher);
   watched_bytes_ = stitcher_->watched_bytes();
   page_bytes_ = layout.page_bytes;
+  most_granule_bytes_ = layout.granule_bytes;
   return true;
 } catch (const std::bad_alloc &) {
   return false;
@@ -76,15 +77,23 @@ AllocateOutcome SharedPool::carry_out(std::uint64_t bytes, Planned what, Upstrea
   return search(bytes);
 }
 
+// What it got before a refusal stays in the stock.
 bool SharedPool::grow_stock(std::uint64_t bytes, Upstream &upstream) noexcept {
-  const std::optional<Slab> slab = upstream.grow(bytes);
-  if (!slab) return false;
-  {
-    const Guard guard(mutex_);
-    if (stitcher_->add(slab->id, slab->bytes)) return true;
+  for (std::uint64_t grown = 0; grown < bytes;) {
+    const std::optional<Slab> slab = upstream.grow_by_part(bytes - grown, most_granule_bytes_);
+    if (!slab) return false;
+    bool added = false;
+    {
+      const Guard guard(mutex_);
+      added = stitcher_->add(slab->id, slab->bytes);
+    }
+    if (!added) {
+      upstream.shrink(*slab);
+      return false;
+    }
+    grown += slab->bytes;
   }
-  upstream.shrink(*slab);
-  return false;
+  return true;
 }
 
 AllocateOutcome SharedPool::stitch_for(std::uint64_t bytes, Upstream &upstream) noexcept {
@@ -135,6 +144,25 @@ bool SharedPool::add_granule(std::uint64_t handle, std::uint64_t bytes, stitch::
   least_missed_ = kNoneMissed;
   (void)stitcher_->finish(0, plan);
   return true;
+}
+
+bool SharedPool::add_mapped_granule(std::uint64_t handle, std::uint64_t bytes,
+                                    stitch::DeviceMemory &memory) noexcept {
+  bool added = false;
+  Address home = 0;
+  {
+    const Guard guard(mutex_);
+    stitch::Plan plan;
+    added = stitcher_->add(handle, bytes);
+    if (added && stitcher_->plan_home(plan)) {
+      plan.homings.front().mapped = plan.homings.front().usable = true;
+      (void)stitcher_->finish(0, plan);
+      return true;
+    }
+    home = stitcher_->layout().home;
+  }
+  (void)memory.unmap(home, bytes);  // the host has no memory to list that place
+  return added;
 }
 
 std::uint64_t SharedPool::release_granules(std::uint64_t bytes, stitch::DeviceMemory &memory) noexcept {

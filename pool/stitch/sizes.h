@@ -19,13 +19,16 @@ constexpr std::uint64_t home_bytes(std::uint64_t bytes, std::uint64_t page_bytes
   return 4 * ((bytes + page_bytes - 1) / page_bytes + 1) * page_bytes;
 }
 
-// In the order of their places; the last one is what is left. `asked`: the size of each, in whole pages; 0: by the rule
-// above.
+// Of one granule where `bytes` is all. `asked`: its size, in whole pages; 0: by the rule above.
+constexpr std::uint64_t granule_bytes(std::uint64_t bytes, std::uint64_t page_bytes, std::uint64_t asked = 0) {
+  return asked == 0 ? page_bytes * std::bit_ceil(std::max<std::uint64_t>(1, bytes / page_bytes / kMostHandles))
+                    : std::max(page_bytes, asked / page_bytes * page_bytes);
+}
+
+// In the order of their places; the last one is what is left.
 inline std::vector<std::uint64_t> preallocation_sizes(std::uint64_t bytes, std::uint64_t page_bytes,
                                                       std::uint64_t asked = 0) {
-  const std::uint64_t by_rule =
-      page_bytes * std::bit_ceil(std::max<std::uint64_t>(1, bytes / page_bytes / kMostHandles));
-  const std::uint64_t each = asked == 0 ? by_rule : std::max(page_bytes, asked / page_bytes * page_bytes);
+  const std::uint64_t each = granule_bytes(bytes, page_bytes, asked);
   std::vector<std::uint64_t> sizes(bytes / each, each);
   if (const std::uint64_t rest = bytes % each / page_bytes * page_bytes; rest != 0) sizes.push_back(rest);
   return sizes;

@@ -29,6 +29,7 @@ struct Layout {
   Address views;
   std::uint64_t views_bytes;
   std::uint64_t slab;  // the id of the home range in the pool
+  std::uint64_t granule_bytes = UINT64_MAX;  // of what it grows by: no handle is larger
 };
 
 class Stitcher {

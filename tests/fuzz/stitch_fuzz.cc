@@ -41,7 +41,9 @@ bool holds(std::size_t frees, std::size_t refusals, const rc::Gen<std::uint64_t>
   return rc::check("a pool of granules keeps its books", [&] {
     const std::uint64_t preallocated = *rc::gen::element<std::uint64_t>(0, kPages / 2, 1 * kPages);
     const std::uint64_t each = *rc::gen::inRange<std::uint64_t>(1, 9);
+    const std::uint64_t parts = *rc::gen::element<std::uint64_t>(1, 3, kPages + 0);
     GranuleProgram program(kPages);
+    program.device.provide_parts_of(parts * kPage);
     std::string wrong = program.open(preallocated, each) ? "" : "was not opened";
     for (const Command &command : *commands) {
       if (wrong.empty()) play(program, command);

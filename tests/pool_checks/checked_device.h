@@ -35,8 +35,11 @@ class CheckedDevice final : public Upstream, public stitch::DeviceMemory {
             .home_bytes = stitch::home_bytes(pages_ * kPage, kPage),
             .views = kViews,
             .views_bytes = kViewsBytes,
-            .slab = 1};
+            .slab = 1,
+            .granule_bytes = granule_bytes_};
   }
+  // What it provides has at most so many bytes each, where there is enough. Before layout().
+  void provide_parts_of(std::uint64_t bytes) { granule_bytes_ = bytes; }
   // Gives the pool granules of `each` pages, until it has `pages`.
   bool preallocate(SharedPool &pool, std::uint64_t pages, std::uint64_t each = 1) {
     for (std::uint64_t left = pages; left != 0; left -= std::min(each, left)) {
@@ -180,6 +183,9 @@ class CheckedDevice final : public Upstream, public stitch::DeviceMemory {
     const std::optional<std::uint64_t> handle = provides_ ? create(bytes) : std::nullopt;
     return handle ? std::optional(Slab{0, bytes, *handle}) : std::nullopt;
   }
+  std::optional<Slab> grow_by_part(std::uint64_t bytes, std::uint64_t most_bytes) noexcept override {
+    return grow(room() >= bytes ? std::min(bytes, most_bytes) : bytes);
+  }
   void shrink(const Slab &slab) noexcept override { release(slab.id, slab.bytes); }
   bool wait() noexcept override { return false; }
 
@@ -257,6 +263,7 @@ class CheckedDevice final : public Upstream, public stitch::DeviceMemory {
   mutable std::mutex mutex_;
   std::atomic<int> under_way_ = 0;
   std::uint64_t free_;
+  std::uint64_t granule_bytes_ = UINT64_MAX;
   bool provides_ = true;
   std::map<std::uint64_t, Handle> handles_;
   std::uint64_t last_ = 0;

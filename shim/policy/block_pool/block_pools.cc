@@ -75,9 +75,12 @@ ContextPool &BlockPools::pool_of(const ContextRef &context) {
   choose_backing(context, made, state);
   PoolOfContext *other = nullptr;
   if (context->pool.compare_exchange_strong(other, &made)) {
+    if (made.blocks.stitches() && state.peers.load() != 0) {  // a peer that came meanwhile did not find this pool
+      let_peers_in(context->device, made);
+    }
     return made;
   }
-  give_up_addresses("cuMemAddressFree", *context, made);
+  end_granules("cuMemAddressFree", context, made);
   made.release();  // a handler within this call was faster
   return *existing_pool(*context);
 }

@@ -172,6 +172,7 @@ class BlockPools {
   friend class SlabReleaser;
   friend class SlabMerger;
   friend class GranuleMemory;
+  friend class FirstGranule;
   friend class TeardownUpstream;
   // What the pools of one device share.
   struct DevicePoolState {
@@ -244,7 +245,10 @@ class BlockPools {
   static CUresult find_slab(const pool::Block &block, const ContextPool &pool, ledger::ExportedBlock &in);
   void choose_backing(const ContextRef &context, ContextPool &pool, DevicePoolState &state) noexcept;
   void give_up_addresses(const char *api, const Context &context, ContextPool &pool) noexcept;
-  bool allow_access(int device, std::uint64_t address, std::uint64_t bytes) noexcept;
+  // The device makes no granules: `reason`, which stderr is told if `is_said`.
+  void have_no_granules(int device, DevicePoolState &state, const std::string &reason, bool is_said);
+  CUresult allow_access(int device, std::uint64_t address, std::uint64_t bytes) noexcept;
+  void let_peers_in(int device, ContextPool &pool);
   // The log and the sums of a granule. The first throws bad_alloc.
   void note_granule(std::uint64_t handle, std::uint64_t bytes, const char *why, const Context &context,
                     std::uint64_t duration_ns);

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "events/diagnostics.h"
 #include "policy/block_pool/block_pools.h"
+#include "policy/block_pool/first_granule.h"
 #include "policy/block_pool/granule_memory.h"
 #include "pool/stitch/sizes.h"
 
@@ -53,57 +54,69 @@ void BlockPools::choose_backing(const ContextRef &context, ContextPool &pool, De
   if (backing_ == Backing::slab) {
     return;
   }
-  if (state.page_bytes.load() == DevicePoolState::kNotKnown) {
-    const CUdevice handle = handle_of(context->device);
-    GranuleMemory::Support found = GranuleMemory::support_on(handle);
-    const bool promised = found.page_bytes != 0;
-    if (promised) {
-      ledger::Account &account = ledger_.account(context->device);
-      switch (GranuleMemory::try_one(handle, found, account)) {
-        case GranuleMemory::Tried::works:
-        case GranuleMemory::Tried::no_room:  // it says nothing of granules
-          break;
-        case GranuleMemory::Tried::fails:
-          found.page_bytes = 0;
-          break;
-      }
-    }
-    state.kind.store(found.kind);
-    std::uint64_t unknown = DevicePoolState::kNotKnown;
-    if (state.page_bytes.compare_exchange_strong(unknown, found.page_bytes) && found.page_bytes == 0 &&
-        (promised || backing_ == Backing::vmm)) {
-      events::say("backing " + std::string(name_of(backing_)) + ": device " + std::to_string(context->device) + ": " +
-                  found.reason + "; slabs serve it");
-    }
+  const CUdevice handle = handle_of(context->device);
+  const bool known_to_work = state.page_bytes.load() != DevicePoolState::kNotKnown;
+  GranuleMemory::Support found = known_to_work ? GranuleMemory::Support{state.page_bytes.load(), state.kind.load(), {}}
+                                               : GranuleMemory::support_on(handle);
+  if (found.page_bytes == 0) {
+    return have_no_granules(context->device, state, found.reason, backing_ == Backing::vmm && !known_to_work);
   }
-  const std::uint64_t page_bytes = state.page_bytes.load();
   const Device *known = devices_.find(context->device);
   const std::uint64_t total = known != nullptr ? known->total.load(std::memory_order_relaxed) : 0;
-  if (page_bytes == 0 || total == 0 || loses_much(handle_of(context->device), page_bytes)) {
+  if (total == 0 || loses_much(handle, found.page_bytes)) {
     return;
   }
   const RelaxedCapture relaxed;
+  const std::uint64_t start = journal_.logging() ? now_ns() : 0;
   const std::uint64_t slab = last_slab_.fetch_add(1, std::memory_order_relaxed) + 1;
-  const std::optional<pool::stitch::Layout> layout = GranuleMemory::reserve(page_bytes, total, slab);
+  std::optional<pool::stitch::Layout> layout = GranuleMemory::reserve(found.page_bytes, total, slab);
   if (!layout) {
-    return;
+    return known_to_work ? void() : have_no_granules(context->device, state, "the driver reserves no addresses", true);
   }
-  if (!slabs_.insert(layout->home, layout->home_bytes + layout->views_bytes, context)) {
+  // As in a preallocation: what it grows by would else lie across the places of blocks of its size.
+  layout->granule_bytes =
+      pool::stitch::granule_bytes(most_bytes(context->device), found.page_bytes, state.plan.granule_bytes);
+  FirstGranule first(*this, context->device, *layout);
+  const FirstGranule::Result tried = known_to_work ? FirstGranule::Result::no_room : first.make(found.kind);
+  if (tried == FirstGranule::Result::fails) {
     GranuleMemory::give_up(*layout);
-    return;
+    return have_no_granules(context->device, state, first.reason(), true);
   }
-  if (!pool.blocks.stitch_from(*layout)) {
-    slabs_.erase(layout->home, *context);
-    GranuleMemory::give_up(*layout);
-    return;
-  }
+  state.kind.store(found.kind);
+  state.page_bytes.store(found.page_bytes);
   pool.layout = *layout;
+  GranuleMemory memory(*this, "cuMemCreate", context);
+  const bool listed = slabs_.insert(layout->home, layout->home_bytes + layout->views_bytes, context);
+  if (!listed || !pool.blocks.stitch_from(*layout)) {
+    if (tried == FirstGranule::Result::works && memory.unmap(layout->home, layout->page_bytes)) {
+      memory.release(first.handle(), layout->page_bytes);
+    }
+    if (listed) {
+      slabs_.erase(layout->home, *context);
+    }
+    GranuleMemory::give_up(*layout);
+    return;
+  }
   journal_.record(events::SlabAlloc{layout->home, 0, context->device, context->number, slab, "cuMemAddressReserve",
                                     "range", 0, layout->home_bytes + layout->views_bytes});
+  if (tried == FirstGranule::Result::works) {
+    note_granule(first.handle(), layout->page_bytes, "check", *context, start != 0 ? now_ns() - start : 0);
+    if (!pool.blocks.add_mapped_granule(first.handle(), layout->page_bytes, memory)) {
+      return_granule("cuMemCreate", context, first.handle(), layout->page_bytes);
+    }
+  }
 } catch (...) {  // no memory of the host: slabs
 }
 
-bool BlockPools::allow_access(int device, std::uint64_t address, std::uint64_t bytes) noexcept {
+void BlockPools::have_no_granules(int device, DevicePoolState &state, const std::string &reason, bool is_said) {
+  state.page_bytes.store(0);
+  if (is_said) {
+    events::say("backing " + std::string(name_of(backing_)) + ": device " + std::to_string(device) + ": " + reason +
+                "; slabs serve it");
+  }
+}
+
+CUresult BlockPools::allow_access(int device, std::uint64_t address, std::uint64_t bytes) noexcept {
   const DevicePoolState *state = known_state(device);
   CUmemAccessDesc access[1 + kAllDevices];
   std::size_t count = 0;
@@ -114,7 +127,13 @@ bool BlockPools::allow_access(int device, std::uint64_t address, std::uint64_t b
       access[count++] = {{CU_MEM_LOCATION_TYPE_DEVICE, handle_of(peer)}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     }
   }
-  return real.cuMemSetAccess(address, bytes, access, count) == CUDA_SUCCESS;
+  return real.cuMemSetAccess(address, bytes, access, count);
+}
+
+void BlockPools::let_peers_in(int device, ContextPool &pool) {
+  for (const pool::stitch::FreeRanges::Range &each : pool.blocks.everything().mappings) {
+    (void)allow_access(device, each.address, each.bytes);
+  }
 }
 
 // Granules that are mapped meanwhile see the new peer, or are in the list.
@@ -131,9 +150,7 @@ void BlockPools::peer_may_access(int device, int peer) noexcept try {
   for (const ContextRef &context : pooled_on(device)) {
     ContextPool &pool = *existing_pool(*context);
     const ContextPool::InFlight in_flight(pool);
-    for (const pool::stitch::FreeRanges::Range &each : pool.blocks.everything().mappings) {
-      (void)allow_access(device, each.address, each.bytes);
-    }
+    let_peers_in(device, pool);
   }
 } catch (...) {  // no memory of the host
 }

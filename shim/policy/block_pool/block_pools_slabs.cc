@@ -282,7 +282,8 @@ void BlockPools::preallocate_now(const Request &request, const Contexts::Current
     drain_briefly(request.api, where.device, state, kBrieflyNs);
   }
   // Free small slabs would only fragment the device, and what the driver's pools keep would be missing in one piece.
-  room_.give_back({request.api, where.device, 0}, Room::Patience::none);
+  // Granules do not fragment it.
+  room_.give_back({request.api, where.device, 0, pool.blocks.stitches() ? &pool : nullptr}, Room::Patience::none);
   const RelaxedCapture relaxed;
   const std::uint64_t free_now = really_free().value_or(UINT64_MAX);
   const std::uint64_t least =

@@ -30,109 +30,6 @@ CUmemAllocationProp properties_on(CUdevice device, GranuleKind kind) {
   return properties;
 }
 
-// The driver may say that it can what it cannot: in a container without its device files, for instance.
-class FirstGranule {
- public:
-  FirstGranule(CUdevice device, std::uint64_t bytes, GranuleKind kind) : device_(device), bytes_(bytes), kind_(kind) {}
-  FirstGranule(const FirstGranule &) = delete;
-  FirstGranule &operator=(const FirstGranule &) = delete;
-
-  // The name of the first call that failed, and its error; nullptr: all of it works.
-  const char *use(CUresult &error) {
-    const char *failed = make(error);
-    if (failed == nullptr) {
-      failed = copy(error);
-    }
-    const char *const undone = undo(error);
-    return failed != nullptr ? failed : undone;
-  }
-  bool is_gone() const { return !made_; }
-
- private:
-  static bool failed(CUresult &error, CUresult result) {
-    if (result != CUDA_SUCCESS) {
-      error = result;
-    }
-    return result != CUDA_SUCCESS;
-  }
-
-  const char *make(CUresult &error) {
-    if (failed(error, GranuleMemory::create_handle(device_, bytes_, kind_, handle_))) {
-      return "cuMemCreate";
-    }
-    made_ = true;
-    if (failed(error, real.cuMemAddressReserve(&address_, bytes_, 0, 0, 0))) {
-      return "cuMemAddressReserve";
-    }
-    reserved_ = true;
-    if (failed(error, real.cuMemMap(address_, bytes_, 0, handle_, 0))) {
-      return "cuMemMap";
-    }
-    mapped_ = true;
-    const CUmemAccessDesc access{{CU_MEM_LOCATION_TYPE_DEVICE, device_}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    return failed(error, real.cuMemSetAccess(address_, bytes_, &access, 1)) ? "cuMemSetAccess" : nullptr;
-  }
-
-  // In a stream of its own, which waits for nobody and belongs to no capture.
-  const char *copy(CUresult &error) {
-    if (!real.cuStreamCreate.present() || !real.cuStreamDestroy_v2.present() || !real.cuStreamSynchronize.present() ||
-        !real.cuMemcpyHtoDAsync_v2.present() || !real.cuMemcpyDtoHAsync_v2.present()) {
-      return nullptr;  // then nobody can copy
-    }
-    CUstream stream = nullptr;
-    if (failed(error, real.cuStreamCreate(&stream, kNonBlocking))) {
-      return "cuStreamCreate";
-    }
-    const std::uint64_t written = kPattern ^ address_;
-    std::uint64_t read = 0;
-    const CUdeviceptr last = address_ + bytes_ - sizeof(written);
-    const bool submitted = !failed(error, real.cuMemcpyHtoDAsync_v2(last, &written, sizeof(written), stream)) &&
-                           !failed(error, real.cuMemcpyDtoHAsync_v2(&read, last, sizeof(read), stream));
-    // Nothing may run when the granule is unmapped.
-    const bool done = !failed(error, real.cuStreamSynchronize(stream));
-    const char *const wrong = submitted && done && read == written ? nullptr : "a copy";
-    if (wrong != nullptr && error == CUDA_SUCCESS) {
-      error = CUDA_ERROR_UNKNOWN;
-    }
-    (void)real.cuStreamDestroy_v2(stream);
-    return wrong;
-  }
-
-  // What follows a failure fails, too: the first one counts.
-  const char *undo(CUresult &error) {
-    const char *wrong = nullptr;
-    const auto note = [&](const char *call, CUresult result) {
-      if (result != CUDA_SUCCESS && wrong == nullptr) {
-        wrong = call;
-        error = error == CUDA_SUCCESS ? result : error;
-      }
-      return result == CUDA_SUCCESS;
-    };
-    if (mapped_) {
-      note("cuMemUnmap", real.cuMemUnmap(address_, bytes_));
-    }
-    if (reserved_) {
-      note("cuMemAddressFree", real.cuMemAddressFree(address_, bytes_));
-    }
-    if (made_) {
-      made_ = !note("cuMemRelease", real.cuMemRelease(handle_));
-    }
-    return wrong;
-  }
-
-  static constexpr unsigned kNonBlocking = 1;  // CU_STREAM_NON_BLOCKING
-  static constexpr std::uint64_t kPattern = 0x6e6f697461722121;
-
-  const CUdevice device_;
-  const std::uint64_t bytes_;
-  const GranuleKind kind_;
-  CUmemGenericAllocationHandle handle_ = 0;
-  CUdeviceptr address_ = 0;
-  bool made_ = false;
-  bool reserved_ = false;
-  bool mapped_ = false;
-};
-
 // The first function that granules need and the driver lacks.
 const char *missing_function() {
   const struct {
@@ -180,32 +77,6 @@ GranuleMemory::Support GranuleMemory::support_on(CUdevice device) {
     return {0, {}, "the driver states no granularity"};
   }
   return {page, kind, "the device maps granules of " + std::to_string(page / 1024) + " KiB"};
-}
-
-GranuleMemory::Tried GranuleMemory::try_one(CUdevice device, Support &support, ledger::Account &account) {
-  const std::uint64_t page_bytes = support.page_bytes;
-  if (account.reserve(page_bytes, ledger::Effort::kImmediate) != ledger::ReserveOutcome::granted) {
-    return Tried::no_room;
-  }
-  const RelaxedCapture relaxed;
-  CUresult error = CUDA_SUCCESS;
-  FirstGranule first(device, page_bytes, support.kind);
-  const char *const failed = first.use(error);
-  if (first.is_gone()) {
-    account.release(page_bytes);
-  }
-  if (failed == nullptr) {
-    return Tried::works;
-  }
-  if (error == CUDA_ERROR_OUT_OF_MEMORY) {
-    return Tried::no_room;
-  }
-  if ((support.kind.exportable || support.kind.rdma) && first.is_gone()) {  // perhaps it can be had without
-    support.kind = {};
-    return try_one(device, support, account);
-  }
-  support.reason = std::string("a first granule failed: ") + failed + " answered " + std::to_string(error);
-  return Tried::fails;
 }
 
 std::optional<pool::stitch::Layout> GranuleMemory::reserve(std::uint64_t page_bytes, std::uint64_t bytes,
@@ -278,7 +149,7 @@ bool GranuleMemory::map(pool::Address address, std::uint64_t handle, std::uint64
 
 bool GranuleMemory::allow(pool::Address address, std::uint64_t bytes) noexcept {
   const RelaxedCapture relaxed;
-  return pools_.allow_access(context_->device, address, bytes);
+  return pools_.allow_access(context_->device, address, bytes) == CUDA_SUCCESS;
 }
 
 bool GranuleMemory::unmap(pool::Address address, std::uint64_t bytes) noexcept {

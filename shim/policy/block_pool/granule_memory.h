@@ -34,10 +34,6 @@ class GranuleMemory final : public pool::stitch::DeviceMemory {
     std::string reason;  // in words, either way
   };
   static Support support_on(CUdevice device);
-  // Makes a first granule in the current context, maps it, copies to and from it, unmaps and releases it, all charged
-  // meanwhile; where it cannot be exported, without. What does not work is the reason.
-  enum class Tried { works, fails, no_room };
-  static Tried try_one(CUdevice device, Support &support, ledger::Account &account);
   // Reserves addresses for a pool of at most `bytes`; nullopt: the driver has none.
   static std::optional<pool::stitch::Layout> reserve(std::uint64_t page_bytes, std::uint64_t bytes, std::uint64_t slab);
   static void give_up(const pool::stitch::Layout &layout) noexcept;

@@ -115,6 +115,9 @@ std::uint64_t MissHandler::next_slab_bytes(std::uint64_t minimum_bytes) {
     want = std::max(minimum_bytes, eighth / minimum_bytes * minimum_bytes);
     least = 0;
   }
+  if (pool_.blocks.stitches()) {
+    want = std::min(want, std::max(minimum_bytes, pool_.layout.granule_bytes));
+  }
   want = whole(want);
   std::uint64_t most = account_.available();
   if (const std::optional<std::uint64_t> free_bytes = really_free()) {
@@ -164,6 +167,12 @@ std::optional<pool::Slab> MissHandler::take(std::uint64_t from_bytes, std::uint6
 
 std::uint64_t MissHandler::room() noexcept {
   return state_.full.load(std::memory_order_relaxed) ? 0 : account_.available();
+}
+
+// A part in vain would be missing elsewhere.
+std::optional<pool::Slab> MissHandler::grow_by_part(std::uint64_t bytes, std::uint64_t most_bytes) noexcept {
+  const bool in_parts = bytes > most_bytes && room() >= bytes && really_free().value_or(UINT64_MAX) >= bytes;
+  return grow(in_parts ? most_bytes : bytes);
 }
 
 std::optional<pool::Slab> MissHandler::grow(std::uint64_t minimum_bytes) noexcept {

@@ -20,6 +20,7 @@ class MissHandler final : public pool::Upstream {
   std::optional<pool::Slab> grow(std::uint64_t minimum_bytes) noexcept override;
   pool::stitch::DeviceMemory *memory() noexcept override { return &memory_; }
   std::uint64_t room() noexcept override;
+  std::optional<pool::Slab> grow_by_part(std::uint64_t bytes, std::uint64_t most_bytes) noexcept override;
   void shrink(const pool::Slab &slab) noexcept override;
   bool wait() noexcept override;
 

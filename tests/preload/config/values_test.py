@@ -47,7 +47,7 @@ def driver_calls(trace):
 def sizes(records, calls):
     """The sizes that were preallocated, and how often the pool grew."""
     slabs = of_type(records, "slab_alloc")
-    ahead = [slab["size"] for slab in slabs if slab["why"] == "preallocate"]
+    ahead = [slab["size"] for slab in slabs if slab["why"] in ("preallocate", "check")]
     if any(slab["backend"] == "cuMemCreate" for slab in slabs):  # granules, which are more; a range holds no memory
         return [sum(ahead)], sum(slab["size"] > 0 for slab in slabs) - len(ahead)
     grown = [sample["pool_reserved"] for sample in of_type(records, "sample")]

@@ -42,7 +42,7 @@ def shown(records):
     for record in records:
         kind = record["t"]
         if kind in ("slab_alloc", "slab_free"):
-            yield ("P" if record.get("why") == "preallocate" else signs[kind]), record["size"]
+            yield ("P" if record.get("why") in ("preallocate", "check") else signs[kind]), record["size"]
         elif kind in ("alloc", "free"):
             yield signs[kind], None
         elif kind == "oom":

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """A pool of granules (RATION_BACKING=vmm) serves what one of slabs cannot, and looks like any other (granules.cc)."""
+import collections
 import json
 import pathlib
 import subprocess
@@ -84,8 +85,8 @@ def reached(folder):
         expect(f"attribute {can}", (done.out.splitlines(), done.err), (["cuPointerGetAttribute: 0", f"capable: {can}"], ""))
 
 
-FIRST_CALLS = ["cuMemCreate", "cuMemAddressReserve", "cuMemMap", "cuMemSetAccess", "cuStreamCreate", "cuMemcpyHtoDAsync_v2",
-               "cuMemcpyDtoHAsync_v2", "cuStreamSynchronize", "cuMemUnmap", "cuMemAddressFree", "cuMemRelease"]
+FIRST_CALLS = ["cuMemCreate", "cuMemMap", "cuMemSetAccess", "cuStreamCreate", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2",
+               "cuStreamSynchronize", "cuMemUnmap"]
 
 
 def a_first_granule_fails(folder):
@@ -96,8 +97,25 @@ def a_first_granule_fails(folder):
         said = f"ration: backing auto: device 0: a first granule failed: {named} answered 801; slabs serve it\n"
         expect(f"answers, {call}", (done.out.splitlines(), done.err), (ANSWERS["questions"], said))
         expect(f"slabs, {call}", backing_of(done)[2], {"cuMemAlloc_v2"})
+    done = run("granules", "questions", folder=sub(folder, "addresses"), RATION_MODE="pool", RATION_BACKING="auto", RATION_LIMIT=GIB,
+               SIMCUDA_FAIL=",".join(f"cuMemAddressReserve@{time}:2" for time in (1, 2, 3)))
+    expect("no addresses", (done.out.splitlines(), done.err),
+           (ANSWERS["questions"], "ration: backing auto: device 0: the driver reserves no addresses; slabs serve it\n"))
+
+
+def a_first_granule_serves(folder):
+    """The granule that the check made is the pool's first: a small program needs no other."""
+    trace = pathlib.Path(folder) / "trace"
+    done = run("steps", "init", "context=0", "alloc=1m", "alloc=512k", folder=folder, RATION_MODE="pool", RATION_BACKING="auto", RATION_LIMIT=GIB,
+               SIMCUDA_TRACE=trace)
+    expect("status", (done.status, done.err), (0, ""))
+    calls = collections.Counter(line.split("(")[0].split()[0] for line in trace.read_text().splitlines())
+    expect("calls", {call: calls[call] for call in ("cuMemCreate", "cuMemSetAccess", "cuMemUnmap", "cuMemRelease", "cuMemAlloc_v2")},
+           {"cuMemCreate": 1, "cuMemSetAccess": 1, "cuMemUnmap": 1, "cuMemRelease": 0, "cuMemAlloc_v2": 0})
+    expect("granules in the log", [slab["size"] for slab in done.logs["run.jsonl"] if slab["t"] == "slab_alloc" and slab["size"]], [2 * MIB])
 
 
 main({f"{case}, {name}": answered(case, settings) for case in ANSWERS for name, settings in SETTINGS.items()}
      | ({} if SANITIZED else {"ration env": told})  # the probe preloads no sanitizer
-     | {"auto": chosen, "a device without granules": without, "GPUDirect RDMA": reached, "a first granule fails": a_first_granule_fails})
+     | {"auto": chosen, "a device without granules": without, "GPUDirect RDMA": reached, "a first granule fails": a_first_granule_fails,
+        "a first granule serves": a_first_granule_serves})

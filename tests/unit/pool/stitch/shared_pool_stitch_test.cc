@@ -67,6 +67,39 @@ TEST_CASE_METHOD(Fixture, "the next block of its size takes a view again, withou
   check();
 }
 
+TEST_CASE_METHOD(Fixture, "memory comes in granules of at most the size that the layout states") {
+  device.provide_parts_of(2 * kPage);
+  open(0);
+  allocate(7 * kPage);
+  CHECK(pool.stitch_counts().granules == 4);
+  check();
+}
+
+TEST_CASE_METHOD(Fixture, "a request that the device cannot serve takes no part of what it has") {
+  device.provide_parts_of(kPage);
+  open(0);
+  allocate((kPages - 8) * kPage);
+  CHECK_FALSE(pool.allocate(9 * kPage, device));
+  CHECK(device.room() == 8 * kPage);
+  check();
+}
+
+TEST_CASE_METHOD(Fixture, "a granule that is mapped already is the first place for blocks") {
+  REQUIRE(pool.stitch_from(device.layout()));
+  const std::optional<std::uint64_t> handle = device.create(kPage);
+  REQUIRE(device.map(CheckedDevice::kHome, *handle, kPage));
+  REQUIRE(device.allow(CheckedDevice::kHome, kPage));
+  REQUIRE(pool.add_mapped_granule(*handle, kPage, device));
+  const std::uint64_t calls = device.calls();
+  const Block first = allocate(kPage / 2);
+  CHECK(first.address < CheckedDevice::kHome + kPage);
+  CHECK(device.calls() == calls);
+  free(first);
+  check();
+  CHECK(pool.release_granules(kPage, device) == kPage);
+  check();
+}
+
 TEST_CASE_METHOD(Fixture, "a view is taken again after its granules served other blocks") {
   open(kPages);
   become_random();

@@ -1,0 +1,47 @@
+// The check of what a driver promises: one granule that is created, mapped, copied to and from, and unmapped. It is the
+// first of the pool then.
+// Layer: policy/block_pool. Threads: one, in the context of the pool.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "policy/block_pool/block_pools.h"
+#include "pool/stitch/stitcher.h"
+
+namespace ration::policy {
+
+class FirstGranule {
+ public:
+  enum class Result { works, fails, no_room };
+
+  FirstGranule(BlockPools &pools, int device, const pool::stitch::Layout &layout)
+      : pools_(pools), device_(device), layout_(layout) {}
+  FirstGranule(const FirstGranule &) = delete;
+  FirstGranule &operator=(const FirstGranule &) = delete;
+
+  // Where it works, the granule is mapped at the start of the home range, and charged. Where it does not, it is gone,
+  // or it stays charged if the driver refuses that, too. A driver that refuses `kind` gets a plain one.
+  Result make(GranuleKind &kind);
+  std::uint64_t handle() const { return handle_; }
+  // What failed, in words.
+  const std::string &reason() const { return reason_; }
+
+ private:
+  bool use(GranuleKind kind, CUresult &error);
+  const char *create_and_map(GranuleKind kind, CUresult &error);
+  const char *copy(CUresult &error);
+  const char *unmap_alias(CUresult &error);
+  void undo();
+
+  BlockPools &pools_;
+  const int device_;
+  const pool::stitch::Layout &layout_;
+  CUmemGenericAllocationHandle handle_ = 0;
+  bool made_ = false;
+  bool mapped_ = false;
+  bool aliased_ = false;
+  std::string reason_;
+};
+
+}  // namespace ration::policy
