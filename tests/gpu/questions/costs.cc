@@ -164,6 +164,42 @@ void granularity(Test &test) {
   test.note("What cuMemGetAllocationGranularity answers for memory of the device.");
 }
 
+// What the check of a first granule consists of: the first time, and the median of later ones.
+void check(Test &test) {
+  std::vector<double> create, copies, destroy, alias, unmap;
+  Handles handles(kGranule, 1);
+  CUdeviceptr address = 0, other = 0;
+  must(cuMemAddressReserve(&address, kGranule, 0, 0, 0));
+  must(cuMemAddressReserve(&other, kGranule, 0, 0, 0));
+  must(cuMemMap(address, kGranule, 0, handles[0], 0));
+  must(allow(address, kGranule));
+  for (int i = 0; i < 20; ++i) {
+    CUstream stream = nullptr;
+    std::uint64_t word = 1, back = 0;
+    create.push_back(microseconds([&] { must(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING)); }));
+    copies.push_back(microseconds([&] {
+      must(cuMemcpyHtoDAsync(address, &word, sizeof(word), stream));
+      must(cuMemcpyDtoHAsync(&back, address, sizeof(back), stream));
+      must(cuStreamSynchronize(stream));
+    }));
+    destroy.push_back(microseconds([&] { must(cuStreamDestroy(stream)); }));
+    alias.push_back(microseconds([&] { must(cuMemMap(other, kGranule, 0, handles[0], 0)); }));
+    unmap.push_back(microseconds([&] { must(cuMemUnmap(other, kGranule)); }));
+  }
+  const auto report = [&](const std::string &name, const std::vector<double> &times) {
+    test.number("first_us_" + name, times.front());
+    test.number("us_" + name, median(times));
+  };
+  report("stream_create", create);
+  report("two_copies_of_8_bytes", copies);
+  report("stream_destroy", destroy);
+  report("map_without_access", alias);
+  report("unmap_without_access", unmap);
+  must(cuMemUnmap(address, kGranule));
+  must(cuMemAddressFree(address, kGranule));
+  must(cuMemAddressFree(other, kGranule));
+}
+
 }  // namespace
 
 int main() {
@@ -171,5 +207,6 @@ int main() {
                         {"handles", handles},
                         {"many_mappings", many_mappings},
                         {"preallocation", preallocation},
-                        {"granularity", granularity}});
+                        {"granularity", granularity},
+                        {"check", check}});
 }
