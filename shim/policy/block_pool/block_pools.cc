@@ -131,6 +131,7 @@ CUresult BlockPools::allocate(const Request &request, const Contexts::Current &w
                       via,
                       start != 0 ? now_ns() - start : 0};
   event.slab = outcome.block.slab;
+  event.stitched = pool.is_stitched(outcome.block.address);
   journal_.record(event);
   publish_changes(where.device);
   open_fast_path(pool, state);
