@@ -12,10 +12,17 @@ inline constexpr std::size_t kUnlimitedWidth = static_cast<std::size_t>(-1);
 
 enum class Align { kLeft, kRight };
 
+// What becomes of a column where the line is too long.
+enum class Fit {
+  kKeeps,
+  kShrinks,  // truncated; a '+' then replaces its last character
+  kYields,   // omitted, the leftmost first, where that does not suffice
+};
+
 struct Column {
   std::string title;
   Align align = Align::kRight;
-  bool shrinks = false;  // truncated where the line is too long; a '+' then replaces its last character
+  Fit fit = Fit::kKeeps;
 };
 
 // "1 block", "2 blocks".
@@ -24,7 +31,7 @@ std::string counted(std::uint64_t count, const std::string &one, const std::stri
 // The titles, then a line for each row, none longer than `width`. Cells are printed as config::printable has them, so
 // that no name sends control characters to a terminal.
 // REQUIRES: each row has as many cells as there are columns.
-std::vector<std::string> table_lines(const std::vector<Column> &columns,
-                                     const std::vector<std::vector<std::string>> &rows, std::size_t width);
+std::vector<std::string> table_lines(std::vector<Column> columns, std::vector<std::vector<std::string>> rows,
+                                     std::size_t width);
 
 }  // namespace ration::cli

@@ -47,6 +47,7 @@ struct Alloc {
   std::uint64_t duration_ns;
   std::uint64_t slab = 0;  // number of the slab that contains it; 0: none
   bool charged = true;     // counts against the limit
+  bool stitched = false;   // from free granules, at addresses of its own
 };
 
 struct Free {
@@ -101,6 +102,7 @@ struct SlabAlloc {
   const char *why;      // preallocate or grow
   std::uint64_t duration_ns;
   std::uint64_t range = 0;  // bytes of the addresses from `address` on, which hold no memory of their own; 0: a slab
+  bool granule = false;     // a handle of physical memory, which is in `address`
 };
 
 // The pool released a slab, or lost it with its context.
@@ -111,6 +113,7 @@ struct SlabFree {
   unsigned context;
   std::uint64_t slab;
   const char *api;  // the program's call that needed the room or destroyed the context
+  bool granule = false;
 };
 
 // A call of the program waited for the device.

@@ -101,6 +101,9 @@ void Journal::count(const Alloc &event) {
   }
   DeviceTally &tally = tally_->devices[event.device];
   count_alloc(tally, event.size);
+  if (event.stitched) {
+    bump(tally.stitched);
+  }
   if (event.source == Source::driver) {
     gain(tally.reserved_bytes, tally.reserved_peak_bytes, event.size);
   }
@@ -128,10 +131,17 @@ void Journal::count(const Oom &event) {
 void Journal::count(const SlabAlloc &event) {
   DeviceTally &tally = tally_->devices[event.device];
   gain(tally.reserved_bytes, tally.reserved_peak_bytes, event.size);
+  if (event.granule) {
+    gain(tally.granules, tally.granules_peak, 1);
+  }
 }
 
 void Journal::count(const SlabFree &event) {
-  tally_->devices[event.device].reserved_bytes.fetch_sub(event.size, std::memory_order_relaxed);
+  DeviceTally &tally = tally_->devices[event.device];
+  tally.reserved_bytes.fetch_sub(event.size, std::memory_order_relaxed);
+  if (event.granule) {
+    tally.granules.fetch_sub(1, std::memory_order_relaxed);
+  }
 }
 
 void Journal::count(const Sample &event) {

@@ -33,6 +33,9 @@ void format(Line &line, const Alloc &event, int thread) {
   if (!event.charged) {
     add(line, R"(,"charged":false)");
   }
+  if (event.stitched) {
+    add(line, R"(,"stitched":true)");
+  }
   add(line, R"(,"dur":{})", event.duration_ns);
 }
 
@@ -107,6 +110,8 @@ void format_end(Line &line, const SummaryPage &tally, std::uint64_t dropped, std
   std::string peaks;
   std::string reserved_peaks;
   std::string live;
+  std::string granules;
+  std::string stitched;
   for (int i = 0; i < devices; ++i) {
     const DeviceTally &device = tally.devices[i];
     allocs += load(device.allocs);
@@ -120,13 +125,15 @@ void format_end(Line &line, const SummaryPage &tally, std::uint64_t dropped, std
     reserved_peaks += fmt::format("{}{}", comma, load(device.reserved_peak_bytes));
     live += fmt::format(R"({}{{"dev":{},"count":{},"bytes":{}}})", comma, i, load(device.allocs) - load(device.frees),
                         load(device.live_bytes));
+    granules += fmt::format("{}{}", comma, load(device.granules_peak));
+    stitched += fmt::format("{}{}", comma, load(device.stitched));
   }
   add(line,
-      R"({{"t":"end","status":"exit","peak":[{}],"reserved_peak":[{}],"live":[{}],"allocs":{},"frees":{},"ooms":{},)"
-      R"("refused_ipc":{},"waits":{},"failed_allocs":{},"failed_frees":{},"null_frees":{},"unknown_versions":{},)"
-      R"("dropped":{})",
-      peaks, reserved_peaks, live, allocs, frees, denied, load(tally.refused_shares), waits, load(tally.failed_allocs),
-      load(tally.failed_frees), load(tally.null_frees), unknown_versions, dropped);
+      R"({{"t":"end","status":"exit","peak":[{}],"reserved_peak":[{}],"live":[{}],"granules":[{}],"stitched":[{}],)"
+      R"("allocs":{},"frees":{},"ooms":{},"refused_ipc":{},"waits":{},"failed_allocs":{},"failed_frees":{},)"
+      R"("null_frees":{},"unknown_versions":{},"dropped":{})",
+      peaks, reserved_peaks, live, granules, stitched, allocs, frees, denied, load(tally.refused_shares), waits,
+      load(tally.failed_allocs), load(tally.failed_frees), load(tally.null_frees), unknown_versions, dropped);
 }
 
 void close_line(Line &line, std::uint64_t ts_ns, std::uint64_t seq) {

@@ -132,7 +132,9 @@ bool read_summary(const std::string &file, Summary &summary) {
                              load(tally.reserved_bytes),
                              load(tally.reserved_peak_bytes),
                              load(tally.waits),
-                             load(tally.group_limit)};
+                             load(tally.group_limit),
+                             load(tally.granules_peak),
+                             load(tally.stitched)};
       for (int reason = 0; reason < kReasonCount; ++reason) {
         device.denied[reason] = load(tally.denied[reason]);
       }

@@ -29,11 +29,15 @@ struct DeviceTally {
   std::atomic<std::uint64_t> limit_asked;
   std::atomic<std::uint64_t> denied[kReasonCount];
   std::atomic<std::uint64_t> group_limit;  // 0: none
+  std::atomic<std::uint64_t> granules;     // that the pools hold
+  std::atomic<std::uint64_t> granules_peak;
+  std::atomic<std::uint64_t> stitched;  // blocks, ever
+  std::atomic<std::uint64_t> unused[5];
 };
 
 struct SummaryPage {
   static constexpr std::uint64_t kMagic = 0x31594c4c4154'4152;  // "RATALLY1", little-endian
-  static constexpr std::uint32_t kVersion = 5;
+  static constexpr std::uint32_t kVersion = 6;
 
   std::atomic<std::uint64_t> magic;  // written last: a page without it is incomplete
   std::uint32_t version;
@@ -52,7 +56,7 @@ struct SummaryPage {
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 static_assert(offsetof(SummaryPage, pid) == 16 && offsetof(SummaryPage, device_count) == 72 &&
-              offsetof(SummaryPage, devices) == 128 && sizeof(DeviceTally) == 128);
+              offsetof(SummaryPage, devices) == 128 && sizeof(DeviceTally) == 192);
 
 // A copy of a page.
 struct Summary {
@@ -62,6 +66,7 @@ struct Summary {
     std::uint64_t denied[kReasonCount];
     std::uint64_t reserved_bytes, reserved_peak_bytes, waits;
     std::uint64_t group_limit;  // 0: none
+    std::uint64_t granules_peak, stitched;
   };
   std::int64_t pid = 0;
   std::string program;

@@ -69,6 +69,9 @@ DeviceUse use_of(const GroupFile &file, std::uint32_t device, std::uint32_t slot
   for (std::size_t reason = 0; reason < use.failures.size(); ++reason) {
     use.failures[reason] = cell.failures[reason].load(std::memory_order_relaxed);
   }
+  if (cell.touched.load(std::memory_order_relaxed) == shared::kTouched) {
+    use.stitching = shared::PackedStitching::of(cell.stitching.load(std::memory_order_relaxed));
+  }
   use.published_unix_ns = cell.published_unix_ns.load(std::memory_order_relaxed);
   return use;
 }

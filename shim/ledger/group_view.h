@@ -18,6 +18,13 @@ inline constexpr std::array<const char *, 5> kFailureReasons = {"limit", "group"
 
 inline constexpr std::uint64_t kNoLimit = UINT64_MAX;
 
+// What pools of granules (backing vmm) have done. All 0: the process has none on that device.
+struct Stitching {
+  std::uint64_t granules = 0;  // handles of physical memory that are held
+  std::uint64_t blocks = 0;    // live ones that are stitched from granules
+  std::uint64_t total = 0;     // blocks ever stitched
+};
+
 // One process on one device. Bytes.
 struct DeviceUse {
   std::string uuid;                      // as the driver prints it: "GPU-..."
@@ -28,7 +35,8 @@ struct DeviceUse {
   std::uint64_t group_limit = kNoLimit;  // that this process states for the group
   std::uint64_t allocations = 0;         // blocks ever allocated, as of `published_unix_ns`
   std::array<std::uint64_t, kFailureReasons.size()> failures{};
-  std::uint64_t published_unix_ns = 0;  // when the process last published used, allocations and failures
+  Stitching stitching{};
+  std::uint64_t published_unix_ns = 0;  // when the process last published used, allocations, failures and stitching
 };
 
 struct Member : ProcessIdentity {

@@ -56,7 +56,8 @@ void take(const GroupFile &file, std::uint32_t index, const ProcessIdentity &pro
     at(KillPoint::kClear);
     cell.stated.store(0, std::memory_order_relaxed);
     cell.limit.store(kNoLimit, std::memory_order_relaxed);
-    for (shared::Word *word : {&cell.used, &cell.peak, &cell.allocations, &cell.published_unix_ns, &cell.touched}) {
+    for (shared::Word *word :
+         {&cell.used, &cell.peak, &cell.allocations, &cell.published_unix_ns, &cell.touched, &cell.stitching}) {
       word->store(0, std::memory_order_relaxed);
     }
     for (shared::Word &failures : cell.failures) {

@@ -109,7 +109,7 @@ bool Membership::change(std::uint32_t device, std::uint64_t add, std::uint64_t s
   Own &own = own_[device];
   if (!own.touched) {
     at(KillPoint::kTouched);
-    cell.touched.store(1, std::memory_order_relaxed);
+    cell.touched.store(shared::kTouched, std::memory_order_relaxed);
     own.touched = true;
   }
   const std::uint64_t operation = ((own.operation >> 1) + 1) << 1;
@@ -264,6 +264,7 @@ void Membership::publish(int device, const Published &published) {
   at(KillPoint::kPublish);
   cell.used.store(published.used, std::memory_order_relaxed);
   cell.allocations.store(published.allocations, std::memory_order_relaxed);
+  cell.stitching.store(shared::PackedStitching::pack(published.stitching), std::memory_order_relaxed);
   bool failed = false;
   for (std::size_t reason = 0; reason < published.failures.size(); ++reason) {
     cell.failures[reason].store(published.failures[reason], std::memory_order_relaxed);
@@ -271,7 +272,7 @@ void Membership::publish(int device, const Published &published) {
   }
   cell.published_unix_ns.store(unix_ns(), std::memory_order_relaxed);
   if (failed) {
-    cell.touched.store(1, std::memory_order_relaxed);
+    cell.touched.store(shared::kTouched, std::memory_order_relaxed);
   }
   at(KillPoint::kPublished);
 }

@@ -30,6 +30,7 @@ struct Published {
   std::uint64_t used = 0;
   std::uint64_t allocations = 0;
   std::array<std::uint64_t, kFailureReasons.size()> failures{};
+  Stitching stitching{};
 };
 
 struct Holder {

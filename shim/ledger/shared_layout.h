@@ -15,7 +15,8 @@
 namespace ration::ledger::shared {
 
 inline constexpr std::uint64_t kMagic = 0x5245474c4e544152;  // "RATNLGER"
-// Grows with every change of this file. Readers accept only their own version.
+// Grows with every change of this file that an older reader or member would mistake. Readers accept only their own
+// version.
 inline constexpr std::uint32_t kLayoutVersion = 1;
 
 inline constexpr std::uint32_t kSlots = 4096;
@@ -46,6 +47,30 @@ struct Tag {
   }
 };
 
+// `Stitching` in one word, so that no reader sees parts of two publications. Each count stops at its largest value.
+struct PackedStitching {
+  static constexpr unsigned kGranuleBits = 20;  // 2 TiB in pages of 2 MiB
+  static constexpr unsigned kBlockBits = 18;
+  static constexpr unsigned kTotalBits = 26;
+  static_assert(kGranuleBits + kBlockBits + kTotalBits == 64);
+
+  static std::uint64_t pack(const Stitching &counts) {
+    return most(counts.total, kTotalBits) << (kGranuleBits + kBlockBits) |
+           most(counts.blocks, kBlockBits) << kGranuleBits | most(counts.granules, kGranuleBits);
+  }
+  static Stitching of(std::uint64_t packed) {
+    return {.granules = packed & largest(kGranuleBits),
+            .blocks = packed >> kGranuleBits & largest(kBlockBits),
+            .total = packed >> (kGranuleBits + kBlockBits)};
+  }
+
+ private:
+  static constexpr std::uint64_t largest(unsigned bits) { return (std::uint64_t{1} << bits) - 1; }
+  static std::uint64_t most(std::uint64_t count, unsigned bits) {
+    return count < largest(bits) ? count : largest(bits);
+  }
+};
+
 // What one process holds on one device of the group.
 struct Cell {
   // What the owner holds after an even and after an odd operation. The next operation's value is written before the
@@ -61,9 +86,13 @@ struct Cell {
   Word allocations;
   Word failures[kFailureReasons.size()];
   Word published_unix_ns;
-  Word touched;  // ever reserved, or refused
-  Word unused;
+  // 0: the owner never reserved, nor was refused. kTouched: it did, and `stitching` is its own. Any other value is of a
+  // build of this version that does not know `stitching`: it neither reads nor clears what an earlier owner left there.
+  Word touched;
+  Word stitching;  // PackedStitching; in a fresh file, and for an owner without granules, 0
 };
+
+inline constexpr std::uint64_t kTouched = 2;
 
 struct Slot {
   Word life;  // generation << 1 | owned

@@ -67,6 +67,10 @@ std::string count_line(const Row &row) {
   if (device.reserved_peak_bytes != device.peak_bytes) {  // the pool held more than its blocks
     line += "; reserved at most " + exact(device.reserved_peak_bytes);
   }
+  if (device.stitched != 0) {
+    line += "; stitched: " + counted(device.stitched, "block", "blocks") + ", of at most " +
+            counted(device.granules_peak, "granule", "granules");
+  }
   return line;
 }
 

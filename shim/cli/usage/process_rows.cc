@@ -18,12 +18,15 @@ constexpr std::size_t kTreeDigits = 8;
 void merge(ledger::DeviceUse &into, const ledger::DeviceUse &other) {
   if (other.published_unix_ns > into.published_unix_ns) {
     into.used = other.used;
+    into.stitching.granules = other.stitching.granules;
+    into.stitching.blocks = other.stitching.blocks;
     into.published_unix_ns = other.published_unix_ns;
   }
   into.reserved = std::max(into.reserved, other.reserved);
   into.peak = std::max(into.peak, other.peak);
   into.limit = std::min(into.limit, other.limit);
   into.allocations = std::max(into.allocations, other.allocations);
+  into.stitching.total = std::max(into.stitching.total, other.stitching.total);
   for (std::size_t i = 0; i < into.failures.size(); ++i) {
     into.failures[i] = std::max(into.failures[i], other.failures[i]);
   }

@@ -75,18 +75,27 @@ void add_sample(std::string &out, const std::string &name, const std::string &la
 
 struct Family {
   const char *name, *type, *help;
-  std::uint64_t ledger::DeviceUse::*value;
+  std::uint64_t (*value)(const ledger::DeviceUse &);
 };
 
+using Use = ledger::DeviceUse;
 constexpr Family kFamilies[] = {
     {"ration_memory_limit_bytes", "gauge", "Limit of device memory for the process alone; absent without a limit.",
-     &ledger::DeviceUse::limit},
+     [](const Use &use) { return use.limit; }},
     {"ration_memory_reserved_bytes", "gauge", "Device memory that is charged to the process.",
-     &ledger::DeviceUse::reserved},
-    {"ration_memory_used_bytes", "gauge", "Device memory in blocks that the program holds.", &ledger::DeviceUse::used},
-    {"ration_memory_peak_bytes", "gauge", "Peak of device memory charged to the process.", &ledger::DeviceUse::peak},
+     [](const Use &use) { return use.reserved; }},
+    {"ration_memory_used_bytes", "gauge", "Device memory in blocks that the program holds.",
+     [](const Use &use) { return use.used; }},
+    {"ration_memory_peak_bytes", "gauge", "Peak of device memory charged to the process.",
+     [](const Use &use) { return use.peak; }},
     {"ration_allocations_total", "counter", "Blocks of device memory allocated by the process.",
-     &ledger::DeviceUse::allocations},
+     [](const Use &use) { return use.allocations; }},
+    {"ration_granules", "gauge", "Handles of physical memory that the process's pools hold.",
+     [](const Use &use) { return use.stitching.granules; }},
+    {"ration_stitched_blocks", "gauge", "Blocks that the program holds and that are stitched from granules.",
+     [](const Use &use) { return use.stitching.blocks; }},
+    {"ration_stitched_total", "counter", "Blocks that were ever stitched from granules.",
+     [](const Use &use) { return use.stitching.total; }},
 };
 
 constexpr char kFailures[] = "ration_alloc_failures_total";
@@ -99,7 +108,7 @@ std::string prometheus_text(const Usage &usage, std::uint64_t own_pid_namespace)
   for (const Family &family : kFamilies) {
     begin_family(out, family.name, family.type, family.help);
     for (const auto &[labels, row] : series) {
-      if (const std::uint64_t value = row->use.*family.value; value != ledger::kNoLimit) {
+      if (const std::uint64_t value = family.value(row->use); value != ledger::kNoLimit) {
         add_sample(out, family.name, labels, value);
       }
     }

@@ -87,37 +87,46 @@ std::string short_age(std::uint64_t start_unix_ns, std::uint64_t now_unix_ns) {
 }
 
 std::vector<std::string> process_table(const Usage &usage, std::size_t width) {
-  static const std::vector<Column> kColumns = {{"PID"},
-                                               {"PROGRAM", Align::kLeft, true},
-                                               {"GROUP", Align::kLeft, true},
-                                               {"GPU", Align::kLeft},
-                                               {"RESERVED"},
-                                               {"USED"},
-                                               {"LIMIT"},
-                                               {"PEAK"},
-                                               {"FAILS"},
-                                               {"AGE"}};
+  std::vector<Column> columns = {{"PID"},
+                                 {"PROGRAM", Align::kLeft, Fit::kShrinks},
+                                 {"GROUP", Align::kLeft, Fit::kShrinks},
+                                 {"GPU", Align::kLeft},
+                                 {"RESERVED"},
+                                 {"USED"},
+                                 {"LIMIT"},
+                                 {"PEAK"}};
+  const bool granules = std::any_of(usage.processes.begin(), usage.processes.end(),
+                                    [](const ProcessRow &row) { return row.use.stitching.granules != 0; });
+  if (granules) {
+    columns.insert(columns.end(),
+                   {{"GRANULES", Align::kRight, Fit::kYields}, {"STITCHED", Align::kRight, Fit::kYields}});
+  }
+  columns.insert(columns.end(), {{"FAILS"}, {"AGE"}});
   const GpuNames gpus(usage);
   std::vector<std::vector<std::string>> rows;
   for (const ProcessRow &row : usage.processes) {
-    rows.push_back({std::to_string(row.pid), short_program(row.program), row.group_label, gpus.of(row.use.uuid),
-                    short_bytes(row.use.reserved), short_bytes(row.use.used), short_bytes(row.use.limit),
-                    short_bytes(row.use.peak), std::to_string(row.failures()),
-                    short_age(row.start_unix_ns, usage.now_unix_ns)});
+    std::vector<std::string> &cells = rows.emplace_back();
+    cells = {std::to_string(row.pid),    short_program(row.program),    row.group_label,
+             gpus.of(row.use.uuid),      short_bytes(row.use.reserved), short_bytes(row.use.used),
+             short_bytes(row.use.limit), short_bytes(row.use.peak)};
+    if (granules) {
+      cells.insert(cells.end(), {std::to_string(row.use.stitching.granules), std::to_string(row.use.stitching.blocks)});
+    }
+    cells.insert(cells.end(), {std::to_string(row.failures()), short_age(row.start_unix_ns, usage.now_unix_ns)});
   }
-  return table_lines(kColumns, rows, width);
+  return table_lines(std::move(columns), std::move(rows), width);
 }
 
 std::vector<std::string> group_table(const Usage &usage, std::size_t width) {
   static const std::vector<Column> kColumns = {
-      {"GROUP", Align::kLeft, true}, {"GPU", Align::kLeft}, {"LIMIT"}, {"RESERVED"}, {"FREE"}, {"PROCESSES"}};
+      {"GROUP", Align::kLeft, Fit::kShrinks}, {"GPU", Align::kLeft}, {"LIMIT"}, {"RESERVED"}, {"FREE"}, {"PROCESSES"}};
   const GpuNames gpus(usage);
   std::vector<std::vector<std::string>> rows;
   for (const GroupRow &row : usage.groups) {
     rows.push_back({row.label, gpus.of(row.uuid), short_bytes(row.limit), short_bytes(row.reserved),
                     short_bytes(row.free()), std::to_string(row.processes)});
   }
-  return table_lines(kColumns, rows, width);
+  return table_lines(kColumns, std::move(rows), width);
 }
 
 std::vector<std::string> both_tables(const Usage &usage, std::size_t width) {

@@ -134,8 +134,9 @@ CUresult BlockPools::allocate(const Request &request, const Contexts::Current &w
                       via,
                       start != 0 ? now_ns() - start : 0};
   event.slab = outcome.block.slab;
+  event.stitched = pool.is_stitched(outcome.block.address);
   journal_.record(event);
-  publish_changes(where.device);
+  publish_change(pool, outcome.block.address, where.device);
   open_fast_path(pool, state);
   *address = outcome.block.address;
   return CUDA_SUCCESS;
@@ -170,7 +171,7 @@ CUresult BlockPools::retire(const char *api, std::uint64_t address, std::optiona
   if (due || bytes >= quarantine.large_bytes()) {
     quarantine.collect(Quarantine::Sealing::always);  // its error is for the allocation that needs the memory
   }
-  publish_changes(owner->device);
+  publish_change(pool, address, owner->device);
   reclaim_unshared(kFewKept);
   return CUDA_SUCCESS;
 }
@@ -289,11 +290,27 @@ void BlockPools::publish(int device) noexcept {
   ledger::Published published;
   published.used = tally.live_bytes.load(std::memory_order_relaxed);
   published.allocations = tally.allocs.load(std::memory_order_relaxed);
+  published.stitching = {.granules = tally.granules.load(std::memory_order_relaxed),
+                         .blocks = 0,
+                         .total = tally.stitched.load(std::memory_order_relaxed)};
+  if (published.stitching.total != 0) {
+    published.stitching.blocks = stitched_blocks(device);
+  }
   static_assert(events::kReasonCount == ledger::kFailureReasons.size());
   for (std::size_t reason = 0; reason < published.failures.size(); ++reason) {
     published.failures[reason] = tally.denied[reason].load(std::memory_order_relaxed);
   }
   ledger_.account(device).publish(published);
+}
+
+std::uint64_t BlockPools::stitched_blocks(int device) noexcept try {
+  std::uint64_t blocks = 0;
+  for (const ContextRef &context : pooled_on(device)) {
+    blocks += existing_pool(*context)->blocks.stitch_counts().live;
+  }
+  return blocks;
+} catch (...) {  // no memory of the host to list the pools
+  return 0;
 }
 
 std::uint64_t BlockPools::free_bytes(int device) {

@@ -200,6 +200,12 @@ class BlockPools {
   DevicePoolState *known_state(int device) { return devices_state_[device].load(std::memory_order_acquire); }
   ContextPool &pool_of(const ContextRef &context);
   ContextPool *pool_of_caller(CUcontext &current);
+  // The live ones of a device. Takes each pool's lock.
+  std::uint64_t stitched_blocks(int device) noexcept;
+  // After a call that took or retired the block: the counts of stitched blocks change whatever their size.
+  void publish_change(const ContextPool &pool, std::uint64_t address, int device) noexcept {
+    pool.is_stitched(address) ? publish(device) : publish_changes(device);
+  }
   bool has_rise_to_publish(const ContextPool &pool, std::uint64_t bytes) const;
   std::uint64_t most_to_free_unpublished(const ContextPool &pool) const;
   void open_fast_path(ContextPool &pool, const DevicePoolState &state) noexcept;

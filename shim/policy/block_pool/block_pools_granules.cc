@@ -162,8 +162,9 @@ void BlockPools::note_granule(std::uint64_t handle, std::uint64_t bytes, const c
     const Guard guard(granules_mutex_);
     granule_ids_.emplace(handle, id);
   }
-  journal_.record(
-      events::SlabAlloc{handle, bytes, context.device, context.number, id, "cuMemCreate", why, duration_ns});
+  events::SlabAlloc event{handle, bytes, context.device, context.number, id, "cuMemCreate", why, duration_ns};
+  event.granule = true;
+  journal_.record(event);
   slab_taken(state_of(context.device), context.device, bytes);
 }
 
@@ -178,7 +179,7 @@ void BlockPools::note_granule_end(std::uint64_t handle, std::uint64_t bytes, con
       granule_ids_.erase(found);
     }
   }
-  journal_.record(events::SlabFree{handle, bytes, context.device, context.number, id, api});
+  journal_.record(events::SlabFree{handle, bytes, context.device, context.number, id, api, true});
   slab_gone(context.device, bytes);
 }
 

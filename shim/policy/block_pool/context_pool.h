@@ -72,6 +72,10 @@ class alignas(64) ContextPool final : public PoolOfContext {
   }
   void close_to_hits() noexcept override;
   bool has_fast_path() const { return table_ != nullptr; }
+  // Whether a block there is stitched: it lies among the views. REQUIRES: a context's pool.
+  bool is_stitched(std::uint64_t address) const {
+    return blocks.stitches() && address - layout.views < layout.views_bytes;
+  }
 
   // The ordinal of its device; -1: it has no context. A hint.
   int device() const { return device_.load(std::memory_order_relaxed); }

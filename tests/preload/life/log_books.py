@@ -25,6 +25,9 @@ class Books:
     live_peak: Counter = field(default_factory=Counter)
     ended: Counter = field(default_factory=Counter)  # api -> blocks
     slabs_ended: Counter = field(default_factory=Counter)  # api -> slabs
+    granules: Counter = field(default_factory=Counter)  # device -> held
+    granules_peak: Counter = field(default_factory=Counter)
+    stitched: Counter = field(default_factory=Counter)  # device -> blocks
 
     def hold(self, record, bytes_more):
         self.held[record["dev"]] += bytes_more
@@ -34,6 +37,9 @@ class Books:
         expect_that(f"slab {record['slab']} is new", record["slab"] not in self.slabs)
         self.slabs[record["slab"]] = record
         self.hold(record, record["size"])
+        device = record["dev"]
+        self.granules[device] += record["backend"] == "cuMemCreate"
+        self.granules_peak[device] = max(self.granules_peak[device], self.granules[device])
 
     def slab_free(self, record):
         slab = self.slabs.pop(record["slab"], None)
@@ -43,6 +49,7 @@ class Books:
         self.hold(record, -record["size"])
         self.slabs_ended[record["api"]] += 1
         if slab["backend"] == "cuMemCreate":
+            self.granules[record["dev"]] -= 1
             return  # its address is a handle
         start = int(slab["addr"], 16)
         at = bisect.bisect_left(self.starts, start)
@@ -82,6 +89,7 @@ class Books:
         elif record["kind"] == "device":
             self.place(record)
         self.live[address] = record
+        self.stitched[record["dev"]] += record.get("stitched", False)
         self.live_bytes[record["dev"]] += record["size"]
         self.live_peak[record["dev"]] = max(self.live_peak[record["dev"]], self.live_bytes[record["dev"]])
 
@@ -104,6 +112,8 @@ class Books:
         devices = range(len(record["peak"]))
         expect("end.peak", record["peak"], [self.live_peak[device] for device in devices])
         expect("end.reserved_peak", record["reserved_peak"], [self.held_peak[device] for device in devices])
+        expect("end.granules", record["granules"], [self.granules_peak[device] for device in devices])
+        expect("end.stitched", record["stitched"], [self.stitched[device] for device in devices])
         expect("end.live", {one["dev"]: one["bytes"] for one in record["live"] if one["bytes"]},
                {device: size for device, size in self.live_bytes.items() if size})
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-from harness import BUILD, GIB, MIB, SANITIZED, clean_environment, expect, expect_that, main, run  # noqa: E402
+from harness import BUILD, GIB, MIB, SANITIZED, clean_environment, expect, expect_that, main, of_type, run  # noqa: E402
 
 SETTINGS = {"preallocated": {}, "preallocated at first": {"RATION_PREALLOCATE_AFTER": "0"},
             "grown on demand": {"RATION_PREALLOCATE": "false"}}
@@ -22,6 +22,8 @@ ANSWERS = {
                   "cuMemsetD8: 0", "cuCtxSynchronize: 0"],
 }
 
+STITCHES = {"every_second": [1], "lives": [3]}  # at least so many blocks
+
 
 def answered(case, settings):
     def one(folder):
@@ -31,6 +33,10 @@ def answered(case, settings):
         expect("answers", done.out.splitlines(), ANSWERS[case])
         slabs = [record for record in done.logs["run.jsonl"] if record["t"] == "slab_alloc" and record["size"]]
         expect_that("made of granules", slabs and all(slab["backend"] == "cuMemCreate" for slab in slabs))
+        blocks, end = of_type(done.logs["run.jsonl"], "alloc"), done.logs["run.jsonl"][-1]
+        expect("stitched blocks in the end", end["stitched"], [sum(block.get("stitched", False) for block in blocks)])
+        expect_that(f"{end['granules']} granules in the end", 0 < end["granules"][0] <= len(slabs))
+        expect_that(f"{end['stitched']} stitched blocks", case not in STITCHES or end["stitched"] >= STITCHES[case])
     return one
 
 
@@ -51,6 +57,7 @@ def chosen(folder):
     expect("granules", backing_of(done), ("vmm", "the device maps granules of 2048 KiB", {"cuMemCreate"}))
     done = run("granules", "questions", folder=sub(folder, "asked"), RATION_MODE="pool", RATION_LIMIT=GIB, RATION_BACKING="slab")
     expect("slabs", backing_of(done), ("slab", "it was asked for", {"cuMemAlloc_v2"}))
+    expect("the end", [done.logs["run.jsonl"][-1][key] for key in ("granules", "stitched")], [[0], [0]])
 
 
 def told(_):

@@ -28,9 +28,8 @@ def ration(folder, *arguments, status=0):
 class Background:
     """A process that prints "ready" and runs until the `with` block ends."""
 
-    def __init__(self, command, settings):
-        self.process = subprocess.Popen(command, env=settings, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.DEVNULL, text=True)
+    def __init__(self, command, settings, stderr=subprocess.DEVNULL):
+        self.process = subprocess.Popen(command, env=settings, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, text=True)
         if self.process.stdout.readline() != "ready\n":
             raise Failure(f"{command} is not ready")
 

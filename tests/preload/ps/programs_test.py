@@ -2,6 +2,7 @@
 """`ration ps` with unmodified programs that share a GPU: its figures are what each program allocated."""
 import json
 import pathlib
+import subprocess
 
 from members import PROGRAMS, RATION, Background, environment, ration
 from harness import GIB, LIBRARIES, MIB, driver_folder, expect, expect_that, main
@@ -78,4 +79,33 @@ def a_pool(folder):
     expect("used", process["used"], 300 * MIB)
 
 
-main({"shared": shared, "a tree in a group": a_tree_in_a_group, "a pool": a_pool})
+def stitching(folder, backing, stitches):
+    """A pool of granules says how many it holds, and which blocks are stitched; one of slabs has none. So do the summary and the log."""
+    log = pathlib.Path(folder) / "run.jsonl"
+    (pathlib.Path(folder) / "machine").mkdir()
+    command = [RATION, "run", "--limit", "1GiB", "--log", log, "--", PROGRAMS / "stitcher"]
+    with Background(command, settings_of(folder) | {"RATION_BACKING": backing}, stderr=subprocess.PIPE) as program:
+        before, table = seen_in(folder), ration(pathlib.Path(folder) / "state", "ps").stdout
+        metrics = ration(pathlib.Path(folder) / "state", "ps", "--prometheus").stdout
+        program.stdin.write("free\n")
+        program.stdin.flush()
+        expect("the program", program.stdout.readline(), "freed\n")
+        after = seen_in(folder)
+        program.stdin.close()
+        err = program.stderr.read()
+    (held,), (left,) = before["processes"], after["processes"]
+    end = json.loads(log.read_text().splitlines()[-1])
+    expect("titles", table.split("\n")[0].split()[7:], ["PEAK", *(["GRANULES", "STITCHED"] if stitches else []), "FAILS", "AGE"])
+    expect_that(f"{held['granules']} granules", 0 < held["granules"] <= held["reserved"] // (2 * MIB) if stitches else held["granules"] == 0)
+    expect("while the block lives", (held["stitched_blocks"], held["stitched_total"]), (stitches, stitches))
+    expect("once it is freed", (left["granules"], left["stitched_blocks"], left["stitched_total"]), (held["granules"], 0, stitches))
+    series = dict((line.split("{")[0], line.rsplit(" ", 1)[1]) for line in metrics.splitlines() if line[0] != "#")
+    expect("metrics", [series[f"ration_{name}"] for name in ("granules", "stitched_blocks", "stitched_total")],
+           [str(held[name]) for name in ("granules", "stitched_blocks", "stitched_total")])
+    expect("the end of the log", end["stitched"], [stitches])
+    expect_that(f"the end of the log: {end['granules']} granules", end["granules"][0] >= held["granules"])
+    expect("the summary", f"; stitched: 1 block, of at most {end['granules'][0]} granules" in err, bool(stitches))
+
+
+main({"shared": shared, "a tree in a group": a_tree_in_a_group, "a pool": a_pool,
+      "a pool of granules": lambda folder: stitching(folder, "vmm", 1), "a pool of slabs": lambda folder: stitching(folder, "slab", 0)})

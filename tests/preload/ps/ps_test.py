@@ -103,7 +103,7 @@ def as_metrics(folder):
     expect("files", sorted(path.name for path in pathlib.Path(folder).iterdir()), ["ration.prom", "state"])
     series = dict(line.rsplit(" ", 1) for line in metrics.splitlines() if not line.startswith("#"))
     of_first = [name for name in series if f'pid="{first.pid}"' in name]
-    expect("series of a process", len(of_first), 10)
+    expect("series of a process", len(of_first), 13)
     reserved = next(name for name in of_first if name.startswith("ration_memory_reserved_bytes"))
     expect_that(reserved, re.fullmatch(rf'ration_memory_reserved_bytes{{gpu="{FIRST}",pid="\d+",exe="[^"]*member",'
                                        rf'group="nightly,tree:01234567"}}', reserved))

@@ -58,6 +58,22 @@ inline events::SlabFree a_slab_free(std::uint64_t slab, std::uint64_t size, int 
   return {slab << 40, size, device, 1, slab, "cuCtxDestroy_v2"};
 }
 
+inline events::SlabAlloc a_granule(std::uint64_t number, std::uint64_t size, int device = 0) {
+  events::SlabAlloc event{number, size, device, 1, number, "cuMemCreate", "grow", 7};
+  event.granule = true;
+  return event;
+}
+
+inline events::SlabFree a_granule_end(std::uint64_t number, std::uint64_t size, int device = 0) {
+  return {number, size, device, 1, number, "cuMemAlloc_v2", true};
+}
+
+inline events::Alloc a_stitched_alloc(std::uint64_t address, std::uint64_t size, std::uint64_t slab, int device = 0) {
+  events::Alloc event = a_pool_alloc(address, size, slab, device);
+  event.stitched = true;
+  return event;
+}
+
 inline events::Wait a_wait(int device = 0) {
   return {device, "cuMemAlloc_v2", "event", 3, 1536, 900, 0};
 }

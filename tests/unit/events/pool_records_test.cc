@@ -76,6 +76,34 @@ TEST_CASE("reserved bytes are slabs and the driver's own blocks, whatever the sl
   CHECK(of_type(lines, "trim").size() == 1);
 }
 
+TEST_CASE("an alloc record says that its block is stitched, and only then") {
+  CHECK(json::parse(written(a_stitched_alloc(0x1000, 512, 1))).at("stitched") == true);
+  CHECK_FALSE(json::parse(written(a_pool_alloc(0x1000, 512, 1))).contains("stitched"));
+}
+
+TEST_CASE("the end counts the most granules held at once, and all stitched blocks, by device") {
+  const ScratchFolder folder;
+  std::string problem;
+  events::Journal journal(logging_to(folder / "log"), problem);
+  journal.describe(two_devices(), 0);
+  const events::DeviceTally &tally = journal.tally().devices[1];
+  journal.record(a_slab_alloc(1, 1000, 1));
+  for (const std::uint64_t number : {2, 3, 4}) {
+    journal.record(a_granule(number, 2000, 1));
+  }
+  journal.record(a_granule_end(3, 2000, 1));
+  journal.record(a_stitched_alloc(0x1000, 512, 1, 1));
+  journal.record(a_pool_free(0x1000, 512, 1));
+  journal.record(a_stitched_alloc(0x1000, 512, 1, 1));
+  journal.record(a_granule(5, 2000, 1));
+  journal.record(a_granule_end(5, 2000, 1));
+  CHECK(tally.granules == 2);
+  journal.end(0);
+  const json end = log_lines(folder / "log").back();
+  CHECK(end.at("granules") == json{0, 3});
+  CHECK(end.at("stitched") == json{0, 2});
+}
+
 TEST_CASE("a refused handle is an oom record, but not a denied allocation") {
   const ScratchFolder folder;
   std::string problem;

@@ -56,6 +56,11 @@ TEST_CASE("the totals of a process outlive SIGKILL") {
     journal.record(a_slab_alloc(1, 5000, 1));
     journal.record(a_slab_alloc(2, 700, 1));
     journal.record(a_slab_free(1, 5000, 1));
+    journal.record(a_granule(3, 2000));
+    journal.record(a_granule(4, 2000));
+    journal.record(a_granule_end(4, 2000));
+    journal.record(a_granule_end(3, 2000));
+    journal.record(a_stitched_alloc(0x5000, 0, 3));
     journal.record(a_wait(1));
     journal.record(a_refused_share(1));
     journal.record(pinned(0x3000, 800));
@@ -85,7 +90,11 @@ TEST_CASE("the totals of a process outlive SIGKILL") {
   CHECK(summary.devices[1].reserved_bytes == 900);
   CHECK(summary.devices[1].reserved_peak_bytes == 5900);
   CHECK(summary.devices[1].waits == 1);
-  CHECK(summary.devices[0].reserved_peak_bytes == 300);
+  CHECK(summary.devices[0].reserved_peak_bytes == 4000);
+  CHECK(summary.devices[0].granules_peak == 2);
+  CHECK(summary.devices[0].stitched == 1);
+  CHECK(summary.devices[1].granules_peak == 0);
+  CHECK(summary.devices[1].stitched == 0);
   CHECK_FALSE(summary.devices[1].limit_asked);
 }
 

@@ -9,6 +9,19 @@ namespace {
 
 constexpr char kUuid[] = "GPU-01234567-89ab-cdef-fedc-ba9876543210";
 
+// Of the only member that has used the device.
+Stitching stitching_seen(const GroupFolder &folder) {
+  std::string problem;
+  std::vector<DeviceUse> uses;
+  for (const Group &group : read_groups(folder.path(), problem)) {
+    for (const Member &member : group.members) {
+      uses.insert(uses.end(), member.devices.begin(), member.devices.end());
+    }
+  }
+  REQUIRE(uses.size() == 1);
+  return uses[0].stitching;
+}
+
 }  // namespace
 
 TEST_CASE("the name of a group's file identifies the group") {
@@ -114,7 +127,7 @@ TEST_CASE("reading the groups shows what each member holds and removes groups wi
     member->show_limit(0, 700);
     member->charge(0, 300);
     member->release(0, 100);
-    member->publish(0, {150, 9, {1, 2, 3, 4, 5}});
+    member->publish(0, {150, 9, {1, 2, 3, 4, 5}, {512, 2, 40}});
     const std::vector<Group> groups = read_groups(folder.path(), problem);
     CHECK(problem.empty());
     REQUIRE(groups.size() == 3);
@@ -131,10 +144,60 @@ TEST_CASE("reading the groups shows what each member holds and removes groups wi
     CHECK(use.group_limit == 1000);
     CHECK(use.allocations == 9);
     CHECK(use.failures[4] == 5);
+    CHECK(use.stitching.granules == 512);
+    CHECK(use.stitching.blocks == 2);
+    CHECK(use.stitching.total == 40);
     REQUIRE(groups[0].devices.size() == 1);
     CHECK(groups[0].devices[0].limit == 1000);
     CHECK(groups[0].devices[0].reserved == 200);
   }
   CHECK(read_groups(folder.path(), problem).empty());
   CHECK(std::filesystem::is_empty(folder.path()));
+}
+
+TEST_CASE("counts of granules and stitched blocks stop at the largest that their word holds") {
+  const auto again = [](const Stitching &counts) {
+    return shared::PackedStitching::of(shared::PackedStitching::pack(counts));
+  };
+  const Stitching large = again({(1 << 20) - 1, (1 << 18) - 1, (1 << 26) - 1});
+  CHECK(large.granules == (1 << 20) - 1);
+  CHECK(large.blocks == (1 << 18) - 1);
+  CHECK(large.total == (1 << 26) - 1);
+  const Stitching too_large = again({1 << 20, 1ull << 40, UINT64_MAX});
+  CHECK(too_large.granules == large.granules);
+  CHECK(too_large.blocks == large.blocks);
+  CHECK(too_large.total == large.total);
+  CHECK(shared::PackedStitching::pack({}) == 0);
+}
+
+TEST_CASE("a slot's next owner has none of the stitched blocks of the last one") {
+  const GroupFolder folder;
+  const auto witness = folder.join();
+  REQUIRE(witness->device(kUuid, 0) == 0);
+  auto last = folder.join();
+  last->charge(0, 10);
+  last->publish(0, {10, 1, {}, {512, 2, 40}});
+  last.reset();
+  witness->reclaim_from_dead(0);  // a free slot is preferred to a new one
+  const auto next = folder.join();
+  next->charge(0, 10);
+  CHECK(stitching_seen(folder).total == 0);
+}
+
+// What a build leaves that knows nothing of them: the word of the slot's last owner, and its own mark of use.
+TEST_CASE("a member of an older build has no stitched blocks, whatever its slot held before") {
+  const GroupFolder folder;
+  const auto member = folder.join();
+  REQUIRE(member->device(kUuid, 0) == 0);
+  member->charge(0, 10);
+  member->publish(0, {10, 1, {}, {512, 2, 40}});
+  CHECK(stitching_seen(folder).total == 40);
+  std::string problem;
+  const Descriptor state = open_state_folder(folder.path(), false, problem);
+  const GroupFile file =
+      GroupFile::map(open_group_file(state.number(), file_name(GroupKind::kNamed, "g"), problem).number(), problem);
+  REQUIRE(file);
+  file.slot(0).cells[0].touched.store(1);
+  CHECK(stitching_seen(folder).total == 0);
+  CHECK(stitching_seen(folder).granules == 0);
 }

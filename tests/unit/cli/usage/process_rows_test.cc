@@ -43,10 +43,12 @@ TEST_CASE("two groups' figures of one process are merged: the newest published, 
   earlier.peak = 3 * kGi;
   earlier.limit = 8 * kGi;
   earlier.failures = {1, 0, 0, 0, 0};
+  earlier.stitching = {700, 7, 30};
   later.used = 300;
   later.published_unix_ns = earlier.published_unix_ns + 1;
   later.allocations = 5;
   later.failures = {1, 2, 0, 0, 0};
+  later.stitching = {300, 3, 31};
   for (const bool swapped : {false, true}) {
     const Usage seen = usage({group(GroupKind::kNamed, "a", {}, {member(1, 10, {swapped ? later : earlier})}),
                               group(GroupKind::kNamed, "b", {}, {member(1, 10, {swapped ? earlier : later})})});
@@ -59,6 +61,9 @@ TEST_CASE("two groups' figures of one process are merged: the newest published, 
     CHECK(merged.limit == 8 * kGi);
     CHECK(merged.allocations == 5);
     CHECK(seen.processes[0].failures() == 3);
+    CHECK(merged.stitching.granules == 300);
+    CHECK(merged.stitching.blocks == 3);
+    CHECK(merged.stitching.total == 31);
   }
 }
 

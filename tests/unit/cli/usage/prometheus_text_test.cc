@@ -46,12 +46,16 @@ TEST_CASE("each figure of a process is a series of its metric family") {
   train.devices[0].peak = 2 * kGi;
   train.devices[0].allocations = 12;
   train.devices[0].failures = {3, 0, 0, 0, 1};
+  train.devices[0].stitching = {512, 2, 40};
   const std::string text = prometheus_text(one_process(train), kHere);
   CHECK(has_line(text, "ration_memory_limit_bytes{" + labels("train") + "} 8589934592"));
   CHECK(has_line(text, "ration_memory_reserved_bytes{" + labels("train") + "} 1073741824"));
   CHECK(has_line(text, "ration_memory_used_bytes{" + labels("train") + "} 536870912"));
   CHECK(has_line(text, "ration_memory_peak_bytes{" + labels("train") + "} 2147483648"));
   CHECK(has_line(text, "ration_allocations_total{" + labels("train") + "} 12"));
+  CHECK(has_line(text, "ration_granules{" + labels("train") + "} 512"));
+  CHECK(has_line(text, "ration_stitched_blocks{" + labels("train") + "} 2"));
+  CHECK(has_line(text, "ration_stitched_total{" + labels("train") + "} 40"));
   CHECK(has_line(text, "ration_alloc_failures_total{" + labels("train") + ",reason=\"limit\"} 3"));
   CHECK(has_line(text, "ration_alloc_failures_total{" + labels("train") + ",reason=\"group\"} 0"));
   CHECK(has_line(text, "ration_alloc_failures_total{" + labels("train") + ",reason=\"fault\"} 1"));
@@ -82,8 +86,8 @@ TEST_CASE("a family's lines are adjacent, after one HELP and one TYPE, without a
       CHECK(series.insert(line.substr(0, line.rfind(' '))).second);
     }
   }
-  CHECK(families.size() == 6);
-  CHECK(series.size() == 3 * (4 + 5));
+  CHECK(families.size() == 9);
+  CHECK(series.size() == 3 * (7 + 5));
 }
 
 TEST_CASE("backslash, quotation mark and newline are escaped in a label") {

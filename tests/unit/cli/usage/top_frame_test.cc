@@ -37,6 +37,14 @@ TEST_CASE("at 80 columns and 24 lines a frame has a title, both tables and every
   CHECK(frame.lines[23] == "sort: r reserved  u used  p pid  a age  g group  space pause  q quit");
 }
 
+TEST_CASE("a frame shows granules and stitched blocks where a process has granules") {
+  Usage seen = many(3);
+  CHECK_FALSE(shows(frame_of(seen, {}, 24, 100), "GRANULES"));
+  seen.processes[0].use.stitching = {512, 2, 40};
+  CHECK(shows(frame_of(seen, {}, 24, 100), "PEAK GRANULES STITCHED FAILS"));
+  CHECK(shows(frame_of(seen, {}, 24, 100), "     512        2 "));
+}
+
 TEST_CASE("rows that do not fit are counted") {
   const Frame frame = frame_of(many(100), {}, 24, 80);
   // 22 lines between title and keys: 3 for the group, a title, 17 processes.

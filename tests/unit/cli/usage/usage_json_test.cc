@@ -41,6 +41,7 @@ TEST_CASE("a process's object has these keys, and figures in bytes") {
   train.devices[0].group_limit = 9 * kGi;
   train.devices[0].allocations = 12;
   train.devices[0].failures = {1, 2, 3, 4, 5};
+  train.devices[0].stitching = {512, 2, 40};
   const json process =
       of(usage({group(GroupKind::kTree, "0123456789abcdef", {{kFirstGpu, 7 * kGi, kGi}}, {train})}))["processes"].at(0);
   const json expected = {
@@ -59,6 +60,9 @@ TEST_CASE("a process's object has these keys, and figures in bytes") {
       {"limit", 8 * kGi},
       {"peak", kGi},
       {"allocations", 12},
+      {"granules", 512},
+      {"stitched_blocks", 2},
+      {"stitched_total", 40},
       {"failures", 15},
       {"failures_by_reason", {{"limit", 1}, {"group", 2}, {"device", 3}, {"pool_holds", 4}, {"fault", 5}}},
       {"age_ns", 90 * kSecond},

@@ -59,6 +59,27 @@ TEST_CASE("both tables at unlimited width") {
               "-       -              -       0B       -         1"});
 }
 
+TEST_CASE("granules and stitched blocks have columns where a process has granules") {
+  ledger::Member train = member(1, 14969, {use(kFirstGpu, 3 * kGi / 2)});
+  train.devices[0].stitching = {512, 3, 40};
+  const Usage seen = usage({group(GroupKind::kNone, "", {}, {train, member(2, 7, {use(kSecondGpu, kMi)})})});
+  CHECK(process_table(seen, kUnlimitedWidth) ==
+        Lines{"  PID PROGRAM GROUP GPU      RESERVED   USED LIMIT    PEAK GRANULES STITCHED FAILS AGE",
+              "14969 train   -     1f2e3d4c  1.50GiB 768MiB     - 1.50GiB      512        3     0  1m",
+              "    7 train   -     99887766     1MiB 512KiB     -    1MiB        0        0     0  1m"});
+}
+
+TEST_CASE("where not all columns fit, those of granules go first, the others keep their figures") {
+  ledger::Member train = member(1, 14969, {use(kFirstGpu, 3 * kGi / 2)});
+  train.devices[0].stitching = {512, 3, 40};
+  const Usage seen = one_process(train);
+  CHECK(process_table(seen, 80) ==
+        Lines{"  PID PROGRAM GROUP GPU      RESERVED   USED LIMIT    PEAK STITCHED FAILS AGE",
+              "14969 train   -     1f2e3d4c  1.50GiB 768MiB     - 1.50GiB        3     0  1m"});
+  train.devices[0].stitching = {};
+  CHECK(process_table(seen, 70) == process_table(one_process(train), 70));
+}
+
 TEST_CASE("at 80 columns names are truncated, never figures") {
   ledger::Member long_name = member(1, 4194303, {use(kFirstGpu, 192 * kGi - 1)});
   long_name.program = std::string(60, 'x');
