@@ -36,6 +36,7 @@ struct Settings {
   bool deterministic_reuse = false;                    // mode async: TF_DETERMINISTIC_ALLOCATOR
   Backing backing = Backing::kAuto;
   std::optional<Size> granule;
+  std::optional<Size> release_threshold;
   Free free = Free::kDeferred;
   Managed managed = Managed::kLimit;
   std::optional<Size> large_alignment;

@@ -20,7 +20,10 @@ bool Account::share(Membership *membership, int device) {
   if (const std::uint64_t already = charged(); already > 0) {
     membership->charge(device, already);
   }
-  shares_[count] = {membership, device};
+  Share &share = shares_[count];
+  share.membership = membership;
+  share.device = device;
+  share.seen_wish.store(membership->last_wish(device), std::memory_order_relaxed);
   share_count_.store(count + 1, std::memory_order_release);
   publish_span_.store(kMinPublishSpan, std::memory_order_relaxed);
   return true;
@@ -148,6 +151,33 @@ bool Account::member_died_within(std::uint64_t seconds) noexcept {
 
 bool Account::is_shared_with(const Membership *membership) const {
   return std::any_of(shares_, shares_ + shares(), [&](const Share &share) { return share.membership == membership; });
+}
+
+void Account::want(std::uint64_t bytes) {
+  for (int i = 0; i < shares(); ++i) {
+    shares_[i].membership->want(shares_[i].device, bytes);
+  }
+}
+
+std::uint64_t Account::newly_wanted() {
+  std::uint64_t bytes = 0;
+  for (int i = 0; i < shares(); ++i) {
+    Share &share = shares_[i];
+    const std::uint64_t wish = share.membership->last_wish(share.device);
+    if (wish != share.seen_wish.load(std::memory_order_relaxed) &&
+        wish != share.seen_wish.exchange(wish, std::memory_order_relaxed)) {
+      bytes = std::max(bytes, share.membership->wished_by_another(wish));
+    }
+  }
+  return bytes;
+}
+
+std::uint64_t Account::surplus() const {
+  std::uint64_t most = 0;
+  for (int i = 0; i < shares(); ++i) {
+    most = std::max(most, shares_[i].membership->surplus(shares_[i].device));
+  }
+  return most;
 }
 
 void Account::publish(const Published &published) {

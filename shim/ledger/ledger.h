@@ -95,14 +95,22 @@ class Account {
   void publish(const Published &published);
   void request_publication();
 
+  // Tells the members of its groups that this process lacks so much of what they hold.
+  void want(std::uint64_t bytes);
+  // What another member lacks, once for each wish.
+  std::uint64_t newly_wanted();
+  // What the other members of one of its groups hold and do not use, at the most.
+  std::uint64_t surplus() const;
+
  private:
   static constexpr int kMostShares = 16;
   static constexpr std::uint64_t kMinPublishSpan = 1U << 20U;
   static constexpr std::uint64_t kNeverPublish = UINT64_MAX / 2;
 
   struct Share {
-    Membership *membership;
-    int device;
+    Membership *membership = nullptr;
+    int device = 0;
+    std::atomic<std::uint64_t> seen_wish{0};
   };
   int shares() const { return share_count_.load(std::memory_order_acquire); }  // pairs with share()
   bool reserve_own(std::uint64_t bytes);

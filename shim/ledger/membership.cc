@@ -277,6 +277,42 @@ void Membership::publish(int device, const Published &published) {
   at(KillPoint::kPublished);
 }
 
+// Wishes at the same time overwrite each other: a member that still waits repeats its own.
+void Membership::want(int device, std::uint64_t bytes) {
+  if (!is_here(device)) {
+    return;
+  }
+  shared::Word &word = file_.header().device[device].wanted;
+  const std::uint64_t last = shared::Wanted::of(word.load(std::memory_order_relaxed)).number;
+  word.store(shared::Wanted{slot_, last + 1, bytes}.packed(), std::memory_order_relaxed);
+}
+
+std::uint64_t Membership::last_wish(int device) const {
+  return is_here(device) ? file_.header().device[device].wanted.load(std::memory_order_relaxed) : 0;
+}
+
+std::uint64_t Membership::wished_by_another(std::uint64_t wish) const {
+  const shared::Wanted wanted = shared::Wanted::of(wish);
+  return wanted.slot == slot_ ? 0 : wanted.bytes;
+}
+
+std::uint64_t Membership::surplus(int device) const {
+  if (!is_here(device)) {
+    return 0;
+  }
+  const auto index = static_cast<std::uint32_t>(device);
+  std::uint64_t bytes = 0;
+  for (std::uint32_t i = 0; i < file_.slots(); ++i) {
+    const shared::Slot &slot = file_.slot(i);
+    if (i == slot_ || (slot.life.load(std::memory_order_acquire) & 1) == 0) {
+      continue;
+    }
+    const std::uint64_t held = last_operation(file_, index, i, file_.header().device[index].total.load()).held;
+    bytes += held - std::min(held, slot.cells[index].used.load(std::memory_order_relaxed));
+  }
+  return bytes;
+}
+
 void Membership::reclaim_from_dead(int device) noexcept try {
   if (!is_here(device)) {
     return;

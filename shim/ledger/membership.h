@@ -80,6 +80,15 @@ class Membership {
 
   void publish(int device, const Published &published);
 
+  // Tells the other members that this one lacks so much memory of the device, which they may hold and not use.
+  void want(int device, std::uint64_t bytes);
+  // The last such wish of any member, as a word that differs from the one before; 0: none. And what another member
+  // wished for in it; 0: it was this one.
+  std::uint64_t last_wish(int device) const;
+  std::uint64_t wished_by_another(std::uint64_t wish) const;
+  // What the other members hold beyond the blocks of their programs, as they published them.
+  std::uint64_t surplus(int device) const;
+
   // Reclaims what dead members held, and recomputes the limit there from the living members if it is wrong.
   void reclaim_from_dead(int device) noexcept;
   // The same. True: a member that held memory there was found dead within the last `seconds`, by any process, so the

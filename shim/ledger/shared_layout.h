@@ -32,8 +32,29 @@ struct Device {
   WideWord limit;  // low: the smallest that a living member states, kNoLimit for none; high: a count of its changes
   // CLOCK_MONOTONIC, when a dead member's memory was last reclaimed here; 0: never.
   std::atomic<std::uint64_t> last_reap_ns;
-  std::uint64_t unused;
+  Word wanted;  // `Wanted` of the last request that a member could not have; 0: there was none, or an older build's
 };
+
+// A member's wish for memory that others hold and do not use, in one word.
+struct Wanted {
+  static constexpr unsigned kSlotBits = 12;
+  static constexpr unsigned kNumberBits = 20;
+  static constexpr unsigned kUnitShift = 20;  // bytes in MiB
+
+  std::uint32_t slot = 0;
+  std::uint64_t number = 0;  // of the wish, so that no two in a row are alike
+  std::uint64_t bytes = 0;   // rounded up
+
+  std::uint64_t packed() const {
+    const std::uint64_t units = (bytes >> kUnitShift) + (bytes % (std::uint64_t{1} << kUnitShift) != 0 ? 1 : 0);
+    return units << (kSlotBits + kNumberBits) | (number & ((1U << kNumberBits) - 1)) << kSlotBits | slot;
+  }
+  static Wanted of(std::uint64_t word) {
+    return {static_cast<std::uint32_t>(word & ((1U << kSlotBits) - 1)),
+            word >> kSlotBits & ((1U << kNumberBits) - 1), word >> (kSlotBits + kNumberBits) << kUnitShift};
+  }
+};
+static_assert(kSlots == 1U << Wanted::kSlotBits);
 
 // Identifies the operation that changed a total last. The numbers of a slot's operations on a device continue across
 // its owners, so a tag never repeats.

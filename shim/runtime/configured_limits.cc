@@ -46,7 +46,9 @@ policy::Preallocation ConfiguredLimits::preallocation_on(const events::DeviceFac
   }
   const auto plan = settings_.preallocation_on({device.ordinal, device.uuid, device.total});
   const std::uint64_t granule_bytes = settings_.granule ? settings_.granule->bytes_of(device.total) : 0;
-  return {plan.bytes, plan.after, plan.headroom, false, granule_bytes};
+  const std::uint64_t threshold =
+      settings_.release_threshold ? settings_.release_threshold->bytes_of(device.total) : UINT64_MAX;
+  return {plan.bytes, plan.after, plan.headroom, false, granule_bytes, threshold};
 }
 
 // A size has the meaning of TF_CUDA_MALLOC_ASYNC_SUPPORTED_PREALLOC: all of it or nothing.

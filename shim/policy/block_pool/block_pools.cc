@@ -137,6 +137,7 @@ CUresult BlockPools::allocate(const Request &request, const Contexts::Current &w
   event.stitched = pool.is_stitched(outcome.block.address);
   journal_.record(event);
   publish_change(pool, outcome.block.address, where.device);
+  give_to_others(request.api, where.device);
   open_fast_path(pool, state);
   *address = outcome.block.address;
   return CUDA_SUCCESS;
@@ -170,6 +171,7 @@ CUresult BlockPools::retire(const char *api, std::uint64_t address, std::optiona
   pending.close();
   if (due || bytes >= quarantine.large_bytes()) {
     quarantine.collect(Quarantine::Sealing::always);  // its error is for the allocation that needs the memory
+    give_back_surplus(api, owner->device);
   }
   publish_change(pool, address, owner->device);
   reclaim_unshared(kFewKept);

@@ -122,6 +122,11 @@ class BlockPools {
   void peer_may_access(int device, int peer) noexcept;
   // Publishes a device's figures in the ledger; the second only where they have changed enough (ledger::Account).
   void publish(int device) noexcept;
+  // Gives back what is free beyond the threshold, and what another process wishes for. Never waits. After frees, where
+  // the quarantine was asked.
+  void give_back_surplus(const char *api, int device) noexcept;
+  // The second half, for any call of the program's that is no hit.
+  void give_to_others(const char *api, int device) noexcept;
   void publish_changes(int device) noexcept {
     if (ledger_.account(device).is_worth_publishing(used(device))) {
       publish(device);
@@ -146,6 +151,8 @@ class BlockPools {
   void seal_frees() noexcept;
   // Before a synchronise of the program's: the number of the fence that has passed if the driver answers success.
   std::uint64_t before_synchronise() noexcept;
+  // After it succeeded, in a context of `device`.
+  void after_synchronise(int device) noexcept;
 
   // What of the limit nothing holds and this process alone could take. 0 in a group, or without a limit.
   std::uint64_t rest_of_limit(int device);
@@ -193,6 +200,9 @@ class BlockPools {
     static constexpr std::uint64_t kNotKnown = UINT64_MAX;
     std::atomic<std::uint64_t> page_bytes{kNotKnown};  // of granules; 0: the device has none
     std::atomic<GranuleKind> kind{};                   // of granules; written before page_bytes is
+    bool has_granules() const { return page_bytes.load() != 0 && page_bytes.load() != kNotKnown; }
+    std::atomic<std::uint64_t> gave_ns{0};     // when another process's wish was granted last
+    std::atomic<std::uint64_t> kept_bytes{0};  // free beyond the threshold, but in no whole granule
     std::atomic<std::uint64_t> peers{0};               // a bit for each device that may access this one's memory
   };
 

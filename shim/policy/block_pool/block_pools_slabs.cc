@@ -214,6 +214,49 @@ bool BlockPools::give_back_slabs(const Room::Need &need, Room::Patience patience
   return false;
 }
 
+// A pool without a whole free granule has nothing to give, and is not searched again before more of it is free.
+void BlockPools::give_back_surplus(const char *api, int device) noexcept try {
+  DevicePoolState *state = known_state(device);
+  if (state == nullptr) {
+    return;
+  }
+  give_to_others(api, device);
+  const std::uint64_t threshold = state->plan.release_threshold;
+  if (threshold == UINT64_MAX || !state->has_granules()) {
+    return;
+  }
+  std::uint64_t free_now = 0;
+  for (const ContextRef &context : pooled_on(device)) {
+    free_now += existing_pool(*context)->blocks.statistics().free_bytes;
+  }
+  const std::uint64_t kept = std::max(threshold, state->kept_bytes.load(std::memory_order_relaxed));
+  if (free_now <= kept) {
+    if (free_now <= threshold) {
+      state->kept_bytes.store(0, std::memory_order_relaxed);
+    }
+    return;
+  }
+  const std::uint64_t released = give_back_granules({api, device, free_now - threshold});
+  state->kept_bytes.store(free_now - std::min(free_now, released), std::memory_order_relaxed);
+} catch (...) {  // no memory of the host to list the pools
+}
+
+void BlockPools::after_synchronise(int device) noexcept {
+  DevicePoolState *state = known_state(device);
+  if (state != nullptr && state->plan.release_threshold != UINT64_MAX) {
+    state->quarantine.collect(Quarantine::Sealing::always);
+  }
+  give_back_surplus("cuCtxSynchronize", device);
+}
+
+void BlockPools::give_to_others(const char *api, int device) noexcept {
+  if (const std::uint64_t wanted = ledger_.account(device).newly_wanted(); wanted != 0) {
+    if (DevicePoolState *state = known_state(device); give_back_slabs({api, device, wanted}, Room::Patience::none)) {
+      state->gave_ns.store(now_ns(), std::memory_order_relaxed);
+    }
+  }
+}
+
 void BlockPools::end_preallocation(void *state) noexcept {
   static_cast<DevicePoolState *>(state)->preallocation.store(DevicePoolState::done);
   wake_waiters();

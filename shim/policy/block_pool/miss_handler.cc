@@ -17,6 +17,8 @@ constexpr std::uint64_t kSlabGranule = ContextPool::kFirstSlabBytes;
 // A slab for blocks of one size has room for this many bytes of them, and loses part of its last granule.
 constexpr std::uint64_t kLeastOfOneSize = 32U << 20U;
 
+constexpr std::uint64_t kGaveLatelyNs = 10'000'000;
+
 constexpr std::uint64_t whole_slab(std::uint64_t bytes) {
   return (bytes + kSlabGranule - 1) / kSlabGranule * kSlabGranule;
 }
@@ -44,8 +46,13 @@ void MissHandler::remember(const Quarantine::Cleaned &cleaned) {
   look_error_ = cleaned.error;  // a later look may have succeeded
 }
 
-// False where only a slab for this request alone would fit: there could soon be very many of those.
+// False where only a slab for this request alone would fit: there could soon be very many of those. And while another
+// process is about to take what this one gave it: what is freed here can be cleaned instead.
 bool MissHandler::may_grow() {
+  const std::uint64_t gave_ns = state_.gave_ns.load(std::memory_order_relaxed);
+  if (gave_ns != 0 && now_ns() - gave_ns < kGaveLatelyNs) {
+    return false;
+  }
   return account_.available() >=
          std::max(pool::Pool::slab_bytes_for(request_.upper_bound), ContextPool::kFirstSlabBytes);
 }

@@ -45,6 +45,7 @@ std::uint64_t Queries::free_on(const char *api, const Device &device, std::uint6
   stream_pools_.reconcile_all(api, device.ordinal);
   room_.release_orphans(api, device.ordinal);
   ledger_.account(device.ordinal).reclaim_from_dead();
+  pools_.give_to_others(api, device.ordinal);
   const std::uint64_t obtainable = std::min(really_free, ledger_.account(device.ordinal).available());
   const std::uint64_t total = device.total.load(std::memory_order_relaxed);
   return std::min(pools_.free_bytes(device.ordinal) + async_pools_.free_bytes(device.ordinal) + obtainable,

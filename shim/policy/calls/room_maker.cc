@@ -14,6 +14,11 @@ namespace {
 using driver::real;
 
 constexpr std::size_t kMostOrphanFences = 64;
+// A member that works gives memory back within a millisecond or two, and may take it again.
+constexpr std::uint64_t kAskNs = 50'000'000;
+constexpr long kAskStepNs = 20'000;
+constexpr std::uint64_t kAskAgainNs = 1'000'000;
+constexpr std::uint64_t kNotAskedNs = 1'000'000'000;  // after it was in vain
 
 // The driver's pools take note of finished work at the next synchronise call only. Of this stream it never waits.
 class EmptyStream {
@@ -166,7 +171,54 @@ void RoomMaker::release_orphans(const char *api, int device) noexcept try {
 
 bool RoomMaker::give_back(const Need &need, Patience patience) noexcept {
   const bool trimmed = stream_pools_.trim(need.api, need.device);
-  return pools_.give_back_slabs(need, patience) || trimmed;
+  if (pools_.give_back_slabs(need, patience) || trimmed) {
+    return true;
+  }
+  const auto really = [] {
+    const RelaxedCapture relaxed;
+    return really_free().value_or(UINT64_MAX);
+  };
+  const auto missing = [&] { return need.bytes - std::min(need.bytes, really()); };
+  return patience == Patience::briefly && missing() != 0 && ask_others(need, missing);
+}
+
+bool RoomMaker::make_room(const Need &need, Patience patience) noexcept {
+  if (make_own_room(need, patience)) {
+    return true;
+  }
+  const ledger::Account &account = ledger_.account(need.device);
+  const auto missing = [&] { return need.bytes - std::min(need.bytes, account.group_available()); };
+  return patience == Patience::briefly && missing() != 0 && need.bytes <= account.limit() &&
+         ask_others(need, missing) && account.available() >= need.bytes;
+}
+
+bool RoomMaker::ask_others(const Need &need, FunctionRef<std::uint64_t()> missing) noexcept {
+  ledger::Account &account = ledger_.account(need.device);
+  if (account.surplus() < missing()) {
+    return false;
+  }
+  account.want(missing());
+  std::atomic<std::uint64_t> &in_vain = asked_in_vain_ns_[need.device];
+  const std::uint64_t start = now_ns();
+  const std::uint64_t last = in_vain.load(std::memory_order_relaxed);
+  if ((last != 0 && start - last < kNotAskedNs) || fences_.captures().is_run_here()) {
+    return false;
+  }
+  const std::uint64_t before = account.available();
+  for (std::uint64_t asked_ns = start, now = start; now - start < kAskNs; now = now_ns()) {
+    Backoff(kAskStepNs).sleep();
+    if (missing() == 0) {
+      record_wait(need, "members", start, before);
+      return true;
+    }
+    if (now - asked_ns > kAskAgainNs) {
+      account.want(missing());
+      asked_ns = now;
+    }
+  }
+  in_vain.store(now_ns(), std::memory_order_relaxed);
+  record_wait(need, "members", start, before);
+  return false;
 }
 
 std::uint64_t RoomMaker::within_reach(int device) noexcept {
@@ -185,7 +237,7 @@ void RoomMaker::record_wait(const Need &need, const char *how, std::uint64_t sta
   }
 }
 
-bool RoomMaker::make_room(const Need &need, Patience patience) noexcept try {
+bool RoomMaker::make_own_room(const Need &need, Patience patience) noexcept try {
   const int device = need.device;
   const ledger::Account &account = ledger_.account(device);
   const auto enough = [&] { return account.available() >= need.bytes; };

@@ -3,6 +3,7 @@
 // Layer: policy/calls. Threads: any; no lock is held across a driver call.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <list>
 
@@ -44,6 +45,10 @@ class RoomMaker final : public Room {
   void release_orphans(const char *api, int device) noexcept;
 
  private:
+  bool make_own_room(const Need &need, Patience patience) noexcept;
+  // Of the other members of this process's groups, which give at their next call. Waits kAskNs at most until nothing is
+  // missing, and not at all where they hold too little, or gave nothing lately.
+  bool ask_others(const Need &need, FunctionRef<std::uint64_t()> missing) noexcept;
   // Of the device, for what was freed in stream order. Of a wait, not of a look.
   void record_wait(const Need &need, const char *how, std::uint64_t start_ns, std::uint64_t available_before) noexcept;
   struct OrphanFence {
@@ -59,6 +64,7 @@ class RoomMaker final : public Room {
   PendingFrees &pending_;
   StreamPools &stream_pools_;
   BlockPools &pools_;
+  std::atomic<std::uint64_t> asked_in_vain_ns_[ledger::kMaxDevices] = {};
   RankedMutex mutex_{Rank::kOrphanFences};
   std::list<OrphanFence> orphan_fences_ GUARDED_BY(mutex_);  // a list: moved about without memory of the host
 };

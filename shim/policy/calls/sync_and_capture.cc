@@ -43,6 +43,7 @@ CUresult SyncAndCapture::synchronise(CUcontext handle, DriverCall call) {
   const CUresult result = call();
   if (result == CUDA_SUCCESS && context != nullptr) {
     FenceTracker::passed(*context, began);
+    pools_.after_synchronise(context->device);
   }
   imports_.poll();
   return result;

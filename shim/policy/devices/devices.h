@@ -27,6 +27,7 @@ struct Preallocation {
   std::uint64_t headroom = 0;       // of the really free memory that it leaves alone
   bool exact = false;               // all of it or nothing
   std::uint64_t granule_bytes = 0;  // of each granule; 0: by its size
+  std::uint64_t release_threshold = UINT64_MAX;  // of free memory that the pools of the device keep
 };
 
 // A group with which this process shares a limit.

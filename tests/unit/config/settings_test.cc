@@ -44,6 +44,9 @@ const Row kRows[] = {
     {"RATION_BACKING=auto", true},
     {"RATION_GRANULE=64MiB", true},
     {"RATION_GRANULE=0", false},
+    {"RATION_RELEASE_THRESHOLD=0", true},
+    {"RATION_RELEASE_THRESHOLD=2g", true},
+    {"RATION_RELEASE_THRESHOLD=5", false},
     {"RATION_BACKING=mmap", false},
     {"RATION_FREE=deferred", true},
     {"RATION_FREE=synchronous", true},
@@ -181,6 +184,7 @@ TEST_CASE("the defaults are those of the table") {
   CHECK_FALSE(std::get<bool>(settings.async_preallocate));
   CHECK(settings.backing == Backing::kAuto);
   CHECK_FALSE(settings.granule.has_value());
+  CHECK_FALSE(settings.release_threshold.has_value());
   CHECK(settings.free == Free::kDeferred);
   CHECK(settings.managed == Managed::kLimit);
   CHECK(settings.show_limit);
@@ -198,6 +202,7 @@ TEST_CASE("every setting reaches its member") {
                                   "RATION_ASYNC_PREALLOCATE=-1",
                                   "RATION_BACKING=vmm",
                                   "RATION_GRANULE=64MiB",
+                                  "RATION_RELEASE_THRESHOLD=0",
                                   "RATION_FREE=synchronous",
                                   "RATION_MANAGED=count",
                                   "RATION_LARGE_ALIGNMENT=2MiB",
@@ -220,6 +225,7 @@ TEST_CASE("every setting reaches its member") {
   CHECK(std::get<bool>(settings.async_preallocate));
   CHECK(settings.backing == Backing::kVmm);
   CHECK(settings.granule == Size::of_bytes(64ull << 20));
+  CHECK(settings.release_threshold == Size::of_bytes(0));
   CHECK(settings.free == Free::kSynchronous);
   CHECK(settings.managed == Managed::kCount);
   CHECK(settings.large_alignment == Size::of_bytes(2ull << 20));
@@ -234,7 +240,7 @@ TEST_CASE("every setting reaches its member") {
   CHECK(settings.wait == std::chrono::minutes(2));
   CHECK(settings.state_directory == "/s");
   CHECK(settings.summary_directory == "/t");
-  CHECK(settings.origins.size() == 21);
+  CHECK(settings.origins.size() == 22);
   CHECK(settings.origins[0].key == "mode");
   CHECK(settings.origins[0].value == "direct");
 }

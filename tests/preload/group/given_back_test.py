@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""A member that preallocated more than it uses gives the rest to a member that needs it; and what a pool keeps of free
+memory where RATION_RELEASE_THRESHOLD asks it to."""
+import pathlib
+
+from members import MIB, REFUSED, Machine, ended_clean, expect, expect_that
+from harness import GIB, main, of_type, read_log
+
+LIMIT = GIB
+GREEDY = {"RATION_MODE": "pool", "RATION_BACKING": "vmm", "RATION_HEADROOM": "0", "RATION_PREALLOCATE_AFTER": "0"}
+GROUP = GREEDY | {"RATION_GROUP": "g", "RATION_GROUP_LIMIT": str(LIMIT)}
+
+
+def waiting_member(folder, **more):
+    """One that does nothing cannot know; it gives at its next call, whichever that is."""
+    for call in ("alloc=1m", "query", "synchronize"):
+        (apart := folder_of(folder, call)).mkdir()
+        with Machine(apart, **GROUP, **more) as machine:
+            first, second = machine.member(), machine.member(RATION_LOG=machine.folder / "b")
+            first.do("alloc=600m free=0 context=0")
+            expect("all of it is preallocated", machine.reserved(), {first.pid: LIMIT})
+            expect("while the first does nothing", second("alloc=300m"), REFUSED)
+            first.do(call)
+            expect("after a call of the first", second("alloc=300m"), 0)
+            expect_that(f"the limit {machine.reserved()}", sum(machine.reserved().values()) <= LIMIT)
+            second.do("use=1")
+            ended_clean(machine)
+        reasons = [one["reason"] for one in of_type(read_log(apart / "b"), "oom")]
+        expect("the refusal's reason", reasons, ["group"])
+
+
+def folder_of(folder, name):
+    return pathlib.Path(folder) / name.replace("=", "_")
+
+
+def served(member, op):
+    """At once, or, where the machine is too busy for the other member to answer in time, at a later try."""
+    expect_that(f"{op} is served", any(member(op) == 0 for _ in range(30)))
+
+
+def working_member(folder):
+    """While the first works, the second is served."""
+    with Machine(folder, **GROUP) as machine:
+        first, second = machine.member(), machine.member()
+        first.do("alloc=600m free=0 context=0")
+        first.send("churn=1m")
+        expect("the first works", first.read(), "churning")
+        served(second, "alloc=300m")
+        served(second, "alloc=400m")
+        first.send("query")
+        expect("the end of its work", first.read(), "churn=1m: 0")
+        first.read()
+        expect_that(f"the limit {machine.reserved()}", sum(machine.reserved().values()) <= LIMIT)
+        ended_clean(machine)
+
+
+def what_is_used_stays(folder):
+    """Only what holds nothing is given."""
+    with Machine(folder, **GROUP) as machine:
+        first, second = machine.member(), machine.member()
+        first.do("alloc=600m use=0")
+        first.send("churn=1m")
+        expect("the first works", first.read(), "churning")
+        expect("more than is unused", second("alloc=500m"), REFUSED)
+        served(second, "alloc=300m")
+        first.send("use=0")
+        first.read()
+        expect("its block", first.read(), "use=0: 0")
+        ended_clean(machine)
+
+
+def neighbours(folder):
+    """Without a group the device is what they share."""
+    with Machine(folder, **GREEDY) as machine:
+        first, second = machine.member(), machine.member()
+        first.do("alloc=600m free=0 context=0")
+        first.send("churn=1m")
+        expect("the first works", first.read(), "churning")
+        served(second, "alloc=2g")
+        first.send("query")
+        first.read(), first.read()
+        ended_clean(machine)
+
+
+def threshold(folder):
+    """What is free beyond it goes back once it is clean; the pool keeps as much as it says."""
+    for keeps, least, most in ((0, 0, 4), (256, 256, 264), (None, 1024, 1024)):
+        (apart := folder_of(folder, str(keeps))).mkdir()
+        settings = {} if keeps is None else {"RATION_RELEASE_THRESHOLD": f"{keeps}MiB" if keeps else "0"}
+        with Machine(apart, **GROUP, **settings) as machine:
+            member = machine.member()
+            member.do("alloc=1m alloc=600m free=1 free=0 context=0 synchronize")
+            held = machine.reserved()[member.pid] // MIB
+            expect_that(f"it keeps {held} MiB with {keeps}", least <= held <= most)
+            member.do("alloc=600m use=2")
+            ended_clean(machine)
+
+
+main({"a member that does nothing gives at its next call": waiting_member, "a member that works gives at once": working_member,
+      "what is used stays": what_is_used_stays, "neighbours on a device": neighbours, "a release threshold": threshold})
