@@ -120,6 +120,7 @@ CUresult BlockPools::allocate(const Request &request, const Contexts::Current &w
     }
     if (tries == kMostTries || !miss.overtaken()) {
       denied = miss.reason();
+      release_unused(request.api, where.context, pool);
       return CUDA_ERROR_OUT_OF_MEMORY;
     }
   }
@@ -171,7 +172,8 @@ CUresult BlockPools::retire(const char *api, std::uint64_t address, std::optiona
   pending.close();
   if (due || bytes >= quarantine.large_bytes()) {
     quarantine.collect(Quarantine::Sealing::always);  // its error is for the allocation that needs the memory
-    give_back_surplus(api, owner->device);
+    keep_to_threshold(api, owner->device);
+    give_to_others(api, owner->device);
   }
   publish_change(pool, address, owner->device);
   reclaim_unshared(kFewKept);

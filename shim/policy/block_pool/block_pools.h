@@ -122,10 +122,10 @@ class BlockPools {
   void peer_may_access(int device, int peer) noexcept;
   // Publishes a device's figures in the ledger; the second only where they have changed enough (ledger::Account).
   void publish(int device) noexcept;
-  // Gives back what is free beyond the threshold, and what another process wishes for. Never waits. After frees, where
-  // the quarantine was asked.
-  void give_back_surplus(const char *api, int device) noexcept;
-  // The second half, for any call of the program's that is no hit.
+  // Gives back what is free beyond the threshold. Never waits. After frees, where the quarantine was asked.
+  void keep_to_threshold(const char *api, int device) noexcept;
+  // Gives another process what it wishes for of what is free. Never waits. In any call of the program's that is no hit:
+  // wishes are in shared memory.
   void give_to_others(const char *api, int device) noexcept;
   void publish_changes(int device) noexcept {
     if (ledger_.account(device).is_worth_publishing(used(device))) {
@@ -261,6 +261,8 @@ class BlockPools {
   static CUresult find_slab(const pool::Block &block, const ContextPool &pool, ledger::ExportedBlock &in);
   void choose_backing(const ContextRef &context, ContextPool &pool, DevicePoolState &state) noexcept;
   void give_up_addresses(const char *api, const Context &context, ContextPool &pool) noexcept;
+  // After a refusal: what a pool without any block holds may be what others lack.
+  void release_unused(const char *api, const ContextRef &context, ContextPool &pool) noexcept;
   // The device makes no granules: `reason`, which stderr is told if `is_said`.
   void have_no_granules(int device, DevicePoolState &state, const std::string &reason, bool is_said);
   CUresult allow_access(int device, std::uint64_t address, std::uint64_t bytes) noexcept;

@@ -88,7 +88,7 @@ void BlockPools::choose_backing(const ContextRef &context, ContextPool &pool, De
   GranuleMemory memory(*this, "cuMemCreate", context);
   const bool listed = slabs_.insert(layout->home, layout->home_bytes + layout->views_bytes, context);
   if (!listed || !pool.blocks.stitch_from(*layout)) {
-    if (tried == FirstGranule::Result::works && memory.unmap(layout->home, layout->page_bytes)) {
+    if (tried == FirstGranule::Result::works && first.handle() != 0 && memory.unmap(layout->home, layout->page_bytes)) {
       memory.release(first.handle(), layout->page_bytes);
     }
     if (listed) {
@@ -99,7 +99,7 @@ void BlockPools::choose_backing(const ContextRef &context, ContextPool &pool, De
   }
   journal_.record(events::SlabAlloc{layout->home, 0, context->device, context->number, slab, "cuMemAddressReserve",
                                     "range", 0, layout->home_bytes + layout->views_bytes});
-  if (tried == FirstGranule::Result::works) {
+  if (tried == FirstGranule::Result::works && first.handle() != 0) {
     note_granule(first.handle(), layout->page_bytes, "check", *context, start != 0 ? now_ns() - start : 0);
     if (!pool.blocks.add_mapped_granule(first.handle(), layout->page_bytes, memory)) {
       return_granule("cuMemCreate", context, first.handle(), layout->page_bytes);
@@ -239,6 +239,18 @@ void BlockPools::preallocate_granules(const Request &request, const Contexts::Cu
       }
       left -= granule.bytes;
     }
+  }
+}
+
+void BlockPools::release_unused(const char *api, const ContextRef &context, ContextPool &pool) noexcept {
+  if (!pool.blocks.stitches()) {
+    return;
+  }
+  const pool::Statistics held = pool.blocks.statistics();
+  if (held.used_bytes == 0 && held.retired_bytes == 0 && held.free_bytes != 0) {
+    const RelaxedCapture relaxed;
+    GranuleMemory memory(*this, api, context);
+    (void)pool.blocks.release_granules(UINT64_MAX, memory);
   }
 }
 

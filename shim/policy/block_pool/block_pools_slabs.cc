@@ -215,13 +215,9 @@ bool BlockPools::give_back_slabs(const Room::Need &need, Room::Patience patience
 }
 
 // A pool without a whole free granule has nothing to give, and is not searched again before more of it is free.
-void BlockPools::give_back_surplus(const char *api, int device) noexcept try {
+void BlockPools::keep_to_threshold(const char *api, int device) noexcept try {
   DevicePoolState *state = known_state(device);
-  if (state == nullptr) {
-    return;
-  }
-  give_to_others(api, device);
-  const std::uint64_t threshold = state->plan.release_threshold;
+  const std::uint64_t threshold = state != nullptr ? state->plan.release_threshold : UINT64_MAX;
   if (threshold == UINT64_MAX || !state->has_granules()) {
     return;
   }
@@ -245,8 +241,9 @@ void BlockPools::after_synchronise(int device) noexcept {
   DevicePoolState *state = known_state(device);
   if (state != nullptr && state->plan.release_threshold != UINT64_MAX) {
     state->quarantine.collect(Quarantine::Sealing::always);
+    keep_to_threshold("cuCtxSynchronize", device);
   }
-  give_back_surplus("cuCtxSynchronize", device);
+  give_to_others("cuCtxSynchronize", device);
 }
 
 void BlockPools::give_to_others(const char *api, int device) noexcept {

@@ -65,7 +65,7 @@ bool BlockPools::free_hit(std::uint64_t address) noexcept {
     settle_hit(current, freed.unserved_bytes);
   }
   if (freed.kind == ContextPool::Freed::due || freed.kind == ContextPool::Freed::large || freed.unserved_bytes != 0) {
-    give_back_surplus("cuMemFree_v2", freed.device);
+    keep_to_threshold("cuMemFree_v2", freed.device);
   }
   return freed.kind != ContextPool::Freed::no;
 }

@@ -32,11 +32,14 @@ FirstGranule::Result FirstGranule::make(GranuleKind &kind) {
     error = CUDA_SUCCESS;
     works = use(kind, error);
   }
-  if (works) {
-    return Result::works;
+  if (works && account.group_limit() != UINT64_MAX) {
+    undo();  // members that race for the last bytes would each hold one, and none would have enough
   }
   if (!made_) {
     account.release(layout_.page_bytes);
+  }
+  if (works) {
+    return Result::works;
   }
   return error == CUDA_ERROR_OUT_OF_MEMORY ? Result::no_room : Result::fails;
 }

@@ -26,6 +26,7 @@ VALUES = {
     "headroom": ([0, "2%", 0.02], [-1, True, {"0": "1g"}]),
     "async_preallocate": ([-1, 0, "-1", 1 << 30, -1.0], [-2, "all", True, "-1.0"]),
     "backing": (["slab", "vmm", "auto"], ["mmap", 1]),
+    "release_threshold": (["2MiB", "0", 64 << 20, 0.01], [5, True, "off"]),
     "granule": (["2MiB", "1GiB", 64 << 20, 0.01], [0, True, "off"]),
     "free": (["deferred", "synchronous"], ["sync", True]),
     "managed": (["limit", "count"], ["off", False]),

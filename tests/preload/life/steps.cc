@@ -142,20 +142,6 @@ CUresult watch(const std::string &) {
   return code;
 }
 
-// Allocates and frees blocks of this size until the next line of standard input.
-CUresult churn(const std::string &size) {
-  CUresult code = CUDA_SUCCESS;
-  dprintf(1, "churning\n");
-  for (pollfd input{0, POLLIN, 0}; code == CUDA_SUCCESS && poll(&input, 1, 0) == 0;) {
-    CUdeviceptr block = 0;
-    code = cuMemAlloc_v2(&block, bytes_of(size));
-    if (code == CUDA_SUCCESS) {
-      code = cuMemFree_v2(block);
-    }
-  }
-  return code;
-}
-
 // Replaces the process by a shell command.
 CUresult exec(const std::string &command) {
   execl("/bin/sh", "sh", "-c", ("exec " + command).c_str(), nullptr);
@@ -233,7 +219,6 @@ const std::map<std::string, Op> kOps = {
     {"pause", pause},
     {"obey", obey},
     {"watch", watch},
-    {"churn", churn},
     {"exec", exec},
     {"set", set_variable},
     {"open", [](auto &l) { return dlopen(l.c_str(), RTLD_NOW) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_FILE_NOT_FOUND; }},
