@@ -261,7 +261,7 @@ class BlockPools {
   static CUresult find_slab(const pool::Block &block, const ContextPool &pool, ledger::ExportedBlock &in);
   void choose_backing(const ContextRef &context, ContextPool &pool, DevicePoolState &state) noexcept;
   void give_up_addresses(const char *api, const Context &context, ContextPool &pool) noexcept;
-  // After a refusal: what a pool without any block holds may be what others lack.
+  // After a refusal: the granule of the check, where a pool has no other and no block, may be what others lack.
   void release_unused(const char *api, const ContextRef &context, ContextPool &pool) noexcept;
   // The device makes no granules: `reason`, which stderr is told if `is_said`.
   void have_no_granules(int device, DevicePoolState &state, const std::string &reason, bool is_said);

@@ -247,7 +247,7 @@ void BlockPools::release_unused(const char *api, const ContextRef &context, Cont
     return;
   }
   const pool::Statistics held = pool.blocks.statistics();
-  if (held.used_bytes == 0 && held.retired_bytes == 0 && held.free_bytes != 0) {
+  if (held.free_bytes == pool.layout.page_bytes && held.slab_bytes == held.free_bytes) {
     const RelaxedCapture relaxed;
     GranuleMemory memory(*this, api, context);
     (void)pool.blocks.release_granules(UINT64_MAX, memory);
