@@ -137,8 +137,7 @@ CUresult BlockPools::allocate(const Request &request, const Contexts::Current &w
   event.slab = outcome.block.slab;
   event.stitched = pool.is_stitched(outcome.block.address);
   journal_.record(event);
-  publish_change(pool, outcome.block.address, where.device);
-  give_to_others(request.api, where.device);
+  publish_change(request.api, pool, outcome.block.address, where.device);
   open_fast_path(pool, state);
   *address = outcome.block.address;
   return CUDA_SUCCESS;
@@ -173,9 +172,8 @@ CUresult BlockPools::retire(const char *api, std::uint64_t address, std::optiona
   if (due || bytes >= quarantine.large_bytes()) {
     quarantine.collect(Quarantine::Sealing::always);  // its error is for the allocation that needs the memory
     keep_to_threshold(api, owner->device);
-    give_to_others(api, owner->device);
   }
-  publish_change(pool, address, owner->device);
+  publish_change(api, pool, address, owner->device);
   reclaim_unshared(kFewKept);
   return CUDA_SUCCESS;
 }

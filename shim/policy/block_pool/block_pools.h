@@ -124,8 +124,8 @@ class BlockPools {
   void publish(int device) noexcept;
   // Gives back what is free beyond the threshold. Never waits. After frees, where the quarantine was asked.
   void keep_to_threshold(const char *api, int device) noexcept;
-  // Gives another process what it wishes for of what is free. Never waits. In any call of the program's that is no hit:
-  // wishes are in shared memory.
+  // Gives another process what it wishes for of what is free. Never waits. In a call of the program's that touches shared
+  // memory anyway.
   void give_to_others(const char *api, int device) noexcept;
   void publish_changes(int device) noexcept {
     if (ledger_.account(device).is_worth_publishing(used(device))) {
@@ -213,8 +213,12 @@ class BlockPools {
   // The live ones of a device. Takes each pool's lock.
   std::uint64_t stitched_blocks(int device) noexcept;
   // After a call that took or retired the block: the counts of stitched blocks change whatever their size.
-  void publish_change(const ContextPool &pool, std::uint64_t address, int device) noexcept {
-    pool.is_stitched(address) ? publish(device) : publish_changes(device);
+  // A call that publishes touches shared memory anyway, so it looks there for wishes.
+  void publish_change(const char *api, const ContextPool &pool, std::uint64_t address, int device) noexcept {
+    if (pool.is_stitched(address) || ledger_.account(device).is_worth_publishing(used(device))) {
+      publish(device);
+      give_to_others(api, device);
+    }
   }
   bool has_rise_to_publish(const ContextPool &pool, std::uint64_t bytes) const;
   std::uint64_t most_to_free_unpublished(const ContextPool &pool) const;
