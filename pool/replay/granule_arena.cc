@@ -1,5 +1,6 @@
 #include "pool/replay/granule_arena.h"
 
+#include <algorithm>
 #include <ostream>
 
 #include "pool/replay/granule_costs.h"
@@ -15,8 +16,13 @@ constexpr std::uint64_t kViewsBytes = std::uint64_t{1} << 46;
 
 }  // namespace
 
-GranuleArena::GranuleArena(std::uint64_t bytes) : bytes_(bytes / kPageBytes * kPageBytes) {
-  for (std::uint64_t page = bytes / kPageBytes; page-- > 0;) free_.push_back(page);
+GranuleArena::GranuleArena(std::uint64_t bytes)
+    : bytes_(bytes / kPageBytes * kPageBytes), free_{{0, bytes / kPageBytes}}, free_pages_(bytes / kPageBytes) {}
+
+std::uint64_t GranuleArena::page_of(const std::vector<Run> &runs, std::uint64_t page) {
+  auto run = runs.begin();
+  for (; page >= run->count; ++run) page -= run->count;
+  return run->first + page;
 }
 
 void GranuleArena::preallocate(SharedPool &pool) {
@@ -35,7 +41,7 @@ void GranuleArena::write_pages(std::ostream &out, const SharedPool &pool, const 
   std::uint64_t left = block.requested;
   for (const stitch::Stitcher::Backing &each : pool.backing(block)) {
     if (left == 0) break;
-    out << ' ' << handles_.at(each.handle).at(each.page);
+    out << ' ' << page_of(handles_.at(each.handle), each.page);
     const std::uint64_t bytes = std::min(left, each.bytes);
     if (bytes != kPageBytes) out << ':' << each.offset;
     left -= bytes;
@@ -44,9 +50,16 @@ void GranuleArena::write_pages(std::ostream &out, const SharedPool &pool, const 
 
 std::optional<std::uint64_t> GranuleArena::create(std::uint64_t bytes) noexcept {
   if (bytes == 0 || bytes % kPageBytes != 0 || bytes > room()) return std::nullopt;
-  std::vector<std::uint64_t> pages(free_.end() - static_cast<std::ptrdiff_t>(bytes / kPageBytes), free_.end());
-  free_.resize(free_.size() - pages.size());
-  handles_.emplace(++last_handle_, std::move(pages));
+  std::vector<Run> &runs = handles_[++last_handle_];
+  for (std::uint64_t left = bytes / kPageBytes; left != 0;) {
+    Run &next = free_.back();
+    const std::uint64_t count = std::min(left, next.count);
+    runs.push_back({next.first, count});
+    left -= count;
+    next = {next.first + count, next.count - count};
+    if (next.count == 0) free_.pop_back();
+  }
+  free_pages_ -= bytes / kPageBytes;
   ++calls_.create;
   calls_.us += costs::kCreateUs * costs::factor(bytes);
   return last_handle_;
@@ -55,13 +68,14 @@ std::optional<std::uint64_t> GranuleArena::create(std::uint64_t bytes) noexcept 
 void GranuleArena::release(std::uint64_t handle, std::uint64_t bytes) noexcept {
   const auto at = handles_.find(handle);
   free_.insert(free_.end(), at->second.begin(), at->second.end());
+  free_pages_ += bytes / kPageBytes;
   handles_.erase(at);
   ++calls_.release;
   calls_.us += costs::kReleaseUs * costs::factor(bytes);
 }
 
 bool GranuleArena::map(Address address, std::uint64_t handle, std::uint64_t bytes) noexcept {
-  if (handles_.at(handle).size() * kPageBytes != bytes || !mappings_.emplace(address, bytes).second) return false;
+  if (!handles_.contains(handle) || !mappings_.emplace(address, bytes).second) return false;
   ++calls_.map;
   calls_.us += costs::kMapUs * costs::factor(bytes);
   return true;

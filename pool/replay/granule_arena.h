@@ -31,18 +31,26 @@ class GranuleArena final : public Upstream, public stitch::DeviceMemory {
   bool unmap(Address address, std::uint64_t bytes) noexcept override;
 
   stitch::DeviceMemory *memory() noexcept override { return this; }
-  std::uint64_t room() noexcept override { return free_.size() * kPageBytes; }
+  std::uint64_t room() noexcept override { return free_pages_ * kPageBytes; }
   bool collect() noexcept override { return false; }
   std::optional<Slab> grow(std::uint64_t bytes) noexcept override;
   void shrink(const Slab &slab) noexcept override { release(slab.id, slab.bytes); }
   bool wait() noexcept override { return false; }
 
  private:
+  // Neighbouring pages, so that an arena of any size needs little memory.
+  struct Run {
+    std::uint64_t first;
+    std::uint64_t count;
+  };
+  [[nodiscard]] static std::uint64_t page_of(const std::vector<Run> &runs, std::uint64_t page);
+
   const std::uint64_t bytes_;
   DriverCalls calls_;
-  std::vector<std::uint64_t> free_;                                        // pages
-  std::unordered_map<std::uint64_t, std::vector<std::uint64_t>> handles_;  // their pages
-  std::map<Address, std::uint64_t> mappings_;                              // bytes
+  std::vector<Run> free_;  // the next one to give is last
+  std::uint64_t free_pages_;
+  std::unordered_map<std::uint64_t, std::vector<Run>> handles_;  // their pages
+  std::map<Address, std::uint64_t> mappings_;                    // bytes
   std::uint64_t last_handle_ = 0;
 };
 

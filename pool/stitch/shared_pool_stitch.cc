@@ -146,8 +146,7 @@ bool SharedPool::add_granule(std::uint64_t handle, std::uint64_t bytes, stitch::
   return true;
 }
 
-bool SharedPool::add_mapped_granule(std::uint64_t handle, std::uint64_t bytes,
-                                    stitch::DeviceMemory &memory) noexcept {
+bool SharedPool::add_mapped_granule(std::uint64_t handle, std::uint64_t bytes, stitch::DeviceMemory &memory) noexcept {
   bool added = false;
   Address home = 0;
   {

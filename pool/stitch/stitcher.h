@@ -28,7 +28,7 @@ struct Layout {
   std::uint64_t home_bytes;  // of this many bytes at most once in use: twice the memory or more
   Address views;
   std::uint64_t views_bytes;
-  std::uint64_t slab;  // the id of the home range in the pool
+  std::uint64_t slab;                        // the id of the home range in the pool
   std::uint64_t granule_bytes = UINT64_MAX;  // of what it grows by: no handle is larger
 };
 

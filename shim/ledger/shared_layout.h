@@ -50,8 +50,8 @@ struct Wanted {
     return units << (kSlotBits + kNumberBits) | (number & ((1U << kNumberBits) - 1)) << kSlotBits | slot;
   }
   static Wanted of(std::uint64_t word) {
-    return {static_cast<std::uint32_t>(word & ((1U << kSlotBits) - 1)),
-            word >> kSlotBits & ((1U << kNumberBits) - 1), word >> (kSlotBits + kNumberBits) << kUnitShift};
+    return {static_cast<std::uint32_t>(word & ((1U << kSlotBits) - 1)), word >> kSlotBits & ((1U << kNumberBits) - 1),
+            word >> (kSlotBits + kNumberBits) << kUnitShift};
   }
 };
 static_assert(kSlots == 1U << Wanted::kSlotBits);

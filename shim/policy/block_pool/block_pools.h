@@ -124,8 +124,8 @@ class BlockPools {
   void publish(int device) noexcept;
   // Gives back what is free beyond the threshold. Never waits. After frees, where the quarantine was asked.
   void keep_to_threshold(const char *api, int device) noexcept;
-  // Gives another process what it wishes for of what is free. Never waits. In a call of the program's that touches shared
-  // memory anyway.
+  // Gives another process what it wishes for of what is free. Never waits. In a call of the program's that touches
+  // shared memory anyway.
   void give_to_others(const char *api, int device) noexcept;
   void publish_changes(int device) noexcept {
     if (ledger_.account(device).is_worth_publishing(used(device))) {
@@ -203,7 +203,7 @@ class BlockPools {
     bool has_granules() const { return page_bytes.load() != 0 && page_bytes.load() != kNotKnown; }
     std::atomic<std::uint64_t> gave_ns{0};     // when another process's wish was granted last
     std::atomic<std::uint64_t> kept_bytes{0};  // free beyond the threshold, but in no whole granule
-    std::atomic<std::uint64_t> peers{0};               // a bit for each device that may access this one's memory
+    std::atomic<std::uint64_t> peers{0};       // a bit for each device that may access this one's memory
   };
 
   DevicePoolState &state_of(int device);

@@ -20,9 +20,9 @@ class FirstGranule {
   FirstGranule(const FirstGranule &) = delete;
   FirstGranule &operator=(const FirstGranule &) = delete;
 
-  // Where it works, the granule is mapped at the start of the home range, and charged. Where it does not, or the process
-  // shares a limit, it is gone; or it stays charged if the driver refuses that, too. A driver that refuses `kind` gets
-  // a plain one.
+  // Where it works, the granule is mapped at the start of the home range, and charged. Where it does not, or the
+  // process shares a limit, it is gone; or it stays charged if the driver refuses that, too. A driver that refuses
+  // `kind` gets a plain one.
   Result make(GranuleKind &kind);
   // 0: it is gone.
   std::uint64_t handle() const { return made_ ? handle_ : 0; }

@@ -22,11 +22,11 @@ struct DeviceLimit {
 
 // What the first pool of a device takes at once. All in bytes.
 struct Preallocation {
-  std::uint64_t bytes = 0;          // 0: it grows on demand
-  std::uint64_t after = 0;          // as soon as that many are live there
-  std::uint64_t headroom = 0;       // of the really free memory that it leaves alone
-  bool exact = false;               // all of it or nothing
-  std::uint64_t granule_bytes = 0;  // of each granule; 0: by its size
+  std::uint64_t bytes = 0;                       // 0: it grows on demand
+  std::uint64_t after = 0;                       // as soon as that many are live there
+  std::uint64_t headroom = 0;                    // of the really free memory that it leaves alone
+  bool exact = false;                            // all of it or nothing
+  std::uint64_t granule_bytes = 0;               // of each granule; 0: by its size
   std::uint64_t release_threshold = UINT64_MAX;  // of free memory that the pools of the device keep
 };
 

@@ -61,7 +61,9 @@ int main() {
   MUST(cuMemFree(block));
   MUST(cuCtxSynchronize());
   const double again = time_of([&] { MUST(cuMemAlloc(&block, kBytes)); });
-  std::printf("{\"fillers\": %zu, \"calls_us\": %.1f, \"stitched_us\": %.1f, \"again_us\": %.1f, \"stitched_over_calls\": %.3f}\n",
-              fillers.size(), calls, stitched, again, stitched / calls);
+  std::printf(
+      "{\"fillers\": %zu, \"calls_us\": %.1f, \"stitched_us\": %.1f, \"again_us\": %.1f, \"stitched_over_calls\": "
+      "%.3f}\n",
+      fillers.size(), calls, stitched, again, stitched / calls);
   return 0;
 }

@@ -88,7 +88,7 @@ TEST_CASE("the end counts the most granules held at once, and all stitched block
   journal.describe(two_devices(), 0);
   const events::DeviceTally &tally = journal.tally().devices[1];
   journal.record(a_slab_alloc(1, 1000, 1));
-  for (const std::uint64_t number : {2, 3, 4}) {
+  for (const std::uint64_t number : {2U, 3U, 4U}) {
     journal.record(a_granule(number, 2000, 1));
   }
   journal.record(a_granule_end(3, 2000, 1));
