@@ -26,12 +26,14 @@ std::uint64_t GranuleArena::page_of(const std::vector<Run> &runs, std::uint64_t 
 }
 
 void GranuleArena::preallocate(SharedPool &pool) {
-  (void)pool.stitch_from({.page_bytes = kPageBytes,
-                          .home = kHome,
-                          .home_bytes = stitch::home_bytes(bytes_, kPageBytes),
-                          .views = kViews,
-                          .views_bytes = kViewsBytes,
-                          .slab = 1});
+  if (!pool.stitch_from({.page_bytes = kPageBytes,
+                         .home = kHome,
+                         .home_bytes = stitch::home_bytes(bytes_, kPageBytes),
+                         .views = kViews,
+                         .views_bytes = kViewsBytes,
+                         .slab = 1})) {
+    throw TraceError("no addresses for an arena of " + std::to_string(bytes_) + " bytes in granules");
+  }
   for (const std::uint64_t bytes : stitch::preallocation_sizes(bytes_, kPageBytes)) {
     if (const std::optional<std::uint64_t> handle = create(bytes)) (void)pool.add_granule(*handle, bytes, *this);
   }

@@ -199,6 +199,7 @@ int run(Arguments arguments) {
   result["clock_ns"] = measured.clock_ns;
   result["metadata_bytes_per_block"] = measured.metadata_bytes_per_block;
   print(result, arguments.json);
+  if (!std::cout.flush()) throw TraceError("cannot write to standard output");
   return 0;
 }
 

@@ -90,8 +90,10 @@ bool fits(const Trace &trace, std::uint64_t arena_bytes, Backing backing) {
 bool fits_about(const Trace &trace, std::uint64_t &middle, std::uint64_t least, Backing backing) {
   if (backing == Backing::slab) return fits(trace, middle, backing);
   const std::uint64_t step = std::max(middle / 4000, GranuleArena::kPageBytes);
-  for (int i = 0; i < 3 && middle >= least; ++i, middle -= step) {
+  for (int i = 0; i < 3 && middle >= least; ++i) {
     if (fits(trace, middle, backing)) return true;
+    if (middle < step) return false;
+    middle -= step;
   }
   return false;
 }
@@ -124,7 +126,7 @@ std::uint64_t find_minimum(const Trace &trace, Backing backing) {
       failing = middle;
     }
   }
-  return fitting;
+  return backing == Backing::slab ? fitting : fitting / GranuleArena::kPageBytes * GranuleArena::kPageBytes;
 }
 
 }  // namespace ration::pool::replay

@@ -60,8 +60,13 @@ bool start(const EnvironmentBlock &environment, pid_t &process) {
 
 }  // namespace
 
-Json ask_driver(const RunRequest &request, EnvironmentBlock environment) try {
-  const Library library = find_library();
+Json ask_driver(const RunRequest &request, EnvironmentBlock environment) {
+  Library library;
+  try {
+    library = find_library();
+  } catch (const Refusal &) {  // none beside this program
+    return Json::array();
+  }
   const TemporaryFolder folder;
   if (folder.path().empty()) {
     return Json::array();
@@ -86,8 +91,6 @@ Json ask_driver(const RunRequest &request, EnvironmentBlock environment) try {
   std::getline(file, line);
   const Json meta = Json::parse(line, nullptr, false);
   return meta.is_object() && meta.contains("devices") ? meta["devices"] : Json::array();
-} catch (const Refusal &) {  // no library beside this program
-  return Json::array();
 }
 
 int answer_probe() {

@@ -110,7 +110,7 @@ void print_table(const config::Settings &settings, const Json &devices) {
 
 }  // namespace
 
-int run_verb(const EnvRequest &request) {
+int run_verb(const EnvRequest &request) try {
   if (request.answers_probe) {
     return answer_probe();
   }
@@ -131,6 +131,11 @@ int run_verb(const EnvRequest &request) {
     print_table(settings, devices);
   }
   return flush_stdout() && !fatal ? 0 : kOurError;
+} catch (const Refusal &refusal) {  // of --sim
+  if (!refusal.line.empty()) {
+    log_line("env: " + refusal.line);
+  }
+  return refusal.exit_status;
 }
 
 }  // namespace ration::cli

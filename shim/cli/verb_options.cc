@@ -45,7 +45,11 @@ constexpr const char *kRunFooter =
 constexpr const char *kPsFooter =
     "RESERVED is what the device holds for the process, and what counts against limits; USED is what the program "
     "holds\n"
-    "of it; LIMIT is the process's own. The second table shows groups and what their members share. All processes "
+    "of it; LIMIT is the process's own; PEAK is the most that was reserved; FAILS counts refused allocations. "
+    "GRANULES\n"
+    "is the number of handles of physical memory in its pools, STITCHED that of its blocks for which granules were\n"
+    "mapped side by side; a narrow terminal leaves both out. The second table shows groups and what their members "
+    "share. All processes "
     "with\n"
     "the same state folder (RATION_STATE_DIR) are shown, inside and outside of containers. No process is disturbed.\n\n"
     "Examples:\n"

@@ -71,6 +71,7 @@ struct GroupState {
     int pid;  // in its own PID namespace
     std::string program;
     std::uint64_t reserved;
+    std::uint64_t used;
   };
   std::vector<Holder> holders;
 };
@@ -133,6 +134,7 @@ struct Trim {
   const char *api;
   std::uint64_t slabs;
   std::uint64_t bytes;
+  std::uint64_t granules = 0;
 };
 
 // The memory that the driver's own pools hold on a device has changed.

@@ -60,7 +60,8 @@ void format(Line &line, const Oom &event, int thread) {
   }
   nlohmann::ordered_json holders = nlohmann::ordered_json::array();
   for (const GroupState::Holder &holder : event.group.holders) {
-    holders.push_back({{"pid", holder.pid}, {"exe", holder.program}, {"reserved", holder.reserved}});
+    holders.push_back(
+        {{"pid", holder.pid}, {"exe", holder.program}, {"reserved", holder.reserved}, {"used", holder.used}});
   }
   add(line, R"(,"group":"{}","group_limit":{},"group_reserved":{},"holders":{})", event.group.name, event.group.limit,
       event.group.reserved, holders.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
@@ -78,8 +79,13 @@ void format(Line &line, const SlabAlloc &event, int thread) {
 }
 
 void format(Line &line, const SlabFree &event, int thread) {
-  add(line, R"({{"t":"slab_free","tid":{},"dev":{},"ctx":{},"slab":{},"addr":"{:#x}","size":{},"api":"{}")", thread,
-      event.device, event.context, event.slab, event.address, event.size, event.api);
+  add(line,
+      R"({{"t":"slab_free","tid":{},"dev":{},"ctx":{},"slab":{},"addr":"{:#x}","size":{},"backend":"{}","api":"{}")",
+      thread, event.device, event.context, event.slab, event.address, event.size,
+      event.granule     ? "cuMemCreate"
+      : event.size == 0 ? "cuMemAddressReserve"
+                        : "cuMemAlloc_v2",
+      event.api);
 }
 
 void format(Line &line, const Wait &event, int thread) {
@@ -93,8 +99,8 @@ void format(Line &line, const Sample &event, int thread) {
 }
 
 void format(Line &line, const Trim &event, int thread) {
-  add(line, R"({{"t":"trim","tid":{},"dev":{},"api":"{}","slabs":{},"bytes":{})", thread, event.device, event.api,
-      event.slabs, event.bytes);
+  add(line, R"({{"t":"trim","tid":{},"dev":{},"api":"{}","slabs":{},"granules":{},"bytes":{})", thread, event.device,
+      event.api, event.slabs, event.granules, event.bytes);
 }
 
 void format_dropped(Line &line, std::uint64_t count) {
@@ -129,7 +135,7 @@ void format_end(Line &line, const SummaryPage &tally, std::uint64_t dropped, std
     stitched += fmt::format("{}{}", comma, load(device.stitched));
   }
   add(line,
-      R"({{"t":"end","status":"exit","peak":[{}],"reserved_peak":[{}],"live":[{}],"granules":[{}],"stitched":[{}],)"
+      R"({{"t":"end","status":"exit","peak":[{}],"reserved_peak":[{}],"live":[{}],"granules_peak":[{}],"stitched":[{}],)"
       R"("allocs":{},"frees":{},"ooms":{},"refused_ipc":{},"waits":{},"failed_allocs":{},"failed_frees":{},)"
       R"("null_frees":{},"unknown_versions":{},"dropped":{})",
       peaks, reserved_peaks, live, granules, stitched, allocs, frees, denied, load(tally.refused_shares), waits,

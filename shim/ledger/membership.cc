@@ -238,7 +238,8 @@ std::vector<Holder> Membership::holders(int device, std::size_t most) const {
     const LastOperation last = last_operation(file_, index, i, file_.header().device[index].total.load());
     if (last.held > 0 && slot.life.load(std::memory_order_acquire) == life) {
       const std::size_t length = strnlen(slot.program, sizeof(slot.program));
-      holders.push_back({slot.pid.load(std::memory_order_relaxed), std::string(slot.program, length), last.held});
+      holders.push_back({slot.pid.load(std::memory_order_relaxed), std::string(slot.program, length), last.held,
+                         slot.cells[index].used.load(std::memory_order_relaxed)});
     }
   }
   std::sort(holders.begin(), holders.end(), [](const Holder &a, const Holder &b) { return a.reserved > b.reserved; });
@@ -293,7 +294,9 @@ std::uint64_t Membership::last_wish(int device) const {
 
 std::uint64_t Membership::wished_by_another(std::uint64_t wish) const {
   const shared::Wanted wanted = shared::Wanted::of(wish);
-  return wanted.slot == slot_ ? 0 : wanted.bytes;
+  const bool lives = is_here(0) && wanted.slot < file_.slots() &&
+                     (file_.slot(wanted.slot).life.load(std::memory_order_relaxed) & 1) != 0;
+  return wanted.slot == slot_ || !lives ? 0 : wanted.bytes;
 }
 
 std::uint64_t Membership::surplus(int device) const {

@@ -37,6 +37,7 @@ struct Holder {
   int pid = 0;
   std::string program;
   std::uint64_t reserved = 0;
+  std::uint64_t used = 0;  // as it published it last
 };
 
 // Of one process on one device: more than any has, and so little that the sum over all members never wraps around.

@@ -68,7 +68,7 @@ std::string count_line(const Row &row) {
     line += "; reserved at most " + exact(device.reserved_peak_bytes);
   }
   if (device.stitched != 0) {
-    line += "; stitched: " + counted(device.stitched, "block", "blocks") + ", of at most " +
+    line += "; stitched: " + counted(device.stitched, "block", "blocks") + "; held at most " +
             counted(device.granules_peak, "granule", "granules");
   }
   return line;

@@ -262,6 +262,8 @@ class BlockPools {
   void slab_gone(int device, std::uint64_t bytes) noexcept;
   CUdevice handle_of(int device);
   bool loses_much(CUdevice device, std::uint64_t page_bytes);
+  // How large the granules of a device are for its limit. `asked`: 0 for no size.
+  std::uint64_t granule_bytes_on(int device, std::uint64_t page_bytes, std::uint64_t asked);
   static CUresult find_slab(const pool::Block &block, const ContextPool &pool, ledger::ExportedBlock &in);
   void choose_backing(const ContextRef &context, ContextPool &pool, DevicePoolState &state) noexcept;
   void give_up_addresses(const char *api, const Context &context, ContextPool &pool) noexcept;

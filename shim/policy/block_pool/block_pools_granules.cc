@@ -27,7 +27,7 @@ CUdevice BlockPools::handle_of(int device) {
 
 Backing BlockPools::backing_on(CUdevice device, std::string &reason) {
   if (backing_ == Backing::slab) {
-    reason = "it was asked for";
+    reason = "slab was asked for";
     return Backing::slab;
   }
   const GranuleMemory::Support found = GranuleMemory::support_on(device);
@@ -36,7 +36,21 @@ Backing BlockPools::backing_on(CUdevice device, std::string &reason) {
     reason = "the limit is not in whole granules";
     return Backing::slab;
   }
-  return found.page_bytes != 0 ? Backing::vmm : Backing::slab;
+  if (found.page_bytes == 0) {
+    return Backing::slab;
+  }
+  if (const Device *known = devices_.find_handle(device)) {
+    const std::uint64_t asked = devices_.preallocation_on(known->ordinal).granule_bytes;
+    const std::uint64_t bytes = granule_bytes_on(known->ordinal, found.page_bytes, asked);
+    reason = "granules of " + std::to_string(bytes >> 20U) + " MiB, in pages of " +
+             std::to_string(found.page_bytes >> 20U) + " MiB";
+  }
+  return Backing::vmm;
+}
+
+std::uint64_t BlockPools::granule_bytes_on(int device, std::uint64_t page_bytes, std::uint64_t asked) {
+  return pool::stitch::granule_bytes(std::min(most_bytes(device), ledger_.account(device).group_limit()), page_bytes,
+                                     asked);
 }
 
 bool BlockPools::loses_much(CUdevice device, std::uint64_t page_bytes) {
@@ -74,8 +88,7 @@ void BlockPools::choose_backing(const ContextRef &context, ContextPool &pool, De
     return known_to_work ? void() : have_no_granules(context->device, state, "the driver reserves no addresses", true);
   }
   // As in a preallocation: what it grows by would else lie across the places of blocks of its size.
-  layout->granule_bytes =
-      pool::stitch::granule_bytes(most_bytes(context->device), found.page_bytes, state.plan.granule_bytes);
+  layout->granule_bytes = granule_bytes_on(context->device, found.page_bytes, state.plan.granule_bytes);
   FirstGranule first(*this, context->device, *layout);
   const FirstGranule::Result tried = known_to_work ? FirstGranule::Result::no_room : first.make(found.kind);
   if (tried == FirstGranule::Result::fails) {
@@ -101,6 +114,7 @@ void BlockPools::choose_backing(const ContextRef &context, ContextPool &pool, De
                                     "range", 0, layout->home_bytes + layout->views_bytes});
   if (tried == FirstGranule::Result::works && first.handle() != 0) {
     note_granule(first.handle(), layout->page_bytes, "check", *context, start != 0 ? now_ns() - start : 0);
+    ledger_.account(context->device).request_publication();
     if (!pool.blocks.add_mapped_granule(first.handle(), layout->page_bytes, memory)) {
       return_granule("cuMemCreate", context, first.handle(), layout->page_bytes);
     }
@@ -221,7 +235,7 @@ void BlockPools::preallocate_granules(const Request &request, const Contexts::Cu
                                       DevicePoolState &state, std::uint64_t bytes) {
   GranuleMemory memory(*this, request.api, where.context);
   const std::uint64_t page_bytes = state.page_bytes.load();
-  for (std::uint64_t size : pool::stitch::preallocation_sizes(bytes, page_bytes, state.plan.granule_bytes)) {
+  for (std::uint64_t size : pool::stitch::preallocation_sizes(bytes, page_bytes, pool.layout.granule_bytes)) {
     for (std::uint64_t left = size; left >= page_bytes;) {
       size = std::min(size, left);
       pool::Slab granule{};
@@ -257,6 +271,7 @@ void BlockPools::release_unused(const char *api, const ContextRef &context, Cont
 // Nothing waits for it: what is in no block is clean. REQUIRES: the quarantine was asked lately.
 std::uint64_t BlockPools::give_back_granules(const Room::Need &need) noexcept try {
   std::uint64_t released = 0;
+  std::uint64_t granules = 0;
   for (const ContextRef &context : pooled_on(need.device)) {
     ContextPool &pool = *existing_pool(*context);
     if (&pool == need.asking || !pool.blocks.stitches()) {
@@ -270,9 +285,10 @@ std::uint64_t BlockPools::give_back_granules(const Room::Need &need) noexcept tr
     GranuleMemory memory(*this, need.api, context);
     const std::uint64_t wanted = need.bytes == 0 ? UINT64_MAX : need.bytes - std::min(need.bytes, released);
     released += wanted == 0 ? 0 : pool.blocks.release_granules(wanted, memory);
+    granules += memory.released();
   }
   if (released > 0) {
-    journal_.record(events::Trim{need.device, need.api, 0, released});
+    journal_.record(events::Trim{need.device, need.api, 0, released, granules});
   }
   return released;
 } catch (...) {  // no memory of the host to list the pools

@@ -139,6 +139,7 @@ void GranuleMemory::release(std::uint64_t handle, std::uint64_t bytes) noexcept 
   pools_.note_granule_end(handle, bytes, api_, *context_);
   if (real.cuMemRelease(handle) == CUDA_SUCCESS) {
     reserved_ += bytes;
+    ++released_;
   }
 }
 

@@ -26,6 +26,8 @@ class GranuleMemory final : public pool::stitch::DeviceMemory {
   bool allow(pool::Address address, std::uint64_t bytes) noexcept override;
   bool unmap(pool::Address address, std::uint64_t bytes) noexcept override;
   void settle() noexcept override;
+  // Handles.
+  std::uint64_t released() const { return released_; }
 
   // What a device's driver says of granules; asks, and takes nothing.
   struct Support {
@@ -45,6 +47,7 @@ class GranuleMemory final : public pool::stitch::DeviceMemory {
   const char *const api_;
   const ContextRef &context_;
   std::uint64_t reserved_ = 0;  // that no handle has
+  std::uint64_t released_ = 0;
 };
 
 }  // namespace ration::policy

@@ -18,6 +18,7 @@ constexpr std::uint64_t kSlabGranule = ContextPool::kFirstSlabBytes;
 constexpr std::uint64_t kLeastOfOneSize = 32U << 20U;
 
 constexpr std::uint64_t kGaveLatelyNs = 10'000'000;
+constexpr std::uint64_t kPartsOfFree = 4;
 
 constexpr std::uint64_t whole_slab(std::uint64_t bytes) {
   return (bytes + kSlabGranule - 1) / kSlabGranule * kSlabGranule;
@@ -176,9 +177,10 @@ std::uint64_t MissHandler::room() noexcept {
   return state_.full.load(std::memory_order_relaxed) ? 0 : account_.available();
 }
 
-// A part in vain would be missing elsewhere.
+// Processes that race for the last bytes would each hold a part, and none would have enough.
 std::optional<pool::Slab> MissHandler::grow_by_part(std::uint64_t bytes, std::uint64_t most_bytes) noexcept {
-  const bool in_parts = bytes > most_bytes && room() >= bytes && really_free().value_or(UINT64_MAX) >= bytes;
+  const std::uint64_t shared = std::min(account_.group_available(), really_free().value_or(UINT64_MAX));
+  const bool in_parts = bytes > most_bytes && room() >= bytes && shared / kPartsOfFree >= bytes;
   return grow(in_parts ? most_bytes : bytes);
 }
 
@@ -223,6 +225,9 @@ std::optional<pool::Slab> MissHandler::grow_now(std::uint64_t minimum_bytes) noe
     slab = take(minimum_bytes, minimum_bytes);
   }
   ReturningMemory returning(account_);
+  if (!slab && reason_ == events::Reason::device && returning.expected()) {
+    account_.want(minimum_bytes);  // others may give it sooner
+  }
   while (!slab && grow_error_ == CUDA_SUCCESS && reason_ == events::Reason::device && returning.expected()) {
     returning.sleep();
     slab = take(minimum_bytes, minimum_bytes);

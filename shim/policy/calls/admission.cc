@@ -33,7 +33,7 @@ void explain_group(const ledger::Account &account, events::GroupState &group) {
   group.limit = tightest->limit(place);
   group.reserved = tightest->total(place);
   for (ledger::Holder &holder : tightest->holders(place, kMostHolders)) {
-    group.holders.push_back({holder.pid, std::move(holder.program), holder.reserved});
+    group.holders.push_back({holder.pid, std::move(holder.program), holder.reserved, holder.used});
   }
 }
 

@@ -216,6 +216,11 @@ bool RoomMaker::ask_others(const Need &need, FunctionRef<std::uint64_t()> missin
       asked_ns = now;
     }
   }
+  account.reclaim_from_dead();  // one that died has answered, too
+  if (missing() == 0) {
+    record_wait(need, "members", start, before);
+    return true;
+  }
   in_vain.store(now_ns(), std::memory_order_relaxed);
   record_wait(need, "members", start, before);
   return false;

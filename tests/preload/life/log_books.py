@@ -112,7 +112,7 @@ class Books:
         devices = range(len(record["peak"]))
         expect("end.peak", record["peak"], [self.live_peak[device] for device in devices])
         expect("end.reserved_peak", record["reserved_peak"], [self.held_peak[device] for device in devices])
-        expect("end.granules", record["granules"], [self.granules_peak[device] for device in devices])
+        expect("end.granules", record["granules_peak"], [self.granules_peak[device] for device in devices])
         expect("end.stitched", record["stitched"], [self.stitched[device] for device in devices])
         expect("end.live", {one["dev"]: one["bytes"] for one in record["live"] if one["bytes"]},
                {device: size for device, size in self.live_bytes.items() if size})

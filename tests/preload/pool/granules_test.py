@@ -35,7 +35,7 @@ def answered(case, settings):
         expect_that("made of granules", slabs and all(slab["backend"] == "cuMemCreate" for slab in slabs))
         blocks, end = of_type(done.logs["run.jsonl"], "alloc"), done.logs["run.jsonl"][-1]
         expect("stitched blocks in the end", end["stitched"], [sum(block.get("stitched", False) for block in blocks)])
-        expect_that(f"{end['granules']} granules in the end", 0 < end["granules"][0] <= len(slabs))
+        expect_that(f"{end['granules_peak']} granules in the end", 0 < end["granules_peak"][0] <= len(slabs))
         expect_that(f"{end['stitched']} stitched blocks", case not in STITCHES or end["stitched"] >= STITCHES[case])
     return one
 
@@ -54,15 +54,18 @@ def backing_of(done):
 def chosen(folder):
     """auto: granules where the device has them."""
     done = run("granules", "questions", folder=sub(folder, "with"), RATION_MODE="pool", RATION_LIMIT=GIB, RATION_BACKING="auto")
-    expect("granules", backing_of(done), ("vmm", "the device maps granules of 2048 KiB", {"cuMemCreate"}))
+    expect("granules", backing_of(done), ("vmm", "granules of 2 MiB, in pages of 2 MiB", {"cuMemCreate"}))
     done = run("granules", "questions", folder=sub(folder, "asked"), RATION_MODE="pool", RATION_LIMIT=GIB, RATION_BACKING="slab")
-    expect("slabs", backing_of(done), ("slab", "it was asked for", {"cuMemAlloc_v2"}))
-    expect("the end", [done.logs["run.jsonl"][-1][key] for key in ("granules", "stitched")], [[0], [0]])
+    expect("slabs", backing_of(done), ("slab", "slab was asked for", {"cuMemAlloc_v2"}))
+    expect("the end", [done.logs["run.jsonl"][-1][key] for key in ("granules_peak", "stitched")], [[0], [0]])
 
 
 def told(_):
     """`ration env` says of each device what a pool there is made of, and why; without a driver it says nothing."""
-    for settings, backing, reason in (({}, "vmm", "the device maps granules of 2048 KiB"), ({"RATION_BACKING": "slab"}, "slab", "it was asked for"),
+    for settings, backing, reason in (({"RATION_LIMIT": "2GiB"}, "vmm", "granules of 2 MiB, in pages of 2 MiB"),
+                                      ({"RATION_LIMIT": "6GiB"}, "vmm", "granules of 4 MiB, in pages of 2 MiB"), ({"RATION_GRANULE": "64MiB"}, "vmm", "granules of 64 MiB, in pages of 2 MiB"),
+                                      ({"RATION_GRANULE": "1GiB", "RATION_LIMIT": "1GiB"}, "vmm", "granules of 64 MiB, in pages of 2 MiB"),
+                                      ({"RATION_BACKING": "slab"}, "slab", "slab was asked for"),
                                       ({"SIMCUDA_ATTRIBUTES": "102=0"}, "slab", "the device has no virtual memory management"),
                                       ({"RATION_LIMIT": "100000000"}, "slab", "the limit is not in whole granules")):
         done = subprocess.run([BUILD / "bin/ration", "env", "--json", "--sim", "2x8GiB"], env=clean_environment() | settings,

@@ -25,14 +25,14 @@ TEST_CASE("every record of the pool has the expected keys and values") {
                              close);
   CHECK(written(a_slab_free(2, 2097152, 1)) ==
         R"({"t":"slab_free","tid":7,"dev":1,"ctx":1,"slab":2,"addr":"0x20000000000","size":2097152,)"
-        R"("api":"cuCtxDestroy_v2")" +
+        R"("backend":"cuMemAlloc_v2","api":"cuCtxDestroy_v2")" +
             close);
   CHECK(written(events::Wait{1, "cuMemFree_v2", "synchronize", 3, 1536, 900, 700}) ==
         R"({"t":"wait","tid":7,"dev":1,"api":"cuMemFree_v2","how":"synchronize","blocks":3,"bytes":1536,)"
         R"("result":700,"dur":900)" +
             close);
   CHECK(written(events::Trim{1, "cuArrayCreate_v2", 2, 4194304}) ==
-        R"({"t":"trim","tid":7,"dev":1,"api":"cuArrayCreate_v2","slabs":2,"bytes":4194304)" + close);
+        R"({"t":"trim","tid":7,"dev":1,"api":"cuArrayCreate_v2","slabs":2,"granules":0,"bytes":4194304)" + close);
 }
 
 TEST_CASE("an oom record reports what is reserved, what could not be cleaned and why") {
@@ -100,7 +100,7 @@ TEST_CASE("the end counts the most granules held at once, and all stitched block
   CHECK(tally.granules == 2);
   journal.end(0);
   const json end = log_lines(folder / "log").back();
-  CHECK(end.at("granules") == json{0, 3});
+  CHECK(end.at("granules_peak") == json{0, 3});
   CHECK(end.at("stitched") == json{0, 2});
 }
 

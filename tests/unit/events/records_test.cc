@@ -145,7 +145,7 @@ TEST_CASE("every reason of a denial has the contract's name") {
 
 TEST_CASE("the last line has each device's peak and live blocks, and every count") {
   const json end = log_of(two_devices()).back();
-  CHECK(keys_of(end) == std::set<std::string>{"t", "ts", "status", "peak", "reserved_peak", "live", "granules",
+  CHECK(keys_of(end) == std::set<std::string>{"t", "ts", "status", "peak", "reserved_peak", "live", "granules_peak",
                                               "stitched", "allocs", "frees", "ooms", "refused_ipc", "waits",
                                               "failed_allocs", "failed_frees", "null_frees", "unknown_versions",
                                               "dropped", "seq"});
@@ -153,7 +153,7 @@ TEST_CASE("the last line has each device's peak and live blocks, and every count
   CHECK(end.at("peak") == json{512, 4096});
   CHECK(end.at("reserved_peak") == json{512, 4096});
   CHECK(end.at("live") == json{{{"dev", 0}, {"count", 1}, {"bytes", 512}}, {{"dev", 1}, {"count", 0}, {"bytes", 0}}});
-  CHECK(end.at("granules") == json{0, 0});
+  CHECK(end.at("granules_peak") == json{0, 0});
   CHECK(end.at("stitched") == json{0, 0});
   CHECK(end.at("allocs") == 2);
   CHECK(end.at("frees") == 1);

@@ -105,12 +105,12 @@ TEST_CASE("stitched blocks are reported where there were any, with the granules 
   CHECK(summary_lines({process(1, {pooled})})[1] == "  1 allocation, 1 free, 0 refused");
   pooled.stitched = 1;
   CHECK(summary_lines({process(1, {pooled})})[1] ==
-        "  1 allocation, 1 free, 0 refused; stitched: 1 block, of at most 12 granules");
+        "  1 allocation, 1 free, 0 refused; stitched: 1 block; held at most 12 granules");
   pooled.reserved_peak_bytes = 8ull << 30;
   pooled.stitched = 7;
   CHECK(summary_lines({process(1, {pooled})})[1] ==
-        "  1 allocation, 1 free, 0 refused; reserved at most 8,192 MiB (8589934592 bytes); stitched: 7 blocks, of at "
-        "most 12 granules");
+        "  1 allocation, 1 free, 0 refused; reserved at most 8,192 MiB (8589934592 bytes); stitched: 7 blocks; held "
+        "at most 12 granules");
 }
 
 TEST_CASE("a refused IPC handle is reported separately from refused memory") {
