@@ -2,9 +2,12 @@
 
 The environment comes from ration_preload_test (preload_test.cmake).
 """
+import atexit
+import functools
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -48,6 +51,13 @@ def clean_environment():
     return {key: value for key, value in os.environ.items() if not key.startswith(dropped)}
 
 
+@functools.cache
+def state_folder():
+    folder = tempfile.mkdtemp(prefix="ration-test-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
 @dataclass
 class Run:
     status: int
@@ -75,6 +85,7 @@ def through_the_runner(command, environment):
 def run(program, *arguments, preload=LIBRARIES, sim="sim", folder=None, **environment):
     """Runs a program of programs/ to its end. `folder`: where RATION_LOG is written, as run.jsonl."""
     child = clean_environment()
+    child["RATION_STATE_DIR"] = state_folder()  # its neighbours on the device are those of this test
     child["DRIVER_FOLDER"] = str(driver_folder(sim))
     child["LD_LIBRARY_PATH"] = f"{driver_folder(sim)}:{PROGRAMS}:{BUILD}/lib/ration/sim"
     if preload:
