@@ -43,15 +43,12 @@ constexpr const char *kRunFooter =
     "enforced (nothing was started); 126 not executable; 127 not found.";
 
 constexpr const char *kPsFooter =
-    "RESERVED is what the device holds for the process, and what counts against limits; USED is what the program "
-    "holds\n"
-    "of it; LIMIT is the process's own; PEAK is the most that was reserved; FAILS counts refused allocations. "
-    "GRANULES\n"
-    "is the number of handles of physical memory in its pools, STITCHED that of its blocks for which granules were\n"
-    "mapped side by side; a narrow terminal leaves both out. The second table shows groups and what their members "
-    "share. All processes "
-    "with\n"
-    "the same state folder (RATION_STATE_DIR) are shown, inside and outside of containers. No process is disturbed.\n\n"
+    "RESERVED is what the device holds for the process, and what counts against limits; USED is what the program\n"
+    "holds of it; LIMIT is the process's own; PEAK is the most that was reserved; FAILS counts refused allocations.\n"
+    "GRANULES is the number of handles of physical memory in its pools, STITCHED that of its blocks for which\n"
+    "granules were mapped side by side; a narrow terminal leaves both out. The second table shows groups and what\n"
+    "their members share. All processes with the same state folder (RATION_STATE_DIR) are shown, inside and outside\n"
+    "of containers. No process is disturbed.\n\n"
     "Examples:\n"
     "  ration ps\n"
     "  ration ps --json | jq '.processes[] | {pid, reserved}'\n"
