@@ -120,7 +120,9 @@ CUresult BlockPools::allocate(const Request &request, const Contexts::Current &w
     }
     if (tries == kMostTries || !miss.overtaken()) {
       denied = miss.reason();
-      release_unused(request.api, where.context, pool);
+      if (denied != events::Reason::limit) {  // its own limit concerns nobody else
+        release_unused(request.api, where.context, pool);
+      }
       return CUDA_ERROR_OUT_OF_MEMORY;
     }
   }
