@@ -120,9 +120,6 @@ CUresult BlockPools::allocate(const Request &request, const Contexts::Current &w
     }
     if (tries == kMostTries || !miss.overtaken()) {
       denied = miss.reason();
-      if (denied != events::Reason::limit) {  // its own limit concerns nobody else
-        release_unused(request.api, where.context, pool);
-      }
       return CUDA_ERROR_OUT_OF_MEMORY;
     }
   }

@@ -127,6 +127,9 @@ class BlockPools {
   // Gives another process what it wishes for of what is free. Never waits. In a call of the program's that touches
   // shared memory anyway.
   void give_to_others(const char *api, int device) noexcept;
+  // After a refusal: the granule of the check, where the context's pool has no other and no block, may be what others
+  // lack.
+  void release_unused(const char *api, const ContextRef &context) noexcept;
   void publish_changes(int device) noexcept {
     if (ledger_.account(device).is_worth_publishing(used(device))) {
       publish(device);
@@ -267,8 +270,6 @@ class BlockPools {
   static CUresult find_slab(const pool::Block &block, const ContextPool &pool, ledger::ExportedBlock &in);
   void choose_backing(const ContextRef &context, ContextPool &pool, DevicePoolState &state) noexcept;
   void give_up_addresses(const char *api, const Context &context, ContextPool &pool) noexcept;
-  // After a refusal: the granule of the check, where a pool has no other and no block, may be what others lack.
-  void release_unused(const char *api, const ContextRef &context, ContextPool &pool) noexcept;
   // The device makes no granules: `reason`, which stderr is told if `is_said`.
   void have_no_granules(int device, DevicePoolState &state, const std::string &reason, bool is_said);
   CUresult allow_access(int device, std::uint64_t address, std::uint64_t bytes) noexcept;

@@ -256,8 +256,15 @@ void BlockPools::preallocate_granules(const Request &request, const Contexts::Cu
   }
 }
 
-void BlockPools::release_unused(const char *api, const ContextRef &context, ContextPool &pool) noexcept {
-  if (!pool.blocks.stitches()) {
+void BlockPools::release_unused(const char *api, const ContextRef &context) noexcept {
+  ContextPool *const existing = existing_pool(*context);
+  if (existing == nullptr || !existing->blocks.stitches()) {
+    return;
+  }
+  ContextPool &pool = *existing;
+  const ContextPool::InFlight in_flight(pool);
+  const Pin pin(*context);
+  if (!pin) {
     return;
   }
   const pool::Statistics held = pool.blocks.statistics();

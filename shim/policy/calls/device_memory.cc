@@ -40,7 +40,9 @@ CUresult DeviceMemory::allocate_missed(const Request &request, Act act, CUdevice
        (no_slab_ever && room_.make_room({request.api, where.device, request.upper_bound}, Room::Patience::briefly)))) {
     return admission_.obtain_beside_pool(books_.blocks, request, where, act, undo_free, address);
   }
-  return admission_.deny(request, where, *denied);
+  const CUresult refused = admission_.deny(request, where, *denied);
+  pools_.release_unused(request.api, where.context);
+  return refused;
 }
 
 CUresult DeviceMemory::allocate_direct(const Request &request, const Contexts::Current &where, Act act,
