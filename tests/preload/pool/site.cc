@@ -94,7 +94,12 @@ std::vector<Site> make_sites(const SiteChoice &choice, Verdict &verdict) {
   if (choice.second_device) {
     Site made{.name = "peer", .device = 1};
     verdict.succeeded("cuDevicePrimaryCtxRetain", cuDevicePrimaryCtxRetain(&made.context, 1));
-    if (!verdict.failed()) become_peers(made, sites[0], verdict);
+    // Each with each: a block that the driver serves beside a pool has the driver's own access, by context.
+    for (Site &other : sites) {
+      if (verdict.failed() || !other.per_thread_stream) continue;  // a green context has no peers
+      become_peers(made, other, verdict);
+      become_peers(other, made, verdict);
+    }
     sites.push_back(made);
   }
   for (Site &site : sites) {
