@@ -77,7 +77,9 @@ void GranuleArena::release(std::uint64_t handle, std::uint64_t bytes) noexcept {
 }
 
 bool GranuleArena::map(Address address, std::uint64_t handle, std::uint64_t bytes) noexcept {
-  if (!handles_.contains(handle) || !mappings_.emplace(address, bytes).second) return false;
+  std::uint64_t pages = 0;
+  for (const Run &run : handles_.at(handle)) pages += run.count;
+  if (pages * kPageBytes != bytes || !mappings_.emplace(address, bytes).second) return false;
   ++calls_.map;
   calls_.us += costs::kMapUs * costs::factor(bytes);
   return true;

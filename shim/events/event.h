@@ -100,7 +100,7 @@ struct SlabAlloc {
   unsigned context;     // as in Alloc
   std::uint64_t slab;   // from 1, never reused
   const char *backend;  // the driver's function, for instance cuMemAlloc_v2
-  const char *why;      // preallocate or grow
+  const char *why;      // preallocate, grow, stitch, check or merge
   std::uint64_t duration_ns;
   std::uint64_t range = 0;  // bytes of the addresses from `address` on, which hold no memory of their own; 0: a slab
   bool granule = false;     // a handle of physical memory, which is in `address`

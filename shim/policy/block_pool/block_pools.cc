@@ -319,7 +319,11 @@ std::uint64_t BlockPools::free_bytes(int device) {
   if (state == nullptr) {
     return 0;
   }
-  std::uint64_t bytes = state->quarantine.bytes();
+  return state->quarantine.bytes() + clean_bytes(device);
+}
+
+std::uint64_t BlockPools::clean_bytes(int device) {
+  std::uint64_t bytes = 0;
   for (const ContextRef &context : pooled_on(device)) {
     bytes += existing_pool(*context)->blocks.statistics().free_bytes;
   }

@@ -213,6 +213,8 @@ class BlockPools {
   DevicePoolState *known_state(int device) { return devices_state_[device].load(std::memory_order_acquire); }
   ContextPool &pool_of(const ContextRef &context);
   ContextPool *pool_of_caller(CUcontext &current);
+  // In holes of the device's pools. Takes each pool's lock.
+  std::uint64_t clean_bytes(int device);
   // The live ones of a device. Takes each pool's lock.
   std::uint64_t stitched_blocks(int device) noexcept;
   // After a call that took or retired the block: the counts of stitched blocks change whatever their size.

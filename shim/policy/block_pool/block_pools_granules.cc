@@ -69,11 +69,11 @@ void BlockPools::choose_backing(const ContextRef &context, ContextPool &pool, De
     return;
   }
   const CUdevice handle = handle_of(context->device);
-  const bool known_to_work = state.page_bytes.load() != DevicePoolState::kNotKnown;
-  GranuleMemory::Support found = known_to_work ? GranuleMemory::Support{state.page_bytes.load(), state.kind.load(), {}}
-                                               : GranuleMemory::support_on(handle);
+  const bool is_known = state.page_bytes.load() != DevicePoolState::kNotKnown;
+  GranuleMemory::Support found = is_known ? GranuleMemory::Support{state.page_bytes.load(), state.kind.load(), {}}
+                                          : GranuleMemory::support_on(handle);
   if (found.page_bytes == 0) {
-    return have_no_granules(context->device, state, found.reason, backing_ == Backing::vmm && !known_to_work);
+    return have_no_granules(context->device, state, found.reason, backing_ == Backing::vmm && !is_known);
   }
   const Device *known = devices_.find(context->device);
   const std::uint64_t total = known != nullptr ? known->total.load(std::memory_order_relaxed) : 0;
@@ -85,12 +85,12 @@ void BlockPools::choose_backing(const ContextRef &context, ContextPool &pool, De
   const std::uint64_t slab = last_slab_.fetch_add(1, std::memory_order_relaxed) + 1;
   std::optional<pool::stitch::Layout> layout = GranuleMemory::reserve(found.page_bytes, total, slab);
   if (!layout) {
-    return known_to_work ? void() : have_no_granules(context->device, state, "the driver reserves no addresses", true);
+    return is_known ? void() : have_no_granules(context->device, state, "the driver reserves no addresses", true);
   }
   // As in a preallocation: what it grows by would else lie across the places of blocks of its size.
   layout->granule_bytes = granule_bytes_on(context->device, found.page_bytes, state.plan.granule_bytes);
   FirstGranule first(*this, context->device, *layout);
-  const FirstGranule::Result tried = known_to_work ? FirstGranule::Result::no_room : first.make(found.kind);
+  const FirstGranule::Result tried = is_known ? FirstGranule::Result::no_room : first.make(found.kind);
   if (tried == FirstGranule::Result::fails) {
     GranuleMemory::give_up(*layout);
     return have_no_granules(context->device, state, first.reason(), true);

@@ -221,10 +221,7 @@ void BlockPools::keep_to_threshold(const char *api, int device) noexcept try {
   if (threshold == UINT64_MAX || !state->has_granules()) {
     return;
   }
-  std::uint64_t free_now = 0;
-  for (const ContextRef &context : pooled_on(device)) {
-    free_now += existing_pool(*context)->blocks.statistics().free_bytes;
-  }
+  const std::uint64_t free_now = clean_bytes(device);
   const std::uint64_t kept = std::max(threshold, state->kept_bytes.load(std::memory_order_relaxed));
   if (free_now <= kept) {
     if (free_now <= threshold) {

@@ -179,9 +179,11 @@ std::uint64_t MissHandler::room() noexcept {
 
 // Processes that race for the last bytes would each hold a part, and none would have enough.
 std::optional<pool::Slab> MissHandler::grow_by_part(std::uint64_t bytes, std::uint64_t most_bytes) noexcept {
+  if (bytes <= most_bytes || room() < bytes) {
+    return grow(bytes);
+  }
   const std::uint64_t shared = std::min(account_.group_available(), really_free().value_or(UINT64_MAX));
-  const bool in_parts = bytes > most_bytes && room() >= bytes && shared / kPartsOfFree >= bytes;
-  return grow(in_parts ? most_bytes : bytes);
+  return grow(shared / kPartsOfFree >= bytes ? most_bytes : bytes);
 }
 
 std::optional<pool::Slab> MissHandler::grow(std::uint64_t minimum_bytes) noexcept {

@@ -194,10 +194,11 @@ bool RoomMaker::make_room(const Need &need, Patience patience) noexcept {
 
 bool RoomMaker::ask_others(const Need &need, FunctionRef<std::uint64_t()> missing) noexcept {
   ledger::Account &account = ledger_.account(need.device);
-  if (account.surplus() < missing()) {
+  const std::uint64_t lacking = missing();
+  if (account.surplus() < lacking) {
     return false;
   }
-  account.want(missing());
+  account.want(lacking);
   std::atomic<std::uint64_t> &in_vain = asked_in_vain_ns_[need.device];
   const std::uint64_t start = now_ns();
   const std::uint64_t last = in_vain.load(std::memory_order_relaxed);
@@ -205,25 +206,25 @@ bool RoomMaker::ask_others(const Need &need, FunctionRef<std::uint64_t()> missin
     return false;
   }
   const std::uint64_t before = account.available();
-  for (std::uint64_t asked_ns = start, now = start; now - start < kAskNs; now = now_ns()) {
+  bool served = false;
+  for (std::uint64_t asked_ns = start, now = start; !served && now - start < kAskNs; now = now_ns()) {
     Backoff(kAskStepNs).sleep();
-    if (missing() == 0) {
-      record_wait(need, "members", start, before);
-      return true;
-    }
-    if (now - asked_ns > kAskAgainNs) {
-      account.want(missing());
+    const std::uint64_t still_lacking = missing();
+    served = still_lacking == 0;
+    if (!served && now - asked_ns > kAskAgainNs) {
+      account.want(still_lacking);
       asked_ns = now;
     }
   }
-  account.reclaim_from_dead();  // one that died has answered, too
-  if (missing() == 0) {
-    record_wait(need, "members", start, before);
-    return true;
+  if (!served) {
+    account.reclaim_from_dead();  // one that died has answered, too
+    served = missing() == 0;
   }
-  in_vain.store(now_ns(), std::memory_order_relaxed);
+  if (!served) {
+    in_vain.store(now_ns(), std::memory_order_relaxed);
+  }
   record_wait(need, "members", start, before);
-  return false;
+  return served;
 }
 
 std::uint64_t RoomMaker::within_reach(int device) noexcept {

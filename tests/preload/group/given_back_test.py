@@ -38,18 +38,29 @@ def served(member, op):
     expect_that(f"{op} is served", any(member(op) == 0 for _ in range(30)))
 
 
+def working(machine, ops):
+    """Two members: the first has done `ops`, and asks for its free memory again and again."""
+    first, second = machine.member(), machine.member()
+    first.do(ops)
+    first.send("watch")
+    expect("the first works", first.read(), "watching")
+    return first, second
+
+
+def end_work(first, op):
+    """Ends that with an op of the first's, which must succeed."""
+    first.send(op)
+    expect_that("the end of its work", first.read().endswith("watch: 0"))
+    expect_that(f"{op} of the first", first.read().endswith(f"{op}: 0"))
+
+
 def working_member(folder):
     """While the first works, the second is served."""
     with Machine(folder, **GROUP) as machine:
-        first, second = machine.member(), machine.member()
-        first.do("alloc=600m free=0 context=0")
-        first.send("watch")
-        expect("the first works", first.read(), "watching")
+        first, second = working(machine, "alloc=600m free=0 context=0")
         served(second, "alloc=300m")
         served(second, "alloc=400m")
-        first.send("query")
-        expect_that("the end of its work", first.read().endswith("watch: 0"))
-        first.read()
+        end_work(first, "query")
         expect_that(f"the limit {machine.reserved()}", sum(machine.reserved().values()) <= LIMIT)
         ended_clean(machine)
 
@@ -57,28 +68,19 @@ def working_member(folder):
 def what_is_used_stays(folder):
     """Only what holds nothing is given."""
     with Machine(folder, **GROUP) as machine:
-        first, second = machine.member(), machine.member()
-        first.do("alloc=600m use=0")
-        first.send("watch")
-        expect("the first works", first.read(), "watching")
+        first, second = working(machine, "alloc=600m use=0")
         expect("more than is unused", second("alloc=500m"), REFUSED)
         served(second, "alloc=300m")
-        first.send("use=0")
-        first.read()
-        expect("its block", first.read(), "use=0: 0")
+        end_work(first, "use=0")
         ended_clean(machine)
 
 
 def neighbours(folder):
     """Without a group the device is what they share."""
     with Machine(folder, **GREEDY) as machine:
-        first, second = machine.member(), machine.member()
-        first.do("alloc=600m free=0 context=0")
-        first.send("watch")
-        expect("the first works", first.read(), "watching")
+        first, second = working(machine, "alloc=600m free=0 context=0")
         served(second, "alloc=2g")
-        first.send("query")
-        first.read(), first.read()
+        end_work(first, "query")
         ended_clean(machine)
 
 
