@@ -17,10 +17,21 @@ class SeenSizes {
     std::uint64_t &place = seen_[mixed(granules) >> (64 - kBits)];
     const bool fresh = place != granules;
     place = granules;
+    run_ = granules == last_ ? run_ + 1 : 0;
+    last_ = granules;
     few_.note(fresh);
     many_.note(fresh);
     noted_ += noted_ < kMany ? 1 : 0;
   }
+  // In place: a value of its own would need much stack.
+  void forget() noexcept {
+    seen_.fill(0);
+    few_ = {};
+    many_ = {};
+    noted_ = last_ = run_ = 0;
+  }
+  // The last request had the size of the one before it, and not of very many.
+  [[nodiscard]] bool is_run() const noexcept { return run_ != 0 && run_ < kMany; }
   // Most of the last requests had sizes of their own.
   [[nodiscard]] bool are_random() const noexcept { return noted_ >= kFew && few_.share() > kScale / 2; }
   // Training asks for less than one fresh size in a thousand requests, serving for one in sixteen.
@@ -47,6 +58,8 @@ class SeenSizes {
   Average<kFew> few_;
   Average<kMany> many_;
   std::uint64_t noted_ = 0;
+  std::uint64_t last_ = 0;
+  std::uint64_t run_ = 0;
 };
 
 }  // namespace ration::pool::stitch

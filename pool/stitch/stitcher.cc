@@ -39,16 +39,25 @@ bool Stitcher::open(const Layout &layout) noexcept try {
   return false;
 }
 
+// Of an empty pool all memory can lie in one piece again, whatever its program asked for before.
+void Stitcher::begin_anew() noexcept {
+  sizes_.forget();
+  set_scarce(false);
+}
+
 bool Stitcher::takes_small(std::uint64_t bytes) noexcept {
-  if (scarce_ && is_empty()) {  // small blocks that fill all pages need them in one piece
-    sizes_ = {};
-    set_scarce(false);
-  }
+  if (scarce_ && is_empty()) begin_anew();
   return scarce_ && granules_.stock_pages() != 0 && pool_.wants_page(bytes);
 }
 
 bool Stitcher::is_stitched() noexcept {
-  set_scarce(sizes_.are_random() || (sizes_.are_irregular() && spare_bytes() < granule_bytes_ / kVeryAmple));
+  if (is_empty()) {
+    begin_anew();
+    return false;
+  }
+  // Blocks of one size in a row fill what they began to fill without a gap, in holes or in views, but not in both.
+  if (!sizes_.is_run())
+    set_scarce(sizes_.are_random() || (sizes_.are_irregular() && spare_bytes() < granule_bytes_ / kVeryAmple));
   return scarce_;
 }
 

@@ -160,6 +160,7 @@ class Stitcher {
   bool takes_small(std::uint64_t bytes) noexcept;
   // By the sizes that were noted: whether the next requests of a page or more are to be stitched.
   bool is_stitched() noexcept;
+  void begin_anew() noexcept;
   Scan scan() const;
   [[nodiscard]] std::optional<Choice> choose(std::uint64_t bytes, Scan &scan, std::uint64_t pages) const;
   [[nodiscard]] std::optional<Choice> continue_run(std::uint64_t bytes, const Scan &scan, std::uint64_t pages) const;

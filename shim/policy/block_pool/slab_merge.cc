@@ -90,7 +90,7 @@ std::uint64_t BlockPools::free_beyond_headroom(int device) {
 void BlockPools::merge_slabs(const Request &request, const Contexts::Current &where, ContextPool &pool,
                              DevicePoolState &state) {
   if (!is_of_few(where.device, request.upper_bound) || !fences_.by_events() ||
-      request.upper_bound > pool::SharedPool::kMostBytes || pool.blocks.stitches()) {
+      request.upper_bound > pool::SharedPool::kMostBytes) {
     return;
   }
   const std::uint64_t bytes = pool::Pool::slab_bytes_for(std::max<std::uint64_t>(1, request.upper_bound));
@@ -114,10 +114,14 @@ void BlockPools::merge_slabs(const Request &request, const Contexts::Current &wh
   const pool::Statistics held = pool.blocks.statistics();
   // Placed now, it would lie beside what the program has freed.
   const bool empty = held.used_bytes == 0 && held.retired_bytes > 0 && held.largest_hole >= bytes;
-  if (!empty && wanted().merged == 0) {
+  const bool stitches = pool.blocks.stitches();  // then slabs are no borders
+  if (!empty && (stitches || wanted().merged == 0)) {
     return;
   }
   clean_for_merge(request.api, where.device, state);
+  if (stitches) {
+    return;
+  }
   const Wanted now = wanted();
   if (state.quarantine.blocks() > 0 || now.merged == 0 || !fences_.is_idle(where.device)) {
     return;

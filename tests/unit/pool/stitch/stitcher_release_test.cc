@@ -95,8 +95,11 @@ TEST_CASE_METHOD(Fixture, "a granule with a block in it is kept, and so is what 
 
 TEST_CASE_METHOD(Fixture, "a view is gone with the granules that it mapped") {
   open(1);
+  const Block kept = placed(512);
   become_random();
   const Block view = stitched(5 * kPage / 2);
+  device.leave(kept.address);
+  REQUIRE(pool.free(kept.address));
   device.leave(view.address);
   REQUIRE(stitcher.free(view.address));
   CHECK(stitcher.counts().views == 1);
