@@ -172,6 +172,16 @@ std::uint64_t Account::newly_wanted() {
   return bytes;
 }
 
+void Account::answered() {
+  for (int i = 0; i < shares(); ++i) {
+    Share &share = shares_[i];
+    const std::uint64_t wish = share.membership->last_wish(share.device);
+    if (shared::Wanted::of(wish).slot == shared::Wanted::of(share.seen_wish.load(std::memory_order_relaxed)).slot) {
+      share.seen_wish.store(wish, std::memory_order_relaxed);
+    }
+  }
+}
+
 std::uint64_t Account::surplus() const {
   std::uint64_t most = 0;
   for (int i = 0; i < shares(); ++i) {

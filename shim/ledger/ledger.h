@@ -99,6 +99,8 @@ class Account {
   void want(std::uint64_t bytes);
   // What another member lacks, once for each wish.
   std::uint64_t newly_wanted();
+  // What that member repeated until now is no new wish.
+  void answered();
   // What the other members of one of its groups hold and do not use, at the most.
   std::uint64_t surplus() const;
 
@@ -134,6 +136,8 @@ class Ledger {
 
   // Joins a group for good. nullptr: `problem` says why.
   Membership *join(const std::string &state_folder, GroupKind kind, const std::string &name, std::string &problem);
+  // Of all groups that were joined.
+  [[nodiscard]] const std::vector<std::unique_ptr<Membership>> &memberships() const { return memberships_; }
 
  private:
   Account accounts_[kMaxDevices];

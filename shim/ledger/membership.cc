@@ -1,7 +1,14 @@
 #include "ledger/membership.h"
 
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <climits>
 #include <cstring>
+#include <ctime>
 
 #include "base/clock.h"
 #include "ledger/device_key.h"
@@ -286,6 +293,23 @@ void Membership::want(int device, std::uint64_t bytes) {
   shared::Word &word = file_.header().device[device].wanted;
   const std::uint64_t last = shared::Wanted::of(word.load(std::memory_order_relaxed)).number;
   word.store(shared::Wanted{slot_, last + 1, bytes}.packed(), std::memory_order_relaxed);
+  std::atomic<std::uint32_t> &bell = file_.header().bell;
+  bell.fetch_add(1, std::memory_order_release);
+  syscall(SYS_futex, &bell, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+std::uint32_t Membership::wishes() const {
+  return is_here(0) ? file_.header().bell.load(std::memory_order_acquire) : 0;
+}
+
+// The kernel alone touches the file, so it needs no look before.
+Membership::Woken Membership::wait_for_wish(std::uint32_t seen, std::uint64_t ns) const {
+  constexpr std::uint64_t kSecond = 1'000'000'000;
+  const timespec most{static_cast<time_t>(ns / kSecond), static_cast<long>(ns % kSecond)};
+  if (syscall(SYS_futex, &file_.header().bell, FUTEX_WAIT, seen, &most, nullptr, 0) == 0 || errno == EAGAIN) {
+    return Woken::by_wish;
+  }
+  return errno == ETIMEDOUT || errno == EINTR ? Woken::by_time : Woken::for_ever;
 }
 
 std::uint64_t Membership::last_wish(int device) const {

@@ -87,6 +87,11 @@ class Membership {
   // wished for in it; 0: it was this one.
   std::uint64_t last_wish(int device) const;
   std::uint64_t wished_by_another(std::uint64_t wish) const;
+  // A word that changes with every wish, on any device.
+  [[nodiscard]] std::uint32_t wishes() const;
+  // Sleeps until it is no longer `seen`, at most so long. `for_ever`: there is no such place to sleep any more.
+  enum class Woken { by_wish, by_time, for_ever };
+  [[nodiscard]] Woken wait_for_wish(std::uint32_t seen, std::uint64_t ns) const;
   // What the other members hold beyond the blocks of their programs, as they published them.
   std::uint64_t surplus(int device) const;
 

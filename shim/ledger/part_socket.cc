@@ -24,6 +24,7 @@ namespace {
 constexpr char kSuffix[] = ".sock";
 constexpr std::size_t kSuffixLength = sizeof(kSuffix) - 1;
 constexpr int kWaiting = 128;            // connections
+constexpr int kLookMs = 2000;            // receive() says that nothing came, now and then
 constexpr int kRequestMs = 100;          // an opener sends its request at once
 constexpr int kWithoutDescriptors = 10;  // ms, until the next look
 
@@ -209,7 +210,7 @@ PartSocket::Received PartSocket::receive(PartRequest &request) {
   }
   refill_spare();
   pollfd waited{listening.number(), POLLIN, 0};
-  const int ready = poll(&waited, 1, -1);
+  const int ready = poll(&waited, 1, kLookMs);
   if (!listening.is_there() || (waited.revents & POLLHUP) != 0) {  // closed, or shut
     return Received::closed;
   }

@@ -50,7 +50,7 @@ class PartSocket {
 
   enum class Received {
     request,
-    nothing,  // of use
+    nothing,  // of use, for at most 2 s
     closed,
   };
   // Waits for a request by a process of this user, or root's.

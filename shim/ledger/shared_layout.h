@@ -136,7 +136,7 @@ struct Header {
   std::uint32_t cell_bytes;
   char name[72];                           // of the group
   std::atomic<std::uint32_t> ready_slots;  // slots that the file has space for
-  std::uint32_t unused_word;
+  std::atomic<std::uint32_t> bell;         // a futex: changes with every wish, on any device
   std::uint64_t unused[18];
   Device device[kDevices];
 };

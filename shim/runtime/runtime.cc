@@ -79,6 +79,7 @@ void at_exit() {
   if (assembly != nullptr && assembly->birthplace.is_here()) {
     assembly->describe();
     assembly->shared_blocks.stop();
+    assembly->pools.stop_giving();
     const std::uint64_t *counter = unknown_versions.load(std::memory_order_relaxed);
     assembly->journal.end(counter != nullptr ? __atomic_load_n(counter, __ATOMIC_RELAXED) : 0);
   }

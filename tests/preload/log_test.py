@@ -146,6 +146,7 @@ main({
     "return from main": ending("return", 0, True),
     "exit": ending("exit", 0, True),
     "exit from another thread": ending("thread", 0, True),
+    "the main thread ends first": ending("last", 0, True),
     "_exit": ending("quick", 0, False),
     "abort": ending("abort", -signal.SIGABRT, False),
     "SIGKILL amid calls": ending("kill", -signal.SIGKILL, False),

@@ -14,6 +14,8 @@ using driver::real;
 
 // How often a request looks again because other threads freed meanwhile; ends a request that no hole will ever fit.
 constexpr int kMostTries = 100;
+// A device's pools that can hold less have little to give.
+constexpr std::uint64_t kWorthAThread = 64U << 20U;
 
 // CUDA_SUCCESS where a free may go into `stream`, else the driver's error. A graph's free node must be given a graph's
 // own allocation (cuda.h).
@@ -77,6 +79,10 @@ ContextPool &BlockPools::pool_of(const ContextRef &context) {
   if (context->pool.compare_exchange_strong(other, &made)) {
     if (made.blocks.stitches() && state.peers.load() != 0) {  // a peer that came meanwhile did not find this pool
       let_peers_in(context->device, made);
+    }
+    // Early: later the program may forbid new threads.
+    if (most_bytes(context->device) >= kWorthAThread) {
+      giver_.start();
     }
     return made;
   }

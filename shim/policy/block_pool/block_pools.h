@@ -16,6 +16,7 @@
 #include "events/journal.h"
 #include "ledger/ledger.h"
 #include "policy/block_pool/context_pools.h"
+#include "policy/block_pool/giver.h"
 #include "policy/block_pool/ipc_exporter.h"
 #include "policy/block_pool/quarantine.h"
 #include "policy/block_pool/room.h"
@@ -125,8 +126,10 @@ class BlockPools {
   // Gives back what is free beyond the threshold. Never waits. After frees, where the quarantine was asked.
   void keep_to_threshold(const char *api, int device) noexcept;
   // Gives another process what it wishes for of what is free. Never waits. In a call of the program's that touches
-  // shared memory anyway.
+  // shared memory anyway, and by the giver.
   void give_to_others(const char *api, int device) noexcept;
+  // At the end of the process.
+  void stop_giving() noexcept { giver_.stop(); }
   // After a refusal: the granule of the check, where the context's pool has no other and no block, may be what others
   // lack.
   void release_unused(const char *api, const ContextRef &context) noexcept;
@@ -313,6 +316,7 @@ class BlockPools {
   std::atomic<std::uint64_t> last_slab_{0};
   std::atomic<DevicePoolState *> devices_state_[ledger::kMaxDevices] = {};
   std::atomic<int> devices_end_{0};  // behind the last device with a state
+  Giver giver_{*this, ledger_};      // ends first
 };
 
 }  // namespace ration::policy

@@ -244,10 +244,15 @@ void BlockPools::after_synchronise(int device) noexcept {
 }
 
 void BlockPools::give_to_others(const char *api, int device) noexcept {
-  if (const std::uint64_t wanted = ledger_.account(device).newly_wanted(); wanted != 0) {
-    if (DevicePoolState *state = known_state(device); give_back_slabs({api, device, wanted}, Room::Patience::none)) {
-      state->gave_ns.store(now_ns(), std::memory_order_relaxed);
-    }
+  DevicePoolState *state = known_state(device);
+  if (state == nullptr) {
+    return;
+  }
+  ledger::Account &account = ledger_.account(device);
+  const std::uint64_t wanted = account.newly_wanted();
+  if (wanted != 0 && give_back_slabs({api, device, wanted}, Room::Patience::none)) {
+    account.answered();
+    state->gave_ns.store(now_ns(), std::memory_order_relaxed);
   }
 }
 

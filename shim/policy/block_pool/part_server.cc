@@ -1,7 +1,5 @@
 #include "policy/block_pool/part_server.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <array>
@@ -10,6 +8,7 @@
 #include "base/clock.h"
 #include "base/fork_exclusion.h"
 #include "base/open_beyond_streams.h"
+#include "base/own_thread.h"
 #include "base/wait.h"
 #include "policy/block_pool/context_pool.h"
 #include "policy/block_pool/ipc_exporter.h"
@@ -20,7 +19,6 @@ namespace {
 
 using driver::real;
 
-constexpr std::size_t kStackBytes = std::size_t{512} << 10U;
 constexpr std::uint64_t kLastRequestNs = 200'000'000;
 
 bool export_handle(std::uint64_t handle, int &file) {
@@ -47,7 +45,7 @@ bool PartServer::start(const std::string &state_folder, std::uint64_t exporter, 
   state_folder_ = state_folder;
   exporter_ = exporter;
   running_.store(true);
-  if (make_thread(*this)) {
+  if (start_own_thread(run, this)) {
     return true;
   }
   running_.store(false);
@@ -56,37 +54,8 @@ bool PartServer::start(const std::string &state_folder, std::uint64_t exporter, 
   return false;
 }
 
-// `stack_bytes`: 0 for as many as the program's threads have.
-bool PartServer::make_detached(PartServer &server, std::size_t stack_bytes) noexcept {
-  pthread_attr_t attributes;
-  if (pthread_attr_init(&attributes) != 0) {
-    return false;
-  }
-  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  if (stack_bytes != 0) {
-    pthread_attr_setstacksize(&attributes, stack_bytes);
-  }
-  pthread_t thread{};
-  const bool made = pthread_create(&thread, &attributes, run, &server) == 0;
-  pthread_attr_destroy(&attributes);
-  return made;
-}
-
-// It gets no signal of the program's. What the program has of thread_local variables may need a larger stack.
-bool PartServer::make_thread(PartServer &server) noexcept {
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0) {
-    return false;
-  }
-  const bool made = make_detached(server, kStackBytes) || make_detached(server, 0);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return made;
-}
-
 void *PartServer::run(void *server) noexcept {
-  pthread_setname_np(pthread_self(), "ration-ipc");
+  const OwnThread self("ration-ipc");
   static_cast<PartServer *>(server)->serve();
   return nullptr;
 }
@@ -98,6 +67,11 @@ void PartServer::serve() noexcept try {
     ledger::PartRequest request;
     switch (ledger::PartSocket::receive(request)) {
       case Received::nothing:
+        if (OwnThread::are_alone()) {
+          ledger::PartSocket::remove(state_folder_, exporter_);
+          running_.store(false);
+          return;
+        }
         break;
       case Received::closed:
         if (!stopped_.load() && !ledger::PartSocket::open(state_folder_, exporter_, problem)) {

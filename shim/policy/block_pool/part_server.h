@@ -1,5 +1,5 @@
-// Sends openers descriptors of the granules that this process's shared blocks lie in: the one thread that Ration has,
-// from the first share of such a block on.
+// Sends openers descriptors of the granules that this process's shared blocks lie in: an own thread, from the first
+// share of such a block on.
 // Layer: policy/block_pool. Threads: any start and stop; its own serves, one request at a time, with no lock held.
 // Owns: the thread and its socket (ledger/part_socket.h); a forked child has neither.
 #pragma once
@@ -31,8 +31,6 @@ class PartServer {
 
  private:
   static void *run(void *server) noexcept;
-  static bool make_thread(PartServer &server) noexcept;
-  static bool make_detached(PartServer &server, std::size_t stack_bytes) noexcept;
   void serve() noexcept;
   struct Files {
     std::array<int, ledger::kPartsAtOnce> numbers{};

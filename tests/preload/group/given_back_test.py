@@ -11,22 +11,32 @@ GREEDY = {"RATION_MODE": "pool", "RATION_BACKING": "vmm", "RATION_HEADROOM": "0"
 GROUP = GREEDY | {"RATION_GROUP": "g", "RATION_GROUP_LIMIT": str(LIMIT)}
 
 
-def waiting_member(folder, **more):
-    """One that does nothing cannot know; it gives at its next call, whichever that is."""
-    for call in ("alloc=1m", "query", "synchronize"):
-        (apart := folder_of(folder, call)).mkdir()
-        with Machine(apart, **GROUP, **more) as machine:
-            first, second = machine.member(), machine.member(RATION_LOG=machine.folder / "b")
+def sleeping_member(folder):
+    """While the first makes no call at all, whether its memory is preallocated granules or slabs."""
+    for backing in ("vmm", "slab"):
+        (apart := folder_of(folder, backing)).mkdir()
+        with Machine(apart, **GROUP | {"RATION_BACKING": backing}) as machine:
+            first, second = machine.member(RATION_LOG=machine.folder / "a"), machine.member()
             first.do("alloc=600m free=0 context=0")
             expect("all of it is preallocated", machine.reserved(), {first.pid: LIMIT})
-            expect("while the first does nothing", second("alloc=300m"), REFUSED)
-            first.do(call)
-            expect("after a call of the first", second("alloc=300m"), 0)
+            served(second, "alloc=300m")
             expect_that(f"the limit {machine.reserved()}", sum(machine.reserved().values()) <= LIMIT)
-            second.do("use=1")
+            first.do("alloc=1m use=0")
             ended_clean(machine)
-        reasons = [one["reason"] for one in of_type(read_log(apart / "b"), "oom")]
-        expect("the refusal's reason", reasons, ["group"])
+        expect_that("its thread gave it", "wish" in {one["api"] for one in of_type(read_log(apart / "a"), "trim")})
+
+
+def used_by_a_sleeping_member(folder):
+    """Only what holds nothing is given."""
+    with Machine(folder, **GROUP) as machine:
+        first, second = machine.member(), machine.member(RATION_LOG=machine.folder / "b")
+        first.do("alloc=600m use=0")
+        expect("more than is unused", second("alloc=500m"), REFUSED)
+        served(second, "alloc=300m")
+        first.do("use=0")
+        ended_clean(machine)
+    reasons = {one["reason"] for one in of_type(read_log(pathlib.Path(folder) / "b"), "oom")}
+    expect("the refusal's reason", reasons, {"group"})
 
 
 def folder_of(folder, name):
@@ -77,6 +87,12 @@ def what_is_used_stays(folder):
 
 def neighbours(folder):
     """Without a group the device is what they share."""
+    (asleep := folder_of(folder, "asleep")).mkdir()
+    with Machine(asleep, **GREEDY) as machine:
+        first, second = machine.member(), machine.member()
+        first.do("alloc=600m free=0 context=0")
+        served(second, "alloc=2g")
+        ended_clean(machine)
     with Machine(folder, **GREEDY) as machine:
         first, second = working(machine, "alloc=600m free=0 context=0")
         served(second, "alloc=2g")
@@ -98,5 +114,6 @@ def threshold(folder):
             ended_clean(machine)
 
 
-main({"a member that does nothing gives at its next call": waiting_member, "a member that works gives at once": working_member,
+main({"a member that sleeps gives": sleeping_member, "a member that sleeps keeps what it uses": used_by_a_sleeping_member,
+      "a member that works gives at once": working_member,
       "what is used stays": what_is_used_stays, "neighbours on a device": neighbours, "a release threshold": threshold})

@@ -1,6 +1,8 @@
 // endings HOW: allocates, frees and is refused for a while, then ends as HOW says, with live blocks. HOW: return | exit
-// | quick | abort | kill (during calls of four threads) | thread (exit from another thread) | file_size (return, under
+// | quick | abort | kill (during calls of four threads) | thread (exit from another thread) | last (the main thread
+// ends before another one, with a block of 64 MiB) | file_size (return, under
 // an RLIMIT_FSIZE of 8 KiB from the first driver call on)
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -90,6 +92,15 @@ int main(int argc, char **argv) {
   }
   if (how == "thread") {
     std::thread([] { exit(0); }).join();
+  }
+  if (how == "last") {
+    CUdeviceptr large = 0;
+    cuMemAlloc_v2(&large, size_t{64} << 20);
+    std::thread([main_thread = pthread_self()] {
+      pthread_join(main_thread, nullptr);
+      work(1);
+    }).detach();
+    pthread_exit(nullptr);
   }
   return how == "return" || how == "file_size" ? 0 : 1;
 }

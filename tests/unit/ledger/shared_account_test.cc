@@ -130,3 +130,33 @@ TEST_CASE("without a group the use may change without a publication") {
   CHECK_FALSE(alone.exceeds_published(UINT64_MAX / 2));
   CHECK(alone.max_unpublished_fall(UINT64_MAX / 2) == UINT64_MAX);
 }
+
+TEST_CASE("a member's wish wakes who sleeps, is new once, and what it repeats until it is answered is none") {
+  constexpr std::uint64_t kMiB = 1 << 20;
+  GroupFolder folder;
+  std::unique_ptr<Membership> members[3];
+  Account accounts[3];
+  for (int i = 0; i < 3; ++i) {
+    members[i] = folder.join("g");
+    REQUIRE(members[i] != nullptr);
+    REQUIRE(members[i]->device("", 0) == 0);
+    REQUIRE(accounts[i].share(members[i].get(), 0));
+  }
+  Account &holder = accounts[0];
+  const std::uint32_t seen = members[0]->wishes();
+  CHECK(members[0]->wait_for_wish(seen, 1) == Membership::Woken::by_time);
+  accounts[1].want(3 * kMiB);
+  CHECK(members[0]->wait_for_wish(seen, UINT64_MAX / 4) == Membership::Woken::by_wish);
+  CHECK(members[0]->wishes() != seen);
+  CHECK(holder.newly_wanted() == 3 * kMiB);
+  CHECK(holder.newly_wanted() == 0);
+  CHECK(accounts[1].newly_wanted() == 0);  // its own
+  accounts[1].want(2 * kMiB);
+  holder.answered();
+  CHECK(holder.newly_wanted() == 0);
+  accounts[1].want(kMiB);
+  CHECK(holder.newly_wanted() == kMiB);
+  accounts[2].want(5 * kMiB);
+  holder.answered();
+  CHECK(holder.newly_wanted() == 5 * kMiB);
+}

@@ -1,0 +1,23 @@
+// The threads that Ration itself runs in a process: few, nearly always asleep, and no business of the program's.
+// Layer: base. Threads: any.
+#pragma once
+
+namespace ration {
+
+// Runs run(argument), which makes itself an OwnThread, on a detached thread that gets no signal of the program's.
+// Returns when it has, most likely: the program may forbid system calls next. False: no thread can be made.
+bool start_own_thread(void *(*run)(void *), void *argument) noexcept;
+
+class OwnThread {
+ public:
+  explicit OwnThread(const char *name) noexcept;  // of 15 characters at most
+  ~OwnThread();
+  OwnThread(const OwnThread &) = delete;
+  OwnThread &operator=(const OwnThread &) = delete;
+
+  // Whether only own threads are left: the process ends once they have. So one that sleeps must ask now and then. No
+  // system call while the main thread lives, if that was the first to start an own thread.
+  static bool are_alone() noexcept;
+};
+
+}  // namespace ration
