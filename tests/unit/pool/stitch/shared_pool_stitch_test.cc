@@ -42,7 +42,7 @@ struct Fixture {
     REQUIRE(pool.stitch_counts().scarce);
   }
   void become_regular() {
-    for (int i = 0; i < 40; ++i) free(allocate(kPage + i % 2 * kPage));
+    for (std::uint64_t i = 0; i < 40; ++i) free(allocate(kPage + i % 2 * kPage));
     REQUIRE_FALSE(pool.stitch_counts().scarce);
   }
   static bool is_in_view(const Block &block) { return block.address >= CheckedDevice::kViews; }
