@@ -2,8 +2,6 @@
 
 #include <pthread.h>
 #include <signal.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -21,21 +19,8 @@ constexpr std::size_t kStackBytes = std::size_t{512} << 10U;
 
 constexpr std::uint64_t kStartNs = 100'000'000;
 
-constinit std::atomic<unsigned> running{0};
 constinit std::atomic<unsigned> started{0};
 constinit std::atomic<pthread_t> main_thread{};
-
-// A main thread that has ended has no program file any more, and stays in the list of threads. Libc knows of its end,
-// too: it has no clock then.
-bool has_main_thread_ended() noexcept {
-  const pthread_t known = main_thread.load();
-  clockid_t clock = 0;
-  if (known != pthread_t{}) {
-    return pthread_getcpuclockid(known, &clock) == ESRCH;
-  }
-  char first = 0;
-  return readlink("/proc/self/exe", &first, 1) < 0 && errno == ENOENT;
-}
 
 // `stack_bytes`: 0 for as many as the program's threads have.
 bool make_detached(void *(*run)(void *), void *argument, std::size_t stack_bytes) noexcept {
@@ -63,7 +48,7 @@ bool start_own_thread(void *(*run)(void *), void *argument) noexcept {
   if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0) {
     return false;
   }
-  if (syscall(SYS_gettid) == getpid()) {
+  if (gettid() == getpid()) {
     main_thread.store(pthread_self());
   }
   const unsigned earlier = started.load();
@@ -76,22 +61,19 @@ bool start_own_thread(void *(*run)(void *), void *argument) noexcept {
 }
 
 OwnThread::OwnThread(const char *name) noexcept {
-  running.fetch_add(1);
   pthread_setname_np(pthread_self(), name);
   started.fetch_add(1);
   wake_waiters();
 }
 
-OwnThread::~OwnThread() {
-  running.fetch_sub(1);
-}
-
-// No descriptor is opened: it could get a number that the program has just freed for a file of its own.
-bool OwnThread::are_alone() noexcept {
-  constexpr nlink_t kOfAnEmptyFolder = 2;
-  struct stat threads {};
-  return has_main_thread_ended() && stat("/proc/self/task", &threads) == 0 &&
-         threads.st_nlink == kOfAnEmptyFolder + 1 + running.load();
+// Libc knows of its end: it has no clock then. Otherwise it has no program file any more; no descriptor is opened to
+// see that, which could get a number that the program has just freed for a file of its own.
+bool OwnThread::is_main_thread_gone() noexcept {
+  const pthread_t known = main_thread.load();
+  clockid_t clock = 0;
+  char first = 0;
+  return known != pthread_t{} ? pthread_getcpuclockid(known, &clock) == ESRCH
+                              : readlink("/proc/self/exe", &first, 1) < 0;
 }
 
 }  // namespace ration

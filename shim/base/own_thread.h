@@ -11,13 +11,13 @@ bool start_own_thread(void *(*run)(void *), void *argument) noexcept;
 class OwnThread {
  public:
   explicit OwnThread(const char *name) noexcept;  // of 15 characters at most
-  ~OwnThread();
   OwnThread(const OwnThread &) = delete;
   OwnThread &operator=(const OwnThread &) = delete;
 
-  // Whether only own threads are left: the process ends once they have. So one that sleeps must ask now and then. No
-  // system call while the main thread lives, if that was the first to start an own thread.
-  static bool are_alone() noexcept;
+  // Whether the program's main thread has ended: the process ends when its other threads have, own ones among them, so
+  // one that sleeps must ask now and then, and end. True where that cannot be known. No system call, if that thread was
+  // the first to start an own one.
+  static bool is_main_thread_gone() noexcept;
 };
 
 }  // namespace ration

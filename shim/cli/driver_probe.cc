@@ -74,10 +74,9 @@ Json ask_driver(const RunRequest &request, EnvironmentBlock environment) {
   if (request.simulate) {
     simulate(*request.simulate, library, folder.path(), environment);
   }
-  // It joins nothing, and leaves nothing but its log.
-  for (const char *name : {"RATION_GROUP", "RATION_GROUP_LIMIT", "RATION_GROUP_TREE", "RATION_SUMMARY"}) {
-    environment.unset(name);
-  }
+  // It joins groups of its own, with the limits that are asked for, and leaves nothing but its log.
+  environment.set("RATION_STATE_DIR", folder.path());
+  environment.unset("RATION_SUMMARY");
   const std::string log = folder.path() + "/probe.jsonl";
   environment.set("RATION_LOG", log);
   environment.set("LD_PRELOAD", library.preload);

@@ -103,6 +103,12 @@ class Account {
   void answered();
   // What the other members of one of its groups hold and do not use, at the most.
   std::uint64_t surplus() const;
+  // What of it surely goes back where it is wanted: of the device, and of what the limits leave with it.
+  struct Obtainable {
+    std::uint64_t of_others = 0;
+    std::uint64_t within_limits = 0;
+  };
+  Obtainable obtainable() const;
 
  private:
   static constexpr int kMostShares = 16;

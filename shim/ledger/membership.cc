@@ -25,6 +25,8 @@ namespace {
 
 constexpr std::uint64_t kReclaimNs = 50'000'000;
 constexpr int kOvertakings = 100;
+constexpr std::uint64_t kLeastUnknown = 8U << 20U;
+constexpr std::uint64_t kPartUnknown = 64;
 
 std::uint64_t left(WideValue total, std::uint64_t limit) {
   return total.low < limit ? limit - total.low : 0;
@@ -293,9 +295,12 @@ void Membership::want(int device, std::uint64_t bytes) {
   shared::Word &word = file_.header().device[device].wanted;
   const std::uint64_t last = shared::Wanted::of(word.load(std::memory_order_relaxed)).number;
   word.store(shared::Wanted{slot_, last + 1, bytes}.packed(), std::memory_order_relaxed);
-  std::atomic<std::uint32_t> &bell = file_.header().bell;
-  bell.fetch_add(1, std::memory_order_release);
-  syscall(SYS_futex, &bell, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+  file_.header().bell.fetch_add(1, std::memory_order_release);
+  wake_sleepers();
+}
+
+void Membership::wake_sleepers() const {
+  syscall(SYS_futex, &file_.header().bell, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
 std::uint32_t Membership::wishes() const {
@@ -323,7 +328,7 @@ std::uint64_t Membership::wished_by_another(std::uint64_t wish) const {
   return wanted.slot == slot_ || !lives ? 0 : wanted.bytes;
 }
 
-std::uint64_t Membership::surplus(int device) const {
+std::uint64_t Membership::surplus_of(int device, bool in_granules) const {
   if (!is_here(device)) {
     return 0;
   }
@@ -334,8 +339,17 @@ std::uint64_t Membership::surplus(int device) const {
     if (i == slot_ || (slot.life.load(std::memory_order_acquire) & 1) == 0) {
       continue;
     }
+    const Cell &cell = slot.cells[index];
     const std::uint64_t held = last_operation(file_, index, i, file_.header().device[index].total.load()).held;
-    bytes += held - std::min(held, slot.cells[index].used.load(std::memory_order_relaxed));
+    std::uint64_t used = cell.used.load(std::memory_order_relaxed);
+    if (in_granules) {
+      const bool has_granules =
+          cell.touched.load(std::memory_order_relaxed) == shared::kTouched &&
+          shared::PackedStitching::of(cell.stitching.load(std::memory_order_relaxed)).granules != 0;
+      // The published use may be off by so much, and granules that are used in part stay.
+      used = has_granules ? used + std::max(kLeastUnknown, held / kPartUnknown) : held;
+    }
+    bytes += held - std::min(held, used);
   }
   return bytes;
 }

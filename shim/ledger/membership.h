@@ -92,8 +92,12 @@ class Membership {
   // Sleeps until it is no longer `seen`, at most so long. `for_ever`: there is no such place to sleep any more.
   enum class Woken { by_wish, by_time, for_ever };
   [[nodiscard]] Woken wait_for_wish(std::uint32_t seen, std::uint64_t ns) const;
+  // As if somebody wished.
+  void wake_sleepers() const;
   // What the other members hold beyond the blocks of their programs, as they published them.
-  std::uint64_t surplus(int device) const;
+  std::uint64_t surplus(int device) const { return surplus_of(device, false); }
+  // At least so much of it is in granules, which go back whatever the device does.
+  std::uint64_t surplus_in_granules(int device) const { return surplus_of(device, true); }
 
   // Reclaims what dead members held, and recomputes the limit there from the living members if it is wrong.
   void reclaim_from_dead(int device) noexcept;
@@ -105,6 +109,7 @@ class Membership {
 
  private:
   Membership(GroupFile file, std::uint32_t slot, GroupKind kind, std::string name, LifeProbe probe);
+  std::uint64_t surplus_of(int device, bool in_granules) const;
   bool change(std::uint32_t device, std::uint64_t add, std::uint64_t subtract, bool limited);
   bool is_here(int device) const;
   bool is_lost() const {

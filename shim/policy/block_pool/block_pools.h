@@ -125,6 +125,8 @@ class BlockPools {
   void publish(int device) noexcept;
   // Gives back what is free beyond the threshold. Never waits. After frees, where the quarantine was asked.
   void keep_to_threshold(const char *api, int device) noexcept;
+  // The same on all devices, asking the quarantine first.
+  void keep_to_thresholds() noexcept;
   // Gives another process what it wishes for of what is free. Never waits. In a call of the program's that touches
   // shared memory anyway, and by the giver.
   void give_to_others(const char *api, int device) noexcept;
@@ -228,6 +230,7 @@ class BlockPools {
       give_to_others(api, device);
     }
   }
+  void clean_to_threshold(const char *api, int device) noexcept;
   bool has_rise_to_publish(const ContextPool &pool, std::uint64_t bytes) const;
   std::uint64_t most_to_free_unpublished(const ContextPool &pool) const;
   void open_fast_path(ContextPool &pool, const DevicePoolState &state) noexcept;

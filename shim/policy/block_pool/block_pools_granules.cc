@@ -17,6 +17,10 @@ using driver::real;
 constexpr std::uint64_t kAllDevices = 64;  // bits of the peers
 // What a limit has beyond whole pages is lost to granules. From this part of it on slabs serve it better.
 constexpr std::uint64_t kLostPart = 1024;
+constexpr std::uint64_t kLostPartOfGroup = 128;
+// What is wanted is released in at most so many parts, of at least so many bytes.
+constexpr std::uint64_t kGifts = 16;
+constexpr std::uint64_t kLeastGift = 32U << 20U;
 
 }  // namespace
 
@@ -33,7 +37,7 @@ Backing BlockPools::backing_on(CUdevice device, std::string &reason) {
   const GranuleMemory::Support found = GranuleMemory::support_on(device);
   reason = found.reason;
   if (found.page_bytes != 0 && loses_much(device, found.page_bytes)) {
-    reason = "the limit is not in whole granules";
+    reason = "the limit is not in whole pages of " + std::to_string(found.page_bytes >> 20U) + " MiB";
     return Backing::slab;
   }
   if (found.page_bytes == 0) {
@@ -59,8 +63,10 @@ bool BlockPools::loses_much(CUdevice device, std::uint64_t page_bytes) {
     return false;
   }
   const ledger::Account &account = ledger_.account(known->ordinal);
+  // Of a group's limit more may be lost: from a slab nothing goes back to another member while a block is in it.
   const std::uint64_t limit = std::min(account.limit(), account.group_limit());
-  return limit != UINT64_MAX && limit % page_bytes > limit / kLostPart;
+  const std::uint64_t part = account.group_limit() <= account.limit() ? kLostPartOfGroup : kLostPart;
+  return limit != UINT64_MAX && limit % page_bytes > limit / part;
 }
 
 // Once for each pool, before its first request. Where anything is missing the pool is made of slabs.
@@ -89,6 +95,12 @@ void BlockPools::choose_backing(const ContextRef &context, ContextPool &pool, De
   }
   // As in a preallocation: what it grows by would else lie across the places of blocks of its size.
   layout->granule_bytes = granule_bytes_on(context->device, found.page_bytes, state.plan.granule_bytes);
+  if (const std::uint64_t asked = state.plan.granule_bytes; !is_known && asked != 0 && asked != layout->granule_bytes) {
+    events::say("granule: device " + std::to_string(context->device) + ": granules of " +
+                std::to_string(layout->granule_bytes >> 20U) + " MiB instead of " + std::to_string(asked) +
+                " bytes: they are of whole pages of " + std::to_string(found.page_bytes >> 20U) +
+                " MiB, and at most a sixteenth of the pool");
+  }
   FirstGranule first(*this, context->device, *layout);
   const FirstGranule::Result tried = is_known ? FirstGranule::Result::no_room : first.make(found.kind);
   if (tried == FirstGranule::Result::fails) {
@@ -289,10 +301,15 @@ std::uint64_t BlockPools::give_back_granules(const Room::Need &need) noexcept tr
     if (!pin) {
       continue;
     }
-    GranuleMemory memory(*this, need.api, context);
-    const std::uint64_t wanted = need.bytes == 0 ? UINT64_MAX : need.bytes - std::min(need.bytes, released);
-    released += wanted == 0 ? 0 : pool.blocks.release_granules(wanted, memory);
-    granules += memory.released();
+    std::uint64_t wanted = need.bytes == 0 ? UINT64_MAX : need.bytes - std::min(need.bytes, released);
+    for (std::uint64_t part = 0, gone = 0; wanted != 0 && gone >= part; wanted -= std::min(wanted, gone)) {
+      // The end of this puts what was released into the ledger: who waits for it sees it come.
+      GranuleMemory memory(*this, need.api, context);
+      part = std::min(wanted, std::max(kLeastGift, wanted / kGifts));
+      gone = pool.blocks.release_granules(part, memory);
+      released += gone;
+      granules += memory.released();
+    }
   }
   if (released > 0) {
     journal_.record(events::Trim{need.device, need.api, 0, released, granules});

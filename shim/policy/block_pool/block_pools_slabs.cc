@@ -234,12 +234,22 @@ void BlockPools::keep_to_threshold(const char *api, int device) noexcept try {
 } catch (...) {  // no memory of the host to list the pools
 }
 
-void BlockPools::after_synchronise(int device) noexcept {
+void BlockPools::clean_to_threshold(const char *api, int device) noexcept {
   DevicePoolState *state = known_state(device);
   if (state != nullptr && state->plan.release_threshold != UINT64_MAX) {
     state->quarantine.collect(Quarantine::Sealing::always);
-    keep_to_threshold("cuCtxSynchronize", device);
+    keep_to_threshold(api, device);
   }
+}
+
+void BlockPools::keep_to_thresholds() noexcept {
+  for (int device = 0; device < devices_end_.load(); ++device) {
+    clean_to_threshold("idle", device);
+  }
+}
+
+void BlockPools::after_synchronise(int device) noexcept {
+  clean_to_threshold("cuCtxSynchronize", device);
   give_to_others("cuCtxSynchronize", device);
 }
 

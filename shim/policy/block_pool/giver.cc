@@ -11,8 +11,9 @@
 namespace ration::policy {
 namespace {
 
-// How long the end of a process may be put off whose main thread has ended before the others.
-constexpr std::uint64_t kAloneNs = 2'000'000'000;
+// How late memory beyond the threshold goes back where the program makes no call that would see it; and how long the
+// end of a process may be put off whose main thread has ended before the others.
+constexpr std::uint64_t kLookNs = 2'000'000'000;
 constexpr std::uint64_t kLastGiftNs = 200'000'000;
 
 }  // namespace
@@ -23,8 +24,23 @@ void Giver::start_now() noexcept {
   }
   for (const std::unique_ptr<ledger::Membership> &group : ledger_.memberships()) {
     auto *listener = new (std::nothrow) Listener{this, group.get(), group->wishes()};
-    if (listener != nullptr && !start_own_thread(run, listener)) {
+    if (listener == nullptr) {
+      continue;
+    }
+    listening_.fetch_add(1);
+    if (!start_own_thread(run, listener)) {
+      listening_.fetch_sub(1);
       delete listener;
+    }
+  }
+}
+
+// Only where the process goes on without this library's state, as in tests: no thread may use it any more.
+Giver::~Giver() {
+  stop();
+  for (Waiter waiter; listening_.load() != 0; waiter.pause()) {
+    for (const std::unique_ptr<ledger::Membership> &group : ledger_.memberships()) {
+      group->wake_sleepers();
     }
   }
 }
@@ -33,6 +49,8 @@ void *Giver::run(void *listener) noexcept {
   const OwnThread self("ration-give");
   const std::unique_ptr<const Listener> owned(static_cast<const Listener *>(listener));
   owned->giver->listen(*owned->group, owned->seen);
+  owned->giver->listening_.fetch_sub(1);
+  wake_waiters();
   return nullptr;
 }
 
@@ -40,24 +58,26 @@ void *Giver::run(void *listener) noexcept {
 void Giver::listen(const ledger::Membership &group, std::uint32_t seen) noexcept {
   using Woken = ledger::Membership::Woken;
   for (;;) {
-    switch (group.wait_for_wish(seen, kAloneNs)) {
+    const Woken woken = group.wait_for_wish(seen, kLookNs);
+    switch (woken) {
       case Woken::by_wish:
         break;
       case Woken::by_time:
-        if (OwnThread::are_alone()) {
+        if (OwnThread::is_main_thread_gone()) {
           return;
         }
-        continue;
+        break;
       case Woken::for_ever:
         return;
     }
-    seen = group.wishes();
+    const bool wished = woken == Woken::by_wish;
+    seen = wished ? group.wishes() : seen;
     giving_.fetch_add(1);
     if (stopped_.load()) {  // stop() reads giving_ after it stores this
       giving_.fetch_sub(1);
       return;
     }
-    give();
+    wished ? give() : pools_.keep_to_thresholds();
     giving_.fetch_sub(1);
     wake_waiters();
   }

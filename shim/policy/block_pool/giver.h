@@ -16,7 +16,7 @@ class BlockPools;
 class Giver {
  public:
   Giver(BlockPools &pools, ledger::Ledger &ledger) : pools_(pools), ledger_(ledger) {}
-  ~Giver() { stop(); }
+  ~Giver();
   Giver(const Giver &) = delete;
   Giver &operator=(const Giver &) = delete;
 
@@ -44,7 +44,8 @@ class Giver {
   ledger::Ledger &ledger_;
   std::atomic<bool> started_{false};
   std::atomic<bool> stopped_{false};
-  std::atomic<unsigned> giving_{0};  // threads
+  std::atomic<unsigned> giving_{0};     // threads
+  std::atomic<unsigned> listening_{0};  // threads
 };
 
 }  // namespace ration::policy

@@ -67,7 +67,7 @@ void PartServer::serve() noexcept try {
     ledger::PartRequest request;
     switch (ledger::PartSocket::receive(request)) {
       case Received::nothing:
-        if (OwnThread::are_alone()) {
+        if (OwnThread::is_main_thread_gone()) {
           ledger::PartSocket::remove(state_folder_, exporter_);
           running_.store(false);
           return;

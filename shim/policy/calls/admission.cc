@@ -114,6 +114,7 @@ void Admission::record_oom(const char *api, std::uint64_t requested, int device,
     event.used = without_rounding(event.used, journal_.tally().devices[device]);
   }
   if (event.reason == events::Reason::group) {
+    pools_.publish(device);  // its own row is among those of the holders
     explain_group(account, event.group);
   }
   journal_.record(event);

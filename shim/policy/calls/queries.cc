@@ -38,7 +38,8 @@ std::optional<std::uint64_t> Queries::shown_limit(const Device &device) const {
   return show_limit_ && limit != UINT64_MAX ? std::optional(limit) : std::nullopt;
 }
 
-// What our own pools hold is the program's to have; of the rest the limits and the device decide.
+// What our own pools hold is the program's to have, and what others hold and do not use; of the rest the limits and the
+// device decide.
 std::uint64_t Queries::free_on(const char *api, const Device &device, std::uint64_t really_free,
                                const std::optional<std::uint64_t> &shown) {
   pending_.poll(device.ordinal);
@@ -46,7 +47,9 @@ std::uint64_t Queries::free_on(const char *api, const Device &device, std::uint6
   room_.release_orphans(api, device.ordinal);
   ledger_.account(device.ordinal).reclaim_from_dead();
   pools_.give_to_others(api, device.ordinal);
-  const std::uint64_t obtainable = std::min(really_free, ledger_.account(device.ordinal).available());
+  const ledger::Account::Obtainable all = ledger_.account(device.ordinal).obtainable();
+  const std::uint64_t obtainable =
+      std::min(really_free + std::min(all.of_others, UINT64_MAX - really_free), all.within_limits);
   const std::uint64_t total = device.total.load(std::memory_order_relaxed);
   return std::min(pools_.free_bytes(device.ordinal) + async_pools_.free_bytes(device.ordinal) + obtainable,
                   shown.value_or(total == 0 ? device.limit.load(std::memory_order_relaxed) : total));

@@ -14,8 +14,10 @@ namespace {
 using driver::real;
 
 constexpr std::size_t kMostOrphanFences = 64;
-// A member that works gives memory back within a millisecond or two, and may take it again.
+// A member begins to give within a millisecond or two, and may take it again. As long as more comes it is waited for.
 constexpr std::uint64_t kAskNs = 50'000'000;
+constexpr std::uint64_t kAskAtMostNs = 1'000'000'000;
+constexpr std::uint64_t kLookForDeadNs = 5'000'000;
 constexpr long kAskStepNs = 20'000;
 constexpr std::uint64_t kAskAgainNs = 1'000'000;
 constexpr std::uint64_t kNotAskedNs = 1'000'000'000;  // after it was in vain
@@ -207,18 +209,26 @@ bool RoomMaker::ask_others(const Need &need, FunctionRef<std::uint64_t()> missin
   }
   const std::uint64_t before = account.available();
   bool served = false;
-  for (std::uint64_t asked_ns = start, now = start; !served && now - start < kAskNs; now = now_ns()) {
+  std::uint64_t least = lacking;
+  std::uint64_t asked_ns = start;
+  std::uint64_t looked_ns = start;
+  std::uint64_t came_ns = start;
+  for (std::uint64_t now = start; !served && now - came_ns < kAskNs && now - start < kAskAtMostNs; now = now_ns()) {
     Backoff(kAskStepNs).sleep();
+    if (now - looked_ns > kLookForDeadNs) {
+      account.reclaim_from_dead();  // one that died has answered, too
+      looked_ns = now;
+    }
     const std::uint64_t still_lacking = missing();
     served = still_lacking == 0;
+    if (still_lacking < least) {
+      least = still_lacking;
+      came_ns = now;
+    }
     if (!served && now - asked_ns > kAskAgainNs) {
       account.want(still_lacking);
       asked_ns = now;
     }
-  }
-  if (!served) {
-    account.reclaim_from_dead();  // one that died has answered, too
-    served = missing() == 0;
   }
   if (!served) {
     in_vain.store(now_ns(), std::memory_order_relaxed);

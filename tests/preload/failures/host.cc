@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <fstream>
 #include <string>
 #include <thread>
 
@@ -50,6 +51,21 @@ int entries_of(const char *folder) {
   return count;
 }
 
+// Those of Ration have its name.
+int threads_of_program() {
+  int count = 0;
+  DIR *threads = opendir("/proc/self/task");
+  while (const dirent *thread = threads != nullptr ? readdir(threads) : nullptr) {
+    char name[16] = {};
+    std::ifstream(std::string("/proc/self/task/") + thread->d_name + "/comm").read(name, sizeof(name) - 1);
+    count += thread->d_name[0] != '.' && strncmp(name, "ration-", 7) != 0 ? 1 : 0;
+  }
+  if (threads != nullptr) {
+    closedir(threads);
+  }
+  return count;
+}
+
 void tell_state() {
   const mode_t mask = umask(0);
   umask(mask);
@@ -57,7 +73,7 @@ void tell_state() {
   sigset_t blocked;
   sigemptyset(&blocked);
   sigprocmask(SIG_SETMASK, nullptr, &blocked);
-  dprintf(1, "umask %03o in %s, %d threads\n", mask, getcwd(folder, sizeof(folder)), entries_of("/proc/self/task") - 2);
+  dprintf(1, "umask %03o in %s, %d threads\n", mask, getcwd(folder, sizeof(folder)), threads_of_program());
   for (int signal = 1; signal < 65; ++signal) {
     struct sigaction action {};
     if (sigaction(signal, nullptr, &action) == 0) {

@@ -100,6 +100,49 @@ def neighbours(folder):
         ended_clean(machine)
 
 
+def free_memory(folder):
+    """Free memory counts what another member would give: a program takes a part of it, or plans by it."""
+    with Machine(folder, **GROUP) as machine:
+        first, second = machine.member(), machine.member()
+        first.do("alloc=600m free=0 context=0 alloc=64m")
+        expect("all of it is preallocated", machine.reserved(), {first.pid: LIMIT})
+        second.send("query")
+        free = int(second.read().split("free=")[1].split()[0]) // MIB
+        expect_that(f"{free} MiB are free", 900 <= free <= 1024 - 64)
+        served(second, f"alloc={free}m")
+        first.do("use=1")
+        ended_clean(machine)
+
+
+def slow_gift(folder):
+    """A member that needs long to give is waited for as long as more comes, here 300 handles of half a millisecond."""
+    with Machine(folder, **GROUP, SIMCUDA_COSTS="cuMemRelease=500") as machine:
+        first, second = machine.member(), machine.member()
+        first.do("alloc=600m free=0 context=0")
+        expect("all at once", second("alloc=600m"), 0)
+        ended_clean(machine)
+
+
+def decimal_limit(folder):
+    """Also where the limit of a group is not in whole pages, as 1 GB is not."""
+    with Machine(folder, **GROUP | {"RATION_GROUP_LIMIT": "1GB", "RATION_BACKING": "auto"}) as machine:
+        first, second = machine.member(), machine.member()
+        first.do("alloc=64m")
+        served(second, "alloc=512m")
+        first.do("use=0")
+        ended_clean(machine)
+
+
+def idle_threshold(folder):
+    """Without any further call, too."""
+    with Machine(folder, **GROUP, RATION_RELEASE_THRESHOLD="0") as machine:
+        member = machine.member()
+        member.do("alloc=1m")
+        expect_that("what is free goes back", any(machine.reserved()[member.pid] <= 4 * MIB for _ in range(2000)))
+        member.do("use=0")
+        ended_clean(machine)
+
+
 def threshold(folder):
     """What is free beyond it goes back once it is clean; the pool keeps as much as it says."""
     for keeps, least, most in ((0, 0, 4), (256, 256, 264), (None, 1024, 1024)):
@@ -116,4 +159,5 @@ def threshold(folder):
 
 main({"a member that sleeps gives": sleeping_member, "a member that sleeps keeps what it uses": used_by_a_sleeping_member,
       "a member that works gives at once": working_member,
-      "what is used stays": what_is_used_stays, "neighbours on a device": neighbours, "a release threshold": threshold})
+      "what is used stays": what_is_used_stays, "neighbours on a device": neighbours, "a release threshold": threshold,
+      "a release threshold while idle": idle_threshold, "free memory": free_memory, "a slow gift": slow_gift, "a group's limit in decimal": decimal_limit})

@@ -276,12 +276,18 @@ def strangers(machine):
     expect_descriptors(exporter, before)
 
 
+def stop(process):
+    """Returns once all its threads have stopped: until then one of them may still answer."""
+    os.kill(process.member.pid, signal.SIGSTOP)
+    within_reason(lambda: all("State:\tT" in (task / "status").read_text() for task in threads(process).values()))
+
+
 def no_answer(machine):
     """An exporter that is stopped, or dies meanwhile, costs its opener two seconds and one line."""
     exporter, importer = machine.peer(), machine.peer()
     exporter.do(f"take {PAGE} 7")
     token = exporter.share()
-    os.kill(exporter.member.pid, signal.SIGSTOP)
+    stop(exporter)
     start = time.monotonic()
     expect("of a stopped one", importer.code(f"open {token}"), INVALID_VALUE)
     expect_that("bounded", time.monotonic() - start < LATE)
@@ -290,7 +296,7 @@ def no_answer(machine):
     importer.do(f"open {token}")
     expect("it goes on", importer.do(f"read opened {PAGE}"), "7")
     importer.do("close opened")
-    os.kill(exporter.member.pid, signal.SIGSTOP)
+    stop(exporter)
     importer.member.send(f"open {token}")
     exporter.kill()
     start = time.monotonic()

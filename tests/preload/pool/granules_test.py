@@ -65,9 +65,11 @@ def told(_):
     for settings, backing, reason in (({"RATION_LIMIT": "2GiB"}, "vmm", "granules of 2 MiB, in pages of 2 MiB"),
                                       ({"RATION_LIMIT": "6GiB"}, "vmm", "granules of 4 MiB, in pages of 2 MiB"), ({"RATION_GRANULE": "64MiB"}, "vmm", "granules of 64 MiB, in pages of 2 MiB"),
                                       ({"RATION_GRANULE": "1GiB", "RATION_LIMIT": "1GiB"}, "vmm", "granules of 64 MiB, in pages of 2 MiB"),
+                                      ({"RATION_GROUP": "lab", "RATION_GROUP_LIMIT": "6GiB"}, "vmm", "granules of 4 MiB, in pages of 2 MiB"),
+                                      ({"RATION_GROUP": "lab", "RATION_GROUP_LIMIT": "1GB"}, "vmm", "granules of 2 MiB, in pages of 2 MiB"),
                                       ({"RATION_BACKING": "slab"}, "slab", "slab was asked for"),
                                       ({"SIMCUDA_ATTRIBUTES": "102=0"}, "slab", "the device has no virtual memory management"),
-                                      ({"RATION_LIMIT": "100000000"}, "slab", "the limit is not in whole granules")):
+                                      ({"RATION_LIMIT": "100000000"}, "slab", "the limit is not in whole pages of 2 MiB")):
         done = subprocess.run([BUILD / "bin/ration", "env", "--json", "--sim", "2x8GiB"], env=clean_environment() | settings,
                               capture_output=True, text=True, check=True)
         devices = json.loads(done.stdout)["devices"]
@@ -76,6 +78,13 @@ def told(_):
     if not pathlib.Path("/dev/nvidiactl").exists():
         done = subprocess.run([BUILD / "bin/ration", "env", "--json"], env=clean_environment(), capture_output=True, text=True, check=True)
         expect("without a driver", json.loads(done.stdout)["devices"], [])
+
+
+def cut(folder):
+    """A size of granules that cannot be is made one that can, with a line."""
+    for asked, said in (("3MiB", "granules of 2 MiB instead of 3145728 bytes"), ("1GiB", "granules of 64 MiB instead of 1073741824 bytes"), ("4MiB", "")):
+        done = run("granules", "questions", folder=sub(folder, asked), RATION_MODE="pool", RATION_GRANULE=asked, RATION_LIMIT=GIB)
+        expect_that(f"the line: {done.err}", said in done.err and done.err.count("\n") == (1 if said else 0))
 
 
 def without(folder):
@@ -127,5 +136,5 @@ def a_first_granule_serves(folder):
 
 main({f"{case}, {name}": answered(case, settings) for case in ANSWERS for name, settings in SETTINGS.items()}
      | ({} if SANITIZED else {"ration env": told})  # the probe preloads no sanitizer
-     | {"auto": chosen, "a device without granules": without, "GPUDirect RDMA": reached, "a first granule fails": a_first_granule_fails,
+     | {"a size that cannot be": cut, "auto": chosen, "a device without granules": without, "GPUDirect RDMA": reached, "a first granule fails": a_first_granule_fails,
         "a first granule serves": a_first_granule_serves})
