@@ -33,10 +33,11 @@ def default_of(option):
 
 
 def done_by(environment):
-    """With a ledger of its own: in a shared one it would wait for memory of members that have just exited."""
-    with tempfile.TemporaryDirectory() as folder:
+    """With a ledger of its own: in a shared one it would wait for memory of members that have just exited. And with a
+    machine of its own, on whose device it has no neighbours, whatever the ledger."""
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as machine:
         done = run("knobs", str(2 * GIB), SIMCUDA_DEVICES="4GiB", SIMCUDA_CONTEXT_BYTES=str(256 * MIB), HOME="/nowhere",
-                   **{"RATION_STATE_DIR": folder} | environment)
+                   SIMCUDA_MACHINE=machine, **{"RATION_STATE_DIR": folder} | environment)
     expect(f"status and what was said under {environment}", (done.status, done.err), (0, ""))
     return done.out
 
