@@ -190,12 +190,16 @@ std::uint64_t Account::surplus() const {
   return most;
 }
 
-Account::Obtainable Account::obtainable() const {
+Account::Obtainable Account::obtainable() {
   const std::uint64_t held = charged();
   Obtainable all{0, closed_.load(std::memory_order_relaxed) ? 0 : limit() - std::min(limit(), held)};
   for (int i = 0; i < shares(); ++i) {
     const Share &share = shares_[i];
-    const std::uint64_t of_others = share.membership->surplus_in_granules(share.device);
+    std::uint64_t of_others = share.membership->surplus_in_granules(share.device);
+    if (of_others != 0) {  // of the living alone
+      share.membership->reclaim_from_dead(share.device);
+      of_others = share.membership->surplus_in_granules(share.device);
+    }
     const std::uint64_t left = share.membership->available_below_limit(share.device);
     all.of_others = std::max(all.of_others, of_others);
     all.within_limits = std::min(all.within_limits, left + std::min(of_others, UINT64_MAX - left));

@@ -108,7 +108,7 @@ class Account {
     std::uint64_t of_others = 0;
     std::uint64_t within_limits = 0;
   };
-  Obtainable obtainable() const;
+  Obtainable obtainable();
 
  private:
   static constexpr int kMostShares = 16;
