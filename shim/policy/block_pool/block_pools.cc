@@ -57,6 +57,7 @@ BlockPools::DevicePoolState &BlockPools::state_of(int device) {
 }
 
 BlockPools::~BlockPools() {
+  giver_.end();
   for (std::atomic<DevicePoolState *> &state : devices_state_) {
     delete state.load(std::memory_order_acquire);
   }

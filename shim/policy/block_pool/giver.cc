@@ -35,8 +35,7 @@ void Giver::start_now() noexcept {
   }
 }
 
-// Only where the process goes on without this library's state, as in tests: no thread may use it any more.
-Giver::~Giver() {
+void Giver::end() noexcept {
   stop();
   for (Waiter waiter; listening_.load() != 0; waiter.pause()) {
     for (const std::unique_ptr<ledger::Membership> &group : ledger_.memberships()) {

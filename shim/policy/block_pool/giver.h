@@ -16,7 +16,7 @@ class BlockPools;
 class Giver {
  public:
   Giver(BlockPools &pools, ledger::Ledger &ledger) : pools_(pools), ledger_(ledger) {}
-  ~Giver();
+  ~Giver() { end(); }
   Giver(const Giver &) = delete;
   Giver &operator=(const Giver &) = delete;
 
@@ -28,6 +28,8 @@ class Giver {
   }
   // For good. Returns once nothing is being given, unless that takes long.
   void stop() noexcept;
+  // The same, once its threads have ended. Only where the process goes on without this library's state, as in tests.
+  void end() noexcept;
 
  private:
   struct Listener {
