@@ -27,7 +27,8 @@ def same(way):
         done = run("host", "use", folder=folder, **limited(folder), **WAYS[way])
         expect_that(f"{plain.out}", plain.out.endswith("answered 2\n") and plain.out.count("umask 027") == 2)
         for before, after in zip(plain.out.splitlines(), done.out.splitlines()):
-            expect("state", after, before)
+            # ThreadSanitizer starts a thread with the first one that is started, here Ration's.
+            expect("state", *(re.sub(r"\d+ threads", "threads", line) if SANITIZED else line for line in (after, before)))
         expect("status, stderr, lines", (done.status, done.err, done.out.count("\n")), (0, "", plain.out.count("\n")))
     return case
 
