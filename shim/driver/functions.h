@@ -11,6 +11,7 @@
 #include "driver/array_abi.h"
 #include "driver/copy_abi.h"
 #include "driver/launch_abi.h"
+#include "driver/newer_abi.h"
 
 namespace ration::driver {
 
@@ -80,7 +81,7 @@ struct Identity {
 extern const Identity identities[kHookCount];
 
 // The newest CUDA version of the table's ABIs; a later version may have changed a signature.
-inline constexpr int kKnownVersion = 13000;
+inline constexpr int kKnownVersion = 13050;
 
 enum class Match { none, known, unknown_version };
 struct NamedHook {

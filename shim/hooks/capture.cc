@@ -2,6 +2,7 @@
 // Layer: hooks. Threads: any.
 #include "hooks/boundary.h"
 #include "hooks/hooks.h"
+#include "hooks/unknown_capture.h"
 #include "policy/calls/sync_and_capture.h"
 
 using ration::driver::real;
@@ -20,6 +21,12 @@ CUresult around(Method method, CUstream meant, const Slot &slot, Arguments... ar
 }
 
 }  // namespace
+
+void ration::hooks::note_unknown_capture(const char *name) noexcept {
+  if (ration::runtime::Runtime::existing() != nullptr) {
+    ration::runtime::family<SyncAndCapture>->begin_unknown_capture(name);
+  }
+}
 
 extern "C" {
 
@@ -51,6 +58,36 @@ CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream hStream, CUgraph hGraph, cons
                                           CUstreamCaptureMode mode) {
   return around(&SyncAndCapture::begin_capture, per_thread(hStream), real.cuStreamBeginCaptureToGraph_ptsz, hStream,
                 hGraph, dependencies, dependencyData, numDependencies, mode);
+}
+
+CUresult cuStreamBeginCaptureToCig(CUstream hStream, CUstreamCigCaptureParams *streamCigCaptureParams) {
+  return around(&SyncAndCapture::begin_capture, legacy(hStream), real.cuStreamBeginCaptureToCig, hStream,
+                streamCigCaptureParams);
+}
+
+CUresult cuStreamBeginCaptureToCig_ptsz(CUstream hStream, CUstreamCigCaptureParams *streamCigCaptureParams) {
+  return around(&SyncAndCapture::begin_capture, per_thread(hStream), real.cuStreamBeginCaptureToCig_ptsz, hStream,
+                streamCigCaptureParams);
+}
+
+CUresult cuStreamEndCaptureToCig(CUstream hStream) {
+  return around(&SyncAndCapture::end_capture, legacy(hStream), real.cuStreamEndCaptureToCig, hStream);
+}
+
+CUresult cuStreamEndCaptureToCig_ptsz(CUstream hStream) {
+  return around(&SyncAndCapture::end_capture, per_thread(hStream), real.cuStreamEndCaptureToCig_ptsz, hStream);
+}
+
+CUresult cuStreamBeginRecaptureToGraph(CUstream hStream, CUstreamCaptureMode mode, CUgraph hGraph,
+                                       CUgraphRecaptureCallback callbackFunc, void *userData) {
+  return around(&SyncAndCapture::begin_capture, legacy(hStream), real.cuStreamBeginRecaptureToGraph, hStream, mode,
+                hGraph, callbackFunc, userData);
+}
+
+CUresult cuStreamBeginRecaptureToGraph_ptsz(CUstream hStream, CUstreamCaptureMode mode, CUgraph hGraph,
+                                            CUgraphRecaptureCallback callbackFunc, void *userData) {
+  return around(&SyncAndCapture::begin_capture, per_thread(hStream), real.cuStreamBeginRecaptureToGraph_ptsz, hStream,
+                mode, hGraph, callbackFunc, userData);
 }
 
 CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph) {

@@ -6,6 +6,7 @@
 #include "driver/array_abi.h"
 #include "driver/copy_abi.h"
 #include "driver/launch_abi.h"
+#include "driver/newer_abi.h"
 #include "driver/nvml_abi.h"
 
 extern "C" {

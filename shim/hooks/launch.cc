@@ -53,6 +53,14 @@ CUresult cuLaunchHostFunc_ptsz(CUstream hStream, CUhostFn fn, void *userData) {
   return before(kNoMemory, real.cuLaunchHostFunc_ptsz, hStream, fn, userData);
 }
 
+CUresult cuLaunchHostFunc_v2(CUstream hStream, CUhostFn fn, void *userData, unsigned int syncMode) {
+  return before(kNoMemory, real.cuLaunchHostFunc_v2, hStream, fn, userData, syncMode);
+}
+
+CUresult cuLaunchHostFunc_v2_ptsz(CUstream hStream, CUhostFn fn, void *userData, unsigned int syncMode) {
+  return before(kNoMemory, real.cuLaunchHostFunc_v2_ptsz, hStream, fn, userData, syncMode);
+}
+
 CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags) {
   return before(kNoMemory, real.cuStreamAddCallback, hStream, callback, userData, flags);
 }

@@ -273,6 +273,35 @@ CUresult cuMemcpy3DBatchAsync_v2_ptsz(size_t numParams, CUDA_MEMCPY3D_BATCH_OP *
                 hStream);
 }
 
+CUresult cuMemcpyWithAttributesAsync(CUdeviceptr dst, CUdeviceptr src, size_t size, CUmemcpyAttributes *attr,
+                                     CUstream hStream) {
+  return before([=] { return anywhere(hStream); }, real.cuMemcpyWithAttributesAsync, dst, src, size, attr, hStream);
+}
+
+CUresult cuMemcpyWithAttributesAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t size, CUmemcpyAttributes *attr,
+                                          CUstream hStream) {
+  return before([=] { return anywhere(hStream); }, real.cuMemcpyWithAttributesAsync_ptsz, dst, src, size, attr,
+                hStream);
+}
+
+CUresult cuMemcpy3DWithAttributesAsync(CUDA_MEMCPY3D_BATCH_OP *op, unsigned long long flags, CUstream hStream) {
+  return before([=] { return anywhere(hStream); }, real.cuMemcpy3DWithAttributesAsync, op, flags, hStream);
+}
+
+CUresult cuMemcpy3DWithAttributesAsync_ptsz(CUDA_MEMCPY3D_BATCH_OP *op, unsigned long long flags, CUstream hStream) {
+  return before([=] { return anywhere(hStream); }, real.cuMemcpy3DWithAttributesAsync_ptsz, op, flags, hStream);
+}
+
+CUresult cuFabricCpyBatchAsync(size_t numOps, CUDA_FABRIC_COPY_BATCH_OP *opList, unsigned long long flags,
+                               CUstream hStream) {
+  return before([=] { return anywhere(hStream); }, real.cuFabricCpyBatchAsync, numOps, opList, flags, hStream);
+}
+
+CUresult cuFabricCpyBatchAsync_ptsz(size_t numOps, CUDA_FABRIC_COPY_BATCH_OP *opList, unsigned long long flags,
+                                    CUstream hStream) {
+  return before([=] { return anywhere(hStream); }, real.cuFabricCpyBatchAsync_ptsz, numOps, opList, flags, hStream);
+}
+
 CUresult cuMemBatchDecompressAsync(CUmemDecompressParams *paramsArray, size_t count, unsigned int flags,
                                    size_t *errorIndex, CUstream stream) {
   return before([=] { return anywhere(stream); }, real.cuMemBatchDecompressAsync, paramsArray, count, flags, errorIndex,

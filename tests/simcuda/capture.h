@@ -19,6 +19,8 @@ struct Capture {
   bool invalidated = false;
   std::shared_ptr<Graph> graph;   // null: the capture is over
   bool own_graph = true;          // false: the program supplied it
+  bool to_graphics = false;       // ends without a graph
+  std::shared_ptr<Graph> again;   // that is captured once more; its nodes become those of `graph`
   std::size_t first_node = 0;     // from here on the graph's nodes belong to the capture
   std::vector<Stream *> streams;  // the first is the origin stream
   bool active() const { return graph != nullptr && !invalidated; }

@@ -1,4 +1,7 @@
 // The stream-capture calls of the public API. Layer: capture.h. Threads: any.
+#include <algorithm>
+#include <utility>
+
 #include "implemented.h"
 #include "tests/simcuda/capture.h"
 #include "tests/simcuda/driver.h"
@@ -50,6 +53,55 @@ CUresult how_it_ended(const Stream &stream, const Capture &capture) {
   return joined(capture, stream.frontier) ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
 }
 
+bool same_shape(const Graph &one, const Graph &other) {
+  const auto place_of = [](const Graph &graph, const GraphNode *node) {
+    return std::find_if(graph.nodes.begin(), graph.nodes.end(), [&](const auto &own) { return own.get() == node; }) -
+           graph.nodes.begin();
+  };
+  return std::equal(one.nodes.begin(), one.nodes.end(), other.nodes.begin(), other.nodes.end(),
+                    [&](const auto &mine, const auto &its) {
+                      return std::equal(mine->after.begin(), mine->after.end(), its->after.begin(), its->after.end(),
+                                        [&](const GraphNode *before, const GraphNode *its_before) {
+                                          return place_of(one, before) == place_of(other, its_before);
+                                        });
+                    });
+}
+
+// What was captured once more becomes the graph that it was before; no graph comes of what goes to a graphics
+// interface.
+CUresult finish(Capture &capture, CUresult result, CUgraph *handle) {
+  const std::shared_ptr<Graph> again = capture.again;
+  if (again != nullptr) {
+    again->capturing = false;
+    if (result == CUDA_SUCCESS && !same_shape(*again, *capture.graph)) result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    if (result == CUDA_SUCCESS) {
+      std::swap(again->nodes, capture.graph->nodes);
+      *handle = handle_of(again);
+    }
+  } else if (result == CUDA_SUCCESS && !capture.to_graphics) {
+    *handle = handle_of(capture.graph);
+  }
+  end(capture, *handle != nullptr && again == nullptr ? Fate::kKeep : Fate::kDrop);
+  return result;
+}
+
+CUresult end_by(CUstream handle, bool to_graphics, CUgraph *graph) {
+  Lock lock(driver().mutex);
+  std::shared_ptr<Stream> stream;
+  if (const CUresult error = find_stream(lock, handle, &stream); error != CUDA_SUCCESS) return error;
+  const std::shared_ptr<Capture> capture = stream->capture;
+  if (capture == nullptr || capture->to_graphics != to_graphics) return CUDA_ERROR_ILLEGAL_STATE;
+  // Neither of these two errors ends the capture: another caller still may.
+  if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && capture->thread != this_thread(lock)) {
+    return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+  }
+  if (capture->streams.front() != stream.get()) {
+    refuse(*stream);
+    return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
+  }
+  return finish(*capture, how_it_ended(*stream, *capture), graph);
+}
+
 }  // namespace
 
 CUresult cuStreamBeginCapture(CUstream hStream) {
@@ -79,26 +131,43 @@ CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUg
   return begin(hStream, mode, graph, after, lock);
 }
 
-CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph) {
-  if (phGraph == nullptr) return CUDA_ERROR_INVALID_VALUE;
+// Any context is taken for one that shares a graphics interface's queue.
+CUresult cuStreamBeginCaptureToCig(CUstream hStream, CUstreamCigCaptureParams *streamCigCaptureParams) {
+  if (streamCigCaptureParams == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Lock lock(driver().mutex);
   std::shared_ptr<Stream> stream;
   if (const CUresult error = find_stream(lock, hStream, &stream); error != CUDA_SUCCESS) return error;
-  const std::shared_ptr<Capture> capture = stream->capture;
-  if (capture == nullptr) return CUDA_ERROR_ILLEGAL_STATE;
-  *phGraph = nullptr;
-  // Neither of these two errors ends the capture: another caller still may.
-  if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && capture->thread != this_thread(lock)) {
-    return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
-  }
-  if (capture->streams.front() != stream.get()) {
-    refuse(*stream);
-    return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
-  }
-  const CUresult result = how_it_ended(*stream, *capture);
-  if (result == CUDA_SUCCESS) *phGraph = handle_of(capture->graph);
-  end(*capture, result == CUDA_SUCCESS ? Fate::kKeep : Fate::kDrop);
+  const CUresult result = begin(hStream, CU_STREAM_CAPTURE_MODE_GLOBAL, nullptr, {}, lock);
+  if (result == CUDA_SUCCESS) stream->capture->to_graphics = true;
   return result;
+}
+
+// The nodes must be the same in number and order; whether their parameters are is not looked at, so no callback is
+// called.
+CUresult cuStreamBeginRecaptureToGraph(CUstream hStream, CUstreamCaptureMode mode, CUgraph hGraph,
+                                       CUgraphRecaptureCallback, void *) {
+  Lock lock(driver().mutex);
+  const std::shared_ptr<Graph> graph = find_graph(hGraph);
+  if (graph == nullptr || graph->capturing) return CUDA_ERROR_INVALID_VALUE;
+  std::shared_ptr<Stream> stream;
+  if (const CUresult error = find_stream(lock, hStream, &stream); error != CUDA_SUCCESS) return error;
+  const CUresult result = begin(hStream, mode, nullptr, {}, lock);
+  if (result == CUDA_SUCCESS) {
+    stream->capture->again = graph;
+    graph->capturing = true;
+  }
+  return result;
+}
+
+CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph) {
+  if (phGraph == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *phGraph = nullptr;
+  return end_by(hStream, false, phGraph);
+}
+
+CUresult cuStreamEndCaptureToCig(CUstream hStream) {
+  CUgraph none = nullptr;
+  return end_by(hStream, true, &none);
 }
 
 CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus) {

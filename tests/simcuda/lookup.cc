@@ -60,6 +60,11 @@ Answer look_up(std::string_view name, int version, cuuint64_t flags) {
   return {address, address == nullptr ? CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND : CU_GET_PROC_ADDRESS_SUCCESS};
 }
 
+// Functions that no driver has, as one may that is newer than all who know it.
+CUresult begin_capture_unheard_of(unsigned long long, CUstreamCaptureMode mode, CUstream stream) {
+  return simcuda::cuStreamBeginCapture_v2(stream, mode);
+}
+
 }  // namespace
 
 CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags,
@@ -69,7 +74,10 @@ CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cu
     return CUDA_ERROR_INVALID_VALUE;
   }
   if (cudaVersion > kDriverVersion) return CUDA_ERROR_INVALID_VALUE;
-  const Answer answer = look_up(symbol, cudaVersion, flags);
+  Answer answer = look_up(symbol, cudaVersion, flags);
+  if (settings().unheard_of && std::string_view(symbol) == "cuStreamBeginCaptureUnheardOf") {
+    answer = {reinterpret_cast<void *>(begin_capture_unheard_of), CU_GET_PROC_ADDRESS_SUCCESS};
+  }
   *pfn = answer.address;
   if (symbolStatus != nullptr) *symbolStatus = answer.status;
   return answer.address != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;

@@ -147,6 +147,7 @@ Settings *read() {
   read->machine = text_of("SIMCUDA_MACHINE");
   read->trace = text_of("SIMCUDA_TRACE");
   if (const char *visible = std::getenv("CUDA_VISIBLE_DEVICES")) read->visible = visible;
+  read->unheard_of = !text_of("SIMCUDA_UNHEARD_OF").empty();
   if (const std::string missing = text_of("SIMCUDA_MISSING"); !missing.empty()) read->missing = split(missing, ',');
   read->faults = parse_faults(text_of("SIMCUDA_FAIL"));
   read->costs = parse_costs(text_of("SIMCUDA_COSTS"));

@@ -35,6 +35,7 @@ struct Settings {
   std::string trace;
   std::optional<std::string> visible;
   std::vector<std::string> missing;
+  bool unheard_of = false;
   std::vector<Fault> faults;
   std::vector<Cost> costs;
   std::map<int, int> attributes;  // override of every device's attributes

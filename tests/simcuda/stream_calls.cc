@@ -111,6 +111,11 @@ CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData) {
   return run(lock, hStream, Form::kAsynchronous, Until::kQueued, [fn, userData] { fn(userData); });
 }
 
+// How the caller's thread waits is the program's affair.
+CUresult cuLaunchHostFunc_v2(CUstream hStream, CUhostFn fn, void *userData, unsigned int) {
+  return simcuda::cuLaunchHostFunc(hStream, fn, userData);
+}
+
 // Not capturable, according to cudaStreamAddCallback's manual.
 CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags) {
   if (callback == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;

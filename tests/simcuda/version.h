@@ -2,5 +2,5 @@
 #pragma once
 
 namespace simcuda {
-inline constexpr int kDriverVersion = 13000;
+inline constexpr int kDriverVersion = 13050;
 }  // namespace simcuda

@@ -29,17 +29,17 @@ const std::map<std::string, std::function<void()>> kWays = {
 #define BOTH(symbol, ...) ONE(symbol, __VA_ARGS__) ONE(symbol##_ptsz, __VA_ARGS__)
     BOTH(cuLaunchKernel, nullptr, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr)
         BOTH(cuLaunchKernelEx, nullptr, nullptr, nullptr, nullptr)
-            BOTH(cuLaunchCooperativeKernel, nullptr, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr)
-                BOTH(cuLaunchHostFunc, nullptr, nothing, nullptr)
-                    BOTH(cuStreamAddCallback, nullptr, nothing_more, nullptr, 0)
-                        BOTH(cuStreamWaitValue32_v2, nullptr, 0, 0, 0) BOTH(cuStreamWaitValue64_v2, nullptr, 0, 0, 0)
-                            BOTH(cuStreamBatchMemOp_v2, nullptr, 0, nullptr, 0) BOTH(cuMemsetD8Async, 0, 0, 0, nullptr)
+            BOTH(cuLaunchCooperativeKernel, nullptr, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr) BOTH(
+                cuLaunchHostFunc, nullptr, nothing, nullptr) BOTH(cuLaunchHostFunc_v2, nullptr, nothing, nullptr, 0)
+                BOTH(cuStreamAddCallback, nullptr, nothing_more, nullptr, 0)
+                    BOTH(cuStreamWaitValue32_v2, nullptr, 0, 0, 0) BOTH(cuStreamWaitValue64_v2, nullptr, 0, 0, 0)
+                        BOTH(cuStreamBatchMemOp_v2, nullptr, 0, nullptr, 0) BOTH(cuMemsetD8Async, 0, 0, 0, nullptr)
 #undef BOTH
 #undef ONE
-                                {"cuMemGetInfo", [] {
-                                   size_t free_bytes = 0, total = 0;
-                                   cuMemGetInfo(&free_bytes, &total);
-                                 }}};
+                            {"cuMemGetInfo", [] {
+                               size_t free_bytes = 0, total = 0;
+                               cuMemGetInfo(&free_bytes, &total);
+                             }}};
 
 }  // namespace
 

@@ -6,7 +6,8 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from harness import expect, main, run  # noqa: E402
 
-WAYS = ("cuLaunchKernel", "cuLaunchKernelEx", "cuLaunchCooperativeKernel", "cuLaunchHostFunc", "cuStreamAddCallback",
+WAYS = ("cuLaunchKernel", "cuLaunchKernelEx", "cuLaunchCooperativeKernel", "cuLaunchHostFunc", "cuLaunchHostFunc_v2",
+        "cuStreamAddCallback",
         "cuStreamWaitValue32_v2", "cuStreamWaitValue64_v2", "cuStreamBatchMemOp_v2", "cuMemsetD8Async")
 MODES = {"pool": {}, "pool with a log": {"RATION_LOG": "/dev/null"}}
 

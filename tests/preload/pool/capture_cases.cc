@@ -87,6 +87,15 @@ void a_destroyed_stream(preload::Checks &checks) {
   }
 }
 
+bool is_all_served_elsewhere() {
+  bool served = false;
+  std::thread([&] {
+    verdict.succeeded("cuCtxSetCurrent", cuCtxSetCurrent(context));
+    served = all_is_served() && all_is_served();
+  }).join();
+  return served;
+}
+
 // A per-thread stream cannot be queried from another thread: only the end call says that its capture is over.
 void an_ended_one_of_a_living_thread(preload::Checks &checks) {
   for (const bool own_export : {false, true}) {
@@ -96,13 +105,16 @@ void an_ended_one_of_a_living_thread(preload::Checks &checks) {
     CUgraph graph = nullptr;
     const CUresult ended = own_export ? cuStreamEndCapture_ptsz(stream, &graph) : cuStreamEndCapture(stream, &graph);
     checks.expect("a thread captures its own stream", begun == CUDA_SUCCESS && ended == CUDA_SUCCESS);
-    bool served = false;
-    std::thread([&] {
-      verdict.succeeded("cuCtxSetCurrent", cuCtxSetCurrent(context));
-      served = all_is_served() && all_is_served();
-    }).join();
-    checks.expect("another thread gets everything while that one lives", served);
+    checks.expect("another thread gets everything while that one lives", is_all_served_elsewhere());
     verdict.succeeded("cuGraphDestroy", cuGraphDestroy(graph));
+    char parameters[16] = {};
+    auto *const opaque = reinterpret_cast<CUstreamCigCaptureParams *>(parameters);
+    const CUresult shown =
+        own_export ? cuStreamBeginCaptureToCig_ptsz(stream, opaque) : cuStreamBeginCaptureToCig(stream, opaque);
+    const CUresult over = own_export ? cuStreamEndCaptureToCig_ptsz(stream) : cuStreamEndCaptureToCig(stream);
+    checks.expect("a thread captures its own stream for a graphics interface",
+                  shown == CUDA_SUCCESS && over == CUDA_SUCCESS);
+    checks.expect("another thread gets everything while that one lives", is_all_served_elsewhere());
   }
 }
 

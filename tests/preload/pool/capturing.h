@@ -32,4 +32,27 @@ inline bool end(CUstream stream, CUgraph *graph, Verdict &verdict) {
                                                      : cuStreamEndCapture(stream, graph));
 }
 
+// Into the graph of a capture that has ended; so is this one.
+inline bool begin_again(CUstream stream, CUstreamCaptureMode mode, CUgraph graph, Verdict &verdict) {
+  return verdict.succeeded("cuStreamBeginRecaptureToGraph",
+                           stream == CU_STREAM_PER_THREAD
+                               ? cuStreamBeginRecaptureToGraph_ptsz(nullptr, mode, graph, nullptr, nullptr)
+                               : cuStreamBeginRecaptureToGraph(stream, mode, graph, nullptr, nullptr));
+}
+
+// For a graphics interface, of which simcuda asks nothing. No graph comes of it.
+inline bool begin_to_graphics(CUstream stream, Verdict &verdict) {
+  char parameters[16] = {};
+  auto *const opaque = reinterpret_cast<CUstreamCigCaptureParams *>(parameters);
+  return verdict.succeeded("cuStreamBeginCaptureToCig", stream == CU_STREAM_PER_THREAD
+                                                            ? cuStreamBeginCaptureToCig_ptsz(nullptr, opaque)
+                                                            : cuStreamBeginCaptureToCig(stream, opaque));
+}
+
+inline bool end_to_graphics(CUstream stream, Verdict &verdict) {
+  return verdict.succeeded("cuStreamEndCaptureToCig", stream == CU_STREAM_PER_THREAD
+                                                          ? cuStreamEndCaptureToCig_ptsz(nullptr)
+                                                          : cuStreamEndCaptureToCig(stream));
+}
+
 }  // namespace preload::pool

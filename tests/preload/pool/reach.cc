@@ -23,6 +23,12 @@ CUresult cuMemcpy3DBatchAsync(size_t, void *, void *, unsigned long long, CUstre
 CUresult cuMemcpy3DBatchAsync_ptsz(size_t, void *, void *, unsigned long long, CUstream);
 CUresult cuMemcpy3DBatchAsync_v2(size_t, void *, unsigned long long, CUstream);
 CUresult cuMemcpy3DBatchAsync_v2_ptsz(size_t, void *, unsigned long long, CUstream);
+CUresult cuMemcpyWithAttributesAsync(CUdeviceptr, CUdeviceptr, size_t, void *, CUstream);
+CUresult cuMemcpyWithAttributesAsync_ptsz(CUdeviceptr, CUdeviceptr, size_t, void *, CUstream);
+CUresult cuMemcpy3DWithAttributesAsync(void *, unsigned long long, CUstream);
+CUresult cuMemcpy3DWithAttributesAsync_ptsz(void *, unsigned long long, CUstream);
+CUresult cuFabricCpyBatchAsync(size_t, void *, unsigned long long, CUstream);
+CUresult cuFabricCpyBatchAsync_ptsz(size_t, void *, unsigned long long, CUstream);
 CUresult cuMemBatchDecompressAsync(void *, size_t, unsigned int, void *, CUstream);
 CUresult cuMemBatchDecompressAsync_ptsz(void *, size_t, unsigned int, void *, CUstream);
 CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *, CUstream);
@@ -135,6 +141,9 @@ const std::map<std::string, Way> kWays = {
             QUEUED(cuMemcpy3DBatchAsync, 0, nullptr, nullptr, 0, at.stream)
                 QUEUED(cuMemcpy3DBatchAsync_v2, 0, nullptr, 0, at.stream)
                     QUEUED(cuMemBatchDecompressAsync, nullptr, 0, 0, nullptr, at.stream)
+                        QUEUED(cuMemcpyWithAttributesAsync, 0, 0, 0, nullptr, at.stream)
+                            QUEUED(cuMemcpy3DWithAttributesAsync, nullptr, 0, at.stream)
+                                QUEUED(cuFabricCpyBatchAsync, 0, nullptr, 0, at.stream)
     // What has returned may still be under way, and leaves its mark all the same.
     AT_ONCE(cuMemcpy, at.block, at.own, kUsed) AT_ONCE(cuMemcpyPeer, at.block, at.first, at.own, at.second, kUsed)
         AT_ONCE(cuMemcpyHtoD_v2, at.block, at.host, kUsed) AT_ONCE(cuMemcpyDtoH_v2, at.host, at.block, kUsed) AT_ONCE(

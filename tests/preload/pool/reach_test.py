@@ -15,7 +15,8 @@ AT_ONCE = ("cuMemcpy", "cuMemcpyPeer", "cuMemcpyHtoD_v2", "cuMemcpyDtoH_v2", "cu
            *(f"{memset}_v2" for memset in MEMSETS))
 # The simulated driver has no such function.
 UNSERVED = ("cuMemcpyBatchAsync", "cuMemcpyBatchAsync_v2", "cuMemcpy3DBatchAsync", "cuMemcpy3DBatchAsync_v2",
-            "cuMemBatchDecompressAsync", "cuMemcpy3DPeerAsync")
+            "cuMemBatchDecompressAsync", "cuMemcpy3DPeerAsync", "cuMemcpyWithAttributesAsync", "cuMemcpy3DWithAttributesAsync",
+            "cuFabricCpyBatchAsync")
 REACHING = ("peer_access", *QUEUED, *(f"{way}_ptsz" for way in QUEUED), *AT_ONCE, *(f"{way}_ptds" for way in AT_ONCE))
 NOT_SERVED = (*UNSERVED, *(f"{way}_ptsz" for way in UNSERVED), "cuMemcpy3DPeer", "cuMemcpy3DPeer_ptds")
 DEVICES = {"SIMCUDA_DEVICES": "2x8GiB", "RATION_LIMIT": str(4 * GIB), "RATION_MODE": "pool",

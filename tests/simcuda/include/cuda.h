@@ -1,5 +1,5 @@
 /* The public driver API as far as the simulated driver implements it, for programs built without a CUDA toolkit. Same
- * names, numbers and layouts as cuda.h 13.0 (checked against it); declarations only.
+ * names, numbers and layouts as cuda.h 13.0 (checked against it; api_newer.h has what is newer); declarations only.
  * Needs the include roots tests/simcuda/include and shim. With __CUDA_API_VERSION_INTERNAL the export names stay bare.
  */
 #ifndef SIMCUDA_CUDA_H_
@@ -16,6 +16,7 @@
 #include "simcuda/api_managed.h"
 #include "simcuda/api_memory.h"
 #include "simcuda/api_memset.h"
+#include "simcuda/api_newer.h"
 #include "simcuda/api_pool.h"
 #include "simcuda/api_stream.h"
 #include "simcuda/api_vmm.h"

@@ -12,8 +12,10 @@
 
 #include "abi_asserts.inc"
 
-#define RATION_HOOK(symbol, parameters, name, since, stream, need, closed) \
-  static_assert(std::is_same_v<decltype(&::symbol), CUresult(*) parameters>);
+#include "driver/newer_abi.h"
+
+// A function that the toolkit declares otherwise does not compile; one that is newer than the toolkit does.
+#define RATION_HOOK(symbol, parameters, name, since, stream, need, closed) extern "C" CUresult symbol parameters;
 #include "shim/hook_table.inc"
 #undef RATION_HOOK
 
