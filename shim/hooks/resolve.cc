@@ -6,6 +6,7 @@
 #include "hooks/boundary.h"
 #include "hooks/caller.h"
 #include "hooks/hooks.h"
+#include "hooks/unknown_capture.h"
 #include "policy/calls/device_reach.h"
 
 using ration::driver::Match;
@@ -32,13 +33,14 @@ void swap(const char *name, void **function, int version, cuuint64_t flags) {
   if (found.match == Match::none) {
     // A name of ours under an address that is no export: by the table, as long as the ABI is one that we know.
     found = ration::driver::by_name(name, version, flags);
-    if (found.match == Match::unknown_version) {
-      count(ration::hooks::preload_abi()->coverage->unknown_versions);
+    if (found.match != Match::known) {
+      if (found.match == Match::unknown_version) {
+        count(ration::hooks::preload_abi()->coverage->unknown_versions);
+      }
       note_unknown(name, version);
-      return;
-    }
-    if (found.match == Match::none) {
-      note_unknown(name, version);
+      if (ration::hooks::may_begin_capture(name)) {
+        *function = ration::hooks::announcing(name, *function);
+      }
       return;
     }
     real.adopt(found.hook, *function);

@@ -1,5 +1,9 @@
 #include "policy/calls/sync_and_capture.h"
 
+#include <string>
+
+#include "events/diagnostics.h"
+
 namespace ration::policy {
 
 using driver::real;
@@ -10,6 +14,16 @@ CUresult SyncAndCapture::begin_capture(CUstream stream, DriverCall call) {
   const CUresult result = call();
   captures_.finish_begin(stream, result, context);
   return result;
+}
+
+void SyncAndCapture::begin_unknown_capture(const char *function) noexcept try {
+  if (!captures_.has_unknown() && captures_.begin_unknown() && defers_) {
+    events::say(
+        std::string(function) +
+        " is newer than this version of Ration: it may begin stream captures, so what the program frees is used "
+        "again only when the program has synchronised its context");
+  }
+} catch (...) {  // no memory of the host for the line
 }
 
 CUresult SyncAndCapture::end_capture(CUstream stream, DriverCall call) {

@@ -74,6 +74,17 @@ void Captures::begin_capture() {
   }
 }
 
+bool Captures::begin_unknown() {
+  begin_capture();
+  const bool first = !has_unknown_.exchange(true);
+  {
+    Guard guard(mutex_);
+    lost_one_ = true;
+  }
+  end_beginning();
+  return first;
+}
+
 void Captures::finish_begin(CUstream stream, CUresult result, const ContextRef &context) {
   if (result != CUDA_SUCCESS) {
     end_beginning();

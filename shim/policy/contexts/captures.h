@@ -6,6 +6,7 @@
 // contexts, so any capture counts.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <list>
 #include <optional>
@@ -25,6 +26,10 @@ class Captures {
   // Before an end: the capture that it can only mean; 0: none that is known.
   std::uint64_t number_of(CUstream stream, const ContextRef &context);
   void finish_end(std::uint64_t number, CUresult result);
+  // A capture is about to begin in a way of a newer driver's that no hook knows, so that nothing will tell its end:
+  // from now on as if one ran for ever. Waits as begin_capture() does. True: the first time.
+  bool begin_unknown();
+  bool has_unknown() const { return has_unknown_.load(std::memory_order_relaxed); }
   // A destroyed stream captures no more. Before the driver's call, so that no thread asks about a dead handle.
   void forget(CUstream stream);
   void forget(const ContextRef &context);
@@ -59,6 +64,7 @@ class Captures {
   std::list<Capture> captures_ GUARDED_BY(mutex_);
   std::uint64_t last_number_ GUARDED_BY(mutex_) = 0;
   bool lost_one_ GUARDED_BY(mutex_) = false;  // one that could not be remembered: as if it ran for ever
+  std::atomic<bool> has_unknown_{false};
   int beginning_ GUARDED_BY(mutex_) = 0;
   int quiet_ GUARDED_BY(mutex_) = 0;   // threads between enter() and leave()
   int asking_ GUARDED_BY(mutex_) = 0;  // threads that ask the driver about streams in the list

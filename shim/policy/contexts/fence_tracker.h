@@ -66,7 +66,10 @@ class FenceTracker {
   // Whether this driver can tell when work has finished; if not, no block may ever be reused.
   static bool can_tell();
   // By events, or by synchronising: if it lacks them, or exports them and answers NOT_SUPPORTED.
-  bool by_events() const { return has_events() && !events_refused_.load(std::memory_order_relaxed); }
+  // Beside captures of which nothing is known only the program's own synchronises say it: no call of ours may.
+  bool by_events() const {
+    return has_events() && !events_refused_.load(std::memory_order_relaxed) && !captures_.has_unknown();
+  }
 
   enum class Taken {
     taken,

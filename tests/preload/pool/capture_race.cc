@@ -1,6 +1,8 @@
-// capture_race MODE ROUNDS SEED [polite]: one thread captures a few operations into a graph, ends the capture, launches
-// the graph and checks its bytes, repeatedly; three others allocate, use and free meanwhile, more than fits
-// without cleaning and growing. MODE: global | thread_local | relaxed. polite: the others exchange to relaxed mode
+// capture_race MODE ROUNDS SEED WAYS [polite]: one thread captures a few operations into a graph, ends the capture,
+// launches the graph and checks its bytes, repeatedly; three others allocate, use and free meanwhile, more than fits
+// without cleaning and growing. MODE: global | thread_local | relaxed. WAYS: graph (all that make a new one) | again
+// (each graph is captured twice) | graphics (each second capture is for a graphics interface) | unheard_of (by a
+// function that nobody knows; the context is synchronised after each). polite: the others exchange to relaxed mode
 // first, as they must without Ration.
 #include <simcuda/simcuda.h>
 #include <stdlib.h>
@@ -26,6 +28,7 @@ struct Race {
   CUcontext context = nullptr;
   CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
   bool polite = false;
+  std::string_view ways;
   std::atomic<bool> over{false};
   std::atomic<unsigned long long> taken{0}, refused{0};
 };
@@ -113,12 +116,22 @@ void capture(Race &race, unsigned long long rounds, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   Recorder recorder;
   if (!recorder.set_up(verdict)) return;
+  CUresult (*unheard_of)(unsigned long long, CUstreamCaptureMode, CUstream) = nullptr;
+  if (race.ways == "unheard_of" &&
+      !verdict.succeeded("cuGetProcAddress",
+                         cuGetProcAddress_v2("cuStreamBeginCaptureUnheardOf", reinterpret_cast<void **>(&unheard_of),
+                                             13000, 0, nullptr))) {
+    return;
+  }
   // Until the others have met enough captures, whatever the scheduler prefers.
   for (std::uint32_t round = 1; (round <= rounds || race.taken < rounds / 10) && !verdict.failed(); ++round) {
     const CUstream streams[] = {recorder.blocking, recorder.non_blocking, CU_STREAM_PER_THREAD};
     const CUstream stream = streams[random() % 3];
     CUgraph graph = nullptr;
-    if (!begin(stream, race.mode, random(), &graph, verdict) || !recorder.record(stream, round, verdict)) return;
+    const bool begun = unheard_of != nullptr
+                           ? verdict.succeeded("cuStreamBeginCaptureUnheardOf", unheard_of(7, race.mode, stream))
+                           : begin(stream, race.mode, random(), &graph, verdict);
+    if (!begun || !recorder.record(stream, round, verdict)) return;
     if (race.mode == CU_STREAM_CAPTURE_MODE_RELAXED && random() % 4 == 0) {
       CUdeviceptr block = 0;
       const CUresult code = cuMemAlloc_v2(&block, 1 << random() % 20);
@@ -127,20 +140,37 @@ void capture(Race &race, unsigned long long rounds, std::uint64_t seed) {
       }
     }
     for (auto pauses = random() % 8; pauses > 0; --pauses) std::this_thread::yield();
-    if (!end(stream, &graph, verdict) || !recorder.launched_right(graph, stream, round, verdict)) return;
+    std::uint32_t word = round;
+    if (!end(stream, &graph, verdict)) return;
+    if (race.ways == "again") {
+      word = ~round;
+      const CUgraph before = graph;
+      if (!begin_again(stream, race.mode, graph, verdict) || !recorder.record(stream, word, verdict)) return;
+      for (auto pauses = random() % 8; pauses > 0; --pauses) std::this_thread::yield();
+      if (!end(stream, &graph, verdict)) return;
+      verdict.succeeded("the graph is the same", graph == before ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE);
+    }
+    if (!recorder.launched_right(graph, stream, word, verdict)) return;
+    if (unheard_of != nullptr) verdict.succeeded("cuCtxSynchronize", cuCtxSynchronize());
+    if (race.ways == "graphics") {
+      if (!begin_to_graphics(stream, verdict) || !recorder.record(stream, word, verdict)) return;
+      for (auto pauses = random() % 8; pauses > 0; --pauses) std::this_thread::yield();
+      if (!end_to_graphics(stream, verdict)) return;
+    }
   }
 }
 
 }  // namespace
 
 int main(int argc, char **argv) {
-  if (argc < 4) return kOtherFailure;
+  if (argc < 5) return kOtherFailure;
   Race race;
   const std::string_view mode = argv[1];
   race.mode = mode == "global"         ? CU_STREAM_CAPTURE_MODE_GLOBAL
               : mode == "thread_local" ? CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
                                        : CU_STREAM_CAPTURE_MODE_RELAXED;
-  race.polite = argc > 4 && std::string_view(argv[4]) == "polite";
+  race.ways = argv[4];
+  race.polite = argc > 5 && std::string_view(argv[5]) == "polite";
   const unsigned long long rounds = strtoull(argv[2], nullptr, 10);
   const std::uint64_t seed = strtoull(argv[3], nullptr, 10);
   Verdict &verdict = race.verdict;
