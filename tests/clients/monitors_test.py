@@ -40,7 +40,7 @@ def by_nvml(folder, **environment):
     with holder(folder) as pid:
         out, _ = run([PYTHON, "-c", PROCESSES], folder, DEVICES, **environment)
     total = GIB if environment else 8 * GIB
-    expect("nvidia-ml-py", out.splitlines(), [f"13000 {total}", f"[({pid}, {HELD})]", "[]", "Not Supported"])
+    expect("nvidia-ml-py", out.splitlines(), [f"13050 {total}", f"[({pid}, {HELD})]", "[]", "Not Supported"])
 
 
 def by_gpustat(folder, **environment):
@@ -59,7 +59,7 @@ def by_nvitop(folder, **environment):
     expect("stderr", err, "")
     expect("totals", re.findall(r"/ (\d+)MiB", out), ["1024" if environment else "8192", "8192"])
     expect_that(f"the holder is listed: {out}", re.search(rf"\b0 +{pid} +C +\S+ +{HELD // MIB}\.0MiB", out))
-    expect_that(f"CUDA's version is shown: {out}", "CUDA Driver Version: 13.0" in out)
+    expect_that(f"CUDA's version is shown: {out}", "CUDA Driver Version: 13.5" in out)
 
 
 def cases(name, case):
