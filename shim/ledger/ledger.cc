@@ -88,13 +88,17 @@ void Account::charge(std::uint64_t bytes) {
   }
 }
 
-std::uint64_t Account::available() const {
+std::uint64_t Account::left_of_limit() const {
   if (closed_.load(std::memory_order_relaxed)) {
     return 0;
   }
   const std::uint64_t held = charged();
   const std::uint64_t most = std::min(limit(), kMostHeld);
-  return std::min(held < most ? most - held : 0, group_available());
+  return held < most ? most - held : 0;
+}
+
+std::uint64_t Account::available() const {
+  return std::min(left_of_limit(), group_available());
 }
 
 std::uint64_t Account::attainable() const {
@@ -191,12 +195,11 @@ std::uint64_t Account::surplus() const {
 }
 
 Account::Obtainable Account::obtainable() {
-  const std::uint64_t held = charged();
-  Obtainable all{0, closed_.load(std::memory_order_relaxed) ? 0 : limit() - std::min(limit(), held)};
+  Obtainable all{0, left_of_limit()};
   for (int i = 0; i < shares(); ++i) {
     const Share &share = shares_[i];
     std::uint64_t of_others = share.membership->surplus_in_granules(share.device);
-    if (of_others != 0) {  // of the living alone
+    if (of_others != 0 && share.membership->limit(share.device) == kNoLimit) {  // of the living alone
       share.membership->reclaim_from_dead(share.device);
       of_others = share.membership->surplus_in_granules(share.device);
     }

@@ -103,7 +103,8 @@ class Account {
   void answered();
   // What the other members of one of its groups hold and do not use, at the most.
   std::uint64_t surplus() const;
-  // What of it surely goes back where it is wanted: of the device, and of what the limits leave with it.
+  // What of it surely goes back where it is wanted: of the device, and of what the limits leave with it. REQUIRES:
+  // reclaim_from_dead() was called, which looks only at groups that have a limit; this does at the others.
   struct Obtainable {
     std::uint64_t of_others = 0;
     std::uint64_t within_limits = 0;
@@ -122,6 +123,8 @@ class Account {
   };
   int shares() const { return share_count_.load(std::memory_order_acquire); }  // pairs with share()
   bool reserve_own(std::uint64_t bytes);
+  // Of the process's own limit; 0 where it is closed.
+  std::uint64_t left_of_limit() const;
 
   // This word alone is the state, so its order against other memory does not matter: relaxed throughout.
   std::atomic<std::uint64_t> charged_{0};

@@ -91,6 +91,7 @@ CUresult end_by(CUstream handle, bool to_graphics, CUgraph *graph) {
   if (const CUresult error = find_stream(lock, handle, &stream); error != CUDA_SUCCESS) return error;
   const std::shared_ptr<Capture> capture = stream->capture;
   if (capture == nullptr || capture->to_graphics != to_graphics) return CUDA_ERROR_ILLEGAL_STATE;
+  *graph = nullptr;
   // Neither of these two errors ends the capture: another caller still may.
   if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && capture->thread != this_thread(lock)) {
     return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
@@ -160,9 +161,7 @@ CUresult cuStreamBeginRecaptureToGraph(CUstream hStream, CUstreamCaptureMode mod
 }
 
 CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph) {
-  if (phGraph == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *phGraph = nullptr;
-  return end_by(hStream, false, phGraph);
+  return phGraph != nullptr ? end_by(hStream, false, phGraph) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuStreamEndCaptureToCig(CUstream hStream) {

@@ -319,7 +319,7 @@ class BlockPools {
   std::atomic<std::uint64_t> last_slab_{0};
   std::atomic<DevicePoolState *> devices_state_[ledger::kMaxDevices] = {};
   std::atomic<int> devices_end_{0};  // behind the last device with a state
-  Giver giver_{*this, ledger_};      // ends first
+  Giver giver_{*this, ledger_};      // the destructor ends it first
 };
 
 }  // namespace ration::policy
