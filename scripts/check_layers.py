@@ -83,6 +83,8 @@ FAMILIES = {
     "capture": {"sync_and_capture"},
     "context": {"context_life"},
     "device": {"device_memory"},
+    "graph": {"graph_memory"},
+    "graph_run": {"graph_memory"},  # launches, whose hooks are in reach.cc
     "host": {"host_memory"},
     "ipc": {"shared_blocks"},
     "legacy32": {"device_memory", "queries"},

@@ -38,6 +38,7 @@ enum class Rank : int {
   kPendingFrees,
   kPhysicalMemory,
   kArrayCosts,
+  kGraphs,
   kStreamPools,
   kOrphanFences,
   kAsyncPools,

@@ -10,6 +10,7 @@
 #include "driver/abi.h"
 #include "driver/array_abi.h"
 #include "driver/copy_abi.h"
+#include "driver/graph_abi.h"
 #include "driver/launch_abi.h"
 #include "driver/newer_abi.h"
 

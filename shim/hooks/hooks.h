@@ -5,6 +5,7 @@
 #include "driver/abi.h"
 #include "driver/array_abi.h"
 #include "driver/copy_abi.h"
+#include "driver/graph_abi.h"
 #include "driver/launch_abi.h"
 #include "driver/newer_abi.h"
 #include "driver/nvml_abi.h"

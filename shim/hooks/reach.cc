@@ -1,9 +1,13 @@
 // Copies, fills and graphs: before the driver's call, whose memory their work may use is noted.
 // Layer: hooks. Threads: any.
 #include "hooks/before_work.h"
+#include "hooks/graph_run.h"
 
 using ration::driver::real;
 using ration::hooks::before;
+using ration::hooks::GraphRun;
+using ration::hooks::legacy;
+using ration::hooks::per_thread;
 using Work = ration::policy::DeviceReach::Work;
 
 namespace {
@@ -429,11 +433,13 @@ CUresult cuMemsetD2D32Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch, unsigne
 }
 
 CUresult cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream) {
-  return before([=] { return anywhere(hStream); }, real.cuGraphLaunch, hGraphExec, hStream);
+  return before([=] { return anywhere(hStream); }, GraphRun(real.cuGraphLaunch, "cuGraphLaunch", legacy(hStream)),
+                hGraphExec, hStream);
 }
 
 CUresult cuGraphLaunch_ptsz(CUgraphExec hGraphExec, CUstream hStream) {
-  return before([=] { return anywhere(hStream); }, real.cuGraphLaunch_ptsz, hGraphExec, hStream);
+  return before([=] { return anywhere(hStream); },
+                GraphRun(real.cuGraphLaunch_ptsz, "cuGraphLaunch_ptsz", per_thread(hStream)), hGraphExec, hStream);
 }
 
 }  // extern "C"

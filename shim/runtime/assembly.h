@@ -9,6 +9,7 @@
 #include "policy/calls/context_life.h"
 #include "policy/calls/device_memory.h"
 #include "policy/calls/device_reach.h"
+#include "policy/calls/graph_memory.h"
 #include "policy/calls/host_memory.h"
 #include "policy/calls/mapped_memory.h"
 #include "policy/calls/queries.h"
@@ -65,6 +66,7 @@ struct Assembly {
   policy::MappedMemory mapped_memory;
   policy::ArrayMemory array_memory;
   policy::StreamMemory stream_memory;
+  policy::GraphMemory graph_memory;
   policy::SharedBlocks shared_blocks;
   policy::ContextLife context_life;
   policy::SyncAndCapture sync_and_capture;

@@ -112,6 +112,7 @@ struct Builder {
     family<policy::ArrayMemory> = &assembly.array_memory;
     family<policy::MappedMemory> = &assembly.mapped_memory;
     family<policy::StreamMemory> = &assembly.stream_memory;
+    family<policy::GraphMemory> = &assembly.graph_memory;
     family<policy::SharedBlocks> = &assembly.shared_blocks;
     family<policy::ContextLife> = &assembly.context_life;
     family<policy::SyncAndCapture> = &assembly.sync_and_capture;

@@ -10,14 +10,6 @@ namespace {
 
 using driver::real;
 
-// Whether what is submitted to the stream now becomes part of a graph. Asked only where a capture is known to run: the
-// question itself would spoil one that the legacy stream is not part of.
-bool is_captured(CUstream stream) {
-  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-  const RelaxedCapture relaxed;
-  return capture_status(stream, status) == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
-}
-
 }  // namespace
 
 StreamPools::PoolRef StreamMemory::find_pool(CUmemoryPool &handle, int device) {
@@ -44,7 +36,8 @@ CUresult StreamMemory::allocate(Request request, CUmemoryPool handle, CUstream s
   if (admission_.limit_unknown()) {
     return Admission::refuse_unknown(act, undo);
   }
-  if (captures_.running() && is_captured(stream)) {  // a node of a graph: nothing is taken now
+  if (captures_.running() && is_captured(stream)) {  // a node of a graph: GraphMemory's, when that runs
+    stream_pools_.note_graph_allocation();
     Obtained node;
     const CUresult result = act(node);
     if (result == CUDA_SUCCESS) {

@@ -277,4 +277,10 @@ bool Captures::run_elsewhere_only() {
                       [self](const Capture &capture) { return capture.thread == self; });
 }
 
+bool is_captured(CUstream stream) {
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  const RelaxedCapture relaxed;
+  return capture_status(stream, status) == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
+}
+
 }  // namespace ration::policy

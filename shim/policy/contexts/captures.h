@@ -73,6 +73,10 @@ class Captures {
 // Whether a stream that lives captures, by whichever function the driver has; NOT_SUPPORTED where it has none.
 CUresult capture_status(CUstream stream, CUstreamCaptureStatus &status);
 
+// Whether what is submitted to the stream now becomes part of a graph. Asked only where a capture is known to run: the
+// question itself would spoil one that the legacy stream is not part of.
+bool is_captured(CUstream stream);
+
 // In relaxed mode (cuThreadExchangeStreamCaptureMode) our driver calls do not invalidate a capture of this thread, or a
 // global one of another, that would forbid them otherwise.
 class RelaxedCapture {

@@ -18,11 +18,27 @@ constexpr std::uint64_t kLargestStep = 32U << 20U;
 constexpr int kOvertakings = 100;     // by other processes, of a request that fits
 constexpr int kMaxSizeSince = 12030;  // the first driver version that knows CUmemPoolProps::maxSize
 
-std::uint64_t attribute(CUmemoryPool pool, CUmemPool_attribute which, bool &known) {
+constexpr auto kReserved = CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT;
+
+std::uint64_t attribute(const StreamPools::Pool &pool, CUmemPool_attribute which, bool &known) {
   const RelaxedCapture relaxed;  // a capture in global mode is lost by the question (an H200, driver 580)
   cuuint64_t value = 0;
-  known = real.cuMemPoolGetAttribute.present() && real.cuMemPoolGetAttribute(pool, which, &value) == CUDA_SUCCESS;
-  return value;
+  if (pool.graphs != nullptr) {
+    const CUgraphMem_attribute same =
+        which == kReserved ? CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT : CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT;
+    known = real.cuDeviceGetGraphMemAttribute.present() &&
+            real.cuDeviceGetGraphMemAttribute(pool.graphs->device, same, &value) == CUDA_SUCCESS;
+  } else {
+    known =
+        real.cuMemPoolGetAttribute.present() && real.cuMemPoolGetAttribute(pool.handle, which, &value) == CUDA_SUCCESS;
+  }
+  return known ? value : 0;
+}
+
+// In the place of a handle, of which the pool of a device's graphs has none.
+constexpr char kGraphTags[ledger::kMaxDevices] = {};
+CUmemoryPool graph_tag(int device) {
+  return reinterpret_cast<CUmemoryPool>(const_cast<char *>(&kGraphTags[device]));
 }
 
 }  // namespace
@@ -62,18 +78,36 @@ StreamPools::PoolRef StreamPools::find(CUmemoryPool handle, int device) {
   if (PoolRef pool = known(handle)) {
     return pool;
   }
-  auto made = std::make_shared<Pool>(handle, device);
-  bool known = false;
-  const std::uint64_t reserved = attribute(handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, known);
+  return add_pool(std::make_shared<Pool>(handle, device));
+}
+
+StreamPools::PoolRef StreamPools::add_pool(std::shared_ptr<Pool> made) {
+  const std::uint64_t reserved = reserved_bytes(*made);
   made->reserved_ = reserved;
   Guard guard(mutex_);
-  const auto [entry, inserted] = pools_.try_emplace(handle, made);
+  const auto [entry, inserted] = pools_.try_emplace(made->handle, made);
   if (inserted && reserved > 0) {  // another call of ours, or a call that we do not see, filled it
-    entry->second->charged_ = reserved;
-    charged_[device] += reserved;
-    ledger_.account(device).charge(reserved);
+    made->charged_ = reserved;
+    charged_[made->device] += reserved;
+    ledger_.account(made->device).charge(reserved);
   }
   return entry->second;
+}
+
+bool StreamPools::can_tell_of_graphs() {
+  return real.cuDeviceGetGraphMemAttribute.present();
+}
+
+StreamPools::PoolRef StreamPools::of_graphs(int device, CUdevice handle) {
+  if (PoolRef pool = known(graph_tag(device))) {
+    return pool;
+  }
+  return add_pool(std::make_shared<Pool>(graph_tag(device), device, 0, std::make_unique<Graphs>(handle)));
+}
+
+std::uint64_t StreamPools::reserved_bytes(const Pool &pool) {
+  bool known = false;
+  return attribute(pool, kReserved, known);
 }
 
 StreamPools::Asking::Asking(StreamPools &pools, Pool &pool) : pools_(pools), pool_(pool) {
@@ -258,7 +292,7 @@ std::uint64_t StreamPools::reconcile(const char *api, Pool &pool) noexcept {
       falls_before = pool.falls_;
     }
     bool known = false;
-    const std::uint64_t reserved = attribute(pool.handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, known);
+    const std::uint64_t reserved = attribute(pool, kReserved, known);
     if (!known) {
       return 0;
     }
@@ -309,6 +343,9 @@ void StreamPools::lower(const char *api, Pool &pool, const Seen &seen) {
 }
 
 void StreamPools::note_growth(Pool &pool, std::uint64_t reserved) {
+  if (pool.graphs != nullptr && reserved < pool.reserved_) {
+    pool.graphs->losses.fetch_add(1);
+  }
   const bool may_be_cut = pool.cap != 0 && reserved + kLargestStep > pool.cap;  // the last step to its cap
   if (const std::uint64_t growth = reserved - std::min(reserved, pool.reserved_); growth > 0 && !may_be_cut) {
     pool.step_ = std::max(kGranuleBytes, std::gcd(pool.step_ != 0 ? pool.step_ : kLargestStep, growth));
@@ -357,7 +394,9 @@ bool StreamPools::trim(const char *api, int device, const Pool *kept) noexcept t
     if (pool.get() == kept) {
       continue;
     }
-    if (const Asking asking(*this, *pool); asking && real.cuMemPoolTrimTo.present()) {
+    if (pool->graphs != nullptr) {
+      trim_graphs(*pool->graphs);
+    } else if (const Asking asking(*this, *pool); asking && real.cuMemPoolTrimTo.present()) {
       const RelaxedCapture relaxed;
       real.cuMemPoolTrimTo(pool->handle, 0);
     }
@@ -368,13 +407,22 @@ bool StreamPools::trim(const char *api, int device, const Pool *kept) noexcept t
   return false;
 }
 
+// A launch counts itself before it looks at the losses.
+void StreamPools::trim_graphs(Graphs &graphs) {
+  graphs.losses.fetch_add(1);
+  if (graphs.relying.load() == 0 && real.cuDeviceGraphMemTrim.present()) {
+    const RelaxedCapture relaxed;
+    real.cuDeviceGraphMemTrim(graphs.device);
+  }
+}
+
 bool StreamPools::trim_by(const char *api, Pool &pool, std::uint64_t bytes) noexcept {
   const ledger::Account &account = ledger_.account(pool.device);
   const std::uint64_t before = account.charged();
   if (const Asking asking(*this, pool); asking && real.cuMemPoolTrimTo.present()) {
     const RelaxedCapture relaxed;
     bool known = false;
-    const std::uint64_t reserved = attribute(pool.handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, known);
+    const std::uint64_t reserved = attribute(pool, kReserved, known);
     if (known) {
       real.cuMemPoolTrimTo(pool.handle, reserved - std::min(reserved, bytes));
     }
@@ -394,13 +442,13 @@ bool StreamPools::leaves_its_cap(const Pool &pool, std::uint64_t left) {
 
 std::uint64_t StreamPools::idle_bytes(const Pool &pool) {
   bool known = false;
-  const std::uint64_t reserved = attribute(pool.handle, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, known);
-  return reserved - std::min(reserved, attribute(pool.handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, known));
+  const std::uint64_t reserved = attribute(pool, kReserved, known);
+  return reserved - std::min(reserved, attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, known));
 }
 
 std::uint64_t StreamPools::used_bytes(const Pool &pool) {
   bool known = false;
-  const std::uint64_t used = attribute(pool.handle, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, known);
+  const std::uint64_t used = attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, known);
   return known ? used : UINT64_MAX;
 }
 

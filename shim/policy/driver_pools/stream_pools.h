@@ -6,6 +6,8 @@
 // then fall to the driver's figure of reserved bytes, plus the bounds of all calls that were in flight at any time
 // since that query. Frees only lower the figure, so the sum is never too low. A call that relies on its pool's cap may
 // let the pool grow to that cap, whatever is reserved for the call: the cap counts as its bound.
+//
+// What graphs allocate is one more such pool of each device, with questions and a trim of its own: see Graphs.
 #pragma once
 
 #include <atomic>
@@ -25,12 +27,22 @@ namespace ration::policy {
 
 class StreamPools {
  public:
+  // The memory of a device that its graphs share. A launch takes none that finds all that its graph had at its last
+  // launch: nothing was lost since, and no other graph ran. A trim comes only where no launch relies on that.
+  struct Graphs {
+    explicit Graphs(CUdevice its_device) : device(its_device) {}
+    const CUdevice device;
+    std::atomic<std::uint64_t> losses{0};  // how often memory may have gone back to the device
+    std::atomic<int> relying{0};           // launches under way that nothing is reserved for
+    std::atomic<std::uint64_t> latest{0};  // the number of the latest run of a graph that anything was reserved for
+  };
   struct Pool {
-    Pool(CUmemoryPool its_handle, int its_device, std::uint64_t its_cap = 0)
-        : handle(its_handle), device(its_device), cap(its_cap) {}
+    Pool(CUmemoryPool its_handle, int its_device, std::uint64_t its_cap = 0, std::unique_ptr<Graphs> its_graphs = {})
+        : handle(its_handle), device(its_device), cap(its_cap), graphs(std::move(its_graphs)) {}
     const CUmemoryPool handle;
-    const int device;         // ordinal; -1: its memory is the host's
-    const std::uint64_t cap;  // what it may hold at the most; 0: not known
+    const int device;                      // ordinal; -1: its memory is the host's
+    const std::uint64_t cap;               // what it may hold at the most; 0: not known
+    const std::unique_ptr<Graphs> graphs;  // nullptr: a pool of cuMemAllocAsync
 
    private:
     friend class StreamPools;
@@ -69,6 +81,14 @@ class StreamPools {
   // The pool of a handle; one whose creation was not seen belongs to `device`. Throws bad_alloc.
   PoolRef find(CUmemoryPool handle, int device);
   PoolRef known(CUmemoryPool handle);  // nullptr: no allocation came from it
+  // What the graphs of a device share. Throws bad_alloc.
+  PoolRef of_graphs(int device, CUdevice handle);
+  static bool can_tell_of_graphs();  // whether this driver reports what graphs reserve
+  // What the pool reserves, as the driver says; 0: it does not.
+  static std::uint64_t reserved_bytes(const Pool &pool);
+  // A graph of this process may allocate: an allocation node was seen.
+  void note_graph_allocation() noexcept { graphs_allocate_.store(true, std::memory_order_relaxed); }
+  bool graphs_allocate() const { return graphs_allocate_.load(std::memory_order_relaxed); }
   // Around the program's call that destroys it: waits for queries in flight and lets no other begin. A destroyed pool
   // stays charged while blocks live in it, and then until the device has reached their frees: an orphan.
   PoolRef begin_destroy(CUmemoryPool handle);
@@ -146,6 +166,8 @@ class StreamPools {
   std::uint64_t beyond(const Pool &pool, const Seen &seen) REQUIRES(mutex_);
   void lower(const char *api, Pool &pool, const Seen &seen);
   void note_growth(Pool &pool, std::uint64_t reserved) REQUIRES(mutex_);
+  PoolRef add_pool(std::shared_ptr<Pool> made);
+  static void trim_graphs(Graphs &graphs);
   std::vector<PoolRef> pools_of(int device);
   bool orphan(Pool &pool) REQUIRES(mutex_);
   std::uint64_t unreleased(int device, std::uint64_t up_to) REQUIRES(mutex_);
@@ -166,6 +188,7 @@ class StreamPools {
   std::uint64_t released_[ledger::kMaxDevices] GUARDED_BY(mutex_) = {};
   std::uint64_t called_[ledger::kMaxDevices] GUARDED_BY(mutex_) = {};  // of charged_, for calls in flight
   std::uint64_t recorded_[ledger::kMaxDevices] GUARDED_BY(mutex_) = {};
+  std::atomic<bool> graphs_allocate_{false};
   std::atomic<std::uint64_t> freed_in_order_[ledger::kMaxDevices] = {};  // bytes, each block with a step around it
   std::uint64_t settled_[ledger::kMaxDevices] GUARDED_BY(mutex_) = {};
 };

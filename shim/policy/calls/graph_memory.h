@@ -1,0 +1,90 @@
+// What graphs allocate: held to the limit at the call by which the driver takes it.
+// Layer: policy/calls. Threads: any; no lock is held across a driver call.
+//
+// A driver of 2026 takes nothing when it instantiates a graph: the first launch or upload takes what the graph has at
+// once, from memory that all graphs of the device share and that only a trim gives back (an H100, driver 580; decision
+// 165). Another driver may take it at the instantiation, which is assumed until it is seen to take nothing there.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "policy/calls/admission.h"
+#include "policy/driver_pools/graph_needs.h"
+
+namespace ration::policy {
+
+class GraphMemory {
+ public:
+  GraphMemory(Devices &devices, ledger::Ledger &ledger, Captures &captures, StreamPools &stream_pools,
+              Admission &admission)
+      : devices_(devices), ledger_(ledger), captures_(captures), stream_pools_(stream_pools), admission_(admission) {}
+
+  // A program's graph has an allocation node now.
+  void note_allocation() noexcept { stream_pools_.note_graph_allocation(); }
+  // Whether any executable graph that allocates exists; else launches need not come here.
+  bool holds_any() const { return count_.load(std::memory_order_relaxed) != 0; }
+
+  // `uploads`: the call takes the memory, too.
+  CUresult instantiate(const char *api, CUgraph graph, bool uploads, CUgraphExec *exec, DriverCall call);
+  // A launch or an upload.
+  CUresult run(const char *api, CUgraphExec exec, CUstream stream, DriverCall call);
+  CUresult update(CUgraphExec exec, CUgraph graph, DriverCall call);
+  CUresult destroy(CUgraphExec exec, DriverCall call);
+  CUresult trim(const char *api, CUdevice device, DriverCall call);
+
+ private:
+  // When this driver takes the memory.
+  enum class Taken : unsigned char { unknown, instantiating, running };
+  struct Part {
+    GraphNeed need;
+    StreamPools::PoolRef pool;                 // nullptr: the driver does not tell what graphs reserve
+    std::atomic<std::uint64_t> losses_seen{};  // by the latest run that its memory was reserved for
+  };
+  // An executable graph that allocates.
+  struct Exec {
+    std::uint64_t number = 0;
+    std::vector<std::unique_ptr<Part>> parts;  // one for each device
+    bool until_the_end = false;                // charged from its instantiation to its end
+  };
+  using ExecRef = std::shared_ptr<Exec>;
+  using Execs = std::map<CUgraphExec, ExecRef>;
+  struct Call {
+    const char *api;
+    CUgraphExec exec;  // nullptr: it is being instantiated
+    CUstream stream;
+  };
+  // A launch that nothing is reserved for while it lasts: its graph has all that it needs.
+  class Relying;
+
+  ExecRef describe(const std::vector<GraphNeed> &needs);
+  ExecRef find(CUgraphExec exec);
+  void enter(Execs::node_type node) noexcept;
+  CUresult instantiate_as(const Call &of, Exec &exec, bool uploads, DriverCall call);
+  void learn(Exec &exec, std::uint64_t before) noexcept;
+  // The driver's call, with what the parts from `next` on take reserved.
+  CUresult take(const Call &of, Exec &exec, std::size_t next, DriverCall call);
+  CUresult take_part(const Call &of, Part &part, DriverCall rest);
+  // Takes the memory by an upload, with what is idle in the pool counted as the graph's. nullopt: it does not fit so.
+  std::optional<CUresult> take_shared(const Call &of, Part &part, std::uint64_t bound, DriverCall rest);
+  bool must_fail(const StreamPools::Pool &pool, std::uint64_t bound);
+  // Charges what the pool holds by the driver's figure.
+  void settle(const char *api, StreamPools::Pool &pool) noexcept;
+
+  Devices &devices_;
+  ledger::Ledger &ledger_;
+  Captures &captures_;
+  StreamPools &stream_pools_;
+  Admission &admission_;
+  std::atomic<Taken> taken_{Taken::unknown};
+  std::atomic<std::uint64_t> last_number_{0};
+  std::atomic<std::size_t> count_{0};
+  RankedMutex mutex_{Rank::kGraphs};
+  Execs execs_ GUARDED_BY(mutex_);
+};
+
+}  // namespace ration::policy

@@ -1,0 +1,262 @@
+#include "policy/driver_pools/graph_needs.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <unordered_map>
+#include <utility>
+
+#include "ledger/ledger.h"
+#include "policy/driver_pools/stream_pools.h"
+
+namespace ration::policy {
+namespace {
+
+using driver::real;
+
+constexpr int kDeepest = 8;  // graphs in graphs
+// Above that many bits of ancestors the order is left out of account.
+constexpr std::size_t kMostBits = std::size_t{1} << 28;
+
+// An allocation, a free, or of a child graph what it takes of a device, which counts as never freed.
+struct Step {
+  std::size_t node = 0;  // its number in the graph; several steps only of a child graph
+  bool frees = false;
+  int device = 0;
+  std::uint64_t bytes = 0;
+  CUdeviceptr address = 0;
+};
+
+struct Shape {
+  std::vector<std::vector<std::size_t>> before;  // by number of a node: what it directly depends on
+  std::vector<Step> steps;                       // by number of their nodes
+};
+
+std::vector<CUgraphNode> nodes_of(CUgraph graph) {
+  std::size_t count = 0;
+  if (!real.cuGraphGetNodes.present() || real.cuGraphGetNodes(graph, nullptr, &count) != CUDA_SUCCESS) {
+    return {};
+  }
+  std::vector<CUgraphNode> nodes(count);
+  if (count == 0 || real.cuGraphGetNodes(graph, nodes.data(), &count) != CUDA_SUCCESS) {
+    return {};
+  }
+  nodes.resize(std::min(count, nodes.size()));
+  return nodes;
+}
+
+void add_child(CUgraphNode node, std::size_t number, int depth, std::vector<Step> &steps);
+
+std::vector<Step> steps_of(const std::vector<CUgraphNode> &nodes, int depth) {
+  std::vector<Step> steps;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    CUgraphNodeType type{};
+    if (real.cuGraphNodeGetType(nodes[i], &type) != CUDA_SUCCESS) {
+      continue;
+    }
+    if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) {
+      CUDA_MEM_ALLOC_NODE_PARAMS params = {};
+      const bool known = real.cuGraphMemAllocNodeGetParams(nodes[i], &params) == CUDA_SUCCESS;
+      const CUmemLocation &where = params.poolProps.location;
+      if (known && where.type == CU_MEM_LOCATION_TYPE_DEVICE && where.id >= 0 && where.id < ledger::kMaxDevices) {
+        steps.push_back({i, false, where.id, StreamPools::whole_granules(params.bytesize), params.dptr});
+      }
+    } else if (type == CU_GRAPH_NODE_TYPE_MEM_FREE) {
+      CUdeviceptr address = 0;
+      if (real.cuGraphMemFreeNodeGetParams.present() &&
+          real.cuGraphMemFreeNodeGetParams(nodes[i], &address) == CUDA_SUCCESS) {
+        steps.push_back({i, true, 0, 0, address});
+      }
+    } else if (type == CU_GRAPH_NODE_TYPE_GRAPH && depth < kDeepest) {
+      add_child(nodes[i], i, depth, steps);
+    }
+  }
+  return steps;
+}
+
+// What a free gives back is what the graph's own allocation of that address took.
+void pair_up(std::vector<Step> &steps) {
+  std::unordered_map<CUdeviceptr, const Step *> allocations;
+  for (const Step &step : steps) {
+    if (!step.frees && step.address != 0) {
+      allocations[step.address] = &step;
+    }
+  }
+  for (Step &step : steps) {
+    if (const auto own = step.frees ? allocations.find(step.address) : allocations.end(); own != allocations.end()) {
+      step.device = own->second->device;
+      step.bytes = own->second->bytes;
+    }
+  }
+}
+
+std::vector<std::vector<std::size_t>> order_of(CUgraph graph, const std::vector<CUgraphNode> &nodes) {
+  std::vector<std::vector<std::size_t>> before(nodes.size());
+  const auto edges = [&](CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *data, std::size_t *count) {
+    return real.cuGraphGetEdges_v2.present() ? real.cuGraphGetEdges_v2(graph, from, to, data, count)
+           : real.cuGraphGetEdges.present()  ? real.cuGraphGetEdges(graph, from, to, count)
+                                             : CUDA_ERROR_NOT_FOUND;
+  };
+  std::size_t count = 0;
+  if (edges(nullptr, nullptr, nullptr, &count) != CUDA_SUCCESS || count == 0) {
+    return before;
+  }
+  std::vector<CUgraphNode> from(count);
+  std::vector<CUgraphNode> to(count);
+  std::vector<CUgraphEdgeData> data(count);
+  if (edges(from.data(), to.data(), data.data(), &count) != CUDA_SUCCESS) {
+    return before;
+  }
+  std::unordered_map<CUgraphNode, std::size_t> numbers;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    numbers[nodes[i]] = i;
+  }
+  for (std::size_t i = 0; i < std::min(count, from.size()); ++i) {
+    const auto one = numbers.find(from[i]);
+    const auto other = numbers.find(to[i]);
+    if (one != numbers.end() && other != numbers.end()) {
+      before[other->second].push_back(one->second);
+    }
+  }
+  return before;
+}
+
+// Every node after all that it depends on.
+std::vector<std::size_t> sorted(const std::vector<std::vector<std::size_t>> &before) {
+  std::vector<std::vector<std::size_t>> after(before.size());
+  std::vector<std::size_t> open(before.size());
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    open[i] = before[i].size();
+    for (const std::size_t each : before[i]) {
+      after[each].push_back(i);
+    }
+    if (open[i] == 0) {
+      order.push_back(i);
+    }
+  }
+  for (std::size_t next = 0; next < order.size(); ++next) {
+    for (const std::size_t each : after[order[next]]) {
+      if (--open[each] == 0) {
+        order.push_back(each);
+      }
+    }
+  }
+  return order;
+}
+
+void add(std::vector<GraphNeed> &needs, int device, std::uint64_t bytes) {
+  const auto found = std::find_if(needs.begin(), needs.end(), [=](const GraphNeed &one) { return one.device == device; });
+  if (found == needs.end()) {
+    needs.push_back({device, bytes});
+  } else {
+    found->bytes += std::min(bytes, UINT64_MAX - found->bytes);
+  }
+}
+
+std::vector<GraphNeed> sum_of(const std::vector<Step> &steps) {
+  std::vector<GraphNeed> needs;
+  for (const Step &step : steps) {
+    if (!step.frees) {
+      add(needs, step.device, step.bytes);
+    }
+  }
+  return needs;
+}
+
+// The frees that come before a node, as bits.
+class Ancestors {
+ public:
+  Ancestors(std::size_t nodes, std::size_t frees) : words_((frees + 63) / 64), bits_(nodes * words_) {}
+  void add(std::size_t node, std::size_t free) { bits_[node * words_ + free / 64] |= std::uint64_t{1} << free % 64; }
+  void inherit(std::size_t node, std::size_t from) {
+    for (std::size_t i = 0; i < words_; ++i) {
+      bits_[node * words_ + i] |= bits_[from * words_ + i];
+    }
+  }
+  template <class Visit>
+  void each(std::size_t node, const Visit &visit) const {
+    for (std::size_t i = 0; i < words_; ++i) {
+      for (std::uint64_t word = bits_[node * words_ + i]; word != 0; word &= word - 1) {
+        visit(i * 64 + static_cast<std::size_t>(__builtin_ctzll(word)));
+      }
+    }
+  }
+
+ private:
+  std::size_t words_;
+  std::vector<std::uint64_t> bits_;
+};
+
+// An allocation uses again what is left of blocks that are surely freed before it.
+std::vector<GraphNeed> most_at_once(const Shape &shape) {
+  std::vector<std::size_t> first_of(shape.before.size(), shape.steps.size());  // step, by number of its node
+  std::vector<Step> frees;
+  std::vector<std::size_t> free_of(shape.before.size(), SIZE_MAX);
+  for (std::size_t i = shape.steps.size(); i-- > 0;) {
+    const Step &step = shape.steps[i];
+    first_of[step.node] = i;
+    if (step.frees && step.bytes > 0) {
+      free_of[step.node] = frees.size();
+      frees.push_back(step);
+    }
+  }
+  if (frees.empty() || frees.size() > kMostBits / shape.before.size()) {
+    return sum_of(shape.steps);
+  }
+  Ancestors ancestors(shape.before.size(), frees.size());
+  std::vector<GraphNeed> needs;
+  for (const std::size_t node : sorted(shape.before)) {
+    for (const std::size_t each : shape.before[node]) {
+      ancestors.inherit(node, each);
+      if (free_of[each] != SIZE_MAX) {
+        ancestors.add(node, free_of[each]);
+      }
+    }
+    for (std::size_t i = first_of[node]; i < shape.steps.size() && shape.steps[i].node == node; ++i) {
+      const Step &step = shape.steps[i];
+      std::uint64_t bytes = step.frees ? 0 : step.bytes;
+      ancestors.each(node, [&](std::size_t free) {
+        if (frees[free].device == step.device) {
+          const std::uint64_t again = std::min(bytes, frees[free].bytes);
+          frees[free].bytes -= again;
+          bytes -= again;
+        }
+      });
+      add(needs, step.device, bytes);
+    }
+  }
+  return needs;
+}
+
+std::vector<GraphNeed> needs_of(CUgraph graph, int depth) {
+  const std::vector<CUgraphNode> nodes = nodes_of(graph);
+  Shape shape{{}, steps_of(nodes, depth)};
+  if (shape.steps.empty()) {
+    return {};
+  }
+  pair_up(shape.steps);
+  shape.before = order_of(graph, nodes);
+  return most_at_once(shape);
+}
+
+void add_child(CUgraphNode node, std::size_t number, int depth, std::vector<Step> &steps) {
+  CUgraph child = nullptr;
+  if (!real.cuGraphChildGraphNodeGetGraph.present() ||
+      real.cuGraphChildGraphNodeGetGraph(node, &child) != CUDA_SUCCESS) {
+    return;
+  }
+  for (const GraphNeed &need : needs_of(child, depth + 1)) {
+    steps.push_back({number, false, need.device, need.bytes, 0});
+  }
+}
+
+}  // namespace
+
+std::vector<GraphNeed> graph_needs(CUgraph graph) {
+  if (!real.cuGraphNodeGetType.present() || !real.cuGraphMemAllocNodeGetParams.present()) {
+    return {};
+  }
+  return needs_of(graph, 0);
+}
+
+}  // namespace ration::policy
