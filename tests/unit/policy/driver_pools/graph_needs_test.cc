@@ -1,0 +1,96 @@
+// What a graph takes at once, from its nodes and their order.
+#include "catch.h"
+#include "policy/driver_pools/graph_needs.h"
+#include "unit/policy/fake_graphs.h"
+
+using namespace ration;
+using namespace ration::test;
+
+namespace {
+
+struct Graphs {
+  std::uint64_t of(CUgraph graph, int device = 0) {
+    std::uint64_t bytes = 0;
+    for (const policy::GraphNeed &need : policy::graph_needs(graph)) {
+      bytes += need.device == device ? need.bytes : 0;
+    }
+    return bytes;
+  }
+
+  FakeDriver driver;
+  FakeGraphs graphs{driver};
+};
+
+FakeGraphs::Node allocated(CUdeviceptr address, std::uint64_t bytes, int device = 0) {
+  return FakeGraphs::allocate(address, bytes, device);
+}
+FakeGraphs::Node freed(CUdeviceptr address) {
+  return FakeGraphs::free(address);
+}
+
+}  // namespace
+
+TEST_CASE("blocks that are freed before the next ones begin count once") {
+  Graphs all;
+  const CUgraph graph = all.graphs.graph(
+      0, {allocated(1, 64 * kMiB), freed(1), allocated(2, 64 * kMiB), freed(2), allocated(3, 80 * kMiB), freed(3)});
+  CHECK(all.of(graph) == 80 * kMiB);
+}
+
+TEST_CASE("what no dependency orders may be there at once") {
+  Graphs all;
+  const CUgraph graph = all.graphs.graph(
+      0, {allocated(1, 64 * kMiB), freed(1), allocated(2, 64 * kMiB), freed(2)}, false);
+  CHECK(all.of(graph) == 128 * kMiB);
+}
+
+TEST_CASE("two branches cannot both use again what was freed before them") {
+  Graphs all;
+  const CUgraph graph = all.graphs.graph(0, {allocated(1, 64 * kMiB), freed(1)});
+  // Both allocations follow the free.
+  const CUgraph forked = all.graphs.graph(
+      0, {allocated(1, 64 * kMiB), freed(1), allocated(2, 64 * kMiB), allocated(3, 64 * kMiB)}, false);
+  all.graphs.connect(forked, {{0, 1}, {1, 2}, {1, 3}});
+  CHECK(all.of(graph) == 64 * kMiB);
+  CHECK(all.of(forked) == 128 * kMiB);
+}
+
+TEST_CASE("an order of nodes that is not that of their making counts as well") {
+  Graphs all;
+  const CUgraph graph = all.graphs.graph(
+      0, {allocated(2, 64 * kMiB), freed(2), allocated(1, 64 * kMiB), freed(1)}, false);
+  all.graphs.connect(graph, {{2, 3}, {3, 0}, {0, 1}});
+  CHECK(all.of(graph) == 64 * kMiB);
+}
+
+TEST_CASE("a free of another graph's block gives this graph nothing") {
+  Graphs all;
+  const CUgraph graph = all.graphs.graph(0, {freed(9), allocated(1, 64 * kMiB)});
+  CHECK(all.of(graph) == 64 * kMiB);
+}
+
+TEST_CASE("each device has a need of its own, and so has a graph in a graph") {
+  Graphs all;
+  const CUgraph inner = all.graphs.graph(0, {allocated(5, 32 * kMiB, 0), allocated(6, 16 * kMiB, 1)});
+  const CUgraph graph = all.graphs.graph(
+      0, {allocated(1, 64 * kMiB, 0), freed(1), allocated(2, 8 * kMiB, 1), freed(2), FakeGraphs::child(inner)});
+  CHECK(all.of(graph, 0) == 64 * kMiB);
+  CHECK(all.of(graph, 1) == 16 * kMiB);
+}
+
+TEST_CASE("a graph without allocations, and a driver that does not tell, have no need") {
+  Graphs all;
+  CHECK(policy::graph_needs(all.graphs.graph(0, {{}, {}})).empty());
+  CHECK(policy::graph_needs(all.graphs.graph(0, {})).empty());
+  const CUgraph graph = all.graphs.graph(0, {allocated(1, kMiB)});
+  driver::real.cuGraphNodeGetType.set(nullptr);
+  CHECK(policy::graph_needs(graph).empty());
+}
+
+TEST_CASE("where the driver does not tell the order, the sum counts") {
+  Graphs all;
+  const CUgraph graph = all.graphs.graph(0, {allocated(1, 64 * kMiB), freed(1), allocated(2, 64 * kMiB)});
+  driver::real.cuGraphGetEdges_v2.set(nullptr);
+  driver::real.cuGraphGetEdges.set(nullptr);
+  CHECK(all.of(graph) == 128 * kMiB);
+}

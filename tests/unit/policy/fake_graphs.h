@@ -1,0 +1,66 @@
+// Graphs that allocate, for one test, beside its FakeDriver. All of them share one pool of the first device, which grows
+// by steps and gives back what no launch needs at a trim only. Threads: one, but for the doors.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "unit/policy/fake_driver.h"
+
+namespace ration::test {
+
+class FakeGraphs {
+ public:
+  explicit FakeGraphs(FakeDriver &driver);
+  FakeGraphs(const FakeGraphs &) = delete;
+  FakeGraphs &operator=(const FakeGraphs &) = delete;
+
+  struct Node {
+    CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
+    CUdeviceptr address = 0;
+    std::uint64_t bytes = 0;
+    int device = 0;
+    CUgraph child = nullptr;
+  };
+  struct Graph {
+    std::deque<Node> nodes;
+    std::vector<std::pair<std::size_t, std::size_t>> edges;
+    std::uint64_t takes = 0;  // what the driver takes for it at once
+  };
+
+  // Each node comes after the one before it, unless `ordered` is false.
+  CUgraph graph(std::uint64_t takes, const std::vector<Node> &nodes, bool ordered = true);
+  // In the place of the edges that it has.
+  void connect(CUgraph graph, std::vector<std::pair<std::size_t, std::size_t>> edges) {
+    graphs_.at(graph).edges = std::move(edges);
+  }
+  static Node allocate(CUdeviceptr address, std::uint64_t bytes, int device = 0) {
+    return {CU_GRAPH_NODE_TYPE_MEM_ALLOC, address, bytes, device, nullptr};
+  }
+  static Node free(CUdeviceptr address) { return {CU_GRAPH_NODE_TYPE_MEM_FREE, address, 0, 0, nullptr}; }
+  static Node child(CUgraph graph) { return {CU_GRAPH_NODE_TYPE_GRAPH, 0, 0, 0, graph}; }
+
+  // The driver's calls.
+  CUresult instantiate(CUgraphExec *exec, CUgraph graph);
+  CUresult run(const char *function, CUgraphExec exec);
+
+  bool takes_at_instantiation = false;
+  std::uint64_t step = 32 * kMiB;
+  std::uint64_t in_use = 0;      // of what is reserved: a trim leaves it, and no other graph can have it
+  std::function<void()> on_run;  // inside a launch, before it takes anything
+  std::uint64_t reserved = 0;
+  int trims = 0;
+
+ private:
+  CUresult take(std::uint64_t bytes);
+
+  FakeDriver &driver_;
+  std::map<CUgraph, Graph> graphs_;
+  std::map<CUgraphExec, std::uint64_t> execs_;
+  std::uintptr_t next_ = 0x1000;
+};
+
+}  // namespace ration::test
