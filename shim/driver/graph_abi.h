@@ -1,9 +1,11 @@
-/* Graphs that allocate, in the driver's binary interface. Types and values only, C and C++; checked against cuda.h where
- * it is installed. Needs the types of abi.h and newer_abi.h before it. Layer: none. Source: cuda.h 13.0. */
+/* Graphs that allocate, in the driver's binary interface. Types and values only, C and C++; checked against cuda.h
+ * where it is installed (tests/unit/driver/abi_test.cc). Layer: none. Source: cuda.h 13.0. */
 #ifndef RATION_DRIVER_GRAPH_ABI_H_
 #define RATION_DRIVER_GRAPH_ABI_H_
 
 #include "driver/abi.h"
+#include "driver/copy_abi.h"
+#include "driver/launch_abi.h"
 #include "driver/newer_abi.h"
 
 struct CUgraphEdgeData_st {
@@ -29,6 +31,52 @@ typedef enum CUgraphNodeType_enum {
   CU_GRAPH_NODE_TYPE_BATCH_MEM_OP = 12,
   CU_GRAPH_NODE_TYPE_CONDITIONAL = 13
 } CUgraphNodeType;
+
+/* All zero: the whole node before the edge is over. */
+typedef struct CUgraphEdgeData_st {
+  unsigned char from_port;
+  unsigned char to_port;
+  unsigned char type;
+  unsigned char reserved[5];
+} CUgraphEdgeData;
+
+typedef struct CUDA_MEMSET_NODE_PARAMS_st {
+  CUdeviceptr dst;
+  size_t pitch;
+  unsigned int value;
+  unsigned int elementSize;
+  size_t width; /* in elements */
+  size_t height;
+} CUDA_MEMSET_NODE_PARAMS_v1;
+typedef CUDA_MEMSET_NODE_PARAMS_v1 CUDA_MEMSET_NODE_PARAMS;
+
+typedef struct CUDA_MEMSET_NODE_PARAMS_v2_st {
+  CUdeviceptr dst;
+  size_t pitch;
+  unsigned int value;
+  unsigned int elementSize;
+  size_t width;
+  size_t height;
+  CUcontext ctx;
+} CUDA_MEMSET_NODE_PARAMS_v2;
+
+typedef struct CUDA_MEMCPY_NODE_PARAMS_st {
+  int flags;
+  int reserved;
+  CUcontext copyCtx;
+  CUDA_MEMCPY3D copyParams;
+} CUDA_MEMCPY_NODE_PARAMS;
+
+typedef struct CUDA_HOST_NODE_PARAMS_st {
+  CUhostFn fn;
+  void *userData;
+} CUDA_HOST_NODE_PARAMS_v1;
+typedef CUDA_HOST_NODE_PARAMS_v1 CUDA_HOST_NODE_PARAMS;
+
+typedef struct CUDA_HOST_NODE_PARAMS_v2_st {
+  CUhostFn fn;
+  void *userData;
+} CUDA_HOST_NODE_PARAMS_v2;
 
 typedef struct CUDA_MEM_ALLOC_NODE_PARAMS_v1_st {
   CUmemPoolProps poolProps;
@@ -62,17 +110,20 @@ typedef struct CUDA_CHILD_GRAPH_NODE_PARAMS_st {
 } CUDA_CHILD_GRAPH_NODE_PARAMS;
 
 /* Of the kinds of nodes those that Ration or the simulated driver read; the others are bytes. */
-struct CUgraphNodeParams_st {
+typedef struct CUgraphNodeParams_st {
   CUgraphNodeType type;
   int reserved0[3];
   union {
     long long reserved1[29];
+    CUDA_MEMCPY_NODE_PARAMS memcpy;
+    CUDA_MEMSET_NODE_PARAMS_v2 memset;
+    CUDA_HOST_NODE_PARAMS_v2 host;
     CUDA_CHILD_GRAPH_NODE_PARAMS graph;
     CUDA_MEM_ALLOC_NODE_PARAMS_v2 alloc;
     CUDA_MEM_FREE_NODE_PARAMS free;
   };
   long long reserved2;
-};
+} CUgraphNodeParams;
 
 typedef enum CUgraphInstantiateResult_enum {
   CUDA_GRAPH_INSTANTIATE_SUCCESS = 0,

@@ -113,9 +113,13 @@ std::optional<std::uint64_t> AddressSpace::take(std::uint64_t bytes) {
   return std::nullopt;
 }
 
-void AddressSpace::give(std::uint64_t address, std::uint64_t bytes) {
+void AddressSpace::discard(std::uint64_t address, std::uint64_t bytes) const {
   const std::uint64_t first = (address + kPage - 1) / kPage * kPage, last = (address + bytes) / kPage * kPage;
   if (bytes >= kForget) ::madvise(view(first), last - first, MADV_REMOVE);
+}
+
+void AddressSpace::give(std::uint64_t address, std::uint64_t bytes) {
+  discard(address, bytes);
   auto next = free_.lower_bound(address);
   if (next != free_.end() && address + bytes == next->first) {
     bytes += next->second;

@@ -22,8 +22,9 @@ class AddressSpace {
   static AddressSpace *create_legacy32(std::uint64_t most_bytes);
 
   std::optional<std::uint64_t> take(std::uint64_t bytes);
-  // Discards the contents of whole pages.
-  void give(std::uint64_t address, std::uint64_t bytes);
+  void give(std::uint64_t address, std::uint64_t bytes);  // and discards
+  // The contents of whole pages are lost. Needs no lock.
+  void discard(std::uint64_t address, std::uint64_t bytes) const;
 
   // The file, for another process to open (/proc/PID/fd); -1: no other process shares the machine.
   struct File {

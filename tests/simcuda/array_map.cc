@@ -97,11 +97,12 @@ CUresult cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned int count, CUs
     const CUresult error = check(mapInfoList[i], *stream->context->device, &changes->emplace_back());
     if (error != CUDA_SUCCESS) return error;
   }
-  return run(lock, stream, Form::kSynchronous, Until::kQueued, [changes = std::move(changes)] {
+  const auto map = [changes = std::move(changes)] {
     const Lock in_stream_order(driver().mutex);
     for (const Change &change : *changes) apply(change);
     changes->clear();  // releases under the lock the memory that no tile uses any more
-  });
+  };
+  return run(lock, stream, Form::kSynchronous, Until::kQueued, {CU_GRAPH_NODE_TYPE_EMPTY, map});
 }
 
 }  // namespace simcuda

@@ -23,6 +23,7 @@ int simcuda_device_books(int device, simcuda_books *books) {
   for (const auto &[handle, pool] : state.mem_pools) {
     if (pool->device == target) books->pool_bytes += pool->reserved;
   }
+  books->graph_bytes = target->graph_pool.reserved;
   for (const auto &[handle, memory] : state.array_memory) {
     if (memory->context->device != target) continue;
     ++books->arrays;
@@ -30,7 +31,7 @@ int simcuda_device_books(int device, simcuda_books *books) {
   }
   for (const auto &[address, allocation] : state.allocations) {
     // A pool's memory is counted in the pool's reserved bytes, and imported memory in its exporter.
-    if (allocation.device != target || allocation.pool != nullptr || allocation.import) continue;
+    if (allocation.device != target || allocation.context == nullptr || allocation.import) continue;
     ++books->allocations;
     books->allocation_bytes += allocation.bytes;
   }

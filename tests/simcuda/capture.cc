@@ -98,7 +98,7 @@ bool joined(const Capture &capture, const Frontier &end) {
   }
   const auto &nodes = capture.graph->nodes;
   return std::all_of(nodes.begin() + static_cast<std::ptrdiff_t>(capture.first_node), nodes.end(),
-                     [&](const auto &node) { return reached.count(node.get()) != 0; });
+                     [&](const auto &node) { return !node->captured || reached.count(node.get()) != 0; });
 }
 
 bool hidden_by_capture(const Stream &stream) {

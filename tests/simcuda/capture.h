@@ -39,7 +39,8 @@ enum class Fate : unsigned char { kKeep, kDrop };  // whether to keep a graph th
 void end(Capture &capture, Fate graph);
 // A stream or context is destroyed: its capture can no longer be ended.
 void forget_capture_of(Stream &stream);
-// Whether the next operation of the stream would depend on every captured node.
+// Whether the next operation of the stream would depend on every captured node; what the program has added to the graph
+// itself does not count.
 bool joined(const Capture &capture, const Frontier &end);
 
 // May work be queued in the stream, or captured there? STREAM_CAPTURE_INVALIDATED; STREAM_CAPTURE_IMPLICIT: the legacy

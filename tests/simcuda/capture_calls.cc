@@ -4,7 +4,7 @@
 
 #include "implemented.h"
 #include "tests/simcuda/capture.h"
-#include "tests/simcuda/driver.h"
+#include "tests/simcuda/graph_build.h"
 
 namespace simcuda {
 namespace {
@@ -12,13 +12,6 @@ namespace {
 bool known(CUstreamCaptureMode mode) {
   return mode == CU_STREAM_CAPTURE_MODE_GLOBAL || mode == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL ||
          mode == CU_STREAM_CAPTURE_MODE_RELAXED;
-}
-
-bool contains(const Graph &graph, GraphNode *node) {
-  for (const auto &own : graph.nodes) {
-    if (own.get() == node) return true;
-  }
-  return false;
 }
 
 CUresult begin(CUstream handle, CUstreamCaptureMode mode, std::shared_ptr<Graph> graph, const Frontier &after,
@@ -42,10 +35,6 @@ CUresult find_asked(Lock &lock, CUstream handle, const CUstreamCaptureStatus *st
   if (status == nullptr) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult error = find_stream(lock, handle, stream); error != CUDA_SUCCESS) return error;
   return hidden_by_capture(**stream) ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : CUDA_SUCCESS;
-}
-
-CUgraph handle_of(const std::shared_ptr<Graph> &graph) {
-  return reinterpret_cast<CUgraph>(graph.get());
 }
 
 CUresult how_it_ended(const Stream &stream, const Capture &capture) {
@@ -76,10 +65,11 @@ CUresult finish(Capture &capture, CUresult result, CUgraph *handle) {
     if (result == CUDA_SUCCESS && !same_shape(*again, *capture.graph)) result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     if (result == CUDA_SUCCESS) {
       std::swap(again->nodes, capture.graph->nodes);
-      *handle = handle_of(again);
+      for (const auto &node : again->nodes) node->graph = again.get();
+      *handle = handle_of(again.get());
     }
   } else if (result == CUDA_SUCCESS && !capture.to_graphics) {
-    *handle = handle_of(capture.graph);
+    *handle = handle_of(capture.graph.get());
   }
   end(capture, *handle != nullptr && again == nullptr ? Fate::kKeep : Fate::kDrop);
   return result;
@@ -120,15 +110,10 @@ CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUg
   if (dependencyData != nullptr) return CUDA_ERROR_NOT_SUPPORTED;
   Lock lock(driver().mutex);
   const std::shared_ptr<Graph> graph = find_graph(hGraph);
-  if (graph == nullptr || graph->capturing || (dependencies == nullptr && numDependencies != 0)) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
+  if (graph == nullptr || graph->capturing) return CUDA_ERROR_INVALID_VALUE;
   Frontier after;
-  for (std::size_t i = 0; i < numDependencies; ++i) {
-    auto *const node = reinterpret_cast<GraphNode *>(dependencies[i]);
-    if (!contains(*graph, node)) return CUDA_ERROR_INVALID_VALUE;
-    after.push_back(node);
-  }
+  const CUresult error = nodes_in(*graph, {dependencies, numDependencies}, &after);
+  if (error != CUDA_SUCCESS) return error;
   return begin(hStream, mode, graph, after, lock);
 }
 
@@ -199,7 +184,7 @@ CUresult cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus *capt
   *captureStatus_out = status_of(*stream);
   if (*captureStatus_out != CU_STREAM_CAPTURE_STATUS_ACTIVE) return CUDA_SUCCESS;
   if (id_out != nullptr) *id_out = stream->capture->id;
-  if (graph_out != nullptr) *graph_out = handle_of(stream->capture->graph);
+  if (graph_out != nullptr) *graph_out = handle_of(stream->capture->graph.get());
   if (dependencies_out != nullptr) {
     // A node's handle is its address.
     static_assert(sizeof(CUgraphNode) == sizeof(stream->frontier[0]));

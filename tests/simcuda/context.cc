@@ -1,7 +1,10 @@
 #include "tests/simcuda/context.h"
 
+#include <algorithm>
+
 #include "tests/simcuda/capture.h"
 #include "tests/simcuda/driver.h"
+#include "tests/simcuda/graph_memory.h"
 
 namespace simcuda {
 namespace {
@@ -24,6 +27,14 @@ void set_defaults(Context &context) {
   context.limits[CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 64;
   context.cache = CU_FUNC_CACHE_PREFER_NONE;
   context.shared = CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE;
+}
+
+bool is_last(const Context &context) {
+  const auto stays = [&](const Context &other) {
+    return &other != &context && other.device == context.device && (other.alive || other.closing);
+  };
+  return !stays(*context.device->primary) && std::none_of(driver().contexts.begin(), driver().contexts.end(),
+                                                          [&](const auto &entry) { return stays(*entry.second); });
 }
 
 // A driver variant without context functions replaces this one.
@@ -112,6 +123,7 @@ void tear_down(Lock &lock, Context &context) {
   for (const auto &stream : context.streams) forget_capture_of(*stream);
   drain(lock, context);
   release_memory_of(context);
+  if (is_last(context)) end_graph_memory(*context.device);
   forget_events_of(context);
   forget_code_of(context);
   std::erase_if(state.streams, [&](const auto &entry) { return entry.second->context == &context; });

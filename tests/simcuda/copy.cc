@@ -25,18 +25,20 @@ CUresult copy(std::uint64_t to, bool to_any, std::uint64_t from, bool from_any, 
   Context *context = nullptr;
   if (const CUresult error = current(lock, &context); error != CUDA_SUCCESS) return error;
   if (bytes == 0) return CUDA_SUCCESS;
-  const Place target = place(*context, Use::kWrite, to, to_any, bytes);
-  const Place source = place(*context, Use::kRead, from, from_any, bytes);
-  if (target.kind == Place::Kind::kNowhere || source.kind == Place::Kind::kNowhere) return CUDA_ERROR_INVALID_VALUE;
   std::shared_ptr<Stream> queue;
   if (const CUresult error = find_stream(lock, stream, &queue); error != CUDA_SUCCESS) return error;
+  const Place target = place(*context, Use::kWrite, reach_of(*queue), to, to_any, bytes);
+  const Place source = place(*context, Use::kRead, reach_of(*queue), from, from_any, bytes);
+  if (target.kind == Place::Kind::kNowhere || source.kind == Place::Kind::kNowhere) return CUDA_ERROR_INVALID_VALUE;
   if (queue->capture == nullptr && form == Form::kAsynchronous && source.kind == Place::Kind::kPageable &&
       target.kind != Place::Kind::kPageable && bytes <= kStagedBytes) {
     auto staged = std::make_shared<std::vector<std::byte>>(source.bytes, source.bytes + bytes);
-    return run(lock, queue, form, Until::kQueued,
-               [target, staged] { std::memcpy(target.bytes, staged->data(), staged->size()); });
+    return run(lock, queue, form, Until::kQueued, {CU_GRAPH_NODE_TYPE_MEMCPY, [target, staged] {
+                                                     std::memcpy(target.bytes, staged->data(), staged->size());
+                                                   }});
   }
-  return run(lock, queue, form, until(form, target, source), [=] { std::memmove(target.bytes, source.bytes, bytes); });
+  return run(lock, queue, form, until(form, target, source),
+             {CU_GRAPH_NODE_TYPE_MEMCPY, [=] { std::memmove(target.bytes, source.bytes, bytes); }});
 }
 
 CUresult copy_2d(const CUDA_MEMCPY2D *pCopy, CUstream stream, Form form) {

@@ -36,10 +36,18 @@ CUresult copy_row(const Side &to, const Side &from, std::size_t bytes, CUstream 
 
 CUresult copy_3d(const CUDA_MEMCPY3D *pCopy, CUstream stream, Form form) {
   Lock lock(driver().mutex);
-  Context *context = nullptr;
-  if (const CUresult error = current(lock, &context); error != CUDA_SUCCESS) return error;
+  std::shared_ptr<Stream> queue;
+  if (const CUresult error = find_stream(lock, stream, &queue); error != CUDA_SUCCESS) return error;
   if (pCopy == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const CUDA_MEMCPY3D &request = *pCopy;
+  BoxCopy copy;
+  const CUresult error = plan_3d(*current_or_null(), reach_of(*queue), *pCopy, form, &copy);
+  if (error != CUDA_SUCCESS || !copy.work.run) return error;
+  return run(lock, queue, form, copy.until, std::move(copy.work));
+}
+
+}  // namespace
+
+CUresult plan_3d(const Context &context, Reach reach, const CUDA_MEMCPY3D &request, Form form, BoxCopy *copy) {
   if (request.srcLOD != 0 || request.dstLOD != 0 || request.reserved0 != nullptr || request.reserved1 != nullptr) {
     return CUDA_ERROR_INVALID_VALUE;
   }
@@ -48,10 +56,8 @@ CUresult copy_3d(const CUDA_MEMCPY3D *pCopy, CUstream stream, Form form) {
                   request.srcY,          request.srcZ,    request.srcPitch,  request.srcHeight};
   const Side to{request.dstMemoryType, request.dstHost, request.dstDevice, request.dstArray, request.dstXInBytes,
                 request.dstY,          request.dstZ,    request.dstPitch,  request.dstHeight};
-  return copy_box(lock, *context, to, from, {request.WidthInBytes, request.Height, request.Depth}, stream, form);
+  return plan_box(context, reach, to, from, {request.WidthInBytes, request.Height, request.Depth}, form, copy);
 }
-
-}  // namespace
 
 CUresult cuMemcpyHtoA_v2(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount) {
   return copy_row(array(dstArray, dstOffset), host(srcHost), ByteCount, nullptr, Form::kSynchronous);

@@ -26,14 +26,22 @@ struct Rows {
 };
 
 // INVALID_VALUE: the box is not entirely inside; INVALID_HANDLE: no such array.
-CUresult locate(const Context &context, Use use, const Side &side, const Box &box, Rows *rows);
+CUresult locate(const Context &context, Use use, Reach reach, const Side &side, const Box &box, Rows *rows);
 
 // `any`: also accepts the program's own memory.
-Place place(const Context &context, Use use, std::uint64_t address, bool any, std::size_t bytes);
+Place place(const Context &context, Use use, Reach reach, std::uint64_t address, bool any, std::size_t bytes);
 
 // When a copy returns to its caller ("API synchronization behavior" of the CUDA manuals).
 Until until(Form form, const Place &target, const Place &source);
 
+// The work of a copy, none where the box is empty, and when it returns to its caller.
+struct BoxCopy {
+  Work work;
+  Until until = Until::kQueued;
+};
+CUresult plan_box(const Context &context, Reach reach, const Side &to, const Side &from, const Box &box, Form form,
+                  BoxCopy *copy);
+CUresult plan_3d(const Context &context, Reach reach, const CUDA_MEMCPY3D &request, Form form, BoxCopy *copy);
 CUresult copy_box(Lock &lock, const Context &context, const Side &to, const Side &from, const Box &box, CUstream stream,
                   Form form);
 

@@ -106,7 +106,7 @@ int ordinal_of(const Device &device) {
 
 std::byte *view_of(std::uint64_t address) {
   for (const Device &device : driver().devices) {
-    for (const AddressSpace *space : {device.space, device.managed, device.legacy32}) {
+    for (const AddressSpace *space : {device.space, device.managed, device.graphs, device.legacy32}) {
       if (space != nullptr && space->contains(address)) return space->view(address);
     }
   }

@@ -8,10 +8,12 @@
 #include <mutex>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "tests/simcuda/address_space.h"
 #include "tests/simcuda/context.h"
+#include "tests/simcuda/graph_pool.h"
 #include "tests/simcuda/machine.h"
 #include "tests/simcuda/managed.h"
 #include "tests/simcuda/settings.h"
@@ -21,7 +23,8 @@
 
 namespace simcuda {
 
-struct MemPool;  // mem_pool.h
+struct GraphBlock;  // graph_memory.h
+struct MemPool;     // mem_pool.h
 
 struct Device {
   unsigned physical = 0;  // index on the machine
@@ -29,11 +32,13 @@ struct Device {
   CUuuid uuid = {};
   AddressSpace *space = nullptr;     // created with the first context
   AddressSpace *managed = nullptr;   // created at the first managed allocation
+  AddressSpace *graphs = nullptr;    // of memory that graphs allocate; created at the first such node
   AddressSpace *legacy32 = nullptr;  // addresses below 4 GiB, created at the first request of a 32-bit export
   std::unique_ptr<Context> primary;
   unsigned primary_retained = 0;
   std::shared_ptr<MemPool> default_pool;  // created at the first query
   std::shared_ptr<MemPool> current_pool;  // null: the default one
+  GraphPool graph_pool;
 };
 
 // Memory imported from another process: its open count and its origin.
@@ -47,14 +52,16 @@ struct Allocation {
   std::uint64_t requested = 0;
   std::uint64_t bytes = 0;  // charged bytes
   Device *device = nullptr;
-  Context *context = nullptr;  // null: a pool's memory belongs to no context
+  Context *context = nullptr;  // null: memory of a pool or of a graph belongs to no context
   std::uint64_t id = 0;
   bool freeing = false;  // a free is in progress: a second one is refused
   bool sync_memops = false;
   bool published = false;  // other processes may have it open
   std::optional<Import> import = {};
   std::shared_ptr<MemPool> pool = {};
-  Mark pending_free = {};                      // the stream-ordered free of a pool's block that precedes this use
+  std::shared_ptr<GraphBlock> graph_block = {};  // of no context, either
+  // A pool's block: the stream-ordered free that precedes this use. A graph's block: the launch that allocates it.
+  Mark pending_free = {};
   std::unique_ptr<Advised> managed = nullptr;  // null: device memory only
 };
 
@@ -71,7 +78,8 @@ struct ArrayMemory;  // array.h
 struct Capture;      // capture.h
 struct Event;
 struct Graph;      // graph.h
-struct GraphExec;  // graph.h
+struct GraphExec;  // graph_exec.h
+struct GraphNode;  // graph.h
 struct Image;      // code.h: a module or library
 struct Function;   // code.h
 
@@ -95,7 +103,9 @@ struct Driver {
   std::unordered_map<const void *, std::shared_ptr<Event>> events;
   std::vector<std::shared_ptr<Capture>> captures;  // includes invalidated captures that have not ended
   std::unordered_map<const void *, std::shared_ptr<Graph>> graphs;
+  std::unordered_set<const GraphNode *> graph_nodes;  // that have a handle
   std::unordered_map<const void *, std::shared_ptr<GraphExec>> graph_execs;
+  std::map<std::uint64_t, GraphBlock *> graph_blocks;  // by address, allocated at present or not
   std::unordered_map<const void *, std::shared_ptr<Image>> images;
   std::unordered_map<const void *, std::shared_ptr<Function>> functions;
 };

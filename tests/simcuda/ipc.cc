@@ -71,7 +71,7 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr) {
   if (const CUresult error = current(lock, &context); error != CUDA_SUCCESS) return error;
   const auto block = allocation_at(dptr);
   if (pHandle == nullptr || block == driver().allocations.end()) return CUDA_ERROR_INVALID_VALUE;
-  if (block->second.import || block->second.pool != nullptr || block->second.managed != nullptr)
+  if (block->second.import || block->second.context == nullptr || block->second.managed != nullptr)
     return CUDA_ERROR_INVALID_VALUE;
   const Device &device = *block->second.device;
   AddressSpace &space = *device.space;

@@ -61,6 +61,18 @@ CUresult copy_arguments(const Kernel &kernel, void **params, void **extra, Argum
   return CUDA_SUCCESS;
 }
 
+// With its own copy of the arguments: a graph launches it again.
+void run_kernel(const Kernel &kernel, const Shape &shape, Arguments arguments) {
+  std::vector<void *> pointers;
+  for (auto &argument : arguments) pointers.push_back(argument.data());
+  simcuda_launch one = {};
+  std::copy_n(shape.grid, 3, one.grid);
+  std::copy_n(shape.block, 3, one.block);
+  one.shared_bytes = shape.shared_bytes;
+  one.params = pointers.data();
+  kernel.run(&one);
+}
+
 CUresult launch(CUfunction handle, const Shape &shape, CUstream stream, void **params, void **extra) {
   Lock lock(driver().mutex);
   Context *context = nullptr;
@@ -72,17 +84,8 @@ CUresult launch(CUfunction handle, const Shape &shape, CUstream stream, void **p
   const Kernel &kernel = *function->kernel;  // never destroyed, unlike the function
   if (const CUresult error = copy_arguments(kernel, params, extra, arguments.get()); error != CUDA_SUCCESS)
     return error;
-  return run(lock, stream, Form::kAsynchronous, Until::kQueued, [&kernel, shape, arguments] {
-    Arguments own = *arguments;  // a graph launches it again
-    std::vector<void *> pointers;
-    for (auto &argument : own) pointers.push_back(argument.data());
-    simcuda_launch one = {};
-    std::copy_n(shape.grid, 3, one.grid);
-    std::copy_n(shape.block, 3, one.block);
-    one.shared_bytes = shape.shared_bytes;
-    one.params = pointers.data();
-    kernel.run(&one);
-  });
+  return run(lock, stream, Form::kAsynchronous, Until::kQueued,
+             {CU_GRAPH_NODE_TYPE_KERNEL, [&kernel, shape, arguments] { run_kernel(kernel, shape, *arguments); }});
 }
 
 }  // namespace

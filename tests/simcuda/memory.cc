@@ -6,6 +6,7 @@
 #include "tests/simcuda/capture.h"
 #include "tests/simcuda/driver.h"
 #include "tests/simcuda/entry.h"
+#include "tests/simcuda/graph_memory.h"
 #include "tests/simcuda/mem_pool.h"
 
 namespace simcuda {
@@ -85,6 +86,8 @@ void release_allocation(std::map<std::uint64_t, Allocation>::iterator allocation
     block.device->space->unmap(address, block.bytes);
   } else if (block.pool != nullptr) {
     return free_at_once(allocation);
+  } else if (block.graph_block != nullptr) {
+    return free_graph_block_at_once(allocation);
   } else {
     if (block.published) block.device->space->publish(address, 0);
     give_memory(*block.device, address, block.bytes);
@@ -125,7 +128,7 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInByt
 }
 
 // Waits for the work queued in the memory's context, as the real driver does in practice. A pool's block waits only for
-// its allocation, if that follows an earlier free.
+// its allocation, if that follows an earlier free; a graph's block for the launch that allocates it.
 CUresult cuMemFree_v2(CUdeviceptr dptr) {
   Lock lock(driver().mutex);
   Context *context = nullptr;
@@ -135,7 +138,7 @@ CUresult cuMemFree_v2(CUdeviceptr dptr) {
   std::map<std::uint64_t, Allocation>::iterator block;
   if (const CUresult error = begin_free(dptr, &block); error != CUDA_SUCCESS) return error;
   const std::uint64_t id = block->second.id;
-  if (block->second.pool == nullptr) {
+  if (block->second.context != nullptr) {
     drain(lock, *block->second.context);
   } else {
     const Mark pending_free = block->second.pending_free;

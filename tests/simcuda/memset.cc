@@ -1,40 +1,56 @@
 // Fills. Even the synchronous form runs asynchronously to the host, as the CUDA manuals say, unless the target is host
-// memory. Layer: place.h. Threads: any.
+// memory. Layer: fill.h. Threads: any.
 #include <algorithm>
 #include <cstring>
 
 #include "implemented.h"
-#include "tests/simcuda/driver.h"
-#include "tests/simcuda/place.h"
+#include "tests/simcuda/fill.h"
 
 namespace simcuda {
 namespace {
 
 template <class Element>
+std::function<void()> write_rows(std::byte *first, const Fill &fill) {
+  return [=] {
+    for (std::size_t row = 0; row < fill.height; ++row) {
+      std::fill_n(reinterpret_cast<Element *>(first + row * fill.pitch), fill.width, static_cast<Element>(fill.value));
+    }
+  };
+}
+
+template <class Element>
 CUresult fill(CUdeviceptr to, std::size_t pitch, Element value, std::size_t width, std::size_t height, CUstream stream,
               Form form) {
   Lock lock(driver().mutex);
-  Context *context = nullptr;
-  if (const CUresult error = current(lock, &context); error != CUDA_SUCCESS) return error;
-  std::size_t row_bytes = 0, bytes = 0;
-  if (__builtin_mul_overflow(width, sizeof(Element), &row_bytes)) return CUDA_ERROR_INVALID_VALUE;
-  if (width == 0 || height == 0) return CUDA_SUCCESS;
-  if (to % sizeof(Element) != 0 || (height > 1 && (pitch < row_bytes || pitch % sizeof(Element) != 0))) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
-  if (__builtin_mul_overflow(height - 1, pitch, &bytes) || __builtin_add_overflow(bytes, row_bytes, &bytes)) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
-  const Place target = device_place(*context, Use::kWrite, to, bytes);
-  if (target.kind == Place::Kind::kNowhere) return CUDA_ERROR_INVALID_VALUE;
-  return run(lock, stream, form, form == Form::kSynchronous && target.on_host() ? Until::kDone : Until::kQueued, [=] {
-    for (std::size_t row = 0; row < height; ++row) {
-      std::fill_n(reinterpret_cast<Element *>(target.bytes + row * pitch), width, value);
-    }
-  });
+  std::shared_ptr<Stream> queue;
+  if (const CUresult error = find_stream(lock, stream, &queue); error != CUDA_SUCCESS) return error;
+  const Fill wanted{to, pitch, value, sizeof(Element), width, height};
+  Place target;
+  Work work;
+  const CUresult error = plan_fill(*current_or_null(), reach_of(*queue), wanted, &target, &work);
+  if (error != CUDA_SUCCESS || !work.run) return error;
+  const bool waits = form == Form::kSynchronous && target.on_host();
+  return run(lock, queue, form, waits ? Until::kDone : Until::kQueued, std::move(work));
 }
 
 }  // namespace
+
+CUresult plan_fill(const Context &context, Reach reach, const Fill &fill, Place *target, Work *work) {
+  std::size_t row_bytes = 0, bytes = 0;
+  if (__builtin_mul_overflow(fill.width, fill.element_bytes, &row_bytes)) return CUDA_ERROR_INVALID_VALUE;
+  if (fill.width == 0 || fill.height == 0) return CUDA_SUCCESS;
+  const bool rows_fit = fill.height == 1 || (fill.pitch >= row_bytes && fill.pitch % fill.element_bytes == 0);
+  if (fill.to % fill.element_bytes != 0 || !rows_fit) return CUDA_ERROR_INVALID_VALUE;
+  if (__builtin_mul_overflow(fill.height - 1, fill.pitch, &bytes) || __builtin_add_overflow(bytes, row_bytes, &bytes)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  *target = device_place(context, Use::kWrite, reach, fill.to, bytes);
+  if (target->kind == Place::Kind::kNowhere) return CUDA_ERROR_INVALID_VALUE;
+  *work = {CU_GRAPH_NODE_TYPE_MEMSET, fill.element_bytes == 1   ? write_rows<unsigned char>(target->bytes, fill)
+                                      : fill.element_bytes == 2 ? write_rows<unsigned short>(target->bytes, fill)
+                                                                : write_rows<unsigned int>(target->bytes, fill)};
+  return CUDA_SUCCESS;
+}
 
 CUresult cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, size_t N) {
   return fill(dstDevice, 0, uc, N, 1, nullptr, Form::kSynchronous);

@@ -15,10 +15,16 @@ struct Place {
   bool on_host() const { return kind != Kind::kDevice; }
 };
 
+// What work may touch: memory that there is now, or also what a graph allocates by the time that it runs.
+enum class Reach : unsigned char { kNow, kInGraph };
+inline Reach reach_of(const Stream &stream) {
+  return stream.capture == nullptr ? Reach::kNow : Reach::kInGraph;
+}
+
 // Device, managed or pinned memory that holds [address, address + bytes) in one live block, or in adjacent mappings
 // that the context's device may access; kNowhere otherwise.
-Place device_place(const Context &context, Use use, std::uint64_t address, std::uint64_t bytes);
+Place device_place(const Context &context, Use use, Reach reach, std::uint64_t address, std::uint64_t bytes);
 // The same, or memory of the program that the driver does not track: any address outside the devices' ranges.
-Place any_place(const Context &context, Use use, std::uint64_t address, std::uint64_t bytes);
+Place any_place(const Context &context, Use use, Reach reach, std::uint64_t address, std::uint64_t bytes);
 
 }  // namespace simcuda

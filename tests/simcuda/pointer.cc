@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "implemented.h"
+#include "tests/simcuda/graph_memory.h"
 #include "tests/simcuda/mem_pool.h"
 
 namespace simcuda {
@@ -22,13 +23,14 @@ struct Block {
   Range mapping;
   std::uint64_t id = 0;
   std::uint64_t physical_id = 0;
-  Context *context = nullptr;  // null: pool blocks and mapped memory belong to no context
+  Context *context = nullptr;  // null: blocks of pools and graphs and mapped memory belong to no context
   int ordinal = CU_DEVICE_INVALID;
   int access = CU_MEM_ACCESS_FLAGS_PROT_NONE;  // of the current context's device
   bool rdma = false;
   unsigned handle_types = CU_MEM_HANDLE_TYPE_NONE;
   bool sync_memops = false;
   const MemPool *pool = nullptr;
+  bool ordered = false;    // stream-ordered memory, or a graph's
   bool shareable = false;  // exportable to other processes
 };
 
@@ -71,6 +73,14 @@ int access_to(const MemPool &pool, const Device &device) {
   return found == pool.access.end() ? CU_MEM_ACCESS_FLAGS_PROT_NONE : found->second;
 }
 
+int access_to(const GraphBlock &graphs, const Device &device) {
+  if (graphs.device == &device) return CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  for (const CUmemAccessDesc &access : graphs.access) {
+    if (access.location.id == ordinal_of(device)) return access.flags;
+  }
+  return CU_MEM_ACCESS_FLAGS_PROT_NONE;
+}
+
 Block block_at(CUdeviceptr ptr, const Context &current) {
   if (const auto found = allocation_at(ptr); found != driver().allocations.end()) {
     const Allocation &allocation = found->second;
@@ -79,11 +89,14 @@ Block block_at(CUdeviceptr ptr, const Context &current) {
     block.sync_memops = allocation.sync_memops;
     block.managed = block.host = allocation.managed != nullptr;
     block.pool = allocation.pool.get();
+    block.ordered = block.pool != nullptr || allocation.graph_block != nullptr;
     if (block.pool != nullptr) {
       block.handle_types = static_cast<unsigned>(block.pool->handle_types);
       block.access = access_to(*block.pool, *current.device);
+    } else if (block.ordered) {
+      block.access = access_to(*allocation.graph_block, *current.device);
     }
-    block.shareable = !allocation.import && block.pool == nullptr && !block.managed;
+    block.shareable = !allocation.import && !block.ordered && !block.managed;
     return block;
   }
   if (const auto found = host_block_at(ptr); found != driver().host_blocks.end()) {
@@ -114,7 +127,7 @@ CUresult report(void *data, CUpointer_attribute attribute, CUdeviceptr ptr, cons
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
       put(data, handle_of(block.context));
-      return block.pool != nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+      return block.ordered ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
       if (!block.known) return put<unsigned>(data, 0);
       return put<unsigned>(data, block.device ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST);

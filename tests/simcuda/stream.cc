@@ -190,23 +190,25 @@ CUresult find_stream(Lock &lock, CUstream handle, std::shared_ptr<Stream> *strea
   return CUDA_SUCCESS;
 }
 
-CUresult run(Lock &lock, CUstream handle, Form form, Until until, std::function<void()> work) {
+CUresult run(Lock &lock, CUstream handle, Form form, Until until, Work work) {
   std::shared_ptr<Stream> stream;
   if (const CUresult error = find_stream(lock, handle, &stream); error != CUDA_SUCCESS) return error;
   return run(lock, stream, form, until, std::move(work));
 }
 
-CUresult run(Lock &lock, const std::shared_ptr<Stream> &stream, Form form, Until until, std::function<void()> work) {
+CUresult run(Lock &lock, const std::shared_ptr<Stream> &stream, Form form, Until until, Work work) {
   if (const CUresult error = may_use(*stream); error != CUDA_SUCCESS) return error;
   if (stream->capture != nullptr) {
     if (form == Form::kSynchronous) return refuse(*stream);
-    stream->frontier = {add_node(*stream->capture->graph, std::move(work), stream->frontier)};
+    stream->frontier = {
+        add_node(*stream->capture->graph,
+                 {.type = work.type, .work = std::move(work.run), .after = stream->frontier, .captured = true})};
     return CUDA_SUCCESS;
   }
   if (form == Form::kSynchronous && until == Until::kDone) {
     if (const CUresult error = may_act_unseen(); error != CUDA_SUCCESS) return error;
   }
-  const Mark mark = submit(lock, stream, Pace::kDelayed, std::move(work));
+  const Mark mark = submit(lock, stream, Pace::kDelayed, std::move(work.run));
   if (until == Until::kDone) wait(lock, mark);
   return until == Until::kDone ? stream->context->health() : CUDA_SUCCESS;
 }

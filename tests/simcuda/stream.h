@@ -18,6 +18,7 @@ namespace simcuda {
 
 struct Capture;
 struct Context;
+struct Graph;
 struct GraphNode;
 struct Stream;
 using Lock = std::unique_lock<std::mutex>;
@@ -83,9 +84,15 @@ CUresult find_stream(Lock &lock, CUstream handle, std::shared_ptr<Stream> *strea
 enum class Form : unsigned char { kAsynchronous, kSynchronous };
 enum class Until : unsigned char { kQueued, kDone };
 
+// Work and the kind of node that it becomes in a graph.
+struct Work {
+  CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
+  std::function<void()> run = {};
+};
+
 // Queues the work, or captures it if the stream captures (then nothing waits); errors of may_use (capture.h), and
 // STREAM_CAPTURE_UNSUPPORTED for work that a capture forbids.
-CUresult run(Lock &lock, const std::shared_ptr<Stream> &stream, Form form, Until until, std::function<void()> work);
-CUresult run(Lock &lock, CUstream handle, Form form, Until until, std::function<void()> work);
+CUresult run(Lock &lock, const std::shared_ptr<Stream> &stream, Form form, Until until, Work work);
+CUresult run(Lock &lock, CUstream handle, Form form, Until until, Work work);
 
 }  // namespace simcuda

@@ -108,7 +108,8 @@ CUresult cuStreamGetId(CUstream hStream, unsigned long long *streamId) {
 CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData) {
   if (fn == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Lock lock(driver().mutex);
-  return run(lock, hStream, Form::kAsynchronous, Until::kQueued, [fn, userData] { fn(userData); });
+  return run(lock, hStream, Form::kAsynchronous, Until::kQueued,
+             {CU_GRAPH_NODE_TYPE_HOST, [fn, userData] { fn(userData); }});
 }
 
 // How the caller's thread waits is the program's affair.
@@ -121,7 +122,8 @@ CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *
   if (callback == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
   return with_stream(hStream, [=](Lock &lock, const std::shared_ptr<Stream> &stream) {
     if (stream->capture != nullptr) return refuse(*stream);
-    return run(lock, stream, Form::kAsynchronous, Until::kQueued, [=] { callback(hStream, CUDA_SUCCESS, userData); });
+    return run(lock, stream, Form::kAsynchronous, Until::kQueued,
+               {CU_GRAPH_NODE_TYPE_HOST, [=] { callback(hStream, CUDA_SUCCESS, userData); }});
   });
 }
 

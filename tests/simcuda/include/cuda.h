@@ -11,6 +11,7 @@
 #include "simcuda/api_context.h"
 #include "simcuda/api_copy.h"
 #include "simcuda/api_device.h"
+#include "simcuda/api_graph.h"
 #include "simcuda/api_green.h"
 #include "simcuda/api_legacy32.h"
 #include "simcuda/api_managed.h"

@@ -48,7 +48,8 @@ def main():
     api = root / "tests/simcuda/include/simcuda"
     types = "\n".join(re.sub(r"/\*.*?\*/", "", path.read_text(), flags=re.S) for path in
                       (root / "shim/driver/abi.h", root / "shim/driver/array_abi.h",
-                       root / "shim/driver/copy_abi.h", root / "shim/driver/launch_abi.h", api / "types.h", api / "array_types.h",
+                       root / "shim/driver/copy_abi.h", root / "shim/driver/launch_abi.h",
+                       root / "shim/driver/graph_abi.h", api / "types.h", api / "array_types.h",
                        api / "device_attribute.h", api / "memory_location.h"))
     prototypes = [match for header in sorted(api.glob("api_*.h")) if header.name != "api_newer.h"
                   for match in PROTOTYPE.findall(re.sub(r"\s+", " ", header.read_text()))]

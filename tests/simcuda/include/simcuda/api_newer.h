@@ -5,6 +5,7 @@
 #ifndef SIMCUDA_API_NEWER_H_
 #define SIMCUDA_API_NEWER_H_
 
+#include "driver/graph_abi.h"
 #include "driver/launch_abi.h"
 #include "driver/newer_abi.h"
 #include "simcuda/types.h"
@@ -21,6 +22,9 @@ CUresult cuStreamBeginRecaptureToGraph(CUstream hStream, CUstreamCaptureMode mod
                                        CUgraphRecaptureCallback callbackFunc, void *userData);
 CUresult cuStreamBeginRecaptureToGraph_ptsz(CUstream hStream, CUstreamCaptureMode mode, CUgraph hGraph,
                                             CUgraphRecaptureCallback callbackFunc, void *userData);
+CUresult cuGraphAddNode_v3(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+                           const CUgraphEdgeData *dependencyData, size_t numDependencies,
+                           CUgraphNodeParams *nodeParams);
 CUresult cuLaunchHostFunc_v2(CUstream hStream, CUhostFn fn, void *userData, unsigned int syncMode);
 CUresult cuLaunchHostFunc_v2_ptsz(CUstream hStream, CUhostFn fn, void *userData, unsigned int syncMode);
 

@@ -66,6 +66,11 @@
 #define cuMemAdvise cuMemAdvise_v2
 #define cuMemPrefetchAsync SIMCUDA_PTSZ(cuMemPrefetchAsync_v2)
 #define cuGraphInstantiate cuGraphInstantiateWithFlags
+#define cuGraphExecUpdate cuGraphExecUpdate_v2
+#define cuGraphGetEdges cuGraphGetEdges_v2
+#define cuGraphNodeGetDependencies cuGraphNodeGetDependencies_v2
+#define cuGraphAddDependencies cuGraphAddDependencies_v2
+#define cuGraphAddNode cuGraphAddNode_v2
 #define cuStreamBeginCapture SIMCUDA_PTSZ(cuStreamBeginCapture_v2)
 #define cuStreamGetCaptureInfo SIMCUDA_PTSZ(cuStreamGetCaptureInfo_v3)
 
@@ -89,6 +94,8 @@
 #define cuStreamGetCtx_v2 SIMCUDA_PTSZ(cuStreamGetCtx_v2)
 #define cuStreamBeginCaptureToGraph SIMCUDA_PTSZ(cuStreamBeginCaptureToGraph)
 #define cuStreamEndCapture SIMCUDA_PTSZ(cuStreamEndCapture)
+#define cuGraphInstantiateWithParams SIMCUDA_PTSZ(cuGraphInstantiateWithParams)
+#define cuGraphUpload SIMCUDA_PTSZ(cuGraphUpload)
 #define cuGraphLaunch SIMCUDA_PTSZ(cuGraphLaunch)
 #define cuStreamIsCapturing SIMCUDA_PTSZ(cuStreamIsCapturing)
 #define cuStreamAddCallback SIMCUDA_PTSZ(cuStreamAddCallback)

@@ -45,7 +45,8 @@ SIMCUDA_API void *simcuda_host_view(CUdeviceptr address);
 
 /* The bytes that a device holds for this process, as charged. Allocations (device variables included): multiples of
  * 512 bytes. Arrays, a mipmapped one counting once: multiples of 64 KiB, or nothing where memory is mapped later.
- * Contexts: SIMCUDA_CONTEXT_BYTES each, green ones nothing. Memory pools: the bytes reserved, used or not. */
+ * Contexts: SIMCUDA_CONTEXT_BYTES each, green ones nothing. Memory pools and graphs: the bytes reserved, used or not.
+ */
 typedef struct simcuda_books {
   unsigned long long allocations;
   unsigned long long allocation_bytes;
@@ -56,6 +57,7 @@ typedef struct simcuda_books {
   unsigned long long pool_bytes;
   unsigned long long arrays;
   unsigned long long array_bytes;
+  unsigned long long graph_bytes;
 } simcuda_books;
 
 /* 0 = done; -1: no such device, or cuInit has not succeeded in this process. */

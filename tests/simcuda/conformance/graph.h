@@ -1,0 +1,129 @@
+// Shared by the tests of graphs: graphs built node by node, and the device's memory for graphs.
+#pragma once
+#include <vector>
+
+#include "tests/simcuda/conformance/fixture.h"
+
+namespace simcuda::conformance {
+
+inline std::uint64_t graph_memory(CUgraphMem_attribute which = CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT) {
+  cuuint64_t value = 0;
+  REQUIRE(cuDeviceGetGraphMemAttribute(0, which, &value) == CUDA_SUCCESS);
+  return value;
+}
+
+inline void trim() {
+  REQUIRE(cuDeviceGraphMemTrim(0) == CUDA_SUCCESS);
+}
+
+inline CUDA_MEM_ALLOC_NODE_PARAMS allocation_of(std::size_t bytes) {
+  CUDA_MEM_ALLOC_NODE_PARAMS params = {};
+  params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  params.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  params.bytesize = bytes;
+  return params;
+}
+
+using Nodes = std::vector<CUgraphNode>;
+
+// A graph that lives as long as this, with methods that REQUIRE success.
+class NewGraph {
+ public:
+  NewGraph() {
+    start_driver();
+    REQUIRE(cuGraphCreate(&graph_, 0) == CUDA_SUCCESS);
+  }
+  ~NewGraph() {
+    if (graph_ != nullptr) cuGraphDestroy(graph_);
+  }
+  NewGraph(const NewGraph &) = delete;
+  NewGraph &operator=(const NewGraph &) = delete;
+  CUgraph get() const { return graph_; }
+
+  void destroy() {
+    REQUIRE(cuGraphDestroy(graph_) == CUDA_SUCCESS);
+    graph_ = nullptr;
+  }
+  CUgraphNode allocate(std::size_t bytes, const Nodes &after, CUdeviceptr *address) {
+    CUDA_MEM_ALLOC_NODE_PARAMS params = allocation_of(bytes);
+    CUgraphNode node = nullptr;
+    REQUIRE(cuGraphAddMemAllocNode(&node, graph_, after.data(), after.size(), &params) == CUDA_SUCCESS);
+    *address = params.dptr;
+    return node;
+  }
+  CUgraphNode free(CUdeviceptr address, const Nodes &after) {
+    CUgraphNode node = nullptr;
+    REQUIRE(cuGraphAddMemFreeNode(&node, graph_, after.data(), after.size(), address) == CUDA_SUCCESS);
+    return node;
+  }
+  CUgraphNode empty(const Nodes &after) {
+    CUgraphNode node = nullptr;
+    REQUIRE(cuGraphAddEmptyNode(&node, graph_, after.data(), after.size()) == CUDA_SUCCESS);
+    return node;
+  }
+  CUgraphNode call(CUhostFn function, void *argument, const Nodes &after) {
+    const CUDA_HOST_NODE_PARAMS params{function, argument};
+    CUgraphNode node = nullptr;
+    REQUIRE(cuGraphAddHostNode(&node, graph_, after.data(), after.size(), &params) == CUDA_SUCCESS);
+    return node;
+  }
+  CUgraphNode fill(CUdeviceptr to, unsigned char value, std::size_t bytes, const Nodes &after) {
+    CUDA_MEMSET_NODE_PARAMS params = {};
+    params.dst = to;
+    params.value = value;
+    params.elementSize = 1;
+    params.width = bytes;
+    params.height = 1;
+    CUgraphNode node = nullptr;
+    REQUIRE(cuGraphAddMemsetNode(&node, graph_, after.data(), after.size(), &params, current()) == CUDA_SUCCESS);
+    return node;
+  }
+  CUgraphNode copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, const Nodes &after) {
+    CUDA_MEMCPY3D params = {};
+    params.srcMemoryType = params.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+    params.srcDevice = from;
+    params.dstDevice = to;
+    params.srcPitch = params.dstPitch = params.WidthInBytes = bytes;
+    params.Height = params.Depth = params.srcHeight = params.dstHeight = 1;
+    CUgraphNode node = nullptr;
+    REQUIRE(cuGraphAddMemcpyNode(&node, graph_, after.data(), after.size(), &params, current()) == CUDA_SUCCESS);
+    return node;
+  }
+
+ private:
+  static CUcontext current() {
+    CUcontext context = nullptr;
+    REQUIRE(cuCtxGetCurrent(&context) == CUDA_SUCCESS);
+    return context;
+  }
+  CUgraph graph_ = nullptr;
+};
+
+// An executable graph that lives as long as this.
+class Exec {
+ public:
+  explicit Exec(CUgraph graph, unsigned long long flags = 0) {
+    REQUIRE(cuGraphInstantiate(&exec_, graph, flags) == CUDA_SUCCESS);
+  }
+  explicit Exec(const NewGraph &graph, unsigned long long flags = 0) : Exec(graph.get(), flags) {}
+  ~Exec() {
+    if (exec_ != nullptr) cuGraphExecDestroy(exec_);
+  }
+  Exec(const Exec &) = delete;
+  Exec &operator=(const Exec &) = delete;
+  CUgraphExec get() const { return exec_; }
+
+  void launch(CUstream stream) {
+    REQUIRE(cuGraphLaunch(exec_, stream) == CUDA_SUCCESS);
+    REQUIRE(cuStreamSynchronize(stream) == CUDA_SUCCESS);
+  }
+  void destroy() {
+    REQUIRE(cuGraphExecDestroy(exec_) == CUDA_SUCCESS);
+    exec_ = nullptr;
+  }
+
+ private:
+  CUgraphExec exec_ = nullptr;
+};
+
+}  // namespace simcuda::conformance

@@ -1,0 +1,157 @@
+// When graphs take physical memory, how much, and when it goes back.
+#include "tests/simcuda/conformance/graph.h"
+
+namespace simcuda::conformance {
+namespace {
+
+// Allocates and frees the blocks: each before the next one, or all at once.
+std::vector<CUdeviceptr> add_blocks(NewGraph &graph, const std::vector<std::size_t> &sizes, bool at_once) {
+  std::vector<CUdeviceptr> addresses;
+  Nodes last;
+  for (const std::size_t bytes : sizes) {
+    CUdeviceptr address = 0;
+    last = {graph.allocate(bytes, last, &address)};
+    addresses.push_back(address);
+    if (!at_once) last = {graph.free(address, last)};
+  }
+  for (const CUdeviceptr address : addresses) {
+    if (at_once) last = {graph.free(address, last)};
+  }
+  return addresses;
+}
+
+TEST_CASE("a graph takes memory in steps of 32 MiB when it is uploaded or launched, and keeps it until a trim") {
+  const CurrentContext context;
+  const CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
+  trim();
+  for (const auto &[bytes, taken] :
+       {std::pair{std::size_t{1}, 32}, {31 * kMiB, 32}, {33 * kMiB, 64}, {100 * kMiB, 128}}) {
+    const std::size_t expected = static_cast<std::size_t>(taken) * kMiB, free = free_bytes();
+    NewGraph graph;
+    add_blocks(graph, {bytes}, false);
+    Exec exec(graph);
+    CHECK(graph_memory() == 0);
+    CHECK(free_bytes() == free);
+    REQUIRE(cuGraphUpload(exec.get(), stream) == CUDA_SUCCESS);
+    REQUIRE(cuStreamSynchronize(stream) == CUDA_SUCCESS);
+    CHECK(graph_memory() == expected);
+    CHECK(graph_memory(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT) == expected);
+    CHECK(free_bytes() == free - expected);
+    exec.launch(stream);
+    CHECK(graph_memory() == expected);
+    trim();
+    CHECK(graph_memory() == 0);
+    CHECK(graph_memory(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT) == 0);
+    CHECK(free_bytes() == free);
+    exec.launch(stream);
+    exec.launch(stream);
+    CHECK(free_bytes() == free - expected);
+    exec.destroy();
+    graph.destroy();
+    CHECK(graph_memory() == expected);
+    trim();
+    CHECK(free_bytes() == free);
+  }
+}
+
+TEST_CASE("a graph needs what its blocks hold at once") {
+  const CurrentContext context;
+  const CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
+  const auto taken = [&](const std::vector<std::size_t> &sizes, bool at_once) {
+    trim();
+    const std::size_t free = free_bytes();
+    NewGraph graph;
+    add_blocks(graph, sizes, at_once);
+    Exec(graph).launch(stream);
+    return (free - free_bytes()) / kMiB;
+  };
+  CHECK(taken({64 * kMiB, 64 * kMiB, 64 * kMiB}, false) == 64);
+  CHECK(taken({64 * kMiB, 64 * kMiB, 64 * kMiB}, true) == 192);
+  CHECK(taken(std::vector<std::size_t>(64, 3 * kMiB / 2), true) == 96);
+  trim();
+}
+
+TEST_CASE("graphs share the device's graph memory, in one stream and in two") {
+  const CurrentContext context;
+  const CUstream stream = new_stream(CU_STREAM_NON_BLOCKING), beside = new_stream(CU_STREAM_NON_BLOCKING);
+  trim();
+  NewGraph first, second;
+  add_blocks(first, {64 * kMiB}, false);
+  add_blocks(second, {64 * kMiB}, false);
+  Exec one(first), other(second);
+  one.launch(stream);
+  CHECK(graph_memory() == 64 * kMiB);
+  other.launch(stream);
+  CHECK(graph_memory() == 64 * kMiB);
+  REQUIRE(cuGraphLaunch(one.get(), stream) == CUDA_SUCCESS);
+  REQUIRE(cuGraphLaunch(other.get(), beside) == CUDA_SUCCESS);
+  REQUIRE(cuCtxSynchronize() == CUDA_SUCCESS);
+  CHECK(graph_memory() == 64 * kMiB);
+  trim();
+  CHECK(graph_memory() == 0);
+}
+
+TEST_CASE("neither building nor instantiating a graph is refused for lack of memory, but its upload and launch are") {
+  const CurrentContext context;
+  const CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
+  trim();
+  std::size_t free = 0, total = 0;
+  REQUIRE(cuMemGetInfo(&free, &total) == CUDA_SUCCESS);
+  NewGraph graph;
+  add_blocks(graph, {2 * total}, false);
+  int calls = 0;
+  graph.call([](void *number) { ++*static_cast<int *>(number); }, &calls, {});
+  Exec exec(graph);
+  CHECK(cuGraphUpload(exec.get(), stream) == CUDA_ERROR_OUT_OF_MEMORY);
+  CHECK(cuGraphLaunch(exec.get(), stream) == CUDA_ERROR_OUT_OF_MEMORY);
+  CHECK(cuStreamSynchronize(stream) == CUDA_SUCCESS);
+  CHECK(calls == 0);
+  if (!simulator()) return;  // the H100's driver 580 keeps all of the device from here on
+  CHECK(graph_memory() == 0);
+  CHECK(free_bytes() == free);
+}
+
+TEST_CASE("a trim waits for nothing and keeps what queued launches need") {
+  const CurrentContext context;
+  const CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
+  trim();
+  NewGraph graph;
+  add_blocks(graph, {64 * kMiB}, false);
+  Exec exec(graph);
+  Gate gate;
+  gate.hold(stream);
+  REQUIRE(cuGraphLaunch(exec.get(), stream) == CUDA_SUCCESS);
+  trim();
+  CHECK(graph_memory() == 64 * kMiB);
+  exec.destroy();
+  CHECK(graph_memory() == 64 * kMiB);
+  gate.open();
+  REQUIRE(cuStreamSynchronize(stream) == CUDA_SUCCESS);
+  trim();
+  CHECK(graph_memory() == 0);
+}
+
+TEST_CASE("the high marks of graph memory fall when they are reset, and only then") {
+  const CurrentContext context;
+  const CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
+  trim();
+  cuuint64_t zero = 0, one = 1;
+  for (const auto high : {CU_GRAPH_MEM_ATTR_USED_MEM_HIGH, CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH}) {
+    REQUIRE(cuDeviceSetGraphMemAttribute(0, high, &zero) == CUDA_SUCCESS);
+    CHECK(graph_memory(high) == 0);
+    NewGraph graph;
+    add_blocks(graph, {64 * kMiB}, false);
+    Exec(graph).launch(stream);
+    trim();
+    CHECK(graph_memory(high) == 64 * kMiB);
+    CHECK(cuDeviceSetGraphMemAttribute(0, high, &one) == CUDA_ERROR_INVALID_VALUE);
+    REQUIRE(cuDeviceSetGraphMemAttribute(0, high, &zero) == CUDA_SUCCESS);
+    CHECK(graph_memory(high) == 0);
+  }
+  CHECK(cuDeviceSetGraphMemAttribute(0, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &zero) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuDeviceGetGraphMemAttribute(99, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &zero) == CUDA_ERROR_INVALID_DEVICE);
+  CHECK(cuDeviceGraphMemTrim(99) == CUDA_ERROR_INVALID_DEVICE);
+}
+
+}  // namespace
+}  // namespace simcuda::conformance

@@ -1,0 +1,70 @@
+// Memory that graphs allocate. A block has addresses of its own for as long as a graph can allocate it; its bytes are
+// there in place, while what it costs is the share of the device's GraphPool that launches need together.
+// Layer: graph_pool.h, driver.h. Threads: under Driver::mutex.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "tests/simcuda/driver.h"
+#include "tests/simcuda/graph.h"
+
+namespace simcuda {
+
+// Owns: its addresses. Whoever can launch, use or free the block holds a reference.
+struct GraphBlock : std::enable_shared_from_this<GraphBlock> {
+  Device *device = nullptr;
+  std::uint64_t address = 0;
+  std::uint64_t requested = 0;
+  std::uint64_t bytes = 0;           // whole granules
+  std::uint64_t owner = 0;           // the id of the graph that allocates it
+  std::set<std::uint64_t> freed_in;  // ids of graphs that have a node that frees it
+  bool live = false;                 // a launch has left it allocated
+  std::vector<CUmemAccessDesc> access;
+  CUmemPoolProps properties = {};
+
+  GraphBlock() = default;
+  ~GraphBlock();
+  GraphBlock(const GraphBlock &) = delete;
+  GraphBlock &operator=(const GraphBlock &) = delete;
+};
+
+// Null: no address space is left. REQUIRES: bytes != 0.
+std::shared_ptr<GraphBlock> new_block(Device &device, std::uint64_t bytes);
+// The block around the address, allocated at present or not; null: none.
+const GraphBlock *graph_block_at(std::uint64_t address);
+// The nodes of a block, both ordered after `after`. free: null: the graph may not free it.
+GraphNode *add_allocation(Graph &graph, std::shared_ptr<GraphBlock> block, std::vector<GraphNode *> after);
+GraphNode *add_free(Graph &graph, std::uint64_t address, std::vector<GraphNode *> after);
+// Its bytes are lost.
+void discard(const GraphBlock &block);
+
+// What a launch needs of one device: at most, and for the blocks that it leaves allocated.
+struct GraphNeed {
+  Device *device = nullptr;
+  std::uint64_t most = 0;
+  std::uint64_t left = 0;
+};
+// Grows the pools so that each need fits beside what is held. `live` are blocks that the launch itself frees before.
+// OUT_OF_MEMORY: nothing has changed.
+CUresult provide(const std::vector<GraphNeed> &needs, const std::vector<std::shared_ptr<GraphBlock>> &live);
+// What a launch must wait for: all else that uses its devices' pools.
+std::vector<Mark> turn(const std::vector<GraphNeed> &needs);
+void take_turn(const std::vector<GraphNeed> &needs, const Mark &end);
+
+// A launch that ends at the mark leaves the block allocated, or frees it.
+void leave_allocated(const std::shared_ptr<GraphBlock> &block, const Mark &end);
+void free_by_launch(const GraphBlock &block, const Mark &end);
+// Frees of the program, as for a memory pool's block.
+void free_graph_block(Lock &lock, std::map<std::uint64_t, Allocation>::iterator block,
+                      const std::shared_ptr<Stream> &stream);
+void free_graph_block_at_once(std::map<std::uint64_t, Allocation>::iterator block);
+
+// Gives back what neither queued work nor a live block needs.
+void trim_graph_pool(Device &device);
+// The device's last context has gone: so has all memory of graphs.
+void end_graph_memory(Device &device);
+
+}  // namespace simcuda

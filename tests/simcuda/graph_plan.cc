@@ -1,0 +1,150 @@
+#include "tests/simcuda/graph_plan.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+namespace simcuda {
+namespace {
+
+using Indices = std::vector<std::size_t>;
+
+// The oldest node first of those that have nothing left to wait for. Nodes in a cycle are missing.
+std::vector<const GraphNode *> in_order(const Graph &graph) {
+  std::unordered_map<const GraphNode *, std::size_t> index;
+  for (const auto &node : graph.nodes) index.emplace(node.get(), index.size());
+  std::vector<std::size_t> open(graph.nodes.size());
+  std::vector<Indices> followers(graph.nodes.size());
+  std::set<std::size_t> ready;
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    open[i] = graph.nodes[i]->after.size();
+    if (open[i] == 0) ready.insert(i);
+    for (const GraphNode *before : graph.nodes[i]->after) followers[index.at(before)].push_back(i);
+  }
+  std::vector<const GraphNode *> order;
+  while (!ready.empty()) {
+    const std::size_t next = *ready.begin();
+    ready.erase(ready.begin());
+    order.push_back(graph.nodes[next].get());
+    for (const std::size_t follower : followers[next]) {
+      if (--open[follower] == 0) ready.insert(follower);
+    }
+  }
+  return order;
+}
+
+// A child graph's first nodes follow what its node follows; its node itself is the step after all of them.
+bool append(const Graph &graph, const Indices &entry, std::vector<GraphStep> &steps) {
+  const std::vector<const GraphNode *> order = in_order(graph);
+  if (order.size() != graph.nodes.size()) return false;
+  std::unordered_map<const GraphNode *, std::size_t> place;
+  for (const GraphNode *node : order) {
+    Indices after = node->after.empty() ? entry : Indices{};
+    for (const GraphNode *before : node->after) after.push_back(place.at(before));
+    if (node->child != nullptr) {
+      std::size_t inner = steps.size();
+      if (!append(*node->child, after, steps)) return false;
+      while (inner < steps.size()) after.push_back(inner++);
+    }
+    place[node] = steps.size();
+    steps.push_back({node, std::move(after)});
+  }
+  return true;
+}
+
+std::vector<bool> all_before(const std::vector<GraphStep> &steps, std::size_t step) {
+  std::vector<bool> before(steps.size());
+  Indices open = steps[step].after;
+  while (!open.empty()) {
+    const std::size_t next = open.back();
+    open.pop_back();
+    if (before[next]) continue;
+    before[next] = true;
+    open.insert(open.end(), steps[next].after.begin(), steps[next].after.end());
+  }
+  return before;
+}
+
+struct Life {
+  std::shared_ptr<GraphBlock> block;
+  std::optional<std::size_t> allocated, freed;  // the steps
+  std::uint64_t offset = 0;
+};
+
+// In the order of the first step of each.
+std::vector<Life> lives_in(const std::vector<GraphStep> &steps) {
+  std::vector<Life> lives;
+  std::map<const GraphBlock *, std::size_t> known;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const auto &block = steps[i].node->block;
+    if (block == nullptr) continue;
+    const auto [place, fresh] = known.emplace(block.get(), lives.size());
+    if (fresh) lives.push_back({block, {}, {}, 0});
+    (steps[i].node->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC ? lives[place->second].allocated
+                                                         : lives[place->second].freed) = i;
+  }
+  return lives;
+}
+
+// The first place of the device's memory that no earlier life may still occupy. Returns the end of the life.
+std::uint64_t place(Life &life, const std::vector<Life> &placed, const std::vector<bool> &before) {
+  std::map<std::uint64_t, std::uint64_t> taken;  // first → end
+  for (const Life &other : placed) {
+    if (other.block->device != life.block->device || (other.freed && before[*other.freed])) continue;
+    std::uint64_t &end = taken[other.offset];
+    end = std::max(end, other.offset + other.block->bytes);
+  }
+  for (const auto &[first, end] : taken) {
+    if (life.offset + life.block->bytes <= first) break;
+    life.offset = std::max(life.offset, end);
+  }
+  return life.offset + life.block->bytes;
+}
+
+GraphNeed &need_of(std::vector<GraphNeed> &needs, Device *device) {
+  for (GraphNeed &need : needs) {
+    if (need.device == device) return need;
+  }
+  return needs.emplace_back(GraphNeed{.device = device});
+}
+
+bool plan_memory(const std::vector<GraphStep> &steps, GraphPlan &plan) {
+  std::vector<Life> placed;
+  for (Life &life : lives_in(steps)) {
+    GraphNeed &need = need_of(plan.needs, life.block->device);
+    if (!life.allocated) {
+      plan.expected.push_back(life.block);
+      continue;
+    }
+    if (life.freed && !all_before(steps, *life.freed)[*life.allocated]) return false;
+    need.most = std::max(need.most, place(life, placed, all_before(steps, *life.allocated)));
+    if (!life.freed) {
+      plan.left.push_back(life.block);
+      need.left += life.block->bytes;
+    }
+    placed.push_back(std::move(life));
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<std::vector<GraphStep>> steps_of(const Graph &graph) {
+  std::vector<GraphStep> steps;
+  if (!append(graph, {}, steps)) return std::nullopt;
+  return steps;
+}
+
+std::optional<GraphPlan> plan_of(const Graph &graph) {
+  const auto steps = steps_of(graph);
+  GraphPlan plan;
+  if (!steps || !plan_memory(*steps, plan)) return std::nullopt;
+  for (const GraphStep &step : *steps) {
+    if (step.node->work) plan.works.push_back(step.node->work);
+  }
+  return plan;
+}
+
+}  // namespace simcuda

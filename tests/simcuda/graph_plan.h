@@ -1,0 +1,32 @@
+// The order in which a graph runs, with that of its child graphs, and the memory that this takes.
+// Layer: graph_memory.h. Threads: under Driver::mutex.
+#pragma once
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "tests/simcuda/graph_memory.h"
+
+namespace simcuda {
+
+// A node, or the end of a child graph, after the steps with those indices.
+struct GraphStep {
+  const GraphNode *node = nullptr;
+  std::vector<std::size_t> after;
+};
+
+// Each step after all steps that it depends on; empty optional: the graph has a cycle.
+std::optional<std::vector<GraphStep>> steps_of(const Graph &graph);
+
+struct GraphPlan {
+  std::vector<std::function<void()>> works;
+  std::vector<GraphNeed> needs;                       // one a device
+  std::vector<std::shared_ptr<GraphBlock>> left;      // allocated and not freed
+  std::vector<std::shared_ptr<GraphBlock>> expected;  // freed, but allocated by another graph
+};
+
+// Blocks share memory where the free of one is ordered before the allocation of the other. Empty optional: a cycle, or
+// a block that is not freed after its allocation.
+std::optional<GraphPlan> plan_of(const Graph &graph);
+
+}  // namespace simcuda

@@ -1,0 +1,24 @@
+// A device's physical memory for graphs. It belongs to all graphs together: their launches take turns, so that they
+// share it, and only what outlives its launch is held beyond that. Layer: stream.h. Threads: under Driver::mutex.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "tests/simcuda/stream.h"
+
+namespace simcuda {
+
+struct GraphPool {
+  // Queued work and the bytes that it needs besides `held`.
+  struct Use {
+    Mark end;
+    std::uint64_t bytes = 0;
+  };
+  std::uint64_t reserved = 0;  // all of it counts as used, too
+  std::uint64_t reserved_high = 0, used_high = 0;
+  std::uint64_t held = 0;     // by blocks that a launch has left allocated
+  std::vector<Use> launches;  // one after the other
+  std::vector<Use> frees;     // of such blocks
+};
+
+}  // namespace simcuda
