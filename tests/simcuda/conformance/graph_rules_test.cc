@@ -163,6 +163,24 @@ TEST_CASE("nodes of every kind can be added by their parameters") {
   trim();
 }
 
+TEST_CASE("no graph becomes its own child graph, and no size is too large to be refused in order") {
+  if (!simulator()) return;  // not measured
+  const CurrentContext context;
+  NewGraph outer, inner;
+  CUgraphNode node = nullptr;
+  CUgraphNodeParams move = {};
+  move.type = CU_GRAPH_NODE_TYPE_GRAPH;
+  move.graph = {inner.get(), CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE};
+  REQUIRE(cuGraphAddNode(&node, outer.get(), nullptr, nullptr, 0, &move) == CUDA_SUCCESS);
+  move.graph.graph = outer.get();
+  CHECK(cuGraphAddNode(&node, inner.get(), nullptr, nullptr, 0, &move) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuGraphAddChildGraphNode(&node, inner.get(), nullptr, 0, outer.get()) == CUDA_ERROR_INVALID_VALUE);
+  for (const std::size_t bytes : {SIZE_MAX, SIZE_MAX - 511, std::size_t{1} << 62}) {
+    CUDA_MEM_ALLOC_NODE_PARAMS params = allocation_of(bytes);
+    CHECK(cuGraphAddMemAllocNode(&node, outer.get(), nullptr, 0, &params) == CUDA_ERROR_OUT_OF_MEMORY);
+  }
+}
+
 // Answers that no device was asked for.
 TEST_CASE("the simulator refuses what it takes for errors of graphs with memory") {
   if (!simulator()) return;
