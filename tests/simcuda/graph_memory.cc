@@ -59,6 +59,7 @@ GraphBlock::~GraphBlock() {
 }
 
 std::shared_ptr<GraphBlock> new_block(Device &device, std::uint64_t bytes) {
+  if (bytes > UINT64_MAX - kGranuleBytes) return nullptr;
   AddressSpace *const space = space_of(device);
   const auto address = space == nullptr ? std::nullopt : space->take(round_up(bytes, kGranuleBytes));
   if (!address) return nullptr;

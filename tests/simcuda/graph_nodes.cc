@@ -29,11 +29,17 @@ CUresult add_work(CUgraphNode *out, CUgraph handle, const NodeList &dependencies
   });
 }
 
+bool contains(const Graph &graph, const Graph &other) {
+  return &graph == &other || std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const auto &node) {
+    return node->child != nullptr && contains(*node->child, other);
+  });
+}
+
 CUresult add_child(CUgraphNode *out, CUgraph handle, const NodeList &dependencies, CUgraph child_handle,
                    CUgraphChildGraphNodeOwnership ownership) {
   return build(out, handle, dependencies, [=](Graph &graph, Frontier after) {
     std::shared_ptr<Graph> child = find_graph(child_handle);
-    if (child == nullptr || child.get() == &graph || child->capturing) return CUDA_ERROR_INVALID_VALUE;
+    if (child == nullptr || child->capturing || contains(*child, graph)) return CUDA_ERROR_INVALID_VALUE;
     if (ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE) {
       if (child->owned || (child->allocates && graph.owned)) return CUDA_ERROR_INVALID_VALUE;
     } else {

@@ -1,5 +1,5 @@
 // The bytes that the simulated device holds for this process, by kind.
-#include "tests/simcuda/conformance/fixture.h"
+#include "tests/simcuda/conformance/graph.h"
 
 namespace simcuda::conformance {
 namespace {
@@ -38,6 +38,23 @@ TEST_CASE("the device's figures follow every allocation, free and context") {
   simcuda_books none = {};
   CHECK(simulator().device_books(99, &none) == -1);
   CHECK(simulator().device_books(0, nullptr) == -1);
+}
+
+TEST_CASE("what the device's graphs have reserved is among its figures") {
+  if (!simulator()) return;
+  const CurrentContext context;
+  trim();
+  const simcuda_books before = books(0);
+  CHECK(before.graph_bytes == 0);
+  NewGraph graph;
+  const CUdeviceptr left = graph.allocate(33 * kMiB).address;
+  Exec(graph).launch(new_stream());
+  const simcuda_books now = books(0);
+  CHECK(now.graph_bytes == 64 * kMiB);
+  CHECK(now.allocation_bytes == before.allocation_bytes);
+  REQUIRE(cuMemFree(left) == CUDA_SUCCESS);
+  trim();
+  CHECK(books(0).graph_bytes == 0);
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/simcuda/conformance/child_graph.h"
 #include "tests/simcuda/conformance/child_sharing.h"
 
 namespace {
@@ -99,6 +100,13 @@ int hold(std::size_t bytes) {
   if (const CUresult error = start(); error != CUDA_SUCCESS) return static_cast<int>(error);
   CUdeviceptr address = 0;
   say(DRIVER(cuMemAlloc_v2)(&address, bytes));
+  await_leave();
+  return 0;
+}
+
+int hold_graph(std::size_t bytes) {
+  if (const CUresult error = start(); error != CUDA_SUCCESS) return static_cast<int>(error);
+  say(std::to_string(launch_graph(bytes)));
   await_leave();
   return 0;
 }
@@ -320,6 +328,7 @@ int main(int count, char **arguments) {
   if (what == "devices") return devices();
   if (what == "fill") return fill(number);
   if (what == "hold") return hold(number);
+  if (what == "hold_graph") return hold_graph(number);
   if (what == "churn") return churn(static_cast<unsigned>(number));
   if (what == "await_used") return await_used(number);
   if (what == "fork_after") return fork_after();

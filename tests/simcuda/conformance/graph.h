@@ -26,6 +26,33 @@ inline CUDA_MEM_ALLOC_NODE_PARAMS allocation_of(std::size_t bytes) {
 
 using Nodes = std::vector<CUgraphNode>;
 
+inline CUgraphNodeType type_of(CUgraphNode node) {
+  CUgraphNodeType type{};
+  REQUIRE(cuGraphNodeGetType(node, &type) == CUDA_SUCCESS);
+  return type;
+}
+
+inline Nodes all_nodes(CUgraph graph) {
+  std::size_t count = 0;
+  REQUIRE(cuGraphGetNodes(graph, nullptr, &count) == CUDA_SUCCESS);
+  Nodes nodes(count);
+  REQUIRE(cuGraphGetNodes(graph, nodes.data(), &count) == CUDA_SUCCESS);
+  return nodes;
+}
+
+inline Nodes dependencies_of(CUgraphNode node) {
+  std::size_t count = 0;
+  REQUIRE(cuGraphNodeGetDependencies(node, nullptr, nullptr, &count) == CUDA_SUCCESS);
+  Nodes nodes(count);
+  REQUIRE(cuGraphNodeGetDependencies(node, nodes.data(), nullptr, &count) == CUDA_SUCCESS);
+  return nodes;
+}
+
+// Adds one to an int; for host nodes.
+inline void count_call(void *number) {
+  ++*static_cast<int *>(number);
+}
+
 // A graph that lives as long as this, with methods that REQUIRE success.
 class NewGraph {
  public:
@@ -44,12 +71,21 @@ class NewGraph {
     REQUIRE(cuGraphDestroy(graph_) == CUDA_SUCCESS);
     graph_ = nullptr;
   }
-  CUgraphNode allocate(std::size_t bytes, const Nodes &after, CUdeviceptr *address) {
+  struct Allocated {
+    CUgraphNode node;
+    CUdeviceptr address;
+  };
+  Allocated allocate(std::size_t bytes, const Nodes &after = {}) {
     CUDA_MEM_ALLOC_NODE_PARAMS params = allocation_of(bytes);
     CUgraphNode node = nullptr;
     REQUIRE(cuGraphAddMemAllocNode(&node, graph_, after.data(), after.size(), &params) == CUDA_SUCCESS);
-    *address = params.dptr;
-    return node;
+    return {node, params.dptr};
+  }
+  // Allocated and freed at once.
+  CUdeviceptr add_block(std::size_t bytes) {
+    const Allocated block = allocate(bytes);
+    free(block.address, {block.node});
+    return block.address;
   }
   CUgraphNode free(CUdeviceptr address, const Nodes &after) {
     CUgraphNode node = nullptr;

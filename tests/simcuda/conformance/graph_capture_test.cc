@@ -6,19 +6,6 @@
 namespace simcuda::conformance {
 namespace {
 
-CUgraphNodeType type_of(CUgraphNode node) {
-  CUgraphNodeType type{};
-  REQUIRE(cuGraphNodeGetType(node, &type) == CUDA_SUCCESS);
-  return type;
-}
-
-Nodes all_nodes(CUgraph graph) {
-  std::size_t count = nodes_of(graph);
-  Nodes nodes(count);
-  REQUIRE(cuGraphGetNodes(graph, nodes.data(), &count) == CUDA_SUCCESS);
-  return nodes;
-}
-
 TEST_CASE("a captured allocation, fill, copy and free run at each launch, in graph memory") {
   const CurrentContext context;
   const CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
@@ -35,7 +22,7 @@ TEST_CASE("a captured allocation, fill, copy and free run at each launch, in gra
     REQUIRE(cuMemcpyDtoDAsync(result, block, kMiB, stream) == CUDA_SUCCESS);
     CHECK(graph_memory() == 0);
     REQUIRE(cuMemFreeAsync(block, stream) == CUDA_SUCCESS);
-    CHECK(cuMemFreeAsync(block, stream) == CUDA_ERROR_INVALID_VALUE);
+    if (simulator()) CHECK(cuMemFreeAsync(block, stream) == CUDA_ERROR_INVALID_VALUE);  // not measured
     const CUgraph graph = end(stream);
     const Nodes nodes = all_nodes(graph);
     REQUIRE(nodes.size() == 4);
@@ -68,8 +55,10 @@ TEST_CASE("what a capture allocated and did not free is used after the launch an
   REQUIRE(cuMemAllocAsync(&block, kMiB, stream) == CUDA_SUCCESS);
   REQUIRE(cuMemsetD8Async(block, 3, kMiB, stream) == CUDA_SUCCESS);
   const CUgraph graph = end(stream);
-  CHECK(cuMemsetD8Async(block, 4, kMiB, stream) == CUDA_ERROR_INVALID_VALUE);
-  CHECK(cuMemFreeAsync(block, stream) == CUDA_ERROR_INVALID_VALUE);
+  if (simulator()) {  // not measured
+    CHECK(cuMemsetD8Async(block, 4, kMiB, stream) == CUDA_ERROR_INVALID_VALUE);
+    CHECK(cuMemFreeAsync(block, stream) == CUDA_ERROR_INVALID_VALUE);
+  }
   Exec exec(graph);
   for (int round = 0; round < 2; ++round) {
     REQUIRE(cuGraphLaunch(exec.get(), stream) == CUDA_SUCCESS);

@@ -1,4 +1,5 @@
 // When graphs take physical memory, how much, and when it goes back.
+#include "tests/simcuda/conformance/capture.h"
 #include "tests/simcuda/conformance/graph.h"
 
 namespace simcuda::conformance {
@@ -9,8 +10,8 @@ std::vector<CUdeviceptr> add_blocks(NewGraph &graph, const std::vector<std::size
   std::vector<CUdeviceptr> addresses;
   Nodes last;
   for (const std::size_t bytes : sizes) {
-    CUdeviceptr address = 0;
-    last = {graph.allocate(bytes, last, &address)};
+    const auto [node, address] = graph.allocate(bytes, last);
+    last = {node};
     addresses.push_back(address);
     if (!at_once) last = {graph.free(address, last)};
   }
@@ -28,7 +29,7 @@ TEST_CASE("a graph takes memory in steps of 32 MiB when it is uploaded or launch
        {std::pair{std::size_t{1}, 32}, {31 * kMiB, 32}, {33 * kMiB, 64}, {100 * kMiB, 128}}) {
     const std::size_t expected = static_cast<std::size_t>(taken) * kMiB, free = free_bytes();
     NewGraph graph;
-    add_blocks(graph, {bytes}, false);
+    graph.add_block(bytes);
     Exec exec(graph);
     CHECK(graph_memory() == 0);
     CHECK(free_bytes() == free);
@@ -76,8 +77,8 @@ TEST_CASE("graphs share the device's graph memory, in one stream and in two") {
   const CUstream stream = new_stream(CU_STREAM_NON_BLOCKING), beside = new_stream(CU_STREAM_NON_BLOCKING);
   trim();
   NewGraph first, second;
-  add_blocks(first, {64 * kMiB}, false);
-  add_blocks(second, {64 * kMiB}, false);
+  first.add_block(64 * kMiB);
+  second.add_block(64 * kMiB);
   Exec one(first), other(second);
   one.launch(stream);
   CHECK(graph_memory() == 64 * kMiB);
@@ -91,6 +92,32 @@ TEST_CASE("graphs share the device's graph memory, in one stream and in two") {
   CHECK(graph_memory() == 0);
 }
 
+TEST_CASE("launches of graphs that share memory take turns") {
+  if (!simulator()) return;  // a real driver may grow its pool instead
+  const CurrentContext context;
+  const CUstream stream = new_stream(CU_STREAM_NON_BLOCKING), beside = new_stream(CU_STREAM_NON_BLOCKING);
+  trim();
+  NewGraph first, second, plain;
+  int calls = 0, plain_calls = 0;
+  first.add_block(64 * kMiB);
+  second.add_block(64 * kMiB);
+  second.call(count_call, &calls, {});
+  plain.call(count_call, &plain_calls, {});
+  Exec one(first), other(second), without(plain);
+  Gate gate;
+  gate.hold(stream);
+  REQUIRE(cuGraphLaunch(one.get(), stream) == CUDA_SUCCESS);
+  without.launch(beside);
+  CHECK(plain_calls == 1);
+  REQUIRE(cuGraphLaunch(other.get(), beside) == CUDA_SUCCESS);
+  CHECK(stays([&] { return cuStreamQuery(beside) == CUDA_ERROR_NOT_READY; }));
+  CHECK(calls == 0);
+  gate.open();
+  REQUIRE(cuStreamSynchronize(beside) == CUDA_SUCCESS);
+  CHECK(calls == 1);
+  trim();
+}
+
 TEST_CASE("neither building nor instantiating a graph is refused for lack of memory, but its upload and launch are") {
   const CurrentContext context;
   const CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
@@ -98,9 +125,9 @@ TEST_CASE("neither building nor instantiating a graph is refused for lack of mem
   std::size_t free = 0, total = 0;
   REQUIRE(cuMemGetInfo(&free, &total) == CUDA_SUCCESS);
   NewGraph graph;
-  add_blocks(graph, {2 * total}, false);
+  graph.add_block(2 * total);
   int calls = 0;
-  graph.call([](void *number) { ++*static_cast<int *>(number); }, &calls, {});
+  graph.call(count_call, &calls, {});
   Exec exec(graph);
   CHECK(cuGraphUpload(exec.get(), stream) == CUDA_ERROR_OUT_OF_MEMORY);
   CHECK(cuGraphLaunch(exec.get(), stream) == CUDA_ERROR_OUT_OF_MEMORY);
@@ -116,7 +143,7 @@ TEST_CASE("a trim waits for nothing and keeps what queued launches need") {
   const CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
   trim();
   NewGraph graph;
-  add_blocks(graph, {64 * kMiB}, false);
+  graph.add_block(64 * kMiB);
   Exec exec(graph);
   Gate gate;
   gate.hold(stream);
@@ -140,7 +167,7 @@ TEST_CASE("the high marks of graph memory fall when they are reset, and only the
     REQUIRE(cuDeviceSetGraphMemAttribute(0, high, &zero) == CUDA_SUCCESS);
     CHECK(graph_memory(high) == 0);
     NewGraph graph;
-    add_blocks(graph, {64 * kMiB}, false);
+    graph.add_block(64 * kMiB);
     Exec(graph).launch(stream);
     trim();
     CHECK(graph_memory(high) == 64 * kMiB);

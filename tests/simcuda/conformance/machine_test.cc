@@ -78,6 +78,22 @@ TEST_CASE("the memory of a killed process is available to another one") {
   CHECK(next.line() == "0");
 }
 
+TEST_CASE("memory of graphs is the machine's, and returns from a killed process") {
+  const Folder machine;
+  {
+    ChildProcess holder({"hold_graph", std::to_string(600 * kMiB)}, on(machine));
+    REQUIRE(holder.line() == "0");
+    REQUIRE(used(machine, 608 * kMiB + kContext)[0] == std::to_string(608 * kMiB + kContext));
+    ChildProcess refused({"hold_graph", std::to_string(600 * kMiB)}, on(machine));
+    CHECK(refused.line() == "2");
+    holder.kill(SIGKILL);
+    CHECK(holder.wait() == 128 + SIGKILL);
+  }
+  REQUIRE(used(machine, 0)[0] == "0");
+  ChildProcess next({"hold_graph", std::to_string(600 * kMiB)}, on(machine));
+  CHECK(next.line() == "0");
+}
+
 TEST_CASE("processes killed at any point leave the figures correct") {
   const Folder machine;
   const unsigned seed = std::random_device{}();
