@@ -8,13 +8,6 @@
 #include "driver/launch_abi.h"
 #include "driver/newer_abi.h"
 
-struct CUgraphEdgeData_st {
-  unsigned char from_port;
-  unsigned char to_port;
-  unsigned char type;
-  unsigned char reserved[5];
-};
-
 typedef enum CUgraphNodeType_enum {
   CU_GRAPH_NODE_TYPE_KERNEL = 0,
   CU_GRAPH_NODE_TYPE_MEMCPY = 1,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <unordered_map>
 #include <utility>
 
@@ -14,8 +15,9 @@ namespace {
 using driver::real;
 
 constexpr int kDeepest = 8;  // graphs in graphs
-// Above that many bits of ancestors the order is left out of account.
+// Above that many bits of ancestors, or that many allocations, their order is left out of account.
 constexpr std::size_t kMostBits = std::size_t{1} << 28;
+constexpr std::size_t kMostPlaced = 8192;
 
 // An allocation, a free, or of a child graph what it takes of a device, which counts as never freed.
 struct Step {
@@ -71,22 +73,6 @@ std::vector<Step> steps_of(const std::vector<CUgraphNode> &nodes, int depth) {
     }
   }
   return steps;
-}
-
-// What a free gives back is what the graph's own allocation of that address took.
-void pair_up(std::vector<Step> &steps) {
-  std::unordered_map<CUdeviceptr, const Step *> allocations;
-  for (const Step &step : steps) {
-    if (!step.frees && step.address != 0) {
-      allocations[step.address] = &step;
-    }
-  }
-  for (Step &step : steps) {
-    if (const auto own = step.frees ? allocations.find(step.address) : allocations.end(); own != allocations.end()) {
-      step.device = own->second->device;
-      step.bytes = own->second->bytes;
-    }
-  }
 }
 
 std::vector<std::vector<std::size_t>> order_of(CUgraph graph, const std::vector<CUgraphNode> &nodes) {
@@ -173,13 +159,8 @@ class Ancestors {
       bits_[node * words_ + i] |= bits_[from * words_ + i];
     }
   }
-  template <class Visit>
-  void each(std::size_t node, const Visit &visit) const {
-    for (std::size_t i = 0; i < words_; ++i) {
-      for (std::uint64_t word = bits_[node * words_ + i]; word != 0; word &= word - 1) {
-        visit(i * 64 + static_cast<std::size_t>(__builtin_ctzll(word)));
-      }
-    }
+  bool has(std::size_t node, std::size_t free) const {
+    return (bits_[node * words_ + free / 64] >> free % 64 & 1) != 0;
   }
 
  private:
@@ -187,24 +168,64 @@ class Ancestors {
   std::vector<std::uint64_t> bits_;
 };
 
-// An allocation uses again what is left of blocks that are surely freed before it.
+// Where a driver places a graph's blocks of one device: in the first room that is free by then, or above all others. A
+// block lies nowhere in parts (an H100: 64 MiB, freed, then 128 take 192; 128, then 64 take 128).
+class Placement {
+ public:
+  // `is_over(free)`: whether the block with that number of its free is surely freed before.
+  template <class IsOver>
+  void place(std::uint64_t bytes, std::size_t free, const IsOver &is_over) {
+    std::uint64_t at = 0;  // the end of what is occupied so far
+    auto next = blocks_.begin();
+    for (; next != blocks_.end(); ++next) {
+      if (next->free != SIZE_MAX && is_over(next->free)) {
+        continue;
+      }
+      if (next->begin >= at && next->begin - at >= bytes) {
+        break;
+      }
+      at = std::max(at, next->end);
+    }
+    if (next == blocks_.end() && top_ - std::min(top_, at) < bytes) {
+      at = top_;
+    }
+    const Block block{at, at + bytes, free};
+    blocks_.insert(std::upper_bound(blocks_.begin(), blocks_.end(), block,
+                                    [](const Block &one, const Block &other) { return one.begin < other.begin; }),
+                   block);
+    top_ = std::max(top_, block.end);
+  }
+  std::uint64_t top() const { return top_; }
+
+ private:
+  struct Block {
+    std::uint64_t begin;
+    std::uint64_t end;
+    std::size_t free;  // number of its free; SIZE_MAX: none in this graph
+  };
+  std::vector<Block> blocks_;  // by begin; those of one place follow each other in time
+  std::uint64_t top_ = 0;
+};
+
 std::vector<GraphNeed> most_at_once(const Shape &shape) {
   std::vector<std::size_t> first_of(shape.before.size(), shape.steps.size());  // step, by number of its node
-  std::vector<Step> frees;
-  std::vector<std::size_t> free_of(shape.before.size(), SIZE_MAX);
+  std::vector<std::size_t> free_of(shape.before.size(), SIZE_MAX);             // number of a free, by that of its node
+  std::unordered_map<CUdeviceptr, std::size_t> free_at;                        // the same, by address
+  std::size_t frees = 0;
   for (std::size_t i = shape.steps.size(); i-- > 0;) {
     const Step &step = shape.steps[i];
     first_of[step.node] = i;
-    if (step.frees && step.bytes > 0) {
-      free_of[step.node] = frees.size();
-      frees.push_back(step);
+    if (step.frees) {
+      free_of[step.node] = frees;
+      free_at[step.address] = frees++;
     }
   }
-  if (frees.empty() || frees.size() > kMostBits / shape.before.size()) {
+  const std::size_t allocations = shape.steps.size() - frees;
+  if (frees == 0 || frees > kMostBits / shape.before.size() || allocations > kMostPlaced) {
     return sum_of(shape.steps);
   }
-  Ancestors ancestors(shape.before.size(), frees.size());
-  std::vector<GraphNeed> needs;
+  Ancestors ancestors(shape.before.size(), frees);
+  std::map<int, Placement> placements;
   for (const std::size_t node : sorted(shape.before)) {
     for (const std::size_t each : shape.before[node]) {
       ancestors.inherit(node, each);
@@ -214,16 +235,16 @@ std::vector<GraphNeed> most_at_once(const Shape &shape) {
     }
     for (std::size_t i = first_of[node]; i < shape.steps.size() && shape.steps[i].node == node; ++i) {
       const Step &step = shape.steps[i];
-      std::uint64_t bytes = step.frees ? 0 : step.bytes;
-      ancestors.each(node, [&](std::size_t free) {
-        if (frees[free].device == step.device) {
-          const std::uint64_t again = std::min(bytes, frees[free].bytes);
-          frees[free].bytes -= again;
-          bytes -= again;
-        }
-      });
-      add(needs, step.device, bytes);
+      if (!step.frees) {
+        const auto free = step.address != 0 ? free_at.find(step.address) : free_at.end();
+        placements[step.device].place(step.bytes, free != free_at.end() ? free->second : SIZE_MAX,
+                                      [&](std::size_t one) { return ancestors.has(node, one); });
+      }
     }
+  }
+  std::vector<GraphNeed> needs;
+  for (const auto &[device, placement] : placements) {
+    needs.push_back({device, placement.top()});
   }
   return needs;
 }
@@ -234,7 +255,6 @@ std::vector<GraphNeed> needs_of(CUgraph graph, int depth) {
   if (shape.steps.empty()) {
     return {};
   }
-  pair_up(shape.steps);
   shape.before = order_of(graph, nodes);
   return most_at_once(shape);
 }

@@ -1,5 +1,5 @@
-// What a graph takes of each device at the most while it runs: its allocation nodes, less what earlier free nodes of the
-// same graph give back, as far as its dependencies order them.
+// What a graph takes of each device at the most while it runs: its blocks, one in the place of another that is freed
+// before it as the graph's dependencies order them.
 // Layer: policy/driver_pools. Threads: as the graph (the driver's rule: one at a time).
 #pragma once
 

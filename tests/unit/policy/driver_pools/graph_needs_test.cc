@@ -33,8 +33,37 @@ FakeGraphs::Node freed(CUdeviceptr address) {
 TEST_CASE("blocks that are freed before the next ones begin count once") {
   Graphs all;
   const CUgraph graph = all.graphs.graph(
-      0, {allocated(1, 64 * kMiB), freed(1), allocated(2, 64 * kMiB), freed(2), allocated(3, 80 * kMiB), freed(3)});
+      0, {allocated(1, 80 * kMiB), freed(1), allocated(2, 64 * kMiB), freed(2), allocated(3, 80 * kMiB), freed(3)});
   CHECK(all.of(graph) == 80 * kMiB);
+}
+
+// The figures of an H100 (tests/gpu/results), which gives graphs steps of 32 MiB.
+TEST_CASE("a block lies in one place") {
+  Graphs all;
+  const auto after_each_other = [&](std::vector<std::uint64_t> sizes) {
+    std::vector<FakeGraphs::Node> nodes;
+    for (const std::uint64_t mib : sizes) {
+      nodes.push_back(allocated(nodes.size() + 1, mib * kMiB));
+      nodes.push_back(freed(nodes.size()));
+    }
+    return all.of(all.graphs.graph(0, nodes)) / kMiB;
+  };
+  CHECK(after_each_other({64, 128}) == 192);
+  CHECK(after_each_other({128, 64}) == 128);
+  CHECK(after_each_other({10, 20, 30, 40, 50}) == 70);
+  CHECK(all.of(all.graphs.graph(0, {allocated(1, 33 * kMiB), allocated(2, 33 * kMiB), allocated(3, 33 * kMiB),
+                                    freed(1), freed(2), freed(3)})) == 99 * kMiB);
+}
+
+TEST_CASE("room between blocks that stay is used where it suffices") {
+  Graphs all;
+  const auto with = [&](std::uint64_t last) {
+    return all.of(all.graphs.graph(0, {allocated(1, 8 * kMiB), allocated(2, 16 * kMiB), allocated(3, 8 * kMiB), freed(2),
+                                       allocated(4, last * kMiB)})) /
+           kMiB;
+  };
+  CHECK(with(16) == 32);
+  CHECK(with(17) == 49);
 }
 
 TEST_CASE("what no dependency orders may be there at once") {
