@@ -5,9 +5,9 @@
 
 using ration::driver::real;
 using ration::hooks::forwarding;
-using ration::hooks::GraphRun;
 using ration::hooks::legacy;
 using ration::hooks::per_thread;
+using ration::hooks::uploading;
 using ration::policy::GraphMemory;
 
 namespace {
@@ -121,12 +121,12 @@ CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *phGraphExec, CUgraph hGr
 }
 
 CUresult cuGraphUpload(CUgraphExec hGraphExec, CUstream hStream) {
-  const GraphRun run(real.cuGraphUpload, "cuGraphUpload", legacy(hStream));
+  const auto run = uploading(real.cuGraphUpload, "cuGraphUpload", legacy(hStream));
   return run.present() ? run(hGraphExec, hStream) : ration::hooks::kAbsent;
 }
 
 CUresult cuGraphUpload_ptsz(CUgraphExec hGraphExec, CUstream hStream) {
-  const GraphRun run(real.cuGraphUpload_ptsz, "cuGraphUpload_ptsz", per_thread(hStream));
+  const auto run = uploading(real.cuGraphUpload_ptsz, "cuGraphUpload_ptsz", per_thread(hStream));
   return run.present() ? run(hGraphExec, hStream) : ration::hooks::kAbsent;
 }
 

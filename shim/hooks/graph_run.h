@@ -11,7 +11,8 @@ template <class Slot>
 class GraphRun {
  public:
   // `meant`: the stream that the flavour of the slot means.
-  GraphRun(const Slot &slot, const char *api, CUstream meant) : slot_(slot), api_(api), meant_(meant) {}
+  GraphRun(policy::GraphMemory::Run kind, const Slot &slot, const char *api, CUstream meant)
+      : kind_(kind), slot_(slot), api_(api), meant_(meant) {}
   bool present() const { return slot_.present(); }
   CUresult operator()(CUgraphExec exec, CUstream stream) const {
     if (runtime::Runtime::existing() == nullptr || !runtime::family<policy::GraphMemory>->holds_any()) [[likely]] {
@@ -19,14 +20,25 @@ class GraphRun {
     }
     return forwarding<policy::GraphMemory>(
         slot_,
-        [&](policy::GraphMemory &memory, const auto &call) { return memory.run(api_, exec, meant_, call); }, exec,
+        [&](policy::GraphMemory &memory, const auto &call) { return memory.run(kind_, api_, exec, meant_, call); }, exec,
         stream);
   }
 
  private:
+  policy::GraphMemory::Run kind_;
   const Slot &slot_;
   const char *api_;
   CUstream meant_;
 };
+
+template <class Slot>
+GraphRun<Slot> launching(const Slot &slot, const char *api, CUstream meant) {
+  return {policy::GraphMemory::Run::launch, slot, api, meant};
+}
+
+template <class Slot>
+GraphRun<Slot> uploading(const Slot &slot, const char *api, CUstream meant) {
+  return {policy::GraphMemory::Run::upload, slot, api, meant};
+}
 
 }  // namespace ration::hooks

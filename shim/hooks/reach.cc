@@ -5,7 +5,7 @@
 
 using ration::driver::real;
 using ration::hooks::before;
-using ration::hooks::GraphRun;
+using ration::hooks::launching;
 using ration::hooks::legacy;
 using ration::hooks::per_thread;
 using Work = ration::policy::DeviceReach::Work;
@@ -433,13 +433,13 @@ CUresult cuMemsetD2D32Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch, unsigne
 }
 
 CUresult cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream) {
-  return before([=] { return anywhere(hStream); }, GraphRun(real.cuGraphLaunch, "cuGraphLaunch", legacy(hStream)),
+  return before([=] { return anywhere(hStream); }, launching(real.cuGraphLaunch, "cuGraphLaunch", legacy(hStream)),
                 hGraphExec, hStream);
 }
 
 CUresult cuGraphLaunch_ptsz(CUgraphExec hGraphExec, CUstream hStream) {
   return before([=] { return anywhere(hStream); },
-                GraphRun(real.cuGraphLaunch_ptsz, "cuGraphLaunch_ptsz", per_thread(hStream)), hGraphExec, hStream);
+                launching(real.cuGraphLaunch_ptsz, "cuGraphLaunch_ptsz", per_thread(hStream)), hGraphExec, hStream);
 }
 
 }  // extern "C"

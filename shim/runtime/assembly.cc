@@ -36,7 +36,7 @@ Assembly::Assembly(const Options &options, policy::LimitSource &limits, events::
       array_memory(ledger, books, admission, mapped_memory),
       stream_memory(devices, ledger, contexts, captures, journal, books, pools, stream_pools, default_pools, pending,
                     admission, async_memory, room),
-      graph_memory(devices, ledger, captures, stream_pools, admission),
+      graph_memory(devices, ledger, captures, books, stream_pools, admission),
       shared_blocks(contexts, pools, exports, imports, admission, async_memory),
       context_life(devices, contexts, ledger, books, pools, async_pools, imports, pending, mapped_memory, options.async,
                    options.charge_context),

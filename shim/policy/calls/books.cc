@@ -95,7 +95,7 @@ void Books::end_block(const char *api, const AddressedBlock &block) {
   record_end(api, address, held, nullptr);
   discharge(held);
   if (held.pool != nullptr) {
-    stream_pools_.block_ended(*held.pool);
+    stream_pools_.block_ended(*held.pool, held.size);
   }
   pools_.publish_changes(held.device);
 }

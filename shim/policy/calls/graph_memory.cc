@@ -15,13 +15,19 @@ CUresult keep(CUdeviceptr) {
 
 }  // namespace
 
+// While it lasts no trim of ours comes, and of what other launches reserved nothing is released that this one may need.
 class GraphMemory::Relying {
  public:
-  explicit Relying(Exec &exec) : exec_(exec) {
+  Relying(GraphMemory &memory, Exec &exec, bool launches) : pools_(memory.stream_pools_), exec_(exec) {
+    calls_.reserve(exec.parts.size());
+    can_ = true;
     for (const std::unique_ptr<Part> &part : exec.parts) {
-      part->pool->graphs->relying.fetch_add(1);
+      const std::uint64_t bound = memory.bound_of(*part);
+      StreamPools::begin_relying(*part->pool->graphs);
+      calls_.push_back(pools_.share(*part->pool, bound));
+      can_ = can_ && pools_.idle_for(*part->pool, calls_.back(), part->live_of_others(launches)) >= bound;
     }
-    can_ = still_can();
+    can_ = can_ && still_can();
   }
   ~Relying() { end(); }
   Relying(const Relying &) = delete;
@@ -35,23 +41,24 @@ class GraphMemory::Relying {
     });
   }
   void end() {
-    if (!std::exchange(ended_, true)) {
-      for (const std::unique_ptr<Part> &part : exec_.parts) {
-        part->pool->graphs->relying.fetch_sub(1);
-      }
+    for (std::size_t i = 0; i < calls_.size(); ++i) {
+      pools_.settle(*exec_.parts[i]->pool, calls_[i], false);
+      StreamPools::end_relying(*exec_.parts[i]->pool->graphs);
     }
+    calls_.clear();
   }
 
  private:
+  StreamPools &pools_;
   Exec &exec_;
+  std::vector<StreamPools::Call> calls_;
   bool can_ = false;
-  bool ended_ = false;
 };
 
-GraphMemory::ExecRef GraphMemory::describe(const std::vector<GraphNeed> &needs) {
+GraphMemory::ExecRef GraphMemory::describe(GraphNeeds needs) {
   auto exec = std::make_shared<Exec>();
   exec->number = last_number_.fetch_add(1) + 1;
-  for (const GraphNeed &need : needs) {
+  for (const GraphNeed &need : needs.at_once) {
     const Device *device = devices_.find(need.device);
     if (device == nullptr || need.bytes == 0) {
       continue;
@@ -61,9 +68,12 @@ GraphMemory::ExecRef GraphMemory::describe(const std::vector<GraphNeed> &needs) 
     if (StreamPools::can_tell_of_graphs()) {
       part->pool = stream_pools_.of_graphs(need.device, device->handle);
     }
-    part->losses_seen = UINT64_MAX;
+    for (const GraphNeeds::Left &left : needs.left) {
+      part->left_bytes += left.device == need.device ? left.requested : 0;
+    }
     exec->parts.push_back(std::move(part));
   }
+  exec->needs = std::move(needs);
   return exec;
 }
 
@@ -81,19 +91,19 @@ void GraphMemory::enter(Execs::node_type node) noexcept {
 }
 
 CUresult GraphMemory::instantiate(const char *api, CUgraph graph, bool uploads, CUgraphExec *handle, DriverCall call) {
-  const std::vector<GraphNeed> needs = stream_pools_.graphs_allocate() ? graph_needs(graph) : std::vector<GraphNeed>();
-  if (needs.empty()) {
+  GraphNeeds needs = stream_pools_.graphs_allocate() ? graph_needs(graph) : GraphNeeds();
+  if (needs.at_once.empty() && needs.frees.empty()) {
     return call();
   }
   if (admission_.limit_unknown()) {
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  const ExecRef exec = describe(needs);
+  const ExecRef exec = describe(std::move(needs));
   Execs made;  // before the driver's call, so that nothing can fail after it
   made[nullptr] = exec;
   Execs::node_type node = made.extract(made.begin());
-  const CUresult result = instantiate_as({api, nullptr, nullptr}, *exec, uploads, call);
-  if (result == CUDA_SUCCESS && !exec->parts.empty()) {
+  const CUresult result = instantiate_as({api, nullptr, nullptr, false}, *exec, uploads, call);
+  if (result == CUDA_SUCCESS) {
     node.key() = *handle;
     enter(std::move(node));
   }
@@ -127,33 +137,90 @@ void GraphMemory::learn(Exec &exec, std::uint64_t before) noexcept {
   }
 }
 
-CUresult GraphMemory::run(const char *api, CUgraphExec handle, CUstream stream, DriverCall call) {
+CUresult GraphMemory::run(Run kind, const char *api, CUgraphExec handle, CUstream stream, DriverCall call) {
   const ExecRef exec = find(handle);
-  if (exec == nullptr || exec->until_the_end || (captures_.running() && is_captured(stream))) {
+  if (exec == nullptr || (captures_.running() && is_captured(stream))) {
     return call();
   }
-  if (Relying relying(*exec); relying) {
+  const Call of{api, handle, stream, kind == Run::launch};
+  if (of.launches) {
+    begin_launch(*exec);
+  }
+  const CUresult result = exec->until_the_end ? call() : run(of, *exec, call);
+  if (of.launches) {
+    end_launch(api, *exec, result == CUDA_SUCCESS);
+  }
+  return result;
+}
+
+CUresult GraphMemory::run(const Call &of, Exec &exec, DriverCall call) {
+  if (Relying relying(*this, exec, of.launches); relying) {
     const CUresult result = call();
     const bool relied = relying.still_can();
     relying.end();
-    for (const std::unique_ptr<Part> &part : exec->parts) {
+    for (const std::unique_ptr<Part> &part : exec.parts) {
       if (!relied) {  // another graph ran, or memory was lost meanwhile
-        settle(api, *part->pool);
+        settle(of.api, *part->pool);
       }
     }
     return result;
   }
   std::vector<std::uint64_t> losses;
-  for (const std::unique_ptr<Part> &part : exec->parts) {
+  for (const std::unique_ptr<Part> &part : exec.parts) {
     StreamPools::Graphs &graphs = *part->pool->graphs;
     losses.push_back(graphs.losses.load());
-    graphs.latest.store(exec->number);
+    graphs.latest.store(exec.number);
   }
-  const CUresult result = take({api, handle, stream}, *exec, 0, call);
+  const auto marked = [&] {
+    const CUresult result = call();
+    for (const std::unique_ptr<Part> &part : exec.parts) {  // before anything reserved for it is released
+      part->pool->graphs->latest.store(exec.number);
+      part->pool->graphs->stream.store(of.stream);
+    }
+    return result;
+  };
+  const CUresult result = take(of, exec, 0, marked);
   for (std::size_t i = 0; result == CUDA_SUCCESS && i < losses.size(); ++i) {
-    exec->parts[i]->losses_seen.store(losses[i]);
+    Part &part = *exec.parts[i];
+    part.enough.store(StreamPools::reserved_bytes(*part.pool));
+    part.losses_seen.store(losses[i]);
   }
   return result;
+}
+
+void GraphMemory::begin_launch(const Exec &exec) noexcept {
+  for (const std::unique_ptr<Part> &part : exec.parts) {
+    if (part->pool != nullptr) {
+      part->pool->graphs->live_bytes.fetch_add(part->left_bytes);
+    }
+  }
+}
+
+void GraphMemory::end_launch(const char *api, const Exec &exec, bool success) {
+  for (const CUdeviceptr address : success ? exec.needs.frees : std::vector<CUdeviceptr>()) {
+    Block block;
+    if (books_.blocks.begin_end(address, block) == AddressBook::Found::begun) {
+      books_.end_block(api, {address, block});
+      books_.blocks.finish_end(address);
+    }
+  }
+  for (const std::unique_ptr<Part> &part : exec.parts) {
+    if (part->pool == nullptr || part->left_bytes == 0) {
+      continue;
+    }
+    if (!success) {
+      part->pool->graphs->live_bytes.fetch_sub(part->left_bytes);
+      continue;
+    }
+    for (const GraphNeeds::Left &left : exec.needs.left) {
+      if (left.device == part->need.device) {
+        Request request{api, left.requested, left.requested, nullptr};
+        request.kind = events::Kind::pool;
+        const Block block{left.requested, left.device, books_.no_context, events::Kind::pool, true, part->pool};
+        books_.enter(books_.blocks, request, block, left.address, 0);
+      }
+    }
+  }
 }
 
 CUresult GraphMemory::take(const Call &of, Exec &exec, std::size_t next, DriverCall call) {
@@ -164,10 +231,15 @@ CUresult GraphMemory::take(const Call &of, Exec &exec, std::size_t next, DriverC
   return take_part(of, *exec.parts[next], rest);
 }
 
+std::uint64_t GraphMemory::bound_of(const Part &part) {
+  return part.pool != nullptr ? std::min(stream_pools_.upper_bound(*part.pool, part.need.bytes), part.enough.load())
+                              : part.need.bytes;
+}
+
 CUresult GraphMemory::take_part(const Call &of, Part &part, DriverCall rest) {
   StreamPools::Pool *const pool = part.pool.get();
   const int device = part.need.device;
-  const std::uint64_t bound = pool != nullptr ? stream_pools_.upper_bound(*pool, part.need.bytes) : part.need.bytes;
+  const std::uint64_t bound = bound_of(part);
   if (pool != nullptr && of.exec != nullptr && ledger_.account(device).available() < bound) {
     if (const std::optional<CUresult> shared = take_shared(of, part, bound, rest)) {
       return *shared;
@@ -220,30 +292,36 @@ bool GraphMemory::must_fail(const StreamPools::Pool &pool, std::uint64_t bound) 
 }
 
 std::optional<CUresult> GraphMemory::take_shared(const Call &of, Part &part, std::uint64_t bound, DriverCall rest) {
+  StreamPools::Graphs &graphs = *part.pool->graphs;
+  // Graphs share memory in the order of one stream; in another one they may run beside each other.
+  if (graphs.stream.load() != of.stream || !real.cuGraphUpload.present()) {
+    return std::nullopt;
+  }
+  StreamPools::begin_relying(graphs);
+  const std::optional<CUresult> result = take_sharing(of, part, bound, rest);
+  StreamPools::end_relying(graphs);
+  settle(of.api, *part.pool);
+  return result;
+}
+
+std::optional<CUresult> GraphMemory::take_sharing(const Call &of, Part &part, std::uint64_t bound, DriverCall rest) {
   StreamPools::Pool &pool = *part.pool;
+  StreamPools::Call call = stream_pools_.share(pool, bound);
   const std::uint64_t held = StreamPools::reserved_bytes(pool);
-  if (held == 0 || !real.cuGraphUpload.present()) {
-    return std::nullopt;
+  const std::uint64_t idle = stream_pools_.idle_for(pool, call, part.live_of_others(of.launches), held);
+  const std::uint64_t lacking = idle < bound ? stream_pools_.upper_bound(pool, bound - idle) : 0;
+  CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+  if (idle > 0 && stream_pools_.extend(pool, call, lacking)) {
+    result = real.cuGraphUpload(of.exec, of.stream);
+    if (result == CUDA_SUCCESS && StreamPools::reserved_bytes(pool) > held + call.charged) {
+      result = CUDA_ERROR_OUT_OF_MEMORY;  // not all of it was idle; what was taken goes at the trim that follows
+    }
+    if (result == CUDA_SUCCESS) {
+      result = rest();
+    }
   }
-  const std::uint64_t lacking = bound - std::min(bound, held);
-  const std::optional<StreamPools::Call> call =
-      lacking == 0 ? stream_pools_.begin(pool, 0)
-                   : stream_pools_.reserve(pool, lacking, ledger::Effort::kImmediate);
-  if (!call) {
-    return std::nullopt;
-  }
-  const CUresult uploaded = real.cuGraphUpload(of.exec, of.stream);
-  stream_pools_.settle(pool, *call, uploaded == CUDA_SUCCESS);
-  const std::uint64_t missing = stream_pools_.reconcile(of.api, pool);
-  if (missing > 0 && ledger_.account(pool.device).reserve(missing) != ledger::ReserveOutcome::granted) {
-    stream_pools_.trim(of.api, pool.device);  // it was not idle
-    settle(of.api, pool);
-    return std::nullopt;
-  }
-  if (missing > 0) {
-    stream_pools_.add(of.api, pool, missing);
-  }
-  return uploaded == CUDA_SUCCESS ? std::optional(rest()) : std::nullopt;
+  stream_pools_.settle(pool, call, result == CUDA_SUCCESS);
+  return result != CUDA_ERROR_OUT_OF_MEMORY ? std::optional(result) : std::nullopt;
 }
 
 void GraphMemory::settle(const char *api, StreamPools::Pool &pool) noexcept {
@@ -293,12 +371,13 @@ CUresult GraphMemory::destroy(CUgraphExec handle, DriverCall call) {
 }
 
 CUresult GraphMemory::trim(const char *api, CUdevice device, DriverCall call) {
-  const CUresult result = call();
-  if (result == CUDA_SUCCESS && StreamPools::can_tell_of_graphs() && stream_pools_.graphs_allocate()) {
-    const StreamPools::PoolRef pool = stream_pools_.of_graphs(devices_.ordinal_of(device), device);
-    pool->graphs->losses.fetch_add(1);
-    settle(api, *pool);
+  const Device *known = devices_.find_handle(device);
+  if (known == nullptr || !StreamPools::can_tell_of_graphs() || !stream_pools_.graphs_allocate()) {
+    return call();
   }
+  const StreamPools::PoolRef pool = stream_pools_.of_graphs(known->ordinal, device);
+  const CUresult result = StreamPools::trim_graphs(*pool->graphs);
+  settle(api, *pool);
   return result;
 }
 

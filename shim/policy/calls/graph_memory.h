@@ -20,9 +20,14 @@ namespace ration::policy {
 
 class GraphMemory {
  public:
-  GraphMemory(Devices &devices, ledger::Ledger &ledger, Captures &captures, StreamPools &stream_pools,
+  GraphMemory(Devices &devices, ledger::Ledger &ledger, Captures &captures, Books &books, StreamPools &stream_pools,
               Admission &admission)
-      : devices_(devices), ledger_(ledger), captures_(captures), stream_pools_(stream_pools), admission_(admission) {}
+      : devices_(devices),
+        ledger_(ledger),
+        captures_(captures),
+        books_(books),
+        stream_pools_(stream_pools),
+        admission_(admission) {}
 
   // A program's graph has an allocation node now.
   void note_allocation() noexcept { stream_pools_.note_graph_allocation(); }
@@ -31,8 +36,8 @@ class GraphMemory {
 
   // `uploads`: the call takes the memory, too.
   CUresult instantiate(const char *api, CUgraph graph, bool uploads, CUgraphExec *exec, DriverCall call);
-  // A launch or an upload.
-  CUresult run(const char *api, CUgraphExec exec, CUstream stream, DriverCall call);
+  enum class Run : unsigned char { launch, upload };
+  CUresult run(Run kind, const char *api, CUgraphExec exec, CUstream stream, DriverCall call);
   CUresult update(CUgraphExec exec, CUgraph graph, DriverCall call);
   CUresult destroy(CUgraphExec exec, DriverCall call);
   CUresult trim(const char *api, CUdevice device, DriverCall call);
@@ -43,12 +48,20 @@ class GraphMemory {
   struct Part {
     GraphNeed need;
     StreamPools::PoolRef pool;                 // nullptr: the driver does not tell what graphs reserve
-    std::atomic<std::uint64_t> losses_seen{};  // by the latest run that its memory was reserved for
+    std::uint64_t left_bytes = 0;              // of blocks that a launch leaves
+    std::atomic<std::uint64_t> enough{UINT64_MAX};          // that the pool held at a run; the graph needs no more
+    std::atomic<std::uint64_t> losses_seen{UINT64_MAX};     // by the latest run that its memory was reserved for
+
+    // What others have left in the pool. `launches`: this graph's blocks are counted, too.
+    std::uint64_t live_of_others(bool launches) const {
+      return pool->graphs->live_bytes.load() - (launches ? left_bytes : 0);
+    }
   };
   // An executable graph that allocates.
   struct Exec {
     std::uint64_t number = 0;
     std::vector<std::unique_ptr<Part>> parts;  // one for each device
+    GraphNeeds needs;
     bool until_the_end = false;                // charged from its instantiation to its end
   };
   using ExecRef = std::shared_ptr<Exec>;
@@ -57,20 +70,27 @@ class GraphMemory {
     const char *api;
     CUgraphExec exec;  // nullptr: it is being instantiated
     CUstream stream;
+    bool launches;
   };
-  // A launch that nothing is reserved for while it lasts: its graph has all that it needs.
+  // A launch that nothing is reserved for: its graph has all that it needs.
   class Relying;
 
-  ExecRef describe(const std::vector<GraphNeed> &needs);
+  ExecRef describe(GraphNeeds needs);
   ExecRef find(CUgraphExec exec);
   void enter(Execs::node_type node) noexcept;
   CUresult instantiate_as(const Call &of, Exec &exec, bool uploads, DriverCall call);
+  CUresult run(const Call &of, Exec &exec, DriverCall call);
+  // Around a launch, that leaves blocks and frees some of other graphs. What it leaves counts as live from the beginning.
+  void begin_launch(const Exec &exec) noexcept;
+  void end_launch(const char *api, const Exec &exec, bool success);
   void learn(Exec &exec, std::uint64_t before) noexcept;
+  std::uint64_t bound_of(const Part &part);
   // The driver's call, with what the parts from `next` on take reserved.
   CUresult take(const Call &of, Exec &exec, std::size_t next, DriverCall call);
   CUresult take_part(const Call &of, Part &part, DriverCall rest);
   // Takes the memory by an upload, with what is idle in the pool counted as the graph's. nullopt: it does not fit so.
   std::optional<CUresult> take_shared(const Call &of, Part &part, std::uint64_t bound, DriverCall rest);
+  std::optional<CUresult> take_sharing(const Call &of, Part &part, std::uint64_t bound, DriverCall rest);
   bool must_fail(const StreamPools::Pool &pool, std::uint64_t bound);
   // Charges what the pool holds by the driver's figure.
   void settle(const char *api, StreamPools::Pool &pool) noexcept;
@@ -78,6 +98,7 @@ class GraphMemory {
   Devices &devices_;
   ledger::Ledger &ledger_;
   Captures &captures_;
+  Books &books_;
   StreamPools &stream_pools_;
   Admission &admission_;
   std::atomic<Taken> taken_{Taken::unknown};

@@ -146,7 +146,7 @@ CUresult StreamMemory::free(const char *api, CUdeviceptr address, CUstream strea
     if (block.pool != nullptr) {
       stream_pools_.freed_in_order(block.device, block.size);
       async_.freed_in_order(block);
-      if (stream_pools_.block_ended(*block.pool)) {
+      if (stream_pools_.block_ended(*block.pool, block.size)) {
         room_.fence_orphans(block.device);
       }
     } else if (block.charged) {

@@ -24,8 +24,10 @@ struct Step {
   std::size_t node = 0;  // its number in the graph; several steps only of a child graph
   bool frees = false;
   int device = 0;
-  std::uint64_t bytes = 0;
+  std::uint64_t requested = 0;
   CUdeviceptr address = 0;
+
+  std::uint64_t bytes() const { return StreamPools::whole_granules(requested); }
 };
 
 struct Shape {
@@ -46,9 +48,9 @@ std::vector<CUgraphNode> nodes_of(CUgraph graph) {
   return nodes;
 }
 
-void add_child(CUgraphNode node, std::size_t number, int depth, std::vector<Step> &steps);
+void add_child(CUgraphNode node, std::size_t number, int depth, std::vector<Step> &steps, GraphNeeds &needs);
 
-std::vector<Step> steps_of(const std::vector<CUgraphNode> &nodes, int depth) {
+std::vector<Step> steps_of(const std::vector<CUgraphNode> &nodes, int depth, GraphNeeds &needs) {
   std::vector<Step> steps;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     CUgraphNodeType type{};
@@ -60,7 +62,7 @@ std::vector<Step> steps_of(const std::vector<CUgraphNode> &nodes, int depth) {
       const bool known = real.cuGraphMemAllocNodeGetParams(nodes[i], &params) == CUDA_SUCCESS;
       const CUmemLocation &where = params.poolProps.location;
       if (known && where.type == CU_MEM_LOCATION_TYPE_DEVICE && where.id >= 0 && where.id < ledger::kMaxDevices) {
-        steps.push_back({i, false, where.id, StreamPools::whole_granules(params.bytesize), params.dptr});
+        steps.push_back({i, false, where.id, params.bytesize, params.dptr});
       }
     } else if (type == CU_GRAPH_NODE_TYPE_MEM_FREE) {
       CUdeviceptr address = 0;
@@ -69,7 +71,7 @@ std::vector<Step> steps_of(const std::vector<CUgraphNode> &nodes, int depth) {
         steps.push_back({i, true, 0, 0, address});
       }
     } else if (type == CU_GRAPH_NODE_TYPE_GRAPH && depth < kDeepest) {
-      add_child(nodes[i], i, depth, steps);
+      add_child(nodes[i], i, depth, steps, needs);
     }
   }
   return steps;
@@ -143,7 +145,7 @@ std::vector<GraphNeed> sum_of(const std::vector<Step> &steps) {
   std::vector<GraphNeed> needs;
   for (const Step &step : steps) {
     if (!step.frees) {
-      add(needs, step.device, step.bytes);
+      add(needs, step.device, step.bytes());
     }
   }
   return needs;
@@ -237,7 +239,7 @@ std::vector<GraphNeed> most_at_once(const Shape &shape) {
       const Step &step = shape.steps[i];
       if (!step.frees) {
         const auto free = step.address != 0 ? free_at.find(step.address) : free_at.end();
-        placements[step.device].place(step.bytes, free != free_at.end() ? free->second : SIZE_MAX,
+        placements[step.device].place(step.bytes(), free != free_at.end() ? free->second : SIZE_MAX,
                                       [&](std::size_t one) { return ancestors.has(node, one); });
       }
     }
@@ -249,34 +251,57 @@ std::vector<GraphNeed> most_at_once(const Shape &shape) {
   return needs;
 }
 
-std::vector<GraphNeed> needs_of(CUgraph graph, int depth) {
-  const std::vector<CUgraphNode> nodes = nodes_of(graph);
-  Shape shape{{}, steps_of(nodes, depth)};
-  if (shape.steps.empty()) {
-    return {};
+// What it leaves, and what it frees of others.
+void note_ends(const std::vector<Step> &steps, GraphNeeds &needs) {
+  std::unordered_map<CUdeviceptr, const Step *> own;
+  for (const Step &step : steps) {
+    if (!step.frees && step.address != 0) {
+      own[step.address] = &step;
+    }
   }
-  shape.before = order_of(graph, nodes);
-  return most_at_once(shape);
+  for (const Step &step : steps) {
+    if (step.frees && own.erase(step.address) == 0) {
+      needs.frees.push_back(step.address);
+    }
+  }
+  for (const auto &[address, step] : own) {
+    needs.left.push_back({address, step->requested, step->device});
+  }
 }
 
-void add_child(CUgraphNode node, std::size_t number, int depth, std::vector<Step> &steps) {
+void collect(CUgraph graph, int depth, GraphNeeds &needs) {
+  const std::vector<CUgraphNode> nodes = nodes_of(graph);
+  Shape shape{{}, steps_of(nodes, depth, needs)};
+  if (!shape.steps.empty()) {
+    note_ends(shape.steps, needs);
+    shape.before = order_of(graph, nodes);
+    needs.at_once = most_at_once(shape);
+  }
+}
+
+void add_child(CUgraphNode node, std::size_t number, int depth, std::vector<Step> &steps, GraphNeeds &needs) {
   CUgraph child = nullptr;
   if (!real.cuGraphChildGraphNodeGetGraph.present() ||
       real.cuGraphChildGraphNodeGetGraph(node, &child) != CUDA_SUCCESS) {
     return;
   }
-  for (const GraphNeed &need : needs_of(child, depth + 1)) {
+  GraphNeeds inner;
+  collect(child, depth + 1, inner);
+  for (const GraphNeed &need : inner.at_once) {
     steps.push_back({number, false, need.device, need.bytes, 0});
   }
+  needs.left.insert(needs.left.end(), inner.left.begin(), inner.left.end());
+  needs.frees.insert(needs.frees.end(), inner.frees.begin(), inner.frees.end());
 }
 
 }  // namespace
 
-std::vector<GraphNeed> graph_needs(CUgraph graph) {
-  if (!real.cuGraphNodeGetType.present() || !real.cuGraphMemAllocNodeGetParams.present()) {
-    return {};
+GraphNeeds graph_needs(CUgraph graph) {
+  GraphNeeds needs;
+  if (real.cuGraphNodeGetType.present() && real.cuGraphMemAllocNodeGetParams.present()) {
+    collect(graph, 0, needs);
   }
-  return needs_of(graph, 0);
+  return needs;
 }
 
 }  // namespace ration::policy

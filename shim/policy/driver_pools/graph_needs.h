@@ -15,8 +15,19 @@ struct GraphNeed {
   std::uint64_t bytes;
 };
 
-// One entry for each device; empty: the graph allocates nothing, or the driver does not tell what its nodes are. Throws
-// bad_alloc.
-std::vector<GraphNeed> graph_needs(CUgraph graph);
+struct GraphNeeds {
+  // A block that is still there after a launch.
+  struct Left {
+    CUdeviceptr address;
+    std::uint64_t requested;
+    int device;
+  };
+  std::vector<GraphNeed> at_once;   // one for each device
+  std::vector<Left> left;           // blocks that the graph does not free
+  std::vector<CUdeviceptr> frees;   // blocks of other graphs
+};
+
+// All empty: the graph neither allocates nor frees, or the driver does not tell what its nodes are. Throws bad_alloc.
+GraphNeeds graph_needs(CUgraph graph);
 
 }  // namespace ration::policy

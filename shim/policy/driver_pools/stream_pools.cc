@@ -35,6 +35,10 @@ std::uint64_t attribute(const StreamPools::Pool &pool, CUmemPool_attribute which
   return known ? value : 0;
 }
 
+std::uint64_t relied_by(const StreamPools::Call &call) {
+  return call.shares ? call.growth - std::min(call.growth, call.charged) : 0;
+}
+
 // In the place of a handle, of which the pool of a device's graphs has none.
 constexpr char kGraphTags[ledger::kMaxDevices] = {};
 CUmemoryPool graph_tag(int device) {
@@ -206,6 +210,7 @@ std::uint64_t StreamPools::upper_bound(const Pool &pool, std::uint64_t bytes) {
 StreamPools::Call StreamPools::start(Pool &pool, const Call &call) {
   pool.in_flight_ += call.growth;
   pool.to_cap_ += call.to_cap ? 1 : 0;
+  pool.relied_ += relied_by(call);
   pool.charged_ += call.charged;
   charged_[pool.device] += call.charged;
   called_[pool.device] += call.charged;
@@ -238,6 +243,41 @@ std::optional<StreamPools::Call> StreamPools::reserve(Pool &pool, std::uint64_t 
   return call;
 }
 
+StreamPools::Call StreamPools::share(Pool &pool, std::uint64_t bound) {
+  Guard guard(mutex_);
+  return start(pool, {0, bound, false, true});
+}
+
+std::uint64_t StreamPools::idle_for(const Pool &pool, const Call &call, std::uint64_t live) {
+  Guard guard(mutex_);
+  return beyond_claims(pool, call, live, pool.reserved_);
+}
+
+std::uint64_t StreamPools::idle_for(const Pool &pool, const Call &call, std::uint64_t live, std::uint64_t held) {
+  Guard guard(mutex_);
+  return beyond_claims(pool, call, live, held);
+}
+
+std::uint64_t StreamPools::beyond_claims(const Pool &pool, const Call &call, std::uint64_t live, std::uint64_t held) {
+  const std::uint64_t claimed = live + pool.relied_ - relied_by(call);
+  return held - std::min(held, claimed);
+}
+
+bool StreamPools::extend(Pool &pool, Call &call, std::uint64_t bytes) {
+  Guard guard(mutex_);
+  if (bytes > 0 && ledger_.account(pool.device).reserve(bytes, ledger::Effort::kImmediate) !=
+                       ledger::ReserveOutcome::granted) {
+    return false;
+  }
+  pool.relied_ -= relied_by(call);
+  call.charged += bytes;
+  pool.relied_ += relied_by(call);
+  pool.charged_ += bytes;
+  charged_[pool.device] += bytes;
+  called_[pool.device] += bytes;
+  return true;
+}
+
 std::optional<StreamPools::Call> StreamPools::reserve_to_cap(Pool &pool) {
   Guard guard(mutex_);
   ledger::Account &account = ledger_.account(pool.device);
@@ -264,10 +304,11 @@ std::uint64_t StreamPools::finish(Pool &pool, const Call &call, bool success) {
 std::uint64_t StreamPools::end(Pool &pool, const Call &call, bool success) {
   pool.in_flight_ -= call.growth;
   pool.to_cap_ -= call.to_cap ? 1 : 0;
+  pool.relied_ -= relied_by(call);
   called_[pool.device] -= call.charged;
   if (success) {
     pool.completed_ += call.growth;
-    ++pool.live_;
+    pool.live_ += pool.graphs == nullptr ? 1 : 0;  // a launch is no block
   }
   if (success || pool.to_cap_ > 0) {
     return 0;
@@ -367,8 +408,11 @@ void StreamPools::block_begun(Pool &pool) noexcept {
   ++pool.live_;
 }
 
-bool StreamPools::block_ended(Pool &pool) noexcept {
+bool StreamPools::block_ended(Pool &pool, std::uint64_t bytes) noexcept {
   Guard guard(mutex_);
+  if (pool.graphs != nullptr) {
+    pool.graphs->live_bytes.fetch_sub(bytes);
+  }
   pool.live_ -= pool.live_ > 0 ? 1 : 0;
   return orphan(pool);
 }
@@ -407,12 +451,25 @@ bool StreamPools::trim(const char *api, int device, const Pool *kept) noexcept t
   return false;
 }
 
-// A launch counts itself before it looks at the losses.
-void StreamPools::trim_graphs(Graphs &graphs) {
+// A launch counts itself before it looks.
+CUresult StreamPools::trim_graphs(Graphs &graphs) {
   graphs.losses.fetch_add(1);
-  if (graphs.relying.load() == 0 && real.cuDeviceGraphMemTrim.present()) {
-    const RelaxedCapture relaxed;
-    real.cuDeviceGraphMemTrim(graphs.device);
+  if (graphs.relying.load() != 0) {
+    graphs.owed.store(true);
+    if (graphs.relying.load() != 0 || !graphs.owed.exchange(false)) {  // else the last one has ended meanwhile
+      return CUDA_SUCCESS;
+    }
+  }
+  if (!real.cuDeviceGraphMemTrim.present()) {
+    return CUDA_ERROR_NOT_FOUND;
+  }
+  const RelaxedCapture relaxed;
+  return real.cuDeviceGraphMemTrim(graphs.device);
+}
+
+void StreamPools::end_relying(Graphs &graphs) {
+  if (graphs.relying.fetch_sub(1) == 1 && graphs.owed.exchange(false)) {
+    trim_graphs(graphs);
   }
 }
 

@@ -28,13 +28,16 @@ namespace ration::policy {
 class StreamPools {
  public:
   // The memory of a device that its graphs share. A launch takes none that finds all that its graph had at its last
-  // launch: nothing was lost since, and no other graph ran. A trim comes only where no launch relies on that.
+  // launch: nothing was lost since, and no other graph ran. A trim comes only where no launch relies on what is there.
   struct Graphs {
     explicit Graphs(CUdevice its_device) : device(its_device) {}
     const CUdevice device;
-    std::atomic<std::uint64_t> losses{0};  // how often memory may have gone back to the device
-    std::atomic<int> relying{0};           // launches under way that nothing is reserved for
-    std::atomic<std::uint64_t> latest{0};  // the number of the latest run of a graph that anything was reserved for
+    std::atomic<std::uint64_t> losses{0};      // how often memory may have gone back to the device
+    std::atomic<int> relying{0};               // launches under way that rely on what is there
+    std::atomic<bool> owed{false};             // a trim for the last of these
+    std::atomic<std::uint64_t> latest{0};      // the number of the graph that ran last, having relied on nothing
+    std::atomic<CUstream> stream{nullptr};     // in which it ran
+    std::atomic<std::uint64_t> live_bytes{0};  // of blocks that launches have left
   };
   struct Pool {
     Pool(CUmemoryPool its_handle, int its_device, std::uint64_t its_cap = 0, std::unique_ptr<Graphs> its_graphs = {})
@@ -49,6 +52,7 @@ class StreamPools {
     std::uint64_t charged_ = 0;    // bounds of calls in flight included
     std::uint64_t in_flight_ = 0;  // by which the calls in flight may let it grow
     std::uint64_t completed_ = 0;  // the same of all calls that ever succeeded
+    std::uint64_t relied_ = 0;     // of in_flight_, what those rely on that share: it is in the pool already
     int to_cap_ = 0;               // calls in flight that rely on the cap
     std::uint64_t falls_ = 0;      // how often the charge fell to an answer of the driver
     std::uint64_t reserved_ = 0;   // the driver's latest figure
@@ -62,6 +66,7 @@ class StreamPools {
     std::uint64_t charged = 0;  // reserved for it
     std::uint64_t growth = 0;   // by which it may let the pool grow
     bool to_cap = false;
+    bool shares = false;
   };
 
   StreamPools(ledger::Ledger &ledger, events::Journal &journal) : ledger_(ledger), journal_(journal) {}
@@ -103,6 +108,14 @@ class StreamPools {
   // Reserve in the device's account too; settle() releases what finish() would have answered. Both change with the
   // charge of the pool at one moment: to whoever compares the two, nothing of this call is other memory.
   std::optional<Call> reserve(Pool &pool, std::uint64_t bound, ledger::Effort effort);
+  // For a launch that may take `bound`, most of which is in the pool already: nothing is reserved for it yet, but no
+  // other call's bound is released meanwhile.
+  Call share(Pool &pool, std::uint64_t bound);
+  // What of `held` bytes, by default the driver's latest figure, is neither live nor relied on by other calls.
+  std::uint64_t idle_for(const Pool &pool, const Call &call, std::uint64_t live);
+  std::uint64_t idle_for(const Pool &pool, const Call &call, std::uint64_t live, std::uint64_t held);
+  // Reserves more for it. False: it does not fit.
+  bool extend(Pool &pool, Call &call, std::uint64_t bytes);
   // All that is left, for a call that only the pool's cap keeps within the limit. nullopt: other memory is charged, so
   // what is charged for the pool would not cover that cap.
   std::optional<Call> reserve_to_cap(Pool &pool);
@@ -117,7 +130,13 @@ class StreamPools {
   // A block that the pool never got back is in use again.
   void block_begun(Pool &pool) noexcept;
   // A block ended, in stream order or at once. True: its pool became an orphan.
-  bool block_ended(Pool &pool) noexcept;
+  bool block_ended(Pool &pool, std::uint64_t bytes = 0) noexcept;
+
+  // Between a launch's look at what is there and its end. After the last one a trim comes that was owed.
+  static void begin_relying(Graphs &graphs) { graphs.relying.fetch_add(1); }
+  static void end_relying(Graphs &graphs);
+  // A trim, by the program or by us: now, or as soon as no launch relies on what is there.
+  static CUresult trim_graphs(Graphs &graphs);
 
   // Trims every pool of a device, but for `kept`. True: less is charged than before.
   bool trim(const char *api, int device, const Pool *kept = nullptr) noexcept;
@@ -163,11 +182,11 @@ class StreamPools {
     std::uint64_t reserved;
     std::uint64_t completed_before;
   };
+  static std::uint64_t beyond_claims(const Pool &pool, const Call &call, std::uint64_t live, std::uint64_t held);
   std::uint64_t beyond(const Pool &pool, const Seen &seen) REQUIRES(mutex_);
   void lower(const char *api, Pool &pool, const Seen &seen);
   void note_growth(Pool &pool, std::uint64_t reserved) REQUIRES(mutex_);
   PoolRef add_pool(std::shared_ptr<Pool> made);
-  static void trim_graphs(Graphs &graphs);
   std::vector<PoolRef> pools_of(int device);
   bool orphan(Pool &pool) REQUIRES(mutex_);
   std::uint64_t unreleased(int device, std::uint64_t up_to) REQUIRES(mutex_);

@@ -23,8 +23,8 @@ struct Launching {
                                                   [&] { return graphs.instantiate(&exec, graph); });
     return exec;
   }
-  CUresult launch(CUgraphExec exec) {
-    return program.parts.graph_memory.run("cuGraphLaunch", exec, nullptr,
+  CUresult launch(CUgraphExec exec, CUstream stream = nullptr) {
+    return program.parts.graph_memory.run(policy::GraphMemory::Run::launch, "cuGraphLaunch", exec, stream,
                                           [&] { return graphs.run("cuGraphLaunch", exec); });
   }
   CUresult destroy(CUgraphExec exec) {
@@ -129,9 +129,13 @@ TEST_CASE("no trim of ours comes between a launch that relies on its memory and 
   Launching all(64 * kMiB);
   const CUgraphExec exec = all.instantiate(all.block(64 * kMiB));
   REQUIRE(all.launch(exec) == CUDA_SUCCESS);
-  all.graphs.on_run = [&] { CHECK(all.program.take(32 * kMiB) == kUntouched); };
+  all.graphs.on_run = [&] {
+    CHECK(all.program.take(32 * kMiB) == kUntouched);
+    CHECK(all.graphs.trims == 0);
+  };
   CHECK(all.launch(exec) == CUDA_SUCCESS);
-  CHECK(all.charged() == 64 * kMiB);
+  CHECK(all.charged() == all.graphs.reserved);
+  CHECK(all.graphs.trims == 1);  // owed
 }
 
 TEST_CASE("after the program's own trim a launch is charged again") {

@@ -11,7 +11,7 @@ namespace {
 struct Graphs {
   std::uint64_t of(CUgraph graph, int device = 0) {
     std::uint64_t bytes = 0;
-    for (const policy::GraphNeed &need : policy::graph_needs(graph)) {
+    for (const policy::GraphNeed &need : policy::graph_needs(graph).at_once) {
       bytes += need.device == device ? need.bytes : 0;
     }
     return bytes;
@@ -96,6 +96,11 @@ TEST_CASE("a free of another graph's block gives this graph nothing") {
   Graphs all;
   const CUgraph graph = all.graphs.graph(0, {freed(9), allocated(1, 64 * kMiB)});
   CHECK(all.of(graph) == 64 * kMiB);
+  const policy::GraphNeeds needs = policy::graph_needs(graph);
+  CHECK(needs.frees == std::vector<CUdeviceptr>{9});
+  REQUIRE(needs.left.size() == 1);
+  CHECK(needs.left.front().address == 1);
+  CHECK(needs.left.front().requested == 64 * kMiB);
 }
 
 TEST_CASE("each device has a need of its own, and so has a graph in a graph") {
@@ -104,16 +109,16 @@ TEST_CASE("each device has a need of its own, and so has a graph in a graph") {
   const CUgraph graph = all.graphs.graph(
       0, {allocated(1, 64 * kMiB, 0), freed(1), allocated(2, 8 * kMiB, 1), freed(2), FakeGraphs::child(inner)});
   CHECK(all.of(graph, 0) == 64 * kMiB);
-  CHECK(all.of(graph, 1) == 16 * kMiB);
+  CHECK(all.of(graph, 1) == 24 * kMiB);
 }
 
 TEST_CASE("a graph without allocations, and a driver that does not tell, have no need") {
   Graphs all;
-  CHECK(policy::graph_needs(all.graphs.graph(0, {{}, {}})).empty());
-  CHECK(policy::graph_needs(all.graphs.graph(0, {})).empty());
+  CHECK(policy::graph_needs(all.graphs.graph(0, {{}, {}})).at_once.empty());
+  CHECK(policy::graph_needs(all.graphs.graph(0, {})).at_once.empty());
   const CUgraph graph = all.graphs.graph(0, {allocated(1, kMiB)});
   driver::real.cuGraphNodeGetType.set(nullptr);
-  CHECK(policy::graph_needs(graph).empty());
+  CHECK(policy::graph_needs(graph).at_once.empty());
 }
 
 TEST_CASE("where the driver does not tell the order, the sum counts") {
