@@ -1,5 +1,6 @@
 // The blocks that a graph allocates: while it runs, and where it does not free them.
 #include <functional>
+#include <thread>
 
 #include "tests/simcuda/conformance/graph.h"
 
@@ -99,6 +100,31 @@ TEST_CASE("a block is freed in its stream's order") {
   CHECK(graph_memory() == 0);
 }
 
+TEST_CASE("cuMemFree of a graph's block waits for the launch that allocates it") {
+  if (!simulator()) return;  // not measured
+  const CurrentContext context;
+  const CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
+  NewGraph graph;
+  const CUdeviceptr address = graph.allocate(kBytes).address;
+  Exec exec(graph);
+  Gate gate;
+  gate.hold(stream);
+  REQUIRE(cuGraphLaunch(exec.get(), stream) == CUDA_SUCCESS);
+  CUresult result = CUDA_ERROR_UNKNOWN;
+  bool open = false;
+  std::thread freeing([&] {
+    cuCtxSetCurrent(context.get());
+    result = cuMemFree(address);
+    open = gate.is_open();
+  });
+  for (int i = 0; i < 1000; ++i) std::this_thread::yield();
+  gate.open();
+  freeing.join();
+  CHECK(open);
+  CHECK(result == CUDA_SUCCESS);
+  trim();
+}
+
 TEST_CASE("a graph frees the block of another one, which is launched before") {
   const CurrentContext context;
   const CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
@@ -138,6 +164,7 @@ TEST_CASE("a live block of a graph is described as stream-ordered memory is") {
   CUpointer_attribute which = CU_POINTER_ATTRIBUTE_CONTEXT;
   CHECK(cuPointerGetAttributes(1, &which, &where, address) == CUDA_SUCCESS);
   CHECK(owner == nullptr);
+  if (simulator()) CHECK(cuPointerGetAttribute(&owner, which, address) == CUDA_ERROR_INVALID_VALUE);  // not measured
   CUipcMemHandle handle = {};
   CHECK(cuIpcGetMemHandle(&handle, address) == CUDA_ERROR_INVALID_VALUE);
   CHECK(cuMemFree(address) == CUDA_SUCCESS);

@@ -72,6 +72,25 @@ TEST_CASE("what a capture allocated and did not free is used after the launch an
   trim();
 }
 
+TEST_CASE("nodes that the program adds to a graph during its capture need not be joined") {
+  const CurrentContext context;
+  const CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
+  int captured = 0, added = 0;
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  CUgraph graph = nullptr;
+  begin(stream);
+  REQUIRE(cuLaunchHostFunc(stream, count_call, &captured) == CUDA_SUCCESS);
+  REQUIRE(cuStreamGetCaptureInfo(stream, &status, nullptr, &graph, nullptr, nullptr, nullptr) == CUDA_SUCCESS);
+  const CUDA_HOST_NODE_PARAMS params{count_call, &added};
+  CUgraphNode node = nullptr;
+  REQUIRE(cuGraphAddHostNode(&node, graph, nullptr, 0, &params) == CUDA_SUCCESS);
+  REQUIRE(end(stream) == graph);
+  Exec(graph).launch(stream);
+  CHECK(captured == 1);
+  CHECK(added == 1);
+  CHECK(cuGraphDestroy(graph) == CUDA_SUCCESS);
+}
+
 TEST_CASE("the attributes of graph memory can be read during a capture") {
   const CurrentContext context;
   const CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
