@@ -40,9 +40,8 @@ CUresult instantiate(const Slot &slot, const char *api, bool uploads, CUgraphExe
     return slot(exec, graph, rest...);
   }
   return forwarding<GraphMemory>(
-      slot,
-      [=](GraphMemory &memory, const auto &call) { return memory.instantiate(api, graph, uploads, exec, call); }, exec,
-      graph, rest...);
+      slot, [=](GraphMemory &memory, const auto &call) { return memory.instantiate(api, graph, uploads, exec, call); },
+      exec, graph, rest...);
 }
 
 template <class Slot>

@@ -20,8 +20,8 @@ class GraphRun {
     }
     return forwarding<policy::GraphMemory>(
         slot_,
-        [&](policy::GraphMemory &memory, const auto &call) { return memory.run(kind_, api_, exec, meant_, call); }, exec,
-        stream);
+        [&](policy::GraphMemory &memory, const auto &call) { return memory.run(kind_, api_, exec, meant_, call); },
+        exec, stream);
   }
 
  private:

@@ -15,14 +15,14 @@ bool has_exec(const std::shared_ptr<Graph> &graph) {
   return false;
 }
 
-// A graph with memory has one executable graph at a time (cuda.h); which error a second one is has not been measured.
+// A graph with memory has one executable graph at a time (cuda.h).
 CUresult instantiate(CUgraphExec *handle, CUgraph source, unsigned long long flags, CUgraphInstantiateResult *result) {
   *result = CUDA_GRAPH_INSTANTIATE_ERROR;
   if (handle == nullptr || (flags & ~kFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
   const Lock lock(driver().mutex);
   const std::shared_ptr<Graph> graph = find_graph(source);
   if (graph == nullptr || graph->capturing || graph->owned) return CUDA_ERROR_INVALID_VALUE;
-  if (graph->allocates && has_exec(graph)) return CUDA_ERROR_INVALID_VALUE;
+  if (graph->allocates && has_exec(graph)) return CUDA_ERROR_NOT_SUPPORTED;
   auto exec = std::make_shared<GraphExec>();
   exec->graph = copy_of(*graph, Copy::kForExec);
   exec->source = graph;

@@ -14,7 +14,7 @@ CUgraphExecUpdateResultInfo failure(CUgraphExecUpdateResult result, const GraphN
   return {result, handle_of(node), handle_of(from)};
 }
 
-// Nodes are paired by their place in the graph. Graphs with memory: not measured.
+// Nodes are paired by their place in the graph.
 CUgraphExecUpdateResultInfo compare(const Graph &own, const Graph &other) {
   if (other.nodes.size() != own.nodes.size()) return failure(CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED);
   std::unordered_map<const GraphNode *, const GraphNode *> partner;
@@ -22,7 +22,10 @@ CUgraphExecUpdateResultInfo compare(const Graph &own, const Graph &other) {
   for (const auto &node : other.nodes) {
     const GraphNode &mine = *partner.at(node.get());
     if (node->type != mine.type) return failure(CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, node.get());
-    if (node->block != nullptr) return failure(CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED, node.get());
+    // A block that stays allocated may become another one, of another size; one that is freed may not (an H100).
+    if (node->type == CU_GRAPH_NODE_TYPE_MEM_FREE && node->block != mine.block) {
+      return failure(CU_GRAPH_EXEC_UPDATE_ERROR, node.get());
+    }
     if (node->after.size() != mine.after.size()) {
       return failure(CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, node.get());
     }

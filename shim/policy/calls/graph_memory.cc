@@ -272,16 +272,15 @@ CUresult GraphMemory::take_part(const Call &of, Part &part, DriverCall rest) {
   where.device = device;
   Obtained obtained;
   std::optional<ledger::Transit> settling;
-  const CUresult result =
-      admission_.admit(request, where, act, keep, obtained, request.exact ? nullptr : &settling);
+  const CUresult result = admission_.admit(request, where, act, keep, obtained, request.exact ? nullptr : &settling);
   if (pool != nullptr) {
     settle(of.api, *pool);
   }
   return other != CUDA_SUCCESS ? other : result;
 }
 
-// On a full device a launch leaves all that was free in the driver's pool, where nobody gets it (an H100, driver 580), so
-// it is not tried where it must fail.
+// On a full device a launch leaves all that was free in the driver's pool, where nobody gets it (an H100, driver 580),
+// so it is not tried where it must fail.
 bool GraphMemory::must_fail(const StreamPools::Pool &pool, std::uint64_t bound) {
   if (const Contexts::Current here = admission_.current(); here.error != CUDA_SUCCESS || here.device != pool.device) {
     return false;

@@ -47,10 +47,10 @@ class GraphMemory {
   enum class Taken : unsigned char { unknown, instantiating, running };
   struct Part {
     GraphNeed need;
-    StreamPools::PoolRef pool;                 // nullptr: the driver does not tell what graphs reserve
-    std::uint64_t left_bytes = 0;              // of blocks that a launch leaves
-    std::atomic<std::uint64_t> enough{UINT64_MAX};          // that the pool held at a run; the graph needs no more
-    std::atomic<std::uint64_t> losses_seen{UINT64_MAX};     // by the latest run that its memory was reserved for
+    StreamPools::PoolRef pool;                           // nullptr: the driver does not tell what graphs reserve
+    std::uint64_t left_bytes = 0;                        // of blocks that a launch leaves
+    std::atomic<std::uint64_t> enough{UINT64_MAX};       // that the pool held at a run; the graph needs no more
+    std::atomic<std::uint64_t> losses_seen{UINT64_MAX};  // by the latest run that its memory was reserved for
 
     // What others have left in the pool. `launches`: this graph's blocks are counted, too.
     std::uint64_t live_of_others(bool launches) const {
@@ -62,7 +62,7 @@ class GraphMemory {
     std::uint64_t number = 0;
     std::vector<std::unique_ptr<Part>> parts;  // one for each device
     GraphNeeds needs;
-    bool until_the_end = false;                // charged from its instantiation to its end
+    bool until_the_end = false;  // charged from its instantiation to its end
   };
   using ExecRef = std::shared_ptr<Exec>;
   using Execs = std::map<CUgraphExec, ExecRef>;
@@ -80,7 +80,8 @@ class GraphMemory {
   void enter(Execs::node_type node) noexcept;
   CUresult instantiate_as(const Call &of, Exec &exec, bool uploads, DriverCall call);
   CUresult run(const Call &of, Exec &exec, DriverCall call);
-  // Around a launch, that leaves blocks and frees some of other graphs. What it leaves counts as live from the beginning.
+  // Around a launch, that leaves blocks and frees some of other graphs. What it leaves counts as live from the
+  // beginning.
   void begin_launch(const Exec &exec) noexcept;
   void end_launch(const char *api, const Exec &exec, bool success);
   void learn(Exec &exec, std::uint64_t before) noexcept;

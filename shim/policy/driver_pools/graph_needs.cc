@@ -133,7 +133,8 @@ std::vector<std::size_t> sorted(const std::vector<std::vector<std::size_t>> &bef
 }
 
 void add(std::vector<GraphNeed> &needs, int device, std::uint64_t bytes) {
-  const auto found = std::find_if(needs.begin(), needs.end(), [=](const GraphNeed &one) { return one.device == device; });
+  const auto found =
+      std::find_if(needs.begin(), needs.end(), [=](const GraphNeed &one) { return one.device == device; });
   if (found == needs.end()) {
     needs.push_back({device, bytes});
   } else {

@@ -22,9 +22,9 @@ struct GraphNeeds {
     std::uint64_t requested;
     int device;
   };
-  std::vector<GraphNeed> at_once;   // one for each device
-  std::vector<Left> left;           // blocks that the graph does not free
-  std::vector<CUdeviceptr> frees;   // blocks of other graphs
+  std::vector<GraphNeed> at_once;  // one for each device
+  std::vector<Left> left;          // blocks that the graph does not free
+  std::vector<CUdeviceptr> frees;  // blocks of other graphs
 };
 
 // All empty: the graph neither allocates nor frees, or the driver does not tell what its nodes are. Throws bad_alloc.

@@ -265,8 +265,8 @@ std::uint64_t StreamPools::beyond_claims(const Pool &pool, const Call &call, std
 
 bool StreamPools::extend(Pool &pool, Call &call, std::uint64_t bytes) {
   Guard guard(mutex_);
-  if (bytes > 0 && ledger_.account(pool.device).reserve(bytes, ledger::Effort::kImmediate) !=
-                       ledger::ReserveOutcome::granted) {
+  if (bytes > 0 &&
+      ledger_.account(pool.device).reserve(bytes, ledger::Effort::kImmediate) != ledger::ReserveOutcome::granted) {
     return false;
   }
   pool.relied_ -= relied_by(call);

@@ -1,6 +1,6 @@
-// graphs SEED STEPS THREADS LIMIT: graphs that allocate, built node by node or captured, instantiated, uploaded, launched,
-// trimmed and destroyed at random under a tight limit, beside plain blocks. After each step the simulated device holds at
-// most LIMIT, and what each launch wrote is right. At the end the whole LIMIT can be had as one block.
+// graphs SEED STEPS THREADS LIMIT: graphs that allocate, built node by node or captured, instantiated, uploaded,
+// launched, trimmed and destroyed at random under a tight limit, beside plain blocks. After each step the simulated
+// device holds at most LIMIT, and what each launch wrote is right. At the end the whole LIMIT can be had as one block.
 #include <cuda.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -199,9 +199,8 @@ TEST_CASE("a process without graphs that allocate is asked nothing") {
   program.create();
   CUgraphExec exec = nullptr;
   const CUgraph graph = graphs.graph(0, {{}});
-  CHECK(program.parts.graph_memory.instantiate("cuGraphInstantiateWithFlags", graph, false, &exec, [&] {
-    return graphs.instantiate(&exec, graph);
-  }) == CUDA_SUCCESS);
+  CHECK(program.parts.graph_memory.instantiate("cuGraphInstantiateWithFlags", graph, false, &exec,
+                                               [&] { return graphs.instantiate(&exec, graph); }) == CUDA_SUCCESS);
   CHECK(driver.calls("cuGraphGetNodes") == 0);
   CHECK_FALSE(program.parts.graph_memory.holds_any());
 }

@@ -1,6 +1,6 @@
 // What a graph takes at once, from its nodes and their order.
-#include "catch.h"
 #include "policy/driver_pools/graph_needs.h"
+#include "catch.h"
 #include "unit/policy/fake_graphs.h"
 
 using namespace ration;
@@ -51,15 +51,15 @@ TEST_CASE("a block lies in one place") {
   CHECK(after_each_other({64, 128}) == 192);
   CHECK(after_each_other({128, 64}) == 128);
   CHECK(after_each_other({10, 20, 30, 40, 50}) == 70);
-  CHECK(all.of(all.graphs.graph(0, {allocated(1, 33 * kMiB), allocated(2, 33 * kMiB), allocated(3, 33 * kMiB),
-                                    freed(1), freed(2), freed(3)})) == 99 * kMiB);
+  CHECK(all.of(all.graphs.graph(0, {allocated(1, 33 * kMiB), allocated(2, 33 * kMiB), allocated(3, 33 * kMiB), freed(1),
+                                    freed(2), freed(3)})) == 99 * kMiB);
 }
 
 TEST_CASE("room between blocks that stay is used where it suffices") {
   Graphs all;
   const auto with = [&](std::uint64_t last) {
-    return all.of(all.graphs.graph(0, {allocated(1, 8 * kMiB), allocated(2, 16 * kMiB), allocated(3, 8 * kMiB), freed(2),
-                                       allocated(4, last * kMiB)})) /
+    return all.of(all.graphs.graph(0, {allocated(1, 8 * kMiB), allocated(2, 16 * kMiB), allocated(3, 8 * kMiB),
+                                       freed(2), allocated(4, last * kMiB)})) /
            kMiB;
   };
   CHECK(with(16) == 32);
@@ -68,8 +68,8 @@ TEST_CASE("room between blocks that stay is used where it suffices") {
 
 TEST_CASE("what no dependency orders may be there at once") {
   Graphs all;
-  const CUgraph graph = all.graphs.graph(
-      0, {allocated(1, 64 * kMiB), freed(1), allocated(2, 64 * kMiB), freed(2)}, false);
+  const CUgraph graph =
+      all.graphs.graph(0, {allocated(1, 64 * kMiB), freed(1), allocated(2, 64 * kMiB), freed(2)}, false);
   CHECK(all.of(graph) == 128 * kMiB);
 }
 
@@ -77,8 +77,8 @@ TEST_CASE("two branches cannot both use again what was freed before them") {
   Graphs all;
   const CUgraph graph = all.graphs.graph(0, {allocated(1, 64 * kMiB), freed(1)});
   // Both allocations follow the free.
-  const CUgraph forked = all.graphs.graph(
-      0, {allocated(1, 64 * kMiB), freed(1), allocated(2, 64 * kMiB), allocated(3, 64 * kMiB)}, false);
+  const CUgraph forked =
+      all.graphs.graph(0, {allocated(1, 64 * kMiB), freed(1), allocated(2, 64 * kMiB), allocated(3, 64 * kMiB)}, false);
   all.graphs.connect(forked, {{0, 1}, {1, 2}, {1, 3}});
   CHECK(all.of(graph) == 64 * kMiB);
   CHECK(all.of(forked) == 128 * kMiB);
@@ -86,8 +86,8 @@ TEST_CASE("two branches cannot both use again what was freed before them") {
 
 TEST_CASE("an order of nodes that is not that of their making counts as well") {
   Graphs all;
-  const CUgraph graph = all.graphs.graph(
-      0, {allocated(2, 64 * kMiB), freed(2), allocated(1, 64 * kMiB), freed(1)}, false);
+  const CUgraph graph =
+      all.graphs.graph(0, {allocated(2, 64 * kMiB), freed(2), allocated(1, 64 * kMiB), freed(1)}, false);
   all.graphs.connect(graph, {{2, 3}, {3, 0}, {0, 1}});
   CHECK(all.of(graph) == 64 * kMiB);
 }

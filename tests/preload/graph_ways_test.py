@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+"""Each way to build, instantiate and run a graph that allocates more than the limit, on its own (programs/graph_ways.cc)."""
+import pathlib
+import tempfile
+
+from harness import MIB, expect, expect_that, main, of_type, read_log, run
+
+LIMIT = 256 * MIB
+BUILDS = ("captured", "cuGraphAddMemAllocNode", "cuGraphAddNode", "cuGraphAddNode_v2", "cuGraphAddNode_v3")
+INSTANTIATES = ("cuGraphInstantiate", "cuGraphInstantiate_v2", "cuGraphInstantiateWithFlags", "cuGraphInstantiateWithParams",
+                "cuGraphInstantiateWithParams_ptsz")
+RUNS = ("cuGraphLaunch", "cuGraphLaunch_ptsz", "cuGraphUpload", "cuGraphUpload_ptsz")
+
+
+def lines(build, instantiate, how, **settings):
+    done = run("graph_ways", build, instantiate, how, SIMCUDA_DEVICES="2GiB", RATION_LIMIT=LIMIT, **settings)
+    expect(f"status, {done.err[-300:]!r}", done.status, 0)
+    return done.out.splitlines()
+
+
+def refused_when_run(build, instantiate, how):
+    return lambda _: expect("codes", lines(build, instantiate, how), ["instantiated 0", "run 2", "graphs hold 0"])
+
+
+def refused_with_its_upload(_):
+    expect("codes", lines("captured", "upload", "cuGraphLaunch"), ["instantiated 2", "graphs hold 0"])
+
+
+def destroyed(_):
+    expect("codes", lines("captured", "cuGraphInstantiateWithFlags", "cuGraphExecDestroy"),
+           ["same handle 1", "launched 0", "graphs hold 0"])
+
+
+def updated(how):
+    return lambda _: expect("codes", lines("captured", "cuGraphInstantiateWithFlags", how),
+                            ["updated 0", "launched 2", "graphs hold 0"])
+
+
+def trimmed(_):
+    with tempfile.TemporaryDirectory() as folder:
+        log = pathlib.Path(folder, "log")
+        expect("codes", lines("captured", "cuGraphInstantiateWithFlags", "cuDeviceGraphMemTrim", RATION_LOG=log),
+               ["launched 0", "trimmed 0", "graphs hold 0"])
+        samples = of_type(read_log(log), "sample")
+        expect_that(samples, [sample["api"] for sample in samples] == ["cuGraphLaunch", "cuDeviceGraphMemTrim"])
+
+
+main({f"built by {build}": refused_when_run(build, "cuGraphInstantiateWithFlags", "cuGraphLaunch") for build in BUILDS}
+     | {f"instantiated by {way}": refused_when_run("captured", way, "cuGraphLaunch") for way in INSTANTIATES}
+     | {f"run by {way}": refused_when_run("captured", "cuGraphInstantiateWithFlags", way) for way in RUNS}
+     | {f"changed by {way}": updated(way) for way in ("cuGraphExecUpdate", "cuGraphExecUpdate_v2")}
+     | {"uploaded at the instantiation": refused_with_its_upload, "destroyed": destroyed, "trimmed": trimmed})
