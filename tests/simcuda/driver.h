@@ -49,9 +49,9 @@ struct Allocation {
   Device *device = nullptr;
   Context *context = nullptr;  // null: a pool's memory belongs to no context
   std::uint64_t id = 0;
-  bool freeing = false;  // a free is in progress: a second one is refused
-  bool sync_memops = false;
-  bool published = false;  // other processes may have it open
+  bool freeing = false;      // a free is in progress: a second one is refused
+  bool sync_memops = false;  // synchronous copies and fills of it wait
+  bool published = false;    // other processes may have it open
   std::optional<Import> import = {};
   std::shared_ptr<MemPool> pool = {};
   Mark pending_free = {};                      // the stream-ordered free of a pool's block that precedes this use

@@ -1,5 +1,5 @@
 // Fills. Even the synchronous form runs asynchronously to the host, as the CUDA manuals say, unless the target is host
-// memory. Layer: place.h. Threads: any.
+// memory or SYNC_MEMOPS is set on it. Layer: place.h. Threads: any.
 #include <algorithm>
 #include <cstring>
 
@@ -27,7 +27,7 @@ CUresult fill(CUdeviceptr to, std::size_t pitch, Element value, std::size_t widt
   }
   const Place target = device_place(*context, Use::kWrite, to, bytes);
   if (target.kind == Place::Kind::kNowhere) return CUDA_ERROR_INVALID_VALUE;
-  return run(lock, stream, form, form == Form::kSynchronous && target.on_host() ? Until::kDone : Until::kQueued, [=] {
+  return run(lock, stream, form, form == Form::kSynchronous && target.waits() ? Until::kDone : Until::kQueued, [=] {
     for (std::size_t row = 0; row < height; ++row) {
       std::fill_n(reinterpret_cast<Element *>(target.bytes + row * pitch), width, value);
     }
