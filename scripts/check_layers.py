@@ -90,7 +90,7 @@ FAMILIES = {
     "legacy32": {"device_memory", "queries"},
     "pitch": {"device_memory"},
     "query": {"queries"},
-    "before_work": {"device_reach"},  # hooks of work: reach.cc, launch.cc
+    "before_work": {"device_reach"},  # hooks of work: reach.cc, synchronous.cc, launch.cc
     "reach": {"device_reach"},
     "resolve": {"device_reach"},  # look-ups of what no hook meets
     "vmm": {"mapped_memory"},

@@ -1,4 +1,5 @@
-// What a hook of work does before the driver's call. Nothing is admitted or changed, so there is no boundary.
+// What a hook of work does before the driver's call, and after it. Nothing is admitted or changed, so there is no
+// boundary.
 // Layer: hooks. Threads: any; a cancellation inside the driver's call unwinds through here.
 #pragma once
 
@@ -47,6 +48,21 @@ template <class Slot, class... Arguments>
   return noted(reach, work, used, slot, arguments...);
 }
 
+// Whether what a call uses is marked. A nested call is the driver's own, and waits for nothing here.
+[[gnu::noinline]] inline bool is_marked(policy::DeviceReach &reach, const policy::DeviceReach::Work &work) noexcept {
+  const Inside inside;
+  return !inside.nested() && reach.is_marked(work);
+}
+
+// Of a synchronous call.
+template <class Slot, class... Arguments>
+[[gnu::noinline]] CUresult carefully_to_its_end(policy::DeviceReach &reach, const policy::DeviceReach::Work &work,
+                                                const Slot &slot, Arguments... arguments) {
+  const bool waits = reach.has_marked_blocks() && is_marked(reach, work);
+  const CUresult result = carefully(reach, work, slot, arguments...);
+  return waits && result == CUDA_SUCCESS ? policy::DeviceReach::wait(work) : result;
+}
+
 // `describe` answers what the work is; most calls need not know.
 template <class Describe, class Slot, class... Arguments>
 [[gnu::always_inline]] inline CUresult before(const Describe &describe, const Slot &slot, Arguments... arguments) {
@@ -57,6 +73,21 @@ template <class Describe, class Slot, class... Arguments>
     policy::DeviceReach &reach = *runtime::family<policy::DeviceReach>;
     if (reach.is_needed() || reach.may_have_unsealed_frees()) {
       return carefully(reach, describe(), slot, arguments...);
+    }
+  }
+  return slot(arguments...);
+}
+
+// The same for a synchronous call. The work's stream is the default one that it runs in.
+template <class Describe, class Slot, class... Arguments>
+[[gnu::always_inline]] inline CUresult synchronous(const Describe &describe, const Slot &slot, Arguments... arguments) {
+  if (!slot.present()) {
+    return kAbsent;
+  }
+  if (runtime::Runtime::existing() != nullptr) {
+    policy::DeviceReach &reach = *runtime::family<policy::DeviceReach>;
+    if (reach.is_needed() || reach.may_have_unsealed_frees() || reach.has_marked_blocks()) {
+      return carefully_to_its_end(reach, describe(), slot, arguments...);
     }
   }
   return slot(arguments...);

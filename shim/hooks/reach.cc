@@ -1,158 +1,19 @@
-// Copies, fills and graphs: before the driver's call, whose memory their work may use is noted.
+// Copies and fills in a stream, and graphs: before the driver's call, whose memory their work may use is noted.
 // Layer: hooks. Threads: any.
-#include "hooks/before_work.h"
 #include "hooks/graph_run.h"
+#include "hooks/work_of.h"
 
 using ration::driver::real;
+using ration::hooks::anywhere;
 using ration::hooks::before;
+using ration::hooks::between;
+using ration::hooks::boxed;
 using ration::hooks::launching;
 using ration::hooks::legacy;
 using ration::hooks::per_thread;
-using Work = ration::policy::DeviceReach::Work;
-
-namespace {
-
-// The stream of a call without one is the current context's.
-template <class... Address>
-Work touching(CUstream stream, Address... addresses) {
-  return {.stream = stream, .addresses = {addresses...}};
-}
-Work between(CUstream stream, CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context) {
-  return {.stream = stream, .addresses = {to, from}, .parties = {to_context, from_context}};
-}
-Work anywhere(CUstream stream) {
-  return {.stream = stream, .anywhere = true};
-}
-
-// Where a copy begins on one of its sides, 0 if that is an array or known to be the host's.
-CUdeviceptr beginning(CUmemorytype type, CUdeviceptr device, std::size_t offset) {
-  return type == CU_MEMORYTYPE_DEVICE || type == CU_MEMORYTYPE_UNIFIED ? device + offset : 0;
-}
-Work boxed(CUstream stream, const CUDA_MEMCPY2D *box) {
-  if (box == nullptr) {
-    return {};
-  }
-  return touching(stream, beginning(box->dstMemoryType, box->dstDevice, box->dstY * box->dstPitch + box->dstXInBytes),
-                  beginning(box->srcMemoryType, box->srcDevice, box->srcY * box->srcPitch + box->srcXInBytes));
-}
-template <class Box>
-CUdeviceptr target_of(const Box &box) {
-  return beginning(box.dstMemoryType, box.dstDevice,
-                   (box.dstZ * box.dstHeight + box.dstY) * box.dstPitch + box.dstXInBytes);
-}
-template <class Box>
-CUdeviceptr source_of(const Box &box) {
-  return beginning(box.srcMemoryType, box.srcDevice,
-                   (box.srcZ * box.srcHeight + box.srcY) * box.srcPitch + box.srcXInBytes);
-}
-Work boxed(CUstream stream, const CUDA_MEMCPY3D *box) {
-  return box != nullptr ? touching(stream, target_of(*box), source_of(*box)) : Work{};
-}
-Work boxed(CUstream stream, const CUDA_MEMCPY3D_PEER *box) {
-  return box != nullptr ? between(stream, target_of(*box), box->dstContext, source_of(*box), box->srcContext) : Work{};
-}
-
-}  // namespace
+using ration::hooks::touching;
 
 extern "C" {
-
-CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount) {
-  return before([=] { return touching(nullptr, dst, src); }, real.cuMemcpy, dst, src, ByteCount);
-}
-
-CUresult cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount) {
-  return before([=] { return touching(nullptr, dst, src); }, real.cuMemcpy_ptds, dst, src, ByteCount);
-}
-
-CUresult cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext,
-                      size_t ByteCount) {
-  return before([=] { return between(nullptr, dstDevice, dstContext, srcDevice, srcContext); }, real.cuMemcpyPeer,
-                dstDevice, dstContext, srcDevice, srcContext, ByteCount);
-}
-
-CUresult cuMemcpyPeer_ptds(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext,
-                           size_t ByteCount) {
-  return before([=] { return between(nullptr, dstDevice, dstContext, srcDevice, srcContext); }, real.cuMemcpyPeer_ptds,
-                dstDevice, dstContext, srcDevice, srcContext, ByteCount);
-}
-
-CUresult cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount) {
-  return before([=] { return touching(nullptr, dstDevice); }, real.cuMemcpyHtoD_v2, dstDevice, srcHost, ByteCount);
-}
-
-CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount) {
-  return before([=] { return touching(nullptr, dstDevice); }, real.cuMemcpyHtoD_v2_ptds, dstDevice, srcHost, ByteCount);
-}
-
-CUresult cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount) {
-  return before([=] { return touching(nullptr, srcDevice); }, real.cuMemcpyDtoH_v2, dstHost, srcDevice, ByteCount);
-}
-
-CUresult cuMemcpyDtoH_v2_ptds(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount) {
-  return before([=] { return touching(nullptr, srcDevice); }, real.cuMemcpyDtoH_v2_ptds, dstHost, srcDevice, ByteCount);
-}
-
-CUresult cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount) {
-  return before([=] { return touching(nullptr, dstDevice, srcDevice); }, real.cuMemcpyDtoD_v2, dstDevice, srcDevice,
-                ByteCount);
-}
-
-CUresult cuMemcpyDtoD_v2_ptds(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount) {
-  return before([=] { return touching(nullptr, dstDevice, srcDevice); }, real.cuMemcpyDtoD_v2_ptds, dstDevice,
-                srcDevice, ByteCount);
-}
-
-CUresult cuMemcpyDtoA_v2(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount) {
-  return before([=] { return touching(nullptr, srcDevice); }, real.cuMemcpyDtoA_v2, dstArray, dstOffset, srcDevice,
-                ByteCount);
-}
-
-CUresult cuMemcpyDtoA_v2_ptds(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount) {
-  return before([=] { return touching(nullptr, srcDevice); }, real.cuMemcpyDtoA_v2_ptds, dstArray, dstOffset, srcDevice,
-                ByteCount);
-}
-
-CUresult cuMemcpyAtoD_v2(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount) {
-  return before([=] { return touching(nullptr, dstDevice); }, real.cuMemcpyAtoD_v2, dstDevice, srcArray, srcOffset,
-                ByteCount);
-}
-
-CUresult cuMemcpyAtoD_v2_ptds(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount) {
-  return before([=] { return touching(nullptr, dstDevice); }, real.cuMemcpyAtoD_v2_ptds, dstDevice, srcArray, srcOffset,
-                ByteCount);
-}
-
-CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy) {
-  return before([=] { return boxed(nullptr, pCopy); }, real.cuMemcpy2D_v2, pCopy);
-}
-
-CUresult cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D *pCopy) {
-  return before([=] { return boxed(nullptr, pCopy); }, real.cuMemcpy2D_v2_ptds, pCopy);
-}
-
-CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy) {
-  return before([=] { return boxed(nullptr, pCopy); }, real.cuMemcpy2DUnaligned_v2, pCopy);
-}
-
-CUresult cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D *pCopy) {
-  return before([=] { return boxed(nullptr, pCopy); }, real.cuMemcpy2DUnaligned_v2_ptds, pCopy);
-}
-
-CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy) {
-  return before([=] { return boxed(nullptr, pCopy); }, real.cuMemcpy3D_v2, pCopy);
-}
-
-CUresult cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D *pCopy) {
-  return before([=] { return boxed(nullptr, pCopy); }, real.cuMemcpy3D_v2_ptds, pCopy);
-}
-
-CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy) {
-  return before([=] { return boxed(nullptr, pCopy); }, real.cuMemcpy3DPeer, pCopy);
-}
-
-CUresult cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER *pCopy) {
-  return before([=] { return boxed(nullptr, pCopy); }, real.cuMemcpy3DPeer_ptds, pCopy);
-}
 
 CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream) {
   return before([=] { return touching(hStream, dst, src); }, real.cuMemcpyAsync, dst, src, ByteCount, hStream);
@@ -316,60 +177,6 @@ CUresult cuMemBatchDecompressAsync_ptsz(CUmemDecompressParams *paramsArray, size
                                         size_t *errorIndex, CUstream stream) {
   return before([=] { return anywhere(stream); }, real.cuMemBatchDecompressAsync_ptsz, paramsArray, count, flags,
                 errorIndex, stream);
-}
-
-CUresult cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, size_t N) {
-  return before([=] { return touching(nullptr, dstDevice); }, real.cuMemsetD8_v2, dstDevice, uc, N);
-}
-
-CUresult cuMemsetD8_v2_ptds(CUdeviceptr dstDevice, unsigned char uc, size_t N) {
-  return before([=] { return touching(nullptr, dstDevice); }, real.cuMemsetD8_v2_ptds, dstDevice, uc, N);
-}
-
-CUresult cuMemsetD16_v2(CUdeviceptr dstDevice, unsigned short us, size_t N) {
-  return before([=] { return touching(nullptr, dstDevice); }, real.cuMemsetD16_v2, dstDevice, us, N);
-}
-
-CUresult cuMemsetD16_v2_ptds(CUdeviceptr dstDevice, unsigned short us, size_t N) {
-  return before([=] { return touching(nullptr, dstDevice); }, real.cuMemsetD16_v2_ptds, dstDevice, us, N);
-}
-
-CUresult cuMemsetD32_v2(CUdeviceptr dstDevice, unsigned int ui, size_t N) {
-  return before([=] { return touching(nullptr, dstDevice); }, real.cuMemsetD32_v2, dstDevice, ui, N);
-}
-
-CUresult cuMemsetD32_v2_ptds(CUdeviceptr dstDevice, unsigned int ui, size_t N) {
-  return before([=] { return touching(nullptr, dstDevice); }, real.cuMemsetD32_v2_ptds, dstDevice, ui, N);
-}
-
-CUresult cuMemsetD2D8_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height) {
-  return before([=] { return touching(nullptr, dstDevice); }, real.cuMemsetD2D8_v2, dstDevice, dstPitch, uc, Width,
-                Height);
-}
-
-CUresult cuMemsetD2D8_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height) {
-  return before([=] { return touching(nullptr, dstDevice); }, real.cuMemsetD2D8_v2_ptds, dstDevice, dstPitch, uc, Width,
-                Height);
-}
-
-CUresult cuMemsetD2D16_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height) {
-  return before([=] { return touching(nullptr, dstDevice); }, real.cuMemsetD2D16_v2, dstDevice, dstPitch, us, Width,
-                Height);
-}
-
-CUresult cuMemsetD2D16_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height) {
-  return before([=] { return touching(nullptr, dstDevice); }, real.cuMemsetD2D16_v2_ptds, dstDevice, dstPitch, us,
-                Width, Height);
-}
-
-CUresult cuMemsetD2D32_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height) {
-  return before([=] { return touching(nullptr, dstDevice); }, real.cuMemsetD2D32_v2, dstDevice, dstPitch, ui, Width,
-                Height);
-}
-
-CUresult cuMemsetD2D32_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height) {
-  return before([=] { return touching(nullptr, dstDevice); }, real.cuMemsetD2D32_v2_ptds, dstDevice, dstPitch, ui,
-                Width, Height);
 }
 
 CUresult cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream) {

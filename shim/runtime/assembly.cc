@@ -29,6 +29,7 @@ Assembly::Assembly(const Options &options, policy::LimitSource &limits, events::
       admission(devices, contexts, ledger, journal, books, pools, stream_pools, async_pools, room),
       async_memory(devices, ledger, journal, books, pools, stream_pools, async_pools, admission, options.async,
                    options.synchronous_free),
+      sync_memops(pools, imports),
       device_memory({options.pool, options.large_direct, options.limit_managed}, ledger, journal, books, pools,
                     admission, room, async_memory, imports),
       host_memory(books, admission),
@@ -41,9 +42,9 @@ Assembly::Assembly(const Options &options, policy::LimitSource &limits, events::
       context_life(devices, contexts, ledger, books, pools, async_pools, imports, pending, mapped_memory, options.async,
                    options.charge_context),
       sync_and_capture(contexts, captures, pools, async_pools, imports, options.pool || options.async),
-      device_reach(contexts, fences, pools, async_memory, imports),
+      device_reach(contexts, fences, pools, async_memory, imports, sync_memops),
       queries(devices, ledger, pools, stream_pools, default_pools, async_pools, pending, imports, admission, room,
-              async_memory, options.show_limit) {}
+              async_memory, sync_memops, options.show_limit) {}
 
 void Assembly::describe() {
   if (journal.described() || devices.all() == nullptr) {

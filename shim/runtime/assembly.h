@@ -60,6 +60,7 @@ struct Assembly {
   policy::Books books;
   policy::Admission admission;
   policy::AsyncMemory async_memory;
+  policy::SyncMemops sync_memops;
 
   policy::DeviceMemory device_memory;
   policy::HostMemory host_memory;

@@ -8,7 +8,7 @@ import os
 import items
 
 FOLDER = "tests/gpu/questions"
-UNDER_RATION, UNDER_RATION_OVER_SIM = ("vmm", "capture", "edges"), ("capture",)
+UNDER_RATION, UNDER_RATION_OVER_SIM = ("vmm", "capture", "edges", "exports"), ("capture", "exports")
 LIMIT, SECONDS, SECONDS_OVER_SIM = "4GiB", 45, 20
 MOST_DIFFERENCES = 60
 

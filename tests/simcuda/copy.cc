@@ -1,6 +1,6 @@
 // Copies move real bytes, in stream order. Synchronisation follows "API synchronization behavior" of the CUDA manuals:
-// a copy between devices never waits; a synchronous copy that involves the host waits; an asynchronous copy from
-// pageable memory has read the source when it returns. Layer: copy_side.h. Threads: any.
+// a copy between devices waits only where SYNC_MEMOPS is set; a synchronous copy that involves the host waits; an
+// asynchronous copy from pageable memory has read the source when it returns. Layer: copy_side.h. Threads: any.
 #include <algorithm>
 #include <cstring>
 #include <vector>

@@ -47,7 +47,7 @@ Place place(const Context &context, Use use, Reach reach, std::uint64_t address,
 
 Until until(Form form, const Place &target, const Place &source) {
   const bool waits = form == Form::kSynchronous
-                         ? target.on_host() || source.on_host()
+                         ? target.waits() || source.waits()
                          : target.kind == Place::Kind::kPageable || source.kind == Place::Kind::kPageable;
   return waits ? Until::kDone : Until::kQueued;
 }

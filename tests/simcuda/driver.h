@@ -54,9 +54,9 @@ struct Allocation {
   Device *device = nullptr;
   Context *context = nullptr;  // null: memory of a pool or of a graph belongs to no context
   std::uint64_t id = 0;
-  bool freeing = false;  // a free is in progress: a second one is refused
-  bool sync_memops = false;
-  bool published = false;  // other processes may have it open
+  bool freeing = false;      // a free is in progress: a second one is refused
+  bool sync_memops = false;  // synchronous copies and fills of it wait
+  bool published = false;    // other processes may have it open
   std::optional<Import> import = {};
   std::shared_ptr<MemPool> pool = {};
   std::shared_ptr<GraphBlock> graph_block = {};  // of no context, either

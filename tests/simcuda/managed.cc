@@ -83,7 +83,9 @@ CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flag
   if (error != CUDA_SUCCESS) return error;
   auto advised = std::make_unique<Advised>();
   advised->from[address] = {};
-  driver().allocations.at(address).managed = std::move(advised);
+  Allocation &allocation = driver().allocations.at(address);
+  allocation.managed = std::move(advised);
+  allocation.sync_memops = true;  // as a device answers (tests/gpu/results)
   *dptr = address;
   return CUDA_SUCCESS;
 }

@@ -4,6 +4,7 @@
 
 #include "implemented.h"
 #include "tests/simcuda/capture.h"
+#include "tests/simcuda/dma_buf.h"
 #include "tests/simcuda/driver.h"
 #include "tests/simcuda/entry.h"
 #include "tests/simcuda/graph_memory.h"
@@ -40,6 +41,7 @@ std::map<std::uint64_t, Allocation>::iterator allocation_at(std::uint64_t addres
 }
 
 CUresult take_memory(Device &device, AddressSpace *space, std::uint64_t bytes, std::uint64_t *address) {
+  forget_closed_dma_bufs();
   if (space == nullptr || !driver().machine->reserve(device.physical, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
   const auto taken = space->take(bytes);
   if (!taken) {
@@ -90,7 +92,7 @@ void release_allocation(std::map<std::uint64_t, Allocation>::iterator allocation
     return free_graph_block_at_once(allocation);
   } else {
     if (block.published) block.device->space->publish(address, 0);
-    give_memory(*block.device, address, block.bytes);
+    if (!keep_for_dma_bufs(address, block)) give_memory(*block.device, address, block.bytes);
   }
   driver().allocations.erase(allocation);
 }
@@ -152,6 +154,7 @@ CUresult cuMemGetInfo_v2(size_t *free, size_t *total) {
   Lock lock(driver().mutex);
   Context *context = nullptr;
   if (const CUresult error = current(lock, &context); error != CUDA_SUCCESS) return error;
+  forget_closed_dma_bufs();
   const Device &device = *context->device;
   if (free != nullptr) *free = device.bytes - driver().machine->used(device.physical);
   if (total != nullptr) *total = device.bytes;

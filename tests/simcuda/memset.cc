@@ -1,5 +1,5 @@
 // Fills. Even the synchronous form runs asynchronously to the host, as the CUDA manuals say, unless the target is host
-// memory. Layer: fill.h. Threads: any.
+// memory or SYNC_MEMOPS is set on it. Layer: fill.h. Threads: any.
 #include <algorithm>
 #include <cstring>
 
@@ -29,7 +29,7 @@ CUresult fill(CUdeviceptr to, std::size_t pitch, Element value, std::size_t widt
   Work work;
   const CUresult error = plan_fill(*current_or_null(), reach_of(*queue), wanted, &target, &work);
   if (error != CUDA_SUCCESS || !work.run) return error;
-  const bool waits = form == Form::kSynchronous && target.on_host();
+  const bool waits = form == Form::kSynchronous && target.waits();
   return run(lock, queue, form, waits ? Until::kDone : Until::kQueued, std::move(work));
 }
 

@@ -7,7 +7,8 @@ namespace simcuda {
 Place device_place(const Context &context, Use use, Reach reach, std::uint64_t address, std::uint64_t bytes) {
   if (const auto found = allocation_at(address); found != driver().allocations.end()) {
     if (bytes > found->second.requested - (address - found->first)) return {};
-    return {found->second.managed == nullptr ? Place::Kind::kDevice : Place::Kind::kManaged, view_of(address)};
+    return {found->second.managed == nullptr ? Place::Kind::kDevice : Place::Kind::kManaged, view_of(address),
+            found->second.sync_memops};
   }
   if (const auto found = host_block_at(address); found != driver().host_blocks.end()) {
     if (bytes > found->second.bytes - (address - found->first)) return {};

@@ -12,7 +12,9 @@ struct Place {
   enum class Kind { kNowhere, kDevice, kManaged, kPinned, kPageable };
   Kind kind = Kind::kNowhere;
   std::byte *bytes = nullptr;
+  bool marked = false;  // SYNC_MEMOPS
   bool on_host() const { return kind != Kind::kDevice; }
+  bool waits() const { return on_host() || marked; }  // for a synchronous copy or fill
 };
 
 // What work may touch: memory that there is now, or also what a graph allocates by the time that it runs.

@@ -63,7 +63,6 @@ Block block_of(const Mapped &found, const Context &current) {
   block.access = mapping.devices[static_cast<std::size_t>(ordinal_of(*current.device))];
   block.handle_types = mapping.memory->properties.requestedHandleTypes;
   block.rdma = mapping.memory->properties.allocFlags.gpuDirectRDMACapable != 0;
-  block.sync_memops = mapping.sync_memops;
   return block;
 }
 
@@ -212,6 +211,7 @@ CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute 
   return CUDA_SUCCESS;
 }
 
+// Of memory that is mapped the driver does not keep it (tests/gpu/results).
 CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr) {
   if (value == nullptr || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS) return CUDA_ERROR_INVALID_VALUE;
   Lock lock(driver().mutex);
@@ -224,9 +224,7 @@ CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute,
     return CUDA_SUCCESS;
   }
   const auto mapped = mapped_at(ptr);
-  if (!mapped || mapped->mapping == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  mapped->mapping->sync_memops = set != 0;
-  return CUDA_SUCCESS;
+  return mapped && mapped->mapping != nullptr ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
 }
 
 }  // namespace simcuda

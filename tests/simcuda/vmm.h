@@ -51,7 +51,6 @@ struct Mapping {
   std::uint64_t id = 0;
   std::vector<CUmemAccess_flags> devices;  // by ordinal
   CUmemAccess_flags host = CU_MEM_ACCESS_FLAGS_PROT_NONE;
-  bool sync_memops = false;
 };
 
 struct Reservation {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "implemented.h"
+#include "tests/simcuda/dma_buf.h"
 #include "tests/simcuda/driver.h"
 #include "tests/simcuda/entry.h"
 #include "tests/simcuda/vmm.h"
@@ -61,6 +62,7 @@ CUresult check_properties(const CUmemAllocationProp *properties) {
 
 CUresult charge(PhysicalMemory &memory) {
   if (memory.on_host()) return CUDA_SUCCESS;
+  forget_closed_dma_bufs();
   Device *device = nullptr;
   if (const CUresult error = device_of(memory.properties.location.id, &device); error != CUDA_SUCCESS) return error;
   if (!driver().machine->reserve(device->physical, memory.bytes)) return CUDA_ERROR_OUT_OF_MEMORY;

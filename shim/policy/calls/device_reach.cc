@@ -92,6 +92,12 @@ void DeviceReach::seal_frees() noexcept {
   }
 }
 
+bool DeviceReach::is_marked(const Work &work) noexcept {
+  return std::any_of(std::begin(work.addresses), std::end(work.addresses), [this](CUdeviceptr address) {
+    return address != 0 && sync_memops_.is_marked(address).value_or(false);
+  });
+}
+
 DeviceReach::Noted::Noted(DeviceReach &reach, const Work &work, const Used &used) noexcept
     : contexts_(reach.contexts_), fences_(reach.fences_), used_(used) {
   try {

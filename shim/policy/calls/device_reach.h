@@ -1,23 +1,30 @@
 // What is to know of work before it is submitted. Which other devices' memory a context's work may use without peer
 // access (by copies, fills and graphs): a fence for a device's blocks counts only the contexts that may reach it
-// (Contexts::may_reach). And which frees come before it.
+// (Contexts::may_reach). Which frees come before it. And whether a synchronous call has to wait for it (sync_memops.h).
 // Layer: policy/calls. Threads: any; no lock is held across a driver call.
-// Called from: hooks, before the driver's call.
+// Called from: hooks, around the driver's call.
 #pragma once
 
 #include "policy/block_pool/block_pools.h"
 #include "policy/calls/async_memory.h"
+#include "policy/calls/sync_memops.h"
 #include "policy/imports/ipc_importer.h"
 
 namespace ration::policy {
 
 class DeviceReach {
  public:
-  DeviceReach(Contexts &contexts, FenceTracker &fences, BlockPools &pools, AsyncMemory &async, IpcImporter &imports)
-      : contexts_(contexts), fences_(fences), pools_(pools), async_(async), imports_(imports) {}
+  DeviceReach(Contexts &contexts, FenceTracker &fences, BlockPools &pools, AsyncMemory &async, IpcImporter &imports,
+              SyncMemops &sync_memops)
+      : contexts_(contexts),
+        fences_(fences),
+        pools_(pools),
+        async_(async),
+        imports_(imports),
+        sync_memops_(sync_memops) {}
 
   struct Work {
-    CUstream stream = nullptr;
+    CUstream stream = nullptr;      // of a synchronous call: the default one, by its own handle
     CUdeviceptr addresses[2] = {};  // 0: none
     CUcontext parties[2] = {};      // beside those of the stream and of the calling thread
     bool anywhere = false;          // what it uses is not looked at
@@ -76,6 +83,12 @@ class DeviceReach {
   bool may_have_unsealed_frees() const noexcept { return fences_.unsealed_noted(); }
   void seal_frees() noexcept;
 
+  // Whether any block has SYNC_MEMOPS that the driver does not know of: a load. Whether what a call uses has it.
+  bool has_marked_blocks() const noexcept { return sync_memops_.keeps_any(); }
+  bool is_marked(const Work &work) noexcept;
+  // After a synchronous call that succeeded on marked memory: its answer.
+  static CUresult wait(const Work &work) { return SyncMemops::wait(work.stream); }
+
   // Whether a function of the driver that no hook meets may be one of these: a version that is newer than the hooks',
   // or a newer function. `version`: as cuGetProcAddress takes it.
   static bool is_of_family(const char *name, int version);
@@ -93,6 +106,7 @@ class DeviceReach {
   BlockPools &pools_;
   AsyncMemory &async_;
   IpcImporter &imports_;
+  SyncMemops &sync_memops_;
 };
 
 }  // namespace ration::policy

@@ -156,9 +156,8 @@ void Queries::correct_attribute(CUpointer_attribute attribute, CUdeviceptr addre
       }
       return;
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: {
-      const std::optional<bool> marked = is_marked(address);
-      if (marked && !*marked) {
-        put(data, 0U);
+      if (const std::optional<bool> marked = sync_memops_.is_marked(address)) {
+        put(data, *marked ? 1U : 0U);
       }
       return;
     }
@@ -222,18 +221,10 @@ std::uint64_t Queries::buffer_id(CUdeviceptr address) {
   return owner != nullptr ? pools_.blocks_of(owner).name(address, fresh) : imports_.name(address, fresh);
 }
 
-std::optional<bool> Queries::is_marked(CUdeviceptr address) {
-  if (const ContextRef owner = pools_.owner_of(address)) {
-    return pools_.blocks_of(owner).is_marked(address);
-  }
-  return imports_.is_marked(address);
-}
-
 CUresult Queries::set_attribute(CUpointer_attribute attribute, CUdeviceptr address, const void *value,
                                 DriverCall call) {
-  const ContextRef owner = pools_.owner_of(address);
   if (attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || value == nullptr ||
-      (owner == nullptr && !imports_.covers(address) && !async_.is_deferred(address))) {
+      (pools_.owner_of(address) == nullptr && !imports_.covers(address) && !async_.is_deferred(address))) {
     return call();
   }
   if (is_dead(address)) {
@@ -242,13 +233,11 @@ CUresult Queries::set_attribute(CUpointer_attribute attribute, CUdeviceptr addre
   unsigned wanted = 0;
   std::memcpy(&wanted, value, sizeof(wanted));
   const Contexts::Current where = admission_.current();
-  const CUresult result = wanted != 0 ? call() : where.error;
+  const CUresult result = wanted != 0 && !sync_memops_.is_kept_here(address) ? call() : where.error;
   if (result != CUDA_SUCCESS) {
     return result;
   }
-  const bool marked =
-      owner != nullptr ? pools_.blocks_of(owner).mark(address, wanted != 0) : imports_.mark(address, wanted != 0);
-  return marked ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  return sync_memops_.mark(address, wanted != 0) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 }  // namespace ration::policy

@@ -1,9 +1,6 @@
 // What the driver and NVML report about memory, as this process can really have it; and questions about an address,
 // answered for the block around it and not for the slab that the driver knows.
 // Layer: policy/calls. Threads: any; no lock is held across a driver call.
-//
-// The driver knows SYNC_MEMOPS (synchronous copies always wait) of a whole slab. Once one block asks for it, its slab
-// has it: other blocks' copies may wait where they need not, and none ever waits less than it asked for.
 #pragma once
 
 #include <atomic>
@@ -11,6 +8,7 @@
 #include <string_view>
 
 #include "policy/calls/async_memory.h"
+#include "policy/calls/sync_memops.h"
 #include "policy/devices/memory_figures.h"
 #include "policy/driver_pools/default_pools.h"
 #include "policy/imports/ipc_importer.h"
@@ -23,7 +21,7 @@ class Queries {
   // `show_limit`: the limit is reported as the size of the device.
   Queries(Devices &devices, ledger::Ledger &ledger, BlockPools &pools, StreamPools &stream_pools,
           DefaultPools &default_pools, AsyncPools &pools_async, PendingFrees &pending, IpcImporter &imports,
-          Admission &admission, RoomMaker &room, AsyncMemory &async, bool show_limit)
+          Admission &admission, RoomMaker &room, AsyncMemory &async, SyncMemops &sync_memops, bool show_limit)
       : devices_(devices),
         ledger_(ledger),
         pools_(pools),
@@ -35,6 +33,7 @@ class Queries {
         admission_(admission),
         room_(room),
         async_(async),
+        sync_memops_(sync_memops),
         show_limit_(show_limit) {}
 
   // Corrects the driver's total and free bytes of the current device. NULL-safe.
@@ -64,9 +63,8 @@ class Queries {
                         const std::optional<std::uint64_t> &shown);
   // What the program sees as the device's size: the smaller of its own limit and its groups'. nullopt: the real size.
   std::optional<std::uint64_t> shown_limit(const Device &device) const;
-  // Of a pool's block or an imported one: its BUFFER_ID, 0 for any other; whether SYNC_MEMOPS is set.
+  // Of a pool's block or an imported one: its BUFFER_ID, 0 for any other.
   std::uint64_t buffer_id(CUdeviceptr address);
-  std::optional<bool> is_marked(CUdeviceptr address);
 
   Devices &devices_;
   ledger::Ledger &ledger_;
@@ -79,6 +77,7 @@ class Queries {
   Admission &admission_;
   RoomMaker &room_;
   AsyncMemory &async_;
+  SyncMemops &sync_memops_;
   const bool show_limit_;
   std::atomic<std::uint64_t> ids_given_{1};
 };

@@ -18,10 +18,9 @@ struct Attribute {
   const char *name;
 };
 
-// As in cuda.h of CUDA 13.0; the simulated driver's has neither.
+// As in cuda.h of CUDA 13.0; the simulated driver's does not have it.
 constexpr auto kIsDecompressCapable = static_cast<CUpointer_attribute>(21);
-constexpr int kDmaBuf = 1;  // CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD
-using HandleForRange = CUresult(void *handle, CUdeviceptr, std::size_t bytes, int type, unsigned long long flags);
+using HandleForRange = decltype(cuMemGetHandleForAddressRange);
 
 // Values that are addresses or identities differ from run to run; they are compared below instead.
 constexpr Attribute kAttributes[] = {
@@ -140,7 +139,7 @@ void describe_dma_buf(Test &test, CUdeviceptr base) {
   auto *const handle_for_range = reinterpret_cast<HandleForRange *>(export_of("cuMemGetHandleForAddressRange"));
   const auto ask = [&](const std::string &name, std::size_t offset, std::size_t bytes) {
     int file = -1;
-    const CUresult code = handle_for_range(&file, base + offset, bytes, kDmaBuf, 0);
+    const CUresult code = handle_for_range(&file, base + offset, bytes, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0);
     test.code("dma_buf_" + name + "_code", code);
     if (file >= 0) close(file);
   };

@@ -67,6 +67,17 @@ def own_identity(machine):
     expect("the exporter's own", [exporter.do(f"identity own{i}").split()[1] for i in range(2)], ["0", "0"])
 
 
+def synchronous(machine):
+    """Fills of an opened block have ended when they return, where its opener asks for it."""
+    exporter, importer = machine.peer(), machine.peer(SIMCUDA_LATENCY_US="1000")
+    exporter.do("take 20000 1", "take 20000 2")
+    importer.do(*(f"open {exporter.share(f'own{i}')}" for i in range(2)), "synchronous opened1 1")
+    for value in range(3, 8):
+        expect("ended", importer.do(f"fill opened1 {value} 20000"), "0")
+    expect("seen by its owner", exporter.do("read own1 20000"), "7")
+    importer.do("fill opened0 3 20000", "wait", "close opened1", "wait")
+
+
 def of_one_slab(machine):
     exporter, importer = machine.peer(), machine.peer()
     for value in range(4):
@@ -244,6 +255,7 @@ main({
     "both ways by the call of CUDA 4.1": peers(both_ways("open_v1")),
     "the range of one block only": peers(own_range),
     "an identity of its own": peers(own_identity),
+    "synchronous fills": peers(synchronous),
     "several blocks of one slab": peers(of_one_slab),
     "freed while it is open": peers(freed_while_open),
     "its opener is killed": peers(opener_killed),

@@ -1,5 +1,6 @@
 // granules CASE: what a pool of granules serves that one of slabs cannot. Prints a line for each answer.
 #include <stdio.h>
+#include <unistd.h>
 
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
@@ -53,6 +54,45 @@ void every_second() {
   report("every byte is its owner's", right ? 0 : 1);
   report("cuMemFree", cuMemFree_v2(large));
   report("again", cuMemFree_v2(large));
+}
+
+// The physical memory behind each page of a block.
+std::vector<unsigned long long> memory_of(CUdeviceptr block, size_t bytes) {
+  std::vector<unsigned long long> pages;
+  for (size_t at = 0; at < bytes; at += 2 * kMiB) {
+    cuPointerGetAttribute(&pages.emplace_back(), CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID, block + at);
+  }
+  return pages;
+}
+
+int export_range(const char *what, CUdeviceptr address, size_t bytes) {
+  int file = -1;
+  report(what, cuMemGetHandleForAddressRange(&file, address, bytes, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0));
+  return file;
+}
+
+// A block of granules that lie apart has DMA-BUFs, and keeps its memory whatever else is freed and asked for.
+void exported() {
+  std::vector<CUdeviceptr> blocks = fill(4 * kMiB);
+  for (size_t i = 0; i < blocks.size(); i += 2) cuMemFree_v2(blocks[i]);
+  const size_t bytes = blocks.size() / 2 * 4 * kMiB;
+  CUdeviceptr large = 0;
+  report("cuMemAlloc", cuMemAlloc_v2(&large, bytes));
+  const int all = export_range("all of it", large, bytes), part = export_range("a part", large + 3 * kMiB, 6 * kMiB);
+  report("its bytes", lseek(all, 0, SEEK_END) == static_cast<off_t>(bytes) ? 0 : 1);
+  report("descriptors", all >= 0 && part >= 0 && all != part ? 0 : 1);
+  export_range("no whole pages", large + 512, 4096);
+  cuMemsetD8_v2(large, 201, bytes);
+  const std::vector<unsigned long long> before = memory_of(large, bytes);
+  for (size_t i = 1; i < blocks.size(); i += 2) cuMemFree_v2(blocks[i]);
+  CUdeviceptr managed = 0;
+  report("cuMemAllocManaged", cuMemAllocManaged(&managed, bytes / 2, CU_MEM_ATTACH_GLOBAL));
+  free_all(fill(2 * kMiB));
+  report("the same memory", memory_of(large, bytes) == before ? 0 : 1);
+  report("every byte is its owner's", holds(large, bytes, 201) ? 0 : 1);
+  close(all);
+  close(part);
+  report("cuMemFree", cuMemFree_v2(large));
 }
 
 // After the pool was full and is free, every other door gets the room, and then the pool again.
@@ -152,6 +192,8 @@ int main(int count, char **words) {
   }
   if (name == "every_second") {
     every_second();
+  } else if (name == "exported") {
+    exported();
   } else if (name == "doors") {
     doors();
   } else if (name == "busy") {

@@ -15,6 +15,8 @@ INVALID = 1
 ANSWERS = {
     "every_second": [f"blocks: {64 * MIB // (4 * MIB)}", "cuMemAlloc: 0", "cuMemsetD8: 0", "cuMemGetAddressRange: 0", "the range: 0",
                      "every byte is its owner's: 0", "cuMemFree: 0", f"again: {INVALID}"],
+    "exported": ["cuMemAlloc: 0", "all of it: 0", "a part: 0", "its bytes: 0", "descriptors: 0", f"no whole pages: {INVALID}", "cuMemAllocManaged: 0",
+                 "the same memory: 0", "every byte is its owner's: 0", "cuMemFree: 0"],
     "doors": ["managed: 16", "handles: 16", "blocks: 16"],
     "busy": ["cuMemAllocManaged: 0"],
     "lives": ["blocks: 16", "cuMemAlloc: 0"] * 3,
@@ -22,12 +24,12 @@ ANSWERS = {
                   "cuMemsetD8: 0", "cuCtxSynchronize: 0"],
 }
 
-STITCHES = {"every_second": [1], "lives": [3]}  # at least so many blocks
+STITCHES = {"every_second": [1], "exported": [1], "lives": [3]}  # at least so many blocks
 
 
 def answered(case, settings):
     def one(folder):
-        limit = 64 * MIB if case == "every_second" else GIB
+        limit = 64 * MIB if case in ("every_second", "exported") else GIB
         done = run("granules", case, folder=folder, RATION_MODE="pool", RATION_BACKING="vmm", RATION_LIMIT=limit, **settings)
         expect("status", (done.status, done.err), (0, ""))
         expect("answers", done.out.splitlines(), ANSWERS[case])

@@ -278,6 +278,9 @@ void obey(Peer &peer, const std::string &text) {
     answer(code != CUDA_SUCCESS ? code : fill(block, value, number));
   } else if (op == "write" && line >> which >> value >> number) {
     answer(fill(named(peer, which), value, number));
+  } else if (op == "fill" && line >> which >> value >> number) {  // and whether that has ended
+    const CUresult code = cuMemsetD8(named(peer, which), static_cast<unsigned char>(value), number);
+    answer(code, std::to_string(cuStreamQuery(nullptr)));
   } else if (op == "write_later" && line >> which >> value >> number) {
     answer(cuMemsetD8Async(named(peer, which), static_cast<unsigned char>(value), number, nullptr));
   } else if (op == "wait") {

@@ -32,6 +32,46 @@ TEST_CASE("a device pointer has its context, kind, device and range") {
   CHECK(cuPointerGetAttribute(&host, CU_POINTER_ATTRIBUTE_HOST_POINTER, address) == CUDA_ERROR_INVALID_VALUE);
 }
 
+void mark(CUdeviceptr address, unsigned value) {
+  REQUIRE(cuPointerSetAttribute(&value, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, address) == CUDA_SUCCESS);
+  CHECK(attribute<unsigned>(CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, address) == value);
+}
+
+TEST_CASE("SYNC_MEMOPS can be set on plain, stream-ordered and managed memory, and managed memory has it") {
+  const CurrentContext context;
+  CUdeviceptr pooled = 0, managed = 0;
+  const CUdeviceptr plain = device_memory(kMiB);
+  REQUIRE(cuMemAllocAsync(&pooled, kMiB, nullptr) == CUDA_SUCCESS);
+  REQUIRE(cuMemAllocManaged(&managed, kMiB, CU_MEM_ATTACH_GLOBAL) == CUDA_SUCCESS);
+  for (const CUdeviceptr block : {plain, pooled, managed}) {
+    CHECK(attribute<unsigned>(CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, block) == (block == managed ? 1u : 0u));
+    mark(block + 5, 1);
+    CHECK(cuMemFree(block) == CUDA_SUCCESS);
+  }
+  CHECK(cuCtxSynchronize() == CUDA_SUCCESS);  // the pool gives its memory back
+}
+
+TEST_CASE("a synchronous copy or fill has ended when it returns where SYNC_MEMOPS is set") {
+  const CurrentContext context;
+  const CUdeviceptr marked = device_memory(kMiB), other = device_memory(kMiB);
+  mark(marked, 1);
+  CUDA_MEMCPY2D box = {};
+  box.srcMemoryType = box.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  box.srcDevice = other;
+  box.dstDevice = marked;
+  box.srcPitch = box.dstPitch = box.WidthInBytes = 1024;
+  box.Height = 16;
+  const auto ends = [](CUresult called) {
+    CHECK(called == CUDA_SUCCESS);
+    CHECK(cuStreamQuery(CU_STREAM_LEGACY) == CUDA_SUCCESS);
+  };
+  ends(cuMemsetD8(marked, 1, kMiB));
+  ends(cuMemsetD2D32(marked, 1024, 1, 16, 16));
+  ends(cuMemcpyDtoD(marked, other, kMiB));
+  ends(cuMemcpyDtoD(other, marked, kMiB));
+  ends(cuMemcpy2D(&box));
+}
+
 TEST_CASE("two allocations never have the same buffer number, even at one address") {
   const CurrentContext context;
   const CUdeviceptr first = device_memory(kMiB);

@@ -36,9 +36,18 @@ TEST_CASE("a mapped address belongs to a device and to no context, and has no le
   CHECK(cuIpcGetMemHandle(&handle, address) == CUDA_ERROR_INVALID_VALUE);
   void *host = nullptr;
   CHECK(cuPointerGetAttribute(&host, CU_POINTER_ATTRIBUTE_HOST_POINTER, address) == CUDA_ERROR_INVALID_VALUE);
-  unsigned on = 1;
-  REQUIRE(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, address) == CUDA_SUCCESS);
-  CHECK(attribute<unsigned>(CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, address) == 1);
+}
+
+TEST_CASE("SYNC_MEMOPS cannot be set on mapped memory, and is not set there") {
+  const CurrentContext context;
+  const MappedRange range;
+  const unsigned on = 1;
+  CHECK(attribute<unsigned>(CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, range.address()) == 0);
+  CHECK(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, range.address()) == CUDA_ERROR_NOT_SUPPORTED);
+  CHECK(attribute<unsigned>(CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, range.address()) == 0);
+  const CUdeviceptr nothing = reserved(kGranule);
+  CHECK(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, nothing) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuMemAddressFree(nothing, kGranule) == CUDA_SUCCESS);
 }
 
 TEST_CASE("the reported access is the current device's") {

@@ -1,5 +1,5 @@
-/* Virtual memory management: the prototypes that simcuda implements, by ELF export name. Read by C, C++ and by
- * generate.py, which generates an exported entry point for each; checked against cuda.h
+/* Virtual memory management and DMA-BUFs: the prototypes that simcuda implements, by ELF export name. Read by C, C++
+ * and by generate.py, which generates an exported entry point for each; checked against cuda.h
  * (tests/unit/driver/abi_test.cc).
  */
 #ifndef SIMCUDA_API_VMM_H_
@@ -30,6 +30,8 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAlloc
 CUresult cuMemUnmap(CUdeviceptr ptr, size_t size);
 CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count);
 CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr ptr);
+CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dptr, size_t size, CUmemRangeHandleType handleType,
+                                       unsigned long long flags);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,41 @@
+#include "policy/calls/sync_memops.h"
+
+#include "policy/contexts/captures.h"
+
+namespace ration::policy {
+
+using driver::real;
+
+bool SyncMemops::is_kept_here(CUdeviceptr address) {
+  if (!real.cuStreamSynchronize.present()) {
+    return false;
+  }
+  const ContextRef owner = pools_.owner_of(address);
+  return owner != nullptr ? BlockPools::has_granules(*owner) : imports_.opener_in_granules(address) != nullptr;
+}
+
+bool SyncMemops::mark(CUdeviceptr address, bool marked) {
+  if (marked && is_kept_here(address)) {
+    keeps_any_.store(true, std::memory_order_relaxed);
+  }
+  const ContextRef owner = pools_.owner_of(address);
+  return owner != nullptr ? pools_.blocks_of(owner).mark(address, marked) : imports_.mark(address, marked);
+}
+
+std::optional<bool> SyncMemops::is_marked(CUdeviceptr address) {
+  const ContextRef owner = pools_.owner_of(address);
+  return owner != nullptr ? std::optional(pools_.blocks_of(owner).is_marked(address)) : imports_.is_marked(address);
+}
+
+// The wait loses no capture: in relaxed mode none of another stream, and a stream that captures has nothing to wait
+// for.
+CUresult SyncMemops::wait(CUstream stream) {
+  const RelaxedCapture relaxed;
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  const CUresult asked = capture_status(stream, status);
+  const bool captures =
+      asked == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT || (asked == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_NONE);
+  return captures ? CUDA_SUCCESS : real.cuStreamSynchronize(stream);
+}
+
+}  // namespace ration::policy

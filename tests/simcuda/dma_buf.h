@@ -1,0 +1,16 @@
+// DMA-BUFs: descriptors by which other devices reach a range of device memory. While one is open its memory stays
+// charged, freed or not, as the driver keeps it; only stream-ordered memory goes back to its pool.
+// Layer: driver.h, memory_file.h. Threads: under Driver::mutex. Owns: a descriptor for each that is open.
+#pragma once
+#include <cstdint>
+
+namespace simcuda {
+
+struct Allocation;
+
+// Keeps a freed block's memory for the DMA-BUFs of it that are open. False: there is none.
+bool keep_for_dma_bufs(std::uint64_t address, const Allocation &block);
+// Gives back what only those kept that are closed by now.
+void forget_closed_dma_bufs();
+
+}  // namespace simcuda
