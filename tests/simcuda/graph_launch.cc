@@ -34,7 +34,7 @@ bool being_freed(const GraphBlock &block) {
   return driver().allocations.at(block.address).freeing;
 }
 
-// Are the blocks there that the graph is to free, and away those that it is to allocate?
+// Whether the blocks that it frees for another graph are live, and those that it allocates are not or are freed first.
 bool blocks_fit(const GraphExec &exec, const Blocks &live) {
   for (const auto &block : live) {
     if (!exec.frees_at_launch() || being_freed(*block)) return false;

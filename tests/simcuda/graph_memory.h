@@ -13,7 +13,7 @@
 
 namespace simcuda {
 
-// Owns: its addresses. Whoever can launch, use or free the block holds a reference.
+// Owns: its addresses. Its graphs, their executable copies and its live allocation hold a reference each.
 struct GraphBlock : std::enable_shared_from_this<GraphBlock> {
   Device *device = nullptr;
   std::uint64_t address = 0;
