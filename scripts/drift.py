@@ -9,7 +9,6 @@ Names each function that the catalogue lacks, those first that have to do with m
 a one needs an entry in the catalogue and a statement in tests/coverage.txt. The exit status is 1 if there is one, 3 if no
 package index answers.
 """
-import json
 import pathlib
 import re
 import subprocess
@@ -17,7 +16,9 @@ import sys
 import tempfile
 import zipfile
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.dont_write_bytecode = True  # the source tree is only read
+from catalogue_names import known_exports  # noqa: E402
+
 DECLARATIONS = "cuda/bindings/cydriver.pxd"
 FUNCTION = re.compile(r"^cdef \w[\w *]*?\b(cu[A-Z]\w*)\(", re.M)
 # Parts of the names of functions that take, return, share, map or describe memory, or decide when it can be reused.
@@ -32,12 +33,6 @@ def functions_in(path):
     else:
         text = pathlib.Path(path).read_text(encoding="utf-8")
     return set(FUNCTION.findall(text))
-
-
-def known():
-    catalogue = json.loads((ROOT / "tests/simcuda/cuda_memory_api.json").read_text(encoding="utf-8"))
-    interop = (ROOT / "tests/simcuda/interop_exports.txt").read_text(encoding="ascii").split("\n")
-    return {entry["symbol"] for entry in catalogue["exports"]} | {name for name in interop if name.startswith("cu")}
 
 
 def missing(declared, listed):
@@ -64,7 +59,7 @@ def newest(folder):
 
 
 def self_test():
-    listed = known()
+    listed = known_exports()
     wrong = []
     for name in ("cuMemAlloc_v2", "cuStreamBeginRecaptureToGraph", "cuGraphAddNode_v3", "cuDeviceGetCount"):
         if missing(listed, listed - {name}) != [name]:
@@ -84,13 +79,13 @@ def main():
     if sys.argv[1:] == ["--self-test"]:
         return self_test()
     if len(sys.argv) == 2:
-        return report(pathlib.Path(sys.argv[1]).name, functions_in(sys.argv[1]), known())
+        return report(pathlib.Path(sys.argv[1]).name, functions_in(sys.argv[1]), known_exports())
     if len(sys.argv) != 1:
         print(__doc__)
         return 2
     with tempfile.TemporaryDirectory() as folder:
         wheel = newest(folder)
-        return 3 if wheel is None else report(wheel.name, functions_in(wheel), known())
+        return 3 if wheel is None else report(wheel.name, functions_in(wheel), known_exports())
 
 
 sys.exit(main())

@@ -21,11 +21,29 @@ struct RationThread {
   unsigned held_unnoted;
 };
 
+/* Names that the program asked for (base/asked_names.h): each counts once. */
+enum { RATION_NAMES_KEPT = 64, RATION_NAMES_COUNTED = 1536 };
+struct RationName {
+  uint32_t is_written;
+  char text[108];
+};
+struct RationNames {
+  uint32_t count;     /* stops at RATION_NAMES_COUNTED */
+  uint32_t of_memory; /* of them: may take memory */
+  uint32_t others;    /* of them: may not */
+  uint32_t kept;      /* places of `first` that were given out, and asked for in vain */
+  struct RationName first[RATION_NAMES_KEPT];
+  uint32_t seen[2048]; /* hashes of the names, open addressing; 0: free */
+};
+
 /* How often each route was taken; for display only, so racing increments may be lost. */
 struct RationCoverage {
-  uint64_t dlsym;            /* dlsym and dlvsym answers swapped */
-  uint64_t get_proc_address; /* cuGetProcAddress answers swapped */
-  uint64_t unknown_versions; /* a hooked name requested in an unknown version: not swapped */
+  uint64_t dlsym;                   /* dlsym and dlvsym answers swapped */
+  uint64_t get_proc_address;        /* cuGetProcAddress answers swapped */
+  uint64_t unknown_versions;        /* a hooked name requested in an unknown version: not swapped */
+  struct RationNames unknown_names; /* functions that the driver has and the catalogue lacks */
+  struct RationNames newer;         /* what `unknown_versions` counts, as NAME@VERSION */
+  void (*changed)(void);            /* of the core, NULL before it has started: called after a name was added */
 };
 
 /* preloaded library -> core */

@@ -4,7 +4,9 @@
 namespace ration::cli {
 
 inline constexpr int kProblemSeen = 1;  // ps and top: something could not be read, so the output is incomplete
+inline constexpr int kNoAnswer = 1;     // doctor: the log does not say
 inline constexpr int kUsageError = 2;   // of every verb but run
+inline constexpr int kUnreadable = 2;   // doctor: no whole log
 inline constexpr int kOurError = 125;   // a bad option or setting, a limit that cannot be enforced: nothing was started
 inline constexpr int kNotExecutable = 126;
 inline constexpr int kNotFound = 127;

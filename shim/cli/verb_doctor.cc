@@ -1,34 +1,44 @@
-// `ration doctor`: prints what Ration covers. Layer: cli.
+// `ration doctor`: prints what Ration covers, or explains what a program asked for beyond that. Layer: cli.
 #include <iostream>
 
 #include "cli/coverage.h"
 #include "cli/exit_status.h"
 #include "cli/log.h"
+#include "cli/unknown_functions.h"
 #include "cli/verbs.h"
 
 namespace ration::cli {
 
 namespace {
 
-bool print_coverage(bool json) {
-  if (json) {
-    std::cout << coverage_json(coverage_rows()) << '\n';
-    return flush_stdout();
-  }
-  for (const std::string &line : coverage_text(coverage_rows())) {
+int print(const std::vector<std::string> &lines) {
+  for (const std::string &line : lines) {
     std::cout << line << '\n';
   }
-  return flush_stdout();
+  return flush_stdout() ? 0 : kOurError;
+}
+
+int explain(const std::string &log, bool json) {
+  const auto read = read_log_end(log);
+  if (const auto *problem = std::get_if<LogProblem>(&read)) {
+    log_line(log + ": " + problem->line);
+    return problem->status;
+  }
+  const auto &end = std::get<LogEnd>(read);
+  return print(json ? std::vector{unknown_functions_json(log, end)} : unknown_functions_text(log, end));
 }
 
 }  // namespace
 
 int run_verb(const DoctorRequest &request) {
-  if (!request.coverage) {
-    log_line("doctor needs --coverage");
+  if (request.coverage == request.log.has_value()) {
+    log_line("doctor needs either --coverage or a log");
     return kUsageError;
   }
-  return print_coverage(request.json) ? 0 : kOurError;
+  if (request.log) {
+    return explain(*request.log, request.json);
+  }
+  return print(request.json ? std::vector{coverage_json(coverage_rows())} : coverage_text(coverage_rows()));
 }
 
 }  // namespace ration::cli

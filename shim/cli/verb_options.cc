@@ -67,6 +67,8 @@ constexpr const char *kTopFooter =
     "restored.";
 
 constexpr const char *kDoctorFooter =
+    "LOG, written with --log: which functions its program asked the driver for that Ration does not know, or not in\n"
+    "that version, what that means, and what can be done about it. A process that was killed has not written them.\n"
     "--coverage prints a line for each driver export that concerns memory: the CUDA version that introduced it, the\n"
     "action in our catalogue of the driver (POOL, COUNT, VIRT, XLATE, WATCH, WRAP), what Ration does, and its tests.\n"
     "hooked: Ration handles it. passed on: it goes to the driver, because it cannot exceed the limit. GAP: it can "
@@ -74,8 +76,9 @@ constexpr const char *kDoctorFooter =
     "the limit, or its answer is wrong.\n\n"
     "Examples:\n"
     "  ration doctor --coverage | grep GAP\n"
-    "  ration doctor --coverage --json | jq '.rows[] | select(.standing == \"gap\") | .export'\n\n"
-    "Exit status: 0; 2 a bad option; 125 the output could not be written.";
+    "  ration doctor --coverage --json | jq '.rows[] | select(.standing == \"gap\") | .export'\n"
+    "  ration run --log run.jsonl -- ./train && ration doctor run.jsonl\n\n"
+    "Exit status: 0; 1 the log does not say; 2 a bad option, or no whole log; 125 the output could not be written.";
 
 class RunFormatter : public CLI::Formatter {
  public:
@@ -163,6 +166,7 @@ void describe_top(CLI::App &verb, TopRequest &request) {
 void describe_doctor(CLI::App &verb, DoctorRequest &request) {
   verb.add_flag("--coverage", request.coverage, "print what Ration does about each driver function");
   verb.add_flag("--json", request.json, "one JSON object");
+  verb.add_option("LOG", request.log, "a log: which functions its program asked for that Ration does not know");
   verb.footer(kDoctorFooter);
 }
 
@@ -196,7 +200,7 @@ std::variant<Request, int> parse_arguments(std::vector<std::string> words) {
   add("run", "run a command under a limit", describe_run, run);
   add("ps", "print how much device memory each process holds", describe_ps, ps);
   add("top", "show how much device memory each process holds, live", describe_top, top);
-  add("doctor", "print what Ration covers", describe_doctor, doctor);
+  add("doctor", "print what Ration covers, or what a program asked for beyond that", describe_doctor, doctor);
   add("env", "print the settings in force and their sources", describe_env, env);
   add("config", "list the settings files, or check one", describe_config, config);
 

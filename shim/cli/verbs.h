@@ -42,6 +42,7 @@ struct TopRequest {
 
 struct DoctorRequest {
   bool coverage = false;
+  std::optional<std::string> log;
   bool json = false;
 };
 

@@ -74,7 +74,8 @@ NamedHook by_name(const char *name, int version, cuuint64_t flags) {
       continue;
     }
     // Rows of one name are in ascending order of version; of equal versions a per-thread row follows the plain one.
-    answer = {version > kKnownVersion ? Match::unknown_version : Match::known, static_cast<Hook>(row)};
+    const bool is_known = version <= kKnownVersion && knows(flags);
+    answer = {is_known ? Match::known : Match::unknown_version, static_cast<Hook>(row)};
   }
   return answer;
 }

@@ -84,13 +84,19 @@ extern const Identity identities[kHookCount];
 // The newest CUDA version of the table's ABIs; a later version may have changed a signature.
 inline constexpr int kKnownVersion = 13050;
 
+// Whether the table's streams are all that these flags can mean.
+constexpr bool knows(cuuint64_t flags) {
+  return (flags & ~(CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM)) == 0;
+}
+
 enum class Match { none, known, unknown_version };
 struct NamedHook {
   Match match;
   Hook hook;
 };
 // The row that cuGetProcAddress means by (name, version, flags): the newest ABI not above `version`; the per-thread
-// flag prefers a per-thread row and falls back. Driver API manual, "Driver Entry Point Access".
+// flag prefers a per-thread row and falls back. Driver API manual, "Driver Entry Point Access". Under other flags no
+// version is known.
 NamedHook by_name(const char *name, int version, cuuint64_t flags);
 
 // The row of the address that the driver returned for (name, version, flags). If two exports share the address, by_name

@@ -213,7 +213,7 @@ bool Journal::write(Line *line) {
 bool Journal::add(Line &lines, std::uint64_t seq) {
   const std::size_t size = lines.text.size();
   if (ended_) {
-    format_end(lines, *tally_, dropped_in_all_, unknown_versions_);
+    format_end(lines, *tally_, dropped_in_all_, asked_);
     close_line(lines, now_ns(), seq + 1);
   }
   return file_.write({lines.text.data(), lines.text.size()}, lines.text.size() - size);
@@ -245,7 +245,16 @@ template void Journal::record(const Wait &) noexcept;
 template void Journal::record(const Trim &) noexcept;
 template void Journal::record(const Sample &) noexcept;
 
-void Journal::end(std::uint64_t unknown_versions) noexcept try {
+void Journal::publish(const RationCoverage &asked) noexcept {
+  if (!is_inherited()) {
+    asked_names_.publish(asked, *tally_);
+  }
+}
+
+void Journal::end(const RationCoverage *asked) noexcept try {
+  if (asked != nullptr) {
+    publish(*asked);
+  }
   if (!logging_ || is_inherited()) {
     return;
   }
@@ -256,7 +265,7 @@ void Journal::end(std::uint64_t unknown_versions) noexcept try {
   if (ended_) {
     return;
   }
-  unknown_versions_ = unknown_versions;
+  asked_ = asked;
   ended_ = true;
   if (!write(nullptr)) {
     mend_end();

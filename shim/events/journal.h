@@ -10,6 +10,8 @@
 
 #include "base/address_space.h"
 #include "base/lock.h"
+#include "core_abi.h"
+#include "events/asked_names.h"
 #include "events/event.h"
 #include "events/log_file.h"
 #include "events/summary_page.h"
@@ -48,8 +50,11 @@ class Journal {
   void count_null_free() noexcept { bump(tally_->null_frees); }
 
   // Writes the `end` record. Later events (destructors run after atexit handlers) rewrite it, so the last line stays a
-  // correct `end`.
-  void end(std::uint64_t unknown_versions) noexcept;
+  // correct `end`. `asked` may be null; it outlives the journal.
+  void end(const RationCoverage *asked) noexcept;
+
+  // After a name was added to what the program asked for.
+  void publish(const RationCoverage &asked) noexcept;
 
   const SummaryPage &tally() const { return *tally_; }
 
@@ -93,6 +98,7 @@ class Journal {
   Process process_;
   std::uint64_t start_ns_;
   SummaryPage *tally_;
+  AskedNames asked_names_;
   bool logging_ = false;
   std::atomic<bool> described_{false};
 
@@ -103,7 +109,7 @@ class Journal {
   std::uint64_t dropped_ GUARDED_BY(writer_) = 0;  // lost since the last `dropped` record
   std::uint64_t dropped_in_all_ GUARDED_BY(writer_) = 0;
   bool ended_ GUARDED_BY(writer_) = false;
-  std::uint64_t unknown_versions_ GUARDED_BY(writer_) = 0;
+  const RationCoverage *asked_ GUARDED_BY(writer_) = nullptr;
 };
 
 }  // namespace ration::events

@@ -1,5 +1,8 @@
 #include "events/json_lines.h"
 
+#include "base/asked_names.h"
+
+#include <cstring>
 #include <iterator>
 #include <nlohmann/json.hpp>
 
@@ -17,6 +20,11 @@ void add(Line &line, fmt::format_string<Values...> format, Values &&...values) {
 
 std::uint64_t load(const std::atomic<std::uint64_t> &value) {
   return value.load(std::memory_order_relaxed);
+}
+
+template <class Number>
+std::uint64_t load(const Number &value) {
+  return __atomic_load_n(&value, __ATOMIC_RELAXED);
 }
 
 }  // namespace
@@ -107,7 +115,27 @@ void format_dropped(Line &line, std::uint64_t count) {
   add(line, R"({{"t":"dropped","count":{})", count);
 }
 
-void format_end(Line &line, const SummaryPage &tally, std::uint64_t dropped, std::uint64_t unknown_versions) {
+// A line is written whole or not at all while it stays within a page of the file (README.md, Lines).
+constexpr std::size_t kEndAtMost = 4000;  // of the end, without `dropped`, `ts` and `seq`
+constexpr std::size_t kForNewer = 700;    // of that
+
+// The names that were kept, those first that may take memory, as long as the line is not longer than `at_most`.
+void add_names(Line &line, const char *key, const RationNames *names, std::size_t at_most) {
+  add(line, R"("{}":[)", key);
+  const char *comma = "";
+  for (const bool of_memory : {true, false}) {
+    for (unsigned place = 0; names != nullptr && place < RATION_NAMES_KEPT; ++place) {
+      const char *name = name_at(*names, place);
+      if (name != nullptr && may_take_memory(name) == of_memory && line.text.size() + std::strlen(name) < at_most) {
+        add(line, R"({}"{}")", comma, name);
+        comma = ",";
+      }
+    }
+  }
+  add(line, "],");
+}
+
+void format_end(Line &line, const SummaryPage &tally, std::uint64_t dropped, const RationCoverage *asked) {
   const auto devices = static_cast<int>(tally.device_count.load(std::memory_order_relaxed));
   std::uint64_t allocs = 0;
   std::uint64_t frees = 0;
@@ -137,9 +165,14 @@ void format_end(Line &line, const SummaryPage &tally, std::uint64_t dropped, std
   add(line,
       R"({{"t":"end","status":"exit","peak":[{}],"reserved_peak":[{}],"live":[{}],"granules_peak":[{}],"stitched":[{}],)"
       R"("allocs":{},"frees":{},"ooms":{},"refused_ipc":{},"waits":{},"failed_allocs":{},"failed_frees":{},)"
-      R"("null_frees":{},"unknown_versions":{},"dropped":{})",
+      R"("null_frees":{},)",
       peaks, reserved_peaks, live, granules, stitched, allocs, frees, denied, load(tally.refused_shares), waits,
-      load(tally.failed_allocs), load(tally.failed_frees), load(tally.null_frees), unknown_versions, dropped);
+      load(tally.failed_allocs), load(tally.failed_frees), load(tally.null_frees));
+  add(line, R"("unknown_names":{},)", asked != nullptr ? load(asked->unknown_names.count) : 0);
+  add_names(line, "unknown", asked != nullptr ? &asked->unknown_names : nullptr, kEndAtMost - kForNewer);
+  add(line, R"("unknown_versions":{},)", asked != nullptr ? load(asked->unknown_versions) : 0);
+  add_names(line, "newer", asked != nullptr ? &asked->newer : nullptr, kEndAtMost);
+  add(line, R"("dropped":{})", dropped);
 }
 
 void close_line(Line &line, std::uint64_t ts_ns, std::uint64_t seq) {

@@ -7,6 +7,7 @@
 
 #include <string>
 
+#include "core_abi.h"
 #include "events/event.h"
 #include "events/summary_page.h"
 
@@ -29,7 +30,8 @@ void format(Line &line, const Wait &event, int thread);
 void format(Line &line, const Trim &event, int thread);
 void format(Line &line, const Sample &event, int thread);
 void format_dropped(Line &line, std::uint64_t count);
-void format_end(Line &line, const SummaryPage &tally, std::uint64_t dropped, std::uint64_t unknown_versions);
+// `asked`: what the program asked the driver for; may be null.
+void format_end(Line &line, const SummaryPage &tally, std::uint64_t dropped, const RationCoverage *asked);
 void close_line(Line &line, std::uint64_t ts_ns, std::uint64_t seq);
 
 // The whole first line, with its newline. Replaces bytes that are not UTF-8.

@@ -114,6 +114,12 @@ bool read_summary(const std::string &file, Summary &summary) {
     summary.refused_shares = load(page->refused_shares);
     summary.host_bytes = load(page->host_bytes);
     summary.host_peak_bytes = load(page->host_peak_bytes);
+    summary.unknown_of_memory = load(page->unknown_of_memory);
+    for (const SummaryPage::Name &name : page->unknown) {
+      if (name.is_written.load(std::memory_order_acquire) != 0) {
+        summary.unknown.emplace_back(name.text, strnlen(name.text, sizeof(name.text)));
+      }
+    }
     const int devices = std::min<int>(static_cast<int>(page->device_count.load()), kMaxTalliedDevices);
     for (int i = 0; i < devices; ++i) {
       const DeviceTally &tally = page->devices[i];

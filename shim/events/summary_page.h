@@ -14,6 +14,7 @@
 namespace ration::events {
 
 inline constexpr int kMaxTalliedDevices = 128;
+inline constexpr unsigned kMostUnknown = 3;  // names of functions that are kept
 
 // The fields that every allocation and free changes share one cache line.
 struct DeviceTally {
@@ -37,7 +38,7 @@ struct DeviceTally {
 
 struct SummaryPage {
   static constexpr std::uint64_t kMagic = 0x31594c4c4154'4152;  // "RATALLY1", little-endian
-  static constexpr std::uint32_t kVersion = 6;
+  static constexpr std::uint32_t kVersion = 7;
 
   std::atomic<std::uint64_t> magic;  // written last: a page without it is incomplete
   std::uint32_t version;
@@ -53,10 +54,20 @@ struct SummaryPage {
   std::atomic<std::uint64_t> host_bytes;      // pinned
   std::atomic<std::uint64_t> host_peak_bytes;
   DeviceTally devices[kMaxTalliedDevices];
+  // Functions of the driver that the program asked for, that are not known, and that may take memory.
+  std::atomic<std::uint64_t> unknown_of_memory;
+  std::atomic<std::uint32_t> unknown_kept;  // places that were given out, and asked for in vain
+  std::atomic<std::uint32_t> unused;
+  struct Name {
+    std::atomic<std::uint32_t> is_written;
+    char text[108];
+  } unknown[kMostUnknown];
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 static_assert(offsetof(SummaryPage, pid) == 16 && offsetof(SummaryPage, device_count) == 72 &&
-              offsetof(SummaryPage, devices) == 128 && sizeof(DeviceTally) == 192);
+              offsetof(SummaryPage, devices) == 128 && sizeof(DeviceTally) == 192 &&
+              offsetof(SummaryPage, unknown_of_memory) == 128 + kMaxTalliedDevices * sizeof(DeviceTally) &&
+              sizeof(SummaryPage::Name) == 112);
 
 // A copy of a page.
 struct Summary {
@@ -72,7 +83,9 @@ struct Summary {
   std::string program;
   std::uint64_t failed_frees = 0, null_frees = 0, failed_allocs = 0, refused_shares = 0, lost_records = 0;
   std::uint64_t host_bytes = 0, host_peak_bytes = 0;
-  std::vector<Device> devices;  // by ordinal; an unused device has total 0
+  std::vector<Device> devices;          // by ordinal; an unused device has total 0
+  std::uint64_t unknown_of_memory = 0;  // functions, as in the page
+  std::vector<std::string> unknown;     // the first of them
 };
 
 // Maps a fresh page at `directory`/`pid` (0600), or `pid`.2 and so on: an existing file belongs to another program that

@@ -1,8 +1,9 @@
 // cuGetProcAddress in both versions: ask the real one first, then swap what is ours. A runtime asks for everything
 // through the pointer that this very function answers for its own name.
 // Layer: hooks. Threads: any; touches no lock.
-#include <cstring>
+#include <cstdio>
 
+#include "base/asked_names.h"
 #include "hooks/boundary.h"
 #include "hooks/caller.h"
 #include "hooks/hooks.h"
@@ -17,6 +18,24 @@ namespace {
 
 void count(std::uint64_t &counter) {
   __atomic_fetch_add(&counter, 1, __ATOMIC_RELAXED);
+}
+
+void note(RationNames &names, const char *text) {
+  if (ration::note_name(names, text)) {
+    ration::runtime::publish_names();
+  }
+}
+
+// A hooked function in a version of which the table has no ABI, or under a flag that it does not know.
+void note_newer(RationCoverage &coverage, const char *name, int version, cuuint64_t flags) {
+  count(coverage.unknown_versions);
+  char text[sizeof(RationName::text)];
+  if (ration::driver::knows(flags)) {
+    std::snprintf(text, sizeof(text), "%s@%d", name, version);
+  } else {
+    std::snprintf(text, sizeof(text), "%s@%d/%#llx", name, version, static_cast<unsigned long long>(flags));
+  }
+  note(coverage.newer, text);
 }
 
 // The program gets a function of the driver by which its work may use another device's memory unseen.
@@ -34,8 +53,11 @@ void swap(const char *name, void **function, int version, cuuint64_t flags) {
     // A name of ours under an address that is no export: by the table, as long as the ABI is one that we know.
     found = ration::driver::by_name(name, version, flags);
     if (found.match != Match::known) {
+      RationCoverage &coverage = *ration::hooks::preload_abi()->coverage;
       if (found.match == Match::unknown_version) {
-        count(ration::hooks::preload_abi()->coverage->unknown_versions);
+        note_newer(coverage, name, version, flags);
+      } else if (ration::is_unknown_driver_name(name)) {
+        note(coverage.unknown_names, name);
       }
       note_unknown(name, version);
       if (ration::hooks::may_begin_capture(name)) {

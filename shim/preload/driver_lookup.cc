@@ -7,6 +7,7 @@
 #include "link_map.h"
 #include "loaded_objects.h"
 #include "preload.h"
+#include "unknown_names.h"
 
 #define RATION_HOOK(symbol, parameters, name, since, stream, need, closed) \
   extern "C" __attribute__((visibility("hidden"))) void ration_entry_##symbol();
@@ -161,7 +162,14 @@ void leave_no_error() {
 }
 
 void *loaded_driver() {
-  return loaded_library(driver_library);
+  void *handle = found_driver();
+  if (handle == nullptr) {
+    handle = loaded_library(driver_library);
+    if (handle != nullptr) {
+      note_driver(handle);
+    }
+  }
+  return handle;
 }
 
 void *found_driver() {

@@ -2,6 +2,7 @@
 
 #include <stdint.h>
 
+#include "base/name_hash.h"
 #include "link_map.h"
 
 namespace ration::preload {
@@ -15,15 +16,6 @@ constexpr const char *names[] = {
 #undef RATION_HOOK
 #undef RATION_NVML_HOOK
 constexpr unsigned kNames = sizeof(names) / sizeof(names[0]);
-
-// FNV-1a, 32 bits.
-constexpr uint32_t hash_of(const char *name) {
-  uint32_t hash = 2166136261U;
-  for (; *name != '\0'; ++name) {
-    hash = (hash ^ static_cast<unsigned char>(*name)) * 16777619U;
-  }
-  return hash;
-}
 
 // Open addressing, at most a quarter full. An entry: 1 + the place of the name; 0: free.
 constexpr unsigned name_slots() {
@@ -41,7 +33,7 @@ struct NameTable {
 constexpr NameTable table = [] {
   NameTable made{};
   for (unsigned at = 0; at < kNames; ++at) {
-    unsigned slot = hash_of(names[at]) % name_slots();
+    unsigned slot = name_hash(names[at]) % name_slots();
     while (made.entries[slot] != 0) {
       slot = (slot + 1) % name_slots();
     }
@@ -53,7 +45,7 @@ constexpr NameTable table = [] {
 }  // namespace
 
 bool is_hooked(const char *name) {
-  for (unsigned slot = hash_of(name) % name_slots(); table.entries[slot] != 0; slot = (slot + 1) % name_slots()) {
+  for (unsigned slot = name_hash(name) % name_slots(); table.entries[slot] != 0; slot = (slot + 1) % name_slots()) {
     if (same(names[table.entries[slot] - 1], name)) {
       return true;
     }

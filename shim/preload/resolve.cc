@@ -7,6 +7,7 @@
 #include "link_map.h"
 #include "loaded_objects.h"
 #include "preload.h"
+#include "unknown_names.h"
 #include "variables.h"
 
 namespace ration::preload {
@@ -88,7 +89,8 @@ bool is_real(const void *found, Function next) {
 }
 
 // A library with hooked functions: its handle, and our export for its answer to `caller` (nullptr: none). A library's
-// look-ups of its own functions are not swapped: on WSL2 both libraries are loaders of the real ones.
+// look-ups of its own functions are not swapped: on WSL2 both libraries are loaders of the real ones. Of the driver,
+// what is not swapped and not in the catalogue is counted.
 struct Driver {
   static constexpr const char *kFile = "libcuda.so";
   static bool has(const void *, const void *found) { return in_driver(reinterpret_cast<uintptr_t>(found)); }
@@ -97,6 +99,16 @@ struct Driver {
   static void *entry_for(void *driver, const void *found, const char *name, uintptr_t caller) {
     const Hook hook = hook_at(driver, found, name);
     return hook == kHookCount || in_driver(caller) ? nullptr : entries[hook];
+  }
+  static void not_swapped(const void *found, const char *name, uintptr_t caller) {
+    if (has(nullptr, found) && !in_driver(caller)) {
+      note_given(name);
+    }
+  }
+  static void passed_on(const char *name, uintptr_t caller) {
+    if (!in_driver(caller)) {
+      note_passed_on(name);
+    }
   }
 };
 struct Management {
@@ -110,6 +122,8 @@ struct Management {
     void *entry = nvml_entry_for(nvml, found, name);
     return entry == nullptr || object_of(reinterpret_cast<uintptr_t>(found)) == object_of(caller) ? nullptr : entry;
   }
+  static void not_swapped(const void *, const char *, uintptr_t) {}
+  static void passed_on(const char *, uintptr_t) {}
 };
 
 // Whether a function is of another file that is the same library: a program may open copies of it by their paths. The
@@ -161,6 +175,7 @@ Answer name_in(const Lookup &lookup) {
     return without_library(lookup);
   }
   if (lookup.handle() == RTLD_DEFAULT) {
+    Library::passed_on(lookup.name(), lookup.call.caller);
     return kGoOn;  // the program's own definition or ours comes first, as for a direct link
   }
   void *found = lookup.ask_real(lookup.handle());
@@ -171,6 +186,7 @@ Answer name_in(const Lookup &lookup) {
     entry = found != nullptr ? Library::entry_for(library, found, lookup.name(), lookup.call.caller) : nullptr;
   }
   if (entry == nullptr) {
+    Library::not_swapped(found, lookup.name(), lookup.call.caller);
     return {true, found};
   }
   count(coverage.dlsym);
@@ -211,6 +227,7 @@ Answer next_name_in(const Lookup &lookup) {
 template <class Library>
 Answer hooked_name(const Lookup &lookup) {
   if ((lookup.handle() == RTLD_NEXT || Library::found() == nullptr) && !is_hooked(lookup.name())) {
+    Library::passed_on(lookup.name(), lookup.call.caller);
     return kGoOn;
   }
   return lookup.handle() == RTLD_NEXT ? next_name_in<Library>(lookup) : name_in<Library>(lookup);

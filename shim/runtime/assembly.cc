@@ -32,7 +32,7 @@ Assembly::Assembly(const Options &options, policy::LimitSource &limits, events::
       sync_memops(pools, imports),
       device_memory({options.pool, options.large_direct, options.limit_managed}, ledger, journal, books, pools,
                     admission, room, async_memory, imports),
-      host_memory(books, admission),
+      host_memory(devices, books, admission),
       mapped_memory(devices, contexts, ledger, journal, books, pools, pending, admission, imports),
       array_memory(ledger, books, admission, mapped_memory),
       stream_memory(devices, ledger, contexts, captures, journal, books, pools, stream_pools, default_pools, pending,

@@ -23,7 +23,7 @@ namespace {
 constinit std::atomic<Assembly *> built{nullptr};  // for the exit handler
 constinit std::atomic<pid_t> builder{0};  // the process whose thread is building; a child may inherit its parent's
 // Set by every racing first caller, to the same values: relaxed.
-constinit std::atomic<const std::uint64_t *> unknown_versions{nullptr};
+constinit std::atomic<const RationCoverage *> coverage{nullptr};
 constinit std::atomic<events::Via (*)(const void *)> via_of{nullptr};
 using Function = void (*)(void *);
 constinit std::atomic<void (*)(Function, void *)> on_own_stack{nullptr};
@@ -80,8 +80,7 @@ void at_exit() {
     assembly->describe();
     assembly->shared_blocks.stop();
     assembly->pools.stop_giving();
-    const std::uint64_t *counter = unknown_versions.load(std::memory_order_relaxed);
-    assembly->journal.end(counter != nullptr ? __atomic_load_n(counter, __ATOMIC_RELAXED) : 0);
+    assembly->journal.end(coverage.load(std::memory_order_relaxed));
   }
 }
 
@@ -179,9 +178,20 @@ struct Builder {
 
 void prepare(const Reports &given) {
   call_in_forked_child(in_child);  // early: a fork that has begun before it runs no handler
-  unknown_versions.store(given.unknown_versions, std::memory_order_relaxed);
+  coverage.store(given.coverage, std::memory_order_relaxed);
   via_of.store(given.via_of, std::memory_order_relaxed);
   on_own_stack.store(given.on_own_stack, std::memory_order_relaxed);
+}
+
+void publish_names() noexcept {
+  const RationCoverage *asked = coverage.load(std::memory_order_relaxed);
+  if (Runtime *runtime = Runtime::existing(); runtime != nullptr && asked != nullptr) {
+    runtime->publish(*asked);
+  }
+}
+
+void Runtime::publish(const RationCoverage &asked) noexcept {
+  assembly_.journal.publish(asked);
 }
 
 // Logging fails open: without memory of the host the next call tries again.
@@ -205,6 +215,7 @@ Runtime *Runtime::get_built() noexcept {
       if (runtime == nullptr) {
         runtime = Builder::build_on_own_stack();
         instance.store(runtime, std::memory_order_release);  // pairs with the acquire in existing()
+        publish_names();                                     // what was asked for before
       }
       builder.store(0);
       wake_waiters();

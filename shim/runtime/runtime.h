@@ -4,8 +4,7 @@
 #pragma once
 
 #include <atomic>
-#include <cstdint>
-
+#include "core_abi.h"
 #include "policy/devices/request.h"
 
 namespace ration::runtime {
@@ -36,6 +35,7 @@ class Runtime {
   // Writes the log's first line, which names the devices: tried at each call until the driver can be asked about them.
   void describe() noexcept;
   bool is_described() const noexcept { return described_.load(std::memory_order_relaxed); }  // a late reader: no
+  void publish(const RationCoverage &coverage) noexcept;
 
  private:
   friend struct Builder;
@@ -47,13 +47,17 @@ class Runtime {
   std::atomic<bool> described_{false};
 };
 
-// A counter that `end` reports, a way to tell the program's calls apart, and a way to call with much stack.
+// What the program asked for, which `end` reports, a way to tell the program's calls apart, and a way to call with much
+// stack.
 struct Reports {
-  const std::uint64_t *unknown_versions = nullptr;
+  const RationCoverage *coverage = nullptr;
   events::Via (*via_of)(const void *caller) = nullptr;
   void (*on_own_stack)(void (*function)(void *), void *argument) = nullptr;
 };
 // Called by the core's start, before the first get().
 void prepare(const Reports &reports);
+
+// After a name was added to the coverage: the summary of `ration run` gets it. Before there is a runtime, later.
+void publish_names() noexcept;
 
 }  // namespace ration::runtime

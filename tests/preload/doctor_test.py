@@ -77,7 +77,7 @@ def usage_errors(_):
         done = ration("doctor", *line, status=2)
         expect(f"stdout of {line}", done.stdout, "")
         expect(f"lines on stderr of {line}: {done.stderr}", len(done.stderr.splitlines()), 1)
-    expect("what it needs", ration("doctor", status=2).stderr, "ration: doctor needs --coverage\n")
+    expect("what it needs", ration("doctor", status=2).stderr, "ration: doctor needs either --coverage or a log\n")
 
 
 def full_disk(_):

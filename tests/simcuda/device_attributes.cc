@@ -105,6 +105,16 @@ constexpr Value kValues[] = {
     {CU_DEVICE_ATTRIBUTE_HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 1},
 };
 
+// Of a device whose memory is the host's: it reads what the host has allocated through the host's page tables (CUDA C++
+// Programming Guide, "Unified Memory", systems that are coherent in hardware).
+constexpr Value kIntegrated[] = {
+    {CU_DEVICE_ATTRIBUTE_INTEGRATED, 1},
+    {CU_DEVICE_ATTRIBUTE_ECC_ENABLED, 0},
+    {CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED, 1},
+    {CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, 1},
+    {CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES, 1},
+};
+
 }  // namespace
 
 int attribute_of(const Device &device, CUdevice_attribute attribute) {
@@ -114,6 +124,9 @@ int attribute_of(const Device &device, CUdevice_attribute attribute) {
   if (attribute == CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES) {
     return driver().settings->machine.empty() ? 0
                                               : CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;  // no other process exists
+  }
+  for (const Value &known : kIntegrated) {
+    if (driver().settings->integrated && known.attribute == attribute) return known.value;
   }
   for (const Value &known : kValues) {
     if (known.attribute == attribute) return known.value;

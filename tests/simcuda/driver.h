@@ -71,6 +71,7 @@ struct HostBlock {
   unsigned flags = 0;
   Context *context = nullptr;
   std::uint64_t id = 0;
+  Device *device = nullptr;  // whose memory it is taken from, where that is the host's
 };
 
 struct Array;        // array.h

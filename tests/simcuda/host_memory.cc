@@ -21,7 +21,9 @@ std::uintptr_t number_of(const void *pointer) {
 }
 
 void release_host_block(std::map<std::uintptr_t, HostBlock>::iterator block) {
-  if (block->second.mapped != 0) ::munmap(reinterpret_cast<void *>(block->first), block->second.mapped);
+  const HostBlock &gone = block->second;
+  if (gone.mapped != 0) ::munmap(reinterpret_cast<void *>(block->first), gone.mapped);
+  if (gone.device != nullptr) driver().machine->release(gone.device->physical, gone.mapped);
   driver().host_blocks.erase(block);
 }
 
@@ -70,9 +72,14 @@ CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags) {
   if (pp == nullptr || bytesize == 0 || (Flags & ~kAllocFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
   if (bytesize > SIZE_MAX - kPage) return CUDA_ERROR_OUT_OF_MEMORY;
   const std::size_t mapped = (bytesize + kPage - 1) / kPage * kPage;
+  Device *const device = driver().settings->integrated ? context->device : nullptr;
+  if (device != nullptr && !driver().machine->reserve(device->physical, mapped)) return CUDA_ERROR_OUT_OF_MEMORY;
   void *memory = ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
-  driver().host_blocks[number_of(memory)] = {bytesize, mapped, Flags, context->root, driver().next_id++};
+  if (memory == MAP_FAILED) {
+    if (device != nullptr) driver().machine->release(device->physical, mapped);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  driver().host_blocks[number_of(memory)] = {bytesize, mapped, Flags, context->root, driver().next_id++, device};
   *pp = memory;
   return CUDA_SUCCESS;
 }
@@ -104,7 +111,7 @@ CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   if (overlaps(number_of(p), bytesize)) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
-  driver().host_blocks[number_of(p)] = {bytesize, 0, Flags, context->root, driver().next_id++};
+  driver().host_blocks[number_of(p)] = {bytesize, 0, Flags, context->root, driver().next_id++, nullptr};
   return CUDA_SUCCESS;
 }
 

@@ -65,6 +65,17 @@ CUresult begin_capture_unheard_of(unsigned long long, CUstreamCaptureMode mode, 
   return simcuda::cuStreamBeginCapture_v2(stream, mode);
 }
 
+CUresult unheard_of() {
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+// What a newer driver would find where this one finds nothing; nullptr: nothing either.
+void *look_up_unheard_of(std::string_view name, int version, cuuint64_t flags) {
+  if (name == "cuStreamBeginCaptureUnheardOf") return reinterpret_cast<void *>(begin_capture_unheard_of);
+  const bool of_a_newer_driver = version > kDriverVersion && look_up(name, kDriverVersion, flags).address != nullptr;
+  return of_a_newer_driver || name.find("UnheardOf") != name.npos ? reinterpret_cast<void *>(unheard_of) : nullptr;
+}
+
 }  // namespace
 
 CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags,
@@ -73,10 +84,12 @@ CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cu
   if (symbol == nullptr || pfn == nullptr || flags > CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) {
     return CUDA_ERROR_INVALID_VALUE;
   }
-  if (cudaVersion > kDriverVersion) return CUDA_ERROR_INVALID_VALUE;
+  if (cudaVersion > kDriverVersion && !settings().unheard_of) return CUDA_ERROR_INVALID_VALUE;
   Answer answer = look_up(symbol, cudaVersion, flags);
-  if (settings().unheard_of && std::string_view(symbol) == "cuStreamBeginCaptureUnheardOf") {
-    answer = {reinterpret_cast<void *>(begin_capture_unheard_of), CU_GET_PROC_ADDRESS_SUCCESS};
+  if (settings().unheard_of) {
+    if (void *const found = look_up_unheard_of(symbol, cudaVersion, flags)) {
+      answer = {found, CU_GET_PROC_ADDRESS_SUCCESS};
+    }
   }
   *pfn = answer.address;
   if (symbolStatus != nullptr) *symbolStatus = answer.status;

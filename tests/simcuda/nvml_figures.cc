@@ -19,6 +19,7 @@ template <class Info>
 nvmlReturn_t report_holders(nvmlDevice_t device, unsigned *count, Info *infos) {
   if (count == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
   return with_device(device, [&](Machine &seen, unsigned index) {
+    if (!settings().nvml_processes) return NVML_ERROR_NOT_SUPPORTED;
     const auto holders = seen.holders(index);
     const unsigned room = infos == nullptr ? 0 : *count;
     *count = static_cast<unsigned>(holders.size());
@@ -32,6 +33,7 @@ nvmlReturn_t report_holders(nvmlDevice_t device, unsigned *count, Info *infos) {
 nvmlReturn_t report_none(nvmlDevice_t device, unsigned *count) {
   if (count == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
   return with_device(device, [&](Machine &, unsigned) {
+    if (!settings().nvml_processes) return NVML_ERROR_NOT_SUPPORTED;
     *count = 0;
     return NVML_SUCCESS;
   });
@@ -45,6 +47,7 @@ nvmlReturn_t report_none(nvmlDevice_t device, unsigned *count) {
 nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory) {
   if (memory == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
   return simcuda::with_device(device, [&](simcuda::Machine &seen, unsigned index) {
+    if (simcuda::settings().integrated) return NVML_ERROR_NOT_SUPPORTED;
     const unsigned long long bytes = seen.device(index).bytes, used = seen.used(index);
     const unsigned long long reserved = simcuda::settings().nvml_reserved;
     *memory = {bytes + reserved, bytes - used, used + reserved};
@@ -56,6 +59,7 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *me
   if (memory == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
   if (memory->version != nvmlMemory_v2) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
   return simcuda::with_device(device, [&](simcuda::Machine &seen, unsigned index) {
+    if (simcuda::settings().integrated) return NVML_ERROR_NOT_SUPPORTED;
     const unsigned long long bytes = seen.device(index).bytes, used = seen.used(index);
     const unsigned long long reserved = simcuda::settings().nvml_reserved;
     *memory = {nvmlMemory_v2, bytes + reserved, reserved, bytes - used, used};

@@ -143,6 +143,9 @@ Settings *read() {
   const auto reserved_bytes = parse_bytes(reserved.empty() ? "0" : reserved);
   if (!reserved_bytes) complain("simcuda: SIMCUDA_NVML_RESERVED=" + reserved + " is not a size");
   read->nvml_reserved = reserved_bytes.value_or(0);
+  const std::string integrated = text_of("SIMCUDA_INTEGRATED");
+  read->integrated = !integrated.empty();
+  read->nvml_processes = integrated.empty() || integrated == "processes";
   read->nvml_reversed = text_of("SIMCUDA_NVML_ORDER") == "reversed";
   read->machine = text_of("SIMCUDA_MACHINE");
   read->trace = text_of("SIMCUDA_TRACE");

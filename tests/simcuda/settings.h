@@ -30,6 +30,8 @@ struct Settings {
   unsigned return_ms;
   std::uint64_t nvml_reserved;  // bytes of each device that NVML reports as reserved by the driver, in addition to the
                                 // device's size
+  bool integrated = false;      // the devices' memory is the host's
+  bool nvml_processes = true;   // NVML knows what processes hold
   bool nvml_reversed;           // NVML lists the devices from the last to the first
   std::string machine;          // folder; empty = this process is alone on its machine
   std::string trace;

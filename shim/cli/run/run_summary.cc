@@ -115,6 +115,26 @@ std::string host_line(const std::vector<events::Summary> &processes) {
          (most->host_bytes != 0 ? "; not freed: " + exact(most->host_bytes) : "");
 }
 
+// The process that asked for most functions that may take memory and are not known; empty where none did.
+std::string unknown_line(const std::vector<events::Summary> &processes) {
+  const auto most = std::max_element(processes.begin(), processes.end(), [](const auto &a, const auto &b) {
+    return std::make_tuple(a.unknown_of_memory, b.pid) < std::make_tuple(b.unknown_of_memory, a.pid);
+  });
+  if (most->unknown_of_memory == 0) {
+    return "";
+  }
+  std::string line = processes.size() > 1 ? name_of(*most) + " " : "";
+  line += "asked for " + counted(most->unknown_of_memory, "function", "functions") +
+          " that this Ration does not know and that may take memory:";
+  for (const std::string &name : most->unknown) {
+    line += (line.back() == ':' ? " " : ", ") + config::printable(name);
+  }
+  if (most->unknown_of_memory > most->unknown.size()) {
+    line += " and " + std::to_string(most->unknown_of_memory - most->unknown.size()) + " more";
+  }
+  return line + " (ration doctor LOG explains)";
+}
+
 }  // namespace
 
 std::vector<events::Summary> read_summaries(const std::string &folder) {
@@ -167,6 +187,9 @@ std::vector<std::string> summary_lines(std::vector<events::Summary> summaries) {
   }
   if (std::string pinned = host_line(summaries); !pinned.empty()) {
     lines.push_back(std::move(pinned));
+  }
+  if (std::string unknown = unknown_line(summaries); !unknown.empty()) {
+    lines.push_back(std::move(unknown));
   }
   if (std::string lost = lost_line(summaries); !lost.empty()) {
     lines.push_back(std::move(lost));

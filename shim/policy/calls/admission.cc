@@ -194,6 +194,28 @@ bool Admission::reserve(const Request &request, const Contexts::Current &where, 
   }
 }
 
+CUresult Admission::act_again(const Request &request, const Contexts::Current &where, Act act, Obtained &obtained,
+                              std::uint64_t &returned) {
+  const Room::Need need{request.api, where.device, request.upper_bound};
+  CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+  if (room_.give_back(need, Room::Patience::briefly)) {
+    result = act(obtained);
+  }
+  while (result == CUDA_ERROR_OUT_OF_MEMORY && deferred_could_serve(request, where.device) &&
+         async_.reclaim(request.api, where.device, returned)) {
+    returned = async_.returned(where.device);
+    room_.give_back(need, Room::Patience::none);
+    result = act(obtained);
+  }
+  return result;
+}
+
+CUresult Admission::act_with_room(const Request &request, const Contexts::Current &where, Act act, Obtained &obtained) {
+  std::uint64_t returned = async_.returned(where.device);
+  const CUresult result = act(obtained);
+  return result == CUDA_ERROR_OUT_OF_MEMORY ? act_again(request, where, act, obtained, returned) : result;
+}
+
 CUresult Admission::admit(const Request &request, const Contexts::Current &where, Act act, Undo undo,
                           Obtained &obtained, std::optional<ledger::Transit> *settling) {
   ledger::Account &account = ledger_.account(where.device);
@@ -204,18 +226,11 @@ CUresult Admission::admit(const Request &request, const Contexts::Current &where
     return deny_reserve(request, where, reserved);
   }
   CUresult result = act(obtained);
-  if (result == CUDA_ERROR_OUT_OF_MEMORY && settling != nullptr) {
-    settling->reset();  // what follows may wait for work
-  }
-  const Room::Need need{request.api, where.device, request.upper_bound};
-  if (result == CUDA_ERROR_OUT_OF_MEMORY && room_.give_back(need, Room::Patience::briefly)) {
-    result = act(obtained);
-  }
-  while (result == CUDA_ERROR_OUT_OF_MEMORY && deferred_could_serve(request, where.device) &&
-         async_.reclaim(request.api, where.device, returned)) {
-    returned = async_.returned(where.device);
-    room_.give_back(need, Room::Patience::none);
-    result = act(obtained);
+  if (result == CUDA_ERROR_OUT_OF_MEMORY) {
+    if (settling != nullptr) {
+      settling->reset();  // what follows may wait for work
+    }
+    result = act_again(request, where, act, obtained, returned);
   }
   // A pool at its own cap refuses while the device has enough.
   const auto device_is_full = [&] { return really_free().value_or(0) < request.upper_bound; };

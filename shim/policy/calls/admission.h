@@ -53,12 +53,20 @@ class Admission {
                         const ContextRef &owner, std::uint64_t bytes, Undo undo, CUdeviceptr obtained,
                         CUdeviceptr *address);
 
+  // Runs `act`, which takes of the device's memory and is not charged. Where the driver has none left, what is free
+  // elsewhere goes back to the device first.
+  CUresult act_with_room(const Request &request, const Contexts::Current &where, Act act, Obtained &obtained);
+
   CUresult deny(const Request &request, const Contexts::Current &where, events::Reason reason);
   // `sharing`: no memory was refused but a handle for other processes.
   void record_oom(const char *api, std::uint64_t requested, int device, events::Reason reason, const Context *of,
                   bool sharing = false);
 
  private:
+  // After the driver has had no memory: gives back to the device what is free elsewhere, as often as it helps.
+  // `returned` as in reserve().
+  CUresult act_again(const Request &request, const Contexts::Current &where, Act act, Obtained &obtained,
+                     std::uint64_t &returned);
   CUresult deny_reserve(const Request &request, const Contexts::Current &where, ledger::ReserveOutcome outcome);
   bool deferred_could_serve(const Request &request, int device);
   bool reserve(const Request &request, const Contexts::Current &where, std::uint64_t &returned,

@@ -8,19 +8,17 @@ namespace ration::policy {
 
 class HostMemory {
  public:
-  HostMemory(Books &books, Admission &admission) : books_(books), admission_(admission) {}
+  HostMemory(Devices &devices, Books &books, Admission &admission)
+      : devices_(devices), books_(books), admission_(admission) {}
 
-  CUresult allocate(Request request, Act act, Undo undo, CUdeviceptr *address) {
-    request.kind = events::Kind::host;
-    request.charged = false;
-    return admission_.obtain_here(books_.blocks, request, act, undo, address);
-  }
-  CUresult free(const char *api, const void *address, DriverCall call) {
-    return books_.end(books_.blocks, api, reinterpret_cast<std::uintptr_t>(address),
-                      [&](const Block *) { return call(); });
-  }
+  // On a device whose memory is the host's, what the pools keep of it and do not use makes room for it.
+  CUresult allocate(Request request, Act act, Undo undo, CUdeviceptr *address);
+  CUresult free(const char *api, const void *address, DriverCall call);
 
  private:
+  bool shares_memory_with(int device);
+
+  Devices &devices_;
   Books &books_;
   Admission &admission_;
 };

@@ -21,6 +21,7 @@ namespace {
 
 std::vector<CUcontext> contexts;  // in order of creation, attachment or retain; ops refer to them by number
 std::vector<CUdeviceptr> blocks;  // in order of allocation; ~0 for a refused one
+std::vector<void *> pinned;       // the same of the host
 CUstream stream = nullptr;        // made by `stream`
 
 size_t bytes_of(const std::string &text) {
@@ -50,6 +51,20 @@ CUresult query(const std::string &) {
   size_t total = 0;
   const CUresult code = cuMemGetInfo_v2(&free_bytes, &total);
   dprintf(1, "free=%zu total=%zu ", free_bytes, total);
+  return code;
+}
+
+CUresult pin(const std::string &size) {
+  void *memory = &pinned;
+  const CUresult code = cuMemHostAlloc(&memory, bytes_of(size), 0);
+  pinned.push_back(code == CUDA_SUCCESS ? memory : nullptr);
+  return code == CUDA_SUCCESS || memory == &pinned ? code : CUDA_ERROR_UNKNOWN;
+}
+
+CUresult attribute(const std::string &which) {
+  int value = -1;
+  const CUresult code = cuDeviceGetAttribute(&value, static_cast<CUdevice_attribute>(atoi(which.c_str())), 0);
+  dprintf(1, "value=%d ", value);
   return code;
 }
 
@@ -224,6 +239,9 @@ const std::map<std::string, Op> kOps = {
     {"open", [](auto &l) { return dlopen(l.c_str(), RTLD_NOW) != nullptr ? CUDA_SUCCESS : CUDA_ERROR_FILE_NOT_FOUND; }},
     {"die", [](auto &) { return raise(SIGKILL) == 0 ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN; }},
     {"total", total},
+    {"attribute", attribute},
+    {"pinned", pin},
+    {"unpin", [](auto &b) { return cuMemFreeHost(pinned.at(bytes_of(b))); }},
 };
 
 void run(const std::string &ops);

@@ -11,7 +11,8 @@ bool find_nvml(Nvml &nvml) {
           &nvmlDeviceGetUUID,
           &nvmlDeviceGetPciInfo_v3,
           &nvmlDeviceGetMemoryInfo,
-          &nvmlDeviceGetMemoryInfo_v2};
+          &nvmlDeviceGetMemoryInfo_v2,
+          &nvmlDeviceGetComputeRunningProcesses_v3};
   return true;
 }
 

@@ -106,6 +106,24 @@ bool ask_wrongly(unsigned index) {
   return true;
 }
 
+// NVML's codes, and what it wrote, where the device has no memory of its own.
+bool ask_for_all(unsigned index) {
+  nvmlDevice_t device = nullptr;
+  nvmlMemory_t one = {1, 2, 3};
+  nvmlMemory_v2_t two = {nvmlMemory_v2, 2, 3, 4, 5};
+  unsigned count = 8;
+  nvmlProcessInfo_t processes[8] = {};
+  if (nvml.by_index(index, &device) != NVML_SUCCESS) {
+    return false;
+  }
+  const int codes[] = {nvml.memory(device, &one), nvml.memory_v2(device, &two),
+                       nvml.processes(device, &count, processes)};
+  const bool untouched = one.total == 1 && one.free == 2 && one.used == 3 && two.total == 2 && two.used == 5;
+  dprintf(1, "{\"op\":\"all\",\"codes\":[%d,%d,%d],\"untouched\":%s,\"used\":%llu}\n", codes[0], codes[1], codes[2],
+          untouched ? "true" : "false", codes[2] == NVML_SUCCESS && count == 1 ? processes[0].usedGpuMemory : 0);
+  return true;
+}
+
 bool tell_memory() {
   size_t free_bytes = 0;
   size_t total = 0;
@@ -147,6 +165,7 @@ bool tell_maps(const std::string &name) {
 // start, stop         nvmlInit_v2, nvmlShutdown
 // index=N uuid=N pci=N  memory of the device at NVML's index N, whose handle is obtained in that way
 // name=N, asked=N     its UUID; the codes for invalid arguments
+// all=N               the codes of the queries of memory and of processes
 // race=N              N threads query device 0 at once: how many got the same answer
 // init context=N alloc=MIB free memory  CUDA calls; memory is cuMemGetInfo
 // set=NAME:VALUE, fork  setenv; runs the remaining ops in a child
@@ -158,6 +177,7 @@ bool run(const std::string &op, const std::string &value) {
   if (op == "index" || op == "uuid" || op == "pci") return tell(op, number);
   if (op == "name") return tell_name(number);
   if (op == "asked") return ask_wrongly(number);
+  if (op == "all") return ask_for_all(number);
   if (op == "race") return race(number);
   if (op == "init") return cuda<decltype(&cuInit)>("cuInit")(0) == CUDA_SUCCESS;
   if (op == "context") return enter(static_cast<CUdevice>(number));

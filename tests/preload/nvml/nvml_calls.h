@@ -15,6 +15,7 @@ struct Nvml {
   decltype(&::nvmlDeviceGetPciInfo_v3) pci;
   decltype(&::nvmlDeviceGetMemoryInfo) memory;
   decltype(&::nvmlDeviceGetMemoryInfo_v2) memory_v2;
+  decltype(&::nvmlDeviceGetComputeRunningProcesses_v3) processes;
 };
 
 // False: NVML is not available.

@@ -22,7 +22,8 @@ bool find_nvml(Nvml &nvml) {
       find(library, "nvmlDeviceGetHandleByUUID", nvml.by_uuid) &&
       find(library, "nvmlDeviceGetHandleByPciBusId_v2", nvml.by_pci) && find(library, "nvmlDeviceGetUUID", nvml.uuid) &&
       find(library, "nvmlDeviceGetPciInfo_v3", nvml.pci) && find(library, "nvmlDeviceGetMemoryInfo", nvml.memory) &&
-      find(library, "nvmlDeviceGetMemoryInfo_v2", nvml.memory_v2);
+      find(library, "nvmlDeviceGetMemoryInfo_v2", nvml.memory_v2) &&
+      find(library, "nvmlDeviceGetComputeRunningProcesses_v3", nvml.processes);
   // A successful look-up leaves no error, whatever libraries Ration searched.
   if (const char *error = dlerror()) {
     dprintf(1, "dlerror: %s\n", error);

@@ -134,6 +134,9 @@ TEST_CASE("only the whole plain name in its exact case is found") {
 TEST_CASE("a version newer than the table is found and reported as unknown") {
   CHECK(by_name("cuMemAlloc", kKnownVersion, 0).match == Match::known);
   CHECK(by_name("cuMemAlloc", kKnownVersion + 10, 0).match == Match::unknown_version);
+  CHECK(by_name("cuMemAlloc", kKnownVersion, 4).match == Match::unknown_version);
+  CHECK(by_name("cuMemAlloc", kKnownVersion, kPerThread | 8).match == Match::unknown_version);
+  CHECK(by_name("cuMemAlloc", kKnownVersion, kPerThread | CU_GET_PROC_ADDRESS_LEGACY_STREAM).match == Match::known);
   CHECK(by_name("cuModuleLoadData", kKnownVersion + 10, 0).match == Match::none);
 }
 

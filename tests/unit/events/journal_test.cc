@@ -81,7 +81,7 @@ TEST_CASE("eight racing threads leave consecutive records that add up to the end
   events::Journal journal(logging_to(folder / "log"), problem);
   journal.describe(two_devices(), 0);
   race(journal, 8, 500);
-  journal.end(0);
+  journal.end(nullptr);
   const std::vector<json> lines = log_lines(folder / "log");
   CHECK(is_consecutive(lines));
   CHECK(of_type(lines, "alloc").size() == 4000);
@@ -102,7 +102,9 @@ TEST_CASE("records after the end are in the log, and the last line is an end tha
   journal.describe(two_devices(), 0);
   journal.record(an_alloc(0x5000, 5'000'000'000));
   journal.record(an_alloc(0x6000, 1, 1));
-  journal.end(2);
+  RationCoverage asked{};
+  asked.unknown_versions = 2;
+  journal.end(&asked);
   journal.record(a_wait());
   journal.record(a_free(0x5000, 5'000'000'000));
   journal.record(a_slab_alloc(1, 6'000'000'000));
@@ -120,9 +122,13 @@ TEST_CASE("a second end changes nothing") {
   std::string problem;
   events::Journal journal(logging_to(folder / "log"), problem);
   journal.describe(two_devices(), 0);
-  journal.end(1);
+  RationCoverage asked{};
+  asked.unknown_versions = 1;
+  journal.end(&asked);
   const std::string before = text_of(folder / "log");
-  journal.end(9);
+  RationCoverage others{};
+  others.unknown_versions = 9;
+  journal.end(&others);
   CHECK(text_of(folder / "log") == before);
 }
 
@@ -131,7 +137,7 @@ TEST_CASE("threads that race with the end lose no record") {
   std::string problem;
   events::Journal journal(logging_to(folder / "log"), problem);
   journal.describe(two_devices(), 0);
-  std::thread ending([&] { journal.end(0); });
+  std::thread ending([&] { journal.end(nullptr); });
   race(journal, 4, 200);
   ending.join();
   const std::vector<json> lines = log_lines(folder / "log");
@@ -164,7 +170,7 @@ TEST_CASE("a log without devices still starts with meta and ends with end") {
   const ScratchFolder folder;
   std::string problem;
   events::Journal journal(logging_to(folder / "log"), problem);
-  journal.end(0);
+  journal.end(nullptr);
   const std::vector<json> lines = log_lines(folder / "log");
   REQUIRE(lines.size() == 2);
   CHECK(lines[0].at("devices").empty());

@@ -34,7 +34,7 @@ std::string problem_of_log(const std::string &path) {
   journal.describe(two_devices(), 0);
   journal.record(an_alloc(0x1000, 1));
   CHECK(journal.tally().devices[0].allocs == 1);
-  journal.end(0);
+  journal.end(nullptr);
   return problem;
 }
 
@@ -105,7 +105,7 @@ TEST_CASE("a full device takes no record, and nothing is printed") {
     CHECK(journal.logging());
     journal.describe(two_devices(), 0);
     journal.record(an_alloc(0x1000, 7));
-    journal.end(0);
+    journal.end(nullptr);
     CHECK(journal.tally().devices[0].peak_bytes == 7);
     CHECK(journal.tally().lost_records == 1);
   });
@@ -121,7 +121,7 @@ TEST_CASE("a folder removed under the log costs nothing but the log") {
   journal.describe(two_devices(), 0);
   std::filesystem::remove_all(folder / "gone");
   journal.record(an_alloc(0x1000, 7));
-  journal.end(0);
+  journal.end(nullptr);
   CHECK(journal.tally().devices[0].live_bytes == 7);
   CHECK_FALSE(std::filesystem::exists(folder / "gone"));
 }
@@ -139,7 +139,7 @@ TEST_CASE("records that did not fit are counted where the log goes on") {
     }
     limit_file_size(RLIM_INFINITY);
     journal.record(an_alloc(0x3000, 100));
-    journal.end(0);
+    journal.end(nullptr);
     return 0;
   });
   CHECK(code == 0);  // 1000 + SIGXFSZ otherwise
@@ -162,7 +162,7 @@ TEST_CASE("records lost at the end are counted before it") {
           limit_file_size(std::filesystem::file_size(folder / "log"));
           journal.record(an_alloc(0x2000, 10));
           limit_file_size(RLIM_INFINITY);
-          journal.end(0);
+          journal.end(nullptr);
           return 0;
         }) == 0);
   const std::vector<json> lines = log_lines(folder / "log");
@@ -178,7 +178,7 @@ TEST_CASE("lines after the end stay in one page each, so that an exit amid a wri
   std::string problem;
   events::Journal journal(logging_to(folder / "log"), problem);
   journal.describe(two_devices(), 0);
-  journal.end(0);
+  journal.end(nullptr);
   for (std::uint64_t i = 1; i <= 60; ++i) {
     journal.record(an_alloc(i << 12, i));
     const std::vector<json> lines = log_lines(folder / "log");
@@ -201,7 +201,7 @@ TEST_CASE("where the end finds no room in the next page, it stays and counts the
           std::string problem;
           events::Journal journal(logging_to(folder / "log"), problem);
           journal.describe(two_devices(), 0);
-          journal.end(0);
+          journal.end(nullptr);
           limit_file_size(4096);
           for (std::uint64_t i = 1; i <= 20; ++i) {
             journal.record(an_alloc(i << 12, i));
@@ -228,7 +228,7 @@ TEST_CASE("a first line that did not fit is written before everything else once 
           events::Journal journal(logging_to(folder / "log"), problem);
           journal.describe(two_devices(), 0);
           journal.record(an_alloc(0x1000, 1));
-          journal.end(0);
+          journal.end(nullptr);
           if (std::filesystem::file_size(folder / "log") != 0) {
             return 1;
           }
@@ -254,7 +254,7 @@ TEST_CASE("the end counts a record after it that did not fit") {
           events::Journal journal(logging_to(folder / "log"), problem);
           journal.describe(two_devices(), 0);
           journal.record(an_alloc(0x1000, 5'000'000'000));
-          journal.end(0);
+          journal.end(nullptr);
           limit_file_size(std::filesystem::file_size(folder / "log"));
           journal.record(a_free(0x1000, 5'000'000'000));
           return 0;
@@ -281,7 +281,7 @@ TEST_CASE("a program that closes every descriptor keeps its own files clean and 
             }
           }
           journal.record(an_alloc(0x1000, 1));
-          journal.end(0);
+          journal.end(nullptr);
           return 0;
         }) == 0);
   CHECK(text_of(mine).empty());

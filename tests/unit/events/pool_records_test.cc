@@ -67,7 +67,7 @@ TEST_CASE("reserved bytes are slabs and the driver's own blocks, whatever the sl
   journal.record(a_free(0x2000, 30));
   CHECK(tally.reserved_bytes == 0);
   journal.record(a_wait(1));
-  journal.end(0);
+  journal.end(nullptr);
   const std::vector<json> lines = log_lines(folder / "log");
   CHECK(is_consecutive(lines));
   CHECK(lines.back().at("reserved_peak") == json{1030, 0});
@@ -98,7 +98,7 @@ TEST_CASE("the end counts the most granules held at once, and all stitched block
   journal.record(a_granule(5, 2000, 1));
   journal.record(a_granule_end(5, 2000, 1));
   CHECK(tally.granules == 2);
-  journal.end(0);
+  journal.end(nullptr);
   const json end = log_lines(folder / "log").back();
   CHECK(end.at("granules_peak") == json{0, 3});
   CHECK(end.at("stitched") == json{0, 2});
@@ -110,7 +110,7 @@ TEST_CASE("a refused handle is an oom record, but not a denied allocation") {
   events::Journal journal(logging_to(folder / "log"), problem);
   journal.describe(two_devices(), 0);
   journal.record(a_refused_share(1));
-  journal.end(0);
+  journal.end(nullptr);
   const std::vector<json> lines = log_lines(folder / "log");
   REQUIRE(lines.size() == 3);
   CHECK(lines[1].at("t") == "oom");

@@ -1,8 +1,10 @@
 // The keys of each record, and text from outside.
+#include <algorithm>
 #include <set>
 
 #include <unistd.h>
 
+#include "base/asked_names.h"
 #include "catch.h"
 #include "unit/events/journal_fixture.h"
 #include "unit/events/log_lines.h"
@@ -42,7 +44,12 @@ std::vector<json> log_of(const std::vector<events::DeviceFacts> &devices) {
   journal.count_failed_free();
   journal.count_failed_free();
   journal.count_null_free();
-  journal.end(3);
+  RationCoverage asked{};
+  asked.unknown_versions = 3;
+  note_name(asked.unknown_names, "cuDeviceGetNovelty");
+  note_name(asked.unknown_names, "cuMemNovelty");
+  note_name(asked.newer, "cuMemAlloc@14000");
+  journal.end(&asked);
   return log_lines(folder / "log");
 }
 
@@ -145,10 +152,28 @@ TEST_CASE("every reason of a denial has the contract's name") {
 
 TEST_CASE("the last line has each device's peak and live blocks, and every count") {
   const json end = log_of(two_devices()).back();
-  CHECK(keys_of(end) == std::set<std::string>{"t", "ts", "status", "peak", "reserved_peak", "live", "granules_peak",
-                                              "stitched", "allocs", "frees", "ooms", "refused_ipc", "waits",
-                                              "failed_allocs", "failed_frees", "null_frees", "unknown_versions",
-                                              "dropped", "seq"});
+  CHECK(keys_of(end) == std::set<std::string>{"t",
+                                              "ts",
+                                              "status",
+                                              "peak",
+                                              "reserved_peak",
+                                              "live",
+                                              "granules_peak",
+                                              "stitched",
+                                              "allocs",
+                                              "frees",
+                                              "ooms",
+                                              "refused_ipc",
+                                              "waits",
+                                              "failed_allocs",
+                                              "failed_frees",
+                                              "null_frees",
+                                              "unknown_names",
+                                              "unknown",
+                                              "unknown_versions",
+                                              "newer",
+                                              "dropped",
+                                              "seq"});
   CHECK(end.at("status") == "exit");
   CHECK(end.at("peak") == json{512, 4096});
   CHECK(end.at("reserved_peak") == json{512, 4096});
@@ -163,8 +188,32 @@ TEST_CASE("the last line has each device's peak and live blocks, and every count
   CHECK(end.at("failed_allocs") == 1);
   CHECK(end.at("failed_frees") == 2);
   CHECK(end.at("null_frees") == 1);
+  CHECK(end.at("unknown_names") == 2);
+  CHECK(end.at("unknown") == json{"cuMemNovelty", "cuDeviceGetNovelty"});
   CHECK(end.at("unknown_versions") == 3);
+  CHECK(end.at("newer") == json{"cuMemAlloc@14000"});
   CHECK(end.at("dropped") == 0);
+}
+
+TEST_CASE("the last line stays within a page of the file, however many names it has and however long they are") {
+  for (const std::size_t length : {3U, 20U, 80U}) {
+    const ScratchFolder folder;
+    std::string problem;
+    events::Journal journal(logging_to(folder / "log"), problem);
+    journal.describe(std::vector<events::DeviceFacts>(1, two_devices().front()), 0);
+    RationCoverage asked{};
+    for (int i = 1000; i < 2000; ++i) {
+      note_name(asked.unknown_names, ("cuMem" + std::to_string(i) + std::string(length, 'x')).c_str());
+      note_name(asked.newer, ("cuMem" + std::to_string(i) + std::string(length, 'x') + "@99999").c_str());
+    }
+    journal.end(&asked);
+    const json end = log_lines(folder / "log").back();
+    CHECK(end.dump().size() <= 4096);
+    CHECK(end.at("unknown_names") == 1000);
+    CHECK(end.at("unknown").size() >= std::min<std::size_t>(2200 / (12 + length), RATION_NAMES_KEPT));
+    CHECK(end.at("unknown").at(0) == "cuMem1000" + std::string(length, 'x'));
+    CHECK(end.at("newer").size() >= 6);
+  }
 }
 
 TEST_CASE("a stream-ordered free names its stream") {

@@ -5,7 +5,10 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
+#include <thread>
 
+#include "base/asked_names.h"
 #include "catch.h"
 #include "events/summary_page.h"
 #include "unit/events/child_process.h"
@@ -96,6 +99,54 @@ TEST_CASE("the totals of a process outlive SIGKILL") {
   CHECK(summary.devices[1].granules_peak == 0);
   CHECK(summary.devices[1].stitched == 0);
   CHECK_FALSE(summary.devices[1].limit_asked);
+}
+
+TEST_CASE("a page has the first unknown functions that may take memory, each once") {
+  const ScratchFolder folder;
+  std::string problem;
+  events::Journal journal(logging_to("", folder.path()), problem);
+  RationCoverage asked{};
+  note_name(asked.unknown_names, "cuDeviceNovelty");
+  note_name(asked.unknown_names, "cuMemNovelty");
+  journal.publish(asked);
+  journal.publish(asked);
+  note_name(asked.newer, "cuMemAlloc@14000");
+  journal.publish(asked);
+  events::Summary summary;
+  REQUIRE(events::read_summary(only_file_in(folder), summary));
+  CHECK(summary.unknown_of_memory == 2);
+  CHECK(summary.unknown == std::vector<std::string>{"cuMemNovelty", "cuMemAlloc@14000"});
+  for (int i = 0; i < 1000; ++i) {
+    note_name(asked.unknown_names, ("cuMemNovelty" + std::to_string(i)).c_str());
+  }
+  journal.end(&asked);
+  REQUIRE(events::read_summary(only_file_in(folder), summary));
+  CHECK(summary.unknown_of_memory == 1002);
+  CHECK(summary.unknown == std::vector<std::string>{"cuMemNovelty", "cuMemAlloc@14000", "cuMemNovelty0"});
+}
+
+TEST_CASE("threads that publish while others ask lose no name and show none twice") {
+  const ScratchFolder folder;
+  std::string problem;
+  events::Journal journal(logging_to("", folder.path()), problem);
+  RationCoverage asked{};
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 4; ++thread) {
+    threads.emplace_back([&journal, &asked] {
+      for (int i = 0; i < 200; ++i) {
+        if (note_name(asked.unknown_names, ("cuMem" + std::to_string(i)).c_str())) {
+          journal.publish(asked);
+        }
+      }
+    });
+  }
+  for (std::thread &thread : threads) {
+    thread.join();
+  }
+  events::Summary summary;
+  REQUIRE(events::read_summary(only_file_in(folder), summary));
+  CHECK(summary.unknown_of_memory == 200);
+  CHECK(std::set<std::string>(summary.unknown.begin(), summary.unknown.end()).size() == events::kMostUnknown);
 }
 
 TEST_CASE("a page is readable by its owner only") {

@@ -199,8 +199,8 @@ TEST_CASE("the end counts the versions that nobody knew") {
 }
 
 TEST_CASE("child: meets unknown versions", "[.]") {
-  static std::uint64_t unknown_versions = 0;
-  runtime::prepare({&unknown_versions, nullptr});
+  static RationCoverage coverage;
+  runtime::prepare({&coverage, nullptr});
   REQUIRE(Runtime::get() != nullptr);
-  unknown_versions = 4;
+  coverage.unknown_versions = 4;
 }

@@ -180,3 +180,19 @@ TEST_CASE("pages of nested runs are found, and other files are ignored") {
   CHECK(cli::read_summaries(folder.path()).size() == 2);
   CHECK(cli::read_summaries(folder.path() + "/nowhere").empty());
 }
+
+TEST_CASE("functions that may take memory and are not known have one line") {
+  events::Summary one = process(42, {device(1 << 20, 1)});
+  CHECK(summary_lines({one}).size() == 2);
+  one.unknown_of_memory = 1;
+  one.unknown = {"cuMemNovelty"};
+  CHECK(summary_lines({one}).back() ==
+        "asked for 1 function that this Ration does not know and that may take memory: cuMemNovelty (ration doctor LOG "
+        "explains)");
+  events::Summary other = process(43, {device(1 << 20, 1)});
+  other.unknown_of_memory = 5;
+  other.unknown = {"cuMemA", "cuMemB", "cuMem\nC"};
+  CHECK(summary_lines({one, other}).back() ==
+        "train (pid 43) asked for 5 functions that this Ration does not know and that may take memory: cuMemA, cuMemB, "
+        "cuMem\\x0aC and 2 more (ration doctor LOG explains)");
+}

@@ -202,7 +202,7 @@ TEST_CASE("racing threads leave a log in which no address has two owners") {
   for (std::thread &thread : threads) {
     thread.join();
   }
-  program.parts.journal.end(0);
+  program.parts.journal.end(nullptr);
   const std::vector<json> lines = log_lines(folder / "log");
   const Sums sums = sums_of(lines);
   CHECK(sums.one_owner_each);

@@ -150,7 +150,7 @@ TEST_CASE("a record that finds no memory is counted once, and lost once") {
     Program program(limit_of(10'000), folder / "log");
     program.create();
     const CUdeviceptr address = program.take(600);
-    program.parts.journal.end(0);
+    program.parts.journal.end(nullptr);
     CHECK(with_memory_for(allocations, [&] { return program.free(address); }) == CUDA_SUCCESS);
     program.take(100);
     const std::vector<json> lines = log_lines(folder / "log");

@@ -1,0 +1,33 @@
+// What the last record of a log (shim/events/README.md) says of the functions that the program asked the driver for.
+// Layer: cli. Threads: any.
+#pragma once
+
+#include <cstdint>
+#include <istream>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace ration::cli {
+
+struct LogEnd {
+  std::string program;
+  std::int64_t pid = 0;
+  int driver = 0;                      // as cuDriverGetVersion returns it; 0: unknown
+  std::string version;                 // of Ration
+  std::uint64_t unknown_names = 0;     // functions that the driver has and Ration does not know
+  std::vector<std::string> unknown;    // the first of them
+  std::uint64_t unknown_versions = 0;  // requests for a function that Ration knows, in a version that it does not
+  std::vector<std::string> newer;      // the first of them, as NAME@VERSION
+};
+
+struct LogProblem {
+  int status;  // to exit with
+  std::string line;
+};
+
+// Reads a whole log, of which every line must be a record.
+std::variant<LogEnd, LogProblem> read_log_end(std::istream &log);
+std::variant<LogEnd, LogProblem> read_log_end(const std::string &path);
+
+}  // namespace ration::cli

@@ -1,0 +1,45 @@
+#include "events/asked_names.h"
+
+#include <cstring>
+
+#include "base/asked_names.h"
+
+namespace ration::events {
+namespace {
+
+void raise(std::atomic<std::uint64_t> &value, std::uint64_t to) {
+  for (std::uint64_t before = value.load(std::memory_order_relaxed);
+       before < to && !value.compare_exchange_weak(before, to, std::memory_order_relaxed);) {
+  }
+}
+
+std::uint64_t of_memory(const RationNames &names) {
+  return __atomic_load_n(&names.of_memory, __ATOMIC_RELAXED);
+}
+
+}  // namespace
+
+void AskedNames::publish(const RationCoverage &asked, SummaryPage &page) noexcept {
+  raise(page.unknown_of_memory, of_memory(asked.unknown_names) + of_memory(asked.newer));
+  publish(asked.unknown_names, unknown_, page);
+  publish(asked.newer, newer_, page);
+}
+
+void AskedNames::publish(const RationNames &names, Published &published, SummaryPage &page) noexcept {
+  for (unsigned place = 0; place < RATION_NAMES_KEPT; ++place) {
+    const char *name = name_at(names, place);
+    if (name == nullptr || !may_take_memory(name) || published[place].exchange(true, std::memory_order_relaxed)) {
+      continue;
+    }
+    if (page.unknown_kept.load(std::memory_order_relaxed) >= kMostUnknown) {
+      return;
+    }
+    const std::uint32_t free = page.unknown_kept.fetch_add(1, std::memory_order_relaxed);
+    if (free < kMostUnknown) {
+      std::strncpy(page.unknown[free].text, name, sizeof(page.unknown[free].text) - 1);
+      page.unknown[free].is_written.store(1, std::memory_order_release);  // pairs with the acquire in read_summary
+    }
+  }
+}
+
+}  // namespace ration::events

@@ -1,0 +1,25 @@
+// The functions that the program asked for and Ration does not know, on their way to the summary of `ration run`.
+// Layer: events. Threads: any; no lock, no allocation. Called from: a look-up, first use, exit.
+#pragma once
+
+#include <atomic>
+
+#include "core_abi.h"
+#include "events/summary_page.h"
+
+namespace ration::events {
+
+class AskedNames {
+ public:
+  // Adds to the page the names that are new in `asked` and may take memory.
+  void publish(const RationCoverage &asked, SummaryPage &page) noexcept;
+
+ private:
+  using Published = std::atomic<bool>[RATION_NAMES_KEPT];
+  static void publish(const RationNames &names, Published &published, SummaryPage &page) noexcept;
+
+  Published unknown_{};
+  Published newer_{};
+};
+
+}  // namespace ration::events

@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""Functions that a program asks the driver for and the catalogue lacks: counted once each, in the log's end, in the
+summary of `ration run`, and explained by `ration doctor LOG`."""
+import json
+import pathlib
+import subprocess
+
+import harness
+from harness import BUILD, HANG, clean_environment, driver_folder, expect, expect_that, main, run, state_folder
+
+RATION = BUILD / "bin/ration"
+NEWER = {"sim": "unheard_of", "SIMCUDA_UNHEARD_OF": "1", "RATION_LIMIT": "1GiB"}
+A_HUNDRED = "cuMemUnheardOf_a" + "234567890" + "1234567890" * 7 + "12345"
+ONE_MORE = "cuMemUnheardOf_b" + "2345678901" * 8 + "23456"
+HARMLESS = ["handle:cuInit", "handle:cuMemAlloc_v2", "handle:cuGLGetDevices_v2", "default:cuMemFree_v2", "handle:cuDeviceGetCount",
+            "handle:cuNoSuchFunction", "default:cuNoSuchFunction", "next:cuNoSuchFunction", "handle:strlen", "13000:cuMemAlloc",
+            "13000:cuNoSuchFunction", "12000/2:cuMemcpyHtoDAsync", "13000:cuStreamBeginCapture"]
+
+
+def asked(folder, *steps, threads=1, order="before", found=None, **settings):
+    """The end of the log."""
+    done = run("unknown_names", str(threads), order, *steps, folder=folder, **{**NEWER, **settings})
+    expect(f"status, having said {done.err}", done.status, 0)
+    expect("stderr", done.err, "")
+    if found is not None:
+        expect("stdout", done.out, f"found={found}\n")
+    return done.logs["run.jsonl"][-1]
+
+
+def expect_names(end, count, names):
+    expect("unknown", (end["unknown_names"], sorted(end["unknown"])), (count, sorted(names)))
+
+
+def by(order, way):
+    """One name, in one way, before or after the driver is known to be there."""
+    def case(folder):
+        end = asked(folder, f"{way}:cuMemUnheardOf007", f"{way}:cuMemUnheardOf007", f"{way}:cuDeviceUnheardOf", order=order, found=3)
+        expect_names(end, 2, ["cuMemUnheardOf007", "cuDeviceUnheardOf"])
+        expect("versions", (end["unknown_versions"], end["newer"]), (0, []))
+    return case
+
+
+def once_in_all_ways(folder):
+    ways = ("handle", "default", "next", "version", "13000", "12000")
+    end = asked(folder, *(f"{way}:cuMemUnheardOf001" for way in ways), found=len(ways))
+    expect_names(end, 1, ["cuMemUnheardOf001"])
+
+
+def harmless(folder):
+    for order in ("before", "after"):
+        expect_names(asked(folder, *HARMLESS, order=order), 0, [])
+    # A driver that has none of these: what it does not answer is not counted.
+    end = asked(folder, "handle:cuMemUnheardOf001", "default:cuMemUnheardOf002", "13000:cuMemUnheardOf003", sim="sim",
+                SIMCUDA_UNHEARD_OF="", found=0)
+    expect_names(end, 0, [])
+
+
+def of_another_form(folder):
+    names = ["cudaUnheardOf", "cu_UnheardOf", ONE_MORE, A_HUNDRED]
+    end = asked(folder, *(f"{way}:{name}" for way in ("handle", "default", "13000") for name in names), "13000:cuMem%UnheardOf",
+                '13000:cuMem"UnheardOf', "13000:UnheardOf", "13000:cuMem UnheardOf", found=16)
+    expect("lengths", (len(A_HUNDRED), len(ONE_MORE)), (100, 101))
+    expect_names(end, 1, [A_HUNDRED])
+
+
+def many(way, order, threads):
+    def case(folder):
+        end = asked(folder, f"{way}:cuMemUnheardOf+1000", threads=threads, order=order, found=1000 * threads)
+        expect("count", end["unknown_names"], 1000)
+        expect("names in the log", (len(end["unknown"]), len(set(end["unknown"]))), (64, 64))
+        expect_that(f"{end['unknown']}", all(name.startswith("cuMemUnheardOf") for name in end["unknown"]))
+    return case
+
+
+def early(folder):
+    """Without a driver that is known, names are kept until one is: as many as are kept at all."""
+    expect("count", asked(folder, "default:cuMemUnheardOf+1000", "next:cuMemUnheardOf+1000")["unknown_names"], 1000)
+
+
+def newer_versions(folder):
+    end = asked(folder, "14000:cuMemAlloc", "14000:cuMemAlloc", "14010:cuMemAlloc", "14000:cuStreamBeginCapture", "14000:cuDeviceGetCount",
+                "13000:cuMemFree", found=6)
+    expect("versions", (end["unknown_versions"], end["newer"]), (4, ["cuMemAlloc@14000", "cuMemAlloc@14010", "cuStreamBeginCapture@14000"]))
+    expect_names(end, 0, [])
+
+
+def nothing_without_a_log(_):
+    done = run("unknown_names", "4", "before", "handle:cuMemUnheardOf+1000", **NEWER)
+    expect("ended", (done.status, done.out, done.err), (0, "found=4000\n", ""))
+
+
+def disabled(_):
+    done = run("unknown_names", "1", "before", "handle:cuMemUnheardOf+10", "13000:cuMemUnheardOf+10", RATION_DISABLE="1", **NEWER)
+    expect("ended", (done.status, done.out, done.err), (0, "found=20\n", ""))
+
+
+def ration(*arguments, status=0, **settings):
+    environment = clean_environment() | {"RATION_STATE_DIR": state_folder(), "SIMCUDA_UNHEARD_OF": "1"}
+    environment |= {"LD_LIBRARY_PATH": f"{driver_folder('unheard_of')}:{BUILD}/lib/ration/sim"} | settings
+    done = subprocess.run([RATION, *map(str, arguments)], env=environment, stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, timeout=HANG, check=False)
+    expect(f"status of {arguments}, stderr {done.stderr!r}", done.returncode, status)
+    return done
+
+
+def summary_of(*steps, status=0, order="before"):
+    done = ration("run", "--limit", "1GiB", "--", harness.PROGRAMS / "unknown_names", "1", order, *steps, status=status)
+    return [line for line in done.stderr.splitlines() if "does not know" in line]
+
+
+def summary(_):
+    expect("nothing unknown", summary_of("handle:cuInit"), [])
+    expect("nothing that takes memory", summary_of("handle:cuDeviceUnheardOf", "13000:cuDeviceUnheardOf"), [])
+    told = "ration: asked for {} that this Ration does not know and that may take memory: {} (ration doctor LOG explains)"
+    expect("one", summary_of("handle:cuMemUnheardOf007", "handle:cuDeviceUnheardOf"), [told.format("1 function", "cuMemUnheardOf007")])
+    expect("a version", summary_of("14000:cuMemAlloc"), [told.format("1 function", "cuMemAlloc@14000")])
+    hundreds = told.format("1000 functions", "cuMemUnheardOf000, cuMemUnheardOf001, cuMemUnheardOf002 and 997 more")
+    for order, status in (("before", 0), ("after", 0), ("killed", 137)):
+        expect(f"a thousand, {order}", summary_of("handle:cuMemUnheardOf+1000", order=order, status=status), [hundreds])
+
+
+def doctor(folder):
+    asked(folder, "handle:cuMemUnheardOf007", "handle:cuDeviceUnheardOf", "14000:cuMemAlloc")
+    log = pathlib.Path(folder) / "run.jsonl"
+    text = ration("doctor", log).stdout
+    for part in (f"{log}: ", "2 functions that this Ration does not know", "\n  cuMemUnheardOf007 ", "\n  cuDeviceUnheardOf\n",
+                 "\n  cuMemAlloc@14000 ", "What that means:", "What you can do:"):
+        expect_that(f"{text!r} lacks {part!r}", part in text)
+    shown = json.loads(ration("doctor", log, "--json").stdout)
+    meta = json.loads(log.read_text().splitlines()[0])
+    expect("json", shown, {"schema": "ration.unknown/1", "log": str(log), "program": meta["exe"], "pid": meta["pid"],
+                           "driver": meta["driver"], "ration": meta["ver"], "unknown_names": 2,
+                           "unknown": ["cuMemUnheardOf007", "cuDeviceUnheardOf"], "unknown_versions": 1,
+                           "newer": ["cuMemAlloc@14000"], "may_take_memory": ["cuMemUnheardOf007", "cuMemAlloc@14000"]})
+    asked(folder, "handle:cuInit")
+    expect_that("nothing unknown", "no function that this Ration does not know" in ration("doctor", log).stdout)
+
+
+def doctor_of_no_log(folder):
+    asked(folder, "handle:cuMemUnheardOf007")
+    log, other = pathlib.Path(folder) / "run.jsonl", pathlib.Path(folder) / "other"
+    lines = log.read_text().splitlines(keepends=True)
+    cases = {"": (2, "it is empty"), "text\n": (2, "not a log of Ration"), "".join(lines)[:-9]: (2, "line"),
+             lines[0] + lines[1][:20] + "\n" + "".join(lines[2:]): (2, "line 2: no record"),
+             lines[0] + "".join(lines[2:]): (2, "line 2: records are missing"), "".join(lines[:-1]): (1, "it has no end record"),
+             lines[0]: (1, "it has no end record")}
+    for text, (status, why) in cases.items():
+        other.write_text(text)
+        for json_too in ([], ["--json"]):
+            done = ration("doctor", other, *json_too, status=status)
+            expect("stdout", done.stdout, "")
+            expect_that(f"{why!r} is one line on {done.stderr!r}", done.stderr.startswith(f"ration: {other}: {why}") and done.stderr.count("\n") == 1)
+    for path, why in ((folder, "Is a directory"), (other.with_name("none"), "No such file or directory")):
+        expect("stderr", ration("doctor", path, status=2).stderr, f"ration: {path}: {why}\n")
+    expect("stderr", ration("doctor", log, "--coverage", status=2).stderr, "ration: doctor needs either --coverage or a log\n")
+
+
+cases = {f"by {way}, {order}": by(order, way) for way in ("handle", "default", "next", "version", "13000") for order in ("before", "after")}
+cases |= {f"a thousand by {way}, {order}, {threads} threads": many(way, order, threads)
+          for way in ("handle", "13000") for order in ("before", "after") for threads in (1, 8)}
+main(cases | {
+    "a name counts once, in whatever ways it was asked for": once_in_all_ways,
+    "what is known, and what the driver lacks": harmless,
+    "names of another form": of_another_form,
+    "a thousand before there is a driver": early,
+    "known names in versions that are not": newer_versions,
+    "without a log": nothing_without_a_log,
+    "RATION_DISABLE": disabled,
+    "the summary of ration run": summary,
+    "ration doctor LOG": doctor,
+    "ration doctor of what is no log": doctor_of_no_log,
+})
