@@ -104,7 +104,6 @@ CUresult cuGraphMemFreeNodeGetParams(CUgraphNode hNode, CUdeviceptr *dptr_out) {
 
 CUresult cuDeviceGraphMemTrim(CUdevice device) {
   return with_device(device, [](Device &found) {
-    if (const CUresult error = may_act_unseen(); error != CUDA_SUCCESS) return error;
     trim_graph_pool(found);
     return CUDA_SUCCESS;
   });

@@ -180,5 +180,15 @@ TEST_CASE("the high marks of graph memory fall when they are reset, and only the
   CHECK(cuDeviceGraphMemTrim(99) == CUDA_ERROR_INVALID_DEVICE);
 }
 
+TEST_CASE("a trim during a capture does not disturb it") {
+  const CurrentContext context;
+  const CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
+  REQUIRE(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL) == CUDA_SUCCESS);
+  CHECK(cuDeviceGraphMemTrim(0) == CUDA_SUCCESS);
+  CUgraph graph = nullptr;
+  CHECK(cuStreamEndCapture(stream, &graph) == CUDA_SUCCESS);
+  CHECK(cuGraphDestroy(graph) == CUDA_SUCCESS);
+}
+
 }  // namespace
 }  // namespace simcuda::conformance
