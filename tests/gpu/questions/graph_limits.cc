@@ -161,8 +161,35 @@ void too_large(Test &test) {
   test.note("Which call is refused for a graph that never fits, and with which code.");
 }
 
+// May an executable graph get another block, of another size?
+void updated(Test &test) {
+  Cleanup cleanup;
+  const CUstream stream = new_stream(cleanup);
+  for (const bool free : {true, false}) {
+    const std::string name = free ? "freed" : "left";
+    must(cuDeviceGraphMemTrim(0));
+    Graph first({64 * kMiB}, false, free), same({64 * kMiB}, false, free), larger({128 * kMiB}, false, free);
+    const CUgraphExec exec = instantiated(first);
+    CUgraphExecUpdateResultInfo info = {};
+    test.code(name + ".same_size_code", cuGraphExecUpdate(exec, same.get(), &info));
+    test.number(name + ".same_size_result", info.result);
+    test.code(name + ".larger_code", cuGraphExecUpdate(exec, larger.get(), &info));
+    test.number(name + ".larger_result", info.result);
+    test.code(name + ".launch_code", cuGraphLaunch(exec, stream));
+    must(cuCtxSynchronize());
+    test.number(name + ".reserved", reserved());
+    must(cuGraphExecDestroy(exec));
+    for (const Graph *graph : {&first, &same, &larger}) {
+      if (!free && cuMemFree(graph->address()) == CUDA_SUCCESS) test.yes(name + ".larger_was_left", graph == &larger);
+    }
+  }
+  must(cuDeviceGraphMemTrim(0));
+  test.note("Updates of an executable graph by graphs with other blocks.");
+}
+
 }  // namespace
 
 int main() {
-  return question::run({{"captured", captured}, {"retained", retained}, {"full", full}, {"too_large", too_large}});
+  return question::run(
+      {{"captured", captured}, {"updated", updated}, {"retained", retained}, {"full", full}, {"too_large", too_large}});
 }

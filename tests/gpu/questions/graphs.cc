@@ -79,10 +79,72 @@ void sums(Test &test) {
   measure("at_once", {64 * kMiB, 64 * kMiB, 64 * kMiB}, true, true);
   measure("many_small", std::vector<std::size_t>(64, 3 * kMiB / 2), true, true);
   measure("never_freed", {64 * kMiB, 64 * kMiB}, true, false);
+  measure("three_of_33_MiB_at_once", {33 * kMiB, 33 * kMiB, 33 * kMiB}, true, true);
+  measure("64_then_128_MiB", {64 * kMiB, 128 * kMiB}, false, true);
+  measure("128_then_64_MiB", {128 * kMiB, 64 * kMiB}, false, true);
+  measure("growing", {10 * kMiB, 20 * kMiB, 30 * kMiB, 40 * kMiB, 50 * kMiB}, false, true);
   must(cuDeviceGraphMemTrim(0));
   share(test, stream, new_stream(cleanup));
   must(cuDeviceGraphMemTrim(0));
   test.note("What graphs of several allocations take together.");
+}
+
+// A block of 64 MiB, written, held for 100 ms by a kernel, and copied to pinned memory. words: two that the kernel
+// uses, then those that the copy goes to.
+CUgraphExec holding(const Kernels &kernels, CUdeviceptr words, unsigned value, CUstream stream) {
+  CUdeviceptr block = 0;
+  CUgraph graph = nullptr;
+  must(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+  must(cuMemAllocAsync(&block, 64 * kMiB, stream));
+  must(fill(kernels, block, 1024, value, stream));
+  std::uint64_t limit = 100'000'000;
+  void *arguments[] = {&words, &limit};
+  must(cuLaunchKernel(kernels.spin, 1, 1, 1, 1, 1, 1, 0, stream, arguments, nullptr));
+  must(copy(kernels, words + 64, block, 16, stream));
+  must(cuMemFreeAsync(block, stream));
+  must(cuStreamEndCapture(stream, &graph));
+  CUgraphExec exec = nullptr;
+  must(cuGraphInstantiate(&exec, graph, 0));
+  must(cuGraphDestroy(graph));
+  return exec;
+}
+
+void beside(Test &test) {
+  Cleanup cleanup;
+  must(cuDeviceGraphMemTrim(0));
+  const Kernels kernels = load_kernels();
+  unsigned *words = nullptr;
+  must(cuMemAllocHost(reinterpret_cast<void **>(&words), 4096));
+  cleanup.add([words] { cuMemFreeHost(words); });
+  CUdeviceptr shared = 0;
+  must(cuMemHostGetDevicePointer(&shared, words, 0));
+  const CUstream streams[] = {new_stream(cleanup), new_stream(cleanup)};
+  CUgraphExec execs[2] = {};
+  for (unsigned i = 0; i < 2; ++i) {
+    words[256 * i + 1] = 0;
+    execs[i] = holding(kernels, shared + 1024 * i, 100 * (i + 1), streams[i]);
+  }
+  Steps steps(test, "beside");
+  const auto both = [&](const std::string &name, CUstream one, CUstream other) {
+    const double us = microseconds([&] {
+      must(cuGraphLaunch(execs[0], one));
+      must(cuGraphLaunch(execs[1], other));
+      must(cuCtxSynchronize());
+    });
+    test.number(name + ".milliseconds", us / 1000);
+    test.yes(name + ".right", words[16] == 100 && words[256 + 16] == 200);
+    steps.after(name);
+  };
+  both("first_in_two_streams", streams[0], streams[1]);
+  both("again_in_two_streams", streams[0], streams[1]);
+  both("in_one_stream", streams[0], streams[0]);
+  must(cuDeviceGraphMemTrim(0));
+  steps.after("trimmed");
+  both("in_one_stream_after_a_trim", streams[0], streams[0]);
+  both("then_in_two_streams", streams[0], streams[1]);
+  for (const CUgraphExec exec : execs) must(cuGraphExecDestroy(exec));
+  must(cuDeviceGraphMemTrim(0));
+  test.note("Two graphs launched beside each other: the time of both, and what they take.");
 }
 
 void unfreed(Test &test) {
@@ -184,5 +246,6 @@ void costs(Test &test) {
 }  // namespace
 
 int main() {
-  return question::run({{"life", life}, {"sums", sums}, {"unfreed", unfreed}, {"plain", plain}, {"costs", costs}});
+  return question::run(
+      {{"life", life}, {"sums", sums}, {"beside", beside}, {"unfreed", unfreed}, {"plain", plain}, {"costs", costs}});
 }
