@@ -42,6 +42,7 @@ enum class Rank : int {
   kOrphanFences,
   kAsyncPools,
   kDeferredFrees,
+  kOverhead,
   kMembership,
   kLogWriter
 };

@@ -118,6 +118,7 @@ void format_end(Line &line, const SummaryPage &tally, std::uint64_t dropped, std
   std::string live;
   std::string granules;
   std::string stitched;
+  std::string overhead;
   for (int i = 0; i < devices; ++i) {
     const DeviceTally &device = tally.devices[i];
     allocs += load(device.allocs);
@@ -133,13 +134,19 @@ void format_end(Line &line, const SummaryPage &tally, std::uint64_t dropped, std
                         load(device.live_bytes));
     granules += fmt::format("{}{}", comma, load(device.granules_peak));
     stitched += fmt::format("{}{}", comma, load(device.stitched));
+    overhead += fmt::format(R"({}{{"dev":{},"bytes":{})", comma, i, load(device.overhead_peak));
+    for (int kind = 0; kind < kOverheadKinds; ++kind) {
+      overhead += fmt::format(R"(,"{}":{})", kOverheadNames[kind], load(device.overhead[kind]));
+    }
+    overhead += '}';
   }
   add(line,
       R"({{"t":"end","status":"exit","peak":[{}],"reserved_peak":[{}],"live":[{}],"granules_peak":[{}],"stitched":[{}],)"
+      R"("overhead":[{}],)"
       R"("allocs":{},"frees":{},"ooms":{},"refused_ipc":{},"waits":{},"failed_allocs":{},"failed_frees":{},)"
       R"("null_frees":{},"unknown_versions":{},"dropped":{})",
-      peaks, reserved_peaks, live, granules, stitched, allocs, frees, denied, load(tally.refused_shares), waits,
-      load(tally.failed_allocs), load(tally.failed_frees), load(tally.null_frees), unknown_versions, dropped);
+      peaks, reserved_peaks, live, granules, stitched, overhead, allocs, frees, denied, load(tally.refused_shares),
+      waits, load(tally.failed_allocs), load(tally.failed_frees), load(tally.null_frees), unknown_versions, dropped);
 }
 
 void close_line(Line &line, std::uint64_t ts_ns, std::uint64_t seq) {

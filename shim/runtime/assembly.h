@@ -11,6 +11,7 @@
 #include "policy/calls/device_reach.h"
 #include "policy/calls/host_memory.h"
 #include "policy/calls/mapped_memory.h"
+#include "policy/calls/overhead.h"
 #include "policy/calls/queries.h"
 #include "policy/calls/shared_blocks.h"
 #include "policy/calls/stream_memory.h"
@@ -31,9 +32,9 @@ struct Options {
 };
 
 struct Assembly {
-  // `problem`: why there is no log; empty where there is one, or none was asked for.
+  // `problem`: why there is no log; empty where there is one, or none was asked for. `figures` outlives it.
   Assembly(const Options &options, policy::LimitSource &limits, events::JournalOptions journal_options,
-           std::string &problem);
+           policy::ProcessFigures &figures, std::string &problem);
 
   // Writes the log's first line, where the driver can be asked about the devices that it names.
   void describe();
@@ -59,6 +60,7 @@ struct Assembly {
   policy::Books books;
   policy::Admission admission;
   policy::AsyncMemory async_memory;
+  policy::Overhead overhead;
 
   policy::DeviceMemory device_memory;
   policy::HostMemory host_memory;

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "policy/calls/async_memory.h"
+#include "policy/calls/overhead.h"
 #include "policy/devices/memory_figures.h"
 #include "policy/driver_pools/default_pools.h"
 #include "policy/imports/ipc_importer.h"
@@ -23,7 +24,7 @@ class Queries {
   // `show_limit`: the limit is reported as the size of the device.
   Queries(Devices &devices, ledger::Ledger &ledger, BlockPools &pools, StreamPools &stream_pools,
           DefaultPools &default_pools, AsyncPools &pools_async, PendingFrees &pending, IpcImporter &imports,
-          Admission &admission, RoomMaker &room, AsyncMemory &async, bool show_limit)
+          Admission &admission, RoomMaker &room, AsyncMemory &async, Overhead &overhead, bool show_limit)
       : devices_(devices),
         ledger_(ledger),
         pools_(pools),
@@ -35,6 +36,7 @@ class Queries {
         admission_(admission),
         room_(room),
         async_(async),
+        overhead_(overhead),
         show_limit_(show_limit) {}
 
   // Corrects the driver's total and free bytes of the current device. NULL-safe.
@@ -79,6 +81,7 @@ class Queries {
   Admission &admission_;
   RoomMaker &room_;
   AsyncMemory &async_;
+  Overhead &overhead_;
   const bool show_limit_;
   std::atomic<std::uint64_t> ids_given_{1};
 };

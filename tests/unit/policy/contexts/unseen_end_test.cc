@@ -7,15 +7,13 @@ using namespace ration::test;
 
 namespace {
 
-// A context with a slab, a block of the driver's own and a charge for itself, which then ends unseen.
+// A context with a slab, a block of the driver's own, which then ends unseen.
 struct Ended {
   Ended() {
     other = program.create(1);
     gone = program.create();
     REQUIRE(program.take(kMiB) != kUntouched);
     REQUIRE(program.take_direct(kMiB) != kUntouched);
-    program.parts.contexts.find(gone)->own_bytes = kMiB;
-    program.parts.ledger.account(0).charge(kMiB);
     REQUIRE(driver.destroy(gone) == CUDA_SUCCESS);
   }
   FakeDriver driver;
