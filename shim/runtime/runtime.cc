@@ -13,9 +13,9 @@
 #include "base/fork_exclusion.h"
 #include "base/wait.h"
 #include "config/settings.h"
+#include "policy/devices/nvml_figures.h"
 #include "runtime/assembly.h"
 #include "runtime/configured_limits.h"
-#include "runtime/nvml_figures.h"
 
 namespace ration::runtime {
 
@@ -160,8 +160,9 @@ struct Builder {
     options.large_direct = settings.ipc == config::Ipc::kDirect;
     events::JournalOptions journal = journal_options(settings, std::move(own));
     // Loaded by us only where its answer decides what the program may take.
-    auto figures = std::make_unique<NvmlFigures>(find_nvml.load(std::memory_order_relaxed),
-                                                 on_own_stack.load(std::memory_order_relaxed), options.charge_context);
+    auto figures =
+        std::make_unique<policy::NvmlFigures>(find_nvml.load(std::memory_order_relaxed),
+                                              on_own_stack.load(std::memory_order_relaxed), options.charge_context);
     auto limits = std::make_unique<ConfiguredLimits>(std::move(settings));
     std::string problem;
     auto assembly = std::make_unique<Assembly>(options, *limits, std::move(journal), *figures, problem);

@@ -1,4 +1,4 @@
-#include "runtime/nvml_figures.h"
+#include "policy/devices/nvml_figures.h"
 
 #include <unistd.h>
 
@@ -7,7 +7,7 @@
 
 #include "driver/nvml.h"
 
-namespace ration::runtime {
+namespace ration::policy {
 namespace {
 
 using driver::real_nvml;
@@ -58,8 +58,8 @@ bool NvmlFigures::find() {
   return find_(false);
 }
 
-policy::ProcessFigure NvmlFigures::on(const policy::Device &device) noexcept try {
-  policy::ProcessFigure figure;
+ProcessFigure NvmlFigures::on(const Device &device) noexcept try {
+  ProcessFigure figure;
   nvmlDevice_t handle = nullptr;
   if (!find() || device.uuid.empty() || !real_nvml.nvmlDeviceGetHandleByUUID.present() ||
       real_nvml.nvmlDeviceGetHandleByUUID(device.uuid.c_str(), &handle) != NVML_SUCCESS) {
@@ -86,4 +86,4 @@ policy::ProcessFigure NvmlFigures::on(const policy::Device &device) noexcept try
   return {};
 }
 
-}  // namespace ration::runtime
+}  // namespace ration::policy

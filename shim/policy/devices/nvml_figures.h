@@ -1,15 +1,15 @@
 // NVML's figures of a device, by process. Answers nothing where the process has no NVML, has not initialised it, or has
 // another number there, as in most containers.
-// Layer: runtime. Threads: any.
+// Layer: policy/devices. Threads: any.
 #pragma once
 
 #include <atomic>
 
 #include "policy/devices/process_figures.h"
 
-namespace ration::runtime {
+namespace ration::policy {
 
-class NvmlFigures final : public policy::ProcessFigures {
+class NvmlFigures final : public ProcessFigures {
  public:
   using Find = bool (*)(bool open);
   using OnOwnStack = void (*)(void (*function)(void *), void *argument);
@@ -17,7 +17,7 @@ class NvmlFigures final : public policy::ProcessFigures {
   NvmlFigures(Find find, OnOwnStack on_own_stack, bool open)
       : find_(find), on_own_stack_(on_own_stack), to_open_(open) {}
 
-  policy::ProcessFigure on(const policy::Device &device) noexcept override;
+  ProcessFigure on(const Device &device) noexcept override;
 
  private:
   bool find();
@@ -27,4 +27,4 @@ class NvmlFigures final : public policy::ProcessFigures {
   std::atomic<bool> to_open_;
 };
 
-}  // namespace ration::runtime
+}  // namespace ration::policy
