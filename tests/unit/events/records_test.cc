@@ -145,10 +145,26 @@ TEST_CASE("every reason of a denial has the contract's name") {
 
 TEST_CASE("the last line has each device's peak and live blocks, and every count") {
   const json end = log_of(two_devices()).back();
-  CHECK(keys_of(end) == std::set<std::string>{"t", "ts", "status", "peak", "reserved_peak", "live", "granules_peak",
-                                              "stitched", "allocs", "frees", "ooms", "refused_ipc", "waits",
-                                              "failed_allocs", "failed_frees", "null_frees", "unknown_versions",
-                                              "dropped", "seq"});
+  CHECK(keys_of(end) == std::set<std::string>{"t",
+                                              "ts",
+                                              "status",
+                                              "peak",
+                                              "reserved_peak",
+                                              "live",
+                                              "granules_peak",
+                                              "stitched",
+                                              "overhead",
+                                              "allocs",
+                                              "frees",
+                                              "ooms",
+                                              "refused_ipc",
+                                              "waits",
+                                              "failed_allocs",
+                                              "failed_frees",
+                                              "null_frees",
+                                              "unknown_versions",
+                                              "dropped",
+                                              "seq"});
   CHECK(end.at("status") == "exit");
   CHECK(end.at("peak") == json{512, 4096});
   CHECK(end.at("reserved_peak") == json{512, 4096});
