@@ -38,7 +38,7 @@ Assembly::Assembly(const Options &options, policy::LimitSource &limits, events::
       stream_memory(devices, ledger, contexts, captures, journal, books, pools, stream_pools, default_pools, pending,
                     admission, async_memory, room),
       shared_blocks(contexts, pools, exports, imports, admission, async_memory),
-      context_life(devices, contexts, ledger, books, pools, async_pools, imports, pending, mapped_memory, overhead,
+      context_life(devices, contexts, books, pools, async_pools, imports, pending, mapped_memory, overhead,
                    options.async),
       sync_and_capture(contexts, captures, pools, async_pools, imports, options.pool || options.async),
       device_reach(contexts, fences, pools, async_memory, imports),

@@ -16,12 +16,10 @@ namespace ration::policy {
 
 class ContextLife {
  public:
-  ContextLife(Devices &devices, Contexts &contexts, ledger::Ledger &ledger, Books &books, BlockPools &pools,
-              AsyncPools &async, IpcImporter &imports, PendingFrees &pending, MappedMemory &mapped, Overhead &overhead,
-              bool async_mode)
+  ContextLife(Devices &devices, Contexts &contexts, Books &books, BlockPools &pools, AsyncPools &async,
+              IpcImporter &imports, PendingFrees &pending, MappedMemory &mapped, Overhead &overhead, bool async_mode)
       : devices_(devices),
         contexts_(contexts),
-        ledger_(ledger),
         books_(books),
         pools_(pools),
         async_(async),
@@ -61,7 +59,6 @@ class ContextLife {
 
   Devices &devices_;
   Contexts &contexts_;
-  ledger::Ledger &ledger_;
   Books &books_;
   BlockPools &pools_;
   AsyncPools &async_;
