@@ -1,5 +1,5 @@
-/* Graphs that allocate, in the driver's binary interface. Types and values only, C and C++; checked against cuda.h where
- * it is installed. Needs the types of abi.h and newer_abi.h before it. Layer: none. Source: cuda.h 13.0. */
+/* Graphs that allocate, in the driver's binary interface. Types and values only, C and C++; checked against cuda.h
+ * where it is installed. Needs the types of abi.h and newer_abi.h before it. Layer: none. Source: cuda.h 13.0. */
 #ifndef RATION_DRIVER_GRAPH_ABI_H_
 #define RATION_DRIVER_GRAPH_ABI_H_
 
