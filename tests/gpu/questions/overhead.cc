@@ -8,8 +8,8 @@ namespace {
 
 using namespace question;
 
-// hold(to): a kernel. big: 256 MiB of global memory. deep: a kernel with 64 KiB of local memory a thread. heap: a kernel
-// that allocates from the device's heap.
+// hold(to): a kernel. big: 256 MiB of global memory. deep: a kernel with 64 KiB of local memory a thread. heap: a
+// kernel that allocates from the device's heap.
 constexpr char kBig[] = R"(
 .version 7.0
 .target sm_70

@@ -88,8 +88,8 @@ struct PooledProgram : Program {
   CUgreenCtx create_green(int device = 0) {
     CUgreenCtx green = nullptr;
     const CUdevice handle = FakeDriver::kFirstHandle + device;
-    (void)parts.context_life.create_green(
-        &green, handle, [&] { return driver::real.cuGreenCtxCreate(&green, nullptr, handle, 0); });
+    (void)parts.context_life.create_green(&green, handle,
+                                          [&] { return driver::real.cuGreenCtxCreate(&green, nullptr, handle, 0); });
     return green;
   }
   CUcontext enter_green(CUgreenCtx green) {

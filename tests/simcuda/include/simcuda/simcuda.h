@@ -46,7 +46,8 @@ SIMCUDA_API void *simcuda_host_view(CUdeviceptr address);
 
 /* The bytes that a device holds for this process, as charged. Allocations (device variables included): multiples of
  * 512 bytes. Arrays, a mipmapped one counting once: multiples of 64 KiB, or nothing where memory is mapped later.
- * Contexts: SIMCUDA_CONTEXT_BYTES each and what their limits took, green ones nothing. Memory pools: the bytes reserved, used or not. */
+ * Contexts: SIMCUDA_CONTEXT_BYTES each and what their limits took, green ones nothing. Memory pools: the bytes
+ * reserved, used or not. */
 typedef struct simcuda_books {
   unsigned long long allocations;
   unsigned long long allocation_bytes;
