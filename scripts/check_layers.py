@@ -81,6 +81,7 @@ FAMILIES = {
     "array": {"array_memory"},
     "async": {"stream_memory"},
     "capture": {"sync_and_capture"},
+    "code": {"overhead"},
     "context": {"context_life"},
     "device": {"device_memory"},
     "graph": {"graph_memory"},

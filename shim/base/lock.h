@@ -43,6 +43,7 @@ enum class Rank : int {
   kOrphanFences,
   kAsyncPools,
   kDeferredFrees,
+  kOverhead,
   kMembership,
   kLogWriter
 };

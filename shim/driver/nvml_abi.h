@@ -8,6 +8,7 @@ typedef struct nvmlDevice_st *nvmlDevice_t;
 
 typedef enum nvmlReturn_enum {
   NVML_SUCCESS = 0,
+  NVML_ERROR_INSUFFICIENT_SIZE = 7,
   NVML_ERROR_FUNCTION_NOT_FOUND = 13,
   NVML_ERROR_UNKNOWN = 999 /* so that every code of the library is a value of the type */
 } nvmlReturn_t;
@@ -38,5 +39,13 @@ typedef struct nvmlPciInfo_st {
   unsigned int pciSubSystemId;
   char busId[32];
 } nvmlPciInfo_t;
+
+/* nvmlDeviceGetComputeRunningProcesses_v3's; all bits of usedGpuMemory set: not available */
+typedef struct nvmlProcessInfo_st {
+  unsigned int pid;
+  unsigned long long usedGpuMemory;
+  unsigned int gpuInstanceId;
+  unsigned int computeInstanceId;
+} nvmlProcessInfo_t;
 
 #endif /* RATION_DRIVER_NVML_ABI_H_ */

@@ -31,6 +31,11 @@ constexpr const char *name_of(Kind kind) {
   return kKindNames[static_cast<int>(kind)];
 }
 
+// What the driver takes memory for on its own account; other: what launches and streams take, where it is known.
+enum class OverheadKind { context, module, limit, other };
+inline constexpr int kOverheadKinds = 4;
+inline constexpr const char *kOverheadNames[kOverheadKinds] = {"context", "module", "limit", "other"};
+
 // The route by which the call reached the hook; best effort.
 enum class Via { driver, runtime };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <climits>
 #include <ctime>
+#include <numeric>
 #include <utility>
 
 #include "events/json_lines.h"
@@ -89,6 +90,17 @@ void Journal::describe(std::vector<DeviceFacts> devices, int driver_version) noe
   described_.store(true, std::memory_order_release);
 } catch (...) {
   described_.store(true, std::memory_order_release);
+}
+
+void Journal::count_overhead(int device, const std::array<std::uint64_t, kOverheadKinds> &bytes) noexcept {
+  DeviceTally &tally = tally_->devices[device];
+  const std::uint64_t sum = std::accumulate(bytes.begin(), bytes.end(), std::uint64_t{0});
+  if (sum > tally.overhead_peak.load(std::memory_order_relaxed)) {
+    tally.overhead_peak.store(sum, std::memory_order_relaxed);
+    for (int kind = 0; kind < kOverheadKinds; ++kind) {
+      tally.overhead[kind].store(bytes[static_cast<std::size_t>(kind)], std::memory_order_relaxed);
+    }
+  }
 }
 
 void Journal::count(const Alloc &event) {

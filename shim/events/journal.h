@@ -3,6 +3,7 @@
 // blocks except one write(2). Called from: hooks, exit. Owns: the log file, which is never closed.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <string>
@@ -33,6 +34,8 @@ class Journal {
   Journal(JournalOptions options, std::string &problem);
 
   bool logging() const { return logging_; }
+  // Whether anybody will see the totals: a log, or a page that outlives the process.
+  bool is_read() const { return logging_ || !options_.summary_directory.empty(); }
 
   // Takes the facts of the devices and writes the first line, once, as soon as the driver can be asked. Later calls do
   // nothing.
@@ -48,6 +51,9 @@ class Journal {
   void count_failed_alloc() noexcept { bump(tally_->failed_allocs); }
   void count_failed_free() noexcept { bump(tally_->failed_frees); }
   void count_null_free() noexcept { bump(tally_->null_frees); }
+
+  // The driver's own memory on a device, by kind. REQUIRES: one thread at a time for each device.
+  void count_overhead(int device, const std::array<std::uint64_t, kOverheadKinds> &bytes) noexcept;
 
   // Writes the `end` record. Later events (destructors run after atexit handlers) rewrite it, so the last line stays a
   // correct `end`. `asked` may be null; it outlives the journal.

@@ -146,6 +146,7 @@ void format_end(Line &line, const SummaryPage &tally, std::uint64_t dropped, con
   std::string live;
   std::string granules;
   std::string stitched;
+  std::string overhead;
   for (int i = 0; i < devices; ++i) {
     const DeviceTally &device = tally.devices[i];
     allocs += load(device.allocs);
@@ -161,12 +162,18 @@ void format_end(Line &line, const SummaryPage &tally, std::uint64_t dropped, con
                         load(device.live_bytes));
     granules += fmt::format("{}{}", comma, load(device.granules_peak));
     stitched += fmt::format("{}{}", comma, load(device.stitched));
+    overhead += fmt::format(R"({}{{"dev":{},"bytes":{})", comma, i, load(device.overhead_peak));
+    for (int kind = 0; kind < kOverheadKinds; ++kind) {
+      overhead += fmt::format(R"(,"{}":{})", kOverheadNames[kind], load(device.overhead[kind]));
+    }
+    overhead += '}';
   }
   add(line,
       R"({{"t":"end","status":"exit","peak":[{}],"reserved_peak":[{}],"live":[{}],"granules_peak":[{}],"stitched":[{}],)"
+      R"("overhead":[{}],)"
       R"("allocs":{},"frees":{},"ooms":{},"refused_ipc":{},"waits":{},"failed_allocs":{},"failed_frees":{},)"
       R"("null_frees":{},)",
-      peaks, reserved_peaks, live, granules, stitched, allocs, frees, denied, load(tally.refused_shares), waits,
+      peaks, reserved_peaks, live, granules, stitched, overhead, allocs, frees, denied, load(tally.refused_shares), waits,
       load(tally.failed_allocs), load(tally.failed_frees), load(tally.null_frees));
   add(line, R"("unknown_names":{},)", asked != nullptr ? load(asked->unknown_names.count) : 0);
   add_names(line, "unknown", asked != nullptr ? &asked->unknown_names : nullptr, kEndAtMost - kForNewer);

@@ -140,9 +140,14 @@ bool read_summary(const std::string &file, Summary &summary) {
                              load(tally.waits),
                              load(tally.group_limit),
                              load(tally.granules_peak),
-                             load(tally.stitched)};
+                             load(tally.stitched),
+                             load(tally.overhead_peak),
+                             {}};
       for (int reason = 0; reason < kReasonCount; ++reason) {
         device.denied[reason] = load(tally.denied[reason]);
+      }
+      for (int kind = 0; kind < kOverheadKinds; ++kind) {
+        device.overhead[kind] = load(tally.overhead[kind]);
       }
       summary.devices.push_back(device);
     }

@@ -32,8 +32,9 @@ struct DeviceTally {
   std::atomic<std::uint64_t> group_limit;  // 0: none
   std::atomic<std::uint64_t> granules;     // that the pools hold
   std::atomic<std::uint64_t> granules_peak;
-  std::atomic<std::uint64_t> stitched;  // blocks, ever
-  std::atomic<std::uint64_t> unused[5];
+  std::atomic<std::uint64_t> stitched;                  // blocks, ever
+  std::atomic<std::uint64_t> overhead_peak;             // of the driver, on its own account
+  std::atomic<std::uint64_t> overhead[kOverheadKinds];  // as it was then
 };
 
 struct SummaryPage {
@@ -78,6 +79,8 @@ struct Summary {
     std::uint64_t reserved_bytes, reserved_peak_bytes, waits;
     std::uint64_t group_limit;  // 0: none
     std::uint64_t granules_peak, stitched;
+    std::uint64_t overhead_peak;
+    std::uint64_t overhead[kOverheadKinds];
   };
   std::int64_t pid = 0;
   std::string program;

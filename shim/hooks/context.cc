@@ -25,8 +25,11 @@ CUresult gain(const Slot &slot, const Note &note, CUcontext *context, Rest... re
       context, rest...);
 }
 
-auto created_on(CUdevice device) {
-  return [device](ContextLife &contexts, CUcontext context) { contexts.created(context, device); };
+template <class Slot, class... Rest>
+CUresult create(const Slot &slot, CUdevice device, CUcontext *context, Rest... rest) {
+  return forwarding<ContextLife>(
+      slot, [=](ContextLife &contexts, const auto &call) { return contexts.create(context, device, call); }, context,
+      rest...);
 }
 
 template <class Slot, class Which, class Method>
@@ -40,33 +43,27 @@ CUresult end(const Slot &slot, const char *api, Which which, Method method) {
 extern "C" {
 
 CUresult cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev) {
-  return gain(real.cuCtxCreate, created_on(dev), pctx, flags, dev);
+  return create(real.cuCtxCreate, dev, pctx, flags, dev);
 }
 
 CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev) {
-  return gain(real.cuCtxCreate_v2, created_on(dev), pctx, flags, dev);
+  return create(real.cuCtxCreate_v2, dev, pctx, flags, dev);
 }
 
 CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags,
                         CUdevice dev) {
-  return gain(real.cuCtxCreate_v3, created_on(dev), pctx, paramsArray, numParams, flags, dev);
+  return create(real.cuCtxCreate_v3, dev, pctx, paramsArray, numParams, flags, dev);
 }
 
 CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev) {
-  return gain(real.cuCtxCreate_v4, created_on(dev), pctx, ctxCreateParams, flags, dev);
+  return create(real.cuCtxCreate_v4, dev, pctx, ctxCreateParams, flags, dev);
 }
 
 CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev, unsigned int flags) {
   return forwarding<ContextLife>(
       real.cuGreenCtxCreate,
-      [=](ContextLife &contexts, const auto &call) {
-        const CUresult result = call();
-        if (result == CUDA_SUCCESS) {
-          contexts.green_created(*phCtx, dev);
-        }
-        return result;
-      },
-      phCtx, desc, dev, flags);
+      [=](ContextLife &contexts, const auto &call) { return contexts.create_green(phCtx, dev, call); }, phCtx, desc,
+      dev, flags);
 }
 
 CUresult cuGreenCtxDestroy(CUgreenCtx hCtx) {

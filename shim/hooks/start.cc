@@ -1,5 +1,7 @@
 // The core's only export: exchanges tables with the preload library.
 // Layer: hooks. Threads: racing first callers all come through here; everything is idempotent or serialised inside.
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <iterator>
 
@@ -40,6 +42,17 @@ void begin_nvml() {
   }
 }
 
+bool find_nvml(bool open) {
+  void *handle = preload_abi()->nvml();
+  if (handle == nullptr && open) {
+    handle = preload_abi()->real_dlopen("libnvidia-ml.so.1", RTLD_LAZY);
+  }
+  if (handle != nullptr) {
+    driver::real_nvml.resolve(handle, preload_abi()->real_dlsym);
+  }
+  return handle != nullptr;
+}
+
 constexpr RationCoreAbi core = {RATION_VERSION, bodies,      driver::kHookCount,    &begin,
                                 &begin_nvml,    nvml_bodies, driver::kNvmlHookCount};
 
@@ -60,7 +73,7 @@ extern "C" __attribute__((visibility("default"))) const RationCoreAbi *ration_co
   }
   hooks::given_preload.store(given, std::memory_order_relaxed);
   held::thread_state.store(given->thread, std::memory_order_relaxed);
-  runtime::prepare({given->coverage, &hooks::via_of, given->on_own_stack});
+  runtime::prepare({given->coverage, &hooks::via_of, given->on_own_stack, &hooks::find_nvml});
   // Pairs with the acquire in the preload library's unknown_names.cc.
   __atomic_store_n(&given->coverage->changed, &runtime::publish_names, __ATOMIC_RELEASE);
   return &hooks::core;

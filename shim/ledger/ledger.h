@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "ledger/changes.h"
 #include "ledger/membership.h"
 #include "ledger/transits.h"
 
@@ -47,6 +48,7 @@ class Account {
   void charge(std::uint64_t bytes);
 
   Transits &transits() { return transits_; }
+  Changes &changes() { return changes_; }
 
   // Reserved and committed bytes.
   std::uint64_t charged() const { return charged_.load(std::memory_order_relaxed); }
@@ -135,6 +137,7 @@ class Account {
   Share shares_[kMostShares] = {};
   std::atomic<int> share_count_{0};
   Transits transits_;
+  Changes changes_;
 };
 
 class Ledger {

@@ -9,7 +9,7 @@ using driver::real;
 
 // Members refer to each other before they are built; none is called here.
 Assembly::Assembly(const Options &options, policy::LimitSource &limits, events::JournalOptions journal_options,
-                   std::string &problem)
+                   policy::ProcessFigures &figures, std::string &problem)
     : async_mode(options.async),
       pool_mode(options.pool),
       journal(std::move(journal_options), problem),
@@ -30,6 +30,7 @@ Assembly::Assembly(const Options &options, policy::LimitSource &limits, events::
       async_memory(devices, ledger, journal, books, pools, stream_pools, async_pools, admission, options.async,
                    options.synchronous_free),
       sync_memops(pools, imports),
+      overhead(devices, contexts, ledger, journal, figures, options.charge_context),
       device_memory({options.pool, options.large_direct, options.limit_managed}, ledger, journal, books, pools,
                     admission, room, async_memory, imports),
       host_memory(devices, books, admission),
@@ -39,12 +40,12 @@ Assembly::Assembly(const Options &options, policy::LimitSource &limits, events::
                     admission, async_memory, room),
       graph_memory(devices, ledger, captures, books, stream_pools, admission),
       shared_blocks(contexts, pools, exports, imports, admission, async_memory),
-      context_life(devices, contexts, ledger, books, pools, async_pools, imports, pending, mapped_memory, options.async,
-                   options.charge_context),
+      context_life(devices, contexts, books, pools, async_pools, imports, pending, mapped_memory, overhead,
+                   options.async),
       sync_and_capture(contexts, captures, pools, async_pools, imports, options.pool || options.async),
       device_reach(contexts, fences, pools, async_memory, imports, sync_memops),
       queries(devices, ledger, pools, stream_pools, default_pools, async_pools, pending, imports, admission, room,
-              async_memory, sync_memops, options.show_limit) {}
+              async_memory, sync_memops, overhead, options.show_limit) {}
 
 void Assembly::describe() {
   if (journal.described() || devices.all() == nullptr) {

@@ -12,6 +12,7 @@
 #include "policy/calls/graph_memory.h"
 #include "policy/calls/host_memory.h"
 #include "policy/calls/mapped_memory.h"
+#include "policy/calls/overhead.h"
 #include "policy/calls/queries.h"
 #include "policy/calls/shared_blocks.h"
 #include "policy/calls/stream_memory.h"
@@ -32,9 +33,9 @@ struct Options {
 };
 
 struct Assembly {
-  // `problem`: why there is no log; empty where there is one, or none was asked for.
+  // `problem`: why there is no log; empty where there is one, or none was asked for. `figures` outlives it.
   Assembly(const Options &options, policy::LimitSource &limits, events::JournalOptions journal_options,
-           std::string &problem);
+           policy::ProcessFigures &figures, std::string &problem);
 
   // Writes the log's first line, where the driver can be asked about the devices that it names.
   void describe();
@@ -61,6 +62,7 @@ struct Assembly {
   policy::Admission admission;
   policy::AsyncMemory async_memory;
   policy::SyncMemops sync_memops;
+  policy::Overhead overhead;
 
   policy::DeviceMemory device_memory;
   policy::HostMemory host_memory;

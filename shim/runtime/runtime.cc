@@ -13,6 +13,7 @@
 #include "base/fork_exclusion.h"
 #include "base/wait.h"
 #include "config/settings.h"
+#include "policy/devices/nvml_figures.h"
 #include "runtime/assembly.h"
 #include "runtime/configured_limits.h"
 
@@ -27,6 +28,7 @@ constinit std::atomic<const RationCoverage *> coverage{nullptr};
 constinit std::atomic<events::Via (*)(const void *)> via_of{nullptr};
 using Function = void (*)(void *);
 constinit std::atomic<void (*)(Function, void *)> on_own_stack{nullptr};
+constinit std::atomic<bool (*)(bool)> find_nvml{nullptr};
 
 std::string host_name() {
   char name[HOST_NAME_MAX + 1] = {};
@@ -116,6 +118,7 @@ struct Builder {
     family<policy::ContextLife> = &assembly.context_life;
     family<policy::SyncAndCapture> = &assembly.sync_and_capture;
     family<policy::DeviceReach> = &assembly.device_reach;
+    family<policy::Overhead> = &assembly.overhead;
     family<policy::Queries> = &assembly.queries;
   }
   // A child forked during the build would inherit, held for ever, what another thread holds of libc (glibc 2.36): the
@@ -156,9 +159,13 @@ struct Builder {
                                                                    : policy::Backing::slab;
     options.large_direct = settings.ipc == config::Ipc::kDirect;
     events::JournalOptions journal = journal_options(settings, std::move(own));
+    // Loaded by us only where its answer decides what the program may take.
+    auto figures =
+        std::make_unique<policy::NvmlFigures>(find_nvml.load(std::memory_order_relaxed),
+                                              on_own_stack.load(std::memory_order_relaxed), options.charge_context);
     auto limits = std::make_unique<ConfiguredLimits>(std::move(settings));
     std::string problem;
-    auto assembly = std::make_unique<Assembly>(options, *limits, std::move(journal), problem);
+    auto assembly = std::make_unique<Assembly>(options, *limits, std::move(journal), *figures, problem);
     if (!problem.empty()) {
       events::say("no log: " + problem);
     }
@@ -167,7 +174,8 @@ struct Builder {
     register_at_exit();
     Runtime *runtime = new Runtime(*assembly);
     serve(*assembly);
-    (void)limits.release();                                      // these three live as long as the process
+    (void)figures.release();
+    (void)limits.release();                                      // these four live as long as the process
     built.store(assembly.release(), std::memory_order_release);  // pairs with the acquire in at_exit
     return runtime;
   } catch (...) {
@@ -181,6 +189,7 @@ void prepare(const Reports &given) {
   coverage.store(given.coverage, std::memory_order_relaxed);
   via_of.store(given.via_of, std::memory_order_relaxed);
   on_own_stack.store(given.on_own_stack, std::memory_order_relaxed);
+  find_nvml.store(given.find_nvml, std::memory_order_relaxed);
 }
 
 void publish_names() noexcept {

@@ -53,6 +53,8 @@ struct Reports {
   const RationCoverage *coverage = nullptr;
   events::Via (*via_of)(const void *caller) = nullptr;
   void (*on_own_stack)(void (*function)(void *), void *argument) = nullptr;
+  // Fills the slots of NVML where the process has it, or, with `open`, may load it.
+  bool (*find_nvml)(bool open) = nullptr;
 };
 // Called by the core's start, before the first get().
 void prepare(const Reports &reports);

@@ -17,6 +17,7 @@ int simcuda_device_books(int device, simcuda_books *books) {
     const bool costs = context.device == target && !context.green() && (context.alive || context.closing);
     books->contexts += costs ? 1 : 0;
     books->context_bytes += costs ? state.settings->context_bytes : 0;
+    for (const std::uint64_t bytes : context.limit_bytes) books->context_bytes += costs ? bytes : 0;
   };
   count(*target->primary);
   for (const auto &[handle, context] : state.contexts) count(*context);

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "implemented.h"
 #include "tests/simcuda/capture.h"
 
@@ -12,6 +14,14 @@ template <class Handle>
 Image *find_image(Handle handle) {
   const auto found = driver().images.find(handle);
   return found == driver().images.end() ? nullptr : found->second.get();
+}
+
+// The buffer of printf is taken when code comes that may use it: here any.
+CUresult take_for_load(Image &image, Context &context) {
+  if (const CUresult error = make_globals(image, context); error != CUDA_SUCCESS) return error;
+  const std::size_t usual = default_limit(CU_LIMIT_PRINTF_FIFO_SIZE);
+  return resize_limit(context, CU_LIMIT_PRINTF_FIFO_SIZE,
+                      std::max(context.limits[CU_LIMIT_PRINTF_FIFO_SIZE], usual) - usual);
 }
 
 template <class Handle>
@@ -26,6 +36,9 @@ CUresult load(Handle *handle, const void *image, bool library) {
   if (handle == nullptr || image == nullptr) return CUDA_ERROR_INVALID_VALUE;
   auto made = std::make_shared<Image>();
   made->context = context;
+  if (context != nullptr) {
+    if (const CUresult error = take_for_load(*made, *context); error != CUDA_SUCCESS) return error;
+  }
   *handle = reinterpret_cast<Handle>(made.get());
   driver().images.emplace(made.get(), std::move(made));
   return CUDA_SUCCESS;
@@ -53,19 +66,14 @@ CUresult global(CUdeviceptr *dptr, size_t *bytes, Handle handle, const char *nam
   Context *context = nullptr;
   if (const CUresult error = current(lock, &context); error != CUDA_SUCCESS) return error;
   Image *image = find_image(handle);
-  context = context->root;
   if (image == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  context = image->context != nullptr ? image->context : context->root;
   if (name == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  const std::size_t size = global_bytes(name);
-  if (size == 0) return CUDA_ERROR_NOT_FOUND;
+  if (const CUresult error = make_globals(*image, *context); error != CUDA_SUCCESS) return error;
   const auto known = image->globals.find({context, name});
-  std::uint64_t address = known == image->globals.end() ? 0 : known->second;
-  if (address == 0) {
-    if (const CUresult error = allocate(*context, size, &address); error != CUDA_SUCCESS) return error;
-    image->globals[{context, name}] = address;
-  }
-  if (dptr != nullptr) *dptr = address;
-  if (bytes != nullptr) *bytes = size;
+  if (known == image->globals.end()) return CUDA_ERROR_NOT_FOUND;
+  if (dptr != nullptr) *dptr = known->second;
+  if (bytes != nullptr) *bytes = allocation_at(known->second)->second.requested;
   return CUDA_SUCCESS;
 }
 
@@ -109,6 +117,28 @@ Function *function_in(Image &image, const char *name) {
   image.functions.emplace(name, made.get());
   driver().functions.emplace(made.get(), made);
   return made.get();
+}
+
+CUresult make_globals(Image &image, Context &context) {
+  if (image.context != nullptr && image.context != &context) return CUDA_SUCCESS;  // a module has its own already
+  std::vector<std::pair<std::string, std::uint64_t>> made;
+  for (const auto &[name, bytes] : all_globals()) {
+    std::uint64_t address = 0;
+    if (image.globals.count({&context, name}) != 0) continue;
+    if (const CUresult error = allocate(context, bytes, &address); error != CUDA_SUCCESS) {
+      for (const auto &[other, block] : made) release_allocation(allocation_at(block));
+      return error;
+    }
+    made.emplace_back(name, address);
+  }
+  for (const auto &[name, address] : made) image.globals[{&context, name}] = address;
+  return CUDA_SUCCESS;
+}
+
+CUresult take_for_launch(Context &context) {
+  const std::size_t usual = default_limit(CU_LIMIT_MALLOC_HEAP_SIZE);
+  return resize_limit(context, CU_LIMIT_MALLOC_HEAP_SIZE,
+                      std::max(context.limits[CU_LIMIT_MALLOC_HEAP_SIZE], usual) - usual);
 }
 
 void forget_code_of(Context &context) {
@@ -178,9 +208,13 @@ CUresult cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library,
 
 // A library serves as its own module.
 CUresult cuLibraryGetModule(CUmodule *pMod, CUlibrary library) {
-  const Lock lock(driver().mutex);
-  if (find_image(library) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  Lock lock(driver().mutex);
+  Context *context = nullptr;
+  if (const CUresult error = current(lock, &context); error != CUDA_SUCCESS) return error;
+  Image *image = find_image(library);
+  if (image == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   if (pMod == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult error = make_globals(*image, *context->root); error != CUDA_SUCCESS) return error;
   *pMod = reinterpret_cast<CUmodule>(library);
   return CUDA_SUCCESS;
 }

@@ -4,6 +4,7 @@
 #pragma once
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/simcuda/driver.h"
@@ -31,8 +32,13 @@ struct Function {
 
 const Kernel *find_kernel(const std::string &name);
 std::vector<const Kernel *> all_kernels();
-// 0: no such variable.
-std::size_t global_bytes(const std::string &name);
+std::vector<std::pair<std::string, std::size_t>> all_globals();
+
+// The variables of an image in a context, made if they are not there yet: a module's when it is loaded, a library's at
+// its first use. OUT_OF_MEMORY: none was made. Under the lock.
+CUresult make_globals(Image &image, Context &context);
+// What the first launch in a context takes. Under the lock.
+CUresult take_for_launch(Context &context);
 
 // The offset of each parameter in a packed buffer: after the previous one, aligned to its own size (at most 16).
 std::vector<std::size_t> offsets_of(const std::vector<std::size_t> &param_bytes);

@@ -19,12 +19,9 @@ struct CurrentStack {
 thread_local CurrentStack stack{};
 
 void set_defaults(Context &context) {
-  context.limits[CU_LIMIT_STACK_SIZE] = 1024;
-  context.limits[CU_LIMIT_PRINTF_FIFO_SIZE] = 1 << 20;
-  context.limits[CU_LIMIT_MALLOC_HEAP_SIZE] = 8 << 20;
-  context.limits[CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH] = 2;
-  context.limits[CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT] = 2048;
-  context.limits[CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 64;
+  for (int limit = 0; limit < CU_LIMIT_MAX; ++limit) {
+    context.limits[limit] = default_limit(static_cast<CUlimit>(limit));
+  }
   context.cache = CU_FUNC_CACHE_PREFER_NONE;
   context.shared = CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE;
 }
@@ -82,6 +79,34 @@ Context *pop_current() {
   return stack.depth == 0 ? nullptr : stack.contexts[--stack.depth];
 }
 
+std::size_t default_limit(CUlimit limit) {
+  switch (limit) {
+    case CU_LIMIT_STACK_SIZE:
+      return 1024;
+    case CU_LIMIT_PRINTF_FIFO_SIZE:
+      return 1 << 20;
+    case CU_LIMIT_MALLOC_HEAP_SIZE:
+      return 8 << 20;
+    case CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH:
+      return 2;
+    case CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT:
+      return 2048;
+    case CU_LIMIT_MAX_L2_FETCH_GRANULARITY:
+      return 64;
+    default:
+      return 0;
+  }
+}
+
+CUresult resize_limit(Context &context, CUlimit limit, std::uint64_t bytes) {
+  std::uint64_t &has = context.limit_bytes[limit];
+  Machine &machine = *driver().machine;
+  if (bytes > has && !machine.reserve(context.device->physical, bytes - has)) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (bytes < has) machine.release(context.device->physical, has - bytes);
+  has = bytes;
+  return CUDA_SUCCESS;
+}
+
 bool has_addresses(Device &device) {
   if (device.space == nullptr) {
     device.space = AddressSpace::create(device.bytes, !driver().settings->machine.empty());
@@ -133,6 +158,7 @@ void tear_down(Lock &lock, Context &context) {
   context.markers.reset();
   context.peers.clear();
   context.awaited.clear();
+  for (int limit = 0; limit < CU_LIMIT_MAX; ++limit) resize_limit(context, static_cast<CUlimit>(limit), 0);
   state.machine->release(context.device->physical, state.settings->context_bytes);
   context.closing = false;
   state.progress.notify_all();

@@ -26,6 +26,7 @@ struct Context {
   unsigned attached = 1;
   std::uint64_t id = 0;
   std::size_t limits[CU_LIMIT_MAX] = {};
+  std::uint64_t limit_bytes[CU_LIMIT_MAX] = {};  // what each limit has taken of the device
   CUfunc_cache cache = CU_FUNC_CACHE_PREFER_NONE;
   CUsharedconfig shared = CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE;
   std::set<Context *> peers;
@@ -59,6 +60,10 @@ Context *find_context(CUcontext handle);
 CUresult push_current(Context *context);
 Context *pop_current();
 
+// Has a limit take so many bytes of the device, or give back what is more than that. OUT_OF_MEMORY: nothing changed.
+CUresult resize_limit(Context &context, CUlimit limit, std::uint64_t bytes);
+// What the limit was when the context was made; its memory is part of the context's.
+std::size_t default_limit(CUlimit limit);
 // Allocates the context's memory and streams. OUT_OF_MEMORY: nothing changed.
 CUresult bring_up(Lock &lock, Context &context);
 // Waits for its work, then frees all its resources. A primary context's green contexts are destroyed with it.

@@ -1,6 +1,9 @@
 // Settings and properties of a context. Layer: driver.h. Threads: any.
+#include <algorithm>
+
 #include "implemented.h"
 #include "tests/simcuda/capture.h"
+#include "tests/simcuda/device_attributes.h"
 #include "tests/simcuda/driver.h"
 #include "tests/simcuda/mem_pool.h"
 
@@ -35,6 +38,14 @@ CUresult report(Value *value, Read read) {
     *value = read(context);
     return CUDA_SUCCESS;
   });
+}
+
+// For every thread that can be resident, beyond the stacks that the context was made with.
+std::uint64_t stack_bytes(const Device &device, std::size_t value) {
+  const auto threads =
+      static_cast<std::uint64_t>(attribute_of(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)) *
+      static_cast<std::uint64_t>(attribute_of(device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR));
+  return (std::max(value, default_limit(CU_LIMIT_STACK_SIZE)) - default_limit(CU_LIMIT_STACK_SIZE)) * threads;
 }
 
 bool settable(CUlimit limit) {
@@ -105,6 +116,12 @@ CUresult cuCtxGetLimit(size_t *pvalue, CUlimit limit) {
 CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
   if (!settable(limit)) return CUDA_ERROR_UNSUPPORTED_LIMIT;
   return with_current([&](Lock &, Context &context) {
+    if (limit == CU_LIMIT_STACK_SIZE) {
+      if (const CUresult error = resize_limit(*context.root, limit, stack_bytes(*context.device, value));
+          error != CUDA_SUCCESS) {
+        return error;
+      }
+    }
     context.limits[limit] = value;
     return CUDA_SUCCESS;
   });

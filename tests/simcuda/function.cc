@@ -53,7 +53,18 @@ CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel ker
   return set_attribute(kernel, attrib, val);
 }
 CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel) {
-  return report(kernel, pFunc, [kernel](const Function &) { return reinterpret_cast<CUfunction>(kernel); });
+  Lock lock(driver().mutex);
+  Context *context = nullptr;
+  if (const CUresult error = current(lock, &context); error != CUDA_SUCCESS) return error;
+  const Function *function = find_function(kernel);
+  if (function == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (pFunc == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (const CUresult error = make_globals(*function->image, *context->root); error != CUDA_SUCCESS) return error;
+  *pFunc = reinterpret_cast<CUfunction>(kernel);
+  return CUDA_SUCCESS;
+}
+CUresult cuKernelGetLibrary(CUlibrary *pLib, CUkernel kernel) {
+  return report(kernel, pLib, [](const Function &function) { return reinterpret_cast<CUlibrary>(function.image); });
 }
 CUresult cuFuncGetName(const char **name, CUfunction hfunc) {
   return report(hfunc, name, [](const Function &function) { return function.kernel->name.c_str(); });

@@ -33,10 +33,9 @@ std::vector<const Kernel *> all_kernels() {
   return all;
 }
 
-std::size_t global_bytes(const std::string &name) {
+std::vector<std::pair<std::string, std::size_t>> all_globals() {
   const std::lock_guard<std::mutex> guard(registry().mutex);
-  const auto found = registry().globals.find(name);
-  return found == registry().globals.end() ? 0 : found->second;
+  return {registry().globals.begin(), registry().globals.end()};
 }
 
 }  // namespace simcuda

@@ -84,6 +84,8 @@ CUresult launch(CUfunction handle, const Shape &shape, CUstream stream, void **p
   const Kernel &kernel = *function->kernel;  // never destroyed, unlike the function
   if (const CUresult error = copy_arguments(kernel, params, extra, arguments.get()); error != CUDA_SUCCESS)
     return error;
+  if (const CUresult error = make_globals(*function->image, *context->root); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = take_for_launch(*context->root); error != CUDA_SUCCESS) return error;
   return run(lock, stream, Form::kAsynchronous, Until::kQueued,
              {CU_GRAPH_NODE_TYPE_KERNEL, [&kernel, shape, arguments] { run_kernel(kernel, shape, *arguments); }});
 }

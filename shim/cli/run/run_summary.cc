@@ -71,6 +71,9 @@ std::string count_line(const Row &row) {
     line += "; stitched: " + counted(device.stitched, "block", "blocks") + "; held at most " +
             counted(device.granules_peak, "granule", "granules");
   }
+  if (device.overhead_peak != 0) {
+    line += "; the driver's own memory: at most " + exact(device.overhead_peak);
+  }
   return line;
 }
 

@@ -21,6 +21,7 @@ constexpr std::uint64_t kMostSlackOnDemand = 64U << 20U;
 BlockPools::Take BlockPools::obtain(std::uint64_t bytes, int device, DevicePoolState &state, ledger::Effort effort,
                                     ledger::Transit &transit, CUresult &error, FunctionRef<CUresult()> call) {
   ledger::Account &account = ledger_.account(device);
+  const ledger::Change change(account.changes());
   const ledger::ReserveOutcome reserved = account.reserve(bytes, effort);
   if (reserved != ledger::ReserveOutcome::granted) {
     return reserved == ledger::ReserveOutcome::over_limit ? Take::over_limit : Take::over_group_limit;
@@ -125,6 +126,7 @@ bool BlockPools::return_slab(const char *api, const ContextRef &context, const p
   for (Waiter waiter;;) {
     if (const Pin pin(*context); pin) {
       slabs_.begin_end(slab.address);  // a thread that ends the context waits for the pin first
+      const ledger::Change change(ledger_.account(context->device).changes());
       const RelaxedCapture relaxed;
       const CurrentFor current(context->handle);
       if (!current || real.cuMemFree_v2(slab.address) != CUDA_SUCCESS) {

@@ -15,7 +15,7 @@ namespace ration::policy {
 class GranuleMemory final : public pool::stitch::DeviceMemory {
  public:
   GranuleMemory(BlockPools &pools, const char *api, const ContextRef &context)
-      : pools_(pools), api_(api), context_(context) {}
+      : pools_(pools), api_(api), context_(context), change_(pools.ledger_.account(context->device).changes()) {}
   // Gives back what the end of the last plan left reserved.
   ~GranuleMemory() override { settle(); }
 
@@ -46,7 +46,8 @@ class GranuleMemory final : public pool::stitch::DeviceMemory {
   BlockPools &pools_;
   const char *const api_;
   const ContextRef &context_;
-  std::uint64_t reserved_ = 0;  // that no handle has
+  const ledger::Change change_;  // what was released is charged until settle()
+  std::uint64_t reserved_ = 0;   // that no handle has
   std::uint64_t released_ = 0;
 };
 

@@ -219,6 +219,7 @@ CUresult Admission::act_with_room(const Request &request, const Contexts::Curren
 CUresult Admission::admit(const Request &request, const Contexts::Current &where, Act act, Undo undo,
                           Obtained &obtained, std::optional<ledger::Transit> *settling) {
   ledger::Account &account = ledger_.account(where.device);
+  const ledger::Change change(account.changes());
   ledger::ReserveOutcome reserved{};
   std::uint64_t returned = 0;
   // Zero bytes are the driver's to refuse, also in a process beyond its limit, where not even they fit.

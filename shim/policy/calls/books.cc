@@ -59,6 +59,7 @@ CUresult Books::end(AddressBook &book, const char *api, std::uint64_t address, E
     return CUDA_ERROR_INVALID_VALUE;
   }
   const bool known = found == AddressBook::Found::begun;
+  const ledger::Change change(known ? &ledger_.account(block.device).changes() : nullptr);
   std::optional<EndingRanges::Ending> ending;
   if (known && &book == &blocks && journal_.logging()) {
     ending.emplace(ending_, address, block.size);

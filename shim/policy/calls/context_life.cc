@@ -18,46 +18,36 @@ bool is_gone(CUdevice device) {
 
 }  // namespace
 
-// The driver does not say what a context costs. Everything on the device that is not ours yet is an upper bound (it
-// takes neighbours for ours): the strictest reading, until contexts are measured one by one.
-void ContextLife::charge_own_memory(const ContextRef &context) {
-  if (!charge_context_ || !real.cuMemGetInfo_v2.present()) {
-    return;
-  }
-  const CurrentFor current(context->handle);
-  std::size_t free_bytes = 0;
-  std::size_t total = 0;
-  if (!current || real.cuMemGetInfo_v2(&free_bytes, &total) != CUDA_SUCCESS) {
-    return;
-  }
-  ledger::Account &account = ledger_.account(context->device);
-  const std::uint64_t taken = total - std::min(free_bytes, total);
-  const std::uint64_t charged = account.charged();
-  std::uint64_t not_yet = 0;
-  if (taken > charged &&
-      context->own_bytes.compare_exchange_strong(not_yet, taken - charged, std::memory_order_relaxed)) {
-    account.charge(taken - charged);
-  }
-}
-
-void ContextLife::created(CUcontext handle, CUdevice device) noexcept try {
-  const ContextRef made = contexts_.note_created(handle, devices_.ordinal_of(device));
-  finish_unseen_ends();
-  charge_own_memory(made);
-} catch (...) {  // out of memory: the context is noted when it is first seen current
+CUresult ContextLife::create(CUcontext *handle, CUdevice device, DriverCall call) {
+  return overhead_.make_context(devices_.ordinal_of(device), call, [&]() noexcept -> ContextRef {
+    try {
+      const ContextRef made = contexts_.note_created(*handle, devices_.ordinal_of(device));
+      finish_unseen_ends();
+      return made;
+    } catch (...) {  // out of memory of the host: the context is noted when it is first seen current
+      return nullptr;
+    }
+  });
 }
 
 CUresult ContextLife::retain_primary(CUcontext *handle, CUdevice device, DriverCall call) {
   const int ordinal = devices_.ordinal_of(device);
   const Contexts::PrimaryGate turn(contexts_, ordinal);
   finish_unseen_ends();
-  const CUresult result = call();
-  if (result == CUDA_SUCCESS) {
+  const auto note = [&]() noexcept -> ContextRef {
     try {
       contexts_.add_primary_reference(ordinal, +1);
-      charge_own_memory(contexts_.note_primary(*handle, ordinal));
+      return contexts_.note_primary(*handle, ordinal);
     } catch (...) {  // as above
+      return nullptr;
     }
+  };
+  if (contexts_.primary_of(ordinal) == nullptr) {
+    return overhead_.make_context(ordinal, call, note);
+  }
+  const CUresult result = call();
+  if (result == CUDA_SUCCESS) {
+    (void)note();
   }
   return result;
 }
@@ -112,7 +102,7 @@ void ContextLife::finish_end(const char *api, const ContextRef &context) {
   async_.collect(context->device);
   imports_.finish_end(context);
   pending_.drop(context);
-  ledger_.account(context->device).release(context->own_bytes.exchange(0, std::memory_order_relaxed));
+  overhead_.context_ended(*context);
 }
 
 void ContextLife::finish_unseen_ends() noexcept try {
@@ -176,7 +166,12 @@ bool ContextLife::device_of(CUgreenCtx green, CUdevice &device) {
   return true;
 }
 
-void ContextLife::green_created(CUgreenCtx green, CUdevice device) noexcept try {
+// The first one of a device takes memory, which goes with the primary context.
+CUresult ContextLife::create_green(CUgreenCtx *green, CUdevice device, DriverCall call) {
+  return overhead_.make_context(devices_.ordinal_of(device), call, [&] { return green_created(*green, device); });
+}
+
+ContextRef ContextLife::green_created(CUgreenCtx green, CUdevice device) noexcept try {
   {
     Guard guard(greens_mutex_);
     greens_[green] = device;
@@ -187,10 +182,13 @@ void ContextLife::green_created(CUgreenCtx green, CUdevice device) noexcept try 
   CUcontext primary = nullptr;
   if (real.cuDevicePrimaryCtxRetain.present() && real.cuDevicePrimaryCtxRelease_v2.present() &&
       real.cuDevicePrimaryCtxRetain(&primary, device) == CUDA_SUCCESS) {
-    contexts_.note_primary(primary, devices_.ordinal_of(device));
+    ContextRef noted = contexts_.note_primary(primary, devices_.ordinal_of(device));
     real.cuDevicePrimaryCtxRelease_v2(device);
+    return noted;
   }
+  return nullptr;
 } catch (...) {  // out of memory of the host: its allocations are refused as those of an unknown context
+  return nullptr;
 }
 
 void ContextLife::green_converted(CUcontext context, CUgreenCtx green) noexcept try {

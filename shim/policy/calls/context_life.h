@@ -8,6 +8,7 @@
 #include "base/lock.h"
 #include "policy/calls/async_memory.h"
 #include "policy/calls/mapped_memory.h"
+#include "policy/calls/overhead.h"
 #include "policy/imports/ipc_importer.h"
 #include "policy/physical/pending_frees.h"
 
@@ -15,23 +16,21 @@ namespace ration::policy {
 
 class ContextLife {
  public:
-  // `charge_context`: a context's own memory counts against the limit.
-  ContextLife(Devices &devices, Contexts &contexts, ledger::Ledger &ledger, Books &books, BlockPools &pools,
-              AsyncPools &async, IpcImporter &imports, PendingFrees &pending, MappedMemory &mapped, bool async_mode,
-              bool charge_context)
+  ContextLife(Devices &devices, Contexts &contexts, Books &books, BlockPools &pools, AsyncPools &async,
+              IpcImporter &imports, PendingFrees &pending, MappedMemory &mapped, Overhead &overhead, bool async_mode)
       : devices_(devices),
         contexts_(contexts),
-        ledger_(ledger),
         books_(books),
         pools_(pools),
         async_(async),
         imports_(imports),
         pending_(pending),
         mapped_(mapped),
-        async_mode_(async_mode),
-        charge_context_(charge_context) {}
+        overhead_(overhead),
+        async_mode_(async_mode) {}
 
-  void created(CUcontext handle, CUdevice device) noexcept;
+  // Runs `call`, which creates a context of `device` and writes its handle.
+  CUresult create(CUcontext *handle, CUdevice device, DriverCall call);
   void attached(CUcontext handle) { contexts_.add_reference(handle, +1); }
   // Runs `call`, which retains `device`'s primary context and writes its handle.
   CUresult retain_primary(CUcontext *handle, CUdevice device, DriverCall call);
@@ -41,7 +40,7 @@ class ContextLife {
   CUresult detach(const char *api, CUcontext handle, DriverCall call);
   CUresult reset_primary(const char *api, CUdevice device, DriverCall call);
   CUresult release_primary(const char *api, CUdevice device, DriverCall call);
-  void green_created(CUgreenCtx green, CUdevice device) noexcept;
+  CUresult create_green(CUgreenCtx *green, CUdevice device, DriverCall call);
   void green_converted(CUcontext context, CUgreenCtx green) noexcept;
   CUresult destroy_green(const char *api, CUgreenCtx green, DriverCall call);
   // Runs `call`, which gives the current context access to `peer`'s memory, or takes it away.
@@ -55,20 +54,19 @@ class ContextLife {
   // Of contexts that the driver destroyed by calls that we did not see.
   void finish_unseen_ends() noexcept;
   void end_begun_blocks(AddressBook &book, const char *api, const ContextRef &context);
-  void charge_own_memory(const ContextRef &context);
+  ContextRef green_created(CUgreenCtx green, CUdevice device) noexcept;  // the primary context
   bool device_of(CUgreenCtx green, CUdevice &device);  // false, and untouched: we did not see its creation
 
   Devices &devices_;
   Contexts &contexts_;
-  ledger::Ledger &ledger_;
   Books &books_;
   BlockPools &pools_;
   AsyncPools &async_;
   IpcImporter &imports_;
   PendingFrees &pending_;
   MappedMemory &mapped_;
+  Overhead &overhead_;
   const bool async_mode_;
-  const bool charge_context_;
   RankedMutex greens_mutex_{Rank::kGreens};
   std::unordered_map<CUgreenCtx, CUdevice> greens_ GUARDED_BY(greens_mutex_);
 };

@@ -5,6 +5,10 @@
 
 namespace ration::policy {
 
+ledger::Changes *MappedMemory::changes_of(const PhysicalMemory::PieceRef &piece) {
+  return piece != nullptr && piece->charged ? &ledger_.account(piece->device).changes() : nullptr;
+}
+
 void MappedMemory::end_piece(const char *api, const PhysicalMemory::PieceRef &piece) {
   if (!physical_.drop(piece)) {
     return;
@@ -63,6 +67,7 @@ CUresult MappedMemory::create(Request request, const CUmemLocation &location, Ac
 
 CUresult MappedMemory::release(const char *api, CUmemGenericAllocationHandle handle, DriverCall call) {
   const PhysicalMemory::PieceRef piece = physical_.begin_release(handle);
+  const ledger::Change change(changes_of(piece));
   const CUresult result = call();
   if (piece == nullptr) {
     return result;
@@ -108,6 +113,7 @@ CUresult MappedMemory::unmap(const char *api, CUdeviceptr address, std::uint64_t
     return CUDA_ERROR_INVALID_VALUE;  // as above
   }
   const std::vector<PhysicalMemory::Mapping> mappings = physical_.begin_unmap(address, bytes);
+  const ledger::Change change(mappings.empty() ? nullptr : changes_of(mappings.front().piece));
   const CUresult result = call();
   if (result != CUDA_SUCCESS) {
     physical_.cancel_unmap(mappings);

@@ -42,6 +42,7 @@ class MappedMemory final : public PendingFrees::PieceOwner {
   void end_piece(const char *api, const PhysicalMemory::PieceRef &piece) override;
 
  private:
+  ledger::Changes *changes_of(const PhysicalMemory::PieceRef &piece);
   // `call` with a hold on `piece`: kept by `keep` on success, else dropped.
   template <class Keep>
   CUresult with_hold(const char *api, const PhysicalMemory::PieceRef &piece, DriverCall call, const Keep &keep);

@@ -47,6 +47,7 @@ std::uint64_t Queries::free_on(const char *api, const Device &device, std::uint6
   room_.release_orphans(api, device.ordinal);
   ledger_.account(device.ordinal).reclaim_from_dead();
   pools_.give_to_others(api, device.ordinal);
+  overhead_.correct(device.ordinal);
   const ledger::Account::Obtainable all = ledger_.account(device.ordinal).obtainable();
   const std::uint64_t obtainable =
       std::min(really_free + std::min(all.of_others, UINT64_MAX - really_free), all.within_limits);

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "policy/calls/async_memory.h"
+#include "policy/calls/overhead.h"
 #include "policy/calls/sync_memops.h"
 #include "policy/devices/memory_figures.h"
 #include "policy/driver_pools/default_pools.h"
@@ -21,7 +22,7 @@ class Queries {
   // `show_limit`: the limit is reported as the size of the device.
   Queries(Devices &devices, ledger::Ledger &ledger, BlockPools &pools, StreamPools &stream_pools,
           DefaultPools &default_pools, AsyncPools &pools_async, PendingFrees &pending, IpcImporter &imports,
-          Admission &admission, RoomMaker &room, AsyncMemory &async, SyncMemops &sync_memops, bool show_limit)
+          Admission &admission, RoomMaker &room, AsyncMemory &async, SyncMemops &sync_memops, Overhead &overhead, bool show_limit)
       : devices_(devices),
         ledger_(ledger),
         pools_(pools),
@@ -34,6 +35,7 @@ class Queries {
         room_(room),
         async_(async),
         sync_memops_(sync_memops),
+        overhead_(overhead),
         show_limit_(show_limit) {}
 
   // Corrects the driver's total and free bytes of the current device. NULL-safe.
@@ -78,6 +80,7 @@ class Queries {
   RoomMaker &room_;
   AsyncMemory &async_;
   SyncMemops &sync_memops_;
+  Overhead &overhead_;
   const bool show_limit_;
   std::atomic<std::uint64_t> ids_given_{1};
 };

@@ -93,7 +93,6 @@ struct Context {
   unsigned number = 0;  // order of appearance, from 1; 0 if the driver does not say which context is current
   int device = 0;
   std::atomic<const char *> ended_by{nullptr};  // the call that destroyed it
-  std::atomic<std::uint64_t> own_bytes{0};      // charged for the context itself (charge_context)
   // Everything that was submitted to it before the fence of this number (fence_tracker.h) has finished.
   std::atomic<std::uint64_t> passed{0};
   Reach reach;

@@ -72,6 +72,7 @@ TEST_CASE("cuCtxCreate_v4 creates a plain context from parameters that are all z
 
 TEST_CASE("cuCtxCreate_v4 refuses parameters that the simulator lacks") {
   if (!simulator()) return;
+  start_driver();
   CUcontext context = nullptr;
   CUctxCreateParams affine = {}, graphical = {};
   affine.numExecAffinityParams = 1;

@@ -126,7 +126,7 @@ TEST_CASE("the per-thread flag prefers the per-thread row and falls back to the 
 }
 
 TEST_CASE("only the whole plain name in its exact case is found") {
-  for (const char *name : {"cuMemAlloc_v2", "cuMemAll", "cumemalloc", "cuMemAllocX", "", "cuModuleLoadData"}) {
+  for (const char *name : {"cuMemAlloc_v2", "cuMemAll", "cumemalloc", "cuMemAllocX", "", "cuModuleGetFunction"}) {
     CHECK(named(name, 13000) == "none");
   }
 }
@@ -137,7 +137,7 @@ TEST_CASE("a version newer than the table is found and reported as unknown") {
   CHECK(by_name("cuMemAlloc", kKnownVersion, 4).match == Match::unknown_version);
   CHECK(by_name("cuMemAlloc", kKnownVersion, kPerThread | 8).match == Match::unknown_version);
   CHECK(by_name("cuMemAlloc", kKnownVersion, kPerThread | CU_GET_PROC_ADDRESS_LEGACY_STREAM).match == Match::known);
-  CHECK(by_name("cuModuleLoadData", kKnownVersion + 10, 0).match == Match::none);
+  CHECK(by_name("cuModuleGetFunction", kKnownVersion + 10, 0).match == Match::none);
 }
 
 TEST_CASE("every row is found by the address of its export, and only under its own name") {
@@ -149,7 +149,7 @@ TEST_CASE("every row is found by the address of its export, and only under its o
     const NamedHook found = by_address(&places[row], identity.name, identity.since, flag_of(row));
     const bool right = found.match == Match::known && found.hook == static_cast<Hook>(row);
     CHECK(right);
-    CHECK(by_address(&places[row], "cuModuleLoadData", identity.since, flag_of(row)).match == Match::none);
+    CHECK(by_address(&places[row], "cuModuleGetFunction", identity.since, flag_of(row)).match == Match::none);
     CHECK(real.hooked(static_cast<Hook>(row)) == &places[row]);
     covered += right ? 1 : 0;
   }

@@ -160,6 +160,7 @@ TEST_CASE("the last line has each device's peak and live blocks, and every count
                                               "live",
                                               "granules_peak",
                                               "stitched",
+                                              "overhead",
                                               "allocs",
                                               "frees",
                                               "ooms",

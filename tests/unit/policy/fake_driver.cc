@@ -76,7 +76,10 @@ std::uint64_t FakeDriver::used(int device) const {
 }
 
 std::uint64_t FakeDriver::used_locked(int device) const {
-  std::uint64_t bytes = taken_by_others;
+  std::uint64_t bytes = taken_by_others + own_bytes[device];
+  for (const auto &[context, of_device] : contexts_) {
+    bytes += of_device == device ? context_bytes : 0;
+  }
   for (const auto &[address, block] : blocks_) {
     bytes += device_of(block.context) == device ? block.bytes : 0;
   }

@@ -25,6 +25,8 @@ class FakeDriver {
 
   std::uint64_t total = 16384 * kMiB;
   std::uint64_t taken_by_others = 0;
+  std::uint64_t own_bytes[2] = {};          // of each device: the driver's own for this process, its contexts apart
+  std::uint64_t context_bytes = 0;          // of each context
   std::uint64_t most_at_once = UINT64_MAX;  // larger allocations do not succeed, whatever is free
   std::atomic<bool> streams_wait{false};    // events are not ready until this is false or somebody synchronises
   std::atomic<bool> keeps_waiting{false};   // however long a thread polls

@@ -87,9 +87,9 @@ struct PooledProgram : Program {
   }
   CUgreenCtx create_green(int device = 0) {
     CUgreenCtx green = nullptr;
-    if (driver::real.cuGreenCtxCreate(&green, nullptr, FakeDriver::kFirstHandle + device, 0) == CUDA_SUCCESS) {
-      parts.context_life.green_created(green, FakeDriver::kFirstHandle + device);
-    }
+    const CUdevice handle = FakeDriver::kFirstHandle + device;
+    (void)parts.context_life.create_green(&green, handle,
+                                          [&] { return driver::real.cuGreenCtxCreate(&green, nullptr, handle, 0); });
     return green;
   }
   CUcontext enter_green(CUgreenCtx green) {

@@ -42,6 +42,21 @@ inline std::unique_ptr<TestLimits> limit_of(std::uint64_t bytes) {
   return limits;
 }
 
+// A monitor that lists this process, if `lists`, with what it holds of the fake driver's first device.
+class FakeFigures : public policy::ProcessFigures {
+ public:
+  policy::ProcessFigure on(const policy::Device &device) noexcept override {
+    policy::ProcessFigure figure;
+    if (lists) {
+      figure.listed = true;
+      const std::uint64_t bytes = FakeDriver::fake->used(device.ordinal) - FakeDriver::fake->taken_by_others;
+      figure.bytes = bytes != 0 ? std::optional(bytes) : std::nullopt;
+    }
+    return figure;
+  }
+  bool lists = false;
+};
+
 inline constexpr CUdeviceptr kUntouched = 0xdead'beef;
 
 struct Program {
@@ -49,7 +64,7 @@ struct Program {
                    runtime::Options options = {})
       : limits(std::move(given)),
         pooled(options.pool),
-        parts(options, *limits, journal_options(std::move(log)), problem) {}
+        parts(options, *limits, journal_options(std::move(log)), figures, problem) {}
 
   CUresult allocate(std::uint64_t bytes, CUdeviceptr *address) { return allocate(bytes, bytes, bytes, address); }
   // `bound`: what the hook thinks the driver may take for it; `taken`: what it says afterwards that it took.
@@ -75,9 +90,9 @@ struct Program {
   }
   CUcontext create(int device = 0) {
     CUcontext context = nullptr;
-    if (driver::real.cuCtxCreate_v2(&context, 0, FakeDriver::kFirstHandle + device) == CUDA_SUCCESS) {
-      crossed().context_life.created(context, FakeDriver::kFirstHandle + device);
-    }
+    const CUdevice handle = FakeDriver::kFirstHandle + device;
+    (void)crossed().context_life.create(&context, handle,
+                                        [&] { return driver::real.cuCtxCreate_v2(&context, 0, handle); });
     return context;
   }
   CUresult destroy(CUcontext context) {
@@ -140,6 +155,7 @@ struct Program {
   std::unique_ptr<TestLimits> limits;
   bool pooled;  // what is asked for may come from a pool
   std::string problem;
+  FakeFigures figures;
   runtime::Assembly parts;
   CUresult last = CUDA_SUCCESS;
 };

@@ -36,7 +36,8 @@ typedef void (*simcuda_kernel)(const simcuda_launch *launch);
 SIMCUDA_API int simcuda_register_kernel(const char *name, simcuda_kernel kernel, const size_t *param_bytes,
                                         unsigned params);
 
-/* Registers a device variable: each module and library has its own, allocated at the first look-up. */
+/* Registers a device variable: each module has its own, made when it is loaded, and each library one in
+ * each context in which it is used, made at the first use. */
 SIMCUDA_API int simcuda_register_global(const char *name, size_t bytes);
 
 /* The host's read-write view of the bytes at a device address; NULL outside every device's memory. Of addresses that
@@ -45,8 +46,8 @@ SIMCUDA_API void *simcuda_host_view(CUdeviceptr address);
 
 /* The bytes that a device holds for this process, as charged. Allocations (device variables included): multiples of
  * 512 bytes. Arrays, a mipmapped one counting once: multiples of 64 KiB, or nothing where memory is mapped later.
- * Contexts: SIMCUDA_CONTEXT_BYTES each, green ones nothing. Memory pools and graphs: the bytes reserved, used or not.
- */
+ * Contexts: SIMCUDA_CONTEXT_BYTES each and what their limits took, green ones nothing. Memory pools and graphs: the
+ * bytes reserved, used or not. */
 typedef struct simcuda_books {
   unsigned long long allocations;
   unsigned long long allocation_bytes;

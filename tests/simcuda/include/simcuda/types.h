@@ -6,13 +6,10 @@
 #include "driver/abi.h"
 #include "driver/array_abi.h"
 #include "driver/copy_abi.h"
+#include "driver/launch_abi.h"
 #include "simcuda/device_attribute.h"
 #include "simcuda/memory_location.h"
 
-typedef struct CUmod_st *CUmodule;
-typedef struct CUlib_st *CUlibrary;
-typedef struct CUfunc_st *CUfunction;
-typedef struct CUkern_st *CUkernel;
 typedef struct CUlaunchAttribute_st CUlaunchAttribute; /* opaque: launch attributes are accepted and ignored */
 typedef struct CUctxCigParam_st CUctxCigParam;         /* opaque: contexts in graphics are not simulated */
 
@@ -22,8 +19,6 @@ typedef struct CUctxCreateParams_st {
   CUctxCigParam *cigParams;
 } CUctxCreateParams;
 
-typedef void (*CUhostFn)(void *userData);
-typedef void (*CUstreamCallback)(CUstream hStream, CUresult status, void *userData);
 typedef size_t (*CUoccupancyB2DSize)(int blockSize);
 
 typedef enum CUctx_flags_enum {
@@ -39,20 +34,6 @@ typedef enum CUctx_flags_enum {
   CU_CTX_SYNC_MEMOPS = 0x80,
   CU_CTX_FLAGS_MASK = 0xFF
 } CUctx_flags;
-
-typedef enum CUlimit_enum {
-  CU_LIMIT_STACK_SIZE = 0x00,
-  CU_LIMIT_PRINTF_FIFO_SIZE = 0x01,
-  CU_LIMIT_MALLOC_HEAP_SIZE = 0x02,
-  CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH = 0x03,
-  CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT = 0x04,
-  CU_LIMIT_MAX_L2_FETCH_GRANULARITY = 0x05,
-  CU_LIMIT_PERSISTING_L2_CACHE_SIZE = 0x06,
-  CU_LIMIT_SHMEM_SIZE = 0x07,
-  CU_LIMIT_CIG_ENABLED = 0x08,
-  CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED = 0x09,
-  CU_LIMIT_MAX
-} CUlimit;
 
 typedef enum CUfunc_cache_enum {
   CU_FUNC_CACHE_PREFER_NONE = 0x00,
@@ -116,9 +97,6 @@ typedef enum CUlibraryOption_enum {
   CU_LIBRARY_BINARY_IS_PRESERVED = 1,
   CU_LIBRARY_NUM_OPTIONS
 } CUlibraryOption;
-
-/* Options of the just-in-time compiler: accepted by address and never read, since no image is compiled. */
-typedef enum CUjit_option_enum { CU_JIT_MAX_REGISTERS = 0, CU_JIT_THREADS_PER_BLOCK = 1 } CUjit_option;
 
 typedef struct CUdevprop_st {
   int maxThreadsPerBlock;

@@ -1,0 +1,400 @@
+#include "policy/calls/overhead.h"
+
+#include <algorithm>
+
+#include "base/wait.h"
+#include "policy/contexts/captures.h"
+
+namespace ration::policy {
+namespace {
+
+using driver::real;
+using events::OverheadKind;
+
+// How often the figures are looked at again while another thread takes or frees memory: 1.5 ms in all.
+constexpr int kLooks = 5;
+// Without NVML's figure no context is believed to take more. An H100's takes 524 MiB.
+constexpr std::uint64_t kMostOfContext = std::uint64_t{2} << 30;
+// What a call of a known size may take beside it: the driver takes memory in blocks.
+constexpr std::uint64_t kMostBeside = std::uint64_t{64} << 20;
+
+std::uint64_t attribute(int which, CUdevice device) {
+  int value = 0;
+  return real.cuDeviceGetAttribute.present() && real.cuDeviceGetAttribute(&value, which, device) == CUDA_SUCCESS &&
+                 value > 0
+             ? static_cast<std::uint64_t>(value)
+             : 0;
+}
+
+// A stack is taken for every thread that can be resident; UINT64_MAX: how many, the driver does not say.
+std::uint64_t most_of(CUlimit limit, std::size_t value, CUdevice device) {
+  if (limit != CU_LIMIT_STACK_SIZE) {
+    return value + kMostBeside;
+  }
+  constexpr int kMultiprocessors = 16;
+  constexpr int kThreadsOfMultiprocessor = 39;
+  const std::uint64_t threads = attribute(kMultiprocessors, device) * attribute(kThreadsOfMultiprocessor, device);
+  const std::uint64_t padded = std::uint64_t{value} + 2048;  // the driver's own part of it
+  return threads == 0 || padded > (UINT64_MAX - kMostBeside) / threads ? UINT64_MAX : padded * threads + kMostBeside;
+}
+
+}  // namespace
+
+Overhead::Span::Span(Overhead &overhead, int device) : state_(overhead.states_[device]) {
+  {
+    Guard guard(overhead.mutex_);
+    if (state_.measuring.fetch_add(1) == 0) {
+      state_.base.reset();
+    }
+  }
+  held::note(end, &state_);
+  const std::optional<Reading> before = overhead.read(device);
+  Guard guard(overhead.mutex_);
+  if (!state_.base) {
+    state_.base = before;
+  }
+}
+
+Overhead::Span::~Span() {
+  if (held::forget(end, &state_)) {
+    end(&state_);
+  }
+}
+
+OverheadKind Overhead::kind_of(Part part) {
+  switch (part) {
+    case Part::context:
+      return OverheadKind::context;
+    case Part::limit:
+      return OverheadKind::limit;
+    default:
+      return OverheadKind::module;
+  }
+}
+
+std::optional<Contexts::Current> Overhead::where() noexcept try {
+  if (!measures_) {
+    return std::nullopt;
+  }
+  Contexts::Current here = contexts_.current();
+  return here.error == CUDA_SUCCESS && here.context->handle != nullptr ? std::optional(std::move(here)) : std::nullopt;
+} catch (...) {  // out of memory of the host
+  return std::nullopt;
+}
+
+// As the driver says in a context of the device: the current one, or any other.
+std::optional<std::uint64_t> Overhead::used_on(int device) {
+  const auto ask = []() -> std::optional<std::uint64_t> {
+    std::size_t free_bytes = 0;
+    std::size_t total = 0;
+    return real.cuMemGetInfo_v2(&free_bytes, &total) == CUDA_SUCCESS
+               ? std::optional(total - std::min(free_bytes, total))
+               : std::nullopt;
+  };
+  if (!real.cuMemGetInfo_v2.present()) {
+    return std::nullopt;
+  }
+  if (const std::optional<Contexts::Current> here = where(); here && here->device == device) {
+    return ask();
+  }
+  for (const ContextRef &context : contexts_.live()) {
+    if (context->device != device) {
+      continue;
+    }
+    if (const Pin pin(*context); pin) {
+      if (const CurrentFor current(context->handle); current) {
+        return ask();
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+std::uint64_t Overhead::sum_of(int device) const {
+  std::uint64_t sum = 0;
+  for (const std::uint64_t bytes : states_[device].bytes) {
+    sum += bytes;
+  }
+  return sum;
+}
+
+Overhead::Reading Overhead::beyond_books(int device, const ProcessFigure &figure, std::optional<std::uint64_t> used) {
+  const std::uint64_t charged = ledger_.account(device).charged();
+  const std::uint64_t books = charged - (charge_ ? std::min(charged, sum_of(device)) : 0);
+  const auto beyond = [books](const std::optional<std::uint64_t> &bytes) {
+    return bytes ? std::optional(static_cast<std::int64_t>(*bytes) - static_cast<std::int64_t>(books)) : std::nullopt;
+  };
+  Reading reading;
+  reading.named = figure.bytes.has_value();
+  reading.beyond[kProcess] = beyond(figure.bytes);
+  if (figure.listed && !figure.bytes && books == 0) {
+    reading.beyond[kProcess] = 0;  // a process without a context; one with blocks has another number there
+  }
+  reading.beyond[kDriver] = beyond(used);
+  reading.beyond[kMonitor] = beyond(figure.of_all);
+  return reading;
+}
+
+std::optional<Overhead::Reading> Overhead::read(int device) noexcept try {
+  const Device *known = devices_.find(device);
+  if (known == nullptr) {
+    return std::nullopt;
+  }
+  const ledger::Changes &changes = ledger_.account(device).changes();
+  Backoff backoff;
+  for (int look = 1;; ++look) {
+    if (const std::optional<std::uint64_t> before = changes.settled()) {
+      const RelaxedCapture relaxed;
+      const ProcessFigure figure = figures_.on(*known);
+      const std::optional<std::uint64_t> used = used_on(device);
+      Guard guard(mutex_);
+      const Reading reading = beyond_books(device, figure, used);
+      if (changes.settled() == before) {
+        return reading;
+      }
+    }
+    if (look == kLooks) {
+      return std::nullopt;
+    }
+    backoff.sleep();
+  }
+} catch (...) {  // out of memory of the host
+  return std::nullopt;
+}
+
+void Overhead::change(int device, OverheadKind kind, std::int64_t bytes) {
+  State &state = states_[device];
+  std::uint64_t &held = state.bytes[static_cast<std::size_t>(kind)];
+  if (bytes > 0) {
+    held += static_cast<std::uint64_t>(bytes);
+  } else {
+    held -= std::min(held, static_cast<std::uint64_t>(-bytes));
+  }
+  if (charge_ && bytes > 0) {
+    ledger_.account(device).charge(static_cast<std::uint64_t>(bytes));
+  } else if (charge_ && bytes < 0) {
+    ledger_.account(device).release(static_cast<std::uint64_t>(-bytes));
+  }
+  journal_.count_overhead(device, state.bytes);
+}
+
+// What the process holds beyond the books and what was measured: of launches and streams, or of a call that could not
+// be measured. Other calls that are being measured will find theirs.
+void Overhead::settle_rest(int device, const Reading &now) {
+  State &state = states_[device];
+  if (!now.named || !now.beyond[kProcess] || state.measuring.load() > 1) {
+    return;
+  }
+  const auto had = static_cast<std::int64_t>(state.bytes[static_cast<std::size_t>(OverheadKind::other)]);
+  const std::int64_t measured = static_cast<std::int64_t>(sum_of(device)) - had;
+  change(device, OverheadKind::other, std::max<std::int64_t>(*now.beyond[kProcess] - measured, 0) - had);
+}
+
+std::int64_t Overhead::taken(const Measure &measure, const Reading &now) {
+  State &state = states_[measure.owner.device];
+  for (int source = 0; state.base && source < kSources; ++source) {
+    const std::optional<std::int64_t> &before = state.base->beyond[static_cast<std::size_t>(source)];
+    const std::optional<std::int64_t> &after = now.beyond[static_cast<std::size_t>(source)];
+    if (!before || !after || (source == kProcess && !now.named)) {
+      continue;
+    }
+    const std::int64_t bytes = *after - *before;
+    if (bytes < 0 && !measure.gives) {
+      return 0;  // the baseline stays: another call's figure is older than that
+    }
+    state.base = now;
+    return source == kProcess || bytes < 0
+               ? bytes
+               : static_cast<std::int64_t>(
+                     std::min(static_cast<std::uint64_t>(bytes), std::min<std::uint64_t>(measure.most, INT64_MAX)));
+  }
+  // All that is on the device and not ours: the strictest reading.
+  if (measure.first && charge_ && now.beyond[kDriver]) {
+    return std::max<std::int64_t>(*now.beyond[kDriver] - static_cast<std::int64_t>(sum_of(measure.owner.device)), 0);
+  }
+  return 0;
+}
+
+void Overhead::finish(const Measure &measure) noexcept try {
+  const Owner &owner = measure.owner;
+  const std::optional<Reading> now = read(owner.device);
+  Guard guard(mutex_);
+  std::uint64_t &held = owners_[owner];
+  if (!now) {
+    return;
+  }
+  const std::int64_t bytes = std::max(taken(measure, *now), -static_cast<std::int64_t>(held));
+  held = static_cast<std::uint64_t>(static_cast<std::int64_t>(held) + bytes);
+  if (bytes != 0) {
+    change(owner.device, kind_of(owner.part), bytes);
+  }
+  settle_rest(owner.device, *now);
+} catch (...) {  // out of memory of the host
+}
+
+CUresult Overhead::load_module(CUmodule *module, DriverCall call) {
+  const std::optional<Contexts::Current> here = module != nullptr ? where() : std::nullopt;
+  if (!here) {
+    return call();
+  }
+  const Span span(*this, here->device);
+  const CUresult result = call();
+  if (result == CUDA_SUCCESS) {
+    finish({{here->device, here->context->number, Part::module, number(*module)}});
+  }
+  return result;
+}
+
+bool Overhead::is_owner(const Owner &owner) {
+  Guard guard(mutex_);
+  return owners_.count(owner) != 0;
+}
+
+CUresult Overhead::use_library(CUlibrary library, DriverCall call) {
+  const std::optional<Contexts::Current> here = where();
+  if (!here) {
+    return call();
+  }
+  const Owner owner{here->device, here->context->number, Part::library, number(library)};
+  if (is_owner(owner)) {
+    return call();
+  }
+  const Span span(*this, here->device);
+  const CUresult result = call();
+  if (result == CUDA_SUCCESS) {
+    finish({owner});
+  }
+  return result;
+}
+
+// A driver that does not say whose kernel it is takes the memory unseen.
+CUresult Overhead::use_kernel(CUkernel kernel, DriverCall call) {
+  CUlibrary library = nullptr;
+  return measures_ && real.cuKernelGetLibrary.present() && real.cuKernelGetLibrary(&library, kernel) == CUDA_SUCCESS
+             ? use_library(library, call)
+             : call();
+}
+
+CUresult Overhead::set_limit(CUlimit limit, std::size_t value, DriverCall call) {
+  const std::optional<Contexts::Current> here = where();
+  const Device *device = here ? devices_.find(here->device) : nullptr;
+  if (device == nullptr) {
+    return call();
+  }
+  const Span span(*this, here->device);
+  const CUresult result = call();
+  if (result == CUDA_SUCCESS) {
+    Measure measure{{here->device, here->context->number, Part::limit, static_cast<std::uintptr_t>(limit)}};
+    measure.most = most_of(limit, value, device->handle);
+    measure.gives = true;
+    finish(measure);
+  }
+  return result;
+}
+
+CUresult Overhead::make_context(int device, DriverCall call, FunctionRef<ContextRef()> note) {
+  if (!measures_) {
+    const CUresult result = call();
+    if (result == CUDA_SUCCESS) {
+      (void)note();
+    }
+    return result;
+  }
+  const Span span(*this, device);
+  const CUresult result = call();
+  const ContextRef made = result == CUDA_SUCCESS ? note() : nullptr;
+  if (made != nullptr) {
+    Measure measure{{device, made->number, Part::context, 0}};
+    measure.most = kMostOfContext;
+    measure.first = true;
+    finish(measure);
+  }
+  return result;
+}
+
+template <class Which>
+Overhead::Entries Overhead::take_out(const Which &which) {
+  Entries taken;
+  Guard guard(mutex_);
+  for (auto each = owners_.begin(); each != owners_.end();) {
+    if (which(each->first)) {
+      taken.emplace_back(*each);
+      each = owners_.erase(each);
+    } else {
+      ++each;
+    }
+  }
+  return taken;
+}
+
+void Overhead::end(const Entries &entries) {
+  Guard guard(mutex_);
+  for (const auto &[owner, bytes] : entries) {
+    change(owner.device, kind_of(owner.part), -static_cast<std::int64_t>(bytes));
+    State &state = states_[owner.device];
+    for (int source = 0; state.base && source < kSources; ++source) {
+      if (std::optional<std::int64_t> &beyond = state.base->beyond[static_cast<std::size_t>(source)]) {
+        *beyond -= static_cast<std::int64_t>(bytes);  // calls that are being measured took none of that
+      }
+    }
+  }
+}
+
+// Taken out before the call: once the driver has unloaded it, another thread's may get its handle.
+CUresult Overhead::unload(Part part, std::uintptr_t handle, DriverCall call) {
+  Entries entries;
+  if (measures_) {
+    try {
+      entries = take_out([&](const Owner &owner) { return owner.part == part && owner.handle == handle; });
+    } catch (...) {  // out of memory of the host: it stays charged until its context ends
+    }
+  }
+  const CUresult result = call();
+  if (result == CUDA_SUCCESS) {
+    end(entries);
+  } else if (!entries.empty()) {
+    Guard guard(mutex_);
+    for (const auto &[owner, bytes] : entries) {
+      try {
+        owners_[owner] += bytes;
+      } catch (...) {
+      }
+    }
+  }
+  return result;
+}
+
+void Overhead::context_ended(const Context &context) noexcept try {
+  if (!measures_) {
+    return;
+  }
+  end(take_out([&](const Owner &owner) { return owner.device == context.device && owner.context == context.number; }));
+  const std::vector<ContextRef> live = contexts_.live();
+  if (std::none_of(live.begin(), live.end(),
+                   [&](const ContextRef &other) { return other->device == context.device; })) {
+    Guard guard(mutex_);  // launches' memory has gone with the last one
+    change(context.device, OverheadKind::other,
+           -static_cast<std::int64_t>(states_[context.device].bytes[static_cast<std::size_t>(OverheadKind::other)]));
+  }
+} catch (...) {  // out of memory of the host
+}
+
+void Overhead::correct(int device) noexcept try {
+  const Device *known = charge_ ? devices_.find(device) : nullptr;
+  if (known == nullptr) {
+    return;
+  }
+  const ledger::Changes &changes = ledger_.account(device).changes();
+  const std::optional<std::uint64_t> before = changes.settled();
+  const ProcessFigure figure = before ? figures_.on(*known) : ProcessFigure{};
+  Guard guard(mutex_);
+  if (figure.bytes && states_[device].measuring.load() == 0) {
+    const Reading now = beyond_books(device, figure, std::nullopt);
+    if (changes.settled() == before) {
+      settle_rest(device, now);
+    }
+  }
+} catch (...) {  // out of memory of the host
+}
+
+}  // namespace ration::policy

@@ -1,0 +1,130 @@
+// Memory that the driver takes on its own account, for contexts, code and limits of kernels: measured around the calls
+// that take it, counted by kind, and charged where that was asked for (charge_context).
+// Layer: policy/calls. Threads: any; no lock is held across a driver call.
+//
+// A figure is what the device says less what the books hold. Where NVML names this process it is the process's own,
+// else the device's, in which a neighbour's change during the call counts as ours up to what the call can take.
+// Measured calls that overlap share one baseline, which each moves by what it found, so that nothing is counted twice.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/function_ref.h"
+#include "base/lock.h"
+#include "events/journal.h"
+#include "policy/contexts/contexts.h"
+#include "policy/devices/process_figures.h"
+#include "policy/devices/request.h"
+
+namespace ration::policy {
+
+class Overhead {
+ public:
+  Overhead(Devices &devices, Contexts &contexts, ledger::Ledger &ledger, events::Journal &journal,
+           ProcessFigures &figures, bool charge)
+      : devices_(devices),
+        contexts_(contexts),
+        ledger_(ledger),
+        journal_(journal),
+        figures_(figures),
+        charge_(charge),
+        measures_(charge || journal.is_read()) {}
+
+  // Each runs `call`, whose answer is the result. A failure of ours leaves its bytes uncounted.
+  CUresult load_module(CUmodule *module, DriverCall call);
+  CUresult unload_module(CUmodule module, DriverCall call) { return unload(Part::module, number(module), call); }
+  // What may be a library's first use in the current context, which is when its variables are made.
+  CUresult use_library(CUlibrary library, DriverCall call);
+  CUresult use_kernel(CUkernel kernel, DriverCall call);
+  CUresult unload_library(CUlibrary library, DriverCall call) { return unload(Part::library, number(library), call); }
+  CUresult set_limit(CUlimit limit, std::size_t value, DriverCall call);
+
+  // Runs `call`, which may make a context of the device; `note` is called after a success and names it.
+  CUresult make_context(int device, DriverCall call, FunctionRef<ContextRef()> note);
+  // With all that was taken for it.
+  void context_ended(const Context &context) noexcept;
+  // Takes what launches have taken since from NVML's figure, where it decides what is left of the limit.
+  void correct(int device) noexcept;
+
+ private:
+  enum class Part { context, limit, module, library };
+  struct Owner {
+    int device;
+    unsigned context;  // its number
+    Part part;
+    std::uintptr_t handle;
+    auto operator<=>(const Owner &) const = default;
+  };
+  // Bytes beyond the books, by the figure that they are from.
+  enum Source { kProcess, kDriver, kMonitor, kSources };
+  struct Reading {
+    std::array<std::optional<std::int64_t>, kSources> beyond;
+    bool named = false;  // NVML lists this process
+  };
+  struct State {
+    std::atomic<int> measuring{0};  // calls
+    std::optional<Reading> base;    // of those
+    std::array<std::uint64_t, events::kOverheadKinds> bytes{};
+  };
+  // A measured call.
+  class Span {
+   public:
+    Span(Overhead &overhead, int device);
+    ~Span();
+    Span(const Span &) = delete;
+    Span &operator=(const Span &) = delete;
+
+   private:
+    static void end(void *state) noexcept { static_cast<State *>(state)->measuring.fetch_sub(1); }
+    State &state_;
+  };
+  // `most`: what the call can take; `gives`: it may as well give back; `first`: there was no context to measure in.
+  struct Measure {
+    Owner owner;
+    std::uint64_t most = UINT64_MAX;
+    bool gives = false;
+    bool first = false;
+  };
+
+  template <class Handle>
+  static std::uintptr_t number(Handle handle) {
+    return reinterpret_cast<std::uintptr_t>(handle);
+  }
+  static events::OverheadKind kind_of(Part part);
+  // The current context, where there is one to measure in.
+  std::optional<Contexts::Current> where() noexcept;
+  std::optional<std::uint64_t> used_on(int device);
+  std::optional<Reading> read(int device) noexcept;
+  Reading beyond_books(int device, const ProcessFigure &figure, std::optional<std::uint64_t> used) REQUIRES(mutex_);
+  void finish(const Measure &measure) noexcept;
+  std::int64_t taken(const Measure &measure, const Reading &now) REQUIRES(mutex_);
+  void change(int device, events::OverheadKind kind, std::int64_t bytes) REQUIRES(mutex_);
+  void settle_rest(int device, const Reading &now) REQUIRES(mutex_);
+  std::uint64_t sum_of(int device) const REQUIRES(mutex_);
+  bool is_owner(const Owner &owner);
+  CUresult unload(Part part, std::uintptr_t handle, DriverCall call);
+  using Entries = std::vector<std::pair<Owner, std::uint64_t>>;
+  template <class Which>
+  Entries take_out(const Which &which);
+  void end(const Entries &entries);
+
+  Devices &devices_;
+  Contexts &contexts_;
+  ledger::Ledger &ledger_;
+  events::Journal &journal_;
+  ProcessFigures &figures_;
+  const bool charge_;
+  const bool measures_;  // else nobody would learn of it
+  RankedMutex mutex_{Rank::kOverhead};
+  State states_[ledger::kMaxDevices];  // all but `measuring` under mutex_
+  std::map<Owner, std::uint64_t> owners_ GUARDED_BY(mutex_);
+};
+
+}  // namespace ration::policy
