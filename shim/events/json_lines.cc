@@ -173,8 +173,8 @@ void format_end(Line &line, const SummaryPage &tally, std::uint64_t dropped, con
       R"("overhead":[{}],)"
       R"("allocs":{},"frees":{},"ooms":{},"refused_ipc":{},"waits":{},"failed_allocs":{},"failed_frees":{},)"
       R"("null_frees":{},)",
-      peaks, reserved_peaks, live, granules, stitched, overhead, allocs, frees, denied, load(tally.refused_shares), waits,
-      load(tally.failed_allocs), load(tally.failed_frees), load(tally.null_frees));
+      peaks, reserved_peaks, live, granules, stitched, overhead, allocs, frees, denied, load(tally.refused_shares),
+      waits, load(tally.failed_allocs), load(tally.failed_frees), load(tally.null_frees));
   add(line, R"("unknown_names":{},)", asked != nullptr ? load(asked->unknown_names.count) : 0);
   add_names(line, "unknown", asked != nullptr ? &asked->unknown_names : nullptr, kEndAtMost - kForNewer);
   add(line, R"("unknown_versions":{},)", asked != nullptr ? load(asked->unknown_versions) : 0);

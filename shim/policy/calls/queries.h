@@ -22,7 +22,8 @@ class Queries {
   // `show_limit`: the limit is reported as the size of the device.
   Queries(Devices &devices, ledger::Ledger &ledger, BlockPools &pools, StreamPools &stream_pools,
           DefaultPools &default_pools, AsyncPools &pools_async, PendingFrees &pending, IpcImporter &imports,
-          Admission &admission, RoomMaker &room, AsyncMemory &async, SyncMemops &sync_memops, Overhead &overhead, bool show_limit)
+          Admission &admission, RoomMaker &room, AsyncMemory &async, SyncMemops &sync_memops, Overhead &overhead,
+          bool show_limit)
       : devices_(devices),
         ledger_(ledger),
         pools_(pools),
