@@ -22,8 +22,7 @@ constexpr const char *kExplanation[] = {
     "What you can do:",
     "- Install a newer version of Ration: `ration doctor --coverage` lists what it knows.",
     "- See whether it matters: while the program runs, compare what nvidia-smi shows for it with RESERVED of",
-    "  `ration ps`. Contexts and modules are a part of the difference (hundreds of MiB); it does not grow with the "
-    "work.",
+    "  `ration ps`. Contexts and modules are a part of the difference (hundreds of MiB), which does not grow.",
     "- Leave room on the device for the rest of the difference: lower the limit by it.",
     "- Tell Ration's authors the names above and the driver's version.",
 };

@@ -86,7 +86,9 @@ inline constexpr int kKnownVersion = 13050;
 
 // Whether the table's streams are all that these flags can mean.
 constexpr bool knows(cuuint64_t flags) {
-  return (flags & ~(CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM)) == 0;
+  constexpr cuuint64_t kKnown =
+      cuuint64_t{CU_GET_PROC_ADDRESS_LEGACY_STREAM} | cuuint64_t{CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM};
+  return (flags & ~kKnown) == 0;
 }
 
 enum class Match { none, known, unknown_version };
