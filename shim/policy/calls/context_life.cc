@@ -21,7 +21,7 @@ bool is_gone(CUdevice device) {
 CUresult ContextLife::create(CUcontext *handle, CUdevice device, DriverCall call) {
   return overhead_.make_context(devices_.ordinal_of(device), call, [&]() noexcept -> ContextRef {
     try {
-      const ContextRef made = contexts_.note_created(*handle, devices_.ordinal_of(device));
+      ContextRef made = contexts_.note_created(*handle, devices_.ordinal_of(device));
       finish_unseen_ends();
       return made;
     } catch (...) {  // out of memory of the host: the context is noted when it is first seen current

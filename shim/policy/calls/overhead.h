@@ -9,10 +9,10 @@
 
 #include <array>
 #include <atomic>
-#include <compare>
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -60,7 +60,10 @@ class Overhead {
     unsigned context;  // its number
     Part part;
     std::uintptr_t handle;
-    auto operator<=>(const Owner &) const = default;
+
+    bool operator<(const Owner &other) const {
+      return std::tie(device, context, part, handle) < std::tie(other.device, other.context, other.part, other.handle);
+    }
   };
   // Bytes beyond the books, by the figure that they are from.
   enum Source { kProcess, kDriver, kMonitor, kSources };
