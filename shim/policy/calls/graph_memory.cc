@@ -40,9 +40,10 @@ class GraphMemory::Relying {
       return graphs.latest.load() == exec_.number && graphs.losses.load() == part->losses_seen.load();
     });
   }
-  void end() {
+  // `may_have_grown`: the pool, by what another graph took or what was lost meanwhile.
+  void end(bool may_have_grown = false) {
     for (std::size_t i = 0; i < calls_.size(); ++i) {
-      pools_.settle(*exec_.parts[i]->pool, calls_[i], false);
+      pools_.settle(*exec_.parts[i]->pool, calls_[i], may_have_grown);
       StreamPools::end_relying(*exec_.parts[i]->pool->graphs);
     }
     calls_.clear();
@@ -157,7 +158,7 @@ CUresult GraphMemory::run(const Call &of, Exec &exec, DriverCall call) {
   if (Relying relying(*this, exec, of.launches); relying) {
     const CUresult result = call();
     const bool relied = relying.still_can();
-    relying.end();
+    relying.end(!relied);
     for (const std::unique_ptr<Part> &part : exec.parts) {
       if (!relied) {  // another graph ran, or memory was lost meanwhile
         settle(of.api, *part->pool);
@@ -182,7 +183,10 @@ CUresult GraphMemory::run(const Call &of, Exec &exec, DriverCall call) {
   const CUresult result = take(of, exec, 0, marked);
   for (std::size_t i = 0; result == CUDA_SUCCESS && i < losses.size(); ++i) {
     Part &part = *exec.parts[i];
-    part.enough.store(StreamPools::reserved_bytes(*part.pool));
+    const std::uint64_t reserved = StreamPools::reserved_bytes(*part.pool);
+    if (part.pool->graphs->losses.load() == losses[i]) {  // no trim came before that figure
+      part.enough.store(reserved);
+    }
     part.losses_seen.store(losses[i]);
   }
   return result;
@@ -309,17 +313,19 @@ std::optional<CUresult> GraphMemory::take_sharing(const Call &of, Part &part, st
   const std::uint64_t held = StreamPools::reserved_bytes(pool);
   const std::uint64_t idle = stream_pools_.idle_for(pool, call, part.live_of_others(of.launches), held);
   const std::uint64_t lacking = idle < bound ? stream_pools_.upper_bound(pool, bound - idle) : 0;
+  bool uploaded = false;
   CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
   if (idle > 0 && stream_pools_.extend(pool, call, lacking)) {
     result = real.cuGraphUpload(of.exec, of.stream);
-    if (result == CUDA_SUCCESS && StreamPools::reserved_bytes(pool) > held + call.charged) {
+    uploaded = result == CUDA_SUCCESS;
+    if (uploaded && StreamPools::reserved_bytes(pool) > held + call.charged) {
       result = CUDA_ERROR_OUT_OF_MEMORY;  // not all of it was idle; what was taken goes at the trim that follows
     }
     if (result == CUDA_SUCCESS) {
       result = rest();
     }
   }
-  stream_pools_.settle(pool, call, result == CUDA_SUCCESS);
+  stream_pools_.settle(pool, call, uploaded);
   return result != CUDA_ERROR_OUT_OF_MEMORY ? std::optional(result) : std::nullopt;
 }
 
