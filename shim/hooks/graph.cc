@@ -47,13 +47,13 @@ CUresult instantiate(const Slot &slot, const char *api, bool uploads, CUgraphExe
 template <class Slot>
 CUresult instantiate_with(const Slot &slot, const char *api, CUgraphExec *exec, CUgraph graph,
                           CUDA_GRAPH_INSTANTIATE_PARAMS *params) {
-  constexpr cuuint64_t kUpload = 2;  // CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD
-  return instantiate(slot, api, params != nullptr && (params->flags & kUpload) != 0, exec, graph, params);
+  const bool uploads = params != nullptr && (params->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0;
+  return instantiate(slot, api, uploads, exec, graph, params);
 }
 
 template <class Slot, class... Rest>
 CUresult update(const Slot &slot, CUgraphExec exec, CUgraph graph, Rest... rest) {
-  if (ration::runtime::Runtime::existing() == nullptr || !ration::runtime::family<GraphMemory>->holds_any()) {
+  if (!ration::hooks::graphs_hold_memory()) {
     return slot.present() ? slot(exec, graph, rest...) : ration::hooks::kAbsent;
   }
   return forwarding<GraphMemory>(

@@ -7,6 +7,11 @@
 
 namespace ration::hooks {
 
+// Whether any executable graph may allocate: else its calls are the driver's alone.
+inline bool graphs_hold_memory() {
+  return runtime::Runtime::existing() != nullptr && runtime::family<policy::GraphMemory>->holds_any();
+}
+
 template <class Slot>
 class GraphRun {
  public:
@@ -15,7 +20,7 @@ class GraphRun {
       : kind_(kind), slot_(slot), api_(api), meant_(meant) {}
   bool present() const { return slot_.present(); }
   CUresult operator()(CUgraphExec exec, CUstream stream) const {
-    if (runtime::Runtime::existing() == nullptr || !runtime::family<policy::GraphMemory>->holds_any()) [[likely]] {
+    if (!graphs_hold_memory()) [[likely]] {
       return slot_(exec, stream);
     }
     return forwarding<policy::GraphMemory>(

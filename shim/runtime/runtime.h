@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+
 #include "core_abi.h"
 #include "policy/devices/request.h"
 

@@ -291,9 +291,7 @@ CUresult AsyncMemory::extend(const Contexts::Current &where, const StreamPools::
 }
 
 void AsyncMemory::charge_missing(const char *api, StreamPools::Pool &pool) {
-  if (const std::uint64_t missing = stream_pools_.reconcile(api, pool); missing > 0) {
-    ledger_.account(pool.device).charge(missing);
-    stream_pools_.add(api, pool, missing);
+  if (stream_pools_.charge_missing(api, pool)) {
     stream_pools_.trim(api, pool.device);
   }
 }

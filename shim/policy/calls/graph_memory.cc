@@ -112,17 +112,14 @@ CUresult GraphMemory::instantiate(const char *api, CUgraph graph, bool uploads, 
 }
 
 CUresult GraphMemory::instantiate_as(const Call &of, Exec &exec, bool uploads, DriverCall call) {
-  const bool tells = StreamPools::can_tell_of_graphs();
-  if (exec.parts.empty() || (tells && !uploads && taken_.load() == Taken::running)) {
+  const bool at_run = StreamPools::can_tell_of_graphs() && !uploads;  // or may be
+  if (exec.parts.empty() || (at_run && taken_.load() == Taken::running)) {
     return call();
   }
-  const std::uint64_t before = tells ? StreamPools::reserved_bytes(*exec.parts.front()->pool) : 0;
+  const std::uint64_t before = at_run ? StreamPools::reserved_bytes(*exec.parts.front()->pool) : 0;
   const CUresult result = take(of, exec, 0, call);
-  if (result == CUDA_SUCCESS) {
-    exec.until_the_end = !tells;
-    if (tells && !uploads) {
-      learn(exec, before);
-    }
+  if (result == CUDA_SUCCESS && at_run) {
+    learn(exec, before);
   }
   return result;
 }
@@ -147,7 +144,7 @@ CUresult GraphMemory::run(Run kind, const char *api, CUgraphExec handle, CUstrea
   if (of.launches) {
     begin_launch(*exec);
   }
-  const CUresult result = exec->until_the_end ? call() : run(of, *exec, call);
+  const CUresult result = StreamPools::can_tell_of_graphs() ? run(of, *exec, call) : call();
   if (of.launches) {
     end_launch(api, *exec, result == CUDA_SUCCESS);
   }
@@ -159,10 +156,8 @@ CUresult GraphMemory::run(const Call &of, Exec &exec, DriverCall call) {
     const CUresult result = call();
     const bool relied = relying.still_can();
     relying.end(!relied);
-    for (const std::unique_ptr<Part> &part : exec.parts) {
-      if (!relied) {  // another graph ran, or memory was lost meanwhile
-        settle(of.api, *part->pool);
-      }
+    for (std::size_t i = 0; !relied && i < exec.parts.size(); ++i) {  // another graph ran, or memory was lost meanwhile
+      stream_pools_.charge_missing(of.api, *exec.parts[i]->pool);
     }
     return result;
   }
@@ -201,12 +196,8 @@ void GraphMemory::begin_launch(const Exec &exec) noexcept {
 }
 
 void GraphMemory::end_launch(const char *api, const Exec &exec, bool success) {
-  for (const CUdeviceptr address : success ? exec.needs.frees : std::vector<CUdeviceptr>()) {
-    Block block;
-    if (books_.blocks.begin_end(address, block) == AddressBook::Found::begun) {
-      books_.end_block(api, {address, block});
-      books_.blocks.finish_end(address);
-    }
+  for (std::size_t i = 0; success && i < exec.needs.frees.size(); ++i) {
+    books_.end(books_.blocks, api, exec.needs.frees[i], [](const Block *) { return CUDA_SUCCESS; });
   }
   for (const std::unique_ptr<Part> &part : exec.parts) {
     if (part->pool == nullptr || part->left_bytes == 0) {
@@ -252,17 +243,7 @@ CUresult GraphMemory::take_part(const Call &of, Part &part, DriverCall rest) {
   CUresult other = CUDA_SUCCESS;  // an answer that has nothing to do with memory
   const auto act = [&](Obtained &got) {
     got.bytes = bound;
-    CUresult result = CUDA_SUCCESS;
-    if (pool != nullptr && must_fail(*pool, bound)) {
-      return CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    if (pool != nullptr) {
-      const StreamPools::Call call = stream_pools_.begin(*pool, bound);
-      result = rest();
-      stream_pools_.finish(*pool, call, result == CUDA_SUCCESS);
-    } else {
-      result = rest();
-    }
+    const CUresult result = pool != nullptr ? grow(*pool, bound, rest) : rest();
     if (result == CUDA_SUCCESS || result == CUDA_ERROR_OUT_OF_MEMORY) {
       return result;
     }
@@ -278,12 +259,22 @@ CUresult GraphMemory::take_part(const Call &of, Part &part, DriverCall rest) {
   std::optional<ledger::Transit> settling;
   const CUresult result = admission_.admit(request, where, act, keep, obtained, request.exact ? nullptr : &settling);
   if (pool != nullptr) {
-    settle(of.api, *pool);
+    stream_pools_.charge_missing(of.api, *pool);
   }
   return other != CUDA_SUCCESS ? other : result;
 }
 
-// On a full device a launch leaves all that was free in the driver's pool, where nobody gets it (an H100, driver 580),
+CUresult GraphMemory::grow(StreamPools::Pool &pool, std::uint64_t bound, DriverCall rest) {
+  if (must_fail(pool, bound)) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  const StreamPools::Call call = stream_pools_.begin(pool, bound);
+  const CUresult result = rest();
+  stream_pools_.finish(pool, call, result == CUDA_SUCCESS);
+  return result;
+}
+
+// On a full device a launch leaves all that was free in the driver's pool, which no call gets (an H100, driver 580),
 // so it is not tried where it must fail.
 bool GraphMemory::must_fail(const StreamPools::Pool &pool, std::uint64_t bound) {
   if (const Contexts::Current here = admission_.current(); here.error != CUDA_SUCCESS || here.device != pool.device) {
@@ -303,7 +294,7 @@ std::optional<CUresult> GraphMemory::take_shared(const Call &of, Part &part, std
   StreamPools::begin_relying(graphs);
   const std::optional<CUresult> result = take_sharing(of, part, bound, rest);
   StreamPools::end_relying(graphs);
-  settle(of.api, *part.pool);
+  stream_pools_.charge_missing(of.api, *part.pool);
   return result;
 }
 
@@ -329,18 +320,11 @@ std::optional<CUresult> GraphMemory::take_sharing(const Call &of, Part &part, st
   return result != CUDA_ERROR_OUT_OF_MEMORY ? std::optional(result) : std::nullopt;
 }
 
-void GraphMemory::settle(const char *api, StreamPools::Pool &pool) noexcept {
-  if (const std::uint64_t missing = stream_pools_.reconcile(api, pool); missing > 0) {
-    ledger_.account(pool.device).charge(missing);
-    stream_pools_.add(api, pool, missing);
-  }
-}
-
 // The graph behind it may have other nodes now.
 CUresult GraphMemory::update(CUgraphExec handle, CUgraph graph, DriverCall call) {
   const CUresult result = call();
-  const ExecRef exec = result == CUDA_SUCCESS ? find(handle) : nullptr;
-  if (exec == nullptr || exec->until_the_end) {
+  const ExecRef exec = result == CUDA_SUCCESS && StreamPools::can_tell_of_graphs() ? find(handle) : nullptr;
+  if (exec == nullptr) {  // or charged as it was instantiated, until its end
     return result;
   }
   ExecRef updated = describe(graph_needs(graph));
@@ -367,7 +351,7 @@ CUresult GraphMemory::destroy(CUgraphExec handle, DriverCall call) {
     enter(std::move(node));
     return result;
   }
-  if (node.mapped()->until_the_end) {
+  if (!StreamPools::can_tell_of_graphs()) {
     for (const std::unique_ptr<Part> &part : node.mapped()->parts) {
       ledger_.account(part->need.device).release(part->need.bytes);
     }
@@ -382,7 +366,7 @@ CUresult GraphMemory::trim(const char *api, CUdevice device, DriverCall call) {
   }
   const StreamPools::PoolRef pool = stream_pools_.of_graphs(known->ordinal, device);
   const CUresult result = StreamPools::trim_graphs(*pool->graphs);
-  settle(api, *pool);
+  stream_pools_.charge_missing(api, *pool);
   return result;
 }
 

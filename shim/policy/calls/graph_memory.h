@@ -47,7 +47,7 @@ class GraphMemory {
   enum class Taken : unsigned char { unknown, instantiating, running };
   struct Part {
     GraphNeed need;
-    StreamPools::PoolRef pool;                           // nullptr: the driver does not tell what graphs reserve
+    StreamPools::PoolRef pool;                           // nullptr: the driver tells no figure; charged to the end
     std::uint64_t left_bytes = 0;                        // of blocks that a launch leaves
     std::atomic<std::uint64_t> enough{UINT64_MAX};       // that the pool held at a run; the graph needs no more
     std::atomic<std::uint64_t> losses_seen{UINT64_MAX};  // by the latest run that its memory was reserved for
@@ -62,7 +62,6 @@ class GraphMemory {
     std::uint64_t number = 0;
     std::vector<std::unique_ptr<Part>> parts;  // one for each device
     GraphNeeds needs;
-    bool until_the_end = false;  // charged from its instantiation to its end
   };
   using ExecRef = std::shared_ptr<Exec>;
   using Execs = std::map<CUgraphExec, ExecRef>;
@@ -92,9 +91,9 @@ class GraphMemory {
   // Takes the memory by an upload, with what is idle in the pool counted as the graph's. nullopt: it does not fit so.
   std::optional<CUresult> take_shared(const Call &of, Part &part, std::uint64_t bound, DriverCall rest);
   std::optional<CUresult> take_sharing(const Call &of, Part &part, std::uint64_t bound, DriverCall rest);
+  // The call, which may let the pool grow by what is reserved for it.
+  CUresult grow(StreamPools::Pool &pool, std::uint64_t bound, DriverCall rest);
   bool must_fail(const StreamPools::Pool &pool, std::uint64_t bound);
-  // Charges what the pool holds by the driver's figure.
-  void settle(const char *api, StreamPools::Pool &pool) noexcept;
 
   Devices &devices_;
   ledger::Ledger &ledger_;

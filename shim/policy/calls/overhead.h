@@ -124,7 +124,7 @@ class Overhead {
   events::Journal &journal_;
   ProcessFigures &figures_;
   const bool charge_;
-  const bool measures_;  // else nobody would learn of it
+  const bool measures_;  // else no one would see the figures
   RankedMutex mutex_{Rank::kOverhead};
   State states_[ledger::kMaxDevices];  // all but `measuring` under mutex_
   std::map<Owner, std::uint64_t> owners_ GUARDED_BY(mutex_);

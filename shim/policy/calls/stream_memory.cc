@@ -6,11 +6,8 @@
 #include <vector>
 
 namespace ration::policy {
-namespace {
 
 using driver::real;
-
-}  // namespace
 
 StreamPools::PoolRef StreamMemory::find_pool(CUmemoryPool &handle, int device) {
   if (!StreamPools::can_tell()) {

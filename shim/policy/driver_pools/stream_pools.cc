@@ -248,19 +248,11 @@ StreamPools::Call StreamPools::share(Pool &pool, std::uint64_t bound) {
   return start(pool, {0, bound, false, true});
 }
 
-std::uint64_t StreamPools::idle_for(const Pool &pool, const Call &call, std::uint64_t live) {
+std::uint64_t StreamPools::idle_for(const Pool &pool, const Call &call, std::uint64_t live,
+                                    std::optional<std::uint64_t> held) {
   Guard guard(mutex_);
-  return beyond_claims(pool, call, live, pool.reserved_);
-}
-
-std::uint64_t StreamPools::idle_for(const Pool &pool, const Call &call, std::uint64_t live, std::uint64_t held) {
-  Guard guard(mutex_);
-  return beyond_claims(pool, call, live, held);
-}
-
-std::uint64_t StreamPools::beyond_claims(const Pool &pool, const Call &call, std::uint64_t live, std::uint64_t held) {
-  const std::uint64_t claimed = live + pool.relied_ - relied_by(call);
-  return held - std::min(held, claimed);
+  const std::uint64_t bytes = held.value_or(pool.reserved_);
+  return bytes - std::min(bytes, live + pool.relied_ - relied_by(call));
 }
 
 bool StreamPools::extend(Pool &pool, Call &call, std::uint64_t bytes) {
@@ -355,6 +347,15 @@ std::uint64_t StreamPools::reconcile(const char *api, Pool &pool) noexcept {
   }
   record(api, pool.device);
   return missing;
+}
+
+bool StreamPools::charge_missing(const char *api, Pool &pool) noexcept {
+  const std::uint64_t missing = reconcile(api, pool);
+  if (missing > 0) {
+    ledger_.account(pool.device).charge(missing);
+    add(api, pool, missing);
+  }
+  return missing > 0;
 }
 
 // By how much the charge is more than the driver's figure and what came after it.

@@ -112,8 +112,8 @@ class StreamPools {
   // other call's bound is released meanwhile.
   Call share(Pool &pool, std::uint64_t bound);
   // What of `held` bytes, by default the driver's latest figure, is neither live nor relied on by other calls.
-  std::uint64_t idle_for(const Pool &pool, const Call &call, std::uint64_t live);
-  std::uint64_t idle_for(const Pool &pool, const Call &call, std::uint64_t live, std::uint64_t held);
+  std::uint64_t idle_for(const Pool &pool, const Call &call, std::uint64_t live,
+                         std::optional<std::uint64_t> held = std::nullopt);
   // Reserves more for it. False: it does not fit.
   bool extend(Pool &pool, Call &call, std::uint64_t bytes);
   // All that is left, for a call that only the pool's cap keeps within the limit. nullopt: other memory is charged, so
@@ -125,6 +125,8 @@ class StreamPools {
   std::uint64_t finish(Pool &pool, const Call &call, bool success);
   // Lowers the charge to the driver's figure. Answers how much more the pool holds than was reserved for it.
   std::uint64_t reconcile(const char *api, Pool &pool) noexcept;
+  // The same, with what is missing charged, whatever the limit: the pool has it. True: some was.
+  bool charge_missing(const char *api, Pool &pool) noexcept;
   // The caller has reserved that much more.
   void add(const char *api, Pool &pool, std::uint64_t bytes);
   // A block that the pool never got back is in use again.
@@ -182,7 +184,6 @@ class StreamPools {
     std::uint64_t reserved;
     std::uint64_t completed_before;
   };
-  static std::uint64_t beyond_claims(const Pool &pool, const Call &call, std::uint64_t live, std::uint64_t held);
   std::uint64_t beyond(const Pool &pool, const Seen &seen) REQUIRES(mutex_);
   void lower(const char *api, Pool &pool, const Seen &seen);
   void note_growth(Pool &pool, std::uint64_t reserved) REQUIRES(mutex_);

@@ -6,17 +6,21 @@ namespace {
 
 using namespace question;
 
+void upload_and_launch(Steps &steps, CUgraphExec exec, CUstream stream) {
+  must(cuGraphUpload(exec, stream));
+  must(cuStreamSynchronize(stream));
+  steps.after("uploaded");
+  launch(exec, stream);
+  steps.after("launched");
+}
+
 void steps_of_one(Test &test, std::size_t bytes, CUstream stream) {
   Steps steps(test, bytes == 1 ? "1B" : size_name(bytes));
   Graph graph({bytes}, false, true);
   steps.after("built");
   CUgraphExec exec = instantiated(graph);
   steps.after("instantiated");
-  must(cuGraphUpload(exec, stream));
-  must(cuStreamSynchronize(stream));
-  steps.after("uploaded");
-  launch(exec, stream);
-  steps.after("launched");
+  upload_and_launch(steps, exec, stream);
   must(cuDeviceGraphMemTrim(0));
   steps.after("trimmed");
   launch(exec, stream);
@@ -201,11 +205,7 @@ void plain(Test &test) {
     CUgraphExec exec = nullptr;
     must(cuGraphInstantiate(&exec, graph, 0));
     steps.after("instantiated");
-    must(cuGraphUpload(exec, stream));
-    must(cuStreamSynchronize(stream));
-    steps.after("uploaded");
-    launch(exec, stream);
-    steps.after("launched");
+    upload_and_launch(steps, exec, stream);
     must(cuGraphExecDestroy(exec));
     must(cuGraphDestroy(graph));
     steps.after("destroyed");

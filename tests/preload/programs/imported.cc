@@ -35,35 +35,38 @@ CUdeviceptr map(CUmemGenericAllocationHandle handle) {
   return mapped ? range : 0;
 }
 
-bool send_descriptor(int to, int descriptor) {
+// A message of one byte with room for a descriptor.
+struct Envelope {
   char byte = 0;
   iovec part = {&byte, 1};
   alignas(cmsghdr) char room[CMSG_SPACE(sizeof(int))] = {};
   msghdr message = {};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = room;
-  message.msg_controllen = sizeof(room);
-  cmsghdr *header = CMSG_FIRSTHDR(&message);
+
+  Envelope() {
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = room;
+    message.msg_controllen = sizeof(room);
+  }
+  Envelope(const Envelope &) = delete;
+  Envelope &operator=(const Envelope &) = delete;
+};
+
+bool send_descriptor(int to, int descriptor) {
+  Envelope envelope;
+  cmsghdr *header = CMSG_FIRSTHDR(&envelope.message);
   header->cmsg_level = SOL_SOCKET;
   header->cmsg_type = SCM_RIGHTS;
   header->cmsg_len = CMSG_LEN(sizeof(int));
   memcpy(CMSG_DATA(header), &descriptor, sizeof(int));
-  return sendmsg(to, &message, 0) == 1;
+  return sendmsg(to, &envelope.message, 0) == 1;
 }
 
 int receive_descriptor(int from) {
-  char byte = 0;
-  iovec part = {&byte, 1};
-  alignas(cmsghdr) char room[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message = {};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = room;
-  message.msg_controllen = sizeof(room);
+  Envelope envelope;
   int descriptor = -1;
-  if (recvmsg(from, &message, 0) == 1 && CMSG_FIRSTHDR(&message) != nullptr) {
-    memcpy(&descriptor, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(int));
+  if (recvmsg(from, &envelope.message, 0) == 1 && CMSG_FIRSTHDR(&envelope.message) != nullptr) {
+    memcpy(&descriptor, CMSG_DATA(CMSG_FIRSTHDR(&envelope.message)), sizeof(int));
   }
   return descriptor;
 }

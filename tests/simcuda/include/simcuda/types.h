@@ -124,13 +124,6 @@ typedef struct CUlaunchConfig_st {
   unsigned int numAttrs;
 } CUlaunchConfig;
 
-typedef enum CUgraphInstantiate_flags_enum {
-  CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH = 1,
-  CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD = 2,
-  CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH = 4,
-  CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY = 8
-} CUgraphInstantiate_flags;
-
 typedef enum CUgreenCtxCreate_flags_enum { CU_GREEN_CTX_DEFAULT_STREAM = 0x1 } CUgreenCtxCreate_flags;
 
 typedef enum CUdevSmResourceSplit_flags_enum {
