@@ -95,7 +95,8 @@ bool has_no_effect(const Option &option, std::string_view value) {
 
 // A POWER is a size that is a power of two.
 bool takes_size(const Option &option) {
-  return option.values.find("SIZE") != std::string_view::npos || option.values.find("POWER") != std::string_view::npos;
+  const auto has = [&](const char *word) { return option.values.find(word) != std::string_view::npos; };
+  return has("SIZE") || has("POWER") || has("BYTES");
 }
 
 bool takes_devices(const Option &option) {

@@ -117,4 +117,11 @@ std::string expand_path(std::string_view pattern, long pid, std::string_view hos
   return out;
 }
 
+std::string plain_log(const std::string &path) {
+  const std::string_view suffix = kCompressedLog;
+  const bool ends = path.size() > suffix.size() && path[path.size() - suffix.size() - 1] != '/' &&
+                    std::string_view(path).substr(path.size() - suffix.size()) == suffix;
+  return ends ? path.substr(0, path.size() - suffix.size()) : path;
+}
+
 }  // namespace ration::config

@@ -13,6 +13,7 @@
 #include "config/problem.h"
 #include "config/source.h"
 #include "config/third_party/third_party.h"
+#include "config/values/faults.h"
 #include "config/values/limit_map.h"
 #include "config/values/size.h"
 
@@ -47,8 +48,9 @@ struct Settings {
   std::optional<Size> guarantee;
   Ipc ipc = Ipc::kAuto;
   std::string log;  // a template for expand_path; empty: no log
+  std::optional<Size> log_size;
   Stacks stacks = Stacks::kNone;
-  std::string fail;
+  std::vector<Fault> fail;
   std::chrono::milliseconds wait{0};
   std::string config_file;
   std::string state_directory;    // RATION_STATE_DIR, absolute, or empty; use state_folder()
@@ -110,6 +112,11 @@ Settings read_environment(const char *const *environment, std::vector<Problem> &
 
 // `pattern` with %p (pid), %h (host), %n (program's short name) and %% replaced; any other % stays.
 std::string expand_path(std::string_view pattern, long pid, std::string_view host, std::string_view program);
+
+// Where a process writes the log that a setting names: without ".zst" at its end, by which the setting asks `ration
+// run` to compress the log at last.
+inline constexpr const char *kCompressedLog = ".zst";
+std::string plain_log(const std::string &path);
 
 // The one place that touches the environment of this process. Never null.
 const char *const *process_environment();

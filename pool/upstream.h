@@ -38,8 +38,8 @@ class Upstream {
   // calls for it; and what grow() could have now without an effort.
   virtual stitch::DeviceMemory *memory() noexcept { return nullptr; }
   virtual std::uint64_t room() noexcept { return 0; }
-  // The next handle where `bytes` in all are wanted: of at most `most_bytes`, unless it is doubtful that all can be
-  // had.
+  // The next handle where `bytes` in all are wanted: of at most `most_bytes`, unless all can only be had in one. What
+  // the caller does not ask for again goes back.
   virtual std::optional<Slab> grow_by_part(std::uint64_t bytes, [[maybe_unused]] std::uint64_t most_bytes) noexcept {
     return grow(bytes);
   }

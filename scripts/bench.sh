@@ -37,7 +37,7 @@ rm -f "$output"/bench_*.json "$output"/replay_*.json "$output"/table.json
 # The table is made from the JSON files; the text output repeats them.
 rounds=() seconds=0.2
 if [ $smoke = yes ]; then rounds=(--rounds 1) seconds=0.001; fi
-for bench in alone threads ledger pool start dlsym hook copy; do
+for bench in alone threads ledger pool start dlsym hook copy log; do
   say "bench: $bench"
   "$build/tests/bench/bench_$bench" --json "$output/bench_$bench.json" "${rounds[@]}" >"$output/text"
 done

@@ -10,11 +10,13 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# The version that glibc gives the four look-up functions: the architecture's first (readelf of glibc 2.36).
+# The version that glibc gives those functions: the architecture's first (readelf of glibc 2.36).
 OLDEST = {"Advanced Micro Devices X86-64": "GLIBC_2.2.5", "AArch64": "GLIBC_2.17"}
 LOOKUPS = ("dlsym", "dlvsym", "dlopen", "dlmopen")
-# dlmopen came later to the first architecture.
-LATER = {("dlmopen", "GLIBC_2.2.5"): "GLIBC_2.3.4"}
+LIMITS = ("setrlimit", "setrlimit64", "prlimit", "prlimit64")
+# These came later to the first architecture.
+LATER = {("dlmopen", "GLIBC_2.2.5"): "GLIBC_2.3.4", ("prlimit", "GLIBC_2.2.5"): "GLIBC_2.13",
+         ("prlimit64", "GLIBC_2.2.5"): "GLIBC_2.13"}
 LIBRARIES = ("libration.so", "libration-core.so")
 C_LIBRARY = re.compile(r"(libc|libdl|libm|libpthread|librt)\.so\.\d+|ld-linux.*\.so\.\d+")
 
@@ -57,14 +59,17 @@ def read_library(path):
 
 
 def preload_exports(machine, hooked):
-    versions = {f"{name}@{LATER.get((name, OLDEST[machine]), OLDEST[machine])}" for name in LOOKUPS} | {f"{name}@@GLIBC_2.34" for name in LOOKUPS}
-    return versions | hooked
+    def first(name):
+        return LATER.get((name, OLDEST[machine]), OLDEST[machine])
+
+    versions = {f"{name}@{first(name)}" for name in LOOKUPS} | {f"{name}@@GLIBC_2.34" for name in LOOKUPS}
+    return versions | {f"{name}@@{first(name)}" for name in LIMITS} | hooked
 
 
 def compare(name, library, expected):
     """`expected`: the symbols; glibc's with their versions, ours in any version node."""
     problems = []
-    found = {e if e.split("@")[0] in LOOKUPS else e.split("@")[0] for e in library["exports"]}
+    found = {e if e.split("@")[0] in LOOKUPS + LIMITS else e.split("@")[0] for e in library["exports"]}
     problems += [f"{name}: exports {symbol}, which is not expected" for symbol in sorted(found - expected)]
     problems += [f"{name}: does not export {symbol}" for symbol in sorted(expected - found)]
     problems += [f"{name}: {symbol} is STB_GNU_UNIQUE and would bind across libraries" for symbol in library["unique"]]

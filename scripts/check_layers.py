@@ -32,8 +32,8 @@ ARROWS = {
     "runtime": {"config", *("policy/" + room for room in ROOMS)},
     "hooks": {"runtime", "driver", "policy/calls"},
     "preload": set(),
-    "cli": {"config", "ledger", "pool", "events"},
-    "replay": {"pool", "config"},  # the program pool_replay, in pool/replay
+    "cli": {"config", "ledger", "pool", "events", "replay"},
+    "replay": {"pool", "config"},  # pool/replay: the program pool_replay, and what `ration replay` shares with it
 }
 
 # Files directly in shim/ (the hook list, the C struct through which preload and core meet) and shim/base lie below all
@@ -158,6 +158,8 @@ def self_test():
         ("pool/a.cc", '#include "shim/events/x.h"', True),
         ("shim/preload/a.cc", '#include "hook_table.inc"', False),
         ("shim/cli/a.cc", '#include "hooks/x.h"', True),
+        ("shim/cli/a.cc", '#include "pool/replay/x.h"', False),
+        ("shim/policy/block_pool/a.cc", '#include "pool/replay/x.h"', True),
         ("shim/policy/calls/a.cc", "#include <spdlog/spdlog.h>", True),
         ("shim/events/a.cc", "#include <spdlog/spdlog.h>", False),
         ("shim/driver/a.cc", "#include <cuda.h>", True),

@@ -6,13 +6,13 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/steps.sh"
 
-build_packages=(g++ cmake ninja-build pkg-config libspdlog-dev libfmt-dev nlohmann-json3-dev libcli11-dev libncurses-dev catch2
-  libbenchmark-dev librapidcheck-dev liblzma-dev xz-utils python3)
-test_packages=(git python3-venv clang clang-format clang-tidy libjemalloc2
+build_packages=(g++ cmake ninja-build pkg-config libspdlog-dev libfmt-dev nlohmann-json3-dev libcli11-dev libncurses-dev zlib1g-dev libzstd-dev libdw-dev catch2
+  libbenchmark-dev librapidcheck-dev liblzma-dev xz-utils python3 libjs-dygraphs)
+test_packages=(git python3-venv python3-fastjsonschema clang clang-format clang-tidy libjemalloc2
   ffmpeg gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-bad hashcat)  # tests/clients
-# Tests that need these are skipped, with a message, if they are absent: aarch64 under emulation, musl programs. ccache
+# Tests that need these are skipped, with a message, if they are absent: aarch64 under emulation, musl programs, pages. ccache
 # only makes rebuilds faster. clang's sanitizers were part of clang itself before they became a package.
-optional_packages=(qemu-user g++-aarch64-linux-gnu musl-tools ccache libclang-rt-dev)
+optional_packages=(qemu-user g++-aarch64-linux-gnu musl-tools ccache libclang-rt-dev chromium)
 
 build_only=no
 for argument in "$@"; do
@@ -55,6 +55,15 @@ newer_cmake() {
   cmake_is_new_enough || die "setup: no cmake of at least $needed_cmake could be installed"
 }
 
+# Where the distribution has no libjs-dygraphs (Ubuntu 22.04), an older dygraphs with the same interface comes from a wheel, into
+# build/tools.
+dygraphs=$root/build/tools/dygraphs
+dygraphs_from_a_wheel() {
+  say "setup: no libjs-dygraphs here: dygraphs of a wheel goes to build/tools"
+  installed python3-pip || apt install --no-install-recommends python3-pip >/dev/null
+  python3 -m pip --quiet install --no-deps --target "$dygraphs" dygraphs==0.0.14
+}
+
 # Optional packages are tried once for each checkout: if one cannot be installed, later runs stay silent and offline.
 install_optional() {
   local asked=$root/build/.optional_packages wanted=() package
@@ -73,11 +82,16 @@ main() {
   command -v apt-get >/dev/null || die "setup: no apt-get here; install these by hand: ${build_packages[*]} ${test_packages[*]}"
   local wanted=("${build_packages[@]}") missing
   [ $build_only = yes ] || wanted+=("${test_packages[@]}")
+  [ ! -d "$dygraphs" ] || mapfile -t wanted < <(printf '%s\n' "${wanted[@]}" | grep -vx libjs-dygraphs)
   mapfile -t missing < <(missing_of "${wanted[@]}")
   if [ ${#missing[@]} -gt 0 ]; then
     say "setup: installing ${missing[*]}"
     apt update
-    apt install --no-install-recommends "${missing[@]}" >/dev/null
+    if [[ " ${missing[*]} " = *" libjs-dygraphs "* ]] && ! offered libjs-dygraphs; then
+      dygraphs_from_a_wheel
+      mapfile -t missing < <(printf '%s\n' "${missing[@]}" | grep -vx libjs-dygraphs)
+    fi
+    [ ${#missing[@]} -eq 0 ] || apt install --no-install-recommends "${missing[@]}" >/dev/null
   fi
   newer_cmake
   [ $build_only = yes ] || install_optional

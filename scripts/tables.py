@@ -20,9 +20,10 @@ FIELD = re.compile(r'\s*("(?:[^"\\]|\\.)*"|\((?:[^()])*\)|[^,()"]+(?:<[^>]*>)?)\
 
 
 def rows(path, macro):
-    """The arguments of each `macro(...)` row, and its family: the first word of the comment line above it."""
+    """The arguments of each `macro(...)` row, and its family: the first word of the comment above it."""
     text, family = (ROOT / path).read_text(), ""
-    pattern = re.compile(r"^/\* (\w+)(?: \*/|: .*\*/)$|^" + macro + r"\(((?:[^()\"]|\"(?:[^\"\\]|\\.)*\"|\([^()]*\))*)\)", re.M)
+    comment = r"^/\* (\w+)(?:(?:,[^:*]*)?:(?:[^*]|\*(?!/))*)? ?\*/$"  # FAMILY, or FAMILY[, more]: what it is, over some lines
+    pattern = re.compile(comment + "|^" + macro + r"\(((?:[^()\"]|\"(?:[^\"\\]|\\.)*\"|\([^()]*\))*)\)", re.M)
     for match in pattern.finditer(re.sub(r"^//.*$", "", text, flags=re.M)):
         if match.group(1):
             family = match.group(1)
@@ -71,9 +72,13 @@ PROGRAM = {"type": "object", "minProperties": 1, "additionalProperties": False,
            "properties": {part: {"type": "string", "maxLength": 1024} for part in ("exe", "argv")}}
 POWER = {"anyOf": [{"enum": [1 << shift for shift in range(20, 64)]},
                    {"type": "string", "pattern": f"^(0*[1-9][0-9]{{6,19}}|{DECIMAL}([kmgtKMGT]|[KMGT]i?B))$"}]}
+BYTES = {"anyOf": [{"type": "integer", "minimum": 1 << 20}, POWER["anyOf"][1]]}
+FAULT = "((nth|every|seed|above|after|library|probability)=[^,;]+)"
+FAULT_RULES = f"^{FAULT}([,;]{FAULT})*$"
 TEXTS = {"NAME": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"},
          "FOLDER": {"type": "string", "pattern": "^/"},
-         "FILE": {"type": "string", "minLength": 1}, "FAULTS": {"type": "string", "minLength": 1},
+         "FILE": {"type": "string", "minLength": 1}, "RULES": {"type": "string", "pattern": FAULT_RULES},
+         "BYTES": BYTES,
          "DURATION": {"type": "string", "pattern": "^[0-9]+(ms|[smh])$"}}
 
 

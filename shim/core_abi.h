@@ -19,6 +19,10 @@ struct RationThread {
   struct RationHeld held[32];
   unsigned held_count;
   unsigned held_unnoted;
+  int number; /* of the thread, where `numbered_in` is its address space (base/thread_number.h) */
+  uint64_t numbered_in;
+  uintptr_t stack_low, stack_high; /* the thread's own stack; both 1: not known, 0: not asked for yet */
+  uint64_t stack;                  /* of its call, in the log; 0: none (events/call_stacks.h) */
 };
 
 /* Names that the program asked for (base/asked_names.h): each counts once. */
@@ -59,6 +63,7 @@ struct RationPreloadAbi {
   void *(*nvml)(void); /* dlopen handle of the libnvidia-ml that the program loaded, or NULL */
   int (*in_driver)(const void *code);
   void (*on_own_stack)(void (*function)(void *), void *argument);
+  const uint32_t *limit_changes; /* how often the program has set its resource limits */
 };
 
 /* core -> preloaded library */

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <locale.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -35,10 +36,10 @@ class Descriptor {
   int number_;
 };
 
-// strerror follows the program's locale and shares a static buffer with the program.
+// strerror follows the program's locale and shares a static buffer with the program; strerrordesc_np needs glibc 2.32.
 std::string words_of(int error) {
-  const char *words = strerrordesc_np(error);
-  return words == nullptr ? "error " + std::to_string(error) : words;
+  static const locale_t plain = newlocale(LC_ALL_MASK, "C", nullptr);
+  return plain == nullptr ? "error " + std::to_string(error) : strerror_l(error, plain);
 }
 
 bool is_absent(int error) {

@@ -79,6 +79,15 @@ std::string read_milliseconds(std::string_view value, std::chrono::milliseconds 
   return {};
 }
 
+std::string read_faults(Settings &settings, const Option &, std::string_view value) {
+  auto faults = parse_faults(value);
+  if (std::string *wrong = std::get_if<std::string>(&faults)) {
+    return *wrong;
+  }
+  settings.fail = std::get<std::vector<Fault>>(std::move(faults));
+  return {};
+}
+
 std::string read_limit(Settings &settings, const Option &, std::string_view value) {
   return parse_limit(value, settings.limit);
 }

@@ -27,6 +27,7 @@ std::string read_group_limit(Settings &settings, const Option &option, std::stri
 std::string read_group_tree(Settings &settings, const Option &option, std::string_view value);
 std::string read_state_directory(Settings &settings, const Option &option, std::string_view value);
 std::string read_log(Settings &settings, const Option &option, std::string_view value);
+std::string read_faults(Settings &settings, const Option &option, std::string_view value);
 std::string read_disable(Settings &settings, const Option &option, std::string_view value);
 
 template <auto kMember>
@@ -63,6 +64,17 @@ std::string read_size(Settings &settings, const Option &, std::string_view value
   }
   settings.*kMember = std::get<Size>(size);
   return {};
+}
+
+// Of no device, so not a share of one.
+template <std::optional<Size> Settings::*kMember>
+std::string read_bytes(Settings &settings, const Option &option, std::string_view value) {
+  std::string problem = read_size<kMember>(settings, option, value);
+  if (problem.empty() && (settings.*kMember)->is_share()) {
+    (settings.*kMember).reset();
+    problem = "a share has no meaning here: give it in bytes, as 1GiB";
+  }
+  return problem;
 }
 
 template <auto kMember>

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "pool/granule.h"
+#include "pool/replay/figures.h"
 #include "pool/replay/input.h"
 #include "pool/replay/replay.h"
 
@@ -102,10 +103,6 @@ void declare(CLI::App &app, Arguments &arguments) {
       "  pool_replay --trace run.jsonl --device 1");
 }
 
-std::uint64_t percentile(const std::vector<std::uint64_t> &sorted, std::size_t percent) {
-  return sorted.empty() ? 0 : sorted[(sorted.size() - 1) * percent / 100];
-}
-
 void print(const nlohmann::ordered_json &result, bool as_json) {
   if (as_json) {
     std::cout << result.dump() << '\n';
@@ -191,13 +188,7 @@ int run(Arguments arguments) {
   }
   result["min_arena_bytes"] = minimum;
   result["min_arena_ratio"] = static_cast<double>(minimum) / static_cast<double>(trace.peak_bytes);
-  result["alloc_ns_median"] = percentile(measured.alloc_ns, 50);
-  result["alloc_ns_p99"] = percentile(measured.alloc_ns, 99);
-  result["free_ns_median"] = percentile(measured.free_ns, 50);
-  result["free_ns_p99"] = percentile(measured.free_ns, 99);
-  result["pair_ns_mean"] = measured.pair_ns_mean;
-  result["clock_ns"] = measured.clock_ns;
-  result["metadata_bytes_per_block"] = measured.metadata_bytes_per_block;
+  add_figures(measured, result);
   print(result, arguments.json);
   if (!std::cout.flush()) throw TraceError("cannot write to standard output");
   return 0;

@@ -1,11 +1,17 @@
 #include "base/fork_exclusion.h"
 
-#include <pthread.h>
-
 #include <atomic>
 
 #include "base/clock.h"
 #include "base/wait.h"
+
+// What glibc's pthread_atfork(3) calls (LSB 5, libc), which programs get from an archive or from libc by version and
+// architecture. musl lacks it: there the preload library must load, and does nothing.
+extern "C" {
+int register_atfork(void (*prepare)(), void (*parent)(), void (*child)(), void *library) __asm__("__register_atfork")
+    __attribute__((weak));
+extern void *library_handle __asm__("__dso_handle") __attribute__((visibility("hidden")));
+}
 
 namespace ration {
 namespace {
@@ -56,7 +62,8 @@ void in_child() {
 void watch_forks() {
   static std::atomic<bool> registered = false;
   if (!registered.load()) {
-    registered.store(pthread_atfork(before_fork, after_fork, in_child) == 0);
+    registered.store(&register_atfork != nullptr &&
+                     register_atfork(before_fork, after_fork, in_child, &library_handle) == 0);
   }
 }
 

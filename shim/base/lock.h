@@ -19,8 +19,9 @@
 
 namespace ration {
 
-// Outermost first. No driver call, no I/O and no formatting under any of them; the one exception is kLogWriter, which
-// exists to put one write(2) after another.
+// Outermost first. No driver call, no I/O and no formatting under any of them; exceptions are kLogWriter,
+// which exists to put one write(2) after another, and kStacks, under which a new stack is written before it has a
+// number.
 enum class Rank : int {
   kFirstUse = 1,
   kDevices,
@@ -45,6 +46,7 @@ enum class Rank : int {
   kDeferredFrees,
   kOverhead,
   kMembership,
+  kStacks,
   kLogWriter
 };
 

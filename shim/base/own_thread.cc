@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "base/clock.h"
+#include "base/thread_number.h"
 #include "base/wait.h"
 
 namespace ration {
@@ -48,7 +49,7 @@ bool start_own_thread(void *(*run)(void *), void *argument) noexcept {
   if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0) {
     return false;
   }
-  if (gettid() == getpid()) {
+  if (thread_number() == getpid()) {
     main_thread.store(pthread_self());
   }
   const unsigned earlier = started.load();

@@ -3,10 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <istream>
 #include <string>
 #include <variant>
 #include <vector>
+
+#include "cli/logs/log_reader.h"
 
 namespace ration::cli {
 
@@ -26,8 +27,7 @@ struct LogProblem {
   std::string line;
 };
 
-// Reads a whole log, of which every line must be a record.
-std::variant<LogEnd, LogProblem> read_log_end(std::istream &log);
-std::variant<LogEnd, LogProblem> read_log_end(const std::string &path);
+// Reads a whole log to its end.
+std::variant<LogEnd, LogProblem> read_log_end(LogReader &log);
 
 }  // namespace ration::cli

@@ -40,7 +40,8 @@ int main(int argc, char **argv) {
       return *status != 0 || flush_stdout() ? *status : kOurError;
     }
     const Request &request = std::get<Request>(parsed);
-    if (std::holds_alternative<RunRequest>(request)) {
+    if (std::holds_alternative<RunRequest>(request) || std::holds_alternative<FindMinRequest>(request) ||
+        std::holds_alternative<FindFaultsRequest>(request)) {
       errors.reset();  // the command inherits what is ignored
     }
     return std::visit([](const auto &each) { return run_verb(each); }, request);

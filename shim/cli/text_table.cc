@@ -1,9 +1,13 @@
 #include "cli/text_table.h"
 
+#include <sys/ioctl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <numeric>
 
 #include "config/values/quotes.h"
+#include "config/values/size.h"
 
 namespace ration::cli {
 
@@ -14,14 +18,52 @@ constexpr std::size_t kLeastKept = 4;  // characters of a column that shrinks
 
 using Cells = std::vector<std::string>;
 
+bool continues(char byte) {
+  return (static_cast<unsigned char>(byte) & 0xc0U) == 0x80U;
+}
+
+// Characters of UTF-8, each taken as one column wide.
+std::size_t width_of(const std::string &text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char byte) { return !continues(byte); }));
+}
+
 std::string truncate(std::string text, std::size_t width) {
-  if (text.size() > width) {
-    text.resize(width);
-    if (width > 1) {
-      text.back() = '+';
+  if (width_of(text) <= width) {
+    return text;
+  }
+  std::size_t kept = 0;
+  std::size_t bytes = 0;
+  for (const std::size_t most = width > 1 ? width - 1 : width; bytes < text.size(); ++bytes) {
+    kept += continues(text[bytes]) ? 0 : 1;
+    if (kept > most) {
+      break;
     }
   }
-  return text;
+  text.resize(bytes);
+  return width > 1 ? text + '+' : text;
+}
+
+// How long the character at `at` is, where it is whole, the shortest way to write it, and no control character; else 0.
+std::size_t length_of_character(std::string_view text, std::size_t at) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(at);
+  const std::size_t length = first >= 0xf0U && first < 0xf5U ? 4 : first >= 0xe0U ? 3 : first >= 0xc2U ? 2 : 0;
+  if (first >= 0xf5U || length == 0 || length > text.size() - at) {
+    return 0;
+  }
+  for (std::size_t i = at + 1; i < at + length; ++i) {
+    if (!continues(text[i])) {
+      return 0;
+    }
+  }
+  const unsigned char second = byte(at + 1);
+  const bool is_bad = (first == 0xc2U && second < 0xa0U) ||   // control characters
+                      (first == 0xe0U && second < 0xa0U) ||   // too long
+                      (first == 0xedU && second >= 0xa0U) ||  // half of a pair
+                      (first == 0xe2U && second == 0x80U && byte(at + 2) >= 0xa8U && byte(at + 2) <= 0xaeU) ||
+                      (first == 0xe2U && second == 0x81U && byte(at + 2) >= 0xa6U && byte(at + 2) <= 0xa9U) ||
+                      (first == 0xf0U && second < 0x90U) || (first == 0xf4U && second >= 0x90U);
+  return is_bad ? 0 : length;  // those of e2 80 and e2 81 end lines or turn the text's direction
 }
 
 std::vector<std::size_t> widths_of(const std::vector<Column> &columns, const std::vector<Cells> &rows) {
@@ -29,7 +71,7 @@ std::vector<std::size_t> widths_of(const std::vector<Column> &columns, const std
   for (std::size_t i = 0; i < columns.size(); ++i) {
     std::size_t width = columns[i].title.size();
     for (const Cells &row : rows) {
-      width = std::max(width, row[i].size());
+      width = std::max(width, width_of(row[i]));
     }
     widths.push_back(width);
   }
@@ -83,7 +125,7 @@ std::string line_of(const Cells &cells, const std::vector<Column> &columns, cons
   std::string line;
   for (std::size_t i = 0; i < columns.size(); ++i) {
     const std::string cell = truncate(cells[i], widths[i]);
-    const std::string blanks(widths[i] - cell.size(), ' ');
+    const std::string blanks(widths[i] - width_of(cell), ' ');
     line += std::string(i == 0 ? 0 : kGap, ' ') + (columns[i].align == Align::kLeft ? cell + blanks : blanks + cell);
   }
   line.erase(line.find_last_not_of(' ') + 1);
@@ -92,13 +134,33 @@ std::string line_of(const Cells &cells, const std::vector<Column> &columns, cons
 
 }  // namespace
 
+std::size_t output_width() {
+  winsize size{};
+  const bool known = isatty(STDOUT_FILENO) == 1 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? size.ws_col : kUnlimitedWidth;
+}
+
+std::string readable(std::string_view text) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = static_cast<unsigned char>(text[at]) < 0x80U ? 0 : length_of_character(text, at);
+    out += length != 0 ? std::string(text.substr(at, length)) : config::printable(text.substr(at, 1));
+    at += std::max<std::size_t>(length, 1);
+  }
+  return out;
+}
+
+std::string exact(std::uint64_t bytes) {
+  return config::show_bytes(bytes) + " (" + std::to_string(bytes) + " bytes)";
+}
+
 std::string counted(std::uint64_t count, const std::string &one, const std::string &many) {
   return std::to_string(count) + " " + (count == 1 ? one : many);
 }
 
 std::vector<std::string> table_lines(std::vector<Column> columns, std::vector<Cells> rows, std::size_t width) {
   for (Cells &row : rows) {
-    std::transform(row.begin(), row.end(), row.begin(), config::printable);
+    std::transform(row.begin(), row.end(), row.begin(), readable);
   }
   Cells &titles = *rows.emplace(rows.begin());
   for (const Column &column : columns) {

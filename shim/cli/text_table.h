@@ -4,11 +4,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace ration::cli {
 
 inline constexpr std::size_t kUnlimitedWidth = static_cast<std::size_t>(-1);
+// Of stdout's terminal. Unlimited where it is none: a file or a program needs whole names.
+std::size_t output_width();
 
 enum class Align { kLeft, kRight };
 
@@ -25,11 +28,17 @@ struct Column {
   Fit fit = Fit::kKeeps;
 };
 
+// Text of UTF-8 as it is, what a terminal would act upon and what is no text as \xNN.
+std::string readable(std::string_view text);
+
 // "1 block", "2 blocks".
 std::string counted(std::uint64_t count, const std::string &one, const std::string &many);
 
-// The titles, then a line for each row, none longer than `width`. Cells are printed as config::printable has them, so
-// that no name sends control characters to a terminal.
+// "6,553 MiB (6871947673 bytes)"; truncated, and exact.
+std::string exact(std::uint64_t bytes);
+
+// The titles, then a line for each row, none longer than `width`. Cells are printed as readable() has them, so that no
+// name sends control characters to a terminal.
 // REQUIRES: each row has as many cells as there are columns.
 std::vector<std::string> table_lines(std::vector<Column> columns, std::vector<std::vector<std::string>> rows,
                                      std::size_t width);

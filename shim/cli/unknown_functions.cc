@@ -34,7 +34,7 @@ std::vector<std::string> of_memory(const std::vector<std::string> &names) {
   return found;
 }
 
-void add_names(std::vector<std::string> &lines, const std::vector<std::string> &names, std::uint64_t more) {
+void add_names(std::vector<std::string> &lines, const std::vector<std::string> &names) {
   std::size_t widest = 0;
   for (const std::string &name : names) {
     widest = std::max(widest, name.size());
@@ -45,9 +45,11 @@ void add_names(std::vector<std::string> &lines, const std::vector<std::string> &
                         ? shown + std::string(widest - name.size() + 2, ' ') + "may take memory or begin a capture"
                         : shown);
   }
-  if (more != 0) {
-    lines.push_back("  and " + std::to_string(more) + " more");
-  }
+}
+
+// A process counts no more names.
+std::string at_least(std::uint64_t names) {
+  return names < RATION_NAMES_COUNTED ? "" : "at least ";
 }
 
 std::string version_text(int driver) {
@@ -66,14 +68,18 @@ std::vector<std::string> unknown_functions_text(const std::string &log, const Lo
     return lines;
   }
   if (end.unknown_names != 0) {
-    lines.push_back("It asked the driver for " + counted(end.unknown_names, "function", "functions") +
-                    " that this Ration does not know:");
-    add_names(lines, end.unknown, end.unknown_names - std::min<std::uint64_t>(end.unknown_names, end.unknown.size()));
+    lines.push_back("It asked the driver for " + at_least(end.unknown_names) +
+                    counted(end.unknown_names, "function", "functions") + " that this Ration does not know:");
+    add_names(lines, end.unknown);
+    if (end.unknown_names > end.unknown.size()) {
+      lines.push_back("  and " + at_least(end.unknown_names) + std::to_string(end.unknown_names - end.unknown.size()) +
+                      " more");
+    }
   }
   if (end.unknown_versions != 0) {
     lines.push_back("It asked " + counted(end.unknown_versions, "time", "times") +
                     " for functions that this Ration knows, in versions that it does not (NAME@VERSION):");
-    add_names(lines, end.newer, 0);
+    add_names(lines, end.newer);
   }
   lines.insert(lines.end(), std::begin(kExplanation), std::end(kExplanation));
   return lines;

@@ -19,9 +19,10 @@ int print(const std::vector<std::string> &lines) {
 }
 
 int explain(const std::string &log, bool json) {
-  const auto read = read_log_end(log);
+  LogReader reader(log);
+  const auto read = read_log_end(reader);
   if (const auto *problem = std::get_if<LogProblem>(&read)) {
-    log_line(log + ": " + problem->line);
+    log_line((log.empty() ? "''" : log) + ": " + problem->line);
     return problem->status;
   }
   const auto &end = std::get<LogEnd>(read);
@@ -32,7 +33,8 @@ int explain(const std::string &log, bool json) {
 
 int run_verb(const DoctorRequest &request) {
   if (request.coverage == request.log.has_value()) {
-    log_line("doctor needs either --coverage or a log");
+    log_line(request.coverage ? "doctor needs either --coverage or a log, not both"
+                              : "doctor needs either --coverage or a log");
     return kUsageError;
   }
   if (request.log) {

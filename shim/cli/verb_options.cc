@@ -11,6 +11,7 @@
 #include "cli/exit_status.h"
 #include "cli/log.h"
 #include "cli/run/command_line.h"
+#include "cli/verb_footers.h"
 #include "config/options.h"
 
 namespace ration::cli {
@@ -21,6 +22,14 @@ constexpr const char *kExamples =
     "  ration run --limit 40% --log run.jsonl -- ./train     limit a program to 40% of each GPU\n"
     "  ration run --sim 2x8GiB -- ./train                    without a GPU: on two simulated ones\n"
     "  ration ps                                             memory of each process (ration top: live)\n"
+    "  ration report run.jsonl                               who held the memory of a run with --log run.jsonl\n"
+    "  ration check run.jsonl --max-peak 6GiB --no-leaks     hold a log to conditions, for scripts\n"
+    "  ration diff before.jsonl after.jsonl                  what a change did to a program's memory\n"
+    "  ration convert run.jsonl --to pprof -o run.pb.gz      a log for pprof, Perfetto, flame graphs, PyTorch's "
+    "viewer\n"
+    "  ration replay run.jsonl --find-min                    the smallest limit for a log, without running anything\n"
+    "  ration find-min -- ./train                            the smallest limit with which a program succeeds\n"
+    "  ration find-faults -- ./train                         which refused allocations it does not survive\n"
     "  ration run --help                                     all options of a verb\n"
     "  ration env                                            the settings in force and their sources\n"
     "  ration config --check ration.json                     the mistakes in a settings file\n"
@@ -36,6 +45,7 @@ constexpr const char *kRunFooter =
     "  ration run --group lab --group-limit 50% -- ./train  half of each GPU for all members of the group together\n"
     "  ration run --group-tree=50% -- ./train.sh            half of each GPU for all that the script starts together\n"
     "  ration run --log %n-%p.jsonl -- python3 train.py     one JSON line for every allocation\n"
+    "  ration run --log run.jsonl.zst -- ./train            the same, compressed when the command has ended\n"
     "  ration run --sim 2x8GiB --limit 25% -- ./train       on two simulated GPUs\n\n"
     "A command cannot be intercepted if it is statically linked, setuid, setgid, has file capabilities, or was built\n"
     "for musl or another machine. Ration reports that, and does not start it if a limit or a group was set.\n\n"
@@ -70,7 +80,14 @@ constexpr const char *kDoctorFooter =
     "LOG, written with --log: which functions its program asked the driver for that Ration does not know, or not in\n"
     "that version, what that means, and what can be done about it. A process that was killed has not written them.\n"
     "--coverage prints a line for each driver export that concerns memory: the CUDA version that introduced it, the\n"
-    "action in our catalogue of the driver (POOL, COUNT, VIRT, XLATE, WATCH, WRAP), what Ration does, and its tests.\n"
+    "action that it needs, what Ration does, and its tests. Actions:\n"
+    "  POOL   allocates or frees device memory, which a pool can serve\n"
+    "  COUNT  takes, gives back or reports memory: to be charged, or shown as charged\n"
+    "  VIRT   reports memory, or ends a context: to be answered for the limit and for blocks, not for slabs\n"
+    "  XLATE  shares memory with another process: a block's handle is made from that of its slab\n"
+    "  WATCH  takes no memory by itself, but decides who uses it, how long it lives, or when it can be reused\n"
+    "  WRAP   hands out functions of the driver: hooked ones to be replaced\n"
+    "  PASS   needs nothing; listed where Ration hooks it nevertheless\n"
     "hooked: Ration handles it. passed on: it goes to the driver, because it cannot exceed the limit. GAP: it can "
     "exceed\n"
     "the limit, or its answer is wrong.\n\n"
@@ -80,12 +97,113 @@ constexpr const char *kDoctorFooter =
     "  ration run --log run.jsonl -- ./train && ration doctor run.jsonl\n\n"
     "Exit status: 0; 1 the log does not say; 2 a bad option, or no whole log; 125 the output could not be written.";
 
+constexpr const char *kCheckFooter =
+    "Holds a log, written with --log, to the conditions that are given; each that does not hold is a line on stdout.\n"
+    "--max-peak: of the blocks that the program held at once, on each device; a share is one of the device.\n"
+    "--no-leaks: every block was freed before the program ended. --no-failures: nothing was refused, no call failed "
+    "in\n"
+    "the driver, and no record was lost. --max-fragmentation: the part of the free memory that was in pieces too "
+    "small\n"
+    "for a request that all of it would have served, at the refusal where that was most; 0 without such a refusal.\n\n"
+    "Examples:\n"
+    "  ration run --log run.jsonl -- ./train; ration check run.jsonl --max-peak 6GiB --no-failures\n"
+    "  ration check run.jsonl --no-leaks --max-fragmentation 5% --junit ration.xml\n\n"
+    "Exit status: 0 all hold; 1 one does not; 2 a bad option, or no whole log; 125 the output could not be written.";
+
+constexpr const char *kReportFooter =
+    "What was held when it was most, who asked for most, what was never freed, and what was refused and would have\n"
+    "helped. --by: what blocks are put together by. function: the program's that asked for them, in a log with\n"
+    "--stacks; else the driver function that it called. library: who made the call, such as cuDNN or the program "
+    "itself.\n"
+    "Then the kind of memory, the stream that a stream-ordered call named, the thread, or the size. -o: one file that\n"
+    "needs no network, with memory over time, a map of the pool, a flame graph and a table of callers; it is replaced\n"
+    "as a whole, or not at all.\n\n"
+    "Examples:\n"
+    "  ration run --log run.jsonl -- ./train; ration report run.jsonl\n"
+    "  ration run --stacks native --log run.jsonl -- ./train; ration report run.jsonl --leaks\n"
+    "  ration report run.jsonl --by size\n"
+    "  ration report run.jsonl* -o run.html      the logs of several processes on one axis of time\n"
+    "  ration report *.jsonl --json | jq '.logs[] | {log, peak: .devices[0].peak_bytes}'\n\n"
+    "Exit status: 0; 2 a bad option, or no whole log; 125 the output could not be written.";
+
+constexpr const char *kReplayFooter =
+    "Serves the requests of a log, written with --log, by the pool's own code, without a GPU: whether they fit under "
+    "a\n"
+    "limit, and at which record they would not. What no pool serves (managed and stream-ordered memory, arrays,\n"
+    "cuMemCreate) counts beside the pools. Freed memory is taken as clean at once: a device that is at work may need\n"
+    "more. With --mode direct a program fits where its peak of requested bytes does. With --mode async only that\n"
+    "peak is known to be needed; where the driver places blocks is not known, and no answer is made up.\n"
+    "The log is best one of a run without a limit. A program that asks how much is free, and takes that, has another\n"
+    "log under another limit: `ration find-min` runs it.\n\n"
+    "Examples:\n"
+    "  ration run --log run.jsonl -- ./train; ration replay run.jsonl --find-min\n"
+    "  ration replay run.jsonl --limit 40% --mode direct\n"
+    "  ration replay run.jsonl --find-min --json | jq .min_arena_bytes\n\n"
+    "Exit status: 0 fits, or found; 1 does not fit; 2 a bad option, no whole log, or no answer (--mode async); 125 "
+    "the\n"
+    "output could not be written.";
+
+constexpr const char *kFindMinFooter =
+    "Runs the command without a limit first, to see that it succeeds and what it holds at most; then again and again\n"
+    "under limits, to find the smallest one with which it still exits with 0; then once more with that. Each run is\n"
+    "a line on stderr. The output of the first run goes to stderr, that of the others nowhere. Each run reads a file\n"
+    "on stdin from its start; anything else on stdin is not read.\n"
+    "The limit found is of every device and every process of the command. A command that takes what is there, as\n"
+    "many do that ask how much is free, needs 1 MiB, the least limit there is; --show-limit false lets it see the\n"
+    "whole device.\n\n"
+    "Examples:\n"
+    "  ration diff before.jsonl after.jsonl                  what a change did to a program's memory\n"
+    "  ration convert run.jsonl --to pprof -o run.pb.gz      a log for pprof, Perfetto, flame graphs, PyTorch's "
+    "viewer\n"
+    "  ration replay run.jsonl --find-min                    the smallest limit for a log, without running anything\n"
+    "  ration find-min -- ./train --epochs 1\n"
+    "  ration find-min --tolerance 64MiB --timeout 5m -- python3 train.py\n"
+    "  ration find-min --sim 16GiB --json -- ./train | jq .min_limit\n\n"
+    "Exit status: 0 found; 1 the command fails without a limit, or failed at last with the limit found; 2 a bad "
+    "option;\n"
+    "125 to 127 as `ration run`; 128+N a signal ended it, and the command.";
+
+constexpr const char *kFindFaultsFooter =
+    "Runs the command once for each of its allocations, and refuses that one: the first, the second, and so on, until "
+    "a\n"
+    "run makes fewer. In a command of several processes each counts its own. Before that it runs twice with nothing\n"
+    "refused; where both print the same, a run that exits with 0 and prints something else is told as `differs`. Of\n"
+    "the other outcomes, `ok` is an exit with 0, `error` another exit status; `CRASH` and `HANG` are what a refusal\n"
+    "must not lead to. The command's output is discarded. Each run reads a file on stdin from its start; anything\n"
+    "else on stdin is not read.\n\n"
+    "Examples:\n"
+    "  ration find-faults -- ./train --epochs 1\n"
+    "  ration find-faults --sim 8GiB --first 20 --timeout 30s -- ./test\n"
+    "  ration find-faults --json -- ./test | jq '.refusals[] | select(.outcome == \"crash\")'\n\n"
+    "Exit status: 0 no crash and no hang; 1 there was one; 2 a bad option; 125 the command fails with nothing "
+    "refused;\n"
+    "126, 127 as `ration run`; 128+N a signal ended it, and the command.";
+
+// The usage line of a verb that runs a command.
 class RunFormatter : public CLI::Formatter {
  public:
-  std::string make_usage(const CLI::App *, std::string) const override {
-    return "Usage: ration run [OPTIONS] [--] COMMAND [ARGUMENTS...]\n";
+  std::string make_usage(const CLI::App *verb, std::string) const override {
+    return "Usage: ration " + verb->get_name() + " [OPTIONS] [--] COMMAND [ARGUMENTS...]\n";
   }
 };
+
+// Their options beside those of `ration run`; nothing for other verbs.
+std::optional<VerbFlags> flags_of(const std::string &verb) {
+  if (verb == "find-min") {
+    return VerbFlags{{"--tolerance", "--timeout"}, {"--json"}};
+  }
+  if (verb == "find-faults") {
+    return VerbFlags{{"--first", "--timeout"}, {"--json"}};
+  }
+  return verb == "run" ? std::optional(VerbFlags{}) : std::nullopt;
+}
+
+// CLI11 takes --flag=3 otherwise.
+CLI::Option *add_flag(CLI::App &verb, const char *name, bool &value, const char *help) {
+  return verb.add_flag(name, value, help)->check([](const std::string &given) {
+    return given == "true" ? "" : "takes no value";
+  });
+}
 
 void describe_flags(CLI::App &verb, Flags &flags) {
   for (const config::Option &option : config::options()) {
@@ -121,8 +239,38 @@ void describe_run(CLI::App &verb, RunRequest &request) {
   verb.footer(kRunFooter);
 }
 
+void describe_timeout(CLI::App &verb, std::optional<std::string> &timeout) {
+  verb.add_option("--timeout", timeout,
+                  "a run that takes longer is ended and has failed (default: ten times the first, at least 10s)")
+      ->type_name("DURATION");
+}
+
+void describe_find_min(CLI::App &verb, FindMinRequest &request) {
+  verb.add_option("--tolerance", request.tolerance,
+                  "how close to the smallest limit, in bytes or percent of it (default: 2MiB or 0.5%, the larger)")
+      ->type_name("SIZE|PERCENT");
+  describe_timeout(verb, request.timeout);
+  add_flag(verb, "--json", request.json, "one JSON object, sizes in bytes");
+  describe_flags(verb, request.run.flags);
+  describe_simulation(verb, request.run);
+  verb.formatter(std::make_shared<RunFormatter>());
+  verb.footer(kFindMinFooter);
+}
+
+void describe_find_faults(CLI::App &verb, FindFaultsRequest &request) {
+  verb.add_option("--first", request.first, "refuse only the first N allocations (default 100)")
+      ->type_name("N")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000}));
+  describe_timeout(verb, request.timeout);
+  add_flag(verb, "--json", request.json, "one JSON object, sizes in bytes");
+  describe_flags(verb, request.run.flags);
+  describe_simulation(verb, request.run);
+  verb.formatter(std::make_shared<RunFormatter>());
+  verb.footer(kFindFaultsFooter);
+}
+
 void describe_env(CLI::App &verb, EnvRequest &request) {
-  verb.add_flag("--json", request.json, "one JSON document, sizes in bytes");
+  add_flag(verb, "--json", request.json, "one JSON document, sizes in bytes");
   verb.add_flag("--answer-probe", request.answers_probe, "")->group("");  // not for people: driver_probe.h
   describe_flags(verb, request.run.flags);
   describe_simulation(verb, request.run);
@@ -146,8 +294,8 @@ void describe_config(CLI::App &verb, ConfigRequest &request) {
 }
 
 void describe_ps(CLI::App &verb, PsRequest &request) {
-  CLI::Option *json = verb.add_flag("--json", request.json, "one JSON object, sizes in bytes");
-  CLI::Option *prometheus = verb.add_flag("--prometheus", request.prometheus, "metrics in Prometheus' text format");
+  CLI::Option *json = add_flag(verb, "--json", request.json, "one JSON object, sizes in bytes");
+  CLI::Option *prometheus = add_flag(verb, "--prometheus", request.prometheus, "metrics in Prometheus' text format");
   CLI::Option *file =
       verb.add_option("--textfile", request.textfile, "replace FILE atomically by these metrics")->type_name("FILE");
   json->excludes(prometheus)->excludes(file);
@@ -156,18 +304,78 @@ void describe_ps(CLI::App &verb, PsRequest &request) {
 }
 
 void describe_top(CLI::App &verb, TopRequest &request) {
-  verb.add_flag("--once", request.once, "print the tables once, as `ration ps`");
-  verb.add_flag("--json", request.json, "a stream: one JSON object a line, sizes in bytes");
+  add_flag(verb, "--once", request.once, "print the tables once, as `ration ps`");
+  add_flag(verb, "--json", request.json, "a stream: one JSON object a line, sizes in bytes");
   verb.add_option("--interval", request.interval_seconds, "time between two snapshots (default 1)")
       ->type_name("SECONDS");
   verb.footer(kTopFooter);
 }
 
 void describe_doctor(CLI::App &verb, DoctorRequest &request) {
-  verb.add_flag("--coverage", request.coverage, "print what Ration does about each driver function");
-  verb.add_flag("--json", request.json, "one JSON object");
+  add_flag(verb, "--coverage", request.coverage, "print what Ration does about each driver function");
+  add_flag(verb, "--json", request.json, "one JSON object");
   verb.add_option("LOG", request.log, "a log: which functions its program asked for that Ration does not know");
   verb.footer(kDoctorFooter);
+}
+
+void describe_check(CLI::App &verb, CheckRequest &request) {
+  verb.add_option("LOG", request.log, "the log of one process")->required();
+  verb.add_option("--max-peak", request.max_peak, "the most that its blocks may take at once")->type_name("SIZE");
+  verb.add_flag("--no-leaks", request.no_leaks, "every block was freed");
+  verb.add_flag("--no-failures", request.no_failures, "nothing was refused or failed");
+  verb.add_option("--max-fragmentation", request.max_fragmentation, "free memory that was in too small pieces")
+      ->type_name("PERCENT");
+  verb.add_option("--junit", request.junit, "write a JUnit report, too")->type_name("FILE");
+  verb.footer(kCheckFooter);
+}
+
+void describe_report(CLI::App &verb, ReportRequest &request) {
+  verb.add_option("LOG", request.logs, "logs, one of each process")->required();
+  CLI::Option *by =
+      verb.add_option("--by", request.by, "put blocks together by function, library, kind, stream, thread or size")
+          ->type_name("WHAT");
+  CLI::Option *leaks = verb.add_flag("--leaks", request.leaks, "only what was never freed, all of it");
+  CLI::Option *json = verb.add_flag("--json", request.json, "one JSON object, sizes in bytes")->excludes(leaks);
+  verb.add_option("-o,--output", request.page, "write a page for a browser: all logs, over time")
+      ->type_name("FILE.html")
+      ->excludes(by)
+      ->excludes(leaks)
+      ->excludes(json);
+  verb.footer(kReportFooter);
+}
+
+void describe_convert(CLI::App &verb, ConvertRequest &request) {
+  verb.add_option("LOG", request.log, "the log of one process")->required();
+  verb.add_option("--to", request.to, "the format")->required()->type_name("chrome|pprof|collapsed|torch|rmm-csv|csv");
+  verb.add_option("-o,--output", request.output, "the file to write (default: standard output)")->type_name("FILE");
+  verb.add_option("--at", request.at, "pprof: when its inuse_ types are of (default: end)")->type_name("end|peak");
+  verb.add_option("--of", request.of, "collapsed: which bytes are counted (default: peak)")
+      ->type_name("peak|total|leaked");
+  verb.footer(kConvertFooter);
+}
+
+void describe_diff(CLI::App &verb, DiffRequest &request) {
+  verb.add_option("A", request.before, "the log before")->required();
+  verb.add_option("B", request.after, "the log after, of the same program")->required();
+  verb.add_option("--by", request.by, "put blocks together by function, library, kind, stream, thread or size")
+      ->type_name("WHAT");
+  verb.add_option("--fail-above", request.fail_above, "exit with 1 if a device's peak has grown by more")
+      ->type_name("SIZE|PERCENT");
+  add_flag(verb, "--json", request.json, "one JSON object, sizes in bytes");
+  verb.footer(kDiffFooter);
+}
+
+void describe_replay(CLI::App &verb, ReplayRequest &request) {
+  verb.add_option("LOG", request.log, "the log of one process")->required();
+  CLI::Option *limit =
+      verb.add_option("--limit", request.limit, "of each device (default: the one that the log was written under)")
+          ->type_name("SIZE");
+  verb.add_flag("--find-min", request.find_min, "the smallest limit instead, to 0.05 %")->excludes(limit);
+  verb.add_option("--mode", request.mode, "how blocks would be served (default: pool)")->type_name("pool|direct|async");
+  verb.add_option("--backing", request.backing, "what the pool would be made of (default: as in the log)")
+      ->type_name("slab|vmm");
+  add_flag(verb, "--json", request.json, "one JSON object, sizes in bytes");
+  verb.footer(kReplayFooter);
 }
 
 }  // namespace
@@ -189,17 +397,27 @@ std::variant<Request, int> parse_arguments(std::vector<std::string> words) {
   app.set_version_flag("--version", "ration " RATION_VERSION);
   app.footer(kExamples);
   app.require_subcommand(0, 1);
-  std::tuple<RunRequest, PsRequest, TopRequest, DoctorRequest, EnvRequest, ConfigRequest> requests;
+  std::tuple<RunRequest, PsRequest, TopRequest, ReportRequest, CheckRequest, DoctorRequest, EnvRequest, ConfigRequest,
+             ConvertRequest, DiffRequest, ReplayRequest, FindMinRequest, FindFaultsRequest>
+      requests;
   std::optional<Request> parsed;
   const auto add = [&](const char *name, const char *help, auto describe, auto &request) {
     CLI::App *verb = app.add_subcommand(name, help);
     describe(*verb, request);
     verb->callback([&parsed, &request] { parsed = std::move(request); });
   };
-  auto &[run, ps, top, doctor, env, config] = requests;
+  auto &[run, ps, top, report, check, doctor, env, config, convert, diff, replay, find_min, find_faults] = requests;
   add("run", "run a command under a limit", describe_run, run);
   add("ps", "print how much device memory each process holds", describe_ps, ps);
   add("top", "show how much device memory each process holds, live", describe_top, top);
+  add("report", "tell who held the memory of a run, and what was refused", describe_report, report);
+  add("check", "hold a log to conditions: peak, leaks, failures", describe_check, check);
+  add("diff", "tell what changed between two logs: peaks, callers, leaks, refusals", describe_diff, diff);
+  add("convert", "write a log in the format of another tool", describe_convert, convert);
+  add("replay", "tell from a log whether its program would fit under a limit", describe_replay, replay);
+  add("find-min", "find the smallest limit with which a command succeeds", describe_find_min, find_min);
+  add("find-faults", "refuse each allocation of a command in turn, and tell which it does not survive",
+      describe_find_faults, find_faults);
   add("doctor", "print what Ration covers, or what a program asked for beyond that", describe_doctor, doctor);
   add("env", "print the settings in force and their sources", describe_env, env);
   add("config", "list the settings files, or check one", describe_config, config);
@@ -210,15 +428,17 @@ std::variant<Request, int> parse_arguments(std::vector<std::string> words) {
     return usage_error("help: unknown verb '" + words[0] + "'", status);
   }
   std::vector<std::string> own = words;
-  if (!words.empty() && words[0] == "run") {
-    auto split = split_line({words.begin() + 1, words.end()});
+  if (const auto flags = words.empty() ? std::nullopt : flags_of(words[0])) {
+    auto split = split_line({words.begin() + 1, words.end()}, *flags);
     if (const std::string *wrong = std::get_if<std::string>(&split)) {
-      return usage_error("run: " + *wrong, status);
+      return usage_error(words[0] + ": " + *wrong, status);
     }
     auto &[options, command] = std::get<SplitLine>(split);
     own = std::move(options);
-    own.insert(own.begin(), "run");
-    run.command = std::move(command);
+    own.insert(own.begin(), words[0]);
+    for (RunRequest *each : {&run, &find_min.run, &find_faults.run}) {
+      each->command = command;
+    }
   }
   try {
     std::reverse(own.begin(), own.end());  // CLI11 reads them from the back

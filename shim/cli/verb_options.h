@@ -9,7 +9,9 @@
 
 namespace ration::cli {
 
-using Request = std::variant<RunRequest, EnvRequest, ConfigRequest, PsRequest, TopRequest, DoctorRequest>;
+using Request =
+    std::variant<RunRequest, EnvRequest, ConfigRequest, PsRequest, TopRequest, DoctorRequest, CheckRequest,
+                 ReportRequest, ConvertRequest, DiffRequest, ReplayRequest, FindMinRequest, FindFaultsRequest>;
 
 // Otherwise the exit status, after a help text, the version or an error was printed.
 std::variant<Request, int> parse_arguments(std::vector<std::string> words);

@@ -1,6 +1,7 @@
 // The verbs of `ration`, one file each, and their parsed arguments. Layer: cli.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -46,6 +47,60 @@ struct DoctorRequest {
   bool json = false;
 };
 
+struct CheckRequest {
+  std::string log;
+  std::optional<std::string> max_peak;
+  bool no_leaks = false;
+  bool no_failures = false;
+  std::optional<std::string> max_fragmentation;
+  std::optional<std::string> junit;  // file
+};
+
+struct ReportRequest {
+  std::vector<std::string> logs;
+  std::string by = "function";
+  bool leaks = false;
+  bool json = false;
+  std::optional<std::string> page;  // file
+};
+
+struct ReplayRequest {
+  std::string log;
+  std::optional<std::string> limit;
+  std::string mode = "pool";
+  std::string backing;  // empty: the log's
+  bool find_min = false;
+  bool json = false;
+};
+
+struct ConvertRequest {
+  std::string log;
+  std::string to;
+  std::optional<std::string> output;  // file
+  std::optional<std::string> at, of;  // what pprof and collapsed count
+};
+
+struct DiffRequest {
+  std::string before, after;  // logs
+  std::string by = "function";
+  std::optional<std::string> fail_above;
+  bool json = false;
+};
+
+struct FindMinRequest {
+  RunRequest run;
+  std::optional<std::string> tolerance;
+  std::optional<std::string> timeout;
+  bool json = false;
+};
+
+struct FindFaultsRequest {
+  RunRequest run;
+  std::uint64_t first = 100;
+  std::optional<std::string> timeout;
+  bool json = false;
+};
+
 // Each returns the exit status.
 int run_verb(const RunRequest &request);
 int run_verb(const EnvRequest &request);
@@ -53,5 +108,12 @@ int run_verb(const ConfigRequest &request);
 int run_verb(const PsRequest &request);
 int run_verb(const TopRequest &request);
 int run_verb(const DoctorRequest &request);
+int run_verb(const CheckRequest &request);
+int run_verb(const ReportRequest &request);
+int run_verb(const ReplayRequest &request);
+int run_verb(const ConvertRequest &request);
+int run_verb(const DiffRequest &request);
+int run_verb(const FindMinRequest &request);
+int run_verb(const FindFaultsRequest &request);
 
 }  // namespace ration::cli

@@ -17,10 +17,17 @@ std::uint64_t of_memory(const RationNames &names) {
   return __atomic_load_n(&names.of_memory, __ATOMIC_RELAXED);
 }
 
+bool is_full(const RationNames &names) {
+  return __atomic_load_n(&names.count, __ATOMIC_RELAXED) >= RATION_NAMES_COUNTED;
+}
+
 }  // namespace
 
 void AskedNames::publish(const RationCoverage &asked, SummaryPage &page) noexcept {
   raise(page.unknown_of_memory, of_memory(asked.unknown_names) + of_memory(asked.newer));
+  if (is_full(asked.unknown_names) || is_full(asked.newer)) {
+    page.unknown_is_cut.store(1, std::memory_order_relaxed);
+  }
   publish(asked.unknown_names, unknown_, page);
   publish(asked.newer, newer_, page);
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -20,14 +21,14 @@ constexpr const char *name_of(Reason reason) {
 // Origin of a block. A block of the driver's moves the reserved bytes; a block of the pool lies in a slab, whose own
 // record has moved them.
 enum class Source { driver, pool };
-constexpr const char *name_of(Source source) {
+constexpr std::string_view name_of(Source source) {
   return source == Source::pool ? "pool" : "driver";
 }
 
 // Kind of memory. Host memory, and managed memory that is only counted, moves no device's totals.
 enum class Kind { device, managed, host, array, vmm, pool };
-inline constexpr const char *kKindNames[] = {"device", "managed", "host", "array", "vmm", "pool"};
-constexpr const char *name_of(Kind kind) {
+inline constexpr std::string_view kKindNames[] = {"device", "managed", "host", "array", "vmm", "pool"};
+constexpr std::string_view name_of(Kind kind) {
   return kKindNames[static_cast<int>(kind)];
 }
 
@@ -50,9 +51,10 @@ struct Alloc {
   Source source;
   Via via;
   std::uint64_t duration_ns;
-  std::uint64_t slab = 0;  // number of the slab that contains it; 0: none
-  bool charged = true;     // counts against the limit
-  bool stitched = false;   // from free granules, at addresses of its own
+  std::uint64_t slab = 0;    // number of the slab that contains it; 0: none
+  bool charged = true;       // counts against the limit
+  bool stitched = false;     // from free granules, at addresses of its own
+  std::uint64_t stream = 0;  // as in Free
 };
 
 struct Free {
@@ -61,7 +63,7 @@ struct Free {
   int device;
   unsigned context;
   const char *api;           // the call that ended the block: a free, or one that destroyed its context
-  std::uint64_t stream = 0;  // handle that a stream-ordered free named; 0: none
+  std::uint64_t stream = 0;  // handle that a stream-ordered call means, 1 and 2 of default streams; 0: none
   Source source = Source::driver;
   Kind kind = Kind::device;
   bool charged = true;

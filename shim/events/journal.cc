@@ -4,38 +4,32 @@
 
 #include <algorithm>
 #include <climits>
-#include <ctime>
 #include <numeric>
+#include <type_traits>
 #include <utility>
 
+#include "base/clock.h"
+#include "base/file_name.h"
+#include "base/held.h"
+#include "base/thread_number.h"
 #include "events/json_lines.h"
 #include "events/process_tree.h"
 
 namespace ration::events {
 namespace {
 
-std::uint64_t clock_ns(clockid_t clock) {
-  timespec now{};
-  clock_gettime(clock, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000U + static_cast<std::uint64_t>(now.tv_nsec);
-}
-
 std::string host_name() {
   char name[HOST_NAME_MAX + 1] = {};
   return gethostname(name, sizeof(name) - 1) == 0 ? name : "";
 }
 
-std::string base_name(const std::string &path) {
-  return path.substr(path.rfind('/') + 1);
-}
-
 }  // namespace
 
 Journal::Journal(JournalOptions options, std::string &problem)
-    : options_(std::move(options)), start_ns_(clock_ns(CLOCK_MONOTONIC)) {
+    : options_(std::move(options)), start_ns_(now_ns()), file_(options_.limit_changes) {
   process_.pid = getpid();
   process_.executable = executable();
-  tally_ = create_summary_page(options_.summary_directory, process_.pid, base_name(process_.executable));
+  tally_ = create_summary_page(options_.summary_directory, process_.pid, std::string(file_name(process_.executable)));
   if (tally_ == nullptr) {
     static SummaryPage unreadable;  // no memory for a page: the totals need a place nevertheless
     tally_ = &unreadable;
@@ -47,17 +41,40 @@ Journal::Journal(JournalOptions options, std::string &problem)
   process_.host = host_name();
   process_.arguments = command_line();
   process_.tree = process_tree(options_.tree_marks);
-  process_.start_unix_ns = static_cast<std::int64_t>(clock_ns(CLOCK_REALTIME));
+  process_.start_unix_ns = static_cast<std::int64_t>(unix_ns());
   std::string why;
   Guard guard(writer_);
   logging_ = file_.claim(options_.log, process_.tree, process_.pid, why);
+  if (logging_) {
+    publish_log(*tally_, file_.path());
+  }
   if (!logging_) {
     problem = options_.log + ": " + why;
+  } else if (options_.stacks != Stacks::none) {
+    stacks_ = std::make_unique<CallStacks>(process_.executable, options_.stacks == Stacks::python);
   }
 }
 
-std::uint64_t Journal::now_ns() const {
-  return clock_ns(CLOCK_MONOTONIC) - start_ns_;
+__attribute__((noinline)) std::uint64_t Journal::stack_here() noexcept {
+  return is_inherited()
+             ? 0
+             : stacks_->here([this](const std::vector<std::string> &records) { return write_stack(records); });
+}
+
+bool Journal::write_stack(const std::vector<std::string> &records) {
+  if (!described()) {
+    describe({}, 0);
+  }
+  for (const std::string &record : records) {
+    Line line;
+    line.text.append(record);
+    Guard guard(writer_);
+    if (!write(&line, now_ns())) {
+      lose_one();
+      return false;
+    }
+  }
+  return true;
 }
 
 void Journal::describe(std::vector<DeviceFacts> devices, int driver_version) noexcept try {
@@ -82,9 +99,13 @@ void Journal::describe(std::vector<DeviceFacts> devices, int driver_version) noe
     std::string line = meta_line(meta, process_);
     Guard guard(writer_);
     if (!described_.load(std::memory_order_relaxed)) {
+      if (options_.log_size != 0) {
+        meta_line_ = line;
+        next_part_at_ = options_.log_size;
+      }
       first_line_ = std::move(line);
       described_.store(true, std::memory_order_release);  // pairs with described()
-      write(nullptr);
+      write(nullptr, now_ns());
     }
   }
   described_.store(true, std::memory_order_release);
@@ -169,9 +190,18 @@ void Journal::count(const Wait &event) {
   bump(tally_->devices[event.device].waits);
 }
 
+namespace {
+
+std::uint64_t stack_of_call() {
+  const RationThread *const thread = held::thread();
+  return thread != nullptr ? thread->stack : 0;
+}
+
+}  // namespace
+
 // The totals change under the writer's lock, so that the peak in `end` is exactly what the lines add up to.
 template <class Event>
-void Journal::record(const Event &event) noexcept {
+void Journal::record(const Event &event, std::uint64_t at_ns) noexcept {
   if (!logging_) {
     count(event);
     return;
@@ -185,11 +215,14 @@ void Journal::record(const Event &event) noexcept {
       describe({}, 0);
     }
     Line line;
-    format(line, event, gettid());
+    format(line, event, thread_number());
+    constexpr bool kHasStack = std::is_same_v<Event, Alloc> || std::is_same_v<Event, Oom>;
+    const std::uint64_t stack = kHasStack && stacks_ != nullptr ? stack_of_call() : 0;
+    at_ns = at_ns != 0 ? at_ns : now_ns();
     Guard guard(writer_);
     count(event);
     counted = true;
-    if (!write(&line)) {
+    if (!write(&line, at_ns, stack)) {
       lose_one();
     }
   } catch (...) {  // out of memory: the line is lost, the totals are kept
@@ -201,16 +234,49 @@ void Journal::record(const Event &event) noexcept {
   }
 }
 
-bool Journal::write(Line *line) {
+// Fails open: where no new file can be begun, this one grows by as much again.
+void Journal::begin_part(std::size_t more) {
+  if (file_.size() + more <= next_part_at_ || ended_ || !first_line_.empty()) {
+    return;
+  }
+  std::string line = meta_line_.substr(0, meta_line_.size() - 2);  // without its brace and newline
+  line += ",\"part\":" + std::to_string(part_ + 1);
+  line += ",\"first_seq\":" + std::to_string(seq_ + 1);
+  line += "}\n";
+  if (file_.begin_anew(line)) {
+    ++part_;
+    next_part_at_ = std::max<std::uint64_t>(options_.log_size, line.size() + LogFile::kPage);
+    if (stacks_ != nullptr) {
+      stacks_->write_again();
+    }
+  } else {
+    next_part_at_ += options_.log_size;
+  }
+}
+
+bool Journal::write(Line *line, std::uint64_t at_ns, std::uint64_t stack) {
+  begin_part(line != nullptr ? line->text.size() : 0);
+  if (stack != 0 && stacks_->is_kept(stack)) {
+    format_stack(*line, CallStacks::number_of(stack));
+  }
+  const std::uint64_t ts = stamp(at_ns);
+  std::uint64_t seq = seq_;
+  if (line != nullptr && first_line_.empty() && dropped_ == 0) [[likely]] {
+    close_line(*line, ts, ++seq);
+    if (!add(*line, seq)) {
+      return false;
+    }
+    seq_ = seq;
+    return true;
+  }
   Line lines;
   lines.text.append(first_line_);
-  std::uint64_t seq = seq_;
   if (dropped_ > 0) {
     format_dropped(lines, dropped_);
-    close_line(lines, now_ns(), ++seq);
+    close_line(lines, ts, ++seq);
   }
   if (line != nullptr) {
-    close_line(*line, now_ns(), ++seq);
+    close_line(*line, ts, ++seq);
     lines.text.append(line->text);
   }
   if (!add(lines, seq)) {
@@ -226,15 +292,16 @@ bool Journal::add(Line &lines, std::uint64_t seq) {
   const std::size_t size = lines.text.size();
   if (ended_) {
     format_end(lines, *tally_, dropped_in_all_, asked_);
-    close_line(lines, now_ns(), seq + 1);
+    close_line(lines, last_ns_, seq + 1);
   }
-  return file_.write({lines.text.data(), lines.text.size()}, lines.text.size() - size);
+  return file_.write({lines.text.data(), lines.text.size()}, lines.text.size() - size, start_ns_ + last_ns_);
 }
 
 // Called after a failed write: the previous `end` reports one loss too few or was cut off. A new one fits in its place.
 void Journal::mend_end() noexcept try {
   if (ended_ && first_line_.empty()) {
     Line nothing;
+    stamp(now_ns());
     add(nothing, seq_);
   }
 } catch (...) {  // fails open
@@ -248,14 +315,14 @@ void Journal::lose_one() noexcept {
   mend_end();
 }
 
-template void Journal::record(const Alloc &) noexcept;
-template void Journal::record(const Free &) noexcept;
-template void Journal::record(const Oom &) noexcept;
-template void Journal::record(const SlabAlloc &) noexcept;
-template void Journal::record(const SlabFree &) noexcept;
-template void Journal::record(const Wait &) noexcept;
-template void Journal::record(const Trim &) noexcept;
-template void Journal::record(const Sample &) noexcept;
+template void Journal::record(const Alloc &, std::uint64_t) noexcept;
+template void Journal::record(const Free &, std::uint64_t) noexcept;
+template void Journal::record(const Oom &, std::uint64_t) noexcept;
+template void Journal::record(const SlabAlloc &, std::uint64_t) noexcept;
+template void Journal::record(const SlabFree &, std::uint64_t) noexcept;
+template void Journal::record(const Wait &, std::uint64_t) noexcept;
+template void Journal::record(const Trim &, std::uint64_t) noexcept;
+template void Journal::record(const Sample &, std::uint64_t) noexcept;
 
 void Journal::publish(const RationCoverage &asked) noexcept {
   if (!is_inherited()) {
@@ -279,7 +346,7 @@ void Journal::end(const RationCoverage *asked) noexcept try {
   }
   asked_ = asked;
   ended_ = true;
-  if (!write(nullptr)) {
+  if (!write(nullptr, now_ns())) {
     mend_end();
   }
 } catch (...) {  // fails open

@@ -3,9 +3,11 @@
 // blocks except one write(2). Called from: hooks, exit. Owns: the log file, which is never closed.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,7 @@
 #include "base/lock.h"
 #include "core_abi.h"
 #include "events/asked_names.h"
+#include "events/call_stacks.h"
 #include "events/event.h"
 #include "events/log_file.h"
 #include "events/summary_page.h"
@@ -21,11 +24,16 @@ namespace ration::events {
 
 struct Line;
 
+enum class Stacks { none, native, python };
+
 struct JournalOptions {
-  std::string log;                      // path, placeholders expanded; empty: no log
-  std::vector<std::string> tree_marks;  // NAME=value settings that every process of one run inherits
-  std::string summary_directory;        // empty: none
-  Meta meta;                            // without devices
+  std::string log;                               // path, placeholders expanded; empty: no log
+  std::vector<std::string> tree_marks;           // NAME=value settings that every process of one run inherits
+  std::string summary_directory;                 // empty: none
+  const std::uint32_t *limit_changes = nullptr;  // LogFile
+  Stacks stacks = Stacks::none;                  // of allocations and refusals
+  std::uint64_t log_size = 0;                    // a new file begins there; 0: never
+  Meta meta;                                     // without devices
 };
 
 class Journal {
@@ -42,9 +50,15 @@ class Journal {
   void describe(std::vector<DeviceFacts> devices, int driver_version) noexcept;
   bool described() const { return described_.load(std::memory_order_acquire); }
 
-  // Any struct of event.h with a record of its own, from Alloc to Sample.
+  bool has_stacks() const { return stacks_ != nullptr; }
+  // The calling thread's stack in the log, for the events of its call; 0: unknown. As CallStacks::here().
+  // REQUIRES: has_stacks().
+  std::uint64_t stack_here() noexcept;
+
+  // Any struct of event.h with a record of its own, from Alloc to Sample. `at_ns`: when it happened, of
+  // ration::now_ns(); 0: now.
   template <class Event>
-  void record(const Event &event) noexcept;
+  void record(const Event &event, std::uint64_t at_ns = 0) noexcept;
   // Counts a block of the pool that is taken or freed in the totals, without a record. REQUIRES: !logging().
   void count_pool_alloc(int device, std::uint64_t bytes) noexcept { count_alloc(tally_->devices[device], bytes); }
   void count_pool_free(int device, std::uint64_t bytes) noexcept { count_free(tally_->devices[device], bytes); }
@@ -54,6 +68,10 @@ class Journal {
 
   // The driver's own memory on a device, by kind. REQUIRES: one thread at a time for each device.
   void count_overhead(int device, const std::array<std::uint64_t, kOverheadKinds> &bytes) noexcept;
+  // A context whose memory could not be measured, and is not among it.
+  void count_unmeasured(int device) noexcept {
+    tally_->devices[device].overhead_unmeasured.fetch_add(1, std::memory_order_relaxed);
+  }
 
   // Writes the `end` record. Later events (destructors run after atexit handlers) rewrite it, so the last line stays a
   // correct `end`. `asked` may be null; it outlives the journal.
@@ -88,15 +106,22 @@ class Journal {
   void count(const Wait &event);
   void count(const Sample &event);
   void count(const Trim &) {}  // its slab_free records are counted
-  // Adds what is pending (the first line, a `dropped` record), then `line`, which may be null. False: nothing was
-  // added.
-  bool write(Line *line) REQUIRES(writer_);
-  // Adds `lines`, whose last record is number `seq`, and after it the `end` once there is one, which stays last.
+  // Adds what is pending (the first line, a `dropped` record), then `line`, which may be null, with the number of its
+  // stack, where that was written in the same part. False: nothing was added.
+  bool write(Line *line, std::uint64_t at_ns, std::uint64_t stack = 0) REQUIRES(writer_);
+  // Begins the next part of the log, if this one would be too long with `more` bytes.
+  void begin_part(std::size_t more) REQUIRES(writer_);
+  // Adds `lines`, whose last record is number `seq` and has the latest time stamp, and after it the `end` once there is
+  // one, which stays last.
   bool add(Line &lines, std::uint64_t seq) REQUIRES(writer_);
   void mend_end() noexcept REQUIRES(writer_);
   void lose_one() noexcept REQUIRES(writer_);
-  std::uint64_t now_ns() const;
+  // The time stamp of the next record. Threads come here in another order than they read the clock.
+  std::uint64_t stamp(std::uint64_t at_ns) REQUIRES(writer_) {
+    return last_ns_ = std::max(last_ns_, at_ns - start_ns_);
+  }
   // In a child that no handler of fork(2) told: the log is its parent's.
+  bool write_stack(const std::vector<std::string> &records);
   bool is_inherited() const { return this_address_space() != address_space_; }
 
   const std::uint64_t address_space_ = this_address_space();
@@ -106,12 +131,17 @@ class Journal {
   SummaryPage *tally_;
   AskedNames asked_names_;
   bool logging_ = false;
+  std::unique_ptr<CallStacks> stacks_;  // null: none are asked for
   std::atomic<bool> described_{false};
 
   RankedMutex writer_{Rank::kLogWriter};
   LogFile file_ GUARDED_BY(writer_);
   std::string first_line_ GUARDED_BY(writer_);  // until it is written
+  std::string meta_line_ GUARDED_BY(writer_);   // of every part; empty: there is only one
+  std::uint64_t part_ GUARDED_BY(writer_) = 1;
+  std::uint64_t next_part_at_ GUARDED_BY(writer_) = UINT64_MAX;  // bytes
   std::uint64_t seq_ GUARDED_BY(writer_) = 0;
+  std::uint64_t last_ns_ GUARDED_BY(writer_) = 0;  // the latest time stamp
   std::uint64_t dropped_ GUARDED_BY(writer_) = 0;  // lost since the last `dropped` record
   std::uint64_t dropped_in_all_ GUARDED_BY(writer_) = 0;
   bool ended_ GUARDED_BY(writer_) = false;

@@ -17,7 +17,7 @@ inline constexpr char kSchema[] = "ration.events/1";
 
 // A type of its own, so that files that include the journal need not include fmt.
 struct Line {
-  fmt::basic_memory_buffer<char, 512> text;
+  fmt::basic_memory_buffer<char, 768> text;
 };
 
 // An open object: `{"t":"alloc",…` without its closing brace; close_line adds ts and seq.
@@ -29,6 +29,8 @@ void format(Line &line, const SlabFree &event, int thread);
 void format(Line &line, const Wait &event, int thread);
 void format(Line &line, const Trim &event, int thread);
 void format(Line &line, const Sample &event, int thread);
+// To an open `alloc` or `oom`.
+void format_stack(Line &line, std::uint32_t number);
 void format_dropped(Line &line, std::uint64_t count);
 // `asked`: what the program asked the driver for; may be null.
 void format_end(Line &line, const SummaryPage &tally, std::uint64_t dropped, const RationCoverage *asked);

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -11,9 +12,11 @@
 #include <atomic>
 #include <cerrno>
 #include <climits>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
+#include "base/cancellation.h"
 #include "base/open_beyond_streams.h"
 #include "base/out_of_reach.h"
 
@@ -22,6 +25,8 @@ namespace {
 
 constexpr int kMostSiblings = 1000;
 constexpr int kMostTries = 3;
+constexpr int kMostMoves = 100;  // then the file system answers other numbers for a path than for its descriptor
+constexpr std::uint64_t kLookNs = 250'000;
 
 // Takes an open-file-description lock. The kernel releases it with the last descriptor, so a dead process holds none. A
 // file system without locks (ENOLCK, ENOSYS) does not prevent a log.
@@ -32,19 +37,31 @@ bool is_locked_elsewhere(int file) {
   return fcntl(file, F_OFD_SETLK, &lock) != 0 && (errno == EAGAIN || errno == EACCES);
 }
 
-// One byte beyond RLIMIT_FSIZE would raise SIGXFSZ in the program. Read each time: the program may change the limit.
-constexpr std::uint64_t kPage = 4096;  // a divisor of the machine's page size
+constexpr std::uint64_t kPage = LogFile::kPage;
 
-bool within_size_limit(std::uint64_t end) {
+// Blanks that end a line, of which the last `n` are taken.
+constexpr auto kBlanks = [] {  // the caller's stack may be small
+  std::array<char, kPage + 1> line{};
+  line.fill(' ');
+  line.back() = '\n';
+  return line;
+}();
+std::string_view blanks(std::size_t n) {
+  return {&kBlanks[kBlanks.size() - n], n};
+}
+
+std::uint64_t file_size_limit() {
   struct rlimit limit {};
-  return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || end <= limit.rlim_cur;
+  return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur;
 }
 
 // Between a look at the descriptor and a write another thread of the program may close it, having taken it for its own,
 // and open a file. Its number is out of reach before anything is asked about it. The same description: its locks stay.
-int open_log(const std::string &path, int flags, mode_t mode = 0) {
+int open_log(const std::string &path, int flags, bool &in_reach, mode_t mode = 0) {
   const int file = open_beyond_streams(AT_FDCWD, path.c_str(), flags | O_NOCTTY | O_NONBLOCK, mode);
-  return file >= 0 ? out_of_reach(file) : file;
+  const int moved = file >= 0 ? out_of_reach(file) : file;
+  in_reach = moved == file;
+  return moved;
 }
 
 bool first_line_bears(int file, const std::string &tree) {
@@ -57,11 +74,22 @@ bool first_line_bears(int file, const std::string &tree) {
 
 // Also of a file that is empty, or that ends in the middle of these words.
 bool begins_as_log(int file) {
-  constexpr std::string_view kBegin = R"({"t":"meta","schema":"ration.events/)";
-  char head[kBegin.size()];
+  char head[kLogBegins.size()];
   const ssize_t got = pread(file, head, sizeof(head), 0);
   return got >= 0 &&
-         std::string_view(head, static_cast<std::size_t>(got)) == kBegin.substr(0, static_cast<std::size_t>(got));
+         std::string_view(head, static_cast<std::size_t>(got)) == kLogBegins.substr(0, static_cast<std::size_t>(got));
+}
+
+// Whether it may be replaced.
+bool is_log_or_absent(const std::string &path) {
+  const int file = open_beyond_streams(AT_FDCWD, path.c_str(), O_RDONLY | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW, 0);
+  if (file < 0) {
+    return errno == ENOENT;
+  }
+  struct stat status {};
+  const bool is_log = fstat(file, &status) == 0 && S_ISREG(status.st_mode) && begins_as_log(file);
+  close(file);
+  return is_log;
 }
 
 // The program's own output would be cut, or mixed with records. /dev/null has neither.
@@ -99,8 +127,9 @@ void close_inherited_log() {
   }
 }
 
-LogFile::Claim LogFile::try_claim(const std::string &path, const std::string &tree, std::string &problem) {
-  const int file = open_log(path, O_RDWR | O_CREAT, 0666);
+LogFile::Claim LogFile::try_claim(const std::string &path, const std::string &tree, bool may_move,
+                                  std::string &problem) {
+  const int file = open_log(path, O_RDWR | O_CREAT, in_reach_, 0666);
   struct stat status {};
   if (file < 0 || fstat(file, &status) != 0) {
     problem = std::strerror(errno);
@@ -126,7 +155,14 @@ LogFile::Claim LogFile::try_claim(const std::string &path, const std::string &tr
       close(file);
       return Claim::failed;
     }
-    if (is_locked_elsewhere(file) || first_line_bears(file, tree)) {
+    const bool is_locked = is_locked_elsewhere(file);
+    struct stat there {};
+    if (!is_locked && may_move &&
+        (stat(path.c_str(), &there) != 0 || there.st_dev != status.st_dev || there.st_ino != status.st_ino)) {
+      close(file);
+      return Claim::moved;
+    }
+    if (is_locked || first_line_bears(file, tree)) {
       close(file);
       return Claim::busy;
     }
@@ -151,8 +187,13 @@ LogFile::Claim LogFile::try_claim(const std::string &path, const std::string &tr
 
 bool LogFile::claim(const std::string &path, const std::string &tree, std::int64_t pid, std::string &problem) {
   std::string candidate = path;
+  int moved = 0;
   for (int sibling = 0; sibling < kMostSiblings; ++sibling) {
-    switch (try_claim(candidate, tree, problem)) {
+    switch (try_claim(candidate, tree, moved < kMostMoves, problem)) {
+      case Claim::moved:  // its owner renamed it, or has compressed it and removed it, since it was opened
+        ++moved;
+        --sibling;
+        break;
       case Claim::taken:
         return true;
       case Claim::failed:
@@ -177,7 +218,9 @@ bool LogFile::is_open_still() {
   if (fstat(file_, &status) == 0 && status.st_dev == device_ && status.st_ino == inode_) {
     return true;
   }
-  const int file = open_log(path_, O_RDWR);
+  const CancellationOff uncancelled;  // a hit comes here without
+  bool in_reach = true;
+  const int file = open_log(path_, O_RDWR, in_reach);
   if (file < 0) {
     return false;
   }
@@ -187,20 +230,75 @@ bool LogFile::is_open_still() {
     return false;
   }
   file_ = file;
+  in_reach_ = in_reach;
   note_latest(file_, status);
   return true;
 }
 
-// Each write follows its own look at the descriptor. Where that is closed in between, the log is opened again.
-ssize_t LogFile::put_some(std::string_view text, std::uint64_t at) {
+bool LogFile::begin_anew(std::string_view first_line) {
+  const CancellationOff uncancelled;  // a hit comes here without
+  const std::string fresh = path_ + ".new";
+  const std::string previous = path_ + ".previous";
+  struct stat status {};
+  if (!is_log_or_absent(fresh) || !is_log_or_absent(previous) || !seekable_ || !within_size_limit(first_line.size()) ||
+      !is_open_still() || fstat(file_, &status) != 0) {
+    return false;
+  }
+  unlink(fresh.c_str());  // of a process that was killed here
+  bool in_reach = true;
+  const int file = open_log(fresh, O_RDWR | O_CREAT | O_EXCL, in_reach, status.st_mode & 0777);
+  if (file < 0) {
+    return false;
+  }
+  if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode) || is_locked_elsewhere(file) ||
+      pwrite(file, first_line.data(), first_line.size(), 0) != static_cast<ssize_t>(first_line.size()) ||
+      rename(path_.c_str(), previous.c_str()) != 0) {
+    unlink(fresh.c_str());
+    close(file);
+    return false;
+  }
+  if (rename(fresh.c_str(), path_.c_str()) != 0) {
+    rename(previous.c_str(), path_.c_str());
+    unlink(fresh.c_str());
+    close(file);
+    return false;
+  }
+  close(file_);
+  file_ = file;
+  in_reach_ = in_reach;
+  device_ = status.st_dev;
+  inode_ = status.st_ino;
+  note_latest(file_, status);
+  offset_ = end_ = first_line.size();
+  return true;
+}
+
+// Two system calls, each a third to a half of a write's cost: the program seldom changes what they ask for. Its limits
+// are counted where it sets them. A descriptor whose number is out of reach is not given out in a quarter
+// of a millisecond: a program that closes it would have to open some thousand files first.
+bool LogFile::look(std::uint64_t at_ns) {
+  const std::uint32_t changes = limit_changes_ != nullptr ? __atomic_load_n(limit_changes_, __ATOMIC_ACQUIRE) : 0;
+  if (limit_changes_ != nullptr && changes == changes_seen_ && !in_reach_ && at_ns - looked_at_ns_ < kLookNs) {
+    return true;
+  }
+  changes_seen_ = changes;
+  looked_at_ns_ = at_ns;
+  size_limit_ = file_size_limit();  // one byte beyond it would raise SIGXFSZ in the program
+  return is_open_still();
+}
+
+// Where the log was closed since the last look, it is opened again. libc's syscall() is no cancellation point: a hit
+// writes its record with cancellation on, and need not take the two atomic steps that libc's write takes in a program
+// of several threads. Inline: a return behind a system call is one that the processor predicts wrongly, mostly.
+[[gnu::always_inline]] inline ssize_t LogFile::put_some(std::string_view text, std::uint64_t at) {
   for (int closed = 0;;) {
-    if (!is_open_still()) {
-      return -1;
-    }
-    const ssize_t written = seekable_ ? pwrite(file_, text.data(), text.size(), static_cast<off_t>(at))
-                                      : ::write(file_, text.data(), text.size());
-    if (written >= 0 || (errno != EINTR && (errno != EBADF || ++closed == kMostTries))) {
+    const ssize_t written = seekable_ ? syscall(SYS_pwrite64, file_, text.data(), text.size(), at)
+                                      : syscall(SYS_write, file_, text.data(), text.size());
+    if (written >= 0 || (errno != EINTR && errno != EBADF)) {
       return written;
+    }
+    if (errno == EBADF && (++closed == kMostTries || !is_open_still())) {
+      return -1;
     }
   }
 }
@@ -227,34 +325,54 @@ bool LogFile::fill_page() {
   if (!within_size_limit(end_ + room)) {
     return false;
   }
-  static constexpr auto kBlanks = [] {  // the caller's stack may be small
-    std::array<char, kPage + 1> line{};
-    line.fill(' ');
-    line.back() = '\n';
-    return line;
-  }();
-  if (!put({&kBlanks[kPage - room], room + 1}, end_ - 1)) {
+  if (!put(blanks(room + 1), end_ - 1)) {
     return false;
   }
   end_ += room;
   return true;
 }
 
-void LogFile::keep_in_one_page(std::size_t bytes) {
+// How many blanks take a line of `bytes` to the next page; 0: it stays on this one.
+std::size_t LogFile::blanks_before(std::size_t bytes) const {
   const std::uint64_t room = kPage - offset_ % kPage;
-  if (seekable_ && offset_ != 0 && offset_ == end_ && bytes > room && bytes <= kPage && fill_page()) {
-    offset_ = end_;
+  const bool moves = seekable_ && offset_ != 0 && offset_ == end_ && bytes > room && bytes <= kPage && room != kPage &&
+                     within_size_limit(end_ + room);
+  return moves ? room : 0;
+}
+
+// Blanks and line in one write, and not by writev(2), which a sandbox may not allow. Killed between the pages, the
+// process leaves the blanks, which end the line before.
+bool LogFile::write_on_next_page(std::string_view text, std::size_t tail_bytes, std::size_t filling) {
+  const std::uint64_t page_end = end_ + filling;
+  const std::uint64_t end = page_end + text.size();
+  const std::size_t fitting = within_size_limit(end) ? text.size() : 0;
+  std::memcpy(two_pages_, blanks(filling + 1).data(), filling + 1);
+  std::memcpy(two_pages_ + filling + 1, text.data(), fitting);
+  const ssize_t written = put_some({two_pages_, filling + 1 + fitting}, end_ - 1);
+  if (written <= static_cast<ssize_t>(filling)) {
+    if (written > 0) {  // the newline was overwritten
+      put(blanks(1), end_ - 1);
+      cut(end_);
+    }
+    return false;
   }
+  const bool whole = static_cast<std::uint64_t>(written) == filling + 1 + text.size();
+  offset_ = whole ? end - tail_bytes : page_end;
+  end_ = whole ? end : page_end;
+  if (!whole) {
+    cut(end_);
+  }
+  return whole;
 }
 
 // The new tail comes first, into a page of its own, then the new line over the old tail. Killed in between, the process
-// leaves both tails, whose numbers follow one another as line and tail do.
+// leaves both tails, whose numbers follow one another as line and tail do. REQUIRES: there is a tail.
 LogFile::Moved LogFile::move_tail(std::string_view text, std::size_t tail_bytes) {
   const std::uint64_t room = kPage - offset_ % kPage;
   const std::size_t line_bytes = text.size() - tail_bytes;
   const std::uint64_t page_end = offset_ + room;
-  if (!seekable_ || offset_ == 0 || offset_ == end_ || end_ > page_end || text.size() <= room || line_bytes == 0 ||
-      line_bytes > room || tail_bytes > kPage || !within_size_limit(page_end + tail_bytes)) {
+  if (!seekable_ || offset_ == 0 || end_ > page_end || text.size() <= room || line_bytes == 0 || line_bytes > room ||
+      tail_bytes > kPage || !within_size_limit(page_end + tail_bytes)) {
     return Moved::not_apt;
   }
   char line[kPage];
@@ -273,10 +391,17 @@ LogFile::Moved LogFile::move_tail(std::string_view text, std::size_t tail_bytes)
   return Moved::done;
 }
 
-bool LogFile::write(std::string_view text, std::size_t tail_bytes) {
-  keep_in_one_page(text.size());
-  if (const Moved moved = move_tail(text, tail_bytes); moved != Moved::not_apt) {
-    return moved == Moved::done;
+bool LogFile::write(std::string_view text, std::size_t tail_bytes, std::uint64_t at_ns) {
+  if (!look(at_ns)) {
+    return false;
+  }
+  if (const std::size_t filling = blanks_before(text.size()); filling > 0) {
+    return write_on_next_page(text, tail_bytes, filling);
+  }
+  if (offset_ != end_) {
+    if (const Moved moved = move_tail(text, tail_bytes); moved != Moved::not_apt) {
+      return moved == Moved::done;
+    }
   }
   const std::uint64_t end = offset_ + text.size();
   if (seekable_ && !within_size_limit(end)) {

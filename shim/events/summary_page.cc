@@ -86,6 +86,13 @@ SummaryPage *create_summary_page(const std::string &directory, std::int64_t pid,
   return page;
 }
 
+void publish_log(SummaryPage &page, const std::string &path) {
+  if (path.size() <= sizeof(page.log)) {
+    std::memcpy(page.log, path.data(), path.size());
+    page.log_bytes.store(path.size(), std::memory_order_release);  // pairs with the acquire in read_summary
+  }
+}
+
 bool read_summary(const std::string &file, Summary &summary) {
   const int handle = open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (handle < 0) {
@@ -115,11 +122,14 @@ bool read_summary(const std::string &file, Summary &summary) {
     summary.host_bytes = load(page->host_bytes);
     summary.host_peak_bytes = load(page->host_peak_bytes);
     summary.unknown_of_memory = load(page->unknown_of_memory);
+    summary.unknown_is_cut = page->unknown_is_cut.load(std::memory_order_relaxed) != 0;
     for (const SummaryPage::Name &name : page->unknown) {
       if (name.is_written.load(std::memory_order_acquire) != 0) {
         summary.unknown.emplace_back(name.text, strnlen(name.text, sizeof(name.text)));
       }
     }
+    summary.log.assign(page->log,
+                       std::min<std::size_t>(page->log_bytes.load(std::memory_order_acquire), sizeof(page->log)));
     const int devices = std::min<int>(static_cast<int>(page->device_count.load()), kMaxTalliedDevices);
     for (int i = 0; i < devices; ++i) {
       const DeviceTally &tally = page->devices[i];
@@ -133,7 +143,7 @@ bool read_summary(const std::string &file, Summary &summary) {
                              load(tally.peak_bytes),
                              allocs,
                              frees,
-                             load(tally.limit_asked) != 0,
+                             tally.limit_asked.load(std::memory_order_relaxed) != 0,
                              {},
                              load(tally.reserved_bytes),
                              load(tally.reserved_peak_bytes),
@@ -142,7 +152,8 @@ bool read_summary(const std::string &file, Summary &summary) {
                              load(tally.granules_peak),
                              load(tally.stitched),
                              load(tally.overhead_peak),
-                             {}};
+                             {},
+                             tally.overhead_unmeasured.load(std::memory_order_relaxed)};
       for (int reason = 0; reason < kReasonCount; ++reason) {
         device.denied[reason] = load(tally.denied[reason]);
       }

@@ -27,7 +27,8 @@ struct DeviceTally {
   std::atomic<std::uint64_t> waits;
   std::atomic<std::uint64_t> total;
   std::atomic<std::uint64_t> limit;  // effective
-  std::atomic<std::uint64_t> limit_asked;
+  std::atomic<std::uint32_t> limit_asked;
+  std::atomic<std::uint32_t> overhead_unmeasured;  // contexts
   std::atomic<std::uint64_t> denied[kReasonCount];
   std::atomic<std::uint64_t> group_limit;  // 0: none
   std::atomic<std::uint64_t> granules;     // that the pools hold
@@ -39,7 +40,7 @@ struct DeviceTally {
 
 struct SummaryPage {
   static constexpr std::uint64_t kMagic = 0x31594c4c4154'4152;  // "RATALLY1", little-endian
-  static constexpr std::uint32_t kVersion = 7;
+  static constexpr std::uint32_t kVersion = 9;
 
   std::atomic<std::uint64_t> magic;  // written last: a page without it is incomplete
   std::uint32_t version;
@@ -57,12 +58,14 @@ struct SummaryPage {
   DeviceTally devices[kMaxTalliedDevices];
   // Functions of the driver that the program asked for, that are not known, and that may take memory.
   std::atomic<std::uint64_t> unknown_of_memory;
-  std::atomic<std::uint32_t> unknown_kept;  // places that were given out, and asked for in vain
-  std::atomic<std::uint32_t> unused;
+  std::atomic<std::uint32_t> unknown_kept;    // places that were given out, and asked for in vain
+  std::atomic<std::uint32_t> unknown_is_cut;  // 1: names that were asked for later were not counted
   struct Name {
     std::atomic<std::uint32_t> is_written;
     char text[108];
   } unknown[kMostUnknown];
+  std::atomic<std::uint64_t> log_bytes;  // of `log`, and written after it; 0: no log
+  char log[4096];                        // the path, absolute
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 static_assert(offsetof(SummaryPage, pid) == 16 && offsetof(SummaryPage, device_count) == 72 &&
@@ -81,6 +84,7 @@ struct Summary {
     std::uint64_t granules_peak, stitched;
     std::uint64_t overhead_peak;
     std::uint64_t overhead[kOverheadKinds];
+    std::uint32_t overhead_unmeasured;
   };
   std::int64_t pid = 0;
   std::string program;
@@ -88,13 +92,18 @@ struct Summary {
   std::uint64_t host_bytes = 0, host_peak_bytes = 0;
   std::vector<Device> devices;          // by ordinal; an unused device has total 0
   std::uint64_t unknown_of_memory = 0;  // functions, as in the page
+  bool unknown_is_cut = false;          // there may be more
   std::vector<std::string> unknown;     // the first of them
+  std::string log;                      // the path of its file; empty: none
 };
 
 // Maps a fresh page at `directory`/`pid` (0600), or `pid`.2 and so on: an existing file belongs to another program that
 // ran under this ID, or that runs under it in another namespace. Private memory where that fails or `directory` is
 // empty. Never unmapped. nullptr only if no memory can be mapped.
 SummaryPage *create_summary_page(const std::string &directory, std::int64_t pid, const std::string &program);
+
+// Says in the page where the process writes its log.
+void publish_log(SummaryPage &page, const std::string &path);
 
 // Reads a page file. False: not a page of this version.
 bool read_summary(const std::string &file, Summary &summary);

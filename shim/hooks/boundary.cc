@@ -77,6 +77,7 @@ void Inside::enter_beside() noexcept {
     before_ = nullptr;
   }
   thread_->call = this;
+  thread_->stack = 0;
   held::release_left();
 }
 

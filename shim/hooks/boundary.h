@@ -66,6 +66,31 @@ struct NotSwitched {
 template <class Family>
 using Uncancelled = std::conditional_t<std::is_same_v<Family, policy::DeviceMemory>, NotSwitched, CancellationOff>;
 
+// The stack of a call that takes memory, for the log, while the call lasts.
+class StackOfCall {
+ public:
+  StackOfCall(runtime::Runtime &runtime, RationThread *thread) : thread_(runtime.has_stacks() ? thread : nullptr) {
+    if (thread_ != nullptr) [[unlikely]] {
+      thread_->stack = runtime.stack_here();
+    }
+  }
+  ~StackOfCall() {
+    if (thread_ != nullptr) [[unlikely]] {
+      thread_->stack = 0;
+    }
+  }
+  StackOfCall(const StackOfCall &) = delete;
+  StackOfCall &operator=(const StackOfCall &) = delete;
+
+ private:
+  RationThread *const thread_;
+};
+struct NoStack {
+  NoStack(runtime::Runtime & /*runtime*/, RationThread * /*thread*/) {}
+};
+template <Crossing kCrossing>
+using Stack = std::conditional_t<kCrossing == Crossing::forwarding, NoStack, StackOfCall>;
+
 // `body` gets the family's object; `real_call` is the driver's own answer to the program's call.
 template <Crossing kCrossing, class Family, class Real, class Body>
 CUresult cross(const Real &real_call, const Body &body) noexcept {
@@ -80,6 +105,7 @@ CUresult cross(const Real &real_call, const Body &body) noexcept {
   if (!runtime->is_described() && !inside.nested()) [[unlikely]] {
     runtime->describe();
   }
+  [[maybe_unused]] const Stack<kCrossing> stack(*runtime, inside.thread());
   [[maybe_unused]] const Uncancelled<Family> uncancelled(inside.thread());
   try {
     return body(*runtime::family<Family>);

@@ -11,9 +11,10 @@ using ration::policy::Overhead;
 namespace {
 
 template <class Slot, class... Rest>
-CUresult load(const Slot &slot, CUmodule *module, Rest... rest) {
+CUresult load(const Slot &slot, const char *api, CUmodule *module, Rest... rest) {
   return forwarding<Overhead>(
-      slot, [=](Overhead &overhead, const auto &call) { return overhead.load_module(module, call); }, module, rest...);
+      slot, [=](Overhead &overhead, const auto &call) { return overhead.load_module(api, module, call); }, module,
+      rest...);
 }
 
 }  // namespace
@@ -21,20 +22,20 @@ CUresult load(const Slot &slot, CUmodule *module, Rest... rest) {
 extern "C" {
 
 CUresult cuModuleLoad(CUmodule *module, const char *fname) {
-  return load(real.cuModuleLoad, module, fname);
+  return load(real.cuModuleLoad, "cuModuleLoad", module, fname);
 }
 
 CUresult cuModuleLoadData(CUmodule *module, const void *image) {
-  return load(real.cuModuleLoadData, module, image);
+  return load(real.cuModuleLoadData, "cuModuleLoadData", module, image);
 }
 
 CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int numOptions, CUjit_option *options,
                             void **optionValues) {
-  return load(real.cuModuleLoadDataEx, module, image, numOptions, options, optionValues);
+  return load(real.cuModuleLoadDataEx, "cuModuleLoadDataEx", module, image, numOptions, options, optionValues);
 }
 
 CUresult cuModuleLoadFatBinary(CUmodule *module, const void *fatCubin) {
-  return load(real.cuModuleLoadFatBinary, module, fatCubin);
+  return load(real.cuModuleLoadFatBinary, "cuModuleLoadFatBinary", module, fatCubin);
 }
 
 CUresult cuModuleUnload(CUmodule hmod) {
@@ -46,14 +47,15 @@ CUresult cuModuleUnload(CUmodule hmod) {
 CUresult cuLibraryGetModule(CUmodule *pMod, CUlibrary library) {
   return forwarding<Overhead>(
       real.cuLibraryGetModule,
-      [=](Overhead &overhead, const auto &call) { return overhead.use_library(library, call); }, pMod, library);
+      [=](Overhead &overhead, const auto &call) { return overhead.use_library("cuLibraryGetModule", library, call); },
+      pMod, library);
 }
 
 CUresult cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name) {
   return forwarding<Overhead>(
       real.cuLibraryGetGlobal,
-      [=](Overhead &overhead, const auto &call) { return overhead.use_library(library, call); }, dptr, bytes, library,
-      name);
+      [=](Overhead &overhead, const auto &call) { return overhead.use_library("cuLibraryGetGlobal", library, call); },
+      dptr, bytes, library, name);
 }
 
 CUresult cuLibraryUnload(CUlibrary library) {
@@ -64,7 +66,8 @@ CUresult cuLibraryUnload(CUlibrary library) {
 
 CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel) {
   return forwarding<Overhead>(
-      real.cuKernelGetFunction, [=](Overhead &overhead, const auto &call) { return overhead.use_kernel(kernel, call); },
+      real.cuKernelGetFunction,
+      [=](Overhead &overhead, const auto &call) { return overhead.use_kernel("cuKernelGetFunction", kernel, call); },
       pFunc, kernel);
 }
 

@@ -26,10 +26,10 @@ CUresult gain(const Slot &slot, const Note &note, CUcontext *context, Rest... re
 }
 
 template <class Slot, class... Rest>
-CUresult create(const Slot &slot, CUdevice device, CUcontext *context, Rest... rest) {
+CUresult create(const Slot &slot, const char *api, CUdevice device, CUcontext *context, Rest... rest) {
   return forwarding<ContextLife>(
-      slot, [=](ContextLife &contexts, const auto &call) { return contexts.create(context, device, call); }, context,
-      rest...);
+      slot, [=](ContextLife &contexts, const auto &call) { return contexts.create(api, context, device, call); },
+      context, rest...);
 }
 
 template <class Slot, class Which, class Method>
@@ -43,20 +43,20 @@ CUresult end(const Slot &slot, const char *api, Which which, Method method) {
 extern "C" {
 
 CUresult cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev) {
-  return create(real.cuCtxCreate, dev, pctx, flags, dev);
+  return create(real.cuCtxCreate, "cuCtxCreate", dev, pctx, flags, dev);
 }
 
 CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev) {
-  return create(real.cuCtxCreate_v2, dev, pctx, flags, dev);
+  return create(real.cuCtxCreate_v2, "cuCtxCreate_v2", dev, pctx, flags, dev);
 }
 
 CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags,
                         CUdevice dev) {
-  return create(real.cuCtxCreate_v3, dev, pctx, paramsArray, numParams, flags, dev);
+  return create(real.cuCtxCreate_v3, "cuCtxCreate_v3", dev, pctx, paramsArray, numParams, flags, dev);
 }
 
 CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev) {
-  return create(real.cuCtxCreate_v4, dev, pctx, ctxCreateParams, flags, dev);
+  return create(real.cuCtxCreate_v4, "cuCtxCreate_v4", dev, pctx, ctxCreateParams, flags, dev);
 }
 
 CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev, unsigned int flags) {

@@ -35,20 +35,20 @@ bool allocates(const CUgraphNodeParams *params) {
 }
 
 template <class Slot, class... Rest>
-CUresult instantiate(const Slot &slot, const char *api, bool uploads, CUgraphExec *exec, CUgraph graph, Rest... rest) {
+CUresult instantiate(const Slot &slot, const char *api, std::uint64_t flags, CUgraphExec *exec, CUgraph graph,
+                     Rest... rest) {
   if (exec == nullptr && slot.present()) {
     return slot(exec, graph, rest...);
   }
   return forwarding<GraphMemory>(
-      slot, [=](GraphMemory &memory, const auto &call) { return memory.instantiate(api, graph, uploads, exec, call); },
+      slot, [=](GraphMemory &memory, const auto &call) { return memory.instantiate(api, graph, flags, exec, call); },
       exec, graph, rest...);
 }
 
 template <class Slot>
 CUresult instantiate_with(const Slot &slot, const char *api, CUgraphExec *exec, CUgraph graph,
                           CUDA_GRAPH_INSTANTIATE_PARAMS *params) {
-  const bool uploads = params != nullptr && (params->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0;
-  return instantiate(slot, api, uploads, exec, graph, params);
+  return instantiate(slot, api, params != nullptr ? params->flags : 0, exec, graph, params);
 }
 
 template <class Slot, class... Rest>
@@ -92,18 +92,18 @@ CUresult cuGraphAddNode_v3(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgra
 
 CUresult cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer,
                             size_t bufferSize) {
-  return instantiate(real.cuGraphInstantiate, "cuGraphInstantiate", false, phGraphExec, hGraph, phErrorNode, logBuffer,
+  return instantiate(real.cuGraphInstantiate, "cuGraphInstantiate", 0, phGraphExec, hGraph, phErrorNode, logBuffer,
                      bufferSize);
 }
 
 CUresult cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer,
                                size_t bufferSize) {
-  return instantiate(real.cuGraphInstantiate_v2, "cuGraphInstantiate_v2", false, phGraphExec, hGraph, phErrorNode,
+  return instantiate(real.cuGraphInstantiate_v2, "cuGraphInstantiate_v2", 0, phGraphExec, hGraph, phErrorNode,
                      logBuffer, bufferSize);
 }
 
 CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags) {
-  return instantiate(real.cuGraphInstantiateWithFlags, "cuGraphInstantiateWithFlags", false, phGraphExec, hGraph,
+  return instantiate(real.cuGraphInstantiateWithFlags, "cuGraphInstantiateWithFlags", flags, phGraphExec, hGraph,
                      flags);
 }
 

@@ -101,6 +101,19 @@ std::uint64_t Account::available() const {
   return std::min(left_of_limit(), group_available());
 }
 
+std::uint64_t Account::excess() const {
+  const std::uint64_t held = charged();
+  std::uint64_t most = held - std::min(held, limit());
+  for (int i = 0; i < shares(); ++i) {
+    const Share &share = shares_[i];
+    if (const std::uint64_t limit = share.membership->limit(share.device); limit != kNoLimit) {
+      const std::uint64_t total = share.membership->total(share.device);
+      most = std::max(most, total - std::min(total, limit));
+    }
+  }
+  return most;
+}
+
 std::uint64_t Account::attainable() const {
   const std::uint64_t beside = group_available();
   const std::uint64_t held = charged();

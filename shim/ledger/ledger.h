@@ -54,7 +54,9 @@ class Account {
   std::uint64_t charged() const { return charged_.load(std::memory_order_relaxed); }
   // What could still be reserved; 0 when more than a limit is held.
   std::uint64_t available() const;
-  // The same for groups with a limit only; UINT64_MAX: none has one.
+  // What is held beyond a limit, the process's or a group's, whichever is exceeded by more.
+  std::uint64_t excess() const;
+  // As available(), for groups with a limit only; UINT64_MAX: none has one.
   std::uint64_t group_available() const;
   // The smallest limit of its groups, however much of it others hold; UINT64_MAX: none has one.
   std::uint64_t group_limit() const;

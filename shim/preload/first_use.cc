@@ -70,9 +70,9 @@ const RationCoreAbi *load_core(char *path, const char *&why, bool &may_pass) {
     may_pass = true;
     return nullptr;
   }
-  static const RationPreloadAbi preload_abi = {RATION_VERSION, real().dlopen, real().dlsym, &any_driver,
-                                               &this_thread,   &coverage,     entries,      kHookCount,
-                                               &loaded_nvml,   &is_in_driver, &on_own_stack};
+  static const RationPreloadAbi preload_abi = {RATION_VERSION, real().dlopen, real().dlsym,  &any_driver,
+                                               &this_thread,   &coverage,     entries,       kHookCount,
+                                               &loaded_nvml,   &is_in_driver, &on_own_stack, &limit_changes};
   const auto start = reinterpret_cast<ration_core_start_t>(real().dlsym(handle, "ration_core_start"));
   const RationCoreAbi *core = start != nullptr ? start(&preload_abi) : nullptr;
   if (core == nullptr) {

@@ -1,14 +1,47 @@
 #include "link_map.h"
 
 #include <elf.h>
+#include <sys/auxv.h>
 
 #include <initializer_list>
 
 // This library's dynamic section, by its linker-made name: link_map::l_ld of exactly this library.
 extern ElfW(Dyn) _DYNAMIC[] __attribute__((visibility("hidden")));
 
+// glibc's alone: a reference that musl's loader cannot meet would end the program.
+extern r_debug _r_debug __attribute__((weak));
+
 namespace ration::preload {
 namespace {
+
+// musl's loader leaves its list where debuggers look for it: DT_DEBUG of the program.
+const link_map *map_for_debuggers() {
+  const auto *const headers = reinterpret_cast<const ElfW(Phdr) *>(getauxval(AT_PHDR));
+  const unsigned long count = getauxval(AT_PHNUM);
+  ElfW(Addr) base = 0;
+  const ElfW(Phdr) *dynamic = nullptr;
+  for (unsigned long i = 0; headers != nullptr && i < count; ++i) {
+    if (headers[i].p_type == PT_PHDR) {
+      base = reinterpret_cast<ElfW(Addr)>(headers) - headers[i].p_vaddr;
+    } else if (headers[i].p_type == PT_DYNAMIC) {
+      dynamic = &headers[i];
+    }
+  }
+  if (dynamic == nullptr) {
+    return nullptr;
+  }
+  for (const auto *entry = reinterpret_cast<const ElfW(Dyn) *>(base + dynamic->p_vaddr); entry->d_tag != DT_NULL;
+       ++entry) {
+    if (entry->d_tag == DT_DEBUG && entry->d_un.d_ptr != 0) {
+      return reinterpret_cast<const r_debug *>(entry->d_un.d_ptr)->r_map;
+    }
+  }
+  return nullptr;
+}
+
+const link_map *first_map() {
+  return &_r_debug != nullptr ? _r_debug.r_map : map_for_debuggers();
+}
 
 constexpr unsigned kHiddenVersion = 0x8000;  // DT_VERSYM bit: not the default version (gABI, symbol versioning)
 
@@ -106,8 +139,17 @@ const char *base_name(const char *path) {
 }
 
 const link_map *own_map() {
-  for (const link_map *map = _r_debug.r_map; map != nullptr; map = map->l_next) {
+  for (const link_map *map = first_map(); map != nullptr; map = map->l_next) {
     if (map->l_ld == _DYNAMIC) {
+      return map;
+    }
+  }
+  return nullptr;
+}
+
+const link_map *map_at(const void *base) {
+  for (const link_map *map = first_map(); map != nullptr; map = map->l_next) {
+    if (map->l_addr == reinterpret_cast<ElfW(Addr)>(base)) {
       return map;
     }
   }
@@ -134,7 +176,7 @@ bool defines(const link_map &map, const char *name) {
 void *next_definition(const char *name) {
   const link_map *own = own_map();
   // If the library was loaded later (dlopen), libc precedes it: the second round searches the whole list.
-  for (const link_map *map : {own != nullptr ? own->l_next : nullptr, _r_debug.r_map}) {
+  for (const link_map *map : {own != nullptr ? static_cast<const link_map *>(own->l_next) : nullptr, first_map()}) {
     for (; map != nullptr; map = map->l_next) {
       if (map == own) {
         continue;

@@ -16,6 +16,9 @@ const char *base_name(const char *path);
 // This library's entry in the list; nullptr before the list exists.
 const link_map *own_map();
 
+// The entry of the object that was loaded at this address; nullptr: none.
+const link_map *map_at(const void *base);
+
 // The address of `name` in the first object after this library that defines it, as dlsym(RTLD_NEXT) from here. The
 // default version is preferred to hidden ones (DT_VERSYM). nullptr: no object defines it.
 void *next_definition(const char *name);

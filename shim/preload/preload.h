@@ -94,6 +94,7 @@ void *nvml_entry_for(void *nvml, const void *address, const char *symbol);
 bool is_nvml_entry(const void *address);
 
 extern RationCoverage coverage;
+extern uint32_t limit_changes;  // size_limits.cc
 // For display: two racing threads may count as one, which is cheaper than a locked instruction at each look-up.
 inline void count(uint64_t &counter) {
   __atomic_store_n(&counter, __atomic_load_n(&counter, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);

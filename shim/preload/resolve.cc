@@ -10,6 +10,9 @@
 #include "unknown_names.h"
 #include "variables.h"
 
+// glibc's alone, as _r_debug (link_map.cc).
+extern "C" decltype(dladdr1) dladdr1 __attribute__((weak));
+
 namespace ration::preload {
 namespace {
 
@@ -58,8 +61,11 @@ struct Lookup {
 };
 
 // The object that contains a caller's address, or nullptr.
-link_map *object_of(uintptr_t caller) {
+const link_map *object_of(uintptr_t caller) {
   Dl_info info;
+  if (&dladdr1 == nullptr) {
+    return dladdr(reinterpret_cast<void *>(caller), &info) != 0 ? map_at(info.dli_fbase) : nullptr;
+  }
   link_map *map = nullptr;
   return dladdr1(reinterpret_cast<void *>(caller), &info, reinterpret_cast<void **>(&map), RTLD_DL_LINKMAP) != 0
              ? map

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/address_space.h"
 #include "policy/calls/array_memory.h"
@@ -30,6 +31,7 @@ struct Options {
   bool deterministic = false;     // mode async: those pools never reuse by an order that the driver found
   bool large_direct = false;      // ipc=direct
   policy::Backing backing = policy::Backing::slab;
+  std::vector<policy::FaultRule> faults{};
 };
 
 struct Assembly {
@@ -43,6 +45,7 @@ struct Assembly {
   const Birthplace birthplace;
   const bool async_mode;
   const bool pool_mode;
+  policy::Faults faults;
   ledger::Ledger ledger;
   events::Journal journal;
   policy::Devices devices;
@@ -62,6 +65,7 @@ struct Assembly {
   policy::Admission admission;
   policy::AsyncMemory async_memory;
   policy::SyncMemops sync_memops;
+  policy::RoomForDriver room_for_driver;
   policy::Overhead overhead;
 
   policy::DeviceMemory device_memory;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/file_name.h"
+
 namespace ration::runtime {
 namespace {
 
@@ -17,10 +19,6 @@ constexpr std::string_view kFrameworks[] = {
     "libtensorflow.so",               //
     "_pywrap_tensorflow_internal.so"  // versions with a single library
 };
-
-std::string_view file_name(std::string_view path) {
-  return path.substr(path.rfind('/') + 1);
-}
 
 int look(dl_phdr_info *object, std::size_t, void *found) {
   if (object->dlpi_name == nullptr || !is_framework(object->dlpi_name)) {

@@ -28,6 +28,7 @@ constinit std::atomic<const RationCoverage *> coverage{nullptr};
 constinit std::atomic<events::Via (*)(const void *)> via_of{nullptr};
 using Function = void (*)(void *);
 constinit std::atomic<void (*)(Function, void *)> on_own_stack{nullptr};
+constinit std::atomic<const std::uint32_t *> limit_changes{nullptr};
 constinit std::atomic<bool (*)(bool)> find_nvml{nullptr};
 
 std::string host_name() {
@@ -47,10 +48,16 @@ bool in_pools(const config::Settings &settings) {
 
 events::JournalOptions journal_options(const config::Settings &settings, config::SettingsContext own) {
   events::JournalOptions options;
+  options.limit_changes = limit_changes.load(std::memory_order_relaxed);
   own.environment = config::process_environment();  // another thread may have replaced the list since
   if (!settings.log.empty()) {
-    options.log = config::expand_path(settings.log, getpid(), host_name(), program_invocation_short_name);
+    options.log =
+        config::expand_path(config::plain_log(settings.log), getpid(), host_name(), program_invocation_short_name);
     options.tree_marks.push_back("RATION_LOG=" + settings.log);
+    options.log_size = settings.log_size ? settings.log_size->bytes_of(0) : 0;
+    options.stacks = settings.stacks == config::Stacks::kNative   ? events::Stacks::native
+                     : settings.stacks == config::Stacks::kPython ? events::Stacks::python
+                                                                  : events::Stacks::none;
   }
   if (!settings.summary_directory.empty()) {
     options.summary_directory = settings.summary_directory;
@@ -157,6 +164,11 @@ struct Builder {
     options.backing = settings.backing == config::Backing::kVmm    ? policy::Backing::vmm
                       : settings.backing == config::Backing::kAuto ? policy::Backing::best
                                                                    : policy::Backing::slab;
+    for (const config::Fault &fault : settings.fail) {
+      const auto after = std::chrono::duration_cast<std::chrono::nanoseconds>(fault.after).count();
+      options.faults.push_back({fault.above_bytes, fault.library, static_cast<std::uint64_t>(after), fault.nth,
+                                fault.every, fault.probability, fault.seed});
+    }
     options.large_direct = settings.ipc == config::Ipc::kDirect;
     events::JournalOptions journal = journal_options(settings, std::move(own));
     // Loaded by us only where its answer decides what the program may take.
@@ -190,6 +202,7 @@ void prepare(const Reports &given) {
   via_of.store(given.via_of, std::memory_order_relaxed);
   on_own_stack.store(given.on_own_stack, std::memory_order_relaxed);
   find_nvml.store(given.find_nvml, std::memory_order_relaxed);
+  limit_changes.store(given.limit_changes, std::memory_order_relaxed);
 }
 
 void publish_names() noexcept {
@@ -197,6 +210,13 @@ void publish_names() noexcept {
   if (Runtime *runtime = Runtime::existing(); runtime != nullptr && asked != nullptr) {
     runtime->publish(*asked);
   }
+}
+
+Runtime::Runtime(Assembly &assembly) : assembly_(assembly), has_stacks_(assembly.journal.has_stacks()) {}
+
+std::uint64_t Runtime::stack_here() noexcept {
+  const CancellationOff uncancelled;
+  return assembly_.journal.stack_here();
 }
 
 void Runtime::publish(const RationCoverage &asked) noexcept {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 
 #include "core_abi.h"
 #include "policy/devices/request.h"
@@ -38,13 +39,19 @@ class Runtime {
   bool is_described() const noexcept { return described_.load(std::memory_order_relaxed); }  // a late reader: no
   void publish(const RationCoverage &coverage) noexcept;
 
+  // Whether the log has the stacks of allocations.
+  bool has_stacks() const noexcept { return has_stacks_; }
+  // The calling thread's. REQUIRES: has_stacks(); the thread holds nothing.
+  std::uint64_t stack_here() noexcept;
+
  private:
   friend struct Builder;
-  explicit Runtime(Assembly &assembly) : assembly_(assembly) {}
+  explicit Runtime(Assembly &assembly);
   static Runtime *get_built() noexcept;
 
   static inline constinit std::atomic<Runtime *> instance{nullptr};
   Assembly &assembly_;
+  const bool has_stacks_;
   std::atomic<bool> described_{false};
 };
 
@@ -56,6 +63,8 @@ struct Reports {
   void (*on_own_stack)(void (*function)(void *), void *argument) = nullptr;
   // Fills the slots of NVML where the process has it, or, with `open`, may load it.
   bool (*find_nvml)(bool open) = nullptr;
+  // Counts what the program did to its resource limits.
+  const std::uint32_t *limit_changes = nullptr;
 };
 // Called by the core's start, before the first get().
 void prepare(const Reports &reports);

@@ -30,6 +30,8 @@ std::vector<std::string> environment_of(Under under) {
                         under == Under::kRation ? "RATION_MODE=direct" : "RATION_MODE=pool",
                         under == Under::kSlabs ? "RATION_BACKING=slab" : "RATION_BACKING=auto"});
   }
+  if (under == Under::kLogged || under == Under::kStacks) environment.push_back(std::string("RATION_LOG=") + kBenchLog);
+  if (under == Under::kStacks) environment.push_back("RATION_STACKS=native");
   return environment;
 }
 
@@ -122,7 +124,7 @@ std::map<std::string, double> child_figures(const std::vector<std::string> &comm
 
 double least_ns(int calls_in_a_batch, const std::function<void()> &batch) {
   double least = std::numeric_limits<double>::infinity();
-  for (int i = 0; i < 15; ++i) {
+  for (int i = 0; i < kBatches; ++i) {
     const Clock::time_point start = Clock::now();
     batch();
     const double ns = std::chrono::duration<double, std::nano>(Clock::now() - start).count();

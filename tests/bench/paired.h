@@ -20,19 +20,24 @@ Arguments read_arguments(int count, char **arguments, int default_rounds);
 int run_bench(const std::string &bench, int count, char **arguments, int default_rounds,
               void (*run)(const Arguments &));
 
-enum class Under { kNothing, kRation, kPool, kSlabs };
+enum class Under { kNothing, kRation, kPool, kSlabs, kLogged, kStacks };
+
+// The log of a child under kLogged, in the current folder.
+inline constexpr char kBenchLog[] = "bench_log.jsonl.tmp";
 
 // Keeps this process, and its children, on one processor.
 void pin();
 
 // Runs `command` to its end, with a clean environment of PATH, the simulated driver and, under kRation, the preload in
 // mode direct with a limit, under kPool the same in mode pool, preallocated, under kSlabs that over slabs instead of
-// granules. Throws where it does not exit with 0. Returns the seconds from before the spawn to its end.
+// granules, under kLogged as kPool with a log. Throws where it does not exit with 0. Returns the seconds from before
+// the spawn to its end.
 double run_child(const std::vector<std::string> &command, Under under);
 
 // As run_child(); returns the child's output: lines `NAME NANOSECONDS`.
 std::map<std::string, double> child_figures(const std::vector<std::string> &command, Under under);
 
+inline constexpr int kBatches = 15;
 // In a child: the minimum time per call over several batches, in nanoseconds.
 double least_ns(int calls_in_a_batch, const std::function<void()> &batch);
 

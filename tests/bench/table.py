@@ -81,6 +81,17 @@ SECTIONS = {
         malloc(10000, "10,000"),
         malloc(100000, "100,000"),
     ],
+    "Log": [
+        Row("a record: half of what a log adds to a pair",
+            lambda figures: (figures["log.pair_logged"] - figures["log.pair"]) / 2,
+            yardstick=("one write", of("log.write")), ratio_at_most=2),
+        Row("a stack of 16 calls that was seen before",
+            lambda figures: figures["log.pair_stacks"] - figures["log.pair_logged"],
+            yardstick=("one write", of("log.write")), ratio_at_most=1),
+        Row("a stack of 16 calls, one of a thousand",
+            lambda figures: figures["log.pair_paths"] - figures["log.pair_logged"],
+            yardstick=("one write", of("log.write"))),
+    ],
     "Pool alone: allocate and free, with lock and look-up": [
         Row("random replacement, 1,000 live", of("alone.replace_1000"), yardstick=MUTEX, ratio_at_most=6),
         Row("last in, first out, 1,000 live", of("alone.lifo_1000"), yardstick=MUTEX, ratio_at_most=6),

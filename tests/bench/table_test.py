@@ -58,6 +58,9 @@ WANTED = {
     "dlsym.foreign_name": ("1.5 x", "dlsym.foreign_name", (100, 151)),
     "dlsym.foreign_name_found": ("1.5 x", "dlsym.foreign_name_found", (100, 151)),
     "hook.alloc_free": None,
+    "a record: half of what a log adds to a pair": ("2 x", "log.pair_logged", 2101),
+    "a stack of 16 calls that was seen before": ("1 x", "log.pair_stacks", 2601),
+    "a stack of 16 calls, one of a thousand": None,
 }
 TRACES = ("train", "train-7", "steady1k-7", "shape_without_a_bound")
 
@@ -71,6 +74,7 @@ QUIET = {
     "pool": {"get_current_through": 20, "lifo_1000_alone": 60, "lifo_1000_quarantined": 90, "lifo_1000_through": 180,
              "lifo_1000_slabs": 176, "lifo_1000_calls_through": 2, "replace_1000_alone": 60, "replace_1000_quarantined": 90,
              "replace_1000_through": 180, "replace_1000_slabs": 176, "replace_1000_calls_through": 2},
+    "log": {"write": 500, "pair": 100, "pair_logged": 2100, "pair_stacks": 2600, "pair_paths": 5000},
     "dlsym": {"foreign_name": (100, 150), "foreign_name_found": (100, 150)},
 }
 QUIET_ARENAS = {"train": 1.0075, "train-7": 1.0085, "steady1k-7": 1.15, "shape_without_a_bound": 9}

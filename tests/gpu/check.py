@@ -1,21 +1,11 @@
 #!/usr/bin/env python3
-"""Runs what only hardware can answer, and writes the answers as JSON (README.md; scripts/gpu-check.sh builds first).
+"""Runs what only hardware can answer, and writes the answers as JSON (tests/gpu/README.md).
 
-check.py --prebuilt FOLDER    a build folder, or what --pack copied of one
-    --sim                     over the simulated driver: tests the check itself
-    --full                    also what is slow
-    --out FILE                default: tests/gpu/results/GPU-DATE.json, over the simulator FOLDER/gpu-check.json
-    --only REGEX, --skip REGEX    by the names of the tests, as --list prints them
-    --seconds N               for all together; what is not reached is skipped (default 520)
-    --raw FOLDER              keeps the whole output of each run
-    --python FILE             the interpreter that has the frameworks
-    --list                    prints the names
-    --pack FOLDER             copies what another machine needs, and runs nothing
-
-Exit status: 0 nothing failed, 1 something did, 2 usage, 77 there is no device.
+Exit status: 0 nothing failed, 1 something did, 2 usage, 3 the build failed, 77 there is no device.
 """
 import argparse
 import concurrent.futures
+import difflib
 import os
 import pathlib
 import re
@@ -45,25 +35,65 @@ import tree as trees  # noqa: E402
 # In order of value: the first ones are reached even where time is short. Each returns its tests.
 ITEMS = (environment.tests, conformance.tests, questions.native_tests, questions.tests_under_ration, demo.tests, runtime.tests,
          frameworks.tests, members.kill_tests, members.nvml_tests, costs.tests, members.share_tests)
-SIM_SECONDS, SECONDS, NO_DEVICE = 170, 520, 77
+SIM_SECONDS, SECONDS = 170, 520
+USAGE, NOT_BUILT, NO_DEVICE = 2, 3, 77
+
+
+def regex(text):
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no regular expression: {error}") from error
+
+
+def duration(text):
+    seconds = float(text)
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is no time to run for")
+    return seconds
 
 
 def parse():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for flag in ("--sim", "--full", "--list"):
-        parser.add_argument(flag, action="store_true")
-    parser.add_argument("--prebuilt", type=pathlib.Path, required=True)
-    parser.add_argument("--out", type=pathlib.Path)
-    parser.add_argument("--only", type=re.compile, default=re.compile(""))
-    parser.add_argument("--skip", type=re.compile)
-    parser.add_argument("--seconds", type=float)
-    parser.add_argument("--raw", type=pathlib.Path)
-    parser.add_argument("--python")
-    parser.add_argument("--pack", type=pathlib.Path)
+    parser = argparse.ArgumentParser(prog="gpu-check.sh", description=__doc__, allow_abbrev=False,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("--prebuilt", type=pathlib.Path, metavar="FOLDER",
+        help="a build folder, or what --pack copied of one; without it, what is needed is built in build/ first")
+    add("--sim", action="store_true", help="over the simulated driver: tests the check itself")
+    add("--full", action="store_true", help="also what is slow")
+    add("--out", type=pathlib.Path, metavar="FILE",
+        help="default: tests/gpu/results/GPU-DATE.json, over the simulator gpu-check.json in the build folder")
+    add("--only", type=regex, default=regex(""), metavar="REGEX", help="the tests whose names match, as --list prints them")
+    add("--skip", type=regex, metavar="REGEX", help="not the tests whose names match")
+    add("--seconds", type=duration, metavar="N",
+        help=f"for all together; what is not reached is skipped (default {SECONDS}, with --sim {SIM_SECONDS})")
+    add("--raw", type=pathlib.Path, metavar="FOLDER", help="keeps the whole output of each run")
+    add("--python", metavar="FILE", help="the interpreter that has the frameworks")
+    add("--list", action="store_true", help="prints the names of the tests, and runs nothing")
+    add("--pack", type=pathlib.Path, metavar="FOLDER", help="copies what a machine without a build needs, and runs nothing")
     arguments = parser.parse_args()
-    if not (arguments.prebuilt / "bin/ration").exists():
+    if arguments.prebuilt and not (arguments.prebuilt / "bin/ration").exists():
         parser.error(f"{arguments.prebuilt} has no bin/ration")
     return arguments
+
+
+def names_of(chosen):
+    return [test.name for tests in chosen for test in tests]
+
+
+def nothing_chosen(arguments, check):
+    """What to say where no test is left to run."""
+    pattern = arguments.only.pattern
+    every = names_of([item(check, arguments) for item in ITEMS])
+    if any(arguments.only.search(name) for name in every):
+        return f"--skip {arguments.skip.pattern!r} leaves no test"
+    parts = {".".join(name.split(".")[:words]) for name in every for words in (1, 2, 3)}
+    near = difflib.get_close_matches(pattern, sorted(parts), 3)
+    return f"no test matches --only {pattern!r}" + (f"; near it: {', '.join(near)}" if near else "") + "; --list prints the names"
+
+
+def has_built():
+    return subprocess.run([trees.SOURCE / "scripts/gpu-check.sh", "--build"], check=False).returncode == 0
 
 
 def commit_of(build):
@@ -127,9 +157,22 @@ def clean(*folders):
 
 def main():
     arguments = parse()
-    build = arguments.prebuilt.resolve()
-    if arguments.pack:
-        return pack.pack(build, arguments.pack, commit_of(build))
+    # The names of tests need no build, so that a mistake in a pattern is found before one.
+    plan = items.Check(trees.Tree(arguments.prebuilt, arguments.sim, None, None), None, None, arguments.full)
+    names = names_of(wanted_tests(arguments, plan))
+    if not names:
+        print(f"gpu-check: {nothing_chosen(arguments, plan)}", file=sys.stderr)
+        return USAGE
+    if arguments.list:
+        print(*names, sep="\n")
+        return 0
+    if not arguments.prebuilt and not has_built():
+        return NOT_BUILT
+    build = (arguments.prebuilt or trees.SOURCE / "build").resolve()
+    return pack.pack(build, arguments.pack, commit_of(build)) if arguments.pack else run_all(arguments, build)
+
+
+def run_all(arguments, build):
     scratch = pathlib.Path(tempfile.mkdtemp(prefix="ration-check-"))
     (scratch / "machine").mkdir()
     state = trees.make_state_folder(scratch)
@@ -143,16 +186,12 @@ def main():
     tree = trees.Tree(build, arguments.sim, scratch, state)
     try:
         check = items.Check(tree, None, clock, arguments.full, arguments.raw)
-        chosen = list(wanted_tests(arguments, check))
-        if arguments.list:
-            print(*(test.name for tests in chosen for test in tests), sep="\n")
-            return 0
         if not arguments.sim and environment.is_without_device(check):
             print("gpu-check: no device: nothing was checked", file=sys.stderr)
             return NO_DEVICE
         check.results = results.Results(out, date, commit_of(build))
         with members.Device(check):  # keeps the device initialised between the programs
-            for tests in chosen:
+            for tests in wanted_tests(arguments, check):
                 run_item(tests, check.results)
     finally:
         clean(scratch, state)

@@ -16,6 +16,7 @@ sys.path.insert(0, str(HERE))
 import conformance  # noqa: E402
 import items  # noqa: E402
 import questions  # noqa: E402
+import results  # noqa: E402
 import runs  # noqa: E402
 
 GOOD = """echo '{"name": "one", "status": "ok", "figures": {"n": 1}, "note": ""}'"""
@@ -107,9 +108,41 @@ def failed_assertions_are_read(*_):
     expect("a crash without a report", len(conformance.failed_assertions(runs.Ended(-11, "", "", 0.1))) == 1)
 
 
+def what_differs_is_not_judged(*_):
+    expect("none", questions.note_on([]) == "ended, with the native answers")
+    expect("one", questions.note_on(["a"]) == "ended; 1 difference from its native run: recorded, not judged")
+
+
+def few_figures_are_printed(*_):
+    expect("few", results.short({"code": 0, "waited": True}) == "code 0, waited True")
+    for figures in (None, {}, {"list": [1]}, {f"figure_{number}": number for number in range(20)}):
+        expect(f"nothing of {figures}", results.short(figures) == "")
+
+
+def mistakes_end_before_a_build(_, folder):
+    """In a copy of the tree whose setup.sh fails, so that every build does."""
+    root = folder / "root"
+    shutil.copytree(HERE, root / "tests/gpu", ignore=shutil.ignore_patterns("results", "__pycache__"))
+    for name in ("gpu-check.sh", "steps.sh"):
+        (root / "scripts").mkdir(exist_ok=True)
+        shutil.copy(HERE.parents[1] / "scripts" / name, root / "scripts" / name)
+    (root / "scripts/setup.sh").write_text("#!/bin/sh\necho began >&2\nexit 1\n", encoding="utf-8")
+    (root / "scripts/setup.sh").chmod(0o755)
+    for arguments, status, part in ((["--help"], 0, "--prebuilt FOLDER"), (["--list"], 0, "questions.capture\n"),
+                                    (["--only", "nosuchtest"], 2, "no test matches --only 'nosuchtest'"),
+                                    (["--only", "framework.torch"], 2, "near it: frameworks.torch"),
+                                    (["--only", "kill", "--skip", "."], 2, "--skip '.' leaves no test"),
+                                    (["--only", "("], 2, "'(' is no regular expression"), (["--seconds", "-5"], 2, "-5 is no time"),
+                                    (["--bogus"], 2, "--bogus"), ([], 3, "began"), (["--sim"], 3, "began")):
+        done = subprocess.run([root / "scripts/gpu-check.sh", *arguments], capture_output=True, text=True, timeout=60, check=False)
+        said = done.stdout if status == 0 else done.stderr
+        expect(f"{arguments}: {done}", done.returncode == status and part in said and (status == 3) == ("began" in done.stderr))
+
+
 def main():
     build = pathlib.Path(sys.argv[1]).resolve()
-    for case in (differing_output_fails, failed_assertions_are_read, all_held_is_success, a_failure_is_reported,
+    for case in (differing_output_fails, failed_assertions_are_read, what_differs_is_not_judged, few_figures_are_printed,
+                 mistakes_end_before_a_build, all_held_is_success, a_failure_is_reported,
                  a_killed_check_leaves_its_results):
         folder = pathlib.Path(tempfile.mkdtemp())
         try:

@@ -8,6 +8,14 @@ import pathlib
 import threading
 
 STATUSES = ("ok", "failed", "skipped")
+LONGEST = 80  # figures that are printed
+
+
+def short(figures):
+    """The figures as text, where they are few: the note of a question does not answer it."""
+    few = all(isinstance(value, (bool, int, float, str)) for value in (figures or {}).values())
+    text = ", ".join(f"{key} {value}" for key, value in (figures or {}).items()) if few else ""
+    return text if len(text) <= LONGEST else ""
 
 
 class Results:
@@ -31,7 +39,8 @@ class Results:
         with self._lock:
             self.tests.append({"name": name, "status": status, "figures": figures or {}, "note": note})
             self._write()
-            print(f"{status:8}{name}{': ' if note else ''}{note.splitlines()[0] if note else ''}", flush=True)
+            answer = short(figures) if status == "ok" else ""
+            print(f"{status:8}{name}{': ' if note else ''}{note.splitlines()[0] if note else ''}{f' [{answer}]' if answer else ''}", flush=True)
 
     def count(self, status):
         return sum(test["status"] == status for test in self.tests)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -48,7 +49,10 @@ int main(int, char **arguments) {
     return 1;
   }
   left = strcmp(arguments[1], "once") == 0 ? 1 : kMostFiles;
+  rlimit limit{};
+  getrlimit(RLIMIT_CORE, &limit);
   for (int i = 0; i < 5; ++i) {
+    setrlimit(RLIMIT_CORE, &limit);  // any change of a limit makes Ration look before its next write
     cuMemAlloc_v2(&block, 1 << 20);
   }
   left = 0;

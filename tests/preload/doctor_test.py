@@ -78,6 +78,12 @@ def usage_errors(_):
         expect(f"stdout of {line}", done.stdout, "")
         expect(f"lines on stderr of {line}: {done.stderr}", len(done.stderr.splitlines()), 1)
     expect("what it needs", ration("doctor", status=2).stderr, "ration: doctor needs either --coverage or a log\n")
+    expect("both", ration("doctor", "--coverage", "run.jsonl", status=2).stderr,
+           "ration: doctor needs either --coverage or a log, not both\n")
+    expect("an empty path", ration("doctor", "", status=2).stderr, "ration: '': No such file or directory\n")
+    for flag in ("--coverage", "--json"):
+        for value in ("3", "false"):
+            expect(f"{flag}={value}", ration("doctor", "--coverage", f"{flag}={value}", status=2).stderr, f"ration: {flag}: takes no value\n")
 
 
 def full_disk(_):
@@ -89,8 +95,19 @@ def full_disk(_):
 def help_text(_):
     expect_that("ration --help names it", "\n  doctor " in ration("--help").stdout)
     text = ration("doctor", "--help").stdout
-    expect_that(text, all(part in text for part in ("--coverage", "--json", "Exit status:", "GAP")))
+    actions = {row["action"] for rows in ("rows", "also_hooked") for row in document()[rows]}
+    expect_that(text, all(part in text for part in ("--coverage", "--json", "Exit status:", "GAP", *(f"\n  {action} " for action in actions))))
+
+
+def families(_):
+    """The hook of a family is in the source file of that name, but for these."""
+    elsewhere = {"device": ["legacy32"], "query": ["legacy32"], "reach": ["synchronous"]}
+    shown = document()
+    for row in shown["rows"] + shown["also_hooked"]:
+        if row["standing"] == "hooked":
+            files = [TREE / f"shim/hooks/{name}.cc" for name in [row["family"]] + elsewhere.get(row["family"], [])]
+            expect_that(f"{row['export']} is in one of {files}", any(f" {row['export']}(" in file.read_text() for file in files))
 
 
 main({"as JSON": as_json, "as text": as_text, "usage errors": usage_errors, "a full disk": full_disk,
-      "help": help_text})
+      "help": help_text, "families": families})

@@ -7,11 +7,14 @@ import functools
 import json
 import os
 import pathlib
+import select
 import shutil
 import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass, field
+
+import log_schema
 
 BUILD = pathlib.Path(os.environ["PRELOAD_BUILD"])
 PROGRAMS = pathlib.Path(os.environ["PRELOAD_PROGRAMS"])
@@ -49,6 +52,25 @@ def driver_folder(name):
 def clean_environment():
     dropped = ("RATION_", "SIMCUDA_", "PRELOAD_", "LD_", "CUDA_", "XLA_", "TF_", "GPU_", "CUPY_", "JULIA_", "PYTORCH_", "TENSOR_FUSION_", "NVSHARE_")
     return {key: value for key, value in os.environ.items() if not key.startswith(dropped)}
+
+
+def command_environment():
+    """For `ration` verbs that run commands, shells among them, and programs that crash on purpose."""
+    environment = clean_environment() | {"DRIVER_FOLDER": str(driver_folder("sim")), "RATION_STATE_DIR": state_folder()}
+    if SANITIZED:
+        for name, more in {"ASAN_OPTIONS": "handle_segv=0:detect_leaks=0:verify_asan_link_order=0", "TSAN_OPTIONS": "handle_segv=0"}.items():
+            environment[name] = ":".join(filter(None, [environment.get(name), more]))
+    return environment
+
+
+def expect_ended(pid):
+    """Waits for the end of a process that is not our child."""
+    try:
+        process = os.pidfd_open(int(pid))
+    except ProcessLookupError:
+        return
+    expect_that(f"process {pid} has ended", select.select([process], [], [], HANG)[0])
+    os.close(process)
 
 
 @functools.cache
@@ -104,7 +126,8 @@ def run(program, *arguments, preload=LIBRARIES, sim="sim", folder=None, **enviro
 
 
 def read_log(path):
-    """The records of a valid log: every line JSON, one meta first, seq consecutive from 1. Empty: no record yet."""
+    """The records of a valid log: one meta first, seq consecutive from 1, every line as log.schema.json says. Empty: no
+    record yet."""
     text = path.read_text()
     if not text:
         return []
@@ -112,6 +135,7 @@ def read_log(path):
     records = [json.loads(line) for line in text.splitlines()]
     expect("first record", (records[0]["t"], records[0]["schema"]), ("meta", "ration.events/1"))
     expect("seq", [record["seq"] for record in records[1:]], list(range(1, len(records))))
+    expect(f"what is wrong in {path.name}", next(filter(None, map(log_schema.problem, records)), None), None)
     return records
 
 
@@ -145,7 +169,7 @@ def main(cases):
     for name, case in cases.items():
         if failed and UNTIL_FAILED:
             break
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             try:
                 case(folder)
                 print(f"ok      {name}", flush=True)

@@ -64,6 +64,15 @@ def closed_for_every_thread(folder):
     expect("lines on stderr", len(done.err.splitlines()), 1)
 
 
+def closed_to_graphs(folder):
+    """A graph's memory comes with its launch: without a core there is none to launch."""
+    for instantiate in ("cuGraphInstantiate", "cuGraphInstantiate_v2", "cuGraphInstantiateWithFlags",
+                        "cuGraphInstantiateWithParams", "cuGraphInstantiateWithParams_ptsz"):
+        done = run("graph_ways", "cuGraphAddMemAllocNode", instantiate, "cuGraphLaunch", preload=preload_from(folder),
+                   **LIMITED)
+        expect(instantiate, done.out, "instantiated 2\ngraphs hold 0\n")
+
+
 def inert(folder):
     done = run("probe", folder=folder, RATION_DISABLE="1", **LIMITED)
     expect("with RATION_DISABLE=1", (done.status, done.out, done.err, done.logs), (0, PLAIN.out, "", {}))
@@ -110,6 +119,7 @@ CASES = {
     "a core of another build": core_of_another_build,
     "a library that is no core": core_is_no_core,
     "no core, 64 threads": closed_for_every_thread,
+    "no core, graphs": closed_to_graphs,
     "RATION_DISABLE=1": inert,
     "RATION_DISABLE=1 before main": inert_before_main,
     "RATION_DISABLE other than 1": not_inert,

@@ -125,6 +125,16 @@ def file_size_limit(folder):
     expect_that("nothing was recorded", len(of_type(done.logs["run.jsonl"], "alloc")) > 5)
 
 
+def lowered_file_size_limit(how):
+    """Lowered below the size that the log has, between two calls."""
+    def case(folder):
+        done = run("endings", how, folder=folder, RATION_BACKING="slab", **LIMITED)
+        expect("status, stderr", (done.status, done.err), (0, ""))
+        dropped = of_type(done.logs["run.jsonl"], "dropped")
+        expect_that(f"dropped: {dropped}", len(dropped) == 1 and dropped[0]["count"] > 0)
+    return case
+
+
 def closed_descriptors(folder):
     """A daemon that closes every descriptor at its start must not close the log's."""
     environment = clean_environment() | LIMITED | {"LD_PRELOAD": LIBRARIES, "RATION_LOG": f"{folder}/run.jsonl",
@@ -161,6 +171,8 @@ main({
     "a FIFO": fifo,
     "a removed folder": removed_folder,
     "a file size limit": file_size_limit,
+    "a file size limit that falls below the log's size": lowered_file_size_limit("setrlimit"),
+    "the same, by prlimit": lowered_file_size_limit("prlimit"),
     "closed descriptors": closed_descriptors,
     "placeholders": placeholders,
 } | ({} if SANITIZED else {"the main thread ends first": ending("last", 0, True)}))  # ThreadSanitizer knows no join of that

@@ -139,6 +139,53 @@ def charged_fifo(folder):
     expect("free", free, [FRESH, FRESH, LOADED - FIFO, FRESH - FIFO])
 
 
+def bound(folder):
+    """Where nothing measures a first context, all of the device that is not ours is charged, and not told."""
+    free, records = overhead("neighbour", "take", "context", "destroy", "context", folder=folder, RATION_LIMIT=LIMIT * MIB,
+                             RATION_MODE="direct", RATION_CHARGE_CONTEXT="true", SIMCUDA_INTEGRATED="1",
+                             SIMCUDA_MACHINE=folder)
+    with_its_context = LIMIT - 2 * CONTEXT - 100
+    expect("free", free, [-1, -1, with_its_context, -1, with_its_context])
+    expect("told", (told(records), of_type(records, "end")[0]["overhead"][0]["unmeasured"]), ({}, 2))
+
+
+def beside_idle_pool(**settings):
+    """What a pool holds and does not use makes room for the driver's own, natively with as many contexts."""
+    def case(folder):
+        ops = ("init", "context", "allocate", "deep_stack", "to_the_last_context")
+        large = SIMULATED | {"SIMCUDA_CONTEXT_BYTES": "200MiB"}  # memory ends before the number of contexts does
+        native = run("overhead", *ops, preload=False, **large).out.splitlines()
+        done = run("overhead", *ops, folder=folder, **(large | settings))
+        expect("codes", [line.split(" ")[0] for line in done.out.splitlines()], [line.split(" ")[0] for line in native])
+        trims = {record["api"] for record in of_type(done.logs["run.jsonl"], "trim")}
+        expect("room made by", trims, {"cuCtxSetLimit", "cuCtxCreate_v2"})
+        oom = of_type(done.logs["run.jsonl"], "oom")[-1]
+        expect("the last refusal", (oom["api"], oom["reason"]), ("cuCtxCreate_v2", "device"))
+    return case
+
+
+def beside_used(**settings):
+    """A slab, or a chunk of the driver's pool, that holds a block cannot go back: the refusal is explained."""
+    def case(folder):
+        done = run("overhead", "init", "context", "allocate", "deep_stack", folder=folder, **(SIMULATED | settings))
+        expect("code", done.out.splitlines()[-1].split(" ")[0], "deep_stack=2")
+        oom = of_type(done.logs["run.jsonl"], "oom")
+        expect("refusals", [(record["api"], record["reason"]) for record in oom], [("cuCtxSetLimit", "pool_holds")])
+    return case
+
+
+def charged_beside_pool(backing, **group):
+    """What is charged after the preallocation takes its room from the pool, as far as that is free."""
+    def case(folder):
+        free, records = overhead("context", "allocate", "stack", "cuModuleLoadData", "allocate", folder=folder,
+                                 RATION_CHARGE_CONTEXT="true", RATION_BACKING=backing, **group)
+        wanted = [FRESH, FRESH - 100, DEEP - 100, DEEP - 100 - VARIABLE, DEEP - 200 - VARIABLE]
+        expect_that(f"free {free}", all(want - 4 <= seen <= want for seen, want in zip(free, wanted, strict=True)))
+        over = of_type(records, "end")[0]["reserved_peak"][0] / MIB + CONTEXT + STACK + VARIABLE - LIMIT
+        expect_that(f"beyond the limit for a moment: {over} MiB", over <= STACK + VARIABLE)
+    return case
+
+
 main({f"charged: {name}, {mode}": charged(steps, mode) for mode in ("direct", "pool") for name, steps in STEPS.items()}
      | {f"not charged: {name}": uncharged(steps) for name, steps in STEPS.items()}
      | {f"told: {call}": told_of([call], module=VARIABLE) for call in LOADS}
@@ -149,6 +196,14 @@ main({f"charged: {name}, {mode}": charged(steps, mode) for mode in ("direct", "p
         "told beside a neighbour": beside_neighbour(charge=False),
         "charged beside a neighbour": beside_neighbour(charge=True),
         "told beside a neighbour, without NVML": unmonitored,
+        "charged by a bound": bound,
+        "beside an idle pool": beside_idle_pool(),
+        "beside an idle pool under a limit": beside_idle_pool(RATION_LIMIT=f"{4096}MiB"),
+        "beside a slab in use": beside_used(RATION_BACKING="slab"),
+        "beside a chunk in use": beside_used(RATION_MODE="async", RATION_ASYNC_PREALLOCATE="-1"),
+        "charged beside a pool of granules": charged_beside_pool("vmm", RATION_LIMIT=LIMIT * MIB),
+        "charged beside a slab": charged_beside_pool("slab", RATION_LIMIT=LIMIT * MIB),
+        "charged in a group": charged_beside_pool("vmm", RATION_GROUP="charged", RATION_GROUP_LIMIT=LIMIT * MIB),
         "charged: the buffer of printf": charged_fifo,
         "charged: a stack that the device does not have": too_large,
         "a member is killed inside a measured call": killed})

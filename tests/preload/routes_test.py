@@ -4,6 +4,7 @@
 Each program first runs without Ration, where it must get more blocks than the limit allows, then with it: exactly 10
 blocks, then code 2 with the out-parameter untouched, and a log of 10 allocations and the refusals.
 """
+import os
 import pathlib
 import re
 import sys
@@ -30,7 +31,7 @@ def filled(done):
 
 def check(command, settings, folder):
     refusals = int(settings.pop("refused", 1))
-    settings.setdefault("SIMCUDA_DEVICES", "16GiB")
+    settings.setdefault("SIMCUDA_DEVICES", os.environ.get("PRELOAD_DEVICE", "16GiB"))
     free_run = filled(run(*command, preload=None, **settings))
     expect_that(f"without Ration it got {free_run[0]} blocks", free_run[0] > BLOCKS)
     done = run(*command, folder=folder, RATION_LIMIT="1GiB", **settings)

@@ -103,20 +103,32 @@ def ration(*arguments, status=0, **settings):
     return done
 
 
-def summary_of(*steps, status=0, order="before"):
-    done = ration("run", "--limit", "1GiB", "--", harness.PROGRAMS / "unknown_names", "1", order, *steps, status=status)
+def summary_of(*steps, status=0, order="before", options=()):
+    done = ration("run", "--limit", "1GiB", *options, "--", harness.PROGRAMS / "unknown_names", "1", order, *steps, status=status)
     return [line for line in done.stderr.splitlines() if "does not know" in line]
 
 
-def summary(_):
+def summary(folder):
     expect("nothing unknown", summary_of("handle:cuInit"), [])
     expect("nothing that takes memory", summary_of("handle:cuDeviceUnheardOf", "13000:cuDeviceUnheardOf"), [])
-    told = "ration: asked for {} that this Ration does not know and that may take memory: {} (ration doctor LOG explains)"
+    began = "ration: asked for {} that this Ration does not know, or not in that version, and that may take memory: {} "
+    told = began + "(run again with --log FILE, and `ration doctor FILE` explains)"
     expect("one", summary_of("handle:cuMemUnheardOf007", "handle:cuDeviceUnheardOf"), [told.format("1 function", "cuMemUnheardOf007")])
     expect("a version", summary_of("14000:cuMemAlloc"), [told.format("1 function", "cuMemAlloc@14000")])
+    expect("with a log", summary_of("handle:cuMemUnheardOf007", options=("--log", f"{folder}/of_summary.jsonl")),
+           [f"{began}(ration doctor LOG explains)".format("1 function", "cuMemUnheardOf007")])
     hundreds = told.format("1000 functions", "cuMemUnheardOf000, cuMemUnheardOf001, cuMemUnheardOf002 and 997 more")
     for order, status in (("before", 0), ("after", 0), ("killed", 137)):
         expect(f"a thousand, {order}", summary_of("handle:cuMemUnheardOf+1000", order=order, status=status), [hundreds])
+
+
+def more_than_are_counted(folder):
+    log, names = f"{folder}/many.jsonl", "cuMemUnheardOf000, cuMemUnheardOf001, cuMemUnheardOf002"
+    steps = ("handle:cuMemUnheardOf+1000", "13000:cuDeviceUnheardOf+1000")
+    line, = summary_of(*steps, options=("--log", log))
+    expect_that(line, line.startswith("ration: asked for at least 1000 functions ") and f": {names} and at least 997 more (" in line)
+    text = ration("doctor", log).stdout
+    expect_that(text, "at least 1536 functions that this Ration does not know:" in text and "\n  and at least 1472 more\n" in text)
 
 
 def doctor(folder):
@@ -152,7 +164,10 @@ def doctor_of_no_log(folder):
             expect_that(f"{why!r} is one line on {done.stderr!r}", done.stderr.startswith(f"ration: {other}: {why}") and done.stderr.count("\n") == 1)
     for path, why in ((folder, "Is a directory"), (other.with_name("none"), "No such file or directory")):
         expect("stderr", ration("doctor", path, status=2).stderr, f"ration: {path}: {why}\n")
-    expect("stderr", ration("doctor", log, "--coverage", status=2).stderr, "ration: doctor needs either --coverage or a log\n")
+    newer = lines[0].replace("ration.events/1", "ration.events/2")
+    other.write_text(newer + "".join(lines[1:]))
+    expect("stderr", ration("doctor", other, status=2).stderr, f"ration: {other}: a newer version of Ration wrote it, as ration.events/2: "
+           "this one reads ration.events/1\n")
 
 
 cases = {f"by {way}, {order}": by(order, way) for way in ("handle", "default", "next", "version", "13000") for order in ("before", "after")}
@@ -167,6 +182,7 @@ main(cases | {
     "without a log": nothing_without_a_log,
     "RATION_DISABLE": disabled,
     "the summary of ration run": summary,
+    "more names than are counted": more_than_are_counted,
     "ration doctor LOG": doctor,
     "ration doctor of what is no log": doctor_of_no_log,
 })

@@ -88,18 +88,24 @@ std::vector<Life> lives_in(const std::vector<GraphStep> &steps) {
   return lives;
 }
 
-// The first place of the device's memory that no earlier life may still occupy. Returns the end of the life.
+// The first place of the device's memory that no earlier life may still occupy, or above all of them: a block lies
+// nowhere in parts (an H100: 64 MiB, freed, then 128 take 192). Returns the end of the life.
 std::uint64_t place(Life &life, const std::vector<Life> &placed, const std::vector<bool> &before) {
   std::map<std::uint64_t, std::uint64_t> taken;  // first → end
+  std::uint64_t top = 0;
   for (const Life &other : placed) {
-    if (other.block->device != life.block->device || (other.freed && before[*other.freed])) continue;
+    if (other.block->device != life.block->device) continue;
+    top = std::max(top, other.offset + other.block->bytes);
+    if (other.freed && before[*other.freed]) continue;
     std::uint64_t &end = taken[other.offset];
     end = std::max(end, other.offset + other.block->bytes);
   }
+  const auto reaches = [&](std::uint64_t place) { return life.offset + life.block->bytes > place; };
   for (const auto &[first, end] : taken) {
-    if (life.offset + life.block->bytes <= first) break;
+    if (!reaches(first)) return life.offset + life.block->bytes;
     life.offset = std::max(life.offset, end);
   }
+  if (reaches(top)) life.offset = top;
   return life.offset + life.block->bytes;
 }
 

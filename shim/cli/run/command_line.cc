@@ -9,15 +9,19 @@ namespace ration::cli {
 
 namespace {
 
-bool takes_value(const std::string &flag) {
+bool is_among(const std::vector<std::string_view> &flags, const std::string &flag) {
+  return std::find(flags.begin(), flags.end(), flag) != flags.end();
+}
+
+bool takes_value(const std::string &flag, const VerbFlags &more) {
   const auto options = config::options();
-  return flag == "--sim" ||
+  return flag == "--sim" || is_among(more.with_value, flag) ||
          std::any_of(options.begin(), options.end(), [&](const auto &each) { return each.flag == flag; });
 }
 
 // --group-tree takes a value only after "=": the next word may be the command.
-bool stands_alone(const std::string &word) {
-  return word == "--help" || word == "-h" || word == "--group-tree";
+bool stands_alone(const std::string &word, const VerbFlags &more) {
+  return word == "--help" || word == "-h" || word == "--group-tree" || is_among(more.alone, word);
 }
 
 std::string unknown_flag(const std::string &flag) {
@@ -35,20 +39,20 @@ std::string unknown_flag(const std::string &flag) {
 
 }  // namespace
 
-std::variant<SplitLine, std::string> split_line(const std::vector<std::string> &arguments) {
+std::variant<SplitLine, std::string> split_line(const std::vector<std::string> &arguments, const VerbFlags &more) {
   SplitLine line;
   for (auto at = arguments.begin(); at != arguments.end(); ++at) {
     if (*at == "--" || !at->starts_with('-')) {
       line.command.assign(at + (*at == "--" ? 1 : 0), arguments.end());
       break;
     }
-    if (stands_alone(*at)) {
+    if (stands_alone(*at, more)) {
       line.own.push_back(*at);
       continue;
     }
     const std::size_t equals = at->find('=');
     const std::string flag = at->substr(0, equals);
-    if (!takes_value(flag)) {
+    if (!takes_value(flag, more)) {
       return unknown_flag(flag);
     }
     if (equals == std::string::npos && (at + 1 == arguments.end() || *(at + 1) == "--")) {

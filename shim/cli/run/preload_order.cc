@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/file_name.h"
+
 namespace ration::cli {
 
 namespace {
@@ -16,10 +18,6 @@ std::vector<std::string> split(std::string_view text, std::string_view separator
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   return parts;
-}
-
-std::string_view file_name(std::string_view path) {
-  return path.substr(path.find_last_of('/') + 1);
 }
 
 bool is_asan(std::string_view library) {

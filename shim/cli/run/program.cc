@@ -14,6 +14,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/file_name.h"
 #include "cli/exit_status.h"
 
 namespace ration::cli {
@@ -23,10 +24,6 @@ namespace {
 constexpr std::size_t kLongestShebang = 256;  // BINPRM_BUF_SIZE
 constexpr int kDeepestShebang = 5;            // the kernel's own bound; beyond it execve fails with ELOOP
 constexpr std::string_view kDefaultPath = "/bin:/usr/bin";
-
-std::string base_name(const std::string &path) {
-  return path.substr(path.find_last_of('/') + 1);
-}
 
 // errno that executing the file gives; 0 where its type and mode allow it.
 int exec_error(const std::string &path) {
@@ -104,7 +101,7 @@ void find_obstacle(Program &program) {
   } else if (gains_privileges(program.runs)) {
     program.obstacle = Obstacle::kSecure;
     program.reason = "it is setuid, setgid or has file capabilities, and then the dynamic linker ignores LD_PRELOAD";
-  } else if (base_name(elf.interpreter).starts_with("ld-musl-")) {
+  } else if (file_name(elf.interpreter).starts_with("ld-musl-")) {
     program.obstacle = Obstacle::kMusl;
     program.reason = "it runs on musl, whose dynamic linker cannot load a library built for glibc";
   } else if (elf.interpreter.empty() && !is_dynamic_linker(elf)) {
@@ -194,7 +191,7 @@ Program inspect_program(const std::string &name, const std::string &search_path)
       command.push_back(shebang.argument);
     }
     std::string interpreter = shebang.interpreter;
-    if (base_name(interpreter) == "env") {
+    if (file_name(interpreter) == "env") {
       std::string env_command;
       const std::vector<std::string> words = command_of_env(shebang.argument);
       if (!words.empty() && find_in_path(words.front(), path, env_command) == 0 && env_command != program.runs) {

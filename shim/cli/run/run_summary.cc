@@ -21,12 +21,8 @@ struct Row {
 
 bool was_used(const events::Summary::Device &device) {
   const auto *end = device.denied + events::kReasonCount;
-  return device.allocs != 0 || device.peak_bytes != 0 ||
+  return device.allocs != 0 || device.reserved_peak_bytes != 0 ||
          std::any_of(device.denied, end, [](auto count) { return count != 0; });
-}
-
-std::string exact(std::uint64_t bytes) {
-  return config::show_bytes(bytes) + " (" + std::to_string(bytes) + " bytes)";
 }
 
 std::string name_of(const events::Summary &process) {
@@ -65,14 +61,17 @@ std::string count_line(const Row &row) {
     line += "; not freed: " + counted(device.live_count, "block, ", "blocks, ") + exact(device.live_bytes);
   }
   if (device.reserved_peak_bytes != device.peak_bytes) {  // the pool held more than its blocks
-    line += "; reserved at most " + exact(device.reserved_peak_bytes);
+    line += "; reserved at most " + exact(device.reserved_peak_bytes) + (device.allocs == 0 ? ", by graphs" : "");
   }
   if (device.stitched != 0) {
     line += "; stitched: " + counted(device.stitched, "block", "blocks") + "; held at most " +
             counted(device.granules_peak, "granule", "granules");
   }
   if (device.overhead_peak != 0) {
-    line += "; the driver's own memory: at most " + exact(device.overhead_peak);
+    line += "; the driver's own memory: peak " + exact(device.overhead_peak);
+    if (device.overhead_unmeasured != 0) {
+      line += " without that of " + counted(device.overhead_unmeasured, "context", "contexts");
+    }
   }
   return line;
 }
@@ -119,7 +118,7 @@ std::string host_line(const std::vector<events::Summary> &processes) {
 }
 
 // The process that asked for most functions that may take memory and are not known; empty where none did.
-std::string unknown_line(const std::vector<events::Summary> &processes) {
+std::string unknown_line(const std::vector<events::Summary> &processes, bool is_logged) {
   const auto most = std::max_element(processes.begin(), processes.end(), [](const auto &a, const auto &b) {
     return std::make_tuple(a.unknown_of_memory, b.pid) < std::make_tuple(b.unknown_of_memory, a.pid);
   });
@@ -127,15 +126,17 @@ std::string unknown_line(const std::vector<events::Summary> &processes) {
     return "";
   }
   std::string line = processes.size() > 1 ? name_of(*most) + " " : "";
-  line += "asked for " + counted(most->unknown_of_memory, "function", "functions") +
-          " that this Ration does not know and that may take memory:";
+  const std::string at_least = most->unknown_is_cut ? "at least " : "";
+  line += "asked for " + at_least + counted(most->unknown_of_memory, "function", "functions") +
+          " that this Ration does not know, or not in that version, and that may take memory:";
   for (const std::string &name : most->unknown) {
     line += (line.back() == ':' ? " " : ", ") + config::printable(name);
   }
   if (most->unknown_of_memory > most->unknown.size()) {
-    line += " and " + std::to_string(most->unknown_of_memory - most->unknown.size()) + " more";
+    line += " and " + at_least + std::to_string(most->unknown_of_memory - most->unknown.size()) + " more";
   }
-  return line + " (ration doctor LOG explains)";
+  return line + (is_logged ? " (ration doctor LOG explains)"
+                           : " (run again with --log FILE, and `ration doctor FILE` explains)");
 }
 
 }  // namespace
@@ -154,7 +155,7 @@ std::vector<events::Summary> read_summaries(const std::string &folder) {
   return summaries;
 }
 
-std::vector<std::string> summary_lines(std::vector<events::Summary> summaries) {
+std::vector<std::string> summary_lines(std::vector<events::Summary> summaries, bool is_logged) {
   if (summaries.empty()) {
     return {"no CUDA calls"};
   }
@@ -191,7 +192,7 @@ std::vector<std::string> summary_lines(std::vector<events::Summary> summaries) {
   if (std::string pinned = host_line(summaries); !pinned.empty()) {
     lines.push_back(std::move(pinned));
   }
-  if (std::string unknown = unknown_line(summaries); !unknown.empty()) {
+  if (std::string unknown = unknown_line(summaries, is_logged); !unknown.empty()) {
     lines.push_back(std::move(unknown));
   }
   if (std::string lost = lost_line(summaries); !lost.empty()) {

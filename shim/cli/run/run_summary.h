@@ -11,7 +11,8 @@ namespace ration::cli {
 // Every page in `folder` and in the folders of nested runs below it.
 std::vector<events::Summary> read_summaries(const std::string &folder);
 
-// At most nine lines, the largest peaks first. "no CUDA calls" where `summaries` is empty.
-std::vector<std::string> summary_lines(std::vector<events::Summary> summaries);
+// At most nine lines, the largest peaks first. "no CUDA calls" where `summaries` is empty. `is_logged`: a log was asked
+// for, which can be named for more.
+std::vector<std::string> summary_lines(std::vector<events::Summary> summaries, bool is_logged = false);
 
 }  // namespace ration::cli

@@ -6,6 +6,7 @@
 #include "cli/log.h"
 #include "cli/run/environment_block.h"
 #include "cli/run/forwarded_wait.h"
+#include "cli/run/log_compression.h"
 #include "cli/run/run_preparation.h"
 #include "cli/run/run_summary.h"
 #include "cli/run/temporary_folder.h"
@@ -17,7 +18,8 @@ namespace ration::cli {
 
 namespace {
 
-void print_summary(const TemporaryFolder &pages, const Program &program, const config::Settings &settings) {
+void print_summary(const TemporaryFolder &pages, std::vector<events::Summary> summaries, const Program &program,
+                   const config::Settings &settings) {
   if (settings.disabled) {
     log_line("nothing was limited or counted: RATION_DISABLE=1");
     return;
@@ -26,7 +28,6 @@ void print_summary(const TemporaryFolder &pages, const Program &program, const c
     log_line("no summary: neither $TMPDIR, /tmp nor /dev/shm can be written");
     return;
   }
-  std::vector<events::Summary> summaries = read_summaries(pages.path());
   if (summaries.empty() && program.obstacle != Obstacle::kNone) {
     return;  // inspect() has logged that it cannot be intercepted
   }
@@ -34,7 +35,7 @@ void print_summary(const TemporaryFolder &pages, const Program &program, const c
     log_line("no process reported CUDA calls to Ration; where one made some without LD_PRELOAD, no limit held");
     return;
   }
-  for (const std::string &line : summary_lines(std::move(summaries))) {
+  for (const std::string &line : summary_lines(std::move(summaries), !settings.log.empty())) {
     log_line(line);
   }
 }
@@ -72,7 +73,11 @@ int start(const RunRequest &request) {
     throw Refusal{started.exec_error == ENOENT ? kNotFound : kNotExecutable,
                   request.command.front() + ": " + std::strerror(started.exec_error)};
   }
-  print_summary(pages, program, settings);
+  const std::vector<events::Summary> summaries = read_summaries(pages.path());
+  print_summary(pages, summaries, program, settings);
+  for (const std::string &line : compress_logs(summaries, pages.path())) {
+    log_line(line);
+  }
   if (!settings.disabled) {
     // Looking returns the command's memory to its groups, and removes a group that it was the last member of.
     std::string problem;

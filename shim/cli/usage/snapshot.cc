@@ -1,6 +1,5 @@
 #include "cli/usage/snapshot.h"
 
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,17 +14,6 @@
 #include "config/values/quotes.h"
 
 namespace ration::cli {
-
-namespace {
-
-// Unlimited where stdout is no terminal: a file or a program needs whole names.
-std::size_t output_width() {
-  winsize size{};
-  const bool known = isatty(STDOUT_FILENO) == 1 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  return known ? size.ws_col : kUnlimitedWidth;
-}
-
-}  // namespace
 
 std::string state_folder() {
   std::vector<config::Problem> problems;

@@ -8,9 +8,10 @@
 #include <cstdlib>
 #include <cstring>
 
-namespace ration::cli {
+#include "cli/logs/log_input.h"
+#include "events/log_file.h"
 
-namespace {
+namespace ration::cli {
 
 bool write_all(int file, std::string_view text) {
   while (!text.empty()) {
@@ -26,17 +27,30 @@ bool write_all(int file, std::string_view text) {
   return true;
 }
 
-}  // namespace
+std::string temporary_beside(const std::string &path) {
+  const std::size_t name = path.rfind('/') + 1;  // 0: it names no folder
+  return path.substr(0, name) + "." + path.substr(name) + ".XXXXXX";
+}
+
+bool is_log(const std::string &path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) {
+    return false;
+  }
+  std::string head(events::kLogBegins.size(), '\0');
+  LogInput(path).text().read(head.data(), static_cast<std::streamsize>(head.size()));
+  return head == events::kLogBegins;
+}
 
 std::string replace_file(const std::string &path, std::string_view text) {
   struct stat old {};
   if (lstat(path.c_str(), &old) == 0 && !S_ISREG(old.st_mode)) {
     return "it is not a regular file";  // rename would replace a device, or a link such as /dev/stdout
   }
-  // In the same folder, because rename cannot cross file systems; hidden and not *.prom, so that no collector reads it.
-  const std::size_t slash = path.rfind('/');
-  const std::size_t name = slash == std::string::npos ? 0 : slash + 1;
-  std::string temporary = path.substr(0, name) + "." + path.substr(name) + ".XXXXXX";
+  if (is_log(path)) {
+    return "it is a log, and stays as it is";
+  }
+  std::string temporary = temporary_beside(path);
   const int file = mkstemp(temporary.data());
   if (file < 0) {
     return std::strerror(errno);

@@ -46,8 +46,8 @@ struct alignas(2) GranuleKind {
 class BlockPools {
  public:
   BlockPools(Devices &devices, ledger::Ledger &ledger, events::Journal &journal, Contexts &contexts,
-             FenceTracker &fences, ContextPools &context_pools, IpcExporter &exports, Room &room, bool synchronous_free,
-             Backing backing = Backing::slab)
+             FenceTracker &fences, ContextPools &context_pools, IpcExporter &exports, Room &room, bool no_fast_path,
+             bool synchronous_free, Backing backing = Backing::slab)
       : devices_(devices),
         ledger_(ledger),
         journal_(journal),
@@ -56,6 +56,7 @@ class BlockPools {
         context_pools_(context_pools),
         exports_(exports),
         room_(room),
+        no_fast_path_(no_fast_path),
         synchronous_free_(synchronous_free),
         backing_(backing) {}
 
@@ -71,6 +72,10 @@ class BlockPools {
   // the quarantine, too. A call whose change must be published in the ledger is no hit.
   bool allocate_hit(std::uint64_t bytes, CUdeviceptr *address) noexcept;
   bool free_hit(std::uint64_t address) noexcept;
+  // The same with a log, in which a hit is recorded, too; the first only where it can come to that.
+  bool records_hits() const { return context_pools_.in_recorded_use(); }
+  bool allocate_hit(const Request &request, events::Via via, CUdeviceptr *address) noexcept;
+  bool free_hit(const char *api, std::uint64_t address) noexcept;
 
   // A block of `request.upper_bound` bytes. `denied` gets the reason where there is no memory for it.
   CUresult allocate(const Request &request, const Contexts::Current &where, events::Via via, CUdeviceptr *address,
@@ -234,6 +239,8 @@ class BlockPools {
   bool has_rise_to_publish(const ContextPool &pool, std::uint64_t bytes) const;
   std::uint64_t most_to_free_unpublished(const ContextPool &pool) const;
   void open_fast_path(ContextPool &pool, const DevicePoolState &state) noexcept;
+  // What else a free on the fast path has to do.
+  void finish_free(const char *api, CUcontext current, const ContextPool::Freed &freed) noexcept;
   void settle_hit(CUcontext handle, std::uint64_t bytes) noexcept;
   // The contexts that have a pool on a device.
   std::vector<ContextRef> pooled_on(int device);
@@ -289,6 +296,10 @@ class BlockPools {
   // As take_slab(), in whole pages: the slab's id is the driver's handle then.
   Take take_granule(std::uint64_t bytes, const char *why, const Contexts::Current &where, DevicePoolState &state,
                     ledger::Effort effort, pool::Slab &slab, CUresult &error);
+  // The same in handles of `most_bytes`, all under one reservation. Where the device does not have them, they go back
+  // and one handle for all is tried: another process may be in the middle of the same, and neither would have enough.
+  Take take_granules(std::uint64_t bytes, std::uint64_t most_bytes, const char *why, const Contexts::Current &where,
+                     DevicePoolState &state, ledger::Effort effort, std::vector<pool::Slab> &parts, CUresult &error);
   void return_granule(const char *api, const ContextRef &context, std::uint64_t handle, std::uint64_t bytes) noexcept;
   void preallocate_granules(const Request &request, const Contexts::Current &where, ContextPool &pool,
                             DevicePoolState &state, std::uint64_t bytes);
@@ -311,6 +322,7 @@ class BlockPools {
   ContextPools &context_pools_;
   IpcExporter &exports_;
   Room &room_;
+  const bool no_fast_path_;  // every call has more to do than that does
   const bool synchronous_free_;
   const Backing backing_;
   RankedMutex granules_mutex_{Rank::kGranules};

@@ -212,26 +212,62 @@ void BlockPools::note_granule_end(std::uint64_t handle, std::uint64_t bytes, con
 BlockPools::Take BlockPools::take_granule(std::uint64_t bytes, const char *why, const Contexts::Current &where,
                                           DevicePoolState &state, ledger::Effort effort, pool::Slab &slab,
                                           CUresult &error) {
+  std::vector<pool::Slab> parts;
+  const Take taken = take_granules(bytes, bytes, why, where, state, effort, parts, error);
+  if (taken == Take::taken) {
+    slab = parts.front();
+  }
+  return taken;
+}
+
+BlockPools::Take BlockPools::take_granules(std::uint64_t bytes, std::uint64_t most_bytes, const char *why,
+                                           const Contexts::Current &where, DevicePoolState &state,
+                                           ledger::Effort effort, std::vector<pool::Slab> &parts, CUresult &error) {
   bytes = bytes / state.page_bytes.load() * state.page_bytes.load();
+  parts.clear();
+  parts.reserve(bytes / most_bytes + 1);
+  const auto create = [&](std::uint64_t each) {
+    CUresult result = CUDA_SUCCESS;
+    for (std::uint64_t left = bytes; left != 0 && result == CUDA_SUCCESS; left -= std::min(left, each)) {
+      CUmemGenericAllocationHandle handle = 0;
+      const std::uint64_t size = std::min(left, each);
+      result = GranuleMemory::create_handle(handle_of(where.device), size, state.kind.load(), handle);
+      if (result == CUDA_SUCCESS) {
+        parts.push_back({0, size, handle});
+      }
+    }
+    while (result != CUDA_SUCCESS && !parts.empty()) {
+      real.cuMemRelease(parts.back().id);
+      parts.pop_back();
+    }
+    return result;
+  };
   ledger::Account &account = ledger_.account(where.device);
   ledger::Transit transit(account.transits());
   const std::uint64_t start = journal_.logging() ? now_ns() : 0;
-  CUmemGenericAllocationHandle handle = 0;
   const Take taken = obtain(bytes, where.device, state, effort, transit, error, [&] {
-    return GranuleMemory::create_handle(handle_of(where.device), bytes, state.kind.load(), handle);
+    const CUresult result = create(most_bytes);
+    return result == CUDA_ERROR_OUT_OF_MEMORY && most_bytes < bytes ? create(bytes) : result;
   });
   if (taken != Take::taken) {
     return taken;
   }
+  const std::uint64_t each_ns = start != 0 ? (now_ns() - start) / parts.size() : 0;
+  std::size_t noted = 0;
   try {
-    note_granule(handle, bytes, why, *where.context, start != 0 ? now_ns() - start : 0);
-  } catch (...) {
-    if (real.cuMemRelease(handle) == CUDA_SUCCESS) {
-      account.release(bytes);
+    for (; noted < parts.size(); ++noted) {
+      note_granule(parts[noted].id, parts[noted].bytes, why, *where.context, each_ns);
     }
-    throw;
+  } catch (...) {  // no memory of the host: what is noted serves
+    for (; parts.size() > noted; parts.pop_back()) {
+      if (real.cuMemRelease(parts.back().id) == CUDA_SUCCESS) {
+        account.release(parts.back().bytes);
+      }
+    }
+    if (parts.empty()) {
+      throw;
+    }
   }
-  slab = {0, bytes, handle};
   account.request_publication();
   return Take::taken;
 }

@@ -2,9 +2,10 @@
 // Layer: policy/block_pool. Threads: any; the lock of `blocks` guards the fast path too, and nothing is taken under it.
 // Owns: the pool's books; its slabs belong to the driver and go with the context.
 //
-// The fast path is open while a call of the default kind concerns the pool alone: no log, no preallocation to come, no
-// free that waits, and a context that is alive and not about to end. A thread that changes one of these closes the fast
-// path under the lock first; the next allocation on the slow path opens it again.
+// The fast path is open while a call of the default kind concerns the pool alone: no preallocation to come, no free
+// that waits, and a context that is alive and not about to end. A thread that changes one of these closes the fast path
+// under the lock first; the next allocation on the slow path opens it again. With a log a hit is followed by its
+// record, and until that is written the call is in flight; a block that it freed enters the quarantine after it.
 #pragma once
 
 #include <algorithm>
@@ -62,6 +63,15 @@ class alignas(64) ContextPool final : public PoolOfContext {
   };
   // A block of more than `most` bytes is not freed here: the fall of the use must be published, which no hit does.
   Freed free_hit(CUcontext handle, std::uint64_t address, events::Journal &journal, std::uint64_t most) noexcept;
+  // The same with a log: the caller writes `event`, in which these fill in what the pool knows, and keeps what it freed
+  // after that. The totals change with the record. GUARANTEES: where true, the call is in flight until land().
+  bool allocate_unrecorded(CUcontext handle, std::uint64_t bytes, events::Alloc &event) noexcept;
+  bool retire_unrecorded(CUcontext handle, std::uint64_t most, events::Free &event) noexcept;
+  Freed keep_freed(const events::Free &event) noexcept;
+  void land() noexcept {
+    in_flight.fetch_sub(1);
+    wake_waiters();
+  }
   // `may_open` is asked under the lock. REQUIRES: has_fast_path().
   template <class MayOpen>
   void open_to_hits(CUcontext handle, const MayOpen &may_open) noexcept {
@@ -128,10 +138,7 @@ class alignas(64) ContextPool final : public PoolOfContext {
     InFlight &operator=(const InFlight &) = delete;
 
    private:
-    static void land(void *pool) noexcept {
-      static_cast<ContextPool *>(pool)->in_flight.fetch_sub(1);
-      wake_waiters();
-    }
+    static void land(void *pool) noexcept { static_cast<ContextPool *>(pool)->land(); }
 
     ContextPool &pool_;
   };
@@ -139,9 +146,20 @@ class alignas(64) ContextPool final : public PoolOfContext {
  private:
   friend class ContextPools;
 
+  // Parts of a hit, under the lock.
+  bool may_allocate(CUcontext handle, std::uint64_t bytes) noexcept
+      RATION_POOL_ANNOTATE(requires_capability(blocks.mutex()));
+  bool may_free(CUcontext handle, std::uint32_t coming) noexcept
+      RATION_POOL_ANNOTATE(requires_capability(blocks.mutex()));
+  pool::FreeOutcome retire_locked(std::uint64_t address, std::uint64_t most) noexcept
+      RATION_POOL_ANNOTATE(requires_capability(blocks.mutex()));
+  Freed enter_freed(std::uint32_t count, std::uint64_t address, std::uint64_t bytes) noexcept
+      RATION_POOL_ANNOTATE(requires_capability(blocks.mutex()));
+
   std::atomic<CUcontext> handle_{nullptr};    // written under the lock; null: closed
   std::atomic<int> device_{-1};               // written under the lock
   std::atomic<std::uint32_t> count_{0};       // written under the lock; of freed_
+  std::uint32_t unrecorded_ = 0;              // retired, to be kept once they are in the log; under the lock
   std::uint64_t bytes_ = 0;                   // of those blocks; under the lock
   std::unique_ptr<pool::Address[]> freed_;    // under the lock
   std::atomic<std::uint64_t> due_blocks_{1};  // hints of the quarantine's

@@ -40,6 +40,7 @@ void ContextPools::recycle(ContextPool &pool) noexcept {
     pool.handle_.store(nullptr, std::memory_order_relaxed);
     pool.device_.store(-1, std::memory_order_relaxed);
     pool.count_.store(0, std::memory_order_relaxed);
+    pool.unrecorded_ = 0;
     pool.bytes_ = 0;
     pool.freed_.swap(freed);
   }

@@ -32,9 +32,11 @@ class ContextPools {
   // A pool for the rest of the context's life; without a fast path where too many contexts want one. Throws bad_alloc.
   ContextPool &acquire(Context &context);
 
-  // Whether any fast path was ever opened: else it is not worth asking what is current.
+  // Whether any fast path was ever opened: else it is not worth asking what is current. With a log its hits are
+  // recorded, and no others are in use.
   bool in_use() const { return in_use_.load(std::memory_order_relaxed); }
-  void note_use() { in_use_.store(true, std::memory_order_relaxed); }
+  bool in_recorded_use() const { return in_recorded_use_.load(std::memory_order_relaxed); }
+  void note_use(bool recorded) { (recorded ? in_recorded_use_ : in_use_).store(true, std::memory_order_relaxed); }
   // The pool whose fast path is open for `handle`, or nullptr. No lock: it may close any time.
   ContextPool *find(CUcontext handle);
   void close_all(int device) noexcept;
@@ -60,6 +62,7 @@ class ContextPools {
   ContextPool pools_[kPools];
   std::atomic<std::uint64_t> claimed_{0};
   std::atomic<bool> in_use_{false};
+  std::atomic<bool> in_recorded_use_{false};
 };
 
 }  // namespace ration::policy

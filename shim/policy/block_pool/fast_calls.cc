@@ -1,5 +1,6 @@
 // The fast path through BlockPools, and when it opens: the part of BlockPools that serves most calls.
 // Layer: policy/block_pool.
+#include "base/clock.h"
 #include "policy/block_pool/block_pools.h"
 
 namespace ration::policy {
@@ -7,7 +8,7 @@ namespace ration::policy {
 using driver::real;
 
 ContextPool *BlockPools::pool_of_caller(CUcontext &current) {
-  if (!context_pools_.in_use() || real.cuCtxGetCurrent(&current) != CUDA_SUCCESS || current == nullptr) {
+  if (real.cuCtxGetCurrent(&current) != CUDA_SUCCESS || current == nullptr) {
     return nullptr;
   }
   return context_pools_.find(current);
@@ -34,7 +35,7 @@ bool BlockPools::may_need_rest(const ContextPool &pool, std::uint64_t bytes) con
 
 bool BlockPools::allocate_hit(std::uint64_t bytes, CUdeviceptr *address) noexcept {
   CUcontext current = nullptr;
-  ContextPool *pool = pool_of_caller(current);
+  ContextPool *pool = context_pools_.in_use() ? pool_of_caller(current) : nullptr;
   std::uint64_t block = 0;
   if (pool == nullptr || has_rise_to_publish(*pool, bytes) || may_need_rest(*pool, bytes) ||
       !pool->allocate_hit(current, bytes, journal_, block)) {
@@ -44,15 +45,29 @@ bool BlockPools::allocate_hit(std::uint64_t bytes, CUdeviceptr *address) noexcep
   return true;
 }
 
-// A context whose fast path is open is alive, so this thread may free; an address in that context's pool is in no other
-// pool's slab.
-bool BlockPools::free_hit(std::uint64_t address) noexcept {
+bool BlockPools::allocate_hit(const Request &request, events::Via via, CUdeviceptr *address) noexcept {
+  const std::uint64_t start = now_ns();
   CUcontext current = nullptr;
   ContextPool *pool = pool_of_caller(current);
-  if (pool == nullptr) {
+  events::Alloc event{};
+  if (pool == nullptr || has_rise_to_publish(*pool, request.upper_bound) || may_need_rest(*pool, request.upper_bound) ||
+      !pool->allocate_unrecorded(current, request.upper_bound, event)) {
     return false;
   }
-  const ContextPool::Freed freed = pool->free_hit(current, address, journal_, most_to_free_unpublished(*pool));
+  event.requested = request.requested;
+  event.api = request.api;
+  event.kind = events::Kind::device;
+  event.source = events::Source::pool;
+  event.via = via;
+  const std::uint64_t end = now_ns();
+  event.duration_ns = end - start;
+  journal_.record(event, end);
+  pool->land();
+  *address = event.address;
+  return true;
+}
+
+inline void BlockPools::finish_free(const char *api, CUcontext current, const ContextPool::Freed &freed) noexcept {
   if (freed.first) {
     fences_.note_unsealed();
   }
@@ -65,19 +80,45 @@ bool BlockPools::free_hit(std::uint64_t address) noexcept {
     settle_hit(current, freed.unserved_bytes);
   }
   if (freed.kind == ContextPool::Freed::due || freed.kind == ContextPool::Freed::large || freed.unserved_bytes != 0) {
-    keep_to_threshold("cuMemFree_v2", freed.device);
+    keep_to_threshold(api, freed.device);
   }
+}
+
+// A context whose fast path is open is alive, so this thread may free; an address in that context's pool is in no other
+// pool's slab.
+bool BlockPools::free_hit(std::uint64_t address) noexcept {
+  CUcontext current = nullptr;
+  ContextPool *pool = context_pools_.in_use() ? pool_of_caller(current) : nullptr;
+  if (pool == nullptr) {
+    return false;
+  }
+  const ContextPool::Freed freed = pool->free_hit(current, address, journal_, most_to_free_unpublished(*pool));
+  finish_free("cuMemFree_v2", current, freed);
   return freed.kind != ContextPool::Freed::no;
 }
 
-// At the end of every allocation on the slow path. With a log, or frees that wait, every call has more to do than the
-// fast path does.
+// The block is retired, then its record written, then it enters the quarantine: nobody gets it before.
+bool BlockPools::free_hit(const char *api, std::uint64_t address) noexcept {
+  CUcontext current = nullptr;
+  ContextPool *pool = records_hits() ? pool_of_caller(current) : nullptr;
+  events::Free event{address, 0, 0, 0, api, 0, events::Source::pool};
+  if (pool == nullptr || !pool->retire_unrecorded(current, most_to_free_unpublished(*pool), event)) {
+    return false;
+  }
+  journal_.record(event);
+  const ContextPool::Freed freed = pool->keep_freed(event);
+  pool->land();
+  finish_free(api, current, freed);
+  return true;
+}
+
+// At the end of every allocation on the slow path. Where frees wait, every call has more to do than the fast path does.
 void BlockPools::open_fast_path(ContextPool &pool, const DevicePoolState &state) noexcept {
   const Context &context = *pool.context;
-  if (!pool.has_fast_path() || pool.serves(context.handle) || journal_.logging() || synchronous_free_) {
+  if (!pool.has_fast_path() || pool.serves(context.handle) || synchronous_free_ || no_fast_path_) {
     return;
   }
-  context_pools_.note_use();
+  context_pools_.note_use(journal_.logging());
   pool.open_to_hits(context.handle,
                     [&] { return context.may_be_hit() && state.preallocation.load() == DevicePoolState::done; });
 }

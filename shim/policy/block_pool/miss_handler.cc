@@ -18,7 +18,6 @@ constexpr std::uint64_t kSlabGranule = ContextPool::kFirstSlabBytes;
 constexpr std::uint64_t kLeastOfOneSize = 32U << 20U;
 
 constexpr std::uint64_t kGaveLatelyNs = 10'000'000;
-constexpr std::uint64_t kPartsOfFree = 4;
 
 constexpr std::uint64_t whole_slab(std::uint64_t bytes) {
   return (bytes + kSlabGranule - 1) / kSlabGranule * kSlabGranule;
@@ -42,6 +41,12 @@ MissHandler::MissHandler(BlockPools &pools, const Request &request, const Contex
       account_(pools.ledger_.account(where.device)),
       memory_(pools, request.api, where.context),
       reason_(account_.limit() == UINT64_MAX ? events::Reason::device : events::Reason::limit) {}
+
+MissHandler::~MissHandler() {
+  for (const pool::Slab &part : parts_) {
+    shrink(part);
+  }
+}
 
 void MissHandler::remember(const Quarantine::Cleaned &cleaned) {
   look_error_ = cleaned.error;  // a later look may have succeeded
@@ -146,7 +151,7 @@ std::optional<pool::Slab> MissHandler::take(std::uint64_t from_bytes, std::uint6
     pool::Slab slab{};
     const bool in_between = bytes < from_bytes && bytes > minimum_bytes;
     const auto effort = in_between ? ledger::Effort::kImmediate : most;
-    switch (pools_.take_slab(bytes, "grow", where_, state_, effort, slab, grow_error_)) {
+    switch (take_once(bytes, effort, slab)) {
       case BlockPools::Take::taken:
         if (slab.address % pool::kGranuleBytes == 0 || slab.bytes >= minimum_bytes + pool::kGranuleBytes) {
           return slab;
@@ -177,13 +182,30 @@ std::uint64_t MissHandler::room() noexcept {
   return state_.full.load(std::memory_order_relaxed) ? 0 : account_.available();
 }
 
-// Processes that race for the last bytes would each hold a part, and none would have enough.
 std::optional<pool::Slab> MissHandler::grow_by_part(std::uint64_t bytes, std::uint64_t most_bytes) noexcept {
-  if (bytes <= most_bytes || room() < bytes) {
-    return grow(bytes);
+  if (parts_.empty()) {
+    part_bytes_ = most_bytes;
+    const std::optional<pool::Slab> slab = grow(bytes);
+    part_bytes_ = 0;
+    return slab;
   }
-  const std::uint64_t shared = std::min(account_.group_available(), really_free().value_or(UINT64_MAX));
-  return grow(shared / kPartsOfFree >= bytes ? most_bytes : bytes);
+  const pool::Slab next = parts_.back();
+  parts_.pop_back();
+  return next;
+}
+
+BlockPools::Take MissHandler::take_once(std::uint64_t bytes, ledger::Effort effort, pool::Slab &slab) {
+  if (part_bytes_ == 0 || bytes <= part_bytes_) {
+    return pools_.take_slab(bytes, "grow", where_, state_, effort, slab, grow_error_);
+  }
+  const BlockPools::Take taken =
+      pools_.take_granules(bytes, part_bytes_, "grow", where_, state_, effort, parts_, grow_error_);
+  if (taken == BlockPools::Take::taken) {
+    std::reverse(parts_.begin(), parts_.end());
+    slab = parts_.back();
+    parts_.pop_back();
+  }
+  return taken;
 }
 
 std::optional<pool::Slab> MissHandler::grow(std::uint64_t minimum_bytes) noexcept {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "policy/block_pool/block_pools.h"
 #include "policy/block_pool/granule_memory.h"
@@ -14,6 +15,7 @@ class MissHandler final : public pool::Upstream {
  public:
   MissHandler(BlockPools &pools, const Request &request, const Contexts::Current &where, ContextPool &pool,
               BlockPools::DevicePoolState &state);
+  ~MissHandler() override;
 
   // The pool calls them in this order, each as often as it helps: clean blocks, then the driver, then waiting.
   bool collect() noexcept override;
@@ -39,6 +41,7 @@ class MissHandler final : public pool::Upstream {
   bool has_stretch();
   bool wait_for_clean();
   void remember(const Quarantine::Cleaned &cleaned);
+  BlockPools::Take take_once(std::uint64_t bytes, ledger::Effort effort, pool::Slab &slab);
   bool drain_briefly();
   std::uint64_t next_slab_bytes(std::uint64_t minimum_bytes);
   std::optional<pool::Slab> take(std::uint64_t from_bytes, std::uint64_t minimum_bytes,
@@ -54,6 +57,9 @@ class MissHandler final : public pool::Upstream {
   CUresult grow_error_ = CUDA_SUCCESS;
   CUresult look_error_ = CUDA_SUCCESS;  // of the latest look into the quarantine
   events::Reason reason_;
+  // While grow_by_part() grows, how large a handle is; and what it has got and not given out yet, the first one last.
+  std::uint64_t part_bytes_ = 0;
+  std::vector<pool::Slab> parts_;
   // The quarantine's counts before the latest look into the pool.
   std::uint64_t seen_retired_ = 0;
   std::uint64_t seen_cleaned_ = 0;

@@ -121,6 +121,15 @@ void Admission::record_oom(const char *api, std::uint64_t requested, int device,
   pools_.publish(device);
 }
 
+bool Admission::refuses_on_purpose(const Request &request, const Contexts::Current &where) {
+  if (!faults_.any() || where.error != CUDA_SUCCESS || request.invalid != CUDA_SUCCESS || request.requested == 0 ||
+      !faults_.refuses(request.requested, request.caller)) {
+    return false;
+  }
+  record_oom(request.api, request.requested, where.device, events::Reason::fault, where.context.get());
+  return true;
+}
+
 CUresult Admission::deny(const Request &request, const Contexts::Current &where, events::Reason reason) {
   if (request.invalid != CUDA_SUCCESS) {
     return request.invalid;
@@ -148,9 +157,9 @@ bool Admission::deferred_could_serve(const Request &request, int device) {
   return ours >= request.upper_bound || room_.within_reach(device) >= request.upper_bound - ours;
 }
 
-bool Admission::has_room(const Request &request, const Contexts::Current &where) {
+bool Admission::has_room(const Request &request, const Contexts::Current &where, Room::Patience patience) {
   return request.upper_bound <= ledger_.account(where.device).available() ||
-         room_.make_room({request.api, where.device, request.upper_bound}, Room::Patience::none);
+         room_.make_room({request.api, where.device, request.upper_bound}, patience);
 }
 
 // `returned` gets what mode async had returned to its pool before the last try.
@@ -308,8 +317,11 @@ CUresult Admission::obtain(AddressBook &book, const Request &request, const Cont
 }
 
 CUresult Admission::obtain_here(AddressBook &book, const Request &request, Act act, Undo undo, CUdeviceptr *key) {
-  return request.charged && limit_unknown() ? refuse_unknown(act, undo)
-                                            : obtain(book, request, current(), act, undo, key);
+  if (request.charged && limit_unknown()) {
+    return refuse_unknown(act, undo);
+  }
+  const Contexts::Current where = current();
+  return refuses_on_purpose(request, where) ? CUDA_ERROR_OUT_OF_MEMORY : obtain(book, request, where, act, undo, key);
 }
 
 CUresult Admission::enter_pooled(const StreamPools::PoolRef &pool, const Request &request,

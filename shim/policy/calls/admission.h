@@ -6,6 +6,7 @@
 
 #include "policy/calls/books.h"
 #include "policy/calls/room_maker.h"
+#include "policy/devices/faults.h"
 #include "policy/driver_pools/async_pools.h"
 
 namespace ration::policy {
@@ -13,7 +14,7 @@ namespace ration::policy {
 class Admission {
  public:
   Admission(Devices &devices, Contexts &contexts, ledger::Ledger &ledger, events::Journal &journal, Books &books,
-            BlockPools &pools, StreamPools &stream_pools, AsyncPools &async, RoomMaker &room)
+            BlockPools &pools, StreamPools &stream_pools, AsyncPools &async, RoomMaker &room, Faults &faults)
       : devices_(devices),
         contexts_(contexts),
         ledger_(ledger),
@@ -22,7 +23,8 @@ class Admission {
         pools_(pools),
         stream_pools_(stream_pools),
         async_(async),
-        room_(room) {}
+        room_(room),
+        faults_(faults) {}
 
   // The current context, and its device with its size known as far as the driver tells.
   Contexts::Current current();
@@ -32,8 +34,8 @@ class Admission {
   static CUresult refuse_unknown(Act act, Undo undo);
 
   void poll_pending(int device) noexcept { room_.poll_pending(device); }
-  // Whether the request's bound fits, if need be into what can be made free without a wait.
-  bool has_room(const Request &request, const Contexts::Current &where);
+  // Whether the request's bound fits, if need be into what can be made free: without a wait, or briefly waited for.
+  bool has_room(const Request &request, const Contexts::Current &where, Room::Patience patience = Room::Patience::none);
   // Reserves `request.upper_bound`, runs `act`, commits what it obtained. Denied: OUT_OF_MEMORY, and nothing is held.
   // The driver's own error goes back verbatim. `settling`, where what is committed may be more than is needed: gets a
   // transit, which the caller ends once that is released.
@@ -56,6 +58,9 @@ class Admission {
   // Runs `act`, which takes of the device's memory and is not charged. Where the driver has none left, what is free
   // elsewhere goes back to the device first.
   CUresult act_with_room(const Request &request, const Contexts::Current &where, Act act, Obtained &obtained);
+
+  // Whether a fault refuses the request; it is recorded then. Not where the driver would not have got as far as memory.
+  bool refuses_on_purpose(const Request &request, const Contexts::Current &where);
 
   CUresult deny(const Request &request, const Contexts::Current &where, events::Reason reason);
   // `sharing`: no memory was refused but a handle for other processes.
@@ -81,6 +86,7 @@ class Admission {
   StreamPools &stream_pools_;
   AsyncPools &async_;
   RoomMaker &room_;
+  Faults &faults_;
 };
 
 // cuMemFree_v2, the undo of everything that has an address.

@@ -36,7 +36,9 @@ CUresult ArrayMemory::create(Request request, const ArrayShape &shape, Act act, 
     }
     return result;
   };
-  return admission_.obtain(books_.arrays, request, where, act_and_ask, undo, handle);
+  return admission_.refuses_on_purpose(request, where)
+             ? CUDA_ERROR_OUT_OF_MEMORY
+             : admission_.obtain(books_.arrays, request, where, act_and_ask, undo, handle);
 }
 
 CUresult ArrayMemory::destroy(const char *api, std::uint64_t handle, DriverCall call) {

@@ -38,6 +38,7 @@ CUresult Books::enter(AddressBook &book, const Request &request, const Block &bl
                       via_of(request),
                       duration_ns};
   event.charged = block.charged;
+  event.stream = reinterpret_cast<std::uintptr_t>(request.stream);
   journal_.record(event);
   pools_.publish_changes(block.device);
   if (!book.announce(key)) {

@@ -18,8 +18,8 @@ bool is_gone(CUdevice device) {
 
 }  // namespace
 
-CUresult ContextLife::create(CUcontext *handle, CUdevice device, DriverCall call) {
-  return overhead_.make_context(devices_.ordinal_of(device), call, [&]() noexcept -> ContextRef {
+CUresult ContextLife::create(const char *api, CUcontext *handle, CUdevice device, DriverCall call) {
+  const auto note = [&]() noexcept -> ContextRef {
     try {
       ContextRef made = contexts_.note_created(*handle, devices_.ordinal_of(device));
       finish_unseen_ends();
@@ -27,7 +27,8 @@ CUresult ContextLife::create(CUcontext *handle, CUdevice device, DriverCall call
     } catch (...) {  // out of memory of the host: the context is noted when it is first seen current
       return nullptr;
     }
-  });
+  };
+  return overhead_.make_context(api, devices_.ordinal_of(device), Room::Patience::briefly, call, note);
 }
 
 CUresult ContextLife::retain_primary(CUcontext *handle, CUdevice device, DriverCall call) {
@@ -43,7 +44,7 @@ CUresult ContextLife::retain_primary(CUcontext *handle, CUdevice device, DriverC
     }
   };
   if (contexts_.primary_of(ordinal) == nullptr) {
-    return overhead_.make_context(ordinal, call, note);
+    return overhead_.make_context("cuDevicePrimaryCtxRetain", ordinal, Room::Patience::none, call, note);
   }
   const CUresult result = call();
   if (result == CUDA_SUCCESS) {
@@ -67,6 +68,25 @@ void ContextLife::end_begun_blocks(AddressBook &book, const char *api, const Con
       book.finish_end(batch[i].first);
     }
   }
+}
+
+// What launches have left there ends with the device's last context. Only the driver knows which one that is, and what
+// graphs hold of the device then: nothing.
+void ContextLife::end_graph_blocks(const char *api, int device) {
+  const StreamPools::PoolRef pool = stream_pools_.known_of_graphs(device);
+  if (pool == nullptr) {
+    return;
+  }
+  if (pool->graphs->live_bytes.load() != 0) {
+    const ContextRef &owner = pool->graphs->owner;
+    books_.blocks.begin_end_of(owner);  // before the question: what is left later is another context's
+    if (StreamPools::used_bytes(*pool) == 0) {
+      end_begun_blocks(books_.blocks, api, owner);
+    } else {
+      books_.blocks.cancel_end_of(owner);
+    }
+  }
+  stream_pools_.charge_missing(api, *pool);
 }
 
 CUresult ContextLife::end_known(const char *api, const ContextRef &context, DriverCall call,
@@ -97,6 +117,7 @@ void ContextLife::finish_end(const char *api, const ContextRef &context) {
   pools_.begin_end(context);
   end_begun_blocks(books_.blocks, api, context);
   end_begun_blocks(books_.arrays, api, context);
+  end_graph_blocks(api, context->device);
   pools_.finish_end(api, context);
   async_.forget(context);
   async_.collect(context->device);
@@ -168,7 +189,8 @@ bool ContextLife::device_of(CUgreenCtx green, CUdevice &device) {
 
 // The first one of a device takes memory, which goes with the primary context.
 CUresult ContextLife::create_green(CUgreenCtx *green, CUdevice device, DriverCall call) {
-  return overhead_.make_context(devices_.ordinal_of(device), call, [&] { return green_created(*green, device); });
+  return overhead_.make_context("cuGreenCtxCreate", devices_.ordinal_of(device), Room::Patience::briefly, call,
+                                [&] { return green_created(*green, device); });
 }
 
 ContextRef ContextLife::green_created(CUgreenCtx green, CUdevice device) noexcept try {

@@ -17,12 +17,14 @@ namespace ration::policy {
 class ContextLife {
  public:
   ContextLife(Devices &devices, Contexts &contexts, Books &books, BlockPools &pools, AsyncPools &async,
-              IpcImporter &imports, PendingFrees &pending, MappedMemory &mapped, Overhead &overhead, bool async_mode)
+              StreamPools &stream_pools, IpcImporter &imports, PendingFrees &pending, MappedMemory &mapped,
+              Overhead &overhead, bool async_mode)
       : devices_(devices),
         contexts_(contexts),
         books_(books),
         pools_(pools),
         async_(async),
+        stream_pools_(stream_pools),
         imports_(imports),
         pending_(pending),
         mapped_(mapped),
@@ -30,7 +32,7 @@ class ContextLife {
         async_mode_(async_mode) {}
 
   // Runs `call`, which creates a context of `device` and writes its handle.
-  CUresult create(CUcontext *handle, CUdevice device, DriverCall call);
+  CUresult create(const char *api, CUcontext *handle, CUdevice device, DriverCall call);
   void attached(CUcontext handle) { contexts_.add_reference(handle, +1); }
   // Runs `call`, which retains `device`'s primary context and writes its handle.
   CUresult retain_primary(CUcontext *handle, CUdevice device, DriverCall call);
@@ -54,6 +56,7 @@ class ContextLife {
   // Of contexts that the driver destroyed by calls that we did not see.
   void finish_unseen_ends() noexcept;
   void end_begun_blocks(AddressBook &book, const char *api, const ContextRef &context);
+  void end_graph_blocks(const char *api, int device);
   ContextRef green_created(CUgreenCtx green, CUdevice device) noexcept;  // the primary context
   bool device_of(CUgreenCtx green, CUdevice &device);  // false, and untouched: we did not see its creation
 
@@ -62,6 +65,7 @@ class ContextLife {
   Books &books_;
   BlockPools &pools_;
   AsyncPools &async_;
+  StreamPools &stream_pools_;
   IpcImporter &imports_;
   PendingFrees &pending_;
   MappedMemory &mapped_;

@@ -7,13 +7,23 @@
 namespace ration::policy {
 
 CUresult DeviceMemory::allocate_missed(const Request &request, Act act, CUdeviceptr *address) {
-  const CancellationOff uncancelled;
   const bool pooled = request.pooled && is_for_pools(request.upper_bound);
+  if (pooled && pools_.records_hits() && pools_.allocate_hit(request, books_.via_of(request), address)) {
+    return CUDA_SUCCESS;
+  }
+  return allocate_slow(request, pooled, act, address);
+}
+
+CUresult DeviceMemory::allocate_slow(const Request &request, bool pooled, Act act, CUdeviceptr *address) {
+  const CancellationOff uncancelled;
   imports_.poll();
   if (admission_.limit_unknown()) {
     return Admission::refuse_unknown(act, undo_free);
   }
   const Contexts::Current where = admission_.current();
+  if (admission_.refuses_on_purpose(request, where)) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
   if (pooled && where.error == CUDA_SUCCESS) {
     if (const StreamPools::PoolRef pool = async_.pool_on(where.device)) {
       return async_.allocate(request, where, pool, act, address);
@@ -55,6 +65,10 @@ CUresult DeviceMemory::allocate_managed(Request request, Act act, CUdeviceptr *a
   request.kind = events::Kind::managed;
   request.charged = options_.limit_managed;
   return admission_.obtain_here(books_.blocks, request, act, undo_free, address);
+}
+
+CUresult DeviceMemory::free_missed(const char *api, CUdeviceptr address, DriverCall call) {
+  return pools_.free_hit(api, address) ? CUDA_SUCCESS : free_slow(api, address, call);
 }
 
 CUresult DeviceMemory::free_slow(const char *api, CUdeviceptr address, DriverCall call) {

@@ -35,7 +35,7 @@ class DeviceMemory {
     return request.pooled && allocate_hit(request.upper_bound, address) ? CUDA_SUCCESS
                                                                         : allocate_missed(request, act, address);
   }
-  // Its two parts: the second is for a request that the first did not serve.
+  // Its two parts: the second is for a request that the first did not serve, and for every one with a log.
   bool allocate_hit(std::uint64_t bytes, CUdeviceptr *address) noexcept {
     return is_for_pools(bytes) && pools_.allocate_hit(bytes, address);
   }
@@ -43,12 +43,14 @@ class DeviceMemory {
   CUresult allocate_managed(Request request, Act act, CUdeviceptr *address);
   // A block that is none of ours is the driver's to answer.
   CUresult free(const char *api, CUdeviceptr address, DriverCall call) {
-    return pools_.free_hit(address) ? CUDA_SUCCESS : free_slow(api, address, call);
+    return pools_.free_hit(address) ? CUDA_SUCCESS : free_missed(api, address, call);
   }
 
  private:
   bool is_for_pools(std::uint64_t bytes) const { return !options_.large_direct || bytes < kLargeBytes; }
   CUresult allocate_direct(const Request &request, const Contexts::Current &where, Act act, CUdeviceptr *address);
+  CUresult allocate_slow(const Request &request, bool pooled, Act act, CUdeviceptr *address);
+  CUresult free_missed(const char *api, CUdeviceptr address, DriverCall call);
   CUresult free_slow(const char *api, CUdeviceptr address, DriverCall call);
 
   const Options options_;

@@ -3,7 +3,8 @@
 //
 // A driver of 2026 takes nothing when it instantiates a graph: the first launch or upload takes what the graph has at
 // once, from memory that all graphs of the device share and that only a trim gives back (an H100, driver 580; decision
-// 165). Another driver may take it at the instantiation, which is assumed until it is seen to take nothing there.
+// 165). Another driver may take it at the instantiation, which is assumed until it is seen to take nothing there: by a
+// small graph of ours, if the program's first one would not fit.
 #pragma once
 
 #include <atomic>
@@ -34,8 +35,8 @@ class GraphMemory {
   // Whether any executable graph that allocates exists; else launches need not come here.
   bool holds_any() const { return count_.load(std::memory_order_relaxed) != 0; }
 
-  // `uploads`: the call takes the memory, too.
-  CUresult instantiate(const char *api, CUgraph graph, bool uploads, CUgraphExec *exec, DriverCall call);
+  // `flags`: of the call, by which it may take the memory, too.
+  CUresult instantiate(const char *api, CUgraph graph, std::uint64_t flags, CUgraphExec *exec, DriverCall call);
   enum class Run : unsigned char { launch, upload };
   CUresult run(Run kind, const char *api, CUgraphExec exec, CUstream stream, DriverCall call);
   CUresult update(CUgraphExec exec, CUgraph graph, DriverCall call);
@@ -48,20 +49,16 @@ class GraphMemory {
   struct Part {
     GraphNeed need;
     StreamPools::PoolRef pool;                           // nullptr: the driver tells no figure; charged to the end
-    std::uint64_t left_bytes = 0;                        // of blocks that a launch leaves
+    std::uint64_t left_bytes = 0;                        // of blocks that a launch leaves, in whole granules
     std::atomic<std::uint64_t> enough{UINT64_MAX};       // that the pool held at a run; the graph needs no more
     std::atomic<std::uint64_t> losses_seen{UINT64_MAX};  // by the latest run that its memory was reserved for
-
-    // What others have left in the pool. `launches`: this graph's blocks are counted, too.
-    std::uint64_t live_of_others(bool launches) const {
-      return pool->graphs->live_bytes.load() - (launches ? left_bytes : 0);
-    }
   };
   // An executable graph that allocates.
   struct Exec {
     std::uint64_t number = 0;
     std::vector<std::unique_ptr<Part>> parts;  // one for each device
     GraphNeeds needs;
+    bool frees_at_launch = false;  // what its launch before has left
   };
   using ExecRef = std::shared_ptr<Exec>;
   using Execs = std::map<CUgraphExec, ExecRef>;
@@ -74,23 +71,37 @@ class GraphMemory {
   // A launch that nothing is reserved for: its graph has all that it needs.
   class Relying;
 
-  ExecRef describe(GraphNeeds needs);
+  ExecRef describe(GraphNeeds needs, bool frees_at_launch);
   ExecRef find(CUgraphExec exec);
   void enter(Execs::node_type node) noexcept;
   CUresult instantiate_as(const Call &of, Exec &exec, bool uploads, DriverCall call);
+  // Whether this driver is known to take nothing at the instantiation. Asks it where the graph would not fit.
+  bool takes_at_run(const char *api, const Exec &exec);
+  void probe(const char *api, Part &part);
   CUresult run(const Call &of, Exec &exec, DriverCall call);
   // Around a launch, that leaves blocks and frees some of other graphs. What it leaves counts as live from the
   // beginning.
   void begin_launch(const Exec &exec) noexcept;
   void end_launch(const char *api, const Exec &exec, bool success);
-  void learn(Exec &exec, std::uint64_t before) noexcept;
+  // `bytes`: that were instantiated where the pool had `before`.
+  void learn(const StreamPools::Pool &pool, std::uint64_t bytes, std::uint64_t before) noexcept;
   std::uint64_t bound_of(const Part &part);
+  std::uint64_t live_of(const Exec &exec, const Part &part);  // blocks that an earlier launch of it has left
+  // Of its pool, what it cannot have. `launches`: what it will leave counts there already.
+  std::uint64_t kept_by_others(const Exec &exec, const Part &part, const StreamPools::Call &call, bool launches);
+  // By what the pool, which has `held`, must grow for it.
+  std::uint64_t lacking(const Part &part, std::uint64_t kept, std::uint64_t held);
+  bool fits(const Part &part, std::uint64_t bound);
+  // A launch that the driver refuses whatever the memory: its blocks are there already, or those that it frees are not.
+  bool is_wrong(const Exec &exec);
   // The driver's call, with what the parts from `next` on take reserved.
   CUresult take(const Call &of, Exec &exec, std::size_t next, DriverCall call);
-  CUresult take_part(const Call &of, Part &part, DriverCall rest);
+  CUresult take_part(const Call &of, const Exec &exec, Part &part, DriverCall rest);
   // Takes the memory by an upload, with what is idle in the pool counted as the graph's. nullopt: it does not fit so.
-  std::optional<CUresult> take_shared(const Call &of, Part &part, std::uint64_t bound, DriverCall rest);
-  std::optional<CUresult> take_sharing(const Call &of, Part &part, std::uint64_t bound, DriverCall rest);
+  std::optional<CUresult> take_shared(const Call &of, const Exec &exec, Part &part, std::uint64_t bound,
+                                      DriverCall rest);
+  std::optional<CUresult> take_sharing(const Call &of, const Exec &exec, Part &part, std::uint64_t bound,
+                                       DriverCall rest);
   // The call, which may let the pool grow by what is reserved for it.
   CUresult grow(StreamPools::Pool &pool, std::uint64_t bound, DriverCall rest);
   bool must_fail(const StreamPools::Pool &pool, std::uint64_t bound);

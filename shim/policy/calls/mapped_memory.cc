@@ -37,6 +37,9 @@ CUresult MappedMemory::create(Request request, const CUmemLocation &location, Ac
   }
   const int device = request.charged && devices_.find(location.id) != nullptr ? location.id : 0;
   const Contexts::Current where{books_.no_context, device, CUDA_SUCCESS};
+  if (request.charged && admission_.refuses_on_purpose(request, where)) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
   Obtained obtained;
   const CUresult result = request.charged ? admission_.admit(request, where, act, undo, obtained) : act(obtained);
   if (result != CUDA_SUCCESS) {

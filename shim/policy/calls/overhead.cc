@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/wait.h"
+#include "policy/contexts/any_context.h"
 #include "policy/contexts/captures.h"
 
 namespace ration::policy {
@@ -64,6 +65,7 @@ Overhead::Span::~Span() {
 OverheadKind Overhead::kind_of(Part part) {
   switch (part) {
     case Part::context:
+    case Part::bound:
       return OverheadKind::context;
     case Part::limit:
       return OverheadKind::limit;
@@ -73,41 +75,24 @@ OverheadKind Overhead::kind_of(Part part) {
 }
 
 std::optional<Contexts::Current> Overhead::where() noexcept try {
-  if (!measures_) {
-    return std::nullopt;
-  }
   Contexts::Current here = contexts_.current();
   return here.error == CUDA_SUCCESS && here.context->handle != nullptr ? std::optional(std::move(here)) : std::nullopt;
 } catch (...) {  // out of memory of the host
   return std::nullopt;
 }
 
-// As the driver says in a context of the device: the current one, or any other.
 std::optional<std::uint64_t> Overhead::used_on(int device) {
-  const auto ask = []() -> std::optional<std::uint64_t> {
-    std::size_t free_bytes = 0;
-    std::size_t total = 0;
-    return real.cuMemGetInfo_v2(&free_bytes, &total) == CUDA_SUCCESS
-               ? std::optional(total - std::min(free_bytes, total))
-               : std::nullopt;
-  };
-  if (!real.cuMemGetInfo_v2.present()) {
-    return std::nullopt;
-  }
-  if (const std::optional<Contexts::Current> here = where(); here && here->device == device) {
-    return ask();
-  }
-  for (const ContextRef &context : contexts_.live()) {
-    if (context->device != device) {
-      continue;
-    }
-    if (const Pin pin(*context); pin) {
-      if (const CurrentFor current(context->handle); current) {
-        return ask();
+  std::optional<std::uint64_t> used;
+  if (real.cuMemGetInfo_v2.present()) {
+    ask_in_context_of(contexts_, device, [&] {
+      std::size_t free_bytes = 0;
+      std::size_t total = 0;
+      if (real.cuMemGetInfo_v2(&free_bytes, &total) == CUDA_SUCCESS) {
+        used = total - std::min(free_bytes, total);
       }
-    }
+    });
   }
-  return std::nullopt;
+  return used;
 }
 
 std::uint64_t Overhead::sum_of(int device) const {
@@ -162,6 +147,13 @@ std::optional<Overhead::Reading> Overhead::read(int device) noexcept try {
   return std::nullopt;
 }
 
+void Overhead::change(int device, Part part, std::int64_t bytes) {
+  if (part == Part::bound) {
+    states_[device].bounds += static_cast<std::uint64_t>(bytes);
+  }
+  change(device, kind_of(part), bytes);
+}
+
 void Overhead::change(int device, OverheadKind kind, std::int64_t bytes) {
   State &state = states_[device];
   std::uint64_t &held = state.bytes[static_cast<std::size_t>(kind)];
@@ -175,7 +167,10 @@ void Overhead::change(int device, OverheadKind kind, std::int64_t bytes) {
   } else if (charge_ && bytes < 0) {
     ledger_.account(device).release(static_cast<std::uint64_t>(-bytes));
   }
-  journal_.count_overhead(device, state.bytes);
+  std::array<std::uint64_t, events::kOverheadKinds> told = state.bytes;
+  std::uint64_t &contexts = told[static_cast<std::size_t>(OverheadKind::context)];
+  contexts -= std::min(contexts, state.bounds);
+  journal_.count_overhead(device, told);
 }
 
 // What the process holds beyond the books and what was measured: of launches and streams, or of a call that could not
@@ -190,7 +185,7 @@ void Overhead::settle_rest(int device, const Reading &now) {
   change(device, OverheadKind::other, std::max<std::int64_t>(*now.beyond[kProcess] - measured, 0) - had);
 }
 
-std::int64_t Overhead::taken(const Measure &measure, const Reading &now) {
+std::optional<std::int64_t> Overhead::taken(const Measure &measure, const Reading &now) {
   State &state = states_[measure.owner.device];
   for (int source = 0; state.base && source < kSources; ++source) {
     const std::optional<std::int64_t> &before = state.base->beyond[static_cast<std::size_t>(source)];
@@ -208,39 +203,63 @@ std::int64_t Overhead::taken(const Measure &measure, const Reading &now) {
                : static_cast<std::int64_t>(
                      std::min(static_cast<std::uint64_t>(bytes), std::min<std::uint64_t>(measure.most, INT64_MAX)));
   }
-  // All that is on the device and not ours: the strictest reading.
-  if (measure.first && charge_ && now.beyond[kDriver]) {
-    return std::max<std::int64_t>(*now.beyond[kDriver] - static_cast<std::int64_t>(sum_of(measure.owner.device)), 0);
-  }
-  return 0;
+  return std::nullopt;
 }
 
-void Overhead::finish(const Measure &measure) noexcept try {
+// All that is on the device and not ours: the strictest reading.
+std::int64_t Overhead::bound_of(const Measure &measure, const std::optional<Reading> &now) {
+  if (!charge_ || !now || !now->beyond[kDriver]) {
+    return 0;
+  }
+  return std::max<std::int64_t>(*now->beyond[kDriver] - static_cast<std::int64_t>(sum_of(measure.owner.device)), 0);
+}
+
+void Overhead::finish(const char *api, const Measure &measure) noexcept try {
   const Owner &owner = measure.owner;
   const std::optional<Reading> now = read(owner.device);
-  Guard guard(mutex_);
-  std::uint64_t &held = owners_[owner];
-  if (!now) {
-    return;
+  enter(measure, now);
+  if (charge_) {
+    room_.return_excess(api, owner.device);
   }
-  const std::int64_t bytes = std::max(taken(measure, *now), -static_cast<std::int64_t>(held));
-  held = static_cast<std::uint64_t>(static_cast<std::int64_t>(held) + bytes);
-  if (bytes != 0) {
-    change(owner.device, kind_of(owner.part), bytes);
-  }
-  settle_rest(owner.device, *now);
 } catch (...) {  // out of memory of the host
 }
 
-CUresult Overhead::load_module(CUmodule *module, DriverCall call) {
-  const std::optional<Contexts::Current> here = module != nullptr ? where() : std::nullopt;
+void Overhead::enter(const Measure &measure, const std::optional<Reading> &now) {
+  Owner owner = measure.owner;
+  Guard guard(mutex_);
+  const std::optional<std::int64_t> measured = now ? taken(measure, *now) : std::nullopt;
+  const bool is_bound = !measured && measure.first;
+  if (is_bound) {
+    owner.part = Part::bound;
+    journal_.count_unmeasured(owner.device);
+  }
+  std::uint64_t &held = owners_[owner];
+  const std::int64_t bytes =
+      std::max(is_bound ? bound_of(measure, now) : measured.value_or(0), -static_cast<std::int64_t>(held));
+  held = static_cast<std::uint64_t>(static_cast<std::int64_t>(held) + bytes);
+  if (bytes != 0) {
+    change(owner.device, owner.part, bytes);
+  }
+  if (now) {
+    settle_rest(owner.device, *now);
+  }
+}
+
+CUresult Overhead::run(const char *api, std::uint64_t bytes, DriverCall call) {
+  const CUresult result = call();
+  const std::optional<Contexts::Current> here = result == CUDA_ERROR_OUT_OF_MEMORY ? where() : std::nullopt;
+  return here ? room_.try_again(api, here->device, bytes, Room::Patience::briefly, call) : result;
+}
+
+CUresult Overhead::load_module(const char *api, CUmodule *module, DriverCall call) {
+  const std::optional<Contexts::Current> here = measures_ && module != nullptr ? where() : std::nullopt;
   if (!here) {
-    return call();
+    return run(api, 0, call);
   }
   const Span span(*this, here->device);
-  const CUresult result = call();
+  const CUresult result = run(api, 0, call);
   if (result == CUDA_SUCCESS) {
-    finish({{here->device, here->context->number, Part::module, number(*module)}});
+    finish(api, {{here->device, here->context->number, Part::module, number(*module)}});
   }
   return result;
 }
@@ -250,64 +269,71 @@ bool Overhead::is_owner(const Owner &owner) {
   return owners_.count(owner) != 0;
 }
 
-CUresult Overhead::use_library(CUlibrary library, DriverCall call) {
-  const std::optional<Contexts::Current> here = where();
+CUresult Overhead::use_library(const char *api, CUlibrary library, DriverCall call) {
+  const std::optional<Contexts::Current> here = measures_ ? where() : std::nullopt;
   if (!here) {
-    return call();
+    return run(api, 0, call);
   }
   const Owner owner{here->device, here->context->number, Part::library, number(library)};
   if (is_owner(owner)) {
     return call();
   }
   const Span span(*this, here->device);
-  const CUresult result = call();
+  const CUresult result = run(api, 0, call);
   if (result == CUDA_SUCCESS) {
-    finish({owner});
+    finish(api, {owner});
   }
   return result;
 }
 
 // A driver that does not say whose kernel it is takes the memory unseen.
-CUresult Overhead::use_kernel(CUkernel kernel, DriverCall call) {
+CUresult Overhead::use_kernel(const char *api, CUkernel kernel, DriverCall call) {
   CUlibrary library = nullptr;
   return measures_ && real.cuKernelGetLibrary.present() && real.cuKernelGetLibrary(&library, kernel) == CUDA_SUCCESS
-             ? use_library(library, call)
-             : call();
+             ? use_library(api, library, call)
+             : run(api, 0, call);
 }
 
 CUresult Overhead::set_limit(CUlimit limit, std::size_t value, DriverCall call) {
-  const std::optional<Contexts::Current> here = where();
+  constexpr const char *kApi = "cuCtxSetLimit";
+  const std::optional<Contexts::Current> here = measures_ ? where() : std::nullopt;
   const Device *device = here ? devices_.find(here->device) : nullptr;
   if (device == nullptr) {
-    return call();
+    return run(kApi, 0, call);
   }
+  const std::uint64_t most = most_of(limit, value, device->handle);
   const Span span(*this, here->device);
-  const CUresult result = call();
+  const CUresult result = run(kApi, most != UINT64_MAX ? most : 0, call);
   if (result == CUDA_SUCCESS) {
     Measure measure{{here->device, here->context->number, Part::limit, static_cast<std::uintptr_t>(limit)}};
-    measure.most = most_of(limit, value, device->handle);
+    measure.most = most;
     measure.gives = true;
-    finish(measure);
+    finish(kApi, measure);
   }
   return result;
 }
 
-CUresult Overhead::make_context(int device, DriverCall call, FunctionRef<ContextRef()> note) {
-  if (!measures_) {
+CUresult Overhead::make_context(const char *api, int device, Room::Patience patience, DriverCall call,
+                                FunctionRef<ContextRef()> note) {
+  const auto make = [&] {
     const CUresult result = call();
+    return result == CUDA_ERROR_OUT_OF_MEMORY && device >= 0 ? room_.try_again(api, device, 0, patience, call) : result;
+  };
+  if (!measures_) {
+    const CUresult result = make();
     if (result == CUDA_SUCCESS) {
       (void)note();
     }
     return result;
   }
   const Span span(*this, device);
-  const CUresult result = call();
+  const CUresult result = make();
   const ContextRef made = result == CUDA_SUCCESS ? note() : nullptr;
   if (made != nullptr) {
     Measure measure{{device, made->number, Part::context, 0}};
     measure.most = kMostOfContext;
     measure.first = true;
-    finish(measure);
+    finish(api, measure);
   }
   return result;
 }
@@ -330,7 +356,7 @@ Overhead::Entries Overhead::take_out(const Which &which) {
 void Overhead::end(const Entries &entries) {
   Guard guard(mutex_);
   for (const auto &[owner, bytes] : entries) {
-    change(owner.device, kind_of(owner.part), -static_cast<std::int64_t>(bytes));
+    change(owner.device, owner.part, -static_cast<std::int64_t>(bytes));
     State &state = states_[owner.device];
     for (int source = 0; state.base && source < kSources; ++source) {
       if (std::optional<std::int64_t> &beyond = state.base->beyond[static_cast<std::size_t>(source)]) {

@@ -19,6 +19,7 @@
 #include "base/function_ref.h"
 #include "base/lock.h"
 #include "events/journal.h"
+#include "policy/calls/room_for_driver.h"
 #include "policy/contexts/contexts.h"
 #include "policy/devices/process_figures.h"
 #include "policy/devices/request.h"
@@ -28,33 +29,37 @@ namespace ration::policy {
 class Overhead {
  public:
   Overhead(Devices &devices, Contexts &contexts, ledger::Ledger &ledger, events::Journal &journal,
-           ProcessFigures &figures, bool charge)
+           ProcessFigures &figures, RoomForDriver &room, bool charge)
       : devices_(devices),
         contexts_(contexts),
         ledger_(ledger),
         journal_(journal),
         figures_(figures),
+        room_(room),
         charge_(charge),
         measures_(charge || journal.is_read()) {}
 
-  // Each runs `call`, whose answer is the result. A failure of ours leaves its bytes uncounted.
-  CUresult load_module(CUmodule *module, DriverCall call);
+  // Each runs `call`, whose answer is the result, with room for it. A failure of ours leaves its bytes uncounted.
+  CUresult load_module(const char *api, CUmodule *module, DriverCall call);
   CUresult unload_module(CUmodule module, DriverCall call) { return unload(Part::module, number(module), call); }
   // What may be a library's first use in the current context, which is when its variables are made.
-  CUresult use_library(CUlibrary library, DriverCall call);
-  CUresult use_kernel(CUkernel kernel, DriverCall call);
+  CUresult use_library(const char *api, CUlibrary library, DriverCall call);
+  CUresult use_kernel(const char *api, CUkernel kernel, DriverCall call);
   CUresult unload_library(CUlibrary library, DriverCall call) { return unload(Part::library, number(library), call); }
   CUresult set_limit(CUlimit limit, std::size_t value, DriverCall call);
 
-  // Runs `call`, which may make a context of the device; `note` is called after a success and names it.
-  CUresult make_context(int device, DriverCall call, FunctionRef<ContextRef()> note);
+  // Runs `call`, which may make a context of the device; `note` is called after a success and names it. `patience` as
+  // Room's.
+  CUresult make_context(const char *api, int device, Room::Patience patience, DriverCall call,
+                        FunctionRef<ContextRef()> note);
   // With all that was taken for it.
   void context_ended(const Context &context) noexcept;
   // Takes what launches have taken since from NVML's figure, where it decides what is left of the limit.
   void correct(int device) noexcept;
 
  private:
-  enum class Part { context, limit, module, library };
+  // bound: of a context that could not be measured; charged as a context, and not told.
+  enum class Part { context, bound, limit, module, library };
   struct Owner {
     int device;
     unsigned context;  // its number
@@ -75,6 +80,7 @@ class Overhead {
     std::atomic<int> measuring{0};  // calls
     std::optional<Reading> base;    // of those
     std::array<std::uint64_t, events::kOverheadKinds> bytes{};
+    std::uint64_t bounds = 0;  // of them, of contexts
   };
   // A measured call.
   class Span {
@@ -101,13 +107,17 @@ class Overhead {
     return reinterpret_cast<std::uintptr_t>(handle);
   }
   static events::OverheadKind kind_of(Part part);
-  // The current context, where there is one to measure in.
+  // The current context, where there is one.
   std::optional<Contexts::Current> where() noexcept;
+  CUresult run(const char *api, std::uint64_t bytes, DriverCall call);
   std::optional<std::uint64_t> used_on(int device);
   std::optional<Reading> read(int device) noexcept;
   Reading beyond_books(int device, const ProcessFigure &figure, std::optional<std::uint64_t> used) REQUIRES(mutex_);
-  void finish(const Measure &measure) noexcept;
-  std::int64_t taken(const Measure &measure, const Reading &now) REQUIRES(mutex_);
+  void finish(const char *api, const Measure &measure) noexcept;
+  void enter(const Measure &measure, const std::optional<Reading> &now);
+  std::optional<std::int64_t> taken(const Measure &measure, const Reading &now) REQUIRES(mutex_);
+  std::int64_t bound_of(const Measure &measure, const std::optional<Reading> &now) REQUIRES(mutex_);
+  void change(int device, Part part, std::int64_t bytes) REQUIRES(mutex_);
   void change(int device, events::OverheadKind kind, std::int64_t bytes) REQUIRES(mutex_);
   void settle_rest(int device, const Reading &now) REQUIRES(mutex_);
   std::uint64_t sum_of(int device) const REQUIRES(mutex_);
@@ -123,6 +133,7 @@ class Overhead {
   ledger::Ledger &ledger_;
   events::Journal &journal_;
   ProcessFigures &figures_;
+  RoomForDriver &room_;
   const bool charge_;
   const bool measures_;  // else no one would see the figures
   RankedMutex mutex_{Rank::kOverhead};

@@ -52,7 +52,8 @@ std::uint64_t Queries::free_on(const char *api, const Device &device, std::uint6
   const std::uint64_t obtainable =
       std::min(really_free + std::min(all.of_others, UINT64_MAX - really_free), all.within_limits);
   const std::uint64_t total = device.total.load(std::memory_order_relaxed);
-  return std::min(pools_.free_bytes(device.ordinal) + async_pools_.free_bytes(device.ordinal) + obtainable,
+  const std::uint64_t held = pools_.free_bytes(device.ordinal) + async_pools_.free_bytes(device.ordinal);
+  return std::min(held - std::min(held, ledger_.account(device.ordinal).excess()) + obtainable,
                   shown.value_or(total == 0 ? device.limit.load(std::memory_order_relaxed) : total));
 }
 

@@ -30,6 +30,7 @@ CUresult StreamMemory::allocate(Request request, CUmemoryPool handle, CUstream s
   const auto undo = [stream](CUdeviceptr obtained) {
     return real.cuMemFreeAsync.present() ? real.cuMemFreeAsync(obtained, stream) : CUDA_ERROR_NOT_FOUND;
   };
+  request.stream = stream;
   if (admission_.limit_unknown()) {
     return Admission::refuse_unknown(act, undo);
   }
@@ -51,6 +52,9 @@ CUresult StreamMemory::allocate(Request request, CUmemoryPool handle, CUstream s
   devices_.learn_total(where.device);
   request.kind = events::Kind::pool;
   const StreamPools::PoolRef pool = find_pool(handle, where.device);
+  if ((pool == nullptr || pool->device >= 0) && admission_.refuses_on_purpose(request, where)) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
   if (pool == nullptr) {  // block by block, then, as if nothing were retained
     return admission_.obtain(books_.blocks, request, where, act, undo, address);
   }

@@ -1,6 +1,6 @@
 #include "policy/contexts/captures.h"
 
-#include <signal.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/held.h"
+#include "base/thread_number.h"
 #include "base/wait.h"
 
 namespace ration::policy {
@@ -16,7 +17,7 @@ namespace {
 using driver::real;
 
 bool thread_is_gone(int thread) {
-  return tgkill(getpid(), thread, 0) != 0 && errno == ESRCH;
+  return syscall(SYS_tgkill, getpid(), thread, 0) != 0 && errno == ESRCH;
 }
 
 // If the driver does not say, it captures.
@@ -92,7 +93,7 @@ void Captures::finish_begin(CUstream stream, CUresult result, const ContextRef &
   }
   std::list<Capture> begun;
   try {
-    begun.push_back({stream, context, gettid(), 0});
+    begun.push_back({stream, context, thread_number(), 0});
   } catch (...) {  // no memory of the host
     {
       Guard guard(mutex_);
@@ -124,7 +125,7 @@ void Captures::end_beginning_for(void *captures) noexcept {
 }
 
 std::uint64_t Captures::number_of(CUstream stream, const ContextRef &context) {
-  const Capture meant{stream, context, gettid(), 0};
+  const Capture meant{stream, context, thread_number(), 0};
   Guard guard(mutex_);
   const auto found =
       std::find_if(captures_.begin(), captures_.end(), [&](const Capture &capture) { return same(capture, meant); });
@@ -177,7 +178,7 @@ bool Captures::may_still_run(const Capture &capture) {
   if (capture.stream != CU_STREAM_PER_THREAD) {
     return asks_as_running(capture.stream);
   }
-  if (capture.thread != gettid()) {
+  if (capture.thread != thread_number()) {
     return !thread_is_gone(capture.thread);
   }
   const CurrentFor current(capture.context->handle);
@@ -270,7 +271,7 @@ bool Captures::running() {
 }
 
 bool Captures::run_elsewhere_only() {
-  const int self = gettid();
+  const int self = thread_number();
   Guard guard(mutex_);
   return !lost_one_ && !captures_.empty() &&
          std::none_of(captures_.begin(), captures_.end(),

@@ -19,6 +19,7 @@ struct Request {
   events::Kind kind = events::Kind::device;
   bool exact = true;                // `upper_bound` is what the driver takes
   bool charged = true;              // counts against the limit; else it is recorded only
+  CUstream stream = nullptr;        // that a stream-ordered call means; null: of no such call
   CUresult invalid = CUDA_SUCCESS;  // what the driver answers whatever memory there is; CUDA_SUCCESS: not known
 };
 

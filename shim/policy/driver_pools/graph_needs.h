@@ -1,5 +1,5 @@
-// What a graph takes of each device at the most while it runs: its blocks, one in the place of another that is freed
-// before it as the graph's dependencies order them.
+// What a graph takes of each device at the most while it runs: its blocks and those of the graphs in it, one in the
+// place of another that is freed before it as the dependencies order them.
 // Layer: policy/driver_pools. Threads: as the graph (the driver's rule: one at a time).
 #pragma once
 

@@ -35,16 +35,6 @@ std::uint64_t attribute(const StreamPools::Pool &pool, CUmemPool_attribute which
   return known ? value : 0;
 }
 
-std::uint64_t relied_by(const StreamPools::Call &call) {
-  return call.shares ? call.growth - std::min(call.growth, call.charged) : 0;
-}
-
-// In the place of a handle, of which the pool of a device's graphs has none.
-constexpr char kGraphTags[ledger::kMaxDevices] = {};
-CUmemoryPool graph_tag(int device) {
-  return reinterpret_cast<CUmemoryPool>(const_cast<char *>(&kGraphTags[device]));
-}
-
 }  // namespace
 
 bool StreamPools::can_tell() {
@@ -96,17 +86,6 @@ StreamPools::PoolRef StreamPools::add_pool(std::shared_ptr<Pool> made) {
     ledger_.account(made->device).charge(reserved);
   }
   return entry->second;
-}
-
-bool StreamPools::can_tell_of_graphs() {
-  return real.cuDeviceGetGraphMemAttribute.present();
-}
-
-StreamPools::PoolRef StreamPools::of_graphs(int device, CUdevice handle) {
-  if (PoolRef pool = known(graph_tag(device))) {
-    return pool;
-  }
-  return add_pool(std::make_shared<Pool>(graph_tag(device), device, 0, std::make_unique<Graphs>(handle)));
 }
 
 std::uint64_t StreamPools::reserved_bytes(const Pool &pool) {
@@ -210,7 +189,7 @@ std::uint64_t StreamPools::upper_bound(const Pool &pool, std::uint64_t bytes) {
 StreamPools::Call StreamPools::start(Pool &pool, const Call &call) {
   pool.in_flight_ += call.growth;
   pool.to_cap_ += call.to_cap ? 1 : 0;
-  pool.relied_ += relied_by(call);
+  pool.relied_ += call.relied();
   pool.charged_ += call.charged;
   charged_[pool.device] += call.charged;
   called_[pool.device] += call.charged;
@@ -243,33 +222,6 @@ std::optional<StreamPools::Call> StreamPools::reserve(Pool &pool, std::uint64_t 
   return call;
 }
 
-StreamPools::Call StreamPools::share(Pool &pool, std::uint64_t bound) {
-  Guard guard(mutex_);
-  return start(pool, {0, bound, false, true});
-}
-
-std::uint64_t StreamPools::idle_for(const Pool &pool, const Call &call, std::uint64_t live,
-                                    std::optional<std::uint64_t> held) {
-  Guard guard(mutex_);
-  const std::uint64_t bytes = held.value_or(pool.reserved_);
-  return bytes - std::min(bytes, live + pool.relied_ - relied_by(call));
-}
-
-bool StreamPools::extend(Pool &pool, Call &call, std::uint64_t bytes) {
-  Guard guard(mutex_);
-  if (bytes > 0 &&
-      ledger_.account(pool.device).reserve(bytes, ledger::Effort::kImmediate) != ledger::ReserveOutcome::granted) {
-    return false;
-  }
-  pool.relied_ -= relied_by(call);
-  call.charged += bytes;
-  pool.relied_ += relied_by(call);
-  pool.charged_ += bytes;
-  charged_[pool.device] += bytes;
-  called_[pool.device] += bytes;
-  return true;
-}
-
 std::optional<StreamPools::Call> StreamPools::reserve_to_cap(Pool &pool) {
   Guard guard(mutex_);
   ledger::Account &account = ledger_.account(pool.device);
@@ -296,7 +248,7 @@ std::uint64_t StreamPools::finish(Pool &pool, const Call &call, bool success) {
 std::uint64_t StreamPools::end(Pool &pool, const Call &call, bool success) {
   pool.in_flight_ -= call.growth;
   pool.to_cap_ -= call.to_cap ? 1 : 0;
-  pool.relied_ -= relied_by(call);
+  pool.relied_ -= call.relied();
   called_[pool.device] -= call.charged;
   if (success) {
     pool.completed_ += call.growth;
@@ -412,7 +364,7 @@ void StreamPools::block_begun(Pool &pool) noexcept {
 bool StreamPools::block_ended(Pool &pool, std::uint64_t bytes) noexcept {
   Guard guard(mutex_);
   if (pool.graphs != nullptr) {
-    pool.graphs->live_bytes.fetch_sub(bytes);
+    pool.graphs->live_bytes.fetch_sub(whole_granules(bytes));
   }
   pool.live_ -= pool.live_ > 0 ? 1 : 0;
   return orphan(pool);
@@ -450,28 +402,6 @@ bool StreamPools::trim(const char *api, int device, const Pool *kept) noexcept t
   return account.charged() < before;
 } catch (...) {  // no memory of the host to list them
   return false;
-}
-
-// A launch counts itself before it looks.
-CUresult StreamPools::trim_graphs(Graphs &graphs) {
-  graphs.losses.fetch_add(1);
-  if (graphs.relying.load() != 0) {
-    graphs.owed.store(true);
-    if (graphs.relying.load() != 0 || !graphs.owed.exchange(false)) {  // else the last one has ended meanwhile
-      return CUDA_SUCCESS;
-    }
-  }
-  if (!real.cuDeviceGraphMemTrim.present()) {
-    return CUDA_ERROR_NOT_FOUND;
-  }
-  const RelaxedCapture relaxed;
-  return real.cuDeviceGraphMemTrim(graphs.device);
-}
-
-void StreamPools::end_relying(Graphs &graphs) {
-  if (graphs.relying.fetch_sub(1) == 1 && graphs.owed.exchange(false)) {
-    trim_graphs(graphs);
-  }
 }
 
 bool StreamPools::trim_by(const char *api, Pool &pool, std::uint64_t bytes) noexcept {

@@ -22,6 +22,7 @@
 #include "driver/functions.h"
 #include "events/journal.h"
 #include "ledger/ledger.h"
+#include "policy/contexts/contexts.h"
 
 namespace ration::policy {
 
@@ -37,7 +38,9 @@ class StreamPools {
     std::atomic<bool> owed{false};             // a trim for the last of these
     std::atomic<std::uint64_t> latest{0};      // the number of the graph that ran last, having relied on nothing
     std::atomic<CUstream> stream{nullptr};     // in which it ran
-    std::atomic<std::uint64_t> live_bytes{0};  // of blocks that launches have left
+    std::atomic<std::uint64_t> live_bytes{0};  // of blocks that launches have left, in whole granules
+    // Of these blocks, in the books: they end with the last context of the device, which a Context alone does not tell.
+    const ContextRef owner = std::make_shared<Context>();
   };
   struct Pool {
     Pool(CUmemoryPool its_handle, int its_device, std::uint64_t its_cap = 0, std::unique_ptr<Graphs> its_graphs = {})
@@ -67,6 +70,9 @@ class StreamPools {
     std::uint64_t growth = 0;   // by which it may let the pool grow
     bool to_cap = false;
     bool shares = false;
+
+    // Of what it may take, what it relies on: it is in the pool already.
+    std::uint64_t relied() const { return shares && growth > charged ? growth - charged : 0; }
   };
 
   StreamPools(ledger::Ledger &ledger, events::Journal &journal) : ledger_(ledger), journal_(journal) {}
@@ -88,7 +94,8 @@ class StreamPools {
   PoolRef known(CUmemoryPool handle);  // nullptr: no allocation came from it
   // What the graphs of a device share. Throws bad_alloc.
   PoolRef of_graphs(int device, CUdevice handle);
-  static bool can_tell_of_graphs();  // whether this driver reports what graphs reserve
+  PoolRef known_of_graphs(int device);  // nullptr: no graph of the device allocated
+  static bool can_tell_of_graphs();     // whether this driver reports what graphs reserve
   // What the pool reserves, as the driver says; 0: it does not.
   static std::uint64_t reserved_bytes(const Pool &pool);
   // A graph of this process may allocate: an allocation node was seen.
@@ -111,9 +118,9 @@ class StreamPools {
   // For a launch that may take `bound`, most of which is in the pool already: nothing is reserved for it yet, but no
   // other call's bound is released meanwhile.
   Call share(Pool &pool, std::uint64_t bound);
-  // What of `held` bytes, by default the driver's latest figure, is neither live nor relied on by other calls.
-  std::uint64_t idle_for(const Pool &pool, const Call &call, std::uint64_t live,
-                         std::optional<std::uint64_t> held = std::nullopt);
+  // What other calls rely on.
+  std::uint64_t relied_by_others(const Pool &pool, const Call &call);
+  std::uint64_t latest_figure(const Pool &pool);  // of the driver, of what the pool reserves
   // Reserves more for it. False: it does not fit.
   bool extend(Pool &pool, Call &call, std::uint64_t bytes);
   // All that is left, for a call that only the pool's cap keeps within the limit. nullopt: other memory is charged, so

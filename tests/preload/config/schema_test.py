@@ -40,8 +40,9 @@ VALUES = {
     "guarantee": (["1GiB", 0.1], [0, True]),
     "ipc": (["auto", "direct"], ["none"]),
     "log": (["/tmp/%n.jsonl"], ["", 3, True]),
+    "log_size": (["1GiB", 2097152], ["40%", True]),
     "stacks": (["none", "native", "python"], ["all"]),
-    "fail": (["cuMemAlloc@3"], ["", 3]),
+    "fail": (["nth=3", "every=10,above=1MiB;probability=0.5,seed=3", "library=libcudnn,after=30s"], ["", 3, "cuMemAlloc@3", "nth", "nth=3,", "size=3"]),
     "state_dir": (["/run/ration"], ["ration", "", 3, True]),
     "wait": ([0, "0", "500ms", "30s", "5m", "1h"], [30, "30", "-1s", "1.5s", "1 s", "s", "", True]),
 }

@@ -19,7 +19,7 @@ from harness import BUILD, GIB, MIB, clean_environment, expect, expect_that, mai
 OPTIONS = {option["key"]: option for option in tables.options()}
 # For each word in capitals among the values: examples that are accepted and that are refused.
 KINDS = {"SIZE": (["1GiB", "40%"], ["8Gib"]), "DEVICE=SIZE,...": (["0=1GiB"], ["0=x"]), "POWER": (["2MiB", "1073741824"], ["3MiB", "40%", "512k"]), "NAME": (["team"], ["a/b"]),
-         "FILE": (["/nowhere/file"], ["a\nb"]), "FOLDER": (["/nowhere"], ["nowhere"]), "FAULTS": (["anything"], ["a\nb"]), "DURATION": (["500ms", "30s"], ["30", "-1s"]),
+         "FILE": (["/nowhere/file"], ["a\nb"]), "FOLDER": (["/nowhere"], ["nowhere"]), "RULES": (["nth=3", "every=2,above=1MiB;probability=0.5"], ["nth", "size=3"]), "BYTES": (["1GiB", "2097152"], ["40%", "0.5", "1"]), "DURATION": (["500ms", "30s"], ["30", "-1s"]),
          "NUMBER[=LIMIT];...": (["0123456789abcdef=1GiB"], ["1"])}
 # Environments in which a default has an effect.
 WORLDS = ({}, {"RATION_LIMIT": "1GiB"}, {"RATION_LIMIT": "4GiB"}, {"RATION_MODE": "async", "RATION_LIMIT": "1GiB"},
@@ -76,7 +76,7 @@ def values(key):
         refused = [value for word in words for value in KINDS.get(word, ([], []))[1]] or [words[0].upper() + "?"]
         if key == "config":  # an absent file is a mistake of its own
             taken = []
-        if not any(word in ("SIZE", "DEVICE=SIZE,...", "FILE", "FOLDER", "FAULTS", "NAME", "POWER") for word in words):
+        if not any(word in ("SIZE", "DEVICE=SIZE,...", "FILE", "FOLDER", "RULES", "NAME", "POWER", "BYTES") for word in words):
             refused += [value for value in ("true", "0", "off", "auto", "1GiB", "x") if value not in words]
         for value in taken:
             code, document, said = reported(option["variable"], value)

@@ -15,7 +15,7 @@ import tables  # noqa: E402
 from harness import BUILD, PROGRAMS, clean_environment, driver_folder, expect, expect_that, main, run  # noqa: E402
 
 MARKED = {option["key"]: option for option in tables.options() if option["state"] == "kAccepted"}
-VALUES = {"POWER": "2MiB", "SIZE": "1GiB", "native": "native", "FAULTS": "cuMemAlloc@3", "DURATION": "30s"}
+VALUES = {"POWER": "2MiB", "SIZE": "1GiB", "FAULTS": "cuMemAlloc@3", "DURATION": "30s"}
 MACHINE = {"SIMCUDA_DEVICES": "4GiB", "RATION_LIMIT": "64MiB", "HOME": "/nowhere"}
 RATION = BUILD / "bin/ration"
 SUMMARY = re.compile(r"^ration: (?:knobs \(pid|  ).*\n", re.M)  # of `ration run`
@@ -67,10 +67,10 @@ def default_is_silent(key):
 def in_a_file(folder):
     """Each setting of a file says so with its place."""
     file = pathlib.Path(folder) / "settings.json"
-    file.write_text('{"stacks": "native", "wait": "30s"}')
+    file.write_text('{"guarantee": "1GiB", "wait": "30s"}')
     (_, _, env), _ = lines_of(folder, RATION_CONFIG=str(file))
     sentences = [f"{file}:1:{column}: {text}: this setting is not implemented yet and has no effect"
-                 for column, text in ((2, "stacks=native"), (22, "wait=30s"))]
+                 for column, text in ((2, "guarantee=1GiB"), (23, "wait=30s"))]
     expect("lines", env, [f"ration: {sentence}" for sentence in sentences])
     check = subprocess.run([RATION, "config", "--check", file], capture_output=True, text=True, check=False)
     expect("config --check", (check.returncode, check.stderr.splitlines()), (0, [f"ration: config: {each}" for each in sentences]))

@@ -171,6 +171,29 @@ void questions() {
   report("cuCtxSynchronize", cuCtxSynchronize());
 }
 
+// Memory that the pool gets only after the driver's own pool gave it is in granules that go back one by one, too.
+void after_room() {
+  CUmemoryPool pool = nullptr;
+  cuuint64_t all = UINT64_MAX;
+  cuDeviceGetDefaultMemPool(&pool, 0);
+  cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &all);
+  CUdeviceptr kept = 0;
+  CUdeviceptr freed = 0;
+  cuMemAlloc_v2(&kept, 416 * kMiB);
+  cuMemAllocAsync(&freed, 480 * kMiB, nullptr);
+  cuMemFreeAsync(freed, nullptr);
+  cuCtxSynchronize();
+  report("cuMemAlloc", cuMemAlloc_v2(&freed, 232 * kMiB));
+  report("cuMemFree", cuMemFree_v2(freed));
+  cuMemAlloc_v2(&kept, 16 * kMiB);  // in the memory of the block
+  cuMemPoolTrimTo(pool, 0);
+  CUmemAllocationProp properties{};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  CUmemGenericAllocationHandle handle = 0;
+  report("cuMemCreate", cuMemCreate(&handle, 480 * kMiB, &properties, 0));
+}
+
 // Whether a network card can reach a block.
 void rdma() {
   CUdeviceptr block = 0;
@@ -202,6 +225,8 @@ int main(int count, char **words) {
     lives();
   } else if (name == "questions") {
     questions();
+  } else if (name == "after_room") {
+    after_room();
   } else if (name == "rdma") {
     rdma();
   } else {

@@ -19,6 +19,7 @@ ANSWERS = {
                  "the same memory: 0", "every byte is its owner's: 0", "cuMemFree: 0"],
     "doors": ["managed: 16", "handles: 16", "blocks: 16"],
     "busy": ["cuMemAllocManaged: 0"],
+    "after_room": ["cuMemAlloc: 0", "cuMemFree: 0", "cuMemCreate: 0"],
     "lives": ["blocks: 16", "cuMemAlloc: 0"] * 3,
     "questions": ["cuPointerGetAttribute: 0", "its context: 0", f"cuMemRetainAllocationHandle: {INVALID}", f"cuMemUnmap: {INVALID}", f"cuMemSetAccess: {INVALID}",
                   "cuMemsetD8: 0", "cuCtxSynchronize: 0"],

@@ -1,7 +1,7 @@
 // endings HOW: allocates, frees and is refused for a while, then ends as HOW says, with live blocks. HOW: return | exit
 // | quick | abort | kill (during calls of four threads) | thread (exit from another thread) | last (the main thread
 // ends before another one, with a block of 64 MiB) | file_size (return, under
-// an RLIMIT_FSIZE of 8 KiB from the first driver call on)
+// an RLIMIT_FSIZE of 8 KiB from the first driver call on) | setrlimit | prlimit (each lowers that limit for some calls)
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -38,6 +38,18 @@ void limit_file_size(rlim_t bytes) {
   getrlimit(RLIMIT_FSIZE, &limit);
   limit.rlim_cur = bytes;
   setrlimit(RLIMIT_FSIZE, &limit);
+}
+
+// As limit_file_size(1024), below the log's size, with calls at once before and after it, and a limit that is lifted.
+void lower_file_size_limit(bool by_prlimit) {
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit low{1024, before.rlim_max};
+  work(1);
+  by_prlimit ? prlimit(0, RLIMIT_FSIZE, &low, nullptr) : setrlimit(RLIMIT_FSIZE, &low);
+  work(1);
+  by_prlimit ? prlimit(0, RLIMIT_FSIZE, &before, nullptr) : setrlimit(RLIMIT_FSIZE, &before);
+  work(1);
 }
 
 void die_amid_calls() {
@@ -77,6 +89,10 @@ int main(int argc, char **argv) {
     limit_file_size(8192);
   }
   work(40);
+  if (how == "setrlimit" || how == "prlimit") {
+    lower_file_size_limit(how == "prlimit");
+    return 0;
+  }
   if (how == "exit") {
     exit(0);
   }

@@ -110,6 +110,15 @@ CUresult threads() {
   return CUDA_SUCCESS;
 }
 
+// More contexts until the driver has no memory for one; the code is their number.
+CUresult to_the_last_context() {
+  int made = 0;
+  for (CUcontext another = nullptr; cuCtxCreate_v2(&another, 0, 0) == CUDA_SUCCESS; ++made) {
+  }
+  cuCtxSetCurrent(context);
+  return static_cast<CUresult>(made);
+}
+
 struct Step {
   const char *name;
   CUresult (*act)();
@@ -153,7 +162,8 @@ const Step kSteps[] = {
        const CUresult code = cuModuleGetFunction(&its, module, "nothing");
        return code == CUDA_SUCCESS ? cuLaunchKernel(its, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr) : code;
      }},
-    {"stack", [] { return limit(CU_LIMIT_STACK_SIZE, 2048); }},  // 256 MiB
+    {"stack", [] { return limit(CU_LIMIT_STACK_SIZE, 2048); }},       // 256 MiB
+    {"deep_stack", [] { return limit(CU_LIMIT_STACK_SIZE, 8192); }},  // 1,792 MiB
     {"stack_too_large", [] { return limit(CU_LIMIT_STACK_SIZE, 1 << 20); }},
     {"stack_back", [] { return limit(CU_LIMIT_STACK_SIZE, 1024); }},
     {"fifo", [] { return limit(CU_LIMIT_PRINTF_FIFO_SIZE, 17 * kMiB); }},
@@ -164,6 +174,7 @@ const Step kSteps[] = {
        return cuMemAlloc_v2(&block, kBlock);
      }},
     {"threads", threads},
+    {"to_the_last_context", to_the_last_context},
 };
 
 CUresult act(const char *op) {

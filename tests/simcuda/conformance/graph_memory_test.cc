@@ -69,6 +69,11 @@ TEST_CASE("a graph needs what its blocks hold at once") {
   CHECK(taken({64 * kMiB, 64 * kMiB, 64 * kMiB}, false) == 64);
   CHECK(taken({64 * kMiB, 64 * kMiB, 64 * kMiB}, true) == 192);
   CHECK(taken(std::vector<std::size_t>(64, 3 * kMiB / 2), true) == 96);
+  // A block lies in one place.
+  CHECK(taken({64 * kMiB, 128 * kMiB}, false) == 192);
+  CHECK(taken({128 * kMiB, 64 * kMiB}, false) == 128);
+  CHECK(taken({10 * kMiB, 20 * kMiB, 30 * kMiB, 40 * kMiB, 50 * kMiB}, false) == 96);
+  CHECK(taken({33 * kMiB, 33 * kMiB, 33 * kMiB}, true) == 128);
   trim();
 }
 

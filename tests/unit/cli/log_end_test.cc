@@ -26,7 +26,8 @@ const std::string kEnd = R"({"t":"end","unknown_names":70,"unknown":["cuMemNovel
 
 std::variant<LogEnd, LogProblem> read(const std::string &text) {
   std::istringstream log(text);
-  return read_log_end(log);
+  LogReader reader(log);
+  return read_log_end(reader);
 }
 
 int status_of(const std::string &text) {
@@ -75,6 +76,22 @@ TEST_CASE("what is no whole log is unreadable") {
   CHECK(std::get<LogProblem>(read(kMeta + kEnd)).line == "line 2: records are missing before this one");
 }
 
+TEST_CASE("a log in a newer schema is said to be one, and any other first line is none of a log") {
+  const auto line_of = [](const std::string &schema) {
+    const auto seen = read(R"({"t":"meta","schema":")" + schema + R"("})" + "\n");
+    CHECK(std::get<LogProblem>(seen).status == kUnreadable);
+    return std::get<LogProblem>(seen).line;
+  };
+  CHECK(line_of("ration.events/2") ==
+        "a newer version of Ration wrote it, as ration.events/2: this one reads ration.events/1");
+  CHECK(line_of("ration.events/12").find("a newer version of Ration wrote it") == 0);
+  for (const char *other :
+       {"ration.events/0", "ration.events/", "ration.events", "ration.usage/2", "other.events/2", ""}) {
+    INFO(other);
+    CHECK(line_of(other) == "not a log of Ration: its first line is no meta record");
+  }
+}
+
 TEST_CASE("a log without an end, or with one of an older version, does not say") {
   CHECK(status_of(kMeta) == kNoAnswer);
   CHECK(status_of(kMeta + kFree) == kNoAnswer);
@@ -85,7 +102,8 @@ TEST_CASE("a log without an end, or with one of an older version, does not say")
 TEST_CASE("a file that cannot be read is unreadable") {
   for (const char *path : {"/nonexistent/log", "/", "/dev/null"}) {
     INFO(path);
-    const auto seen = read_log_end(std::string(path));
+    LogReader reader{std::string(path)};
+    const auto seen = read_log_end(reader);
     REQUIRE(std::holds_alternative<LogProblem>(seen));
     CHECK(std::get<LogProblem>(seen).status == kUnreadable);
     CHECK_FALSE(std::get<LogProblem>(seen).line.empty());
@@ -106,6 +124,18 @@ TEST_CASE("the text has the names, those that were not kept, and what can be don
   REQUIRE(lines.size() > expected.size());
   CHECK(Lines(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(expected.size())) == expected);
   CHECK(std::find(lines.begin(), lines.end(), "What you can do:") != lines.end());
+}
+
+TEST_CASE("where no more names were counted, there are at least so many") {
+  LogEnd end = example();
+  end.unknown_names = 1535;
+  CHECK(unknown_functions_text("a", end)[1] ==
+        "It asked the driver for 1535 functions that this Ration does not know:");
+  CHECK(unknown_functions_text("a", end)[4] == "  and 1533 more");
+  end.unknown_names = 1536;
+  CHECK(unknown_functions_text("a", end)[1] ==
+        "It asked the driver for at least 1536 functions that this Ration does not know:");
+  CHECK(unknown_functions_text("a", end)[4] == "  and at least 1534 more");
 }
 
 TEST_CASE("a program that asked for nothing unknown is told so, without advice") {

@@ -84,7 +84,8 @@ const Row kRows[] = {
     {"RATION_STACKS=native", true},
     {"RATION_STACKS=python", true},
     {"RATION_STACKS=all", false},
-    {"RATION_FAIL=cuMemAlloc@3", true},
+    {"RATION_FAIL=nth=3", true},
+    {"RATION_FAIL=cuMemAlloc@3", false},
     {"RATION_WAIT=0", true},
     {"RATION_WAIT=500ms", true},
     {"RATION_WAIT=30s", true},
@@ -97,6 +98,9 @@ const Row kRows[] = {
     {"RATION_STATE_DIR=/run/ration", true},
     {"RATION_STATE_DIR=run/ration", false},
     {"RATION_STATE_DIR=/a\nb", false},
+    {"RATION_LOG_SIZE=1GiB", true},
+    {"RATION_LOG_SIZE=10%", false},
+    {"RATION_LOG_SIZE=1", false},
     {"RATION_DISABLE=0", true},
     {"RATION_DISABLE=true", false},
     {"RATION_DISABLE=2", false},
@@ -195,28 +199,17 @@ TEST_CASE("the defaults are those of the table") {
 }
 
 TEST_CASE("every setting reaches its member") {
-  const Settings settings = read({"RATION_MODE=direct",
-                                  "RATION_PREALLOCATE=2GiB",
-                                  "RATION_PREALLOCATE_AFTER=0",
-                                  "RATION_HEADROOM=1g",
-                                  "RATION_ASYNC_PREALLOCATE=-1",
-                                  "RATION_BACKING=vmm",
-                                  "RATION_GRANULE=64MiB",
-                                  "RATION_RELEASE_THRESHOLD=0",
-                                  "RATION_FREE=synchronous",
-                                  "RATION_MANAGED=count",
-                                  "RATION_LARGE_ALIGNMENT=2MiB",
-                                  "RATION_SHOW_LIMIT=false",
-                                  "RATION_CHARGE_CONTEXT=true",
-                                  "RATION_GROUP=lab",
-                                  "RATION_GUARANTEE=3g",
-                                  "RATION_IPC=direct",
-                                  "RATION_LOG=a.jsonl",
-                                  "RATION_STACKS=python",
-                                  "RATION_FAIL=f",
-                                  "RATION_WAIT=2m",
-                                  "RATION_STATE_DIR=/s",
-                                  "RATION_SUMMARY=/t"})
+  const Settings settings = read({"RATION_MODE=direct",          "RATION_PREALLOCATE=2GiB",
+                                  "RATION_PREALLOCATE_AFTER=0",  "RATION_HEADROOM=1g",
+                                  "RATION_ASYNC_PREALLOCATE=-1", "RATION_BACKING=vmm",
+                                  "RATION_GRANULE=64MiB",        "RATION_RELEASE_THRESHOLD=0",
+                                  "RATION_FREE=synchronous",     "RATION_MANAGED=count",
+                                  "RATION_LARGE_ALIGNMENT=2MiB", "RATION_SHOW_LIMIT=false",
+                                  "RATION_CHARGE_CONTEXT=true",  "RATION_GROUP=lab",
+                                  "RATION_GUARANTEE=3g",         "RATION_IPC=direct",
+                                  "RATION_LOG=a.jsonl",          "RATION_STACKS=python",
+                                  "RATION_FAIL=nth=3",           "RATION_WAIT=2m",
+                                  "RATION_STATE_DIR=/s",         "RATION_SUMMARY=/t"})
                                 .settings;
   CHECK(settings.mode == Mode::kDirect);
   CHECK(std::get<Size>(settings.preallocate) == Size::of_bytes(2ull << 30));
@@ -236,7 +229,7 @@ TEST_CASE("every setting reaches its member") {
   CHECK(settings.ipc == Ipc::kDirect);
   CHECK(settings.log == "a.jsonl");
   CHECK(settings.stacks == Stacks::kPython);
-  CHECK(settings.fail == "f");
+  CHECK(settings.fail.at(0).nth == 3);
   CHECK(settings.wait == std::chrono::minutes(2));
   CHECK(settings.state_directory == "/s");
   CHECK(settings.summary_directory == "/t");
@@ -312,6 +305,14 @@ TEST_CASE("a group name has at most 64 characters") {
 TEST_CASE("control characters in a message are escaped") {
   const std::string line = read({"RATION_LIMIT=\x1b[2J\r\n8g"}).problems.at(0).line;
   CHECK(line.find("RATION_LIMIT=\\x1b[2J\\x0d\\x0a8g: ") == 0);
+}
+
+TEST_CASE("a log that is to be compressed is written without the end of its name that says so") {
+  CHECK(plain_log("/l/%p.jsonl.zst") == "/l/%p.jsonl");
+  CHECK(plain_log("run.zst.zst") == "run.zst");
+  for (const char *plain : {"run.jsonl", "run.zst/x", ".zst", "/l/.zst", "zst", ""}) {
+    CHECK(plain_log(plain) == plain);
+  }
 }
 
 TEST_CASE("placeholders of a log path are expanded once, from left to right") {

@@ -1,9 +1,14 @@
 // Which process claims which file of one log setting.
 #include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
+#include "base/clock.h"
 #include "catch.h"
 #include "events/log_file.h"
 #include "events/process_tree.h"
@@ -27,7 +32,7 @@ void leave(const std::string &path, const std::string &tree) {
   REQUIRE(exit_code_of([&] {
             events::LogFile file;
             std::string problem;
-            return file.claim(path, tree, 1, problem) && file.write(line_of(tree), 0) ? 0 : 1;
+            return file.claim(path, tree, 1, problem) && file.write(line_of(tree), 0, ration::now_ns()) ? 0 : 1;
           }) == 0);
 }
 
@@ -84,11 +89,11 @@ TEST_CASE("text that replaces a longer tail leaves nothing of it") {
   const ScratchFolder folder;
   events::LogFile file;
   claimed(file, folder / "log", "1-1");
-  REQUIRE(file.write("line\na long tail\n", 12));
-  REQUIRE(file.write("tail\n", 5));
+  REQUIRE(file.write("line\na long tail\n", 12, ration::now_ns()));
+  REQUIRE(file.write("tail\n", 5, ration::now_ns()));
   CHECK(text_of(folder / "log") == "line\ntail\n");
-  REQUIRE(file.write("more\nend\n", 4));
-  REQUIRE(file.write("last\n", 0));
+  REQUIRE(file.write("more\nend\n", 4, ration::now_ns()));
+  REQUIRE(file.write("last\n", 0, ration::now_ns()));
   CHECK(text_of(folder / "log") == "line\nmore\nlast\n");
 }
 
@@ -117,6 +122,40 @@ TEST_CASE("processes that inherited one mark from a common ancestor form one tre
   CHECK(trees[0] != trees[3]);
   CHECK(trees[0].find('-') != std::string::npos);
   CHECK(trees[0] != events::process_tree({"UNIT_MARK=here"}));
+}
+
+TEST_CASE("a log that its owner removes while it is claimed is claimed again") {
+  const ScratchFolder folder;
+  const std::string path = folder / "run.jsonl";
+  std::atomic<bool> is_over{false};
+  std::atomic<int> removed{0};
+  std::thread owner([&] {  // as `ration run` does with a log that it has compressed
+    while (!is_over) {
+      const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
+      struct flock lock {};
+      lock.l_type = F_WRLCK;
+      lock.l_whence = SEEK_SET;
+      struct stat opened {};
+      struct stat there {};
+      if (file >= 0 && fcntl(file, F_OFD_SETLK, &lock) == 0 && fstat(file, &opened) == 0 &&
+          stat(path.c_str(), &there) == 0 && there.st_ino == opened.st_ino) {
+        removed += unlink(path.c_str()) == 0 ? 1 : 0;
+      }
+      close(file);
+    }
+  });
+  int there = 0;
+  int claimed = 0;
+  for (; claimed < 300 || (removed < 100 && claimed < 100'000); ++claimed) {
+    events::LogFile file;
+    std::string problem;
+    there += file.claim(path, std::to_string(claimed), 1, problem) && std::filesystem::exists(file.path()) ? 1 : 0;
+    events::close_inherited_log();  // nothing else closes it
+  }
+  is_over = true;
+  owner.join();
+  CHECK(there == claimed);
+  CHECK(removed >= 100);
 }
 
 TEST_CASE("child: prints its tree and those of its children", "[.]") {

@@ -112,10 +112,15 @@ TEST_CASE("the end says by kind what the driver held for itself when it was most
   journal.count_overhead(1, {100, 0, 0, 0});
   journal.count_overhead(1, {100, 20, 0, 3});
   journal.count_overhead(1, {100, 0, 7, 0});
+  journal.count_unmeasured(1);
   journal.end(0);
   const json told = log_lines(folder / "log").back().at("overhead");
-  CHECK(told.at(0) == json{{"dev", 0}, {"bytes", 0}, {"context", 0}, {"module", 0}, {"limit", 0}, {"other", 0}});
-  CHECK(told.at(1) == json{{"dev", 1}, {"bytes", 123}, {"context", 100}, {"module", 20}, {"limit", 0}, {"other", 3}});
+  CHECK(told.at(0) ==
+        json{{"dev", 0}, {"bytes", 0}, {"context", 0}, {"module", 0}, {"limit", 0}, {"other", 0}, {"unmeasured", 0}});
+  CHECK(
+      told.at(1) ==
+      json{
+          {"dev", 1}, {"bytes", 123}, {"context", 100}, {"module", 20}, {"limit", 0}, {"other", 3}, {"unmeasured", 1}});
 }
 
 TEST_CASE("a refused handle is an oom record, but not a denied allocation") {

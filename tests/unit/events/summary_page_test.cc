@@ -123,6 +123,14 @@ TEST_CASE("a page has the first unknown functions that may take memory, each onc
   REQUIRE(events::read_summary(only_file_in(folder), summary));
   CHECK(summary.unknown_of_memory == 1002);
   CHECK(summary.unknown == std::vector<std::string>{"cuMemNovelty", "cuMemAlloc@14000", "cuMemNovelty0"});
+  CHECK_FALSE(summary.unknown_is_cut);
+  for (int i = 0; i < RATION_NAMES_COUNTED; ++i) {
+    note_name(asked.unknown_names, ("cuDeviceNovelty" + std::to_string(i)).c_str());
+  }
+  journal.end(&asked);
+  REQUIRE(events::read_summary(only_file_in(folder), summary));
+  CHECK(summary.unknown_of_memory == 1002);
+  CHECK(summary.unknown_is_cut);
 }
 
 TEST_CASE("threads that publish while others ask lose no name and show none twice") {

@@ -74,6 +74,7 @@ FakeGraphs::FakeGraphs(FakeDriver &driver) : driver_(driver) {
   graphs_by_handle = &graphs_;
   fill_questions();
   fill_parameters();
+  fill_doors_of_ours();
   fill(
       real.cuDeviceGetGraphMemAttribute, +[](CUdevice, CUgraphMem_attribute, void *value) {
         return call("cuDeviceGetGraphMemAttribute",
@@ -90,6 +91,42 @@ FakeGraphs::FakeGraphs(FakeDriver &driver) : driver_(driver) {
       });
   fill(
       real.cuGraphUpload, +[](CUgraphExec exec, CUstream) { return graphs_of_test->run("cuGraphUpload", exec); });
+}
+
+// By which Ration builds graphs itself: one at a time, with one node.
+void FakeGraphs::fill_doors_of_ours() {
+  fill(
+      real.cuGraphCreate, +[](CUgraph *graph, unsigned) {
+        return call("cuGraphCreate",
+                    [&] { return answer(graph, graphs_of_test->ours_ = graphs_of_test->graph(0, {})); });
+      });
+  fill(
+      real.cuGraphAddMemAllocNode,
+      +[](CUgraphNode *, CUgraph graph, const CUgraphNode *, std::size_t, CUDA_MEM_ALLOC_NODE_PARAMS *params) {
+        return call("cuGraphAddMemAllocNode", [&] {
+          graphs_by_handle->at(graph).takes = params->bytesize;
+          return CUDA_SUCCESS;
+        });
+      });
+  fill(
+      real.cuGraphInstantiateWithFlags, +[](CUgraphExec *exec, CUgraph graph, unsigned long long) {
+        graphs_of_test->of_ours += graph == graphs_of_test->ours_ ? 1 : 0;
+        return graphs_of_test->instantiate(exec, graph);
+      });
+  fill(
+      real.cuGraphExecDestroy, +[](CUgraphExec exec) {
+        return call("cuGraphExecDestroy", [&] {
+          graphs_of_test->execs_.erase(exec);
+          return CUDA_SUCCESS;
+        });
+      });
+  fill(
+      real.cuGraphDestroy, +[](CUgraph graph) {
+        return call("cuGraphDestroy", [&] {
+          graphs_by_handle->erase(graph);
+          return CUDA_SUCCESS;
+        });
+      });
 }
 
 CUgraph FakeGraphs::graph(std::uint64_t takes, const std::vector<Node> &nodes, bool ordered) {

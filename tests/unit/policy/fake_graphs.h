@@ -48,6 +48,7 @@ class FakeGraphs {
   CUresult run(const char *function, CUgraphExec exec);
 
   bool takes_at_instantiation = false;
+  int of_ours = 0;  // instantiations of graphs that the program did not make
   std::uint64_t step = 32 * kMiB;
   std::uint64_t in_use = 0;      // of what is reserved: a trim leaves it, and no other graph can have it
   std::function<void()> on_run;  // inside a launch, before it takes anything
@@ -56,10 +57,12 @@ class FakeGraphs {
 
  private:
   CUresult take(std::uint64_t bytes);
+  void fill_doors_of_ours();
 
   FakeDriver &driver_;
   std::map<CUgraph, Graph> graphs_;
   std::map<CUgraphExec, std::uint64_t> execs_;
+  CUgraph ours_ = nullptr;
   std::uintptr_t next_ = 0x1000;
 };
 

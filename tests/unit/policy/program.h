@@ -91,7 +91,7 @@ struct Program {
   CUcontext create(int device = 0) {
     CUcontext context = nullptr;
     const CUdevice handle = FakeDriver::kFirstHandle + device;
-    (void)crossed().context_life.create(&context, handle,
+    (void)crossed().context_life.create("cuCtxCreate_v2", &context, handle,
                                         [&] { return driver::real.cuCtxCreate_v2(&context, 0, handle); });
     return context;
   }

@@ -49,6 +49,24 @@ TEST_CASE("one process on one device: peak, limit and counts are exact") {
               "  3 allocations, 3 frees, 0 refused"});
 }
 
+TEST_CASE("memory that graphs alone took is reported") {
+  events::Summary::Device graphs = device(0, 0);
+  graphs.reserved_peak_bytes = 1 << 20;
+  CHECK(summary_lines({process(42, {graphs})}).at(1) ==
+        "  0 allocations, 0 frees, 0 refused; reserved at most 1 MiB (1048576 bytes), by graphs");
+}
+
+TEST_CASE("the driver's own memory is told with what could not be measured of it") {
+  events::Summary::Device overhead = device(0, 1);
+  overhead.overhead_peak = 1 << 20;
+  CHECK(summary_lines({process(42, {overhead})}).at(1) ==
+        "  1 allocation, 1 free, 0 refused; the driver's own memory: peak 1 MiB (1048576 bytes)");
+  overhead.overhead_unmeasured = 2;
+  CHECK(summary_lines({process(42, {overhead})})
+            .at(1)
+            .ends_with("the driver's own memory: peak 1 MiB (1048576 bytes) without that of 2 contexts"));
+}
+
 TEST_CASE("without a limit the summary names none") {
   events::Summary::Device unlimited = device(1 << 20, 1);
   unlimited.limit_asked = false;
@@ -187,12 +205,18 @@ TEST_CASE("functions that may take memory and are not known have one line") {
   one.unknown_of_memory = 1;
   one.unknown = {"cuMemNovelty"};
   CHECK(summary_lines({one}).back() ==
-        "asked for 1 function that this Ration does not know and that may take memory: cuMemNovelty (ration doctor LOG "
-        "explains)");
+        "asked for 1 function that this Ration does not know, or not in that version, and that may take memory: "
+        "cuMemNovelty (run again with --log FILE, and `ration doctor FILE` explains)");
   events::Summary other = process(43, {device(1 << 20, 1)});
   other.unknown_of_memory = 5;
   other.unknown = {"cuMemA", "cuMemB", "cuMem\nC"};
-  CHECK(summary_lines({one, other}).back() ==
-        "train (pid 43) asked for 5 functions that this Ration does not know and that may take memory: cuMemA, cuMemB, "
-        "cuMem\\x0aC and 2 more (ration doctor LOG explains)");
+  CHECK(
+      summary_lines({one, other}).back() ==
+      "train (pid 43) asked for 5 functions that this Ration does not know, or not in that version, and that may take "
+      "memory: cuMemA, cuMemB, cuMem\\x0aC and 2 more (run again with --log FILE, and `ration doctor FILE` explains)");
+  other.unknown_is_cut = true;
+  CHECK(
+      summary_lines({one, other}, true).back() ==
+      "train (pid 43) asked for at least 5 functions that this Ration does not know, or not in that version, and that "
+      "may take memory: cuMemA, cuMemB, cuMem\\x0aC and at least 2 more (ration doctor LOG explains)");
 }

@@ -32,7 +32,7 @@ struct FastPool {
   FastPool &operator=(const FastPool &) = delete;
 
   void open() {
-    fixture.context_pools.note_use();
+    fixture.context_pools.note_use(false);
     pool->open_to_hits(context->handle, [] { return true; });
   }
   std::uint64_t take(std::uint64_t bytes = 512) {
@@ -88,6 +88,52 @@ TEST_CASE("a fast path serves the handle that it is open for, until it is closed
   CHECK(fixture.journal.tally().devices[0].allocs == 1);
   CHECK(fixture.journal.tally().devices[0].frees == 1);
   CHECK(fixture.journal.tally().devices[0].live_bytes == 0);
+}
+
+TEST_CASE("a free that is to be recorded is in flight, and in no quarantine, until it is in the log") {
+  QuarantineFixture fixture;
+  FastPool fast(fixture);
+  prepare(*fast.pool);
+  events::Alloc taken{};
+  REQUIRE(fast.pool->allocate_unrecorded(fast.context->handle, 512, taken));
+  CHECK(taken.size == 512);
+  CHECK(taken.slab == 2);
+  CHECK(taken.context == fast.context->number);
+  CHECK_FALSE(taken.stitched);
+  CHECK(fast.pool->in_flight == 1);
+  fast.pool->land();
+  events::Free freed{taken.address, 0, -1, 0, "cuMemFree_v2"};
+  REQUIRE(fast.pool->retire_unrecorded(fast.context->handle, UINT64_MAX, freed));
+  CHECK(freed.size == 512);
+  CHECK(freed.device == fast.context->device);
+  CHECK(freed.context == fast.context->number);
+  CHECK_FALSE(fast.pool->retire_unrecorded(fast.context->handle, UINT64_MAX, freed));  // the second of two racing frees
+  CHECK(fast.pool->in_flight == 1);
+  CHECK(fixture.quarantine.blocks() == 0);
+  fixture.quarantine.collect_large();
+  CHECK(fast.pool->blocks.statistics().retired_blocks == 1);
+  CHECK(fast.pool->keep_freed(freed).kind != ContextPool::Freed::no);
+  fast.pool->land();
+  CHECK(fast.pool->in_flight == 0);
+  CHECK(fixture.quarantine.blocks() == 1);
+  CHECK(fixture.journal.tally().devices[0].allocs == 0);  // the records count
+}
+
+TEST_CASE("no more frees are to be recorded than can be kept") {
+  QuarantineFixture fixture;
+  FastPool fast(fixture);
+  std::vector<events::Free> frees;
+  for (std::uint32_t i = 0; i < ContextPool::kMostFreed; ++i) {
+    frees.push_back({fast.take(), 0, -1, 0, "cuMemFree_v2"});
+    REQUIRE(fast.pool->retire_unrecorded(fast.context->handle, UINT64_MAX, frees.back()));
+  }
+  events::Free more{fast.take(), 0, -1, 0, "cuMemFree_v2"};
+  CHECK_FALSE(fast.pool->retire_unrecorded(fast.context->handle, UINT64_MAX, more));
+  for (const events::Free &each : frees) {
+    CHECK(fast.pool->keep_freed(each).kind != ContextPool::Freed::no);
+    fast.pool->land();
+  }
+  CHECK(fixture.quarantine.blocks() == ContextPool::kMostFreed);
 }
 
 TEST_CASE("the fast path does not free a block whose size must be published") {

@@ -1,4 +1,6 @@
 // Graphs that allocate, through the policy: when they are charged, refused, and what they share.
+#include <utility>
+
 #include "catch.h"
 #include "unit/policy/fake_graphs.h"
 #include "unit/policy/program.h"
@@ -7,6 +9,8 @@ using namespace ration;
 using namespace ration::test;
 
 namespace {
+
+constexpr CUdeviceptr kLeft = 0x70'0000'0000;
 
 struct Launching {
   explicit Launching(std::uint64_t limit) : program(limit_of(limit)) {
@@ -17,15 +21,24 @@ struct Launching {
   CUgraph block(std::uint64_t bytes) {
     return graphs.graph(bytes, {FakeGraphs::allocate(1, bytes), FakeGraphs::free(1)});
   }
-  CUgraphExec instantiate(CUgraph graph) {
+  // A block that is freed, and one that is left behind it.
+  CUgraph leaving(std::uint64_t freed, std::uint64_t left) {
+    return graphs.graph(freed + left,
+                        {FakeGraphs::allocate(1, freed), FakeGraphs::allocate(kLeft, left), FakeGraphs::free(1)});
+  }
+  CUgraphExec instantiate(CUgraph graph, unsigned long long flags = 0) {
     CUgraphExec exec = nullptr;
-    last = program.parts.graph_memory.instantiate("cuGraphInstantiateWithFlags", graph, false, &exec,
+    last = program.parts.graph_memory.instantiate("cuGraphInstantiateWithFlags", graph, flags, &exec,
                                                   [&] { return graphs.instantiate(&exec, graph); });
     return exec;
   }
   CUresult launch(CUgraphExec exec, CUstream stream = nullptr) {
     return program.parts.graph_memory.run(policy::GraphMemory::Run::launch, "cuGraphLaunch", exec, stream,
                                           [&] { return graphs.run("cuGraphLaunch", exec); });
+  }
+  CUresult upload(CUgraphExec exec) {
+    return program.parts.graph_memory.run(policy::GraphMemory::Run::upload, "cuGraphUpload", exec, nullptr,
+                                          [&] { return graphs.run("cuGraphUpload", exec); });
   }
   CUresult destroy(CUgraphExec exec) {
     return program.parts.graph_memory.destroy(exec, [] { return CUDA_SUCCESS; });
@@ -69,15 +82,41 @@ TEST_CASE("a driver that takes the memory at the instantiation is refused there"
   all.graphs.takes_at_instantiation = true;
   CUgraphExec exec = all.instantiate(all.block(129 * kMiB));
   CHECK(all.last == CUDA_ERROR_OUT_OF_MEMORY);
-  CHECK(all.driver.calls("cuGraphInstantiateWithFlags") == 0);
+  CHECK(all.driver.calls("cuGraphInstantiateWithFlags") == all.graphs.of_ours);
+  CHECK(all.graphs.reserved == 0);
+  CHECK(all.charged() == 0);
   exec = all.instantiate(all.block(64 * kMiB));
   CHECK(all.last == CUDA_SUCCESS);
   CHECK(all.charged() == 64 * kMiB);
   all.instantiate(all.block(129 * kMiB));
   CHECK(all.last == CUDA_ERROR_OUT_OF_MEMORY);
-  CHECK(all.driver.calls("cuGraphInstantiateWithFlags") == 1);
+  CHECK(all.driver.calls("cuGraphInstantiateWithFlags") == all.graphs.of_ours + 1);
   CHECK(all.launch(exec) == CUDA_SUCCESS);
   CHECK(all.charged() == 64 * kMiB);
+}
+
+TEST_CASE("the first graph of a program may be one that never fits, or not yet") {
+  Launching all(128 * kMiB);
+  const CUgraphExec never = all.instantiate(all.block(129 * kMiB));
+  CHECK(all.last == CUDA_SUCCESS);
+  CHECK(all.graphs.of_ours == 1);
+  CHECK(all.charged() == 0);
+  CHECK(all.launch(never) == CUDA_ERROR_OUT_OF_MEMORY);
+  const CUdeviceptr other = all.program.take(64 * kMiB);
+  const CUgraphExec later = all.instantiate(all.block(96 * kMiB));
+  CHECK(all.last == CUDA_SUCCESS);
+  CHECK(all.graphs.of_ours == 1);  // it is known now
+  REQUIRE(all.program.free(other) == CUDA_SUCCESS);
+  CHECK(all.launch(later) == CUDA_SUCCESS);
+}
+
+TEST_CASE("no graph of ours takes what the limit does not leave") {
+  Launching all(128 * kMiB);
+  all.graphs.takes_at_instantiation = true;
+  REQUIRE(all.program.take(97 * kMiB) != kUntouched);
+  all.instantiate(all.block(64 * kMiB));
+  CHECK(all.last == CUDA_ERROR_OUT_OF_MEMORY);
+  CHECK(all.graphs.of_ours == 0);
 }
 
 TEST_CASE("launching again reserves nothing") {
@@ -203,4 +242,70 @@ TEST_CASE("a process without graphs that allocate is asked nothing") {
                                                [&] { return graphs.instantiate(&exec, graph); }) == CUDA_SUCCESS);
   CHECK(driver.calls("cuGraphGetNodes") == 0);
   CHECK_FALSE(program.parts.graph_memory.holds_any());
+}
+
+TEST_CASE("a graph's need and what others have left are rounded together") {
+  Launching all(128 * kMiB);
+  const CUgraphExec leaves = all.instantiate(all.leaving(512, kMiB));
+  const CUgraphExec exec = all.instantiate(all.block(95 * kMiB));
+  REQUIRE(all.launch(leaves) == CUDA_SUCCESS);
+  all.graphs.in_use = kMiB;
+  REQUIRE(all.program.take(32 * kMiB) != kUntouched);
+  CHECK(all.launch(exec) == CUDA_SUCCESS);
+  CHECK(all.graphs.reserved == 96 * kMiB);
+}
+
+TEST_CASE("what a graph has left itself is there again for its next launch or upload") {
+  Launching all(96 * kMiB);
+  const CUgraphExec exec =
+      all.instantiate(all.leaving(32 * kMiB, 32 * kMiB), CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH);
+  const CUgraphExec other = all.instantiate(all.block(16 * kMiB));
+  REQUIRE(all.launch(exec) == CUDA_SUCCESS);
+  all.graphs.in_use = 32 * kMiB;
+  REQUIRE(all.launch(other) == CUDA_SUCCESS);
+  all.graphs.in_use = 0;
+  REQUIRE(all.program.take(32 * kMiB) != kUntouched);
+  CHECK(all.launch(exec) == CUDA_SUCCESS);
+  all.graphs.in_use = 32 * kMiB;
+  REQUIRE(all.launch(other) == CUDA_SUCCESS);
+  all.graphs.in_use = 0;
+  CHECK(all.upload(exec) == CUDA_SUCCESS);
+  CHECK(all.graphs.reserved == 64 * kMiB);
+  CHECK(all.denied() == 0);
+}
+
+TEST_CASE("a launch whose blocks are there already is wrong, not short of memory") {
+  Launching all(96 * kMiB);
+  const CUgraphExec exec = all.instantiate(all.leaving(32 * kMiB, 32 * kMiB));
+  REQUIRE(all.launch(exec) == CUDA_SUCCESS);
+  REQUIRE(all.program.parts.graph_memory.trim("cuDeviceGraphMemTrim", FakeDriver::kFirstHandle, [] {
+    return driver::real.cuDeviceGraphMemTrim(FakeDriver::kFirstHandle);
+  }) == CUDA_SUCCESS);
+  REQUIRE(all.program.take(64 * kMiB) != kUntouched);
+  CHECK(all.launch(exec) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(all.denied() == 0);
+  CHECK(all.launches() == 1);
+}
+
+TEST_CASE("what graphs have left ends with the last context of the device") {
+  FakeDriver driver;
+  FakeGraphs graphs(driver);
+  Program program(limit_of(128 * kMiB));
+  const CUcontext one = program.create();
+  const CUcontext other = program.create();
+  program.parts.graph_memory.note_allocation();
+  const CUgraph graph = graphs.graph(32 * kMiB, {FakeGraphs::allocate(kLeft, 32 * kMiB)});
+  CUgraphExec exec = nullptr;
+  REQUIRE(program.parts.graph_memory.instantiate("cuGraphInstantiate", graph, 0, &exec,
+                                                 [&] { return graphs.instantiate(&exec, graph); }) == CUDA_SUCCESS);
+  REQUIRE(program.parts.graph_memory.run(policy::GraphMemory::Run::launch, "cuGraphLaunch", exec, nullptr,
+                                         [&] { return graphs.run("cuGraphLaunch", exec); }) == CUDA_SUCCESS);
+  const auto live = [&] { return program.parts.stream_pools.known_of_graphs(0)->graphs->live_bytes.load(); };
+  REQUIRE(program.destroy(one) == CUDA_SUCCESS);
+  CHECK(live() == 32 * kMiB);
+  driver.taken_by_others -= std::exchange(graphs.reserved, 0);
+  REQUIRE(program.destroy(other) == CUDA_SUCCESS);
+  CHECK(live() == 0);
+  CHECK(program.charged() == 0);
+  CHECK_FALSE(program.parts.books.blocks.find(kLeft));
 }

@@ -28,7 +28,7 @@ struct Measured {
   CUmodule load(
       std::uint64_t bytes, FunctionRef<void()> meanwhile = [] {}) {
     CUmodule module = nullptr;
-    CHECK(program.parts.overhead.load_module(&module, [&] {
+    CHECK(program.parts.overhead.load_module("cuModuleLoad", &module, [&] {
       meanwhile();
       driver.own_bytes[0] += bytes;
       module = reinterpret_cast<CUmodule>(next += 16);
@@ -43,7 +43,7 @@ struct Measured {
     });
   }
   void use(CUlibrary library, std::uint64_t bytes) {
-    CHECK(program.parts.overhead.use_library(library, [&] {
+    CHECK(program.parts.overhead.use_library("cuLibraryGetModule", library, [&] {
       driver.own_bytes[0] += bytes;
       return CUDA_SUCCESS;
     }) == CUDA_SUCCESS);
@@ -92,7 +92,7 @@ TEST_CASE("what is only told is not charged") {
   runtime::Assembly parts(options, limits, std::move(journal), figures, problem);
   driver.context_bytes = 10 * kMiB;
   CUcontext context = nullptr;
-  CHECK(parts.context_life.create(&context, FakeDriver::kFirstHandle, [&] {
+  CHECK(parts.context_life.create("cuCtxCreate_v2", &context, FakeDriver::kFirstHandle, [&] {
     return driver::real.cuCtxCreate_v2(&context, 0, FakeDriver::kFirstHandle);
   }) == CUDA_SUCCESS);
   CHECK(parts.ledger.account(0).charged() == 0);
@@ -240,11 +240,11 @@ TEST_CASE("a context that ends takes all its parts along") {
 TEST_CASE("a call that fails is charged nothing") {
   Measured measured(true);
   CUmodule module = nullptr;
-  CHECK(measured.program.parts.overhead.load_module(&module, [] { return CUDA_ERROR_INVALID_VALUE; }) ==
+  CHECK(measured.program.parts.overhead.load_module("cuModuleLoad", &module, [] { return CUDA_ERROR_INVALID_VALUE; }) ==
         CUDA_ERROR_INVALID_VALUE);
   CHECK(measured.program.parts.overhead.set_limit(CU_LIMIT_STACK_SIZE, 1, [] { return CUDA_ERROR_OUT_OF_MEMORY; }) ==
         CUDA_ERROR_OUT_OF_MEMORY);
-  CHECK(measured.program.parts.overhead.load_module(nullptr, [] { return CUDA_ERROR_INVALID_VALUE; }) ==
+  CHECK(measured.program.parts.overhead.load_module("cuModuleLoad", nullptr, [] { return CUDA_ERROR_INVALID_VALUE; }) ==
         CUDA_ERROR_INVALID_VALUE);
   CHECK(measured.charged() == 10 * kMiB);
 }

@@ -128,3 +128,94 @@ TEST_CASE("where the driver does not tell the order, the sum counts") {
   driver::real.cuGraphGetEdges.set(nullptr);
   CHECK(all.of(graph) == 128 * kMiB);
 }
+
+TEST_CASE("a graph in graphs counts however deep it lies") {
+  Graphs all;
+  CUgraph graph = all.graphs.graph(0, {allocated(1, 64 * kMiB), freed(1)});
+  for (int depth = 0; depth < 100; ++depth) {
+    graph = all.graphs.graph(0, {FakeGraphs::child(graph)});
+  }
+  CHECK(all.of(graph) == 64 * kMiB);
+}
+
+TEST_CASE("graphs in a graph run where it has them in its order") {
+  Graphs all;
+  const auto child = [&](CUdeviceptr address) {
+    return FakeGraphs::child(all.graphs.graph(0, {allocated(address, 64 * kMiB), freed(address)}));
+  };
+  CHECK(all.of(all.graphs.graph(0, {child(1), child(2), child(3)})) == 64 * kMiB);
+  CHECK(all.of(all.graphs.graph(0, {child(1), child(2), child(3)}, false)) == 192 * kMiB);
+}
+
+TEST_CASE("a block that a graph in a graph allocates may be freed by the graph around it, or by another one in it") {
+  Graphs all;
+  const FakeGraphs::Node first = FakeGraphs::child(all.graphs.graph(0, {allocated(1, 64 * kMiB)}));
+  const FakeGraphs::Node last = FakeGraphs::child(all.graphs.graph(0, {freed(1)}));
+  for (const FakeGraphs::Node &end : {freed(1), last}) {
+    const policy::GraphNeeds needs =
+        policy::graph_needs(all.graphs.graph(0, {first, end, allocated(2, 64 * kMiB), freed(2)}));
+    REQUIRE(needs.at_once.size() == 1);
+    CHECK(needs.at_once.front().bytes == 64 * kMiB);
+    CHECK(needs.left.empty());
+    CHECK(needs.frees.empty());
+  }
+}
+
+TEST_CASE("the nodes of a graph without an order of its own stay between those around it") {
+  Graphs all;
+  const CUgraph empty = all.graphs.graph(0, {});
+  const CUgraph graph = all.graphs.graph(
+      0, {allocated(1, 64 * kMiB), freed(1), FakeGraphs::child(empty), allocated(2, 64 * kMiB), freed(2)});
+  CHECK(all.of(graph) == 64 * kMiB);
+}
+
+TEST_CASE("a chain of many thousand blocks needs one of them") {
+  Graphs all;
+  std::vector<FakeGraphs::Node> nodes;
+  for (CUdeviceptr address = 1; address <= 50'000; ++address) {
+    nodes.push_back(allocated(address, kMiB + address % 7 * 512));
+    nodes.push_back(freed(address));
+  }
+  CHECK(all.of(all.graphs.graph(0, nodes)) < 3 * kMiB);
+}
+
+TEST_CASE("sections of parallel branches, one after another, need one section") {
+  Graphs all;
+  constexpr std::size_t kSections = 500;
+  constexpr std::size_t kBranches = 8;
+  std::vector<FakeGraphs::Node> nodes = {{}};
+  std::vector<std::pair<std::size_t, std::size_t>> edges;
+  for (std::size_t section = 0; section < kSections; ++section) {
+    const std::size_t fork = nodes.size() - 1;
+    const std::size_t join = nodes.size() + 2 * kBranches;
+    for (std::size_t branch = 0; branch < kBranches; ++branch) {
+      nodes.push_back(allocated(nodes.size(), kMiB));
+      nodes.push_back(freed(nodes.size() - 1));
+      edges.insert(edges.end(),
+                   {{fork, nodes.size() - 2}, {nodes.size() - 2, nodes.size() - 1}, {nodes.size() - 1, join}});
+    }
+    nodes.push_back({});
+  }
+  const CUgraph graph = all.graphs.graph(0, nodes, false);
+  all.graphs.connect(graph, edges);
+  CHECK(all.of(graph) == kBranches * kMiB);
+}
+
+TEST_CASE("a part of a freed block's place that another one took is not free") {
+  Graphs all;
+  // 1 is freed before 2 and 3, which are there together; 4 follows the free of 1 only.
+  const CUgraph graph = all.graphs.graph(0, {allocated(1, 64 * kMiB), freed(1), allocated(2, 16 * kMiB),
+                                             allocated(3, 16 * kMiB), allocated(4, 32 * kMiB)});
+  CHECK(all.of(graph) == 64 * kMiB);
+  const CUgraph more = all.graphs.graph(0, {allocated(1, 64 * kMiB), freed(1), allocated(2, 16 * kMiB),
+                                            allocated(3, 16 * kMiB), allocated(4, 33 * kMiB)});
+  CHECK(all.of(more) == 97 * kMiB);
+}
+
+TEST_CASE("what lies in a circle, which no driver runs, counts in full") {
+  Graphs all;
+  const CUgraph graph =
+      all.graphs.graph(0, {allocated(1, 64 * kMiB), freed(1), allocated(2, 64 * kMiB), freed(2)}, false);
+  all.graphs.connect(graph, {{0, 1}, {1, 2}, {2, 3}, {3, 0}});
+  CHECK(all.of(graph) == 128 * kMiB);
+}

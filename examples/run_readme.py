@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
-"""Runs the commands of README.md: run.py BUILD_FOLDER. A line `$ COMMAND` of a console block is run by the shell, and its
-output must be the lines that follow; pids are replaced by one number. A block of another kind with a line `FILE:` above
-it is written to that file first."""
+"""Runs the commands of an example's README.md: run_readme.py EXAMPLE_FOLDER BUILD_FOLDER. A line
+`$ COMMAND` of a console block is run by the shell, and its output must be the lines that follow; pids are replaced by
+one number. A block of another kind with a line `FILE:` above it is written to that file first. The example's programs
+are in the folder, and python3 is that of the tests, which has the pinned packages."""
 import os
 import pathlib
 import re
 import subprocess
 import sys
 import tempfile
-
-HERE = pathlib.Path(__file__).resolve().parent
 
 
 def blocks(text):
@@ -28,25 +27,38 @@ def commands(block):
 def environment_in(folder, build):
     dropped = ("RATION_", "SIMCUDA_", "LD_", "CUDA_", "XLA_", "TF_", "GPU_", "XDG_")
     kept = {key: value for key, value in os.environ.items() if not key.startswith(dropped)}
-    return kept | {"HOME": str(folder), "PATH": f"{build / 'bin'}:{os.environ['PATH']}"}
+    path = f"{build / 'bin'}:{build / 'venv/bin'}:{os.environ['PATH']}"
+    return kept | {"HOME": str(folder), "PATH": path, "RATION_STATE_DIR": str(folder / ".state")}
 
 
 def run(command, folder, build):
     done = subprocess.run(["sh", "-c", command], cwd=folder, env=environment_in(folder, build), stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, timeout=100, check=False)
-    return re.sub(r"\(pid \d+\)", "(pid 4711)", done.stdout).replace(str(folder), "$HOME")
+    return re.sub(r"python3\.\d+ ", "python3.11 ", re.sub(r"\(pid \d+\)", "(pid 4711)", done.stdout)).replace(str(folder), "$HOME")
+
+
+def has_numba(build):
+    python = build / "venv/bin/python3"
+    return python.exists() and subprocess.run([python, "-c", "import numba_cuda"], capture_output=True, check=False).returncode == 0
 
 
 def main():
-    build, seen, good = pathlib.Path(sys.argv[1]).resolve(), 0, 0
+    example, build = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
+    seen, good, no_python = 0, 0, not has_numba(build)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        (folder / "whole").symlink_to(build / "examples/settings/whole")
-        for kind, file, text in blocks((HERE / "README.md").read_text()):
+        built = build / "examples" / example.name
+        for program in [*built.iterdir(), *example.glob("*.py")]:
+            if program.is_file() and os.access(program, os.X_OK):
+                (folder / program.name).symlink_to(program)
+        for kind, file, text in blocks((example / "README.md").read_text()):
             if file:
                 path = folder / file.removeprefix("~/")
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text)
+            if no_python and "python3 " in text:
+                print("left out, without numba-cuda:", *(command for command, _ in commands(text)), sep="\n  ")
+                continue
             for command, wanted in commands(text) if kind == "console" else ():
                 said = run(command, folder, build)
                 seen, good = seen + 1, good + (said == wanted)

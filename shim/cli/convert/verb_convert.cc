@@ -1,0 +1,94 @@
+// `ration convert`: a log in the format of another tool. Layer: cli.
+#include <unistd.h>
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "cli/convert/converter.h"
+#include "cli/convert/output_file.h"
+#include "cli/exit_status.h"
+#include "cli/log.h"
+#include "cli/logs/read_history.h"
+#include "cli/verb_options.h"
+#include "cli/verbs.h"
+
+namespace ration::cli {
+namespace {
+
+struct LogFormat {
+  const char *name;
+  bool is_text;
+  const char *choice;  // its option, if it has one: what it counts
+  const char *choices;
+  std::unique_ptr<Converter> (*make)(std::ostream &, Amount);
+};
+
+template <auto make>
+std::unique_ptr<Converter> without_choice(std::ostream &out, Amount) {
+  return make(out);
+}
+
+constexpr std::array<LogFormat, 6> kFormats = {{{"chrome", true, "", "", &without_choice<&chrome_trace>},
+                                                {"pprof", false, "--at", "end or peak", &pprof_profile},
+                                                {"collapsed", true, "--of", "peak, total or leaked", &collapsed_stacks},
+                                                {"torch", false, "", "", &without_choice<&torch_snapshot>},
+                                                {"rmm-csv", true, "", "", &without_choice<&rmm_csv>},
+                                                {"csv", true, "", "", &without_choice<&csv_table>}}};
+
+std::optional<Amount> amount_named(const std::string &option, const std::string &name) {
+  if (option == "--at") {
+    return name == "end"    ? std::optional(Amount::kLeaked)
+           : name == "peak" ? std::optional(Amount::kPeak)
+                            : std::nullopt;
+  }
+  return name == "peak"     ? std::optional(Amount::kPeak)
+         : name == "total"  ? std::optional(Amount::kTotal)
+         : name == "leaked" ? std::optional(Amount::kLeaked)
+                            : std::nullopt;
+}
+
+}  // namespace
+
+int run_verb(const ConvertRequest &request) {
+  const LogFormat *format = nullptr;
+  std::string names;
+  for (const LogFormat &each : kFormats) {
+    format = request.to == each.name ? &each : format;
+    names += names.empty() ? "" : ", ";
+    names += each.name;
+  }
+  if (format == nullptr) {
+    return usage_error("convert: --to: '" + request.to + "' is none of " + names, kUsageError);
+  }
+  const std::string choice = format->choice;
+  for (const auto &[option, given] : {std::pair("--at", &request.at), std::pair("--of", &request.of)}) {
+    if (*given && choice != option) {
+      return usage_error(std::string("convert: ") + option + " is not for --to " + request.to, kUsageError);
+    }
+  }
+  const std::string chosen = choice == "--at" ? request.at.value_or("end") : request.of.value_or("peak");
+  const std::optional<Amount> amount = amount_named(choice, chosen);
+  if (!amount) {
+    return usage_error("convert: " + choice + ": '" + chosen + "' is none of " + format->choices, kUsageError);
+  }
+  if (!format->is_text && !request.output && isatty(STDOUT_FILENO) != 0) {
+    return usage_error("convert: --to " + request.to + " is not for a terminal: name a file with -o", kUsageError);
+  }
+  OutputFile out(request.output);
+  if (!out.problem().empty()) {
+    return usage_error("convert: " + *request.output + ": " + out.problem(), kOurError);
+  }
+  const std::unique_ptr<Converter> converter = format->make(out.stream(), *amount);
+  if (!read_records("convert", request.log, [&converter](const Record &record) { converter->add(record); })) {
+    return kUnreadable;
+  }
+  converter->finish();
+  if (!request.output) {
+    return flush_stdout() ? 0 : kOurError;
+  }
+  return out.commit() ? 0 : usage_error("convert: " + *request.output + ": " + out.problem(), kOurError);
+}
+
+}  // namespace ration::cli

@@ -1,0 +1,113 @@
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "cli/diff/log_difference.h"
+#include "cli/text_table.h"
+#include "config/values/size.h"
+
+namespace ration::cli {
+namespace {
+
+constexpr const char *kSame = "=";
+
+std::string signed_bytes(const BothFigures &figures) {
+  if (figures.is_same()) {
+    return kSame;
+  }
+  const std::string sign = figures.after > figures.before ? "+" : "-";
+  return sign + config::show_bytes(figures.distance());
+}
+
+std::string signed_count(const BothFigures &figures) {
+  if (figures.is_same()) {
+    return kSame;
+  }
+  const std::string sign = figures.after > figures.before ? "+" : "-";
+  return sign + std::to_string(figures.distance());
+}
+
+std::vector<std::string> sizes_row(const char *what, const BothFigures &figures) {
+  return {what, config::show_bytes(figures.before), config::show_bytes(figures.after), signed_bytes(figures)};
+}
+
+std::vector<std::string> counts_row(const char *what, const BothFigures &figures) {
+  return {what, std::to_string(figures.before), std::to_string(figures.after), signed_count(figures)};
+}
+
+bool has_changed(const CallerDifference &caller) {
+  return caller.largest() != 0 || !caller.allocs.is_same();
+}
+
+void append(std::vector<std::string> &lines, std::vector<std::string> more) {
+  std::move(more.begin(), more.end(), std::back_inserter(lines));
+}
+
+void add_device_difference(std::vector<std::string> &lines, const DeviceDifference &device, std::size_t rows,
+                           std::size_t width) {
+  lines.push_back("");
+  append(lines, table_lines({{"DEVICE " + std::to_string(device.ordinal), Align::kLeft}, {"A"}, {"B"}, {"CHANGE"}},
+                            {sizes_row("peak", device.peak), sizes_row("reserved at most", device.reserved_peak),
+                             counts_row("allocations", device.allocs), counts_row("refusals", device.refusals),
+                             counts_row("blocks not freed", device.leaks), sizes_row("not freed", device.leaked_bytes)},
+                            width));
+  std::vector<std::vector<std::string>> cells;
+  std::size_t changed = 0;
+  for (const CallerDifference &each : device.callers) {
+    if (!has_changed(each)) {
+      continue;
+    }
+    if (++changed > rows) {
+      continue;
+    }
+    cells.push_back({signed_bytes(each.peak), signed_bytes(each.requested), signed_bytes(each.live),
+                     signed_count(each.allocs),
+                     each.is_new    ? "new"
+                     : each.is_gone ? "gone"
+                                    : "",
+                     each.name});
+  }
+  if (cells.empty()) {
+    lines.emplace_back("every caller held the same");
+    return;
+  }
+  lines.push_back("");
+  append(lines, table_lines({{"AT THE PEAK"},
+                             {"IN ALL", Align::kRight, Fit::kYields},
+                             {"NOT FREED"},
+                             {"BLOCKS", Align::kRight, Fit::kYields},
+                             {"", Align::kLeft},
+                             {"BY", Align::kLeft, Fit::kShrinks}},
+                            std::move(cells), width));
+  if (changed > rows) {
+    lines.push_back("and " + std::to_string(changed - rows) + " more that changed less");
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> difference_text(const LogDifference &difference, std::size_t rows, std::size_t width) {
+  std::vector<std::string> lines = {"A: " + readable(difference.before), "B: " + readable(difference.after)};
+  const auto say_of = [&](std::size_t line, bool ended, std::uint64_t dropped) {
+    lines[line] += ended ? "" : ", no end record: killed, or still running";
+    if (dropped != 0) {
+      lines[line] += ", lacks " + counted(dropped, "record", "records");
+    }
+  };
+  say_of(0, difference.before_ended, difference.dropped.before);
+  say_of(1, difference.after_ended, difference.dropped.after);
+  if (!difference.failed_allocs.is_same()) {
+    lines.push_back("allocations that failed in the driver: " + signed_count(difference.failed_allocs));
+  }
+  for (const DeviceDifference &each : difference.devices) {
+    if (!each.callers.empty() || each.refusals != BothFigures{} || each.reserved_peak != BothFigures{}) {
+      add_device_difference(lines, each, rows, width);
+    }
+  }
+  if (lines.size() == 2) {
+    lines.emplace_back("no device memory was requested");
+  }
+  return lines;
+}
+
+}  // namespace ration::cli

@@ -1,0 +1,63 @@
+// `ration diff`: what changed between two logs of a program. Layer: cli.
+#include <algorithm>
+#include <iostream>
+#include <optional>
+#include <variant>
+
+#include "cli/diff/log_difference.h"
+#include "cli/exit_status.h"
+#include "cli/log.h"
+#include "cli/logs/read_history.h"
+#include "cli/text_table.h"
+#include "cli/verb_options.h"
+#include "cli/verbs.h"
+
+namespace ration::cli {
+namespace {
+
+constexpr std::size_t kCallers = 20;  // of each device
+
+}  // namespace
+
+int run_verb(const DiffRequest &request) {
+  const auto grouping = read_grouping(request.by);
+  if (const auto *wrong = std::get_if<std::string>(&grouping)) {
+    return usage_error("diff: --by: " + *wrong, kUsageError);
+  }
+  std::optional<Growth> most;
+  if (request.fail_above) {
+    const auto growth = read_growth(*request.fail_above);
+    if (const auto *wrong = std::get_if<std::string>(&growth)) {
+      return usage_error("diff: --fail-above: " + *wrong, kUsageError);
+    }
+    most = std::get<Growth>(growth);
+  }
+  const auto by = std::get<History::By>(grouping) == History::By::function ? History::By::function_in_file
+                                                                           : std::get<History::By>(grouping);
+  History before(by);
+  History after(by);
+  if (!read_history("diff", request.before, before) || !read_history("diff", request.after, after)) {
+    return kUnreadable;
+  }
+  LogDifference difference = difference_of(before, after);
+  difference.before = request.before;
+  difference.after = request.after;
+  const auto exceeds = [&most](const DeviceDifference &each) { return most && most->is_exceeded_by(each.peak); };
+  const bool fails = std::any_of(difference.devices.begin(), difference.devices.end(), exceeds);
+  if (request.json) {
+    std::cout << difference_json(difference, request.by, most ? std::optional(fails) : std::nullopt) << '\n';
+  } else {
+    for (const std::string &line : difference_text(difference, kCallers, output_width())) {
+      std::cout << line << '\n';
+    }
+    for (const DeviceDifference &each : difference.devices) {
+      if (exceeds(each)) {
+        std::cout << "--fail-above: device " << each.ordinal << ": the peak has grown by "
+                  << exact(each.peak.distance()) << ", more than " << *request.fail_above << '\n';
+      }
+    }
+  }
+  return !flush_stdout() ? kOurError : fails ? kHasGrown : 0;
+}
+
+}  // namespace ration::cli

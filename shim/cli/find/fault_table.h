@@ -1,0 +1,48 @@
+// What became of a program whose allocations were refused in turn, as a table and as JSON. Layer: cli. Values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cli/find/repeated_run.h"
+
+namespace ration::cli {
+
+enum class Survival {
+  kOk,       // exit status 0
+  kDiffers,  // exit status 0, but it printed something else
+  kError,    // another exit status
+  kCrash,    // a signal ended it
+  kHang,     // it took too long
+};
+
+struct RefusedCall {
+  std::string api;  // of the first process that made so many
+  std::uint64_t bytes = 0;
+  std::uint64_t device = 0;
+};
+
+struct FaultRun {
+  std::uint64_t nth;
+  RefusedCall call;
+  RunEnd end;
+  Survival survival;
+};
+
+struct FaultSearch {
+  std::vector<FaultRun> runs;  // each with a call that was refused
+  bool is_cut = false;         // by --first: there may be more
+  bool compares = false;       // what the program prints, which is always the same
+
+  bool is_survived() const;  // no crash, no hang
+};
+
+Survival survival_of(const RunEnd &end, bool prints_the_same);
+
+// A line for each, then one that counts.
+std::vector<std::string> fault_lines(const FaultSearch &search, std::size_t width);
+// One object, schema ration.find_faults/1 (README.md).
+std::string fault_json(const FaultSearch &search, const std::vector<std::string> &command);
+
+}  // namespace ration::cli

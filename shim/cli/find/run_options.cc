@@ -1,0 +1,77 @@
+#include "cli/find/run_options.h"
+
+#include <charconv>
+
+#include "cli/find/repeated_run.h"
+#include "config/values/option_parsers.h"
+#include "config/values/quotes.h"
+#include "config/values/size.h"
+
+namespace ration::cli {
+namespace {
+
+constexpr std::uint64_t kPartsOfAll = std::uint64_t{1} << 50;  // a share's precision
+
+// Of both verbs; returns what is wrong.
+std::string read_both(const RunRequest &run, const std::optional<std::string> &timeout, FindOptions &options) {
+  if (run.command.empty() || run.command.front().empty()) {
+    return "no command; write it after the options: -- ./train";
+  }
+  if (!timeout) {
+    return "";
+  }
+  std::chrono::milliseconds read{0};
+  if (std::string wrong = config::read_milliseconds(*timeout, read); !wrong.empty()) {
+    return "--timeout: " + wrong;
+  }
+  options.timeout = read;
+  return read.count() > 0 ? "" : "--timeout: no run takes no time";
+}
+
+std::string read_tolerance(const std::string &text, Tolerance &tolerance) {
+  std::uint64_t bytes = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bytes);
+  if (error == std::errc() && end == text.data() + text.size()) {  // of any size: a small one is no limit here
+    tolerance = {bytes, 0};
+    return bytes != 0 ? "" : "--tolerance: no search is as exact as that; the smallest is 1 byte";
+  }
+  auto size = config::parse_size(text);
+  if (std::string *wrong = std::get_if<std::string>(&size)) {
+    return "--tolerance: " + *wrong;
+  }
+  const auto &read = std::get<config::Size>(size);
+  tolerance = read.is_share() ? Tolerance{1, static_cast<double>(read.bytes_of(kPartsOfAll)) / kPartsOfAll}
+                              : Tolerance{read.bytes_of(0), 0};
+  return "";
+}
+
+}  // namespace
+
+std::variant<FindOptions, std::string> read_find_options(const FindMinRequest &request) {
+  FindOptions options;
+  std::string wrong = read_both(request.run, request.timeout, options);
+  if (wrong.empty()) {
+    wrong = taken_flag(request.run, {"limit"});
+  }
+  if (wrong.empty() && request.tolerance) {
+    wrong = read_tolerance(*request.tolerance, options.tolerance);
+  }
+  if (!wrong.empty()) {
+    return wrong;
+  }
+  return options;
+}
+
+std::variant<FindOptions, std::string> read_find_options(const FindFaultsRequest &request) {
+  FindOptions options;
+  std::string wrong = read_both(request.run, request.timeout, options);
+  if (wrong.empty()) {
+    wrong = taken_flag(request.run, {"log", "fail"});
+  }
+  if (!wrong.empty()) {
+    return wrong;
+  }
+  return options;
+}
+
+}  // namespace ration::cli

@@ -1,0 +1,23 @@
+// What the options of `ration find-min` and `ration find-faults` mean. Layer: cli. Threads: pure functions.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "cli/find/limit_search.h"
+#include "cli/verbs.h"
+
+namespace ration::cli {
+
+struct FindOptions {
+  std::optional<std::chrono::milliseconds> timeout;  // of a run; nothing: timeout_after()
+  Tolerance tolerance;
+};
+
+// Otherwise one sentence with what is wrong.
+std::variant<FindOptions, std::string> read_find_options(const FindMinRequest &request);
+std::variant<FindOptions, std::string> read_find_options(const FindFaultsRequest &request);
+
+}  // namespace ration::cli

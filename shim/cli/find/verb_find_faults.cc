@@ -1,0 +1,167 @@
+// `ration find-faults`: refuses the allocations of a command in turn, and tells what it does not survive. Layer: cli.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+
+#include "cli/exit_status.h"
+#include "cli/find/fault_table.h"
+#include "cli/find/repeated_run.h"
+#include "cli/find/run_options.h"
+#include "cli/log.h"
+#include "cli/logs/log_reader.h"
+#include "cli/run/run_preparation.h"
+#include "cli/run/temporary_folder.h"
+#include "cli/text_table.h"
+#include "cli/verb_options.h"
+#include "cli/verbs.h"
+
+namespace ration::cli {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kNoTimeout{0};
+
+std::string content_of(const std::string &path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// The first refusal on purpose in a log, whose process may have been killed in any line.
+std::optional<RefusedCall> refusal_in(const std::string &log) {
+  LogReader reader(log);
+  for (Record record; reader.next(record);) {
+    if (record.type == Record::Type::oom && record.text("reason") == "fault") {
+      return RefusedCall{std::string(record.text("api")), record.number("req"), record.device()};
+    }
+  }
+  return std::nullopt;
+}
+
+class FaultFinder {
+ public:
+  FaultFinder(const FindFaultsRequest &request, const FindOptions &options)
+      : first_(request.first), options_(options), runs_(request.run) {
+    if (folder_.path().empty()) {
+      throw Refusal{kOurError, "no folder for the logs: neither $TMPDIR, /tmp nor /dev/shm can be written"};
+    }
+    runs_.environment().unset("RATION_FAIL");
+  }
+
+  // Throws Refusal: the search ended early.
+  FaultSearch search();
+
+ private:
+  struct Run {
+    RunEnd end;
+    std::string said;  // on stdout
+    std::optional<RefusedCall> refused;
+  };
+  // `nth` 0: nothing is refused.
+  Run run(std::uint64_t nth, milliseconds timeout);
+
+  const std::uint64_t first_;
+  const FindOptions options_;
+  RepeatedRun runs_;
+  TemporaryFolder folder_;
+};
+
+FaultFinder::Run FaultFinder::run(std::uint64_t nth, milliseconds timeout) {
+  TemporaryFolder place(folder_.path());
+  const std::string out = place.path() + "/out";
+  const std::string err = place.path() + "/err";
+  const std::string log = place.path() + "/log";
+  const int mode = O_CREAT | O_TRUNC | O_WRONLY | O_APPEND | O_CLOEXEC;
+  const int out_file = open(out.c_str(), mode, 0600);
+  const int err_file = open(nth == 0 ? err.c_str() : "/dev/null", mode, 0600);
+  std::vector<std::string> options;
+  if (nth != 0) {
+    options = {"--fail=nth=" + std::to_string(nth), "--log=" + log};
+  }
+  Run done{runs_.run(options, out_file, err_file, timeout), {}, {}};
+  close(out_file);
+  close(err_file);
+  done.said = content_of(out);
+  if (done.end.our_error != 0) {
+    throw Refusal{kOurError, "cannot start a process: " + std::string(std::strerror(done.end.our_error))};
+  }
+  if (done.end.interrupted_by != 0) {
+    throw Refusal{kKilled + done.end.interrupted_by, ""};
+  }
+  if (nth == 0 && !done.end.succeeded()) {
+    std::cerr << content_of(err) << std::flush;
+    const bool not_started = done.end.status >= kOurError && done.end.status <= kNotFound && !done.end.timed_out;
+    throw Refusal{not_started ? done.end.status : kOurError,
+                  not_started ? "" : "the command fails with nothing refused: " + end_text(done.end)};
+  }
+  std::error_code error;
+  std::vector<std::string> logs;  // one for each process: log, log.PID ...
+  for (std::filesystem::directory_iterator entry(place.path(), error), last; !error && entry != last;
+       entry.increment(error)) {
+    if (const std::string path = entry->path().string(); path.starts_with(log)) {
+      logs.push_back(path);
+    }
+  }
+  std::sort(logs.begin(), logs.end());
+  for (std::size_t i = 0; i < logs.size() && !done.refused; ++i) {
+    done.refused = refusal_in(logs[i]);
+  }
+  return done;
+}
+
+FaultSearch FaultFinder::search() {
+  const Run reference = run(0, options_.timeout.value_or(kNoTimeout));
+  const milliseconds timeout = timeout_after(options_.timeout, reference.end.took);
+  FaultSearch search;
+  search.compares = run(0, timeout).said == reference.said;
+  search.is_cut = true;
+  for (std::uint64_t nth = 1; nth <= first_; ++nth) {
+    const Run done = run(nth, timeout);
+    if (!done.refused) {
+      search.is_cut = false;
+      if (!done.end.succeeded()) {
+        log_line("find-faults: a run in which nothing was refused failed: " + end_text(done.end));
+      }
+      break;
+    }
+    const bool same = !search.compares || done.said == reference.said;
+    search.runs.push_back({nth, *done.refused, done.end, survival_of(done.end, same)});
+    if (isatty(STDERR_FILENO) == 1) {
+      log_line("find-faults: " + std::to_string(nth) + ": " + done.refused->api + ": " + end_text(done.end));
+    }
+  }
+  return search;
+}
+
+}  // namespace
+
+int run_verb(const FindFaultsRequest &request) {
+  const auto options = read_find_options(request);
+  if (const std::string *wrong = std::get_if<std::string>(&options)) {
+    return usage_error("find-faults: " + *wrong, kUsageError);
+  }
+  try {
+    const FaultSearch search = FaultFinder(request, std::get<FindOptions>(options)).search();
+    if (request.json) {
+      std::cout << fault_json(search, request.run.command) << '\n';
+    } else {
+      for (const std::string &line : fault_lines(search, output_width())) {
+        std::cout << line << '\n';
+      }
+    }
+    return !flush_stdout() ? kOurError : search.is_survived() ? 0 : kDoesNotHold;
+  } catch (const Refusal &refusal) {
+    if (!refusal.line.empty()) {
+      log_line("find-faults: " + refusal.line);
+    }
+    return refusal.exit_status;
+  }
+}
+
+}  // namespace ration::cli

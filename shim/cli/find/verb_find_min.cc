@@ -1,0 +1,170 @@
+// `ration find-min`: the smallest limit with which a command succeeds, by running it. Layer: cli.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "cli/exit_status.h"
+#include "cli/find/limit_search.h"
+#include "cli/find/repeated_run.h"
+#include "cli/find/run_options.h"
+#include "cli/log.h"
+#include "cli/run/run_summary.h"
+#include "cli/run/temporary_folder.h"
+#include "cli/text_table.h"
+#include "cli/verb_options.h"
+#include "cli/verbs.h"
+
+namespace ration::cli {
+namespace {
+
+using std::chrono::milliseconds;
+
+// What the processes of one run left.
+struct Figures {
+  std::uint64_t peak = 0;     // of live blocks, of the process and device where that was highest
+  std::uint64_t ceiling = 0;  // the largest limit that any device had
+};
+
+struct LimitedRun {
+  std::uint64_t limit;  // 0: none
+  RunEnd end;
+  Figures figures;
+};
+
+class MinimumFinder {
+ public:
+  MinimumFinder(const FindMinRequest &request, const FindOptions &options)
+      : options_(options), runs_(request.run), nowhere_(open("/dev/null", O_WRONLY | O_CLOEXEC)) {
+    runs_.environment().unset("RATION_LIMIT");
+  }
+  ~MinimumFinder() { close(nowhere_); }
+  MinimumFinder(const MinimumFinder &) = delete;
+  MinimumFinder &operator=(const MinimumFinder &) = delete;
+
+  // 0: a limit was found. Otherwise the status to exit with; why has been logged.
+  int find();
+  bool is_confirmed() const { return all_.back().end.succeeded(); }
+  std::uint64_t minimum() const { return all_.back().limit; }
+  const std::vector<LimitedRun> &all() const { return all_; }
+
+ private:
+  // False: one that a signal or an error of ours ended, which has been logged.
+  bool run(std::uint64_t limit);
+  int refuse_first() const;
+  Figures figures_of(const std::string &folder) const;
+
+  const FindOptions options_;
+  RepeatedRun runs_;
+  const int nowhere_;
+  milliseconds timeout_{0};
+  std::vector<LimitedRun> all_;
+};
+
+Figures MinimumFinder::figures_of(const std::string &folder) const {
+  Figures figures;
+  for (const events::Summary &process : read_summaries(folder)) {
+    for (const events::Summary::Device &device : process.devices) {
+      figures.peak = std::max(figures.peak, device.peak_bytes);
+      figures.ceiling = std::max(figures.ceiling, device.limit_asked ? device.limit : device.total);
+    }
+  }
+  return figures;
+}
+
+bool MinimumFinder::run(std::uint64_t limit) {
+  TemporaryFolder pages;
+  runs_.environment().set("RATION_SUMMARY", pages.path());
+  std::vector<std::string> options;
+  if (limit != 0) {
+    options.push_back("--limit=" + std::to_string(limit));
+  }
+  const bool is_first = all_.empty();
+  const RunEnd end = runs_.run(options, is_first ? STDERR_FILENO : nowhere_, is_first ? STDERR_FILENO : nowhere_,
+                               is_first ? options_.timeout.value_or(milliseconds{0}) : timeout_);
+  all_.push_back({limit, end, figures_of(pages.path())});
+  if (end.our_error != 0) {
+    log_line("find-min: cannot start a process: " + std::string(std::strerror(end.our_error)));
+  } else if (end.interrupted_by == 0) {
+    const std::string what = limit == 0 ? "no limit" : "limit " + exact(limit);
+    std::string line = "find-min: " + what + ": " + (end.succeeded() ? "succeeds" : end_text(end));
+    log_line(line += ", peak " + exact(all_.back().figures.peak));
+  }
+  return end.our_error == 0 && end.interrupted_by == 0;
+}
+
+int MinimumFinder::refuse_first() const {
+  const RunEnd &end = all_.front().end;
+  if (end.status >= kOurError && end.status <= kNotFound && !end.timed_out) {
+    return end.status;  // `ration run` has said why
+  }
+  log_line("find-min: the command fails without a limit: " + end_text(end));
+  return 1;
+}
+
+int MinimumFinder::find() {
+  const auto stopped = [this] {
+    return all_.back().end.our_error != 0 ? kOurError : kKilled + all_.back().end.interrupted_by;
+  };
+  if (!run(0)) {
+    return stopped();
+  }
+  const LimitedRun first = all_.front();
+  if (!first.end.succeeded()) {
+    return refuse_first();
+  }
+  timeout_ = timeout_after(options_.timeout, first.end.took);
+  LimitSearch search(first.figures.peak, first.figures.ceiling, options_.tolerance);
+  while (const std::optional<std::uint64_t> limit = search.next()) {
+    if (!run(*limit)) {
+      return stopped();
+    }
+    search.record(all_.back().end.succeeded());
+  }
+  return run(search.sufficient()) ? 0 : stopped();
+}
+
+std::string json_of(const MinimumFinder &finder, const FindMinRequest &request) {
+  using Json = nlohmann::ordered_json;
+  Json runs = Json::array();
+  for (const LimitedRun &each : finder.all()) {
+    runs.push_back({{"limit", each.limit == 0 ? Json() : Json(each.limit)},
+                    {"succeeded", each.end.succeeded()},
+                    {"status", each.end.status},
+                    {"timed_out", each.end.timed_out},
+                    {"took_ms", each.end.took.count()},
+                    {"peak", each.figures.peak}});
+  }
+  const Json document = {{"schema", "ration.find_min/1"},      {"command", request.run.command},
+                         {"min_limit", finder.minimum()},      {"peak", finder.all().front().figures.peak},
+                         {"confirmed", finder.is_confirmed()}, {"runs", std::move(runs)}};
+  return document.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace
+
+int run_verb(const FindMinRequest &request) {
+  const auto options = read_find_options(request);
+  if (const std::string *wrong = std::get_if<std::string>(&options)) {
+    return usage_error("find-min: " + *wrong, kUsageError);
+  }
+  MinimumFinder finder(request, std::get<FindOptions>(options));
+  if (const int status = finder.find(); status != 0) {
+    return status;
+  }
+  if (!finder.is_confirmed()) {
+    log_line(
+        "find-min: the command failed now with a limit that was enough before: what it needs differs from run to run");
+  }
+  if (request.json) {
+    std::cout << json_of(finder, request) << '\n';
+  } else {
+    std::cout << "peak=" << finder.all().front().figures.peak << '\n' << "min_limit=" << finder.minimum() << '\n';
+  }
+  return !flush_stdout() ? kOurError : finder.is_confirmed() ? 0 : kDoesNotHold;
+}
+
+}  // namespace ration::cli

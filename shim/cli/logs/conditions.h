@@ -1,0 +1,31 @@
+// What `ration check` holds a log to, and what of it did not hold. Layer: cli. Threads: pure functions.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/logs/history.h"
+#include "config/values/size.h"
+
+namespace ration::cli {
+
+struct Conditions {
+  std::optional<config::Size> max_peak;  // of live blocks, on each device; a share is one of the device
+  bool no_leaks = false;
+  bool no_failures = false;
+  std::optional<double> max_fragmentation_percent;
+};
+
+struct Verdict {
+  std::string condition;             // as an option: --no-leaks
+  std::vector<std::string> reasons;  // a line each; empty: it held
+};
+
+// One for each condition that was asked for, in the order of the struct.
+std::vector<Verdict> judge(const Conditions &conditions, const History &history);
+
+// A JUnit report: one suite named after the log, one case for each verdict.
+std::string junit_report(const std::string &log, const std::vector<Verdict> &verdicts, double seconds);
+
+}  // namespace ration::cli

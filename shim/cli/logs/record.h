@@ -1,0 +1,51 @@
+// One record of a log (shim/events/README.md), as its readers need it. Layer: cli. Values.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+namespace ration::cli {
+
+struct Record {
+  enum class Type {
+    meta,
+    alloc,
+    free,
+    slab_alloc,
+    slab_free,
+    wait,
+    trim,
+    sample,
+    oom,
+    dropped,
+    mod,
+    frame,
+    stack,
+    end,
+    other
+  };
+
+  Type type = Type::other;
+  nlohmann::json fields;
+
+  std::uint64_t number(const char *key) const {
+    const auto found = fields.find(key);
+    return found != fields.end() && found->is_number_unsigned() ? found->get<std::uint64_t>() : 0;
+  }
+  std::string_view text(const char *key) const {
+    const auto found = fields.find(key);
+    return found != fields.end() && found->is_string()
+               ? std::string_view(found->get_ref<const nlohmann::json::string_t &>())
+               : std::string_view();
+  }
+  // Of a `meta`: the number of the log's first record.
+  std::uint64_t first_seq() const { return std::max<std::uint64_t>(number("first_seq"), 1); }
+  std::size_t device() const { return number("dev"); }
+  // Whether the block counts in the totals of its device.
+  bool is_charged() const { return !fields.contains("charged"); }
+};
+
+}  // namespace ration::cli

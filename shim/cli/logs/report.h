@@ -1,0 +1,35 @@
+// What `ration report` says of logs. Layer: cli. Threads: pure functions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/logs/history.h"
+
+namespace ration::cli {
+
+struct Report {
+  std::string log;
+  History history;
+};
+
+// What was allocated at one place, and never freed.
+struct Leak {
+  History::Group group;
+  std::uint64_t stack = 0;  // 0: unknown
+  std::string name;         // of the caller, or of the group where the stack is not known
+};
+// Of one device, that with most bytes first.
+std::vector<Leak> leaks_of(const History &history, std::size_t device);
+
+// `rows`: of each table at most.
+std::vector<std::string> report_text(const Report &report, std::size_t rows, std::size_t width);
+// The blocks that were never freed, those of most bytes first, and their stacks.
+std::vector<std::string> leaks_text(const Report &report, std::size_t width);
+// One document for all of them: schema ration.report/1 (../README.md).
+std::string report_json(const std::vector<Report> &reports);
+
+// What a user could change so that a refusal would not have happened; one sentence.
+std::string remedy(const History::Refusal &refusal);
+
+}  // namespace ration::cli

@@ -1,0 +1,198 @@
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "cli/logs/report.h"
+#include "cli/text_table.h"
+#include "config/values/quotes.h"
+#include "config/values/size.h"
+
+namespace ration::cli {
+namespace {
+
+using Lines = std::vector<std::string>;
+using Rows = std::vector<std::vector<std::string>>;
+
+constexpr double kNsOfSecond = 1e9;
+
+std::string seconds(std::uint64_t ns) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.3f s", static_cast<double>(ns) / kNsOfSecond);
+  return text;
+}
+
+void add_table(Lines &lines, const std::string &title, const History::Groups &groups, std::size_t most,
+               std::size_t width) {
+  const std::vector<History::NamedGroup> sorted = History::largest_first(groups);
+  if (sorted.empty()) {
+    return;
+  }
+  Rows rows;
+  for (std::size_t i = 0; i < std::min(sorted.size(), most); ++i) {
+    const auto &[name, group] = sorted[i];
+    rows.push_back({config::show_bytes(group.bytes), std::to_string(group.count), name});
+  }
+  lines.push_back("");
+  for (std::string &line :
+       table_lines({{title}, {"BLOCKS"}, {"BY", Align::kLeft, Fit::kShrinks}}, std::move(rows), width)) {
+    lines.push_back(std::move(line));
+  }
+  if (sorted.size() > most) {
+    lines.push_back("and " + std::to_string(sorted.size() - most) + " more with less");
+  }
+}
+
+constexpr std::size_t kPlaces = 16;  // of a stack
+
+// Innermost first. Of what a library calls inside itself only the call into it is shown.
+void add_stack(Lines &lines, const std::vector<StackFrame> &frames) {
+  std::size_t shown = 0;
+  for (std::size_t i = 0; i < frames.size() && shown < kPlaces; ++i) {
+    std::size_t last = i;
+    while (last + 1 < frames.size() && frames[last + 1].library == frames[i].library &&
+           frames[i].library != kTheProgram) {
+      ++last;
+    }
+    std::string line = "  " + readable(place_of(frames[last]));
+    line += ", " + readable(frames[last].library);
+    if (last != i) {
+      line += ", and " + counted(last - i, "call", "calls");
+      line += " inside it";
+    }
+    lines.push_back(std::move(line));
+    i = last;
+    ++shown;
+  }
+}
+
+void add_refusals(Lines &lines, const History &history, const History::Device &device) {
+  for (const History::Refusal &each : device.refusals) {
+    lines.push_back("");
+    lines.push_back("refused: " + counted(each.count, "call", "calls") + " of " + config::printable(each.api) +
+                    ", reason " + config::printable(each.reason) + ", first at record " +
+                    std::to_string(each.first_seq));
+    lines.push_back("  the largest asked for " + exact(each.largest) + "; the program held " + exact(each.used) +
+                    ", at most " + exact(each.largest_free) + " could be had at once");
+    lines.push_back("  " + remedy(each));
+    if (const std::string caller = history.stacks().caller(each.stack); !caller.empty()) {
+      lines.push_back("  called by " + readable(caller));
+    }
+  }
+}
+
+void add_device(Lines &lines, const History &history, std::size_t ordinal, std::size_t rows, std::size_t width) {
+  const History::Device &device = history.devices()[ordinal];
+  lines.push_back("");
+  std::string head = "device " + std::to_string(ordinal);
+  if (!device.name.empty()) {
+    head += " ";
+    head += config::printable(device.name);
+  }
+  head += ": peak " + exact(device.peak.bytes);
+  head += device.limit_asked ? " of the limit of " + exact(device.limit) : " of " + exact(device.total) + ", no limit";
+  lines.push_back(head);
+  if (device.peak.seq != 0) {
+    lines.push_back("  at " + seconds(device.peak.ts_ns) + ", record " + std::to_string(device.peak.seq) +
+                    "; reserved at most " + exact(device.reserved_peak.bytes) + " at " +
+                    seconds(device.reserved_peak.ts_ns));
+  }
+  std::string counts = "  " + counted(device.allocs, "allocation, ", "allocations, ");
+  counts += counted(device.frees, "free", "frees");
+  if (device.waits != 0) {
+    counts += "; " + counted(device.waits, "wait", "waits") + " of ";
+    counts += seconds(device.waited_ns) + " in all";
+  }
+  lines.push_back(std::move(counts));
+  add_table(lines, "AT THE PEAK", device.at_peak, rows, width);
+  add_table(lines, "REQUESTED IN ALL", device.in_all, rows, width);
+  add_table(lines, "NOT FREED", device.live, rows, width);
+  add_refusals(lines, history, device);
+}
+
+}  // namespace
+
+std::string remedy(const History::Refusal &refusal) {
+  const std::uint64_t needed = refusal.used + refusal.largest;
+  if (refusal.reason == "limit") {
+    return "a limit of " + exact((needed + config::kMiB - 1) / config::kMiB * config::kMiB) +
+           " would have served it; now it is " + exact(refusal.limit);
+  }
+  if (refusal.reason == "group") {
+    return "the group's limit left too little: `ration ps` shows who holds it; a larger --group-limit would help";
+  }
+  if (refusal.reason == "pool_holds") {
+    return "free memory lay in slabs that hold blocks: RATION_BACKING=vmm, or RATION_PREALLOCATE=false, would help";
+  }
+  if (refusal.reason == "device") {
+    return "the device had " + exact(refusal.device_free) +
+           " left: other processes, or the driver itself, hold the rest";
+  }
+  return refusal.reason == "fault" ? "it was refused on purpose (--fail)" : "no remedy is known for this reason";
+}
+
+Lines report_text(const Report &report, std::size_t rows, std::size_t width) {
+  const History &history = report.history;
+  Lines lines = {readable(report.log) + ": " + readable(history.program()) + " (pid " + std::to_string(history.pid()) +
+                 "), " + seconds(history.last_ts_ns()) +
+                 (history.has_ended() ? "" : ", no end record: killed, or still running")};
+  if (history.dropped() != 0) {
+    lines.push_back("the log lacks " + counted(history.dropped(), "record", "records") +
+                    (history.has_ended()
+                         ? ": the peak and what was not freed are as its end has them, other figures are "
+                           "too low"
+                         : ": figures are too low"));
+  }
+  for (std::size_t i = 0; i < history.devices().size(); ++i) {
+    const History::Device &device = history.devices()[i];
+    if (!device.in_all.empty() || !device.refusals.empty() || device.reserved_peak.bytes != 0) {
+      add_device(lines, history, i, rows, width);
+    }
+  }
+  if (lines.size() == 1) {
+    lines.emplace_back("no device memory was requested");
+  }
+  return lines;
+}
+
+std::vector<Leak> leaks_of(const History &history, std::size_t device) {
+  const History::Device &where = history.devices()[device];
+  std::vector<Leak> leaks;
+  for (const auto &[stack, group] : where.live_stacks) {
+    if (group.count != 0) {
+      leaks.push_back({group, stack, history.stacks().caller(stack)});
+    }
+  }
+  for (const auto &[name, group] : History::largest_first(where.live_others)) {
+    leaks.push_back({group, 0, name});
+  }
+  std::stable_sort(leaks.begin(), leaks.end(),
+                   [](const Leak &a, const Leak &b) { return a.group.bytes > b.group.bytes; });
+  return leaks;
+}
+
+Lines leaks_text(const Report &report, std::size_t width) {
+  Lines lines;
+  for (std::size_t i = 0; i < report.history.devices().size(); ++i) {
+    const History::Device &device = report.history.devices()[i];
+    if (device.live_count() == 0) {
+      continue;
+    }
+    lines.push_back(readable(report.log) + ": device " + std::to_string(i) + ": " +
+                    counted(device.live_count(), "block", "blocks") + " not freed, " + exact(device.live_bytes));
+    add_table(lines, "NOT FREED", device.live, kUnlimitedWidth, width);
+    for (const Leak &leak : leaks_of(report.history, i)) {
+      if (leak.stack != 0) {
+        lines.push_back("");
+        lines.push_back(config::show_bytes(leak.group.bytes) + " in " + counted(leak.group.count, "block", "blocks") +
+                        " by " + readable(leak.name) + ", called through");
+        add_stack(lines, report.history.stacks().frames(leak.stack));
+      }
+    }
+  }
+  if (lines.empty()) {
+    lines.push_back(readable(report.log) + ": every block was freed");
+  }
+  return lines;
+}
+
+}  // namespace ration::cli

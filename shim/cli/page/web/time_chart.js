@@ -1,0 +1,339 @@
+// Used, reserved and limit over time, with refusals and the peak; dygraphs draws, zooms by drag and tells the point under
+// the mouse.
+
+const nsOfSecond = 1e9;
+const linesAtFirst = 4;
+const refusalsInValues = 3;
+const marksApart = 5;        // pixels; refusals that are nearer are one mark
+const linesOfRefusals = 40;  // more would hide the chart
+
+class TimeChart {
+  constructor(model, onMoment) {
+    this.model = model;
+    this.onMoment = onMoment;
+    this.cursor = null;  // ns; the keyboard's
+    this.moment = null;
+    const byPeak = [...model.lanes].sort((a, b) => b.peak_bytes - a.peak_bytes);
+    this.shown = new Set(byPeak.slice(0, linesAtFirst));
+    byId('limit-in-scale').checked = model.lanes.some(lane => lane.reserved_peak_bytes * 2 >= lane.limit);
+    this.listen();
+    this.showKey();
+    this.draw();
+  }
+
+  lanes() {
+    return this.model.lanes.filter(lane => this.shown.has(lane));
+  }
+
+  // A checkbox for each lane, with the dashes and the colour of its lines.
+  showKey() {
+    const line = (lane, isReserved) => {
+      const svg = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
+      const path = document.createElementNS('http://www.w3.org/2000/svg', 'path');
+      svg.setAttribute('width', 30);
+      svg.setAttribute('height', 10);
+      path.setAttribute('d', 'M0 5H30');
+      path.setAttribute('stroke', this.colour(lane));
+      path.setAttribute('stroke-width', isReserved ? 1.2 : 2.5);
+      path.setAttribute('stroke-dasharray', (isReserved ? [3, 3] : dashes[lane.number % dashes.length] || []).join(' '));
+      svg.append(path);
+      return svg;
+    };
+    byId('lanes').replaceChildren(...this.model.lanes.map(lane => {
+      const box = element('input', {type: 'checkbox', 'data-lane': lane.number, onchange: () => {
+        this.shown[box.checked ? 'add' : 'delete'](lane);
+        this.draw();
+      }});
+      box.checked = this.shown.has(lane);
+      return element('label', {}, box, ` ${lane.title}: used `, line(lane, false), ' reserved ', line(lane, true));
+    }), element('span', {}, '▼ refused  ◆ peak  ┄ limit'));
+  }
+
+  colour(lane) {
+    return palette()[lane.number % palette().length];
+  }
+
+  // One row for each time at which a line changes; a line that does not has null there, and is drawn on. dygraphs begins its
+  // dashes anew at each value.
+  rows() {
+    const lanes = this.lanes();
+    const rows = new Map();
+    const width = 1 + 3 * lanes.length;
+    const set = (time, column, value) => {
+      let row = rows.get(time);
+      if (!row) {
+        row = new Array(width).fill(null);
+        row[0] = time / nsOfSecond;
+        rows.set(time, row);
+      }
+      row[column] = value;
+    };
+    set(0, 0, 0);
+    set(this.model.end, 0, this.model.end / nsOfSecond);
+    lanes.forEach((lane, i) => {
+      [lane.used, lane.reserved, [lane.limit]].forEach((values, j) => {
+        const column = 1 + 3 * i + j;
+        const first = lane.times[0] === lane.log.start_ns || j === 2 ? values[0] : 0;
+        set(lane.log.start_ns, column, first || 0);
+        values.forEach((value, k) => {
+          if (j < 2 && value !== values[k - 1]) {
+            set(lane.times[k], column, value);
+          }
+        });
+        set(lane.end, column, values.length ? values[values.length - 1] : 0);
+      });
+    });
+    return [...rows.values()].sort((a, b) => a[0] - b[0]);
+  }
+
+  highest() {
+    const lanes = this.lanes();
+    const withLimit = byId('limit-in-scale').checked;
+    return Math.max(1, ...lanes.map(lane => Math.max(lane.peak_bytes, lane.reserved_peak_bytes, withLimit ? lane.limit : 0))) * 1.08;
+  }
+
+  options() {
+    const lanes = this.lanes();
+    const series = {};
+    const labels = ['time'];
+    for (const lane of lanes) {
+      const name = `#${lane.number}`;
+      labels.push(`${name} used`, `${name} reserved`, `${name} limit`);
+      series[`${name} used`] = {color: this.colour(lane), strokeWidth: 2, strokePattern: dashes[lane.number % dashes.length], fillGraph: lanes.length === 1};
+      series[`${name} reserved`] = {color: this.colour(lane), strokeWidth: 1.2, strokePattern: [3, 3]};
+      series[`${name} limit`] = {color: themed('dim'), strokeWidth: 1, strokePattern: [1, 4]};
+    }
+    return {
+      labels,
+      series,
+      stepPlot: true,
+      connectSeparatedPoints: true,
+      fillAlpha: 0.14,
+      legend: 'never',
+      valueRange: [0, this.highest()],
+      gridLineColor: themed('grid'),
+      axisLineColor: themed('line'),
+      labelsKMG2: true,
+      highlightCircleSize: 3,
+      axes: {
+        y: {axisLabelFormatter: value => shortBytes(value), axisLabelWidth: 70},
+        x: {axisLabelFormatter: (value, granularity, opts, graph) => this.timeLabel(value, graph), axisLabelWidth: 80},
+      },
+      underlayCallback: (context, area, graph) => this.drawMarks(context, area, graph),
+      highlightCallback: (event, x) => this.tell(x * nsOfSecond, event),
+      unhighlightCallback: () => tip.hide(),
+      clickCallback: (event, x) => this.choose(x * nsOfSecond),
+      animatedZooms: false,
+    };
+  }
+
+  timeLabel(seconds, graph) {
+    const [from, to] = graph.xAxisRange();
+    return to - from < 2e-3 ? `${(seconds * 1e6).toFixed(0)} µs` : to - from < 2 ? `${(seconds * 1e3).toFixed(to - from < 0.02 ? 2 : 0)} ms`
+      : `${seconds.toFixed(to - from < 20 ? 2 : 0)} s`;
+  }
+
+  draw() {
+    if (this.graph) {
+      this.graph.destroy();
+      this.graph = null;
+    }
+    if (this.shown.size === 0) {
+      byId('time-chart').textContent = 'No line is chosen.';
+      return;
+    }
+    byId('time-chart').textContent = '';
+    this.graph = new Dygraph(byId('time-chart'), this.rows(), this.options());
+  }
+
+  // After a change of the theme, too.
+  redraw() {
+    this.showKey();
+    this.draw();
+  }
+
+  drawMarks(context, area, graph) {
+    context.save();
+    context.beginPath();
+    context.rect(area.x, area.y, area.w, area.h);
+    context.clip();
+    context.font = '12px system-ui, sans-serif';
+    for (const lane of this.lanes()) {
+      this.drawRefusals(context, area, graph, lane);
+      if (lane.peak_seq) {
+        const [x, y] = graph.toDomCoords((lane.log.start_ns + lane.peak_ts) / nsOfSecond, lane.peak_bytes);
+        context.fillStyle = this.colour(lane);
+        context.fillText('◆', x - 5, y - 3);
+      }
+    }
+    const line = (at, colour, width) => {
+      const x = graph.toDomXCoord(at / nsOfSecond);
+      context.strokeStyle = colour;
+      context.lineWidth = width;
+      context.beginPath();
+      context.moveTo(x, area.y);
+      context.lineTo(x, area.y + area.h);
+      context.stroke();
+    };
+    if (this.moment) {
+      line(this.moment.at, themed('dim'), 1);
+    }
+    if (this.cursor !== null) {
+      line(this.cursor, themed('focus'), 2);
+    }
+    context.restore();
+  }
+
+  drawRefusals(context, area, graph, lane) {
+    context.fillStyle = themed('bad');
+    context.strokeStyle = themed('bad');
+    context.lineWidth = 1;
+    context.setLineDash([2, 3]);
+    const places = [];
+    for (const refusal of lane.refusals) {
+      const x = Math.round(graph.toDomXCoord(refusal.at / nsOfSecond));
+      const isSeen = x >= area.x - 8 && x <= area.x + area.w + 8;
+      if (isSeen && (places.length === 0 || x - places[places.length - 1] >= marksApart)) {
+        places.push(x);
+      }
+    }
+    for (const x of places) {
+      if (places.length <= linesOfRefusals) {
+        context.beginPath();
+        context.moveTo(x, area.y + 10);
+        context.lineTo(x, area.y + area.h);
+        context.stroke();
+      }
+      context.fillText('▼', x - 6, area.y + 11);
+    }
+    context.setLineDash([]);
+  }
+
+  // What is held at a time, by whom, and which refusals are near.
+  textAt(at) {
+    const [from, to] = this.graph.xAxisRange();
+    const near = (to - from) * nsOfSecond / 150;
+    const lines = [`at ${duration(Math.round(at))}`];
+    for (const lane of this.lanes()) {
+      if (at < lane.log.start_ns || at > lane.end) {
+        continue;
+      }
+      const i = lastNotAfter(lane.times, at);
+      const rest = `limit ${bytes(lane.limit)}`;
+      lines.push(`${lane.title}: used ${bytes(lane.used[i] || 0)}, reserved ${bytes(lane.reserved[i] || 0)}, ${rest}`);
+      const moment = lane.moments.filter(each => each.at <= at).pop();
+      if (moment && moment.holders.length) {
+        lines.push(`  held at ${duration(moment.at)}: ${moment.holders.slice(0, 3).map(([name, held]) => `${name} ${bytes(held)}`).join(', ')}`);
+      }
+      const refused = lane.refusals.filter(each => Math.abs(each.at - at) <= near);
+      for (const each of refused.slice(0, refusalsInValues)) {
+        lines.push(`  ▼ ${each.api} of ${bytes(each.requested)} refused (${each.reason}) at ${duration(each.at)}; at most ${bytes(each.largestFree)} could be had at once`);
+      }
+      if (refused.length > refusalsInValues) {
+        lines.push(`  and ${counted(refused.length - refusalsInValues, 'more refusal', 'more refusals')} near`);
+      }
+    }
+    return lines;
+  }
+
+  tell(at, event) {
+    const lines = this.textAt(at);
+    byId('time-values').textContent = lines.join(' · ');
+    if (event) {
+      tip.show(lines.join('\n'), event);
+    }
+  }
+
+  choose(at) {
+    const moments = this.lanes().flatMap(lane => lane.moments.map(moment => ({lane, moment})));
+    const distance = each => Math.abs(each.moment.at - at);
+    const nearest = moments.reduce((best, each) => (!best || distance(each) < distance(best) ? each : best), null);
+    if (nearest) {
+      this.onMoment(nearest.lane, nearest.moment);
+    }
+  }
+
+  mark(moment) {
+    this.moment = moment;
+    this.refresh();
+  }
+
+  refresh() {
+    if (this.graph) {
+      this.graph.updateOptions({});
+    }
+  }
+
+  // Around `centre`, in seconds; a factor below 1 zooms in.
+  zoom(factor, centre) {
+    if (!this.graph) {
+      return;
+    }
+    const all = this.model.end / nsOfSecond;
+    const [from, to] = this.graph.xAxisRange();
+    const middle = centre === undefined ? (from + to) / 2 : centre;
+    const least = all / 1e6;
+    const next = [Math.max(0, middle - (middle - from) * factor), Math.min(all, middle + (to - middle) * factor)];
+    if (next[1] - next[0] > least) {
+      this.graph.updateOptions({dateWindow: next});
+    }
+  }
+
+  pan(part) {
+    const all = this.model.end / nsOfSecond;
+    const [from, to] = this.graph.xAxisRange();
+    const by = Math.max(-from, Math.min(all - to, (to - from) * part));
+    this.graph.updateOptions({dateWindow: [from + by, to + by]});
+  }
+
+  all() {
+    if (this.graph) {
+      this.graph.updateOptions({dateWindow: null, valueRange: [0, this.highest()]});
+    }
+  }
+
+  moveCursor(direction) {
+    const [from, to] = this.graph.xAxisRange().map(seconds => seconds * nsOfSecond);
+    const step = (to - from) / 100;
+    const start = this.cursor === null || this.cursor < from || this.cursor > to ? (direction > 0 ? from - step : to + step) : this.cursor;
+    this.cursor = Math.max(0, Math.min(this.model.end, start + direction * step));
+    if (this.cursor < from || this.cursor > to) {
+      this.pan(direction * 0.5);
+    }
+    this.refresh();
+    this.tell(this.cursor);
+  }
+
+  listen() {
+    const box = byId('time');
+    byId('zoom-in').addEventListener('click', () => this.zoom(0.5));
+    byId('zoom-out').addEventListener('click', () => this.zoom(2));
+    byId('zoom-all').addEventListener('click', () => this.all());
+    byId('limit-in-scale').addEventListener('change', () => this.all());
+    // Unless it is focused, or Ctrl is held, the wheel scrolls the page.
+    box.addEventListener('wheel', event => {
+      if (this.graph && (event.ctrlKey || document.activeElement === box)) {
+        event.preventDefault();
+        const x = event.clientX - byId('time-chart').getBoundingClientRect().left;
+        this.zoom(event.deltaY < 0 ? 0.8 : 1.25, this.graph.toDataXCoord(x));
+      }
+    }, {passive: false});
+    box.addEventListener('mousedown', () => box.focus({preventScroll: true}));
+    box.addEventListener('keydown', event => {
+      const zoomAt = this.cursor === null ? undefined : this.cursor / nsOfSecond;
+      const actions = {
+        ArrowLeft: () => (event.shiftKey ? this.pan(-0.2) : this.moveCursor(-1)),
+        ArrowRight: () => (event.shiftKey ? this.pan(0.2) : this.moveCursor(1)),
+        '+': () => this.zoom(0.5, zoomAt),
+        '=': () => this.zoom(0.5, zoomAt),
+        '-': () => this.zoom(2, zoomAt),
+        0: () => this.all(),
+        Enter: () => this.cursor !== null && this.choose(this.cursor),
+      };
+      if (this.graph && !event.ctrlKey && !event.altKey && actions[event.key]) {
+        event.preventDefault();
+        actions[event.key]();
+      }
+    });
+  }
+}

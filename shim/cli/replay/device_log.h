@@ -1,0 +1,72 @@
+// A log as what a replay needs: for each device the requests to its pools, and what other memory takes beside them.
+// Layer: cli. Threads: none of its own.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "cli/logs/record.h"
+#include "pool/replay/device_replay.h"
+#include "pool/replay/trace.h"
+
+namespace ration::cli {
+
+class DeviceLog {
+ public:
+  struct Pool {
+    std::uint64_t context;
+    pool::replay::TraceBuilder requests;
+    std::uint64_t live_bytes = 0, peak_bytes = 0;
+  };
+  struct Device {
+    std::uint64_t total = 0, limit = 0;
+    std::string backing;  // of its pools; empty: the log does not say
+    pool::replay::DeviceTrace trace;
+    std::vector<Pool> pools;
+    std::vector<std::string> apis;  // by step: the function that asked
+    std::uint64_t live_blocks = 0, peak_live_blocks = 0;
+    std::uint64_t refusals = 0;  // requests that the program did without
+    // Of stream-ordered memory its blocks count; what the driver's pools held for them at most is only known for the
+    // run that the log is of.
+    bool is_stream_ordered = false;
+    std::uint64_t peak_reserved = 0;
+    // While it is read:
+    std::uint64_t requested = 0, other = 0;        // now
+    std::uint64_t other_blocks = 0, reserved = 0;  // blocks; what the driver's pools hold, for graphs too
+  };
+
+  void add(const Record &record);
+
+  const std::vector<Device> &devices() const { return devices_; }
+  const std::string &program() const { return program_; }
+  std::uint64_t pid() const { return pid_; }
+  std::uint64_t dropped() const { return dropped_; }
+
+ private:
+  struct Block {
+    std::size_t device;
+    std::uint64_t bytes;
+    std::uint64_t record;
+    std::optional<std::uint32_t> pool;  // nothing: no pool serves it
+    std::uint32_t id;
+  };
+  Device &device(const Record &record);
+  void alloc(const Record &record);
+  void free(const Record &record);
+  static std::uint32_t pool_of(Device &device, std::uint64_t context);
+  static void add_step(Device &device, pool::replay::DeviceStep step, const Record &record);
+  static void set_other(Device &device, const Record &record);
+
+  std::vector<Device> devices_;
+  std::unordered_map<std::string, Block> blocks_;
+  std::string program_;
+  bool is_async_ = false;
+  std::uint64_t pid_ = 0, dropped_ = 0;
+};
+
+}  // namespace ration::cli

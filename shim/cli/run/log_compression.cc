@@ -1,0 +1,260 @@
+#include "cli/run/log_compression.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <memory>
+
+#include "cli/logs/log_reader.h"
+#include "cli/usage/whole_file.h"
+#include "config/settings.h"
+#include "config/values/quotes.h"
+
+namespace ration::cli {
+
+namespace {
+
+constexpr int kLevel = 1;  // no higher one up to 5 makes a log smaller: decision 173
+
+// Holds back the signals that would end us, and that of a file at its limit of size.
+class HeldSignals {
+ public:
+  HeldSignals() {
+    sigset_t held;
+    sigemptyset(&held);
+    sigemptyset(&ending_);
+    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+      struct sigaction present {};
+      if (sigaction(number, nullptr, &present) == 0 && present.sa_handler != SIG_IGN) {  // nohup
+        sigaddset(&ending_, number);
+        sigaddset(&held, number);
+      }
+    }
+    sigaddset(&held, SIGXFSZ);
+    sigprocmask(SIG_BLOCK, &held, &inherited_);
+  }
+  // Whoever sent one wanted the command to end, which it has: its exit status counts.
+  ~HeldSignals() {
+    sigaddset(&ending_, SIGXFSZ);
+    while (is_taken() || errno == EINTR) {
+    }
+    sigprocmask(SIG_SETMASK, &inherited_, nullptr);
+  }
+  HeldSignals(const HeldSignals &) = delete;
+  HeldSignals &operator=(const HeldSignals &) = delete;
+
+  // Whether one has come by now.
+  bool have_come() { return have_come_ = have_come_ || is_taken(); }
+
+ private:
+  bool is_taken() const {
+    const timespec no_wait{};
+    return sigtimedwait(&ending_, nullptr, &no_wait) > 0;
+  }
+
+  sigset_t ending_, inherited_;
+  bool have_come_ = false;
+};
+
+struct OpenFile {
+  explicit OpenFile(int descriptor) : number(descriptor) {}
+  ~OpenFile() {
+    if (number >= 0) {
+      ::close(number);
+    }
+  }
+  OpenFile(const OpenFile &) = delete;
+  OpenFile &operator=(const OpenFile &) = delete;
+  // A network file system may report a failed write only here.
+  bool close() { return ::close(std::exchange(number, -1)) == 0; }
+
+  int number;
+};
+
+// Whether the path still leads to this file.
+bool is_at(const std::string &path, const struct stat &file) {
+  struct stat there {};
+  return lstat(path.c_str(), &there) == 0 && there.st_dev == file.st_dev && there.st_ino == file.st_ino;
+}
+
+// Why a process may still write the file; empty: none does, nor will one as long as it is open here (LogFile::claim).
+std::string lock_log(int file, std::int64_t writer) {
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  if (fcntl(file, F_OFD_SETLK, &lock) == 0) {
+    return "";
+  }
+  const bool has_locks = errno == EAGAIN || errno == EACCES;
+  return has_locks || kill(static_cast<pid_t>(writer), 0) == 0 || errno == EPERM
+             ? "a process that the command left behind still has it open"
+             : "";
+}
+
+// Of an earlier run, whose log this one's has replaced: who reads LOG.zst finds the plain one.
+void remove_earlier(const std::string &target) {
+  struct stat old {};
+  if (lstat(target.c_str(), &old) == 0 && S_ISREG(old.st_mode) && is_log(target)) {
+    unlink(target.c_str());
+  }
+}
+
+class LogCompression {
+ public:
+  explicit LogCompression(const std::string &folder) : folder_(folder) {}
+
+  // Why the log is not compressed, or not wholly; empty: it is, or there is none that is to be.
+  std::string compress(const events::Summary &process);
+
+ private:
+  bool is_asked_for(const std::string &path, std::int64_t pid) const;
+  std::string compress_file(const OpenFile &log, const std::string &path);
+  std::string compress_into(const OpenFile &log, std::uint64_t bytes, const OpenFile &out);
+  std::string compress_previous(const std::string &path, std::int64_t pid);
+
+  const std::string &folder_;
+  HeldSignals signals_;
+};
+
+// Its first line names the run, and the setting. Another run, or a process that set its own, may have the name by now.
+bool LogCompression::is_asked_for(const std::string &path, std::int64_t pid) const {
+  LogReader log(path);
+  Record meta;
+  if (!log.next(meta) || static_cast<std::int64_t>(meta.number("pid")) != pid) {
+    return false;
+  }
+  try {
+    const std::string setting = meta.fields.at("settings").at("log").at("value").get<std::string>();
+    return meta.fields.at("env").at("RATION_SUMMARY") == folder_ && config::plain_log(setting) != setting;
+  } catch (const nlohmann::json::exception &) {
+    return false;
+  }
+}
+
+std::string LogCompression::compress_into(const OpenFile &log, std::uint64_t bytes, const OpenFile &out) {
+  const std::unique_ptr<ZSTD_CCtx, std::size_t (*)(ZSTD_CCtx *)> encoder(ZSTD_createCCtx(), &ZSTD_freeCCtx);
+  std::vector<char> from(ZSTD_CStreamInSize());
+  std::vector<char> into(ZSTD_CStreamOutSize());
+  if (encoder == nullptr) {
+    return std::strerror(ENOMEM);
+  }
+  ZSTD_CCtx_setParameter(encoder.get(), ZSTD_c_compressionLevel, kLevel);
+  ZSTD_CCtx_setParameter(encoder.get(), ZSTD_c_checksumFlag, 1);
+  ZSTD_CCtx_setPledgedSrcSize(encoder.get(), bytes);  // a file that grows meanwhile is an error
+  for (std::uint64_t at = 0;;) {
+    if (signals_.have_come()) {
+      return "a signal ended the compression";
+    }
+    const ssize_t got = pread(log.number, from.data(), from.size(), static_cast<off_t>(at));
+    if (got < 0 && errno == EINTR) {
+      continue;
+    }
+    if (got < 0) {
+      return std::strerror(errno);
+    }
+    at += static_cast<std::uint64_t>(got);
+    ZSTD_inBuffer in{from.data(), static_cast<std::size_t>(got), 0};
+    for (std::size_t left = 1; got == 0 ? left != 0 : in.pos < in.size;) {
+      ZSTD_outBuffer block{into.data(), into.size(), 0};
+      left = ZSTD_compressStream2(encoder.get(), &block, &in, got == 0 ? ZSTD_e_end : ZSTD_e_continue);
+      if (ZSTD_isError(left) != 0) {
+        return ZSTD_getErrorName(left);
+      }
+      if (!write_all(out.number, {into.data(), block.pos})) {
+        return std::strerror(errno);
+      }
+    }
+    if (got == 0) {
+      return "";
+    }
+  }
+}
+
+std::string LogCompression::compress_file(const OpenFile &log, const std::string &path) {
+  const std::string target = path + config::kCompressedLog;
+  struct stat plain {};
+  struct stat old {};
+  if (fstat(log.number, &plain) != 0) {
+    return std::strerror(errno);
+  }
+  if (lstat(target.c_str(), &old) == 0 && (!S_ISREG(old.st_mode) || (old.st_size != 0 && !is_log(target)))) {
+    return config::printable(target) + " is not a log, and stays as it is";
+  }
+  std::string temporary = temporary_beside(target);
+  OpenFile out(mkostemp(temporary.data(), O_CLOEXEC));
+  if (out.number < 0) {
+    return std::strerror(errno);
+  }
+  std::string problem = compress_into(log, static_cast<std::uint64_t>(plain.st_size), out);
+  // The plain log goes once the other is on the disk.
+  if (problem.empty() &&
+      (fchmod(out.number, plain.st_mode & 0777) != 0 || (fsync(out.number) != 0 && errno != EINVAL) || !out.close())) {
+    problem = std::strerror(errno);
+  }
+  if (problem.empty() && !is_at(path, plain)) {
+    problem = "it was renamed or replaced";
+  }
+  if (problem.empty() && std::rename(temporary.c_str(), target.c_str()) != 0) {
+    problem = std::strerror(errno);
+  }
+  if (!problem.empty()) {
+    unlink(temporary.c_str());
+    remove_earlier(target);
+    return problem;
+  }
+  return unlink(path.c_str()) == 0 ? "" : std::strerror(errno);
+}
+
+std::string LogCompression::compress_previous(const std::string &path, std::int64_t pid) {
+  const OpenFile log(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  return log.number < 0 || !is_asked_for(path, pid) ? "" : compress_file(log, path);
+}
+
+std::string LogCompression::compress(const events::Summary &process) {
+  const std::string &path = process.log;
+  const std::string begun = path + ".new";
+  if (access(path.c_str(), F_OK) != 0 && is_asked_for(begun, process.pid)) {
+    (void)std::rename(begun.c_str(), path.c_str());  // the process was killed before it could
+  }
+  const OpenFile log(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (log.number < 0) {
+    return errno == ENOENT ? "" : std::strerror(errno);
+  }
+  struct stat status {};
+  if (fstat(log.number, &status) != 0 || !S_ISREG(status.st_mode) || !is_asked_for(path, process.pid)) {
+    return "";
+  }
+  std::string problem = lock_log(log.number, process.pid);
+  if (!problem.empty()) {
+    remove_earlier(path + config::kCompressedLog);
+    return problem;
+  }
+  problem = compress_previous(path + ".previous", process.pid);
+  const std::string of_last = compress_file(log, path);
+  return problem.empty() ? of_last : problem;
+}
+
+}  // namespace
+
+std::vector<std::string> compress_logs(const std::vector<events::Summary> &summaries, const std::string &folder) {
+  LogCompression compression(folder);
+  std::vector<std::string> lines;
+  for (const events::Summary &process : summaries) {
+    const std::string problem = process.log.empty() ? "" : compression.compress(process);
+    if (!problem.empty()) {
+      lines.push_back("run: the log " + config::printable(process.log) + " stays as it is, not compressed: " + problem);
+    }
+  }
+  return lines;
+}
+
+}  // namespace ration::cli

@@ -1,0 +1,91 @@
+// `ration check`: holds a log to conditions, for scripts and continuous integration. Layer: cli.
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <system_error>
+
+#include "cli/exit_status.h"
+#include "cli/log.h"
+#include "cli/logs/conditions.h"
+#include "cli/logs/read_history.h"
+#include "cli/usage/whole_file.h"
+#include "cli/verb_options.h"
+#include "cli/verbs.h"
+
+namespace ration::cli {
+namespace {
+
+constexpr double kNsInSecond = 1e9;
+
+// A number with or without '%', from 0 to 100, whatever the locale.
+std::optional<double> parse_percent(std::string_view text) {
+  if (text.ends_with('%')) {
+    text.remove_suffix(1);
+  }
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  return whole && std::isfinite(value) && value >= 0 && value <= 100 ? std::optional(value) : std::nullopt;
+}
+
+bool write_file(const std::string &path, const std::string &text) {
+  if (is_log(path)) {
+    log_line("check: " + path + ": it is a log, and stays as it is");
+    return false;
+  }
+  errno = 0;
+  std::ofstream file(path, std::ios::trunc);
+  if (file << text && file.flush()) {
+    return true;
+  }
+  log_line("check: " + path + ": " + (errno != 0 ? std::strerror(errno) : "cannot be written"));
+  return false;
+}
+
+}  // namespace
+
+int run_verb(const CheckRequest &request) {
+  Conditions conditions{{}, request.no_leaks, request.no_failures, {}};
+  if (request.max_peak) {
+    auto size = config::parse_size(*request.max_peak);
+    if (const auto *wrong = std::get_if<std::string>(&size)) {
+      return usage_error("check: --max-peak: " + *wrong, kUsageError);
+    }
+    conditions.max_peak = std::get<config::Size>(size);
+  }
+  if (request.max_fragmentation) {
+    conditions.max_fragmentation_percent = parse_percent(*request.max_fragmentation);
+    if (!conditions.max_fragmentation_percent) {
+      return usage_error(
+          "check: --max-fragmentation: '" + *request.max_fragmentation + "' is no percentage from 0 to 100",
+          kUsageError);
+    }
+  }
+  if (!conditions.max_peak && !conditions.no_leaks && !conditions.no_failures &&
+      !conditions.max_fragmentation_percent) {
+    return usage_error("check: no condition: --max-peak, --no-leaks, --no-failures or --max-fragmentation",
+                       kUsageError);
+  }
+  History history(History::By::function);
+  if (!read_history("check", request.log, history)) {
+    return kUnreadable;
+  }
+  const std::vector<Verdict> verdicts = judge(conditions, history);
+  bool holds = true;
+  for (const Verdict &each : verdicts) {
+    for (const std::string &reason : each.reasons) {
+      std::cout << each.condition << ": " << reason << '\n';
+      holds = false;
+    }
+  }
+  const double seconds = static_cast<double>(history.last_ts_ns()) / kNsInSecond;
+  if (request.junit && !write_file(*request.junit, junit_report(request.log, verdicts, seconds))) {
+    return kOurError;
+  }
+  return !flush_stdout() ? kOurError : holds ? 0 : kDoesNotHold;
+}
+
+}  // namespace ration::cli

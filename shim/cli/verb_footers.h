@@ -1,0 +1,40 @@
+// The end of `ration VERB --help`. Layer: cli.
+#pragma once
+
+namespace ration::cli {
+
+inline constexpr const char *kConvertFooter =
+    "--to chrome     trace of ui.perfetto.dev: what each device held, each block's life, each refusal\n"
+    "     pprof      heap profile of `pprof`; inuse_ is what was never freed, or held at the peak (--at peak)\n"
+    "     collapsed  one line a stack, for flame graphs: bytes at the peak, of all blocks, or never freed (--of)\n"
+    "     torch      memory snapshot of pytorch.org/memory_viz\n"
+    "     rmm-csv    allocation log of RMM, which its replay benchmark reads\n"
+    "     csv        one row a record\n"
+    "Callers are known in a log with --stacks; without them the driver function stands for the caller. Bytes are what "
+    "a\n"
+    "block takes, so they add up to what `ration report` says; blocks that are not charged are in chrome and csv "
+    "only.\n"
+    "A file is replaced when its conversion is complete.\n\n"
+    "Examples:\n"
+    "  ration run --stacks native --log run.jsonl -- ./train\n"
+    "  ration convert run.jsonl --to chrome -o run.json        open it in ui.perfetto.dev\n"
+    "  ration convert run.jsonl --to pprof --at peak -o run.pb.gz && pprof -top run.pb.gz\n"
+    "  ration convert run.jsonl --to collapsed | flamegraph.pl --countname bytes >run.svg\n\n"
+    "Exit status: 0; 2 a bad option, or no whole log; 125 the output could not be written.";
+
+inline constexpr const char *kDiffFooter =
+    "Peaks, counts, refusals and leaks of both logs, by device, and what callers held at the peak, asked for in all "
+    "and\n"
+    "did not free: those that changed, the largest difference first. A caller is a function and its file, so lines "
+    "may\n"
+    "move; without --stacks it is the driver function. One that only B has is `new`, one that only A has `gone`.\n"
+    "--fail-above: a size, or a part of A's peak, 0% for any growth.\n\n"
+    "Examples:\n"
+    "  ration diff before.jsonl after.jsonl --by library\n"
+    "  ration diff main.jsonl branch.jsonl --fail-above 5%            for continuous integration\n"
+    "  ration diff a.jsonl b.jsonl --json | jq '.devices[0].peak_bytes'\n\n"
+    "Exit status: 0; 1 a peak has grown by more than --fail-above; 2 a bad option, or no whole log; 125 the output "
+    "could\n"
+    "not be written.";
+
+}  // namespace ration::cli

@@ -1,0 +1,76 @@
+// `ration report`: who held the memory of a run, in the terminal, as JSON or as a page. Layer: cli.
+#include <algorithm>
+#include <iostream>
+#include <utility>
+#include <variant>
+
+#include "cli/exit_status.h"
+#include "cli/log.h"
+#include "cli/logs/read_history.h"
+#include "cli/logs/report.h"
+#include "cli/page/page.h"
+#include "cli/text_table.h"
+#include "cli/usage/whole_file.h"
+#include "cli/verb_options.h"
+#include "cli/verbs.h"
+#include "config/values/quotes.h"
+
+namespace ration::cli {
+namespace {
+
+constexpr std::size_t kRows = 10;
+constexpr std::size_t kSamples = 48;  // of the map, of all logs together
+constexpr std::size_t kLeastSamples = 3;
+constexpr std::size_t kMostSamples = 24;
+
+int write_page(const std::vector<std::string> &paths, const std::string &file) {
+  const std::size_t samples = std::clamp(kSamples / paths.size(), kLeastSamples, kMostSamples);
+  Names names;
+  std::vector<PageLog> logs;
+  for (const std::string &path : paths) {
+    if (const int status = read_page_log(path, samples, names, logs.emplace_back(names)); status != 0) {
+      return status;
+    }
+  }
+  const std::string problem = replace_file(file, page_html(page_json(logs, names)));
+  if (!problem.empty()) {
+    log_line("report: cannot write " + config::quoted(file) + ": " + problem);
+    return kOurError;
+  }
+  log_line("wrote " + config::printable(file) + ": open it in a browser");
+  return 0;
+}
+
+}  // namespace
+
+int run_verb(const ReportRequest &request) {
+  if (request.page) {
+    return write_page(request.logs, *request.page);
+  }
+  const auto grouping = read_grouping(request.by);
+  if (const auto *wrong = std::get_if<std::string>(&grouping)) {
+    return usage_error("report: --by: " + *wrong, kUsageError);
+  }
+  std::vector<Report> reports;
+  for (const std::string &log : request.logs) {
+    reports.push_back({log, History(std::get<History::By>(grouping))});
+    if (!read_history("report", log, reports.back().history)) {
+      return kUnreadable;
+    }
+  }
+  if (request.json) {
+    std::cout << report_json(reports) << '\n';
+    return flush_stdout() ? 0 : kOurError;
+  }
+  const char *separator = "";
+  for (const Report &report : reports) {
+    std::cout << std::exchange(separator, "\n");
+    for (const std::string &line :
+         request.leaks ? leaks_text(report, output_width()) : report_text(report, kRows, output_width())) {
+      std::cout << line << '\n';
+    }
+  }
+  return flush_stdout() ? 0 : kOurError;
+}
+
+}  // namespace ration::cli

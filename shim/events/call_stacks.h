@@ -1,0 +1,84 @@
+// The stacks of allocations, by the numbers that the log gives them.
+// Layer: events (a leaf). Threads: any. A stack that was seen on the same place is recognised by its return addresses,
+// without a lock or a system call; another is read, and written to the log before its number is used.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/function_ref.h"
+#include "base/lock.h"
+#include "events/call_stack.h"
+#include "events/loaded_modules.h"
+#include "events/python_frames.h"
+#include "events/stack_tree.h"
+
+namespace ration::events {
+
+class CallStacks {
+ public:
+  // Writes open objects as records, in this order. False: they may not have been written.
+  using Write = FunctionRef<bool(const std::vector<std::string> &)>;
+
+  CallStacks(std::string executable, bool with_python)
+      : with_python_(with_python),
+        sets_(std::make_unique<Sets>()),
+        tree_(std::move(executable)),
+        loaded_(std::make_shared<Loaded>()) {}
+
+  // A stack of the log: its number, above it the part of the log in which it was written.
+  static std::uint32_t number_of(std::uint64_t stack) { return static_cast<std::uint32_t>(stack); }
+  // Whether it was written in this part of the log: those before it go away before it does.
+  bool is_kept(std::uint64_t stack) const { return stack >> 32U == part_.load(std::memory_order_relaxed); }
+
+  // The calling thread's; 0: it could not be read or written. Call at the beginning of a program's call, where it holds
+  // nothing: the loader is asked what it has loaded.
+  std::uint64_t here(Write write) noexcept;
+  // What was written is in a part of the log that will be removed: from now on each stack is written again, under
+  // another number. Takes no lock.
+  void write_again() noexcept { part_.fetch_add(1, std::memory_order_relaxed); }
+
+ private:
+  static constexpr unsigned kRemembered = 48;  // deeper ones are read each time
+  static constexpr unsigned kWays = 8;
+  static constexpr unsigned kSets = 64;
+
+  struct Seen {
+    std::atomic<bool> is_in_use{false};  // by a thread that reads or changes it
+    const void *at = nullptr;            // the frame of here()
+    std::uint64_t stack = 0;
+    unsigned depth = 0;
+    std::array<std::uintptr_t, kRemembered> code;
+    std::array<const std::uintptr_t *, kRemembered> place;
+  };
+  using Sets = std::array<std::array<Seen, kWays>, kSets>;
+  static unsigned set_of(const void *at);
+  // What the process had loaded when it was asked. Replaced whole: the loader is never asked under a lock of ours.
+  struct Loaded {
+    LoadedModules modules;
+    PythonFrames python;
+  };
+
+  std::uint64_t recognise(const void *at) noexcept;
+  void remember(const void *at, const CallStack &stack, std::uint64_t number) noexcept;
+  void forget() noexcept;
+  std::shared_ptr<const Loaded> loaded();
+  std::uint64_t intern(const CallStack &stack, const Loaded &loaded, Write write);
+
+  const bool with_python_;
+  const std::unique_ptr<Sets> sets_;
+  std::atomic<unsigned> turn_{0};
+  std::atomic<unsigned> part_{0};
+  std::atomic<unsigned long long> unloaded_{0};  // files, when the loader was asked last
+  RankedMutex interning_{Rank::kStacks};
+  StackTree tree_ GUARDED_BY(interning_);
+  unsigned written_in_ GUARDED_BY(interning_) = 0;  // what the tree has was written in that part
+  std::shared_ptr<const Loaded> loaded_ GUARDED_BY(interning_);
+};
+
+}  // namespace ration::events

@@ -1,0 +1,330 @@
+// How graphs take memory: by a launch or an upload, or, as a driver may, at the instantiation.
+#include <algorithm>
+#include <utility>
+
+#include "policy/calls/graph_memory.h"
+
+namespace ration::policy {
+namespace {
+
+using driver::real;
+
+// What a launch has taken belongs to its graph; it cannot be given back by itself.
+CUresult keep(CUdeviceptr) {
+  return CUDA_ERROR_NOT_PERMITTED;
+}
+
+// Runs `see` where a graph with one block of the device is instantiated, if that can be had.
+void instantiate_block(int device, std::uint64_t bytes, FunctionRef<void()> see) {
+  if (!real.cuGraphCreate.present() || !real.cuGraphDestroy.present() || !real.cuGraphAddMemAllocNode.present() ||
+      !real.cuGraphInstantiateWithFlags.present() || !real.cuGraphExecDestroy.present()) {
+    return;
+  }
+  const RelaxedCapture relaxed;
+  CUgraph graph = nullptr;
+  CUgraphNode node = nullptr;
+  CUgraphExec exec = nullptr;
+  CUDA_MEM_ALLOC_NODE_PARAMS params = {};
+  params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  params.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
+  params.bytesize = bytes;
+  if (real.cuGraphCreate(&graph, 0) != CUDA_SUCCESS) {
+    return;
+  }
+  if (real.cuGraphAddMemAllocNode(&node, graph, nullptr, 0, &params) == CUDA_SUCCESS &&
+      real.cuGraphInstantiateWithFlags(&exec, graph, 0) == CUDA_SUCCESS) {
+    see();
+    real.cuGraphExecDestroy(exec);
+  }
+  real.cuGraphDestroy(graph);
+}
+
+}  // namespace
+
+// While it lasts no trim of ours comes, and of what other launches reserved nothing is released that this one may need.
+class GraphMemory::Relying {
+ public:
+  Relying(GraphMemory &memory, Exec &exec, bool launches) : pools_(memory.stream_pools_), exec_(exec) {
+    calls_.reserve(exec.parts.size());
+    can_ = true;
+    for (const std::unique_ptr<Part> &part : exec.parts) {
+      StreamPools::begin_relying(*part->pool->graphs);
+      calls_.push_back(pools_.share(*part->pool, memory.bound_of(*part)));
+      const std::uint64_t kept = memory.kept_by_others(exec, *part, calls_.back(), launches);
+      can_ = can_ && memory.lacking(*part, kept, pools_.latest_figure(*part->pool)) == 0;
+    }
+    can_ = can_ && still_can();
+  }
+  ~Relying() { end(); }
+  Relying(const Relying &) = delete;
+  Relying &operator=(const Relying &) = delete;
+  explicit operator bool() const { return can_; }
+
+  bool still_can() const {
+    return std::all_of(exec_.parts.begin(), exec_.parts.end(), [this](const std::unique_ptr<Part> &part) {
+      const StreamPools::Graphs &graphs = *part->pool->graphs;
+      return graphs.latest.load() == exec_.number && graphs.losses.load() == part->losses_seen.load();
+    });
+  }
+  // `may_have_grown`: the pool, by what another graph took or what was lost meanwhile.
+  void end(bool may_have_grown = false) {
+    for (std::size_t i = 0; i < calls_.size(); ++i) {
+      pools_.settle(*exec_.parts[i]->pool, calls_[i], may_have_grown);
+      StreamPools::end_relying(*exec_.parts[i]->pool->graphs);
+    }
+    calls_.clear();
+  }
+
+ private:
+  StreamPools &pools_;
+  Exec &exec_;
+  std::vector<StreamPools::Call> calls_;
+  bool can_ = false;
+};
+
+CUresult GraphMemory::instantiate_as(const Call &of, Exec &exec, bool uploads, DriverCall call) {
+  const bool at_run = StreamPools::can_tell_of_graphs() && !uploads;  // or may be
+  if (exec.parts.empty() || (at_run && takes_at_run(of.api, exec))) {
+    return call();
+  }
+  const std::uint64_t before = at_run ? StreamPools::reserved_bytes(*exec.parts.front()->pool) : 0;
+  const CUresult result = take(of, exec, 0, call);
+  if (result == CUDA_SUCCESS && at_run) {
+    learn(*exec.parts.front()->pool, exec.parts.front()->need.bytes, before);
+  }
+  return result;
+}
+
+// Where there was nothing to share, a pool that has not grown says that the memory comes later.
+void GraphMemory::learn(const StreamPools::Pool &pool, std::uint64_t bytes, std::uint64_t before) noexcept {
+  const std::uint64_t now = StreamPools::reserved_bytes(pool);
+  Taken unknown = Taken::unknown;
+  if (now > before) {
+    taken_.compare_exchange_strong(unknown, Taken::instantiating);  // or a launch in another thread, which knew more
+  } else if (before < bytes) {
+    taken_.compare_exchange_strong(unknown, Taken::running);
+  }
+}
+
+bool GraphMemory::takes_at_run(const char *api, const Exec &exec) {
+  const auto lacks_room = [this](const std::unique_ptr<Part> &part) { return !fits(*part, bound_of(*part)); };
+  if (taken_.load() == Taken::unknown && std::any_of(exec.parts.begin(), exec.parts.end(), lacks_room)) {
+    probe(api, *exec.parts.front());
+  }
+  return taken_.load() == Taken::running;
+}
+
+// With what it may take reserved; where not even that can be had, nothing is known afterwards either. More than the
+// pool has, so that none of it can be shared.
+void GraphMemory::probe(const char *api, Part &part) {
+  StreamPools::Pool &pool = *part.pool;
+  const std::uint64_t before = StreamPools::reserved_bytes(pool);
+  const std::uint64_t bound = stream_pools_.upper_bound(pool, before + 1);
+  Contexts::Current where;
+  where.device = part.need.device;
+  const bool room =
+      admission_.has_room({api, bound, bound, nullptr}, where, Room::Patience::briefly) && !must_fail(pool, bound);
+  const std::optional<StreamPools::Call> call =
+      room ? stream_pools_.reserve(pool, bound, ledger::Effort::kReclaimFromDead) : std::nullopt;
+  if (!call) {
+    return;
+  }
+  instantiate_block(part.need.device, before + 1, [&] { learn(pool, before + 1, before); });
+  if (StreamPools::reserved_bytes(pool) > before) {
+    StreamPools::trim_graphs(*pool.graphs);
+  }
+  stream_pools_.settle(pool, *call, true);
+  stream_pools_.charge_missing(api, pool);
+}
+
+CUresult GraphMemory::run(const Call &of, Exec &exec, DriverCall call) {
+  if (Relying relying(*this, exec, of.launches); relying) {
+    const CUresult result = call();
+    const bool relied = relying.still_can();
+    relying.end(!relied);
+    for (std::size_t i = 0; !relied && i < exec.parts.size(); ++i) {  // another graph ran, or memory was lost meanwhile
+      stream_pools_.charge_missing(of.api, *exec.parts[i]->pool);
+    }
+    return result;
+  }
+  std::vector<std::uint64_t> losses;
+  for (const std::unique_ptr<Part> &part : exec.parts) {
+    StreamPools::Graphs &graphs = *part->pool->graphs;
+    losses.push_back(graphs.losses.load());
+    graphs.latest.store(exec.number);
+  }
+  const auto marked = [&] {
+    const CUresult result = call();
+    for (const std::unique_ptr<Part> &part : exec.parts) {  // before anything reserved for it is released
+      part->pool->graphs->latest.store(exec.number);
+      part->pool->graphs->stream.store(of.stream);
+    }
+    return result;
+  };
+  const CUresult result = take(of, exec, 0, marked);
+  for (std::size_t i = 0; result == CUDA_SUCCESS && i < losses.size(); ++i) {
+    Part &part = *exec.parts[i];
+    const std::uint64_t reserved = StreamPools::reserved_bytes(*part.pool);
+    if (part.pool->graphs->losses.load() == losses[i]) {  // no trim came before that figure
+      part.enough.store(reserved);
+    }
+    part.losses_seen.store(losses[i]);
+  }
+  return result;
+}
+
+CUresult GraphMemory::take(const Call &of, Exec &exec, std::size_t next, DriverCall call) {
+  if (next == exec.parts.size()) {
+    return call();
+  }
+  const auto rest = [&] { return take(of, exec, next + 1, call); };
+  return take_part(of, exec, *exec.parts[next], rest);
+}
+
+std::uint64_t GraphMemory::bound_of(const Part &part) {
+  return part.pool != nullptr ? std::min(stream_pools_.upper_bound(*part.pool, part.need.bytes), part.enough.load())
+                              : part.need.bytes;
+}
+
+std::uint64_t GraphMemory::live_of(const Exec &exec, const Part &part) {
+  std::uint64_t bytes = 0;
+  for (const GraphNeeds::Left &left : exec.needs.left) {
+    if (left.device == part.need.device && part.left_bytes != 0) {
+      const std::optional<Block> block = books_.blocks.find(left.address);
+      bytes += block && block->pool == part.pool ? StreamPools::whole_granules(block->size) : 0;
+    }
+  }
+  return bytes;
+}
+
+// Its own blocks of before are there in the place of those to come. Counted last: what another thread frees meanwhile
+// counts as kept.
+std::uint64_t GraphMemory::kept_by_others(const Exec &exec, const Part &part, const StreamPools::Call &call,
+                                          bool launches) {
+  const std::uint64_t live = part.pool->graphs->live_bytes.load();
+  const std::uint64_t own = (launches ? part.left_bytes : 0) + live_of(exec, part);
+  return live - std::min(live, own) + stream_pools_.relied_by_others(*part.pool, call);
+}
+
+// Rounded once: a pool grows for all that is in it.
+std::uint64_t GraphMemory::lacking(const Part &part, std::uint64_t kept, std::uint64_t held) {
+  const auto with_kept = [=](std::uint64_t bytes) { return bytes + std::min(kept, UINT64_MAX - bytes); };
+  std::uint64_t needed = with_kept(bound_of(part));
+  if (needed > held) {
+    needed = std::min(needed, stream_pools_.upper_bound(*part.pool, with_kept(part.need.bytes)));
+  }
+  return needed > held ? stream_pools_.upper_bound(*part.pool, needed - held) : 0;
+}
+
+bool GraphMemory::fits(const Part &part, std::uint64_t bound) {
+  return ledger_.account(part.need.device).available() >= bound && !must_fail(*part.pool, bound);
+}
+
+bool GraphMemory::is_wrong(const Exec &exec) {
+  const auto &frees = exec.needs.frees;
+  return (!exec.frees_at_launch && std::any_of(exec.parts.begin(), exec.parts.end(),
+                                               [&](const auto &part) { return live_of(exec, *part) != 0; })) ||
+         std::any_of(frees.begin(), frees.end(), [&](CUdeviceptr address) { return !books_.blocks.find(address); });
+}
+
+CUresult GraphMemory::take_part(const Call &of, const Exec &exec, Part &part, DriverCall rest) {
+  StreamPools::Pool *const pool = part.pool.get();
+  const int device = part.need.device;
+  const std::uint64_t bound = bound_of(part);
+  if (pool != nullptr && of.exec != nullptr && ledger_.account(device).available() < bound) {
+    if (of.launches && is_wrong(exec)) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (const std::optional<CUresult> shared = take_shared(of, exec, part, bound, rest)) {
+      return *shared;
+    }
+  }
+  CUresult other = CUDA_SUCCESS;  // an answer that has nothing to do with memory
+  const auto act = [&](Obtained &got) {
+    got.bytes = bound;
+    CUresult result = pool != nullptr ? grow(*pool, bound, rest) : rest();
+    if (result == CUDA_ERROR_OUT_OF_MEMORY && of.launches && is_wrong(exec)) {
+      result = CUDA_ERROR_INVALID_VALUE;
+    }
+    if (result == CUDA_SUCCESS || result == CUDA_ERROR_OUT_OF_MEMORY) {
+      return result;
+    }
+    other = result;
+    return CUDA_ERROR_INVALID_CONTEXT;  // no allocation that failed
+  };
+  Request request{of.api, part.need.bytes, bound, nullptr};
+  request.kind = events::Kind::pool;
+  request.exact = pool == nullptr;
+  Contexts::Current where;
+  where.device = device;
+  Obtained obtained;
+  std::optional<ledger::Transit> settling;
+  const CUresult result = admission_.admit(request, where, act, keep, obtained, request.exact ? nullptr : &settling);
+  if (pool != nullptr) {
+    stream_pools_.charge_missing(of.api, *pool);
+  }
+  return other != CUDA_SUCCESS ? other : result;
+}
+
+CUresult GraphMemory::grow(StreamPools::Pool &pool, std::uint64_t bound, DriverCall rest) {
+  if (must_fail(pool, bound)) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  const StreamPools::Call call = stream_pools_.begin(pool, bound);
+  const CUresult result = rest();
+  stream_pools_.finish(pool, call, result == CUDA_SUCCESS);
+  return result;
+}
+
+// On a full device a launch leaves all that was free in the driver's pool, which no call gets (an H100, driver 580),
+// so it is not tried where it must fail.
+bool GraphMemory::must_fail(const StreamPools::Pool &pool, std::uint64_t bound) {
+  if (const Contexts::Current here = admission_.current(); here.error != CUDA_SUCCESS || here.device != pool.device) {
+    return false;
+  }
+  const std::uint64_t idle = StreamPools::reserved_bytes(pool);
+  const RelaxedCapture relaxed;
+  return really_free().value_or(UINT64_MAX) < bound - std::min(bound, idle);
+}
+
+std::optional<CUresult> GraphMemory::take_shared(const Call &of, const Exec &exec, Part &part, std::uint64_t bound,
+                                                 DriverCall rest) {
+  StreamPools::Graphs &graphs = *part.pool->graphs;
+  // Graphs share memory in the order of one stream; in another one they may run beside each other.
+  if (graphs.stream.load() != of.stream || !real.cuGraphUpload.present()) {
+    return std::nullopt;
+  }
+  StreamPools::begin_relying(graphs);
+  const std::optional<CUresult> result = take_sharing(of, exec, part, bound, rest);
+  StreamPools::end_relying(graphs);
+  stream_pools_.charge_missing(of.api, *part.pool);
+  return result;
+}
+
+std::optional<CUresult> GraphMemory::take_sharing(const Call &of, const Exec &exec, Part &part, std::uint64_t bound,
+                                                  DriverCall rest) {
+  StreamPools::Pool &pool = *part.pool;
+  StreamPools::Call call = stream_pools_.share(pool, bound);
+  const std::uint64_t held = StreamPools::reserved_bytes(pool);
+  const std::uint64_t kept = kept_by_others(exec, part, call, of.launches);
+  bool uploaded = false;
+  CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+  const std::uint64_t more = lacking(part, kept, held);
+  Contexts::Current where;
+  where.device = part.need.device;
+  if (kept < held && admission_.has_room({of.api, more, more, nullptr}, where, Room::Patience::briefly) &&
+      stream_pools_.extend(pool, call, more)) {
+    result = real.cuGraphUpload(of.exec, of.stream);
+    uploaded = result == CUDA_SUCCESS;
+    if (uploaded && StreamPools::reserved_bytes(pool) > held + call.charged) {
+      result = CUDA_ERROR_OUT_OF_MEMORY;  // not all of it was idle; what was taken goes at the trim that follows
+    }
+    if (result == CUDA_SUCCESS) {
+      result = rest();
+    }
+  }
+  stream_pools_.settle(pool, call, uploaded);
+  return result != CUDA_ERROR_OUT_OF_MEMORY ? std::optional(result) : std::nullopt;
+}
+
+}  // namespace ration::policy

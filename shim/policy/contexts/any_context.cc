@@ -1,0 +1,25 @@
+#include "policy/contexts/any_context.h"
+
+namespace ration::policy {
+
+bool ask_in_context_of(Contexts &contexts, int device, FunctionRef<void()> ask) {
+  if (const Contexts::Current here = contexts.current();
+      here.error == CUDA_SUCCESS && here.context->handle != nullptr && here.device == device) {
+    ask();
+    return true;
+  }
+  for (const ContextRef &context : contexts.live()) {
+    if (context->device != device) {
+      continue;
+    }
+    if (const Pin pin(*context); pin) {
+      if (const CurrentFor current(context->handle); current) {
+        ask();
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+}  // namespace ration::policy

@@ -1,0 +1,74 @@
+// Counts what the program does to its resource limits. A log may not write beyond RLIMIT_FSIZE, where the kernel ends
+// the program (SIGXFSZ), and to ask for it costs half of what a record's write does.
+// Layer: preload. Threads: any. Called from: the program and its libraries, at any time: sanitizers do so before there
+// is memory for an instrumented function, so that no function is called that a program may have replaced.
+#include <errno.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+
+#include "preload/preload.h"
+
+namespace ration::preload {
+
+uint32_t limit_changes;
+
+namespace {
+
+// What glibc makes of all four. Returns 0, or the negative errno.
+long prlimit64(long process, long resource, const void *limit, void *before) {
+#if defined(__x86_64__)
+  long result = SYS_prlimit64;
+  register void *fourth asm("r10") = before;
+  asm volatile("syscall"
+               : "+a"(result)
+               : "D"(process), "S"(resource), "d"(limit), "r"(fourth)
+               : "rcx", "r11", "memory");
+  return result;
+#elif defined(__aarch64__)
+  register long number asm("x8") = SYS_prlimit64;
+  register long first asm("x0") = process;
+  register long second asm("x1") = resource;
+  register const void *third asm("x2") = limit;
+  register void *fourth asm("x3") = before;
+  asm volatile("svc 0" : "+r"(first) : "r"(number), "r"(second), "r"(third), "r"(fourth) : "memory");
+  return first;
+#endif
+}
+
+// Counted after the change: who sees the count sees the change.
+int set_limit(pid_t process, int resource, const void *limit, void *before) {
+  const long result = prlimit64(process, resource, limit, before);
+  __atomic_fetch_add(&limit_changes, 1, __ATOMIC_RELEASE);
+  if (result < 0) {
+    errno = static_cast<int>(-result);
+    return -1;
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace ration::preload
+
+// Not by the names of sys/resource.h, whose parameter is an enumeration of glibc's.
+extern "C" {
+
+__attribute__((visibility("default"))) int ration_setrlimit(int resource, const void *limit) __asm__("setrlimit");
+__attribute__((visibility("default"))) int ration_setrlimit64(int resource, const void *limit) __asm__("setrlimit64");
+__attribute__((visibility("default"))) int ration_prlimit(pid_t process, int resource, const void *limit,
+                                                          void *before) __asm__("prlimit");
+__attribute__((visibility("default"))) int ration_prlimit64(pid_t process, int resource, const void *limit,
+                                                            void *before) __asm__("prlimit64");
+
+int ration_setrlimit(int resource, const void *limit) {
+  return ration::preload::set_limit(0, resource, limit, nullptr);
+}
+int ration_setrlimit64(int resource, const void *limit) {
+  return ration::preload::set_limit(0, resource, limit, nullptr);
+}
+int ration_prlimit(pid_t process, int resource, const void *limit, void *before) {
+  return ration::preload::set_limit(process, resource, limit, before);
+}
+int ration_prlimit64(pid_t process, int resource, const void *limit, void *before) {
+  return ration::preload::set_limit(process, resource, limit, before);
+}
+}

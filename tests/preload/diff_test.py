@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""`ration diff`: its figures are the differences of two reports, and a caller whose lines moved stays the same one."""
+import json
+import pathlib
+import subprocess
+
+from convert_test import RATION, SETTINGS, ration, report_of
+from harness import MIB, clean_environment, expect, expect_that, main, run
+from log_of_every_kind import block, end_of, stack, write
+
+MAIN = ("main", "/opt/train.py", 3)
+REFUSAL = {"t": "oom", "tid": 7, "dev": 0, "api": "cuMemAlloc_v2", "req": 1, "reason": "limit", "used": 0, "limit": 1,
+           "device_free": 0, "largest_free": 0, "reserved": 0, "quarantined": 0, "capturing": False}
+
+
+def made(folder):
+    """The second loads more, from a line further down; keeps a block more, by a new caller; no longer calls `old`."""
+    first = write(pathlib.Path(folder) / "a.jsonl", *stack(1, MAIN, ("load", "/opt/train.py", 20)), *stack(2, MAIN, ("old", "/opt/old.py", 1)),
+                  block(0x1000, 4 * MIB, stack=11), block(0x2000, 1 * MIB, stack=21), end_of(0x2000), end_of(0x1000))
+    second = write(pathlib.Path(folder) / "b.jsonl", *stack(1, MAIN, ("load", "/opt/train.py", 27)), *stack(2, MAIN, ("keep", "/opt/keep.py", 1)),
+                   block(0x1000, 6 * MIB, stack=11), block(0x3000, 2 * MIB, dev=1, stack=11), end_of(0x1000), REFUSAL, block(0x2000, 3 * MIB, stack=21))
+    return first, second
+
+
+def figures(before, after):
+    return {"before": before, "after": after, "change": after - before}
+
+
+def documented(folder):
+    first, second = made(folder)
+    document = json.loads(ration("diff", first, second, "--json"))
+    expect("schema", (document["schema"], document["by"], document["fails"]), ("ration.diff/1", "function", None))
+    device = document["devices"][0]
+    expect("figures", {key: device[key] for key in ("peak_bytes", "allocs", "frees", "refusals", "leaks", "leaked_bytes")},
+           {"peak_bytes": figures(5 * MIB, 6 * MIB), "allocs": figures(2, 2), "frees": figures(2, 1), "refusals": figures(0, 1),
+            "leaks": figures(0, 1), "leaked_bytes": figures(0, 3 * MIB)})
+    expect("callers", [(each["name"], each["standing"], each["peak_bytes"]["change"], each["live_bytes"]["change"],
+                        each["requested_bytes"]["after"]) for each in device["callers"]],
+           [("keep (keep.py), from main (train.py)", "new", 0, 3 * MIB, 3 * MIB - 1),
+            ("load (train.py), from main (train.py)", "both", 2 * MIB, 0, 6 * MIB - 1),
+            ("old (old.py), from main (train.py)", "gone", -1 * MIB, 0, 0)])
+    expect("the other device", document["devices"][1]["peak_bytes"], figures(0, 2 * MIB))
+
+
+def printed(folder):
+    first, second = made(folder)
+    lines = ration("diff", first, second).splitlines()
+    expect("logs", lines[:2], [f"A: {first}, no end record: killed, or still running", f"B: {second}, no end record: killed, or still running"])
+    rows = [line.split() for line in lines]
+    expect_that(f"the peak is not in {lines}", ["peak", "5", "MiB", "6", "MiB", "+1", "MiB"] in rows)
+    expect_that(f"a new caller is not in {lines}", any("+3 MiB" in line and " new " in line and "keep (keep.py)" in line for line in lines))
+    expect_that(f"one that is gone is not in {lines}", any("-1 MiB" in line and " gone " in line and "old (old.py)" in line for line in lines))
+    expect_that("the same logs", "every caller held the same" in ration("diff", first, first))
+
+
+def by_library(folder):
+    first, second = made(folder)
+    document = json.loads(ration("diff", first, second, "--json", "--by", "library"))
+    expect("libraries", [(each["name"], each["standing"]) for each in document["devices"][0]["callers"]], [("the program", "both")])
+
+
+def grown(folder):
+    first, second = made(folder)
+    for limit, status in (("20%", 1), ("1024KiB", 1), ("2MiB", 0), (str(2 * MIB - 1), 1), ("0.9", 1), ("0%", 1)):
+        said = ration("diff", first, second, "--fail-above", limit, status=status).splitlines()
+        expect(f"reasons with {limit}", [line for line in said if line.startswith("--fail-above: device 1: ")],
+               [f"--fail-above: device 1: the peak has grown by 2 MiB (2097152 bytes), more than {limit}"] if status else [])
+    expect("no growth", json.loads(ration("diff", second, first, "--json", "--fail-above", "0%"))["fails"], False)
+    expect("growth", json.loads(ration("diff", first, second, "--json", "--fail-above", "0%", status=1))["fails"], True)
+
+
+def programs(folder):
+    """Two modes of one program, and the reports of both."""
+    logs = []
+    for mode in ("pool", "direct"):
+        inner = pathlib.Path(folder) / mode
+        inner.mkdir()
+        run("endings", "return", folder=inner, RATION_MODE=mode, **SETTINGS)
+        logs.append(inner / "run.jsonl")
+    document = json.loads(ration("diff", *logs, "--json"))
+    reports = [report_of(log) for log in logs]
+    sides = [report["logs"][0]["devices"][0] for report in reports]
+    device = document["devices"][0]
+    for key in ("peak_bytes", "reserved_peak_bytes", "allocs", "frees"):
+        expect(key, device[key], figures(sides[0][key], sides[1][key]))
+    expect("leaks", device["leaked_bytes"], figures(*(sum(leak["bytes"] for leak in report["leaks"]) for report in reports)))
+    expect("callers", {each["name"]: each["peak_bytes"] for each in device["callers"]},
+           {group["name"]: figures(group["peak_bytes"], group["peak_bytes"]) for group in sides[0]["groups"]})
+
+
+def refused(arguments, status, words):
+    def case(folder):
+        first, _ = made(folder)
+        done = subprocess.run([RATION, "diff", *(str(first) if word == "LOG" else word for word in arguments)], cwd=folder,
+                              env=clean_environment(), capture_output=True, text=True, check=False)
+        expect("status, stdout", (done.returncode, done.stdout), (status, ""))
+        expect_that(f"{words!r} is not in {done.stderr!r}", words in done.stderr and len(done.stderr.splitlines()) == 1)
+    return case
+
+
+main({"json": documented,
+      "text": printed,
+      "by library": by_library,
+      "fail above": grown,
+      "programs": programs,
+      "one log": refused(["LOG"], 2, "B is required"),
+      "a missing log": refused(["LOG", "missing"], 2, "missing: No such file or directory"),
+      "a wrong grouping": refused(["LOG", "LOG", "--by", "line"], 2, "'line' is none of function, library, kind"),
+      "a wrong growth": refused(["LOG", "LOG", "--fail-above", "-1%"], 2, "--fail-above"),
+      "a wrong share": refused(["LOG", "LOG", "--fail-above", "x%"], 2, "'x%' is no percentage")})

@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""`ration replay` tells from a log what `ration find-min` finds by running the program."""
+import json
+import pathlib
+import subprocess
+
+from harness import BUILD, GIB, HANG, MIB, PROGRAMS, command_environment, expect, expect_that, main, read_log
+
+RATION = BUILD / "bin/ration"
+EXAMPLES = BUILD / "examples"
+# Fails where an op of steps does.
+STRICT = ["sh", "-c", '! "$@" | grep -qv " 0$"', "sh", PROGRAMS / "steps", "init", "context=0"]
+TRAINING = [f"alloc={size}m" for size in (40, 24, 24, 8)] + ["alloc=3333333", "alloc=9m", "alloc=17000000", "free=5", "alloc=200000",
+                                                          "free=6", "free=4", "alloc=25m", "alloc=12345678"]
+COMMANDS = {"add_vectors": [EXAMPLES / "planted_fault/add_vectors"],
+            "worker": ["sh", "-c", 'echo 20 | "$1" anna | grep -q granted', "sh", EXAMPLES / "shared_gpu/worker"],
+            "like training": [*STRICT, *TRAINING],
+            "managed memory": [*STRICT, "alloc=100m", "managed=50m", "alloc=30m", "free=0", "alloc=60m", "alloc=20m", "managed=30m"],
+            "two contexts": [*STRICT, "alloc=100m", "alloc=40m", "free=0", "context=0", "alloc=70m", "alloc=30m"]}
+
+
+def ration(*words, status=0):
+    done = subprocess.run([RATION, *map(str, words)], env=command_environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=HANG, check=False)
+    expect(f"status of {words}, stderr {done.stderr!r}", done.returncode, status)
+    return done
+
+
+def logged(folder, command, *options):
+    log = pathlib.Path(folder) / "run.jsonl"
+    ration("run", "--sim", "4GiB", "--log", log, *options, "--", *command)
+    return log
+
+
+def last_number(done):
+    return int(done.stdout.splitlines()[-1].removeprefix("min_limit="))
+
+
+def agrees(command):
+    def case(folder):
+        replayed = last_number(ration("replay", logged(folder, command), "--find-min"))
+        found = last_number(ration("find-min", "--sim", "4GiB", "--", *command))
+        print(f"replay {replayed}, find-min {found}: {100 * (replayed - found) / found:+.2f} %")
+        expect_that(f"{replayed} is {found} to 1 %", abs(replayed - found) <= found / 100)
+    return case
+
+
+def stops(folder):
+    """At the record whose request does not fit; not where the smallest limit is given."""
+    log = logged(folder, COMMANDS["like training"])
+    smallest = last_number(ration("replay", log, "--find-min"))
+    ration("replay", log, "--limit", smallest)
+    less = smallest - 4 * MIB
+    text = ration("replay", log, "--limit", less, status=1).stdout
+    stop = json.loads(ration("replay", log, "--limit", less, "--json", status=1).stdout)
+    record = read_log(log)[stop["failed_record"]]
+    expect("record", (stop["fits"], stop["failed_api"], stop["failed_bytes"]), (False, record["api"], record["req"]))
+    expect_that(text, f"record {record['seq']}, {record['api']}" in text and f"({record['req']} bytes)" in text)
+
+
+def limit_of_the_log(folder):
+    log = logged(folder, COMMANDS["add_vectors"], "--limit", "1GiB")
+    expect("arena", json.loads(ration("replay", log, "--json").stdout)["arena_bytes"], GIB)
+    expect("a share", json.loads(ration("replay", log, "--json", "--limit", "25%").stdout)["arena_bytes"], GIB)
+
+
+def direct(folder):
+    """Exactly the peak of what was requested, of every kind together."""
+    log = logged(folder, COMMANDS["managed memory"])
+    live, held, peak = {}, 0, 0
+    for record in read_log(log):
+        if record["t"] == "alloc":
+            live[record["addr"]] = record["req"]
+            held += record["req"]
+            peak = max(peak, held)
+        elif record["t"] == "free":
+            held -= live.pop(record["addr"])
+    expect("smallest", last_number(ration("replay", log, "--find-min", "--mode", "direct")), peak)
+    ration("replay", log, "--limit", peak, "--mode", "direct")
+    ration("replay", log, "--limit", peak - 1, "--mode", "direct", status=1)
+
+
+def asynchronous(folder):
+    """No figure is made up: only what cannot fit anywhere is known."""
+    log = logged(folder, COMMANDS["add_vectors"])
+    for words in (["--find-min"], ["--limit", "1GiB"]):
+        done = ration("replay", log, "--mode", "async", *words, status=2)
+        expect_that(f"{done.stdout!r} {done.stderr!r}", done.stdout == "" and "--mode async" in done.stderr)
+    ration("replay", log, "--mode", "async", "--limit", "40MiB", status=1)
+
+
+def as_pool_replay(folder):
+    """The same keys and, of a log with one pool, about the same figures."""
+    log = logged(folder, COMMANDS["like training"])
+    mine = json.loads(ration("replay", log, "--find-min", "--backing", "slab", "--json").stdout)
+    done = subprocess.run([BUILD / "bin/pool_replay", "--trace", log, "--find-min", "--backing", "slab", "--json"], capture_output=True,
+                          text=True, timeout=HANG, check=True)
+    theirs = json.loads(done.stdout)
+    expect("keys that are missing", set(theirs) - set(mine), set())
+    equal = ("operations", "peak_bytes", "peak_live_blocks", "backing", "threads", "process", "device", "context", "pools", "exact", "fits")
+    expect("figures", {key: mine[key] for key in equal}, {key: theirs[key] for key in equal})
+    expect_that(f"{mine['min_arena_bytes']}", abs(mine["min_arena_bytes"] - theirs["min_arena_bytes"]) <= theirs["min_arena_bytes"] / 100)
+
+
+def not_exact(folder):
+    """A log of a run in which something was refused does not say what the program needs."""
+    log = logged(folder, [PROGRAMS / "steps", "init", "context=0", "alloc=20m", "alloc=20m"], "--limit", "32MiB")
+    done = ration("replay", log, "--find-min", "--json")
+    expect("exact", json.loads(done.stdout)["exact"], False)
+    expect_that(done.stderr, "1 request was refused" in done.stderr and len(done.stderr.splitlines()) == 1)
+
+
+def nothing_requested(folder):
+    log = logged(folder, [PROGRAMS / "steps", "init", "context=0", "query"])
+    expect("smallest", last_number(ration("replay", log, "--find-min")), MIB)
+
+
+def refused(words, part):
+    def case(folder):
+        log = logged(folder, COMMANDS["add_vectors"])
+        done = ration("replay", *(log if word == "LOG" else word for word in words), status=2)
+        expect("stdout", done.stdout, "")
+        expect_that(f"{part!r} is in one line of {done.stderr!r}", part in done.stderr and len(done.stderr.splitlines()) == 1)
+    return case
+
+
+main({f"{name} needs what find-min finds": agrees(command) for name, command in COMMANDS.items()}
+     | {"where it stops": stops,
+        "the log's own limit": limit_of_the_log,
+        "mode direct": direct,
+        "mode async": asynchronous,
+        "as pool_replay": as_pool_replay,
+        "a log with refusals": not_exact,
+        "nothing requested": nothing_requested,
+        "no log": refused(["missing"], "No such file"),
+        "no argument": refused([], "LOG is required"),
+        "a wrong mode": refused(["LOG", "--mode", "quick"], "--mode"),
+        "a wrong backing": refused(["LOG", "--backing", "auto"], "--backing"),
+        "a wrong limit": refused(["LOG", "--limit", "3x"], "--limit"),
+        "two questions": refused(["LOG", "--limit", "1g", "--find-min"], "--find-min")})

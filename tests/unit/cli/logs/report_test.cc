@@ -1,0 +1,65 @@
+#include "cli/logs/report.h"
+
+#include "catch.h"
+#include "log_text.h"
+
+#include <nlohmann/json.hpp>
+
+using namespace ration;
+using namespace ration::cli;
+using namespace ration::test;
+
+TEST_CASE("each reason of a refusal has its remedy") {
+  History::Refusal refusal;
+  refusal.used = 100;
+  refusal.largest = 28;
+  refusal.limit = 120;
+  for (const auto &[reason, words] :
+       std::vector<std::pair<std::string, std::string>>{{"limit", "a limit of 1 MiB (1048576 bytes) would have"},
+                                                        {"group", "a larger --group-limit"},
+                                                        {"device", "other processes"},
+                                                        {"pool_holds", "RATION_BACKING=vmm"},
+                                                        {"fault", "on purpose"}}) {
+    refusal.reason = reason;
+    CHECK(remedy(refusal).find(words) != std::string::npos);
+  }
+}
+
+TEST_CASE("a report as JSON has the sums of all logs, and the largest leak first") {
+  std::vector<Report> reports;
+  reports.push_back({"a", history_of(log_of({alloc_record(1, 100), kEndRecord}))});
+  reports.push_back({"b", history_of(log_of({alloc_record(1, 300), free_record(1), alloc_record(2, 200),
+                                             oom_record("limit", 5, 1, 1), kEndRecord}))});
+  const auto document = nlohmann::json::parse(report_json(reports));
+  CHECK(document.at("peak_bytes") == 300);
+  CHECK(document.at("peak_seq") == 1);
+  CHECK(document.at("allocs") == 3);
+  CHECK(document.at("frees") == 1);
+  CHECK(document.at("failures") == 1);
+  REQUIRE(document.at("leaks").size() == 2);
+  CHECK(document.at("leaks")[0].at("bytes") == 200);
+  CHECK(document.at("leaks")[0].at("stack").is_array());
+  CHECK(document.at("leaks")[1].at("log") == "a");
+  CHECK(document.at("logs").size() == 2);
+}
+
+TEST_CASE("a report in words says what would have helped") {
+  const Report report{"run.jsonl",
+                      history_of(log_of({alloc_record(1, 100), oom_record("limit", 28, 100, 4), kEndRecord}))};
+  const std::vector<std::string> lines = report_text(report, 10, 80);
+  CHECK(has_line(lines, "run.jsonl: /bin/train (pid 42)"));
+  CHECK(has_line(lines, "device 0 GPU: peak 100 bytes (100 bytes) of the limit of 7 MiB (8000000 bytes)"));
+  CHECK(has_line(lines, "refused: 1 call of cuMemAlloc_v2, reason limit, first at record 2"));
+  CHECK(has_line(lines, "a limit of 1 MiB (1048576 bytes) would have served it"));
+  CHECK(has_line(leaks_text(report, 80), "1 block not freed, 100 bytes (100 bytes)"));
+  CHECK(has_line(leaks_text({"x", history_of(log_of({kEndRecord}))}, 80), "x: every block was freed"));
+}
+
+TEST_CASE("blocks without a stack are leaks, too, in a log with stacks") {
+  const History history = history_of(log_of(
+      {alloc_record(1, 100, R"("src":"driver","stack":1)"), alloc_record(2, 50), alloc_record(3, 7), free_record(3)}));
+  const std::vector<Leak> leaks = leaks_of(history, 0);
+  REQUIRE(leaks.size() == 2);
+  CHECK(leaks[0].group.bytes == 100);
+  CHECK(leaks[1].group.bytes == 50);
+}
