@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Builds relocatable archives of Ration that need glibc 2.28 and nothing else: scripts/package.sh [x86_64 | aarch64]...
-# Writes dist/ration-VERSION-MACHINE.tar.xz for each machine (default: both), and dist/SHA256SUMS. zig, from PyPI, is the
-# compiler: its clang, and glibc's names as of 2.28. Static libraries and headers come from this distribution's packages
-# for the machine. Two builds of one commit are the same, bit for bit, on one release of the distribution.
+# Builds packages of Ration that need glibc 2.28 and nothing else: scripts/package.sh [--work FOLDER] [x86_64 | aarch64]...
+# Writes for each machine (default: both) a wheel, a Debian package and a relocatable archive, with SHA256SUMS, into dist/.
+# zig, from PyPI, is the compiler: its clang, and glibc's names as of 2.28. Static libraries and headers come from this
+# distribution's packages for the machine. Two builds of one commit are the same, bit for bit, on one release of the
+# distribution. --work: build there, and write into FOLDER/dist.
 set -eu
 . "$(dirname "$0")/steps.sh"
 
@@ -11,9 +12,16 @@ work=$root/build/package
 dist=$root/dist
 declare -A debian_machine=([x86_64]=amd64 [aarch64]=arm64)
 # The shared libraries are named for CMake, which wants to see them; nothing is linked with them.
-packages=(zlib1g-dev libzstd-dev libncurses-dev liblzma-dev libdw-dev libelf-dev libspdlog-dev libspdlog1.10 libfmt-dev libfmt9
+linked=(zlib1g-dev libzstd-dev libtinfo6 liblzma-dev libspdlog-dev libfmt-dev nlohmann-json3-dev libcli11-dev)
+packages=(libtinfo6 zlib1g-dev libzstd-dev libncurses-dev liblzma-dev libdw-dev libelf-dev libspdlog-dev libspdlog1.10 libfmt-dev libfmt9
   nlohmann-json3-dev libcli11-dev libjs-dygraphs)
 
+if [ "${1:-}" = --work ]; then
+  mkdir -p "$2"
+  work=$(cd "$2" && pwd)
+  dist=$work/dist
+  shift 2
+fi
 machines=("$@")
 [ $# -gt 0 ] || machines=(x86_64 aarch64)
 for machine in "${machines[@]}"; do
@@ -72,8 +80,21 @@ compile() {
   }
   rm -rf "$folder/stage"
   DESTDIR='' cmake --install "$folder/build" --prefix "$folder/stage/$archive" >"$folder/install.log" || return 1
-  install -m 644 -D "$root/LICENSE" "$folder/stage/$archive/share/doc/ration/LICENSE"
-  install -m 644 "$root/README.md" "$root/CHANGELOG.md" "$folder/stage/$archive/share/doc/ration/"
+  local documents=$folder/stage/$archive/share/doc/ration
+  install -m 644 -D "$root/LICENSE" "$documents/LICENSE"
+  install -m 644 "$root/README.md" "$root/CHANGELOG.md" "$documents/"
+  write_notices "$folder" >>"$documents/third_party_notices.txt"
+}
+
+# write_notices FOLDER: of what is linked statically.
+write_notices() {
+  local package
+  for package in "${linked[@]}"; do
+    printf '\n\n==== Debian package %s, linked statically\n\n' "$package"
+    cat "$1/root/usr/share/doc/$package/copyright" || return 1
+  done
+  printf "\n\n==== LLVM's C++ library, unwinder and compiler runtime, linked statically\n\n"
+  cat "$(dirname "$zig")/lib/libcxx/LICENSE.TXT"
 }
 
 # The command and the library load, and natively a limit is what it should be. Another machine's are run where qemu-user is
@@ -96,20 +117,33 @@ write_archive() {
     -C "$work/$1/stage" -cf - "$archive" | xz -6 -T1 >"$dist/$archive-$1.tar.xz"
 }
 
+write_wheel() {
+  "$root/scripts/package/wheel.py" "$work/$1/stage/$archive" "$root/shim/python/ration_gpu" "$version" "manylinux_2_28_$1" "$dist" || return 1
+  "$work/python/bin/auditwheel" show "$dist/ration_gpu-$version-py3-none-manylinux_2_28_$1.whl" >"$work/$1/auditwheel.log" || return 1
+  grep -q "manylinux_2_[0-9]*_$1" "$work/$1/auditwheel.log"
+}
+
+write_deb() {
+  "$root/scripts/package/deb.py" "$work/$1/stage/$archive" "$version" "${debian_machine[$1]}" "$work/$1/deb" "$dist"
+}
+
 "$root/scripts/setup.sh" --build-only
 SOURCE_DATE_EPOCH=$(git -C "$root" log -1 --format=%ct)
 export SOURCE_DATE_EPOCH ZIG_GLOBAL_CACHE_DIR=$work/cache ZIG_LOCAL_CACHE_DIR=$work/cache
-archive=ration-$(sed -n 's/^project(ration VERSION \([0-9.]*\).*/\1/p' "$root/CMakeLists.txt")
+version=$(sed -n 's/^project(ration VERSION \([0-9.]*\).*/\1/p' "$root/CMakeLists.txt")
+archive=ration-$version
 mkdir -p "$work" "$dist"
 run_step "compiler" install_compiler
 for machine in "${machines[@]}"; do
-  rm -f "$dist/$archive-$machine.tar.xz"
+  rm -f "$dist/$archive-$machine.tar.xz" "$dist"/*"_$machine.whl" "$dist/"*"_${debian_machine[$machine]}.deb"
   run_step "libraries for $machine" fetch_libraries "$machine"
   write_tools "$machine"
   run_step "build for $machine" compile "$machine"
   run_step "needs of $machine" "$root/scripts/package/check_elf.py" "$work/$machine/stage"
   run_step "run for $machine" try_out "$machine"
   run_step "archive for $machine" write_archive "$machine"
+  run_step "wheel for $machine" write_wheel "$machine"
+  run_step "Debian package for $machine" write_deb "$machine"
 done
-(cd "$dist" && sha256sum -- *.tar.xz >SHA256SUMS)
+(cd "$dist" && sha256sum -- *.whl *.deb *.tar.xz >SHA256SUMS)
 cat "$dist/SHA256SUMS"

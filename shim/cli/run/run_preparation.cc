@@ -99,9 +99,11 @@ Library find_library() {
   // Relative to this program, so that an installation can be moved.
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe");
   const std::filesystem::path lib = self.parent_path().parent_path() / "lib";
-  require_readable(lib / "libration.so");
-  require_readable(lib / "libration-core.so");
-  Library library{(lib / "libration.so").string(), (lib / "ration" / "sim").string()};
+  const std::filesystem::path own = lib / "ration";  // a distribution's package keeps private libraries out of lib
+  const std::filesystem::path folder = access((own / "libration.so").c_str(), F_OK) == 0 ? own : lib;
+  require_readable(folder / "libration.so");
+  require_readable(folder / "libration-core.so");
+  Library library{(folder / "libration.so").string(), (own / "sim").string()};
   if (library.preload.find_first_of(" :") != std::string::npos) {
     throw Refusal{kOurError,
                   library.preload + ": LD_PRELOAD cannot name a path with a blank or a colon; move the installation"};

@@ -1,0 +1,106 @@
+"""Ration from Python: the environment in which a process is limited, and what processes hold now.
+
+    import subprocess
+    import ration_gpu
+
+    subprocess.run(["./train"], env=ration_gpu.limit_environment("40%", group="lab"), check=True)
+    for process in ration_gpu.usage()["processes"]:
+        print(process["program"], process["used"])
+
+A limit holds in processes that are started with the environment, and in what they start; never in this one.
+"""
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import typing
+
+__all__ = ["RationError", "command", "library", "limit_environment", "usage"]
+
+_DISTRIBUTION = "ration-gpu"
+
+
+class RationError(RuntimeError):
+    """The installation is incomplete, or the command failed."""
+
+
+def command() -> pathlib.Path:
+    """The command `ration`: that of this package's wheel, else the first on PATH. RationError: there is none."""
+    try:
+        files = importlib.metadata.files(_DISTRIBUTION) or []
+    except importlib.metadata.PackageNotFoundError:
+        files = []
+    found = [pathlib.Path(file.locate()) for file in files if file.name == "ration" and file.parent.name == "bin"]
+    on_path = shutil.which("ration")
+    for path in found + ([pathlib.Path(on_path)] if on_path else []):
+        if os.access(path, os.X_OK):
+            return path.resolve()
+    raise RationError("no command `ration`: neither in this package's wheel nor on PATH")
+
+
+def library() -> pathlib.Path:
+    """libration.so, which a process preloads, of the same installation as command(). RationError: it has none."""
+    folder = command().parent.parent / "lib"
+    for path in (folder / "ration" / "libration.so", folder / "libration.so"):
+        if path.is_file():
+            return path
+    raise RationError(f"{folder / 'libration.so'} is missing; is the installation complete?")
+
+
+def _run(*words: str, environment: typing.Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run([command(), *words], env=environment, stdin=subprocess.DEVNULL, capture_output=True,
+                              encoding="utf-8", errors="surrogateescape", check=False)
+    except OSError as error:
+        raise RationError(f"{error.filename or 'ration'}: {error.strerror}") from error
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def limit_environment(limit: str | int | None = None, *, environment: typing.Mapping[str, str] | None = None,
+                      sim: str | None = None, **settings: str | int | float | bool | None) -> dict[str, str]:
+    """The environment of a process that runs under a limit, for subprocess, a container or a cluster's workers.
+
+    limit: bytes, or as the option --limit takes it: "8GiB", "40%", "0=8GiB,1=50%". sim: simulated GPUs instead of real
+    ones, as --sim takes them: "2x8GiB". settings: any other setting by its key in a settings file, such as group,
+    group_limit, mode, reserve, log, stacks; None leaves one as it is. environment: what to start from, this process's if
+    None; it is not changed. ValueError: a setting that does not exist or cannot be used as written, with the command's words.
+    RationError: no usable installation.
+    """
+    made = dict(os.environ if environment is None else environment)
+    given = {key: _text(value) for key, value in {"limit": limit, **settings}.items() if value is not None}
+    made.update({"RATION_" + key.upper(): value for key, value in given.items()})
+    answer = _run("env", "--json", *(["--sim", sim] if sim is not None else []), environment=made)
+    if answer.returncode != 0:
+        raise ValueError(answer.stderr.strip() or f"ration env: exit status {answer.returncode}")
+    known = {setting["key"] for setting in json.loads(answer.stdout)["settings"]}
+    for key in given.keys() - known:
+        raise ValueError(f"unknown setting {key!r} (known: {', '.join(sorted(known))})")
+    preloaded = str(library())
+    if set(preloaded) & set(" :"):
+        raise RationError(f"{preloaded}: LD_PRELOAD cannot name a path with a blank or a colon; move the installation")
+    others = [path for path in made.get("LD_PRELOAD", "").replace(" ", ":").split(":") if path]
+    made["LD_PRELOAD"] = ":".join([preloaded] + [path for path in others if pathlib.PurePath(path).name != "libration.so"])
+    if sim is not None:
+        folder = str(command().parent.parent / "lib" / "ration" / "sim")
+        present = made.get("LD_LIBRARY_PATH", "")
+        made["LD_LIBRARY_PATH"] = folder if not present else present if present.split(":")[0] == folder else f"{folder}:{present}"
+        made["SIMCUDA_DEVICES"] = sim
+    return made
+
+
+def usage() -> dict[str, typing.Any]:
+    """What each process under Ration holds of each device now, and each group: the document of `ration ps --json`.
+
+    Its "processes", "groups" and "problems" are lists; sizes are bytes. RationError: the command failed.
+    """
+    answer = _run("ps", "--json")
+    if answer.returncode != 0:
+        raise RationError(answer.stderr.strip() or f"ration ps: exit status {answer.returncode}")
+    return json.loads(answer.stdout)
