@@ -70,7 +70,7 @@ compile() {
     -DRATION_PACKAGE_FOLDER="$folder" -DRATION_PACKAGE_MACHINE="$1" -DCMAKE_BUILD_TYPE=Release -DRATION_TESTS=OFF \
     -DCMAKE_C_FLAGS="-ffile-prefix-map=$root=." \
     -DCMAKE_CXX_FLAGS="-ffile-prefix-map=$root=. -ffile-prefix-map=$folder/root= -flto -fno-slp-vectorize" \
-    -DCMAKE_SHARED_LINKER_FLAGS=-s -DCMAKE_EXE_LINKER_FLAGS=-s >"$folder/configure.log" 2>&1 || {
+    -DCMAKE_SHARED_LINKER_FLAGS=-s -DCMAKE_EXE_LINKER_FLAGS="-s -pie" >"$folder/configure.log" 2>&1 || {
     cat "$folder/configure.log" >&2
     return 1
   }

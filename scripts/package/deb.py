@@ -22,7 +22,7 @@ Depends: libc6 (>= 2.28)
 Recommends: libdw1 | libdw1t64
 Section: admin
 Priority: optional
-Description: ration of GPU memory for every CUDA process
+Description: limit of GPU memory for every CUDA process
  The command ration runs unmodified CUDA programs under a hard limit of device
  memory, lets several of them share one GPU fairly, and logs every allocation.
  A simulated GPU serves where there is none.
@@ -40,20 +40,16 @@ COPYRIGHT = """Format: https://www.debian.org/doc/packaging-manuals/copyright-fo
 Upstream-Name: ration
 
 Files: *
-Copyright: the authors of Ration
+Copyright: 2026 the authors of Ration
 License: Apache-2.0
  On Debian systems, the full text of the Apache License, Version 2.0, is in
  /usr/share/common-licenses/Apache-2.0.
-Comment:
- Libraries of others are linked statically into the programs. Their notices:
- .
-{notices}
+Comment: Libraries of others are linked statically into the programs. Their notices
+ are in /usr/share/doc/ration/third_party_notices.txt.gz.
 """
 # Built for any distribution with glibc 2.28, the programs hold the libraries that differ between distributions.
 OVERRIDES = """ration: embedded-library
-ration: initial-upload-closes-no-bugs
 ration: hardening-no-fortify-functions
-ration: hardening-no-bindnow
 """
 
 
@@ -79,12 +75,16 @@ def place_of(file: pathlib.PurePath) -> pathlib.PurePath:
 def copy_tree(prefix: pathlib.Path, usr: pathlib.Path) -> None:
     for file in sorted(path for path in prefix.rglob("*") if path.is_file()):
         place = file.relative_to(prefix)
+        if file.is_symlink():
+            (usr / place_of(place)).parent.mkdir(parents=True, exist_ok=True)
+            (usr / place_of(place)).symlink_to(file.readlink())
+            continue
         content = file.read_bytes()
         if place.parts[:2] == ("share", "man"):
             put(usr / f"{place}.gz", compressed(content))
         elif place.name == "LICENSE":
             continue  # named in copyright, which Debian's rules ask for
-        elif place.suffix == ".md":
+        elif place.suffix == ".md" or place.name == "third_party_notices.txt":
             put(usr / f"{place}.gz", compressed(content))
         else:
             put(usr / place_of(place), content, 0o755 if place.parts[0] == "bin" else 0o644)
@@ -98,24 +98,21 @@ def main() -> None:
     usr = work / "usr"
     copy_tree(prefix, usr)
     documents = usr / "share" / "doc" / "ration"
-    notices = (documents / "third_party_notices.txt").read_text(encoding="utf-8")
-    indented = "\n".join(" " + line if line.strip() else " ." for line in notices.rstrip("\n").splitlines())
-    (documents / "third_party_notices.txt").unlink()
-    put(documents / "copyright", COPYRIGHT.format(notices=indented))
+    put(documents / "copyright", COPYRIGHT)
     words = {"version": version, "architecture": architecture, "maintainer": MAINTAINER,
              "date": email.utils.formatdate(epoch, usegmt=False)}
     put(documents / "changelog.gz", compressed(CHANGELOG.format(**words).encode()))
     put(usr / "share" / "lintian" / "overrides" / "ration", OVERRIDES)
-    files = sorted(path for path in work.rglob("*") if path.is_file())
+    files = sorted(path for path in work.rglob("*") if path.is_file() and not path.is_symlink())
     size = sum((path.stat().st_size + 1023) // 1024 for path in files)
     sums = "".join(subprocess.run(["md5sum", path.relative_to(work)], cwd=work, capture_output=True, text=True, check=True).stdout
                    for path in files)
     put(work / "DEBIAN" / "control", CONTROL.format(**words, kibibytes=size))
     put(work / "DEBIAN" / "md5sums", sums)
     for path in [work, *work.rglob("*")]:
-        if path.is_dir():
+        if path.is_dir() and not path.is_symlink():
             path.chmod(0o755)
-        os.utime(path, (epoch, epoch))
+        os.utime(path, (epoch, epoch), follow_symlinks=False)
     deb = folder / f"ration_{version}_{architecture}.deb"
     subprocess.run(["dpkg-deb", "--root-owner-group", "-Zxz", "--threads-max=1", "--build", work, deb], check=True,
                    stdout=subprocess.DEVNULL)
