@@ -117,8 +117,23 @@ write_archive() {
     -C "$work/$1/stage" -cf - "$archive" | xz -6 -T1 >"$dist/$archive-$1.tar.xz"
 }
 
+# A wheel holds no links, and a copy of a driver would be a second driver in its process: libraries that need the first one
+# stand for the links.
+write_forwarders() {
+  local link target
+  rm -rf "$work/$1/wheel"
+  cp -a "$work/$1/stage/$archive" "$work/$1/wheel"
+  find "$work/$1/wheel" -type l -name '*.so' | while read -r link; do
+    target=$(readlink "$link")
+    rm "$link"
+    "$work/$1/tools/cc" -shared -s -o "$link" -Wl,-soname,"$(basename "$link")" -Wl,--no-as-needed -L"$(dirname "$link")" \
+      -l:"$target" -x c /dev/null || return 1
+  done
+}
+
 write_wheel() {
-  "$root/scripts/package/wheel.py" "$work/$1/stage/$archive" "$root/shim/python/ration_gpu" "$version" "manylinux_2_28_$1" "$dist" || return 1
+  write_forwarders "$1" || return 1
+  "$root/scripts/package/wheel.py" "$work/$1/wheel" "$root/shim/python/ration_gpu" "$version" "manylinux_2_28_$1" "$dist" || return 1
   "$work/python/bin/auditwheel" show "$dist/ration_gpu-$version-py3-none-manylinux_2_28_$1.whl" >"$work/$1/auditwheel.log" || return 1
   grep -q "manylinux_2_[0-9]*_$1" "$work/$1/auditwheel.log"
 }
