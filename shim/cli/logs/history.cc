@@ -242,14 +242,14 @@ void History::add(const Record &record) {
       pid_ = record.number("pid");
       left_out_ = record.first_seq() - 1;
       dropped_ += left_out_;
-      for (const nlohmann::json &each : record.fields.value("devices", nlohmann::json::array())) {
+      for (const nlohmann::json &each : record.list("devices")) {
         Record of_device;
         of_device.fields = each;
         Device &described = device(of_device.device());
         described.name = of_device.text("name");
         described.total = of_device.number("total");
         described.limit = of_device.number("limit");
-        described.limit_asked = each.value("limit_asked", false);
+        described.limit_asked = of_device.flag("limit_asked");
         described.group_limit = of_device.number("group_limit");
       }
       break;
@@ -297,13 +297,12 @@ void History::add(const Record &record) {
 }
 
 void History::take_totals(const Record &record) {
-  const auto list = [&](const char *key) { return record.fields.value(key, nlohmann::json::array()); };
   const auto number = [](const nlohmann::json &value) {
     return value.is_number_unsigned() ? value.get<std::uint64_t>() : 0;
   };
-  const nlohmann::json peaks = list("peak");
-  const nlohmann::json reserved = list("reserved_peak");
-  const nlohmann::json live = list("live");
+  const nlohmann::json &peaks = record.list("peak");
+  const nlohmann::json &reserved = record.list("reserved_peak");
+  const nlohmann::json &live = record.list("live");
   totals_.assign(std::min(devices_.size(), peaks.size()), {});
   for (std::size_t i = 0; i < totals_.size(); ++i) {
     totals_[i].peak = number(peaks[i]);
