@@ -1,11 +1,11 @@
 // `ration check`: holds a log to conditions, for scripts and continuous integration. Layer: cli.
 #include <cerrno>
 #include <charconv>
-#include <cmath>
 #include <cstring>
 #include <fstream>
 #include <iostream>
 #include <system_error>
+#include <variant>
 
 #include "cli/exit_status.h"
 #include "cli/log.h"
@@ -14,21 +14,30 @@
 #include "cli/usage/whole_file.h"
 #include "cli/verb_options.h"
 #include "cli/verbs.h"
+#include "config/values/quotes.h"
 
 namespace ration::cli {
 namespace {
 
 constexpr double kNsInSecond = 1e9;
+constexpr double kWhole = 100;  // percent
 
-// A number with or without '%', from 0 to 100, whatever the locale.
-std::optional<double> parse_percent(std::string_view text) {
-  if (text.ends_with('%')) {
-    text.remove_suffix(1);
+// "5%" or "5", whatever the locale. Otherwise one sentence with what is wrong: elsewhere 0.05 is a share, so 5%.
+std::variant<double, std::string> parse_percent(const std::string &text) {
+  std::string_view number = text;
+  if (number.ends_with('%')) {
+    number.remove_suffix(1);
   }
   double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole = error == std::errc() && end == text.data() + text.size();
-  return whole && std::isfinite(value) && value >= 0 && value <= 100 ? std::optional(value) : std::nullopt;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
+  if (error != std::errc() || end != number.data() + number.size() || !(value >= 0 && value <= kWhole)) {
+    return config::quoted(text) + " is no percentage from 0% to 100%; write for example 5%";
+  }
+  if (number.size() == text.size() && number.find('.') != std::string_view::npos && value > 0 && value <= 1) {
+    return config::quoted(text) + " may mean " + percent(value) + " or " + percent(value * kWhole) +
+           "; write it with the %";
+  }
+  return value;
 }
 
 bool write_file(const std::string &path, const std::string &text) {
@@ -57,12 +66,11 @@ int run_verb(const CheckRequest &request) {
     conditions.max_peak = std::get<config::Size>(size);
   }
   if (request.max_fragmentation) {
-    conditions.max_fragmentation_percent = parse_percent(*request.max_fragmentation);
-    if (!conditions.max_fragmentation_percent) {
-      return usage_error(
-          "check: --max-fragmentation: '" + *request.max_fragmentation + "' is no percentage from 0 to 100",
-          kUsageError);
+    const auto most = parse_percent(*request.max_fragmentation);
+    if (const auto *wrong = std::get_if<std::string>(&most)) {
+      return usage_error("check: --max-fragmentation: " + *wrong, kUsageError);
     }
+    conditions.max_fragmentation_percent = std::get<double>(most);
   }
   if (!conditions.max_peak && !conditions.no_leaks && !conditions.no_failures &&
       !conditions.max_fragmentation_percent) {

@@ -100,11 +100,11 @@ constexpr const char *kDoctorFooter =
 constexpr const char *kCheckFooter =
     "Holds a log, written with --log, to the conditions that are given; each that does not hold is a line on stdout.\n"
     "--max-peak: of the blocks that the program held at once, on each device; a share is one of the device.\n"
-    "--no-leaks: every block was freed before the program ended. --no-failures: nothing was refused, no call failed "
-    "in\n"
-    "the driver, and no record was lost. --max-fragmentation: the part of the free memory that was in pieces too "
-    "small\n"
-    "for a request that all of it would have served, at the refusal where that was most; 0 without such a refusal.\n\n"
+    "--no-leaks: every block of device memory was freed before the program ended. --no-failures: nothing was refused,\n"
+    "no call failed in the driver, and no record was lost. --max-fragmentation: the percentage of the free memory "
+    "that\n"
+    "was in pieces too small for a request that all of it would have served, at the refusal where that was most; 0%\n"
+    "without such a refusal.\n\n"
     "Examples:\n"
     "  ration run --log run.jsonl -- ./train; ration check run.jsonl --max-peak 6GiB --no-failures\n"
     "  ration check run.jsonl --no-leaks --max-fragmentation 5% --junit ration.xml\n\n"
@@ -146,16 +146,13 @@ constexpr const char *kReplayFooter =
 constexpr const char *kFindMinFooter =
     "Runs the command without a limit first, to see that it succeeds and what it holds at most; then again and again\n"
     "under limits, to find the smallest one with which it still exits with 0; then once more with that. Each run is\n"
-    "a line on stderr. The output of the first run goes to stderr, that of the others nowhere. Each run reads a file\n"
-    "on stdin from its start; anything else on stdin is not read.\n"
+    "a line on stderr, with the most that its blocks took. The output of the first run goes to stderr, that of the\n"
+    "others nowhere. Each run reads a file on stdin from its start; anything else on stdin is not read.\n"
+    "On stdout, in bytes: peak, the most that the blocks took without a limit; min_limit, for `ration run --limit`.\n"
     "The limit found is of every device and every process of the command. A command that takes what is there, as\n"
     "many do that ask how much is free, needs 1 MiB, the least limit there is; --show-limit false lets it see the\n"
     "whole device.\n\n"
     "Examples:\n"
-    "  ration diff before.jsonl after.jsonl                  what a change did to a program's memory\n"
-    "  ration convert run.jsonl --to pprof -o run.pb.gz      a log for pprof, Perfetto, flame graphs, PyTorch's "
-    "viewer\n"
-    "  ration replay run.jsonl --find-min                    the smallest limit for a log, without running anything\n"
     "  ration find-min -- ./train --epochs 1\n"
     "  ration find-min --tolerance 64MiB --timeout 5m -- python3 train.py\n"
     "  ration find-min --sim 16GiB --json -- ./train | jq .min_limit\n\n"
@@ -174,6 +171,7 @@ constexpr const char *kFindFaultsFooter =
     "Examples:\n"
     "  ration find-faults -- ./train --epochs 1\n"
     "  ration find-faults --sim 8GiB --first 20 --timeout 30s -- ./test\n"
+    "  ration run --fail nth=3 -- ./test                    the run of the line whose NTH is 3, to look at it\n"
     "  ration find-faults --json -- ./test | jq '.refusals[] | select(.outcome == \"crash\")'\n\n"
     "Exit status: 0 no crash and no hang; 1 there was one; 2 a bad option; 125 the command fails with nothing "
     "refused;\n"
@@ -252,6 +250,7 @@ void describe_find_min(CLI::App &verb, FindMinRequest &request) {
   describe_timeout(verb, request.timeout);
   add_flag(verb, "--json", request.json, "one JSON object, sizes in bytes");
   describe_flags(verb, request.run.flags);
+  verb.get_option("--limit")->group("");  // each run has its own
   describe_simulation(verb, request.run);
   verb.formatter(std::make_shared<RunFormatter>());
   verb.footer(kFindMinFooter);
@@ -264,6 +263,9 @@ void describe_find_faults(CLI::App &verb, FindFaultsRequest &request) {
   describe_timeout(verb, request.timeout);
   add_flag(verb, "--json", request.json, "one JSON object, sizes in bytes");
   describe_flags(verb, request.run.flags);
+  for (const char *own : {"--log", "--fail"}) {
+    verb.get_option(own)->group("");  // each run has its own
+  }
   describe_simulation(verb, request.run);
   verb.formatter(std::make_shared<RunFormatter>());
   verb.footer(kFindFaultsFooter);
@@ -321,9 +323,9 @@ void describe_doctor(CLI::App &verb, DoctorRequest &request) {
 void describe_check(CLI::App &verb, CheckRequest &request) {
   verb.add_option("LOG", request.log, "the log of one process")->required();
   verb.add_option("--max-peak", request.max_peak, "the most that its blocks may take at once")->type_name("SIZE");
-  verb.add_flag("--no-leaks", request.no_leaks, "every block was freed");
+  verb.add_flag("--no-leaks", request.no_leaks, "every block of device memory was freed");
   verb.add_flag("--no-failures", request.no_failures, "nothing was refused or failed");
-  verb.add_option("--max-fragmentation", request.max_fragmentation, "free memory that was in too small pieces")
+  verb.add_option("--max-fragmentation", request.max_fragmentation, "free memory that was in too small pieces: 5%")
       ->type_name("PERCENT");
   verb.add_option("--junit", request.junit, "write a JUnit report, too")->type_name("FILE");
   verb.footer(kCheckFooter);

@@ -6,6 +6,7 @@
 
 #include "cli/exit_status.h"
 #include "cli/log.h"
+#include "cli/logs/named_logs.h"
 #include "cli/logs/read_history.h"
 #include "cli/logs/report.h"
 #include "cli/page/page.h"
@@ -44,15 +45,16 @@ int write_page(const std::vector<std::string> &paths, const std::string &file) {
 }  // namespace
 
 int run_verb(const ReportRequest &request) {
-  if (request.page) {
-    return write_page(request.logs, *request.page);
-  }
   const auto grouping = read_grouping(request.by);
   if (const auto *wrong = std::get_if<std::string>(&grouping)) {
     return usage_error("report: --by: " + *wrong, kUsageError);
   }
+  const std::vector<std::string> paths = each_log_once("report", request.logs);
+  if (request.page) {
+    return write_page(paths, *request.page);
+  }
   std::vector<Report> reports;
-  for (const std::string &log : request.logs) {
+  for (const std::string &log : paths) {
     reports.push_back({log, History(std::get<History::By>(grouping))});
     if (!read_history("report", log, reports.back().history)) {
       return kUnreadable;

@@ -159,7 +159,7 @@ struct DeviceFacts {
   std::uint64_t total;
   std::uint64_t limit;  // effective; == total where none was asked for
   bool limit_asked;
-  std::uint64_t group_limit = 0;  // of its groups, the smallest; 0: none. Not in the log
+  std::uint64_t group_limit = 0;  // of its groups, the smallest in force; 0: none
   std::string mode{};             // the mode that serves it, where it is not the process's
   std::string backing{};          // what its pools are made of; empty: it has none
   std::string backing_reason{};

@@ -282,6 +282,9 @@ std::string meta_line(const Meta &meta, const Process &process) {
                        {"total", device.total},
                        {"limit", device.limit},
                        {"limit_asked", device.limit_asked}});
+    if (device.group_limit != 0) {
+      devices.back()["group_limit"] = device.group_limit;
+    }
     if (!device.mode.empty()) {
       devices.back()["mode"] = device.mode;
     }

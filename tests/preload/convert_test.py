@@ -23,7 +23,7 @@ READABLE = {"PROTO", "STOP", "MARK", "APPEND", "APPENDS", "SETITEM", "SETITEMS",
 
 def leaks_in_records(report):
     """Without what only the end of the log tells."""
-    return [leak for leak in report["leaks"] if leak["group"] != "records that the log lacks"]
+    return [leak for leak in report["leaks"] if leak["memory"] == "device" and leak["group"] != "records that the log lacks"]
 
 
 def ration(*arguments, status=0, text=True):

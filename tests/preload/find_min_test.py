@@ -26,9 +26,22 @@ def fixed_need(_):
     expect("stdout", lines, [f"peak={NEEDED}", f"min_limit={NEEDED}"])
     runs = [line for line in said if line.startswith("find-min: ")]
     expect_that(f"the first run is without a limit: {runs[0]}", runs[0].startswith("find-min: no limit: succeeds"))
-    expect_that(f"one byte less was tried: {runs}", any(f"({NEEDED - 1} bytes): killed by signal 11" in line for line in runs))
-    expect_that(f"the last run is with the limit found: {runs[-1]}", f"limit 48 MiB ({NEEDED} bytes): succeeds" in runs[-1])
+    expect_that(f"one byte less was tried: {runs}", any(f"({NEEDED - 1} bytes): fails, killed by signal 11" in line for line in runs))
+    expect_that(f"the last run is with the limit found: {runs[-1]}", runs[-1].startswith(f"find-min: once more, limit 48 MiB ({NEEDED} bytes): succeeds"))
     expect("the output of the first run alone is shown", said.count("add_vectors: done"), 1)
+
+
+def helpful(_):
+    """The help has only options that can be given, and examples of its own verb."""
+    for verb, not_taken in (("find-min", ["--limit"]), ("find-faults", ["--log", "--fail"])):
+        said = subprocess.run([RATION, verb, "--help"], env=command_environment(), capture_output=True, text=True, timeout=HANG, check=True)
+        options = {line.split()[0] for line in said.stdout.splitlines() if line.startswith("  --")}
+        expect(f"options of {verb} that are refused", options & set(not_taken), set())
+        examples = [line for line in said.stdout.splitlines() if line.startswith("  ration ")]
+        expect_that(f"examples of {verb}: {examples}", examples and all(f"ration {verb} " in line or "--fail nth=" in line for line in examples))
+        done = subprocess.run([RATION, verb, f"{not_taken[0]}=1g", "true"], env=command_environment(), capture_output=True, text=True,
+                              timeout=HANG, check=False)
+        expect("the option", (done.returncode, done.stderr), (2, f"ration: {verb}: {not_taken[0]} cannot be given: each run has its own\n"))
 
 
 def tolerated(words, within):
@@ -123,6 +136,7 @@ def refused(words, part):
 
 
 main({"a fixed need": fixed_need,
+      "the help": helpful,
       "the default tolerance": tolerated([], 2 * MIB),
       "a tolerance in percent": tolerated(["--tolerance", "10%"], NEEDED // 10),
       "JSON": as_json,

@@ -12,11 +12,11 @@ RATION = BUILD / "bin/ration"
 LIMIT = 256 * MIB
 
 
-def ration(*arguments, status=0):
+def ration(*arguments, status=0, said=(), **more):
     done = subprocess.run([RATION, *map(str, arguments)], env=clean_environment(), stdin=subprocess.DEVNULL, capture_output=True,
-                          text=True, timeout=HANG, check=False)
+                          text=True, timeout=HANG, check=False, **more)
     expect(f"status of {arguments}, stderr {done.stderr!r}", done.returncode, status)
-    expect("stderr", done.stderr, "")
+    expect("stderr", done.stderr.splitlines(), [f"ration: {line}" for line in said])
     return done.stdout
 
 
@@ -81,6 +81,61 @@ def killed(folder):
     expect_that("no proof", "the log has no end record" in ration("check", log, "--no-leaks", status=1))
 
 
+def named_twice(folder):
+    """A log counts once, however often and by whatever name it is given."""
+    run("endings", "return", folder=folder, RATION_LIMIT=LIMIT, SIMCUDA_DEVICES="1GiB")
+    (pathlib.Path(folder) / "other").mkdir()
+    run("endings", "return", folder=pathlib.Path(folder) / "other", RATION_LIMIT=LIMIT, SIMCUDA_DEVICES="1GiB")
+    (pathlib.Path(folder) / "link").symlink_to("run.jsonl")
+    (pathlib.Path(folder) / "copy").write_bytes((pathlib.Path(folder) / "run.jsonl").read_bytes())
+    once = json.loads(ration("report", "run.jsonl", "--json", cwd=folder))
+    expect("a log", len(once["logs"]), 1)
+    for name in ("run.jsonl", "./run.jsonl", "run.jsonl.zst", "link", "copy"):
+        said = [f"report: {name} is the log run.jsonl again: it is counted once"]
+        expect(name, json.loads(ration("report", "run.jsonl", name, "--json", cwd=folder, said=said)), once)
+        expect(f"{name}, in words", ration("report", "run.jsonl", name, cwd=folder, said=said), ration("report", "run.jsonl", cwd=folder))
+        expect_that("a page", not ration("report", "run.jsonl", name, "-o", "page.html", cwd=folder,
+                                         said=[*said, "wrote page.html: open it in a browser"]))
+    expect("two runs", len(json.loads(ration("report", "run.jsonl", "other/run.jsonl", "--json", cwd=folder))["logs"]), 2)
+    with open(pathlib.Path(folder) / "copy", "rb") as pipe, subprocess.Popen(["cat"], stdin=pipe, stdout=subprocess.PIPE) as cat:
+        done = subprocess.run([RATION, "report", "--json", "other/run.jsonl", "/dev/stdin"], cwd=folder, stdin=cat.stdout,
+                              capture_output=True, text=True, check=False)
+    expect("a pipe is read", (len(json.loads(done.stdout)["logs"]), done.stderr), (2, ""))
+
+
+def part_named_too(folder):
+    """`run.jsonl*` has the part before the last one, which belongs to the log."""
+    run("endings", "return", folder=folder, RATION_LIMIT=LIMIT, SIMCUDA_DEVICES="1GiB")
+    path = pathlib.Path(folder) / "run.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    whole = json.loads(ration("report", path, "--json"))
+    middle = len(lines) // 2
+    (pathlib.Path(folder) / "run.jsonl.previous").write_text("".join(lines[:middle]))
+    path.write_text(json.dumps(json.loads(lines[0]) | {"part": 2, "first_seq": middle}) + "\n" + "".join(lines[middle:]))
+    said = ["report: run.jsonl.previous is a part of the log run.jsonl: it is counted once"]
+    for names in (("run.jsonl", "run.jsonl.previous"), ("run.jsonl.previous", "run.jsonl")):
+        report = json.loads(ration("report", *names, "--json", cwd=folder, said=said))
+        expect(f"{names}: counts", [report[key] for key in ("allocs", "frees", "peak_bytes")],
+               [whole[key] for key in ("allocs", "frees", "peak_bytes")])
+        expect(f"{names}: logs", [each["log"] for each in report["logs"]], ["run.jsonl"])
+
+
+def host_memory(folder):
+    """Pinned memory that was not freed is told as such, and is in no figure of the device."""
+    records = run("steps", "init", "context=0", "alloc=2m", "pinned=3m", "pinned=5m", "unpin=0", folder=folder,
+                  SIMCUDA_DEVICES="1GiB").logs["run.jsonl"]
+    log = pathlib.Path(folder) / "run.jsonl"
+    report = json.loads(ration("report", log, "--json"))
+    expect("leaks", [(leak["memory"], leak["group"], leak["bytes"], leak["count"]) for leak in report["leaks"]],
+           [("host", "cuMemHostAlloc", 5 * MIB, 1), ("device", "cuMemAlloc_v2", 2 * MIB, 1)])
+    expect("sums of the device", (report["peak_bytes"], report["allocs"], report["frees"]),
+           (added_up(records)[0], 1, of_type(records, "end")[0]["frees"]))
+    text = ration("report", log, "--leaks")
+    expect_that(f"device memory in {text}", f"1 block not freed, 2 MiB ({2 * MIB} bytes)" in text)
+    expect_that(f"host memory in {text}", f"1 block of pinned host memory not freed, 5 MiB ({5 * MIB} bytes)" in text)
+    expect_that("a table", "HOST MEMORY NOT FREED" in ration("report", log))
+
+
 def refused(arguments, status, words):
     def case(folder):
         (pathlib.Path(folder) / "text").write_text("no log\n")
@@ -97,6 +152,9 @@ main({"endings": reported("endings", "return"),
       "graphs": reported("graph_ways", "captured", "cuGraphInstantiateWithFlags", "cuGraphLaunch"),
       "check": checked,
       "a killed process": killed,
+      "a log named twice": named_twice,
+      "a part of a log": part_named_too,
+      "host memory": host_memory,
       "report of no log": refused(["report", "text"], 2, "not a log of Ration"),
       "report of nothing": refused(["report", "missing"], 2, "No such file or directory"),
       "report without a log": refused(["report"], 2, "LOG is required"),
@@ -104,4 +162,6 @@ main({"endings": reported("endings", "return"),
       "check of no log": refused(["check", "text", "--no-leaks"], 2, "not a log of Ration"),
       "check without a condition": refused(["check", "text"], 2, "no condition"),
       "check with a wrong size": refused(["check", "text", "--max-peak", "6Gb"], 2, "--max-peak"),
-      "check with a wrong share": refused(["check", "text", "--max-fragmentation", "101"], 2, "no percentage")})
+      "check with a wrong share": refused(["check", "text", "--max-fragmentation", "101"], 2, "no percentage from 0% to 100%; write for example 5%"),
+      "check with a fraction": refused(["check", "text", "--max-fragmentation", "0.05"], 2, "may mean 0.05% or 5%; write it with the %"),
+      "check with a bare number": refused(["check", "text", "--max-fragmentation", "5"], 2, "text: not a log of Ration")})

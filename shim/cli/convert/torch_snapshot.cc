@@ -56,7 +56,7 @@ class TorchSnapshot : public Converter {
     switch (record.type) {
       case Record::Type::meta:
         start_us_ = record.number("start_unix_ns") / kNsOfOneUs;
-        for (std::size_t i = record.fields.value("devices", nlohmann::json::array()).size(); i > 0; --i) {
+        for (std::size_t i = record.list("devices").size(); i > 0; --i) {
           trace_of(i - 1);
         }
         break;

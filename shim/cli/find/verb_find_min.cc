@@ -52,8 +52,8 @@ class MinimumFinder {
   const std::vector<LimitedRun> &all() const { return all_; }
 
  private:
-  // False: one that a signal or an error of ours ended, which has been logged.
-  bool run(std::uint64_t limit);
+  // False: one that a signal or an error of ours ended, which has been logged. `before` begins what its line says.
+  bool run(std::uint64_t limit, const char *before = "");
   int refuse_first() const;
   Figures figures_of(const std::string &folder) const;
 
@@ -75,7 +75,7 @@ Figures MinimumFinder::figures_of(const std::string &folder) const {
   return figures;
 }
 
-bool MinimumFinder::run(std::uint64_t limit) {
+bool MinimumFinder::run(std::uint64_t limit, const char *before) {
   TemporaryFolder pages;
   runs_.environment().set("RATION_SUMMARY", pages.path());
   std::vector<std::string> options;
@@ -89,8 +89,8 @@ bool MinimumFinder::run(std::uint64_t limit) {
   if (end.our_error != 0) {
     log_line("find-min: cannot start a process: " + std::string(std::strerror(end.our_error)));
   } else if (end.interrupted_by == 0) {
-    const std::string what = limit == 0 ? "no limit" : "limit " + exact(limit);
-    std::string line = "find-min: " + what + ": " + (end.succeeded() ? "succeeds" : end_text(end));
+    const std::string what = before + (limit == 0 ? "no limit" : "limit " + exact(limit));
+    std::string line = "find-min: " + what + ": " + (end.succeeded() ? "succeeds" : "fails, " + end_text(end));
     log_line(line += ", peak " + exact(all_.back().figures.peak));
   }
   return end.our_error == 0 && end.interrupted_by == 0;
@@ -124,7 +124,7 @@ int MinimumFinder::find() {
     }
     search.record(all_.back().end.succeeded());
   }
-  return run(search.sufficient()) ? 0 : stopped();
+  return run(search.sufficient(), "once more, ") ? 0 : stopped();
 }
 
 std::string json_of(const MinimumFinder &finder, const FindMinRequest &request) {

@@ -18,12 +18,6 @@ std::string on_device(std::size_t ordinal) {
   return "device " + std::to_string(ordinal) + ": ";
 }
 
-std::string percent(double value) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.3g%%", value);
-  return text;
-}
-
 Reasons above_peak(const config::Size &most, const History &history) {
   Reasons reasons;
   if (history.dropped() != 0 && !history.has_ended()) {
@@ -129,6 +123,12 @@ std::string escaped(std::string_view text) {
 }
 
 }  // namespace
+
+std::string percent(double value) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.6g%%", value);
+  return text;
+}
 
 std::vector<Verdict> judge(const Conditions &conditions, const History &history) {
   std::vector<Verdict> verdicts;

@@ -22,6 +22,9 @@ struct Verdict {
   std::vector<std::string> reasons;  // a line each; empty: it held
 };
 
+// "5%", to a part of a million, so that what is more looks like more.
+std::string percent(double value);
+
 // One for each condition that was asked for, in the order of the struct.
 std::vector<Verdict> judge(const Conditions &conditions, const History &history);
 

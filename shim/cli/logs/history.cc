@@ -129,26 +129,34 @@ void History::alloc(const Record &record) {
   Device &where = device(record.device());
   const std::string group = group_of(record);
   Group &in_all = where.in_all[group];
-  const auto place = where.live.try_emplace(group).first;
+  const bool is_host = !record.is_charged() && record.text("kind") == "host";
+  const auto place = (is_host ? where.host.live : where.live).try_emplace(group).first;
   const std::uint64_t stack = record.number("stack");
   Block block{record.device(),
               record.number("size"),
               record.number("req"),
               record.is_charged(),
+              is_host,
               record.text("src") == "driver",
               &place->first,
-              stack != 0 ? &where.live_stacks[stack] : &where.live_others[group]};
+              stack != 0 ? &(is_host ? where.host.live_stacks : where.live_stacks)[stack]
+                         : &(is_host ? where.host.live_others : where.live_others)[group]};
   ++in_all.count;
   in_all.bytes += block.requested;
   blocks_[key_of(record)] = block;
-  if (!block.charged) {
+  if (!block.charged && !block.host) {
     return;
   }
-  ++where.allocs;
   ++place->second.count;
   place->second.bytes += block.bytes;
   ++block.place->count;
   block.place->bytes += block.bytes;
+  if (block.host) {
+    ++where.host.count;
+    where.host.bytes += block.bytes;
+    return;
+  }
+  ++where.allocs;
   where.live_bytes += block.bytes;
   if (where.live_bytes > where.peak.bytes) {
     where.peak = {where.live_bytes, record.number("seq"), record.number("ts")};
@@ -166,17 +174,24 @@ void History::free(const Record &record) {
   }
   const Block block = found->second;
   blocks_.erase(found);
-  if (!block.charged) {
+  if (!block.charged && !block.host) {
     return;
   }
   Device &where = device(block.device);
-  keep_peak(where);
-  ++where.frees;
-  Group &group = where.live[*block.group];
+  if (block.charged) {
+    keep_peak(where);
+  }
+  Group &group = (block.host ? where.host.live : where.live)[*block.group];
   --group.count;
   group.bytes -= block.bytes;
   --block.place->count;
   block.place->bytes -= block.bytes;
+  if (block.host) {
+    --where.host.count;
+    where.host.bytes -= block.bytes;
+    return;
+  }
+  ++where.frees;
   where.live_bytes -= block.bytes;
   if (block.own) {
     release(where, block.bytes);
@@ -227,14 +242,15 @@ void History::add(const Record &record) {
       pid_ = record.number("pid");
       left_out_ = record.first_seq() - 1;
       dropped_ += left_out_;
-      for (const nlohmann::json &each : record.fields.value("devices", nlohmann::json::array())) {
+      for (const nlohmann::json &each : record.list("devices")) {
         Record of_device;
         of_device.fields = each;
         Device &described = device(of_device.device());
         described.name = of_device.text("name");
         described.total = of_device.number("total");
         described.limit = of_device.number("limit");
-        described.limit_asked = each.value("limit_asked", false);
+        described.limit_asked = of_device.flag("limit_asked");
+        described.group_limit = of_device.number("group_limit");
       }
       break;
     case Type::alloc:
@@ -281,13 +297,12 @@ void History::add(const Record &record) {
 }
 
 void History::take_totals(const Record &record) {
-  const auto list = [&](const char *key) { return record.fields.value(key, nlohmann::json::array()); };
   const auto number = [](const nlohmann::json &value) {
     return value.is_number_unsigned() ? value.get<std::uint64_t>() : 0;
   };
-  const nlohmann::json peaks = list("peak");
-  const nlohmann::json reserved = list("reserved_peak");
-  const nlohmann::json live = list("live");
+  const nlohmann::json &peaks = record.list("peak");
+  const nlohmann::json &reserved = record.list("reserved_peak");
+  const nlohmann::json &live = record.list("live");
   totals_.assign(std::min(devices_.size(), peaks.size()), {});
   for (std::size_t i = 0; i < totals_.size(); ++i) {
     totals_[i].peak = number(peaks[i]);

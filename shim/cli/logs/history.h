@@ -53,6 +53,7 @@ class History {
     std::string name;
     std::uint64_t total = 0, limit = 0;
     bool limit_asked = false;
+    std::uint64_t group_limit = 0;     // of all members together; 0: none
     std::uint64_t live_bytes = 0;      // of charged blocks
     std::uint64_t reserved_bytes = 0;  // slabs, blocks of the driver's, and what its pools keep
     Moment peak, reserved_peak;
@@ -63,7 +64,14 @@ class History {
     Groups live, at_peak, in_all;
     std::map<std::uint64_t, Group> live_stacks;  // of blocks whose stack the log has
     Groups live_others;                          // of the other blocks
-    std::vector<Refusal> refusals;               // each function and reason once
+    struct Host {                                // pinned memory, which no figure of the device has
+      std::uint64_t bytes = 0, count = 0;
+      Groups live;
+      std::map<std::uint64_t, Group> live_stacks;
+      Groups live_others;
+    };
+    Host host;
+    std::vector<Refusal> refusals;  // each function and reason once
     // The most of free memory that was in pieces too small for a request that all of it would have served: of all
     // refusals, in parts of a million.
     std::uint64_t fragmentation_ppm = 0;
@@ -103,6 +111,7 @@ class History {
     std::uint64_t bytes;
     std::uint64_t requested;
     bool charged;
+    bool host;
     bool own;  // the driver's: moves the reserved bytes
     const std::string *group;
     Group *place;  // in live_stacks or live_others

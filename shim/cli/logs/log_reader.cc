@@ -52,11 +52,20 @@ int version_of(std::string_view schema) {
   return version;
 }
 
+bool has_real_devices(const Record &meta) {
+  const json &devices = meta.list("devices");
+  return devices.size() <= kMostDevices && std::all_of(devices.begin(), devices.end(), [](const json &each) {
+           Record device;
+           device.fields = each;
+           return device.device() < kMostDevices;
+         });
+}
+
 // What is wrong with a first line; empty: nothing.
 std::string problem_of_first(const Record &record) {
   const std::string schema(record.type == Type::meta ? record.text("schema") : "");
   if (schema == events::kSchema) {
-    return "";
+    return has_real_devices(record) ? "" : "line 1: no device has such a number";
   }
   return version_of(schema) > version_of(events::kSchema)
              ? "a newer version of Ration wrote it, as " + config::shown(schema) + ": this one reads " + events::kSchema
@@ -119,7 +128,7 @@ bool LogReader::open_previous(const std::string &path, Record &last) {
   }
   Record first;
   first.fields = json::parse(line, nullptr, false);
-  if (!first.fields.is_object() || first.text("tree") != last.text("tree") ||
+  if (!first.fields.is_object() || !has_real_devices(first) || first.text("tree") != last.text("tree") ||
       first.number("pid") != last.number("pid") || first.number("start_unix_ns") != last.number("start_unix_ns") ||
       std::max<std::uint64_t>(first.number("part"), 1) + 1 != last.number("part")) {
     return false;

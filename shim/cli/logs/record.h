@@ -41,6 +41,16 @@ struct Record {
                ? std::string_view(found->get_ref<const nlohmann::json::string_t &>())
                : std::string_view();
   }
+  bool flag(const char *key) const {
+    const auto found = fields.find(key);
+    return found != fields.end() && found->is_boolean() && found->get<bool>();
+  }
+  // An array, empty where there is none.
+  const nlohmann::json &list(const char *key) const {
+    static const nlohmann::json kEmpty = nlohmann::json::array();
+    const auto found = fields.find(key);
+    return found != fields.end() && found->is_array() ? *found : kEmpty;
+  }
   // Of a `meta`: the number of the log's first record.
   std::uint64_t first_seq() const { return std::max<std::uint64_t>(number("first_seq"), 1); }
   std::size_t device() const { return number("dev"); }

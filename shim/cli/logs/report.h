@@ -18,6 +18,7 @@ struct Leak {
   History::Group group;
   std::uint64_t stack = 0;  // 0: unknown
   std::string name;         // of the caller, or of the group where the stack is not known
+  bool is_host = false;     // pinned host memory, which no figure of the device has
 };
 // Of one device, that with most bytes first.
 std::vector<Leak> leaks_of(const History &history, std::size_t device);

@@ -94,17 +94,16 @@ OrderedJson leaks_of(const std::vector<Report> &reports) {
   for (const Report &report : reports) {
     StackTable &stacks = report.history.stacks();
     for (std::size_t i = 0; i < report.history.devices().size(); ++i) {
-      const auto add = [&](const History::Group &group, const std::vector<StackFrame> &stack, const std::string &name) {
-        leaks.push_back({{"bytes", group.bytes},
-                         {"count", group.count},
+      for (const Leak &leak : leaks_of(report.history, i)) {
+        const std::vector<StackFrame> stack = stacks.frames(leak.stack);
+        leaks.push_back({{"bytes", leak.group.bytes},
+                         {"count", leak.group.count},
                          {"stack", places_of(stack)},
                          {"frames", frames_of(stack)},
-                         {"group", name},
+                         {"group", leak.name},
+                         {"memory", leak.is_host ? "host" : "device"},
                          {"dev", i},
                          {"log", report.log}});
-      };
-      for (const Leak &leak : leaks_of(report.history, i)) {
-        add(leak.group, stacks.frames(leak.stack), leak.name);
       }
     }
   }

@@ -90,6 +90,10 @@ void add_device(Lines &lines, const History &history, std::size_t ordinal, std::
   }
   head += ": peak " + exact(device.peak.bytes);
   head += device.limit_asked ? " of the limit of " + exact(device.limit) : " of " + exact(device.total) + ", no limit";
+  if (device.group_limit != 0) {
+    head += device.limit_asked ? "" : " of its own";
+    head += ", in a group of " + exact(device.group_limit);
+  }
   lines.push_back(head);
   if (device.peak.seq != 0) {
     lines.push_back("  at " + seconds(device.peak.ts_ns) + ", record " + std::to_string(device.peak.seq) +
@@ -106,6 +110,7 @@ void add_device(Lines &lines, const History &history, std::size_t ordinal, std::
   add_table(lines, "AT THE PEAK", device.at_peak, rows, width);
   add_table(lines, "REQUESTED IN ALL", device.in_all, rows, width);
   add_table(lines, "NOT FREED", device.live, rows, width);
+  add_table(lines, "HOST MEMORY NOT FREED", device.host.live, rows, width);
   add_refusals(lines, history, device);
 }
 
@@ -157,14 +162,18 @@ Lines report_text(const Report &report, std::size_t rows, std::size_t width) {
 std::vector<Leak> leaks_of(const History &history, std::size_t device) {
   const History::Device &where = history.devices()[device];
   std::vector<Leak> leaks;
-  for (const auto &[stack, group] : where.live_stacks) {
-    if (group.count != 0) {
-      leaks.push_back({group, stack, history.stacks().caller(stack)});
+  const auto add = [&](const auto &stacks, const History::Groups &others, bool is_host) {
+    for (const auto &[stack, group] : stacks) {
+      if (group.count != 0) {
+        leaks.push_back({group, stack, history.stacks().caller(stack), is_host});
+      }
     }
-  }
-  for (const auto &[name, group] : History::largest_first(where.live_others)) {
-    leaks.push_back({group, 0, name});
-  }
+    for (const auto &[name, group] : History::largest_first(others)) {
+      leaks.push_back({group, 0, name, is_host});
+    }
+  };
+  add(where.live_stacks, where.live_others, false);
+  add(where.host.live_stacks, where.host.live_others, true);
   std::stable_sort(leaks.begin(), leaks.end(),
                    [](const Leak &a, const Leak &b) { return a.group.bytes > b.group.bytes; });
   return leaks;
@@ -174,17 +183,23 @@ Lines leaks_text(const Report &report, std::size_t width) {
   Lines lines;
   for (std::size_t i = 0; i < report.history.devices().size(); ++i) {
     const History::Device &device = report.history.devices()[i];
-    if (device.live_count() == 0) {
-      continue;
+    const std::string head = readable(report.log) + ": device " + std::to_string(i) + ": ";
+    if (device.live_count() != 0) {
+      lines.push_back(head + counted(device.live_count(), "block", "blocks") + " not freed, " +
+                      exact(device.live_bytes));
+      add_table(lines, "NOT FREED", device.live, kUnlimitedWidth, width);
     }
-    lines.push_back(readable(report.log) + ": device " + std::to_string(i) + ": " +
-                    counted(device.live_count(), "block", "blocks") + " not freed, " + exact(device.live_bytes));
-    add_table(lines, "NOT FREED", device.live, kUnlimitedWidth, width);
+    if (device.host.count != 0) {
+      lines.push_back(head + counted(device.host.count, "block", "blocks") + " of pinned host memory not freed, " +
+                      exact(device.host.bytes) + ", none of it on the device");
+      add_table(lines, "HOST MEMORY NOT FREED", device.host.live, kUnlimitedWidth, width);
+    }
     for (const Leak &leak : leaks_of(report.history, i)) {
       if (leak.stack != 0) {
         lines.push_back("");
-        lines.push_back(config::show_bytes(leak.group.bytes) + " in " + counted(leak.group.count, "block", "blocks") +
-                        " by " + readable(leak.name) + ", called through");
+        lines.push_back(config::show_bytes(leak.group.bytes) + (leak.is_host ? " of host memory" : "") + " in " +
+                        counted(leak.group.count, "block", "blocks") + " by " + readable(leak.name) +
+                        ", called through");
         add_stack(lines, report.history.stacks().frames(leak.stack));
       }
     }

@@ -106,7 +106,7 @@ void DeviceLog::add(const Record &record) {
       pid_ = record.number("pid");
       dropped_ += record.first_seq() - 1;
       is_async_ = record.text("mode") == "async";
-      for (const nlohmann::json &each : record.fields.value("devices", nlohmann::json::array())) {
+      for (const nlohmann::json &each : record.list("devices")) {
         Record of_device;
         of_device.fields = each;
         Device &described = device(of_device);

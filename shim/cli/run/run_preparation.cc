@@ -155,6 +155,33 @@ config::Settings apply_flags(const RunRequest &request, EnvironmentBlock &enviro
   return read_strictly(request, environment);
 }
 
+void say_what_needs_a_log(const RunRequest &request, const config::Settings &settings) {
+  if (!settings.log.empty() || settings.disabled) {
+    return;
+  }
+  std::string which;
+  const auto add = [&](std::string_view key) {
+    const std::string *flag = flag_value(request, key);
+    const config::Origin *origin = settings.origin_of(key);
+    if (flag == nullptr && (origin == nullptr || !settings.summary_directory.empty())) {
+      return;
+    }
+    which += which.empty() ? "" : " and ";
+    which += flag == nullptr ? origin->written()
+                             : std::string(config::option_of_key(key)->flag) + " " + config::shown(*flag);
+  };
+  if (settings.stacks != config::Stacks::kNone) {
+    add("stacks");
+  }
+  const std::size_t one = which.size();
+  if (settings.log_size) {
+    add("log_size");
+  }
+  if (!which.empty()) {
+    log_line("run: " + which + (one != 0 && which.size() > one ? " have" : " has") + " no effect without --log");
+  }
+}
+
 Program inspect(const RunRequest &request, const EnvironmentBlock &environment, const config::Settings &settings) {
   const std::string &name = request.command.front();
   Program program = inspect_program(name, environment.value("PATH"));

@@ -33,6 +33,10 @@ config::Settings settings_of(const RunRequest &request, const EnvironmentBlock &
 // Both. Logs a line for each mistake; throws Refusal where there is one.
 config::Settings apply_flags(const RunRequest &request, EnvironmentBlock &environment);
 
+// Logs one line where settings of the log are set and no log is. Not in a run within another, which has said so, but
+// for its own options.
+void say_what_needs_a_log(const RunRequest &request, const config::Settings &settings);
+
 // The program that the command will run. Throws Refusal where it cannot be started, or where a limit is set that cannot
 // be enforced on it.
 Program inspect(const RunRequest &request, const EnvironmentBlock &environment, const config::Settings &settings);

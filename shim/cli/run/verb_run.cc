@@ -47,6 +47,7 @@ int start(const RunRequest &request) {
   EnvironmentBlock environment(config::process_environment());
   const config::Settings settings = apply_flags(request, environment);
   const Library library = find_library();
+  say_what_needs_a_log(request, settings);
 
   // A nested run leaves its figures in the outer run's folder, and the outer run removes them.
   TemporaryFolder folder;

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """The limits that group members state: the smallest applies while its member lives; each device has its own."""
+import pathlib
+
 from members import MIB, MODES, REFUSED, Machine, ended_clean, expect, expect_that
-from harness import GIB, main
+from harness import GIB, main, read_log
 
 DIRECT = MODES["direct"]
 
@@ -67,6 +69,19 @@ def by_ordinal(folder):
         ended_clean(machine)
 
 
-main({"the smallest limit applies until its member ends": smallest(lambda member: member.end()),
+def in_the_log(folder):
+    """The first line of a log has the limit of a group that holds, not the one that its process states."""
+    with Machine(folder, **DIRECT, RATION_GROUP="g") as machine:
+        narrow = machine.member(RATION_GROUP_LIMIT="512MiB")
+        for name, settings, held in (("group", {"RATION_GROUP_LIMIT": "1GiB"}, {"group_limit": 512 * MIB}),
+                                     ("alone", {"RATION_GROUP": ""}, {})):
+            log = pathlib.Path(folder) / name
+            machine.member(RATION_LOG=str(log), **settings).end()
+            device = read_log(log)[0]["devices"][0]
+            expect(name, {key: value for key, value in device.items() if key.startswith("group")}, held)
+        narrow.end()
+
+
+main({"the log's first line": in_the_log, "the smallest limit applies until its member ends": smallest(lambda member: member.end()),
       "the smallest limit applies until its member is killed": smallest(lambda member: member.kill()),
       "each device has its own limit, by UUID": by_device, "crossed ordinals": by_ordinal})

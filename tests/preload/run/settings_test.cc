@@ -85,6 +85,36 @@ TEST_CASE("an option overrides its variable, even an invalid one") {
             .out == "direct false 1g\n");
 }
 
+TEST_CASE("settings of the log without a log are said to have no effect, once and at the start") {
+  struct Row {
+    std::vector<std::string> options, environment;
+    const char *says;
+  };
+  const Row rows[] = {
+      {{"--stacks", "native"}, {}, "ration: run: --stacks native has no effect without --log\n"},
+      {{"--log-size", "1MiB"}, {}, "ration: run: --log-size 1MiB has no effect without --log\n"},
+      {{"--stacks", "native", "--log-size", "1MiB"},
+       {"RATION_STACKS=python"},
+       "ration: run: --stacks native and --log-size 1MiB have no effect without --log\n"},
+      {{}, {"RATION_STACKS=native"}, "ration: run: RATION_STACKS=native has no effect without --log\n"},
+      {{COMMAND_UNDER_TEST, "run"},
+       {"RATION_STACKS=native"},
+       "ration: run: RATION_STACKS=native has no effect without --log\n"},
+      {{"--stacks", "none"}, {}, ""},
+      {{"--log", "/dev/null", "--stacks", "native"}, {}, ""},
+      {{"--stacks", "native"}, {"RATION_LOG=/dev/null"}, ""},
+      {{}, {"RATION_STACKS=native", "RATION_DISABLE=1"}, ""},
+  };
+  for (const Row &row : rows) {
+    std::vector<std::string> line = row.options;
+    line.insert(line.end(), {"sh", "-c", "echo started >&2"});
+    const Ended ended = ration_run(line, row.environment);
+    INFO(ended.err);
+    CHECK(ended.status == 0);
+    CHECK(ended.err.find(std::string(row.says) + "started\n") == 0);
+  }
+}
+
 TEST_CASE("a group and its limit are passed to the command") {
   const std::string show = "echo $RATION_GROUP $RATION_GROUP_LIMIT $RATION_GROUP_TREE";
   CHECK(ration_run({"--group", "lab", "--group-limit", "0=8GiB,1=50%", "sh", "-c", show}).out == "lab 0=8GiB,1=50%\n");

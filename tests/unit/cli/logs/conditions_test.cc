@@ -54,6 +54,9 @@ TEST_CASE("fragmentation is of free memory that all together would have served")
   // 4,000,000 of 8,000,000 are free, 1,000,000 of that in one piece.
   const std::string log = log_of({oom_record("pool_holds", 3'000'000, 4'000'000, 1'000'000), kEndRecord});
   CHECK(has_line(reasons(conditions, log), "device 0: 75% of the free memory"));
+  CHECK(has_line(reasons(conditions, log), "refused, more than 50%"));
+  conditions.max_fragmentation_percent = 74.9999;
+  CHECK(has_line(reasons(conditions, log), "refused, more than 74.9999%"));
   conditions.max_fragmentation_percent = 75;
   CHECK(reasons(conditions, log).empty());
   conditions.max_fragmentation_percent = 0;

@@ -50,3 +50,14 @@ TEST_CASE("a block ends when its address is allocated again, where the record of
   CHECK(history.devices()[0].peak.bytes == 100);
   CHECK(history.frees() == 1);
 }
+
+TEST_CASE("an end whose lists are none tells nothing") {
+  const std::string end = R"({"t":"end","failed_allocs":0,"failed_frees":0,)";
+  for (const char *lists : {R"("peak":"x","live":"y","reserved_peak":3)", R"("peak":{"a":1},"live":[3])",
+                            R"("peak":[5],"reserved_peak":{"k":2},"live":{"k":2})"}) {
+    INFO(lists);
+    CHECK(history_of(log_of({R"({"t":"dropped","count":1)", alloc_record(1, 100), end + lists}))
+              .devices()[0]
+              .peak.bytes == 100);
+  }
+}

@@ -23,3 +23,18 @@ TEST_CASE("what is no whole log is said in a sentence") {
   CHECK(problem_in(std::string(kMetaRecord) + "\n[]\n") == "line 2: no record: the log was cut off or changed");
   CHECK(problem_in(std::string(kMetaRecord) + "\n" + R"({"t":"free","seq":1})") == "line 2: the log was cut off here");
 }
+
+TEST_CASE("a first line that lists impossible devices is refused, by every number") {
+  const auto with_devices = [](const std::string &devices) {
+    return R"({"t":"meta","schema":"ration.events/1","pid":1,"devices":)" + devices + "}\n" + alloc_record(1, 100) +
+           R"(,"ts":1,"seq":1})" + "\n";
+  };
+  for (const char *number : {"4096", "100000000", "18446744073709551615"}) {
+    CHECK(problem_in(with_devices("[{\"dev\":" + std::string(number) + "}]")) == "line 1: no device has such a number");
+  }
+  for (const char *devices :
+       {R"("x")", "7", "null", R"([1,"a",null])", R"({"a":1})", R"([{"dev":0,"limit_asked":5}])"}) {
+    INFO(devices);
+    CHECK(history_of(with_devices(devices)).allocs() == 1);
+  }
+}

@@ -55,6 +55,34 @@ TEST_CASE("a report in words says what would have helped") {
   CHECK(has_line(leaks_text({"x", history_of(log_of({kEndRecord}))}, 80), "x: every block was freed"));
 }
 
+TEST_CASE("a report in words says which group's limit held") {
+  std::string log = log_of({alloc_record(1, 100), kEndRecord});
+  log.insert(log.find(",\"limit_asked\""), ",\"group_limit\":4000000");
+  CHECK(has_line(report_text({"x", history_of(log)}, 10, 80), "(8000000 bytes), in a group of 3 MiB (4000000 bytes)"));
+  log.replace(log.find("true"), 4, "false");
+  CHECK(has_line(report_text({"x", history_of(log)}, 10, 80), "no limit of its own, in a group of 3 MiB"));
+}
+
+TEST_CASE("pinned host memory that is left is told with its stacks, and apart from the device's") {
+  const std::string pinned =
+      R"({"t":"alloc","dev":0,"api":"cuMemHostAlloc","kind":"host","charged":false,"src":"driver","req":1,)";
+  const Report report{
+      "x", history_of(log_of({alloc_record(1, 100), pinned + R"("addr":"0x7","size":40,"stack":3)",
+                              pinned + R"("addr":"0x8","size":30)", pinned + R"("addr":"0x9","size":20)",
+                              R"({"t":"free","dev":0,"kind":"host","addr":"0x9","charged":false)", kEndRecord}))};
+  const History &history = report.history;
+  const std::vector<Leak> leaks = leaks_of(history, 0);
+  REQUIRE(leaks.size() == 3);
+  CHECK_FALSE(leaks[0].is_host);
+  CHECK((leaks[1].is_host && leaks[1].group.bytes == 40 && leaks[1].stack == 3));
+  CHECK((leaks[2].is_host && leaks[2].group.bytes == 30 && leaks[2].name == "cuMemHostAlloc"));
+  CHECK(history.devices()[0].live_bytes == 100);
+  CHECK(history.devices()[0].peak.bytes == 100);
+  const std::vector<std::string> lines = leaks_text(report, 80);
+  CHECK(has_line(lines, "x: device 0: 1 block not freed, 100 bytes"));
+  CHECK(has_line(lines, "x: device 0: 2 blocks of pinned host memory not freed, 70 bytes"));
+}
+
 TEST_CASE("blocks without a stack are leaks, too, in a log with stacks") {
   const History history = history_of(log_of(
       {alloc_record(1, 100, R"("src":"driver","stack":1)"), alloc_record(2, 50), alloc_record(3, 7), free_record(3)}));
