@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs missing dependencies with apt: scripts/setup.sh [--build-only]
+# Installs missing dependencies with apt: scripts/setup.sh [--build-only | --packages]
 # Debian 12 and 13, Ubuntu 22.04 and 24.04. Needs no network and changes nothing if nothing is missing.
-# --build-only: leaves out what only the tests need.
+# --build-only: leaves out what only the tests need. --packages: also what the long tests of packages need.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/steps.sh"
@@ -13,12 +13,15 @@ test_packages=(git python3-venv python3-fastjsonschema clang clang-format clang-
 # Tests that need these are skipped, with a message, if they are absent: aarch64 under emulation, musl programs, pages. ccache
 # only makes rebuilds faster. clang's sanitizers were part of clang itself before they became a package.
 optional_packages=(qemu-user g++-aarch64-linux-gnu musl-tools ccache libclang-rt-dev chromium)
+package_packages=(debootstrap lintian proot qemu-user binutils)
 
 build_only=no
+packages=no
 for argument in "$@"; do
   case $argument in
     --build-only) build_only=yes ;;
-    *) die "setup: unknown option '$argument' (known: --build-only)" ;;
+    --packages) packages=yes ;;
+    *) die "setup: unknown option '$argument' (known: --build-only, --packages)" ;;
   esac
 done
 
@@ -82,6 +85,7 @@ main() {
   command -v apt-get >/dev/null || die "setup: no apt-get here; install these by hand: ${build_packages[*]} ${test_packages[*]}"
   local wanted=("${build_packages[@]}") missing
   [ $build_only = yes ] || wanted+=("${test_packages[@]}")
+  [ $packages = no ] || wanted+=("${package_packages[@]}")
   [ ! -d "$dygraphs" ] || mapfile -t wanted < <(printf '%s\n' "${wanted[@]}" | grep -vx libjs-dygraphs)
   mapfile -t missing < <(missing_of "${wanted[@]}")
   if [ ${#missing[@]} -gt 0 ]; then

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <system_error>
 
 #include "cli/exit_status.h"
 #include "cli/log.h"
@@ -97,7 +98,12 @@ void require_readable(const std::string &path) {
 
 Library find_library() {
   // Relative to this program, so that an installation can be moved.
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe");
+  std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error) {
+    throw Refusal{kOurError, "/proc/self/exe, beside which the library is looked for: " + error.message() +
+                                 "; is /proc mounted?"};
+  }
   const std::filesystem::path lib = self.parent_path().parent_path() / "lib";
   const std::filesystem::path own = lib / "ration";  // a distribution's package keeps private libraries out of lib
   const std::filesystem::path folder = access((own / "libration.so").c_str(), F_OK) == 0 ? own : lib;
