@@ -15,9 +15,14 @@ namespace {
 using Header = ElfW(Ehdr);
 using Segment = ElfW(Phdr);
 using Dynamic = ElfW(Dyn);
+using VersionNeed = ElfW(Verneed);
+using VersionNeedName = ElfW(Vernaux);
+using VersionDefinition = ElfW(Verdef);
+using VersionDefinitionName = ElfW(Verdaux);
 
 constexpr std::size_t kLongestString = 4096;
 constexpr std::size_t kMostDynamicEntries = 65536;
+constexpr std::size_t kMostVersions = 4096;  // glibc 2.36 has 44
 
 #if defined(__x86_64__)
 constexpr unsigned kMachine = EM_X86_64;
@@ -68,6 +73,47 @@ std::optional<std::uint64_t> offset_of(const std::vector<Segment> &segments, std
   return std::nullopt;
 }
 
+// Records of either table are chained by their distances; the last has none.
+void read_needed_versions(std::ifstream &file, std::uint64_t table, std::uint64_t strings, ElfFile &elf) {
+  for (std::size_t i = 0; i < kMostVersions; ++i) {
+    const auto need = object_at<VersionNeed>(file, table);
+    if (!need) {
+      return;
+    }
+    const std::string library = string_at(file, strings + need->vn_file);
+    std::uint64_t at = table + need->vn_aux;
+    for (unsigned n = 0; n < need->vn_cnt && elf.needed_versions.size() < kMostVersions; ++n) {
+      const auto name = object_at<VersionNeedName>(file, at);
+      if (!name) {
+        return;
+      }
+      if ((name->vna_flags & VER_FLG_WEAK) == 0) {
+        elf.needed_versions.push_back({library, string_at(file, strings + name->vna_name)});
+      }
+      at += name->vna_next;
+    }
+    if (need->vn_next == 0) {
+      return;
+    }
+    table += need->vn_next;
+  }
+}
+
+void read_versions(std::ifstream &file, std::uint64_t table, std::uint64_t strings, ElfFile &elf) {
+  for (std::size_t i = 0; i < kMostVersions; ++i) {
+    const auto definition = object_at<VersionDefinition>(file, table);
+    const auto name = definition ? object_at<VersionDefinitionName>(file, table + definition->vd_aux) : std::nullopt;
+    if (!name) {
+      return;
+    }
+    elf.versions.push_back(string_at(file, strings + name->vda_name));
+    if (definition->vd_next == 0) {
+      return;
+    }
+    table += definition->vd_next;
+  }
+}
+
 void read_dynamic(std::ifstream &file, const std::vector<Segment> &segments, const Segment &section, ElfFile &elf) {
   std::vector<Dynamic> entries;
   std::optional<std::uint64_t> strings;
@@ -86,6 +132,10 @@ void read_dynamic(std::ifstream &file, const std::vector<Segment> &segments, con
       elf.needed.push_back(string_at(file, *strings + entry.d_un.d_val));
     } else if (strings && entry.d_tag == DT_SONAME) {
       elf.soname = string_at(file, *strings + entry.d_un.d_val);
+    } else if (strings && (entry.d_tag == DT_VERNEED || entry.d_tag == DT_VERDEF)) {
+      if (const auto table = offset_of(segments, entry.d_un.d_ptr)) {
+        (entry.d_tag == DT_VERNEED ? read_needed_versions : read_versions)(file, *table, *strings, elf);
+      }
     }
   }
 }

@@ -7,12 +7,20 @@
 
 namespace ration::cli {
 
+// A version of another library's names, without which the dynamic linker refuses to load the file.
+struct NeededVersion {
+  std::string library;  // DT_SONAME
+  std::string name;     // such as GLIBC_2.28
+};
+
 struct ElfFile {
   bool is_elf = false;
-  bool is_native = false;           // this program's machine and word size; otherwise nothing below is read
-  std::string interpreter;          // PT_INTERP; empty: no dynamic linker runs
-  std::string soname;               // DT_SONAME
-  std::vector<std::string> needed;  // DT_NEEDED
+  bool is_native = false;                      // this program's machine and word size; otherwise nothing below is read
+  std::string interpreter;                     // PT_INTERP; empty: no dynamic linker runs
+  std::string soname;                          // DT_SONAME
+  std::vector<std::string> needed;             // DT_NEEDED
+  std::vector<NeededVersion> needed_versions;  // DT_VERNEED
+  std::vector<std::string> versions;           // DT_VERDEF: those that it has itself
 };
 
 // A file that cannot be read counts as not ELF.

@@ -11,10 +11,11 @@ namespace ration::cli {
 
 enum class Obstacle {
   kNone,
-  kStatic,   // no dynamic linker runs
-  kSecure,   // the kernel sets AT_SECURE: the dynamic linker ignores LD_PRELOAD entries that are paths
-  kMusl,     // another C library, whose dynamic linker cannot load ours
-  kForeign,  // another machine or word size
+  kStatic,      // no dynamic linker runs
+  kSecure,      // the kernel sets AT_SECURE: the dynamic linker ignores LD_PRELOAD entries that are paths
+  kMusl,        // another C library, whose dynamic linker cannot load ours
+  kForeign,     // another machine or word size
+  kOldLibrary,  // a glibc that is too old for ours: its dynamic linker would end the program
 };
 
 struct Program {

@@ -10,6 +10,7 @@
 
 #include "cli/exit_status.h"
 #include "cli/log.h"
+#include "cli/run/c_library.h"
 #include "cli/run/group_tree.h"
 #include "cli/run/preload_order.h"
 #include "cli/run/simulated_machine.h"
@@ -101,15 +102,15 @@ Library find_library() {
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
   if (error) {
-    throw Refusal{kOurError, "/proc/self/exe, beside which the library is looked for: " + error.message() +
-                                 "; is /proc mounted?"};
+    throw Refusal{kOurError,
+                  "/proc/self/exe, beside which the library is looked for: " + error.message() + "; is /proc mounted?"};
   }
   const std::filesystem::path lib = self.parent_path().parent_path() / "lib";
   const std::filesystem::path own = lib / "ration";  // a distribution's package keeps private libraries out of lib
   const std::filesystem::path folder = access((own / "libration.so").c_str(), F_OK) == 0 ? own : lib;
   require_readable(folder / "libration.so");
   require_readable(folder / "libration-core.so");
-  Library library{(folder / "libration.so").string(), (own / "sim").string()};
+  Library library{(folder / "libration.so").string(), (folder / "libration-core.so").string(), (own / "sim").string()};
   if (library.preload.find_first_of(" :") != std::string::npos) {
     throw Refusal{kOurError,
                   library.preload + ": LD_PRELOAD cannot name a path with a blank or a colon; move the installation"};
@@ -188,11 +189,16 @@ void say_what_needs_a_log(const RunRequest &request, const config::Settings &set
   }
 }
 
-Program inspect(const RunRequest &request, const EnvironmentBlock &environment, const config::Settings &settings) {
+Program inspect(const RunRequest &request, const Library &library, const EnvironmentBlock &environment,
+                const config::Settings &settings) {
   const std::string &name = request.command.front();
   Program program = inspect_program(name, environment.value("PATH"));
   if (program.exit_status != 0) {
     throw Refusal{program.exit_status, program.reason};
+  }
+  if (program.obstacle == Obstacle::kNone) {
+    program.reason = lacking_version(program.elf, {library.preload, library.core});
+    program.obstacle = program.reason.empty() ? Obstacle::kNone : Obstacle::kOldLibrary;
   }
   if (program.obstacle == Obstacle::kNone || settings.disabled) {
     return program;
@@ -208,7 +214,8 @@ Program inspect(const RunRequest &request, const EnvironmentBlock &environment, 
 
 void preload(const Library &library, const Program &program, EnvironmentBlock &environment) {
   // These dynamic linkers warn of a library that they cannot load, or stop.
-  if (program.obstacle == Obstacle::kMusl || program.obstacle == Obstacle::kForeign) {
+  if (program.obstacle == Obstacle::kMusl || program.obstacle == Obstacle::kForeign ||
+      program.obstacle == Obstacle::kOldLibrary) {
     return;
   }
   environment.set("LD_PRELOAD", preload_order(environment.value("LD_PRELOAD"), library.preload, program.elf.needed));

@@ -18,6 +18,7 @@ struct Refusal {
 
 struct Library {
   std::string preload;    // libration.so
+  std::string core;       // libration-core.so, which that loads
   std::string simulator;  // the folder of the simulated driver
 };
 
@@ -39,7 +40,8 @@ void say_what_needs_a_log(const RunRequest &request, const config::Settings &set
 
 // The program that the command will run. Throws Refusal where it cannot be started, or where a limit is set that cannot
 // be enforced on it.
-Program inspect(const RunRequest &request, const EnvironmentBlock &environment, const config::Settings &settings);
+Program inspect(const RunRequest &request, const Library &library, const EnvironmentBlock &environment,
+                const config::Settings &settings);
 
 void preload(const Library &library, const Program &program, EnvironmentBlock &environment);
 

@@ -58,7 +58,7 @@ int start(const RunRequest &request) {
   if (request.simulate) {
     simulate(*request.simulate, library, folder.path(), environment);
   }
-  const Program program = inspect(request, environment, settings);
+  const Program program = inspect(request, library, environment, settings);
   preload(library, program, environment);
   if (pages.path().empty()) {
     environment.unset("RATION_SUMMARY");

@@ -46,7 +46,7 @@ TEST_CASE("a program with AddressSanitizer runs with its runtime first") {
 #endif
 
 TEST_CASE("a command that cannot be intercepted is reported in one line and started only without a limit") {
-  for (const char *probe : {STATIC_PROBE, MUSL_PROBE}) {
+  for (const char *probe : {STATIC_PROBE, MUSL_PROBE, OLD_PROBE}) {
     INFO(probe);
     const Ended unlimited = ration_run({probe, "preload"});
     CHECK(unlimited.err.find("cannot be intercepted: it ") != std::string::npos);
@@ -75,6 +75,9 @@ TEST_CASE("a command that cannot be intercepted is reported in one line and star
   }
   CHECK(ration_run({STATIC_PROBE, "preload"}).out == kLibrary + "\n");  // for its child processes
   CHECK(ration_run({MUSL_PROBE, "preload"}).out == "(none)\n");
+  CHECK(ration_run({OLD_PROBE, "preload"}).out == "(none)\n");
+  CHECK(ration_run({OLD_PROBE, "preload"}).err.find("old_library/libc.so.6, which lacks the version GLIBC_2.") !=
+        std::string::npos);
   CHECK(ration_run({"--reserve", "0", STATIC_PROBE, "preload"}).status == 0);
 }
 
