@@ -385,7 +385,7 @@ int usage_error(const std::string &line, int status) {
   return status;
 }
 
-std::variant<Request, int> parse_arguments(std::vector<std::string> words) {
+std::variant<Request, int> parse_arguments(std::vector<std::string> words, const char *version) {
   const bool help = !words.empty() && words[0] == "help";
   if (help) {  // `help VERB` is `VERB --help`
     words.erase(words.begin());
@@ -394,7 +394,7 @@ std::variant<Request, int> parse_arguments(std::vector<std::string> words) {
   }
   const int status = !words.empty() && words[0] == "run" ? kOurError : kUsageError;
   CLI::App app("A limit of GPU memory for every CUDA process", "ration");
-  app.set_version_flag("--version", "ration " RATION_VERSION);
+  app.set_version_flag("--version", version);
   app.footer(kExamples);
   app.require_subcommand(0, 1);
   std::tuple<RunRequest, PsRequest, TopRequest, ReportRequest, CheckRequest, DoctorRequest, EnvRequest, ConfigRequest,
