@@ -10,6 +10,7 @@
 
 #include "cli/exit_status.h"
 #include "cli/log.h"
+#include "cli/manual/description.h"
 #include "cli/run/command_line.h"
 #include "cli/verb_footers.h"
 #include "config/options.h"
@@ -152,10 +153,6 @@ constexpr const char *kFindMinFooter =
     "many do that ask how much is free, needs 1 MiB, the least limit there is; --show-limit false lets it see the\n"
     "whole device.\n\n"
     "Examples:\n"
-    "  ration diff before.jsonl after.jsonl                  what a change did to a program's memory\n"
-    "  ration convert run.jsonl --to pprof -o run.pb.gz      a log for pprof, Perfetto, flame graphs, PyTorch's "
-    "viewer\n"
-    "  ration replay run.jsonl --find-min                    the smallest limit for a log, without running anything\n"
     "  ration find-min -- ./train --epochs 1\n"
     "  ration find-min --tolerance 64MiB --timeout 5m -- python3 train.py\n"
     "  ration find-min --sim 16GiB --json -- ./train | jq .min_limit\n\n"
@@ -178,6 +175,8 @@ constexpr const char *kFindFaultsFooter =
     "Exit status: 0 no crash and no hang; 1 there was one; 2 a bad option; 125 the command fails with nothing "
     "refused;\n"
     "126, 127 as `ration run`; 128+N a signal ended it, and the command.";
+
+constexpr const char *kGroupingWords = "function|library|kind|stream|thread|size";
 
 // The usage line of a verb that runs a command.
 class RunFormatter : public CLI::Formatter {
@@ -275,7 +274,7 @@ void describe_env(CLI::App &verb, EnvRequest &request) {
   describe_flags(verb, request.run.flags);
   describe_simulation(verb, request.run);
   verb.remove_option(verb.get_option("--group-tree"));  // creates a tree; it sets nothing that is shown
-  verb.add_option("command", request.run.command, "the command that the rules in settings files are matched against");
+  verb.add_option("COMMAND", request.run.command, "the command that the rules in settings files are matched against");
   verb.footer(
       "Variables that a framework reads itself are not applied in a process that has loaded the framework.\n"
       "Below the settings: the driver's devices, and what a pool on each is made of. A first granule is tried when a\n"
@@ -331,9 +330,8 @@ void describe_check(CLI::App &verb, CheckRequest &request) {
 
 void describe_report(CLI::App &verb, ReportRequest &request) {
   verb.add_option("LOG", request.logs, "logs, one of each process")->required();
-  CLI::Option *by =
-      verb.add_option("--by", request.by, "put blocks together by function, library, kind, stream, thread or size")
-          ->type_name("WHAT");
+  CLI::Option *by = verb.add_option("--by", request.by, "what blocks are put together by (default: function)")
+                        ->type_name(kGroupingWords);
   CLI::Option *leaks = verb.add_flag("--leaks", request.leaks, "only what was never freed, all of it");
   CLI::Option *json = verb.add_flag("--json", request.json, "one JSON object, sizes in bytes")->excludes(leaks);
   verb.add_option("-o,--output", request.page, "write a page for a browser: all logs, over time")
@@ -357,8 +355,7 @@ void describe_convert(CLI::App &verb, ConvertRequest &request) {
 void describe_diff(CLI::App &verb, DiffRequest &request) {
   verb.add_option("A", request.before, "the log before")->required();
   verb.add_option("B", request.after, "the log after, of the same program")->required();
-  verb.add_option("--by", request.by, "put blocks together by function, library, kind, stream, thread or size")
-      ->type_name("WHAT");
+  verb.add_option("--by", request.by, "what blocks are put together by (default: function)")->type_name(kGroupingWords);
   verb.add_option("--fail-above", request.fail_above, "exit with 1 if a device's peak has grown by more")
       ->type_name("SIZE|PERCENT");
   add_flag(verb, "--json", request.json, "one JSON object, sizes in bytes");
@@ -395,6 +392,7 @@ std::variant<Request, int> parse_arguments(std::vector<std::string> words, const
   const int status = !words.empty() && words[0] == "run" ? kOurError : kUsageError;
   CLI::App app("A limit of GPU memory for every CUDA process", "ration");
   app.set_version_flag("--version", version);
+  const CLI::Option *described = app.add_flag("--describe")->group("");  // for the build: manual/description.h
   app.footer(kExamples);
   app.require_subcommand(0, 1);
   std::tuple<RunRequest, PsRequest, TopRequest, ReportRequest, CheckRequest, DoctorRequest, EnvRequest, ConfigRequest,
@@ -450,6 +448,10 @@ std::variant<Request, int> parse_arguments(std::vector<std::string> words, const
   }
   if (parsed) {
     return *std::move(parsed);
+  }
+  if (described->count() > 0) {
+    std::cout << description_of(app, [](const std::string &verb) { return verb == "env" || flags_of(verb); }) << '\n';
+    return 0;
   }
   std::cerr << app.help();
   return status;

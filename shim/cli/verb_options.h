@@ -1,4 +1,5 @@
-// Parses the arguments of `ration`. Only verb_options.cc includes CLI11, which is slow to compile. Layer: cli.
+// Parses the arguments of `ration`. Only verb_options.cc and manual/description.cc include CLI11, which is
+// slow to compile. Layer: cli.
 #pragma once
 
 #include <string>
