@@ -68,6 +68,7 @@ compile() {
   local folder=$work/$1
   cmake -G Ninja -S "$root" -B "$folder/build" -DCMAKE_TOOLCHAIN_FILE="$root/scripts/package/toolchain.cmake" \
     -DRATION_PACKAGE_FOLDER="$folder" -DRATION_PACKAGE_MACHINE="$1" -DCMAKE_BUILD_TYPE=Release -DRATION_TESTS=OFF \
+    -DRATION_HOST_COMMAND="$root/build/bin/ration" \
     -DCMAKE_C_FLAGS="-ffile-prefix-map=$root=." \
     -DCMAKE_CXX_FLAGS="-ffile-prefix-map=$root=. -ffile-prefix-map=$folder/root= -flto -fno-slp-vectorize" \
     -DCMAKE_SHARED_LINKER_FLAGS=-s -DCMAKE_EXE_LINKER_FLAGS="-s -pie" >"$folder/configure.log" 2>&1 || {
@@ -149,6 +150,7 @@ version=$(sed -n 's/^project(ration VERSION \([0-9.]*\).*/\1/p' "$root/CMakeList
 archive=ration-$version
 mkdir -p "$work" "$dist"
 run_step "compiler" install_compiler
+run_step "command that writes the manual" build_release ration
 for machine in "${machines[@]}"; do
   rm -f "$dist/$archive-$machine.tar.xz" "$dist"/*"_$machine.whl" "$dist/"*"_${debian_machine[$machine]}.deb"
   run_step "libraries for $machine" fetch_libraries "$machine"

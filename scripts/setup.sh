@@ -8,11 +8,11 @@ here=$(cd "$(dirname "$0")" && pwd)
 
 build_packages=(g++ cmake ninja-build pkg-config libspdlog-dev libfmt-dev nlohmann-json3-dev libcli11-dev libncurses-dev zlib1g-dev libzstd-dev libdw-dev catch2
   libbenchmark-dev librapidcheck-dev liblzma-dev xz-utils python3 libjs-dygraphs)
-test_packages=(git python3-venv python3-fastjsonschema clang clang-format clang-tidy libjemalloc2
+test_packages=(git groff-base bash-completion python3-venv python3-fastjsonschema clang clang-format clang-tidy libjemalloc2
   ffmpeg gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-bad hashcat)  # tests/clients
-# Tests that need these are skipped, with a message, if they are absent: aarch64 under emulation, musl programs, pages. ccache
-# only makes rebuilds faster. clang's sanitizers were part of clang itself before they became a package.
-optional_packages=(qemu-user g++-aarch64-linux-gnu musl-tools ccache libclang-rt-dev chromium)
+# Tests that need these are skipped, with a message, if they are absent: aarch64 under emulation, musl programs, pages, manual
+# pages, completions. ccache only makes rebuilds faster. clang's sanitizers were part of clang itself before they became a package.
+optional_packages=(qemu-user g++-aarch64-linux-gnu musl-tools ccache libclang-rt-dev chromium mandoc zsh fish)
 package_packages=(debootstrap lintian proot qemu-user binutils)
 
 build_only=no

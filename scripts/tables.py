@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 """Generates documentation and the settings schema from the lists that the code is built from.
 
-tables.py                        rewrites the tables in the documents and config/schema.json in place
-tables.py --check                fails if any of them is out of date
-tables.py --manual TEMPLATE OUT SYSTEM_FOLDER  fills the settings into a manual page
+tables.py           rewrites the tables in the documents and config/schema.json in place
+tables.py --check   fails if any of them is out of date
 
 A table stands between two marker lines, `<!-- table: NAME ... -->` and `<!-- end of table -->`.
 """
@@ -123,20 +122,6 @@ def schema():
     return json.dumps(document, indent=1) + "\n"
 
 
-def roff(text):
-    return text.replace("\\", "\\e").replace("-", "\\-")
-
-
-def manual(template):
-    lines = []
-    for o in options():
-        where = [o["variable"]] + ([o["flag"]] if o["flag"] else []) + ([f"\"{o['key']}\""] if o["scope"] != "kVariable" else [])
-        later = "" if o["state"] == "kBuilt" else " Accepted, but not implemented yet."
-        lines += [".TP", ".B " + roff(", ".join(where)), roff(f"{o['text']}."), ".br",
-                  roff(f"Values: {o['values']}. Default: {o['default']}.{later}")]
-    return template.replace('.\\" settings', "\n".join(lines))
-
-
 def hooks_table():
     lines = ["| family | function | asked for as | since CUDA | needed for a limit |", "|---|---|---|---|---|"]
     for family, (symbol, _, name, since, stream, need, _) in rows("shim/hook_table.inc", "RATION_HOOK"):
@@ -190,11 +175,6 @@ def filled(document):
 
 
 def main():
-    if sys.argv[1:2] == ["--manual"]:
-        template, out = map(pathlib.Path, sys.argv[2:4])
-        text = manual(template.read_text(encoding="utf-8")).replace("@SYSTEM_FOLDER@", roff(sys.argv[4]))
-        out.write_text(text, encoding="utf-8")
-        return 0
     generated = [(document, filled(document)) for document in dict.fromkeys(place for place, _ in TABLES.values())]
     generated.append((SCHEMA, schema()))
     outdated = [(path, text) for path, text in generated

@@ -10,6 +10,7 @@
 #include "cli/log.h"
 #include "cli/verb_options.h"
 #include "cli/verbs.h"
+#include "cli/version.h"
 
 namespace {
 
@@ -35,7 +36,7 @@ int main(int argc, char **argv) {
   using namespace ration::cli;
   try {
     std::optional<FileSizeErrors> errors(std::in_place);
-    const auto parsed = parse_arguments({argv + 1, argv + std::max(argc, 1)});
+    const auto parsed = parse_arguments({argv + 1, argv + std::max(argc, 1)}, version_text());
     if (const int *status = std::get_if<int>(&parsed)) {
       return *status != 0 || flush_stdout() ? *status : kOurError;
     }

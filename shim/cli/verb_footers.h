@@ -4,12 +4,13 @@
 namespace ration::cli {
 
 inline constexpr const char *kConvertFooter =
-    "--to chrome     trace of ui.perfetto.dev: what each device held, each block's life, each refusal\n"
-    "     pprof      heap profile of `pprof`; inuse_ is what was never freed, or held at the peak (--at peak)\n"
-    "     collapsed  one line a stack, for flame graphs: bytes at the peak, of all blocks, or never freed (--of)\n"
-    "     torch      memory snapshot of pytorch.org/memory_viz\n"
-    "     rmm-csv    allocation log of RMM, which its replay benchmark reads\n"
-    "     csv        one row a record\n"
+    "--to:\n"
+    "  chrome     trace of ui.perfetto.dev: what each device held, each block's life, each refusal\n"
+    "  pprof      heap profile of `pprof`; inuse_ is what was never freed, or held at the peak (--at peak)\n"
+    "  collapsed  one line a stack, for flame graphs: bytes at the peak, of all blocks, or never freed (--of)\n"
+    "  torch      memory snapshot of pytorch.org/memory_viz\n"
+    "  rmm-csv    allocation log of RMM, which its replay benchmark reads\n"
+    "  csv        one row a record\n"
     "Callers are known in a log with --stacks; without them the driver function stands for the caller. Bytes are what "
     "a\n"
     "block takes, so they add up to what `ration report` says; blocks that are not charged are in chrome and csv "

@@ -10,6 +10,7 @@
 
 #include "cli/exit_status.h"
 #include "cli/log.h"
+#include "cli/manual/description.h"
 #include "cli/run/command_line.h"
 #include "cli/verb_footers.h"
 #include "config/options.h"
@@ -178,6 +179,8 @@ constexpr const char *kFindFaultsFooter =
     "refused;\n"
     "126, 127 as `ration run`; 128+N a signal ended it, and the command.";
 
+constexpr const char *kGroupingWords = "function|library|kind|stream|thread|size";
+
 // The usage line of a verb that runs a command.
 class RunFormatter : public CLI::Formatter {
  public:
@@ -278,7 +281,7 @@ void describe_env(CLI::App &verb, EnvRequest &request) {
   describe_flags(verb, request.run.flags);
   describe_simulation(verb, request.run);
   verb.remove_option(verb.get_option("--group-tree"));  // creates a tree; it sets nothing that is shown
-  verb.add_option("command", request.run.command, "the command that the rules in settings files are matched against");
+  verb.add_option("COMMAND", request.run.command, "the command that the rules in settings files are matched against");
   verb.footer(
       "Variables that a framework reads itself are not applied in a process that has loaded the framework.\n"
       "Below the settings: the driver's devices, and what a pool on each is made of. A first granule is tried when a\n"
@@ -334,9 +337,8 @@ void describe_check(CLI::App &verb, CheckRequest &request) {
 
 void describe_report(CLI::App &verb, ReportRequest &request) {
   verb.add_option("LOG", request.logs, "logs, one of each process")->required();
-  CLI::Option *by =
-      verb.add_option("--by", request.by, "put blocks together by function, library, kind, stream, thread or size")
-          ->type_name("WHAT");
+  CLI::Option *by = verb.add_option("--by", request.by, "what blocks are put together by (default: function)")
+                        ->type_name(kGroupingWords);
   CLI::Option *leaks = verb.add_flag("--leaks", request.leaks, "only what was never freed, all of it");
   CLI::Option *json = verb.add_flag("--json", request.json, "one JSON object, sizes in bytes")->excludes(leaks);
   verb.add_option("-o,--output", request.page, "write a page for a browser: all logs, over time")
@@ -360,8 +362,7 @@ void describe_convert(CLI::App &verb, ConvertRequest &request) {
 void describe_diff(CLI::App &verb, DiffRequest &request) {
   verb.add_option("A", request.before, "the log before")->required();
   verb.add_option("B", request.after, "the log after, of the same program")->required();
-  verb.add_option("--by", request.by, "put blocks together by function, library, kind, stream, thread or size")
-      ->type_name("WHAT");
+  verb.add_option("--by", request.by, "what blocks are put together by (default: function)")->type_name(kGroupingWords);
   verb.add_option("--fail-above", request.fail_above, "exit with 1 if a device's peak has grown by more")
       ->type_name("SIZE|PERCENT");
   add_flag(verb, "--json", request.json, "one JSON object, sizes in bytes");
@@ -388,7 +389,7 @@ int usage_error(const std::string &line, int status) {
   return status;
 }
 
-std::variant<Request, int> parse_arguments(std::vector<std::string> words) {
+std::variant<Request, int> parse_arguments(std::vector<std::string> words, const char *version) {
   const bool help = !words.empty() && words[0] == "help";
   if (help) {  // `help VERB` is `VERB --help`
     words.erase(words.begin());
@@ -397,7 +398,8 @@ std::variant<Request, int> parse_arguments(std::vector<std::string> words) {
   }
   const int status = !words.empty() && words[0] == "run" ? kOurError : kUsageError;
   CLI::App app("A limit of GPU memory for every CUDA process", "ration");
-  app.set_version_flag("--version", "ration " RATION_VERSION);
+  app.set_version_flag("--version", version);
+  const CLI::Option *described = app.add_flag("--describe")->group("");  // for the build: manual/description.h
   app.footer(kExamples);
   app.require_subcommand(0, 1);
   std::tuple<RunRequest, PsRequest, TopRequest, ReportRequest, CheckRequest, DoctorRequest, EnvRequest, ConfigRequest,
@@ -453,6 +455,10 @@ std::variant<Request, int> parse_arguments(std::vector<std::string> words) {
   }
   if (parsed) {
     return *std::move(parsed);
+  }
+  if (described->count() > 0) {
+    std::cout << description_of(app, [](const std::string &verb) { return verb == "env" || flags_of(verb); }) << '\n';
+    return 0;
   }
   std::cerr << app.help();
   return status;

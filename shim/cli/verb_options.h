@@ -1,4 +1,5 @@
-// Parses the arguments of `ration`. Only verb_options.cc includes CLI11, which is slow to compile. Layer: cli.
+// Parses the arguments of `ration`. Only verb_options.cc and manual/description.cc include CLI11, which is
+// slow to compile. Layer: cli.
 #pragma once
 
 #include <string>
@@ -14,7 +15,7 @@ using Request =
                  ReportRequest, ConvertRequest, DiffRequest, ReplayRequest, FindMinRequest, FindFaultsRequest>;
 
 // Otherwise the exit status, after a help text, the version or an error was printed.
-std::variant<Request, int> parse_arguments(std::vector<std::string> words);
+std::variant<Request, int> parse_arguments(std::vector<std::string> words, const char *version);
 
 // Logs one sentence and returns the exit status for it.
 int usage_error(const std::string &line, int status);

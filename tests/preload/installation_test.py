@@ -2,9 +2,11 @@
 """The library switched off, in unusual folders, without its core, and with a core of another build."""
 import os
 import pathlib
+import re
 import shutil
+import subprocess
 
-from harness import BUILD, LIBRARIES, LIBRARY, PROGRAMS, SANITIZED, expect, expect_that, main, run
+from harness import BUILD, LIBRARIES, LIBRARY, PROGRAMS, SANITIZED, command_environment, expect, expect_that, main, run
 
 LIMITED = {"RATION_LIMIT": "1GiB", "SIMCUDA_DEVICES": "4GiB"}
 PLAIN = run("probe", preload=None, SIMCUDA_DEVICES="4GiB")
@@ -112,7 +114,26 @@ def odd_folder(folder):
     expect_that(f"{done.out} {done.err}", "blocks=10 code=2 untouched=1\ncore=1" in done.out)
 
 
+def installed(folder):
+    """What `cmake --install` leaves besides libraries: the command runs, and what shells, man and editors look for is there."""
+    prefix, root = pathlib.Path(folder) / "prefix", pathlib.Path(__file__).resolve().parents[2]
+    cache = dict(re.findall(r"^(\w+):\w+=(.*)$", (BUILD / "CMakeCache.txt").read_text(), re.M))
+    done = subprocess.run([cache["CMAKE_COMMAND"], "--install", BUILD, "--prefix", prefix], capture_output=True, text=True, check=False)
+    expect("installed", (done.returncode, done.stderr), (0, ""))
+    command = [prefix / "bin/ration", "--version"]
+    expect_that("the command runs", subprocess.run(command, env=command_environment(), capture_output=True, check=True).stdout)
+    pages = [f"man/man1/{page.name}" for page in (BUILD / "share/man/man1").iterdir()]
+    expect_that("pages", len(pages) > 10 and "man/man1/ration-run.1" in pages)
+    for name in [*pages, "bash-completion/completions/ration", "fish/vendor_completions.d/ration.fish"]:
+        expect(name, (prefix / "share" / name).read_bytes(), (BUILD / "share" / name).read_bytes())
+    expect("_ration", (prefix / cache["RATION_ZSH_COMPLETIONS"] / "_ration").read_bytes(), (BUILD / "share/zsh/site-functions/_ration").read_bytes())
+    for name in ("config/schema.json", "shim/events/log.schema.json"):
+        file = root / name
+        expect(name, (prefix / "share/ration" / file.name).read_bytes(), file.read_bytes())
+
+
 CASES = {
+    "what is installed": installed,
     "no core": core_missing,
     "a core of garbage": core_garbage,
     "half a core": core_truncated,

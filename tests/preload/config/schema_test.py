@@ -179,7 +179,7 @@ def every_key_has_values(_):
 
 def help_and_manual_name_everything(_):
     text = subprocess.run([BUILD / "bin/ration", "run", "--help"], capture_output=True, text=True, check=True).stdout
-    manual = (BUILD / "share/man/man1/ration.1").read_text().replace("\\-", "-")
+    manual = (BUILD / "share/man/man1/ration.1").read_text().replace("\\-", "-").replace("\\(dq", '"')
     table = (ROOT / "config/options.inc").read_text()
     flags = set(re.findall(r'"(--[a-z-]+)"', table))
     expect_that("flags", len(flags) > 5)

@@ -91,17 +91,22 @@ def values(key):
     return case
 
 
+def plain(text):
+    """The words of a text, or of a manual page, without fonts and lines."""
+    return " ".join(re.sub(r"\\f[BIPR]|`", "", text).replace("\\-", "-").replace("\\&", "").replace("\\e", "\\").split())
+
+
 def texts_agree(_):
     """The table of config/README.md, the schema, the manual and the help of `ration run` have the texts of the list."""
     readme, schema = (ROOT / "config/README.md").read_text(), json.loads((ROOT / "config/schema.json").read_text())["properties"]
-    manual = (BUILD / "share/man/man1/ration.1").read_text().replace("\\-", "-").replace("\\e", "\\")
+    manual = plain((BUILD / "share/man/man1/ration.1").read_text())
     shown = " ".join(subprocess.run([BUILD / "bin/ration", "run", "--help"], capture_output=True, text=True, check=True).stdout.split())
     for option in OPTIONS.values():
         row = [line for line in readme.splitlines() if line.startswith(f"| `{option['variable']}`")]
         expect(f"rows of {option['key']}", len(row), 1)
         for part in (option["values"], option["default"], option["text"]):
             expect_that(f"config/README.md: {part}", tables.cell(part) in row[0])
-            expect_that(f"manual: {part}", part in manual)
+            expect_that(f"manual: {part}", plain(part) in manual)
         expect(f"schema of {option['key']}", option["key"] in schema, option["scope"] != "kVariable")
         if option["key"] in schema:
             expect("description", schema[option["key"]]["description"], f"{option['text']} (default: {option['default']})")

@@ -1,0 +1,96 @@
+"""Completion for zsh, from the description of the command."""
+import re
+
+from completed import NOTE, brief, needs_value, takes_file, takes_files, words_of
+
+
+def quoted(text):
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+def escaped(text):
+    """Within a specification of zsh's _arguments."""
+    return re.sub(r"([\[\]:\\])", r"\\\1", text)
+
+
+def zsh_option(option):
+    """One specification a name; names of one option exclude each other."""
+    others = option["excludes"] + (option["names"] if len(option["names"]) > 1 else [])
+    exclusive = "(" + " ".join(others) + ")" if others else ""
+    if "--help" in option["names"] or "--version" in option["names"]:
+        exclusive = "(- *)"
+    value = ""
+    if option["value"] is not None:
+        action = "_files" if takes_file(option) else f"({' '.join(words_of(option))})" if words_of(option) else " "
+        value = f":{option['value']}:{action}" if needs_value(option) else f"::{option['value'].strip('[]=')}:{action}"
+    for name in option["names"]:
+        sign = "" if not value else "=-" if option["value_is_optional"] else "=" if name.startswith("--") else "+"
+        more = "*" if option["repeats"] else ""
+        yield quoted(f"{exclusive}{more}{name}{sign}[{escaped(brief(option['text']))}]{value}")
+
+
+def zsh_verb(verb):
+    specifications = [line for option in verb["options"] for line in zsh_option(option)]
+    if verb["runs_command"]:
+        specifications += ["'(-)1: :_command_names -e'", "'*:: :_ration_command'"]
+        start = "_arguments -S -A '-*'"
+    else:
+        start = "_arguments -S"
+        if takes_files(verb):
+            named = [escaped(each["name"]) for each in verb["arguments"]] or ["FILE"]
+            single = verb["arguments"] and not any(each["repeats"] for each in verb["arguments"])
+            specifications += [f"'{number if single else '*'}:{name}:_files'" for number, name in enumerate(named, 1)]
+    return [f"        {verb['name']})", f"          {start} \\",
+            *(f"            {line} \\" for line in specifications), "            && found=0", "          ;;"]
+
+
+ZSH = r"""
+# The command that a verb runs completes itself. The mark in front of it counts as a word of it.
+_ration_command() {
+  if [[ $words[1] == -- ]]; then
+    shift words
+    ((CURRENT--))
+  fi
+  _normal
+}
+
+_ration() {
+  local curcontext="$curcontext" state line found=1
+  local -a verbs
+  verbs=(
+@VERBS@
+  )
+  _arguments -C -S \
+@OWN@
+    '1: :->verb' '*:: :->arguments' && found=0
+  case $state in
+    verb)
+      _describe -t commands verb verbs && found=0
+      ;;
+    arguments)
+      curcontext="${curcontext%:*:*}:ration-$line[1]:"
+      case $line[1] in
+@CASES@
+        help)
+          _arguments '1: :->topic' && found=0
+          if [[ $state == topic ]]; then
+            _describe -t commands verb verbs && found=0
+          fi
+          ;;
+      esac
+      ;;
+  esac
+  return found
+}
+
+_ration "$@"
+"""
+
+
+def zsh(command):
+    verbs = [f"    {quoted(escaped(verb['name']) + ':' + verb['text'])}" for verb in command["verbs"]]
+    verbs.append("    'help:print the help of a verb'")
+    own = [f"    {line} \\" for option in command["options"] for line in zsh_option(option)]
+    text = ZSH.replace("@VERBS@", "\n".join(verbs)).replace("@OWN@", "\n".join(own))
+    text = text.replace("@CASES@", "\n".join(line for verb in command["verbs"] for line in zsh_verb(verb)))
+    return f"#compdef ration\n{NOTE}\n{text}"

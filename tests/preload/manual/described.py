@@ -1,0 +1,34 @@
+"""What the command's help shows: its verbs, and the options of each. The list that pages and completions must cover."""
+import functools
+import pathlib
+import re
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from harness import BUILD, command_environment, expect  # noqa: E402
+
+SHARE = BUILD / "share"
+
+
+@functools.cache
+def printed(*arguments):
+    done = subprocess.run([BUILD / "bin/ration", *arguments], capture_output=True, text=True, env=command_environment(), check=False)
+    expect(f"ration {' '.join(arguments)}", (done.returncode, done.stderr), (0, ""))
+    return done.stdout
+
+
+def part_of_help(text, heading):
+    """The lines below a heading, in the capitals of any version of CLI11."""
+    match = re.search(rf"^{heading}:\n(.*?)(?:\n\n|\Z)", text, re.M | re.S | re.I)
+    return match.group(1).splitlines() if match else []
+
+
+def verbs():
+    return [line.split()[0] for line in part_of_help(printed("--help"), "Subcommands") if re.match(r"  \S", line)]
+
+
+def options(*verb):
+    """The names of the options of a verb, or of the command itself."""
+    lines = [re.match(r"  +((?:--?[\w-]+,? *)+)", line) for line in part_of_help(printed(*verb, "--help"), "Options")]
+    return [name.strip(" ,") for line in filter(None, lines) for name in re.findall(r"--?[\w-]+", line.group(1))]
