@@ -36,16 +36,15 @@ CHANGELOG = """ration ({version}) unstable; urgency=medium
 
  -- {maintainer}  {date}
 """
-COPYRIGHT = """Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
-Upstream-Name: ration
+COPYRIGHT = """Ration
 
-Files: *
-Copyright: 2026 the authors of Ration
-License: Apache-2.0
- On Debian systems, the full text of the Apache License, Version 2.0, is in
- /usr/share/common-licenses/Apache-2.0.
-Comment: Libraries of others are linked statically into the programs. Their notices
- are in /usr/share/doc/ration/third_party_notices.txt.gz.
+Copyright 2026 the authors of Ration
+
+Licensed under the Apache License, Version 2.0. On Debian systems, its full
+text is in /usr/share/common-licenses/Apache-2.0.
+
+Libraries of others are linked statically into the programs. Their notices are
+in /usr/share/doc/ration/third_party_notices.txt.gz.
 """
 # Built for any distribution with glibc 2.28, the programs hold the libraries that differ between distributions.
 OVERRIDES = """ration: embedded-library
