@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Prints the cost of Ration as one table, compared with yardsticks of the same run:
-#   scripts/bench.sh [--strict] [--traces FOLDER] [--smoke] [--built FOLDER] [OUTPUT_FOLDER]
+#   scripts/bench.sh [--strict] [--traces FOLDER] [--packaged LIBRARY] [--smoke] [--built FOLDER] [OUTPUT_FOLDER]
 # A figure over its bound is marked `over`; with --strict the exit status is then 1. --traces adds the smallest arena of each
-# *.trace and *.trace.xz in FOLDER. --smoke prints every row after minimal measurements, without meaningful figures. --built
+# *.trace and *.trace.xz in FOLDER. --packaged measures the libration.so of a package beside this
+# build's. --smoke prints every row after minimal measurements, without meaningful figures. --built
 # uses an existing build. Writes bench_*.json, replay_*.json and table.json to OUTPUT_FOLDER (default: build/bench).
 set -eu
 . "$(dirname "$0")/steps.sh"
@@ -12,9 +13,17 @@ while [ $# -gt 0 ]; do
   case $1 in
     --strict) strict=--strict ;;
     --smoke) smoke=yes ;;
-    --traces | --built)
-      [ $# -gt 1 ] || die "bench: $1 needs a folder"
-      if [ "$1" = --traces ]; then traces=$2; else build=$2; fi
+    --traces | --built | --packaged)
+      [ $# -gt 1 ] || die "bench: $1 needs a path"
+      case $1 in
+        --traces) traces=$2 ;;
+        --built) build=$2 ;;
+        --packaged)
+          [ -r "$2" ] || die "bench: $2 cannot be read"
+          RATION_BENCH_PACKAGED=$(realpath "$2")
+          export RATION_BENCH_PACKAGED
+          ;;
+      esac
       shift
       ;;
     -*) die "bench: unknown option '$1' (see the head of scripts/bench.sh)" ;;

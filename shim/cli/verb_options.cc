@@ -49,7 +49,8 @@ constexpr const char *kRunFooter =
     "  ration run --log run.jsonl.zst -- ./train            the same, compressed when the command has ended\n"
     "  ration run --sim 2x8GiB --limit 25% -- ./train       on two simulated GPUs\n\n"
     "A command cannot be intercepted if it is statically linked, setuid, setgid, has file capabilities, or was built\n"
-    "for musl, another machine, or a glibc of its own that is too old. Ration reports that, and does not start it if a\n"
+    "for musl, another machine, or a glibc of its own that is too old. Ration reports that, and does not start it if "
+    "a\n"
     "limit or a group was set.\n\n"
     "Exit status: the command's; 128+N when signal N ended it; 125 a bad option or setting, or a limit that cannot be\n"
     "enforced (nothing was started); 126 not executable; 127 not found.";

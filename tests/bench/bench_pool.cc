@@ -100,6 +100,7 @@ void run(const Arguments &arguments) {
     take_turn(figures, "_quarantined", "quarantined", Under::kNothing);
     take_turn(figures, "_through", "driver", Under::kPool);
     take_turn(figures, "_slabs", "driver", Under::kSlabs);
+    if (!packaged_library().empty()) take_turn(figures, "_packaged", "driver", Under::kPackaged);
   }
   figures.report("pool", arguments.json);
 }

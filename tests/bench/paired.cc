@@ -25,10 +25,11 @@ std::vector<std::string> environment_of(Under under) {
   std::vector<std::string> environment{"PATH=/usr/bin:/bin", "LD_LIBRARY_PATH=" RATION_SIM_DIRECTORY,
                                        "SIMCUDA_DEVICES=16GiB", "SIMCUDA_LATENCY_US=0"};
   if (under != Under::kNothing) {
-    environment.insert(environment.end(),
-                       {"LD_PRELOAD=" RATION_PRELOAD_LIBRARY, "RATION_LIMIT=50%", "RATION_PREALLOCATE_AFTER=0",
-                        under == Under::kRation ? "RATION_MODE=direct" : "RATION_MODE=pool",
-                        under == Under::kSlabs ? "RATION_BACKING=slab" : "RATION_BACKING=auto"});
+    environment.insert(
+        environment.end(),
+        {"LD_PRELOAD=" + (under == Under::kPackaged ? packaged_library() : RATION_PRELOAD_LIBRARY), "RATION_LIMIT=50%",
+         "RATION_PREALLOCATE_AFTER=0", under == Under::kRation ? "RATION_MODE=direct" : "RATION_MODE=pool",
+         under == Under::kSlabs ? "RATION_BACKING=slab" : "RATION_BACKING=auto"});
   }
   if (under == Under::kLogged || under == Under::kStacks) environment.push_back(std::string("RATION_LOG=") + kBenchLog);
   if (under == Under::kStacks) environment.push_back("RATION_STACKS=native");
@@ -88,6 +89,11 @@ Arguments read_arguments(int count, char **arguments, int default_rounds) {
     }
   }
   return read;
+}
+
+std::string packaged_library() {
+  const char *const path = std::getenv("RATION_BENCH_PACKAGED");
+  return path != nullptr ? path : "";
 }
 
 void pin() {

@@ -20,7 +20,10 @@ Arguments read_arguments(int count, char **arguments, int default_rounds);
 int run_bench(const std::string &bench, int count, char **arguments, int default_rounds,
               void (*run)(const Arguments &));
 
-enum class Under { kNothing, kRation, kPool, kSlabs, kLogged, kStacks };
+enum class Under { kNothing, kRation, kPool, kSlabs, kLogged, kStacks, kPackaged };
+
+// The library of a package, to be measured beside this build's; empty: none ($RATION_BENCH_PACKAGED).
+std::string packaged_library();
 
 // The log of a child under kLogged, in the current folder.
 inline constexpr char kBenchLog[] = "bench_log.jsonl.tmp";
@@ -30,8 +33,8 @@ void pin();
 
 // Runs `command` to its end, with a clean environment of PATH, the simulated driver and, under kRation, the preload in
 // mode direct with a limit, under kPool the same in mode pool, preallocated, under kSlabs that over slabs instead of
-// granules, under kLogged as kPool with a log. Throws where it does not exit with 0. Returns the seconds from before
-// the spawn to its end.
+// granules, under kLogged as kPool with a log, under kPackaged as kPool with packaged_library(). Throws where it does
+// not exit with 0. Returns the seconds from before the spawn to its end.
 double run_child(const std::vector<std::string> &command, Under under);
 
 // As run_child(); returns the child's output: lines `NAME NANOSECONDS`.

@@ -61,6 +61,14 @@ def through(kind, text):
     ]
 
 
+def packaged(figures):
+    """Rows that only a run with --packaged has."""
+    kinds = (("lifo_1000", "last in, first out"), ("replace_1000", "replacement in turn"))
+    return [Row(f"{text}: the package's library", of(f"pool.{kind}_packaged"),
+                yardstick=("this build's", of(f"pool.{kind}_through")), ratio_at_most=1.05)
+            for kind, text in kinds if f"pool.{kind}_packaged" in figures]
+
+
 def has_two(figures):
     return figures["threads.processors"] >= 2
 
@@ -208,7 +216,7 @@ def main():
     arguments = parser.parse_args()
     figures, found = read_figures(arguments.folder)
     try:
-        judged = {title: [judge(row, figures) for row in rows] for title, rows in {**SECTIONS, **found}.items() if rows}
+        judged = {title: [judge(row, figures) for row in rows] for title, rows in {**SECTIONS, "Library of the package": packaged(figures), **found}.items() if rows}
     except (KeyError, ValueError) as missing:
         print(f"table: {arguments.folder}: {missing}", file=sys.stderr)
         return 2

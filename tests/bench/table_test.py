@@ -48,6 +48,8 @@ WANTED = {
                            ("over granules", ("1.03 x", f"pool.{figure}_slabs", 174)),
                            ("the driver's cuCtxGetCurrent in it", None),
                            ("library - driver - pool alone", ("80 ns", f"pool.{figure}_through", 181)))},
+    "last in, first out: the package's library": ("1.05 x", "pool.lifo_1000_packaged", 190),
+    "replacement in turn: the package's library": ("1.05 x", "pool.replace_1000_packaged", 190),
     "train": ("1.0075", "train", 1.0076),
     "train-7": ("1.0085", "train-7", 1.0086),
     "steady1k-7": ("1.15", "steady1k-7", 1.1501),
@@ -72,8 +74,8 @@ QUIET = {
     "threads": {"processors": 2, "threads_1": 40, "threads_2": 100, "threads_4": 400, "threads_8": 800, "others": 5},
     "ledger": {"mutex": 10, "registered_0": 10, "registered_1": 100, "registered_1024": 120},
     "pool": {"get_current_through": 20, "lifo_1000_alone": 60, "lifo_1000_quarantined": 90, "lifo_1000_through": 180,
-             "lifo_1000_slabs": 176, "lifo_1000_calls_through": 2, "replace_1000_alone": 60, "replace_1000_quarantined": 90,
-             "replace_1000_through": 180, "replace_1000_slabs": 176, "replace_1000_calls_through": 2},
+             "lifo_1000_slabs": 176, "lifo_1000_packaged": 189, "lifo_1000_calls_through": 2, "replace_1000_alone": 60, "replace_1000_quarantined": 90,
+             "replace_1000_through": 180, "replace_1000_slabs": 176, "replace_1000_packaged": 189, "replace_1000_calls_through": 2},
     "log": {"write": 500, "pair": 100, "pair_logged": 2100, "pair_stacks": 2600, "pair_paths": 5000},
     "dlsym": {"foreign_name": (100, 150), "foreign_name_found": (100, 150)},
 }
@@ -107,6 +109,7 @@ def smoke():
         for name in TRACES[2:]:
             (traces / f"{name}.trace.xz").write_bytes(lzma.compress(text.encode()))
         done = subprocess.run([HERE.parents[1] / "scripts/bench.sh", "--smoke", "--built", BUILD, "--traces", traces,
+                               "--packaged", BUILD / "lib/libration.so",
                                f"{folder}/out"], capture_output=True, text=True, check=False)
         expect(f"status; {done.stderr}", done.returncode, 0)
         written = json.loads((pathlib.Path(folder) / "out/table.json").read_text())

@@ -79,7 +79,8 @@ Reasons failures(const History &history) {
     reasons.push_back("the log lacks " + counted(history.dropped() - history.left_out(), "record", "records") +
                       " that could not be written");
   } else if (!history.has_ended()) {
-    reasons.emplace_back("the log has no end record, which tells whether records were lost: what is there has no failure");
+    reasons.emplace_back(
+        "the log has no end record, which tells whether records were lost: what is there has no failure");
   }
   if (history.left_out() != 0) {
     reasons.push_back("the log lacks " + counted(history.left_out(), "record", "records") +

@@ -46,7 +46,8 @@ TEST_CASE("refusals, failures in the driver and lost records are failures") {
   CHECK(has_line(reasons(conditions, log_of({R"({"t":"end","failed_allocs":2,"failed_frees":1)"})),
                  "2 allocations failed in the driver"));
   CHECK(has_line(reasons(conditions, log_of({R"({"t":"dropped","count":3)", kEndRecord})), "the log lacks 3 records"));
-  CHECK(has_line(reasons(conditions, log_of({alloc_record(1, 100)})), "no end record, which tells whether records were lost"));
+  CHECK(has_line(reasons(conditions, log_of({alloc_record(1, 100)})),
+                 "no end record, which tells whether records were lost"));
 }
 
 TEST_CASE("fragmentation is of free memory that all together would have served") {
