@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Installs what dist/ holds into root folders of other distributions and machines: installed_test.py SOURCE PLACE
 
-PLACE: debian11, debian12 (the wheel), debian12_deb (the Debian package), aarch64 (its wheel, under qemu). A root folder is made
-once, below build/roots. Exit status 77, with a line, where a tool or a right is missing.
+PLACE: debian11, debian12 (the wheel), debian11_from_host (the host's wheel, seen in a container), debian12_deb (the Debian
+package), aarch64 (its wheel, under qemu). A root folder is made once, below build/roots. Exit status 77, with a line, where a
+tool or a right is missing.
 """
 import json
 import os
@@ -139,6 +140,22 @@ def debian11(folder):
     wheel(debian(folder, "bullseye"), "x86_64")
 
 
+def debian11_from_host(folder):
+    """The host's `ration` starts a program in a container of another C library, which sees the wheel at the same path."""
+    root = debian(folder, "bullseye")
+    shared = pathlib.Path(folder) / "shared"
+    subprocess.run([sys.executable, "-m", "venv", shared / "venv"], check=True)
+    subprocess.run([shared / "venv/bin/pip", "--quiet", "--disable-pip-version-check", "install", "--no-index",
+                    *DIST.glob("ration_gpu-*_x86_64.whl")], check=True)
+    inside = f"{root.path}{shared}"
+    os.makedirs(inside)
+    container = ["unshare", "--mount", "sh", "-c", f'mount --bind {shared} {inside}; exec chroot "$0" "$@"', root.path, "python3", "/take.py"]
+    done = subprocess.run([shared / "venv/bin/ration", "run", "--sim", "8GiB", "--limit", "25%", "--log", shared / "run.jsonl", "--",
+                           *container], env={"PATH": os.environ["PATH"], "TMPDIR": str(shared)}, capture_output=True, text=True, check=False)
+    expect(f"a limit, stderr {done.stderr!r}", done.stdout, "32 2\n")
+    expect("its log", sum('"t":"alloc"' in line for line in (shared / "run.jsonl").read_text().splitlines()), 32)
+
+
 def debian12(folder):
     wheel(debian(folder, "bookworm"), "x86_64")
 
@@ -172,8 +189,8 @@ def aarch64(folder):
 
 
 PLACES = {each.__name__: (each, tools) for each, tools in
-          ((debian11, ["debootstrap"]), (debian12, ["debootstrap"]), (debian12_deb, ["debootstrap", "lintian"]),
-           (aarch64, ["debootstrap", "proot", "qemu-aarch64"]))}
+          ((debian11, ["debootstrap"]), (debian11_from_host, ["debootstrap"]), (debian12, ["debootstrap"]),
+           (debian12_deb, ["debootstrap", "lintian"]), (aarch64, ["debootstrap", "proot", "qemu-aarch64"]))}
 
 
 def main():
