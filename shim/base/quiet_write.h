@@ -1,7 +1,6 @@
 // Writes a message of ours to a descriptor of the program's. Layer: base. Threads: any; no lock.
 #pragma once
 
-#include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -21,7 +20,7 @@ inline ssize_t write_quietly(int descriptor, const char *text, std::size_t bytes
   sigaddset(&caused, SIGPIPE);
   sigaddset(&caused, SIGXFSZ);
   sigpending(&pending);
-  pthread_sigmask(SIG_BLOCK, &caused, &before);
+  sigprocmask(SIG_BLOCK, &caused, &before);  // of this thread; pthread_sigmask was in another library before glibc 2.32
   const ssize_t written = write(descriptor, text, bytes);
   const int error = written < 0 ? errno : 0;
   const int signal = error == EPIPE ? SIGPIPE : SIGXFSZ;
@@ -31,7 +30,7 @@ inline ssize_t write_quietly(int descriptor, const char *text, std::size_t bytes
     constexpr timespec kAtOnce = {0, 0};
     sigtimedwait(&caused, nullptr, &kAtOnce);
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  sigprocmask(SIG_SETMASK, &before, nullptr);
   if (error != 0) {
     errno = error;
   }

@@ -1,4 +1,4 @@
-// RATION_DISABLE=1, read without the core.
+// RATION_DISABLE=1, read without the core; and whether another copy of this library is at work.
 // Layer: preload. Threads: any; racing threads store equal values.
 #include <fcntl.h>
 #include <sys/auxv.h>
@@ -69,7 +69,7 @@ bool disabled() {
   if ((before & ~1) == self) {
     return (before & 1) != 0;
   }
-  const bool answer = disabled_now();
+  const bool answer = disabled_now() || follows_another();
   __atomic_store_n(&known, self + (answer ? 1 : 0), __ATOMIC_RELAXED);
   return answer;
 }

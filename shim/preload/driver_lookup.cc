@@ -3,6 +3,7 @@
 // and readers see either nothing or the final value (release/acquire on the `ready` words).
 #include <dlfcn.h>
 #include <elf.h>
+#include <limits.h>
 
 #include "link_map.h"
 #include "loaded_objects.h"
@@ -102,7 +103,7 @@ unsigned slot_of(const void *address) {
 // The extent of the object that contains `address`, from its ELF header to the end of its last segment.
 Bounds object_of(const void *address) {
   Dl_info info;
-  if (dladdr(address, &info) == 0) {
+  if (real().dladdr(address, &info) == 0) {
     return {0, 0};
   }
   const auto base = reinterpret_cast<uintptr_t>(info.dli_fbase);
@@ -143,14 +144,56 @@ void fill_table(void *driver) {
   __atomic_store_n(&table_ready, 1, __ATOMIC_RELEASE);  // pairs with the acquire in hook_at
 }
 
+// Before glibc 2.34 these functions are libdl's, which a program with a driver that does not need it may lack.
+// Until 2.34 libc had a way to load it for its own use.
+void load_libdl() {
+  constexpr int kByLibc = INT_MIN;  // __RTLD_DLOPEN
+  const auto open = reinterpret_cast<void *(*)(const char *, int)>(next_definition("__libc_dlopen_mode"));
+  if (open != nullptr) {
+    open("libdl.so.2", RTLD_NOW | kByLibc);
+  }
+}
+
+// In place of what is nowhere: nothing is found, loaded or known.
+void *no_open(const char *, int) {
+  return nullptr;
+}
+void *no_symbol(void *, const char *) {
+  return nullptr;
+}
+void *no_version(void *, const char *, const char *) {
+  return nullptr;
+}
+void *no_namespace(Lmid_t, const char *, int) {
+  return nullptr;
+}
+int no_close(void *) {
+  return -1;
+}
+int no_address(const void *, Dl_info *) {
+  return 0;
+}
+
+template <class Function>
+void find(Function *&function, const char *name, Function *otherwise) {
+  void *found = next_definition(name);
+  function = found != nullptr ? reinterpret_cast<Function *>(found) : otherwise;
+}
+
 }  // namespace
 
 const Loader &real() {
   if (__atomic_load_n(&loader_ready, __ATOMIC_ACQUIRE) == 0) {
-    loader.dlopen = reinterpret_cast<decltype(loader.dlopen)>(next_definition("dlopen"));
-    loader.dlvsym = reinterpret_cast<decltype(loader.dlvsym)>(next_definition("dlvsym"));
-    loader.dlmopen = reinterpret_cast<decltype(loader.dlmopen)>(next_definition("dlmopen"));
-    loader.dlsym = reinterpret_cast<decltype(loader.dlsym)>(next_definition("dlsym"));
+    if (next_definition("dlsym") == nullptr) {
+      load_libdl();
+    }
+    find(loader.dlopen, "dlopen", no_open);
+    find(loader.dlvsym, "dlvsym", no_version);
+    find(loader.dlmopen, "dlmopen", no_namespace);
+    find(loader.dlclose, "dlclose", no_close);
+    find(loader.dladdr, "dladdr", no_address);
+    find<int(const void *, Dl_info *, void **, int)>(loader.dladdr1, "dladdr1", nullptr);
+    find(loader.dlsym, "dlsym", no_symbol);
     __atomic_store_n(&loader_ready, 1, __ATOMIC_RELEASE);
   }
   return loader;

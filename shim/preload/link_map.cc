@@ -169,6 +169,15 @@ bool is_called(const link_map &map, const char *prefix) {
   return false;
 }
 
+bool follows_another() {
+  for (const link_map *map = first_map(); map != nullptr && map->l_ld != _DYNAMIC; map = map->l_next) {
+    if (is_called(*map, "libration.so")) {
+      return true;
+    }
+  }
+  return false;
+}
+
 bool defines(const link_map &map, const char *name) {
   return definition_in(symbol_table(map), name, gnu_hash_of(name)) != nullptr;
 }

@@ -29,6 +29,10 @@ bool defines(const link_map &map, const char *name);
 // Whether the file of an object, or the name that it gives itself, begins so.
 bool is_called(const link_map &map, const char *prefix);
 
+// Whether a copy of this library is before it in search order: LD_PRELOAD in a container whose /etc/ld.so.preload names
+// another. Two would limit a process twice.
+bool follows_another();
+
 // What one object defines.
 struct SymbolTable {
   const ElfW(Sym) *symbols = nullptr;

@@ -47,9 +47,14 @@ struct Loader {
   void *(*dlsym)(void *, const char *);
   void *(*dlvsym)(void *, const char *, const char *);
   void *(*dlmopen)(Lmid_t, const char *, int);
+  int (*dlclose)(void *);
+  int (*dladdr)(const void *, Dl_info *);
+  int (*dladdr1)(const void *, Dl_info *, void **, int);  // nullptr under musl
 };
 
-// The next definitions after this library in search order, so that other preloads stay in the chain.
+// The next definitions after this library in search order, so that other preloads stay in the chain. None of them is
+// linked: before glibc 2.34 they were in libdl, and a library of glibc's that we need would come from the system where
+// a program brings its own glibc, and end that program.
 const Loader &real();
 
 // RATION_DISABLE=1, as it was at the first question. It must be readable without the core.

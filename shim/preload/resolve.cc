@@ -10,9 +10,6 @@
 #include "unknown_names.h"
 #include "variables.h"
 
-// glibc's alone, as _r_debug (link_map.cc).
-extern "C" decltype(dladdr1) dladdr1 __attribute__((weak));
-
 namespace ration::preload {
 namespace {
 
@@ -63,11 +60,11 @@ struct Lookup {
 // The object that contains a caller's address, or nullptr.
 const link_map *object_of(uintptr_t caller) {
   Dl_info info;
-  if (&dladdr1 == nullptr) {
-    return dladdr(reinterpret_cast<void *>(caller), &info) != 0 ? map_at(info.dli_fbase) : nullptr;
+  if (real().dladdr1 == nullptr) {
+    return real().dladdr(reinterpret_cast<void *>(caller), &info) != 0 ? map_at(info.dli_fbase) : nullptr;
   }
   link_map *map = nullptr;
-  return dladdr1(reinterpret_cast<void *>(caller), &info, reinterpret_cast<void **>(&map), RTLD_DL_LINKMAP) != 0
+  return real().dladdr1(reinterpret_cast<void *>(caller), &info, reinterpret_cast<void **>(&map), RTLD_DL_LINKMAP) != 0
              ? map
              : nullptr;
 }
@@ -87,7 +84,7 @@ bool is_real(const void *found, Function next) {
   if (found == reinterpret_cast<void *>(next)) {
     return true;
   }
-  if (dladdr(found, &info) == 0 || info.dli_fname == nullptr) {
+  if (real().dladdr(found, &info) == 0 || info.dli_fname == nullptr) {
     return false;
   }
   const char *file = base_name(info.dli_fname);
@@ -217,7 +214,7 @@ Answer next_name_in(const Lookup &lookup) {
   void *handle = real().dlopen(from->l_name, RTLD_LAZY | RTLD_NOLOAD);
   const void *found = handle != nullptr ? lookup.ask_real(handle) : nullptr;
   if (handle != nullptr) {
-    dlclose(handle);
+    real().dlclose(handle);
   }
   void *entry = found != nullptr ? Library::entry_for(library, found, lookup.name(), lookup.call.caller) : nullptr;
   if (entry == nullptr) {

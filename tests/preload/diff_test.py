@@ -69,6 +69,19 @@ def grown(folder):
     expect("growth", json.loads(ration("diff", first, second, "--json", "--fail-above", "0%", status=1))["fails"], True)
 
 
+def unknown_peak(folder):
+    """Of a log that lacks records and has no end: no growth of it is ruled out."""
+    first, second = made(folder)
+    lines = pathlib.Path(second).read_text().splitlines(keepends=True)
+    expect_that("no end", not any('"t":"end"' in line for line in lines))
+    pathlib.Path(second).write_text("".join([*lines, '{"t":"dropped","count":3,"ts":99999,"seq":%d}\n' % len(lines)]))
+    for names in ((first, second), (second, first)):
+        said = ration("diff", *names, "--fail-above", "1GiB", status=1)
+        expect_that(said, f"--fail-above: {second} lacks records and has no end: its peak is not known" in said)
+        expect("fails", json.loads(ration("diff", *names, "--json", "--fail-above", "1GiB", status=1))["fails"], True)
+    expect_that("not asked", "not known" not in ration("diff", first, second))
+
+
 def programs(folder):
     """Two modes of one program, and the reports of both."""
     logs = []
@@ -102,6 +115,7 @@ main({"json": documented,
       "text": printed,
       "by library": by_library,
       "fail above": grown,
+      "a peak that is not known": unknown_peak,
       "programs": programs,
       "one log": refused(["LOG"], 2, "B is required"),
       "a missing log": refused(["LOG", "missing"], 2, "missing: No such file or directory"),

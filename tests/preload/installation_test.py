@@ -86,6 +86,18 @@ def inert_before_main(folder):
     expect("stdout, logs", (done.out, done.logs), (plain.out, {}))
 
 
+def second_copy(folder):
+    """The first copy limits, and the second does nothing: a limit in percent holds once."""
+    settings = {"RATION_LIMIT": "50%", "SIMCUDA_DEVICES": "4GiB"}
+    copy = preload_from(folder, BUILD / "lib" / CORE).rpartition(":")[2]
+    once = run("probe", preload=LIBRARIES, **settings)
+    renamed = pathlib.Path(folder) / "other.so"
+    renamed.write_bytes(LIBRARY.read_bytes())
+    for second in (copy, renamed):
+        twice = run("probe", preload=f"{LIBRARIES}:{second}", **settings)
+        expect(f"with {second}", (twice.out, twice.err), (once.out, once.err))
+
+
 def not_inert(folder):
     for value in ("0", ""):
         done = run("probe", RATION_DISABLE=value, **LIMITED)
@@ -144,6 +156,7 @@ CASES = {
     "RATION_DISABLE=1": inert,
     "RATION_DISABLE=1 before main": inert_before_main,
     "RATION_DISABLE other than 1": not_inert,
+    "a second copy": second_copy,
     "a relative LD_PRELOAD and a change of folder": relative_path,
     "a folder with a difficult name": odd_folder,
 }

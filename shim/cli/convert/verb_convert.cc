@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -11,8 +12,10 @@
 #include "cli/exit_status.h"
 #include "cli/log.h"
 #include "cli/logs/read_history.h"
+#include "cli/text_table.h"
 #include "cli/verb_options.h"
 #include "cli/verbs.h"
+#include "config/values/quotes.h"
 
 namespace ration::cli {
 namespace {
@@ -81,14 +84,25 @@ int run_verb(const ConvertRequest &request) {
     return usage_error("convert: " + *request.output + ": " + out.problem(), kOurError);
   }
   const std::unique_ptr<Converter> converter = format->make(out.stream(), *amount);
-  if (!read_records("convert", request.log, [&converter](const Record &record) { converter->add(record); })) {
+  std::uint64_t missing = 0;
+  const auto convert = [&converter, &missing](const Record &record) {
+    missing += record.type == Record::Type::meta      ? record.first_seq() - 1
+               : record.type == Record::Type::dropped ? record.number("count")
+                                                      : 0;
+    converter->add(record);
+  };
+  if (!read_records("convert", request.log, convert)) {
     return kUnreadable;
   }
   converter->finish();
-  if (!request.output) {
-    return flush_stdout() ? 0 : kOurError;
+  if (!request.output ? !flush_stdout() : !out.commit()) {
+    return !request.output ? kOurError : usage_error("convert: " + *request.output + ": " + out.problem(), kOurError);
   }
-  return out.commit() ? 0 : usage_error("convert: " + *request.output + ": " + out.problem(), kOurError);
+  if (missing != 0) {
+    log_line("convert: " + config::printable(request.log) + " lacks " + counted(missing, "record", "records") +
+             ", and so does what is written");
+  }
+  return 0;
 }
 
 }  // namespace ration::cli

@@ -2,7 +2,10 @@
 #include <algorithm>
 #include <iostream>
 #include <optional>
+#include <string>
+#include <utility>
 #include <variant>
+#include <vector>
 
 #include "cli/diff/log_difference.h"
 #include "cli/exit_status.h"
@@ -11,6 +14,7 @@
 #include "cli/text_table.h"
 #include "cli/verb_options.h"
 #include "cli/verbs.h"
+#include "config/values/quotes.h"
 
 namespace ration::cli {
 namespace {
@@ -43,12 +47,22 @@ int run_verb(const DiffRequest &request) {
   difference.before = request.before;
   difference.after = request.after;
   const auto exceeds = [&most](const DeviceDifference &each) { return most && most->is_exceeded_by(each.peak); };
-  const bool fails = std::any_of(difference.devices.begin(), difference.devices.end(), exceeds);
+  std::vector<std::string> unknown;  // logs, whose growth is none that holds
+  for (const auto &[log, history] : {std::pair(&request.before, &before), std::pair(&request.after, &after)}) {
+    if (most && !history->knows_peak()) {
+      unknown.push_back(*log);
+    }
+  }
+  const bool fails = !unknown.empty() || std::any_of(difference.devices.begin(), difference.devices.end(), exceeds);
   if (request.json) {
     std::cout << difference_json(difference, request.by, most ? std::optional(fails) : std::nullopt) << '\n';
   } else {
     for (const std::string &line : difference_text(difference, kCallers, output_width())) {
       std::cout << line << '\n';
+    }
+    for (const std::string &log : unknown) {
+      std::cout << "--fail-above: " << config::printable(log)
+                << " lacks records and has no end: its peak is not known\n";
     }
     for (const DeviceDifference &each : difference.devices) {
       if (exceeds(each)) {

@@ -20,7 +20,7 @@ std::string on_device(std::size_t ordinal) {
 
 Reasons above_peak(const config::Size &most, const History &history) {
   Reasons reasons;
-  if (history.dropped() != 0 && !history.has_ended()) {
+  if (!history.knows_peak()) {
     reasons.push_back("the log lacks " + counted(history.dropped(), "record", "records") +
                       " and has no end: the peak is not known");
   }
@@ -91,6 +91,10 @@ Reasons failures(const History &history) {
 
 Reasons fragmented(double most_percent, const History &history) {
   Reasons reasons;
+  if (history.dropped() != 0) {
+    reasons.push_back("the log lacks " + counted(history.dropped(), "record", "records") +
+                      ": they may have refusals, with which free memory is told");
+  }
   for (std::size_t i = 0; i < history.devices().size(); ++i) {
     const double seen = static_cast<double>(history.devices()[i].fragmentation_ppm) / kPpmOfPercent;
     if (seen > most_percent) {

@@ -97,6 +97,8 @@ class History {
   const std::string &program() const { return program_; }
   std::uint64_t pid() const { return pid_; }
   bool has_ended() const { return ended_; }
+  // The `end` has the peaks; without it they are those of the records, all of which must be there.
+  bool knows_peak() const { return ended_ || dropped_ == 0; }
   std::uint64_t last_ts_ns() const { return last_ts_ns_; }
   std::uint64_t failed_allocs() const { return failed_allocs_; }
   std::uint64_t failed_frees() const { return failed_frees_; }

@@ -157,7 +157,7 @@ def bash_command(package):
         inner = {"package": package, "inner": "red green"}
         (pathlib.Path(folder) / "greenhouse").touch()
         for verb in RUN:
-            for opening in ((), ("--",), ("--limit", "1GiB"), ("--limit", "=", "1GiB", "--"), ("--log", "f", "--mode=pool", "--")):
+            for opening in ((), ("--",), ("--sim", "1GiB"), ("--sim", "=", "1GiB", "--"), ("--sim", "1GiB", "--mode=pool", "--")):
                 start = (verb, *opening)
                 expect_that(f"{start}: a command", "bash" in bash(folder, *start, "bas", **inner))
                 wanted = ["green", "greenhouse"][:1] if package else ["greenhouse"]

@@ -61,6 +61,8 @@ TEST_CASE("fragmentation is of free memory that all together would have served")
   CHECK(has_line(reasons(conditions, log), "refused, more than 74.9999%"));
   conditions.max_fragmentation_percent = 75;
   CHECK(reasons(conditions, log).empty());
+  CHECK(has_line(reasons(conditions, log_of({R"({"t":"dropped","count":3)", kEndRecord})),
+                 "the log lacks 3 records: they may"));
   conditions.max_fragmentation_percent = 0;
   CHECK(reasons(conditions, log_of({oom_record("limit", 5'000'000, 4'000'000, 1'000'000), kEndRecord})).empty());
 }
