@@ -80,10 +80,11 @@ compile() {
     return 1
   }
   rm -rf "$folder/stage"
-  DESTDIR='' cmake --install "$folder/build" --prefix "$folder/stage/$archive" >"$folder/install.log" || return 1
-  local documents=$folder/stage/$archive/share/doc/ration
+  DESTDIR='' cmake --install "$folder/build" --prefix "$folder/stage/$archive-$1" >"$folder/install.log" || return 1
+  local documents=$folder/stage/$archive-$1/share/doc/ration
   install -m 644 -D "$root/LICENSE" "$documents/LICENSE"
   install -m 644 "$root/README.md" "$root/CHANGELOG.md" "$documents/"
+  install -m 644 "$root/scripts/package/README.md" "$documents/PACKAGES.md"
   write_notices "$folder" >>"$documents/third_party_notices.txt"
 }
 
@@ -95,13 +96,15 @@ write_notices() {
     cat "$1/root/usr/share/doc/$package/copyright" || return 1
   done
   printf "\n\n==== LLVM's C++ library, unwinder and compiler runtime, linked statically\n\n"
-  cat "$(dirname "$zig")/lib/libcxx/LICENSE.TXT"
+  cat "$(dirname "$zig")/lib/libcxx/LICENSE.TXT" || return 1
+  printf "\n\n==== zig's compiler runtime, linked statically\n\n"
+  cat "$(dirname "$zig")/LICENSE"
 }
 
 # The command and the library load, and natively a limit is what it should be. Another machine's are run where qemu-user is
 # installed, which cannot run what they start themselves.
 try_out() {
-  local stage=$work/$1/stage/$archive
+  local stage=$work/$1/stage/$archive-$1
   if [ "$1" = "$(uname -m)" ]; then
     LD_PRELOAD=$stage/lib/libration.so "$stage/bin/ration" --version || return 1
     "$stage/bin/ration" env --sim 8GiB --limit 25% --json >"$work/$1/env.json" || return 1
@@ -115,7 +118,7 @@ try_out() {
 
 write_archive() {
   tar --sort=name --owner=0 --group=0 --numeric-owner --mode='u+w,go-w,a+rX' --mtime="@$SOURCE_DATE_EPOCH" --format=gnu \
-    -C "$work/$1/stage" -cf - "$archive" | xz -6 -T1 >"$dist/$archive-$1.tar.xz"
+    -C "$work/$1/stage" -cf - "$archive-$1" | xz -6 -T1 >"$dist/$archive-$1.tar.xz"
 }
 
 # A wheel holds no links, and a copy of a driver would be a second driver in its process: libraries that need the first one
@@ -123,7 +126,7 @@ write_archive() {
 write_forwarders() {
   local link target
   rm -rf "$work/$1/wheel"
-  cp -a "$work/$1/stage/$archive" "$work/$1/wheel"
+  cp -a "$work/$1/stage/$archive-$1" "$work/$1/wheel"
   find "$work/$1/wheel" -type l -name '*.so' | while read -r link; do
     target=$(readlink "$link")
     rm "$link"
@@ -140,7 +143,7 @@ write_wheel() {
 }
 
 write_deb() {
-  "$root/scripts/package/deb.py" "$work/$1/stage/$archive" "$version" "${debian_machine[$1]}" "$work/$1/deb" "$dist"
+  "$root/scripts/package/deb.py" "$work/$1/stage/$archive-$1" "$version" "${debian_machine[$1]}" "$work/$1/deb" "$dist"
 }
 
 "$root/scripts/setup.sh" --build-only

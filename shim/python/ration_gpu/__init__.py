@@ -63,12 +63,13 @@ def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def limit_environment(limit: str | int | None = None, *, environment: typing.Mapping[str, str] | None = None,
+def limit_environment(limit: str | int | float | None = None, *, environment: typing.Mapping[str, str] | None = None,
                       sim: str | None = None, **settings: str | int | float | bool | None) -> dict[str, str]:
     """The environment of a process that runs under a limit, for subprocess, a container or a cluster's workers.
 
     limit: bytes, or as the option --limit takes it: "8GiB", "40%", "0=8GiB,1=50%". sim: simulated GPUs instead of real
-    ones, as --sim takes them: "2x8GiB". settings: any other setting by its key in a settings file, such as group,
+    ones, as --sim takes them: "2x8GiB"; processes share them where the environment names one file in SIMCUDA_MACHINE.
+    settings: any other setting by its key in a settings file, such as group,
     group_limit, mode, reserve, log, stacks; None leaves one as it is. environment: what to start from, this process's if
     None; it is not changed. ValueError: a setting that does not exist or cannot be used as written, with the command's words.
     RationError: no usable installation.
