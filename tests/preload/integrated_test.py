@@ -167,7 +167,7 @@ def seen_by_the_command(way):
 
 def env(folder):
     # A sanitizer's runtime refuses the driver that the command loads late, unless it is told not to look.
-    settings = {"RATION_LIMIT": "50%"} | ({"ASAN_OPTIONS": "verify_asan_link_order=0"} if SANITIZED else {})
+    settings = {"RATION_LIMIT": "50%"} | ({"ASAN_OPTIONS": "verify_asan_link_order=0:intercept_tls_get_addr=0"} if SANITIZED else {})
     text = ration(folder, "env", **settings)
     shown = json.loads(ration(folder, "env", "--json", **settings))
     expect_that(text, "50%" in text)
