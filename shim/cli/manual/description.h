@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): that of CLI11
 class App;
 }
 
