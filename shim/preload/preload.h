@@ -57,7 +57,8 @@ struct Loader {
 // a program brings its own glibc, and end that program.
 const Loader &real();
 
-// RATION_DISABLE=1, as it was at the first question. It must be readable without the core.
+// RATION_DISABLE=1, as it was at the first question, or another copy of this library is at work. It must be readable
+// without the core.
 bool disabled();
 
 // Call after look-ups of ours that may have failed: the program's dlerror() must not report them.

@@ -86,9 +86,7 @@ int run_verb(const ConvertRequest &request) {
   const std::unique_ptr<Converter> converter = format->make(out.stream(), *amount);
   std::uint64_t missing = 0;
   const auto convert = [&converter, &missing](const Record &record) {
-    missing += record.type == Record::Type::meta      ? record.first_seq() - 1
-               : record.type == Record::Type::dropped ? record.number("count")
-                                                      : 0;
+    missing += record.missing();
     converter->add(record);
   };
   if (!read_records("convert", request.log, convert)) {

@@ -240,7 +240,7 @@ void History::add(const Record &record) {
       stacks_.add(record);
       program_ = record.text("exe");
       pid_ = record.number("pid");
-      left_out_ = record.first_seq() - 1;
+      left_out_ = record.missing();
       dropped_ += left_out_;
       for (const nlohmann::json &each : record.list("devices")) {
         Record of_device;
@@ -282,7 +282,7 @@ void History::add(const Record &record) {
       oom(record);
       break;
     case Type::dropped:
-      dropped_ += record.number("count");
+      dropped_ += record.missing();
       break;
     case Type::end:
       ended_ = true;

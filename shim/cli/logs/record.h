@@ -53,6 +53,10 @@ struct Record {
   }
   // Of a `meta`: the number of the log's first record.
   std::uint64_t first_seq() const { return std::max<std::uint64_t>(number("first_seq"), 1); }
+  // Count of records that the log lacks according to this one: before its first, or lost where it stands.
+  std::uint64_t missing() const {
+    return type == Type::meta ? first_seq() - 1 : type == Type::dropped ? number("count") : 0;
+  }
   std::size_t device() const { return number("dev"); }
   // Whether the block counts in the totals of its device.
   bool is_charged() const { return !fields.contains("charged"); }

@@ -104,7 +104,7 @@ void DeviceLog::add(const Record &record) {
     case Type::meta:
       program_ = record.text("exe");
       pid_ = record.number("pid");
-      dropped_ += record.first_seq() - 1;
+      dropped_ += record.missing();
       is_async_ = record.text("mode") == "async";
       for (const nlohmann::json &each : record.list("devices")) {
         Record of_device;
@@ -133,7 +133,7 @@ void DeviceLog::add(const Record &record) {
       device(record).refusals += record.text("api") != "cuIpcGetMemHandle" ? 1 : 0;
       break;
     case Type::dropped:
-      dropped_ += record.number("count");
+      dropped_ += record.missing();
       break;
     default:
       break;
