@@ -16,14 +16,14 @@ std::string json_text(const std::string &text) {
 std::uint32_t StackTree::module_of(const LoadedModules::Module *module, std::vector<std::string> &lines) {
   ModuleKey key;  // of code that no file has: made at run time
   if (module != nullptr) {
-    key = {module->path.empty() ? executable_ : module->path, module->base};
+    key = {module->path.empty() ? executable_ : module->path, module->build_id};
   }
   const auto [found, is_new] = modules_.try_emplace(key, last_module_ + 1);
   if (is_new) {
     ++last_module_;
     added_modules_.push_back(key);
     lines.push_back(fmt::format(R"({{"t":"mod","id":{},"path":{},"build_id":"{}","base":"{:#x}")", found->second,
-                                json_text(key.first), module != nullptr ? module->build_id : "", key.second));
+                                json_text(key.first), key.second, module != nullptr ? module->base : 0));
   }
   return found->second;
 }
@@ -33,11 +33,16 @@ std::uint32_t StackTree::add(std::uint32_t parent, std::uintptr_t code, const Lo
   auto found = frames_.find(code);
   if (found == frames_.end()) {
     const LoadedModules::Module *module = modules.find(code);
-    const std::uint32_t number = module_of(module, lines);
-    found = frames_.emplace(code, ++last_frame_).first;
+    const Place place{module_of(module, lines), code - (module != nullptr ? module->base : 0)};
+    const auto [known, is_new] = places_.try_emplace(place, last_frame_ + 1);
+    if (is_new) {
+      ++last_frame_;
+      added_places_.push_back(place);
+      lines.push_back(
+          fmt::format(R"({{"t":"frame","id":{},"mod":{},"off":{})", known->second, place.first, place.second));
+    }
+    found = frames_.emplace(code, known->second).first;
     added_frames_.push_back(code);
-    lines.push_back(fmt::format(R"({{"t":"frame","id":{},"mod":{},"off":{})", found->second, number,
-                                code - (module != nullptr ? module->base : 0)));
   }
   return node(parent, found->second, lines);
 }
@@ -74,6 +79,9 @@ void StackTree::undo() {
   }
   for (const std::uintptr_t each : added_frames_) {
     frames_.erase(each);
+  }
+  for (const Place &each : added_places_) {
+    places_.erase(each);
   }
   for (const PythonFrame &each : added_python_) {
     python_frames_.erase(each);

@@ -26,13 +26,15 @@ class StackTree {
                     std::vector<std::string> &lines);
   std::uint32_t add(std::uint32_t parent, const PythonFrame &frame, std::vector<std::string> &lines);
 
-  // Addresses may mean other code from now on.
+  // Addresses may mean other code from now on. What was written of a file that is still there, or comes again, stays.
   void forget_addresses() { frames_.clear(); }
   // All that was written must be written again.
-  void write_again() { nodes_.clear(), frames_.clear(), python_frames_.clear(), modules_.clear(); }
+  void write_again() { nodes_.clear(), frames_.clear(), places_.clear(), python_frames_.clear(), modules_.clear(); }
   // What was added since the last keep() was not written, so that a later call must add it again.
   void undo();
-  void keep() { added_nodes_.clear(), added_frames_.clear(), added_python_.clear(), added_modules_.clear(); }
+  void keep() {
+    added_nodes_.clear(), added_frames_.clear(), added_places_.clear(), added_python_.clear(), added_modules_.clear();
+  }
 
  private:
   using Node = std::pair<std::uint32_t, std::uint32_t>;  // parent, frame
@@ -42,19 +44,22 @@ class StackTree {
       return ((std::uint64_t{node.first} << 32U) | node.second) * kOdd;
     }
   };
-  using ModuleKey = std::pair<std::string, std::uintptr_t>;  // path and base
+  using ModuleKey = std::pair<std::string, std::string>;    // path and build id
+  using Place = std::pair<std::uint32_t, std::uintptr_t>;   // module, offset
 
   std::uint32_t node(std::uint32_t parent, std::uint32_t frame, std::vector<std::string> &lines);
   std::uint32_t module_of(const LoadedModules::Module *module, std::vector<std::string> &lines);
 
   const std::string executable_;
   std::unordered_map<Node, std::uint32_t, HashOfNode> nodes_;
-  std::unordered_map<std::uintptr_t, std::uint32_t> frames_;
+  std::unordered_map<std::uintptr_t, std::uint32_t> frames_;  // by address, of what is loaded now
+  std::map<Place, std::uint32_t> places_;                     // the same, and of what was unloaded
   std::map<PythonFrame, std::uint32_t> python_frames_;
   std::map<ModuleKey, std::uint32_t> modules_;
   std::uint32_t last_frame_ = 0, last_node_ = 0, last_module_ = 0;
   std::vector<Node> added_nodes_;
   std::vector<std::uintptr_t> added_frames_;
+  std::vector<Place> added_places_;
   std::vector<PythonFrame> added_python_;
   std::vector<ModuleKey> added_modules_;
 };

@@ -130,11 +130,16 @@ def without_elfutils(folder):
 def reloaded(folder):
     """Two libraries take turns at one address, under stacks that are known by then."""
     one, two = PROGRAMS / "libstacks_plugin_one.so", PROGRAMS / "libstacks_plugin_two.so"
-    _, log, _ = stacks_of("callers", "plugins", *[one, two] * 5, folder=folder)
+    stacks, log, _ = stacks_of("callers", "plugins", *[one, two] * 5, folder=folder)
+    places = collections.Counter((frame["mod"], frame["off"]) for frame in stacks.frames.values())
+    expect("places that were written again", [place for place, count in places.items() if count > 1], [])
+    expect("stacks", len(stacks.nodes), len({(node["parent"], node["frame"]) for node in stacks.nodes.values()}))
+    expect("files", len(stacks.modules), len({module["path"] for module in stacks.modules.values()}))
     counts = collections.Counter()
     for leak in json.loads(report(log, "--json"))["leaks"]:
         counts[functions(leak)[0]] += leak["count"]
     expect("blocks of each", dict(counts), {"plugin_one": 5, "plugin_two": 5})
+    expect("leaks: the first is loaded at a place of its own", len(json.loads(report(log, "--json"))["leaks"]), 3)
 
 
 def off(folder):

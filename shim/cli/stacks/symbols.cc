@@ -242,12 +242,15 @@ Symbols::Symbols() = default;
 Symbols::~Symbols() = default;
 Symbols::Symbols(Symbols &&) noexcept = default;
 
-std::vector<StackFrame> Symbols::at(const Module &module, std::uint64_t offset) {
+const std::vector<StackFrame> &Symbols::at(const Module &module, std::uint64_t offset) {
+  std::vector<StackFrame> &frames = known_[{module.path + '\0' + module.build_id, offset}];
+  if (!frames.empty()) {
+    return frames;
+  }
   std::unique_ptr<File> &file = files_[module.path];
   if (file == nullptr) {
     file = std::make_unique<File>(module.path);
   }
-  std::vector<StackFrame> frames;
   if (file->is(module.build_id) && offset != 0) {
     frames = file->at(offset - 1);  // within the call that will return there
   }

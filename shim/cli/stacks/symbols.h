@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/stacks/stack_frame.h"
@@ -28,11 +29,12 @@ class Symbols {
   // Of a return address `offset` bytes from the file's load address: the function, after those that were inlined there,
   // innermost first. One frame with the offset as its name where nothing is known, or the file is not the one that the
   // build id names.
-  std::vector<StackFrame> at(const Module &module, std::uint64_t offset);
+  const std::vector<StackFrame> &at(const Module &module, std::uint64_t offset);
 
  private:
   class File;
   std::map<std::string, std::unique_ptr<File>> files_;
+  std::map<std::pair<std::string, std::uint64_t>, std::vector<StackFrame>> known_;  // by path and build id, and offset
 };
 
 }  // namespace ration::cli

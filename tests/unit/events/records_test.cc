@@ -244,3 +244,32 @@ TEST_CASE("text from outside cannot break the first line, whatever its bytes") {
   CHECK(argument.find("\xef\xbf\xbd") != std::string::npos);
   CHECK(argument.find("\xf0\x9f\x92\xbe") != std::string::npos);
 }
+
+TEST_CASE("numbers of any length are written as they are") {
+  const ScratchFolder folder;
+  std::string problem;
+  std::vector<std::uint64_t> numbers{0, UINT64_MAX, UINT64_MAX - 1};
+  std::uint64_t power = 1;
+  for (int digits = 1; digits <= 20; ++digits, power *= 10) {
+    numbers.insert(numbers.end(), {power - 1, power, power + 1, power / 3, power / 7 * 5, power + power / 11});
+  }
+  {
+    events::Journal journal(logging_to(folder / "log"), problem);
+    REQUIRE(problem.empty());
+    journal.describe(two_devices(), 13000);
+    for (const std::uint64_t number : numbers) {
+      events::Free event = a_free(number, number, 1);
+      event.stream = number;
+      journal.record(event);
+    }
+  }
+  std::size_t at = 0;
+  for (const json &line : log_lines(folder / "log")) {
+    if (line["t"] == "free") {
+      CHECK(line["size"].get<std::uint64_t>() == numbers.at(at));
+      CHECK(line["stream"].get<std::uint64_t>() == numbers.at(at));
+      ++at;
+    }
+  }
+  CHECK(at == numbers.size());
+}

@@ -55,6 +55,25 @@ TEST_CASE("what was not written is written again, under other numbers") {
   CHECK(none_new.empty());
 }
 
+TEST_CASE("what comes again to an address that meant other code has its old number") {
+  StackTree tree("/bin/train");
+  LoadedModules now;
+  REQUIRE(now.ask(LoadedModules()));
+  const auto code = reinterpret_cast<std::uintptr_t>(&read_here);
+  Lines lines;
+  const std::uint32_t before = tree.add(0, code, now, lines);
+  CHECK(lines.size() == 3);
+  lines.clear();
+  tree.forget_addresses();
+  const LoadedModules none;
+  const std::uint32_t other = tree.add(0, code, none, lines);
+  CHECK(other != before);
+  lines.clear();
+  tree.forget_addresses();
+  CHECK(tree.add(0, code, now, lines) == before);
+  CHECK(lines.empty());
+}
+
 TEST_CASE("the loader is asked only when it has loaded something since") {
   LoadedModules first;
   CHECK(first.ask(LoadedModules()));
