@@ -154,4 +154,15 @@ void resolve_groups(Settings &settings, std::vector<Problem> &problems) {
   }
 }
 
+void check_guarantee(const Settings &settings, std::vector<Problem> &problems) {
+  const Origin *const origin = settings.origin_of("guarantee");
+  const bool is_named = std::any_of(settings.groups.begin(), settings.groups.end(),
+                                    [](const Group &each) { return !each.tree && !each.name.empty(); });
+  if (settings.guarantee && origin != nullptr && !is_named) {
+    problems.push_back(problem_at("guarantee", origin->written(),
+                                  "no group is given that could leave it to this process (RATION_GROUP)",
+                                  "; nothing is guaranteed", false));
+  }
+}
+
 }  // namespace ration::config

@@ -17,5 +17,7 @@ void merge_groups(const Settings &other, Settings &settings);
 // Call once, after every option has been parsed; `problems` has the errors of each. Sorts the groups and finds an owner
 // for every group limit.
 void resolve_groups(Settings &settings, std::vector<Problem> &problems);
+// Reports a guarantee without a group that could give it. Call after resolve_groups().
+void check_guarantee(const Settings &settings, std::vector<Problem> &problems);
 
 }  // namespace ration::config

@@ -51,6 +51,7 @@ class SettingsReader {
       }
     }
     resolve_groups(settings_, problems_);
+    check_guarantee(settings_, problems_);
     const bool limit_malformed = std::any_of(problems_.begin(), problems_.end(), [](const Problem &each) {
       return each.key == "limit" && each.fatal_for_cli;
     });

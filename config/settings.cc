@@ -80,10 +80,16 @@ Settings::Preallocation Settings::preallocation_on(const DeviceIdentity &device)
     result.bytes = std::min(size->bytes_of(total), held.bytes);
   } else if (std::get<bool>(preallocate)) {
     result.bytes = held.asked ? held.bytes : three_quarters(total);
+    result.fair = true;
   }
   result.after = preallocate_after.bytes_of(total);
   result.headroom = headroom ? headroom->bytes_of(total) : std::max(kLeastHeadroom, total / kHeadroomPart);
   return result;
+}
+
+std::uint64_t Settings::guarantee_on(const DeviceIdentity &device) const {
+  const bool is_named = std::any_of(groups.begin(), groups.end(), [](const Group &each) { return !each.tree; });
+  return guarantee && is_named ? std::min(guarantee->bytes_of(device.total_bytes), limit_on(device).bytes) : 0;
 }
 
 // The effective user owns the files that the process creates.

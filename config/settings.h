@@ -90,6 +90,9 @@ struct Settings {
   // The limit that this process states for one of `groups` on a device, at most its total; nullopt: none.
   [[nodiscard]] std::optional<std::uint64_t> group_limit_on(const Group &group, const DeviceIdentity &device) const;
 
+  // What the named group always leaves to this process on a device, at most its limit; 0: nothing.
+  [[nodiscard]] std::uint64_t guarantee_on(const DeviceIdentity &device) const;
+
   // The folder of the group ledgers: absolute; the first process that needs it creates it.
   [[nodiscard]] std::string state_folder() const;
 
@@ -98,6 +101,7 @@ struct Settings {
     std::uint64_t bytes = 0;     // at most the limit; 0: the pool grows on demand
     std::uint64_t after = 0;     // live bytes that trigger it
     std::uint64_t headroom = 0;  // free memory of the device that it leaves alone
+    bool fair = false;           // in a group: its part alone, because no size was asked for
   };
   [[nodiscard]] Preallocation preallocation_on(const DeviceIdentity &device) const;
 

@@ -43,8 +43,8 @@ std::vector<std::string> names_in(int folder) {
   return names;
 }
 
-// What a living member holds, read between two of its operations.
-std::uint64_t held_by(const GroupFile &file, std::uint32_t device, std::uint32_t slot) {
+// What a living member claims, read between two of its operations.
+std::uint64_t claimed_by(const GroupFile &file, std::uint32_t device, std::uint32_t slot) {
   LastOperation last;
   for (int i = 0; i < kReadings; ++i) {
     last = last_operation(file, device, slot, file.header().device[device].total.load());
@@ -52,14 +52,14 @@ std::uint64_t held_by(const GroupFile &file, std::uint32_t device, std::uint32_t
       break;
     }
   }
-  return last.held;
+  return last.claimed;
 }
 
 DeviceUse use_of(const GroupFile &file, std::uint32_t device, std::uint32_t slot, const std::string &uuid) {
   const shared::Cell &cell = file.slot(slot).cells[device];
   DeviceUse use;
   use.uuid = uuid;
-  use.reserved = held_by(file, device, slot);
+  use.reserved = held_of(cell, claimed_by(file, device, slot));
   use.used = cell.used.load(std::memory_order_relaxed);
   use.peak = std::max(use.reserved, cell.peak.load(std::memory_order_relaxed));
   use.limit = cell.limit.load(std::memory_order_relaxed);
@@ -69,9 +69,10 @@ DeviceUse use_of(const GroupFile &file, std::uint32_t device, std::uint32_t slot
   for (std::size_t reason = 0; reason < use.failures.size(); ++reason) {
     use.failures[reason] = cell.failures[reason].load(std::memory_order_relaxed);
   }
-  if (cell.touched.load(std::memory_order_relaxed) == shared::kTouched) {
-    use.stitching = shared::PackedStitching::of(cell.stitching.load(std::memory_order_relaxed));
-  }
+  use.stitching = shared::PackedStitching::of(cell.stitching.load(std::memory_order_relaxed));
+  use.guarantee = cell.guarantee.load(std::memory_order_relaxed);
+  use.covered = cell.covered.load(std::memory_order_relaxed);
+  use.waiting = cell.waiting.load(std::memory_order_relaxed);
   use.published_unix_ns = cell.published_unix_ns.load(std::memory_order_relaxed);
   return use;
 }
@@ -89,6 +90,8 @@ std::optional<Member> member_of(const GroupFile &file, std::uint32_t index,
   member.uid = slot.uid.load(std::memory_order_relaxed);
   member.pid_namespace = slot.pid_namespace.load(std::memory_order_relaxed);
   member.start_unix_ns = slot.start_unix_ns.load(std::memory_order_relaxed);
+  member.tree = slot.tree.load(std::memory_order_relaxed);
+  member.ticket = slot.ticket.load(std::memory_order_relaxed);
   member.program.assign(slot.program, strnlen(slot.program, sizeof(slot.program)));
   for (const auto &[device, uuid] : devices) {
     if (slot.cells[device].touched.load(std::memory_order_relaxed) != 0) {
@@ -109,11 +112,18 @@ void read_group(const GroupFile &file, Group &group) {
     if (key.low != 0 || key.high != 0) {
       check_limit(file, i);
       devices.emplace_back(i, device_text(key));
-      group.devices.push_back({devices.back().second, device.limit.load().low, device.total.load().low});
+      group.devices.push_back({devices.back().second, device.limit.load().low, 0, device.total.load().low});
     }
   }
   for (std::uint32_t i = 0; i < file.slots(); ++i) {
     if (std::optional<Member> member = member_of(file, i, devices)) {
+      for (const DeviceUse &use : member->devices) {
+        const auto of_use = std::find_if(group.devices.begin(), group.devices.end(),
+                                         [&](const GroupDevice &each) { return each.uuid == use.uuid; });
+        if (of_use != group.devices.end()) {
+          of_use->reserved += use.reserved;
+        }
+      }
       group.members.push_back(std::move(*member));
     }
   }
@@ -178,7 +188,8 @@ std::optional<GroupDevice> read_group_device(const std::string &state_folder, Gr
     const shared::Device &device = file.header().device[i];
     if (const WideValue key = device.uuid.load(); key.low == wanted.low && key.high == wanted.high) {
       check_limit(file, i);
-      return GroupDevice{uuid, device.limit.load().low, device.total.load().low};
+      const std::uint64_t claimed = device.total.load().low;
+      return GroupDevice{uuid, device.limit.load().low, claimed, claimed};
     }
   }
   return std::nullopt;

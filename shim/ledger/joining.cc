@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 
 #include "base/clock.h"
@@ -40,7 +41,7 @@ struct Try {
 };
 
 // REQUIRES: the caller holds the slot's life byte.
-void take(const GroupFile &file, std::uint32_t index, const ProcessIdentity &process) {
+void take(const GroupFile &file, std::uint32_t index, const ProcessIdentity &process, std::uint64_t tree) {
   Slot &slot = file.slot(index);
   const std::uint64_t life = slot.life.load(std::memory_order_acquire);
   if ((life & 1) != 0) {
@@ -57,7 +58,8 @@ void take(const GroupFile &file, std::uint32_t index, const ProcessIdentity &pro
     cell.stated.store(0, std::memory_order_relaxed);
     cell.limit.store(kNoLimit, std::memory_order_relaxed);
     for (shared::Word *word :
-         {&cell.used, &cell.peak, &cell.allocations, &cell.published_unix_ns, &cell.touched, &cell.stitching}) {
+         {&cell.used, &cell.peak, &cell.allocations, &cell.published_unix_ns, &cell.touched, &cell.stitching,
+          &cell.guarantee, &cell.covered, &cell.ordered_limit, &cell.ordered_guarantee, &cell.waiting}) {
       word->store(0, std::memory_order_relaxed);
     }
     for (shared::Word &failures : cell.failures) {
@@ -70,6 +72,8 @@ void take(const GroupFile &file, std::uint32_t index, const ProcessIdentity &pro
   slot.pid_namespace.store(process.pid_namespace, std::memory_order_relaxed);
   slot.pid.store(process.pid, std::memory_order_relaxed);
   slot.uid.store(process.uid, std::memory_order_relaxed);
+  slot.tree.store(tree, std::memory_order_relaxed);
+  slot.ticket.store(0, std::memory_order_relaxed);
   std::memset(slot.program, 0, sizeof(slot.program));
   process.program.copy(slot.program, sizeof(slot.program) - 1);
   at(KillPoint::kLive);
@@ -177,6 +181,13 @@ bool group_of_file(const std::string &file, GroupKind &kind, std::string &name) 
   return has_prefix("tree-");
 }
 
+std::uint64_t tree_number(GroupKind kind, const std::string &name) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number, 16);
+  const bool is_number = error == std::errc() && end == name.data() + name.size();
+  return kind == GroupKind::kTree && is_number ? number : 0;
+}
+
 std::string group_label(GroupKind kind, const std::string &name) {
   switch (kind) {
     case GroupKind::kNamed:
@@ -197,11 +208,28 @@ struct Joined {
   bool in_folder = false;  // the problem is the folder's, not the file's
   bool beside_fork = false;
   LifeProbe probe;
+  GuaranteeHolder holder;
 };
+
+// The slot that holds the guarantee of the innermost of the trees that have one, from now on shared.
+GuaranteeHolder share_holder(const GroupFile &file, int descriptor, int probe, std::uint32_t own,
+                             const std::vector<std::uint64_t> &trees) {
+  for (const std::uint64_t tree : trees) {
+    for (std::uint32_t i = 0; i < file.slots(); ++i) {
+      const Slot &slot = file.slot(i);
+      const std::uint64_t life = slot.life.load(std::memory_order_acquire);
+      if (i != own && (life & 1) != 0 && slot.tree.load(std::memory_order_relaxed) == tree && is_alive(probe, i) &&
+          share_life(descriptor, i) == LifeLock::taken && slot.life.load(std::memory_order_acquire) == life) {
+        return {tree, i, life};
+      }
+    }
+  }
+  return {};
+}
 
 // One try to open the file and to lock a slot, without a fork meanwhile that would inherit the descriptors.
 Joined open_and_lock(const std::string &state_folder, GroupKind kind, const std::string &group, std::uint64_t random,
-                     std::uint64_t beside_forks_ns) {
+                     std::uint64_t beside_forks_ns, const Trees &trees) {
   const std::string group_file = file_name(kind, group);
   Joined joined;
   Try &found = joined.found;
@@ -233,6 +261,12 @@ Joined open_and_lock(const std::string &state_folder, GroupKind kind, const std:
     unlock_life(opened.number(), found.slot);  // explicit, because a forked child may have the descriptor too
     found = {kNoSlot, true, {}};
   }
+  if (found.slot != kNoSlot) {
+    joined.holder = share_holder(joined.file, opened.number(), probe.number(), found.slot, trees.within);
+    if (trees.held_for != 0) {  // processes of the tree keep it with this one
+      (void)share_life(opened.number(), found.slot);
+    }
+  }
   FileIdentity identity;
   (void)identify(opened.number(), identity);
   opened.close();  // the mapping keeps the lock from now on, or nothing does
@@ -249,13 +283,14 @@ Joined open_and_lock(const std::string &state_folder, GroupKind kind, const std:
 }  // namespace
 
 std::unique_ptr<Membership> Membership::join(const std::string &state_folder, GroupKind kind, const std::string &name,
-                                             const ProcessIdentity &process, std::string &problem) {
+                                             const ProcessIdentity &process, std::string &problem,
+                                             const Trees &trees) {
   const std::string path = state_folder + "/" + file_name(kind, name);
   const std::uint64_t begun = now_ns();
   int tries = 0;
   Waiter waiter;
   for (bool beside_fork = false; tries < kLeastTries || beside_fork || now_ns() - begun < kJoinNs; ++tries) {
-    Joined joined = open_and_lock(state_folder, kind, name, process.identity, begun + kForksNs);
+    Joined joined = open_and_lock(state_folder, kind, name, process.identity, begun + kForksNs, trees);
     const Try &found = joined.found;
     if (!found.problem.empty()) {
       problem = (joined.in_folder ? state_folder : path) + ": " + found.problem;
@@ -265,9 +300,9 @@ std::unique_ptr<Membership> Membership::join(const std::string &state_folder, Gr
       return nullptr;
     }
     if (found.slot != kNoSlot) {
-      take(joined.file, found.slot, process);
-      return std::unique_ptr<Membership>(
-          new Membership(std::move(joined.file), found.slot, kind, name, std::move(joined.probe)));
+      take(joined.file, found.slot, process, trees.held_for);
+      return std::unique_ptr<Membership>(new Membership(std::move(joined.file), found.slot, kind, name,
+                                                        std::move(joined.probe), joined.holder));
     }
     beside_fork = joined.beside_fork;
     waiter.pause();

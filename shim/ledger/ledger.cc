@@ -17,12 +17,19 @@ bool Account::share(Membership *membership, int device) {
     return false;
   }
   membership->show_limit(device, limit());
-  if (const std::uint64_t already = charged(); already > 0) {
-    membership->charge(device, already);
-  }
   Share &share = shares_[count];
   share.membership = membership;
   share.device = device;
+  share.tree = -1;
+  for (int i = 0; membership->covering_tree() != 0 && i < count; ++i) {
+    if (shares_[i].membership->tree_number() == membership->covering_tree()) {
+      share.tree = i;
+    }
+  }
+  if (const std::uint64_t already = charged(); already > 0) {
+    const std::uint64_t in_tree = held_by_tree(share);
+    membership->charge(device, already, in_tree - std::min(in_tree, already));
+  }
   share.seen_wish.store(membership->last_wish(device), std::memory_order_relaxed);
   share_count_.store(count + 1, std::memory_order_release);
   publish_span_.store(kMinPublishSpan, std::memory_order_relaxed);
@@ -43,6 +50,37 @@ bool Account::reserve_own(std::uint64_t bytes) {
   }
 }
 
+std::uint64_t Account::held_by_tree(const Share &share) const {
+  return share.tree < 0 ? 0 : shares_[share.tree].membership->total(shares_[share.tree].device);
+}
+
+std::uint64_t Account::available_in(const Share &share) const {
+  return share.membership->available_below_limit(share.device, held_by_tree(share));
+}
+
+// What its tree held before decides what the tree's guarantee covers. Others of it may have tried for more than they
+// got, and hidden that this is covered.
+ReserveOutcome Account::reserve_in(const Share &share, std::uint64_t bytes, Effort effort, std::uint64_t *totals) {
+  constexpr int kTries = 100;
+  const bool look = effort == Effort::kReclaimFromDead;
+  std::uint64_t *const before = &totals[&share - shares_];
+  if (share.tree < 0) {
+    return share.membership->reserve(share.device, bytes, look, 0, before);
+  }
+  std::uint64_t in_tree = totals[share.tree];
+  ReserveOutcome outcome = share.membership->reserve(share.device, bytes, look, in_tree, before);
+  for (int i = 0; outcome != ReserveOutcome::granted && i < kTries; ++i) {
+    const std::uint64_t now = held_by_tree(share);
+    const std::uint64_t others = now - std::min(now, bytes);
+    if (others >= in_tree) {
+      break;
+    }
+    in_tree = others;
+    outcome = share.membership->reserve(share.device, bytes, false, in_tree, before);
+  }
+  return outcome;
+}
+
 ReserveOutcome Account::reserve(std::uint64_t bytes, Effort effort) {
   if (closed_.load(std::memory_order_relaxed)) {
     return ReserveOutcome::over_group_limit;
@@ -50,9 +88,10 @@ ReserveOutcome Account::reserve(std::uint64_t bytes, Effort effort) {
   if (!reserve_own(bytes)) {
     return ReserveOutcome::over_limit;
   }
+  std::uint64_t totals[kMostShares];
+  std::fill_n(totals, kMostShares, UINT64_MAX);  // of one that cannot be asked: its guarantee covers nothing
   for (int i = 0; i < shares(); ++i) {
-    const Share &share = shares_[i];
-    const ReserveOutcome outcome = share.membership->reserve(share.device, bytes, effort == Effort::kReclaimFromDead);
+    const ReserveOutcome outcome = reserve_in(shares_[i], bytes, effort, totals);
     if (outcome != ReserveOutcome::granted) {
       while (--i >= 0) {
         shares_[i].membership->release(shares_[i].device, bytes);
@@ -83,8 +122,11 @@ void Account::charge(std::uint64_t bytes) {
   while (!charged_.compare_exchange_weak(held, bytes > UINT64_MAX - held ? UINT64_MAX : held + bytes,
                                          std::memory_order_relaxed)) {
   }
+  std::uint64_t totals[kMostShares];
+  std::fill_n(totals, kMostShares, UINT64_MAX);  // of one that cannot be asked: its guarantee covers nothing
   for (int i = 0; i < shares(); ++i) {
-    shares_[i].membership->charge(shares_[i].device, bytes);
+    const Share &share = shares_[i];
+    share.membership->charge(share.device, bytes, share.tree < 0 ? 0 : totals[share.tree], &totals[i]);
   }
 }
 
@@ -108,7 +150,7 @@ std::uint64_t Account::excess() const {
     const Share &share = shares_[i];
     if (const std::uint64_t limit = share.membership->limit(share.device); limit != kNoLimit) {
       const std::uint64_t total = share.membership->total(share.device);
-      most = std::max(most, total - std::min(total, limit));
+      most = std::max(most, std::min(total - std::min(total, limit), share.membership->beyond_guarantee(share.device)));
     }
   }
   return most;
@@ -124,7 +166,7 @@ std::uint64_t Account::group_available() const {
   std::uint64_t least = UINT64_MAX;
   for (int i = 0; i < shares(); ++i) {
     const Share &share = shares_[i];
-    least = std::min(least, share.membership->available_below_limit(share.device));
+    least = std::min(least, available_in(share));
   }
   return least;
 }
@@ -140,14 +182,47 @@ std::uint64_t Account::group_limit() const {
 }
 
 Membership *Account::tightest(int &device) const {
-  const Share *least = std::min_element(shares_, shares_ + shares(), [](const Share &a, const Share &b) {
-    return a.membership->available(a.device) < b.membership->available(b.device);
+  const Share *least = std::min_element(shares_, shares_ + shares(), [this](const Share &a, const Share &b) {
+    return a.membership->available(a.device, held_by_tree(a)) < b.membership->available(b.device, held_by_tree(b));
   });
   if (least == shares_ + shares()) {
     return nullptr;
   }
   device = least->device;
   return least->membership;
+}
+
+Membership *Account::guarantee(std::uint64_t bytes, int &device) {
+  for (int i = 0; i < shares(); ++i) {
+    Membership &group = *shares_[i].membership;
+    if (group.kind() == GroupKind::kNamed && group.covering_tree() == 0 &&
+        group.guarantee(shares_[i].device, bytes, true) != ReserveOutcome::granted) {
+      device = shares_[i].device;
+      return &group;
+    }
+  }
+  return nullptr;
+}
+
+std::uint64_t Account::guaranteed() const {
+  std::uint64_t most = 0;
+  for (int i = 0; i < shares(); ++i) {
+    most = std::max(most, shares_[i].membership->guaranteed(shares_[i].device));
+  }
+  return most;
+}
+
+std::uint64_t Account::fair_part(bool goes_back_in_parts) const {
+  if (const std::uint64_t mine = guaranteed(); mine != 0) {
+    return mine;
+  }
+  std::uint64_t part = UINT64_MAX;
+  for (int i = 0; i < shares(); ++i) {
+    if (const std::uint64_t left = available_in(shares_[i]); left != UINT64_MAX) {
+      part = std::min(part, left / (2 * (std::uint64_t{shares_[i].membership->members()} + 1)));
+    }
+  }
+  return part == UINT64_MAX ? part : charged() + (goes_back_in_parts ? part : 0);
 }
 
 void Account::reclaim_from_dead() noexcept {
@@ -216,7 +291,7 @@ Account::Obtainable Account::obtainable() {
       share.membership->reclaim_from_dead(share.device);
       of_others = share.membership->surplus_in_granules(share.device);
     }
-    const std::uint64_t left = share.membership->available_below_limit(share.device);
+    const std::uint64_t left = available_in(share);
     all.of_others = std::max(all.of_others, of_others);
     all.within_limits = std::min(all.within_limits, left + std::min(of_others, UINT64_MAX - left));
   }
@@ -243,11 +318,11 @@ void Account::request_publication() {
 }
 
 Membership *Ledger::join(const std::string &state_folder, GroupKind kind, const std::string &name,
-                         std::string &problem) {
+                         std::string &problem, const Trees &trees) {
   if (process_.identity == 0) {
     process_ = this_process();
   }
-  std::unique_ptr<Membership> membership = Membership::join(state_folder, kind, name, process_, problem);
+  std::unique_ptr<Membership> membership = Membership::join(state_folder, kind, name, process_, problem, trees);
   if (membership == nullptr) {
     return nullptr;
   }

@@ -65,6 +65,15 @@ class Account {
   // What the account could hold at most by now: its limit, or what its groups leave it; UINT64_MAX: neither.
   std::uint64_t attainable() const;
 
+  // Sets what this process always obtains in each of its groups that may have a limit. False: one leaves less; `device`
+  // is this device's number there, and the others keep it.
+  [[nodiscard]] Membership *guarantee(std::uint64_t bytes, int &device);
+  // What is guaranteed to this process, or to its tree, at least.
+  std::uint64_t guaranteed() const;
+  // What a pool may take at once, with what the account holds: what is guaranteed to it; without a guarantee half of its
+  // equal share of what its groups leave, counting one member more than there are, and nothing where it does not go
+  // back in parts. UINT64_MAX: no group has a limit.
+  std::uint64_t fair_part(bool goes_back_in_parts) const;
   // The group that leaves least, and this device's number in it; nullptr: in no group.
   Membership *tightest(int &device) const;
   // Reclaims what dead members held, in every group that has a limit here.
@@ -123,10 +132,15 @@ class Account {
   struct Share {
     Membership *membership = nullptr;
     int device = 0;
+    int tree = -1;  // the share of the tree whose guarantee covers this process; -1: of none
     std::atomic<std::uint64_t> seen_wish{0};
   };
   int shares() const { return share_count_.load(std::memory_order_acquire); }  // pairs with share()
   bool reserve_own(std::uint64_t bytes);
+  ReserveOutcome reserve_in(const Share &share, std::uint64_t bytes, Effort effort, std::uint64_t *totals);
+  // What the tree holds whose guarantee covers this process in that share.
+  std::uint64_t held_by_tree(const Share &share) const;
+  std::uint64_t available_in(const Share &share) const;
   // Of the process's own limit; 0 where it is closed.
   std::uint64_t left_of_limit() const;
 
@@ -149,7 +163,8 @@ class Ledger {
   const Account &account(int device) const { return accounts_[device]; }
 
   // Joins a group for good. nullptr: `problem` says why.
-  Membership *join(const std::string &state_folder, GroupKind kind, const std::string &name, std::string &problem);
+  Membership *join(const std::string &state_folder, GroupKind kind, const std::string &name, std::string &problem,
+                   const Trees &trees = {});
   // Of all groups that were joined.
   [[nodiscard]] const std::vector<std::unique_ptr<Membership>> &memberships() const { return memberships_; }
 

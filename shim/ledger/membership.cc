@@ -34,12 +34,15 @@ std::uint64_t left(WideValue total, std::uint64_t limit) {
 
 }  // namespace
 
-Membership::Membership(GroupFile file, std::uint32_t slot, GroupKind kind, std::string name, LifeProbe probe)
+Membership::Membership(GroupFile file, std::uint32_t slot, GroupKind kind, std::string name, LifeProbe probe,
+                       const GuaranteeHolder &holder)
     : file_(std::move(file)),
       slot_(slot),
       kind_(kind),
       name_(std::move(name)),
       probe_(std::move(probe)),
+      holder_(holder),
+      tree_(ledger::tree_number(kind, name_)),
       address_space_(this_address_space()),
       moment_(ticks_of_a_moment()) {
   (void)file_.slots();  // known from now on, its own among them
@@ -111,31 +114,28 @@ void Membership::show_limit(int device, std::uint64_t bytes) {
 }
 
 // One operation. False: it would exceed the limit, and nothing changed.
-bool Membership::change(std::uint32_t device, std::uint64_t add, std::uint64_t subtract, bool limited) {
+bool Membership::change_claim(std::uint32_t device, std::uint64_t claimed, bool limited, std::uint64_t *before) {
   shared::Device &shared_device = file_.header().device[device];
   Cell &cell = file_.slot(slot_).cells[device];
-  Guard guard(mutex_);
   Own &own = own_[device];
-  if (!own.touched) {
-    at(KillPoint::kTouched);
-    cell.touched.store(shared::kTouched, std::memory_order_relaxed);
-    own.touched = true;
-  }
   const std::uint64_t operation = ((own.operation >> 1) + 1) << 1;
-  subtract = std::min(subtract, own.held);
-  if (add > kMostHeld - std::min(own.held, kMostHeld)) {
-    return false;
-  }
-  const std::uint64_t held = own.held + add - subtract;
+  const std::uint64_t add = claimed - std::min(claimed, own.claimed);
+  const std::uint64_t subtract = own.claimed - std::min(claimed, own.claimed);
   bool written = false;
   for (;;) {
     const WideValue total = shared_device.total.load();
+    if (before != nullptr) {
+      *before = total.low;
+    }
     if (limited && add > left(total, shared_device.limit.load().low)) {
       return false;
     }
+    if (add == 0 && subtract == 0) {
+      return true;
+    }
     if (!written) {
       at(KillPoint::kIntent);
-      cell.held[operation >> 1 & 1].store(held, std::memory_order_release);
+      cell.claimed[operation >> 1 & 1].store(claimed, std::memory_order_release);
       written = true;
     }
     const Tag last = Tag::of(total.high);
@@ -151,26 +151,82 @@ bool Membership::change(std::uint32_t device, std::uint64_t add, std::uint64_t s
   at(KillPoint::kDone);
   cell.applied.store(operation, std::memory_order_release);
   own.operation = operation;
-  own.held = held;
+  own.claimed = claimed;
   return true;
 }
 
-ReserveOutcome Membership::reserve(int device, std::uint64_t bytes, bool look) {
+// A claim is in the total, and only that survives this process. The rest is for others to see.
+void Membership::show(std::uint32_t device) {
+  Cell &cell = file_.slot(slot_).cells[device];
+  Own &own = own_[device];
+  if (!own.touched) {
+    at(KillPoint::kTouched);
+    cell.touched.store(1, std::memory_order_relaxed);
+    own.touched = true;
+  }
+  cell.guarantee.store(own.guarantee, std::memory_order_relaxed);
+  cell.covered.store(own.covered, std::memory_order_relaxed);
+}
+
+// What its tree has been guaranteed. The holder's slot stays while a process of the tree lives, unless that joined in
+// the moment in which the last of the others died.
+std::uint64_t Membership::of_holder(std::uint32_t device) const {
+  const bool is_there =
+      holder_.tree != 0 && file_.slot(holder_.slot).life.load(std::memory_order_acquire) == holder_.life;
+  return is_there ? file_.slot(holder_.slot).cells[device].guarantee.load(std::memory_order_acquire) : 0;
+}
+
+bool Membership::change(std::uint32_t device, const Change &asked, std::uint64_t *before) {
+  Guard guard(mutex_);
+  Own &own = own_[device];
+  const std::uint64_t of_tree = of_holder(device);
+  if (holder_.tree != 0 && of_tree == 0 && own.covered != 0) {  // it covers no more
+    if (!change_claim(device, own.claimed + own.covered, false, nullptr)) {
+      return false;
+    }
+    own.covered = 0;
+  }
+  if (asked.add > kMostHeld - std::min(own.held(), kMostHeld)) {
+    return false;
+  }
+  const std::uint64_t guarantee = holder_.tree != 0 ? of_tree : own.guarantee;
+  const std::uint64_t counted = holder_.tree != 0 ? asked.tree_held : own.held();
+  const std::uint64_t covers = std::min(asked.add, guarantee - std::min(guarantee, counted));
+  const std::uint64_t unclaims = std::min(asked.subtract, own.beyond());
+  const std::uint64_t uncovers = std::min(asked.subtract - unclaims, own.covered);
+  if (!change_claim(device, own.claimed + (asked.add - covers) - unclaims, asked.limited, before)) {
+    return false;
+  }
+  own.covered = own.covered + covers - uncovers;
+  show(device);
+  return true;
+}
+
+// Other members may take and release memory meanwhile, and what others of its tree tried for may have hidden that this
+// is covered: retries while the request would fit.
+bool Membership::try_again(int device, const Change &asked, std::uint64_t *before) {
+  for (int i = 0; i < kOvertakings && asked.add <= available(device, asked.tree_held); ++i) {
+    if (change(static_cast<std::uint32_t>(device), asked, before)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+ReserveOutcome Membership::reserve(int device, std::uint64_t bytes, bool look, std::uint64_t tree_held,
+                                   std::uint64_t *before) {
   if (!is_here(device)) {
     return only_shown_and_lost() ? ReserveOutcome::granted : ReserveOutcome::over_group_limit;
   }
-  const auto index = static_cast<std::uint32_t>(device);
   const bool limits = kind_ != GroupKind::kNone;  // processes without a group share no limit, whatever the file says
-  if (change(index, bytes, 0, limits)) {
+  const Change asked{bytes, 0, limits, tree_held};
+  if (change(static_cast<std::uint32_t>(device), asked, before)) {
     return ReserveOutcome::granted;
   }
   if (look) {
     reclaim_from_dead(device);
-    // Other members may take and release memory meanwhile: retry while the request would fit.
-    for (int i = 0; i < kOvertakings && bytes <= available(device); ++i) {
-      if (change(index, bytes, 0, limits)) {
-        return ReserveOutcome::granted;
-      }
+    if (try_again(device, asked, before)) {
+      return ReserveOutcome::granted;
     }
   }
   return ReserveOutcome::over_group_limit;
@@ -178,14 +234,67 @@ ReserveOutcome Membership::reserve(int device, std::uint64_t bytes, bool look) {
 
 void Membership::release(int device, std::uint64_t bytes) {
   if (is_here(device)) {
-    change(static_cast<std::uint32_t>(device), 0, bytes, false);
+    change(static_cast<std::uint32_t>(device), {0, bytes});
   }
 }
 
-void Membership::charge(int device, std::uint64_t bytes) {
+void Membership::charge(int device, std::uint64_t bytes, std::uint64_t tree_held, std::uint64_t *before) {
   if (is_here(device)) {
-    change(static_cast<std::uint32_t>(device), bytes, 0, false);
+    change(static_cast<std::uint32_t>(device), {bytes, 0, false, tree_held}, before);
   }
+}
+
+ReserveOutcome Membership::guarantee(int device, std::uint64_t bytes, bool look) {
+  const auto index = static_cast<std::uint32_t>(device);
+  const auto try_it = [&] {
+    Guard guard(mutex_);
+    Own &own = own_[index];
+    const std::uint64_t held = own.held();
+    if (bytes > kMostHeld || !change_claim(index, std::max(bytes, held), true, nullptr)) {
+      return false;
+    }
+    own.guarantee = bytes;
+    own.covered = std::min(bytes, held);
+    show(index);
+    return true;
+  };
+  if (!is_here(device)) {
+    return ReserveOutcome::over_group_limit;
+  }
+  bool granted = try_it();
+  if (!granted && look) {
+    reclaim_from_dead(device);
+    granted = try_it();
+  }
+  return granted ? ReserveOutcome::granted : ReserveOutcome::over_group_limit;
+}
+
+std::uint64_t Membership::beyond_guarantee(int device) const {
+  if (!is_here(device)) {
+    return 0;
+  }
+  Guard guard(mutex_);
+  return own_[device].beyond();
+}
+
+std::uint64_t Membership::guaranteed(int device) const {
+  if (!is_here(device)) {
+    return 0;
+  }
+  const auto index = static_cast<std::uint32_t>(device);
+  return holder_.tree != 0 ? of_holder(index)
+                           : file_.slot(slot_).cells[index].guarantee.load(std::memory_order_relaxed);
+}
+
+// What is left of the guarantee.
+std::uint64_t Membership::uncovered(std::uint32_t device, std::uint64_t tree_held) const {
+  if (holder_.tree != 0) {
+    const std::uint64_t guarantee = of_holder(device);
+    return guarantee - std::min(guarantee, tree_held);
+  }
+  const Cell &cell = file_.slot(slot_).cells[device];
+  const std::uint64_t guarantee = cell.guarantee.load(std::memory_order_relaxed);
+  return guarantee - std::min(guarantee, cell.covered.load(std::memory_order_relaxed));
 }
 
 std::uint64_t Membership::limit(int device) const {
@@ -203,7 +312,7 @@ std::uint64_t Membership::limit(int device) const {
   return limit;
 }
 
-std::uint64_t Membership::available_below_limit(int device) const {
+std::uint64_t Membership::available_below_limit(int device, std::uint64_t tree_held) const {
   if (kind_ == GroupKind::kNone) {
     return UINT64_MAX;
   }
@@ -212,7 +321,19 @@ std::uint64_t Membership::available_below_limit(int device) const {
   }
   const shared::Device &shared_device = file_.header().device[device];
   const std::uint64_t limit = shared_device.limit.load().low;
-  return limit == kNoLimit ? UINT64_MAX : left(shared_device.total.load(), limit);
+  return limit == kNoLimit
+             ? UINT64_MAX
+             : left(shared_device.total.load(), limit) + uncovered(static_cast<std::uint32_t>(device), tree_held);
+}
+
+std::uint32_t Membership::members() const {
+  std::uint32_t count = 0;
+  for (std::uint32_t i = 0; is_here(0) && i < file_.slots(); ++i) {
+    if ((file_.slot(i).life.load(std::memory_order_relaxed) & 1) != 0) {
+      ++count;
+    }
+  }
+  return count;
 }
 
 bool Membership::has_limits() const {
@@ -224,12 +345,13 @@ std::uint64_t Membership::total(int device) const {
   return is_here(device) ? file_.header().device[device].total.load().low : 0;
 }
 
-std::uint64_t Membership::available(int device) const {
+std::uint64_t Membership::available(int device, std::uint64_t tree_held) const {
   if (!is_here(device)) {
     return 0;
   }
   const shared::Device &shared_device = file_.header().device[device];
-  return left(shared_device.total.load(), shared_device.limit.load().low);
+  const std::uint64_t below = left(shared_device.total.load(), shared_device.limit.load().low);
+  return below + std::min(uncovered(static_cast<std::uint32_t>(device), tree_held), UINT64_MAX - below);
 }
 
 std::vector<Holder> Membership::holders(int device, std::size_t most) const {
@@ -245,13 +367,17 @@ std::vector<Holder> Membership::holders(int device, std::size_t most) const {
       continue;
     }
     const LastOperation last = last_operation(file_, index, i, file_.header().device[index].total.load());
-    if (last.held > 0 && slot.life.load(std::memory_order_acquire) == life) {
+    const std::uint64_t held = held_of(slot.cells[index], last.claimed);
+    const std::uint64_t guarantee = slot.cells[index].guarantee.load(std::memory_order_relaxed);
+    if (held + guarantee > 0 && slot.life.load(std::memory_order_acquire) == life) {
       const std::size_t length = strnlen(slot.program, sizeof(slot.program));
-      holders.push_back({slot.pid.load(std::memory_order_relaxed), std::string(slot.program, length), last.held,
-                         slot.cells[index].used.load(std::memory_order_relaxed)});
+      holders.push_back({slot.pid.load(std::memory_order_relaxed), std::string(slot.program, length), held,
+                         slot.cells[index].used.load(std::memory_order_relaxed), guarantee});
     }
   }
-  std::sort(holders.begin(), holders.end(), [](const Holder &a, const Holder &b) { return a.reserved > b.reserved; });
+  std::sort(holders.begin(), holders.end(), [](const Holder &a, const Holder &b) {
+    return std::max(a.reserved, a.guarantee) > std::max(b.reserved, b.guarantee);
+  });
   holders.resize(std::min(holders.size(), most));
   return holders;
 }
@@ -265,9 +391,9 @@ void Membership::publish(int device, const Published &published) {
     // Not at each reservation: the driver may still refuse one.
     Guard guard(mutex_);
     Own &own = own_[device];
-    if (own.held > own.peak) {
+    if (const std::uint64_t held = own.held(); held > own.peak) {
       at(KillPoint::kPeak);
-      own.peak = own.held;
+      own.peak = held;
       cell.peak.store(own.peak, std::memory_order_relaxed);
     }
   }
@@ -282,7 +408,7 @@ void Membership::publish(int device, const Published &published) {
   }
   cell.published_unix_ns.store(unix_ns(), std::memory_order_relaxed);
   if (failed) {
-    cell.touched.store(shared::kTouched, std::memory_order_relaxed);
+    cell.touched.store(1, std::memory_order_relaxed);
   }
   at(KillPoint::kPublished);
 }
@@ -340,11 +466,11 @@ std::uint64_t Membership::surplus_of(int device, bool in_granules) const {
       continue;
     }
     const Cell &cell = slot.cells[index];
-    const std::uint64_t held = last_operation(file_, index, i, file_.header().device[index].total.load()).held;
+    const std::uint64_t held =
+        held_of(cell, last_operation(file_, index, i, file_.header().device[index].total.load()).claimed);
     std::uint64_t used = cell.used.load(std::memory_order_relaxed);
     if (in_granules) {
       const bool has_granules =
-          cell.touched.load(std::memory_order_relaxed) == shared::kTouched &&
           shared::PackedStitching::of(cell.stitching.load(std::memory_order_relaxed)).granules != 0;
       // The published use may be off by so much, and granules that are used in part stay.
       used = has_granules ? used + std::max(kLeastUnknown, held / kPartUnknown) : held;

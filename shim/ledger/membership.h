@@ -37,17 +37,32 @@ struct Holder {
   int pid = 0;
   std::string program;
   std::uint64_t reserved = 0;
-  std::uint64_t used = 0;  // as it published it last
+  std::uint64_t used = 0;       // as it published it last
+  std::uint64_t guarantee = 0;  // whatever it holds of it
+};
+
+// The slot that holds a guarantee for a tree, as long as its `life` stays the same.
+struct GuaranteeHolder {
+  std::uint64_t tree = 0;  // 0: none
+  std::uint32_t slot = 0;
+  std::uint64_t life = 0;
 };
 
 // Of one process on one device: more than any has, and so little that the sum over all members never wraps around.
 inline constexpr std::uint64_t kMostHeld = std::uint64_t{1} << 50;
 
+// A tree by its number, 0: none. A process may hold a guarantee for all processes of a tree.
+struct Trees {
+  std::uint64_t held_for = 0;           // this process holds the guarantee of that one
+  std::vector<std::uint64_t> within{};  // it is in these, the innermost first
+};
+
 class Membership {
  public:
   // nullptr: `problem` says why, and the remedy. Waits at most 100 ms.
   static std::unique_ptr<Membership> join(const std::string &state_folder, GroupKind kind, const std::string &name,
-                                          const ProcessIdentity &process, std::string &problem);
+                                          const ProcessIdentity &process, std::string &problem,
+                                          const Trees &trees = {});
 
   GroupKind kind() const { return kind_; }
   const std::string &name() const { return name_; }
@@ -59,19 +74,38 @@ class Membership {
   void state_limit(int device, std::uint64_t bytes);
   void show_limit(int device, std::uint64_t bytes);
 
-  // Atomically adds to the total, if it stays within the limit. With `look`, a refusal comes only after memory of
-  // dead members was reclaimed: some system calls for each member, at most 50 ms.
-  [[nodiscard]] ReserveOutcome reserve(int device, std::uint64_t bytes, bool look);
+  // The number of the tree that this group is; 0: it is none.
+  std::uint64_t tree_number() const { return tree_; }
+  // The tree whose guarantee covers what this process holds; 0: it has its own, or none.
+  std::uint64_t covering_tree() const { return holder_.tree; }
+
+  // Atomically adds to the total what no guarantee covers, if it stays within the limit. With `look`, a refusal comes
+  // only after memory of dead members was reclaimed: some system calls for each member, at most 50 ms. `tree_held`: what
+  // the covering tree held before. `before`, if given, gets the total before.
+  [[nodiscard]] ReserveOutcome reserve(int device, std::uint64_t bytes, bool look, std::uint64_t tree_held = 0,
+                                       std::uint64_t *before = nullptr);
   void release(int device, std::uint64_t bytes);
   // Charges bytes that are already in use, whatever the limit says.
-  void charge(int device, std::uint64_t bytes);
+  void charge(int device, std::uint64_t bytes, std::uint64_t tree_held = 0, std::uint64_t *before = nullptr);
+
+  // Sets what this process, or the tree for which it joined, always obtains. Refused, with nothing changed: the limit
+  // does not leave so much. `look` as for reserve().
+  [[nodiscard]] ReserveOutcome guarantee(int device, std::uint64_t bytes, bool look);
+  // What this process holds without a guarantee.
+  std::uint64_t beyond_guarantee(int device) const;
+  // What is guaranteed to this process, or to its tree, now.
+  std::uint64_t guaranteed(int device) const;
 
   // Of a file that was cut short: the last one that was seen.
   std::uint64_t limit(int device) const;
   std::uint64_t total(int device) const;
   // What the limit leaves; UINT64_MAX: there is no limit. 0 where the ledger is not usable.
-  std::uint64_t available_below_limit(int device) const;
-  std::uint64_t available(int device) const;
+  // In both with what is left of a guarantee; `tree_held` as for reserve().
+  std::uint64_t available_below_limit(int device, std::uint64_t tree_held = 0) const;
+  std::uint64_t available(int device, std::uint64_t tree_held = 0) const;
+
+  // Processes in the group, this one among them; the dead as long as nobody has looked for them.
+  std::uint32_t members() const;
 
   // Whether a member stated a limit for the group on any device.
   bool has_limits() const;
@@ -108,9 +142,21 @@ class Membership {
   std::string trouble();
 
  private:
-  Membership(GroupFile file, std::uint32_t slot, GroupKind kind, std::string name, LifeProbe probe);
+  Membership(GroupFile file, std::uint32_t slot, GroupKind kind, std::string name, LifeProbe probe,
+             const GuaranteeHolder &holder);
   std::uint64_t surplus_of(int device, bool in_granules) const;
-  bool change(std::uint32_t device, std::uint64_t add, std::uint64_t subtract, bool limited);
+  struct Own;
+  struct Change {
+    std::uint64_t add = 0, subtract = 0;  // what the process holds
+    bool limited = false;
+    std::uint64_t tree_held = 0;  // before
+  };
+  bool change(std::uint32_t device, const Change &change, std::uint64_t *before = nullptr);
+  bool change_claim(std::uint32_t device, std::uint64_t claimed, bool limited, std::uint64_t *before) REQUIRES(mutex_);
+  bool try_again(int device, const Change &asked, std::uint64_t *before);
+  void show(std::uint32_t device) REQUIRES(mutex_);
+  std::uint64_t of_holder(std::uint32_t device) const;
+  std::uint64_t uncovered(std::uint32_t device, std::uint64_t tree_held) const;
   bool is_here(int device) const;
   bool is_lost() const {
     const std::uint64_t now = ticks();
@@ -121,9 +167,14 @@ class Membership {
 
   struct Own {  // of one device: the state from which the next operation starts
     std::uint64_t operation = 0;
-    std::uint64_t held = 0;
+    std::uint64_t claimed = 0;
+    std::uint64_t guarantee = 0;  // of the claim
+    std::uint64_t covered = 0;    // held without a claim of its own: of the guarantee, this process's or its tree's
     std::uint64_t peak = 0;
     bool touched = false;
+
+    std::uint64_t beyond() const { return claimed - guarantee; }
+    std::uint64_t held() const { return beyond() + covered; }
   };
 
   const GroupFile file_;
@@ -131,6 +182,8 @@ class Membership {
   const GroupKind kind_;
   const std::string name_;
   const LifeProbe probe_;
+  const GuaranteeHolder holder_;
+  const std::uint64_t tree_;
   const std::uint64_t address_space_;
   // Serialises the operations of one slot. Held for some exchanges, never across a system call.
   mutable RankedMutex mutex_{Rank::kMembership};
@@ -143,6 +196,9 @@ class Membership {
   std::atomic<bool> removed_{false};                   // its last name was taken from it
   std::atomic<bool> trouble_said_{false};
 };
+
+// The number of a tree by its name; 0: of no tree.
+std::uint64_t tree_number(GroupKind kind, const std::string &name);
 
 // The file name of a group, and the group of a file name. False: not a group's file name.
 std::string file_name(GroupKind kind, const std::string &name);

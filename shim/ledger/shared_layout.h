@@ -1,4 +1,4 @@
-// Layout of a group's file: a header page, then one slot for each process in the group.
+// Layout of a group's file: a header of two pages, then one slot for each process in the group.
 // Layer: ledger. Threads, and processes: any of them may die between any two stores.
 // A slot's owner, which holds the lock on the slot's life byte, writes all of its slot. Any process writes `life`,
 // `Cell::applied` and the header, by exchange only. The exchange of a process that was stopped after its load fails: it
@@ -17,7 +17,7 @@ namespace ration::ledger::shared {
 inline constexpr std::uint64_t kMagic = 0x5245474c4e544152;  // "RATNLGER"
 // Grows with every change of this file that an older reader or member would mistake. Readers accept only their own
 // version.
-inline constexpr std::uint32_t kLayoutVersion = 1;
+inline constexpr std::uint32_t kLayoutVersion = 2;
 
 inline constexpr std::uint32_t kSlots = 4096;
 inline constexpr std::uint32_t kDevices = 60;  // of one group: 8 GPUs of 7 MIG slices each, and some spare
@@ -28,11 +28,14 @@ static_assert(Word::is_always_lock_free && sizeof(Word) == 8);
 // One device of the group, under its UUID.
 struct Device {
   WideWord uuid;   // zero: unused; set once
-  WideWord total;  // low: bytes that all members reserved; high: `Tag` of the operation that made it so
-  WideWord limit;  // low: the smallest that a living member states, kNoLimit for none; high: a count of its changes
+  WideWord total;  // low: bytes that all members claim; high: `Tag` of the operation that made it so
+  WideWord limit;  // low: `ordered`, else the smallest that a living member states, kNoLimit for none; high: a count of
+                   // its changes
   // CLOCK_MONOTONIC, when a dead member's memory was last reclaimed here; 0: never.
   std::atomic<std::uint64_t> last_reap_ns;
-  Word wanted;  // `Wanted` of the last request that a member could not have; 0: there was none, or an older build's
+  Word wanted;   // `Wanted` of the last request that a member could not have; 0: there was none
+  Word ordered;  // 1 + the limit that was set for the group while it runs; 0: none
+  Word unused[3];
 };
 
 // A member's wish for memory that others hold and do not use, in one word.
@@ -92,11 +95,12 @@ struct PackedStitching {
   }
 };
 
-// What one process holds on one device of the group.
+// What one process claims of one device of the group: its guarantee, used or not, and what it holds beyond what a
+// guarantee covers.
 struct Cell {
-  // What the owner holds after an even and after an odd operation. The next operation's value is written before the
+  // What the owner claims after an even and after an odd operation. The next operation's value is written before the
   // total changes.
-  Word held[2];
+  Word claimed[2];
   Word applied;  // the last operation that is known to be in the total; only grows
   Word stated;   // 1 + the limit that the owner states for the group; 0: none
 
@@ -107,13 +111,18 @@ struct Cell {
   Word allocations;
   Word failures[kFailureReasons.size()];
   Word published_unix_ns;
-  // 0: the owner never reserved, nor was refused. kTouched: it did, and `stitching` is its own. Any other value is of a
-  // build of this version that does not know `stitching`: it neither reads nor clears what an earlier owner left there.
-  Word touched;
-  Word stitching;  // PackedStitching; in a fresh file, and for an owner without granules, 0
-};
+  Word touched;    // 1: the owner reserved, or was refused
+  Word stitching;  // PackedStitching; for an owner without granules, 0
 
-inline constexpr std::uint64_t kTouched = 2;
+  // Of the claim. What the owner holds is what it claims, less its guarantee, and what a guarantee covers.
+  Word guarantee;  // the owner's, or that of the tree for which it holds one
+  Word covered;    // what the owner holds of its own guarantee or of its tree's
+  // 1 + what was set for the process while it runs; 0: nothing. Anybody who may write the file writes them.
+  Word ordered_limit;
+  Word ordered_guarantee;
+  Word waiting;  // bytes that the owner waits for; 0: it does not wait
+  Word unused[3];
+};
 
 struct Slot {
   Word life;  // generation << 1 | owned
@@ -122,8 +131,12 @@ struct Slot {
   Word pid_namespace;
   std::atomic<std::int32_t> pid;
   std::atomic<std::uint32_t> uid;
-  char program[472];  // ends with a zero
+  Word tree;    // for whose processes the owner holds a guarantee; 0: for itself
+  Word ticket;  // its place in the queue of those that wait to start; 0: it does not
+  Word orders;  // changes with each order for the owner, on any device
+  char program[448];  // ends with a zero
   Cell cells[kDevices];
+  Word unused[32];
 };
 
 struct Header {
@@ -137,16 +150,18 @@ struct Header {
   char name[72];                           // of the group
   std::atomic<std::uint32_t> ready_slots;  // slots that the file has space for
   std::atomic<std::uint32_t> bell;         // a futex: changes with every wish, on any device
-  std::uint64_t unused[18];
+  Word tickets;                            // that were given out
+  std::uint64_t unused[17];
   Device device[kDevices];
+  std::uint64_t unused_at_end[272];
 };
 
-static_assert(sizeof(Device) == 64 && alignof(Device) == 16);
+static_assert(sizeof(Device) == 96 && alignof(Device) == 16);
 static_assert(offsetof(Device, total) == 16 && offsetof(Device, limit) == 32);
-static_assert(sizeof(Cell) == 128 && offsetof(Cell, applied) == 16 && offsetof(Cell, limit) == 32);
-static_assert(offsetof(Slot, program) == 40 && offsetof(Slot, cells) == 512 && sizeof(Slot) == 8192);
+static_assert(sizeof(Cell) == 192 && offsetof(Cell, applied) == 16 && offsetof(Cell, limit) == 32);
+static_assert(offsetof(Slot, program) == 64 && offsetof(Slot, cells) == 512 && sizeof(Slot) == 12288);
 static_assert(offsetof(Header, name) == 32 && offsetof(Header, ready_slots) == 104);
-static_assert(offsetof(Header, device) == 256 && sizeof(Header) == 4096);
+static_assert(offsetof(Header, device) == 256 && sizeof(Header) == 8192);
 
 inline constexpr std::size_t kFileBytes = sizeof(Header) + std::size_t{kSlots} * sizeof(Slot);
 

@@ -22,11 +22,14 @@ std::uint64_t next_operation(std::uint64_t operation) {
   return ((operation >> 1) + 1) << 1;
 }
 
-std::uint64_t held_after(const Cell &cell, std::uint64_t operation) {
-  return (operation & kReapMark) != 0 ? 0 : cell.held[operation >> 1 & 1].load(std::memory_order_acquire);
+std::uint64_t claimed_after(const Cell &cell, std::uint64_t operation) {
+  return (operation & kReapMark) != 0 ? 0 : cell.claimed[operation >> 1 & 1].load(std::memory_order_acquire);
 }
 
-std::uint64_t smallest_stated(const GroupFile &file, std::uint32_t device) {
+std::uint64_t limit_of(const GroupFile &file, std::uint32_t device) {
+  if (const std::uint64_t ordered = file.header().device[device].ordered.load(std::memory_order_acquire); ordered != 0) {
+    return ordered - 1;
+  }
   std::uint64_t smallest = kNoLimit;
   for (std::uint32_t i = 0; i < file.slots(); ++i) {
     const Slot &slot = file.slot(i);
@@ -49,8 +52,13 @@ LastOperation last_operation(const GroupFile &file, std::uint32_t device, std::u
   if (tag.slot == slot) {
     last.operation = std::max(last.operation, tag.operation);
   }
-  last.held = held_after(cell, last.operation);
+  last.claimed = claimed_after(cell, last.operation);
   return last;
+}
+
+std::uint64_t held_of(const Cell &cell, std::uint64_t claimed) {
+  const std::uint64_t guarantee = cell.guarantee.load(std::memory_order_relaxed);
+  return claimed - std::min(claimed, guarantee) + cell.covered.load(std::memory_order_relaxed);
 }
 
 void note_applied(const GroupFile &file, std::uint32_t device, Tag tag) {
@@ -79,7 +87,7 @@ DeviceSet reclaim_dead_owner(const GroupFile &file, std::uint32_t slot, std::uin
         return stated;
       }
       const LastOperation last = last_operation(file, device, slot, total);
-      if (last.held == 0) {
+      if (last.claimed == 0) {
         break;
       }
       if (Tag::of(total.high).slot != slot) {
@@ -89,7 +97,7 @@ DeviceSet reclaim_dead_owner(const GroupFile &file, std::uint32_t slot, std::uin
       at(KillPoint::kReapTime);
       file.header().device[device].last_reap_ns.store(now_ns(), std::memory_order_relaxed);
       at(KillPoint::kReapTotal);
-      if (word.exchange(total, {total.low - std::min(total.low, last.held), tag.packed()})) {
+      if (word.exchange(total, {total.low - std::min(total.low, last.claimed), tag.packed()})) {
         break;
       }
     }
@@ -108,11 +116,11 @@ void recompute_limit(const GroupFile &file, std::uint32_t device) {
   WideWord &word = file.header().device[device].limit;
   for (;;) {
     const WideValue before = word.load();
-    const std::uint64_t smallest = smallest_stated(file, device);
+    const std::uint64_t now = limit_of(file, device);
     // Exchanged even where the limit stays the same: the new count makes the exchange of every earlier reader fail.
-    // Otherwise such a reader could set a limit that misses what this process has just stated.
+    // Otherwise such a reader could set a limit that misses what this process has just stated or ordered.
     at(KillPoint::kLimit);
-    if (word.exchange(before, {smallest, before.high + 1})) {
+    if (word.exchange(before, {now, before.high + 1})) {
       return;
     }
   }
@@ -127,7 +135,7 @@ void recompute_limits(const GroupFile &file, DeviceSet devices) {
 void check_limit(const GroupFile &file, std::uint32_t device) {
   // A correct limit is left alone: otherwise all refused processes would make each other retry.
   const std::uint64_t limit = file.header().device[device].limit.load().low;
-  if (limit != kNoLimit && limit != smallest_stated(file, device)) {
+  if (limit != kNoLimit && limit != limit_of(file, device)) {
     recompute_limit(file, device);
   }
 }

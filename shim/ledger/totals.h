@@ -7,20 +7,23 @@
 
 namespace ration::ledger {
 
-// An operation of a slot has the number after its last one. Its owner first writes what it will hold afterwards
-// (`held`, at the index of the number's parity). Then it exchanges {total, tag} for {total + change, own tag}: this
+// An operation of a slot has the number after its last one. Its owner first writes what it will claim afterwards
+// (`claimed`, at the index of the number's parity). Then it exchanges {total, tag} for {total + change, own tag}: this
 // step makes the operation happen. Before a tag is replaced, its operation is noted in its slot (`applied`).
 // Hence the last operation that happened is the larger of the tag's number (if the tag is the slot's) and `applied`.
-// `held` at its parity is what the slot holds, whether its owner lives or died on the way. Reclaiming from a dead owner
+// `claimed` at its parity is what the slot claims, whether its owner lives or died on the way. Reclaiming from a dead owner
 // is an operation of the same slot, with a mark. Any process may do it and exactly one succeeds: all other exchanges
 // fail.
 
 // The last operation of `slot` on `device` that is in the total.
 struct LastOperation {
   std::uint64_t operation = 0;
-  std::uint64_t held = 0;
+  std::uint64_t claimed = 0;
 };
 LastOperation last_operation(const GroupFile &file, std::uint32_t device, std::uint32_t slot, WideValue total);
+
+// What the slot's owner holds of what it claims. For display: the parts change one after the other.
+std::uint64_t held_of(const shared::Cell &cell, std::uint64_t claimed);
 
 // Notes in its slot that the operation of `tag` happened. Any process; a late call is harmless.
 void note_applied(const GroupFile &file, std::uint32_t device, shared::Tag tag);
@@ -29,13 +32,13 @@ void note_applied(const GroupFile &file, std::uint32_t device, shared::Tag tag);
 using DeviceSet = std::uint64_t;
 static_assert(shared::kDevices <= 64);
 
-// Removes everything that the dead owner of `slot` held from every total and frees the slot. `life` is the value with
+// Removes everything that the dead owner of `slot` claimed from every total and frees the slot. `life` is the value with
 // which the owner was found dead. Any number of processes may run it at once; the last step of the last one frees the
 // slot. Returns the devices for which the owner stated a limit: the caller recomputes those limits.
 [[nodiscard]] DeviceSet reclaim_dead_owner(const GroupFile &file, std::uint32_t slot, std::uint64_t life);
 
-// Sets the limit of `device` to the smallest that an owned slot states. Any process. Call it after stating a limit and
-// after freeing slots.
+// Sets the limit of `device` to what was ordered for it, else to the smallest that an owned slot states. Any process.
+// Call it after stating or ordering a limit and after freeing slots.
 void recompute_limit(const GroupFile &file, std::uint32_t device);
 void recompute_limits(const GroupFile &file, DeviceSet devices);
 // Recomputes a limit only if it is wrong, in case a process died before it did so.

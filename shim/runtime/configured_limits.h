@@ -25,6 +25,7 @@ class ConfiguredLimits : public policy::LimitSource {
   bool asked_for() const override { return settings_.limit_asked(); }
   std::string state_folder() const override { return settings_.state_folder(); }
   std::vector<policy::GroupAsked> groups() const override;
+  std::uint64_t guarantee_on(const events::DeviceFacts &device) const override;
   std::optional<std::uint64_t> group_limit_on(std::size_t group, const events::DeviceFacts &device) const override;
 
  private:

@@ -73,7 +73,7 @@ void check_mounted(Child child) {
 TEST_CASE("on a full file system one line says so, no process is killed, and members go on") {
   const Folder folder;
   check_mounted(Child([&] {
-    if (!mounted(folder.path(), "size=64k,mode=700")) {
+    if (!mounted(folder.path(), "size=92k,mode=700")) {
       _exit(kSkipped);
     }
     std::vector<std::unique_ptr<Membership>> members;
@@ -82,7 +82,7 @@ TEST_CASE("on a full file system one line says so, no process is killed, and mem
       expect(member->device(kDevice0, 0) == 0, "the device is missing");
       members.push_back(std::move(member));
     }
-    expect(members.size() == 7, "64 KiB hold a header and seven slots");
+    expect(members.size() == 7, "92 KiB hold a header and seven slots");
     expect(contains(problem, "no space for another process: No space left on device"), problem.c_str());
     members[0]->state_limit(0, 7 * kMiB);
     for (const std::unique_ptr<Membership> &member : members) {

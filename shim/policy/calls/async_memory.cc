@@ -387,7 +387,7 @@ void AsyncMemory::preallocate(const Request &request, const Contexts::Current &w
   ledger::Transit transit(account.transits());
   transit.hold();
   const Preallocation plan = devices_.async_preallocation_on(where.device);
-  std::uint64_t bytes = plan.bytes;
+  std::uint64_t bytes = plan.fair ? std::min(plan.bytes, account.fair_part(true)) : plan.bytes;
   if (!plan.exact) {
     const std::uint64_t free_now = really_free().value_or(UINT64_MAX);
     bytes = std::min({bytes, account.available(), free_now - std::min(free_now, plan.headroom)});

@@ -91,13 +91,14 @@ bool Devices::discover() {
     facts.push_back(facts_of(device));
   }
   std::vector<std::string> lines;
+  std::vector<Owed> owed;
   {
     Guard guard(mutex_);
     if (devices_.load(std::memory_order_relaxed) == nullptr) {
       lines = limits_.resolve_devices(facts);
       for (std::size_t i = 0; i < facts.size(); ++i) {
         lines.push_back(resolve_limit((*found)[i], facts[i]));
-        enter_groups(facts[i], lines);
+        enter_groups(facts[i], lines, owed);
       }
       devices_.store(found.release(), std::memory_order_release);  // pairs with the acquire in all()
     }
@@ -107,6 +108,7 @@ bool Devices::discover() {
       events::say(line);
     }
   }
+  claim(owed);
   return true;
 }
 
@@ -171,14 +173,18 @@ void Devices::learn_total(int ordinal) {
   if (real.cuMemGetInfo_v2(&free_bytes, &total) != CUDA_SUCCESS || total == 0) {
     return;
   }
-  Guard guard(mutex_);
-  Device &device = (*devices_.load(std::memory_order_relaxed))[static_cast<std::size_t>(ordinal)];
-  if (device.total.load(std::memory_order_relaxed) == 0) {
-    device.total.store(total, std::memory_order_relaxed);
-    resolve_limit(device, facts_of(device));  // no line for the user: the total is known
-    std::vector<std::string> nothing;
-    enter_groups(facts_of(device), nothing);
+  std::vector<Owed> owed;
+  {
+    Guard guard(mutex_);
+    Device &device = (*devices_.load(std::memory_order_relaxed))[static_cast<std::size_t>(ordinal)];
+    if (device.total.load(std::memory_order_relaxed) == 0) {
+      device.total.store(total, std::memory_order_relaxed);
+      resolve_limit(device, facts_of(device));  // no line for the user: the total is known
+      std::vector<std::string> nothing;
+      enter_groups(facts_of(device), nothing, owed);
+    }
   }
+  claim(owed);
 }
 
 Preallocation Devices::preallocation_on(int ordinal) {

@@ -26,6 +26,7 @@ struct Preallocation {
   std::uint64_t after = 0;                       // as soon as that many are live there
   std::uint64_t headroom = 0;                    // of the really free memory that it leaves alone
   bool exact = false;                            // all of it or nothing
+  bool fair = false;                             // in a group: no more than its part of that
   std::uint64_t granule_bytes = 0;               // of each granule; 0: by its size
   std::uint64_t release_threshold = UINT64_MAX;  // of free memory that the pools of the device keep
 };
@@ -52,6 +53,8 @@ class LimitSource {
   virtual std::string state_folder() const { return {}; }
   // The narrowest first.
   virtual std::vector<GroupAsked> groups() const { return {}; }
+  // What this process asks to always obtain in its named group; 0: nothing.
+  virtual std::uint64_t guarantee_on(const events::DeviceFacts &) const { return 0; }
   // What these settings let the group take on a device.
   virtual std::optional<std::uint64_t> group_limit_on(std::size_t, const events::DeviceFacts &) const {
     return std::nullopt;
@@ -109,8 +112,18 @@ class Devices {
   bool discover();
   // Answers a line for the user where the limit cannot be enforced.
   std::string resolve_limit(Device &device, const events::DeviceFacts &facts) const;
+  // A guarantee that was not obtained at once.
+  struct Owed {
+    int ordinal;
+    ledger::Membership *group;
+    int place;  // the device's, in the group
+    std::uint64_t bytes;
+    bool refuses_for_ever = false;  // the account, for another reason
+  };
+  // Waits briefly for what others hold and do not use; says who holds it where that is in vain.
+  void claim(const std::vector<Owed> &owed);
   // The same for the groups' limits.
-  void enter_groups(const events::DeviceFacts &facts, std::vector<std::string> &lines);
+  void enter_groups(const events::DeviceFacts &facts, std::vector<std::string> &lines, std::vector<Owed> &owed);
   std::optional<std::uint64_t> group_limit(std::size_t group, const events::DeviceFacts &facts,
                                            bool &enforceable) const;
 

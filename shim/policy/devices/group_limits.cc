@@ -2,6 +2,8 @@
 // Layer: policy/devices. Threads: under the lock no file is touched, only memory that is mapped already.
 #include <algorithm>
 
+#include "base/clock.h"
+#include "base/wait.h"
 #include "events/diagnostics.h"
 #include "policy/devices/devices.h"
 
@@ -13,8 +15,16 @@ void Devices::join_groups() {
     return;
   }
   std::string problem;
+  ledger::Trees trees;
   for (const GroupAsked &asked : limits_.groups()) {
-    ledger::Membership *membership = ledger_.join(folder, asked.kind, asked.name, problem);
+    if (const std::uint64_t tree = ledger::tree_number(asked.kind, asked.name); tree != 0) {
+      trees.within.push_back(tree);
+    }
+  }
+  for (const GroupAsked &asked : limits_.groups()) {
+    const bool may_guarantee = asked.kind == ledger::GroupKind::kNamed;
+    ledger::Membership *membership =
+        ledger_.join(folder, asked.kind, asked.name, problem, may_guarantee ? trees : ledger::Trees{});
     if (membership == nullptr) {
       group_missing_ = true;
       events::say(ledger::group_label(asked.kind, asked.name) +
@@ -23,7 +33,7 @@ void Devices::join_groups() {
     groups_.push_back(membership);
   }
   for (ledger::Membership *membership : groups_) {
-    if (membership != nullptr && membership->has_limits()) {
+    if (membership != nullptr) {
       membership->reclaim_from_dead(0);  // so that no dead member's limit counts, on any device
     }
   }
@@ -51,7 +61,8 @@ std::optional<std::uint64_t> Devices::group_limit(std::size_t group, const event
   return enforceable ? limit : std::nullopt;
 }
 
-void Devices::enter_groups(const events::DeviceFacts &facts, std::vector<std::string> &lines) {
+void Devices::enter_groups(const events::DeviceFacts &facts, std::vector<std::string> &lines,
+                           std::vector<Owed> &owed) {
   ledger::Account &account = ledger_.account(facts.ordinal);
   bool all_enforceable = !group_missing_;
   for (std::size_t i = 0; i < groups_.size(); ++i) {
@@ -87,8 +98,59 @@ void Devices::enter_groups(const events::DeviceFacts &facts, std::vector<std::st
                         ", and the smallest limit applies");
       }
     }
+    const std::uint64_t bytes = group->kind() == ledger::GroupKind::kNamed ? limits_.guarantee_on(facts) : 0;
+    if (bytes != 0 && enforceable && group->covering_tree() == 0 &&
+        group->guarantee(place, bytes, false) != ledger::ReserveOutcome::granted) {
+      owed.push_back({facts.ordinal, group, place, bytes});
+    }
   }
-  account.close(!all_enforceable);
+  const bool owes = !owed.empty() && owed.back().ordinal == facts.ordinal;
+  if (owes) {
+    owed.back().refuses_for_ever = !all_enforceable;
+  }
+  account.close(!all_enforceable || owes);
+}
+
+namespace {
+
+std::string holders_of(const ledger::Membership &group, int place) {
+  constexpr std::size_t kMostHolders = 8;
+  std::string text;
+  for (const ledger::Holder &holder : group.holders(place, kMostHolders)) {
+    text += (text.empty() ? "" : ", ") + holder.program + " (pid " + std::to_string(holder.pid) + ") holds " +
+            std::to_string(holder.reserved);
+    if (holder.guarantee != 0) {
+      text += " and is guaranteed " + std::to_string(holder.guarantee);
+    }
+  }
+  return text.empty() ? "nobody holds any" : text;
+}
+
+}  // namespace
+
+void Devices::claim(const std::vector<Owed> &owed) {
+  constexpr std::uint64_t kAskNs = 200'000'000;
+  for (const Owed &each : owed) {
+    const std::uint64_t begun = now_ns();
+    bool granted = false;
+    for (Waiter waiter;;) {
+      granted = each.group->guarantee(each.place, each.bytes, true) == ledger::ReserveOutcome::granted;
+      if (granted || now_ns() - begun > kAskNs || each.group->surplus(each.place) == 0) {
+        break;
+      }
+      each.group->want(each.place, each.bytes);
+      waiter.pause();
+    }
+    if (granted) {
+      ledger_.account(each.ordinal).close(each.refuses_for_ever);
+      continue;
+    }
+    events::say(ledger::group_label(each.group->kind(), each.group->name()) + " cannot guarantee " +
+                std::to_string(each.bytes) + " bytes of device " + std::to_string(each.ordinal) + ", so every " +
+                "allocation there is refused: its limit is " + std::to_string(each.group->limit(each.place)) +
+                " bytes, of which " + std::to_string(each.group->available(each.place)) + " are left; " +
+                holders_of(*each.group, each.place));
+  }
 }
 
 }  // namespace ration::policy

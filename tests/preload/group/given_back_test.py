@@ -8,7 +8,7 @@ from harness import GIB, main, of_type, read_log
 
 LIMIT = GIB
 GREEDY = {"RATION_MODE": "pool", "RATION_BACKING": "vmm", "RATION_HEADROOM": "0", "RATION_PREALLOCATE_AFTER": "0"}
-GROUP = GREEDY | {"RATION_GROUP": "g", "RATION_GROUP_LIMIT": str(LIMIT)}
+GROUP = GREEDY | {"RATION_GROUP": "g", "RATION_GROUP_LIMIT": str(LIMIT), "RATION_PREALLOCATE": str(LIMIT)}
 
 
 def sleeping_member(folder):

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Mode pool under a group's limit: preallocation shrinks to what is left, and a member returns its own free slabs first."""
+"""Mode pool under a group's limit: a member preallocates what is guaranteed to it, or a part that leaves room; a size that
+was asked for shrinks to what is left; and a member returns its own free slabs first."""
 import pathlib
 
 from members import MIB, REFUSED, Machine, ended_clean, expect, expect_that
@@ -8,6 +9,7 @@ from harness import GIB, main, of_type, read_log
 LIMIT = GIB
 SHARED = {"RATION_BACKING": "slab", "RATION_GROUP": "g", "RATION_GROUP_LIMIT": str(LIMIT), "RATION_MODE": "pool", "RATION_HEADROOM": "0"}
 AT_ONCE = {"RATION_PREALLOCATE_AFTER": "0"}
+ALL = AT_ONCE | {"RATION_PREALLOCATE": str(LIMIT)}
 
 
 def slabs(log):
@@ -16,7 +18,7 @@ def slabs(log):
 
 def takes_the_rest(folder, backing):
     """The second of two members gets what the first leaves of the group's limit, and of a slab with a block in it no more."""
-    with Machine(folder, **SHARED | {"RATION_BACKING": backing}, **AT_ONCE) as machine:
+    with Machine(folder, **SHARED | {"RATION_BACKING": backing}, **ALL) as machine:
         first, second = (machine.member(RATION_LOG=machine.folder / name, RATION_LIMIT="700MiB") for name in "ab")
         first.do("alloc=1m")
         second.do("alloc=1m alloc=300m")
@@ -35,8 +37,8 @@ def shrinks(folder):
 
 
 def without_process_limit(folder):
-    """Three quarters of the device exceed the group's limit."""
-    with Machine(folder, **SHARED, **AT_ONCE) as machine:
+    """A size beyond the group's limit becomes that limit."""
+    with Machine(folder, **SHARED, **AT_ONCE, RATION_PREALLOCATE="2GiB") as machine:
         member = machine.member(RATION_LOG=machine.folder / "a")
         member.do("alloc=1m alloc=900m")
         ended_clean(machine)
@@ -45,7 +47,7 @@ def without_process_limit(folder):
 
 def four_parts(folder):
     """Four members preallocate 300 MiB at the same time: one gets what is left, and each gets a block."""
-    with Machine(folder, **SHARED, **AT_ONCE, RATION_LIMIT="300MiB") as machine:
+    with Machine(folder, **SHARED, **ALL, RATION_LIMIT="300MiB") as machine:
         members = [machine.member() for _ in range(4)]
         expect("codes", at_once(members), [0] * 4)
         expect("reserved", sorted(machine.reserved().values()), [124 * MIB] + [300 * MIB] * 3)
@@ -54,7 +56,7 @@ def four_parts(folder):
 
 def four_wholes(folder):
     """Four members preallocate the whole limit at the same time: one gets all of it."""
-    with Machine(folder, **SHARED, **AT_ONCE) as machine:
+    with Machine(folder, **SHARED, **ALL) as machine:
         members = [machine.member() for _ in range(4)]
         expect("codes", sorted(at_once(members)), [0, REFUSED, REFUSED, REFUSED])
         expect("reserved", sorted(machine.reserved().values()), [0, 0, 0, LIMIT])
@@ -97,7 +99,40 @@ def granules(folder):
     expect_that(f"trim {trim}", trim["slabs"] == 0 and 476 * MIB <= trim["bytes"] <= 504 * MIB)
 
 
-main({"granules": granules, "the preallocated slab is what the group has left": shrinks,
+def in_parts(backing):
+    """Alone a member may use all of the limit, and preallocates at most half of it. Others are served whatever it does."""
+    def case(folder):
+        with Machine(folder, **SHARED | {"RATION_BACKING": backing}, **AT_ONCE) as machine:
+            first = machine.member(RATION_LOG=machine.folder / "a")
+            first.do("alloc=1m")
+            taken = machine.reserved()[first.pid]
+            expect_that(f"{taken} bytes at once", taken <= LIMIT // 2 and (taken > 64 * MIB) == (backing == "vmm"))
+            first.do("alloc=900m free=1 context=0")
+            second = machine.member()
+            second.do("alloc=500m")
+            expect_that("the limit", sum(machine.reserved().values()) <= LIMIT)
+            ended_clean(machine)
+    return case
+
+
+def what_is_guaranteed(backing):
+    """A member preallocates its guarantee, however many there are."""
+    def case(folder):
+        with Machine(folder, **SHARED | {"RATION_BACKING": backing}, **AT_ONCE, RATION_GUARANTEE="256MiB") as machine:
+            members = [machine.member() for _ in range(4)]
+            for member in members:
+                member.do("alloc=1m")
+            expect("reserved", machine.reserved(), {member.pid: 256 * MIB for member in members})
+            for member in members:
+                member.do("alloc=250m")
+            expect("beyond it", [member("alloc=8m") for member in members], [REFUSED] * 4)
+            ended_clean(machine)
+    return case
+
+
+main({f"{backing}: a part": in_parts(backing) for backing in ("vmm", "slab")} |
+     {f"{backing}: what is guaranteed": what_is_guaranteed(backing) for backing in ("vmm", "slab")} |
+     {"granules": granules, "the preallocated slab is what the group has left": shrinks,
       "without a process limit the slab is the group limit": without_process_limit,
       "four preallocate at once": four_parts, "four preallocate the whole limit at once": four_wholes,
       "own free slabs are released before a refusal": releases_own_slabs})

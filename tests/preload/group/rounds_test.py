@@ -35,6 +35,7 @@ def preallocations(folder):
     """Four processes preallocate 300 MiB of 1 GiB in new contexts: the fourth gets exactly what the others leave."""
     limit = 1024 * MIB
     with Machine(folder, RATION_MODE="pool", RATION_PREALLOCATE_AFTER="0", RATION_HEADROOM="0", RATION_LIMIT="300MiB",
+                 RATION_PREALLOCATE="300MiB",
                  RATION_GROUP="g", RATION_GROUP_LIMIT=str(limit)) as machine:
         member = machine.start("rounds", "4", MANY, "1024", "4", str(limit), "fresh")
         said = member.process.stdout.read()

@@ -81,7 +81,7 @@ def values(key):
         for value in taken:
             code, document, said = reported(option["variable"], value)
             problems = [problem for problem in document["problems"] if "no effect" not in problem["line"]]
-            expect(f"{key}={value}: {said}", (code, problems if key != "group_limit" else []), (0, []))
+            expect(f"{key}={value}: {said}", (code, problems if key not in ("group_limit", "guarantee") else []), (0, []))
             row = [row for row in document["settings"] if row["key"] == key]
             expect(f"{key}={value}", [(one["value"], one["source"], one["variable"]) for one in row] if key != "disable" or value == "0" else [],
                    [(value, "environment", option["variable"])] if key != "disable" or value == "0" else [])

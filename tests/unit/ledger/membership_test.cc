@@ -184,20 +184,3 @@ TEST_CASE("a slot's next owner has none of the stitched blocks of the last one")
   CHECK(stitching_seen(folder).total == 0);
 }
 
-// What a build leaves that knows nothing of them: the word of the slot's last owner, and its own mark of use.
-TEST_CASE("a member of an older build has no stitched blocks, whatever its slot held before") {
-  const GroupFolder folder;
-  const auto member = folder.join();
-  REQUIRE(member->device(kUuid, 0) == 0);
-  member->charge(0, 10);
-  member->publish(0, {10, 1, {}, {512, 2, 40}});
-  CHECK(stitching_seen(folder).total == 40);
-  std::string problem;
-  const Descriptor state = open_state_folder(folder.path(), false, problem);
-  const GroupFile file =
-      GroupFile::map(open_group_file(state.number(), file_name(GroupKind::kNamed, "g"), problem).number(), problem);
-  REQUIRE(file);
-  file.slot(0).cells[0].touched.store(1);
-  CHECK(stitching_seen(folder).total == 0);
-  CHECK(stitching_seen(folder).granules == 0);
-}

@@ -49,8 +49,8 @@ class HandMade {
   }
   void own(std::uint32_t index, std::uint64_t generation = 0) const { slot(index).life.store(generation << 1 | 1); }
   void hold(std::uint64_t even, std::uint64_t odd, std::uint64_t applied) const {
-    cell().held[0].store(even);
-    cell().held[1].store(odd);
+    cell().claimed[0].store(even);
+    cell().claimed[1].store(odd);
     cell().applied.store(applied);
   }
 
@@ -67,13 +67,13 @@ TEST_CASE("the last operation of a slot is the later of the noted one and the ta
   const HandMade made;
   made.hold(100, 200, 2 << 1);  // even and odd numbers; bit 0 is the mark
   made.set_total(500, {kOther, 9 << 1});
-  CHECK(last_operation(made.file(), kDevice, kOwner, made.total().load()).held == 100);
+  CHECK(last_operation(made.file(), kDevice, kOwner, made.total().load()).claimed == 100);
   made.set_total(500, {kOwner, 3 << 1});
   const LastOperation last = last_operation(made.file(), kDevice, kOwner, made.total().load());
   CHECK(last.operation == 3 << 1);
-  CHECK(last.held == 200);
+  CHECK(last.claimed == 200);
   made.set_total(500, {kOwner, (3 << 1) | 1});
-  CHECK(last_operation(made.file(), kDevice, kOwner, made.total().load()).held == 0);
+  CHECK(last_operation(made.file(), kDevice, kOwner, made.total().load()).claimed == 0);
 }
 
 TEST_CASE("a noted operation number only grows, and notes for unused slots change nothing") {
@@ -98,7 +98,7 @@ TEST_CASE("an intent is reclaimed only if it reached the total") {
     CHECK(made.total().load().low == 400);
     CHECK((made.slot().life & 1) == 0);
     CHECK(made.cell(kOther).applied == (reached ? 0 : 9 << 1));
-    CHECK(last_operation(made.file(), kDevice, kOwner, made.total().load()).held == 0);
+    CHECK(last_operation(made.file(), kDevice, kOwner, made.total().load()).claimed == 0);
   }
 }
 
@@ -168,7 +168,7 @@ TEST_CASE("reaping reclaims from all unlocked slots, recomputes their limits, an
   const HandMade made;
   for (std::uint32_t i = 0; i < 4; ++i) {
     made.own(i);
-    made.cell(i).held[0].store(100);
+    made.cell(i).claimed[0].store(100);
     made.cell(i).applied.store(2 << 1);
     made.cell(i).stated.store(1 + 1000 - i);
   }
