@@ -6,6 +6,7 @@
 #include "cli/driver_probe.h"
 #include "cli/exit_status.h"
 #include "cli/log.h"
+#include "cli/run/free_memory.h"
 #include "cli/run/run_preparation.h"
 #include "cli/verbs.h"
 #include "config/values/quotes.h"
@@ -113,6 +114,9 @@ void print_table(const config::Settings &settings, const Json &devices) {
 int run_verb(const EnvRequest &request) try {
   if (request.answers_probe) {
     return answer_probe();
+  }
+  if (request.answers_free_memory) {
+    return answer_free_memory();
   }
   EnvironmentBlock environment(config::process_environment());
   set_flags(request.run, environment);

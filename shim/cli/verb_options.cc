@@ -47,6 +47,7 @@ constexpr const char *kRunFooter =
     "  ration run --group-tree=50% -- ./train.sh            half of each GPU for all that the script starts together\n"
     "  ration run --log %n-%p.jsonl -- python3 train.py     one JSON line for every allocation\n"
     "  ration run --log run.jsonl.zst -- ./train            the same, compressed when the command has ended\n"
+    "  ration run --wait --limit 8GiB -- ./train            start when 8 GiB are free, after those that wait already\n"
     "  ration run --sim 2x8GiB --limit 25% -- ./train       on two simulated GPUs\n\n"
     "A command cannot be intercepted if it is statically linked, setuid, setgid, has file capabilities, or was built\n"
     "for musl, another machine, or a glibc of its own that is too old. Ration reports that, and does not start it if "
@@ -198,7 +199,7 @@ std::optional<VerbFlags> flags_of(const std::string &verb) {
   if (verb == "find-faults") {
     return VerbFlags{{"--first", "--timeout"}, {"--json"}};
   }
-  return verb == "run" ? std::optional(VerbFlags{}) : std::nullopt;
+  return verb == "run" ? std::optional(VerbFlags{{"--wait"}, {"--wait"}}) : std::nullopt;
 }
 
 // CLI11 takes --flag=3 otherwise.
@@ -238,6 +239,14 @@ void describe_simulation(CLI::App &verb, RunRequest &request) {
 void describe_run(CLI::App &verb, RunRequest &request) {
   describe_flags(verb, request.flags);
   describe_simulation(verb, request);
+  const CLI::callback_t keep = [&request](const CLI::results_t &values) {
+    request.wait = values.front();
+    return true;
+  };
+  verb.add_option("--wait", keep,
+                  "start when the guarantee, or the limit, fits into the group and the device: first come, first served")
+      ->expected(0, 1)
+      ->type_name("[=DURATION]");
   verb.formatter(std::make_shared<RunFormatter>());
   verb.footer(kRunFooter);
 }
@@ -279,6 +288,7 @@ void describe_find_faults(CLI::App &verb, FindFaultsRequest &request) {
 void describe_env(CLI::App &verb, EnvRequest &request) {
   add_flag(verb, "--json", request.json, "one JSON document, sizes in bytes");
   verb.add_flag("--answer-probe", request.answers_probe, "")->group("");  // not for people: driver_probe.h
+  verb.add_flag("--answer-free-memory", request.answers_free_memory, "")->group("");  // the same: free_memory.h
   describe_flags(verb, request.run.flags);
   describe_simulation(verb, request.run);
   verb.remove_option(verb.get_option("--group-tree"));  // creates a tree; it sets nothing that is shown

@@ -16,13 +16,15 @@ using Flags = std::vector<std::pair<const config::Option *, std::string>>;  // a
 struct RunRequest {
   Flags flags;
   std::optional<std::string> simulate;
+  std::optional<std::string> wait;  // for room, at most so long; empty: as long as it takes
   std::vector<std::string> command;
 };
 
 struct EnvRequest {
   RunRequest run;  // shows the settings of this
   bool json = false;
-  bool answers_probe = false;  // driver_probe.h
+  bool answers_probe = false;        // driver_probe.h
+  bool answers_free_memory = false;  // free_memory.h
 };
 
 struct ConfigRequest {

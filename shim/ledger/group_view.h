@@ -55,11 +55,12 @@ struct GroupDevice {
   std::uint64_t claimed = 0;   // the same, and what is guaranteed to them beyond that
 };
 
-enum class GroupKind { kNamed, kTree, kNone };  // kNone: processes without a group
+// kNone: processes without a group. kQueue: runs without a group that wait for a device, or have what they waited for.
+enum class GroupKind { kNamed, kTree, kNone, kQueue };
 
 struct Group {
   GroupKind kind = GroupKind::kNamed;
-  std::string name;     // of a tree: its number; of kNone: empty
+  std::string name;     // of a tree: its number; of kNone and kQueue: empty
   std::string problem;  // why its file could not be read, and the remedy; the rest is then empty
   std::vector<GroupDevice> devices;
   std::vector<Member> members;

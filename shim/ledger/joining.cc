@@ -161,6 +161,8 @@ std::string file_name(GroupKind kind, const std::string &name) {
       return "group-" + name;
     case GroupKind::kTree:
       return "tree-" + name;
+    case GroupKind::kQueue:
+      return "queue";
     case GroupKind::kNone:
       break;
   }
@@ -173,8 +175,8 @@ bool group_of_file(const std::string &file, GroupKind &kind, std::string &name) 
     name = fits ? file.substr(mark.size()) : "";
     return fits;
   };
-  kind = file == "ungrouped" ? GroupKind::kNone : GroupKind::kNamed;
-  if (kind == GroupKind::kNone || has_prefix("group-")) {
+  kind = file == "ungrouped" ? GroupKind::kNone : file == "queue" ? GroupKind::kQueue : GroupKind::kNamed;
+  if (kind != GroupKind::kNamed || has_prefix("group-")) {
     return true;
   }
   kind = GroupKind::kTree;
@@ -194,6 +196,8 @@ std::string group_label(GroupKind kind, const std::string &name) {
       return "group '" + name + "'";
     case GroupKind::kTree:
       return "process tree " + name;
+    case GroupKind::kQueue:
+      return "the queue";
     case GroupKind::kNone:
       break;
   }

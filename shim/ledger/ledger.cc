@@ -251,6 +251,12 @@ void Account::want(std::uint64_t bytes) {
   }
 }
 
+void Account::show_waiting(std::uint64_t bytes) {
+  for (int i = 0; i < shares(); ++i) {
+    shares_[i].membership->show_waiting(shares_[i].device, bytes);
+  }
+}
+
 std::uint64_t Account::newly_wanted() {
   std::uint64_t bytes = 0;
   for (int i = 0; i < shares(); ++i) {

@@ -110,6 +110,8 @@ class Account {
 
   // Tells the members of its groups that this process lacks so much of what they hold.
   void want(std::uint64_t bytes);
+  // Others see that an allocation waits for so much; 0: none does any more.
+  void show_waiting(std::uint64_t bytes);
   // What another member lacks, once for each wish.
   std::uint64_t newly_wanted();
   // What that member repeated until now is no new wish.

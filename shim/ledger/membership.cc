@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "ledger/device_key.h"
 #include "ledger/kill_points.h"
+#include "ledger/life_byte.h"
 #include "ledger/process_identity.h"
 #include "ledger/totals.h"
 
@@ -269,6 +270,10 @@ ReserveOutcome Membership::guarantee(int device, std::uint64_t bytes, bool look)
   return granted ? ReserveOutcome::granted : ReserveOutcome::over_group_limit;
 }
 
+bool Membership::share_life_with(int descriptor) const {
+  return share_life(descriptor, slot_) == LifeLock::taken;
+}
+
 std::uint64_t Membership::beyond_guarantee(int device) const {
   if (!is_here(device)) {
     return 0;
@@ -411,6 +416,72 @@ void Membership::publish(int device, const Published &published) {
     cell.touched.store(1, std::memory_order_relaxed);
   }
   at(KillPoint::kPublished);
+}
+
+void Membership::queue_up(const Wants &wants) {
+  if (!is_here(0)) {
+    return;
+  }
+  shared::Slot &slot = file_.slot(slot_);
+  for (const auto &[device, bytes] : wants) {
+    slot.cells[device].waiting.store(bytes, std::memory_order_relaxed);
+    slot.cells[device].touched.store(1, std::memory_order_relaxed);
+  }
+  slot.ticket.store(file_.header().tickets.fetch_add(1, std::memory_order_relaxed) + 1, std::memory_order_release);
+}
+
+void Membership::leave_queue() {
+  if (!is_here(0)) {
+    return;
+  }
+  shared::Slot &slot = file_.slot(slot_);
+  slot.ticket.store(0, std::memory_order_release);
+  for (Cell &cell : slot.cells) {
+    cell.waiting.store(0, std::memory_order_relaxed);
+  }
+}
+
+void Membership::show_waiting(int device, std::uint64_t bytes) {
+  if (is_here(device)) {
+    Cell &cell = file_.slot(slot_).cells[device];
+    cell.waiting.store(bytes, std::memory_order_relaxed);
+    cell.touched.store(1, std::memory_order_relaxed);
+  }
+}
+
+std::size_t Membership::ahead() noexcept {
+  reclaim_from_dead(0);
+  if (!is_here(0)) {
+    return 0;
+  }
+  const shared::Slot &own = file_.slot(slot_);
+  const std::uint64_t ticket = own.ticket.load(std::memory_order_relaxed);
+  std::size_t count = 0;
+  for (std::uint32_t i = 0; i < file_.slots(); ++i) {
+    const shared::Slot &slot = file_.slot(i);
+    const std::uint64_t other = slot.ticket.load(std::memory_order_acquire);
+    if (other == 0 || other >= ticket || (slot.life.load(std::memory_order_acquire) & 1) == 0) {
+      continue;
+    }
+    for (std::uint32_t device = 0; device < shared::kDevices; ++device) {
+      if (slot.cells[device].waiting.load(std::memory_order_relaxed) != 0 &&
+          own.cells[device].waiting.load(std::memory_order_relaxed) != 0) {
+        ++count;
+        break;
+      }
+    }
+  }
+  return count;
+}
+
+void Membership::learn_overhead(int device, std::uint64_t bytes) {
+  if (is_here(device)) {
+    file_.header().device[device].overhead.store(bytes, std::memory_order_relaxed);
+  }
+}
+
+std::uint64_t Membership::learnt_overhead(int device) const {
+  return is_here(device) ? file_.header().device[device].overhead.load(std::memory_order_relaxed) : 0;
 }
 
 // Wishes at the same time overwrite each other: a member that still waits repeats its own.

@@ -74,6 +74,9 @@ class Membership {
   void state_limit(int device, std::uint64_t bytes);
   void show_limit(int device, std::uint64_t bytes);
 
+  // Lets whoever has a descriptor of its own of this group's file keep this member's place. REQUIRES: held_for a tree.
+  bool share_life_with(int descriptor) const;
+
   // The number of the tree that this group is; 0: it is none.
   std::uint64_t tree_number() const { return tree_; }
   // The tree whose guarantee covers what this process holds; 0: it has its own, or none.
@@ -114,6 +117,19 @@ class Membership {
   std::vector<Holder> holders(int device, std::size_t most) const;
 
   void publish(int device, const Published &published);
+
+  // One place in the queue for all that it waits for, by device; first come, first served. Others see it waiting.
+  using Wants = std::vector<std::pair<int, std::uint64_t>>;
+  void queue_up(const Wants &wants);
+  void leave_queue();
+  // The living members that came before and wait for one of the same devices. Reclaims from the dead.
+  std::size_t ahead() noexcept;
+  // What the driver took on its own account for the last run of the queue.
+  void learn_overhead(int device, std::uint64_t bytes);
+  std::uint64_t learnt_overhead(int device) const;
+
+  // Others see that an allocation waits for so much; 0: none does any more.
+  void show_waiting(int device, std::uint64_t bytes);
 
   // Tells the other members that this one lacks so much memory of the device, which they may hold and not use.
   void want(int device, std::uint64_t bytes);

@@ -35,7 +35,8 @@ struct Device {
   std::atomic<std::uint64_t> last_reap_ns;
   Word wanted;   // `Wanted` of the last request that a member could not have; 0: there was none
   Word ordered;  // 1 + the limit that was set for the group while it runs; 0: none
-  Word unused[3];
+  Word overhead;  // of the queue: what the driver took on its own account for the last run that has ended
+  Word unused[2];
 };
 
 // A member's wish for memory that others hold and do not use, in one word.

@@ -170,6 +170,7 @@ struct Builder {
                                 fault.every, fault.probability, fault.seed});
     }
     options.large_direct = settings.ipc == config::Ipc::kDirect;
+    options.wait_ns = static_cast<std::uint64_t>(std::chrono::nanoseconds(settings.wait).count());
     events::JournalOptions journal = journal_options(settings, std::move(own));
     // Loaded by us only where its answer decides what the program may take.
     auto figures =

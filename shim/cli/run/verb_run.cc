@@ -7,6 +7,7 @@
 #include "cli/run/environment_block.h"
 #include "cli/run/forwarded_wait.h"
 #include "cli/run/log_compression.h"
+#include "cli/run/reservation.h"
 #include "cli/run/run_preparation.h"
 #include "cli/run/run_summary.h"
 #include "cli/run/temporary_folder.h"
@@ -59,6 +60,7 @@ int start(const RunRequest &request) {
     simulate(*request.simulate, library, folder.path(), environment);
   }
   const Program program = inspect(request, library, environment, settings);
+  Reservation reservation(request, settings, environment);
   preload(library, program, environment);
   if (pages.path().empty()) {
     environment.unset("RATION_SUMMARY");
@@ -75,11 +77,13 @@ int start(const RunRequest &request) {
                   request.command.front() + ": " + std::strerror(started.exec_error)};
   }
   const std::vector<events::Summary> summaries = read_summaries(pages.path());
+  reservation.learn(summaries);
   print_summary(pages, summaries, program, settings);
   for (const std::string &line : compress_logs(summaries, pages.path())) {
     log_line(line);
   }
   if (!settings.disabled) {
+    reservation = Reservation();
     // Looking returns the command's memory to its groups, and removes a group that it was the last member of.
     std::string problem;
     (void)ledger::read_groups(settings.state_folder(), problem);

@@ -16,6 +16,7 @@ class Room {
     std::uint64_t bytes;                  // to reserve
     const ContextPool *asking = nullptr;  // this pool keeps its slabs where it has a hole for `block_bytes`
     std::uint64_t block_bytes = 0;
+    std::uint64_t begun_ns = 0;  // of the call; 0: now
   };
   // Whether to wait for the device, for kIdlePatienceNs at most. REQUIRES of `briefly`: other threads wait for nothing
   // that this thread holds.

@@ -167,6 +167,7 @@ bool Admission::reserve(const Request &request, const Contexts::Current &where, 
                         ledger::ReserveOutcome &outcome, std::optional<ledger::Transit> *settling) {
   ledger::Account &account = ledger_.account(where.device);
   auto effort = ledger::Effort::kReclaimFromDead;
+  std::uint64_t begun_ns = 0;
   Waiter waiter;
   for (;;) {
     const std::uint64_t ended = account.transits().ended();
@@ -187,8 +188,10 @@ bool Admission::reserve(const Request &request, const Contexts::Current &where, 
     if (where.error != CUDA_SUCCESS) {
       return false;  // the driver would not have got as far as memory
     }
+    begun_ns = begun_ns != 0 ? begun_ns : now_ns();
     if (async_.release_retained(where.device) ||
-        room_.make_room({request.api, where.device, request.upper_bound}, Room::Patience::briefly) ||
+        room_.make_room({request.api, where.device, request.upper_bound, nullptr, 0, begun_ns},
+                        Room::Patience::briefly) ||
         (deferred_could_serve(request, where.device) && async_.reclaim(request.api, where.device, returned))) {
       continue;
     }

@@ -21,6 +21,7 @@ constexpr std::uint64_t kLookForDeadNs = 5'000'000;
 constexpr long kAskStepNs = 20'000;
 constexpr std::uint64_t kAskAgainNs = 1'000'000;
 constexpr std::uint64_t kNotAskedNs = 1'000'000'000;  // after it was in vain
+constexpr std::uint64_t kRemindNs = 20'000'000;       // of a wish that waits
 
 // The driver's pools take note of finished work at the next synchronise call only. Of this stream it never waits.
 class EmptyStream {
@@ -190,8 +191,38 @@ bool RoomMaker::make_room(const Need &need, Patience patience) noexcept {
   }
   const ledger::Account &account = ledger_.account(need.device);
   const auto missing = [&] { return need.bytes - std::min(need.bytes, account.group_available()); };
-  return patience == Patience::briefly && missing() != 0 && need.bytes <= account.limit() &&
-         ask_others(need, missing) && account.available() >= need.bytes;
+  if (patience != Patience::briefly || missing() == 0 || need.bytes > account.limit()) {
+    return false;
+  }
+  return (ask_others(need, missing) && account.available() >= need.bytes) || wait_for_members(need);
+}
+
+bool RoomMaker::wait_for_members(const Need &need) noexcept {
+  ledger::Account &account = ledger_.account(need.device);
+  const auto is_others = [&] {  // what is missing
+    const std::uint64_t most = std::min(account.limit(), account.group_limit());
+    return need.bytes <= most - std::min(most, account.charged()) && account.group_available() < need.bytes;
+  };
+  if (wait_ns_ == 0 || !is_others() || fences_.captures().is_run_here()) {
+    return false;
+  }
+  const std::uint64_t start = now_ns();
+  const std::uint64_t end = (need.begun_ns != 0 ? need.begun_ns : start) + wait_ns_;
+  const std::uint64_t before = account.available();
+  std::uint64_t reminded_ns = 0;
+  bool served = false;
+  account.show_waiting(need.bytes);
+  for (Backoff backoff; !served && is_others() && now_ns() < end; served = account.available() >= need.bytes) {
+    if (const std::uint64_t now = now_ns(); now - reminded_ns > kRemindNs) {
+      account.want(need.bytes - std::min(need.bytes, account.group_available()));
+      account.reclaim_from_dead();
+      reminded_ns = now;
+    }
+    backoff.sleep();
+  }
+  account.show_waiting(0);
+  record_wait(need, "members", start, before);
+  return account.available() >= need.bytes;
 }
 
 bool RoomMaker::ask_others(const Need &need, FunctionRef<std::uint64_t()> missing) noexcept {

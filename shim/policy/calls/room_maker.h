@@ -19,13 +19,14 @@ namespace ration::policy {
 class RoomMaker final : public Room {
  public:
   RoomMaker(ledger::Ledger &ledger, events::Journal &journal, FenceTracker &fences, PendingFrees &pending,
-            StreamPools &stream_pools, BlockPools &pools)
+            StreamPools &stream_pools, BlockPools &pools, std::uint64_t wait_ns)
       : ledger_(ledger),
         journal_(journal),
         fences_(fences),
         pending_(pending),
         stream_pools_(stream_pools),
-        pools_(pools) {}
+        pools_(pools),
+        wait_ns_(wait_ns) {}
 
   bool make_room(const Need &need, Patience patience) noexcept override;
   bool give_back(const Need &need, Patience patience) noexcept override;
@@ -49,6 +50,8 @@ class RoomMaker final : public Room {
   // Of the other members of this process's groups, which give at their next call. Waits kAskNs at most until nothing is
   // missing, and not at all where they hold too little, or gave nothing lately.
   bool ask_others(const Need &need, FunctionRef<std::uint64_t()> missing) noexcept;
+  // The same for what other members hold and use, as long as the setting allows. Not for what this process holds itself.
+  bool wait_for_members(const Need &need) noexcept;
   // Of the device, for what was freed in stream order. Of a wait, not of a look.
   void record_wait(const Need &need, const char *how, std::uint64_t start_ns, std::uint64_t available_before) noexcept;
   struct OrphanFence {
@@ -64,6 +67,7 @@ class RoomMaker final : public Room {
   PendingFrees &pending_;
   StreamPools &stream_pools_;
   BlockPools &pools_;
+  const std::uint64_t wait_ns_;  // for other members' memory, of one call; 0: it does not wait
   std::atomic<std::uint64_t> asked_in_vain_ns_[ledger::kMaxDevices] = {};
   RankedMutex mutex_{Rank::kOrphanFences};
   std::list<OrphanFence> orphan_fences_ GUARDED_BY(mutex_);  // a list: moved about without memory of the host

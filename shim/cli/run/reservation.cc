@@ -1,0 +1,326 @@
+#include "cli/run/reservation.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <thread>
+#include <utility>
+
+#include "base/open_beyond_streams.h"
+#include "cli/driver_probe.h"
+#include "cli/exit_status.h"
+#include "cli/log.h"
+#include "cli/run/free_memory.h"
+#include "cli/run/group_tree.h"
+#include "cli/run/run_preparation.h"
+#include "config/values/option_parsers.h"
+#include "config/values/quotes.h"
+#include "config/values/size.h"
+#include "ledger/admission_lock.h"
+#include "ledger/group_view.h"
+
+namespace ration::cli {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using ledger::GroupKind;
+
+constexpr std::chrono::milliseconds kBetweenLooks{50};
+constexpr std::chrono::milliseconds kForOthersToGive{200};
+constexpr int kInheritedDescriptor = 200;  // at least: programs count on low numbers
+
+bool is_flag(const RunRequest &request, std::string_view key) {
+  return std::any_of(request.flags.begin(), request.flags.end(), [&](const auto &each) { return each.first->key == key; });
+}
+
+const config::Settings::Group *named_group(const config::Settings &settings) {
+  const auto &groups = settings.groups;
+  return groups.empty() || groups.back().tree ? nullptr : &groups.back();
+}
+
+std::uint64_t number_of_tree(const std::string &name) {
+  return ledger::tree_number(GroupKind::kTree, name);
+}
+
+// The number of the tree that everything the run starts is in: that of --group-tree, or a new one.
+std::string tree_of_run(const RunRequest &request, const config::Settings &settings, EnvironmentBlock &environment) {
+  if (is_flag(request, "group_tree")) {
+    const auto innermost = std::find_if(settings.groups.rbegin(), settings.groups.rend(),
+                                        [](const auto &each) { return each.tree; });
+    if (innermost != settings.groups.rend()) {
+      return innermost->name;
+    }
+  }
+  std::string number = new_tree_number();
+  if (number.empty()) {
+    throw Refusal{kOurError, std::string("no random number for what the run starts: ") + std::strerror(errno)};
+  }
+  std::string trees = environment.value("RATION_GROUP_TREE");
+  trees += (trees.empty() ? "" : ";") + number;
+  environment.set("RATION_GROUP_TREE", trees);
+  return number;
+}
+
+std::string bytes_text(std::uint64_t bytes) {
+  return config::show_bytes(bytes);
+}
+
+// What is promised to others on a device and not taken yet; `overhead` for each run that has not begun to take any.
+std::uint64_t promised_to_others(const std::vector<ledger::Group> &groups, const std::string &uuid,
+                                 std::uint64_t overhead) {
+  const auto held_by_tree = [&](std::uint64_t tree) {
+    std::uint64_t held = 0;
+    for (const ledger::Group &group : groups) {
+      if (group.kind == GroupKind::kTree && number_of_tree(group.name) == tree) {
+        for (const ledger::GroupDevice &device : group.devices) {
+          held += device.uuid == uuid ? device.claimed : 0;
+        }
+      }
+    }
+    return held;
+  };
+  std::uint64_t bytes = 0;
+  for (const ledger::Group &group : groups) {
+    if (group.kind != GroupKind::kNamed && group.kind != GroupKind::kQueue) {
+      continue;
+    }
+    for (const ledger::Member &member : group.members) {
+      for (const ledger::DeviceUse &use : member.devices) {
+        if (use.uuid == uuid && use.guarantee != 0) {
+          const std::uint64_t held = member.tree != 0 ? held_by_tree(member.tree) : use.covered;
+          bytes += use.guarantee - std::min(use.guarantee, held) + (member.tree != 0 && held == 0 ? overhead : 0);
+        }
+      }
+    }
+  }
+  return bytes;
+}
+
+}  // namespace
+
+Reservation::Reservation(Reservation &&other) noexcept { *this = std::move(other); }
+
+Reservation &Reservation::operator=(Reservation &&other) noexcept {
+  std::swap(folder_, other.folder_);
+  std::swap(place_, other.place_);
+  std::swap(needs_, other.needs_);
+  std::swap(tree_, other.tree_);
+  std::swap(inherited_, other.inherited_);
+  return *this;
+}
+
+Reservation::~Reservation() {
+  if (inherited_ >= 0) {
+    close(inherited_);
+  }
+}
+
+Reservation::Reservation(const RunRequest &request, const config::Settings &settings, EnvironmentBlock &environment) {
+  const config::Settings::Group *const group = named_group(settings);
+  if (settings.disabled || (!request.wait && !settings.guarantee)) {
+    return;
+  }
+  if (settings.guarantee && group == nullptr) {
+    throw Refusal{kOurError, "a guarantee (--guarantee) needs a group that leaves it to this run; write for example: " +
+                                 std::string("--group lab --group-limit 50% --guarantee 2GiB")};
+  }
+  for (const nlohmann::json &device : ask_driver({}, environment)) {
+    const config::DeviceIdentity identity{device.value("dev", 0), device.value("uuid", ""),
+                                          device.value("total", std::uint64_t{0})};
+    Need need{identity.ordinal, identity.uuid, identity.total_bytes};
+    const config::Settings::Limit limit = settings.limit_on(identity);
+    const std::optional<std::uint64_t> of_group =
+        group != nullptr ? settings.group_limit_on(*group, identity) : std::nullopt;
+    need.limit = of_group.value_or(group != nullptr ? UINT64_MAX : need.total);
+    need.bytes = settings.guarantee ? settings.guarantee_on(identity) : limit.asked ? limit.bytes : 0;
+    if (need.bytes != 0 && !need.uuid.empty()) {
+      needs_.push_back(need);
+    }
+  }
+  if (needs_.empty() && !request.wait) {
+    return;  // no driver here: each process claims its part when it finds one
+  }
+  if (needs_.empty()) {
+    throw Refusal{kOurError, "--wait: there is nothing to wait for: no device answers, or neither --limit nor --guarantee "
+                             "says how much the command needs"};
+  }
+
+  folder_ = settings.state_folder();
+  std::vector<std::uint64_t> within;
+  for (auto each = settings.groups.rbegin(); each != settings.groups.rend(); ++each) {
+    if (each->tree) {
+      within.push_back(number_of_tree(each->name));
+    }
+  }
+  EnvironmentBlock with_tree = environment;
+  const std::string tree = tree_of_run(request, settings, with_tree);
+  tree_ = number_of_tree(tree);
+  std::erase(within, tree_);
+  std::string problem;
+  ledger::ProcessIdentity self = ledger::this_process();
+  self.program = "ration run " + request.command.front();
+  place_ = ledger::Membership::join(folder_, group != nullptr ? GroupKind::kNamed : GroupKind::kQueue,
+                                    group != nullptr ? group->name : "", self, problem,
+                                    {tree_, within});
+  if (place_ == nullptr) {
+    throw Refusal{kOurError, "nothing can be promised to the command: " + problem};
+  }
+  if (place_->covering_tree() != 0 && !request.wait && !is_flag(request, "guarantee")) {
+    place_.reset();  // the run in which this one is holds the guarantee, which the environment handed down
+    return;
+  }
+  for (Need &need : needs_) {
+    need.place = place_->device(need.uuid, need.ordinal);
+    if (need.place < 0) {
+      throw Refusal{kOurError, ledger::group_label(place_->kind(), place_->name()) + " has no place left for device " +
+                                   std::to_string(need.ordinal)};
+    }
+    if (need.limit != UINT64_MAX) {
+      place_->state_limit(need.place, need.limit);
+    }
+    need.limit = place_->limit(need.place);
+    const std::uint64_t most = std::min(need.limit, need.total);
+    if (need.bytes > most) {
+      throw Refusal{kOurError, bytes_text(need.bytes) + " of device " + std::to_string(need.ordinal) + " never fit: " +
+                                   (most == need.total ? "it has " : "the group's limit is ") + bytes_text(most)};
+    }
+  }
+  if (request.wait) {
+    wait(*request.wait, environment);
+  } else {
+    const Clock::time_point end = Clock::now() + kForOthersToGive;
+    while (!claim()) {
+      if (Clock::now() > end) {
+        throw Refusal{kOurError, "its guarantee cannot be given: " + shortage() +
+                                     "; ask for less, or start it when there is room (--wait)"};
+      }
+      for (const Need &need : needs_) {
+        place_->want(need.place, need.bytes);
+      }
+      std::this_thread::sleep_for(kBetweenLooks);
+    }
+  }
+  environment = std::move(with_tree);
+  share_with_command();
+}
+
+// All of it or nothing.
+bool Reservation::claim() {
+  for (std::size_t i = 0; i < needs_.size(); ++i) {
+    if (place_->guarantee(needs_[i].place, needs_[i].bytes, true) != ledger::ReserveOutcome::granted) {
+      while (i-- > 0) {
+        (void)place_->guarantee(needs_[i].place, 0, false);
+      }
+      return false;
+    }
+  }
+  return true;
+}
+
+bool Reservation::has_room(FreeMemory &devices) const {
+  std::string problem;
+  const std::vector<ledger::Group> groups = ledger::read_groups(folder_, problem);
+  return std::all_of(needs_.begin(), needs_.end(), [&](const Need &need) {
+    const std::uint64_t overhead = place_->learnt_overhead(need.place);
+    const std::uint64_t wanted = need.bytes + overhead + promised_to_others(groups, need.uuid, overhead);
+    return devices.of(need.uuid).value_or(UINT64_MAX) >= wanted;
+  });
+}
+
+// Which device leaves too little, and who holds what there.
+std::string Reservation::shortage() const {
+  constexpr std::size_t kMostHolders = 5;
+  const auto least = std::min_element(needs_.begin(), needs_.end(), [this](const Need &a, const Need &b) {
+    return place_->available(a.place) < place_->available(b.place);
+  });
+  const std::uint64_t left = place_->available(least->place);
+  std::string text = bytes_text(least->bytes) + " of device " + std::to_string(least->ordinal) + " are wanted";
+  if (place_->kind() == GroupKind::kNamed) {
+    text += ", and " + ledger::group_label(place_->kind(), place_->name());
+    text += least->limit == UINT64_MAX ? " has no limit"
+                                       : " has " + bytes_text(left) + " of " + bytes_text(place_->limit(least->place)) +
+                                             " left";
+  }
+  std::string holders;
+  for (const ledger::Holder &holder : place_->holders(least->place, kMostHolders)) {
+    holders += (holders.empty() ? "; " : ", ") + holder.program + " (pid " + std::to_string(holder.pid) + ") ";
+    holders += holder.guarantee >= holder.reserved ? "is promised " + bytes_text(holder.guarantee)
+                                                   : "holds " + bytes_text(holder.reserved);
+  }
+  return text + holders;
+}
+
+void Reservation::wait(const std::string &longest, const EnvironmentBlock &environment) {
+  std::chrono::milliseconds most = std::chrono::hours(24 * 365);
+  if (!longest.empty()) {
+    if (const std::string wrong = config::read_milliseconds(longest, most); !wrong.empty()) {
+      throw Refusal{kOurError, "--wait=" + config::shown(longest) + ": " + wrong};
+    }
+  }
+  const Clock::time_point begun = Clock::now();
+  FreeMemory devices(environment);
+  ledger::Membership::Wants wants;
+  for (const Need &need : needs_) {
+    wants.emplace_back(need.place, need.bytes);
+  }
+  place_->queue_up(wants);
+  for (bool said = false;;) {
+    const std::size_t ahead = place_->ahead();
+    if (ahead == 0) {
+      const ledger::AdmissionLock lock(folder_);
+      if (lock && has_room(devices) && claim()) {
+        place_->leave_queue();
+        return;
+      }
+    }
+    if (Clock::now() - begun >= most) {
+      throw Refusal{kOurError, "nothing was started: there was no room within " + longest + ": " + shortage()};
+    }
+    if (!said) {
+      said = true;
+      log_line("run: waits for room: " + shortage() +
+               (ahead != 0 ? "; " + std::to_string(ahead) + " waited before" : ""));
+    }
+    if (ahead == 0) {
+      for (const Need &need : needs_) {
+        place_->want(need.place, need.bytes);
+      }
+    }
+    std::this_thread::sleep_for(kBetweenLooks);
+  }
+}
+
+// The command may outlive this process. Its first process inherits a descriptor; those that load the library keep the
+// place by themselves.
+void Reservation::share_with_command() {
+  const std::string path = folder_ + "/" + ledger::file_name(place_->kind(), place_->name());
+  const int file = open_beyond_streams(AT_FDCWD, path.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+  if (file >= 0 && place_->share_life_with(file)) {
+    inherited_ = fcntl(file, F_DUPFD, kInheritedDescriptor);
+  }
+  if (file >= 0) {
+    close(file);
+  }
+}
+
+void Reservation::learn(const std::vector<events::Summary> &summaries) {
+  for (const Need &need : needs_) {
+    std::uint64_t most = 0;
+    for (const events::Summary &each : summaries) {
+      const auto ordinal = static_cast<std::size_t>(need.ordinal);
+      most = ordinal < each.devices.size() ? std::max(most, each.devices[ordinal].overhead_peak) : most;
+    }
+    if (place_ != nullptr && most != 0) {
+      place_->learn_overhead(need.place, most);
+    }
+  }
+}
+
+}  // namespace ration::cli

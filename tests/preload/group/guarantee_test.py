@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+"""What is guaranteed to a member is always obtainable, by nobody else; refused at the start where it does not fit; and kept
+by what `ration run` starts, whatever dies."""
+import re
+import pathlib
+import signal
+import subprocess
+import sys
+
+from members import MIB, MODES, OBEY, RATION, REFUSED, Machine, ended_clean, expect, expect_that
+from harness import GIB, HANG, clean_environment, main
+
+ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 3
+GROUP = {"RATION_GROUP": "g", "RATION_GROUP_LIMIT": "1GiB"}
+FLAGS = ("--group", "g", "--group-limit", "1GiB", "--guarantee")
+
+
+def always_obtainable(mode):
+    def case(folder):
+        with Machine(folder, **MODES[mode], **GROUP) as machine:
+            one, two = machine.member(RATION_GUARANTEE="400MiB"), machine.member()
+            expect("more than it leaves", two("alloc=630m"), REFUSED)
+            two.do("alloc=600m")
+            one.do("alloc=100m alloc=200m alloc=90m")
+            expect("beyond it", one("alloc=50m"), REFUSED)
+            one.do("free=2 context=0")
+            expect("what is free of it", two("alloc=100m"), REFUSED)
+            one.do("alloc=90m")
+            one.kill()
+            machine.ps()
+            two.do("alloc=400m")
+            ended_clean(machine)
+    return case
+
+
+def queries_follow(folder):
+    with Machine(folder, **MODES["direct"], **GROUP) as machine:
+        one, two = machine.member(RATION_GUARANTEE="400MiB"), machine.member()
+        expect("of the others", two.memory(), (624 * MIB, GIB))
+        two.do("alloc=624m")
+        expect("its own", one.memory(), (400 * MIB, GIB))
+        ended_clean(machine)
+
+
+def refused_in_words(folder):
+    """By the library in one line; by `ration run` with nothing started."""
+    with Machine(folder, **MODES["direct"], **GROUP) as machine:
+        one = machine.member(RATION_GUARANTEE="700MiB")
+        one.do("alloc=50m")
+        late = machine.member(RATION_GUARANTEE="400MiB")
+        expect("an allocation", late("alloc=1m"), REFUSED)
+        said = late.err()
+        expect_that(f"line: {said}", f"cannot guarantee {400 * MIB} bytes of device 0" in said and f"(pid {one.pid})" in said and
+                    said.count("\n") == 1)
+        for size, words in (("400MiB", ["its guarantee cannot be given", "324 MiB of 1,024 MiB left", f"(pid {one.pid}) is promised 700 MiB"]),
+                            ("2GiB", ["2,048 MiB of device 0 never fit"])):
+            done = run(machine, *FLAGS, size)
+            expect(f"status of {size}", done.returncode, 125)
+            expect_that(f"words {done.stderr}", all(word in done.stderr for word in words))
+            expect("nothing was started", done.stdout, "")
+        done = run(machine, "--guarantee", "1MiB", group=False)
+        expect_that(f"without a group: {done.stderr}", done.returncode == 125 and "needs a group" in done.stderr)
+        ended_clean(machine)
+
+
+def run(machine, *flags, group=True, command=("/bin/echo", "started")):
+    environment = machine.environment(ration=False) | {"RATION_STATE_DIR": str(machine.state)} | (machine.settings if group else {})
+    return subprocess.run([RATION, "run", *flags, "--", *command], env=environment, capture_output=True, text=True, timeout=HANG,
+                          check=False)
+
+
+def of_a_run(folder):
+    """All that one run starts has the guarantee together, also when `ration run` was killed."""
+    with Machine(folder, **MODES["direct"]) as machine:
+        other = machine.member(**GROUP)
+        first = machine.ration_run(*FLAGS, "400MiB")
+        first.do("init context=0 alloc=300m")
+        expect("the rest is guaranteed to the run", other("alloc=630m"), REFUSED)
+        first.process.send_signal(signal.SIGKILL)
+        first.process.wait()
+        expect("and stays", other("alloc=630m"), REFUSED)
+        other.do("alloc=620m")
+        first.do("alloc=100m")
+        expect("beyond it", first("alloc=10m"), REFUSED)
+        first.process.stdin.close()
+        expect("the last word", first.read(), "obey: 0")
+        ended_clean_after(machine, other)
+
+
+def ended_clean_after(machine, other):
+    for _ in range(100):
+        if other("alloc=400m") == 0:
+            break
+        machine.ps()
+    else:
+        expect_that("the guarantee ends with the run", False)
+    ended_clean(machine)
+
+
+def one_after_the_other(folder):
+    """A job of several commands keeps its part between them."""
+    with Machine(folder, **MODES["direct"]) as machine:
+        other = machine.member(**GROUP)
+        script = 'printf "init\\ncontext=0\\nalloc=400m\\n" | "$0" obey; echo between; read line; printf "init\\ncontext=0\\nalloc=400m\\n" | "$0" obey'
+        environment = machine.environment(ration=False) | {"RATION_STATE_DIR": str(machine.state)} | MODES["direct"]
+        job = subprocess.Popen([RATION, "run", *FLAGS, "400MiB", "--", "/bin/sh", "-c", script, OBEY[0]], env=environment,
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        while (line := job.stdout.readline()) and line != "between\n":
+            expect_that(f"the first command: {line}", line.endswith(": 0\n"))
+        expect("between them", other("alloc=630m"), REFUSED)
+        other.do("alloc=620m")
+        said, _ = job.communicate("go on\n", timeout=HANG)
+        expect_that(f"the second command: {said}", "alloc=400m: 0" in said)
+        ended_clean(machine)
+
+
+def at_once(how, backing):
+    """Eight processes that start at the same moment: each has its guarantee."""
+    def case(folder):
+        for number in range(ROUNDS):
+            (apart := folder_of(folder, number)).mkdir()
+            settings = {"RATION_MODE": "pool", "RATION_BACKING": backing, "RATION_HEADROOM": "0", "RATION_PREALLOCATE_AFTER": "0"}
+            with Machine(apart, devices="16GiB", **settings) as machine:
+                if how == "run":
+                    members = [machine.ration_run("--group", "g", "--group-limit", "8GiB", "--guarantee", "1GiB") for _ in range(8)]
+                else:
+                    group = {"RATION_GROUP": "g", "RATION_GROUP_LIMIT": "8GiB"} | ({"RATION_GUARANTEE": "1GiB"} if how == "library" else {})
+                    members = [machine.start(**group) for _ in range(8)]
+                steps = ["init", "context=0", "alloc=512m"] + (["alloc=511m"] if how != "nothing" else [])
+                for step in steps:
+                    for member in members:
+                        member.send(step)
+                    for member in members:
+                        said = member.read()
+                        expect(f"round {number}: {member.err()}", said[-len(step) - 3:], f"{step}: 0")
+                held = sum(row["reserved"] for row in machine.ps()["processes"])
+                expect_that(f"the limit: {held}", held <= 8 * GIB)
+                ended_clean(machine)
+    return case
+
+
+def folder_of(folder, number):
+    return pathlib.Path(folder) / str(number)
+
+
+def wait_for_an_allocation(folder):
+    """RATION_WAIT: what others use is waited for, at most so long; the process's own memory never is."""
+    with Machine(folder, **MODES["direct"], **GROUP) as machine:
+        one, two = machine.member(), machine.member(RATION_WAIT="60s", RATION_LOG=machine.folder / "log")
+        one.do("alloc=800m")
+        two.send("alloc=500m")
+        until(lambda: [row for row in machine.ps()["processes"] if row["pid"] == two.pid], "it waits")
+        expect("the one that leaves", one("free=0"), 0)
+        expect("the other", two.read(), "alloc=500m: 0")
+        expect("its own memory", two("alloc=800m"), REFUSED)
+        ended_clean(machine)
+    (short := folder_of(folder, "short")).mkdir()
+    with Machine(short, **MODES["direct"], **GROUP) as machine:
+        one, two = machine.member(), machine.member(RATION_WAIT="100ms")
+        one.do("alloc=800m")
+        expect("bounded", two("alloc=500m"), REFUSED)
+        ended_clean(machine)
+
+
+def until(holds, what):
+    for _ in range(1000):
+        if holds():
+            return
+    expect_that(what, False)
+
+
+main({f"{mode}: always obtainable": always_obtainable(mode) for mode in MODES} |
+     {"queries follow": queries_follow, "refused in words": refused_in_words, "of a run": of_a_run,
+      "one command after the other": one_after_the_other, "an allocation waits": wait_for_an_allocation} |
+     {f"eight at once: {how}, {backing}": at_once(how, backing) for how in ("library", "run", "nothing") for backing in ("vmm", "slab")})

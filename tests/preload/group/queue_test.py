@@ -1,0 +1,190 @@
+#!/usr/bin/env python3
+"""`ration run --wait`: jobs start when there is room, in the order in which they came, whatever is killed meanwhile."""
+import json
+import os
+import pathlib
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+
+from members import MIB, OBEY, RATION, Machine, expect, expect_that
+from harness import GIB, HANG, main
+
+JOBS = int(sys.argv[1]) if len(sys.argv) > 1 else 12
+DEVICE = 16 * GIB
+CONTEXT = 256 * MIB
+
+
+class Job:
+    """One `ration run --wait`, whose program takes all that it asked for, says so, and ends when it is told to."""
+
+    def __init__(self, machine, size, *flags):
+        environment = machine.environment(ration=False) | {"RATION_STATE_DIR": str(machine.state), "RATION_MODE": "direct"}
+        self.size = size
+        self.process = subprocess.Popen([RATION, "run", "--wait", "--limit", str(size), *flags, "--", *OBEY], env=environment,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                        start_new_session=True)
+        os.set_blocking(self.process.stdout.fileno(), False)
+        self.process.stdin.write(f"init\ncontext=0\nalloc={size // MIB}m\n")
+        self.process.stdin.flush()
+        self.said = ""
+
+    def poll(self):
+        self.said += self.process.stdout.read() or ""
+        return self
+
+    @property
+    def runs(self):
+        return "init:" in self.poll().said
+
+    @property
+    def has_it(self):
+        return f"m: 0\n" in self.poll().said
+
+    def end(self):
+        said, err = self.process.communicate(timeout=HANG)
+        self.said += said or ""
+        return err
+
+    def kill(self):
+        """With all that it started, as an engine does."""
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.communicate()
+
+
+def until(holds, what, seconds=HANG):
+    end = time.monotonic() + seconds
+    while not holds():
+        expect_that(what, time.monotonic() < end)
+        os.sched_yield()
+
+
+def machine_of(folder):
+    machine = Machine(folder, devices=str(DEVICE))
+    machine.simulated["SIMCUDA_CONTEXT_BYTES"] = str(CONTEXT)
+    return machine
+
+
+def one_by_one(folder):
+    """The second starts when the first has ended; with words until then; and sees its limit."""
+    with machine_of(folder) as machine:
+        first, second = Job(machine, 10 * GIB), None
+        until(lambda: first.has_it, "the first has its memory")
+        second = Job(machine, 8 * GIB)
+        line = second.process.stderr.readline()
+        expect_that(f"line: {line}", line.startswith("ration: run: waits for room: 8,192 MiB of device 0 are wanted"))
+        expect("it waits", second.runs, False)
+        first.end()
+        until(lambda: second.has_it, "the second has its memory")
+        second.end()
+
+
+def bounded(folder):
+    with machine_of(folder) as machine:
+        first = Job(machine, 10 * GIB)
+        until(lambda: first.has_it, "the first has its memory")
+        done = subprocess.run([RATION, "run", "--wait=200ms", "--limit", "8GiB", "--", "/bin/echo", "started"],
+                              env=machine.environment(ration=False) | {"RATION_STATE_DIR": str(machine.state)}, capture_output=True,
+                              text=True, timeout=HANG, check=False)
+        expect_that(f"status, words: {done}", done.returncode == 125 and "no room within 200ms" in done.stderr and not done.stdout)
+        for flags, words in ((["--wait"], "nothing to wait for"), (["--wait=soon", "--limit", "1GiB"], "--wait=soon"),
+                             (["--wait", "--limit", "1GiB", "--group", "g", "--group-limit", "512MiB"], "never fit")):
+            done = subprocess.run([RATION, "run", *flags, "--", "/bin/echo", "started"],
+                                  env=machine.environment(ration=False) | {"RATION_STATE_DIR": str(machine.state)}, capture_output=True,
+                                  text=True, timeout=HANG, check=False)
+            expect_that(f"{flags}: {done}", done.returncode == 125 and words in done.stderr and not done.stdout)
+        first.end()
+
+
+def a_full_device(folder):
+    """What programs without Ration hold counts, too."""
+    with machine_of(folder) as machine:
+        other = machine.watcher()
+        other.do("alloc=12g")
+        job = Job(machine, 8 * GIB)
+        line = job.process.stderr.readline()
+        expect_that(f"line: {line}", "waits for room" in line)
+        other.do("free=0")
+        until(lambda: job.has_it, "the job has its memory")
+        job.end()
+
+
+def in_a_group(folder):
+    """The guarantee of a group is what is waited for; members without one are served beside it."""
+    with machine_of(folder) as machine:
+        flags = ("--group", "g", "--group-limit", "8GiB", "--guarantee", "5GiB")
+        first = Job(machine, 6 * GIB, *flags)
+        until(lambda: first.has_it, "the first has its memory")
+        second = Job(machine, 6 * GIB, *flags)
+        line = second.process.stderr.readline()
+        expect_that(f"line: {line}", "group 'g' has 2,048 MiB of 8,192 MiB left" in line and "steps (pid" in line)
+        first.end()
+        until(lambda: second.has_it, "the second has its memory")
+        second.end()
+
+
+def many(folder):
+    """Jobs of random size, some of them killed: the others run, in order, and never more than fit."""
+    seed = int.from_bytes(os.urandom(4), "big")
+    print("seed", seed)
+    chance = random.Random(seed)
+    with machine_of(folder) as machine:
+        jobs = [Job(machine, chance.randint(1, 12) * GIB) for _ in range(1)]
+        order, running, killed, ended = [], [], set(), set()
+        waiting = list(jobs)
+        room_since = None
+        end = time.monotonic() + 20 * HANG
+        while len(killed) + len(ended) < JOBS:
+            expect_that(f"they go on: {len(killed)} killed, {len(ended)} ended, {[job.said for job in running]}", time.monotonic() < end)
+            if len(jobs) < JOBS:
+                jobs.append(Job(machine, chance.randint(1, 12) * GIB))
+                waiting.append(jobs[-1])
+                queued(machine, jobs[-1], jobs)
+            for job in list(waiting):
+                if job.runs:
+                    waiting.remove(job)
+                    running.append(job)
+                    order.append(jobs.index(job))
+            for job in list(running):
+                if job.poll().has_it and chance.random() < 0.2:
+                    running.remove(job)
+                    if chance.random() < 0.3:
+                        job.kill()
+                        killed.add(job)
+                    else:
+                        err = job.end()
+                        expect(f"status: {err}", job.process.returncode, 0)
+                        ended.add(job)
+                else:
+                    expect_that(f"refused: {job.said}", "m: 2" not in job.said)
+            if waiting and len(jobs) == JOBS and chance.random() < 0.02:
+                gone = chance.choice(waiting)
+                waiting.remove(gone)
+                if not gone.runs:
+                    gone.kill()
+                    killed.add(gone)
+                else:
+                    running.append(gone)
+                    order.append(jobs.index(gone))
+            held = sum(job.size for job in running)
+            expect_that(f"the device is not oversubscribed: {held}", held <= DEVICE)
+            fits = bool(waiting) and waiting[0].size + held + (len(running) + 1) * CONTEXT <= DEVICE and not waiting[0].runs
+            room_since = (room_since or (time.monotonic(), waiting[0])) if fits and (not room_since or room_since[1] is waiting[0]) else None
+            expect_that("nobody waits while there is room", room_since is None or time.monotonic() - room_since[0] < 10)
+        expect("the order of the starts", order, sorted(order))
+
+
+def queued(machine, job, jobs):
+    """Until it is in the queue or runs: the order is that in which they came."""
+    tickets = lambda: sum(1 for row in machine.ps()["processes"] if row.get("program", "").startswith("ration run"))
+    until(lambda: job.runs or job.process.poll() is not None or pid_known(machine, job.process.pid), "it is in the queue")
+
+
+def pid_known(machine, pid):
+    return any(row["pid"] == pid for row in machine.ps()["processes"])
+
+
+main({"one by one": one_by_one, "bounded": bounded, "a full device": a_full_device, "in a group": in_a_group, "many": many})
