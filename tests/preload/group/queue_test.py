@@ -1,10 +1,7 @@
 #!/usr/bin/env python3
 """`ration run --wait`: jobs start when there is room, in the order in which they came, whatever is killed meanwhile."""
-import json
 import os
-import pathlib
 import random
-import re
 import signal
 import subprocess
 import sys
@@ -33,7 +30,10 @@ class Job:
         self.said = ""
 
     def poll(self):
-        self.said += self.process.stdout.read() or ""
+        try:
+            self.said += os.read(self.process.stdout.fileno(), 4096).decode()
+        except BlockingIOError:
+            pass
         return self
 
     @property
@@ -42,9 +42,10 @@ class Job:
 
     @property
     def has_it(self):
-        return f"m: 0\n" in self.poll().said
+        return "m: 0\n" in self.poll().said
 
     def end(self):
+        os.set_blocking(self.process.stdout.fileno(), True)
         said, err = self.process.communicate(timeout=HANG)
         self.said += said or ""
         return err
@@ -52,7 +53,14 @@ class Job:
     def kill(self):
         """With all that it started, as an engine does."""
         os.killpg(self.process.pid, signal.SIGKILL)
+        os.set_blocking(self.process.stdout.fileno(), True)
         self.process.communicate()
+
+
+def run(machine, *flags):
+    environment = machine.environment(ration=False) | {"RATION_STATE_DIR": str(machine.state)}
+    return subprocess.run([RATION, "run", *flags, "--", "/bin/echo", "started"], env=environment, capture_output=True, text=True,
+                          timeout=HANG, check=False)
 
 
 def until(holds, what, seconds=HANG):
@@ -86,15 +94,11 @@ def bounded(folder):
     with machine_of(folder) as machine:
         first = Job(machine, 10 * GIB)
         until(lambda: first.has_it, "the first has its memory")
-        done = subprocess.run([RATION, "run", "--wait=200ms", "--limit", "8GiB", "--", "/bin/echo", "started"],
-                              env=machine.environment(ration=False) | {"RATION_STATE_DIR": str(machine.state)}, capture_output=True,
-                              text=True, timeout=HANG, check=False)
+        done = run(machine, "--wait=200ms", "--limit", "8GiB")
         expect_that(f"status, words: {done}", done.returncode == 125 and "no room within 200ms" in done.stderr and not done.stdout)
         for flags, words in ((["--wait"], "nothing to wait for"), (["--wait=soon", "--limit", "1GiB"], "--wait=soon"),
                              (["--wait", "--limit", "1GiB", "--group", "g", "--group-limit", "512MiB"], "never fit")):
-            done = subprocess.run([RATION, "run", *flags, "--", "/bin/echo", "started"],
-                                  env=machine.environment(ration=False) | {"RATION_STATE_DIR": str(machine.state)}, capture_output=True,
-                                  text=True, timeout=HANG, check=False)
+            done = run(machine, *flags)
             expect_that(f"{flags}: {done}", done.returncode == 125 and words in done.stderr and not done.stdout)
         first.end()
 
@@ -132,9 +136,7 @@ def many(folder):
     print("seed", seed)
     chance = random.Random(seed)
     with machine_of(folder) as machine:
-        jobs = [Job(machine, chance.randint(1, 12) * GIB) for _ in range(1)]
-        order, running, killed, ended = [], [], set(), set()
-        waiting = list(jobs)
+        jobs, waiting, order, running, killed, ended = [], [], [], [], set(), set()
         room_since = None
         end = time.monotonic() + 20 * HANG
         while len(killed) + len(ended) < JOBS:
@@ -142,7 +144,7 @@ def many(folder):
             if len(jobs) < JOBS:
                 jobs.append(Job(machine, chance.randint(1, 12) * GIB))
                 waiting.append(jobs[-1])
-                queued(machine, jobs[-1], jobs)
+                queued(machine, jobs[-1])
             for job in list(waiting):
                 if job.runs:
                     waiting.remove(job)
@@ -177,14 +179,9 @@ def many(folder):
         expect("the order of the starts", order, sorted(order))
 
 
-def queued(machine, job, jobs):
-    """Until it is in the queue or runs: the order is that in which they came."""
-    tickets = lambda: sum(1 for row in machine.ps()["processes"] if row.get("program", "").startswith("ration run"))
-    until(lambda: job.runs or job.process.poll() is not None or pid_known(machine, job.process.pid), "it is in the queue")
-
-
-def pid_known(machine, pid):
-    return any(row["pid"] == pid for row in machine.ps()["processes"])
+def queued(machine, job):
+    """It is in the queue or runs: the order is that in which they came."""
+    until(lambda: job.runs or any(row["pid"] == job.process.pid for row in machine.ps()["processes"]), "it is in the queue")
 
 
 main({"one by one": one_by_one, "bounded": bounded, "a full device": a_full_device, "in a group": in_a_group, "many": many})
