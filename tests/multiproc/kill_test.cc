@@ -55,6 +55,9 @@ void live(const std::string &folder) {
     expect(granted(member->reserve(device, 10 * kMiB, true)), "refused what fits");
     member->charge(device, kMiB);
     member->release(device, 4 * kMiB);
+    expect(granted(member->guarantee(device, 8 * kMiB, true)), "a guarantee that fits was refused");
+    expect(granted(member->reserve(device, 2 * kMiB, true)), "refused what is guaranteed");
+    member->release(device, 2 * kMiB);
     member->publish(device, {6 * kMiB, 1, {}});
     expect(!granted(member->reserve(device, kLimit, true)), "granted what cannot fit");  // searches for dead members
   }

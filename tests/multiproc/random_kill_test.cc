@@ -24,6 +24,7 @@ constexpr std::uint64_t kMostPerCall = 100 * kMiB;
 struct Place {
   Gate rested;  // the pause in which it rests
   std::array<std::atomic<std::uint64_t>, 2> held;
+  std::array<std::atomic<std::uint64_t>, 2> claimed;
 };
 
 struct Table {
@@ -50,7 +51,7 @@ class Worker {
     for (;;) {
       rest();
       const auto device = static_cast<int>(random_.below(2));
-      step(*member, device, held_[device]);
+      step(*member, device, held_[device], guaranteed_[device]);
       table_.exceeded.fetch_add(member->total(device) > kLimits[device] ? 1 : 0);
     }
   }
@@ -81,15 +82,24 @@ class Worker {
     }
   }
 
-  void step(Membership &member, int device, std::uint64_t &held) {
+  void step(Membership &member, int device, std::uint64_t &held, std::uint64_t &guaranteed) {
     const std::uint64_t bytes = 1 + random_.below(kMostPerCall);
     if (random_.below(2) == 0) {
       const bool look = random_.below(4) == 0;
-      timed([&] { held += granted(member.reserve(device, bytes, look)) ? bytes : 0; });
+      const bool is_granted_for_sure = held + bytes <= guaranteed;
+      timed([&] {
+        const bool is_granted = granted(member.reserve(device, bytes, look));
+        held += is_granted ? bytes : 0;
+        expect(is_granted || !is_granted_for_sure, "refused what is guaranteed");
+      });
     } else if (held > 0) {
       const std::uint64_t back = std::min(held, bytes);
       timed([&] { member.release(device, back); });
       held -= back;
+    }
+    if (random_.below(8) == 0) {
+      const std::uint64_t wanted = random_.below(kLimits[device] / kWorkers);
+      timed([&] { guaranteed = granted(member.guarantee(device, wanted, false)) ? wanted : guaranteed; });
     }
     if (random_.below(16) == 0) {
       member.publish(device, {held, 1, {}});
@@ -104,6 +114,7 @@ class Worker {
     }
     for (std::size_t device = 0; device < 2; ++device) {
       place_.held[device].store(held_[device]);
+      place_.claimed[device].store(std::max(held_[device], guaranteed_[device]));
     }
     open(place_.rested, pause);
     wait_while(table_.pause, pause);
@@ -114,6 +125,7 @@ class Worker {
   const std::string &folder_;
   Random random_;
   std::uint64_t held_[2] = {};
+  std::uint64_t guaranteed_[2] = {};
 };
 
 class Killer {
@@ -150,6 +162,7 @@ class Killer {
     const std::uint32_t pause = table_->pause.load() + 1;
     open(table_->pause, pause);
     std::uint64_t held[2] = {};
+    std::uint64_t claimed[2] = {};
     for (std::uint32_t i = 0; i < kWorkers; ++i) {
       Place &place = table_->places[i];
       for (std::uint32_t seen = place.rested.load(); i != dead && seen != pause; seen = place.rested.load()) {
@@ -157,6 +170,7 @@ class Killer {
       }
       for (std::size_t device = 0; i != dead && device < 2; ++device) {
         held[device] += place.held[device].load();
+        claimed[device] += place.claimed[device].load();
       }
     }
     std::string problem;
@@ -166,6 +180,7 @@ class Killer {
     CHECK(groups[0].members.size() == kWorkers - 1);
     for (std::size_t device = 0; device < 2; ++device) {
       CHECK(groups[0].devices[device].reserved == held[device]);
+      CHECK(groups[0].devices[device].claimed == claimed[device]);
       CHECK(groups[0].devices[device].limit == kLimits[device]);
     }
     open(table_->pause, pause + 1);

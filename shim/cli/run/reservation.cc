@@ -8,6 +8,7 @@
 #include <charconv>
 #include <chrono>
 #include <cstring>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
 #include <utility>
@@ -101,6 +102,13 @@ std::uint64_t promised_to_others(const std::vector<ledger::Group> &groups, const
     }
   }
   return bytes;
+}
+
+bool is_held(const std::vector<ledger::Group> &groups, const std::string &uuid) {
+  return std::any_of(groups.begin(), groups.end(), [&](const ledger::Group &group) {
+    return std::any_of(group.devices.begin(), group.devices.end(),
+                       [&](const ledger::GroupDevice &device) { return device.uuid == uuid && device.reserved != 0; });
+  });
 }
 
 }  // namespace
@@ -224,13 +232,45 @@ bool Reservation::claim() {
   return true;
 }
 
+// What the driver takes on its own account for one process, its contexts first of all: as it was for the last run that
+// has ended; else as it is for those that run; else a guess, as for the headroom of a preallocation.
+std::uint64_t Reservation::overhead_of(const Need &need, const std::vector<ledger::Group> &groups,
+                                       std::uint64_t free_bytes) const {
+  constexpr std::uint64_t kGuess = std::uint64_t{512} << 20;
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 30;  // more is memory of others
+  if (const std::uint64_t learnt = place_->learnt_overhead(need.place); learnt != 0) {
+    return learnt;
+  }
+  std::map<std::uint64_t, std::uint64_t> held_by;  // each process, though it is in several groups
+  for (const ledger::Group &group : groups) {
+    for (const ledger::Member &member : group.members) {
+      for (const ledger::DeviceUse &use : member.devices) {
+        if (use.uuid == need.uuid && use.reserved != 0) {
+          held_by[member.identity] = std::max(held_by[member.identity], use.reserved);
+        }
+      }
+    }
+  }
+  std::uint64_t used = need.total - std::min(need.total, free_bytes);
+  for (const auto &[process, held] : held_by) {
+    used -= std::min(used, held);
+  }
+  const std::uint64_t each = held_by.empty() ? 0 : used / held_by.size();
+  return each != 0 && each <= kMost ? each : kGuess;
+}
+
 bool Reservation::has_room(FreeMemory &devices) const {
   std::string problem;
   const std::vector<ledger::Group> groups = ledger::read_groups(folder_, problem);
   return std::all_of(needs_.begin(), needs_.end(), [&](const Need &need) {
-    const std::uint64_t overhead = place_->learnt_overhead(need.place);
+    const std::optional<std::uint64_t> free_bytes = devices.of(need.uuid);
+    const bool is_alone = !free_bytes || (*free_bytes >= need.bytes && promised_to_others(groups, need.uuid, 1) == 0);
+    if (is_alone && !is_held(groups, need.uuid)) {
+      return true;  // nothing would become better
+    }
+    const std::uint64_t overhead = overhead_of(need, groups, free_bytes.value_or(0));
     const std::uint64_t wanted = need.bytes + overhead + promised_to_others(groups, need.uuid, overhead);
-    return devices.of(need.uuid).value_or(UINT64_MAX) >= wanted;
+    return !free_bytes || *free_bytes >= wanted;
   });
 }
 

@@ -38,6 +38,7 @@ class Reservation {
   };
   bool claim();
   bool has_room(class FreeMemory &devices) const;
+  std::uint64_t overhead_of(const Need &need, const std::vector<ledger::Group> &groups, std::uint64_t free_bytes) const;
   void wait(const std::string &longest, const EnvironmentBlock &environment);
   [[nodiscard]] std::string shortage() const;
   void share_with_command();

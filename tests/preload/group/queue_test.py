@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """`ration run --wait`: jobs start when there is room, in the order in which they came, whatever is killed meanwhile."""
 import os
+import pathlib
 import random
 import signal
 import subprocess
@@ -18,14 +19,14 @@ CONTEXT = 256 * MIB
 class Job:
     """One `ration run --wait`, whose program takes all that it asked for, says so, and ends when it is told to."""
 
-    def __init__(self, machine, size, *flags):
+    def __init__(self, machine, size, *flags, steps=None):
         environment = machine.environment(ration=False) | {"RATION_STATE_DIR": str(machine.state), "RATION_MODE": "direct"}
         self.size = size
         self.process = subprocess.Popen([RATION, "run", "--wait", "--limit", str(size), *flags, "--", *OBEY], env=environment,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                         start_new_session=True)
         os.set_blocking(self.process.stdout.fileno(), False)
-        self.process.stdin.write(f"init\ncontext=0\nalloc={size // MIB}m\n")
+        self.process.stdin.write(steps or f"init\ncontext=0\nalloc={size // MIB}m\n")
         self.process.stdin.flush()
         self.said = ""
 
@@ -88,6 +89,24 @@ def one_by_one(folder):
         first.end()
         until(lambda: second.has_it, "the second has its memory")
         second.end()
+
+
+def without_its_run(folder):
+    """Where `ration run` alone is killed its command keeps its room, before and after it has taken it."""
+    for step in ("runs", "has_it"):
+        (apart := pathlib.Path(folder) / step).mkdir()
+        with machine_of(apart) as machine:
+            first = Job(machine, 10 * GIB, steps="init\n" if step == "runs" else None)
+            until(lambda: getattr(first, step), f"the first {step}")
+            os.kill(first.process.pid, signal.SIGKILL)
+            first.process.wait()
+            second = Job(machine, 8 * GIB)
+            line = second.process.stderr.readline()
+            expect_that(f"line: {line}", "waits for room" in line)
+            expect("it waits", second.runs, False)
+            first.end()
+            until(lambda: second.has_it, "the second has its memory")
+            second.end()
 
 
 def bounded(folder):
@@ -184,4 +203,4 @@ def queued(machine, job):
     until(lambda: job.runs or any(row["pid"] == job.process.pid for row in machine.ps()["processes"]), "it is in the queue")
 
 
-main({"one by one": one_by_one, "bounded": bounded, "a full device": a_full_device, "in a group": in_a_group, "many": many})
+main({"one by one": one_by_one, "without its run": without_its_run, "bounded": bounded, "a full device": a_full_device, "in a group": in_a_group, "many": many})
