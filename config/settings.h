@@ -62,12 +62,15 @@ struct Settings {
 
   // Processes that share a limit with this one.
   struct Group {
-    bool tree = false;  // of `ration run --group-tree`; `name` is its number
+    // Of `ration run --group-tree`, its number · those of the container with the same limit, eight digits that stand
+    // for where the limit is stated and its text · by name.
+    enum class Kind { kTree, kContainer, kNamed };
+    Kind kind = Kind::kNamed;
     std::string name;
     LimitMap limit;         // empty and not in doubt: the group only counts
     bool in_doubt = false;  // its limit could not be parsed
   };
-  std::vector<Group> groups;   // trees from the outermost to the innermost, then the named one
+  std::vector<Group> groups;   // trees from the outermost to the innermost, then containers, then the named one
   LimitMap stray_group_limit;  // a group limit without a usable group; holds for this process alone
 
   // Every setting that some source sets, in the order of options.inc. Of one key the value in force comes first, then

@@ -49,11 +49,11 @@ struct GroupDevice {
   std::uint64_t reserved = 0;
 };
 
-enum class GroupKind { kNamed, kTree, kNone };  // kNone: processes without a group
+enum class GroupKind { kNamed, kTree, kContainer, kNone };  // kNone: processes without a group
 
 struct Group {
   GroupKind kind = GroupKind::kNamed;
-  std::string name;     // of a tree: its number; of kNone: empty
+  std::string name;     // of a tree: its number; of a container: "NAMESPACE-DIGITS"; of kNone: empty
   std::string problem;  // why its file could not be read, and the remedy; the rest is then empty
   std::vector<GroupDevice> devices;
   std::vector<Member> members;

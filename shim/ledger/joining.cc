@@ -157,6 +157,8 @@ std::string file_name(GroupKind kind, const std::string &name) {
       return "group-" + name;
     case GroupKind::kTree:
       return "tree-" + name;
+    case GroupKind::kContainer:
+      return "container-" + name;
     case GroupKind::kNone:
       break;
   }
@@ -174,7 +176,11 @@ bool group_of_file(const std::string &file, GroupKind &kind, std::string &name) 
     return true;
   }
   kind = GroupKind::kTree;
-  return has_prefix("tree-");
+  if (has_prefix("tree-")) {
+    return true;
+  }
+  kind = GroupKind::kContainer;
+  return has_prefix("container-");
 }
 
 std::string group_label(GroupKind kind, const std::string &name) {
@@ -183,6 +189,8 @@ std::string group_label(GroupKind kind, const std::string &name) {
       return "group '" + name + "'";
     case GroupKind::kTree:
       return "process tree " + name;
+    case GroupKind::kContainer:
+      return "container " + name;
     case GroupKind::kNone:
       break;
   }
