@@ -68,6 +68,16 @@ def shown(folder):
         ended_clean(machine)
 
 
+def reported(folder):
+    """`ration report` names the option that would help."""
+    with machine_of(folder, **KAI) as machine:
+        member = machine.member(RATION_LOG=machine.folder / "log")
+        expect("over the limit", member("alloc=5000m"), REFUSED)
+        ended_clean(machine)
+    said = subprocess.run([BUILD / "bin/ration", "report", machine.folder / "log"], capture_output=True, text=True, timeout=HANG, check=True)
+    expect_that(f"the remedy in {said.stdout}", "a larger --container-limit would help" in said.stdout)
+
+
 def apart(first, second):
     """Each gets what it states, however much the other holds."""
     def case(folder):
@@ -192,5 +202,5 @@ CASES |= {f"without a ledger, {whose} limit": unusable(settings) for whose, sett
 main(CASES | {"another value": apart(HAMI, {"CUDA_DEVICE_MEMORY_LIMIT": "3g"}), "another variable": apart(HAMI, KAI),
               "a limit of ours is of each process": overridden({"RATION_LIMIT": "3GiB"}, 0),
               "a container's limit of ours": overridden({"RATION_CONTAINER_LIMIT": "3GiB"}, REFUSED),
-              "ration ps": shown, "preallocated memory": preallocated, "ration run": by_ration_run,
+              "ration ps": shown, "ration report": reported, "preallocated memory": preallocated, "ration run": by_ration_run,
               "PID namespaces": namespaces, "in a tree": beside_a_tree})
