@@ -62,11 +62,11 @@ struct Settings {
 
   // Processes that share a limit with this one.
   struct Group {
-    // Of `ration run --group-tree`, its number · those of the container with the same limit, eight digits that stand
-    // for where the limit is stated and its text · by name.
+    // In the order of `groups`. kTree: what one `ration run --group-tree` starts. kContainer: processes of one PID
+    // namespace that state the same limit.
     enum class Kind { kTree, kContainer, kNamed };
     Kind kind = Kind::kNamed;
-    std::string name;
+    std::string name;       // of a tree: its number; of a container: container_name() in groups.h
     LimitMap limit;         // empty and not in doubt: the group only counts
     bool in_doubt = false;  // its limit could not be parsed
   };
