@@ -1,19 +1,15 @@
 #include "config/flag_marks.h"
 
-#include <cstdint>
+#include "config/values/text_hash.h"
 
 namespace ration::config {
 
 namespace {
 
 std::string mark_of(std::string_view key, std::string_view value) {
-  std::uint64_t sum = 14695981039346656037ull;  // FNV-1a
-  for (const char c : value) {
-    sum = (sum ^ static_cast<unsigned char>(c)) * 1099511628211ull;
-  }
   std::string mark(" ");
   mark += key;
-  return mark + ":" + std::to_string(sum) + " ";
+  return mark + ":" + std::to_string(hash_of(value)) + " ";
 }
 
 }  // namespace

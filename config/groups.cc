@@ -1,16 +1,20 @@
 #include "config/groups.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <utility>
 
 #include "config/values/option_parsers.h"
 #include "config/values/quotes.h"
+#include "config/values/text_hash.h"
 
 namespace ration::config {
 
 namespace {
 
 using Group = Settings::Group;
+using Kind = Group::Kind;
 
 constexpr std::size_t kLongestGroup = 64;
 constexpr std::string_view kGroupCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
@@ -21,22 +25,36 @@ void append(const LimitMap &from, LimitMap &to) {
   to.insert(to.end(), from.begin(), from.end());
 }
 
-Group *find_tree(Settings &settings, std::string_view number) {
+Group *find(Settings &settings, Kind kind, std::string_view name) {
   const auto found = std::find_if(settings.groups.begin(), settings.groups.end(),
-                                  [&](const Group &each) { return each.tree && each.name == number; });
+                                  [&](const Group &each) { return each.kind == kind && each.name == name; });
   return found == settings.groups.end() ? nullptr : &*found;
 }
 
-Group &tree_of(Settings &settings, std::string_view number) {
-  Group *found = find_tree(settings, number);
-  return found != nullptr ? *found : settings.groups.emplace_back(Group{true, std::string(number), {}, false});
+// Behind those of its kind.
+Group &group_of(Settings &settings, Kind kind, std::string_view name) {
+  if (Group *found = find(settings, kind, name)) {
+    return *found;
+  }
+  const auto place =
+      std::find_if(settings.groups.begin(), settings.groups.end(), [&](const Group &each) { return each.kind > kind; });
+  return *settings.groups.insert(place, Group{kind, std::string(name), {}, false});
 }
 
-// The one group that is not a tree; without a name where only its limit is set.
+Group &tree_of(Settings &settings, std::string_view number) {
+  return group_of(settings, Kind::kTree, number);
+}
+
+// The one named group; without a name where only its limit is set.
 Group &named_of(Settings &settings) {
-  const auto found =
-      std::find_if(settings.groups.begin(), settings.groups.end(), [](const Group &each) { return !each.tree; });
-  return found != settings.groups.end() ? *found : settings.groups.emplace_back();
+  std::vector<Group> &groups = settings.groups;
+  const bool is_last = !groups.empty() && groups.back().kind == Kind::kNamed;
+  return is_last ? groups.back() : groups.emplace_back();
+}
+
+// Our own limit of the container is the same one, whether a variable or a file states it.
+std::string name_of_own(std::string_view value) {
+  return container_name("RATION_CONTAINER_LIMIT=" + std::string(value));
 }
 
 // The limit of a tree without a valid number becomes this process's own.
@@ -52,7 +70,7 @@ std::string read_tree(Settings &settings, std::string_view item) {
            " begins with no number that `ration run --group-tree` made; write for example ration run "
            "--group-tree=8GiB, which sets this variable for what it starts";
   }
-  if (find_tree(settings, number) != nullptr) {
+  if (find(settings, Kind::kTree, number) != nullptr) {
     (void)parse_limit(equals == std::string_view::npos ? "" : item.substr(equals + 1), tree_of(settings, number).limit);
     return std::string(number) + " is there twice";
   }
@@ -68,10 +86,11 @@ bool is_wrong(const std::vector<Problem> &problems, std::string_view key) {
 // A limit whose group has no name belongs to the innermost tree, or without a tree to this process alone.
 void assign_nameless(Settings &settings, const Group &nameless, std::vector<Problem> &problems) {
   const bool misnamed = is_wrong(problems, "group");
-  if (!settings.groups.empty() && !misnamed) {
-    Group &innermost = settings.groups.back();
-    append(nameless.limit, innermost.limit);
-    innermost.in_doubt = innermost.in_doubt || nameless.in_doubt;
+  const auto innermost = std::find_if(settings.groups.rbegin(), settings.groups.rend(),
+                                      [](const Group &each) { return each.kind == Kind::kTree; });
+  if (innermost != settings.groups.rend() && !misnamed) {
+    append(nameless.limit, innermost->limit);
+    innermost->in_doubt = innermost->in_doubt || nameless.in_doubt;
     return;
   }
   append(nameless.limit, settings.stray_group_limit);
@@ -101,6 +120,10 @@ std::string read_group_limit(Settings &settings, const Option &, std::string_vie
   return parse_limit(value, named_of(settings).limit);
 }
 
+std::string read_container_limit(Settings &settings, const Option &, std::string_view value) {
+  return parse_limit(value, group_of(settings, Kind::kContainer, name_of_own(value)).limit);
+}
+
 std::string read_group_tree(Settings &settings, const Option &, std::string_view value) {
   std::string first_wrong;
   if (const auto named = std::count(value.begin(), value.end(), ';') + 1; std::cmp_greater(named, kMostTrees)) {
@@ -118,30 +141,46 @@ std::string read_group_tree(Settings &settings, const Option &, std::string_view
 }
 
 bool concerns_groups(const Option &option) {
-  return option.key == "group_limit" || option.key == "group_tree";
+  return option.key == "container_limit" || option.key == "group_limit" || option.key == "group_tree";
+}
+
+std::string container_name(std::string_view stated) {
+  const std::uint64_t hash = hash_of(stated);
+  std::array<char, 9> digits{};
+  std::snprintf(digits.data(), digits.size(), "%08x", static_cast<unsigned>((hash ^ (hash >> 32)) & UINT32_MAX));
+  return digits.data();
+}
+
+void add_group(const Group &group, Settings &settings) {
+  Group &own = group.kind == Kind::kNamed ? named_of(settings) : group_of(settings, group.kind, group.name);
+  append(group.limit, own.limit);
+  own.in_doubt = own.in_doubt || group.in_doubt;
+}
+
+void doubt_container_limit(std::string_view value, Settings &settings) {
+  group_of(settings, Kind::kContainer, name_of_own(value)).in_doubt = true;
 }
 
 void merge_groups(const Settings &other, Settings &settings) {
   append(other.stray_group_limit, settings.stray_group_limit);
   for (const Group &group : other.groups) {
-    append(group.limit, (group.tree ? tree_of(settings, group.name) : named_of(settings)).limit);
+    add_group(group, settings);
   }
 }
 
 void resolve_groups(Settings &settings, std::vector<Problem> &problems) {
   std::vector<Group> &groups = settings.groups;
-  std::stable_partition(groups.begin(), groups.end(), [](const Group &each) { return each.tree; });
-  const bool trees = !groups.empty() && groups.front().tree;
+  const bool trees = !groups.empty() && groups.front().kind == Kind::kTree;
   if (is_wrong(problems, "group_tree")) {
     settings.limit_in_doubt = settings.limit_in_doubt || !trees;
     for (Group &each : groups) {
-      each.in_doubt = each.tree;
+      each.in_doubt = each.in_doubt || each.kind == Kind::kTree;
     }
   }
   if (is_wrong(problems, "group_limit")) {
     named_of(settings).in_doubt = true;  // an empty value has left no group yet
   }
-  if (groups.empty() || groups.back().tree) {
+  if (groups.empty() || groups.back().kind != Kind::kNamed) {
     return;
   }
   if (is_wrong(problems, "group")) {
@@ -156,8 +195,9 @@ void resolve_groups(Settings &settings, std::vector<Problem> &problems) {
 
 void check_guarantee(const Settings &settings, std::vector<Problem> &problems) {
   const Origin *const origin = settings.origin_of("guarantee");
-  const bool is_named = std::any_of(settings.groups.begin(), settings.groups.end(),
-                                    [](const Group &each) { return !each.tree && !each.name.empty(); });
+  const bool is_named = std::any_of(settings.groups.begin(), settings.groups.end(), [](const Group &each) {
+    return each.kind == Group::Kind::kNamed && !each.name.empty();
+  });
   if (settings.guarantee && origin != nullptr && !is_named) {
     problems.push_back(problem_at("guarantee", origin->written(),
                                   "no group is given that could leave it to this process (RATION_GROUP)",

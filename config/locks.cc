@@ -65,7 +65,9 @@ void lock_what_locks_need(Statements &statements) {
     group->needed_by = group->origin.locked ? "" : group_limit->origin.written();
     group->origin.locked = true;
   }
-  if (const Statement *held = locked(statements, "group")) {
+  const Statement *held = locked(statements, "group");
+  held = held != nullptr ? held : locked(statements, "container_limit");
+  if (held != nullptr) {
     if (Statement *folder = of_system(statements, "state_dir")) {
       folder->needed_by = folder->origin.locked ? "" : held->origin.written();
       folder->origin.locked = true;

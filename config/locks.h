@@ -10,7 +10,8 @@
 namespace ration::config {
 
 // Call once, with the statements of every source, strongest first. Locks what the locked ones need: of a limit that
-// managed memory counts, of a group's limit the group, of a group the folder where its members meet.
+// managed memory counts, of a group's limit the group, of a group or a container's limit the folder where the members
+// meet.
 void lock_what_locks_need(std::vector<Statement> &statements);
 
 // Whether a variable makes the program count its devices in another order than the system does.

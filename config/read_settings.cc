@@ -52,10 +52,12 @@ class SettingsReader {
     }
     resolve_groups(settings_, problems_);
     check_guarantee(settings_, problems_);
-    const bool limit_malformed = std::any_of(problems_.begin(), problems_.end(), [](const Problem &each) {
-      return each.key == "limit" && each.fatal_for_cli;
-    });
-    import_third_party(from_.environment, from_.framework, limit_malformed, settings_, problems_);
+    const auto malformed = [&](std::string_view key) {
+      return std::any_of(problems_.begin(), problems_.end(),
+                         [&](const Problem &each) { return each.key == key && each.fatal_for_cli; });
+    };
+    import_third_party(from_.environment, from_.framework, {malformed("limit"), malformed("container_limit")},
+                       settings_, problems_);
     note_unknown_names();
     note_unbuilt();
     in_order_of_table(settings_.origins);
@@ -158,6 +160,9 @@ class SettingsReader {
     }
     const bool good = wrong.empty();
     if (!good) {
+      if (statement.option->key == "container_limit") {
+        doubt_container_limit(statement.origin.value, settings);
+      }
       refuse(statement, std::move(wrong), nullptr);
     }
     return good;

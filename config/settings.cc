@@ -88,7 +88,8 @@ Settings::Preallocation Settings::preallocation_on(const DeviceIdentity &device)
 }
 
 std::uint64_t Settings::guarantee_on(const DeviceIdentity &device) const {
-  const bool is_named = std::any_of(groups.begin(), groups.end(), [](const Group &each) { return !each.tree; });
+  const bool is_named =
+      std::any_of(groups.begin(), groups.end(), [](const Group &each) { return each.kind == Group::Kind::kNamed; });
   return guarantee && is_named ? std::min(guarantee->bytes_of(device.total_bytes), limit_on(device).bytes) : 0;
 }
 

@@ -62,12 +62,15 @@ struct Settings {
 
   // Processes that share a limit with this one.
   struct Group {
-    bool tree = false;  // of `ration run --group-tree`; `name` is its number
-    std::string name;
+    // In the order of `groups`. kTree: what one `ration run --group-tree` starts. kContainer: processes of one PID
+    // namespace that state the same limit.
+    enum class Kind { kTree, kContainer, kNamed };
+    Kind kind = Kind::kNamed;
+    std::string name;       // of a tree: its number; of a container: container_name() in groups.h
     LimitMap limit;         // empty and not in doubt: the group only counts
     bool in_doubt = false;  // its limit could not be parsed
   };
-  std::vector<Group> groups;   // trees from the outermost to the innermost, then the named one
+  std::vector<Group> groups;   // trees from the outermost to the innermost, then containers, then the named one
   LimitMap stray_group_limit;  // a group limit without a usable group; holds for this process alone
 
   // Every setting that some source sets, in the order of options.inc. Of one key the value in force comes first, then

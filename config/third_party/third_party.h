@@ -25,14 +25,19 @@ struct ThirdPartyVariable {
   std::string reason;  // what it sets, or why it does not
 };
 
+// Which limits of ours could not be parsed, so that third-party ones hold beside them.
+struct MalformedLimits {
+  bool limit = false;
+  bool container_limit = false;
+};
+
 std::string_view name_of(Disposition disposition);
 
 bool is_third_party_variable(std::string_view name);
 
 // Call once, after every source of ours has been read: third-party variables rank below all of them.
 // `framework` names the library in this process that reads XLA_* and TF_* itself; empty: there is none.
-// `limit_malformed`: our own limit could not be parsed, so third-party limits hold beside it.
-void import_third_party(const char *const *environment, std::string_view framework, bool limit_malformed,
+void import_third_party(const char *const *environment, std::string_view framework, const MalformedLimits &malformed,
                         Settings &settings, std::vector<Problem> &problems);
 
 }  // namespace ration::config

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "config/groups.h"
 #include "config/options.h"
 #include "config/problem.h"
 #include "config/third_party/parsers.h"
@@ -12,9 +13,10 @@ namespace ration::config {
 namespace {
 
 enum class Sets {
-  kLimit,     // all third-party limits hold together, so the smallest does; a malformed one is a malformed limit
-  kSettings,  // of two variables that set one key the first of the table wins; a malformed one is ignored
-  kNothing    // known, so that `ration env` can say why it is no limit
+  kLimit,      // all third-party limits hold together, so the smallest does; a malformed one is a malformed limit
+  kContainer,  // likewise, of all processes of the container together
+  kSettings,   // of two variables that set one key the first of the table wins; a malformed one is ignored
+  kNothing     // known, so that `ration env` can say why it is no limit
 };
 
 struct Variable {
@@ -36,9 +38,9 @@ constexpr Variable kVariables[] = {
     {"TF_FORCE_UNIFIED_MEMORY", parse_tf_unified_memory, Sets::kSettings},
     {"TF_CUDA_MALLOC_ASYNC_SUPPORTED_PREALLOC", parse_tf_async_preallocate, Sets::kSettings},
     {"TF_DETERMINISTIC_ALLOCATOR", parse_tf_deterministic, Sets::kSettings},
-    {"GPU_MEMORY_LIMIT", parse_plain_bytes, Sets::kLimit},            // KAI
-    {"CUDA_DEVICE_MEMORY_LIMIT", parse_device_limit, Sets::kLimit},   // HAMi
-    {"CUDA_DEVICE_MEMORY_LIMIT_", parse_device_limit, Sets::kLimit},  // HAMi
+    {"GPU_MEMORY_LIMIT", parse_plain_bytes, Sets::kContainer},            // KAI
+    {"CUDA_DEVICE_MEMORY_LIMIT", parse_device_limit, Sets::kContainer},   // HAMi
+    {"CUDA_DEVICE_MEMORY_LIMIT_", parse_device_limit, Sets::kContainer},  // HAMi
     {"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", parse_pinned_limit, Sets::kLimit},
     {"XLA_PYTHON_CLIENT_COLLECTIVE_MEM_SIZE_MB", nullptr, Sets::kNothing,
      "it sizes a pool inside JAX; here all memory comes from one"},
@@ -80,11 +82,19 @@ bool is_named_by(const Variable &row, std::string_view name) {
 
 class Importer {
  public:
-  Importer(Environment environment, bool limit_malformed, Settings &settings, std::vector<Problem> &problems)
-      : environment_(environment),
-        limits_hold_(limit_malformed || settings.origin_of("limit") == nullptr),
-        settings_(settings),
-        problems_(problems) {}
+  Importer(Environment environment, const MalformedLimits &malformed, Settings &settings,
+           std::vector<Problem> &problems)
+      : environment_(environment), settings_(settings), problems_(problems) {
+    const auto written = [&](std::string_view key) {
+      const Origin *origin = settings.origin_of(key);
+      return origin == nullptr ? std::string() : origin->written();
+    };
+    limit_overridden_by_ = malformed.limit ? "" : written("limit");
+    if (!malformed.limit && !malformed.container_limit) {
+      const std::string own = written("container_limit");
+      container_overridden_by_ = own.empty() ? written("limit") : own;
+    }
+  }
 
   void import_variable(const Found &found) {
     if (found.row.sets == Sets::kNothing) {
@@ -94,7 +104,20 @@ class Importer {
     if (!parsed.ignored.empty()) {
       return conclude(found, Disposition::kIgnored, std::move(parsed.ignored));
     }
-    found.row.sets == Sets::kLimit ? import_limit(found, parsed) : import_settings(found, parsed);
+    found.row.sets == Sets::kSettings ? import_settings(found, parsed) : import_limit(found, parsed);
+  }
+
+  // Call once, after the last variable.
+  void add_containers() {
+    for (Container &each : containers_) {
+      std::sort(each.stated.begin(), each.stated.end());  // programs have their environment in any order
+      std::string all;
+      for (const std::string &stated : each.stated) {
+        all += stated + "\n";
+      }
+      each.group.name = container_name(all);
+      add_group(each.group, settings_);
+    }
   }
 
   void conclude(const Found &found, Disposition disposition, std::string reason) {
@@ -103,10 +126,32 @@ class Importer {
   }
 
  private:
+  // The variables of one owner.
+  struct Container {
+    std::string_view owner;
+    std::vector<std::string> stated;
+    Settings::Group group{Settings::Group::Kind::kContainer, {}, {}, false};
+  };
+
+  Container &container_of(const Found &found) {
+    const std::string_view name = found.row.name;
+    const std::string_view owner = name.back() == '_' ? name.substr(0, name.size() - 1) : name;
+    const auto known = std::find_if(containers_.begin(), containers_.end(),
+                                    [&](const Container &each) { return each.owner == owner; });
+    Container &container = known != containers_.end() ? *known : containers_.emplace_back(Container{owner, {}});
+    container.stated.push_back(std::string(found.name) + "=" + std::string(found.value));
+    return container;
+  }
+
   void import_limit(const Found &found, ParsedValue &parsed) {
-    if (!limits_hold_) {
-      return conclude(found, Disposition::kOverridden, settings_.origin_of("limit")->written() + " takes precedence");
+    const bool of_container = found.row.sets == Sets::kContainer;
+    const std::string &stronger = of_container ? container_overridden_by_ : limit_overridden_by_;
+    if (!stronger.empty()) {
+      return conclude(found, Disposition::kOverridden, stronger + " takes precedence");
     }
+    Settings::Group *const group = of_container ? &container_of(found).group : nullptr;
+    LimitMap &limit = of_container ? group->limit : settings_.limit;
+    const std::string key = of_container ? "container_limit" : "limit";
     std::string text;
     for (LimitItem &item : parsed.limit) {
       if (!found.ordinal().empty()) {
@@ -117,14 +162,14 @@ class Importer {
       text += text.empty() ? "" : ",";
       text += item.name.empty() ? item.size.text() : item.name + "=" + item.size.text();
     }
-    settings_.limit.insert(settings_.limit.end(), parsed.limit.begin(), parsed.limit.end());
-    record(found, "limit", parsed.wrong.empty() ? text : std::string(found.value));
+    limit.insert(limit.end(), parsed.limit.begin(), parsed.limit.end());
+    record(found, key, parsed.wrong.empty() ? text : std::string(found.value));
     if (!parsed.wrong.empty()) {
-      settings_.limit_in_doubt = true;
+      (of_container ? group->in_doubt : settings_.limit_in_doubt) = true;
       problems_.push_back(problem_at(found.name, found.written(), parsed.wrong, kStrictestHolds, false));
       return conclude(found, Disposition::kRefused, std::move(parsed.wrong));
     }
-    conclude(found, Disposition::kHonoured, "limit = " + text);
+    conclude(found, Disposition::kHonoured, key + " = " + text);
     for (const Assignment &each : parsed.settings) {
       assign_unless_set(found, each);
     }
@@ -166,9 +211,10 @@ class Importer {
   }
 
   Environment environment_;
-  bool limits_hold_;  // our own limit is not set, or cannot be parsed
   Settings &settings_;
   std::vector<Problem> &problems_;
+  std::string limit_overridden_by_, container_overridden_by_;  // empty: no limit of ours is set, or it cannot be parsed
+  std::vector<Container> containers_;
 };
 
 // Every variable of the environment that `row` names and that is not empty, once: getenv's first holds.
@@ -198,9 +244,9 @@ bool is_third_party_variable(std::string_view name) {
                      [&](const Variable &row) { return is_named_by(row, name); });
 }
 
-void import_third_party(Environment environment, std::string_view framework, bool limit_malformed, Settings &settings,
-                        std::vector<Problem> &problems) {
-  Importer importer(environment, limit_malformed, settings, problems);
+void import_third_party(Environment environment, std::string_view framework, const MalformedLimits &malformed,
+                        Settings &settings, std::vector<Problem> &problems) {
+  Importer importer(environment, malformed, settings, problems);
   for (const Variable &row : kVariables) {
     const bool left = !framework.empty() && (starts_with(row.name, "XLA_") || starts_with(row.name, "TF_"));
     for (const Found &found : find_in(environment, row)) {
@@ -208,6 +254,7 @@ void import_third_party(Environment environment, std::string_view framework, boo
            : importer.import_variable(found);
     }
   }
+  importer.add_containers();
   // The framework allocates its memory in one piece, by these variables or by its own defaults; two such pieces do not
   // fit on one device.
   if (!framework.empty() && settings.origin_of("preallocate") == nullptr) {

@@ -24,6 +24,7 @@ std::string read_async_preallocate(Settings &settings, const Option &option, std
 std::string read_large_alignment(Settings &settings, const Option &option, std::string_view value);
 std::string read_group(Settings &settings, const Option &option, std::string_view value);
 std::string read_group_limit(Settings &settings, const Option &option, std::string_view value);
+std::string read_container_limit(Settings &settings, const Option &option, std::string_view value);
 std::string read_group_tree(Settings &settings, const Option &option, std::string_view value);
 std::string read_state_directory(Settings &settings, const Option &option, std::string_view value);
 std::string read_log(Settings &settings, const Option &option, std::string_view value);

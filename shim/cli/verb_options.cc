@@ -56,6 +56,18 @@ constexpr const char *kRunFooter =
     "Exit status: the command's; 128+N when signal N ended it; 125 a bad option or setting, or a limit that cannot be\n"
     "enforced (nothing was started); 126 not executable; 127 not found.";
 
+constexpr const char *kSetFooter =
+    "Changes limits while programs run, until they end; `default` takes a change back. A higher limit is in force at\n"
+    "once. Under one that is lower than what is held nothing more is granted, and what is held and not used goes "
+    "back.\n"
+    "What programs ask about their memory follows.\n\n"
+    "Examples:\n"
+    "  ration set lab --limit 12GiB\n"
+    "  ration set 4711 --limit 25% --guarantee 2GiB\n"
+    "  ration set lab --limit default\n\n"
+    "Exit status: 0; 1 the process has not taken note yet, or its group refused the guarantee; 2 a bad option, or no\n"
+    "such process or group; 125 the output could not be written.";
+
 constexpr const char *kPsFooter =
     "RESERVED is what the device holds for the process, and what counts against limits; USED is what the program\n"
     "holds of it; LIMIT is the process's own; PEAK is the most that was reserved; FAILS counts refused allocations.\n"
@@ -243,8 +255,9 @@ void describe_run(CLI::App &verb, RunRequest &request) {
     request.wait = values.front();
     return true;
   };
-  verb.add_option("--wait", keep,
-                  "start when the guarantee, or the limit, fits into the group and the device: first come, first served")
+  verb.add_option(
+          "--wait", keep,
+          "start when the guarantee, or the limit, fits into the group and the device: first come, first served")
       ->expected(0, 1)
       ->type_name("[=DURATION]");
   verb.formatter(std::make_shared<RunFormatter>());
@@ -287,7 +300,7 @@ void describe_find_faults(CLI::App &verb, FindFaultsRequest &request) {
 
 void describe_env(CLI::App &verb, EnvRequest &request) {
   add_flag(verb, "--json", request.json, "one JSON document, sizes in bytes");
-  verb.add_flag("--answer-probe", request.answers_probe, "")->group("");  // not for people: driver_probe.h
+  verb.add_flag("--answer-probe", request.answers_probe, "")->group("");              // not for people: driver_probe.h
   verb.add_flag("--answer-free-memory", request.answers_free_memory, "")->group("");  // the same: free_memory.h
   describe_flags(verb, request.run.flags);
   describe_simulation(verb, request.run);
@@ -308,6 +321,16 @@ void describe_config(CLI::App &verb, ConfigRequest &request) {
       "Without --check: the files that settings are read from, the highest precedence first.\n\n"
       "Examples:\n  ration config\n  ration config --check ration.json\n\n"
       "Exit status: 0; 2 a bad option; 125 a file cannot be used as written.");
+}
+
+void describe_set(CLI::App &verb, SetRequest &request) {
+  verb.add_option("TARGET", request.target, "a group as `ration ps` names it, or the ID of a process")->required();
+  verb.add_option("--limit", request.limit, "of all members of the group together, or of the process, on each device")
+      ->type_name("SIZE|default");
+  verb.add_option("--guarantee", request.guarantee, "what its group always leaves to the process, or to its run")
+      ->type_name("SIZE|default");
+  add_flag(verb, "--json", request.json, "one JSON object, sizes in bytes");
+  verb.footer(kSetFooter);
 }
 
 void describe_ps(CLI::App &verb, PsRequest &request) {
@@ -413,8 +436,8 @@ std::variant<Request, int> parse_arguments(std::vector<std::string> words, const
   const CLI::Option *described = app.add_flag("--describe")->group("");  // for the build: manual/description.h
   app.footer(kExamples);
   app.require_subcommand(0, 1);
-  std::tuple<RunRequest, PsRequest, TopRequest, ReportRequest, CheckRequest, DoctorRequest, EnvRequest, ConfigRequest,
-             ConvertRequest, DiffRequest, ReplayRequest, FindMinRequest, FindFaultsRequest>
+  std::tuple<RunRequest, SetRequest, PsRequest, TopRequest, ReportRequest, CheckRequest, DoctorRequest, EnvRequest,
+             ConfigRequest, ConvertRequest, DiffRequest, ReplayRequest, FindMinRequest, FindFaultsRequest>
       requests;
   std::optional<Request> parsed;
   const auto add = [&](const char *name, const char *help, auto describe, auto &request) {
@@ -422,8 +445,10 @@ std::variant<Request, int> parse_arguments(std::vector<std::string> words, const
     describe(*verb, request);
     verb->callback([&parsed, &request] { parsed = std::move(request); });
   };
-  auto &[run, ps, top, report, check, doctor, env, config, convert, diff, replay, find_min, find_faults] = requests;
+  auto &[run, set, ps, top, report, check, doctor, env, config, convert, diff, replay, find_min, find_faults] =
+      requests;
   add("run", "run a command under a limit", describe_run, run);
+  add("set", "change a limit or a guarantee while programs run", describe_set, set);
   add("ps", "print how much device memory each process holds", describe_ps, ps);
   add("top", "show how much device memory each process holds, live", describe_top, top);
   add("report", "tell who held the memory of a run, and what was refused", describe_report, report);

@@ -11,7 +11,7 @@
 namespace ration::cli {
 
 using Request =
-    std::variant<RunRequest, EnvRequest, ConfigRequest, PsRequest, TopRequest, DoctorRequest, CheckRequest,
+    std::variant<RunRequest, SetRequest, EnvRequest, ConfigRequest, PsRequest, TopRequest, DoctorRequest, CheckRequest,
                  ReportRequest, ConvertRequest, DiffRequest, ReplayRequest, FindMinRequest, FindFaultsRequest>;
 
 // Otherwise the exit status, after a help text, the version or an error was printed.

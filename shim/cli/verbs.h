@@ -31,6 +31,12 @@ struct ConfigRequest {
   std::vector<std::string> files;  // to check
 };
 
+struct SetRequest {
+  std::string target;  // a group as `ration ps` names it, or a process ID
+  std::optional<std::string> limit, guarantee;
+  bool json = false;
+};
+
 struct PsRequest {
   bool json = false;
   bool prometheus = false;
@@ -107,6 +113,7 @@ struct FindFaultsRequest {
 int run_verb(const RunRequest &request);
 int run_verb(const EnvRequest &request);
 int run_verb(const ConfigRequest &request);
+int run_verb(const SetRequest &request);
 int run_verb(const PsRequest &request);
 int run_verb(const TopRequest &request);
 int run_verb(const DoctorRequest &request);

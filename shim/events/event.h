@@ -71,7 +71,7 @@ struct Free {
 
 // The group whose limit refused the request, and the members that hold most of it.
 struct GroupState {
-  std::string name;  // "tree:" and its number for a tree; empty: no group refused
+  std::string name;  // "tree:" and its number for a tree, "container:" and its name; empty: no group refused
   std::uint64_t limit = 0;
   std::uint64_t reserved = 0;
   struct Holder {

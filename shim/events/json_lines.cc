@@ -91,8 +91,8 @@ class Pieces {
     std::memcpy(at_, &characters, sizeof(characters));
     at_ += count;
   }
-  // A byte for each digit of a number below kEight, the first in the lowest byte. Two halves of four digits, four pairs,
-  // eight digits: each step divides all its parts by one multiplication, exact for numbers of that many digits.
+  // A byte for each digit of a number below kEight, the first in the lowest byte. Two halves of four digits, four
+  // pairs, eight digits: each step divides all its parts by one multiplication, exact for numbers of that many digits.
   static std::uint64_t digits_of(std::uint64_t number) {
     const std::uint64_t halves = number / 10'000 | number % 10'000 << 32U;
     const std::uint64_t hundreds = halves * 10'486 >> 20U & 0x0000'007f'0000'007fU;

@@ -44,8 +44,8 @@ class StackTree {
       return ((std::uint64_t{node.first} << 32U) | node.second) * kOdd;
     }
   };
-  using ModuleKey = std::pair<std::string, std::string>;    // path and build id
-  using Place = std::pair<std::uint32_t, std::uintptr_t>;   // module, offset
+  using ModuleKey = std::pair<std::string, std::string>;   // path and build id
+  using Place = std::pair<std::uint32_t, std::uintptr_t>;  // module, offset
 
   std::uint32_t node(std::uint32_t parent, std::uint32_t frame, std::vector<std::string> &lines);
   std::uint32_t module_of(const LoadedModules::Module *module, std::vector<std::string> &lines);

@@ -36,31 +36,32 @@ struct DeviceUse {
   std::uint64_t allocations = 0;         // blocks ever allocated, as of `published_unix_ns`
   std::array<std::uint64_t, kFailureReasons.size()> failures{};
   Stitching stitching{};
-  std::uint64_t guarantee = 0;  // of this process, or of the tree for which it holds one
-  std::uint64_t covered = 0;    // of `reserved`: what a guarantee covers, its own or its tree's
-  std::uint64_t waiting = 0;    // what it waits for
+  std::uint64_t guarantee = 0;          // of this process, or of the tree for which it holds one
+  std::uint64_t covered = 0;            // of `reserved`: what a guarantee covers, its own or its tree's
+  std::uint64_t waiting = 0;            // what it waits for
   std::uint64_t published_unix_ns = 0;  // when the process last published used, allocations, failures and stitching
 };
 
 struct Member : ProcessIdentity {
-  std::uint64_t tree = 0;    // for whose processes it holds a guarantee; 0: none
-  std::uint64_t ticket = 0;  // its place among those that wait to start; 0: it does not
+  std::uint64_t tree = 0;          // for whose processes it holds a guarantee; 0: none
+  std::uint64_t ticket = 0;        // its place among those that wait to start; 0: it does not
   std::vector<DeviceUse> devices;  // those on which it ever reserved or was refused
 };
 
 struct GroupDevice {
   std::string uuid;
   std::uint64_t limit = kNoLimit;  // the smallest that a living member states
-  std::uint64_t reserved = 0;  // what its members hold
-  std::uint64_t claimed = 0;   // the same, and what is guaranteed to them beyond that
+  std::uint64_t reserved = 0;      // what its members hold
+  std::uint64_t claimed = 0;       // the same, and what is guaranteed to them beyond that
 };
 
 // kNone: processes without a group. kQueue: runs without a group that wait for a device, or have what they waited for.
-enum class GroupKind { kNamed, kTree, kNone, kQueue };
+enum class GroupKind { kNamed, kTree, kContainer, kNone, kQueue };
 
 struct Group {
   GroupKind kind = GroupKind::kNamed;
-  std::string name;     // of a tree: its number; of kNone and kQueue: empty
+  // Of a tree: its number; of a container: "NAMESPACE-DIGITS"; of kNone and kQueue: empty.
+  std::string name;
   std::string problem;  // why its file could not be read, and the remedy; the rest is then empty
   std::vector<GroupDevice> devices;
   std::vector<Member> members;

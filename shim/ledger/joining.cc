@@ -74,6 +74,7 @@ void take(const GroupFile &file, std::uint32_t index, const ProcessIdentity &pro
   slot.uid.store(process.uid, std::memory_order_relaxed);
   slot.tree.store(tree, std::memory_order_relaxed);
   slot.ticket.store(0, std::memory_order_relaxed);
+  slot.heeded.store(slot.orders.load(std::memory_order_relaxed), std::memory_order_relaxed);
   std::memset(slot.program, 0, sizeof(slot.program));
   process.program.copy(slot.program, sizeof(slot.program) - 1);
   at(KillPoint::kLive);
@@ -163,6 +164,8 @@ std::string file_name(GroupKind kind, const std::string &name) {
       return "tree-" + name;
     case GroupKind::kQueue:
       return "queue";
+    case GroupKind::kContainer:
+      return "container-" + name;
     case GroupKind::kNone:
       break;
   }
@@ -180,7 +183,11 @@ bool group_of_file(const std::string &file, GroupKind &kind, std::string &name) 
     return true;
   }
   kind = GroupKind::kTree;
-  return has_prefix("tree-");
+  if (has_prefix("tree-")) {
+    return true;
+  }
+  kind = GroupKind::kContainer;
+  return has_prefix("container-");
 }
 
 std::uint64_t tree_number(GroupKind kind, const std::string &name) {
@@ -198,6 +205,8 @@ std::string group_label(GroupKind kind, const std::string &name) {
       return "process tree " + name;
     case GroupKind::kQueue:
       return "the queue";
+    case GroupKind::kContainer:
+      return "container " + name;
     case GroupKind::kNone:
       break;
   }
@@ -287,8 +296,7 @@ Joined open_and_lock(const std::string &state_folder, GroupKind kind, const std:
 }  // namespace
 
 std::unique_ptr<Membership> Membership::join(const std::string &state_folder, GroupKind kind, const std::string &name,
-                                             const ProcessIdentity &process, std::string &problem,
-                                             const Trees &trees) {
+                                             const ProcessIdentity &process, std::string &problem, const Trees &trees) {
   const std::string path = state_folder + "/" + file_name(kind, name);
   const std::uint64_t begun = now_ns();
   int tries = 0;
@@ -305,8 +313,8 @@ std::unique_ptr<Membership> Membership::join(const std::string &state_folder, Gr
     }
     if (found.slot != kNoSlot) {
       take(joined.file, found.slot, process, trees.held_for);
-      return std::unique_ptr<Membership>(new Membership(std::move(joined.file), found.slot, kind, name,
-                                                        std::move(joined.probe), joined.holder));
+      return std::unique_ptr<Membership>(
+          new Membership(std::move(joined.file), found.slot, kind, name, std::move(joined.probe), joined.holder));
     }
     beside_fork = joined.beside_fork;
     waiter.pause();

@@ -204,6 +204,34 @@ Membership *Account::guarantee(std::uint64_t bytes, int &device) {
   return nullptr;
 }
 
+std::uint64_t Account::ordered_limit() const {
+  std::uint64_t ordered = 0;
+  for (int i = 0; ordered == 0 && i < shares(); ++i) {
+    ordered = shares_[i].membership->ordered_limit(shares_[i].device);
+  }
+  return ordered;
+}
+
+void Account::heed_guarantee(std::uint64_t unordered) {
+  for (int i = 0; i < shares(); ++i) {
+    Membership &group = *shares_[i].membership;
+    const std::uint64_t ordered = group.ordered_guarantee(shares_[i].device);
+    if (ordered == 0 || ordered == shared::kRefused || group.covering_tree() != 0) {
+      continue;
+    }
+    const std::uint64_t bytes = ordered == shared::kUnordered ? unordered : ordered - 1;
+    if (group.guarantee(shares_[i].device, bytes, true) != ReserveOutcome::granted) {
+      group.refuse_guarantee(shares_[i].device);
+    }
+  }
+}
+
+bool Account::is_ordered() const {
+  return std::any_of(shares_, shares_ + shares(), [](const Share &share) {
+    return share.membership->has_ordered_limit(share.device) || share.membership->ordered_limit(share.device) != 0;
+  });
+}
+
 std::uint64_t Account::guaranteed() const {
   std::uint64_t most = 0;
   for (int i = 0; i < shares(); ++i) {
@@ -323,8 +351,8 @@ void Account::request_publication() {
   }
 }
 
-Membership *Ledger::join(const std::string &state_folder, GroupKind kind, const std::string &name,
-                         std::string &problem, const Trees &trees) {
+Membership *Ledger::join(const std::string &state_folder, GroupKind kind, const std::string &name, std::string &problem,
+                         const Trees &trees) {
   if (process_.identity == 0) {
     process_ = this_process();
   }

@@ -68,10 +68,16 @@ class Account {
   // Sets what this process always obtains in each of its groups that may have a limit. False: one leaves less; `device`
   // is this device's number there, and the others keep it.
   [[nodiscard]] Membership *guarantee(std::uint64_t bytes, int &device);
+  // What was ordered for this process while it runs (orders.h): 1 + a limit, kUnordered, or 0.
+  std::uint64_t ordered_limit() const;
+  // Sets the guarantee that was ordered, `unordered` where none is any more; says in the group's file what is refused.
+  void heed_guarantee(std::uint64_t unordered);
+  // Whether a limit was ordered for this process or one of its groups: then what is held may be more than may be used.
+  bool is_ordered() const;
   // What is guaranteed to this process, or to its tree, at least.
   std::uint64_t guaranteed() const;
-  // What a pool may take at once, with what the account holds: what is guaranteed to it; without a guarantee half of its
-  // equal share of what its groups leave, counting one member more than there are, and nothing where it does not go
+  // What a pool may take at once, with what the account holds: what is guaranteed to it; without a guarantee half of
+  // its equal share of what its groups leave, counting one member more than there are, and nothing where it does not go
   // back in parts. UINT64_MAX: no group has a limit.
   std::uint64_t fair_part(bool goes_back_in_parts) const;
   // The group that leaves least, and this device's number in it; nullptr: in no group.

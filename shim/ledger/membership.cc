@@ -47,6 +47,7 @@ Membership::Membership(GroupFile file, std::uint32_t slot, GroupKind kind, std::
       address_space_(this_address_space()),
       moment_(ticks_of_a_moment()) {
   (void)file_.slots();  // known from now on, its own among them
+  heeded_.store(file_.slot(slot_).heeded.load(std::memory_order_relaxed), std::memory_order_relaxed);
   for (std::uint32_t device = 0; device < shared::kDevices; ++device) {
     const Cell &cell = file_.slot(slot_).cells[device];
     own_[device].operation = cell.applied.load(std::memory_order_relaxed);
@@ -268,6 +269,45 @@ ReserveOutcome Membership::guarantee(int device, std::uint64_t bytes, bool look)
     granted = try_it();
   }
   return granted ? ReserveOutcome::granted : ReserveOutcome::over_group_limit;
+}
+
+void Membership::show_total(int device, std::uint64_t bytes) {
+  if (is_here(device)) {
+    file_.header().device[device].physical.store(bytes, std::memory_order_relaxed);
+  }
+}
+
+std::uint64_t Membership::orders() const {
+  return is_here(0) ? file_.slot(slot_).orders.load(std::memory_order_acquire) : heeded();
+}
+
+std::uint64_t Membership::heeded() const {
+  return heeded_.load(std::memory_order_relaxed);
+}
+
+void Membership::take_note(std::uint64_t of_orders) {
+  heeded_.store(of_orders, std::memory_order_relaxed);
+  if (is_here(0)) {
+    file_.slot(slot_).heeded.store(of_orders, std::memory_order_release);
+  }
+}
+
+std::uint64_t Membership::ordered_limit(int device) const {
+  return is_here(device) ? file_.slot(slot_).cells[device].ordered_limit.load(std::memory_order_relaxed) : 0;
+}
+
+std::uint64_t Membership::ordered_guarantee(int device) const {
+  return is_here(device) ? file_.slot(slot_).cells[device].ordered_guarantee.load(std::memory_order_relaxed) : 0;
+}
+
+bool Membership::has_ordered_limit(int device) const {
+  return is_here(device) && file_.header().device[device].ordered.load(std::memory_order_relaxed) != 0;
+}
+
+void Membership::refuse_guarantee(int device) {
+  if (is_here(device)) {
+    file_.slot(slot_).cells[device].ordered_guarantee.store(shared::kRefused, std::memory_order_relaxed);
+  }
 }
 
 bool Membership::share_life_with(int descriptor) const {

@@ -83,8 +83,8 @@ class Membership {
   std::uint64_t covering_tree() const { return holder_.tree; }
 
   // Atomically adds to the total what no guarantee covers, if it stays within the limit. With `look`, a refusal comes
-  // only after memory of dead members was reclaimed: some system calls for each member, at most 50 ms. `tree_held`: what
-  // the covering tree held before. `before`, if given, gets the total before.
+  // only after memory of dead members was reclaimed: some system calls for each member, at most 50 ms. `tree_held`:
+  // what the covering tree held before. `before`, if given, gets the total before.
   [[nodiscard]] ReserveOutcome reserve(int device, std::uint64_t bytes, bool look, std::uint64_t tree_held = 0,
                                        std::uint64_t *before = nullptr);
   void release(int device, std::uint64_t bytes);
@@ -94,6 +94,18 @@ class Membership {
   // Sets what this process, or the tree for which it joined, always obtains. Refused, with nothing changed: the limit
   // does not leave so much. `look` as for reserve().
   [[nodiscard]] ReserveOutcome guarantee(int device, std::uint64_t bytes, bool look);
+  void show_total(int device, std::uint64_t bytes);
+
+  // What was ordered for this process since it took note last (orders.h). A word that changes with each order.
+  std::uint64_t orders() const;
+  std::uint64_t heeded() const;
+  void take_note(std::uint64_t of_orders);
+  // An order: 1 + bytes, kUnordered, or 0.
+  std::uint64_t ordered_limit(int device) const;
+  std::uint64_t ordered_guarantee(int device) const;
+  bool has_ordered_limit(int device) const;  // the group
+  void refuse_guarantee(int device);
+
   // What this process holds without a guarantee.
   std::uint64_t beyond_guarantee(int device) const;
   // What is guaranteed to this process, or to its tree, now.
@@ -204,6 +216,7 @@ class Membership {
   // Serialises the operations of one slot. Held for some exchanges, never across a system call.
   mutable RankedMutex mutex_{Rank::kMembership};
   Own own_[shared::kDevices] GUARDED_BY(mutex_);
+  std::atomic<std::uint64_t> heeded_{0};  // of the orders
   std::atomic<std::uint32_t> cursor_{0};
   mutable std::array<std::atomic<std::uint64_t>, shared::kDevices> seen_limits_{};
   const std::uint64_t moment_;                         // in ticks, between two looks at the file

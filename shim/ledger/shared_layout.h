@@ -33,10 +33,11 @@ struct Device {
                    // its changes
   // CLOCK_MONOTONIC, when a dead member's memory was last reclaimed here; 0: never.
   std::atomic<std::uint64_t> last_reap_ns;
-  Word wanted;   // `Wanted` of the last request that a member could not have; 0: there was none
-  Word ordered;  // 1 + the limit that was set for the group while it runs; 0: none
+  Word wanted;    // `Wanted` of the last request that a member could not have; 0: there was none
+  Word ordered;   // 1 + the limit that was set for the group while it runs; 0: none
   Word overhead;  // of the queue: what the driver took on its own account for the last run that has ended
-  Word unused[2];
+  Word physical;  // bytes of the device; 0: not known
+  Word unused[1];
 };
 
 // A member's wish for memory that others hold and do not use, in one word.
@@ -96,6 +97,10 @@ struct PackedStitching {
   }
 };
 
+// As an order: nothing is ordered any more. And what an owner puts in the place of a guarantee that it was refused.
+inline constexpr std::uint64_t kUnordered = UINT64_MAX;
+inline constexpr std::uint64_t kRefused = UINT64_MAX - 1;
+
 // What one process claims of one device of the group: its guarantee, used or not, and what it holds beyond what a
 // guarantee covers.
 struct Cell {
@@ -118,7 +123,8 @@ struct Cell {
   // Of the claim. What the owner holds is what it claims, less its guarantee, and what a guarantee covers.
   Word guarantee;  // the owner's, or that of the tree for which it holds one
   Word covered;    // what the owner holds of its own guarantee or of its tree's
-  // 1 + what was set for the process while it runs; 0: nothing. Anybody who may write the file writes them.
+  // 1 + what was ordered for the process while it runs, or kUnordered; 0: nothing. Anybody who may write the file
+  // writes them.
   Word ordered_limit;
   Word ordered_guarantee;
   Word waiting;  // bytes that the owner waits for; 0: it does not wait
@@ -132,10 +138,11 @@ struct Slot {
   Word pid_namespace;
   std::atomic<std::int32_t> pid;
   std::atomic<std::uint32_t> uid;
-  Word tree;    // for whose processes the owner holds a guarantee; 0: for itself
-  Word ticket;  // its place in the queue of those that wait to start; 0: it does not
-  Word orders;  // changes with each order for the owner, on any device
-  char program[448];  // ends with a zero
+  Word tree;          // for whose processes the owner holds a guarantee; 0: for itself
+  Word ticket;        // its place in the queue of those that wait to start; 0: it does not
+  Word orders;        // changes with each order for the owner, on any device
+  Word heeded;        // the last of them of which the owner has taken note
+  char program[440];  // ends with a zero
   Cell cells[kDevices];
   Word unused[32];
 };
@@ -160,7 +167,7 @@ struct Header {
 static_assert(sizeof(Device) == 96 && alignof(Device) == 16);
 static_assert(offsetof(Device, total) == 16 && offsetof(Device, limit) == 32);
 static_assert(sizeof(Cell) == 192 && offsetof(Cell, applied) == 16 && offsetof(Cell, limit) == 32);
-static_assert(offsetof(Slot, program) == 64 && offsetof(Slot, cells) == 512 && sizeof(Slot) == 12288);
+static_assert(offsetof(Slot, program) == 72 && offsetof(Slot, cells) == 512 && sizeof(Slot) == 12288);
 static_assert(offsetof(Header, name) == 32 && offsetof(Header, ready_slots) == 104);
 static_assert(offsetof(Header, device) == 256 && sizeof(Header) == 8192);
 

@@ -27,7 +27,8 @@ std::uint64_t claimed_after(const Cell &cell, std::uint64_t operation) {
 }
 
 std::uint64_t limit_of(const GroupFile &file, std::uint32_t device) {
-  if (const std::uint64_t ordered = file.header().device[device].ordered.load(std::memory_order_acquire); ordered != 0) {
+  if (const std::uint64_t ordered = file.header().device[device].ordered.load(std::memory_order_acquire);
+      ordered != 0) {
     return ordered - 1;
   }
   std::uint64_t smallest = kNoLimit;

@@ -11,9 +11,9 @@ namespace ration::ledger {
 // (`claimed`, at the index of the number's parity). Then it exchanges {total, tag} for {total + change, own tag}: this
 // step makes the operation happen. Before a tag is replaced, its operation is noted in its slot (`applied`).
 // Hence the last operation that happened is the larger of the tag's number (if the tag is the slot's) and `applied`.
-// `claimed` at its parity is what the slot claims, whether its owner lives or died on the way. Reclaiming from a dead owner
-// is an operation of the same slot, with a mark. Any process may do it and exactly one succeeds: all other exchanges
-// fail.
+// `claimed` at its parity is what the slot claims, whether its owner lives or died on the way. Reclaiming from a dead
+// owner is an operation of the same slot, with a mark. Any process may do it and exactly one succeeds: all other
+// exchanges fail.
 
 // The last operation of `slot` on `device` that is in the total.
 struct LastOperation {
@@ -32,9 +32,9 @@ void note_applied(const GroupFile &file, std::uint32_t device, shared::Tag tag);
 using DeviceSet = std::uint64_t;
 static_assert(shared::kDevices <= 64);
 
-// Removes everything that the dead owner of `slot` claimed from every total and frees the slot. `life` is the value with
-// which the owner was found dead. Any number of processes may run it at once; the last step of the last one frees the
-// slot. Returns the devices for which the owner stated a limit: the caller recomputes those limits.
+// Removes everything that the dead owner of `slot` claimed from every total and frees the slot. `life` is the value
+// with which the owner was found dead. Any number of processes may run it at once; the last step of the last one frees
+// the slot. Returns the devices for which the owner stated a limit: the caller recomputes those limits.
 [[nodiscard]] DeviceSet reclaim_dead_owner(const GroupFile &file, std::uint32_t slot, std::uint64_t life);
 
 // Sets the limit of `device` to what was ordered for it, else to the smallest that an owned slot states. Any process.

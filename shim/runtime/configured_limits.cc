@@ -7,17 +7,19 @@
 
 namespace ration::runtime {
 
+using Kind = config::Settings::Group::Kind;
+
 config::SettingsContext own_settings_context() {
   config::SettingsContext own = config::own_context();
   own.framework = loaded_framework();
   return own;
 }
 
-// The settings have the trees from the outermost to the innermost, then the named group; policy wants the innermost
-// first.
+// The settings have the trees from the outermost to the innermost, then the container, then the named group, whose
+// members may be in other containers; policy wants the innermost first.
 ConfiguredLimits::ConfiguredLimits(config::Settings settings) : settings_(std::move(settings)) {
   std::reverse(settings_.groups.begin(), std::find_if(settings_.groups.begin(), settings_.groups.end(),
-                                                      [](const auto &group) { return !group.tree; }));
+                                                      [](const auto &group) { return group.kind != Kind::kTree; }));
 }
 
 std::vector<std::string> ConfiguredLimits::resolve_devices(const std::vector<events::DeviceFacts> &devices) {
@@ -62,7 +64,17 @@ policy::Preallocation ConfiguredLimits::async_preallocation_on(const events::Dev
 std::vector<policy::GroupAsked> ConfiguredLimits::groups() const {
   std::vector<policy::GroupAsked> asked;
   for (const config::Settings::Group &group : settings_.groups) {
-    asked.push_back({group.tree ? ledger::GroupKind::kTree : ledger::GroupKind::kNamed, group.name});
+    switch (group.kind) {
+      case Kind::kTree:
+        asked.push_back({ledger::GroupKind::kTree, group.name});
+        break;
+      case Kind::kContainer:
+        asked.push_back(policy::container_group(group.name));
+        break;
+      case Kind::kNamed:
+        asked.push_back({ledger::GroupKind::kNamed, group.name});
+        break;
+    }
   }
   return asked;
 }

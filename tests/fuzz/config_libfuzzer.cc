@@ -50,10 +50,11 @@ const char *wrong_with_variable(const std::string &name, const std::string &valu
     if (!is_plain(problem.line) || problem.line.size() > kLongestLine) return "reports a line that is not printable";
     if (problem.fatal_for_cli) return "stops ration run for a third-party variable";
   }
+  const bool in_doubt = settings.limit_in_doubt || std::any_of(settings.groups.begin(), settings.groups.end(),
+                                                               [](const auto &group) { return group.in_doubt; });
   for (const ThirdPartyVariable &word : settings.third_party) {
     const bool refused = word.disposition == Disposition::kRefused;
-    if (refused != settings.limit_in_doubt || (refused && problems.empty()))
-      return "refuses a limit without the strictest reading";
+    if (refused != in_doubt || (refused && problems.empty())) return "refuses a limit without the strictest reading";
   }
   return nullptr;
 }

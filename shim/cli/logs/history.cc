@@ -218,6 +218,7 @@ void History::oom(const Record &record) {
     entry->limit = record.number("limit");
     entry->largest_free = record.number("largest_free");
     entry->device_free = record.number("device_free");
+    entry->group = record.text("group");
   }
   const std::uint64_t free_bytes = record.number("limit") - std::min(record.number("limit"), record.number("used"));
   if (reason == "pool_holds" && free_bytes >= asked && free_bytes > 0) {

@@ -48,6 +48,7 @@ class History {
     std::uint64_t used = 0, limit = 0, largest_free = 0, device_free = 0;
     std::uint64_t first_seq = 0;
     std::uint64_t stack = 0;  // of the largest; 0: unknown
+    std::string group;        // that refused the largest; empty: none
   };
   struct Device {
     std::string name;

@@ -123,7 +123,10 @@ std::string remedy(const History::Refusal &refusal) {
            " would have served it; now it is " + exact(refusal.limit);
   }
   if (refusal.reason == "group") {
-    return "the group's limit left too little: `ration ps` shows who holds it; a larger --group-limit would help";
+    const bool of_container = refusal.group.rfind("container:", 0) == 0;
+    const std::string whose = of_container ? "container" : "group";
+    return "the " + whose + "'s limit left too little: `ration ps` shows who holds it; a larger --" + whose +
+           "-limit would help";
   }
   if (refusal.reason == "pool_holds") {
     return "free memory lay in slabs that hold blocks: RATION_BACKING=vmm, or RATION_PREALLOCATE=false, would help";

@@ -48,9 +48,13 @@ class BlockedSignals {
     sigprocmask(SIG_SETMASK, &inherited_mask_, nullptr);
   }
 
-  siginfo_t wait() const {
+  siginfo_t wait(const std::function<void()> &meanwhile) const {
     siginfo_t signal{};
-    while (sigwaitinfo(&watched_, &signal) < 0) {  // EINTR: stopped and continued
+    constexpr timespec kFifth{0, 200'000'000};
+    while ((meanwhile ? sigtimedwait(&watched_, &signal, &kFifth) : sigwaitinfo(&watched_, &signal)) < 0) {
+      if (errno == EAGAIN) {  // else EINTR: stopped and continued
+        meanwhile();
+      }
     }
     return signal;
   }
@@ -76,14 +80,14 @@ void forward(const siginfo_t &signal, pid_t child) {
   }
 }
 
-int wait_for(pid_t child, const BlockedSignals &signals) {
+int wait_for(pid_t child, const BlockedSignals &signals, const std::function<void()> &meanwhile) {
   while (true) {
     int status = 0;
     const pid_t ended = waitpid(child, &status, WNOHANG);  // no WUNTRACED: a stopped command still runs
     if (ended == child) {
       return WIFSIGNALED(status) ? kKilled + WTERMSIG(status) : WEXITSTATUS(status);
     }
-    const siginfo_t signal = signals.wait();
+    const siginfo_t signal = signals.wait(meanwhile);
     if (signal.si_signo != SIGCHLD && !command_got(signal)) {
       forward(signal, child);
     }
@@ -111,7 +115,8 @@ int read_exec_error(int pipe_end) {
 }  // namespace
 
 Started start_and_wait(const std::string &path, const std::vector<std::string> &arguments,
-                       const std::vector<const char *> &environment, bool for_shell) {
+                       const std::vector<const char *> &environment, bool for_shell,
+                       const std::function<void()> &meanwhile) {
   const std::vector<char *> argv = as_argv(arguments);
   std::vector<std::string> shell_arguments = {"/bin/sh", path};
   shell_arguments.insert(shell_arguments.end(), arguments.begin() + 1, arguments.end());
@@ -142,7 +147,7 @@ Started start_and_wait(const std::string &path, const std::vector<std::string> &
   }
   Started started;
   started.exec_error = read_exec_error(ends[0]);
-  started.exit_status = wait_for(child, signals);
+  started.exit_status = wait_for(child, signals, meanwhile);
   return started;
 }
 

@@ -2,6 +2,7 @@
 // Layer: cli. Threads: the only one of the process.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,8 +16,9 @@ struct Started {
 
 // Forwards every signal that can be caught, job control's apart, except where the terminal has already signalled the
 // whole process group. The command gets the signal mask and dispositions that we inherited. `for_shell`: after ENOEXEC
-// /bin/sh runs the file, as execvp(3) does.
+// /bin/sh runs the file, as execvp(3) does. `meanwhile`, if given, is called some times a second.
 Started start_and_wait(const std::string &path, const std::vector<std::string> &arguments,
-                       const std::vector<const char *> &environment, bool for_shell);
+                       const std::vector<const char *> &environment, bool for_shell,
+                       const std::function<void()> &meanwhile = {});
 
 }  // namespace ration::cli

@@ -86,7 +86,8 @@ std::optional<std::uint64_t> FreeMemory::of(const std::string &uuid) {
   struct sigaction before {};
   ignored.sa_handler = SIG_IGN;
   sigaction(SIGPIPE, &ignored, &before);
-  const bool asked = questions_ >= 0 && write(questions_, line.data(), line.size()) == static_cast<ssize_t>(line.size());
+  const bool asked =
+      questions_ >= 0 && write(questions_, line.data(), line.size()) == static_cast<ssize_t>(line.size());
   sigaction(SIGPIPE, &before, nullptr);
   std::string answer;
   while (asked && (answer.empty() || answer.back() != '\n')) {

@@ -38,12 +38,13 @@ constexpr std::chrono::milliseconds kForOthersToGive{200};
 constexpr int kInheritedDescriptor = 200;  // at least: programs count on low numbers
 
 bool is_flag(const RunRequest &request, std::string_view key) {
-  return std::any_of(request.flags.begin(), request.flags.end(), [&](const auto &each) { return each.first->key == key; });
+  return std::any_of(request.flags.begin(), request.flags.end(),
+                     [&](const auto &each) { return each.first->key == key; });
 }
 
 const config::Settings::Group *named_group(const config::Settings &settings) {
   const auto &groups = settings.groups;
-  return groups.empty() || groups.back().tree ? nullptr : &groups.back();
+  return groups.empty() || groups.back().kind != config::Settings::Group::Kind::kNamed ? nullptr : &groups.back();
 }
 
 std::uint64_t number_of_tree(const std::string &name) {
@@ -53,8 +54,9 @@ std::uint64_t number_of_tree(const std::string &name) {
 // The number of the tree that everything the run starts is in: that of --group-tree, or a new one.
 std::string tree_of_run(const RunRequest &request, const config::Settings &settings, EnvironmentBlock &environment) {
   if (is_flag(request, "group_tree")) {
-    const auto innermost = std::find_if(settings.groups.rbegin(), settings.groups.rend(),
-                                        [](const auto &each) { return each.tree; });
+    const auto innermost = std::find_if(settings.groups.rbegin(), settings.groups.rend(), [](const auto &each) {
+      return each.kind == config::Settings::Group::Kind::kTree;
+    });
     if (innermost != settings.groups.rend()) {
       return innermost->name;
     }
@@ -104,7 +106,7 @@ std::uint64_t promised_to_others(const std::vector<ledger::Group> &groups, const
   return bytes;
 }
 
-bool is_held(const std::vector<ledger::Group> &groups, const std::string &uuid) {
+bool is_taken(const std::vector<ledger::Group> &groups, const std::string &uuid) {
   return std::any_of(groups.begin(), groups.end(), [&](const ledger::Group &group) {
     return std::any_of(group.devices.begin(), group.devices.end(),
                        [&](const ledger::GroupDevice &device) { return device.uuid == uuid && device.reserved != 0; });
@@ -113,7 +115,9 @@ bool is_held(const std::vector<ledger::Group> &groups, const std::string &uuid) 
 
 }  // namespace
 
-Reservation::Reservation(Reservation &&other) noexcept { *this = std::move(other); }
+Reservation::Reservation(Reservation &&other) noexcept {
+  *this = std::move(other);
+}
 
 Reservation &Reservation::operator=(Reservation &&other) noexcept {
   std::swap(folder_, other.folder_);
@@ -156,14 +160,15 @@ Reservation::Reservation(const RunRequest &request, const config::Settings &sett
     return;  // no driver here: each process claims its part when it finds one
   }
   if (needs_.empty()) {
-    throw Refusal{kOurError, "--wait: there is nothing to wait for: no device answers, or neither --limit nor --guarantee "
-                             "says how much the command needs"};
+    throw Refusal{kOurError,
+                  "--wait: there is nothing to wait for: no device answers, or neither --limit nor --guarantee "
+                  "says how much the command needs"};
   }
 
   folder_ = settings.state_folder();
   std::vector<std::uint64_t> within;
   for (auto each = settings.groups.rbegin(); each != settings.groups.rend(); ++each) {
-    if (each->tree) {
+    if (each->kind == config::Settings::Group::Kind::kTree) {
       within.push_back(number_of_tree(each->name));
     }
   }
@@ -175,8 +180,7 @@ Reservation::Reservation(const RunRequest &request, const config::Settings &sett
   ledger::ProcessIdentity self = ledger::this_process();
   self.program = "ration run " + request.command.front();
   place_ = ledger::Membership::join(folder_, group != nullptr ? GroupKind::kNamed : GroupKind::kQueue,
-                                    group != nullptr ? group->name : "", self, problem,
-                                    {tree_, within});
+                                    group != nullptr ? group->name : "", self, problem, {tree_, within});
   if (place_ == nullptr) {
     throw Refusal{kOurError, "nothing can be promised to the command: " + problem};
   }
@@ -265,7 +269,7 @@ bool Reservation::has_room(FreeMemory &devices) const {
   return std::all_of(needs_.begin(), needs_.end(), [&](const Need &need) {
     const std::optional<std::uint64_t> free_bytes = devices.of(need.uuid);
     const bool is_alone = !free_bytes || (*free_bytes >= need.bytes && promised_to_others(groups, need.uuid, 1) == 0);
-    if (is_alone && !is_held(groups, need.uuid)) {
+    if (is_alone && !is_taken(groups, need.uuid)) {
       return true;  // nothing would become better
     }
     const std::uint64_t overhead = overhead_of(need, groups, free_bytes.value_or(0));
@@ -284,9 +288,9 @@ std::string Reservation::shortage() const {
   std::string text = bytes_text(least->bytes) + " of device " + std::to_string(least->ordinal) + " are wanted";
   if (place_->kind() == GroupKind::kNamed) {
     text += ", and " + ledger::group_label(place_->kind(), place_->name());
-    text += least->limit == UINT64_MAX ? " has no limit"
-                                       : " has " + bytes_text(left) + " of " + bytes_text(place_->limit(least->place)) +
-                                             " left";
+    text += least->limit == UINT64_MAX
+                ? " has no limit"
+                : " has " + bytes_text(left) + " of " + bytes_text(place_->limit(least->place)) + " left";
   }
   std::string holders;
   for (const ledger::Holder &holder : place_->holders(least->place, kMostHolders)) {
@@ -348,6 +352,22 @@ void Reservation::share_with_command() {
   if (file >= 0) {
     close(file);
   }
+}
+
+void Reservation::heed() {
+  const std::uint64_t orders = place_->orders();
+  if (orders == place_->heeded()) {
+    return;
+  }
+  for (const Need &need : needs_) {
+    const std::uint64_t ordered = place_->ordered_guarantee(need.place);
+    const std::uint64_t bytes = ordered == ledger::shared::kUnordered ? need.bytes : ordered - 1;
+    if (ordered != 0 && ordered != ledger::shared::kRefused &&
+        place_->guarantee(need.place, bytes, true) != ledger::ReserveOutcome::granted) {
+      place_->refuse_guarantee(need.place);
+    }
+  }
+  place_->take_note(orders);
 }
 
 void Reservation::learn(const std::vector<events::Summary> &summaries) {

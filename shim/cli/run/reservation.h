@@ -25,6 +25,9 @@ class Reservation {
   Reservation(Reservation &&) noexcept;
   Reservation &operator=(Reservation &&) noexcept;
 
+  [[nodiscard]] bool is_held() const { return place_ != nullptr; }
+  // Sets another guarantee, where one was ordered meanwhile (`ration set`).
+  void heed();
   // What the driver took on its own account, which later runs leave room for.
   void learn(const std::vector<events::Summary> &summaries);
 

@@ -1,6 +1,7 @@
 // `ration run`: checks everything, starts the command under the library, prints a summary. Layer: cli.
 #include <algorithm>
 #include <cstring>
+#include <functional>
 
 #include "cli/exit_status.h"
 #include "cli/log.h"
@@ -68,7 +69,12 @@ int start(const RunRequest &request) {
     environment.set("RATION_SUMMARY", pages.path());
   }
 
-  const Started started = start_and_wait(program.path, request.command, environment.pointers(), program.for_shell);
+  std::function<void()> heed;
+  if (reservation.is_held()) {
+    heed = [&reservation] { reservation.heed(); };
+  }
+  const Started started =
+      start_and_wait(program.path, request.command, environment.pointers(), program.for_shell, heed);
   if (started.our_error != 0) {
     throw Refusal{kOurError, std::string("cannot start a process: ") + std::strerror(started.our_error)};
   }

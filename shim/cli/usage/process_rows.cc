@@ -111,7 +111,19 @@ std::uint64_t GroupRow::free() const {
 }
 
 std::string label_of(GroupKind kind, const std::string &name) {
-  return kind == GroupKind::kNamed ? name : kind == GroupKind::kTree ? "tree:" + name.substr(0, kTreeDigits) : "-";
+  switch (kind) {
+    case GroupKind::kNamed:
+      return name;
+    case GroupKind::kTree:
+      return "tree:" + name.substr(0, kTreeDigits);
+    case GroupKind::kContainer:
+      return "container:" + name;
+    case GroupKind::kQueue:
+      return "queue";
+    case GroupKind::kNone:
+      break;
+  }
+  return "-";
 }
 
 Usage usage_of(const std::vector<ledger::Group> &groups, const std::string &folder_problem, std::uint64_t now_unix_ns) {

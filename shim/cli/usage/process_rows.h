@@ -48,7 +48,8 @@ struct Usage {
   [[nodiscard]] bool is_empty() const { return processes.empty() && groups.empty(); }
 };
 
-// A group's displayed name: for a tree "tree:" and the first eight digits of its number, "-" for no group.
+// A group's displayed name: for a tree "tree:" and the first eight digits of its number, for a container "container:"
+// and its name, "-" for no group.
 std::string label_of(ledger::GroupKind kind, const std::string &name);
 
 // `folder_problem`: why the state folder could not be read, empty if it was.

@@ -19,7 +19,19 @@ json text_or_null(const std::string &text) {
 }
 
 const char *name_of(ledger::GroupKind kind) {
-  return kind == ledger::GroupKind::kNamed ? "named" : kind == ledger::GroupKind::kTree ? "tree" : "none";
+  switch (kind) {
+    case ledger::GroupKind::kNamed:
+      return "named";
+    case ledger::GroupKind::kTree:
+      return "tree";
+    case ledger::GroupKind::kContainer:
+      return "container";
+    case ledger::GroupKind::kQueue:
+      return "queue";
+    case ledger::GroupKind::kNone:
+      break;
+  }
+  return "none";
 }
 
 // As text: many JSON parsers read numbers as doubles, which cannot hold 64 bits.

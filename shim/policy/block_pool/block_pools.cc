@@ -112,6 +112,12 @@ CUresult BlockPools::allocate(const Request &request, const Contexts::Current &w
   if (state.preallocation.load(std::memory_order_acquire) != DevicePoolState::done) {
     preallocate(request, where, pool, state);
   }
+  if (is_beyond_order(where.device, request.upper_bound)) {
+    heed_orders(request.api);
+    const ledger::Account &account = ledger_.account(where.device);
+    denied = account.charged() > account.limit() ? events::Reason::limit : events::Reason::group;
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
   merge_slabs(request, where, pool, state);
   pool::AllocateOutcome outcome{};
   for (int tries = 0;; ++tries) {

@@ -135,6 +135,14 @@ class BlockPools {
   // Gives another process what it wishes for of what is free. Never waits. In a call of the program's that touches
   // shared memory anyway, and by the giver.
   void give_to_others(const char *api, int device) noexcept;
+  // Applies what was ordered for this process; where it holds more than was ordered, gives back what is free, and
+  // closes the fast path. Never waits.
+  void heed_orders(const char *api) noexcept;
+  // Whether a limit that was ordered lies below what is held, and leaves no room for so much more use.
+  bool is_beyond_order(int device, std::uint64_t bytes);
+  bool is_over_order(int device) const {
+    return ledger_.account(device).is_ordered() && ledger_.account(device).excess() != 0;
+  }
   // At the end of the process.
   void stop_giving() noexcept { giver_.stop(); }
   // After a refusal: the granule of the check, where the context's pool has no other and no block, may be what others

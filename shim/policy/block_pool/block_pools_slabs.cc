@@ -268,6 +268,24 @@ void BlockPools::give_to_others(const char *api, int device) noexcept {
   }
 }
 
+bool BlockPools::is_beyond_order(int device, std::uint64_t bytes) {
+  const ledger::Account &account = ledger_.account(device);
+  const std::uint64_t charged = account.charged();
+  return is_over_order(device) && used(device) + bytes > charged - std::min(charged, account.excess());
+}
+
+void BlockPools::heed_orders(const char *api) noexcept {
+  devices_.heed();
+  for (int device = 0; device < devices_end_.load(); ++device) {
+    ledger::Account &account = ledger_.account(device);
+    if (known_state(device) != nullptr && is_over_order(device)) {
+      context_pools_.close_all(device);
+      give_back_slabs({api, device, account.excess()}, Room::Patience::none);
+      publish(device);
+    }
+  }
+}
+
 void BlockPools::end_preallocation(void *state) noexcept {
   static_cast<DevicePoolState *>(state)->preallocation.store(DevicePoolState::done);
   wake_waiters();

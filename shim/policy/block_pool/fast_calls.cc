@@ -115,7 +115,8 @@ bool BlockPools::free_hit(const char *api, std::uint64_t address) noexcept {
 // At the end of every allocation on the slow path. Where frees wait, every call has more to do than the fast path does.
 void BlockPools::open_fast_path(ContextPool &pool, const DevicePoolState &state) noexcept {
   const Context &context = *pool.context;
-  if (!pool.has_fast_path() || pool.serves(context.handle) || synchronous_free_ || no_fast_path_) {
+  if (!pool.has_fast_path() || pool.serves(context.handle) || synchronous_free_ || no_fast_path_ ||
+      is_over_order(context.device)) {
     return;
   }
   context_pools_.note_use(journal_.logging());

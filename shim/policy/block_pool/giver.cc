@@ -83,6 +83,7 @@ void Giver::listen(const ledger::Membership &group, std::uint32_t seen) noexcept
 }
 
 void Giver::give() noexcept {
+  pools_.heed_orders("set");
   for (int device = 0; device < ledger::kMaxDevices; ++device) {
     pools_.give_to_others("wish", device);
   }

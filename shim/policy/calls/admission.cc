@@ -29,7 +29,10 @@ void explain_group(const ledger::Account &account, events::GroupState &group) {
     events::say(ledger::group_label(tightest->kind(), tightest->name()) + ": " + trouble);
   }
   constexpr std::size_t kMostHolders = 8;
-  group.name = (tightest->kind() == ledger::GroupKind::kTree ? "tree:" : "") + tightest->name();
+  group.name = (tightest->kind() == ledger::GroupKind::kTree        ? "tree:"
+                : tightest->kind() == ledger::GroupKind::kContainer ? "container:"
+                                                                    : "") +
+               tightest->name();
   group.limit = tightest->limit(place);
   group.reserved = tightest->total(place);
   for (ledger::Holder &holder : tightest->holders(place, kMostHolders)) {
@@ -75,6 +78,9 @@ CUresult undo_free(CUdeviceptr address) {
 Contexts::Current Admission::current() {
   Contexts::Current where = contexts_.current();
   devices_.learn_total(where.device);
+  if (devices_.heed()) {
+    pools_.heed_orders("set");
+  }
   return where;
 }
 

@@ -263,7 +263,7 @@ CUresult AsyncMemory::allocate(Request request, const Contexts::Current &where, 
   const Ask ask{request, where, pool, bytes, bound, large ? async_.idle_bytes(device) : 0, large, again, &reservations};
   CUresult result = CUDA_SUCCESS;
   const bool first = pools_.is_of_few(device, bytes) && async_.idle_bytes(device) + async_.used_bytes(device) == 0;
-  if (take_in_turn(ask, address, result)) {
+  if (!pools_.is_beyond_order(device, bytes) && take_in_turn(ask, address, result)) {
     if (first && result == CUDA_SUCCESS) {
       single_chunk_[device].store(async_.idle_bytes(device) + async_.used_bytes(device), std::memory_order_relaxed);
     }

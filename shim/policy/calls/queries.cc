@@ -32,6 +32,9 @@ void Queries::present_memory(std::size_t *free_bytes, std::size_t *total_bytes) 
 }
 
 std::optional<std::uint64_t> Queries::shown_limit(const Device &device) const {
+  if (devices_.heed()) {
+    pools_.heed_orders("set");
+  }
   const std::uint64_t own =
       device.limit_asked.load(std::memory_order_relaxed) ? device.limit.load(std::memory_order_relaxed) : UINT64_MAX;
   const std::uint64_t limit = std::min(own, ledger_.account(device.ordinal).group_limit());

@@ -50,7 +50,8 @@ class RoomMaker final : public Room {
   // Of the other members of this process's groups, which give at their next call. Waits kAskNs at most until nothing is
   // missing, and not at all where they hold too little, or gave nothing lately.
   bool ask_others(const Need &need, FunctionRef<std::uint64_t()> missing) noexcept;
-  // The same for what other members hold and use, as long as the setting allows. Not for what this process holds itself.
+  // The same for what other members hold and use, as long as the setting allows. Not for what this process holds
+  // itself.
   bool wait_for_members(const Need &need) noexcept;
   // Of the device, for what was freed in stream order. Of a wait, not of a look.
   void record_wait(const Need &need, const char *how, std::uint64_t start_ns, std::uint64_t available_before) noexcept;

@@ -2,6 +2,7 @@
 // Layer: policy/devices. Threads: any; driver calls outside the lock; the first finished discovery stays.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <optional>
@@ -36,6 +37,9 @@ struct GroupAsked {
   ledger::GroupKind kind = ledger::GroupKind::kNone;
   std::string name;
 };
+
+// Of the processes of this PID namespace that state the limit which `limit` names.
+GroupAsked container_group(const std::string &limit);
 
 // Where limits come from; the runtime answers from the settings.
 class LimitSource {
@@ -105,11 +109,21 @@ class Devices {
   std::vector<events::DeviceFacts> facts();
   Preallocation preallocation_on(int ordinal);
   Preallocation async_preallocation_on(int ordinal);
+  // Applies what was ordered for this process while it runs. False: nothing was since it did so last. Costs a look at
+  // shared memory.
+  bool heed() {
+    return std::any_of(groups_.begin(), groups_.end(),
+                       [](const ledger::Membership *group) {
+                         return group != nullptr && group->orders() != group->heeded();
+                       }) &&
+           heed_now();
+  }
   // A limit was asked for, and the driver does not say for which devices.
   bool limit_unknown() { return all() == nullptr && limits_.asked_for(); }
 
  private:
   bool discover();
+  bool heed_now();
   // Answers a line for the user where the limit cannot be enforced.
   std::string resolve_limit(Device &device, const events::DeviceFacts &facts) const;
   // A guarantee that was not obtained at once.
@@ -134,6 +148,7 @@ class Devices {
   bool group_missing_ = false;  // one that was asked for cannot be joined
   RankedMutex mutex_{Rank::kDevices};
   std::atomic<std::vector<Device> *> devices_{nullptr};
+  std::atomic<bool> heeding_{false};
 };
 
 }  // namespace ration::policy

@@ -5,9 +5,14 @@
 #include "base/clock.h"
 #include "base/wait.h"
 #include "events/diagnostics.h"
+#include "ledger/process_end.h"
 #include "policy/devices/devices.h"
 
 namespace ration::policy {
+
+GroupAsked container_group(const std::string &limit) {
+  return {ledger::GroupKind::kContainer, std::to_string(ledger::this_pid_namespace()) + "-" + limit};
+}
 
 void Devices::join_groups() {
   const std::string folder = limits_.state_folder();
@@ -61,8 +66,7 @@ std::optional<std::uint64_t> Devices::group_limit(std::size_t group, const event
   return enforceable ? limit : std::nullopt;
 }
 
-void Devices::enter_groups(const events::DeviceFacts &facts, std::vector<std::string> &lines,
-                           std::vector<Owed> &owed) {
+void Devices::enter_groups(const events::DeviceFacts &facts, std::vector<std::string> &lines, std::vector<Owed> &owed) {
   ledger::Account &account = ledger_.account(facts.ordinal);
   bool all_enforceable = !group_missing_;
   for (std::size_t i = 0; i < groups_.size(); ++i) {
@@ -81,6 +85,7 @@ void Devices::enter_groups(const events::DeviceFacts &facts, std::vector<std::st
       lines.push_back(spoken + " has no place left for device " + std::to_string(facts.ordinal));
       continue;
     }
+    group->show_total(place, facts.total);
     if (group->kind() == ledger::GroupKind::kNone) {
       continue;
     }
@@ -109,6 +114,42 @@ void Devices::enter_groups(const events::DeviceFacts &facts, std::vector<std::st
     owed.back().refuses_for_ever = !all_enforceable;
   }
   account.close(!all_enforceable || owes);
+}
+
+bool Devices::heed_now() {
+  std::vector<Device> *const devices = devices_.load(std::memory_order_acquire);
+  if (devices == nullptr || heeding_.exchange(true, std::memory_order_acquire)) {
+    return false;
+  }
+  std::vector<std::uint64_t> seen;
+  for (const ledger::Membership *group : groups_) {
+    seen.push_back(group != nullptr ? group->orders() : 0);
+  }
+  for (Device &device : *devices) {
+    ledger::Account &account = ledger_.account(device.ordinal);
+    events::DeviceFacts facts;
+    facts.ordinal = device.ordinal;
+    facts.uuid = device.uuid;
+    facts.name = device.name;
+    facts.total = device.total.load(std::memory_order_relaxed);
+    if (const std::uint64_t ordered = account.ordered_limit(); ordered != 0) {
+      const DeviceLimit limit =
+          ordered == ledger::shared::kUnordered
+              ? limits_.limit_on(facts)
+              : DeviceLimit{true, facts.total == 0 ? ordered - 1 : std::min(ordered - 1, facts.total)};
+      device.limit.store(limit.asked ? limit.bytes : UINT64_MAX, std::memory_order_relaxed);
+      device.limit_asked.store(limit.asked, std::memory_order_relaxed);
+      account.set_limit(limit.asked ? limit.bytes : UINT64_MAX);
+    }
+    account.heed_guarantee(limits_.guarantee_on(facts));
+  }
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    if (groups_[i] != nullptr) {
+      groups_[i]->take_note(seen[i]);
+    }
+  }
+  heeding_.store(false, std::memory_order_release);
+  return true;
 }
 
 namespace {

@@ -35,6 +35,7 @@ VALUES = {
     "reserve": ([0, "2GiB", 0.1], [-1, True]),
     "show_limit": ([True, False, "false"], [0, "0", "no"]),
     "charge_context": ([True, "true"], [1, "yes"]),
+    "container_limit": (["8GiB", {"0": "8GiB"}], ["x", True]),
     "group": (["lab-3_a.b"], ["a/b", "", 7, "g" * 65]),
     "group_limit": (["8GiB", {"0": "8GiB"}], ["x", True]),
     "guarantee": (["1GiB", 0.1], [0, True]),

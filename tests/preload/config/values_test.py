@@ -24,6 +24,12 @@ def bytes_of(text):
     return int(number) << {"": 0, "k": 10, "m": 20, "g": 30}[unit]
 
 
+def limits_of(text):
+    """The process's own, and that of all processes of the container together, which has a `*`."""
+    parts = [part for part in text.split("+") if part != "-"]
+    return [next((bytes_of(part.rstrip("*")) for part in parts if part.endswith("*") == shared), None) for shared in (False, True)]
+
+
 def rows():
     for line in (HERE / "values.txt").read_text().splitlines():
         if not line.startswith("#"):
@@ -68,7 +74,9 @@ def row(entries, wanted, standing):
         expect("driver calls", driver_calls(trace), int(calls))
         ahead, grown = sizes(records, int(calls))
         expect("mode", meta["mode"], mode)
-        expect("limit", device["limit"] if device["limit_asked"] else "-", "-" if limit == "-" else bytes_of(limit))
+        own, shared = limits_of(limit)
+        expect("limit", device["limit"] if device["limit_asked"] else None, own)
+        expect("limit of the container", device.get("group_limit"), shared)
         expect("preallocated", ahead, [] if preallocated == "-" else [bytes_of(preallocated)])
         expect("times that the pool grew", grown, int(growth))
         expect(f"lines on stderr: {done.err}", len(done.err.splitlines()), int(lines))

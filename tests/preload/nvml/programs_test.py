@@ -103,5 +103,14 @@ def trees(folder):
         ended_clean(machine)
 
 
+def containers(folder):
+    """HAMi's limit, of all processes of the container, is what a monitor shows, and what they have left of it."""
+    with Machine(folder, devices="8GiB", RATION_MODE="direct", CUDA_DEVICE_MEMORY_LIMIT="3g") as machine:
+        machine.member().do("alloc=1024m")
+        expect("in the container", asked(machine, "start index=0"), [(3 * GIB, 2 * GIB)])
+        expect("with another limit", asked(machine, "start index=0", CUDA_DEVICE_MEMORY_LIMIT="2g"), [(2 * GIB, 2 * GIB)])
+        ended_clean(machine)
+
+
 main({"as cuMemGetInfo": like_cuda, "each device its own": others_stay, "NVML before CUDA": nvml_first,
-      "a device chosen late": chosen_late, "the log": logged, "groups": groups, "trees": trees})
+      "a device chosen late": chosen_late, "the log": logged, "groups": groups, "trees": trees, "containers": containers})

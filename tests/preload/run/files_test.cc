@@ -128,6 +128,11 @@ TEST_CASE("ration env says why a third-party variable was honoured or not") {
   CHECK(says(ended.out, "XLA_PYTHON_CLIENT_ALLOCATOR=bfc: overridden: RATION_MODE=pool takes precedence\n"));
   CHECK(says(ended.out, "CUDA_DEVICE_MEMORY_LIMIT_0=8GiB: refused: "));
   CHECK(says(ended.err, "CUDA_DEVICE_MEMORY_LIMIT_0=8GiB: "));
+  const Ended honoured = env({}, {"CUDA_DEVICE_MEMORY_LIMIT_0=8g"});
+  CHECK(says(honoured.out, "CUDA_DEVICE_MEMORY_LIMIT_0=8g: honoured: container_limit = 0=8GiB\n"));
+  CHECK(says(honoured.out, "container_limit     foreign      CUDA_DEVICE_MEMORY_LIMIT_0=8g\n"));
+  CHECK(says(env({"--container-limit", "4g"}, {"CUDA_DEVICE_MEMORY_LIMIT_0=8g"}).out,
+             "CUDA_DEVICE_MEMORY_LIMIT_0=8g: overridden: RATION_CONTAINER_LIMIT=4g takes precedence\n"));
 }
 
 TEST_CASE("ration config --check finds the mistakes in a file") {

@@ -53,6 +53,8 @@ TEST_CASE("each wrong option or variable gives one line that names it, and nothi
       {{}, {"RATION_LIMIT="}, "ration: run: RATION_LIMIT=: "},
       {{}, {"RATION_RESERVE=x"}, "ration: run: RATION_RESERVE=x: "},
       {{}, {"RATION_GROUP=a b"}, "ration: run: RATION_GROUP=a b: "},
+      {{"--container-limit", "8Gib"}, {}, "ration: run: --container-limit 8Gib: "},
+      {{}, {"RATION_CONTAINER_LIMIT="}, "ration: run: RATION_CONTAINER_LIMIT=: "},
       {{}, {"RATION_BACKING=x"}, "ration: run: RATION_BACKING=x: "},
       {{}, {"RATION_DISABLE=true"}, "ration: run: RATION_DISABLE=true: "},
       {{"--limit", "1g"}, {"RATION_MODE=fast"}, "ration: run: RATION_MODE=fast: "},
@@ -124,6 +126,11 @@ TEST_CASE("a group and its limit are passed to the command") {
   CHECK(ration_run({"--group", "lab", "--group-limit", "0=8GiB,1=50%", "sh", "-c", show}).out == "lab 0=8GiB,1=50%\n");
   CHECK(ration_run({"--group", "lab", "sh", "-c", show}, {"RATION_GROUP=other", "RATION_GROUP_LIMIT=1g"}).out ==
         "lab 1g\n");
+}
+
+TEST_CASE("a limit of the container is passed to the command, over the one that is there") {
+  CHECK(ration_run({"--container-limit", "0=8GiB", "printenv", "RATION_CONTAINER_LIMIT"}, {"RATION_CONTAINER_LIMIT=1g"})
+            .out == "0=8GiB\n");
 }
 
 TEST_CASE("a tree gets a new number; its limit is its own, or a group limit without a group name") {

@@ -15,6 +15,7 @@ const DeviceIdentity kSecond = device(1, "GPU-1f2e9999-0000-0000-0000-0000000000
 const std::string kOuter = "0123456789abcdef";
 const std::string kInner = "fedcba9876543210";
 
+using Kind = Settings::Group::Kind;
 using Stated = std::optional<std::uint64_t>;
 
 Stated stated(const Reading &reading, std::size_t group, const DeviceIdentity &on = kFirst) {
@@ -32,7 +33,7 @@ TEST_CASE("a group limit does not limit the process itself") {
   const Reading reading = read({"RATION_GROUP=lab", "RATION_GROUP_LIMIT=3GiB"});
   CHECK(reading.problems.empty());
   REQUIRE(reading.settings.groups.size() == 1);
-  CHECK_FALSE(reading.settings.groups[0].tree);
+  CHECK(reading.settings.groups[0].kind == Kind::kNamed);
   CHECK(reading.settings.groups[0].name == "lab");
   CHECK(stated(reading, 0) == 3 * kGiB);
   CHECK(is_free(reading));
@@ -141,7 +142,7 @@ TEST_CASE("trees are in the order of their variable, the named group after them"
   CHECK(reading.problems.empty());
   const std::vector<Settings::Group> &groups = reading.settings.groups;
   REQUIRE(groups.size() == 3);
-  CHECK((groups[0].tree && groups[1].tree && !groups[2].tree));
+  CHECK((groups[0].kind == Kind::kTree && groups[1].kind == Kind::kTree && groups[2].kind == Kind::kNamed));
   CHECK(groups[0].name == kOuter);
   CHECK(groups[1].name == kInner);
   CHECK(groups[2].name == "lab");

@@ -24,6 +24,7 @@ TEST_CASE("managed memory counts against a locked limit, whatever other sources 
   const WrittenFiles files;
   for (const char *text : {R"({"limit": "4GiB", "locked": ["limit"]})", R"({"reserve": "4GiB", "locked": ["reserve"]})",
                            R"({"group_limit": "4GiB", "locked": ["group_limit"]})",
+                           R"({"container_limit": "4GiB", "locked": ["container_limit"]})",
                            R"({"limit": "4GiB", "managed": "x", "locked": ["limit"]})",
                            R"({"limit": "4GiB", "managed": "limit", "locked": ["limit"]})"}) {
     INFO(text);
@@ -72,6 +73,32 @@ TEST_CASE("a locked group limit locks the group of the system's files and the fo
   CHECK(files.read({"RATION_STATE_DIR=/mine"}).settings.state_folder() == "/run/ration");
   files.system(R"({"group": "lab", "locked": ["group"]})");
   CHECK(files.read({"RATION_STATE_DIR=/mine"}).settings.state_folder() == "/run/ration");
+}
+
+TEST_CASE(
+    "a locked limit of the container is a group beside the one that a process states, in a folder that is locked") {
+  const WrittenFiles files;
+  files.system(R"({"container_limit": "4GiB", "locked": ["container_limit"]})");
+  const Reading own =
+      files.read({"RATION_CONTAINER_LIMIT=8g", "RATION_STATE_DIR=/mine", "GPU_MEMORY_LIMIT=1073741824"});
+  REQUIRE(own.settings.groups.size() == 2);
+  const auto limit = [&](std::size_t i) {
+    return own.settings.group_limit_on(own.settings.groups[i], device(0, "GPU-1f2e"));
+  };
+  CHECK(limit(0) == 8 * kGiB);
+  CHECK(limit(1) == 4 * kGiB);
+  CHECK(own.settings.groups[1].name == files.read().settings.groups.at(0).name);  // whatever a process states
+  CHECK(own.settings.state_folder() == Settings().state_folder());
+  CHECK(own.lines().find("RATION_STATE_DIR=/mine: a locked setting needs state_dir=") == 0);
+  CHECK(files.read({"RATION_CONTAINER_LIMIT=4GiB"}).settings.groups.size() == 1);
+  const Reading malformed = files.read({"RATION_CONTAINER_LIMIT=x"});
+  REQUIRE(malformed.settings.groups.size() == 2);
+  CHECK(malformed.settings.groups[0].in_doubt);
+  CHECK_FALSE(malformed.settings.groups[1].in_doubt);  // a mistake of one process is not the others'
+  files.system(R"({"container_limit": {"0": "2GiB"}, "locked": ["container_limit"]})");
+  const Reading renumbered = files.read({"CUDA_VISIBLE_DEVICES=1,0"});
+  CHECK(renumbered.settings.group_limit_on(renumbered.settings.groups.at(0), device(1)) == 2 * kGiB);
+  CHECK(escapes(R"({"container_limit": {"0": "2GiB"}, "locked": ["container_limit"]})").size() == 1);
 }
 
 TEST_CASE("a group that no lock needs is free, and so is the folder of its members") {

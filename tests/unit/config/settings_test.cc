@@ -66,6 +66,10 @@ const Row kRows[] = {
     {"RATION_SHOW_LIMIT=0", false},
     {"RATION_CHARGE_CONTEXT=true", true},
     {"RATION_CHARGE_CONTEXT=maybe", false},
+    {"RATION_CONTAINER_LIMIT=8GiB", true},
+    {"RATION_CONTAINER_LIMIT=0=8GiB,GPU-1f2e=50%", true},
+    {"RATION_CONTAINER_LIMIT=8Gib", false},
+    {"RATION_CONTAINER_LIMIT=", false},
     {"RATION_GROUP=lab-3_a.b", true},
     {"RATION_GROUP=a/b", false},
     {"RATION_GROUP=a b", false},
@@ -138,8 +142,8 @@ TEST_CASE("every option of the table has an accepted row above, a key, a default
       const std::string_view entry(row.entry);
       return row.accepted && entry.substr(0, entry.find('=')) == option.variable;
     };
-    const bool elsewhere = option.key == "limit" || option.key == "group_limit" || option.key == "guarantee" ||
-                           option.key == "config";
+    const bool elsewhere =
+        option.key == "limit" || option.key == "group_limit" || option.key == "guarantee" || option.key == "config";
     CHECK((elsewhere || std::any_of(std::begin(kRows), std::end(kRows), names_it)));
     CHECK(option.variable.substr(0, 7) == "RATION_");
     CHECK_FALSE(option.help.empty());

@@ -120,7 +120,8 @@ TEST_CASE("a malformed value leaves its setting to the next source; of limits al
   files.system(R"({"mode": "direct", "limit": "2GiB"})");
   const Reading reading = files.read({"RATION_MODE=fast", "RATION_LIMIT=8Gib", "GPU_MEMORY_LIMIT=1073741824"});
   CHECK(reading.settings.mode == Mode::kDirect);
-  CHECK(limit_of(reading) == kGiB);
+  CHECK(limit_of(reading) == 2 * kGiB);
+  CHECK(reading.settings.group_limit_on(reading.settings.groups.at(0), device(0)) == kGiB);
   REQUIRE(reading.problems.size() == 2);
   CHECK(reading.lines().find("until then " + files.path("system/config.json") + ":1:2: mode=direct holds\n") !=
         std::string::npos);

@@ -228,8 +228,8 @@ TEST_CASE("at random the total is what is claimed, and never beyond the limit") 
     switch (random() % 3) {
       case 0: {
         const bool must = held[who] + bytes <= guaranteed[who];
-        const bool fits = std::max(held[who] + bytes, guaranteed[who]) - std::max(held[who], guaranteed[who]) <=
-                          kLimit - before;
+        const bool fits =
+            std::max(held[who] + bytes, guaranteed[who]) - std::max(held[who], guaranteed[who]) <= kLimit - before;
         const bool got = takes(*members[who], bytes);
         REQUIRE(got == fits);
         REQUIRE((got || !must));

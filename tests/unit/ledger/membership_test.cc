@@ -33,10 +33,11 @@ TEST_CASE("the name of a group's file identifies the group") {
   CHECK(both(GroupKind::kNamed, "a.b_c-D9"));
   CHECK(both(GroupKind::kNamed, "group-"));
   CHECK(both(GroupKind::kTree, "0123456789abcdef"));
+  CHECK(both(GroupKind::kContainer, "4026531836-01234567"));
   CHECK(both(GroupKind::kNone, ""));
   GroupKind kind{};
   std::string name;
-  for (const char *other : {"", "group-", "tree-", "ungrouped2", ".new-0123", "groupx", "notes.txt"}) {
+  for (const char *other : {"", "group-", "tree-", "container-", "ungrouped2", ".new-0123", "groupx", "notes.txt"}) {
     INFO(other);
     CHECK_FALSE(group_of_file(other, kind, name));
   }
@@ -183,4 +184,3 @@ TEST_CASE("a slot's next owner has none of the stitched blocks of the last one")
   next->charge(0, 10);
   CHECK(stitching_seen(folder).total == 0);
 }
-

@@ -23,6 +23,9 @@ TEST_CASE("each reason of a refusal has its remedy") {
     refusal.reason = reason;
     CHECK(remedy(refusal).find(words) != std::string::npos);
   }
+  refusal.reason = "group";
+  refusal.group = "container:4026531836-01234567";
+  CHECK(remedy(refusal).find("a larger --container-limit would help") != std::string::npos);
 }
 
 TEST_CASE("a report as JSON has the sums of all logs, and the largest leak first") {

@@ -18,13 +18,13 @@ TEST_CASE("a process has a row for each device that it has reserved memory on") 
 }
 
 TEST_CASE("a process in several groups has one row with all group labels") {
-  const Usage seen =
-      usage({group(GroupKind::kNamed, "a", {{kFirstGpu, 8 * kGi, kGi}}, {member(1, 10, {use(kFirstGpu, kGi)})}),
-             group(GroupKind::kTree, "0123456789abcdef", {{kFirstGpu, 4 * kGi, kGi}},
-                   {member(1, 10, {use(kFirstGpu, kGi)})})});
+  const Usage seen = usage(
+      {group(GroupKind::kNamed, "a", {{kFirstGpu, 8 * kGi, kGi}}, {member(1, 10, {use(kFirstGpu, kGi)})}),
+       group(GroupKind::kTree, "0123456789abcdef", {{kFirstGpu, 4 * kGi, kGi}}, {member(1, 10, {use(kFirstGpu, kGi)})}),
+       group(GroupKind::kContainer, "4026531836-89abcdef", {}, {member(1, 10, {use(kFirstGpu, kGi)})})});
   REQUIRE(seen.processes.size() == 1);
-  CHECK(seen.processes[0].group_label == "a,tree:01234567");
-  REQUIRE(seen.processes[0].groups.size() == 2);
+  CHECK(seen.processes[0].group_label == "a,tree:01234567,container:4026531836-89abcdef");
+  REQUIRE(seen.processes[0].groups.size() == 3);
   CHECK(seen.processes[0].groups[0].limit == 8 * kGi);
   CHECK(seen.processes[0].groups[1].limit == 4 * kGi);
   CHECK(seen.processes[0].groups[1].name == "0123456789abcdef");

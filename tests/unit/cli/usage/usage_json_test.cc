@@ -83,6 +83,16 @@ TEST_CASE("a missing limit is null, and so is the name of no group") {
         json{{"group", "-"}, {"name", nullptr}, {"kind", "none"}, {"limit", nullptr}, {"limit_stated", nullptr}});
 }
 
+TEST_CASE("each kind of group has its word") {
+  const std::pair<GroupKind, const char *> kinds[] = {{GroupKind::kNamed, "named"},
+                                                      {GroupKind::kTree, "tree"},
+                                                      {GroupKind::kContainer, "container"},
+                                                      {GroupKind::kNone, "none"}};
+  for (const auto &[kind, word] : kinds) {
+    CHECK(of(usage({group(kind, "a", {}, {member(1, 10, {})})}))["groups"].at(0)["kind"] == word);
+  }
+}
+
 TEST_CASE("a group's object has these keys") {
   const json seen =
       of(usage({group(GroupKind::kNamed, "a", {{kFirstGpu, 8 * kGi, kGi}}, {member(1, 10, {use(kFirstGpu, kGi)})}),

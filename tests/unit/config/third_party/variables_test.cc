@@ -1,6 +1,7 @@
 // Third-party variables: every documented value, and the line about a malformed one.
 #include "config/third_party/third_party.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "catch.h"
@@ -13,9 +14,9 @@ namespace {
 constexpr std::uint64_t kGiB = 1ull << 30;
 constexpr std::uint64_t kWhole = kSixteenGiB;
 
-// The result of one environment: mode, limit of a device of 16 GiB (0: none asked), preallocation ("-": the default),
-// async preallocation, managed, backing. `dispositions` has one word for each third-party variable, in the order of the
-// table.
+// The result of one environment: mode, limit of a device of 16 GiB, the process's own or its container's (0: none
+// asked), preallocation ("-": the default), async preallocation, managed, backing. `dispositions` has one word for each
+// third-party variable, in the order of the table.
 struct Row {
   std::vector<std::string> entries;
   std::uint64_t limit;
@@ -30,7 +31,7 @@ std::string text_of(const std::variant<bool, Size> &value) {
 std::string others_of(const Settings &settings) {
   std::string text;
   for (const Origin &origin : settings.origins) {
-    if (origin.source != Source::kThirdParty || origin.key == "limit") {
+    if (origin.source != Source::kThirdParty || origin.key == "limit" || origin.key == "container_limit") {
       continue;
     }
     text += text.empty() ? "" : " ";
@@ -155,7 +156,7 @@ const Row kRows[] = {
     {{kUnified + "false"}, 0, "", "ignored"},
     {{kUnified + "yes"}, 0, "", "ignored"},
     {{kUnified + "1", kFraction + "2"}, kWhole, "managed=count", "honoured overridden"},
-    // Limits in bytes, of HAMi and of MPS.
+    // Limits in bytes, of KAI, HAMi and MPS.
     {{"GPU_MEMORY_LIMIT=1073741824"}, kGiB, "", "honoured"},
     {{"GPU_MEMORY_LIMIT=1g"}, kStrictest, "", "refused"},
     {{"GPU_MEMORY_LIMIT=0"}, kStrictest, "", "refused"},
@@ -197,6 +198,16 @@ const Row kRows[] = {
     {{kFraction + "0.1", "RATION_LIMIT=x"}, kWhole / 10, "", "honoured"},
 };
 
+// The smaller of the process's own limit and those of its container; 0: none asked.
+std::uint64_t limit_of(const Settings &settings, const DeviceIdentity &on = device(0, "GPU-1f2e")) {
+  const Settings::Limit own = settings.limit_on(on);
+  std::uint64_t least = own.asked ? own.bytes : UINT64_MAX;
+  for (const Settings::Group &group : settings.groups) {
+    least = std::min(least, settings.group_limit_on(group, on).value_or(UINT64_MAX));
+  }
+  return least == UINT64_MAX ? 0 : least;
+}
+
 Reading reading_of(const std::vector<std::string> &entries, const std::string &framework = "") {
   return WrittenFiles().read(entries, {}, false, framework);
 }
@@ -213,8 +224,7 @@ TEST_CASE("each value of a third-party variable has its documented effect or get
     INFO(entries);
     const Reading reading = reading_of(row.entries);
     INFO(reading.lines());
-    const Settings::Limit limit = reading.settings.limit_on(device(0, "GPU-1f2e"));
-    CHECK((limit.asked ? limit.bytes : 0) == row.limit);
+    CHECK(limit_of(reading.settings) == row.limit);
     CHECK(others_of(reading.settings) == row.others);
     CHECK(dispositions_of(reading.settings) == row.dispositions);
     for (const ThirdPartyVariable &word : reading.settings.third_party) {
@@ -248,14 +258,15 @@ TEST_CASE("beside a framework its variables are left to it, and nothing is preal
 TEST_CASE("beside a framework our own settings hold, and limits that it does not read itself") {
   const Reading reading = reading_of({"RATION_PREALLOCATE=1g", "GPU_MEMORY_LIMIT=2147483648"}, "libtensorflow.so");
   CHECK(reading.settings.preallocation_on(device(0)).bytes == kGiB);
-  CHECK(reading.settings.limit_on(device(0)).bytes == 2 * kGiB);
+  CHECK(limit_of(reading.settings) == 2 * kGiB);
 }
 
 TEST_CASE("a third-party limit for an absent device gets a line with its variable") {
   Reading reading = reading_of({kDevice + "_7=1g", kPinned + "0=1G,GPU-1f2e=2G"});
   CHECK(reading.problems.empty());
   reading.settings.resolve_devices({device(0, "GPU-1f2e")}, reading.problems);
-  CHECK(reading.lines().find(kDevice + "_7=1g: this process has no device \"7\", so that limit holds nowhere") == 0);
+  CHECK(reading.lines().find(kDevice + "_7=1g: this process has no device \"7\", so that limit holds nowhere") !=
+        std::string::npos);
   CHECK(reading.lines().find(kPinned + "0=1G,GPU-1f2e=2G: \"0\" and \"GPU-1f2e\" are one device with two limits") !=
         std::string::npos);
   CHECK(reading.settings.limit_on(device(0, "GPU-1f2e")).bytes == kGiB);

@@ -1,0 +1,294 @@
+// `ration set`: changes the limit of a group, or the limit and the guarantee of a process, while they run. Layer: cli.
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <variant>
+#include <vector>
+
+#include "cli/exit_status.h"
+#include "cli/log.h"
+#include "cli/usage/process_rows.h"
+#include "cli/usage/snapshot.h"
+#include "cli/verbs.h"
+#include "config/values/quotes.h"
+#include "config/values/size.h"
+#include "ledger/group_view.h"
+#include "ledger/membership.h"
+#include "ledger/orders.h"
+
+namespace ration::cli {
+
+namespace {
+
+using ledger::Group;
+using ledger::GroupKind;
+using ledger::Member;
+
+constexpr std::chrono::milliseconds kNoteTaken{2000};  // by a thread of the library, or at the program's next call
+constexpr std::chrono::milliseconds kBetweenLooksAtNote{10};
+constexpr std::string_view kStated = "default";
+
+// A size, or what was stated before. Otherwise one sentence.
+struct Wanted {
+  std::optional<config::Size> size;  // nullopt: what was stated
+};
+std::variant<Wanted, std::string> wanted_of(const std::string &text) {
+  if (text == kStated) {
+    return Wanted{};
+  }
+  const auto parsed = config::parse_size(text);
+  if (const std::string *wrong = std::get_if<std::string>(&parsed)) {
+    return *wrong;
+  }
+  return Wanted{std::get<config::Size>(parsed)};
+}
+
+ledger::OrderedSize order_of(const Wanted &wanted) {
+  return [wanted](const std::string &, std::uint64_t total) -> std::optional<std::uint64_t> {
+    return wanted.size ? std::optional(wanted.size->bytes_of(total)) : std::nullopt;
+  };
+}
+
+struct Target {
+  const Group *group = nullptr;
+  const Member *member = nullptr;
+};
+
+const Group *group_called(const std::vector<Group> &groups, const std::string &name, std::size_t &fitting) {
+  const Group *found = nullptr;
+  fitting = 0;
+  for (const Group &group : groups) {
+    const bool can_have_limit = group.kind != GroupKind::kNone && group.kind != GroupKind::kQueue;
+    if (can_have_limit && (group.name == name || label_of(group.kind, group.name) == name)) {
+      found = &group;
+      ++fitting;
+    }
+  }
+  return found;
+}
+
+std::vector<const Member *> members_with(const std::vector<Group> &groups, std::int64_t pid) {
+  std::vector<const Member *> found;
+  for (const Group &group : groups) {
+    for (const Member &member : group.members) {
+      const bool is_known = std::any_of(found.begin(), found.end(),
+                                        [&](const Member *each) { return each->identity == member.identity; });
+      if (member.pid == pid && !is_known) {
+        found.push_back(&member);
+      }
+    }
+  }
+  return found;
+}
+
+// The process that holds the guarantee for the tree in which this one is; itself, where it is in none that has one.
+const Member *holder_of_guarantee(const std::vector<Group> &groups, const Member &member) {
+  for (const Group &tree : groups) {
+    const bool is_in = tree.kind == GroupKind::kTree &&
+                       std::any_of(tree.members.begin(), tree.members.end(),
+                                   [&](const Member &each) { return each.identity == member.identity; });
+    for (const Group &group : groups) {
+      for (const Member &each : group.members) {
+        if (is_in && each.tree != 0 && each.tree == ledger::tree_number(tree.kind, tree.name)) {
+          return &each;
+        }
+      }
+    }
+  }
+  return &member;
+}
+
+// Throws a sentence where nothing, or more than one, is meant.
+Target target_of(const std::vector<Group> &groups, const std::string &text) {
+  std::int64_t pid = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), pid);
+  if (error == std::errc() && end == text.data() + text.size()) {
+    std::vector<const Member *> members = members_with(groups, pid);
+    if (members.size() > 1) {  // of several PID namespaces
+      std::erase_if(members, [](const Member *each) { return each->pid_namespace != own_pid_namespace(); });
+    }
+    if (members.size() == 1) {
+      return {nullptr, members.front()};
+    }
+    if (members.size() > 1) {
+      throw "several processes have the ID " + text + " in namespaces of their own; name the group of the one";
+    }
+  }
+  std::size_t fitting = 0;
+  const Group *const group = group_called(groups, text, fitting);
+  if (fitting > 1) {
+    throw "several groups are called " + config::shown(text) + "; write the whole name of `ration ps --json`";
+  }
+  if (group == nullptr) {
+    throw "no process or group " + config::shown(text) + " of this user runs under Ration here (`ration ps` shows all)";
+  }
+  return {group, nullptr};
+}
+
+// Until the process has taken note; `pending` where it makes no call.
+ledger::OrderState outcome_of(const std::string &folder, std::uint64_t identity) {
+  const auto deadline = std::chrono::steady_clock::now() + kNoteTaken;
+  ledger::OrderState state = ledger::OrderState::pending;
+  do {
+    state = ledger::state_of_order(folder, identity);
+    if (state != ledger::OrderState::pending) {
+      return state;
+    }
+    std::this_thread::sleep_for(kBetweenLooksAtNote);
+  } while (std::chrono::steady_clock::now() < deadline);
+  return state;
+}
+
+struct Outcome {
+  int status = 0;
+  const char *word = "done";
+  std::string sentence;
+};
+
+Outcome outcome_text(ledger::OrderState state, const std::string &target) {
+  switch (state) {
+    case ledger::OrderState::pending:
+      return {kProblemSeen, "pending",
+              target + " makes no call now; it takes note at its next one that asks for memory"};
+    case ledger::OrderState::refused:
+      return {kProblemSeen, "refused", "the limit of its group does not leave that guarantee; it keeps the one it had"};
+    case ledger::OrderState::done:
+      break;
+  }
+  return {};
+}
+
+// What is in force, and held, afterwards.
+nlohmann::ordered_json rows_after(const std::string &folder, const Target &target) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  std::string problem;
+  const auto limit_json = [](std::uint64_t limit) {
+    return limit == ledger::kNoLimit ? nlohmann::ordered_json() : nlohmann::ordered_json(limit);
+  };
+  for (const Group &group : ledger::read_groups(folder, problem)) {
+    if (target.group != nullptr && group.kind == target.group->kind && group.name == target.group->name) {
+      for (const ledger::GroupDevice &device : group.devices) {
+        rows.push_back({{"uuid", device.uuid}, {"limit", limit_json(device.limit)}, {"reserved", device.reserved}});
+      }
+      return rows;
+    }
+    for (const Member &member : group.members) {
+      if (target.member != nullptr && member.identity == target.member->identity) {
+        for (const ledger::DeviceUse &use : member.devices) {
+          const auto same =
+              std::find_if(rows.begin(), rows.end(), [&](const auto &row) { return row["uuid"] == use.uuid; });
+          if (same == rows.end()) {
+            rows.push_back({{"uuid", use.uuid},
+                            {"limit", limit_json(use.limit)},
+                            {"reserved", use.reserved},
+                            {"guarantee", use.guarantee}});
+          } else if (use.guarantee != 0) {
+            (*same)["guarantee"] = use.guarantee;
+          }
+        }
+      }
+    }
+  }
+  return rows;
+}
+
+std::string sentence_of(const nlohmann::ordered_json &row) {
+  const auto text = [&](const char *key) { return config::show_bytes(row[key].get<std::uint64_t>()); };
+  std::string line = row["uuid"].get<std::string>() + ": ";
+  line += row["limit"].is_null() ? "no limit" : "limit " + text("limit");
+  line += ", " + text("reserved") + " held";
+  if (row.contains("guarantee") && row["guarantee"] != 0) {
+    line += ", " + text("guarantee") + " guaranteed";
+  }
+  if (!row["limit"].is_null() && row["reserved"] > row["limit"]) {
+    line += "; nothing more is granted until that is less";
+  }
+  return line;
+}
+
+int set(const SetRequest &request) {
+  if (!request.limit && !request.guarantee) {
+    throw std::string("nothing to set; write for example: ration set lab --limit 8GiB");
+  }
+  Wanted limit;
+  Wanted guarantee;
+  for (const auto &[text, flag, into] :
+       {std::tuple{&request.limit, "--limit", &limit}, std::tuple{&request.guarantee, "--guarantee", &guarantee}}) {
+    if (*text) {
+      auto read = wanted_of(**text);
+      if (const std::string *wrong = std::get_if<std::string>(&read)) {
+        throw std::string(flag) + " " + config::shown(**text) + ": " + *wrong;
+      }
+      *into = std::get<Wanted>(read);
+    }
+  }
+  const std::string folder = state_folder();
+  std::string problem;
+  const std::vector<Group> groups = ledger::read_groups(folder, problem);
+  const Target target = target_of(groups, request.target);
+  Outcome outcome;
+  if (target.group != nullptr) {
+    if (request.guarantee) {
+      throw std::string("a guarantee is a process's, not a group's; write its process ID");
+    }
+    if (!ledger::order_group_limit(folder, target.group->kind, target.group->name, order_of(limit), problem)) {
+      throw "the limit of " + config::shown(request.target) + " was not changed: " + problem;
+    }
+  } else {
+    const Member *const holder = request.guarantee ? holder_of_guarantee(groups, *target.member) : target.member;
+    ledger::MemberOrder of_limit;
+    ledger::MemberOrder of_guarantee;
+    if (request.limit) {
+      of_limit.limit = order_of(limit);
+    }
+    if (request.guarantee) {
+      (holder == target.member ? of_limit : of_guarantee).guarantee = order_of(guarantee);
+    }
+    if ((of_limit.limit || of_limit.guarantee) &&
+        !ledger::order_member(folder, target.member->identity, of_limit, problem)) {
+      throw "process " + request.target + " has ended" + (problem.empty() ? "" : ": " + problem);
+    }
+    ledger::OrderState state = outcome_of(folder, target.member->identity);
+    if (of_guarantee.guarantee) {
+      ledger::order_member(folder, holder->identity, of_guarantee, problem);
+      state = std::max(state, outcome_of(folder, holder->identity));
+    }
+    outcome = outcome_text(state, "process " + request.target);
+  }
+  const nlohmann::ordered_json rows = rows_after(folder, target);
+  if (request.json) {
+    std::cout << nlohmann::ordered_json{{"schema", "ration.set/1"},
+                                        {"target", request.target},
+                                        {"outcome", outcome.word},
+                                        {"devices", rows}}
+                     .dump(2)
+              << '\n';
+  } else {
+    for (const nlohmann::ordered_json &row : rows) {
+      std::cout << sentence_of(row) << '\n';
+    }
+  }
+  if (!outcome.sentence.empty()) {
+    log_line("set: " + outcome.sentence);
+  }
+  return flush_stdout() ? outcome.status : kOurError;
+}
+
+}  // namespace
+
+int run_verb(const SetRequest &request) {
+  try {
+    return set(request);
+  } catch (const std::string &sentence) {
+    log_line("set: " + sentence);
+    return kUsageError;
+  }
+}
+
+}  // namespace ration::cli
