@@ -91,8 +91,8 @@ class Pieces {
     std::memcpy(at_, &characters, sizeof(characters));
     at_ += count;
   }
-  // A byte for each digit of a number below kEight, the first in the lowest byte. Two halves of four digits, four pairs,
-  // eight digits: each step divides all its parts by one multiplication, exact for numbers of that many digits.
+  // A byte for each digit of a number below kEight, the first in the lowest byte. Two halves of four digits, four
+  // pairs, eight digits: each step divides all its parts by one multiplication, exact for numbers of that many digits.
   static std::uint64_t digits_of(std::uint64_t number) {
     const std::uint64_t halves = number / 10'000 | number % 10'000 << 32U;
     const std::uint64_t hundreds = halves * 10'486 >> 20U & 0x0000'007f'0000'007fU;
@@ -164,9 +164,13 @@ void format(Line &line, const Oom &event, int thread) {
   for (const GroupState::Holder &holder : event.group.holders) {
     holders.push_back(
         {{"pid", holder.pid}, {"exe", holder.program}, {"reserved", holder.reserved}, {"used", holder.used}});
+    if (holder.guarantee != 0) {
+      holders.back()["guarantee"] = holder.guarantee;
+    }
   }
-  add(line, R"(,"group":"{}","group_limit":{},"group_reserved":{},"holders":{})", event.group.name, event.group.limit,
-      event.group.reserved, holders.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  add(line, R"(,"group":"{}","group_limit":{},"group_reserved":{},"group_claimed":{},"holders":{})", event.group.name,
+      event.group.limit, event.group.reserved, event.group.claimed,
+      holders.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 void format(Line &line, const SlabAlloc &event, int thread) {
