@@ -66,6 +66,8 @@ TEST_CASE("two groups' figures of one process are merged: the newest published, 
   earlier.used = 700;
   earlier.peak = 3 * kGi;
   earlier.limit = 8 * kGi;
+  earlier.guarantee = 3 * kGi;
+  earlier.waiting = kMi;
   earlier.failures = {1, 0, 0, 0, 0};
   earlier.stitching = {700, 7, 30};
   later.used = 300;
@@ -83,6 +85,8 @@ TEST_CASE("two groups' figures of one process are merged: the newest published, 
     CHECK(merged.reserved == 2 * kGi);
     CHECK(merged.peak == 3 * kGi);
     CHECK(merged.limit == 8 * kGi);
+    CHECK(merged.guarantee == 3 * kGi);
+    CHECK(merged.waiting == kMi);
     CHECK(merged.allocations == 5);
     CHECK(seen.processes[0].failures() == 3);
     CHECK(merged.stitching.granules == 300);
