@@ -74,11 +74,13 @@ struct GroupState {
   std::string name;  // "tree:" and its number for a tree, "container:" and its name; empty: no group refused
   std::uint64_t limit = 0;
   std::uint64_t reserved = 0;
+  std::uint64_t claimed = 0;  // reserved, and what is guaranteed beyond that
   struct Holder {
     int pid;  // in its own PID namespace
     std::string program;
     std::uint64_t reserved;
     std::uint64_t used;
+    std::uint64_t guarantee = 0;
   };
   std::vector<Holder> holders;
 };

@@ -164,9 +164,13 @@ void format(Line &line, const Oom &event, int thread) {
   for (const GroupState::Holder &holder : event.group.holders) {
     holders.push_back(
         {{"pid", holder.pid}, {"exe", holder.program}, {"reserved", holder.reserved}, {"used", holder.used}});
+    if (holder.guarantee != 0) {
+      holders.back()["guarantee"] = holder.guarantee;
+    }
   }
-  add(line, R"(,"group":"{}","group_limit":{},"group_reserved":{},"holders":{})", event.group.name, event.group.limit,
-      event.group.reserved, holders.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  add(line, R"(,"group":"{}","group_limit":{},"group_reserved":{},"group_claimed":{},"holders":{})", event.group.name,
+      event.group.limit, event.group.reserved, event.group.claimed,
+      holders.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 void format(Line &line, const SlabAlloc &event, int thread) {

@@ -51,7 +51,8 @@ RECORDS = [
     block(0x100800, 2048, src="pool", slab=1, stack=SMALL_STACK),
     {"t": "oom", "tid": 7, "dev": 1, "api": "cuMemAlloc_v2", "req": 1 << 30, "reason": "group", "used": 2048, "limit": 1 << 20,
      "device_free": 4096, "largest_free": 512, "reserved": 2048, "quarantined": 0, "capturing": False, "group": "a,\"b\"",
-     "group_limit": 1, "group_reserved": 2, "holders": [{"pid": 7, "exe": "/opt/train", "reserved": 1, "used": 2}]},
+     "group_limit": 1, "group_reserved": 2, "group_claimed": 3,
+     "holders": [{"pid": 7, "exe": "/opt/train", "reserved": 1, "used": 2, "guarantee": 2}]},
     end_of(0x777000),                         # of a block whose `alloc` was lost
     {"t": "sample", "tid": 7, "dev": 1, "api": "cuMemAllocAsync", "pool_reserved": 32768},
     {"t": "wait", "tid": 7, "dev": 0, "api": "cuMemFree_v2", "how": "event", "blocks": 1, "bytes": 512, "result": 0, "dur": 5},

@@ -9,13 +9,13 @@ namespace ration::cli {
 namespace {
 
 // Keys of records (events/README.md), and at the end what is not among them.
-constexpr std::array<const char *, 41> kCsvKeys = {
+constexpr std::array<const char *, 42> kCsvKeys = {
     "t",        "seq",           "ts",        "tid",   "dev",         "ctx",           "stream",
     "api",      "via",           "kind",      "addr",  "size",        "req",           "src",
     "slab",     "charged",       "stitched",  "dur",   "stack",       "backend",       "why",
     "range",    "how",           "blocks",    "bytes", "result",      "slabs",         "granules",
     "count",    "pool_reserved", "reason",    "used",  "limit",       "device_free",   "largest_free",
-    "reserved", "quarantined",   "capturing", "group", "group_limit", "group_reserved"};
+    "reserved", "quarantined",   "capturing", "group", "group_limit", "group_claimed", "group_reserved"};
 constexpr const char *kLastColumns = ",holders,caller\n";
 
 std::string csv_cell(const std::string &text) {

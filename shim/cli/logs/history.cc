@@ -198,6 +198,22 @@ void History::free(const Record &record) {
   }
 }
 
+namespace {
+
+History::RefusedBy refused_by(const Record &record) {
+  // Logs of earlier versions have no guarantees.
+  const std::uint64_t claimed = std::max(record.number("group_claimed"), record.number("group_reserved"));
+  History::RefusedBy by{std::string(record.text("group")), record.number("group_limit"), claimed, {}};
+  for (const nlohmann::json &fields : record.list("holders")) {
+    const Record holder{Type::other, fields};
+    by.holders.push_back(
+        {std::string(holder.text("exe")), holder.number("pid"), holder.number("reserved"), holder.number("guarantee")});
+  }
+  return by;
+}
+
+}  // namespace
+
 void History::oom(const Record &record) {
   Device &where = device(record.device());
   const std::uint64_t asked = record.number("req");
@@ -218,7 +234,7 @@ void History::oom(const Record &record) {
     entry->limit = record.number("limit");
     entry->largest_free = record.number("largest_free");
     entry->device_free = record.number("device_free");
-    entry->group = record.text("group");
+    entry->by = refused_by(record);
   }
   const std::uint64_t free_bytes = record.number("limit") - std::min(record.number("limit"), record.number("used"));
   if (reason == "pool_holds" && free_bytes >= asked && free_bytes > 0) {

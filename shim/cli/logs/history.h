@@ -41,6 +41,16 @@ class History {
     std::uint64_t seq = 0;  // 0: there was none
     std::uint64_t ts_ns = 0;
   };
+  // The group that refused, and those that claim most of it.
+  struct RefusedBy {
+    std::string group;  // empty: none
+    std::uint64_t limit = 0, claimed = 0;
+    struct Holder {
+      std::string program;
+      std::uint64_t pid = 0, reserved = 0, guarantee = 0;
+    };
+    std::vector<Holder> holders;
+  };
   struct Refusal {
     std::string api, reason;
     std::uint64_t count = 0;
@@ -48,7 +58,7 @@ class History {
     std::uint64_t used = 0, limit = 0, largest_free = 0, device_free = 0;
     std::uint64_t first_seq = 0;
     std::uint64_t stack = 0;  // of the largest; 0: unknown
-    std::string group;        // that refused the largest; empty: none
+    RefusedBy by;
   };
   struct Device {
     std::string name;

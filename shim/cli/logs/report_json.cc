@@ -46,6 +46,15 @@ OrderedJson groups_of(const History::Device &device) {
   return groups;
 }
 
+OrderedJson holders_of(const History::RefusedBy &by) {
+  OrderedJson holders = OrderedJson::array();
+  for (const History::RefusedBy::Holder &each : by.holders) {
+    holders.push_back(
+        {{"pid", each.pid}, {"program", each.program}, {"reserved", each.reserved}, {"guarantee", each.guarantee}});
+  }
+  return holders;
+}
+
 OrderedJson refusals_of(const History &history, const History::Device &device) {
   OrderedJson refusals = OrderedJson::array();
   for (const History::Refusal &each : device.refusals) {
@@ -60,6 +69,12 @@ OrderedJson refusals_of(const History &history, const History::Device &device) {
                         {"device_free", each.device_free},
                         {"stack", places_of(history.stacks().frames(each.stack))},
                         {"remedy", remedy(each)}});
+    if (!each.by.group.empty()) {
+      refusals.back().update({{"group", each.by.group},
+                              {"group_limit", each.by.limit},
+                              {"group_claimed", each.by.claimed},
+                              {"holders", holders_of(each.by)}});
+    }
   }
   return refusals;
 }

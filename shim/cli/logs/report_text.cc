@@ -65,6 +65,25 @@ void add_stack(Lines &lines, const std::vector<StackFrame> &frames) {
   }
 }
 
+constexpr std::size_t kHolders = 3;  // of a group
+
+void add_group(Lines &lines, const History::RefusedBy &by) {
+  if (by.group.empty()) {
+    return;
+  }
+  lines.push_back("  of group " + config::printable(by.group) + " " + exact(by.claimed) +
+                  " were held or guaranteed, its limit was " + exact(by.limit));
+  for (std::size_t i = 0; i < std::min(by.holders.size(), kHolders); ++i) {
+    const History::RefusedBy::Holder &holder = by.holders[i];
+    lines.push_back("  " + readable(holder.program) + " (pid " + std::to_string(holder.pid) + ") held " +
+                    exact(holder.reserved) +
+                    (holder.guarantee != 0 ? " and was guaranteed " + exact(holder.guarantee) : ""));
+  }
+  if (by.holders.size() > kHolders) {
+    lines.push_back("  and " + counted(by.holders.size() - kHolders, "other", "others"));
+  }
+}
+
 void add_refusals(Lines &lines, const History &history, const History::Device &device) {
   for (const History::Refusal &each : device.refusals) {
     lines.push_back("");
@@ -74,6 +93,7 @@ void add_refusals(Lines &lines, const History &history, const History::Device &d
     lines.push_back("  the largest asked for " + exact(each.largest) + "; the program held " + exact(each.used) +
                     ", at most " + exact(each.largest_free) + " could be had at once");
     lines.push_back("  " + remedy(each));
+    add_group(lines, each.by);
     if (const std::string caller = history.stacks().caller(each.stack); !caller.empty()) {
       lines.push_back("  called by " + readable(caller));
     }
@@ -123,7 +143,7 @@ std::string remedy(const History::Refusal &refusal) {
            " would have served it; now it is " + exact(refusal.limit);
   }
   if (refusal.reason == "group") {
-    const bool of_container = refusal.group.rfind("container:", 0) == 0;
+    const bool of_container = refusal.by.group.rfind("container:", 0) == 0;
     const std::string whose = of_container ? "container" : "group";
     return "the " + whose + "'s limit left too little: `ration ps` shows who holds it; a larger --" + whose +
            "-limit would help";

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <tuple>
 
+#include "cli/usage/tree_guarantees.h"
+
 namespace ration::cli {
 
 namespace {
@@ -25,6 +27,8 @@ void merge(ledger::DeviceUse &into, const ledger::DeviceUse &other) {
   into.reserved = std::max(into.reserved, other.reserved);
   into.peak = std::max(into.peak, other.peak);
   into.limit = std::min(into.limit, other.limit);
+  into.guarantee = std::max(into.guarantee, other.guarantee);
+  into.waiting = std::max(into.waiting, other.waiting);
   into.allocations = std::max(into.allocations, other.allocations);
   into.stitching.total = std::max(into.stitching.total, other.stitching.total);
   for (std::size_t i = 0; i < into.failures.size(); ++i) {
@@ -33,7 +37,8 @@ void merge(ledger::DeviceUse &into, const ledger::DeviceUse &other) {
 }
 
 GroupOfRow group_of_row(const ledger::Group &group, const ledger::DeviceUse &use) {
-  GroupOfRow out{group.kind, group.name, label_of(group.kind, group.name), ledger::kNoLimit, use.group_limit};
+  GroupOfRow out{group.kind,       group.name,      label_of(group.kind, group.name),
+                 ledger::kNoLimit, use.group_limit, std::max(use.reserved, use.guarantee)};
   for (const ledger::GroupDevice &device : group.devices) {
     if (device.uuid == use.uuid) {
       out.limit = device.limit;
@@ -53,30 +58,50 @@ void join_labels(ProcessRow &row) {
   }
 }
 
-std::size_t users_of(const ledger::Group &group, const std::string &uuid) {
-  return static_cast<std::size_t>(
-      std::count_if(group.members.begin(), group.members.end(), [&uuid](const auto &member) {
-        return std::any_of(member.devices.begin(), member.devices.end(),
-                           [&uuid](const ledger::DeviceUse &use) { return use.uuid == uuid; });
-      }));
+// A member without a device waits for any.
+bool waits(const ledger::Member &member, const std::string &uuid) {
+  return member.devices.empty()
+             ? member.ticket != 0
+             : std::any_of(member.devices.begin(), member.devices.end(),
+                           [&uuid](const ledger::DeviceUse &use) { return use.uuid == uuid && use.waiting != 0; });
+}
+
+// Of all members on the row's device.
+void count_members(const ledger::Group &group, const TreeGuarantees &trees, GroupRow &row) {
+  for (const ledger::Member &member : group.members) {
+    row.waiting += waits(member, row.uuid) ? 1 : 0;
+    for (const ledger::DeviceUse &use : member.devices) {
+      if (use.uuid == row.uuid) {
+        row.processes += trees.is_represented(member, use.uuid) ? 0 : 1;
+        row.guaranteed += use.guarantee;
+      }
+    }
+  }
 }
 
 // A device that no member uses has a row where it has a limit, which shows what is free. Each group has at least one
 // row.
-void add_group_rows(const ledger::Group &group, std::vector<GroupRow> &rows) {
-  GroupRow row{group.kind, group.name, label_of(group.kind, group.name), "", ledger::kNoLimit, 0, 0};
+void add_group_rows(const ledger::Group &group, const TreeGuarantees &trees, std::vector<GroupRow> &rows) {
+  GroupRow of_none;
+  of_none.kind = group.kind;
+  of_none.name = group.name;
+  of_none.label = label_of(group.kind, group.name);
   const std::size_t before = rows.size();
   for (const ledger::GroupDevice &device : group.devices) {
+    GroupRow row = of_none;
     row.uuid = device.uuid;
     row.limit = device.limit;
     row.reserved = device.reserved;
-    row.processes = users_of(group, device.uuid);
-    if (row.limit != ledger::kNoLimit || row.reserved != 0 || row.processes != 0) {
-      rows.push_back(row);
+    row.claimed = device.claimed;
+    count_members(group, trees, row);
+    if (row.limit != ledger::kNoLimit || row.claimed != 0 || row.processes != 0) {
+      rows.push_back(std::move(row));
     }
   }
   if (rows.size() == before) {
-    rows.push_back({group.kind, group.name, row.label, "", ledger::kNoLimit, 0, group.members.size()});
+    count_members(group, trees, of_none);
+    of_none.processes = group.members.size();
+    rows.push_back(std::move(of_none));
   }
 }
 
@@ -107,7 +132,7 @@ std::uint64_t ProcessRow::failures() const {
 }
 
 std::uint64_t GroupRow::free() const {
-  return limit == ledger::kNoLimit ? limit : limit - std::min(limit, reserved);
+  return limit == ledger::kNoLimit ? limit : limit - std::min(limit, claimed);
 }
 
 std::string label_of(GroupKind kind, const std::string &name) {
@@ -133,14 +158,20 @@ Usage usage_of(const std::vector<ledger::Group> &groups, const std::string &fold
     usage.problems.push_back(folder_problem);
   }
   std::map<std::pair<std::uint64_t, std::string>, ProcessRow> rows;  // by identity and device
+  const TreeProcesses processes = processes_of_trees(groups);
   for (const ledger::Group &group : groups) {
     if (!group.problem.empty()) {
       usage.problems.push_back(group.problem);
       continue;
     }
-    add_group_rows(group, usage.groups);
+    const TreeGuarantees trees(group, processes);
+    add_group_rows(group, trees, usage.groups);
     for (const ledger::Member &member : group.members) {
-      for (const ledger::DeviceUse &use : member.devices) {
+      for (ledger::DeviceUse use : member.devices) {
+        if (trees.is_represented(member, use.uuid)) {
+          continue;
+        }
+        use.guarantee = trees.guarantee_of(member, use);
         const auto [at, is_new] = rows.try_emplace({member.identity, use.uuid}, ProcessRow{member, use, {}, {}});
         if (!is_new) {
           merge(at->second.use, use);

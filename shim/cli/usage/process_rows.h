@@ -17,10 +17,11 @@ struct GroupOfRow {
   std::string label;                              // from label_of
   std::uint64_t limit = ledger::kNoLimit;         // in force now, for all members together
   std::uint64_t stated_limit = ledger::kNoLimit;  // by this process
+  std::uint64_t claimed = 0;                      // the larger of what the process holds and what is guaranteed to it
 };
 
 struct ProcessRow : ledger::ProcessIdentity {
-  ledger::DeviceUse use;
+  ledger::DeviceUse use;  // `guarantee`: that of its tree, where that covers it
   std::vector<GroupOfRow> groups;
   std::string group_label;  // of all its groups, "a,b"; "-" where it has none
 
@@ -35,8 +36,11 @@ struct GroupRow {
   std::uint64_t limit = ledger::kNoLimit;
   std::uint64_t reserved = 0;
   std::size_t processes = 0;
+  std::uint64_t claimed = 0;     // reserved, and what is guaranteed beyond that
+  std::uint64_t guaranteed = 0;  // in all
+  std::size_t waiting = 0;       // members
 
-  [[nodiscard]] std::uint64_t free() const;  // kNoLimit where there is no limit
+  [[nodiscard]] std::uint64_t free() const;  // what nobody has a right to; kNoLimit where there is no limit
 };
 
 struct Usage {
@@ -52,7 +56,8 @@ struct Usage {
 // and its name, "-" for no group.
 std::string label_of(ledger::GroupKind kind, const std::string &name);
 
-// `folder_problem`: why the state folder could not be read, empty if it was.
+// A member that holds a guarantee for a tree has a row only until a process that it covers has one on that device: it
+// holds nothing itself. `folder_problem`: why the state folder could not be read, empty if it was.
 Usage usage_of(const std::vector<ledger::Group> &groups, const std::string &folder_problem, std::uint64_t now_unix_ns);
 
 enum class SortKey { kReserved, kUsed, kPid, kAge, kGroup };

@@ -10,7 +10,9 @@ namespace ration::cli {
 
 namespace {
 
-using Series = std::pair<std::string, const ProcessRow *>;  // labels, without braces
+// Labels, without braces, and the row that they name.
+template <class Row>
+using Series = std::vector<std::pair<std::string, const Row *>>;
 
 constexpr char kReplacement[] = "\xef\xbf\xbd";  // U+FFFD
 
@@ -43,8 +45,8 @@ void add_label(std::string &labels, const char *name, const std::string &value) 
   labels += '"';
 }
 
-std::vector<Series> series_of(const Usage &usage, std::uint64_t own_pid_namespace) {
-  std::vector<Series> series;
+Series<ProcessRow> series_of(const Usage &usage, std::uint64_t own_pid_namespace) {
+  Series<ProcessRow> series;
   std::set<std::string> taken;
   for (const ProcessRow &row : usage.processes) {
     std::string labels;
@@ -65,6 +67,25 @@ std::vector<Series> series_of(const Usage &usage, std::uint64_t own_pid_namespac
   return series;
 }
 
+// Processes without a group have no part of anything, nor has a group whose members have requested nothing.
+Series<GroupRow> group_series_of(const Usage &usage) {
+  Series<GroupRow> series;
+  std::set<std::string> taken;
+  for (const GroupRow &row : usage.groups) {
+    if (row.kind == ledger::GroupKind::kNone || row.uuid.empty()) {
+      continue;
+    }
+    std::string labels;
+    add_label(labels, "gpu", row.uuid);
+    add_label(labels, "group", row.label);
+    if (!taken.insert(labels).second) {
+      add_label(labels, "name", row.name);  // two trees whose numbers begin alike
+    }
+    series.emplace_back(std::move(labels), &row);
+  }
+  return series;
+}
+
 void begin_family(std::string &out, const std::string &name, const char *type, const char *help) {
   out += "# HELP " + name + " " + help + "\n# TYPE " + name + " " + type + "\n";
 }
@@ -73,19 +94,36 @@ void add_sample(std::string &out, const std::string &name, const std::string &la
   out += name + "{" + labels + "} " + std::to_string(value) + "\n";
 }
 
+template <class Of>
 struct Family {
   const char *name, *type, *help;
-  std::uint64_t (*value)(const ledger::DeviceUse &);
+  std::uint64_t (*value)(const Of &);  // kNoLimit: no sample
 };
 
+void add_families(std::string &out, const auto &families, const auto &series, auto of_row) {
+  for (const auto &family : families) {
+    begin_family(out, family.name, family.type, family.help);
+    for (const auto &[labels, row] : series) {
+      if (const std::uint64_t value = family.value(of_row(*row)); value != ledger::kNoLimit) {
+        add_sample(out, family.name, labels, value);
+      }
+    }
+  }
+}
+
 using Use = ledger::DeviceUse;
-constexpr Family kFamilies[] = {
+constexpr Family<Use> kFamilies[] = {
     {"ration_memory_limit_bytes", "gauge", "Limit of device memory for the process alone; absent without a limit.",
      [](const Use &use) { return use.limit; }},
     {"ration_memory_reserved_bytes", "gauge", "Device memory that is charged to the process.",
      [](const Use &use) { return use.reserved; }},
     {"ration_memory_used_bytes", "gauge", "Device memory in blocks that the program holds.",
      [](const Use &use) { return use.used; }},
+    {"ration_memory_guarantee_bytes", "gauge",
+     "Part of the group's limit that is guaranteed to the process, or to all processes of its `ration run` together.",
+     [](const Use &use) { return use.guarantee; }},
+    {"ration_memory_waiting_bytes", "gauge", "Device memory that the process waits for.",
+     [](const Use &use) { return use.waiting; }},
     {"ration_memory_peak_bytes", "gauge", "Peak of device memory charged to the process.",
      [](const Use &use) { return use.peak; }},
     {"ration_allocations_total", "counter", "Blocks of device memory allocated by the process.",
@@ -98,21 +136,25 @@ constexpr Family kFamilies[] = {
      [](const Use &use) { return use.stitching.total; }},
 };
 
+constexpr Family<GroupRow> kGroupFamilies[] = {
+    {"ration_group_limit_bytes", "gauge", "Limit of device memory for the group; absent without a limit.",
+     [](const GroupRow &row) { return row.limit; }},
+    {"ration_group_claimed_bytes", "gauge", "Device memory that the group's members hold or are guaranteed.",
+     [](const GroupRow &row) { return row.claimed; }},
+    {"ration_group_guaranteed_bytes", "gauge", "Sum of what is guaranteed to the group's members.",
+     [](const GroupRow &row) { return row.guaranteed; }},
+    {"ration_group_waiting", "gauge", "Members of the group that wait for device memory.",
+     [](const GroupRow &row) { return std::uint64_t{row.waiting}; }},
+};
+
 constexpr char kFailures[] = "ration_alloc_failures_total";
 
 }  // namespace
 
 std::string prometheus_text(const Usage &usage, std::uint64_t own_pid_namespace) {
-  const std::vector<Series> series = series_of(usage, own_pid_namespace);
+  const Series<ProcessRow> series = series_of(usage, own_pid_namespace);
   std::string out;
-  for (const Family &family : kFamilies) {
-    begin_family(out, family.name, family.type, family.help);
-    for (const auto &[labels, row] : series) {
-      if (const std::uint64_t value = family.value(row->use); value != ledger::kNoLimit) {
-        add_sample(out, family.name, labels, value);
-      }
-    }
-  }
+  add_families(out, kFamilies, series, [](const ProcessRow &row) -> const Use & { return row.use; });
   begin_family(out, kFailures, "counter", "Allocations that were refused, by reason.");
   for (const auto &[labels, row] : series) {
     for (std::size_t i = 0; i < ledger::kFailureReasons.size(); ++i) {
@@ -121,6 +163,8 @@ std::string prometheus_text(const Usage &usage, std::uint64_t own_pid_namespace)
       add_sample(out, kFailures, with_reason, row->use.failures[i]);
     }
   }
+  add_families(out, kGroupFamilies, group_series_of(usage),
+               [](const GroupRow &row) -> const GroupRow & { return row; });
   return out;
 }
 

@@ -52,7 +52,8 @@ json as_json(const ProcessRow &row, std::uint64_t now_unix_ns) {
                       {"name", text_or_null(group.name)},
                       {"kind", name_of(group.kind)},
                       {"limit", limit_or_null(group.limit)},
-                      {"limit_stated", limit_or_null(group.stated_limit)}});
+                      {"limit_stated", limit_or_null(group.stated_limit)},
+                      {"claimed", group.claimed}});
   }
   const auto age_of = [now_unix_ns](std::uint64_t then) { return now_unix_ns - std::min(then, now_unix_ns); };
   return {{"pid", row.pid},
@@ -63,6 +64,8 @@ json as_json(const ProcessRow &row, std::uint64_t now_unix_ns) {
           {"reserved", row.use.reserved},
           {"used", row.use.used},
           {"limit", limit_or_null(row.use.limit)},
+          {"guarantee", row.use.guarantee},
+          {"waiting", row.use.waiting},
           {"peak", row.use.peak},
           {"allocations", row.use.allocations},
           {"granules", row.use.stitching.granules},
@@ -85,6 +88,9 @@ json as_json(const GroupRow &row) {
           {"uuid", text_or_null(row.uuid)},
           {"limit", limit_or_null(row.limit)},
           {"reserved", row.reserved},
+          {"claimed", row.claimed},
+          {"guaranteed", row.guaranteed},
+          {"waiting", row.waiting},
           {"free", limit_or_null(row.free())},
           {"processes", row.processes}};
 }

@@ -27,6 +27,10 @@ std::string short_program(const std::string &program) {
   return name.empty() ? program : name;
 }
 
+std::string bytes_or_dash(std::uint64_t bytes) {
+  return short_bytes(bytes == 0 ? ledger::kNoLimit : bytes);
+}
+
 // Names devices by prefixes of their UUIDs that are unique in one snapshot.
 class GpuNames {
  public:
@@ -87,6 +91,10 @@ std::string short_age(std::uint64_t start_unix_ns, std::uint64_t now_unix_ns) {
 }
 
 std::vector<std::string> process_table(const Usage &usage, std::size_t width) {
+  const auto some = [&usage](auto has) { return std::any_of(usage.processes.begin(), usage.processes.end(), has); };
+  const bool granules = some([](const ProcessRow &row) { return row.use.stitching.granules != 0; });
+  const bool guarantees = some([](const ProcessRow &row) { return row.use.guarantee != 0; });
+  const bool waits = some([](const ProcessRow &row) { return row.use.waiting != 0; });
   std::vector<Column> columns = {{"PID"},
                                  {"PROGRAM", Align::kLeft, Fit::kShrinks},
                                  {"GROUP", Align::kLeft, Fit::kShrinks},
@@ -95,11 +103,15 @@ std::vector<std::string> process_table(const Usage &usage, std::size_t width) {
                                  {"USED"},
                                  {"LIMIT"},
                                  {"PEAK"}};
-  const bool granules = std::any_of(usage.processes.begin(), usage.processes.end(),
-                                    [](const ProcessRow &row) { return row.use.stitching.granules != 0; });
   if (granules) {
     columns.insert(columns.end(),
                    {{"GRANULES", Align::kRight, Fit::kYields}, {"STITCHED", Align::kRight, Fit::kYields}});
+  }
+  if (guarantees) {
+    columns.push_back({"GUARANTEE", Align::kRight, Fit::kYields});
+  }
+  if (waits) {
+    columns.push_back({"WAITS", Align::kRight, Fit::kYields});
   }
   columns.insert(columns.end(), {{"FAILS"}, {"AGE"}});
   const GpuNames gpus(usage);
@@ -112,21 +124,44 @@ std::vector<std::string> process_table(const Usage &usage, std::size_t width) {
     if (granules) {
       cells.insert(cells.end(), {std::to_string(row.use.stitching.granules), std::to_string(row.use.stitching.blocks)});
     }
+    if (guarantees) {
+      cells.push_back(bytes_or_dash(row.use.guarantee));
+    }
+    if (waits) {
+      cells.push_back(bytes_or_dash(row.use.waiting));
+    }
     cells.insert(cells.end(), {std::to_string(row.failures()), short_age(row.start_unix_ns, usage.now_unix_ns)});
   }
   return table_lines(std::move(columns), std::move(rows), width);
 }
 
 std::vector<std::string> group_table(const Usage &usage, std::size_t width) {
-  static const std::vector<Column> kColumns = {
-      {"GROUP", Align::kLeft, Fit::kShrinks}, {"GPU", Align::kLeft}, {"LIMIT"}, {"RESERVED"}, {"FREE"}, {"PROCESSES"}};
+  const auto some = [&usage](auto has) { return std::any_of(usage.groups.begin(), usage.groups.end(), has); };
+  const bool guarantees = some([](const GroupRow &row) { return row.guaranteed != 0; });
+  const bool waits = some([](const GroupRow &row) { return row.waiting != 0; });
+  std::vector<Column> columns = {
+      {"GROUP", Align::kLeft, Fit::kShrinks}, {"GPU", Align::kLeft}, {"LIMIT"}, {"RESERVED"}};
+  if (guarantees) {
+    columns.insert(columns.end(), {{"GUARANTEED", Align::kRight, Fit::kYields}, {"CLAIMED"}});
+  }
+  columns.insert(columns.end(), {{"FREE"}, {"PROCESSES"}});
+  if (waits) {
+    columns.push_back({"WAITING"});
+  }
   const GpuNames gpus(usage);
   std::vector<std::vector<std::string>> rows;
   for (const GroupRow &row : usage.groups) {
-    rows.push_back({row.label, gpus.of(row.uuid), short_bytes(row.limit), short_bytes(row.reserved),
-                    short_bytes(row.free()), std::to_string(row.processes)});
+    std::vector<std::string> &cells = rows.emplace_back();
+    cells = {row.label, gpus.of(row.uuid), short_bytes(row.limit), short_bytes(row.reserved)};
+    if (guarantees) {
+      cells.insert(cells.end(), {bytes_or_dash(row.guaranteed), short_bytes(row.claimed)});
+    }
+    cells.insert(cells.end(), {short_bytes(row.free()), std::to_string(row.processes)});
+    if (waits) {
+      cells.push_back(std::to_string(row.waiting));
+    }
   }
-  return table_lines(kColumns, std::move(rows), width);
+  return table_lines(std::move(columns), std::move(rows), width);
 }
 
 std::vector<std::string> both_tables(const Usage &usage, std::size_t width) {

@@ -16,7 +16,8 @@ std::string short_bytes(std::uint64_t bytes);
 // "59s", "59m", "23h", "99d".
 std::string short_age(std::uint64_t start_unix_ns, std::uint64_t now_unix_ns);
 
-// Titles first, no line longer than `width`. A GPU is named by the first digits of its UUID, as many as make it unique.
+// Guarantees, what is waited for and granules have columns only where there are some. Titles first, no line longer than
+// `width`. A GPU is named by the first digits of its UUID, as many as make it unique.
 std::vector<std::string> process_table(const Usage &usage, std::size_t width);
 std::vector<std::string> group_table(const Usage &usage, std::size_t width);
 

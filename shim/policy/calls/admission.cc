@@ -34,9 +34,12 @@ void explain_group(const ledger::Account &account, events::GroupState &group) {
                                                                     : "") +
                tightest->name();
   group.limit = tightest->limit(place);
-  group.reserved = tightest->total(place);
-  for (ledger::Holder &holder : tightest->holders(place, kMostHolders)) {
-    group.holders.push_back({holder.pid, std::move(holder.program), holder.reserved, holder.used});
+  group.claimed = tightest->total(place);
+  for (ledger::Holder &holder : tightest->holders(place, SIZE_MAX)) {
+    group.reserved += holder.reserved;
+    if (group.holders.size() < kMostHolders) {
+      group.holders.push_back({holder.pid, std::move(holder.program), holder.reserved, holder.used, holder.guarantee});
+    }
   }
 }
 

@@ -1,6 +1,7 @@
-// member LIMIT[,GROUP_LIMIT] UUID=BYTES... GROUP...: a member of groups, without a device. It joins the groups ("none",
-// "named=NAME", "tree=NUMBER") of RATION_STATE_DIR, charges the bytes to each, publishes one refusal by the group,
-// prints "ready" and runs until its stdin ends. LIMIT 0: none.
+// member LIMIT[,GROUP_LIMIT] UUID=BYTES... GROUP... [for=NUMBER]: a member of groups, without a device. It joins the
+// groups ("none", "named=NAME", "tree=NUMBER") of RATION_STATE_DIR, charges the bytes to each, publishes one refusal by
+// the group, prints "ready" and runs until its stdin ends. LIMIT 0: none. With "for" it holds nothing: the bytes are
+// guaranteed to that tree.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -14,13 +15,14 @@ using namespace ration::ledger;
 
 namespace {
 
-std::unique_ptr<Membership> join(const std::string &group, const ProcessIdentity &process) {
+std::unique_ptr<Membership> join(const std::string &group, const ProcessIdentity &process, const Trees &trees) {
   const std::string name = group.find('=') == std::string::npos ? "" : group.substr(group.find('=') + 1);
   const GroupKind kind = group == "none"                ? GroupKind::kNone
                          : group.rfind("tree=", 0) == 0 ? GroupKind::kTree
                                                         : GroupKind::kNamed;
   std::string problem;
-  std::unique_ptr<Membership> joined = Membership::join(std::getenv("RATION_STATE_DIR"), kind, name, process, problem);
+  std::unique_ptr<Membership> joined = Membership::join(std::getenv("RATION_STATE_DIR"), kind, name, process, problem,
+                                                        kind == GroupKind::kNamed ? trees : Trees{});
   if (joined == nullptr) {
     std::fprintf(stderr, "member: %s\n", problem.c_str());
     std::exit(1);
@@ -32,7 +34,21 @@ std::uint64_t number_in(const char *text) {
   return std::strtoull(text, nullptr, 10);
 }
 
-void take(Membership &group, const char *device_and_bytes, const char *limits) {
+Trees trees_among(char **arguments) {
+  Trees trees;
+  for (; *arguments != nullptr; ++arguments) {
+    const std::string argument = *arguments;
+    const std::string number = argument.substr(argument.find('=') + 1);
+    if (argument.rfind("tree=", 0) == 0) {
+      trees.within.push_back(tree_number(GroupKind::kTree, number));
+    } else if (argument.rfind("for=", 0) == 0) {
+      trees.held_for = tree_number(GroupKind::kTree, number);
+    }
+  }
+  return trees;
+}
+
+void take(Membership &group, const char *device_and_bytes, const char *limits, bool only_guarantees) {
   const char *equals = std::strchr(device_and_bytes, '=');
   const std::uint64_t bytes = number_in(equals + 1);
   const int device = group.device(std::string(device_and_bytes, equals), 0);
@@ -42,9 +58,14 @@ void take(Membership &group, const char *device_and_bytes, const char *limits) {
   if (const char *comma = std::strchr(limits, ','); comma != nullptr) {
     group.state_limit(device, number_in(comma + 1));
   }
-  if (group.reserve(device, bytes, false) != ReserveOutcome::granted) {
+  const ReserveOutcome outcome =
+      only_guarantees ? group.guarantee(device, bytes, false) : group.reserve(device, bytes, false);
+  if (outcome != ReserveOutcome::granted) {
     std::fprintf(stderr, "member: %s refused\n", device_and_bytes);
     std::exit(1);
+  }
+  if (only_guarantees) {
+    return;
   }
   Published figures;
   figures.used = bytes / 2;
@@ -57,16 +78,17 @@ void take(Membership &group, const char *device_and_bytes, const char *limits) {
 
 int main(int argc, char **argv) {
   const ProcessIdentity process = this_process();
+  const Trees trees = trees_among(argv);
   std::vector<std::unique_ptr<Membership>> groups;
   for (int i = 2; i < argc; ++i) {
-    if (std::strncmp(argv[i], "GPU-", 4) != 0) {
-      groups.push_back(join(argv[i], process));
+    if (std::strncmp(argv[i], "GPU-", 4) != 0 && std::strncmp(argv[i], "for=", 4) != 0) {
+      groups.push_back(join(argv[i], process, trees));
     }
   }
   for (int i = 2; i < argc; ++i) {
     for (const auto &group : groups) {
       if (std::strncmp(argv[i], "GPU-", 4) == 0) {
-        take(*group, argv[i], argv[1]);
+        take(*group, argv[i], argv[1], trees.held_for != 0);
       }
     }
   }

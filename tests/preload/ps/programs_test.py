@@ -5,7 +5,7 @@ import pathlib
 import subprocess
 
 from members import PROGRAMS, RATION, Background, environment, ration
-from harness import GIB, LIBRARIES, MIB, driver_folder, expect, expect_that, main
+from harness import GIB, LIBRARIES, MIB, driver_folder, expect, expect_that, main, of_type, read_log
 
 
 def settings_of(folder):
@@ -60,6 +60,36 @@ def shared(folder):
     expect("after the end", seen_in(folder)["processes"], [])
 
 
+def guarantees(folder):
+    """Two members with guarantees leave a third little, and it is told to whom the rest is guaranteed."""
+    log = pathlib.Path(folder) / "third.jsonl"
+    group = {"RATION_GROUP": "nightly", "RATION_GROUP_LIMIT": "6GiB", "RATION_MODE": "direct"}
+    with holder(folder, 3, 512 * MIB, 16 * GIB, **group, RATION_GUARANTEE="2GiB") as first, \
+         holder(folder, 1, 512 * MIB, 16 * GIB, **group, RATION_GUARANTEE="3GiB") as second, \
+         holder(folder, 1, 512 * MIB, GIB, **group, RATION_LOG=str(log)) as third:
+        seen, table = seen_in(folder), ration(pathlib.Path(folder) / "state", "ps").stdout
+        metrics = ration(pathlib.Path(folder) / "state", "ps", "--prometheus").stdout
+    rows = {process["pid"]: process for process in seen["processes"]}
+    expect("processes", {pid: (row["reserved"], row["guarantee"], row["waiting"], row["groups"][0]["claimed"]) for pid, row in rows.items()},
+           {first.pid: (1536 * MIB, 2 * GIB, 0, 2 * GIB), second.pid: (512 * MIB, 3 * GIB, 0, 3 * GIB),
+            third.pid: (512 * MIB, 0, 0, 512 * MIB)})
+    expect("group", {key: seen["groups"][0][key] for key in ("limit", "reserved", "claimed", "guaranteed", "waiting", "free", "processes")},
+           {"limit": 6 * GIB, "reserved": 2560 * MIB, "claimed": 5632 * MIB, "guaranteed": 5 * GIB, "waiting": 0, "free": 512 * MIB,
+            "processes": 3})
+    expect("claims", sum(row["groups"][0]["claimed"] for row in rows.values()), seen["groups"][0]["claimed"])
+    titles = [line.split() for line in table.splitlines() if line.endswith(("AGE", "PROCESSES"))]
+    expect("titles", titles, ["PID PROGRAM GROUP GPU RESERVED USED LIMIT PEAK GUARANTEE FAILS AGE".split(),
+                              "GROUP GPU LIMIT RESERVED GUARANTEED CLAIMED FREE PROCESSES".split()])
+    expect_that(metrics, f'ration_group_claimed_bytes{{gpu="{seen["groups"][0]["uuid"]}",group="nightly"}} {5632 * MIB}\n' in metrics)
+    oom, = of_type(read_log(log), "oom")
+    expect("refusal", {key: oom[key] for key in ("reason", "group_limit", "group_reserved", "group_claimed")},
+           {"reason": "group", "group_limit": 6 * GIB, "group_reserved": 2560 * MIB, "group_claimed": 5632 * MIB})
+    expect("holders", [(one["pid"], one["reserved"], one.get("guarantee")) for one in oom["holders"]],
+           [(second.pid, 512 * MIB, 3 * GIB), (first.pid, 1536 * MIB, 2 * GIB), (third.pid, 512 * MIB, None)])
+    report = ration(pathlib.Path(folder) / "state", "report", str(log)).stdout
+    expect_that(report, f"holder (pid {second.pid}) held 512 MiB ({512 * MIB} bytes) and was guaranteed 3,072 MiB" in report)
+
+
 def a_tree_in_a_group(folder):
     """A process in several groups has one row."""
     with holder(folder, 1, GIB, 4 * GIB, "--mode", "direct", "--group", "nightly", "--group-tree=3GiB"):
@@ -107,5 +137,5 @@ def stitching(folder, backing, stitches):
     expect("the summary", f"; stitched: 1 block; held at most {end['granules_peak'][0]} granules" in err, bool(stitches))
 
 
-main({"shared": shared, "a tree in a group": a_tree_in_a_group, "a pool": a_pool,
+main({"shared": shared, "guarantees": guarantees, "a tree in a group": a_tree_in_a_group, "a pool": a_pool,
       "a pool of granules": lambda folder: stitching(folder, "vmm", 1), "a pool of slabs": lambda folder: stitching(folder, "slab", 0)})

@@ -69,6 +69,26 @@ def tables(folder):
     expect("top without a terminal", without_age[2], without_age[0])
 
 
+def a_tree_with_a_guarantee(folder):
+    """Who holds it for the tree has a row until a process of the tree has one, and again after that has ended."""
+    def rows():
+        seen = json.loads(ration(state(folder), "ps", "--json").stdout)
+        group = next(each for each in seen["groups"] if each["group"] == "nightly")
+        return [(each["pid"], each["reserved"], each["guarantee"], each["groups"][0]["claimed"]) for each in seen["processes"]], \
+            {key: group[key] for key in ("processes", "reserved", "claimed", "guaranteed", "free")}
+
+    alone = {"processes": 1, "reserved": 0, "claimed": 3 * GIB, "guaranteed": 3 * GIB, "free": 5 * GIB}
+    with Member(state(folder), f"0,{8 * GIB}", f"{FIRST}={3 * GIB}", "named=nightly", f"for={TREE}") as holder:
+        expect("the holder alone", rows(), ([(holder.pid, 0, 3 * GIB, 3 * GIB)], alone))
+        with Member(state(folder), "0", f"{FIRST}={GIB}", "named=nightly", f"tree={TREE}") as first:
+            expect("with a process", rows(), ([(first.pid, GIB, 3 * GIB, 3 * GIB)], alone | {"reserved": GIB}))
+            titles, row, *_, group, _ = [line.split() for line in ration(state(folder), "ps").stdout.splitlines()]
+        expect("titles", titles, "PID PROGRAM GROUP GPU RESERVED USED LIMIT PEAK GUARANTEE FAILS AGE".split())
+        expect("figures", row[4:9], ["1.00GiB", "512MiB", "-", "1.00GiB", "3.00GiB"])
+        expect("the group", group, ["nightly", "1f2e3d4c", "8.00GiB", "1.00GiB", "3.00GiB", "3.00GiB", "5.00GiB", "1"])
+        expect("without it", rows(), ([(holder.pid, 0, 3 * GIB, 3 * GIB)], alone))
+
+
 def as_json(folder):
     both, alone = two_members(folder)
     with both as first, alone:
@@ -84,7 +104,8 @@ def as_json(folder):
            [("named", "nightly", 12 * GIB, 12 * GIB), ("tree", TREE, 12 * GIB, 12 * GIB)])
     expect("namespace", process["pid_namespace"], os.stat("/proc/self/ns/pid").st_ino)
     expect("group", seen["groups"][0], {"group": "nightly", "name": "nightly", "kind": "named", "uuid": FIRST, "limit": 12 * GIB,
-                                        "reserved": GIB, "free": 11 * GIB, "processes": 1})
+                                        "reserved": GIB, "claimed": GIB, "guaranteed": 0, "waiting": 0, "free": 11 * GIB,
+                                        "processes": 1})
     expect("lines of top --once --json", len(streamed.splitlines()), 1)
     expect("the same processes", [each["identity"] for each in json.loads(streamed)["processes"]],
            [each["identity"] for each in seen["processes"]])
@@ -103,7 +124,7 @@ def as_metrics(folder):
     expect("files", sorted(path.name for path in pathlib.Path(folder).iterdir()), ["ration.prom", "state"])
     series = dict(line.rsplit(" ", 1) for line in metrics.splitlines() if not line.startswith("#"))
     of_first = [name for name in series if f'pid="{first.pid}"' in name]
-    expect("series of a process", len(of_first), 13)
+    expect("series of a process", len(of_first), 15)
     reserved = next(name for name in of_first if name.startswith("ration_memory_reserved_bytes"))
     expect_that(reserved, re.fullmatch(rf'ration_memory_reserved_bytes{{gpu="{FIRST}",pid="\d+",exe="[^"]*member",'
                                        rf'group="nightly,tree:01234567"}}', reserved))
@@ -156,6 +177,7 @@ def a_full_disk(folder):
             expect(f"status of {line}", done.returncode, 125)
 
 
-main({"no processes": no_processes, "usage errors": usage_errors, "tables": tables, "json": as_json, "metrics": as_metrics,
+main({"no processes": no_processes, "usage errors": usage_errors, "tables": tables,
+      "a tree with a guarantee": a_tree_with_a_guarantee, "json": as_json, "metrics": as_metrics,
       "no folder for the metrics": no_such_folder, "a damaged group": a_damaged_group, "an unusable folder": an_unusable_folder,
       "a killed process": killed_process, "a full disk": a_full_disk})

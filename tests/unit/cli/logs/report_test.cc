@@ -24,7 +24,7 @@ TEST_CASE("each reason of a refusal has its remedy") {
     CHECK(remedy(refusal).find(words) != std::string::npos);
   }
   refusal.reason = "group";
-  refusal.group = "container:4026531836-01234567";
+  refusal.by.group = "container:4026531836-01234567";
   CHECK(remedy(refusal).find("a larger --container-limit would help") != std::string::npos);
 }
 
@@ -64,6 +64,38 @@ TEST_CASE("a report in words says which group's limit held") {
   CHECK(has_line(report_text({"x", history_of(log)}, 10, 80), "(8000000 bytes), in a group of 3 MiB (4000000 bytes)"));
   log.replace(log.find("true"), 4, "false");
   CHECK(has_line(report_text({"x", history_of(log)}, 10, 80), "no limit of its own, in a group of 3 MiB"));
+}
+
+TEST_CASE("a report says who held the group that refused, and what was guaranteed to whom") {
+  const std::string holders =
+      R"([{"pid":7,"exe":"/bin/idle","reserved":0,"used":0,"guarantee":300},)"
+      R"({"pid":8,"exe":"/bin/busy","reserved":200,"used":200},{"pid":9,"exe":"c","reserved":1,"used":1},)"
+      R"({"pid":10,"exe":"d","reserved":1,"used":1}])";
+  const std::string refusal = oom_record("group", 28, 100, 4) +
+                              R"(,"group":"g","group_limit":520,"group_reserved":202,"group_claimed":502,"holders":)" +
+                              holders;
+  std::vector<Report> reports;
+  reports.push_back({"x", history_of(log_of({refusal, kEndRecord}))});
+  const std::vector<std::string> lines = report_text(reports[0], 10, 80);
+  CHECK(has_line(lines, "  of group g 502 bytes (502 bytes) were held or guaranteed, its limit was 520 bytes"));
+  CHECK(has_line(lines, "  /bin/idle (pid 7) held 0 bytes (0 bytes) and was guaranteed 300 bytes (300 bytes)"));
+  CHECK(std::count(lines.begin(), lines.end(), "  /bin/busy (pid 8) held 200 bytes (200 bytes)") == 1);
+  CHECK(has_line(lines, "  and 1 other"));
+  const auto json = nlohmann::json::parse(report_json(reports))["logs"][0]["devices"][0]["refusals"][0];
+  CHECK(json.at("group") == "g");
+  CHECK(json.at("group_limit") == 520);
+  CHECK(json.at("group_claimed") == 502);
+  CHECK(json.at("holders").size() == 4);
+  CHECK(json.at("holders")[0] ==
+        nlohmann::json{{"pid", 7}, {"program", "/bin/idle"}, {"reserved", 0}, {"guarantee", 300}});
+  CHECK(json.at("holders")[1].at("guarantee") == 0);
+}
+
+TEST_CASE("a refusal by no group names none") {
+  std::vector<Report> reports;
+  reports.push_back({"x", history_of(log_of({oom_record("limit", 28, 100, 4), kEndRecord}))});
+  CHECK_FALSE(has_line(report_text(reports[0], 10, 80), "guaranteed"));
+  CHECK(report_json(reports).find("group_claimed") == std::string::npos);
 }
 
 TEST_CASE("pinned host memory that is left is told with its stacks, and apart from the device's") {

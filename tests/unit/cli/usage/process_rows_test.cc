@@ -1,11 +1,35 @@
 #include "cli/usage/process_rows.h"
 
+#include <algorithm>
+#include <stdexcept>
+
 #include "catch.h"
 #include "usage_examples.h"
 
 using namespace ration;
 using namespace ration::cli;
 using ledger::GroupKind;
+
+namespace {
+
+const ProcessRow &row_of(const Usage &seen, int pid) {
+  const auto found = std::find_if(seen.processes.begin(), seen.processes.end(),
+                                  [pid](const ProcessRow &row) { return row.pid == pid; });
+  if (found == seen.processes.end()) {
+    throw std::runtime_error("no row of " + std::to_string(pid));
+  }
+  return *found;
+}
+
+std::vector<int> pids_of(const Usage &seen) {
+  std::vector<int> pids;
+  for (const ProcessRow &row : seen.processes) {
+    pids.push_back(row.pid);
+  }
+  return pids;
+}
+
+}  // namespace
 
 TEST_CASE("a process has a row for each device that it has reserved memory on") {
   const Usage seen = one_process(member(1, 10, {use(kFirstGpu, kGi), use(kSecondGpu, 2 * kGi)}));
@@ -42,6 +66,8 @@ TEST_CASE("two groups' figures of one process are merged: the newest published, 
   earlier.used = 700;
   earlier.peak = 3 * kGi;
   earlier.limit = 8 * kGi;
+  earlier.guarantee = 3 * kGi;
+  earlier.waiting = kMi;
   earlier.failures = {1, 0, 0, 0, 0};
   earlier.stitching = {700, 7, 30};
   later.used = 300;
@@ -59,6 +85,8 @@ TEST_CASE("two groups' figures of one process are merged: the newest published, 
     CHECK(merged.reserved == 2 * kGi);
     CHECK(merged.peak == 3 * kGi);
     CHECK(merged.limit == 8 * kGi);
+    CHECK(merged.guarantee == 3 * kGi);
+    CHECK(merged.waiting == kMi);
     CHECK(merged.allocations == 5);
     CHECK(seen.processes[0].failures() == 3);
     CHECK(merged.stitching.granules == 300);
@@ -76,6 +104,77 @@ TEST_CASE("a group's row counts the processes that use the device, and the free 
   CHECK(seen.groups[0].free() == 5 * kGi);
   CHECK(seen.groups[1].processes == 1);
   CHECK(seen.groups[1].free() == ledger::kNoLimit);
+}
+
+TEST_CASE("a guarantee is its process's, and what it holds or is guaranteed is its part of the group") {
+  const Usage seen = usage(with_guarantees({kGi, kGi}));
+  const ProcessRow &own = row_of(seen, 9);
+  CHECK(own.use.guarantee == kGi);
+  CHECK(own.use.waiting == 2 * kGi);
+  CHECK(own.groups.at(0).claimed == kGi);
+  ledger::DeviceUse beyond = use(kFirstGpu, 2 * kGi);
+  beyond.guarantee = kGi;
+  CHECK(usage({group(GroupKind::kNamed, "a", {}, {member(1, 10, {beyond})})}).processes.at(0).groups.at(0).claimed ==
+        2 * kGi);
+}
+
+TEST_CASE("processes that their tree's guarantee covers have it, and its holder has no row") {
+  const Usage seen = usage(with_guarantees({kGi, kGi / 4}));
+  REQUIRE(pids_of(seen) == std::vector<int>{6, 9, 7});
+  for (const int pid : {6, 7}) {
+    CHECK(row_of(seen, pid).use.guarantee == 3 * kGi);
+    for (const GroupOfRow &group : row_of(seen, pid).groups) {
+      const std::uint64_t reserved = row_of(seen, pid).use.reserved;
+      CHECK(group.claimed == (group.kind == GroupKind::kNamed ? 3 * kGi : reserved));
+    }
+  }
+  REQUIRE(seen.groups.size() == 2);
+  CHECK(seen.groups[0].processes == 3);
+  CHECK(seen.groups[0].claimed == 4 * kGi);
+  CHECK(seen.groups[0].guaranteed == 4 * kGi);
+  CHECK(seen.groups[0].waiting == 1);
+  CHECK(seen.groups[0].free() == 4 * kGi);
+  CHECK(seen.groups[1].guaranteed == 0);
+}
+
+TEST_CASE("the holder of a tree's guarantee has a row until a process of the tree has one on that device") {
+  const Usage before = usage(with_guarantees({}));
+  CHECK(pids_of(before) == std::vector<int>{9, 5});
+  CHECK(row_of(before, 5).use.guarantee == 3 * kGi);
+  CHECK(before.groups.at(0).processes == 2);
+  std::vector<ledger::Group> elsewhere = with_guarantees({kGi});
+  for (ledger::Group &each : elsewhere) {
+    each.members.back().devices[0].uuid = kSecondGpu;
+  }
+  CHECK(pids_of(usage(elsewhere)) == std::vector<int>{6, 9, 5});
+  CHECK(row_of(usage(elsewhere), 6).use.guarantee == 0);
+}
+
+TEST_CASE("in a tree within a tree the inner guarantee covers, and the outer holder has a row") {
+  std::vector<ledger::Group> groups = with_guarantees({kGi});
+  ledger::Member inner = groups[0].members[0];
+  inner.identity = 4;
+  inner.pid = 4;
+  inner.tree = 0xa8;
+  inner.start_unix_ns += kSecond;
+  inner.devices[0].guarantee = 2 * kGi;
+  groups.push_back(group(GroupKind::kTree, "00000000000000a8", {}, groups[1].members));
+  for (const bool is_first : {false, true}) {
+    std::vector<ledger::Group> seen = groups;
+    std::vector<ledger::Member> &members = seen[0].members;
+    members.insert(is_first ? members.begin() : members.end(), inner);
+    CHECK(pids_of(usage(seen)) == std::vector<int>{6, 9, 5});
+    CHECK(row_of(usage(seen), 6).use.guarantee == 2 * kGi);
+  }
+}
+
+TEST_CASE("a member that waits to start and has no device yet waits for each") {
+  std::vector<ledger::Group> groups = with_guarantees({kGi});
+  ledger::Member next = member(3, 3, {});
+  next.ticket = 1;
+  groups[0].members.push_back(next);
+  CHECK(usage(groups).groups.at(0).waiting == 2);
+  CHECK(usage({group(GroupKind::kNamed, "a", {}, {next})}).groups.at(0).waiting == 1);
 }
 
 TEST_CASE("a group above a lowered limit has nothing free") {
@@ -114,11 +213,7 @@ TEST_CASE("rows are sorted by the chosen key") {
                       group(GroupKind::kNamed, "a", {}, {busy})});
   const auto pids_by = [&seen](SortKey key) {
     sort_rows(seen.processes, key);
-    std::vector<int> pids;
-    for (const ProcessRow &row : seen.processes) {
-      pids.push_back(row.pid);
-    }
-    return pids;
+    return pids_of(seen);
   };
   using Pids = std::vector<int>;
   CHECK(pids_by(SortKey::kReserved) == Pids{20, 10, 30});

@@ -44,6 +44,8 @@ TEST_CASE("each figure of a process is a series of its metric family") {
   ledger::Member train = member(1, 10, {use(kFirstGpu, kGi)});
   train.devices[0].limit = 8 * kGi;
   train.devices[0].peak = 2 * kGi;
+  train.devices[0].guarantee = 3 * kGi;
+  train.devices[0].waiting = kMi;
   train.devices[0].allocations = 12;
   train.devices[0].failures = {3, 0, 0, 0, 1};
   train.devices[0].stitching = {512, 2, 40};
@@ -52,6 +54,8 @@ TEST_CASE("each figure of a process is a series of its metric family") {
   CHECK(has_line(text, "ration_memory_reserved_bytes{" + labels("train") + "} 1073741824"));
   CHECK(has_line(text, "ration_memory_used_bytes{" + labels("train") + "} 536870912"));
   CHECK(has_line(text, "ration_memory_peak_bytes{" + labels("train") + "} 2147483648"));
+  CHECK(has_line(text, "ration_memory_guarantee_bytes{" + labels("train") + "} 3221225472"));
+  CHECK(has_line(text, "ration_memory_waiting_bytes{" + labels("train") + "} 1048576"));
   CHECK(has_line(text, "ration_allocations_total{" + labels("train") + "} 12"));
   CHECK(has_line(text, "ration_granules{" + labels("train") + "} 512"));
   CHECK(has_line(text, "ration_stitched_blocks{" + labels("train") + "} 2"));
@@ -60,6 +64,23 @@ TEST_CASE("each figure of a process is a series of its metric family") {
   CHECK(has_line(text, "ration_alloc_failures_total{" + labels("train") + ",reason=\"group\"} 0"));
   CHECK(has_line(text, "ration_alloc_failures_total{" + labels("train") + ",reason=\"fault\"} 1"));
   CHECK(text.back() == '\n');
+}
+
+TEST_CASE("a group's limit, claims, guarantees and waiting members are series of the device and the group") {
+  std::vector<ledger::Group> groups = with_guarantees({kGi});
+  groups.push_back(group(GroupKind::kTree, "00000000ffffffff", {{kFirstGpu, kGi, 0}}, {member(12, 12, {})}));
+  groups.push_back(group(GroupKind::kNone, "", {{kFirstGpu, ledger::kNoLimit, kGi}}, {}));
+  const std::string text = prometheus_text(usage(groups), kHere);
+  const std::string named = "{gpu=\"" + std::string(kFirstGpu) + "\",group=\"a\"}";
+  const std::string tree = "{gpu=\"" + std::string(kFirstGpu) + "\",group=\"tree:00000000\"";
+  CHECK(has_line(text, "ration_group_limit_bytes" + named + " 8589934592"));
+  CHECK(has_line(text, "ration_group_claimed_bytes" + named + " 4294967296"));
+  CHECK(has_line(text, "ration_group_guaranteed_bytes" + named + " 4294967296"));
+  CHECK(has_line(text, "ration_group_waiting" + named + " 1"));
+  CHECK(has_line(text, "ration_group_claimed_bytes" + tree + "} 1073741824"));
+  CHECK_FALSE(has_line(text, "ration_group_limit_bytes" + tree + "} 18446744073709551615"));
+  CHECK(has_line(text, "ration_group_limit_bytes" + tree + ",name=\"00000000ffffffff\"} 1073741824"));
+  CHECK(text.find("group_claimed_bytes{gpu=\"" + std::string(kFirstGpu) + "\",group=\"-\"}") == std::string::npos);
 }
 
 TEST_CASE("a process without a limit has no limit series") {
@@ -86,8 +107,8 @@ TEST_CASE("a family's lines are adjacent, after one HELP and one TYPE, without a
       CHECK(series.insert(line.substr(0, line.rfind(' '))).second);
     }
   }
-  CHECK(families.size() == 9);
-  CHECK(series.size() == 3 * (7 + 5));
+  CHECK(families.size() == 15);
+  CHECK(series.size() == 3 * (9 + 5));
 }
 
 TEST_CASE("backslash, quotation mark and newline are escaped in a label") {

@@ -45,6 +45,14 @@ TEST_CASE("a frame shows granules and stitched blocks where a process has granul
   CHECK(shows(frame_of(seen, {}, 24, 100), "     512        2 "));
 }
 
+TEST_CASE("a frame shows guarantees and who waits") {
+  const Frame frame = frame_of(usage(with_guarantees({kGi})), {}, 24, 80);
+  CHECK(frame.lines[0] == "ration top: 2 processes on 1 GPU, by reserved");
+  CHECK(shows(frame, "GUARANTEE   WAITS FAILS"));
+  CHECK(shows(frame, "GUARANTEED CLAIMED"));
+  CHECK(shows(frame, "4.00GiB 4.00GiB 4.00GiB         2       1"));
+}
+
 TEST_CASE("rows that do not fit are counted") {
   const Frame frame = frame_of(many(100), {}, 24, 80);
   // 22 lines between title and keys: 3 for the group, a title, 17 processes.

@@ -1,6 +1,7 @@
 // Example groups, as a snapshot of the ledger returns them. Threads: values.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,13 +39,48 @@ inline ledger::Member member(std::uint64_t identity, int pid, std::vector<ledger
   return out;
 }
 
+// Devices of which a test does not say what is claimed: what is reserved.
 inline ledger::Group group(ledger::GroupKind kind, const std::string &name, std::vector<ledger::GroupDevice> devices,
                            std::vector<ledger::Member> members) {
+  for (ledger::GroupDevice &device : devices) {
+    device.claimed = std::max(device.claimed, device.reserved);
+  }
   return {kind, name, "", std::move(devices), std::move(members)};
 }
 
 inline Usage usage(const std::vector<ledger::Group> &groups) {
   return usage_of(groups, "", kNow);
+}
+
+inline constexpr char kTree[] = "00000000000000a7";
+
+// A group of 8 GiB, of which 3 GiB are guaranteed to a tree and 1 GiB to the process "own", which waits for 2 GiB. The
+// holder has pid 5; of its tree are 6 and 7, which hold `of_tree` on the first GPU. Empty: they have no device yet.
+inline std::vector<ledger::Group> with_guarantees(const std::vector<std::uint64_t> &of_tree) {
+  ledger::DeviceUse held = use(kFirstGpu, 0);
+  held.guarantee = 3 * kGi;
+  ledger::Member holder = member(5, 5, {held});
+  holder.program = "ration";
+  holder.tree = 0xa7;
+  ledger::DeviceUse of_own = use(kFirstGpu, kGi / 2);
+  of_own.guarantee = kGi;
+  of_own.covered = kGi / 2;
+  of_own.waiting = 2 * kGi;
+  ledger::Member own = member(9, 9, {of_own});
+  own.program = "own";
+  std::vector<ledger::Member> tree;
+  std::uint64_t reserved = kGi / 2;
+  for (std::uint64_t i = 0; i < std::max<std::size_t>(of_tree.size(), 1); ++i) {
+    tree.push_back(member(6 + i, static_cast<int>(6 + i), {}));
+    if (i < of_tree.size()) {
+      tree.back().devices = {use(kFirstGpu, of_tree[i])};
+      reserved += of_tree[i];
+    }
+  }
+  std::vector<ledger::Member> members = {holder, own};
+  members.insert(members.end(), tree.begin(), tree.end());
+  return {group(ledger::GroupKind::kNamed, "a", {{kFirstGpu, 8 * kGi, reserved, 4 * kGi}}, members),
+          group(ledger::GroupKind::kTree, kTree, {{kFirstGpu, ledger::kNoLimit, reserved - kGi / 2}}, tree)};
 }
 
 // One process in no group.

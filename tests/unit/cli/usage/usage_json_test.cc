@@ -39,6 +39,8 @@ TEST_CASE("a process's object has these keys, and figures in bytes") {
   ledger::Member train = member(0xfedcba9876543210, 14969, {use(kFirstGpu, kGi)});
   train.devices[0].limit = 8 * kGi;
   train.devices[0].group_limit = 9 * kGi;
+  train.devices[0].guarantee = 3 * kGi;
+  train.devices[0].waiting = 2 * kGi;
   train.devices[0].allocations = 12;
   train.devices[0].failures = {1, 2, 3, 4, 5};
   train.devices[0].stitching = {512, 2, 40};
@@ -53,11 +55,14 @@ TEST_CASE("a process's object has these keys, and figures in bytes") {
          {"name", "0123456789abcdef"},
          {"kind", "tree"},
          {"limit", 7 * kGi},
-         {"limit_stated", 9 * kGi}}}},
+         {"limit_stated", 9 * kGi},
+         {"claimed", 3 * kGi}}}},
       {"uuid", kFirstGpu},
       {"reserved", kGi},
       {"used", kGi / 2},
       {"limit", 8 * kGi},
+      {"guarantee", 3 * kGi},
+      {"waiting", 2 * kGi},
       {"peak", kGi},
       {"allocations", 12},
       {"granules", 512},
@@ -79,8 +84,12 @@ TEST_CASE("a missing limit is null, and so is the name of no group") {
   CHECK(seen["processes"].at(0)["limit"].is_null());
   CHECK(seen["processes"].at(0)["group"] == "-");
   const json one = seen["processes"].at(0)["groups"].at(0);
-  CHECK(one ==
-        json{{"group", "-"}, {"name", nullptr}, {"kind", "none"}, {"limit", nullptr}, {"limit_stated", nullptr}});
+  CHECK(one == json{{"group", "-"},
+                    {"name", nullptr},
+                    {"kind", "none"},
+                    {"limit", nullptr},
+                    {"limit_stated", nullptr},
+                    {"claimed", kGi}});
 }
 
 TEST_CASE("each kind of group has its word") {
@@ -103,11 +112,23 @@ TEST_CASE("a group's object has these keys") {
                                      {"uuid", kFirstGpu},
                                      {"limit", 8 * kGi},
                                      {"reserved", kGi},
+                                     {"claimed", kGi},
+                                     {"guaranteed", 0},
+                                     {"waiting", 0},
                                      {"free", 7 * kGi},
                                      {"processes", 1}});
   CHECK(seen["groups"].at(1)["uuid"].is_null());
   CHECK(seen["groups"].at(1)["free"].is_null());
   CHECK(keys_of(seen["groups"].at(1)) == keys_of(seen["groups"].at(0)));
+}
+
+TEST_CASE("a group's object says what is claimed, guaranteed and waited for") {
+  const json seen = of(usage(with_guarantees({kGi})))["groups"].at(0);
+  CHECK(seen["reserved"] == kGi + kGi / 2);
+  CHECK(seen["claimed"] == 4 * kGi);
+  CHECK(seen["guaranteed"] == 4 * kGi);
+  CHECK(seen["waiting"] == 1);
+  CHECK(seen["free"] == 4 * kGi);
 }
 
 TEST_CASE("the compact form is one line of ASCII for any program name") {

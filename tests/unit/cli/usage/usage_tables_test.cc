@@ -69,6 +69,25 @@ TEST_CASE("granules and stitched blocks have columns where a process has granule
               "    7 train   -     99887766     1MiB 512KiB     -    1MiB        0        0     0  1m"});
 }
 
+TEST_CASE("guarantees, and what is waited for, have columns where there are some") {
+  const Usage seen = usage(with_guarantees({kGi}));
+  CHECK(both_tables(seen, kUnlimitedWidth) ==
+        Lines{"PID PROGRAM GROUP           GPU      RESERVED   USED LIMIT    PEAK GUARANTEE   WAITS FAILS AGE",
+              "  6 train   a,tree:00000000 1f2e3d4c  1.00GiB 512MiB     - 1.00GiB   3.00GiB       -     0  1m",
+              "  9 own     a               1f2e3d4c   512MiB 256MiB     -  512MiB   1.00GiB 2.00GiB     0  1m", "",
+              "GROUP         GPU        LIMIT RESERVED GUARANTEED CLAIMED    FREE PROCESSES WAITING",
+              "a             1f2e3d4c 8.00GiB  1.50GiB    4.00GiB 4.00GiB 4.00GiB         2       1",
+              "tree:00000000 1f2e3d4c       -  1.00GiB          - 1.00GiB       -         1       0"});
+}
+
+TEST_CASE("at 80 columns a table with guarantees keeps them rather than granules") {
+  std::vector<ledger::Group> groups = with_guarantees({kGi});
+  groups[0].members.back().devices[0].stitching = {512, 3, 40};
+  const Lines lines = process_table(usage(groups), 80);
+  CHECK(lines.at(0) == "PID PRO+ GRO+ GPU      RESERVED   USED LIMIT    PEAK GUARANTEE   WAITS FAILS AGE");
+  CHECK(widest(both_tables(usage(groups), 80)) <= 80);
+}
+
 TEST_CASE("where not all columns fit, those of granules go first, the others keep their figures") {
   ledger::Member train = member(1, 14969, {use(kFirstGpu, 3 * kGi / 2)});
   train.devices[0].stitching = {512, 3, 40};

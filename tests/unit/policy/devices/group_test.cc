@@ -101,10 +101,30 @@ TEST_CASE("a refusal names the group, its limit and who holds most") {
   CHECK(oom.at("group") == "team");
   CHECK(oom.at("group_limit") == 100 * kMiB);
   CHECK(oom.at("group_reserved") == 90 * kMiB);
+  CHECK(oom.at("group_claimed") == 90 * kMiB);
   REQUIRE(oom.at("holders").size() == 2);
   CHECK(oom.at("holders")[0].at("reserved") == 70 * kMiB);
   CHECK(oom.at("holders")[1].at("reserved") == 20 * kMiB);
   CHECK(oom.at("holders")[0].at("pid") == getpid());
+  CHECK(oom.at("holders")[0].count("guarantee") == 0);
+}
+
+TEST_CASE("a refusal names what is guaranteed to whom") {
+  ScratchFolder logs;
+  Team team(100 * kMiB, {}, logs / "log");
+  REQUIRE(team.neighbour->guarantee(team.place, 70 * kMiB, false) == ledger::ReserveOutcome::granted);
+  REQUIRE(team.neighbour_takes(10 * kMiB));
+  REQUIRE(team.program->take(20 * kMiB) != kUntouched);
+  REQUIRE(team.program->take(20 * kMiB) == kUntouched);
+  const json oom = log_lines(logs / "log").back();
+  CHECK(oom.at("reason") == "group");
+  CHECK(oom.at("group_reserved") == 30 * kMiB);
+  CHECK(oom.at("group_claimed") == 90 * kMiB);
+  REQUIRE(oom.at("holders").size() == 2);
+  CHECK(oom.at("holders")[0].at("reserved") == 10 * kMiB);
+  CHECK(oom.at("holders")[0].at("guarantee") == 70 * kMiB);
+  CHECK(oom.at("holders")[1].at("reserved") == 20 * kMiB);
+  CHECK(oom.at("holders")[1].count("guarantee") == 0);
 }
 
 TEST_CASE("a group that cannot be joined refuses everything and says why") {

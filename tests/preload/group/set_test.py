@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""`ration set`: limits and guarantees change while programs run; queries follow; under less than is held nothing more is
+granted, and what is not used goes back."""
+import json
+import subprocess
+
+from members import MIB, MODES, RATION, REFUSED, Machine, ended_clean, expect, expect_that
+from harness import GIB, HANG, main
+
+GROUP = {"RATION_GROUP": "g", "RATION_GROUP_LIMIT": "1GiB"}
+POOLS = {"direct": MODES["direct"], "slab": {"RATION_MODE": "pool", "RATION_BACKING": "slab", "RATION_PREALLOCATE": "false"},
+         "vmm": {"RATION_MODE": "pool", "RATION_BACKING": "vmm"}, "async": {"RATION_MODE": "async"}}
+
+
+def ration_set(machine, target, *flags, status=0, state=None):
+    environment = machine.environment(ration=False) | {"RATION_STATE_DIR": str(state or machine.state)}
+    done = subprocess.run([RATION, "set", str(target), *flags, "--json"], env=environment, capture_output=True, text=True,
+                          timeout=HANG, check=False)
+    expect(f"status of {target} {flags}: {done.stdout} {done.stderr}", done.returncode, status)
+    return json.loads(done.stdout) if status != 2 else done.stderr
+
+
+def of_a_group(mode):
+    def case(folder):
+        with Machine(folder, **POOLS[mode], **GROUP) as machine:
+            one, two = machine.member(), machine.member()
+            one.do("alloc=300m")
+            two.do("alloc=300m")
+            expect("over it", one("alloc=500m"), REFUSED)
+            told = ration_set(machine, "g", "--limit", "2GiB")
+            expect("what it tells", [row["limit"] for row in told["devices"]], [2 * GIB])
+            one.do("alloc=500m")
+            expect("total", one.memory()[1], 2 * GIB)
+            ration_set(machine, "g", "--limit", "512MiB")
+            for member in (one, two):
+                expect("nothing more", member("alloc=20m"), REFUSED)
+                expect("free and total", member.memory(), (0, 512 * MIB))
+            expect("what ps shows", [row["limit"] for row in machine.ps()["groups"] if row["group"] == "g"], [512 * MIB])
+            one.do("free=1 context=0 free=0 context=0")
+            one.do("alloc=20m")
+            late = machine.member()
+            expect("of one that joins later", late.memory()[1], 512 * MIB)
+            ration_set(machine, "g", "--limit", "default")
+            expect("what they state", one.memory()[1], GIB)
+            one.do("alloc=500m")
+            ended_clean(machine)
+    return case
+
+
+def of_a_process(mode):
+    def case(folder):
+        with Machine(folder, **POOLS[mode], RATION_LIMIT="1GiB") as machine:
+            one = machine.member()
+            one.do("alloc=300m")
+            ration_set(machine, one.pid, "--limit", "2GiB")
+            one.do("alloc=900m")
+            expect("total", one.memory()[1], 2 * GIB)
+            told = ration_set(machine, one.pid, "--limit", "1GiB")
+            expect_that(f"it holds more: {told}", told["outcome"] == "done" and told["devices"][0]["limit"] == GIB)
+            expect("nothing more", one("alloc=20m"), REFUSED)
+            expect("what ps shows", [row["limit"] for row in machine.ps()["processes"]], [GIB])
+            one.do("free=1 context=0")
+            one.do("alloc=600m")
+            ration_set(machine, one.pid, "--limit", "25%")
+            expect("a share of the device", one.memory()[1], GIB)
+            ended_clean(machine)
+    return case
+
+
+def what_is_idle(backing):
+    """What a member holds and does not use goes back, also while it makes no call, and is not served again."""
+    def case(folder):
+        settings = {"RATION_MODE": "pool", "RATION_BACKING": backing, "RATION_HEADROOM": "0", "RATION_PREALLOCATE": "1GiB",
+                    "RATION_PREALLOCATE_AFTER": "0", "RATION_LIMIT": "1GiB"}
+        with Machine(folder, **settings) as machine:
+            one = machine.member()
+            one.do("alloc=10m alloc=600m free=1 context=0")
+            ration_set(machine, one.pid, "--limit", "256MiB")
+            if backing == "vmm":
+                for _ in range(1000):
+                    held = [row["reserved"] for row in machine.ps()["processes"]][0]
+                    if held <= 256 * MIB:
+                        break
+                expect_that(f"what it keeps: {held}", held <= 256 * MIB)
+            expect("beyond it", one("alloc=300m"), REFUSED)
+            one.do("alloc=200m")
+            expect("beyond it", one("alloc=100m"), REFUSED)
+            for _ in range(3):
+                one.do("alloc=10m free=3 context=0")
+            ended_clean(machine)
+    return case
+
+
+def guarantees(folder):
+    with Machine(folder, **MODES["direct"], **GROUP) as machine:
+        one, two = machine.member(), machine.member()
+        one.do("alloc=100m")
+        told = ration_set(machine, one.pid, "--guarantee", "500MiB", "--limit", "800MiB")
+        expect("both", (told["devices"][0]["guarantee"], told["devices"][0]["limit"]), (500 * MIB, 800 * MIB))
+        expect("more than it leaves", two("alloc=530m"), REFUSED)
+        told = ration_set(machine, two.pid, "--guarantee", "600MiB", status=1)
+        expect("one that does not fit", told["outcome"], "refused")
+        one.do("alloc=390m")
+        ration_set(machine, one.pid, "--guarantee", "default")
+        two.do("alloc=530m")
+        ended_clean(machine)
+
+
+def of_a_run(folder):
+    """The process ID of what `ration run` started stands for its guarantee."""
+    with Machine(folder, **MODES["direct"]) as machine:
+        other = machine.member(**GROUP)
+        job = machine.ration_run("--group", "g", "--group-limit", "1GiB", "--guarantee", "200MiB")
+        job.do("init context=0 alloc=10m")
+        pid, = [row["pid"] for row in machine.ps()["processes"] if row["reserved"] == 10 * MIB]
+        told = ration_set(machine, pid, "--guarantee", "700MiB")
+        expect("outcome", told["outcome"], "done")
+        expect("more than it leaves", other("alloc=400m"), REFUSED)
+        job.do("alloc=690m")
+        ended_clean(machine)
+
+
+def mistakes(folder):
+    with Machine(folder, **MODES["direct"], **GROUP) as machine:
+        one = machine.member()
+        one.do("alloc=1m")
+        for target, flags, words in (("nobody", ["--limit", "1GiB"], "no process or group 'nobody'"),
+                                     ("999999999", ["--limit", "1GiB"], "no process or group"), ("g", [], "nothing to set"),
+                                     ("g", ["--limit", "1"], "--limit 1"), ("g", ["--guarantee", "1GiB"], "a process's, not a group's"),
+                                     ("-", ["--limit", "1GiB"], "no process or group")):
+            said = ration_set(machine, target, *flags, status=2)
+            expect_that(f"{target} {flags}: {said}", words in said and said.count("\n") == 1)
+        said = ration_set(machine, "g", "--limit", "1GiB", status=2, state=machine.folder / "another")
+        expect_that(f"in another folder: {said}", "no process or group" in said)
+        expect("nothing changed", one.memory()[1], GIB)
+        ended_clean(machine)
+
+
+main({f"{mode}: of a group": of_a_group(mode) for mode in POOLS} | {f"{mode}: of a process": of_a_process(mode) for mode in POOLS} |
+     {f"{backing}: what is idle": what_is_idle(backing) for backing in ("vmm", "slab")} |
+     {"guarantees": guarantees, "of a run": of_a_run, "mistakes": mistakes})
