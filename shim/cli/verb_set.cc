@@ -154,8 +154,7 @@ struct Outcome {
 Outcome outcome_text(ledger::OrderState state, const std::string &target) {
   switch (state) {
     case ledger::OrderState::pending:
-      return {kProblemSeen, "pending",
-              target + " makes no call now; it takes note at its next one that asks for memory"};
+      return {0, "pending", target + " makes no call now: it takes note at its next one, before that is served"};
     case ledger::OrderState::refused:
       return {kProblemSeen, "refused", "the limit of its group does not leave that guarantee; it keeps the one it had"};
     case ledger::OrderState::done:
@@ -270,7 +269,7 @@ int set(const SetRequest &request) {
                      .dump(2)
               << '\n';
   } else {
-    for (const nlohmann::ordered_json &row : rows) {
+    for (const nlohmann::ordered_json &row : outcome.sentence.empty() ? rows : nlohmann::ordered_json::array()) {
       std::cout << sentence_of(row) << '\n';
     }
   }

@@ -60,7 +60,7 @@ def shown(folder):
         expect("name", (name.split("-")[0], len(name.split("-")[1])), (str(process["pid_namespace"]), 8))
         expect("group", (group["group"], group["kind"]), (f"container:{name}", "container"))
         expect("of the process", process["groups"], [{"group": f"container:{name}", "name": name, "kind": "container", "limit": LIMIT,
-                                                      "limit_stated": LIMIT}])
+                                                      "limit_stated": LIMIT, "claimed": process["reserved"]}])
         expect("files", [path.name for path in machine.state.iterdir()], [f"container-{name}"])
         table = subprocess.run([BUILD / "bin/ration", "ps"], env=machine.environment(ration=False) | {"RATION_STATE_DIR": str(machine.state)},
                                capture_output=True, text=True, timeout=HANG, check=True).stdout
@@ -118,7 +118,8 @@ def killed(mode):
 
 def preallocated(folder):
     """What the first preallocates, all of the limit, and does not use is the second's."""
-    with Machine(folder, devices=DEVICE, RATION_HEADROOM="0", RATION_PREALLOCATE_AFTER="0", **HAMI) as machine:
+    with Machine(folder, devices=DEVICE, RATION_HEADROOM="0", RATION_PREALLOCATE_AFTER="0", RATION_PREALLOCATE="4GiB",
+                 **HAMI) as machine:
         first, second = machine.member(), machine.member()
         first.do("alloc=1000m")
         expect("all of it", [held for _, _, held, _ in groups_of(machine)], [LIMIT])

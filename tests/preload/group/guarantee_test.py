@@ -23,7 +23,7 @@ def always_obtainable(mode):
             two.do("alloc=600m")
             one.do("alloc=100m alloc=200m alloc=90m")
             expect("beyond it", one("alloc=50m"), REFUSED)
-            one.do("free=2 context=0")
+            one.do("free=2")
             expect("what is free of it", two("alloc=100m"), REFUSED)
             one.do("alloc=90m")
             one.kill()

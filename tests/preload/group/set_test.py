@@ -36,7 +36,7 @@ def of_a_group(mode):
                 expect("nothing more", member("alloc=20m"), REFUSED)
                 expect("free and total", member.memory(), (0, 512 * MIB))
             expect("what ps shows", [row["limit"] for row in machine.ps()["groups"] if row["group"] == "g"], [512 * MIB])
-            one.do("free=1 context=0 free=0 context=0")
+            one.do("free=2 free=0")
             one.do("alloc=20m")
             late = machine.member()
             expect("of one that joins later", late.memory()[1], 512 * MIB)
@@ -56,10 +56,12 @@ def of_a_process(mode):
             one.do("alloc=900m")
             expect("total", one.memory()[1], 2 * GIB)
             told = ration_set(machine, one.pid, "--limit", "1GiB")
-            expect_that(f"it holds more: {told}", told["outcome"] == "done" and told["devices"][0]["limit"] == GIB)
+            listens = mode in ("slab", "vmm")  # a thread of the library
+            expect_that(f"it holds more: {told}", told["outcome"] == ("done" if listens else "pending"))
+            expect("in force", told["devices"][0]["limit"], GIB if listens else 2 * GIB)
             expect("nothing more", one("alloc=20m"), REFUSED)
             expect("what ps shows", [row["limit"] for row in machine.ps()["processes"]], [GIB])
-            one.do("free=1 context=0")
+            one.do("free=1")
             one.do("alloc=600m")
             ration_set(machine, one.pid, "--limit", "25%")
             expect("a share of the device", one.memory()[1], GIB)
@@ -74,7 +76,7 @@ def what_is_idle(backing):
                     "RATION_PREALLOCATE_AFTER": "0", "RATION_LIMIT": "1GiB"}
         with Machine(folder, **settings) as machine:
             one = machine.member()
-            one.do("alloc=10m alloc=600m free=1 context=0")
+            one.do("alloc=10m alloc=600m free=1")
             ration_set(machine, one.pid, "--limit", "256MiB")
             if backing == "vmm":
                 for _ in range(1000):
@@ -85,16 +87,17 @@ def what_is_idle(backing):
             expect("beyond it", one("alloc=300m"), REFUSED)
             one.do("alloc=200m")
             expect("beyond it", one("alloc=100m"), REFUSED)
-            for _ in range(3):
-                one.do("alloc=10m free=3 context=0")
+            for again in range(3):
+                one.do(f"alloc=10m free={5 + again}")
             ended_clean(machine)
     return case
 
 
 def guarantees(folder):
-    with Machine(folder, **MODES["direct"], **GROUP) as machine:
+    with Machine(folder, **POOLS["vmm"], **GROUP) as machine:
         one, two = machine.member(), machine.member()
         one.do("alloc=100m")
+        two.do("alloc=1m")
         told = ration_set(machine, one.pid, "--guarantee", "500MiB", "--limit", "800MiB")
         expect("both", (told["devices"][0]["guarantee"], told["devices"][0]["limit"]), (500 * MIB, 800 * MIB))
         expect("more than it leaves", two("alloc=530m"), REFUSED)
@@ -124,7 +127,7 @@ def mistakes(folder):
     with Machine(folder, **MODES["direct"], **GROUP) as machine:
         one = machine.member()
         one.do("alloc=1m")
-        for target, flags, words in (("nobody", ["--limit", "1GiB"], "no process or group 'nobody'"),
+        for target, flags, words in (("nobody", ["--limit", "1GiB"], "no process or group nobody"),
                                      ("999999999", ["--limit", "1GiB"], "no process or group"), ("g", [], "nothing to set"),
                                      ("g", ["--limit", "1"], "--limit 1"), ("g", ["--guarantee", "1GiB"], "a process's, not a group's"),
                                      ("-", ["--limit", "1GiB"], "no process or group")):
