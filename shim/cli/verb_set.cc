@@ -30,7 +30,7 @@ using ledger::Group;
 using ledger::GroupKind;
 using ledger::Member;
 
-constexpr std::chrono::milliseconds kNoteTaken{2000};  // by a thread of the library, or at the program's next call
+constexpr std::chrono::milliseconds kNoteTaken{500};  // by a thread of the library, or at the program's next call
 constexpr std::chrono::milliseconds kBetweenLooksAtNote{10};
 constexpr std::string_view kStated = "default";
 
