@@ -281,10 +281,13 @@ bool Reservation::has_room(FreeMemory &devices) const {
 // Which device leaves too little, and who holds what there.
 std::string Reservation::shortage() const {
   constexpr std::size_t kMostHolders = 5;
-  const auto least = std::min_element(needs_.begin(), needs_.end(), [this](const Need &a, const Need &b) {
-    return place_->available(a.place) < place_->available(b.place);
-  });
-  const std::uint64_t left = place_->available(least->place);
+  const auto left_of = [this](const Need &need) {
+    const std::uint64_t limit = place_->limit(need.place);
+    return limit - std::min(limit, place_->total(need.place));
+  };
+  const auto least = std::min_element(needs_.begin(), needs_.end(),
+                                      [&](const Need &a, const Need &b) { return left_of(a) < left_of(b); });
+  const std::uint64_t left = left_of(*least);
   std::string text = bytes_text(least->bytes) + " of device " + std::to_string(least->ordinal) + " are wanted";
   if (place_->kind() == GroupKind::kNamed) {
     text += ", and " + ledger::group_label(place_->kind(), place_->name());
