@@ -65,7 +65,7 @@ constexpr const char *kSetFooter =
     "  ration set lab --limit 12GiB\n"
     "  ration set 4711 --limit 25% --guarantee 2GiB\n"
     "  ration set lab --limit default\n\n"
-    "Exit status: 0; 1 the group refused the guarantee; 2 a bad option, or no such process or group; 125 the output\n"
+    "Exit status: 0; 1 the guarantee was refused, or is not known yet; 2 a bad option, or no such process or group; 125 the output\n"
     "could not be written.";
 
 constexpr const char *kPsFooter =
@@ -73,7 +73,9 @@ constexpr const char *kPsFooter =
     "holds of it; LIMIT is the process's own; PEAK is the most that was reserved; FAILS counts refused allocations.\n"
     "GRANULES is the number of handles of physical memory in its pools, STITCHED that of its blocks for which\n"
     "granules were mapped side by side; a narrow terminal leaves both out. The second table shows groups and what\n"
-    "their members share. All processes with the same state folder (RATION_STATE_DIR) are shown, inside and outside\n"
+    "their members share. GUARANTEE is what its group always leaves to a process, WAITS what it waits for; CLAIMED is\n"
+    "what the members of a group hold or are guaranteed, and FREE what its limit leaves beyond that.\n"
+    "All processes with the same state folder (RATION_STATE_DIR) are shown, inside and outside\n"
     "of containers. No process is disturbed.\n\n"
     "Examples:\n"
     "  ration ps\n"

@@ -65,7 +65,11 @@ const Group *group_called(const std::vector<Group> &groups, const std::string &n
   fitting = 0;
   for (const Group &group : groups) {
     const bool can_have_limit = group.kind != GroupKind::kNone && group.kind != GroupKind::kQueue;
-    if (can_have_limit && (group.name == name || label_of(group.kind, group.name) == name)) {
+    const char *const kind = group.kind == GroupKind::kTree        ? "tree:"
+                             : group.kind == GroupKind::kContainer ? "container:"
+                                                                   : "group:";
+    if (can_have_limit &&
+        (group.name == name || label_of(group.kind, group.name) == name || kind + group.name == name)) {
       found = &group;
       ++fitting;
     }
@@ -113,6 +117,10 @@ Target target_of(const std::vector<Group> &groups, const std::string &text) {
     if (members.size() > 1) {  // of several PID namespaces
       std::erase_if(members, [](const Member *each) { return each->pid_namespace != own_pid_namespace(); });
     }
+    std::size_t groups_called_so = 0;
+    if (members.size() == 1 && group_called(groups, text, groups_called_so) != nullptr) {
+      throw "a process and a group are called " + text + "; write group:" + text + " for the group";
+    }
     if (members.size() == 1) {
       return {nullptr, members.front()};
     }
@@ -126,7 +134,8 @@ Target target_of(const std::vector<Group> &groups, const std::string &text) {
     throw "several groups are called " + config::shown(text) + "; write the whole name of `ration ps --json`";
   }
   if (group == nullptr) {
-    throw "no process or group " + config::shown(text) + " of this user runs under Ration here (`ration ps` shows all)";
+    throw "no process or group " + config::quoted(text) +
+        " of this user runs under Ration here (`ration ps` shows all)";
   }
   return {group, nullptr};
 }
@@ -145,18 +154,58 @@ ledger::OrderState outcome_of(const std::string &folder, std::uint64_t identity)
   return state;
 }
 
+// Throws a sentence.
+void refuse_what_cannot_apply(const SetRequest &request, const std::vector<Group> &groups, const Member &member,
+                              const Member &holder) {
+  if (holder.ticket != 0 || member.ticket != 0) {
+    throw "process " + request.target + " is a run that waits to start; end it and start it with other options";
+  }
+  if (request.limit && member.tree != 0) {
+    throw "process " + request.target +
+        " holds a guarantee for what it started; write the ID of one of those for a limit";
+  }
+  const bool is_in_named = std::any_of(groups.begin(), groups.end(), [&](const Group &group) {
+    return group.kind == GroupKind::kNamed &&
+           std::any_of(group.members.begin(), group.members.end(),
+                       [&](const Member &each) { return each.identity == holder.identity; });
+  });
+  if (request.guarantee && !is_in_named) {
+    throw "process " + request.target + " is in no group that could leave it a guarantee";
+  }
+}
+
+// Of the groups of the member that can guarantee, on each device: how much is left.
+std::string left_in_groups(const std::string &folder, std::uint64_t identity) {
+  std::string problem;
+  std::string text;
+  for (const Group &group : ledger::read_groups(folder, problem)) {
+    const bool is_in =
+        group.kind == GroupKind::kNamed && std::any_of(group.members.begin(), group.members.end(),
+                                                       [&](const Member &each) { return each.identity == identity; });
+    for (const ledger::GroupDevice &device : is_in ? group.devices : std::vector<ledger::GroupDevice>()) {
+      if (device.limit != ledger::kNoLimit) {
+        text += (text.empty() ? "" : ", ") + config::show_bytes(device.limit - std::min(device.limit, device.claimed)) +
+                " of " + config::show_bytes(device.limit) + " are left in group " + group.name + " on " + device.uuid;
+      }
+    }
+  }
+  return text;
+}
+
 struct Outcome {
   int status = 0;
   const char *word = "done";
   std::string sentence;
 };
 
-Outcome outcome_text(ledger::OrderState state, const std::string &target) {
+Outcome outcome_text(ledger::OrderState state, const std::string &target, bool of_guarantee) {
   switch (state) {
     case ledger::OrderState::pending:
-      return {0, "pending", target + " makes no call now: it takes note at its next one, before that is served"};
+      return {of_guarantee ? kProblemSeen : 0, "pending",
+              target + " makes no call now: it takes note at its next one, before that is served" +
+                  (of_guarantee ? "; whether its group leaves that guarantee is not known yet" : "")};
     case ledger::OrderState::refused:
-      return {kProblemSeen, "refused", "the limit of its group does not leave that guarantee; it keeps the one it had"};
+      return {kProblemSeen, "refused", "the guarantee was refused, and the one that it had holds: "};
     case ledger::OrderState::done:
       break;
   }
@@ -177,20 +226,14 @@ nlohmann::ordered_json rows_after(const std::string &folder, const Target &targe
       }
       return rows;
     }
-    for (const Member &member : group.members) {
-      if (target.member != nullptr && member.identity == target.member->identity) {
-        for (const ledger::DeviceUse &use : member.devices) {
-          const auto same =
-              std::find_if(rows.begin(), rows.end(), [&](const auto &row) { return row["uuid"] == use.uuid; });
-          if (same == rows.end()) {
-            rows.push_back({{"uuid", use.uuid},
-                            {"limit", limit_json(use.limit)},
-                            {"reserved", use.reserved},
-                            {"guarantee", use.guarantee}});
-          } else if (use.guarantee != 0) {
-            (*same)["guarantee"] = use.guarantee;
-          }
-        }
+  }
+  if (target.member != nullptr) {
+    for (const ProcessRow &row : take_snapshot(folder).processes) {
+      if (row.identity == target.member->identity) {
+        rows.push_back({{"uuid", row.use.uuid},
+                        {"limit", limit_json(row.use.limit)},
+                        {"reserved", row.use.reserved},
+                        {"guarantee", row.use.guarantee}});
       }
     }
   }
@@ -222,7 +265,7 @@ int set(const SetRequest &request) {
     if (*text) {
       auto read = wanted_of(**text);
       if (const std::string *wrong = std::get_if<std::string>(&read)) {
-        throw std::string(flag) + " " + config::shown(**text) + ": " + *wrong;
+        throw std::string(flag) + " " + config::shown(**text) + ": " + *wrong + "; `default` takes a change back";
       }
       *into = std::get<Wanted>(read);
     }
@@ -230,6 +273,9 @@ int set(const SetRequest &request) {
   const std::string folder = state_folder();
   std::string problem;
   const std::vector<Group> groups = ledger::read_groups(folder, problem);
+  if (!problem.empty()) {
+    throw problem;
+  }
   const Target target = target_of(groups, request.target);
   Outcome outcome;
   if (target.group != nullptr) {
@@ -241,6 +287,7 @@ int set(const SetRequest &request) {
     }
   } else {
     const Member *const holder = request.guarantee ? holder_of_guarantee(groups, *target.member) : target.member;
+    refuse_what_cannot_apply(request, groups, *target.member, *holder);
     ledger::MemberOrder of_limit;
     ledger::MemberOrder of_guarantee;
     if (request.limit) {
@@ -258,7 +305,10 @@ int set(const SetRequest &request) {
       ledger::order_member(folder, holder->identity, of_guarantee, problem);
       state = std::max(state, outcome_of(folder, holder->identity));
     }
-    outcome = outcome_text(state, "process " + request.target);
+    outcome = outcome_text(state, "process " + request.target, request.guarantee.has_value());
+    if (state == ledger::OrderState::refused) {
+      outcome.sentence += left_in_groups(folder, holder->identity);
+    }
   }
   const nlohmann::ordered_json rows = rows_after(folder, target);
   if (request.json) {
@@ -269,7 +319,8 @@ int set(const SetRequest &request) {
                      .dump(2)
               << '\n';
   } else {
-    for (const nlohmann::ordered_json &row : outcome.sentence.empty() ? rows : nlohmann::ordered_json::array()) {
+    const bool is_pending = std::string_view(outcome.word) == "pending";
+    for (const nlohmann::ordered_json &row : is_pending ? nlohmann::ordered_json::array() : rows) {
       std::cout << sentence_of(row) << '\n';
     }
   }

@@ -171,28 +171,70 @@ std::vector<Group> read_groups(const std::string &state_folder, std::string &pro
   return groups;
 }
 
-std::optional<GroupDevice> read_group_device(const std::string &state_folder, GroupKind kind, const std::string &name,
-                                             const std::string &uuid) {
+namespace {
+
+// After a quick search for dead members.
+GroupFile read_file(const std::string &state_folder, GroupKind kind, const std::string &name) {
   std::string problem;
   const Descriptor folder = open_state_folder(state_folder, false, problem);
   const Descriptor descriptor =
       folder ? open_group_file(folder.number(), file_name(kind, name), problem) : Descriptor();
-  const GroupFile file = descriptor ? GroupFile::map(descriptor.number(), problem) : GroupFile();
-  if (!file) {
-    return std::nullopt;
+  GroupFile file = descriptor ? GroupFile::map(descriptor.number(), problem) : GroupFile();
+  if (file) {
+    std::uint32_t cursor = 0;
+    reap(file, descriptor.number(), kNoSlot, now_ns() + kQuickReclaimNs, cursor);
   }
-  std::uint32_t cursor = 0;
-  reap(file, descriptor.number(), kNoSlot, now_ns() + kQuickReclaimNs, cursor);
+  return file;
+}
+
+// shared::kDevices: it is not there.
+std::uint32_t place_of(const GroupFile &file, const std::string &uuid) {
   const WideValue wanted = device_key(uuid, 0);
-  for (std::uint32_t i = 0; i < shared::kDevices; ++i) {
-    const shared::Device &device = file.header().device[i];
-    if (const WideValue key = device.uuid.load(); key.low == wanted.low && key.high == wanted.high) {
-      check_limit(file, i);
-      const std::uint64_t claimed = device.total.load().low;
-      return GroupDevice{uuid, device.limit.load().low, claimed, claimed};
+  std::uint32_t place = 0;
+  for (; file && place < shared::kDevices; ++place) {
+    const WideValue key = file.header().device[place].uuid.load();
+    if (key.low == wanted.low && key.high == wanted.high) {
+      return place;
     }
   }
-  return std::nullopt;
+  return shared::kDevices;
+}
+
+}  // namespace
+
+std::optional<GroupDevice> read_group_device(const std::string &state_folder, GroupKind kind, const std::string &name,
+                                             const std::string &uuid) {
+  const GroupFile file = read_file(state_folder, kind, name);
+  const std::uint32_t place = place_of(file, uuid);
+  if (place == shared::kDevices) {
+    return std::nullopt;
+  }
+  check_limit(file, place);
+  const shared::Device &device = file.header().device[place];
+  const std::uint64_t claimed = device.total.load().low;
+  return GroupDevice{uuid, device.limit.load().low, claimed, claimed};
+}
+
+std::uint64_t left_of_guarantee(const std::string &state_folder, const std::string &group,
+                                const std::vector<std::string> &trees, const std::string &uuid) {
+  const GroupFile file = trees.empty() ? GroupFile() : read_file(state_folder, GroupKind::kNamed, group);
+  const std::uint32_t place = place_of(file, uuid);
+  if (place == shared::kDevices) {
+    return 0;
+  }
+  for (const std::string &tree : trees) {
+    for (std::uint32_t i = 0; i < file.slots(); ++i) {
+      const shared::Slot &slot = file.slot(i);
+      if ((slot.life.load(std::memory_order_acquire) & 1) != 0 &&
+          slot.tree.load(std::memory_order_relaxed) == tree_number(GroupKind::kTree, tree)) {
+        const std::uint64_t guarantee = slot.cells[place].guarantee.load(std::memory_order_relaxed);
+        const std::uint64_t held =
+            read_group_device(state_folder, GroupKind::kTree, tree, uuid).value_or(GroupDevice{}).claimed;
+        return guarantee - std::min(guarantee, held);
+      }
+    }
+  }
+  return 0;
 }
 
 }  // namespace ration::ledger

@@ -75,4 +75,9 @@ std::vector<Group> read_groups(const std::string &state_folder, std::string &pro
 std::optional<GroupDevice> read_group_device(const std::string &state_folder, GroupKind kind, const std::string &name,
                                              const std::string &uuid);
 
+// What is left on a device of the guarantee that the named group gives to one of these trees, by their numbers; 0:
+// none.
+std::uint64_t left_of_guarantee(const std::string &state_folder, const std::string &group,
+                                const std::vector<std::string> &trees, const std::string &uuid);
+
 }  // namespace ration::ledger

@@ -212,7 +212,8 @@ std::uint64_t Account::ordered_limit() const {
   return ordered;
 }
 
-void Account::heed_guarantee(std::uint64_t unordered) {
+bool Account::heed_guarantee(std::uint64_t unordered) {
+  bool granted = true;
   for (int i = 0; i < shares(); ++i) {
     Membership &group = *shares_[i].membership;
     const std::uint64_t ordered = group.ordered_guarantee(shares_[i].device);
@@ -222,14 +223,38 @@ void Account::heed_guarantee(std::uint64_t unordered) {
     const std::uint64_t bytes = ordered == shared::kUnordered ? unordered : ordered - 1;
     if (group.guarantee(shares_[i].device, bytes, true) != ReserveOutcome::granted) {
       group.refuse_guarantee(shares_[i].device);
+      granted = false;
+    }
+  }
+  return granted;
+}
+
+void Account::refuse_guarantee(std::uint64_t before) {
+  for (int i = 0; i < shares(); ++i) {
+    Membership &group = *shares_[i].membership;
+    const std::uint64_t ordered = group.ordered_guarantee(shares_[i].device);
+    if (ordered != 0 && ordered != shared::kRefused && group.covering_tree() == 0) {
+      (void)group.guarantee(shares_[i].device, before, true);
+      group.refuse_guarantee(shares_[i].device);
     }
   }
 }
 
-bool Account::is_ordered() const {
-  return std::any_of(shares_, shares_ + shares(), [](const Share &share) {
+std::uint64_t Account::own_guarantee() const {
+  std::uint64_t most = 0;
+  for (int i = 0; i < shares(); ++i) {
+    most = std::max(most, shares_[i].membership->own_guarantee(shares_[i].device));
+  }
+  return most;
+}
+
+void Account::look_for_orders() {
+  const bool found = std::any_of(shares_, shares_ + shares(), [](const Share &share) {
     return share.membership->has_ordered_limit(share.device) || share.membership->ordered_limit(share.device) != 0;
   });
+  if (found != is_ordered()) {
+    ordered_.store(found, std::memory_order_relaxed);
+  }
 }
 
 std::uint64_t Account::guaranteed() const {

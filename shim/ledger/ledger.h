@@ -70,10 +70,17 @@ class Account {
   [[nodiscard]] Membership *guarantee(std::uint64_t bytes, int &device);
   // What was ordered for this process while it runs (orders.h): 1 + a limit, kUnordered, or 0.
   std::uint64_t ordered_limit() const;
-  // Sets the guarantee that was ordered, `unordered` where none is any more; says in the group's file what is refused.
-  void heed_guarantee(std::uint64_t unordered);
-  // Whether a limit was ordered for this process or one of its groups: then what is held may be more than may be used.
-  bool is_ordered() const;
+  // Sets the guarantee that was ordered, `unordered` where none is any more. False: it was refused, which the group's
+  // file says from now on.
+  bool heed_guarantee(std::uint64_t unordered);
+  // Takes that back to `before`: another device's was refused.
+  void refuse_guarantee(std::uint64_t before);
+  // Of this process's own, in its groups.
+  std::uint64_t own_guarantee() const;
+  // Whether a limit was ordered for this process or one of its groups, as it was at the last look: then what is held
+  // may be more than may be used. The look touches shared memory.
+  bool is_ordered() const { return ordered_.load(std::memory_order_relaxed); }
+  void look_for_orders();
   // What is guaranteed to this process, or to its tree, at least.
   std::uint64_t guaranteed() const;
   // What a pool may take at once, with what the account holds: what is guaranteed to it; without a guarantee half of
@@ -156,6 +163,7 @@ class Account {
   std::atomic<std::uint64_t> charged_{0};
   std::atomic<std::uint64_t> limit_{UINT64_MAX};
   std::atomic<bool> closed_{false};
+  std::atomic<bool> ordered_{false};
   std::atomic<std::uint64_t> published_used_{0};
   std::atomic<std::uint64_t> publish_span_{kNeverPublish};
   Share shares_[kMostShares] = {};

@@ -26,6 +26,8 @@ namespace {
 
 constexpr std::uint64_t kReclaimNs = 50'000'000;
 constexpr int kOvertakings = 100;
+// One that has not looked at the queue for so long is stopped: nobody waits for it.
+constexpr std::uint64_t kStoppedNs = 2'000'000'000;
 constexpr std::uint64_t kLeastUnknown = 8U << 20U;
 constexpr std::uint64_t kPartUnknown = 64;
 
@@ -322,6 +324,10 @@ std::uint64_t Membership::beyond_guarantee(int device) const {
   return own_[device].beyond();
 }
 
+std::uint64_t Membership::own_guarantee(int device) const {
+  return is_here(device) ? file_.slot(slot_).cells[device].guarantee.load(std::memory_order_relaxed) : 0;
+}
+
 std::uint64_t Membership::guaranteed(int device) const {
   if (!is_here(device)) {
     return 0;
@@ -467,6 +473,7 @@ void Membership::queue_up(const Wants &wants) {
     slot.cells[device].waiting.store(bytes, std::memory_order_relaxed);
     slot.cells[device].touched.store(1, std::memory_order_relaxed);
   }
+  slot.seen_ns.store(now_ns(), std::memory_order_relaxed);
   slot.ticket.store(file_.header().tickets.fetch_add(1, std::memory_order_relaxed) + 1, std::memory_order_release);
 }
 
@@ -494,13 +501,17 @@ std::size_t Membership::ahead() noexcept {
   if (!is_here(0)) {
     return 0;
   }
-  const shared::Slot &own = file_.slot(slot_);
+  shared::Slot &own = file_.slot(slot_);
+  const std::uint64_t now = now_ns();
+  own.seen_ns.store(now, std::memory_order_relaxed);
   const std::uint64_t ticket = own.ticket.load(std::memory_order_relaxed);
   std::size_t count = 0;
   for (std::uint32_t i = 0; i < file_.slots(); ++i) {
     const shared::Slot &slot = file_.slot(i);
     const std::uint64_t other = slot.ticket.load(std::memory_order_acquire);
-    if (other == 0 || other >= ticket || (slot.life.load(std::memory_order_acquire) & 1) == 0) {
+    const std::uint64_t seen = slot.seen_ns.load(std::memory_order_relaxed);
+    if (other == 0 || other >= ticket || (slot.life.load(std::memory_order_acquire) & 1) == 0 ||
+        (seen < now && now - seen > kStoppedNs)) {
       continue;
     }
     for (std::uint32_t device = 0; device < shared::kDevices; ++device) {

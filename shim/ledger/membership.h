@@ -106,6 +106,8 @@ class Membership {
   bool has_ordered_limit(int device) const;  // the group
   void refuse_guarantee(int device);
 
+  // What this process holds a guarantee of, for itself or for a tree.
+  std::uint64_t own_guarantee(int device) const;
   // What this process holds without a guarantee.
   std::uint64_t beyond_guarantee(int device) const;
   // What is guaranteed to this process, or to its tree, now.
@@ -134,7 +136,8 @@ class Membership {
   using Wants = std::vector<std::pair<int, std::uint64_t>>;
   void queue_up(const Wants &wants);
   void leave_queue();
-  // The living members that came before and wait for one of the same devices. Reclaims from the dead.
+  // The living members that came before, wait for one of the same devices, and have asked this within the last two
+  // seconds. Reclaims from the dead.
   std::size_t ahead() noexcept;
   // What the driver took on its own account for the last run of the queue.
   void learn_overhead(int device, std::uint64_t bytes);

@@ -51,6 +51,17 @@ bool each_slot(const std::string &state_folder, std::uint64_t identity, std::str
   return found;
 }
 
+std::uint64_t guaranteed_on(const GroupFile &file, std::uint32_t device) {
+  std::uint64_t bytes = 0;
+  for (std::uint32_t i = 0; i < file.slots(); ++i) {
+    const shared::Slot &slot = file.slot(i);
+    if ((slot.life.load(std::memory_order_acquire) & 1) != 0) {
+      bytes += slot.cells[device].guarantee.load(std::memory_order_relaxed);
+    }
+  }
+  return bytes;
+}
+
 bool is_seen(const shared::Device &device) {
   const WideValue key = device.uuid.load();
   return key.low != 0 || key.high != 0;
@@ -64,11 +75,26 @@ bool order_group_limit(const std::string &state_folder, GroupKind kind, const st
   if (!file) {
     return false;
   }
+  const auto wanted = [&](const shared::Device &device) {
+    return limit(device_text(device.uuid.load()), device.physical.load(std::memory_order_relaxed));
+  };
+  for (std::uint32_t i = 0; i < shared::kDevices; ++i) {
+    const shared::Device &device = file.header().device[i];
+    if (!is_seen(device)) {
+      continue;
+    }
+    const std::uint64_t bytes = wanted(device).value_or(smallest_stated(file, i));
+    if (const std::uint64_t guaranteed = guaranteed_on(file, i); guaranteed > bytes) {
+      problem = std::to_string(guaranteed) + " bytes of " + device_text(device.uuid.load()) +
+                " are guaranteed to its members, more than " + std::to_string(bytes) +
+                "; lower their guarantees first (ration set PID --guarantee)";
+      return false;
+    }
+  }
   for (std::uint32_t i = 0; i < shared::kDevices; ++i) {
     shared::Device &device = file.header().device[i];
     if (is_seen(device)) {
-      const std::optional<std::uint64_t> bytes =
-          limit(device_text(device.uuid.load()), device.physical.load(std::memory_order_relaxed));
+      const std::optional<std::uint64_t> bytes = wanted(device);
       device.ordered.store(bytes ? std::min(*bytes, kNoLimit - 1) + 1 : 0, std::memory_order_release);
       recompute_limit(file, i);
     }
@@ -89,6 +115,9 @@ bool order_member(const std::string &state_folder, std::uint64_t identity, const
       const std::uint64_t total = device.physical.load(std::memory_order_relaxed);
       if (order.limit) {
         slot.cells[i].ordered_limit.store(word_of(order.limit(uuid, total)), std::memory_order_relaxed);
+      }
+      if (slot.cells[i].ordered_guarantee.load(std::memory_order_relaxed) == shared::kRefused) {
+        slot.cells[i].ordered_guarantee.store(0, std::memory_order_relaxed);
       }
       if (order.guarantee && group.kind == GroupKind::kNamed) {
         slot.cells[i].ordered_guarantee.store(word_of(order.guarantee(uuid, total)), std::memory_order_relaxed);

@@ -15,7 +15,8 @@ namespace ration::ledger {
 // Bytes on a device of that size; nullopt: what the members state, or the process's own settings, holds again.
 using OrderedSize = std::function<std::optional<std::uint64_t>(const std::string &uuid, std::uint64_t total)>;
 
-// The group's limit on every device that a member has seen; in force at once. False: `problem` says why.
+// The group's limit on every device that a member has seen; in force at once. False, and nothing changed: `problem`
+// says why, which may be that more is guaranteed to its members.
 bool order_group_limit(const std::string &state_folder, GroupKind kind, const std::string &name,
                        const OrderedSize &limit, std::string &problem);
 

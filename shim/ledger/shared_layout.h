@@ -142,7 +142,8 @@ struct Slot {
   Word ticket;        // its place in the queue of those that wait to start; 0: it does not
   Word orders;        // changes with each order for the owner, on any device
   Word heeded;        // the last of them of which the owner has taken note
-  char program[440];  // ends with a zero
+  Word seen_ns;       // CLOCK_MONOTONIC, when the owner looked at the queue last
+  char program[432];  // ends with a zero
   Cell cells[kDevices];
   Word unused[32];
 };
@@ -167,7 +168,7 @@ struct Header {
 static_assert(sizeof(Device) == 96 && alignof(Device) == 16);
 static_assert(offsetof(Device, total) == 16 && offsetof(Device, limit) == 32);
 static_assert(sizeof(Cell) == 192 && offsetof(Cell, applied) == 16 && offsetof(Cell, limit) == 32);
-static_assert(offsetof(Slot, program) == 72 && offsetof(Slot, cells) == 512 && sizeof(Slot) == 12288);
+static_assert(offsetof(Slot, program) == 80 && offsetof(Slot, cells) == 512 && sizeof(Slot) == 12288);
 static_assert(offsetof(Header, name) == 32 && offsetof(Header, ready_slots) == 104);
 static_assert(offsetof(Header, device) == 256 && sizeof(Header) == 8192);
 

@@ -26,11 +26,9 @@ std::uint64_t claimed_after(const Cell &cell, std::uint64_t operation) {
   return (operation & kReapMark) != 0 ? 0 : cell.claimed[operation >> 1 & 1].load(std::memory_order_acquire);
 }
 
-std::uint64_t limit_of(const GroupFile &file, std::uint32_t device) {
-  if (const std::uint64_t ordered = file.header().device[device].ordered.load(std::memory_order_acquire);
-      ordered != 0) {
-    return ordered - 1;
-  }
+}  // namespace
+
+std::uint64_t smallest_stated(const GroupFile &file, std::uint32_t device) {
   std::uint64_t smallest = kNoLimit;
   for (std::uint32_t i = 0; i < file.slots(); ++i) {
     const Slot &slot = file.slot(i);
@@ -40,6 +38,13 @@ std::uint64_t limit_of(const GroupFile &file, std::uint32_t device) {
     }
   }
   return smallest;
+}
+
+namespace {
+
+std::uint64_t limit_of(const GroupFile &file, std::uint32_t device) {
+  const std::uint64_t ordered = file.header().device[device].ordered.load(std::memory_order_acquire);
+  return ordered != 0 ? ordered - 1 : smallest_stated(file, device);
 }
 
 }  // namespace

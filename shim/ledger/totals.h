@@ -37,6 +37,9 @@ static_assert(shared::kDevices <= 64);
 // the slot. Returns the devices for which the owner stated a limit: the caller recomputes those limits.
 [[nodiscard]] DeviceSet reclaim_dead_owner(const GroupFile &file, std::uint32_t slot, std::uint64_t life);
 
+// The smallest limit that an owned slot states; kNoLimit: none does.
+std::uint64_t smallest_stated(const GroupFile &file, std::uint32_t device);
+
 // Sets the limit of `device` to what was ordered for it, else to the smallest that an owned slot states. Any process.
 // Call it after stating or ordering a limit and after freeing slots.
 void recompute_limit(const GroupFile &file, std::uint32_t device);

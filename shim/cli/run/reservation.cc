@@ -151,6 +151,11 @@ Reservation::Reservation(const RunRequest &request, const config::Settings &sett
     const std::optional<std::uint64_t> of_group =
         group != nullptr ? settings.group_limit_on(*group, identity) : std::nullopt;
     need.limit = of_group.value_or(group != nullptr ? UINT64_MAX : need.total);
+    if (settings.guarantee && settings.guarantee->bytes_of(identity.total_bytes) > limit.bytes) {
+      throw Refusal{kOurError, "a guarantee of " + bytes_text(settings.guarantee->bytes_of(identity.total_bytes)) +
+                                   " is more than the command may take of device " + std::to_string(identity.ordinal) +
+                                   ": " + bytes_text(limit.bytes)};
+    }
     need.bytes = settings.guarantee ? settings.guarantee_on(identity) : limit.asked ? limit.bytes : 0;
     if (need.bytes != 0 && !need.uuid.empty()) {
       needs_.push_back(need);
@@ -194,14 +199,20 @@ Reservation::Reservation(const RunRequest &request, const config::Settings &sett
       throw Refusal{kOurError, ledger::group_label(place_->kind(), place_->name()) + " has no place left for device " +
                                    std::to_string(need.ordinal)};
     }
+    place_->reclaim_from_dead(need.place);  // which state nothing any more
     if (need.limit != UINT64_MAX) {
       place_->state_limit(need.place, need.limit);
     }
     need.limit = place_->limit(need.place);
+    if (settings.guarantee && need.limit == UINT64_MAX) {
+      throw Refusal{kOurError, ledger::group_label(place_->kind(), place_->name()) +
+                                   " has no limit, so that nothing can be guaranteed in it; add --group-limit"};
+    }
     const std::uint64_t most = std::min(need.limit, need.total);
     if (need.bytes > most) {
-      throw Refusal{kOurError, bytes_text(need.bytes) + " of device " + std::to_string(need.ordinal) + " never fit: " +
-                                   (most == need.total ? "it has " : "the group's limit is ") + bytes_text(most)};
+      throw Refusal{kOurError, bytes_text(need.bytes) + " of device " + std::to_string(need.ordinal) +
+                                   " can never fit: " + (most == need.total ? "it has " : "the group's limit is ") +
+                                   bytes_text(most)};
     }
   }
   if (request.wait) {
@@ -263,19 +274,26 @@ std::uint64_t Reservation::overhead_of(const Need &need, const std::vector<ledge
   return each != 0 && each <= kMost ? each : kGuess;
 }
 
-bool Reservation::has_room(FreeMemory &devices) const {
+bool Reservation::has_room(FreeMemory &devices) {
   std::string problem;
   const std::vector<ledger::Group> groups = ledger::read_groups(folder_, problem);
-  return std::all_of(needs_.begin(), needs_.end(), [&](const Need &need) {
+  scarce_.clear();
+  for (const Need &need : needs_) {
     const std::optional<std::uint64_t> free_bytes = devices.of(need.uuid);
-    const bool is_alone = !free_bytes || (*free_bytes >= need.bytes && promised_to_others(groups, need.uuid, 1) == 0);
-    if (is_alone && !is_taken(groups, need.uuid)) {
-      return true;  // nothing would become better
+    const std::uint64_t promised = promised_to_others(groups, need.uuid, 0);
+    if (!free_bytes || (*free_bytes >= need.bytes && promised == 0 && !is_taken(groups, need.uuid))) {
+      continue;  // nothing would become better
     }
-    const std::uint64_t overhead = overhead_of(need, groups, free_bytes.value_or(0));
-    const std::uint64_t wanted = need.bytes + overhead + promised_to_others(groups, need.uuid, overhead);
-    return !free_bytes || *free_bytes >= wanted;
-  });
+    const std::uint64_t overhead = overhead_of(need, groups, *free_bytes);
+    if (*free_bytes >= need.bytes + overhead + promised_to_others(groups, need.uuid, overhead)) {
+      continue;
+    }
+    scarce_ = bytes_text(*free_bytes) + " of its " + bytes_text(need.total) + " are free";
+    scarce_ += promised != 0 ? ", of which " + bytes_text(promised) + " are promised to others" : "";
+    scarce_ += ", and a process takes about " + bytes_text(overhead) + " beside its own";
+    return false;
+  }
+  return true;
 }
 
 // Which device leaves too little, and who holds what there.
@@ -298,10 +316,10 @@ std::string Reservation::shortage() const {
   std::string holders;
   for (const ledger::Holder &holder : place_->holders(least->place, kMostHolders)) {
     holders += (holders.empty() ? "; " : ", ") + holder.program + " (pid " + std::to_string(holder.pid) + ") ";
-    holders += holder.guarantee >= holder.reserved ? "is promised " + bytes_text(holder.guarantee)
+    holders += holder.guarantee >= holder.reserved ? "is guaranteed " + bytes_text(holder.guarantee)
                                                    : "holds " + bytes_text(holder.reserved);
   }
-  return text + holders;
+  return text + (scarce_.empty() ? "" : "; " + scarce_) + holders;
 }
 
 void Reservation::wait(const std::string &longest, const EnvironmentBlock &environment) {
@@ -324,6 +342,10 @@ void Reservation::wait(const std::string &longest, const EnvironmentBlock &envir
       const ledger::AdmissionLock lock(folder_);
       if (lock && has_room(devices) && claim()) {
         place_->leave_queue();
+        if (said) {
+          const auto waited = std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - begun);
+          log_line("run: starts, having waited " + std::to_string(waited.count()) + " s");
+        }
         return;
       }
     }
@@ -333,7 +355,9 @@ void Reservation::wait(const std::string &longest, const EnvironmentBlock &envir
     if (!said) {
       said = true;
       log_line("run: waits for room: " + shortage() +
-               (ahead != 0 ? "; " + std::to_string(ahead) + " waited before" : ""));
+               (ahead != 0
+                    ? "; " + std::to_string(ahead) + (ahead == 1 ? " other waits" : " others wait") + " ahead of it"
+                    : ""));
     }
     if (ahead == 0) {
       for (const Need &need : needs_) {
@@ -362,13 +386,18 @@ void Reservation::heed() {
   if (orders == place_->heeded()) {
     return;
   }
+  std::vector<std::uint64_t> before;
+  bool granted = true;
   for (const Need &need : needs_) {
     const std::uint64_t ordered = place_->ordered_guarantee(need.place);
     const std::uint64_t bytes = ordered == ledger::shared::kUnordered ? need.bytes : ordered - 1;
-    if (ordered != 0 && ordered != ledger::shared::kRefused &&
-        place_->guarantee(need.place, bytes, true) != ledger::ReserveOutcome::granted) {
-      place_->refuse_guarantee(need.place);
-    }
+    before.push_back(place_->own_guarantee(need.place));
+    granted = granted && (ordered == 0 || ordered == ledger::shared::kRefused ||
+                          place_->guarantee(need.place, bytes, true) == ledger::ReserveOutcome::granted);
+  }
+  for (std::size_t i = 0; !granted && i < needs_.size(); ++i) {  // all devices or none
+    (void)place_->guarantee(needs_[i].place, before[i], true);
+    place_->refuse_guarantee(needs_[i].place);
   }
   place_->take_note(orders);
 }

@@ -40,7 +40,7 @@ class Reservation {
     int place = -1;           // of the device, in the group
   };
   bool claim();
-  bool has_room(class FreeMemory &devices) const;
+  bool has_room(class FreeMemory &devices);
   std::uint64_t overhead_of(const Need &need, const std::vector<ledger::Group> &groups, std::uint64_t free_bytes) const;
   void wait(const std::string &longest, const EnvironmentBlock &environment);
   [[nodiscard]] std::string shortage() const;
@@ -50,6 +50,7 @@ class Reservation {
   std::unique_ptr<ledger::Membership> place_;
   std::vector<Need> needs_;
   std::uint64_t tree_ = 0;
+  std::string scarce_;  // what a device lacked at the last look; empty: nothing
   int inherited_ = -1;  // keeps the place of the queue while the command lives
 };
 

@@ -42,6 +42,17 @@ void print_summary(const TemporaryFolder &pages, std::vector<events::Summary> su
   }
 }
 
+// What a refused run stated in its group ends with it.
+Reservation reserve(const RunRequest &request, const config::Settings &settings, EnvironmentBlock &environment) {
+  try {
+    return Reservation(request, settings, environment);
+  } catch (const Refusal &) {
+    std::string problem;
+    (void)ledger::read_groups(settings.state_folder(), problem);
+    throw;
+  }
+}
+
 int start(const RunRequest &request) {
   if (request.command.empty() || request.command.front().empty()) {
     throw Refusal{kOurError, "no command; write for example: ration run --limit 40% -- ./train"};
@@ -61,7 +72,7 @@ int start(const RunRequest &request) {
     simulate(*request.simulate, library, folder.path(), environment);
   }
   const Program program = inspect(request, library, environment, settings);
-  Reservation reservation(request, settings, environment);
+  Reservation reservation = reserve(request, settings, environment);
   preload(library, program, environment);
   if (pages.path().empty()) {
     environment.unset("RATION_SUMMARY");

@@ -144,7 +144,7 @@ std::string label_of(GroupKind kind, const std::string &name) {
     case GroupKind::kContainer:
       return "container:" + name;
     case GroupKind::kQueue:
-      return "queue";
+      return "(queue)";
     case GroupKind::kNone:
       break;
   }

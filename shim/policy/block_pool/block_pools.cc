@@ -300,6 +300,7 @@ std::uint64_t BlockPools::before_synchronise() noexcept {
 }
 
 void BlockPools::publish(int device) noexcept {
+  devices_.heed(device);  // it touches shared memory anyway
   const events::DeviceTally &tally = journal_.tally().devices[device];
   ledger::Published published;
   published.used = tally.live_bytes.load(std::memory_order_relaxed);

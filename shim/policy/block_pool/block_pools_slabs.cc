@@ -219,6 +219,9 @@ bool BlockPools::give_back_slabs(const Room::Need &need, Room::Patience patience
 // A pool without a whole free granule has nothing to give, and is not searched again before more of it is free.
 void BlockPools::keep_to_threshold(const char *api, int device) noexcept try {
   DevicePoolState *state = known_state(device);
+  if (state != nullptr && is_over_order(device)) {
+    give_back_slabs({api, device, ledger_.account(device).excess()}, Room::Patience::none);
+  }
   const std::uint64_t threshold = state != nullptr ? state->plan.release_threshold : UINT64_MAX;
   if (threshold == UINT64_MAX || !state->has_granules()) {
     return;
@@ -275,11 +278,12 @@ bool BlockPools::is_beyond_order(int device, std::uint64_t bytes) {
 }
 
 void BlockPools::heed_orders(const char *api) noexcept {
-  devices_.heed();
   for (int device = 0; device < devices_end_.load(); ++device) {
+    devices_.heed(device);
     ledger::Account &account = ledger_.account(device);
-    if (known_state(device) != nullptr && is_over_order(device)) {
+    if (DevicePoolState *state = known_state(device); state != nullptr && is_over_order(device)) {
       context_pools_.close_all(device);
+      state->quarantine.collect(Quarantine::Sealing::always);
       give_back_slabs({api, device, account.excess()}, Room::Patience::none);
       publish(device);
     }

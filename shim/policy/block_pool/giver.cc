@@ -76,7 +76,12 @@ void Giver::listen(const ledger::Membership &group, std::uint32_t seen) noexcept
       giving_.fetch_sub(1);
       return;
     }
-    wished ? give() : pools_.keep_to_thresholds();
+    if (wished) {
+      give();
+    } else {
+      pools_.keep_to_thresholds();
+      pools_.heed_orders("idle");
+    }
     giving_.fetch_sub(1);
     wake_waiters();
   }

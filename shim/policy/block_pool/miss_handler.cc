@@ -271,7 +271,7 @@ void MissHandler::shrink(const pool::Slab &slab) noexcept {
 }
 
 bool MissHandler::make_room(std::uint64_t slab_bytes, Room::Patience patience) {
-  const Room::Need need{request_.api, where_.device, slab_bytes, &pool_, request_.upper_bound};
+  const Room::Need need{request_.api, where_.device, slab_bytes, &pool_, request_.upper_bound, request_.begun_ns};
   return reason_ == events::Reason::device ? pools_.room_.give_back(need, patience)
                                            : pools_.room_.make_room(need, patience);
 }

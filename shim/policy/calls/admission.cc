@@ -81,9 +81,6 @@ CUresult undo_free(CUdeviceptr address) {
 Contexts::Current Admission::current() {
   Contexts::Current where = contexts_.current();
   devices_.learn_total(where.device);
-  if (devices_.heed()) {
-    pools_.heed_orders("set");
-  }
   return where;
 }
 
@@ -175,8 +172,11 @@ bool Admission::has_room(const Request &request, const Contexts::Current &where,
 bool Admission::reserve(const Request &request, const Contexts::Current &where, std::uint64_t &returned,
                         ledger::ReserveOutcome &outcome, std::optional<ledger::Transit> *settling) {
   ledger::Account &account = ledger_.account(where.device);
+  if (devices_.heed(where.device)) {
+    pools_.heed_orders("set");
+  }
   auto effort = ledger::Effort::kReclaimFromDead;
-  std::uint64_t begun_ns = 0;
+  std::uint64_t begun_ns = request.begun_ns;
   Waiter waiter;
   for (;;) {
     const std::uint64_t ended = account.transits().ended();

@@ -244,6 +244,7 @@ CUresult AsyncMemory::allocate(Request request, const Contexts::Current &where, 
   const int device = where.device;
   request.kind = events::Kind::pool;
   preallocate(request, where, pool);
+  devices_.heed(device);
   async_.poll_if_due(device);
   merge_chunks(request, where, pool);
   const std::uint64_t bytes = request.upper_bound;

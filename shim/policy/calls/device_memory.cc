@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "base/cancellation.h"
+#include "base/clock.h"
 
 namespace ration::policy {
 
@@ -14,7 +15,9 @@ CUresult DeviceMemory::allocate_missed(const Request &request, Act act, CUdevice
   return allocate_slow(request, pooled, act, address);
 }
 
-CUresult DeviceMemory::allocate_slow(const Request &request, bool pooled, Act act, CUdeviceptr *address) {
+CUresult DeviceMemory::allocate_slow(const Request &given, bool pooled, Act act, CUdeviceptr *address) {
+  Request request = given;
+  request.begun_ns = room_.may_wait() ? now_ns() : 0;
   const CancellationOff uncancelled;
   imports_.poll();
   if (admission_.limit_unknown()) {
@@ -47,7 +50,8 @@ CUresult DeviceMemory::allocate_slow(const Request &request, bool pooled, Act ac
       pool::Pool::slab_bytes_for(request.upper_bound) > account.limit() || pools_.has_granules(*where.context);
   if ((*denied == events::Reason::limit || *denied == events::Reason::group) &&
       (request.upper_bound <= account.available() ||
-       (no_slab_ever && room_.make_room({request.api, where.device, request.upper_bound}, Room::Patience::briefly)))) {
+       (no_slab_ever && room_.make_room({request.api, where.device, request.upper_bound, nullptr, 0, request.begun_ns},
+                                        Room::Patience::briefly)))) {
     return admission_.obtain_beside_pool(books_.blocks, request, where, act, undo_free, address);
   }
   const CUresult refused = admission_.deny(request, where, *denied);

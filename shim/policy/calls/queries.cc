@@ -32,9 +32,10 @@ void Queries::present_memory(std::size_t *free_bytes, std::size_t *total_bytes) 
 }
 
 std::optional<std::uint64_t> Queries::shown_limit(const Device &device) const {
-  if (devices_.heed()) {
+  if (devices_.heed(device.ordinal)) {
     pools_.heed_orders("set");
   }
+  ledger_.account(device.ordinal).reclaim_from_dead();  // which state no limit any more
   const std::uint64_t own =
       device.limit_asked.load(std::memory_order_relaxed) ? device.limit.load(std::memory_order_relaxed) : UINT64_MAX;
   const std::uint64_t limit = std::min(own, ledger_.account(device.ordinal).group_limit());
@@ -48,7 +49,6 @@ std::uint64_t Queries::free_on(const char *api, const Device &device, std::uint6
   pending_.poll(device.ordinal);
   stream_pools_.reconcile_all(api, device.ordinal);
   room_.release_orphans(api, device.ordinal);
-  ledger_.account(device.ordinal).reclaim_from_dead();
   pools_.give_to_others(api, device.ordinal);
   overhead_.correct(device.ordinal);
   const ledger::Account::Obtainable all = ledger_.account(device.ordinal).obtainable();

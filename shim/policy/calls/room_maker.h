@@ -33,6 +33,8 @@ class RoomMaker final : public Room {
   // What a request of the device could have at the most once everything has finished that was submitted; mode async's
   // own pool apart.
   std::uint64_t within_reach(int device) noexcept;
+  // Whether an allocation may wait for other members (RATION_WAIT).
+  bool may_wait() const { return wait_ns_ != 0; }
   // Releases what was freed in stream order, as far as the streams have got there. Never waits.
   void poll_pending(int device) noexcept { pending_.poll(device); }
   // Waits for what was submitted to the device's contexts before the call, and lets the driver's pools take note of it.

@@ -109,9 +109,10 @@ class Devices {
   std::vector<events::DeviceFacts> facts();
   Preallocation preallocation_on(int ordinal);
   Preallocation async_preallocation_on(int ordinal);
-  // Applies what was ordered for this process while it runs. False: nothing was since it did so last. Costs a look at
-  // shared memory.
-  bool heed() {
+  // Applies what was ordered for this process or its groups while it runs. False: nothing was for the process since it
+  // did so last. Touches shared memory.
+  bool heed(int ordinal) noexcept {
+    ledger_.account(ordinal).look_for_orders();
     return std::any_of(groups_.begin(), groups_.end(),
                        [](const ledger::Membership *group) {
                          return group != nullptr && group->orders() != group->heeded();
@@ -123,7 +124,8 @@ class Devices {
 
  private:
   bool discover();
-  bool heed_now();
+  bool heed_now() noexcept;
+  void heed_all(std::vector<Device> &devices);
   // Answers a line for the user where the limit cannot be enforced.
   std::string resolve_limit(Device &device, const events::DeviceFacts &facts) const;
   // A guarantee that was not obtained at once.

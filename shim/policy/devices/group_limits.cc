@@ -98,9 +98,10 @@ void Devices::enter_groups(const events::DeviceFacts &facts, std::vector<std::st
     } else if (limit.has_value()) {
       group->state_limit(place, limit.value());
       if (const std::uint64_t held = group->limit(place); held != limit.value()) {
-        lines.push_back(on + ": " + std::to_string(limit.value()) +
-                        " bytes were requested, but another member states " + std::to_string(held) +
-                        ", and the smallest limit applies");
+        lines.push_back(on + ": " + std::to_string(limit.value()) + " bytes were requested, but " +
+                        (group->has_ordered_limit(place)
+                             ? "`ration set` has made it " + std::to_string(held)
+                             : "another member states " + std::to_string(held) + ", and the smallest limit applies"));
       }
     }
     const std::uint64_t bytes = group->kind() == ledger::GroupKind::kNamed ? limits_.guarantee_on(facts) : 0;
@@ -116,16 +117,27 @@ void Devices::enter_groups(const events::DeviceFacts &facts, std::vector<std::st
   account.close(!all_enforceable || owes);
 }
 
-bool Devices::heed_now() {
+bool Devices::heed_now() noexcept {
   std::vector<Device> *const devices = devices_.load(std::memory_order_acquire);
   if (devices == nullptr || heeding_.exchange(true, std::memory_order_acquire)) {
     return false;
   }
+  try {
+    heed_all(*devices);
+  } catch (...) {  // no memory of the host: at the next call
+  }
+  heeding_.store(false, std::memory_order_release);
+  return true;
+}
+
+void Devices::heed_all(std::vector<Device> &devices) {
   std::vector<std::uint64_t> seen;
   for (const ledger::Membership *group : groups_) {
     seen.push_back(group != nullptr ? group->orders() : 0);
   }
-  for (Device &device : *devices) {
+  std::vector<std::uint64_t> before;  // what was guaranteed on each device
+  bool granted = true;
+  for (Device &device : devices) {
     ledger::Account &account = ledger_.account(device.ordinal);
     events::DeviceFacts facts;
     facts.ordinal = device.ordinal;
@@ -133,23 +145,24 @@ bool Devices::heed_now() {
     facts.name = device.name;
     facts.total = device.total.load(std::memory_order_relaxed);
     if (const std::uint64_t ordered = account.ordered_limit(); ordered != 0) {
-      const DeviceLimit limit =
-          ordered == ledger::shared::kUnordered
-              ? limits_.limit_on(facts)
-              : DeviceLimit{true, facts.total == 0 ? ordered - 1 : std::min(ordered - 1, facts.total)};
+      const std::uint64_t most = facts.total == 0 ? UINT64_MAX : facts.total;
+      const DeviceLimit limit = ordered == ledger::shared::kUnordered ? limits_.limit_on(facts)
+                                                                      : DeviceLimit{true, std::min(ordered - 1, most)};
       device.limit.store(limit.asked ? limit.bytes : UINT64_MAX, std::memory_order_relaxed);
       device.limit_asked.store(limit.asked, std::memory_order_relaxed);
       account.set_limit(limit.asked ? limit.bytes : UINT64_MAX);
     }
-    account.heed_guarantee(limits_.guarantee_on(facts));
+    before.push_back(account.own_guarantee());
+    granted = account.heed_guarantee(limits_.guarantee_on(facts)) && granted;
+  }
+  for (std::size_t i = 0; !granted && i < devices.size(); ++i) {  // all devices or none
+    ledger_.account(devices[i].ordinal).refuse_guarantee(before[i]);
   }
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     if (groups_[i] != nullptr) {
       groups_[i]->take_note(seen[i]);
     }
   }
-  heeding_.store(false, std::memory_order_release);
-  return true;
 }
 
 namespace {

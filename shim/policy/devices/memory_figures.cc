@@ -18,13 +18,22 @@ struct InGroups {
 std::optional<InGroups> in_groups(const LimitSource &limits, const events::DeviceFacts &device) {
   const std::string folder = limits.state_folder();
   const std::vector<GroupAsked> groups = limits.groups();
+  std::vector<std::string> trees;
+  for (const GroupAsked &group : groups) {
+    if (group.kind == ledger::GroupKind::kTree) {
+      trees.push_back(group.name);
+    }
+  }
   std::optional<InGroups> least;
   for (std::size_t i = 0; i < groups.size(); ++i) {
     const ledger::GroupDevice held = ledger::read_group_device(folder, groups[i].kind, groups[i].name, device.uuid)
                                          .value_or(ledger::GroupDevice{device.uuid});
     const std::uint64_t limit = std::min(held.limit, limits.group_limit_on(i, device).value_or(ledger::kNoLimit));
     if (limit != ledger::kNoLimit) {
-      const std::uint64_t left = limit - std::min(limit, held.reserved);
+      const std::uint64_t promised = groups[i].kind == ledger::GroupKind::kNamed
+                                         ? ledger::left_of_guarantee(folder, groups[i].name, trees, device.uuid)
+                                         : 0;
+      const std::uint64_t left = limit - std::min(limit, held.claimed) + promised;
       least = least ? InGroups{std::min(least->limit, limit), std::min(least->left, left)} : InGroups{limit, left};
     }
   }

@@ -20,6 +20,7 @@ struct Request {
   bool exact = true;                // `upper_bound` is what the driver takes
   bool charged = true;              // counts against the limit; else it is recorded only
   CUstream stream = nullptr;        // that a stream-ordered call means; null: of no such call
+  std::uint64_t begun_ns = 0;       // of the call, where it may wait for other members; else 0
   CUresult invalid = CUDA_SUCCESS;  // what the driver answers whatever memory there is; CUDA_SUCCESS: not known
 };
 

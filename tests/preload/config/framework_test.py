@@ -71,7 +71,7 @@ def ours_beside_it(folder):
     """Our own settings hold beside a framework, and so do limits that it does not read itself."""
     meta, _ = seen(folder, stand_in(folder, FRAMEWORKS[0]), "init", *USE, XLA_PYTHON_CLIENT_MEM_FRACTION="0.9", **OURS)
     expect("ours", (meta["mode"], meta["devices"][0]["limit"]), ("async", GIB))
-    meta, slabs = seen(folder, stand_in(folder, FRAMEWORKS[0]), "init", *USE, CUDA_DEVICE_MEMORY_LIMIT="1g", RATION_PREALLOCATE="true")
+    meta, slabs = seen(folder, stand_in(folder, FRAMEWORKS[0]), "init", *USE, CUDA_DEVICE_MEMORY_LIMIT="1g", RATION_PREALLOCATE="1GiB")
     expect("HAMi's", (meta["devices"][0]["group_limit"], [word["standing"] for word in meta["foreign"]]), (GIB, ["honoured"]))
     expect("preallocated, as asked", sum(slab["size"] for slab in slabs if slab["why"] in ("preallocate", "check")), GIB)
 

@@ -25,6 +25,7 @@ class Job:
         self.process = subprocess.Popen([RATION, "run", "--wait", "--limit", str(size), *flags, "--", *OBEY], env=environment,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                         start_new_session=True)
+        machine.jobs.append(self)
         os.set_blocking(self.process.stdout.fileno(), False)
         self.process.stdin.write(steps or f"init\ncontext=0\nalloc={size // MIB}m\n")
         self.process.stdin.flush()
@@ -71,15 +72,24 @@ def until(holds, what, seconds=HANG):
         os.sched_yield()
 
 
-def machine_of(folder):
-    machine = Machine(folder, devices=str(DEVICE))
-    machine.simulated["SIMCUDA_CONTEXT_BYTES"] = str(CONTEXT)
-    return machine
+class JobMachine(Machine):
+    """Kills the jobs that a failed test has left, too."""
+
+    def __init__(self, folder):
+        super().__init__(folder, devices=str(DEVICE))
+        self.simulated["SIMCUDA_CONTEXT_BYTES"] = str(CONTEXT)
+        self.jobs = []
+
+    def __exit__(self, *error):
+        for job in self.jobs:
+            if job.process.poll() is None:
+                job.kill()
+        super().__exit__(*error)
 
 
 def one_by_one(folder):
     """The second starts when the first has ended; with words until then; and sees its limit."""
-    with machine_of(folder) as machine:
+    with JobMachine(folder) as machine:
         first, second = Job(machine, 10 * GIB), None
         until(lambda: first.has_it, "the first has its memory")
         second = Job(machine, 8 * GIB)
@@ -95,7 +105,7 @@ def without_its_run(folder):
     """Where `ration run` alone is killed its command keeps its room, before and after it has taken it."""
     for step in ("runs", "has_it"):
         (apart := pathlib.Path(folder) / step).mkdir()
-        with machine_of(apart) as machine:
+        with JobMachine(apart) as machine:
             first = Job(machine, 10 * GIB, steps="init\n" if step == "runs" else None)
             until(lambda: getattr(first, step), f"the first {step}")
             os.kill(first.process.pid, signal.SIGKILL)
@@ -110,13 +120,13 @@ def without_its_run(folder):
 
 
 def bounded(folder):
-    with machine_of(folder) as machine:
+    with JobMachine(folder) as machine:
         first = Job(machine, 10 * GIB)
         until(lambda: first.has_it, "the first has its memory")
         done = run(machine, "--wait=200ms", "--limit", "8GiB")
         expect_that(f"status, words: {done}", done.returncode == 125 and "no room within 200ms" in done.stderr and not done.stdout)
         for flags, words in ((["--wait"], "nothing to wait for"), (["--wait=soon", "--limit", "1GiB"], "--wait=soon"),
-                             (["--wait", "--limit", "1GiB", "--group", "g", "--group-limit", "512MiB"], "never fit")):
+                             (["--wait", "--limit", "1GiB", "--group", "g", "--group-limit", "512MiB"], "can never fit")):
             done = run(machine, *flags)
             expect_that(f"{flags}: {done}", done.returncode == 125 and words in done.stderr and not done.stdout)
         first.end()
@@ -124,7 +134,7 @@ def bounded(folder):
 
 def a_full_device(folder):
     """What programs without Ration hold counts, too."""
-    with machine_of(folder) as machine:
+    with JobMachine(folder) as machine:
         other = machine.watcher()
         other.do("alloc=12g")
         job = Job(machine, 8 * GIB)
@@ -137,7 +147,7 @@ def a_full_device(folder):
 
 def in_a_group(folder):
     """The guarantee of a group is what is waited for; members without one are served beside it."""
-    with machine_of(folder) as machine:
+    with JobMachine(folder) as machine:
         flags = ("--group", "g", "--group-limit", "8GiB", "--guarantee", "5GiB")
         first = Job(machine, 6 * GIB, *flags)
         until(lambda: first.has_it, "the first has its memory")
@@ -154,7 +164,7 @@ def many(folder):
     seed = int.from_bytes(os.urandom(4), "big")
     print("seed", seed)
     chance = random.Random(seed)
-    with machine_of(folder) as machine:
+    with JobMachine(folder) as machine:
         jobs, waiting, order, running, killed, ended = [], [], [], [], set(), set()
         room_since = None
         end = time.monotonic() + 20 * HANG

@@ -103,6 +103,19 @@ def trees(folder):
         ended_clean(machine)
 
 
+def guaranteed(folder):
+    """What is guaranteed to a run is free for its processes, though others have taken the rest; for those it is not."""
+    with Machine(folder, devices="8GiB", RATION_MODE="direct") as machine:
+        group = {"RATION_GROUP": "g", "RATION_GROUP_LIMIT": "3GiB"}
+        job = machine.ration_run("--group", "g", "--group-limit", "3GiB", "--guarantee", "1GiB")
+        job.do("init")
+        machine.member(**group).do("alloc=1900m")
+        expect("outside", asked(machine, "start index=0", **group), [(3 * GIB, 148 * MIB)])
+        job.send(f"exec={PROGRAMS / 'monitor'} start index=0")
+        expect("in the run", json.loads(job.read())["v1"][:2], [3 * GIB, GIB + 148 * MIB])
+        ended_clean(machine)
+
+
 def containers(folder):
     """HAMi's limit, of all processes of the container, is what a monitor shows, and what they have left of it."""
     with Machine(folder, devices="8GiB", RATION_MODE="direct", CUDA_DEVICE_MEMORY_LIMIT="3g") as machine:
@@ -113,4 +126,4 @@ def containers(folder):
 
 
 main({"as cuMemGetInfo": like_cuda, "each device its own": others_stay, "NVML before CUDA": nvml_first,
-      "a device chosen late": chosen_late, "the log": logged, "groups": groups, "trees": trees, "containers": containers})
+      "a device chosen late": chosen_late, "the log": logged, "groups": groups, "trees": trees, "guaranteed": guaranteed, "containers": containers})

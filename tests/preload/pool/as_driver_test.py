@@ -80,7 +80,7 @@ def fills(settings):
 def fits_in_group(settings):
     """The same in a group with a limit, where the process has none of its own."""
     def one(folder):
-        group = {"RATION_GROUP": "g", "RATION_STATE_DIR": folder, "RATION_MODE": "pool"} | settings
+        group = {"RATION_GROUP": "g", "RATION_STATE_DIR": folder, "RATION_MODE": "pool", "RATION_PREALLOCATE": str(GIB)} | settings
         for limit in (64 * MIB, 100_000_000, GIB):
             for blocks in (1, 2, 3, 7, 24, 32, 48, 64):
                 done = run("as_driver", "fits", str(limit), str(blocks), RATION_GROUP_LIMIT=limit, **group)
