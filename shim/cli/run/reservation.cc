@@ -319,7 +319,8 @@ std::string Reservation::shortage() const {
     holders += holder.guarantee >= holder.reserved ? "is guaranteed " + bytes_text(holder.guarantee)
                                                    : "holds " + bytes_text(holder.reserved);
   }
-  return text + (scarce_.empty() ? "" : "; " + scarce_) + holders;
+  const bool is_of_device = !scarce_.empty() && left >= least->bytes;
+  return text + (is_of_device ? "; " + scarce_ : "") + holders;
 }
 
 void Reservation::wait(const std::string &longest, const EnvironmentBlock &environment) {

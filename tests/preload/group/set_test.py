@@ -127,7 +127,7 @@ def mistakes(folder):
     with Machine(folder, **MODES["direct"], **GROUP) as machine:
         one = machine.member()
         one.do("alloc=1m")
-        for target, flags, words in (("nobody", ["--limit", "1GiB"], "no process or group nobody"),
+        for target, flags, words in (("nobody", ["--limit", "1GiB"], 'no process or group "nobody"'),
                                      ("999999999", ["--limit", "1GiB"], "no process or group"), ("g", [], "nothing to set"),
                                      ("g", ["--limit", "1"], "--limit 1"), ("g", ["--guarantee", "1GiB"], "a process's, not a group's"),
                                      ("-", ["--limit", "1GiB"], "no process or group")):
