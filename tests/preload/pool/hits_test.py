@@ -16,7 +16,7 @@ POOL = {"RATION_MODE": "pool", "RATION_BACKING": "slab", "RATION_PREALLOCATE_AFT
 GROUPS = {"in a group": {"RATION_GROUP": "g", "RATION_GROUP_LIMIT": RATION},
           "in a group that only counts": {"RATION_GROUP": "g", "RATION_LIMIT": RATION},
           "in no group": {"RATION_LIMIT": RATION}}
-BACKED = {"preallocated": {}, "grown": {"RATION_PREALLOCATE": "false"}}
+BACKED = {"preallocated": {"RATION_PREALLOCATE": RATION}, "grown": {"RATION_PREALLOCATE": "false"}}
 STEADY = ("1", "1000", "64")  # one thread, 1,000 live blocks of up to 64 MiB
 ROUGH = ("64", "256")
 COUNTED = "0" if SANITIZED else "1"  # a sanitizer's allocator has system calls of its own
