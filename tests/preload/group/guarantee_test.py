@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 from members import MIB, MODES, OBEY, RATION, REFUSED, Machine, ended_clean, expect, expect_that
-from harness import GIB, HANG, clean_environment, main
+from harness import GIB, HANG, main, of_type, read_log
 
 ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 3
 GROUP = {"RATION_GROUP": "g", "RATION_GROUP_LIMIT": "1GiB"}
@@ -60,6 +60,27 @@ def refused_in_words(folder):
             expect("nothing was started", done.stdout, "")
         done = run(machine, "--guarantee", "1MiB", group=False)
         expect_that(f"without a group: {done.stderr}", done.returncode == 125 and "needs a group" in done.stderr)
+        ended_clean(machine)
+
+
+def what_the_dead_stated(folder):
+    """The limit of a run that was refused, or killed, is none for those that come later, nor for those that are there."""
+    with Machine(folder, **MODES["direct"]) as machine:
+        there = machine.member(RATION_GROUP="g", RATION_GROUP_LIMIT="1GiB")
+        done = run(machine, "--group", "g", "--group-limit", "256MiB", "--guarantee", "512MiB")
+        expect_that(f"refused: {done.stderr}", done.returncode == 125 and "can never fit" in done.stderr)
+        expect("total", there.memory()[1], GIB)
+        killed = machine.ration_run("--group", "g", "--group-limit", "256MiB", "--guarantee", "1MiB")
+        killed.do("init")
+        killed.kill()
+        killed.process.stdin.close()
+        killed.read()
+        done = run(machine, *FLAGS, "512MiB")
+        expect_that(f"it starts: {done.stderr}", done.returncode == 0 and done.stdout == "started\n")
+        done = run(machine, "--group", "without", "--guarantee", "1GiB")
+        expect_that(f"without a limit: {done.stderr}", done.returncode == 125 and "has no limit" in done.stderr)
+        done = run(machine, *FLAGS, "512MiB", "--limit", "256MiB")
+        expect_that(f"more than its limit: {done.stderr}", done.returncode == 125 and "more than the command may take" in done.stderr)
         ended_clean(machine)
 
 
@@ -160,6 +181,14 @@ def wait_for_an_allocation(folder):
         one.do("alloc=800m")
         expect("bounded", two("alloc=500m"), REFUSED)
         ended_clean(machine)
+    (pool := folder_of(folder, "pool")).mkdir()
+    with Machine(pool, RATION_MODE="pool", RATION_PREALLOCATE="false", **GROUP) as machine:
+        one, two = machine.member(), machine.member(RATION_WAIT="100ms", RATION_LOG=machine.folder / "log")
+        one.do("alloc=800m")
+        expect("bounded", two("alloc=500m"), REFUSED)
+        ended_clean(machine)
+        waits = [each["dur"] for each in of_type(read_log(machine.folder / "log"), "wait") if each["how"] == "members"]
+        expect_that(f"once: {waits}", sum(each >= 90_000_000 for each in waits) == 1)
 
 
 def until(holds, what):
@@ -170,6 +199,6 @@ def until(holds, what):
 
 
 main({f"{mode}: always obtainable": always_obtainable(mode) for mode in MODES} |
-     {"queries follow": queries_follow, "refused in words": refused_in_words, "of a run": of_a_run,
+     {"queries follow": queries_follow, "refused in words": refused_in_words, "of a run": of_a_run, "what the dead stated": what_the_dead_stated,
       "one command after the other": one_after_the_other, "an allocation waits": wait_for_an_allocation} |
      {f"eight at once: {how}, {backing}": at_once(how, backing) for how in ("library", "run", "nothing") for backing in ("vmm", "slab")})

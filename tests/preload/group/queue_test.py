@@ -119,6 +119,24 @@ def without_its_run(folder):
             second.end()
 
 
+def stopped(folder):
+    """One that was stopped while it waited holds up nobody, and has its place again when it goes on."""
+    with JobMachine(folder) as machine:
+        other = machine.watcher()
+        other.do("alloc=12g")
+        first = Job(machine, 10 * GIB)
+        expect_that("it waits", "waits for room" in first.process.stderr.readline())
+        first.process.send_signal(signal.SIGSTOP)
+        second = Job(machine, 8 * GIB)
+        expect_that("it waits", "1 other waits ahead of it" in second.process.stderr.readline())
+        other.do("free=0")
+        until(lambda: second.has_it, "the second has its memory")
+        second.end()
+        first.process.send_signal(signal.SIGCONT)
+        until(lambda: first.has_it, "the first has its memory")
+        first.end()
+
+
 def bounded(folder):
     with JobMachine(folder) as machine:
         first = Job(machine, 10 * GIB)
@@ -213,4 +231,4 @@ def queued(machine, job):
     until(lambda: job.runs or any(row["pid"] == job.process.pid for row in machine.ps()["processes"]), "it is in the queue")
 
 
-main({"one by one": one_by_one, "without its run": without_its_run, "bounded": bounded, "a full device": a_full_device, "in a group": in_a_group, "many": many})
+main({"one by one": one_by_one, "without its run": without_its_run, "stopped": stopped, "bounded": bounded, "a full device": a_full_device, "in a group": in_a_group, "many": many})

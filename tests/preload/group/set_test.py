@@ -109,6 +109,48 @@ def guarantees(folder):
         ended_clean(machine)
 
 
+def freed_later(backing):
+    """What is freed under a limit below what is held goes back, though nobody asks for it."""
+    def case(folder):
+        with Machine(folder, RATION_MODE="pool", RATION_BACKING=backing, RATION_PREALLOCATE="false", RATION_LIMIT="2GiB") as machine:
+            one = machine.member()
+            one.do("alloc=10m alloc=900m")
+            ration_set(machine, one.pid, "--limit", "256MiB")
+            one.do("free=1")
+            for _ in range(1000):
+                held = [row["reserved"] for row in machine.ps()["processes"]][0]
+                if held <= 256 * MIB:
+                    break
+            expect_that(f"what it keeps: {held}", held <= 256 * MIB)
+            ended_clean(machine)
+    return case
+
+
+def below_what_is_guaranteed(folder):
+    with Machine(folder, **MODES["direct"], **GROUP) as machine:
+        one = machine.member(RATION_GUARANTEE="600MiB")
+        one.do("alloc=1m")
+        said = ration_set(machine, "g", "--limit", "512MiB", status=2)
+        expect_that(f"words: {said}", f"{600 * MIB} bytes of " in said and "are guaranteed to its members" in said)
+        expect("nothing changed", one.memory()[1], GIB)
+        ration_set(machine, "g", "--limit", "700MiB")
+        ended_clean(machine)
+
+
+def all_devices_or_none(folder):
+    """A guarantee that one of two devices does not leave is refused on both, and later orders say nothing of it."""
+    with Machine(folder, devices="2x4GiB", **POOLS["vmm"], RATION_GROUP="g", RATION_GROUP_LIMIT="0=1GiB,1=512MiB",
+                 RATION_GUARANTEE="100MiB") as machine:
+        one = machine.member()
+        one.do("alloc=1m")
+        told = ration_set(machine, one.pid, "--guarantee", "800MiB", status=1)
+        expect("outcome", told["outcome"], "refused")
+        expect("guarantees", [row["guarantee"] for row in machine.ps()["processes"]], [100 * MIB] * 2)
+        told = ration_set(machine, one.pid, "--limit", "700MiB")
+        expect("another order", told["outcome"], "done")
+        ended_clean(machine)
+
+
 def of_a_run(folder):
     """The process ID of what `ration run` started stands for its guarantee."""
     with Machine(folder, **MODES["direct"]) as machine:
@@ -141,4 +183,5 @@ def mistakes(folder):
 
 main({f"{mode}: of a group": of_a_group(mode) for mode in POOLS} | {f"{mode}: of a process": of_a_process(mode) for mode in POOLS} |
      {f"{backing}: what is idle": what_is_idle(backing) for backing in ("vmm", "slab")} |
-     {"guarantees": guarantees, "of a run": of_a_run, "mistakes": mistakes})
+     {f"{backing}: freed later": freed_later(backing) for backing in ("vmm", "slab")} |
+     {"below what is guaranteed": below_what_is_guaranteed, "all devices or none": all_devices_or_none, "guarantees": guarantees, "of a run": of_a_run, "mistakes": mistakes})
