@@ -65,8 +65,8 @@ constexpr const char *kSetFooter =
     "  ration set lab --limit 12GiB\n"
     "  ration set 4711 --limit 25% --guarantee 2GiB\n"
     "  ration set lab --limit default\n\n"
-    "Exit status: 0; 1 the guarantee was refused, or is not known yet; 2 a bad option, or no such process or group; 125 the output\n"
-    "could not be written.";
+    "Exit status: 0; 1 the guarantee was refused, or is not known yet; 2 a bad option, or no such process or group;\n"
+    "125 the output could not be written.";
 
 constexpr const char *kPsFooter =
     "RESERVED is what the device holds for the process, and what counts against limits; USED is what the program\n"

@@ -1,0 +1,205 @@
+// What a member tells the others and hears from them: orders, the queue of those that wait to start, wishes.
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <ctime>
+
+#include "base/clock.h"
+#include "ledger/membership.h"
+#include "ledger/totals.h"
+
+namespace ration::ledger {
+
+using shared::Cell;
+
+namespace {
+
+constexpr std::uint64_t kLeastUnknown = 8U << 20U;
+constexpr std::uint64_t kPartUnknown = 64;
+// One that has not looked at the queue for so long is stopped: nobody waits for it.
+constexpr std::uint64_t kStoppedNs = 2'000'000'000;
+
+}  // namespace
+
+void Membership::show_total(int device, std::uint64_t bytes) {
+  if (is_here(device)) {
+    file_.header().device[device].physical.store(bytes, std::memory_order_relaxed);
+  }
+}
+
+std::uint64_t Membership::orders() const {
+  return is_here(0) ? file_.slot(slot_).orders.load(std::memory_order_acquire) : heeded();
+}
+
+std::uint64_t Membership::heeded() const {
+  return heeded_.load(std::memory_order_relaxed);
+}
+
+void Membership::take_note(std::uint64_t of_orders) {
+  heeded_.store(of_orders, std::memory_order_relaxed);
+  if (is_here(0)) {
+    file_.slot(slot_).heeded.store(of_orders, std::memory_order_release);
+  }
+}
+
+std::uint64_t Membership::ordered_limit(int device) const {
+  return is_here(device) ? file_.slot(slot_).cells[device].ordered_limit.load(std::memory_order_relaxed) : 0;
+}
+
+std::uint64_t Membership::ordered_guarantee(int device) const {
+  return is_here(device) ? file_.slot(slot_).cells[device].ordered_guarantee.load(std::memory_order_relaxed) : 0;
+}
+
+bool Membership::has_ordered_limit(int device) const {
+  return is_here(device) && file_.header().device[device].ordered.load(std::memory_order_relaxed) != 0;
+}
+
+void Membership::refuse_guarantee(int device) {
+  if (is_here(device)) {
+    file_.slot(slot_).cells[device].ordered_guarantee.store(shared::kRefused, std::memory_order_relaxed);
+  }
+}
+
+void Membership::queue_up(const Wants &wants) {
+  if (!is_here(0)) {
+    return;
+  }
+  shared::Slot &slot = file_.slot(slot_);
+  for (const auto &[device, bytes] : wants) {
+    slot.cells[device].waiting.store(bytes, std::memory_order_relaxed);
+    slot.cells[device].touched.store(1, std::memory_order_relaxed);
+  }
+  slot.seen_ns.store(now_ns(), std::memory_order_relaxed);
+  slot.ticket.store(file_.header().tickets.fetch_add(1, std::memory_order_relaxed) + 1, std::memory_order_release);
+}
+
+void Membership::leave_queue() {
+  if (!is_here(0)) {
+    return;
+  }
+  shared::Slot &slot = file_.slot(slot_);
+  slot.ticket.store(0, std::memory_order_release);
+  for (Cell &cell : slot.cells) {
+    cell.waiting.store(0, std::memory_order_relaxed);
+  }
+}
+
+void Membership::show_waiting(int device, std::uint64_t bytes) {
+  if (is_here(device)) {
+    Cell &cell = file_.slot(slot_).cells[device];
+    cell.waiting.store(bytes, std::memory_order_relaxed);
+    cell.touched.store(1, std::memory_order_relaxed);
+  }
+}
+
+std::size_t Membership::ahead() noexcept {
+  reclaim_from_dead(0);
+  if (!is_here(0)) {
+    return 0;
+  }
+  shared::Slot &own = file_.slot(slot_);
+  const std::uint64_t now = now_ns();
+  own.seen_ns.store(now, std::memory_order_relaxed);
+  const std::uint64_t ticket = own.ticket.load(std::memory_order_relaxed);
+  std::size_t count = 0;
+  for (std::uint32_t i = 0; i < file_.slots(); ++i) {
+    const shared::Slot &slot = file_.slot(i);
+    const std::uint64_t other = slot.ticket.load(std::memory_order_acquire);
+    const std::uint64_t seen = slot.seen_ns.load(std::memory_order_relaxed);
+    if (other == 0 || other >= ticket || (slot.life.load(std::memory_order_acquire) & 1) == 0 ||
+        (seen < now && now - seen > kStoppedNs)) {
+      continue;
+    }
+    for (std::uint32_t device = 0; device < shared::kDevices; ++device) {
+      if (slot.cells[device].waiting.load(std::memory_order_relaxed) != 0 &&
+          own.cells[device].waiting.load(std::memory_order_relaxed) != 0) {
+        ++count;
+        break;
+      }
+    }
+  }
+  return count;
+}
+
+void Membership::learn_overhead(int device, std::uint64_t bytes) {
+  if (is_here(device)) {
+    file_.header().device[device].overhead.store(bytes, std::memory_order_relaxed);
+  }
+}
+
+std::uint64_t Membership::learnt_overhead(int device) const {
+  return is_here(device) ? file_.header().device[device].overhead.load(std::memory_order_relaxed) : 0;
+}
+
+// Wishes at the same time overwrite each other: a member that still waits repeats its own.
+void Membership::want(int device, std::uint64_t bytes) {
+  if (!is_here(device)) {
+    return;
+  }
+  shared::Word &word = file_.header().device[device].wanted;
+  const std::uint64_t last = shared::Wanted::of(word.load(std::memory_order_relaxed)).number;
+  word.store(shared::Wanted{slot_, last + 1, bytes}.packed(), std::memory_order_relaxed);
+  file_.header().bell.fetch_add(1, std::memory_order_release);
+  wake_sleepers();
+}
+
+void Membership::wake_sleepers() const {
+  syscall(SYS_futex, &file_.header().bell, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+std::uint32_t Membership::wishes() const {
+  return is_here(0) ? file_.header().bell.load(std::memory_order_acquire) : 0;
+}
+
+// The kernel alone touches the file, so it needs no look before.
+Membership::Woken Membership::wait_for_wish(std::uint32_t seen, std::uint64_t ns) const {
+  constexpr std::uint64_t kSecond = 1'000'000'000;
+  const timespec most{static_cast<time_t>(ns / kSecond), static_cast<long>(ns % kSecond)};
+  if (syscall(SYS_futex, &file_.header().bell, FUTEX_WAIT, seen, &most, nullptr, 0) == 0 || errno == EAGAIN) {
+    return Woken::by_wish;
+  }
+  return errno == ETIMEDOUT || errno == EINTR ? Woken::by_time : Woken::for_ever;
+}
+
+std::uint64_t Membership::last_wish(int device) const {
+  return is_here(device) ? file_.header().device[device].wanted.load(std::memory_order_relaxed) : 0;
+}
+
+std::uint64_t Membership::wished_by_another(std::uint64_t wish) const {
+  const shared::Wanted wanted = shared::Wanted::of(wish);
+  const bool lives = is_here(0) && wanted.slot < file_.slots() &&
+                     (file_.slot(wanted.slot).life.load(std::memory_order_relaxed) & 1) != 0;
+  return wanted.slot == slot_ || !lives ? 0 : wanted.bytes;
+}
+
+std::uint64_t Membership::surplus_of(int device, bool in_granules) const {
+  if (!is_here(device)) {
+    return 0;
+  }
+  const auto index = static_cast<std::uint32_t>(device);
+  std::uint64_t bytes = 0;
+  for (std::uint32_t i = 0; i < file_.slots(); ++i) {
+    const shared::Slot &slot = file_.slot(i);
+    if (i == slot_ || (slot.life.load(std::memory_order_acquire) & 1) == 0) {
+      continue;
+    }
+    const Cell &cell = slot.cells[index];
+    const std::uint64_t held =
+        held_of(cell, last_operation(file_, index, i, file_.header().device[index].total.load()).claimed);
+    std::uint64_t used = cell.used.load(std::memory_order_relaxed);
+    if (in_granules) {
+      const bool has_granules =
+          shared::PackedStitching::of(cell.stitching.load(std::memory_order_relaxed)).granules != 0;
+      // The published use may be off by so much, and granules that are used in part stay.
+      used = has_granules ? used + std::max(kLeastUnknown, held / kPartUnknown) : held;
+    }
+    bytes += held - std::min(held, used);
+  }
+  return bytes;
+}
+
+}  // namespace ration::ledger
