@@ -155,7 +155,8 @@ def verb_page(command, verb, settings, heading):
     lines += section("DESCRIPTION", filled(prose(opening)) + [line for each in paragraphs for line in description(each)])
     lines += section("ARGUMENTS", [line for each in verb["arguments"]
                                    for line in entry(f"\\fI{literal(each['name'])}\\fP", prose(each["text"]) + ".")])
-    lines += section("OPTIONS", [line for each in verb["options"] for line in option_entry(each, settings)])
+    of_command = {} if verb["name"] == "set" else settings  # its options change what runs, and have no variables
+    lines += section("OPTIONS", [line for each in verb["options"] for line in option_entry(each, of_command)])
     lines += section("EXAMPLES", [line for each in examples for line in example(each)])
     lines += section("EXIT STATUS", exit_status(status))
     others = sorted(f"{command['name']}-{other['name']}" for other in command["verbs"] if other is not verb)
