@@ -9,12 +9,15 @@
 #include <chrono>
 #include <csignal>
 #include <fstream>
+#include <iostream>
+#include <sstream>
 #include <string>
 #include <thread>
 
 #include "cli/exit_status.h"
 #include "cli/run/run_preparation.h"
 #include "cli/run/temporary_folder.h"
+#include "ledger/device_key.h"
 
 namespace ration::cli {
 
@@ -39,7 +42,8 @@ void wait_for(pid_t process) {
   }
 }
 
-bool start(const EnvironmentBlock &environment, pid_t &process) {
+// `output`: for its stdout; -1: nowhere.
+bool start(const EnvironmentBlock &environment, const char *flag, int output, pid_t &process) {
   posix_spawn_file_actions_t actions;
   if (posix_spawn_file_actions_init(&actions) != 0) {
     return false;
@@ -50,8 +54,11 @@ bool start(const EnvironmentBlock &environment, pid_t &process) {
   }
   char program[] = "ration";
   char verb[] = "env";
-  char flag[] = "--answer-probe";
-  char *const arguments[] = {program, verb, flag, nullptr};
+  std::string question = flag;
+  char *const arguments[] = {program, verb, question.data(), nullptr};
+  if (output >= 0) {
+    started = started && posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO) == 0;
+  }
   started = started && posix_spawn(&process, "/proc/self/exe", &actions, nullptr, arguments,
                                    const_cast<char *const *>(environment.pointers().data())) == 0;
   posix_spawn_file_actions_destroy(&actions);
@@ -81,7 +88,7 @@ Json ask_driver(const RunRequest &request, EnvironmentBlock environment) {
   environment.set("RATION_LOG", log);
   environment.set("LD_PRELOAD", library.preload);
   pid_t process = 0;
-  if (!start(environment, process)) {
+  if (!start(environment, "--answer-probe", -1, process)) {
     return Json::array();
   }
   wait_for(process);
@@ -90,6 +97,60 @@ Json ask_driver(const RunRequest &request, EnvironmentBlock environment) {
   std::getline(file, line);
   const Json meta = Json::parse(line, nullptr, false);
   return meta.is_object() && meta.contains("devices") ? meta["devices"] : Json::array();
+}
+
+std::vector<config::DeviceIdentity> ask_devices(const EnvironmentBlock &environment) {
+  EnvironmentBlock plain = environment;
+  plain.unset("LD_PRELOAD");
+  std::vector<config::DeviceIdentity> devices;
+  int answers[2] = {-1, -1};
+  pid_t process = 0;
+  if (pipe2(answers, O_CLOEXEC) != 0) {
+    return devices;
+  }
+  const bool started = start(plain, "--answer-devices", answers[1], process);
+  close(answers[1]);
+  std::string text;
+  if (started) {
+    wait_for(process);  // what it prints fits into a pipe
+    char some[4096];
+    for (ssize_t got = read(answers[0], some, sizeof(some)); got > 0; got = read(answers[0], some, sizeof(some))) {
+      text.append(some, static_cast<std::size_t>(got));
+    }
+  }
+  close(answers[0]);
+  std::istringstream lines(text);
+  for (config::DeviceIdentity device; lines >> device.uuid >> device.total_bytes;) {
+    device.ordinal = static_cast<int>(devices.size());
+    devices.push_back(device);
+  }
+  return devices;
+}
+
+int answer_devices() {
+  void *const driver = dlopen("libcuda.so.1", RTLD_NOW);
+  const auto function = [&](const char *name) { return driver != nullptr ? dlsym(driver, name) : nullptr; };
+  const auto initialise = reinterpret_cast<int (*)(unsigned)>(function("cuInit"));
+  const auto count_of = reinterpret_cast<int (*)(int *)>(function("cuDeviceGetCount"));
+  const auto device_at = reinterpret_cast<int (*)(int *, int)>(function("cuDeviceGet"));
+  const auto total_of = reinterpret_cast<int (*)(std::size_t *, int)>(function("cuDeviceTotalMem_v2"));
+  void *const newer = function("cuDeviceGetUuid_v2");
+  const auto uuid_of = reinterpret_cast<int (*)(char *, int)>(newer != nullptr ? newer : function("cuDeviceGetUuid"));
+  int count = 0;
+  if (initialise == nullptr || count_of == nullptr || device_at == nullptr || total_of == nullptr ||
+      uuid_of == nullptr || initialise(0) != 0 || count_of(&count) != 0) {
+    return kOurError;
+  }
+  for (int ordinal = 0; ordinal < count; ++ordinal) {
+    int device = 0;
+    std::size_t total = 0;
+    char uuid[16] = {};
+    if (device_at(&device, ordinal) != 0 || uuid_of(uuid, device) != 0 || total_of(&total, device) != 0) {
+      return kOurError;
+    }
+    std::cout << ledger::uuid_text(uuid) << ' ' << total << '\n';
+  }
+  return std::cout.flush() ? 0 : kOurError;
 }
 
 int answer_probe() {

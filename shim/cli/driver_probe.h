@@ -3,14 +3,23 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "cli/run/environment_block.h"
 #include "cli/verbs.h"
+#include "config/settings.h"
 
 namespace ration::cli {
 
 // The member `devices` of that line (shim/events/README.md); empty where no driver answers within ten seconds.
 nlohmann::json ask_driver(const RunRequest &request, EnvironmentBlock environment);
+
+// The driver's devices as it has them, from a process without the library: ordinal, UUID, size. Empty where no driver
+// answers within ten seconds.
+std::vector<config::DeviceIdentity> ask_devices(const EnvironmentBlock &environment);
+
+// The process that is started for that: prints a line for each device. Returns the exit status.
+int answer_devices();
 
 // The started process: initialises the driver, and asks for a device's size, which meets the library. Returns the exit
 // status.

@@ -115,6 +115,9 @@ int run_verb(const EnvRequest &request) try {
   if (request.answers_probe) {
     return answer_probe();
   }
+  if (request.answers_devices) {
+    return answer_devices();
+  }
   if (request.answers_free_memory) {
     return answer_free_memory();
   }

@@ -25,6 +25,7 @@ struct EnvRequest {
   bool json = false;
   bool answers_probe = false;        // driver_probe.h
   bool answers_free_memory = false;  // free_memory.h
+  bool answers_devices = false;      // driver_probe.h
 };
 
 struct ConfigRequest {

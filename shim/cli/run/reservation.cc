@@ -9,7 +9,6 @@
 #include <chrono>
 #include <cstring>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <thread>
 #include <utility>
 
@@ -143,9 +142,7 @@ Reservation::Reservation(const RunRequest &request, const config::Settings &sett
     throw Refusal{kOurError, "a guarantee (--guarantee) needs a group that leaves it to this run; write for example: " +
                                  std::string("--group lab --group-limit 50% --guarantee 2GiB")};
   }
-  for (const nlohmann::json &device : ask_driver({}, environment)) {
-    const config::DeviceIdentity identity{device.value("dev", 0), device.value("uuid", ""),
-                                          device.value("total", std::uint64_t{0})};
+  for (const config::DeviceIdentity &identity : ask_devices(environment)) {
     Need need{identity.ordinal, identity.uuid, identity.total_bytes};
     const config::Settings::Limit limit = settings.limit_on(identity);
     const std::optional<std::uint64_t> of_group =
