@@ -304,7 +304,7 @@ void describe_env(CLI::App &verb, EnvRequest &request) {
   add_flag(verb, "--json", request.json, "one JSON document, sizes in bytes");
   verb.add_flag("--answer-probe", request.answers_probe, "")->group("");              // not for people: driver_probe.h
   verb.add_flag("--answer-free-memory", request.answers_free_memory, "")->group("");  // the same: free_memory.h
-  verb.add_flag("--answer-devices", request.answers_devices, "")->group("");  // the same: driver_probe.h
+  verb.add_flag("--answer-devices", request.answers_devices, "")->group("");          // the same: driver_probe.h
   describe_flags(verb, request.run.flags);
   describe_simulation(verb, request.run);
   verb.remove_option(verb.get_option("--group-tree"));  // creates a tree; it sets nothing that is shown
