@@ -91,15 +91,20 @@ std::vector<const Member *> members_with(const std::vector<Group> &groups, std::
   return found;
 }
 
+bool is_in(const Group &group, std::uint64_t identity) {
+  return std::any_of(group.members.begin(), group.members.end(),
+                     [identity](const Member &each) { return each.identity == identity; });
+}
+
 // The process that holds the guarantee for the tree in which this one is; itself, where it is in none that has one.
 const Member *holder_of_guarantee(const std::vector<Group> &groups, const Member &member) {
   for (const Group &tree : groups) {
-    const bool is_in = tree.kind == GroupKind::kTree &&
-                       std::any_of(tree.members.begin(), tree.members.end(),
-                                   [&](const Member &each) { return each.identity == member.identity; });
+    if (tree.kind != GroupKind::kTree || !is_in(tree, member.identity)) {
+      continue;
+    }
     for (const Group &group : groups) {
       for (const Member &each : group.members) {
-        if (is_in && each.tree != 0 && each.tree == ledger::tree_number(tree.kind, tree.name)) {
+        if (each.tree != 0 && each.tree == ledger::tree_number(tree.kind, tree.name)) {
           return &each;
         }
       }
@@ -165,9 +170,7 @@ void refuse_what_cannot_apply(const SetRequest &request, const std::vector<Group
         " holds a guarantee for what it started; write the ID of one of those for a limit";
   }
   const bool is_in_named = std::any_of(groups.begin(), groups.end(), [&](const Group &group) {
-    return group.kind == GroupKind::kNamed &&
-           std::any_of(group.members.begin(), group.members.end(),
-                       [&](const Member &each) { return each.identity == holder.identity; });
+    return group.kind == GroupKind::kNamed && is_in(group, holder.identity);
   });
   if (request.guarantee && !is_in_named) {
     throw "process " + request.target + " is in no group that could leave it a guarantee";
@@ -179,10 +182,10 @@ std::string left_in_groups(const std::string &folder, std::uint64_t identity) {
   std::string problem;
   std::string text;
   for (const Group &group : ledger::read_groups(folder, problem)) {
-    const bool is_in =
-        group.kind == GroupKind::kNamed && std::any_of(group.members.begin(), group.members.end(),
-                                                       [&](const Member &each) { return each.identity == identity; });
-    for (const ledger::GroupDevice &device : is_in ? group.devices : std::vector<ledger::GroupDevice>()) {
+    if (group.kind != GroupKind::kNamed || !is_in(group, identity)) {
+      continue;
+    }
+    for (const ledger::GroupDevice &device : group.devices) {
       if (device.limit != ledger::kNoLimit) {
         text += (text.empty() ? "" : ", ") + config::show_bytes(device.limit - std::min(device.limit, device.claimed)) +
                 " of " + config::show_bytes(device.limit) + " are left in group " + group.name + " on " + device.uuid;

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <ctime>
 
 #include "base/clock.h"
@@ -143,12 +142,11 @@ void Membership::want(int device, std::uint64_t bytes) {
   shared::Word &word = file_.header().device[device].wanted;
   const std::uint64_t last = shared::Wanted::of(word.load(std::memory_order_relaxed)).number;
   word.store(shared::Wanted{slot_, last + 1, bytes}.packed(), std::memory_order_relaxed);
-  file_.header().bell.fetch_add(1, std::memory_order_release);
-  wake_sleepers();
+  ring(file_);
 }
 
 void Membership::wake_sleepers() const {
-  syscall(SYS_futex, &file_.header().bell, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+  ledger::wake_sleepers(file_);
 }
 
 std::uint32_t Membership::wishes() const {

@@ -1,11 +1,6 @@
 #include "ledger/orders.h"
 
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 #include <algorithm>
-
-#include <climits>
 
 #include "ledger/device_key.h"
 #include "ledger/group_file.h"
@@ -21,14 +16,9 @@ GroupFile mapped_file(const std::string &state_folder, const std::string &file, 
   return descriptor ? GroupFile::map(descriptor.number(), problem) : GroupFile();
 }
 
-// Those of the library's threads that listen look at what was ordered.
-void ring(const GroupFile &file) {
-  file.header().bell.fetch_add(1, std::memory_order_release);
-  syscall(SYS_futex, &file.header().bell, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
-}
-
-std::uint64_t word_of(std::optional<std::uint64_t> bytes) {
-  return bytes ? std::min(*bytes, kNoLimit - 1) + 1 : shared::kUnordered;
+// `unordered`: where nothing is ordered any more.
+std::uint64_t word_of(std::optional<std::uint64_t> bytes, std::uint64_t unordered) {
+  return bytes ? std::min(*bytes, kNoLimit - 1) + 1 : unordered;
 }
 
 // Calls visit(file, slot) for each slot of that process.
@@ -94,8 +84,7 @@ bool order_group_limit(const std::string &state_folder, GroupKind kind, const st
   for (std::uint32_t i = 0; i < shared::kDevices; ++i) {
     shared::Device &device = file.header().device[i];
     if (is_seen(device)) {
-      const std::optional<std::uint64_t> bytes = wanted(device);
-      device.ordered.store(bytes ? std::min(*bytes, kNoLimit - 1) + 1 : 0, std::memory_order_release);
+      device.ordered.store(word_of(wanted(device), 0), std::memory_order_release);
       recompute_limit(file, i);
     }
   }
@@ -114,13 +103,15 @@ bool order_member(const std::string &state_folder, std::uint64_t identity, const
       const std::string uuid = device_text(device.uuid.load());
       const std::uint64_t total = device.physical.load(std::memory_order_relaxed);
       if (order.limit) {
-        slot.cells[i].ordered_limit.store(word_of(order.limit(uuid, total)), std::memory_order_relaxed);
+        slot.cells[i].ordered_limit.store(word_of(order.limit(uuid, total), shared::kUnordered),
+                                          std::memory_order_relaxed);
       }
       if (slot.cells[i].ordered_guarantee.load(std::memory_order_relaxed) == shared::kRefused) {
         slot.cells[i].ordered_guarantee.store(0, std::memory_order_relaxed);
       }
       if (order.guarantee && group.kind == GroupKind::kNamed) {
-        slot.cells[i].ordered_guarantee.store(word_of(order.guarantee(uuid, total)), std::memory_order_relaxed);
+        slot.cells[i].ordered_guarantee.store(word_of(order.guarantee(uuid, total), shared::kUnordered),
+                                              std::memory_order_relaxed);
       }
     }
     slot.orders.fetch_add(1, std::memory_order_release);

@@ -1,7 +1,12 @@
 #include "ledger/totals.h"
 
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <bit>
+#include <climits>
 
 #include "base/clock.h"
 #include "ledger/kill_points.h"
@@ -144,6 +149,15 @@ void check_limit(const GroupFile &file, std::uint32_t device) {
   if (limit != kNoLimit && limit != limit_of(file, device)) {
     recompute_limit(file, device);
   }
+}
+
+void wake_sleepers(const GroupFile &file) {
+  syscall(SYS_futex, &file.header().bell, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+void ring(const GroupFile &file) {
+  file.header().bell.fetch_add(1, std::memory_order_release);
+  wake_sleepers(file);
 }
 
 Reaping reap(const GroupFile &file, int probe, std::uint32_t own_slot, std::uint64_t deadline_ns,

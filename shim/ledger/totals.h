@@ -47,6 +47,10 @@ void recompute_limits(const GroupFile &file, DeviceSet devices);
 // Recomputes a limit only if it is wrong, in case a process died before it did so.
 void check_limit(const GroupFile &file, std::uint32_t device);
 
+// Wakes whoever sleeps on the file's bell; ring() changes it first, so that they look.
+void wake_sleepers(const GroupFile &file);
+void ring(const GroupFile &file);
+
 // Frees the slots of dead owners. `probe` is a descriptor of the file with a description of its own. A
 // member gives its own slot, whose life byte the probe must show locked, others a number that is no slot. Stops at
 // `deadline_ns` (CLOCK_MONOTONIC); `cursor` is the slot to continue from.

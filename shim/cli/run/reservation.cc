@@ -70,10 +70,6 @@ std::string tree_of_run(const RunRequest &request, const config::Settings &setti
   return number;
 }
 
-std::string bytes_text(std::uint64_t bytes) {
-  return config::show_bytes(bytes);
-}
-
 // What is promised to others on a device and not taken yet; `overhead` for each run that has not begun to take any.
 std::uint64_t promised_to_others(const std::vector<ledger::Group> &groups, const std::string &uuid,
                                  std::uint64_t overhead) {
@@ -122,7 +118,6 @@ Reservation &Reservation::operator=(Reservation &&other) noexcept {
   std::swap(folder_, other.folder_);
   std::swap(place_, other.place_);
   std::swap(needs_, other.needs_);
-  std::swap(tree_, other.tree_);
   std::swap(inherited_, other.inherited_);
   return *this;
 }
@@ -149,9 +144,10 @@ Reservation::Reservation(const RunRequest &request, const config::Settings &sett
         group != nullptr ? settings.group_limit_on(*group, identity) : std::nullopt;
     need.limit = of_group.value_or(group != nullptr ? UINT64_MAX : need.total);
     if (settings.guarantee && settings.guarantee->bytes_of(identity.total_bytes) > limit.bytes) {
-      throw Refusal{kOurError, "a guarantee of " + bytes_text(settings.guarantee->bytes_of(identity.total_bytes)) +
+      throw Refusal{kOurError, "a guarantee of " +
+                                   config::show_bytes(settings.guarantee->bytes_of(identity.total_bytes)) +
                                    " is more than the command may take of device " + std::to_string(identity.ordinal) +
-                                   ": " + bytes_text(limit.bytes)};
+                                   ": " + config::show_bytes(limit.bytes)};
     }
     need.bytes = settings.guarantee ? settings.guarantee_on(identity) : limit.asked ? limit.bytes : 0;
     if (need.bytes != 0 && !need.uuid.empty()) {
@@ -176,13 +172,13 @@ Reservation::Reservation(const RunRequest &request, const config::Settings &sett
   }
   EnvironmentBlock with_tree = environment;
   const std::string tree = tree_of_run(request, settings, with_tree);
-  tree_ = number_of_tree(tree);
-  std::erase(within, tree_);
+  const std::uint64_t number = number_of_tree(tree);
+  std::erase(within, number);
   std::string problem;
   ledger::ProcessIdentity self = ledger::this_process();
   self.program = "ration run " + request.command.front();
   place_ = ledger::Membership::join(folder_, group != nullptr ? GroupKind::kNamed : GroupKind::kQueue,
-                                    group != nullptr ? group->name : "", self, problem, {tree_, within});
+                                    group != nullptr ? group->name : "", self, problem, {number, within});
   if (place_ == nullptr) {
     throw Refusal{kOurError, "nothing can be promised to the command: " + problem};
   }
@@ -207,9 +203,9 @@ Reservation::Reservation(const RunRequest &request, const config::Settings &sett
     }
     const std::uint64_t most = std::min(need.limit, need.total);
     if (need.bytes > most) {
-      throw Refusal{kOurError, bytes_text(need.bytes) + " of device " + std::to_string(need.ordinal) +
+      throw Refusal{kOurError, config::show_bytes(need.bytes) + " of device " + std::to_string(need.ordinal) +
                                    " can never fit: " + (most == need.total ? "it has " : "the group's limit is ") +
-                                   bytes_text(most)};
+                                   config::show_bytes(most)};
     }
   }
   if (request.wait) {
@@ -285,9 +281,9 @@ bool Reservation::has_room(FreeMemory &devices) {
     if (*free_bytes >= need.bytes + overhead + promised_to_others(groups, need.uuid, overhead)) {
       continue;
     }
-    scarce_ = bytes_text(*free_bytes) + " of its " + bytes_text(need.total) + " are free";
-    scarce_ += promised != 0 ? ", of which " + bytes_text(promised) + " are promised to others" : "";
-    scarce_ += ", and a process takes about " + bytes_text(overhead) + " beside its own";
+    scarce_ = config::show_bytes(*free_bytes) + " of its " + config::show_bytes(need.total) + " are free";
+    scarce_ += promised != 0 ? ", of which " + config::show_bytes(promised) + " are promised to others" : "";
+    scarce_ += ", and a process takes about " + config::show_bytes(overhead) + " beside its own";
     return false;
   }
   return true;
@@ -303,18 +299,18 @@ std::string Reservation::shortage() const {
   const auto least = std::min_element(needs_.begin(), needs_.end(),
                                       [&](const Need &a, const Need &b) { return left_of(a) < left_of(b); });
   const std::uint64_t left = left_of(*least);
-  std::string text = bytes_text(least->bytes) + " of device " + std::to_string(least->ordinal) + " are wanted";
+  std::string text = config::show_bytes(least->bytes) + " of device " + std::to_string(least->ordinal) + " are wanted";
   if (place_->kind() == GroupKind::kNamed) {
     text += ", and " + ledger::group_label(place_->kind(), place_->name());
-    text += least->limit == UINT64_MAX
-                ? " has no limit"
-                : " has " + bytes_text(left) + " of " + bytes_text(place_->limit(least->place)) + " left";
+    text += least->limit == UINT64_MAX ? " has no limit"
+                                       : " has " + config::show_bytes(left) + " of " +
+                                             config::show_bytes(place_->limit(least->place)) + " left";
   }
   std::string holders;
   for (const ledger::Holder &holder : place_->holders(least->place, kMostHolders)) {
     holders += (holders.empty() ? "; " : ", ") + holder.program + " (pid " + std::to_string(holder.pid) + ") ";
-    holders += holder.guarantee >= holder.reserved ? "is guaranteed " + bytes_text(holder.guarantee)
-                                                   : "holds " + bytes_text(holder.reserved);
+    holders += holder.guarantee >= holder.reserved ? "is guaranteed " + config::show_bytes(holder.guarantee)
+                                                   : "holds " + config::show_bytes(holder.reserved);
   }
   const bool is_of_device = !scarce_.empty() && left >= least->bytes;
   return text + (is_of_device ? "; " + scarce_ : "") + holders;

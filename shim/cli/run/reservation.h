@@ -49,7 +49,6 @@ class Reservation {
   std::string folder_;
   std::unique_ptr<ledger::Membership> place_;
   std::vector<Need> needs_;
-  std::uint64_t tree_ = 0;
   std::string scarce_;  // what a device lacked at the last look; empty: nothing
   int inherited_ = -1;  // keeps the place of the queue while the command lives
 };
