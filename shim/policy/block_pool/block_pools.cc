@@ -81,15 +81,19 @@ ContextPool &BlockPools::pool_of(const ContextRef &context) {
     if (made.blocks.stitches() && state.peers.load() != 0) {  // a peer that came meanwhile did not find this pool
       let_peers_in(context->device, made);
     }
-    // Early: later the program may forbid new threads.
-    if (most_bytes(context->device) >= kWorthAThread) {
-      giver_.start();
-    }
+    start_giving(context->device);
     return made;
   }
   end_granules("cuMemAddressFree", context, made);
   made.release();  // a handler within this call was faster
   return *existing_pool(*context);
+}
+
+// Early: later the program may forbid new threads.
+void BlockPools::start_giving(int device) noexcept {
+  if (most_bytes(device) >= kWorthAThread) {
+    giver_.start();
+  }
 }
 
 std::vector<ContextRef> BlockPools::pooled_on(int device) {

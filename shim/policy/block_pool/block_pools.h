@@ -143,6 +143,8 @@ class BlockPools {
   bool is_over_order(int device) const {
     return ledger_.account(device).is_ordered() && ledger_.account(device).excess() != 0;
   }
+  // A pool of the device, whosever, may hold what others wish for.
+  void start_giving(int device) noexcept;
   // At the end of the process.
   void stop_giving() noexcept { giver_.stop(); }
   // After a refusal: the granule of the check, where the context's pool has no other and no block, may be what others

@@ -259,15 +259,14 @@ void BlockPools::after_synchronise(int device) noexcept {
 }
 
 void BlockPools::give_to_others(const char *api, int device) noexcept {
-  DevicePoolState *state = known_state(device);
-  if (state == nullptr) {
-    return;
-  }
   ledger::Account &account = ledger_.account(device);
-  const std::uint64_t wanted = account.newly_wanted();
-  if (wanted != 0 && give_back_slabs({api, device, wanted}, Room::Patience::none)) {
+  const std::uint64_t held = account.charged();
+  const std::uint64_t wanted = std::min(account.newly_wanted(), held - std::min(held, account.guaranteed()));
+  if (wanted != 0 && room_.give_away(api, device, wanted)) {
     account.answered();
-    state->gave_ns.store(now_ns(), std::memory_order_relaxed);
+    if (DevicePoolState *state = known_state(device)) {
+      state->gave_ns.store(now_ns(), std::memory_order_relaxed);
+    }
   }
 }
 
@@ -278,15 +277,17 @@ bool BlockPools::is_beyond_order(int device, std::uint64_t bytes) {
 }
 
 void BlockPools::heed_orders(const char *api) noexcept {
-  for (int device = 0; device < devices_end_.load(); ++device) {
+  for (int device = 0; device < ledger::kMaxDevices; ++device) {
     devices_.heed(device);
-    ledger::Account &account = ledger_.account(device);
-    if (DevicePoolState *state = known_state(device); state != nullptr && is_over_order(device)) {
+    if (!is_over_order(device)) {
+      continue;
+    }
+    if (DevicePoolState *state = known_state(device)) {
       context_pools_.close_all(device);
       state->quarantine.collect(Quarantine::Sealing::always);
-      give_back_slabs({api, device, account.excess()}, Room::Patience::none);
-      publish(device);
     }
+    room_.give_away(api, device, ledger_.account(device).excess());
+    publish(device);
   }
 }
 

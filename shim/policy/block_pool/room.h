@@ -25,6 +25,8 @@ class Room {
   virtual bool make_room(const Need &need, Patience patience) noexcept = 0;
   // Returns to the driver all that is wholly free, if the device is idle. False: nothing was.
   virtual bool give_back(const Need &need, Patience patience) noexcept = 0;
+  // Returns so much of what is free, from whatever holds it, or what there is. Waits for nothing. False: nothing was.
+  virtual bool give_away(const char *api, int device, std::uint64_t bytes) noexcept = 0;
 
  protected:
   ~Room() = default;

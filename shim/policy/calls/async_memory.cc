@@ -146,8 +146,8 @@ AsyncMemory::Taken AsyncMemory::enter(const Ask &ask, CUdeviceptr obtained, CUde
   return Taken::over;
 }
 
-// With all that is left of the limit reserved, the pool's cap keeps it from growing beyond the limit. nullopt: other
-// memory is charged, so the cap does not.
+// With all that its cap leaves it reserved, the pool cannot grow beyond the limit. nullopt: not so much is left,
+// because other memory is charged.
 std::optional<AsyncMemory::Taken> AsyncMemory::take_to_cap(const Ask &ask, CUdeviceptr *address, CUresult &result) {
   Reservation rest(*this, ask);
   if (const std::optional<StreamPools::Call> call = rest.to_cap()) {
@@ -384,6 +384,7 @@ void AsyncMemory::preallocate(const Request &request, const Contexts::Current &w
   if (!async_.begin_preallocation(where.device)) {
     return;
   }
+  pools_.start_giving(where.device);
   ledger::Account &account = ledger_.account(where.device);
   ledger::Transit transit(account.transits());
   transit.hold();

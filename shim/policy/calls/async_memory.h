@@ -80,7 +80,7 @@ class AsyncMemory {
     Reservation &operator=(const Reservation &) = delete;
     // nullopt: not so much is left.
     std::optional<StreamPools::Call> step(ledger::Effort effort);
-    // All that is left. nullopt: other memory is charged, so the pool's cap does not keep it from growing too much.
+    // All that its cap leaves the pool. nullopt: other memory is charged, so not so much is left.
     std::optional<StreamPools::Call> to_cap();
     void trim_by(std::uint64_t bytes);
 

@@ -185,6 +185,24 @@ bool RoomMaker::give_back(const Need &need, Patience patience) noexcept {
   return patience == Patience::briefly && missing() != 0 && ask_others(need, missing);
 }
 
+bool RoomMaker::give_away(const char *api, int device, std::uint64_t bytes) noexcept {
+  const ledger::Account &account = ledger_.account(device);
+  const std::uint64_t before = account.charged();
+  const auto missing = [&] {
+    const std::uint64_t given = before - std::min(before, account.charged());
+    return bytes - std::min(bytes, given);
+  };
+  async_.collect(device);
+  stream_pools_.trim_by(api, device, missing);
+  if (missing() != 0 && async_.release_retained(device)) {
+    stream_pools_.trim_by(api, device, missing);
+  }
+  if (missing() != 0) {
+    pools_.give_back_slabs({api, device, missing()}, Patience::none);
+  }
+  return account.charged() < before;
+}
+
 bool RoomMaker::make_room(const Need &need, Patience patience) noexcept {
   if (make_own_room(need, patience)) {
     return true;

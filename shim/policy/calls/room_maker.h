@@ -11,6 +11,7 @@
 #include "base/lock.h"
 #include "policy/block_pool/block_pools.h"
 #include "policy/block_pool/room.h"
+#include "policy/driver_pools/async_pools.h"
 #include "policy/driver_pools/stream_pools.h"
 #include "policy/physical/pending_frees.h"
 
@@ -19,17 +20,19 @@ namespace ration::policy {
 class RoomMaker final : public Room {
  public:
   RoomMaker(ledger::Ledger &ledger, events::Journal &journal, FenceTracker &fences, PendingFrees &pending,
-            StreamPools &stream_pools, BlockPools &pools, std::uint64_t wait_ns)
+            StreamPools &stream_pools, BlockPools &pools, AsyncPools &async, std::uint64_t wait_ns)
       : ledger_(ledger),
         journal_(journal),
         fences_(fences),
         pending_(pending),
         stream_pools_(stream_pools),
         pools_(pools),
+        async_(async),
         wait_ns_(wait_ns) {}
 
   bool make_room(const Need &need, Patience patience) noexcept override;
   bool give_back(const Need &need, Patience patience) noexcept override;
+  bool give_away(const char *api, int device, std::uint64_t bytes) noexcept override;
   // What a request of the device could have at the most once everything has finished that was submitted; mode async's
   // own pool apart.
   std::uint64_t within_reach(int device) noexcept;
@@ -70,6 +73,7 @@ class RoomMaker final : public Room {
   PendingFrees &pending_;
   StreamPools &stream_pools_;
   BlockPools &pools_;
+  AsyncPools &async_;
   const std::uint64_t wait_ns_;  // for other members' memory, of one call; 0: it does not wait
   std::atomic<std::uint64_t> asked_in_vain_ns_[ledger::kMaxDevices] = {};
   RankedMutex mutex_{Rank::kOrphanFences};

@@ -65,7 +65,9 @@ void AsyncPools::make(DevicePool &device_pool, int device) {
   CUmemPoolProps props{};
   props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
   props.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
-  const std::uint64_t most = ledger_.account(device).cap();
+  // What is guaranteed is all that others leave at the worst; beyond it the driver serves.
+  const std::uint64_t guaranteed = ledger_.account(device).guaranteed();
+  const std::uint64_t most = std::min(ledger_.account(device).cap(), guaranteed != 0 ? guaranteed : UINT64_MAX);
   props.maxSize = StreamPools::have_caps() && most != UINT64_MAX ? most : 0;
   device_pool.capped = props.maxSize != 0;
   CUmemoryPool pool = nullptr;

@@ -225,8 +225,8 @@ std::optional<StreamPools::Call> StreamPools::reserve(Pool &pool, std::uint64_t 
 std::optional<StreamPools::Call> StreamPools::reserve_to_cap(Pool &pool) {
   Guard guard(mutex_);
   ledger::Account &account = ledger_.account(pool.device);
-  const std::uint64_t rest = account.available();
-  if (!leaves_its_cap(pool, rest) ||
+  const std::uint64_t rest = pool.cap - std::min(pool.cap, pool.charged_);
+  if (!leaves_its_cap(pool, account.available()) ||
       account.reserve(rest, ledger::Effort::kImmediate) != ledger::ReserveOutcome::granted) {
     return std::nullopt;
   }
@@ -417,6 +417,23 @@ bool StreamPools::trim_by(const char *api, Pool &pool, std::uint64_t bytes) noex
   }
   reconcile(api, pool);
   return account.charged() < before;
+}
+
+void StreamPools::trim_by(const char *api, int device, FunctionRef<std::uint64_t()> missing) noexcept try {
+  for (const PoolRef &pool : pools_of(device)) {
+    if (const std::uint64_t bytes = missing(); bytes == 0) {
+      return;
+    } else if (pool->graphs == nullptr) {
+      trim_by(api, *pool, bytes);
+      if (missing() != 0) {  // only a larger chunk is free
+        trim_by(api, *pool, UINT64_MAX);
+      }
+    } else {
+      trim_graphs(*pool->graphs);
+      reconcile(api, *pool);
+    }
+  }
+} catch (...) {  // no memory of the host to list them
 }
 
 bool StreamPools::can_reach_cap(const Pool &pool) {

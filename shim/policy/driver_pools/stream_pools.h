@@ -17,6 +17,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "base/lock.h"
 #include "base/reentrant_gate.h"
 #include "driver/functions.h"
@@ -123,8 +124,8 @@ class StreamPools {
   std::uint64_t latest_figure(const Pool &pool);  // of the driver, of what the pool reserves
   // Reserves more for it. False: it does not fit.
   bool extend(Pool &pool, Call &call, std::uint64_t bytes);
-  // All that is left, for a call that only the pool's cap keeps within the limit. nullopt: other memory is charged, so
-  // what is charged for the pool would not cover that cap.
+  // All that the pool may grow by, for a call that only its cap keeps within the limit. nullopt: not so much is left,
+  // because other memory is charged.
   std::optional<Call> reserve_to_cap(Pool &pool);
   void settle(Pool &pool, const Call &call, bool success);
   // Answers how much of what was reserved for it the caller releases now: nothing of a call that succeeded, nor of one
@@ -169,6 +170,8 @@ class StreamPools {
   void reconcile_all(const char *api, int device) noexcept;
   // Trims one pool by `bytes`, where it has that much free. True: less is charged than before.
   bool trim_by(const char *api, Pool &pool, std::uint64_t bytes) noexcept;
+  // The pools of a device, one after the other, until nothing is missing any more.
+  void trim_by(const char *api, int device, FunctionRef<std::uint64_t()> missing) noexcept;
   bool can_reach_cap(const Pool &pool);  // what is left is all that its cap leaves it, so nothing keeps it from growing
 
  private:

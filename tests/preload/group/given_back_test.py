@@ -26,6 +26,19 @@ def sleeping_member(folder):
         expect_that("its thread gave it", "wish" in {one["api"] for one in of_type(read_log(apart / "a"), "trim")})
 
 
+def sleeping_in_mode_async(folder):
+    """What the driver's pool keeps of it, the program's own pool included."""
+    group = {"RATION_MODE": "async", "RATION_GROUP": "g", "RATION_GROUP_LIMIT": str(LIMIT)}
+    with Machine(folder, **group) as machine:
+        first, second = machine.member(RATION_LOG=machine.folder / "a"), machine.member()
+        first.do("alloc=300m alloc=300m free=0 context=0")
+        expect_that("the pool keeps it", machine.reserved()[first.pid] >= 600 * MIB)
+        served(second, "alloc=600m")
+        expect_that(f"the limit {machine.reserved()}", sum(machine.reserved().values()) <= LIMIT)
+        first.do("use=1 alloc=1m")
+        ended_clean(machine)
+
+
 def used_by_a_sleeping_member(folder):
     """Only what holds nothing is given."""
     with Machine(folder, **GROUP) as machine:
@@ -157,7 +170,7 @@ def threshold(folder):
             ended_clean(machine)
 
 
-main({"a member that sleeps gives": sleeping_member, "a member that sleeps keeps what it uses": used_by_a_sleeping_member,
+main({"a member that sleeps gives": sleeping_member, "one in mode async gives": sleeping_in_mode_async, "a member that sleeps keeps what it uses": used_by_a_sleeping_member,
       "a member that works gives at once": working_member,
       "what is used stays": what_is_used_stays, "neighbours on a device": neighbours, "a release threshold": threshold,
       "a release threshold while idle": idle_threshold, "free memory": free_memory, "a slow gift": slow_gift, "a group's limit in decimal": decimal_limit})

@@ -12,6 +12,7 @@ from harness import GIB, HANG, SANITIZED, main, of_type, read_log
 
 ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 3
 GROUP = {"RATION_GROUP": "g", "RATION_GROUP_LIMIT": "1GiB"}
+ASYNC = {"RATION_MODE": "async", "RATION_ASYNC_PREALLOCATE": "-1"}
 FLAGS = ("--group", "g", "--group-limit", "1GiB", "--guarantee")
 
 
@@ -31,6 +32,20 @@ def always_obtainable(mode):
             two.do("alloc=400m")
             ended_clean(machine)
     return case
+
+
+def from_a_full_pool(folder):
+    """In mode async too, with all of the group guaranteed: what its pool has is to be had, and so is the rest."""
+    with Machine(folder, devices="16GiB", **ASYNC, RATION_GROUP="g", RATION_GROUP_LIMIT="8GiB", RATION_HEADROOM="0") as machine:
+        one, two = machine.member(RATION_GUARANTEE="7GiB"), machine.member(RATION_GUARANTEE="1GiB")
+        one.do("alloc=40m")
+        two.do("alloc=1m")
+        one.do("alloc=1m alloc=1m free=1 alloc=1m")
+        expect_that(f"it was preallocated {machine.reserved()}", machine.reserved()[one.pid] > 6 * GIB)
+        one.do("alloc=7000m alloc=50m alloc=50m")
+        two.do("alloc=900m alloc=90m alloc=20m")
+        expect("beyond it", one("alloc=40m"), REFUSED)
+        ended_clean(machine)
 
 
 def queries_follow(folder):
@@ -199,7 +214,7 @@ def until(holds, what):
     expect_that(what, False)
 
 
-main({f"{mode}: always obtainable": always_obtainable(mode) for mode in MODES} |
+main({f"{mode}: always obtainable": always_obtainable(mode) for mode in MODES} | {"async: from a full pool": from_a_full_pool} |
      {"queries follow": queries_follow, "refused in words": refused_in_words, "of a run": of_a_run, "what the dead stated": what_the_dead_stated,
       "an allocation waits": wait_for_an_allocation} |
      ({} if SANITIZED else {"one command after the other": one_after_the_other}) |  # the shell has no sanitizer

@@ -56,7 +56,7 @@ def of_a_process(mode):
             one.do("alloc=900m")
             expect("total", one.memory()[1], 2 * GIB)
             told = ration_set(machine, one.pid, "--limit", "1GiB")
-            listens = mode in ("slab", "vmm")  # a thread of the library
+            listens = mode != "direct"  # a thread of the library
             expect_that(f"it holds more: {told}", told["outcome"] == ("done" if listens else "pending"))
             expect("in force", told["devices"][0]["limit"], GIB if listens else 2 * GIB)
             expect("nothing more", one("alloc=20m"), REFUSED)
@@ -72,13 +72,13 @@ def of_a_process(mode):
 def what_is_idle(backing):
     """What a member holds and does not use goes back, also while it makes no call, and is not served again."""
     def case(folder):
-        settings = {"RATION_MODE": "pool", "RATION_BACKING": backing, "RATION_HEADROOM": "0", "RATION_PREALLOCATE": "1GiB",
-                    "RATION_PREALLOCATE_AFTER": "0", "RATION_LIMIT": "1GiB"}
+        settings = POOLS[backing] | {"RATION_HEADROOM": "0", "RATION_PREALLOCATE": "1GiB", "RATION_ASYNC_PREALLOCATE": "0",
+                                     "RATION_PREALLOCATE_AFTER": "0", "RATION_LIMIT": "1GiB"}
         with Machine(folder, **settings) as machine:
             one = machine.member()
             one.do("alloc=10m alloc=600m free=1")
             ration_set(machine, one.pid, "--limit", "256MiB")
-            if backing == "vmm":
+            if backing != "slab":
                 for _ in range(1000):
                     held = [row["reserved"] for row in machine.ps()["processes"]][0]
                     if held <= 256 * MIB:
@@ -112,7 +112,7 @@ def guarantees(folder):
 def freed_later(backing):
     """What is freed under a limit below what is held goes back, though nobody asks for it."""
     def case(folder):
-        with Machine(folder, RATION_MODE="pool", RATION_BACKING=backing, RATION_PREALLOCATE="false", RATION_LIMIT="2GiB") as machine:
+        with Machine(folder, **POOLS[backing] | {"RATION_PREALLOCATE": "false", "RATION_LIMIT": "2GiB"}) as machine:
             one = machine.member()
             one.do("alloc=10m alloc=900m")
             ration_set(machine, one.pid, "--limit", "256MiB")
@@ -182,6 +182,6 @@ def mistakes(folder):
 
 
 main({f"{mode}: of a group": of_a_group(mode) for mode in POOLS} | {f"{mode}: of a process": of_a_process(mode) for mode in POOLS} |
-     {f"{backing}: what is idle": what_is_idle(backing) for backing in ("vmm", "slab")} |
-     {f"{backing}: freed later": freed_later(backing) for backing in ("vmm", "slab")} |
+     {f"{backing}: what is idle": what_is_idle(backing) for backing in ("vmm", "slab", "async")} |
+     {f"{backing}: freed later": freed_later(backing) for backing in ("vmm", "slab", "async")} |
      {"below what is guaranteed": below_what_is_guaranteed, "all devices or none": all_devices_or_none, "guarantees": guarantees, "of a run": of_a_run, "mistakes": mistakes})
