@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs missing dependencies with apt: scripts/setup.sh [--build-only | --packages]
+# Installs missing dependencies with apt: scripts/setup.sh [--build-only | --packages | --engines]
 # Debian 12 and 13, Ubuntu 22.04 and 24.04. Needs no network and changes nothing if nothing is missing.
-# --build-only: leaves out what only the tests need. --packages: also what the long tests of packages need.
+# --build-only: leaves out what only the tests need. --packages, --engines: also what those long tests need.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/steps.sh"
@@ -13,15 +13,18 @@ test_packages=(git groff-base bash-completion python3-venv python3-fastjsonschem
 # Tests that need these are skipped, with a message, if they are absent: aarch64 under emulation, musl programs, pages, manual
 # pages, completions. ccache only makes rebuilds faster. clang's sanitizers were part of clang itself before they became a package.
 optional_packages=(qemu-user g++-aarch64-linux-gnu musl-tools ccache libclang-rt-dev chromium mandoc zsh fish)
+engine_packages=(slurm-wlm munge libslurm-dev podman crun systemd)
 package_packages=(debootstrap lintian proot qemu-user binutils)
 
 build_only=no
 packages=no
+engines=no
 for argument in "$@"; do
   case $argument in
     --build-only) build_only=yes ;;
     --packages) packages=yes ;;
-    *) die "setup: unknown option '$argument' (known: --build-only, --packages)" ;;
+    --engines) engines=yes ;;
+    *) die "setup: unknown option '$argument' (known: --build-only, --packages, --engines)" ;;
   esac
 done
 
@@ -86,6 +89,7 @@ main() {
   local wanted=("${build_packages[@]}") missing
   [ $build_only = yes ] || wanted+=("${test_packages[@]}")
   [ $packages = no ] || wanted+=("${package_packages[@]}")
+  [ $engines = no ] || wanted+=("${engine_packages[@]}")
   [ ! -d "$dygraphs" ] || mapfile -t wanted < <(printf '%s\n' "${wanted[@]}" | grep -vx libjs-dygraphs)
   mapfile -t missing < <(missing_of "${wanted[@]}")
   if [ ${#missing[@]} -gt 0 ]; then
