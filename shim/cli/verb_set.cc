@@ -13,6 +13,7 @@
 
 #include "cli/exit_status.h"
 #include "cli/log.h"
+#include "cli/usage/host_processes.h"
 #include "cli/usage/process_rows.h"
 #include "cli/usage/snapshot.h"
 #include "cli/verbs.h"
@@ -77,16 +78,24 @@ const Group *group_called(const std::vector<Group> &groups, const std::string &n
   return found;
 }
 
+// By the ID that they have here; where none has, by one in a namespace of its own.
 std::vector<const Member *> members_with(const std::vector<Group> &groups, std::int64_t pid) {
+  HostProcesses here;
   std::vector<const Member *> found;
   for (const Group &group : groups) {
     for (const Member &member : group.members) {
       const bool is_known = std::any_of(found.begin(), found.end(),
                                         [&](const Member *each) { return each->identity == member.identity; });
-      if (member.pid == pid && !is_known) {
+      if (!is_known && (member.pid == pid || here.find(member).pid == pid)) {
         found.push_back(&member);
       }
     }
+  }
+  const auto is_here = [&](const Member *each) {
+    return each->pid_namespace == own_pid_namespace() || here.find(*each).pid == pid;
+  };
+  if (std::any_of(found.begin(), found.end(), is_here)) {
+    std::erase_if(found, [&](const Member *each) { return !is_here(each); });
   }
   return found;
 }
@@ -118,10 +127,7 @@ Target target_of(const std::vector<Group> &groups, const std::string &text) {
   std::int64_t pid = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), pid);
   if (error == std::errc() && end == text.data() + text.size()) {
-    std::vector<const Member *> members = members_with(groups, pid);
-    if (members.size() > 1) {  // of several PID namespaces
-      std::erase_if(members, [](const Member *each) { return each->pid_namespace != own_pid_namespace(); });
-    }
+    const std::vector<const Member *> members = members_with(groups, pid);
     std::size_t groups_called_so = 0;
     if (members.size() == 1 && group_called(groups, text, groups_called_so) != nullptr) {
       throw "a process and a group are called " + text + "; write group:" + text + " for the group";
@@ -177,6 +183,27 @@ void refuse_what_cannot_apply(const SetRequest &request, const std::vector<Group
   }
 }
 
+// Throws a sentence where no block could ever use all of a guarantee: the limit is smaller. Of sizes in bytes: what a
+// share is of a device is not known here.
+void refuse_guarantee_above_limit(const Wanted &limit, const Wanted &guarantee, const SetRequest &request,
+                                  const Member &member, const Member &holder) {
+  const auto in_bytes = [](const Wanted &wanted) {
+    return wanted.size && !wanted.size->is_share() ? std::optional(wanted.size->bytes_of(0)) : std::nullopt;
+  };
+  for (const ledger::DeviceUse &use : member.devices) {
+    std::uint64_t guaranteed = 0;
+    for (const ledger::DeviceUse &each : holder.devices) {
+      guaranteed = each.uuid == use.uuid && holder.tree == 0 ? each.guarantee : guaranteed;
+    }
+    const std::optional<std::uint64_t> most = request.limit ? in_bytes(limit) : std::optional(use.limit);
+    const std::optional<std::uint64_t> least = request.guarantee ? in_bytes(guarantee) : std::optional(guaranteed);
+    if (most && least && *least > *most) {
+      throw "a guarantee of " + config::show_bytes(*least) + " is more than the limit of process " + request.target +
+          ", " + config::show_bytes(*most);
+    }
+  }
+}
+
 // Of the groups of the member that can guarantee, on each device: how much is left.
 std::string left_in_groups(const std::string &folder, std::uint64_t identity) {
   std::string problem;
@@ -208,7 +235,7 @@ Outcome outcome_text(ledger::OrderState state, const std::string &target, bool o
               target + " makes no call now: it takes note at its next one, before that is served" +
                   (of_guarantee ? "; whether its group leaves that guarantee is not known yet" : "")};
     case ledger::OrderState::refused:
-      return {kProblemSeen, "refused", "the guarantee was refused, and the one that it had holds: "};
+      return {kProblemSeen, "refused", "the guarantee was refused, and what it had before holds: "};
     case ledger::OrderState::done:
       break;
   }
@@ -225,7 +252,10 @@ nlohmann::ordered_json rows_after(const std::string &folder, const Target &targe
   for (const Group &group : ledger::read_groups(folder, problem)) {
     if (target.group != nullptr && group.kind == target.group->kind && group.name == target.group->name) {
       for (const ledger::GroupDevice &device : group.devices) {
-        rows.push_back({{"uuid", device.uuid}, {"limit", limit_json(device.limit)}, {"reserved", device.reserved}});
+        rows.push_back({{"uuid", device.uuid},
+                        {"limit", limit_json(device.limit)},
+                        {"reserved", device.reserved},
+                        {"claimed", device.claimed}});
       }
       return rows;
     }
@@ -251,8 +281,14 @@ std::string sentence_of(const nlohmann::ordered_json &row) {
   if (row.contains("guarantee") && row["guarantee"] != 0) {
     line += ", " + text("guarantee") + " guaranteed";
   }
-  if (!row["limit"].is_null() && row["reserved"] > row["limit"]) {
-    line += "; nothing more is granted until that is less";
+  if (row.contains("claimed") && row["claimed"] > row["reserved"]) {
+    line += ", " + text("claimed") + " with what is guaranteed";
+  }
+  const auto most = row.value("claimed", row["reserved"].get<std::uint64_t>());
+  if (!row["limit"].is_null() && most > row["limit"].get<std::uint64_t>()) {
+    line += row.value("claimed", std::uint64_t{0}) > row["reserved"].get<std::uint64_t>()
+                ? "; nothing but what is guaranteed is granted until that is less"
+                : "; nothing more is granted until that is less";
   }
   return line;
 }
@@ -291,6 +327,9 @@ int set(const SetRequest &request) {
   } else {
     const Member *const holder = request.guarantee ? holder_of_guarantee(groups, *target.member) : target.member;
     refuse_what_cannot_apply(request, groups, *target.member, *holder);
+    if (holder == target.member) {
+      refuse_guarantee_above_limit(limit, guarantee, request, *target.member, *holder);
+    }
     ledger::MemberOrder of_limit;
     ledger::MemberOrder of_guarantee;
     if (request.limit) {

@@ -266,8 +266,18 @@ std::uint64_t Account::guaranteed() const {
 }
 
 std::uint64_t Account::fair_part(bool goes_back_in_parts) const {
-  if (const std::uint64_t mine = guaranteed(); mine != 0) {
+  if (const std::uint64_t mine = own_guarantee(); mine != 0) {
     return mine;
+  }
+  std::uint64_t of_tree = 0;
+  for (int i = 0; i < shares(); ++i) {
+    if (const Share &share = shares_[i]; share.tree >= 0) {
+      of_tree =
+          std::max(of_tree, share.membership->uncovered(static_cast<std::uint32_t>(share.device), held_by_tree(share)));
+    }
+  }
+  if (of_tree != 0) {
+    return charged() + of_tree;
   }
   std::uint64_t part = UINT64_MAX;
   for (int i = 0; i < shares(); ++i) {

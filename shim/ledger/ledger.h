@@ -83,9 +83,9 @@ class Account {
   void look_for_orders();
   // What is guaranteed to this process, or to its tree, at least.
   std::uint64_t guaranteed() const;
-  // What a pool may take at once, with what the account holds: what is guaranteed to it; without a guarantee half of
-  // its equal share of what its groups leave, counting one member more than there are, and nothing where it does not go
-  // back in parts. UINT64_MAX: no group has a limit.
+  // What a pool may take at once, with what the account holds: what is guaranteed to it, or left of what is guaranteed
+  // to its tree; else half of its equal share of what its groups leave, counting one member more than there are, and
+  // nothing where it does not go back in parts. UINT64_MAX: no group has a limit.
   std::uint64_t fair_part(bool goes_back_in_parts) const;
   // The group that leaves least, and this device's number in it; nullptr: in no group.
   Membership *tightest(int &device) const;

@@ -287,8 +287,10 @@ std::uint64_t Membership::guaranteed(int device) const {
                            : file_.slot(slot_).cells[index].guarantee.load(std::memory_order_relaxed);
 }
 
-// What is left of the guarantee.
 std::uint64_t Membership::uncovered(std::uint32_t device, std::uint64_t tree_held) const {
+  if (!is_here(static_cast<int>(device))) {
+    return 0;
+  }
   if (holder_.tree != 0) {
     const std::uint64_t guarantee = of_holder(device);
     return guarantee - std::min(guarantee, tree_held);
@@ -373,7 +375,8 @@ std::vector<Holder> Membership::holders(int device, std::size_t most) const {
     if (held + guarantee > 0 && slot.life.load(std::memory_order_acquire) == life) {
       const std::size_t length = strnlen(slot.program, sizeof(slot.program));
       holders.push_back({slot.pid.load(std::memory_order_relaxed), std::string(slot.program, length), held,
-                         slot.cells[index].used.load(std::memory_order_relaxed), guarantee});
+                         slot.cells[index].used.load(std::memory_order_relaxed), guarantee,
+                         slot.tree.load(std::memory_order_relaxed) != 0});
     }
   }
   std::sort(holders.begin(), holders.end(), [](const Holder &a, const Holder &b) {

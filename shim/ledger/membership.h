@@ -39,6 +39,7 @@ struct Holder {
   std::uint64_t reserved = 0;
   std::uint64_t used = 0;       // as it published it last
   std::uint64_t guarantee = 0;  // whatever it holds of it
+  bool is_of_tree = false;      // the guarantee: it holds it for what it started, and nothing itself
 };
 
 // The slot that holds a guarantee for a tree, as long as its `life` stays the same.
@@ -110,6 +111,8 @@ class Membership {
   std::uint64_t own_guarantee(int device) const;
   // What this process holds without a guarantee.
   std::uint64_t beyond_guarantee(int device) const;
+  // What is left of the guarantee, this process's or its tree's, which holds so much. REQUIRES: the file is there.
+  std::uint64_t uncovered(std::uint32_t device, std::uint64_t tree_held) const;
   // What is guaranteed to this process, or to its tree, now.
   std::uint64_t guaranteed(int device) const;
 
@@ -187,7 +190,6 @@ class Membership {
   bool try_again(int device, const Change &asked, std::uint64_t *before);
   void show(std::uint32_t device) REQUIRES(mutex_);
   std::uint64_t of_holder(std::uint32_t device) const;
-  std::uint64_t uncovered(std::uint32_t device, std::uint64_t tree_held) const;
   bool is_here(int device) const;
   bool is_lost() const {
     const std::uint64_t now = ticks();

@@ -195,7 +195,8 @@ std::uint64_t Membership::surplus_of(int device, bool in_granules) const {
       // The published use may be off by so much, and granules that are used in part stay.
       used = has_granules ? used + std::max(kLeastUnknown, held / kPartUnknown) : held;
     }
-    bytes += held - std::min(held, used);
+    // What a guarantee covers goes to nobody else.
+    bytes += held - std::min(held, std::max(used, cell.covered.load(std::memory_order_relaxed)));
   }
   return bytes;
 }

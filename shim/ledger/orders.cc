@@ -66,7 +66,9 @@ bool order_group_limit(const std::string &state_folder, GroupKind kind, const st
     return false;
   }
   const auto wanted = [&](const shared::Device &device) {
-    return limit(device_text(device.uuid.load()), device.physical.load(std::memory_order_relaxed));
+    const std::uint64_t physical = device.physical.load(std::memory_order_relaxed);
+    std::optional<std::uint64_t> bytes = limit(device_text(device.uuid.load()), physical);
+    return bytes && physical != 0 ? std::min(*bytes, physical) : bytes;
   };
   for (std::uint32_t i = 0; i < shared::kDevices; ++i) {
     const shared::Device &device = file.header().device[i];
@@ -75,8 +77,9 @@ bool order_group_limit(const std::string &state_folder, GroupKind kind, const st
     }
     const std::uint64_t bytes = wanted(device).value_or(smallest_stated(file, i));
     if (const std::uint64_t guaranteed = guaranteed_on(file, i); guaranteed > bytes) {
-      problem = std::to_string(guaranteed) + " bytes of " + device_text(device.uuid.load()) +
-                " are guaranteed to its members, more than " + std::to_string(bytes) +
+      const auto in_mib = [](std::uint64_t size) { return std::to_string(size >> 20U) + " MiB"; };
+      problem = in_mib(guaranteed) + " of " + device_text(device.uuid.load()) +
+                " are guaranteed to its members, more than " + in_mib(bytes) +
                 "; lower their guarantees first (ration set PID --guarantee)";
       return false;
     }

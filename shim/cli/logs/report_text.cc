@@ -75,9 +75,10 @@ void add_group(Lines &lines, const History::RefusedBy &by) {
                   " were held or guaranteed, its limit was " + exact(by.limit));
   for (std::size_t i = 0; i < std::min(by.holders.size(), kHolders); ++i) {
     const History::RefusedBy::Holder &holder = by.holders[i];
-    lines.push_back("  " + readable(holder.program) + " (pid " + std::to_string(holder.pid) + ") held " +
-                    exact(holder.reserved) +
-                    (holder.guarantee != 0 ? " and was guaranteed " + exact(holder.guarantee) : ""));
+    lines.push_back("  " + readable(holder.program) + " (pid " + std::to_string(holder.pid) + ")" +
+                    (holder.reserved != 0 || holder.guarantee == 0 ? " held " + exact(holder.reserved) : "") +
+                    (holder.reserved != 0 && holder.guarantee != 0 ? " and" : "") +
+                    (holder.guarantee != 0 ? " was guaranteed " + exact(holder.guarantee) : ""));
   }
   if (by.holders.size() > kHolders) {
     lines.push_back("  and " + counted(by.holders.size() - kHolders, "other", "others"));

@@ -29,7 +29,7 @@ std::string unknown_flag(const std::string &flag) {
   std::replace(key.begin(), key.end(), '-', '_');
   const std::string shown = config::shown(flag);
   if (const config::Option *option = config::option_of_key(key); option != nullptr && option->flag.empty()) {
-    return shown + " is not an option of `ration run`" +
+    return shown + " is not an option here" +
            (option->state == config::State::kBuilt ? "; set the variable " + std::string(option->variable)
                                                    : ", and not implemented yet");
   }

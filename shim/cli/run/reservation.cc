@@ -282,7 +282,7 @@ bool Reservation::has_room(FreeMemory &devices) {
       continue;
     }
     scarce_ = config::show_bytes(*free_bytes) + " of its " + config::show_bytes(need.total) + " are free";
-    scarce_ += promised != 0 ? ", of which " + config::show_bytes(promised) + " are promised to others" : "";
+    scarce_ += promised != 0 ? ", " + config::show_bytes(promised) + " are promised to others" : "";
     scarce_ += ", and a process takes about " + config::show_bytes(overhead) + " beside its own";
     return false;
   }
@@ -311,6 +311,7 @@ std::string Reservation::shortage() const {
     holders += (holders.empty() ? "; " : ", ") + holder.program + " (pid " + std::to_string(holder.pid) + ") ";
     holders += holder.guarantee >= holder.reserved ? "is guaranteed " + config::show_bytes(holder.guarantee)
                                                    : "holds " + config::show_bytes(holder.reserved);
+    holders += holder.is_of_tree ? " for what it started" : "";
   }
   const bool is_of_device = !scarce_.empty() && left >= least->bytes;
   return text + (is_of_device ? "; " + scarce_ : "") + holders;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <system_error>
@@ -17,6 +18,7 @@
 #include "config/flag_marks.h"
 #include "config/options.h"
 #include "config/settings_context.h"
+#include "config/values/option_parsers.h"
 #include "config/values/quotes.h"
 
 namespace ration::cli {
@@ -194,7 +196,9 @@ Program inspect(const RunRequest &request, const Library &library, const Environ
   const std::string &name = request.command.front();
   Program program = inspect_program(name, environment.value("PATH"));
   if (program.exit_status != 0) {
-    throw Refusal{program.exit_status, program.reason};
+    std::chrono::milliseconds ignored{};
+    const bool is_duration = request.wait && request.wait->empty() && config::read_milliseconds(name, ignored).empty();
+    throw Refusal{program.exit_status, program.reason + (is_duration ? "; to wait so long write --wait=" + name : "")};
   }
   if (program.obstacle == Obstacle::kNone) {
     program.reason = lacking_version(program.elf, {library.preload, library.core});

@@ -90,7 +90,7 @@ void add_group_rows(const ledger::Group &group, const TreeGuarantees &trees, std
   for (const ledger::GroupDevice &device : group.devices) {
     GroupRow row = of_none;
     row.uuid = device.uuid;
-    row.limit = device.limit;
+    row.limit = group.kind == GroupKind::kQueue ? ledger::kNoLimit : device.limit;  // there, of the device
     row.reserved = device.reserved;
     row.claimed = device.claimed;
     count_members(group, trees, row);
@@ -115,7 +115,7 @@ auto order_of(const ProcessRow &row, SortKey key) {
       first = ~row.use.used;
       break;
     case SortKey::kPid:
-      first = static_cast<std::uint64_t>(row.pid);
+      first = static_cast<std::uint64_t>(row.shown_pid());
       break;
     case SortKey::kAge:
       first = row.start_unix_ns;
@@ -172,7 +172,7 @@ Usage usage_of(const std::vector<ledger::Group> &groups, const std::string &fold
           continue;
         }
         use.guarantee = trees.guarantee_of(member, use);
-        const auto [at, is_new] = rows.try_emplace({member.identity, use.uuid}, ProcessRow{member, use, {}, {}});
+        const auto [at, is_new] = rows.try_emplace({member.identity, use.uuid}, ProcessRow{member, use, {}, {}, {}});
         if (!is_new) {
           merge(at->second.use, use);
         }

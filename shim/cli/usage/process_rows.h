@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/usage/host_processes.h"
 #include "ledger/group_view.h"
 
 namespace ration::cli {
@@ -24,8 +25,10 @@ struct ProcessRow : ledger::ProcessIdentity {
   ledger::DeviceUse use;  // `guarantee`: that of its tree, where that covers it
   std::vector<GroupOfRow> groups;
   std::string group_label;  // of all its groups, "a,b"; "-" where it has none
+  HostProcess here;         // of another PID namespace, where it is found
 
   [[nodiscard]] std::uint64_t failures() const;
+  [[nodiscard]] int shown_pid() const { return here.pid != 0 ? here.pid : pid; }
 };
 
 struct GroupRow {

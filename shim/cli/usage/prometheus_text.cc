@@ -57,6 +57,9 @@ Series<ProcessRow> series_of(const Usage &usage, std::uint64_t own_pid_namespace
     if (row.pid_namespace != own_pid_namespace) {
       add_label(labels, "pid_namespace", std::to_string(row.pid_namespace));
     }
+    if (!row.here.container.empty()) {
+      add_label(labels, "container", row.here.container);
+    }
     // Two processes can have equal labels: their namespaces are unknown, or the kernel reused a pid meanwhile. A
     // collector rejects a file with a duplicate series.
     if (!taken.insert(labels).second) {

@@ -33,8 +33,13 @@ Usage take_snapshot(const std::string &state_folder) {
   std::string problem;
   const std::vector<ledger::Group> groups = ledger::read_groups(state_folder, problem);
   const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return usage_of(groups, problem,
-                  static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count()));
+  Usage usage = usage_of(groups, problem,
+                         static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count()));
+  HostProcesses here;
+  for (ProcessRow &row : usage.processes) {
+    row.here = here.find(row);
+  }
+  return usage;
 }
 
 std::uint64_t own_pid_namespace() {

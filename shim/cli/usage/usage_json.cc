@@ -57,6 +57,8 @@ json as_json(const ProcessRow &row, std::uint64_t now_unix_ns) {
   }
   const auto age_of = [now_unix_ns](std::uint64_t then) { return now_unix_ns - std::min(then, now_unix_ns); };
   return {{"pid", row.pid},
+          {"host_pid", row.here.pid != 0 ? json(row.here.pid) : json(nullptr)},
+          {"container", text_or_null(row.here.container)},
           {"program", row.program},
           {"group", row.group_label},
           {"groups", std::move(groups)},

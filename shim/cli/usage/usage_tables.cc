@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <iterator>
 #include <set>
+#include <string_view>
 
 #include "cli/text_table.h"
+#include "config/values/quotes.h"
 
 namespace ration::cli {
 
@@ -23,8 +25,11 @@ std::string digits_of(const std::string &uuid) {
 
 // The file name of a path; the table has no space for more.
 std::string short_program(const std::string &program) {
-  const std::string name = program.substr(program.rfind('/') + 1);  // npos + 1 is 0
-  return name.empty() ? program : name;
+  constexpr std::string_view kRun = "ration run ";  // what holds a guarantee, or waits
+  const bool is_run = program.starts_with(kRun);
+  const std::string path = program.substr(is_run ? kRun.size() : 0);
+  const std::string name = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+  return name.empty() ? program : (is_run ? std::string(kRun) : "") + name;
 }
 
 std::string bytes_or_dash(std::uint64_t bytes) {
@@ -92,6 +97,7 @@ std::string short_age(std::uint64_t start_unix_ns, std::uint64_t now_unix_ns) {
 
 std::vector<std::string> process_table(const Usage &usage, std::size_t width) {
   const auto some = [&usage](auto has) { return std::any_of(usage.processes.begin(), usage.processes.end(), has); };
+  const bool containers = some([](const ProcessRow &row) { return !row.here.container.empty(); });
   const bool granules = some([](const ProcessRow &row) { return row.use.stitching.granules != 0; });
   const bool guarantees = some([](const ProcessRow &row) { return row.use.guarantee != 0; });
   const bool waits = some([](const ProcessRow &row) { return row.use.waiting != 0; });
@@ -103,6 +109,9 @@ std::vector<std::string> process_table(const Usage &usage, std::size_t width) {
                                  {"USED"},
                                  {"LIMIT"},
                                  {"PEAK"}};
+  if (containers) {
+    columns.insert(columns.begin() + 1, {"CONTAINER", Align::kLeft, Fit::kShrinks});
+  }
   if (granules) {
     columns.insert(columns.end(),
                    {{"GRANULES", Align::kRight, Fit::kYields}, {"STITCHED", Align::kRight, Fit::kYields}});
@@ -118,9 +127,12 @@ std::vector<std::string> process_table(const Usage &usage, std::size_t width) {
   std::vector<std::vector<std::string>> rows;
   for (const ProcessRow &row : usage.processes) {
     std::vector<std::string> &cells = rows.emplace_back();
-    cells = {std::to_string(row.pid),    short_program(row.program),    row.group_label,
-             gpus.of(row.use.uuid),      short_bytes(row.use.reserved), short_bytes(row.use.used),
-             short_bytes(row.use.limit), short_bytes(row.use.peak)};
+    cells = {std::to_string(row.shown_pid()), short_program(row.program),    row.group_label,
+             gpus.of(row.use.uuid),           short_bytes(row.use.reserved), short_bytes(row.use.used),
+             short_bytes(row.use.limit),      short_bytes(row.use.peak)};
+    if (containers) {
+      cells.insert(cells.begin() + 1, row.here.container.empty() ? "-" : config::printable(row.here.container));
+    }
     if (granules) {
       cells.insert(cells.end(), {std::to_string(row.use.stitching.granules), std::to_string(row.use.stitching.blocks)});
     }

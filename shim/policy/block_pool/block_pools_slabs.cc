@@ -261,7 +261,8 @@ void BlockPools::after_synchronise(int device) noexcept {
 void BlockPools::give_to_others(const char *api, int device) noexcept {
   ledger::Account &account = ledger_.account(device);
   const std::uint64_t held = account.charged();
-  const std::uint64_t wanted = std::min(account.newly_wanted(), held - std::min(held, account.guaranteed()));
+  // Below its own guarantee nobody else would gain; of that of a tree others of the tree would.
+  const std::uint64_t wanted = std::min(account.newly_wanted(), held - std::min(held, account.own_guarantee()));
   if (wanted != 0 && room_.give_away(api, device, wanted)) {
     account.answered();
     if (DevicePoolState *state = known_state(device)) {

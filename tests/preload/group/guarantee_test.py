@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What is guaranteed to a member is always obtainable, by nobody else; refused at the start where it does not fit; and kept
 by what `ration run` starts, whatever dies."""
+import os
 import re
 import pathlib
 import signal
@@ -12,6 +13,7 @@ from harness import GIB, HANG, SANITIZED, main, of_type, read_log
 
 ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 3
 GROUP = {"RATION_GROUP": "g", "RATION_GROUP_LIMIT": "1GiB"}
+POOL = {"RATION_MODE": "pool", "RATION_BACKING": "vmm", "RATION_HEADROOM": "0", "RATION_PREALLOCATE_AFTER": "0"}
 ASYNC = {"RATION_MODE": "async", "RATION_ASYNC_PREALLOCATE": "-1"}
 FLAGS = ("--group", "g", "--group-limit", "1GiB", "--guarantee")
 
@@ -54,6 +56,47 @@ def queries_follow(folder):
         expect("of the others", two.memory(), (624 * MIB, GIB))
         two.do("alloc=624m")
         expect("its own", one.memory(), (400 * MIB, GIB))
+        ended_clean(machine)
+
+
+def what_others_are_guaranteed_is_not_free(folder):
+    """Although their pools hold it, and do not use it."""
+    with Machine(folder, devices="16GiB", **POOL, RATION_GROUP="g", RATION_GROUP_LIMIT="8GiB") as machine:
+        one, two = machine.member(RATION_GUARANTEE="4GiB"), machine.member()
+        one.do("alloc=100m")
+        expect_that(f"it was preallocated {machine.reserved()}", machine.reserved()[one.pid] >= 4 * GIB)
+        two.do("alloc=100m")
+        free, total = two.memory()
+        expect("total", total, 8 * GIB)
+        expect_that(f"free {free // MIB} MiB", 3800 * MIB <= free <= 3996 * MIB)
+        two.do("alloc=3700m")
+        ended_clean(machine)
+
+
+def workers_of_one_run(folder):
+    """Each has a pool, but all of them together what is guaranteed to the run; what they do not use is given."""
+    with Machine(folder, devices="16GiB", **POOL) as machine:
+        flags = ("--group", "g", "--group-limit", "8GiB", "--guarantee", "2GiB")
+        pipes = [machine.folder / f"pipe{number}" for number in range(3)]
+        for pipe in pipes:
+            os.mkfifo(pipe)
+        script = "; ".join(f'"$0" obey <{pipe} &' for pipe in pipes).replace("&;", "&") + " wait"
+        environment = machine.environment(ration=False) | {"RATION_STATE_DIR": str(machine.state)} | POOL
+        job = subprocess.Popen([RATION, "run", *flags, "--", "/bin/sh", "-c", script, OBEY[0]], env=environment, stdout=subprocess.PIPE,
+                               text=True)
+        ends = [pipe.open("w") for pipe in pipes]
+        for end in ends:
+            end.write("init\ncontext=0\nalloc=600m\n")
+            end.flush()
+            for _ in range(3):
+                expect_that("each step", job.stdout.readline().endswith(": 0\n"))
+        held = [row["reserved"] for row in machine.ps()["processes"]]
+        expect_that(f"held {held}", sum(held) < 4 * GIB)
+        done = run(machine, "--group", "g", "--group-limit", "8GiB", "--guarantee", "4GiB", group=False)
+        expect_that(f"another: {done.stderr}", done.returncode == 0 and done.stdout == "started\n")
+        for end in ends:
+            end.close()
+        job.communicate(timeout=HANG)
         ended_clean(machine)
 
 
@@ -214,8 +257,8 @@ def until(holds, what):
     expect_that(what, False)
 
 
-main({f"{mode}: always obtainable": always_obtainable(mode) for mode in MODES} | {"async: from a full pool": from_a_full_pool} |
+main({f"{mode}: always obtainable": always_obtainable(mode) for mode in MODES} | {"async: from a full pool": from_a_full_pool, "what others are guaranteed": what_others_are_guaranteed_is_not_free} |
      {"queries follow": queries_follow, "refused in words": refused_in_words, "of a run": of_a_run, "what the dead stated": what_the_dead_stated,
       "an allocation waits": wait_for_an_allocation} |
-     ({} if SANITIZED else {"one command after the other": one_after_the_other}) |  # the shell has no sanitizer
+     ({} if SANITIZED else {"one command after the other": one_after_the_other, "workers of one run": workers_of_one_run}) |  # the shell has no sanitizer
      {f"eight at once: {how}, {backing}": at_once(how, backing) for how in ("library", "run", "nothing") for backing in ("vmm", "slab")})

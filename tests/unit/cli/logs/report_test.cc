@@ -78,7 +78,7 @@ TEST_CASE("a report says who held the group that refused, and what was guarantee
   reports.push_back({"x", history_of(log_of({refusal, kEndRecord}))});
   const std::vector<std::string> lines = report_text(reports[0], 10, 80);
   CHECK(has_line(lines, "  of group g 502 bytes (502 bytes) were held or guaranteed, its limit was 520 bytes"));
-  CHECK(has_line(lines, "  /bin/idle (pid 7) held 0 bytes (0 bytes) and was guaranteed 300 bytes (300 bytes)"));
+  CHECK(has_line(lines, "  /bin/idle (pid 7) was guaranteed 300 bytes (300 bytes)"));
   CHECK(std::count(lines.begin(), lines.end(), "  /bin/busy (pid 8) held 200 bytes (200 bytes)") == 1);
   CHECK(has_line(lines, "  and 1 other"));
   const auto json = nlohmann::json::parse(report_json(reports))["logs"][0]["devices"][0]["refusals"][0];

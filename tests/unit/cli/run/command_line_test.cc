@@ -52,7 +52,7 @@ TEST_CASE("the message for an unknown option names the nearest one") {
       {{"-l", "8g", "ls"}, "-l is not an option"},
       {{"-", "ls"}, "- is not an option"},
       {{"--preallocate=false", "ls"}, "set the variable RATION_PREALLOCATE"},
-      {{"--large-alignment", "2m", "ls"}, "is not an option of `ration run`, and not implemented yet"},
+      {{"--large-alignment", "2m", "ls"}, "is not an option here, and not implemented yet"},
       {{"--limit"}, "--limit needs a value"},
       {{"--limit", "--", "ls"}, "--limit needs a value"},
       {{"--limit=", "ls"}, "--limit has an empty value"},

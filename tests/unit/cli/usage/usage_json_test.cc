@@ -48,6 +48,8 @@ TEST_CASE("a process's object has these keys, and figures in bytes") {
       of(usage({group(GroupKind::kTree, "0123456789abcdef", {{kFirstGpu, 7 * kGi, kGi}}, {train})}))["processes"].at(0);
   const json expected = {
       {"pid", 14969},
+      {"host_pid", nullptr},
+      {"container", nullptr},
       {"program", "train"},
       {"group", "tree:01234567"},
       {"groups",

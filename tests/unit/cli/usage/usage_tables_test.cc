@@ -144,3 +144,22 @@ TEST_CASE("GPUs with a common UUID prefix get longer names") {
   CHECK(process_table(seen, kUnlimitedWidth).at(1).find(" 12345678-aab ") != std::string::npos);
   CHECK(process_table(seen, kUnlimitedWidth).at(2).find(" 12345678-aaa ") != std::string::npos);
 }
+
+TEST_CASE("a process of a container has the ID that it has here") {
+  Usage seen = one_process(member(1, 1, {use(kFirstGpu, kGi)}));
+  CHECK(process_table(seen, kUnlimitedWidth).at(0).find("CONTAINER") == std::string::npos);
+  seen.processes.front().here = {4711, "web-7f\x1b"};
+  CHECK(process_table(seen, kUnlimitedWidth).at(0).find("CONTAINER") != std::string::npos);
+  CHECK(process_table(seen, kUnlimitedWidth).at(1).find("4711 web-7f\\x1b") != std::string::npos);
+}
+
+TEST_CASE("a container's name is found in a line of its cgroup") {
+  const std::string id = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+  for (const std::string &line : {"0::/machine.slice/libpod-" + id + ".scope/container", "12:devices:/docker/" + id,
+                                  "0::/kubepods.slice/cri-containerd-" + id + ".scope", "0::/crio-" + id + ".scope"}) {
+    CHECK(container_in_cgroup(line) == "0123456789ab");
+  }
+  for (const std::string &line : {std::string("0::/user.slice"), "0::/" + id + "0", "0::/" + id.substr(1)}) {
+    CHECK(container_in_cgroup(line).empty());
+  }
+}
