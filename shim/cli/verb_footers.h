@@ -23,6 +23,25 @@ inline constexpr const char *kConvertFooter =
     "  ration convert run.jsonl --to collapsed | flamegraph.pl --countname bytes >run.svg\n\n"
     "Exit status: 0; 2 a bad option, or no whole log; 125 the output could not be written.";
 
+inline constexpr const char *kCdiFooter =
+    "Writes a specification of the Container Device Interface (CDI), which Podman, Docker, containerd and CRI-O read\n"
+    "from /etc/cdi. Each SHARE is a device ration.dev/share=NAME, beside the GPU itself. Its name is the size, with "
+    "pct\n"
+    "for a percent sign. A container that asks for it gets the library and a limit for all its processes together; "
+    "one\n"
+    "that asks for another is refused by the engine. An image needs glibc 2.28 or later, and may run without the "
+    "limit\n"
+    "if it changes LD_PRELOAD. --enforce leaves no such choice: the library is in the container's /etc/ld.so.preload,\n"
+    "and the limit in a locked /etc/ration. Without --state-dir each container keeps its own books. With it the "
+    "folder\n"
+    "is one user's: processes of another user get no memory.\n\n"
+    "Examples:\n"
+    "  ration cdi 25% 50% small=2GiB -o /etc/cdi/ration.json\n"
+    "  podman run --device nvidia.com/gpu=0 --device ration.dev/share=25pct IMAGE\n"
+    "  ration cdi 8GiB --enforce /etc/ration/cdi --state-dir /var/lib/ration -o /etc/cdi/ration.json\n"
+    "  ration cdi 50% --group lab --group-limit 90% --state-dir /var/lib/ration >/etc/cdi/ration.json\n\n"
+    "Exit status: 0; 2 a bad option; 125 the output could not be written.";
+
 inline constexpr const char *kDiffFooter =
     "Peaks, counts, refusals and leaks of both logs, by device, and what callers held at the peak, asked for in all "
     "and\n"

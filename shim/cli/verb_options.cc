@@ -34,9 +34,13 @@ constexpr const char *kExamples =
     "  ration run --help                                     all options of a verb\n"
     "  ration env                                            the settings in force and their sources\n"
     "  ration config --check ration.json                     the mistakes in a settings file\n"
+    "  ration cdi 25% 50% -o /etc/cdi/ration.json            shares of a GPU for Podman, Docker and Kubernetes\n"
     "  ration doctor --coverage                              what Ration does about each driver function";
 
 constexpr const char *kRunFooter =
+    "--wait=DURATION waits at most so long: 90s, 5m or 2h. What is waited for is then guaranteed to the command.\n"
+    "The variable RATION_WAIT is another wait: of one allocation for memory of the group that others hold.\n"
+    "Simulated GPUs are those of one `ration run --sim`: what shares them runs within it.\n\n"
     "Options after the command belong to the command. Every setting without an option here has a variable (ration env\n"
     "lists them); an option overrides its variable.\n\n"
     "Examples:\n"
@@ -58,8 +62,9 @@ constexpr const char *kRunFooter =
 
 constexpr const char *kSetFooter =
     "Changes limits while programs run, until they end; `default` takes a change back. A higher limit is in force at\n"
-    "once. Under one that is lower than what is held nothing more is granted, and what is held and not used goes "
-    "back.\n"
+    "once. Under one that is lower than what is held nothing more is granted, but what is guaranteed, and what is "
+    "held\n"
+    "and not used goes back. A percentage is one of the device. Only the owner of a process can change it.\n"
     "What programs ask about their memory follows.\n\n"
     "Examples:\n"
     "  ration set lab --limit 12GiB\n"
@@ -73,7 +78,10 @@ constexpr const char *kPsFooter =
     "holds of it; LIMIT is the process's own; PEAK is the most that was reserved; FAILS counts refused allocations.\n"
     "GRANULES is the number of handles of physical memory in its pools, STITCHED that of its blocks for which\n"
     "granules were mapped side by side; a narrow terminal leaves both out. The second table shows groups and what\n"
-    "their members share. GUARANTEE is what its group always leaves to a process, WAITS what it waits for; CLAIMED is\n"
+    "their members share. GUARANTEE is what its group always leaves to a process, or to the run of which it is one, "
+    "and\n"
+    "then in the row of each; such a run is a group of its own, tree:NUMBER. WAITS is what it waits for, and (queue)\n"
+    "those that wait for a device. PID is that of this machine, also of a process in a CONTAINER. CLAIMED is\n"
     "what the members of a group hold or are guaranteed, and FREE what its limit leaves beyond that.\n"
     "All processes with the same state folder (RATION_STATE_DIR) are shown, inside and outside\n"
     "of containers. No process is disturbed.\n\n"
@@ -336,6 +344,21 @@ void describe_set(CLI::App &verb, SetRequest &request) {
   verb.footer(kSetFooter);
 }
 
+void describe_cdi(CLI::App &verb, CdiRequest &request) {
+  verb.add_option("SHARE", request.shares,
+                  "what the processes of one container may take together: 25%, 8GiB, small=2GiB")
+      ->required();
+  verb.add_option("--group", request.group, "a group of all containers that get a share")->type_name("NAME");
+  verb.add_option("--group-limit", request.group_limit, "what they may take together")->type_name("SIZE");
+  verb.add_option("--state-dir", request.state_folder,
+                  "share this folder of the host with them, for groups and `ration ps`")
+      ->type_name("FOLDER");
+  verb.add_option("--enforce", request.enforce, "write files into FOLDER that hold whatever an image sets")
+      ->type_name("FOLDER");
+  verb.add_option("-o,--output", request.output, "the file to write (default: standard output)")->type_name("FILE");
+  verb.footer(kCdiFooter);
+}
+
 void describe_ps(CLI::App &verb, PsRequest &request) {
   CLI::Option *json = add_flag(verb, "--json", request.json, "one JSON object, sizes in bytes");
   CLI::Option *prometheus = add_flag(verb, "--prometheus", request.prometheus, "metrics in Prometheus' text format");
@@ -440,7 +463,7 @@ std::variant<Request, int> parse_arguments(std::vector<std::string> words, const
   app.footer(kExamples);
   app.require_subcommand(0, 1);
   std::tuple<RunRequest, SetRequest, PsRequest, TopRequest, ReportRequest, CheckRequest, DoctorRequest, EnvRequest,
-             ConfigRequest, ConvertRequest, DiffRequest, ReplayRequest, FindMinRequest, FindFaultsRequest>
+             ConfigRequest, ConvertRequest, DiffRequest, ReplayRequest, FindMinRequest, FindFaultsRequest, CdiRequest>
       requests;
   std::optional<Request> parsed;
   const auto add = [&](const char *name, const char *help, auto describe, auto &request) {
@@ -448,7 +471,7 @@ std::variant<Request, int> parse_arguments(std::vector<std::string> words, const
     describe(*verb, request);
     verb->callback([&parsed, &request] { parsed = std::move(request); });
   };
-  auto &[run, set, ps, top, report, check, doctor, env, config, convert, diff, replay, find_min, find_faults] =
+  auto &[run, set, ps, top, report, check, doctor, env, config, convert, diff, replay, find_min, find_faults, cdi] =
       requests;
   add("run", "run a command under a limit", describe_run, run);
   add("set", "change a limit or a guarantee while programs run", describe_set, set);
@@ -462,6 +485,7 @@ std::variant<Request, int> parse_arguments(std::vector<std::string> words, const
   add("find-min", "find the smallest limit with which a command succeeds", describe_find_min, find_min);
   add("find-faults", "refuse each allocation of a command in turn, and tell which it does not survive",
       describe_find_faults, find_faults);
+  add("cdi", "write shares of a GPU as devices for containers", describe_cdi, cdi);
   add("doctor", "print what Ration covers, or what a program asked for beyond that", describe_doctor, doctor);
   add("env", "print the settings in force and their sources", describe_env, env);
   add("config", "list the settings files, or check one", describe_config, config);

@@ -38,6 +38,14 @@ struct SetRequest {
   bool json = false;
 };
 
+struct CdiRequest {
+  std::vector<std::string> shares;  // SIZE or NAME=SIZE
+  std::optional<std::string> group, group_limit;
+  std::optional<std::string> state_folder;
+  std::optional<std::string> enforce;  // folder
+  std::optional<std::string> output;   // file
+};
+
 struct PsRequest {
   bool json = false;
   bool prometheus = false;
@@ -115,6 +123,7 @@ int run_verb(const RunRequest &request);
 int run_verb(const EnvRequest &request);
 int run_verb(const ConfigRequest &request);
 int run_verb(const SetRequest &request);
+int run_verb(const CdiRequest &request);
 int run_verb(const PsRequest &request);
 int run_verb(const TopRequest &request);
 int run_verb(const DoctorRequest &request);
