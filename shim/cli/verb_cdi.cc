@@ -97,7 +97,7 @@ std::string made_folder(const std::string &given, mode_t mode) {
   std::error_code error;
   fs::create_directories(fs::path(path).parent_path(), error);
   if (mkdir(path.c_str(), mode) != 0 && errno != EEXIST) {
-    throw "cannot create " + config::quoted(path) + ": " + std::strerror(errno);
+    throw Refusal{kOurError, "cannot create " + config::quoted(path) + ": " + std::strerror(errno)};
   }
   if (!fs::is_directory(path, error)) {
     throw config::quoted(path) + " is no folder";
@@ -113,7 +113,7 @@ OrderedJson mount(const std::string &outside, const std::string &inside, bool wr
 
 void write_file(const std::string &path, const std::string &text) {
   if (const std::string problem = replace_file(path, text); !problem.empty()) {
-    throw "cannot write " + config::quoted(path) + ": " + problem;
+    throw Refusal{kOurError, "cannot write " + config::quoted(path) + ": " + problem};
   }
 }
 
@@ -208,7 +208,7 @@ int run_verb(const CdiRequest &request) try {
   return flush_stdout() ? 0 : kOurError;
 } catch (const std::string &wrong) {
   return usage_error("cdi: " + wrong, kUsageError);
-} catch (const Refusal &refusal) {  // no library
+} catch (const Refusal &refusal) {  // no library, or a file that cannot be written
   return usage_error("cdi: " + refusal.line, refusal.exit_status);
 } catch (const fs::filesystem_error &error) {
   return usage_error("cdi: " + std::string(error.what()), kOurError);
