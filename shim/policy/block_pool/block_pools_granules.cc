@@ -327,6 +327,7 @@ void BlockPools::release_unused(const char *api, const ContextRef &context) noex
 std::uint64_t BlockPools::give_back_granules(const Room::Need &need) noexcept try {
   std::uint64_t released = 0;
   std::uint64_t granules = 0;
+  ledger::Transit transit(ledger_.account(need.device).transits());
   for (const ContextRef &context : pooled_on(need.device)) {
     ContextPool &pool = *existing_pool(*context);
     if (&pool == need.asking || !pool.blocks.stitches()) {
@@ -348,6 +349,7 @@ std::uint64_t BlockPools::give_back_granules(const Room::Need &need) noexcept tr
     }
   }
   if (released > 0) {
+    transit.hold();
     journal_.record(events::Trim{need.device, need.api, 0, released, granules});
   }
   return released;

@@ -385,7 +385,8 @@ std::vector<StreamPools::PoolRef> StreamPools::pools_of(int device) {
 }
 
 bool StreamPools::trim(const char *api, int device, const Pool *kept) noexcept try {
-  const ledger::Account &account = ledger_.account(device);
+  ledger::Account &account = ledger_.account(device);
+  ledger::Transit transit(account.transits());
   const std::uint64_t before = account.charged();
   for (const PoolRef &pool : pools_of(device)) {
     if (pool.get() == kept) {
@@ -399,7 +400,11 @@ bool StreamPools::trim(const char *api, int device, const Pool *kept) noexcept t
     }
     reconcile(api, *pool);
   }
-  return account.charged() < before;
+  const bool released = account.charged() < before;
+  if (released) {
+    transit.hold();
+  }
+  return released;
 } catch (...) {  // no memory of the host to list them
   return false;
 }

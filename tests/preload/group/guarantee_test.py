@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 from members import MIB, MODES, OBEY, RATION, REFUSED, Machine, ended_clean, expect, expect_that
-from harness import GIB, HANG, SANITIZED, main, of_type, read_log
+from harness import GIB, HANG, PROGRAMS, SANITIZED, main, of_type, read_log
 
 ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 3
 GROUP = {"RATION_GROUP": "g", "RATION_GROUP_LIMIT": "1GiB"}
@@ -98,6 +98,21 @@ def workers_of_one_run(folder):
             end.close()
         job.communicate(timeout=HANG)
         ended_clean(machine)
+
+
+def among_hungry_members(mode):
+    """Whoever asks for more, and whatever the library gives them meanwhile."""
+    def case(folder):
+        with Machine(folder, devices="16GiB", RATION_GROUP="g", RATION_GROUP_LIMIT="6GiB", RATION_MODE=mode) as machine:
+            one = machine.launch([PROGRAMS / "crowded", str(20 * ROUNDS)], machine.environment(RATION_GUARANTEE="1GiB"))
+            expect("it joins", one.read(), "has its guarantee")
+            hungry = [machine.launch([PROGRAMS / "crowded"], machine.environment(RATION_GUARANTEE="512MiB")) for _ in range(3)]
+            one.send("go")
+            expect("within its guarantee", one.read(), "0 refused")
+            for member in hungry:
+                member.ends()
+            ended_clean(machine)
+    return case
 
 
 def refused_in_words(folder):
@@ -258,6 +273,7 @@ def until(holds, what):
 
 
 main({f"{mode}: always obtainable": always_obtainable(mode) for mode in MODES} | {"async: from a full pool": from_a_full_pool, "what others are guaranteed": what_others_are_guaranteed_is_not_free} |
+     {f"{mode}: among hungry members": among_hungry_members(mode) for mode in ("direct", "pool")} |
      {"queries follow": queries_follow, "refused in words": refused_in_words, "of a run": of_a_run, "what the dead stated": what_the_dead_stated,
       "an allocation waits": wait_for_an_allocation} |
      ({} if SANITIZED else {"one command after the other": one_after_the_other, "workers of one run": workers_of_one_run}) |  # the shell has no sanitizer
