@@ -36,7 +36,7 @@ constexpr Wide kDigitsCeiling = Wide{1} << 87;  // times the largest unit, 2^40,
 constexpr int kMostDecimals = 18;               // 10^18 is the largest power of ten in 64 bits
 constexpr std::string_view kExamples = "write for example 8GiB, 40% or 0.4";
 
-constexpr std::array<Unit, 17> kUnits = {{{"", 1},
+constexpr std::array<Unit, 21> kUnits = {{{"", 1},
                                           {"k", 1ull << 10},
                                           {"m", 1ull << 20},
                                           {"g", 1ull << 30},
@@ -49,6 +49,10 @@ constexpr std::array<Unit, 17> kUnits = {{{"", 1},
                                           {"MiB", 1ull << 20},
                                           {"GiB", 1ull << 30},
                                           {"TiB", 1ull << 40},
+                                          {"Ki", 1ull << 10},
+                                          {"Mi", 1ull << 20},
+                                          {"Gi", 1ull << 30},
+                                          {"Ti", 1ull << 40},
                                           {"KB", 1000ull},
                                           {"MB", 1000000ull},
                                           {"GB", 1000000000ull},
@@ -112,7 +116,7 @@ std::optional<std::uint64_t> bytes_in_unit(std::string_view name) {
   return std::nullopt;
 }
 
-// The unit that `name` is likely meant to be: in another case, Kubernetes' Gi, Gib for GiB.
+// The unit that `name` is likely meant to be: in another case, Gib for GiB.
 std::string_view likely_unit(std::string_view name) {
   std::string wanted = lower(name);
   if (wanted.size() == 2 && wanted[1] == 'i') {

@@ -17,13 +17,15 @@ INSIDE = "in_a_namespace"
 
 
 def in_own_namespace():
-    """Podman of Debian 12 reads /run/cdi only: a /run of this test's own. crun needs one hierarchy of cgroups."""
+    """Podman of Debian 12 reads /run/cdi only: a /run of this test's own. crun needs one hierarchy of cgroups. What it starts
+    ends with the test."""
     if os.geteuid() != 0:
         skip("rootless Podman needs subordinate user IDs, which this user may not have: run it as root")
     for program, package in (("podman", "podman"), ("crun", "crun"), ("unshare", "util-linux")):
         needs(program, package)
     if sys.argv[1:2] != [INSIDE]:
-        os.execvp("unshare", ["unshare", "--mount", "--propagation", "private", sys.executable, __file__, INSIDE])
+        apart = ["unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child", "--mount-proc"]
+        os.execvp("unshare", [*apart, sys.executable, __file__, INSIDE])
     if subprocess.run(["mount", "-t", "tmpfs", "tmpfs", "/run"], check=False).returncode != 0:
         skip("a container may not mount")
     for line in pathlib.Path("/proc/mounts").read_text().splitlines():

@@ -128,8 +128,8 @@ def free_memory(folder):
 
 
 def slow_gift(folder):
-    """A member that needs long to give is waited for as long as more comes, here 300 handles of half a millisecond."""
-    with Machine(folder, **GROUP, SIMCUDA_COSTS="cuMemRelease=500") as machine:
+    """A member that needs long to give is waited for as long as more comes, here 300 handles of a quarter of a millisecond."""
+    with Machine(folder, **GROUP, SIMCUDA_COSTS="cuMemRelease=250") as machine:
         first, second = machine.member(), machine.member()
         first.do("alloc=600m free=0 context=0")
         expect("all at once", second("alloc=600m"), 0)
