@@ -21,8 +21,10 @@
 
 SPANK_PLUGIN(ration, 1)
 
-#define REFUSED -1  // Slurm 22.05 takes a positive result, as ESPANK_ERROR is, for a success
-#define LONGEST_VALUE 32768
+enum {
+  REFUSED = -1,  // Slurm 22.05 takes a positive result, as ESPANK_ERROR is, for a success
+  LONGEST_VALUE = 32768,
+};
 #define WHOLE_GPU 100000000ull  // shares are in millionths of a percent
 
 // A size as Ration reads it: bytes, or a share of the device.
@@ -86,21 +88,23 @@ static const char *read_number(const char *text, uint64_t *whole, uint64_t *mill
   return text;
 }
 
-// The factor of a unit; 0: no unit of Ration's.
+// The factor of a unit; 0: no unit of Ration's, which are k m g t in either case, KiB to TiB and KB to TB.
 static uint64_t factor_of(const char *unit) {
-  static const struct {
-    const char *name;
-    uint64_t factor;
-  } units[] = {{"", 1},        {"KiB", 1 << 10}, {"MiB", 1 << 20},   {"GiB", 1 << 30},      {"TiB", 1ull << 40},
-               {"KB", 1000},   {"MB", 1000000},  {"GB", 1000000000}, {"TB", 1000000000000}, {"k", 1 << 10},
-               {"m", 1 << 20}, {"g", 1 << 30},   {"t", 1ull << 40},  {"K", 1 << 10},        {"M", 1 << 20},
-               {"G", 1 << 30}, {"T", 1ull << 40}};
-  for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); ++i) {
-    if (strcmp(unit, units[i].name) == 0) {
-      return units[i].factor;
-    }
+  static const char letters[] = "KMGTkmgt";
+  const char *const letter = *unit == '\0' ? NULL : strchr(letters, *unit);
+  if (letter == NULL) {
+    return *unit == '\0' ? 1 : 0;
   }
-  return 0;
+  const bool is_upper = letter - letters < 4;
+  const bool is_decimal = is_upper && strcmp(unit + 1, "B") == 0;
+  if (!is_decimal && unit[1] != '\0' && !(is_upper && strcmp(unit + 1, "iB") == 0)) {
+    return 0;
+  }
+  uint64_t factor = 1;
+  for (long power = (letter - letters) % 4; power >= 0; --power) {
+    factor *= is_decimal ? 1000 : 1024;
+  }
+  return factor;
 }
 
 // Reads `text` as Ration does: 8GiB, 512m, 40%, 0.4. False: it is none, too small, or more than a whole device.
@@ -214,24 +218,28 @@ static void find_library(void) {
   text_of(site.library, sizeof(site.library), "%s/libration.so", folder);
 }
 
+// In srun, sbatch and salloc, and again in slurmstepd, whose plugstack.conf may be another one.
 static int read_option(int value, const char *text, int remote) {
   (void)value;
   (void)remote;
   if (text == NULL || text_of(asked_text, sizeof(asked_text), "%s", text) != 0 || !read_size(asked_text, &asked)) {
-    slurm_error("ration: --gpu-mem=%s is not a size: write 8GiB, 512m or 40%%, at least 1MiB and at most a whole GPU",
-                text == NULL ? "" : text);
-    return REFUSED;
+    text_of(site.mistake, sizeof(site.mistake),
+            "--gpu-mem=%s is not a size: write 8GiB, 512m or 40%%, at least 1MiB and at most a whole GPU",
+            text == NULL ? "" : text);
+  } else if (site.memory != 0 && !asked.is_share && asked.amount > site.memory) {
+    text_of(site.mistake, sizeof(site.mistake), "--gpu-mem=%s is more than the %llu MiB of a GPU", asked_text,
+            (unsigned long long)(site.memory >> 20));
+  } else {
+    return ESPANK_SUCCESS;
   }
-  if (site.memory != 0 && !asked.is_share && asked.amount > site.memory) {
-    slurm_error("ration: --gpu-mem=%s is more than the %llu MiB of a GPU", text,
-                (unsigned long long)(site.memory >> 20));
-    return REFUSED;
+  if (remote == 0) {
+    slurm_error("ration: %s", site.mistake);
   }
-  return 0;
+  return REFUSED;
 }
 
 static struct spank_option gpu_mem = {
-    "gpu-mem", "SIZE", "memory of the GPU that all tasks of a node may take together: 8GiB, 512m or 40%",
+    "gpu-mem", "SIZE", "memory of each GPU that all tasks of a node may take together: 8GiB, 512m or 40%",
     1,         0,      read_option};
 
 int slurm_spank_init(spank_t spank, int count, char **arguments) {
@@ -338,7 +346,8 @@ static bool without_library(const char *list, const char *first, char *result, s
 // The limit of all the job's steps on this node together. Ration knows it by a number of 16 digits, of which `ration
 // ps` shows the first eight. Steps find it in the environment of the script that starts them.
 static void write_job(const struct task *task, const char *limit, char *buffer, size_t length) {
-  text_of(buffer, length, "%08u00000000=%s", task->job, limit);
+  // A job of a federation has more digits.
+  text_of(buffer, length, task->job < 100000000 ? "%08u00000000=%s" : "%08x00000001=%s", task->job, limit);
 }
 
 // Whether the step has inherited a limit of its job that begins with `item`.
@@ -453,8 +462,9 @@ static bool set_limits(const struct task *task, struct size limit) {
   char part[48];
   text_of(group, sizeof(group), "slurm-%u.%s", task->job, task->step);
   write_size(limit, whole, sizeof(whole));
-  write_size((struct size){limit.is_share, limit.amount / task->neighbours}, part, sizeof(part));
-  const bool shares = site.guarantee && task->neighbours > 1;
+  const struct size each = {limit.is_share, limit.amount / (task->neighbours != 0 ? task->neighbours : 1)};
+  write_size(each, part, sizeof(part));
+  const bool shares = site.guarantee && task->neighbours > 1 && (each.is_share || each.amount >= 1 << 20);
   return set(task, "RATION_GROUP", group) && set(task, "RATION_GROUP_LIMIT", whole) &&
          set(task, "RATION_LIMIT", whole) && set(task, "RATION_GUARANTEE", shares ? part : NULL) &&
          set(task, "RATION_MANAGED", "limit") && set(task, "RATION_DISABLE", NULL) && set_state(task) &&

@@ -71,7 +71,8 @@ wrong=$(/usr/bin/env -i LD_PRELOAD="$library" /bin/true 2>&1)
 
 share=$((held * (100 - margin) * 10000 / shards)) # in ten-thousandths of a percent
 limit=$(percent $share)
-tree=$(printf '%08d00000000' "$job")
+# `ration ps` shows the first eight of 16 digits. A job of a federation has more.
+if [ "$job" -lt 100000000 ]; then tree=$(printf '%08d00000000' "$job"); else tree=$(printf '%08x00000001' "$job"); fi
 rest=$(without_library)
 echo "export LD_PRELOAD=$library${rest:+:$rest}"
 echo "export RATION_GROUP=slurm-$job.$step"

@@ -8,12 +8,14 @@ import signal
 import socket
 import stat
 import subprocess
+import sys
 import tempfile
 import threading
 import time
 
 from engines import BUILD, EXAMPLES, HANG, Failure, simulated
 
+HOST = socket.gethostname().partition(".")[0]
 PLUG_IN = BUILD / "lib/ration/slurm/spank_ration.so"
 # What the README does not set: everything private, on loopback, as root, without cgroups.
 SETTINGS = """\
@@ -39,6 +41,14 @@ KillWait=1
 PartitionName=gpu Nodes=ALL Default=YES
 TaskProlog={folder}/task_prolog.sh
 """
+
+
+def enter_pid_namespace():
+    """Where that is possible, runs this script again as the first process of a namespace, with which all that Slurm starts ends,
+    even if the script is killed."""
+    if os.getpid() != 1 and subprocess.run(["unshare", "--fork", "--pid", "--mount-proc", "true"], check=False).returncode == 0:
+        os.execvp("unshare", ["unshare", "--fork", "--pid", "--kill-child", "--mount-proc", sys.executable, *sys.argv])
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
 
 
 def readme_file(name):
@@ -100,11 +110,11 @@ class Cluster:
         self.daemons = []
 
     def write_settings(self):
-        host, device = socket.gethostname().partition(".")[0], self.folder / "nvidia0"
+        device = self.folder / "nvidia0"
         os.mknod(device, stat.S_IFCHR | 0o666, os.makedev(1, 3))  # gres.conf wants a device node: that of /dev/null serves
-        node = f"NodeName={host} NodeAddr=127.0.0.1 State=UNKNOWN"
+        node = f"NodeName={HOST} NodeAddr=127.0.0.1 State=UNKNOWN"
         (self.folder / "slurm.conf").write_text(readme_file("slurm.conf").replace("NodeName=gpu01", node) +
-                                                SETTINGS.format(host=host, folder=self.folder, ports=free_ports(2)))
+                                                SETTINGS.format(host=HOST, folder=self.folder, ports=free_ports(2)))
         (self.folder / "gres.conf").write_text(readme_file("gres.conf").replace("/dev/nvidia0", str(device)))
         self.use_plug_in()
 

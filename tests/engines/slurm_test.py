@@ -1,11 +1,11 @@
 """Slurm holds jobs to their shards: the plug-in and the TaskProlog of examples/slurm, under Slurm's own daemons."""
 import atexit
-import contextlib
 import functools
 import json
 import os
 import pathlib
 import pwd
+import re
 import shlex
 import shutil
 import subprocess
@@ -245,6 +245,31 @@ def wrong_arguments(_):
         expect("a step without a share", cluster().srun("echo", "started").stdout, "started\n")
 
 
+def other_arguments(_):
+    """A node whose arguments are not those of the login node."""
+    out = cluster().folder / "ration/held"
+    done = cluster().call("sbatch", "--parsable", "--hold", f"--output={out}", "--gres=gpu:1", "--gpu-mem=12GiB", "--wrap=echo started")
+    plug_in(memory="8GiB", guarantee="none")
+    cluster().call("scontrol", "release", done.stdout.strip())
+    cluster().until(lambda: not cluster().squeue("%i"), "the job has ended")
+    expect_that(f"refused: {out.read_text()}", "is not started: --gpu-mem=12GiB is more than the 8192 MiB of a GPU" in out.read_text())
+    said = cluster().srun("--gres=shard:1", "--ntasks=2", "printenv", "RATION_GUARANTEE", RATION_GUARANTEE="1GiB").stdout
+    expect("a guarantee of each task", said, "")
+
+
+def readme(folder):
+    """Its commands say what it shows; numbers of jobs and the node's name apart."""
+    shown = re.search(r"^```console\n(.*?)^```$", (slurm_cluster.EXAMPLES / "slurm/README.md").read_text(), re.M | re.S)[1]
+    (pathlib.Path(folder) / "server").symlink_to(BUILD / "examples/two_servers/server")
+    (pathlib.Path(folder) / "job.sh").write_text("#!/bin/sh\n")
+    for part in re.split(r"^\$ ", shown, flags=re.M)[1:]:
+        command, _, wanted = part.partition("\n")
+        said = subprocess.run(["sh", "-c", command], cwd=folder, env=cluster().environment, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=slurm_cluster.HANG, check=False).stdout
+        said = re.sub(r"(slurm-|step )\d+\.", r"\g<1>7.", said).replace(f"slurmstepd-{slurm_cluster.HOST}:", "slurmstepd-gpu01:")
+        expect(command, said, wanted)
+
+
 def optional(_):
     """Slurm ignores the failure of an optional plug-in; this one stops the task itself."""
     cluster().use_plug_in(line=f"optional {slurm_cluster.PLUG_IN} shards=4 library=/missing.so")
@@ -303,6 +328,7 @@ if not os.environ.get("PRELOAD_LIST"):
         skip("slurmd starts jobs as root")
     if not slurm_cluster.PLUG_IN.exists():
         skip("the plug-in was not built: slurm/spank.h was missing (libslurm-dev) when cmake ran")
+    slurm_cluster.enter_pid_namespace()
 
 main(both("two jobs of unlike shares have each its own, and a killed one's room is the next one's", unlike_shares) |
      both("two tasks of a job share, each with its part", two_tasks) |
@@ -317,5 +343,7 @@ main(both("two jobs of unlike shares have each its own, and a killed one's room 
          "plug-in: --gpu-mem is the limit": case(gpu_mem),
          "plug-in: too much for --gpu-mem is refused": case(gpu_mem_refused),
          "plug-in: wrong arguments start no job with a share": case(wrong_arguments),
+         "plug-in: arguments of the node decide": case(other_arguments),
+         "plug-in: commands of the README": case(readme),
          "plug-in: fails closed where it is optional": case(optional),
      })
