@@ -258,7 +258,7 @@ def other_arguments(_):
 
 
 def readme(folder):
-    """Its commands say what it shows; numbers of jobs and the node's name apart."""
+    """Its commands say what it shows; numbers of jobs, the node's name, and a wait for the job before it apart."""
     shown = re.search(r"^```console\n(.*?)^```$", (slurm_cluster.EXAMPLES / "slurm/README.md").read_text(), re.M | re.S)[1]
     (pathlib.Path(folder) / "server").symlink_to(BUILD / "examples/two_servers/server")
     (pathlib.Path(folder) / "job.sh").write_text("#!/bin/sh\n")
@@ -266,6 +266,7 @@ def readme(folder):
         command, _, wanted = part.partition("\n")
         said = subprocess.run(["sh", "-c", command], cwd=folder, env=cluster().environment, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, timeout=slurm_cluster.HANG, check=False).stdout
+        said = re.sub(r"^srun: job \d+ (queued|has been allocated).*\n", "", said, flags=re.M)
         said = re.sub(r"(slurm-|step )\d+\.", r"\g<1>7.", said).replace(f"slurmstepd-{slurm_cluster.HOST}:", "slurmstepd-gpu01:")
         expect(command, said, wanted)
 
