@@ -1,7 +1,7 @@
 #!/bin/sh
-# Slurm's TaskProlog for sites that cannot load plug-ins: holds each step that has shards of a GPU to its part of the device's
-# memory. Slurm runs it as the user, before each task, and reads `export`, `unset` and `print` lines from its output. Fails
-# closed: Slurm starts no task whose TaskProlog has failed.
+# Slurm's TaskProlog for sites that cannot load plug-ins: holds each step that has shards of a GPU to its part of the
+# device's memory. Slurm runs it as the user, before each task, and reads `export`, `unset` and `print` lines from its
+# output. Fails closed: Slurm starts no task whose TaskProlog has failed.
 
 # These four are the site's.
 library=/opt/ration/lib/libration.so
@@ -53,7 +53,7 @@ tasks_here() (
 percent() { printf '%d.%04d%%' $(($1 / 10000)) $(($1 % 10000)); }
 
 job=$SLURM_JOB_ID
-# A batch script has no variable that tells it from a step, but Slurm names the process that runs this: slurmstepd: [5.batch].
+# No variable tells a batch script from a step, but Slurm names the process that runs this: slurmstepd: [5.batch].
 step=$SLURM_STEP_ID
 read -r parent </proc/$PPID/cmdline || [ -n "$parent" ] || refuse "its process in /proc cannot be read"
 case $parent in *.batch]*) step=batch ;; esac
@@ -90,4 +90,8 @@ fi
 # Each of several tasks has its part, and may take what the others leave.
 tasks=1
 [ "$step" = batch ] || tasks=$(tasks_here)
-if [ "$tasks" -gt 1 ]; then echo "export RATION_GUARANTEE=$(percent $((share / tasks)))"; else echo "unset RATION_GUARANTEE"; fi
+if [ "$tasks" -gt 1 ]; then
+  echo "export RATION_GUARANTEE=$(percent $((share / tasks)))"
+else
+  echo "unset RATION_GUARANTEE"
+fi

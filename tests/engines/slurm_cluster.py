@@ -1,4 +1,4 @@
-"""Slurm's own daemons on loopback, with a private munge, for the tests of examples/slurm. All that it starts ends with it."""
+"""Slurm's own daemons on loopback, with a private munge, for the tests of examples/slurm. What it starts ends with it."""
 import ctypes
 import os
 import pathlib
@@ -44,10 +44,11 @@ TaskProlog={folder}/task_prolog.sh
 
 
 def enter_pid_namespace():
-    """Where that is possible, runs this script again as the first process of a namespace, with which all that Slurm starts ends,
-    even if the script is killed."""
-    if os.getpid() != 1 and subprocess.run(["unshare", "--fork", "--pid", "--mount-proc", "true"], check=False).returncode == 0:
-        os.execvp("unshare", ["unshare", "--fork", "--pid", "--kill-child", "--mount-proc", sys.executable, *sys.argv])
+    """Where that is possible, runs this script again as the first process of a namespace, with which all that Slurm
+    starts ends, even if the script is killed."""
+    unshare = ["unshare", "--fork", "--pid", "--kill-child", "--mount-proc"]
+    if os.getpid() != 1 and subprocess.run([*unshare, "true"], check=False).returncode == 0:
+        os.execvp("unshare", [*unshare, sys.executable, *sys.argv])
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
 
 
@@ -73,8 +74,9 @@ class Daemon:
     def __init__(self, *command, **environment):
         self.lines = []
         self.changed = threading.Condition()
-        self.process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", *command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                        stderr=subprocess.STDOUT, text=True, start_new_session=True, env=environment)
+        self.process = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", *command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, start_new_session=True, env=environment)
         threading.Thread(target=self.listen, daemon=True).start()
 
     def listen(self):
@@ -95,7 +97,8 @@ class Daemon:
 
 class Cluster:
     def __init__(self):
-        ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: what a daemon leaves behind becomes ours to end
+        # PR_SET_CHILD_SUBREAPER: what a daemon leaves behind becomes ours to end.
+        ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
         self.scratch = tempfile.TemporaryDirectory(prefix="ration-slurm-", ignore_cleanup_errors=True)
         self.folder = pathlib.Path(self.scratch.name)
         self.folder.chmod(0o755)
@@ -111,7 +114,8 @@ class Cluster:
 
     def write_settings(self):
         device = self.folder / "nvidia0"
-        os.mknod(device, stat.S_IFCHR | 0o666, os.makedev(1, 3))  # gres.conf wants a device node: that of /dev/null serves
+        # gres.conf wants a device node: that of /dev/null serves.
+        os.mknod(device, stat.S_IFCHR | 0o666, os.makedev(1, 3))
         node = f"NodeName={HOST} NodeAddr=127.0.0.1 State=UNKNOWN"
         (self.folder / "slurm.conf").write_text(readme_file("slurm.conf").replace("NodeName=gpu01", node) +
                                                 SETTINGS.format(host=HOST, folder=self.folder, ports=free_ports(2)))
@@ -126,7 +130,8 @@ class Cluster:
 
     def use_prolog(self, **settings):
         text = (EXAMPLES / "slurm/task_prolog.sh").read_text()
-        for name, value in ({"library": BUILD / "lib/libration.so", "state": f"{self.folder}/ration/$(id -u)"} | settings).items():
+        ours = {"library": BUILD / "lib/libration.so", "state": f"{self.folder}/ration/$(id -u)"}
+        for name, value in (ours | settings).items():
             text, count = re.subn(rf"^{name}=\S*", f"{name}={value}", text, flags=re.M)
             assert count == 1, name
         (self.folder / "plugstack.conf").write_text("")
@@ -142,7 +147,8 @@ class Cluster:
         (own / "munge.key").write_bytes(os.urandom(128))
         (own / "munge.key").chmod(0o400)
         names = {"socket": "socket", "key-file": "key", "pid-file": "pid", "log-file": "log", "seed-file": "seed"}
-        munged = Daemon("munged", "--foreground", *(f"--{option}={own}/munge.{name}" for option, name in names.items()), **os.environ)
+        files = [f"--{option}={own}/munge.{name}" for option, name in names.items()]
+        munged = Daemon("munged", "--foreground", *files, **os.environ)
         self.daemons.append(munged)
         munged.expect_line("work threads")
         for name, started in (("slurmctld", "Running as primary controller"), ("slurmd", "slurmd started on")):
@@ -155,11 +161,13 @@ class Cluster:
         end = time.monotonic() + HANG
         while not holds():
             if time.monotonic() > end:
-                raise Failure(f"not within {HANG} s: {what}\n" + "".join(line for daemon in self.daemons for line in daemon.lines[-20:]))
+                logs = "".join(line for daemon in self.daemons for line in daemon.lines[-20:])
+                raise Failure(f"not within {HANG} s: {what}\n{logs}")
 
     def call(self, *command, **environment):
-        return subprocess.run([str(word) for word in command], env=self.environment | environment, cwd=self.folder, timeout=HANG,
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        return subprocess.run(
+            [str(word) for word in command], env=self.environment | environment, cwd=self.folder, timeout=HANG,
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
 
     def srun(self, *arguments, **environment):
         return self.call("srun", "--quiet", *arguments, **environment)
@@ -204,7 +212,7 @@ class Cluster:
 
 
 class Task:
-    """One task of a job that makes driver calls on request. `command` runs it, with the words that Slurm's own ones need."""
+    """One task of a job that makes driver calls on request. `command` is the shell's, and runs it in the job."""
 
     def __init__(self, folder, number):
         self.files, self.said = {}, b""

@@ -11,7 +11,7 @@ import shutil
 import subprocess
 
 import slurm_cluster
-from engines import BUILD, GIB, MIB, SIMULATOR, expect, expect_that, main, needs, skip
+from engines import BUILD, EXAMPLES, GIB, MIB, SIMULATOR, expect, expect_that, main, needs, skip
 from slurm_cluster import Task
 
 DEVICE, SHARDS, KEPT = 16 * GIB, 4, 95  # as the README's files say: shards of a GPU, percent that the margin leaves
@@ -49,8 +49,8 @@ class Job:
         self.tasks = [Task(self.folder / self.name, number) for number in range(tasks)]
         self.errors = open(self.folder / self.name / "errors", "w+", encoding="utf-8")
         self.process = subprocess.Popen(
-            ["setpriv", "--pdeathsig", "KILL", "srun", "--quiet", f"--ntasks={tasks}", f"--job-name={self.name}", *options, "sh", "-c",
-             Task.command(self.folder / self.name)], env=self.slurm.environment | environment, cwd=folder,
+            ["setpriv", "--pdeathsig", "KILL", "srun", "--quiet", f"--ntasks={tasks}", f"--job-name={self.name}",
+             *options, "sh", "-c", Task.command(self.folder / self.name)], env=self.slurm.environment | environment, cwd=folder,
             stdin=subprocess.DEVNULL, stdout=self.errors, stderr=self.errors)
 
     def begun(self):
@@ -100,7 +100,8 @@ def unlike_shares(folder):
     cluster().call("scancel", large.number)
     expect_that("srun of the killed job failed", large.process.wait(slurm_cluster.HANG) != 0)
     task = after.begun().tasks[0]
-    # As with a real driver, a killed process's memory comes back a moment later; the simulated one notices in an allocation.
+    # As with a real driver, a killed process's memory comes back a moment later; the simulated one notices in an
+    # allocation.
     expect("first allocation", (task.do(f"alloc={GRANULE}")[1], task.do("free=0")[1]), (0, 0))
     cluster().until(lambda: task.figures()[0] == share(2), "the killed job's memory is back")
     check_has(task, share(2))
@@ -132,18 +133,21 @@ def steps_of_a_script(folder):
     os.mkdir(own := pathlib.Path(folder) / "own")
     script = Task(own, "script")
     steps = {shards: Task(own, f"step{shards}") for shards in (1, 2)}
-    started = [f"srun --exact --ntasks=1 --gres=shard:{n} sh -c {shlex.quote(Task.command(own, f'step{n}'))} &" for n in steps]
+    started = [f"srun --exact --ntasks=1 --gres=shard:{shards} sh -c {shlex.quote(Task.command(own, f'step{shards}'))} &"
+               for shards in steps]
     text = "\n".join([*started, f"({Task.command(own, 'script')})", "wait"])
     # From inside a step of another job, whose variables are not this one's.
     stale = {"SLURM_STEP_ID": "7", "RATION_GROUP_TREE": "0000000100000000=1GiB", "RATION_GROUP": "slurm-1.7"}
-    done = cluster().call("sbatch", "--parsable", "--ntasks=3", f"--output={own}/output", "--gres=shard:3", f"--wrap={text}", **stale)
+    done = cluster().call("sbatch", "--parsable", "--ntasks=3", f"--output={own}/output", "--gres=shard:3",
+                          f"--wrap={text}", **stale)
     number = done.stdout.strip()
     for shards, task in steps.items():
         task.begun()
         expect(f"a step of {shards}", task.figures()[1], share(shards))
     script.begun()
     expect("the script", script.figures()[1], share(3))
-    expect("groups", sorted(groups()), [f"{int(number):08}00000000", f"slurm-{number}.0", f"slurm-{number}.1", f"slurm-{number}.batch"])
+    names = [f"{int(number):08}00000000", *(f"slurm-{number}.{step}" for step in ("0", "1", "batch"))]
+    expect("groups", sorted(groups()), names)
     expect("two shards of three", script.do(f"alloc={share(2)}")[1], 0)
     expect("a step beyond what is left to the job", steps[2].do(f"alloc={share(2) // GRANULE * GRANULE}")[1], NO_MEMORY)
     expect("a step of what is left to the job", steps[1].do(f"alloc={share(1) // GRANULE * GRANULE - 8 * MIB}")[1], 0)
@@ -160,7 +164,8 @@ def without_share(_):
     own = {"LD_PRELOAD": "libz.so.1", "RATION_LIMIT": "1GiB", "RATION_GROUP": "mine"}
     said = cluster().srun("sh", "-c", VARIABLES, **own).stdout.split()
     expect("the user's own variables", sorted(said), sorted(f"{name}={value}" for name, value in own.items()))
-    _, said = cluster().batch(f"srun --gres=none --ntasks=1 sh -c {shlex.quote(VARIABLES)}", "--gres=shard:1", LD_PRELOAD="libz.so.1")
+    step = f"srun --gres=none --ntasks=1 sh -c {shlex.quote(VARIABLES)}"
+    _, said = cluster().batch(step, "--gres=shard:1", LD_PRELOAD="libz.so.1")
     expect("a step without a share of a job with one", said, "LD_PRELOAD=libz.so.1\n")
 
 
@@ -185,23 +190,29 @@ def check_refused(done, *words):
     expect_that(f"not started: {said}", "started\n" not in said.replace("is not started", ""))
 
 
-def no_library(_, use, **missing):
+def start(*options):
+    """srun of a step that says that it has started."""
+    return cluster().srun(*options, "echo", "started")
+
+
+def no_library(_, use):
+    missing = {"library": "/missing/libration.so"}
     use(**missing)
-    check_refused(cluster().srun("--gres=shard:1", "echo", "started"), "is not started: the library", next(iter(missing.values())))
+    check_refused(start("--gres=shard:1"), "is not started: the library", missing["library"])
     done, said = cluster().batch("echo started", "--gres=shard:1")
-    expect_that(f"{done}: {said}", done.returncode != 0 and "batch is not started: the library" in said and "started\n" not in said)
-    expect("a step without a share", cluster().srun("echo", "started").stdout, "started\n")
+    expect_that(f"{done}: {said}", done.returncode != 0 and "batch is not started: the library" in said)
+    expect_that(said, "started\n" not in said)
+    expect("a step without a share", start().stdout, "started\n")
 
 
 def too_many_shards(_):
     """Slurm itself refuses what no node has; a node with more shards than a GPU is refused by Ration."""
-    done = cluster().srun("--gres=shard:6", "echo", "started")
-    check_refused(done, "Requested node configuration is not available")
+    check_refused(start("--gres=shard:6"), "Requested node configuration is not available")
 
 
 def wrong_shards(_, use):
     use(shards=2)
-    check_refused(cluster().srun("--gres=shard:3", "echo", "started"), "is not started: it has 3 shards", "which has 2")
+    check_refused(start("--gres=shard:3"), "is not started: it has 3 shards", "which has 2")
 
 
 def gpu_mem(folder):
@@ -222,44 +233,49 @@ def gpu_mem(folder):
 def gpu_mem_refused(_):
     for program in ("srun", "sbatch", "salloc"):
         command = ["--wrap=echo started"] if program == "sbatch" else ["echo", "started"]
-        for size, why in (("12x", "is not a size: write"), ("1", "is not a size"), ("0", "is not a size"), ("2.0", "is not a size"),
-                          ("120%", "is not a size"), ("17GiB", "is more than the 16384 MiB of a GPU")):
-            check_refused(cluster().call(program, "--gres=shard:1", f"--gpu-mem={size}", *command), f"--gpu-mem={size} {why}")
+        none = {size: "is not a size: write" for size in ("12x", "1", "0", "2.0", "120%", "1b", "5.", "")}
+        for size, why in (none | {"17GiB": "is more than the 16384 MiB of a GPU"}).items():
+            done = cluster().call(program, "--gres=shard:1", f"--gpu-mem={size}", *command)
+            check_refused(done, f"--gpu-mem={size} {why}")
         help_text = cluster().call(program, "--help").stdout
         expect_that(f"help of {program}", "--gpu-mem=SIZE" in help_text)
     for size in ("8GiB", "24%"):
-        check_refused(cluster().srun("--gres=shard:1", f"--gpu-mem={size}", "echo", "started"),
+        check_refused(start("--gres=shard:1", f"--gpu-mem={size}"),
                       f"is not started: --gpu-mem={size} is more than its 1 of 4 shards, 23.75% of a GPU")
     # What a job asks for, a step of it with fewer shards does not exceed.
-    _, said = cluster().batch("srun --ntasks=1 --gres=shard:1 printenv RATION_GROUP_LIMIT", "--gres=shard:3", "--gpu-mem=8GiB")
+    step = "srun --ntasks=1 --gres=shard:1 printenv RATION_GROUP_LIMIT"
+    _, said = cluster().batch(step, "--gres=shard:3", "--gpu-mem=8GiB")
     expect("limit of a step", said, "23.75%\n")
     cluster().use_plug_in(line=f"required {slurm_cluster.PLUG_IN} shards=4")
-    check_refused(cluster().srun("--gres=shard:1", "--gpu-mem=1GiB", "echo", "started"), "does not say how much memory a GPU has")
+    check_refused(start("--gres=shard:1", "--gpu-mem=1GiB"), "does not say how much memory a GPU has")
 
 
 def wrong_arguments(_):
-    for argument, why in (("shards=0", "how many shards"), ("margin=x", "percentage"), ("memory=16", "80GiB"), ("shard=4", "known are"),
-                          ("state=here", "begins with /")):
+    for argument, why in {"shards=0": "how many shards", "margin=x": "percentage", "memory=16": "80GiB",
+                          "shard=4": "known are", "state=here": "begins with /"}.items():
         cluster().use_plug_in(argument)
-        check_refused(cluster().srun("--gres=shard:1", "echo", "started"), f"'{argument}' in plugstack.conf", why)
-        expect("a step without a share", cluster().srun("echo", "started").stdout, "started\n")
+        check_refused(start("--gres=shard:1"), f"'{argument}' in plugstack.conf", why)
+        expect("a step without a share", start().stdout, "started\n")
 
 
 def other_arguments(_):
     """A node whose arguments are not those of the login node."""
     out = cluster().folder / "ration/held"
-    done = cluster().call("sbatch", "--parsable", "--hold", f"--output={out}", "--gres=gpu:1", "--gpu-mem=12GiB", "--wrap=echo started")
+    done = cluster().call("sbatch", "--parsable", "--hold", f"--output={out}", "--gres=gpu:1", "--gpu-mem=12GiB",
+                          "--wrap=echo started")
     plug_in(memory="8GiB", guarantee="none")
     cluster().call("scontrol", "release", done.stdout.strip())
     cluster().until(lambda: not cluster().squeue("%i"), "the job has ended")
-    expect_that(f"refused: {out.read_text()}", "is not started: --gpu-mem=12GiB is more than the 8192 MiB of a GPU" in out.read_text())
-    said = cluster().srun("--gres=shard:1", "--ntasks=2", "printenv", "RATION_GUARANTEE", RATION_GUARANTEE="1GiB").stdout
-    expect("a guarantee of each task", said, "")
+    said = out.read_text()
+    expect_that(f"refused: {said}", "is not started: --gpu-mem=12GiB is more than the 8192 MiB of a GPU" in said)
+    done = cluster().srun("--gres=shard:1", "--ntasks=2", "printenv", "RATION_GUARANTEE", RATION_GUARANTEE="1GiB")
+    expect("a guarantee of each task", done.stdout, "")
 
 
 def readme(folder):
     """Its commands say what it shows; numbers of jobs, the node's name, and a wait for the job before it apart."""
-    shown = re.search(r"^```console\n(.*?)^```$", (slurm_cluster.EXAMPLES / "slurm/README.md").read_text(), re.M | re.S)[1]
+    text = (EXAMPLES / "slurm/README.md").read_text()
+    shown = re.search(r"^```console\n(.*?)^```$", text, re.M | re.S)[1]
     (pathlib.Path(folder) / "server").symlink_to(BUILD / "examples/two_servers/server")
     (pathlib.Path(folder) / "job.sh").write_text("#!/bin/sh\n")
     for part in re.split(r"^\$ ", shown, flags=re.M)[1:]:
@@ -267,16 +283,18 @@ def readme(folder):
         said = subprocess.run(["sh", "-c", command], cwd=folder, env=cluster().environment, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, timeout=slurm_cluster.HANG, check=False).stdout
         said = re.sub(r"^srun: job \d+ (queued|has been allocated).*\n", "", said, flags=re.M)
-        said = re.sub(r"(slurm-|step )\d+\.", r"\g<1>7.", said).replace(f"slurmstepd-{slurm_cluster.HOST}:", "slurmstepd-gpu01:")
+        said = re.sub(r"(slurm-|step )\d+\.", r"\g<1>7.", said)
+        said = said.replace(f"slurmstepd-{slurm_cluster.HOST}:", "slurmstepd-gpu01:")
         expect(command, said, wanted)
 
 
 def optional(_):
     """Slurm ignores the failure of an optional plug-in; this one stops the task itself."""
     cluster().use_plug_in(line=f"optional {slurm_cluster.PLUG_IN} shards=4 library=/missing.so")
-    check_refused(cluster().srun("--gres=shard:1", "echo", "started"), "'/missing.so' cannot be preloaded: No such file")
-    cluster().use_plug_in(line=f"optional {slurm_cluster.PLUG_IN} shards=4 library={slurm_cluster.EXAMPLES}/slurm/task_prolog.sh")
-    check_refused(cluster().srun("--gres=shard:1", "echo", "started"), "it is not a library of this machine")
+    check_refused(start("--gres=shard:1"), "'/missing.so' cannot be preloaded: No such file")
+    script = EXAMPLES / "slurm/task_prolog.sh"
+    cluster().use_plug_in(line=f"optional {slurm_cluster.PLUG_IN} shards=4 library={script}")
+    check_refused(start("--gres=shard:1"), "it is not a library of this machine")
 
 
 def another_user(folder, use):
@@ -301,7 +319,8 @@ def another_user(folder, use):
     for task, shards in ((theirs, 1), (mine.tasks[0], 3)):
         check_has(task, share(shards))
     other = ("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", place / "ration")
-    expect("groups of the other", groups(pwd.getpwnam("nobody").pw_uid, other)[f"slurm-{done.stdout.strip()}.batch"], (share(1), 1))
+    seen = groups(pwd.getpwnam("nobody").pw_uid, other)
+    expect("groups of the other", seen[f"slurm-{done.stdout.strip()}.batch"], (share(1), 1))
     theirs.end()
     mine.end()
 
@@ -319,7 +338,8 @@ def case(test, use=plug_in, **settings):
 
 def both(name, test, hands_over=False):
     ways = {"plug-in": plug_in, "TaskProlog": prolog}
-    return {f"{way}: {name}": case(functools.partial(test, use=use) if hands_over else test, use) for way, use in ways.items()}
+    return {f"{way}: {name}": case(functools.partial(test, use=use) if hands_over else test, use)
+            for way, use in ways.items()}
 
 
 if not os.environ.get("PRELOAD_LIST"):
@@ -338,9 +358,8 @@ main(both("two jobs of unlike shares have each its own, and a killed one's room 
      both("variables of the user do not lift the limit", own_variables) |
      both("more shards than a node has are refused", too_many_shards) |
      both("more shards than a GPU has are refused", wrong_shards, True) |
-     both("jobs of two users have each its own", another_user, True) | {
-         "plug-in: without the library no job": case(functools.partial(no_library, use=plug_in, library="/missing/libration.so")),
-         "TaskProlog: without the library no job": case(functools.partial(no_library, use=prolog, library="/missing/libration.so")),
+     both("jobs of two users have each its own", another_user, True) |
+     both("without the library no job", no_library, True) | {
          "plug-in: --gpu-mem is the limit": case(gpu_mem),
          "plug-in: too much for --gpu-mem is refused": case(gpu_mem_refused),
          "plug-in: wrong arguments start no job with a share": case(wrong_arguments),
