@@ -1,4 +1,4 @@
-"""Slurm's own daemons on loopback, with a private munge, for the tests of examples/slurm. What it starts ends with it."""
+"""Slurm's own daemons on loopback, with a private munge. What it starts ends with it."""
 import ctypes
 import os
 import pathlib

@@ -50,7 +50,8 @@ class Job:
         self.errors = open(self.folder / self.name / "errors", "w+", encoding="utf-8")
         self.process = subprocess.Popen(
             ["setpriv", "--pdeathsig", "KILL", "srun", "--quiet", f"--ntasks={tasks}", f"--job-name={self.name}",
-             *options, "sh", "-c", Task.command(self.folder / self.name)], env=self.slurm.environment | environment, cwd=folder,
+             *options, "sh", "-c", Task.command(self.folder / self.name)],
+            env=self.slurm.environment | environment, cwd=folder,
             stdin=subprocess.DEVNULL, stdout=self.errors, stderr=self.errors)
 
     def begun(self):
@@ -133,8 +134,8 @@ def steps_of_a_script(folder):
     os.mkdir(own := pathlib.Path(folder) / "own")
     script = Task(own, "script")
     steps = {shards: Task(own, f"step{shards}") for shards in (1, 2)}
-    started = [f"srun --exact --ntasks=1 --gres=shard:{shards} sh -c {shlex.quote(Task.command(own, f'step{shards}'))} &"
-               for shards in steps]
+    started = [f"srun --exact --ntasks=1 --gres=shard:{shards} sh -c " +
+               shlex.quote(Task.command(own, f"step{shards}")) + " &" for shards in steps]
     text = "\n".join([*started, f"({Task.command(own, 'script')})", "wait"])
     # From inside a step of another job, whose variables are not this one's.
     stale = {"SLURM_STEP_ID": "7", "RATION_GROUP_TREE": "0000000100000000=1GiB", "RATION_GROUP": "slurm-1.7"}
