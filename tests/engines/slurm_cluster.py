@@ -1,7 +1,9 @@
 """Slurm's own daemons on loopback, with a private munge. What it starts ends with it."""
+import contextlib
 import ctypes
 import os
 import pathlib
+import random
 import re
 import select
 import signal
@@ -38,6 +40,8 @@ MpiDefault=none
 SlurmdParameters=config_overrides
 SchedulerParameters=sched_min_interval=1
 KillWait=1
+TCPTimeout=60
+MessageTimeout=60
 PartitionName=gpu Nodes=ALL Default=YES
 TaskProlog={folder}/task_prolog.sh
 """
@@ -59,13 +63,14 @@ def readme_file(name):
 
 
 def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
+    """Below those that the kernel gives to connections of others."""
+    ports = set()
+    while len(ports) < count:
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            port = random.randrange(10000, 32000)
+            probe.bind(("127.0.0.1", port))
+            ports.add(port)
+    return list(ports)
 
 
 class Daemon:
