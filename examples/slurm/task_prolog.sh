@@ -53,10 +53,16 @@ tasks_here() (
 percent() { printf '%d.%04d%%' $(($1 / 10000)) $(($1 % 10000)); }
 
 job=$SLURM_JOB_ID
-# No variable tells a batch script from a step, but Slurm names the process that runs this: slurmstepd: [5.batch].
+# No variable tells a batch script from a step, but Slurm names the process that runs this: slurmstepd: [5.batch]. The
+# shell of salloc is one too, where the site starts it on the node.
 step=$SLURM_STEP_ID
 read -r parent </proc/$PPID/cmdline || [ -n "$parent" ] || refuse "its process in /proc cannot be read"
-case $parent in *.batch]*) step=batch ;; esac
+whole_job=yes
+case $parent in
+  *.batch]*) step=batch ;;
+  *.interactive]*) step=interactive ;;
+  *) whole_job=no ;;
+esac
 held=${SLURM_SHARDS_ON_NODE:-0}
 if [ "$held" = 0 ]; then leave_alone; fi
 
@@ -82,14 +88,14 @@ echo "export RATION_MANAGED=limit"
 echo "unset RATION_DISABLE"
 if [ -n "$state" ]; then echo "export RATION_STATE_DIR=$state"; else echo "unset RATION_STATE_DIR"; fi
 # All steps of the job together, which inherit it.
-if [ "$step" = batch ]; then
+if [ $whole_job = yes ]; then
   echo "export RATION_GROUP_TREE=$tree=$limit"
 else
   case ${RATION_GROUP_TREE-} in "$tree="*) ;; *) echo "unset RATION_GROUP_TREE" ;; esac
 fi
 # Each of several tasks has its part, and may take what the others leave.
 tasks=1
-[ "$step" = batch ] || tasks=$(tasks_here)
+[ $whole_job = yes ] || tasks=$(tasks_here)
 if [ "$tasks" -gt 1 ]; then
   echo "export RATION_GUARANTEE=$(percent $((share / tasks)))"
 else

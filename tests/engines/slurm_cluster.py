@@ -44,6 +44,8 @@ TCPTimeout=60
 MessageTimeout=60
 PartitionName=gpu Nodes=ALL Default=YES
 TaskProlog={folder}/task_prolog.sh
+LaunchParameters=use_interactive_step
+InteractiveStepOptions="--interactive --preserve-env /bin/sh"
 """
 
 
@@ -169,10 +171,11 @@ class Cluster:
                 logs = "".join(line for daemon in self.daemons for line in daemon.lines[-20:])
                 raise Failure(f"not within {HANG} s: {what}\n{logs}")
 
-    def call(self, *command, **environment):
+    def call(self, *command, said=None, **environment):
+        """`said`: on standard input."""
         return subprocess.run(
             [str(word) for word in command], env=self.environment | environment, cwd=self.folder, timeout=HANG,
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+            input=said or "", capture_output=True, text=True, check=False)
 
     def srun(self, *arguments, **environment):
         return self.call("srun", "--quiet", *arguments, **environment)

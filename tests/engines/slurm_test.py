@@ -158,6 +158,17 @@ def steps_of_a_script(folder):
     expect("the job's output", (own / "output").read_text(), "")
 
 
+def steps_of_an_allocation(_):
+    """A shell that salloc starts on the node, as a batch script."""
+    names = "printenv RATION_GROUP RATION_GROUP_LIMIT RATION_GROUP_TREE"
+    done = cluster().call("salloc", "--gres=shard:2", said=f"{names}\nsrun --exact --gres=shard:1 {names}\n")
+    number = re.search(r"allocation (\d+)", done.stderr)[1]
+    tree = f"{int(number):08}00000000=47.5%"
+    said = re.sub(r"(\.\d*?)0+%", r"\1%", done.stdout)  # the TaskProlog writes all decimals
+    wanted = [f"slurm-{number}.interactive", "47.5%", tree, f"slurm-{number}.0", "23.75%", tree]
+    expect("groups and limits", said.split(), wanted)
+
+
 VARIABLES = 'env | grep -E "^(LD_PRELOAD|RATION_)"; true'
 
 
@@ -355,6 +366,7 @@ if not os.environ.get("PRELOAD_LIST"):
 main(both("two jobs of unlike shares have each its own, and a killed one's room is the next one's", unlike_shares) |
      both("two tasks of a job share, each with its part", two_tasks) |
      both("a batch script and its steps share what the job has", steps_of_a_script) |
+     both("a shell of salloc and its steps share what the job has", steps_of_an_allocation) |
      both("a step without a share has no library and no variable", without_share) |
      both("variables of the user do not lift the limit", own_variables) |
      both("more shards than a node has are refused", too_many_shards) |
