@@ -501,7 +501,7 @@ static bool begin(const struct task *task) {
   }
   const int problem = library_error(site.library);
   if (problem != 0 || strpbrk(site.library, ": ") != NULL) {
-    refuse(task, "the library '%s' cannot be preloaded: %s", site.library,
+    refuse(task, "the library '%s' (library= in plugstack.conf) cannot be preloaded: %s", site.library,
            problem == ENOEXEC ? "it is not a library of this machine"
            : problem != 0     ? strerror(problem)
                               : "its path has a space or a colon");

@@ -61,7 +61,7 @@ def enter_pid_namespace():
 def readme_file(name):
     """The file of that name in examples/slurm/README.md."""
     text = (EXAMPLES / "slurm/README.md").read_text()
-    return re.search(rf"^`{re.escape(name)}`[^\n]*:\n+```\w+\n(.*?)^```$", text, re.M | re.S)[1]
+    return re.search(rf"^`{re.escape(name)}`(?:.+\n)+\n```\w+\n((?:.*\n)*?)```$", text, re.M)[1]
 
 
 def free_ports(count):

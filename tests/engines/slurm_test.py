@@ -303,7 +303,7 @@ def readme(folder):
 def optional(_):
     """Slurm ignores the failure of an optional plug-in; this one stops the task itself."""
     cluster().use_plug_in(line=f"optional {slurm_cluster.PLUG_IN} shards=4 library=/missing.so")
-    check_refused(start("--gres=shard:1"), "'/missing.so' cannot be preloaded: No such file")
+    check_refused(start("--gres=shard:1"), "'/missing.so' (library= in plugstack.conf) cannot be preloaded: No such")
     script = EXAMPLES / "slurm/task_prolog.sh"
     cluster().use_plug_in(line=f"optional {slurm_cluster.PLUG_IN} shards=4 library={script}")
     check_refused(start("--gres=shard:1"), "it is not a library of this machine")
