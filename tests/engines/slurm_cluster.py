@@ -149,7 +149,7 @@ class Cluster:
         path.write_text(text)
         path.chmod(0o755)
 
-    def start(self):
+    def start_munge(self):
         own = self.folder
         (own / "munge.key").write_bytes(os.urandom(128))
         (own / "munge.key").chmod(0o400)
@@ -158,8 +158,11 @@ class Cluster:
         munged = Daemon("munged", "--foreground", *files, **os.environ)
         self.daemons.append(munged)
         munged.expect_line("work threads")
+
+    def start(self):
+        self.start_munge()
         for name, started in (("slurmctld", "Running as primary controller"), ("slurmd", "slurmd started on")):
-            self.daemons.append(Daemon(name, "-D", "-f", own / "slurm.conf", **self.environment))
+            self.daemons.append(Daemon(name, "-D", "-f", self.folder / "slurm.conf", **self.environment))
             self.daemons[-1].expect_line(started)
         self.until(lambda: self.call("sinfo", "--noheader", "--format=%T").stdout.strip() == "idle", "the node is idle")
 
@@ -199,7 +202,7 @@ class Cluster:
     def stop(self):
         """Whatever has happened: first the jobs, if Slurm still can, then every descendant."""
         try:
-            if len(self.daemons) == 3:
+            if len(self.daemons) == 3:  # there is a slurmd
                 self.clear()
         finally:
             for daemon in reversed(self.daemons):
