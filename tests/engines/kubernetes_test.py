@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """The manifests of examples/kubernetes, without a cluster: schemas, the policies' CEL, and the DaemonSet's scripts.
 
-The policies are evaluated as an API server does it: match conditions, variables, mutations or validations. Two things are
-stand-ins: the function quantity(), and the merge of what the mutation returns into the pod (lists by their keys). Only a cluster
-shows that its own CEL accepts the expressions' types, that the merge is the same, and in which order other plug-ins come.
+The policies are evaluated as an API server does it: match conditions, variables, mutations or validations; by two evaluators,
+of which one also checks types, where packages of both are offered. Two things are stand-ins: the function quantity(), and the
+merge of what the mutation returns into the pod (lists by their keys). Only a cluster shows that its server accepts the policies,
+that its merge is the same, and in which order other plug-ins come.
 """
 import copy
 import json
@@ -16,7 +17,7 @@ import sys
 import time
 from fractions import Fraction
 
-from engines import EXAMPLES, GIB, HANG, LIBRARY, RATION, TESTS, expect, expect_that, main, python, simulated
+from engines import EXAMPLES, GIB, HANG, LIBRARY, RATION, TESTS, Failure, expect, expect_that, main, python, simulated
 
 try:
     import celpy
@@ -26,6 +27,10 @@ except ImportError:
     if "engines" in pathlib.Path(sys.prefix).name:
         raise
     os.execv(python(), ["python3", *sys.argv])
+try:
+    from cel_expr_python import cel as checked_cel
+except ImportError:  # no package for this machine
+    checked_cel = None
 
 sys.path.insert(0, str(TESTS / "preload/group"))
 from members import OBEY, Member  # noqa: E402
@@ -82,12 +87,44 @@ def canonical(number):
     return str(number)
 
 
+def as_integer(text):
+    """An error for a part of one, as the API server's function has it."""
+    if quantity(text).denominator != 1:
+        raise ValueError(f"{text} is not an integer")
+    return int(quantity(text))
+
+
+class Checked:
+    """The other evaluator, which compiles with types. An object's type is not known to it: a map stands for it."""
+
+    def __init__(self, pod):
+        kinds = checked_cel.Type
+        self.known = {"object": kinds.DYN, "request.namespace": kinds.STRING}
+        self.values = {"object": pod, "request.namespace": "team"}
+        functions = (("quantity", kinds.STRING, False, lambda text: text), ("isInteger", kinds.BOOL, True, lambda text: quantity(text).denominator == 1),
+                     ("asInteger", kinds.INT, True, as_integer))
+        self.functions = [checked_cel.FunctionDecl(name, [checked_cel.Overload(name, result, [kinds.STRING], member, impl=function)])
+                          for name, result, member, function in functions]
+
+    def value(self, expression, wanted):
+        if "Object{" in expression:
+            expression = re.sub(r"([{,]\s*)(\w+):", r"\1'\2':", re.sub(r"\bObject(\.\w+)*\{", "{", expression))
+        compiled = checked_cel.NewEnv(variables=self.known, functions=self.functions).compile(expression)
+        value = compiled.eval(data=self.values).plain_value()
+        expect(f"{expression} by the other evaluator", value, wanted)
+        return value, compiled.return_type()
+
+    def define(self, name, expression, wanted):
+        name = f"variables.{name}"
+        self.values[name], self.known[name] = self.value(expression, wanted)
+
+
 class Policy:
     """One policy of the manifest."""
 
-    FUNCTIONS = {"quantity": lambda text: celpy.celtypes.StringType(text),  # noqa: PLW0108
+    FUNCTIONS = {"quantity": celpy.celtypes.StringType,
                  "isInteger": lambda text: celpy.celtypes.BoolType(quantity(text).denominator == 1),
-                 "asInteger": lambda text: celpy.celtypes.IntType(int(quantity(text)))}
+                 "asInteger": lambda text: celpy.celtypes.IntType(as_integer(text))}
 
     def __init__(self, kind):
         self.spec = next(one for one in documents(FOLDER / "admission-policy.yaml") if one["kind"] == kind)["spec"]
@@ -95,24 +132,38 @@ class Policy:
         self.types = {name: type("Typed", (celpy.celtypes.MessageType,), {"place": name.split(".")[1:]})
                       for text in mutations for name in re.findall(r"\b(Object(?:\.\w+)*)\{", text)}
         self.environment = celpy.Environment(annotations={name.replace(".", "__"): made for name, made in self.types.items()})
-        self.programs = {}
 
-    def value(self, expression, activation):
+    def value(self, expression, name=None):
         """An object's type has dots in its name there, which this CEL has not."""
-        if expression not in self.programs:
-            plain = re.sub(r"\bObject(\.\w+)*\{", lambda match: match[0].replace(".", "__"), expression)
-            self.programs[expression] = self.environment.program(self.environment.compile(plain), functions=self.FUNCTIONS)
-        return self.programs[expression].evaluate(activation)
+        text = re.sub(r"\bObject(\.\w+)*\{", lambda match: match[0].replace(".", "__"), expression)
+        value = self.environment.program(self.environment.compile(text), functions=self.FUNCTIONS).evaluate(self.given)
+        if self.checked and name:
+            self.checked.define(name, expression, plain(value))
+        elif self.checked:
+            self.checked.value(expression, plain(value))
+        return value
 
-    def activation(self, pod):
-        """None if the policy does not match. A match condition has no variables."""
-        given = {"object": celpy.json_to_cel(pod), "request": celpy.json_to_cel({"namespace": "team"})}
-        if not all(self.value(one["expression"], given) for one in self.spec["matchConditions"]):
-            return None
-        given["variables"] = celpy.celtypes.MapType()
+    def matches(self, pod):
+        """Whether it applies; its variables are then known. A match condition has none."""
+        self.given = {"object": celpy.json_to_cel(pod), "request": celpy.json_to_cel({"namespace": "team"})}
+        self.checked = checked_cel and Checked(pod)
+        if not all([self.value(one["expression"]) for one in self.spec["matchConditions"]]):
+            return False
+        self.given["variables"] = celpy.celtypes.MapType()
         for one in self.spec["variables"]:
-            given["variables"][celpy.celtypes.StringType(one["name"])] = self.value(one["expression"], given)
-        return given
+            self.given["variables"][celpy.celtypes.StringType(one["name"])] = self.value(one["expression"], one["name"])
+        return True
+
+
+def plain(value):
+    if isinstance(value, dict):
+        return {str(key): plain(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [plain(one) for one in value]
+    for kind, here in ((celpy.celtypes.BoolType, bool), (celpy.celtypes.IntType, int)):
+        if isinstance(value, kind):
+            return here(value)
+    return str(value)
 
 
 def of_places(value, place=()):
@@ -123,7 +174,7 @@ def of_places(value, place=()):
         return {str(key): of_places(one, (*place, str(key))) for key, one in value.items()}
     if isinstance(value, list):
         return [of_places(one, place) for one in value]
-    return bool(value) if isinstance(value, celpy.celtypes.BoolType) else str(value)
+    return plain(value)
 
 
 def merged(old, new, place=""):
@@ -140,21 +191,19 @@ def merged(old, new, place=""):
 
 def mutated(pod):
     policy = Policy("MutatingAdmissionPolicy")
-    activation = policy.activation(pod)
-    if activation is None:
+    if not policy.matches(pod):
         return pod
     for one in policy.spec["mutations"]:
-        pod = merged(pod, of_places(policy.value(one["applyConfiguration"]["expression"], activation)))
+        pod = merged(pod, of_places(policy.value(one["applyConfiguration"]["expression"])))
     return pod
 
 
 def refusals(pod):
     policy = Policy("ValidatingAdmissionPolicy")
-    activation = policy.activation(pod)
-    if activation is None:
+    if not policy.matches(pod):
         return []
-    failed = [one for one in policy.spec["validations"] if not policy.value(one["expression"], activation)]
-    return [str(policy.value(one["messageExpression"], activation)) if "messageExpression" in one else one["message"] for one in failed]
+    failed = [one for one in policy.spec["validations"] if not policy.value(one["expression"])]
+    return [str(policy.value(one["messageExpression"])) if "messageExpression" in one else one["message"] for one in failed]
 
 
 def pod_of(notes=None, limits=None, init=None, user=None, **container):
@@ -196,7 +245,7 @@ def schemas(_):
                        changed(daemons, ["spec", "template", "spec", "containers", 0], "env", {"A": "B"}),
                        changed(pod, ["spec", "containers", 0], "image", 5), changed(pod, ["spec"], "restartPolicy")):
             expect(f"a broken {broken['kind']} fits {release}", fits(broken, release), False)
-    print(f"{seen} documents fit Kubernetes {' and '.join(releases())}")
+    print(f"{seen} documents fit Kubernetes {' and '.join(releases())}; types {'are' if checked_cel else 'cannot be'} checked")
 
 
 def where_a_limit_comes_from(_):
@@ -245,10 +294,33 @@ def what_a_pod_has_stays(_):
     expect("once more", mutated(pod), pod)
 
 
+def types_are_checked(_):
+    """An expression whose types do not fit is seen, and so is one whose value the two evaluators do not agree on."""
+    policy = Policy("MutatingAdmissionPolicy")
+    expect_that("it matches", policy.matches(pod_of({"ration.dev/limit": "25%"})))
+    if not checked_cel:
+        return
+    for wrong in ("variables.user + 1", "variables.grouped.startsWith('x')", "variables.nothing", "variables.entries.map(e, e.limit) + variables.user"):
+        try:
+            policy.checked.value(wrong, None)
+        except Failure:
+            raise
+        except Exception as seen:  # the package's own
+            expect_that(f"{wrong}: {seen}", "ERROR: <input>" in str(seen))
+        else:
+            raise Failure(f"{wrong} has no type error")
+    try:
+        policy.checked.value("variables.user", "1")
+    except Failure:
+        return
+    raise Failure("another value is not seen")
+
+
 def groups_and_shares(_):
     group = {"ration.dev/limit": "25%", "ration.dev/group": "lab", "ration.dev/group-limit": "50%"}
     for user in (None, 0, 1000):
-        pod = mutated(pod_of(group, user=user))
+        pod = mutated(pod_of(group, user=user, init={}))
+        expect("of an init container", variables(pod)["before"], variables(pod)["main"])
         expect("variables", variables(pod)["main"], {"LD_PRELOAD": INSIDE, "RATION_CONTAINER_LIMIT": "25%", "RATION_GROUP": "team.lab",
                                                      "RATION_GROUP_LIMIT": "50%", "RATION_STATE_DIR": "/run/ration"})
         expect("its state", pod["spec"]["volumes"][-1], {"name": "ration-state", "hostPath": {
@@ -294,7 +366,7 @@ def refused_in_words(_):
     for pod in (pod_of(limit), pod_of({"gpu-fraction": "0.5"}), pod_of(init={"nvidia.com/gpumem": "5"}), pod_of({"ration.dev/group": "lab"})):
         expect_that(f"not mutated: {refusals(pod)}", len(refusals(pod)) == 1 and "no limit was put in place" in refusals(pod)[0])
     pod = mutated(pod_of(limit))
-    pod["spec"]["containers"][1]["env"] = []
+    pod["spec"]["containers"][1]["env"].pop()
     expect_that("one container without it", "no limit was put in place" in refusals(pod)[0])
 
 
@@ -304,11 +376,13 @@ def sizes_that_pass_are_sizes(folder):
     print(f"seed {seed}")
     dice = random.Random(seed)
     usual = ["25%", "0.5", ".25", "1.0", "100%", "33.3%", "8GiB", "8g", "8G", "1.5GiB", "500MB", "16GB", "2TiB", "10MB", "1MiB", "8589934592"]
-    words = usual + ["".join(dice.choice("0123456789.%kmgtKMGTiB") for _ in range(dice.randint(1, 7))) for _ in range(4000)]
+    close = ["1MB", "1.04MB", "0%", "0.0", "100.5%", "101%", "1", "1048575", "999999TiB", "9999999TiB", "0MiB", "0.5MiB", "1.5"]
+    words = usual + close + ["".join(dice.choice("0123456789.%kmgtKMGTiB") for _ in range(dice.randint(1, 7))) for _ in range(4000)]
     words += [f"{dice.choice(['', '0', dice.randrange(1, 10 ** dice.randint(1, 7))])}{dice.choice(['', '', f'.{dice.randrange(1000)}'])}"
               f"{dice.choice(['%', 'm', 'g', 'GiB', 'MiB', 'MB', 'GB', 'TB', '', 'k', 'Gi'])}" for _ in range(4000)]
     policy = Policy("ValidatingAdmissionPolicy")
-    pattern = re.compile(str(policy.activation(pod_of({"ration.dev/limit": "1g"}))["variables"]["pattern"]))
+    expect_that("a pod with a limit", policy.matches(pod_of({"ration.dev/limit": "1g"})))
+    pattern = re.compile(str(policy.given["variables"]["pattern"]))
     accepted = sorted({word for word in words if pattern.search(word)})
     expect("usual sizes that pass", [word for word in usual if word not in accepted], [])
     files = []
@@ -362,6 +436,7 @@ class Node:
         expect("the account", (spec["serviceAccountName"], account["metadata"]["namespace"]),
                (account["metadata"]["name"], space["metadata"]["name"]))
         self.settings = {one["name"]: one["value"] for one in spec["initContainers"][0]["env"]}
+        self.rights = {one["name"]: one["securityContext"]["capabilities"] for one in spec["initContainers"] + spec["containers"]}
         policy = mutated(pod_of({"ration.dev/limit": "25%", "ration.dev/state": "node"}))
         for volume in policy["spec"]["volumes"]:
             expect_that(f"{volume} is the DaemonSet's", volume["hostPath"]["path"].startswith(self.settings["FOLDER"] + "/"))
@@ -369,8 +444,11 @@ class Node:
         self.settings |= {name: str(path) for name, path in self.paths.items()}
         self.settings |= {"LIBRARIES": str(libraries), "USERS": users, "EVERY": "0"}
 
-    def run(self, name, *prefix):
-        done = subprocess.run([*prefix, "sh", "-eu", "-c", self.scripts[f"{name}.sh"]], env=simulated(self.folder) | self.settings,
+    def run(self, name):
+        """With no more rights than the container has."""
+        granted = [one.lower() for one in self.rights[name]["add"]]
+        bounded = ["setpriv", "--no-new-privs", "--inh-caps=-all", f"--bounding-set={','.join(['-all', *(f'+{one}' for one in granted)])}"]
+        done = subprocess.run([*(bounded if os.geteuid() == 0 else []), "sh", "-eu", "-c", self.scripts[f"{name}.sh"]], env=simulated(self.folder) | self.settings,
                               capture_output=True, text=True, timeout=HANG, check=False)
         expect(f"{name}.sh: {done.stderr}", done.returncode, 0)
         return done.stdout
@@ -380,6 +458,7 @@ def a_node_is_installed(folder):
     """The library, a CDI file that names files of the node, and another version beside the first."""
     node = Node(folder, users=str(os.geteuid()))
     node.run("install")
+    expect("all rights are dropped", [one["drop"] for one in node.rights.values()], [["ALL"], ["ALL"]])
     current = node.paths["FOLDER"] / "current"
     first = os.readlink(current)
     expect("the library", (current / "lib/libration.so").read_bytes(), LIBRARY.read_bytes())
@@ -439,6 +518,6 @@ def figures_of_users(folder):
         member.process.stdout.close()
 
 
-main({"schemas": schemas, "where a limit comes from": where_a_limit_comes_from, "what a pod has stays": what_a_pod_has_stays,
+main({"schemas": schemas, "where a limit comes from": where_a_limit_comes_from, "what a pod has stays": what_a_pod_has_stays, "types are checked": types_are_checked,
       "groups and shares": groups_and_shares, "refused in words": refused_in_words, "sizes that pass are sizes": sizes_that_pass_are_sizes,
       "programs get it": programs_get_it, "a node is installed": a_node_is_installed, "figures of users": figures_of_users})
