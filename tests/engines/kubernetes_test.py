@@ -26,7 +26,8 @@ try:
 except ImportError:
     if "engines" in pathlib.Path(sys.prefix).name:
         raise
-    os.execv(python(), ["python3", *sys.argv])
+    interpreter = python()
+    os.execv(interpreter, [interpreter, *sys.argv])
 try:
     from cel_expr_python import cel as checked_cel
 except ImportError:  # no package for this machine
@@ -342,7 +343,7 @@ def refused_in_words(_):
     """Before the mutation has an effect, and where it had none."""
     limit = {"ration.dev/limit": "25%"}
     for pod, wanted in (
-            (pod_of({"ration.dev/limit": "8Gi"}), '"8Gi" is not a size'),
+            (pod_of({"ration.dev/limit": "8gib"}), '"8gib" is not a size'),
             (pod_of({"ration.dev/limit": ""}), '"" is not a size'),  # and so nothing was put in place
             (pod_of({"ration.dev/limits": "8GiB"}), "no such annotation: ration.dev/limits"),
             (pod_of(limit | {"ration.dev/group": "lab", "ration.dev/group-limit": "half"}), '"half" is not a size'),
@@ -375,7 +376,7 @@ def sizes_that_pass_are_sizes(folder):
     seed = int(time.time())
     print(f"seed {seed}")
     dice = random.Random(seed)
-    usual = ["25%", "0.5", ".25", "1.0", "100%", "33.3%", "8GiB", "8g", "8G", "1.5GiB", "500MB", "16GB", "2TiB", "10MB", "1MiB", "8589934592"]
+    usual = ["25%", "0.5", ".25", "1.0", "100%", "33.3%", "8GiB", "8Gi", "500Mi", "8g", "8G", "1.5GiB", "500MB", "16GB", "2TiB", "10MB", "1MiB", "8589934592"]
     close = ["1MB", "1.04MB", "0%", "0.0", "100.5%", "101%", "1", "1048575", "999999TiB", "9999999TiB", "0MiB", "0.5MiB", "1.5"]
     words = usual + close + ["".join(dice.choice("0123456789.%kmgtKMGTiB") for _ in range(dice.randint(1, 7))) for _ in range(4000)]
     words += [f"{dice.choice(['', '0', dice.randrange(1, 10 ** dice.randint(1, 7))])}{dice.choice(['', '', f'.{dice.randrange(1000)}'])}"
@@ -392,7 +393,7 @@ def sizes_that_pass_are_sizes(folder):
     for start in range(0, len(files), 500):
         done = subprocess.run([RATION, "config", "--check", *files[start:start + 500]], capture_output=True, text=True, check=False)
         expect("`ration config --check`", (done.returncode, done.stderr), (0, ""))
-    (pathlib.Path(folder) / "bad.json").write_text('{"container_limit": "8Gi"}')
+    (pathlib.Path(folder) / "bad.json").write_text('{"container_limit": "8gib"}')
     done = subprocess.run([RATION, "config", "--check", pathlib.Path(folder) / "bad.json"], capture_output=True, text=True, check=False)
     expect("a size that it refuses", done.returncode, 125)
     print(f"{len(accepted)} of {len(set(words))} words pass")
