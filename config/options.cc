@@ -23,6 +23,8 @@ static_assert(std::none_of(std::begin(kOptions), std::end(kOptions), [](const Op
   return option.state == State::kAccepted && option.effect != Effect::kComfort;
 }));
 
+constexpr std::size_t kLongestName = 64;  // of ours; the cost of comparing is quadratic in the length
+
 // Levenshtein distance, one row at a time.
 std::size_t edits_between(std::string_view a, std::string_view b) {
   std::vector<std::size_t> last(b.size() + 1);
@@ -41,8 +43,7 @@ std::size_t edits_between(std::string_view a, std::string_view b) {
 
 // The entry of the column `names` that is nearest to `name`.
 std::string_view nearest(std::string_view name, std::string_view Option::*names, Scope widest = Scope::kVariable) {
-  // The cost is quadratic in the length, and no name of ours is longer than this.
-  const std::string_view head = name.substr(0, 64);
+  const std::string_view head = name.substr(0, kLongestName);
   std::string_view found;
   std::size_t fewest = 0;
   for (const Option &option : kOptions) {
@@ -81,12 +82,21 @@ std::string_view nearest_variable(std::string_view variable) {
   return nearest(variable, &Option::variable);
 }
 
-std::string_view nearest_flag(std::string_view flag) {
-  return nearest(flag, &Option::flag);
-}
-
 std::string_view nearest_key(std::string_view key) {
   return nearest(key, &Option::key, Scope::kAnywhere);
+}
+
+std::string_view near_word(std::string_view word, std::span<const std::string_view> words) {
+  const std::string_view head = word.substr(0, kLongestName);
+  std::string_view found;
+  std::size_t fewest = 1 + head.size() / 6;
+  for (const std::string_view each : words) {
+    if (const std::size_t edits = edits_between(head, each); edits <= fewest && (found.empty() || edits < fewest)) {
+      found = each;
+      fewest = edits;
+    }
+  }
+  return found;
 }
 
 bool has_no_effect(const Option &option, std::string_view value) {

@@ -35,8 +35,9 @@ const Option *option_of_variable(std::string_view variable);
 
 // The known name with the fewest edits between it and the argument.
 std::string_view nearest_variable(std::string_view variable);
-std::string_view nearest_flag(std::string_view flag);
 std::string_view nearest_key(std::string_view key);  // of a file
+// The word that is likely meant: the nearest, where few edits lead to it. Empty: none is near.
+std::string_view near_word(std::string_view word, std::span<const std::string_view> words);
 
 // Whether `value`, which the option accepts, changes nothing because its feature is not built yet.
 bool has_no_effect(const Option &option, std::string_view value);

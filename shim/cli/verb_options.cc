@@ -13,6 +13,7 @@
 #include "cli/manual/description.h"
 #include "cli/run/command_line.h"
 #include "cli/verb_footers.h"
+#include "cli/wrong_words.h"
 #include "config/options.h"
 
 namespace ration::cli {
@@ -458,7 +459,7 @@ std::variant<Request, int> parse_arguments(std::vector<std::string> words, const
   }
   const int status = !words.empty() && words[0] == "run" ? kOurError : kUsageError;
   CLI::App app("A limit of GPU memory for every CUDA process", "ration");
-  app.set_version_flag("--version", version);
+  app.set_version_flag("-V,--version", version);
   const CLI::Option *described = app.add_flag("--describe")->group("");  // for the build: manual/description.h
   app.footer(kExamples);
   app.require_subcommand(0, 1);
@@ -493,7 +494,7 @@ std::variant<Request, int> parse_arguments(std::vector<std::string> words, const
   const auto verbs = app.get_subcommands([](const CLI::App *) { return true; });
   const auto is_named = [&](const CLI::App *verb) { return verb->get_name() == words[0]; };
   if (help && words.size() > 1 && std::none_of(verbs.begin(), verbs.end(), is_named)) {
-    return usage_error("help: unknown verb '" + words[0] + "'", status);
+    return usage_error("help: " + unknown_verb(app, words[0]), status);
   }
   std::vector<std::string> own = words;
   if (const auto flags = words.empty() ? std::nullopt : flags_of(words[0])) {
@@ -509,12 +510,11 @@ std::variant<Request, int> parse_arguments(std::vector<std::string> words, const
     }
   }
   try {
-    std::reverse(own.begin(), own.end());  // CLI11 reads them from the back
-    app.parse(std::move(own));
-  } catch (const CLI::Success &request) {  // --help and --version
+    app.parse(std::vector<std::string>(own.rbegin(), own.rend()));  // CLI11 reads them from the back
+  } catch (const CLI::Success &request) {                           // --help and --version
     return app.exit(request);
   } catch (const CLI::ParseError &error) {
-    return usage_error(error.what(), status);
+    return usage_error(wrong_words(app, own, error), status);
   }
   if (parsed) {
     return *std::move(parsed);

@@ -83,7 +83,7 @@ def usage_errors(_):
     expect("an empty path", ration("doctor", "", status=2).stderr, "ration: '': No such file or directory\n")
     for flag in ("--coverage", "--json"):
         for value in ("3", "false"):
-            expect(f"{flag}={value}", ration("doctor", "--coverage", f"{flag}={value}", status=2).stderr, f"ration: {flag}: takes no value\n")
+            expect(f"{flag}={value}", ration("doctor", "--coverage", f"{flag}={value}", status=2).stderr, f"ration: doctor: {flag}: takes no value\n")
 
 
 def full_disk(_):

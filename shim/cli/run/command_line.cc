@@ -24,7 +24,7 @@ bool stands_alone(const std::string &word, const VerbFlags &more) {
   return word == "--help" || word == "-h" || word == "--group-tree" || is_among(more.alone, word);
 }
 
-std::string unknown_flag(const std::string &flag) {
+std::string unknown_flag(const std::string &flag, const VerbFlags &more) {
   std::string key = flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
   std::replace(key.begin(), key.end(), '-', '_');
   const std::string shown = config::shown(flag);
@@ -33,8 +33,18 @@ std::string unknown_flag(const std::string &flag) {
            (option->state == config::State::kBuilt ? "; set the variable " + std::string(option->variable)
                                                    : ", and not implemented yet");
   }
-  return shown + " is not an option; the nearest is " + std::string(config::nearest_flag(flag)) +
-         " (`ration run --help` lists them)";
+  std::vector<std::string_view> flags = {"--sim", "--help"};
+  for (const config::Option &option : config::options()) {
+    if (!option.flag.empty()) {
+      flags.push_back(option.flag);
+    }
+  }
+  flags.insert(flags.end(), more.with_value.begin(), more.with_value.end());
+  flags.insert(flags.end(), more.alone.begin(), more.alone.end());
+  const std::string_view near = config::near_word(flag, flags);
+  return shown + " is not an option" +
+         (near.empty() ? " (`ration run --help` lists those of `ration run`)"
+                       : "; the nearest is " + std::string(near));
 }
 
 }  // namespace
@@ -53,7 +63,7 @@ std::variant<SplitLine, std::string> split_line(const std::vector<std::string> &
     const std::size_t equals = at->find('=');
     const std::string flag = at->substr(0, equals);
     if (!takes_value(flag, more)) {
-      return unknown_flag(flag);
+      return unknown_flag(flag, more);
     }
     if (equals == std::string::npos && (at + 1 == arguments.end() || *(at + 1) == "--")) {
       return flag + " needs a value";

@@ -1,0 +1,20 @@
+// One sentence about a command line that cannot be parsed. Layer: cli. Threads: pure functions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+class ParseError;
+}  // namespace CLI
+
+namespace ration::cli {
+
+// `words`: as given, the verb first. Names what is wrong, and what was likely meant where something is near.
+std::string wrong_words(const CLI::App &app, const std::vector<std::string> &words, const CLI::ParseError &error);
+
+// What is said of a verb that does not exist.
+std::string unknown_verb(const CLI::App &app, const std::string &word);
+
+}  // namespace ration::cli

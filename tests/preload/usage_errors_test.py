@@ -1,0 +1,45 @@
+#!/usr/bin/env python3
+"""What the command says of a line that it cannot parse: one line, which begins with the verb and names what is wrong; with what
+was likely meant only where that is near. Exit status 125 of `ration run`, which starts nothing, 2 of the others."""
+import subprocess
+
+from harness import BUILD, HANG, clean_environment, expect, main
+
+LINES = {
+    "-x": "-x is not an option (`ration help` lists them)",
+    "reprot": "unknown verb 'reprot'; the nearest is report",
+    "launch": "unknown verb 'launch' (`ration help` lists them)",
+    "help reprot": "help: unknown verb 'reprot'; the nearest is report",
+    "ps --jsn": "ps: --jsn is not an option; the nearest is --json",
+    "ps --colour": "ps: --colour is not an option (`ration help ps` lists them)",
+    "ps a b": 'ps: "a" is one argument too many (`ration help ps`)',
+    "set lab --lmit 3GiB": "set: --lmit is not an option; the nearest is --limit",
+    "set": "set: TARGET is required",
+    "top --interval x": "top: --interval = x cannot be read",
+    "check a.jsonl --max-peek=3GiB": "check: --max-peek is not an option; the nearest is --max-peak",
+    "convert a.jsonl": "convert: --to is required",
+    "find-min --toleranse 3 ls": "find-min: --toleranse is not an option; the nearest is --tolerance",
+    "run --lmit 3GiB ls": "run: --lmit is not an option; the nearest is --limit",
+    "run --everything ls": "run: --everything is not an option (`ration run --help` lists those of `ration run`)",
+    "run --limit 1g --limit 2g ls": "run: --limit: given more than once",
+}
+
+
+def ration(line):
+    return subprocess.run([BUILD / "bin/ration", *line.split()], env=clean_environment(), stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, timeout=HANG, check=False)
+
+
+def said(line, sentence):
+    def case(_):
+        done = ration(line)
+        expect("stderr", done.stderr, f"ration: {sentence}\n")
+        expect("stdout and status", (done.stdout, done.returncode), ("", 125 if line.startswith("run ") else 2))
+    return case
+
+
+def version(_):
+    expect("-V", ration("-V").stdout, ration("--version").stdout)
+
+
+main({line: said(line, sentence) for line, sentence in LINES.items()} | {"version": version})
