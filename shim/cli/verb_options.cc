@@ -222,7 +222,7 @@ std::optional<VerbFlags> flags_of(const std::string &verb) {
   if (verb == "find-faults") {
     return VerbFlags{{"--first", "--timeout"}, {"--json"}};
   }
-  return verb == "run" ? std::optional(VerbFlags{{"--wait"}, {"--wait"}}) : std::nullopt;
+  return verb == "run" ? std::optional(VerbFlags{{"--wait", "--summary"}, {"--wait", "-q", "--quiet"}}) : std::nullopt;
 }
 
 // CLI11 takes --flag=3 otherwise.
@@ -271,6 +271,9 @@ void describe_run(CLI::App &verb, RunRequest &request) {
           "start when the guarantee, or the limit, fits into the group and the device: first come, first served")
       ->expected(0, 1)
       ->type_name("[=DURATION]");
+  verb.add_flag("-q,--quiet", request.quiet, "say nothing at the end");
+  verb.add_option("--summary", request.summary, "write what is said at the end into FILE, as JSON; json: on stderr")
+      ->type_name("FILE|json");
   verb.formatter(std::make_shared<RunFormatter>());
   verb.footer(kRunFooter);
 }

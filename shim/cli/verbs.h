@@ -17,6 +17,8 @@ struct RunRequest {
   Flags flags;
   std::optional<std::string> simulate;
   std::optional<std::string> wait;  // for room, at most so long; empty: as long as it takes
+  bool quiet = false;
+  std::optional<std::string> summary;  // a file, or "json"
   std::vector<std::string> command;
 };
 

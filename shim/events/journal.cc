@@ -159,6 +159,10 @@ void Journal::count(const Free &event) {
 
 void Journal::count(const Oom &event) {
   bump(event.sharing ? tally_->refused_shares : tally_->devices[event.device].denied[static_cast<int>(event.reason)]);
+  if (!event.sharing && event.reason != Reason::fault) {
+    raise_to(tally_->refused[event.device].largest, event.requested);
+    raise_to(tally_->refused[event.device].lacking, event.requested - std::min(event.requested, event.largest_free));
+  }
 }
 
 void Journal::count(const SlabAlloc &event) {

@@ -85,7 +85,9 @@ class Journal {
  private:
   static void bump(std::atomic<std::uint64_t> &counter) { counter.fetch_add(1, std::memory_order_relaxed); }
   static void gain(std::atomic<std::uint64_t> &bytes, std::atomic<std::uint64_t> &peak, std::uint64_t more) {
-    const std::uint64_t value = bytes.fetch_add(more, std::memory_order_relaxed) + more;
+    raise_to(peak, bytes.fetch_add(more, std::memory_order_relaxed) + more);
+  }
+  static void raise_to(std::atomic<std::uint64_t> &peak, std::uint64_t value) {
     std::uint64_t before = peak.load(std::memory_order_relaxed);
     while (before < value && !peak.compare_exchange_weak(before, value, std::memory_order_relaxed)) {
     }

@@ -153,7 +153,9 @@ bool read_summary(const std::string &file, Summary &summary) {
                              load(tally.stitched),
                              load(tally.overhead_peak),
                              {},
-                             tally.overhead_unmeasured.load(std::memory_order_relaxed)};
+                             tally.overhead_unmeasured.load(std::memory_order_relaxed),
+                             load(page->refused[i].largest),
+                             load(page->refused[i].lacking)};
       for (int reason = 0; reason < kReasonCount; ++reason) {
         device.denied[reason] = load(tally.denied[reason]);
       }

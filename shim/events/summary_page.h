@@ -40,7 +40,7 @@ struct DeviceTally {
 
 struct SummaryPage {
   static constexpr std::uint64_t kMagic = 0x31594c4c4154'4152;  // "RATALLY1", little-endian
-  static constexpr std::uint32_t kVersion = 9;
+  static constexpr std::uint32_t kVersion = 10;
 
   std::atomic<std::uint64_t> magic;  // written last: a page without it is incomplete
   std::uint32_t version;
@@ -66,6 +66,11 @@ struct SummaryPage {
   } unknown[kMostUnknown];
   std::atomic<std::uint64_t> log_bytes;  // of `log`, and written after it; 0: no log
   char log[4096];                        // the path, absolute
+  // Of requests of a device that were refused, but on purpose: the largest, and by how much one was more than there
+  // was.
+  struct Refused {
+    std::atomic<std::uint64_t> largest, lacking;
+  } refused[kMaxTalliedDevices];
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 static_assert(offsetof(SummaryPage, pid) == 16 && offsetof(SummaryPage, device_count) == 72 &&
@@ -85,6 +90,7 @@ struct Summary {
     std::uint64_t overhead_peak;
     std::uint64_t overhead[kOverheadKinds];
     std::uint32_t overhead_unmeasured;
+    std::uint64_t largest_refused, most_lacking;
   };
   std::int64_t pid = 0;
   std::string program;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "cli/text_table.h"
 #include "config/values/quotes.h"
@@ -10,6 +11,8 @@
 namespace ration::cli {
 
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kMostShown = 3;  // of two lines each, beside a title, a remainder and pinned memory
 
@@ -57,6 +60,10 @@ std::string count_line(const Row &row) {
   const events::Summary::Device &device = *row.device;
   std::string line = "  " + counted(device.allocs, "allocation, ", "allocations, ") +
                      counted(device.frees, "free, ", "frees, ") + refusals(device);
+  if (device.largest_refused != 0) {
+    line += "; the largest refused: " + exact(device.largest_refused);
+    line += device.most_lacking != 0 ? ", at most " + exact(device.most_lacking) + " too much" : "";
+  }
   if (device.live_count != 0) {
     line += "; not freed: " + counted(device.live_count, "block, ", "blocks, ") + exact(device.live_bytes);
   }
@@ -139,7 +146,52 @@ std::string unknown_line(const std::vector<events::Summary> &processes, bool is_
                            : " (run again with --log FILE, and `ration doctor FILE` explains)");
 }
 
+Json limit_json(bool asked, std::uint64_t limit) {
+  return asked ? Json(limit) : Json(nullptr);
+}
+
+Json device_json(const events::Summary::Device &device, std::size_t ordinal) {
+  Json refused = Json::object();
+  for (int i = 0; i < events::kReasonCount; ++i) {
+    refused[events::name_of(static_cast<events::Reason>(i))] = device.denied[i];
+  }
+  return {{"dev", ordinal},
+          {"limit", limit_json(device.limit_asked, device.limit)},
+          {"group_limit", limit_json(device.group_limit != 0, device.group_limit)},
+          {"peak_bytes", device.peak_bytes},
+          {"peak_reserved_bytes", device.reserved_peak_bytes},
+          {"allocs", device.allocs},
+          {"frees", device.frees},
+          {"refused", std::move(refused)},
+          {"largest_refused_bytes", device.largest_refused},
+          {"most_lacking_bytes", device.most_lacking},
+          {"live_blocks", device.live_count},
+          {"live_bytes", device.live_bytes},
+          {"overhead_peak_bytes", device.overhead_peak}};
+}
+
 }  // namespace
+
+std::string summary_json(const std::vector<events::Summary> &summaries) {
+  Json document = {{"schema", "ration.summary/1"}, {"processes", Json::array()}};
+  for (const events::Summary &process : summaries) {
+    Json row = {{"pid", process.pid},
+                {"program", process.program},
+                {"log", process.log.empty() ? Json(nullptr) : Json(process.log)},
+                {"lost_records", process.lost_records},
+                {"failed_allocs", process.failed_allocs},
+                {"failed_frees", process.failed_frees},
+                {"pinned_peak_bytes", process.host_peak_bytes},
+                {"devices", Json::array()}};
+    for (std::size_t i = 0; i < process.devices.size(); ++i) {
+      if (was_used(process.devices[i])) {
+        row["devices"].push_back(device_json(process.devices[i], i));
+      }
+    }
+    document["processes"].push_back(std::move(row));
+  }
+  return document.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
 
 std::vector<events::Summary> read_summaries(const std::string &folder) {
   std::vector<events::Summary> summaries;
@@ -157,7 +209,7 @@ std::vector<events::Summary> read_summaries(const std::string &folder) {
 
 std::vector<std::string> summary_lines(std::vector<events::Summary> summaries, bool is_logged) {
   if (summaries.empty()) {
-    return {"no CUDA calls"};
+    return {};
   }
   std::vector<Row> rows;
   for (const events::Summary &process : summaries) {

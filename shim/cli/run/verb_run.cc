@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <iostream>
 
 #include "cli/exit_status.h"
 #include "cli/log.h"
@@ -12,16 +13,31 @@
 #include "cli/run/run_preparation.h"
 #include "cli/run/run_summary.h"
 #include "cli/run/temporary_folder.h"
+#include "cli/usage/whole_file.h"
 #include "cli/verbs.h"
 #include "config/settings.h"
+#include "config/values/quotes.h"
 #include "ledger/group_view.h"
 
 namespace ration::cli {
 
 namespace {
 
-void print_summary(const TemporaryFolder &pages, std::vector<events::Summary> summaries, const Program &program,
-                   const config::Settings &settings) {
+void print_summary(const RunRequest &request, const TemporaryFolder &pages, std::vector<events::Summary> summaries,
+                   const Program &program, const config::Settings &settings) {
+  if (request.summary && *request.summary == "json") {
+    std::cerr << summary_json(summaries) << std::endl;
+    return;
+  }
+  if (request.summary) {
+    const std::string problem = replace_file(*request.summary, summary_json(summaries) + "\n");
+    if (!problem.empty()) {
+      log_line("run: cannot write the summary " + config::quoted(*request.summary) + ": " + problem);
+    }
+  }
+  if (request.quiet) {
+    return;
+  }
   if (settings.disabled) {
     log_line("nothing was limited or counted: RATION_DISABLE=1");
     return;
@@ -95,7 +111,7 @@ int start(const RunRequest &request) {
   }
   const std::vector<events::Summary> summaries = read_summaries(pages.path());
   reservation.learn(summaries);
-  print_summary(pages, summaries, program, settings);
+  print_summary(request, pages, summaries, program, settings);
   for (const std::string &line : compress_logs(summaries, pages.path())) {
     log_line(line);
   }

@@ -2,6 +2,8 @@
 
 #include <sys/stat.h>
 
+#include <nlohmann/json.hpp>
+
 #include "catch.h"
 #include "cli/run/temporary_folder.h"
 #include "elf_image.h"
@@ -34,8 +36,27 @@ events::Summary process(std::int64_t pid, std::vector<events::Summary::Device> d
 
 }  // namespace
 
-TEST_CASE("without a page the summary says that there were no CUDA calls") {
-  CHECK(summary_lines({}) == Lines{"no CUDA calls"});
+TEST_CASE("a command without CUDA calls has no summary") {
+  CHECK(summary_lines({}).empty());
+  CHECK(cli::summary_json({}) == R"({"schema":"ration.summary/1","processes":[]})");
+}
+
+TEST_CASE("the largest request that was refused is told, and how much was lacking") {
+  events::Summary::Device refused = device(1 << 20, 1);
+  refused.denied[0] = 2;
+  refused.largest_refused = 600 << 20;
+  refused.most_lacking = 100 << 20;
+  CHECK(summary_lines({process(42, {refused})}).at(1) ==
+        "  1 allocation, 1 free, 2 refused (limit 2); the largest refused: 600 MiB (629145600 bytes), at most 100 MiB "
+        "(104857600 bytes) too much");
+  const auto json = nlohmann::json::parse(cli::summary_json({process(42, {device(0, 0), refused})}));
+  const auto &row = json.at("processes").at(0).at("devices").at(0);
+  CHECK(row.at("dev") == 1);
+  CHECK(row.at("largest_refused_bytes") == 600 << 20);
+  CHECK(row.at("most_lacking_bytes") == 100 << 20);
+  CHECK(row.at("refused").at("limit") == 2);
+  CHECK(row.at("limit") == 8ull << 30);
+  CHECK(row.at("group_limit").is_null());
 }
 
 TEST_CASE("a process without allocations is not reported as one without CUDA calls") {
