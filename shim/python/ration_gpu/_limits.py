@@ -1,0 +1,37 @@
+"""What the modules for engines have in common: the share of a worker, and whether this process is under the library."""
+from __future__ import annotations
+
+import os
+import pathlib
+
+from . import RationError
+
+# What is shared out of a device; the rest is for what the driver takes for each process beside its limit.
+SHARED = 0.95
+
+
+def fraction(part: float, shared: float = SHARED) -> str:
+    """`part` (0 to 1) of what is shared out of each device, as a limit. A whole device is whole: nobody shares it."""
+    if not 0 < part <= 1:
+        raise ValueError(f"{part} is no part of a device: more than 0, at most 1")
+    if not 0 < shared <= 1:
+        raise ValueError(f"shared={shared} is no part of a device: more than 0, at most 1")
+    value = 1.0 if part == 1 else part * shared
+    return f"{value:.6f}"
+
+
+def mapped(name: str) -> bool:
+    """Whether a library of this name is loaded into this process."""
+    with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
+        return any(line.rstrip("\n").endswith("/" + name) for line in maps)
+
+
+def require_preloaded(what: str, remedy: str) -> None:
+    """RationError, unless this process was started under the library and is not inert."""
+    asked = os.environ.get("LD_PRELOAD", "").replace(" ", ":").split(":")
+    ours = [path for path in asked if pathlib.PurePath(path).name == "libration.so"]
+    if not mapped("libration.so"):
+        why = f"{ours[0]} could not be loaded here" if ours else "it was started without libration.so in LD_PRELOAD"
+        raise RationError(f"{what} would have no limit: {why}; {remedy}")
+    if os.environ.get("RATION_DISABLE") == "1":
+        raise RationError(f"{what} would have no limit: RATION_DISABLE=1 is set; {remedy}")

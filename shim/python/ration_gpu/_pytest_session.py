@@ -1,0 +1,174 @@
+"""A whole run of pytest, or each of its xdist workers, under a limit: the environment, and what is reported."""
+from __future__ import annotations
+
+import gc
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import typing
+
+import pytest
+
+from . import RationError, _limits, _log, limit_environment, usage
+from .pytest import FOLDER
+
+_LEFT = "ration_left_behind"
+
+
+def _environment(limit: str | int | None, folder: str, leaks: bool) -> dict[str, str]:
+    """limit: a number of equal shares, or a limit as it is written."""
+    share = _limits.fraction(1 / limit, _limits.SHARED) if isinstance(limit, int) else limit
+    log = {"log": f"{folder}/%p.jsonl", "stacks": "python"} if leaks else {}
+    try:
+        return {**limit_environment(share, **log), FOLDER: folder}
+    except (RationError, ValueError) as error:
+        raise pytest.UsageError(str(error)) from error
+
+
+def run_again(config: pytest.Config, limit: str | int | None) -> int:
+    """Runs this command line in a child under the limit; its exit status."""
+    folder = tempfile.mkdtemp(prefix="pytest-ration-")
+    try:
+        made = _environment(limit, folder, config.option.ration_leaks)
+        words = getattr(sys, "orig_argv", [sys.executable, "-m", "pytest", *config.invocation_params.args])[1:]
+        return subprocess.call([sys.executable, *words], env=made, cwd=config.invocation_params.dir)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def prepare_workers(config: pytest.Config, limit: str | int | None) -> None:
+    """Makes what this process starts, until the run ends, start under the limit."""
+    folder = tempfile.mkdtemp(prefix="pytest-ration-")
+    config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+    before = dict(os.environ)
+
+    def restore() -> None:
+        os.environ.clear()
+        os.environ.update(before)
+
+    made = _environment(limit, folder, config.option.ration_leaks)
+    config.add_cleanup(restore)
+    os.environ.update(made)
+
+
+def watch(config: pytest.Config) -> None:
+    """In the process that runs tests. UsageError: it has no limit."""
+    try:
+        _limits.require_preloaded("this process of pytest", "workers on other machines are started under `ration run` there")
+    except RationError as error:
+        raise pytest.UsageError(str(error)) from error
+    log = _log.Log(pathlib.Path(os.environ[FOLDER]) / f"{os.getpid()}.jsonl") if config.option.ration_leaks else None
+    config.pluginmanager.register(Refusals(log))
+    if log is not None:
+        config.pluginmanager.register(Leaks(log))
+        show_left_behind(config)
+
+
+def show_left_behind(config: pytest.Config) -> None:
+    config.pluginmanager.register(Summary())
+
+
+def _processes() -> str:
+    """Who holds what of the devices that this process uses."""
+    rows = usage()["processes"]
+    devices = {row["uuid"] for row in rows if row["pid"] == os.getpid()}
+    lines = []
+    for row in sorted(rows, key=lambda row: -row["reserved"]):
+        if row["uuid"] in devices or not devices:
+            limit = f" of {_log.size(row['limit'])}" if row["limit"] else ""
+            mine = ", this test's process" if row["pid"] == os.getpid() else ""
+            lines.append(f"  {os.path.basename(row['program'])} (pid {row['pid']}{mine}) holds {_log.size(row['reserved'])}{limit}, "
+                         f"{_log.size(row['used'])} of them in use; group {row['group']}")
+    return "\n".join(lines)
+
+
+class Refusals:
+    """Tells, in the report of a failed test, what it was refused, and who holds what."""
+
+    def __init__(self, log: _log.Log | None):
+        self.log = log
+        self.seen = 0
+
+    def _new(self) -> list[str]:
+        if self.log is not None:
+            self.log.read()
+            new, self.seen = self.log.refusals[self.seen:], len(self.log.refusals)
+            words = [refusal.words() for refusal in new[-3:]]
+            if len(new) > 3:
+                words.insert(0, f"{len(new)} requests were refused; the last ones:")
+            if new and new[-1].held:
+                words += ["this process held then:", *("  " + line for line in _log.by_place(new[-1].held)[:10])]
+            return words
+        failures = sum(row["failures"] for row in usage()["processes"] if row["pid"] == os.getpid())
+        new_failures, self.seen = failures - self.seen, failures
+        return [f"{new_failures} request{'s' if new_failures > 1 else ''} for GPU memory refused"] if new_failures > 0 else []
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> typing.Generator[None, typing.Any, None]:
+        report = (yield).get_result()
+        if report.failed:
+            words = self._new()
+            if words:
+                report.sections.append(("GPU memory", "\n".join([*words, "holders of the device:", _processes()])))
+
+
+class Leaks:
+    """Compares what the process holds before and after each test, without what fixtures of a wider scope allocate."""
+
+    def __init__(self, log: _log.Log):
+        self.log = log
+        self.shared: set[int] = set()  # blocks of such fixtures
+        self.start = 0
+        self.failed = False
+
+    def _last(self) -> int:
+        self.log.read()
+        return max((block.seq for block in self.log.live.values()), default=0)
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_runtest_setup(self) -> typing.Generator[None, None, None]:
+        self.start, self.failed = self._last(), False
+        yield
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_fixture_setup(self, fixturedef: typing.Any) -> typing.Generator[None, None, None]:
+        start = self._last() if fixturedef.scope != "function" else None
+        yield
+        if start is not None:
+            self.log.read()
+            self.shared.update(block.seq for block in self.log.live.values() if block.seq > start)
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_makereport(self) -> typing.Generator[None, typing.Any, None]:
+        self.failed = (yield).get_result().failed or self.failed
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> typing.Generator[None, None, None]:
+        yield
+        if self.failed:  # its traceback keeps what its functions held
+            return
+        gc.collect()
+        self.log.read()
+        left = [block for block in self.log.live.values() if block.seq > self.start and block.seq not in self.shared]
+        if left:
+            item.user_properties.append((_LEFT, "; ".join(_log.by_place(left))))
+
+
+class Summary:
+    """Names, at the end, the tests that left memory behind."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "teardown":
+            self.lines += [f"{report.nodeid}: {value}" for name, value in report.user_properties if name == _LEFT]
+
+    def pytest_terminal_summary(self, terminalreporter: typing.Any) -> None:
+        if self.lines:
+            terminalreporter.section("GPU memory left behind")
+            for line in self.lines:
+                terminalreporter.write_line(line)

@@ -1,0 +1,88 @@
+"""Dask: each worker of a cluster is held to its share of a GPU.
+
+    import ration_gpu.dask
+    from distributed import LocalCluster
+
+    ration_gpu.dask.limits(workers=4)                          # each of four workers on a GPU: equal shares
+    cluster = LocalCluster(n_workers=4)
+
+    with ration_gpu.dask.limits("25%"):                        # only clusters that are made here
+        cluster = LocalCluster(n_workers=2)
+
+It is Dask's configuration that is set, so LocalCUDACluster and whatever else starts workers through a nanny follow it, and so does
+`dask worker` with
+
+    DASK_DISTRIBUTED__NANNY__PRELOAD=ration_gpu.dask DASK_RATION__LIMIT=25% dask worker tcp://SCHEDULER:8786
+
+The nanny puts the library into the environment before it starts its worker, each time; a worker without a limit does not start.
+"""
+from __future__ import annotations
+
+import os
+import typing
+
+import dask.config
+
+from . import RationError, _limits, limit_environment
+
+__all__ = ["dask_setup", "limits"]
+
+# The nanny tells its worker whether it could set the limit: STATE is LIMITED, or why not.
+STATE = "DASK_RATION"
+LIMITED = "limited"
+
+
+def limits(limit: str | int | float | None = None, *, workers: int | None = None, shared: float = _limits.SHARED,
+           **settings: str | int | float | bool | None) -> dask.config.set:
+    """From now on, or in a `with` statement, nannies that are made start their workers under a limit.
+
+    limit: of each worker, as in ration_gpu.limit_environment; or workers: how many share a GPU, each of which gets an equal part of
+    `shared` of it (0 to 1; the rest is for what the driver takes beside limits). settings: as in limit_environment. ValueError: a
+    setting that cannot be used as written. In an asynchronous program the cluster is awaited within the `with` statement; a cluster
+    that grows later takes the configuration of that moment.
+    """
+    if (limit is None) == (workers is None):
+        raise ValueError("either a limit for each worker or the number of workers on a GPU is needed")
+    if workers is not None:
+        if workers < 1:
+            raise ValueError(f"workers={workers}: at least one")
+        limit = _limits.fraction(1 / workers, shared)
+    asked = {"limit": limit, **{key: value for key, value in settings.items() if value is not None}}
+    _variables(asked, os.environ)  # for its ValueError
+    preloads = dask.config.get("distributed.nanny.preload", default=None) or []
+    others = [name for name in ([preloads] if isinstance(preloads, str) else preloads) if name != __name__]
+    return dask.config.set({"distributed.nanny.preload": [*others, __name__], "ration": asked})
+
+
+def _variables(asked: object, before: typing.Mapping[str, str]) -> dict[str, str]:
+    """LD_PRELOAD and RATION_ variables for the settings `ration` of Dask's configuration. before: what the worker starts with."""
+    if not isinstance(asked, dict) or asked.get("limit") is None:
+        raise RationError('Dask\'s configuration has no "ration": {"limit": ...}')
+    settings = {key.replace("-", "_"): value for key, value in asked.items()}
+    given = {key: before[key] for key in ("LD_PRELOAD", "LD_LIBRARY_PATH") if key in before}
+    return limit_environment(environment=given, **settings)
+
+
+def dask_setup(nanny: typing.Any) -> None:
+    """Dask calls this in a nanny that preloads this module, before its first worker starts."""
+    if not hasattr(nanny, "pre_spawn_env"):
+        raise RationError(f"{__name__} is for nannies (--preload-nanny, distributed.nanny.preload)")
+    # Dask goes on after an error in here, and its own environment may have the library already: the worker must be told.
+    if isinstance(nanny.preload, str):
+        nanny.preload = [nanny.preload]
+    nanny.preload = [*(nanny.preload or []), "ration_gpu._dask_worker"]
+    if nanny.preload_argv and not isinstance(nanny.preload_argv[0], str):
+        nanny.preload_argv = [*nanny.preload_argv, []]
+    nanny.env[STATE] = "setting it failed"
+    try:
+        variables = _variables(nanny.config.get("ration"), {**os.environ, **nanny.pre_spawn_env})
+    except (RationError, ValueError) as error:
+        nanny.env[STATE] = str(error)
+        raise
+    # What is set before a worker starts stays in this process. Here the library must be inert, in what else this process starts, too,
+    # unless this process is under it.
+    before = {key: value for key, value in variables.items() if not key.startswith("RATION_")}
+    if not _limits.mapped("libration.so"):
+        before["RATION_DISABLE"] = "1"
+    nanny.pre_spawn_env.update(before)
+    nanny.env.update({**variables, "RATION_DISABLE": "0", STATE: LIMITED})
