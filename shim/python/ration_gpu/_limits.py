@@ -6,18 +6,18 @@ import pathlib
 
 from . import RationError
 
-# What is shared out of a device; the rest is for what the driver takes for each process beside its limit.
-SHARED = 0.95
+# The part of a device that each process leaves to the driver: its context, its modules, what its kernels need beside the limit.
+MARGIN = 0.02
 
 
-def fraction(part: float, shared: float = SHARED) -> str:
-    """`part` (0 to 1) of what is shared out of each device, as a limit. A whole device is whole: nobody shares it."""
+def fraction(part: float, margin: float = MARGIN) -> str:
+    """`part` (0 to 1) of each device less `margin` of it, as a limit; half of the part at least. A whole device is whole: nobody
+    shares it."""
     if not 0 < part <= 1:
         raise ValueError(f"{part} is no part of a device: more than 0, at most 1")
-    if not 0 < shared <= 1:
-        raise ValueError(f"shared={shared} is no part of a device: more than 0, at most 1")
-    value = 1.0 if part == 1 else part * shared
-    return f"{value:.6f}"
+    if not 0 <= margin < 1:
+        raise ValueError(f"margin={margin} is no part of a device: 0 or more, less than 1")
+    return f"{1.0 if part == 1 else max(part - margin, part / 2):.6f}"
 
 
 def mapped(name: str) -> bool:

@@ -36,9 +36,12 @@ class Refusal:
 
     def words(self) -> str:
         record = self.record
-        limit = f" of the limit of {size(record['limit'])}" if record.get("limit") else ""
-        return (f"{record['api']} of {size(record['req'])} on device {record['dev']} was refused ({record['reason']}): "
-                f"{size(record['used'])}{limit} were used, {size(record['device_free'])} of the device were free")
+        limit = f" of its limit of {size(record['limit'])}" if record.get("limit") else ""
+        group = ""
+        if "group_limit" in record:
+            group = f", its group {record['group']} held {size(record['group_reserved'])} of {size(record['group_limit'])}"
+        return (f"{record['api']} of {size(record['req'])} on device {record['dev']} was refused ({record['reason']}): the process "
+                f"used {size(record['used'])}{limit}{group}, {size(record['device_free'])} of the device were free")
 
 
 def by_place(blocks: typing.Iterable[Block]) -> list[str]:

@@ -42,11 +42,12 @@ def _job(item: pytest.Item, folder: pathlib.Path) -> dict[str, typing.Any]:
     if config.inipath is not None:
         options["inifilename"] = str(config.inipath)
     if options.get("basetemp"):
-        options["basetemp"] = pathlib.Path(options["basetemp"]) / folder.name
+        given = pathlib.Path(options["basetemp"])  # which the child would empty
+        options["basetemp"] = given.with_name(f"{given.name}-{folder.name}")
     file, names = str(item.path), item.nodeid.partition("::")[2]
-    given = getattr(config, "workerinput", {"workerid": "master", "workercount": 1, "testrunuid": folder.name})
+    worker = getattr(config, "workerinput", {"workerid": "master", "workercount": 1, "testrunuid": folder.name})
     return {"path": sys.path, "options": options, "args": [f"{file}::{names}" if names else file], "nodeid": item.nodeid,
-            "workerinput": {key: value for key, value in given.items() if _picklable(value)}, "reports": str(folder / "reports"),
+            "workerinput": {key: value for key, value in worker.items() if _picklable(value)}, "reports": str(folder / "reports"),
             "logs": str(folder)}
 
 

@@ -19,8 +19,8 @@ _LEFT = "ration_left_behind"
 
 
 def _environment(limit: str | int | None, folder: str, leaks: bool) -> dict[str, str]:
-    """limit: a number of equal shares, or a limit as it is written."""
-    share = _limits.fraction(1 / limit, _limits.SHARED) if isinstance(limit, int) else limit
+    """limit: a number of equal shares, or a limit as it is written. A worker and its marked test are two processes."""
+    share = _limits.fraction(1 / limit, 2 * _limits.MARGIN) if isinstance(limit, int) else limit
     log = {"log": f"{folder}/%p.jsonl", "stacks": "python"} if leaks else {}
     try:
         return {**limit_environment(share, **log), FOLDER: folder}
@@ -29,11 +29,19 @@ def _environment(limit: str | int | None, folder: str, leaks: bool) -> dict[str,
 
 
 def run_again(config: pytest.Config, limit: str | int | None) -> int:
-    """Runs this command line in a child under the limit; its exit status."""
+    """Runs this command line under the limit: in this process's place where pytest is its program, else in a child, whose exit status
+    it returns."""
     folder = tempfile.mkdtemp(prefix="pytest-ration-")
     try:
         made = _environment(limit, folder, config.option.ration_leaks)
-        words = getattr(sys, "orig_argv", [sys.executable, "-m", "pytest", *config.invocation_params.args])[1:]
+        whole = getattr(sys, "orig_argv", [])  # since Python 3.10
+        is_program = list(config.invocation_params.args) == sys.argv[1:]
+        words = whole[1:] if whole and is_program else ["-m", "pytest", *map(str, config.invocation_params.args)]
+        if is_program:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os.chdir(config.invocation_params.dir)
+            os.execve(sys.executable, [sys.executable, *words], made)
         return subprocess.call([sys.executable, *words], env=made, cwd=config.invocation_params.dir)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -60,7 +68,14 @@ def watch(config: pytest.Config) -> None:
         _limits.require_preloaded("this process of pytest", "workers on other machines are started under `ration run` there")
     except RationError as error:
         raise pytest.UsageError(str(error)) from error
-    log = _log.Log(pathlib.Path(os.environ[FOLDER]) / f"{os.getpid()}.jsonl") if config.option.ration_leaks else None
+    folder = os.environ.pop(FOLDER, "")  # what tests start is no run of this kind
+    if os.environ.get("RATION_LIMIT") and "RATION_GROUP" not in os.environ:
+        # A marked test's own process takes from the share of the process that runs it.
+        os.environ["RATION_GROUP"] = f"pytest-{os.getpid()}"
+        os.environ["RATION_GROUP_LIMIT"] = os.environ["RATION_LIMIT"]
+    log = _log.Log(pathlib.Path(folder) / f"{os.getpid()}.jsonl") if config.option.ration_leaks else None
+    if not hasattr(config, "workerinput"):
+        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
     config.pluginmanager.register(Refusals(log))
     if log is not None:
         config.pluginmanager.register(Leaks(log))

@@ -32,21 +32,21 @@ STATE = "DASK_RATION"
 LIMITED = "limited"
 
 
-def limits(limit: str | int | float | None = None, *, workers: int | None = None, shared: float = _limits.SHARED,
+def limits(limit: str | int | float | None = None, *, workers: int | None = None, margin: float = _limits.MARGIN,
            **settings: str | int | float | bool | None) -> dask.config.set:
     """From now on, or in a `with` statement, nannies that are made start their workers under a limit.
 
-    limit: of each worker, as in ration_gpu.limit_environment; or workers: how many share a GPU, each of which gets an equal part of
-    `shared` of it (0 to 1; the rest is for what the driver takes beside limits). settings: as in limit_environment. ValueError: a
-    setting that cannot be used as written. In an asynchronous program the cluster is awaited within the `with` statement; a cluster
-    that grows later takes the configuration of that moment.
+    limit: of each worker, as in ration_gpu.limit_environment; or workers: how many share a GPU, each of which gets an equal part less
+    `margin`, the part of a GPU that a process leaves to the driver for its context and modules, which take memory beside a limit.
+    settings: as in limit_environment. ValueError: a setting that cannot be used as written. In an asynchronous program the cluster is
+    awaited within the `with` statement; a cluster that grows later takes the configuration of that moment.
     """
     if (limit is None) == (workers is None):
         raise ValueError("either a limit for each worker or the number of workers on a GPU is needed")
     if workers is not None:
         if workers < 1:
             raise ValueError(f"workers={workers}: at least one")
-        limit = _limits.fraction(1 / workers, shared)
+        limit = _limits.fraction(1 / workers, margin)
     asked = {"limit": limit, **{key: value for key, value in settings.items() if value is not None}}
     _variables(asked, os.environ)  # for its ValueError
     preloads = dask.config.get("distributed.nanny.preload", default=None) or []

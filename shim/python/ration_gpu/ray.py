@@ -6,7 +6,7 @@
     ray.init(runtime_env=ration_gpu.ray.runtime_env())         # every worker; num_gpus becomes the limit
 
     @ray.remote(num_gpus=0.25)
-    def train(): ...                                           # sees a quarter of what is shared out of the GPU
+    def train(): ...                                           # sees a quarter of the GPU, less 2 % for its context
 
     @ray.remote(num_gpus=0.25, runtime_env=ration_gpu.ray.runtime_env("4GiB"))
     def small(): ...                                           # by hand
@@ -33,7 +33,7 @@ __all__ = ["Plugin", "runtime_env", "setup"]
 
 # The limit of a worker to which Ray has given nothing yet: the smallest there is. One that never hears from Ray keeps it.
 _NOTHING = "1MiB"
-_SHARED = "RAY_RATION_SHARED"
+_MARGIN = "RAY_RATION_MARGIN"
 _REMEDY = "start it with runtime_env=ration_gpu.ray.runtime_env(), with Ration in the same place on every node"
 
 _Limit = typing.Union[str, int, float]
@@ -52,21 +52,22 @@ def _variables(limit: _Limit | None, given: typing.Mapping[str, str], settings: 
     return made
 
 
-def runtime_env(limit: _Limit | None = None, *, shared: float = _limits.SHARED,
+def runtime_env(limit: _Limit | None = None, *, margin: float = _limits.MARGIN,
                 base: typing.Mapping[str, typing.Any] | None = None, **settings: _Setting) -> dict[str, typing.Any]:
     """A runtime_env for ray.init, a task or an actor, in which workers are limited.
 
-    limit: by hand, as in ration_gpu.limit_environment; None: num_gpus, as a part of `shared` of each GPU (0 to 1; the rest is for
-    what the driver takes beside limits). A task or actor without num_gpus then has no limit, as it has no GPU. base: what else the
-    runtime_env has, which is not changed. settings: as in limit_environment. ValueError: a setting that cannot be used as written.
+    limit: by hand, as in ration_gpu.limit_environment; None: num_gpus less `margin`, the part of a GPU that a process leaves to the
+    driver for its context and modules, which take memory beside a limit. A task or actor without num_gpus then has no limit, as it
+    has no GPU. base: what else the runtime_env has, which is not changed. settings: as in limit_environment. ValueError: a setting
+    that cannot be used as written.
     """
     made = dict(base or {})
     if made.get("worker_process_setup_hook") is not None:
         raise ValueError(f"worker_process_setup_hook is in use; leave it out of base, set it afterwards, and call {__name__}.setup() in it")
     variables = _variables(limit, made.get("env_vars") or {}, settings)
     if limit is None:
-        _limits.fraction(0.5, shared)  # for its ValueError
-        variables[_SHARED] = f"{shared:.6f}"
+        _limits.fraction(0.5, margin)  # for its ValueError
+        variables[_MARGIN] = f"{margin:.6f}"
     made["env_vars"] = variables
     return made
 
@@ -93,16 +94,16 @@ class Plugin(RuntimeEnvPlugin):  # type: ignore[misc]
         settings = self._settings(runtime_env)
         limit = settings.pop("limit")
         # A limit of the whole job, which runtime_env() gave, is replaced.
-        given = {key: value for key, value in context.env_vars.items() if key not in (_SHARED, "RATION_LIMIT")}
+        given = {key: value for key, value in context.env_vars.items() if key not in (_MARGIN, "RATION_LIMIT")}
         context.env_vars = _variables(limit, given, settings)
 
 
 class _Assignment:
     """Stands in for the function by which a worker makes the GPUs visible that Ray gives to its next task or actor."""
 
-    def __init__(self, original: typing.Callable[[], typing.Mapping[str, str | None]], shared: float):
+    def __init__(self, original: typing.Callable[[], typing.Mapping[str, str | None]], margin: float):
         self.original = original
-        self.shared = shared
+        self.margin = margin
         self.in_force: str | None = None  # the limit that the library has read; it reads once
         self.stated: str | None = None
 
@@ -113,7 +114,7 @@ class _Assignment:
         if context.runtime_env.get(Plugin.name) is not None:  # it would have set a limit before this worker started
             raise RationError(f'runtime_env={{"{Plugin.name}": ...}} has no effect: the plug-in is not registered on this node (RAY_RUNTIME_ENV_PLUGINS)')
         gpus = float(context.get_assigned_resources().get("GPU", 0))
-        limit = _limits.fraction(min(gpus, 1.0), self.shared) if gpus > 0 else None
+        limit = _limits.fraction(min(gpus, 1.0), self.margin) if gpus > 0 else None
         self._check_reuse(limit)
         changes = {"RATION_LIMIT": limit, "RATION_DISABLE": "0"} if limit else {"RATION_DISABLE": "1"}
         for key, value in changes.items():
@@ -148,5 +149,5 @@ def setup() -> None:
     if original is None:
         raise RationError(f"Ray {ray.__version__} does not say which GPUs it gives to a worker in a way that is known here; set limits by hand")
     if not isinstance(original, _Assignment):
-        assignment = _Assignment(original, float(os.environ.get(_SHARED) or _limits.SHARED))
+        assignment = _Assignment(original, float(os.environ.get(_MARGIN) or _limits.MARGIN))
         ray._private.utils.set_visible_accelerator_ids = functools.update_wrapper(assignment, original)
