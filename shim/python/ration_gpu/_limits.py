@@ -28,9 +28,10 @@ def mapped(name: str) -> bool:
 
 def require_preloaded(what: str, remedy: str) -> None:
     """RationError, unless this process was started under the library and is not inert."""
-    asked = os.environ.get("LD_PRELOAD", "").replace(" ", ":").split(":")
-    ours = [path for path in asked if pathlib.PurePath(path).name == "libration.so"]
     if not mapped("libration.so"):
+        with open("/proc/self/environ", encoding="utf-8", errors="surrogateescape") as start:
+            asked = [entry.partition("=")[2] for entry in start.read().split("\0") if entry.startswith("LD_PRELOAD=")]
+        ours = [path for path in " ".join(asked).replace(":", " ").split() if pathlib.PurePath(path).name == "libration.so"]
         why = f"{ours[0]} could not be loaded here" if ours else "it was started without libration.so in LD_PRELOAD"
         raise RationError(f"{what} would have no limit: {why}; {remedy}")
     if os.environ.get("RATION_DISABLE") == "1":

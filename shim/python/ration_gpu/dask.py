@@ -9,10 +9,10 @@
     with ration_gpu.dask.limits("25%"):                        # only clusters that are made here
         cluster = LocalCluster(n_workers=2)
 
-It is Dask's configuration that is set, so LocalCUDACluster and whatever else starts workers through a nanny follow it, and so does
-`dask worker` with
+It is Dask's configuration that is set, so LocalCUDACluster and whatever else starts workers through a nanny follow it. Where Dask is
+started by commands, the limit is in the configuration, and an option puts the library into the nanny:
 
-    DASK_DISTRIBUTED__NANNY__PRELOAD=ration_gpu.dask DASK_RATION__LIMIT=25% dask worker tcp://SCHEDULER:8786
+    DASK_RATION__LIMIT=25% dask worker --preload-nanny ration_gpu.dask tcp://SCHEDULER:8786
 
 The nanny puts the library into the environment before it starts its worker, each time; a worker without a limit does not start.
 """
