@@ -54,3 +54,9 @@ def surroundings():
     with open("/proc/self/maps", encoding="utf-8") as maps:
         loaded = any(line.rstrip().endswith("/libration.so") for line in maps)
     return {"pid": os.getpid(), "loaded": loaded, "settings": {key: value for key, value in os.environ.items() if key.startswith("RATION_")}}
+
+
+def ray_setup():
+    """The setup function of a program that has one of its own."""
+    from ration_gpu import ray
+    ray.setup()

@@ -97,12 +97,14 @@ class Log:
         """FILE:LINE of the innermost lines of Python that are nobody's package; else the innermost one."""
         places: list[str] = []
         first = ""
+        here = os.path.join(os.getcwd(), "")
         while stack in self._stacks and len(places) < 3:
             number, stack = self._stacks[stack]
             frame = self._frames.get(number, {})
             if frame.get("mod") != 0 or not frame.get("file"):
                 continue
-            place = f"{os.path.relpath(frame['file'])}:{frame.get('line')} in {frame.get('fn')}"
+            file = frame["file"][len(here):] if frame["file"].startswith(here) else frame["file"]
+            place = f"{file}:{frame.get('line')} in {frame.get('fn')}"
             first = first or place
             if not _PACKAGES & set(pathlib.PurePath(frame["file"]).parts) and not frame["file"].startswith("<"):
                 places.append(place)

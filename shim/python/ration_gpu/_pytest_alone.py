@@ -1,7 +1,6 @@
 """One test in a process of its own, under a limit: its reports are those of the test. Called in both processes."""
 from __future__ import annotations
 
-import json
 import os
 import pathlib
 import pickle
@@ -66,6 +65,17 @@ def _refused(folder: pathlib.Path) -> list[str]:
     return words
 
 
+def _written(path: pathlib.Path) -> typing.Iterator[dict[str, typing.Any]]:
+    """The reports that the child has written, all of them whole."""
+    if path.exists():
+        with open(path, "rb") as file:
+            while True:
+                try:
+                    yield pickle.load(file)
+                except (EOFError, pickle.UnpicklingError):
+                    return
+
+
 def _reports(item: pytest.Item, mark: pytest.Mark) -> typing.Iterator[pytest.TestReport]:
     """Runs the test in a child. What it reports."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="pytest-ration-"))
@@ -82,9 +92,8 @@ def _reports(item: pytest.Item, mark: pytest.Mark) -> typing.Iterator[pytest.Tes
             done = subprocess.run([sys.executable, "-c", _START, str(folder / "job")], env=made, check=False,
                                   cwd=item.config.invocation_params.dir, stdout=None if shown else output, stderr=None if shown else output)
         text = (folder / "output").read_text(encoding="utf-8", errors="replace")
-        lines = (folder / "reports").read_text(encoding="utf-8").splitlines() if (folder / "reports").exists() else []
         ended = False
-        for data in map(json.loads, lines):
+        for data in _written(folder / "reports"):
             report = item.config.hook.pytest_report_from_serializable(config=item.config, data=data)
             ended = report.when == "teardown" or ended
             yield report
@@ -133,8 +142,8 @@ class _Recorder:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         data = self.config.hook.pytest_report_to_serializable(config=self.config, report=report)
-        with open(self.job["reports"], "a", encoding="utf-8") as file:
-            file.write(json.dumps(data) + "\n")
+        with open(self.job["reports"], "ab") as file:
+            pickle.dump(data, file)
 
 
 def main(job: dict[str, typing.Any]) -> int:

@@ -67,6 +67,9 @@ def watch(config: pytest.Config) -> None:
     try:
         _limits.require_preloaded("this process of pytest", "workers on other machines are started under `ration run` there")
     except RationError as error:
+        if hasattr(config, "workerinput"):  # xdist waits for ever for a worker that ends this early
+            config.pluginmanager.register(NoTests(str(error)))
+            return
         raise pytest.UsageError(str(error)) from error
     folder = os.environ.pop(FOLDER, "")  # what tests start is no run of this kind
     if os.environ.get("RATION_LIMIT") and "RATION_GROUP" not in os.environ:
@@ -98,6 +101,17 @@ def _processes() -> str:
             lines.append(f"  {os.path.basename(row['program'])} (pid {row['pid']}{mine}) holds {_log.size(row['reserved'])}{limit}, "
                          f"{_log.size(row['used'])} of them in use; group {row['group']}")
     return "\n".join(lines)
+
+
+class NoTests:
+    """Ends a worker before it imports a test."""
+
+    def __init__(self, words: str):
+        self.words = words
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection(self) -> None:
+        raise RationError(self.words)
 
 
 class Refusals:

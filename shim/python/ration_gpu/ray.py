@@ -27,9 +27,12 @@ import ray._private.ray_constants as constants
 import ray._private.utils
 from ray._private.runtime_env.plugin import RuntimeEnvPlugin
 
-from . import RationError, _limits, limit_environment
+from . import RationError, _limits, limit_environment, set_limit
 
-__all__ = ["Plugin", "runtime_env", "setup"]
+__all__ = ["HOOK", "Plugin", "runtime_env", "setup"]
+
+# The variable by which a worker learns of its setup function; only ray.init takes worker_process_setup_hook, variables go anywhere.
+HOOK = constants.WORKER_PROCESS_SETUP_HOOK_ENV_VAR
 
 # The limit of a worker to which Ray has given nothing yet: the smallest there is. One that never hears from Ray keeps it.
 _NOTHING = "1MiB"
@@ -48,7 +51,7 @@ def _variables(limit: _Limit | None, given: typing.Mapping[str, str], settings: 
     if "LD_LIBRARY_PATH" not in given and made.get("LD_LIBRARY_PATH") == start.get("LD_LIBRARY_PATH"):
         made.pop("LD_LIBRARY_PATH", None)
     made.setdefault("RATION_DISABLE", "0")  # the node may have been started inert
-    made.setdefault(constants.WORKER_PROCESS_SETUP_HOOK_ENV_VAR, f"{__name__}.setup")
+    made.setdefault(HOOK, f"{__name__}.setup")
     return made
 
 
@@ -131,9 +134,15 @@ class _Assignment:
         if self.in_force is None and _limits.mapped("libcuda.so.1"):
             raise RationError("this worker loaded CUDA in a task without num_gpus, so no limit can be set any more: "
                               "declare num_gpus or max_calls=1 where that task is defined")
-        if self.in_force not in (None, limit):
-            warnings.warn(f"this worker keeps its first limit, {self.in_force} of each GPU, and this task was given {limit}: "
-                          "declare num_gpus where the task is defined, or max_calls=1", RuntimeWarning, stacklevel=3)
+        if self.in_force in (None, limit):
+            return
+        try:
+            set_limit(os.getpid(), limit)
+        except RationError as error:
+            warnings.warn(f"this worker keeps its first limit, {self.in_force} of each GPU, and this task was given {limit}: {error}; "
+                          "declare num_gpus, or max_calls=1, where the earlier task is defined", RuntimeWarning, stacklevel=3)
+        else:
+            self.in_force = limit
 
 
 def setup() -> None:
