@@ -77,7 +77,8 @@ class Log:
         whole = text[: text.rfind(b"\n") + 1]
         self._offset += len(whole)
         for line in whole.splitlines():
-            self._take(json.loads(line))
+            if line.strip():  # a line that was read already may have been filled up with blanks since, to the end of its page
+                self._take(json.loads(line))
 
     def _take(self, record: dict[str, typing.Any]) -> None:
         kind = record["t"]
