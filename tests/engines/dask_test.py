@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 """Dask's own clusters, with ration_gpu.dask: dask_test.py"""
 import contextlib
-import os
 import subprocess
 import sys
 
-from engines import GIB, MIB, expect, expect_that, main
-from python_engine import TOTAL, end, environment, expect_exactly, expect_readme, held, inside, part, refused, surrounded, until
+from engines import GIB, expect, expect_that, main
+from python_engine import TOTAL, end, environment, expect_exactly, expect_readme, held, inside, refused, surrounded, until
 
 inside()
 
@@ -79,7 +78,8 @@ def others(folder):
             expect("a limit", all_of(client, gpu_job.sizes)[0][1], TOTAL // 4)
         with cluster() as client:
             expect("no limit", all_of(client, gpu_job.sizes)[0][1], TOTAL)
-        seen = subprocess.run([sys.executable, "-c", "import gpu_job; print(gpu_job.sizes()[1])"], stdout=subprocess.PIPE, text=True, check=True)
+        code = "import gpu_job; print(gpu_job.sizes()[1])"
+        seen = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True)
         expect("a process of the client", seen.stdout, f"{TOTAL}\n")
 
 
@@ -115,7 +115,8 @@ def fails_closed(folder):
         preload = {"distributed.nanny.preload": ["ration_gpu.dask"]}
         refuses("it does not begin with a number", preload | {"ration": {"limit": "lots"}})
         refuses('no "ration"', preload | {"ration": {}})
-        refuses("started without libration.so", preload | {"ration": {"limit": "1GiB"}, "distributed.worker.multiprocessing-method": "fork"})
+        forked = {"ration": {"limit": "1GiB"}, "distributed.worker.multiprocessing-method": "fork"}
+        refuses("started without libration.so", preload | forked)
 
 
 def command_line(folder):

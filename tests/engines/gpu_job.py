@@ -53,7 +53,8 @@ def surroundings():
     """Whether the library is loaded here, and its settings."""
     with open("/proc/self/maps", encoding="utf-8") as maps:
         loaded = any(line.rstrip().endswith("/libration.so") for line in maps)
-    return {"pid": os.getpid(), "loaded": loaded, "settings": {key: value for key, value in os.environ.items() if key.startswith("RATION_")}}
+    settings = {key: value for key, value in os.environ.items() if key.startswith("RATION_")}
+    return {"pid": os.getpid(), "loaded": loaded, "settings": settings}
 
 
 def ray_setup():

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Ray's own tasks and actors, with ration_gpu.ray: ray_test.py"""
 import contextlib
-import os
 import pathlib
+import subprocess
+import sys
 
 from engines import GIB, expect, expect_that, main
 from python_engine import TOTAL, end, expect_exactly, held, inside, part, refused, surrounded, until
@@ -108,7 +109,8 @@ def the_plugin(folder):
             settings = {"ration": {"limit": "2GiB", "group": "lab"}}
             expect("settings", ray.get(anything.options(runtime_env=settings).remote("sizes"))[1], 2 * GIB)
             if job is None:
-                for value, words in (("lots", "it does not begin with a number"), ("120%", "at most 100%"), ({"group": "lab"}, "is needed")):
+                wrong = {"it does not begin with a number": "lots", "at most 100%": "120%", "needed is a limit": {"group": "lab"}}
+                for words, value in wrong.items():
                     expect_that(f"{value} is refused in words: {(seen := error(value))}", words in seen)
 
 
@@ -122,7 +124,8 @@ def reused(folder):
     with started(folder, lambda: ration_gpu.ray.runtime_env(base={"env_vars": {"PATH": "/usr/bin:/bin"}})) as logs:
         totals = [ray.get(anything.options(num_gpus=share).remote("sizes"))[1] for share in (0.25, 0.5)]
         expect("limits", totals, [part(0.25), part(0.25)])
-        until("a warning", lambda: words_in(logs, "this worker keeps its first limit, 0.230000 of each GPU, and this task was given 0.480000"))
+        words = "this worker keeps its first limit, 0.230000 of each GPU, and this task was given 0.480000: no command `ration`"
+        until("a warning", lambda: words_in(logs, words))
 
 
 def too_much(folder):
@@ -161,6 +164,12 @@ def fails_closed(folder):
     with started(folder, ration_gpu.ray.runtime_env) as logs:
         crashes({"ration": "25%"})
         until("which plug-in", lambda: words_in(logs, "the plug-in is not registered on this node"))
+    # Ray keeps workers without a GPU apart from those with one, but promises it nowhere.
+    code = ("import ctypes, ration_gpu.ray; assignment = ration_gpu.ray._Assignment(dict, 0.02); assignment.inert = True; "
+            "ctypes.CDLL('libcuda.so.1'); assignment._check_reuse('0.23')")
+    with surrounded(folder):
+        done = subprocess.run([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True, check=False)
+    expect_that(f"no limit after CUDA without one: {done.stderr}", "has loaded CUDA in a task without num_gpus" in done.stderr)
 
 
 def beside_a_hook(folder):

@@ -104,7 +104,8 @@ def usage() -> dict[str, typing.Any]:
     answer = _run("ps", "--json")
     if answer.returncode != 0:
         raise RationError(answer.stderr.strip() or f"ration ps: exit status {answer.returncode}")
-    return json.loads(answer.stdout)
+    document: dict[str, typing.Any] = json.loads(answer.stdout)
+    return document
 
 
 def set_limit(target: str | int, limit: str | int | float) -> None:

@@ -20,15 +20,16 @@ def fraction(part: float, margin: float = MARGIN) -> str:
     return f"{1.0 if part == 1 else max(part - margin, part / 2):.6f}"
 
 
-def mapped(name: str) -> bool:
-    """Whether a library of this name is loaded into this process."""
+def loaded(*names: str) -> set[str]:
+    """Those of these libraries that are loaded into this process."""
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
-        return any(line.rstrip("\n").endswith("/" + name) for line in maps)
+        files = {line.rstrip("\n").rpartition("/")[2] for line in maps}
+    return files & set(names)
 
 
 def require_preloaded(what: str, remedy: str) -> None:
     """RationError, unless this process was started under the library and is not inert."""
-    if not mapped("libration.so"):
+    if not loaded("libration.so"):
         with open("/proc/self/environ", encoding="utf-8", errors="surrogateescape") as start:
             asked = [entry.partition("=")[2] for entry in start.read().split("\0") if entry.startswith("LD_PRELOAD=")]
         ours = [path for path in " ".join(asked).replace(":", " ").split() if pathlib.PurePath(path).name == "libration.so"]

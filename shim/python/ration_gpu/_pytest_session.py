@@ -21,9 +21,9 @@ _LEFT = "ration_left_behind"
 def _environment(limit: str | int | None, folder: str, leaks: bool) -> dict[str, str]:
     """limit: a number of equal shares, or a limit as it is written. A worker and its marked test are two processes."""
     share = _limits.fraction(1 / limit, 2 * _limits.MARGIN) if isinstance(limit, int) else limit
-    log = {"log": f"{folder}/%p.jsonl", "stacks": "python"} if leaks else {}
+    log, stacks = (f"{folder}/%p.jsonl", "python") if leaks else (None, None)
     try:
-        return {**limit_environment(share, **log), FOLDER: folder}
+        return {**limit_environment(share, log=log, stacks=stacks), FOLDER: folder}
     except (RationError, ValueError) as error:
         raise pytest.UsageError(str(error)) from error
 

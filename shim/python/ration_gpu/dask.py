@@ -82,7 +82,7 @@ def dask_setup(nanny: typing.Any) -> None:
     # What is set before a worker starts stays in this process. Here the library must be inert, in what else this process starts, too,
     # unless this process is under it.
     before = {key: value for key, value in variables.items() if not key.startswith("RATION_")}
-    if not _limits.mapped("libration.so"):
+    if not _limits.loaded("libration.so"):
         before["RATION_DISABLE"] = "1"
     nanny.pre_spawn_env.update(before)
     nanny.env.update({**variables, "RATION_DISABLE": "0", STATE: LIMITED})

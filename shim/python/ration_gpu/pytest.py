@@ -13,13 +13,9 @@ Without these options and marks this module does nothing, and imports nothing.
 from __future__ import annotations
 
 import os
-import pathlib
 import typing
 
 import pytest
-
-if typing.TYPE_CHECKING:
-    from . import _pytest_session
 
 _EQUAL = "equal"
 # Set in processes that were started under the library for these options: the folder of their logs.
@@ -30,7 +26,8 @@ ALONE = pytest.StashKey[bool]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("ration", "GPU memory (Ration)")
-    group.addoption("--ration", metavar="SHARE", help=f"GPU memory of each xdist worker, or of the run: 2GiB, 25%%, or {_EQUAL}: equal shares")
+    group.addoption("--ration", metavar="SHARE",
+                    help=f"GPU memory of each xdist worker, or of the run: 2GiB, 25%%, or {_EQUAL}: equal shares")
     group.addoption("--ration-leaks", action="store_true", help="name the tests that leave GPU memory behind")
 
 

@@ -66,7 +66,8 @@ def runtime_env(limit: _Limit | None = None, *, margin: float = _limits.MARGIN,
     """
     made = dict(base or {})
     if made.get("worker_process_setup_hook") is not None:
-        raise ValueError(f"worker_process_setup_hook is in use; leave it out of base, set it afterwards, and call {__name__}.setup() in it")
+        raise ValueError(f"worker_process_setup_hook is in use: leave it out, call {__name__}.setup() in it, and write it into the result "
+                         f"in place of the variable {__name__}.HOOK")
     variables = _variables(limit, made.get("env_vars") or {}, settings)
     if limit is None:
         _limits.fraction(0.5, margin)  # for its ValueError
@@ -75,7 +76,7 @@ def runtime_env(limit: _Limit | None = None, *, margin: float = _limits.MARGIN,
     return made
 
 
-class Plugin(RuntimeEnvPlugin):  # type: ignore[misc]
+class Plugin(RuntimeEnvPlugin):
     """runtime_env={"ration": LIMIT} or {"ration": {"limit": LIMIT, "group": NAME, ...}}, with the library of each node."""
 
     name = "ration"
@@ -85,7 +86,7 @@ class Plugin(RuntimeEnvPlugin):  # type: ignore[misc]
         value = runtime_env_dict["ration"]
         settings = dict(value) if isinstance(value, dict) else {"limit": value}
         if settings.get("limit") is None or isinstance(settings["limit"], bool) or not isinstance(settings["limit"], (str, int, float)):
-            raise ValueError(f'runtime_env={{"ration": {value!r}}}: a limit such as "25%" or {{"limit": "8GiB", "group": "lab"}} is needed')
+            raise ValueError(f'runtime_env={{"ration": {value!r}}}: needed is a limit: "25%" or {{"limit": "8GiB", ...}}')
         return settings
 
     @staticmethod
@@ -107,34 +108,41 @@ class _Assignment:
     def __init__(self, original: typing.Callable[[], typing.Mapping[str, str | None]], margin: float):
         self.original = original
         self.margin = margin
+        self.stated: str | None = None  # what the last task was given
         self.in_force: str | None = None  # the limit that the library has read; it reads once
-        self.stated: str | None = None
+        self.inert = False  # the last task had no GPU, and no limit
+        self.escaped = False
 
     def __call__(self) -> dict[str, str | None]:
         """The variables as they were before, which Ray restores when a task has ended."""
         before = dict(self.original())
-        context = ray.get_runtime_context()
+        context: typing.Any = ray.get_runtime_context()
         if context.runtime_env.get(Plugin.name) is not None:  # it would have set a limit before this worker started
-            raise RationError(f'runtime_env={{"{Plugin.name}": ...}} has no effect: the plug-in is not registered on this node (RAY_RUNTIME_ENV_PLUGINS)')
+            raise RationError(f'runtime_env={{"{Plugin.name}": ...}} has no effect: the plug-in is not registered on this node '
+                              "(RAY_RUNTIME_ENV_PLUGINS)")
         gpus = float(context.get_assigned_resources().get("GPU", 0))
         limit = _limits.fraction(min(gpus, 1.0), self.margin) if gpus > 0 else None
         self._check_reuse(limit)
-        changes = {"RATION_LIMIT": limit, "RATION_DISABLE": "0"} if limit else {"RATION_DISABLE": "1"}
+        changes = {"RATION_DISABLE": "1"} if limit is None else {"RATION_LIMIT": limit, "RATION_DISABLE": "0"}
         for key, value in changes.items():
             before[key] = os.environ.get(key)
-            os.environ[key] = value  # type: ignore[assignment]
-        self.stated = limit
+            os.environ[key] = value
+        self.stated, self.inert = limit, limit is None
         return before
 
     def _check_reuse(self, limit: str | None) -> None:
-        if self.in_force is None and _limits.mapped("libration-core.so"):
-            self.in_force = self.stated or _NOTHING
-        if limit is None:
+        if self.in_force is None:
+            libraries = _limits.loaded("libration-core.so", "libcuda.so.1")
+            if "libration-core.so" in libraries:
+                self.in_force = self.stated or _NOTHING
+            elif libraries and self.inert:
+                self.escaped = True
+        if limit is None or self.in_force == limit:
             return
-        if self.in_force is None and _limits.mapped("libcuda.so.1"):
-            raise RationError("this worker loaded CUDA in a task without num_gpus, so no limit can be set any more: "
-                              "declare num_gpus or max_calls=1 where that task is defined")
-        if self.in_force in (None, limit):
+        if self.escaped:
+            raise RationError("this worker has loaded CUDA in a task without num_gpus, so it can have no limit any more: "
+                              "declare num_gpus, or max_calls=1, where that task is defined")
+        if self.in_force is None:
             return
         try:
             set_limit(os.getpid(), limit)
@@ -156,7 +164,7 @@ def setup() -> None:
         return
     original = getattr(ray._private.utils, "set_visible_accelerator_ids", None)
     if original is None:
-        raise RationError(f"Ray {ray.__version__} does not say which GPUs it gives to a worker in a way that is known here; set limits by hand")
+        raise RationError(f"Ray {ray.__version__} tells a worker of its GPUs in a way that is not known here; set limits by hand")
     if not isinstance(original, _Assignment):
         assignment = _Assignment(original, float(os.environ.get(_MARGIN) or _limits.MARGIN))
         ray._private.utils.set_visible_accelerator_ids = functools.update_wrapper(assignment, original)
