@@ -59,7 +59,7 @@ def equal_shares(folder):
 def for_the_program(folder):
     """Without `with`: clusters that are made later, and workers that come later."""
     with surrounded(folder):
-        before = dask.config.get("distributed.nanny.preload")
+        before = {key: dask.config.get(key, default=None) for key in (f"distributed.{kind}.preload" for kind in ("nanny", "worker"))}
         ration_gpu.dask.limits("2GiB", group="lab")
         try:
             with cluster() as client:
@@ -68,7 +68,7 @@ def for_the_program(folder):
                 expect("totals", [job[1] for job in all_of(client, gpu_job.sizes)], [2 * GIB, 2 * GIB])
                 expect("groups", {job["settings"]["RATION_GROUP"] for job in all_of(client, gpu_job.surroundings)}, {"lab"})
         finally:
-            dask.config.set({"distributed.nanny.preload": before, "ration": None})
+            dask.config.set(before | {"ration": None})
 
 
 def others(folder):
@@ -117,6 +117,13 @@ def fails_closed(folder):
         refuses('no "ration"', preload | {"ration": {}})
         forked = {"ration": {"limit": "1GiB"}, "distributed.worker.multiprocessing-method": "fork"}
         refuses("started without libration.so", preload | forked)
+        try:
+            with ration_gpu.dask.limits("25%"), cluster(processes=False):
+                expect_that("no worker without a limit in this process", False)
+        except RuntimeError as error:
+            expect_that(f"no nanny: {error!r}", "this Dask worker would have no limit: its nanny set none" in f"{error} {error.__cause__}")
+        with cluster(processes=False) as client:
+            expect("no limit asked", len(client.scheduler_info()["workers"]), 1)
 
 
 def command_line(folder):
@@ -133,4 +140,5 @@ def command_line(folder):
 
 
 main({"unlike_shares": unlike_shares, "equal_shares": equal_shares, "for_the_program": for_the_program, "others": others,
-      "too_much": too_much, "fails_closed": fails_closed, "command_line": command_line})
+      "too_much": too_much, "fails_closed": fails_closed, "command_line": command_line,
+      "readme": lambda folder: expect_readme("dask", folder)})

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 from engines import GIB, HANG, MIB, expect, expect_that, main
-from python_engine import TOTAL, environment, expect_exactly, held, inside, part, surrounded, until
+from python_engine import TOTAL, environment, expect_exactly, expect_readme, held, inside, part, surrounded, until
 
 inside()
 
@@ -212,7 +212,7 @@ def refused(folder):
     out = run(folder, FAILS, status=1)
     expect("outcomes", outcomes(out), {"failed": 6})
     says(out, r"- GPU memory -", r"cuMemAlloc_v2 of 200 MiB \(\d+ bytes\) on device 0 was refused \(limit\): the process used 900 MiB",
-         r"this process held then:\n  900 MiB \(\d+ bytes\) in 3 blocks on device 0 from \S*gpu_job.py:\d+ in take from test_0.py:\d+ in ",
+         r"this process held then:\n  900 MiB \(\d+ bytes\) in 3 blocks on device 0 from \S*gpu_job.py:\d+ in take, called at test_0.py:\d+ in ",
          r"holders of the device:\n  \S+ \(pid \d+, this test's process\) holds 1,024 MiB",
          r"was ended by SIGSEGV before the test was over\ncuMemAlloc_v2 of 2,048 MiB",
          r"this test was not run: .*it does not begin with a number", r"takes one limit", r"unknown setting 'limt'")
@@ -243,7 +243,7 @@ def leaks(folder):
         section = [line for line in section if "::" in line]
         expect_that(f"two lines: {section}", len(section) == 2)
         says(section[0], rf"^test_\d.py::test_leaks: 69 MiB \({69 * MIB} bytes\) in 2 blocks on device 0 "
-                         r"from \S*gpu_job.py:\d+ in take from test_\d.py:\d+ in test_leaks")
+                         r"from \S*gpu_job.py:\d+ in take, called at test_\d.py:\d+ in test_leaks")
         says(section[1], r"::test_gives_back_later: 1,\d\d\d bytes in 1 block")
     out = run(folder, "def test_clean(): gpu_job.give_back(gpu_job.take(1 << 20)[1])\n", "--ration-leaks")
     expect_that("no section", "left behind" not in out)
@@ -280,4 +280,5 @@ def interrupted(folder):
 
 main({"unlike_shares": unlike_shares, "equal_shares": equal_shares, "ways": ways, "from_a_program": from_a_program,
       "nothing_asked": nothing_asked, "marked": marked, "without_the_next": without_the_next, "refused": refused, "leaks": leaks,
-      "fails_closed": fails_closed, "interrupted": interrupted})
+      "fails_closed": fails_closed, "interrupted": interrupted,
+      "readme": lambda folder: expect_readme("pytest", folder, PYTEST_PLUGINS="ration_gpu.pytest")})

@@ -119,8 +119,8 @@ def refused(folder, pattern):
     return found
 
 
-def expect_readme(name, folder):
+def expect_readme(name, folder, **more):
     """The commands of the example's README print what it says: examples/run_readme.py."""
     done = subprocess.run([sys.executable, EXAMPLES / "run_readme.py", EXAMPLES / name, BUILD], stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, text=True, check=False, env=environment(folder) | {"README_PYTHON": sys.executable})
+                          stderr=subprocess.STDOUT, text=True, check=False, env=environment(folder, README_PYTHON=sys.executable, **more))
     expect_that(f"README.md of {name}:\n{done.stdout}", done.returncode == 0)

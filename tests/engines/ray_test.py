@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 from engines import GIB, expect, expect_that, main
-from python_engine import TOTAL, end, expect_exactly, held, inside, part, refused, surrounded, until
+from python_engine import TOTAL, end, expect_exactly, expect_readme, held, inside, part, refused, surrounded, until
 
 inside()
 
@@ -184,4 +184,5 @@ def beside_a_hook(folder):
 
 
 main({"unlike_shares": unlike_shares, "tasks": tasks, "of_one_task": of_one_task, "the_plugin": the_plugin, "reused": reused,
-      "too_much": too_much, "fails_closed": fails_closed, "beside_a_hook": beside_a_hook})
+      "too_much": too_much, "fails_closed": fails_closed, "beside_a_hook": beside_a_hook,
+      "readme": lambda folder: expect_readme("ray", folder)})

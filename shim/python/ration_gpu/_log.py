@@ -109,4 +109,4 @@ class Log:
             first = first or place
             if not _PACKAGES & set(pathlib.PurePath(frame["file"]).parts) and not frame["file"].startswith("<"):
                 places.append(place)
-        return " from ".join(places) or first
+        return ", called at ".join(places) or first

@@ -98,8 +98,9 @@ def _processes() -> str:
         if row["uuid"] in devices or not devices:
             limit = f" of {_log.size(row['limit'])}" if row["limit"] else ""
             mine = ", this test's process" if row["pid"] == os.getpid() else ""
+            group = f"; group {row['group']}" if row["group"] != "-" else ""
             lines.append(f"  {os.path.basename(row['program'])} (pid {row['pid']}{mine}) holds {_log.size(row['reserved'])}{limit}, "
-                         f"{_log.size(row['used'])} of them in use; group {row['group']}")
+                         f"{_log.size(row['used'])} of them in use{group}")
     return "\n".join(lines)
 
 

@@ -30,6 +30,7 @@ __all__ = ["dask_setup", "limits"]
 # The nanny tells its worker whether it could set the limit: STATE is LIMITED, or why not.
 STATE = "DASK_RATION"
 LIMITED = "limited"
+_CHECK = "ration_gpu._dask_worker"
 
 
 def limits(limit: str | int | float | None = None, *, workers: int | None = None, margin: float = _limits.MARGIN,
@@ -49,9 +50,15 @@ def limits(limit: str | int | float | None = None, *, workers: int | None = None
         limit = _limits.fraction(1 / workers, margin)
     asked = {"limit": limit, **{key: value for key, value in settings.items() if value is not None}}
     _variables(asked, os.environ)  # for its ValueError
-    preloads = dask.config.get("distributed.nanny.preload", default=None) or []
-    others = [name for name in ([preloads] if isinstance(preloads, str) else preloads) if name != __name__]
-    return dask.config.set({"distributed.nanny.preload": [*others, __name__], "ration": asked})
+    # What workers load refuses those that no nanny has limited, such as those in this process (processes=False).
+    return dask.config.set({"distributed.nanny.preload": _with(dask.config.get("distributed.nanny.preload", default=None), __name__),
+                            "distributed.worker.preload": _with(dask.config.get("distributed.worker.preload", default=None), _CHECK),
+                            "ration": asked})
+
+
+def _with(preloads: str | typing.Sequence[str] | None, name: str) -> list[str]:
+    """A list of modules to load, with this one in it."""
+    return [*(other for other in ([preloads] if isinstance(preloads, str) else preloads or []) if other != name), name]
 
 
 def _variables(asked: object, before: typing.Mapping[str, str]) -> dict[str, str]:
@@ -68,10 +75,9 @@ def dask_setup(nanny: typing.Any) -> None:
     if not hasattr(nanny, "pre_spawn_env"):
         raise RationError(f"{__name__} is for nannies (--preload-nanny, distributed.nanny.preload)")
     # Dask goes on after an error in here, and its own environment may have the library already: the worker must be told.
-    if isinstance(nanny.preload, str):
-        nanny.preload = [nanny.preload]
-    nanny.preload = [*(nanny.preload or []), "ration_gpu._dask_worker"]
-    if nanny.preload_argv and not isinstance(nanny.preload_argv[0], str):
+    present = len(_with(nanny.preload, "")) - 1
+    nanny.preload = _with(nanny.preload, _CHECK)
+    if len(nanny.preload) > present and nanny.preload_argv and not isinstance(nanny.preload_argv[0], str):
         nanny.preload_argv = [*nanny.preload_argv, []]
     nanny.env[STATE] = "setting it failed"
     try:
