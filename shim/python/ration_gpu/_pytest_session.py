@@ -28,21 +28,28 @@ def _environment(limit: str | int | None, folder: str, leaks: bool) -> dict[str,
         raise pytest.UsageError(str(error)) from error
 
 
+def start_again(config: pytest.Config, limit: str | int | None) -> None:
+    """Runs this command line under the limit in this process's place. Returns where pytest is not the program."""
+    if list(config.invocation_params.args) != sys.argv[1:]:
+        return
+    folder = tempfile.mkdtemp(prefix="pytest-ration-")
+    try:
+        made = _environment(limit, folder, config.known_args_namespace.ration_leaks)
+        words = getattr(sys, "orig_argv", ["", "-m", "pytest", *sys.argv[1:]])[1:]  # since Python 3.10
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os.execve(sys.executable, [sys.executable, *words], made)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def run_again(config: pytest.Config, limit: str | int | None) -> int:
-    """Runs this command line under the limit: in this process's place where pytest is its program, else in a child, whose exit status
-    it returns."""
+    """Runs it in a child, whose exit status it returns."""
     folder = tempfile.mkdtemp(prefix="pytest-ration-")
     try:
         made = _environment(limit, folder, config.option.ration_leaks)
-        whole = getattr(sys, "orig_argv", [])  # since Python 3.10
-        is_program = list(config.invocation_params.args) == sys.argv[1:]
-        words = whole[1:] if whole and is_program else ["-m", "pytest", *map(str, config.invocation_params.args)]
-        if is_program:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os.chdir(config.invocation_params.dir)
-            os.execve(sys.executable, [sys.executable, *words], made)
-        return subprocess.call([sys.executable, *words], env=made, cwd=config.invocation_params.dir)
+        words = [sys.executable, "-m", "pytest", *map(str, config.invocation_params.args)]
+        return subprocess.call(words, env=made, cwd=config.invocation_params.dir)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -36,8 +36,11 @@ def _asked(config: pytest.Config) -> bool:
     return config.option.ration is not None or __name__ in (config.option.plugins or [])
 
 
-def _distributed(config: pytest.Config) -> bool:
-    option = config.option
+def _limit(option: typing.Any) -> str | int | None:
+    return 1 if option.ration == _EQUAL else option.ration
+
+
+def _distributed(option: typing.Any) -> bool:
     return any(getattr(option, name, None) not in (None, 0, False, "no", []) for name in ("numprocesses", "dist", "distload", "tx"))
 
 
@@ -49,7 +52,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "ration(limit, **settings): run the test in a process of its own under this limit of GPU memory")
     if ALONE in config.stash:
         return
-    if not (_is_worker(config) or FOLDER in os.environ and not _distributed(config)):
+    if not (_is_worker(config) or FOLDER in os.environ and not _distributed(config.option)):
         if config.option.ration_leaks:
             _session().show_left_behind(config)
         return
@@ -62,15 +65,27 @@ def _session() -> typing.Any:
     return _pytest_session
 
 
+def _starts_again(config: pytest.Config, option: typing.Any) -> bool:
+    """Whether this run is to be started again, under the library: without xdist, whose workers are started anyway."""
+    return ((option.ration is not None or option.ration_leaks) and FOLDER not in os.environ and ALONE not in config.stash
+            and not (option.help or option.collectonly or _distributed(option) or _is_worker(config)))
+
+
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> typing.Generator[None, None, None]:
+    """Before anything is captured, and before what conftest.py imports: a run of the program pytest."""
+    option = early_config.known_args_namespace
+    if _starts_again(early_config, option):
+        _session().start_again(early_config, _limit(option))
+    yield
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> int | None:
-    """Without xdist: the run is started again, under the library."""
-    option = config.option
-    if not (option.ration is not None or option.ration_leaks) or _distributed(config) or _is_worker(config):
+    """A run by pytest.main() in another program."""
+    if not _starts_again(config, config.option):
         return None
-    if FOLDER in os.environ or option.help or option.collectonly:
-        return None
-    return typing.cast(int, _session().run_again(config, 1 if option.ration == _EQUAL else option.ration))
+    return typing.cast(int, _session().run_again(config, _limit(config.option)))
 
 
 @pytest.hookimpl(optionalhook=True)
