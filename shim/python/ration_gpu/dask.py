@@ -18,6 +18,7 @@ The nanny puts the library into the environment before it starts its worker, eac
 """
 from __future__ import annotations
 
+import functools
 import os
 import typing
 
@@ -65,9 +66,14 @@ def _variables(asked: object, before: typing.Mapping[str, str]) -> dict[str, str
     """LD_PRELOAD and RATION_ variables for the settings `ration` of Dask's configuration. before: what the worker starts with."""
     if not isinstance(asked, dict) or asked.get("limit") is None:
         raise RationError('Dask\'s configuration has no "ration": {"limit": ...}')
-    settings = {key.replace("-", "_"): value for key, value in asked.items()}
-    given = {key: before[key] for key in ("LD_PRELOAD", "LD_LIBRARY_PATH") if key in before}
-    return limit_environment(environment=given, **settings)
+    settings = tuple((key.replace("-", "_"), value) for key, value in asked.items())
+    return dict(_asked_once(settings, tuple((key, before[key]) for key in ("LD_PRELOAD", "LD_LIBRARY_PATH") if key in before)))
+
+
+@functools.lru_cache
+def _asked_once(settings: tuple[tuple[str, typing.Any], ...], given: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    """The command is asked once for all nannies of a cluster in this process."""
+    return limit_environment(environment=dict(given), **dict(settings))
 
 
 def dask_setup(nanny: typing.Any) -> None:
