@@ -126,6 +126,23 @@ def fails_closed(folder):
             expect("no limit asked", len(client.scheduler_info()["workers"]), 1)
 
 
+class OnePerDevice(distributed.LocalCluster):
+    """A cluster as LocalCUDACluster is one: workers come later, with a preload, its arguments, variables and configuration."""
+
+    def __init__(self):
+        super().__init__(n_workers=0, processes=True, config={"distributed.comm.retry.count": 0}, dashboard_address=":0")
+        self.new_spec["options"] |= {"preload": ["json"], "preload_argv": ["--create", "something"], "env": {"CUDA_VISIBLE_DEVICES": "0"}}
+        self.scale(2)
+        self.sync(self._correct_state)
+
+
+def other_clusters(folder):
+    with surrounded(folder), ration_gpu.dask.limits(workers=2), OnePerDevice() as made, distributed.Client(made) as client:
+        client.wait_for_workers(2)
+        for job in all_of(client, gpu_job.fill_whole_share):
+            expect_exactly("a half", job, int(TOTAL * 0.48))
+
+
 def command_line(folder):
     """`dask worker` with the configuration in a variable."""
     made = environment(folder) | {"DASK_RATION__LIMIT": "25%"}
@@ -140,5 +157,5 @@ def command_line(folder):
 
 
 main({"unlike_shares": unlike_shares, "equal_shares": equal_shares, "for_the_program": for_the_program, "others": others,
-      "too_much": too_much, "fails_closed": fails_closed, "command_line": command_line,
+      "too_much": too_much, "fails_closed": fails_closed, "other_clusters": other_clusters, "command_line": command_line,
       "readme": lambda folder: expect_readme("dask", folder)})
