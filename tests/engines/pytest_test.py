@@ -212,7 +212,8 @@ def refused(folder):
     out = run(folder, FAILS, status=1)
     expect("outcomes", outcomes(out), {"failed": 6})
     says(out, r"- GPU memory -", r"cuMemAlloc_v2 of 200 MiB \(\d+ bytes\) on device 0 was refused \(limit\): the process used 900 MiB",
-         r"this process held then:\n  900 MiB \(\d+ bytes\) in 3 blocks on device 0 from \S*gpu_job.py:\d+ in take, called at test_0.py:\d+ in ",
+         r"this process held then:\n  900 MiB \(\d+ bytes\) in 3 blocks on device 0 "
+         r"from \S*gpu_job.py:\d+ in take, called at test_0.py:\d+ in ",
          r"holders of the device:\n  \S+ \(pid \d+, this test's process\) holds 1,024 MiB",
          r"was ended by SIGSEGV before the test was over\ncuMemAlloc_v2 of 2,048 MiB",
          r"this test was not run: .*it does not begin with a number", r"takes one limit", r"unknown setting 'limt'")
