@@ -109,4 +109,6 @@ class Log:
             first = first or place
             if not _PACKAGES & set(pathlib.PurePath(frame["file"]).parts) and not frame["file"].startswith("<"):
                 places.append(place)
+            elif places:  # what called the program's own lines
+                break
         return ", called at ".join(places) or first
