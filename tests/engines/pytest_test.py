@@ -268,7 +268,7 @@ def fails_closed(folder):
 
 def interrupted(folder):
     """Ctrl-C reaches a run that was started again, which leaves nothing behind."""
-    process = started(folder, FILLS, "--ration", "1GiB", NAME="one", TMPDIR=folder)
+    process = started(folder, FILLS, "--ration", "1GiB", NAME="one")
     try:
         full(folder, "one")
         process.send_signal(signal.SIGINT)

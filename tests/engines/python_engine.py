@@ -55,6 +55,7 @@ def environment(folder, **more):
     """Of a process that starts an engine, with this build's command, package and jobs."""
     made = simulated(folder, HOME=str(folder), PYTHONPATH=f"{PACKAGE}:{_HERE}", PYTHONDONTWRITEBYTECODE="1", **more)
     made.pop(_INSIDE, None)
+    made["TMPDIR"] = str(folder)
     return made | {"PATH": f"{RATION.parent}:{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"}
 
 
