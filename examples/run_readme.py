@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Runs the commands of an example's README.md: run_readme.py EXAMPLE_FOLDER BUILD_FOLDER. A line
 `$ COMMAND` of a console block is run by the shell, and its output must be the lines that follow; pids are replaced by
-one number. A block of another kind with a line `FILE:` above it is written to that file first. The example's programs
-are in the folder, and python3 is that of the tests, which has the pinned packages."""
+one number, and times of pytest. A block of another kind with a line `FILE:` above it is written to that file first. The example's programs
+are in the folder, and python3 is that of the tests, which has the pinned packages, or README_PYTHON."""
 import os
 import pathlib
 import re
@@ -27,14 +27,16 @@ def commands(block):
 def environment_in(folder, build):
     dropped = ("RATION_", "SIMCUDA_", "LD_", "CUDA_", "XLA_", "TF_", "GPU_", "XDG_")
     kept = {key: value for key, value in os.environ.items() if not key.startswith(dropped)}
-    path = f"{build / 'bin'}:{build / 'venv/bin'}:{os.environ['PATH']}"
+    python = pathlib.Path(os.environ["README_PYTHON"]).parent if "README_PYTHON" in os.environ else build / "venv/bin"
+    path = f"{build / 'bin'}:{python}:{os.environ['PATH']}"
     return kept | {"HOME": str(folder), "PATH": path, "RATION_STATE_DIR": str(folder / ".state")}
 
 
 def run(command, folder, build):
     done = subprocess.run(["sh", "-c", command], cwd=folder, env=environment_in(folder, build), stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, timeout=100, check=False)
-    return re.sub(r"python3\.\d+ ", "python3.11 ", re.sub(r"\(pid \d+\)", "(pid 4711)", done.stdout)).replace(str(folder), "$HOME")
+    said = re.sub(r" in \d+\.\d\ds\b", " in 0.50s", re.sub(r"\(pid \d+\b", "(pid 4711", done.stdout))
+    return re.sub(r"python3\.\d+ ", "python3.11 ", said).replace(str(folder), "$HOME")
 
 
 def has_numba(build):
@@ -44,12 +46,12 @@ def has_numba(build):
 
 def main():
     example, build = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
-    seen, good, no_python = 0, 0, not has_numba(build)
+    seen, good, no_python = 0, 0, "README_PYTHON" not in os.environ and not has_numba(build)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         built = build / "examples" / example.name
-        for program in [*built.iterdir(), *example.glob("*.py")]:
-            if program.is_file() and os.access(program, os.X_OK):
+        for program in [*(built.iterdir() if built.is_dir() else ()), *example.glob("*.py")]:
+            if program.suffix == ".py" or program.is_file() and os.access(program, os.X_OK):
                 (folder / program.name).symlink_to(program)
         for kind, file, text in blocks((example / "README.md").read_text()):
             if file:

@@ -27,6 +27,10 @@ Classifier: Topic :: System :: Monitoring
 Description-Content-Type: text/markdown
 
 {description}"""
+# pytest loads what is listed here. Under the module's own name, so that `-p ration_gpu.pytest` is the same plug-in.
+ENTRY_POINTS = """[pytest11]
+ration_gpu.pytest = ration_gpu.pytest
+"""
 # RECORD is written last, and holds no hash of itself (PEP 376).
 WHEEL = """Wheel-Version: 1.0
 Generator: ration
@@ -85,6 +89,7 @@ def main() -> None:
     description = (documents / "README.md").read_text(encoding="utf-8")
     wheel.write(f"{info}/LICENSE", (documents / "LICENSE").read_bytes())
     wheel.write(f"{info}/METADATA", METADATA.format(version=version, description=description).encode())
+    wheel.write(f"{info}/entry_points.txt", ENTRY_POINTS.encode())
     wheel.write(f"{info}/WHEEL", WHEEL.format(tag=tag).encode())
     wheel.close()
     print(path)

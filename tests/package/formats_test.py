@@ -59,6 +59,8 @@ def wheel(folder):
         expect("whole", content.testzip(), None)
         record = content.read(f"ration_gpu-{VERSION}.dist-info/RECORD").decode().splitlines()
         expect("in RECORD", sorted(line.split(",")[0] for line in record), sorted(content.namelist()))
+        modules = {name for name in content.namelist() if name.startswith("ration_gpu/")}
+        expect("modules", {f"ration_gpu/{name}" for name in ("__init__.py", "dask.py", "pytest.py", "py.typed", "ray.py")} - modules, set())
     environment = folder / "venv"
     run(sys.executable, "-m", "venv", environment)
     run(environment / "bin/pip", "install", "--no-index", "--disable-pip-version-check", path)
@@ -66,6 +68,11 @@ def wheel(folder):
     code = "import ration_gpu; print(ration_gpu.command(), ration_gpu.library())"
     expect("found", run(environment / "bin/python", "-c", code),
            f"{environment.resolve()}/bin/ration {environment.resolve()}/lib/libration.so\n")
+    code = ("import importlib.metadata, sys, ration_gpu; "
+            "print([each.value for each in importlib.metadata.distribution('ration-gpu').entry_points if each.group == 'pytest11'], "
+            "[name for name in ('dask', 'pytest', 'ray') if name in sys.modules])")
+    expect("pytest's plug-in, and engines that the package alone imports", run(environment / "bin/python", "-c", code),
+           "['ration_gpu.pytest'] []\n")
 
 
 def deb(folder):

@@ -19,7 +19,7 @@ import shutil
 import subprocess
 import typing
 
-__all__ = ["RationError", "command", "library", "limit_environment", "usage"]
+__all__ = ["RationError", "command", "library", "limit_environment", "set_limit", "usage"]
 
 _DISTRIBUTION = "ration-gpu"
 
@@ -104,4 +104,15 @@ def usage() -> dict[str, typing.Any]:
     answer = _run("ps", "--json")
     if answer.returncode != 0:
         raise RationError(answer.stderr.strip() or f"ration ps: exit status {answer.returncode}")
-    return json.loads(answer.stdout)
+    document: dict[str, typing.Any] = json.loads(answer.stdout)
+    return document
+
+
+def set_limit(target: str | int, limit: str | int | float) -> None:
+    """Changes the limit of a running process, by its ID, or of a group, by its name, until it ends: `ration set`.
+
+    limit: as in limit_environment, or "default", which takes a change back. RationError: no such process or group, or no such limit.
+    """
+    answer = _run("set", "--limit", _text(limit), "--", str(target))
+    if answer.returncode != 0:
+        raise RationError(answer.stderr.strip() or f"ration set: exit status {answer.returncode}")

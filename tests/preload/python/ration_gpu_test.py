@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """The Python package ration_gpu, over this build: ration_gpu_test.py SOURCE"""
+import json
 import os
 import pathlib
 import subprocess
@@ -9,6 +10,7 @@ SOURCE = pathlib.Path(sys.argv[1])
 sys.path[:0] = [str(SOURCE / "tests/preload"), str(SOURCE / "shim/python")]
 
 import ration_gpu  # noqa: E402
+from ration_gpu import _limits, _log  # noqa: E402
 from harness import BUILD, GIB, HANG, LIBRARY, PROGRAMS, command_environment, expect, expect_that, main  # noqa: E402
 
 SIM = "2x8GiB"
@@ -89,11 +91,65 @@ def held(folder):
         while not counts.exists() or int.from_bytes(counts.read_bytes()[:8], "little") < 1:
             pass
         seen = ration_gpu.usage()["processes"]
+        ration_gpu.set_limit(process.pid, "2GiB")
+        changed = [row["limit"] for row in ration_gpu.usage()["processes"]]
         process.kill()
         process.wait()
     os.close(writer)
     expect("held", [(row["pid"], row["program"], row["limit"]) for row in seen], [(process.pid, str(PROGRAMS / "counted"), GIB)])
+    expect("changed", changed, [2 * GIB])
+    for target, limit, words in ((process.pid, "1GiB", str(process.pid)), ("nobody", "1GiB", "nobody"), ("nobody", "lots", "lots")):
+        try:
+            ration_gpu.set_limit(target, limit)
+            expect_that(f"{target}, {limit}", False)
+        except ration_gpu.RationError as error:
+            expect_that(f"{words!r} in {error}", words in str(error))
+
+
+def parts(_):
+    """Limits from parts of a device: less a margin, half at least, and a whole device is whole."""
+    for part, margin, limit in ((0.25, 0.02, "0.230000"), (1, 0.02, "1.000000"), (0.03, 0.02, "0.015000"), (0.5, 0, "0.500000")):
+        expect(f"{part}, {margin}", _limits.fraction(part, margin), limit)
+    for part, margin in ((0, 0.02), (1.5, 0.02), (0.5, 1), (0.5, -0.1)):
+        try:
+            _limits.fraction(part, margin)
+            expect_that(f"{part}, {margin}", False)
+        except ValueError as error:
+            expect_that(str(error), "is no part of a device" in str(error))
+
+
+def unlimited(_):
+    """This process, which was started without the library, is told so."""
+    try:
+        _limits.require_preloaded("this test", "start it otherwise")
+        expect_that("a limit here", False)
+    except ration_gpu.RationError as error:
+        expect("words", str(error), "this test would have no limit: it was started without libration.so in LD_PRELOAD; start it otherwise")
+
+
+def followed(folder):
+    """A log is read while it is written: lines that are not whole yet, and lines that were filled up after they were read."""
+    path = pathlib.Path(folder) / "log"
+    log = _log.Log(path)
+    log.read()
+    alloc = {"t": "alloc", "seq": 3, "dev": 0, "kind": "device", "addr": "0x10", "size": 3 << 20, "stack": 2}
+    line = "\n".join(map(json.dumps, ({"t": "frame", "id": 1, "mod": 0, "fn": "f", "file": f"{os.getcwd()}/x.py", "line": 7},
+                                      {"t": "stack", "id": 2, "frame": 1, "parent": 0}, alloc))) + "\n"
+    path.write_text(line[:-20])
+    log.read()
+    expect("a part of a line", log.live, {})
+    path.write_text(line)
+    log.read()
+    expect("places", _log.by_place(log.live.values()), [f"3 MiB ({3 << 20} bytes) in 1 block on device 0 from x.py:7 in f"])
+    oom = {"t": "oom", "seq": 4, "dev": 0, "api": "cuMemAlloc_v2", "req": 100, "reason": "group", "used": 3 << 20, "limit": None,
+           "device_free": 0, "group": "lab", "group_limit": 4 << 20, "group_reserved": 4 << 20}
+    path.write_text(line[:-1] + "   \n" + json.dumps(oom) + "\n" + json.dumps({"t": "free", "seq": 5, "dev": 0, "addr": "0x10"}) + "\n")
+    log.read()
+    expect("held", (log.live, [len(refusal.held) for refusal in log.refusals]), ({}, [1]))
+    expect_that(log.refusals[0].words(), "was refused (group): the process used 3 MiB" in log.refusals[0].words())
+    expect_that(log.refusals[0].words(), "its group lab held 4 MiB (4194304 bytes) of 4 MiB (4194304 bytes)" in log.refusals[0].words())
 
 
 os.environ["PATH"] = f"{BUILD / 'bin'}:{os.environ['PATH']}"
-main({"where": where, "limited": limited, "other_settings": other_settings, "preloads": preloads, "mistakes": mistakes, "held": held})
+main({"where": where, "limited": limited, "other_settings": other_settings, "preloads": preloads, "mistakes": mistakes, "held": held,
+      "parts": parts, "unlimited": unlimited, "followed": followed})
