@@ -61,8 +61,8 @@ std::string count_line(const Row &row) {
   std::string line = "  " + counted(device.allocs, "allocation, ", "allocations, ") +
                      counted(device.frees, "free, ", "frees, ") + refusals(device);
   if (device.largest_refused != 0) {
-    line += "; the largest refused: " + exact(device.largest_refused);
-    line += device.most_lacking != 0 ? ", at most " + exact(device.most_lacking) + " too much" : "";
+    line += "; the largest refused: " + config::show_bytes(device.largest_refused);
+    line += device.most_lacking != 0 ? ", at most " + config::show_bytes(device.most_lacking) + " too much" : "";
   }
   if (device.live_count != 0) {
     line += "; not freed: " + counted(device.live_count, "block, ", "blocks, ") + exact(device.live_bytes);
