@@ -159,7 +159,7 @@ def nodes_of_a_cluster(_):
     finally:
         controller.stop()
     jobs = sum(len(shares) for shares in nodes.values())
-    expect_that(f"Slurm placed {jobs} jobs on {len(nodes)} nodes", len(nodes) == NODES and jobs > 0.9 * NODES * JOBS)
+    expect_that(f"Slurm placed {jobs} jobs on {len(nodes)} nodes", len(nodes) > 0.9 * NODES and jobs > 0.9 * NODES * JOBS)
     expect_that("never more than a node has", all(sum(shares) <= SHARDS for shares in nodes.values()))
     lost, starts = {False: 0, True: 0}, {False: [], True: []}
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
