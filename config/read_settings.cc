@@ -1,4 +1,6 @@
 // Reads all sources and resolves the value of each setting. Layer: config.
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "config/flag_marks.h"
@@ -30,6 +32,11 @@ bool set_source(Settings &settings, const std::string &written, bool everywhere)
   return spread;
 }
 
+// As shim/preload/disabled.cc: the file of this name in the system's folder.
+bool is_enforced(const std::string &system_folder) {
+  return !system_folder.empty() && access((system_folder + "/enforced").c_str(), F_OK) == 0;
+}
+
 class SettingsReader {
  public:
   explicit SettingsReader(const SettingsContext &from) : from_(from) {}
@@ -37,6 +44,9 @@ class SettingsReader {
   Settings read(std::vector<Problem> &problems) {
     statements_ = statements_of_variables(from_);
     resolve(*option_of_key("disable"));
+    if (settings_.disabled && is_enforced(from_.system_folder)) {
+      settings_.disabled = false;
+    }
     if (settings_.disabled) {  // a disabled library is silent as well
       return std::move(settings_);
     }

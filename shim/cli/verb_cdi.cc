@@ -165,6 +165,7 @@ OrderedJson specification(const CdiRequest &request, const std::vector<Share> &s
     if (request.enforce) {
       const std::string folder = made_folder(enforced + "/" + share.name, 0755);
       write_or_refuse(folder + "/config.json", config_of(request, share));
+      write_or_refuse(folder + "/enforced", "RATION_DISABLE has no effect here.\n");
       edits = {{"mounts", {mount(folder, kSettingsFolder)}}};
     }
     devices.push_back({{"name", share.name}, {"containerEdits", edits}});
@@ -200,7 +201,7 @@ void check_cdi(const CdiRequest &request) {
 int run_verb(const CdiRequest &request) try {
   check_cdi(request);
   const std::string text = specification(request, shares_of(request.shares)).dump(2) + "\n";
-  if (request.output) {
+  if (request.output && *request.output != "-") {
     write_or_refuse(*request.output, text);
     return 0;
   }

@@ -58,6 +58,11 @@ bool disabled_now() {
   return disabled_at_start();
 }
 
+// The administrator's word against it, where every program preloads the library (/etc/ld.so.preload).
+bool is_enforced() {
+  return access(RATION_SYSTEM_FOLDER "/enforced", F_OK) == 0;
+}
+
 }  // namespace
 
 // Settings are read in the core; this one must work without it. Read once in a process: a value set later applies to
@@ -69,7 +74,7 @@ bool disabled() {
   if ((before & ~1) == self) {
     return (before & 1) != 0;
   }
-  const bool answer = disabled_now() || follows_another();
+  const bool answer = (disabled_now() && !is_enforced()) || follows_another();
   __atomic_store_n(&known, self + (answer ? 1 : 0), __ATOMIC_RELAXED);
   return answer;
 }

@@ -156,7 +156,7 @@ def enforced(folder):
     """An image that sets variables of its own has the limit all the same."""
     with Engine(folder) as engine:
         engine.cdi("25%", "--enforce", str(engine.folder / "enforced"), "--state-dir", str(engine.state))
-        for flags in ([], ["-e", "LD_PRELOAD="], ["-e", "RATION_CONTAINER_LIMIT=100%", "-e", "RATION_LIMIT=100%"],
+        for flags in ([], ["-e", "LD_PRELOAD="], ["-e", "RATION_DISABLE=1"], ["-e", "RATION_CONTAINER_LIMIT=100%", "-e", "RATION_LIMIT=100%"],
                       ["-e", "RATION_STATE_DIR=/tmp", "-e", "RATION_GROUP=mine"]):
             done = engine.run("25pct", ["/build/steps", "init", "context=0", "query", "alloc=5000m", "alloc=4000m"], *flags)
             expect_that(f"{flags}: {done.stdout} {done.stderr}", f"total={4 * GIB} " in done.stdout and

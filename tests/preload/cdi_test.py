@@ -66,6 +66,7 @@ def enforced(folder):
            {"container_limit": "50%", "group": "lab", "group_limit": "6GiB", "state_dir": "/run/ration",
             "locked": ["container_limit", "group", "group_limit"]})
     expect_that("read-only", all(inside[path]["options"][0] == "ro" for path in ("/etc/ld.so.preload", "/etc/ration")))
+    expect_that("RATION_DISABLE is refused", (settings.parent / "enforced").is_file())
     checked = subprocess.run([RATION, "config", "--check", settings], capture_output=True, text=True, check=False)
     expect("as `ration config` sees them", (checked.returncode, checked.stderr), (0, ""))
 
@@ -75,6 +76,7 @@ def file(folder):
     path = pathlib.Path(folder) / "ration.json"
     expect("stdout", cdi("25%", "-o", path).stdout, "")
     expect("the file", json.loads(path.read_text()), of("25%"))
+    expect("the file - is stdout", json.loads(cdi("25%", "-o", "-").stdout), of("25%"))
     said = cdi("25%", "-o", pathlib.Path(folder) / "none/ration.json", status=125).stderr
     expect_that(f"{said}", re.fullmatch(r"ration: cdi: cannot write \".*none/ration.json\": No such file or directory\n", said))
 

@@ -15,6 +15,7 @@ import importlib.metadata
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import typing
@@ -59,6 +60,11 @@ def _run(*words: str, environment: typing.Mapping[str, str] | None = None) -> su
         raise RationError(f"{error.filename or 'ration'}: {error.strerror}") from error
 
 
+def _without_fallback(lines: str) -> str:
+    """The command's words without the limit that would hold in a process that starts nevertheless: here nothing starts."""
+    return re.sub(r"; until it is corrected,[^\n]*", "", lines)
+
+
 def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
@@ -68,18 +74,21 @@ def limit_environment(limit: str | int | float | None = None, *, environment: ty
     """The environment of a process that runs under a limit, for subprocess, a container or a cluster's workers.
 
     limit: bytes, or as the option --limit takes it: "8GiB", "40%", "0=8GiB,1=50%". sim: simulated GPUs instead of real
-    ones, as --sim takes them: "2x8GiB"; processes share them where the environment names one file in SIMCUDA_MACHINE.
+    ones, as --sim takes them: "2x8GiB"; processes share them where the environment names one folder in SIMCUDA_MACHINE.
     settings: any other setting by its key in a settings file, such as group,
     group_limit, mode, reserve, log, stacks; None leaves one as it is. environment: what to start from, this process's if
     None; it is not changed. ValueError: a setting that does not exist or cannot be used as written, with the command's words.
-    RationError: no usable installation.
+    RationError: no usable installation. The limit is of each process that has the environment, so of children, too; a group, with
+    a group_limit, holds them together. RATION_DISABLE is taken back.
     """
     made = dict(os.environ if environment is None else environment)
     given = {key: _text(value) for key, value in {"limit": limit, **settings}.items() if value is not None}
     made.update({"RATION_" + key.upper(): value for key, value in given.items()})
+    if made.get("RATION_DISABLE"):  # of this process, or of one before it
+        made["RATION_DISABLE"] = "0"
     answer = _run("env", "--json", *(["--sim", sim] if sim is not None else []), environment=made)
     if answer.returncode != 0:
-        raise ValueError(answer.stderr.strip() or f"ration env: exit status {answer.returncode}")
+        raise ValueError(_without_fallback(answer.stderr.strip()) or f"ration env: exit status {answer.returncode}")
     known = {setting["key"] for setting in json.loads(answer.stdout)["settings"]}
     for key in given.keys() - known:
         raise ValueError(f"unknown setting {key!r} (known: {', '.join(sorted(known))})")
@@ -102,7 +111,7 @@ def usage() -> dict[str, typing.Any]:
     Its "processes", "groups" and "problems" are lists; sizes are bytes. RationError: the command failed.
     """
     answer = _run("ps", "--json")
-    if answer.returncode != 0:
+    if answer.returncode not in (0, 1):  # 1: something could not be read, which "problems" names
         raise RationError(answer.stderr.strip() or f"ration ps: exit status {answer.returncode}")
     document: dict[str, typing.Any] = json.loads(answer.stdout)
     return document

@@ -79,7 +79,8 @@ def _asked_once(settings: tuple[tuple[str, typing.Any], ...], given: tuple[tuple
 def dask_setup(nanny: typing.Any) -> None:
     """Dask calls this in a nanny that preloads this module, before its first worker starts."""
     if not hasattr(nanny, "pre_spawn_env"):
-        raise RationError(f"{__name__} is for nannies (--preload-nanny, distributed.nanny.preload)")
+        # Dask logs any other exception and goes on: a worker without a limit.
+        raise SystemExit(f"{__name__} is for nannies (--preload-nanny, distributed.nanny.preload): this worker would have no limit")
     # Dask goes on after an error in here, and its own environment may have the library already: the worker must be told.
     present = len(_with(nanny.preload, "")) - 1
     nanny.preload = _with(nanny.preload, _CHECK)

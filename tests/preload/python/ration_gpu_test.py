@@ -53,6 +53,9 @@ def limited(folder):
         done = subprocess.run([PROGRAMS / "probe"], env=made, capture_output=True, text=True, timeout=HANG, check=True)
         expect_that(f"{limit}: {done.stdout}", f" total={seen} " in done.stdout)
     expect("the mapping that was given", given, before)
+    made = ration_gpu.limit_environment("1GiB", environment=given | {"RATION_DISABLE": "1"}, sim=SIM)
+    done = subprocess.run([PROGRAMS / "probe"], env=made, capture_output=True, text=True, timeout=HANG, check=True)
+    expect_that(f"in an inert process's environment: {done.stdout}", f" total={GIB} " in done.stdout)
 
 
 def other_settings(folder):
@@ -74,6 +77,10 @@ def preloads(folder):
 def mistakes(folder):
     given = environment(folder)
     raised(ValueError, "RATION_LIMIT=lots", "8GiB", limit="lots", environment=given)
+    try:
+        ration_gpu.limit_environment("lots", environment=given)
+    except ValueError as error:
+        expect_that(f"nothing starts: {error}", "75%" not in str(error))
     raised(ValueError, "unknown setting 'limt'", "limit", limt="1GiB", environment=given)
     raised(ValueError, "one of pool, async, direct", mode="fast", environment=given)
     raised(ValueError, "--sim many", sim="many", environment=given)
