@@ -324,6 +324,17 @@ static int library_error(const char *path) {
   return memcmp(own.e_ident, header.e_ident, EI_DATA + 1) == 0 && own.e_machine == header.e_machine ? 0 : ENOEXEC;
 }
 
+// Any other library would be preloaded, and limit nothing.
+static bool is_ours(const char *path) {
+  static const char name[] = "libration.so";
+  static const char core[] = "libration-core.so";
+  char beside[PATH_MAX];
+  const char *const slash = strrchr(path, '/');
+  return slash != NULL && strcmp(slash + 1, name) == 0 &&
+         text_of(beside, sizeof(beside), "%.*s%s", (int)(slash + 1 - path), path, core) == 0 &&
+         library_error(beside) == 0;
+}
+
 // The list of LD_PRELOAD without the library, with `first` before the rest.
 static bool without_library(const char *list, const char *first, char *result, size_t length) {
   if (text_of(result, length, "%s", first) != 0) {
@@ -500,6 +511,12 @@ static bool begin(const struct task *task) {
     return false;
   }
   const int problem = library_error(site.library);
+  if (problem == 0 && !is_ours(site.library)) {
+    refuse(task,
+           "the library '%s' (library= in plugstack.conf) is not libration.so with its libration-core.so beside it",
+           site.library);
+    return false;
+  }
   if (problem != 0 || strpbrk(site.library, ": ") != NULL) {
     refuse(task, "the library '%s' (library= in plugstack.conf) cannot be preloaded: %s", site.library,
            problem == ENOEXEC ? "it is not a library of this machine"

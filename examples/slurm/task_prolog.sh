@@ -70,6 +70,8 @@ if [ "$held" -gt "$shards" ] || [ "${SLURM_GPUS_ON_NODE:-1}" -gt 1 ]; then
   refuse "it has $held shards on ${SLURM_GPUS_ON_NODE:-1} GPUs, and shares are of one GPU, which has $shards"
 fi
 case $library in *[:\ ]*) refuse "the path of the library '$library' has a space or a colon" ;; esac
+[ "${library##*/}" = libration.so ] || refuse "the library '$library' is not libration.so"
+[ -r "${library%/*}/libration-core.so" ] || refuse "libration-core.so is missing beside '$library', or not readable"
 [ -r "$library" ] || refuse "the library '$library' is missing, or not readable"
 # The dynamic loader complains of what it cannot load, and starts the program nevertheless.
 wrong=$(/usr/bin/env -i LD_PRELOAD="$library" /bin/true 2>&1)

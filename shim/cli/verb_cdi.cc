@@ -91,6 +91,10 @@ std::vector<Share> shares_of(const std::vector<std::string> &words) {
   return shares;
 }
 
+bool is_readable_by_all(mode_t mode) {
+  return (mode & S_IROTH) != 0;
+}
+
 // Absolute, and made where it is absent: an engine starts no container whose mount has no source.
 std::string made_folder(const std::string &given, mode_t mode) {
   const std::string path = fs::absolute(given).lexically_normal().string();
@@ -101,6 +105,9 @@ std::string made_folder(const std::string &given, mode_t mode) {
   }
   if (!fs::is_directory(path, error)) {
     throw config::quoted(path) + " is no folder";
+  }
+  if (is_readable_by_all(mode) && chmod(path.c_str(), mode) != 0) {  // whatever the umask
+    throw Refusal{kOurError, "cannot make " + config::quoted(path) + " readable: " + std::strerror(errno)};
   }
   return path;
 }

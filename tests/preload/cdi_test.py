@@ -14,7 +14,7 @@ RATION = BUILD / "bin/ration"
 
 def cdi(*words, status=0):
     done = subprocess.run([RATION, "cdi", *map(str, words)], env=clean_environment(), stdin=subprocess.DEVNULL, capture_output=True,
-                          text=True, timeout=HANG, check=False)
+                          text=True, timeout=HANG, check=False, umask=0o077)
     expect(f"status of {words}, stderr {done.stderr!r}", done.returncode, status)
     return done
 
@@ -66,6 +66,7 @@ def enforced(folder):
            {"container_limit": "50%", "group": "lab", "group_limit": "6GiB", "state_dir": "/run/ration",
             "locked": ["container_limit", "group", "group_limit"]})
     expect_that("read-only", all(inside[path]["options"][0] == "ro" for path in ("/etc/ld.so.preload", "/etc/ration")))
+    expect("modes, whatever the umask", {stat.S_IMODE(path.stat().st_mode) for path in (place, settings.parent)}, {0o755})
     expect_that("RATION_DISABLE is refused", (settings.parent / "enforced").is_file())
     checked = subprocess.run([RATION, "config", "--check", settings], capture_output=True, text=True, check=False)
     expect("as `ration config` sees them", (checked.returncode, checked.stderr), (0, ""))

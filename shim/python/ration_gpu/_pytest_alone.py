@@ -1,6 +1,7 @@
 """One test in a process of its own, under a limit: its reports are those of the test. Called in both processes."""
 from __future__ import annotations
 
+import ctypes
 import os
 import pathlib
 import pickle
@@ -21,6 +22,7 @@ _LEFT_OUT = {"lf": False, "failedfirst": False, "newfirst": False, "stepwise": F
              "keyword": "", "markexpr": "", "deselect": None, "ignore": None, "ignore_glob": None, "maxfail": 0, "xmlpath": None,
              "numprocesses": None, "dist": "no", "tx": [], "distload": False, "looponfail": False, "no_cov": True, "pyargs": False,
              "ration": None, "ration_leaks": False}
+_PR_SET_PDEATHSIG = 1  # prctl(2)
 _START = ("import pickle, sys; job = pickle.load(open(sys.argv[1], 'rb')); sys.path[:] = job['path']; "
           "from ration_gpu import _pytest_alone; sys.exit(_pytest_alone.main(job))")
 
@@ -37,6 +39,8 @@ def _job(item: pytest.Item, folder: pathlib.Path) -> dict[str, typing.Any]:
     config = item.config
     options = {key: value for key, value in {**vars(config.option), **_LEFT_OUT}.items() if _picklable(value)}
     options["plugins"] = [*(options.get("plugins") or []), "ration_gpu.pytest", "no:terminal"]
+    # The child has imported that plug-in already, of which pytest warns; under -W error it would not start.
+    options["pythonwarnings"] = [*(options.get("pythonwarnings") or []), "ignore::pytest.PytestAssertRewriteWarning"]
     options["rootdir"] = str(config.rootpath)
     if config.inipath is not None:
         options["inifilename"] = str(config.inipath)
@@ -149,6 +153,7 @@ class _Recorder:
 def main(job: dict[str, typing.Any]) -> int:
     """The child."""
     from . import _limits, _pytest_session
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)  # it ends with the pytest that started it, however that ends
     _limits.require_preloaded("this test", "the library could not be loaded")
     config = pytest.Config.fromdictargs(job["options"], job["args"])
     # Plug-ins that write for the whole run keep out of a worker.
