@@ -36,7 +36,7 @@ TEST_CASE("the text of the coverage has a line for each row, then the totals") {
       "covered: 2 of 3",
       "gaps: 1",
   };
-  CHECK(coverage_text(kRows) == expected);
+  CHECK(coverage_text(kRows, kUnlimitedWidth) == expected);
 }
 
 TEST_CASE("the JSON of the coverage lists extra hooks apart and has null for unknown values") {
