@@ -121,22 +121,29 @@ class ProcessCheck {
     }
     const std::vector<std::string> preloads = entries_of_preload(process_.variable("LD_PRELOAD"));
     const auto named = std::find_if(preloads.begin(), preloads.end(), is_our_library);
-    const bool has_settings = std::any_of(process_.environment.begin(), process_.environment.end(),
-                                          [](const std::string &each) { return each.starts_with("RATION_"); });
     if (named != preloads.end()) {
       std::error_code error;
       const bool is_there = std::filesystem::exists(process_.reachable(*named), error);
       add(Check::process_not_loaded, "LD_PRELOAD of " + name_ + " names " + config::shown(*named) +
                                          (is_there ? ", which was not loaded" : ", which does not exist there"));
-    } else if (has_settings) {
+      return;
+    }
+    const std::string ancestor = held_ancestor();
+    const bool is_of_run = has_variable("RATION_SUMMARY") || has_variable("RATION_FLAGS");  // which `ration run` sets
+    if (is_of_run || (has_variable("RATION_") && !ancestor.empty())) {
       add(Check::process_preload_lost,
-          name_ + " was started with settings of Ration's, but without LD_PRELOAD: it was lost on the way");
-    } else if (const std::string ancestor = held_ancestor(); !ancestor.empty()) {
+          name_ + " was started with settings of `ration run`, but without LD_PRELOAD: it was lost on the way");
+    } else if (!ancestor.empty()) {
       add(Check::process_environment_cleared,
           name_ + " was started with a cleared environment, though " + ancestor + " runs under Ration");
     } else {
       add(Check::process_without_ration, "libration.so is not in " + name_ + ", which was started without Ration");
     }
+  }
+
+  [[nodiscard]] bool has_variable(std::string_view name_begin) const {
+    return std::any_of(process_.environment.begin(), process_.environment.end(),
+                       [&](const std::string &each) { return each.starts_with(name_begin); });
   }
 
   // A parent, or one of its, that has the library or is `ration run`.
