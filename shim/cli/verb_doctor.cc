@@ -41,10 +41,10 @@ void append(Findings &all, Findings more) {
 Findings examine(const DoctorRequest &request) {
   RunRequest run;
   run.command = request.command;
-  const doctor::Checkup checkup = doctor::begin_checkup(std::move(run));
+  const doctor::Checkup checkup = doctor::begin_checkup(std::move(run), request.pid);
   Findings found;
   if (request.pid) {
-    append(found, doctor::check_process(checkup, *request.pid));
+    append(found, doctor::check_process(checkup));
   }
   if (!request.command.empty()) {
     append(found, doctor::check_command(checkup));
@@ -53,9 +53,13 @@ Findings examine(const DoctorRequest &request) {
   append(found, doctor::check_driver(checkup));
   append(found, doctor::check_devices(checkup));
   append(found, doctor::check_settings(checkup));
-  append(found, doctor::check_preloads(checkup));
+  if (!checkup.process) {  // of which more is known: what it has loaded
+    append(found, doctor::check_preloads(checkup));
+  }
   append(found, doctor::check_hooks(checkup, found));
-  append(found, doctor::check_state_folder(checkup));
+  if (!checkup.process || doctor::is_our_own(*checkup.process)) {
+    append(found, doctor::check_state_folder(checkup));
+  }
   append(found, doctor::check_container(checkup));
   doctor::sort_by_severity(found);
   return found;

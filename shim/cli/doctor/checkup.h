@@ -2,12 +2,14 @@
 // machine; one that cannot be made says so (Check::unchecked). Layer: cli. Threads: one.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "cli/doctor/finding.h"
 #include "cli/doctor/machine_facts.h"
+#include "cli/doctor/process_facts.h"
 #include "cli/run/environment_block.h"
 #include "cli/run/run_preparation.h"
 #include "cli/verbs.h"
@@ -16,8 +18,11 @@
 namespace ration::cli::doctor {
 
 struct Checkup {
-  RunRequest run;  // of the command, if there is one
-  EnvironmentBlock environment;
+  RunRequest run;                       // of the command, if there is one
+  std::optional<ProcessFacts> process;  // that is asked about
+  EnvironmentBlock environment;         // of that process where it may be read, else our own
+  // In which programs are started. The process's only where it is ours: its variables name libraries to load.
+  EnvironmentBlock probed;
   Library library;  // where it must be
   config::Settings settings;
   std::vector<config::Problem> problems;         // of `settings`
@@ -25,8 +30,10 @@ struct Checkup {
   MachineFacts machine;
 };
 
-// Throws Refusal where /proc is not mounted.
-Checkup begin_checkup(RunRequest run);
+// Throws Refusal where /proc is not mounted. `pid`: of the process.
+Checkup begin_checkup(RunRequest run, std::optional<int> pid);
+// Whether the process has our user, and sees our files.
+bool is_our_own(const ProcessFacts &process);
 
 Findings check_installation(const Checkup &checkup);
 Findings check_driver(const Checkup &checkup);
@@ -39,7 +46,8 @@ Findings check_settings(const Checkup &checkup);
 Findings check_hooks(const Checkup &checkup, const Findings &earlier);
 // REQUIRES: the checkup has a command. It is not started.
 Findings check_command(const Checkup &checkup);
-Findings check_process(const Checkup &checkup, int pid);
+// REQUIRES: the checkup has a process.
+Findings check_process(const Checkup &checkup);
 
 // Whether the file has the driver's allocation functions among its strings, as a library that interposes them has.
 bool names_driver_functions(const std::string &path);

@@ -28,8 +28,8 @@ void check_one(const Checkup &checkup, std::size_t index, Findings &found) {
 
 void check_mps(const Checkup &checkup, Findings &found) {
   std::string set;
-  for (const char *const *entry = config::process_environment(); *entry != nullptr; ++entry) {
-    const std::string_view text(*entry);
+  for (const char *entry : checkup.environment.pointers()) {
+    const std::string_view text(entry != nullptr ? entry : "");
     if (text.starts_with("CUDA_MPS_") && !text.starts_with(kPinnedLimit)) {
       set += (set.empty() ? "" : ", ") + config::shown(text);
     }

@@ -30,7 +30,7 @@ constexpr const char *kUsualFolders[] = {
 
 std::vector<std::string> found_drivers(const Checkup &checkup) {
   std::vector<std::string> folders;
-  std::istringstream listed(checkup.environment.value("LD_LIBRARY_PATH"));
+  std::istringstream listed(checkup.probed.value("LD_LIBRARY_PATH"));
   for (std::string folder; std::getline(listed, folder, ':');) {
     folders.push_back(folder.empty() ? "." : folder);
   }

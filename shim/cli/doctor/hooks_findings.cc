@@ -40,7 +40,7 @@ Findings check_hooks(const Checkup &checkup, const Findings &earlier) {
       return {};
     }
   }
-  const LibraryAnswer answer = ask_library(checkup.run, checkup.environment);
+  const LibraryAnswer answer = ask_library(checkup.run, checkup.probed);
   const std::string said = config::printable(last_line(answer.said));
   if (said.find("another build") != std::string::npos) {
     return {{Check::library_other_build, said, {}}};

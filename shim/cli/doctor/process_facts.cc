@@ -79,6 +79,16 @@ void read_files(const std::string &text, ProcessFacts &facts) {
   }
 }
 
+// Each ends with a NUL.
+std::vector<std::string> texts_of(const std::string &bytes) {
+  std::vector<std::string> texts;
+  std::istringstream parts(bytes);
+  for (std::string each; std::getline(parts, each, '\0');) {
+    texts.push_back(each);
+  }
+  return texts;
+}
+
 bool read_secure(const std::string &bytes) {
   ElfW(auxv_t) entry{};
   for (std::size_t at = 0; at + sizeof(entry) <= bytes.size(); at += sizeof(entry)) {
@@ -130,10 +140,8 @@ ProcessFacts read_process(int pid) {
   facts.is_readable = maps && environment && !facts.executable.empty();
   if (facts.is_readable) {
     read_files(*maps, facts);
-    std::istringstream entries(*environment);
-    for (std::string entry; std::getline(entries, entry, '\0');) {
-      facts.environment.push_back(entry);
-    }
+    facts.environment = texts_of(*environment);
+    facts.words = texts_of(file_text(folder + "/cmdline").value_or(""));
     facts.is_secure = read_secure(file_text(folder + "/auxv").value_or(""));
   }
   return facts;

@@ -15,6 +15,7 @@ struct MappedFile {
 };
 
 struct ProcessFacts {
+  int pid = 0;
   bool is_there = false;
   std::string name;
   uid_t user = 0;
@@ -23,6 +24,7 @@ struct ProcessFacts {
   int seccomp = 0;                                       // 0: no filter
   std::uint64_t pid_namespace = 0, mount_namespace = 0;  // 0: may not be read
   std::string executable;                                // empty: may not be read
+  std::vector<std::string> words;                        // its command line
   std::vector<std::string> environment;                  // at its start
   std::vector<MappedFile> files;                         // each once
   bool is_readable = false;                              // `environment`, `files`
@@ -34,8 +36,6 @@ struct ProcessFacts {
   [[nodiscard]] const MappedFile *mapped(std::string_view name) const;
   // A path as this process can open it.
   [[nodiscard]] std::string reachable(const std::string &path) const;
-
-  int pid = 0;
 };
 
 ProcessFacts read_process(int pid);

@@ -2,6 +2,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <csignal>
 #include <filesystem>
 #include <system_error>
 
@@ -221,7 +223,7 @@ class ProcessCheck {
       return;
     }
     if (!problem.empty()) {
-      add(Check::process_not_in_books, "the books of " + name_ + " cannot be read: " + config::printable(problem));
+      add(Check::unchecked, "whether " + name_ + " is in its books: " + config::printable(problem));
     } else if (const ProcessFacts parent = read_process(process_.parent);
                parent.executable == process_.executable && !books_of(parent, problem).empty()) {
       add(Check::process_fork, name_ + " is a fork of process " + std::to_string(parent.pid) +
@@ -234,6 +236,9 @@ class ProcessCheck {
 
   // NVML counts processes as the host does, so a process of a container is not found there.
   void check_device_memory() {
+    if (process_.mapped(kDriverFile) == nullptr) {
+      return;  // what is listed has the same number in another namespace
+    }
     std::uint64_t bytes = 0;
     bool is_listed = false;
     for (const NvmlFacts::Holder &each : checkup_.machine.nvml.holders) {
@@ -255,12 +260,16 @@ class ProcessCheck {
 
 }  // namespace
 
-Findings check_process(const Checkup &checkup, int pid) {
-  const ProcessFacts process = read_process(pid);
-  if (!process.is_there) {
-    return {{Check::process_gone, "there is no process " + std::to_string(pid) + " here", {}}};
+Findings check_process(const Checkup &checkup) {
+  const ProcessFacts &process = *checkup.process;
+  const std::string shown = std::to_string(process.pid);
+  if (process.is_there) {
+    return ProcessCheck(checkup, process).findings();
   }
-  return ProcessCheck(checkup, process).findings();
+  if (kill(process.pid, 0) != 0 && errno == EPERM) {  // /proc may be mounted with hidepid
+    return {{Check::unchecked, "what process " + shown + " is: this user may not see it in /proc", {}}};
+  }
+  return {{Check::process_gone, "there is no process " + shown + " here", {}}};
 }
 
 }  // namespace ration::cli::doctor
