@@ -79,9 +79,10 @@ constexpr Known kKnown[] = {
 constexpr std::string_view kTransparent[] = {"nice",    "ionice", "nohup",   "setsid", "stdbuf", "taskset", "timeout",
                                              "numactl", "time",   "unshare", "chrt",   "env",    "setpriv", "exec"};
 
+// Of `timeout 10m`, `taskset 0x3`, `env A=1`.
 bool is_option_or_figure(const std::string &word) {
   return word.starts_with('-') || word.find('=') != std::string::npos ||
-         (!word.empty() && word.find_first_not_of("0123456789.,smhdx") == std::string::npos);
+         (!word.empty() && word.front() >= '0' && word.front() <= '9');
 }
 
 bool holds(const Known &known, const Words &words) {

@@ -13,14 +13,18 @@ static int without_locks(const char *name, int file, int command, void *argument
   return ((int (*)(int, int, ...))dlsym(RTLD_NEXT, name))(file, command, argument);
 }
 
-#define WITHOUT_LOCKS(name)                        \
-  int name(int file, int command, ...) {           \
-    va_list arguments;                             \
-    va_start(arguments, command);                  \
-    void *argument = va_arg(arguments, void *);    \
-    va_end(arguments);                             \
-    return without_locks(#name, file, command, argument); \
-  }
-WITHOUT_LOCKS(fcntl)
-WITHOUT_LOCKS(fcntl64)
-#undef WITHOUT_LOCKS
+int fcntl(int file, int command, ...) {
+  va_list arguments;
+  va_start(arguments, command);
+  void *argument = va_arg(arguments, void *);
+  va_end(arguments);
+  return without_locks("fcntl", file, command, argument);
+}
+
+int fcntl64(int file, int command, ...) {
+  va_list arguments;
+  va_start(arguments, command);
+  void *argument = va_arg(arguments, void *);
+  va_end(arguments);
+  return without_locks("fcntl64", file, command, argument);
+}
