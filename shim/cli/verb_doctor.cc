@@ -50,17 +50,20 @@ Findings examine(const DoctorRequest &request) {
     append(found, doctor::check_command(checkup));
   }
   append(found, doctor::check_installation(checkup));
-  append(found, doctor::check_driver(checkup));
-  append(found, doctor::check_devices(checkup));
-  append(found, doctor::check_settings(checkup));
-  if (!checkup.process) {  // of which more is known: what it has loaded
-    append(found, doctor::check_preloads(checkup));
+  if (!checkup.process || checkup.process->is_readable) {
+    append(found, doctor::check_settings(checkup));
   }
-  append(found, doctor::check_hooks(checkup, found));
+  // What is here says nothing of a process that sees other files, or has other rights.
   if (!checkup.process || doctor::is_our_own(*checkup.process)) {
+    append(found, doctor::check_driver(checkup));
+    append(found, doctor::check_devices(checkup));
+    if (!checkup.process) {  // of which more is known: what it has loaded
+      append(found, doctor::check_preloads(checkup));
+    }
+    append(found, doctor::check_hooks(checkup, found));
     append(found, doctor::check_state_folder(checkup));
+    append(found, doctor::check_container(checkup));
   }
-  append(found, doctor::check_container(checkup));
   doctor::sort_by_severity(found);
   return found;
 }

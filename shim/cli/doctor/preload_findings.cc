@@ -27,20 +27,20 @@ std::string text_of(const std::string &path) {
   return text.str();
 }
 
-void check_own_entry(const std::string &entry, bool is_first_interposer, const Checkup &checkup, Findings &found) {
+void check_own_entry(const std::string &entry, const std::string &where, bool is_first, const Checkup &checkup,
+                     Findings &found) {
   if (access(entry.c_str(), R_OK) != 0) {
-    found.push_back(
-        {Check::preload_gone, "LD_PRELOAD names " + config::shown(entry) + ": " + std::strerror(errno), {}});
+    found.push_back({Check::preload_gone, where + " names " + config::shown(entry) + ": " + std::strerror(errno), {}});
     return;
   }
   std::error_code error;
   if (!std::filesystem::equivalent(entry, checkup.library.preload, error)) {
     found.push_back({Check::preload_elsewhere,
-                     "LD_PRELOAD has " + config::shown(entry) + ", the command is beside " + checkup.library.preload,
+                     where + " has " + config::shown(entry) + ", the command is beside " + checkup.library.preload,
                      {}});
   }
-  if (is_first_interposer) {
-    found.push_back({Check::preload, "LD_PRELOAD has " + config::shown(entry) + " before what else interposes", {}});
+  if (is_first) {
+    found.push_back({Check::preload, where + " has " + config::shown(entry) + " before what else interposes", {}});
   }
 }
 
@@ -86,7 +86,7 @@ Findings check_preloads(const Checkup &checkup) {
                            {}});
         }
         if (!is_there) {
-          check_own_entry(entry, before.empty(), checkup, found);
+          check_own_entry(entry, where, before.empty(), checkup, found);
         }
         is_there = true;
         before.clear();

@@ -14,6 +14,7 @@
 #include "cli/run/program.h"
 #include "cli/usage/process_rows.h"
 #include "cli/usage/snapshot.h"
+#include "config/options.h"
 #include "config/values/quotes.h"
 #include "config/values/size.h"
 #include "ledger/group_view.h"
@@ -87,7 +88,9 @@ class ProcessCheck {
     }
     std::string settings;
     for (const std::string &entry : process_.environment) {
-      if (entry.starts_with("RATION_") || entry.starts_with("LD_PRELOAD=")) {
+      const config::Option *option = config::option_of_variable(entry.substr(0, entry.find('=')));
+      const bool is_internal = option != nullptr && option->state == config::State::kInternal;
+      if ((entry.starts_with("RATION_") && !is_internal) || entry.starts_with("LD_PRELOAD=")) {
         settings += (settings.empty() ? "" : ", ") + config::shown(entry);
       }
     }

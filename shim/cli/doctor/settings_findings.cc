@@ -73,7 +73,8 @@ Findings check_settings(const Checkup &checkup) {
     found.push_back({check_of(problem), problem.line, {}});
   }
   for (const config::Problem &problem : checkup.device_problems) {
-    found.push_back({Check::setting_absent_device, problem.line, {}});
+    const bool is_of_limit = problem.key != "reserve";  // which may leave nothing of a device
+    found.push_back({is_of_limit ? Check::setting_absent_device : Check::setting_malformed, problem.line, {}});
   }
   check_without_effect(settings, found);
   check_locks(found);

@@ -99,7 +99,7 @@ def of_command(name, *words, command):
 
 
 def not_found(folder):
-    doctor("--", "no-such-command").expect("command_not_found", "no-such-command: not found in PATH")
+    doctor("--", "no-such-command", PATH="/usr/bin:/bin").expect("command_not_found", "no-such-command: not found in PATH")
     script = pathlib.Path(folder) / "script"
     script.write_text("#!/nowhere/interpreter\n")
     script.chmod(0o755)

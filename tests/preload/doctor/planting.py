@@ -135,7 +135,7 @@ def with_etc(folder, **files):
     """A prefix of a command: runs it with files of these texts in /etc, under names with `__` for `/`."""
     etc = pathlib.Path(folder) / "etc"
     wrapper = in_namespaces("--mount", script=f"mount --bind {etc} /etc")
-    shutil.copytree("/etc", etc, symlinks=True, ignore=lambda *_: [], dirs_exist_ok=True, copy_function=copy_if_readable)
+    shutil.copytree("/etc", etc, symlinks=True, ignore=unreadable)
     for name, text in files.items():
         path = etc / name.replace("__", "/")
         path.parent.mkdir(exist_ok=True)
@@ -143,9 +143,8 @@ def with_etc(folder, **files):
     return wrapper
 
 
-def copy_if_readable(source, target, **_):
-    with contextlib.suppress(PermissionError):
-        shutil.copy2(source, target, follow_symlinks=False)
+def unreadable(folder, names):
+    return [name for name in names if not os.access(pathlib.Path(folder) / name, os.R_OK)]
 
 
 @contextlib.contextmanager
