@@ -16,6 +16,22 @@ namespace {
 constexpr int kNoDevice = 100;
 constexpr int kStubLibrary = 34;
 
+struct KnownError {
+  int code;
+  const char *name;
+  const char *remedy;
+};
+constexpr KnownError kErrors[] = {
+    {802, "the system is not ready", "start NVIDIA's fabric manager, which machines with NVSwitch need"},
+    {803, "the library and the kernel's driver do not fit together",
+     "restart the machine after an update of the driver; else take other copies of libcuda.so.1 out of "
+     "LD_LIBRARY_PATH"},
+    {804, "forward compatibility does not work on this device",
+     "take NVIDIA's compatibility package (cuda/compat) out of LD_LIBRARY_PATH, or update the driver"},
+    {999, "unknown error",
+     "load the kernel's module nvidia-uvm (nvidia-modprobe -u); in a container see that it has /dev/nvidia-uvm"},
+};
+
 // Where dynamic linkers, containers, WSL2 and NVIDIA's compatibility package keep it.
 constexpr const char *kUsualFolders[] = {
     "/lib64",
@@ -90,8 +106,12 @@ void check_start(const DriverFacts &driver, const std::string &described, Findin
   } else if (driver.started == kNoDevice || (driver.started == 0 && driver.devices.empty())) {
     found.push_back({Check::device_none, described + " has no device", {}});
   } else if (driver.started != 0) {
-    found.push_back(
-        {Check::driver_fails, described + ": cuInit failed with error " + std::to_string(*driver.started), {}});
+    const auto *known = std::ranges::find(kErrors, *driver.started, &KnownError::code);
+    const bool is_known = known != std::end(kErrors);
+    found.push_back({Check::driver_fails,
+                     described + ": cuInit failed with error " + std::to_string(*driver.started) +
+                         (is_known ? std::string(": ") + known->name : ""),
+                     is_known ? known->remedy : ""});
   } else {
     found.push_back({Check::driver, described + cuda_version(driver.version), {}});
   }

@@ -77,7 +77,8 @@ def stub(folder):
 
 
 def fails(_):
-    doctor(SIMCUDA_FAIL="cuInit@1:999").expect("driver_fails", "cuInit failed with error 999")
+    doctor(SIMCUDA_FAIL="cuInit@1:2").expect("driver_fails", "cuInit failed with error 2")
+    doctor(SIMCUDA_FAIL="cuInit@1:803").expect("driver_fails", "do not fit together", remedy="restart the machine")
 
 
 def several(folder):

@@ -5,7 +5,7 @@ import re
 import shutil
 import subprocess
 
-from planting import (IS_ROOT, MUSL, NOBODY, OLD, PLANTED, PROBE, RATION, STATIC, NotHere, doctor, environment, expect, expect_that,
+from planting import (IS_ROOT, MUSL, NOBODY, OLD, PLANTED, PROBE, RATION, STATIC, NotHere, doctor, environment, expect,
                       in_namespaces, with_etc)
 
 
@@ -81,7 +81,7 @@ def unknown(folder):
 
 
 def without_effect(_):
-    doctor(RATION_LOG_SIZE="4MiB").expect("setting_without_effect", "RATION_LOG_SIZE=4MiB has no effect without a log")
+    doctor(RATION_LOG_SIZE="4MiB").expect("setting_without_effect", "RATION_LOG_SIZE=4MiB has no effect without a log", remedy="set RATION_LOG too")
     doctor(RATION_LARGE_ALIGNMENT="2MiB").expect("setting_without_effect", "RATION_LARGE_ALIGNMENT=2MiB", "not implemented yet")
 
 
@@ -160,9 +160,7 @@ def clears_environment(folder):
                                    (["ssh", "host", "ls"], "ssh starts its command on another machine", "install Ration there"),
                                    (["systemd-run", "ls"], "under a service", "systemd-run ... ration run"),
                                    (["docker", "run", "image"], "in a container", "ration cdi")):
-        answer = doctor("--", *command, PATH=path)
-        answer.expect("command_clears_environment", words)
-        expect_that(f"the remedy of {command}", remedy in answer.of("command_clears_environment")[0]["remedy"])
+        doctor("--", *command, PATH=path).expect("command_clears_environment", words, remedy=remedy)
     for command in (["env", "A=1", "grep", "-i", "x"], ["docker", "ps"], ["nice", "ls"], ["runuser", "-u", "x", "ls"]):
         expect(f"{command} keeps it", doctor("--", *command, PATH=path).of("command_clears_environment"), [])
 

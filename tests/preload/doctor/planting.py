@@ -59,17 +59,19 @@ class Answer:
     def of(self, name):
         return [each for each in self.findings if each["id"] == name]
 
-    def expect(self, name, *words):
-        """The finding is there, with these words and a remedy; the text has both on lines of their own."""
+    def expect(self, name, *words, remedy=None):
+        """The finding is there, with these words and its remedy, that of the table or one with the words `remedy`; the text has both
+        on lines of their own."""
         found = self.of(name)
         expect_that(f"no {name} in {self.text}", found)
-        severity, remedy = table()[name]
+        severity, of_table = table()[name]
         one = next((each for each in found if all(word in each["what"] for word in words)), None)
         expect_that(f"{name} lacks one of {words}: {found}", one)
         expect(f"severity of {name}", one["severity"], severity)
-        expect_that(f"{one} has no remedy", one["remedy"])
-        if name != "command_clears_environment" and not one["what"].endswith("without a log"):
-            expect(f"remedy of {name}", one["remedy"], remedy)
+        if remedy is None:
+            expect(f"remedy of {name}", one["remedy"], of_table)
+        else:
+            expect_that(f"{one} has the remedy {remedy!r}", remedy in one["remedy"])
         expect_that(f"{one} is not in {self.text}", f"{one['what']} ({name})\n         -> {one['remedy']}\n" in self.text)
         if severity == "trouble":
             expect("status", self.status, 1)

@@ -10,7 +10,7 @@ import struct
 import subprocess
 import termios
 
-from planting import BUILD, LIBRARIES, PROBE, RATION, doctor, environment, expect, expect_that, running, steps, table
+from planting import BUILD, LIBRARIES, PROBE, RATION, NotHere, doctor, environment, expect, expect_that, in_namespaces, running, steps, table
 from harness import HANG, main, run
 
 TROUBLES = {"RATION_LIMIT": "much", "RATION_LIMT": "1GiB", "RATION_LOG_SIZE": "4MiB", "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT": "0=1G"}
@@ -40,6 +40,20 @@ def healthy_process(_):
         asked, = answer.of("process_settings")
         expect_that(asked["what"], all(part in asked["what"] for part in ("LD_PRELOAD=", "RATION_LIMIT=1GiB", "RATION_GROUP=lab")))
         expect("status", (answer.status, answer.of("process_not_in_books"), answer.of("limit_none")), (0, [], []))
+
+
+def in_a_container(_):
+    """A process with its own /dev/shm is looked up in the books there; what is missing here is no trouble of its."""
+    try:
+        wrapper = in_namespaces("--mount", "--pid", "--fork", "--mount-proc", script="mount -t tmpfs none /dev/shm")
+    except NotHere as why:
+        print(f"not permitted here: {why}")
+        return
+    with running(*wrapper, *steps("load", "init", "alloc"), LD_PRELOAD=LIBRARIES, RATION_GROUP="lab", RATION_STATE_DIR=None) as pid:
+        inner, = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        answer = doctor("--pid", inner, LD_LIBRARY_PATH="/nowhere")
+        expect_that(answer.findings, "held: group lab" in answer.of("process")[0]["what"] and answer.of("process_other_namespace"))
+        expect("status", (answer.status, answer.of("driver_missing")), (0, []))
 
 
 def in_order(_):
@@ -158,6 +172,7 @@ def listed(_):
     expect_that("the manual", (BUILD / "share/man/man1/ration-doctor.1").exists())
 
 
-main({"a healthy machine has no trouble": healthy, "a process that is held": healthy_process, "trouble comes first, text and JSON agree": in_order,
+main({"a healthy machine has no trouble": healthy, "a process that is held": healthy_process, "a process in a container": in_a_container,
+      "trouble comes first, text and JSON agree": in_order,
       "widths": widths, "widths of --coverage": coverage_widths, "no trace is left": no_trace, "a command is not started": is_not_started,
       "an unknown function": unknown_function, "a full disk": full_disk, "listed": listed})
