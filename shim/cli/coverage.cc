@@ -4,7 +4,6 @@
 #include <sstream>
 
 #include "cli/text_table.h"
-#include "cli/wrapped_text.h"
 
 namespace ration::cli {
 

@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/text_table.h"
-#include "cli/wrapped_text.h"
 
 namespace ration::cli::doctor {
 

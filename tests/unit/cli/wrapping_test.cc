@@ -1,4 +1,4 @@
-#include "cli/wrapped_text.h"
+#include "cli/text_table.h"
 
 #include "catch.h"
 
