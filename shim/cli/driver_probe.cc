@@ -103,10 +103,7 @@ LibraryAnswer ask_library(const RunRequest &request, EnvironmentBlock environmen
   }
   wait_for(process);
   std::ifstream file(log);
-  std::string line;
-  std::getline(file, line);
-  Json meta = Json::parse(line, nullptr, false);
-  answer.meta = meta.is_object() ? std::move(meta) : Json();
+  std::getline(file, answer.meta);
   std::ostringstream text;
   text << std::ifstream(said).rdbuf();
   answer.said = text.str();
@@ -114,7 +111,7 @@ LibraryAnswer ask_library(const RunRequest &request, EnvironmentBlock environmen
 }
 
 Json ask_driver(const RunRequest &request, EnvironmentBlock environment) {
-  const Json meta = ask_library(request, std::move(environment)).meta;
+  const Json meta = Json::parse(ask_library(request, std::move(environment)).meta, nullptr, false);
   return meta.is_object() && meta.contains("devices") ? meta["devices"] : Json::array();
 }
 

@@ -13,8 +13,8 @@
 namespace ration::cli {
 
 struct LibraryAnswer {
-  nlohmann::json meta;  // that line; null where there is none
-  std::string said;     // on stderr
+  std::string meta;  // that line; empty: there is none
+  std::string said;  // on stderr
 };
 // Empty where no driver answers within ten seconds.
 LibraryAnswer ask_library(const RunRequest &request, EnvironmentBlock environment);

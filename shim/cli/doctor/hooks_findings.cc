@@ -1,4 +1,6 @@
 // Starts a program of our own under the library, and sees whether the library meets it. Layer: cli.
+#include <nlohmann/json.hpp>
+
 #include "cli/doctor/checkup.h"
 #include "cli/driver_probe.h"
 #include "config/values/quotes.h"
@@ -45,20 +47,20 @@ Findings check_hooks(const Checkup &checkup, const Findings &earlier) {
   if (said.find("another build") != std::string::npos) {
     return {{Check::library_other_build, said, {}}};
   }
-  if (!answer.meta.is_object()) {
+  const auto meta = nlohmann::json::parse(answer.meta, nullptr, false);
+  if (!meta.is_object()) {
     return {{Check::hooks_silent,
              "a program that was started under the library met no hook" + (said.empty() ? "" : "; it said: " + said),
              {}}};
   }
-  if (const std::string version = answer.meta.value("ver", ""); version != RATION_VERSION) {
+  if (const std::string version = meta.value("ver", ""); version != RATION_VERSION) {
     return {{Check::library_other_build,
              "the command is Ration " RATION_VERSION ", the library " + config::printable(version),
              {}}};
   }
-  return {
-      {Check::hooks,
-       "a program that was started under the library met it; mode " + config::printable(answer.meta.value("mode", "")),
-       {}}};
+  return {{Check::hooks,
+           "a program that was started under the library met it; mode " + config::printable(meta.value("mode", "")),
+           {}}};
 }
 
 }  // namespace ration::cli::doctor

@@ -70,7 +70,7 @@ std::string error_of_lock(const std::string &folder) {
   range.l_whence = SEEK_SET;
   range.l_len = 1;
   const bool locked = fcntl(file, F_OFD_SETLK, &range) == 0;
-  const std::string error = locked ? "" : std::strerror(errno);
+  std::string error = locked ? "" : std::strerror(errno);
   close(file);
   return error;
 }
