@@ -133,6 +133,13 @@ def hooks_table():
     return lines
 
 
+def findings_table():
+    lines = ["| about | id | severity | what it means | remedy |", "|---|---|---|---|---|"]
+    for family, (name, severity, meaning, remedy) in rows("shim/cli/doctor/findings.inc", "RATION_FINDING"):
+        lines.append(f"| {family} | `{name}` | {severity[1:].lower()} | {cell(meaning)} | {cell(remedy)} |")
+    return lines
+
+
 def decisions():
     """(number, topic, title, file) of each record."""
     for path in sorted(DECISIONS.glob("[0-9]*.md")):
@@ -155,6 +162,7 @@ def settings_decisions_table():
 TABLES = {"settings": (ROOT / "config/README.md", settings_table),
           "settings_decisions": (ROOT / "config/README.md", settings_decisions_table),
           "hooks": (ROOT / "shim/hooks/README.md", hooks_table),
+          "findings": (ROOT / "shim/cli/README.md", findings_table),
           "decisions": (DECISIONS / "README.md", decisions_table)}
 
 

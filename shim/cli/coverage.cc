@@ -44,6 +44,20 @@ json as_json(const CoverageRow &row) {
           {"tests", std::move(tests)}};
 }
 
+void add_paragraph(const CoverageRow &row, std::size_t width, std::vector<std::string> &lines) {
+  lines.emplace_back(row.symbol);
+  const auto add = [&](const std::string &text) {
+    for (std::string &line : wrapped(text, width, "  ")) {
+      lines.push_back(std::move(line));
+    }
+  };
+  add((row.since == 0 ? "" : "since CUDA " + version_text(row.since) + ", ") + row.action + ", " + standing_text(row) +
+      ": " + row.sentence);
+  if (*row.tests != '\0') {
+    add("Tests: " + std::string(row.tests));
+  }
+}
+
 }  // namespace
 
 std::span<const CoverageRow> coverage_rows() {
@@ -61,16 +75,23 @@ CoverageCounts coverage_counts(std::span<const CoverageRow> rows) {
   return counts;
 }
 
-std::vector<std::string> coverage_text(std::span<const CoverageRow> rows) {
+std::vector<std::string> coverage_text(std::span<const CoverageRow> rows, std::size_t width) {
   static const std::vector<Column> kColumns = {{"EXPORT", Align::kLeft}, {"SINCE"},
                                                {"ACTION", Align::kLeft}, {"RATION", Align::kLeft},
                                                {"TESTS", Align::kLeft},  {"WHAT THAT MEANS", Align::kLeft}};
-  std::vector<std::vector<std::string>> cells;
-  for (const CoverageRow &row : rows) {
-    cells.push_back({row.symbol, version_text(row.since), row.action, standing_text(row),
-                     *row.tests == '\0' ? "-" : row.tests, row.sentence});
+  std::vector<std::string> lines;
+  if (width != kUnlimitedWidth) {
+    for (const CoverageRow &row : rows) {
+      add_paragraph(row, width, lines);
+    }
+  } else {
+    std::vector<std::vector<std::string>> cells;
+    for (const CoverageRow &row : rows) {
+      cells.push_back({row.symbol, version_text(row.since), row.action, standing_text(row),
+                       *row.tests == '\0' ? "-" : row.tests, row.sentence});
+    }
+    lines = table_lines(kColumns, cells, kUnlimitedWidth);
   }
-  std::vector<std::string> lines = table_lines(kColumns, cells, kUnlimitedWidth);
   const CoverageCounts counts = coverage_counts(rows);
   lines.push_back("covered: " + std::to_string(counts.covered) + " of " + std::to_string(counts.of));
   lines.push_back("gaps: " + std::to_string(counts.gaps));

@@ -42,8 +42,8 @@ void wait_for(pid_t process) {
   }
 }
 
-// `output`: for its stdout; -1: nowhere.
-bool start(const EnvironmentBlock &environment, const char *flag, int output, pid_t &process) {
+// `output`, `messages`: for its stdout and stderr; -1: nowhere.
+bool start(const EnvironmentBlock &environment, const char *flag, int output, int messages, pid_t &process) {
   posix_spawn_file_actions_t actions;
   if (posix_spawn_file_actions_init(&actions) != 0) {
     return false;
@@ -59,6 +59,9 @@ bool start(const EnvironmentBlock &environment, const char *flag, int output, pi
   if (output >= 0) {
     started = started && posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO) == 0;
   }
+  if (messages >= 0) {
+    started = started && posix_spawn_file_actions_adddup2(&actions, messages, STDERR_FILENO) == 0;
+  }
   started = started && posix_spawn(&process, "/proc/self/exe", &actions, nullptr, arguments,
                                    const_cast<char *const *>(environment.pointers().data())) == 0;
   posix_spawn_file_actions_destroy(&actions);
@@ -67,16 +70,17 @@ bool start(const EnvironmentBlock &environment, const char *flag, int output, pi
 
 }  // namespace
 
-Json ask_driver(const RunRequest &request, EnvironmentBlock environment) {
+LibraryAnswer ask_library(const RunRequest &request, EnvironmentBlock environment) {
+  LibraryAnswer answer;
   Library library;
   try {
     library = find_library();
   } catch (const Refusal &) {  // none beside this program
-    return Json::array();
+    return answer;
   }
   const TemporaryFolder folder;
   if (folder.path().empty()) {
-    return Json::array();
+    return answer;
   }
   if (request.simulate) {
     simulate(*request.simulate, library, folder.path(), environment);
@@ -87,30 +91,41 @@ Json ask_driver(const RunRequest &request, EnvironmentBlock environment) {
   const std::string log = folder.path() + "/probe.jsonl";
   environment.set("RATION_LOG", log);
   environment.set("LD_PRELOAD", library.preload);
+  const std::string said = folder.path() + "/stderr";
+  const int messages = open(said.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   pid_t process = 0;
-  if (!start(environment, "--answer-probe", -1, process)) {
-    return Json::array();
+  const bool started = start(environment, "--answer-probe", -1, messages, process);
+  if (messages >= 0) {
+    close(messages);
+  }
+  if (!started) {
+    return answer;
   }
   wait_for(process);
   std::ifstream file(log);
-  std::string line;
-  std::getline(file, line);
-  const Json meta = Json::parse(line, nullptr, false);
+  std::getline(file, answer.meta);
+  std::ostringstream text;
+  text << std::ifstream(said).rdbuf();
+  answer.said = text.str();
+  return answer;
+}
+
+Json ask_driver(const RunRequest &request, EnvironmentBlock environment) {
+  const Json meta = Json::parse(ask_library(request, std::move(environment)).meta, nullptr, false);
   return meta.is_object() && meta.contains("devices") ? meta["devices"] : Json::array();
 }
 
-std::vector<config::DeviceIdentity> ask_devices(const EnvironmentBlock &environment) {
+std::string ask_without_library(const EnvironmentBlock &environment, const char *flag) {
   EnvironmentBlock plain = environment;
   plain.unset("LD_PRELOAD");
-  std::vector<config::DeviceIdentity> devices;
   int answers[2] = {-1, -1};
   pid_t process = 0;
-  if (pipe2(answers, O_CLOEXEC) != 0) {
-    return devices;
-  }
-  const bool started = start(plain, "--answer-devices", answers[1], process);
-  close(answers[1]);
   std::string text;
+  if (pipe2(answers, O_CLOEXEC) != 0) {
+    return text;
+  }
+  const bool started = start(plain, flag, answers[1], -1, process);
+  close(answers[1]);
   if (started) {
     wait_for(process);  // what it prints fits into a pipe
     char some[4096];
@@ -119,7 +134,12 @@ std::vector<config::DeviceIdentity> ask_devices(const EnvironmentBlock &environm
     }
   }
   close(answers[0]);
-  std::istringstream lines(text);
+  return text;
+}
+
+std::vector<config::DeviceIdentity> ask_devices(const EnvironmentBlock &environment) {
+  std::vector<config::DeviceIdentity> devices;
+  std::istringstream lines(ask_without_library(environment, "--answer-devices"));
   for (config::DeviceIdentity device; lines >> device.uuid >> device.total_bytes;) {
     device.ordinal = static_cast<int>(devices.size());
     devices.push_back(device);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <string>
 #include <vector>
 
 #include "cli/run/environment_block.h"
@@ -11,6 +12,13 @@
 
 namespace ration::cli {
 
+struct LibraryAnswer {
+  std::string meta;  // that line; empty: there is none
+  std::string said;  // on stderr
+};
+// Empty where no driver answers within ten seconds.
+LibraryAnswer ask_library(const RunRequest &request, EnvironmentBlock environment);
+
 // The member `devices` of that line (shim/events/README.md); empty where no driver answers within ten seconds.
 nlohmann::json ask_driver(const RunRequest &request, EnvironmentBlock environment);
 
@@ -18,7 +26,11 @@ nlohmann::json ask_driver(const RunRequest &request, EnvironmentBlock environmen
 // answers within ten seconds.
 std::vector<config::DeviceIdentity> ask_devices(const EnvironmentBlock &environment);
 
-// The process that is started for that: prints a line for each device. Returns the exit status.
+// What `ration env FLAG` prints, at most 64 KiB, in `environment` without the library. Cut short where it takes longer
+// than ten seconds.
+std::string ask_without_library(const EnvironmentBlock &environment, const char *flag);
+
+// The process that is started for ask_devices: prints a line for each device. Returns the exit status.
 int answer_devices();
 
 // The started process: initialises the driver, and asks for a device's size, which meets the library. Returns the exit

@@ -3,13 +3,14 @@
 
 namespace ration::cli {
 
-inline constexpr int kProblemSeen = 1;  // ps and top: something could not be read, so the output is incomplete
-inline constexpr int kNoAnswer = 1;     // doctor: the log does not say
-inline constexpr int kDoesNotHold = 1;  // check: a condition; the reasons are on stdout
-inline constexpr int kHasGrown = 1;     // diff: a peak, by more than --fail-above
-inline constexpr int kUsageError = 2;   // of every verb but run
-inline constexpr int kUnreadable = 2;   // of every verb that reads logs: no whole log
-inline constexpr int kOurError = 125;   // a bad option or setting, a limit that cannot be enforced: nothing was started
+inline constexpr int kProblemSeen = 1;   // ps and top: something could not be read, so the output is incomplete
+inline constexpr int kNoAnswer = 1;      // doctor: the log does not say
+inline constexpr int kTroubleFound = 1;  // doctor
+inline constexpr int kDoesNotHold = 1;   // check: a condition; the reasons are on stdout
+inline constexpr int kHasGrown = 1;      // diff: a peak, by more than --fail-above
+inline constexpr int kUsageError = 2;    // of every verb but run
+inline constexpr int kUnreadable = 2;    // of every verb that reads logs: no whole log
+inline constexpr int kOurError = 125;  // a bad option or setting, a limit that cannot be enforced: nothing was started
 inline constexpr int kNotExecutable = 126;
 inline constexpr int kNotFound = 127;
 inline constexpr int kKilled = 128;  // + the signal

@@ -23,7 +23,7 @@ bool continues(char byte) {
 }
 
 // Characters of UTF-8, each taken as one column wide.
-std::size_t width_of(const std::string &text) {
+std::size_t width_of(std::string_view text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char byte) { return !continues(byte); }));
 }
 
@@ -156,6 +156,28 @@ std::string exact(std::uint64_t bytes) {
 
 std::string counted(std::uint64_t count, const std::string &one, const std::string &many) {
   return std::to_string(count) + " " + (count == 1 ? one : many);
+}
+
+std::vector<std::string> wrapped(std::string_view text, std::size_t width, std::string_view first) {
+  const std::size_t indent = width_of(first);
+  std::vector<std::string> lines = {std::string(first)};
+  bool has_word = false;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    const std::string_view word = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (word.empty()) {
+      continue;
+    }
+    const std::size_t used = width_of(lines.back());
+    if (has_word && (used >= width || width_of(word) + 1 > width - used)) {
+      lines.emplace_back(indent, ' ');
+      has_word = false;
+    }
+    lines.back().append(has_word ? 1 : 0, ' ').append(word);
+    has_word = true;
+  }
+  return lines;
 }
 
 std::vector<std::string> table_lines(std::vector<Column> columns, std::vector<Cells> rows, std::size_t width) {

@@ -1,4 +1,4 @@
-// Tables of text that fit a width, and counts as words. Layer: cli. Threads: pure functions.
+// Tables and sentences that fit a width, and counts as words. Layer: cli. Threads: pure functions.
 #pragma once
 
 #include <cstddef>
@@ -36,6 +36,10 @@ std::string counted(std::uint64_t count, const std::string &one, const std::stri
 
 // "6,553 MiB (6871947673 bytes)"; truncated, and exact.
 std::string exact(std::uint64_t bytes);
+
+// Lines of `text`, broken at blanks, none longer than `width` (characters, indents included) unless a word is: such a
+// word has a line of its own. The first line begins with `first`, the others with as many blanks. Of readable() text.
+std::vector<std::string> wrapped(std::string_view text, std::size_t width, std::string_view first = {});
 
 // The titles, then a line for each row, none longer than `width`. Cells are printed as readable() has them, so that no
 // name sends control characters to a terminal.

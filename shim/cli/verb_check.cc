@@ -40,7 +40,7 @@ std::variant<double, std::string> parse_percent(const std::string &text) {
   return value;
 }
 
-bool write_file(const std::string &path, const std::string &text) {
+bool write_junit(const std::string &path, const std::string &text) {
   if (is_log(path)) {
     log_line("check: " + path + ": it is a log, and stays as it is");
     return false;
@@ -90,7 +90,7 @@ int run_verb(const CheckRequest &request) {
     }
   }
   const double seconds = static_cast<double>(history.last_ts_ns()) / kNsInSecond;
-  if (request.junit && !write_file(*request.junit, junit_report(request.log, verdicts, seconds))) {
+  if (request.junit && !write_junit(*request.junit, junit_report(request.log, verdicts, seconds))) {
     return kOurError;
   }
   return !flush_stdout() ? kOurError : holds ? 0 : kDoesNotHold;

@@ -1,9 +1,12 @@
-// `ration doctor`: prints what Ration covers, or explains what a program asked for beyond that. Layer: cli.
+// `ration doctor`: tells why a limit does not hold here, or for a command or a process; or what Ration covers, or what
+// a program asked for beyond that. Layer: cli.
 #include <iostream>
 
 #include "cli/coverage.h"
+#include "cli/doctor/checkup.h"
 #include "cli/exit_status.h"
 #include "cli/log.h"
+#include "cli/text_table.h"
 #include "cli/unknown_functions.h"
 #include "cli/verbs.h"
 
@@ -11,11 +14,13 @@ namespace ration::cli {
 
 namespace {
 
-int print(const std::vector<std::string> &lines) {
+using doctor::Findings;
+
+bool print(const std::vector<std::string> &lines) {
   for (const std::string &line : lines) {
     std::cout << line << '\n';
   }
-  return flush_stdout() ? 0 : kOurError;
+  return flush_stdout();
 }
 
 int explain(const std::string &log, bool json) {
@@ -26,21 +31,69 @@ int explain(const std::string &log, bool json) {
     return problem->status;
   }
   const auto &end = std::get<LogEnd>(read);
-  return print(json ? std::vector{unknown_functions_json(log, end)} : unknown_functions_text(log, end));
+  return print(json ? std::vector{unknown_functions_json(log, end)} : unknown_functions_text(log, end)) ? 0 : kOurError;
+}
+
+void append(Findings &all, Findings more) {
+  all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
+Findings examine(const DoctorRequest &request) {
+  RunRequest run;
+  run.command = request.command;
+  const doctor::Checkup checkup = doctor::begin_checkup(std::move(run), request.pid);
+  Findings found;
+  if (request.pid) {
+    append(found, doctor::check_process(checkup));
+  }
+  if (!request.command.empty()) {
+    append(found, doctor::check_command(checkup));
+  }
+  append(found, doctor::check_installation(checkup));
+  if (!checkup.process || checkup.process->is_readable) {
+    append(found, doctor::check_settings(checkup));
+  }
+  // What is here says nothing of a process that sees other files, or has other rights.
+  if (!checkup.process || doctor::is_our_own(*checkup.process)) {
+    append(found, doctor::check_driver(checkup));
+    append(found, doctor::check_devices(checkup));
+    if (!checkup.process) {  // of which more is known: what it has loaded
+      append(found, doctor::check_preloads(checkup));
+    }
+    append(found, doctor::check_hooks(checkup, found));
+    append(found, doctor::check_state_folder(checkup));
+    append(found, doctor::check_container(checkup));
+  }
+  doctor::sort_by_severity(found);
+  return found;
+}
+
+int report(const Findings &found, bool json) {
+  const bool printed =
+      print(json ? std::vector{doctor::findings_json(found)} : doctor::findings_text(found, output_width()));
+  return !printed ? kOurError : doctor::count_of(found, doctor::Severity::kTrouble) == 0 ? 0 : kTroubleFound;
 }
 
 }  // namespace
 
-int run_verb(const DoctorRequest &request) {
-  if (request.coverage == request.log.has_value()) {
-    log_line(request.coverage ? "doctor needs either --coverage or a log, not both"
-                              : "doctor needs either --coverage or a log");
+int run_verb(const DoctorRequest &request) try {
+  const int kinds =
+      (request.coverage ? 1 : 0) + (request.log ? 1 : 0) + (request.pid ? 1 : 0) + (request.command.empty() ? 0 : 1);
+  if (kinds > 1) {
+    log_line("doctor takes one of --coverage, --pid, a log, and a command behind --");
     return kUsageError;
   }
   if (request.log) {
     return explain(*request.log, request.json);
   }
-  return print(request.json ? std::vector{coverage_json(coverage_rows())} : coverage_text(coverage_rows()));
+  if (request.coverage) {
+    const auto rows = coverage_rows();
+    return print(request.json ? std::vector{coverage_json(rows)} : coverage_text(rows, output_width())) ? 0 : kOurError;
+  }
+  return report(examine(request), request.json);
+} catch (const Refusal &refusal) {  // without /proc
+  log_line("doctor: " + refusal.line);
+  return refusal.exit_status;
 }
 
 }  // namespace ration::cli

@@ -3,6 +3,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "cli/doctor/machine_facts.h"
 #include "cli/driver_probe.h"
 #include "cli/exit_status.h"
 #include "cli/log.h"
@@ -117,6 +118,12 @@ int run_verb(const EnvRequest &request) try {
   }
   if (request.answers_devices) {
     return answer_devices();
+  }
+  if (request.answers_machine) {
+    return doctor::answer_machine();
+  }
+  if (request.answers_monitor) {
+    return doctor::answer_monitor();
   }
   if (request.answers_free_memory) {
     return answer_free_memory();

@@ -42,6 +42,38 @@ inline constexpr const char *kCdiFooter =
     "  ration cdi 50% --group lab --group-limit 90% --state-dir /var/lib/ration >/etc/cdi/ration.json\n\n"
     "Exit status: 0; 2 a bad option; 125 the output could not be written.";
 
+inline constexpr const char *kDoctorFooter =
+    "Without a word: the installation, the driver and its devices, other libraries that interpose it, the settings, "
+    "the\n"
+    "state folder, and whether this is a container. Behind --: what would keep the command from being held, and what\n"
+    "would lose LD_PRELOAD on the way; the command is not started, only a program of Ration's own that asks the "
+    "driver\n"
+    "for its devices. --pid: whether a running process is held, from /proc and from the books that `ration ps` reads.\n"
+    "Nothing on the machine is changed. Each finding has a remedy and an ID, for scripts; trouble comes first.\n\n"
+    "LOG, written with --log: which functions its program asked the driver for that Ration does not know, or not in\n"
+    "that version, what that means, and what can be done about it. A process that was killed has not written them.\n"
+    "--coverage prints, of each driver export that concerns memory: the CUDA version that introduced it, the action\n"
+    "that it needs, what Ration does, and its tests. Actions:\n"
+    "  POOL   allocates or frees device memory, which a pool can serve\n"
+    "  COUNT  takes, gives back or reports memory: to be charged, or shown as charged\n"
+    "  VIRT   reports memory, or ends a context: to be answered for the limit and for blocks, not for slabs\n"
+    "  XLATE  shares memory with another process: a block's handle is made from that of its slab\n"
+    "  WATCH  takes no memory by itself, but decides who uses it, how long it lives, or when it can be reused\n"
+    "  WRAP   hands out functions of the driver: hooked ones to be replaced\n"
+    "  PASS   needs nothing; listed where Ration hooks it nevertheless\n"
+    "hooked: Ration handles it. passed on: it goes to the driver, because it cannot exceed the limit. GAP: it can "
+    "exceed\n"
+    "the limit, or its answer is wrong.\n\n"
+    "Examples:\n"
+    "  ration doctor\n"
+    "  RATION_LIMIT=8GiB ration doctor -- sudo ./train\n"
+    "  ration doctor --pid 4711\n"
+    "  ration doctor --json | jq '.findings[] | select(.severity == \"trouble\") | .id'\n"
+    "  ration run --log run.jsonl -- ./train && ration doctor run.jsonl\n"
+    "  ration doctor --coverage | grep GAP\n\n"
+    "Exit status: 0 no trouble; 1 there is trouble, or the log does not say; 2 a bad option, or no whole log; 125 the\n"
+    "output could not be written.";
+
 inline constexpr const char *kDiffFooter =
     "Peaks, counts, refusals and leaks of both logs, by device, and what callers held at the peak, asked for in all "
     "and\n"

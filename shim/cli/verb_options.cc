@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <tuple>
@@ -36,7 +37,7 @@ constexpr const char *kExamples =
     "  ration env                                            the settings in force and their sources\n"
     "  ration config --check ration.json                     the mistakes in a settings file\n"
     "  ration cdi 25% 50% -o /etc/cdi/ration.json            shares of a GPU for Podman, Docker and Kubernetes\n"
-    "  ration doctor --coverage                              what Ration does about each driver function";
+    "  ration doctor -- ./train                              why a limit would not hold for a command";
 
 constexpr const char *kRunFooter =
     "--wait=DURATION waits at most so long: 90s, 5m or 2h. What is waited for is then guaranteed to the command.\n"
@@ -102,27 +103,6 @@ constexpr const char *kTopFooter =
     "  ration top --json --interval 5 >>usage.jsonl\n\n"
     "Exit status: 0; 1 if something could not be read; 2 a bad option. A signal ends it after the terminal is\n"
     "restored.";
-
-constexpr const char *kDoctorFooter =
-    "LOG, written with --log: which functions its program asked the driver for that Ration does not know, or not in\n"
-    "that version, what that means, and what can be done about it. A process that was killed has not written them.\n"
-    "--coverage prints a line for each driver export that concerns memory: the CUDA version that introduced it, the\n"
-    "action that it needs, what Ration does, and its tests. Actions:\n"
-    "  POOL   allocates or frees device memory, which a pool can serve\n"
-    "  COUNT  takes, gives back or reports memory: to be charged, or shown as charged\n"
-    "  VIRT   reports memory, or ends a context: to be answered for the limit and for blocks, not for slabs\n"
-    "  XLATE  shares memory with another process: a block's handle is made from that of its slab\n"
-    "  WATCH  takes no memory by itself, but decides who uses it, how long it lives, or when it can be reused\n"
-    "  WRAP   hands out functions of the driver: hooked ones to be replaced\n"
-    "  PASS   needs nothing; listed where Ration hooks it nevertheless\n"
-    "hooked: Ration handles it. passed on: it goes to the driver, because it cannot exceed the limit. GAP: it can "
-    "exceed\n"
-    "the limit, or its answer is wrong.\n\n"
-    "Examples:\n"
-    "  ration doctor --coverage | grep GAP\n"
-    "  ration doctor --coverage --json | jq '.rows[] | select(.standing == \"gap\") | .export'\n"
-    "  ration run --log run.jsonl -- ./train && ration doctor run.jsonl\n\n"
-    "Exit status: 0; 1 the log does not say; 2 a bad option, or no whole log; 125 the output could not be written.";
 
 constexpr const char *kCheckFooter =
     "Holds a log, written with --log, to the conditions that are given; each that does not hold is a line on stdout.\n"
@@ -211,6 +191,13 @@ class RunFormatter : public CLI::Formatter {
  public:
   std::string make_usage(const CLI::App *verb, std::string) const override {
     return "Usage: ration " + verb->get_name() + " [OPTIONS] [--] COMMAND [ARGUMENTS...]\n";
+  }
+};
+
+class DoctorFormatter : public CLI::Formatter {
+ public:
+  std::string make_usage(const CLI::App *, std::string) const override {
+    return "Usage: ration doctor [OPTIONS] [LOG | -- COMMAND [ARGUMENTS...]]\n";
   }
 };
 
@@ -317,6 +304,8 @@ void describe_env(CLI::App &verb, EnvRequest &request) {
   verb.add_flag("--answer-probe", request.answers_probe, "")->group("");              // not for people: driver_probe.h
   verb.add_flag("--answer-free-memory", request.answers_free_memory, "")->group("");  // the same: free_memory.h
   verb.add_flag("--answer-devices", request.answers_devices, "")->group("");          // the same: driver_probe.h
+  verb.add_flag("--answer-machine", request.answers_machine, "")->group("");  // the same: doctor/machine_facts.h
+  verb.add_flag("--answer-monitor", request.answers_monitor, "")->group("");  // the same
   describe_flags(verb, request.run.flags);
   describe_simulation(verb, request.run);
   verb.remove_option(verb.get_option("--group-tree"));  // creates a tree; it sets nothing that is shown
@@ -382,9 +371,13 @@ void describe_top(CLI::App &verb, TopRequest &request) {
 }
 
 void describe_doctor(CLI::App &verb, DoctorRequest &request) {
+  verb.add_option("--pid", request.pid, "look at this process, too")
+      ->type_name("PID")
+      ->check(CLI::Range(1, std::numeric_limits<int>::max()));
   add_flag(verb, "--coverage", request.coverage, "print what Ration does about each driver function");
   add_flag(verb, "--json", request.json, "one JSON object");
   verb.add_option("LOG", request.log, "a log: which functions its program asked for that Ration does not know");
+  verb.formatter(std::make_shared<DoctorFormatter>());
   verb.footer(kDoctorFooter);
 }
 
@@ -490,7 +483,7 @@ std::variant<Request, int> parse_arguments(std::vector<std::string> words, const
   add("find-faults", "refuse each allocation of a command in turn, and tell which it does not survive",
       describe_find_faults, find_faults);
   add("cdi", "write shares of a GPU as devices for containers", describe_cdi, cdi);
-  add("doctor", "print what Ration covers, or what a program asked for beyond that", describe_doctor, doctor);
+  add("doctor", "tell why a limit does not hold, here, for a command or for a process", describe_doctor, doctor);
   add("env", "print the settings in force and their sources", describe_env, env);
   add("config", "list the settings files, or check one", describe_config, config);
 
@@ -511,6 +504,14 @@ std::variant<Request, int> parse_arguments(std::vector<std::string> words, const
     for (RunRequest *each : {&run, &find_min.run, &find_faults.run}) {
       each->command = command;
     }
+  }
+  if (const auto dashes = std::find(own.begin(), own.end(), "--");
+      !own.empty() && own.front() == "doctor" && dashes != own.end()) {
+    if (dashes + 1 == own.end()) {
+      return usage_error("doctor: no command after --", status);
+    }
+    doctor.command.assign(dashes + 1, own.end());
+    own.erase(dashes, own.end());
   }
   try {
     app.parse(std::vector<std::string>(own.rbegin(), own.rend()));  // CLI11 reads them from the back

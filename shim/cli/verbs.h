@@ -28,6 +28,8 @@ struct EnvRequest {
   bool answers_probe = false;        // driver_probe.h
   bool answers_free_memory = false;  // free_memory.h
   bool answers_devices = false;      // driver_probe.h
+  bool answers_machine = false;      // doctor/machine_facts.h
+  bool answers_monitor = false;      // the same
 };
 
 struct ConfigRequest {
@@ -63,6 +65,8 @@ struct TopRequest {
 struct DoctorRequest {
   bool coverage = false;
   std::optional<std::string> log;
+  std::optional<int> pid;
+  std::vector<std::string> command;  // is looked at, never started
   bool json = false;
 };
 

@@ -73,13 +73,13 @@ def as_text(_):
 
 
 def usage_errors(_):
-    for line in ([], ["--json"], ["--coverage", "word"], ["--no-such-option"], ["--coverage", "--json", "--gaps"]):
+    for line in (["--coverage", "word"], ["--no-such-option"], ["--coverage", "--json", "--gaps"], ["--"], ["--pid"], ["--pid", "0"], ["--pid", "x"],
+                 ["--pid", "1", "--coverage"], ["--pid", "1", "--", "ls"], ["log", "--", "ls"], ["--coverage", "--", "ls"]):
         done = ration("doctor", *line, status=2)
         expect(f"stdout of {line}", done.stdout, "")
         expect(f"lines on stderr of {line}: {done.stderr}", len(done.stderr.splitlines()), 1)
-    expect("what it needs", ration("doctor", status=2).stderr, "ration: doctor needs either --coverage or a log\n")
     expect("both", ration("doctor", "--coverage", "run.jsonl", status=2).stderr,
-           "ration: doctor needs either --coverage or a log, not both\n")
+           "ration: doctor takes one of --coverage, --pid, a log, and a command behind --\n")
     expect("an empty path", ration("doctor", "", status=2).stderr, "ration: '': No such file or directory\n")
     for flag in ("--coverage", "--json"):
         for value in ("3", "false"):

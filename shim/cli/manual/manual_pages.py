@@ -72,6 +72,8 @@ def synopsis(verb):
     if verb["runs_command"]:
         needed = [".RB [ \\-\\- ]", ".I COMMAND", ".RI [ ARGUMENTS ...]"]
         return lines + (needed if verb["name"] != "env" else [".RB [ \\-\\-", ".IR COMMAND ...]"])
+    if verb["name"] == "doctor":  # its command is only looked at
+        return lines + [".RI [ LOG", '.RB "| " \\-\\-', ".IR COMMAND ...]"]
     for argument in verb["arguments"]:
         more = "..." if argument["repeats"] else ""
         if argument["required"]:

@@ -130,6 +130,8 @@ void read_dynamic(std::ifstream &file, const std::vector<Segment> &segments, con
   for (const Dynamic &entry : entries) {
     if (strings && entry.d_tag == DT_NEEDED) {
       elf.needed.push_back(string_at(file, *strings + entry.d_un.d_val));
+    } else if (strings && (entry.d_tag == DT_RPATH || entry.d_tag == DT_RUNPATH)) {
+      elf.search_paths.push_back(string_at(file, *strings + entry.d_un.d_val));
     } else if (strings && entry.d_tag == DT_SONAME) {
       elf.soname = string_at(file, *strings + entry.d_un.d_val);
     } else if (strings && (entry.d_tag == DT_VERNEED || entry.d_tag == DT_VERDEF)) {

@@ -19,6 +19,7 @@ struct ElfFile {
   std::string interpreter;                     // PT_INTERP; empty: no dynamic linker runs
   std::string soname;                          // DT_SONAME
   std::vector<std::string> needed;             // DT_NEEDED
+  std::vector<std::string> search_paths;       // DT_RPATH, DT_RUNPATH: folders joined by colons
   std::vector<NeededVersion> needed_versions;  // DT_VERNEED
   std::vector<std::string> versions;           // DT_VERDEF: those that it has itself
 };

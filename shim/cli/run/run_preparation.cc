@@ -99,7 +99,7 @@ void require_readable(const std::string &path) {
 
 }  // namespace
 
-Library find_library() {
+Library expected_library() {
   // Relative to this program, so that an installation can be moved.
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
@@ -110,10 +110,18 @@ Library find_library() {
   const std::filesystem::path lib = self.parent_path().parent_path() / "lib";
   const std::filesystem::path own = lib / "ration";  // a distribution's package keeps private libraries out of lib
   const std::filesystem::path folder = access((own / "libration.so").c_str(), F_OK) == 0 ? own : lib;
-  require_readable(folder / "libration.so");
-  require_readable(folder / "libration-core.so");
-  Library library{(folder / "libration.so").string(), (folder / "libration-core.so").string(), (own / "sim").string()};
-  if (library.preload.find_first_of(" :") != std::string::npos) {
+  return {(folder / "libration.so").string(), (folder / "libration-core.so").string(), (own / "sim").string()};
+}
+
+bool can_be_preloaded(const std::string &path) {
+  return path.find_first_of(" :") == std::string::npos;
+}
+
+Library find_library() {
+  Library library = expected_library();
+  require_readable(library.preload);
+  require_readable(library.core);
+  if (!can_be_preloaded(library.preload)) {
     throw Refusal{kOurError,
                   library.preload + ": LD_PRELOAD cannot name a path with a blank or a colon; move the installation"};
   }

@@ -22,6 +22,12 @@ struct Library {
   std::string simulator;  // the folder of the simulated driver
 };
 
+// Where the library that is installed with this program must be; no part of it is looked at. Throws Refusal where /proc
+// is not mounted.
+Library expected_library();
+// Whether LD_PRELOAD can name it.
+bool can_be_preloaded(const std::string &path);
+
 // The library that is installed with this program. Throws Refusal where a part of it is missing.
 Library find_library();
 

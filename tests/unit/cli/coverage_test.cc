@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "catch.h"
+#include "cli/text_table.h"
 
 using namespace ration::cli;
 using nlohmann::json;
@@ -36,7 +37,18 @@ TEST_CASE("the text of the coverage has a line for each row, then the totals") {
       "covered: 2 of 3",
       "gaps: 1",
   };
-  CHECK(coverage_text(kRows) == expected);
+  CHECK(coverage_text(kRows, kUnlimitedWidth) == expected);
+}
+
+TEST_CASE("on a terminal the coverage is wrapped to its width") {
+  const std::vector<std::string> lines = coverage_text(kRows, 34);
+  const std::vector<std::string> first = {
+      "cuTake_v2", "  since CUDA 11.2, POOL, hooked",  "  (device): is handled here", "  Tests: unit.one unit.two",
+      "cuMake",    "  COUNT, GAP: is not handled yet",
+  };
+  REQUIRE(lines.size() > first.size());
+  CHECK(std::vector(lines.begin(), lines.begin() + 6) == first);
+  CHECK(lines.back() == "gaps: 1");
 }
 
 TEST_CASE("the JSON of the coverage lists extra hooks apart and has null for unknown values") {

@@ -1,0 +1,57 @@
+#include "cli/doctor/checkup.h"
+
+#include <unistd.h>
+
+#include "config/settings_context.h"
+
+namespace ration::cli::doctor {
+
+namespace {
+
+EnvironmentBlock block_of(const std::vector<std::string> &entries) {
+  std::vector<const char *> pointers;
+  for (const std::string &entry : entries) {
+    pointers.push_back(entry.c_str());
+  }
+  pointers.push_back(nullptr);
+  return EnvironmentBlock(pointers.data());
+}
+
+// As it read them at its first CUDA call, but for files that have changed since.
+config::Settings settings_of_process(const ProcessFacts &process, std::vector<config::Problem> &problems) {
+  config::SettingsContext from = config::own_context();
+  const EnvironmentBlock environment = block_of(process.environment);
+  const std::vector<const char *> entries = environment.pointers();
+  from.environment = entries.data();
+  from.at_start.clear();
+  from.program = {process.executable, config::joined_words(process.words)};
+  return config::read_settings(from, problems);
+}
+
+}  // namespace
+
+bool is_our_own(const ProcessFacts &process) {
+  return process.is_readable && process.user == geteuid() && process.reachable("/") == "/";
+}
+
+Checkup begin_checkup(RunRequest run, std::optional<int> pid) {
+  const EnvironmentBlock own(config::process_environment());
+  Checkup checkup{std::move(run), {}, own, own, expected_library(), {}, {}, {}, {}};
+  if (pid) {
+    checkup.process = read_process(*pid);
+  }
+  if (checkup.process && checkup.process->is_readable) {
+    checkup.environment = block_of(checkup.process->environment);
+    checkup.probed = is_our_own(*checkup.process) ? checkup.environment : own;
+    checkup.settings = settings_of_process(*checkup.process, checkup.problems);
+  } else {
+    checkup.settings = settings_of(checkup.run, checkup.environment, checkup.problems);
+  }
+  checkup.machine = ask_machine(checkup.probed);
+  if (!checkup.machine.driver.devices.empty()) {
+    checkup.settings.resolve_devices(checkup.machine.driver.devices, checkup.device_problems);
+  }
+  return checkup;
+}
+
+}  // namespace ration::cli::doctor

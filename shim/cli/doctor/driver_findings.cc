@@ -1,0 +1,153 @@
+// The driver: which libcuda.so.1, of which version, and whether it starts. Layer: cli.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <system_error>
+
+#include "base/file_name.h"
+#include "cli/doctor/checkup.h"
+
+namespace ration::cli::doctor {
+
+namespace {
+
+// cuda.h
+constexpr int kNoDevice = 100;
+constexpr int kStubLibrary = 34;
+
+struct KnownError {
+  int code;
+  const char *name;
+  const char *remedy;
+};
+constexpr KnownError kErrors[] = {
+    {802, "the system is not ready", "start NVIDIA's fabric manager, which machines with NVSwitch need"},
+    {803, "the library and the kernel's driver do not fit together",
+     "restart the machine after an update of the driver; else take other copies of libcuda.so.1 out of "
+     "LD_LIBRARY_PATH"},
+    {804, "forward compatibility does not work on this device",
+     "take NVIDIA's compatibility package (cuda/compat) out of LD_LIBRARY_PATH, or update the driver"},
+    {999, "unknown error",
+     "load the kernel's module nvidia-uvm (nvidia-modprobe -u); in a container see that it has /dev/nvidia-uvm"},
+};
+
+// Where dynamic linkers, containers, WSL2 and NVIDIA's compatibility package keep it.
+constexpr const char *kUsualFolders[] = {
+    "/lib64",
+    "/usr/lib64",
+    "/usr/lib",
+    "/usr/lib/x86_64-linux-gnu",
+    "/usr/lib/wsl/lib",
+    "/usr/lib/aarch64-linux-gnu",
+    "/usr/local/cuda/compat",
+    "/usr/local/nvidia/lib64",
+};
+
+std::vector<std::string> found_drivers(const Checkup &checkup) {
+  std::vector<std::string> folders;
+  std::istringstream listed(checkup.probed.value("LD_LIBRARY_PATH"));
+  for (std::string folder; std::getline(listed, folder, ':');) {
+    folders.push_back(folder.empty() ? "." : folder);
+  }
+  folders.insert(folders.end(), std::begin(kUsualFolders), std::end(kUsualFolders));
+  std::vector<std::string> drivers;
+  for (const std::string &folder : folders) {
+    std::error_code error;
+    const std::string file = std::filesystem::canonical(folder + "/libcuda.so.1", error).string();
+    if (!error && std::find(drivers.begin(), drivers.end(), file) == drivers.end()) {
+      drivers.push_back(file);
+    }
+  }
+  return drivers;
+}
+
+// "580.65.06" of libcuda.so.580.65.06; empty where the name has no version.
+std::string version_in_name(const std::string &path) {
+  constexpr std::string_view kStem = "libcuda.so.";
+  const std::string_view name = file_name(path);
+  const std::string_view version = name.starts_with(kStem) ? name.substr(kStem.size()) : std::string_view{};
+  return version.find('.') == std::string_view::npos ? "" : std::string(version);
+}
+
+// Of the kernel's module, as NVML or the kernel says. Empty: neither does.
+std::string kernel_version(const MachineFacts &machine) {
+  if (!machine.nvml.driver_version.empty()) {
+    return machine.nvml.driver_version;
+  }
+  std::ifstream file("/proc/driver/nvidia/version");
+  std::string word;
+  while (file >> word && word != "Module") {
+  }
+  return file >> word ? word : "";
+}
+
+std::string cuda_version(int version) {
+  return version == 0 ? "" : ", CUDA " + std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+std::string joined(const std::vector<std::string> &words) {
+  std::string text;
+  for (const std::string &word : words) {
+    text += (text.empty() ? "" : ", ") + word;
+  }
+  return text;
+}
+
+bool is_stub(const DriverFacts &driver) {
+  return driver.path.find("/stubs/") != std::string::npos || driver.started == kStubLibrary;
+}
+
+void check_start(const DriverFacts &driver, const std::string &described, Findings &found) {
+  if (!driver.missing.empty()) {
+    found.push_back({Check::driver_incomplete, described + " lacks " + joined(driver.missing), {}});
+  } else if (!driver.started) {
+    found.push_back({Check::driver_fails, described + ": cuInit did not return within ten seconds, or crashed", {}});
+  } else if (driver.started == kNoDevice || (driver.started == 0 && driver.devices.empty())) {
+    found.push_back({Check::device_none, described + " has no device", {}});
+  } else if (driver.started != 0) {
+    const auto *known = std::ranges::find(kErrors, *driver.started, &KnownError::code);
+    const bool is_known = known != std::end(kErrors);
+    found.push_back({Check::driver_fails,
+                     described + ": cuInit failed with error " + std::to_string(*driver.started) +
+                         (is_known ? std::string(": ") + known->name : ""),
+                     is_known ? known->remedy : ""});
+  } else {
+    found.push_back({Check::driver, described + cuda_version(driver.version), {}});
+  }
+}
+
+}  // namespace
+
+Findings check_driver(const Checkup &checkup) {
+  Findings found;
+  const DriverFacts &driver = checkup.machine.driver;
+  if (driver.path.empty()) {
+    found.push_back({Check::driver_missing,
+                     "libcuda.so.1 cannot be loaded" + (driver.error.empty() ? "" : ": " + driver.error),
+                     {}});
+    return found;
+  }
+  const std::string own = version_in_name(driver.path);
+  const std::string kernel = kernel_version(checkup.machine);
+  const std::string described = "driver " + driver.path + (kernel.empty() ? "" : " (" + kernel + ")");
+  if (is_stub(driver)) {
+    found.push_back(
+        {Check::driver_is_stub, driver.path + " is the stub that programs are linked with, not a driver", {}});
+  } else {
+    check_start(driver, described, found);
+  }
+  if (const std::vector<std::string> all = found_drivers(checkup); all.size() > 1) {
+    found.push_back({Check::drivers_several,
+                     std::to_string(all.size()) + " drivers are found: " + joined(all) +
+                         "; programs that are started here load " + driver.path,
+                     {}});
+  }
+  if (!own.empty() && !kernel.empty() && own != kernel) {
+    found.push_back(
+        {Check::driver_versions, driver.path + " is of version " + own + ", the kernel's driver of " + kernel, {}});
+  }
+  return found;
+}
+
+}  // namespace ration::cli::doctor

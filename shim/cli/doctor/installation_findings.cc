@@ -1,0 +1,82 @@
+// The files that belong to this command: present, readable, whole, of this machine. Layer: cli.
+#include <elf.h>
+#include <link.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include "cli/doctor/checkup.h"
+#include "cli/run/c_library.h"
+#include "cli/run/elf_file.h"
+
+namespace ration::cli::doctor {
+
+namespace {
+
+// A file that ends before its last section header is incomplete: the dynamic linker would map it nevertheless.
+bool ends_where_it_says(const std::string &path) {
+  ElfW(Ehdr) header{};
+  struct stat status {};
+  std::ifstream file(path, std::ios::binary);
+  if (!file.read(reinterpret_cast<char *>(&header), sizeof(header)) || stat(path.c_str(), &status) != 0) {
+    return false;
+  }
+  const auto sections = std::uint64_t{header.e_shnum} * header.e_shentsize;
+  return header.e_shoff + sections <= static_cast<std::uint64_t>(status.st_size);
+}
+
+// True where nothing is wrong with it.
+bool check_part(const std::string &path, Findings &found) {
+  if (access(path.c_str(), R_OK) != 0) {
+    const int reason = errno;
+    const Check check = reason == EACCES ? Check::library_unreadable : Check::library_missing;
+    found.push_back({check, path + ": " + std::strerror(reason), {}});
+    return false;
+  }
+  const ElfFile elf = read_elf(path);
+  if (elf.is_elf && !elf.is_native) {
+    found.push_back({Check::library_architecture, path + " was built for another machine or word size", {}});
+  } else if (!elf.is_elf || !ends_where_it_says(path)) {
+    found.push_back({Check::library_cut_short, path + " is no whole ELF file", {}});
+  } else {
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Findings check_installation(const Checkup &checkup) {
+  Findings found;
+  const Library &library = checkup.library;
+  bool is_whole = true;
+  for (const std::string &path : {library.preload, library.core}) {
+    is_whole = check_part(path, found) && is_whole;
+  }
+  if (!can_be_preloaded(library.preload)) {
+    found.push_back(
+        {Check::library_path, library.preload + ": LD_PRELOAD cannot name a path with a blank or a colon", {}});
+    is_whole = false;
+  }
+  if (is_whole) {
+    if (const std::string lacks = lacking_version(read_elf("/proc/self/exe"), {library.preload, library.core});
+        !lacks.empty()) {
+      found.push_back({Check::library_old_c_library,
+                       "the library cannot be loaded here: a program like this command: " + lacks,
+                       {}});
+      is_whole = false;
+    }
+  }
+  if (access((library.simulator + "/libcuda.so.1").c_str(), R_OK) != 0) {
+    found.push_back({Check::simulator_missing, "there is no simulated driver in " + library.simulator, {}});
+  }
+  if (is_whole) {
+    found.push_back({Check::installation, "Ration " RATION_VERSION ": " + library.preload, {}});
+  }
+  return found;
+}
+
+}  // namespace ration::cli::doctor

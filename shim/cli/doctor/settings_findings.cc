@@ -1,0 +1,91 @@
+// The settings in force, and what is wrong with them or has no effect. Layer: cli.
+#include <algorithm>
+
+#include "cli/doctor/checkup.h"
+#include "config/files/small_file.h"
+#include "config/locks.h"
+#include "config/settings_context.h"
+#include "config/values/quotes.h"
+
+namespace ration::cli::doctor {
+
+namespace {
+
+Check check_of(const config::Problem &problem) {
+  if (problem.sentence.find(config::kNotImplemented) != std::string::npos) {
+    return Check::setting_without_effect;
+  }
+  if (problem.fatal_for_cli || config::is_third_party_variable(problem.key)) {
+    return Check::setting_malformed;
+  }
+  return config::option_of_key(problem.key) == nullptr ? Check::setting_unknown : Check::setting_malformed;
+}
+
+void check_without_effect(const config::Settings &settings, Findings &found) {
+  for (const std::string_view key : {"stacks", "log_size"}) {
+    const config::Origin *origin = settings.origin_of(key);
+    if (origin != nullptr && origin->value != "none" && settings.log.empty()) {
+      found.push_back({Check::setting_without_effect, origin->written() + " has no effect without a log",
+                       "set RATION_LOG too, or give --log"});
+    }
+  }
+  for (const config::ThirdPartyVariable &each : settings.third_party) {
+    if (each.disposition == config::Disposition::kIgnored) {
+      found.push_back({Check::setting_without_effect,
+                       config::shown(each.variable + "=" + each.value) + " has no effect here: " + each.reason,
+                       {}});
+    }
+  }
+}
+
+void check_locks(Findings &found) {
+  for (const config::FilePlace &place : config::places_of_files(config::own_context())) {
+    if (place.source != config::Source::kSystemFile && place.source != config::Source::kDropIn) {
+      continue;
+    }
+    const config::SmallFile file = config::read_small_file(place.path, place.trust);
+    if (!file.there || !file.wrong.empty()) {
+      continue;  // a problem of the settings
+    }
+    const config::FileReading reading = config::read_settings_text(file.text, place.path, place.source, nullptr);
+    for (const std::string &line : config::escapable_locks(reading)) {
+      found.push_back({Check::setting_lock_escapable, line, {}});
+    }
+  }
+}
+
+std::string in_force(const config::Settings &settings) {
+  std::string text;
+  for (const config::Origin &origin : settings.origins) {
+    if (config::option_of_key(origin.key)->state != config::State::kInternal) {
+      text += (text.empty() ? "" : ", ") + origin.written() + (origin.locked ? " (locked)" : "");
+    }
+  }
+  return text.empty() ? "no setting is set: all have their defaults" : "settings: " + text;
+}
+
+}  // namespace
+
+Findings check_settings(const Checkup &checkup) {
+  Findings found;
+  const config::Settings &settings = checkup.settings;
+  for (const config::Problem &problem : checkup.problems) {
+    found.push_back({check_of(problem), problem.line, {}});
+  }
+  for (const config::Problem &problem : checkup.device_problems) {
+    const bool is_of_limit = problem.key != "reserve";  // which may leave nothing of a device
+    found.push_back({is_of_limit ? Check::setting_absent_device : Check::setting_malformed, problem.line, {}});
+  }
+  check_without_effect(settings, found);
+  check_locks(found);
+  if (settings.disabled) {
+    found.push_back(
+        {Check::disabled, "RATION_DISABLE=1: programs that are started here are neither limited nor counted", {}});
+  } else if (!settings.limit_asked()) {
+    found.push_back({Check::limit_none, "no limit is set here: programs are counted, not limited", {}});
+  }
+  found.push_back({Check::settings, in_force(settings), {}});
+  return found;
+}
+
+}  // namespace ration::cli::doctor

@@ -1,0 +1,139 @@
+"""Trouble with the installation, the driver, its devices, and other preloads."""
+import os
+import pathlib
+import shutil
+import subprocess
+
+from planting import (BUILD, INTERPOSER, IS_ROOT, LIBRARY, PLANTED, RATION, SIMULATOR, as_nobody, change_bytes, copied_installation, doctor,
+                      driver_folder_of, environment, expect, with_etc)
+
+CUDA, NVML = SIMULATOR / "libcuda.so.1", SIMULATOR / "libnvidia-ml.so.1"
+
+
+def of_copy(change, name, *words, wrapper=tuple):
+    """A case: the installation, copied and changed."""
+    def case(folder):
+        prefix = copied_installation(folder)
+        change(prefix)
+        doctor(ration=prefix / "bin/ration", wrapper=wrapper()).expect(name, *words)
+    return case
+
+
+def missing(folder):
+    for part in ("libration.so", "libration-core.so"):
+        prefix = copied_installation(pathlib.Path(folder) / part.removesuffix(".so"))
+        (prefix / "lib" / part).unlink()
+        answer = doctor(ration=prefix / "bin/ration")
+        answer.expect("library_missing", f"lib/{part}: No such file")
+        expect("nothing is started without a library", answer.of("hooks") + answer.of("hooks_silent"), [])
+
+
+def unreadable(prefix):
+    (prefix / "lib/libration-core.so").chmod(0)
+
+
+def cut_short(prefix):
+    os.truncate(prefix / "lib/libration-core.so", 20000)
+
+
+def other_machine(prefix):
+    core = prefix / "lib/libration-core.so"
+    content = bytearray(core.read_bytes())
+    content[18:20] = b"\x34\x12"  # e_machine
+    core.write_bytes(content)
+
+
+def newer_c_library(prefix):
+    change_bytes(prefix / "lib/libration-core.so", b"\0GLIBC_2.", b"\0GLIBC_9.")
+
+
+def other_build(prefix):
+    version = subprocess.run([RATION, "--version"], env=environment(), capture_output=True, check=True).stdout.split()[1]
+    change_bytes(prefix / "lib/libration-core.so", b"\0" + version + b"\0", b"\0" + version[:-1] + b"x\0")
+
+
+def without_start(prefix):
+    change_bytes(prefix / "lib/libration-core.so", b"ration_core_start", b"ration_core_stall")
+
+
+def path_with_blank(folder):
+    prefix = copied_installation(pathlib.Path(folder) / "with blank")
+    doctor(ration=prefix / "bin/ration").expect("library_path", "with blank/installed/lib/libration.so")
+
+
+def with_drivers(name, *words, settings=None, **files):
+    """A case: a folder of drivers before the simulated one."""
+    def case(folder):
+        made = driver_folder_of(folder, **files)
+        doctor(LD_LIBRARY_PATH=f"{made}:{SIMULATOR}", **settings or {}).expect(name, *words)
+    return case
+
+
+def stub(folder):
+    (pathlib.Path(folder) / "stubs").mkdir()
+    shutil.copy(CUDA, pathlib.Path(folder) / "stubs/libcuda.so.1")
+    doctor(LD_LIBRARY_PATH=f"{folder}/stubs").expect("driver_is_stub", "stubs/libcuda.so.1 is the stub")
+    doctor(SIMCUDA_FAIL="cuInit@1:34").expect("driver_is_stub", "libcuda.so.1")
+
+
+def fails(_):
+    doctor(SIMCUDA_FAIL="cuInit@1:2").expect("driver_fails", "cuInit failed with error 2")
+    doctor(SIMCUDA_FAIL="cuInit@1:803").expect("driver_fails", "do not fit together", remedy="restart the machine")
+
+
+def several(folder):
+    made = driver_folder_of(folder, cuda=CUDA)
+    doctor(LD_LIBRARY_PATH=f"{SIMULATOR}:{made}").expect("drivers_several", str(made), f"load {CUDA.resolve()}")
+
+
+def versions(folder):
+    shutil.copy(CUDA, pathlib.Path(folder) / "libcuda.so.535.1")
+    (pathlib.Path(folder) / "libcuda.so.1").symlink_to("libcuda.so.535.1")
+    doctor(LD_LIBRARY_PATH=f"{folder}:{SIMULATOR}").expect("driver_versions", "is of version 535.1, the kernel's driver of 580")
+
+
+def with_variables(name, *words, **settings):
+    """A case: variables are set."""
+    return lambda _: doctor(**settings).expect(name, *words)
+
+
+def elsewhere(folder):
+    prefix = copied_installation(folder)
+    doctor(LD_PRELOAD=prefix / "lib/libration.so").expect("preload_elsewhere", str(prefix), str(BUILD))
+
+
+def interposer(folder):
+    doctor(LD_PRELOAD=f"{LIBRARY}:{INTERPOSER}").expect("preload_interposer", "LD_PRELOAD has", INTERPOSER.name)
+    doctor(wrapper=with_etc(folder, **{"ld.so.preload": f"{INTERPOSER}\n"})).expect("preload_interposer", "/etc/ld.so.preload has", INTERPOSER.name)
+
+
+CASES = {
+    "library_missing": missing,
+    "library_unreadable": of_copy(unreadable, "library_unreadable", "libration-core.so: Permission denied",
+                                  wrapper=as_nobody if IS_ROOT else tuple),
+    "library_cut_short": of_copy(cut_short, "library_cut_short", "libration-core.so is no whole ELF file"),
+    "library_architecture": of_copy(other_machine, "library_architecture", "libration-core.so was built for another machine"),
+    "library_old_c_library": of_copy(newer_c_library, "library_old_c_library", "lacks the version GLIBC_9."),
+    "library_path": path_with_blank,
+    "library_other_build": of_copy(other_build, "library_other_build", "is of another build than its core"),
+    "hooks_silent": of_copy(without_start, "hooks_silent", "met no hook; it said: ", "cannot start its core"),
+    "simulator_missing": of_copy(lambda prefix: shutil.rmtree(prefix / "lib/ration/sim"), "simulator_missing", "lib/ration/sim"),
+    "driver_missing": with_drivers("driver_missing", "libcuda.so.1 cannot be loaded", cuda=None),
+    "driver_is_stub": stub,
+    "driver_incomplete": with_drivers("driver_incomplete", "lacks cuDeviceGet, ", "cuMemAlloc_v2", cuda=PLANTED / "lacking/libcuda.so.1"),
+    "driver_fails": fails,
+    "drivers_several": several,
+    "driver_versions": versions,
+    "device_none": with_variables("device_none", "has no device", CUDA_VISIBLE_DEVICES=""),
+    "device_mig": with_drivers("device_mig", "GPU-00000000-0000-0000-0000-00000000cafe is split by MIG", nvml=PLANTED / "mig/libnvidia-ml.so.1"),
+    "device_mps": with_variables("device_mps", "CUDA_MPS_PIPE_DIRECTORY=/tmp/mps", CUDA_MPS_PIPE_DIRECTORY="/tmp/mps"),
+    "device_driver_limit": with_variables("device_driver_limit", "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=1G", "Ration: honoured",
+                                          CUDA_MPS_PINNED_DEVICE_MEM_LIMIT="0=1G"),
+    "nvml_missing": with_drivers("nvml_missing", "libnvidia-ml.so.1", nvml=None),
+    "preload_absent": with_variables("preload_absent", "no libration.so", RATION_LIMIT="1GiB"),
+    "preload_gone": with_variables("preload_gone", "/nowhere/libration.so: No such file", LD_PRELOAD="/nowhere/libration.so"),
+    "preload_elsewhere": elsewhere,
+    "preload_interposer_first": with_variables("preload_interposer_first", f"{INTERPOSER.name} comes before libration.so in LD_PRELOAD",
+                                               LD_PRELOAD=f"{INTERPOSER}:{LIBRARY}"),
+    "preload_interposer": interposer,
+}
