@@ -71,8 +71,8 @@ if [ "$held" -gt "$shards" ] || [ "${SLURM_GPUS_ON_NODE:-1}" -gt 1 ]; then
 fi
 case $library in *[:\ ]*) refuse "the path of the library '$library' has a space or a colon" ;; esac
 [ "${library##*/}" = libration.so ] || refuse "the library '$library' is not libration.so"
-[ -r "${library%/*}/libration-core.so" ] || refuse "libration-core.so is missing beside '$library', or not readable"
 [ -r "$library" ] || refuse "the library '$library' is missing, or not readable"
+[ -r "${library%/*}/libration-core.so" ] || refuse "libration-core.so is missing beside '$library', or not readable"
 # The dynamic loader complains of what it cannot load, and starts the program nevertheless.
 wrong=$(/usr/bin/env -i LD_PRELOAD="$library" /bin/true 2>&1)
 [ -z "$wrong" ] || refuse "$(echo "$wrong" | tr '\n' ' ')"
