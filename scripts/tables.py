@@ -63,14 +63,14 @@ DECIMAL = r"([0-9]+(\.[0-9]+)?|\.[0-9]+)"
 SIZE = {"anyOf": [
     {"type": "integer", "minimum": 1 << 20},
     {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
-    {"type": "string", "pattern": f"^(0*[1-9][0-9]{{6,19}}|0*(\\.[0-9]*[1-9][0-9]*|1\\.0+)|{DECIMAL}([kmgtKMGT]|[KMGT]i?B)"
+    {"type": "string", "pattern": f"^(0*[1-9][0-9]{{6,19}}|0*(\\.[0-9]*[1-9][0-9]*|1\\.0+)|{DECIMAL}([kmgtKMGT]|[KMGT](i?B|i))"
                                   r"|0*(100(\.0+)?|[0-9]{1,2}(\.[0-9]+)?|\.[0-9]+)%)$"}]}
 DEVICES = {"type": "object", "minProperties": 1, "additionalProperties": {"$ref": "#/$defs/size"},
            "propertyNames": {"pattern": "^([0-9]+|([Gg][Pp][Uu]|[Mm][Ii][Gg])-[0-9A-Fa-f][0-9A-Fa-f-]*)$"}}
 PROGRAM = {"type": "object", "minProperties": 1, "additionalProperties": False,
            "properties": {part: {"type": "string", "maxLength": 1024} for part in ("exe", "argv")}}
 POWER = {"anyOf": [{"enum": [1 << shift for shift in range(20, 64)]},
-                   {"type": "string", "pattern": f"^(0*[1-9][0-9]{{6,19}}|{DECIMAL}([kmgtKMGT]|[KMGT]i?B))$"}]}
+                   {"type": "string", "pattern": f"^(0*[1-9][0-9]{{6,19}}|{DECIMAL}([kmgtKMGT]|[KMGT](i?B|i)))$"}]}
 BYTES = {"anyOf": [{"type": "integer", "minimum": 1 << 20}, POWER["anyOf"][1]]}
 FAULT = "((nth|every|seed|above|after|library|probability)=[^,;]+)"
 FAULT_RULES = f"^{FAULT}([,;]{FAULT})*$"
