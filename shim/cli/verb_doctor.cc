@@ -83,6 +83,10 @@ int run_verb(const DoctorRequest &request) try {
     log_line("doctor takes one of --coverage, --pid, a log, and a command behind --");
     return kUsageError;
   }
+  if (request.pid && *request.pid < 1) {
+    log_line("doctor: --pid takes the number of a process, 1 or more");
+    return kUsageError;
+  }
   if (request.log) {
     return explain(*request.log, request.json);
   }

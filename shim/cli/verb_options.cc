@@ -3,7 +3,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <tuple>
@@ -371,9 +370,7 @@ void describe_top(CLI::App &verb, TopRequest &request) {
 }
 
 void describe_doctor(CLI::App &verb, DoctorRequest &request) {
-  verb.add_option("--pid", request.pid, "look at this process, too")
-      ->type_name("PID")
-      ->check(CLI::Range(1, std::numeric_limits<int>::max()));
+  verb.add_option("--pid", request.pid, "whether this process is held, and why not")->type_name("PID");
   add_flag(verb, "--coverage", request.coverage, "print what Ration does about each driver function");
   add_flag(verb, "--json", request.json, "one JSON object");
   verb.add_option("LOG", request.log, "a log: which functions its program asked for that Ration does not know");

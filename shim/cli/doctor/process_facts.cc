@@ -79,6 +79,20 @@ void read_files(const std::string &text, ProcessFacts &facts) {
   }
 }
 
+// user_namespaces(7): lines of the first ID inside, the first outside as the reader has it, and their count.
+uid_t inner_user(const std::string &map, uid_t user) {
+  std::istringstream numbers(map);
+  std::uint64_t inside = 0;
+  std::uint64_t outside = 0;
+  std::uint64_t count = 0;
+  while (numbers >> inside >> outside >> count) {
+    if (user >= outside && user - outside < count) {
+      return static_cast<uid_t>(inside + (user - outside));
+    }
+  }
+  return user;
+}
+
 // Each ends with a NUL.
 std::vector<std::string> texts_of(const std::string &bytes) {
   std::vector<std::string> texts;
@@ -131,6 +145,7 @@ ProcessFacts read_process(int pid) {
   }
   facts.is_there = true;
   read_status(*status, facts);
+  facts.inner_user = inner_user(file_text(folder + "/uid_map").value_or(""), facts.user);
   facts.pid_namespace = namespace_of(folder + "/ns/pid");
   facts.mount_namespace = namespace_of(folder + "/ns/mnt");
   std::error_code error;

@@ -19,6 +19,7 @@ struct ProcessFacts {
   bool is_there = false;
   std::string name;
   uid_t user = 0;
+  uid_t inner_user = 0;  // in its own user namespace, as of a rootless container
   int parent = 0;
   int inner_pid = 0;                                     // in its own PID namespace
   int seccomp = 0;                                       // 0: no filter

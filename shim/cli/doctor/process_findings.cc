@@ -193,7 +193,7 @@ class ProcessCheck {
   // Where its own settings put it.
   [[nodiscard]] std::string state_folder_of_process() const {
     const std::string set = process_.variable("RATION_STATE_DIR");
-    return process_.reachable(!set.empty() ? set : "/dev/shm/ration-" + std::to_string(process_.user));
+    return process_.reachable(!set.empty() ? set : "/dev/shm/ration-" + std::to_string(process_.inner_user));
   }
 
   // "group a: 512 MiB": one for each of its groups and devices.

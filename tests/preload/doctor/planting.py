@@ -166,8 +166,8 @@ def running(*command, **more):
 
 
 def steps(*names):
-    """A command of programs/steps.py."""
-    return [sys.executable, pathlib.Path(__file__).parent / "programs/steps.py", *names]
+    """A command of programs/steps.c."""
+    return [PLANTED / "doctor_steps", *names]
 
 
 __all__ = ["BUILD", "HANG", "INTERPOSER", "IS_ROOT", "LIBRARIES", "LIBRARY", "MUSL", "NOBODY", "NotHere", "OLD", "PLANTED", "PROBE", "RATION",

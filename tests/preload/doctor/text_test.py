@@ -52,7 +52,8 @@ def in_a_container(_):
     with running(*wrapper, *steps("load", "init", "alloc"), LD_PRELOAD=LIBRARIES, RATION_GROUP="lab", RATION_STATE_DIR=None) as pid:
         inner, = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
         answer = doctor("--pid", inner, LD_LIBRARY_PATH="/nowhere")
-        expect_that(answer.findings, "held: group lab" in answer.of("process")[0]["what"] and answer.of("process_other_namespace"))
+        expect_that(answer.findings, answer.of("process_other_namespace") and answer.of("process")
+                    and "held: group lab" in answer.of("process")[0]["what"])
         expect("status", (answer.status, answer.of("driver_missing")), (0, []))
 
 
