@@ -366,12 +366,24 @@ void describe_ps(CLI::App &verb, PsRequest &request) {
       verb.add_option("--textfile", request.textfile, "replace FILE atomically by these metrics")->type_name("FILE");
   json->excludes(prometheus)->excludes(file);
   prometheus->excludes(file);
+  add_flag(verb, "--all", request.all, "of all users, for root: their folders in /dev/shm, too");
+  const CLI::callback_t keep = [&request](const CLI::results_t &values) {
+    request.watch_seconds = 2;
+    return values.front().empty() || CLI::detail::lexical_cast(values.front(), *request.watch_seconds);
+  };
+  verb.add_option("--watch", keep, "print the tables again and again (default: every 2 seconds)")
+      ->expected(0, 1)
+      ->type_name("[=SECONDS]")
+      ->excludes(json)
+      ->excludes(prometheus)
+      ->excludes(file);
   verb.footer(kPsFooter);
 }
 
 void describe_top(CLI::App &verb, TopRequest &request) {
   add_flag(verb, "--once", request.once, "print the tables once, as `ration ps`");
   add_flag(verb, "--json", request.json, "a stream: one JSON object a line, sizes in bytes");
+  add_flag(verb, "--all", request.all, "of all users, for root: their folders in /dev/shm, too");
   verb.add_option("--interval", request.interval_seconds, "time between two snapshots (default 1)")
       ->type_name("SECONDS");
   verb.footer(kTopFooter);
